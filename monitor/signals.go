@@ -3,6 +3,8 @@ package monitor
 import (
 	"os"
 	"os/signal"
+	"slices"
+	"sync"
 	"syscall"
 
 	"go.uber.org/zap"
@@ -56,11 +58,65 @@ func Relay(to *Mailbox[os.Signal], signals ...os.Signal) func(*act.Scheduler) er
 }
 
 // OnSignal returns a set-up function that has h.Signal called for each of the given signals, for what needs no task. The
-// calls come one after the other, on a goroutine of their own, so they may block. Signals that come meanwhile wait; with
-// eight waiting, further ones are lost. It does not keep Run from returning. When the Group is closed the signals have
-// their usual effect again. h must be comparable: a Group that runs again with an equal one calls it once.
+// calls for one signal come one after the other, on a goroutine of their own, so they may block. If several parts of a
+// program take the same signal, they are called in the order in which they were set up, each when the one before has returned.
+// Signals that come meanwhile wait; with eight waiting, further ones are lost. It does not keep Run from returning. When the
+// Group is closed the signals have their usual effect again. h must be comparable: a Group that runs again with an equal one
+// calls it once.
 func OnSignal(h interface{ Signal(os.Signal) }, signals ...os.Signal) func(*act.Scheduler) error {
-	return onFirst(h, func(*act.Group) (end func()) { return notify(h.Signal, signals...) })
+	return func(s *act.Scheduler) error {
+		if s.Index() == 0 {
+			for _, sig := range signals {
+				allLines.Get(s).take(sig, h)
+			}
+		}
+		return nil
+	}
+}
+
+// handler is called for signals.
+type handler interface{ Signal(os.Signal) }
+
+// line is the handlers of one signal, in the order in which they are called.
+type line struct {
+	mu       sync.Mutex
+	handlers []handler
+	end      func()
+}
+
+// call calls those that are there now.
+func (l *line) call(sig os.Signal) {
+	l.mu.Lock()
+	all := slices.Clone(l.handlers)
+	l.mu.Unlock()
+	for _, h := range all {
+		h.Signal(sig)
+	}
+}
+
+// lines are those of a Group, on its first scheduler.
+type lines map[os.Signal]*line
+
+var allLines = act.NewLocal(func(*act.Scheduler) lines { return lines{} })
+
+// take puts h at the end of the line. A Group that runs again is set up again, and h stood there before.
+func (ls lines) take(sig os.Signal, h handler) {
+	l := ls[sig]
+	if l == nil {
+		l = &line{}
+		ls[sig] = l
+		defer func() { l.end = notify(l.call, sig) }() // h is there by then
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.handlers = append(slices.DeleteFunc(l.handlers, func(x handler) bool { return x == h }), h)
+}
+
+func (ls lines) Close() error {
+	for _, l := range ls {
+		l.end()
+	}
+	return nil
 }
 
 // ends has what ends with the Group, on its first scheduler, by purpose: a Group that runs again is set up again, and
@@ -76,7 +132,7 @@ func (e ends) Close() error {
 	return nil
 }
 
-// ordering is the purpose of Signals; that of Relay is its Mailbox, and that of OnSignal its h.
+// ordering is the purpose of Signals; that of Relay is its Mailbox.
 type ordering struct{}
 
 // onFirst calls start once for the Group, since a set-up function is called for each scheduler.

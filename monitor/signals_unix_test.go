@@ -220,3 +220,34 @@ func TestOnSignalCallsOnceForEachSignal(t *testing.T) {
 	default:
 	}
 }
+
+// named says when it is called, and when it returns.
+type named struct {
+	name string
+	to   chan string
+}
+
+func (n named) Signal(os.Signal) {
+	n.to <- n.name
+	n.to <- n.name
+}
+
+func TestHandlersOfASignalAreCalledInTheOrderOfTheirSetUp(t *testing.T) {
+	got := make(chan string)
+	g := act.NewGroup(act.Config{Schedulers: 2, Logger: zap.NewNop()})
+	for _, order := range []string{"abc", "cab"} { // the second time all of them are there
+		var setup []func(*act.Scheduler) error
+		for _, name := range order {
+			setup = append(setup, monitor.OnSignal(named{string(name), got}, syscall.SIGUSR1, syscall.SIGUSR2))
+		}
+		require.NoError(t, g.Run(t.Context(), setup...))
+		for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
+			raise(sig)
+			for _, name := range order {
+				require.Equal(t, string(name), servertest.Receive(t, got))
+				require.Equal(t, string(name), servertest.Receive(t, got), "it has returned before the next one is called")
+			}
+		}
+	}
+	require.NoError(t, g.Close())
+}

@@ -35,15 +35,17 @@
 // SIGHUP means reopen and reload: each service that keeps a file open by its name, or has read one, opens or reads it
 // again, and says so in one line of the log. A secure.Files reads its certificate, and an accesslog.Log opens its file, which
 // a tool such as logrotate has renamed. What fails stays as it was. Connections go on. A service of your own
-// takes part with monitor.OnSignal; all that do get the signal. Without any SIGHUP ends the program, as it does by default.
+// takes part with monitor.OnSignal. The services are called one after the other, and then the function Reload of the [Server],
+// for what the program itself has read. Without any of them SIGHUP ends the program, as it does by default.
 //
 // SIGUSR2 replaces the program by a newer binary without a connection that is refused or reset: see package upgrade. A program
 // that is started with listening sockets, as by systemd's socket activation, listens on those that belong to its services.
 //
 // # Supervisors
 //
-// If NOTIFY_SOCKET is set, as by systemd for services of Type=notify, the program tells its supervisor that it is ready, that it
-// replaces another one (MAINPID), and how an end goes on, for which it asks for more time each second. With WatchdogSec= it sends a
+// If NOTIFY_SOCKET is set, as by systemd for services of Type=notify or notify-reload, the program tells its supervisor that it is
+// ready, that it replaces another one (MAINPID), that it reloads and has reloaded, and how an end goes on, for which it asks for
+// more time each second. SIGHUP is then a reload also if nothing is read again. With WatchdogSec= it sends a
 // sign of life in half of that time, as long as every scheduler gives turns. See sd_notify(3).
 //
 // # Exit statuses

@@ -58,7 +58,7 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 			p.Announce, p.Spread, p.Inactivity = phases[0], phases[1], phases[2]
 		}
 		switch {
-		case s.Addr == unix:
+		case s.Addr == unixPrefix:
 			return fmt.Errorf("invalid value %q for flag -addr: missing path", s.Addr)
 		case s.Config.Schedulers < 0:
 			return fmt.Errorf("-reactors must not be negative: %d", s.Config.Schedulers)

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package program
 
@@ -8,10 +8,12 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
@@ -30,8 +32,9 @@ type notifier struct {
 	answered []bool        // by scheduler, since the last time
 	fed      time.Duration
 
-	order shutdown.Order // nil until an order is in force
-	told  time.Duration  // when the supervisor was last told of it; 0: never
+	serving atomic.Bool    // from when it is ready until an order is in force
+	order   shutdown.Order // nil until an order is in force
+	told    time.Duration  // when the supervisor was last told of it; 0: never
 }
 
 const (
@@ -66,6 +69,7 @@ func (n *notifier) setup(s *act.Scheduler) error {
 	}
 	n.group, n.answered = s.Group(), make([]bool, len(schedulers))
 	n.send("READY=1\nMAINPID=%d\nSTATUS=serving", os.Getpid()) // a program that has replaced another one is the main process now
+	n.serving.Store(true)
 	schedulers[0].Attach(n)
 	return nil
 }
@@ -104,7 +108,32 @@ func (n *notifier) ask() {
 }
 
 // Stop notes the order.
-func (n *notifier) Stop(_ *act.Task, o shutdown.Order) { n.order = o }
+func (n *notifier) Stop(_ *act.Task, o shutdown.Order) {
+	n.order = o
+	n.serving.Store(false)
+}
+
+// reloading comes before all that SIGHUP does, and reloaded behind it. Under a supervisor SIGHUP is always answered so, also if
+// nothing is read again. A program that is ending, or was replaced, says neither.
+type (
+	reloading struct{ *notifier }
+	reloaded  struct{ *notifier }
+)
+
+// Signal says that a reload begins, and when: systemd does not count what has begun before it sent the signal.
+func (n reloading) Signal(os.Signal) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err == nil && n.serving.Load() {
+		n.send("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reloading", now.Nano()/1000)
+	}
+}
+
+// Signal does not name the process: another one may be the main process by now.
+func (n reloaded) Signal(os.Signal) {
+	if n.serving.Load() {
+		n.send("READY=1\nSTATUS=serving")
+	}
+}
 
 // end says that the program is ending. One that was replaced says nothing: the other one is the main process.
 func (n *notifier) end() {

@@ -1,8 +1,10 @@
-//go:build !unix
+//go:build !linux
 
 package program
 
 import (
+	"os"
+
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
@@ -15,3 +17,11 @@ func newNotifier(*zap.Logger) (*notifier, error) { return nil, nil }
 
 func (*notifier) setup(*act.Scheduler) error { return nil }
 func (*notifier) close()                     {}
+
+type reloading struct{ *notifier }
+
+func (reloading) Signal(os.Signal) {}
+
+type reloaded struct{ *notifier }
+
+func (reloaded) Signal(os.Signal) {}

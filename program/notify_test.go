@@ -1,9 +1,13 @@
-//go:build unix
+//go:build linux
 
 package program_test
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -38,6 +43,22 @@ func init() {
 				return c.Next(t, err)
 			})
 		})
+	}
+}
+
+func init() {
+	mains["reloading"] = func() {
+		server := program.Server{Addr: "127.0.0.1:0"}
+		lines := bufio.NewReader(os.Stdin)
+		server.Reload = func() error { // takes as long as the test wants
+			line, err := lines.ReadString('\n')
+			if line != "good\n" {
+				err = errors.New("nobody may read it")
+			}
+			return err
+		}
+		server.Parse()
+		server.Run(server.Listen(server.Addr, echo))
 	}
 }
 
@@ -76,6 +97,69 @@ func TestTheSupervisorIsTold(t *testing.T) {
 	const more = "EXTEND_TIMEOUT_USEC=10000000\nSTATUS=ending: drain, 30s, then drop"
 	require.Equal(t, "STOPPING=1\n"+more, first)
 	require.Equal(t, more, second, "a second later")
+	require.NoError(t, c.Close())
+	require.Zero(t, r.exit(t))
+}
+
+const ready = "READY=1\nSTATUS=serving"
+
+// reloads sends SIGHUP, and returns when the supervisor has heard that a reload begins: after the signal, by systemd's clock.
+func (s supervisor) reloads(r *running) {
+	s.Helper()
+	var before unix.Timespec
+	require.NoError(s, unix.ClockGettime(unix.CLOCK_MONOTONIC, &before))
+	r.signal(s.T, syscall.SIGHUP)
+	var at int64
+	n, err := fmt.Sscanf(s.hear(), "RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reloading", &at)
+	require.NoError(s, err)
+	require.Equal(s, 1, n)
+	require.GreaterOrEqual(s, at, before.Nano()/1000)
+	require.Less(s, at, before.Nano()/1000+servertest.Timeout.Microseconds())
+}
+
+func TestTheSupervisorIsToldOfAReload(t *testing.T) {
+	s := newSupervisor(t)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	r := prepare(t, "reloading")
+	in, err := r.StdinPipe()
+	require.NoError(t, err)
+	r.start(t)
+	addr := r.listens(t)
+	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
+	require.Equal(t, "WATCHDOG=1", s.hear())
+	for _, row := range [][2]string{{"good", "reloaded"}, {"bad", "nobody may read it"}, {"good", "reloaded"}} {
+		s.reloads(r)
+		for range 3 {
+			require.Equal(t, "WATCHDOG=1", s.hear(), "while Reload blocks, the program serves")
+		}
+		talk(t, addr)
+		_, err := fmt.Fprintln(in, row[0])
+		require.NoError(t, err)
+		r.logs(t, row[1])
+		said, deadline := s.hear(), time.Now().Add(servertest.Timeout)
+		for said == "WATCHDOG=1" && time.Now().Before(deadline) {
+			said = s.hear()
+		}
+		require.Equal(t, ready, said)
+	}
+	require.Equal(t, 1, strings.Count(r.said.String(), "nobody may read it"))
+}
+
+// Under a supervisor SIGHUP is a reload, also of a program with nothing to read again: without an answer "systemctl reload" fails.
+// One that is ending does not say that it is ready.
+func TestTheSupervisorIsToldOfAReloadOfNothing(t *testing.T) {
+	s := newSupervisor(t)
+	r := start(t, "echo")
+	c := talk(t, r.listens(t))
+	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
+	s.reloads(r)
+	require.Equal(t, ready, s.hear())
+	r.signal(t, syscall.SIGTERM)
+	require.True(t, strings.HasPrefix(s.hear(), "STOPPING=1"))
+	r.signal(t, syscall.SIGHUP)
+	for range 2 {
+		require.True(t, strings.HasPrefix(s.hear(), "EXTEND_TIMEOUT_USEC="))
+	}
 	require.NoError(t, c.Close())
 	require.Zero(t, r.exit(t))
 }

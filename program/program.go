@@ -46,6 +46,10 @@ type Server struct {
 	// Config configures the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and Shutdown.
 	// Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
 	Config act.Config
+	// Reload, if there is one, is called on SIGHUP, when the services have read their files again: for what the program itself has
+	// read. It is called on a goroutine of its own, once at a time, so it may block. An error is logged, and the program goes
+	// on, so Reload must leave what was in force as it was.
+	Reload func() error
 	// Upgrade replaces the program by a newer binary, on SIGUSR2; nil is the zero Upgrade. Run adds to its Services, and sets
 	// its Terms.
 	Upgrade *upgrade.Upgrade
@@ -78,7 +82,7 @@ func Serve(addr string, handler func(*listener.Conn) act.Action) {
 // before the handler. The service listens from [Server.Run] on. For other options of a socket, pass a [service.TCP] or
 // [service.Unix] to Run.
 func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) Socket {
-	if path, ok := strings.CutPrefix(addr, unix); ok {
+	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		return &service.Unix{Path: path, Handler: handler, Filters: filters, MaxConns: s.MaxConns, Limits: s.Limits,
 			ReclaimAfter: s.ReclaimAfter, Mode: s.Mode}
 	}
@@ -86,7 +90,7 @@ func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, fi
 		ReclaimAfter: s.ReclaimAfter}
 }
 
-const unix = "unix:"
+const unixPrefix = "unix:"
 
 // Run sets up the services in the given order and logs the address of each [Socket]. It returns when the program has
 // ended in order, after a signal or because all services have ended, and logs what was cut. If a service cannot be set
@@ -125,8 +129,14 @@ func (s *Server) run(services []Service) error {
 		return err
 	}
 	setup := []func(*act.Scheduler) error{monitor.Signals(cfg.Shutdown)}
+	if supervisor != nil {
+		setup = append(setup, monitor.OnSignal(reloading{supervisor}, syscall.SIGHUP))
+	}
 	for _, v := range services {
 		setup = append(setup, v.Setup)
+	}
+	if s.Reload != nil {
+		setup = append(setup, monitor.OnSignal(reload{s, cfg.Logger}, syscall.SIGHUP))
 	}
 	setup = append(setup, handover.Setup, func(on *act.Scheduler) error {
 		if on.Index() == len(on.Group().Schedulers())-1 { // all services are set up on all schedulers
@@ -136,7 +146,7 @@ func (s *Server) run(services []Service) error {
 	})
 	if supervisor != nil {
 		defer supervisor.close()
-		setup = append(setup, supervisor.setup)
+		setup = append(setup, supervisor.setup, monitor.OnSignal(reloaded{supervisor}, syscall.SIGHUP))
 	}
 	err = act.Run(context.Background(), cfg, setup...)
 	handover.Close(err)
@@ -146,6 +156,21 @@ func (s *Server) run(services []Service) error {
 	}
 	logEnd(cfg.Logger, cut)
 	return nil
+}
+
+// reload is what SIGHUP does for the program itself.
+type reload struct {
+	*Server
+	log *zap.Logger
+}
+
+// Signal is called on a goroutine of its own.
+func (r reload) Signal(os.Signal) {
+	if err := r.Reload(); err != nil {
+		r.log.Error("reloading failed: all stays as it was", zap.Error(err))
+	} else {
+		r.log.Info("reloaded")
+	}
 }
 
 func closeAll(log *zap.Logger, services []Service) {
@@ -167,7 +192,7 @@ func logAddresses(log *zap.Logger, services []Service) {
 			}
 			text := addr.String()
 			if addr.Network() == "unix" {
-				text = unix + text
+				text = unixPrefix + text
 			}
 			log.Info("listening on " + text)
 		}

@@ -90,18 +90,27 @@ type running struct {
 }
 
 func start(t *testing.T, name string, arguments ...string) *running {
+	r := prepare(t, name, arguments...)
+	r.start(t)
+	return r
+}
+
+func prepare(t *testing.T, name string, arguments ...string) *running {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	r := &running{Cmd: exec.Command(self, arguments...)}
 	r.Args[0] = "/somewhere/server"
 	r.Env = append(os.Environ(), variable+"="+name, "GORACE=atexit_sleep_ms=0")
 	r.Stdout = &r.out
+	return r
+}
+
+func (r *running) start(t *testing.T) {
 	stderr, err := r.StderrPipe()
 	require.NoError(t, err)
 	r.lines = bufio.NewReader(io.TeeReader(stderr, &r.said))
 	require.NoError(t, r.Start())
 	t.Cleanup(func() { _ = r.Process.Kill() })
-	return r
 }
 
 // listens returns the next address that the log names.
