@@ -186,6 +186,28 @@ func (t *Task) Leave() time.Duration {
 	return s.terms.Leave - half + half/parts*time.Duration(place)
 }
 
+// newcomer is how long what a peer has sent with the first round trip may be on its way: in that time a segment that was lost
+// comes again, on most ways.
+const newcomer = time.Second
+
+// LeaveNew is Leave for an action that has waited for its first work since the given time, such as a request on a connection
+// that was accepted just now: it may be on its way. The action has a second for it in all, or longer if there is a window; but
+// at most half of what is left of the order's time, and half of its Inactivity. With a bound of turns there is no such time.
+func (t *Task) LeaveNew(since time.Duration) time.Duration {
+	s, leave := t.s, t.Leave()
+	if s.order == nil || s.terms.Turns > 0 {
+		return leave
+	}
+	until := since + newcomer
+	if s.terms.Until > 0 {
+		until = min(until, s.now+(s.terms.Until-s.now)/2)
+	}
+	if s.terms.Inactivity > 0 {
+		until = min(until, s.now+s.terms.Inactivity/2)
+	}
+	return max(leave, until)
+}
+
 // beginInactivity is called before the bound of inactivity becomes d. A shorter one counts from now on, unless the one before
 // ends earlier.
 func (s *Scheduler) beginInactivity(d time.Duration) {

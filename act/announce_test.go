@@ -256,6 +256,41 @@ func TestWithoutAWindowAllLeaveAtOnce(t *testing.T) {
 	}
 }
 
+func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		policy shutdown.Policy
+		age    time.Duration // of the task, when the order comes
+		leave  time.Duration // after the order
+	}{
+		"just spawned":              {shutdown.Policy{Time: time.Minute}, 0, time.Second},
+		"for a while":               {shutdown.Policy{Time: time.Minute}, 300 * ms, 700 * ms},
+		"for long":                  {shutdown.Policy{Time: time.Minute}, 3 * time.Second, 0},
+		"without a bound":           {shutdown.Unbounded, 300 * ms, 700 * ms},
+		"half of the time":          {shutdown.Policy{Time: time.Second}, 0, 500 * ms},
+		"half of the inactivity":    {shutdown.Policy{Time: time.Minute, Inactivity: time.Second}, 0, 500 * ms},
+		"not with turns":            {shutdown.Policy{Turns: 1, Time: time.Minute}, 0, 0},
+		"in a window that is late":  {shutdown.Policy{Time: time.Minute, Spread: 10 * time.Second}, 0, 5 * time.Second},
+		"in a window that is early": {shutdown.Policy{Time: time.Minute, Spread: 100 * ms}, 0, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock, _ := newVirtual(t, act.Config{})
+			clock.advance(5 * time.Second)
+			since := clock.Monotonic() - c.age
+			leave := time.Duration(-1)
+			s.Spawn(told{func(t *act.Task) act.Directive {
+				if t.Order() != nil {
+					return act.Done
+				}
+				return idle(t)
+			}, func(t *act.Task, _ shutdown.Order) { leave = t.LeaveNew(since) }})
+			s.Shutdown(plain(c.policy))
+			require.NoError(t, s.Run())
+			require.Equal(t, c.leave, leave-clock.Monotonic())
+		})
+	}
+}
+
 func TestInactivityEndsRun(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {

@@ -40,7 +40,7 @@ func (d *driver) obey(o shutdown.Order, meanwhile func()) (cut error) {
 	return nil
 }
 
-// What an order does: a connection with nothing under way is closed at once; one with a request is answered, and told
+// What an order does: an idle connection is closed at once, and a new one in a second; one with a request is answered, and told
 // that this was the last; one that takes too long is dropped.
 func TestAnOrderToDrain(t *testing.T) {
 	streamed := func(w *httpd.Response, _ *httpd.Request) act.Action {
@@ -55,7 +55,8 @@ func TestAnOrderToDrain(t *testing.T) {
 		state     state
 		within    time.Duration
 	}{
-		"new":                      {late, "", "", "", closed, 0},
+		"new":                      {late, "", "", "", closed, time.Second},
+		"new, and a request comes": {late, "", "GET /x HTTP/1.1\nHost: a\n\n" + behind, "404!", closed, 0},
 		"idle":                     {late, "GET /x HTTP/1.1\nHost: a\n\n", "", "404", closed, 0},
 		"in a head":                {late, "GET /x", " HTTP/1.1\nHost: a\n\n" + behind, "404!", closed, 0},
 		"in a head for ever":       {late, "GET /x", "", "408!", closed, 10 * time.Second},

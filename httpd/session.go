@@ -153,7 +153,7 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	now := t.Scheduler().Now()
 	blocked, is := err.(act.Blocked)
 	if x.stopping && !x.begun && x.limit == 0 { // behind an answer that does not say that it is the last one
-		x.limit = max(1, t.Leave())
+		x.limit = x.leave(t)
 	}
 	switch {
 	case err == listener.ErrTooLong:
@@ -176,6 +176,14 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	blocked.Arm(t)
 	x.wakeAt(t, x.limit)
 	return act.Wait
+}
+
+// leave returns when an order ends the connection, if no request begins. The first one may be on its way.
+func (x *session) leave(t *act.Task) time.Duration {
+	if x.served {
+		return max(1, t.Leave())
+	}
+	return max(1, x.conn.LeaveNew(t))
 }
 
 // skip discards empty lines before a request: they do not begin one, so the connection is at rest (RFC 9112 2.2).
@@ -494,7 +502,7 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	case x.next != nil:
 		x.next.Stop(t, o)
 	case x.phase == awaiting && !x.begun:
-		if leave := max(1, t.Leave()); x.limit == 0 || leave < x.limit {
+		if leave := x.leave(t); x.limit == 0 || leave < x.limit {
 			x.limit = leave
 		}
 	case x.exchange != nil && x.phase == handling:

@@ -22,6 +22,15 @@ func (c *Conn) IdleSince() (since time.Duration, idle bool) {
 	return 0, false
 }
 
+// LeaveNew is [act.Task.LeaveNew] for the task of a connection on which nothing has come yet that this task waits for.
+func (c *Conn) LeaveNew(t *act.Task) time.Duration {
+	since, idle := c.IdleSince()
+	if !idle {
+		since = t.Scheduler().Now()
+	}
+	return t.LeaveNew(since)
+}
+
 // Ended is for a task that waits for something else than input, such as a timer, and wants to know when its peer is
 // gone. half reports that the peer has closed its side: it sends nothing beyond what may be unread, and may still be
 // reading. err says why the connection is broken: what the system reports, possibly about bytes that were written

@@ -1,12 +1,14 @@
 package listener
 
 import (
+	"errors"
 	"net"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Filter makes the action that prepares a connection before it is used: one that reads a header in front of the bytes,
@@ -14,6 +16,9 @@ import (
 // own task and has what any action has: turns, offloads, deadlines, Stop, Abandon and Close. Done means that the
 // connection is ready; with Failed it is refused, and closed in stages, unless the filter has aborted it. A nil action
 // leaves the connection as it is.
+//
+// An action with a method Silent() bool reports with it whether its peer has sent nothing yet. Under an order the connection of
+// a silent peer is closed at its moment: see [Conn.LeaveNew].
 type Filter func(*Conn) act.Action
 
 // Filtered returns an action that runs the filters on c, one after the other. If they have not finished within the
@@ -30,11 +35,21 @@ type filtered struct {
 	act.Child // the filter under way
 	conn      *Conn
 	rest      []Filter
+	leave     time.Duration // when a silent peer is given up because of an order; 0: there is none
+	timer     act.Timer     // of leave
 }
+
+// errEnding is the failure of a filter that an order ends before the peer has sent anything.
+var errEnding = errors.New("listener: the server is ending, and the peer has sent nothing")
 
 func (f *filtered) Act(t *act.Task) act.Directive {
 	for {
-		if d := f.Child.Act(t); d != act.Done {
+		d := f.Child.Act(t)
+		if d == act.Wait && f.leave > 0 && t.Scheduler().Now() >= f.leave && f.silent() {
+			_ = f.conn.CloseWithin(0) // an error means that the peer has gone
+			return t.Fail(errEnding)
+		}
+		if d != act.Done {
 			return d
 		}
 		_ = f.Child.Close() // its verdict is known
@@ -50,6 +65,32 @@ func (f *filtered) Act(t *act.Task) act.Directive {
 			f.Stop(t, o)
 		}
 	}
+}
+
+func (f *filtered) silent() bool {
+	x, ok := f.Action.(interface{ Silent() bool })
+	return ok && x.Silent()
+}
+
+// Stop passes an order on, and gives a silent peer until its moment.
+func (f *filtered) Stop(t *act.Task, o shutdown.Order) {
+	f.Child.Stop(t, o)
+	if f.silent() {
+		f.leave = max(1, f.conn.LeaveNew(t))
+		t.WakeAt(&f.timer, f.leave)
+	}
+}
+
+// Abandon passes on to the filter, which has offloaded something.
+func (f *filtered) Abandon() act.Action {
+	f.timer.Stop()
+	return f.Child.Abandon()
+}
+
+// Close closes the filter.
+func (f *filtered) Close() error {
+	f.timer.Stop()
+	return f.Child.Close()
 }
 
 // Waits implements hook.Waiting.

@@ -12,7 +12,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Config says whose headers are believed.
@@ -36,9 +35,6 @@ type Config struct {
 
 // errStranger is the error of a connection from elsewhere.
 var errStranger = errors.New("proxyproto: the sender is not trusted")
-
-// errEnding is the error of a connection that an order ends before anything has come.
-var errEnding = errors.New("proxyproto: the server is ending")
 
 // Server returns a filter for accepted connections, which reads the header. It reads nothing beyond it. A header has at most
 // [MaxHeader] bytes, which Limits.Read must allow, and its TLVs are kept with the connection.
@@ -85,7 +81,6 @@ func refuse(t *act.Task, c *listener.Conn, err error) act.Directive {
 type reading struct {
 	conn     *listener.Conn
 	optional bool
-	ending   bool // an order has come
 }
 
 func (x *reading) Act(t *act.Task) act.Directive {
@@ -104,9 +99,6 @@ func (x *reading) Act(t *act.Task) act.Directive {
 			need = n
 		case err == io.EOF:
 			return refuse(t, x.conn, fmt.Errorf("proxyproto: the connection has ended before its PROXY header: %w", bad))
-		case x.ending && len(in) == 0:
-			_ = x.conn.CloseWithin(0) // an error means that it has gone
-			return t.Fail(errEnding)
 		default:
 			return listener.Next(t, err)
 		}
@@ -123,8 +115,8 @@ func (x *reading) accept(t *act.Task, h Header) act.Directive {
 	return act.Done
 }
 
-// Stop ends the wait if nothing has come. Otherwise it goes on.
-func (x *reading) Stop(*act.Task, shutdown.Order) { x.ending = true }
+// Silent reports whether nothing has come: then an order ends the wait, see [listener.Filter].
+func (x *reading) Silent() bool { return x.conn.Buffered() == 0 }
 
 // IdleSince lets a service at MaxConns close the connection of a sender that is silent.
 func (x *reading) IdleSince() (since time.Duration, idle bool) { return x.conn.IdleSince() }

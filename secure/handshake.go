@@ -11,14 +11,10 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // ErrTooMany is the failure of a handshake that was given up for a newer one: see [Handshakes.Waiting].
 var ErrTooMany = errors.New("secure: too many handshakes are under way")
-
-// errEnding is the failure of a handshake that an order ends before the client has sent anything.
-var errEnding = errors.New("secure: the server is ending")
 
 // ErrNotTLS is the failure of a server's handshake with a peer whose first bytes are not of TLS. One that speaks HTTP gets
 // a response of status 400 that says so.
@@ -90,11 +86,9 @@ type handshake struct {
 	stepping bool
 	over     bool // with err
 	err      error
-	finished error         // why nothing more comes
-	crowded  bool          // given up for another one
-	limit    time.Duration // when it ends if its peer is still silent, because of an order; 0: there is none
-	timer    act.Timer     // of limit
-	left     bool          // it does not count any more
+	finished error // why nothing more comes
+	crowded  bool  // given up for another one
+	left     bool  // it does not count any more
 
 	ctx    context.Context // of the functions of the config
 	cancel context.CancelFunc
@@ -110,9 +104,8 @@ func (x *handshake) Act(t *act.Task) act.Directive {
 	for {
 		switch {
 		case x.crowded:
-			return x.giveUp(t, ErrTooMany)
-		case x.limit > 0 && t.Scheduler().Now() >= x.limit && x.silent():
-			return x.giveUp(t, errEnding)
+			_ = x.conn.CloseWithin(0) // an error means that it has gone; it is told nothing, and not waited for
+			return t.Fail(ErrTooMany)
 		case x.stepping:
 			if d := x.driver.step(t); d != act.Done {
 				return d
@@ -163,7 +156,7 @@ func (x *handshake) receive(t *act.Task) act.Directive {
 		return t.Fail(err) // the peer has sent nothing
 	case err != nil:
 		x.finished = err
-	case x.silent() && in[0] != handshakeRecord:
+	case x.Silent() && in[0] != handshakeRecord:
 		x.refuse(in[0])
 	default:
 		x.stream.in = append(x.stream.in, in...)
@@ -188,8 +181,8 @@ func (x *handshake) refuse(first byte) {
 	x.over, x.err = true, ErrNotTLS
 }
 
-// silent reports whether the client has sent nothing yet.
-func (x *handshake) silent() bool { return x.server && !x.begun && x.stream.in == nil }
+// Silent reports whether the client has sent nothing yet: then an order ends the handshake, see [listener.Filter].
+func (x *handshake) Silent() bool { return x.server && !x.begun && x.stream.in == nil }
 
 // IdleSince lets a service at MaxConns give up a handshake whose peer is silent.
 func (x *handshake) IdleSince() (since time.Duration, idle bool) {
@@ -197,12 +190,6 @@ func (x *handshake) IdleSince() (since time.Duration, idle bool) {
 		return 0, false
 	}
 	return x.conn.IdleSince()
-}
-
-// Stop ends the handshake if the client has sent nothing yet, when its moment has come. Otherwise it goes on.
-func (x *handshake) Stop(t *act.Task, _ shutdown.Order) {
-	x.limit = max(1, t.Leave())
-	t.WakeAt(&x.timer, x.limit)
 }
 
 // wrap puts TLS under the connection.
@@ -231,16 +218,9 @@ func (x *handshake) await() error {
 	return x.pause()
 }
 
-// giveUp fails for a reason that is not the peer's. The peer is told nothing, and not waited for.
-func (x *handshake) giveUp(t *act.Task, err error) act.Directive {
-	_ = x.conn.CloseWithin(0) // an error means that it has gone
-	return t.Fail(err)
-}
-
 // Close gives the handshake up, if it is not over.
 func (x *handshake) Close() error {
 	x.leave()
-	x.timer.Stop()
 	if x.stepping || !x.over { // a step under way may be writing over
 		_ = x.conn.CloseWithin(0)
 	}

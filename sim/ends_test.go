@@ -1,6 +1,10 @@
 package sim_test
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
@@ -98,7 +106,8 @@ type worker struct {
 	leave      time.Duration // when it was told to end; less than 0: it was not
 	tick       act.Timer
 	last, over bool
-	stubborn   bool // it goes on when it is told
+	stubborn   bool          // it goes on when it is told
+	since      time.Duration // it waits for its first work since then; less than 0: it has had some
 	told       int
 }
 
@@ -157,6 +166,10 @@ func (x *worker) Stop(t *act.Task, o shutdown.Order) {
 		e.w.Errorf("a task that ends last is told, and %d others are left", e.alive[x.home])
 	}
 	x.told, e.told = x.told+1, true
+	if x.since >= 0 {
+		x.leaveNew(t, order)
+		return
+	}
 	leave := t.Leave()
 	if window := order.terms.Resolved().Spread; leave > t.Scheduler().Now()+window {
 		e.w.Errorf("a task is to leave %v after an order that is spread over %v", leave-t.Scheduler().Now(), window)
@@ -166,6 +179,27 @@ func (x *worker) Stop(t *act.Task, o shutdown.Order) {
 	e.latest[x.home] = moment{order, leave}
 	if x.stubborn {
 		leave = x.until
+	}
+	if x.leave < 0 || leave < x.leave {
+		x.leave = leave
+	}
+}
+
+// leaveNew is for a task that waits for its first work. It gets a second, or less if the order has little time.
+func (x *worker) leaveNew(t *act.Task, order *announcedOrder) {
+	now, leave := t.Scheduler().Now(), t.LeaveNew(x.since)
+	p, second := order.terms.Resolved(), time.Second
+	if latest := max(now+p.Spread, x.since+second); leave > latest {
+		x.e.w.Errorf("a new task is to leave %v after an order, and at most %v later", leave-now, latest-now)
+	}
+	if p.Time > 0 {
+		second = min(second, (p.Time-p.Announce)/2)
+	}
+	if p.Inactivity > 0 {
+		second = min(second, p.Inactivity/2)
+	}
+	if earliest := min(x.since+time.Second, now+second-tolerance); len(x.e.orders) == 1 && leave < earliest {
+		x.e.w.Errorf("a new task is to leave %v after an order, and at least %v later", leave-now, earliest-now)
 	}
 	if x.leave < 0 || leave < x.leave {
 		x.leave = leave
@@ -190,7 +224,7 @@ type lastOne struct{ worker }
 func (x *lastOne) Act(t *act.Task) act.Directive {
 	if x.told == 0 && !x.tick.Armed() && x.until == 0 {
 		x.until = time.Hour
-		t.Scheduler().Spawn(&worker{e: x.e, home: x.home, until: time.Hour, leave: -1, last: true})
+		t.Scheduler().Spawn(&worker{e: x.e, home: x.home, until: time.Hour, leave: -1, last: true, since: -1})
 	}
 	return x.worker.Act(t)
 }
@@ -248,12 +282,15 @@ func ends(t testing.TB) func(w *sim.World) {
 		live := time.Duration(1 + w.Rand().Int64N(int64(pick(w, 3*time.Second, 20*time.Second))))
 		v, err := w.Server("server", act.Config{Schedulers: schedulers}, func(s *act.Scheduler) error {
 			for range w.Rand().IntN(20) {
-				x := &worker{e: e, home: s.Index(), until: 1 + time.Duration(w.Rand().Int64N(int64(live))), leave: -1, stubborn: w.Rand().IntN(3) == 0}
+				x := &worker{e: e, home: s.Index(), until: 1 + time.Duration(w.Rand().Int64N(int64(live))), leave: -1, stubborn: w.Rand().IntN(3) == 0, since: -1}
+				if w.Rand().IntN(3) == 0 {
+					x.since = time.Duration(w.Rand().Int64N(int64(live)))
+				}
 				e.alive[s.Index()]++
 				s.Spawn(x)
 			}
 			if w.Rand().IntN(2) == 0 {
-				s.InstallLast(&lastOne{worker{e: e, home: s.Index(), leave: -1, last: true}})
+				s.InstallLast(&lastOne{worker{e: e, home: s.Index(), leave: -1, last: true, since: -1}})
 			}
 			return nil
 		})
@@ -270,4 +307,114 @@ func ends(t testing.TB) func(w *sim.World) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, ends(t))
+}
+
+// newcomers is a server of HTTP, with a PROXY header or without, and an order to it. Its clients have connected shortly before.
+type newcomers struct {
+	w       *sim.World
+	headers bool
+	terms   shutdown.Policy
+	ordered time.Duration // when
+}
+
+// TestNewcomers has clients that have connected shortly before an order, and take their time before they send. What they send
+// within a second is answered. Those that send nothing are closed after a second, or in the window of the order; those that have
+// had an answer, at once or in the window.
+func TestNewcomers(t *testing.T) {
+	t.Parallel()
+	sim.TestWith(t, sim.Options{}, func(w *sim.World) {
+		n := &newcomers{w: w, headers: w.Rand().IntN(2) == 0, ordered: time.Second}
+		n.terms = shutdown.Policy{Time: pick(w, 6*time.Second, time.Minute), Spread: pick(w, 0, 0, 500*time.Millisecond, 2*time.Second),
+			Inactivity: pick(w, 0, 3*time.Second), Drop: true}.Resolved()
+		web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+			_, _ = w.WriteString("hello")
+			return nil
+		}}
+		tcp := &service.TCP{Address: overTCP, Handler: web.Serve}
+		if n.headers {
+			tcp.Filters = []listener.Filter{proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})}
+		}
+		v, err := w.Server("web", act.Config{Schedulers: pick(w, 1, 2)}, tcp.Setup)
+		require.NoError(t, err)
+		for range 8 {
+			w.At(n.ordered-100*time.Millisecond-time.Duration(w.Rand().Int64N(int64(300*time.Millisecond))), func() {
+				w.Client(overTCP, pick(w, n.late, n.late, n.silent, n.idle))
+			})
+		}
+		w.At(n.ordered, func() { v.Shutdown(shutdown.Now{Terms: n.terms}) })
+	})
+}
+
+// send sends text, behind a header in two pieces if there is one, and waits before each piece.
+func (n *newcomers) send(c *sim.Client, pause time.Duration, text string) error {
+	pieces := []string{text}
+	if n.headers {
+		pieces = []string{"PROXY ", "UNKNOWN\r\n", text}
+	}
+	for _, p := range pieces {
+		c.Sleep(pause)
+		if _, err := io.WriteString(c, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// late is a client that sends its first request about when the order comes, or later.
+func (n *newcomers) late(c *sim.Client) error {
+	after := time.Duration(c.Rand().Int64N(int64(900 * time.Millisecond)))
+	err := n.send(c, after, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if err == nil {
+		err = n.answered(c)
+	}
+	if err != nil { // a server that ends may cut connections, but not these
+		n.w.Errorf("%v has connected in time, and gets no answer: %v", c, err)
+	}
+	return nil
+}
+
+// silent is a client that sends no request, and not always the whole header.
+func (n *newcomers) silent(c *sim.Client) error {
+	since := n.w.Now()
+	if n.headers && c.Rand().IntN(2) == 0 {
+		if err := n.send(c, 0, ""); err != nil {
+			return err
+		}
+	}
+	return n.ends(c, max(since+time.Second, n.ordered+n.terms.Spread/2), max(since+time.Second, n.ordered+n.terms.Spread))
+}
+
+// idle is a client that has had an answer before the order.
+func (n *newcomers) idle(c *sim.Client) error {
+	if err := n.send(c, 0, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		return err
+	}
+	if err := n.answered(c); err != nil {
+		return err
+	}
+	return n.ends(c, n.ordered+n.terms.Spread/2, n.ordered+n.terms.Spread)
+}
+
+func (n *newcomers) answered(c *sim.Client) error {
+	var got []byte
+	for !bytes.HasSuffix(got, []byte("hello")) {
+		var one [100]byte
+		m, err := c.Read(one[:])
+		if err != nil {
+			return fmt.Errorf("after %q, in place of an answer: %w", got, err)
+		}
+		got = append(got, one[:m]...)
+	}
+	return nil
+}
+
+// ends waits for the end of the connection, which must come between two moments.
+func (n *newcomers) ends(c *sim.Client, from, to time.Duration) error {
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		return err
+	}
+	if now := n.w.Now(); now < from-tolerance || now > to+tolerance {
+		n.w.Errorf("%v ends at %v, not between %v and %v", c, now, from, to)
+	}
+	return nil
 }
