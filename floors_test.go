@@ -26,7 +26,8 @@ const module = "github.com/daimon-go/daimon"
 const floors = `
 	# 0: data, mechanisms, and pieces that know nothing of each other
 	.
-	shutdown          time
+	internal/oldest   time
+	shutdown          internal/oldest time
 	internal/netpoll  golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
 	internal/race
@@ -53,7 +54,7 @@ const floors = `
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
 	# wraps, see TestDoors; of os the environment
-	act               shutdown internal/audit internal/hook internal/inbox internal/panics internal/pool internal/race internal/terms internal/thread internal/wheel
+	act               shutdown internal/audit internal/hook internal/inbox internal/oldest internal/panics internal/pool internal/race internal/terms internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime runtime/debug time unsafe
 
 	# 2: bytes between a task and goroutines. os and time for the deadlines of those

@@ -126,6 +126,7 @@ func (s *Scheduler) announce(x *given) {
 	}
 	s.announced = append(s.announced, received{x, s.now, begin})
 	s.plan()
+	s.beginDraining()
 }
 
 // plan forgets what was withdrawn, and finds out when the rest comes into force.

@@ -45,6 +45,12 @@ type Config struct {
 	// for 30 s and then drops.
 	Shutdown shutdown.Policy
 
+	// Draining is told what an end waits for: once a second while a scheduler obeys an order, or one is announced, if anything
+	// is left. nil is told nothing. It is called on the thread of one of the schedulers, one call at a time, and must not block.
+	// Tasks are counted a few hundred at a time, so schedulers keep serving; those that come and go meanwhile may be missed.
+	// Package program logs a line.
+	Draining func(shutdown.Drain)
+
 	// Logger logs errors that no caller receives. nil writes errors and warnings to standard error, of equal lines the
 	// first ten in a second and then every hundredth; zap.NewNop() writes none.
 	Logger *zap.Logger

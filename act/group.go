@@ -23,6 +23,7 @@ type Group struct {
 	threads    []*worker // made by the first Run, parked between Runs
 
 	orders orders
+	drain  drain
 
 	broadcasting sync.Mutex
 	places       []uint64 // of the present broadcast
@@ -43,6 +44,7 @@ func NewGroup(cfg Config) *Group {
 	for i := range g.cfg.Schedulers {
 		g.schedulers = append(g.schedulers, newScheduler(g, i))
 	}
+	g.drain.parts = make([]part, len(g.schedulers))
 	g.places = make([]uint64, 0, len(g.schedulers))
 	return g
 }

@@ -2,6 +2,7 @@ package act
 
 import (
 	"errors"
+	"time"
 
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/panics"
@@ -54,16 +55,18 @@ func Abandon(a Action) Action {
 func (s *Scheduler) send(t *Task) {
 	t.flags &^= offloading
 	t.state = offloaded
+	t.extra.offload.since = s.now
 	s.counts.offloads++
 	s.Execute(t.extra.offload.run)
 }
 
 // offload is an offloaded function, and the remote event of its end.
 type offload struct {
-	node inbox.Node[remoteEvent]
-	task *Task
-	f    func()
-	err  *Panic // written before the event is delivered
+	node  inbox.Node[remoteEvent]
+	task  *Task
+	f     func()
+	err   *Panic        // written before the event is delivered
+	since time.Duration // when it was given to the Executor
 }
 
 // run also notices a Goexit, which runs deferred functions and recovers nothing.

@@ -1,7 +1,6 @@
 package act
 
 import (
-	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/internal/hook"
@@ -138,7 +137,7 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 		return true
 	}
 	if s.terms.Drop {
-		s.cut = s.noteCut(s.cut, t)
+		s.noteCut(t)
 		s.drop(t)
 	} else {
 		t.state = exhausted
@@ -167,7 +166,8 @@ func (s *Scheduler) termsMet() bool {
 // Run, and returns what was cut.
 func (s *Scheduler) conclude() error {
 	s.group.activate(s) // what is dropped may post to another scheduler
-	cut := s.census()
+	cut := s.left()
+	s.endDraining()
 	if s.terms.Drop && s.broken == nil {
 		s.dropAll()
 	}
@@ -188,59 +188,6 @@ func (s *Scheduler) conclude() error {
 		return cut
 	}
 	return nil
-}
-
-// census counts what is left, with what was dropped on the way; nil if nothing.
-func (s *Scheduler) census() *shutdown.Cut {
-	cut := s.cut
-	s.slab.all(func(t *Task) {
-		if t.state != abandoned && t.flags&background == 0 {
-			cut = s.noteCut(cut, t)
-		}
-	})
-	if held := s.heldFor(); held != nil {
-		if cut == nil {
-			cut = &shutdown.Cut{}
-		}
-		cut.Add(held)
-	}
-	if cut != nil {
-		cut.Order, cut.Dropped = s.order, s.terms.Drop
-	}
-	return cut
-}
-
-// heldFor returns what Hold was called for, nil if for nothing: lingering closes, unless a hook.Accounter knows better.
-func (s *Scheduler) heldFor() *shutdown.Cut {
-	if s.held == 0 {
-		return nil
-	}
-	c := &shutdown.Cut{Order: s.order, Lingering: s.held}
-	for _, v := range slices.Backward(s.made) {
-		if a, ok := v.(hook.Accounter); ok {
-			c.Lingering -= a.Account(c)
-		}
-	}
-	if c.Lingering == 0 && c.Processes == 0 {
-		return nil
-	}
-	return c
-}
-
-func (s *Scheduler) noteCut(cut *shutdown.Cut, t *Task) *shutdown.Cut {
-	if cut == nil {
-		cut = &shutdown.Cut{}
-	}
-	if t.flags&isDemon != 0 {
-		cut.Demons++
-	} else {
-		cut.Tasks++
-	}
-	if t.state == offloaded {
-		cut.Offloads++
-	}
-	cut.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: t.String(), N: 1}}})
-	return cut
 }
 
 // dropAll drops all tasks and demons but the attached ones, and what the Locals keep going. What a Close spawns meanwhile

@@ -758,12 +758,16 @@ func TestACutCountsAndNamesWhatItCut(t *testing.T) {
 	s.Shutdown(o)
 	err = s.Run()
 	s.Hold(-2)
+	cut := requireCut(t, err)
+	require.Len(t, cut.Left, 6)
+	require.Equal(t, cut.Names, cut.Kinds, "without services")
+	cut.Left, cut.Kinds = nil, nil
 	require.Equal(t, &shutdown.Cut{
 		Order: o, Tasks: 5, Demons: 1, Offloads: 1, Lingering: 2, Dropped: true,
 		Names: []shutdown.Count{
 			{Name: "act_test.gateway", N: 4}, {Name: "github.com/daimon-go/daimon/act_test.forever", N: 1}, {Name: "*act_test.ticker", N: 1},
 		},
-	}, requireCut(t, err))
+	}, cut)
 	require.EqualError(t, err, "shutdown: dropped 5 tasks, 1 demon, 1 running offload, 2 lingering closes "+
 		"(4 × act_test.gateway, github.com/daimon-go/daimon/act_test.forever, *act_test.ticker)"+
 		"; order: act_test.upgrade; terms: halt, then drop")
@@ -826,7 +830,11 @@ func TestCloseDropsWhatIsLeftAndReportsIt(t *testing.T) {
 	_, err := s.Step(10)
 	require.NoError(t, err)
 	cut := requireCut(t, s.Close())
-	require.Equal(t, &shutdown.Cut{Tasks: 2, Dropped: true, Names: []shutdown.Count{{Name: "act_test.closing", N: 2}}}, cut)
+	both := []shutdown.Count{{Name: "act_test.closing", N: 2}}
+	require.Equal(t, &shutdown.Cut{Tasks: 2, Dropped: true, Names: both, Kinds: both, Left: []shutdown.Left{
+		{Kind: "act_test.closing", Name: "act_test.closing", State: "waiting", Still: -1},
+		{Kind: "act_test.closing", Name: "act_test.closing", State: "ready", Still: -1},
+	}}, cut)
 	require.Equal(t, 2, closed)
 	require.NoError(t, s.Close(), "a second Close has nothing to do")
 	_ = m

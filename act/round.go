@@ -288,9 +288,10 @@ func (s *Scheduler) exit() {
 	s.callPassEnds()
 	if s.broken != nil {
 		if len(s.tied) > 0 { // this thread may end, and they could not be dropped on another
-			s.cut = s.census()
+			s.cut = s.left()
 			s.dropAll()
 		}
+		s.endDraining()
 		eachLocal(s, hook.Leaver.Leave)
 	}
 	s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie)

@@ -73,6 +73,7 @@ type Scheduler struct {
 	progress  atomic.Int64  // when something for which the end waits has happened last, if terms ask for it
 	concluded uint          // orders that are spent, or Runs that have returned
 	cut       *shutdown.Cut // what was dropped on the way
+	draining  *draining     // nil unless somebody wants to know what an end waits for
 	broken    error         // why nothing may run here any more
 	inside    bool          // in Run or Step
 	closed    bool
@@ -261,7 +262,8 @@ func (s *Scheduler) Close() error {
 		s.group.spend(n.Of)
 	}
 	s.room.Announce()
-	cut := s.census()
+	cut := s.left()
+	s.endDraining()
 	s.dropAll()
 	eachLocal(s, s.close)
 	s.made = nil

@@ -77,6 +77,7 @@ func (s *Scheduler) uncount(f flags) {
 	switch {
 	case f&isDemon == 0:
 		s.live--
+		s.counts.left++
 	case f&background == 0:
 		s.installed--
 	}

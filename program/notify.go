@@ -34,13 +34,11 @@ type notifier struct {
 
 	serving atomic.Bool    // from when it is ready until an order is in force
 	order   shutdown.Order // nil until an order is in force
-	told    time.Duration  // when the supervisor was last told of it; 0: never
+	told    bool           // the supervisor, of it
 }
 
-const (
-	drainTick = time.Second      // how often a message says what an end waits for
-	extension = 10 * time.Second // for so long each of them asks the supervisor to wait
-)
+// extension is for how long the supervisor is asked to wait, again and again.
+const extension = 10 * time.Second
 
 // newNotifier returns nil if there is no supervisor.
 func newNotifier(log *zap.Logger) (*notifier, error) {
@@ -85,14 +83,9 @@ func (n *notifier) Act(t *act.Task) act.Directive {
 		}
 		t.WakeAfter(&n.timer, n.watchdog/4)
 	}
-	if n.order != nil {
-		if n.told == 0 || now >= n.told+drainTick {
-			n.end()
-			n.told = now
-		}
-		if n.watchdog == 0 || n.watchdog/4 > drainTick {
-			t.WakeAfter(&n.timer, drainTick)
-		}
+	if n.order != nil && !n.told {
+		n.told = true
+		n.ending("STOPPING=1\n", n.order, fmt.Sprint("ending: ", n.order.Policy()))
 	}
 	t.Waker()
 	return act.Wait
@@ -135,16 +128,18 @@ func (n reloaded) Signal(os.Signal) {
 	}
 }
 
-// end says that the program is ending. One that was replaced says nothing: the other one is the main process.
-func (n *notifier) end() {
-	if _, replaced := n.order.(upgrade.Replaced); replaced {
-		return
+// drain passes on what an end waits for. It is called once a second, on the thread of any scheduler.
+func (n *notifier) drain(d shutdown.Drain) {
+	if n != nil {
+		n.ending("", d.Cut.Order, d.String())
 	}
-	stopping := ""
-	if n.told == 0 {
-		stopping = "STOPPING=1\n"
+}
+
+// ending says that the program is ending. One that was replaced says nothing: the other one is the main process.
+func (n *notifier) ending(first string, o shutdown.Order, status string) {
+	if _, replaced := o.(upgrade.Replaced); !replaced {
+		n.send("%sEXTEND_TIMEOUT_USEC=%d\nSTATUS=%s", first, extension.Microseconds(), status)
 	}
-	n.send("%sEXTEND_TIMEOUT_USEC=%d\nSTATUS=ending: %v", stopping, extension.Microseconds(), n.order.Policy())
 }
 
 // send sends a message, and does not wait: the supervisor may be busy.

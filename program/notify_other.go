@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // notifier is for systems with sd_notify(3).
@@ -15,6 +16,7 @@ type notifier struct{}
 
 func newNotifier(*zap.Logger) (*notifier, error) { return nil, nil }
 
+func (*notifier) drain(shutdown.Drain)       {}
 func (*notifier) setup(*act.Scheduler) error { return nil }
 func (*notifier) close()                     {}
 

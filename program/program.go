@@ -44,7 +44,8 @@ type Server struct {
 	// Mode has the permissions of a Unix socket file; 0 leaves them to the umask of the process. See [service.Unix].
 	Mode os.FileMode
 	// Config configures the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and Shutdown.
-	// Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
+	// Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to standard error. If its
+	// Draining is nil, an end logs a line each second that says what it waits for.
 	Config act.Config
 	// Reload, if there is one, is called on SIGHUP, when the services have read their files again: for what the program itself has
 	// read. It is called on a goroutine of its own, once at a time, so it may block. An error is logged, and the program goes
@@ -127,6 +128,14 @@ func (s *Server) run(services []Service) error {
 	supervisor, err := newNotifier(cfg.Logger)
 	if err != nil {
 		return err
+	}
+	report := cfg.Draining
+	if report == nil {
+		report = func(d shutdown.Drain) { cfg.Logger.Info(d.String()) }
+	}
+	cfg.Draining = func(d shutdown.Drain) {
+		report(d)
+		supervisor.drain(d)
 	}
 	setup := []func(*act.Scheduler) error{monitor.Signals(cfg.Shutdown)}
 	if supervisor != nil {
@@ -212,6 +221,11 @@ func logEnd(log *zap.Logger, cut *shutdown.Cut) {
 		log.Warn(fmt.Sprintf("cut at the drain limit of %v", terms.Time), zap.Error(cut))
 	default:
 		log.Warn("cut without a drain", zap.Error(cut))
+	}
+	if cut != nil && cut.Tasks+cut.Lingering > 0 {
+		for _, l := range cut.Left {
+			log.Warn("cut: " + l.String())
+		}
 	}
 }
 

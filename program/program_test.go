@@ -207,6 +207,20 @@ func TestWhatIsCutIsLogged(t *testing.T) {
 	}
 }
 
+func TestAnEndSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	r := start(t, "echo", "-drain", "1500ms", "-announce", "100ms", "-reactors", "3")
+	c := talk(t, r.listens(t))
+	r.signal(t, syscall.SIGTERM)
+	require.Zero(t, r.exit(t))
+	addr := c.RemoteAddr().String()
+	says := `program_test.echo.func1 of tcp ` + addr + `, peer ` + c.LocalAddr().String() + `, still for 1(\.\d)?s, waits for input from ` + c.LocalAddr().String()
+	require.Regexp(t, `(?m)^.*INFO\sending for 1s, finishing, for \d+ms more at most: 1 task \(tcp `+addr+
+		`\); 0 tasks ended since the last report; the oldest: \S*`+says+`$`, r.said.String())
+	require.Regexp(t, `(?m)^.*WARN\scut: \S*`+says+`$`, r.said.String())
+	require.Equal(t, 1, strings.Count(r.said.String(), "ending for"), "one line for all reactors")
+}
+
 func TestASecondSignalCutsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	r := start(t, "echo")

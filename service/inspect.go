@@ -56,13 +56,19 @@ func (x *session) Connection() (c hook.Connection, ok bool) {
 	if x.conn == nil {
 		return c, false
 	}
-	c = hook.Connection{Peer: x.Peer(), Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: -1}
-	if stream, ok := listener.As[monitor.IdleReporter](x.conn); ok {
-		if since, idle := stream.IdleSince(); idle || since > 0 {
-			c.Still = max(0, x.conn.Scheduler().Now()-since).Truncate(time.Millisecond)
+	return hook.Connection{Peer: x.Peer(), Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: x.Still()}, true
+}
+
+// Still implements hook.Stiller.
+func (x *session) Still() time.Duration {
+	if x.conn != nil {
+		if stream, ok := listener.As[monitor.IdleReporter](x.conn); ok {
+			if since, idle := stream.IdleSince(); idle || since > 0 {
+				return max(0, x.conn.Scheduler().Now()-since).Truncate(time.Millisecond)
+			}
 		}
 	}
-	return c, true
+	return -1
 }
 
 // Waits implements hook.Waiting.

@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/oldest"
 )
 
-// maxNames bounds the different names in a Cut.
+// maxNames bounds the different names in a Cut, and the kinds.
 const maxNames = 8
 
 // Cut is the error of an end that left something undone. It says what, and under which order, so that an operator sees what
@@ -24,6 +27,55 @@ type Cut struct {
 	Dropped bool
 	// Names are the different names of the actions, in order of appearance, at most 8.
 	Names []Count
+	// Kinds are the same actions by service, or else by type or function; at most 8.
+	Kinds []Count
+	// Left are those that were waiting for longest, one of each kind before a second one of any, at most 16.
+	Left []Left
+}
+
+// Left is one that an end waits for, or has cut: a task or demon, or a connection that is being closed and has no task any more.
+type Left struct {
+	Kind  string // its service, such as "tcp 127.0.0.1:8080", or else the type or function of its action
+	Name  string // of its action
+	State string // ready, waiting, offloaded, out of turns, closing
+	Peer  string // the other end of its connection; "" if there is none, or if it is not known
+	// Waits is what it waits for, in a few words each; timers are among it.
+	Waits []string
+	// Still is for how long no byte has gone either way. Of a task without a connection it is for how long, at least, its
+	// function has run elsewhere, or the task has had no turn. Less than 0 means that this is not known.
+	Still time.Duration
+}
+
+// String is one line without an end.
+func (l Left) String() string {
+	var b strings.Builder
+	b.WriteString(l.Name)
+	if l.Kind != l.Name {
+		fmt.Fprintf(&b, " of %s", l.Kind)
+	}
+	if l.Peer != "" {
+		fmt.Fprintf(&b, ", peer %s", l.Peer)
+	}
+	if l.Still >= 0 {
+		fmt.Fprintf(&b, ", still for %v", round(l.Still))
+	}
+	if len(l.Waits) > 0 {
+		fmt.Fprintf(&b, ", waits for %s", strings.Join(l.Waits, ", "))
+	} else {
+		fmt.Fprintf(&b, ", %s", l.State)
+	}
+	return line(b.String())
+}
+
+// line returns text as one line: an action may have any name.
+func line(text string) string { return strings.NewReplacer("\n", " ", "\r", " ").Replace(text) }
+
+// round returns d with a precision that people read.
+func round(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
 }
 
 // Count is how many actions of one name were cut.
@@ -46,26 +98,37 @@ func (c *Cut) Error() string {
 	if c.Dropped {
 		verb = "dropped"
 	}
-	fmt.Fprintf(&b, "shutdown: %s %s", verb, plural(c.Tasks, "task"))
+	fmt.Fprintf(&b, "shutdown: %s %s", verb, c.counts())
+	writeCounts(&b, c.Names)
+	if c.Order != nil {
+		fmt.Fprintf(&b, "; order: %s; terms: %v", text(c.Order), c.Order.Policy())
+	}
+	return b.String()
+}
+
+// counts is how many of each sort are left, and always says how many tasks.
+func (c *Cut) counts() string {
+	text := plural(c.Tasks, "task")
 	for _, more := range []struct {
 		n    int
 		noun string
 	}{{c.Demons, "demon"}, {c.Offloads, "running offload"}, {c.Lingering, "lingering close"}, {c.Processes, "process"}} {
 		if more.n > 0 {
-			fmt.Fprintf(&b, ", %s", plural(more.n, more.noun))
+			text += ", " + plural(more.n, more.noun)
 		}
 	}
-	if len(c.Names) > 0 {
-		names := make([]string, len(c.Names))
-		for i, n := range c.Names {
-			names[i] = n.String()
-		}
-		fmt.Fprintf(&b, " (%s)", strings.Join(names, ", "))
+	return text
+}
+
+func writeCounts(b *strings.Builder, all []Count) {
+	if len(all) == 0 {
+		return
 	}
-	if c.Order != nil {
-		fmt.Fprintf(&b, "; order: %s; terms: %v", text(c.Order), c.Order.Policy())
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = n.String()
 	}
-	return b.String()
+	fmt.Fprintf(b, " (%s)", strings.Join(texts, ", "))
 }
 
 // text returns the text of an order, or else its type.
@@ -88,15 +151,26 @@ func (c *Cut) Add(o *Cut) {
 	if c.Order == nil {
 		c.Order = o.Order
 	}
-	for _, n := range o.Names {
-		i := slices.IndexFunc(c.Names, func(known Count) bool { return known.Name == n.Name })
+	c.Names, c.Kinds = added(c.Names, o.Names), added(c.Kinds, o.Kinds)
+	for _, l := range o.Left {
+		c.Left = oldest.Keep(c.Left, l, leftKey)
+	}
+}
+
+func leftKey(l *Left) (kind string, still time.Duration) { return l.Kind, l.Still }
+
+// added returns the sum of both, of the first maxNames names.
+func added(all, more []Count) []Count {
+	for _, n := range more {
+		i := slices.IndexFunc(all, func(known Count) bool { return known.Name == n.Name })
 		switch {
 		case i >= 0:
-			c.Names[i].N += n.N
-		case len(c.Names) < maxNames:
-			c.Names = append(c.Names, n)
+			all[i].N += n.N
+		case len(all) < maxNames:
+			all = append(all, n)
 		}
 	}
+	return all
 }
 
 func plural(n int, noun string) string {

@@ -67,6 +67,31 @@ type Connection struct {
 	Still  time.Duration `json:"still"`            // for how long no byte has gone either way; less than 0: not known
 }
 
+// Stiller is an action that serves a connection, or a Closing. Still is that of its Connection, and costs no system call.
+type Stiller interface {
+	Still() time.Duration
+}
+
+// Closing is a connection that was closed and is not gone: its last bytes are on their way, or its peer has not closed.
+type Closing interface {
+	Stiller
+	// Closing returns what there is to see of it. It is called in EachClosing's visit, or in the same turn.
+	Closing() Lingering
+}
+
+// Lingering is a connection as its Closing sees it.
+type Lingering struct {
+	Connection
+	Local string        `json:"local,omitempty"` // the address of this side
+	Left  time.Duration `json:"left"`            // until it is cut off
+}
+
+// Lingerer is an act.Local's value that has Closings. EachClosing calls visit for those in n places, from the place from on, and
+// returns where to go on, 0 at the end. It is called on the scheduler's thread.
+type Lingerer interface {
+	EachClosing(from, n int, visit func(Closing)) (next int)
+}
+
 // Serving is an action that belongs to a service. Service returns its name, such as "tcp 127.0.0.1:8080". It may be called
 // while an offloaded function runs.
 type Serving interface {

@@ -2,9 +2,11 @@ package readiness
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
@@ -93,6 +95,42 @@ func (k *Socket) peer() string {
 
 // Descriptor implements hook.Descriptor.
 func (k *Socket) Descriptor() int { return int(k.fd) }
+
+// EachClosing implements hook.Lingerer.
+func (e *Engine) EachClosing(from, n int, visit func(hook.Closing)) (next int) {
+	if e.counts.Lingering == 0 {
+		return 0
+	}
+	end := min(len(e.slots), from+n)
+	for i := from; i < end; i++ {
+		if k, ok := e.slots[i].watcher.(*Socket); ok && k.state&lingering != 0 {
+			visit(k)
+		}
+	}
+	if end == len(e.slots) {
+		return 0
+	}
+	return end
+}
+
+// Still implements hook.Stiller.
+func (k *Socket) Still() time.Duration {
+	since, _ := k.IdleSince()
+	return max(0, k.source.e.s.Now()-since).Truncate(time.Millisecond)
+}
+
+// Closing implements hook.Closing.
+func (k *Socket) Closing() (l hook.Lingering) {
+	l.Queued, l.Still = k.queued(), k.Still()
+	l.Left = max(0, k.out.timer.When()-k.source.e.s.Now())
+	if a := k.PeerAddr(); a != nil {
+		l.Peer = a.String()
+	}
+	if a := k.LocalAddr(); a != nil {
+		l.Local = a.Network() + " " + a.String()
+	}
+	return l
+}
 
 // Waits implements hook.Waiting, for the task that waits for a.
 func (a *Acceptor) Waits(add func(what string)) {

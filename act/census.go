@@ -1,0 +1,237 @@
+package act
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/oldest"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// census counts what an end waits for on a scheduler, and chooses the few that are described. It is taken in steps, so that
+// the scheduler serves in between.
+type census struct {
+	s       *Scheduler
+	drain   bool // of an end that goes on: without what is to end last of all
+	cut     shutdown.Cut
+	before  []candidate // of the census before
+	oldest  []candidate
+	chunk   int // of the slab, next
+	place   int // of the lists below, next
+	closing []hook.Lingerer
+}
+
+// candidate is one of the oldest so far. It is described at the end of its step, since that takes longer than to count it.
+type candidate struct {
+	shutdown.Left
+	closing hook.Closing // a connection without a task; nil: t
+	t       *Task
+	turn    uint64        // of t: if it is another one later, t has had a turn, or is another task
+	seen    time.Duration // when t was first known to have had this turn
+}
+
+func candidateKey(x *candidate) (kind string, still time.Duration) { return x.Kind, x.Still }
+
+// chunksAStep bounds a step: 8 chunks are 504 tasks.
+const chunksAStep = 8
+
+// slotsAStep bounds the places of connections that a step looks at.
+const slotsAStep = 4096
+
+func newCensus(s *Scheduler, drain bool, before []candidate) *census {
+	c := &census{s: s, drain: drain, before: before}
+	for _, v := range s.made {
+		if l, ok := v.(hook.Lingerer); ok {
+			c.closing = append(c.closing, l)
+		}
+	}
+	return c
+}
+
+// step goes on, and reports whether there may be more.
+func (c *census) step() (more bool) {
+	more = c.look()
+	for i := range c.oldest {
+		if x := &c.oldest[i]; x.State == "" {
+			x.describe(c.s)
+		}
+	}
+	return more
+}
+
+// look counts some of those that are left.
+func (c *census) look() (more bool) {
+	chunks := c.s.slab.chunks
+	if c.chunk < len(chunks) {
+		for range min(chunksAStep, len(chunks)-c.chunk) {
+			for i := range chunks[c.chunk] {
+				c.visit(&chunks[c.chunk][i])
+			}
+			c.chunk++
+		}
+		return true
+	}
+	if len(c.closing) == 0 {
+		return false
+	}
+	c.place = c.closing[0].EachClosing(c.place, slotsAStep, func(x hook.Closing) {
+		c.keep(candidate{Left: shutdown.Left{Kind: kindOfClosing, Still: x.Still()}, closing: x})
+	})
+	if c.place == 0 {
+		c.closing = c.closing[1:]
+	}
+	return true
+}
+
+// kindOfClosing is the kind of connections that were closed.
+const kindOfClosing = "closed connections"
+
+func (c *census) visit(t *Task) {
+	if t.state <= free || t.state >= abandoned || t.flags&background != 0 {
+		return
+	}
+	if c.drain && t.flags&last != 0 && !c.s.lastTold {
+		return
+	}
+	c.count(t)
+}
+
+// count counts t, and keeps it if it is one of the oldest.
+func (c *census) count(t *Task) {
+	kind := t.kind()
+	one := shutdown.Cut{Kinds: []shutdown.Count{{Name: kind, N: 1}}}
+	if t.flags&isDemon != 0 {
+		one.Demons++
+	} else {
+		one.Tasks++
+	}
+	if t.state == offloaded {
+		one.Offloads++
+	}
+	if !c.drain { // to make a name takes longer than all the rest
+		one.Names = []shutdown.Count{{Name: t.String(), N: 1}}
+	}
+	c.cut.Add(&one)
+	c.keep(c.candidate(t, kind))
+}
+
+func (c *census) candidate(t *Task, kind string) candidate {
+	x := candidate{Left: shutdown.Left{Kind: kind, Still: -1}, t: t, turn: t.turn, seen: c.s.now}
+	if t.state == offloaded {
+		x.Still = c.s.now - t.extra.offload.since
+	} else if k, ok := t.action.(hook.Stiller); ok {
+		x.Still = k.Still()
+	}
+	if x.Still < 0 {
+		if i := slices.IndexFunc(c.before, func(b candidate) bool { return b.t == t && b.turn == t.turn }); i >= 0 {
+			x.seen = c.before[i].seen
+			x.Still = c.s.now - x.seen
+		}
+	}
+	return x
+}
+
+func (c *census) keep(x candidate) { c.oldest = oldest.Keep(c.oldest, x, candidateKey) }
+
+// result describes the oldest that are still there, and returns all that is left; nil if nothing.
+func (c *census) result() *shutdown.Cut {
+	for i := range c.oldest {
+		c.cut.Add(&shutdown.Cut{Left: []shutdown.Left{c.oldest[i].Left}})
+	}
+	if held := c.s.heldFor(); held != nil {
+		c.cut.Add(held)
+	}
+	if c.cut.Tasks+c.cut.Demons+c.cut.Lingering+c.cut.Processes == 0 {
+		return nil
+	}
+	return &c.cut
+}
+
+// describe is called in the step that has found x.
+func (x *candidate) describe(s *Scheduler) {
+	if x.closing != nil {
+		x.State = "closing"
+		c := x.closing.Closing()
+		if x.Name, x.Peer = "a closed connection of "+c.Local, c.Peer; c.Queued > 0 {
+			x.wait(fmt.Sprintf("room: %d bytes queued", c.Queued))
+		} else {
+			x.wait("its peer to close")
+		}
+		x.wait(due(c.Left))
+		return
+	}
+	if x.State = stateNames[x.t.state]; x.t.state == offloaded { // the action belongs to its function
+		x.Name = x.Kind
+		x.wait("a function that runs elsewhere")
+		return
+	}
+	x.Name = x.t.String()
+	if p, ok := x.t.action.(hook.Peer); ok {
+		x.Peer = p.Peer()
+	}
+	if x.t.state == waiting {
+		hook.AskWaits(x.t.action, x.wait)
+		if d := s.describe(x.t, 0); d.Timers > 0 {
+			x.wait(due(d.Due))
+		}
+	}
+}
+
+func (x *candidate) wait(what string) { x.Waits = append(x.Waits, what) }
+
+func due(in time.Duration) string {
+	return fmt.Sprintf("a timer due in %v", in.Round(time.Millisecond))
+}
+
+// left returns what is left at the end, with what was dropped on the way; nil if nothing.
+func (s *Scheduler) left() *shutdown.Cut {
+	var before []candidate
+	if s.draining != nil {
+		before = s.draining.before
+	}
+	c := newCensus(s, false, before)
+	if s.cut != nil {
+		c.cut = *s.cut
+	}
+	for c.step() {
+	}
+	cut := c.result()
+	if cut != nil {
+		cut.Order, cut.Dropped = s.order, s.terms.Drop
+	}
+	return cut
+}
+
+// heldFor returns what Hold was called for, nil if for nothing: lingering closes, unless a hook.Accounter knows better.
+func (s *Scheduler) heldFor() *shutdown.Cut {
+	if s.held == 0 {
+		return nil
+	}
+	c := &shutdown.Cut{Order: s.order, Lingering: s.held}
+	for _, v := range slices.Backward(s.made) {
+		if a, ok := v.(hook.Accounter); ok {
+			c.Lingering -= a.Account(c)
+		}
+	}
+	if c.Lingering == 0 && c.Processes == 0 {
+		return nil
+	}
+	return c
+}
+
+// noteCut notes a task that is dropped on the way.
+func (s *Scheduler) noteCut(t *Task) {
+	if s.cut == nil {
+		s.cut = &shutdown.Cut{}
+	}
+	c := census{s: s}
+	c.count(t)
+	s.cut.Add(&c.cut)
+	if len(s.cut.Left) == oldest.Most { // there may be very many, and to ask for a peer is a system call
+		return
+	}
+	c.oldest[0].describe(s)
+	s.cut.Add(&shutdown.Cut{Left: []shutdown.Left{c.oldest[0].Left}})
+}

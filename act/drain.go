@@ -1,0 +1,186 @@
+package act
+
+import (
+	"sync"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/terms"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// drainTick is how often an end is reported.
+const drainTick = time.Second
+
+// drain is what the schedulers of a Group know of their end together: see Config.Draining. Each takes a census at every tick,
+// and the last one to have its own reports the sum. If one does not answer, the others report without it, a tick later.
+type drain struct {
+	mu       sync.Mutex
+	begun    time.Duration // when the first scheduler began, of those that are in it
+	reported int           // the latest tick that was
+	parts    []part        // by scheduler
+	calling  sync.Mutex    // of Config.Draining
+}
+
+// part is what one scheduler has said.
+type part struct {
+	in    bool // it obeys an order, or one is announced
+	tick  int
+	phase shutdown.Phase
+	until time.Duration // 0: no bound
+	cut   *shutdown.Cut // nil: nothing is left
+	left  uint64        // tasks that have ended by now
+	told  uint64        // and by the latest report
+}
+
+// draining is the part of a scheduler in that, from the moment an order is taken in until it is spent.
+type draining struct {
+	s      *Scheduler
+	timer  Timer
+	census *census // nil between two ticks
+	before []candidate
+}
+
+// beginDraining is called when an order was taken in.
+func (s *Scheduler) beginDraining() {
+	if s.group.cfg.Draining != nil && s.draining == nil {
+		s.draining = &draining{s: s}
+		s.draining.await(s.group.drain.join(s))
+	}
+}
+
+// endDraining is called when no order is left.
+func (s *Scheduler) endDraining() {
+	if s.draining != nil {
+		s.draining.timer.Stop()
+		s.draining = nil
+		s.group.drain.leave(s)
+	}
+}
+
+// await arms the timer for the next tick.
+func (x *draining) await(begun time.Duration) {
+	x.s.CallAt(&x.timer, begun+((x.s.now-begun)/drainTick+1)*drainTick, x)
+}
+
+// Expire takes a step of a census. The next one comes in the next pass.
+func (x *draining) Expire() {
+	s := x.s
+	if s.plan(); s.order == nil && len(s.announced) == 0 {
+		s.endDraining()
+		return
+	}
+	if x.census == nil {
+		x.census = newCensus(s, true, x.before)
+	}
+	if x.census.step() {
+		s.CallAt(&x.timer, s.now+1, x)
+		return
+	}
+	p := part{in: true, cut: x.census.result(), left: s.counts.left}
+	p.phase, p.until = s.phase()
+	x.before, x.census = x.census.oldest, nil
+	begun, report := s.group.drain.publish(s, p)
+	x.await(begun)
+	if report != nil {
+		s.group.drain.calling.Lock()
+		defer s.group.drain.calling.Unlock()
+		if failed := s.guard(func() { s.group.cfg.Draining(*report) }); failed != nil {
+			s.report(label("Config.Draining"), failed)
+		}
+	}
+}
+
+// phase returns how far the end has come, and when it ends at the latest.
+func (s *Scheduler) phase() (shutdown.Phase, time.Duration) {
+	switch {
+	case s.order == nil:
+		var t terms.Terms
+		for _, r := range s.announced {
+			t, _ = t.Merge(r.terms, r.at)
+		}
+		return shutdown.Announced, t.Until
+	case s.now < s.terms.Leave:
+		return shutdown.Spreading, s.terms.Until
+	}
+	return shutdown.Finishing, s.terms.Until
+}
+
+// join returns when the end has begun.
+func (d *drain) join(s *Scheduler) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.any() {
+		d.begun, d.reported = s.now, 0
+	}
+	d.parts[s.index] = part{in: true, left: s.counts.left, told: s.counts.left}
+	return d.begun
+}
+
+func (d *drain) any() bool {
+	for i := range d.parts {
+		if d.parts[i].in {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *drain) leave(s *Scheduler) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.parts[s.index] = part{}
+}
+
+// publish adds what s has found, and returns a report if one is due and there is something to say.
+func (d *drain) publish(s *Scheduler, p part) (begun time.Duration, report *shutdown.Drain) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p.tick, p.told = int((s.now-d.begun)/drainTick), d.parts[s.index].told
+	d.parts[s.index] = p
+	if p.tick > d.reported && len(d.silent(s.group, p.tick)) == 0 {
+		d.reported = p.tick
+		return d.begun, d.sum(s, p.tick)
+	}
+	if p.tick > d.reported+1 { // at the tick before somebody did not answer, and has not since
+		d.reported = p.tick - 1
+		return d.begun, d.sum(s, p.tick-1)
+	}
+	return d.begun, nil
+}
+
+// silent returns those that have not answered at a tick. One that has not even taken the order in is among them.
+func (d *drain) silent(g *Group, tick int) (all []int) {
+	for i, other := range g.schedulers {
+		if p := &d.parts[i]; p.in && p.tick < tick || !p.in && !other.orders.Empty() && !other.exited.Load() {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// sum adds up what all have said; nil if nothing is left.
+func (d *drain) sum(s *Scheduler, tick int) *shutdown.Drain {
+	all := &shutdown.Drain{For: s.now - d.begun, Silent: d.silent(s.group, tick)}
+	all.Cut.Order = s.group.Ending()
+	found := len(all.Silent) > 0
+	for i := range d.parts {
+		p := &d.parts[i]
+		if !p.in || p.tick == 0 {
+			continue
+		}
+		all.Phase = max(all.Phase, p.phase)
+		if p.until > 0 && (all.Bound == 0 || p.until-s.now < all.Bound) {
+			all.Bound = max(0, p.until-s.now)
+		}
+		all.Ended += int(p.left - p.told)
+		p.told = p.left
+		if p.cut != nil {
+			all.Cut.Add(p.cut)
+			found = true
+		}
+	}
+	if !found {
+		return nil
+	}
+	return all
+}

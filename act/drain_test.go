@@ -1,0 +1,233 @@
+package act_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// drains is what Config.Draining was told.
+type drains []shutdown.Drain
+
+func (d *drains) add(report shutdown.Drain) { *d = append(*d, report) }
+
+// take returns them as text, and forgets them.
+func (d *drains) take() (all []string) {
+	for _, report := range *d {
+		all = append(all, report.String())
+	}
+	*d = nil
+	return all
+}
+
+// sleeper is a task of a service that ends at a point in time, whatever it is told.
+type sleeper struct {
+	until time.Duration
+	tick  act.Timer
+	asked int // for its service
+	peer  string
+	still time.Duration
+}
+
+func (x *sleeper) Act(t *act.Task) act.Directive {
+	if t.Scheduler().Now() >= x.until {
+		return act.Done
+	}
+	t.WakeAt(&x.tick, x.until)
+	return act.Wait
+}
+
+func (x *sleeper) String() string                 { return "sleeper" }
+func (x *sleeper) Service() string                { x.asked++; return "bed" }
+func (x *sleeper) Peer() string                   { return x.peer }
+func (x *sleeper) Still() time.Duration           { return x.still }
+func (x *sleeper) Waits(add func(what string))    { add("the morning") }
+func (x *sleeper) Stop(*act.Task, shutdown.Order) {}
+
+func TestAnEndSaysEachSecondWhatItWaitsFor(t *testing.T) {
+	var said drains
+	s, _, _ := newVirtual(t, act.Config{Draining: said.add})
+	s.Spawn(&sleeper{until: 2500 * time.Millisecond, peer: "a", still: time.Second})
+	s.Spawn(&sleeper{until: 9 * time.Second, peer: "b", still: 5 * time.Second})
+	s.Spawn(act.Func(idle))
+	s.Install(&demon{act: idle})
+	release := make(chan struct{})
+	defer close(release)
+	s.Spawn(gateway{func(t *act.Task) act.Directive { return t.Offload(func() { <-release }) }})
+	s.InstallLast(&demon{act: idle})
+	s.Shutdown(plain(shutdown.Policy{Time: 4500 * time.Millisecond, Announce: 1500 * time.Millisecond, Spread: time.Second, Drop: true}))
+	cut := requireCut(t, s.Run())
+	const left = "4 tasks, 1 demon, 1 running offload (2 × bed, github.com/daimon-go/daimon/act_test.idle, *act_test.demon, act_test.gateway)"
+	const three = "3 tasks, 1 running offload (bed, github.com/daimon-go/daimon/act_test.idle, act_test.gateway)"
+	const oldest = "the oldest: sleeper of bed, peer b, still for 5s, waits for the morning, a timer due in "
+	require.Equal(t, []string{
+		"ending for 1s, announced, for 3.5s more at most: " + left + "; 0 tasks ended since the last report; " + oldest + "8s",
+		"ending for 2s, spreading, for 2.5s more at most: 4 tasks, 1 running offload (2 × bed, " +
+			"github.com/daimon-go/daimon/act_test.idle, act_test.gateway); 0 tasks ended since the last report; " + oldest + "7s",
+		"ending for 3s, finishing, for 1.5s more at most: " + three + "; 1 task ended since the last report; " + oldest + "6s",
+		"ending for 4s, finishing, for 500ms more at most: " + three + "; 0 tasks ended since the last report; " + oldest + "5s",
+	}, said.take())
+	require.Equal(t, []shutdown.Left{
+		{Kind: "bed", Name: "sleeper", State: "waiting", Peer: "b", Waits: []string{"the morning", "a timer due in 4.5s"}, Still: 5 * time.Second},
+		{Kind: "act_test.gateway", Name: "act_test.gateway", State: "offloaded", Waits: []string{"a function that runs elsewhere"},
+			Still: 4500 * time.Millisecond},
+		{Kind: "github.com/daimon-go/daimon/act_test.idle", Name: "github.com/daimon-go/daimon/act_test.idle", State: "waiting",
+			Still: 2500 * time.Millisecond}, // it had its turn when it was told, and was seen so at 2 s
+		{Kind: "*act_test.demon", Name: "*act_test.demon", State: "waiting", Still: -1},
+	}, cut.Left)
+}
+
+func TestAQuickEndSaysNothing(t *testing.T) {
+	var said drains
+	s, _, _ := newVirtual(t, act.Config{Draining: said.add})
+	s.Spawn(&sleeper{until: 900 * time.Millisecond})
+	s.Shutdown(plain(shutdown.Policy{}))
+	require.NoError(t, s.Run())
+	s.Spawn(&sleeper{until: 10 * time.Second})
+	s.Shutdown(halt)
+	requireCut(t, s.Run())
+	require.Empty(t, said.take())
+	s.Spawn(&sleeper{until: 5 * time.Second})
+	require.NoError(t, s.Run(), "without an order")
+	require.Empty(t, said.take())
+}
+
+func TestNothingIsSaidOfAnOrderThatWasWithdrawn(t *testing.T) {
+	var said drains
+	s, _, _ := newVirtual(t, act.Config{Draining: said.add})
+	s.Spawn(&sleeper{until: time.Minute})
+	o := plain(shutdown.Policy{Time: 20 * time.Second, Announce: 10 * time.Second})
+	s.Shutdown(o)
+	at(s, 2500*time.Millisecond, func() { s.Group().Withdraw(o) })
+	at(s, 7200*time.Millisecond, func() { s.Shutdown(o) })
+	requireCut(t, stopAt(s, 9500*time.Millisecond))
+	require.Len(t, said, 4)
+	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, time.Second, 2 * time.Second},
+		[]time.Duration{said[0].For - 1, said[1].For - 1, said[2].For - 1, said[3].For - 1}, "each order from its own beginning")
+	require.Equal(t, shutdown.Announced, said[3].Phase)
+	require.Equal(t, 18*time.Second-1, said[3].Bound)
+}
+
+// A step of a census is bounded, so that tasks have turns in between.
+func TestACensusIsTakenInSteps(t *testing.T) {
+	var said drains
+	s, clock, _ := newVirtual(t, act.Config{Draining: said.add})
+	const n = 5000
+	all := make([]sleeper, n)
+	for i := range all {
+		all[i].until = time.Hour
+		s.Spawn(&all[i])
+	}
+	asked := func() (sum int) {
+		for i := range all {
+			sum += all[i].asked
+		}
+		return sum
+	}
+	before, longest := 0, 0
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		now := asked()
+		longest, before = max(longest, now-before), now
+		clock.advance(time.Millisecond)
+		return act.Yield
+	}))
+	s.Shutdown(plain(shutdown.Policy{Time: 1900 * time.Millisecond}))
+	requireCut(t, s.Run())
+	require.Len(t, said, 1)
+	require.Equal(t, n+1, said[0].Cut.Tasks)
+	require.Len(t, said[0].Cut.Left, 16)
+	require.LessOrEqual(t, longest, 504)
+	require.NotZero(t, longest)
+}
+
+// stepped is a Group that a test steps, on a virtual clock.
+func stepped(t *testing.T, n int, draining func(shutdown.Drain)) (*act.Group, *clock) {
+	c := &clock{}
+	g := act.NewGroup(act.Config{Schedulers: n, Threads: act.Stepped, Clock: c, Draining: draining})
+	t.Cleanup(func() { _ = g.Close() })
+	return g, c
+}
+
+func TestAGroupSaysOneLineForAll(t *testing.T) {
+	var said drains
+	g, clock := stepped(t, 3, said.add)
+	for i, s := range g.Schedulers() {
+		for n := range 10 * (i + 1) {
+			s.Spawn(&sleeper{until: time.Hour, peer: fmt.Sprint("peer ", n, " on ", i), still: time.Duration(n) * time.Second})
+		}
+	}
+	step := func(which ...int) {
+		for _, i := range which {
+			for range 5 {
+				_, err := g.Schedulers()[i].Step(100)
+				require.NoError(t, err)
+				clock.advance(1)
+			}
+		}
+	}
+	g.Shutdown(plain(shutdown.Policy{Time: time.Minute}))
+	step(0, 1, 2)
+	clock.advance(time.Second)
+	step(0, 1)
+	require.Empty(t, said, "one is missing")
+	step(2)
+	require.Len(t, said, 1)
+	require.Equal(t, 60, said[0].Cut.Tasks)
+	require.Equal(t, []shutdown.Count{{Name: "bed", N: 60}}, said[0].Cut.Kinds)
+	require.Len(t, said[0].Cut.Left, 16)
+	require.Equal(t, "peer 29 on 2", said[0].Cut.Left[0].Peer)
+	require.Equal(t, "peer 19 on 1", said[0].Cut.Left[10].Peer)
+	require.Equal(t, "peer 19 on 2", said[0].Cut.Left[11].Peer)
+
+	// One that is held up for a while.
+	clock.advance(time.Second)
+	step(0, 2)
+	require.Len(t, said, 1)
+	clock.advance(time.Second)
+	step(2, 0)
+	require.Len(t, said, 2, "one line, without it")
+	require.Equal(t, []int{1}, said[1].Silent)
+	require.Equal(t, 60, said[1].Cut.Tasks, "as before")
+	require.Contains(t, said[1].String(), "scheduler 1 does not answer; the oldest")
+	step(1)
+	require.Len(t, said, 3)
+	require.Empty(t, said[2].Silent)
+}
+
+// One that has not even taken the order in is missed.
+func TestAGroupSaysWhoDoesNotAnswerAtAll(t *testing.T) {
+	var said drains
+	g, clock := stepped(t, 2, said.add)
+	for _, s := range g.Schedulers() {
+		s.Spawn(&sleeper{until: time.Hour})
+	}
+	g.Shutdown(plain(shutdown.Policy{Time: time.Minute}))
+	for range 4 {
+		_, err := g.Schedulers()[0].Step(100)
+		require.NoError(t, err)
+		clock.advance(time.Second)
+	}
+	_, err := g.Schedulers()[0].Step(100)
+	require.NoError(t, err)
+	require.NotEmpty(t, said)
+	require.Equal(t, []int{1}, said[0].Silent)
+	require.Equal(t, 1, said[0].Cut.Tasks)
+}
+
+func TestAPanicOfDrainingIsReported(t *testing.T) {
+	n := 0
+	s, _, logs := newVirtual(t, act.Config{Draining: func(shutdown.Drain) {
+		n++
+		panic("draining")
+	}})
+	s.Spawn(&sleeper{until: 2500 * time.Millisecond})
+	s.Shutdown(plain(shutdown.Policy{}))
+	require.NoError(t, s.Run())
+	require.Equal(t, 2, n)
+	require.Equal(t, 2, logs.FilterMessage("a task failed").Len())
+}

@@ -1,0 +1,73 @@
+package oldest_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/oldest"
+)
+
+type row struct {
+	kind  string
+	still time.Duration
+	n     int
+}
+
+func key(r *row) (string, time.Duration) { return r.kind, r.still }
+
+func keep(rows []row) (all []row) {
+	for _, r := range rows {
+		all = oldest.Keep(all, r, key)
+	}
+	return all
+}
+
+func TestACrowdHidesNoOther(t *testing.T) {
+	rows := []row{{"job", -1, 0}}
+	for n := range 1000 {
+		rows = append(rows, row{"crowd", time.Duration(1000 + n), n})
+	}
+	rows = append(rows, row{"chat", 5, 0}, row{"chat", 7, 1})
+	all := keep(rows)
+	require.Len(t, all, oldest.Most)
+	require.Equal(t, []row{
+		{"crowd", 1999, 999}, {"chat", 7, 1}, {"job", -1, 0}, {"crowd", 1998, 998}, {"chat", 5, 0}, {"crowd", 1997, 997},
+	}, all[:6])
+}
+
+// The rows of several schedulers are merged from what each has chosen. The model sorts all of them.
+func TestWhatIsChosenOfListsIsWhatIsChosenOfAll(t *testing.T) {
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var rows, merged []row
+		for n := range r.IntN(100) {
+			rows = append(rows, row{string(rune('a' + r.IntN(1+r.IntN(20)))), time.Duration(r.IntN(1 + r.IntN(50))), n})
+		}
+		all := slices.Clone(rows)
+		slices.SortStableFunc(all, func(a, b row) int {
+			return cmp.Or(cmp.Compare(b.still, a.still), cmp.Compare(a.kind, b.kind))
+		})
+		ranks, seen := map[int]int{}, map[string]int{}
+		for _, x := range all {
+			ranks[x.n] = seen[x.kind]
+			seen[x.kind]++
+		}
+		slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(ranks[a.n], ranks[b.n]) })
+		all = append([]row{}, all[:min(len(all), oldest.Most)]...)
+		require.Equal(t, all, append([]row{}, keep(rows)...), "seed %d", seed)
+
+		for len(rows) > 0 {
+			n := 1 + r.IntN(len(rows))
+			for _, x := range keep(rows[:n]) {
+				merged = oldest.Keep(merged, x, key)
+			}
+			rows = rows[n:]
+		}
+		require.Equal(t, all, append([]row{}, merged...), "seed %d, in parts", seed)
+	}
+}
