@@ -231,3 +231,16 @@ func TestAPanicOfDrainingIsReported(t *testing.T) {
 	require.Equal(t, 2, n)
 	require.Equal(t, 2, logs.FilterMessage("a task failed").Len())
 }
+
+// BenchmarkCensus is what a scheduler with 100,000 connections does each second of an end; see step for how long it takes at a time.
+func BenchmarkCensus(b *testing.B) {
+	n := 0
+	s, _, _ := newVirtual(b, act.Config{Draining: func(shutdown.Drain) { n++ }})
+	for i := range 100_000 {
+		s.Spawn(&sleeper{until: 1000 * time.Hour, still: time.Duration(i*7919%100_000) * time.Millisecond})
+	}
+	s.Shutdown(plain(shutdown.Policy{Time: time.Duration(b.N)*time.Second + time.Second/2}))
+	_, _ = s.Step(200_000)
+	b.ResetTimer()
+	_ = s.Run()
+}

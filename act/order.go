@@ -67,6 +67,7 @@ func (s *Scheduler) merge(r received) (stricter bool) {
 	if s.order == nil {
 		s.ordered = s.now
 	}
+	s.beginDraining()
 	s.beginInactivity(merged.Inactivity)
 	s.terms, s.order, s.since, s.leavers = merged, r.order, s.now, 0
 	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halting

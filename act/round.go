@@ -33,10 +33,13 @@ func (s *Scheduler) Step(n int) (int, error) {
 	}
 	defer s.exit()
 	taken := s.guardedRounds(n, false)
-	if s.order == nil || !s.over() {
-		return taken, s.broken
+	if s.over() {
+		if s.order != nil {
+			return taken, s.conclude()
+		}
+		s.endDraining() // of an order that is only announced: nothing is left, so there is no pass in which its timer could fire
 	}
-	return taken, s.conclude()
+	return taken, s.broken
 }
 
 // Finished reports whether nothing is left that keeps Run from returning. It is for callers of Step.

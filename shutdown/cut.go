@@ -50,7 +50,7 @@ type Left struct {
 func (l Left) String() string {
 	var b strings.Builder
 	b.WriteString(l.Name)
-	if l.Kind != l.Name {
+	if l.Kind != l.Name && l.State != "closing" {
 		fmt.Fprintf(&b, " of %s", l.Kind)
 	}
 	if l.Peer != "" {

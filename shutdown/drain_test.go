@@ -16,6 +16,9 @@ func TestWhatIsLeftIsALine(t *testing.T) {
 		"httpd: GET / of tcp 127.0.0.1:80, peer 127.0.0.1:5, still for 12s, waits for input from 127.0.0.1:5, a timer due in 3s": {
 			Kind: "tcp 127.0.0.1:80", Name: "httpd: GET /", State: "waiting", Peer: "127.0.0.1:5",
 			Waits: []string{"input from 127.0.0.1:5", "a timer due in 3s"}, Still: 12100 * time.Millisecond},
+		"a closed connection of tcp 127.0.0.1:80, still for 2s, waits for its peer to close": {
+			Kind: "closed connections", Name: "a closed connection of tcp 127.0.0.1:80", State: "closing",
+			Waits: []string{"its peer to close"}, Still: 2 * time.Second},
 		"a long name of k, still for 0s, waiting": {Kind: "k", Name: "a long\nname", State: "waiting"},
 	} {
 		require.Equal(t, says, left.String())

@@ -35,6 +35,8 @@ type orderly struct {
 	over   bool          // the world has ended, and has ordered the server to
 	alive  []int         // ordinary tasks on each scheduler
 	latest []moment      // that was given to a task of each scheduler
+	lasts  bool          // there are tasks that end last
+	drains drains
 }
 
 // moment is when a task is to leave by an order.
@@ -270,6 +272,7 @@ func (e *orderly) check() {
 	if b := e.bound(); b >= 0 && e.w.Now() > b+2*tolerance {
 		e.w.Errorf("the server still runs at %v, and should have ended at %v", e.w.Now(), b)
 	}
+	e.missDrain()
 	e.w.At(e.w.Now()+50*time.Millisecond, e.check)
 }
 
@@ -279,9 +282,10 @@ func ends(t testing.TB) func(w *sim.World) {
 		e := &orderly{w: w}
 		schedulers := pick(w, 1, 2, 3)
 		e.alive, e.latest = make([]int, schedulers), make([]moment, schedulers)
+		most := pick(w, 20, 20, 20, 2000)
 		live := time.Duration(1 + w.Rand().Int64N(int64(pick(w, 3*time.Second, 20*time.Second))))
-		v, err := w.Server("server", act.Config{Schedulers: schedulers}, func(s *act.Scheduler) error {
-			for range w.Rand().IntN(20) {
+		v, err := w.Server("server", act.Config{Schedulers: schedulers, Draining: e.drain}, func(s *act.Scheduler) error {
+			for range w.Rand().IntN(most) {
 				x := &worker{e: e, home: s.Index(), until: 1 + time.Duration(w.Rand().Int64N(int64(live))), leave: -1, stubborn: w.Rand().IntN(3) == 0, since: -1}
 				if w.Rand().IntN(3) == 0 {
 					x.since = time.Duration(w.Rand().Int64N(int64(live)))
@@ -290,6 +294,7 @@ func ends(t testing.TB) func(w *sim.World) {
 				s.Spawn(x)
 			}
 			if w.Rand().IntN(2) == 0 {
+				e.lasts = true
 				s.InstallLast(&lastOne{worker{e: e, home: s.Index(), leave: -1, last: true, since: -1}})
 			}
 			return nil

@@ -4,6 +4,11 @@
 //	go build ./examples/graceful && ./graceful
 //	curl http://127.0.0.1:8080/slow?for=5s
 //
+// End it while requests are under way; it says each second what it waits for:
+//
+//	./graceful -drain 10s
+//	curl http://127.0.0.1:8080/slow?for=1m & kill $(pidof graceful)
+//
 // Replace it by a newer binary, while requests are under way:
 //
 //	go build ./examples/graceful && kill -USR2 $(pidof graceful)

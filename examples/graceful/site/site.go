@@ -19,12 +19,14 @@ import (
 //	/        at once: the number of the process
 //	/slow    the same, after ?for=1s
 //	/stream  a line each 50 ms, ?lines=20 of them
+//	/large   ?mib=16 of zeros, for a client that does not read
 //	/ws      an echo of WebSocket
 func Routes() *httpd.Mux {
 	site := &httpd.Mux{}
 	site.Handle("GET /{$}", short)
 	site.Handle("GET /slow", slow)
 	site.Handle("GET /stream", stream)
+	site.Handle("GET /large", large)
 	sockets := &websocket.Server{Handler: echo}
 	site.Handle("/ws", sockets.Serve)
 	return site
@@ -90,6 +92,26 @@ func (x *lines) Act(t *act.Task) act.Directive {
 func (x *lines) Close() error {
 	x.timer.Stop()
 	return nil
+}
+
+// large is not at hand as a whole: it is written as there is room.
+func large(w *httpd.Response, r *httpd.Request) act.Action {
+	n, err := strconv.Atoi(parameter(r, "mib", "16"))
+	if err != nil || n < 0 || n > 1<<20 {
+		w.Error(400)
+		return nil
+	}
+	var zeros [16 << 10]byte
+	left := n << 20
+	return act.Func(func(t *act.Task) act.Directive {
+		for left > 0 {
+			n, err := w.Write(zeros[:min(left, len(zeros))])
+			if left -= n; err != nil {
+				return listener.Next(t, err)
+			}
+		}
+		return act.Done
+	})
 }
 
 func parameter(r *httpd.Request, name, or string) string {
