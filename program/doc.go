@@ -29,7 +29,8 @@
 // may go on for as long as -drain says. With -announce the end is only announced at first: the handler httpd.Ready answers
 // 503, so that a load balancer sends no more clients, and all else goes on. With -spread idle connections end one after the
 // other. Both are parts of the time of -drain. With -inactivity the end comes earlier if nothing happens any more. See
-// docs/ending.md. A second signal cuts what is left. A third one ends the program at once, also if a turn does not end. Other
+// docs/ending.md. A line of the log says each second what the end waits for, and at the bound each of those that were cut
+// after the longest wait has a line. A second signal cuts what is left. A third one ends the program at once, also if a turn does not end. Other
 // signals have their usual effect, unless a service takes them. With -inspect-dir an Inspector takes SIGUSR1, and writes a file with what has just happened.
 //
 // SIGHUP means reopen and reload: each service that keeps a file open by its name, or has read one, opens or reads it

@@ -1,5 +1,5 @@
-// Package shutdown is the data of an orderly end: its reason (an [Order]), its terms (a [Policy]), and what was left undone
-// (a [Cut]).
+// Package shutdown is the data of an orderly end: its reason (an [Order]), its terms (a [Policy]), how it goes on (a [Drain]),
+// and what was left undone (a [Cut]).
 //
 // It runs nothing. Package act obeys orders; an application gives them:
 //

@@ -73,3 +73,23 @@ func ExampleCut() {
 	// cut: 3 tasks, the first of them 2 × upload
 	// server: shutdown: dropped 3 tasks (2 × upload, chat); order: shutdown_test.Move; terms: drain, 1m0s, then drop
 }
+
+// A program is told each second of an end what it waits for: see Config.Draining of package act.
+func ExampleDrain() {
+	d := shutdown.Drain{
+		Phase: shutdown.Finishing, For: 12 * time.Second, Bound: 18 * time.Second, Ended: 3,
+		Cut: shutdown.Cut{Tasks: 41, Kinds: []shutdown.Count{{Name: "tcp 10.0.0.1:443", N: 41}}, Left: []shutdown.Left{{
+			Kind: "tcp 10.0.0.1:443", Name: "upload", State: "waiting", Peer: "10.0.0.7:5012",
+			Waits: []string{"input from 10.0.0.7:5012"}, Still: 9 * time.Second,
+		}}},
+	}
+	fmt.Println(d)
+	for _, l := range d.Cut.Left {
+		if l.Still > 5*time.Second {
+			fmt.Println("slow:", l.Peer)
+		}
+	}
+	// Output:
+	// ending for 12s, finishing, for 18s more at most: 41 tasks (41 × tcp 10.0.0.1:443); 3 tasks ended since the last report; the oldest: upload of tcp 10.0.0.1:443, peer 10.0.0.7:5012, still for 9s, waits for input from 10.0.0.7:5012
+	// slow: 10.0.0.7:5012
+}
