@@ -51,9 +51,9 @@ func TestInvalidChains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good()
-			cfg.Chains["x"] = row.chain
+			cfg.Kinds["x"] = stage.Kind{Chain: row.chain}
 			_, err := stage.New(cfg)
-			const each = `stage: Config.Chains: the chain for "x" `
+			const each = `stage: Config.Kinds["x"].Chain `
 			require.EqualError(t, err, each+strings.Join(row.says, "\n"+each))
 		})
 	}

@@ -25,6 +25,8 @@ func (e *Engine) Fire(ctx context.Context) (int, error) {
 type claim struct {
 	ticket   Ticket
 	room     int                  // how many tasks it asks for
+	kinds    []string             // of these kinds
+	most     map[string]int       // how many of kinds with a bound of their own
 	now      func() time.Duration // the clock of the host
 	asked    time.Duration        // when it was made: the leases count from before the claim
 	answered bool
@@ -41,7 +43,7 @@ func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2) // a claim that takes longer leaves too little of the lease
 	defer cancel()
 	tasks, err = e.cfg.Store.Claim(ctx, Claim{
-		Ticket: c.ticket, Worker: e.cfg.Worker, Kinds: e.kinds, Limit: c.room, Length: e.cfg.Lease, Shows: e.shows,
+		Ticket: c.ticket, Worker: e.cfg.Worker, Kinds: c.kinds, Limit: c.room, Most: c.most, Length: e.cfg.Lease, Shows: e.shows,
 	})
 	e.counts.claimed.Add(uint64(len(tasks)))
 	if c.answered = err == nil; c.answered {
@@ -67,11 +69,56 @@ func (e *Engine) reserve() (*claim, error) {
 	if room <= 0 {
 		return nil, nil
 	}
+	kinds, most := e.rooms()
+	if len(kinds) == 0 {
+		return nil, nil
+	}
 	e.number++
-	c := &claim{ticket: Ticket{e.period.engine, e.number}, room: min(room, mostClaimed), now: e.host.now}
+	c := &claim{ticket: Ticket{e.period.engine, e.number}, room: min(room, mostClaimed), kinds: kinds, most: most, now: e.host.now}
 	c.asked = c.now()
 	e.claims = append(e.claims, c)
 	return c, nil
+}
+
+// rooms returns the kinds that have room, and how much those have that have a bound. Under mu.
+func (e *Engine) rooms() (kinds []string, most map[string]int) {
+	if !e.bounded {
+		return e.kinds, nil
+	}
+	most = map[string]int{}
+	for _, name := range e.kinds {
+		if workers := e.cfg.Kinds[name].Workers; workers > 0 {
+			for _, w := range e.works {
+				if w.kind == name {
+					workers--
+				}
+			}
+			for _, c := range e.claims {
+				workers -= c.most[name]
+			}
+			if workers <= 0 {
+				continue
+			}
+			most[name] = workers
+		}
+		kinds = append(kinds, name)
+	}
+	return kinds, most
+}
+
+// full reports whether there may be more tasks than the claim has got: it has got as many as it asked for, in all or of a
+// kind, or there are kinds of which it could not ask for any.
+func (c *claim) full(tasks []Task, kinds int) bool {
+	of := map[string]int{}
+	for _, t := range tasks {
+		of[t.Kind]++
+	}
+	for kind, most := range c.most {
+		if of[kind] == most {
+			return true
+		}
+	}
+	return len(tasks) == c.room || len(c.kinds) < kinds
 }
 
 // admit ends a claim, and makes works of what was claimed.
@@ -79,7 +126,7 @@ func (e *Engine) admit(c *claim, tasks []Task) []*work {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.claims = slices.DeleteFunc(e.claims, func(other *claim) bool { return other == c })
-	e.more = len(tasks) == c.room
+	e.more = c.full(tasks, len(e.kinds))
 	if !c.answered {
 		e.looks = int(2*e.cfg.Lease/e.cfg.Heartbeat) + 1
 	}
@@ -99,9 +146,9 @@ func (e *Engine) admit(c *claim, tasks []Task) []*work {
 // worker was lost at a dynamic stage goes back to the static one before, and that was an attempt. So does a task that is
 // found at a dynamic stage otherwise, perhaps one of another release, without an attempt. Of a task that was lost at a
 // static stage there may be a request, so it stays there until it enters the next.
-func shows(chains map[string]*Chain) (all []Show) {
-	for _, kind := range slices.Sorted(maps.Keys(chains)) {
-		stages := chains[kind].stages
+func shows(kinds map[string]Kind) (all []Show) {
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		stages := kinds[kind].Chain.stages
 		for i := 1; i < len(stages); i += 2 {
 			before, dynamic := stages[i-1].Name, stages[i].Name
 			all = append(all,

@@ -19,7 +19,7 @@ import (
 func good() stage.Config {
 	return stage.Config{
 		Store:    memory.New(nil),
-		Chains:   map[string]*stage.Chain{"report": reportChain()},
+		Kinds:    map[string]stage.Kind{"report": {Chain: reportChain()}},
 		Provider: stage.Processors{},
 	}
 }
@@ -30,21 +30,25 @@ func TestInvalidConfigs(t *testing.T) {
 		says   []string
 	}{
 		"nothing is there": {func(cfg *stage.Config) { *cfg = stage.Config{} },
-			[]string{"Store is missing", "Chains is empty", "Provider is missing"}},
-		"an empty kind": {func(cfg *stage.Config) { cfg.Chains[""] = reportChain() },
-			[]string{"Chains has a kind without a name"}},
+			[]string{"Store is missing", "Kinds is empty", "Provider is missing"}},
+		"an empty kind": {func(cfg *stage.Config) { cfg.Kinds[""] = stage.Kind{Chain: reportChain()} },
+			[]string{"Kinds has a kind without a name"}},
 		"names that stores cannot keep": {func(cfg *stage.Config) {
-			cfg.Worker, cfg.Chains["a\x00"] = "\xff", stage.Begin("A\xff").Then("B", "load", "C\x00")
+			cfg.Worker = "\xff"
+			cfg.Kinds["a\x00"] = stage.Kind{Chain: stage.Begin("A\xff").Then("B", "load", "C\x00")}
 		}, []string{
-			`Chains has a kind that is not UTF-8 without NUL: "a\x00"`,
-			`Chains: the chain for "a\x00" has a name that is not UTF-8 without NUL: "A\xff"`,
-			`Chains: the chain for "a\x00" has a name that is not UTF-8 without NUL: "C\x00"`,
+			`Kinds has a kind that is not UTF-8 without NUL: "a\x00"`,
+			`Kinds["a\x00"].Chain has a name that is not UTF-8 without NUL: "A\xff"`,
+			`Kinds["a\x00"].Chain has a name that is not UTF-8 without NUL: "C\x00"`,
 			`Worker is not UTF-8 without NUL: "\xff"`,
 		}},
-		"a nil chain":       {func(cfg *stage.Config) { cfg.Chains["copy"] = nil }, []string{`Chains has no chain for "copy"`}},
+		"a nil chain": {func(cfg *stage.Config) { cfg.Kinds["copy"] = stage.Kind{} }, []string{`Kinds["copy"].Chain is missing`}},
+		"terms of a kind": {func(cfg *stage.Config) { cfg.Kinds["report"] = stage.Kind{reportChain(), -1, -2, nil, -3} },
+			[]string{`Kinds["report"].Workers is negative: -1`, `Kinds["report"].Attempts is negative: -2`, `Kinds["report"].Timeout is negative: -3ns`}},
 		"a nil middleware":  {func(cfg *stage.Config) { cfg.Middleware = []stage.Middleware{nil} }, []string{"Middleware has a nil"}},
 		"negative workers":  {func(cfg *stage.Config) { cfg.Workers = -1 }, []string{"Workers is negative: -1"}},
 		"negative attempts": {func(cfg *stage.Config) { cfg.Attempts = -2 }, []string{"Attempts is negative: -2"}},
+		"a negative bound":  {func(cfg *stage.Config) { cfg.Timeout = -1 }, []string{"Timeout is negative: -1ns"}},
 		"a negative poll":   {func(cfg *stage.Config) { cfg.Poll = -1 }, []string{"Poll is negative: -1ns"}},
 		"a negative lease":  {func(cfg *stage.Config) { cfg.Lease = -time.Second }, []string{"Lease is negative: -1s"}},
 		"a negative beat":   {func(cfg *stage.Config) { cfg.Heartbeat = -time.Second }, []string{"Heartbeat is negative: -1s"}},
@@ -53,10 +57,10 @@ func TestInvalidConfigs(t *testing.T) {
 		"a beat too long":   {func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = 10e6, 20e6 }, []string{"Heartbeat (20ms) must be below Lease (10ms)"}},
 		"all of it": {func(cfg *stage.Config) {
 			cfg.Store, cfg.Provider, cfg.Workers, cfg.Attempts, cfg.Poll = nil, nil, -1, -1, -1
-			cfg.Chains = map[string]*stage.Chain{"": nil}
+			cfg.Kinds = map[string]stage.Kind{"": {}}
 			cfg.Lease, cfg.Heartbeat = time.Second, time.Second
 		}, []string{
-			"Store is missing", "Provider is missing", "Chains has a kind without a name", `Chains has no chain for ""`,
+			"Store is missing", "Provider is missing", "Kinds has a kind without a name", `Kinds[""].Chain is missing`,
 			"Workers is negative: -1", "Attempts is negative: -1", "Poll is negative: -1ns",
 			"Heartbeat (1s) must be below Lease (1s)",
 		}},

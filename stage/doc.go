@@ -14,7 +14,7 @@
 //		Then("BUILDING_REPORT", "build", "FINISHED")
 //	engine, err := stage.New(stage.Config{
 //		Store:    store, // of package memory, or of module stage/sqlite or stage/postgres
-//		Chains:   map[string]*stage.Chain{"report": chain},
+//		Kinds:   map[string]stage.Kind{"report": {Chain: chain}},
 //		Provider: stage.Processors{"load": load, "build": build},
 //	})
 //	id, err := engine.Enqueue(ctx, "report", data)
@@ -49,7 +49,7 @@
 //
 // # Releases
 //
-// Chains may change from one release to the next, also while engines of both run: a task continues from its stored stage
+// The chains of kinds may change from one release to the next, also while engines of both run: a task continues from its stored stage
 // along the chain of the engine that claims it. Stages can be added anywhere. For an engine that does not know a stage or
 // its processor, that is a failure, which is tried again later, perhaps by an engine that does; so Attempts and Backoff
 // must outlast the change. Before a static stage is removed or renamed, the tasks that rest there have to continue

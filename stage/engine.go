@@ -20,15 +20,15 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Config configures an Engine. Store, Chains and Provider are required; the zero value of any other field is useful.
+// Config configures an Engine. Store, Kinds and Provider are required; the zero value of any other field is useful.
 type Config struct {
 	// Store keeps the tasks. Engines that share it share the work.
 	Store Store
 
-	// Chains has the kinds of task that this engine knows, and the chain of each. It claims no others.
-	Chains map[string]*Chain
+	// Kinds has the kinds of task that this engine knows. It claims no others.
+	Kinds map[string]Kind
 
-	// Provider has the processors of the Chains.
+	// Provider has the processors of their chains.
 	Provider Provider
 
 	// Middleware is put around the processor of each stage, the first one outside.
@@ -64,6 +64,10 @@ type Config struct {
 	// at most 5 min.
 	Backoff func(n int) time.Duration
 
+	// Timeout bounds each call of a processor; 0 means no bound. Then its context ends with the cause ErrTimeout, and
+	// whatever it returns, that was an attempt that has failed.
+	Timeout time.Duration
+
 	// Ended, unless it is nil, is called after a task has ended under this engine: after the store has committed that it is
 	// finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t.Data is what the last
 	// stage was given; Get returns what it has left. t.Changed is not set.
@@ -86,12 +90,28 @@ type Config struct {
 	Logger *zap.Logger
 }
 
+// Kind is a kind of task.
+type Kind struct {
+	// Chain is required.
+	Chain *Chain
+
+	// Workers is how many tasks of the kind the engine works on at a time; 0 means no bound but Config.Workers.
+	Workers int
+
+	// Attempts, Backoff and Timeout take the place of those of the Config, where they are set.
+	Attempts int
+	Backoff  func(n int) time.Duration
+	Timeout  time.Duration
+}
+
 // Engine works on the tasks of a Store. A monitor.Engine, which makes connections, is something else. The methods may be
 // called from any goroutine. Most wait for the store, so an action on a scheduler does not call them: see Call.
 type Engine struct {
 	cfg   Config
 	kinds []string
 	shows []Show
+
+	bounded bool // some of the kinds have Workers of their own
 
 	mu       sync.Mutex
 	alone    *goroutines
@@ -128,7 +148,7 @@ type host interface {
 var (
 	ErrStopped     = errors.New("stage: the engine is stopped")
 	ErrRunning     = errors.New("stage: the engine is running already")
-	ErrUnknownKind = errors.New("stage: no chain for this kind of task")
+	ErrUnknownKind = errors.New("stage: the engine does not know this kind of task")
 )
 
 var engines atomic.Int64
@@ -139,7 +159,6 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg = cfg.resolved()
-	cfg.Chains = maps.Clone(cfg.Chains)
 	if cfg.Worker == "" {
 		host, _ := os.Hostname() // without a name there is still the rest
 		cfg.Worker = fmt.Sprintf("%s:%d:%d", host, os.Getpid(), engines.Add(1))
@@ -148,10 +167,13 @@ func New(cfg Config) (*Engine, error) {
 	_, _ = seed.Write([]byte(cfg.Worker))
 	e := &Engine{
 		cfg:    cfg,
-		kinds:  slices.Sorted(maps.Keys(cfg.Chains)),
-		shows:  shows(cfg.Chains),
+		kinds:  slices.Sorted(maps.Keys(cfg.Kinds)),
+		shows:  shows(cfg.Kinds),
 		period: newPeriod(),
 		jitter: rand.New(rand.NewPCG(seed.Sum64(), 0)),
+	}
+	for _, k := range cfg.Kinds {
+		e.bounded = e.bounded || k.Workers > 0
 	}
 	e.alone = newGoroutines(e)
 	e.host = e.alone
@@ -166,21 +188,20 @@ func (cfg Config) check() error {
 		}
 	}
 	say(cfg.Store != nil, "Store is missing")
-	say(len(cfg.Chains) > 0, "Chains is empty")
+	say(len(cfg.Kinds) > 0, "Kinds is empty")
 	say(cfg.Provider != nil, "Provider is missing")
-	for kind, chain := range cfg.Chains {
-		say(kind != "", "Chains has a kind without a name")
-		say(storable(kind), "Chains has a kind that is not UTF-8 without NUL: %q", kind)
-		if say(chain != nil, "Chains has no chain for %q", kind); chain != nil {
-			for _, err := range chain.check() {
-				say(false, "Chains: the chain for %q %w", kind, err)
-			}
+	for name, k := range cfg.Kinds {
+		say(name != "", "Kinds has a kind without a name")
+		say(storable(name), "Kinds has a kind that is not UTF-8 without NUL: %q", name)
+		for _, err := range k.check() {
+			say(false, "Kinds[%q].%w", name, err)
 		}
 	}
 	say(!slices.ContainsFunc(cfg.Middleware, func(m Middleware) bool { return m == nil }), "Middleware has a nil")
 	say(storable(cfg.Worker), "Worker is not UTF-8 without NUL: %q", cfg.Worker)
 	say(cfg.Workers >= 0, "Workers is negative: %d", cfg.Workers)
 	say(cfg.Attempts >= 0, "Attempts is negative: %d", cfg.Attempts)
+	say(cfg.Timeout >= 0, "Timeout is negative: %v", cfg.Timeout)
 	say(cfg.Lease >= 0, "Lease is negative: %v", cfg.Lease)
 	say(cfg.Lease <= 0 || cfg.Lease >= time.Millisecond, "Lease is less than stores can count: %v", cfg.Lease)
 	say(cfg.Heartbeat >= 0, "Heartbeat is negative: %v", cfg.Heartbeat)
@@ -189,6 +210,24 @@ func (cfg Config) check() error {
 		say(r.Heartbeat < r.Lease, "Heartbeat (%v) must be below Lease (%v)", r.Heartbeat, r.Lease)
 	}
 	return errors.Join(wrong...)
+}
+
+// check returns what is wrong with the kind.
+func (k Kind) check() (wrong []error) {
+	say := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
+	if say(k.Chain != nil, "Chain is missing"); k.Chain != nil {
+		for _, err := range k.Chain.check() {
+			say(false, "Chain %w", err)
+		}
+	}
+	say(k.Workers >= 0, "Workers is negative: %d", k.Workers)
+	say(k.Attempts >= 0, "Attempts is negative: %d", k.Attempts)
+	say(k.Timeout >= 0, "Timeout is negative: %v", k.Timeout)
+	return wrong
 }
 
 func (cfg Config) resolved() Config {
@@ -204,6 +243,15 @@ func (cfg Config) resolved() Config {
 		cfg.Logger = hook.DefaultLogger()
 	}
 	cfg.Shutdown = cfg.Shutdown.Resolved()
+	cfg.Kinds = maps.Clone(cfg.Kinds)
+	for name, k := range cfg.Kinds {
+		k.Attempts = cmp.Or(k.Attempts, cfg.Attempts)
+		k.Timeout = cmp.Or(k.Timeout, cfg.Timeout)
+		if k.Backoff == nil {
+			k.Backoff = cfg.Backoff
+		}
+		cfg.Kinds[name] = k
+	}
 	return cfg
 }
 
@@ -227,11 +275,11 @@ func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, err
 // NewTask returns a task of one of the engine's kinds at the first stage of its chain, for EnqueueAll, or for the function
 // of a store that enqueues in a transaction of yours. Callers may set After and At. The error may be ErrUnknownKind.
 func (e *Engine) NewTask(kind string, data []byte) (NewTask, error) {
-	chain := e.cfg.Chains[kind]
-	if chain == nil {
+	k, ok := e.cfg.Kinds[kind]
+	if !ok {
 		return NewTask{}, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
 	}
-	return NewTask{Kind: kind, Stage: chain.stages[0].Name, Data: data}, nil
+	return NewTask{Kind: kind, Stage: k.Chain.stages[0].Name, Data: data}, nil
 }
 
 // EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in order.

@@ -22,7 +22,7 @@ func ExampleChain() {
 	_, err := stage.New(stage.Config{
 		Store:    memory.New(nil),
 		Provider: stage.Processors{},
-		Chains:   map[string]*stage.Chain{"report": stage.Begin("CREATED").Then("LOADING_DATA", "", "CREATED")},
+		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("CREATED").Then("LOADING_DATA", "", "CREATED")}},
 	})
 	fmt.Println(err)
 	// Output:
@@ -31,12 +31,12 @@ func ExampleChain() {
 	// DATA_LOADED ""
 	// BUILDING_REPORT "build"
 	// FINISHED ""
-	// stage: Config.Chains: the chain for "report" has no processor for the dynamic stage "LOADING_DATA"
-	// stage: Config.Chains: the chain for "report" has CREATED twice
+	// stage: Config.Kinds["report"].Chain has no processor for the dynamic stage "LOADING_DATA"
+	// stage: Config.Kinds["report"].Chain has CREATED twice
 }
 
 // reports has two processors. One waits for paper the first time.
-func reports() (map[string]*stage.Chain, stage.Processors) {
+func reports() (map[string]stage.Kind, stage.Processors) {
 	chain := stage.Begin("CREATED").
 		Then("LOADING_DATA", "load", "DATA_LOADED").
 		Then("BUILDING_REPORT", "build", "FINISHED")
@@ -58,14 +58,14 @@ func reports() (map[string]*stage.Chain, stage.Processors) {
 			return nil
 		}, nil
 	}
-	return map[string]*stage.Chain{"report": chain},
+	return map[string]stage.Kind{"report": {Chain: chain}},
 		stage.Processors{"load": stage.ProcessorFunc(load), "build": stage.ProcessorFunc(build)}
 }
 
 // An engine without Run works on what Fire claims, and does nothing else.
 func ExampleEngine() {
-	chains, processors := reports()
-	engine, err := stage.New(stage.Config{Store: memory.New(nil), Chains: chains, Provider: processors})
+	kinds, processors := reports()
+	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -105,9 +105,9 @@ func ExampleEngine() {
 
 // Ended tells the program that enqueues tasks how each of them has ended.
 func ExampleConfig_ended() {
-	chains, processors := reports()
+	kinds, processors := reports()
 	engine, err := stage.New(stage.Config{
-		Store: memory.New(nil), Chains: chains, Provider: processors,
+		Store: memory.New(nil), Kinds: kinds, Provider: processors,
 		Ended: func(t stage.Task) {
 			if t.Finished() {
 				fmt.Println(t.String(), "has finished")
@@ -138,8 +138,8 @@ type Month struct{ Year, Month int }
 func ExampleTyped() {
 	months := stage.Typed[Month]{Kind: "month"}
 	engine, err := stage.New(stage.Config{
-		Store:  memory.New(nil),
-		Chains: map[string]*stage.Chain{"month": stage.Begin("OPEN").Then("CLOSING", "close", "CLOSED")},
+		Store: memory.New(nil),
+		Kinds: map[string]stage.Kind{"month": {Chain: stage.Begin("OPEN").Then("CLOSING", "close", "CLOSED")}},
 		Provider: stage.Processors{
 			"close": months.Processor(func(_ context.Context, _ *stage.Task, m Month) (stage.Commit, error) {
 				next := Month{m.Year, m.Month + 1}
@@ -171,9 +171,9 @@ func ExampleMiddleware() {
 			return commit, err
 		})
 	}
-	chains, processors := reports()
+	kinds, processors := reports()
 	engine, err := stage.New(stage.Config{
-		Store: memory.New(nil), Chains: chains, Provider: processors,
+		Store: memory.New(nil), Kinds: kinds, Provider: processors,
 		Middleware: []stage.Middleware{traced},
 	})
 	if err != nil {
@@ -193,8 +193,8 @@ func ExampleMiddleware() {
 
 // A task can be due later. It is claimed when it is due and an engine has room.
 func ExampleNewTask() {
-	chains, processors := reports()
-	engine, err := stage.New(stage.Config{Store: memory.New(nil), Chains: chains, Provider: processors})
+	kinds, processors := reports()
+	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -229,7 +229,7 @@ func ExampleSnooze() {
 	}
 	engine, err := stage.New(stage.Config{
 		Store:    memory.New(nil),
-		Chains:   map[string]*stage.Chain{"import": stage.Begin("NEW").Then("LOADING", "load", "LOADED")},
+		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
 		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
 	})
 	if err != nil {
@@ -251,7 +251,7 @@ func ExampleSnooze() {
 
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.
 func ExampleEngine_Setup() {
-	chains := map[string]*stage.Chain{"nap": stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}
+	kinds := map[string]stage.Kind{"nap": {Chain: stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}}
 	asleep := make(chan bool, 1)
 	sleep := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 		asleep <- true
@@ -264,7 +264,7 @@ func ExampleEngine_Setup() {
 	}
 	engine, err := stage.New(stage.Config{
 		Store:    memory.New(nil),
-		Chains:   chains,
+		Kinds:    kinds,
 		Provider: stage.Processors{"sleep": stage.ProcessorFunc(sleep)},
 	})
 	if err != nil {

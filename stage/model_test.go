@@ -80,7 +80,7 @@ func (m *model) wall() time.Time { return time.Unix(1e9, 0).Add(m.now) }
 
 func (m *model) engine() *stage.Engine {
 	e, err := stage.New(stage.Config{
-		Store: m.store, Chains: map[string]*stage.Chain{"k": modelChain}, Provider: stage.Processors{"p": stage.ProcessorFunc(m.process)},
+		Store: m.store, Kinds: map[string]stage.Kind{"k": {Chain: modelChain}}, Provider: stage.Processors{"p": stage.ProcessorFunc(m.process)},
 		Workers: 2, Lease: modelLease, Attempts: modelAttempts, Logger: zap.NewNop(),
 		Backoff: func(n int) time.Duration { return time.Duration(n) * time.Second },
 	})

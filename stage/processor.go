@@ -47,12 +47,15 @@ func (ps Processors) Processor(id string) (Processor, error) {
 }
 
 // CheckSuspended returns nil while the stage may go on, and otherwise why it has to stop: ErrSuspended, ErrCanceled,
-// ErrInterrupted when the engine stops, ErrLeaseLost when another worker may hold the task by now. A processor calls it
-// every now and then, or waits for ctx.Done. It is context.Cause(ctx) under a name that says what it is for.
+// ErrInterrupted when the engine stops, ErrLeaseLost when another worker may hold the task by now, ErrTimeout. A processor
+// calls it every now and then, or waits for ctx.Done. It is context.Cause(ctx) under a name that says what it is for.
 //
 // A request that was made through this engine is seen at once, and one that was made elsewhere is seen with the next
 // heartbeat.
 func CheckSuspended(ctx context.Context) error { return context.Cause(ctx) }
+
+// ErrTimeout is the cause of a context that has ended because of Config.Timeout or Kind.Timeout.
+var ErrTimeout = errors.New("stage: the processor has taken too long")
 
 // ErrInterrupted is the cause of a context that has ended because the engine stops.
 var ErrInterrupted = errors.New("stage: interrupted")

@@ -41,7 +41,7 @@ func engineOf(t testing.TB, store stage.Store, stages int, p stage.Processor, ch
 	}
 	cfg := stage.Config{
 		Store:    store,
-		Chains:   map[string]*stage.Chain{"task": chain},
+		Kinds:    map[string]stage.Kind{"task": {Chain: chain}},
 		Provider: stage.Processors{"p": p},
 		Logger:   zap.NewNop(),
 	}
@@ -314,12 +314,12 @@ func TestAClaimThatPanicsLeavesItsRoom(t *testing.T) {
 }
 
 // An engine looked into a map that its owner had changed since.
-func TestChainsAreThoseOfTheBeginning(t *testing.T) {
-	var chains map[string]*stage.Chain
-	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}), func(cfg *stage.Config) { chains = cfg.Chains })
+func TestKindsAreThoseOfTheBeginning(t *testing.T) {
+	var kinds map[string]stage.Kind
+	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}), func(cfg *stage.Config) { kinds = cfg.Kinds })
 	id, err := e.Enqueue(t.Context(), "task", nil)
 	require.NoError(t, err)
-	delete(chains, "task")
+	delete(kinds, "task")
 	x := fires(t, e, id)
 	require.True(t, x.Finished())
 }

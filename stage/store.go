@@ -24,7 +24,8 @@ type Store interface {
 
 	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given back,
 	// left by a worker whose lease has ended, or new. New ones, which are Normal and have not been claimed before, come
-	// last. Else those come first that are due longest, and of equally long ones those with the lower numbers.
+	// last. Else those come first that are due longest, and of equally long ones those with the lower numbers. Where
+	// c.Most bounds a kind, its first ones are claimed.
 	//
 	// Each task becomes InProcessing, due at the end of the lease, with a higher token, at the stage that c.Shows has for
 	// it. No task is given to two workers. Claim returns the tasks as they are then.
@@ -100,7 +101,8 @@ type Claim struct {
 	Worker string
 	Kinds  []string
 	Limit  int
-	Length time.Duration // of the lease
+	Most   map[string]int // of a kind, in addition to Limit; a kind without an entry has no bound of its own
+	Length time.Duration  // of the lease
 
 	// Shows says at which stages the claim shows tasks. A task that has no entry stays at the stage at which it is found.
 	Shows []Show

@@ -45,7 +45,7 @@ func TestWhatAnEngineSays(t *testing.T) {
 		Store:    store,
 		Worker:   "w",
 		Workers:  3,
-		Chains:   map[string]*stage.Chain{"report": stage.Begin("NEW").Then("WORKING", "p", "DONE")},
+		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("NEW").Then("WORKING", "p", "DONE")}},
 		Provider: stage.Processors{"p": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) { <-work; return nil, nil })},
 	})
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ func (e *Engine) watch(p *period, w Watcher) {
 
 // heard follows a hint.
 func (e *Engine) heard(h Hint) {
-	if e.cfg.Chains[h.Kind] != nil {
+	if _, ok := e.cfg.Kinds[h.Kind]; ok {
 		e.where().ring()
 	}
 	for _, w := range e.beating() {

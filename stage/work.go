@@ -23,7 +23,8 @@ import (
 // A step that finds that the lease is lost is the last.
 type work struct {
 	e     *Engine
-	chain *Chain
+	kind  string
+	terms Kind
 	lease Lease
 	name  string
 	now   func() time.Duration // the clock of the host that has claimed it
@@ -53,7 +54,7 @@ type step func(*work) (step, time.Duration)
 
 func newWork(e *Engine, t Task, now func() time.Duration, until time.Duration) *work {
 	w := &work{
-		e: e, chain: e.cfg.Chains[t.Kind], lease: t.Lease(), name: t.String(), now: now, task: t, next: (*work).begin,
+		e: e, kind: t.Kind, terms: e.cfg.Kinds[t.Kind], lease: t.Lease(), name: t.String(), now: now, task: t, next: (*work).begin,
 		until: until, at: t.Stage,
 	}
 	w.held, w.lose = context.WithCancelCause(context.Background())
@@ -86,15 +87,15 @@ func (w *work) over() bool { return w.next == nil }
 
 // begin decides by the stage at which the claim has found the task.
 func (w *work) begin() (step, time.Duration) {
-	s, err := w.chain.find(w.task.Stage)
+	s, err := w.terms.Chain.find(w.task.Stage)
 	switch {
 	case err != nil:
 		return w.failed(err) // and an engine of another release may know the stage
 	case s.dynamic():
 		return (*work).process, 0
-	case s == w.chain.last():
+	case s == w.terms.Chain.last():
 		return w.giveBackAs(w.unharmed(Normal))
-	case w.task.Attempt >= w.e.cfg.Attempts:
+	case w.task.Attempt >= w.terms.Attempts:
 		return w.failedFor(w.task.Attempt, Permanent(errWorkerLost))
 	}
 	return (*work).enter, 0
@@ -105,7 +106,7 @@ func (w *work) enter() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why)
 	}
-	next, err := w.chain.next(w.task.Stage)
+	next, err := w.terms.Chain.next(w.task.Stage)
 	if err != nil {
 		return w.failed(Permanent(err))
 	}
@@ -130,9 +131,18 @@ func (w *work) process() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why)
 	}
-	commit, err := w.compute()
+	ctx, cancel := w.ctx, func() {}
+	if w.terms.Timeout > 0 {
+		late := fmt.Errorf("%w: %v", ErrTimeout, w.terms.Timeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, w.terms.Timeout, late)
+	}
+	defer cancel()
+	commit, err := w.compute(ctx)
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why) // whatever it has returned
+	}
+	if late := context.Cause(ctx); late != nil {
+		return w.failed(errors.Join(late, err))
 	}
 	if err != nil {
 		return w.endedBy(err)
@@ -142,9 +152,9 @@ func (w *work) process() (step, time.Duration) {
 }
 
 // compute calls the processor in its middleware. A panic is an error.
-func (w *work) compute() (commit Commit, err error) {
+func (w *work) compute(ctx context.Context) (commit Commit, err error) {
 	err = guarded(func() error {
-		s, err := w.chain.find(w.task.Stage)
+		s, err := w.terms.Chain.find(w.task.Stage)
 		if err != nil {
 			return err
 		}
@@ -156,7 +166,7 @@ func (w *work) compute() (commit Commit, err error) {
 			return err
 		}
 		t := w.task // the processor's own
-		commit, err = wrapped(p, w.e.cfg.Middleware).Process(w.ctx, &t)
+		commit, err = wrapped(p, w.e.cfg.Middleware).Process(ctx, &t)
 		return err
 	})
 	return commit, err
@@ -165,11 +175,11 @@ func (w *work) compute() (commit Commit, err error) {
 // finish has the store write what the processor has computed, together with the static stage. From here on only the store
 // refuses because of a request: whether the stage has finished is not known before it answers.
 func (w *work) finish() (step, time.Duration) {
-	next, err := w.chain.next(w.task.Stage)
+	next, err := w.terms.Chain.next(w.task.Stage)
 	if err != nil {
 		return w.failed(Permanent(err))
 	}
-	last := next == w.chain.last()
+	last := next == w.terms.Chain.last()
 	if last {
 		w.part() // also if there is an error: the next step gives the task back, or asks again
 	}
@@ -233,7 +243,7 @@ func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.ta
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
 	w.e.counts.failed.Add(1)
 	r := Return{Status: Error, Attempt: attempt, Failure: failure(err)}
-	if !errors.Is(err, ErrPermanent) && attempt < w.e.cfg.Attempts {
+	if !errors.Is(err, ErrPermanent) && attempt < w.terms.Attempts {
 		r.Runs, r.After = true, w.backoff(attempt)
 	}
 	fields := []zap.Field{zap.String("stage", w.task.Stage), zap.Int("attempt", attempt), zap.Bool("again", r.Runs), zap.Error(err)}
@@ -259,11 +269,11 @@ func failure(err error) string {
 	return text[:min(len(text), MaxFailure)]
 }
 
-// backoff calls Config.Backoff. If that panics, the default takes its place.
+// backoff calls Backoff. If that panics, the default takes its place.
 func (w *work) backoff(n int) (d time.Duration) {
-	err := guarded(func() error { d = w.e.cfg.Backoff(n); return nil })
+	err := guarded(func() error { d = w.terms.Backoff(n); return nil })
 	if err != nil {
-		w.log.Error("Config.Backoff has panicked", zap.Error(err))
+		w.log.Error("Backoff has panicked", zap.Error(err))
 		d = doubling(n)
 	}
 	return max(0, d)
@@ -295,8 +305,8 @@ func (w *work) unharmed(s Status) Return {
 // giveBackAs gives the task back at its last static stage.
 func (w *work) giveBackAs(r Return) (step, time.Duration) {
 	r.Stage = w.task.Stage
-	if s, err := w.chain.find(r.Stage); err == nil && s.dynamic() {
-		before, _ := w.chain.previous(r.Stage)
+	if s, err := w.terms.Chain.find(r.Stage); err == nil && s.dynamic() {
+		before, _ := w.terms.Chain.previous(r.Stage)
 		r.Stage = before.Name
 	}
 	w.back, w.commit = r, nil

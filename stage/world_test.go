@@ -90,7 +90,7 @@ func (y *tasksWorld) wall() time.Time {
 func (y *tasksWorld) process(t *testing.T, name string, trace *act.Trace, setup ...func(*act.Scheduler) error) *sim.Server {
 	w := y.w
 	e, err := stage.New(stage.Config{
-		Store: y.store, Chains: map[string]*stage.Chain{"thing": way}, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
+		Store: y.store, Kinds: map[string]stage.Kind{"thing": {Chain: way}}, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
 		Worker: name, Workers: pick(w, 1, 3, 8), Lease: 15 * time.Second, Heartbeat: pick(w, time.Second, 4*time.Second),
 		Poll: pick(w, time.Second, 5*time.Second), Attempts: pick(w, 1, 3, 100), Logger: zap.NewNop(),
 		Ended: y.ended,

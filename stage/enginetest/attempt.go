@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -66,6 +67,88 @@ func testPermanent(w *world) {
 		w.True(t.Due.IsZero())
 		w.Equal(1, w.times(id, "load"))
 	}
+}
+
+// testTimeout has processors that take too long: one obeys its context, and one returns as if all were well. Another kind has
+// no bound.
+func testTimeout(w *world) {
+	cfg := w.config(processors{"load": func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		_, bounded := ctx.Deadline()
+		w.Equal(t.Kind == "report", bounded)
+		if t.Kind == "short" {
+			return nil, nil
+		}
+		<-ctx.Done()
+		w.ErrorIs(stage.CheckSuspended(ctx), stage.ErrTimeout)
+		if t.Attempt == 0 {
+			return nil, ctx.Err()
+		}
+		return func(context.Context, stage.Tx) error { w.note("commit"); return nil }, nil
+	}})
+	cfg.Kinds["report"] = stage.Kind{Chain: report, Attempts: 2, Timeout: 10 * time.Millisecond}
+	w.start(cfg)
+	w.becomes(w.enqueue("short"), isFinished)
+	id := w.enqueue("report")
+	w.eventually("it has failed for good", func() bool { return w.see(id) == created+", ERROR" && w.get(id).Due.IsZero() })
+	t := w.get(id)
+	w.Equal(2, t.Attempt)
+	w.Equal("stage: the processor has taken too long: 10ms", t.Failure)
+	w.Empty(testOnly(w.noted(), "commit"))
+}
+
+// testTerms has two kinds, one with terms of its own.
+func testTerms(w *world) {
+	cfg := w.config(processors{"load": func(context.Context, *stage.Task) (stage.Commit, error) { return nil, errors.New("no luck") }})
+	backoffs := make(chan int, 10)
+	cfg.Attempts = 2
+	cfg.Kinds["short"] = stage.Kind{Chain: short, Attempts: 3, Backoff: func(n int) time.Duration { backoffs <- n; return 0 }}
+	w.start(cfg)
+	for kind, attempts := range map[string]int{"report": 2, "short": 3} {
+		id := w.enqueue(kind)
+		w.eventually("it has failed for good", func() bool { return w.see(id) == created+", ERROR" && w.get(id).Due.IsZero() })
+		w.Equal(attempts, w.get(id).Attempt)
+		w.Equal(attempts, w.times(id, "load"))
+	}
+	w.Equal([]int{1, 2}, []int{<-backoffs, <-backoffs})
+	w.Empty(backoffs)
+}
+
+// testKindWorkers has a kind of which two are worked on at a time, and another one with more. All are done in the end,
+// although nothing but the end of one has the next one claimed.
+func testKindWorkers(w *world) {
+	var mu sync.Mutex
+	busy, most := map[string]int{}, map[string]int{}
+	full, filled := make(chan struct{}), sync.Once{}
+	count := func(kind string, n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		busy[kind] += n
+		most[kind] = max(most[kind], busy[kind])
+		if busy["report"] == 2 && busy["short"] == 4 {
+			filled.Do(func() { close(full) })
+		}
+	}
+	cfg := w.config(processors{"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		count(t.Kind, +1)
+		defer count(t.Kind, -1)
+		<-full
+		return nil, nil
+	}})
+	cfg.Workers, cfg.Poll = 6, never
+	cfg.Kinds["report"] = stage.Kind{Chain: report, Workers: 2}
+	var ids []stage.ID
+	for range 9 {
+		ids = append(ids, w.enqueue("report"))
+	}
+	for range 4 {
+		ids = append(ids, w.enqueue("short"))
+	}
+	w.start(cfg)
+	for _, id := range ids {
+		w.becomes(id, isFinished)
+	}
+	w.Equal(2, most["report"])
+	w.Equal(4, most["short"])
 }
 
 func testAttemptsAnew(w *world) {

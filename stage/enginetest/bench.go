@@ -33,7 +33,7 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 // benched is an engine whose tasks have one stage.
 func benched(b *testing.B, s stage.Store, p stage.ProcessorFunc) *stage.Engine {
 	e, err := stage.New(stage.Config{
-		Store: s, Chains: map[string]*stage.Chain{"job": stage.Begin("NEW").Then("DOING", "p", "DONE")},
+		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: stage.Begin("NEW").Then("DOING", "p", "DONE")}},
 		Provider: stage.Processors{"p": p},
 	})
 	if err != nil {

@@ -128,6 +128,9 @@ var tests = []test{
 	{"attempts", testAttempts},
 	{"permanent errors", testPermanent},
 	{"a task that is put off", testSnooze},
+	{"a processor that takes too long", testTimeout},
+	{"a kind with terms of its own", testTerms},
+	{"a kind with workers of its own", testKindWorkers},
 	{"each stage has its own attempts", testAttemptsAnew},
 	{"an interruption is neither attempt nor error", testInterrupted},
 

@@ -329,7 +329,7 @@ func testStops(w *world) {
 			return nil
 		}, nil
 	}})
-	cfg.Chains = map[string]*stage.Chain{"steps": chain}
+	cfg.Kinds = map[string]stage.Kind{"steps": {Chain: chain}}
 	cfg.Store, cfg.Lease, cfg.Attempts = g, lease, 1000
 	e := w.engine(cfg)
 	var ids []stage.ID

@@ -100,9 +100,7 @@ func testTroubles(w *world) {
 			}
 			return good.Processor(id)
 		})
-		cfg.Chains = map[string]*stage.Chain{
-			"bad": stage.Begin(created).Then(loading, "trouble", finished), "report": report, "short": short,
-		}
+		cfg.Kinds["bad"] = stage.Kind{Chain: stage.Begin(created).Then(loading, "trouble", finished)}
 		cfg.Workers, cfg.Attempts = 2, 2
 		r := w.start(cfg)
 		for range 3 {

@@ -133,7 +133,7 @@ func (w *world) noted() []string {
 func (w *world) config(ps processors) stage.Config {
 	return stage.Config{
 		Store:     w.store,
-		Chains:    map[string]*stage.Chain{"report": report, "short": short},
+		Kinds:     map[string]stage.Kind{"report": {Chain: report}, "short": {Chain: short}},
 		Provider:  w.provider(ps),
 		Poll:      20 * time.Millisecond,
 		Heartbeat: 50 * time.Millisecond,

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -68,18 +69,29 @@ func (s *store) put(e *entry, t stage.Task) {
 	}
 }
 
-// takeDue takes at most limit tasks out of their agendas, those of the kinds that come first in the order of claims.
-// Each has to be put back.
-func (s *store) takeDue(kinds []string, limit int, now time.Time) (taken []*entry) {
-	for len(taken) < limit {
+// takeDue takes tasks out of their agendas, those that come first in the order of claims. Each has to be put back.
+func (s *store) takeDue(c stage.Claim, now time.Time) (taken []*entry) {
+	kinds := slices.DeleteFunc(slices.Clone(c.Kinds), func(kind string) bool { return full(kind, 0, c.Most) })
+	of := map[string]int{}
+	for len(taken) < c.Limit {
 		first := s.first(kinds, now)
 		if first == nil {
 			break
+		}
+		kind := first.task.Kind
+		if of[kind]++; full(kind, of[kind], c.Most) {
+			kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == kind })
 		}
 		heap.Remove(first.in, first.place)
 		taken = append(taken, first)
 	}
 	return taken
+}
+
+// full reports whether n tasks of a kind are as many as its entry in most allows, if it has one.
+func full(kind string, n int, most map[string]int) bool {
+	bound, ok := most[kind]
+	return ok && n >= bound
 }
 
 // first returns the task that comes first of all that are due of the kinds, or nil.

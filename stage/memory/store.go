@@ -68,7 +68,7 @@ func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 	}
 	defer s.release()
 	now := s.now()
-	taken := s.takeDue(c.Kinds, c.Limit, now)
+	taken := s.takeDue(c, now)
 	claimed := make([]stage.Task, len(taken))
 	for i, e := range taken {
 		t := e.task

@@ -17,13 +17,20 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 	slices.Sort(kinds)
 	kinds = slices.Compact(kinds)
 	look := s.look(kinds)
+	most := make([]int, len(kinds))
+	for i, kind := range kinds {
+		most[i] = max(0, c.Limit)
+		if bound, ok := c.Most[kind]; ok {
+			most[i] = max(0, min(bound, most[i]))
+		}
+	}
 	n := len(c.Shows)
 	kind, found, lost, at, attempts := make([]string, n), make([]string, n), make([]bool, n), make([]string, n), make([]int, n)
 	for i, show := range c.Shows {
 		kind[i], found[i], lost[i], at[i], attempts[i] = show.Kind, show.Found, show.Lost, show.Stage, show.Attempts
 	}
 	claimed, err := collect(ctx, s.pool, look.scan, s.sql.claim, kinds, max(c.Limit, 0), kind, found, lost, at, attempts,
-		microseconds(c.Length), c.Worker, c.Ticket.Engine, c.Ticket.Number, look.whole, look.since)
+		microseconds(c.Length), c.Worker, c.Ticket.Engine, c.Ticket.Number, look.whole, look.since, most)
 	s.looked(look, err == nil)
 	return claimed, s.failed(ctx, "claim", err)
 }

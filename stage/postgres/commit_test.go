@@ -269,7 +269,7 @@ func TestDeadlock(t *testing.T) {
 	var both sync.WaitGroup // until each has locked its first row
 	both.Add(2)
 	e, err := stage.New(stage.Config{
-		Store: s, Chains: map[string]*stage.Chain{"a": stage.Begin("CREATED").Then("WORKING", "work", "DONE")},
+		Store: s, Kinds: map[string]stage.Kind{"a": {Chain: stage.Begin("CREATED").Then("WORKING", "work", "DONE")}},
 		Provider: stage.Processors{"work": stage.ProcessorFunc(func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 			computed.Add(1)
 			first := true

@@ -29,7 +29,7 @@ func Example() {
 	}
 	engine, err := stage.New(stage.Config{
 		Store:    store,
-		Chains:   map[string]*stage.Chain{"report": stage.Begin("CREATED").Then("BUILDING", "build", "BUILT")},
+		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("CREATED").Then("BUILDING", "build", "BUILT")}},
 		Provider: stage.Processors{"build": stage.ProcessorFunc(build)},
 	})
 	if err != nil {

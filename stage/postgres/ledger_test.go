@@ -76,7 +76,7 @@ func counted(s *postgres.Store, pause time.Duration) stage.Config {
 		}
 	}
 	return stage.Config{
-		Store: s, Chains: map[string]*stage.Chain{"job": thirds},
+		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: thirds}},
 		Provider: stage.Processors{
 			"write": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 				work(ctx)

@@ -39,9 +39,9 @@ var texts = statements{
 		RETURNING id`,
 
 	// Three parts, in the order of claims: what was lost, what was claimed before or resumed, and what is new, of which only
-	// the rest is taken. Each part asks for each kind by itself, since the index has the tasks of one kind in order: all that
-	// is due would be sorted otherwise. MATERIALIZED keeps the planner from reading a part twice, beyond its limit. FOR
-	// UPDATE is allowed in the parts and not in their union. $12 and $13 are those of a look: see looks.
+	// the rest is taken. $14 bounds each kind. Each part asks for each kind by itself, since the index has the tasks of one
+	// kind in order: all that is due would be sorted otherwise. MATERIALIZED keeps the planner from reading a part twice,
+	// beyond its limit. FOR UPDATE is allowed in the parts and not in their union. $12 and $13 are those of a look: see looks.
 	//
 	// Planning it takes longer than executing it, so PostgreSQL has to take its generic plan, which it does when that looks
 	// no dearer than one for the parameters. Hence the parameters in subqueries: the planner makes the same guess at those in
@@ -52,34 +52,42 @@ var texts = statements{
 	claim: `
 		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 		lost AS MATERIALIZED (
-			SELECT t.* FROM unnest((SELECT $1::text[])) AS k (name) CROSS JOIN LATERAL (
+			SELECT t.*, k.most FROM unnest((SELECT $1::text[]), (SELECT $14::bigint[])) AS k (name, most) CROSS JOIN LATERAL (
 				SELECT id, kind, stage, until AS since, true AS lost, false AS fresh FROM daimon.task
 				WHERE watch <= (SELECT now FROM clock) AND until <= (SELECT now FROM clock) AND id = ANY (ARRAY(
 					SELECT id FROM daimon.task
 					WHERE (SELECT $12::bool) AND kind = k.name AND watch <= (SELECT now FROM clock) AND until <= (SELECT now FROM clock)
 					ORDER BY watch LIMIT 1000
 				))
-				ORDER BY until, id LIMIT (SELECT $2::bigint) FOR UPDATE SKIP LOCKED
+				ORDER BY until, id LIMIT k.most FOR UPDATE SKIP LOCKED
 			) AS t
 		), again AS MATERIALIZED (
-			SELECT t.* FROM unnest((SELECT $1::text[])) AS k (name) CROSS JOIN LATERAL (
+			SELECT t.*, k.most FROM unnest((SELECT $1::text[]), (SELECT $14::bigint[])) AS k (name, most) CROSS JOIN LATERAL (
 				SELECT * FROM (
 					SELECT id, kind, stage, due AS since, false AS lost, fresh FROM daimon.task
 					WHERE kind = k.name AND NOT fresh AND due <= (SELECT now FROM clock)
 					ORDER BY due, id LIMIT 1000 FOR UPDATE SKIP LOCKED
-				) AS few LIMIT (SELECT $2::bigint)
+				) AS few LIMIT k.most
 			) AS t
+		), old AS MATERIALIZED (
+			SELECT * FROM (
+				SELECT *, row_number() OVER (PARTITION BY kind ORDER BY since, id) AS place
+				FROM (SELECT * FROM lost UNION ALL SELECT * FROM again) AS waiting
+			) AS ranked
+			WHERE place <= most
 		), new AS MATERIALIZED (
-			SELECT t.* FROM unnest((SELECT $1::text[]), (SELECT $13::timestamptz[])) AS k (name, since) CROSS JOIN LATERAL (
+			SELECT t.* FROM unnest((SELECT $1::text[]), (SELECT $13::timestamptz[]), (SELECT $14::bigint[])) AS k (name, since, most)
+			CROSS JOIN LATERAL (
 				SELECT * FROM (
 					SELECT id, kind, stage, due AS since, false AS lost, fresh FROM daimon.task
 					WHERE kind = k.name AND fresh AND due >= coalesce(k.since, '-infinity') AND due <= (SELECT now FROM clock)
 					ORDER BY due, id LIMIT 1000 FOR UPDATE SKIP LOCKED
 				) AS few
-				LIMIT greatest(0, (SELECT $2::bigint) - (SELECT count(*) FROM lost) - (SELECT count(*) FROM again))
+				LIMIT greatest(0, least((SELECT $2::bigint) - (SELECT count(*) FROM old),
+					k.most - (SELECT count(*) FROM old WHERE old.kind = k.name)))
 			) AS t
 		), first AS MATERIALIZED (
-			SELECT * FROM lost UNION ALL SELECT * FROM again UNION ALL SELECT * FROM new
+			SELECT id, kind, stage, since, lost, fresh FROM old UNION ALL SELECT * FROM new
 			ORDER BY fresh, since, id LIMIT (SELECT $2::bigint)
 		), shown AS MATERIALIZED (
 			SELECT f.id, f.fresh AS was_fresh, f.since, coalesce(s.stage, f.stage) AS at, coalesce(s.attempts, 0) AS attempts

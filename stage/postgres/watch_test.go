@@ -113,7 +113,7 @@ func TestEngineHears(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error, 1)
 	e, err := stage.New(stage.Config{
 		Store: s, Poll: time.Hour, Lease: time.Hour, Heartbeat: time.Minute,
-		Chains: map[string]*stage.Chain{"a": stage.Begin("CREATED").Then("WORKING", "wait", "DONE")},
+		Kinds: map[string]stage.Kind{"a": {Chain: stage.Begin("CREATED").Then("WORKING", "wait", "DONE")}},
 		Provider: stage.Processors{"wait": stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
 			close(begun)
 			<-ctx.Done()

@@ -75,15 +75,14 @@ func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, e
 	kinds := slices.Clone(c.Kinds)
 	slices.Sort(kinds)
 	kinds = slices.Compact(kinds)
-	all, err := s.firstOf(tx, false, kinds, c.Limit, now)
-	if err != nil {
-		return nil, err
+	var all []stage.Task
+	for _, fresh := range []bool{false, true} {
+		more, err := s.firstOf(tx, fresh, kinds, c, all, now)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
 	}
-	fresh, err := s.firstOf(tx, true, kinds, c.Limit-len(all), now)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, fresh...)
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -96,20 +95,37 @@ func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, e
 	return all, err
 }
 
-// firstOf returns the numbers and times of at most limit due tasks that are fresh, or that are not. Each kind is asked for
-// by itself: the index has its tasks in order, and SQLite would sort all that are due if it were asked for several kinds.
-func (s *tasks) firstOf(tx *sql.Tx, fresh bool, kinds []string, limit int, now time.Time) (all []stage.Task, _ error) {
+// firstOf returns the numbers, kinds and times of due tasks that are fresh, or that are not, as many as c allows beside
+// those in taken. Each kind is asked for by itself: the index has its tasks in order, and SQLite would sort all that are due
+// if it were asked for several kinds.
+func (s *tasks) firstOf(
+	tx *sql.Tx, fresh bool, kinds []string, c stage.Claim, taken []stage.Task, now time.Time,
+) (all []stage.Task, _ error) {
+	limit := c.Limit - len(taken)
 	if limit <= 0 {
 		return nil, nil
 	}
 	due := tx.Stmt(s.due)
 	for _, kind := range kinds {
-		rows, err := due.Query(fresh, kind, now.UnixMilli(), limit)
+		most := limit
+		if bound, ok := c.Most[kind]; ok {
+			for _, t := range taken {
+				if t.Kind == kind {
+					bound--
+				}
+			}
+			most = max(0, min(limit, bound))
+		}
+		rows, err := due.Query(fresh, kind, now.UnixMilli(), most)
 		if err != nil {
 			return nil, err
 		}
+		n := len(all)
 		if all, err = appendRows(all, rows, scanDue); err != nil {
 			return nil, err
+		}
+		for i := range all[n:] {
+			all[n+i].Kind = kind
 		}
 	}
 	slices.SortFunc(all, order)

@@ -63,7 +63,7 @@ func impatient(s stage.Store, p stage.ProcessorFunc) stage.Config {
 // patient is what an engine has by default.
 func patient(s stage.Store, p stage.ProcessorFunc) stage.Config {
 	return stage.Config{
-		Store: s, Chains: map[string]*stage.Chain{"job": halves}, Provider: stage.Processors{"insert": p}, Logger: zap.NewNop(),
+		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: halves}}, Provider: stage.Processors{"insert": p}, Logger: zap.NewNop(),
 	}
 }
 

@@ -105,6 +105,27 @@ func testClaimFilter(f *fixture) {
 	f.Equal(first, ids(f.claims(4, "many")), "they are due again at once, as long as the others are")
 }
 
+// testClaimMost bounds two kinds, of which there are lost tasks, some to be tried again and new ones. Those of a kind that
+// come first are claimed, and others take the room that the bounds leave.
+func testClaimMost(f *fixture) {
+	lost := f.claimed("a")
+	again := f.claimed("a")
+	f.advance(length / 2)
+	_, err := f.a.Return(f.ctx, again.Lease(), stage.Return{Stage: created, Status: stage.Error, Runs: true})
+	f.NoError(err)
+	f.advance(length) // now the lease of lost has ended, later than again became due
+	a, b, c := []stage.ID{f.enqueue("a"), f.enqueue("a")}, f.enqueue("b"), []stage.ID{f.enqueue("c"), f.enqueue("c")}
+	claim := func(limit int, most map[string]int) []stage.ID {
+		tasks, err := f.a.Claim(f.ctx, stage.Claim{Kinds: []string{"a", "b", "c"}, Limit: limit, Most: most, Length: length})
+		f.NoError(err)
+		return ids(tasks)
+	}
+	f.Equal([]stage.ID{again.ID}, claim(1, map[string]int{"a": 1}))
+	f.Equal([]stage.ID{c[0]}, claim(1, map[string]int{"a": 0, "b": -1}))
+	f.Equal([]stage.ID{lost.ID, a[0], b}, claim(3, map[string]int{"a": 2, "c": 5}))
+	f.Equal([]stage.ID{a[1], c[1]}, claim(9, map[string]int{"a": 9, "b": 9, "d": 1}))
+}
+
 // testClaimShows has a row for each stage, lost and not, but for one kind.
 func testClaimShows(f *fixture) {
 	claim := stage.Claim{

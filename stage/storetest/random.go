@@ -159,9 +159,13 @@ func (h *history) claim() (string, func(stage.Store) string) {
 		kinds = append(kinds, h.one("a", "b", "c"))
 	}
 	h.number++
+	var most map[string]int
+	if h.r.IntN(3) == 0 {
+		most = map[string]int{"a": h.r.IntN(3), "b": h.r.IntN(3)}
+	}
 	c := stage.Claim{
 		Ticket: stage.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number},
-		Worker: h.one("ann", "ben"), Kinds: kinds, Limit: h.r.IntN(5), Length: h.time(),
+		Worker: h.one("ann", "ben"), Kinds: kinds, Limit: h.r.IntN(5), Most: most, Length: h.time(),
 	}
 	for _, kind := range []string{"a", "b", "c"} {
 		for i, found := range []string{created, "S0", "S1", "S2", "T0", "T1"} {

@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}{
 		{"a new task", testEnqueue},
 		{"a new task that is due later", testLater},
+		{"a claim with bounds for kinds", testClaimMost},
 		{"data", testData},
 		{"bytes are not shared", testBytes},
 		{"names", testNames},

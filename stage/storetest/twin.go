@@ -45,6 +45,12 @@ func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {
 		}
 	}
 	slices.SortFunc(due, func(t, u stage.Task) int { return transition.Order(&t, &u) })
+	of := map[string]int{}
+	due = slices.DeleteFunc(due, func(t stage.Task) bool {
+		of[t.Kind]++
+		most, bounded := c.Most[t.Kind]
+		return bounded && of[t.Kind] > most
+	})
 	due = due[:min(len(due), max(0, c.Limit))]
 	for i := range due {
 		t := &due[i]

@@ -39,8 +39,8 @@ func openDaimon(ctx context.Context, o Options) (queue, error) {
 
 func (q *daimonQueue) newEngine(t task) (*stage.Engine, error) {
 	cfg := stage.Config{
-		Store:  q.store,
-		Chains: map[string]*stage.Chain{"job": stage.Begin("NEW").Then("DOING", "do", "DONE")},
+		Store: q.store,
+		Kinds: map[string]stage.Kind{"job": {Chain: stage.Begin("NEW").Then("DOING", "do", "DONE")}},
 		Provider: stage.Processors{"do": stage.ProcessorFunc(func(ctx context.Context, s *stage.Task) (stage.Commit, error) {
 			t.do(ctx, int64(binary.LittleEndian.Uint64(s.Data)))
 			return nil, nil

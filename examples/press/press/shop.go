@@ -78,7 +78,7 @@ func (x *Shop) open() {
 	var err error
 	x.engine, err = stage.New(stage.Config{
 		Store:    memory.New(nil),
-		Chains:   map[string]*stage.Chain{kind: chain},
+		Kinds:    map[string]stage.Kind{kind: {Chain: chain}},
 		Provider: stage.Processors{"print": stage.ProcessorFunc(x.print)},
 		Ended:    x.ended,
 	})

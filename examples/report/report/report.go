@@ -77,8 +77,8 @@ func (w *Work) Setup(s *act.Scheduler) (err error) {
 		return nil
 	}
 	w.engine, err = stage.New(stage.Config{
-		Store:  w.Reports.Store,
-		Chains: map[string]*stage.Chain{kind: chain},
+		Store: w.Reports.Store,
+		Kinds: map[string]stage.Kind{kind: {Chain: chain}},
 		Provider: stage.Processors{
 			"count words":  stage.ProcessorFunc(w.countWords),
 			"build report": stage.ProcessorFunc(w.buildReport),
