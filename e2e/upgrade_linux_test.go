@@ -310,7 +310,7 @@ func activated(t *testing.T, l *net.TCPListener, name string, flags ...string) *
 	require.NoError(t, err)
 	defer socket.Close()
 	u := startUpgradable(t, func(binary string) *exec.Cmd {
-		cmd := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, binary}, flags...)...)
+		cmd := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ WATCHDOG_PID=$$ exec "$0" "$@"`, binary}, flags...)...)
 		cmd.Env = append(os.Environ(), "LISTEN_FDS=1", "LISTEN_FDNAMES="+name)
 		cmd.ExtraFiles = []*os.File{socket}
 		return cmd
@@ -327,7 +327,7 @@ func TestSocketActivation(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	flags := []string{"-addr", l.Addr().String(), "-reactors", "2"}
-	u := activated(t, l, "web.socket", flags...)
+	u := activated(t, l, "web", flags...)
 	load := u.load()
 	end := load.Start(fresh("/", "/", "/slow?for=20ms")...)
 	for range 3 {

@@ -1,7 +1,7 @@
 // Command graceful is a server with short, long and streaming requests, WebSocket, and a demon in the background, which can be
-// ended and replaced in order.
+// ended, reloaded and replaced in order. docs/ending.md shows what its flags are for, and docs/systemd.md how it runs under systemd.
 //
-//	go build ./examples/graceful && ./graceful
+//	go build ./examples/graceful && ./graceful -text README.md
 //	curl http://127.0.0.1:8080/slow?for=5s
 //
 // End it while requests are under way; it says each second what it waits for:
@@ -12,9 +12,15 @@
 // Replace it by a newer binary, while requests are under way:
 //
 //	go build ./examples/graceful && kill -USR2 $(pidof graceful)
+//
+// Have it read the text again:
+//
+//	kill -HUP $(pidof graceful)
 package main
 
 import (
+	"flag"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,12 +30,56 @@ import (
 	"github.com/daimon-go/daimon/examples/graceful/site"
 	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/service"
 )
 
 func main() {
+	pages := &site.Site{}
+	var reload func() error
+	flag.Func("text", "a `file` whose text the page / shows; SIGHUP reads it again", func(path string) error {
+		reload = func() error { return pages.Read(path) }
+		return reload()
+	})
+	atEnd := service.FinishRequest
+	flag.Func("at-end", "what becomes of connections at the end, a `word`: request (finish it, the default), finish or discard",
+		func(word string) (err error) {
+			atEnd, err = ending(word)
+			return err
+		})
+	health := flag.String("health", "", "an `address` for /healthz and /readyz that is served until all else has ended")
 	server := withtls.Parse("127.0.0.1:8080", "http/1.1")
-	web := &httpd.Server{Handler: site.Routes().Serve}
-	server.Run(background{}, server.Listen(server.Addr, web.Serve))
+	server.Reload = reload
+	web := &httpd.Server{Handler: pages.Routes().Serve}
+	services := []program.Service{background{}, named("web", atEnd, server.Listen(server.Addr, web.Serve))}
+	if *health != "" {
+		last := &httpd.Server{Handler: site.Health().Serve}
+		services = append(services, named("health", service.LastOfAll, server.Server.Listen(*health, last.Serve)))
+	}
+	server.Run(services...)
+}
+
+func ending(word string) (service.Ending, error) {
+	switch word {
+	case "request":
+		return service.FinishRequest, nil
+	case "finish":
+		return service.Finish, nil
+	case "discard":
+		return service.Discard, nil
+	}
+	return 0, fmt.Errorf("it must be request, finish or discard")
+}
+
+// named gives a service the name by which it finds its socket under systemd, and says how it ends.
+func named(name string, atEnd service.Ending, v program.Socket) program.Socket {
+	switch v := v.(type) {
+	case *service.TCP:
+		v.Name, v.AtEnd = name, atEnd
+	case *service.Unix:
+		v.Name, v.AtEnd = name, atEnd
+	}
+	return v
 }
 
 // background is a service without a socket: its demon does something each minute, until an order ends it.

@@ -3,9 +3,11 @@ package site
 
 import (
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -14,17 +16,39 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
+// Site is the site. The zero Site has no text.
+type Site struct {
+	text atomic.Pointer[[]byte] // replaced as a whole, since all schedulers read it
+}
+
+// Read reads the text, at most 32 KiB of it, from a file. After an error the site keeps the text that it had. Any goroutine.
+func (x *Site) Read(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 32<<10))
+	if err != nil {
+		return err
+	}
+	x.text.Store(&text)
+	return nil
+}
+
 // Routes returns the routes.
 //
-//	/        at once: the number of the process
-//	/slow    the same, after ?for=1s
-//	/stream  a line each 50 ms, ?lines=20 of them
-//	/large   ?mib=16 of zeros, for a client that does not read
-//	/ws      an echo of WebSocket
-func Routes() *httpd.Mux {
-	site := &httpd.Mux{}
-	site.Handle("GET /{$}", short)
-	site.Handle("GET /slow", slow)
+//	/         at once: the number of the process, and the text
+//	/slow     the same, after ?for=1s
+//	/stream   a line each 50 ms, ?lines=20 of them
+//	/large    ?mib=16 of zeros, for a client that does not read
+//	/ws       an echo of WebSocket
+//	/healthz  200 as long as the scheduler gives turns
+//	/readyz   200, or 503 while an end is announced
+func (x *Site) Routes() *httpd.Mux {
+	site := Health()
+	site.Handle("GET /{$}", x.short)
+	site.Handle("GET /slow", x.slow)
 	site.Handle("GET /stream", stream)
 	site.Handle("GET /large", large)
 	sockets := &websocket.Server{Handler: echo}
@@ -32,22 +56,33 @@ func Routes() *httpd.Mux {
 	return site
 }
 
+// Health returns the routes that a load balancer asks for.
+func Health() *httpd.Mux {
+	site := &httpd.Mux{}
+	site.Handle("GET /healthz", httpd.Healthy)
+	site.Handle("GET /readyz", httpd.Ready)
+	return site
+}
+
 var plain = httpd.NewField("Content-Type", "text/plain; charset=utf-8")
 
-func short(w *httpd.Response, _ *httpd.Request) act.Action {
+func (x *Site) short(w *httpd.Response, _ *httpd.Request) act.Action {
 	w.AddField(plain)
 	fmt.Fprintf(w, "process %d\n", os.Getpid())
+	if text := x.text.Load(); text != nil {
+		_, _ = w.Write(*text)
+	}
 	return nil
 }
 
-func slow(w *httpd.Response, r *httpd.Request) act.Action {
+func (x *Site) slow(w *httpd.Response, r *httpd.Request) act.Action {
 	long, err := time.ParseDuration(parameter(r, "for", "1s"))
 	if err != nil {
 		w.Error(400)
 		return nil
 	}
 	return act.Seq(&listener.Sleep{For: long}, act.Func(func(*act.Task) act.Directive {
-		short(w, r)
+		x.short(w, r)
 		return act.Done
 	}))
 }

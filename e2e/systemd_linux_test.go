@@ -1,0 +1,244 @@
+package e2e
+
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/tier"
+)
+
+// unit returns the settings of a file in examples/graceful/systemd.
+func unit(t *testing.T, name string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../examples/graceful/systemd/" + name)
+	require.NoError(t, err)
+	all := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if key, value, found := strings.Cut(strings.TrimSpace(line), "="); found && !strings.HasPrefix(key, "#") {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// message is one of sd_notify(3), and the process that has sent it.
+type message struct {
+	pid    int
+	fields map[string]string
+}
+
+// systemd is what systemd is for a service of Type=notify-reload and NotifyAccess=all.
+type systemd struct {
+	*testing.T
+	heard chan message
+	ended int // the process that was stopped last
+}
+
+// newSystemd is heard by the programs that the test starts.
+func newSystemd(t *testing.T, watchdog time.Duration) *systemd {
+	t.Helper()
+	name := "@daimon-" + rand.Text() // an abstract address
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	require.NoError(t, err)
+	raw, err := conn.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
+	}))
+	require.NoError(t, err)
+	t.Setenv("NOTIFY_SOCKET", name)
+	t.Setenv("WATCHDOG_USEC", strconv.FormatInt(watchdog.Microseconds(), 10))
+	s := &systemd{T: t, heard: make(chan message, 10_000)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.listen(conn)
+	}()
+	t.Cleanup(func() {
+		_ = conn.Close()
+		<-done
+	})
+	return s
+}
+
+func (s *systemd) listen(conn *net.UnixConn) {
+	text, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	for {
+		n, c, _, _, err := conn.ReadMsgUnix(text, control)
+		if err != nil {
+			return
+		}
+		m := message{fields: map[string]string{}}
+		if parts, err := unix.ParseSocketControlMessage(control[:c]); err == nil && len(parts) == 1 {
+			if sender, err := unix.ParseUnixCredentials(&parts[0]); err == nil {
+				m.pid = int(sender.Pid)
+			}
+		}
+		for line := range strings.Lines(string(text[:n])) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			m.fields[key] = value
+		}
+		s.heard <- m
+	}
+}
+
+// next returns the next message.
+func (s *systemd) next() (m message) {
+	s.Helper()
+	select {
+	case m = <-s.heard:
+	case <-time.After(patience):
+		require.FailNow(s, "the program says nothing")
+	}
+	return m
+}
+
+// word returns the next message that is no sign of life, and requires that process pid has sent it.
+func (s *systemd) word(pid int) map[string]string {
+	s.Helper()
+	m := s.next()
+	for m.fields["WATCHDOG"] == "1" || m.pid == s.ended {
+		m = s.next()
+	}
+	require.Equal(s, pid, m.pid, "%v", m.fields)
+	return m.fields
+}
+
+// ready hears that process pid is ready, and is the main process.
+func (s *systemd) ready(pid int) {
+	s.Helper()
+	m := s.word(pid)
+	require.Equal(s, "1", m["READY"])
+	require.Equal(s, strconv.Itoa(pid), m["MAINPID"])
+}
+
+// lives waits for signs of life of process pid. Another process may send some, or say how it ends.
+func (s *systemd) lives(pid int) {
+	s.Helper()
+	for n := 0; n < 3; {
+		if m := s.next(); m.fields["WATCHDOG"] == "1" && m.pid == pid {
+			n++
+		}
+	}
+}
+
+// reload is "systemctl reload".
+func (s *systemd) reload(pid int) {
+	s.Helper()
+	var now unix.Timespec
+	require.NoError(s, unix.ClockGettime(unix.CLOCK_MONOTONIC, &now))
+	require.NoError(s, syscall.Kill(pid, syscall.SIGHUP))
+	m := s.word(pid)
+	require.Equal(s, "1", m["RELOADING"])
+	at, err := strconv.ParseInt(m["MONOTONIC_USEC"], 10, 64)
+	require.NoError(s, err)
+	require.GreaterOrEqual(s, at, now.Nano()/1000, "systemd takes it for an answer to an earlier signal")
+	m = s.word(pid)
+	require.Equal(s, "1", m["READY"])
+	require.NotContains(s, m, "MAINPID")
+}
+
+// stop is "systemctl stop": it returns when the program has ended. While a client still reads, the program asks for more time.
+func (s *systemd) stop(u *upgraded) {
+	s.Helper()
+	answer := request(s.T, u.Addr, "/stream?lines=80") // four seconds
+	first, err := answer.ReadString('\n')
+	require.NoError(s, err)
+	require.NoError(s, syscall.Kill(u.pid, syscall.SIGTERM))
+	for n := range 2 {
+		m := s.word(u.pid)
+		require.Equal(s, n == 0, m["STOPPING"] == "1")
+		require.NotEmpty(s, m["EXTEND_TIMEOUT_USEC"])
+	}
+	rest, err := io.ReadAll(answer)
+	require.NoError(s, err)
+	require.Equal(s, 80, strings.Count(first+string(rest), "\n"))
+	exectest.Eventually(s, patience, "the end", func() bool { return errors.Is(syscall.Kill(u.pid, 0), syscall.ESRCH) })
+	s.ended = u.pid
+}
+
+// request asks for a page on a connection of its own.
+func request(t *testing.T, addr, path string) (body *bufio.Reader) {
+	t.Helper()
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + addr + path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return bufio.NewReader(answer.Body)
+}
+
+// The example runs by its unit files, under constant load: no client sees a failure from the first start to the last end. The
+// socket is systemd's, so clients that come during a restart wait.
+func TestUnderSystemd(t *testing.T) {
+	outside(t)
+	service, socket := unit(t, "graceful.service"), unit(t, "graceful.socket")
+	require.Equal(t, "notify-reload", service["Type"])
+	require.Equal(t, "all", service["NotifyAccess"])
+	file := filepath.Join(folder(t), "text")
+	require.NoError(t, os.WriteFile(file, []byte("text 0\n"), 0o600))
+	arguments := strings.Fields(strings.Replace(service["ExecStart"], "/etc/graceful/text", file, 1))
+	require.Equal(t, "/usr/local/bin/graceful", arguments[0])
+	arguments = append(arguments[1:], "-announce", "500ms", "-reactors", "2")
+
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	defer l.Close()
+	s := newSystemd(t, 500*time.Millisecond)
+	start := func() *upgraded {
+		u := activated(t, l, socket["FileDescriptorName"], arguments...)
+		s.ready(u.pid)
+		return u
+	}
+	u := start()
+	load := u.load()
+	end := load.Start(append(staying("/", "/slow?for=500ms", "/stream?lines=10", "/ws"),
+		fresh("/", "/slow?for=100ms", "/stream?lines=10")...)...)
+	for n := range tier.Choose(2, 3, 10) {
+		awaitAnswers(t, load, 100)
+		text := fmt.Sprintf("text %d\n", n+1)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		s.reload(u.pid)
+		answer := request(t, u.Addr, "/")
+		body, err := io.ReadAll(answer)
+		require.NoError(t, err)
+		require.Contains(t, string(body), text)
+
+		u.upgrade(t)
+		s.ready(u.pid)
+		s.lives(u.pid)
+	}
+	s.stop(u)
+	u = start()
+	awaitAnswers(t, load, 100)
+	end()
+	require.Empty(t, load.Failures())
+	t.Logf("%d requests on %d connections", load.Served(), load.Connections())
+}
+
+// systemd kills what has not ended in TimeoutStopSec.
+func TestTheUnitsTimeIsLongerThanTheDrain(t *testing.T) {
+	service := unit(t, "graceful.service")
+	stop, err := time.ParseDuration(service["TimeoutStopSec"])
+	require.NoError(t, err)
+	_, text, found := strings.Cut(service["ExecStart"], "-drain ")
+	require.True(t, found)
+	text, _, _ = strings.Cut(text, " ")
+	drain, err := time.ParseDuration(text)
+	require.NoError(t, err)
+	require.Greater(t, stop, drain+5*time.Second)
+}
