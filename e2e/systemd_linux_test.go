@@ -223,7 +223,7 @@ func TestUnderSystemd(t *testing.T) {
 		s.lives(u.pid)
 	}
 	s.stop(u)
-	u = start()
+	start()
 	awaitAnswers(t, load, 100)
 	end()
 	require.Empty(t, load.Failures())
