@@ -294,6 +294,7 @@ var doors = map[string][]string{
 	"upgrade/heritage.go":            {"time.Sleep"},                                                   // a process that is dying; at set-up only
 	"secure/selfsigned.go":           {"time.Now"},                                                     // when a certificate is valid
 	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
+	"upgrade/child.go":               {"go"},                                                           // a child is waited for, so that it is no zombie
 	"stage/memory/store.go":          {"time.Now"},                                                     // unless it is given another clock
 	"stage/run.go":                   {"time.NewTimer"},                                                // likewise
 	"sim/test.go":                    {"time.Now", "time.Since"},                                       // how long it took, to be printed

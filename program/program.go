@@ -51,8 +51,8 @@ type Server struct {
 	// read. It is called on a goroutine of its own, once at a time, so it may block. An error is logged, and the program goes
 	// on, so Reload must leave what was in force as it was.
 	Reload func() error
-	// Upgrade replaces the program by a newer binary, on SIGUSR2; nil is the zero Upgrade. Run adds to its Services, and sets
-	// its Terms.
+	// Upgrade replaces the program by a newer binary, on SIGUSR2; nil is the zero Upgrade. Run adds to its Services. If it has
+	// no Terms they are those of Config.Shutdown.
 	Upgrade *upgrade.Upgrade
 }
 
@@ -120,7 +120,9 @@ func (s *Server) run(services []Service) error {
 	for _, v := range services {
 		handover.Services = append(handover.Services, v)
 	}
-	handover.Terms = cfg.Shutdown
+	if handover.Terms == (shutdown.Policy{}) {
+		handover.Terms = cfg.Shutdown
+	}
 	if err := handover.Inherit(); err != nil {
 		return err
 	}

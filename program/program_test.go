@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,8 +20,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/upgrade"
 )
 
 // variable names the main function that the test binary is, when a test runs it as a program.
@@ -39,6 +43,11 @@ var mains = map[string]func(){
 			return nil
 		}
 		server.Run(server.Listen(server.Addr, echo, greet))
+	},
+	"hasty": func() {
+		server := program.Server{Addr: "127.0.0.1:0", Upgrade: &upgrade.Upgrade{Terms: servertest.Cut.Terms}}
+		server.Parse()
+		server.Run(server.Listen(server.Addr, echo))
 	},
 	"unknown address": func() {
 		var server program.Server
@@ -230,6 +239,24 @@ func TestASecondSignalCutsWhatIsLeft(t *testing.T) {
 	r.signal(t, syscall.SIGINT)
 	require.Zero(t, r.exit(t))
 	require.Regexp(t, `cut without a drain.*\b1 task\b`, r.said.String())
+}
+
+// An Upgrade may have other terms than a signal.
+func TestTheTermsOfAnUpgrade(t *testing.T) {
+	t.Parallel()
+	r := start(t, "hasty", "-drain", "1s")
+	talk(t, r.listens(t))
+	r.signal(t, syscall.SIGUSR2)
+	r.logs(t, "replaced")
+	replaced := regexp.MustCompile(`replaced\s+\{"by process": (\d+)\}`).FindStringSubmatch(r.said.String())
+	require.NotNil(t, replaced, &r.said)
+	pid, err := strconv.Atoi(replaced[1])
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	r.logs(t, "cut ")
+	require.Contains(t, r.said.String(), "cut without a drain")
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM)) // otherwise it holds standard error open
+	require.Zero(t, r.exit(t))
 }
 
 func TestServicesAndFlagsOfItsOwn(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -57,14 +59,22 @@ func (u *Upgrade) replace() (pid int, err error) {
 		return 0, err
 	}
 	defer context.AfterFunc(ctx, c.interrupt)()
-	if err := c.persuade(); err != nil {
+	if err := c.persuade(u.ending); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return 0, fmt.Errorf("the new program, process %d: %w", c.process.Pid, c.refuse(err))
 	}
 	c.close()
+	go c.reap(u.log)
 	return c.process.Pid, nil
+}
+
+// reap waits until the new program has ended, which would be a zombie otherwise: this one may take long to end.
+func (c *child) reap(log *zap.Logger) {
+	if state, err := c.process.Wait(); err == nil {
+		log.Info("the program that has replaced this one has ended", zap.Int("process", state.Pid()), zap.Stringer("state", state))
+	}
 }
 
 // start starts the new program. Its letter is in the pipe by then, in case that this process is killed.
@@ -145,7 +155,9 @@ func startProcess(program string, env []string, files []uintptr) (*os.Process, e
 func executable(name string) (string, error) {
 	path, err := exec.LookPath(cmp.Or(name, os.Args[0]))
 	if err != nil && name == "" {
-		return os.Executable()
+		if own, unknown := os.Executable(); unknown == nil {
+			return own, nil
+		}
 	}
 	return path, err
 }
@@ -198,10 +210,13 @@ func closeAll(sockets []*service.Sockets) {
 	}
 }
 
-// persuade has the new program serve.
-func (c *child) persuade() error {
+// persuade has the new program serve, unless this one is ending by then.
+func (c *child) persuade(ending func() bool) error {
 	if err := c.expect(ready); err != nil {
 		return err
+	}
+	if ending() {
+		return errEnding
 	}
 	if _, err := fmt.Fprintln(c.to, accept); err != nil {
 		return ended(err)

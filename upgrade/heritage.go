@@ -26,7 +26,7 @@ type heritage struct {
 }
 
 // Inherit takes what an older program, or systemd, has passed on, and gives it to the Services. It is called before their Setup,
-// once. Sockets that no service takes are closed. The error says that what has been passed on cannot be used.
+// once. Sockets that no service takes are closed, which Setup logs. The error says that what has been passed on cannot be used.
 //
 // From now on the signal for an upgrade does not end the program.
 func (u *Upgrade) Inherit() error {
@@ -35,9 +35,12 @@ func (u *Upgrade) Inherit() error {
 	}
 	l, err := u.heritage.read()
 	if err != nil {
-		return fmt.Errorf("upgrade: what the older program has passed on: %w", err)
+		err = fmt.Errorf("what the older program has passed on: %w", err)
+	} else {
+		err = u.share(l)
 	}
-	if err := u.share(l); err != nil {
+	if err != nil {
+		u.heritage.refuse(err)
 		return fmt.Errorf("upgrade: %w", err)
 	}
 	return nil
@@ -63,6 +66,10 @@ func (u *Upgrade) share(l *letter) error {
 				}
 			}
 		}
+	}
+	for _, x := range sockets {
+		at, _, _ := monitor.AdoptSocket(x.FDs[0]) // nil if it is not known
+		u.unclaimed = append(u.unclaimed, strings.TrimSpace(fmt.Sprintf("%s %v", x.Name, at)))
 	}
 	closeAll(sockets)
 	return nil
@@ -112,7 +119,7 @@ func (h *heritage) takeOver(log *zap.Logger) error {
 	case err != nil:
 		return fmt.Errorf("upgrade: no word from the older program, process %d: %w", h.old, err)
 	default:
-		return fmt.Errorf("upgrade: the older program, process %d, goes on: %s", h.old, strings.TrimPrefix(line, no))
+		return fmt.Errorf("upgrade: refused by the older program, process %d: %s", h.old, strings.TrimPrefix(line, no))
 	}
 	h.close()
 	return nil
@@ -135,7 +142,8 @@ func (h *heritage) refuse(err error) {
 		return
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(h.to, no+strings.ReplaceAll(err.Error(), "\n", " "))
+		reason := strings.TrimPrefix(err.Error(), "upgrade: ")
+		_, _ = fmt.Fprintln(h.to, no+strings.ReplaceAll(reason, "\n", " "))
 	}
 	h.close()
 }

@@ -41,14 +41,16 @@ type Upgrade struct {
 	// with an answer that it is the last one.
 	Terms shutdown.Policy
 
-	heritage heritage
-	group    *act.Group
-	log      *zap.Logger
-	pending  sync.WaitGroup // upgrades that signals have started
-	setUp    sync.Mutex     // while it is set up
-	one      sync.Mutex     // an upgrade at a time
-	living   context.Context
-	end      func() // ends upgrades
+	heritage  heritage
+	unclaimed []string // sockets that were passed on and belong to no service
+
+	group   *act.Group
+	log     *zap.Logger
+	pending sync.WaitGroup // upgrades that signals have started
+	setUp   sync.Mutex     // while it is set up
+	one     sync.Mutex     // an upgrade at a time
+	living  context.Context
+	end     func() // ends upgrades
 }
 
 // Listener is a service that listens on sockets, as service.TCP and service.Unix do.
@@ -95,11 +97,17 @@ func (u *Upgrade) Setup(s *act.Scheduler) error {
 	u.group, u.log = s.Group(), s.Logger()
 	living, end := context.WithCancelCause(context.Background())
 	u.living, u.end = living, func() { end(errEnding) }
-	s.Attach(ending{u.end})
+	s.Attach(watch{u.end})
 	if sig := u.signal(); sig != nil {
 		if err := monitor.OnSignal(signalled{u}, sig)(u.group.Schedulers()[0]); err != nil {
 			return err
 		}
+	}
+	for _, x := range u.unclaimed {
+		u.log.Warn("a listening socket that was passed on belongs to no service, and is closed", zap.String("socket", x))
+	}
+	if u.heritage.from != nil && u.group.Ending() != nil { // the older program must not give way to one that a signal ends
+		return fmt.Errorf("upgrade: %w", errEnding)
 	}
 	return u.heritage.takeOver(u.log)
 }
@@ -108,13 +116,13 @@ func (u *Upgrade) signal() os.Signal { return cmp.Or(u.Signal, usual) }
 
 var errEnding = errors.New("this program is ending")
 
-// ending ends upgrades with the first order.
-type ending struct{ end func() }
+// watch ends upgrades with the first order.
+type watch struct{ end func() }
 
-func (e ending) Act(*act.Task) act.Directive    { return act.Wait }
-func (e ending) Stop(*act.Task, shutdown.Order) { e.end() }
-func (e ending) Waits(add func(what string))    { add("an order") }
-func (e ending) String() string                 { return "upgrade" }
+func (w watch) Act(*act.Task) act.Directive    { return act.Wait }
+func (w watch) Stop(*act.Task, shutdown.Order) { w.end() }
+func (w watch) Waits(add func(what string))    { add("an order") }
+func (w watch) String() string                 { return "upgrade" }
 
 // signalled starts an upgrade for each signal.
 type signalled struct{ *Upgrade }
@@ -138,6 +146,9 @@ func (u *Upgrade) terms() shutdown.Policy {
 	return p
 }
 
+// ending reports whether this program has an order to end, be it only announced: the new one would not know of it.
+func (u *Upgrade) ending() bool { return u.living.Err() != nil || u.group.Ending() != nil }
+
 // Close ends an upgrade that is under way, and says to the older program, if it waits, that this one has failed with err. It is
 // called when Run has returned, or if a service could not be set up.
 func (u *Upgrade) Close(err error) {
@@ -149,7 +160,7 @@ func (u *Upgrade) Close(err error) {
 }
 
 // Start starts the new program, and waits until it has taken over. Then this program has the order to end, and Start returns
-// nil. After an error this program goes on as before. Any goroutine but those of schedulers, which must not wait.
+// nil. After an error this program goes on as before. It is an error if an end is announced or in force. Any goroutine but those of schedulers, which must not wait.
 func (u *Upgrade) Start() error {
 	if !u.one.TryLock() {
 		return errors.New("upgrade: one is under way")
@@ -160,13 +171,16 @@ func (u *Upgrade) Start() error {
 	switch {
 	case u.group == nil:
 		return errors.New("upgrade: the program is not set up")
-	case u.living.Err() != nil:
+	case u.ending():
 		return fmt.Errorf("upgrade: %w", errEnding)
 	case os.Getpid() == 1:
 		return errors.New("upgrade: this is process 1, and its container would end with it; start another container")
 	}
 	pid, err := u.replace()
-	if err != nil {
+	switch {
+	case errors.Is(err, errEnding):
+		return fmt.Errorf("upgrade: %w", errEnding)
+	case err != nil:
 		return fmt.Errorf("upgrade: %w; process %d goes on", err, os.Getpid())
 	}
 	for _, v := range u.Services {

@@ -3,6 +3,9 @@
 package upgrade_test
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,11 +16,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/upgrade"
 )
 
@@ -100,12 +106,138 @@ func TestThereIsOneUpgradeAtATime(t *testing.T) {
 	require.EqualError(t, o.upgrade.Start(), "upgrade: this program is ending")
 }
 
+// While this process drains, the end of the one that has replaced it leaves no zombie.
+func TestTheEndOfTheNewProgramIsNoted(t *testing.T) {
+	o := newOld(t, "read -r letter <&3; echo ready >&4; read -r word <&3; [ $word = go ] && echo serving >&4; read -r word <&3; exit 7")
+	o.upgrade.Terms = servertest.Drain.Terms
+	release := make(chan struct{})
+	o.On(0, func(s *act.Scheduler) {
+		begun := false
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if begun {
+				return act.Done
+			}
+			begun = true
+			return t.Offload(func() { <-release })
+		}))
+	})
+	require.NoError(t, o.upgrade.Start())
+	pid := o.pid()
+	require.Eventually(t, func() bool {
+		return o.Logs.FilterField(zap.Int("process", pid)).FilterMessage("the program that has replaced this one has ended").Len() == 1
+	}, servertest.Timeout, time.Millisecond)
+	o.gone()
+	close(release)
+	require.NoError(t, o.End())
+	o.upgrade.Close(nil)
+}
+
+// The new program would not know of the end, which then never came.
+func TestNoUpgradeWhileAnEndIsAnnounced(t *testing.T) {
+	o := newOld(t, "read -r letter <&3; until [ -e $0.go ]; do sleep 0.01; done; echo ready >&4; read -r word <&3; echo serving >&4")
+	announced := shutdown.Now{Terms: shutdown.Policy{Time: time.Hour, Announce: time.Minute}}
+	o.Group.Shutdown(announced)
+	require.EqualError(t, o.upgrade.Start(), "upgrade: this program is ending")
+	require.NoFileExists(t, o.number)
+	require.True(t, o.Group.Withdraw(announced))
+
+	first := make(chan error)
+	go func() { first <- o.upgrade.Start() }()
+	o.pid()
+	o.Group.Shutdown(announced)
+	require.NoError(t, os.WriteFile(o.upgrade.Program+".go", nil, 0o600))
+	require.EqualError(t, servertest.Receive(t, first), "upgrade: this program is ending")
+	o.gone()
+	require.True(t, o.Group.Withdraw(announced))
+	o.ends()
+}
+
+// parent has the test play the older program, with a letter. said returns what the newer one says to it.
+func parent(t *testing.T, letter string) (said func() string) {
+	t.Helper()
+	read, to, err := os.Pipe()
+	require.NoError(t, err)
+	from, write, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = to.Close(), from.Close() })
+	var there [2]int // descriptors of the newer one's own, as it closes them
+	for i, f := range []*os.File{read, write} {
+		there[i], err = syscall.Dup(int(f.Fd()))
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	t.Setenv("DAIMON_UPGRADE", fmt.Sprint(there[0], there[1]))
+	_, err = io.WriteString(to, letter+"\n")
+	require.NoError(t, err)
+	return func() string {
+		require.NoError(t, from.SetReadDeadline(time.Now().Add(servertest.Timeout)))
+		text, err := io.ReadAll(from)
+		require.NoError(t, err)
+		return string(text)
+	}
+}
+
+func TestWhatCannotBeInheritedIsToldToTheOlderProgram(t *testing.T) {
+	for _, row := range []struct{ name, letter, says string }{
+		{"a state", `{"States":{"a state":"MQ=="}}`, "no: of no use: 1\n"},
+		{"a descriptor", `{"Sockets":[{"Address":"127.0.0.1:0","FDs":[65535]}]}`, "no: descriptor 65535 is not a socket"},
+		{"a letter", "Dear", "no: what the older program has passed on: invalid character"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			servertest.CheckDescriptors(t)
+			said := parent(t, row.letter)
+			u := &upgrade.Upgrade{Services: []any{keeper{}, &service.TCP{Address: "127.0.0.1:0"}}}
+			require.ErrorContains(t, u.Inherit(), strings.TrimPrefix(strings.TrimSpace(row.says), "no: "))
+			require.Contains(t, said(), row.says)
+		})
+	}
+}
+
+// A signal during the set-up ends the new program, so the older one must go on.
+func TestAProgramThatIsEndingDoesNotTakeOver(t *testing.T) {
+	servertest.CheckDescriptors(t)
+	said := parent(t, "{}\nno: it was not asked")
+	u := &upgrade.Upgrade{}
+	require.NoError(t, u.Inherit())
+	err := act.Run(t.Context(), act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
+		s.Group().Shutdown(servertest.Drain)
+		return nil
+	}, u.Setup)
+	require.EqualError(t, err, "upgrade: this program is ending")
+	u.Close(err)
+	require.Equal(t, "no: this program is ending\n", said())
+}
+
+// A socket that belongs to no service is a mistake in a unit file, or a service that the newer program does not have.
+func TestSocketsOfNoServiceAreLogged(t *testing.T) {
+	servertest.CheckDescriptors(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	require.NoError(t, err)
+	fd, err := syscall.Dup(int(f.Fd()))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	said := parent(t, fmt.Sprintf(`{"Sockets":[{"Name":"old","FDs":[%d]}]}`, fd))
+	u := &upgrade.Upgrade{Services: []any{&service.TCP{Name: "web", Address: l.Addr().String()}}}
+	require.NoError(t, u.Inherit())
+	core, logs := observer.New(zap.WarnLevel)
+	err = act.Run(t.Context(), act.Config{Schedulers: 1, Logger: zap.New(core)}, func(s *act.Scheduler) error {
+		s.Group().Shutdown(servertest.Drain) // nothing is taken over here
+		return nil
+	}, u.Setup)
+	u.Close(err)
+	require.NotEmpty(t, said())
+	require.Equal(t, 1, logs.FilterField(zap.String("socket", "old "+l.Addr().String())).Len())
+}
+
 // keeper has a state.
 type keeper struct{ state []byte }
 
 func (k keeper) StateName() string          { return "a state" }
 func (k keeper) SaveState() ([]byte, error) { return k.state, nil }
-func (k keeper) LoadState([]byte) error     { return nil }
+func (k keeper) LoadState(s []byte) error   { return fmt.Errorf("of no use: %s", s) }
 
 // What the new program gets is in the pipe before it runs: it takes over even if this process is killed in the next moment.
 func TestTheLetterToTheNewProgram(t *testing.T) {
