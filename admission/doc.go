@@ -1,8 +1,8 @@
 // Package admission bounds what each source may have of a service: how many connections at a time, and how many new ones in a
 // second. A source is an IPv4 address, or a network /64 of IPv6, which is what one customer has.
 //
-// [Limiter.Filter] is a filter for the connections of a service. It stands behind the header of a proxy, so that it counts
-// clients and not proxies, and before TLS, so that what it refuses costs no handshake:
+// [Limiter.Filter] is a filter for the connections of a service. It stands behind the filter for the header of a proxy, so that
+// it counts clients and not proxies. It stands before TLS: what it refuses costs no handshake.
 //
 //	limits := &admission.Limiter{Conns: 100, Rate: 20}
 //	v := &service.TCP{

@@ -17,14 +17,14 @@ import (
 // Limiter bounds what each source may have. It is used by pointer, for one service or for several of a Group together, and must
 // not be changed once it is in use. The zero Limiter refuses nothing.
 //
-// A connection beyond a limit is aborted at once. Its filter fails with [ErrTooMany] or [ErrTooFast], which package inspect
-// counts for the service. Connections of Unix sockets have no source.
+// A connection beyond a limit is aborted at once, and logged at debug level; package inspect counts them for the service, by
+// reason. Connections of Unix sockets have no source.
 type Limiter struct {
 	// Conns is how many open connections a source may have on all schedulers together; 0 means no bound. A connection is open
 	// until its action has ended: those that linger after that do not count here, but in MaxConns.
 	Conns int
-	// Rate is how many new connections a source may make in a second, and Burst how many of them at once when it has made none
-	// for long. Those that are refused do not count. 0 means no bound, and as many as Rate.
+	// Rate is how many new connections a source may make in a second; 0 means no bound. Burst is how many it may make at once
+	// when it has made none for long; 0 means Rate. Those that are refused do not count.
 	Rate, Burst int
 	// Remembered bounds for how many sources without connections it is known when they have last come, until they have all of
 	// Burst again. With more of them the one is forgotten whose last connection ended first. 0 means 65,536, about 12 MiB.
@@ -67,8 +67,8 @@ func (e *refusal) TooFast() bool { return e.fast }
 
 // The failures of the filter.
 var (
-	ErrTooMany error = &refusal{"admission: the source has too many connections", false}
-	ErrTooFast error = &refusal{"admission: the source makes connections too fast", true}
+	errTooMany error = &refusal{"admission: the source has too many connections", false}
+	errTooFast error = &refusal{"admission: the source makes connections too fast", true}
 )
 
 // Filter counts the connection until it is closed, or refuses it.
@@ -126,14 +126,14 @@ func (l *Limiter) take(k key, now time.Duration) (*source, error) {
 	case x == nil:
 		x = &source{key: k, of: l}
 	case l.Conns > 0 && x.conns >= l.Conns:
-		return nil, ErrTooMany
+		return nil, errTooMany
 	}
 	if l.Rate > 0 {
 		// Each connection costs a part of a second, and up to Burst of them may be owed (the generic cell rate algorithm).
 		each := time.Second / time.Duration(l.Rate)
 		full := max(x.full, now) + each
 		if full-now > each*time.Duration(l.burst()) {
-			return nil, ErrTooFast // x is known: a new one has all of Burst
+			return nil, errTooFast // x is known: a new one has all of Burst
 		}
 		x.full = full
 	}

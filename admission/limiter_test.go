@@ -62,7 +62,7 @@ func TestConnectionsOfASource(t *testing.T) {
 	_, err = l.take(a, 0)
 	require.NoError(t, err)
 	_, err = l.take(a, time.Hour)
-	require.ErrorIs(t, err, ErrTooMany)
+	require.ErrorIs(t, err, errTooMany)
 	other, err := l.take(b, 0)
 	require.NoError(t, err, "another source")
 	l.release(first)
@@ -100,7 +100,7 @@ func TestHowFastASourceMayCome(t *testing.T) {
 							l.release(x)
 						}
 					default:
-						require.ErrorIs(t, err, ErrTooFast)
+						require.ErrorIs(t, err, errTooFast)
 						taken += "0"
 					}
 				}
@@ -146,7 +146,7 @@ func TestSourcesThatAreRememberedAreBounded(t *testing.T) {
 		l.release(x)
 	}
 	_, err = l.take(keyFor("192.0.2.1"), 0)
-	require.ErrorIs(t, err, ErrTooFast, "those with connections are not forgotten")
+	require.ErrorIs(t, err, errTooFast, "those with connections are not forgotten")
 	l.release(open)
 }
 

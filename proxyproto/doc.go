@@ -1,4 +1,4 @@
-// Package proxyproto reads and sends the header of the PROXY protocol, versions 1 and 2, by which a proxy tells a server the
+// Package proxyproto reads and sends the header of the PROXY protocol, versions 1 and 2. With it a proxy tells a server the
 // address of its client: https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt. HAProxy, nginx, Envoy and the load
 // balancers of clouds send it in front of the bytes of a connection.
 //
@@ -13,9 +13,9 @@
 //		Handler: site.Serve,
 //	}
 //
-// Behind it the addresses of the connection are those of the header: RemoteAddr of [listener.Conn] is the client's, and so
-// are that of a request of HTTP, those in the access log and in the log, and those that package inspect shows, but for that
-// of a stall: a watchdog asks the system, which knows the proxy. LocalAddr is the address that the client has connected to.
+// Behind it the addresses of the connection are those of the header. RemoteAddr of [listener.Conn] is the client's, and so is
+// the address in requests, in the access log and in the log. Package inspect shows it too, except for a stall: its watchdog asks
+// the system, which knows the proxy. LocalAddr is the address that the client has connected to.
 // [Sender] returns the address of the proxy, and [Of] all of the header.
 //
 // [Client] makes a filter for connections that are dialled, which sends a header.

@@ -39,9 +39,10 @@ var errStranger = errors.New("proxyproto: the sender is not trusted")
 // Server returns a filter for accepted connections, which reads the header. It reads nothing beyond it. A header has at most
 // [MaxHeader] bytes, which Limits.Read must allow, and its TLVs are kept with the connection.
 //
-// A sender is refused that is not trusted, if so configured, or whose header is malformed, too long, has a wrong checksum or
-// does not come within FilterTimeout. The connection is aborted, and the error is a [listener.PeerError]. While nothing has
-// come the connection is idle, so a service at MaxConns may close it: see ReclaimAfter of service.TCP.
+// A sender is refused if its header is malformed, too long, has a wrong checksum or does not come within FilterTimeout. With
+// RefuseOthers one that is not trusted is refused too. The connection is aborted, which is logged at debug level, and the error
+// is a [listener.PeerError]. While nothing has come the connection is idle, so a service at MaxConns may close it: see
+// ReclaimAfter of service.TCP.
 //
 // Server panics if nobody is trusted.
 func Server(config Config) listener.Filter {

@@ -10,17 +10,19 @@
 // ready. Then the old one says go, and the new one accepts. The old one stops accepting, and ends as after a signal: connections
 // that are open finish what is in flight.
 //
-// Nothing of that harms the old process before the new one has said twice that it is well. A binary that cannot be started,
-// dies, refuses, or has not said that it is ready in a minute is ended, and one line in the log says so. There is one upgrade at
-// a time. If the old process is killed in the middle, the new one takes over.
+// Nothing of that harms the old process before the new one has said twice that it is well. If a binary cannot be started, dies
+// or refuses, or is not ready in a minute, it is ended, and one line in the log of the old process says why. There is one upgrade
+// at a time, and none while an end is announced or in force. If the old process is killed in the middle, the new one takes over.
 //
 // The services of both programs are matched by Name, or else by the address they were configured with. A service of
-// the old program that the new one does not have ends with the old one. The number of schedulers may be another.
+// the old program that the new one does not have ends with the old one: the new one logs its sockets. Clients that wait there to
+// be accepted are reset. The number of schedulers may be another.
 //
 // # Socket activation
 //
 // Listening sockets that systemd passes (LISTEN_FDS, see sd_listen_fds(3)) come to the services in the same way, by
-// FileDescriptorName or by address. One socket for several schedulers is shared by all of them.
+// FileDescriptorName or by address. One socket for several schedulers is shared by all of them. A socket that belongs to no
+// service is closed, and logged.
 //
 // # Limits
 //

@@ -32,13 +32,13 @@ type Upgrade struct {
 	// Signal starts an upgrade. The default, nil, is SIGUSR2.
 	Signal os.Signal
 	// Program is the path of the new binary. If it is "" it is that of this process, looked up as when it was started: a link,
-	// or a name in PATH, may lead to another file by then.
+	// or a name in PATH, may lead to another file by then. A program that was started by a relative path and changes its
+	// directory, or its root (chroot), has to set it.
 	Program string
 	// Within is how long the new program may take until it is ready; 0 means a minute.
 	Within time.Duration
 	// Terms are those of the end of the old program. Nothing is announced, since the new one serves. If Spread is 0, it is 10 s:
-	// what an idle client sends at the moment in which its connection is closed would be lost, so a connection has to be told
-	// with an answer that it is the last one.
+	// a request that a client sends while its idle connection is closed is lost. Meanwhile answers say that they are the last.
 	Terms shutdown.Policy
 
 	heritage  heritage
