@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/internal/hook"
@@ -247,7 +248,7 @@ func TestAHeaderOverAUnixSocket(t *testing.T) {
 	drain(r)
 }
 
-// Behind TLS the addresses are the client's too, and the proxy's can be had.
+// Behind limits and TLS, which stand above the header's stream, the addresses are the client's too, and the proxy's can be had.
 func TestAHeaderBeforeTLS(t *testing.T) {
 	cert, err := secure.SelfSigned()
 	require.NoError(t, err)
@@ -258,7 +259,7 @@ func TestAHeaderBeforeTLS(t *testing.T) {
 		seen <- hello.Conn.RemoteAddr()
 		return &cert, nil
 	}}
-	r, v := serve(t, proxyproto.Config{Trusted: loopback}, tells, secure.Server(config, nil))
+	r, v := serve(t, proxyproto.Config{Trusted: loopback}, tells, (&admission.Limiter{Conns: 1}).Filter, secure.Server(config, nil))
 	raw := servertest.Dial(t, v.Addr())
 	servertest.Send(t, raw, header)
 	c := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: "localhost"})
