@@ -1,0 +1,398 @@
+package service_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// An end has phases and bounds, and here each of them is seen from outside, by clients over real sockets. What a row checks of
+// time are lower bounds only, so a slow machine makes no row fail; what is late shows in the simulated worlds (TestEnds in sim).
+
+// long is a bound that no test reaches, and never one that is beyond it.
+const long, never = servertest.Timeout, 100 * servertest.Timeout
+
+func TestPhasesOfAnEnd(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		test func(*testing.T, *scene)
+	}{
+		{"announce: all goes on, until the time is over", announced},
+		{"announce: an order at once brings it into force", hastened},
+		{"withdraw: all goes on", withdrawn},
+		{"spread: idle connections end in the second half of the window", spread},
+		{"new: the first request may be on its way", justConnected},
+		{"finish: what has begun is answered, and the rest ends at once", finished},
+		{"inactivity: an end that gets nowhere is brought forward", inactive},
+		{"turns: a task gets no more", outOfTurns},
+		{"time: what is left is cut", outOfTime},
+		{"force: a second order cuts what the first one waits for", forced},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for _, c := range cells() {
+				t.Run(c.String(), func(t *testing.T) {
+					s := &scene{T: t, cell: c}
+					s.server = both(t, s.serve)[c.kind]
+					s.w = begin(t, c.config(t), s.server.Setup)
+					row.test(t, s)
+				})
+			}
+		})
+	}
+}
+
+// cell is a place in the matrix of kinds of sockets, idle strategies and numbers of schedulers.
+type cell struct {
+	kind       int // of both
+	idle       string
+	schedulers int
+}
+
+// cells returns the whole matrix, or in the quick tier some cells in which each value is there.
+func cells() (all []cell) {
+	for kind := range 2 {
+		for i, idle := range demon.Strategies {
+			for n := range 2 {
+				if tier.Current() > tier.Quick || kind == i%2 && n == (i+1)/2%2 {
+					all = append(all, cell{kind, idle, n + 1})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (c cell) String() string {
+	return fmt.Sprintf("%s, %s, %d", [...]string{"tcp", "unix"}[c.kind], c.idle, c.schedulers)
+}
+
+func (c cell) config(t *testing.T) act.Config {
+	idle, err := demon.ParseStrategy(c.idle)
+	require.NoError(t, err)
+	return act.Config{Schedulers: c.schedulers, Idle: idle}
+}
+
+// scene is a server whose protocol is lines, and an order to it.
+type scene struct {
+	*testing.T
+	cell
+	server kind
+	w      *world
+	given  time.Time    // when the latest order was
+	turns  atomic.Int64 // that its connections have had under an order
+}
+
+// order gives an order with these terms.
+func (s *scene) order(terms shutdown.Policy) {
+	s.given = time.Now()
+	s.w.Group.Shutdown(shutdown.Now{Terms: terms})
+}
+
+// silent returns a client that has sent nothing, and that the server has accepted.
+func (s *scene) silent() net.Conn {
+	before := s.server.Open()
+	c := servertest.Dial(s, s.server.Addr())
+	eventually(s.T, "the connection is accepted", func() bool { return s.server.Open() > before })
+	return c
+}
+
+// idle returns a client whose line was answered.
+func (s *scene) idle() net.Conn {
+	c := servertest.Dial(s, s.server.Addr())
+	repeats(s.T, c, "before")
+	return c
+}
+
+// begun returns a client whose second line has come in part.
+func (s *scene) begun() net.Conn {
+	c := servertest.Dial(s, s.server.Addr())
+	servertest.Send(s, c, "before\nbe")
+	servertest.Expect(s, c, "before\n")
+	return c
+}
+
+// served wants clients, and new ones, to be answered.
+func (s *scene) served(clients ...net.Conn) {
+	another := servertest.Dial(s, s.server.Addr())
+	for _, c := range append(clients, another) {
+		repeats(s.T, c, "it goes on")
+		repeats(s.T, c, "and on")
+	}
+	require.NoError(s, another.Close())
+}
+
+// ends returns when the server has ended the connections, after the order, the first one first.
+func (s *scene) ends(clients ...net.Conn) []time.Duration {
+	after := make([]time.Duration, len(clients))
+	var all sync.WaitGroup
+	for i, c := range clients {
+		all.Go(func() {
+			_, _ = c.Read(make([]byte, 1)) // ended looks at the error
+			after[i] = time.Since(s.given)
+		})
+	}
+	all.Wait()
+	for _, c := range clients {
+		ended(s.T, c, false)
+	}
+	slices.Sort(after)
+	return after
+}
+
+// cut wants the server to end with what it has cut, which is one client, and not before its bound.
+func (s *scene) cut(bound time.Duration) {
+	cut := (*shutdown.Cut)(nil)
+	require.ErrorAs(s, s.w.End(), &cut)
+	require.GreaterOrEqual(s, time.Since(s.given), bound)
+	require.Equal(s, 1, cut.Tasks, "%v", cut)
+	require.True(s, cut.Dropped)
+}
+
+// drained wants the server to end with nothing left.
+func (s *scene) drained() { require.NoError(s, s.w.End()) }
+
+func announced(t *testing.T, s *scene) {
+	idle := s.idle()
+	s.order(shutdown.Policy{Time: long, Announce: 200 * time.Millisecond, Drop: true})
+	require.NotNil(t, s.w.Group.Ending())
+	require.GreaterOrEqual(t, s.ends(idle)[0], 200*time.Millisecond)
+	s.drained()
+	require.Nil(t, s.w.Group.Ending())
+}
+
+func hastened(t *testing.T, s *scene) {
+	idle := s.idle()
+	s.order(shutdown.Policy{Time: 2 * never, Announce: never, Drop: true})
+	s.served(idle)
+	s.order(shutdown.Unbounded)
+	s.ends(idle)
+	s.drained()
+}
+
+func withdrawn(t *testing.T, s *scene) {
+	idle := s.idle()
+	terms := shutdown.Policy{Time: 2 * never, Announce: never, Drop: true}
+	s.order(terms)
+	require.True(t, s.w.Group.Withdraw(shutdown.Now{Terms: terms}))
+	require.Nil(t, s.w.Group.Ending())
+	s.served(idle)
+	s.order(shutdown.Unbounded)
+	s.ends(idle)
+	require.False(t, s.w.Group.Withdraw(shutdown.Now{Terms: shutdown.Unbounded}), "it is in force, or is over")
+	s.drained()
+}
+
+func spread(t *testing.T, s *scene) {
+	var all []net.Conn
+	for range 8 {
+		all = append(all, s.idle())
+	}
+	s.order(shutdown.Policy{Time: long, Spread: 400 * time.Millisecond, Drop: true})
+	after := s.ends(all...)
+	require.GreaterOrEqual(t, after[0], 200*time.Millisecond)
+	require.GreaterOrEqual(t, after[7], 300*time.Millisecond)
+	s.drained()
+}
+
+func justConnected(t *testing.T, s *scene) {
+	since := time.Now()
+	late, silent := s.silent(), s.silent()
+	s.order(shutdown.Policy{Time: long, Drop: true})
+	_, err := io.WriteString(late, "hello\n")
+	line, _ := bufio.NewReader(late).ReadString('\n')
+	if time.Since(since) < 900*time.Millisecond { // else the machine was too slow
+		require.NoError(t, err)
+		require.Equal(t, "hello\n", line)
+	}
+	_ = late.Close()
+	require.GreaterOrEqual(t, s.given.Add(s.ends(silent)[0]).Sub(since), 900*time.Millisecond)
+	s.drained()
+}
+
+func finished(t *testing.T, s *scene) {
+	begun, idle := s.begun(), s.idle()
+	s.order(shutdown.Policy{Time: long, Drop: true})
+	s.ends(idle)
+	servertest.Send(t, begun, "gun\n")
+	servertest.Expect(t, begun, "begun\n")
+	s.ends(begun)
+	s.drained()
+}
+
+func inactive(_ *testing.T, s *scene) {
+	begun := s.begun()
+	s.order(shutdown.Policy{Time: never, Inactivity: 200 * time.Millisecond, Drop: true})
+	s.cut(200 * time.Millisecond)
+	ended(s.T, begun, true)
+}
+
+func outOfTurns(t *testing.T, s *scene) {
+	begun := s.begun()
+	s.order(shutdown.Policy{Turns: 3, Drop: true})
+	var err error
+	for err == nil { // each byte may cause a turn
+		_, err = io.WriteString(begun, "x")
+		time.Sleep(time.Millisecond)
+	}
+	s.cut(0)
+	require.EqualValues(t, 3, s.turns.Load())
+	require.NoError(t, begun.Close())
+}
+
+func outOfTime(_ *testing.T, s *scene) {
+	begun := s.begun()
+	s.order(shutdown.Policy{Time: 200 * time.Millisecond, Drop: true})
+	s.cut(200 * time.Millisecond)
+	ended(s.T, begun, true)
+}
+
+func forced(_ *testing.T, s *scene) {
+	begun, idle := s.begun(), s.idle()
+	s.order(shutdown.Policy{Time: never, Spread: 10 * time.Millisecond, Drop: true})
+	s.ends(idle)
+	s.order(servertest.Cut.Terms)
+	s.cut(0)
+	ended(s.T, begun, true)
+}
+
+// serve makes the action of a connection.
+func (s *scene) serve(c *listener.Conn) act.Action { return &lines{scene: s, conn: c} }
+
+// lines sends lines back. Under an order it ends at its moment if no line has begun, or behind the line that has.
+type lines struct {
+	scene *scene
+	conn  *listener.Conn
+	leave time.Duration // when it ends at the latest, if told
+	told  bool
+	any   bool // a line was answered
+	timer act.Timer
+}
+
+func (x *lines) Act(t *act.Task) act.Directive {
+	if t.Order() != nil {
+		x.scene.turns.Add(1)
+	}
+	in, err := x.conn.Peek(1)
+	for err == nil && bytes.IndexByte(in, '\n') < 0 {
+		in, err = x.conn.Peek(len(in) + 1)
+	}
+	if x.told && len(in) == 0 && t.Scheduler().Now() >= x.leave {
+		return act.Done
+	}
+	if err != nil {
+		return listener.Next(t, err)
+	}
+	n, err := x.conn.Write(in[:bytes.IndexByte(in, '\n')+1])
+	x.conn.Discard(n)
+	if x.any = true; x.told {
+		return act.Done
+	}
+	return listener.Next(t, err)
+}
+
+func (x *lines) Stop(t *act.Task, _ shutdown.Order) {
+	var leave time.Duration
+	if x.any {
+		leave = t.Leave()
+	} else {
+		leave = x.conn.LeaveNew(t)
+	}
+	if !x.told || leave < x.leave {
+		x.leave = leave
+	}
+	x.told = true
+	t.WakeAt(&x.timer, x.leave)
+}
+
+// Close stops the timer.
+func (x *lines) Close() error {
+	x.timer.Stop()
+	return nil
+}
+
+// repeats sends a line and wants it back.
+func repeats(t *testing.T, c net.Conn, line string) {
+	t.Helper()
+	_, err := io.WriteString(c, line+"\n")
+	require.NoError(t, err)
+	got, err := bufio.NewReader(c).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, line+"\n", got)
+}
+
+// ended wants the server to end the connection, by a reset or in order.
+func ended(t *testing.T, c net.Conn, reset bool) {
+	t.Helper()
+	require.NoError(t, c.SetDeadline(time.Now().Add(servertest.Timeout)))
+	_, err := c.Read(make([]byte, 1))
+	if timeout := net.Error(nil); errors.As(err, &timeout) {
+		require.False(t, timeout.Timeout(), "it goes on")
+	}
+	if reset && c.RemoteAddr().Network() == "tcp" { // a Unix socket that is aborted ends as any other
+		require.NotErrorIs(t, err, io.EOF)
+	} else if !reset {
+		require.ErrorIs(t, err, io.EOF)
+	}
+	require.NoError(t, c.Close()) // otherwise the server waits for that
+}
+
+// ending returns a service of the scene's kind whose connections end like that.
+func (s *scene) ending(at service.Ending) socketed {
+	k := both(s.T, s.serve)[s.kind]
+	switch v := k.socketed.(type) {
+	case *service.TCP:
+		v.AtEnd = at
+	case *service.Unix:
+		v.AtEnd = at
+	}
+	return k.socketed
+}
+
+// Under an order the connections of each service end as it says. A service that is told is there to show that the order is in
+// force, as no other is told.
+func TestWhatBecomesOfConnectionsAtTheEnd(t *testing.T) {
+	for _, c := range cells() {
+		t.Run(c.String(), func(t *testing.T) {
+			s := &scene{T: t, cell: c}
+			told, finish := s.ending(service.FinishRequest), s.ending(service.Finish)
+			discard, last := s.ending(service.Discard), s.ending(service.LastOfAll)
+			s.w = begin(t, c.config(t), told.Setup, finish.Setup, discard.Setup, last.Setup)
+			clients := map[service.Ending]net.Conn{}
+			for at, v := range []socketed{told, finish, discard, last} {
+				clients[service.Ending(at)] = servertest.Dial(t, v.Addr())
+				repeats(t, clients[service.Ending(at)], "before")
+			}
+			s.order(shutdown.Policy{Time: long, Drop: true})
+			ended(t, clients[service.FinishRequest], false)
+			ended(t, clients[service.Discard], true)
+			repeats(t, clients[service.Finish], "it knows nothing of the order")
+			if c.schedulers == 1 { // else the last ones of the other scheduler may have ended already
+				repeats(t, clients[service.LastOfAll], "it is still there")
+				another := servertest.Dial(t, last.Addr())
+				repeats(t, another, "and accepts")
+				require.NoError(t, another.Close())
+			}
+			require.NoError(t, clients[service.Finish].Close())
+			ended(t, clients[service.LastOfAll], false)
+			s.drained()
+		})
+	}
+}
