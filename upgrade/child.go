@@ -78,41 +78,59 @@ func (c *child) reap(log *zap.Logger) {
 }
 
 // start starts the new program. Its letter is in the pipe by then, in case that this process is killed.
-func (u *Upgrade) start() (_ *child, err error) {
+func (u *Upgrade) start() (*child, error) {
 	program, err := executable(u.Program)
 	if err != nil {
 		return nil, err
 	}
-	states, err := u.states()
-	if err != nil {
-		return nil, err
-	}
 	sockets, err := u.sockets()
-	defer closeAll(sockets)
+	defer closeAll(sockets) // the new program has its own
 	if err != nil {
 		return nil, err
 	}
-	read, to, err := os.Pipe()
+	c, read, write, err := pipes()
 	if err != nil {
 		return nil, err
 	}
 	defer read.Close()
+	defer write.Close()
+	text, files, err := u.letter(sockets, []uintptr{0, 1, 2, read.Fd(), write.Fd()})
+	if err == nil {
+		_, err = c.to.Write(text)
+	}
+	if err == nil {
+		c.process, err = startProcess(program, environment("3 4"), files)
+	}
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("cannot start %s: %w", program, err)
+	}
+	return c, nil
+}
+
+// pipes makes the two pipes between the programs. read and write are the ends of the new one.
+func pipes() (c *child, read, write *os.File, err error) {
+	read, to, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	from, write, err := os.Pipe()
 	if err != nil {
+		_ = read.Close()
 		_ = to.Close()
-		return nil, err
+		return nil, nil, nil, err
 	}
-	defer write.Close()
-	c := &child{to: to, from: from, lines: bufio.NewReader(from)}
-	defer func() {
-		if err != nil {
-			c.close()
-		}
-	}()
-	// Descriptors are passed by their numbers. As an os.File a socket would have a finalizer, and its method Fd would make the
-	// socket block, in both processes.
-	files := []uintptr{0, 1, 2, read.Fd(), write.Fd()}
-	l := &letter{PID: os.Getpid(), States: states}
+	return &child{to: to, from: from, lines: bufio.NewReader(from)}, read, write, nil
+}
+
+// letter returns the letter to the new program, and its descriptors: those of the sockets come behind the first ones. In that
+// list a descriptor's index is its number in the new program. As an os.File a socket would have a finalizer, and its method Fd
+// would make the socket block, in both processes.
+func (u *Upgrade) letter(sockets []*service.Sockets, files []uintptr) (text []byte, all []uintptr, err error) {
+	l := &letter{PID: os.Getpid()}
+	if l.States, err = u.states(); err != nil {
+		return nil, nil, err
+	}
 	for _, x := range sockets {
 		there := *x
 		there.FDs = nil
@@ -122,20 +140,10 @@ func (u *Upgrade) start() (_ *child, err error) {
 		}
 		l.Sockets = append(l.Sockets, &there)
 	}
-	text, err := json.Marshal(l)
-	if err != nil {
-		return nil, err
+	if text, err = json.Marshal(l); err == nil && len(text) >= pipe {
+		err = fmt.Errorf("the states of the services take %d bytes, in all; at most %d are possible", len(text), pipe)
 	}
-	if len(text) >= pipe {
-		return nil, fmt.Errorf("the states of the services take %d bytes, in all; at most %d are possible", len(text), pipe)
-	}
-	if _, err = to.Write(append(text, '\n')); err != nil {
-		return nil, err
-	}
-	if c.process, err = startProcess(program, environment("3 4"), files); err != nil {
-		return nil, fmt.Errorf("cannot start %s: %w", program, err)
-	}
-	return c, nil
+	return append(text, '\n'), files, err
 }
 
 // pipe is how many bytes fit into a pipe that nobody reads, at least.
