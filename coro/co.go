@@ -43,8 +43,10 @@ type Co struct {
 	running  bool
 	refused  uint8 // calls since the coroutine was stopped
 	stopped  bool
-	detached bool // child belongs to an offloaded function
-	unwound  bool // by Goexit
+	waited   bool  // in an UntilOrder
+	orders   uint8 // of which it was told
+	detached bool  // child belongs to an offloaded function
+	unwound  bool  // by Goexit
 }
 
 // callsPerTurn is how many calls of Conns a body may make before it has to end its turn, so that a peer that sends

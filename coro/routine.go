@@ -87,6 +87,7 @@ func (r *routine) Waits(add func(what string)) {
 
 // Stop passes an order on to the action of Do.
 func (r *routine) Stop(t *act.Task, o shutdown.Order) {
+	r.orders++
 	if st, ok := r.child.(act.Stopper); ok {
 		st.Stop(t, o)
 	}

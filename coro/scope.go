@@ -88,14 +88,54 @@ func (co *Co) WithContext(ctx context.Context, f func() error) error {
 
 // UntilOrder calls f and cuts it short when the scheduler is ordered to end: calls in f that wait or would wait then
 // return ErrOrdered. Use it for the wait for a next request, for example.
+//
+// In a coroutine of [Serve] a wait that has begun before the order is cut short when the connection is to end: see
+// act.Task.Leave. The first one waits for the first request, which may be on its way: see listener.Conn.LeaveNew.
 func (co *Co) UntilOrder(f func() error) error {
 	if err := co.enter(); err != nil {
 		return err
 	}
-	return co.within(&scope{end: func(co *Co) error {
-		if co.Order() == nil {
-			return nil
-		}
+	x := &untilOrder{patient: co.conn != nil && (co.Order() == nil || !co.waited), first: !co.waited}
+	co.waited = true
+	defer x.timer.Stop()
+	return co.within(&scope{end: x.ended}, f)
+}
+
+// untilOrder is a wait that an order cuts short.
+type untilOrder struct {
+	patient bool // it is cut short when the connection is to end; otherwise at once
+	first   bool // it is for the first request
+	orders  uint8
+	leave   time.Duration // when the connection is to end, if orders are those of the Co
+	timer   act.Timer     // of leave
+}
+
+func (x *untilOrder) ended(co *Co) error {
+	switch {
+	case co.Order() == nil:
+		return nil
+	case !x.patient:
 		return ErrOrdered
-	}}, f)
+	case x.leave == 0 || x.orders != co.orders:
+		x.plan(co)
+	}
+	if co.task.Scheduler().Now() < x.leave {
+		return nil
+	}
+	return ErrOrdered
+}
+
+// plan finds out when the connection is to end. A further order can only bring that forward.
+func (x *untilOrder) plan(co *Co) {
+	var leave time.Duration
+	if x.first {
+		leave = co.conn.under.LeaveNew(co.task)
+	} else {
+		leave = co.task.Leave()
+	}
+	if x.leave == 0 || leave < x.leave {
+		x.leave = max(1, leave)
+	}
+	x.orders = co.orders
+	co.task.WakeAt(&x.timer, x.leave)
 }

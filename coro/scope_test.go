@@ -469,6 +469,54 @@ func TestAnOrderEndsTheWaitForARequestAndNotTheRequest(t *testing.T) {
 	v.drain()
 }
 
+// Idle connections end in the window of an order, unless a second order has none. One on which a request comes before is answered,
+// and ends then. The first request of a connection may be on its way.
+func TestAWaitForARequestIsCutShortWhenTheConnectionIsToEnd(t *testing.T) {
+	const ms = time.Millisecond
+	for name, row := range map[string]struct {
+		terms, second shutdown.Policy
+		idle, never   time.Duration // at the earliest
+	}{
+		"at once":         {shutdown.Policy{Time: servertest.Timeout, Drop: true}, shutdown.Policy{}, 0, 900 * ms},
+		"in a window":     {shutdown.Policy{Time: servertest.Timeout, Spread: 400 * ms, Drop: true}, shutdown.Policy{}, 200 * ms, 900 * ms},
+		"a second order":  {shutdown.Policy{Time: 10 * time.Hour, Spread: time.Hour}, shutdown.Unbounded, 0, 900 * ms},
+		"bounded by time": {shutdown.Policy{Time: 400 * ms, Drop: true}, shutdown.Policy{}, 0, 150 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := serve(t, "tcp", func(c *coro.Conn) error {
+				for r := bufio.NewReader(c); ; {
+					if err := c.Co().UntilOrder(func() error { _, err := r.Peek(1); return err }); err != nil {
+						return nil
+					}
+					line, err := r.ReadString('\n')
+					if err != nil {
+						return err
+					}
+					if _, err := io.WriteString(c, line); err != nil {
+						return err
+					}
+				}
+			})
+			idle := v.dial()
+			servertest.Echo(t, idle, "before\n")
+			begun := time.Now()
+			never := v.dial()
+			servertest.Echo(t, v.dial(), "it is behind that one\n")
+			v.Group.Shutdown(shutdown.Now{Terms: row.terms})
+			if row.second != (shutdown.Policy{}) {
+				servertest.Echo(t, idle, "under the first order\n")
+				servertest.ExpectEOF(t, idle)
+				v.Group.Shutdown(shutdown.Now{Terms: row.second})
+			} else {
+				servertest.ExpectEOF(t, idle)
+				require.GreaterOrEqual(t, time.Since(begun), row.idle)
+			}
+			servertest.ExpectEOF(t, never)
+			require.GreaterOrEqual(t, time.Since(begun), row.never)
+		})
+	}
+}
+
 func TestTheDeadlineOfWithinIsOnTheSchedulersClock(t *testing.T) {
 	require.NotErrorIs(t, coro.ErrOrdered, os.ErrDeadlineExceeded)
 	l := bench(t)
