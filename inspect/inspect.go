@@ -31,7 +31,8 @@ const (
 // Without it, Configure comes before the Group is made, Setup is the first of the set-up functions, and Close follows when Run
 // has returned. The fields must not be changed from Configure on. All methods but Setup are for any goroutine.
 type Inspector struct {
-	// Address is where the pages are served, "host:port". If it is empty there are none.
+	// Address is where the pages are served, "host:port". If it is empty there are none. They have a scheduler of their own, which
+	// accepts from Setup on: those of a program that is to replace another one answer a moment before it takes over.
 	Address string
 	// Token is what a request for a page has to bring, as ?token= or as "Authorization: Bearer". If it is empty a random one
 	// is logged together with the address, which must be one of this machine alone (loopback) then.

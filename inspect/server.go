@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -27,8 +28,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// viewers bounds the connections to the pages.
-const viewers = 64
+const (
+	viewers  = 64 // the most connections to the pages
+	watchers = 48 // of which so many may stay: the others are for what is asked for once
+)
 
 // site serves the pages, on a scheduler of its own: if one of the server's is stuck, the pages show it. It ends when the
 // server has ended.
@@ -39,6 +42,7 @@ type site struct {
 	over  chan struct{}
 
 	underway sync.WaitGroup // profiles that are taken
+	watching atomic.Int64   // streams of events
 }
 
 // serve begins to serve the pages at x.Address.
@@ -141,6 +145,9 @@ func (v *site) routes() httpd.Handler {
 		if !fixed(string(r.Host())) {
 			return refuse(w, 421, "The host has to be an address, or localhost.\n")
 		}
+		if _, err := url.ParseQuery(string(r.Query())); err != nil {
+			return refuse(w, 400, "The query has a mistake.\n")
+		}
 		w.Add("Referrer-Policy", "no-referrer")
 		return site.Serve(w, r)
 	}
@@ -155,11 +162,9 @@ func (v *site) allowed(r *httpd.Request) bool {
 	return subtle.ConstantTimeCompare(token, v.token) == 1
 }
 
+// parameter returns a part of the query, which has no mistake.
 func parameter(r *httpd.Request, name string) string {
-	query, err := url.ParseQuery(string(r.Query()))
-	if err != nil {
-		return ""
-	}
+	query, _ := url.ParseQuery(string(r.Query()))
 	return query.Get(name)
 }
 
@@ -229,13 +234,17 @@ const plainText = "text/plain; charset=utf-8"
 
 // events answers with a Report each second, until the client goes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 func (v *site) events(w *httpd.Response, r *httpd.Request) act.Action {
+	if v.watching.Add(1) > watchers {
+		v.watching.Add(-1)
+		return refuse(w, 503, "Too many pages are open.\n")
+	}
 	w.Add("Content-Type", "text/event-stream")
-	return &stream{of: v.of, w: w, r: r}
+	return &stream{site: v, w: w, r: r}
 }
 
 // stream is the action of events: it asks, writes, and sleeps.
 type stream struct {
-	of    *Inspector
+	site  *site
 	w     *httpd.Response
 	r     *httpd.Request
 	ask   *act.Call[[]byte] // nil: nothing is asked
@@ -270,13 +279,14 @@ func (x *stream) Act(t *act.Task) act.Directive {
 
 func (x *stream) event() ([]byte, error) {
 	out := bytes.NewBufferString("data: ")
-	encode(out, x.of.Report(false)) // its line ends with a line feed
+	encode(out, x.site.of.Report(false)) // its line ends with a line feed
 	out.WriteByte('\n')
 	return out.Bytes(), nil
 }
 
-// Close ends the question.
+// Close makes room for another one, and ends the question.
 func (x *stream) Close() error {
+	x.site.watching.Add(-1)
 	if x.ask != nil {
 		return x.ask.Close()
 	}

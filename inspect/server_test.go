@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -57,6 +58,7 @@ func TestPagesAreShownOnlyToThoseThatHaveTheToken(t *testing.T) {
 		{"without", host, "", "", 401},
 		{"a wrong one", host, "?token=secre", "", 401},
 		{"a wrong one in a field", host, "?token=secret", "x", 401},
+		{"in a query with a mistake", host, "?token=secret&find=%zz", "", 400},
 		{"by a name that may be somebody else's", "evil.example:" + port, "?token=secret", "", 421},
 		{"by a name that begins like an address", "127.0.0.1.evil.example", "?token=secret", "", 421},
 	} {
@@ -150,4 +152,36 @@ func metricsOf(t *testing.T, text string) map[string]float64 {
 		samples[line[:at]] = value
 	}
 	return samples
+}
+
+// Whoever asks once has an answer, however many pages stay open. A page that is closed makes room for another.
+func TestPagesThatStayOpenLeaveRoomForOthers(t *testing.T) {
+	_, at := visited(t)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	watch := func() *http.Response {
+		a, err := client.Get(at + "/events?token=secret")
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = a.Body.Close() })
+		return a
+	}
+	var open []*http.Response
+	for range watchers {
+		open = append(open, watch())
+		require.Equal(t, 200, open[len(open)-1].StatusCode)
+	}
+	refused := watch()
+	require.Equal(t, 503, refused.StatusCode)
+	require.NoError(t, refused.Body.Close())
+	code, _, _ := get(t, at+"/text?token=secret", func(*http.Request) {})
+	require.Equal(t, 200, code)
+	require.NoError(t, open[0].Body.Close())
+	deadline := time.Now().Add(10 * time.Second)
+	for again := watch(); again.StatusCode != 200; again = watch() {
+		require.NoError(t, again.Body.Close())
+		require.True(t, time.Now().Before(deadline), "there is no room again")
+	}
+	for _, a := range open {
+		require.NoError(t, a.Body.Close())
+	}
 }
