@@ -32,9 +32,9 @@ func TestAnEndSaysWhatItWaitsFor(t *testing.T) {
 	upgrade(t, ws, "")
 	from["ws"] = ws.LocalAddr().String()
 
-	closed := dial(t, server.Addr) // but not by the client, which has its answer
+	closed := dial(t, server.Addr) // but not by the client, which has its answer while the order is in force
 	from["closed"] = closed.LocalAddr().String()
-	servertest.Send(t, closed, "GET /slow?for=1500ms"+begin)
+	servertest.Send(t, closed, "GET /slow?for=2200ms"+begin)
 	server.Signal(t, syscall.SIGTERM)
 	answer, err := io.ReadAll(closed)
 	require.NoError(t, err)
