@@ -86,13 +86,67 @@ func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
 	row := *a.config.row
 	row.Name, row.Open, row.Max = a.config.name, a.server.Open(), a.server.most()
 	for _, a := range here {
-		if from, ok := a.accept.From.(interface{ Refusals() (full, short uint64) }); ok {
-			full, short := from.Refusals()
-			row.Full += full
-			row.Shortages += short
-		}
+		a.refusals(&row)
 	}
 	visit(&row)
+	return false
+}
+
+// refusals adds to row what the listening socket has counted.
+func (a *acceptor) refusals(row *hook.Service) {
+	if from, ok := a.accept.From.(interface{ Refusals() (full, short uint64) }); ok {
+		full, short := from.Refusals()
+		row.Full += full
+		row.Shortages += short
+	}
+}
+
+// ended keeps what a has counted. The lock is held.
+func (a *acceptor) ended() {
+	v := a.server
+	a.refusals(a.config.row)
+	if !slices.ContainsFunc(v.acceptors, func(b *acceptor) bool { return a.home == b.home }) {
+		allEnded.Get(a.home).add(endedService{a.config, v.limiter})
+	}
+}
+
+// ended are the services of a scheduler that accept no more, and have connections: they still have a row.
+type ended struct {
+	all  []endedService
+	next int // in a List that is under way
+}
+
+type endedService struct {
+	config  *config
+	limiter *monitor.ConnLimiter
+}
+
+var allEnded = act.NewLocal(func(*act.Scheduler) *ended { return &ended{} })
+
+func (e *ended) add(x endedService) {
+	e.forget()
+	e.all = append(e.all, x)
+}
+
+func (e *ended) forget() {
+	e.all = slices.DeleteFunc(e.all, func(x endedService) bool { return x.limiter.Open() == 0 })
+}
+
+// List implements hook.Lister.
+func (e *ended) List(again bool, visit func(row any) bool) (more bool) {
+	if again {
+		e.forget()
+		e.next = 0
+	}
+	for e.next < len(e.all) {
+		x := e.all[e.next]
+		e.next++
+		row := *x.config.row
+		row.Name, row.Open, row.Max = x.config.name, x.limiter.Open(), x.limiter.Max()
+		if !visit(&row) {
+			return e.next < len(e.all)
+		}
+	}
 	return false
 }
 

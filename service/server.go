@@ -58,6 +58,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 		panic("service: without a Handler")
 	}
 	c.limits, c.row = c.limits.Resolved(), &hook.Service{}
+	allEnded.Get(s) // while the scheduler is open
 	demons, err := v.listen(s, &c)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", where, err)
@@ -241,6 +242,7 @@ func (a *acceptor) Close() error {
 		return nil
 	}
 	v.leave(a.accept.From)
+	a.ended()
 	if len(v.acceptors) == 0 {
 		v.inherited = nil // another Group opens sockets of its own
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // sessionOf returns the only task of s.
@@ -31,18 +32,27 @@ func sessionOf(t *testing.T, s *act.Scheduler) any {
 }
 
 // row returns that of the only service of s.
-func row(t *testing.T, s *act.Scheduler) (found hook.Service) {
+func row(t *testing.T, s *act.Scheduler) hook.Service {
 	t.Helper()
-	n := 0
-	hook.EachTask(s, 1, func(x hook.Task) bool {
-		if v, ok := x.Action.(hook.Lister); ok {
-			require.False(t, v.List(false, nil), "there is one row")
-			v.List(true, func(row any) bool { found, n = *row.(*hook.Service), n+1; return true })
+	all := rows(s)
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+// rows asks the tasks and the Locals of s, a row at a time, as package inspect may.
+func rows(s *act.Scheduler) (all []hook.Service) {
+	list := func(v any) {
+		l, ok := v.(hook.Lister)
+		for again := true; ok; again = false {
+			ok = l.List(again, func(row any) bool {
+				all = append(all, *row.(*hook.Service))
+				return false
+			})
 		}
-		return true
-	})
-	require.Equal(t, 1, n)
-	return found
+	}
+	hook.EachLocal(s, list)
+	hook.EachTask(s, 1, func(x hook.Task) bool { list(x.Action); return true })
+	return all
 }
 
 // refusing is a filter that waits for a byte and refuses all but y.
@@ -148,4 +158,28 @@ func TestDescriptorAllocatesNothing(t *testing.T) {
 	l.Until("it waits", func() bool { return len(servertest.Said(l.S)) == 2 })
 	x := sessionOf(t, l.S).(hook.Descriptor)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = x.Descriptor() }))
+}
+
+// What was broken: a service that accepts no more had no row, although its connections were there.
+func TestAServiceHasARowAsLongAsItHasConnections(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	v := &service.TCP{Address: loopback, Handler: echo, AtEnd: service.Finish, MaxConns: 1}
+	other := &service.TCP{Address: loopback, Handler: echo}
+	require.NoError(t, v.Setup(l.S))
+	require.NoError(t, other.Setup(l.S))
+	c := servertest.Dial(t, v.Addr())
+	second := servertest.Dial(t, v.Addr())
+	l.Until("one waits for a place", func() bool { return len(rows(l.S)) == 2 && rows(l.S)[0].Full > 0 })
+	before := rows(l.S)[0]
+	require.Equal(t, v.Addr().Network()+" "+v.Addr().String(), before.Name)
+	require.NoError(t, second.Close())
+	l.S.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	l.Until("they accept no more, and the other one has no connections", func() bool { return len(rows(l.S)) == 1 })
+	after := row(t, l.S)
+	require.Equal(t, 1, after.Open)
+	require.GreaterOrEqual(t, after.Full, before.Full)
+	after.Full, after.Accepted = before.Full, before.Accepted
+	require.Equal(t, before, after)
+	require.NoError(t, c.Close())
+	l.Until("the end", func() bool { return len(rows(l.S)) == 0 })
 }
