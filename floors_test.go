@@ -162,7 +162,7 @@ const floors = `
 	examples/hello          examples/hello/hello inspect program
 	examples/httpd/web      act httpd httpd/files listener io/fs
 	examples/graceful/site  act httpd httpd/websocket listener net/url os time
-	examples/graceful       act demon examples/graceful/site examples/internal/withtls httpd program service flag go.uber.org/zap time
+	examples/graceful       act demon examples/graceful/site examples/internal/withtls httpd program service upgrade flag go.uber.org/zap time
 	examples/httpd          examples/httpd/web examples/internal/withtls httpd httpd/accesslog program flag io/fs os
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os

@@ -349,30 +349,87 @@ func TestSocketActivation(t *testing.T) {
 	again.ends(t)
 }
 
-// What an upgrade leaves behind: the last of many processes has as many descriptors and threads as the first, and no child.
-func TestUpgradesLeaveNothing(t *testing.T) {
+// state is what a process has, when it has no clients but a viewer.
+type state struct{ descriptors, threads, resident, heap int64 }
+
+// state returns that of the last process, after a collection of garbage.
+func (u *upgraded) state(t *testing.T) (s state) {
+	t.Helper()
+	p := &exectest.Program{Pid: u.pid}
+	s.descriptors = steady(t, 100*time.Millisecond, "connections to end", func() int64 { return int64(p.Descriptors(t)) })
+	threads, err := os.ReadDir(p.Proc("task"))
+	require.NoError(t, err)
+	s.threads = int64(len(threads))
+	v := viewerIn(t, u.said())
+	defer v.CloseIdleConnections()
+	_, heap := v.get(t, "/debug/pprof/heap?gc=1&debug=1")
+	inUse := regexp.MustCompile(`# HeapAlloc = (\d+)`).FindStringSubmatch(heap)
+	require.NotNil(t, inUse)
+	s.heap, err = strconv.ParseInt(inUse[1], 10, 64)
+	require.NoError(t, err)
+	s.resident = int64(p.Resident(t))
+	return s
+}
+
+// Every second new binary fails, each in another way, while clients of all kinds keep coming. None of them sees a failure, and
+// the last process has as many descriptors and threads as the first, and as much memory.
+func TestUpgradesOfWhichEverySecondFails(t *testing.T) {
 	outside(t)
-	u := upgradable(t, "-reactors", "2")
-	rests := func() (p *exectest.Program, threads, kib int) {
-		load := u.load()
-		end := load.Start(fresh("/", "/", "/")...)
-		awaitAnswers(t, load, 100)
+	u := upgradable(t, append([]string{"-reactors", "2", "-upgrade-within", "4s"}, inspectable...)...)
+	load := u.load()
+	serve := func() { // the same to the first process and the last
+		end := load.Start(everybody()...)
+		awaitAnswers(t, load, 500)
 		end()
-		require.Empty(t, load.Failures())
-		p = &exectest.Program{Pid: u.pid}
-		tasks, err := os.ReadDir(p.Proc("task"))
-		require.NoError(t, err)
-		return p, len(tasks), p.Resident(t) >> 10
 	}
-	first, threads, kib := rests()
-	count := func(p *exectest.Program) func() int64 { return func() int64 { return int64(p.Descriptors(t)) } }
-	files := steady(t, 100*time.Millisecond, "connections to end", count(first))
-	for range tier.Choose(2, 5, 20) {
+	serve()
+	first := u.state(t)
+	failures := []struct{ script, says string }{
+		{"exit 3", "it has ended: exit status 3"},
+		{"echo no: not today >&4; exec sleep 60", "not today"},
+		{"echo ready >&4; exit 0", "it has ended: exit status 0"},
+		{"exec sleep 60", "it was not ready in 4s"},
+		{"kill -9 $$", "it has ended: signal: killed"},
+		{`exec $program "$@" -reactors -7`, "it has ended: exit status 2"},
+		{"echo ready >&4; read -r go <&3; exec sleep 60", "it was not ready in 4s"},
+	}
+	end := load.Start(everybody()...)
+	for i := range 20 {
+		fault := failures[i%len(failures)]
+		u.script(t, fault.script)
+		require.Contains(t, u.fails(t), fault.says)
+		awaitAnswers(t, load, 50)
+		u.with(t, "")
+		u.upgrade(t)
+		awaitAnswers(t, load, 50)
+	}
+	end()
+	serve()
+	require.Empty(t, load.Failures())
+	last := u.state(t)
+	t.Logf("%d requests on %d connections; first %+v, last %+v", load.Served(), load.Connections(), first, last)
+	require.Equal(t, first.descriptors, last.descriptors)
+	require.InDelta(t, first.threads, last.threads, 3, "the Go runtime starts threads when it needs them")
+	require.InDelta(t, first.heap, last.heap, float64(first.heap)/4)
+	require.InDelta(t, first.resident, last.resident, float64(first.resident)/4)
+	u.ends(t)
+}
+
+// wrk sees no error of a socket while the server is replaced again and again.
+func TestUpgradesUnderWrk(t *testing.T) {
+	outside(t)
+	wrk := tier.Tool(t, "wrk")
+	u := upgradable(t, "-reactors", "2")
+	out := exectest.Start(t, exec.Command(wrk, "-t2", "-c50", "-d60s", "http://"+u.Addr+"/")) // SIGINT ends it
+	for range 20 {
 		u.upgrade(t)
 	}
-	last, lastThreads, lastKiB := rests()
-	require.Equal(t, files, steady(t, 100*time.Millisecond, "connections to end", count(last)))
-	require.InDelta(t, threads, lastThreads, 3, "the Go runtime starts threads when it needs them")
-	require.InDelta(t, kib, lastKiB, float64(kib)/4)
+	out.Signal(t, syscall.SIGINT)
+	require.Zero(t, out.Exit(t))
+	said := out.Out()
+	t.Log(said)
+	require.NotContains(t, said, "Socket errors")
+	require.NotContains(t, said, "Non-2xx")
+	require.NotContains(t, said, "\n  0 requests in ")
 	u.ends(t)
 }

@@ -121,6 +121,50 @@ func TestSeveralInheritedSocketsEndLast(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Clients that wait in the backlogs are left to the process that goes on, with as many, fewer and more schedulers. The one that
+// gives its sockets away does not look there once more, and the other one closes none of them.
+func TestWhatWaitsIsLeftToTheOtherGroup(t *testing.T) {
+	if !netpoll.SpreadsTCP {
+		t.Skip("here schedulers share a socket, and a client that has woken one of them is accepted there")
+	}
+	for _, n := range [][2]int{{1, 1}, {3, 3}, {3, 1}, {3, 2}, {2, 3}} {
+		t.Run(fmt.Sprintf("%d to %d", n[0], n[1]), func(t *testing.T) {
+			servertest.CheckDescriptors(t)
+			first, second := both2("", "first")[0], both2("", "second")[0]
+			before := begin(t, act.Config{Schedulers: n[0]}, first.Setup)
+			sockets, err := first.Sockets()
+			require.NoError(t, err)
+			var stuck sync.WaitGroup
+			gate := make(chan struct{})
+			for _, s := range before.Group.Schedulers() {
+				stuck.Add(1)
+				require.NoError(t, s.Post(func(*act.Scheduler) {
+					stuck.Done()
+					<-gate
+				}))
+			}
+			stuck.Wait()
+			var waiting []net.Conn
+			for range 40 { // so many come to all sockets
+				waiting = append(waiting, servertest.Dial(t, first.Addr()))
+			}
+			first.Give()
+			close(gate)
+			require.NoError(t, before.End())
+
+			others, err := second.Inherit([]*service.Sockets{sockets})
+			require.NoError(t, err)
+			require.Empty(t, others)
+			after := begin(t, act.Config{Schedulers: n[1]}, second.Setup)
+			for _, c := range waiting {
+				hears("second")(t, c)
+				require.NoError(t, c.Close())
+			}
+			require.NoError(t, after.order(servertest.Drain))
+		})
+	}
+}
+
 func both2(path, text string) []heir {
 	return []heir{
 		&service.TCP{Address: loopback, Handler: answers(text)},

@@ -32,6 +32,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/upgrade"
 )
 
 func main() {
@@ -48,8 +49,10 @@ func main() {
 			return err
 		})
 	health := flag.String("health", "", "an `address` for /healthz and /readyz that is served until all else has ended")
+	within := flag.Duration("upgrade-within", time.Minute, "the `duration` that a newer binary may take until it is ready to take over")
 	server := withtls.Parse("127.0.0.1:8080", "http/1.1")
 	server.Reload = reload
+	server.Upgrade = &upgrade.Upgrade{Within: *within}
 	web := &httpd.Server{Handler: pages.Routes().Serve}
 	services := []program.Service{background{}, named("web", atEnd, server.Listen(server.Addr, web.Serve))}
 	if *health != "" {

@@ -16,11 +16,7 @@ func (l *Load) visit(c Client, conn net.Conn, over <-chan struct{}) *Failure {
 	in := bufio.NewReader(conn)
 	for lost := Reset; ; lost = Race {
 		if lost == Race && c.Rest > 0 {
-			d := c.rest()
-			if ended(over) {
-				d = time.Millisecond
-			}
-			switch open, err := rest(conn, in, d); {
+			switch open, err := rest(conn, in, c.rest(), over); {
 			case err != nil:
 				return &Failure{Reset, c, err}
 			case !open:
@@ -47,18 +43,29 @@ func (l *Load) visit(c Client, conn net.Conn, over <-chan struct{}) *Failure {
 	}
 }
 
-// rest waits for d, and reports whether the connection is open then.
-func rest(conn net.Conn, in *bufio.Reader, d time.Duration) (open bool, err error) {
-	_ = conn.SetReadDeadline(time.Now().Add(d))
-	switch _, err = in.Peek(1); {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return true, nil
-	case err == io.EOF:
-		return false, nil
-	case err == nil:
-		return false, errors.New("an answer that nobody has asked for")
+// look is how long a client at rest looks whether its connection was closed, before it looks whether all is over.
+const look = 100 * time.Millisecond
+
+// rest waits for d, or for the end, and reports whether the connection is open then.
+func rest(conn net.Conn, in *bufio.Reader, d time.Duration, over <-chan struct{}) (open bool, err error) {
+	for until := time.Now().Add(d); ; {
+		left := min(time.Until(until), look)
+		if ended(over) {
+			left = time.Millisecond
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(left))
+		switch _, err := in.Peek(1); {
+		case errors.Is(err, os.ErrDeadlineExceeded) && left == look:
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return true, nil
+		case err == io.EOF:
+			return false, nil
+		case err == nil:
+			return false, errors.New("an answer that nobody has asked for")
+		default:
+			return false, err
+		}
 	}
-	return false, err
 }
 
 var errWrong = errors.New("a wrong answer")
