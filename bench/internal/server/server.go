@@ -147,11 +147,13 @@ func (s *Process) ready() error {
 // Stop ends the process and waits for it.
 func (s *Process) Stop() { s.end() }
 
-// family is the process and its children: proc_pid_task(5), "children". A kernel without that file has
+// family is the process and its children.
+func (s *Process) family() []int { return append([]int{s.PID}, Children(s.PID)...) }
+
+// Children returns the children of a process: proc_pid_task(5), "children". A kernel without that file has
 // CONFIG_PROC_CHILDREN switched off; there a server with workers is refused by Start, not measured by half.
-func (s *Process) family() []int {
-	all := []int{s.PID}
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.PID)) // the pattern is a good one
+func Children(of int) (all []int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", of)) // the pattern is a good one
 	for _, children := range tasks {
 		text, _ := os.ReadFile(children) // a thread that has ended has no children
 		for _, pid := range strings.Fields(string(text)) {
