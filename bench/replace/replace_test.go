@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/bench/internal/server"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/internal/traffic"
 )
 
@@ -21,19 +22,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // needs has the programs that systems need.
 var needs = map[string]string{"nginx": "nginx", "nginx-upgrade": "nginx", "haproxy": "haproxy", "haproxy-patient": "haproxy"}
 
-// Each system that is installed is replaced once, and nothing is left behind.
+// Each system is replaced once, and nothing is left behind.
 func TestWhatClientsSee(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	before := server.Children(os.Getpid())
-	var chosen []string
-	for _, name := range names() {
+	chosen := names()
+	for _, name := range chosen {
 		if program := needs[name]; program != "" {
-			if _, err := find(program, ""); err != nil {
-				t.Log(program, err)
-				continue
-			}
+			tier.Tool(t, program)
 		}
-		chosen = append(chosen, name)
 	}
 	var out strings.Builder
 	o := Options{Systems: strings.Join(chosen, ","), Replacements: 1, Every: 100 * time.Millisecond, Reactors: 2, Resting: 4, RoundTrip: time.Millisecond}
