@@ -60,14 +60,17 @@ const floors = `
 	# 2: bytes between a task and goroutines. os and time for the deadlines of those
 	internal/lane     act os time
 
+	# 2: what the connections of a scheduler hold
+	internal/budget   act internal/resource go.uber.org/zap time
+
 	# 2: demons, futures, monitors. Only internal/readiness, the engine that monitor has by default, knows descriptors
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
-	internal/readiness   act internal/netpoll internal/audit internal/hook internal/loan net net/netip os syscall time
+	internal/readiness   act internal/budget internal/netpoll internal/audit internal/hook internal/loan net net/netip os syscall time
 	monitor           act shutdown internal/netpoll internal/readiness internal/inbox go.uber.org/zap net os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
-	listener          act shutdown monitor internal/hook internal/lane internal/race
+	listener          act shutdown monitor internal/budget internal/hook internal/lane internal/race
 	                  context go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
@@ -84,7 +87,7 @@ const floors = `
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro demon listener monitor shutdown internal/hook internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro demon listener monitor shutdown internal/budget internal/hook internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses
@@ -127,7 +130,7 @@ const floors = `
 	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
+	sim               act shutdown internal/budget internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are

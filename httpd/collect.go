@@ -46,18 +46,34 @@ func (c *collector) Act(t *act.Task) act.Directive {
 		switch {
 		case err == io.EOF:
 			c.Action = c.h(c.w, c.r, c.body)
-			c.body = nil
+			c.free()
 			return c.Child.Act(t) // without an action that is Done
 		case err != nil:
 			return listener.Next(t, err)
 		case len(c.body)+len(in) > c.most:
 			return t.Fail(errLarge)
 		}
+		before := cap(c.body)
 		if c.body == nil && c.r.Body.Length() > 0 {
 			c.body = make([]byte, 0, min(c.r.Body.Length(), atFirst))
 		}
 		c.body = append(c.body, in...)
 		c.r.Body.Discard(len(in))
+		c.r.Conn().Hold(cap(c.body) - before)
 	}
 	return c.Child.Act(t)
+}
+
+// free gives the memory of the body back.
+func (c *collector) free() {
+	if c.body != nil {
+		c.r.Conn().Hold(-cap(c.body))
+		c.body = nil
+	}
+}
+
+// Close implements io.Closer.
+func (c *collector) Close() error {
+	c.free()
+	return c.Child.Close()
 }

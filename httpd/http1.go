@@ -34,6 +34,7 @@ type http1Exchange struct {
 	lost    error         // why the client cannot be told anything any more
 	cause   act.Blocked
 	held    int // bytes of memory that an unfinished head takes, of cache.heads
+	counted int // bytes of memory that the connection holds for it
 
 	action  act.Action // of the handler, if it is not done in one go
 	failure error      // of the handler. The client has been told, and in the end the task fails with it
@@ -112,6 +113,25 @@ func (e *http1Exchange) hold(n int) bool {
 	e.cache.heads += n - e.held
 	e.held = n
 	return true
+}
+
+// count counts the memory that the exchange has between two turns.
+func (e *http1Exchange) count() {
+	if len(e.pending) == 0 {
+		e.pending = nil // it may be the end of a large array
+	}
+	n := cap(e.pending) + cap(e.out.body) + len(e.content.trailers)
+	if e.in.kept {
+		n += cap(e.in.text)
+	}
+	e.countAs(n)
+}
+
+func (e *http1Exchange) countAs(n int) {
+	if n != e.counted {
+		e.session.conn.Hold(n - e.counted)
+		e.counted = n
+	}
 }
 
 // smallHead is the least memory that an unfinished head takes: a small buffer of its connection.

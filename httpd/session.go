@@ -106,6 +106,9 @@ func (x *session) keep() {
 	if e := x.exchange; e != nil && !e.in.kept && (e.parser.Length > 0 || e.out.sent) {
 		e.in.keep()
 	}
+	if e := x.exchange; e != nil {
+		e.count()
+	}
 }
 
 // await reads a head, of which more may come than has so far.
@@ -377,6 +380,7 @@ func (x *session) handOver(t *act.Task) {
 	next := &act.Child{Action: x.exchange.out.next(x.conn)}
 	x.closeAction()
 	if hijacked {
+		x.exchange.countAs(0)
 		x.exchange = nil // it is the collector's: a goroutine may still look at the request
 	} else {
 		x.release()
@@ -489,6 +493,7 @@ func (x *session) closeAction() {
 
 func (x *session) release() {
 	if x.exchange != nil {
+		x.exchange.countAs(0)
 		x.exchange.cache.give(x.exchange)
 		x.exchange = nil
 	}

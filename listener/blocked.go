@@ -1,6 +1,9 @@
 package listener
 
-import "github.com/daimon-go/daimon/act"
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/monitor"
+)
 
 // blockedInput and its siblings are a Conn as the errors that say that it would have to wait: no allocation for a wait.
 type (
@@ -27,6 +30,13 @@ func (b *blockedInput) Arm(t *act.Task) {
 	w := t.Waker()
 	if c.stream == nil {
 		w.Wake() // closed since: the next call says so
+		return
+	}
+	if c.heldBack() {
+		c.settings.cache.budget.Await(w)
+		if stream, ok := As[monitor.CloseNotifier](c); ok {
+			_, _ = stream.AwaitEnd(w) // deadlines, and Close by another task, wake it as well; an error is the next call's
+		}
 		return
 	}
 	c.stream.AwaitInput(w)

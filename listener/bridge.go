@@ -51,10 +51,22 @@ type Bridge struct {
 	half     bool // CloseWrite was passed on
 	closing  bool // Conn accepts the last bytes until a deadline
 	broken   bool // Conn was aborted
+	counted  int  // bytes of memory that Conn holds for it
 }
 
 // Act calls F in its first turn, and carries bytes.
 func (b *Bridge) Act(t *act.Task) act.Directive {
+	d := b.carry(t)
+	n := 0
+	if !d.Finished() {
+		n = b.far.in.Held() + b.far.out.Held()
+	}
+	b.Conn.Hold(n - b.counted)
+	b.counted = n
+	return d
+}
+
+func (b *Bridge) carry(t *act.Task) act.Directive {
 	if b.far == nil {
 		b.begin()
 	}

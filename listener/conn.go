@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/monitor"
@@ -50,6 +51,8 @@ type buffers struct {
 	own    []byte // unread, kept over turns; never together with lent
 	buffer []byte // where own lies
 	deadlines
+	account budget.Account
+	held    int      // bytes, by Hold
 	dropped int      // messages, by Push
 	peer    net.Addr // after Abort
 	loans   [][]byte // all that was lent in this turn; only with the race detector, see poison
@@ -85,6 +88,8 @@ func (c *Conn) Peek(n int) ([]byte, error) {
 		var err error
 		if len(unread) > 0 {
 			err = c.extend()
+		} else if c.heldBack() {
+			err = monitor.ErrWouldBlock
 		} else if unread, err = c.stream.Lend(c.settings.limits.Read); err == nil {
 			c.activate().borrow(unread)
 		}
@@ -115,6 +120,7 @@ func (c *Conn) unread() []byte {
 func (c *Conn) extend() error {
 	b := c.activate()
 	b.keep(len(c.unread()) + 1)
+	b.count()
 	got, err := c.stream.Receive(b.own[len(b.own):min(cap(b.own), c.settings.limits.Read)])
 	b.own = b.own[:len(b.own)+got]
 	return err
@@ -151,6 +157,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) >= gathered && c.stream != nil && c.Buffered() == 0 { // there is nothing to copy
 		if b := c.buffers; b != nil && b.passed(b.read) {
 			return 0, os.ErrDeadlineExceeded
+		}
+		if c.heldBack() {
+			return 0, (*blockedInput)(c)
 		}
 		n, err := c.stream.Receive(p)
 		if err == monitor.ErrWouldBlock {
@@ -403,6 +412,7 @@ func (c *Conn) leave() monitor.Stream {
 			c.buffers = &buffers{dropped: b.dropped}
 		}
 		b.timer.Stop()
+		b.release()
 		b.c = nil
 		if !b.ending {
 			b.recycle()
@@ -414,6 +424,9 @@ func (c *Conn) leave() monitor.Stream {
 // Waits is for package inspect, and for a Waits of your own action: it calls add for each thing that tasks wait for at this
 // connection, such as "input from 127.0.0.1:49152".
 func (c *Conn) Waits(add func(what string)) {
+	if c.stream != nil && c.heldBack() {
+		add("memory for what comes: the budget of its scheduler is reached")
+	}
 	if stream, ok := As[waiting](c); ok {
 		stream.Waits(add)
 	}
@@ -476,10 +489,14 @@ func (b *buffers) TurnEnd() {
 	}
 	if b.buffer != nil || len(b.lent) > 0 {
 		b.settle()
+		b.count()
+	}
+	if queued, _ := c.stream.Queued(); queued > 0 {
+		c.claim()
 	}
 	b.lent = nil
 	b.poison()
-	if b.own == nil && b.read|b.write == 0 && b.dropped == 0 {
+	if b.own == nil && b.read|b.write == 0 && b.dropped == 0 && b.held == 0 {
 		c.buffers = nil
 		b.recycle()
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -79,15 +80,16 @@ func NewConn(s *act.Scheduler, stream monitor.Stream, l Limits) *Conn {
 // cache is what all connections of a scheduler share: buffers structs that are not in use, and small buffers. A hundred
 // thousand connections at rest need none of them.
 type cache struct {
-	s     *act.Scheduler
-	given Limits    // what last was made of
-	last  *settings // a thousand connections with the same Limits have one
-	idle  []*buffers
-	small [][]byte
-	file  []byte // what copyFile reads into
+	s      *act.Scheduler
+	budget *budget.Budget
+	given  Limits    // what last was made of
+	last   *settings // a thousand connections with the same Limits have one
+	idle   []*buffers
+	small  [][]byte
+	file   []byte // what copyFile reads into
 }
 
-var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
+var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s, budget: budget.Of(s)} })
 
 const (
 	gathered = 4 << 10 // how much Write gathers, and the size of a small buffer
@@ -112,6 +114,9 @@ func (h *cache) giveBuffers(b *buffers) {
 			b.own, b.buffer = nil, nil
 		}
 		b.read, b.write, b.dropped = 0, 0, 0
+		if b.account.Owner != nil {
+			b.account.Owner = nil
+		}
 		h.idle = append(h.idle, b)
 	}
 }

@@ -89,6 +89,7 @@ type handshake struct {
 	finished error // why nothing more comes
 	crowded  bool  // given up for another one
 	left     bool  // it does not count any more
+	counted  int   // bytes of memory
 
 	ctx    context.Context // of the functions of the config
 	cancel context.CancelFunc
@@ -97,6 +98,27 @@ type handshake struct {
 }
 
 func (x *handshake) Act(t *act.Task) act.Directive {
+	d := x.goOn(t)
+	if !x.stepping {
+		x.count(d)
+	}
+	return d
+}
+
+// underWay is about how much memory a handshake takes that has begun, beside what has come.
+const underWay = 24 << 10
+
+// count counts its memory.
+func (x *handshake) count(d act.Directive) {
+	n := 0
+	if !d.Finished() && (x.begun || x.stream.in != nil) {
+		n = underWay + cap(x.stream.in)
+	}
+	x.conn.Hold(n - x.counted)
+	x.counted = n
+}
+
+func (x *handshake) goOn(t *act.Task) act.Directive {
 	x.waker = t.Waker()
 	if x.server && x.queue == nil {
 		x.enter(t.Scheduler())
@@ -195,7 +217,7 @@ func (x *handshake) IdleSince() (since time.Duration, idle bool) {
 // wrap puts TLS under the connection.
 func (x *handshake) wrap(t *act.Task) act.Directive {
 	err := x.conn.Wrap(func(below monitor.Stream) monitor.Stream {
-		x.stream.over(below, t.Scheduler(), x.conn.Limits().High)
+		x.stream.over(below, x.conn)
 		return x.stream
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/loan"
 	"github.com/daimon-go/daimon/listener"
@@ -43,6 +44,8 @@ type stream struct {
 	in      []byte // received and not yet read by secret
 	out     []byte // written by secret and not yet sent; nil at rest
 	records records
+	conn    *listener.Conn
+	counted int   // bytes that are counted for conn
 	high    int   // Limits.High
 	err     error // of TLS: nothing can be read or sent any more
 	broken  error // of the Stream below, as it was received
@@ -64,9 +67,30 @@ var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
 var errWriteClosed = errors.New("secure: the write side was closed")
 
 // over puts s on the Stream below, after the handshake.
-func (s *stream) over(below monitor.Stream, on *act.Scheduler, high int) {
-	s.Stream, s.cache, s.shake, s.high = below, caches.Get(on), nil, high
+func (s *stream) over(below monitor.Stream, c *listener.Conn) {
+	s.Stream, s.cache, s.shake, s.conn, s.high = below, caches.Get(c.Scheduler()), nil, c, c.Limits().High
 	s.out = nil
+}
+
+// count counts the memory of what has passed by and was not taken.
+func (s *stream) count() {
+	if n := s.records.held(); n != s.counted {
+		s.conn.Hold(n - s.counted)
+		s.counted = n
+	}
+}
+
+// HeldFor says for whom the bytes are held that are queued below.
+func (s *stream) HeldFor(o budget.Owner) {
+	if below, ok := monitor.As[holder](s.Stream); ok {
+		below.HeldFor(o)
+	}
+}
+
+// holder is a Stream that counts the memory of what is queued.
+type holder interface {
+	monitor.Stream
+	HeldFor(o budget.Owner)
 }
 
 func (s *stream) Lend(most int) ([]byte, error) {
@@ -87,6 +111,7 @@ func (s *stream) Receive(p []byte) (int, error) {
 	}
 	n, err := s.secret.Read(p)
 	_ = s.flush() // the answers of crypto/tls; an error is the next Send's
+	defer s.count()
 	switch {
 	case n > 0: // crypto/tls returns the error again
 		if n < len(p) { // otherwise more of its record may be left
@@ -240,10 +265,10 @@ func (s *stream) EndsInBand() {}
 
 // IdleSince implements monitor.IdleReporter.
 func (s *stream) IdleSince() (since time.Duration, idle bool) {
-	if below, ok := monitor.As[monitor.IdleReporter](s.Stream); ok && s.records.atRest() {
-		return below.IdleSince()
+	if below, ok := monitor.As[monitor.IdleReporter](s.Stream); ok {
+		since, idle = below.IdleSince()
 	}
-	return 0, false
+	return since, idle && s.records.atRest()
 }
 
 // Below returns the Stream that carries the encrypted bytes. Package proxyproto looks there for a header.

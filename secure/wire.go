@@ -87,7 +87,8 @@ const (
 // that costs an allocation.
 type records struct {
 	whole   int32 // have passed by, and may not have been taken
-	left    int32 // bytes of the present body still to come
+	size    int32 // bytes of the present body, once its head has passed by
+	left    int32 // of these, those still to come
 	head    uint8 // bytes of the present head that have passed
 	foreign bool  // a head was not one of TLS, or of a record that is too long
 }
@@ -101,6 +102,7 @@ func (r *records) pass(p []byte) {
 			case r.head > headLength-2:
 				r.left = r.left<<8 | int32(p[0])
 				r.foreign = r.foreign || r.left > longest
+				r.size = r.left
 			}
 			p = p[1:]
 		} else {
@@ -118,6 +120,18 @@ func (r *records) pass(p []byte) {
 // atRest reports whether no record has passed by in whole or in part that was not taken. Behind the last record there is one:
 // crypto/tls takes nothing of it.
 func (r *records) atRest() bool { return r.whole == 0 && r.head == 0 }
+
+// held returns how much memory crypto/tls has for records that have not been taken: it makes room for all of one when its head
+// has come.
+func (r *records) held() int {
+	switch {
+	case r.whole > 0:
+		return longest
+	case r.head == headLength:
+		return headLength + int(r.size)
+	}
+	return int(r.head)
+}
 
 // spoiled reports whether the present head cannot be that of a record: crypto/tls refuses it without its body.
 func (r *records) spoiled() bool { return r.head == headLength && r.foreign }

@@ -42,6 +42,7 @@ type exchange struct {
 	gone     bool  // the client has closed its side
 	ending   bool  // the connection is aborted in the next turn
 	given    int   // bytes of what the writer had gathered when the handler returned
+	counted  int   // bytes of memory that the connection holds for it
 
 	// Of both.
 	bell    act.AtomicWaker
@@ -154,6 +155,27 @@ var goexit = &act.Panic{Value: errors.New("runtime.Goexit")}
 
 // Act carries bytes both ways.
 func (x *exchange) Act(t *act.Task) act.Directive {
+	d := x.carry(t)
+	n := 0
+	if x.in != nil && !d.Finished() {
+		n += x.in.Held()
+	}
+	if out := x.out.Load(); out != nil && !d.Finished() {
+		n += out.Held()
+	}
+	x.count(n)
+	return d
+}
+
+// count counts what is on its way.
+func (x *exchange) count(n int) {
+	if n != x.counted {
+		x.r.Conn().Hold(n - x.counted)
+		x.counted = n
+	}
+}
+
+func (x *exchange) carry(t *act.Task) act.Directive {
 	x.bell.Set(t.Waker()) // before looking for what the handler has done
 	over, broken := x.state.Load() == returned, error(nil)
 	if over {
@@ -341,6 +363,9 @@ func (x *exchange) Waits(add func(what string)) {
 // ends, and a task takes the place of the exchange, so that Run goes on waiting for the handler. When an order drops
 // everything there is no such task: it would begin after the next turn.
 func (x *exchange) Close() error {
+	if x.counted > 0 && x.r.Scheduler().Here() {
+		x.count(0)
+	}
 	if !x.state.CompareAndSwap(running, abandoned) {
 		return nil
 	}

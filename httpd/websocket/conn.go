@@ -99,6 +99,8 @@ type extra struct {
 	dropped int
 	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
 
+	counted int // bytes of memory that the connection holds
+
 	// What belongs to the session.
 	failure error         // of the user's action
 	leave   time.Duration // when it is closed because of an order, if stopping
@@ -115,11 +117,22 @@ func (c *Conn) more() *extra {
 	return c.extra
 }
 
+// count counts the memory of what is there between two turns. Messages of Push are shared by their receivers, so the program
+// has to bound them; only the references count.
+func (c *Conn) count() {
+	x := c.extra
+	if n := cap(x.partial) + len(x.out) + cap(x.pong) + 8*cap(x.backlog); n != x.counted {
+		c.conn.Hold(n - x.counted)
+		x.counted = n
+	}
+}
+
 // settle gives the extra back if there is nothing in it.
 func (c *Conn) settle() {
+	c.count()
 	x := c.extra
 	if x != &none && x.partial == nil && x.got == nil && x.out == nil && !x.ponged && x.backlog == nil && x.dropped == 0 &&
-		x.waiting == nil && x.failure == nil && x.leave == 0 {
+		x.waiting == nil && x.counted == 0 && x.failure == nil && x.leave == 0 {
 		c.extra = &none
 	}
 }

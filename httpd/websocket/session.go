@@ -36,6 +36,12 @@ func newSession(c Conn, handler func(*Conn) act.Action) *session {
 
 // Act gives the user's action a turn, whatever has woken the task: actions put up with that.
 func (x *session) Act(t *act.Task) act.Directive {
+	d := x.goOn(t)
+	x.count()
+	return d
+}
+
+func (x *session) goOn(t *act.Task) act.Directive {
 	x.waker, x.wants = t.Waker(), false
 	_ = x.flush() // an error stays for the next call
 	if x.ending {

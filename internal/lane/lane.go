@@ -51,6 +51,7 @@ type Lane struct {
 	n        atomic.Int32 // chunks that are in it: for Put at least as many, for Front at most
 	front    chunk        // what Read, or Front, takes from
 	inUse    bool         // Front has returned a part of a loan
+	large    bool         // Fill has put long chunks in it
 	wanted   atomic.Bool  // a Read waits
 	filled   atomic.Bool  // the task waits for room
 	finished atomic.Bool
@@ -104,6 +105,14 @@ func (l *Lane) Full() bool {
 	return l.n.Load() > 0 // in this order: see accept
 }
 
+// Held returns how much memory the chunks take that are in it, about. It is for the task's side.
+func (l *Lane) Held() int {
+	if l.large {
+		return int(l.n.Load()) * Long
+	}
+	return int(l.n.Load()) * ChunkSize
+}
+
 // Put copies bytes for Read and returns how many: all of p if it is not longer than 64 KiB. It panics if the lane is Full.
 func (l *Lane) Put(p []byte) (n int) {
 	if len(p) > 0 && l.n.Load() >= Chunks {
@@ -129,6 +138,7 @@ func (l *Lane) Fill(f func(p []byte) (int, error)) (int, error) {
 	switch {
 	case n > ChunkSize:
 		l.n.Add(1)
+		l.large = true
 		l.chunks <- chunk{rest: m[:n], long: m}
 		return n, err
 	case n > 0: // a slow client takes no more memory than it has to

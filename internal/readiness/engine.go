@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/loan"
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
@@ -27,6 +28,7 @@ type Engine struct {
 	buffers [][]byte
 	idle    []*outbound // not in use
 	source  *source     // the latest: a thousand dialled connections share one
+	budget  *budget.Budget
 
 	again    []*Socket   // have more to discard, which no event will report
 	before   []*Socket   // the memory of an earlier again
@@ -46,13 +48,15 @@ type watcher interface {
 	Abort()
 }
 
-var engines = act.NewLocal(func(s *act.Scheduler) *Engine { return &Engine{s: s, os: kernel{}} })
+var engines = act.NewLocal(func(s *act.Scheduler) *Engine { return newEngine(s, kernel{}) })
+
+func newEngine(s *act.Scheduler, os OS) *Engine { return &Engine{s: s, os: os, budget: budget.Of(s)} }
 
 // Of returns the engine of s. It opens nothing yet.
 func Of(s *act.Scheduler) *Engine { return engines.Get(s) }
 
 // Inject has the engine of s work on another OS. It must come before the first use.
-func Inject(s *act.Scheduler, os OS) { engines.Put(s, &Engine{s: s, os: os}) }
+func Inject(s *act.Scheduler, os OS) { engines.Put(s, newEngine(s, os)) }
 
 // Open opens the poller and makes the engine the Idler of its scheduler; further calls do nothing.
 func (e *Engine) Open() error {

@@ -84,7 +84,7 @@ func (k *Socket) release(how func(fd int) error) {
 	}
 	if o := k.out; o != nil {
 		o.timer.Stop()
-		e.giveBuffer(o.queue)
+		o.free()
 		k.out = nil
 		e.giveOutbound(o)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/netpoll"
 )
 
@@ -88,6 +89,7 @@ type outbound struct {
 	writers Writers
 	err     error // why nothing can be sent any more
 	timer   act.Timer
+	account budget.Account // of queue
 }
 
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
@@ -314,8 +316,7 @@ func (k *Socket) flush() {
 	e.counts.Sent += uint64(n)
 	o.sent += n
 	if k.queued() == 0 {
-		e.giveBuffer(o.queue)
-		o.queue, o.sent = nil, 0
+		o.free()
 		k.flushed()
 	}
 	o.writers.Wake(k.queued())
@@ -338,8 +339,7 @@ func (k *Socket) fail(err error) {
 	o.err = err
 	k.source.e.counts.Broken++
 	k.state &^= full
-	k.source.e.giveBuffer(o.queue)
-	o.queue, o.sent = nil, 0
+	o.free()
 	k.Wake()
 }
 
@@ -396,6 +396,18 @@ func (o *outbound) enqueue(p []byte) {
 		o.queue, o.sent = o.queue[:copy(o.queue, o.queue[o.sent:])], 0
 	}
 	o.queue = append(o.queue, p...)
+	if o.account.Owner == nil {
+		o.account.Owner = o
+	}
+	o.k.source.e.budget.Set(&o.account, cap(o.queue))
+}
+
+// free gives the memory of the queue back.
+func (o *outbound) free() {
+	e := o.k.source.e
+	e.giveBuffer(o.queue)
+	o.queue, o.sent = nil, 0
+	e.budget.Set(&o.account, 0)
 }
 
 // Close, in stages.
@@ -420,6 +432,9 @@ func (k *Socket) dismiss() {
 	k.Wake()
 	k.state &^= full
 	k.reader = act.Waker{}
+	if k.out != nil {
+		k.out.account.Owner = k.out
+	}
 }
 
 // Abort, at once.

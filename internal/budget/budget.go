@@ -1,0 +1,284 @@
+// Package budget bounds the memory that the connections of a scheduler hold between turns: what is queued and buffered for
+// them. The policy is documented at listener.Budget.
+//
+//	            the budget is reached                 5/4 of it is exceeded
+//	reading ───────────────────────────▶ paused ─────────────────────────────▶ the worst are shed at the end of the turn
+//	   ▲                                    │ each 100 ms: those are shed on which nothing has moved for 1 s,
+//	   └─────── less than 7/8 of it ────────┘ and after 5 s also others
+package budget
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/resource"
+)
+
+// Owner is a connection for which something is held.
+type Owner interface {
+	// Held returns how many bytes are held for it in all, and for how long no byte has gone either way, 0 if that is not known.
+	Held() (bytes int, still time.Duration)
+	// Flush tries to send what is queued, of which the system may not have reported that there is room.
+	Flush() error
+	// Abort ends the connection. All of its Accounts are given back before it returns.
+	Abort()
+	// Peer returns the address of the other end, or "".
+	Peer() string
+}
+
+// Account is the memory that a part of a connection holds. The zero Account holds nothing.
+type Account struct {
+	Owner Owner // set before Set, if that is to hold something
+	bytes int
+	place int // in Budget.accounts, from 1; 0: it holds nothing
+}
+
+// Bytes returns how many bytes it holds.
+func (a *Account) Bytes() int { return a.bytes }
+
+const (
+	// look is how often a scheduler that has paused looks whom it may shed.
+	look = 100 * time.Millisecond
+	// stillFor is how long no byte must have gone either way on a connection that is shed then.
+	stillFor = time.Second
+	// patience is how long a pause may last. Then all connections may be shed.
+	patience = 5 * time.Second
+	// batch bounds the connections that are shed in one pass, other than those beyond 5/4, and how many a search finds.
+	batch = 64
+)
+
+// Budget is that of one scheduler.
+type Budget struct {
+	s        *act.Scheduler
+	paused   bool
+	ending   bool // TurnEnd is going to be called
+	total    int
+	most     int // less than 0: no bound
+	alarm    int // with more than that something has to be done
+	accounts []*Account
+	waiting  []act.Waker
+	since    time.Duration // when it has paused
+	timer    act.Timer     // while it is paused
+
+	pauses, shed, shedBytes uint64
+
+	// since the last line in the log
+	lately     int // connections that were shed
+	worstPeer  string
+	worstBytes int
+	worstStill time.Duration
+	line       act.Timer
+}
+
+var budgets = act.NewLocal(func(s *act.Scheduler) *Budget {
+	b := &Budget{s: s}
+	b.Bound(standard() / len(s.Group().Schedulers()))
+	return b
+})
+
+// standard returns the budget of all schedulers together, if none is set: half of the memory that the process may have.
+var standard = sync.OnceValue(func() int {
+	if memory := resource.Memory(); memory > 0 {
+		return int(min(memory/2, math.MaxInt))
+	}
+	return math.MaxInt
+})
+
+// Of returns the budget of s.
+func Of(s *act.Scheduler) *Budget { return budgets.Get(s) }
+
+// Bound sets how much may be held, in bytes. Less than 0 is no bound.
+func (b *Budget) Bound(most int) {
+	b.most, b.alarm = most, most
+	if most < 0 {
+		b.alarm = math.MaxInt
+	}
+}
+
+// Total returns how many bytes are held.
+func (b *Budget) Total() int { return b.total }
+
+// Paused reports whether connections that hold nothing are not read from.
+func (b *Budget) Paused() bool { return b.paused }
+
+// Await has w woken when the pause ends.
+func (b *Budget) Await(w act.Waker) {
+	if len(b.waiting) == cap(b.waiting) {
+		b.waiting = slices.DeleteFunc(b.waiting, act.Waker.Stale)
+		if len(b.waiting) > cap(b.waiting)/2 {
+			b.waiting = slices.Grow(b.waiting, len(b.waiting)) // or each of the next calls would search it
+		}
+	}
+	b.waiting = append(b.waiting, w)
+}
+
+// Set says how many bytes a holds now. Only a turn, or a posted function, may make it more.
+func (b *Budget) Set(a *Account, bytes int) {
+	switch {
+	case bytes > 0 && a.place == 0:
+		b.accounts = append(b.accounts, a)
+		a.place = len(b.accounts)
+	case bytes == 0 && a.place > 0:
+		last := len(b.accounts) - 1
+		moved := b.accounts[last]
+		b.accounts[a.place-1], moved.place = moved, a.place
+		b.accounts[last] = nil
+		b.accounts, a.place = b.accounts[:last], 0
+	}
+	b.total += bytes - a.bytes
+	a.bytes = bytes
+	switch {
+	case b.total >= b.alarm:
+		b.reached()
+	case b.paused && b.total < b.low():
+		b.resume()
+	}
+}
+
+// low is where a pause ends.
+func (b *Budget) low() int { return b.most - b.most/8 }
+
+func (b *Budget) reached() {
+	if !b.paused {
+		b.paused, b.alarm, b.since = true, b.most+b.most/4, b.s.Now()
+		b.pauses++
+		b.s.CallAt(&b.timer, b.since+look, b)
+	}
+	if b.total > b.alarm && !b.ending {
+		b.ending = true
+		b.s.AtTurnEnd(b)
+	}
+}
+
+func (b *Budget) resume() {
+	b.paused, b.alarm = false, b.most
+	b.timer.Stop()
+	for _, w := range b.waiting {
+		w.Wake()
+	}
+	b.waiting = b.waiting[:0]
+}
+
+// TurnEnd sheds at once what is beyond 5/4.
+func (b *Budget) TurnEnd() {
+	b.ending = false
+	if b.total > b.alarm && b.paused {
+		b.shedTo(b.most, stillFor, math.MaxInt)
+		b.shedTo(b.most, 0, math.MaxInt)
+	}
+}
+
+// Expire sheds what may be shed in a pause.
+func (b *Budget) Expire() {
+	now, still := b.s.Now(), stillFor
+	if now-b.since >= patience {
+		still = 0
+	}
+	n := b.shedTo(b.low()-1, still, batch)
+	if b.paused {
+		next := now + look
+		if n == batch {
+			next = now // it goes on in the next pass
+		}
+		b.s.CallAt(&b.timer, next, b)
+	}
+}
+
+// found is a connection that may be shed.
+type found struct {
+	account *Account
+	weight  float64
+}
+
+// shedTo sheds the worst connections, of those on which nothing has moved for as long as still, until no more than total bytes
+// are held, or most have been shed. It returns how many.
+func (b *Budget) shedTo(total int, still time.Duration, most int) (n int) {
+	for b.total > total && n < most {
+		before := n
+		for _, f := range b.search(still) {
+			if b.total <= total || n == most {
+				break
+			}
+			o := f.account.Owner
+			if f.account.bytes == 0 {
+				continue // it was found twice
+			}
+			if still > 0 { // a system may report late that there is room
+				_ = o.Flush() // an error is the next call's
+				if _, now := o.Held(); now < still {
+					continue
+				}
+			}
+			n++
+			b.abort(o)
+		}
+		if n == before {
+			break
+		}
+	}
+	return n
+}
+
+// search finds the worst connections, the worst of them first: those with the most bytes, times the seconds that have begun
+// since a byte has gone either way. It is a search through all that hold something, and not a list in their order: a list would
+// cost each byte time.
+func (b *Budget) search(still time.Duration) (all []found) {
+	for _, a := range b.accounts {
+		bytes, since := a.Owner.Held()
+		if since < still {
+			continue
+		}
+		all = append(all, found{a, float64(bytes) * (1 + since.Seconds())})
+		if len(all) == 8*batch {
+			all = worst(all)
+		}
+	}
+	return worst(all)
+}
+
+// worst sorts all, and returns at most batch of them.
+func worst(all []found) []found {
+	slices.SortStableFunc(all, func(x, y found) int { return cmp.Compare(y.weight, x.weight) })
+	return all[:min(len(all), batch)]
+}
+
+func (b *Budget) abort(o Owner) {
+	bytes, still := o.Held()
+	peer := o.Peer()
+	before := b.total
+	o.Abort()
+	b.shed++
+	b.shedBytes += uint64(before - b.total)
+	if b.lately++; bytes > b.worstBytes {
+		b.worstPeer, b.worstBytes, b.worstStill = peer, bytes, still
+	}
+	if !b.line.Armed() {
+		b.s.CallAt(&b.line, b.s.Now()+time.Second, (*line)(b))
+	}
+}
+
+// line is a Budget as what logs, at most once in a second, which connections were shed.
+type line Budget
+
+// Expire writes the line.
+func (l *line) Expire() {
+	l.s.Logger().Warn("connections were shed: what is queued and buffered has reached its bound",
+		zap.Int("in a second", l.lately), zap.String("the largest", l.worstPeer), zap.Int("its bytes", l.worstBytes),
+		zap.Duration("without progress for", l.worstStill), zap.Int("bytes now", l.total), zap.Int("bound", l.most))
+	l.lately, l.worstPeer, l.worstBytes, l.worstStill = 0, "", 0, 0
+}
+
+// Counts implements hook.Counter.
+func (b *Budget) Counts(add func(name string, n uint64)) {
+	add("held_bytes", uint64(b.total))
+	add("held_bytes_max", uint64(max(b.most, 0)))
+	add("reading_pauses_total", b.pauses)
+	add("connections_shed_total", b.shed)
+	add("shed_bytes_total", b.shedBytes)
+}

@@ -1,0 +1,41 @@
+package readiness
+
+import (
+	"time"
+
+	"github.com/daimon-go/daimon/internal/budget"
+)
+
+// HeldFor says for whom the queue is held, if anything is queued.
+func (k *Socket) HeldFor(o budget.Owner) {
+	if k.out != nil {
+		k.out.account.Owner = o
+	}
+}
+
+// An outbound is the Owner of its queue as long as there is no other: a socket that lingers has none.
+
+// Held implements budget.Owner.
+func (o *outbound) Held() (bytes int, still time.Duration) {
+	since, _ := o.k.IdleSince()
+	return o.account.Bytes(), o.k.source.e.s.Now() - since
+}
+
+// Flush implements budget.Owner.
+func (o *outbound) Flush() error {
+	if o.k.queued() > 0 {
+		o.k.flush()
+	}
+	return nil
+}
+
+// Abort implements budget.Owner.
+func (o *outbound) Abort() { o.k.Abort() }
+
+// Peer implements budget.Owner.
+func (o *outbound) Peer() string {
+	if a := o.k.PeerAddr(); a != nil {
+		return a.String()
+	}
+	return ""
+}
