@@ -77,17 +77,18 @@ func (c *Conn) heldBack() bool {
 	return c.settings.cache.budget.Paused() && (c.buffers == nil || c.buffers.account.Bytes() == 0) && c.Queued() == 0
 }
 
+// claim says that what is queued is held for c, and returns how much memory it takes.
+func (c *Conn) claim() (bytes int) {
+	if stream, ok := As[holder](c); ok {
+		bytes = stream.HeldFor((*owner)(c))
+	}
+	return bytes
+}
+
 // holder is a Stream that counts the memory of what is queued.
 type holder interface {
 	monitor.Stream
-	HeldFor(o budget.Owner)
-}
-
-// claim says that what is queued is held for c.
-func (c *Conn) claim() {
-	if stream, ok := As[holder](c); ok {
-		stream.HeldFor((*owner)(c))
-	}
+	budget.Holder
 }
 
 // owner is a Conn as what memory is held for.
@@ -96,7 +97,7 @@ type owner Conn
 // Held implements budget.Owner.
 func (o *owner) Held() (bytes int, still time.Duration) {
 	c := (*Conn)(o)
-	bytes = c.Queued()
+	bytes = c.claim()
 	if c.buffers != nil {
 		bytes += c.buffers.account.Bytes()
 	}

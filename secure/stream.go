@@ -72,6 +72,12 @@ func (s *stream) over(below monitor.Stream, c *listener.Conn) {
 	s.out = nil
 }
 
+// holder is a Stream that counts the memory of what is queued.
+type holder interface {
+	monitor.Stream
+	budget.Holder
+}
+
 // count counts the memory of what has passed by and was not taken.
 func (s *stream) count() {
 	if n := s.records.held(); n != s.counted {
@@ -80,17 +86,12 @@ func (s *stream) count() {
 	}
 }
 
-// HeldFor says for whom the bytes are held that are queued below.
-func (s *stream) HeldFor(o budget.Owner) {
+// HeldFor says for whom the bytes are held that are queued below, and returns how much memory they take.
+func (s *stream) HeldFor(o budget.Owner) (bytes int) {
 	if below, ok := monitor.As[holder](s.Stream); ok {
-		below.HeldFor(o)
+		return below.HeldFor(o)
 	}
-}
-
-// holder is a Stream that counts the memory of what is queued.
-type holder interface {
-	monitor.Stream
-	HeldFor(o budget.Owner)
+	return 0
 }
 
 func (s *stream) Lend(most int) ([]byte, error) {

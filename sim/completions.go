@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/monitor"
@@ -315,6 +316,7 @@ type stream struct {
 	forEnd  bool   // reader waits for the end, and not for input
 	half    bool   // the peer is known to have closed its side
 	queue   []byte // to be sent
+	account budget.Account
 	outErr  error
 	writing bool // a send is under way
 	writers readiness.Writers
@@ -420,7 +422,11 @@ func (k *stream) sent() {
 		k.e.counts.Sends++
 		k.e.counts.Sent += uint64(n)
 	}
-	if k.queue = slices.Delete(k.queue, 0, n); err != nil {
+	if k.queue = slices.Delete(k.queue, 0, n); len(k.queue) == 0 {
+		k.queue = nil
+	}
+	k.count()
+	if err != nil {
 		k.fail(err)
 		k.reader.Wake()
 	} else if len(k.queue) > 0 {
@@ -437,8 +443,38 @@ func (k *stream) sent() {
 // fail notes that nothing can be sent any more.
 func (k *stream) fail(err error) {
 	k.outErr, k.queue = err, nil
+	k.count()
 	k.e.counts.Broken++
 }
+
+// count counts the memory of what is queued.
+func (k *stream) count() {
+	if k.account.Owner == nil {
+		k.account.Owner = (*lingerer)(k)
+	}
+	budget.Of(k.e.r.s).Set(&k.account, cap(k.queue))
+}
+
+// HeldFor says for whom the queue is held, and returns how much memory it takes.
+func (k *stream) HeldFor(o budget.Owner) (bytes int) {
+	k.account.Owner = o
+	return k.account.Bytes()
+}
+
+// lingerer is a stream as the owner of its queue, when it has no other.
+type lingerer stream
+
+// Held implements budget.Owner. For how long nothing has moved is not known.
+func (l *lingerer) Held() (bytes int, still time.Duration) { return l.account.Bytes(), 0 }
+
+// Flush implements budget.Owner.
+func (l *lingerer) Flush() error { return nil }
+
+// Abort implements budget.Owner.
+func (l *lingerer) Abort() { (*stream)(l).Abort() }
+
+// Peer implements budget.Owner.
+func (l *lingerer) Peer() string { return fmt.Sprint((*stream)(l).PeerAddr()) }
 
 // push starts to send what is queued, or closes the write side when everything is sent.
 func (k *stream) push() {
@@ -506,6 +542,7 @@ func (k *stream) Send(head, p []byte, high int) (int, error) {
 	k.queue = append(k.queue, head...)
 	n := min(len(p), max(0, high-len(k.queue)))
 	k.queue = append(k.queue, p[:n]...)
+	k.count()
 	k.push()
 	return n, nil
 }
@@ -566,7 +603,7 @@ func (k *stream) Close(linger time.Duration) {
 		return
 	}
 	k.Wake()
-	k.reader = act.Waker{}
+	k.reader, k.account.Owner = act.Waker{}, (*lingerer)(k)
 	_ = k.CloseWrite()
 	k.closing, k.in = true, nil
 	k.e.lingering = append(k.e.lingering, k)
@@ -607,7 +644,8 @@ func (k *stream) Abort() {
 }
 
 func (k *stream) release(how func()) {
-	k.closed = true
+	k.closed, k.queue = true, nil
+	k.count()
 	how()
 	k.limiter.Release()
 	k.e.counts.Open--

@@ -4,7 +4,7 @@
 //	            the budget is reached                 5/4 of it is exceeded
 //	reading ───────────────────────────▶ paused ─────────────────────────────▶ the worst are shed at the end of the turn
 //	   ▲                                    │ each 100 ms: those are shed on which nothing has moved for 1 s,
-//	   └─────── less than 7/8 of it ────────┘ and after 5 s also others
+//	   └─────── less than 7/8 of it ────────┘ and after 5 s of such pauses also others
 package budget
 
 import (
@@ -32,6 +32,12 @@ type Owner interface {
 	Peer() string
 }
 
+// Holder is a monitor.Stream that has an Account of its own, for what is queued.
+type Holder interface {
+	// HeldFor says for whom that is held, and returns how much memory it takes.
+	HeldFor(o Owner) (bytes int)
+}
+
 // Account is the memory that a part of a connection holds. The zero Account holds nothing.
 type Account struct {
 	Owner Owner // set before Set, if that is to hold something
@@ -47,7 +53,8 @@ const (
 	look = 100 * time.Millisecond
 	// stillFor is how long no byte must have gone either way on a connection that is shed then.
 	stillFor = time.Second
-	// patience is how long a pause may last. Then all connections may be shed.
+	// patience is how long a pause may last, or several that follow each other within that time. Then all connections may be
+	// shed.
 	patience = 5 * time.Second
 	// batch bounds the connections that are shed in one pass, other than those beyond 5/4, and how many a search finds.
 	batch = 64
@@ -63,7 +70,8 @@ type Budget struct {
 	alarm    int // with more than that something has to be done
 	accounts []*Account
 	waiting  []act.Waker
-	since    time.Duration // when it has paused
+	since    time.Duration // when it has paused first
+	resumed  time.Duration // when the latest pause has ended
 	timer    act.Timer     // while it is paused
 
 	pauses, shed, shedBytes uint64
@@ -146,9 +154,12 @@ func (b *Budget) low() int { return b.most - b.most/8 }
 
 func (b *Budget) reached() {
 	if !b.paused {
-		b.paused, b.alarm, b.since = true, b.most+b.most/4, b.s.Now()
+		now := b.s.Now()
+		if b.paused, b.alarm = true, b.most+b.most/4; b.pauses == 0 || now-b.resumed > patience {
+			b.since = now
+		}
 		b.pauses++
-		b.s.CallAt(&b.timer, b.since+look, b)
+		b.s.CallAt(&b.timer, now+look, b)
 	}
 	if b.total > b.alarm && !b.ending {
 		b.ending = true
@@ -157,7 +168,7 @@ func (b *Budget) reached() {
 }
 
 func (b *Budget) resume() {
-	b.paused, b.alarm = false, b.most
+	b.paused, b.alarm, b.resumed = false, b.most, b.s.Now()
 	b.timer.Stop()
 	for _, w := range b.waiting {
 		w.Wake()

@@ -6,11 +6,13 @@ import (
 	"github.com/daimon-go/daimon/internal/budget"
 )
 
-// HeldFor says for whom the queue is held, if anything is queued.
-func (k *Socket) HeldFor(o budget.Owner) {
-	if k.out != nil {
-		k.out.account.Owner = o
+// HeldFor says for whom the queue is held, if anything is queued, and returns how much memory it takes.
+func (k *Socket) HeldFor(o budget.Owner) (bytes int) {
+	if k.out == nil {
+		return 0
 	}
+	k.out.account.Owner = o
+	return k.out.account.Bytes()
 }
 
 // An outbound is the Owner of its queue as long as there is no other: a socket that lingers has none.

@@ -1,0 +1,194 @@
+package sim_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/budget"
+	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// TestBudget has clients that make a web server hold much: they do not read large answers, or send large bodies slowly. After
+// every turn each scheduler holds at most 5/4 of its budget, no pause lasts longer than it may, and in the end nothing is held.
+// Clients that hold nothing are answered all the time, and none of them is cut off.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	o := sim.Options{Faults: sim.Anything()}
+	f := &o.Faults // without those that cut a connection off, or hold it up for long
+	f.Reset, f.Aborted, f.NoMemory, f.NoFiles, f.Refused, f.Unreachable, f.TimedOut, f.Slow, f.Clog = 0, 0, 0, 0, 0, 0, 0, 0, 0
+	sim.TestWith(t, o, func(w *sim.World) {
+		const at = "10.0.0.1:80"
+		h := &holders{w: w, most: pick(w, 200_000, 500_000, 1_000_000)}
+		web := &httpd.Server{Handler: h.answer, Timeouts: httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}}
+		tcp := &service.TCP{Address: at, Handler: web.Serve, Limits: listener.Limits{High: pick(w, 0, 20_000)}, MaxConns: -1}
+		cfg := act.Config{Schedulers: pick(w, 1, 1, 2), TurnsPerPass: pick(w, 0, 3), Trace: h.trace()}
+		_, err := w.Server("web", cfg, append(anyEngine(w), listener.Budget(h.most*cfg.Schedulers), h.end, tcp.Setup)...)
+		require.NoError(t, err)
+		for range 5 + w.Rand().IntN(40) {
+			w.Client(at, pick(w, h.reads, h.sends))
+		}
+		polite := map[*sim.Client]bool{}
+		for range 5 {
+			polite[w.Client(at, h.asks)] = true
+		}
+		w.Excuse(func(c *sim.Client, err error) bool { return !polite[c] && cutOff(err) })
+	})
+}
+
+type holders struct {
+	w    *sim.World
+	most int // bytes, on each scheduler
+
+	paused map[*act.Scheduler]time.Duration // since when
+}
+
+// trace looks after each turn.
+func (h *holders) trace() *act.Trace {
+	h.paused = map[*act.Scheduler]time.Duration{}
+	return &act.Trace{
+		TurnEnd: func(t *act.Task, _ act.Directive) {
+			if n := budget.Of(t.Scheduler()).Total(); n > h.most+h.most/4 {
+				h.w.Errorf("%d bytes are held, of %d", n, h.most)
+			}
+		},
+		Idle: func(s *act.Scheduler, _ time.Duration) {
+			queued := 0
+			readiness.Inspect(s, func(k readiness.State) { queued += k.Queued })
+			b := budget.Of(s)
+			if queued > b.Total() {
+				h.w.Errorf("%d bytes are queued, and %d are held", queued, b.Total())
+			}
+			switch since, was := h.paused[s]; {
+			case !b.Paused():
+				delete(h.paused, s)
+			case !was:
+				h.paused[s] = s.Now()
+			case s.Now()-since > 5200*time.Millisecond:
+				h.w.Errorf("reading has paused for %v", s.Now()-since)
+			}
+		},
+	}
+}
+
+// end has a look at the end, when all connections are closed.
+func (h *holders) end(s *act.Scheduler) error {
+	budget.Of(s)
+	act.NewLocal(func(*act.Scheduler) *nothingHeld { return &nothingHeld{h.w, s} }).Get(s)
+	return nil
+}
+
+type nothingHeld struct {
+	w *sim.World
+	s *act.Scheduler
+}
+
+func (x *nothingHeld) Close() error {
+	if n := budget.Of(x.s).Total(); n != 0 {
+		x.w.Errorf("%d bytes are held for no connection", n)
+	}
+	return nil
+}
+
+func (h *holders) answer(w *httpd.Response, r *httpd.Request) act.Action {
+	switch text := strings.Repeat("x", 10_000+h.w.Rand().IntN(h.most/2)); string(r.Path()) {
+	case "/body":
+		return httpd.WithBody(h.most, func(w *httpd.Response, _ *httpd.Request, body []byte) act.Action {
+			fmt.Fprint(w, len(body))
+			return nil
+		})(w, r)
+	case "/whole":
+		_, _ = w.WriteString(text)
+		return nil
+	case "/pieces":
+		return act.Func(func(t *act.Task) act.Directive {
+			n, err := w.WriteString(text)
+			if text = text[n:]; err != nil {
+				return listener.Next(t, err)
+			}
+			return act.Done
+		})
+	}
+	_, _ = w.WriteString("small")
+	return nil
+}
+
+// reads asks for large answers, and reads them late, or never.
+func (h *holders) reads(c *sim.Client) error {
+	in := bufio.NewReader(c)
+	for range 1 + c.Rand().IntN(3) {
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", pickFrom(c.Rand(), "/whole", "/pieces")); err != nil {
+			return err
+		}
+		c.Sleep(time.Duration(c.Rand().Int64N(int64(20 * time.Second))))
+		if c.Rand().IntN(4) == 0 {
+			return nil
+		}
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sends sends a large body slowly.
+func (h *holders) sends(c *sim.Client) error {
+	size := c.Rand().IntN(h.most)
+	if _, err := fmt.Fprintf(c, "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size); err != nil {
+		return err
+	}
+	for left := size; left > 0; {
+		n := min(left, 1+c.Rand().IntN(50_000))
+		if _, err := c.Write(make([]byte, n)); err != nil {
+			return err
+		}
+		left -= n
+		c.Sleep(time.Duration(c.Rand().Int64N(int64(time.Second))))
+	}
+	return wants(bufio.NewReader(c), fmt.Sprint(size))
+}
+
+// asks makes small requests, and waits for each answer.
+func (h *holders) asks(c *sim.Client) error {
+	in := bufio.NewReader(c)
+	for range 20 {
+		begun := c.Now()
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			return err
+		}
+		if err := wants(in, "small"); err != nil {
+			return err
+		}
+		if took := c.Now().Sub(begun); took > 8*time.Second { // a pause, and several short ones
+			return fmt.Errorf("an answer took %v", took)
+		}
+		c.Sleep(time.Duration(c.Rand().Int64N(int64(2 * time.Second))))
+	}
+	return nil
+}
+
+func wants(in *bufio.Reader, text string) error {
+	res, err := http.ReadResponse(in, nil)
+	if err != nil {
+		return err
+	}
+	if got, err := io.ReadAll(res.Body); err != nil || string(got) != text {
+		return fmt.Errorf("%q in place of %q: %w", got, text, err)
+	}
+	return nil
+}
