@@ -58,6 +58,11 @@ sends_total                     Send operations that have sent something.
 sends_short_total               Of these, of less than there was to send.
 sent_bytes_total                Bytes that were sent.
 waits_for_room_total            Times that a task has begun to wait for a peer that reads too slowly.
+held_bytes                      Bytes of memory that are held for connections: what is queued and buffered.
+held_bytes_max                  The budget of that, 0 if there is none.
+reading_pauses_total            Times that the budget was reached, and connections that held nothing were not read from.
+connections_shed_total          Connections that were aborted because the budget was reached.
+shed_bytes_total                Bytes of memory that these have held.
 handshakes                      TLS handshakes that are under way.
 handshakes_waiting              Of these, those that wait for their peers.
 handshakes_failed_total         TLS handshakes that have failed.

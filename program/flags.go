@@ -15,6 +15,9 @@ import (
 // maxReactors is far above any number of CPUs, and far below the threads that the runtime allows (10,000).
 const maxReactors = 1024
 
+// leastMemory is less than any server needs, and tells bytes from a forgotten unit.
+const leastMemory = 1 << 20
+
 // Parse defines the flags in [flag.CommandLine], in addition to those that the program has defined there, and parses
 // the command line. If it cannot be understood, or has arguments after the flags, Parse ends the program with one
 // sentence and status 2; after -h, with the list of flags and status 0.
@@ -30,6 +33,9 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 	}
 	fs.IntVar(&s.MaxConns, "max-conns", s.MaxConns,
 		"the largest `number` of open connections; 0: what descriptors and memory allow; -1: no bound")
+	fs.Var((*cli.Size)(&s.Memory), "memory",
+		"the largest `size` of what is queued and buffered for connections, of all reactors together, such as 256MiB; "+
+			"0: half of the memory that the process may have; -1: no bound")
 	fs.IntVar(&s.Config.Schedulers, "reactors", s.Config.Schedulers,
 		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS")
 	idle := "" // the program has chosen
@@ -60,6 +66,8 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 		switch {
 		case s.Addr == unixPrefix:
 			return fmt.Errorf("invalid value %q for flag -addr: missing path", s.Addr)
+		case s.Memory > 0 && s.Memory < leastMemory:
+			return fmt.Errorf("-memory must be at least 1MiB: %v", (*cli.Size)(&s.Memory))
 		case s.Config.Schedulers < 0:
 			return fmt.Errorf("-reactors must not be negative: %d", s.Config.Schedulers)
 		case s.Config.Schedulers > maxReactors:

@@ -50,6 +50,29 @@ func TestNegativeMaxConnsIsNoBound(t *testing.T) {
 	require.Equal(t, -1, s.MaxConns)
 }
 
+func TestMemoryHasAUnit(t *testing.T) {
+	for text, bytes := range map[string]int{
+		"0": 0, "-1": -1, "1048576": 1 << 20, "1024KiB": 1 << 20, "300MiB": 300 << 20, "2GiB": 2 << 30,
+	} {
+		var s Server
+		parsed(t, &s, "-memory", text)
+		require.Equal(t, bytes, s.Memory)
+	}
+	for text, says := range map[string]string{"256": "-memory must be at least 1MiB: 256", "1000KiB": "-memory must be at least 1MiB: 1000KiB"} {
+		var s Server
+		fs := flag.NewFlagSet("server", flag.ContinueOnError)
+		check := s.define(fs)
+		require.NoError(t, fs.Parse([]string{"-memory", text}))
+		require.EqualError(t, check(), says)
+	}
+	for _, text := range []string{"", "MiB", "256MB", "1.5GiB", "99999999999GiB"} {
+		fs := flag.NewFlagSet("server", flag.ContinueOnError)
+		fs.SetOutput(io.Discard)
+		(&Server{}).define(fs)
+		require.ErrorContains(t, fs.Parse([]string{"-memory", text}), "it is no size, such as 4096, 300KiB, 64MiB or 2GiB")
+	}
+}
+
 func TestDrainNamesItsDefault(t *testing.T) {
 	for says, terms := range map[string]shutdown.Policy{
 		"30s": {}, "2s": {Time: 2 * time.Second}, "endless": shutdown.Unbounded, "halt": shutdown.Halt,

@@ -36,6 +36,10 @@ type Server struct {
 	// [service.TCP], which is logged, and less than 0 no bound. The default of each address knows nothing of the others.
 	// The flag is -max-conns.
 	MaxConns int
+	// Memory bounds what is queued and buffered for the connections of all schedulers together, in bytes; 0 means half of the
+	// memory that the process may have, and less than 0 no bound. What happens at the bound is said at [listener.Budget].
+	// The flag is -memory.
+	Memory int
 	// Limits are those of each connection of each address.
 	Limits listener.Limits
 	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits: see
@@ -139,7 +143,7 @@ func (s *Server) run(services []Service) error {
 		report(d)
 		supervisor.drain(d)
 	}
-	setup := []func(*act.Scheduler) error{monitor.Signals(cfg.Shutdown)}
+	setup := []func(*act.Scheduler) error{listener.Budget(s.Memory), monitor.Signals(cfg.Shutdown)}
 	if supervisor != nil {
 		setup = append(setup, monitor.OnSignal(reloading{supervisor}, syscall.SIGHUP))
 	}

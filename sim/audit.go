@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/daimon-go/daimon/internal/audit"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/readiness"
 )
 
@@ -16,7 +17,14 @@ func (w *World) audit() {
 				w.Errorf("%v: %w", r, err)
 			}
 			r.count()
-			readiness.Inspect(r.s, r.checkWaiters)
+			queued := 0
+			readiness.Inspect(r.s, func(s readiness.State) {
+				r.checkWaiters(s)
+				queued += s.Queued
+			})
+			if n := budget.Of(r.s).Total(); n < queued {
+				w.Errorf("%v: %d bytes are queued, and %d are counted", r, queued, n)
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -56,6 +57,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	for _, s := range v.group.Schedulers() {
 		r := &runner{server: v, w: w, s: s, at: -1, model: model{turns: cfg.TurnsPerPass, tasks: map[*act.Task]*task{}, kinds: map[string]*kind{}}}
 		v.runners = append(v.runners, r)
+		budget.Of(s) // also without connections
 		readiness.Inject(s, v.kernel.forRunner(r))
 		runners.Put(s, r)
 	}
@@ -147,6 +149,9 @@ func (v *Server) close() {
 	for _, r := range v.runners {
 		for _, x := range r.sorted() {
 			v.w.Errorf("%v %v, but its scheduler is closed", x, x.state)
+		}
+		if n := budget.Of(r.s).Total(); n != 0 {
+			v.w.Errorf("%v: %d bytes of memory are counted for connections, and all of them are closed", r, n)
 		}
 	}
 }

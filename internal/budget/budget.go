@@ -195,7 +195,7 @@ func (b *Budget) Expire() {
 	if b.paused {
 		next := now + look
 		if n == batch {
-			next = now // it goes on in the next pass
+			next = now + 1 // it goes on in the next pass
 		}
 		b.s.CallAt(&b.timer, next, b)
 	}

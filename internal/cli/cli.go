@@ -7,7 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -69,3 +73,31 @@ func DurationVar(p *time.Duration, name string, value time.Duration, usage strin
 	*p = value
 	flag.Var((*Duration)(p), name, usage)
 }
+
+// Size is a number of bytes as the value of a flag.
+type Size int
+
+func (s *Size) String() string {
+	n, unit := int(*s), 0
+	for n != 0 && n%1024 == 0 && unit < len(units)-1 {
+		n, unit = n/1024, unit+1
+	}
+	return strconv.Itoa(n) + units[unit]
+}
+
+// Set parses text.
+func (s *Size) Set(text string) error {
+	for unit, name := range slices.Backward(units) {
+		if digits, ok := strings.CutSuffix(text, name); ok {
+			n, err := strconv.ParseInt(digits, 10, strconv.IntSize)
+			if err != nil || n > math.MaxInt>>(10*unit) || n < math.MinInt>>(10*unit) {
+				return errors.New("it is no size, such as 4096, 300KiB, 64MiB or 2GiB")
+			}
+			*s = Size(n << (10 * unit))
+			return nil
+		}
+	}
+	panic("not reached: every text ends in the unit of bytes")
+}
+
+var units = []string{"", "KiB", "MiB", "GiB"}

@@ -1,0 +1,288 @@
+package budget
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// bed is a budget of 1000 bytes, with connections that have names.
+type bed struct {
+	t     *testing.T
+	now   time.Duration
+	s     *act.Scheduler
+	b     *Budget
+	logs  *observer.ObservedLogs
+	conns []*conn
+}
+
+func (x *bed) Monotonic() time.Duration { return x.now }
+func (*bed) Wall() time.Time            { return time.Unix(0, 0) }
+
+func newBed(t *testing.T) *bed {
+	core, logs := observer.New(zapcore.DebugLevel)
+	x := &bed{t: t, now: time.Hour, logs: logs}
+	x.s = act.New(act.Config{Clock: x, Logger: zap.New(core)})
+	x.s.Hold(1) // or it ends, and its timers with it
+	t.Cleanup(func() {
+		x.s.Hold(-1)
+		require.NoError(t, x.s.Close())
+	})
+	x.b = Of(x.s)
+	x.b.Bound(1000)
+	return x
+}
+
+// conn is an Owner.
+type conn struct {
+	x       *bed
+	name    string
+	account [2]Account
+	moved   time.Duration // when a byte has gone
+	waits   int           // bytes that Flush sends
+	aborted bool
+}
+
+func (c *conn) Held() (int, time.Duration) {
+	return c.account[0].Bytes() + c.account[1].Bytes(), c.x.now - c.moved
+}
+
+func (c *conn) Flush() error {
+	if c.waits > 0 {
+		c.x.b.Set(&c.account[0], c.account[0].Bytes()-c.waits)
+		c.waits, c.moved = 0, c.x.now
+	}
+	return nil
+}
+
+func (c *conn) Abort() {
+	c.aborted = true
+	c.x.b.Set(&c.account[0], 0)
+	c.x.b.Set(&c.account[1], 0)
+}
+
+func (c *conn) Peer() string { return c.name }
+
+// holds is a connection that holds bytes from now on, of which some in another account.
+func (x *bed) holds(name string, bytes, more int) *conn {
+	c := &conn{x: x, name: name, moved: x.now}
+	c.account[0].Owner, c.account[1].Owner = c, c
+	x.conns = append(x.conns, c)
+	x.turn(func() {
+		x.b.Set(&c.account[0], bytes)
+		x.b.Set(&c.account[1], more)
+	})
+	return c
+}
+
+func (x *bed) turn(f func()) {
+	x.s.Spawn(act.Func(func(*act.Task) act.Directive {
+		f()
+		return act.Done
+	}))
+	x.steps()
+}
+
+func (x *bed) steps() {
+	for n := 1; n > 0; {
+		var err error
+		n, err = x.s.Step(1)
+		require.NoError(x.t, err)
+	}
+}
+
+// after lets time pass in steps of 100 ms, in each of which a byte goes on the connections that move.
+func (x *bed) after(d time.Duration, move ...*conn) {
+	for end := x.now + d; x.now < end; {
+		x.now += 100 * time.Millisecond
+		for _, c := range move {
+			c.moved = x.now
+		}
+		x.steps()
+	}
+}
+
+func (x *bed) shed() (names string) {
+	for _, c := range x.conns {
+		if c.aborted {
+			names += c.name
+		}
+	}
+	return names
+}
+
+func (x *bed) count(name string) (n uint64) {
+	x.b.Counts(func(of string, is uint64) {
+		if of == name {
+			n = is
+		}
+	})
+	return n
+}
+
+func TestAPauseEndsBelowSevenEighths(t *testing.T) {
+	x := newBed(t)
+	a, b := x.holds("a", 500, 0), x.holds("b", 499, 0)
+	require.False(t, x.b.Paused())
+	c := x.holds("c", 1, 0)
+	require.True(t, x.b.Paused(), "it is reached")
+	woken := false
+	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if woken = !x.b.Paused(); woken {
+			return act.Done
+		}
+		x.b.Await(t.Waker())
+		return act.Wait
+	}))
+	x.steps()
+	x.turn(func() { x.b.Set(&b.account[0], 374) })
+	require.True(t, x.b.Paused(), "with 7/8")
+	require.False(t, woken)
+	x.turn(func() { x.b.Set(&c.account[0], 0) })
+	require.False(t, x.b.Paused(), "with less")
+	require.True(t, woken)
+	require.EqualValues(t, 1, x.count("reading_pauses_total"))
+	require.EqualValues(t, 874, x.count("held_bytes"))
+	require.EqualValues(t, 1000, x.count("held_bytes_max"))
+	x.after(10 * time.Second)
+	require.False(t, a.aborted, "without a pause nothing is shed")
+}
+
+// Tasks that wait in a pause and are woken by something else wait again. What they leave behind is bounded.
+func TestStaleWaitersAreForgotten(t *testing.T) {
+	x := newBed(t)
+	x.holds("a", 1000, 0)
+	n := 0
+	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		x.b.Await(t.Waker())
+		if n++; n == 1000 {
+			return act.Done
+		}
+		return act.Yield
+	}))
+	x.steps()
+	require.Equal(t, 1000, n)
+	require.Less(t, cap(x.b.waiting), 10)
+}
+
+// In a pause those go first that hold most, times the seconds since a byte has gone, and only after a second without one.
+func TestTheWorstGoFirst(t *testing.T) {
+	for _, c := range []struct {
+		shows            string
+		old, older, live [2]int
+		shed             string
+	}{
+		{"more bytes", [2]int{300, 0}, [2]int{100, 0}, [2]int{600, 0}, "1"},
+		{"longer", [2]int{300, 0}, [2]int{200, 0}, [2]int{500, 0}, "2"},
+		{"all accounts count", [2]int{100, 150}, [2]int{100, 0}, [2]int{650, 0}, "1"},
+		{"as many as it takes", [2]int{60, 0}, [2]int{70, 0}, [2]int{870, 0}, "21"},
+	} {
+		x := newBed(t)
+		older := x.holds("2", c.older[0], c.older[1])
+		x.now += 10 * time.Second
+		old := x.holds("1", c.old[0], c.old[1])
+		old.moved, older.moved = x.now-3*time.Second, x.now-6*time.Second
+		live := x.holds("3", c.live[0], c.live[1])
+		x.after(time.Second, live)
+		require.Equal(t, c.shed, x.shed(), c.shows)
+		require.False(t, x.b.Paused(), c.shows)
+	}
+}
+
+// A connection that makes progress is shed only when pauses go on for 5 s.
+func TestWhoMakesProgressHasFiveSeconds(t *testing.T) {
+	x := newBed(t)
+	a, b := x.holds("a", 600, 0), x.holds("b", 400, 0)
+	x.after(4900*time.Millisecond, a, b)
+	require.Empty(t, x.shed())
+	require.True(t, x.b.Paused())
+	x.after(200*time.Millisecond, a, b)
+	require.Equal(t, "a", x.shed())
+	require.False(t, x.b.Paused())
+
+	c := x.holds("c", 700, 0)
+	x.after(100*time.Millisecond, b, c)
+	require.Equal(t, "ac", x.shed(), "the next pause follows at once")
+
+	x.after(6*time.Second, b)
+	d := x.holds("d", 700, 0)
+	x.after(4900*time.Millisecond, b, d)
+	require.Equal(t, "ac", x.shed(), "and this one does not")
+}
+
+// A peer that has taken something, of which the system has not reported yet, is spared.
+func TestWhatCanBeSentIsSentBefore(t *testing.T) {
+	x := newBed(t)
+	a := x.holds("a", 990, 0)
+	x.holds("b", 10, 0)
+	a.waits = 100
+	x.after(1200 * time.Millisecond)
+	require.Equal(t, "b", x.shed())
+	x.after(time.Second)
+	require.Equal(t, "ab", x.shed())
+}
+
+// Beyond 5/4 it takes no time: the turn that goes there ends with the bound kept.
+func TestBeyondTheSecondMarkTheWorstGoAtOnce(t *testing.T) {
+	x := newBed(t)
+	x.holds("a", 600, 0)
+	x.holds("b", 390, 0)
+	x.now += 500 * time.Millisecond
+	c := x.holds("c", 260, 0)
+	require.Empty(t, x.shed(), "just 5/4")
+	x.turn(func() {
+		x.b.Set(&c.account[1], 1)
+		require.Empty(t, x.shed(), "not within the turn")
+	})
+	require.Equal(t, "a", x.shed())
+	require.Equal(t, 651, x.b.Total())
+	require.False(t, x.b.Paused())
+
+	x.turn(func() { x.b.Set(&c.account[1], 5000) })
+	require.Equal(t, "ac", x.shed(), "also the one that had the turn")
+}
+
+// A crowd of small ones is shed in parts, each in a pass of its own.
+func TestACrowdIsShedInParts(t *testing.T) {
+	x := newBed(t)
+	x.b.Bound(10_000)
+	for i := range 10_000 {
+		x.holds(fmt.Sprint(i), 1, 0)
+	}
+	x.now += 1100 * time.Millisecond
+	for parts := 0; x.b.Paused(); parts++ {
+		before := x.b.Total()
+		x.now++
+		x.steps()
+		require.LessOrEqual(t, before-x.b.Total(), batch)
+		require.Less(t, parts, 100)
+	}
+	require.Equal(t, 8749, x.b.Total())
+	require.Equal(t, uint64(1251), x.count("connections_shed_total"))
+	require.Equal(t, uint64(1251), x.count("shed_bytes_total"))
+
+	x.after(5 * time.Second)
+	all := x.logs.FilterMessageSnippet("connections were shed").All()
+	require.Len(t, all, 1, "a line for a second")
+	fields := all[0].ContextMap()
+	require.EqualValues(t, 1251, fields["in a second"])
+	require.EqualValues(t, 1, fields["its bytes"])
+	require.True(t, slices.ContainsFunc(x.conns, func(c *conn) bool { return c.aborted && c.name == fields["the largest"] }))
+}
+
+func TestNoBound(t *testing.T) {
+	x := newBed(t)
+	x.b.Bound(-1)
+	x.holds("a", 1<<40, 0)
+	require.False(t, x.b.Paused())
+	require.Zero(t, x.count("held_bytes_max"))
+	require.Positive(t, standard(), "there is a default")
+}
