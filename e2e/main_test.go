@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		serveHandlers(how)
 		return
 	}
+	if os.Getenv(asHolder) != "" {
+		serveHolder()
+		return
+	}
 	if os.Getenv(asStalls) != "" {
 		serveStalls()
 		return

@@ -120,6 +120,9 @@ func (e *http1Exchange) count() {
 	if len(e.pending) == 0 {
 		e.pending = nil // it may be the end of a large array
 	}
+	if len(e.out.body) == 0 && cap(e.out.body) > gathered {
+		e.out.body = nil // all of it was given to the connection, or is pending
+	}
 	n := cap(e.pending) + cap(e.out.body) + len(e.content.trailers)
 	if e.in.kept {
 		n += cap(e.in.text)

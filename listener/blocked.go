@@ -32,8 +32,8 @@ func (b *blockedInput) Arm(t *act.Task) {
 		w.Wake() // closed since: the next call says so
 		return
 	}
-	if c.heldBack() {
-		c.settings.cache.budget.Await(w)
+	if b := c.settings.cache.budget; b.Paused() && c.holdsNothing() {
+		b.Await(w, (*owner)(c))
 		if stream, ok := As[monitor.CloseNotifier](c); ok {
 			_, _ = stream.AwaitEnd(w) // deadlines, and Close by another task, wake it as well; an error is the next call's
 		}

@@ -22,8 +22,9 @@ import (
 //
 // When the budget of a scheduler is reached, these steps follow each other:
 //
-//   - Reading pauses for all connections that hold nothing, until less than 7/8 of the budget is held. Those that hold something
-//     go on: to read on may be what ends it, as with the rest of a request.
+//   - Reading pauses until less than 7/8 of the budget is held. Of the connections that hold nothing, 64 are read from in 100 ms,
+//     in turn, so that none waits for ever. Those that hold something go on: to read on may be what ends it, as with the rest of
+//     a request.
 //   - While it pauses, every 100 ms, the worst connections are aborted on which no byte has gone either way for a second, until
 //     less than 7/8 is held.
 //   - If a pause has lasted for 5 s, or more than 5/4 of the budget is held at the end of a turn, other connections are aborted as
@@ -72,9 +73,13 @@ func (b *buffers) release() {
 	}
 }
 
-// heldBack reports whether nothing may be received: the budget is reached, and the connection holds nothing.
+// heldBack reports whether nothing may be received now: the budget is reached, and the connection holds nothing.
 func (c *Conn) heldBack() bool {
-	return c.settings.cache.budget.Paused() && (c.buffers == nil || c.buffers.account.Bytes() == 0) && c.Queued() == 0
+	return c.settings.cache.budget.Paused() && c.holdsNothing() && !c.settings.cache.budget.Admit((*owner)(c))
+}
+
+func (c *Conn) holdsNothing() bool {
+	return (c.buffers == nil || c.buffers.account.Bytes() == 0) && c.Queued() == 0
 }
 
 // claim says that what is queued is held for c, and returns how much memory it takes.

@@ -424,7 +424,7 @@ func (c *Conn) leave() monitor.Stream {
 // Waits is for package inspect, and for a Waits of your own action: it calls add for each thing that tasks wait for at this
 // connection, such as "input from 127.0.0.1:49152".
 func (c *Conn) Waits(add func(what string)) {
-	if c.stream != nil && c.heldBack() {
+	if c.stream != nil && c.settings.cache.budget.Paused() && c.holdsNothing() {
 		add("memory for what comes: the budget of its scheduler is reached")
 	}
 	if stream, ok := As[waiting](c); ok {

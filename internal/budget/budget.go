@@ -3,8 +3,8 @@
 //
 //	            the budget is reached                 5/4 of it is exceeded
 //	reading ───────────────────────────▶ paused ─────────────────────────────▶ the worst are shed at the end of the turn
-//	   ▲                                    │ each 100 ms: those are shed on which nothing has moved for 1 s,
-//	   └─────── less than 7/8 of it ────────┘ and after 5 s of such pauses also others
+//	   ▲                                    │ a look each 100 ms: those are shed on which nothing has moved for 1 s, after
+//	   └─────── less than 7/8 of it ────────┘ 5 s of such pauses also others, and 64 of those that wait may read once
 package budget
 
 import (
@@ -49,14 +49,15 @@ type Account struct {
 func (a *Account) Bytes() int { return a.bytes }
 
 const (
-	// look is how often a scheduler that has paused looks whom it may shed.
+	// look is how often a scheduler that has paused looks whom it may shed, and lets those read that wait.
 	look = 100 * time.Millisecond
 	// stillFor is how long no byte must have gone either way on a connection that is shed then.
 	stillFor = time.Second
 	// patience is how long a pause may last, or several that follow each other within that time. Then all connections may be
 	// shed.
 	patience = 5 * time.Second
-	// batch bounds the connections that are shed in one pass, other than those beyond 5/4, and how many a search finds.
+	// batch bounds the connections that may read after a look, those that are shed in one pass, other than those beyond 5/4,
+	// and how many a search finds.
 	batch = 64
 )
 
@@ -69,7 +70,8 @@ type Budget struct {
 	most     int // less than 0: no bound
 	alarm    int // with more than that something has to be done
 	accounts []*Account
-	waiting  []act.Waker
+	waiting  []waiter
+	admitted []Owner // since the latest look, and not read from yet
 	since    time.Duration // when it has paused first
 	resumed  time.Duration // when the latest pause has ended
 	timer    act.Timer     // while it is paused
@@ -112,18 +114,33 @@ func (b *Budget) Bound(most int) {
 // Total returns how many bytes are held.
 func (b *Budget) Total() int { return b.total }
 
-// Paused reports whether connections that hold nothing are not read from.
+// Paused reports whether connections that hold nothing are read from only in turn: see Admit.
 func (b *Budget) Paused() bool { return b.paused }
 
-// Await has w woken when the pause ends.
-func (b *Budget) Await(w act.Waker) {
+// Admit reports whether o, which holds nothing, may be read from in a pause: once when it has waited for its turn.
+func (b *Budget) Admit(o Owner) bool {
+	i := slices.Index(b.admitted, o)
+	if i >= 0 {
+		b.admitted = slices.Delete(b.admitted, i, i+1)
+	}
+	return i >= 0
+}
+
+// waiter is a task that waits for its turn to read from o.
+type waiter struct {
+	act.Waker
+	o Owner
+}
+
+// Await has w woken when the pause ends, or when o may be read from, those first that have waited for longest.
+func (b *Budget) Await(w act.Waker, o Owner) {
 	if len(b.waiting) == cap(b.waiting) {
-		b.waiting = slices.DeleteFunc(b.waiting, act.Waker.Stale)
+		b.waiting = slices.DeleteFunc(b.waiting, func(w waiter) bool { return w.Stale() })
 		if len(b.waiting) > cap(b.waiting)/2 {
 			b.waiting = slices.Grow(b.waiting, len(b.waiting)) // or each of the next calls would search it
 		}
 	}
-	b.waiting = append(b.waiting, w)
+	b.waiting = append(b.waiting, waiter{w, o})
 }
 
 // Set says how many bytes a holds now. Only a turn, or a posted function, may make it more.
@@ -170,10 +187,26 @@ func (b *Budget) reached() {
 func (b *Budget) resume() {
 	b.paused, b.alarm, b.resumed = false, b.most, b.s.Now()
 	b.timer.Stop()
+	b.wake(math.MaxInt)
+}
+
+// wake wakes those that have waited for longest, at most so many. In a pause they may read.
+func (b *Budget) wake(most int) {
+	n := 0
+	clear(b.admitted)
+	b.admitted = b.admitted[:0]
 	for _, w := range b.waiting {
-		w.Wake()
+		if len(b.admitted) == most {
+			break
+		}
+		if n++; w.Stale() {
+			continue
+		}
+		if w.Wake(); b.paused {
+			b.admitted = append(b.admitted, w.o)
+		}
 	}
-	b.waiting = b.waiting[:0]
+	b.waiting = slices.Delete(b.waiting, 0, n)
 }
 
 // TurnEnd sheds at once what is beyond 5/4.
@@ -193,11 +226,12 @@ func (b *Budget) Expire() {
 	}
 	n := b.shedTo(b.low()-1, still, batch)
 	if b.paused {
-		next := now + look
 		if n == batch {
-			next = now + 1 // it goes on in the next pass
+			b.s.CallAt(&b.timer, now+1, b) // it goes on in the next pass
+			return
 		}
-		b.s.CallAt(&b.timer, next, b)
+		b.wake(batch)
+		b.s.CallAt(&b.timer, now+look, b)
 	}
 }
 

@@ -139,7 +139,7 @@ func TestAPauseEndsBelowSevenEighths(t *testing.T) {
 		if woken = !x.b.Paused(); woken {
 			return act.Done
 		}
-		x.b.Await(t.Waker())
+		x.b.Await(t.Waker(), nil)
 		return act.Wait
 	}))
 	x.steps()
@@ -162,7 +162,7 @@ func TestStaleWaitersAreForgotten(t *testing.T) {
 	x.holds("a", 1000, 0)
 	n := 0
 	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		x.b.Await(t.Waker())
+		x.b.Await(t.Waker(), nil)
 		if n++; n == 1000 {
 			return act.Done
 		}
