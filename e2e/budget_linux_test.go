@@ -26,7 +26,7 @@ func TestBudget(t *testing.T) {
 		while  = 15 * time.Second
 	)
 	cmd := exec.Command(os.Args[0], append([]string{"-memory", "64MiB", "-reactors", "2"}, inspectable...)...)
-	cmd.Env = append(os.Environ(), asHolder+"=1")
+	cmd.Env = append(os.Environ(), asHolder+"=1", "GOMEMLIMIT=160MiB") // for the collector, which else lets the heap grow to twice of what is in use
 	server := listen(t, cmd)
 	before := server.Resident(t)
 
@@ -93,8 +93,8 @@ func TestBudget(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("%d answers, in the middle after %v, at most after %v; %d clients were cut off; memory %d MiB before, at most %d MiB",
 		len(took), took[len(took)/2], took[len(took)-1], cut.Load(), before>>20, peak>>20)
-	require.Less(t, took[len(took)-1], 6*time.Second)
-	require.Less(t, peak-before, 5*budget/4*2+budget, "what is held, what the collector has not found yet, and what turns need")
+	require.Less(t, took[len(took)-1], 2*time.Second)
+	require.Less(t, peak, 3*budget)
 	shed := uint64(0)
 	for _, s := range report.Schedulers {
 		require.LessOrEqual(t, s.Counts["held_bytes"], uint64(budget/2*5/4))

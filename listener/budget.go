@@ -23,8 +23,8 @@ import (
 // When the budget of a scheduler is reached, these steps follow each other:
 //
 //   - Reading pauses until less than 7/8 of the budget is held. Of the connections that hold nothing, 64 are read from in 100 ms,
-//     in turn, so that none waits for ever. Those that hold something go on: to read on may be what ends it, as with the rest of
-//     a request.
+//     in turn: first those whose peers have taken all that was sent to them at some time, then strangers. Those that hold
+//     something go on: to read on may be what ends it, as with the rest of a request.
 //   - While it pauses, every 100 ms, the worst connections are aborted on which no byte has gone either way for a second, until
 //     less than 7/8 is held.
 //   - If a pause has lasted for 5 s, or more than 5/4 of the budget is held at the end of a turn, other connections are aborted as
@@ -76,6 +76,12 @@ func (b *buffers) release() {
 // heldBack reports whether nothing may be received now: the budget is reached, and the connection holds nothing.
 func (c *Conn) heldBack() bool {
 	return c.settings.cache.budget.Paused() && c.holdsNothing() && !c.settings.cache.budget.Admit((*owner)(c))
+}
+
+// strange reports whether it is not known of the peer that it takes what it is sent.
+func (c *Conn) strange() bool {
+	stream, ok := As[holder](c)
+	return !ok || !stream.Taken()
 }
 
 func (c *Conn) holdsNothing() bool {

@@ -66,6 +66,12 @@ var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
 // errWriteClosed is the error of a Send after CloseWrite. It wraps nothing: it is a bug of the caller.
 var errWriteClosed = errors.New("secure: the write side was closed")
 
+// Taken reports whether the system has ever taken all that was queued.
+func (s *stream) Taken() bool {
+	below, ok := monitor.As[holder](s.Stream)
+	return ok && below.Taken()
+}
+
 // over puts s on the Stream below, after the handshake.
 func (s *stream) over(below monitor.Stream, c *listener.Conn) {
 	s.Stream, s.cache, s.shake, s.conn, s.high = below, caches.Get(c.Scheduler()), nil, c, c.Limits().High

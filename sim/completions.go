@@ -317,6 +317,7 @@ type stream struct {
 	half    bool   // the peer is known to have closed its side
 	queue   []byte // to be sent
 	account budget.Account
+	taken   bool // all that was queued, at least once
 	outErr  error
 	writing bool // a send is under way
 	writers readiness.Writers
@@ -423,7 +424,7 @@ func (k *stream) sent() {
 		k.e.counts.Sent += uint64(n)
 	}
 	if k.queue = slices.Delete(k.queue, 0, n); len(k.queue) == 0 {
-		k.queue = nil
+		k.queue, k.taken = nil, true
 	}
 	k.count()
 	if err != nil {
@@ -460,6 +461,9 @@ func (k *stream) HeldFor(o budget.Owner) (bytes int) {
 	k.account.Owner = o
 	return k.account.Bytes()
 }
+
+// Taken reports whether all that was queued has been sent at least once.
+func (k *stream) Taken() bool { return k.taken }
 
 // lingerer is a stream as the owner of its queue, when it has no other.
 type lingerer stream

@@ -36,6 +36,8 @@ type Owner interface {
 type Holder interface {
 	// HeldFor says for whom that is held, and returns how much memory it takes.
 	HeldFor(o Owner) (bytes int)
+	// Taken reports whether the system has ever taken all that was queued.
+	Taken() bool
 }
 
 // Account is the memory that a part of a connection holds. The zero Account holds nothing.
@@ -63,18 +65,18 @@ const (
 
 // Budget is that of one scheduler.
 type Budget struct {
-	s        *act.Scheduler
-	paused   bool
-	ending   bool // TurnEnd is going to be called
-	total    int
-	most     int // less than 0: no bound
-	alarm    int // with more than that something has to be done
-	accounts []*Account
-	waiting  []waiter
-	admitted []Owner // since the latest look, and not read from yet
-	since    time.Duration // when it has paused first
-	resumed  time.Duration // when the latest pause has ended
-	timer    act.Timer     // while it is paused
+	s                *act.Scheduler
+	paused           bool
+	ending           bool // TurnEnd is going to be called
+	total            int
+	most             int // less than 0: no bound
+	alarm            int // with more than that something has to be done
+	accounts         []*Account
+	known, strangers waiters
+	admitted         []Owner       // since the latest look, and not read from yet
+	since            time.Duration // when it has paused first
+	resumed          time.Duration // when the latest pause has ended
+	timer            act.Timer     // while it is paused
 
 	pauses, shed, shedBytes uint64
 
@@ -126,21 +128,28 @@ func (b *Budget) Admit(o Owner) bool {
 	return i >= 0
 }
 
-// waiter is a task that waits for its turn to read from o.
+// waiters are tasks that wait for their turns to read.
+type waiters []waiter
+
 type waiter struct {
 	act.Waker
 	o Owner
 }
 
-// Await has w woken when the pause ends, or when o may be read from, those first that have waited for longest.
-func (b *Budget) Await(w act.Waker, o Owner) {
-	if len(b.waiting) == cap(b.waiting) {
-		b.waiting = slices.DeleteFunc(b.waiting, func(w waiter) bool { return w.Stale() })
-		if len(b.waiting) > cap(b.waiting)/2 {
-			b.waiting = slices.Grow(b.waiting, len(b.waiting)) // or each of the next calls would search it
+// Await has w woken when the pause ends, or when o may be read from, those first that have waited for longest. Strangers are
+// behind all others.
+func (b *Budget) Await(w act.Waker, o Owner, stranger bool) {
+	q := &b.known
+	if stranger {
+		q = &b.strangers
+	}
+	if len(*q) == cap(*q) {
+		*q = slices.DeleteFunc(*q, func(w waiter) bool { return w.Stale() })
+		if len(*q) > cap(*q)/2 {
+			*q = slices.Grow(*q, len(*q)) // or each of the next calls would search it
 		}
 	}
-	b.waiting = append(b.waiting, waiter{w, o})
+	*q = append(*q, waiter{w, o})
 }
 
 // Set says how many bytes a holds now. Only a turn, or a posted function, may make it more.
@@ -190,23 +199,26 @@ func (b *Budget) resume() {
 	b.wake(math.MaxInt)
 }
 
-// wake wakes those that have waited for longest, at most so many. In a pause they may read.
+// wake wakes those that wait, at most so many. In a pause they may read.
 func (b *Budget) wake(most int) {
-	n := 0
 	clear(b.admitted)
 	b.admitted = b.admitted[:0]
-	for _, w := range b.waiting {
-		if len(b.admitted) == most {
-			break
+	for _, q := range []*waiters{&b.known, &b.strangers} {
+		n := 0
+		for _, w := range *q {
+			if most == 0 {
+				break
+			}
+			if n++; w.Stale() {
+				continue
+			}
+			most--
+			if w.Wake(); b.paused {
+				b.admitted = append(b.admitted, w.o)
+			}
 		}
-		if n++; w.Stale() {
-			continue
-		}
-		if w.Wake(); b.paused {
-			b.admitted = append(b.admitted, w.o)
-		}
+		*q = slices.Delete(*q, 0, n)
 	}
-	b.waiting = slices.Delete(b.waiting, 0, n)
 }
 
 // TurnEnd sheds at once what is beyond 5/4.

@@ -139,7 +139,7 @@ func TestAPauseEndsBelowSevenEighths(t *testing.T) {
 		if woken = !x.b.Paused(); woken {
 			return act.Done
 		}
-		x.b.Await(t.Waker(), nil)
+		x.b.Await(t.Waker(), nil, true)
 		return act.Wait
 	}))
 	x.steps()
@@ -162,7 +162,7 @@ func TestStaleWaitersAreForgotten(t *testing.T) {
 	x.holds("a", 1000, 0)
 	n := 0
 	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		x.b.Await(t.Waker(), nil)
+		x.b.Await(t.Waker(), nil, true)
 		if n++; n == 1000 {
 			return act.Done
 		}
@@ -170,7 +170,34 @@ func TestStaleWaitersAreForgotten(t *testing.T) {
 	}))
 	x.steps()
 	require.Equal(t, 1000, n)
-	require.Less(t, cap(x.b.waiting), 10)
+	require.Less(t, cap(x.b.strangers), 10)
+}
+
+// After each look 64 may read, once: those that are known, and then the strangers, in their order.
+func TestThoseThatWaitReadInTurn(t *testing.T) {
+	x := newBed(t)
+	live := x.holds("live", 1000, 0)
+	var read []string
+	for i := range 100 {
+		c := &conn{x: x, name: fmt.Sprint(i)}
+		x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if x.b.Admit(c) {
+				read = append(read, c.name)
+				return act.Done
+			}
+			x.b.Await(t.Waker(), c, i%2 == 0)
+			return act.Wait
+		}))
+	}
+	x.steps()
+	require.Empty(t, read)
+	x.after(100*time.Millisecond, live)
+	require.Len(t, read, 64)
+	require.Equal(t, []string{"1", "3", "5"}, read[:3])
+	require.Equal(t, []string{"97", "99", "0", "2"}, read[48:52])
+	x.after(100*time.Millisecond, live)
+	require.Len(t, read, 100)
+	require.Empty(t, x.b.admitted)
 }
 
 // In a pause those go first that hold most, times the seconds since a byte has gone, and only after a second without one.

@@ -15,6 +15,9 @@ func (k *Socket) HeldFor(o budget.Owner) (bytes int) {
 	return k.out.account.Bytes()
 }
 
+// Taken reports whether the system has ever taken all that was queued or sent.
+func (k *Socket) Taken() bool { return k.taken }
+
 // An outbound is the Owner of its queue as long as there is no other: a socket that lingers has none.
 
 // Held implements budget.Owner.

@@ -65,6 +65,7 @@ type Socket struct {
 	slot   uint32
 	ready  netpoll.Ready
 	state  socketState
+	taken  bool   // the system has taken everything, at least once
 	since  uint32 // the tick when bytes last went either way
 }
 
@@ -197,6 +198,7 @@ func (k *Socket) Send(head, p []byte, high int) (int, error) {
 		e.counts.Sends++
 		e.counts.Sent += uint64(n)
 		if n == len(head)+len(p) {
+			k.taken = true
 			return len(p), nil
 		}
 		e.counts.Short++
@@ -317,6 +319,7 @@ func (k *Socket) flush() {
 	o.sent += n
 	if k.queued() == 0 {
 		o.free()
+		k.taken = true
 		k.flushed()
 	}
 	o.writers.Wake(k.queued())
