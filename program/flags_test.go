@@ -52,7 +52,7 @@ func TestNegativeMaxConnsIsNoBound(t *testing.T) {
 
 func TestMemoryHasAUnit(t *testing.T) {
 	for text, bytes := range map[string]int{
-		"0": 0, "-1": -1, "1048576": 1 << 20, "1024KiB": 1 << 20, "300MiB": 300 << 20, "2GiB": 2 << 30,
+		"0": 0, "-1": -1, "1048576": 1 << 20, "1024KiB": 1 << 20, "300MiB": 300 << 20, "1GiB": 1 << 30,
 	} {
 		var s Server
 		parsed(t, &s, "-memory", text)

@@ -308,7 +308,7 @@ func TestACrowdIsShedInParts(t *testing.T) {
 func TestNoBound(t *testing.T) {
 	x := newBed(t)
 	x.b.Bound(-1)
-	x.holds("a", 1<<40, 0)
+	x.holds("a", 1<<30, 0)
 	require.False(t, x.b.Paused())
 	require.Zero(t, x.count("held_bytes_max"))
 	require.Positive(t, standard(), "there is a default")
