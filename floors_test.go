@@ -294,7 +294,7 @@ var doors = map[string][]string{
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
 	"secure/handshakes.go":           {"go", "time.AfterFunc"},                                         // a step that takes long goes on without its slot
-	"upgrade/heritage.go":            {"time.Sleep"},                                                   // a process that is dying; at set-up only
+	"upgrade/predecessor.go":         {"time.Sleep"},                                                   // a process that is dying; at set-up only
 	"secure/selfsigned.go":           {"time.Now"},                                                     // when a certificate is valid
 	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
 	"upgrade/child.go":               {"go"},                                                           // a child is waited for, so that it is no zombie

@@ -17,7 +17,7 @@ import (
 func TestAnEndSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	outside(t)
-	server := serve(t, "graceful", "-reactors", "2", "-announce", "1500ms", "-spread", "2s", "-drain", "4500ms")
+	server := serve(t, "graceful", "-reactors", "2", "-announce", "1500ms", "-spread", "1500ms", "-drain", "4500ms")
 	from := map[string]string{}
 	talks := func(who, request, answer string) {
 		c := dial(t, server.Addr)

@@ -47,7 +47,8 @@
 // If NOTIFY_SOCKET is set, as by systemd for services of Type=notify or notify-reload, the program tells its supervisor that it is
 // ready, that it replaces another one (MAINPID), that it reloads and has reloaded, and how an end goes on, for which it asks for
 // more time each second. SIGHUP is then a reload also if nothing is read again. With WatchdogSec= it sends a
-// sign of life in half of that time, as long as every scheduler gives turns. See sd_notify(3).
+// sign of life in half of that time, as long as every scheduler gives turns. See sd_notify(3). A supervisor that cannot be
+// reached is a warning in the log.
 //
 // # Exit statuses
 //

@@ -62,6 +62,9 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 		if phases != [...]time.Duration{p.Announce, p.Spread, p.Inactivity} {
 			*p = p.Resolved()
 			p.Announce, p.Spread, p.Inactivity = phases[0], phases[1], phases[2]
+			if err := fits(*p); err != nil {
+				return err
+			}
 		}
 		switch {
 		case s.Addr == unixPrefix:
@@ -82,6 +85,18 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 		s.Config.Idle = strategy
 		return nil
 	}
+}
+
+// fits returns an error for phases that the drain would shorten.
+func fits(p shutdown.Policy) error {
+	rest := p.Time - p.Announce
+	switch {
+	case p.Time > 0 && p.Announce > p.Time/2:
+		return fmt.Errorf("-announce must be at most half of -drain, %v: %v", p.Time, p.Announce)
+	case p.Time > 0 && p.Spread > rest/2:
+		return fmt.Errorf("-spread must be at most half of what -announce leaves of -drain, %v: %v", rest, p.Spread)
+	}
+	return nil
 }
 
 // drain is the value of a flag: the terms of an orderly end, as a duration.

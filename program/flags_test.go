@@ -3,6 +3,7 @@ package program
 import (
 	"flag"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,12 +107,23 @@ func TestFlagsOfThePhases(t *testing.T) {
 			require.Equal(t, c.want, s.Config.Shutdown)
 		})
 	}
-	s := Server{}
-	fs := flag.NewFlagSet("server", flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	check := s.define(fs)
-	require.NoError(t, fs.Parse([]string{"-spread", "-1s"}))
-	require.EqualError(t, check(), "-spread must not be negative: -1s")
+	for arguments, says := range map[string]string{
+		"-spread -1s":                          "-spread must not be negative: -1s",
+		"-announce 20s":                        "-announce must be at most half of -drain, 30s: 20s",
+		"-drain 10s -announce 4s -spread 3.1s": "-spread must be at most half of what -announce leaves of -drain, 6s: 3.1s",
+		"-drain 10s -announce 5s -spread 2.5s": "",
+	} {
+		s := Server{}
+		fs := flag.NewFlagSet("server", flag.ContinueOnError)
+		fs.SetOutput(io.Discard)
+		check := s.define(fs)
+		require.NoError(t, fs.Parse(strings.Fields(arguments)))
+		if says == "" {
+			require.NoError(t, check())
+		} else {
+			require.EqualError(t, check(), says)
+		}
+	}
 }
 
 // What was broken: a program that wanted other Limits had to look at the type of its own service.

@@ -40,15 +40,16 @@ type notifier struct {
 // extension is for how long the supervisor is asked to wait, again and again.
 const extension = 10 * time.Second
 
-// newNotifier returns nil if there is no supervisor.
-func newNotifier(log *zap.Logger) (*notifier, error) {
+// newNotifier returns nil if there is no supervisor, or if it cannot be reached: the variable may be one of another container.
+func newNotifier(log *zap.Logger) *notifier {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {
-		return nil, nil
+		return nil
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err != nil {
-		return nil, fmt.Errorf("NOTIFY_SOCKET: %w", err)
+		log.Warn("there is no supervisor at NOTIFY_SOCKET, so none is told anything", zap.Error(err))
+		return nil
 	}
 	n := &notifier{conn: conn, log: log}
 	if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
@@ -56,7 +57,7 @@ func newNotifier(log *zap.Logger) (*notifier, error) {
 			n.watchdog = time.Duration(usec) * time.Microsecond / 2
 		}
 	}
-	return n, nil
+	return n
 }
 
 // setup is the last set-up function: the program is ready.

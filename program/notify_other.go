@@ -14,7 +14,7 @@ import (
 // notifier is for systems with sd_notify(3).
 type notifier struct{}
 
-func newNotifier(*zap.Logger) (*notifier, error) { return nil, nil }
+func newNotifier(*zap.Logger) *notifier { return nil }
 
 func (*notifier) drain(shutdown.Drain)       {}
 func (*notifier) setup(*act.Scheduler) error { return nil }

@@ -131,10 +131,7 @@ func (s *Server) run(services []Service) error {
 		return err
 	}
 	defer closeAll(cfg.Logger, services)
-	supervisor, err := newNotifier(cfg.Logger)
-	if err != nil {
-		return err
-	}
+	supervisor := newNotifier(cfg.Logger)
 	report := cfg.Draining
 	if report == nil {
 		report = func(d shutdown.Drain) { cfg.Logger.Info(d.String()) }
@@ -163,7 +160,7 @@ func (s *Server) run(services []Service) error {
 		defer supervisor.close()
 		setup = append(setup, supervisor.setup, monitor.OnSignal(reloaded{supervisor}, syscall.SIGHUP))
 	}
-	err = act.Run(context.Background(), cfg, setup...)
+	err := act.Run(context.Background(), cfg, setup...)
 	handover.Close(err)
 	var cut *shutdown.Cut
 	if err != nil && !errors.As(err, &cut) {
@@ -223,6 +220,8 @@ func logEnd(log *zap.Logger, cut *shutdown.Cut) {
 	switch {
 	case cut == nil || cut.Tasks+cut.Lingering == 0:
 		log.Info("ended in order")
+	case terms.Kind == shutdown.Bounded && terms.Time > 0 && terms.Inactivity > 0:
+		log.Warn(fmt.Sprintf("cut at the drain limit of %v, or after %v without activity", terms.Time, terms.Inactivity), zap.Error(cut))
 	case terms.Kind == shutdown.Bounded && terms.Time > 0:
 		log.Warn(fmt.Sprintf("cut at the drain limit of %v", terms.Time), zap.Error(cut))
 	default:

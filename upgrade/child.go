@@ -31,8 +31,8 @@ const (
 	serving = "serving" // the new one to the old one: it does
 )
 
-// letter is what the old program writes first, in JSON: what the new one gets.
-type letter struct {
+// message is what the old program writes first, in JSON: what the new one gets.
+type message struct {
 	PID     int                // of the old program
 	Sockets []*service.Sockets // with the numbers of the descriptors there
 	States  map[string][]byte
@@ -54,7 +54,7 @@ func (u *Upgrade) replace() (pid int, err error) {
 	within := cmp.Or(u.Within, patience)
 	ctx, cancel := context.WithTimeoutCause(u.living, within, fmt.Errorf("it was not ready in %v", within))
 	defer cancel()
-	c, err := u.start()
+	c, err := u.start(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -77,8 +77,8 @@ func (c *child) reap(log *zap.Logger) {
 	}
 }
 
-// start starts the new program. Its letter is in the pipe by then, in case that this process is killed.
-func (u *Upgrade) start() (*child, error) {
+// start starts the new program. Its message is in the pipe by then, in case that this process is killed.
+func (u *Upgrade) start(ctx context.Context) (*child, error) {
 	program, err := executable(u.Program)
 	if err != nil {
 		return nil, err
@@ -94,9 +94,10 @@ func (u *Upgrade) start() (*child, error) {
 	}
 	defer read.Close()
 	defer write.Close()
-	text, files, err := u.letter(sockets, []uintptr{0, 1, 2, read.Fd(), write.Fd()})
+	defer context.AfterFunc(ctx, c.interrupt)()
+	text, files, err := u.message(sockets, []uintptr{0, 1, 2, read.Fd(), write.Fd()})
 	if err == nil {
-		_, err = c.to.Write(text)
+		_, err = c.to.Write(text) // it may block: a user with very many pipes gets small ones, see pipe(7)
 	}
 	if err == nil {
 		c.process, err = startProcess(program, environment("3 4"), files)
@@ -123,11 +124,11 @@ func pipes() (c *child, read, write *os.File, err error) {
 	return &child{to: to, from: from, lines: bufio.NewReader(from)}, read, write, nil
 }
 
-// letter returns the letter to the new program, and its descriptors: those of the sockets come behind the first ones. In that
+// message returns the message to the new program, and its descriptors: those of the sockets come behind the first ones. In that
 // list a descriptor's index is its number in the new program. As an os.File a socket would have a finalizer, and its method Fd
 // would make the socket block, in both processes.
-func (u *Upgrade) letter(sockets []*service.Sockets, files []uintptr) (text []byte, all []uintptr, err error) {
-	l := &letter{PID: os.Getpid()}
+func (u *Upgrade) message(sockets []*service.Sockets, files []uintptr) (text []byte, all []uintptr, err error) {
+	l := &message{PID: os.Getpid()}
 	if l.States, err = u.states(); err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +142,7 @@ func (u *Upgrade) letter(sockets []*service.Sockets, files []uintptr) (text []by
 		l.Sockets = append(l.Sockets, &there)
 	}
 	if text, err = json.Marshal(l); err == nil && len(text) >= pipe {
-		err = fmt.Errorf("the states of the services take %d bytes, in all; at most %d are possible", len(text), pipe)
+		err = fmt.Errorf("the names of the sockets and the states of the services take %d bytes; at most %d are possible", len(text), pipe)
 	}
 	return append(text, '\n'), files, err
 }

@@ -41,8 +41,8 @@ type Upgrade struct {
 	// a request that a client sends while its idle connection is closed is lost. Meanwhile answers say that they are the last.
 	Terms shutdown.Policy
 
-	heritage  heritage
-	unclaimed []string // sockets that were passed on and belong to no service
+	predecessor predecessor
+	unclaimed   []string // sockets that were passed on and belong to no service
 
 	group   *act.Group
 	log     *zap.Logger
@@ -106,10 +106,10 @@ func (u *Upgrade) Setup(s *act.Scheduler) error {
 	for _, x := range u.unclaimed {
 		u.log.Warn("a listening socket that was passed on belongs to no service, and is closed", zap.String("socket", x))
 	}
-	if u.heritage.from != nil && u.group.Ending() != nil { // the older program must not give way to one that a signal ends
+	if u.predecessor.from != nil && u.group.Ending() != nil { // the older program must not give way to one that a signal ends
 		return fmt.Errorf("upgrade: %w", errEnding)
 	}
-	return u.heritage.takeOver(u.log)
+	return u.predecessor.takeOver(u.log)
 }
 
 func (u *Upgrade) signal() os.Signal { return cmp.Or(u.Signal, usual) }
@@ -152,7 +152,7 @@ func (u *Upgrade) ending() bool { return u.living.Err() != nil || u.group.Ending
 // Close ends an upgrade that is under way, and says to the older program, if it waits, that this one has failed with err. It is
 // called when Run has returned, or if a service could not be set up.
 func (u *Upgrade) Close(err error) {
-	u.heritage.refuse(err)
+	u.predecessor.refuse(err)
 	if u.end != nil {
 		u.end()
 	}

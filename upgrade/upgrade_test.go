@@ -108,7 +108,7 @@ func TestThereIsOneUpgradeAtATime(t *testing.T) {
 
 // While this process drains, the end of the one that has replaced it leaves no zombie.
 func TestTheEndOfTheNewProgramIsNoted(t *testing.T) {
-	o := newOld(t, "read -r letter <&3; echo ready >&4; read -r word <&3; [ $word = go ] && echo serving >&4; read -r word <&3; exit 7")
+	o := newOld(t, "read -r message <&3; echo ready >&4; read -r word <&3; [ $word = go ] && echo serving >&4; read -r word <&3; exit 7")
 	o.upgrade.Terms = servertest.Drain.Terms
 	release := make(chan struct{})
 	o.On(0, func(s *act.Scheduler) {
@@ -134,7 +134,7 @@ func TestTheEndOfTheNewProgramIsNoted(t *testing.T) {
 
 // The new program would not know of the end, which then never came.
 func TestNoUpgradeWhileAnEndIsAnnounced(t *testing.T) {
-	o := newOld(t, "read -r letter <&3; until [ -e $0.go ]; do sleep 0.01; done; echo ready >&4; read -r word <&3; echo serving >&4")
+	o := newOld(t, "read -r message <&3; until [ -e $0.go ]; do sleep 0.01; done; echo ready >&4; read -r word <&3; echo serving >&4")
 	announced := shutdown.Now{Terms: shutdown.Policy{Time: time.Hour, Announce: time.Minute}}
 	o.Group.Shutdown(announced)
 	require.EqualError(t, o.upgrade.Start(), "upgrade: this program is ending")
@@ -152,8 +152,8 @@ func TestNoUpgradeWhileAnEndIsAnnounced(t *testing.T) {
 	o.ends()
 }
 
-// parent has the test play the older program, with a letter. said returns what the newer one says to it.
-func parent(t *testing.T, letter string) (said func() string) {
+// parent has the test play the older program, with a message. said returns what the newer one says to it.
+func parent(t *testing.T, message string) (said func() string) {
 	t.Helper()
 	read, to, err := os.Pipe()
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func parent(t *testing.T, letter string) (said func() string) {
 		require.NoError(t, f.Close())
 	}
 	t.Setenv("DAIMON_UPGRADE", fmt.Sprint(there[0], there[1]))
-	_, err = io.WriteString(to, letter+"\n")
+	_, err = io.WriteString(to, message+"\n")
 	require.NoError(t, err)
 	return func() string {
 		require.NoError(t, from.SetReadDeadline(time.Now().Add(servertest.Timeout)))
@@ -178,14 +178,14 @@ func parent(t *testing.T, letter string) (said func() string) {
 }
 
 func TestWhatCannotBeInheritedIsToldToTheOlderProgram(t *testing.T) {
-	for _, row := range []struct{ name, letter, says string }{
+	for _, row := range []struct{ name, message, says string }{
 		{"a state", `{"States":{"a state":"MQ=="}}`, "no: of no use: 1\n"},
 		{"a descriptor", `{"Sockets":[{"Address":"127.0.0.1:0","FDs":[65535]}]}`, "no: descriptor 65535 is not a socket"},
-		{"a letter", "Dear", "no: what the older program has passed on: invalid character"},
+		{"a message", "Dear", "no: what the older program has passed on: invalid character"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			servertest.CheckDescriptors(t)
-			said := parent(t, row.letter)
+			said := parent(t, row.message)
 			u := &upgrade.Upgrade{Services: []any{keeper{}, &service.TCP{Address: "127.0.0.1:0"}}}
 			require.ErrorContains(t, u.Inherit(), strings.TrimPrefix(strings.TrimSpace(row.says), "no: "))
 			require.Contains(t, said(), row.says)
@@ -241,7 +241,7 @@ func (k keeper) LoadState(s []byte) error   { return fmt.Errorf("of no use: %s",
 
 // What the new program gets is in the pipe before it runs: it takes over even if this process is killed in the next moment.
 func TestTheLetterToTheNewProgram(t *testing.T) {
-	o := newOld(t, `read -r letter <&3; echo "no: $letter" >&4; exec sleep 60`, keeper{[]byte("secret")})
+	o := newOld(t, `read -r message <&3; echo "no: $message" >&4; exec sleep 60`, keeper{[]byte("secret")})
 	err := o.upgrade.Start()
 	require.ErrorContains(t, err, `"PID":`+strconv.Itoa(os.Getpid()))
 	require.ErrorContains(t, err, `"Address":"127.0.0.1:0","FDs":[5],"Lent":false`)

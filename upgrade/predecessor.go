@@ -17,8 +17,8 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// heritage is what a new program has got from the old one. The zero heritage is that of a program that nobody has started so.
-type heritage struct {
+// predecessor is what a new program has got from the old one. The zero predecessor is that of a program that nobody has started so.
+type predecessor struct {
 	old   int      // the process number; 0: none
 	from  *os.File // nil when the old program needs no word any more
 	to    *os.File
@@ -33,21 +33,21 @@ func (u *Upgrade) Inherit() error {
 	if sig := u.signal(); sig != nil {
 		signal.Ignore(sig) // until Setup
 	}
-	l, err := u.heritage.read()
+	l, err := u.predecessor.read()
 	if err != nil {
 		err = fmt.Errorf("what the older program has passed on: %w", err)
 	} else {
 		err = u.share(l)
 	}
 	if err != nil {
-		u.heritage.refuse(err)
+		u.predecessor.refuse(err)
 		return fmt.Errorf("upgrade: %w", err)
 	}
 	return nil
 }
 
 // share gives the services what is in l.
-func (u *Upgrade) share(l *letter) error {
+func (u *Upgrade) share(l *message) error {
 	activated, err := activation()
 	if err != nil {
 		return err
@@ -76,10 +76,10 @@ func (u *Upgrade) share(l *letter) error {
 }
 
 // read reads what the old program writes.
-func (h *heritage) read() (*letter, error) {
+func (h *predecessor) read() (*message, error) {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
-		return &letter{}, nil
+		return &message{}, nil
 	}
 	_ = os.Unsetenv(variable) // not for the children of this process
 	var in, out int
@@ -94,7 +94,7 @@ func (h *heritage) read() (*letter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &letter{}
+	l := &message{}
 	if err := json.Unmarshal(line, l); err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (h *heritage) read() (*letter, error) {
 }
 
 // takeOver says that this program is ready, and returns when it may accept.
-func (h *heritage) takeOver(log *zap.Logger) error {
+func (h *predecessor) takeOver(log *zap.Logger) error {
 	if h.from == nil {
 		return nil
 	}
@@ -137,7 +137,7 @@ func gone(parent int) bool {
 }
 
 // refuse says that this program has failed, if the old one waits for its word.
-func (h *heritage) refuse(err error) {
+func (h *predecessor) refuse(err error) {
 	if h.from == nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (h *heritage) refuse(err error) {
 	h.close()
 }
 
-func (h *heritage) close() {
+func (h *predecessor) close() {
 	_ = h.from.Close()
 	_ = h.to.Close()
 	h.from = nil
