@@ -238,6 +238,33 @@ func TestAStuckSchedulerIsShownAsItWas(t *testing.T) {
 	}, time.Minute, time.Millisecond, "it goes on")
 }
 
+// What was broken: an answer that came too late was dropped, so a busy scheduler was shown as it had been long before.
+func TestALateAnswerIsShownNextTime(t *testing.T) {
+	x := running(t, 2)
+	require.Eventually(t, func() bool { return x.Report(true).Schedulers[1].Uptime > 0 }, time.Minute, time.Millisecond)
+	late := func() (r *Report, goOn func()) {
+		stuck, free := make(chan struct{}), make(chan struct{})
+		require.NoError(t, x.desks[1].probe.s.Post(func(*act.Scheduler) {
+			close(stuck)
+			<-free
+		}))
+		<-stuck
+		x.mu.Lock()
+		x.given = nil // it is not to be given again
+		x.mu.Unlock()
+		r = x.Report(true)
+		require.NotZero(t, r.Schedulers[1].Late)
+		return r, func() { close(free) }
+	}
+	first, goOn := late()
+	goOn()
+	require.Eventually(t, func() bool { return x.desks[1].pending.Load() == nil }, time.Minute, time.Millisecond)
+	second, goOn := late()
+	goOn()
+	require.Greater(t, second.Schedulers[1].Uptime, first.Schedulers[1].Uptime)
+	require.NotEmpty(t, second.Schedulers[1].Tasks)
+}
+
 // A Group may run again: a scheduler keeps its desk, and the counts go on.
 func TestAGroupThatIsRunAgainIsInspectedOnce(t *testing.T) {
 	x := &Inspector{}

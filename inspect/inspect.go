@@ -73,6 +73,9 @@ type Inspector struct {
 type answered struct {
 	*Scheduler
 	at time.Duration // on the clock of the Group
+
+	open  *question // that the desk had not answered in time; nil: there is none
+	asked time.Duration
 }
 
 // Flag returns an Inspector that does nothing unless the flag -inspect says where it serves its pages, or -inspect-dir where its
@@ -135,7 +138,7 @@ func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
 	}
 	d := newDesk(p)
 	x.clock, x.desks = s.Clock(), append(x.desks, d)
-	x.last = append(x.last, answered{&Scheduler{Index: s.Index()}, s.Now()})
+	x.last = append(x.last, answered{Scheduler: &Scheduler{Index: s.Index()}, at: s.Now()})
 	return d
 }
 
@@ -203,8 +206,9 @@ func (x *Inspector) Sockets() (*service.Sockets, error) { return x.tcp.Sockets()
 func (x *Inspector) Give() { x.tcp.Give() }
 
 // Report asks all schedulers what they are doing, with tasks one by one, or only counted. The answers come between two turns;
-// a scheduler that gives none in 100 ms has its latest one in the Report. A Report that is less than a second old is given
-// again, so that many viewers cost no more than one. The caller must not change it.
+// a scheduler that gives none in 100 ms has its latest one in the Report. That may be one that came too late for the Report
+// before. A Report that is less than a second old is given again, so that many viewers cost no more than one. The caller must
+// not change it.
 func (x *Inspector) Report(tasks bool) *Report {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -236,9 +240,17 @@ func (x *Inspector) snapshot() *Report {
 // census asks all schedulers. The caller has the lock, as that of find.
 func (x *Inspector) census(tasks bool) *Report {
 	questions := make([]*question, len(x.desks))
+	now := x.clock.Monotonic()
 	for i, d := range x.desks {
-		known := x.last[i].Counts
-		questions[i] = d.ask(tasks, int(known["tasks"]+known["demons"])+64)
+		last := &x.last[i]
+		if last.open != nil {
+			select {
+			case answer := <-last.open.answer: // too late for the Report before
+				*last = answered{Scheduler: last.open.joined(answer), at: last.asked}
+			default:
+			}
+		}
+		questions[i] = d.ask(tasks, int(last.Counts["tasks"]+last.Counts["demons"])+64)
 	}
 	r := &Report{Time: x.clock.Wall()}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -246,7 +258,9 @@ func (x *Inspector) census(tasks bool) *Report {
 	for i, d := range x.desks {
 		answer := questions[i].wait(ctx)
 		if answer != nil {
-			x.last[i] = answered{answer, x.clock.Monotonic()}
+			x.last[i] = answered{Scheduler: answer, at: x.clock.Monotonic()}
+		} else if x.last[i].open != questions[i] {
+			x.last[i].open, x.last[i].asked = questions[i], now
 		}
 		s := *x.last[i].Scheduler // a copy: the next Report may have the same answer, with another state
 		if answer == nil {
