@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -21,6 +23,9 @@ type riverQueue struct {
 	pool   *pgxpool.Pool
 	insert *river.Client[pgx.Tx]
 }
+
+// stderr takes River's warnings, which would be among the figures on standard output otherwise.
+var stderr = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 
 // job is a task of River.
 type job struct {
@@ -49,7 +54,7 @@ func openRiver(ctx context.Context, o Options) (queue, error) {
 
 func (q *riverQueue) open(ctx context.Context) (err error) {
 	driver := riverpgxv5.New(q.pool)
-	m, err := rivermigrate.New(driver, nil)
+	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: stderr})
 	if err != nil {
 		return err
 	}
@@ -58,7 +63,7 @@ func (q *riverQueue) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	q.insert, err = river.NewClient(driver, &river.Config{FetchCooldown: cooldown})
+	q.insert, err = river.NewClient(driver, &river.Config{FetchCooldown: cooldown, Logger: stderr})
 	return err
 }
 
@@ -101,6 +106,7 @@ func (q *riverQueue) work(ctx context.Context, t task) (stop func() error, err e
 		FetchCooldown:     cooldown,
 		FetchPollInterval: poll,
 		JobTimeout:        -1, // stages have no timeout either
+		Logger:            stderr,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: q.o.Workers}},
 		Workers:           workers,
 	}
