@@ -65,6 +65,12 @@ type limit struct {
 type record struct {
 	*watched
 	index int
+	observed
+}
+
+// observed is what the watchdog has seen of the turn or pass that a scheduler is in. It belongs to the watchdog's goroutine;
+// the rest of a record never changes.
+type observed struct {
 	now   sighting  // the latest
 	since time.Time // when it was first seen
 	until time.Time // when it was last seen
@@ -75,8 +81,8 @@ type record struct {
 	passed int    // limits
 	stall  *Stall // in the ledger; nil if none was reported
 
-	before glance // of the thread, when the same sighting was seen for the second time
-	at     time.Time
+	before   glance // of the thread, when the same sighting was seen for the second time
+	beforeAt time.Time
 }
 
 // newWatchdog returns a watchdog that is closed in the end; nil if w does not want one.
@@ -170,7 +176,7 @@ func (d *watchdog) look(now time.Time) {
 	}
 }
 
-// records returns those of all schedulers. They belong to the goroutine of the watchdog.
+// records returns those of all schedulers.
 func (d *watchdog) records() []*record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -203,7 +209,7 @@ func (d *watchdog) passed(now time.Time) time.Duration {
 func (d *watchdog) lookAt(r *record, now time.Time, gap time.Duration) bool {
 	if x := r.sight(); x.seq != r.now.seq {
 		d.goesOn(r)
-		*r = record{watched: r.watched, index: r.index, now: x, since: now, until: now}
+		r.observed = observed{now: x, since: now, until: now}
 		return false
 	}
 	if s := r.now.state(); s != turn && s != pass {
@@ -211,8 +217,8 @@ func (d *watchdog) lookAt(r *record, now time.Time, gap time.Duration) bool {
 	}
 	r.until = now
 	r.age += gap
-	if r.at.IsZero() {
-		r.before, r.at = glanceAt(r.tid.Load()), now
+	if r.beforeAt.IsZero() {
+		r.before, r.beforeAt = glanceAt(r.tid.Load()), now
 	}
 	for r.passed < len(d.limits) && r.age >= d.limits[r.passed].after {
 		d.limits[r.passed].do(d, r, now)
@@ -325,7 +331,7 @@ func (s *Stall) connection(fd int32) {
 // at once.
 func (d *watchdog) stackOf(r *record, s *Stall, now time.Time) []runtime.Frame {
 	g := glanceAt(r.tid.Load())
-	s.Cause, s.Detail = judge(r.before, g, now.Sub(r.at), 2*d.tick)
+	s.Cause, s.Detail = judge(r.before, g, now.Sub(r.beforeAt), 2*d.tick)
 	switch {
 	case g.inKernel():
 		return d.outside(r, g)
@@ -360,7 +366,7 @@ func (d *watchdog) outside(r *record, g glance) []runtime.Frame {
 // blocked in the kernel.
 func (d *watchdog) othersInKernel(r *record) bool {
 	return slices.ContainsFunc(d.records(), func(other *record) bool {
-		if other == r || other.at.IsZero() || other.sight().seq != other.now.seq {
+		if other == r || other.beforeAt.IsZero() || other.sight().seq != other.now.seq {
 			return false
 		}
 		g := glanceAt(other.tid.Load())
