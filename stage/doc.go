@@ -43,6 +43,8 @@
 // learns of it with the next heartbeat at the latest ([CheckSuspended]). Its stage is rolled back even if the processor
 // goes on regardless.
 //
+// An Enqueue whose answer was lost may have added its tasks. With a Key ([NewTask]) it may be repeated.
+//
 // A stage may begin more than once: after a crash, a failure, or a suspension. What a processor does outside of its
 // transaction has to allow for that. A processor that does not return when its context has ended keeps its place among
 // the Workers until it does; Stop names it.

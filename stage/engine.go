@@ -273,7 +273,7 @@ func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, err
 }
 
 // NewTask returns a task of one of the engine's kinds at the first stage of its chain, for EnqueueAll, or for the function
-// of a store that enqueues in a transaction of yours. Callers may set After and At. The error may be ErrUnknownKind.
+// of a store that enqueues in a transaction of yours. Callers may set After, At, Key and Within. The error may be ErrUnknownKind.
 func (e *Engine) NewTask(kind string, data []byte) (NewTask, error) {
 	k, ok := e.cfg.Kinds[kind]
 	if !ok {

@@ -217,6 +217,31 @@ func ExampleNewTask() {
 	// 0 due now
 }
 
+// A key makes a task the only one of its kind with that key, so the same may be enqueued again: when the answer was lost, or
+// by many engines.
+func ExampleNewTask_key() {
+	kinds, processors := reports()
+	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	enqueue := func(key string) {
+		n, _ := engine.NewTask("report", []byte(key))
+		n.Key, n.Within = key, 24*time.Hour
+		ids, _ := engine.EnqueueAll(ctx, n)
+		fmt.Println(key, ids)
+	}
+	enqueue("sales")
+	enqueue("costs")
+	enqueue("sales")
+	// Output:
+	// sales [1]
+	// costs [2]
+	// sales [1]
+}
+
 // A processor puts its task off until what it needs is there. That is not a failed attempt.
 func ExampleSnooze() {
 	ready := false

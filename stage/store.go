@@ -19,7 +19,9 @@ import (
 // change nothing, even if the task has not been claimed since.
 type Store interface {
 	// Enqueue adds tasks, all or none, Normal and due when they say. It returns their numbers, which rise in the order of
-	// the tasks.
+	// the tasks that it adds. For a task whose Key another one has (see NewTask), it returns the number of that one. It adds
+	// nothing, and the error says why, if a Key is longer than MaxKey or is not UTF-8 without NUL, or if its Within is
+	// negative.
 	Enqueue(ctx context.Context, tasks ...NewTask) ([]ID, error)
 
 	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given back,
@@ -93,7 +95,17 @@ type NewTask struct {
 	// The task is due After that long from now, by the store's clock, and not before At. With neither it is due at once.
 	After time.Duration
 	At    time.Time
+
+	// A Key, unless it is "", makes the task the only one of its Kind with that Key: if such a task was enqueued less than
+	// Within ago, by the store's clock, nothing is added, and the number of that task stands for this one. A Within of 0
+	// means: as long as the store has that task. So an Enqueue may be repeated when its answer was lost, and many engines may
+	// enqueue the same. Of tasks with the same Kind and Key in one call the first one counts.
+	Key    string
+	Within time.Duration
 }
+
+// MaxKey bounds NewTask.Key, in bytes.
+const MaxKey = 256
 
 // Claim is what a worker asks for.
 type Claim struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,14 +65,15 @@ var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").The
 
 // tasksWorld is where the tasks of a world are.
 type tasksWorld struct {
-	w       *sim.World
-	store   *unreliable
-	often   int  // the store does not answer
-	silent  bool // it has not, at least once
-	engines []*stage.Engine
-	tasks   []stage.ID
-	stopped map[stage.ID]bool // by Suspend or Cancel, since when nothing of them may finish
-	told    map[stage.ID]bool // to have finished or been cancelled
+	w        *sim.World
+	store    *unreliable
+	often    int  // the store does not answer
+	silent   bool // it has not, at least once
+	engines  []*stage.Engine
+	tasks    []stage.ID
+	enqueued int               // how many were to be
+	stopped  map[stage.ID]bool // by Suspend or Cancel, since when nothing of them may finish
+	told     map[stage.ID]bool // to have finished or been cancelled
 }
 
 func newTasksWorld(w *sim.World) *tasksWorld {
@@ -191,9 +193,21 @@ func dynamic(to string) (names []string) {
 	return names
 }
 
+// enqueue adds a task with a key, and repeats that until there is an answer, perhaps from another engine. There is one task
+// then, although it may have been added by a call whose answer was lost.
 func (y *tasksWorld) enqueue() {
-	if id, err := y.engine().Enqueue(context.Background(), "thing", nil); err == nil {
-		y.tasks = append(y.tasks, id)
+	y.enqueued++
+	for {
+		e := y.engine()
+		n, err := e.NewTask("thing", nil)
+		if err != nil {
+			y.w.Errorf("no task: %v", err)
+		}
+		n.Key = strconv.Itoa(y.enqueued)
+		if ids, err := e.EnqueueAll(context.Background(), n); err == nil {
+			y.tasks = append(y.tasks, ids[0])
+			return
+		}
 	}
 }
 
@@ -286,6 +300,9 @@ func (y *tasksWorld) resumeAll() error {
 
 func (y *tasksWorld) allDone() error {
 	tasks, err := y.store.List(context.Background(), stage.Selection{})
+	if err == nil && len(tasks) != y.enqueued {
+		y.w.Errorf("%d tasks were enqueued, and there are %d", y.enqueued, len(tasks))
+	}
 	for _, t := range tasks {
 		finished := t.Stage == "D" && t.Status == stage.Normal && string(t.Data) == "a-b b-c c-d "
 		if !finished && t.Status != stage.Cancelled {

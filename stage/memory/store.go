@@ -13,7 +13,11 @@ type store struct {
 	lock  chan struct{} // full while it is held: a mutex for which a caller waits no longer than its context lasts
 	tasks []*entry      // the task with number i+1 at i
 	due   map[class]*agenda
+	keys  map[key]stage.ID // of the latest tasks with keys
 }
+
+// key is what a task with a NewTask.Key is found by.
+type key struct{ kind, key string }
 
 // New returns an empty store. now is its clock; nil means time.Now. The clock is read under the store's lock, by the
 // goroutine that calls a method, and must not return the zero Time, which means never.
@@ -21,7 +25,7 @@ func New(now func() time.Time) stage.Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &store{now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}}
+	return &store{now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}, keys: map[key]stage.ID{}}
 }
 
 // acquire takes the lock, unless ctx has ended or ends before.
@@ -45,21 +49,39 @@ func (s *store) acquire(ctx context.Context) error {
 func (s *store) release() { <-s.lock }
 
 func (s *store) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
+	distinct, places, err := transition.Distinct(tasks)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
 	now := s.now()
-	ids := make([]stage.ID, len(tasks))
-	for i, n := range tasks {
-		e := &entry{}
-		s.tasks = append(s.tasks, e)
-		t := transition.New(n, now)
-		t.ID, t.Data = stage.ID(len(s.tasks)), copied(n.Data)
-		s.put(e, t)
-		ids[i] = t.ID
+	ids := make([]stage.ID, len(distinct))
+	for i, n := range distinct {
+		ids[i] = s.enqueue(n, now)
 	}
-	return ids, nil
+	return transition.Spread(ids, places), nil
+}
+
+// enqueue adds a task, unless another one stands for it, and returns the number of either.
+func (s *store) enqueue(n stage.NewTask, now time.Time) stage.ID {
+	k := key{n.Kind, n.Key}
+	if n.Key != "" {
+		if id, ok := s.keys[k]; ok && transition.Stands(s.find(id).task.Created, n, now) {
+			return id
+		}
+	}
+	e := &entry{}
+	s.tasks = append(s.tasks, e)
+	t := transition.New(n, now)
+	t.ID, t.Data = stage.ID(len(s.tasks)), copied(n.Data)
+	s.put(e, t)
+	if n.Key != "" {
+		s.keys[k] = t.ID
+	}
+	return t.ID
 }
 
 func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {

@@ -8,7 +8,7 @@
 // A claim, a heartbeat, Enqueue and Enter are one statement each, whatever the number of tasks. A stage without a
 // stage.Commit ends in a statement that it shares with all stages that end at the same moment. A stage with one ends in a
 // transaction of two messages, and a third if it sets the data, beside those of the Commit. Requests, and tasks that are
-// given back, take three.
+// given back, take three. Tasks with keys have a statement of their own, one for all that are enqueued in a call.
 //
 // Your own tables go into the same database. [Tx] gives a Commit the transaction in which its stage ends: the rows that it
 // writes are there exactly when the stage is. [Store.EnqueueIn] and [Store.EnqueueInSQL] add tasks in a transaction of
@@ -19,9 +19,9 @@
 // Time is the clock of the server, in microseconds, read when the row of the task is locked. A worker whose clock is wrong
 // does no harm.
 //
-// No call waits for a row that another one has locked but Finish with a Commit, Return and requests, and these for no more
-// than three quarters of the time that their context has left, at most 10 s. The server ends such a wait, so nothing of it
-// comes later. A heartbeat leaves out a task whose Commit is under way.
+// No call waits for a row that another one has locked but Finish with a Commit, Return, requests, and Enqueue with a key. These
+// wait for no more than three quarters of the time that their context has left, at most 10 s. The server ends such a wait, so
+// nothing of it comes later. A heartbeat leaves out a task whose Commit is under way.
 //
 // A task that another process enqueues begins when its hint arrives; without hints, as behind a pooler, when the engine
 // polls. A lost task, and one whose enqueuing transaction took longer than a second, is found by a claim that looks at
@@ -51,6 +51,8 @@
 // so are never due, may be deleted when they are no longer of interest:
 //
 //	DELETE FROM daimon.task WHERE due IS NULL AND until IS NULL AND status <> 'SUSPENDED' AND changed < now() - interval '30 days'
+//
+// With a task that is deleted goes its key (stage.NewTask): the next one with that key is added.
 //
 // Nothing else of these tables may be changed while engines run. Keep Task.Data below some KB: what is larger belongs into a
 // table of your own.

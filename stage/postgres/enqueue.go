@@ -3,42 +3,98 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// Enqueue is one statement, whatever the number of tasks. Engines hear of them shortly after.
-func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
+// Enqueue is one statement, whatever the number of tasks. Engines hear of them shortly after. With keys, it waits for other
+// transactions that enqueue with the same ones.
+func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stage.ID, err error) {
 	if len(tasks) == 0 {
 		return nil, ctx.Err()
 	}
-	ids, err := collect(ctx, s.pool, pgx.RowTo[stage.ID], s.sql.enqueue, s.added(tasks, nil)...)
-	if err == nil {
-		s.announce(different(tasks))
+	distinct, places, err := transition.Distinct(tasks)
+	switch {
+	case err != nil:
+	case places == nil:
+		ids, err = collect(ctx, s.pool, pgx.RowTo[stage.ID], s.sql.enqueue, s.added(tasks, nil)...)
+	default:
+		ids, err = s.enqueueUnique(ctx, distinct)
 	}
-	return ids, s.failed(ctx, "enqueue", err)
+	if err != nil {
+		return nil, s.failed(ctx, "enqueue", err)
+	}
+	s.announce(different(tasks))
+	return transition.Spread(ids, places), nil
+}
+
+// enqueueUnique enqueues tasks of which some have keys, each once. The server ends a wait before ctx ends.
+func (s *tasks) enqueueUnique(ctx context.Context, tasks []stage.NewTask) (ids []stage.ID, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	wait := patience(ctx)
+	b := &pgx.Batch{}
+	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, fmt.Sprint(wait.Milliseconds()))
+	b.Queue(s.sql.unique, s.addedUnique(tasks, nil)...).Query(func(rows pgx.Rows) (err error) {
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[stage.ID])
+		return err
+	})
+	err = s.pool.SendBatch(ctx, b).Close()
+	if _, ok := ctx.Deadline(); ok && is(err, "55P03") {
+		err = fmt.Errorf("%w: for %v another call has been enqueuing with the same key: %w", context.DeadlineExceeded, wait, err)
+	}
+	return ids, err
 }
 
 // EnqueueIn does what Enqueue does, in a transaction of yours: the tasks are there exactly if your rows are. Engines hear of
 // them when it is committed. In a Commit, use it with [Tx].
+//
+// A task with a key keeps other transactions from enqueuing with that key until yours ends. Two transactions that enqueue
+// the same keys in several calls, in different orders, deadlock: PostgreSQL makes one of them fail.
 func (s *Store) EnqueueIn(ctx context.Context, tx pgx.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
 	if len(tasks) == 0 {
 		return nil, ctx.Err()
 	}
-	rows, err := tx.Query(ctx, s.sql.enqueue, s.added(tasks, different(tasks))...)
+	distinct, places, err := transition.Distinct(tasks)
+	if err != nil {
+		return nil, s.failed(ctx, "enqueue", err)
+	}
+	text, args := s.sql.enqueue, s.added
+	if places != nil {
+		text, args = s.sql.unique, s.addedUnique
+	}
+	rows, err := tx.Query(ctx, text, args(distinct, different(tasks))...)
 	if err != nil {
 		return nil, s.failed(ctx, "enqueue", err)
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[stage.ID])
-	return ids, s.failed(ctx, "enqueue", err)
+	if err != nil {
+		return nil, s.failed(ctx, "enqueue", err)
+	}
+	return transition.Spread(ids, places), nil
 }
 
-// EnqueueInSQL is EnqueueIn for a transaction of database/sql, of any driver for PostgreSQL. It is a statement for each task.
+// EnqueueInSQL is EnqueueIn for a transaction of database/sql, of any driver for PostgreSQL. It is a statement for each task,
+// or one for all if any has a key.
 func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
+	distinct, places, err := transition.Distinct(tasks)
+	if err != nil {
+		return nil, s.failed(ctx, "enqueue", err)
+	}
+	if places != nil {
+		ids, err := s.enqueueUniqueSQL(ctx, tx, distinct)
+		return transition.Spread(ids, places), s.failed(ctx, "enqueue", err)
+	}
 	ids := make([]stage.ID, len(tasks))
 	for i, t := range tasks {
 		err := tx.QueryRowContext(ctx, s.sql.enqueueOne, t.Kind, t.Stage, t.Data, s.schema, microseconds(t.After), at(t)).Scan(&ids[i])
@@ -47,6 +103,66 @@ func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.New
 		}
 	}
 	return ids, ctx.Err()
+}
+
+func (s *tasks) enqueueUniqueSQL(ctx context.Context, tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
+	args := s.addedUnique(tasks, different(tasks))
+	for i, arg := range args {
+		args[i] = literal(arg)
+	}
+	rows, err := tx.QueryContext(ctx, s.sql.unique, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	ids := make([]stage.ID, 0, len(tasks))
+	for rows.Next() {
+		var id stage.ID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+// literal returns an argument of unique for a driver that knows no arrays: as PostgreSQL writes an array.
+func literal(arg any) any {
+	var texts []string
+	switch all := arg.(type) {
+	case []string:
+		for _, text := range all {
+			texts = append(texts, quoted(text))
+		}
+	case [][]byte:
+		for _, data := range all {
+			if data == nil {
+				texts = append(texts, "NULL")
+			} else {
+				texts = append(texts, quoted(`\x`+hex.EncodeToString(data)))
+			}
+		}
+	case []int64:
+		for _, n := range all {
+			texts = append(texts, strconv.FormatInt(n, 10))
+		}
+	case []*time.Time:
+		for _, at := range all {
+			if at == nil {
+				texts = append(texts, "NULL")
+			} else {
+				texts = append(texts, quoted(at.UTC().Format(time.RFC3339Nano)))
+			}
+		}
+	default:
+		return arg
+	}
+	return "{" + strings.Join(texts, ",") + "}"
+}
+
+// quoted returns an element of such an array.
+func quoted(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
 // added returns the arguments of enqueue. It notifies of the kinds when it is committed.
@@ -58,6 +174,16 @@ func (s *tasks) added(tasks []stage.NewTask, notified []string) []any {
 		kinds[i], stages[i], data[i], after[i], when[i] = t.Kind, t.Stage, t.Data, microseconds(t.After), at(t)
 	}
 	return []any{kinds, stages, data, s.schema, notified, after, when}
+}
+
+// addedUnique returns the arguments of unique.
+func (s *tasks) addedUnique(tasks []stage.NewTask, notified []string) []any {
+	keys, within := make([]string, len(tasks)), make([]int64, len(tasks))
+	for i, t := range tasks {
+		keys[i], within[i] = t.Key, microseconds(t.Within)
+	}
+	sequence := pgx.Identifier{s.schema, "task_id_seq"}.Sanitize()
+	return append(s.added(tasks, notified), keys, within, sequence)
 }
 
 // at returns t.At, rounded up as microseconds does, or nil if it is not set.

@@ -79,6 +79,110 @@ func TestEnqueueIn(t *testing.T) {
 	require.Empty(t, ids)
 }
 
+// Tasks with keys in a transaction: in one of pgx and one of database/sql. The key is free again if that is rolled back, and
+// when the task is deleted.
+func TestEnqueueInWithKeys(t *testing.T) {
+	s := open(t, newConfig(t))
+	db := stdlib.OpenDBFromPool(s.Pool())
+	defer func() { require.NoError(t, db.Close()) }()
+	at := time.Date(2100, 1, 1, 0, 0, 0, 1000, time.UTC)
+	ways := map[string]func(end bool, tasks ...stage.NewTask) []stage.ID{
+		"pgx": func(commit bool, tasks ...stage.NewTask) []stage.ID {
+			tx, err := s.Pool().Begin(t.Context())
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback(t.Context()) }()
+			ids, err := s.EnqueueIn(t.Context(), tx, tasks...)
+			require.NoError(t, err)
+			if commit {
+				require.NoError(t, tx.Commit(t.Context()))
+			}
+			return ids
+		},
+		"database/sql": func(commit bool, tasks ...stage.NewTask) []stage.ID {
+			tx, err := db.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			defer func() { _ = tx.Rollback() }()
+			ids, err := s.EnqueueInSQL(t.Context(), tx, tasks...)
+			require.NoError(t, err)
+			if commit {
+				require.NoError(t, tx.Commit())
+			}
+			return ids
+		},
+	}
+	for kind, enqueue := range ways {
+		odd := `{"a\b",NULL} 'ü' $1`
+		tasks := []stage.NewTask{
+			{Kind: kind, Stage: odd, Data: []byte{0, 255, '"'}, Key: odd}, {Kind: kind, Stage: "NEW", At: at},
+			{Kind: kind, Stage: "NEW", After: time.Hour, Key: "NULL"}, {Kind: kind, Stage: "NEW", Key: odd},
+		}
+		ids := enqueue(false, tasks...)
+		_, err := s.Get(t.Context(), ids[0])
+		require.ErrorIs(t, err, stage.ErrNotFound)
+		ids = enqueue(true, tasks...)
+		require.Len(t, ids, 4)
+		require.Equal(t, ids[0], ids[3])
+		require.IsIncreasing(t, ids[:3])
+		for i, id := range ids[:3] {
+			task, err := s.Get(t.Context(), id)
+			require.NoError(t, err)
+			due := []time.Time{task.Created, at, task.Created.Add(time.Hour)}[i]
+			require.Equal(t, stage.Task{
+				ID: id, Kind: kind, Stage: tasks[i].Stage, Status: stage.Normal, Data: tasks[i].Data,
+				Due: due, Created: task.Created, Changed: task.Created,
+			}, task)
+		}
+		require.Equal(t, ids[:1], enqueue(true, tasks[0]))
+		same, err := s.Enqueue(t.Context(), tasks[0])
+		require.NoError(t, err)
+		require.Equal(t, ids[:1], same)
+
+		do(t, s, `DELETE FROM `+s.Schema()+`.task WHERE id = $1`, ids[0])
+		require.Greater(t, enqueue(true, tasks[0])[0], ids[2])
+	}
+	var none *sql.Tx
+	_, err := s.EnqueueInSQL(t.Context(), none, stage.NewTask{Kind: "a", Key: "a\x00b"})
+	require.ErrorContains(t, err, "NUL")
+}
+
+// A transaction that has a key keeps another call waiting, which finds its task, or adds one if there is none.
+func TestKeyIsWaitedFor(t *testing.T) {
+	s := open(t, newConfig(t))
+	n := stage.NewTask{Kind: "a", Stage: "NEW", Key: "k"}
+	for _, commit := range []bool{false, true} {
+		tx, err := s.Pool().Begin(t.Context())
+		require.NoError(t, err)
+		first, err := s.EnqueueIn(t.Context(), tx, n)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err = s.Enqueue(ctx, n)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		second := make(chan stage.ID, 1)
+		go func() {
+			ids, err := s.Enqueue(t.Context(), n)
+			if err == nil {
+				second <- ids[0]
+			}
+			close(second)
+		}()
+		require.Eventually(t, func() bool {
+			return count(t, s, `pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%'||$1||'%'`, s.Schema()+`."key"`) == 1
+		}, 20*time.Second, time.Millisecond)
+		if !commit {
+			require.NoError(t, tx.Rollback(t.Context()))
+			id := <-second
+			require.Greater(t, id, first[0])
+			do(t, s, `DELETE FROM `+s.Schema()+`.task`)
+			continue
+		}
+		require.NoError(t, tx.Commit(t.Context()))
+		require.Equal(t, first[0], <-second)
+	}
+	require.Equal(t, 1, count(t, s, s.Schema()+".task"))
+}
+
 // A stage may enqueue tasks: they are there when it has finished.
 func TestEnqueueInACommit(t *testing.T) {
 	s := open(t, newConfig(t))

@@ -32,7 +32,7 @@ func (s *Store) Texts() Texts {
 // Named returns the name of a statement of the store, or "".
 func (s *Store) Named(sql string) string {
 	return map[string]string{
-		s.sql.enqueue: "enqueue", s.sql.claim: "claim", s.sql.claimed: "claimed", s.sql.enter: "enter", s.sql.finish: "finish",
+		s.sql.enqueue: "enqueue", s.sql.unique: "unique", s.sql.claim: "claim", s.sql.claimed: "claimed", s.sql.enter: "enter", s.sql.finish: "finish",
 		s.sql.lock: "lock", s.sql.save: "save", s.sql.heartbeat: "heartbeat", s.sql.get: "get", s.sql.list: "list",
 	}[sql]
 }

@@ -9,7 +9,7 @@ import (
 // statements are the SQL of a store. All of it is fixed when the store is opened, so that each connection prepares a
 // statement once.
 type statements struct {
-	enqueue, enqueueOne, claim, claimed, enter, finish, data, lock, save, heartbeat, get, list, notify, announce string
+	enqueue, enqueueOne, unique, claim, claimed, enter, finish, data, lock, save, heartbeat, get, list, notify, announce string
 }
 
 // columns are what scanTask reads. A task in processing is due when its lease ends.
@@ -37,6 +37,34 @@ var texts = statements{
 		FROM clock
 		WHERE (SELECT count(pg_notify($4::text, left('kind ' || $1::text, 1000)))) >= 0
 		RETURNING id`,
+
+	// For tasks of which some have keys, each key once. Keys are locked in order, so that no two calls wait for each other. A
+	// call that has waited for another one sees its task: ON CONFLICT reads the latest version of a row. horizon is how the
+	// Within of a new task gets there. The numbers are drawn before that, since daimon.key needs them; those of tasks that
+	// are not added are lost.
+	unique: `
+		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+		given AS MATERIALIZED (
+			SELECT t.*, nextval($10::text::regclass) AS id
+			FROM unnest($1::text[], $2::text[], $3::bytea[], $6::bigint[], $7::timestamptz[], $8::text[], $9::bigint[])
+				WITH ORDINALITY AS t (kind, stage, data, after, at, key, within, place)
+		), latest AS (
+			INSERT INTO daimon.key AS k (kind, key, task, enqueued, horizon)
+			SELECT kind, key, id, now, CASE WHEN within = 0 THEN '-infinity' ELSE now - within * interval '1 microsecond' END
+			FROM given, clock WHERE key <> '' ORDER BY kind, key
+			ON CONFLICT (kind, key) DO UPDATE SET
+				task = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.task ELSE k.task END,
+				enqueued = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.enqueued ELSE k.enqueued END,
+				horizon = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.horizon ELSE k.horizon END
+			RETURNING k.kind, k.key, k.task
+		), added AS (
+			INSERT INTO daimon.task (id, kind, stage, data, due, created, changed)
+			SELECT g.id, g.kind, g.stage, g.data, greatest(now, now + g.after * interval '1 microsecond', g.at), now, now
+			FROM clock, given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key
+			WHERE coalesce(l.task, g.id) = g.id
+				AND (SELECT count(pg_notify($4::text, left('kind ' || kind, 1000))) FROM unnest($5::text[]) AS kind) >= 0
+		)
+		SELECT coalesce(l.task, g.id) FROM given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key ORDER BY g.place`,
 
 	// Three parts, in the order of claims: what was lost, what was claimed before or resumed, and what is new, of which only
 	// the rest is taken. $14 bounds each kind. Each part asks for each kind by itself, since the index has the tasks of one
@@ -192,14 +220,17 @@ var texts = statements{
 
 // newStatements returns the texts for a schema. clock is the SQL of another clock, for tests, or "".
 func newStatements(schema, clock string) statements {
-	pairs := []string{"daimon.task", pgx.Identifier{schema, "task"}.Sanitize()}
+	pairs := []string{
+		"daimon.task", pgx.Identifier{schema, "task"}.Sanitize(),
+		"daimon.key", pgx.Identifier{schema, "key"}.Sanitize(),
+	}
 	if clock != "" {
 		pairs = append(pairs, "clock_timestamp()", clock)
 	}
 	adapted := strings.NewReplacer(pairs...).Replace
 	s := texts
 	for _, text := range []*string{
-		&s.enqueue, &s.enqueueOne, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.heartbeat,
+		&s.enqueue, &s.enqueueOne, &s.unique, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.heartbeat,
 		&s.get, &s.list,
 	} {
 		*text = adapted(*text)

@@ -202,7 +202,7 @@ func advice(err error) string {
 		return " (create the database first: the store makes only its schema)"
 	case e.Code == "42501":
 		return " (the user lacks rights: grant CREATE on the database, or have another user execute Migrations and grant " +
-			"USAGE on the schema and all rights on its tables)"
+			"USAGE on the schema and all rights on its tables and sequences)"
 	case e.Code == "53300":
 		return " (the server's max_connections is too small for the pools of all processes, which need " +
 			"at least 4 connections each: 2, one for heartbeats and one that listens)"

@@ -36,4 +36,10 @@ func values(t *stage.Task) []any {
 }
 
 // microseconds returns d as the database has it, rounded up, so that no lease is cut short.
-func microseconds(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+func microseconds(d time.Duration) int64 {
+	n := int64(d / time.Microsecond)
+	if d%time.Microsecond > 0 {
+		n++
+	}
+	return n
+}

@@ -23,6 +23,8 @@
 //
 //	DELETE FROM daimon_task WHERE due IS NULL AND status <> 'SUSPENDED' AND changed < ?
 //
+// With a task that is deleted goes its key (stage.NewTask): the next one with that key is added.
+//
 // Nothing else of these tables may be changed while engines run.
 //
 // Time is the clock of the machine, in milliseconds, read when the database is locked. When it is set forward, leases end

@@ -30,10 +30,26 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stag
 	return committed(ids, err)
 }
 
+// insert adds tasks, but for those for which others stand.
+
 func (s *tasks) insert(tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
+	distinct, places, err := transition.Distinct(tasks)
+	if err != nil {
+		return nil, err
+	}
 	now, insert := s.now(), tx.Stmt(s.enqueue)
-	ids := make([]stage.ID, len(tasks))
-	for i, n := range tasks {
+	ids := make([]stage.ID, len(distinct))
+	for i, n := range distinct {
+		if n.Key != "" {
+			id, err := s.stands(tx, n, now)
+			if err != nil {
+				return nil, err
+			}
+			if id != 0 {
+				ids[i] = id
+				continue
+			}
+		}
 		t := transition.New(n, now)
 		r, err := insert.Exec(t.Kind, t.Stage, t.Status, t.Data, milliseconds(t.Due), milliseconds(t.Created))
 		if err != nil {
@@ -44,8 +60,27 @@ func (s *tasks) insert(tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
 			return nil, err
 		}
 		ids[i] = stage.ID(id)
+		if n.Key != "" {
+			if _, err := tx.Stmt(s.keep).Exec(n.Kind, n.Key, id); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return ids, nil
+	return transition.Spread(ids, places), nil
+}
+
+// stands returns the number of the task that stands for n, or 0.
+func (s *tasks) stands(tx *sql.Tx, n stage.NewTask, now time.Time) (id stage.ID, err error) {
+	var created int64
+	switch err := tx.Stmt(s.key).QueryRow(n.Kind, n.Key).Scan(&id, &created); {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case !transition.Stands(at(created), n, now):
+		return 0, nil
+	}
+	return id, nil
 }
 
 // Claim costs one transaction, whatever the limit.

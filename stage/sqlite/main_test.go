@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,9 @@ const childVariable = "DAIMON_SQLITE_CHILD"
 
 // children are what tests need other processes for.
 var children = map[string]func(path string) error{}
+
+// migrations is how many a new database has.
+var migrations = strings.Count(sqlite.Migrations(), "BEGIN IMMEDIATE;")
 
 func TestMain(m *testing.M) {
 	if play := children[os.Getenv(childVariable)]; play != nil {

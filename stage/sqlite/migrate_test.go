@@ -63,7 +63,7 @@ func TestMigrationsByHand(t *testing.T) {
 			require.Equal(t, want, schema(t, s.DB()), "once more")
 			_, err := s.Get(t.Context(), id)
 			require.NoError(t, err)
-			require.Equal(t, 2, count(t, s.DB(), `daimon_migration`))
+			require.Equal(t, migrations, count(t, s.DB(), `daimon_migration`))
 			var again int64
 			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&again))
 			require.Equal(t, applied, again)
@@ -84,7 +84,7 @@ func TestMigrationsKeep(t *testing.T) {
 	db := raw(t, path)
 	require.Equal(t, 1, count(t, db, `report WHERE body = 'kept'`))
 	require.Equal(t, 3, count(t, db, `daimon_task`))
-	require.Equal(t, 2, count(t, db, `daimon_migration`))
+	require.Equal(t, migrations, count(t, db, `daimon_migration`))
 }
 
 // oldTasks is how many tasks are in an oldFile.

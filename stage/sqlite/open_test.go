@@ -66,7 +66,7 @@ func TestOpenErrors(t *testing.T) {
 	require.NoError(t, open(t, newer, sqlite.Config{}).Close())
 	foreign := filepath.Join(dir, "foreign.db")
 	for path, text := range map[string]string{
-		newer:   `INSERT INTO daimon_migration VALUES (3, '0003_future', 0)`,
+		newer:   `INSERT INTO daimon_migration VALUES (1000, 'future', 0)`,
 		foreign: `CREATE TABLE daimon_migration (something TEXT)`,
 	} {
 		db := raw(t, path)
@@ -83,7 +83,7 @@ func TestOpenErrors(t *testing.T) {
 		{"a directory", dir, "unable to open database file"},
 		{"below a file", filepath.Join(file("plain", "x"), "tasks.db"), "unable to open database file"},
 		{"no database", file("text", strings.Repeat("this is no database. ", 100)), "file is not a database"},
-		{"newer", newer, "has had migration 3, of which this program, with 2, is too old to know"},
+		{"newer", newer, fmt.Sprintf("has had migration 1000, of which this program, with %d, is too old to know", migrations)},
 		{"tables of another program", foreign, "no such column: number"},
 	} {
 		s, err := sqlite.Open(row.path, sqlite.Config{})
@@ -99,7 +99,7 @@ func TestOpenErrors(t *testing.T) {
 		require.ErrorContains(t, err, "/proc/tasks.db: ")
 	}
 	require.Empty(t, descriptors(t, dir))
-	require.Equal(t, 3, count(t, raw(t, newer), `daimon_migration`), "nothing has changed")
+	require.Equal(t, migrations+1, count(t, raw(t, newer), `daimon_migration`), "nothing has changed")
 }
 
 // TestUnwritable has databases that can be found but not written.
@@ -272,6 +272,6 @@ func openedAtOnce(t *testing.T, path string, tasks int) {
 	}
 	db := raw(t, path)
 	require.Equal(t, tasks, count(t, db, `daimon_task`))
-	require.Equal(t, 2, count(t, db, `daimon_migration`))
+	require.Equal(t, migrations, count(t, db, `daimon_migration`))
 	intact(t, db)
 }

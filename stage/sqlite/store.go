@@ -167,7 +167,7 @@ func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 // EnqueueIn does what Enqueue does, in a transaction of this store's Update or SQL: the tasks are there exactly if your rows
-// are. Engines find them when they poll.
+// are. Engines find them when they poll. The keys of tasks count as in Enqueue.
 func (s *Store) EnqueueIn(tx *sql.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
 	return s.insert(tx, tasks)
 }

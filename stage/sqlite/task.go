@@ -14,6 +14,7 @@ type statements struct {
 	get, list, claimed *sql.Stmt
 
 	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
+	key, keep                                  *sql.Stmt
 	claim, ticket, enter, finish, save, renew  *sql.Stmt
 }
 
@@ -57,6 +58,9 @@ func (s *tasks) prepare() error {
 
 		{&s.enqueue, s.writer, `
 			INSERT INTO daimon_task (kind, stage, status, data, due, created, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)`},
+		{&s.key, s.writer, `
+			SELECT t.id, t.created FROM daimon_key AS k JOIN daimon_task AS t ON t.id = k.task WHERE k.kind = ?1 AND k.key = ?2`},
+		{&s.keep, s.writer, `INSERT OR REPLACE INTO daimon_key (kind, key, task) VALUES (?1, ?2, ?3)`},
 		{&s.due, s.writer, due},
 		{&s.whole, s.writer, whole + `WHERE id = ?`},
 		{&s.wholes, s.writer, whole + `WHERE ` + these},

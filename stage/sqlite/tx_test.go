@@ -316,3 +316,31 @@ func TestUpdate(t *testing.T) {
 	require.ErrorIs(t, s.Update(ended, func(tx *sql.Tx) error { return insert(tx, id) }), context.Canceled)
 	require.Equal(t, 1, count(t, s.DB(), `report`))
 }
+
+// A key is free again when the transaction is rolled back, and when the task is deleted.
+func TestKeysInATransaction(t *testing.T) {
+	s := open(t, newPath(t), sqlite.Config{})
+	n := stage.NewTask{Kind: "a", Stage: "CREATED", Key: "k"}
+	regretted := errors.New("regretted")
+	require.ErrorIs(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+		_, err := s.EnqueueIn(tx, n)
+		require.NoError(t, err)
+		return regretted
+	}), regretted)
+	require.Zero(t, count(t, s.DB(), `daimon_key`))
+
+	var ids []stage.ID
+	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) (err error) {
+		ids, err = s.EnqueueIn(tx, n, stage.NewTask{Kind: "a", Stage: "CREATED"}, n)
+		return err
+	}))
+	require.Equal(t, ids[0], ids[2])
+	require.Equal(t, ids[0], enqueued(t, s, n))
+
+	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error {
+		_, err := tx.Exec(`DELETE FROM daimon_task WHERE id = ?`, ids[0])
+		return err
+	}))
+	require.Zero(t, count(t, s.DB(), `daimon_key`))
+	require.Greater(t, enqueued(t, s, n), ids[1])
+}

@@ -13,6 +13,9 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 		"Enqueue": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Enqueue(ctx, stage.NewTask{Kind: "b", Stage: created}))
 		},
+		"Enqueue with a key": func(ctx context.Context, s stage.Store) error {
+			return failure(s.Enqueue(ctx, stage.NewTask{Kind: "b", Stage: created, Key: "k"}))
+		},
 		"Claim": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length}))
 		},

@@ -90,7 +90,7 @@ func (h *history) fail(format string, args ...any) {
 // operation draws what to do next. The function is called for the store and then for the twin, and returns the answer.
 func (h *history) operation() (name string, do func(s stage.Store) string) {
 	switch n := h.r.IntN(100); {
-	case n < 5 && len(h.ids) < tasks:
+	case n < 6 && len(h.ids) < tasks:
 		return h.enqueue()
 	case n < 20:
 		return h.claim()
@@ -137,16 +137,21 @@ func (h *history) enqueue() (string, func(stage.Store) string) {
 		if h.r.IntN(4) == 0 {
 			n.At = h.twin.now.Add(h.time())
 		}
+		if h.r.IntN(2) == 0 {
+			n.Key, n.Within = h.one("x", "y"), h.time()
+		}
 		all = append(all, n)
 	}
-	return fmt.Sprintf("Enqueue %s", all), func(s stage.Store) string {
+	return fmt.Sprintf("Enqueue %+v", all), func(s stage.Store) string {
 		ids, err := s.Enqueue(h.ctx, all...)
 		if s != h.twin {
-			h.IsIncreasing(append([]stage.ID{0}, ids...))
-			for _, id := range ids {
-				h.NotContains(h.ids, id, "never given twice")
+			h.Len(ids, len(all))
+			for i, id := range ids {
+				if all[i].Key == "" || !slices.Contains(h.ids, id) {
+					h.Greater(id, slices.Max(h.ids), "they rise, and are never given twice")
+					h.ids = append(h.ids, id)
+				}
 			}
-			h.ids = append(h.ids, ids...)
 			h.twin.ids = ids
 		}
 		return fmt.Sprintf("%d %s", ids, outcome(err))

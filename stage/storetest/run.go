@@ -32,6 +32,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a new task", testEnqueue},
 		{"a new task that is due later", testLater},
 		{"a claim with bounds for kinds", testClaimMost},
+		{"keys", testKeys},
+		{"keys within a time", testKeyWindow},
+		{"keys of one call", testKeysOfACall},
+		{"names of keys", testKeyNames},
 		{"data", testData},
 		{"bytes are not shared", testBytes},
 		{"names", testNames},
@@ -61,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a context that ends while waiting", testContextEnds},
 
 		{"claims at once", testClaimsAtOnce},
+		{"keys at once", testKeysAtOnce},
 		{"requests at once", testRequestsAtOnce},
 		{"finishes at once", testFinishesAtOnce},
 		{"a suspension meets a finish", testSuspendFinish},

@@ -16,6 +16,7 @@ type twin struct {
 	now     time.Time
 	tasks   map[stage.ID]stage.Task
 	tickets map[stage.ID]stage.Ticket // of the latest claims
+	keys    map[[2]string]stage.ID    // by kind and key
 
 	// What a store may choose.
 	ids    []stage.ID         // of the next tasks
@@ -25,16 +26,29 @@ type twin struct {
 var _ stage.Store = (*twin)(nil)
 
 func newTwin() *twin {
-	return &twin{tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}}
+	return &twin{tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}, keys: map[[2]string]stage.ID{}}
 }
 
-func (s *twin) Enqueue(_ context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
+func (s *twin) Enqueue(_ context.Context, tasks ...stage.NewTask) (ids []stage.ID, _ error) {
+	given := map[[2]string]stage.ID{} // in this call
 	for i, n := range tasks {
-		t := transition.New(n, s.now)
-		t.ID = s.ids[i]
-		s.tasks[t.ID] = t
+		key := [2]string{n.Kind, n.Key}
+		id, there := given[key]
+		if !there {
+			id, there = s.keys[key]
+			there = there && transition.Stands(s.tasks[id].Created, n, s.now)
+		}
+		if n.Key == "" || !there {
+			t := transition.New(n, s.now)
+			t.ID = s.ids[i]
+			id, s.tasks[t.ID] = t.ID, t
+		}
+		if n.Key != "" {
+			given[key], s.keys[key] = id, id
+		}
+		ids = append(ids, id)
 	}
-	return s.ids, nil
+	return ids, nil
 }
 
 func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {

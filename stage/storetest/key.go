@@ -1,0 +1,157 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// keyed is a task with a key.
+func keyed(kind, key string, within time.Duration) stage.NewTask {
+	return stage.NewTask{Kind: kind, Stage: created, Data: []byte("data"), Key: key, Within: within}
+}
+
+func testKeys(f *fixture) {
+	first := f.enqueued(keyed("a", "k", 0))
+	was := f.get(first)
+	f.Equal(plain(stage.Task{
+		ID: first, Kind: "a", Stage: created, Status: stage.Normal, Data: []byte("data"),
+		Due: was.Created, Created: was.Created, Changed: was.Created,
+	}), plain(was))
+	f.advance(length)
+	again := keyed("a", "k", 0)
+	again.Stage, again.Data, again.After = "ELSEWHERE", []byte("other data"), time.Hour
+	f.Equal(first, f.enqueued(again))
+	f.same(was)
+
+	f.Greater(f.enqueued(keyed("b", "k", 0)), first, "another kind")
+	f.Greater(f.enqueued(keyed("a", "K", 0)), first, "another key")
+	f.Greater(f.enqueue("a"), first, "no key")
+	f.Greater(f.enqueued(keyed("ak", "", time.Hour)), first, "no key, whatever the time")
+	f.Greater(f.enqueued(keyed("ak", "", time.Hour)), first)
+
+	// Whatever has become of the task.
+	f.yes(f.suspend(first))
+	f.Equal(first, f.enqueued(keyed("a", "k", 0)))
+	f.yes(f.resume(first))
+	f.yes(f.a.Cancel(f.ctx, first))
+	f.advance(time.Hour)
+	f.Equal(first, f.enqueued(keyed("a", "k", 0)))
+	f.Equal(stage.Cancelled, f.get(first).Status)
+}
+
+// testKeyWindow has windows that begin when a task is added, and not when another one was not.
+func testKeyWindow(f *fixture) {
+	first := f.enqueued(keyed("a", "k", length))
+	f.advance(length - time.Millisecond)
+	f.Equal(first, f.enqueued(keyed("a", "k", length)))
+	f.Equal(first, f.enqueued(keyed("a", "k", length-time.Millisecond+1)))
+	f.advance(time.Millisecond)
+	f.Equal(first, f.enqueued(keyed("a", "k", length+1)), "it is the new task that says how long")
+	second := f.enqueued(keyed("a", "k", length))
+	f.Greater(second, first, "exactly that long ago is too long")
+	f.Equal(second, f.enqueued(keyed("a", "k", 0)))
+	f.Equal(second, f.enqueued(keyed("a", "k", 2*length)), "the latest one")
+	f.advance(time.Millisecond)
+	third := f.enqueued(keyed("a", "k", time.Millisecond))
+	f.Greater(third, second)
+	f.advance(time.Millisecond)
+	f.Equal(third, f.enqueued(keyed("a", "k", time.Millisecond+1)))
+	f.Equal(third, f.enqueued(keyed("a", "k", 1<<63-1)))
+}
+
+// testKeysOfACall has several tasks with keys in one call, beside others.
+func testKeysOfACall(f *fixture) {
+	old := f.enqueued(keyed("a", "old", 0))
+	f.advance(length)
+	one := keyed("a", "new", 0)
+	one.Data = []byte("the first counts")
+	ids, err := f.a.Enqueue(f.ctx,
+		keyed("a", "z", 0), one, keyed("a", "", 0), keyed("a", "old", 0), keyed("a", "new", 1), keyed("b", "new", 0),
+		keyed("a", "", 0), keyed("a", "old", 1), keyed("a", "new", 0), keyed("a", "b", length),
+	)
+	f.NoError(err)
+	f.Len(ids, 10)
+	f.Equal([]stage.ID{old, ids[1], old, ids[1]}, []stage.ID{ids[3], ids[4], ids[7], ids[8]})
+	f.IsIncreasing([]stage.ID{old, ids[0], ids[1], ids[2], ids[5], ids[6], ids[9]}, "those that are added")
+	f.Equal("the first counts", string(f.get(ids[1]).Data))
+	all, err := f.b.List(f.ctx, stage.Selection{})
+	f.NoError(err)
+	f.Len(all, 7)
+
+	var many []stage.NewTask
+	for i := range 1000 {
+		many = append(many, keyed("many", fmt.Sprint(i*7%500), 0))
+	}
+	ids, err = f.a.Enqueue(f.ctx, many...)
+	f.NoError(err)
+	f.Equal(ids[:500], ids[500:])
+	f.IsIncreasing(ids[:500])
+	same, err := f.b.Enqueue(f.ctx, many...)
+	f.NoError(err)
+	f.Equal(ids, same)
+}
+
+func testKeyNames(f *fixture) {
+	names := []string{`it's`, `"; DROP TABLE daimon_key; --`, `{a,"b\\c"}`, "NULL", "Ü報告😀", " ", "  ", strings.Repeat("k", stage.MaxKey)}
+	seen := map[stage.ID]bool{}
+	for _, name := range names {
+		id := f.enqueued(keyed("a", name, 0))
+		f.False(seen[id], name)
+		seen[id] = true
+		f.Equal(id, f.enqueued(keyed("a", name, 0)), name)
+	}
+	for name, bad := range map[string]stage.NewTask{
+		"bytes": keyed("a", strings.Repeat("k", stage.MaxKey+1), 0), "NUL": keyed("a", "a\x00b", 0),
+		"UTF-8": keyed("a", "a\xffb", 0), "negative": keyed("a", "k", -1),
+	} {
+		ids, err := f.a.Enqueue(f.ctx, keyed("a", "", 0), bad)
+		f.ErrorContains(err, name)
+		f.Empty(ids)
+	}
+	all, err := f.a.List(f.ctx, stage.Selection{})
+	f.NoError(err)
+	f.Len(all, len(names), "all or none")
+}
+
+// testKeysAtOnce has many enqueue the same keys at once, in different orders. None waits for another one in a circle.
+func testKeysAtOnce(f *fixture) {
+	const keys = 20
+	for round := range 10 {
+		within := []time.Duration{0, time.Hour}[round%2]
+		var got [goroutines][]stage.ID
+		var errs [goroutines]error
+		together(goroutines, func(i int) {
+			tasks := make([]stage.NewTask, keys)
+			for j := range tasks {
+				tasks[j] = keyed("a", fmt.Sprintf("%d of %d", (j*(2*i+1)+i)%keys, round), within)
+				if i%5 == 2 { // not all keys, since 5 divides their number
+					tasks[j].Key = fmt.Sprintf("%d of %d", j, round)
+				}
+			}
+			ids, err := f.side(i).Enqueue(f.ctx, tasks...)
+			if errs[i] = err; err == nil {
+				got[i] = make([]stage.ID, keys)
+				for j, n := range tasks {
+					var k int
+					_, _ = fmt.Sscan(n.Key, &k)
+					got[i][k] = ids[j]
+				}
+			}
+		})
+		seen := map[stage.ID]bool{}
+		for k := range keys {
+			for i := range goroutines {
+				f.NoError(errs[i])
+				f.Equal(got[0][k], got[i][k], "one task for the key")
+				seen[got[i][k]] = true
+			}
+		}
+		f.Len(seen, keys)
+	}
+	all, err := f.a.List(f.ctx, stage.Selection{})
+	f.NoError(err)
+	f.Len(all, 10*keys)
+}
