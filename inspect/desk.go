@@ -176,6 +176,7 @@ func (d *desk) describe(t hook.Task) {
 	*to = Task{
 		ID: t.ID, Scheduler: p.index, Kind: r.kind.name, State: t.State, Demon: t.Demon, Told: t.Told,
 		Age: time.Duration(now-r.born) * time.Millisecond, Since: time.Duration(now-r.last) * time.Millisecond,
+		born: r.born, last: r.last,
 	}
 	if t.State == "offloaded" || t.State == "abandoned" { // the action belongs to its function
 		to.Name, to.Waits = to.Kind, []string{"a function that runs elsewhere"}

@@ -44,7 +44,7 @@
 // # Cost
 //
 // A scheduler counts on its own thread, without a lock, and times one turn in 64. An event is one word that is stored. All of it
-// takes 2 % of the CPU time of an echoed message of 64 bytes. A question about a scheduler is answered between two turns, for about
-// a millisecond at a time; viewers share the answers, which are asked for once a second at most. What a task waits for is asked of
-// its action then, and kept nowhere. Each task costs 16 bytes more, and each scheduler 16 KiB.
+// takes about 5 % of the CPU time of an echoed message of 64 bytes. A question about a scheduler is answered between two turns, in
+// slices of a millisecond; one during which the collector is at work may take several. Viewers share the answers, which are asked for
+// once a second at most. Each action is asked then what it waits for, and nothing of that is stored. Each task costs 16 bytes more, and each scheduler 16 KiB.
 package inspect

@@ -14,7 +14,7 @@ const (
 	muchTurns = 10_000 // turns a second of one task
 )
 
-// find returns what is striking in a Report, in sentences; before is an earlier one, or nil.
+// find returns what needs attention in a Report, in sentences; before is an earlier one, or nil.
 func (r *Report) find(before *Report, places int) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, s := range r.Schedulers {
@@ -29,7 +29,7 @@ func (r *Report) find(before *Report, places int) (all []string) {
 	if n := offloads; places > 0 && n > uint64(places) {
 		say("%d functions are offloaded, and only %d can run at a time: the others wait.", n, places)
 	}
-	r.findTasks(say)
+	r.findTasks(before, say)
 	r.findFull(before, say)
 	if before != nil {
 		r.findRates(before, say)
@@ -38,10 +38,17 @@ func (r *Report) find(before *Report, places int) (all []string) {
 }
 
 // findTasks says what many tasks of one kind have in common once.
-func (r *Report) findTasks(say func(string, ...any)) {
+func (r *Report) findTasks(before *Report, say func(string, ...any)) {
 	type group struct {
 		kind, what string
 	}
+	if !slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return len(s.Tasks) > 0 }) { // they were not asked for
+		if before != nil {
+			r.ready = before.ready
+		}
+		return
+	}
+	r.ready = map[spell]time.Time{}
 	counts, longest := map[group]int{}, map[group]*Task{}
 	var order []group
 	note := func(g group, t *Task) {
@@ -54,10 +61,12 @@ func (r *Report) findTasks(say func(string, ...any)) {
 	}
 	for t := range r.tasks() {
 		switch {
-		case t.State == "ready" && t.Since > longReady && !t.Demon:
-			note(group{t.Kind, "ready, without a turn"}, t)
+		case t.State == "ready" && !t.Demon:
+			if t.ready = r.readyFor(before, t); t.ready > longReady {
+				note(group{t.Kind, "ready without a turn"}, t)
+			}
 		case t.Queued > 0 && t.Still > longWait:
-			note(group{t.Kind, "with a peer that does not read"}, t)
+			note(group{t.Kind, "connected to a peer that does not read"}, t)
 		case t.State == "waiting" && len(t.Waits) == 0 && t.Since > longWait && !t.Demon:
 			note(group{t.Kind, "waiting for nothing that is known"}, t)
 		}
@@ -68,17 +77,46 @@ func (r *Report) findTasks(say func(string, ...any)) {
 		if t.Peer != "" {
 			peer = " of " + t.Peer
 		}
-		say("%s of %s %s, for %v at the longest: %d/%d%s.", plural(counts[g], "task"), g.kind, g.what, round(t.still()),
+		have := "has"
+		if counts[g] > 1 {
+			have = "have"
+		}
+		say("%s of %s %s been %s for up to %v: %d/%d%s.", plural(counts[g], "task"), g.kind, have, g.what, round(t.still()),
 			t.Scheduler, t.ID, peer)
 	}
 }
 
 // still is for how long nothing has happened.
 func (t *Task) still() time.Duration {
-	if t.Queued > 0 {
+	switch {
+	case t.State == "ready":
+		return t.ready
+	case t.Queued > 0:
 		return t.Still
 	}
 	return t.Since
+}
+
+// spell is the time between two turns of a task.
+type spell struct {
+	scheduler int
+	id        uint32
+	born      uint32
+	last      uint32
+}
+
+// readyFor returns for how long a task has been ready at least. When it became so is not known; but a task that was ready in an
+// earlier Report, and has had no turn since, has been ready all the time.
+func (r *Report) readyFor(before *Report, t *Task) time.Duration {
+	of := spell{t.Scheduler, t.ID, t.born, t.last}
+	since := r.Time
+	if before != nil {
+		if known, ok := before.ready[of]; ok {
+			since = known
+		}
+	}
+	r.ready[of] = since
+	return r.Time.Sub(since)
 }
 
 // mailbox is that of a process. Of two systems of processes in one program, both may have the ID.
@@ -110,7 +148,7 @@ func (r *Report) findFull(before *Report, say func(string, ...any)) {
 		}
 		r.full[m] = since
 		if long := r.Time.Sub(since); long > 0 {
-			say("The mailbox of process %d (%s) is full, as each time since %v ago: %d messages.", p.ID, p.Kind, round(long), p.Mailbox)
+			say("The mailbox of process %d (%s) has been full at every look for %v: %d messages.", p.ID, p.Kind, round(long), p.Mailbox)
 		} else {
 			say("The mailbox of process %d (%s) is full: %d messages.", p.ID, p.Kind, p.Mailbox)
 		}

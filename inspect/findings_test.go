@@ -43,13 +43,12 @@ func TestFindings(t *testing.T) {
 			Task{ID: 1, Kind: "lost", State: "waiting", Since: time.Minute},
 			Task{ID: 2, Kind: "lost", State: "waiting", Since: time.Hour},
 			Task{ID: 3, Kind: "lost", State: "waiting", Since: time.Second},
-		), "2 tasks of lost waiting for nothing that is known, for 1h0m0s at the longest: 0/2."},
-		{"what is ready and gets no turn", tasks(Task{ID: 4, Kind: "k", State: "ready", Since: 2 * time.Second}),
-			"1 task of k ready, without a turn, for 2s at the longest: 0/4."},
+		), "2 tasks of lost have been waiting for nothing that is known for up to 1h0m0s: 0/2."},
+		{"what has become ready", tasks(Task{ID: 4, Kind: "k", State: "ready", Since: time.Hour}), ""},
 		{"a peer that does not read", tasks(
 			Task{ID: 5, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:2", Queued: 9, Still: time.Minute, Waits: []string{"room"}},
 			Task{ID: 6, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:3", Queued: 9, Still: time.Second, Waits: []string{"room"}},
-		), "1 task of tcp with a peer that does not read, for 1m0s at the longest: 0/5 of 10.0.0.1:2."},
+		), "1 task of tcp has been connected to a peer that does not read for up to 1m0s: 0/5 of 10.0.0.1:2."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := c.now.find(start, 64)
@@ -78,12 +77,38 @@ func TestAMailboxIsFullSince(t *testing.T) {
 	}{
 		{at(0, full), []string{"The mailbox of process 7 (counter) is full: 9 messages."}},
 		{at(time.Second), nil},
-		{at(3*time.Second, full), []string{"The mailbox of process 7 (counter) is full, as each time since 3s ago: 9 messages."}},
-		{at(4*time.Second, full), []string{"The mailbox of process 7 (counter) is full, as each time since 4s ago: 9 messages."}},
+		{at(3*time.Second, full), []string{"The mailbox of process 7 (counter) has been full at every look for 3s: 9 messages."}},
+		{at(4*time.Second, full), []string{"The mailbox of process 7 (counter) has been full at every look for 4s: 9 messages."}},
 		{at(5*time.Second, empty), nil},
 		{at(6*time.Second, full), []string{"The mailbox of process 7 (counter) is full: 9 messages."}},
 	} {
 		require.Equal(t, c.want, c.now.find(before, 64))
+		before = c.now
+	}
+}
+
+// How long a task is ready is told from one Report to the next: a wake-up of one that has slept for long does not count.
+func TestATaskIsReadySince(t *testing.T) {
+	begun := time.Now()
+	at := func(after time.Duration, all ...Task) *Report {
+		return &Report{Time: begun.Add(after), Schedulers: []*Scheduler{{Tasks: all}}}
+	}
+	ready := Task{ID: 4, Kind: "k", State: "ready", Since: time.Hour, last: 7}
+	later := ready
+	later.last = 8
+	var before *Report
+	for _, c := range []struct {
+		name string
+		now  *Report
+		want []string
+	}{
+		{"woken", at(0, ready), nil},
+		{"not asked for", at(time.Second), nil},
+		{"no turn", at(3*time.Second, ready), []string{"1 task of k has been ready without a turn for up to 3s: 0/4."}},
+		{"a turn, and woken again", at(5*time.Second, later), nil},
+		{"no turn", at(7*time.Second, later), []string{"1 task of k has been ready without a turn for up to 2s: 0/4."}},
+	} {
+		require.Equal(t, c.want, c.now.find(before, 64), c.name)
 		before = c.now
 	}
 }

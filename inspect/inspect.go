@@ -216,13 +216,15 @@ func (x *Inspector) Report(tasks bool) *Report {
 		return &Report{} // before Setup
 	}
 	now := x.clock.Monotonic()
-	if x.given != nil && now-x.at < fresh && (x.tasks || !tasks) {
-		return x.given
+	if x.given == nil || now-x.at >= fresh || tasks && !x.tasks {
+		r := x.census(tasks)
+		x.before, x.given, x.tasks, x.at = x.given, r, tasks, now
+		x.find(r, x.before)
 	}
-	r := x.census(tasks)
-	x.before, x.given, x.tasks, x.at = x.given, r, tasks, now
-	x.find(r, x.before)
-	return r
+	if !tasks && x.tasks {
+		return x.given.withoutTasks()
+	}
+	return x.given
 }
 
 // snapshot is a Report of this moment that is given to nobody else.
@@ -272,7 +274,7 @@ func (x *Inspector) census(tasks bool) *Report {
 	return r
 }
 
-// find adds what is striking, compared with the Report before, and what the watchdog and the recorder have seen.
+// find adds what needs attention, compared with the Report before, and what the watchdog and the recorder have seen.
 func (x *Inspector) find(r, before *Report) {
 	r.Findings = r.find(before, x.places)
 	if x.watchdog != nil {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -17,11 +18,12 @@ import (
 type Report struct {
 	Time       time.Time    `json:"time"`
 	Schedulers []*Scheduler `json:"schedulers"`
-	Findings   []string     `json:"findings"` // what is striking, in sentences
+	Findings   []string     `json:"findings"` // what needs attention, in sentences
 	Stalls     Stalls       `json:"stalls"`
 	Recordings Recordings   `json:"recordings"`
 
-	full map[mailbox]time.Time // mailboxes that were full each time, since when
+	full  map[mailbox]time.Time // mailboxes that were full each time, since when
+	ready map[spell]time.Time   // tasks that were ready, since when at least
 }
 
 // Scheduler is what one scheduler was doing.
@@ -99,6 +101,9 @@ type Task struct {
 	Unread int           `json:"unread,omitempty"` // bytes that were received, and not taken by the action
 	Queued int           `json:"queued,omitempty"` // bytes that were written, and not taken by the system
 	Still  time.Duration `json:"still,omitempty"`  // for how long no byte has gone either way; less than 0: not known
+
+	born, last uint32        // see row
+	ready      time.Duration // for how long it has been ready at least
 }
 
 // What processes, services and stages say of themselves.
@@ -151,12 +156,26 @@ func each[T any](r *Report, of func(*Scheduler) []T) iter.Seq[*T] {
 	}
 }
 
+// withoutTasks returns a copy without tasks and processes, for those that have not asked for them.
+func (r *Report) withoutTasks() *Report {
+	brief := *r
+	brief.Schedulers = slices.Clone(r.Schedulers)
+	for i, s := range r.Schedulers {
+		without := *s
+		without.Tasks, without.Processes = nil, nil
+		brief.Schedulers[i] = &without
+	}
+	return &brief
+}
+
 // Sum returns the counts, services, stages and kinds of all schedulers together, without their tasks and processes.
 func (r *Report) Sum() *Scheduler {
 	sum := &Scheduler{Counts: map[string]uint64{}}
 	kinds := map[string]*Kind{}
 	services := map[string]*Service{}
-	for _, s := range r.Schedulers {
+	// The latest answer comes first: each one has the open connections of a service on all schedulers.
+	byAge := slices.SortedStableFunc(slices.Values(r.Schedulers), func(a, b *Scheduler) int { return cmp.Compare(a.Late, b.Late) })
+	for _, s := range byAge {
 		sum.Uptime += s.Uptime
 		sum.Idle.Asleep += s.Idle.Asleep
 		sum.Idle.Pausing += s.Idle.Pausing

@@ -155,8 +155,8 @@ func (v *site) routes() httpd.Handler {
 
 // allowed reports whether r brings the token.
 func (v *site) allowed(r *httpd.Request) bool {
-	token, found := bytes.CutPrefix(r.Header("Authorization"), []byte("Bearer "))
-	if !found {
+	scheme, token, found := bytes.Cut(r.Header("Authorization"), []byte(" "))
+	if !found || !bytes.EqualFold(scheme, []byte("Bearer")) { // RFC 9110, 11.1
 		token = []byte(parameter(r, "token"))
 	}
 	return subtle.ConstantTimeCompare(token, v.token) == 1
@@ -174,7 +174,7 @@ func fixed(host string) bool {
 		host = name
 	}
 	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	return err == nil || host == "localhost"
+	return err == nil || strings.EqualFold(host, "localhost")
 }
 
 func refuse(w *httpd.Response, code int, why string) act.Action {

@@ -53,6 +53,7 @@ func TestPagesAreShownOnlyToThoseThatHaveTheToken(t *testing.T) {
 	}{
 		{"in the address", host, "?token=secret", "", 200},
 		{"in a field", host, "", "secret", 200},
+		{"by the name LOCALHOST", "LOCALHOST:" + port, "?token=secret", "", 200},
 		{"by the name localhost", "localhost:" + port, "?token=secret", "", 200},
 		{"by an address of IPv6", "[::1]:" + port, "?token=secret", "", 200},
 		{"without", host, "", "", 401},
@@ -65,7 +66,7 @@ func TestPagesAreShownOnlyToThoseThatHaveTheToken(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			code, _, body := get(t, at+"/text"+c.query, func(r *http.Request) {
 				if r.Host = c.host; c.bearer != "" {
-					r.Header.Set("Authorization", "Bearer "+c.bearer)
+					r.Header.Set("Authorization", "bearer "+c.bearer)
 				}
 			})
 			require.Equal(t, c.code, code)

@@ -6,7 +6,7 @@ const url = (path, parameters = {}) => path + "?" + new URLSearchParams({token, 
 
 const kept = 60; // reports that a lane shows
 let before = null; // the report before this one
-let ofTasks = []; // what was striking when tasks were listed last
+let ofTasks = []; // the findings when tasks were listed last
 const lanes = new Map(); // by the index of the scheduler
 
 function element(name, text = "", kind = "") {
@@ -91,7 +91,7 @@ function showScheduler(s, was) {
 // sum adds up what the schedulers say of services or kinds of the same name. Fields that one answer has for all are not added.
 function sum(schedulers, of, once = []) {
 	const all = new Map();
-	for (const s of schedulers) {
+	for (const s of schedulers.toSorted((a, b) => (a.late ?? 0) - (b.late ?? 0))) { // the latest answer first
 		for (const row of s[of] ?? []) {
 			const to = all.get(row.name);
 			if (!to) {
