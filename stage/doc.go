@@ -45,6 +45,8 @@
 //
 // An Enqueue whose answer was lost may have added its tasks. With a Key ([NewTask]) it may be repeated.
 //
+// Each tick of a [Periodic] task is run once, whatever the number of engines, and in whatever processes.
+//
 // A stage may begin more than once: after a crash, a failure, or a suspension. What a processor does outside of its
 // transaction has to allow for that. A processor that does not return when its context has ended keeps its place among
 // the Workers until it does; Stop names it.
@@ -59,6 +61,6 @@
 //
 // # What it is not
 //
-// The package is not a job queue: it has no priorities, no tasks that come again and again, and no results to fetch.
+// The package is not a job queue: it has no priorities and no results to fetch.
 // Finished tasks stay in the store until they are deleted there.
 package stage

@@ -31,6 +31,10 @@ type Config struct {
 	// Provider has the processors of their chains.
 	Provider Provider
 
+	// Periodic has tasks that are enqueued again and again, by their names. A name is UTF-8 without NUL, of at most MaxKey
+	// bytes.
+	Periodic map[string]Periodic
+
 	// Middleware is put around the processor of each stage, the first one outside.
 	Middleware []Middleware
 
@@ -197,6 +201,13 @@ func (cfg Config) check() error {
 			say(false, "Kinds[%q].%w", name, err)
 		}
 	}
+	for name, p := range cfg.Periodic {
+		say(name != "" && len(name) <= MaxKey && storable(name),
+			"Periodic has a name that is not UTF-8 without NUL of 1 to %d bytes: %q", MaxKey, name)
+		for _, err := range p.check(cfg) {
+			say(false, "Periodic[%q].%w", name, err)
+		}
+	}
 	say(!slices.ContainsFunc(cfg.Middleware, func(m Middleware) bool { return m == nil }), "Middleware has a nil")
 	say(storable(cfg.Worker), "Worker is not UTF-8 without NUL: %q", cfg.Worker)
 	say(cfg.Workers >= 0, "Workers is negative: %d", cfg.Workers)
@@ -243,6 +254,7 @@ func (cfg Config) resolved() Config {
 		cfg.Logger = hook.DefaultLogger()
 	}
 	cfg.Shutdown = cfg.Shutdown.Resolved()
+	cfg.Periodic = maps.Clone(cfg.Periodic)
 	cfg.Kinds = maps.Clone(cfg.Kinds)
 	for name, k := range cfg.Kinds {
 		k.Attempts = cmp.Or(k.Attempts, cfg.Attempts)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -240,6 +241,51 @@ func ExampleNewTask_key() {
 	// sales [1]
 	// costs [2]
 	// sales [1]
+}
+
+// Two engines have the same periodic task. Each tick is run once.
+func ExamplePeriodic() {
+	ran := make(chan string)
+	note := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		ran <- string(t.Data)
+		return nil, nil
+	}
+	store := memory.New(nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var engines sync.WaitGroup
+	for range 2 {
+		engine, err := stage.New(stage.Config{
+			Store:    store,
+			Kinds:    map[string]stage.Kind{"note": {Chain: stage.Begin("NEW").Then("WRITING", "note", "WRITTEN")}},
+			Provider: stage.Processors{"note": stage.ProcessorFunc(note)},
+			Periodic: map[string]stage.Periodic{
+				"ten times a second": {Kind: "note", Schedule: stage.Every(100 * time.Millisecond), Missed: stage.MissedEach},
+			},
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		engines.Go(func() { _ = engine.Run(ctx) })
+	}
+	seen := map[string]bool{}
+	for range 3 {
+		tick := <-ran
+		fmt.Println(seen[tick])
+		seen[tick] = true
+	}
+	go func() {
+		for range ran {
+		}
+	}()
+	cancel()
+	engines.Wait()
+	close(ran)
+	// Output:
+	// false
+	// false
+	// false
 }
 
 // A processor puts its task off until what it needs is there. That is not a failed attempt.

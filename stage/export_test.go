@@ -44,3 +44,10 @@ func (e *Engine) Expire()          { e.expire() }
 func (e *Engine) Interrupt()       { e.interrupt() }
 
 func (e *Engine) Polling() time.Duration { return e.polling() }
+
+// Timetable is that of an engine, for tests that look themselves.
+type Timetable = timetable
+
+func NewTimetable(e *Engine, now func() time.Duration) *Timetable { return newTimetable(e, now) }
+
+func (y *timetable) Look(ctx context.Context) time.Duration { return y.look(ctx) }

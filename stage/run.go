@@ -24,6 +24,11 @@ func (e *Engine) Run(ctx context.Context) error {
 		defer watch.Wait()
 		watch.Go(func() { e.watch(p, w) })
 	}
+	if len(e.cfg.Periodic) > 0 {
+		var ticks sync.WaitGroup
+		defer ticks.Wait()
+		ticks.Go(func() { e.tick(p) })
+	}
 	for p.Err() == nil { // until the end of a Stop, from wherever it was called
 		bell := e.alone.bell
 		works, err := e.claim(p)
@@ -41,6 +46,22 @@ func (e *Engine) Run(ctx context.Context) error {
 		poll.Stop()
 	}
 	return e.finish(p, nil)
+}
+
+// tick runs the ticks of periodic tasks, until the engine stops.
+func (e *Engine) tick(p *period) {
+	y := newTimetable(e, e.alone.now)
+	for p.Err() == nil {
+		if stopping, _ := e.state(); stopping {
+			return
+		}
+		next := time.NewTimer(y.look(p))
+		select {
+		case <-p.Done():
+		case <-next.C:
+		}
+		next.Stop()
+	}
 }
 
 // stopAfter stops the engine when ctx has ended, also while it waits for the store. The function that it returns waits for

@@ -18,8 +18,8 @@ import (
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
 // Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines (it does by
-// default), the engine reserves one for each of its Workers, one for heartbeats, one for Call, and one for the hints of a
-// Watcher. Otherwise the Executor needs as many.
+// default), the engine reserves one for each of its Workers, one for heartbeats, one for Call, one for periodic tasks if it has
+// any, and one for the hints of a Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
 // from returning until all tasks have gone back to their last static stage and the last heartbeat has returned, within the
@@ -31,6 +31,9 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	x := &service{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), calls: s.Reserve(1)}
 	if err := e.begin(x); err != nil {
 		return err
+	}
+	if len(e.cfg.Periodic) > 0 {
+		x.table, x.ticks = newTimetable(e, x.now), s.Reserve(1)
 	}
 	if w, ok := e.cfg.Store.(Watcher); ok {
 		p := e.current()
@@ -74,6 +77,13 @@ type service struct {
 	due   bool          // a heartbeat is to be sent
 	pulse time.Duration // when the next one is due, if any work has a lease
 	heart act.Timer     // for then
+
+	// Of periodic tasks; nil if there are none.
+	table *timetable
+	ticks act.Executor
+	tick  *act.Call[time.Duration]
+	next  time.Duration // when to look for ticks
+	clock act.Timer     // for then
 
 	mu   sync.Mutex
 	got  []*work // claimed, also by Fire, until the next turn
@@ -125,6 +135,9 @@ func (x *service) Act(t *act.Task) act.Directive {
 	}
 	x.claiming(t, now, rung && !stopping)
 	x.beating(t, now)
+	if x.table != nil {
+		x.ticking(t, now, stopping)
+	}
 	if x.claim == nil {
 		t.WakeAt(&x.timer, x.poll)
 	}
@@ -197,13 +210,45 @@ func (x *service) beating(t *act.Task, now time.Duration) {
 	}
 }
 
-// ending ends the last heartbeat and waits for it: a caller may close the store when the Group's Run has returned.
+// ticking looks for ticks of periodic tasks if it is time.
+func (x *service) ticking(t *act.Task, now time.Duration, stopping bool) {
+	if x.tick != nil {
+		switch x.tick.Act(t) {
+		case act.Wait:
+			return
+		case act.Failed: // the store has panicked
+			x.e.unanswered(x.e.cfg.Logger, "tick", t.Err())
+			x.next = now + x.e.polling()
+		default:
+			x.next = now + x.tick.Value
+		}
+		x.tick = nil
+	}
+	switch {
+	case stopping:
+	case now >= x.next:
+		p := x.e.current()
+		x.tick = &act.Call[time.Duration]{F: func() (time.Duration, error) { return x.table.look(p), nil }, On: x.ticks}
+		x.tick.Act(t)
+	default:
+		t.WakeAt(&x.clock, x.next)
+	}
+}
+
+// ending ends the last heartbeat and the last look for ticks, and waits for them: a caller may close the store when the
+// Group's Run has returned.
 func (x *service) ending(t *act.Task) act.Directive {
-	if x.beat == nil {
+	if x.beat == nil && x.tick == nil {
 		return act.Done
 	}
 	x.e.current().end()
-	if x.beat.Act(t) == act.Wait {
+	if x.beat != nil && x.beat.Act(t) != act.Wait {
+		x.beat = nil
+	}
+	if x.tick != nil && x.tick.Act(t) != act.Wait {
+		x.tick = nil
+	}
+	if x.beat != nil || x.tick != nil {
 		return act.Wait
 	}
 	return act.Done

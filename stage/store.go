@@ -24,6 +24,12 @@ type Store interface {
 	// negative.
 	Enqueue(ctx context.Context, tasks ...NewTask) ([]ID, error)
 
+	// Tick runs ticks of periodic tasks. The store has a record for each name: its latest tick. If that is t.Last, and t.Next is
+	// later but not later than now, the record becomes t.Next, and t.Tasks are enqueued, in one transaction for all ticks. A
+	// name without a record gets one: the time of the call. The names of a call differ. Tick returns the records as they are
+	// then, in the order of ticks.
+	Tick(ctx context.Context, ticks ...Tick) (Ticked, error)
+
 	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given back,
 	// left by a worker whose lease has ended, or new. New ones, which are Normal and have not been claimed before, come
 	// last. Else those come first that are due longest, and of equally long ones those with the lower numbers. Where
@@ -106,6 +112,20 @@ type NewTask struct {
 
 // MaxKey bounds NewTask.Key, in bytes.
 const MaxKey = 256
+
+// Tick is a tick of a periodic task that an engine wants to run.
+type Tick struct {
+	Name  string
+	Last  time.Time // the record that the engine knows; the zero Time if it knows none
+	Next  time.Time // in whole milliseconds
+	Tasks []NewTask
+}
+
+// Ticked is the answer to ticks.
+type Ticked struct {
+	Now  time.Time   // by the store's clock
+	Last []time.Time // the records
+}
 
 // Claim is what a worker asks for.
 type Claim struct {

@@ -29,6 +29,10 @@ func (u *unreliable) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]sta
 	return mayBeLost(u, func() ([]stage.ID, error) { return u.Store.Enqueue(ctx, tasks...) })
 }
 
+func (u *unreliable) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+	return mayBeLost(u, func() (stage.Ticked, error) { return u.Store.Tick(ctx, ticks...) })
+}
+
 func (u *unreliable) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 	return mayBeLost(u, func() ([]stage.Task, error) { return u.Store.Claim(ctx, c) })
 }

@@ -133,6 +133,10 @@ func (g *gate) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 	return through(ctx, g, claim, 0, func(ctx context.Context) ([]stage.Task, error) { return g.Store.Claim(ctx, c) })
 }
 
+func (g *gate) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+	return through(ctx, g, "Tick", 0, func(ctx context.Context) (stage.Ticked, error) { return g.Store.Tick(ctx, ticks...) })
+}
+
 func (g *gate) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
 	return through(ctx, g, claimed, 0, func(ctx context.Context) ([]stage.Task, error) { return g.Store.Claimed(ctx, t) })
 }

@@ -91,6 +91,7 @@ var tests = []test{
 	{"fire while another claim is under way", testFireBeside},
 	{"fire brings tasks to a running engine", testFireRunning},
 	{"an engine runs once at a time", testRunOnce},
+	{"periodic tasks", testPeriodic},
 	{"wait", testWait},
 	{"kinds", testKinds},
 

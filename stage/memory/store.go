@@ -13,7 +13,8 @@ type store struct {
 	lock  chan struct{} // full while it is held: a mutex for which a caller waits no longer than its context lasts
 	tasks []*entry      // the task with number i+1 at i
 	due   map[class]*agenda
-	keys  map[key]stage.ID // of the latest tasks with keys
+	keys  map[key]stage.ID     // of the latest tasks with keys
+	ticks map[string]time.Time // the latest ones of periodic tasks, by name
 }
 
 // key is what a task with a NewTask.Key is found by.
@@ -25,7 +26,7 @@ func New(now func() time.Time) stage.Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &store{now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}, keys: map[key]stage.ID{}}
+	return &store{now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}, keys: map[key]stage.ID{}, ticks: map[string]time.Time{}}
 }
 
 // acquire takes the lock, unless ctx has ended or ends before.
@@ -82,6 +83,33 @@ func (s *store) enqueue(n stage.NewTask, now time.Time) stage.ID {
 		s.keys[k] = t.ID
 	}
 	return t.ID
+}
+
+func (s *store) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+	if err := s.acquire(ctx); err != nil {
+		return stage.Ticked{}, err
+	}
+	defer s.release()
+	now := s.now().Round(0)
+	last := make([]time.Time, len(ticks))
+	var tasks []stage.NewTask
+	for i, t := range ticks {
+		var runs bool
+		if last[i], runs = transition.Tick(s.ticks[t.Name], t, now); runs {
+			tasks = append(tasks, t.Tasks...)
+		}
+	}
+	distinct, _, err := transition.Distinct(tasks)
+	if err != nil {
+		return stage.Ticked{}, err
+	}
+	for i, t := range ticks {
+		s.ticks[t.Name] = last[i]
+	}
+	for _, n := range distinct {
+		s.enqueue(n, now)
+	}
+	return stage.Ticked{Now: now, Last: last}, nil
 }
 
 func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {

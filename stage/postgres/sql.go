@@ -9,7 +9,7 @@ import (
 // statements are the SQL of a store. All of it is fixed when the store is opened, so that each connection prepares a
 // statement once.
 type statements struct {
-	enqueue, enqueueOne, unique, claim, claimed, enter, finish, data, lock, save, heartbeat, get, list, notify, announce string
+	enqueue, enqueueOne, unique, begin, ticks, now, ticked, claim, claimed, enter, finish, data, lock, save, heartbeat, get, list, notify, announce string
 }
 
 // columns are what scanTask reads. A task in processing is due when its lease ends.
@@ -65,6 +65,18 @@ var texts = statements{
 				AND (SELECT count(pg_notify($4::text, left('kind ' || kind, 1000))) FROM unnest($5::text[]) AS kind) >= 0
 		)
 		SELECT coalesce(l.task, g.id) FROM given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key ORDER BY g.place`,
+
+	// The records of periodic tasks are made and locked in the order of their names, in transactions of their own and of Tick.
+	begin: `
+		INSERT INTO daimon.periodic (name, last) SELECT name, clock_timestamp() FROM unnest($1::text[]) AS name ORDER BY name
+		ON CONFLICT (name) DO NOTHING`,
+
+	ticks: `SELECT name, last FROM daimon.periodic WHERE name = ANY ($1::text[]) ORDER BY name FOR UPDATE`,
+
+	now: `SELECT clock_timestamp()`,
+
+	ticked: `
+		UPDATE daimon.periodic AS t SET last = n.last FROM unnest($1::text[], $2::timestamptz[]) AS n (name, last) WHERE t.name = n.name`,
 
 	// Three parts, in the order of claims: what was lost, what was claimed before or resumed, and what is new, of which only
 	// the rest is taken. $14 bounds each kind. Each part asks for each kind by itself, since the index has the tasks of one
@@ -223,6 +235,7 @@ func newStatements(schema, clock string) statements {
 	pairs := []string{
 		"daimon.task", pgx.Identifier{schema, "task"}.Sanitize(),
 		"daimon.key", pgx.Identifier{schema, "key"}.Sanitize(),
+		"daimon.periodic", pgx.Identifier{schema, "periodic"}.Sanitize(),
 	}
 	if clock != "" {
 		pairs = append(pairs, "clock_timestamp()", clock)
@@ -230,7 +243,7 @@ func newStatements(schema, clock string) statements {
 	adapted := strings.NewReplacer(pairs...).Replace
 	s := texts
 	for _, text := range []*string{
-		&s.enqueue, &s.enqueueOne, &s.unique, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.heartbeat,
+		&s.enqueue, &s.enqueueOne, &s.unique, &s.begin, &s.ticks, &s.now, &s.ticked, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.heartbeat,
 		&s.get, &s.list,
 	} {
 		*text = adapted(*text)

@@ -14,7 +14,7 @@ type statements struct {
 	get, list, claimed *sql.Stmt
 
 	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
-	key, keep                                  *sql.Stmt
+	key, keep, tick, ticked                    *sql.Stmt
 	claim, ticket, enter, finish, save, renew  *sql.Stmt
 }
 
@@ -61,6 +61,8 @@ func (s *tasks) prepare() error {
 		{&s.key, s.writer, `
 			SELECT t.id, t.created FROM daimon_key AS k JOIN daimon_task AS t ON t.id = k.task WHERE k.kind = ?1 AND k.key = ?2`},
 		{&s.keep, s.writer, `INSERT OR REPLACE INTO daimon_key (kind, key, task) VALUES (?1, ?2, ?3)`},
+		{&s.tick, s.writer, `SELECT last FROM daimon_periodic WHERE name = ?`},
+		{&s.ticked, s.writer, `INSERT OR REPLACE INTO daimon_periodic (name, last) VALUES (?1, ?2)`},
 		{&s.due, s.writer, due},
 		{&s.whole, s.writer, whole + `WHERE id = ?`},
 		{&s.wholes, s.writer, whole + `WHERE ` + these},

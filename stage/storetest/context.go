@@ -16,6 +16,10 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 		"Enqueue with a key": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Enqueue(ctx, stage.NewTask{Kind: "b", Stage: created, Key: "k"}))
 		},
+		"Tick": func(ctx context.Context, s stage.Store) error {
+			return failure(s.Tick(ctx, stage.Tick{Name: "t"}))
+		},
+		"Tick of nothing": func(ctx context.Context, s stage.Store) error { return failure(s.Tick(ctx)) },
 		"Claim": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length}))
 		},

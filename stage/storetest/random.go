@@ -115,6 +115,8 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 		return h.list()
 	case n < 91:
 		return h.claimed()
+	case n < 93:
+		return h.tick()
 	}
 	d := time.Duration(h.r.IntN(4000)) * time.Millisecond
 	return fmt.Sprintf("Advance %v", d), func(s stage.Store) string {
@@ -155,6 +157,43 @@ func (h *history) enqueue() (string, func(stage.Store) string) {
 			h.twin.ids = ids
 		}
 		return fmt.Sprintf("%d %s", ids, outcome(err))
+	}
+}
+
+// tick has ticks of names that are there and of one that is not, with the right record or another one.
+func (h *history) tick() (string, func(stage.Store) string) {
+	var ticks []stage.Tick
+	for _, name := range []string{"x", "y", "z"}[h.r.IntN(3):] {
+		t := stage.Tick{Name: name, Last: h.twin.ticks[name]}
+		t.Next = t.Last.Add(h.time())
+		if h.r.IntN(5) == 0 {
+			t.Last = h.base
+		}
+		if h.r.IntN(3) == 0 { // mostly with a key, so that there are not too many tasks
+			t.Tasks = []stage.NewTask{{Kind: "c", Stage: created, Key: "tick", Data: []byte(name)}}
+		}
+		ticks = append(ticks, t)
+	}
+	return fmt.Sprintf("Tick %+v", ticks), func(s stage.Store) string {
+		if s != h.twin {
+			before, err := s.List(h.ctx, stage.Selection{})
+			h.NoError(err)
+			defer func() {
+				after, err := s.List(h.ctx, stage.Selection{})
+				h.NoError(err)
+				h.twin.ids = nil
+				for _, t := range after[len(before):] {
+					h.ids, h.twin.ids = append(h.ids, t.ID), append(h.twin.ids, t.ID)
+				}
+				h.twin.ids = append(h.twin.ids, make([]stage.ID, len(ticks))...)
+			}()
+		}
+		ticked, err := s.Tick(h.ctx, ticks...)
+		text := ticked.Now.Sub(h.base).String()
+		for _, last := range ticked.Last {
+			text += " " + last.Sub(h.base).String()
+		}
+		return text + " " + outcome(err)
 	}
 }
 

@@ -36,6 +36,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"keys within a time", testKeyWindow},
 		{"keys of one call", testKeysOfACall},
 		{"names of keys", testKeyNames},
+		{"ticks", testTicks},
+		{"ticks of one call", testTicksOfACall},
 		{"data", testData},
 		{"bytes are not shared", testBytes},
 		{"names", testNames},
@@ -66,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 
 		{"claims at once", testClaimsAtOnce},
 		{"keys at once", testKeysAtOnce},
+		{"ticks at once", testTicksAtOnce},
 		{"requests at once", testRequestsAtOnce},
 		{"finishes at once", testFinishesAtOnce},
 		{"a suspension meets a finish", testSuspendFinish},

@@ -17,6 +17,7 @@ type twin struct {
 	tasks   map[stage.ID]stage.Task
 	tickets map[stage.ID]stage.Ticket // of the latest claims
 	keys    map[[2]string]stage.ID    // by kind and key
+	ticks   map[string]time.Time      // by name
 
 	// What a store may choose.
 	ids    []stage.ID         // of the next tasks
@@ -26,7 +27,7 @@ type twin struct {
 var _ stage.Store = (*twin)(nil)
 
 func newTwin() *twin {
-	return &twin{tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}, keys: map[[2]string]stage.ID{}}
+	return &twin{tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}, keys: map[[2]string]stage.ID{}, ticks: map[string]time.Time{}}
 }
 
 func (s *twin) Enqueue(_ context.Context, tasks ...stage.NewTask) (ids []stage.ID, _ error) {
@@ -49,6 +50,20 @@ func (s *twin) Enqueue(_ context.Context, tasks ...stage.NewTask) (ids []stage.I
 		ids = append(ids, id)
 	}
 	return ids, nil
+}
+
+func (s *twin) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+	ticked := stage.Ticked{Now: s.now}
+	var tasks []stage.NewTask
+	for _, t := range ticks {
+		record, runs := transition.Tick(s.ticks[t.Name], t, s.now)
+		if s.ticks[t.Name] = record; runs {
+			tasks = append(tasks, t.Tasks...)
+		}
+		ticked.Last = append(ticked.Last, record)
+	}
+	_, err := s.Enqueue(ctx, tasks...)
+	return ticked, err
 }
 
 func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {

@@ -1,0 +1,19 @@
+package transition
+
+import (
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Tick returns what becomes of the record of a periodic task, which is the zero Time if there is none, and reports whether
+// the tasks of the tick are enqueued.
+func Tick(record time.Time, t stage.Tick, now time.Time) (became time.Time, runs bool) {
+	switch {
+	case record.IsZero():
+		return now, false
+	case !record.Equal(t.Last), !t.Next.After(record), t.Next.After(now):
+		return record, false
+	}
+	return t.Next.Round(0).UTC(), true
+}

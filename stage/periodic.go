@@ -1,0 +1,298 @@
+package stage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Periodic is a task that is enqueued again and again, at the ticks of a Schedule. The store keeps the latest tick of each
+// one, by its name in Config.Periodic. Engines that have the same name should have the same Periodic: each tick is run by
+// one of them, in one transaction with its record. Time is the store's clock: a machine whose clock is off does no harm.
+//
+// A name that the store does not know begins now. A Schedule may change: it goes on from the latest tick. The record of a name
+// that is no longer used stays; if the name comes back, the ticks until then were missed. Ticks at nearly the
+// same time share a call of the store, so one may be run 100 ms late.
+type Periodic struct {
+	// Kind is one of Config.Kinds.
+	Kind string
+
+	// Data returns the data of the task of a tick; nil means the tick as time.RFC3339Nano, in UTC. It is how a processor
+	// learns which tick its task is for: Task.Created and Task.Due are later.
+	Data func(tick time.Time) ([]byte, error)
+
+	// Schedule has the ticks.
+	Schedule Schedule
+
+	// Missed says what becomes of ticks that have passed while no engine ran.
+	Missed Missed
+
+	// Most is how many missed ticks are run at most with MissedEach; 0 means 100, and 1000 is the most.
+	Most int
+}
+
+// Schedule has the ticks of a periodic task. Next returns the first one after t, which is in UTC, or the zero Time if there
+// is none. Ticks are rounded up to milliseconds. A Schedule should depend on nothing but t. Next is not called on a
+// scheduler's thread. If it panics, or returns a time that is not after t, that is logged, and the engine runs no more
+// ticks of that name until it runs again; the same is true of Periodic.Data and its error.
+//
+// The schedules of github.com/robfig/cron/v3 are Schedules; without CRON_TZ= their times are UTC.
+type Schedule interface {
+	Next(t time.Time) time.Time
+}
+
+// Every is a Schedule with a tick each d, at multiples of d since the zero Time: the ticks of time.Hour are full hours. It
+// panics if d is less than a millisecond.
+func Every(d time.Duration) Schedule {
+	if d < time.Millisecond {
+		panic(fmt.Sprintf("stage: Every(%v) is less than a millisecond", d))
+	}
+	return every(d)
+}
+
+type every time.Duration
+
+func (d every) Next(t time.Time) time.Time {
+	return t.Truncate(time.Duration(d)).Add(time.Duration(d))
+}
+
+// Missed says what becomes of the ticks of a Periodic that have passed while no engine ran.
+type Missed int
+
+const (
+	MissedOnce Missed = iota // one task for all of them, with the latest tick
+	MissedSkip               // none, unless the latest tick is less than a minute ago
+	MissedEach               // one task for each of the latest Periodic.Most
+)
+
+const (
+	mostTicks = 1000                   // in a call of the store, of names and about as many tasks
+	tickPause = 100 * time.Millisecond // between two calls, so that ticks at nearly the same time share one
+	tickSleep = time.Minute            // at most between two calls, so that the store's time is known
+	tickLate  = time.Minute            // what MissedSkip allows for
+)
+
+// check returns what is wrong with p.
+func (p Periodic) check(cfg Config) (wrong []error) {
+	say := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
+	_, known := cfg.Kinds[p.Kind]
+	say(known, "Kind is none of Kinds: %q", p.Kind)
+	say(p.Schedule != nil, "Schedule is missing")
+	say(MissedOnce <= p.Missed && p.Missed <= MissedEach, "Missed is unknown: %d", p.Missed)
+	say(0 <= p.Most && p.Most <= mostTicks, "Most is not between 0 and %d: %d", mostTicks, p.Most)
+	return wrong
+}
+
+// timetable has the ticks of an engine while it runs. Its methods are called by one goroutine at a time.
+type timetable struct {
+	e    *Engine
+	now  func() time.Duration // the clock of the host
+	rows []*row
+
+	// The store's time was base when now returned at. It is zero until the store has answered.
+	base time.Time
+	at   time.Duration
+}
+
+// row is a periodic task.
+type row struct {
+	Periodic
+	name string
+	e    *Engine
+	last time.Time // as the store has it; zero if it is not known
+	next time.Time // the tick after last; zero if there is none
+	over bool      // the Schedule or the Data is broken
+}
+
+func newTimetable(e *Engine, now func() time.Duration) *timetable {
+	y := &timetable{e: e, now: now}
+	for _, name := range slices.Sorted(maps.Keys(e.cfg.Periodic)) {
+		y.rows = append(y.rows, &row{Periodic: e.cfg.Periodic[name], name: name, e: e})
+	}
+	return y
+}
+
+// time is the store's, as far as it is known: perhaps earlier, by as long as its answer took.
+func (y *timetable) time() time.Time {
+	if y.base.IsZero() {
+		return y.base
+	}
+	return y.base.Add(y.now() - y.at)
+}
+
+// look runs the ticks that are due, and returns how long to wait before the next look.
+func (y *timetable) look(ctx context.Context) (after time.Duration) {
+	ticks, rows := y.due()
+	ended := ctx
+	ctx, cancel := context.WithTimeout(ctx, y.e.cfg.Lease/2)
+	defer cancel()
+	answer, err := y.e.cfg.Store.Tick(ctx, ticks...)
+	if err != nil {
+		if ended.Err() == nil {
+			y.e.unanswered(y.e.cfg.Logger, "tick", err)
+		}
+		return y.e.polling()
+	}
+	y.e.answered()
+	y.base, y.at = answer.Now, y.now()
+	added, moved := false, len(rows) == 0
+	for i, r := range rows {
+		moved = moved || !answer.Last[i].Equal(ticks[i].Last)
+		added = added || len(ticks[i].Tasks) > 0 && answer.Last[i].Equal(ticks[i].Next)
+		r.record(answer.Last[i])
+	}
+	if added {
+		y.e.where().ring()
+	}
+	if !moved { // the store has refused all
+		return max(y.wait(), y.e.polling())
+	}
+	return y.wait()
+}
+
+// due returns the ticks that are to be run, and of names of which nothing is known yet, as many as fit a call.
+func (y *timetable) due() (ticks []Tick, rows []*row) {
+	now, tasks := y.time(), 0
+	for _, r := range y.rows {
+		if len(ticks) == mostTicks || tasks >= mostTicks {
+			break
+		}
+		if r.over || !r.last.IsZero() && !r.dueAt(now) {
+			continue
+		}
+		t := Tick{Name: r.name}
+		if !r.last.IsZero() {
+			if t = r.tick(now); r.over {
+				continue
+			}
+		}
+		ticks, rows, tasks = append(ticks, t), append(rows, r), tasks+len(t.Tasks)
+	}
+	return ticks, rows
+}
+
+// wait returns how long to wait for the next tick.
+func (y *timetable) wait() time.Duration {
+	now := y.time()
+	wait := tickSleep
+	for _, r := range y.rows {
+		switch {
+		case r.over:
+		case r.last.IsZero():
+			return 0 // there is more than fits a call
+		case !r.next.IsZero():
+			wait = min(wait, r.next.Sub(now))
+		}
+	}
+	return max(wait, tickPause)
+}
+
+func (r *row) dueAt(now time.Time) bool { return !r.next.IsZero() && !r.next.After(now) }
+
+// record notes what the store has.
+func (r *row) record(last time.Time) {
+	if !r.last.Equal(last) || r.last.IsZero() {
+		r.last = last
+		r.next = r.after(last)
+	}
+}
+
+// tick returns the tick for all that is due.
+func (r *row) tick(now time.Time) Tick {
+	most := 1
+	if r.Missed == MissedEach {
+		most = cmp.Or(r.Most, 100)
+	}
+	passed := r.passed(now, most)
+	if r.over || len(passed) == 0 {
+		r.over = true
+		return Tick{}
+	}
+	t := Tick{Name: r.name, Last: r.last, Next: passed[len(passed)-1]}
+	passed = passed[max(0, len(passed)-most):]
+	if r.Missed == MissedSkip && now.Sub(t.Next) >= tickLate {
+		passed = nil
+	}
+	for _, at := range passed {
+		data, err := r.data(at)
+		if err != nil {
+			r.broken(err)
+			return Tick{}
+		}
+		first := r.e.cfg.Kinds[r.Kind].Chain.stages[0].Name
+		t.Tasks = append(t.Tasks, NewTask{Kind: r.Kind, Stage: first, Data: data})
+	}
+	return t
+}
+
+// passed returns the ticks after the last one until now: the latest ones if there are many. There may be millions since the
+// last one, so it skips half of the time as long as there are too many in it.
+func (r *row) passed(now time.Time, most int) (passed []time.Time) {
+	enough := 4*most + 1000
+	for from := r.last; ; from = from.Add(now.Sub(from) / 2) {
+		var some []time.Time
+		at := r.after(from)
+		for ; !at.IsZero() && !at.After(now) && len(some) < enough; at = r.after(at) {
+			some = append(some, at)
+		}
+		if len(some) > 0 {
+			passed = some
+		}
+		if len(some) < enough {
+			return passed
+		}
+	}
+}
+
+// after returns the tick after t, in whole milliseconds, or the zero Time.
+func (r *row) after(t time.Time) (next time.Time) {
+	if r.over {
+		return time.Time{}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.broken(fmt.Errorf("the Schedule has panicked: %v", p))
+			next = time.Time{}
+		}
+	}()
+	next = r.Schedule.Next(t)
+	if next.IsZero() {
+		return next
+	}
+	next = next.Round(0).UTC()
+	if up := next.Truncate(time.Millisecond); up.Before(next) {
+		next = up.Add(time.Millisecond)
+	}
+	if !next.After(t) {
+		r.broken(fmt.Errorf("the Schedule has %v after %v", next, t))
+		return time.Time{}
+	}
+	return next
+}
+
+func (r *row) data(tick time.Time) (data []byte, err error) {
+	if r.Data == nil {
+		return []byte(tick.Format(time.RFC3339Nano)), nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the Data has panicked: %v", p)
+		}
+	}()
+	return r.Data(tick)
+}
+
+// broken ends the ticks of the name.
+func (r *row) broken(err error) {
+	r.over = true
+	r.e.cfg.Logger.Error("a periodic task has no more ticks", zap.String("name", r.name), zap.Error(err))
+}

@@ -1,0 +1,285 @@
+package stage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/sim"
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+)
+
+// looker is an engine whose timetable a test looks at, over a store whose clock it puts forward. The engine's own clock is
+// behind by off.
+type looker struct {
+	t     *testing.T
+	clock time.Time
+	off   time.Duration
+	calls int
+	store stage.Store
+	table *stage.Timetable
+}
+
+// counting is its store, whose calls it counts.
+type counting struct {
+	stage.Store
+	l *looker
+}
+
+func (c counting) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+	c.l.calls++
+	require.LessOrEqual(c.l.t, len(ticks), 1000)
+	return c.Store.Tick(ctx, ticks...)
+}
+
+func newLooker(t *testing.T, periodic map[string]stage.Periodic, log *zap.Logger) *looker {
+	l := &looker{t: t, clock: time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)}
+	l.store = memory.New(func() time.Time { return l.clock })
+	l.again(periodic, log)
+	l.table.Look(t.Context())
+	return l
+}
+
+// again makes another engine.
+func (l *looker) again(periodic map[string]stage.Periodic, log *zap.Logger) {
+	cfg := good()
+	cfg.Store, cfg.Periodic, cfg.Logger = counting{l.store, l}, periodic, log
+	e, err := stage.New(cfg)
+	require.NoError(l.t, err)
+	begun := l.clock
+	l.table = stage.NewTimetable(e, func() time.Duration { return l.clock.Sub(begun) + l.off })
+}
+
+// ran returns the ticks of all tasks after the first n.
+func (l *looker) ran(n int) (ticks []string) {
+	tasks, err := l.store.List(l.t.Context(), stage.Selection{After: stage.ID(n)})
+	require.NoError(l.t, err)
+	for _, t := range tasks {
+		ticks = append(ticks, string(t.Data))
+	}
+	return ticks
+}
+
+// at is a tick as a task has it.
+func at(hour, minute int) string {
+	return time.Date(2026, time.May, 1, hour, minute, 0, 0, time.UTC).Format(time.RFC3339Nano)
+}
+
+func TestMissedTicks(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		p     stage.Periodic
+		after time.Duration
+		want  []string
+	}{
+		{"not yet", stage.Periodic{}, time.Hour - 1, nil},
+		{"in time", stage.Periodic{}, time.Hour, []string{at(1, 0)}},
+		{"one for all", stage.Periodic{}, 5*time.Hour + time.Minute, []string{at(5, 0)}},
+		{"none, in time", stage.Periodic{Missed: stage.MissedSkip}, time.Hour + time.Minute - 1, []string{at(1, 0)}},
+		{"none, too late", stage.Periodic{Missed: stage.MissedSkip}, time.Hour + time.Minute, nil},
+		{"none, but the latest", stage.Periodic{Missed: stage.MissedSkip}, 3*time.Hour + time.Second, []string{at(3, 0)}},
+		{"each", stage.Periodic{Missed: stage.MissedEach}, 3*time.Hour + time.Minute, []string{at(1, 0), at(2, 0), at(3, 0)}},
+		{"each up to a bound", stage.Periodic{Missed: stage.MissedEach, Most: 2}, 9 * time.Hour, []string{at(8, 0), at(9, 0)}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			row.p.Kind, row.p.Schedule = "report", stage.Every(time.Hour)
+			all := map[string]stage.Periodic{"p": row.p}
+			l := newLooker(t, all, zap.NewNop())
+			l.clock = l.clock.Add(row.after)
+			l.again(all, zap.NewNop()) // nothing has run meanwhile
+			l.table.Look(t.Context())
+			l.table.Look(t.Context())
+			require.Equal(t, row.want, l.ran(0))
+			n := len(row.want)
+			l.table.Look(t.Context())
+			require.Empty(t, l.ran(n), "once")
+			next := l.clock.Truncate(time.Hour).Add(time.Hour)
+			l.clock = next
+			l.table.Look(t.Context())
+			require.Equal(t, []string{next.Format(time.RFC3339Nano)}, l.ran(n), "and it goes on")
+		})
+	}
+}
+
+// Millions of ticks have passed: the latest ones run, and it takes no long time.
+func TestMillionsOfMissedTicks(t *testing.T) {
+	all := map[string]stage.Periodic{"p": {Kind: "report", Schedule: stage.Every(time.Millisecond), Missed: stage.MissedEach, Most: 3}}
+	l := newLooker(t, all, zap.NewNop())
+	l.clock = l.clock.Add(24 * time.Hour)
+	l.table.Look(t.Context())
+	var want []string
+	for i := range 3 {
+		want = append(want, l.clock.Add(time.Duration(i-2)*time.Millisecond).Format(time.RFC3339Nano))
+	}
+	require.Equal(t, want, l.ran(0))
+}
+
+// An engine whose clock is off by hours runs no tick early, and learns the store's time with each look.
+func TestTicksWithAClockThatIsOff(t *testing.T) {
+	l := newLooker(t, map[string]stage.Periodic{"p": {Kind: "report", Schedule: stage.Every(time.Hour)}}, zap.NewNop())
+	l.off += 5 * time.Hour
+	l.clock = l.clock.Add(time.Minute)
+	require.Equal(t, time.Minute, l.table.Look(t.Context()), "the longest time between two looks")
+	require.Empty(t, l.ran(0))
+	l.clock = l.clock.Add(58*time.Minute + 30*time.Second)
+	require.Equal(t, 30*time.Second, l.table.Look(t.Context()))
+	l.off -= 10 * time.Hour
+	l.clock = l.clock.Add(30 * time.Second)
+	require.Equal(t, 100*time.Millisecond, l.table.Look(t.Context()), "now it knows")
+	require.Empty(t, l.ran(0))
+	l.table.Look(t.Context())
+	require.Equal(t, []string{at(1, 0)}, l.ran(0))
+}
+
+// scheduled is a Schedule.
+type scheduled func(time.Time) time.Time
+
+func (f scheduled) Next(t time.Time) time.Time { return f(t) }
+
+// Ticks that are broken keep no others from running.
+func TestBrokenTicks(t *testing.T) {
+	hourly := stage.Every(time.Hour)
+	core, logs := observer.New(zap.InfoLevel)
+	l := newLooker(t, map[string]stage.Periodic{
+		"panics":           {Kind: "report", Schedule: scheduled(func(time.Time) time.Time { panic("a bug") })},
+		"goes back":        {Kind: "report", Schedule: scheduled(func(t time.Time) time.Time { return t.Add(-1) })},
+		"stands still":     {Kind: "report", Schedule: scheduled(func(t time.Time) time.Time { return t })},
+		"has no more":      {Kind: "report", Schedule: scheduled(func(time.Time) time.Time { return time.Time{} })},
+		"has bad data":     {Kind: "report", Schedule: hourly, Data: func(time.Time) ([]byte, error) { return nil, errors.New("no data") }},
+		"data that panics": {Kind: "report", Schedule: hourly, Data: func(time.Time) ([]byte, error) { panic("another bug") }},
+		"is late to panic": {Kind: "report", Schedule: scheduled(func(t time.Time) time.Time {
+			if t = hourly.Next(t); t.Hour() == 2 {
+				panic("at last")
+			}
+			return t
+		})},
+		"ok": {Kind: "report", Schedule: hourly, Data: func(t time.Time) ([]byte, error) { return fmt.Append(nil, t.Hour()), nil }},
+	}, zap.New(core))
+	for range 3 {
+		l.clock = l.clock.Add(time.Hour)
+		require.Equal(t, time.Minute, l.table.Look(t.Context()))
+	}
+	require.Equal(t, []string{"1", "2", "3"}, l.ran(0))
+	names := map[string]int{}
+	for _, entry := range logs.FilterMessage("a periodic task has no more ticks").All() {
+		names[entry.ContextMap()["name"].(string)]++
+	}
+	require.Equal(t, map[string]int{
+		"panics": 1, "goes back": 1, "stands still": 1, "has bad data": 1, "data that panics": 1, "is late to panic": 1,
+	}, names)
+}
+
+// Ten thousand names take calls of a thousand.
+func TestManyTicks(t *testing.T) {
+	all := map[string]stage.Periodic{}
+	for i := range 10_000 {
+		all[fmt.Sprint(i)] = stage.Periodic{Kind: "report", Schedule: stage.Every(time.Minute)}
+	}
+	l := newLooker(t, all, zap.NewNop())
+	for l.table.Look(t.Context()) == 0 {
+	}
+	l.clock = l.clock.Add(time.Minute)
+	for l.table.Look(t.Context()) <= 100*time.Millisecond {
+	}
+	require.Len(t, l.ran(0), 10_000)
+	require.LessOrEqual(t, l.calls, 22)
+}
+
+func TestEvery(t *testing.T) {
+	from := time.Date(2026, time.May, 1, 10, 20, 30, 40, time.UTC)
+	require.Equal(t, time.Date(2026, time.May, 1, 11, 0, 0, 0, time.UTC), stage.Every(time.Hour).Next(from))
+	require.Equal(t, time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC), stage.Every(time.Hour).Next(stage.Every(time.Hour).Next(from)))
+	require.Panics(t, func() { stage.Every(time.Millisecond - 1) })
+}
+
+func TestInvalidPeriodic(t *testing.T) {
+	cfg := good()
+	cfg.Periodic = map[string]stage.Periodic{
+		"":                       {Kind: "report", Schedule: stage.Every(time.Hour)},
+		"a\x00":                  {Kind: "report", Schedule: stage.Every(time.Hour)},
+		strings.Repeat("n", 257): {Kind: "report", Schedule: stage.Every(time.Hour)},
+		"b":                      {Kind: "copy", Missed: 3, Most: 1001},
+	}
+	_, err := stage.New(cfg)
+	require.ErrorContains(t, err, `1 to 256 bytes: ""`)
+	require.ErrorContains(t, err, `1 to 256 bytes: "a\x00"`)
+	require.ErrorContains(t, err, `1 to 256 bytes: "nnn`)
+	require.ErrorContains(t, err, `Periodic["b"].Kind is none of Kinds: "copy"`)
+	require.ErrorContains(t, err, `Periodic["b"].Schedule is missing`)
+	require.ErrorContains(t, err, `Periodic["b"].Missed is unknown: 3`)
+	require.ErrorContains(t, err, `Periodic["b"].Most is not between 0 and 1000: 1001`)
+}
+
+// skewed is the store as an engine sees it that believes in another time.
+type skewed struct {
+	stage.Store
+	by time.Duration
+}
+
+func (s skewed) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+	ticked, err := s.Store.Tick(ctx, ticks...)
+	ticked.Now = ticked.Now.Add(s.by)
+	return ticked, err
+}
+
+// TestPeriodic is a few processes with engines that have the same periodic tasks, over a store that now and then does not
+// answer. Some believe in a time that is hours off; all but one get orders or die. Each tick is run once, and none is missed.
+func TestPeriodic(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		y := newTasksWorld(w)
+		for _, name := range []string{"A", "B", "C", "last"} {
+			var off time.Duration
+			if name != "last" {
+				off = pick(w, 0, 5*time.Hour, -5*time.Hour)
+			}
+			e, err := stage.New(stage.Config{
+				Store: skewed{y.store, off}, Kinds: map[string]stage.Kind{"note": {Chain: stage.Begin("A").Then("B", "note", "C")}},
+				Provider: stage.Processors{"note": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil })},
+				Worker:   name, Poll: 5 * time.Second, Heartbeat: 4 * time.Second, Logger: zap.NewNop(), Periodic: map[string]stage.Periodic{
+					"p": {Kind: "note", Schedule: stage.Every(5 * time.Second), Missed: stage.MissedEach, Most: 1000},
+					"q": {Kind: "note", Schedule: stage.Every(time.Hour)},
+				},
+			})
+			require.NoError(t, err)
+			v, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2)}, e.Setup)
+			require.NoError(t, err)
+			if name != "last" && w.Rand().IntN(3) > 0 {
+				terms := pick(w, bounded...)
+				w.At(y.moment(), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+			}
+		}
+		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
+		_, err := w.Server("echo", act.Config{}, last.Setup)
+		require.NoError(t, err)
+		w.Client("10.0.0.1:7007", func(c *sim.Client) error {
+			c.Sleep(80 * time.Second)
+			tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
+			if len(tasks) < 14 {
+				w.Errorf("there are only %d ticks", len(tasks))
+			}
+			for i, x := range tasks {
+				if i == 0 {
+					continue
+				}
+				before, err1 := time.Parse(time.RFC3339Nano, string(tasks[i-1].Data))
+				tick, err2 := time.Parse(time.RFC3339Nano, string(x.Data))
+				if err1 != nil || err2 != nil || tick.Sub(before) != 5*time.Second || tick.After(x.Created) {
+					w.Errorf("after the tick %s comes %s, at %v", tasks[i-1].Data, x.Data, x.Created)
+				}
+			}
+			return err
+		})
+	})
+}

@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// tick makes a call with one tick, and returns the record, and how many tasks of the name there are then.
+func (f *fixture) tick(t stage.Tick) (last time.Time, tasks int) {
+	f.t.Helper()
+	if t.Tasks == nil {
+		t.Tasks = []stage.NewTask{{Kind: t.Name, Stage: created, Data: []byte("data")}}
+	}
+	ticked, err := f.a.Tick(f.ctx, t)
+	f.NoError(err)
+	f.Len(ticked.Last, 1)
+	all, err := f.b.List(f.ctx, stage.Selection{Kind: t.Name})
+	f.NoError(err)
+	return ticked.Last[0], len(all)
+}
+
+func testTicks(f *fixture) {
+	begun := f.get(f.enqueue("now")).Created
+	at := func(d time.Duration) time.Time { return begun.Add(d) }
+	tick := func(last, next time.Duration) stage.Tick {
+		return stage.Tick{Name: "t", Last: at(last), Next: at(next)}
+	}
+	is := func(t stage.Tick, want time.Duration, tasks int) {
+		f.t.Helper()
+		last, n := f.tick(t)
+		f.True(last.Equal(at(want)), "%v after %v", last, begun)
+		f.Equal(tasks, n)
+	}
+	none, err := f.a.Tick(f.ctx)
+	f.NoError(err)
+	f.True(none.Now.Equal(begun))
+	f.Empty(none.Last)
+
+	is(stage.Tick{Name: "t", Next: at(0)}, 0, 0) // a new name begins now, whatever is asked
+	f.advance(length)
+	is(stage.Tick{Name: "t"}, 0, 0)                 // it is known now
+	is(stage.Tick{Name: "t", Next: at(1000)}, 0, 0) // and not by an engine that does not know the record
+	is(tick(length, length), 0, 0)                  // nor by one that has another record
+	is(tick(0, length+time.Millisecond), 0, 0)      // it is not time yet
+	is(tick(0, 0), 0, 0)                            // it is the same one
+	is(tick(0, -length), 0, 0)                      // or an earlier one
+	is(tick(0, length-time.Millisecond), length-time.Millisecond, 1)
+	is(tick(0, length-time.Millisecond), length-time.Millisecond, 1) // repeated: the answer may have been lost
+	is(tick(0, length), length-time.Millisecond, 1)
+	is(tick(length-time.Millisecond, length), length, 2) // just in time
+	f.advance(time.Hour)
+	empty := tick(length, length+time.Minute)
+	empty.Tasks = []stage.NewTask{}
+	is(empty, length+time.Minute, 2) // without tasks
+	several := tick(length+time.Minute, time.Hour)
+	several.Next = several.Next.In(time.FixedZone("", 3600))
+	several.Tasks = []stage.NewTask{{Kind: "t", Stage: created, Key: "k"}, {Kind: "t", Stage: created}, {Kind: "t", Stage: created, Key: "k"}}
+	is(several, time.Hour, 4)
+	all, err := f.b.List(f.ctx, stage.Selection{Kind: "t"})
+	f.NoError(err)
+	t := all[0]
+	f.Equal(plain(stage.Task{
+		ID: t.ID, Kind: "t", Stage: created, Status: stage.Normal, Data: []byte("data"),
+		Due: at(length), Created: at(length), Changed: at(length),
+	}), plain(t))
+
+	bad := tick(time.Hour, time.Hour+1e9)
+	bad.Tasks = []stage.NewTask{{Kind: "t", Stage: created, Key: "a\x00b"}}
+	_, err = f.a.Tick(f.ctx, bad)
+	f.Error(err)
+	is(tick(0, 0), time.Hour, 4)
+}
+
+// testTicksOfACall has names of which some run, and some do not.
+func testTicksOfACall(f *fixture) {
+	names := []string{`it's`, `"; DROP TABLE daimon_periodic; --`, "Ü報告", " "}
+	for i := range 500 {
+		names = append(names, fmt.Sprint(i*7%500))
+	}
+	ticks := make([]stage.Tick, len(names))
+	for i, name := range names {
+		ticks[i] = stage.Tick{Name: name, Tasks: []stage.NewTask{{Kind: name, Stage: created}}}
+	}
+	first, err := f.a.Tick(f.ctx, ticks[100:]...)
+	f.NoError(err)
+	f.advance(length)
+	second, err := f.b.Tick(f.ctx, ticks...)
+	f.NoError(err)
+	for i := range ticks {
+		ticks[i].Last = second.Last[i]
+		f.Equal(i < 100, second.Last[i].Equal(second.Now), "%d", i)
+		f.Equal(i >= 100, second.Last[i].Equal(first.Now), "%d", i)
+		if ticks[i].Next = ticks[i].Last; i%3 > 0 {
+			ticks[i].Next = ticks[i].Next.Add(length)
+		}
+	}
+	third, err := f.a.Tick(f.ctx, ticks...)
+	f.NoError(err)
+	all, err := f.b.List(f.ctx, stage.Selection{})
+	f.NoError(err)
+	ran := 0
+	for i := range ticks {
+		if i >= 100 && i%3 > 0 {
+			f.Equal(names[i], all[ran].Kind, "in order")
+			f.True(third.Last[i].Equal(ticks[i].Next))
+			ran++
+		} else {
+			f.True(third.Last[i].Equal(ticks[i].Last))
+		}
+	}
+	f.Len(all, ran)
+}
+
+// testTicksAtOnce has many run the same ticks at once. Each tick is run once.
+func testTicksAtOnce(f *fixture) {
+	const names, rounds = 5, 5
+	all := make([]stage.Tick, names)
+	for i := range all {
+		all[i].Name = fmt.Sprint("t", i)
+	}
+	var errs [goroutines]error
+	for round := range rounds + 1 {
+		var got [goroutines]stage.Ticked
+		together(goroutines, func(i int) {
+			mine := make([]stage.Tick, names) // each in another order
+			for j := range mine {
+				mine[j] = all[(j*[]int{1, 2, 3, 4}[i%4]+i)%names]
+			}
+			got[i], errs[i] = f.side(i).Tick(f.ctx, mine...)
+		})
+		for i := range goroutines {
+			f.NoError(errs[i])
+			for j, last := range got[i].Last {
+				f.True(last.Equal(got[0].Last[0]), "%d %d", i, j)
+			}
+		}
+		for i := range all {
+			all[i].Last = got[0].Last[0]
+			all[i].Next = all[i].Last.Add(length)
+			all[i].Tasks = []stage.NewTask{{Kind: all[i].Name, Stage: created, Data: fmt.Append(nil, round)}}
+		}
+		f.advance(length)
+	}
+	tasks, err := f.a.List(f.ctx, stage.Selection{})
+	f.NoError(err)
+	f.Len(tasks, names*rounds)
+}
