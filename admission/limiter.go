@@ -27,7 +27,7 @@ type Limiter struct {
 	// when it has made none for long; 0 means Rate. Those that are refused do not count.
 	Rate, Burst int
 	// Remembered bounds for how many sources without connections it is known when they have last come, until they have all of
-	// Burst again. With more of them the one is forgotten whose last connection ended first. 0 means 65,536, about 12 MiB.
+	// Burst again. With more of them the one is forgotten that has been without a connection for longest. 0 means 65,536, about 12 MiB.
 	// Without a Rate none is remembered.
 	Remembered int
 
@@ -109,7 +109,7 @@ func keyOf(a net.Addr) (k key, ok bool) {
 	return k, true
 }
 
-// shard returns the one of k. Who chooses keys of one shard has schedulers wait for it for some nanoseconds.
+// shard returns the one of k. A client with many addresses of one shard makes schedulers wait for each other, for some nanoseconds.
 func (l *Limiter) shard(k key) *shard {
 	h := (binary.BigEndian.Uint64(k[:]) ^ binary.BigEndian.Uint64(k[8:])) * 0x9E3779B97F4A7C15
 	return &l.shards[h>>58]

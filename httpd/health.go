@@ -11,8 +11,13 @@ func Healthy(w *Response, _ *Request) act.Action {
 
 // Ready is a handler for load balancers: it answers "ok" with status 200, and one line with status 503 from when an order to
 // end is announced. See Announce of shutdown.Policy. The usual path is /readyz.
+//
+// If the order says that another process serves the same address, by a method Replaced() bool as that of package upgrade has, the
+// status stays 200.
 func Ready(w *Response, r *Request) act.Action {
-	if r.Conn().Scheduler().Group().Ending() != nil {
+	order := r.Conn().Scheduler().Group().Ending()
+	other, ok := order.(interface{ Replaced() bool })
+	if order != nil && !(ok && other.Replaced()) {
 		say(w, 503, "the server is about to end\n")
 	} else {
 		say(w, 200, "ok\n")

@@ -59,7 +59,7 @@ func (u *Upgrade) replace() (pid int, err error) {
 		return 0, err
 	}
 	defer context.AfterFunc(ctx, c.interrupt)()
-	if err := c.persuade(u.ending); err != nil {
+	if err := c.handshake(u.ending); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -81,7 +81,7 @@ func (c *child) reap(log *zap.Logger) {
 func (u *Upgrade) start(ctx context.Context) (*child, error) {
 	program, err := executable(u.Program)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot start the new program: %w", err)
 	}
 	sockets, err := u.sockets()
 	defer closeAll(sockets) // the new program has its own
@@ -160,10 +160,11 @@ func startProcess(program string, env []string, files []uintptr) (*os.Process, e
 	return os.FindProcess(pid)
 }
 
-// executable returns the path of a program; "" is this one.
+// executable returns the path of a program; "" is this one. If this one was started by a path, the new program has to be there: the
+// file of this process may have been moved away.
 func executable(name string) (string, error) {
 	path, err := exec.LookPath(cmp.Or(name, os.Args[0]))
-	if err != nil && name == "" {
+	if err != nil && name == "" && !strings.ContainsRune(os.Args[0], os.PathSeparator) {
 		if own, unknown := os.Executable(); unknown == nil {
 			return own, nil
 		}
@@ -219,8 +220,8 @@ func closeAll(sockets []*service.Sockets) {
 	}
 }
 
-// persuade has the new program serve, unless this one is ending by then.
-func (c *child) persuade(ending func() bool) error {
+// handshake has the new program serve, unless this one is ending by then.
+func (c *child) handshake(ending func() bool) error {
 	if err := c.expect(ready); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// predecessor is what a new program has got from the old one. The zero predecessor is that of a program that nobody has started so.
+// predecessor is what a new program has got from the old one. The zero predecessor means that no older program has started this one.
 type predecessor struct {
 	old   int      // the process number; 0: none
 	from  *os.File // nil when the old program needs no word any more

@@ -84,6 +84,9 @@ type Replaced struct {
 // Policy returns the terms.
 func (r Replaced) Policy() shutdown.Policy { return r.Terms }
 
+// Replaced returns true: another process serves the same addresses. It is for httpd.Ready.
+func (r Replaced) Replaced() bool { return true }
+
 func (r Replaced) String() string { return fmt.Sprintf("replaced by process %d", r.PID) }
 
 // Setup is a set-up function, the last one. In a program that an older one has started it says that this one is ready, and

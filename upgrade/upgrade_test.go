@@ -5,6 +5,7 @@ package upgrade_test
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -240,12 +241,25 @@ func (k keeper) SaveState() ([]byte, error) { return k.state, nil }
 func (k keeper) LoadState(s []byte) error   { return fmt.Errorf("of no use: %s", s) }
 
 // What the new program gets is in the pipe before it runs: it takes over even if this process is killed in the next moment.
-func TestTheLetterToTheNewProgram(t *testing.T) {
+func TestTheMessageIsWrittenBeforeTheStart(t *testing.T) {
 	o := newOld(t, `read -r message <&3; echo "no: $message" >&4; exec sleep 60`, keeper{[]byte("secret")})
 	err := o.upgrade.Start()
 	require.ErrorContains(t, err, `"PID":`+strconv.Itoa(os.Getpid()))
 	require.ErrorContains(t, err, `"Address":"127.0.0.1:0","FDs":[5],"Lent":false`)
 	require.ErrorContains(t, err, `"States":{"a state":"c2VjcmV0"}`)
+	o.ends()
+}
+
+// The path by which this program was started is that of the new one, also if the file of this one was moved from there.
+func TestAProgramThatWasMovedAwayIsNotStartedAgain(t *testing.T) {
+	o := newOld(t, "")
+	o.upgrade.Program = ""
+	was := os.Args[0]
+	defer func() { os.Args[0] = was }()
+	os.Args[0] = filepath.Join(t.TempDir(), "web")
+	err := o.upgrade.Start()
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, "cannot start")
 	o.ends()
 }
 

@@ -2,7 +2,11 @@
 
 package netpoll
 
-import "golang.org/x/sys/unix"
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
 
 func adopt(fd int) (spread bool, err error) {
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
@@ -15,14 +19,15 @@ func adopt(fd int) (spread bool, err error) {
 	} else if listens == 0 {
 		return false, unix.EINVAL
 	}
-	if localAddr(fd) == nil {
+	addr := localAddr(fd)
+	if addr == nil {
 		return false, unix.EAFNOSUPPORT
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return false, err
 	}
 	unix.CloseOnExec(fd)
-	if !SpreadsTCP {
+	if _, tcp := addr.(*net.TCPAddr); !tcp || !SpreadsTCP {
 		return false, nil
 	}
 	shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, portShared)
