@@ -228,10 +228,11 @@ func (w *world) no(ok bool, err error) {
 	w.False(ok)
 }
 
-// eventually waits until f is true.
+// eventually waits until f is true. It asks now and then: with a question each millisecond, several tests at a time keep the
+// engines from the connections of the store.
 func (w *world) eventually(what string, f func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.FailNow("it did not happen: " + what)
 		}
