@@ -187,7 +187,7 @@ func testClaimsLost(w *world) {
 		return nil, nil
 	}})
 	cfg.Store, cfg.Workers, cfg.Attempts = g, 2, 1
-	cfg.Lease, cfg.Heartbeat, cfg.Poll = 2*patience, 20*time.Millisecond, 20*time.Millisecond
+	cfg.Lease, cfg.Heartbeat, cfg.Poll = 2*patience, 100*time.Millisecond, 20*time.Millisecond
 	r := w.start(cfg)
 	var ids []stage.ID
 	for range 5 {
@@ -285,7 +285,7 @@ func (w *world) survives(g *gate, op string, troubles *countdown, lease time.Dur
 		}
 	}
 	cfg := w.config(processors{"load": step("L", 0, "load"), "build": step("B", 1, "build")})
-	cfg.Store, cfg.Lease, cfg.Heartbeat = g, lease, 20*time.Millisecond
+	cfg.Store, cfg.Lease, cfg.Heartbeat = g, lease, 100*time.Millisecond
 	cfg.Attempts = 10
 	r := w.start(cfg)
 	var ids []stage.ID
