@@ -270,7 +270,13 @@ func TestWhatWaitsForAPeerThatIsGone(t *testing.T) {
 func TestASlowPeerThatIsPushedTo(t *testing.T) {
 	for name, reads := range map[string]bool{"reads": true, "does not": false} {
 		t.Run(name, func(t *testing.T) {
-			w, a, c := slow(t, websocket.Options{Overflow: websocket.Drop, Backlog: 2})
+			w, a := newWorld(t), waits()
+			v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Overflow: websocket.Drop, Backlog: 2}}
+			// In small buffers what the peer takes makes room at once. Large ones may have none for the server before the peer has
+			// taken a third of them.
+			c := w.dial(v, listener.Limits{SendBuffer: 64 << 10})
+			require.NoError(t, c.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(64<<10))
+			w.Turn(func(*act.Task) { require.NoError(t, a.conn.Send(websocket.Binary, make([]byte, full))) })
 			for range 10 {
 				w.pass(20 * time.Second)
 				w.Turn(func(*act.Task) { _ = a.conn.Push(websocket.Prepare(websocket.Binary, make([]byte, 1<<20))) })
