@@ -45,7 +45,11 @@ var mains = map[string]func(){
 		server.Run(server.Listen(server.Addr, echo, greet))
 	},
 	"hasty": func() {
-		server := program.Server{Addr: "127.0.0.1:0", Upgrade: &upgrade.Upgrade{Terms: servertest.Cut.Terms}}
+		self, err := os.Executable() // at the path in Args there is nothing
+		if err != nil {
+			panic(err)
+		}
+		server := program.Server{Addr: "127.0.0.1:0", Upgrade: &upgrade.Upgrade{Program: self, Terms: servertest.Cut.Terms}}
 		server.Parse()
 		server.Run(server.Listen(server.Addr, echo))
 	},
