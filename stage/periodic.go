@@ -17,7 +17,7 @@ import (
 //
 // A name that the store does not know begins now. A Schedule may change: it goes on from the latest tick. The record of a name
 // that is no longer used stays; if the name comes back, the ticks until then were missed. Ticks at nearly the
-// same time share a call of the store, so one may be run 100 ms late.
+// same time share a call of the store, so one may be run 100 ms late, and 100 ms more for each 1000 that are due before it.
 type Periodic struct {
 	// Kind is one of Config.Kinds.
 	Kind string

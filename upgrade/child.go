@@ -160,8 +160,8 @@ func startProcess(program string, env []string, files []uintptr) (*os.Process, e
 	return os.FindProcess(pid)
 }
 
-// executable returns the path of a program; "" is this one. If this one was started by a path, the new program has to be there: the
-// file of this process may have been moved away.
+// executable returns the path of a program; "" is this one. If this one was started by a path, the new program has to be there:
+// the file of this process may have been moved away.
 func executable(name string) (string, error) {
 	path, err := exec.LookPath(cmp.Or(name, os.Args[0]))
 	if err != nil && name == "" && !strings.ContainsRune(os.Args[0], os.PathSeparator) {

@@ -30,8 +30,7 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stag
 	return committed(ids, err)
 }
 
-// insert adds tasks, but for those for which others stand.
-
+// insert adds tasks. Where a task that is there has the same key, it returns the number of that one.
 func (s *tasks) insert(tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
