@@ -1,11 +1,16 @@
 package browser
 
 import (
+	"bufio"
+	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,8 +22,7 @@ func inspected(t *testing.T, p *tab) {
 	page := pageOf(t, s.Program)
 	var conns []net.Conn
 	for range idle {
-		c, err := net.Dial("tcp", s.Addr)
-		require.NoError(t, err)
+		c := s.idle(t)
 		defer c.Close()
 		conns = append(conns, c)
 	}
@@ -51,6 +55,24 @@ func inspected(t *testing.T, p *tab) {
 	p.shows(t, "state", "Not connected")
 	require.Contains(t, p.exchanges(t)[0].header["Content-Security-Policy"], "default-src 'none'")
 	require.Equal(t, []string{}, foreign(t, p, page))
+}
+
+// idle returns a connection that has had one answer, and that the server keeps for longer than this test takes: one
+// that sends no head at all is closed after 10 s.
+func (s *server) idle(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr)
+	require.NoError(t, err)
+	if s.scheme == "https" {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+	}
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(c, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodHead})
+	require.NoError(t, err)
+	require.False(t, answer.Close)
+	return c
 }
 
 // foreign returns what the page has asked of other servers than its own.
