@@ -45,6 +45,7 @@ type probe struct {
 type row struct {
 	kind       *kind
 	born, last uint32 // the beginnings of its first and of its latest turn, in milliseconds since start
+	fd         int32  // -1: not known
 }
 
 // kind is a kind of action: see hook.Kind.
@@ -104,7 +105,7 @@ func (p *probe) begin(t *act.Task, r *row) {
 	}
 	k.alive++
 	k.spawned++
-	*r = row{kind: k, born: p.millis(), last: p.millis()}
+	*r = row{kind: k, born: p.millis(), last: p.millis(), fd: -1}
 }
 
 // millis is the time of the latest pass. It is enough for 49 days, and then begins anew.
@@ -179,16 +180,19 @@ func (p *probe) turnStart(t *act.Task) {
 	r := p.rowAt(t, place)
 	r.kind.turns++
 	r.last = p.millis()
-	fd := int32(-1)
-	if d, ok := t.Action().(hook.Descriptor); ok {
-		fd = int32(d.Descriptor())
+	if r.fd < 0 || p.timed == sampled-1 { // to ask in each turn costs more than all else here
+		r.fd = descriptor(t)
 	}
-	p.turn(r.kind.number, place, fd)
+	p.turn(r.kind.number, place, r.fd)
 	if profiling.Load() || p.labelled != nil {
 		p.label(r.kind)
 	}
-	if !hook.IsDemon(t) {
-		p.countRound(t)
+	if p.last == nil && !hook.IsDemon(t) {
+		p.beginRound(t)
+	}
+	if t == p.last {
+		p.rounds++
+		p.last = nil
 	}
 	if t == p.wake {
 		p.wakes.add(p.clock() - p.wokenAt)
@@ -200,17 +204,19 @@ func (p *probe) turnStart(t *act.Task) {
 	}
 }
 
-// countRound counts a round when the task that was the last one at its beginning has a turn.
-func (p *probe) countRound(t *act.Task) {
-	if p.last == nil {
-		p.last, _ = hook.LastReady(p.s).(*act.Task)
-		if p.last == nil {
-			p.last = t
-		}
+// descriptor returns that of the connection which t serves, -1 if there is none.
+func descriptor(t *act.Task) int32 {
+	if d, ok := t.Action().(hook.Descriptor); ok {
+		return int32(d.Descriptor())
 	}
-	if t == p.last {
-		p.rounds++
-		p.last = nil
+	return -1
+}
+
+// beginRound notes the task with which a round ends that begins with the turn of t.
+func (p *probe) beginRound(t *act.Task) {
+	p.last, _ = hook.LastReady(p.s).(*act.Task)
+	if p.last == nil {
+		p.last = t
 	}
 }
 

@@ -234,3 +234,63 @@ func TestHistogram(t *testing.T) {
 	require.Equal(t, 2048*time.Nanosecond, h.quantile(0.75))
 	require.Equal(t, time.Hour, h.quantile(1))
 }
+
+// Counting and timing allocate nothing: neither a turn, a wake-up and the rounds of 128 tasks, nor a sleep.
+func TestAProbeAllocatesNothing(t *testing.T) {
+	s, _, c := inspected(t)
+	p := probes.Get(s)
+	for range 64 {
+		a := new(partner)
+		a.other = &partner{other: a}
+		s.Spawn(a)
+		s.Spawn(a.other)
+	}
+	_, err := s.Step(1000)
+	require.NoError(t, err)
+	before := p.report()
+	require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = s.Step(1000) }))
+	after := p.report()
+	require.EqualValues(t, 11_000, kindNamed(t, after, "*inspect.partner").Turns-kindNamed(t, before, "*inspect.partner").Turns)
+	require.Greater(t, after.Counts["woken_total"], before.Counts["woken_total"])
+	require.Greater(t, after.Counts["rounds_total"], before.Counts["rounds_total"])
+	require.Greater(t, after.Turns.count(), before.Turns.count(), "some were timed")
+	require.Greater(t, after.Wakes.count(), before.Wakes.count(), "some were timed")
+
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		p.idleBegin(time.Second)
+		c.now += time.Second
+		p.goOn()
+		p.passBegin()
+	}))
+	require.Greater(t, p.report().Counts["sleeps_total"], before.Counts["sleeps_total"])
+}
+
+// A descriptor is asked for in a task's first turn, until there is one, and again in each turn that is timed.
+func TestTheDescriptorOfATaskIsAskedForNowAndThen(t *testing.T) {
+	s, _, _ := inspected(t)
+	x := &plugged{fd: -1}
+	s.Spawn(x)
+	turns := func(n int) {
+		_, err := s.Step(n)
+		require.NoError(t, err)
+	}
+	turns(100)
+	require.Equal(t, 99, x.asked, "one was the desk's")
+	x.fd = 7
+	turns(1)
+	require.EqualValues(t, 7, probes.Get(s).present.fd())
+	x.asked, x.fd = 0, 8
+	turns(10 * sampled)
+	require.Equal(t, 10, x.asked)
+	require.EqualValues(t, 8, probes.Get(s).present.fd())
+}
+
+// plugged always yields, and has a descriptor.
+type plugged struct{ fd, asked int }
+
+func (*plugged) Act(*act.Task) act.Directive { return act.Yield }
+
+func (x *plugged) Descriptor() int {
+	x.asked++
+	return x.fd
+}
