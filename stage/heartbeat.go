@@ -31,19 +31,41 @@ func (e *Engine) renew(ctx context.Context, works []*work) error {
 	if len(works) == 0 {
 		return nil
 	}
-	leases := make([]Lease, len(works))
+	renewals := make([]Renewal, len(works))
+	sent := make([]func(), len(works))
 	until := make([]time.Duration, len(works))
 	for i, w := range works {
-		leases[i], until[i] = w.lease, w.now()+e.cfg.Lease
+		renewals[i], sent[i] = w.renewal()
+		until[i] = w.now() + e.cfg.Lease
 	}
-	beats, err := e.cfg.Store.Heartbeat(ctx, leases, e.cfg.Lease)
+	beats, err := e.cfg.Store.Heartbeat(ctx, renewals, e.cfg.Lease)
 	if err != nil {
 		return err
 	}
 	for i, b := range beats {
+		if b.Renewed && sent[i] != nil {
+			sent[i]()
+		}
 		works[i].heard(b, until[i])
 	}
 	return nil
+}
+
+// renewal returns what to send for w. sent, unless it is nil, is to be called when the store has it.
+func (w *work) renewal() (r Renewal, sent func()) {
+	w.e.mu.Lock()
+	n := w.notes
+	w.e.mu.Unlock()
+	r.Lease = w.lease
+	if n == nil {
+		return r, nil
+	}
+	p, number := n.unstored()
+	if number == 0 {
+		return r, nil
+	}
+	r.Progress = p
+	return r, func() { n.store(number) }
 }
 
 // beating returns the works that have a lease to be renewed.

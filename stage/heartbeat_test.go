@@ -54,16 +54,16 @@ func (h *hanging) Return(ctx context.Context, l stage.Lease, r stage.Return) (st
 	return h.Store.Return(ctx, l, r)
 }
 
-func (h *hanging) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
+func (h *hanging) Heartbeat(ctx context.Context, renewals []stage.Renewal, length time.Duration) ([]stage.Beat, error) {
 	end, _ := ctx.Deadline()
 	h.asked, h.given = append(h.asked, time.Now()), append(h.given, time.Until(end))
 	if err := hangs(ctx, &h.heartbeats); err != nil {
 		return nil, err
 	}
 	if len(h.asked)%10 < h.leaves {
-		return make([]stage.Beat, len(leases)), nil
+		return make([]stage.Beat, len(renewals)), nil
 	}
-	return h.Store.Heartbeat(ctx, leases, length)
+	return h.Store.Heartbeat(ctx, renewals, length)
 }
 
 // ends has an engine work until it has ended a task, on goroutines and in a Group, with the clock of synctest.
@@ -122,7 +122,7 @@ type lingering struct {
 	running atomic.Int32
 }
 
-func (s *lingering) Heartbeat(ctx context.Context, _ []stage.Lease, _ time.Duration) ([]stage.Beat, error) {
+func (s *lingering) Heartbeat(ctx context.Context, _ []stage.Renewal, _ time.Duration) ([]stage.Beat, error) {
 	s.running.Add(1)
 	defer s.running.Add(-1)
 	s.begun <- struct{}{}

@@ -139,11 +139,11 @@ func (s *away) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 	return tasks, err
 }
 
-func (s *away) Heartbeat(ctx context.Context, leases []stage.Lease, d time.Duration) ([]stage.Beat, error) {
+func (s *away) Heartbeat(ctx context.Context, renewals []stage.Renewal, d time.Duration) ([]stage.Beat, error) {
 	if err := s.refuses(); err != nil {
 		return nil, err
 	}
-	return s.Store.Heartbeat(ctx, leases, d)
+	return s.Store.Heartbeat(ctx, renewals, d)
 }
 
 func (s *away) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {

@@ -346,7 +346,7 @@ func (s slow) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 	return tasks, err
 }
 
-func (s slow) Heartbeat(ctx context.Context, l []stage.Lease, d time.Duration) ([]stage.Beat, error) {
+func (s slow) Heartbeat(ctx context.Context, l []stage.Renewal, d time.Duration) ([]stage.Beat, error) {
 	beats, err := s.Store.Heartbeat(ctx, l, d)
 	*s.now += 600 * time.Millisecond
 	return beats, err

@@ -48,7 +48,7 @@ type Store interface {
 	Enter(ctx context.Context, l Lease, stage string, attempt int) (Task, error)
 
 	// Finish ends a dynamic stage. In one transaction it calls commit, unless that is nil, and makes the task reach
-	// p.To, with no attempt and no failure. If p.Last, the task is then Normal and never due, and the lease has ended;
+	// p.To, with no attempt, no failure and no progress. If p.Last, the task is then Normal and never due, and the lease has ended;
 	// otherwise the holder continues with it.
 	//
 	// An error of commit is returned as it is, and nothing has changed then; nor has it if commit panics. commit may be
@@ -62,7 +62,7 @@ type Store interface {
 	// stage than p.From, the error is ErrLeaseLost. A lease that ends while commit runs is good until Finish returns.
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
 
-	// Return gives the task back as r says, and returns its status. If there is a request, the task is Suspended or
+	// Return gives the task back as r says, and returns its status. It keeps r.Progress, as Heartbeat does. If there is a request, the task is Suspended or
 	// Cancelled at r.Stage instead, never due, with r's attempt and failure. The store makes r.Failure a text that all
 	// stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to at most MaxFailure bytes, after a
 	// whole rune.
@@ -71,7 +71,10 @@ type Store interface {
 	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease, in
 	// order. A store may leave out a lease whose task another call is changing, such as a Finish with a slow Commit, rather
 	// than wait for it.
-	Heartbeat(ctx context.Context, leases []Lease, length time.Duration) ([]Beat, error)
+	//
+	// With a lease that it renews it keeps the Progress, if the task is at that stage: as Task.Progress, until other progress
+	// replaces it or a stage finishes. A lease that comes twice has its Progress once at most.
+	Heartbeat(ctx context.Context, renewals []Renewal, length time.Duration) ([]Beat, error)
 
 	// Suspend takes a task that is due at some time out of work: at once if no worker holds it, else by a request. A
 	// worker whose lease has ended holds the task until the next claim. Suspend reports whether that changed anything.
@@ -171,6 +174,20 @@ type Return struct {
 	Failure string
 	Runs    bool          // the task may be claimed again,
 	After   time.Duration // that long from now
+
+	Progress Progress // of the stage at which the task was
+}
+
+// Renewal asks for a longer lease.
+type Renewal struct {
+	Lease    Lease
+	Progress Progress
+}
+
+// Progress is what a processor has noted. The zero Progress is none, and leaves what was noted before.
+type Progress struct {
+	Stage string // the dynamic one that is worked on; for a task at another stage the Progress counts for nothing
+	Data  []byte // at most MaxProgress bytes; the store keeps a copy
 }
 
 // Beat is the answer to a heartbeat for one lease. If it is neither renewed nor lost, the lease ends when it would have

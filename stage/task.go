@@ -58,6 +58,11 @@ type Task struct {
 	Attempt int
 	Failure string
 
+	// Progress is what the processor of the stage ProgressStage has noted with SetProgress, in this try or an earlier one.
+	// Both are empty if none has, and when a stage finishes. A processor gets the Progress of its own stage, or nil.
+	Progress      []byte
+	ProgressStage string
+
 	// Due is when the task may be claimed, by the store's clock. For a task in processing that is the end of its lease.
 	// The zero Time means never: the task is finished, suspended, cancelled, or has failed for good.
 	Due time.Time
@@ -68,10 +73,15 @@ type Task struct {
 
 	Created time.Time
 	Changed time.Time // the last transition; heartbeats do not count
+
+	notes *notes // of the processor that was given this Task
 }
 
-// MaxFailure bounds Task.Failure, in bytes.
+// MaxFailure bounds Task.Failure and Failure.Text, in bytes.
 const MaxFailure = 4096
+
+// MaxProgress bounds Task.Progress, in bytes.
+const MaxProgress = 4096
 
 // String names the task for a log.
 func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }
@@ -79,6 +89,24 @@ func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }
 // Runs reports whether the task is being worked on or is going to be: it is neither finished nor suspended nor
 // cancelled, and has not failed for good.
 func (t *Task) Runs() bool { return !t.Due.IsZero() }
+
+// SetProgress notes how far the processor that was given t has come, and replaces what it has noted before. The next try
+// of the stage gets a copy of data as Task.Progress, unless the stage finishes: after a crash too, if a heartbeat has
+// stored it by then; a stage that fails, is suspended or is interrupted stores it when the task goes back. No data, not
+// even nil, is progress too: the next try begins anew.
+//
+// A processor may call SetProgress often, from any of its goroutines: that costs a copy, and each heartbeat stores no more
+// than the latest. When Process has returned, it does nothing. It panics if there are more than MaxProgress bytes, and if t
+// is not what a processor was given.
+func (t *Task) SetProgress(data []byte) {
+	if t.notes == nil {
+		panic("stage: SetProgress is for the Task that a processor was given")
+	}
+	if len(data) > MaxProgress {
+		panic(fmt.Sprintf("stage: SetProgress with %d bytes; MaxProgress is %d", len(data), MaxProgress))
+	}
+	t.notes.set(data)
+}
 
 // Finished reports whether the task has reached the last stage of its chain.
 func (t *Task) Finished() bool { return t.Status == Normal && !t.Runs() }

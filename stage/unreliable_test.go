@@ -54,7 +54,7 @@ func (u *unreliable) Return(ctx context.Context, l stage.Lease, r stage.Return) 
 	return mayBeLost(u, func() (stage.Status, error) { return u.Store.Return(ctx, l, r) })
 }
 
-func (u *unreliable) Heartbeat(ctx context.Context, l []stage.Lease, d time.Duration) ([]stage.Beat, error) {
+func (u *unreliable) Heartbeat(ctx context.Context, l []stage.Renewal, d time.Duration) ([]stage.Beat, error) {
 	return mayBeLost(u, func() ([]stage.Beat, error) { return u.Store.Heartbeat(ctx, l, d) })
 }
 

@@ -47,6 +47,7 @@ type work struct {
 	until   time.Duration // the end of the lease, by the clock now
 	parting bool          // the task is being given back, so its lease ends without being lost
 	at      string        // task.Stage, for other goroutines
+	notes   *notes        // of the latest try, until its stage has finished
 }
 
 // step does one thing, and returns what to do next and after how long.
@@ -166,6 +167,11 @@ func (w *work) compute(ctx context.Context) (commit Commit, err error) {
 			return err
 		}
 		t := w.task // the processor's own
+		if t.ProgressStage != t.Stage {
+			t.Progress, t.ProgressStage = nil, ""
+		}
+		t.notes = w.noting(&notes{stage: t.Stage})
+		defer t.notes.end()
 		commit, err = wrapped(p, w.e.cfg.Middleware).Process(ctx, &t)
 		return err
 	})
@@ -203,6 +209,8 @@ func (w *work) finish() (step, time.Duration) {
 	case err == nil:
 		w.refused, w.commit = 0, nil
 		w.task.Stage, w.task.Attempt, w.task.Failure = next.Name, 0, ""
+		w.task.Progress, w.task.ProgressStage = nil, ""
+		w.noting(nil)
 		w.reach(w.task)
 		return (*work).enter, 0
 	case errors.Is(err, ErrUnavailable), refused != nil && ctx.Err() != nil && w.held.Err() == nil:
@@ -309,6 +317,7 @@ func (w *work) giveBackAs(r Return) (step, time.Duration) {
 		before, _ := w.terms.Chain.previous(r.Stage)
 		r.Stage = before.Name
 	}
+	r.Progress = w.noted()
 	w.back, w.commit = r, nil
 	return (*work).giveBack, 0
 }
@@ -344,6 +353,9 @@ func (w *work) left(r Return) (step, time.Duration) {
 	t := w.task
 	t.Stage, t.Status, t.Attempt, t.Failure = r.Stage, r.Status, r.Attempt, r.Failure
 	t.Wanted, t.Due, t.Changed = Nothing, time.Time{}, time.Time{}
+	if p := r.Progress; p.Stage != "" || t.Finished() {
+		t.Progress, t.ProgressStage = p.Data, p.Stage
+	}
 	w.reach(t)
 	if err := guarded(func() error { w.e.cfg.Ended(t); return nil }); err != nil {
 		w.log.Error("Config.Ended has panicked", panics.Fields(err)...)
@@ -385,6 +397,25 @@ func (w *work) reach(t Task) {
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
 	w.at = t.Stage
+}
+
+// noting begins with the notes of another try, or with none.
+func (w *work) noting(n *notes) *notes {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	w.notes = n
+	return n
+}
+
+// noted returns what the processor has noted that was called last, unless its stage has finished.
+func (w *work) noted() Progress {
+	w.e.mu.Lock()
+	n := w.notes
+	w.e.mu.Unlock()
+	if n == nil {
+		return Progress{}
+	}
+	return n.latest()
 }
 
 // part notes that the task is being given back.

@@ -175,9 +175,9 @@ func (g *gate) Return(ctx context.Context, l stage.Lease, r stage.Return) (stage
 	return through(ctx, g, giveBack, l.Task, func(ctx context.Context) (stage.Status, error) { return g.Store.Return(ctx, l, r) })
 }
 
-func (g *gate) Heartbeat(ctx context.Context, leases []stage.Lease, d time.Duration) ([]stage.Beat, error) {
+func (g *gate) Heartbeat(ctx context.Context, renewals []stage.Renewal, d time.Duration) ([]stage.Beat, error) {
 	return through(ctx, g, heartbeat, 0, func(ctx context.Context) ([]stage.Beat, error) {
-		return g.Store.Heartbeat(ctx, leases, d)
+		return g.Store.Heartbeat(ctx, renewals, d)
 	})
 }
 

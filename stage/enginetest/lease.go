@@ -26,7 +26,7 @@ func (w *world) ends(id stage.ID) {
 
 func (w *world) endsLease(l stage.Lease) {
 	w.t.Helper()
-	_, err := w.other.Heartbeat(w.ctx, []stage.Lease{l}, time.Millisecond)
+	_, err := w.other.Heartbeat(w.ctx, []stage.Renewal{{Lease: l}}, time.Millisecond)
 	w.NoError(err)
 }
 

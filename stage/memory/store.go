@@ -182,6 +182,7 @@ func (t *tx) SetData(data []byte) { t.data = copied(data) }
 
 func (s *store) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
 	err = s.held(ctx, l, func(t *stage.Task, now time.Time) error {
+		r.Progress.Data = copied(r.Progress.Data)
 		err := transition.Return(t, l, r, now)
 		if err == nil {
 			status = t.Status
@@ -208,23 +209,25 @@ func (s *store) held(ctx context.Context, l stage.Lease, rule func(t *stage.Task
 	return err
 }
 
-func (s *store) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
+func (s *store) Heartbeat(ctx context.Context, renewals []stage.Renewal, length time.Duration) ([]stage.Beat, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
 	now := s.now()
-	beats := make([]stage.Beat, len(leases))
-	for i, l := range leases {
+	beats := make([]stage.Beat, len(renewals))
+	for i, r := range renewals {
 		var t *stage.Task
-		if e := s.find(l.Task); e != nil {
+		if e := s.find(r.Lease.Task); e != nil {
 			t = &e.task
 		}
-		beats[i] = transition.Beat(t, l, now)
+		beats[i] = transition.Beat(t, r.Lease, now)
 	}
-	for i, l := range leases {
-		if e := s.find(l.Task); !beats[i].Lost {
+	for i, r := range renewals {
+		if e := s.find(r.Lease.Task); !beats[i].Lost {
 			t := e.task
+			r.Progress.Data = copied(r.Progress.Data)
+			transition.Note(&t, r.Progress)
 			t.Due = now.Add(length)
 			s.put(e, t)
 		}
@@ -307,7 +310,7 @@ type entry struct {
 
 func snapshot(of *stage.Task) stage.Task {
 	t := *of
-	t.Data = copied(t.Data)
+	t.Data, t.Progress = copied(t.Data), copied(t.Progress)
 	return t
 }
 

@@ -352,7 +352,7 @@ func TestHeartbeatBesideCommit(t *testing.T) {
 	slow, other := claimed(t, s, time.Minute), claimed(t, s, time.Minute)
 	gone := stage.Lease{Task: slow.Task, Token: slow.Token + 1}
 	require.NoError(t, s.Finish(t.Context(), slow, last, func(context.Context, stage.Tx) error {
-		beats, err := s.Heartbeat(t.Context(), []stage.Lease{other, slow, gone}, time.Minute)
+		beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: other}, {Lease: slow}, {Lease: gone}}, time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, []stage.Beat{{Renewed: true}, {}, {Lost: true}}, beats)
 		return nil
@@ -365,7 +365,7 @@ func TestHeartbeatsAreHot(t *testing.T) {
 	l := claimed(t, s, time.Minute)
 	const beats = 20
 	for range beats {
-		_, err := s.Heartbeat(t.Context(), []stage.Lease{l}, time.Minute)
+		_, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: l}}, time.Minute)
 		require.NoError(t, err)
 	}
 	hot := func() (n int) {

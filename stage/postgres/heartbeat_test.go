@@ -19,7 +19,7 @@ func renewed(t *testing.T, s *postgres.Store, l stage.Lease, within time.Duratio
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	beats, err := s.Heartbeat(ctx, []stage.Lease{l}, time.Minute)
+	beats, err := s.Heartbeat(ctx, []stage.Renewal{{Lease: l}}, time.Minute)
 	if err == nil {
 		require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
 	}

@@ -165,7 +165,7 @@ func TestPlannedOnce(t *testing.T) {
 		claimed, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 10, Length: time.Minute, Shows: working})
 		require.NoError(t, err)
 		for _, task := range claimed[:2] {
-			beats, err := s.Heartbeat(t.Context(), []stage.Lease{task.Lease()}, time.Minute)
+			beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: task.Lease()}}, time.Minute)
 			require.NoError(t, err)
 			require.True(t, beats[0].Renewed)
 			require.NoError(t, s.Finish(t.Context(), task.Lease(), stage.Passage{From: "WORKING", To: "HALF"}, nil))

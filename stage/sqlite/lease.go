@@ -223,18 +223,25 @@ func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int
 	return committed(entered, err)
 }
 
+// A rule is one of package transition. t is nil if there is no such task. more, unless it is nil, writes what is not in the
+// row of the task.
+type rule func(t *stage.Task, now time.Time) (more func(*sql.Tx) error, err error)
+
 // change applies a rule to a task, and writes the task unless the rule answers with an error.
-func (s *tasks) change(ctx context.Context, what string, id stage.ID, rule func(t *stage.Task, now time.Time) error) error {
+func (s *tasks) change(ctx context.Context, what string, id stage.ID, apply rule) error {
 	return s.write(ctx, what, func(tx *sql.Tx) error {
 		t, err := pointer(scanBrief(tx.Stmt(s.brief).QueryRow(id)))
 		if err != nil {
 			return err
 		}
-		if err := rule(t, s.now()); err != nil {
+		more, err := apply(t, s.now())
+		if err != nil {
 			return err
 		}
-		_, err = tx.Stmt(s.save).Exec(values(t)...)
-		return err
+		if _, err = tx.Stmt(s.save).Exec(values(t)...); err != nil || more == nil {
+			return err
+		}
+		return more(tx)
 	})
 }
 
@@ -260,16 +267,22 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 					return refused
 				}
 			}
+			noted := t.ProgressStage != ""
 			transition.Finish(t, p, s.now())
 			r, err := tx.Stmt(s.finish).Exec(t.ID, t.Token, t.Stage, string(t.Status), ending(t), t.Changed.UnixMilli(),
 				written.set, written.data)
 			if err != nil {
 				return err
 			}
-			if n, err := r.RowsAffected(); n == 1 || err != nil {
+			if n, err := r.RowsAffected(); err != nil {
 				return err
+			} else if n != 1 {
+				return errEnded
 			}
-			return errEnded
+			if noted {
+				_, err = tx.Stmt(s.forget).Exec(t.ID)
+			}
+			return err
 		})
 	})
 	switch {
@@ -289,25 +302,35 @@ func passing(err error) bool {
 }
 
 func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
-	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) error {
-		err := transition.Return(t, l, r, now)
-		if err == nil {
-			status = t.Status
+	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) (func(*sql.Tx) error, error) {
+		noted := transition.Notes(t, r.Progress)
+		if err := transition.Return(t, l, r, now); err != nil {
+			return nil, err
 		}
-		return err
+		status = t.Status
+		if !noted {
+			return nil, nil
+		}
+		return func(tx *sql.Tx) error { return s.keep(tx, t.ID, r.Progress) }, nil
 	})
 	return committed(status, err)
 }
 
-// Heartbeat costs one transaction, whatever the number of leases.
-func (s *tasks) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
-	if len(leases) == 0 {
+// keep writes progress.
+func (s *tasks) keep(tx *sql.Tx, id stage.ID, p stage.Progress) error {
+	_, err := tx.Stmt(s.note).Exec(id, p.Stage, p.Data)
+	return err
+}
+
+// Heartbeat costs one transaction, whatever the number of leases, and a statement for each that comes with progress.
+func (s *tasks) Heartbeat(ctx context.Context, renewals []stage.Renewal, length time.Duration) ([]stage.Beat, error) {
+	if len(renewals) == 0 {
 		return nil, ctx.Err()
 	}
-	beats := make([]stage.Beat, len(leases))
-	of := func(l stage.Lease) stage.ID { return l.Task }
+	beats := make([]stage.Beat, len(renewals))
+	of := func(r stage.Renewal) stage.ID { return r.Lease.Task }
 	err := s.write(ctx, "heartbeat", func(tx *sql.Tx) error {
-		rows, err := tx.Stmt(s.briefs).Query(numbers(leases, of))
+		rows, err := tx.Stmt(s.briefs).Query(numbers(renewals, of))
 		if err != nil {
 			return err
 		}
@@ -320,10 +343,17 @@ func (s *tasks) Heartbeat(ctx context.Context, leases []stage.Lease, length time
 		for i := range held {
 			byID[held[i].ID] = &held[i]
 		}
-		var renewed []stage.Lease
-		for i, l := range leases {
-			if beats[i] = transition.Beat(byID[l.Task], l, now); beats[i].Renewed {
-				renewed = append(renewed, l)
+		var renewed []stage.Renewal
+		for i, r := range renewals {
+			t := byID[r.Lease.Task]
+			if beats[i] = transition.Beat(t, r.Lease, now); !beats[i].Renewed {
+				continue
+			}
+			renewed = append(renewed, r)
+			if transition.Notes(t, r.Progress) {
+				if err := s.keep(tx, t.ID, r.Progress); err != nil {
+					return err
+				}
 			}
 		}
 		_, err = tx.Stmt(s.renew).Exec(numbers(renewed, of), milliseconds(now.Add(length)))

@@ -26,14 +26,14 @@ func (s *tasks) Cancel(ctx context.Context, id stage.ID) (bool, error) {
 var errUnchanged = errors.New("nothing has changed")
 
 func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule transition.Request) (bool, error) {
-	err := s.change(ctx, what, id, func(t *stage.Task, now time.Time) error {
+	err := s.change(ctx, what, id, func(t *stage.Task, now time.Time) (func(*sql.Tx) error, error) {
 		switch {
 		case t == nil:
-			return transition.NotFound(id)
+			return nil, transition.NotFound(id)
 		case !rule(t, now):
-			return errUnchanged
+			return nil, errUnchanged
 		}
-		return nil
+		return nil, nil
 	})
 	if errors.Is(err, errUnchanged) {
 		return false, nil

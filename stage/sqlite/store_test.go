@@ -58,12 +58,12 @@ func TestClock(t *testing.T) {
 	require.WithinRange(t, first[0].Created, begun, claimed.Add(time.Millisecond))
 	require.WithinRange(t, first[0].Due, begun.Add(time.Minute), claimed.Add(time.Minute+time.Millisecond))
 	renewed := time.Now().Truncate(time.Millisecond)
-	beats, err := s.Heartbeat(t.Context(), []stage.Lease{first[0].Lease()}, length) // which is from now on
+	beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: first[0].Lease()}}, length) // which is from now on
 	require.NoError(t, err)
 	require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
 	require.Eventually(t, func() bool { return len(claim(length)) == 1 }, 20*time.Second, 5*time.Millisecond)
 	require.GreaterOrEqual(t, time.Since(renewed), length)
-	beats, err = s.Heartbeat(t.Context(), []stage.Lease{first[0].Lease()}, length)
+	beats, err = s.Heartbeat(t.Context(), []stage.Renewal{{Lease: first[0].Lease()}}, length)
 	require.NoError(t, err)
 	require.Equal(t, []stage.Beat{{Lost: true}}, beats)
 }
@@ -93,6 +93,7 @@ func TestPlan(t *testing.T) {
 	}, plan(t, s, sqlite.Due, true, "a", 1, 1), "one search, nothing sorted")
 	require.Equal(t, []string{
 		"SEARCH daimon_task USING INDEX daimon_task_due (<expr>=?)",
+		"SEARCH daimon_progress USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
 		"SEARCH c EXISTS USING INTEGER PRIMARY KEY (rowid=?)",
 		"USE TEMP B-TREE FOR ORDER BY",
 	}, plan(t, s, sqlite.ClaimedBy, 1, 1, 1), "neither new tasks nor those that have ended")

@@ -16,6 +16,7 @@ type statements struct {
 	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
 	key, keep, tick, ticked                    *sql.Stmt
 	claim, ticket, enter, finish, save, renew  *sql.Stmt
+	note, forget                               *sql.Stmt
 }
 
 const (
@@ -26,15 +27,19 @@ const (
 
 	// claimed looks at all tasks in the index that are not fresh and not due. If SQLite had the choice, it would look at the
 	// whole table in databases that have seen ANALYZE.
-	claimed = whole + `INDEXED BY daimon_task_due
+	claimed = wholeOf + `daimon_task INDEXED BY daimon_task_due ` + itsProgress + `
 		WHERE ` + fresh + ` = 0 AND due > ?3 AND status = 'IN_PROCESSING' AND EXISTS (
 			SELECT 1 FROM daimon_claim AS c
 			WHERE c.task = daimon_task.id AND c.token = daimon_task.token AND c.engine = ?1 AND c.number < ?2)
 		ORDER BY id`
 
 	// brief is what the rules of a transition look at, and whole all of a task.
-	brief = `SELECT id, stage, status, wanted, attempt, failure, due, token FROM daimon_task `
-	whole = `SELECT id, stage, status, wanted, attempt, failure, due, token, kind, worker, created, changed, data FROM daimon_task `
+	brief = `SELECT id, stage, status, wanted, attempt, failure, due, token, at FROM daimon_task ` + itsProgress
+	whole = wholeOf + `daimon_task ` + itsProgress
+
+	wholeOf = `
+		SELECT id, stage, status, wanted, attempt, failure, due, token, at, kind, worker, created, changed, data, progress FROM `
+	itsProgress = `LEFT JOIN daimon_progress ON task = id `
 
 	these = `id IN (SELECT value FROM json_each(?1))`
 
@@ -79,6 +84,8 @@ func (s *tasks) prepare() error {
 				data = CASE WHEN ?7 THEN ?8 ELSE data END
 			WHERE id = ?1 AND token = ?2 AND wanted = ''`},
 		{&s.save, s.writer, save + ` WHERE id = ?1`},
+		{&s.note, s.writer, `INSERT OR REPLACE INTO daimon_progress (task, at, progress) VALUES (?1, ?2, ?3)`},
+		{&s.forget, s.writer, `DELETE FROM daimon_progress WHERE task = ?1`},
 		{&s.renew, s.writer, `UPDATE daimon_task SET due = ?2 WHERE ` + these},
 	} {
 		stmt, err := p.db.Prepare(p.text)
@@ -109,11 +116,13 @@ func scanBrief(r row) (t stage.Task, err error) {
 // scanWhole reads a row of whole.
 func scanWhole(r row) (t stage.Task, err error) {
 	var created, changed int64
-	if err := scan(r, &t, &t.Kind, &t.Worker, &created, &changed, &t.Data); err != nil {
+	if err := scan(r, &t, &t.Kind, &t.Worker, &created, &changed, &t.Data, &t.Progress); err != nil {
 		return stage.Task{}, err
 	}
-	if len(t.Data) == 0 {
-		t.Data = nil
+	for _, data := range []*[]byte{&t.Data, &t.Progress} {
+		if len(*data) == 0 {
+			*data = nil
+		}
 	}
 	t.Created, t.Changed = at(created), at(changed)
 	return t, nil
@@ -121,8 +130,11 @@ func scanWhole(r row) (t stage.Task, err error) {
 
 func scan(r row, t *stage.Task, more ...any) error {
 	var due sql.NullInt64
-	all := append(make([]any, 0, 8+len(more)), &t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token)
+	var noted sql.NullString
+	all := append(make([]any, 0, 9+len(more)),
+		&t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token, &noted)
 	err := r.Scan(append(all, more...)...)
+	t.ProgressStage = noted.String
 	if due.Valid {
 		t.Due = at(due.Int64)
 	}

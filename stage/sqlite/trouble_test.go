@@ -191,7 +191,7 @@ func TestFull(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, before, after, name)
 		require.Zero(t, count(t, s.DB(), `report`), name)
-		beats, err := s.Heartbeat(t.Context(), []stage.Lease{l}, time.Minute)
+		beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: l}}, time.Minute)
 		require.NoError(t, err, "what needs no room goes on")
 		require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
 		before, err = s.List(t.Context(), stage.Selection{})
@@ -310,7 +310,7 @@ func hit(s *sqlite.Store, n int) error {
 				return err
 			}
 		}
-		if _, err := s.Heartbeat(ctx, []stage.Lease{t.Lease()}, length); err != nil {
+		if _, err := s.Heartbeat(ctx, []stage.Renewal{{Lease: t.Lease()}}, length); err != nil {
 			return err
 		}
 		if n%7 == 0 {

@@ -162,7 +162,7 @@ func TestCommitEnds(t *testing.T) {
 			require.True(t, ok)
 		},
 		"ROLLBACK, another worker, and BEGIN": func(t *testing.T, other *sqlite.Store, l stage.Lease) {
-			_, err := other.Heartbeat(t.Context(), []stage.Lease{l}, time.Millisecond)
+			_, err := other.Heartbeat(t.Context(), []stage.Renewal{{Lease: l}}, time.Millisecond)
 			require.NoError(t, err)
 			require.Eventually(t, func() bool {
 				tasks, err := other.Claim(t.Context(), stage.Claim{

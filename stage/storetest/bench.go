@@ -68,9 +68,24 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 		for _, t := range claim(b, s, time.Hour) {
 			leases = append(leases, t.Lease())
 		}
+		all := renewals(leases...)
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := s.Heartbeat(ctx, leases, time.Hour); err != nil {
+			if _, err := s.Heartbeat(ctx, all, time.Hour); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Heartbeat of 8 with progress", func(b *testing.B) {
+		s := open(b)
+		fill(b, s, 8)
+		var all []stage.Renewal
+		for _, t := range claim(b, s, time.Hour) {
+			all = append(all, stage.Renewal{Lease: t.Lease(), Progress: stage.Progress{Stage: t.Stage, Data: make([]byte, 64)}})
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Heartbeat(ctx, all, time.Hour); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -39,7 +39,7 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 			return failure(s.Return(ctx, t.Lease(), failed))
 		},
 		"Heartbeat": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Heartbeat(ctx, []stage.Lease{t.Lease()}, 9*length))
+			return failure(s.Heartbeat(ctx, renewals(t.Lease()), 9*length))
 		},
 		"Suspend": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Suspend(ctx, t.ID))

@@ -224,7 +224,7 @@ func testNotFound(f *fixture) {
 			f.ErrorIs(f.a.Finish(f.ctx, l, last, nil), stage.ErrLeaseLost)
 			_, err = f.a.Return(f.ctx, l, stage.Return{Stage: created, Status: stage.Normal})
 			f.ErrorIs(err, stage.ErrLeaseLost)
-			beats, err := f.a.Heartbeat(f.ctx, []stage.Lease{l}, length)
+			beats, err := f.a.Heartbeat(f.ctx, renewals(l), length)
 			f.NoError(err)
 			f.Equal([]stage.Beat{{Lost: true}}, beats)
 		}

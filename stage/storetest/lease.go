@@ -250,11 +250,19 @@ func testFailure(f *fixture) {
 	}
 }
 
+// renewals are for leases, without progress.
+func renewals(leases ...stage.Lease) (all []stage.Renewal) {
+	for _, l := range leases {
+		all = append(all, stage.Renewal{Lease: l})
+	}
+	return all
+}
+
 // testHeartbeat wants the answers in order. The table of leases has those of each condition.
 func testHeartbeat(f *fixture) {
 	beat := func(leases ...stage.Lease) []stage.Beat {
 		f.t.Helper()
-		beats, err := f.b.Heartbeat(f.ctx, leases, length)
+		beats, err := f.b.Heartbeat(f.ctx, renewals(leases...), length)
 		f.NoError(err)
 		return beats
 	}
@@ -288,7 +296,7 @@ func testHeartbeatRenews(f *fixture) {
 	t = f.asked(t, f.suspend)
 	for range 20 {
 		f.advance(length - time.Millisecond)
-		beats, err := f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease()}, length)
+		beats, err := f.b.Heartbeat(f.ctx, renewals(t.Lease()), length)
 		f.NoError(err)
 		f.Equal([]stage.Beat{{Renewed: true, Wanted: stage.Suspension}}, beats)
 		t.Due = t.Due.Add(length - time.Millisecond)
@@ -297,20 +305,20 @@ func testHeartbeatRenews(f *fixture) {
 	}
 	f.same(other)
 
-	beats, err := f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease(), other.Lease()}, time.Second)
+	beats, err := f.b.Heartbeat(f.ctx, renewals(t.Lease(), other.Lease()), time.Second)
 	f.NoError(err)
 	f.Equal([]stage.Beat{{Renewed: true, Wanted: stage.Suspension}, {Lost: true}}, beats)
 	f.same(other) // a lease that has ended does not come back
 	t.Due = t.Due.Add(time.Second - length)
 	f.same(t) // so long from now, not longer
 	f.advance(time.Second)
-	beats, err = f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease()}, length)
+	beats, err = f.b.Heartbeat(f.ctx, renewals(t.Lease()), length)
 	f.NoError(err)
 	f.Equal([]stage.Beat{{Lost: true}}, beats)
 	f.same(t)
 
 	t = f.claimed("c")
-	beats, err = f.b.Heartbeat(f.ctx, []stage.Lease{t.Lease(), t.Lease()}, 0)
+	beats, err = f.b.Heartbeat(f.ctx, renewals(t.Lease(), t.Lease()), 0)
 	f.NoError(err)
 	f.Equal([]stage.Beat{{Renewed: true}, {Renewed: true}}, beats, "one answer, however often it is asked, even if that ends it")
 	f.claim("c")

@@ -211,7 +211,7 @@ func testLeases(f *fixture) {
 			return failure(f.b.Return(f.ctx, l, stage.Return{Stage: created, Status: stage.Resumed, Runs: true}))
 		},
 		"heartbeat": func(l stage.Lease) error {
-			beats, err := f.b.Heartbeat(f.ctx, []stage.Lease{l}, length)
+			beats, err := f.b.Heartbeat(f.ctx, renewals(l), length)
 			f.NoError(err)
 			if beats[0].Lost {
 				return stage.ErrLeaseLost

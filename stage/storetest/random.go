@@ -297,6 +297,7 @@ func (h *history) giveBack() (string, func(stage.Store) string) {
 		r.Runs = false
 	}
 	l := h.lease()
+	r.Progress = h.progress(l)
 	return fmt.Sprintf("Return %v %+v", l, r), func(s stage.Store) string {
 		status, err := s.Return(h.ctx, l, r)
 		return fmt.Sprintf("%s %s", status, outcome(err))
@@ -304,15 +305,30 @@ func (h *history) giveBack() (string, func(stage.Store) string) {
 }
 
 func (h *history) heartbeat() (string, func(stage.Store) string) {
-	var leases []stage.Lease
+	var all []stage.Renewal
 	for range h.r.IntN(5) {
-		leases = append(leases, h.lease())
+		r := stage.Renewal{Lease: h.lease()}
+		if !slices.ContainsFunc(all, func(other stage.Renewal) bool { return other.Lease == r.Lease }) {
+			r.Progress = h.progress(r.Lease)
+		}
+		all = append(all, r)
 	}
 	d := h.time()
-	return fmt.Sprintf("Heartbeat %v for %v", leases, d), func(s stage.Store) string {
-		beats, err := s.Heartbeat(h.ctx, leases, d)
+	return fmt.Sprintf("Heartbeat %v for %v", all, d), func(s stage.Store) string {
+		beats, err := s.Heartbeat(h.ctx, all, d)
 		return fmt.Sprintf("%v %s", beats, outcome(err))
 	}
+}
+
+// progress is mostly of the stage at which the task is, and often none.
+func (h *history) progress(l stage.Lease) stage.Progress {
+	switch h.r.IntN(6) {
+	case 0, 1, 2:
+		return stage.Progress{Stage: h.twin.tasks[l.Task].Stage, Data: []byte(h.one("", "half", "all"))}
+	case 3:
+		return stage.Progress{Stage: h.one("S0", "S1", "S2"), Data: []byte("some")}
+	}
+	return stage.Progress{}
 }
 
 type request func(s stage.Store, ctx context.Context, id stage.ID) (bool, error)
@@ -386,7 +402,7 @@ func (h *history) text(t stage.Task) string {
 		}
 		return at.Sub(h.base).String()
 	}
-	return fmt.Sprintf("%d %s at %s, %s%s, data %q, attempt %d %q, due %s, %s with token %d, created %s, changed %s",
-		t.ID, t.Kind, t.Stage, t.Status, t.Wanted, t.Data, t.Attempt, t.Failure, since(t.Due), t.Worker, t.Token,
+	return fmt.Sprintf("%d %s at %s, %s%s, data %q, attempt %d %q, progress %q of %q, due %s, %s with token %d, created %s, changed %s",
+		t.ID, t.Kind, t.Stage, t.Status, t.Wanted, t.Data, t.Attempt, t.Failure, t.Progress, t.ProgressStage, since(t.Due), t.Worker, t.Token,
 		since(t.Created), since(t.Changed))
 }

@@ -58,6 +58,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"failures are texts", testFailure},
 		{"heartbeats answer", testHeartbeat},
 		{"heartbeats renew", testHeartbeatRenews},
+		{"progress", testProgress},
+		{"progress in every condition", testProgressConditions},
+		{"any progress", testProgressBytes},
 
 		{"suspend and resume", testSuspendResume},
 		{"requests in every condition", testRequests},

@@ -171,7 +171,7 @@ func testHeartbeatBeside(f *fixture) {
 		}
 		defer close(answered)
 		<-committing
-		beats, beatErr = f.b.Heartbeat(f.ctx, leases, length)
+		beats, beatErr = f.b.Heartbeat(f.ctx, renewals(leases...), length)
 	})
 	<-committing
 	select {

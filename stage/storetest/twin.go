@@ -146,13 +146,14 @@ func (s *twin) Return(_ context.Context, l stage.Lease, r stage.Return) (stage.S
 	return t.Status, nil
 }
 
-func (s *twin) Heartbeat(_ context.Context, leases []stage.Lease, length time.Duration) ([]stage.Beat, error) {
+func (s *twin) Heartbeat(_ context.Context, renewals []stage.Renewal, length time.Duration) ([]stage.Beat, error) {
 	var beats []stage.Beat
-	for _, l := range leases {
-		beats = append(beats, transition.Beat(s.find(l.Task), l, s.now))
+	for _, r := range renewals {
+		beats = append(beats, transition.Beat(s.find(r.Lease.Task), r.Lease, s.now))
 	}
-	for i, l := range leases {
-		if t := s.find(l.Task); !beats[i].Lost {
+	for i, r := range renewals {
+		if t := s.find(r.Lease.Task); !beats[i].Lost {
+			transition.Note(t, r.Progress)
 			t.Due = s.now.Add(length)
 			s.tasks[t.ID] = *t
 		}

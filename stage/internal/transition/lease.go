@@ -109,6 +109,7 @@ func Finish(t *stage.Task, p stage.Passage, now time.Time) {
 	t.Stage = p.To
 	t.Attempt = 0
 	t.Failure = ""
+	t.Progress, t.ProgressStage = nil, ""
 	t.Changed = now
 	if p.Last {
 		t.Status = stage.Normal
@@ -121,6 +122,7 @@ func Return(t *stage.Task, l stage.Lease, r stage.Return, now time.Time) error {
 	if !Holds(t, l, now) {
 		return stage.ErrLeaseLost
 	}
+	Note(t, r.Progress)
 	t.Due = time.Time{}
 	switch {
 	case t.Wanted == stage.Suspension:
@@ -139,8 +141,21 @@ func Return(t *stage.Task, l stage.Lease, r stage.Return, now time.Time) error {
 	return nil
 }
 
+// Notes reports whether the task keeps p, which comes from its holder: a heartbeat may be late, and the task at another
+// stage.
+func Notes(t *stage.Task, p stage.Progress) bool {
+	return t != nil && p.Stage != "" && p.Stage == t.Stage
+}
+
+// Note keeps p, if the task does. The bytes are p's own.
+func Note(t *stage.Task, p stage.Progress) {
+	if Notes(t, p) {
+		t.Progress, t.ProgressStage = p.Data, p.Stage
+	}
+}
+
 // Beat answers a heartbeat for one lease. When all leases of the heartbeat have their answers, the store makes the
-// tasks of those that are not lost due at the end of the new lease. That is no change of the task.
+// tasks of those that are not lost due at the end of the new lease, and notes their progress. That is no change of the task.
 func Beat(t *stage.Task, l stage.Lease, now time.Time) stage.Beat {
 	if !Holds(t, l, now) {
 		return stage.Beat{Lost: true}
