@@ -23,6 +23,9 @@
 // An [Engine] claims tasks and calls processors for them, on goroutines ([Engine.Run]) or as a service of a Group
 // ([Engine.Setup]). Any number of engines, in any number of processes, share a [Store].
 //
+// A long stage can note how far it has come ([Task.SetProgress]). Heartbeats store that, and the next try of the stage, after a
+// failure or a crash, goes on from there.
+//
 // [Config.Ended] is called when a task has finished, was cancelled, or has failed for good.
 //
 // A program that only adds, suspends, resumes, cancels or lists tasks needs no processors and does not call Run: it uses

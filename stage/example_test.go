@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/stage"
@@ -318,6 +321,49 @@ func ExampleSnooze() {
 	// Output:
 	// NEW NORMAL 0
 	// LOADED NORMAL 0
+}
+
+// A processor notes how far it has come. When it is tried again, after a failure or a crash, it goes on from there.
+func ExampleTask_SetProgress() {
+	lines := []string{"one", "two", "three"}
+	stumbled := false
+	load := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		done, _ := strconv.Atoi(string(t.Progress))
+		for i := done; i < len(lines); i++ {
+			if lines[i] == "three" && !stumbled {
+				stumbled = true
+				return nil, errors.New("stumbled")
+			}
+			fmt.Println("imported", lines[i])
+			t.SetProgress([]byte(strconv.Itoa(i + 1)))
+		}
+		return nil, nil
+	}
+	engine, err := stage.New(stage.Config{
+		Store:    memory.New(nil),
+		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
+		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
+		Backoff:  func(int) time.Duration { return 0 },
+		Logger:   zap.NewNop(),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	id, _ := engine.Enqueue(ctx, "import", nil)
+	for range 2 {
+		_, _ = engine.Fire(ctx)
+		_ = engine.Wait(ctx)
+		t, _ := engine.Get(ctx, id)
+		fmt.Println(t.Stage, t.Status)
+	}
+	// Output:
+	// imported one
+	// imported two
+	// NEW ERROR
+	// imported three
+	// LOADED NORMAL
 }
 
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.

@@ -32,7 +32,7 @@ func (e *Engine) renew(ctx context.Context, works []*work) error {
 		return nil
 	}
 	renewals := make([]Renewal, len(works))
-	sent := make([]func(), len(works))
+	sent := make([]func(), len(works)) // nil where there is no progress to send
 	until := make([]time.Duration, len(works))
 	for i, w := range works {
 		renewals[i], sent[i] = w.renewal()

@@ -48,8 +48,8 @@ type Store interface {
 	Enter(ctx context.Context, l Lease, stage string, attempt int) (Task, error)
 
 	// Finish ends a dynamic stage. In one transaction it calls commit, unless that is nil, and makes the task reach
-	// p.To, with no attempt, no failure and no progress. If p.Last, the task is then Normal and never due, and the lease has ended;
-	// otherwise the holder continues with it.
+	// p.To, with no attempt, no failure and no progress. If p.Last, the task is then Normal and never due, and the lease
+	// has ended; otherwise the holder continues with it.
 	//
 	// An error of commit is returned as it is, and nothing has changed then; nor has it if commit panics. commit may be
 	// called again after a transaction that failed. If commit has spoilt the transaction, so that trying again is in
@@ -62,18 +62,18 @@ type Store interface {
 	// stage than p.From, the error is ErrLeaseLost. A lease that ends while commit runs is good until Finish returns.
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
 
-	// Return gives the task back as r says, and returns its status. It keeps r.Progress, as Heartbeat does. If there is a request, the task is Suspended or
-	// Cancelled at r.Stage instead, never due, with r's attempt and failure. The store makes r.Failure a text that all
-	// stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to at most MaxFailure bytes, after a
-	// whole rune.
+	// Return gives the task back as r says, and returns its status. If there is a request, the task is Suspended or
+	// Cancelled at r.Stage instead, never due, with r's attempt and failure. Return keeps r.Progress as Heartbeat does. The
+	// store makes r.Failure a text that all stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to
+	// at most MaxFailure bytes, after a whole rune.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
 	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease, in
 	// order. A store may leave out a lease whose task another call is changing, such as a Finish with a slow Commit, rather
 	// than wait for it.
 	//
-	// With a lease that it renews it keeps the Progress, if the task is at that stage: as Task.Progress, until other progress
-	// replaces it or a stage finishes. A lease that comes twice has its Progress once at most.
+	// For a lease that it renews it keeps the Progress as Task.Progress, if the task is at that stage, until other progress
+	// replaces it or a stage finishes. If a lease comes twice, one of the two has Progress at most.
 	Heartbeat(ctx context.Context, renewals []Renewal, length time.Duration) ([]Beat, error)
 
 	// Suspend takes a task that is due at some time out of work: at once if no worker holds it, else by a request. A

@@ -77,7 +77,7 @@ type Task struct {
 	notes *notes // of the processor that was given this Task
 }
 
-// MaxFailure bounds Task.Failure and Failure.Text, in bytes.
+// MaxFailure bounds Task.Failure, in bytes.
 const MaxFailure = 4096
 
 // MaxProgress bounds Task.Progress, in bytes.

@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,13 +72,14 @@ type tasksWorld struct {
 	silent   bool // it has not, at least once
 	engines  []*stage.Engine
 	tasks    []stage.ID
-	enqueued int               // how many were to be
-	stopped  map[stage.ID]bool // by Suspend or Cancel, since when nothing of them may finish
-	told     map[stage.ID]bool // to have finished or been cancelled
+	enqueued int                 // how many were to be
+	stopped  map[stage.ID]bool   // by Suspend or Cancel, since when nothing of them may finish
+	told     map[stage.ID]bool   // to have finished or been cancelled
+	noted    map[stage.ID]string // by processors, last
 }
 
 func newTasksWorld(w *sim.World) *tasksWorld {
-	y := &tasksWorld{w: w, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}}
+	y := &tasksWorld{w: w, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}, noted: map[stage.ID]string{}}
 	y.often = pick(w, 0, 500, 8000)
 	y.store = &unreliable{memory.New(y.wall), y.answer}
 	return y
@@ -143,6 +145,11 @@ func (y *tasksWorld) work(ctx context.Context, t *stage.Task) (stage.Commit, err
 	if want := strings.Join(dynamic(t.Stage), " ") + " "; so != want {
 		w.Errorf("task %d is at %s, and has been at %q", t.ID, t.Stage, t.Data)
 	}
+	if before := string(t.Progress); before != "" && !strings.HasPrefix(before, t.Stage+" ") || t.ProgressStage != "" && t.ProgressStage != t.Stage {
+		w.Errorf("task %d is at %s, and gets progress of another stage: %q of %q", t.ID, t.Stage, before, t.ProgressStage)
+	}
+	y.noted[t.ID] = fmt.Sprint(t.Stage, " ", t.Token)
+	t.SetProgress([]byte(y.noted[t.ID]))
 	switch {
 	case w.Happens(2000):
 		return nil, errors.New("a bad day")
@@ -173,6 +180,9 @@ func (y *tasksWorld) ended(t stage.Task) {
 	case err != nil, t.Runs(), t.Status == stage.Suspended:
 		y.w.Errorf("told of an end that is none: %+v (%v)", t, err)
 	case t.Status == stage.Error: // it may have been resumed
+		if x.Token == t.Token && strings.HasPrefix(t.Failure, "not to be done") && string(x.Progress) != y.noted[t.ID] {
+			y.w.Errorf("task %d has progress %q, and has noted %q", t.ID, x.Progress, y.noted[t.ID])
+		}
 	case x.Status != t.Status, x.Stage != t.Stage, y.told[t.ID]:
 		y.w.Errorf("told of %+v, which is %+v (again: %t)", t, x, y.told[t.ID])
 	default:

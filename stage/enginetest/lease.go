@@ -224,8 +224,13 @@ func testFenced(w *world) {
 	}
 }
 
-// mortal is an engine that the store no longer answers when kill has been called.
+// mortal is an engine without heartbeats that the store no longer answers when kill has been called.
 func (w *world) mortal(ps func(kill func()) processors) *run {
+	return w.dying(func(ps processors) stage.Config { return heartless(w.config(ps)) }, ps)
+}
+
+// dying is mortal with another config.
+func (w *world) dying(config func(processors) stage.Config, ps func(kill func()) processors) *run {
 	var calls sync.RWMutex // for reading while the store answers: a claim that is under way then could still find the task
 	dead := false
 	kill := func() {
@@ -245,7 +250,7 @@ func (w *world) mortal(ps func(kill func()) processors) *run {
 		calls.RUnlock()
 		return err
 	}
-	cfg := heartless(w.config(ps(kill)))
+	cfg := config(ps(kill))
 	cfg.Store = g
 	return w.start(cfg)
 }

@@ -125,6 +125,7 @@ var tests = []test{
 	{"too many workers are lost", testDeaths},
 	{"a worker that dies between stages", testDeathBetween},
 	{"found at a dynamic stage", testFoundDynamic},
+	{"progress survives a worker that dies", testProgress},
 
 	{"attempts", testAttempts},
 	{"permanent errors", testPermanent},

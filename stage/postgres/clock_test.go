@@ -105,7 +105,7 @@ func (a *arguments) add(args []any) {
 					a.all = append(a.all, *at)
 				}
 			}
-		case bool, []bool, int, []int, int64, []int64, stage.ID, string, []string, [][]byte, pgx.QueryExecMode:
+		case bool, []bool, int, []int, int64, []int64, stage.ID, string, []string, []byte, [][]byte, pgx.QueryExecMode:
 		default:
 			a.t.Errorf("perhaps this argument has a time: %T", x)
 		}

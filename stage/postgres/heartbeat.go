@@ -17,19 +17,28 @@ type heartbeats struct {
 }
 
 // Heartbeat is one statement, and waits for no row.
-func (s *tasks) Heartbeat(ctx context.Context, leases []stage.Lease, length time.Duration) (beats []stage.Beat, err error) {
-	if len(leases) == 0 {
+func (s *tasks) Heartbeat(ctx context.Context, renewals []stage.Renewal, length time.Duration) (beats []stage.Beat, err error) {
+	if len(renewals) == 0 {
 		return nil, ctx.Err()
 	}
-	ids, tokens := make([]int64, len(leases)), make([]int64, len(leases))
-	for i, l := range leases {
-		ids[i], tokens[i] = int64(l.Task), l.Token
+	ids, tokens := make([]int64, len(renewals)), make([]int64, len(renewals))
+	var progress [][]byte
+	var at []string // "" where there is none
+	for i, r := range renewals {
+		ids[i], tokens[i] = int64(r.Lease.Task), r.Lease.Token
+		if r.Progress.Stage == "" {
+			continue
+		}
+		if at == nil {
+			progress, at = make([][]byte, len(renewals)), make([]string, len(renewals))
+		}
+		progress[i], at[i] = r.Progress.Data, r.Progress.Stage
 	}
 	err = s.beat(ctx, func(conn *pgx.Conn) (err error) {
 		beats, err = collect(ctx, conn, func(r pgx.CollectableRow) (b stage.Beat, err error) {
 			err = r.Scan(&b.Renewed, &b.Lost, &b.Wanted)
 			return b, err
-		}, s.sql.heartbeat, ids, tokens, microseconds(length))
+		}, s.sql.heartbeat, ids, tokens, microseconds(length), progress, at)
 		return err
 	})
 	return beats, s.failed(ctx, "heartbeat", err)

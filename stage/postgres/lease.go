@@ -62,23 +62,28 @@ func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int
 		return entered[0], nil
 	}
 	var t stage.Task
-	err = s.change(ctx, "enter", l.Task, func(held *stage.Task, now time.Time) (string, error) {
+	err = s.change(ctx, "enter", l.Task, func(held *stage.Task, now time.Time) (func(*pgx.Batch), error) {
 		err := transition.Enter(held, l, at, attempt, now)
 		if err == nil {
 			t = *held
 		}
-		return "", err
+		return nil, err
 	})
 	return t, err
 }
 
 func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
-	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) (string, error) {
-		err := transition.Return(t, l, r, now)
-		if err == nil {
-			status = t.Status
+	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) (func(*pgx.Batch), error) {
+		noted := transition.Notes(t, r.Progress)
+		if err := transition.Return(t, l, r, now); err != nil {
+			return nil, err
 		}
-		return "", err
+		status = t.Status
+		return func(b *pgx.Batch) {
+			if noted {
+				b.Queue(s.sql.note, t.ID, t.Progress, t.ProgressStage)
+			}
+		}, nil
 	})
 	if err != nil {
 		return "", err
@@ -86,23 +91,24 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 	return status, nil
 }
 
-// A rule is one of package transition. t is nil if there is no such task. hint is what to notify others of, or "".
-type rule func(t *stage.Task, now time.Time) (hint string, err error)
+// A rule is one of package transition. t is nil if there is no such task. more, unless it is nil, adds what
+// else the transaction does.
+type rule func(t *stage.Task, now time.Time) (more func(*pgx.Batch), err error)
 
 // change applies a rule to a task in a transaction of three messages, and writes the task unless the rule answers with an
 // error, which change returns as it is.
 func (s *tasks) change(ctx context.Context, what string, id stage.ID, apply rule) error {
 	var refused error
 	err := s.locked(ctx, id, stage.Lease{}, nil, func(tx pgx.Tx, t *stage.Task, now time.Time) error {
-		hint, err := apply(t, now)
+		more, err := apply(t, now)
 		if err != nil {
 			refused = err
 			return err
 		}
 		b := &pgx.Batch{}
 		b.Queue(s.sql.save, values(t)...)
-		if hint != "" {
-			b.Queue(s.sql.notify, s.schema, hint)
+		if more != nil {
+			more(b)
 		}
 		return tx.SendBatch(ctx, b).Close()
 	})

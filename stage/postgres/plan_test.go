@@ -64,7 +64,7 @@ func TestPlans(t *testing.T) {
 		FROM generate_series(1, 1000) AS n`)
 	do(t, s, `ANALYZE `+s.Schema()+`.task`)
 	ids, tokens, ones := make([]int64, 50), make([]int64, 50), make([]bool, 50)
-	from, to := make([]string, 50), make([]string, 50)
+	from, to, progress := make([]string, 50), make([]string, 50), make([][]byte, 50)
 	for i := range ids {
 		ids[i], tokens[i], from[i], to[i], ones[i] = int64(100001+i), 1, "WORKING", "DONE", true
 	}
@@ -78,7 +78,7 @@ func TestPlans(t *testing.T) {
 	}{
 		{"claim", s.Texts().Claim, claim, 200},
 		{"finish", s.Texts().Finish, []any{ids, tokens, from, to, ones}, 50},
-		{"heartbeat", s.Texts().Heartbeat, []any{ids, tokens, 15_000_000}, 50},
+		{"heartbeat", s.Texts().Heartbeat, []any{ids, tokens, 15_000_000, progress, from}, 50},
 		{"enter", s.Texts().Enter, []any{100001, 1, "NEXT", 0}, 1},
 		{"claimed", s.Texts().Claimed, []any{7, 10}, 2000}, // all in processing, and dead ones of the rows above
 		{"get", s.Texts().Get, []any{5}, 1},
@@ -233,7 +233,10 @@ func TestRoundTrips(t *testing.T) {
 		})
 		require.Len(t, l, 2)
 		counted("Enter", func() error { _, err := s.Enter(t.Context(), l[0], "WORKING", 0); return err })
-		counted("Heartbeat", func() error { _, err := s.Heartbeat(t.Context(), l, time.Minute); return err })
+		counted("Heartbeat", func() error {
+			_, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: l[0]}, {Lease: l[1]}}, time.Minute)
+			return err
+		})
 		counted("Finish", func() error { return s.Finish(t.Context(), l[0], last, nil) })
 		counted("Finish with a Commit of one statement", func() error { return s.Finish(t.Context(), l[1], last, insert) })
 	}

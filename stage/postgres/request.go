@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
 )
@@ -26,23 +28,28 @@ func (s *tasks) Cancel(ctx context.Context, id stage.ID) (bool, error) {
 var errUnchanged = errors.New("nothing has changed")
 
 func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule transition.Request) (bool, error) {
-	err := s.change(ctx, what, id, func(t *stage.Task, now time.Time) (string, error) {
+	err := s.change(ctx, what, id, func(t *stage.Task, now time.Time) (func(*pgx.Batch), error) {
 		switch {
 		case t == nil:
-			return "", transition.NotFound(id)
+			return nil, transition.NotFound(id)
 		case !rule(t, now):
-			return "", errUnchanged
+			return nil, errUnchanged
 		case t.Wanted != stage.Nothing:
-			return hintOfRequest(id), nil
+			return s.hint(hintOfRequest(id)), nil
 		case t.Status == stage.Resumed:
-			return hintOfKind(t.Kind), nil
+			return s.hint(hintOfKind(t.Kind)), nil
 		}
-		return "", nil
+		return nil, nil
 	})
 	if errors.Is(err, errUnchanged) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// hint notifies others in a transaction.
+func (s *tasks) hint(of string) func(*pgx.Batch) {
+	return func(b *pgx.Batch) { b.Queue(s.sql.notify, s.schema, of) }
 }
 
 func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {

@@ -9,11 +9,12 @@ import (
 // statements are the SQL of a store. All of it is fixed when the store is opened, so that each connection prepares a
 // statement once.
 type statements struct {
-	enqueue, enqueueOne, unique, begin, ticks, now, ticked, claim, claimed, enter, finish, data, lock, save, heartbeat, get, list, notify, announce string
+	enqueue, enqueueOne, unique, begin, ticks, now, ticked, claim, claimed, enter, finish, data, lock, save, note, heartbeat, get, list, notify, announce string
 }
 
 // columns are what scanTask reads. A task in processing is due when its lease ends.
-const columns = `id, kind, stage, status, wanted, data, attempt, failure, coalesce(until, due), worker, token, created, changed`
+const columns = `id, kind, stage, status, wanted, data, attempt, failure, coalesce(until, due), worker, token, created, changed,
+	progress, coalesce(progress_at, '')`
 
 // texts have the schema daimon and the clock clock_timestamp(): see newStatements. That function is volatile, and no
 // condition of an index by itself; but (SELECT clock_timestamp()) is one, evaluated once. Statements that do not wait for a
@@ -168,7 +169,8 @@ var texts = statements{
 				FOR UPDATE SKIP LOCKED
 			) AS t
 		)
-		UPDATE daimon.task AS t SET stage = h.reached, attempt = 0, failure = '', changed = clock_timestamp(),
+		UPDATE daimon.task AS t SET stage = h.reached, attempt = 0, failure = '', progress = NULL, progress_at = NULL,
+			changed = clock_timestamp(),
 			status = CASE WHEN h.last THEN 'NORMAL' ELSE t.status END,
 			until = CASE WHEN h.last THEN NULL ELSE t.until END,
 			watch = CASE WHEN h.last THEN NULL ELSE t.watch END
@@ -195,14 +197,17 @@ var texts = statements{
 			watch = CASE WHEN $3 = 'IN_PROCESSING' THEN watch END
 		WHERE id = $1`,
 
+	note: `UPDATE daimon.task SET progress = $2, progress_at = $3 WHERE id = $1`,
+
 	// A row that another call has locked is neither renewed nor lost, unless it looked lost before that. No row is
-	// waited for, so the order in which they are locked does not matter.
+	// waited for, so the order in which they are locked does not matter. A lease that comes without progress has "" as at, or NULL.
 	heartbeat: `
 		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now, $3::bigint * interval '1 microsecond' AS length),
 		lease AS MATERIALIZED (
-			SELECT l.id, l.place, held.id IS NOT NULL AS held, coalesce(held.good, false) AS good, held.wanted,
+			SELECT l.id, l.place, l.progress, l.at, held.id IS NOT NULL AS held, coalesce(held.good, false) AS good, held.wanted,
 				coalesce(seen.token = l.token AND seen.status = 'IN_PROCESSING', false) AS seemed_good
-			FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[])) WITH ORDINALITY AS l (id, token, place)
+			FROM unnest((SELECT $1::bigint[]), (SELECT $2::bigint[]), (SELECT $4::bytea[]), (SELECT $5::text[]))
+				WITH ORDINALITY AS l (id, token, progress, at, place)
 			LEFT JOIN LATERAL (
 				SELECT id, wanted, token = l.token AND status = 'IN_PROCESSING' AND until > (SELECT now FROM clock) AS good
 				FROM daimon.task WHERE id = l.id FOR UPDATE SKIP LOCKED
@@ -210,7 +215,9 @@ var texts = statements{
 			LEFT JOIN LATERAL (SELECT token, status FROM daimon.task WHERE id = l.id) AS seen ON true
 		), renewed AS (
 			UPDATE daimon.task AS t SET until = now + length,
-				watch = CASE WHEN watch < now + length / 2 THEN now + length ELSE least(watch, now + length) END
+				watch = CASE WHEN watch < now + length / 2 THEN now + length ELSE least(watch, now + length) END,
+				progress = CASE WHEN l.at <> '' AND l.at = t.stage THEN l.progress ELSE t.progress END,
+				progress_at = CASE WHEN l.at <> '' AND l.at = t.stage THEN l.at ELSE t.progress_at END
 			FROM clock, lease AS l WHERE t.id = l.id AND l.good
 		)
 		SELECT good, NOT good AND (held OR NOT seemed_good), CASE WHEN good THEN wanted ELSE '' END FROM lease ORDER BY place`,
@@ -243,7 +250,7 @@ func newStatements(schema, clock string) statements {
 	adapted := strings.NewReplacer(pairs...).Replace
 	s := texts
 	for _, text := range []*string{
-		&s.enqueue, &s.enqueueOne, &s.unique, &s.begin, &s.ticks, &s.now, &s.ticked, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.heartbeat,
+		&s.enqueue, &s.enqueueOne, &s.unique, &s.begin, &s.ticks, &s.now, &s.ticked, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note, &s.heartbeat,
 		&s.get, &s.list,
 	} {
 		*text = adapted(*text)

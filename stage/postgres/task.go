@@ -11,16 +11,18 @@ import (
 // scanTask reads a row of columns, and what comes after them.
 func scanTask(row pgx.Row, more ...any) (t stage.Task, err error) {
 	var due *time.Time
-	all := append(make([]any, 0, 13+len(more)), &t.ID, &t.Kind, &t.Stage, &t.Status, &t.Wanted, &t.Data, &t.Attempt, &t.Failure,
-		&due, &t.Worker, &t.Token, &t.Created, &t.Changed)
+	all := append(make([]any, 0, 15+len(more)), &t.ID, &t.Kind, &t.Stage, &t.Status, &t.Wanted, &t.Data, &t.Attempt, &t.Failure,
+		&due, &t.Worker, &t.Token, &t.Created, &t.Changed, &t.Progress, &t.ProgressStage)
 	if err := row.Scan(append(all, more...)...); err != nil {
 		return stage.Task{}, err
 	}
 	if due != nil {
 		t.Due = due.UTC()
 	}
-	if len(t.Data) == 0 {
-		t.Data = nil
+	for _, data := range []*[]byte{&t.Data, &t.Progress} {
+		if len(*data) == 0 {
+			*data = nil
+		}
 	}
 	t.Created, t.Changed = t.Created.UTC(), t.Changed.UTC()
 	return t, nil

@@ -311,13 +311,13 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 		if !noted {
 			return nil, nil
 		}
-		return func(tx *sql.Tx) error { return s.keep(tx, t.ID, r.Progress) }, nil
+		return func(tx *sql.Tx) error { return s.noteProgress(tx, t.ID, r.Progress) }, nil
 	})
 	return committed(status, err)
 }
 
-// keep writes progress.
-func (s *tasks) keep(tx *sql.Tx, id stage.ID, p stage.Progress) error {
+// noteProgress writes progress.
+func (s *tasks) noteProgress(tx *sql.Tx, id stage.ID, p stage.Progress) error {
 	_, err := tx.Stmt(s.note).Exec(id, p.Stage, p.Data)
 	return err
 }
@@ -351,7 +351,7 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []stage.Renewal, length 
 			}
 			renewed = append(renewed, r)
 			if transition.Notes(t, r.Progress) {
-				if err := s.keep(tx, t.ID, r.Progress); err != nil {
+				if err := s.noteProgress(tx, t.ID, r.Progress); err != nil {
 					return err
 				}
 			}

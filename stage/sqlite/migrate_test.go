@@ -160,7 +160,11 @@ func TestClaimByAnOlderProgram(t *testing.T) {
 // holdersGoOn is what the workers do that have claimed 7 to 10 in the old release.
 func holdersGoOn(t *testing.T, s *sqlite.Store) {
 	held := func(id stage.ID) stage.Lease { return stage.Lease{Task: id, Token: 1} }
-	beats, err := s.Heartbeat(t.Context(), []stage.Lease{held(7), held(8), held(9), held(10), held(11)}, time.Hour)
+	var all []stage.Renewal
+	for id := stage.ID(7); id <= 11; id++ {
+		all = append(all, stage.Renewal{Lease: held(id)})
+	}
+	beats, err := s.Heartbeat(t.Context(), all, time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, []stage.Beat{
 		{Renewed: true}, {Renewed: true, Wanted: stage.Suspension}, {Renewed: true, Wanted: stage.Ending}, {Renewed: true}, {Lost: true},
