@@ -114,7 +114,21 @@ func (c *census) count(t *Task) {
 		one.Names = []shutdown.Count{{Name: t.String(), N: 1}}
 	}
 	c.cut.Add(&one)
-	c.keep(c.candidate(t, kind))
+	if c.s.waitsFor(t) {
+		c.keep(c.candidate(t, kind))
+	}
+}
+
+// waitsFor reports whether an end waits for t. A demon that has not been told of it mostly ends when it is, and those that are to
+// end last of all wait themselves.
+func (s *Scheduler) waitsFor(t *Task) bool {
+	switch {
+	case t.flags&last != 0 && !s.lastTold:
+		return false
+	case t.flags&isDemon != 0:
+		return s.order != nil && (t.flags&untold == 0 || t.state == offloaded)
+	}
+	return true
 }
 
 func (c *census) candidate(t *Task, kind string) candidate {
@@ -185,17 +199,26 @@ func due(in time.Duration) string {
 	return fmt.Sprintf("a timer due in %v", in.Round(time.Millisecond))
 }
 
-// left returns what is left at the end, with what was dropped on the way; nil if nothing.
-func (s *Scheduler) left() *shutdown.Cut {
+// whole returns a census that is taken at once.
+func (s *Scheduler) whole(drain bool) *census {
 	var before []candidate
 	if s.draining != nil {
 		before = s.draining.before
 	}
-	c := newCensus(s, false, before)
-	if s.cut != nil {
+	c := newCensus(s, drain, before)
+	if s.cut != nil && !drain {
 		c.cut = *s.cut
 	}
 	for c.step() {
+	}
+	return c
+}
+
+// left returns what is left at the end, with what was dropped on the way; nil if nothing.
+func (s *Scheduler) left() *shutdown.Cut {
+	c := s.whole(false)
+	if s.halted != nil {
+		c.oldest = s.halted.oldest
 	}
 	cut := c.result()
 	if cut != nil {

@@ -78,8 +78,87 @@ func TestAnEndSaysEachSecondWhatItWaitsFor(t *testing.T) {
 			Still: 4500 * time.Millisecond},
 		{Kind: "github.com/daimon-go/daimon/act_test.idle", Name: "github.com/daimon-go/daimon/act_test.idle", State: "waiting",
 			Still: 2500 * time.Millisecond}, // it had its turn when it was told, and was seen so at 2 s
-		{Kind: "*act_test.demon", Name: "*act_test.demon", State: "waiting", Still: -1},
-	}, cut.Left)
+	}, cut.Left, "not the demon that ends last of all")
+}
+
+// What was broken: an order that halts makes all tasks ready, and then they were described.
+func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
+	halt := shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+	for name, c := range map[string]struct {
+		orders []shutdown.Policy
+		stays  bool // the demon, when it is told
+		left   []string
+	}{
+		"at once":             {[]shutdown.Policy{halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"by a second order":   {[]shutdown.Policy{{}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"and a third":         {[]shutdown.Policy{{}, {Kind: shutdown.Halting}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"both at once":        {[]shutdown.Policy{halt, {}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"a demon that stayed": {[]shutdown.Policy{{}, halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s", "*act_test.demon, waiting"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, _ := newVirtual(t, act.Config{})
+			s.Spawn(&sleeper{until: 9 * time.Second, peer: "a", still: time.Second})
+			d := &demon{act: idle}
+			if c.stays {
+				d.stop = func(*act.Task, shutdown.Order) {}
+			}
+			s.Install(d)
+			s.InstallLast(&demon{act: idle})
+			if len(c.orders) > 1 && c.orders[0] == (shutdown.Policy{}) {
+				at(s, time.Second, func() { s.Shutdown(plain(c.orders[0])) })
+			}
+			at(s, 2500*time.Millisecond, func() {
+				for _, p := range c.orders[min(1, len(c.orders)-1):] {
+					s.Shutdown(plain(p))
+				}
+			})
+			cut := requireCut(t, s.Run())
+			require.Equal(t, 1, cut.Tasks)
+			var left []string
+			for _, l := range cut.Left {
+				left = append(left, l.String())
+			}
+			require.Equal(t, c.left, left)
+
+			s.Spawn(&sleeper{until: 9 * time.Second, peer: "later"})
+			s.Shutdown(plain(shutdown.Suspend))
+			left = nil
+			for _, l := range requireCut(t, s.Run()).Left {
+				left = append(left, l.Peer)
+			}
+			require.Equal(t, []string{"later"}, left, "nothing is kept of the order before")
+		})
+	}
+}
+
+// What was broken: a report could name a demon that is idle and ends as soon as it is told.
+func TestAReportNamesWhatTheEndWaitsFor(t *testing.T) {
+	var said drains
+	s, _, _ := newVirtual(t, act.Config{Draining: said.add})
+	s.Spawn(&sleeper{until: 9 * time.Second, peer: "a"})
+	type brief struct{ demon }
+	stays := func(*act.Task, shutdown.Order) {}
+	s.Install(&demon{act: idle, stop: stays})
+	s.Install(&brief{demon{act: idle}})
+	s.InstallLast(&demon{act: idle, stop: stays})
+	s.Shutdown(plain(shutdown.Policy{Time: 5500 * time.Millisecond, Announce: 2500 * time.Millisecond, Drop: true}))
+	requireCut(t, s.Run())
+	require.Len(t, said, 5)
+	for i, report := range said {
+		var names []string
+		for _, l := range report.Cut.Left {
+			names = append(names, l.Name)
+		}
+		switch {
+		case i < 2:
+			require.Equal(t, shutdown.Announced, report.Phase)
+			require.Equal(t, 2, report.Cut.Demons)
+			require.Equal(t, []string{"sleeper"}, names)
+		default:
+			require.Equal(t, 1, report.Cut.Demons)
+			require.ElementsMatch(t, []string{"sleeper", "*act_test.demon"}, names, "it has been told, and goes on")
+		}
+	}
 }
 
 func TestAQuickEndSaysNothing(t *testing.T) {

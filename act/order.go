@@ -35,8 +35,14 @@ func (s *Scheduler) obey() {
 	s.group.activate(s)
 	s.enforceDue()
 	for !s.orders.Empty() { // a Stop may have given another one: after an order that halts, nothing else would take it
+		var all []*given
 		for n := s.orders.TakeAll(); n != nil; n = n.Next() {
-			s.announce(n.Of)
+			if all = append(all, n.Of); n.Of.terms.Announce == 0 {
+				s.noteWaits(n.Of.terms.Kind) // before another one of them is obeyed, which makes tasks ready as well
+			}
+		}
+		for _, x := range all {
+			s.announce(x)
 			s.enforceDue()
 		}
 	}
@@ -69,12 +75,20 @@ func (s *Scheduler) merge(r received) (stricter bool) {
 	}
 	s.beginDraining()
 	s.beginInactivity(merged.Inactivity)
+	s.noteWaits(merged.Kind)
 	s.terms, s.order, s.since, s.leavers = merged, r.order, s.now, 0
 	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halting
 	if merged.Kind != shutdown.Suspending {
 		s.notify(func(t *Task) bool { return t.flags&last == 0 || s.lastTold }, bounded)
 	}
 	return true
+}
+
+// noteWaits notes what tasks wait for, before they are told of an order that halts, and so made ready: no turn comes behind it.
+func (s *Scheduler) noteWaits(k shutdown.Kind) {
+	if k == shutdown.Halting && s.halted == nil {
+		s.halted = s.whole(true)
+	}
 }
 
 // notify tells some tasks of s.order. A task whose offloaded function runs is told when that has returned, one that is
@@ -177,7 +191,7 @@ func (s *Scheduler) conclude() error {
 	}
 	s.exhaustedCount = 0
 	eachLocal(s, hook.Leaver.Leave)
-	s.order, s.terms, s.cut, s.lastTold = nil, terms.Terms{}, nil, false
+	s.order, s.terms, s.cut, s.halted, s.lastTold = nil, terms.Terms{}, nil, nil, false
 	s.forgetOrders()
 	s.concluded++
 	s.group.orderSpent(s)

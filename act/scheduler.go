@@ -73,6 +73,7 @@ type Scheduler struct {
 	progress  atomic.Int64  // when something for which the end waits has happened last, if terms ask for it
 	concluded uint          // orders that are spent, or Runs that have returned
 	cut       *shutdown.Cut // what was dropped on the way
+	halted    *census       // what tasks waited for when an order came that halts
 	draining  *draining     // nil unless somebody wants to know what an end waits for
 	broken    error         // why nothing may run here any more
 	inside    bool          // in Run or Step

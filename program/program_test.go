@@ -237,12 +237,13 @@ func TestAnEndSaysWhatItWaitsFor(t *testing.T) {
 func TestASecondSignalCutsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	r := start(t, "echo")
-	talk(t, r.listens(t))
+	c := talk(t, r.listens(t))
 	r.signal(t, syscall.SIGTERM)
-	r.logs(t, "ending")
+	r.logs(t, "ending for 1s") // the task has had the turn that the order gives it
 	r.signal(t, syscall.SIGINT)
 	require.Zero(t, r.exit(t))
 	require.Regexp(t, `cut without a drain.*\b1 task\b`, r.said.String())
+	require.Regexp(t, `cut: .* waits for input from `+c.LocalAddr().String(), r.said.String())
 }
 
 // An Upgrade may have other terms than a signal.

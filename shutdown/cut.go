@@ -29,7 +29,8 @@ type Cut struct {
 	Names []Count
 	// Kinds are the same actions by service, or else by type or function; at most 8.
 	Kinds []Count
-	// Left are those that were waiting for longest, one of each kind before a second one of any, at most 16.
+	// Left are those that the end has waited for, of each kind one before a second one of any, at most 16, with what they were
+	// waiting for: under an order that halts, when it came. What is to end last of all is among them only if nothing else is left.
 	Left []Left
 }
 
