@@ -337,7 +337,8 @@ func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
 // Get returns a task.
 func (e *Engine) Get(ctx context.Context, id ID) (Task, error) { return e.cfg.Store.Get(ctx, id) }
 
-// List returns tasks in order of their numbers, also those of kinds that the engine does not know. See Store.List.
+// List returns tasks in order of their numbers or the newest first, also those of kinds that the engine does not know. See
+// Store.List.
 func (e *Engine) List(ctx context.Context, s Selection) ([]Task, error) {
 	return e.cfg.Store.List(ctx, s)
 }

@@ -92,8 +92,12 @@ type Store interface {
 	// Get returns the task.
 	Get(ctx context.Context, id ID) (Task, error)
 
-	// List returns tasks in order of their numbers. A task that is enqueued in a transaction becomes visible when that is
-	// committed, perhaps later than one with a higher number: a reader that goes on with Selection.After may miss it.
+	// List returns tasks in order of their numbers, or the newest first. A task that is enqueued in a transaction becomes
+	// visible when that is committed, perhaps later than one with a higher number: a reader that goes on with Selection.After
+	// may miss it.
+	//
+	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, and of both. With a Stage, with
+	// Running, and with Normal if few tasks are, the store may look at many tasks until it has enough.
 	List(ctx context.Context, s Selection) ([]Task, error)
 }
 
@@ -199,13 +203,17 @@ type Beat struct {
 }
 
 // Selection says which tasks to list. A zero field matches all tasks.
+//
+// To read page by page, set Limit, and After, or Before with Newest, to the number of the last task of the page before.
 type Selection struct {
 	Kind    string
 	Stage   string
 	Status  Status
 	After   ID   // only those with a higher number
+	Before  ID   // only those with a lower number; 0 means no bound
 	Limit   int  // 0 means no limit
 	Running bool // only those for which Task.Runs is true
+	Newest  bool // the highest numbers first
 }
 
 // Tx is the transaction in which a stage ends: what is written in it becomes visible together with the static stage, or

@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -281,7 +283,7 @@ func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 	}
 	defer s.release()
 	var found []stage.Task
-	for _, e := range s.tasks[min(max(sel.After, 0), stage.ID(len(s.tasks))):] {
+	for _, e := range s.between(sel) {
 		if sel.Limit > 0 && len(found) == sel.Limit {
 			break
 		}
@@ -291,6 +293,22 @@ func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 	}
 	return found, nil
 }
+
+// between returns the entries with the numbers that sel selects, in its order.
+func (s *store) between(sel stage.Selection) iter.Seq2[int, *entry] {
+	first, end := s.index(sel.After), len(s.tasks)
+	if sel.Before != 0 {
+		end = s.index(sel.Before - 1)
+	}
+	few := s.tasks[first:max(first, end)]
+	if sel.Newest {
+		return slices.Backward(few)
+	}
+	return slices.All(few)
+}
+
+// index returns how many tasks have numbers up to id.
+func (s *store) index(id stage.ID) int { return int(min(max(id, 0), stage.ID(len(s.tasks)))) }
 
 // find returns the entry of a task, or nil.
 func (s *store) find(id stage.ID) *entry {

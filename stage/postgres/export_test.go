@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daimon-go/daimon/stage"
 )
 
 // OpenClock is Open with the SQL of another clock.
@@ -33,9 +35,14 @@ func (s *Store) Texts() Texts {
 func (s *Store) Named(sql string) string {
 	return map[string]string{
 		s.sql.enqueue: "enqueue", s.sql.unique: "unique", s.sql.claim: "claim", s.sql.claimed: "claimed", s.sql.enter: "enter", s.sql.finish: "finish",
-		s.sql.lock: "lock", s.sql.save: "save", s.sql.heartbeat: "heartbeat", s.sql.get: "get", s.sql.list: "list",
+		s.sql.lock: "lock", s.sql.save: "save", s.sql.heartbeat: "heartbeat", s.sql.get: "get", s.list(stage.Selection{}): "list",
 	}[sql]
 }
+
+// InOrder is the statement before that of Listing, which finds what sel selects.
+const InOrder = inOrder
+
+func (s *Store) Listing(sel stage.Selection) string { return s.list(sel) }
 
 // Beat calls f with the connection of heartbeats.
 func (s *Store) Beat(ctx context.Context, f func(*pgx.Conn) error) error { return s.beat(ctx, f) }

@@ -34,11 +34,16 @@ type batches interface {
 
 // collect returns what scan makes of each row of a query. The query is one message and one transaction.
 func collect[T any](ctx context.Context, on batches, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+	return collectWith(ctx, on, indexesOnly, scan, sql, args...)
+}
+
+// collectWith is collect with settings for the transaction.
+func collectWith[T any](ctx context.Context, on batches, settings string, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	var b pgx.Batch
-	b.Queue(indexesOnly)
+	b.Queue(settings)
 	b.Queue(sql, args...)
 	results := on.SendBatch(ctx, &b)
 	defer func() { err = cmp.Or(err, results.Close()) }()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,13 +39,16 @@ func (n node) all() []node {
 	return nodes
 }
 
-// explained executes a statement in a transaction that is rolled back, and returns its plan.
-func explained(t *testing.T, s *postgres.Store, mode, sql string, args ...any) []node {
+// explained executes a statement in a transaction that is rolled back, behind one that makes settings unless that is "", and
+// returns its plan.
+func explained(t *testing.T, s *postgres.Store, mode, settings, sql string, args ...any) []node {
 	t.Helper()
 	tx, err := s.Pool().Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, tx.Rollback(t.Context())) }()
 	_, err = tx.Exec(t.Context(), `SET LOCAL plan_cache_mode = `+mode)
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), settings)
 	require.NoError(t, err)
 	var text []byte
 	require.NoError(t, tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, FORMAT JSON) `+sql, args...).Scan(&text))
@@ -86,7 +91,7 @@ func TestPlans(t *testing.T) {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			t.Run(row.name+" "+mode, func(t *testing.T) {
 				indexes := 0
-				for _, n := range explained(t, s, mode, row.sql, row.args...) {
+				for _, n := range explained(t, s, mode, "", row.sql, row.args...) {
 					require.NotEqual(t, "Seq Scan", n.Type)
 					require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, row.rows, "%+v", n)
 					if n.Index != "" {
@@ -95,6 +100,52 @@ func TestPlans(t *testing.T) {
 				}
 				require.Positive(t, indexes)
 			})
+		}
+	}
+}
+
+// TestPlansOfPages has 100,000 tasks of which few are of the kind c, and few in any status but Normal, all of them old. No page
+// reads more than it has, whether the planner knows something of the table or not.
+func TestPlansOfPages(t *testing.T) {
+	s := open(t, newConfig(t))
+	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, status, token, created, changed)
+		SELECT CASE WHEN n % 10000 = 7 THEN 'c' ELSE 'ab' END, 'DONE', CASE WHEN n <= 30000 THEN 'ERROR' ELSE 'NORMAL' END, 1, now(), now()
+		FROM generate_series(1, 100000) AS n`)
+	do(t, s, `INSERT INTO `+s.Schema()+`.task (id, kind, stage, status, token, until, watch, created, changed)
+		SELECT -n, 'ab', 'WORKING', 'IN_PROCESSING', 1, now(), now(), now(), now() FROM generate_series(1, 100) AS n`)
+	for range 2 {
+		pagesArePlanned(t, s)
+		do(t, s, `ANALYZE `+s.Schema()+`.task`)
+	}
+}
+
+func pagesArePlanned(t *testing.T, s *postgres.Store) {
+	const first, last = math.MinInt64, math.MaxInt64
+	for _, row := range []struct {
+		name      string
+		selection stage.Selection
+		index     string
+		rows      int
+	}{
+		{"all", stage.Selection{}, "task_pkey", 10},
+		{"a kind that is rare", stage.Selection{Kind: "c"}, "task_kind", 10},
+		{"a kind that is not", stage.Selection{Kind: "ab"}, "task_kind", 10},
+		{"a kind, and the usual status", stage.Selection{Kind: "c", Status: stage.Normal}, "task_kind", 10},
+		{"a status that is rare", stage.Selection{Status: stage.Error}, "task_status", 10},
+		{"a status that none has", stage.Selection{Status: stage.Suspended}, "task_status", 0},
+		{"a status that is rare, and a kind", stage.Selection{Kind: "c", Status: stage.Error}, "task_kind_status", 3},
+		{"in processing", stage.Selection{Status: stage.InProcessing}, "task_watch", 100},
+	} {
+		for _, row.selection.Newest = range []bool{false, true} {
+			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+				name := fmt.Sprintf("%s, newest=%v, %s", row.name, row.selection.Newest, mode)
+				nodes := explained(t, s, mode, postgres.InOrder, s.Listing(row.selection), int64(first), int64(last), 10, row.selection.Kind, "",
+					string(row.selection.Status), false)
+				for _, n := range nodes {
+					require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, float64(row.rows), "%s: %+v", name, n)
+				}
+				require.True(t, slices.ContainsFunc(nodes, func(n node) bool { return n.Index == row.index }), "%s: %+v", name, nodes)
+			}
 		}
 	}
 }
@@ -110,7 +161,7 @@ func TestCostOfClaims(t *testing.T) {
 	do(t, s, `ANALYZE `+s.Schema()+`.task`)
 	do(t, s, `UPDATE `+s.Schema()+`.task SET due = NULL, status = 'NORMAL', until = NULL, watch = NULL`)
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-		plan := explained(t, s, mode, s.Texts().Claim, []string{"a"}, 50, []string{}, []string{}, []bool{}, []string{}, []int{},
+		plan := explained(t, s, mode, "", s.Texts().Claim, []string{"a"}, 50, []string{}, []string{}, []bool{}, []string{}, []int{},
 			15_000_000, "ann", 7, 1, false, []*time.Time{nil}, []int{50})
 		require.Less(t, plan[0].Cost, 50_000., "jit_above_cost is 100,000")
 	}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,13 +60,4 @@ func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 		return stage.Task{}, err
 	}
 	return found[0], nil
-}
-
-// List looks at all tasks behind sel.After until it has enough.
-func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
-	limit := sel.Limit
-	if limit <= 0 {
-		limit = math.MaxInt
-	}
-	return s.read(ctx, "list", s.sql.list, sel.After, sel.Kind, sel.Stage, string(sel.Status), sel.Running, limit)
 }

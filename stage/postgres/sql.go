@@ -9,7 +9,9 @@ import (
 // statements are the SQL of a store. All of it is fixed when the store is opened, so that each connection prepares a
 // statement once.
 type statements struct {
-	enqueue, enqueueOne, unique, begin, ticks, now, ticked, claim, claimed, enter, finish, data, lock, save, note, heartbeat, get, list, notify, announce string
+	adapted func(text string) string // to the schema and the clock
+
+	enqueue, enqueueOne, unique, begin, ticks, now, ticked, claim, claimed, enter, finish, data, lock, save, note, heartbeat, get, notify, announce string
 }
 
 // columns are what scanTask reads. A task in processing is due when its lease ends.
@@ -224,11 +226,6 @@ var texts = statements{
 
 	get: `SELECT ` + columns + ` FROM daimon.task WHERE id = $1`,
 
-	list: `SELECT ` + columns + ` FROM daimon.task
-		WHERE id > $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR stage = $3) AND ($4 = '' OR status = $4)
-			AND (NOT $5::bool OR due IS NOT NULL OR until IS NOT NULL)
-		ORDER BY id LIMIT $6`,
-
 	notify: `SELECT pg_notify($1, left($2, 1000))`,
 
 	// It does not wait for the disk: what gets lost is only a hint.
@@ -247,13 +244,13 @@ func newStatements(schema, clock string) statements {
 	if clock != "" {
 		pairs = append(pairs, "clock_timestamp()", clock)
 	}
-	adapted := strings.NewReplacer(pairs...).Replace
 	s := texts
+	s.adapted = strings.NewReplacer(pairs...).Replace
 	for _, text := range []*string{
 		&s.enqueue, &s.enqueueOne, &s.unique, &s.begin, &s.ticks, &s.now, &s.ticked, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note, &s.heartbeat,
-		&s.get, &s.list,
+		&s.get,
 	} {
-		*text = adapted(*text)
+		*text = s.adapted(*text)
 	}
 	return s
 }

@@ -13,3 +13,6 @@ const (
 	Due       = due
 	ClaimedBy = claimed
 )
+
+// List returns the statement that List finds tasks with.
+var List = list

@@ -57,17 +57,3 @@ func because(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-// List waits for no write. It looks at all tasks behind sel.After until it has enough.
-func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
-	limit := sel.Limit
-	if limit <= 0 {
-		limit = -1 // all
-	}
-	var found []stage.Task
-	rows, err := s.list.QueryContext(ctx, sel.After, sel.Kind, sel.Stage, sel.Status, sel.Running, limit)
-	if err == nil {
-		found, err = appendRows(nil, rows, scanWhole)
-	}
-	return found, s.failed("list", because(ctx, err))
-}

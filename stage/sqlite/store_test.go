@@ -99,6 +99,35 @@ func TestPlan(t *testing.T) {
 	}, plan(t, s, sqlite.ClaimedBy, 1, 1, 1), "neither new tasks nor those that have ended")
 }
 
+// TestPlansOfPages keeps lists from looking at all tasks, and from sorting them.
+func TestPlansOfPages(t *testing.T) {
+	s := open(t, newPath(t), sqlite.Config{})
+	const progress = "SEARCH daimon_progress USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN"
+	for _, row := range []struct {
+		selection stage.Selection
+		want      string
+	}{
+		{stage.Selection{}, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
+		{stage.Selection{Before: 7}, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+		{stage.Selection{Kind: "a"}, "SEARCH daimon_task USING INDEX daimon_task_kind (kind=? AND rowid>?)"},
+		{stage.Selection{Kind: "a", Before: 7, Stage: "DONE"}, "SEARCH daimon_task USING INDEX daimon_task_kind (kind=? AND rowid>? AND rowid<?)"},
+		{stage.Selection{Kind: "a", Status: stage.Normal}, "SEARCH daimon_task USING INDEX daimon_task_kind (kind=? AND rowid>?)"},
+		{stage.Selection{Status: stage.Error}, "SEARCH daimon_task USING INDEX daimon_task_status (status=? AND rowid>?)"},
+		{stage.Selection{Status: stage.Cancelled, Before: 7, Kind: "a"}, "SEARCH daimon_task USING INDEX daimon_task_status_kind (status=? AND kind=? AND rowid>? AND rowid<?)"},
+		{stage.Selection{Status: stage.Normal}, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
+		{stage.Selection{Running: true}, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
+	} {
+		for _, row.selection.Newest = range []bool{false, true} {
+			text, args := sqlite.List(row.selection)
+			require.Equal(t, []string{row.want, progress}, plan(t, s, text, args...), "%+v", row.selection)
+		}
+	}
+	text, args := sqlite.List(stage.Selection{Status: stage.InProcessing, Kind: "a"})
+	require.Equal(t, []string{
+		"SEARCH daimon_task USING INDEX daimon_task_due (<expr>=? AND kind=? AND due>?)", progress, "USE TEMP B-TREE FOR ORDER BY",
+	}, plan(t, s, text, args...), "neither new tasks nor those that have ended")
+}
+
 // plan returns the steps by which SQLite finds what a statement asks for.
 func plan(t *testing.T, s *sqlite.Store, statement string, args ...any) (steps []string) {
 	t.Helper()

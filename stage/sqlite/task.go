@@ -8,10 +8,10 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// statements are prepared: get, list and claimed for the readers, the others for the writer. Those that read or write many tasks
+// statements are prepared: get and claimed for the readers, the others for the writer. Those that read or write many tasks
 // take their numbers as a JSON array.
 type statements struct {
-	get, list, claimed *sql.Stmt
+	get, claimed *sql.Stmt
 
 	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
 	key, keep, tick, ticked                    *sql.Stmt
@@ -55,10 +55,6 @@ func (s *tasks) prepare() error {
 		text string
 	}{
 		{&s.get, s.reader, whole + `WHERE id = ?`},
-		{&s.list, s.reader, whole + `
-			WHERE id > ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR stage = ?3) AND (?4 = '' OR status = ?4)
-				AND (NOT ?5 OR due IS NOT NULL)
-			ORDER BY id LIMIT ?6`},
 		{&s.claimed, s.reader, claimed},
 
 		{&s.enqueue, s.writer, `

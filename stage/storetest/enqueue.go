@@ -263,6 +263,25 @@ func testList(f *fixture) {
 		{"behind the last", stage.Selection{After: a5}, []stage.ID{}},
 		{"behind all numbers", stage.Selection{After: math.MaxInt64}, []stage.ID{}},
 		{"behind less than the first", stage.Selection{After: math.MinInt64}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"before a number", stage.Selection{Before: a3}, []stage.ID{a1, b2}},
+		{"before a number, of a status", stage.Selection{Before: b4, Status: stage.Suspended}, []stage.ID{a3}},
+		{"before the first", stage.Selection{Before: a1}, []stage.ID{}},
+		{"before a number that is none", stage.Selection{Before: -1}, []stage.ID{}},
+		{"before all numbers", stage.Selection{Before: math.MaxInt64}, []stage.ID{a1, b2, a3, b4, a5}},
+		{"between two numbers", stage.Selection{After: a1, Before: a5}, []stage.ID{b2, a3, b4}},
+		{"between the same numbers", stage.Selection{After: a3, Before: a3}, []stage.ID{}},
+		{"between two numbers the wrong way", stage.Selection{After: a5, Before: a1}, []stage.ID{}},
+		{"the newest", stage.Selection{Newest: true}, []stage.ID{a5, b4, a3, b2, a1}},
+		{"the newest few", stage.Selection{Newest: true, Limit: 2}, []stage.ID{a5, b4}},
+		{"the newest of a kind", stage.Selection{Newest: true, Kind: "a", Limit: 2}, []stage.ID{a5, a3}},
+		{"the newest of a kind, the next page", stage.Selection{Newest: true, Kind: "a", Before: a3, Limit: 2}, []stage.ID{a1}},
+		{"the newest of a status", stage.Selection{Newest: true, Status: stage.Suspended}, []stage.ID{b4, a3}},
+		{"the newest of a status, the next page", stage.Selection{Newest: true, Status: stage.Suspended, Before: b4}, []stage.ID{a3}},
+		{"the newest of a kind and a status", stage.Selection{Newest: true, Kind: "a", Status: stage.Suspended}, []stage.ID{a3}},
+		{"the newest in processing", stage.Selection{Newest: true, Status: stage.InProcessing, After: 0}, []stage.ID{a1}},
+		{"none before those in processing", stage.Selection{Newest: true, Status: stage.InProcessing, Before: a1}, []stage.ID{}},
+		{"the newest behind a number", stage.Selection{Newest: true, After: a3}, []stage.ID{a5, b4}},
+		{"the newest that run", stage.Selection{Newest: true, Running: true}, []stage.ID{a5, b2, a1}},
 		{"some", stage.Selection{Limit: 2}, []stage.ID{a1, b2}},
 		{"as many as there are", stage.Selection{Limit: 5}, []stage.ID{a1, b2, a3, b4, a5}},
 		{"more than there are", stage.Selection{Limit: 1000}, []stage.ID{a1, b2, a3, b4, a5}},
@@ -287,4 +306,16 @@ func testList(f *fixture) {
 		after = page[len(page)-1].ID
 	}
 	f.Equal([]stage.ID{a1, b2, a3, b4, a5}, paged, "page by page")
+
+	paged = nil
+	for before := stage.ID(0); ; {
+		page, err := f.b.List(f.ctx, stage.Selection{Newest: true, Before: before, Limit: 2})
+		f.NoError(err)
+		if len(page) == 0 {
+			break
+		}
+		paged = append(paged, ids(page)...)
+		before = page[len(page)-1].ID
+	}
+	f.Equal([]stage.ID{a5, b4, a3, b2, a1}, paged, "page by page from the newest")
 }

@@ -346,11 +346,15 @@ func (h *history) request(name string, ask request) (string, func(stage.Store) s
 
 func (h *history) list() (string, func(stage.Store) string) {
 	f := stage.Selection{
-		Kind: h.one("", "a", "b"), Stage: h.one("", created, "S0", "T0"), Status: stage.Status(h.one("", "", "NORMAL", "ERROR")),
-		Limit: h.r.IntN(4), Running: h.r.IntN(3) == 0,
+		Kind: h.one("", "a", "b"), Stage: h.one("", "", created, "S0", "T0"),
+		Status: stage.Status(h.one("", "", "NORMAL", "ERROR", "IN_PROCESSING", "SUSPENDED", "RESUMED", "CANCELLED")),
+		Limit:  h.r.IntN(4), Running: h.r.IntN(3) == 0, Newest: h.r.IntN(2) == 0,
 	}
 	if h.r.IntN(2) == 0 {
 		f.After = h.ids[h.r.IntN(len(h.ids))]
+	}
+	if h.r.IntN(2) == 0 {
+		f.Before = h.ids[h.r.IntN(len(h.ids))]
 	}
 	return fmt.Sprintf("List %+v", f), func(s stage.Store) string {
 		found, err := s.List(h.ctx, f)

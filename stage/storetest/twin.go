@@ -191,7 +191,11 @@ func (s *twin) Get(_ context.Context, id stage.ID) (stage.Task, error) {
 }
 
 func (s *twin) List(_ context.Context, sel stage.Selection) (all []stage.Task, _ error) {
-	for _, id := range slices.Sorted(maps.Keys(s.tasks)) {
+	ids := slices.Sorted(maps.Keys(s.tasks))
+	if sel.Newest {
+		slices.Reverse(ids)
+	}
+	for _, id := range ids {
 		if t := s.tasks[id]; transition.Selected(&t, sel) && (sel.Limit <= 0 || len(all) < sel.Limit) {
 			all = append(all, t)
 		}

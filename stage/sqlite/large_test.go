@@ -1,0 +1,27 @@
+package sqlite_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/storetest"
+)
+
+// TestLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
+// and 100,000 that are new. The goal is 100 ms.
+func TestLarge(t *testing.T) {
+	tier.Need(t, tier.Long, "makes a table of 1,000,000 tasks")
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{})
+	do(t, raw(t, path), `
+		WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1000000)
+		INSERT INTO daimon_task (kind, stage, status, token, due, created, changed)
+		SELECT CASE WHEN n % 50000 = 7 THEN 'c' WHEN n % 3 = 0 THEN 'b' ELSE 'a' END,
+			CASE WHEN n < 70000 OR n > 900000 THEN 'CREATED' ELSE 'DONE' END,
+			CASE WHEN n < 50000 THEN 'ERROR' WHEN n < 60000 THEN 'CANCELLED' WHEN n < 60100 THEN 'SUSPENDED' ELSE 'NORMAL' END,
+			n <= 900000, CASE WHEN n > 900000 THEN n END, n, n
+		FROM count`)
+	storetest.Large(t, s, []string{"a", "b", "c", "none"}, time.Second)
+}

@@ -1,0 +1,49 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Large logs how long a store with very many tasks takes for pages of 100 tasks: of all, and of each of the kinds and statuses.
+// The median of a few must be below the bound.
+func Large(t *testing.T, s stage.Store, kinds []string, bound time.Duration) {
+	time := func(name string, do func() (rows int, err error)) { timed(t, name, bound, do) }
+	for _, kind := range append([]string{""}, kinds...) {
+		for _, status := range []stage.Status{
+			"", stage.Normal, stage.InProcessing, stage.Suspended, stage.Resumed, stage.Error, stage.Cancelled,
+		} {
+			sel := stage.Selection{Kind: kind, Status: status, Newest: true, Limit: 100}
+			time(fmt.Sprintf("the newest of kind %q, status %q", kind, status), func() (int, error) {
+				page, err := s.List(t.Context(), sel)
+				if len(page) == sel.Limit { // the next time the next page
+					sel.Before = page[len(page)-1].ID
+				}
+				return len(page), err
+			})
+		}
+	}
+}
+
+// timed logs the median time of a call.
+func timed(t *testing.T, name string, bound time.Duration, do func() (rows int, err error)) {
+	var took []time.Duration
+	var rows int
+	for range 5 {
+		begun := time.Now()
+		n, err := do()
+		took = append(took, time.Since(begun))
+		require.NoError(t, err, name)
+		rows = max(rows, n)
+	}
+	slices.Sort(took)
+	median := took[len(took)/2]
+	t.Logf("%9.2f ms, at most %9.2f: %s, %d rows", median.Seconds()*1000, took[len(took)-1].Seconds()*1000, name, rows)
+	require.Less(t, median, bound, name)
+}
