@@ -2,16 +2,16 @@ package stage
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 )
 
-// Fire claims due tasks, as many as Config.Workers leaves room for: resumed ones, those to be tried again, those of workers
-// whose leases have ended, and then new ones. It returns how many, as soon as they are claimed; Wait waits until they are
-// done. Each task goes to one engine, however many engines, goroutines and processes call Fire.
+// Fire claims due tasks, as many as Config.Workers leaves room for. Those of higher priorities come first, and within a
+// priority resumed ones, those to be tried again, those of workers whose leases have ended, and then new ones. Fire returns
+// how many, as soon as they are claimed; Wait waits until they are done. Each task goes to one engine, however many engines,
+// goroutines and processes call Fire.
 //
 // Run and a Group claim by themselves. After Stop the error is ErrStopped. If ctx ends during the call, tasks that the
 // store has claimed already are given back with a later heartbeat.
@@ -44,6 +44,7 @@ func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 	defer cancel()
 	tasks, err = e.cfg.Store.Claim(ctx, Claim{
 		Ticket: c.ticket, Worker: e.cfg.Worker, Kinds: c.kinds, Limit: c.room, Most: c.most, Length: e.cfg.Lease, Shows: e.shows,
+		Priorities: e.priorities,
 	})
 	e.counts.claimed.Add(uint64(len(tasks)))
 	if c.answered = err == nil; c.answered {
@@ -142,21 +143,18 @@ func (e *Engine) admit(c *claim, tasks []Task) []*work {
 	return works
 }
 
-// shows returns at which stages the claims of an engine show tasks: at the next dynamic one, if there is one. A task whose
+// shows returns at which stages claims show the tasks of a kind: at the next dynamic one, if there is one. A task whose
 // worker was lost at a dynamic stage goes back to the static one before, and that was an attempt. So does a task that is
 // found at a dynamic stage otherwise, perhaps one of another release, without an attempt. Of a task that was lost at a
 // static stage there may be a request, so it stays there until it enters the next.
-func shows(kinds map[string]Kind) (all []Show) {
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		stages := kinds[kind].Chain.stages
-		for i := 1; i < len(stages); i += 2 {
-			before, dynamic := stages[i-1].Name, stages[i].Name
-			all = append(all,
-				Show{Kind: kind, Found: before, Stage: dynamic},
-				Show{Kind: kind, Found: dynamic, Stage: before},
-				Show{Kind: kind, Found: dynamic, Lost: true, Stage: before, Attempts: 1},
-			)
-		}
+func shows(kind string, c *Chain) (all []Show) {
+	for i := 1; i < len(c.stages); i += 2 {
+		before, dynamic := c.stages[i-1].Name, c.stages[i].Name
+		all = append(all,
+			Show{Kind: kind, Found: before, Stage: dynamic},
+			Show{Kind: kind, Found: dynamic, Stage: before},
+			Show{Kind: kind, Found: dynamic, Lost: true, Stage: before, Attempts: 1},
+		)
 	}
 	return all
 }

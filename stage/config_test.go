@@ -43,9 +43,13 @@ func TestInvalidConfigs(t *testing.T) {
 			`Worker is not UTF-8 without NUL: "\xff"`,
 		}},
 		"a nil chain": {func(cfg *stage.Config) { cfg.Kinds["copy"] = stage.Kind{} }, []string{`Kinds["copy"].Chain is missing`}},
-		"terms of a kind": {func(cfg *stage.Config) { cfg.Kinds["report"] = stage.Kind{reportChain(), -1, -2, nil, -3} },
+		"terms of a kind": {func(cfg *stage.Config) {
+			cfg.Kinds["report"] = stage.Kind{Chain: reportChain(), Workers: -1, Attempts: -2, Timeout: -3}
+		},
 			[]string{`Kinds["report"].Workers is negative: -1`, `Kinds["report"].Attempts is negative: -2`, `Kinds["report"].Timeout is negative: -3ns`}},
-		"a nil middleware":  {func(cfg *stage.Config) { cfg.Middleware = []stage.Middleware{nil} }, []string{"Middleware has a nil"}},
+		"a nil middleware": {func(cfg *stage.Config) { cfg.Middleware = []stage.Middleware{nil} }, []string{"Middleware has a nil"}},
+		"a queue of no kind": {func(cfg *stage.Config) { cfg.Queues = []string{"reports", ""} },
+			[]string{`Queues has a queue that no kind has: "reports"`}},
 		"negative workers":  {func(cfg *stage.Config) { cfg.Workers = -1 }, []string{"Workers is negative: -1"}},
 		"negative attempts": {func(cfg *stage.Config) { cfg.Attempts = -2 }, []string{"Attempts is negative: -2"}},
 		"a negative bound":  {func(cfg *stage.Config) { cfg.Timeout = -1 }, []string{"Timeout is negative: -1ns"}},

@@ -48,6 +48,8 @@
 //
 // An Enqueue whose answer was lost may have added its tasks. With a Key ([NewTask]) it may be repeated.
 //
+// When [Engine.PauseKind] has returned, no engine claims a task of that kind before ResumeKind, not even after a restart.
+//
 // Each tick of a [Periodic] task is run once, whatever the number of engines, and in whatever processes.
 //
 // A stage may begin more than once: after a crash, a failure, or a suspension. What a processor does outside of its
@@ -64,6 +66,6 @@
 //
 // # What it is not
 //
-// The package is not a job queue: it has no priorities and no results to fetch.
+// The package is not a job queue: it has no results to fetch. A priority belongs to a kind ([Kind.Priority]), not to a task.
 // Finished tasks stay in the store until they are deleted there.
 package stage

@@ -28,7 +28,11 @@ type Config struct {
 	// Kinds has the kinds of task that this engine knows. It claims no others.
 	Kinds map[string]Kind
 
-	// Provider has the processors of their chains.
+	// Queues are the queues that the engine works on: it claims only tasks of Kinds whose Queue is one of them. Without any it
+	// works on all. It adds, suspends, resumes and cancels tasks of all Kinds, and pauses all of them.
+	Queues []string
+
+	// Provider has the processors of the chains of the kinds that the engine works on.
 	Provider Provider
 
 	// Periodic has tasks that are enqueued again and again, by their names. A name is UTF-8 without NUL, of at most MaxKey
@@ -102,6 +106,20 @@ type Kind struct {
 	// Workers is how many tasks of the kind the engine works on at a time; 0 means no bound but Config.Workers.
 	Workers int
 
+	// Priority orders the kinds of this engine: the due tasks of those with a higher one are claimed first. It may be negative.
+	// Tasks of a lower priority wait for as long as there are enough due tasks of higher ones to fill the engine; nothing
+	// reports that. If the kinds with higher priorities have Workers, fewer than Config.Workers in all, the others keep the
+	// rest. A task at work is not interrupted.
+	//
+	// Urgent tasks are those of a kind of their own with the same Chain:
+	//
+	//	"report":        {Chain: reports},
+	//	"urgent report": {Chain: reports, Priority: 1},
+	Priority int
+
+	// Queue is the queue of the kind's tasks, for Config.Queues. "" is the default queue.
+	Queue string
+
 	// Attempts, Backoff and Timeout take the place of those of the Config, where they are set.
 	Attempts int
 	Backoff  func(n int) time.Duration
@@ -112,10 +130,11 @@ type Kind struct {
 // called from any goroutine. Most wait for the store, so an action on a scheduler does not call them: see Call.
 type Engine struct {
 	cfg   Config
-	kinds []string
+	kinds []string // that it claims
 	shows []Show
 
-	bounded bool // some of the kinds have Workers of their own
+	bounded    bool           // some of the kinds have Workers of their own
+	priorities map[string]int // of kinds; nil if all are 0
 
 	mu       sync.Mutex
 	alone    *goroutines
@@ -171,17 +190,30 @@ func New(cfg Config) (*Engine, error) {
 	_, _ = seed.Write([]byte(cfg.Worker))
 	e := &Engine{
 		cfg:    cfg,
-		kinds:  slices.Sorted(maps.Keys(cfg.Kinds)),
-		shows:  shows(cfg.Kinds),
 		period: newPeriod(),
 		jitter: rand.New(rand.NewPCG(seed.Sum64(), 0)),
 	}
-	for _, k := range cfg.Kinds {
-		e.bounded = e.bounded || k.Workers > 0
+	for _, name := range slices.Sorted(maps.Keys(cfg.Kinds)) {
+		if k := cfg.Kinds[name]; len(cfg.Queues) == 0 || slices.Contains(cfg.Queues, k.Queue) {
+			e.add(name, k)
+		}
 	}
 	e.alone = newGoroutines(e)
 	e.host = e.alone
 	return e, nil
+}
+
+// add adds one of the kinds that the engine claims.
+func (e *Engine) add(name string, k Kind) {
+	e.kinds = append(e.kinds, name)
+	e.shows = append(e.shows, shows(name, k.Chain)...)
+	e.bounded = e.bounded || k.Workers > 0
+	if k.Priority != 0 {
+		if e.priorities == nil {
+			e.priorities = map[string]int{}
+		}
+		e.priorities[name] = k.Priority
+	}
 }
 
 func (cfg Config) check() error {
@@ -207,6 +239,13 @@ func (cfg Config) check() error {
 		for _, err := range p.check(cfg) {
 			say(false, "Periodic[%q].%w", name, err)
 		}
+	}
+	for _, queue := range cfg.Queues {
+		found := false
+		for _, k := range cfg.Kinds {
+			found = found || k.Queue == queue
+		}
+		say(found, "Queues has a queue that no kind has: %q", queue)
 	}
 	say(!slices.ContainsFunc(cfg.Middleware, func(m Middleware) bool { return m == nil }), "Middleware has a nil")
 	say(storable(cfg.Worker), "Worker is not UTF-8 without NUL: %q", cfg.Worker)
@@ -333,6 +372,32 @@ func (e *Engine) resume(ctx context.Context, id ID, failed bool) (bool, error) {
 func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
 	return e.stop(ctx, id, e.cfg.Store.Cancel, ErrCanceled)
 }
+
+// PauseKind keeps the engines of all processes from claiming tasks of a kind until ResumeKind. When it has returned, no engine
+// claims a task of the kind any more, neither a new one nor one that has failed or whose worker has died. Workers go on with
+// tasks that they hold, to the ends of their chains. Tasks can be added, suspended, resumed and cancelled as always. The pause
+// is stored, and outlives all processes. PauseKind returns false if the kind is paused already. The error may be
+// ErrUnknownKind.
+func (e *Engine) PauseKind(ctx context.Context, kind string) (bool, error) {
+	if _, ok := e.cfg.Kinds[kind]; !ok {
+		return false, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
+	}
+	return e.cfg.Store.SetPaused(ctx, kind, true)
+}
+
+// ResumeKind ends the pause of a kind, which this engine need not know. An engine that runs claims its tasks at once. ResumeKind
+// returns false if the kind is not paused.
+func (e *Engine) ResumeKind(ctx context.Context, kind string) (bool, error) {
+	ok, err := e.cfg.Store.SetPaused(ctx, kind, false)
+	if ok {
+		e.where().ring()
+	}
+	return ok, err
+}
+
+// PausedKinds returns the kinds that are paused in the store, also those that the engine does not know, in the order of their
+// bytes.
+func (e *Engine) PausedKinds(ctx context.Context) ([]string, error) { return e.cfg.Store.Paused(ctx) }
 
 // Get returns a task.
 func (e *Engine) Get(ctx context.Context, id ID) (Task, error) { return e.cfg.Store.Get(ctx, id) }

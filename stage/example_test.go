@@ -246,6 +246,96 @@ func ExampleNewTask_key() {
 	// sales [1]
 }
 
+// Urgent reports are a kind of their own, with the same chain.
+func ExampleKind_priority() {
+	chain := stage.Begin("NEW").Then("WRITING", "write", "WRITTEN")
+	write := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		fmt.Println(t.Kind, string(t.Data))
+		return nil, nil
+	}
+	engine, err := stage.New(stage.Config{
+		Store: memory.New(nil),
+		Kinds: map[string]stage.Kind{
+			"report":        {Chain: chain},
+			"urgent report": {Chain: chain, Priority: 1},
+		},
+		Provider: stage.Processors{"write": stage.ProcessorFunc(write)},
+		Workers:  1,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	for _, kind := range []string{"report", "urgent report"} {
+		_, _ = engine.Enqueue(ctx, kind, []byte("about "+kind+"s"))
+	}
+	for range 2 {
+		_, _ = engine.Fire(ctx)
+		_ = engine.Wait(ctx)
+	}
+	// Output:
+	// urgent report about urgent reports
+	// report about reports
+}
+
+// Movies are made by engines on machines that are good at it. Others add them.
+func ExampleConfig_queues() {
+	store := memory.New(nil)
+	kinds := map[string]stage.Kind{
+		"letter": {Chain: stage.Begin("NEW").Then("WRITING", "write", "WRITTEN")},
+		"movie":  {Chain: stage.Begin("NEW").Then("RENDERING", "render", "RENDERED"), Queue: "render"},
+	}
+	engine := func(queue string) *stage.Engine {
+		does := stage.ProcessorFunc(func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			fmt.Printf("a %s by the engine of %q\n", t.Kind, queue)
+			return nil, nil
+		})
+		e, err := stage.New(stage.Config{
+			Store: store, Kinds: kinds, Queues: []string{queue}, Provider: stage.Processors{"write": does, "render": does},
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+		return e
+	}
+	web, studio := engine(""), engine("render")
+	ctx := context.Background()
+	_, _ = web.Enqueue(ctx, "movie", nil)
+	_, _ = web.Enqueue(ctx, "letter", nil)
+	for _, e := range []*stage.Engine{web, studio} {
+		_, _ = e.Fire(ctx)
+		_ = e.Wait(ctx)
+	}
+	// Output:
+	// a letter by the engine of ""
+	// a movie by the engine of "render"
+}
+
+// While a kind is paused, its tasks wait, whatever engine looks for them.
+func ExampleEngine_PauseKind() {
+	kinds, processors := reports()
+	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	_, _ = engine.Enqueue(ctx, "report", nil)
+	fmt.Println(engine.PauseKind(ctx, "report"))
+	fmt.Println(engine.PausedKinds(ctx))
+	fmt.Println(engine.Fire(ctx))
+	fmt.Println(engine.ResumeKind(ctx, "report"))
+	fmt.Println(engine.Fire(ctx))
+	_ = engine.Wait(ctx)
+	// Output:
+	// true <nil>
+	// [report] <nil>
+	// 0 <nil>
+	// true <nil>
+	// 1 <nil>
+}
+
 // Two engines have the same periodic task. Each tick is run once.
 func ExamplePeriodic() {
 	ran := make(chan string)

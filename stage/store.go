@@ -31,9 +31,10 @@ type Store interface {
 	Tick(ctx context.Context, ticks ...Tick) (Ticked, error)
 
 	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given back,
-	// left by a worker whose lease has ended, or new. New ones, which are Normal and have not been claimed before, come
-	// last. Else those come first that are due longest, and of equally long ones those with the lower numbers. Where
-	// c.Most bounds a kind, its first ones are claimed.
+	// left by a worker whose lease has ended, or new. Those of kinds with a higher priority come first. Within a priority new
+	// ones, which are Normal and have not been claimed before, come last. Else those come first that are due longest, and of
+	// equally long ones those with the lower numbers. Where c.Most bounds a kind, its first ones are claimed. Claim gives no
+	// task of a kind that is paused.
 	//
 	// Each task becomes InProcessing, due at the end of the lease, with a higher token, at the stage that c.Shows has for
 	// it. No task is given to two workers. Claim returns the tasks as they are then.
@@ -89,6 +90,14 @@ type Store interface {
 	// suspend. It reports whether that changed anything.
 	Cancel(ctx context.Context, id ID) (bool, error)
 
+	// SetPaused pauses a kind, or ends its pause, and reports whether that changed anything. While a kind is paused, Claim gives
+	// no task of it. Nothing else changes: workers go on with tasks that they hold. When SetPaused has returned, no claim is
+	// under way that began before the pause. There need not be any task of the kind.
+	SetPaused(ctx context.Context, kind string, paused bool) (bool, error)
+
+	// Paused returns the kinds that are paused, in the order of their bytes.
+	Paused(ctx context.Context) ([]string, error)
+
 	// Get returns the task.
 	Get(ctx context.Context, id ID) (Task, error)
 
@@ -142,6 +151,9 @@ type Claim struct {
 	Limit  int
 	Most   map[string]int // of a kind, in addition to Limit; a kind without an entry has no bound of its own
 	Length time.Duration  // of the lease
+
+	// Priorities has the priorities of kinds; a kind without an entry has 0.
+	Priorities map[string]int
 
 	// Shows says at which stages the claim shows tasks. A task that has no entry stays at the stage at which it is found.
 	Shows []Show
@@ -242,7 +254,8 @@ type Watcher interface {
 	Watch(ctx context.Context, heard func(Hint)) error
 }
 
-// Hint says that a task of a kind has become due, or that there is a request to the worker that holds a task.
+// Hint says that a task of a kind has become due or its pause has ended, or that there is a request to the worker that holds a
+// task.
 type Hint struct {
 	Kind   string // "" if Wanted is set
 	Wanted ID

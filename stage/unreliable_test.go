@@ -58,6 +58,10 @@ func (u *unreliable) Heartbeat(ctx context.Context, l []stage.Renewal, d time.Du
 	return mayBeLost(u, func() ([]stage.Beat, error) { return u.Store.Heartbeat(ctx, l, d) })
 }
 
+func (u *unreliable) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
+	return mayBeLost(u, func() (bool, error) { return u.Store.SetPaused(ctx, kind, paused) })
+}
+
 func (u *unreliable) Suspend(ctx context.Context, id stage.ID) (bool, error) {
 	return mayBeLost(u, func() (bool, error) { return u.Store.Suspend(ctx, id) })
 }

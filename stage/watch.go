@@ -1,6 +1,9 @@
 package stage
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // watch passes on the hints of the store, until p ends.
 func (e *Engine) watch(p *period, w Watcher) {
@@ -18,7 +21,7 @@ func (e *Engine) watch(p *period, w Watcher) {
 
 // heard follows a hint.
 func (e *Engine) heard(h Hint) {
-	if _, ok := e.cfg.Kinds[h.Kind]; ok {
+	if _, claimed := slices.BinarySearch(e.kinds, h.Kind); claimed {
 		e.where().ring()
 	}
 	for _, w := range e.beating() {

@@ -94,6 +94,9 @@ var tests = []test{
 	{"periodic tasks", testPeriodic},
 	{"wait", testWait},
 	{"kinds", testKinds},
+	{"queues", testQueues},
+	{"priorities of kinds", testPriority},
+	{"pauses of kinds", testPauseKind},
 
 	{"middleware is called in order", testMiddleware},
 	{"the ends of tasks are told", testEnded},

@@ -15,7 +15,7 @@ type agenda []*entry
 
 func (a agenda) Len() int { return len(a) }
 
-func (a agenda) Less(i, j int) bool { return transition.Order(&a[i].task, &a[j].task) < 0 }
+func (a agenda) Less(i, j int) bool { return transition.Order(&a[i].task, &a[j].task, nil) < 0 }
 
 func (a agenda) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
@@ -71,10 +71,10 @@ func (s *store) put(e *entry, t stage.Task) {
 
 // takeDue takes tasks out of their agendas, those that come first in the order of claims. Each has to be put back.
 func (s *store) takeDue(c stage.Claim, now time.Time) (taken []*entry) {
-	kinds := slices.DeleteFunc(slices.Clone(c.Kinds), func(kind string) bool { return full(kind, 0, c.Most) })
+	kinds := slices.DeleteFunc(slices.Clone(c.Kinds), func(kind string) bool { return s.paused[kind] || full(kind, 0, c.Most) })
 	of := map[string]int{}
 	for len(taken) < c.Limit {
-		first := s.first(kinds, now)
+		first := s.first(kinds, c.Priorities, now)
 		if first == nil {
 			break
 		}
@@ -95,18 +95,15 @@ func full(kind string, n int, most map[string]int) bool {
 }
 
 // first returns the task that comes first of all that are due of the kinds, or nil.
-func (s *store) first(kinds []string, now time.Time) *entry {
-	for _, fresh := range []bool{false, true} {
-		var first *entry
-		for _, kind := range kinds {
+func (s *store) first(kinds []string, priorities map[string]int, now time.Time) (first *entry) {
+	for _, kind := range kinds {
+		for _, fresh := range []bool{false, true} {
 			a := *s.agenda(kind, fresh)
-			if len(a) > 0 && transition.Due(&a[0].task, now) && (first == nil || transition.Order(&a[0].task, &first.task) < 0) {
+			if len(a) > 0 && transition.Due(&a[0].task, now) &&
+				(first == nil || transition.Order(&a[0].task, &first.task, priorities) < 0) {
 				first = a[0]
 			}
 		}
-		if first != nil {
-			return first
-		}
 	}
-	return nil
+	return first
 }

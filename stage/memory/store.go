@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,12 +12,13 @@ import (
 )
 
 type store struct {
-	now   func() time.Time
-	lock  chan struct{} // full while it is held: a mutex for which a caller waits no longer than its context lasts
-	tasks []*entry      // the task with number i+1 at i
-	due   map[class]*agenda
-	keys  map[key]stage.ID     // of the latest tasks with keys
-	ticks map[string]time.Time // the latest ones of periodic tasks, by name
+	now    func() time.Time
+	lock   chan struct{} // full while it is held: a mutex for which a caller waits no longer than its context lasts
+	tasks  []*entry      // the task with number i+1 at i
+	due    map[class]*agenda
+	keys   map[key]stage.ID     // of the latest tasks with keys
+	ticks  map[string]time.Time // the latest ones of periodic tasks, by name
+	paused map[string]bool      // kinds
 }
 
 // key is what a task with a NewTask.Key is found by.
@@ -28,7 +30,10 @@ func New(now func() time.Time) stage.Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &store{now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}, keys: map[key]stage.ID{}, ticks: map[string]time.Time{}}
+	return &store{
+		now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}, keys: map[key]stage.ID{}, ticks: map[string]time.Time{},
+		paused: map[string]bool{},
+	}
 }
 
 // acquire takes the lock, unless ctx has ended or ends before.
@@ -263,6 +268,30 @@ func (s *store) request(ctx context.Context, id stage.ID, rule transition.Reques
 		s.put(e, e.task)
 	}
 	return changed, nil
+}
+
+func (s *store) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
+	if err := s.acquire(ctx); err != nil {
+		return false, err
+	}
+	defer s.release()
+	if s.paused[kind] == paused {
+		return false, nil
+	}
+	if paused {
+		s.paused[kind] = true
+	} else {
+		delete(s.paused, kind)
+	}
+	return true, nil
+}
+
+func (s *store) Paused(ctx context.Context) ([]string, error) {
+	if err := s.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	return slices.Sorted(maps.Keys(s.paused)), nil
 }
 
 func (s *store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {

@@ -11,15 +11,15 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Claim is one statement.
+// Claim is one message.
 func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 	kinds := slices.Clone(c.Kinds)
 	slices.Sort(kinds)
 	kinds = slices.Compact(kinds)
 	look := s.look(kinds)
-	most := make([]int, len(kinds))
+	most, priorities := make([]int, len(kinds)), make([]int, len(kinds))
 	for i, kind := range kinds {
-		most[i] = max(0, c.Limit)
+		most[i], priorities[i] = max(0, c.Limit), c.Priorities[kind]
 		if bound, ok := c.Most[kind]; ok {
 			most[i] = max(0, min(bound, most[i]))
 		}
@@ -29,8 +29,9 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 	for i, show := range c.Shows {
 		kind[i], found[i], lost[i], at[i], attempts[i] = show.Kind, show.Found, show.Lost, show.Stage, show.Attempts
 	}
-	claimed, err := collect(ctx, s.pool, look.scan, s.sql.claim, kinds, max(c.Limit, 0), kind, found, lost, at, attempts,
-		microseconds(c.Length), c.Worker, c.Ticket.Engine, c.Ticket.Number, look.whole, look.since, most)
+	claimed, err := collectWith(ctx, s.pool, s.sql.share, look.scan, s.sql.claim,
+		kinds, max(c.Limit, 0), kind, found, lost, at, attempts, microseconds(c.Length), c.Worker,
+		c.Ticket.Engine, c.Ticket.Number, look.whole, look.since, most, priorities)
 	s.looked(look, err == nil)
 	return claimed, s.failed(ctx, "claim", err)
 }

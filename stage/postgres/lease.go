@@ -37,7 +37,7 @@ func collect[T any](ctx context.Context, on batches, scan pgx.RowToFunc[T], sql 
 	return collectWith(ctx, on, indexesOnly, scan, sql, args...)
 }
 
-// collectWith is collect with settings for the transaction.
+// collectWith is collect with other settings for the transaction than indexesOnly.
 func collectWith[T any](ctx context.Context, on batches, settings string, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

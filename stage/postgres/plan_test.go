@@ -74,7 +74,7 @@ func TestPlans(t *testing.T) {
 		ids[i], tokens[i], from[i], to[i], ones[i] = int64(100001+i), 1, "WORKING", "DONE", true
 	}
 	claim := []any{[]string{"k0", "k1"}, 50, []string{"k0"}, []string{"CREATED"}, []bool{false}, []string{"WORKING"},
-		[]int{0}, 15_000_000, "ann", 7, 1, true, []*time.Time{nil, nil}, []int{50, 50}}
+		[]int{0}, 15_000_000, "ann", 7, 1, true, []*time.Time{nil, nil}, []int{50, 50}, []int{0, 0}}
 	for _, row := range []struct {
 		name string
 		sql  string
@@ -92,7 +92,9 @@ func TestPlans(t *testing.T) {
 			t.Run(row.name+" "+mode, func(t *testing.T) {
 				indexes := 0
 				for _, n := range explained(t, s, mode, "", row.sql, row.args...) {
-					require.NotEqual(t, "Seq Scan", n.Type)
+					if n.Relation != "pause" { // it has few rows, if any
+						require.NotEqual(t, "Seq Scan", n.Type)
+					}
 					require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, row.rows, "%+v", n)
 					if n.Index != "" {
 						indexes++
@@ -162,7 +164,7 @@ func TestCostOfClaims(t *testing.T) {
 	do(t, s, `UPDATE `+s.Schema()+`.task SET due = NULL, status = 'NORMAL', until = NULL, watch = NULL`)
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		plan := explained(t, s, mode, "", s.Texts().Claim, []string{"a"}, 50, []string{}, []string{}, []bool{}, []string{}, []int{},
-			15_000_000, "ann", 7, 1, false, []*time.Time{nil}, []int{50})
+			15_000_000, "ann", 7, 1, false, []*time.Time{nil}, []int{50}, []int{0})
 		require.Less(t, plan[0].Cost, 50_000., "jit_above_cost is 100,000")
 	}
 }
@@ -186,7 +188,7 @@ func TestDeadRows(t *testing.T) {
 		defer func() { require.NoError(t, tx.Rollback(t.Context())) }()
 		var text []byte
 		require.NoError(t, tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+s.Texts().Claim, []string{"a"}, 5,
-			[]string{}, []string{}, []bool{}, []string{}, []int{}, 1, "ann", 7, 1, whole, []*time.Time{since}, []int{5}).Scan(&text))
+			[]string{}, []string{}, []bool{}, []string{}, []int{}, 1, "ann", 7, 1, whole, []*time.Time{since}, []int{5}, []int{0}).Scan(&text))
 		var plans []struct {
 			Plan struct {
 				Buffers int `json:"Shared Hit Blocks"`

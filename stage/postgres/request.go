@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,6 +51,30 @@ func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule tran
 // hint notifies others in a transaction.
 func (s *tasks) hint(of string) func(*pgx.Batch) {
 	return func(b *pgx.Batch) { b.Queue(s.sql.notify, s.schema, of) }
+}
+
+// SetPaused is one statement. To pause a kind it waits for the claims under way, and those that come meanwhile wait for it.
+func (s *tasks) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
+	text, args := s.sql.unpause, []any{kind, s.schema}
+	wait := patience(ctx)
+	if paused {
+		text, args = s.sql.pause, []any{kind, fmt.Sprint(wait.Milliseconds())}
+	}
+	changed, err := collect(ctx, s.pool, pgx.RowTo[int], text, args...)
+	if err != nil {
+		if _, ok := ctx.Deadline(); ok && is(err, "55P03") { // lock_timeout
+			err = fmt.Errorf("%w: for %v a claim has been under way: %w", context.DeadlineExceeded, wait, err)
+		}
+		return false, s.failed(ctx, "pause", err)
+	}
+	return changed[0] == 1, nil
+}
+
+// Paused is one statement.
+func (s *tasks) Paused(ctx context.Context) ([]string, error) {
+	kinds, err := collect(ctx, s.pool, pgx.RowTo[string], s.sql.paused)
+	slices.Sort(kinds) // the database may have another order
+	return kinds, s.failed(ctx, "paused", err)
 }
 
 func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {

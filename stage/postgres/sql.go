@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"fmt"
+	"hash/fnv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -11,7 +13,10 @@ import (
 type statements struct {
 	adapted func(text string) string // to the schema and the clock
 
-	enqueue, enqueueOne, unique, begin, ticks, now, ticked, claim, claimed, enter, finish, data, lock, save, note, heartbeat, get, notify, announce string
+	enqueue, enqueueOne, unique, begin, ticks, now, ticked       string
+	share, claim, claimed, enter, finish, data, lock, save, note string
+	heartbeat, get, notify, announce                             string
+	pause, unpause, paused                                       string
 }
 
 // columns are what scanTask reads. A task in processing is due when its lease ends.
@@ -81,10 +86,15 @@ var texts = statements{
 	ticked: `
 		UPDATE daimon.periodic AS t SET last = n.last FROM unnest($1::text[], $2::timestamptz[]) AS n (name, last) WHERE t.name = n.name`,
 
+	// It is the statement before claim, in the same transaction. A claim that has waited for a pause sees it, since each
+	// statement has a snapshot of its own; claim by itself would have one from before it waited.
+	share: `SELECT set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock_shared(KEY_OF_CLAIMS)`,
+
 	// Three parts, in the order of claims: what was lost, what was claimed before or resumed, and what is new, of which only
-	// the rest is taken. $14 bounds each kind. Each part asks for each kind by itself, since the index has the tasks of one
-	// kind in order: all that is due would be sorted otherwise. MATERIALIZED keeps the planner from reading a part twice,
-	// beyond its limit. FOR UPDATE is allowed in the parts and not in their union. $12 and $13 are those of a look: see looks.
+	// the rest is taken. $14 bounds each kind, and $15 has their priorities: new tasks leave room for old ones of the same or a
+	// higher priority. Each part asks for each kind by itself, since the index has the tasks of one kind in order: all that is
+	// due would be sorted otherwise. MATERIALIZED keeps the planner from reading a part twice, beyond its limit. FOR UPDATE is
+	// allowed in the parts and not in their union. $12 and $13 are those of a look: see looks.
 	//
 	// Planning it takes longer than executing it, so PostgreSQL has to take its generic plan, which it does when that looks
 	// no dearer than one for the parameters. Hence the parameters in subqueries: the planner makes the same guess at those in
@@ -94,8 +104,13 @@ var texts = statements{
 	// seems to grow with the table. Above jit_above_cost each claim would be compiled, which takes 100 ms.
 	claim: `
 		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
-		lost AS MATERIALIZED (
-			SELECT t.*, k.most FROM unnest((SELECT $1::text[]), (SELECT $14::bigint[])) AS k (name, most) CROSS JOIN LATERAL (
+		kinds AS MATERIALIZED (
+			SELECT * FROM
+				unnest((SELECT $1::text[]), (SELECT $13::timestamptz[]), (SELECT $14::bigint[]), (SELECT $15::bigint[]))
+				AS k (name, since, most, priority)
+			WHERE name <> ALL (ARRAY(SELECT kind FROM daimon.pause))
+		), lost AS MATERIALIZED (
+			SELECT t.*, k.most, k.priority FROM kinds AS k CROSS JOIN LATERAL (
 				SELECT id, kind, stage, until AS since, true AS lost, false AS fresh FROM daimon.task
 				WHERE watch <= (SELECT now FROM clock) AND until <= (SELECT now FROM clock) AND id = ANY (ARRAY(
 					SELECT id FROM daimon.task
@@ -105,7 +120,7 @@ var texts = statements{
 				ORDER BY until, id LIMIT k.most FOR UPDATE SKIP LOCKED
 			) AS t
 		), again AS MATERIALIZED (
-			SELECT t.*, k.most FROM unnest((SELECT $1::text[]), (SELECT $14::bigint[])) AS k (name, most) CROSS JOIN LATERAL (
+			SELECT t.*, k.most, k.priority FROM kinds AS k CROSS JOIN LATERAL (
 				SELECT * FROM (
 					SELECT id, kind, stage, due AS since, false AS lost, fresh FROM daimon.task
 					WHERE kind = k.name AND NOT fresh AND due <= (SELECT now FROM clock)
@@ -119,21 +134,20 @@ var texts = statements{
 			) AS ranked
 			WHERE place <= most
 		), new AS MATERIALIZED (
-			SELECT t.* FROM unnest((SELECT $1::text[]), (SELECT $13::timestamptz[]), (SELECT $14::bigint[])) AS k (name, since, most)
-			CROSS JOIN LATERAL (
+			SELECT t.*, k.priority FROM kinds AS k CROSS JOIN LATERAL (
 				SELECT * FROM (
 					SELECT id, kind, stage, due AS since, false AS lost, fresh FROM daimon.task
 					WHERE kind = k.name AND fresh AND due >= coalesce(k.since, '-infinity') AND due <= (SELECT now FROM clock)
 					ORDER BY due, id LIMIT 1000 FOR UPDATE SKIP LOCKED
 				) AS few
-				LIMIT greatest(0, least((SELECT $2::bigint) - (SELECT count(*) FROM old),
+				LIMIT greatest(0, least((SELECT $2::bigint) - (SELECT count(*) FROM old WHERE old.priority >= k.priority),
 					k.most - (SELECT count(*) FROM old WHERE old.kind = k.name)))
 			) AS t
 		), first AS MATERIALIZED (
-			SELECT id, kind, stage, since, lost, fresh FROM old UNION ALL SELECT * FROM new
-			ORDER BY fresh, since, id LIMIT (SELECT $2::bigint)
+			SELECT id, kind, stage, since, lost, fresh, priority FROM old UNION ALL SELECT * FROM new
+			ORDER BY priority DESC, fresh, since, id LIMIT (SELECT $2::bigint)
 		), shown AS MATERIALIZED (
-			SELECT f.id, f.fresh AS was_fresh, f.since, coalesce(s.stage, f.stage) AS at, coalesce(s.attempts, 0) AS attempts
+			SELECT f.id, f.fresh AS was_fresh, f.since, f.priority, coalesce(s.stage, f.stage) AS at, coalesce(s.attempts, 0) AS attempts
 			FROM first AS f LEFT JOIN
 				unnest((SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::bool[]), (SELECT $6::text[]), (SELECT $7::integer[]))
 				AS s (kind, found, lost, stage, attempts)
@@ -143,9 +157,9 @@ var texts = statements{
 				due = NULL, until = now + $8::bigint * interval '1 microsecond', watch = now + $8::bigint * interval '1 microsecond',
 				worker = $9, token = t.token + 1, engine = $10, ticket = $11, changed = now
 			FROM shown AS s, clock WHERE t.id = s.id AND t.id = ANY (ARRAY(SELECT id FROM first))
-			RETURNING t.*, s.was_fresh, s.since
+			RETURNING t.*, s.was_fresh, s.since, s.priority
 		)
-		SELECT ` + columns + `, was_fresh, since FROM claimed ORDER BY was_fresh, since, id`,
+		SELECT ` + columns + `, was_fresh, since FROM claimed ORDER BY priority DESC, was_fresh, since, id`,
 
 	claimed: `SELECT ` + columns + ` FROM daimon.task
 		WHERE watch IS NOT NULL AND engine = $1 AND ticket < $2 AND until > clock_timestamp() ORDER BY id`,
@@ -232,14 +246,29 @@ var texts = statements{
 	announce: `
 		SELECT set_config('synchronous_commit', 'off', true), count(pg_notify($1, left('kind ' || kind, 1000)))
 		FROM unnest($2::text[]) AS kind`,
+
+	// It waits until no claim is under way that does not see it, no longer than $2: see share.
+	pause: `
+		WITH settings AS MATERIALIZED (SELECT set_config('lock_timeout', $2, true)),
+		alone AS MATERIALIZED (SELECT pg_advisory_xact_lock(KEY_OF_CLAIMS) FROM settings),
+		added AS (INSERT INTO daimon.pause (kind) SELECT $1 FROM alone ON CONFLICT DO NOTHING RETURNING kind)
+		SELECT count(*) FROM added`,
+	unpause: `
+		WITH gone AS (DELETE FROM daimon.pause WHERE kind = $1 RETURNING kind)
+		SELECT count(pg_notify($2::text, left('kind ' || kind, 1000))) FROM gone`,
+	paused: `SELECT kind FROM daimon.pause`,
 }
 
 // newStatements returns the texts for a schema. clock is the SQL of another clock, for tests, or "".
 func newStatements(schema, clock string) statements {
+	key := fnv.New64a()
+	_, _ = key.Write([]byte("daimon claims of " + schema))
 	pairs := []string{
 		"daimon.task", pgx.Identifier{schema, "task"}.Sanitize(),
 		"daimon.key", pgx.Identifier{schema, "key"}.Sanitize(),
 		"daimon.periodic", pgx.Identifier{schema, "periodic"}.Sanitize(),
+		"daimon.pause", pgx.Identifier{schema, "pause"}.Sanitize(),
+		"KEY_OF_CLAIMS", fmt.Sprint(int64(key.Sum64())),
 	}
 	if clock != "" {
 		pairs = append(pairs, "clock_timestamp()", clock)
@@ -247,8 +276,10 @@ func newStatements(schema, clock string) statements {
 	s := texts
 	s.adapted = strings.NewReplacer(pairs...).Replace
 	for _, text := range []*string{
-		&s.enqueue, &s.enqueueOne, &s.unique, &s.begin, &s.ticks, &s.now, &s.ticked, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note, &s.heartbeat,
-		&s.get,
+		&s.enqueue, &s.enqueueOne, &s.unique, &s.begin, &s.ticks, &s.now, &s.ticked,
+		&s.share, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note,
+		&s.heartbeat, &s.get,
+		&s.pause, &s.unpause, &s.paused,
 	} {
 		*text = s.adapted(*text)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -110,12 +111,14 @@ func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, e
 	slices.Sort(kinds)
 	kinds = slices.Compact(kinds)
 	var all []stage.Task
-	for _, fresh := range []bool{false, true} {
-		more, err := s.firstOf(tx, fresh, kinds, c, all, now)
-		if err != nil {
-			return nil, err
+	for _, same := range ranked(kinds, c.Priorities) {
+		for _, fresh := range []bool{false, true} {
+			more, err := s.firstOf(tx, fresh, same, c, all, now)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, more...)
 		}
-		all = append(all, more...)
 	}
 	if len(all) == 0 {
 		return nil, nil
@@ -125,13 +128,28 @@ func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, e
 		return nil, err
 	}
 	all, err = appendRows(all[:0], rows, scanWhole)
-	slices.SortFunc(all, order)
+	slices.SortFunc(all, order(c.Priorities))
 	return all, err
 }
 
-// firstOf returns the numbers, kinds and times of due tasks that are fresh, or that are not, as many as c allows beside
-// those in taken. Each kind is asked for by itself: the index has its tasks in order, and SQLite would sort all that are due
-// if it were asked for several kinds.
+// ranked returns the kinds in groups of the same priority, the highest first.
+func ranked(kinds []string, priorities map[string]int) (groups [][]string) {
+	if len(priorities) == 0 {
+		return [][]string{kinds}
+	}
+	of := map[int][]string{}
+	for _, kind := range kinds {
+		of[priorities[kind]] = append(of[priorities[kind]], kind)
+	}
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(of))) {
+		groups = append(groups, of[priority])
+	}
+	return groups
+}
+
+// firstOf returns the numbers, kinds and times of due tasks that are fresh, or that are not, of kinds with the same priority,
+// as many as c allows beside those in taken. Each kind is asked for by itself: the index has its tasks in order, and SQLite
+// would sort all that are due if it were asked for several kinds.
 func (s *tasks) firstOf(
 	tx *sql.Tx, fresh bool, kinds []string, c stage.Claim, taken []stage.Task, now time.Time,
 ) (all []stage.Task, _ error) {
@@ -162,13 +180,15 @@ func (s *tasks) firstOf(
 			all[n+i].Kind = kind
 		}
 	}
-	slices.SortFunc(all, order)
+	slices.SortFunc(all, order(nil))
 	return all[:min(len(all), limit)], nil
 }
 
 func number(t stage.Task) stage.ID { return t.ID }
 
-func order(t, u stage.Task) int { return transition.Order(&t, &u) }
+func order(priorities map[string]int) func(t, u stage.Task) int {
+	return func(t, u stage.Task) int { return transition.Order(&t, &u, priorities) }
+}
 
 // Claimed waits for no write, and so does not see a claim that has not been committed yet.
 func (s *tasks) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {

@@ -41,6 +41,46 @@ func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule tran
 	return err == nil, err
 }
 
+// SetPaused waits for a claim that another process is making: there is one writer at a time.
+func (s *tasks) SetPaused(ctx context.Context, kind string, paused bool) (changed bool, err error) {
+	stmt := s.unpause
+	if paused {
+		stmt = s.pause
+	}
+	err = s.write(ctx, "pause", func(tx *sql.Tx) error {
+		r, err := tx.Stmt(stmt).Exec(kind)
+		if err != nil {
+			return err
+		}
+		n, err := r.RowsAffected()
+		changed = n == 1
+		return err
+	})
+	return committed(changed, err)
+}
+
+// Paused waits for no write.
+func (s *tasks) Paused(ctx context.Context) ([]string, error) {
+	kinds, err := s.readPaused(ctx)
+	return kinds, s.failed("paused", because(ctx, err))
+}
+
+func (s *tasks) readPaused(ctx context.Context) (kinds []string, _ error) {
+	rows, err := s.paused.QueryContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var kind string
+		if err := rows.Scan(&kind); err != nil {
+			return nil, err
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, rows.Err()
+}
+
 // Get waits for no write.
 func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	t, err := scanWhole(s.get.QueryRowContext(ctx, id))

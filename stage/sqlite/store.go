@@ -58,7 +58,7 @@ type database struct {
 // and -shm behind its name.
 //
 // End the programs of older releases before a newer one opens the file: they cannot open it again. One that has it open
-// goes on, but looks at all due tasks in each claim.
+// goes on, but looks at all due tasks in each claim, and knows no pauses.
 //
 // The path is a path, whatever characters it has: "file:…" is refused. So is ":memory:", since a database in memory would
 // have one connection and no second process; use package memory.

@@ -90,6 +90,8 @@ func TestPlan(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
 	require.Equal(t, []string{
 		"SEARCH daimon_task USING COVERING INDEX daimon_task_due (<expr>=? AND kind=? AND due<?)",
+		"SCALAR SUBQUERY 1", // evaluated once
+		"SEARCH daimon_pause USING PRIMARY KEY (kind=?)",
 	}, plan(t, s, sqlite.Due, true, "a", 1, 1), "one search, nothing sorted")
 	require.Equal(t, []string{
 		"SEARCH daimon_task USING INDEX daimon_task_due (<expr>=?)",

@@ -8,22 +8,25 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// statements are prepared: get and claimed for the readers, the others for the writer. Those that read or write many tasks
-// take their numbers as a JSON array.
+// statements are prepared: get, claimed and paused for the readers, the others for the writer. Those that read or write
+// many tasks take their numbers as a JSON array.
 type statements struct {
-	get, claimed *sql.Stmt
+	get, claimed, paused *sql.Stmt
 
 	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
 	key, keep, tick, ticked                    *sql.Stmt
 	claim, ticket, enter, finish, save, renew  *sql.Stmt
 	note, forget                               *sql.Stmt
+	pause, unpause                             *sql.Stmt
 }
 
 const (
 	// fresh is transition.Fresh, as the index has it.
 	fresh = `(token = 0 AND status = 'NORMAL')`
 
-	due = `SELECT id, due FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = ?2 AND due <= ?3 ORDER BY due, id LIMIT ?4`
+	// due looks once whether the kind is paused, not for each task.
+	due = `SELECT id, due FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = ?2 AND due <= ?3
+		AND NOT EXISTS (SELECT 1 FROM daimon_pause WHERE kind = ?2) ORDER BY due, id LIMIT ?4`
 
 	// claimed looks at all tasks in the index that are not fresh and not due. If SQLite had the choice, it would look at the
 	// whole table in databases that have seen ANALYZE.
@@ -56,6 +59,7 @@ func (s *tasks) prepare() error {
 	}{
 		{&s.get, s.reader, whole + `WHERE id = ?`},
 		{&s.claimed, s.reader, claimed},
+		{&s.paused, s.reader, `SELECT kind FROM daimon_pause ORDER BY kind`},
 
 		{&s.enqueue, s.writer, `
 			INSERT INTO daimon_task (kind, stage, status, data, due, created, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)`},
@@ -82,6 +86,8 @@ func (s *tasks) prepare() error {
 		{&s.save, s.writer, save + ` WHERE id = ?1`},
 		{&s.note, s.writer, `INSERT OR REPLACE INTO daimon_progress (task, at, progress) VALUES (?1, ?2, ?3)`},
 		{&s.forget, s.writer, `DELETE FROM daimon_progress WHERE task = ?1`},
+		{&s.pause, s.writer, `INSERT INTO daimon_pause (kind) VALUES (?) ON CONFLICT DO NOTHING`},
+		{&s.unpause, s.writer, `DELETE FROM daimon_pause WHERE kind = ?`},
 		{&s.renew, s.writer, `UPDATE daimon_task SET due = ?2 WHERE ` + these},
 	} {
 		stmt, err := p.db.Prepare(p.text)

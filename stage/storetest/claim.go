@@ -126,6 +126,32 @@ func testClaimMost(f *fixture) {
 	f.Equal([]stage.ID{a[1], c[1]}, claim(9, map[string]int{"a": 9, "b": 9, "d": 1}))
 }
 
+// testPriorities has old and new tasks of three kinds.
+func testPriorities(f *fixture) {
+	again, lost := f.claimed("low"), f.claimed("mid")
+	f.returned(again, stage.Return{Stage: created, Status: stage.Error, Runs: true})
+	f.advance(length)
+	old := f.returned(f.claimed("high"), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+	f.advance(time.Second)
+	low, mid1, high1 := f.enqueue("low"), f.enqueue("mid"), f.enqueue("high")
+	mid2, high2, high3 := f.enqueue("mid"), f.enqueue("high"), f.enqueue("high")
+	claim := func(limit int, most, priorities map[string]int) []stage.ID {
+		f.t.Helper()
+		tasks, err := f.a.Claim(f.ctx, stage.Claim{
+			Kinds: []string{"low", "high", "mid"}, Limit: limit, Most: most, Priorities: priorities, Length: time.Hour,
+		})
+		f.NoError(err)
+		return ids(tasks)
+	}
+	priorities := map[string]int{"low": -1, "high": 1, "none": 9}
+	f.Equal([]stage.ID{old.ID, high1}, claim(2, nil, priorities), "old ones of the same priority first")
+	f.Equal([]stage.ID{high2}, claim(1, nil, priorities), "those of lower ones leave room for new ones")
+	f.Equal([]stage.ID{lost.ID}, claim(1, map[string]int{"high": 0}, priorities), "and those of higher ones do not")
+	f.Equal([]stage.ID{high3, mid1}, claim(2, map[string]int{"mid": 1}, priorities))
+	f.Equal([]stage.ID{again.ID}, claim(1, nil, map[string]int{"low": 0}), "0 is as good as none")
+	f.Equal([]stage.ID{low, mid2}, claim(9, nil, map[string]int{"low": math.MaxInt, "mid": math.MinInt}))
+}
+
 // testClaimShows has a row for each stage, lost and not, but for one kind.
 func testClaimShows(f *fixture) {
 	claim := stage.Claim{

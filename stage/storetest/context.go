@@ -50,6 +50,13 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 		"Cancel": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Cancel(ctx, t.ID))
 		},
+		"SetPaused": func(ctx context.Context, s stage.Store) error {
+			return failure(s.SetPaused(ctx, "fresh", true))
+		},
+		"SetPaused, to end a pause": func(ctx context.Context, s stage.Store) error {
+			return failure(s.SetPaused(ctx, "paused", false))
+		},
+		"Paused": func(ctx context.Context, s stage.Store) error { return failure(s.Paused(ctx)) },
 		"Get": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Get(ctx, t.ID))
 		},
@@ -65,6 +72,7 @@ func testEndedContext(f *fixture) {
 	late, cancel := context.WithDeadline(f.ctx, time.Unix(0, 0))
 	defer cancel()
 	f.enqueue("fresh")
+	f.yes(f.a.SetPaused(f.ctx, "paused", true))
 	t := f.asked(f.claimed("a"), f.suspend)
 	before, err := f.b.List(f.ctx, stage.Selection{})
 	f.NoError(err)
@@ -76,6 +84,9 @@ func testEndedContext(f *fixture) {
 		after, err := f.b.List(f.ctx, stage.Selection{})
 		f.NoError(err)
 		f.Equal(before, after, name)
+		paused, err := f.b.Paused(f.ctx)
+		f.NoError(err)
+		f.Equal([]string{"paused"}, paused, name)
 	}
 }
 

@@ -155,7 +155,13 @@ func testRequests(f *fixture) {
 		"resume":        func(t stage.Task) (bool, error) { return f.resume(t.ID) },
 		"resume failed": func(t stage.Task) (bool, error) { return f.resumeFailed(t.ID) },
 		"cancel":        func(t stage.Task) (bool, error) { return f.cancel(t.ID) },
-		"claim":         func(t stage.Task) (bool, error) { return len(f.claims(10, t.Kind)) == 1, nil },
+		"claim": func(t stage.Task) (bool, error) {
+			f.yes(f.a.SetPaused(f.ctx, t.Kind, true))
+			f.Empty(f.claims(10, t.Kind), "while the kind is paused")
+			f.same(t)
+			f.yes(f.b.SetPaused(f.ctx, t.Kind, false))
+			return len(f.claims(10, t.Kind)) == 1, nil
+		},
 	}
 	f.fill(requests, func(t stage.Task, operation string) string {
 		made, err := operations[operation](t)

@@ -117,6 +117,8 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 		return h.claimed()
 	case n < 93:
 		return h.tick()
+	case n < 96:
+		return h.pause()
 	}
 	d := time.Duration(h.r.IntN(4000)) * time.Millisecond
 	return fmt.Sprintf("Advance %v", d), func(s stage.Store) string {
@@ -203,13 +205,17 @@ func (h *history) claim() (string, func(stage.Store) string) {
 		kinds = append(kinds, h.one("a", "b", "c"))
 	}
 	h.number++
-	var most map[string]int
+	var most, priorities map[string]int
 	if h.r.IntN(3) == 0 {
 		most = map[string]int{"a": h.r.IntN(3), "b": h.r.IntN(3)}
 	}
+	if h.r.IntN(2) == 0 {
+		priorities = map[string]int{"a": h.r.IntN(3) - 1, "b": h.r.IntN(3) - 1}
+	}
 	c := stage.Claim{
 		Ticket: stage.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number},
-		Worker: h.one("ann", "ben"), Kinds: kinds, Limit: h.r.IntN(5), Most: most, Length: h.time(),
+		Worker: h.one("ann", "ben"), Kinds: kinds, Limit: h.r.IntN(5), Most: most, Priorities: priorities,
+		Length: h.time(),
 	}
 	for _, kind := range []string{"a", "b", "c"} {
 		for i, found := range []string{created, "S0", "S1", "S2", "T0", "T1"} {
@@ -341,6 +347,17 @@ func (h *history) request(name string, ask request) (string, func(stage.Store) s
 	return fmt.Sprintf("%s %d", name, id), func(s stage.Store) string {
 		made, err := ask(s, h.ctx, id)
 		return fmt.Sprintf("%v %s", made, outcome(err))
+	}
+}
+
+// pause ends a pause more often than it begins one, so that most tasks can be claimed.
+func (h *history) pause() (string, func(stage.Store) string) {
+	kind, paused := h.one("a", "b", "c"), h.r.IntN(3) == 0
+	return fmt.Sprintf("SetPaused %s %v", kind, paused), func(s stage.Store) string {
+		changed, err := s.SetPaused(h.ctx, kind, paused)
+		kinds, failure := s.Paused(h.ctx)
+		h.NoError(failure)
+		return fmt.Sprintf("%v %s %v", changed, outcome(err), kinds)
 	}
 }
 

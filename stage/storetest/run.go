@@ -31,7 +31,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}{
 		{"a new task", testEnqueue},
 		{"a new task that is due later", testLater},
-		{"a claim with bounds for kinds", testClaimMost},
 		{"keys", testKeys},
 		{"keys within a time", testKeyWindow},
 		{"keys of one call", testKeysOfACall},
@@ -47,6 +46,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"what a claim gives", testClaim},
 		{"the order of claims", testClaimOrder},
 		{"which tasks a claim gives", testClaimFilter},
+		{"a claim with bounds for kinds", testClaimMost},
+		{"a claim with priorities", testPriorities},
 		{"what a claim shows", testClaimShows},
 		{"claims whose answers are lost", testClaimed},
 
@@ -61,6 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"progress", testProgress},
 		{"progress in every condition", testProgressConditions},
 		{"any progress", testProgressBytes},
+		{"pauses of kinds", testPause},
 
 		{"suspend and resume", testSuspendResume},
 		{"requests in every condition", testRequests},
@@ -70,6 +72,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a context that ends while waiting", testContextEnds},
 
 		{"claims at once", testClaimsAtOnce},
+		{"claims and a pause at once", testPauseAtOnce},
 		{"keys at once", testKeysAtOnce},
 		{"ticks at once", testTicksAtOnce},
 		{"requests at once", testRequestsAtOnce},

@@ -18,6 +18,7 @@ type twin struct {
 	tickets map[stage.ID]stage.Ticket // of the latest claims
 	keys    map[[2]string]stage.ID    // by kind and key
 	ticks   map[string]time.Time      // by name
+	paused  map[string]bool           // kinds
 
 	// What a store may choose.
 	ids    []stage.ID         // of the next tasks
@@ -27,7 +28,10 @@ type twin struct {
 var _ stage.Store = (*twin)(nil)
 
 func newTwin() *twin {
-	return &twin{tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}, keys: map[[2]string]stage.ID{}, ticks: map[string]time.Time{}}
+	return &twin{
+		tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}, keys: map[[2]string]stage.ID{},
+		ticks: map[string]time.Time{}, paused: map[string]bool{},
+	}
 }
 
 func (s *twin) Enqueue(_ context.Context, tasks ...stage.NewTask) (ids []stage.ID, _ error) {
@@ -69,11 +73,11 @@ func (s *twin) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, err
 func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {
 	var due []stage.Task
 	for _, t := range s.tasks {
-		if slices.Contains(c.Kinds, t.Kind) && transition.Due(&t, s.now) {
+		if slices.Contains(c.Kinds, t.Kind) && !s.paused[t.Kind] && transition.Due(&t, s.now) {
 			due = append(due, t)
 		}
 	}
-	slices.SortFunc(due, func(t, u stage.Task) int { return transition.Order(&t, &u) })
+	slices.SortFunc(due, func(t, u stage.Task) int { return transition.Order(&t, &u, c.Priorities) })
 	of := map[string]int{}
 	due = slices.DeleteFunc(due, func(t stage.Task) bool {
 		of[t.Kind]++
@@ -181,6 +185,21 @@ func (s *twin) request(id stage.ID, rule transition.Request) (bool, error) {
 	changed := rule(t, s.now)
 	s.tasks[id] = *t
 	return changed, nil
+}
+
+func (s *twin) SetPaused(_ context.Context, kind string, paused bool) (bool, error) {
+	changed := s.paused[kind] != paused
+	s.paused[kind] = paused
+	return changed, nil
+}
+
+func (s *twin) Paused(context.Context) (all []string, _ error) {
+	for _, kind := range slices.Sorted(maps.Keys(s.paused)) {
+		if s.paused[kind] {
+			all = append(all, kind)
+		}
+	}
+	return all, nil
 }
 
 func (s *twin) Get(_ context.Context, id stage.ID) (stage.Task, error) {

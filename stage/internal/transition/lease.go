@@ -24,10 +24,13 @@ func Due(t *stage.Task, now time.Time) bool { return t.Runs() && !t.Due.After(no
 // Fresh reports whether the task is new: it has never been claimed, and has not been resumed.
 func Fresh(t *stage.Task) bool { return t.Token == 0 && t.Status == stage.Normal }
 
-// Order compares tasks by when they are claimed: fresh ones come last, then the one that is due longer comes first, then
-// the lower number.
-func Order(t, u *stage.Task) int {
-	return cmp.Or(fresh(t)-fresh(u), t.Due.Compare(u.Due), cmp.Compare(t.ID, u.ID))
+// Order compares tasks by when they are claimed: higher priorities of their kinds come first, then fresh ones come last, then
+// the one that is due longer comes first, then the lower number.
+func Order(t, u *stage.Task, priorities map[string]int) int {
+	return cmp.Or(
+		cmp.Compare(priorities[u.Kind], priorities[t.Kind]),
+		fresh(t)-fresh(u), t.Due.Compare(u.Due), cmp.Compare(t.ID, u.ID),
+	)
 }
 
 func fresh(t *stage.Task) int {

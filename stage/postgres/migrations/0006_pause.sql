@@ -1,0 +1,4 @@
+-- The kinds that are paused.
+CREATE TABLE daimon.pause (
+	kind text PRIMARY KEY
+);
