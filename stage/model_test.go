@@ -69,7 +69,7 @@ var (
 
 func newModel(seed uint64) *model {
 	m := &model{rand: rand.New(rand.NewPCG(seed, 0)), holds: map[stage.Lease]*hold{}, stopped: map[stage.ID]bool{}}
-	m.store = &unreliable{memory.New(m.wall), m.answer}
+	m.store = &unreliable{Store: memory.New(m.wall), answer: m.answer}
 	for range 3 {
 		m.engines = append(m.engines, m.engine())
 	}

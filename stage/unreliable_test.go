@@ -12,7 +12,8 @@ import (
 // and returns the error that stands for an answer that is lost.
 type unreliable struct {
 	stage.Store
-	answer func(do func()) error
+	answer  func(do func()) error
+	claimed func(stage.Claim, []stage.Task) // unless it is nil, is told of each claim, also if its answer is lost
 }
 
 var errLost = errors.New("the answer is lost")
@@ -34,7 +35,13 @@ func (u *unreliable) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticke
 }
 
 func (u *unreliable) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
-	return mayBeLost(u, func() ([]stage.Task, error) { return u.Store.Claim(ctx, c) })
+	return mayBeLost(u, func() ([]stage.Task, error) {
+		tasks, err := u.Store.Claim(ctx, c)
+		if u.claimed != nil && err == nil {
+			u.claimed(c, tasks)
+		}
+		return tasks, err
+	})
 }
 
 func (u *unreliable) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {

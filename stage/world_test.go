@@ -23,25 +23,29 @@ import (
 )
 
 // TestStages is a few processes with engines over one store that they share, some of which get orders or die, while
-// tasks are suspended, resumed and cancelled from anywhere. Each stage of each task finishes once.
+// tasks are suspended, resumed and cancelled, and kinds paused, from anywhere. Each stage of each task finishes once.
 func TestStages(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)
 		for _, name := range []string{"A", "B", "C"} {
-			v := y.process(t, name, nil)
+			v := y.process(t, name, pick(w, nil, []string{"", "express"}, []string{""}, []string{"express"}), nil)
 			if w.Rand().IntN(3) > 0 {
 				terms := pick(w, bounded...)
 				w.At(y.moment(), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
 			}
 		}
 		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
-		y.process(t, "last", nil, last.Setup)
+		y.process(t, "last", nil, nil, last.Setup)
 		for range 10 + w.Rand().IntN(20) {
 			w.At(y.moment(), y.enqueue)
 		}
 		for range w.Rand().IntN(60) {
 			w.At(y.moment(), y.meddle)
 		}
+		for range w.Rand().IntN(20) {
+			w.At(y.moment(), y.pause)
+		}
+		w.At(time.Minute, y.unpause)
 		w.Client("10.0.0.1:7007", y.visit(3*time.Minute, 5*time.Minute)) // a function may be late by one
 	})
 }
@@ -64,6 +68,9 @@ func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))]
 // way is a chain of three stages.
 var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").Then("c-d", "work", "D")
 
+// kinds are those of all tasks.
+var kinds = map[string]stage.Kind{"thing": {Chain: way}, "urgent thing": {Chain: way, Priority: 1, Queue: "express"}}
+
 // tasksWorld is where the tasks of a world are.
 type tasksWorld struct {
 	w        *sim.World
@@ -71,6 +78,7 @@ type tasksWorld struct {
 	often    int  // the store does not answer
 	silent   bool // it has not, at least once
 	engines  []*stage.Engine
+	queues   map[string][]string // of engines
 	tasks    []stage.ID
 	enqueued int                 // how many were to be
 	stopped  map[stage.ID]bool   // by Suspend or Cancel, since when nothing of them may finish
@@ -79,9 +87,9 @@ type tasksWorld struct {
 }
 
 func newTasksWorld(w *sim.World) *tasksWorld {
-	y := &tasksWorld{w: w, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}, noted: map[stage.ID]string{}}
+	y := &tasksWorld{w: w, queues: map[string][]string{}, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}, noted: map[stage.ID]string{}}
 	y.often = pick(w, 0, 500, 8000)
-	y.store = &unreliable{memory.New(y.wall), y.answer}
+	y.store = &unreliable{Store: memory.New(y.wall), answer: y.answer, claimed: y.claimed}
 	return y
 }
 
@@ -90,17 +98,18 @@ func (y *tasksWorld) wall() time.Time {
 	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(y.w.Now())
 }
 
-// process is one with an engine.
-func (y *tasksWorld) process(t *testing.T, name string, trace *act.Trace, setup ...func(*act.Scheduler) error) *sim.Server {
+// process is one with an engine that works on these queues; nil means all.
+func (y *tasksWorld) process(t *testing.T, name string, queues []string, trace *act.Trace, setup ...func(*act.Scheduler) error) *sim.Server {
 	w := y.w
 	e, err := stage.New(stage.Config{
-		Store: y.store, Kinds: map[string]stage.Kind{"thing": {Chain: way}}, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
+		Store: y.store, Kinds: kinds, Queues: queues, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
 		Worker: name, Workers: pick(w, 1, 3, 8), Lease: 15 * time.Second, Heartbeat: pick(w, time.Second, 4*time.Second),
 		Poll: pick(w, time.Second, 5*time.Second), Attempts: pick(w, 1, 3, 100), Logger: zap.NewNop(),
 		Ended: y.ended,
 	})
 	require.NoError(t, err)
 	y.engines = append(y.engines, e)
+	y.queues[name] = queues
 	cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1), Trace: trace}
 	var v *sim.Server
 	v, err = w.Server(name, cfg, append(setup, e.Setup, func(s *act.Scheduler) error {
@@ -207,13 +216,14 @@ func dynamic(to string) (names []string) {
 // then, although it may have been added by a call whose answer was lost.
 func (y *tasksWorld) enqueue() {
 	y.enqueued++
+	kind, key := pick(y.w, "thing", "urgent thing"), strconv.Itoa(y.enqueued)
 	for {
 		e := y.engine()
-		n, err := e.NewTask("thing", nil)
+		n, err := e.NewTask(kind, nil)
 		if err != nil {
 			y.w.Errorf("no task: %v", err)
 		}
-		n.Key = strconv.Itoa(y.enqueued)
+		n.Key = key
 		if ids, err := e.EnqueueAll(context.Background(), n); err == nil {
 			y.tasks = append(y.tasks, ids[0])
 			return
@@ -238,6 +248,49 @@ func (y *tasksWorld) meddle() {
 		}
 	default:
 		y.resume(e, id)
+	}
+}
+
+// pause pauses a kind, or ends its pause.
+func (y *tasksWorld) pause() {
+	ctx, e, kind := context.Background(), y.engine(), pick(y.w, "thing", "urgent thing")
+	if y.w.Rand().IntN(2) == 0 {
+		_, _ = e.PauseKind(ctx, kind)
+	} else {
+		_, _ = e.ResumeKind(ctx, kind)
+	}
+}
+
+// unpause ends all pauses, early enough that tasks whose workers were lost meanwhile are found before the end.
+func (y *tasksWorld) unpause() {
+	for _, kind := range []string{"thing", "urgent thing"} {
+		if _, err := y.store.Store.SetPaused(context.Background(), kind, false); err != nil {
+			y.w.Errorf("%s stays paused: %v", kind, err)
+		}
+	}
+}
+
+// claimed looks at what the store gives an engine: no task of a kind that is paused or in a queue of others, and none while one
+// of a higher priority is due.
+func (y *tasksWorld) claimed(c stage.Claim, tasks []stage.Task) {
+	paused, err := y.store.Paused(context.Background())
+	all, wrong := y.store.List(context.Background(), stage.Selection{Running: true})
+	if err = errors.Join(err, wrong); err != nil {
+		y.w.Errorf("no tasks: %v", err)
+	}
+	queues := y.queues[c.Worker]
+	may := func(t stage.Task) bool {
+		return (queues == nil || slices.Contains(queues, kinds[t.Kind].Queue)) && !slices.Contains(paused, t.Kind)
+	}
+	for _, t := range tasks {
+		if !may(t) {
+			y.w.Errorf("%s has the queues %q, and claims %+v while %q are paused", c.Worker, queues, t, paused)
+		}
+		for _, x := range all {
+			if kinds[x.Kind].Priority > kinds[t.Kind].Priority && may(x) && !x.Due.After(y.wall()) {
+				y.w.Errorf("%+v was claimed before %+v", t, x)
+			}
+		}
 	}
 }
 
@@ -269,7 +322,7 @@ func ordered(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	y := newTasksWorld(w)
 	var v *sim.Server
 	turns := 0
-	v = y.process(t, "first", &act.Trace{TurnEnd: func(*act.Task, act.Directive) {
+	v = y.process(t, "first", nil, &act.Trace{TurnEnd: func(*act.Task, act.Directive) {
 		if turns++; turns == at && w.Now() < 10*time.Second {
 			given = true
 			v.Shutdown(shutdown.Now{Terms: terms})
@@ -278,7 +331,7 @@ func ordered(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	for range 3 {
 		y.enqueue()
 	}
-	w.At(20*time.Second, func() { y.process(t, "second", nil) })
+	w.At(20*time.Second, func() { y.process(t, "second", nil, nil) })
 	last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
 	_, err := w.Server("echo", act.Config{}, last.Setup)
 	require.NoError(t, err)
