@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -69,25 +71,32 @@ func (l *ledger) config(s *postgres.Store, pause time.Duration) stage.Config {
 // counted is config in another process.
 func counted(s *postgres.Store, pause time.Duration) stage.Config {
 	insert := `INSERT INTO ` + s.Schema() + `.step (task, stage) VALUES ($1, $2)`
-	work := func(ctx context.Context) {
-		select {
-		case <-time.After(rand.N(pause)):
-		case <-ctx.Done():
+	// Work goes on at the step that a worker before has noted.
+	work := func(ctx context.Context, t *stage.Task) error {
+		n := 0
+		if _, err := fmt.Sscanf(string(t.Progress), t.Stage+" %d", &n); err != nil && len(t.Progress) > 0 {
+			return fmt.Errorf("%w: progress at %s: %q", stage.ErrPermanent, t.Stage, t.Progress)
 		}
+		for ; n < 3; n++ {
+			select {
+			case <-time.After(rand.N(pause / 3)):
+			case <-ctx.Done():
+			}
+			t.SetProgress(fmt.Appendf(nil, "%s %d", t.Stage, n+1))
+		}
+		return nil
 	}
 	return stage.Config{
-		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: thirds}},
+		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: thirds}, "urgent job": {Chain: thirds, Priority: 1}},
 		Provider: stage.Processors{
 			"write": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-				work(ctx)
 				return func(ctx context.Context, tx stage.Tx) error {
 					_, err := postgres.Tx(tx).Exec(ctx, insert, t.ID, t.Stage)
 					return err
-				}, nil
+				}, work(ctx, t)
 			}),
 			"nothing": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-				work(ctx)
-				return nil, nil
+				return nil, work(ctx, t)
 			}),
 		},
 		Workers: 3, Lease: lease, Heartbeat: lease / 10, Poll: 100 * time.Millisecond,
@@ -95,14 +104,17 @@ func counted(s *postgres.Store, pause time.Duration) stage.Config {
 	}
 }
 
-// enqueue adds tasks.
+// enqueue adds tasks with keys, a third of them urgent, by two calls that ask for the same.
 func (l *ledger) enqueue(n int) {
 	tasks := make([]stage.NewTask, n)
 	for i := range tasks {
-		tasks[i] = stage.NewTask{Kind: "job", Stage: "NEW"}
+		tasks[i] = stage.NewTask{Kind: []string{"job", "job", "urgent job"}[i%3], Stage: "NEW", Key: crand.Text()}
 	}
-	_, err := l.direct.Enqueue(l.t.Context(), tasks...)
+	ids, err := l.direct.Enqueue(l.t.Context(), tasks...)
 	l.NoError(err)
+	again, err := l.direct.Enqueue(l.t.Context(), tasks...)
+	l.NoError(err)
+	l.Equal(ids, again)
 }
 
 // ended reports whether all tasks have ended. Those that a late request has suspended are resumed.

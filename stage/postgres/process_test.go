@@ -70,8 +70,8 @@ func (l *ledger) worker(connection string) *exec.Cmd {
 	return cmd
 }
 
-// TestProcesses has four processes work, kills them with SIGKILL and stops them with SIGSTOP for longer than a lease, at random
-// moments. All tasks finish, and each stage was committed once.
+// TestProcesses has four processes work, kills them with SIGKILL and stops them with SIGSTOP for longer than a lease, and pauses
+// kinds, at random moments. All tasks finish, and each stage was committed once.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	connection := server(t).Socket("tasks") + " pool_max_conns=6 application_name=processes"
@@ -91,6 +91,8 @@ func TestProcesses(t *testing.T) {
 			l.enqueue(20) // or it would be over before enough has happened
 		}
 		require.True(t, time.Now().Before(end), "the tasks do not end")
+		_, err := l.direct.SetPaused(t.Context(), []string{"job", "urgent job"}[rand.IntN(2)], rand.IntN(3) == 0)
+		require.NoError(t, err)
 		time.Sleep(50*time.Millisecond + rand.N(250*time.Millisecond))
 		i := rand.IntN(len(workers))
 		since, stands := stopped[i]
