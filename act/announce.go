@@ -226,9 +226,9 @@ func (s *Scheduler) noteProgress() {
 	}
 }
 
-// inactiveAt returns when Inactivity ends Run, if nothing happens until then.
+// inactiveAt returns when Inactivity ends Run, if nothing happens until then: it is no bound of the window.
 func (s *Scheduler) inactiveAt() time.Duration {
-	latest := s.progress.Load()
+	latest := max(s.progress.Load(), int64(s.terms.Leave))
 	for _, other := range s.group.schedulers {
 		latest = max(latest, other.progress.Load())
 	}

@@ -42,6 +42,7 @@ func TestThePhasesOfAnEnd(t *testing.T) {
 		"announced, then suspended": {
 			shutdown.Policy{Kind: shutdown.Suspending, Announce: 2500 * ms}, "ttt", 2500 * ms},
 		"announced, then some turns": {shutdown.Policy{Turns: 2, Announce: 1500 * ms, Drop: true}, "tt!tt", 3 * time.Second},
+		"some turns behind a window": {shutdown.Policy{Turns: 2, Announce: 1500 * ms, Spread: 2 * time.Second, Drop: true}, "tt!ttttt", 6 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, clock, _ := newVirtual(t, act.Config{})
@@ -228,7 +229,6 @@ func TestIdleConnectionsLeaveEvenlyOverTheWindow(t *testing.T) {
 func TestWithoutAWindowAllLeaveAtOnce(t *testing.T) {
 	for name, p := range map[string]shutdown.Policy{
 		"none":         {Time: time.Minute},
-		"turns":        {Turns: 3, Spread: time.Minute},
 		"a later none": {Time: time.Hour, Spread: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,6 +304,7 @@ func TestInactivityEndsRun(t *testing.T) {
 		"time comes first":                 {shutdown.Policy{Inactivity: 5 * time.Second, Time: 4 * time.Second}, 0, 4 * time.Second},
 		"from the end of announcing":       {shutdown.Policy{Inactivity: time.Second, Time: time.Minute, Announce: 5 * time.Second}, 1, 6 * time.Second},
 		"a shorter one is stricter":        {shutdown.Policy{Inactivity: 3 * time.Second}, 2, 4 * time.Second},
+		"from the end of the window on":    {shutdown.Policy{Inactivity: 2 * time.Second, Time: time.Minute, Announce: time.Second, Spread: 5 * time.Second}, 0, 8 * time.Second},
 		"a demon is not what it waits for": {shutdown.Policy{Inactivity: 2 * time.Second}, -1, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

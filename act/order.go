@@ -144,7 +144,7 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 	if t.flags&(isDemon|last) == 0 {
 		s.noteProgress()
 	}
-	if s.terms.Turns == 0 || t.flags&background != 0 {
+	if s.terms.Turns == 0 || s.now < s.terms.Leave || t.flags&background != 0 {
 		return true // monitors have no bound: without them the others could not use the turns that they have left
 	}
 	if t.left > 0 {

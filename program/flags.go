@@ -52,7 +52,7 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 	fs.Var((*cli.Duration)(&phases[1]), "spread",
 		"the `duration` over which idle connections end, one after the other; at most half of the rest of the drain")
 	fs.Var((*cli.Duration)(&phases[2]), "inactivity",
-		"the `duration` without any activity after which a drain ends early; 0: none")
+		"the `duration` without any activity after which a drain ends early, when idle connections have ended; 0: none")
 	return func() error {
 		for i, name := range [...]string{"announce", "spread", "inactivity"} {
 			if phases[i] < 0 {

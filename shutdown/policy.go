@@ -45,14 +45,15 @@ func (k Kind) String() string {
 // Policy is the terms of an end. The zero Policy means {Time: Grace, Drop: true}: drain for 30 s, then drop. A Policy with
 // any field set is taken as it is, so Policy{Turns: 5} has no bound in time and drops nothing.
 //
-// An end has up to three phases. Each is left out if its field is 0:
+// An end has up to three phases, each with bounds of its own. Time bounds all of them together. A phase is left out if its field
+// is 0:
 //
-//	given ── Announce ──▶ in force ── Spread ──▶ ──▶ the end, at the latest at Time
-//	         all goes on             idle connections leave; work is finished
+//	given ── Announce ──▶ in force ── Spread ──▶ ── Turns, Inactivity ──▶ the end, at the latest at Time
+//	         all goes on         idle connections leave   work is finished
 type Policy struct {
 	Kind Kind
-	// Turns bounds the further turns of each task; 0 is no bound. It does not end a task that only waits; Time does. More
-	// than math.MaxUint32 means math.MaxUint32.
+	// Turns bounds the further turns of each task, from the end of the window of Spread on; 0 is no bound. It does not end a task
+	// that only waits; Time does. More than math.MaxUint32 means math.MaxUint32.
 	Turns int
 	// Time bounds the end as a whole, from the moment the order is obeyed, Announce included; 0: no bound.
 	Time time.Duration
@@ -62,10 +63,11 @@ type Policy struct {
 	Announce time.Duration
 	// Spread is the time in which idle connections end when the order is in force: evenly in its second half, so that not all
 	// clients come back at the same moment. One that gets a request before its moment ends with the answer, and its client knows
-	// that. It takes at most half of what Announce has left of Time. With Turns there is none.
+	// that. It takes at most half of what Announce has left of Time.
 	Spread time.Duration
 	// Inactivity brings the end early: when for so long no task has had a turn, no process a message, and no closing
-	// connection has gone, on any scheduler. 0: no such bound. What is to end last of all does not count.
+	// connection has gone, on any scheduler. 0: no such bound. It counts from the end of the window of Spread on, in which idle
+	// connections wait for their moment. What is to end last of all does not count.
 	Inactivity time.Duration
 	// Drop closes and removes the actions that are left at the end. Without it a later Run goes on with them.
 	Drop bool
@@ -100,9 +102,6 @@ func (p Policy) Resolved() Policy {
 	if p.Kind == Bounded && p.Time > 0 {
 		p.Announce = min(p.Announce, p.Time/2)
 		p.Spread = min(p.Spread, (p.Time-p.Announce)/2)
-	}
-	if p.Turns > 0 {
-		p.Spread = 0
 	}
 	return p
 }

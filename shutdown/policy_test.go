@@ -35,8 +35,8 @@ func TestAnySetFieldReplacesTheZeroPolicyWhole(t *testing.T) {
 		"announcing takes at most half of it, spreading half of the rest": {
 			shutdown.Policy{Time: time.Minute, Announce: time.Hour, Spread: time.Hour},
 			shutdown.Policy{Time: time.Minute, Announce: 30 * time.Second, Spread: 15 * time.Second}},
-		"a task with few turns cannot wait for its moment": {
-			shutdown.Policy{Turns: 5, Spread: time.Second}, shutdown.Policy{Turns: 5}},
+		"each phase has its own bound": {
+			shutdown.Policy{Turns: 5, Spread: time.Second}, shutdown.Policy{Turns: 5, Spread: time.Second}},
 		"Halt":    {shutdown.Halt, shutdown.Policy{Kind: shutdown.Halting}},
 		"Suspend": {shutdown.Suspend, shutdown.Policy{Kind: shutdown.Suspending}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -92,9 +93,24 @@ func (e *orderly) bound() time.Duration {
 			first = at
 		}
 		if p.Inactivity > 0 {
-			if at := max(e.last, begins, o.given) + p.Inactivity; first < 0 || at < first {
+			if at := max(e.last, begins, o.given, e.leave(begins)) + p.Inactivity; first < 0 || at < first {
 				first = at
 			}
+		}
+	}
+	return first
+}
+
+// leave returns the end of the window in which idle tasks leave.
+func (e *orderly) leave(begins time.Duration) time.Duration {
+	first := time.Duration(math.MaxInt64)
+	for _, o := range e.orders {
+		if !o.withdrawn {
+			p, at := o.terms.Resolved(), max(begins, o.given)
+			if p.Time > 0 {
+				p.Spread = min(p.Spread, (p.Time-(at-o.given))/2)
+			}
+			first = min(first, at+p.Spread)
 		}
 	}
 	return first
@@ -111,6 +127,25 @@ type worker struct {
 	stubborn   bool          // it goes on when it is told
 	since      time.Duration // it waits for its first work since then; less than 0: it has had some
 	told       int
+	turns      []time.Duration // when it had one
+}
+
+// turnsSince returns how many turns it had since then.
+func (x *worker) turnsSince(at time.Duration) (n int) {
+	for _, turn := range x.turns {
+		if turn >= at {
+			n++
+		}
+	}
+	return n
+}
+
+// outOfTurns reports whether x has used up the turns that an order leaves it, if they count from a moment that is off by some time.
+func (x *worker) outOfTurns(off time.Duration) bool {
+	begins := x.e.begins()
+	return begins >= 0 && slices.ContainsFunc(x.e.orders, func(o *announcedOrder) bool {
+		return !o.withdrawn && o.terms.Turns > 0 && x.turnsSince(max(begins, o.given, x.e.leave(begins))+off) >= o.terms.Turns
+	})
 }
 
 func (x *worker) Act(t *act.Task) act.Directive {
@@ -126,6 +161,10 @@ func (x *worker) Act(t *act.Task) act.Directive {
 	}
 	if !x.last {
 		x.e.last = x.e.w.Now()
+		if x.outOfTurns(tolerance) {
+			x.e.w.Errorf("a task has a turn at %v, and its turns are used up: %v", x.e.w.Now(), x.turns)
+		}
+		x.turns = append(x.turns, x.e.w.Now())
 	}
 	if now >= x.until || x.leave >= 0 && now >= x.leave {
 		x.finish()
@@ -200,7 +239,7 @@ func (x *worker) leaveNew(t *act.Task, order *announcedOrder) {
 	if p.Inactivity > 0 {
 		second = min(second, p.Inactivity/2)
 	}
-	if earliest := min(x.since+time.Second, now+second-tolerance); len(x.e.orders) == 1 && leave < earliest {
+	if earliest := min(x.since+time.Second, now+second-tolerance); len(x.e.orders) == 1 && p.Turns == 0 && leave < earliest {
 		x.e.w.Errorf("a new task is to leave %v after an order, and at least %v later", leave-now, earliest-now)
 	}
 	if x.leave < 0 || leave < x.leave {
@@ -213,7 +252,11 @@ func (x *worker) Close() error {
 	if x.over {
 		return nil
 	}
-	if b := x.e.bound(); !x.e.over && !x.last && (b < 0 || x.e.w.Now() < b-tolerance) {
+	switch b := x.e.bound(); {
+	case x.e.over || x.last || b >= 0 && x.e.w.Now() >= b-tolerance:
+	case x.outOfTurns(-tolerance):
+		x.e.last = x.e.w.Now() // it would have had another turn
+	default:
 		x.e.w.Errorf("a task is dropped at %v, and %v is the bound", x.e.w.Now(), b)
 	}
 	x.finish()
@@ -256,6 +299,9 @@ func (e *orderly) give() {
 		return 1 + time.Duration(e.w.Rand().Int64N(int64(5*time.Second)))
 	}
 	terms := shutdown.Policy{Time: some(2), Announce: some(2), Spread: some(2), Inactivity: some(4), Drop: true}
+	if e.w.Rand().IntN(4) == 0 {
+		terms.Turns = 1 + e.w.Rand().IntN(5)
+	}
 	if e.w.Rand().IntN(8) == 0 {
 		terms.Kind = shutdown.Halting
 	}

@@ -28,7 +28,8 @@ type model struct {
 	passes  int
 	taken   int // turns of tasks since the last pass
 	running *task
-	bounded bool // an order bounds turns, so tasks may leave the queue
+	bounded bool          // an order bounds turns, so tasks may leave the queue
+	window  time.Duration // until then, at most, turns are not counted
 }
 
 // task is what the model knows of a task or demon.
@@ -162,7 +163,10 @@ func (r *runner) turnBegins(t *act.Task) {
 	} else if m.taken++; m.taken > m.turns {
 		r.w.Errorf("%v has turn %d since the last pass, of %d at most", x, m.taken, m.turns)
 	}
-	if x.left--; x.left < 0 && !x.demon {
+	if t.Scheduler().Now() >= m.window {
+		x.left--
+	}
+	if x.left < 0 && !x.demon {
 		r.w.Errorf("%v has more turns than its order allows", x)
 	}
 	m.running = x
@@ -206,9 +210,13 @@ func (r *runner) taskNotified(t *act.Task, o shutdown.Order) {
 	if x.notified++; x.notified > r.orders {
 		r.w.Errorf("%v is notified of an order twice", x)
 	}
-	if n := o.Policy().Resolved().Turns; n > 0 {
+	p := o.Policy().Resolved()
+	if ends := t.Scheduler().Now() + p.Spread; r.model.window == 0 || ends < r.model.window {
+		r.model.window = ends
+	}
+	if p.Turns > 0 {
 		r.model.bounded = true
-		x.left = min(x.left, n)
+		x.left = min(x.left, p.Turns)
 	}
 	r.w.note(isNotified, x, 0, 0)
 }
