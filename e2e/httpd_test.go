@@ -55,6 +55,37 @@ func TestReadiness(t *testing.T) {
 	})
 }
 
+// An end that is only announced is taken back by a signal, as often as one likes, and a load balancer hears of that.
+func TestAnEndIsWithdrawn(t *testing.T) {
+	outside(t)
+	server := serve(t, "graceful", "-announce", "10m", "-drain", "20m", "-withdraw-on", "USR1", "-upgrade-on", "WINCH", "-reactors", "2")
+	answers := func(status string) {
+		t.Helper()
+		exectest.Eventually(t, patience, "/readyz says "+status, func() bool {
+			return curl(t, "-o", "/dev/null", "-w", "%{http_code}", "http://"+server.Addr+"/readyz") == status
+		})
+	}
+	for range 2 {
+		server.Signal(t, syscall.SIGTERM)
+		answers("503")
+		server.Signal(t, syscall.SIGUSR1)
+		answers("200")
+	}
+	server.Signal(t, syscall.SIGUSR1)
+	exectest.Eventually(t, patience, "a word that there is no end", func() bool {
+		return strings.Contains(server.Said(), "there is no end that is only announced")
+	})
+	server.Signal(t, syscall.SIGTERM)
+	answers("503")
+	server.Signal(t, syscall.SIGWINCH)
+	exectest.Eventually(t, patience, "a word that there is no upgrade", func() bool {
+		return strings.Contains(server.Said(), "upgrade: this program is ending")
+	})
+	server.Signal(t, syscall.SIGTERM)
+	require.Zero(t, server.Exit(t))
+	require.Equal(t, 2, strings.Count(server.Said(), "the end is withdrawn"))
+}
+
 func visited(t *testing.T, server *exectest.Program, scheme, root string) {
 	t.Run("curl", func(t *testing.T) { curled(t, scheme+server.Addr, root) })
 	t.Run("a client of net/http", func(t *testing.T) { kept(t, scheme+server.Addr) })

@@ -23,7 +23,7 @@ type Signal struct {
 func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
 // Signals returns a set-up function that turns signals into orders. The first SIGINT or SIGTERM gives the Group a Signal with
-// these terms. A second one gives a Signal that halts and drops: what is left is cut, and Run says what that was. A third one
+// these terms. If that is withdrawn, the next one is a first one again. A second one gives a Signal that halts and drops: what is left is cut, and Run says what that was. A third one
 // is logged and ends the process at once, with 128 plus the number of the signal as its exit status, as shells do: a turn that
 // does not end cannot be cut. It does not keep Run from returning. When the Group is closed the signals have their usual effect
 // again.
@@ -31,6 +31,9 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return onFirst(ordering{}, func(g *act.Group) (end func()) {
 		n, log := 0, g.Schedulers()[0].Logger()
 		return notify(func(sig os.Signal) {
+			if n == 1 && g.Ending() == nil { // it was withdrawn
+				n = 0
+			}
 			n++
 			switch n {
 			case 1:

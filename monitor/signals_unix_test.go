@@ -63,6 +63,29 @@ func TestTheFirstSignalIsAnOrder(t *testing.T) {
 	}
 }
 
+// What was broken: behind an order that was withdrawn, the next signal was taken for a second one, and cut all.
+func TestAfterAWithdrawalTheNextSignalIsTheFirst(t *testing.T) {
+	told := make(chan shutdown.Order, 2)
+	terms := shutdown.Policy{Time: 2 * servertest.Timeout, Announce: servertest.Timeout}
+	r := servertest.Start(t, act.Config{Schedulers: 1}, monitor.Signals(terms), func(s *act.Scheduler) error {
+		s.Spawn(&stubborn{told})
+		return nil
+	})
+	for n := range 3 {
+		raise(syscall.SIGTERM)
+		require.Eventually(t, func() bool { return r.Logs.FilterMessage("ending").Len() == n+1 && r.Group.Ending() != nil }, servertest.Timeout, time.Millisecond)
+		require.True(t, r.Group.Withdraw(r.Group.Ending()))
+	}
+	require.Empty(t, told)
+	raise(syscall.SIGTERM)
+	require.Eventually(t, func() bool { return r.Group.Ending() != nil }, servertest.Timeout, time.Millisecond)
+	raise(syscall.SIGINT)
+	var cut *shutdown.Cut
+	require.ErrorAs(t, r.End(), &cut)
+	require.Equal(t, shutdown.Halting, cut.Order.Policy().Kind)
+	require.NoError(t, r.Group.Close())
+}
+
 func TestSignalsDoNotKeepRunFromReturning(t *testing.T) {
 	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 2}, monitor.Signals(shutdown.Policy{})))
 }

@@ -16,11 +16,19 @@
 // Have it read the text again:
 //
 //	kill -HUP $(pidof graceful)
+//
+// Take back an end while it is only announced:
+//
+//	./graceful -announce 20s -drain 1m -withdraw-on USR1
+//	kill $(pidof graceful); kill -USR1 $(pidof graceful)
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,6 +38,7 @@ import (
 	"github.com/daimon-go/daimon/examples/graceful/site"
 	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/upgrade"
@@ -50,16 +59,55 @@ func main() {
 		})
 	health := flag.String("health", "", "an `address` for /healthz and /readyz that is served until all else has ended")
 	within := flag.Duration("upgrade-within", time.Minute, "the `duration` that a newer binary may take until it is ready to take over")
+	var upgradeOn, withdrawOn os.Signal
+	signalVar(&upgradeOn, "upgrade-on", "the `signal` that has a newer binary started: USR1, USR2 (the default) or WINCH")
+	signalVar(&withdrawOn, "withdraw-on", "a `signal` that takes an end back while it is only announced: USR1, USR2 or WINCH")
 	server := withtls.Parse("127.0.0.1:8080", "http/1.1")
 	server.Reload = reload
-	server.Upgrade = &upgrade.Upgrade{Within: *within}
+	server.Upgrade = &upgrade.Upgrade{Signal: upgradeOn, Within: *within}
 	web := &httpd.Server{Handler: pages.Routes().Serve}
 	services := []program.Service{background{}, named("web", atEnd, server.Listen(server.Addr, web.Serve))}
 	if *health != "" {
 		last := &httpd.Server{Handler: site.Health().Serve}
 		services = append(services, named("health", service.LastOfAll, server.Server.Listen(*health, last.Serve)))
 	}
+	if withdrawOn != nil {
+		services = append(services, &withdrawal{on: withdrawOn})
+	}
 	server.Run(services...)
+}
+
+var signals = map[string]os.Signal{"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH}
+
+// signalVar defines a flag whose value is a signal. Without the flag it is nil.
+func signalVar(sig *os.Signal, name, usage string) {
+	flag.Func(name, usage, func(text string) error {
+		if *sig = signals[text]; *sig == nil {
+			return errors.New("it must be USR1, USR2 or WINCH")
+		}
+		return nil
+	})
+}
+
+// withdrawal is a service without a socket: on a signal it takes back the order to end, if that is only announced.
+type withdrawal struct {
+	on    os.Signal
+	group *act.Group
+}
+
+func (x *withdrawal) Setup(s *act.Scheduler) error {
+	x.group = s.Group()
+	return monitor.OnSignal(x, x.on)(s)
+}
+
+// Signal is called on a goroutine of its own.
+func (x *withdrawal) Signal(os.Signal) {
+	log := x.group.Schedulers()[0].Logger()
+	if o := x.group.Ending(); o != nil && x.group.Withdraw(o) {
+		log.Info("the end is withdrawn")
+	} else {
+		log.Warn("there is no end that is only announced")
+	}
 }
 
 func ending(word string) (service.Ending, error) {
