@@ -165,7 +165,9 @@ const floors = `
 	examples/hello          examples/hello/hello inspect program
 	examples/httpd/web      act httpd httpd/files listener io/fs
 	examples/graceful/site  act httpd httpd/websocket listener net/url os time
-	examples/graceful       act demon examples/graceful/site examples/internal/withtls httpd program service upgrade flag go.uber.org/zap time
+	# its flags name signals
+	examples/graceful       act demon examples/graceful/site examples/internal/withtls httpd monitor program service upgrade
+	                  flag go.uber.org/zap os syscall time
 	examples/httpd          examples/httpd/web examples/internal/withtls httpd httpd/accesslog program flag io/fs os
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os

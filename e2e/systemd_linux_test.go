@@ -208,8 +208,8 @@ func TestUnderSystemd(t *testing.T) {
 	load := u.load()
 	end := load.Start(append(staying("/", "/slow?for=500ms", "/stream?lines=10", "/ws"),
 		fresh("/", "/slow?for=100ms", "/stream?lines=10")...)...)
-	for n := range tier.Choose(2, 3, 10) {
-		awaitAnswers(t, load, 100)
+	for n := range tier.Choose(2, 6, 20) {
+		awaitAnswers(t, load, 50)
 		text := fmt.Sprintf("text %d\n", n+1)
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		s.reload(u.pid)
@@ -218,9 +218,14 @@ func TestUnderSystemd(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(body), text)
 
+		u.script(t, []string{"exit 3", "echo ready >&4; exit 0", `exec $program "$@" -reactors -7`}[n%3])
+		require.Contains(t, u.fails(t), "it has ended: exit status")
+		u.with(t, "")
 		u.upgrade(t)
 		s.ready(u.pid)
-		s.lives(u.pid)
+		if n < tier.Choose(2, 3, 20) { // they take their time
+			s.lives(u.pid)
+		}
 	}
 	s.stop(u)
 	start()

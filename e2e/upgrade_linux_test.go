@@ -266,11 +266,14 @@ func (u *upgraded) cpus(t *testing.T) (all []string) {
 	return all
 }
 
-// The old process is killed while the new one is still being set up: the new one takes over, and clients that were in the
-// backlog of the sockets are served.
+// The old process is killed while the new one is still being set up, under constant load: the new one takes over, and clients that
+// were in the backlog of the sockets are served. Only connections that were made before the end of the old one may fail.
 func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
 	outside(t)
 	u := upgradable(t, "-reactors", "2")
+	load := u.load()
+	end := load.Start(everybody()...)
+	awaitAnswers(t, load, 100)
 	gate, number := u.binary+".go", u.binary+".pid"
 	u.script(t, `echo $$ >`+number+`; while [ ! -e `+gate+` ]; do sleep 0.02; done; exec -a "$0" $program "$@"`)
 	require.NoError(t, syscall.Kill(u.pid, syscall.SIGUSR2))
@@ -284,6 +287,7 @@ func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
 	})
 	u.Signal(t, syscall.SIGKILL)
 	exectest.Eventually(t, patience, "the end of the old process", u.Gone)
+	gone := time.Now()
 	var waiting []net.Conn // nobody accepts them yet
 	for range 20 {
 		c, err := net.Dial("tcp", u.Addr)
@@ -300,6 +304,69 @@ func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
 		require.Equal(t, 200, answer.StatusCode)
 	}
 	require.Contains(t, u.said(), "this one takes over")
+	awaitAnswers(t, load, 100)
+	end()
+	for _, f := range load.Failures() {
+		require.NotEqual(t, traffic.Refused, f.Kind, f)
+		require.True(t, f.Since.Before(gone), "%v, %v after the end of the old process", f, f.Since.Sub(gone))
+	}
+	u.ends(t)
+}
+
+// A session of TLS goes on with the new process, whose certificate is another one: the keys of its tickets have moved.
+func TestTLSSessionsAreResumedAfterAnUpgrade(t *testing.T) {
+	outside(t)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
+			u := upgradable(t, "-tls-self", "-reactors", "2")
+			client := &tls.Config{InsecureSkipVerify: true, MaxVersion: version, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+			resumed := func() bool {
+				c, err := tls.Dial("tcp", u.Addr, client)
+				require.NoError(t, err)
+				defer c.Close()
+				_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+				require.NoError(t, err)
+				answer, err := io.ReadAll(c) // with it comes a ticket
+				require.NoError(t, err)
+				require.Contains(t, string(answer), fmt.Sprintf("process %d\n", u.pid))
+				return c.ConnectionState().DidResume
+			}
+			require.False(t, resumed(), "the first one")
+			require.True(t, resumed())
+			for range 3 {
+				u.upgrade(t)
+				require.True(t, resumed())
+			}
+			u.ends(t)
+		})
+	}
+}
+
+// A container ends with its process 1.
+func TestProcess1IsNotReplaced(t *testing.T) {
+	outside(t)
+	inside := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if os.Geteuid() != 0 {
+		inside.Cloneflags |= syscall.CLONE_NEWUSER
+	}
+	try := exec.Command("/bin/true")
+	try.SysProcAttr = inside
+	if err := try.Run(); err != nil {
+		t.Skipf("no namespace of processes can be made: %v", err)
+	}
+	u := startUpgradable(t, func(binary string) *exec.Cmd {
+		cmd := exec.Command(binary, "-addr", "127.0.0.1:0")
+		cmd.SysProcAttr = inside
+		return cmd
+	})
+	load := u.load()
+	end := load.Start(everybody()...)
+	for range 2 {
+		require.Contains(t, u.fails(t), "this is process 1, and its container would end with it; start another container")
+		awaitAnswers(t, load, 10)
+	}
+	end()
+	require.Empty(t, load.Failures())
 	u.ends(t)
 }
 
@@ -375,7 +442,14 @@ func (u *upgraded) state(t *testing.T) (s state) {
 // the last process has as many descriptors and threads as the first, and as much memory.
 func TestUpgradesOfWhichEverySecondFails(t *testing.T) {
 	outside(t)
-	u := upgradable(t, append([]string{"-reactors", "2", "-upgrade-within", "4s"}, inspectable...)...)
+	t.Run("plain", func(t *testing.T) { everySecondFails(t, 20) })
+	t.Run("TLS", func(t *testing.T) { everySecondFails(t, tier.Choose(3, 10, 20), "-tls-self") })
+}
+
+// everySecondFails has n binaries that fail, and n that take over.
+func everySecondFails(t *testing.T, n int, flags ...string) {
+	u := upgradable(t, slices.Concat(flags, []string{"-reactors", "2", "-upgrade-within", "4s"}, inspectable)...)
+	u.tls = len(flags) > 0
 	load := u.load()
 	serve := func() { // the same to the first process and the last
 		end := load.Start(everybody()...)
@@ -388,14 +462,18 @@ func TestUpgradesOfWhichEverySecondFails(t *testing.T) {
 		{"exit 3", "it has ended: exit status 3"},
 		{"echo no: not today >&4; exec sleep 60", "not today"},
 		{"echo ready >&4; exit 0", "it has ended: exit status 0"},
-		{"exec sleep 60", "it was not ready in 4s"},
 		{"kill -9 $$", "it has ended: signal: killed"},
 		{`exec $program "$@" -reactors -7`, "it has ended: exit status 2"},
+		{"exec sleep 60", "it was not ready in 4s"},
 		{"echo ready >&4; read -r go <&3; exec sleep 60", "it was not ready in 4s"},
 	}
+	quick := failures[:5]
 	end := load.Start(everybody()...)
-	for i := range 20 {
-		fault := failures[i%len(failures)]
+	for i := range n {
+		fault := quick[i%len(quick)]
+		if i < len(failures) { // each of them once
+			fault = failures[i]
+		}
 		u.script(t, fault.script)
 		require.Contains(t, u.fails(t), fault.says)
 		awaitAnswers(t, load, 50)

@@ -33,7 +33,7 @@ func (b *blockedInput) Arm(t *act.Task) {
 		return
 	}
 	if b := c.settings.cache.budget; b.Paused() && c.holdsNothing() {
-		b.Await(w, (*owner)(c), c.strange())
+		b.Await(w, (*owner)(c), c.untried())
 		if stream, ok := As[monitor.CloseNotifier](c); ok {
 			_, _ = stream.AwaitEnd(w) // deadlines, and Close by another task, wake it as well; an error is the next call's
 		}

@@ -23,7 +23,7 @@ import (
 // When the budget of a scheduler is reached, these steps follow each other:
 //
 //   - Reading pauses until less than 7/8 of the budget is held. Of the connections that hold nothing, 64 are read from in 100 ms,
-//     in turn: first those whose peers have taken all that was sent to them at some time, then strangers. Those that hold
+//     in turn: first those whose peers have taken all that was sent to them at some time, then the others. Those that hold
 //     something go on: to read on may be what ends it, as with the rest of a request.
 //   - While it pauses, every 100 ms, the worst connections are aborted on which no byte has gone either way for a second, until
 //     less than 7/8 is held.
@@ -78,8 +78,8 @@ func (c *Conn) heldBack() bool {
 	return c.settings.cache.budget.Paused() && c.holdsNothing() && !c.settings.cache.budget.Admit((*owner)(c))
 }
 
-// strange reports whether it is not known of the peer that it takes what it is sent.
-func (c *Conn) strange() bool {
+// untried reports whether it is not known of the peer that it takes what it is sent.
+func (c *Conn) untried() bool {
 	stream, ok := As[holder](c)
 	return !ok || !stream.Taken()
 }

@@ -36,8 +36,13 @@
 //
 // # Certificates
 //
-// A certificate in files is a [Files], which reads it again on SIGHUP, for servers and for clients. One for development and tests is made by
-// [SelfSigned]. Anything else is done by functions of the tls.Config.
+// A certificate in files is a [Files], which reads it again on SIGHUP, for servers and for clients. One for development and tests is
+// made by [SelfSigned]. Anything else is done by functions of the tls.Config.
+//
+// # Resumption
+//
+// crypto/tls makes the keys of session tickets for itself, and forgets them with the process. A [Tickets] has keys that go along with
+// an upgrade (upgrade.Upgrade): the newer program resumes the sessions of the older one. There is a new key each day.
 //
 // # Handshakes
 //

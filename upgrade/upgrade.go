@@ -163,7 +163,8 @@ func (u *Upgrade) Close(err error) {
 }
 
 // Start starts the new program, and waits until it has taken over. Then this program has the order to end, and Start returns
-// nil. After an error this program goes on as before. It is an error if an end is announced or in force. Any goroutine but those of schedulers, which must not wait.
+// nil. After an error this program goes on as before. It is an error if an end is announced or in force. Any goroutine but those
+// of schedulers, which must not wait.
 func (u *Upgrade) Start() error {
 	if !u.one.TryLock() {
 		return errors.New("upgrade: one is under way")

@@ -65,18 +65,18 @@ const (
 
 // Budget is that of one scheduler.
 type Budget struct {
-	s                *act.Scheduler
-	paused           bool
-	ending           bool // TurnEnd is going to be called
-	total            int
-	most             int // less than 0: no bound
-	alarm            int // with more than that something has to be done
-	accounts         []*Account
-	known, strangers waiters
-	admitted         []Owner       // since the latest look, and not read from yet
-	since            time.Duration // when it has paused first
-	resumed          time.Duration // when the latest pause has ended
-	timer            act.Timer     // while it is paused
+	s              *act.Scheduler
+	paused         bool
+	ending         bool // TurnEnd is going to be called
+	total          int
+	most           int // less than 0: no bound
+	alarm          int // with more than that something has to be done
+	accounts       []*Account
+	known, untried waiters
+	admitted       []Owner       // since the latest look, and not read from yet
+	since          time.Duration // when it has paused first
+	resumed        time.Duration // when the latest pause has ended
+	timer          act.Timer     // while it is paused
 
 	pauses, shed, shedBytes uint64
 
@@ -138,10 +138,10 @@ type waiter struct {
 
 // Await has w woken when the pause ends, or when o may be read from, those first that have waited for longest. Strangers are
 // behind all others.
-func (b *Budget) Await(w act.Waker, o Owner, stranger bool) {
+func (b *Budget) Await(w act.Waker, o Owner, untried bool) {
 	q := &b.known
-	if stranger {
-		q = &b.strangers
+	if untried {
+		q = &b.untried
 	}
 	if len(*q) == cap(*q) {
 		*q = slices.DeleteFunc(*q, func(w waiter) bool { return w.Stale() })
@@ -203,7 +203,7 @@ func (b *Budget) resume() {
 func (b *Budget) wake(most int) {
 	clear(b.admitted)
 	b.admitted = b.admitted[:0]
-	for _, q := range []*waiters{&b.known, &b.strangers} {
+	for _, q := range []*waiters{&b.known, &b.untried} {
 		n := 0
 		for _, w := range *q {
 			if most == 0 {

@@ -170,10 +170,10 @@ func TestStaleWaitersAreForgotten(t *testing.T) {
 	}))
 	x.steps()
 	require.Equal(t, 1000, n)
-	require.Less(t, cap(x.b.strangers), 10)
+	require.Less(t, cap(x.b.untried), 10)
 }
 
-// After each look 64 may read, once: those that are known, and then the strangers, in their order.
+// After each look 64 may read, once: those that are known, and then the others, in their order.
 func TestThoseThatWaitReadInTurn(t *testing.T) {
 	x := newBed(t)
 	live := x.holds("live", 1000, 0)

@@ -52,6 +52,7 @@ type Client struct {
 type Failure struct {
 	Kind   Kind
 	Client Client
+	Since  time.Time // when the client began to make the connection
 	Err    error
 }
 
@@ -106,7 +107,9 @@ func (l *Load) keep(c Client, over <-chan struct{}) {
 		if c.Fresh {
 			rest = c.rest()
 		}
+		begun := time.Now()
 		if f := l.connection(c, over); f != nil {
+			f.Since = begun
 			l.mu.Lock()
 			l.failures = append(l.failures, *f)
 			l.mu.Unlock()
@@ -120,7 +123,7 @@ func (l *Load) keep(c Client, over <-chan struct{}) {
 func (l *Load) connection(c Client, over <-chan struct{}) *Failure {
 	conn, err := net.Dial("tcp", l.Addr)
 	if err != nil {
-		return &Failure{Refused, c, err}
+		return &Failure{Kind: Refused, Client: c, Err: err}
 	}
 	defer conn.Close()
 	l.connections.Add(1)

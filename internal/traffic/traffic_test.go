@@ -80,11 +80,13 @@ func TestFailuresAreSeen(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			row.client.Path = "/"
 			l := &traffic.Load{Addr: serve(t, row.answers...)}
+			begun := time.Now()
 			end := l.Start(row.client)
 			require.Eventually(t, func() bool { return len(l.Failures()) > 0 }, traffic.Patience, time.Millisecond)
 			end()
 			for _, f := range l.Failures() {
 				require.Equal(t, row.kind, f.Kind, f)
+				require.False(t, f.Since.Before(begun))
 			}
 		})
 	}

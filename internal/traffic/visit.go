@@ -18,7 +18,7 @@ func (l *Load) visit(c Client, conn net.Conn, over <-chan struct{}) *Failure {
 		if lost == Race && c.Rest > 0 {
 			switch open, err := rest(conn, in, c.rest(), over); {
 			case err != nil:
-				return &Failure{Reset, c, err}
+				return &Failure{Kind: Reset, Client: c, Err: err}
 			case !open:
 				l.atRest.Add(1)
 				return nil
@@ -30,11 +30,11 @@ func (l *Load) visit(c Client, conn net.Conn, over <-chan struct{}) *Failure {
 		answered, closed, err := ask(conn, in, c.Path, last)
 		switch {
 		case errors.Is(err, errWrong), errors.Is(err, os.ErrDeadlineExceeded):
-			return &Failure{Wrong, c, err}
+			return &Failure{Kind: Wrong, Client: c, Err: err}
 		case err != nil && answered:
-			return &Failure{Cut, c, err}
+			return &Failure{Kind: Cut, Client: c, Err: err}
 		case err != nil:
-			return &Failure{lost, c, err}
+			return &Failure{Kind: lost, Client: c, Err: err}
 		}
 		l.served.Add(1)
 		if closed || last {
@@ -111,28 +111,28 @@ func (l *Load) talk(c Client, conn net.Conn, over <-chan struct{}) *Failure {
 	_ = conn.SetDeadline(time.Now().Add(Patience))
 	if _, err := io.WriteString(conn, "GET "+c.Path+" HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"); err != nil {
-		return &Failure{Reset, c, err}
+		return &Failure{Kind: Reset, Client: c, Err: err}
 	}
 	in := bufio.NewReader(conn)
 	switch answer, err := http.ReadResponse(in, nil); {
 	case err != nil:
-		return &Failure{Reset, c, err}
+		return &Failure{Kind: Reset, Client: c, Err: err}
 	case answer.StatusCode != http.StatusSwitchingProtocols:
-		return &Failure{Wrong, c, fmt.Errorf("the handshake: status %d", answer.StatusCode)}
+		return &Failure{Kind: Wrong, Client: c, Err: fmt.Errorf("the handshake: status %d", answer.StatusCode)}
 	}
 	for !ended(over) {
 		_ = conn.SetDeadline(time.Now().Add(Patience))
 		_, unsent := io.WriteString(conn, "\x81\x85\x00\x00\x00\x00Hello") // what the server has said before its end can be read
 		head := make([]byte, 2)
 		if _, err := io.ReadFull(in, head); err != nil {
-			return &Failure{Cut, c, errors.Join(unsent, err)}
+			return &Failure{Kind: Cut, Client: c, Err: errors.Join(unsent, err)}
 		}
 		if head[0] == 0x88 { // a close frame
 			return nil
 		}
 		text := make([]byte, head[1])
 		if _, err := io.ReadFull(in, text); err != nil || string(text) != "Hello" {
-			return &Failure{Cut, c, fmt.Errorf("%q in place of the echo: %w", text, err)}
+			return &Failure{Kind: Cut, Client: c, Err: fmt.Errorf("%q in place of the echo: %w", text, err)}
 		}
 		l.served.Add(1)
 	}
