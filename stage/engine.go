@@ -408,6 +408,10 @@ func (e *Engine) List(ctx context.Context, s Selection) ([]Task, error) {
 	return e.cfg.Store.List(ctx, s)
 }
 
+// Counts returns how many tasks there are of each kind, at each stage, in each status, also of kinds that the engine does
+// not know. See Store.Counts.
+func (e *Engine) Counts(ctx context.Context) ([]Count, error) { return e.cfg.Store.Counts(ctx) }
+
 // where returns the present host.
 func (e *Engine) where() host {
 	e.mu.Lock()

@@ -108,6 +108,11 @@ type Store interface {
 	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, and of both. With a Stage, with
 	// Running, and with Normal if few tasks are, the store may look at many tasks until it has enough.
 	List(ctx context.Context, s Selection) ([]Task, error)
+
+	// Counts returns how many tasks there are of each kind, at each stage, in each status, in order of Kind, Stage and Status.
+	// Where there are none, there is no Count. The documentation of a store in SQL says how it counts without looking at all
+	// tasks.
+	Counts(ctx context.Context) ([]Count, error)
 }
 
 // NewTask is a task to be enqueued. Engine.NewTask makes one at the first stage of its chain.
@@ -226,6 +231,13 @@ type Selection struct {
 	Limit   int  // 0 means no limit
 	Running bool // only those for which Task.Runs is true
 	Newest  bool // the highest numbers first
+}
+
+// Count is how many tasks of a kind are at a stage in a status.
+type Count struct {
+	Kind, Stage string
+	Status      Status
+	N           int // above 0
 }
 
 // Tx is the transaction in which a stage ends: what is written in it becomes visible together with the static stage, or

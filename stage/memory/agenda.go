@@ -57,6 +57,7 @@ type class struct {
 // put makes t the task of e, and moves e to where it is due.
 func (s *store) put(e *entry, t stage.Task) {
 	e.task = t
+	s.count(e)
 	a := s.agenda(t.Kind, transition.Fresh(&t))
 	if e.in != nil && (e.in != a || !t.Runs()) {
 		heap.Remove(e.in, e.place)

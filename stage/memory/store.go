@@ -19,6 +19,7 @@ type store struct {
 	keys   map[key]stage.ID     // of the latest tasks with keys
 	ticks  map[string]time.Time // the latest ones of periodic tasks, by name
 	paused map[string]bool      // kinds
+	counts map[counted]*count
 }
 
 // key is what a task with a NewTask.Key is found by.
@@ -32,7 +33,7 @@ func New(now func() time.Time) stage.Store {
 	}
 	return &store{
 		now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}, keys: map[key]stage.ID{}, ticks: map[string]time.Time{},
-		paused: map[string]bool{},
+		paused: map[string]bool{}, counts: map[counted]*count{},
 	}
 }
 
@@ -351,6 +352,7 @@ func (s *store) find(id stage.ID) *entry {
 type entry struct {
 	task   stage.Task
 	ticket stage.Ticket // of the latest claim
+	count  *count       // where it is counted
 	in     *agenda      // nil exactly when task.Due is zero
 	place  int          // in it
 }

@@ -54,6 +54,9 @@
 //
 // With a task that is deleted goes its key (stage.NewTask): the next one with that key is added.
 //
+// With Config.Counts there are the table count and triggers of the table task that keep it. To end that, drop the triggers
+// count_insert, count_update, count_delete and count_truncate while no program is connected.
+//
 // Nothing else of these tables may be changed while engines run. Keep Task.Data below some KB: what is larger belongs into a
 // table of your own.
 package postgres

@@ -12,12 +12,15 @@ import (
 // and 100,000 that are new. The goal is 100 ms.
 func TestLarge(t *testing.T) {
 	tier.Need(t, tier.Long, "makes a table of 1,000,000 tasks")
-	s := open(t, newConfig(t))
+	cfg := newConfig(t)
+	s := open(t, cfg)
 	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, status, token, due, created, changed)
 		SELECT CASE WHEN n % 50000 = 7 THEN 'c' WHEN n % 3 = 0 THEN 'b' ELSE 'a' END,
 			CASE WHEN n < 70000 OR n > 900000 THEN 'CREATED' ELSE 'DONE' END,
 			CASE WHEN n < 50000 THEN 'ERROR' WHEN n < 60000 THEN 'CANCELLED' WHEN n < 60100 THEN 'SUSPENDED' ELSE 'NORMAL' END,
 			(n <= 900000)::int, CASE WHEN n > 900000 THEN now() END, now(), now() - (1000000 - n) * interval '1 ms'
 		FROM generate_series(1, 1000000) AS n`)
+	cfg.Counts = true
+	s = open(t, cfg)
 	storetest.Large(t, s, []string{"a", "b", "c", "none"}, time.Second)
 }

@@ -266,6 +266,7 @@ func newStatements(schema, clock string) statements {
 	pairs := []string{
 		"daimon.task", pgx.Identifier{schema, "task"}.Sanitize(),
 		"daimon.key", pgx.Identifier{schema, "key"}.Sanitize(),
+		"daimon.count", pgx.Identifier{schema, "count"}.Sanitize(),
 		"daimon.periodic", pgx.Identifier{schema, "periodic"}.Sanitize(),
 		"daimon.pause", pgx.Identifier{schema, "pause"}.Sanitize(),
 		"KEY_OF_CLAIMS", fmt.Sprint(int64(key.Sum64())),

@@ -32,6 +32,11 @@ type Config struct {
 	// pool prepares no named statements, for your own queries neither, and Watch hears nothing: tasks that other processes
 	// enqueue are found by polling, requests of other processes by heartbeats.
 	Pooler bool
+
+	// Counts has the database count its tasks, so that Store.Counts does not look at them: at the first Open with it, which
+	// counts those that are there while others wait, and from then on, whoever changes them. The triggers that do so make
+	// transitions dearer. The user has to own the table of tasks, or Open returns an error.
+	Counts bool
 }
 
 // Store is a stage.Store in a PostgreSQL database. Open makes one.
@@ -48,6 +53,8 @@ type tasks struct {
 	schema string // also the channel of notifications
 	pooler bool
 	sql    statements
+
+	counted bool // the database counts
 
 	looks
 	finishes
@@ -97,6 +104,9 @@ func open(ctx context.Context, cfg Config, clock string) (*Store, error) {
 	}
 	if err := s.migrate(ctx); err != nil {
 		return nil, errors.Join(s.failed(ctx, "migrate", err), s.Close())
+	}
+	if err := s.count(ctx, cfg.Counts); err != nil {
+		return nil, errors.Join(s.failed(ctx, "count", err), s.Close())
 	}
 	return s, nil
 }

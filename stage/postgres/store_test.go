@@ -49,12 +49,18 @@ func TestEngine(t *testing.T) {
 
 // BenchmarkStore has each claim look at everything, as with a clock of a test: it claims again what was lost at once.
 func BenchmarkStore(b *testing.B) {
-	storetest.Benchmark(b, func(b *testing.B) stage.Store {
-		s, err := postgres.OpenClock(b.Context(), newConfig(b), "clock_timestamp()")
-		require.NoError(b, err)
-		b.Cleanup(func() { require.NoError(b, s.Close()) })
-		return s
-	})
+	for name, counts := range map[string]bool{"plain": false, "counts": true} {
+		b.Run(name, func(b *testing.B) {
+			storetest.Benchmark(b, func(b *testing.B) stage.Store {
+				cfg := newConfig(b)
+				cfg.Counts = counts
+				s, err := postgres.OpenClock(b.Context(), cfg, "clock_timestamp()")
+				require.NoError(b, err)
+				b.Cleanup(func() { require.NoError(b, s.Close()) })
+				return s
+			})
+		})
+	}
 }
 
 func BenchmarkEngine(b *testing.B) {

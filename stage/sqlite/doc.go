@@ -25,6 +25,9 @@
 //
 // With a task that is deleted goes its key (stage.NewTask): the next one with that key is added.
 //
+// With Config.Counts there are daimon_count and triggers that keep it. To end that, drop the triggers daimon_count_insert,
+// daimon_count_update and daimon_count_delete while no program has the file open.
+//
 // Nothing else of these tables may be changed while engines run.
 //
 // Time is the clock of the machine, in milliseconds, read when the database is locked. When it is set forward, leases end

@@ -23,5 +23,6 @@ func TestLarge(t *testing.T) {
 			CASE WHEN n < 50000 THEN 'ERROR' WHEN n < 60000 THEN 'CANCELLED' WHEN n < 60100 THEN 'SUSPENDED' ELSE 'NORMAL' END,
 			n <= 900000, CASE WHEN n > 900000 THEN n END, n, n
 		FROM count`)
+	s = open(t, path, sqlite.Config{Counts: true})
 	storetest.Large(t, s, []string{"a", "b", "c", "none"}, time.Second)
 }

@@ -20,6 +20,7 @@ import (
 type tasks struct {
 	database
 	statements
+	counted bool // the database counts
 }
 
 // Enqueue costs one transaction, whatever the number of tasks.

@@ -31,6 +31,10 @@ type Config struct {
 
 	// Readers is how many connections read, and so how many queries of DB run at a time; 0 means 4.
 	Readers int
+
+	// Counts has the database count its tasks, so that Store.Counts does not look at them: at the first Open with it, which
+	// counts those that are there, and from then on, whoever changes them. The triggers that do so make transitions dearer.
+	Counts bool
 }
 
 // Store is a stage.Store in an SQLite database. Open makes one.
@@ -88,7 +92,11 @@ func open(path string, cfg Config, now func() time.Time) (*Store, error) {
 	}, cfg.Readers); err != nil {
 		return nil, errors.Join(err, s.writer.Close())
 	}
-	if err := s.setUp(context.Background()); err != nil {
+	ctx := context.Background()
+	if err := s.setUp(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.count(ctx, cfg.Counts); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

@@ -20,22 +20,60 @@ func (c *clock) now() time.Time { return time.Unix(1e9, c.since.Load()) }
 
 // TestStore runs the suite on files, with two Stores on each.
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		path, c := newPath(t), &clock{}
-		connect := func() *sqlite.Store {
-			s, err := sqlite.OpenClock(path, sqlite.Config{Relaxed: true}, c.now)
+	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, sqlite.Config{Relaxed: true}) })
+}
+
+// TestStoreThatCounts does so with databases that count.
+func TestStoreThatCounts(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, sqlite.Config{Relaxed: true, Counts: true}) })
+}
+
+func harness(t *testing.T, cfg sqlite.Config) storetest.Harness {
+	path, c := newPath(t), &clock{}
+	connect := func() *sqlite.Store {
+		s, err := sqlite.OpenClock(path, cfg, c.now)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}
+	s := connect()
+	t.Cleanup(func() { intact(t, s.DB()) })
+	return storetest.Harness{
+		Store:   s,
+		Again:   func() stage.Store { return connect() },
+		Advance: func(d time.Duration) { c.since.Add(int64(d)) },
+	}
+}
+
+// TestCountsOfAFile has a file with tasks, which begins to count, and tasks that are changed by other programs.
+func TestCountsOfAFile(t *testing.T) {
+	path := newPath(t)
+	without := open(t, path, sqlite.Config{})
+	for range 3 {
+		enqueued(t, without, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	}
+	want := func(n int, status stage.Status) []stage.Count {
+		return []stage.Count{{Kind: "a", Stage: "CREATED", Status: status, N: n}}
+	}
+	s := open(t, path, sqlite.Config{Counts: true})
+	db := raw(t, path)
+	for _, step := range []struct {
+		text string
+		want []stage.Count
+	}{
+		{`SELECT 1`, want(3, stage.Normal)},
+		{`DELETE FROM daimon_task WHERE id = 1`, want(2, stage.Normal)},
+		{`UPDATE daimon_task SET status = 'CANCELLED', due = NULL`, want(2, stage.Cancelled)},
+		{`DELETE FROM daimon_task`, nil},
+		{`INSERT INTO daimon_task (kind, stage, status, created, changed) VALUES ('a', 'CREATED', 'NORMAL', 1, 1)`, want(1, stage.Normal)},
+	} {
+		do(t, db, step.text)
+		for _, s := range []*sqlite.Store{without, s, open(t, path, sqlite.Config{}), open(t, path, sqlite.Config{Counts: true})} {
+			counts, err := s.Counts(t.Context())
 			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, s.Close()) })
-			return s
+			require.Equal(t, step.want, counts, step.text)
 		}
-		s := connect()
-		t.Cleanup(func() { intact(t, s.DB()) })
-		return storetest.Harness{
-			Store:   s,
-			Again:   func() stage.Store { return connect() },
-			Advance: func(d time.Duration) { c.since.Add(int64(d)) },
-		}
-	})
+	}
 }
 
 // TestClock lets real leases end.
@@ -146,7 +184,7 @@ func plan(t *testing.T, s *sqlite.Store, statement string, args ...any) (steps [
 }
 
 func BenchmarkStore(b *testing.B) {
-	for name, cfg := range map[string]sqlite.Config{"FULL": {}, "NORMAL": {Relaxed: true}} {
+	for name, cfg := range map[string]sqlite.Config{"FULL": {}, "NORMAL": {Relaxed: true}, "NORMAL, counts": {Relaxed: true, Counts: true}} {
 		b.Run(name, func(b *testing.B) {
 			storetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newPath(b), cfg) })
 		})

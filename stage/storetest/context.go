@@ -63,6 +63,7 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 		"List": func(ctx context.Context, s stage.Store) error {
 			return failure(s.List(ctx, stage.Selection{}))
 		},
+		"Counts": func(ctx context.Context, s stage.Store) error { return failure(s.Counts(ctx)) },
 	}
 }
 

@@ -74,6 +74,11 @@ func (h *history) step() {
 	if got, want := h.texts(all), h.texts(twins); got != want {
 		h.fail("then it has\n%s\nbut the twin\n%s", got, want)
 	}
+	counts, err := h.side(h.r.IntN(2)).Counts(h.ctx)
+	h.NoError(err)
+	if twins, _ := h.twin.Counts(h.ctx); !slices.Equal(counts, twins) {
+		h.fail("then it counts\n%v\nbut the twin\n%v", counts, twins)
+	}
 	for _, t := range all {
 		h.leases = append(h.leases, t.Lease())
 	}

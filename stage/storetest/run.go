@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"names", testNames},
 		{"no such task", testNotFound},
 		{"list", testList},
+		{"counts", testCounts},
 
 		{"what a claim gives", testClaim},
 		{"the order of claims", testClaimOrder},

@@ -221,3 +221,16 @@ func (s *twin) List(_ context.Context, sel stage.Selection) (all []stage.Task, _
 	}
 	return all, nil
 }
+
+func (s *twin) Counts(context.Context) (all []stage.Count, _ error) {
+	n := map[stage.Count]int{}
+	for _, t := range s.tasks {
+		n[stage.Count{Kind: t.Kind, Stage: t.Stage, Status: t.Status}]++
+	}
+	for c, n := range n {
+		c.N = n
+		all = append(all, c)
+	}
+	slices.SortFunc(all, transition.CountOrder)
+	return all, nil
+}

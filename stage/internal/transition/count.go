@@ -1,0 +1,12 @@
+package transition
+
+import (
+	"cmp"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// CountOrder compares counts by the order in which a store returns them.
+func CountOrder(a, b stage.Count) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Stage, b.Stage), cmp.Compare(a.Status, b.Status))
+}
