@@ -59,7 +59,7 @@ func (s *Scheduler) eachTask(from uint32, visit func(hook.Task) bool) (next uint
 func (s *Scheduler) describe(t *Task, place uint32) hook.Task {
 	d := hook.Task{
 		Task: t, ID: place, Action: t.action, State: stateNames[t.state],
-		Demon: t.flags&isDemon != 0, Told: s.order != nil && t.flags&untold == 0,
+		Demon: t.flags&isDemon != 0, Told: s.order != nil && t.flags&untold == 0, Turns: t.turn,
 	}
 	for tm := t.timers; tm != nil; tm = tm.next {
 		if d.Timers++; d.Timers == 1 || tm.When() < d.Due {

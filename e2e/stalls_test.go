@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -78,5 +79,5 @@ var stalls = map[string]func() string{
 // below returns the line below that of the call.
 func below() string {
 	_, file, line, _ := runtime.Caller(1)
-	return fmt.Sprintf("%s:%d", file, line+1)
+	return fmt.Sprintf("github.com/daimon-go/daimon/e2e/%s:%d", filepath.Base(file), line+1)
 }

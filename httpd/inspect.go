@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/daimon-go/daimon/internal/hook"
@@ -34,6 +35,27 @@ func (x *session) Waits(add func(what string)) {
 	case switched:
 		hook.AskWaits(x.next.Action, add)
 	}
+}
+
+// Redacted implements hook.Redacter: the name has the pattern that has matched, and nothing that the client has chosen.
+func (x *session) Redacted() string {
+	switch {
+	case x.next != nil:
+		if name, ok := hook.Redacted(x.next.Action); ok {
+			return name
+		}
+		return x.next.String()
+	case x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0:
+		return noRequest
+	}
+	in := &x.exchange.in
+	method, path := string(in.Method()), in.Pattern()
+	if i := strings.LastIndexAny(path, " \t"); i >= 0 {
+		path = path[i+1:] // the pattern has the method
+	} else if !standard(in.Method()) {
+		method = "a method of its own"
+	}
+	return strings.TrimSuffix("httpd: "+method+" "+path, " ")
 }
 
 // left says how long is left until when, in seconds.

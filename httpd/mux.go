@@ -54,13 +54,16 @@ func (m *Mux) Serve(w *Response, r *Request) act.Action {
 	return nil
 }
 
-// knows reports whether a method is one of RFC 9110 9.3 or RFC 5789, or of a pattern.
-func (m *Mux) knows(method []byte) bool {
+// knows reports whether a method is standard, or of a pattern.
+func (m *Mux) knows(method []byte) bool { return standard(method) || m.routes.HasMethod(method) }
+
+// standard reports whether a method is one of RFC 9110 9.3 or RFC 5789.
+func standard(method []byte) bool {
 	switch string(method) {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH":
 		return true
 	}
-	return m.routes.HasMethod(method)
+	return false
 }
 
 // Pattern returns the pattern of the Mux that matched, or "" without a Mux.

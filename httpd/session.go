@@ -553,6 +553,8 @@ func (x *session) Close() error {
 // mostNamed bounds how much of a path is in a name.
 const mostNamed = 200
 
+const noRequest = "httpd: no request"
+
 // String names the request, or says that there is none. It has only printable ASCII, since it is for logs, and not the
 // query, which may be private.
 func (x *session) String() string {
@@ -560,7 +562,7 @@ func (x *session) String() string {
 	case x.next != nil:
 		return x.next.String()
 	case x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0:
-		return "httpd: no request"
+		return noRequest
 	}
 	path := x.exchange.in.Path()
 	return fmt.Sprintf("httpd: %s %s", x.exchange.in.Method(), syntax.Escape(path[:min(len(path), mostNamed)]))

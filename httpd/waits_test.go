@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -111,4 +113,43 @@ func TestRequestsAreCounted(t *testing.T) {
 		return c["http_responses_2xx_total"] == 2 && c["http_responses_4xx_total"] == 2
 	})
 	require.EqualValues(t, 3, servertest.CountsOf(l.S)["http_requests_total"])
+}
+
+// What was broken: package inspect showed up to 200 bytes of the path, which may be a secret of a client.
+func TestANameForOthersHasNothingOfTheClient(t *testing.T) {
+	var mux httpd.Mux
+	wait := func(*httpd.Response, *httpd.Request) act.Action { return gate("a gate") }
+	mux.Handle("GET /reset/{token}", wait)
+	mux.Handle("/any/{rest...}", wait)
+	mux.Handle("BREW /pot/{name}", wait)
+	const head = " HTTP/1.1\r\nHost: a\r\n\r\n"
+	for send, c := range map[string]struct {
+		handler httpd.Handler
+		want    string
+	}{
+		"GET /reset/secret":  {mux.Serve, "httpd: GET /reset/{token}"},
+		"HEAD /reset/secret": {mux.Serve, "httpd: HEAD /reset/{token}"},
+		"PUT /any/secret":    {mux.Serve, "httpd: PUT /any/{rest...}"},
+		"BREW /pot/secret":   {mux.Serve, "httpd: BREW /pot/{name}"},
+		"GET /secret":        {wait, "httpd: GET"},
+		"SECRET /secret":     {wait, "httpd: a method of its own"},
+	} {
+		t.Run(send, func(t *testing.T) {
+			l := servertest.New(t, act.Config{})
+			v := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: c.handler}).Serve}
+			require.NoError(t, v.Setup(l.S))
+			servertest.Send(t, servertest.Dial(t, v.Addr()), send+head)
+			names := func() (all []string) {
+				hook.EachTask(l.S, 1, func(x hook.Task) bool {
+					if name, ok := hook.Redacted(x.Action); ok {
+						all = append(all, name)
+					}
+					return true
+				})
+				return all
+			}
+			l.Until("it is handled", func() bool { return slices.Contains(servertest.Said(l.S), "a gate") })
+			require.Equal(t, []string{c.want}, names())
+		})
+	}
 }

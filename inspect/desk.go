@@ -176,16 +176,16 @@ func (d *desk) describe(t hook.Task) {
 	*to = Task{
 		ID: t.ID, Scheduler: p.index, Kind: r.kind.name, State: t.State, Demon: t.Demon, Told: t.Told,
 		Age: time.Duration(now-r.born) * time.Millisecond, Since: time.Duration(now-r.last) * time.Millisecond,
-		born: r.born, last: r.last,
+		born: r.born, last: r.last, turns: t.Turns,
 	}
 	if t.State == "offloaded" || t.State == "abandoned" { // the action belongs to its function
 		to.Name, to.Waits = to.Kind, []string{"a function that runs elsewhere"}
 		return
 	}
-	to.Name = act.Name(t.Action)
+	to.Name = name(t.Action)
 	if x, ok := t.Action.(hook.Connected); ok {
 		if c, open := x.Connection(); open {
-			to.Peer, to.Unread, to.Queued, to.Still = c.Peer, c.Unread, c.Queued, c.Still
+			to.Peer, to.Unread, to.Queued, to.Still, to.Stuck = c.Peer, c.Unread, c.Queued, c.Still, c.Stuck
 		}
 	}
 	if t.State == "ready" {
@@ -195,6 +195,14 @@ func (d *desk) describe(t hook.Task) {
 	if t.Timers > 0 {
 		d.waits(fmt.Sprintf("a timer due in %v", t.Due.Round(time.Millisecond)))
 	}
+}
+
+// name is act.Name without what clients have sent: the page shows nothing of anybody's data.
+func name(a any) string {
+	if name, ok := hook.Redacted(a); ok {
+		return name
+	}
+	return act.Name(a)
 }
 
 // Stop is ignored: questions about the end are answered as well.

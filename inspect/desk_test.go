@@ -52,7 +52,7 @@ func TestTasksAreDescribed(t *testing.T) {
 	require.Equal(t, "inspect", all[0].Name)
 	letter := Task{
 		ID: 2, Name: "*inspect.waiter", Kind: "*inspect.waiter", State: "waiting", Age: time.Second, Since: time.Second,
-		Waits: []string{"a letter"},
+		Waits: []string{"a letter"}, turns: 1,
 	}
 	require.Equal(t, letter, all[1])
 	require.Equal(t, []string{"a timer due in 2s"}, all[2].Waits)

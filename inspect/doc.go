@@ -12,7 +12,8 @@
 // request by a host name other than localhost is refused, since a page of another site could give its name this address.
 //
 //	/             a page that is live; tasks are listed on demand
-//	/text         the same as text: schedulers, services, kinds of tasks, counts and what they mean
+//	/text         the same as text: schedulers, services, kinds of tasks, counts and what they mean; with what has happened in
+//	              one second, or up to 60 with ?seconds=, which is how long the answer takes
 //	/tasks        findings, and tasks and processes as text, those with ?find= in one of their columns
 //	/last         the last events of all schedulers as text, or of one with ?scheduler=
 //	/json         a [Report]
@@ -21,7 +22,9 @@
 //	/events       a [Report] each second, as server-sent events
 //	/debug/pprof/ profiles for go tool pprof, as those of net/http/pprof; profile and trace for up to 120 and 10 seconds
 //
-// The pages have a scheduler of their own, which ends last: when one of the server's is stuck, they show it.
+// Findings about tasks are up to 5 seconds old in /json and /events. Of a request of package httpd the method and the pattern of a
+// Mux are shown, and not the path. The pages have a scheduler of their own, which ends last: when one of the server's is stuck, they
+// show it.
 //
 // # Stalls
 //
@@ -46,6 +49,6 @@
 // A scheduler counts on its own thread, without a lock, and times one turn in 64. An event is one word that is stored. All of it
 // takes 3 to 4 % of the CPU time of an echoed message of 64 bytes. A question about a scheduler is answered between two turns, in
 // slices of a millisecond; one during which the collector is at work may take several. Viewers share the answers, which are asked
-// for once a second at most. Each action is asked then what it waits for, and nothing of that is stored. Each task costs 24 bytes
+// for once a second at most, and by an open page once in 5 seconds with all tasks. Each action is asked then what it waits for, and nothing of that is stored. Each task costs 24 bytes
 // more, and each scheduler 16 KiB.
 package inspect

@@ -1,18 +1,24 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // From when on something is a finding.
 const (
 	longWait  = 10 * time.Second
 	longReady = time.Second
-	muchTurns = 10_000 // turns a second of one task
+	muchTurns = 10_000 // a second
 )
+
+// keepFindings is for how long findings about tasks are repeated in Reports without tasks.
+const keepFindings = 2 * ofTasks
 
 // find returns what needs attention in a Report, in sentences; before is an earlier one, or nil.
 func (r *Report) find(before *Report, places int) (all []string) {
@@ -29,72 +35,35 @@ func (r *Report) find(before *Report, places int) (all []string) {
 	if n := offloads; places > 0 && n > uint64(places) {
 		say("%d functions are offloaded, and only %d can run at a time: the others wait.", n, places)
 	}
-	r.findTasks(before, say)
-	r.findFull(before, say)
+	if before != nil {
+		r.seen = before.seen
+	}
+	if slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return len(s.Tasks)+len(s.Processes) > 0 }) { // they were asked for
+		r.look(r.seen)
+	}
+	if r.seen != nil && r.Time.Sub(r.seen.at) < keepFindings {
+		all = append(all, r.seen.findings...)
+	}
 	if before != nil {
 		r.findRates(before, say)
 	}
 	return all
 }
 
-// findTasks says what many tasks of one kind have in common once.
-func (r *Report) findTasks(before *Report, say func(string, ...any)) {
-	type group struct {
-		kind, what string
-	}
-	if !slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return len(s.Tasks) > 0 }) { // they were not asked for
-		if before != nil {
-			r.ready = before.ready
-		}
-		return
-	}
-	r.ready = map[spell]time.Time{}
-	counts, longest := map[group]int{}, map[group]*Task{}
-	var order []group
-	note := func(g group, t *Task) {
-		if counts[g]++; counts[g] == 1 {
-			order = append(order, g)
-			longest[g] = t
-		} else if t.still() > longest[g].still() {
-			longest[g] = t
-		}
-	}
-	for t := range r.tasks() {
-		switch {
-		case t.State == "ready" && !t.Demon:
-			if t.ready = r.readyFor(before, t); t.ready > longReady {
-				note(group{t.Kind, "ready without a turn"}, t)
-			}
-		case t.Queued > 0 && t.Still > longWait:
-			note(group{t.Kind, "connected to a peer that does not read"}, t)
-		case t.State == "waiting" && len(t.Waits) == 0 && t.Since > longWait && !t.Demon:
-			note(group{t.Kind, "waiting for nothing that is known"}, t)
-		}
-	}
-	for _, g := range order {
-		t := longest[g]
-		peer := ""
-		if t.Peer != "" {
-			peer = " of " + t.Peer
-		}
-		have := "has"
-		if counts[g] > 1 {
-			have = "have"
-		}
-		say("%s of %s %s been %s for up to %v: %d/%d%s.", plural(counts[g], "task"), g.kind, have, g.what, round(t.still()),
-			t.Scheduler, t.ID, peer)
-	}
+// seen is what a look at tasks and processes leaves for the next one, and for the Reports until then.
+type seen struct {
+	at       time.Time
+	findings []string // about tasks and processes
+	marks    [][]mark // of each scheduler's tasks, in the order of their ids
+	uptimes  []time.Duration
+	ready    map[spell]time.Time   // tasks that were ready, since when at least
+	full     map[mailbox]time.Time // mailboxes that were full at each look, since when
 }
 
-// still is for how long nothing has happened.
-func (t *Task) still() time.Duration {
-	switch {
-	case t.State == "ready":
-		return t.ready
-	case t.Queued > 0:
-		return t.Still
-	}
-	return t.Since
+// mark says how many turns a task has had.
+type mark struct {
+	id, born uint32
+	turns    uint64
 }
 
 // spell is the time between two turns of a task.
@@ -105,49 +74,153 @@ type spell struct {
 	last      uint32
 }
 
-// readyFor returns for how long a task has been ready at least. When it became so is not known; but a task that was ready in an
-// earlier Report, and has had no turn since, has been ready all the time.
-func (r *Report) readyFor(before *Report, t *Task) time.Duration {
-	of := spell{t.Scheduler, t.ID, t.born, t.last}
-	since := r.Time
-	if before != nil {
-		if known, ok := before.ready[of]; ok {
-			since = known
-		}
-	}
-	r.ready[of] = since
-	return r.Time.Sub(since)
-}
-
 // mailbox is that of a process. Of two systems of processes in one program, both may have the ID.
 type mailbox struct {
 	kind string
 	id   uint64
 }
 
-// findFull says which mailboxes are full, and for how long each has been so whenever it was looked at. Nothing is kept for that
-// but in Reports.
-func (r *Report) findFull(before *Report, say func(string, ...any)) {
-	var known map[mailbox]time.Time
-	if before != nil {
-		known = before.full
+// since notes in now that something is so, as of the time at, and returns for how long it has been so at each look: before is what
+// the look before has noted. Nothing is kept for that but in Reports.
+func since[K comparable](now, before map[K]time.Time, of K, at time.Time) time.Duration {
+	begun, ok := before[of]
+	if !ok {
+		begun = at
 	}
-	if !slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return len(s.Processes) > 0 }) {
-		r.full = known // there are none, or they were not asked for
-		return
+	now[of] = begun
+	return at.Sub(begun)
+}
+
+// look makes r.seen, and compares it with what was seen before, nil if nothing was.
+func (r *Report) look(before *seen) {
+	if before == nil {
+		before = &seen{}
 	}
-	r.full = map[mailbox]time.Time{}
+	r.seen = &seen{at: r.Time, ready: map[spell]time.Time{}, full: map[mailbox]time.Time{}}
+	say := func(format string, args ...any) {
+		r.seen.findings = append(r.seen.findings, fmt.Sprintf(format, args...))
+	}
+	r.findTasks(before, say)
+	r.findFull(before, say)
+}
+
+// same is what is found of one or many tasks of a kind, which are said once.
+type same struct {
+	kind, what string
+}
+
+// worst is how many there are, and the worst of them.
+type worst struct {
+	n      int
+	task   *Task
+	amount float64 // how long, or how often
+}
+
+// findTasks says what many tasks of one kind have in common once.
+func (r *Report) findTasks(before *seen, say func(string, ...any)) {
+	found := map[same]*worst{}
+	var order []same
+	note := func(t *Task, what string, amount float64) {
+		w := found[same{t.Kind, what}]
+		if w == nil {
+			w = &worst{}
+			found[same{t.Kind, what}] = w
+			order = append(order, same{t.Kind, what})
+		}
+		if w.n++; w.n == 1 || amount > w.amount {
+			w.task, w.amount = t, amount
+		}
+	}
+	for i, s := range r.Schedulers {
+		r.seen.mark(s)
+		for j := range s.Tasks {
+			t := &s.Tasks[j]
+			if rate := r.seen.rate(before, i, j); rate > muchTurns {
+				note(t, "", rate)
+			}
+			switch {
+			case t.State == "ready" && !t.Demon:
+				// When it became so is not known; but one that was ready at an earlier look, and has had no turn since, has been
+				// ready all the time.
+				long := since(r.seen.ready, before.ready, spell{t.Scheduler, t.ID, t.born, t.last}, r.Time)
+				if long > longReady {
+					note(t, "ready without a turn", long.Seconds())
+				}
+			case t.Queued > 0 && t.Stuck > longWait:
+				note(t, "connected to a peer that does not read", t.Stuck.Seconds())
+			case t.State == "waiting" && t.Since > longWait && !t.Demon:
+				if what := t.waitsForNothing(); what != "" {
+					note(t, what, t.Since.Seconds())
+				}
+			}
+		}
+	}
+	for _, g := range order {
+		w := found[g]
+		t := w.task
+		name := fmt.Sprintf("%d/%d", t.Scheduler, t.ID)
+		if t.Peer != "" {
+			name += " of " + t.Peer
+		}
+		long := round(time.Duration(w.amount * float64(time.Second)))
+		switch {
+		case g.what != "" && w.n == 1:
+			say("1 task of %s has been %s for up to %v: %s.", g.kind, g.what, long, name)
+		case g.what != "":
+			say("%d tasks of %s have been %s for up to %v: %s.", w.n, g.kind, g.what, long, name)
+		case w.n == 1:
+			say("1 task of %s takes %.0f turns a second: %s. It yields, or wakes itself, all the time.", g.kind, w.amount, name)
+		default:
+			say("%d tasks of %s take up to %.0f turns a second: %s. They yield, or wake themselves, all the time.", w.n, g.kind, w.amount, name)
+		}
+	}
+}
+
+// waitsForNothing says what a task waits for that nothing known can wake, or only the end of its peer, which httpd notices for each
+// handler; otherwise it is "".
+func (t *Task) waitsForNothing() string {
+	for _, w := range t.Waits {
+		if !strings.HasPrefix(w, hook.EndOf) {
+			return ""
+		}
+	}
+	if len(t.Waits) > 0 {
+		return "waiting for nothing that is known but the end of its peer"
+	}
+	return "waiting for nothing that is known"
+}
+
+// mark keeps how many turns the tasks of a scheduler have had.
+func (x *seen) mark(s *Scheduler) {
+	marks := make([]mark, len(s.Tasks))
+	for i, t := range s.Tasks {
+		marks[i] = mark{t.ID, t.born, t.turns}
+	}
+	x.marks, x.uptimes = append(x.marks, marks), append(x.uptimes, s.Uptime)
+}
+
+// rate returns how many turns a second a task has had since it was seen before, 0 if it was not. It is the one at j of the
+// scheduler at i.
+func (x *seen) rate(before *seen, i, j int) float64 {
+	if i >= len(before.marks) {
+		return 0
+	}
+	now := x.marks[i][j]
+	at, ok := slices.BinarySearchFunc(before.marks[i], now.id, func(m mark, id uint32) int { return cmp.Compare(m.id, id) })
+	passed := x.uptimes[i] - before.uptimes[i]
+	if !ok || before.marks[i][at].born != now.born || passed <= 0 {
+		return 0
+	}
+	return float64(now.turns-before.marks[i][at].turns) / passed.Seconds()
+}
+
+// findFull says which mailboxes are full, and for how long each has been so whenever it was looked at.
+func (r *Report) findFull(before *seen, say func(string, ...any)) {
 	for p := range r.processes() {
 		if p.Limit == 0 || p.Mailbox < p.Limit {
 			continue
 		}
-		m := mailbox{p.Kind, p.ID}
-		since, ok := known[m]
-		if !ok {
-			since = r.Time
-		}
-		r.full[m] = since
-		if long := r.Time.Sub(since); long > 0 {
+		if long := since(r.seen.full, before.full, mailbox{p.Kind, p.ID}, r.Time); long > 0 {
 			say("The mailbox of process %d (%s) has been full at every look for %v: %d messages.", p.ID, p.Kind, round(long), p.Mailbox)
 		} else {
 			say("The mailbox of process %d (%s) is full: %d messages.", p.ID, p.Kind, p.Mailbox)
@@ -174,16 +247,6 @@ func (r *Report) findRates(before *Report, say func(string, ...any)) {
 			busy = append(busy, s.Index)
 		}
 		idle = idle || load < free
-		kinds := map[string]uint64{}
-		for _, k := range was.Kinds {
-			kinds[k.Name] = k.Turns
-		}
-		for _, k := range s.Kinds {
-			if rate := float64(k.Turns-kinds[k.Name]) / passed.Seconds(); k.Alive > 0 && rate > muchTurns*float64(k.Alive) {
-				say("On scheduler %d tasks of %s take %.0f turns a second each: they yield, or wake themselves, all the time.",
-					s.Index, k.Name, rate/float64(k.Alive))
-			}
-		}
 	}
 	if len(busy) > 0 && idle {
 		say("Scheduler %s works without a pause, and another one is idle most of the time.", strings.Trim(fmt.Sprint(busy), "[]"))

@@ -106,7 +106,9 @@ kind_tasks                      Tasks and demons of a kind that are alive.
 kind_spawned_total              Tasks and demons of a kind that were spawned.
 kind_failed_total               Tasks and demons of a kind that have failed.
 kind_turns_total                Turns of tasks and demons of a kind.
+kind_woken_total                Wake-ups of tasks and demons of a kind.
 kind_turn_seconds               Durations of turns of a kind, of one in 64.
+kind_wake_seconds               Times from a wake-up of a kind to the turn, of one in 64.
 
 service_connections             Open connections of a service.
 service_connections_max         The limit of connections of a service, 0 if there is none.

@@ -32,6 +32,15 @@ func (h *Histogram) merge(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
+// since returns what has been added since h was o. The Max stays: which of the new ones was the longest is not known.
+func (h *Histogram) since(o *Histogram) Histogram {
+	d := Histogram{Sum: h.Sum - o.Sum, Max: h.Max}
+	for i, n := range o.Buckets {
+		d.Buckets[i] = h.Buckets[i] - n
+	}
+	return d
+}
+
 // bound returns the duration that all durations in bucket i are below; the last bucket has none, and bound returns 0.
 func (h *Histogram) bound(i int) time.Duration {
 	if i == buckets-1 {

@@ -19,6 +19,9 @@ const (
 	patience = 100 * time.Millisecond
 	// fresh is how old a Report may be that is given to a second viewer.
 	fresh = time.Second
+	// ofTasks is how old findings about tasks may be that are given to those that have not asked for the tasks. A question about
+	// each task costs much more than one about the counts.
+	ofTasks = 5 * time.Second
 )
 
 // Inspector looks into the schedulers of one Group, and serves what it sees. With package program it is one of the services,
@@ -67,6 +70,7 @@ type Inspector struct {
 	before *Report       // the one before
 	tasks  bool          // given has them
 	at     time.Duration // when it was asked for
+	looked time.Duration // when tasks were asked for
 }
 
 // answered is the latest answer of a desk.
@@ -209,16 +213,23 @@ func (x *Inspector) Give() { x.tcp.Give() }
 // a scheduler that gives none in 100 ms has its latest one in the Report. That may be one that came too late for the Report
 // before. A Report that is less than a second old is given again, so that many viewers cost no more than one. The caller must
 // not change it.
-func (x *Inspector) Report(tasks bool) *Report {
+func (x *Inspector) Report(tasks bool) *Report { return x.report(tasks, false) }
+
+// report is Report. With findings, those about tasks are no older than ofTasks.
+func (x *Inspector) report(tasks, findings bool) *Report {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.desks) == 0 {
 		return &Report{} // before Setup
 	}
 	now := x.clock.Monotonic()
-	if x.given == nil || now-x.at >= fresh || tasks && !x.tasks {
-		r := x.census(tasks)
-		x.before, x.given, x.tasks, x.at = x.given, r, tasks, now
+	look := tasks || findings && (x.given == nil || x.given.seen == nil || now-x.looked >= ofTasks)
+	if x.given == nil || now-x.at >= fresh || look && !x.tasks {
+		r := x.census(look)
+		x.before, x.given, x.tasks, x.at = x.given, r, look, now
+		if look {
+			x.looked = now
+		}
 		x.find(r, x.before)
 	}
 	if !tasks && x.tasks {
@@ -324,8 +335,10 @@ func (p *probe) state() string {
 		return "in a turn of " + now.kind
 	case now.state() == pass:
 		return "in a pass"
-	case hook.Rests(p.s) && now.state() == asleep:
+	case now.state() == asleep && hook.Rests(p.s):
 		return "asleep"
+	case now.state() == asleep:
+		return "waking up"
 	}
 	return "not running"
 }

@@ -45,7 +45,9 @@ func (r *Report) writeMetrics(out io.Writer) {
 		m.add("kind_spawned_total", label, float64(k.Spawned))
 		m.add("kind_failed_total", label, float64(k.Failed))
 		m.add("kind_turns_total", label, float64(k.Turns))
+		m.add("kind_woken_total", label, float64(k.Woken))
 		m.histogram("kind_turn_seconds", label, &k.Took)
+		m.histogram("kind_wake_seconds", label, &k.Wakes)
 	}
 	for _, v := range all.Services {
 		label := labels("service", v.Name)

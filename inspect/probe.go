@@ -55,8 +55,8 @@ type kind struct {
 	labels context.Context // in CPU profiles; nil until it is needed
 	alive  int
 	spawned, failed,
-	turns uint64
-	took Histogram // of the turns that were timed
+	turns, woken uint64
+	took, wakes Histogram // of the turns and the wake-ups that were timed
 }
 
 var probes = act.NewLocal(newProbe)
@@ -149,18 +149,18 @@ func (p *probe) taskEnded(t *act.Task, err error) {
 
 // noteEnd notes an end that no verdict says.
 func (p *probe) noteEnd(t *act.Task, err error) {
-	its := p.isTurnOf(hook.Place(t))
-	panic, panics := errors.AsType[*act.Panic](err)
-	if panics {
-		defer func() { p.panics(hook.Place(t), p.row(t).kind.name, panic.Stack) }() // with the event
+	inItsTurn := p.isTurnOf(hook.Place(t))
+	cause, panicking := errors.AsType[*act.Panic](err)
+	if panicking {
+		defer func() { p.panics(hook.Place(t), p.row(t).kind.name, cause.Stack) }() // with the event
 	}
 	switch {
-	case err == nil, its && p.present.verdict() == act.Failed:
+	case err == nil, inItsTurn && p.present.verdict() == act.Failed:
 	case err == act.ErrDropped:
 		p.note(p.about(dropped, t))
-	case its && p.present.verdict() == unended:
+	case inItsTurn && p.present.verdict() == unended:
 		p.verdict(byPanic)
-	case panics:
+	case panicking:
 		p.note(p.about(panicked, t))
 	default:
 		p.note(p.about(failed, t))
@@ -168,7 +168,10 @@ func (p *probe) noteEnd(t *act.Task, err error) {
 }
 
 func (p *probe) taskWoken(t *act.Task) {
-	p.note(p.about(woken, t))
+	place := hook.Place(t)
+	k := p.rowAt(t, place).kind
+	k.woken++
+	p.note(eventOf(woken, k.number, place))
 	if p.woken++; p.woken%sampled == 0 && p.wake == nil {
 		p.wake, p.wokenAt = t, p.clock()
 	}
@@ -195,7 +198,9 @@ func (p *probe) turnStart(t *act.Task) {
 		p.last = nil
 	}
 	if t == p.wake {
-		p.wakes.add(p.clock() - p.wokenAt)
+		took := p.clock() - p.wokenAt
+		p.wakes.add(took)
+		r.kind.wakes.add(took)
 		p.wake = nil
 	}
 	p.turnSince = -1 // no turn end is seen of a turn that has panicked

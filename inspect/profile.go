@@ -138,20 +138,26 @@ func (v *site) profile(w *httpd.Response, r *httpd.Request) act.Action {
 			return out.Bytes(), err
 		}
 	}
-	x := &taking{w: w, r: r, gone: make(chan struct{})}
+	kind := "application/octet-stream"
+	if debug != "" && debug != "0" {
+		kind = plainText
+	}
+	return v.taking(w, r, kind, take)
+}
+
+// taking returns an action that answers with what take returns, which may take long.
+func (v *site) taking(w *httpd.Response, r *httpd.Request, kind string, take func(gone <-chan struct{}) ([]byte, error)) act.Action {
+	x := &taking{w: w, r: r, kind: kind, gone: make(chan struct{})}
 	x.ask.F = func() (taken, error) {
 		defer v.underway.Done()
 		body, err := take(x.gone)
 		return taken{body, err}, nil
 	}
 	x.begin = func() { v.underway.Add(1) }
-	if x.kind = "application/octet-stream"; debug != "" && debug != "0" {
-		x.kind = plainText
-	}
 	return x
 }
 
-// taking is the action that waits for a profile.
+// taking is the action that waits for a profile, or for the second of two Reports.
 type taking struct {
 	w     *httpd.Response
 	r     *httpd.Request
@@ -207,16 +213,21 @@ func takeFor(start func(*bounded) error, stop func(), d time.Duration, gone <-ch
 	if err := start(&out); err != nil {
 		return nil, err
 	}
+	waitFor(d, gone)
+	if stop(); out.full.Load() {
+		return nil, fmt.Errorf("what was taken in %v is larger than %d MiB", d, traceBytes>>20)
+	}
+	return out.Bytes(), nil
+}
+
+// waitFor returns after a time, or when gone is closed.
+func waitFor(d time.Duration, gone <-chan struct{}) {
 	end := time.NewTimer(d)
 	defer end.Stop()
 	select {
 	case <-end.C:
 	case <-gone:
 	}
-	if stop(); out.full.Load() {
-		return nil, fmt.Errorf("what was taken in %v is larger than %d MiB", d, traceBytes>>20)
-	}
-	return out.Bytes(), nil
 }
 
 func startProfile(out *bounded) error {

@@ -259,7 +259,7 @@ func (x *Inspector) recorded(rec *recording, counts Recordings) []byte {
 	var events bytes.Buffer
 	x.writeLast(&events, -1, rec) // before the questions for the Report are events themselves
 	out.WriteString("\n")
-	x.snapshot().writeText(&out)
+	x.snapshot().writeText(&out, nil)
 	out.WriteString("\n")
 	out.Write(events.Bytes())
 	return out.Bytes()

@@ -22,14 +22,13 @@ type Report struct {
 	Stalls     Stalls       `json:"stalls"`
 	Recordings Recordings   `json:"recordings"`
 
-	full  map[mailbox]time.Time // mailboxes that were full each time, since when
-	ready map[spell]time.Time   // tasks that were ready, since when at least
+	seen *seen // when tasks were looked at last, now or before; nil if never
 }
 
 // Scheduler is what one scheduler was doing.
 type Scheduler struct {
 	Index  int           `json:"index"`
-	State  string        `json:"state"`          // asleep, in a pass, in a turn of …, not running
+	State  string        `json:"state"`          // asleep, waking up, in a pass, in a turn of …, not running
 	Late   time.Duration `json:"late,omitempty"` // how old the rest is, if the scheduler did not answer
 	Uptime time.Duration `json:"uptime"`         // since it is inspected
 	Idle   Idle          `json:"idle"`           // of it, with nothing to do
@@ -80,7 +79,9 @@ type Kind struct {
 	Spawned uint64    `json:"spawned"`
 	Failed  uint64    `json:"failed"`
 	Turns   uint64    `json:"turns"`
-	Took    Histogram `json:"took"` // of one turn in 64 of the scheduler
+	Woken   uint64    `json:"woken"`
+	Took    Histogram `json:"took"`  // of one turn in 64 of the scheduler
+	Wakes   Histogram `json:"wakes"` // from a wake-up to the turn, of one in 64 of the scheduler
 }
 
 // Task is a task or demon.
@@ -101,9 +102,10 @@ type Task struct {
 	Unread int           `json:"unread,omitempty"` // bytes that were received, and not taken by the action
 	Queued int           `json:"queued,omitempty"` // bytes that were written, and not taken by the system
 	Still  time.Duration `json:"still,omitempty"`  // for how long no byte has gone either way; less than 0: not known
+	Stuck  time.Duration `json:"stuck,omitempty"`  // for how long the system has taken none of what is queued
 
-	born, last uint32        // see row
-	ready      time.Duration // for how long it has been ready at least
+	born, last uint32 // see row
+	turns      uint64 // of all tasks that have had its place
 }
 
 // What processes, services and stages say of themselves.
@@ -129,7 +131,7 @@ func (p *probe) report() *Scheduler {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.kinds)) {
 		k := p.kinds[name]
-		s.Kinds = append(s.Kinds, Kind{name, k.alive, k.spawned, k.failed, k.turns, k.took})
+		s.Kinds = append(s.Kinds, Kind{name, k.alive, k.spawned, k.failed, k.turns, k.woken, k.took, k.wakes})
 	}
 	return s
 }
@@ -195,7 +197,9 @@ func (r *Report) Sum() *Scheduler {
 			all.Spawned += k.Spawned
 			all.Failed += k.Failed
 			all.Turns += k.Turns
+			all.Woken += k.Woken
 			all.Took.merge(&k.Took)
+			all.Wakes.merge(&k.Wakes)
 		}
 		for _, v := range s.Services {
 			all := services[v.Name]

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -130,13 +131,13 @@ func (v *site) routes() httpd.Handler {
 		})
 	}
 	secret("/events", v.events)
-	secret("/text", v.report(plainText, false, func(r *Report, _ string, out *bytes.Buffer) { r.writeText(out) }))
-	secret("/tasks", v.report(plainText, true, func(r *Report, find string, out *bytes.Buffer) { r.writeTasks(out, find) }))
-	secret("/metrics", v.report("text/plain; version=0.0.4; charset=utf-8", false,
-		func(r *Report, _ string, out *bytes.Buffer) { r.writeMetrics(out) }))
-	secret("/json", v.report("application/json", false, func(r *Report, _ string, out *bytes.Buffer) { encode(out, r) }))
-	secret("/tasks.json", v.report("application/json", true,
-		func(r *Report, find string, out *bytes.Buffer) { encode(out, r.listing(find)) }))
+	secret("/text", v.text)
+	secret("/tasks", v.report(plainText, func(find string, out *bytes.Buffer) { v.of.Report(true).writeTasks(out, find) }))
+	secret("/metrics", v.report("text/plain; version=0.0.4; charset=utf-8",
+		func(_ string, out *bytes.Buffer) { v.of.Report(false).writeMetrics(out) }))
+	secret("/json", v.report("application/json", func(_ string, out *bytes.Buffer) { encode(out, v.of.report(false, true)) }))
+	secret("/tasks.json", v.report("application/json",
+		func(find string, out *bytes.Buffer) { encode(out, v.of.Report(true).listing(find)) }))
 	secret("/last", v.last)
 	secret("/debug/pprof/{$}", profileList)
 	secret("/debug/pprof/{name}", v.profile)
@@ -190,17 +191,40 @@ func encode(out *bytes.Buffer, v any) {
 	}
 }
 
-// report answers with a Report. It is asked for and written elsewhere: the schedulers have their time to answer, and the text
-// may be long.
-func (v *site) report(kind string, tasks bool, write func(*Report, string, *bytes.Buffer)) httpd.Handler {
+// report answers with what write writes of a Report. It is asked for and written elsewhere: the schedulers have their time to
+// answer, and the text may be long.
+func (v *site) report(kind string, write func(find string, out *bytes.Buffer)) httpd.Handler {
 	return func(w *httpd.Response, r *httpd.Request) act.Action {
 		find := parameter(r, "find")
 		return answer(w, kind, func() ([]byte, error) {
 			var out bytes.Buffer
-			write(v.of.Report(tasks), find, &out)
+			write(find, &out)
 			return out.Bytes(), nil
 		})
 	}
+}
+
+const textDefault, textMost = 1, 60 // seconds
+
+// text answers with two Reports, and so with what has happened between them. With ?seconds=0 it has one, of all since the start.
+func (v *site) text(w *httpd.Response, r *httpd.Request) act.Action {
+	n := textDefault
+	if seconds := parameter(r, "seconds"); seconds != "" {
+		var err error
+		if n, err = strconv.Atoi(seconds); err != nil || n < 0 || n > textMost {
+			return refuse(w, 400, fmt.Sprintf("The seconds have to be a number from 0 to %d.\n", textMost))
+		}
+	}
+	return v.taking(w, r, plainText, func(gone <-chan struct{}) ([]byte, error) {
+		var before *Report
+		if n > 0 {
+			before = v.of.Report(true)
+			waitFor(time.Duration(n)*time.Second, gone)
+		}
+		var out bytes.Buffer
+		v.of.Report(true).withoutTasks().writeText(&out, before)
+		return out.Bytes(), nil
+	})
 }
 
 // answer has f called elsewhere, and answers with what it returns.
@@ -279,7 +303,7 @@ func (x *stream) Act(t *act.Task) act.Directive {
 
 func (x *stream) event() ([]byte, error) {
 	out := bytes.NewBufferString("data: ")
-	encode(out, x.site.of.Report(false)) // its line ends with a line feed
+	encode(out, x.site.of.report(false, true)) // its line ends with a line feed
 	out.WriteByte('\n')
 	return out.Bytes(), nil
 }

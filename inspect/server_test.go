@@ -51,11 +51,11 @@ func TestPagesAreShownOnlyToThoseThatHaveTheToken(t *testing.T) {
 		name, host, query, bearer string
 		code                      int
 	}{
-		{"in the address", host, "?token=secret", "", 200},
-		{"in a field", host, "", "secret", 200},
-		{"by the name LOCALHOST", "LOCALHOST:" + port, "?token=secret", "", 200},
-		{"by the name localhost", "localhost:" + port, "?token=secret", "", 200},
-		{"by an address of IPv6", "[::1]:" + port, "?token=secret", "", 200},
+		{"in the address", host, "?token=secret&seconds=0", "", 200},
+		{"in a field", host, "?seconds=0", "secret", 200},
+		{"by the name LOCALHOST", "LOCALHOST:" + port, "?token=secret&seconds=0", "", 200},
+		{"by the name localhost", "localhost:" + port, "?token=secret&seconds=0", "", 200},
+		{"by an address of IPv6", "[::1]:" + port, "?token=secret&seconds=0", "", 200},
 		{"without", host, "", "", 401},
 		{"a wrong one", host, "?token=secre", "", 401},
 		{"a wrong one in a field", host, "?token=secret", "x", 401},
@@ -184,5 +184,35 @@ func TestPagesThatStayOpenLeaveRoomForOthers(t *testing.T) {
 	}
 	for _, a := range open {
 		require.NoError(t, a.Body.Close())
+	}
+}
+
+// An open page costs a scheduler one question a second, which wakes it once, and so do 40. For an idle server that is all.
+func TestOpenPagesCostOneQuestionASecond(t *testing.T) {
+	x, at := visited(t)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	var pages []*bufio.Reader
+	for range 40 {
+		a, err := client.Get(at + "/events?token=secret")
+		require.NoError(t, err)
+		defer a.Body.Close()
+		pages = append(pages, bufio.NewReader(a.Body))
+	}
+	for range 4 {
+		for _, page := range pages {
+			line, err := page.ReadString('\n')
+			require.NoError(t, err)
+			require.True(t, strings.HasPrefix(line, "data: {"), line)
+			_, err = page.ReadString('\n') // the empty line behind it
+			require.NoError(t, err)
+		}
+	}
+	for _, s := range x.Report(false).Schedulers {
+		most := uint64(s.Uptime/fresh) + 2 // the first, and one about tasks that was early
+		require.GreaterOrEqual(t, s.Uptime, 3*fresh)
+		require.LessOrEqual(t, kindNamed(t, s, "*inspect.desk").Woken, most)
+		require.LessOrEqual(t, s.Counts["sleeps_total"], most+2, "a sleep for each of them, and for what was before")
+		require.LessOrEqual(t, s.Counts["turns_total"], 2*most+4)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -272,7 +273,15 @@ func packageOf(function string) string {
 	return function[:slash] + name
 }
 
-func place(f runtime.Frame) string { return fmt.Sprintf("%s:%d", f.File, f.Line) }
+// place returns the file and the line, not with the directory in which the program was built, but with the path of the package; of
+// the program's main package the file alone.
+func place(f runtime.Frame) string {
+	file := filepath.Base(f.File)
+	if in := packageOf(f.Function); in != "" && in != "main" {
+		file = in + "/" + file
+	}
+	return fmt.Sprintf("%s:%d", file, f.Line)
+}
 
 // write puts the stack into s.
 func (s *Stall) write(frames []runtime.Frame) {

@@ -30,8 +30,8 @@ type Stall struct {
 	Cause  Cause  `json:"cause"`
 	Detail string `json:"detail,omitempty"` // the system call; what it is parked in
 
-	// Func and At are the innermost function that is neither of the standard library nor of package act; At is its file and
-	// line. Stack has all functions of the turn, the innermost first. They are empty if the stack could not be had: see the
+	// Func and At are the innermost function that is neither of the standard library nor of package act; At is the path of its
+	// package, its file and line, as example.com/a/b/file.go:12, or main.go:12 in the program's own package main. Stack has all functions of the turn, the innermost first. They are empty if the stack could not be had: see the
 	// comment of the function stackOf.
 	Func  string   `json:"func,omitempty"`
 	At    string   `json:"at,omitempty"`
@@ -158,9 +158,13 @@ func (all *Stalls) findings() (found []string) {
 			what += " of " + s.Kind
 		}
 		if s.At != "" {
-			what += ", at " + s.At
+			what += " at " + s.At
 		}
-		found = append(found, fmt.Sprintf("scheduler %d is held up by %s: %s", s.Scheduler, what, s.why()))
+		if s.Cause == Unknown && s.Detail == "" {
+			found = append(found, fmt.Sprintf("Scheduler %d is held up by %s. Why is not known.", s.Scheduler, what))
+			continue
+		}
+		found = append(found, fmt.Sprintf("Scheduler %d is held up by %s, which is %s.", s.Scheduler, what, s.why()))
 	}
 	return found
 }

@@ -10,14 +10,18 @@ import (
 	"time"
 )
 
-// writeText writes what a person wants to see first.
-func (r *Report) writeText(out io.Writer) {
-	all := r.Sum()
-	fmt.Fprintf(out, "%s: %s, %s\n", r.Time.UTC().Format(time.RFC3339), plural(len(r.Schedulers), "scheduler"),
-		plural(int(all.Counts["tasks"]), "task"))
+// writeText writes what a person wants to see first. Loads, rates and the latencies of schedulers are of the time since before,
+// nil for the start.
+func (r *Report) writeText(out io.Writer, before *Report) {
+	all, was, over := r.Sum(), &Scheduler{}, "the time since the start"
+	if before != nil {
+		was, over = before.Sum(), "the last "+r.Time.Sub(before.Time).Round(10*time.Millisecond).String()
+	}
+	fmt.Fprintf(out, "%s: %s, %s; loads, rates (/s) and latencies of schedulers are of %s\n", r.Time.UTC().Format(time.RFC3339),
+		plural(len(r.Schedulers), "scheduler"), plural(int(all.Counts["tasks"]), "task"), over)
 	r.writeFindings(out)
-	rows := table(out, "SCHEDULER", "TASKS", "READY", "TURNS", "IDLE", "ASLEEP", "PAUSING", "LOOKING", "TURN p50", "p99", "WAKE p50", "p99", "STATE")
-	for _, s := range r.Schedulers {
+	rows := table(out, "SCHEDULER", "TASKS", "READY", "TURNS/s", "LOAD", "ASLEEP", "PAUSING", "LOOKING", "TURN p50", "p99", "WAKE p50", "p99", "STATE")
+	for i, s := range r.Schedulers {
 		state := s.State
 		if s.Ends != nil {
 			state += ", " + s.Ends.String()
@@ -25,23 +29,44 @@ func (r *Report) writeText(out io.Writer) {
 		if s.Late > 0 {
 			state += fmt.Sprintf(" (no answer; as of %v ago)", round(s.Late))
 		}
-		rows.add(s.Index, s.Counts["tasks"], s.Counts["ready"], s.Counts["turns_total"], percent(s.Idle.All(), s.Uptime),
-			percent(s.Idle.Asleep, s.Uptime), percent(s.Idle.Pausing, s.Uptime), percent(s.Idle.Looking, s.Uptime),
-			round(s.Turns.quantile(0.5)), round(s.Turns.quantile(0.99)), round(s.Wakes.quantile(0.5)), round(s.Wakes.quantile(0.99)),
-			state)
+		was := &Scheduler{}
+		if before != nil && i < len(before.Schedulers) {
+			was = before.Schedulers[i]
+		}
+		passed := s.Uptime - was.Uptime
+		turns, wakes := s.Turns.since(&was.Turns), s.Wakes.since(&was.Wakes)
+		rows.add(s.Index, s.Counts["tasks"], s.Counts["ready"], rate(s.Counts["turns_total"], was.Counts["turns_total"], passed),
+			percent(passed-s.Idle.All()+was.Idle.All(), passed), percent(s.Idle.Asleep-was.Idle.Asleep, passed),
+			percent(s.Idle.Pausing-was.Idle.Pausing, passed), percent(s.Idle.Looking-was.Idle.Looking, passed),
+			quantile(&turns, 0.5), quantile(&turns, 0.99), quantile(&wakes, 0.5), quantile(&wakes, 0.99), state)
 	}
 	rows.end()
+	passed := all.Uptime - was.Uptime // of all schedulers together
+	if n := len(r.Schedulers); n > 0 {
+		passed /= time.Duration(n)
+	}
 	if len(all.Services) > 0 {
-		rows := table(out, "SERVICE", "OPEN", "MAX", "ACCEPTED", "REFUSED", "TOO MANY", "TOO FAST", "RECLAIMED", "FAILED", "GONE", "PAUSES", "SHORTAGES")
+		accepted := map[string]uint64{}
+		for _, v := range was.Services {
+			accepted[v.Name] = v.Accepted
+		}
+		rows := table(out, "SERVICE", "OPEN", "MAX", "ACCEPTED", "/s", "REFUSED", "TOO MANY", "TOO FAST", "RECLAIMED", "FAILED", "GONE", "PAUSES", "SHORTAGES")
 		for _, v := range all.Services {
-			rows.add(v.Name, v.Open, v.Max, v.Accepted, v.Refused, v.TooMany, v.TooFast, v.Reclaimed, v.Failed, v.Gone, v.Full, v.Shortages)
+			rows.add(v.Name, v.Open, v.Max, v.Accepted, rate(v.Accepted, accepted[v.Name], passed), v.Refused, v.TooMany, v.TooFast,
+				v.Reclaimed, v.Failed, v.Gone, v.Full, v.Shortages)
 		}
 		rows.end()
 	}
-	rows = table(out, "KIND", "ALIVE", "SPAWNED", "FAILED", "TURNS", "TURN p50", "p99", "MAX")
+	kinds := map[string]Kind{}
+	for _, k := range was.Kinds {
+		kinds[k.Name] = k
+	}
+	rows = table(out, "KIND", "ALIVE", "SPAWNED", "FAILED", "TURNS", "/s", "WOKEN", "/s", "TURN p50", "p99", "MAX", "WAKE p50", "p99", "MAX")
 	for _, k := range all.Kinds {
-		rows.add(k.Name, k.Alive, k.Spawned, k.Failed, k.Turns, round(k.Took.quantile(0.5)), round(k.Took.quantile(0.99)),
-			round(k.Took.Max))
+		was := kinds[k.Name]
+		rows.add(k.Name, k.Alive, k.Spawned, k.Failed, k.Turns, rate(k.Turns, was.Turns, passed), k.Woken, rate(k.Woken, was.Woken, passed),
+			quantile(&k.Took, 0.5), quantile(&k.Took, 0.99), quantile(&k.Took, 1),
+			quantile(&k.Wakes, 0.5), quantile(&k.Wakes, 0.99), quantile(&k.Wakes, 1))
 	}
 	rows.end()
 	if len(all.Stages) > 0 {
@@ -63,9 +88,13 @@ func (r *Report) writeText(out io.Writer) {
 		}
 		rows.end()
 	}
-	rows = table(out, "COUNT", "N", "WHAT")
+	rows = table(out, "COUNT", "N", "/s", "WHAT")
 	for _, name := range slices.Sorted(maps.Keys(all.Counts)) {
-		rows.add(name, all.Counts[name], help[name])
+		often := ""
+		if strings.HasSuffix(name, "_total") {
+			often = rate(all.Counts[name], was.Counts[name], passed)
+		}
+		rows.add(name, all.Counts[name], often, help[name])
 	}
 	rows.end()
 }
@@ -154,11 +183,32 @@ func round(d time.Duration) time.Duration {
 	return d.Round(unit)
 }
 
+// quantile returns a duration as text, a dash if there is none.
+func quantile(h *Histogram, q float64) string {
+	if h.count() == 0 {
+		return "-"
+	}
+	return fmt.Sprint(round(h.quantile(q)))
+}
+
+// rate returns how often something has happened in a second, a dash if no time has passed.
+func rate(now, before uint64, passed time.Duration) string {
+	if passed <= 0 || now < before {
+		return "-"
+	}
+	switch n := float64(now-before) / passed.Seconds(); {
+	case n > 0 && n < 10:
+		return fmt.Sprintf("%.2g", n)
+	default:
+		return fmt.Sprintf("%.0f", n)
+	}
+}
+
 func percent(part, of time.Duration) string {
 	if of <= 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d%%", 100*part/of)
+	return fmt.Sprintf("%d%%", max(0, 100*part/of))
 }
 
 func plural(n int, noun string) string {

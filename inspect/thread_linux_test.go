@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,7 @@ type gate struct {
 // next returns the gate and notes the line below the call.
 func (g *gate) next() *gate {
 	_, file, line, _ := runtime.Caller(1)
-	g.line.Store(fmt.Sprintf("%s:%d", file, line+1))
+	g.line.Store(fmt.Sprintf("github.com/daimon-go/daimon/inspect/%s:%d", filepath.Base(file), line+1))
 	return g
 }
 

@@ -313,11 +313,11 @@ func TestAStallIsInTheReportWhileItLasts(t *testing.T) {
 		return false
 	}, time.Minute, 50*time.Millisecond)
 	const why = "parked: a receive from a channel"
-	require.Contains(t, r.Findings[0], "scheduler 1 is held up by a pass, at ")
+	require.Contains(t, r.Findings[0], "Scheduler 1 is held up by a pass at ")
 	require.Contains(t, r.Findings[0], "watchdog_test.go:")
 	require.Contains(t, r.Findings[0], why)
 	var text, metrics strings.Builder
-	r.writeText(&text)
+	r.writeText(&text, nil)
 	require.Regexp(t, `1 .*, so far +`+why, text.String())
 	r.writeMetrics(&metrics)
 	require.Regexp(t, `daimon_stalls_reported_total{} [1-9]`, metrics.String())

@@ -284,6 +284,20 @@ func (s *stream) Below() monitor.Stream { return s.Stream }
 // Waits implements hook.Waiting: what is awaited below.
 func (s *stream) Waits(add func(what string)) { hook.AskWaits(s.Stream, add) }
 
+// Stuck returns for how long the Stream below has got rid of nothing that is queued.
+func (s *stream) Stuck() time.Duration {
+	if below, ok := monitor.As[sticking](s.Stream); ok {
+		return below.Stuck()
+	}
+	return 0
+}
+
+// sticking is a Stream that knows for how long none of what is queued has been taken.
+type sticking interface {
+	monitor.Stream
+	Stuck() time.Duration
+}
+
 // Descriptor implements hook.Descriptor.
 func (s *stream) Descriptor() int {
 	if below, ok := monitor.As[described](s.Stream); ok {

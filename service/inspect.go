@@ -56,7 +56,25 @@ func (x *session) Connection() (c hook.Connection, ok bool) {
 	if x.conn == nil {
 		return c, false
 	}
-	return hook.Connection{Peer: x.Peer(), Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: x.Still()}, true
+	c = hook.Connection{Peer: x.Peer(), Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: x.Still()}
+	if stream, found := listener.As[sticking](x.conn); found {
+		c.Stuck = stream.Stuck().Truncate(time.Millisecond)
+	}
+	return c, true
+}
+
+// sticking is a Stream that knows for how long none of what is queued has been taken.
+type sticking interface {
+	monitor.Stream
+	Stuck() time.Duration
+}
+
+// Redacted implements hook.Redacter.
+func (x *session) Redacted() string {
+	if name, ok := hook.Redacted(x.action); ok {
+		return name
+	}
+	return x.String()
 }
 
 // Still implements hook.Stiller.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,6 +149,59 @@ func TestWhatASessionSaysOfASlowPeer(t *testing.T) {
 	require.Equal(t, c.LocalAddr().String(), seen.Peer)
 	require.NotZero(t, queued)
 	require.Equal(t, fmt.Sprintf("room: %d bytes queued for %v", queued, c.LocalAddr()), servertest.Said(l.S)[1])
+}
+
+// moved is a clock that a test moves.
+type moved struct{ now time.Duration }
+
+func (c *moved) Monotonic() time.Duration { return c.now }
+func (c *moved) Wall() time.Time          { return time.Unix(0, int64(c.now)) }
+
+// What was broken: a peer that sends and reads nothing was as good as one that reads, since something went one way.
+func TestAPeerThatSendsAndDoesNotReadIsStuck(t *testing.T) {
+	clock := &moved{now: time.Hour}
+	l := servertest.New(t, act.Config{Clock: clock})
+	received := 0
+	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			in, err := c.Peek(1)
+			c.Discard(len(in))
+			if received += len(in); err == nil {
+				_, err = c.Peek(1)
+			}
+			_, full := c.Write(make([]byte, 64<<10))
+			if full == nil {
+				return act.Yield
+			}
+			_ = listener.Next(t, full)
+			return listener.Next(t, err)
+		})
+	}}
+	require.NoError(t, v.Setup(l.S))
+	c := servertest.Dial(t, v.Addr())
+	seen := func() hook.Connection {
+		seen, ok := sessionOf(t, l.S).(hook.Connected).Connection()
+		require.True(t, ok)
+		return seen
+	}
+	l.Until("a queue", func() bool {
+		return slices.ContainsFunc(servertest.Said(l.S), func(s string) bool { return strings.HasPrefix(s, "room: ") })
+	})
+	require.Less(t, seen().Stuck, time.Second)
+	for n := range 12 {
+		clock.now += time.Second
+		servertest.Send(t, c, "x")
+		l.Until("a byte", func() bool { return received == n+1 })
+	}
+	require.Less(t, seen().Still, 2*time.Second)
+	require.Greater(t, seen().Stuck, 11*time.Second)
+
+	some := make([]byte, 1<<20)
+	l.Until("room", func() bool {
+		_, err := c.Read(some)
+		require.NoError(t, err)
+		return seen().Stuck < time.Second
+	})
 }
 
 // What is asked at the beginning of each turn allocates nothing.

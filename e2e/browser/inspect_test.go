@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -49,12 +51,47 @@ func inspected(t *testing.T, p *tab) {
 	p.shows(t, "tree", fmt.Sprintf("tcp %s: %d", s.Addr, idle))
 	run[any](t, p, `() => document.getElementById("h-tasks").scrollIntoView()`)
 	p.pictured(t, "inspect-tasks")
+	p.usesKeys(t, local)
 
 	s.terminate(t)
 	s.ends(t, patience)
 	p.shows(t, "state", "Not connected")
 	require.Contains(t, p.exchanges(t)[0].header["Content-Security-Policy"], "default-src 'none'")
 	require.Equal(t, []string{}, foreign(t, p, page))
+}
+
+// usesKeys asks for the task of a connection without a mouse: Tab reaches all that can be used, in the order in which it is shown.
+func (p *tab) usesKeys(t *testing.T, local string) {
+	t.Helper()
+	key := func(keys string) {
+		t.Helper()
+		require.NoError(t, chromedp.Do(p.ctx, chromedp.KeyEvent(keys)))
+	}
+	run[any](t, p, `() => { document.activeElement.blur(); getSelection().setPosition(document.querySelector("header")); scrollTo(0, 0) }`)
+	var reached []string
+	for range 40 {
+		key(kb.Tab)
+		name := run[string](t, p, `() => {
+			const e = document.activeElement;
+			return e.id || e.dataset.path || (e.closest("form") && e.tagName) || (e.closest("#tree") && "tree") || "";
+		}`)
+		if name != "" {
+			reached = append(reached, name)
+		}
+		if name == "tree" {
+			break
+		}
+	}
+	require.Equal(t, []string{"text", "last", "debug/pprof/", "find", "BUTTON", "again", "tree"}, reached)
+	require.True(t, run[bool](t, p, `() => document.activeElement.matches(":focus-visible") && getComputedStyle(document.activeElement).outlineStyle !== "none"`),
+		"it is seen where the keys go")
+	key(kb.Enter)
+	require.True(t, run[bool](t, p, `() => document.activeElement.parentElement.open`), "a row of the tree opens")
+
+	run[any](t, p, `() => document.getElementById("find").focus()`)
+	key(local + kb.Enter)
+	p.shows(t, "found", "1 of ")
+	p.shows(t, "tasks", local)
 }
 
 // idle returns a connection that has had one answer, and that the server keeps for longer than this test takes: one

@@ -412,6 +412,9 @@ func (y *stray) Waits(add func(what string)) { add("its handler to return") }
 
 func (y *stray) String() string { return y.name }
 
+// Redacted implements hook.Redacter.
+func (y *stray) Redacted() string { return "nethttp: a request, given up" }
+
 func isBlocked(err error) bool {
 	_, is := err.(act.Blocked)
 	return is

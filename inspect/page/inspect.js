@@ -6,7 +6,6 @@ const url = (path, parameters = {}) => path + "?" + new URLSearchParams({token, 
 
 const kept = 60; // reports that a lane shows
 let before = null; // the report before this one
-let ofTasks = []; // the findings when tasks were listed last
 const lanes = new Map(); // by the index of the scheduler
 
 function element(name, text = "", kind = "") {
@@ -101,17 +100,19 @@ function sum(schedulers, of, once = []) {
 			for (const [key, value] of Object.entries(row)) {
 				if (typeof value === "number" && !once.includes(key)) to[key] += value;
 			}
-			row.took?.buckets.forEach((n, i) => to.took.buckets[i] += n);
-			if (row.took) to.took.max = Math.max(to.took.max, row.took.max);
+			for (const durations of ["took", "wakes"]) {
+				row[durations]?.buckets.forEach((n, i) => to[durations].buckets[i] += n);
+				if (row[durations]) to[durations].max = Math.max(to[durations].max, row[durations].max);
+			}
 		}
 	}
 	return [...all.values()].sort((a, b) => a.name < b.name ? -1 : 1);
 }
 
 function show(report) {
-	const findings = new Set([...report.findings ?? [], ...ofTasks]);
-	at("findings").replaceChildren(...[...findings].map(f => element("li", f)));
-	at("nofindings").hidden = findings.size > 0;
+	const findings = report.findings ?? [];
+	at("findings").replaceChildren(...findings.map(f => element("li", f)));
+	at("nofindings").hidden = findings.length > 0;
 	for (const s of report.schedulers) showScheduler(s, before?.schedulers[s.index]);
 	showStalls(report.stalls?.last ?? []);
 
@@ -125,13 +126,14 @@ function show(report) {
 	const kinds = sum(report.schedulers, "kinds");
 	const old = new Map(before ? sum(before.schedulers, "kinds").map(k => [k.name, k]) : []);
 	const seconds = before ? (new Date(report.time) - new Date(before.time)) / 1000 : 0;
+	const rate = (k, of) => seconds > 0 ? number(Math.round((k[of] - (old.get(k.name)?.[of] ?? 0)) / seconds)) : "–";
+	const quantile = (durations, q) => span(Math.min(bound(durations.buckets, q), durations.max));
 	table("kinds", kinds, [
 		["kind", k => k.name], ["alive", k => number(k.alive), "n"], ["spawned", k => number(k.spawned), "n"],
 		["failed", k => number(k.failed), "n"],
-		["turns/s", k => seconds > 0 ? number(Math.round((k.turns - (old.get(k.name)?.turns ?? 0)) / seconds)) : "–", "n"],
-		["turn p50", k => span(Math.min(bound(k.took.buckets, .5), k.took.max)), "n"],
-		["p99", k => span(Math.min(bound(k.took.buckets, .99), k.took.max)), "n"],
-		["longest", k => span(k.took.max), "n"],
+		["turns/s", k => rate(k, "turns"), "n"], ["wake-ups/s", k => rate(k, "woken"), "n"],
+		["turn p50", k => quantile(k.took, .5), "n"], ["p99", k => quantile(k.took, .99), "n"], ["longest", k => span(k.took.max), "n"],
+		["wake p50", k => quantile(k.wakes, .5), "n"], ["p99", k => quantile(k.wakes, .99), "n"], ["longest", k => span(k.wakes.max), "n"],
 	]);
 
 	const counts = {};
@@ -182,7 +184,6 @@ async function ask() {
 		at("found").textContent = `No answer: ${error.message}`;
 		return;
 	}
-	ofTasks = answer.findings ?? [];
 	at("found").textContent = `${number(answer.matching)} of ${number(answer.total)} tasks` +
 		(answer.matching > answer.tasks.length ? `, the first ${answer.tasks.length} of them below` : "");
 	const open = new Set([...document.querySelectorAll("#tree details[open]")].map(e => e.dataset.kind));

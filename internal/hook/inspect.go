@@ -65,6 +65,26 @@ type Connection struct {
 	Unread int           `json:"unread,omitempty"` // bytes that were received and not taken
 	Queued int           `json:"queued,omitempty"` // bytes that were written and the system has not taken
 	Still  time.Duration `json:"still"`            // for how long no byte has gone either way; less than 0: not known
+	Stuck  time.Duration `json:"stuck,omitempty"`  // for how long the system has taken none of what is queued
+}
+
+// EndOf is how a Waits begins that adds the end of a peer, which many actions notice that wait for something else.
+const EndOf = "the end of "
+
+// Redacter is an action whose String may have something of its clients' data, such as the path of a request. Redacted returns a name
+// without it. It is called when Waits may be.
+type Redacter interface {
+	Redacted() string
+}
+
+// Redacted returns the Redacted of a, or of what it forwards to as act.Child does; false if none has one.
+func Redacted(a any) (name string, ok bool) {
+	for ; a != nil; a = Child(a) {
+		if x, ok := a.(Redacter); ok {
+			return x.Redacted(), true
+		}
+	}
+	return "", false
 }
 
 // Stiller is an action that serves a connection, or a Closing. Still is that of its Connection, and costs no system call.

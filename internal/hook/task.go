@@ -12,6 +12,7 @@ type Task struct {
 	Told   bool          // of the order in force
 	Timers int           // armed
 	Due    time.Duration // from now until the first of them
+	Turns  uint64        // of all tasks that have had this place
 }
 
 var (

@@ -77,7 +77,7 @@ func (k *Socket) Waits(add func(what string)) {
 	case k.state&dialing != 0:
 		add("the answer to a connect")
 	case k.state&forEnd != 0:
-		add("the end of " + k.peer())
+		add(hook.EndOf + k.peer())
 	default:
 		add("input from " + k.peer())
 	}
@@ -95,6 +95,14 @@ func (k *Socket) peer() string {
 
 // Descriptor implements hook.Descriptor.
 func (k *Socket) Descriptor() int { return int(k.fd) }
+
+// Stuck returns for how long the system has taken none of what is queued, 0 if nothing is.
+func (k *Socket) Stuck() time.Duration {
+	if k.queued() == 0 {
+		return 0
+	}
+	return time.Duration(k.source.e.tick()-k.out.since) << tickBits
+}
 
 // EachClosing implements hook.Lingerer.
 func (e *Engine) EachClosing(from, n int, visit func(hook.Closing)) (next int) {
@@ -121,7 +129,7 @@ func (k *Socket) Still() time.Duration {
 
 // Closing implements hook.Closing.
 func (k *Socket) Closing() (l hook.Lingering) {
-	l.Queued, l.Still = k.queued(), k.Still()
+	l.Queued, l.Still, l.Stuck = k.queued(), k.Still(), k.Stuck()
 	l.Left = max(0, k.out.timer.When()-k.source.e.s.Now())
 	if a := k.PeerAddr(); a != nil {
 		l.Peer = a.String()

@@ -91,6 +91,7 @@ type outbound struct {
 	err     error // why nothing can be sent any more
 	timer   act.Timer
 	account budget.Account // of queue
+	since   uint32         // the tick when the system last took some of the queue, or it began
 }
 
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
@@ -313,6 +314,7 @@ func (k *Socket) flush() {
 	}
 	if n > 0 {
 		k.since = e.tick()
+		o.since = k.since
 	}
 	e.counts.Sends++
 	e.counts.Sent += uint64(n)
@@ -391,6 +393,9 @@ func (k *Socket) calm() {
 func (o *outbound) enqueue(p []byte) {
 	if len(p) == 0 {
 		return
+	}
+	if o.k.queued() == 0 {
+		o.since = o.k.source.e.tick()
 	}
 	if o.queue == nil {
 		o.queue = o.k.source.e.takeBuffer()
