@@ -51,7 +51,7 @@ function table(id, rows, columns) {
 function lane(index) {
 	const e = element("div", "", "lane");
 	const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-	svg.setAttribute("viewBox", `0 0 ${kept} 100`);
+	svg.setAttribute("viewBox", `0 0 ${kept - 1} 100`);
 	svg.setAttribute("preserveAspectRatio", "none");
 	svg.setAttribute("role", "img");
 	const curve = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
@@ -84,6 +84,7 @@ function showScheduler(s, was) {
 	l.state.textContent = s.state + (s.late ? `; no answer for ${span(s.late)}` : "") +
 		(s.ends ? `; ending for ${span(s.ends.since)}: ${s.ends.order}; terms: ${s.ends.terms}` : "") +
 		(s.ends?.left ? `; ${span(s.ends.left)} are left` : "");
+	l.figures.hidden = Boolean(s.late); // they are of a time when it was not stuck
 	l.e.toggleAttribute("data-stuck", Boolean(s.late));
 }
 
