@@ -172,10 +172,10 @@ func (s *Scheduler) forgetOrders() {
 // parts is how many moments there are in the second half of the window of an order.
 const parts = 1 << 16
 
-// Leave returns when an action is to end under the order in force, if all it does is to wait for new work: on the
+// NextLeaveTime returns when an action is to end under the order in force, if all it does is to wait for new work: on the
 // scheduler's clock, now if there is no window (see shutdown.Policy). Each call takes the next moment of its second half, which
 // is in the middle of the largest gap between those before; so they are spread evenly, however many ask.
-func (t *Task) Leave() time.Duration {
+func (t *Task) NextLeaveTime() time.Duration {
 	s := t.s
 	s.touch()
 	if s.order == nil || s.now >= s.terms.Leave || t.flags&last != 0 {
@@ -191,11 +191,11 @@ func (t *Task) Leave() time.Duration {
 // comes again, on most ways.
 const newcomer = time.Second
 
-// LeaveNew is Leave for an action that has waited for its first work since the given time, such as a request on a connection
+// FirstLeaveTime is NextLeaveTime for an action that has waited for its first work since the given time, such as a request on a connection
 // that was accepted just now: it may be on its way. The action has a second for it in all, or longer if there is a window; but
 // at most half of what is left of the order's time, and half of its Inactivity. With a bound of turns there is no such time.
-func (t *Task) LeaveNew(since time.Duration) time.Duration {
-	s, leave := t.s, t.Leave()
+func (t *Task) FirstLeaveTime(since time.Duration) time.Duration {
+	s, leave := t.s, t.NextLeaveTime()
 	if s.order == nil || s.terms.Turns > 0 {
 		return leave
 	}

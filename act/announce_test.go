@@ -212,7 +212,7 @@ func TestIdleConnectionsLeaveEvenlyOverTheWindow(t *testing.T) {
 			}
 			t.WakeAt(&tick, leave)
 			return act.Wait
-		}, func(t *act.Task, _ shutdown.Order) { leave = t.Leave() }})
+		}, func(t *act.Task, _ shutdown.Order) { leave = t.NextLeaveTime() }})
 	}
 	s.Shutdown(plain(shutdown.Policy{Time: 30 * time.Second, Announce: 10 * time.Second, Spread: time.Minute}))
 	require.NoError(t, s.Run())
@@ -240,7 +240,7 @@ func TestWithoutAWindowAllLeaveAtOnce(t *testing.T) {
 						return act.Done
 					}
 					return idle(t)
-				}, func(t *act.Task, _ shutdown.Order) { leave = append(leave, t.Leave()) }})
+				}, func(t *act.Task, _ shutdown.Order) { leave = append(leave, t.NextLeaveTime()) }})
 			}
 			s.Shutdown(plain(p))
 			if name == "a later none" {
@@ -283,7 +283,7 @@ func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
 					return act.Done
 				}
 				return idle(t)
-			}, func(t *act.Task, _ shutdown.Order) { leave = t.LeaveNew(since) }})
+			}, func(t *act.Task, _ shutdown.Order) { leave = t.FirstLeaveTime(since) }})
 			s.Shutdown(plain(c.policy))
 			require.NoError(t, s.Run())
 			require.Equal(t, c.leave, leave-clock.Monotonic())

@@ -25,7 +25,7 @@ type census struct {
 
 // candidate is one of the oldest so far. It is described at the end of its step, since that takes longer than to count it.
 type candidate struct {
-	shutdown.Left
+	shutdown.Unfinished
 	closing hook.Closing // a connection without a task; nil: t
 	t       *Task
 	turn    uint64        // of t: if it is another one later, t has had a turn, or is another task
@@ -77,7 +77,7 @@ func (c *census) look() (more bool) {
 		return false
 	}
 	c.place = c.closing[0].EachClosing(c.place, slotsAStep, func(x hook.Closing) {
-		c.keep(candidate{Left: shutdown.Left{Kind: kindOfClosing, Still: x.Still()}, closing: x})
+		c.keep(candidate{Unfinished: shutdown.Unfinished{Kind: kindOfClosing, Still: x.Still()}, closing: x})
 	})
 	if c.place == 0 {
 		c.closing = c.closing[1:]
@@ -132,7 +132,7 @@ func (s *Scheduler) waitsFor(t *Task) bool {
 }
 
 func (c *census) candidate(t *Task, kind string) candidate {
-	x := candidate{Left: shutdown.Left{Kind: kind, Still: -1}, t: t, turn: t.turn, seen: c.s.now}
+	x := candidate{Unfinished: shutdown.Unfinished{Kind: kind, Still: -1}, t: t, turn: t.turn, seen: c.s.now}
 	if t.state == offloaded {
 		x.Still = c.s.now - t.extra.offload.since
 	} else if k, ok := t.action.(hook.Stiller); ok {
@@ -152,7 +152,7 @@ func (c *census) keep(x candidate) { c.oldest = oldest.Keep(c.oldest, x, candida
 // result describes the oldest that are still there, and returns all that is left; nil if nothing.
 func (c *census) result() *shutdown.Cut {
 	for i := range c.oldest {
-		c.cut.Add(&shutdown.Cut{Left: []shutdown.Left{c.oldest[i].Left}})
+		c.cut.Add(&shutdown.Cut{Left: []shutdown.Unfinished{c.oldest[i].Unfinished}})
 	}
 	if held := c.s.heldFor(); held != nil {
 		c.cut.Add(held)
@@ -256,5 +256,5 @@ func (s *Scheduler) noteCut(t *Task) {
 		return
 	}
 	c.oldest[0].describe(s)
-	s.cut.Add(&shutdown.Cut{Left: []shutdown.Left{c.oldest[0].Left}})
+	s.cut.Add(&shutdown.Cut{Left: []shutdown.Unfinished{c.oldest[0].Unfinished}})
 }

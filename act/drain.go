@@ -28,7 +28,7 @@ type part struct {
 	phase shutdown.Phase
 	until time.Duration // 0: no bound
 	cut   *shutdown.Cut // nil: nothing is left
-	left  uint64        // tasks that have ended by now
+	ended uint64        // tasks that have ended by now
 	told  uint64        // and by the latest report
 }
 
@@ -76,7 +76,7 @@ func (x *draining) Expire() {
 		s.CallAt(&x.timer, s.now+1, x)
 		return
 	}
-	p := part{in: true, cut: x.census.result(), left: s.counts.left}
+	p := part{in: true, cut: x.census.result(), ended: s.counts.ended}
 	p.phase, p.until = s.phase()
 	x.before, x.census = x.census.oldest, nil
 	begun, report := s.group.drain.publish(s, p)
@@ -112,7 +112,7 @@ func (d *drain) join(s *Scheduler) time.Duration {
 	if !d.any() {
 		d.begun, d.reported = s.now, 0
 	}
-	d.parts[s.index] = part{in: true, left: s.counts.left, told: s.counts.left}
+	d.parts[s.index] = part{in: true, ended: s.counts.ended, told: s.counts.ended}
 	return d.begun
 }
 
@@ -172,8 +172,8 @@ func (d *drain) sum(s *Scheduler, tick int) *shutdown.Drain {
 		if p.until > 0 && (all.Bound == 0 || p.until-s.now < all.Bound) {
 			all.Bound = max(0, p.until-s.now)
 		}
-		all.Ended += int(p.left - p.told)
-		p.told = p.left
+		all.Ended += int(p.ended - p.told)
+		p.told = p.ended
 		if p.cut != nil {
 			all.Cut.Add(p.cut)
 			found = true

@@ -72,7 +72,7 @@ func TestAnEndSaysEachSecondWhatItWaitsFor(t *testing.T) {
 		"ending for 3s, finishing, for 1.5s more at most: " + three + "; 1 task ended since the last report; " + oldest + "6s",
 		"ending for 4s, finishing, for 500ms more at most: " + three + "; 0 tasks ended since the last report; " + oldest + "5s",
 	}, said.take())
-	require.Equal(t, []shutdown.Left{
+	require.Equal(t, []shutdown.Unfinished{
 		{Kind: "bed", Name: "sleeper", State: "waiting", Peer: "b", Waits: []string{"the morning", "a timer due in 4.5s"}, Still: 5 * time.Second},
 		{Kind: "act_test.gateway", Name: "act_test.gateway", State: "offloaded", Waits: []string{"a function that runs elsewhere"},
 			Still: 4500 * time.Millisecond},

@@ -12,7 +12,7 @@ import (
 type counts struct {
 	passes, posts, timers, remoteEvents uint64
 	offloads, returned                  uint64 // functions given to an Executor, and those that have returned
-	left                                uint64 // tasks that have finished or were dropped
+	ended                               uint64 // tasks that have finished or were dropped
 }
 
 // readyCounted bounds the tasks that are counted one by one: a question about a scheduler must not hold it up.

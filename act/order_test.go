@@ -831,7 +831,7 @@ func TestCloseDropsWhatIsLeftAndReportsIt(t *testing.T) {
 	require.NoError(t, err)
 	cut := requireCut(t, s.Close())
 	both := []shutdown.Count{{Name: "act_test.closing", N: 2}}
-	require.Equal(t, &shutdown.Cut{Tasks: 2, Dropped: true, Names: both, Kinds: both, Left: []shutdown.Left{
+	require.Equal(t, &shutdown.Cut{Tasks: 2, Dropped: true, Names: both, Kinds: both, Left: []shutdown.Unfinished{
 		{Kind: "act_test.closing", Name: "act_test.closing", State: "waiting", Still: -1},
 		{Kind: "act_test.closing", Name: "act_test.closing", State: "ready", Still: -1},
 	}}, cut)

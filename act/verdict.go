@@ -77,7 +77,7 @@ func (s *Scheduler) uncount(f flags) {
 	switch {
 	case f&isDemon == 0:
 		s.live--
-		s.counts.left++
+		s.counts.ended++
 	case f&background == 0:
 		s.installed--
 	}

@@ -90,7 +90,7 @@ func (co *Co) WithContext(ctx context.Context, f func() error) error {
 // return ErrOrdered. Use it for the wait for a next request, for example.
 //
 // In a coroutine of [Serve] a wait that has begun before the order is cut short when the connection is to end: see
-// act.Task.Leave. The first one waits for the first request, which may be on its way: see listener.Conn.LeaveNew.
+// act.Task.NextLeaveTime. The first one waits for the first request, which may be on its way: see listener.Conn.FirstLeaveTime.
 func (co *Co) UntilOrder(f func() error) error {
 	if err := co.enter(); err != nil {
 		return err
@@ -129,9 +129,9 @@ func (x *untilOrder) ended(co *Co) error {
 func (x *untilOrder) plan(co *Co) {
 	var leave time.Duration
 	if x.first {
-		leave = co.conn.under.LeaveNew(co.task)
+		leave = co.conn.under.FirstLeaveTime(co.task)
 	} else {
-		leave = co.task.Leave()
+		leave = co.task.NextLeaveTime()
 	}
 	if x.leave == 0 || leave < x.leave {
 		x.leave = max(1, leave)

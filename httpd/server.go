@@ -69,7 +69,7 @@ const slowest = 240
 
 // Serve makes the action of a connection. On an order idle connections are closed, at once or evenly over the Spread of the
 // order (see shutdown.Policy). One on which no request has come yet has a second for it, from when it was accepted: see
-// act.Task.LeaveNew. Requests that have begun, or come before that, are answered, with Connection: close, within
+// act.Task.FirstLeaveTime. Requests that have begun, or come before that, are answered, with Connection: close, within
 // the bounds of the order.
 func (v *Server) Serve(c *listener.Conn) act.Action {
 	if v.Handler == nil {

@@ -184,9 +184,9 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 // leave returns when an order ends the connection, if no request begins. The first one may be on its way.
 func (x *session) leave(t *act.Task) time.Duration {
 	if x.served {
-		return max(1, t.Leave())
+		return max(1, t.NextLeaveTime())
 	}
-	return max(1, x.conn.LeaveNew(t))
+	return max(1, x.conn.FirstLeaveTime(t))
 }
 
 // skip discards empty lines before a request: they do not begin one, so the connection is at rest (RFC 9112 2.2).

@@ -22,13 +22,13 @@ func (c *Conn) IdleSince() (since time.Duration, idle bool) {
 	return 0, false
 }
 
-// LeaveNew is [act.Task.LeaveNew] for the task of a connection on which nothing has come yet that this task waits for.
-func (c *Conn) LeaveNew(t *act.Task) time.Duration {
+// FirstLeaveTime is [act.Task.FirstLeaveTime] for the task of a connection on which nothing has come yet that this task waits for.
+func (c *Conn) FirstLeaveTime(t *act.Task) time.Duration {
 	since, idle := c.IdleSince()
 	if !idle {
 		since = t.Scheduler().Now()
 	}
-	return t.LeaveNew(since)
+	return t.FirstLeaveTime(since)
 }
 
 // Ended is for a task that waits for something else than input, such as a timer, and wants to know when its peer is

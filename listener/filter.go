@@ -18,7 +18,7 @@ import (
 // leaves the connection as it is.
 //
 // An action with a method Silent() bool reports with it whether its peer has sent nothing yet. Under an order the connection of
-// a silent peer is closed at its moment: see [Conn.LeaveNew].
+// a silent peer is closed at its moment: see [Conn.FirstLeaveTime].
 type Filter func(*Conn) act.Action
 
 // Filtered returns an action that runs the filters on c, one after the other. If they have not finished within the
@@ -76,7 +76,7 @@ func (f *filtered) silent() bool {
 func (f *filtered) Stop(t *act.Task, o shutdown.Order) {
 	f.Child.Stop(t, o)
 	if f.silent() {
-		f.leave = max(1, f.conn.LeaveNew(t))
+		f.leave = max(1, f.conn.FirstLeaveTime(t))
 		t.WakeAt(&f.timer, f.leave)
 	}
 }

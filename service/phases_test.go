@@ -315,9 +315,9 @@ func (x *lines) Act(t *act.Task) act.Directive {
 func (x *lines) Stop(t *act.Task, _ shutdown.Order) {
 	var leave time.Duration
 	if x.any {
-		leave = t.Leave()
+		leave = t.NextLeaveTime()
 	} else {
-		leave = x.conn.LeaveNew(t)
+		leave = x.conn.FirstLeaveTime(t)
 	}
 	if !x.told || leave < x.leave {
 		x.leave = leave

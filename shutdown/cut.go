@@ -31,11 +31,11 @@ type Cut struct {
 	Kinds []Count
 	// Left are those that the end has waited for, of each kind one before a second one of any, at most 16, with what they were
 	// waiting for: under an order that halts, when it came. What is to end last of all is among them only if nothing else is left.
-	Left []Left
+	Left []Unfinished
 }
 
-// Left is one that an end waits for, or has cut: a task or demon, or a connection that is being closed and has no task any more.
-type Left struct {
+// Unfinished is one that an end waits for, or has cut: a task or demon, or a connection that is being closed and has no task any more.
+type Unfinished struct {
 	Kind  string // its service, such as "tcp 127.0.0.1:8080", or else the type or function of its action
 	Name  string // of its action
 	State string // ready, waiting, offloaded, out of turns, closing
@@ -48,7 +48,7 @@ type Left struct {
 }
 
 // String is one line without an end.
-func (l Left) String() string {
+func (l Unfinished) String() string {
 	var b strings.Builder
 	b.WriteString(l.Name)
 	if l.Kind != l.Name && l.State != "closing" {
@@ -158,7 +158,7 @@ func (c *Cut) Add(o *Cut) {
 	}
 }
 
-func leftKey(l *Left) (kind string, still time.Duration) { return l.Kind, l.Still }
+func leftKey(l *Unfinished) (kind string, still time.Duration) { return l.Kind, l.Still }
 
 // added returns the sum of both, of the first maxNames names.
 func added(all, more []Count) []Count {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestWhatIsLeftIsALine(t *testing.T) {
-	for says, left := range map[string]shutdown.Left{
+	for says, left := range map[string]shutdown.Unfinished{
 		"main.job, ready": {Kind: "main.job", Name: "main.job", State: "ready", Still: -1},
 		"httpd: GET / of tcp 127.0.0.1:80, peer 127.0.0.1:5, still for 12s, waits for input from 127.0.0.1:5, a timer due in 3s": {
 			Kind: "tcp 127.0.0.1:80", Name: "httpd: GET /", State: "waiting", Peer: "127.0.0.1:5",
@@ -32,7 +32,7 @@ func TestADrainIsALine(t *testing.T) {
 			"; scheduler 1 does not answer; scheduler 3 does not answer; the oldest: j, ready": {
 			Phase: shutdown.Spreading, For: 1101 * time.Millisecond, Bound: 12001 * time.Millisecond, Ended: 1, Silent: []int{1, 3},
 			Cut: shutdown.Cut{Tasks: 3, Lingering: 2, Kinds: []shutdown.Count{{"tcp 127.0.0.1:80", 3}},
-				Left: []shutdown.Left{{Kind: "j", Name: "j", State: "ready", Still: -1}}}},
+				Left: []shutdown.Unfinished{{Kind: "j", Name: "j", State: "ready", Still: -1}}}},
 	} {
 		require.Equal(t, says, drain.String())
 	}
@@ -42,10 +42,10 @@ func TestADrainIsALine(t *testing.T) {
 func TestACutKeepsTheOldestOfEachKind(t *testing.T) {
 	all := &shutdown.Cut{}
 	for i := range 40 {
-		all.Add(&shutdown.Cut{Left: []shutdown.Left{{Kind: "crowd", Still: time.Duration(i)}}})
+		all.Add(&shutdown.Cut{Left: []shutdown.Unfinished{{Kind: "crowd", Still: time.Duration(i)}}})
 	}
-	all.Add(&shutdown.Cut{Left: []shutdown.Left{{Kind: "job", Still: -1}}, Kinds: []shutdown.Count{{"job", 1}}})
+	all.Add(&shutdown.Cut{Left: []shutdown.Unfinished{{Kind: "job", Still: -1}}, Kinds: []shutdown.Count{{"job", 1}}})
 	require.Len(t, all.Left, 16)
-	require.Equal(t, []shutdown.Left{{Kind: "crowd", Still: 39}, {Kind: "job", Still: -1}, {Kind: "crowd", Still: 38}}, all.Left[:3])
+	require.Equal(t, []shutdown.Unfinished{{Kind: "crowd", Still: 39}, {Kind: "job", Still: -1}, {Kind: "crowd", Still: 38}}, all.Left[:3])
 	require.Equal(t, []shutdown.Count{{"job", 1}}, all.Kinds)
 }

@@ -78,7 +78,7 @@ func ExampleCut() {
 func ExampleDrain() {
 	d := shutdown.Drain{
 		Phase: shutdown.Finishing, For: 12 * time.Second, Bound: 18 * time.Second, Ended: 3,
-		Cut: shutdown.Cut{Tasks: 41, Kinds: []shutdown.Count{{Name: "tcp 10.0.0.1:443", N: 41}}, Left: []shutdown.Left{{
+		Cut: shutdown.Cut{Tasks: 41, Kinds: []shutdown.Count{{Name: "tcp 10.0.0.1:443", N: 41}}, Left: []shutdown.Unfinished{{
 			Kind: "tcp 10.0.0.1:443", Name: "upload", State: "waiting", Peer: "10.0.0.7:5012",
 			Waits: []string{"input from 10.0.0.7:5012"}, Still: 9 * time.Second,
 		}}},

@@ -211,7 +211,7 @@ func (x *worker) Stop(t *act.Task, o shutdown.Order) {
 		x.leaveNew(t, order)
 		return
 	}
-	leave := t.Leave()
+	leave := t.NextLeaveTime()
 	if window := order.terms.Resolved().Spread; leave > t.Scheduler().Now()+window {
 		e.w.Errorf("a task is to leave %v after an order that is spread over %v", leave-t.Scheduler().Now(), window)
 	} else if window > time.Second && e.latest[x.home] == (moment{order, leave}) && leave > t.Scheduler().Now() {
@@ -228,7 +228,7 @@ func (x *worker) Stop(t *act.Task, o shutdown.Order) {
 
 // leaveNew is for a task that waits for its first work. It gets a second, or less if the order has little time.
 func (x *worker) leaveNew(t *act.Task, order *announcedOrder) {
-	now, leave := t.Scheduler().Now(), t.LeaveNew(x.since)
+	now, leave := t.Scheduler().Now(), t.FirstLeaveTime(x.since)
 	p, second := order.terms.Resolved(), time.Second
 	if latest := max(now+p.Spread, x.since+second); leave > latest {
 		x.e.w.Errorf("a new task is to leave %v after an order, and at most %v later", leave-now, latest-now)

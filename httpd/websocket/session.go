@@ -266,7 +266,7 @@ func (c *Conn) skip() error {
 // Stop passes an order on. The turn that comes after it, or at its moment in the window of the order, is the last of the
 // user's action in which it may send.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
-	leave := t.Leave()
+	leave := t.NextLeaveTime()
 	if !x.stopping || leave < x.extra.leave {
 		x.more().leave = leave
 	}
