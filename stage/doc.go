@@ -67,5 +67,5 @@
 // # What it is not
 //
 // The package is not a job queue: it has no results to fetch. A priority belongs to a kind ([Kind.Priority]), not to a task.
-// Finished tasks stay in the store until they are deleted there.
+// Tasks that have ended stay in the store until they are deleted: see [Engine.Purge].
 package stage

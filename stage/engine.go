@@ -412,6 +412,9 @@ func (e *Engine) List(ctx context.Context, s Selection) ([]Task, error) {
 // not know. See Store.Counts.
 func (e *Engine) Counts(ctx context.Context) ([]Count, error) { return e.cfg.Store.Counts(ctx) }
 
+// Purge deletes tasks that have ended, also of kinds that the engine does not know. See Store.Purge.
+func (e *Engine) Purge(ctx context.Context, p Purge) (int, error) { return e.cfg.Store.Purge(ctx, p) }
+
 // where returns the present host.
 func (e *Engine) where() host {
 	e.mu.Lock()

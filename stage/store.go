@@ -113,6 +113,10 @@ type Store interface {
 	// Where there are none, there is no Count. The documentation of a store in SQL says how it counts without looking at all
 	// tasks.
 	Counts(ctx context.Context) ([]Count, error)
+
+	// Purge deletes at most p.Limit tasks that have ended, with all that the store has of them, and returns how many. Those
+	// come first that ended longest ago. It may leave out a task that another call is changing.
+	Purge(ctx context.Context, p Purge) (int, error)
 }
 
 // NewTask is a task to be enqueued. Engine.NewTask makes one at the first stage of its chain.
@@ -238,6 +242,13 @@ type Count struct {
 	Kind, Stage string
 	Status      Status
 	N           int // above 0
+}
+
+// Purge says which tasks to delete. Tasks that run, are suspended or may run again by themselves are never among them.
+type Purge struct {
+	Status Status        // Normal for those that have finished, Cancelled, or Error for those that have failed for good
+	Age    time.Duration // they ended at least that long ago, by the store's clock
+	Limit  int
 }
 
 // Tx is the transaction in which a stage ends: what is written in it becomes visible together with the static stage, or

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -14,7 +15,8 @@ import (
 type store struct {
 	now    func() time.Time
 	lock   chan struct{} // full while it is held: a mutex for which a caller waits no longer than its context lasts
-	tasks  []*entry      // the task with number i+1 at i
+	tasks  []*entry      // in order of their numbers
+	last   stage.ID      // the latest number
 	due    map[class]*agenda
 	keys   map[key]stage.ID     // of the latest tasks with keys
 	ticks  map[string]time.Time // the latest ones of periodic tasks, by name
@@ -85,10 +87,12 @@ func (s *store) enqueue(n stage.NewTask, now time.Time) stage.ID {
 	e := &entry{}
 	s.tasks = append(s.tasks, e)
 	t := transition.New(n, now)
-	t.ID, t.Data = stage.ID(len(s.tasks)), copied(n.Data)
+	s.last++
+	t.ID, t.Data = s.last, copied(n.Data)
 	s.put(e, t)
 	if n.Key != "" {
 		s.keys[k] = t.ID
+		e.key = n.Key
 	}
 	return t.ID
 }
@@ -338,20 +342,34 @@ func (s *store) between(sel stage.Selection) iter.Seq2[int, *entry] {
 }
 
 // index returns how many tasks have numbers up to id.
-func (s *store) index(id stage.ID) int { return int(min(max(id, 0), stage.ID(len(s.tasks)))) }
+func (s *store) index(id stage.ID) int {
+	if id < 1 {
+		return 0
+	}
+	n := int(min(id, stage.ID(len(s.tasks)))) // at most
+	if n == 0 || s.tasks[n-1].task.ID == id {
+		return n // at once, if none was deleted
+	}
+	i, there := slices.BinarySearchFunc(s.tasks[:n], id, func(e *entry, id stage.ID) int { return cmp.Compare(e.task.ID, id) })
+	if there {
+		i++
+	}
+	return i
+}
 
 // find returns the entry of a task, or nil.
 func (s *store) find(id stage.ID) *entry {
-	if id < 1 || id > stage.ID(len(s.tasks)) {
-		return nil
+	if n := s.index(id); n > 0 && s.tasks[n-1].task.ID == id {
+		return s.tasks[n-1]
 	}
-	return s.tasks[id-1]
+	return nil
 }
 
 // entry is a task and its place.
 type entry struct {
 	task   stage.Task
 	ticket stage.Ticket // of the latest claim
+	key    string       // NewTask.Key
 	count  *count       // where it is counted
 	in     *agenda      // nil exactly when task.Due is zero
 	place  int          // in it

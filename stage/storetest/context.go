@@ -63,6 +63,9 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 		"List": func(ctx context.Context, s stage.Store) error {
 			return failure(s.List(ctx, stage.Selection{}))
 		},
+		"Purge": func(ctx context.Context, s stage.Store) error {
+			return failure(s.Purge(ctx, stage.Purge{Status: stage.Normal, Limit: 1}))
+		},
 		"Counts": func(ctx context.Context, s stage.Store) error { return failure(s.Counts(ctx)) },
 	}
 }

@@ -11,13 +11,16 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Large logs how long a store with very many tasks takes for its counts, and for pages of 100 tasks: of all, and of each of the
+// Large logs how long a store with very many tasks takes for its counts, a purge, and for pages of 100 tasks: of all, and of each of the
 // kinds and statuses. The median of a few must be below the bound.
 func Large(t *testing.T, s stage.Store, kinds []string, bound time.Duration) {
 	within := func(name string, do func() (rows int, err error)) { timed(t, name, bound, do) }
 	within("counts", func() (int, error) {
 		counts, err := s.Counts(t.Context())
 		return len(counts), err
+	})
+	within("purge of 1000", func() (int, error) {
+		return s.Purge(t.Context(), stage.Purge{Status: stage.Normal, Limit: 1000})
 	})
 	for _, kind := range append([]string{""}, kinds...) {
 		for _, status := range []stage.Status{

@@ -95,7 +95,7 @@ func (h *history) fail(format string, args ...any) {
 // operation draws what to do next. The function is called for the store and then for the twin, and returns the answer.
 func (h *history) operation() (name string, do func(s stage.Store) string) {
 	switch n := h.r.IntN(100); {
-	case n < 6 && len(h.ids) < tasks:
+	case n < 6 && len(h.twin.tasks) < tasks:
 		return h.enqueue()
 	case n < 20:
 		return h.claim()
@@ -124,6 +124,8 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 		return h.tick()
 	case n < 96:
 		return h.pause()
+	case n < 97:
+		return h.purge()
 	}
 	d := time.Duration(h.r.IntN(4000)) * time.Millisecond
 	return fmt.Sprintf("Advance %v", d), func(s stage.Store) string {
@@ -381,6 +383,14 @@ func (h *history) list() (string, func(stage.Store) string) {
 	return fmt.Sprintf("List %+v", f), func(s stage.Store) string {
 		found, err := s.List(h.ctx, f)
 		return fmt.Sprintf("%s %s", h.texts(found), outcome(err))
+	}
+}
+
+func (h *history) purge() (string, func(stage.Store) string) {
+	p := stage.Purge{Status: stage.Status(h.one("NORMAL", "CANCELLED", "ERROR", "SUSPENDED", "IN_PROCESSING")), Age: h.time(), Limit: h.r.IntN(3)}
+	return fmt.Sprintf("Purge %+v", p), func(s stage.Store) string {
+		n, err := s.Purge(h.ctx, p)
+		return fmt.Sprintf("%d %s", n, outcome(err))
 	}
 }
 

@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"no such task", testNotFound},
 		{"list", testList},
 		{"counts", testCounts},
+		{"purge", testPurge},
 
 		{"what a claim gives", testClaim},
 		{"the order of claims", testClaimOrder},

@@ -234,3 +234,20 @@ func (s *twin) Counts(context.Context) (all []stage.Count, _ error) {
 	slices.SortFunc(all, transition.CountOrder)
 	return all, nil
 }
+
+func (s *twin) Purge(_ context.Context, p stage.Purge) (int, error) {
+	var ended []stage.Task
+	for _, t := range s.tasks {
+		if transition.Purged(&t, p, s.now) {
+			ended = append(ended, t)
+		}
+	}
+	slices.SortFunc(ended, func(t, u stage.Task) int { return transition.EndOrder(&t, &u) })
+	ended = ended[:min(len(ended), max(0, p.Limit))]
+	for _, t := range ended {
+		delete(s.tasks, t.ID)
+		delete(s.tickets, t.ID)
+		maps.DeleteFunc(s.keys, func(_ [2]string, id stage.ID) bool { return id == t.ID })
+	}
+	return len(ended), nil
+}

@@ -1,0 +1,34 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
+)
+
+func (s *store) Purge(ctx context.Context, p stage.Purge) (int, error) {
+	if err := s.acquire(ctx); err != nil {
+		return 0, err
+	}
+	defer s.release()
+	now := s.now()
+	var ended []*entry
+	for _, e := range s.tasks {
+		if transition.Purged(&e.task, p, now) {
+			ended = append(ended, e)
+		}
+	}
+	slices.SortFunc(ended, func(e, f *entry) int { return transition.EndOrder(&e.task, &f.task) })
+	ended = ended[:min(len(ended), max(0, p.Limit))]
+	for _, e := range ended {
+		if k := (key{e.task.Kind, e.key}); s.keys[k] == e.task.ID {
+			delete(s.keys, k)
+		}
+		e.count.n--
+		e.count = nil
+	}
+	s.tasks = slices.DeleteFunc(s.tasks, func(e *entry) bool { return e.count == nil })
+	return len(ended), nil
+}

@@ -1,0 +1,22 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+const purge = `
+	DELETE FROM daimon.task WHERE id = ANY (ARRAY(
+		SELECT id FROM daimon.task
+		WHERE status = $1 AND ended IS NOT NULL AND ended <= (SELECT clock_timestamp() - $2::bigint * interval '1 microsecond')
+		ORDER BY ended, id LIMIT $3 FOR UPDATE SKIP LOCKED
+	)) RETURNING id`
+
+// Purge is one statement, and waits for no row.
+func (s *tasks) Purge(ctx context.Context, p stage.Purge) (int, error) {
+	ids, err := collectWith(ctx, s.pool, inOrder, pgx.RowTo[stage.ID], s.sql.adapted(purge), string(p.Status), microseconds(p.Age), max(0, p.Limit))
+	return len(ids), s.failed(ctx, "purge", err)
+}

@@ -1,0 +1,26 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+const purge = `DELETE FROM daimon_task WHERE id IN (
+	SELECT id FROM daimon_task INDEXED BY daimon_task_ended
+	WHERE due IS NULL AND status IN ('NORMAL', 'CANCELLED', 'ERROR') AND status = ?1 AND changed <= ?2
+	ORDER BY changed, id LIMIT ?3)`
+
+// Purge is one transaction, for which other writes wait: the Limit should not be above some thousand.
+func (s *tasks) Purge(ctx context.Context, p stage.Purge) (int, error) {
+	var n int64
+	err := s.write(ctx, "purge", func(tx *sql.Tx) error {
+		r, err := tx.Exec(purge, string(p.Status), s.now().Add(-p.Age).UnixMilli(), max(0, p.Limit))
+		if err == nil {
+			n, err = r.RowsAffected()
+		}
+		return err
+	})
+	return committed(int(n), err)
+}

@@ -1,0 +1,67 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+func testPurge(f *fixture) {
+	purge := func(want int, status stage.Status, age time.Duration, limit int) {
+		f.t.Helper()
+		n, err := f.a.Purge(f.ctx, stage.Purge{Status: status, Age: age, Limit: limit})
+		f.NoError(err)
+		f.Equal(want, n, "%s", status)
+	}
+	left := func(want ...stage.ID) {
+		f.t.Helper()
+		all, err := f.b.List(f.ctx, stage.Selection{})
+		f.NoError(err)
+		f.Equal(append([]stage.ID{}, want...), ids(all))
+	}
+	keyed := stage.NewTask{Kind: "end", Stage: created, Key: "k"}
+	first := f.enqueued(keyed)
+	t1 := f.claim("end")
+	second := f.claimed("end")
+	f.NoError(f.a.Finish(f.ctx, second.Lease(), last, nil))
+	f.advance(time.Second)
+	f.NoError(f.a.Finish(f.ctx, t1.Lease(), last, nil))
+
+	fresh := f.enqueue("new")
+	held, suspended, again, failedTask, cancelled := f.claimed("held"), f.claimed("s"), f.claimed("again"), f.claimed("failed"), f.enqueue("cancelled")
+	for task, r := range map[*stage.Task]stage.Return{
+		&suspended: {Stage: created, Status: stage.Suspended}, &failedTask: {Stage: created, Status: stage.Error},
+		&again: {Stage: created, Status: stage.Error, Runs: true, After: time.Hour},
+	} {
+		_, err := f.a.Return(f.ctx, task.Lease(), r)
+		f.NoError(err)
+	}
+	f.yes(f.a.Cancel(f.ctx, cancelled))
+	f.advance(time.Second)
+
+	for _, status := range []stage.Status{stage.InProcessing, stage.Suspended, stage.Resumed, "", "DONE"} {
+		purge(0, status, 0, 100)
+	}
+	purge(0, stage.Normal, 0, 0)
+	purge(0, stage.Normal, 3*time.Second, 100)
+	purge(0, stage.Error, time.Second+time.Millisecond, 100)
+	left(first, second.ID, fresh, held.ID, suspended.ID, again.ID, failedTask.ID, cancelled)
+	purge(1, stage.Normal, time.Second, 1)
+	left(first, fresh, held.ID, suspended.ID, again.ID, failedTask.ID, cancelled) // the second ended before
+	purge(0, stage.Normal, time.Second+time.Millisecond, 100)
+	same, err := f.b.Enqueue(f.ctx, keyed)
+	f.NoError(err)
+	f.Equal([]stage.ID{first}, same, "its key stands")
+	purge(1, stage.Normal, time.Second, 100)
+	f.ErrorIs(failure(f.b.Get(f.ctx, first)), stage.ErrNotFound)
+	f.ErrorIs(f.a.Finish(f.ctx, t1.Lease(), last, nil), stage.ErrLeaseLost)
+	purge(1, stage.Error, time.Second, 100)
+	purge(1, stage.Cancelled, 0, 100)
+	left(fresh, held.ID, suspended.ID, again.ID)
+
+	next := f.enqueued(keyed)
+	f.Greater(next, cancelled, "its key has gone with it, and its number is not given again")
+	counts, err := f.b.Counts(f.ctx)
+	f.NoError(err)
+	f.Len(counts, 5)
+}
