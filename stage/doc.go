@@ -26,6 +26,8 @@
 // A long stage can note how far it has come ([Task.SetProgress]). Heartbeats store that, and the next try of the stage, after a
 // failure or a crash, goes on from there.
 //
+// The latest attempts of a task that have failed are kept, with their times and errors ([Engine.Failures]).
+//
 // [Config.Ended] is called when a task has finished, was cancelled, or has failed for good.
 //
 // A program that only adds, suspends, resumes, cancels or lists tasks needs no processors and does not call Run: it uses

@@ -456,6 +456,43 @@ func ExampleTask_SetProgress() {
 	// LOADED NORMAL
 }
 
+// A task that has finished at last still has the records of the attempts that have failed.
+func ExampleEngine_Failures() {
+	load := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		if t.Attempt < 2 {
+			return nil, fmt.Errorf("no answer from mirror %d", t.Attempt+1)
+		}
+		return nil, nil
+	}
+	engine, err := stage.New(stage.Config{
+		Store:    memory.New(nil),
+		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
+		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
+		Backoff:  func(int) time.Duration { return 0 },
+		Logger:   zap.NewNop(),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	id, _ := engine.Enqueue(ctx, "import", nil)
+	for range 3 {
+		_, _ = engine.Fire(ctx)
+		_ = engine.Wait(ctx)
+	}
+	t, _ := engine.Get(ctx, id)
+	fmt.Println(t.Stage, t.Status)
+	failures, _ := engine.Failures(ctx, id)
+	for _, f := range failures {
+		fmt.Println(f.Stage, f.Attempt, f.Text)
+	}
+	// Output:
+	// LOADED NORMAL
+	// LOADING 1 no answer from mirror 1
+	// LOADING 2 no answer from mirror 2
+}
+
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.
 func ExampleEngine_Setup() {
 	kinds := map[string]stage.Kind{"nap": {Chain: stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}}

@@ -67,6 +67,9 @@ type Store interface {
 	// Cancelled at r.Stage instead, never due, with r's attempt and failure. Return keeps r.Progress as Heartbeat does. The
 	// store makes r.Failure a text that all stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to
 	// at most MaxFailure bytes, after a whole rune.
+	//
+	// A Return with the Status Error, even where a request makes something else of it, ends an attempt that has failed. The
+	// store keeps a record of that for Failures.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
 	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease, in
@@ -100,6 +103,10 @@ type Store interface {
 
 	// Get returns the task.
 	Get(ctx context.Context, id ID) (Task, error)
+
+	// Failures returns the records of the attempts of a task that have failed, of all its stages, in order: the latest
+	// MaxFailures. The error may be ErrNotFound.
+	Failures(ctx context.Context, id ID) ([]Failure, error)
 
 	// List returns tasks in order of their numbers, or the newest first. A task that is enqueued in a transaction becomes
 	// visible when that is committed, perhaps later than one with a higher number: a reader that goes on with Selection.After
@@ -202,6 +209,17 @@ type Return struct {
 
 	Progress Progress // of the stage at which the task was
 }
+
+// Failure is the record of an attempt that has failed. An attempt whose worker was lost leaves none.
+type Failure struct {
+	Stage   string // at which the task was
+	Attempt int    // Return.Attempt
+	Time    time.Time
+	Text    string // what became Task.Failure
+}
+
+// MaxFailures is how many records of failures a store keeps for a task.
+const MaxFailures = 10
 
 // Renewal asks for a longer lease.
 type Renewal struct {

@@ -54,7 +54,7 @@ type Task struct {
 
 	// Attempt counts the failures of the present stage: errors, and workers that were lost. Failure is the text of the
 	// latest error, and of a panic also the stack, after an empty line. It is cut to MaxFailure bytes. A stage that
-	// finishes clears both.
+	// finishes clears both. Engine.Failures has those of earlier attempts.
 	Attempt int
 	Failure string
 

@@ -51,6 +51,51 @@ func testOnly(notes []string, prefix string) (some []string) {
 	return some
 }
 
+// testFailures has two stages of which the first fails and panics, and the second fails when it writes.
+func testFailures(w *world) {
+	r := w.start(w.config(processors{
+		"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			switch t.Attempt {
+			case 0:
+				return nil, errors.New("no luck")
+			case 1:
+				panic("a bug")
+			}
+			return nil, nil
+		},
+		"build": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			if w.times(t.ID, "build") == 1 {
+				return nil, stage.Snooze(0)
+			}
+			return func(context.Context, stage.Tx) error {
+				if t.Attempt == 0 {
+					return errors.New("no room")
+				}
+				return nil
+			}, nil
+		},
+	}))
+	id := w.enqueue("report")
+	w.becomes(id, isFinished)
+	all, err := r.Failures(w.ctx, id)
+	w.NoError(err)
+	w.Len(all, 3)
+	now := w.get(id)
+	for i, f := range all {
+		w.False(f.Time.Before(now.Created))
+		w.False(f.Time.After(now.Changed))
+		w.Equal([]string{loading, loading, building}[i], f.Stage)
+		w.Equal([]int{1, 2, 1}[i], f.Attempt)
+	}
+	w.Equal("no luck", all[0].Text)
+	w.Contains(all[1].Text, "a bug\n\n")
+	w.Contains(all[1].Text, "enginetest/attempt.go:")
+	w.Equal("no room", all[2].Text)
+	w.Empty(now.Failure)
+	_, err = r.Failures(w.ctx, id+1000)
+	w.ErrorIs(err, stage.ErrNotFound)
+}
+
 func testPermanent(w *world) {
 	w.start(w.config(processors{"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 		if t.Kind == "short" {

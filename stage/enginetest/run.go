@@ -132,6 +132,7 @@ var tests = []test{
 
 	{"attempts", testAttempts},
 	{"permanent errors", testPermanent},
+	{"the record of failures", testFailures},
 	{"a task that is put off", testSnooze},
 	{"a processor that takes too long", testTimeout},
 	{"a kind with terms of its own", testTerms},

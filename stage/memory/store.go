@@ -195,11 +195,15 @@ func (t *tx) SetData(data []byte) { t.data = copied(data) }
 func (s *store) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
 	err = s.held(ctx, l, func(t *stage.Task, now time.Time) error {
 		r.Progress.Data = copied(r.Progress.Data)
-		err := transition.Return(t, l, r, now)
-		if err == nil {
-			status = t.Status
+		f, failed := transition.Failed(t, r, now.Round(0).UTC())
+		if err := transition.Return(t, l, r, now); err != nil {
+			return err
 		}
-		return err
+		status = t.Status
+		if e := s.find(l.Task); failed {
+			e.failures = append(slices.Clone(e.failures[max(0, len(e.failures)+1-stage.MaxFailures):]), f)
+		}
+		return nil
 	})
 	return status, err
 }
@@ -311,6 +315,18 @@ func (s *store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	return snapshot(&e.task), nil
 }
 
+func (s *store) Failures(ctx context.Context, id stage.ID) ([]stage.Failure, error) {
+	if err := s.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	e := s.find(id)
+	if e == nil {
+		return nil, transition.NotFound(id)
+	}
+	return slices.Clone(e.failures), nil
+}
+
 func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
@@ -373,6 +389,8 @@ type entry struct {
 	count  *count       // where it is counted
 	in     *agenda      // nil exactly when task.Due is zero
 	place  int          // in it
+
+	failures []stage.Failure // the latest ones
 }
 
 func snapshot(of *stage.Task) stage.Task {

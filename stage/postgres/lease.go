@@ -80,6 +80,7 @@ func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int
 func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
 	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) (func(*pgx.Batch), error) {
 		noted := transition.Notes(t, r.Progress)
+		f, failed := transition.Failed(t, r, now)
 		if err := transition.Return(t, l, r, now); err != nil {
 			return nil, err
 		}
@@ -87,6 +88,9 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 		return func(b *pgx.Batch) {
 			if noted {
 				b.Queue(s.sql.note, t.ID, t.Progress, t.ProgressStage)
+			}
+			if failed {
+				b.Queue(s.sql.fail, t.ID, t.Token, f.Stage, f.Attempt, f.Time, f.Text, stage.MaxFailures)
 			}
 		}, nil
 	})

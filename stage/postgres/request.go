@@ -87,3 +87,17 @@ func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
 	}
 	return found[0], nil
 }
+
+// Failures reads a table of its own.
+func (s *tasks) Failures(ctx context.Context, id stage.ID) ([]stage.Failure, error) {
+	all, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (f stage.Failure, err error) {
+		err = r.Scan(&f.Stage, &f.Attempt, &f.Time, &f.Text)
+		f.Time = f.Time.UTC()
+		return f, err
+	}, s.sql.failures, id)
+	if err == nil && len(all) == 0 {
+		_, err = s.Get(ctx, id)
+		return nil, err
+	}
+	return all, s.failed(ctx, "failures", err)
+}

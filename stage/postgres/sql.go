@@ -15,7 +15,7 @@ type statements struct {
 
 	enqueue, enqueueOne, unique, begin, ticks, now, ticked       string
 	share, claim, claimed, enter, finish, data, lock, save, note string
-	heartbeat, get, notify, announce                             string
+	heartbeat, get, notify, announce, fail, failures             string
 	pause, unpause, paused                                       string
 }
 
@@ -215,6 +215,16 @@ var texts = statements{
 
 	note: `UPDATE daimon.task SET progress = $2, progress_at = $3 WHERE id = $1`,
 
+	// It deletes those beyond the $7 latest. The DELETE does not see the new row.
+	fail: `
+		WITH added AS (
+			INSERT INTO daimon.failure (task, token, stage, attempt, failed, failure) VALUES ($1, $2, $3, $4, $5, $6)
+		)
+		DELETE FROM daimon.failure WHERE task = $1 AND token <= (
+			SELECT token FROM daimon.failure WHERE task = $1 ORDER BY token DESC LIMIT 1 OFFSET $7 - 1)`,
+
+	failures: `SELECT stage, attempt, failed, failure FROM daimon.failure WHERE task = $1 ORDER BY token`,
+
 	// A row that another call has locked is neither renewed nor lost, unless it looked lost before that. No row is
 	// waited for, so the order in which they are locked does not matter. A lease that comes without progress has "" as at, or NULL.
 	heartbeat: `
@@ -267,6 +277,7 @@ func newStatements(schema, clock string) statements {
 		"daimon.task", pgx.Identifier{schema, "task"}.Sanitize(),
 		"daimon.key", pgx.Identifier{schema, "key"}.Sanitize(),
 		"daimon.count", pgx.Identifier{schema, "count"}.Sanitize(),
+		"daimon.failure", pgx.Identifier{schema, "failure"}.Sanitize(),
 		"daimon.periodic", pgx.Identifier{schema, "periodic"}.Sanitize(),
 		"daimon.pause", pgx.Identifier{schema, "pause"}.Sanitize(),
 		"KEY_OF_CLAIMS", fmt.Sprint(int64(key.Sum64())),
@@ -279,7 +290,7 @@ func newStatements(schema, clock string) statements {
 	for _, text := range []*string{
 		&s.enqueue, &s.enqueueOne, &s.unique, &s.begin, &s.ticks, &s.now, &s.ticked,
 		&s.share, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note,
-		&s.heartbeat, &s.get,
+		&s.heartbeat, &s.get, &s.fail, &s.failures,
 		&s.pause, &s.unpause, &s.paused,
 	} {
 		*text = s.adapted(*text)

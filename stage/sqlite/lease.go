@@ -202,7 +202,7 @@ func (s *tasks) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, erro
 }
 
 // appendRows appends what scan makes of each of the rows, and closes them.
-func appendRows(all []stage.Task, rows *sql.Rows, scan func(row) (stage.Task, error)) ([]stage.Task, error) {
+func appendRows[T any](all []T, rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		t, err := scan(rows)
@@ -325,16 +325,33 @@ func passing(err error) bool {
 func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
 	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) (func(*sql.Tx) error, error) {
 		noted := transition.Notes(t, r.Progress)
+		f, failed := transition.Failed(t, r, now)
 		if err := transition.Return(t, l, r, now); err != nil {
 			return nil, err
 		}
 		status = t.Status
-		if !noted {
-			return nil, nil
-		}
-		return func(tx *sql.Tx) error { return s.noteProgress(tx, t.ID, r.Progress) }, nil
+		return func(tx *sql.Tx) error {
+			if noted {
+				if err := s.noteProgress(tx, t.ID, r.Progress); err != nil {
+					return err
+				}
+			}
+			if failed {
+				return s.noteFailure(tx, t, f)
+			}
+			return nil
+		}, nil
 	})
 	return committed(status, err)
+}
+
+// noteFailure writes the record of a failure, in place of the oldest one if there are too many.
+func (s *tasks) noteFailure(tx *sql.Tx, t *stage.Task, f stage.Failure) error {
+	_, err := tx.Stmt(s.fail).Exec(t.ID, t.Token, f.Stage, f.Attempt, f.Time.UnixMilli(), f.Text)
+	if err == nil {
+		_, err = tx.Stmt(s.trim).Exec(t.ID, stage.MaxFailures)
+	}
+	return err
 }
 
 // noteProgress writes progress.

@@ -97,3 +97,24 @@ func because(ctx context.Context, err error) error {
 	}
 	return err
 }
+
+// Failures waits for no write.
+func (s *tasks) Failures(ctx context.Context, id stage.ID) (all []stage.Failure, err error) {
+	rows, err := s.failures.QueryContext(ctx, id)
+	if err == nil {
+		all, err = appendRows(nil, rows, scanFailure)
+	}
+	if err == nil && len(all) == 0 {
+		_, err = s.Get(ctx, id)
+		return nil, err
+	}
+	return all, s.failed("failures", because(ctx, err))
+}
+
+// scanFailure reads a row of failures.
+func scanFailure(r row) (f stage.Failure, err error) {
+	var failed int64
+	err = r.Scan(&f.Stage, &f.Attempt, &failed, &f.Text)
+	f.Time = at(failed)
+	return f, err
+}

@@ -8,15 +8,15 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// statements are prepared: get, claimed and paused for the readers, the others for the writer. Those that read or write
+// statements are prepared: get, claimed, failures and paused for the readers, the others for the writer. Those that read or write
 // many tasks take their numbers as a JSON array.
 type statements struct {
-	get, claimed, paused *sql.Stmt
+	get, claimed, failures, paused *sql.Stmt
 
 	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
 	key, keep, tick, ticked                    *sql.Stmt
 	claim, ticket, enter, finish, save, renew  *sql.Stmt
-	note, forget                               *sql.Stmt
+	note, forget, fail, trim                   *sql.Stmt
 	pause, unpause                             *sql.Stmt
 }
 
@@ -60,6 +60,7 @@ func (s *tasks) prepare() error {
 		{&s.get, s.reader, whole + `WHERE id = ?`},
 		{&s.claimed, s.reader, claimed},
 		{&s.paused, s.reader, `SELECT kind FROM daimon_pause ORDER BY kind`},
+		{&s.failures, s.reader, `SELECT stage, attempt, failed, failure FROM daimon_failure WHERE task = ? ORDER BY token`},
 
 		{&s.enqueue, s.writer, `
 			INSERT INTO daimon_task (kind, stage, status, data, due, created, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)`},
@@ -88,6 +89,11 @@ func (s *tasks) prepare() error {
 		{&s.forget, s.writer, `DELETE FROM daimon_progress WHERE task = ?1`},
 		{&s.pause, s.writer, `INSERT INTO daimon_pause (kind) VALUES (?) ON CONFLICT DO NOTHING`},
 		{&s.unpause, s.writer, `DELETE FROM daimon_pause WHERE kind = ?`},
+		{&s.fail, s.writer, `
+			INSERT INTO daimon_failure (task, token, stage, attempt, failed, failure) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`},
+		{&s.trim, s.writer, `
+			DELETE FROM daimon_failure WHERE task = ?1 AND token <= (
+				SELECT token FROM daimon_failure WHERE task = ?1 ORDER BY token DESC LIMIT 1 OFFSET ?2)`},
 		{&s.renew, s.writer, `UPDATE daimon_task SET due = ?2 WHERE ` + these},
 	} {
 		stmt, err := p.db.Prepare(p.text)

@@ -60,6 +60,9 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 		"Get": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Get(ctx, t.ID))
 		},
+		"Failures": func(ctx context.Context, s stage.Store) error {
+			return failure(s.Failures(ctx, t.ID))
+		},
 		"List": func(ctx context.Context, s stage.Store) error {
 			return failure(s.List(ctx, stage.Selection{}))
 		},

@@ -79,6 +79,9 @@ func (h *history) step() {
 	if twins, _ := h.twin.Counts(h.ctx); !slices.Equal(counts, twins) {
 		h.fail("then it counts\n%v\nbut the twin\n%v", counts, twins)
 	}
+	if name, do := h.failures(); do(h.side(h.r.IntN(2))) != do(h.twin) {
+		h.fail("%s answers\n\t%s\nbut of the twin\n\t%s", name, do(h.a), do(h.twin))
+	}
 	for _, t := range all {
 		h.leases = append(h.leases, t.Lease())
 	}
@@ -330,6 +333,19 @@ func (h *history) heartbeat() (string, func(stage.Store) string) {
 	return fmt.Sprintf("Heartbeat %v for %v", all, d), func(s stage.Store) string {
 		beats, err := s.Heartbeat(h.ctx, all, d)
 		return fmt.Sprintf("%v %s", beats, outcome(err))
+	}
+}
+
+// failures asks for those of a task.
+func (h *history) failures() (string, func(stage.Store) string) {
+	id := h.ids[h.r.IntN(len(h.ids))]
+	return fmt.Sprintf("Failures %d", id), func(s stage.Store) string {
+		all, err := s.Failures(h.ctx, id)
+		text := outcome(err)
+		for _, f := range all {
+			text += fmt.Sprintf("\n\tat %s, attempt %d, %v: %q", f.Stage, f.Attempt, f.Time.Sub(h.base), f.Text)
+		}
+		return text
 	}
 }
 

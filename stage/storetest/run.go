@@ -61,6 +61,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"failures are texts", testFailure},
 		{"heartbeats answer", testHeartbeat},
 		{"heartbeats renew", testHeartbeatRenews},
+		{"records of failures", testFailures},
+		{"which returns are failures", testFailuresOfReturns},
 		{"progress", testProgress},
 		{"progress in every condition", testProgressConditions},
 		{"any progress", testProgressBytes},

@@ -20,6 +20,8 @@ type twin struct {
 	ticks   map[string]time.Time      // by name
 	paused  map[string]bool           // kinds
 
+	failures map[stage.ID][]stage.Failure
+
 	// What a store may choose.
 	ids    []stage.ID         // of the next tasks
 	tokens map[stage.ID]int64 // of the next claim
@@ -31,6 +33,7 @@ func newTwin() *twin {
 	return &twin{
 		tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}, keys: map[[2]string]stage.ID{},
 		ticks: map[string]time.Time{}, paused: map[string]bool{},
+		failures: map[stage.ID][]stage.Failure{},
 	}
 }
 
@@ -143,10 +146,14 @@ func (tx twinTx) SetData(data []byte) { tx.t.Data = data }
 
 func (s *twin) Return(_ context.Context, l stage.Lease, r stage.Return) (stage.Status, error) {
 	t := s.find(l.Task)
+	f, failed := transition.Failed(t, r, s.now)
 	if err := transition.Return(t, l, r, s.now); err != nil {
 		return "", err
 	}
 	s.tasks[t.ID] = *t
+	if failed {
+		s.failures[t.ID] = append(s.failures[t.ID], f)
+	}
 	return t.Status, nil
 }
 
@@ -207,6 +214,14 @@ func (s *twin) Get(_ context.Context, id stage.ID) (stage.Task, error) {
 		return *t, nil
 	}
 	return stage.Task{}, stage.ErrNotFound
+}
+
+func (s *twin) Failures(_ context.Context, id stage.ID) ([]stage.Failure, error) {
+	if s.find(id) == nil {
+		return nil, stage.ErrNotFound
+	}
+	all := s.failures[id]
+	return all[max(0, len(all)-stage.MaxFailures):], nil
 }
 
 func (s *twin) List(_ context.Context, sel stage.Selection) (all []stage.Task, _ error) {

@@ -144,6 +144,15 @@ func Return(t *stage.Task, l stage.Lease, r stage.Return, now time.Time) error {
 	return nil
 }
 
+// Failed returns the record of the failure with which r gives the task back, and reports whether there is one. The store asks
+// before Return, and keeps the record if Return allows r.
+func Failed(t *stage.Task, r stage.Return, now time.Time) (f stage.Failure, ok bool) {
+	if t == nil || r.Status != stage.Error {
+		return stage.Failure{}, false
+	}
+	return stage.Failure{Stage: t.Stage, Attempt: r.Attempt, Time: now, Text: legible(r.Failure)}, true
+}
+
 // Notes reports whether the task keeps p, which comes from its holder: a heartbeat may be late, and the task at another
 // stage.
 func Notes(t *stage.Task, p stage.Progress) bool {
