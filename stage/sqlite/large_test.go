@@ -14,7 +14,7 @@ import (
 func TestLarge(t *testing.T) {
 	tier.Need(t, tier.Long, "makes a table of 1,000,000 tasks")
 	path := newPath(t)
-	s := open(t, path, sqlite.Config{})
+	open(t, path, sqlite.Config{})
 	do(t, raw(t, path), `
 		WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1000000)
 		INSERT INTO daimon_task (kind, stage, status, token, due, created, changed)
@@ -23,6 +23,6 @@ func TestLarge(t *testing.T) {
 			CASE WHEN n < 50000 THEN 'ERROR' WHEN n < 60000 THEN 'CANCELLED' WHEN n < 60100 THEN 'SUSPENDED' ELSE 'NORMAL' END,
 			n <= 900000, CASE WHEN n > 900000 THEN n END, n, n
 		FROM count`)
-	s = open(t, path, sqlite.Config{Counts: true})
+	s := open(t, path, sqlite.Config{Counts: true})
 	storetest.Large(t, s, []string{"a", "b", "c", "none"}, time.Second)
 }
