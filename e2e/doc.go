@@ -10,7 +10,7 @@
 // the packages below. The others show what their program is for. Those of thousands of handlers of net/http, and of
 // handlers that stall, make a server of the test binary itself.
 //
-// Folder browser, a module of its own, uses the web server with Chromium. The tests of examples/nethttp and
-// examples/report, which are modules as well, are beside them. Folder libraries, another module, has no program: it puts
+// Folder browser, a module of its own, uses the web server with Chromium. The tests of examples/nethttp,
+// examples/report and examples/jobs, which are modules as well, are beside them. Folder libraries, another module, has no program: it puts
 // libraries such as golang.org/x/crypto/ssh on connections, and handlers of net/http on httpd/nethttp.
 package e2e

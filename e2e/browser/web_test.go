@@ -29,6 +29,7 @@ func TestWeb(t *testing.T) {
 		{"downloads that are aborted", aborted},
 		{"a site with a router of chi", handlers},
 		{"a chat in two windows", func(t *testing.T, p *tab) { chatting(t, p, open(t, browser)) }},
+		{"a queue of jobs", queued},
 		{"what a server is doing", inspected},
 		{"a stall", stalled},
 		{"thousands of connections", crowded},
@@ -53,5 +54,7 @@ const overTLS = "over TLS"
 
 // withoutTLS are the parts that need a server without TLS. A page of https may not ask for one of http. The browser keeps no
 // answer of a server whose certificate nobody vouches for. Over TLS it sometimes takes all of a download that nobody reads. A
-// stall has a server of its own, and thousands of silent connections would be thousands of handshakes that time out.
-const withoutTLS = "a browser that reaches nothing else, a reload, an end in the middle of a download, a stall, thousands of connections"
+// stall has a server of its own, and thousands of silent connections would be thousands of handshakes that time out. The page of
+// jobs is no other one over TLS.
+const withoutTLS = "a browser that reaches nothing else, a reload, an end in the middle of a download, a stall, " +
+	"thousands of connections, a queue of jobs"

@@ -100,7 +100,7 @@ func full(r *report) {
 
 // longestFirst puts the modules that take longest first, so that the lanes end at about the same time.
 func longestFirst(dirs []string) []string {
-	longest := []string{"bench", "stage/postgres", "stage/sqlite", "examples/report"}
+	longest := []string{"bench", "stage/postgres", "stage/sqlite", "examples/report", "examples/jobs"}
 	slices.SortStableFunc(dirs, func(a, b string) int {
 		place := func(dir string) uint { return uint(slices.Index(longest, dir)) } // others last
 		return cmp.Compare(place(a), place(b))

@@ -1,0 +1,78 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/daimon-go/daimon/stage"
+)
+
+// An order is the Data of each task.
+type order struct {
+	Name  string `json:"name"`
+	Steps int    `json:"steps"` // of each stage, 0 if it has none yet
+}
+
+var orders = stage.Typed[order]{}
+
+// names has the kinds in the order in which they are shown, and tasks are added.
+var names = []string{"picture", "invoice", "mail"}
+
+// kinds are the kinds of tasks. They only pretend to work.
+var kinds = map[string]stage.Kind{
+	"picture": {Queue: "pictures", Chain: stage.Begin("UPLOADED").
+		Then("SCALING", "work", "SCALED").
+		Then("LABELLING", "work", "LABELLED").
+		Then("PUBLISHING", "work", "PUBLISHED")},
+	"invoice": {Queue: "papers", Chain: stage.Begin("ORDERED").
+		Then("PRICING", "work", "PRICED").
+		Then("PRINTING", "work", "PRINTED")},
+	"mail": {Queue: "papers", Priority: 1, Chain: stage.Begin("WRITTEN").
+		Then("SENDING", "work", "SENT")},
+}
+
+// processors has the one processor of all stages.
+func (x *Jobs) processors() stage.Processors {
+	return stage.Processors{"work": orders.Processor(x.work)}
+}
+
+// most is how many steps a stage has at most.
+const most = 8
+
+// work takes some steps, with a pause before each, and then succeeds or fails. The number of steps that it has taken is its
+// progress, so that another worker goes on there.
+func (x *Jobs) work(ctx context.Context, t *stage.Task, o order) (stage.Commit, error) {
+	steps := 1 + int(draw(t, 0)%most)
+	for n := taken(t.Progress); n < steps; n++ {
+		select {
+		case <-time.After(x.Pace):
+		case <-ctx.Done():
+			return nil, stage.CheckSuspended(ctx)
+		}
+		t.SetProgress(fmt.Appendf(nil, "%d of %d", n+1, steps))
+	}
+	switch luck := draw(t, t.Token); {
+	case luck%101 == 0:
+		return nil, stage.Permanent(fmt.Errorf("%s: %q cannot be done", t.Stage, o.Name))
+	case luck%13 == 0:
+		return nil, errors.New("no luck this time")
+	}
+	o.Steps += steps
+	return func(_ context.Context, tx stage.Tx) error { return orders.SetData(tx, o) }, nil
+}
+
+// taken returns how many steps a progress says are done, 0 if there is none.
+func taken(progress []byte) (n int) {
+	_, _ = fmt.Sscan(string(progress), &n)
+	return n
+}
+
+// draw returns a number that is the same each time for a stage of a task and n.
+func draw(t *stage.Task, n int64) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, t.ID, t.Stage, n)
+	return h.Sum64() >> 16
+}

@@ -1,0 +1,99 @@
+// Command jobs is a queue of background work, with a page that shows it.
+//
+//	go run . -load 1000
+//	chromium http://127.0.0.1:8090/
+//
+// The tasks are in a file of SQLite, jobs.db, or in a database of PostgreSQL. Several copies of the program on one database
+// share the work, and show the same page:
+//
+//	go run . -db postgres://user@host/database -addr 127.0.0.1:8090 &
+//	go run . -db postgres://user@host/database -addr 127.0.0.1:8091
+//
+// What the page does, programs can do as well:
+//
+//	at=http://127.0.0.1:8090; token=$(curl -s $at/api/token)
+//	curl -X POST -H "X-Jobs-Token: $token" "$at/api/tasks?kind=mail&n=10"
+//	curl "$at/api/tasks?state=failed"
+//	curl -X POST -H "X-Jobs-Token: $token" $at/api/tasks/1/cancel
+//
+// Whoever reaches the address may see and change all tasks: the token protects against other sites that a browser shows,
+// not against people. Ctrl-C ends the program in order: the tasks that it works on go back, and keep their progress. Those of
+// a killed process are taken up by another one when their leases have ended, after 5 s.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/examples/jobs/jobs"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/cli"
+)
+
+func main() {
+	var x jobs.Jobs
+	db := flag.String("db", "jobs.db", "the `database`: a file, or the URL of one of PostgreSQL, postgres://...")
+	load := flag.Int("load", 0, "the `number` of tasks to add at first, of all kinds")
+	flag.IntVar(&x.Workers, "workers", 16, "the `number` of tasks to work on at a time")
+	cli.DurationVar(&x.Pace, "pace", 200*time.Millisecond, "the `duration` of a step of the work")
+	flag.Func("queues", "the `names` of the queues to work on, pictures,papers, in place of all", list(&x.Queues))
+	flag.Func("host", "further `names` by which browsers reach the page, such as jobs.example.org", list(&x.Hosts))
+	server := withtls.Parse("127.0.0.1:8090", "http/1.1", "http/1.0")
+	switch {
+	case *load < 0:
+		cli.Exit("jobs", fmt.Errorf("-load must not be negative: %d", *load), 2)
+	case x.Workers < 1:
+		cli.Exit("jobs", fmt.Errorf("-workers must be above 0: %d", x.Workers), 2)
+	case x.Pace < 0:
+		cli.Exit("jobs", fmt.Errorf("-pace must not be negative: %v", x.Pace), 2)
+	case *db == "":
+		cli.Exit("jobs", errors.New("-db needs a file"), 2)
+	}
+	if err := run(&x, server, *db, *load); err != nil {
+		cli.Exit("jobs", err, 1)
+	}
+}
+
+func list(to *[]string) func(string) error {
+	return func(text string) error {
+		*to = append(*to, strings.Split(text, ",")...)
+		return nil
+	}
+}
+
+// run opens the database and adds tasks. Then the server runs, and ends the program.
+func run(x *jobs.Jobs, server *withtls.Server, db string, load int) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if x.Store, err = jobs.Open(ctx, db); err != nil {
+		return err
+	}
+	x.Logger = logger()
+	if err := x.Prepare(); err != nil {
+		return err
+	}
+	for n := load; n > 0; n -= jobs.MaxAdded {
+		if err := x.Add(ctx, "", min(n, jobs.MaxAdded), 0, ""); err != nil {
+			return err
+		}
+	}
+	web := &httpd.Server{Handler: x.Site()}
+	server.Run(x, server.Listen(server.Addr, web.Serve))
+	return nil
+}
+
+// logger logs errors only, most of them of a database that does not answer: of tasks that fail the page tells.
+func logger() *zap.Logger {
+	encoding := zap.NewDevelopmentEncoderConfig()
+	encoding.StacktraceKey = ""
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.ErrorLevel))
+}

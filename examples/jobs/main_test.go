@@ -1,0 +1,359 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/pgserver"
+	"github.com/daimon-go/daimon/internal/tier"
+)
+
+func TestMain(m *testing.M) { exectest.Main(m) }
+
+var program = exectest.Of(".")
+
+// long is how long a test waits for work that is done.
+const long = time.Minute
+
+// site is a program that runs.
+type site struct {
+	*exectest.Program
+	t     *testing.T
+	url   string
+	token string
+}
+
+func start(t *testing.T, db string, flags ...string) *site {
+	t.Helper()
+	p := exectest.Start(t, program.Command(t, append([]string{"-addr", "127.0.0.1:0", "-db", db}, flags...)...))
+	p.Listens(t, p.Said)
+	s := &site{Program: p, t: t, url: "http://" + p.Addr}
+	_, s.token = s.ask("GET", "/api/token", nil)
+	return s
+}
+
+// ask asks for something, and returns the status and the text of the answer.
+func (s *site) ask(method, path string, fields map[string]string) (code int, text string) {
+	s.t.Helper()
+	r, err := http.NewRequest(method, s.url+path, nil)
+	require.NoError(s.t, err)
+	for name, value := range fields {
+		r.Header.Set(name, value)
+	}
+	if host := fields["Host"]; host != "" {
+		r.Host = host
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: long}
+	a, err := client.Do(r)
+	require.NoError(s.t, err)
+	defer a.Body.Close()
+	all, err := io.ReadAll(a.Body)
+	require.NoError(s.t, err)
+	return a.StatusCode, strings.TrimSpace(string(all))
+}
+
+// post asks for a change, as the page does, and returns the answer.
+func (s *site) post(path string) string {
+	s.t.Helper()
+	code, text := s.ask("POST", path, map[string]string{"X-Jobs-Token": s.token})
+	require.Equal(s.t, 200, code, text)
+	return text
+}
+
+type view struct {
+	Kinds []struct {
+		Name   string
+		Paused bool
+		Counts map[string]int
+	}
+	Tasks []struct {
+		ID                 int
+		Kind, Stage, State string
+	}
+	More bool
+}
+
+func (s *site) view(query string) (v view) {
+	s.t.Helper()
+	code, text := s.ask("GET", "/api/tasks?"+query, nil)
+	require.Equal(s.t, 200, code, text)
+	require.NoError(s.t, json.Unmarshal([]byte(text), &v))
+	return v
+}
+
+// counts adds up the counts of all kinds.
+func (v view) counts() map[string]int {
+	all := map[string]int{}
+	for _, k := range v.Kinds {
+		for state, n := range k.Counts {
+			all[state] += n
+		}
+	}
+	return all
+}
+
+func newFile(t *testing.T) string { return filepath.Join(t.TempDir(), "jobs.db") }
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	s := start(t, newFile(t), "-queues", "papers", "-host", "jobs.example")
+	for _, c := range []struct {
+		path string
+		code int
+		says string
+	}{
+		{"/api/tasks?kind=picture&n=3", 200, `{"added":3}`}, // nobody works on pictures
+		{"/api/tasks?kind=picture&after=1h&key=one", 200, `{"added":1}`},
+		{"/api/tasks?kind=picture&after=1h&key=one", 200, `{"added":1}`}, // the same
+		{"/api/tasks?kind=film", 404, `{"error":"stage: the engine does not know this kind of task: \"film\""}`},
+		{"/api/tasks?n=0", 400, `{"error":"jobs: the number of tasks must be from 1 to 10000, not 0"}`},
+		{"/api/tasks?n=10001", 400, `{"error":"jobs: the number of tasks must be from 1 to 10000, not 10001"}`},
+		{"/api/tasks?n=x", 400, `{"error":"jobs: \"x\" is no number of tasks"}`},
+		{"/api/tasks?after=5", 400, `{"error":"jobs: \"5\" is no duration, such as 10s"}`},
+		{"/api/tasks?after=-5s", 400, `{"error":"jobs: the delay must not be negative: -5s"}`},
+		{"/api/tasks?key=a", 400, `{"error":"jobs: a key is for one task of one kind"}`},
+		{"/api/tasks?n=%zz", 400, `{"error":"jobs: the query has a mistake"}`},
+		{"/api/tasks/1/suspend", 200, `{"changed":true}`},
+		{"/api/tasks/1/suspend", 200, `{"changed":false}`},
+		{"/api/tasks/1/resume", 200, `{"changed":true}`},
+		{"/api/tasks/1/retry", 200, `{"changed":false}`},
+		{"/api/tasks/1/cancel", 200, `{"changed":true}`},
+		{"/api/tasks/1/eat", 404, `{"error":"jobs: nothing of that name can be asked for"}`},
+		{"/api/tasks/99/cancel", 404, `{"error":"stage: no such task: 99"}`},
+		{"/api/tasks/x/cancel", 400, `{"error":"jobs: \"x\" is no number of a task"}`},
+		{"/api/kinds/picture/pause", 200, `{"changed":true}`},
+		{"/api/kinds/picture/pause", 200, `{"changed":false}`},
+		{"/api/kinds/picture/resume", 200, `{"changed":true}`},
+		{"/api/kinds/film/pause", 404, `{"error":"stage: the engine does not know this kind of task: \"film\""}`},
+	} {
+		code, text := s.ask("POST", c.path, map[string]string{"X-Jobs-Token": s.token})
+		require.Equal(t, fmt.Sprint(c.code, " ", c.says), fmt.Sprint(code, " ", text), c.path)
+	}
+	for path, code := range map[string]int{
+		"/api/tasks?state=lazy": 400, "/api/tasks?kind=film": 400, "/api/tasks?before=x": 400, "/events?state=lazy": 400,
+		"/api/tasks/99": 404, "/api/tasks/x": 400, "/": 200, "/jobs.js": 200, "/nothing": 404,
+	} {
+		got, text := s.ask("GET", path, nil)
+		require.Equal(t, code, got, "%s: %s", path, text)
+	}
+	require.Equal(t, map[string]int{"waiting": 3, "cancelled": 1}, s.view("").counts())
+	require.Len(t, s.view("state=waiting&kind=picture").Tasks, 3)
+	require.Equal(t, 2, s.view("before=3").Tasks[0].ID)
+	require.Empty(t, s.view("state=finished").Tasks)
+	s.Stop(t)
+}
+
+// What another site has a browser ask for changes nothing, and tells it nothing.
+func TestOtherSites(t *testing.T) {
+	t.Parallel()
+	s := start(t, newFile(t), "-host", "jobs.example,other.example")
+	own := map[string]string{"X-Jobs-Token": s.token, "Origin": s.url, "Sec-Fetch-Site": "same-origin"}
+	for _, c := range []struct {
+		field, value string
+		code         int
+	}{
+		{"X-Jobs-Token", s.token, 200},
+		{"X-Jobs-Token", "", 403},
+		{"X-Jobs-Token", s.token + "x", 403},
+		{"Origin", "", 200},
+		{"Origin", "http://evil.example", 403},
+		{"Origin", "null", 403},
+		{"Sec-Fetch-Site", "", 200},
+		{"Sec-Fetch-Site", "same-site", 403},
+		{"Sec-Fetch-Site", "cross-site", 403},
+		{"Host", "evil.example", 421},
+	} {
+		fields := map[string]string{}
+		for name, value := range own {
+			fields[name] = value
+		}
+		if fields[c.field] = c.value; c.value == "" {
+			delete(fields, c.field)
+		}
+		code, text := s.ask("POST", "/api/tasks?n=1", fields)
+		require.Equal(t, c.code, code, "%s: %q: %s", c.field, c.value, text)
+	}
+	code, text := s.ask("GET", "/api/token", map[string]string{"Host": "evil.example"})
+	require.Equal(t, 421, code)
+	require.NotContains(t, text, s.token)
+	for _, host := range []string{"JOBS.example", "other.example:8090", "localhost", "[::1]:8090"} {
+		code, _ = s.ask("GET", "/api/token", map[string]string{"Host": host})
+		require.Equal(t, 200, code, host)
+	}
+	s.Stop(t)
+}
+
+// events returns the views that a page gets, and closes the channel when the stream ends.
+func (s *site) events(query string) <-chan view {
+	s.t.Helper()
+	a, err := http.Get(s.url + "/events?" + query)
+	require.NoError(s.t, err)
+	require.Equal(s.t, 200, a.StatusCode)
+	views := make(chan view, 1000)
+	go func() {
+		defer close(views)
+		defer a.Body.Close()
+		lines := bufio.NewScanner(a.Body)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var v view
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &v) == nil {
+				views <- v
+			}
+		}
+	}()
+	return views
+}
+
+// next returns the next view for which f returns true.
+func next(t *testing.T, views <-chan view, f func(view) bool) view {
+	t.Helper()
+	deadline := time.After(long)
+	for {
+		select {
+		case v, ok := <-views:
+			require.True(t, ok, "the stream has ended")
+			if f(v) {
+				return v
+			}
+		case <-deadline:
+			require.Fail(t, "nothing of the kind")
+		}
+	}
+}
+
+// A page is told of changes, also of those that another program makes, and an end of the program ends the streams.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	db := newFile(t)
+	s, other := start(t, db, "-pace", "1ms"), start(t, db, "-queues", "pictures")
+	views, mails := s.events(""), s.events("kind=mail&state=finished")
+	require.Empty(t, next(t, views, func(view) bool { return true }).Tasks)
+	other.post("/api/tasks?kind=mail&n=20")
+	next(t, views, func(v view) bool { return v.counts()["finished"] > 10 })
+	v := next(t, mails, func(v view) bool { return len(v.Tasks) > 10 })
+	for _, task := range v.Tasks {
+		require.Equal(t, "mail SENT finished", task.Kind+" "+task.Stage+" "+task.State)
+	}
+	other.post("/api/kinds/invoice/pause")
+	next(t, views, func(v view) bool { return v.Kinds[1].Paused })
+	s.Signal(t, syscall.SIGTERM)
+	for _, stream := range []<-chan view{views, mails} {
+		for range stream { // until it is closed
+		}
+	}
+	require.Zero(t, s.Exit(t))
+	other.Stop(t)
+}
+
+// Programs share the work of a database, are killed, and come back: each task ends once, and all show the same.
+func shared(t *testing.T, db string) {
+	flags := []string{"-pace", "5ms", "-workers", "4"}
+	programs := []*site{start(t, db, append([]string{"-load", "60"}, flags...)...), start(t, db, flags...)}
+	for i := range 4 {
+		p := programs[i%2]
+		left := p.view("").counts()["waiting"]
+		exectest.Eventually(t, long, "some work", func() bool { now := p.view("").counts()["waiting"]; return now < left || now == 0 })
+		p.Signal(t, syscall.SIGKILL)
+		exectest.Eventually(t, long, "the end", p.Gone)
+		programs[i%2] = start(t, db, flags...)
+	}
+	var last map[string]int
+	exectest.Eventually(t, 2*long, "all tasks to end", func() bool {
+		v := programs[0].view("")
+		last = v.counts()
+		for _, task := range programs[0].view("state=failed").Tasks { // those that are tried again are tried at once
+			programs[1].post(fmt.Sprintf("/api/tasks/%d/retry", task.ID))
+		}
+		return last["finished"] == 60
+	})
+	require.Equal(t, map[string]int{"finished": 60}, last)
+	require.Equal(t, last, programs[1].view("").counts())
+	for _, p := range programs {
+		p.Stop(t)
+	}
+}
+
+func TestShared(t *testing.T) {
+	t.Parallel()
+	shared(t, newFile(t))
+}
+
+func newServer(t *testing.T) (s *pgserver.Server, db string) {
+	tier.Need(t, tier.Full, "starts PostgreSQL")
+	tier.Tool(t, "initdb")
+	s, err := pgserver.Start(pgserver.Config{Settings: map[string]string{"fsync": "off"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	db, err = s.Create("jobs")
+	require.NoError(t, err)
+	return s, db
+}
+
+func TestSharedOnPostgres(t *testing.T) {
+	t.Parallel()
+	_, db := newServer(t)
+	shared(t, db)
+}
+
+// A page says that the database does not answer, and goes on when it does.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	server, db := newServer(t)
+	s := start(t, db, "-load", "30")
+	server.Kill()
+	exectest.Eventually(t, long, "an error", func() bool {
+		code, text := s.ask("GET", "/api/tasks", nil)
+		return code == 503 && strings.Contains(text, `"error"`)
+	})
+	a, err := http.Get(s.url + "/events")
+	require.NoError(t, err)
+	line, err := bufio.NewReader(a.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "event: outage\n", line)
+	a.Body.Close()
+	require.NoError(t, server.Start())
+	exectest.Eventually(t, long, "an answer", func() bool {
+		code, _ := s.ask("GET", "/api/tasks", nil)
+		return code == 200
+	})
+	s.Stop(t)
+}
+
+func TestWrongArguments(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []struct {
+		arguments, says string
+		code            int
+	}{
+		{"-load -1", "jobs: -load must not be negative: -1", 2},
+		{"-workers 0", "jobs: -workers must be above 0: 0", 2},
+		{"-pace -1s", "jobs: -pace must not be negative: -1s", 2},
+		{"-db=", "jobs: -db needs a file", 2},
+		{"-queues films", `jobs: stage: Config.Queues has a queue that no kind has: "films"`, 1},
+		{"-db nothing/here.db", "jobs: ", 1},
+	} {
+		t.Run(wrong.arguments, func(t *testing.T) {
+			cmd := program.Command(t, append(strings.Fields(wrong.arguments), "-addr", "127.0.0.1:0")...)
+			cmd.Dir = t.TempDir()
+			p := exectest.Start(t, cmd)
+			require.Equal(t, wrong.code, p.Exit(t))
+			require.Contains(t, p.Said(), wrong.says)
+			require.Equal(t, 1, strings.Count(p.Said(), "\n"))
+			_, err := os.Stat(filepath.Join(cmd.Dir, "jobs.db"))
+			require.Equal(t, wrong.arguments != "-queues films", os.IsNotExist(err))
+		})
+	}
+}
