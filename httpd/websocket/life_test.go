@@ -396,7 +396,7 @@ func TestAnOrderIsSpread(t *testing.T) {
 		"without a bound":    {shutdown.Policy{Spread: window}, "0 0 0 0 1 3 5 7 8"},
 		"half of the time":   {shutdown.Policy{Spread: window, Time: window, Drop: true}, "0 0 1 5 8 8 8 8 8"},
 		"at once":            {shutdown.Policy{Time: time.Minute, Drop: true}, "8 8 8 8 8 8 8 8 8"},
-		"bounded by turns":   {shutdown.Policy{Spread: window, Turns: 10}, "8 8 8 8 8 8 8 8 8"},
+		"before its turns":   {shutdown.Policy{Spread: window, Turns: 10}, "0 0 0 0 1 3 5 7 8"},
 		"announced":          {shutdown.Policy{Announce: 2500 * time.Millisecond, Spread: window / 2}, "0 0 0 0 0 3 7 8 8"},
 		"longer than a life": {shutdown.Policy{Spread: 1 << 62}, "0 0 0 0 0 0 0 0 0"},
 	} {
