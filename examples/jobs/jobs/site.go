@@ -90,7 +90,8 @@ func (x *Jobs) known(host string) bool {
 		host = name
 	}
 	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil || slices.ContainsFunc(append(x.Hosts, "localhost"), func(name string) bool { return strings.EqualFold(name, host) })
+	return err == nil || strings.EqualFold(host, "localhost") ||
+		slices.ContainsFunc(x.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
 // change lets h answer requests of our own page, and of programs. A browser says of a request which site has made it, and lets
