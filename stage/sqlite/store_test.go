@@ -18,31 +18,25 @@ type clock struct{ since atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.Unix(1e9, c.since.Load()) }
 
-// TestStore runs the suite on files, with two Stores on each.
+// TestStore runs the suite on files, with two Stores on each. The first has the file count tasks, and the second is opened as it
+// is by default.
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, sqlite.Config{Relaxed: true}) })
-}
-
-// TestStoreThatCounts does so with databases that count.
-func TestStoreThatCounts(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, sqlite.Config{Relaxed: true, Counts: true}) })
-}
-
-func harness(t *testing.T, cfg sqlite.Config) storetest.Harness {
-	path, c := newPath(t), &clock{}
-	connect := func() *sqlite.Store {
-		s, err := sqlite.OpenClock(path, cfg, c.now)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.Close()) })
-		return s
-	}
-	s := connect()
-	t.Cleanup(func() { intact(t, s.DB()) })
-	return storetest.Harness{
-		Store:   s,
-		Again:   func() stage.Store { return connect() },
-		Advance: func(d time.Duration) { c.since.Add(int64(d)) },
-	}
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		path, c := newPath(t), &clock{}
+		connect := func(counts bool) *sqlite.Store {
+			s, err := sqlite.OpenClock(path, sqlite.Config{Relaxed: true, Counts: counts}, c.now)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			return s
+		}
+		s := connect(true)
+		t.Cleanup(func() { intact(t, s.DB()) })
+		return storetest.Harness{
+			Store:   s,
+			Again:   func() stage.Store { return connect(false) },
+			Advance: func(d time.Duration) { c.since.Add(int64(d)) },
+		}
+	})
 }
 
 // TestCountsOfAFile has a file with tasks, which begins to count, and tasks that are changed by other programs.
