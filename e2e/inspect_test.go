@@ -97,7 +97,8 @@ func serviceAt(t *testing.T, r inspect.Report, addr string) inspect.Service {
 func TestEveryExampleServerIsInspected(t *testing.T) {
 	outside(t)
 	main := regexp.MustCompile(`"github.com/daimon-go/daimon/(program|examples/internal/withtls)"`)
-	further := map[string][]string{"chat": {"-web", "127.0.0.1:0"}, "proxy": {"-to", serve(t, "echo").Addr}}
+	further := map[string][]string{"chat": {"-web", "127.0.0.1:0"}, "proxy": {"-to", serve(t, "echo").Addr},
+		"jobs": {"-db", filepath.Join(t.TempDir(), "jobs.db")}}
 	sources, err := filepath.Glob("../examples/*/main.go")
 	require.NoError(t, err)
 	var servers []string
@@ -113,7 +114,7 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"chat", "echo", "echo-coro", "graceful", "hello", "httpd", "nethttp", "press", "proxy", "publish", "websocket-echo",
+		"chat", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "nethttp", "press", "proxy", "publish", "websocket-echo",
 	}, servers)
 }
 
