@@ -2,7 +2,6 @@ package browser
 
 import (
 	"bufio"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -100,9 +99,6 @@ func (s *server) idle(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Addr)
 	require.NoError(t, err)
-	if s.scheme == "https" {
-		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
-	}
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 	_, err = io.WriteString(c, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
 	require.NoError(t, err)

@@ -52,9 +52,10 @@ func TestWeb(t *testing.T) {
 // overTLS is the part of TestWeb in which servers speak TLS.
 const overTLS = "over TLS"
 
-// withoutTLS are the parts that need a server without TLS. A page of https may not ask for one of http. The browser keeps no
-// answer of a server whose certificate nobody vouches for. Over TLS it sometimes takes all of a download that nobody reads. A
-// stall has a server of its own, and thousands of silent connections would be thousands of handshakes that time out. The page of
-// jobs is no other one over TLS.
+// withoutTLS are the parts that need a server without TLS, or show nothing else over TLS. A page of https may not ask for one of
+// http. The browser keeps no answer of a server whose certificate nobody vouches for. Over TLS it sometimes takes all of a download
+// that nobody reads. A stall has a server of its own, and thousands of silent connections would be thousands of handshakes that
+// time out. The pages of inspect are never encrypted, the page of jobs is no other one, and how a server waits is not TLS's matter.
 const withoutTLS = "a browser that reaches nothing else, a reload, an end in the middle of a download, a stall, " +
-	"thousands of connections, a queue of jobs"
+	"thousands of connections, what a server is doing, a queue of jobs, a page of many files, poll, a page of many files, hybrid, " +
+	"a page of many files, busy"
