@@ -21,7 +21,8 @@ import (
 )
 
 // notifier tells a supervisor such as systemd how the program is doing, as sd_notify(3) describes it. It is a demon of the first
-// scheduler. The protocol is one datagram for each message: a library for that would be larger than this file.
+// scheduler. The protocol is one datagram for each message, a dozen lines here (send): go-systemd would have the same dozen, for
+// one more dependency of every program.
 type notifier struct {
 	conn  *net.UnixConn
 	log   *zap.Logger
@@ -35,6 +36,10 @@ type notifier struct {
 	serving atomic.Bool    // from when it is ready until an order is in force
 	order   shutdown.Order // nil until an order is in force
 	told    bool           // the supervisor, of it
+
+	announced atomic.Bool     // the supervisor was told of an end that may still be withdrawn
+	bell      act.AtomicWaker // since then
+	look      act.Timer       // whether it was
 }
 
 // extension is for how long the supervisor is asked to wait, again and again.
@@ -88,7 +93,14 @@ func (n *notifier) Act(t *act.Task) act.Directive {
 		n.told = true
 		n.ending("STOPPING=1\n", n.order, fmt.Sprint("ending: ", n.order.Policy()))
 	}
-	t.Waker()
+	n.bell.Set(t.Waker())
+	if n.order == nil && n.announced.Load() {
+		if n.group.Ending() != nil {
+			t.WakeAfter(&n.look, time.Second)
+		} else if n.announced.Swap(false) {
+			n.send("STATUS=serving")
+		}
+	}
 	return act.Wait
 }
 
@@ -133,6 +145,8 @@ func (n reloaded) Signal(os.Signal) {
 func (n *notifier) drain(d shutdown.Drain) {
 	if n != nil {
 		n.ending("", d.Cut.Order, d.String())
+		n.announced.Store(true)
+		n.bell.Wake()
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/program"
 )
 
@@ -62,6 +63,24 @@ func init() {
 	}
 }
 
+// withdrawing takes back the end of a program on a signal.
+type withdrawing struct{ group *act.Group }
+
+func (x *withdrawing) Setup(s *act.Scheduler) error {
+	x.group = s.Group()
+	return monitor.OnSignal(x, syscall.SIGWINCH)(s)
+}
+
+func (x *withdrawing) Signal(os.Signal) { x.group.Withdraw(x.group.Ending()) }
+
+func init() {
+	mains["withdrawing"] = func() {
+		server := program.Server{Addr: "127.0.0.1:0"}
+		server.Parse()
+		server.Run(&withdrawing{}, server.Listen(server.Addr, echo))
+	}
+}
+
 // supervisor is systemd as far as sd_notify(3) is concerned.
 type supervisor struct {
 	*testing.T
@@ -99,6 +118,23 @@ func TestTheSupervisorIsTold(t *testing.T) {
 	require.Regexp(t, more+" for 1s, finishing, for 29s more at most: 1 task .*, peer "+c.LocalAddr().String()+", still for", second)
 	require.NoError(t, c.Close())
 	require.Zero(t, r.exit(t))
+}
+
+// An end that is taken back is over for the supervisor, too.
+func TestTheSupervisorIsToldOfAWithdrawal(t *testing.T) {
+	s := newSupervisor(t)
+	r := start(t, "withdrawing", "-announce", "20s", "-drain", "1m")
+	r.listens(t)
+	require.Regexp(t, "^READY=1", s.hear())
+	r.signal(t, syscall.SIGTERM)
+	require.Regexp(t, "STATUS=ending for 1s, announced", s.hear())
+	r.signal(t, syscall.SIGWINCH)
+	said := s.hear()
+	for strings.Contains(said, ", announced") { // on its way
+		said = s.hear()
+	}
+	require.Equal(t, "STATUS=serving", said)
+	r.signal(t, syscall.SIGKILL)
 }
 
 const ready = "READY=1\nSTATUS=serving"

@@ -20,7 +20,8 @@
 // Take back an end while it is only announced:
 //
 //	./graceful -announce 20s -drain 1m -withdraw-on USR1
-//	kill $(pidof graceful); kill -USR1 $(pidof graceful)
+//	kill $(pidof graceful)
+//	kill -USR1 $(pidof graceful)
 package main
 
 import (
