@@ -41,10 +41,18 @@ func glanceAt(tid uint64) glance {
 	return g
 }
 
-// parseStat reads "12 (name) S …". The name is the program's, and may contain anything.
+// parseStat reads "12 (name) S …". The name is the program's, and may contain anything. The time on a CPU is in hundredths of a
+// second here: kernels without schedstat have no better one.
 func (g *glance) parseStat(line string) {
-	if i := strings.LastIndexByte(line, ')'); i >= 0 && len(line) > i+2 {
-		g.state = line[i+2]
+	i := strings.LastIndexByte(line, ')')
+	if i < 0 || len(line) <= i+2 {
+		return
+	}
+	g.state = line[i+2]
+	if f := strings.Fields(line[i+2:]); len(f) > 12 {
+		user, _ := strconv.ParseInt(f[11], 10, 64)
+		system, _ := strconv.ParseInt(f[12], 10, 64)
+		g.cpu = time.Duration(user+system) * (time.Second / 100)
 	}
 }
 

@@ -356,6 +356,8 @@ func TestFilesOfAThread(t *testing.T) {
 		{"a page fault", "7 (a) D 1", "1 2 3\n", "-1 0x7ffe10 0x40a1ee\n",
 			glance{state: 'D', cpu: 1, waited: 2, call: fault, first: 0x7ffe10, sp: 0x7ffe10, pc: 0x40a1ee}},
 		{"a program with a strange name", "7 (a) R (b)) S 1", "", "", glance{state: 'S', call: none}},
+		{"a kernel without schedstat", "7 (a b) R 1 7 7 0 -1 4194304 300 0 0 0 12 3 0 0 20", "", "running\n",
+			glance{state: 'R', cpu: 150 * time.Millisecond, call: none}},
 		{"no such thread", "", "", "", glance{call: none}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
