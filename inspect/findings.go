@@ -169,7 +169,7 @@ func (r *Report) findTasks(before *seen, say func(string, ...any)) {
 		case g.what != "":
 			say("%d tasks of %s have been %s for up to %v: %s.", w.n, g.kind, g.what, long, name)
 		case w.n == 1:
-			say("1 task of %s takes %.0f turns a second: %s. It yields, or wakes itself, all the time.", g.kind, w.amount, name)
+			say("1 task of %s takes %.0f turns a second: %s. It yields, wakes itself, or has events without a pause.", g.kind, w.amount, name)
 		default:
 			say("%d tasks of %s take up to %.0f turns a second: %s. They yield, or wake themselves, all the time.", w.n, g.kind, w.amount, name)
 		}

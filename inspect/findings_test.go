@@ -156,7 +156,7 @@ func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 	all[77].waker.Wake()
 	turns(30_000)
 	require.Len(t, found(time.Second), 1)
-	require.Regexp(t, `^1 task of `+regexp.QuoteMeta(kind)+` takes 3\d{4} turns a second: 0/79\. It yields, or wakes itself, all the time\.$`, before.Findings[0])
+	require.Regexp(t, `^1 task of `+regexp.QuoteMeta(kind)+` takes 3\d{4} turns a second: 0/79\. It yields, wakes itself, or has events without a pause\.$`, before.Findings[0])
 	all[78].restless = true
 	all[78].waker.Wake()
 	turns(60_000)
