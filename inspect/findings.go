@@ -171,7 +171,7 @@ func (r *Report) findTasks(before *seen, say func(string, ...any)) {
 		case w.n == 1:
 			say("1 task of %s takes %.0f turns a second: %s. It yields, wakes itself, or has events without a pause.", g.kind, w.amount, name)
 		default:
-			say("%d tasks of %s take up to %.0f turns a second: %s. They yield, or wake themselves, all the time.", w.n, g.kind, w.amount, name)
+			say("%d tasks of %s take up to %.0f turns a second: %s. They yield, wake themselves, or have events without a pause.", w.n, g.kind, w.amount, name)
 		}
 	}
 }
@@ -214,13 +214,26 @@ func (x *seen) rate(before *seen, i, j int) float64 {
 	return float64(now.turns-before.marks[i][at].turns) / passed.Seconds()
 }
 
+// mostFull bounds the mailboxes that are named.
+const mostFull = 10
+
 // findFull says which mailboxes are full, and for how long each has been so whenever it was looked at.
 func (r *Report) findFull(before *seen, say func(string, ...any)) {
+	n := 0
+	defer func() {
+		if n > mostFull {
+			say("%d more mailboxes are full.", n-mostFull)
+		}
+	}()
 	for p := range r.processes() {
 		if p.Limit == 0 || p.Mailbox < p.Limit {
 			continue
 		}
-		if long := since(r.seen.full, before.full, mailbox{p.Kind, p.ID}, r.Time); long > 0 {
+		long := since(r.seen.full, before.full, mailbox{p.Kind, p.ID}, r.Time)
+		if n++; n > mostFull {
+			continue
+		}
+		if long > 0 {
 			say("The mailbox of process %d (%s) has been full at every look for %v: %d messages.", p.ID, p.Kind, round(long), p.Mailbox)
 		} else {
 			say("The mailbox of process %d (%s) is full: %d messages.", p.ID, p.Kind, p.Mailbox)

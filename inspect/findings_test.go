@@ -182,3 +182,13 @@ func (x *moody) Act(t *act.Task) act.Directive {
 }
 
 func (x *moody) Waits(add func(string)) { add("a mood") }
+
+func TestFewFullMailboxesAreNamed(t *testing.T) {
+	s := &Scheduler{}
+	for i := range mostFull + 7 {
+		s.Processes = append(s.Processes, Process{ID: uint64(i), Kind: "counter", Mailbox: 9, Limit: 9})
+	}
+	found := (&Report{Schedulers: []*Scheduler{s}}).find(&Report{}, 64)
+	require.Len(t, found, mostFull+1)
+	require.Equal(t, "7 more mailboxes are full.", found[mostFull])
+}
