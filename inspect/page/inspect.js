@@ -124,6 +124,12 @@ function show(report) {
 		["reclaimed", v => number(v.reclaimed), "n"], ["failed", v => number(v.failed), "n"], ["gone", v => number(v.gone), "n"],
 		["pauses", v => number(v.full), "n"], ["shortages", v => number(v.shortages), "n"],
 	]);
+	table("stages", report.schedulers.flatMap(s => s.stages ?? []), [
+		["stage engine", v => v.worker], ["running", v => number(v.running?.length ?? 0), "n"], ["workers", v => number(v.workers), "n"],
+		["claimed", v => number(v.claimed), "n"], ["finished", v => number(v.finished), "n"], ["failed", v => number(v.failed), "n"],
+		["suspended", v => number(v.suspended), "n"], ["leases lost", v => number(v.lost), "n"],
+		["works on", v => v.kinds.join(", "), "long"], ["waits for", v => v.waits?.join(", ") ?? "", "long"],
+	]);
 	const kinds = sum(report.schedulers, "kinds");
 	const old = new Map(before ? sum(before.schedulers, "kinds").map(k => [k.name, k]) : []);
 	const seconds = before ? (new Date(report.time) - new Date(before.time)) / 1000 : 0;
