@@ -172,8 +172,9 @@ func testFortyFive(w *world, elsewhere bool) {
 	}
 }
 
-// prompt notes whether the context of a processor goes on although a heartbeat has been answered that was sent after its
-// task was suspended. The next heartbeat begins when the engine has handled that answer.
+// prompt notes whether the context of a processor goes on although a heartbeat has been answered whose leases were listed after
+// its task was suspended: the second that began since then, as the list is made before the call. The next heartbeat begins
+// when the engine has handled that answer.
 type prompt struct {
 	mu              sync.Mutex
 	begun, answered int                          // how many heartbeats have begun, and the latest of them that was answered
@@ -212,7 +213,7 @@ func (p *prompt) before(_ context.Context, op string) error {
 	defer p.mu.Unlock()
 	if op == heartbeat {
 		for id, begun := range p.suspended {
-			p.late = p.late || p.answered > begun && p.contexts[id].Err() == nil
+			p.late = p.late || p.answered > begun+1 && p.contexts[id].Err() == nil
 		}
 		p.begun++
 	}
@@ -223,8 +224,14 @@ func (p *prompt) before(_ context.Context, op string) error {
 func (p *prompt) after(op string, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if op == heartbeat && err == nil {
+	switch {
+	case op != heartbeat:
+	case err == nil:
 		p.answered = p.begun
+	default: // it may still be at work in the database, and the next one leaves out what it has locked
+		for id := range p.suspended {
+			p.suspended[id] = p.begun
+		}
 	}
 	return err
 }
