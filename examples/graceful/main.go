@@ -29,7 +29,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -77,8 +76,6 @@ func main() {
 	}
 	server.Run(services...)
 }
-
-var signals = map[string]os.Signal{"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH}
 
 // signalVar defines a flag whose value is a signal. Without the flag it is nil.
 func signalVar(sig *os.Signal, name, usage string) {
