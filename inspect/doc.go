@@ -49,6 +49,6 @@
 // A scheduler counts on its own thread, without a lock, and times one turn in 64. An event is one word that is stored. All of it
 // takes 3 to 4 % of the CPU time of an echoed message of 64 bytes. A question about a scheduler is answered between two turns, in
 // slices of a millisecond; one during which the collector is at work may take several. Viewers share the answers, which are asked
-// for once a second at most, and by an open page once in 5 seconds with all tasks. Each action is asked then what it waits for, and nothing of that is stored. Each task costs 24 bytes
-// more, and each scheduler 16 KiB.
+// for once a second at most, and by an open page once in 5 seconds with all tasks. Each action is asked then what it waits for,
+// and nothing of that is stored. Each task costs 24 bytes more, and each scheduler 16 KiB.
 package inspect

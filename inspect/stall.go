@@ -31,8 +31,8 @@ type Stall struct {
 	Detail string `json:"detail,omitempty"` // the system call; what it is parked in
 
 	// Func and At are the innermost function that is neither of the standard library nor of package act; At is the path of its
-	// package, its file and line, as example.com/a/b/file.go:12, or main.go:12 in the program's own package main. Stack has all functions of the turn, the innermost first. They are empty if the stack could not be had: see the
-	// comment of the function stackOf.
+	// package, its file and line, as example.com/a/b/file.go:12, or main.go:12 in the program's own package main. Stack has all
+	// functions of the turn, the innermost first. They are empty if the stack could not be had.
 	Func  string   `json:"func,omitempty"`
 	At    string   `json:"at,omitempty"`
 	Stack []string `json:"stack,omitempty"`
