@@ -188,3 +188,62 @@ func TestTheAddressOfThePagesIsTaken(t *testing.T) {
 	require.NotContains(t, second.Said(), "listening on")
 	p.Stop(t)
 }
+
+// Nothing that a client has sent is on a page, in a file of last events, or in the log: of connections that rest in a head, in a body
+// and in an answer, and after requests of all kinds.
+func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
+	outside(t)
+	const secret = "nobodys-business"
+	root, dir := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(root, secret), make([]byte, 64<<20), 0o600)) // more than the system takes
+	p := serve(t, "httpd", append([]string{"-root", root, "-inspect-dir", dir}, inspectable...)...)
+	v := viewerOf(t, p)
+	head := " HTTP/1.1\r\nHost: " + secret + ".example\r\nCookie: id=" + secret + "\r\nAuthorization: Bearer " + secret + "\r\n"
+	for request, answer := range map[string]string{
+		"GET /" + secret + "?q=" + secret + head + "Connection: close\r\n\r\n": "HTTP/1.1 404 ",
+		"DELETE /files/" + secret + head + "Connection: close\r\n\r\n":         "HTTP/1.1 405 ",
+		secret + " " + secret + head + "\r\n":                                  "HTTP/1.1 400 ",
+	} {
+		c := dial(t, p.Addr)
+		_, err := io.WriteString(c, request)
+		require.NoError(t, err)
+		said, err := io.ReadAll(c)
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(string(said), answer), "%s\n%s", request, said)
+	}
+	var open []net.Conn
+	for _, request := range []string{
+		"GET /" + secret + head,
+		"POST /echo?q=" + secret + head + "Content-Length: 1000\r\n\r\n" + secret,
+		"GET /files/" + secret + "?q=" + secret + head + "\r\n",
+	} {
+		c := dial(t, p.Addr)
+		_, err := io.WriteString(c, request)
+		require.NoError(t, err)
+		open = append(open, c)
+	}
+	pages := []string{"/", "/text", "/tasks", "/tasks.json", "/json", "/metrics", "/last", "/debug/pprof/goroutine?debug=2"}
+	exectest.Eventually(t, patience, "a handler of a file and one of an echo", func() bool {
+		_, body := v.get(t, "/tasks")
+		return strings.Contains(body, "POST /echo") && strings.Contains(body, "GET /files/{path...}")
+	})
+	p.Signal(t, syscall.SIGUSR1)
+	var files []string
+	exectest.Eventually(t, patience, "a file of last events", func() bool {
+		files, _ = filepath.Glob(filepath.Join(dir, "*-signal.txt")) // the pattern is good
+		return len(files) == 1 && strings.Contains(p.Said(), files[0])
+	})
+	for _, page := range pages {
+		_, body := v.get(t, page)
+		require.NotContains(t, body, secret, page)
+	}
+	file, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Contains(t, string(file), p.Addr)
+	require.NotContains(t, string(file), secret)
+	require.NotContains(t, p.Said(), secret, "the log")
+	for _, c := range open {
+		require.NoError(t, c.Close())
+	}
+	p.Stop(t)
+}

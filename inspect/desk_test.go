@@ -178,14 +178,14 @@ func TestListsAreAskedToTheirEnds(t *testing.T) {
 }
 
 // running starts a Group of n schedulers that are inspected, and returns a function that ends it.
-func running(t *testing.T, n int) *Inspector {
+func running(t testing.TB, n int) *Inspector {
 	x := &Inspector{}
 	runs(t, x, act.Config{Schedulers: n})
 	return x
 }
 
 // runs starts a Group that x inspects until the test ends.
-func runs(t *testing.T, x *Inspector, cfg act.Config) {
+func runs(t testing.TB, x *Inspector, cfg act.Config) {
 	t.Cleanup(startRun(t, x, cfg))
 }
 

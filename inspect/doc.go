@@ -20,7 +20,8 @@
 //	/tasks.json   tasks and processes, at most 500 of each, what all of them wait for, and findings about them
 //	/metrics      the text format of Prometheus
 //	/events       a [Report] each second, as server-sent events
-//	/debug/pprof/ profiles for go tool pprof, as those of net/http/pprof; profile and trace for up to 120 and 10 seconds
+//	/debug/pprof/ profiles for go tool pprof, as those of net/http/pprof, without cmdline and symbol;
+//	              profile and trace take up to 120 and 10 seconds
 //
 // Findings about tasks are up to 5 seconds old in /json and /events. Of a request of package httpd the method and the pattern of a
 // Mux are shown, and not the path. The pages have a scheduler of their own, which ends last: when one of the server's is stuck, they
@@ -36,7 +37,8 @@
 // A scheduler keeps its last events, about 2000: turns and their verdicts, wake-ups, tasks that begin or fail, passes, sleeps. At most
 // 256 are of one turn or pass; of others it keeps the number. They can be read while the scheduler is stuck. An event has no
 // clock of its own, but the time of the pass before. With -inspect-dir they are written to a file after a panic of an action, a
-// stall, and SIGUSR1: see [Inspector]. A panic of a posted function or of a process only has its line in the log.
+// stall, and SIGUSR1: see [Inspector]. A panic of a posted function or of a process only has its line in the log, and one that
+// becomes an error, as in a stage or a callback of a future, is in neither.
 //
 // # Profiles
 //

@@ -169,9 +169,11 @@ func (r *Report) findTasks(before *seen, say func(string, ...any)) {
 		case g.what != "":
 			say("%d tasks of %s have been %s for up to %v: %s.", w.n, g.kind, g.what, long, name)
 		case w.n == 1:
-			say("1 task of %s takes %.0f turns a second: %s. It yields, wakes itself, or has events without a pause.", g.kind, w.amount, name)
+			say("1 task of %s takes %.0f turns a second: %s. It yields, wakes itself, or has events without a pause.",
+				g.kind, w.amount, name)
 		default:
-			say("%d tasks of %s take up to %.0f turns a second: %s. They yield, wake themselves, or have events without a pause.", w.n, g.kind, w.amount, name)
+			say("%d tasks of %s take up to %.0f turns a second: %s. They yield, wake themselves, or have events without a pause.",
+				w.n, g.kind, w.amount, name)
 		}
 	}
 }

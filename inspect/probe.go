@@ -63,7 +63,8 @@ var probes = act.NewLocal(newProbe)
 
 func newProbe(s *act.Scheduler) *probe {
 	return &probe{
-		watched: watched{name: fmt.Sprintf("%d of %p", s.Index(), s.Group())}, s: s, index: s.Index(), start: s.Now(), kinds: map[string]*kind{}, idleSince: -1, idleUntil: -1, turnSince: -1,
+		watched: watched{name: fmt.Sprintf("%d of %p", s.Index(), s.Group())}, s: s, index: s.Index(), start: s.Now(),
+		kinds: map[string]*kind{}, idleSince: -1, idleUntil: -1, turnSince: -1,
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // visited starts the pages of an Inspector of two schedulers, and returns their address.
-func visited(t *testing.T) (x *Inspector, at string) {
+func visited(t testing.TB) (x *Inspector, at string) {
 	x = running(t, 2)
 	x.Address, x.Token = "127.0.0.1:0", "secret"
 	core, logs := observer.New(zapcore.InfoLevel)

@@ -20,7 +20,8 @@ func (r *Report) writeText(out io.Writer, before *Report) {
 	fmt.Fprintf(out, "%s: %s, %s; loads, rates (/s) and latencies of schedulers are of %s\n", r.Time.UTC().Format(time.RFC3339),
 		plural(len(r.Schedulers), "scheduler"), plural(int(all.Counts["tasks"]), "task"), over)
 	r.writeFindings(out)
-	rows := table(out, "SCHEDULER", "TASKS", "READY", "TURNS/s", "LOAD", "ASLEEP", "PAUSING", "LOOKING", "TURN p50", "p99", "WAKE p50", "p99", "STATE")
+	rows := table(out, "SCHEDULER", "TASKS", "READY", "TURNS/s", "LOAD", "ASLEEP", "PAUSING", "LOOKING", "TURN p50", "p99",
+		"WAKE p50", "p99", "STATE")
 	for i, s := range r.Schedulers {
 		state := s.State
 		if s.Ends != nil {
@@ -50,7 +51,8 @@ func (r *Report) writeText(out io.Writer, before *Report) {
 		for _, v := range was.Services {
 			accepted[v.Name] = v.Accepted
 		}
-		rows := table(out, "SERVICE", "OPEN", "MAX", "ACCEPTED", "/s", "REFUSED", "TOO MANY", "TOO FAST", "RECLAIMED", "FAILED", "GONE", "PAUSES", "SHORTAGES")
+		rows := table(out, "SERVICE", "OPEN", "MAX", "ACCEPTED", "/s", "REFUSED", "TOO MANY", "TOO FAST", "RECLAIMED", "FAILED",
+			"GONE", "PAUSES", "SHORTAGES")
 		for _, v := range all.Services {
 			rows.add(v.Name, v.Open, v.Max, v.Accepted, rate(v.Accepted, accepted[v.Name], passed), v.Refused, v.TooMany, v.TooFast,
 				v.Reclaimed, v.Failed, v.Gone, v.Full, v.Shortages)
@@ -87,6 +89,9 @@ func (r *Report) writeText(out io.Writer, before *Report) {
 			rows.add(s.Began.UTC().Format(time.RFC3339), s.Scheduler, lasted, s.why(), s.At, s.Kind, s.Task, s.Peer)
 		}
 		rows.end()
+		d := &r.Stalls.Durations
+		fmt.Fprintf(out, "%s have ended since the start: p50 %s, p99 %s, the longest %s\n", plural(int(d.count()), "stall"),
+			quantile(d, 0.5), quantile(d, 0.99), quantile(d, 1))
 	}
 	rows = table(out, "COUNT", "N", "/s", "WHAT")
 	for _, name := range slices.Sorted(maps.Keys(all.Counts)) {

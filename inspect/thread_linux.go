@@ -121,7 +121,8 @@ func (g *glance) still(before glance) bool {
 	return g.call == before.call && g.sp == before.sp && g.pc == before.pc
 }
 
-// callName names the call, and what the descriptor is that it was given: "read of pipe:[4711]".
+// callName names the call, and what the descriptor is that it was given: "read of pipe:[4711]". Of a file it is "read of a file",
+// since a client may have chosen its name.
 func (g *glance) callName() string {
 	if g.call == fault {
 		return "a page fault"
@@ -132,6 +133,9 @@ func (g *glance) callName() string {
 	}
 	if name, of := strings.CutSuffix(name, " of"); of {
 		if what, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", g.first)); err == nil {
+			if strings.HasPrefix(what, "/") && !strings.HasPrefix(what, "/dev/") {
+				what = "a file"
+			}
 			return name + " of " + what
 		}
 		return name
