@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/fake"
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/server"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 var programs Programs
@@ -107,21 +108,20 @@ func small() Options {
 func TestRunPrintsEveryPairAndJudgesTheMedian(t *testing.T) {
 	var out strings.Builder
 	o := small()
-	o.Plain = true
-	require.NoError(t, run(context.Background(), &out, o))
+	o.Plain, o.Max = true, 0.001
+	require.ErrorContains(t, run(context.Background(), &out, o), "is above 0.001")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	require.Len(t, lines, 2+3+3, out.String())
+	require.Len(t, lines, 2+3+3+1, out.String()) // the last one is the limit
 	require.Equal(t, strings.Fields("pair plain epoll control plain plain/epoll control/epoll plain/epoll"), strings.Fields(lines[1]))
 	for i, title := range []string{"1", "2", "3", "median", "min", "max"} {
 		fields := strings.Fields(lines[2+i])
 		require.Len(t, fields, 8)
 		require.Equal(t, title, fields[0])
 	}
-	o.Max = 0.001
-	require.ErrorContains(t, run(context.Background(), &out, o), "is above 0.001")
 }
 
 func TestRunComparesCoroutinesWithTheSubject(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures once more")
 	var out strings.Builder
 	o := small()
 	o.Coro, o.Pairs, o.MaxCoro = true, 1, 0.001
@@ -133,6 +133,7 @@ func TestRunComparesCoroutinesWithTheSubject(t *testing.T) {
 }
 
 func TestIdleConnectionsTakeMemory(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures once more")
 	var out strings.Builder
 	o := small()
 	o.Coro, o.Pairs, o.Max, o.Idle = true, 1, 0.001, 500

@@ -23,6 +23,7 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/nginx"
 	"github.com/daimon-go/daimon/bench/internal/server"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 var (
@@ -63,7 +64,10 @@ func others(t *testing.T, reactors int) []*server.Process {
 
 func TestServersAnswerEveryRequestTheSame(t *testing.T) {
 	t.Run("one reactor", func(t *testing.T) { testServers(t, 1) })
-	t.Run("two reactors", func(t *testing.T) { testServers(t, 2) })
+	t.Run("two reactors", func(t *testing.T) {
+		tier.Need(t, tier.Long, "the same requests once more")
+		testServers(t, 2)
+	})
 }
 
 func testServers(t *testing.T, reactors int) {
@@ -73,7 +77,7 @@ func testServers(t *testing.T, reactors int) {
 			conns, depth, exchanges int
 			request                 string
 		}{
-			"one at a time":        {100, 1, 3000, ""},
+			"one at a time":        {100, 1, 1000, ""},
 			"sixteen at a time":    {100, 16, 500, ""},
 			"a browser's, as many": {20, 16, 100, browser},
 			"one connection":       {1, 1, 10, ""},
@@ -256,6 +260,7 @@ func TestRunPrintsATableForEachDepth(t *testing.T) {
 }
 
 func TestRunJudgesByTheLimitThatIsGiven(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures once more")
 	o := small(t)
 	o.Pairs, o.Depths, o.Max = 1, depths{1}, 0.001
 	require.ErrorContains(t, run(context.Background(), io.Discard, o), "daimon/fasthttp, ")
@@ -314,6 +319,7 @@ func TestServersThatCannotBeHad(t *testing.T) {
 }
 
 func TestIdleConnectionsTakeMemory(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures once more")
 	var out strings.Builder
 	o := small(t)
 	o.Servers, o.Idle, o.Pairs = "fasthttp,control", 500, 1
@@ -339,6 +345,7 @@ func TestDepths(t *testing.T) {
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures once more")
 	dir, err := os.MkdirTemp("", "b") // of its own: others may measure meanwhile
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)

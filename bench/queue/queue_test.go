@@ -83,6 +83,7 @@ func TestEveryRowIsMeasured(t *testing.T) {
 }
 
 func TestWhatIsAboveItsLimitIsAnErrorAfterAllRows(t *testing.T) {
+	tier.Need(t, tier.Long, "it measures once more")
 	views := rows[0].views
 	defer func() { rows[0].views = views }()
 	rows[0].views = []view{{"ratio", 0.5, func(measure.Figures) float64 { return 1 }}}
@@ -95,7 +96,7 @@ func TestWhatIsAboveItsLimitIsAnErrorAfterAllRows(t *testing.T) {
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
-	tier.Need(t, tier.Full, "it runs PostgreSQL")
+	tier.Need(t, tier.Long, "it runs a PostgreSQL of its own")
 	dir, err := os.MkdirTemp("", "") // not that of t, which PostgreSQL's user cannot enter
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)

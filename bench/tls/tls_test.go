@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/fake"
 	"github.com/daimon-go/daimon/bench/internal/load"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,6 +41,7 @@ func TestEveryRowIsMeasured(t *testing.T) {
 }
 
 func TestWhatIsAboveItsLimitIsAnErrorAfterAllRows(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures once more")
 	before := limits["echo"]["goroutines"]
 	defer func() { limits["echo"]["goroutines"] = before }()
 	limits["echo"]["goroutines"] = 0.001

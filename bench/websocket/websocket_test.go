@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/fake"
 	"github.com/daimon-go/daimon/bench/internal/load"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,6 +43,7 @@ func TestEveryRowIsMeasured(t *testing.T) {
 
 // Long messages have another header, and are larger than the buffers of the servers.
 func TestLongTexts(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures once more")
 	o := small("echo,idle,broadcast")
 	o.Text, o.Size, o.Long, o.Messages, o.Reactors = true, 20000, 125, 50, 2
 	var out strings.Builder
@@ -50,6 +52,7 @@ func TestLongTexts(t *testing.T) {
 }
 
 func TestWhatIsAboveItsLimitIsAnErrorAfterAllRows(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures once more")
 	o := small("broadcast,echo")
 	o.Servers, o.Limits, o.Burst = "daimon,bare,gws", true, 1
 	before := rows[2].limits["bare"]
