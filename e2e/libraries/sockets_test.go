@@ -28,6 +28,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	daimon "github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
@@ -466,6 +467,9 @@ func TestSocketsOfOtherLibraries(t *testing.T) {
 	for _, row := range rows {
 		name := fmt.Sprint(row.scheme, "/", row.name, map[bool]string{true: "/compressed"}[row.compression.On], map[bool]string{true: "/takeover"}[row.compression.Takeover])
 		t.Run(name, func(t *testing.T) {
+			if row.scheme == "wss" && row.compression.On {
+				tier.Need(t, tier.Long, "compression once more, over TLS")
+			}
 			s := startSockets(t, row.compression, filters[row.scheme]...)
 			open := func() socket {
 				c, answer, err := peers[row.name](t, row.scheme+"://"+s.address()+"/ws", row.compression.On, row.compression.Takeover)

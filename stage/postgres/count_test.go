@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
 	"github.com/daimon-go/daimon/stage/storetest"
@@ -15,7 +16,7 @@ import (
 // TestRandomThatCounts runs random histories on schemas that count.
 func TestRandomThatCounts(t *testing.T) {
 	t.Parallel()
-	storetest.Random(t, 3, func(t *testing.T) storetest.Harness {
+	storetest.Random(t, tier.Choose(1, 1, 5), func(t *testing.T) storetest.Harness {
 		cfg := newConfig(t)
 		cfg.Counts = true
 		return harness(t, cfg)

@@ -30,6 +30,7 @@ func behind(t testing.TB, connections int) func(t testing.TB) postgres.Config {
 }
 
 func TestStoreBehindPooler(t *testing.T) {
+	tier.Need(t, tier.Long, "the suite of stores once more")
 	t.Parallel()
 	cfg := behind(t, 4)
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, cfg(t)) })

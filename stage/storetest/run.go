@@ -86,7 +86,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.do(newFixture(t, open)) })
 	}
-	t.Run("random", func(t *testing.T) { Random(t, 3, open) })
+	t.Run("random", func(t *testing.T) { Random(t, 1, open) })
 }
 
 // fixture is a harness in a test. The connections a and b see what the other writes.
