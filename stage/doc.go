@@ -69,5 +69,5 @@
 // # What it is not
 //
 // The package is not a job queue: it has no results to fetch. A priority belongs to a kind ([Kind.Priority]), not to a task.
-// Tasks that have ended stay in the store until they are deleted: see [Engine.Purge].
+// Tasks that have ended stay in the store, unless [Config.Retention] says how long, or [Engine.Purge] deletes them.
 package stage

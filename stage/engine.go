@@ -39,6 +39,13 @@ type Config struct {
 	// bytes.
 	Periodic map[string]Periodic
 
+	// Retention says how long tasks are kept that have ended: Normal stands for those that have finished, Cancelled, and Error
+	// for those that have failed for good. An engine that runs deletes those that ended longer ago, also of kinds that it does
+	// not know, 1000 in a call of the store. It looks for them once a minute, or ten times in that duration if that is more
+	// often, but not more often than Poll, and varies that as Poll. Tasks in a status without an entry are kept until
+	// Engine.Purge. Any number of engines may do it. Do not delete what a caller still waits for.
+	Retention map[Status]time.Duration
+
 	// Middleware is put around the processor of each stage, the first one outside.
 	Middleware []Middleware
 
@@ -56,7 +63,8 @@ type Config struct {
 
 	// Heartbeat is the interval at which all leases are renewed, in one transaction, and requests of other processes are
 	// seen; 0 means 1 s, or a third of the Lease if that is less. It must be below the Lease. A heartbeat that the store
-	// does not answer is given up after three intervals, or a third of the Lease if that is less, and the next is sent.
+	// does not answer is given up after three intervals, but not before 1 s, or after a third of the Lease if that is less,
+	// and the next is sent.
 	Heartbeat time.Duration
 
 	// Poll is the interval at which the engine looks for tasks that came from elsewhere or have become due, varied at
@@ -240,6 +248,10 @@ func (cfg Config) check() error {
 			say(false, "Periodic[%q].%w", name, err)
 		}
 	}
+	for status, age := range cfg.Retention {
+		say(slices.Contains([]Status{Normal, Cancelled, Error}, status), "Retention has a status in which no task ends: %q", status)
+		say(age >= 0, "Retention[%q] is negative: %v", status, age)
+	}
 	for _, queue := range cfg.Queues {
 		found := false
 		for _, k := range cfg.Kinds {
@@ -293,7 +305,7 @@ func (cfg Config) resolved() Config {
 		cfg.Logger = hook.DefaultLogger()
 	}
 	cfg.Shutdown = cfg.Shutdown.Resolved()
-	cfg.Periodic = maps.Clone(cfg.Periodic)
+	cfg.Periodic, cfg.Retention = maps.Clone(cfg.Periodic), maps.Clone(cfg.Retention)
 	cfg.Kinds = maps.Clone(cfg.Kinds)
 	for name, k := range cfg.Kinds {
 		k.Attempts = cmp.Or(k.Attempts, cfg.Attempts)
@@ -497,10 +509,13 @@ func (e *Engine) idle() <-chan struct{} {
 }
 
 // polling returns how long to wait until the next claim.
-func (e *Engine) polling() time.Duration {
+func (e *Engine) polling() time.Duration { return e.varied(e.cfg.Poll) }
+
+// varied returns between a half and one and a half of d, at random.
+func (e *Engine) varied(d time.Duration) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.cfg.Poll/2 + time.Duration(e.jitter.Int64N(int64(e.cfg.Poll)))
+	return d/2 + time.Duration(e.jitter.Int64N(int64(d)))
 }
 
 // state reports whether the engine stops, and whether nothing is claimed or being claimed.

@@ -381,6 +381,34 @@ func ExamplePeriodic() {
 	// false
 }
 
+// Tasks that have finished are kept for 30 days, those that were cancelled not at all, and those that have failed for ever.
+func ExampleConfig_retention() {
+	kinds, processors := reports()
+	engine, err := stage.New(stage.Config{
+		Store: memory.New(nil), Kinds: kinds, Provider: processors, Poll: 10 * time.Millisecond,
+		Retention: map[stage.Status]time.Duration{stage.Normal: 30 * 24 * time.Hour, stage.Cancelled: 0},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	id, _ := engine.Enqueue(ctx, "report", nil)
+	fmt.Println(engine.Cancel(ctx, id))
+	var engines sync.WaitGroup
+	engines.Go(func() { _ = engine.Run(ctx) })
+	for err == nil {
+		time.Sleep(10 * time.Millisecond)
+		_, err = engine.Get(ctx, id)
+	}
+	fmt.Println(err)
+	cancel()
+	engines.Wait()
+	// Output:
+	// true <nil>
+	// stage: no such task: 1
+}
+
 // A processor puts its task off until what it needs is there. That is not a failed attempt.
 func ExampleSnooze() {
 	ready := false

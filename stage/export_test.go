@@ -45,9 +45,16 @@ func (e *Engine) Interrupt()       { e.interrupt() }
 
 func (e *Engine) Polling() time.Duration { return e.polling() }
 
-// Timetable is that of an engine, for tests that look themselves.
-type Timetable = timetable
+// Chores are those of an engine, for tests that do them themselves.
+type Chores = chores
 
-func NewTimetable(e *Engine, now func() time.Duration) *Timetable { return newTimetable(e, now) }
+func NewChores(e *Engine, now func() time.Duration) *Chores { return newChores(e, e.period, now) }
 
-func (y *timetable) Look(ctx context.Context) time.Duration { return y.look(ctx) }
+// Do does those that are due, and Look does all.
+func (c *chores) Do(ctx context.Context) time.Duration { return c.do(ctx) }
+func (c *chores) Look(ctx context.Context) time.Duration {
+	for _, x := range c.all {
+		x.next = c.now()
+	}
+	return c.do(ctx)
+}

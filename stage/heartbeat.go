@@ -11,7 +11,7 @@ import (
 // is time for others before a lease ends.
 func (e *Engine) beat() (answered bool) {
 	p, works := e.current(), e.beating()
-	ctx, cancel := context.WithTimeout(p, min(3*e.cfg.Heartbeat, e.cfg.Lease/3))
+	ctx, cancel := context.WithTimeout(p, min(max(3*e.cfg.Heartbeat, time.Second), e.cfg.Lease/3))
 	defer cancel()
 	err := e.renew(ctx, works)
 	if err == nil {

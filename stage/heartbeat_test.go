@@ -99,8 +99,9 @@ func TestHeartbeatsThatHangAreGivenUp(t *testing.T) {
 		interval, given time.Duration
 		hang            int
 	}{
-		{time.Second, 3 * time.Second, 2},     // three intervals
-		{4 * time.Second, 5 * time.Second, 1}, // a third of the lease
+		{300 * time.Millisecond, time.Second, 2}, // not before
+		{time.Second, 3 * time.Second, 2},        // three intervals
+		{4 * time.Second, 5 * time.Second, 1},    // a third of the lease
 	} {
 		ends(t, hanging{heartbeats: row.hang}, func(ctx context.Context) {
 			select {

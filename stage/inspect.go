@@ -37,11 +37,6 @@ func (x *service) Waits(add func(what string)) {
 	} else {
 		add("tasks to claim")
 	}
-	if x.tick != nil {
-		add("the store, for periodic tasks")
-	} else if x.table != nil {
-		add("the ticks of periodic tasks")
-	}
 	if x.beat != nil {
 		add("the store, for a heartbeat")
 	}

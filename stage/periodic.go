@@ -17,7 +17,7 @@ import (
 //
 // A name that the store does not know begins now. A Schedule may change: it goes on from the latest tick. The record of a name
 // that is no longer used stays; if the name comes back, the ticks until then were missed. Ticks at nearly the
-// same time share a call of the store, so one may be run 100 ms late, and 100 ms more for each 1000 that are due before it.
+// same time share a call of the store, 1000 at most, so one may be run 100 ms late.
 type Periodic struct {
 	// Kind is one of Config.Kinds.
 	Kind string
@@ -72,7 +72,7 @@ const (
 
 const (
 	mostTicks = 1000                   // in a call of the store, of names and about as many tasks
-	tickPause = 100 * time.Millisecond // between two calls, so that ticks at nearly the same time share one
+	tickPause = 100 * time.Millisecond // behind a call that was not full, so that ticks at nearly the same time share one
 	tickSleep = time.Minute            // at most between two calls, so that the store's time is known
 	tickLate  = time.Minute            // what MissedSkip allows for
 )
@@ -130,19 +130,12 @@ func (y *timetable) time() time.Time {
 }
 
 // look runs the ticks that are due, and returns how long to wait before the next look.
-func (y *timetable) look(ctx context.Context) (after time.Duration) {
-	ticks, rows := y.due()
-	ended := ctx
-	ctx, cancel := context.WithTimeout(ctx, y.e.cfg.Lease/2)
-	defer cancel()
+func (y *timetable) look(ctx context.Context) (after time.Duration, err error) {
+	ticks, rows, full := y.due()
 	answer, err := y.e.cfg.Store.Tick(ctx, ticks...)
 	if err != nil {
-		if ended.Err() == nil {
-			y.e.unanswered(y.e.cfg.Logger, "tick", err)
-		}
-		return y.e.polling()
+		return 0, err
 	}
-	y.e.answered()
 	y.base, y.at = answer.Now, y.now()
 	added, moved := false, len(rows) == 0
 	for i, r := range rows {
@@ -153,18 +146,22 @@ func (y *timetable) look(ctx context.Context) (after time.Duration) {
 	if added {
 		y.e.where().ring()
 	}
-	if !moved { // the store has refused all
-		return max(y.wait(), y.e.polling())
+	switch {
+	case !moved: // the store has refused all
+		return max(y.wait(), y.e.polling()), nil
+	case full:
+		return 0, nil
 	}
-	return y.wait()
+	return y.wait(), nil
 }
 
-// due returns the ticks that are to be run, and of names of which nothing is known yet, as many as fit a call.
-func (y *timetable) due() (ticks []Tick, rows []*row) {
+// due returns the ticks that are to be run, and of names of which nothing is known yet, as many as fit a call. It reports
+// whether there may be more.
+func (y *timetable) due() (ticks []Tick, rows []*row, full bool) {
 	now, tasks := y.time(), 0
 	for _, r := range y.rows {
 		if len(ticks) == mostTicks || tasks >= mostTicks {
-			break
+			return ticks, rows, true
 		}
 		if r.over || !r.last.IsZero() && !r.dueAt(now) {
 			continue
@@ -177,7 +174,7 @@ func (y *timetable) due() (ticks []Tick, rows []*row) {
 		}
 		ticks, rows, tasks = append(ticks, t), append(rows, r), tasks+len(t.Tasks)
 	}
-	return ticks, rows
+	return ticks, rows, false
 }
 
 // wait returns how long to wait for the next tick.
@@ -187,8 +184,6 @@ func (y *timetable) wait() time.Duration {
 	for _, r := range y.rows {
 		switch {
 		case r.over:
-		case r.last.IsZero():
-			return 0 // there is more than fits a call
 		case !r.next.IsZero():
 			wait = min(wait, r.next.Sub(now))
 		}

@@ -24,10 +24,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		defer watch.Wait()
 		watch.Go(func() { e.watch(p, w) })
 	}
-	if len(e.cfg.Periodic) > 0 {
-		var ticks sync.WaitGroup
-		defer ticks.Wait()
-		ticks.Go(func() { e.tick(p) })
+	if c := newChores(e, p, e.alone.now); len(c.all) > 0 {
+		var chores sync.WaitGroup
+		defer chores.Wait()
+		chores.Go(func() { c.run(p, nil) })
 	}
 	for p.Err() == nil { // until the end of a Stop, from wherever it was called
 		bell := e.alone.bell
@@ -48,16 +48,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	return e.finish(p, nil)
 }
 
-// tick runs the ticks of periodic tasks, until the engine stops.
-func (e *Engine) tick(p *period) {
-	y := newTimetable(e, e.alone.now)
-	for p.Err() == nil {
-		if stopping, _ := e.state(); stopping {
-			return
-		}
-		next := time.NewTimer(y.look(p))
+// run does chores, also when the bell rings, until ctx ends.
+func (c *chores) run(ctx context.Context, bell <-chan struct{}) {
+	for ctx.Err() == nil {
+		next := time.NewTimer(c.do(ctx))
 		select {
-		case <-p.Done():
+		case <-ctx.Done():
+		case <-bell:
 		case <-next.C:
 		}
 		next.Stop()

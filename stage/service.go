@@ -18,8 +18,8 @@ import (
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
 // Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines (it does by
-// default), the engine reserves one for each of its Workers, one for heartbeats, one for Call, one for periodic tasks if it has
-// any, and one for the hints of a Watcher. Otherwise the Executor needs as many.
+// default), the engine reserves one for each of its Workers, one for heartbeats, one for Call, one for periodic tasks and
+// Config.Retention if it has any, and one for the hints of a Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
 // from returning until all tasks have gone back to their last static stage and the last heartbeat has returned, within the
@@ -32,11 +32,12 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	if err := e.begin(x); err != nil {
 		return err
 	}
-	if len(e.cfg.Periodic) > 0 {
-		x.table, x.ticks = newTimetable(e, x.now), s.Reserve(1)
+	p := e.current()
+	if c := newChores(e, p, x.now); len(c.all) > 0 {
+		x.chores = newChoring(c, s, x.bell.Wake)
+		s.Attach(x.chores)
 	}
 	if w, ok := e.cfg.Store.(Watcher); ok {
-		p := e.current()
 		s.Reserve(1).Execute(func() { e.watch(p, w) })
 	}
 	s.Install(x)
@@ -78,12 +79,8 @@ type service struct {
 	pulse time.Duration // when the next one is due, if any work has a lease
 	heart act.Timer     // for then
 
-	// Of periodic tasks; nil if there are none.
-	table *timetable
-	ticks act.Executor
-	tick  *act.Call[time.Duration]
-	next  time.Duration // when to look for ticks
-	clock act.Timer     // for then
+	chores *choring                 // nil if there are none
+	chore  *act.Call[time.Duration] // the call that was under way at the end
 
 	mu   sync.Mutex
 	got  []*work // claimed, also by Fire, until the next turn
@@ -135,9 +132,6 @@ func (x *service) Act(t *act.Task) act.Directive {
 	}
 	x.claiming(t, now, rung && !stopping)
 	x.beating(t, now)
-	if x.table != nil {
-		x.ticking(t, now, stopping)
-	}
 	if x.claim == nil {
 		t.WakeAt(&x.timer, x.poll)
 	}
@@ -210,45 +204,20 @@ func (x *service) beating(t *act.Task, now time.Duration) {
 	}
 }
 
-// ticking looks for ticks of periodic tasks if it is time.
-func (x *service) ticking(t *act.Task, now time.Duration, stopping bool) {
-	if x.tick != nil {
-		switch x.tick.Act(t) {
-		case act.Wait:
-			return
-		case act.Failed: // the store has panicked
-			x.e.unanswered(x.e.cfg.Logger, "tick", t.Err())
-			x.next = now + x.e.polling()
-		default:
-			x.next = now + x.tick.Value
-		}
-		x.tick = nil
-	}
-	switch {
-	case stopping:
-	case now >= x.next:
-		p := x.e.current()
-		x.tick = &act.Call[time.Duration]{F: func() (time.Duration, error) { return x.table.look(p), nil }, On: x.ticks}
-		x.tick.Act(t)
-	default:
-		t.WakeAt(&x.clock, x.next)
-	}
-}
-
-// ending ends the last heartbeat and the last look for ticks, and waits for them: a caller may close the store when the
+// ending ends the last heartbeat and the chores, and waits for their calls of the store: a caller may close it when the
 // Group's Run has returned.
 func (x *service) ending(t *act.Task) act.Directive {
-	if x.beat == nil && x.tick == nil {
-		return act.Done
+	if p := x.e.current(); p.Err() == nil {
+		p.end()
+		if c := x.chores; c != nil && c.call != nil {
+			x.chore = c.call
+			c.stop()
+		}
 	}
-	x.e.current().end()
 	if x.beat != nil && x.beat.Act(t) != act.Wait {
 		x.beat = nil
 	}
-	if x.tick != nil && x.tick.Act(t) != act.Wait {
-		x.tick = nil
-	}
-	if x.beat != nil || x.tick != nil {
+	if x.beat != nil || x.chore != nil && x.chore == x.chores.call {
 		return act.Wait
 	}
 	return act.Done

@@ -92,6 +92,7 @@ var tests = []test{
 	{"fire brings tasks to a running engine", testFireRunning},
 	{"an engine runs once at a time", testRunOnce},
 	{"periodic tasks", testPeriodic},
+	{"tasks that have ended are deleted", testRetention},
 	{"wait", testWait},
 	{"kinds", testKinds},
 	{"queues", testQueues},

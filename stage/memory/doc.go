@@ -1,7 +1,6 @@
 // Package memory has the stage.Store that keeps its tasks in memory: for tests, for simulation, and for work that need
 // not survive the process.
 //
-// A Claim costs O(log n) for each task that it gives, any other transition O(log n), a List or a Purge O(n). The store never
-// forgets a task: a process that runs for long with many tasks needs a store on disk. The store starts no goroutine
-// and need not be closed.
+// A Claim costs O(log n) for each task that it gives, any other transition O(log n), a List or a Purge O(n). Tasks that
+// have ended are kept until a Purge: see stage.Config.Retention. The store starts no goroutine and need not be closed.
 package memory

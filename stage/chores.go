@@ -1,0 +1,154 @@
+package stage
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// chore is a call of the store that an engine makes from time to time, apart from those for the tasks that it works on.
+type chore struct {
+	name string // for the log
+	// do makes the call, and returns after how long it is to be made next. After an error that is polling.
+	do func(ctx context.Context) (after time.Duration, err error)
+	of *period // with whose end it is over; nil means never
+
+	rung atomic.Bool // it is to be done at once, unless the store has failed
+	// Only for the goroutine that does chores.
+	next   time.Duration // when it is to be done, by the host's clock
+	failed bool
+}
+
+// rarely is later than any chore is done.
+const rarely time.Duration = 1 << 62
+
+// chores are done one after another.
+type chores struct {
+	e   *Engine
+	now func() time.Duration // the clock of the host
+	all []*chore
+}
+
+// newChores returns those of an engine that runs for the time of p.
+func newChores(e *Engine, p *period, now func() time.Duration) *chores {
+	c := &chores{e: e, now: now}
+	if len(e.cfg.Periodic) > 0 {
+		c.all = append(c.all, &chore{name: "tick", of: p, do: newTimetable(e, now).look})
+	}
+	for _, s := range slices.Sorted(maps.Keys(e.cfg.Retention)) {
+		c.all = append(c.all, &chore{name: "purge", of: p, do: e.retaining(s)})
+	}
+	return c
+}
+
+// do does those that are due, until ctx ends, and returns how long to wait for the next one.
+func (c *chores) do(ctx context.Context) (after time.Duration) {
+	next := rarely
+	for _, x := range c.all {
+		if x.of != nil && x.of.Err() != nil {
+			continue
+		}
+		if rung := x.rung.Swap(false) && !x.failed; rung || c.now() >= x.next {
+			after := c.one(ctx, x)
+			x.next = c.now() + min(after, rarely-c.now())
+		}
+		next = min(next, x.next)
+	}
+	return max(0, next-c.now())
+}
+
+// one does x, and returns after how long it is to be done next.
+func (c *chores) one(ctx context.Context, x *chore) (after time.Duration) {
+	call, cancel := context.WithTimeout(ctx, c.e.cfg.Lease/2)
+	defer cancel()
+	err := guarded(func() (err error) {
+		after, err = x.do(call)
+		return err
+	})
+	if x.failed = err != nil; x.failed {
+		if ctx.Err() == nil && (x.of == nil || x.of.Err() == nil) {
+			c.e.unanswered(c.e.cfg.Logger, x.name, err)
+		}
+		return c.e.polling()
+	}
+	c.e.answered()
+	return after
+}
+
+// choring is the host of chores in a Group: a monitor, so it goes on until the scheduler is closed.
+type choring struct {
+	*chores
+	on   act.Executor
+	bell act.AtomicWaker
+	rung atomic.Bool
+
+	life context.Context // of the calls; it ends when the scheduler is closed
+	end  context.CancelFunc
+
+	call  *act.Call[time.Duration]
+	stop  context.CancelFunc // ends the call
+	next  time.Duration      // when to do what is due
+	timer act.Timer          // for then
+	ended func()             // is called in the turn in which a call has ended
+}
+
+func newChoring(c *chores, s *act.Scheduler, ended func()) *choring {
+	x := &choring{chores: c, on: s.Reserve(1), ended: ended}
+	x.life, x.end = context.WithCancel(context.Background())
+	return x
+}
+
+func (x *choring) String() string { return "stage.Engine " + x.e.cfg.Worker + ", chores" }
+
+// Act does chores if it is time.
+func (x *choring) Act(t *act.Task) act.Directive {
+	x.bell.Set(t.Waker())
+	now := t.Scheduler().Now()
+	if x.call != nil {
+		switch x.call.Act(t) {
+		case act.Wait:
+			return act.Wait
+		case act.Done:
+			x.next = now + min(x.call.Value, rarely-now)
+		default: // a Goexit
+			x.next = now + x.e.polling()
+		}
+		x.stop()
+		x.call = nil
+		x.ended()
+	}
+	switch {
+	case x.rung.Swap(false) || now >= x.next:
+		var ctx context.Context
+		ctx, x.stop = context.WithCancel(x.life)
+		x.call = &act.Call[time.Duration]{F: func() (time.Duration, error) { return x.do(ctx), nil }, On: x.on}
+		x.call.Act(t)
+	case x.next < rarely:
+		t.WakeAt(&x.timer, x.next)
+	}
+	return act.Wait
+}
+
+// Stop does nothing: tasks may go on waiting.
+func (x *choring) Stop(*act.Task, shutdown.Order) {}
+
+// Close ends the call of the store.
+func (x *choring) Close() error {
+	x.end()
+	return nil
+}
+
+// Waits implements hook.Waiting.
+func (x *choring) Waits(add func(what string)) {
+	switch {
+	case x.call != nil:
+		add("the store, for a chore")
+	case x.next < rarely:
+		add("the time of its next chore")
+	}
+}

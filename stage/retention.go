@@ -1,0 +1,23 @@
+package stage
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	mostPurged = 1000        // in a call of the store
+	purgeEvery = time.Minute // at most between two
+)
+
+// retaining returns the chore that deletes tasks that have ended in a status.
+func (e *Engine) retaining(s Status) func(context.Context) (time.Duration, error) {
+	p := Purge{Status: s, Age: e.cfg.Retention[s], Limit: mostPurged}
+	every := max(e.cfg.Poll, min(purgeEvery, p.Age/10))
+	return func(ctx context.Context) (time.Duration, error) {
+		if n, err := e.cfg.Store.Purge(ctx, p); err != nil || n == p.Limit {
+			return 0, err
+		}
+		return e.varied(every), nil
+	}
+}
