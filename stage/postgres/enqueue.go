@@ -1,13 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -62,12 +60,18 @@ func (s *tasks) enqueueUnique(ctx context.Context, tasks []stage.NewTask) (ids [
 // A task with a key keeps other transactions from enqueuing with that key until yours ends. Two transactions that enqueue
 // the same keys in several calls, in different orders, deadlock: PostgreSQL makes one of them fail.
 func (s *Store) EnqueueIn(ctx context.Context, tx pgx.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
+	ids, err := s.insert(ctx, tx, tasks)
+	return ids, s.failed(ctx, "enqueue", err)
+}
+
+// insert enqueues tasks in a transaction, which notifies of their kinds.
+func (s *tasks) insert(ctx context.Context, tx pgx.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
 	if len(tasks) == 0 {
 		return nil, ctx.Err()
 	}
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
-		return nil, s.failed(ctx, "enqueue", err)
+		return nil, err
 	}
 	text, args := s.sql.enqueue, s.added
 	if places != nil {
@@ -75,17 +79,17 @@ func (s *Store) EnqueueIn(ctx context.Context, tx pgx.Tx, tasks ...stage.NewTask
 	}
 	rows, err := tx.Query(ctx, text, args(distinct, different(tasks))...)
 	if err != nil {
-		return nil, s.failed(ctx, "enqueue", err)
+		return nil, err
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[stage.ID])
 	if err != nil {
-		return nil, s.failed(ctx, "enqueue", err)
+		return nil, err
 	}
 	return transition.Spread(ids, places), nil
 }
 
 // EnqueueInSQL is EnqueueIn for a transaction of database/sql, of any driver for PostgreSQL. It is a statement for each task,
-// or one for all if any has a key.
+// and two if any has a key.
 func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
@@ -105,64 +109,27 @@ func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.New
 	return ids, ctx.Err()
 }
 
+// enqueueUniqueSQL draws numbers in the order of the tasks, and enqueues in that of their keys, as unique does.
 func (s *tasks) enqueueUniqueSQL(ctx context.Context, tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
-	args := s.addedUnique(tasks, different(tasks))
-	for i, arg := range args {
-		args[i] = literal(arg)
-	}
-	rows, err := tx.QueryContext(ctx, s.sql.unique, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	ids := make([]stage.ID, 0, len(tasks))
-	for rows.Next() {
-		var id stage.ID
-		if err := rows.Scan(&id); err != nil {
+	ids, order := make([]stage.ID, len(tasks)), make([]int, len(tasks))
+	for i := range tasks {
+		order[i] = i
+		if err := tx.QueryRowContext(ctx, `SELECT nextval($1::text::regclass)`, s.sequence()).Scan(&ids[i]); err != nil {
 			return nil, err
 		}
-		ids = append(ids, id)
 	}
-	return ids, rows.Err()
-}
-
-// literal returns an argument of unique for a driver that knows no arrays: as PostgreSQL writes an array.
-func literal(arg any) any {
-	var texts []string
-	switch all := arg.(type) {
-	case []string:
-		for _, text := range all {
-			texts = append(texts, quoted(text))
+	slices.SortFunc(order, func(i, k int) int {
+		return cmp.Or(cmp.Compare(tasks[i].Kind, tasks[k].Kind), cmp.Compare(tasks[i].Key, tasks[k].Key))
+	})
+	for _, i := range order {
+		t := tasks[i]
+		err := tx.QueryRowContext(ctx, s.sql.uniqueOne, t.Kind, t.Stage, t.Data, s.schema, microseconds(t.After), at(t),
+			t.Key, microseconds(t.Within), ids[i]).Scan(&ids[i])
+		if err != nil {
+			return nil, err
 		}
-	case [][]byte:
-		for _, data := range all {
-			if data == nil {
-				texts = append(texts, "NULL")
-			} else {
-				texts = append(texts, quoted(`\x`+hex.EncodeToString(data)))
-			}
-		}
-	case []int64:
-		for _, n := range all {
-			texts = append(texts, strconv.FormatInt(n, 10))
-		}
-	case []*time.Time:
-		for _, at := range all {
-			if at == nil {
-				texts = append(texts, "NULL")
-			} else {
-				texts = append(texts, quoted(at.UTC().Format(time.RFC3339Nano)))
-			}
-		}
-	default:
-		return arg
 	}
-	return "{" + strings.Join(texts, ",") + "}"
-}
-
-// quoted returns an element of such an array.
-func quoted(text string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	return ids, nil
 }
 
 // added returns the arguments of enqueue. It notifies of the kinds when it is committed.
@@ -182,9 +149,11 @@ func (s *tasks) addedUnique(tasks []stage.NewTask, notified []string) []any {
 	for i, t := range tasks {
 		keys[i], within[i] = t.Key, microseconds(t.Within)
 	}
-	sequence := pgx.Identifier{s.schema, "task_id_seq"}.Sanitize()
-	return append(s.added(tasks, notified), keys, within, sequence)
+	return append(s.added(tasks, notified), keys, within, s.sequence())
 }
+
+// sequence has the numbers of tasks.
+func (s *tasks) sequence() string { return pgx.Identifier{s.schema, "task_id_seq"}.Sanitize() }
 
 // at returns t.At, rounded up as microseconds does, or nil if it is not set.
 func at(t stage.NewTask) *time.Time {

@@ -5,12 +5,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
@@ -143,6 +147,56 @@ func TestEnqueueInWithKeys(t *testing.T) {
 	var none *sql.Tx
 	_, err := s.EnqueueInSQL(t.Context(), none, stage.NewTask{Kind: "a", Key: "a\x00b"})
 	require.ErrorContains(t, err, "NUL")
+}
+
+// TestKeysAtOnceIn has transactions of pgx and of database/sql enqueue the same keys in different orders. None waits for another
+// one in a circle.
+func TestKeysAtOnceIn(t *testing.T) {
+	s := open(t, newConfig(t))
+	db := stdlib.OpenDBFromPool(s.Pool())
+	defer func() { require.NoError(t, db.Close()) }()
+	keys := strings.Split("a B b Ä Z é _ 10 9 -", " ")
+	enqueue := func(i int, tasks []stage.NewTask) (ids []stage.ID, _ error) {
+		if i%2 == 0 {
+			return ids, pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) (err error) {
+				ids, err = s.EnqueueIn(t.Context(), tx, tasks...)
+				return err
+			})
+		}
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = tx.Rollback() }()
+		if ids, err = s.EnqueueInSQL(t.Context(), tx, tasks...); err != nil {
+			return nil, err
+		}
+		return ids, tx.Commit()
+	}
+	for round := range 5 {
+		var all sync.WaitGroup
+		var got [8][]stage.ID
+		for i := range got {
+			all.Go(func() {
+				tasks, places := make([]stage.NewTask, len(keys)), rand.Perm(len(keys))
+				for j, place := range places {
+					tasks[j] = stage.NewTask{Kind: fmt.Sprint("k", round), Stage: "NEW", Key: keys[place]}
+				}
+				ids, err := enqueue(i, tasks)
+				if assert.NoError(t, err) {
+					got[i] = make([]stage.ID, len(keys))
+					for j, place := range places {
+						got[i][place] = ids[j]
+					}
+				}
+			})
+		}
+		all.Wait()
+		for i := range got {
+			require.Equal(t, got[0], got[i])
+		}
+	}
+	require.Equal(t, 5*len(keys), count(t, s, s.Schema()+".task"))
 }
 
 // A transaction that has a key keeps another call waiting, which finds its task, or adds one if there is none.

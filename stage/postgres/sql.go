@@ -13,10 +13,10 @@ import (
 type statements struct {
 	adapted func(text string) string // to the schema and the clock
 
-	enqueue, enqueueOne, unique, begin, ticks, now, ticked       string
-	share, claim, claimed, enter, finish, data, lock, save, note string
-	heartbeat, get, notify, announce, fail, failures             string
-	pause, unpause, paused                                       string
+	enqueue, enqueueOne, unique, uniqueOne, begin, ticks, now, ticked string
+	share, claim, claimed, enter, finish, data, lock, save, note      string
+	heartbeat, get, notify, announce, fail, failures                  string
+	pause, unpause, paused                                            string
 }
 
 // columns are what scanTask reads. A task in processing is due when its lease ends.
@@ -46,33 +46,15 @@ var texts = statements{
 		WHERE (SELECT count(pg_notify($4::text, left('kind ' || $1::text, 1000)))) >= 0
 		RETURNING id`,
 
-	// For tasks of which some have keys, each key once. Keys are locked in order, so that no two calls wait for each other. A
-	// call that has waited for another one sees its task: ON CONFLICT reads the latest version of a row. horizon is how the
-	// Within of a new task gets there. The numbers are drawn before that, since daimon.key needs them; those of tasks that
-	// are not added are lost.
-	unique: `
-		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
-		given AS MATERIALIZED (
-			SELECT t.*, nextval($10::text::regclass) AS id
-			FROM unnest($1::text[], $2::text[], $3::bytea[], $6::bigint[], $7::timestamptz[], $8::text[], $9::bigint[])
-				WITH ORDINALITY AS t (kind, stage, data, after, at, key, within, place)
-		), latest AS (
-			INSERT INTO daimon.key AS k (kind, key, task, enqueued, horizon)
-			SELECT kind, key, id, now, CASE WHEN within = 0 THEN '-infinity' ELSE now - within * interval '1 microsecond' END
-			FROM given, clock WHERE key <> '' ORDER BY kind, key
-			ON CONFLICT (kind, key) DO UPDATE SET
-				task = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.task ELSE k.task END,
-				enqueued = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.enqueued ELSE k.enqueued END,
-				horizon = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.horizon ELSE k.horizon END
-			RETURNING k.kind, k.key, k.task
-		), added AS (
-			INSERT INTO daimon.task (id, kind, stage, data, due, created, changed)
-			SELECT g.id, g.kind, g.stage, g.data, greatest(now, now + g.after * interval '1 microsecond', g.at), now, now
-			FROM clock, given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key
-			WHERE coalesce(l.task, g.id) = g.id
-				AND (SELECT count(pg_notify($4::text, left('kind ' || kind, 1000))) FROM unnest($5::text[]) AS kind) >= 0
-		)
-		SELECT coalesce(l.task, g.id) FROM given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key ORDER BY g.place`,
+	unique: uniqueOf(`
+		SELECT t.*, nextval($10::text::regclass) AS id
+		FROM unnest($1::text[], $2::text[], $3::bytea[], $6::bigint[], $7::timestamptz[], $8::text[], $9::bigint[])
+			WITH ORDINALITY AS t (kind, stage, data, after, at, key, within, place)`, `$5::text[]`),
+
+	// For drivers that know no arrays.
+	uniqueOne: uniqueOf(`
+		SELECT $1::text AS kind, $2::text AS stage, $3::bytea AS data, $5::bigint AS after, $6::timestamptz AS at,
+			$7::text AS key, $8::bigint AS within, 1 AS place, $9::bigint AS id`, `ARRAY[$1::text]`),
 
 	// The records of periodic tasks are made and locked in the order of their names, in transactions of their own and of Tick.
 	begin: `
@@ -269,6 +251,33 @@ var texts = statements{
 	paused: `SELECT kind FROM daimon.pause`,
 }
 
+// uniqueOf returns the statement for tasks of which some have keys, each key once, and the kinds to notify of. Keys are locked
+// in order, so that no two calls wait for each other. A call that has waited for another one sees its task: ON CONFLICT reads the
+// latest version of a row. horizon is how the Within of a new task gets there. The numbers are drawn before that, since
+// daimon.key needs them; those of tasks that are not added are lost.
+func uniqueOf(given, kinds string) string {
+	return `
+		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+		given AS MATERIALIZED (` + given + `
+		), latest AS (
+			INSERT INTO daimon.key AS k (kind, key, task, enqueued, horizon)
+			SELECT kind, key, id, now, CASE WHEN within = 0 THEN '-infinity' ELSE now - within * interval '1 microsecond' END
+			FROM given, clock WHERE key <> '' ORDER BY kind COLLATE "C", key COLLATE "C"
+			ON CONFLICT (kind, key) DO UPDATE SET
+				task = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.task ELSE k.task END,
+				enqueued = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.enqueued ELSE k.enqueued END,
+				horizon = CASE WHEN k.enqueued <= excluded.horizon THEN excluded.horizon ELSE k.horizon END
+			RETURNING k.kind, k.key, k.task
+		), added AS (
+			INSERT INTO daimon.task (id, kind, stage, data, due, created, changed)
+			SELECT g.id, g.kind, g.stage, g.data, greatest(now, now + g.after * interval '1 microsecond', g.at), now, now
+			FROM clock, given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key
+			WHERE coalesce(l.task, g.id) = g.id
+				AND (SELECT count(pg_notify($4::text, left('kind ' || kind, 1000))) FROM unnest(` + kinds + `) AS kind) >= 0
+		)
+		SELECT coalesce(l.task, g.id) FROM given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key ORDER BY g.place`
+}
+
 // newStatements returns the texts for a schema. clock is the SQL of another clock, for tests, or "".
 func newStatements(schema, clock string) statements {
 	key := fnv.New64a()
@@ -288,7 +297,7 @@ func newStatements(schema, clock string) statements {
 	s := texts
 	s.adapted = strings.NewReplacer(pairs...).Replace
 	for _, text := range []*string{
-		&s.enqueue, &s.enqueueOne, &s.unique, &s.begin, &s.ticks, &s.now, &s.ticked,
+		&s.enqueue, &s.enqueueOne, &s.unique, &s.uniqueOne, &s.begin, &s.ticks, &s.now, &s.ticked,
 		&s.share, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note,
 		&s.heartbeat, &s.get, &s.fail, &s.failures,
 		&s.pause, &s.unpause, &s.paused,

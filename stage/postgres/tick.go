@@ -80,6 +80,6 @@ func (s *tasks) tick(ctx context.Context, tx pgx.Tx, ticks []stage.Tick) (ticked
 	if _, err := tx.Exec(ctx, s.sql.ticked, changed, last); err != nil {
 		return ticked, nil, err
 	}
-	_, err = (&Store{s}).EnqueueIn(ctx, tx, tasks...)
+	_, err = s.insert(ctx, tx, tasks)
 	return ticked, nil, err
 }
