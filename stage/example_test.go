@@ -521,6 +521,76 @@ func ExampleEngine_Failures() {
 	// LOADING 2 no answer from mirror 2
 }
 
+// How many tasks there are, for a page that need not read them.
+func ExampleEngine_Counts() {
+	kinds, processors := reports()
+	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors, Workers: 1, Logger: zap.NewNop()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	for range 5 {
+		_, _ = engine.Enqueue(ctx, "report", nil)
+	}
+	for range 2 { // tasks, of which the first finds no paper
+		_, _ = engine.Fire(ctx)
+		_ = engine.Wait(ctx)
+	}
+	counts, _ := engine.Counts(ctx)
+	for _, c := range counts {
+		fmt.Println(c.Kind, c.Stage, c.Status, c.N)
+	}
+	// Output:
+	// report CREATED NORMAL 3
+	// report DATA_LOADED ERROR 1
+	// report FINISHED NORMAL 1
+}
+
+// Tasks that have finished are deleted a hundred at a time, so that no call takes long. A periodic task could do that.
+func ExampleEngine_Purge() {
+	clock := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
+	engine, err := stage.New(stage.Config{
+		Store: memory.New(func() time.Time { return clock }),
+		Kinds: map[string]stage.Kind{"note": {Chain: stage.Begin("NEW").Then("WRITING", "note", "WRITTEN")}},
+		Provider: stage.Processors{"note": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
+			return nil, nil
+		})},
+		Workers: 250,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	finish := func(n int) {
+		for range n {
+			_, _ = engine.Enqueue(ctx, "note", nil)
+		}
+		_, _ = engine.Fire(ctx)
+		_ = engine.Wait(ctx)
+	}
+	finish(250)
+	clock = clock.Add(30 * 24 * time.Hour)
+	finish(3)
+
+	old := stage.Purge{Status: stage.Normal, Age: 7 * 24 * time.Hour, Limit: 100}
+	for {
+		n, err := engine.Purge(ctx, old)
+		fmt.Println(n, err)
+		if n < old.Limit {
+			break
+		}
+	}
+	counts, _ := engine.Counts(ctx)
+	fmt.Println(counts[0].N, "are left")
+	// Output:
+	// 100 <nil>
+	// 100 <nil>
+	// 50 <nil>
+	// 3 are left
+}
+
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.
 func ExampleEngine_Setup() {
 	kinds := map[string]stage.Kind{"nap": {Chain: stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}}
