@@ -124,6 +124,7 @@ const floors = `
 	stage             act internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os strings time
 	stage/internal/transition   stage time
 	stage/internal/migration   io/fs path
+	stage/internal/storm   stage internal/tier context database/sql github.com/stretchr/testify/require go.uber.org/zap maps math/rand/v2 os/exec syscall testing time
 	stage/memory      stage stage/internal/transition container/heap context time
 	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime testing time
 	stage/enginetest  act shutdown internal/tier stage
@@ -306,7 +307,7 @@ var doors = map[string][]string{
 }
 
 // doorless are examples, and suites that tests are made of, beside which no other time comes in.
-var doorless = []string{"examples/", "internal/exectest/", "internal/pgserver/", "internal/price/", "internal/tier/run/", "internal/traffic/", "stage/enginetest/", "stage/storetest/"}
+var doorless = []string{"examples/", "internal/exectest/", "internal/pgserver/", "internal/price/", "internal/tier/run/", "internal/traffic/", "stage/enginetest/", "stage/internal/storm/", "stage/storetest/"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 

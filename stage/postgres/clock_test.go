@@ -15,6 +15,9 @@ import (
 	"github.com/daimon-go/daimon/stage/postgres"
 )
 
+// brief is a short lease.
+const brief = 2 * time.Second
+
 // TestClockOff has a server whose clock is an hour before or behind that of the workers. They claim, retry, suspend and lose
 // tasks as with any other clock. No statement has a time of theirs, so it makes no difference how far the clocks of workers
 // are from each other.

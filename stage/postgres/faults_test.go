@@ -206,7 +206,7 @@ func (w *faulty) run() bool {
 	w.NoError(errors.Join(one.Close(), two.Close()))
 	w.net.close()
 	w.verdict(w.mayLose(), w)
-	w.disconnected(w.name)
+	disconnected(w.t, w.direct, w.name)
 	return w.plan[0].hit
 }
 

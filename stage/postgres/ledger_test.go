@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -32,7 +31,7 @@ type ledger struct {
 	t      testing.TB
 	cfg    postgres.Config
 	direct *postgres.Store
-	failed atomic.Int64 // errors of processors in this process
+	failed atomic.Int64 // errors of processors
 }
 
 func newLedger(t testing.TB, cfg postgres.Config) *ledger {
@@ -56,23 +55,13 @@ func (l *ledger) sql(text string) string {
 
 // config is that of an engine over s, whose processors take a random time below pause.
 func (l *ledger) config(s *postgres.Store, pause time.Duration) stage.Config {
-	cfg := counted(s, pause)
-	write := cfg.Provider.(stage.Processors)["write"]
-	cfg.Provider.(stage.Processors)["write"] = stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-		if string(t.Data) == "fails" && t.Stage == "SECOND" && t.Attempt == 0 {
-			l.failed.Add(1)
-			return nil, errors.New("no luck at first")
-		}
-		return write.Process(ctx, t)
-	})
-	return cfg
-}
-
-// counted is config in another process.
-func counted(s *postgres.Store, pause time.Duration) stage.Config {
 	insert := `INSERT INTO ` + s.Schema() + `.step (task, stage) VALUES ($1, $2)`
 	// Work goes on at the step that a worker before has noted.
 	work := func(ctx context.Context, t *stage.Task) error {
+		if string(t.Data) == "fails" && t.Stage == "SECOND" && t.Attempt == 0 {
+			l.failed.Add(1)
+			return errors.New("no luck at first")
+		}
 		n := 0
 		if _, err := fmt.Sscanf(string(t.Progress), t.Stage+" %d", &n); err != nil && len(t.Progress) > 0 {
 			return fmt.Errorf("%w: progress at %s: %q", stage.ErrPermanent, t.Stage, t.Progress)
@@ -87,7 +76,7 @@ func counted(s *postgres.Store, pause time.Duration) stage.Config {
 		return nil
 	}
 	return stage.Config{
-		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: thirds}, "urgent job": {Chain: thirds, Priority: 1}},
+		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: thirds}},
 		Provider: stage.Processors{
 			"write": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
 				return func(ctx context.Context, tx stage.Tx) error {
@@ -102,19 +91,6 @@ func counted(s *postgres.Store, pause time.Duration) stage.Config {
 		Workers: 3, Lease: lease, Heartbeat: lease / 10, Poll: 100 * time.Millisecond,
 		Backoff: func(int) time.Duration { return 10 * time.Millisecond }, Logger: zap.NewNop(),
 	}
-}
-
-// enqueue adds tasks with keys, a third of them urgent, by two calls that ask for the same.
-func (l *ledger) enqueue(n int) {
-	tasks := make([]stage.NewTask, n)
-	for i := range tasks {
-		tasks[i] = stage.NewTask{Kind: []string{"job", "job", "urgent job"}[i%3], Stage: "NEW", Key: crand.Text()}
-	}
-	ids, err := l.direct.Enqueue(l.t.Context(), tasks...)
-	l.NoError(err)
-	again, err := l.direct.Enqueue(l.t.Context(), tasks...)
-	l.NoError(err)
-	l.Equal(ids, again)
 }
 
 // ended reports whether all tasks have ended. Those that a late request has suspended are resumed.
@@ -166,8 +142,9 @@ func (l *ledger) count(from string, args ...any) int {
 }
 
 // disconnected waits until the server has none of the connections of that name left.
-func (l *ledger) disconnected(name string) {
-	l.Eventually(func() bool {
-		return l.count(`pg_stat_activity WHERE application_name = $1`, name) == 0
+func disconnected(t testing.TB, s *postgres.Store, name string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return count(t, s, `pg_stat_activity WHERE application_name = $1`, name) == 0
 	}, 20*time.Second, 20*time.Millisecond, "connections of the server are left: %s", name)
 }

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -51,7 +52,8 @@ func (w *troubled) during(cfg postgres.Config, tasks int, change func(*stage.Con
 		w.NoError(err)
 		all.Go(func() { w.NoError(e.Run(ctx)) })
 	}
-	w.enqueue(tasks)
+	_, err := w.direct.Enqueue(ctx, slices.Repeat([]stage.NewTask{{Kind: "job", Stage: "NEW"}}, tasks)...)
+	w.NoError(err)
 	trouble()
 	w.direct.Pool().Reset() // whose connections are lost
 	w.settled()
@@ -102,7 +104,7 @@ func TestRestarted(t *testing.T) {
 		mayLose = 4 * 6
 	}
 	w.verdict(mayLose, down)
-	w.disconnected("troubled")
+	disconnected(w.t, w.direct, "troubled")
 }
 
 // TestServerStandsStill stops all processes of the server for three leases, and longer than its own limits. Both engines lose
@@ -121,7 +123,7 @@ func TestServerStandsStill(t *testing.T) {
 		w.Eventually(func() bool { return w.lost() > 0 }, 4*lease, 10*time.Millisecond, "they are claimed again soon")
 	})
 	w.verdict(6, "paused")
-	w.disconnected("troubled")
+	disconnected(w.t, w.direct, "troubled")
 }
 
 // TestPoolerRestarted kills a PgBouncer in transaction mode, and starts it again. That costs no lease.
@@ -146,7 +148,7 @@ func TestPoolerRestarted(t *testing.T) {
 	})
 	w.verdict(0, "the pooler restarted")
 	require.NoError(t, b.Stop()) // it keeps connections to the server
-	w.disconnected("troubled")
+	disconnected(w.t, w.direct, "troubled")
 }
 
 // TestGone has the server gone for ten seconds, or three in the tier full, with engines as they are by default. No lease is lost,
@@ -165,7 +167,7 @@ func TestGone(t *testing.T) {
 		require.NoError(t, w.server.Start())
 	})
 	w.verdict(0, "gone")
-	w.disconnected("troubled")
+	disconnected(w.t, w.direct, "troubled")
 	for _, entry := range logs.All() {
 		t.Log(entry.Level, entry.Message, entry.ContextMap())
 	}

@@ -6,9 +6,11 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/storm"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
@@ -30,16 +33,14 @@ import (
 
 func init() {
 	children["works"] = works
+	children["storm"] = stormy
 }
 
 // halves is the chain of these tests: each stage inserts a row, see makeTables.
 var halves = stage.Begin("NEW").Then("FIRST", "insert", "HALF").Then("SECOND", "insert", "WHOLE")
 
 func insertStep(_ context.Context, t *stage.Task) (stage.Commit, error) {
-	return func(ctx context.Context, tx stage.Tx) error {
-		_, err := sqlite.SQL(tx).Exec(insertion, t.ID, t.Stage)
-		return err
-	}, nil
+	return func(ctx context.Context, tx stage.Tx) error { return step(ctx, tx, t.ID, t.Stage) }, nil
 }
 
 // engineOf is one over s, with a lease that does not last.
@@ -386,5 +387,49 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	}
 	require.Equal(t, 6, count(t, s.DB(), "step"))
 	require.EqualValues(t, 6, processed.Load(), "nothing is computed twice")
+	intact(t, s.DB())
+}
+
+const numberVariable = "DAIMON_SQLITE_NUMBER" // of the process in a storm
+
+// stormy is a process with an engine that works until SIGTERM.
+func stormy(path string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	fmt.Println("SIGTERM ends it in order from now on")
+	number, err := strconv.Atoi(os.Getenv(numberVariable))
+	if err != nil {
+		return err
+	}
+	s, err := sqlite.Open(path, sqlite.Config{Relaxed: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(storm.Work(ctx, s, number, step), s.Close())
+}
+
+// step writes to the table of makeTables.
+func step(_ context.Context, tx stage.Tx, id stage.ID, at string) error {
+	_, err := sqlite.SQL(tx).Exec(insertion, id, at)
+	return err
+}
+
+// TestStorm has four processes work, and kills and stops them at random moments.
+func TestStorm(t *testing.T) {
+	tier.Need(t, tier.Full, "takes longer than several leases")
+	t.Parallel()
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{Relaxed: true, Counts: true})
+	makeTables(t, s)
+	lock := raw(t, path)
+	storm.Run(t, storm.Site{
+		Store: s, DB: s.DB(), Steps: "step", Step: step,
+		Worker: func(number int) *exec.Cmd {
+			cmd := childCommand(t, "storm", path, fmt.Sprint(numberVariable, "=", number))
+			cmd.Stderr = os.Stderr
+			return cmd
+		},
+		Stop: func(t testing.TB, w *exec.Cmd) { stopBetweenWrites(t, w.Process, lock) },
+	})
 	intact(t, s.DB())
 }

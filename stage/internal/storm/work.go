@@ -1,0 +1,160 @@
+//go:build unix
+
+package storm
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/stage"
+)
+
+// Lease is that of the engines.
+const Lease = 2 * time.Second
+
+// Processes is how many work on a store.
+const Processes = 4
+
+// A Step commits a stage: it writes a row with the task and the stage.
+type Step func(ctx context.Context, tx stage.Tx, id stage.ID, at string) error
+
+// The kinds have two priorities and two queues. Those of keyed have tasks with keys.
+var (
+	kinds = map[string]stage.Kind{
+		"job": {Chain: long}, "urgent job": {Chain: long, Priority: 1}, "other job": {Chain: long, Queue: "other"}, "tick": {Chain: short},
+	}
+	keyed = []string{"job", "urgent job", "other job"}
+
+	long  = stage.Begin("NEW").Then("FIRST", "write", "ONE").Then("SECOND", "write", "TWO").Then("THIRD", "nothing", "DONE")
+	short = stage.Begin("NEW").Then("TICKING", "write", "DONE")
+
+	// writes is how many stages of a task write a row.
+	writes = map[string]int{"job": 2, "urgent job": 2, "other job": 2, "tick": 1}
+
+	// ticks are the periodic tasks: engines try to run those of p so often that they meet.
+	ticks = map[string]struct {
+		kind  string
+		every time.Duration
+	}{"p": {"tick", 70 * time.Millisecond}, "q": {"job", 400 * time.Millisecond}}
+
+	// queues are those of the processes, by their numbers.
+	queues = [Processes][]string{nil, {""}, {"other"}, nil}
+)
+
+// steps is how many steps a stage has, and how long each takes at most.
+var steps = map[string]struct {
+	n    int
+	most time.Duration
+}{"FIRST": {6, 200 * time.Millisecond}, "SECOND": {3, 60 * time.Millisecond}, "THIRD": {1, 60 * time.Millisecond}, "TICKING": {1, 10 * time.Millisecond}}
+
+// keys is how many tasks with keys there are. All processes enqueue all of them.
+func keys() int { return tier.Choose(20, 60, 300) }
+
+// key returns one of them.
+func key(i int) stage.NewTask {
+	name := fmt.Sprint("key ", i)
+	return stage.NewTask{Kind: keyed[i%len(keyed)], Stage: "NEW", Key: name, Data: []byte(name)}
+}
+
+// snoozes reports whether the task is put off once, in the middle of SECOND.
+func snoozes(id stage.ID) bool { return id%5 == 0 }
+
+// config is that of an engine. The last one is quick, and has no ticks.
+func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
+	pause := func(most time.Duration) time.Duration {
+		if last {
+			return 0
+		}
+		return rand.N(most)
+	}
+	work := func(ctx context.Context, t *stage.Task) error {
+		n, err := progress(t)
+		switch queue := kinds[t.Kind].Queue; {
+		case err != nil:
+			return stage.Permanent(err)
+		case len(queues) > 0 && !slices.Contains(queues, queue):
+			return stage.Permanent(fmt.Errorf("claimed for the queues %q, and not for %q", queues, queue))
+		case t.Attempt >= int(t.Token):
+			return stage.Permanent(fmt.Errorf("there were %d attempts and %d claims", t.Attempt, t.Token))
+		}
+		for of := steps[t.Stage]; n < of.n; n++ {
+			t.SetProgress(fmt.Appendf(nil, "%s %d", t.Stage, n+1))
+			if t.Stage == "SECOND" && n == 1 && snoozes(t.ID) {
+				return stage.Snooze(rand.N(100 * time.Millisecond))
+			}
+			select {
+			case <-time.After(pause(of.most)):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	}
+	cfg := stage.Config{
+		Store: s, Kinds: kinds, Queues: queues, Workers: 4, Lease: Lease, Heartbeat: Lease / 10, Poll: Lease / 20, Attempts: 1000,
+		Backoff: func(int) time.Duration { return 10 * time.Millisecond }, Logger: zap.NewNop(),
+		Provider: stage.Processors{
+			"write": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+				return func(ctx context.Context, tx stage.Tx) error { return step(ctx, tx, t.ID, t.Stage) }, work(ctx, t)
+			}),
+			"nothing": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) { return nil, work(ctx, t) }),
+		},
+	}
+	if last {
+		cfg.Workers = 20
+		return cfg
+	}
+	cfg.Periodic = map[string]stage.Periodic{}
+	for name, x := range ticks {
+		cfg.Periodic[name] = stage.Periodic{
+			Kind: x.kind, Schedule: stage.Every(x.every), Missed: stage.MissedEach, Most: 1000,
+			Data: func(tick time.Time) ([]byte, error) { return []byte(name + " " + tick.Format(time.RFC3339Nano)), nil },
+		}
+	}
+	return cfg
+}
+
+// progress returns how many steps of its stage the task has made.
+func progress(t *stage.Task) (n int, err error) {
+	if t.Progress == nil {
+		return 0, nil
+	}
+	if _, err := fmt.Sscanf(string(t.Progress), t.ProgressStage+" %d", &n); err != nil {
+		return 0, fmt.Errorf("the progress at %s is %q: %w", t.ProgressStage, t.Progress, err)
+	}
+	return n, nil
+}
+
+// Work is what a process does, given its number below Processes, until ctx ends: its engine works, and it enqueues all tasks with
+// keys, a few at a time, again and again.
+func Work(ctx context.Context, s stage.Store, number int, step Step) error {
+	e, err := stage.New(config(s, step, queues[number], false))
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		const few = 5
+		for i := 0; ctx.Err() == nil; i = (i + few) % keys() {
+			var tasks []stage.NewTask
+			for _, j := range rand.Perm(few + 1) { // one of which comes again
+				tasks = append(tasks, key((i+j)%keys()))
+			}
+			_, _ = s.Enqueue(ctx, tasks...) // or the next time
+			select {
+			case <-time.After(Lease / 10):
+			case <-ctx.Done():
+			}
+		}
+	})
+	err = e.Run(ctx)
+	all.Wait()
+	return err
+}
