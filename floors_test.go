@@ -126,7 +126,7 @@ const floors = `
 	stage/internal/migration   io/fs path
 	stage/internal/storm   stage internal/tier context database/sql github.com/stretchr/testify/require go.uber.org/zap maps math/rand/v2 os/exec syscall testing time
 	stage/memory      stage stage/internal/transition container/heap context time
-	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime testing time
+	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require go.uber.org/zap math/rand/v2 regexp runtime testing time
 	stage/enginetest  act shutdown internal/tier stage
 	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime testing time
 

@@ -72,6 +72,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"requests in every condition", testRequests},
 		{"leases in every condition", testLeases},
 
+		{"a machine whose clock is off", testMachine},
+
 		{"ended contexts", testEndedContext},
 		{"a context that ends while waiting", testContextEnds},
 
