@@ -243,6 +243,20 @@ func (s *Scheduler) InstallLast(d Demon) {
 	s.installed++
 }
 
+// endWithOthers is hook.EndWithOthers. Under an order t is told at the beginning of its next turn, which this gives it.
+func (s *Scheduler) endWithOthers(t *Task) {
+	if t.flags&last == 0 || t.state == abandoned { // one that is abandoned is not counted any more
+		return
+	}
+	t.flags &^= last
+	s.lasts--
+	if s.order != nil && !s.lastTold {
+		t.flags |= untold
+		t.left = s.terms.Turns
+		t.wake()
+	}
+}
+
 // tellLast tells those that end last of the order, if nothing else is left.
 func (s *Scheduler) tellLast() {
 	if s.order == nil || s.lastTold || s.lasts == 0 || s.live+s.installed+s.held-s.exhaustedCount > s.lasts || !s.inboxEmpty() {

@@ -55,6 +55,7 @@ func init() {
 		return nil, 0, 0
 	}
 	hook.EndsLast = func(t any) bool { return t.(*Task).flags&last != 0 }
+	hook.EndWithOthers = func(t any) { t.(*Task).s.endWithOthers(t.(*Task)) }
 	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	hook.Progress = func(s any) { s.(*Scheduler).noteProgress() }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }

@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"bufio"
 	"io"
+	"net"
+	"net/http"
 	"regexp"
 	"strings"
 	"syscall"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
@@ -58,4 +62,127 @@ func TestAnEndSaysWhatItWaitsFor(t *testing.T) {
 	says(1, `WARN\scut: httpd: GET /large of tcp ADDR, peer <large>, still for .*, room: \d+ bytes queued for <large>, a timer due in `)
 	says(1, `WARN\scut: \S+/site\.echo\.func1 of tcp ADDR, peer <ws>, still for .*, waits for .*input from <ws>, a timer due in `)
 	says(1, `WARN\scut: a closed connection of tcp ADDR, peer <closed>, still for .*, waits for its peer to close, a timer due in `)
+}
+
+// secondAddress returns the second address that a program has logged.
+func secondAddress(t *testing.T, said string) string {
+	t.Helper()
+	found := regexp.MustCompile(`listening on (\S+)`).FindAllStringSubmatch(said, -1)
+	require.Len(t, found, 2)
+	return found[1][1]
+}
+
+// refused waits until the server accepts no more.
+func refused(t *testing.T, server *exectest.Program) {
+	t.Helper()
+	exectest.Eventually(t, patience, "new clients are refused", func() bool {
+		c, err := net.Dial("tcp", server.Addr)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	})
+}
+
+// streaming begins to read a stream.
+func streaming(t *testing.T, server *exectest.Program, lines string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c := dial(t, server.Addr)
+	servertest.Send(t, c, "GET /stream?lines="+lines+" HTTP/1.1\r\nHost: x\r\n\r\n")
+	in := bufio.NewReader(c)
+	answer, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	body := bufio.NewReader(answer.Body)
+	_, err = body.ReadString('\n')
+	require.NoError(t, err)
+	return c, body
+}
+
+// A service of its own tells load balancers that the server is not ready any more, while all else goes on, and answers until all
+// else has ended.
+func TestTheHealthServiceIsThereToTheLast(t *testing.T) {
+	t.Parallel()
+	outside(t)
+	const ready, healthy = "/readyz", "/healthz"
+	start := func(flags ...string) (server *exectest.Program, health string) {
+		server = serve(t, "graceful", append(flags, "-health", "127.0.0.1:0", "-drain", "20m", "-reactors", "1")...)
+		health = "http://" + secondAddress(t, server.Said())
+		require.Equal(t, "200", status(t, health+ready))
+		return server, health
+	}
+	t.Run("announced", func(t *testing.T) {
+		server, health := start("-announce", "10m")
+		server.Signal(t, syscall.SIGTERM)
+		exectest.Eventually(t, patience, "it is not ready", func() bool { return status(t, health+ready) == "503" })
+		require.Equal(t, "200", status(t, health+healthy))
+		require.Equal(t, "200", status(t, "http://"+server.Addr+"/"), "it still accepts and serves")
+		server.Signal(t, syscall.SIGTERM)
+		require.Zero(t, server.Exit(t))
+	})
+	t.Run("in force", func(t *testing.T) {
+		server, health := start()
+		c, body := streaming(t, server, "1000000")
+		server.Signal(t, syscall.SIGTERM)
+		refused(t, server)
+		for range 3 {
+			require.Equal(t, "503", status(t, health+ready))
+			require.Equal(t, "200", status(t, health+healthy))
+			_, err := body.ReadString('\n')
+			require.NoError(t, err)
+		}
+		require.NoError(t, c.Close())
+		require.Zero(t, server.Exit(t))
+		require.Contains(t, server.Said(), "ended in order")
+	})
+}
+
+// What becomes of a connection at rest, and of one in the middle of an answer.
+func TestAtEnd(t *testing.T) {
+	t.Parallel()
+	outside(t)
+	ask := func(t *testing.T, c net.Conn) *http.Response {
+		servertest.Send(t, c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		_, err = io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer
+	}
+	const last = "line 20 of 20"
+	whole := func(t *testing.T, body io.Reader) {
+		text, err := io.ReadAll(body)
+		require.NoError(t, err)
+		require.Contains(t, string(text), last)
+	}
+	for word, check := range map[string]func(t *testing.T, rests net.Conn, body io.Reader){
+		"request": func(t *testing.T, rests net.Conn, body io.Reader) {
+			servertest.ExpectEOF(t, rests)
+			whole(t, body)
+		},
+		"finish": func(t *testing.T, rests net.Conn, body io.Reader) {
+			whole(t, body)
+			require.False(t, ask(t, rests).Close, "it is told nothing")
+		},
+		"discard": func(t *testing.T, rests net.Conn, body io.Reader) {
+			_, err := rests.Read(make([]byte, 1))
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+			text, err := io.ReadAll(body)
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+			require.NotContains(t, string(text), last)
+		},
+	} {
+		t.Run(word, func(t *testing.T) {
+			server := serve(t, "graceful", "-at-end", word, "-drain", "20m", "-reactors", "1")
+			rests := dial(t, server.Addr)
+			ask(t, rests)
+			c, body := streaming(t, server, "20")
+			server.Signal(t, syscall.SIGTERM)
+			refused(t, server)
+			check(t, rests, body)
+			require.NoError(t, rests.Close())
+			require.NoError(t, c.Close())
+			require.Zero(t, server.Exit(t))
+			require.Contains(t, server.Said(), "ended in order")
+		})
+	}
 }

@@ -41,14 +41,11 @@ func TestReadiness(t *testing.T) {
 	underEachIdle(t, func(t *testing.T, idle idle) {
 		server := serve(t, "httpd", idle.with("-announce", "10m", "-drain", "20m")...)
 		url := "http://" + server.Addr
-		status := func(path string) string {
-			return curl(t, "-o", "/dev/null", "-w", "%{http_code}", url+path)
-		}
 		require.Equal(t, "ok\n", curl(t, url+"/readyz"))
 		server.Signal(t, syscall.SIGTERM)
-		exectest.Eventually(t, patience, "it is not ready", func() bool { return status("/readyz") == "503" })
+		exectest.Eventually(t, patience, "it is not ready", func() bool { return status(t, url+"/readyz") == "503" })
 		require.Equal(t, "the server is about to end\n", curl(t, url+"/readyz"))
-		require.Equal(t, "200", status("/healthz"))
+		require.Equal(t, "200", status(t, url+"/healthz"))
 		require.Equal(t, "Hello, World!", curl(t, url+"/"))
 		server.Signal(t, syscall.SIGTERM)
 		server.Exit(t)
@@ -59,10 +56,10 @@ func TestReadiness(t *testing.T) {
 func TestAnEndIsWithdrawn(t *testing.T) {
 	outside(t)
 	server := serve(t, "graceful", "-announce", "10m", "-drain", "20m", "-withdraw-on", "USR1", "-upgrade-on", "WINCH", "-reactors", "2")
-	answers := func(status string) {
+	answers := func(code string) {
 		t.Helper()
-		exectest.Eventually(t, patience, "/readyz says "+status, func() bool {
-			return curl(t, "-o", "/dev/null", "-w", "%{http_code}", "http://"+server.Addr+"/readyz") == status
+		exectest.Eventually(t, patience, "/readyz says "+code, func() bool {
+			return status(t, "http://"+server.Addr+"/readyz") == code
 		})
 	}
 	for range 2 {
@@ -92,6 +89,12 @@ func visited(t *testing.T, server *exectest.Program, scheme, root string) {
 	t.Run("raw bytes", func(t *testing.T) { spoken(t, scheme, server.Addr) })
 	server.Stop(t)
 	require.NotContains(t, server.Said(), "failed")
+}
+
+// status returns the status code of an answer.
+func status(t *testing.T, url string) string {
+	t.Helper()
+	return curl(t, "-o", "/dev/null", "-w", "%{http_code}", url)
 }
 
 func curl(t *testing.T, arguments ...string) string {

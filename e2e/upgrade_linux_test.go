@@ -183,6 +183,34 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	}
 }
 
+// Both services of the program go through upgrades. The file of the Unix socket stays the same, and goes with the last process.
+func TestUpgradesOfAUnixSocketBesideTCP(t *testing.T) {
+	outside(t)
+	path := filepath.Join(folder(t), "web")
+	u := upgradable(t, "-addr", "unix:"+path, "-health", "127.0.0.1:0", "-reactors", "2")
+	health := secondAddress(t, u.said())
+	file, err := os.Stat(path)
+	require.NoError(t, err)
+	loads := []*traffic.Load{u.load(), {Addr: health}}
+	ends := []func(){loads[0].Start(everybody()...), loads[1].Start(append(fresh("/healthz", "/readyz"), staying("/healthz", "/readyz")...)...)}
+	for range tier.Choose(0, 3, 20) {
+		for _, load := range loads {
+			awaitAnswers(t, load, 50)
+		}
+		u.upgrade(t)
+		same, err := os.Stat(path)
+		require.NoError(t, err)
+		require.True(t, os.SameFile(file, same))
+	}
+	for i, load := range loads {
+		ends[i]()
+		require.Empty(t, load.Failures())
+		t.Logf("%s: %d requests on %d connections", load.Addr, load.Served(), load.Connections())
+	}
+	u.ends(t)
+	require.NoFileExists(t, path)
+}
+
 // script installs a script in the place of the binary. In it $program is the real one.
 func (u *upgraded) script(t *testing.T, lines string) {
 	t.Helper()
@@ -241,12 +269,12 @@ func TestAnUpgradeToMoreAndFewerReactors(t *testing.T) {
 	require.NoError(t, err)
 	all := field(string(status), "Cpus_allowed_list")
 	load := u.load()
-	end := load.Start(fresh("/", "/", "/", "/slow?for=20ms")...)
-	for _, reactors := range []string{"1", "3", "2", "5", "1"} {
+	end := load.Start(everybody()...)
+	for _, reactors := range []string{"1", "3", "2", "5", "1"}[:tier.Choose(0, 3, 5)] {
 		u.with(t, "-reactors "+reactors)
 		u.upgrade(t)
 		require.Contains(t, u.cpus(t), all)
-		awaitAnswers(t, load, 100)
+		awaitAnswers(t, load, 50)
 	}
 	end()
 	require.Empty(t, load.Failures())

@@ -16,7 +16,8 @@ const (
 	Discard
 	// LastOfAll is for a service that is to be there to the last, such as one for metrics: it goes on accepting and serving
 	// until nothing else on its scheduler keeps Run from returning. Then it ends as with FinishRequest, and idle connections
-	// end at once.
+	// end at once. If the program is replaced by another one that listens on the same sockets, it ends as with FinishRequest from
+	// the beginning.
 	LastOfAll
 )
 

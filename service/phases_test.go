@@ -400,3 +400,35 @@ func TestWhatBecomesOfConnectionsAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// A service that another process goes on with is not needed to the last: its connections end with the others, also if the order
+// has come first.
+func TestConnectionsOfAServiceThatIsGivenEndWithTheOthers(t *testing.T) {
+	for _, orderFirst := range []bool{false, true} {
+		for _, c := range cells() {
+			t.Run(fmt.Sprintf("%v, order first: %v", c, orderFirst), func(t *testing.T) {
+				s := &scene{T: t, cell: c}
+				told, finish, last := s.ending(service.FinishRequest), s.ending(service.Finish), s.ending(service.LastOfAll)
+				s.w = begin(t, c.config(t), told.Setup, finish.Setup, last.Setup)
+				var clients []net.Conn
+				for _, v := range []socketed{told, finish, last} {
+					clients = append(clients, servertest.Dial(t, v.Addr()))
+					repeats(t, clients[len(clients)-1], "before")
+				}
+				given := last.(heir)
+				if !orderFirst {
+					given.Give()
+				}
+				s.order(shutdown.Policy{Time: long, Drop: true})
+				ended(t, clients[0], false)
+				if orderFirst {
+					given.Give()
+				}
+				ended(t, clients[2], false)
+				repeats(t, clients[1], "it knows nothing of the order")
+				require.NoError(t, clients[1].Close())
+				s.drained()
+			})
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -174,14 +175,30 @@ func (x *Sockets) Close() {
 }
 
 // Give ends the service because another process listens on its sockets. The connections that wait are left to that process,
-// and the file of a Unix socket stays. Connections that were accepted go on. Any goroutine.
+// and the file of a Unix socket stays. Connections that were accepted go on, those of a service with LastOfAll as of one with
+// FinishRequest. Any goroutine.
 func (v *server) Give() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.given = true
 	for _, a := range v.acceptors {
-		_ = a.home.Post(func(*act.Scheduler) { a.Stop(nil, nil) }) // an order stops what has no room for this
+		_ = a.home.Post(func(s *act.Scheduler) { // an order stops what has no room for this
+			a.Stop(nil, nil)
+			if a.config.atEnd == LastOfAll {
+				a.config.endWithOthers(s)
+			}
+		})
 	}
+}
+
+// endWithOthers has the connections on one scheduler end with those of other services: the other process is there to the last.
+func (c *config) endWithOthers(s *act.Scheduler) {
+	hook.EachTask(s, 1, func(t hook.Task) bool {
+		if x, ok := t.Action.(*session); ok && x.config != nil && x.config.replaced == c.replaced {
+			hook.EndWithOthers(t.Task)
+		}
+		return true
+	})
 }
 
 // leave is called before an acceptor ends. v.mu is locked.

@@ -81,6 +81,10 @@ var (
 	// EndsLast reports whether t ends last of all: see InstallLast.
 	EndsLast func(t any) bool
 
+	// EndWithOthers has t, if it was to end last of all, end with the others. It is called on the thread of the scheduler, and not
+	// in a turn of t.
+	EndWithOthers func(t any)
+
 	// IsDemon reports whether t was installed and not spawned.
 	IsDemon func(t any) bool
 )

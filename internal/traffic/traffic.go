@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,7 +63,7 @@ func (f Failure) String() string {
 
 // Load is what clients do to one server, and what they see. The zero Load with an Addr is ready for use.
 type Load struct {
-	Addr string
+	Addr string      // "host:port", or "unix:" and a path
 	TLS  *tls.Config // nil: no TLS
 
 	served, connections, atRest atomic.Int64
@@ -121,7 +122,11 @@ func (l *Load) keep(c Client, over <-chan struct{}) {
 
 // connection is one of c, to its end.
 func (l *Load) connection(c Client, over <-chan struct{}) *Failure {
-	conn, err := net.Dial("tcp", l.Addr)
+	network, addr := "tcp", l.Addr
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		network, addr = "unix", path
+	}
+	conn, err := net.Dial(network, addr)
 	if err != nil {
 		return &Failure{Kind: Refused, Client: c, Err: err}
 	}
