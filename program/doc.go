@@ -18,20 +18,25 @@
 //
 // # Flags
 //
-// Every program has the flags -addr, -reactors, -idle, -max-conns, -memory, -drain, -announce, -spread and -inactivity; -h
-// explains them. A reactor is a scheduler with its monitors, on a thread of its own. A program defines flags of its own with
+// Every program has the flags -addr, -reactors, -idle, -max-conns, -memory, -drain, -announce, -spread, -inactivity and -turns;
+// -h explains them. A reactor is a scheduler with its monitors, on a thread of its own. A program defines flags of its own with
 // package flag; those of inspect.Flag show what the program is doing while it runs.
 //
 // # Signals
 //
-// The first SIGINT or SIGTERM ends the program in order: services accept no more connections, and those that are open
-// may go on for as long as -drain says. With -announce the end is only announced at first: the handler httpd.Ready answers
-// 503, so that a load balancer sends no more clients, and all else goes on. With -spread idle connections end one after the
-// other. Both are parts of the time of -drain. With -inactivity the end comes earlier if nothing happens any more. See
-// docs/ending.md. A line of the log says each second what the end waits for, and at the bound each of those that were cut
-// after the longest wait has a line. A second signal cuts what is left. A third one ends the program at once, also if a turn
-// does not end. Other signals have their usual effect, unless a service takes them. With -inspect-dir an Inspector takes SIGUSR1,
-// and writes a file with what has just happened.
+// The first SIGINT or SIGTERM ends the program in order: services accept no more connections, and those that are open may go on
+// for as long as -drain says. See docs/ending.md. Other flags change that:
+//
+//   - With -announce the end is only announced at first: the handler httpd.Ready answers 503, so that a load balancer sends no
+//     more clients, and all else goes on. It is a part of the time of -drain.
+//   - With -spread idle connections end one after the other. This is a part of the time of -drain, too.
+//   - With -inactivity the end comes earlier if nothing happens any more.
+//   - With -turns each task, such as that of a connection, gets so many more turns, and is cut then.
+//
+// A line of the log says each second what the end waits for. At the bound each of those that have waited longest, and are cut, has
+// a line. A second signal cuts what is left. A third one ends the program at once, also if a turn does not end. Other signals have
+// their usual effect, unless a service takes them. With -inspect-dir an Inspector takes SIGUSR1, and writes a file with what has
+// just happened.
 //
 // SIGHUP means reopen and reload: each service that keeps a file open by its name, or has read one, opens or reads it
 // again, and says so in one line of the log. A secure.Files reads its certificate, and an accesslog.Log opens its file, which

@@ -53,15 +53,21 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 		"the `duration` over which idle connections end, one after the other; at most half of the rest of the drain")
 	fs.Var((*cli.Duration)(&phases[2]), "inactivity",
 		"the `duration` without any activity after which a drain ends early, when idle connections have ended; 0: none")
+	turns := p.Turns
+	fs.IntVar(&turns, "turns", turns,
+		"the largest `number` of turns that each task, such as a connection, gets in a drain, when idle connections have ended; 0: no bound")
 	return func() error {
 		for i, name := range [...]string{"announce", "spread", "inactivity"} {
 			if phases[i] < 0 {
 				return fmt.Errorf("-%s must not be negative: %v", name, phases[i])
 			}
 		}
-		if phases != [...]time.Duration{p.Announce, p.Spread, p.Inactivity} {
+		if turns < 0 {
+			return fmt.Errorf("-turns must not be negative: %d", turns)
+		}
+		if turns != p.Turns || phases != [...]time.Duration{p.Announce, p.Spread, p.Inactivity} {
 			*p = p.Resolved()
-			p.Announce, p.Spread, p.Inactivity = phases[0], phases[1], phases[2]
+			p.Turns, p.Announce, p.Spread, p.Inactivity = turns, phases[0], phases[1], phases[2]
 			if err := fits(*p); err != nil {
 				return err
 			}

@@ -37,7 +37,7 @@ func TestFieldsAreTheDefaults(t *testing.T) {
 
 	parsed(t, &s, "-addr", ":1", "-max-conns", "8", "-reactors", "3", "-idle", "interrupt", "-drain", "2s")
 	require.Equal(t, Server{Addr: ":1", MaxConns: 8, Config: act.Config{
-		Schedulers: 3, Shutdown: shutdown.Policy{Time: 2 * time.Second, Drop: true},
+		Schedulers: 3, Shutdown: shutdown.Policy{Turns: 3, Time: 2 * time.Second, Drop: true},
 	}}, s)
 }
 
@@ -98,6 +98,8 @@ func TestFlagsOfThePhases(t *testing.T) {
 		"none":           {shutdown.Policy{}, nil, shutdown.Policy{}},
 		"of the default": {shutdown.Policy{}, both, shutdown.Policy{Time: 30 * time.Second, Announce: 2 * time.Second, Spread: 3 * time.Second, Inactivity: 4 * time.Second, Drop: true}},
 		"of a drain":     {shutdown.Policy{}, append(both, "-drain", "9s"), shutdown.Policy{Time: 9 * time.Second, Announce: 2 * time.Second, Spread: 3 * time.Second, Inactivity: 4 * time.Second, Drop: true}},
+		"turns":          {shutdown.Policy{}, []string{"-turns", "5"}, shutdown.Policy{Time: 30 * time.Second, Turns: 5, Drop: true}},
+		"and no more":    {shutdown.Policy{Time: time.Minute, Turns: 7}, []string{"-turns", "0"}, shutdown.Policy{Time: time.Minute}},
 		"of the program": {shutdown.Policy{Time: time.Minute, Spread: time.Second}, []string{"-drain", "9s"}, shutdown.Policy{Time: 9 * time.Second, Spread: time.Second, Drop: true}},
 		"at once":        {shutdown.Policy{}, []string{"-drain", "0", "-announce", "5s"}, shutdown.Policy{Kind: shutdown.Halting, Announce: 5 * time.Second, Drop: true}},
 	} {
@@ -109,6 +111,7 @@ func TestFlagsOfThePhases(t *testing.T) {
 	}
 	for arguments, says := range map[string]string{
 		"-spread -1s":                          "-spread must not be negative: -1s",
+		"-turns -1":                            "-turns must not be negative: -1",
 		"-announce 20s":                        "-announce must be at most half of -drain, 30s: 20s",
 		"-drain 10s -announce 4s -spread 3.1s": "-spread must be at most half of what -announce leaves of -drain, 6s: 3.1s",
 		"-drain 10s -announce 5s -spread 2.5s": "",
