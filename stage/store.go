@@ -112,7 +112,7 @@ type Store interface {
 	// visible when that is committed, perhaps later than one with a higher number: a reader that goes on with Selection.After
 	// may miss it.
 	//
-	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, and of both. With a Stage, with
+	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, and those of IDs. With a Stage, with
 	// Running, and with Normal if few tasks are, the store may look at many tasks until it has enough.
 	List(ctx context.Context, s Selection) ([]Task, error)
 
@@ -252,6 +252,7 @@ type Selection struct {
 	Before  ID   // only those with a lower number; 0 means no bound
 	Limit   int  // 0 means no limit
 	Running bool // only those for which Task.Runs is true
+	IDs     []ID // only those with one of these numbers; nil means all. The store looks at no other tasks
 	Newest  bool // the highest numbers first
 }
 

@@ -111,6 +111,9 @@ func (t *Task) SetProgress(data []byte) {
 // Finished reports whether the task has reached the last stage of its chain.
 func (t *Task) Finished() bool { return t.Status == Normal && !t.Runs() }
 
+// Ended reports whether the task has come to an end: it is finished or cancelled, or has failed for good.
+func (t *Task) Ended() bool { return !t.Runs() && t.Status != Suspended }
+
 // Lease returns the lease of the present holder.
 func (t *Task) Lease() Lease { return Lease{t.ID, t.Token} }
 

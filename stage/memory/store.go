@@ -333,7 +333,9 @@ func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 	}
 	defer s.release()
 	var found []stage.Task
-	for _, e := range s.between(sel) {
+	few := s.between(sel)
+	sel.IDs = nil // not to be looked for again
+	for _, e := range few {
 		if sel.Limit > 0 && len(found) == sel.Limit {
 			break
 		}
@@ -351,10 +353,23 @@ func (s *store) between(sel stage.Selection) iter.Seq2[int, *entry] {
 		end = s.index(sel.Before - 1)
 	}
 	few := s.tasks[first:max(first, end)]
+	if sel.IDs != nil {
+		few = s.those(sel.IDs)
+	}
 	if sel.Newest {
 		return slices.Backward(few)
 	}
 	return slices.All(few)
+}
+
+// those returns the entries with these numbers, each once, in order.
+func (s *store) those(ids []stage.ID) (few []*entry) {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		if e := s.find(id); e != nil {
+			few = append(few, e)
+		}
+	}
+	return few
 }
 
 // index returns how many tasks have numbers up to id.

@@ -137,12 +137,17 @@ func pagesArePlanned(t *testing.T, s *postgres.Store) {
 		{"a status that none has", stage.Selection{Status: stage.Suspended}, "task_status", 0},
 		{"a status that is rare, and a kind", stage.Selection{Kind: "c", Status: stage.Error}, "task_kind_status", 3},
 		{"in processing", stage.Selection{Status: stage.InProcessing}, "task_watch", 100},
+		{"those with some numbers", stage.Selection{IDs: []stage.ID{7, 99_999, 50_000, 1 << 40}}, "task_pkey", 3},
+		{"of them those of a kind and a status", stage.Selection{IDs: []stage.ID{7, 99_999, 50_000}, Kind: "ab", Status: stage.Error}, "task_pkey", 3},
 	} {
 		for _, row.selection.Newest = range []bool{false, true} {
 			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 				name := fmt.Sprintf("%s, newest=%v, %s", row.name, row.selection.Newest, mode)
-				nodes := explained(t, s, mode, postgres.InOrder, s.Listing(row.selection), int64(first), int64(last), 10, row.selection.Kind, "",
-					string(row.selection.Status), false)
+				args := []any{int64(first), int64(last), 10, row.selection.Kind, "", string(row.selection.Status), false}
+				if row.selection.IDs != nil {
+					args = append(args, row.selection.IDs)
+				}
+				nodes := explained(t, s, mode, postgres.InOrder, s.Listing(row.selection), args...)
 				for _, n := range nodes {
 					require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, float64(row.rows), "%s: %+v", name, n)
 				}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 
 	"github.com/daimon-go/daimon/stage"
 )
@@ -23,6 +24,10 @@ func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 func list(sel stage.Selection) (text string, args []any) {
 	index, where := ``, `true`
 	switch {
+	case sel.IDs != nil:
+		index, where = `NOT INDEXED `, `id IN (SELECT value FROM json_each(?))`
+		numbers, _ := json.Marshal(sel.IDs) // which cannot fail
+		args = append(args, string(numbers))
 	case sel.Status == stage.InProcessing:
 		index, where = `INDEXED BY daimon_task_due `, `due IS NOT NULL AND `+fresh+` = 0`
 	case sel.Status != stage.Normal && sel.Status != "" && sel.Kind != "":

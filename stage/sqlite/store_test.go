@@ -156,6 +156,14 @@ func TestPlansOfPages(t *testing.T) {
 			require.Equal(t, []string{row.want, progress}, plan(t, s, text, args...), "%+v", row.selection)
 		}
 	}
+	for _, selection := range []stage.Selection{{}, {Kind: "a"}, {Status: stage.Error, Newest: true}, {Status: stage.InProcessing, Kind: "a", After: 3}} {
+		selection.IDs = []stage.ID{3, 4}
+		text, args := sqlite.List(selection)
+		steps := plan(t, s, text, args...)
+		require.Equal(t, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid=?)", steps[0], "%+v", selection)
+		require.Contains(t, steps, progress)
+		require.NotContains(t, steps, "USE TEMP B-TREE FOR ORDER BY")
+	}
 	text, args := sqlite.List(stage.Selection{Status: stage.InProcessing, Kind: "a"})
 	require.Equal(t, []string{
 		"SEARCH daimon_task USING INDEX daimon_task_due (<expr>=? AND kind=? AND due>?)", progress, "USE TEMP B-TREE FOR ORDER BY",

@@ -66,6 +66,9 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 		"List": func(ctx context.Context, s stage.Store) error {
 			return failure(s.List(ctx, stage.Selection{}))
 		},
+		"List of some": func(ctx context.Context, s stage.Store) error {
+			return failure(s.List(ctx, stage.Selection{IDs: []stage.ID{t.ID}}))
+		},
 		"Purge": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Purge(ctx, stage.Purge{Status: stage.Normal, Limit: 1}))
 		},

@@ -396,6 +396,12 @@ func (h *history) list() (string, func(stage.Store) string) {
 	if h.r.IntN(2) == 0 {
 		f.Before = h.ids[h.r.IntN(len(h.ids))]
 	}
+	if h.r.IntN(3) == 0 {
+		f.IDs = []stage.ID{}
+		for range h.r.IntN(10) {
+			f.IDs = append(f.IDs, h.ids[h.r.IntN(len(h.ids))]+stage.ID(h.r.IntN(2)))
+		}
+	}
 	return fmt.Sprintf("List %+v", f), func(s stage.Store) string {
 		found, err := s.List(h.ctx, f)
 		return fmt.Sprintf("%s %s", h.texts(found), outcome(err))

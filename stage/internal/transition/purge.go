@@ -2,18 +2,14 @@ package transition
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
 )
 
-// endings are the statuses in which a task that is never due has ended.
-var endings = []stage.Status{stage.Normal, stage.Cancelled, stage.Error}
-
 // Purged reports whether p deletes the task. It does not look at p.Limit.
 func Purged(t *stage.Task, p stage.Purge, now time.Time) bool {
-	return !t.Runs() && t.Status == p.Status && slices.Contains(endings, t.Status) && !t.Changed.After(now.Add(-p.Age))
+	return t.Ended() && t.Status == p.Status && !t.Changed.After(now.Add(-p.Age))
 }
 
 // EndOrder compares tasks that have ended by when they are purged: those that ended before come first, then the lower

@@ -2,6 +2,7 @@ package transition
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -64,7 +65,7 @@ func NotFound(id stage.ID) error { return fmt.Errorf("%w: %d", stage.ErrNotFound
 
 // Selected reports whether s selects the task. It does not look at s.Limit.
 func Selected(t *stage.Task, s stage.Selection) bool {
-	return t.ID > s.After && (s.Before == 0 || t.ID < s.Before) &&
+	return (s.IDs == nil || slices.Contains(s.IDs, t.ID)) && t.ID > s.After && (s.Before == 0 || t.ID < s.Before) &&
 		(s.Kind == "" || s.Kind == t.Kind) &&
 		(s.Stage == "" || s.Stage == t.Stage) &&
 		(s.Status == "" || s.Status == t.Status) &&
