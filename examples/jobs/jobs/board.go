@@ -228,11 +228,18 @@ func (b *board) look(ctx context.Context, q query) ([]byte, error) {
 
 // view asks the store.
 func (b *board) view(ctx context.Context, q query) (v view, err error) {
-	if v.Kinds, err = b.kinds(ctx); err != nil {
+	counts, err := b.engine.Counts(ctx)
+	if err != nil {
+		return v, err
+	}
+	if v.Kinds, err = b.kinds(ctx, counts); err != nil {
 		return v, err
 	}
 	var tasks []stage.Task
 	for _, s := range q.selections() {
+		if s.Limit = min(s.Limit, has(counts, s)); s.Limit == 0 {
+			continue
+		}
 		some, err := b.engine.List(ctx, s)
 		if err != nil {
 			return v, err
@@ -248,12 +255,20 @@ func (b *board) view(ctx context.Context, q query) (v view, err error) {
 	return v, nil
 }
 
-// kinds returns the kinds that this program knows.
-func (b *board) kinds(ctx context.Context) (all []kindView, err error) {
-	counts, err := b.engine.Counts(ctx)
-	if err != nil {
-		return nil, err
+// has returns how many tasks a selection has, of any number. The store looks no further when it has found them: for one that waits
+// it would look at all that have finished.
+func has(counts []stage.Count, s stage.Selection) (n int) {
+	for _, c := range counts {
+		if (s.Kind == "" || s.Kind == c.Kind) && (s.Stage == "" || s.Stage == c.Stage) && (s.Status == "" || s.Status == c.Status) &&
+			(!s.Running || stateOf(c.Kind, c.Stage, c.Status) == waiting) {
+			n += c.N
+		}
 	}
+	return n
+}
+
+// kinds returns the kinds that this program knows.
+func (b *board) kinds(ctx context.Context, counts []stage.Count) (all []kindView, err error) {
 	paused, err := b.engine.PausedKinds(ctx)
 	if err != nil {
 		return nil, err
