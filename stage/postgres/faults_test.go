@@ -58,13 +58,13 @@ func aims() (all []aim) {
 
 // TestNetworkFaults has two engines work through a network that does harm to chosen requests: each of the aims once, with a few
 // other faults. Whatever happens, all tasks end, and each stage was committed exactly once. A lease is lost only to a fault
-// that keeps the row locked, or all connections silent, for longer than a lease; and only a lost lease is an attempt that
-// no processor has failed.
+// that keeps the row locked, or all connections silent, for longer than a lease, or to a machine that is so busy that heartbeats
+// are given up before they have their connection; and only a lost lease is an attempt that no processor has failed.
 //
 // DAIMON_SEED=17 takes one world.
 func TestNetworkFaults(t *testing.T) {
 	server(t)
-	aims, seeds := aims(), tier.Choose(0, 14, 200)
+	aims, seeds, p := aims(), tier.Choose(0, 14, 200), takePulse(t)
 	var hit atomic.Int64
 	var all sync.WaitGroup
 	next := make(chan int)
@@ -73,7 +73,7 @@ func TestNetworkFaults(t *testing.T) {
 			for seed := range next {
 				a := aims[seed%len(aims)]
 				t.Run(fmt.Sprintf("%d %s %s after=%v", seed, a.class, a.harm, a.after), func(t *testing.T) {
-					if newFaulty(t, uint64(seed), a).run() {
+					if newFaulty(t, uint64(seed), a, p).run() {
 						hit.Add(1)
 					}
 				})
@@ -100,11 +100,14 @@ type faulty struct {
 	name   string // of its connections
 	net    *network
 	plan   []*fault
+	pulse  *pulse
+	begun  time.Time
 }
 
-func newFaulty(t *testing.T, seed uint64, a aim) *faulty {
+func newFaulty(t *testing.T, seed uint64, a aim, p *pulse) *faulty {
 	w := &faulty{
 		ledger: newLedger(t, newConfig(t)), random: rand.New(rand.NewPCG(seed, 18)), name: fmt.Sprintf("world %d", seed),
+		pulse: p, begun: time.Now(),
 	}
 	w.net = newNetwork(t, socket(t), w.class)
 	w.plan = w.faults(a)
@@ -227,8 +230,11 @@ func (w *faulty) requests(e *stage.Engine, s *postgres.Store) {
 }
 
 // mayLose is how many leases the plan may have cost: a partition all that the engines held, and a transaction that stands
-// still with the lock of a row that one.
+// still with the lock of a row that one. It may have been the machine as well.
 func (w *faulty) mayLose() (n int) {
+	if w.pulse.missed(w.begun) {
+		n += 4 * 6
+	}
 	for _, f := range w.plan {
 		held := slices.Contains([]string{"lock", "row", "commit", "save"}, f.class)
 		switch {
@@ -247,4 +253,45 @@ func (w *faulty) String() string {
 		text += fmt.Sprintf("; %s %d %s after=%v hit=%v", f.class, f.nth, f.harm, f.after, f.hit)
 	}
 	return fmt.Sprint(text, " ", w.net.counts())
+}
+
+// pulse says when the machine was too busy for heartbeats.
+type pulse struct {
+	mu     sync.Mutex
+	latest time.Time // when that was so
+}
+
+// takePulse connects to the server, again and again until the test ends, as a heartbeat does that has no connection.
+func takePulse(t testing.TB) *pulse {
+	p := &pulse{}
+	connection := server(t).Socket("tasks")
+	ctx, stop := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for ctx.Err() == nil {
+			begun := time.Now()
+			if conn, err := pgx.Connect(ctx, connection); err == nil {
+				_, _ = conn.Exec(ctx, `SELECT 1`)
+				_ = conn.Close(context.Background())
+			}
+			if time.Since(begun) > lease/10 { // the interval of heartbeats
+				p.mu.Lock()
+				p.latest = time.Now()
+				p.mu.Unlock()
+			}
+			select {
+			case <-time.After(lease / 50):
+			case <-ctx.Done():
+			}
+		}
+	})
+	t.Cleanup(func() { stop(); all.Wait() })
+	return p
+}
+
+// missed reports whether that was so since then.
+func (p *pulse) missed(since time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.latest.After(since)
 }
