@@ -128,7 +128,7 @@ const floors = `
 	stage/memory      stage stage/internal/transition container/heap context time
 	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require go.uber.org/zap math/rand/v2 regexp runtime testing time
 	stage/enginetest  act shutdown internal/tier stage
-	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime testing time
+	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime syscall testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/budget internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread

@@ -66,3 +66,8 @@ func BenchmarkStore(b *testing.B) {
 func BenchmarkEngine(b *testing.B) {
 	enginetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newConfig(b)) })
 }
+
+// TestMinute tells what periodic tasks cost.
+func TestMinute(t *testing.T) {
+	enginetest.Minute(t, func(t *testing.T) stage.Store { return open(t, newConfig(t)) }, server(t).CPU)
+}
