@@ -414,6 +414,20 @@ func activated(t *testing.T, l *net.TCPListener, name string, flags ...string) *
 	return u
 }
 
+// adopted requires that a descriptor of the process is a socket that does not block, and that no child inherits by accident.
+func (u *upgraded) adopted(t *testing.T, fd int) {
+	t.Helper()
+	link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", u.pid, fd))
+	require.NoError(t, err)
+	require.Contains(t, link, "socket:")
+	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", u.pid, fd))
+	require.NoError(t, err)
+	flags, err := strconv.ParseInt(field(string(info), "flags"), 8, 64)
+	require.NoError(t, err)
+	require.NotZero(t, flags&syscall.O_NONBLOCK)
+	require.NotZero(t, flags&syscall.O_CLOEXEC)
+}
+
 // The socket is shared by all reactors, goes through upgrades, and stays when the program ends: clients that come then wait for
 // the next start.
 func TestSocketActivation(t *testing.T) {
@@ -422,12 +436,14 @@ func TestSocketActivation(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	flags := []string{"-addr", l.Addr().String(), "-reactors", "2"}
-	u := activated(t, l, "web", flags...)
+	u := activated(t, l, "web", flags...) // with a socket that blocks: os/exec has called its Fd
+	u.adopted(t, 3)
 	load := u.load()
 	end := load.Start(fresh("/", "/", "/slow?for=20ms")...)
 	for range 3 {
 		awaitAnswers(t, load, 100)
 		u.upgrade(t)
+		u.adopted(t, 5)
 	}
 	end()
 	u.ends(t)

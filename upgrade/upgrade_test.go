@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -231,6 +232,39 @@ func TestSocketsOfNoServiceAreLogged(t *testing.T) {
 	u.Close(err)
 	require.NotEmpty(t, said())
 	require.Equal(t, 1, logs.FilterField(zap.String("socket", "old "+l.Addr().String())).Len())
+}
+
+// What was broken would stop a whole scheduler: a socket that blocks, as (*os.File).Fd makes it, holds its thread in accept(2).
+func TestInheritedSocketsDoNotBlock(t *testing.T) {
+	servertest.CheckDescriptors(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	require.NoError(t, err)
+	fd, err := syscall.Dup(int(f.Fd())) // without FD_CLOEXEC
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	flags := func() (blocks, stays bool) {
+		status, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		require.NoError(t, err)
+		own, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		require.NoError(t, err)
+		return status&unix.O_NONBLOCK == 0, own&unix.FD_CLOEXEC == 0
+	}
+	blocks, stays := flags()
+	require.True(t, blocks && stays, "as the older program could have left it")
+	parent(t, fmt.Sprintf(`{"Sockets":[{"Name":"web","FDs":[%d]}]}`, fd))
+	v := &service.TCP{Name: "web", Address: l.Addr().String(), Handler: func(*listener.Conn) act.Action { return nil }}
+	u := &upgrade.Upgrade{Services: []any{v}}
+	require.NoError(t, u.Inherit())
+	blocks, stays = flags()
+	require.False(t, blocks)
+	require.False(t, stays, "in a child of this process")
+	r := servertest.Start(t, act.Config{Schedulers: 1}, v.Setup) // which closes it at the end
+	r.Group.Shutdown(servertest.Drain)
+	require.NoError(t, r.End())
+	u.Close(nil)
 }
 
 // keeper has a state.
