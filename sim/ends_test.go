@@ -32,11 +32,13 @@ type orderly struct {
 	server *sim.Server
 	orders []*announcedOrder
 	last   time.Duration // when a task last had a turn
+	cut    time.Duration // when a task was last dropped near the bound that had no turns left, and may have wanted one
 	told   bool          // a task was told of an order
 	over   bool          // the world has ended, and has ordered the server to
 	alive  []int         // ordinary tasks on each scheduler
 	latest []moment      // that was given to a task of each scheduler
 	lasts  bool          // there are tasks that end last
+	quiet  bool          // tasks have no turns but those for an order and for their end
 	drains drains
 }
 
@@ -73,8 +75,8 @@ func (e *orderly) inForce() (may, must bool) {
 	return e.over || at >= 0 && e.w.Now() >= at, at >= 0 && e.w.Now() > at+tolerance
 }
 
-// bound returns when all must have ended; less than 0: there is no bound yet.
-func (e *orderly) bound() time.Duration {
+// bound returns when all must have ended, if a task last had a turn then; less than 0: there is no bound yet.
+func (e *orderly) bound(last time.Duration) time.Duration {
 	begins, first := e.begins(), time.Duration(-1)
 	if begins < 0 {
 		return first
@@ -93,7 +95,7 @@ func (e *orderly) bound() time.Duration {
 			first = at
 		}
 		if p.Inactivity > 0 {
-			if at := max(e.last, begins, o.given, e.leave(begins)) + p.Inactivity; first < 0 || at < first {
+			if at := max(last, begins, o.given, e.leave(begins)) + p.Inactivity; first < 0 || at < first {
 				first = at
 			}
 		}
@@ -174,7 +176,7 @@ func (x *worker) Act(t *act.Task) act.Directive {
 	if x.leave >= 0 {
 		next = min(next, x.leave)
 	}
-	if r := x.e.w.Rand(); r.IntN(3) > 0 {
+	if r := x.e.w.Rand(); !x.e.quiet && r.IntN(3) > 0 {
 		next = min(next, now+1+time.Duration(r.Int64N(int64(time.Second))))
 	}
 	t.WakeAt(&x.tick, next)
@@ -252,9 +254,12 @@ func (x *worker) Close() error {
 	if x.over {
 		return nil
 	}
-	switch b := x.e.bound(); {
+	switch b, out := x.e.bound(x.e.last), !x.last && x.outOfTurns(-tolerance); {
 	case x.e.over || x.last || b >= 0 && x.e.w.Now() >= b-tolerance:
-	case x.outOfTurns(-tolerance):
+		if out {
+			x.e.cut = x.e.w.Now()
+		}
+	case out:
 		x.e.last = x.e.w.Now() // it would have had another turn
 	default:
 		x.e.w.Errorf("a task is dropped at %v, and %v is the bound", x.e.w.Now(), b)
@@ -299,6 +304,9 @@ func (e *orderly) give() {
 		return 1 + time.Duration(e.w.Rand().Int64N(int64(5*time.Second)))
 	}
 	terms := shutdown.Policy{Time: some(2), Announce: some(2), Spread: some(2), Inactivity: some(4), Drop: true}
+	if e.quiet {
+		terms.Inactivity = some(2) / 4 // often within the window
+	}
 	if e.w.Rand().IntN(4) == 0 {
 		terms.Turns = 1 + e.w.Rand().IntN(5)
 	}
@@ -315,7 +323,7 @@ func (e *orderly) check() {
 	if e.server.Ended() {
 		return
 	}
-	if b := e.bound(); b >= 0 && e.w.Now() > b+2*tolerance {
+	if b := e.bound(max(e.last, e.cut)); b >= 0 && e.w.Now() > b+2*tolerance {
 		e.w.Errorf("the server still runs at %v, and should have ended at %v", e.w.Now(), b)
 	}
 	e.missDrain()
@@ -325,11 +333,14 @@ func (e *orderly) check() {
 // ends is a world of orders.
 func ends(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
-		e := &orderly{w: w}
+		e := &orderly{w: w, quiet: w.Rand().IntN(4) == 0}
 		schedulers := pick(w, 1, 2, 3)
 		e.alive, e.latest = make([]int, schedulers), make([]moment, schedulers)
 		most := pick(w, 20, 20, 20, 2000)
 		live := time.Duration(1 + w.Rand().Int64N(int64(pick(w, 3*time.Second, 20*time.Second))))
+		if e.quiet {
+			live = time.Minute // most of them wait for their moment
+		}
 		v, err := w.Server("server", act.Config{Schedulers: schedulers, Draining: e.drain}, func(s *act.Scheduler) error {
 			for range w.Rand().IntN(most) {
 				x := &worker{e: e, home: s.Index(), until: 1 + time.Duration(w.Rand().Int64N(int64(live))), leave: -1, stubborn: w.Rand().IntN(3) == 0, since: -1}
