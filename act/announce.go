@@ -112,8 +112,8 @@ type received struct {
 	begin time.Duration // when it comes into force
 }
 
-// announce takes x in. It is in force at once, or when it has been announced for long enough here. If an order is in force,
-// nothing is only announced any more: the least of all times counts, as with the other bounds.
+// announce takes x in. enforceDue puts it into force at once, or when it has been announced for long enough here. If an order is in
+// force, nothing is only announced any more: the least of all times counts, as with the other bounds.
 func (s *Scheduler) announce(x *given) {
 	if s.group.late(x.order) {
 		s.group.spend(x)
@@ -147,6 +147,7 @@ func (s *Scheduler) enforceDue() {
 	}
 	all := s.announced
 	s.announced, s.due = nil, never
+	s.noteWaits(all)
 	for _, r := range all {
 		switch {
 		case !r.enforce(): // it was withdrawn, and is known to nobody any more

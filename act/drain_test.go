@@ -89,10 +89,12 @@ func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
 		stays  bool // the demon, when it is told
 		left   []string
 	}{
-		"at once":             {[]shutdown.Policy{halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
-		"by a second order":   {[]shutdown.Policy{{}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
-		"and a third":         {[]shutdown.Policy{{}, {Kind: shutdown.Halting}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
-		"both at once":        {[]shutdown.Policy{halt, {}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"at once":           {[]shutdown.Policy{halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"by a second order": {[]shutdown.Policy{{}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"and a third":       {[]shutdown.Policy{{}, {Kind: shutdown.Halting}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"both at once":      {[]shutdown.Policy{halt, {}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"both were announced": {[]shutdown.Policy{halt, {Time: time.Minute, Announce: time.Second / 2}, {Kind: shutdown.Halting, Announce: time.Second / 2, Drop: true}}, false,
+			[]string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6s"}},
 		"a demon that stayed": {[]shutdown.Policy{{}, halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s", "*act_test.demon, waiting"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/internal/hook"
@@ -35,16 +36,10 @@ func (s *Scheduler) obey() {
 	s.group.activate(s)
 	s.enforceDue()
 	for !s.orders.Empty() { // a Stop may have given another one: after an order that halts, nothing else would take it
-		var all []*given
 		for n := s.orders.TakeAll(); n != nil; n = n.Next() {
-			if all = append(all, n.Of); n.Of.terms.Announce == 0 {
-				s.noteWaits(n.Of.terms.Kind) // before another one of them is obeyed, which makes tasks ready as well
-			}
+			s.announce(n.Of)
 		}
-		for _, x := range all {
-			s.announce(x)
-			s.enforceDue()
-		}
+		s.enforceDue() // all of them together: see noteWaits
 	}
 	if s.order == nil { // what has come is only announced, or was withdrawn
 		s.settleOrders()
@@ -75,7 +70,6 @@ func (s *Scheduler) merge(r received) (stricter bool) {
 	}
 	s.beginDraining()
 	s.beginInactivity(merged.Inactivity)
-	s.noteWaits(merged.Kind)
 	s.terms, s.order, s.since, s.leavers = merged, r.order, s.now, 0
 	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halting
 	if merged.Kind != shutdown.Suspending {
@@ -84,9 +78,11 @@ func (s *Scheduler) merge(r received) (stricter bool) {
 	return true
 }
 
-// noteWaits notes what tasks wait for, before they are told of an order that halts, and so made ready: no turn comes behind it.
-func (s *Scheduler) noteWaits(k shutdown.Kind) {
-	if k == shutdown.Halting && s.halted == nil {
+// noteWaits notes what tasks wait for, if one of these orders halts. They are about to be told, and so made ready, and no turn comes
+// behind an order that halts.
+func (s *Scheduler) noteWaits(all []received) {
+	halts := func(r received) bool { return r.terms.Kind == shutdown.Halting && r.enforce() }
+	if s.halted == nil && slices.ContainsFunc(all, halts) {
 		s.halted = s.whole(true)
 	}
 }
