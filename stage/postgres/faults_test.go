@@ -280,7 +280,7 @@ func takePulse(t testing.TB) *pulse {
 				p.mu.Unlock()
 			}
 			select {
-			case <-time.After(lease / 50):
+			case <-time.After(lease / 25):
 			case <-ctx.Done():
 			}
 		}
