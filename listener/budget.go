@@ -80,7 +80,7 @@ func (c *Conn) heldBack() bool {
 
 // untried reports whether it is not known of the peer that it takes what it is sent.
 func (c *Conn) untried() bool {
-	stream, ok := As[holder](c)
+	stream, ok := As[budget.Holder](c)
 	return !ok || !stream.Taken()
 }
 
@@ -90,16 +90,10 @@ func (c *Conn) holdsNothing() bool {
 
 // claim says that what is queued is held for c, and returns how much memory it takes.
 func (c *Conn) claim() (bytes int) {
-	if stream, ok := As[holder](c); ok {
+	if stream, ok := As[budget.Holder](c); ok {
 		bytes = stream.HeldFor((*owner)(c))
 	}
 	return bytes
-}
-
-// holder is a Stream that counts the memory of what is queued.
-type holder interface {
-	monitor.Stream
-	budget.Holder
 }
 
 // owner is a Conn as what memory is held for.

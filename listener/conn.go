@@ -427,15 +427,9 @@ func (c *Conn) Waits(add func(what string)) {
 	if c.stream != nil && c.settings.cache.budget.Paused() && c.holdsNothing() {
 		add("memory for what comes: the budget of its scheduler is reached")
 	}
-	if stream, ok := As[waiting](c); ok {
+	if stream, ok := As[hook.Waiting](c); ok {
 		stream.Waits(add)
 	}
-}
-
-// waiting is a Stream that knows what is awaited of it.
-type waiting interface {
-	monitor.Stream
-	hook.Waiting
 }
 
 // LocalAddr returns the address of this end; nil after Close and Abort.

@@ -57,12 +57,6 @@ func (c *Conn) Ended(t *act.Task) (half bool, err error) {
 // EndsInBand reports whether the peer says among its bytes that it sends no more, as TLS does with close_notify. Then it
 // is Peek that returns the end, and Ended returns only that of what lies below.
 func (c *Conn) EndsInBand() bool {
-	_, is := As[inBand](c)
+	_, is := As[interface{ EndsInBand() }](c)
 	return is
-}
-
-// inBand is such a Stream.
-type inBand interface {
-	monitor.Stream
-	EndsInBand()
 }

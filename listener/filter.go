@@ -125,4 +125,4 @@ func (c *Conn) Wrap(over func(monitor.Stream) monitor.Stream) error {
 
 // As returns the T that carries c, or that lies below it under Streams that change no bytes: see [monitor.As]. A package
 // whose filter has put a Stream of its own under a connection finds it again with As.
-func As[T monitor.Stream](c *Conn) (T, bool) { return monitor.As[T](c.stream) }
+func As[T any](c *Conn) (T, bool) { return monitor.As[T](c.stream) }

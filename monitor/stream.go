@@ -94,8 +94,9 @@ type FileSender interface {
 	SendFile(f *os.File, offset int64, n int) (int, error)
 }
 
-// As returns the T that s is, or that it finds below Streams with a method Unwrap. A nil Stream is none.
-func As[T Stream](s Stream) (T, bool) {
+// As returns the T that s is, or that it finds below Streams with a method Unwrap. T is the type of a Stream, or an interface that
+// some of them have. A nil Stream is none.
+func As[T any](s Stream) (T, bool) {
 	for {
 		if found, ok := s.(T); ok {
 			return found, true

@@ -68,7 +68,7 @@ var errWriteClosed = errors.New("secure: the write side was closed")
 
 // Taken reports whether the system has ever taken all that was queued.
 func (s *stream) Taken() bool {
-	below, ok := monitor.As[holder](s.Stream)
+	below, ok := monitor.As[budget.Holder](s.Stream)
 	return ok && below.Taken()
 }
 
@@ -76,12 +76,6 @@ func (s *stream) Taken() bool {
 func (s *stream) over(below monitor.Stream, c *listener.Conn) {
 	s.Stream, s.cache, s.shake, s.conn, s.high = below, caches.Get(c.Scheduler()), nil, c, c.Limits().High
 	s.out = nil
-}
-
-// holder is a Stream that counts the memory of what is queued.
-type holder interface {
-	monitor.Stream
-	budget.Holder
 }
 
 // count counts the memory of what has passed by and was not taken.
@@ -94,7 +88,7 @@ func (s *stream) count() {
 
 // HeldFor says for whom the bytes are held that are queued below, and returns how much memory they take.
 func (s *stream) HeldFor(o budget.Owner) (bytes int) {
-	if below, ok := monitor.As[holder](s.Stream); ok {
+	if below, ok := monitor.As[budget.Holder](s.Stream); ok {
 		return below.HeldFor(o)
 	}
 	return 0
@@ -284,30 +278,18 @@ func (s *stream) Below() monitor.Stream { return s.Stream }
 // Waits implements hook.Waiting: what is awaited below.
 func (s *stream) Waits(add func(what string)) { hook.AskWaits(s.Stream, add) }
 
-// Stuck returns for how long the Stream below has got rid of nothing that is queued.
+// Stuck implements hook.Sticking: what is queued below.
 func (s *stream) Stuck() time.Duration {
-	if below, ok := monitor.As[sticking](s.Stream); ok {
+	if below, ok := monitor.As[hook.Sticking](s.Stream); ok {
 		return below.Stuck()
 	}
 	return 0
 }
 
-// sticking is a Stream that knows for how long none of what is queued has been taken.
-type sticking interface {
-	monitor.Stream
-	Stuck() time.Duration
-}
-
 // Descriptor implements hook.Descriptor.
 func (s *stream) Descriptor() int {
-	if below, ok := monitor.As[described](s.Stream); ok {
+	if below, ok := monitor.As[hook.Descriptor](s.Stream); ok {
 		return below.Descriptor()
 	}
 	return -1
-}
-
-// described is a Stream with a descriptor.
-type described interface {
-	monitor.Stream
-	hook.Descriptor
 }

@@ -35,16 +35,10 @@ func (x *session) Service() string {
 	return x.config.name
 }
 
-// described is a Stream with a descriptor.
-type described interface {
-	monitor.Stream
-	hook.Descriptor
-}
-
 // Descriptor implements hook.Descriptor.
 func (x *session) Descriptor() int {
 	if x.conn != nil {
-		if stream, ok := listener.As[described](x.conn); ok {
+		if stream, ok := listener.As[hook.Descriptor](x.conn); ok {
 			return stream.Descriptor()
 		}
 	}
@@ -57,16 +51,10 @@ func (x *session) Connection() (c hook.Connection, ok bool) {
 		return c, false
 	}
 	c = hook.Connection{Peer: x.Peer(), Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: x.Still()}
-	if stream, found := listener.As[sticking](x.conn); found {
+	if stream, found := listener.As[hook.Sticking](x.conn); found {
 		c.Stuck = stream.Stuck().Truncate(time.Millisecond)
 	}
 	return c, true
-}
-
-// sticking is a Stream that knows for how long none of what is queued has been taken.
-type sticking interface {
-	monitor.Stream
-	Stuck() time.Duration
 }
 
 // Redacted implements hook.Redacter.

@@ -48,8 +48,8 @@ type Resting interface {
 	Rest() Rest
 }
 
-// Descriptor is an action that serves a connection, or a part of one. Descriptor returns the number of the file descriptor,
-// -1 if there is none. It may be called at the beginning of each turn, and while an offloaded function runs.
+// Descriptor is an action that serves a connection, or a part of one, such as its Stream. Descriptor returns the number of the file
+// descriptor, -1 if there is none. It may be called at the beginning of each turn, and while an offloaded function runs.
 type Descriptor interface {
 	Descriptor() int
 }
@@ -90,6 +90,12 @@ func Redacted(a any) (name string, ok bool) {
 // Stiller is an action that serves a connection, or a Closing. Still is that of its Connection, and costs no system call.
 type Stiller interface {
 	Still() time.Duration
+}
+
+// Sticking is a Stream that knows for how long the system has taken none of what is queued. Stuck returns that, 0 if nothing is
+// queued.
+type Sticking interface {
+	Stuck() time.Duration
 }
 
 // Closing is a connection that was closed and is not gone: its last bytes are on their way, or its peer has not closed.

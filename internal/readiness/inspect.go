@@ -96,7 +96,7 @@ func (k *Socket) peer() string {
 // Descriptor implements hook.Descriptor.
 func (k *Socket) Descriptor() int { return int(k.fd) }
 
-// Stuck returns for how long the system has taken none of what is queued, 0 if nothing is.
+// Stuck implements hook.Sticking.
 func (k *Socket) Stuck() time.Duration {
 	if k.queued() == 0 {
 		return 0
