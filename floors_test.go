@@ -121,7 +121,7 @@ const floors = `
 	                  bufio context crypto/tls go.uber.org/zap net net/http net/netip net/url time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
-	stage             act internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os strings time
+	stage             act future internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os strings time
 	stage/internal/transition   stage time
 	stage/internal/migration   io/fs path
 	stage/internal/storm   stage internal/tier context database/sql github.com/stretchr/testify/require go.uber.org/zap maps math/rand/v2 os/exec syscall testing time

@@ -14,7 +14,8 @@ import (
 // chore is a call of the store that an engine makes from time to time, apart from those for the tasks that it works on.
 type chore struct {
 	name string // for the log
-	// do makes the call, and returns after how long it is to be made next. After an error that is polling.
+	// do makes the call, and returns after how long it is to be made next. After an error that is polling, but if ctx has ended,
+	// at once: another goroutine, or another turn, does it again.
 	do func(ctx context.Context) (after time.Duration, err error)
 	of *period // with whose end it is over; nil means never
 
@@ -70,22 +71,27 @@ func (c *chores) one(ctx context.Context, x *chore) (after time.Duration) {
 		after, err = x.do(call)
 		return err
 	})
-	if x.failed = err != nil; x.failed {
-		if ctx.Err() == nil && (x.of == nil || x.of.Err() == nil) {
-			c.e.unanswered(c.e.cfg.Logger, x.name, err)
-		}
-		return c.e.polling()
+	x.failed = err != nil && ctx.Err() == nil
+	switch {
+	case err == nil:
+		return after
+	case !x.failed:
+		return 0
+	case x.of == nil || x.of.Err() == nil:
+		c.e.unanswered(c.e.cfg.Logger, x.name, err)
 	}
-	c.e.answered()
-	return after
+	return c.e.polling()
 }
 
-// choring is the host of chores in a Group: a monitor, so it goes on until the scheduler is closed.
+// choring is the host of chores in a Group, among them the looks for tasks that are waited for there. It is a monitor, so it
+// goes on until the scheduler is closed.
 type choring struct {
 	*chores
-	on   act.Executor
-	bell act.AtomicWaker
-	rung atomic.Bool
+	s     *act.Scheduler
+	on    act.Executor
+	waits *waits
+	bell  act.AtomicWaker
+	rung  atomic.Bool
 
 	life context.Context // of the calls; it ends when the scheduler is closed
 	end  context.CancelFunc
@@ -98,7 +104,17 @@ type choring struct {
 }
 
 func newChoring(c *chores, s *act.Scheduler, ended func()) *choring {
-	x := &choring{chores: c, on: s.Reserve(1), ended: ended}
+	x := &choring{chores: c, s: s, on: s.Reserve(1), waits: newWaits(c.e, c.now), ended: ended}
+	if len(c.all) == 0 {
+		x.next = rarely
+	}
+	look := &chore{name: "await", do: x.waits.look}
+	c.all = append(c.all, look)
+	x.waits.ring = func() {
+		look.rung.Store(true)
+		x.rung.Store(true)
+		x.bell.Wake()
+	}
 	x.life, x.end = context.WithCancel(context.Background())
 	return x
 }
@@ -137,9 +153,11 @@ func (x *choring) Act(t *act.Task) act.Directive {
 // Stop does nothing: tasks may go on waiting.
 func (x *choring) Stop(*act.Task, shutdown.Order) {}
 
-// Close ends the call of the store.
+// Close ends the call of the store, and what waits.
 func (x *choring) Close() error {
 	x.end()
+	x.e.forget(x)
+	x.waits.close()
 	return nil
 }
 

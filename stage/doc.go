@@ -28,10 +28,12 @@
 //
 // The latest attempts of a task that have failed are kept, with their times and errors ([Engine.Failures]).
 //
-// [Config.Ended] is called when a task has finished, was cancelled, or has failed for good.
+// A caller waits for the end of a task, and gets its result, with [Engine.Await] and [Typed.Await] on a goroutine, and with
+// [Engine.Ended] in an action, a coroutine or a process. [Config.Ended] is called for the ends of all tasks under an engine:
+// when one has finished, was cancelled, or has failed for good.
 //
-// A program that only adds, suspends, resumes, cancels or lists tasks needs no processors and does not call Run: it uses
-// the methods of the Store, or of an Engine that does not run.
+// A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, does not call Run: it uses an Engine
+// that does not run, or, except to wait, the methods of the Store.
 //
 // # What is promised
 //
@@ -68,6 +70,6 @@
 //
 // # What it is not
 //
-// The package is not a job queue: it has no results to fetch. A priority belongs to a kind ([Kind.Priority]), not to a task.
+// A priority belongs to a kind ([Kind.Priority]), not to a task.
 // Tasks that have ended stay in the store, unless [Config.Retention] says how long, or [Engine.Purge] deletes them.
 package stage

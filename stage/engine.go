@@ -152,7 +152,8 @@ type Engine struct {
 	mu       sync.Mutex
 	alone    *goroutines
 	host     host
-	running  bool // between the begin and the end of Run, or in a Group
+	choring  *choring // of the latest Group, until its scheduler is closed; or nil
+	running  bool     // between the begin and the end of Run, or in a Group
 	stopping bool
 	works    []*work       // in order of their claims; what is done to all is done in this order
 	claims   []*claim      // that the store has not answered yet, in order of their numbers
@@ -387,7 +388,11 @@ func (e *Engine) resume(ctx context.Context, id ID, failed bool) (bool, error) {
 // there. When Cancel has returned true, no stage of the task finishes any more. It returns false for a task that is
 // finished or cancelled already. The error may be ErrNotFound.
 func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
-	return e.stop(ctx, id, e.cfg.Store.Cancel, ErrCanceled)
+	ok, err := e.stop(ctx, id, e.cfg.Store.Cancel, ErrCanceled)
+	if ok {
+		e.mayHaveEnded(id)
+	}
+	return ok, err
 }
 
 // PauseKind keeps the engines of all processes from claiming tasks of a kind until ResumeKind. When it has returned, no engine

@@ -1,17 +1,20 @@
 package stage
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
-// goroutines is the host without a Group: a goroutine for each work, and one for heartbeats while there is any work.
+// goroutines is the host without a Group: a goroutine for each work, and one for heartbeats while there is any work. It also
+// looks for tasks that goroutines wait for, whether the engine runs or not.
 type goroutines struct {
 	e     *Engine
 	epoch time.Time
 	bell  chan struct{} // for Run
 	look  chan struct{} // for the goroutine of heartbeats
 	early chan struct{} // for it, too: a heartbeat is wanted at once
+	waits *waits
 
 	mu sync.Mutex // of the fields beating and rested of periods
 }
@@ -21,6 +24,8 @@ func newGoroutines(e *Engine) *goroutines {
 	for _, c := range []*chan struct{}{&g.bell, &g.look, &g.early} {
 		*c = make(chan struct{}, 1)
 	}
+	g.waits = newWaits(e, g.now)
+	g.waits.begin = g.await
 	return g
 }
 
@@ -115,6 +120,19 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 			beats.Go(func() { answers <- g.e.beat() })
 		}
 	}
+}
+
+// await looks for the tasks that are waited for, on a goroutine until end is called.
+func (g *goroutines) await(x *waits) (ring, end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	bell := make(chan struct{}, 1)
+	look := &chore{name: "await", do: x.look}
+	c := &chores{e: g.e, now: g.now, all: []*chore{look}}
+	go c.run(ctx, bell)
+	return func() {
+		look.rung.Store(true)
+		signal(bell)
+	}, cancel
 }
 
 // atRest reports whether no work needs heartbeats. Then take starts them again.

@@ -136,6 +136,7 @@ func (y *timetable) look(ctx context.Context) (after time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
+	y.e.answered()
 	y.base, y.at = answer.Now, y.now()
 	added, moved := false, len(rows) == 0
 	for i, r := range rows {

@@ -15,8 +15,13 @@ func (e *Engine) retaining(s Status) func(context.Context) (time.Duration, error
 	p := Purge{Status: s, Age: e.cfg.Retention[s], Limit: mostPurged}
 	every := max(e.cfg.Poll, min(purgeEvery, p.Age/10))
 	return func(ctx context.Context) (time.Duration, error) {
-		if n, err := e.cfg.Store.Purge(ctx, p); err != nil || n == p.Limit {
+		n, err := e.cfg.Store.Purge(ctx, p)
+		if err != nil {
 			return 0, err
+		}
+		e.answered()
+		if n == p.Limit {
+			return 0, nil
 		}
 		return e.varied(every), nil
 	}

@@ -18,8 +18,8 @@ import (
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
 // Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines (it does by
-// default), the engine reserves one for each of its Workers, one for heartbeats, one for Call, one for periodic tasks and
-// Config.Retention if it has any, and one for the hints of a Watcher. Otherwise the Executor needs as many.
+// default), the engine reserves one for each of its Workers, one for heartbeats, one for Call, one for periodic tasks,
+// Config.Retention and Ended, and one for the hints of a Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
 // from returning until all tasks have gone back to their last static stage and the last heartbeat has returned, within the
@@ -33,10 +33,11 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 		return err
 	}
 	p := e.current()
-	if c := newChores(e, p, x.now); len(c.all) > 0 {
-		x.chores = newChoring(c, s, x.bell.Wake)
-		s.Attach(x.chores)
-	}
+	x.chores = newChoring(newChores(e, p, x.now), s, x.bell.Wake)
+	s.Attach(x.chores)
+	e.mu.Lock()
+	e.choring = x.chores
+	e.mu.Unlock()
 	if w, ok := e.cfg.Store.(Watcher); ok {
 		s.Reserve(1).Execute(func() { e.watch(p, w) })
 	}
@@ -79,7 +80,7 @@ type service struct {
 	pulse time.Duration // when the next one is due, if any work has a lease
 	heart act.Timer     // for then
 
-	chores *choring                 // nil if there are none
+	chores *choring
 	chore  *act.Call[time.Duration] // the call that was under way at the end
 
 	mu   sync.Mutex
@@ -209,9 +210,8 @@ func (x *service) beating(t *act.Task, now time.Duration) {
 func (x *service) ending(t *act.Task) act.Directive {
 	if p := x.e.current(); p.Err() == nil {
 		p.end()
-		if c := x.chores; c != nil && c.call != nil {
-			x.chore = c.call
-			c.stop()
+		if x.chore = x.chores.call; x.chore != nil {
+			x.chores.stop()
 		}
 	}
 	if x.beat != nil && x.beat.Act(t) != act.Wait {

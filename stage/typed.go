@@ -53,6 +53,18 @@ func (k Typed[T]) Value(t *Task) (v T, err error) {
 	return v, nil
 }
 
+// Await is Engine.Await with a value: the Data that the last stage has left. The error is Task.Err if the task has not finished.
+func (k Typed[T]) Await(ctx context.Context, e *Engine, id ID) (v T, err error) {
+	t, err := e.Await(ctx, id)
+	if err == nil {
+		err = t.Err()
+	}
+	if err != nil {
+		return v, err
+	}
+	return k.Value(&t)
+}
+
 // SetData is Tx.SetData with v as the Data. A Commit returns the error.
 func (k Typed[T]) SetData(tx Tx, v T) error {
 	data, err := k.Data(v)

@@ -65,6 +65,10 @@ func (u *unreliable) Heartbeat(ctx context.Context, l []stage.Renewal, d time.Du
 	return mayBeLost(u, func() ([]stage.Beat, error) { return u.Store.Heartbeat(ctx, l, d) })
 }
 
+func (u *unreliable) List(ctx context.Context, s stage.Selection) ([]stage.Task, error) {
+	return mayBeLost(u, func() ([]stage.Task, error) { return u.Store.List(ctx, s) })
+}
+
 func (u *unreliable) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
 	return mayBeLost(u, func() (bool, error) { return u.Store.SetPaused(ctx, kind, paused) })
 }

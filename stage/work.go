@@ -338,13 +338,16 @@ func (w *work) giveBack() (step, time.Duration) {
 	return w.again((*work).giveBack, err)
 }
 
-// left ends the work when the store has the task as r says. If that is the end of the task, it calls Config.Ended, in the
-// same step, so that an order cannot come in between.
+// left ends the work when the store has the task as r says. If that is the end of the task, callers that wait for it are to be
+// told, and it calls Config.Ended, in the same step, so that an order cannot come in between.
 func (w *work) left(r Return) (step, time.Duration) {
 	if r.Status == Suspended {
 		w.e.counts.suspended.Add(1)
 	}
 	continues := r.Status == Suspended || r.Runs && r.Status != Cancelled
+	if !continues {
+		w.e.mayHaveEnded(w.lease.Task)
+	}
 	if w.e.cfg.Ended == nil || continues {
 		return nil, 0
 	}

@@ -129,7 +129,7 @@ func (f closer) Close() error { f(); return nil }
 
 // over looks at what a process leaves that was not cut: nothing.
 func (y *tasksWorld) over(name string, v *sim.Server) {
-	tasks, err := y.store.List(context.Background(), stage.Selection{Status: stage.InProcessing})
+	tasks, err := y.store.Store.List(context.Background(), stage.Selection{Status: stage.InProcessing})
 	if v.Err() != nil || err != nil || y.silent {
 		return
 	}
@@ -274,7 +274,7 @@ func (y *tasksWorld) unpause() {
 // of a higher priority is due.
 func (y *tasksWorld) claimed(c stage.Claim, tasks []stage.Task) {
 	paused, err := y.store.Paused(context.Background())
-	all, wrong := y.store.List(context.Background(), stage.Selection{Running: true})
+	all, wrong := y.store.Store.List(context.Background(), stage.Selection{Running: true})
 	if err = errors.Join(err, wrong); err != nil {
 		y.w.Errorf("no tasks: %v", err)
 	}
@@ -354,7 +354,7 @@ func (y *tasksWorld) visit(calm, done time.Duration) sim.Script {
 }
 
 func (y *tasksWorld) resumeAll() error {
-	tasks, err := y.store.List(context.Background(), stage.Selection{})
+	tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
 	for _, t := range tasks {
 		y.resume(y.engines[len(y.engines)-1], t.ID)
 	}
@@ -362,7 +362,7 @@ func (y *tasksWorld) resumeAll() error {
 }
 
 func (y *tasksWorld) allDone() error {
-	tasks, err := y.store.List(context.Background(), stage.Selection{})
+	tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
 	if err == nil && len(tasks) != y.enqueued {
 		y.w.Errorf("%d tasks were enqueued, and there are %d", y.enqueued, len(tasks))
 	}

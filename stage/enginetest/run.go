@@ -99,6 +99,11 @@ var tests = []test{
 	{"priorities of kinds", testPriority},
 	{"pauses of kinds", testPauseKind},
 
+	{"waits for tasks that end here", testAwaitHere},
+	{"waits for tasks that end elsewhere", testAwaitElsewhere},
+	{"waits in vain", testAwaitInVain},
+	{"waits through an engine that has stopped", testAwaitStopped},
+
 	{"middleware is called in order", testMiddleware},
 	{"the ends of tasks are told", testEnded},
 	{"a panic when an end is told", testEndedBadly},

@@ -1,0 +1,271 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+)
+
+// ErrFailed is in the error of a task that has failed for good: see Task.Err.
+var ErrFailed = errors.New("stage: failed for good")
+
+// Err returns nil if the task has finished, or has not ended. Otherwise it returns why it has not finished: ErrCanceled, or an
+// error that wraps ErrFailed and has the first line of Failure.
+func (t *Task) Err() error {
+	switch {
+	case t.Status == Cancelled:
+		return ErrCanceled
+	case t.Status == Error && t.Ended():
+		line, _, _ := strings.Cut(t.Failure, "\n")
+		return fmt.Errorf("%w: %s", ErrFailed, line)
+	}
+	return nil
+}
+
+// Await waits until a task has ended, and returns it then: Task.Err says how it has ended, and Data is what its last stage has
+// left. A suspended task has not ended. The error is ErrNotFound if there is no such task, or if it is deleted meanwhile, and the
+// cause of ctx when that ends. A store that does not answer is asked again.
+//
+// Any engine may work on the task, and this one need not run. The end is noticed at once if this engine makes it, and otherwise
+// with the next look, after one and a half of Config.Poll at the latest. A look asks for all tasks that goroutines wait for
+// through this engine, up to 1000 in a call of the store, and returns them with their Data. While no caller waits, there are no
+// looks.
+//
+// Await blocks, so it is for goroutines: see Ended for actions. A processor that waits keeps its place among the Workers.
+func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
+	type end struct {
+		task Task
+		err  error
+	}
+	c := make(chan end, 1)
+	e.alone.waits.wait(ctx, id, func(t Task, err error) { c <- end{t, err} })
+	x := <-c
+	return x.task, x.err
+}
+
+// Ended is Await for what does not block: the future, whose home is s, is resolved when the task has ended, or fails with the
+// errors of Await. An action waits for it with its Await, a coroutine with coro.Value, a process with process.Await. A caller
+// that gives up ends ctx. Any goroutine may call Ended.
+//
+// The future keeps nothing alive. If s is in the Group of the engine, the looks are made in turns there, with the clock of the
+// Group. They go on when the engine has stopped, since other engines may finish the task, until the scheduler of the engine is
+// closed. Then the future fails with future.ErrDropped. In any other case a goroutine looks, for as long as something waits.
+func (e *Engine) Ended(ctx context.Context, s *act.Scheduler, id ID) *future.Future[Task] {
+	f := future.New[Task](s)
+	e.waitsOf(s).wait(ctx, id, func(t Task, err error) {
+		switch {
+		case err == nil:
+			_ = f.Resolve(t)
+		case f.Fail(err) == nil && !errors.Is(err, ErrNotFound):
+			_, _ = f.Value() // so that it counts as seen: the caller has ended ctx, or the scheduler is closed
+		}
+	})
+	return f
+}
+
+// waitsOf returns those to which a wait on s belongs.
+func (e *Engine) waitsOf(s *act.Scheduler) *waits {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.choring; x != nil && x.s.Group() == s.Group() {
+		return x.waits
+	}
+	return e.alone.waits
+}
+
+// forget is called when the scheduler of x is closed.
+func (e *Engine) forget(x *choring) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.choring == x {
+		e.choring = nil
+	}
+}
+
+// mayHaveEnded has those told that wait for the task, if it has ended.
+func (e *Engine) mayHaveEnded(id ID) {
+	e.mu.Lock()
+	x := e.choring
+	e.mu.Unlock()
+	e.alone.waits.recall(id)
+	if x != nil {
+		x.waits.recall(id)
+	}
+}
+
+// waits are tasks whose ends are waited for, and what looks for them: a goroutine while there are any, or the monitor of a Group.
+type waits struct {
+	e     *Engine
+	now   func() time.Duration            // the clock of the host
+	begin func(*waits) (ring, end func()) // begins to look; nil in a Group
+
+	mu   sync.Mutex
+	of   map[ID][]*wait // in order of their beginnings; nil if they are closed
+	news map[ID]bool    // not to wait for next: a wait for it has begun, or it may have ended here
+	next time.Duration  // when to ask for all
+	ring func()         // has look called
+	end  func()         // ends the looks; nil in a Group
+}
+
+func newWaits(e *Engine, now func() time.Duration) *waits {
+	return &waits{e: e, now: now, of: map[ID][]*wait{}, news: map[ID]bool{}}
+}
+
+// wait is one for the end of a task.
+type wait struct {
+	id   ID
+	told func(Task, error) // is called once, and does not block
+	off  func() bool       // forgets the context
+	over bool              // it is told, or going to be; under the mu of its waits
+}
+
+const mostAwaited = 1000 // in a call of the store
+
+// wait has told called with the task when it has ended, or with an error. It registers first: the look comes afterwards.
+func (x *waits) wait(ctx context.Context, id ID, told func(Task, error)) {
+	w := &wait{id: id, told: told}
+	w.off = context.AfterFunc(ctx, func() {
+		if x.leave(w) {
+			w.told(Task{}, context.Cause(ctx))
+		}
+	})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case w.over:
+		return
+	case x.of == nil:
+		w.over = true
+		w.off()
+		w.told(Task{}, future.ErrDropped)
+		return
+	case len(x.of) == 0 && x.begin != nil:
+		x.ring, x.end = x.begin(x)
+	}
+	x.of[id] = append(x.of[id], w)
+	x.news[id] = true
+	x.ring()
+}
+
+// leave ends w, and reports whether it was not over before.
+func (x *waits) leave(w *wait) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if w.over {
+		return false
+	}
+	w.over = true
+	some, waiting := x.of[w.id]
+	if !waiting { // it has not begun, or they are closed
+		return true
+	}
+	if some = slices.DeleteFunc(some, func(other *wait) bool { return other == w }); len(some) > 0 {
+		x.of[w.id] = some
+		return true
+	}
+	delete(x.of, w.id)
+	delete(x.news, w.id)
+	if len(x.of) == 0 && x.end != nil {
+		x.end()
+	}
+	return true
+}
+
+// recall has the next look ask for a task, at once, if it is waited for.
+func (x *waits) recall(id ID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.of[id]) > 0 {
+		x.news[id] = true
+		x.ring()
+	}
+}
+
+// look asks the store for the tasks that are waited for: for all if it is time, otherwise for the news.
+func (x *waits) look(ctx context.Context) (after time.Duration, err error) {
+	asked, err := x.take(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(asked)), mostAwaited) {
+		tasks, err := x.e.cfg.Store.List(ctx, Selection{IDs: ids})
+		if err != nil {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.next = 0
+			return 0, err
+		}
+		x.e.answered()
+		for _, t := range tasks {
+			if t.Ended() {
+				x.tell(asked[t.ID], t, nil)
+			}
+			delete(asked, t.ID)
+		}
+		for _, id := range ids {
+			if some, missing := asked[id]; missing {
+				x.tell(some, Task{}, fmt.Errorf("%w: %d", ErrNotFound, id))
+			}
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.of) == 0 {
+		return rarely, nil
+	}
+	return max(0, x.next-x.now()), nil
+}
+
+// take returns the waits whose tasks the store is to be asked for. What the store has answered before a wait began counts for
+// nothing for it: the task may have been resumed since.
+func (x *waits) take(ctx context.Context) (map[ID][]*wait, error) {
+	poll := x.e.polling()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err // the news are for the next look, perhaps of another goroutine
+	}
+	asked := map[ID][]*wait{}
+	if now := x.now(); now >= x.next {
+		x.next = now + poll
+		for id, some := range x.of {
+			asked[id] = slices.Clone(some)
+		}
+	} else {
+		for id := range x.news {
+			asked[id] = slices.Clone(x.of[id])
+		}
+	}
+	clear(x.news)
+	return asked, nil
+}
+
+// tell ends waits with what they have waited for. Each gets bytes of its own.
+func (x *waits) tell(some []*wait, t Task, err error) {
+	for _, w := range some {
+		if x.leave(w) {
+			w.off()
+			w.told(t, err)
+			t.Data, t.Progress = slices.Clone(t.Data), slices.Clone(t.Progress)
+		}
+	}
+}
+
+// close ends all waits.
+func (x *waits) close() {
+	x.mu.Lock()
+	of := x.of
+	x.of = nil
+	x.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(of)) {
+		x.tell(of[id], Task{}, future.ErrDropped)
+	}
+}

@@ -1,0 +1,162 @@
+package stage_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/process"
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+)
+
+// greetings are tasks whose data are a name at first, and then a greeting.
+var greetings = stage.Typed[string]{Kind: "greeting"}
+
+// greeter returns an engine that makes greetings.
+func greeter() *stage.Engine {
+	greet := func(_ context.Context, _ *stage.Task, name string) (stage.Commit, error) {
+		return func(_ context.Context, tx stage.Tx) error { return greetings.SetData(tx, "hello, "+name) }, nil
+	}
+	engine, err := stage.New(stage.Config{
+		Store:    memory.New(nil),
+		Kinds:    map[string]stage.Kind{"greeting": {Chain: stage.Begin("NEW").Then("WRITING", "greet", "WRITTEN")}},
+		Provider: stage.Processors{"greet": greetings.Processor(greet)},
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	return engine
+}
+
+// enqueue is an action that adds a greeting.
+func enqueue(engine *stage.Engine, name string) *act.Call[stage.ID] {
+	return stage.Call(engine, func(ctx context.Context) (stage.ID, error) { return greetings.Enqueue(ctx, engine, name) })
+}
+
+// printGreeting prints the result of a task that has ended.
+func printGreeting(t stage.Task, err error) {
+	if err == nil {
+		err = t.Err()
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(greetings.Value(&t))
+}
+
+// runGreeter runs an engine, and what begin adds, in a Group until end is called.
+func runGreeter(begin func(s *act.Scheduler, e *stage.Engine, end func()), more ...func(*act.Scheduler) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	engine := greeter()
+	err := act.Run(ctx, act.Config{Schedulers: 1}, append(more, engine.Setup, func(s *act.Scheduler) error {
+		begin(s, engine, cancel)
+		return nil
+	})...)
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+// A goroutine waits for the result of a task. The engine may run in this process or another one.
+func ExampleTyped_Await() {
+	engine := greeter()
+	ctx, cancel := context.WithCancel(context.Background())
+	var engines sync.WaitGroup
+	engines.Go(func() { _ = engine.Run(ctx) })
+
+	id, _ := greetings.Enqueue(ctx, engine, "goroutine")
+	fmt.Println(greetings.Await(ctx, engine, id))
+
+	cancel()
+	engines.Wait()
+	// Output: hello, goroutine <nil>
+}
+
+// visitor is an action that enqueues a task, and waits for its result.
+type visitor struct {
+	engine  *stage.Engine
+	enqueue *act.Call[stage.ID]
+	ended   *future.Future[stage.Task]
+	wait    act.Action
+	leave   func()
+}
+
+func (v *visitor) Act(t *act.Task) act.Directive {
+	if v.ended == nil {
+		if d := v.enqueue.Act(t); d != act.Done {
+			return d
+		}
+		v.ended = v.engine.Ended(context.Background(), t.Scheduler(), v.enqueue.Value)
+		v.wait = v.ended.Await()
+	}
+	if d := v.wait.Act(t); d != act.Done {
+		return d
+	}
+	printGreeting(v.ended.Value())
+	v.leave()
+	return act.Done
+}
+
+// An action waits for the result of a task.
+func ExampleEngine_Ended() {
+	runGreeter(func(s *act.Scheduler, e *stage.Engine, end func()) {
+		s.Spawn(&visitor{engine: e, enqueue: enqueue(e, "action"), leave: end})
+	})
+	// Output: hello, action <nil>
+}
+
+// A coroutine waits for the result of a task.
+func ExampleEngine_Ended_coroutine() {
+	runGreeter(func(s *act.Scheduler, e *stage.Engine, end func()) {
+		s.Spawn(coro.New(func(co *coro.Co) error {
+			defer end()
+			add := enqueue(e, "coroutine")
+			if err := co.Do(add); err != nil {
+				return err
+			}
+			printGreeting(coro.Value(co, e.Ended(co.Context(), co.Scheduler(), add.Value)))
+			return nil
+		}))
+	})
+	// Output: hello, coroutine <nil>
+}
+
+// A process gets the result of a task as a message.
+func ExampleEngine_Ended_process() {
+	type ended struct {
+		task stage.Task
+		err  error
+	}
+	sys := process.New(process.Config{})
+	runGreeter(func(s *act.Scheduler, e *stage.Engine, end func()) {
+		type message struct {
+			enqueued stage.ID
+			ended    *ended
+		}
+		ref := process.Spawn(sys, process.Handler(func(p *process.Self[message], m message) {
+			switch {
+			case m.ended != nil:
+				printGreeting(m.ended.task, m.ended.err)
+				p.Exit()
+				end()
+			case m.enqueued != 0:
+				process.Await(p, e.Ended(context.Background(), p.Scheduler(), m.enqueued), func(t stage.Task, err error) message {
+					return message{ended: &ended{t, err}}
+				})
+			default:
+				add := enqueue(e, "process")
+				process.Do(p, add, func(error) message { return message{enqueued: add.Value} })
+			}
+		}), process.Options{})
+		if err := ref.Send(sys, message{}); err != nil {
+			fmt.Println(err)
+		}
+	}, sys.Setup)
+	// Output: hello, process <nil>
+}
