@@ -67,7 +67,6 @@ func BenchmarkEngine(b *testing.B) {
 	enginetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newConfig(b)) })
 }
 
-// TestMinute tells what periodic tasks cost.
-func TestMinute(t *testing.T) {
-	enginetest.Minute(t, func(t *testing.T) stage.Store { return open(t, newConfig(t)) }, server(t).CPU)
+func BenchmarkMinute(b *testing.B) {
+	enginetest.Minute(b, func(b *testing.B) stage.Store { return open(b, newConfig(b)) }, server(b).CPU)
 }

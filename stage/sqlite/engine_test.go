@@ -80,8 +80,3 @@ func TestEnqueueInACommit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 }
-
-// TestMinute tells what periodic tasks cost.
-func TestMinute(t *testing.T) {
-	enginetest.Minute(t, func(t *testing.T) stage.Store { return open(t, newPath(t), sqlite.Config{}) }, func() time.Duration { return 0 })
-}
