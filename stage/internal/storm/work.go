@@ -141,15 +141,16 @@ func Work(ctx context.Context, s stage.Store, number int, step Step) error {
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		const few = 5
-		for i := 0; ctx.Err() == nil; i = (i + few) % keys() {
+		const few, pause = 5, Lease / 10
+		for ctx.Err() == nil {
 			var tasks []stage.NewTask
-			for _, j := range rand.Perm(few + 1) { // one of which comes again
-				tasks = append(tasks, key((i+j)%keys()))
+			now := int(time.Now().UnixNano()/int64(pause)%int64(keys())) * few // all processes the same ones
+			for _, i := range rand.Perm(few + 1) {                             // one of which comes again
+				tasks = append(tasks, key((now+i)%keys()))
 			}
 			_, _ = s.Enqueue(ctx, tasks...) // or the next time
 			select {
-			case <-time.After(Lease / 10):
+			case <-time.After(pause):
 			case <-ctx.Done():
 			}
 		}
