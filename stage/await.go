@@ -58,6 +58,9 @@ func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
 // The future keeps nothing alive. If s is in the Group of the engine, the looks are made in turns there, with the clock of the
 // Group. They go on when the engine has stopped, since other engines may finish the task, until the scheduler of the engine is
 // closed. Then the future fails with future.ErrDropped. In any other case a goroutine looks, for as long as something waits.
+//
+// What waits for a future, on the other hand, keeps Run from returning, also after an order, within its bounds: end ctx if that is
+// not to be so.
 func (e *Engine) Ended(ctx context.Context, s *act.Scheduler, id ID) *future.Future[Task] {
 	f := future.New[Task](s)
 	e.waitsOf(s).wait(ctx, id, func(t Task, err error) {

@@ -48,7 +48,8 @@ type Config struct {
 	// for those that have failed for good. An engine that runs deletes those that ended longer ago, also of kinds that it does
 	// not know, 1000 in a call of the store. It looks for them once a minute, or ten times in that duration if that is more
 	// often, but not more often than Poll, and varies that as Poll. Tasks in a status without an entry are kept until
-	// Engine.Purge. Any number of engines may do it. Do not delete what a caller still waits for.
+	// Engine.Purge. Any number of engines may do it. If callers wait for tasks, keep these for longer than Poll: an Await returns
+	// ErrNotFound for a task that is deleted before its look.
 	Retention map[Status]time.Duration
 
 	// Middleware is put around the processor of each stage, the first one outside.
