@@ -26,22 +26,22 @@ type Limiter struct {
 	// Rate is how many new connections a source may make in a second; 0 means no bound. Burst is how many it may make at once
 	// when it has made none for long; 0 means Rate. Those that are refused do not count.
 	Rate, Burst int
-	// Remembered bounds for how many sources without connections it is known when they have last come, until they have all of
-	// Burst again. With more of them the one is forgotten that has been without a connection for longest. 0 means 65,536, about 12 MiB.
-	// Without a Rate none is remembered.
+	// Remembered bounds how many sources without connections are remembered, until they have all of Burst again. With more of them
+	// the one is forgotten that has been without a connection for longest. 0 means 65,536, about 12 MiB. Without a Rate none is
+	// remembered.
 	Remembered int
 
 	resting atomic.Int64 // sources without connections, in all shards
-	shards  [shards]shard
+	shards  [shardCount]shard
 }
 
-// shards is how many parts the sources are in, so that schedulers seldom wait for each other.
-const shards = 64
+// shardCount is how many parts the sources are in, so that schedulers seldom wait for each other. See shard of Limiter.
+const shardCount = 64
 
 type shard struct {
 	mu      sync.Mutex // held for a look into a map and a list
 	sources map[key]*source
-	resting list.List // of *source, the first for longest
+	resting list.List // of *source: those without connections. The first has had none for longest
 }
 
 // key is an IPv4-mapped address, or the first half of an IPv6 address.
@@ -51,7 +51,7 @@ type key [16]byte
 type source struct {
 	key   key
 	of    *Limiter
-	conns int
+	conns int           // open ones
 	full  time.Duration // when it has all of Burst again, on the clock of the schedulers
 	place *list.Element // in resting, while it has no connections
 }
@@ -109,10 +109,11 @@ func keyOf(a net.Addr) (k key, ok bool) {
 	return k, true
 }
 
-// shard returns the one of k. A client with many addresses of one shard makes schedulers wait for each other, for some nanoseconds.
+// shard returns the one of k. Clients that choose their addresses so that all are in one shard make schedulers wait for each other,
+// for some nanoseconds.
 func (l *Limiter) shard(k key) *shard {
 	h := (binary.BigEndian.Uint64(k[:]) ^ binary.BigEndian.Uint64(k[8:])) * 0x9E3779B97F4A7C15
-	return &l.shards[h>>58]
+	return &l.shards[h>>58] // 6 bits: 64 shards
 }
 
 // take counts a connection of k, or says why it is refused.

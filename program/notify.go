@@ -29,17 +29,17 @@ type notifier struct {
 	group *act.Group
 	timer act.Timer
 
-	watchdog time.Duration // half of the time in which the supervisor wants to hear of it; 0: it does not
-	answered []bool        // by scheduler, since the last time
-	fed      time.Duration
+	watchdog time.Duration // half of the time after which the supervisor misses a sign of life; 0: it wants none
+	answered []bool        // by scheduler: it has given a turn since the last sign of life
+	fed      time.Duration // when that was; 0: there was none
 
 	serving atomic.Bool    // from when it is ready until an order is in force
 	order   shutdown.Order // nil until an order is in force
-	told    bool           // the supervisor, of it
+	told    bool           // the supervisor knows of order
 
-	announced atomic.Bool     // the supervisor was told of an end that may still be withdrawn
-	bell      act.AtomicWaker // since then
-	look      act.Timer       // whether it was
+	announced atomic.Bool     // the supervisor was told of an end, which may still be withdrawn
+	bell      act.AtomicWaker // wakes the demon when announced was set
+	look      act.Timer       // for the next look whether the end was withdrawn
 }
 
 // extension is for how long the supervisor is asked to wait, again and again.

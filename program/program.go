@@ -32,13 +32,13 @@ type Server struct {
 	// Addr is the address to listen on: "host:port", or "unix:" and a path. The flag is -addr. If it is empty
 	// there is no such flag, for programs that find their addresses elsewhere.
 	Addr string
-	// MaxConns bounds the open connections of each address; 0 means as many as descriptors and memory allow, see
-	// [service.TCP], which is logged, and less than 0 no bound. The default of each address knows nothing of the others.
-	// The flag is -max-conns.
+	// MaxConns bounds the open connections of each address. 0 means as many as descriptors and memory allow (see [service.TCP]),
+	// which is logged, and less than 0 no bound. The default of an address is what all of them may have together, so a program with
+	// several addresses sets MaxConns. The flag is -max-conns.
 	MaxConns int
-	// Memory bounds what is queued and buffered for the connections of all schedulers together, in bytes; 0 means half of the
-	// memory that the process may have, and less than 0 no bound. What happens at the bound is said at [listener.Budget].
-	// The flag is -memory.
+	// Memory bounds what is queued and buffered for the connections of all schedulers together, in bytes. 0 means half of the
+	// memory that the process may have, and less than 0 no bound. [listener.Budget] says what happens at the bound. The flag is
+	// -memory.
 	Memory int
 	// Limits are those of each connection of each address.
 	Limits listener.Limits
@@ -47,13 +47,13 @@ type Server struct {
 	ReclaimAfter time.Duration
 	// Mode has the permissions of a Unix socket file; 0 leaves them to the umask of the process. See [service.Unix].
 	Mode os.FileMode
-	// Config configures the schedulers. The flags -reactors, -idle and -drain set its Schedulers, Idle and Shutdown.
-	// Its Shutdown also applies to signals. If its Logger is nil, log lines from level Info on go to standard error. If its
-	// Draining is nil, an end logs a line each second that says what it waits for.
+	// Config configures the schedulers. The flags -reactors and -idle set its Schedulers and Idle, and those of an end, such as
+	// -drain, its Shutdown, which also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
+	// If its Draining is nil, an end logs a line each second that says what it waits for.
 	Config act.Config
-	// Reload, if there is one, is called on SIGHUP, when the services have read their files again: for what the program itself has
-	// read. It is called on a goroutine of its own, once at a time, so it may block. An error is logged, and the program goes
-	// on, so Reload must leave what was in force as it was.
+	// Reload, if there is one, reads again what the program itself has read. It is called on SIGHUP, when the services have read
+	// their files again, on a goroutine of its own, once at a time, so it may block. An error is logged, and the program goes on.
+	// So Reload must then leave what was in force as it was.
 	Reload func() error
 	// Upgrade replaces the program by a newer binary, on SIGUSR2; nil is the zero Upgrade. Run adds to its Services. If it has
 	// no Terms they are those of Config.Shutdown.

@@ -17,11 +17,11 @@ const maxNames = 8
 type Cut struct {
 	// Order is the last order that made the terms stricter; nil if Close was called without one.
 	Order Order
-	// Tasks and Demons count the actions that had not finished; Offloads those of the tasks whose offloaded function was
-	// running; Lingering what goes on without a task, such as connections that send their last bytes.
+	// Tasks and Demons count the actions that had not finished, and Offloads those of the tasks whose offloaded function was
+	// running. Lingering counts what goes on without a task, such as connections that send their last bytes.
 	Tasks, Demons, Offloads, Lingering int
-	// Processes counts those of package process: under an order that halts or suspends all that were alive, otherwise
-	// those that had something to do.
+	// Processes counts those of package process that had something to do. Under an order that halts or suspends it counts all that
+	// were alive.
 	Processes int
 	// Dropped reports whether they were dropped; otherwise a later Run goes on with them.
 	Dropped bool
@@ -29,12 +29,13 @@ type Cut struct {
 	Names []Count
 	// Kinds are the same actions by service, or else by type or function; at most 8.
 	Kinds []Count
-	// Left are those that the end has waited for, of each kind one before a second one of any, at most 16, with what they were
-	// waiting for: under an order that halts, when it came. What is to end last of all is among them only if nothing else is left.
+	// Left are at most 16 of those that the end has waited for, of each kind one before a second one of any. They say what they
+	// were waiting for: under an order that halts, when it came. What is to end last of all is among them only if nothing else is
+	// left.
 	Left []Unfinished
 }
 
-// Unfinished is one that an end waits for, or has cut: a task or demon, or a connection that is being closed and has no task any more.
+// Unfinished is what an end waits for, or has cut: a task or demon, or a connection that is being closed and has no task any more.
 type Unfinished struct {
 	Kind  string // its service, such as "tcp 127.0.0.1:8080", or else the type or function of its action
 	Name  string // of its action

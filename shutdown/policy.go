@@ -57,17 +57,16 @@ type Policy struct {
 	Turns int
 	// Time bounds the end as a whole, from the moment the order is obeyed, Announce included; 0: no bound.
 	Time time.Duration
-	// Announce is how long the order is only announced before it is in force. Meanwhile nothing changes, but that a server
-	// says so when it is asked whether it is ready, for load balancers, and that the order can be withdrawn. It takes at most
-	// half of Time.
+	// Announce is how long the order is only announced before it is in force. Meanwhile all goes on, and the order can be
+	// withdrawn. A server that a load balancer asks whether it is ready says no. It takes at most half of Time.
 	Announce time.Duration
-	// Spread is the time in which idle connections end when the order is in force: evenly in its second half, so that not all
-	// clients come back at the same moment. One that gets a request before its moment ends with the answer, and its client knows
-	// that. It takes at most half of what Announce has left of Time.
+	// Spread is the time in which idle connections end when the order is in force. Their moments are spread evenly over its second
+	// half, so that clients do not come back all at once. A connection that gets a request before its moment ends with the answer,
+	// which says so. It takes at most half of what Announce has left of Time.
 	Spread time.Duration
-	// Inactivity brings the end early: when for so long no task has had a turn, no process a message, and no closing
-	// connection has gone, on any scheduler. 0: no such bound. It counts from the end of the window of Spread on, in which idle
-	// connections wait for their moment. What is to end last of all does not count.
+	// Inactivity ends the wait early if nothing has happened for so long on any scheduler: no task has had a turn, no process a
+	// message, and no closing connection has gone. 0: no such bound. It counts from the end of the window of Spread on, in which
+	// idle connections wait for their moment. What is to end last of all does not count.
 	Inactivity time.Duration
 	// Drop closes and removes the actions that are left at the end. Without it a later Run goes on with them.
 	Drop bool

@@ -31,11 +31,11 @@ const (
 	serving = "serving" // the new one to the old one: it does
 )
 
-// message is what the old program writes first, in JSON: what the new one gets.
+// message is the first line from the old program to the new one, in JSON.
 type message struct {
 	PID     int                // of the old program
-	Sockets []*service.Sockets // with the numbers of the descriptors there
-	States  map[string][]byte
+	Sockets []*service.Sockets // FDs are the numbers that the descriptors have in the new program
+	States  map[string][]byte  // of the Keepers, by StateName
 }
 
 // variable names the two descriptors by which the programs talk: the new one reads from the first and writes to the second.
@@ -46,7 +46,7 @@ type child struct {
 	process *os.Process
 	to      *os.File
 	from    *os.File
-	lines   *bufio.Reader
+	lines   *bufio.Reader // of from
 }
 
 // replace starts the new program, and returns its number when it serves.
@@ -70,14 +70,15 @@ func (u *Upgrade) replace() (pid int, err error) {
 	return c.process.Pid, nil
 }
 
-// reap waits until the new program has ended, which would be a zombie otherwise: this one may take long to end.
+// reap waits until the new program has ended. Otherwise it would stay a zombie until this one has ended, which may take long.
 func (c *child) reap(log *zap.Logger) {
 	if state, err := c.process.Wait(); err == nil {
 		log.Info("the program that has replaced this one has ended", zap.Int("process", state.Pid()), zap.Stringer("state", state))
 	}
 }
 
-// start starts the new program. Its message is in the pipe by then, in case that this process is killed.
+// start starts the new program. Before that it writes the message, so that the new program can take over even if this process is
+// killed in the next moment.
 func (u *Upgrade) start(ctx context.Context) (*child, error) {
 	program, err := executable(u.Program)
 	if err != nil {
@@ -124,12 +125,12 @@ func pipes() (c *child, read, write *os.File, err error) {
 	return &child{to: to, from: from, lines: bufio.NewReader(from)}, read, write, nil
 }
 
-// message returns the message to the new program, and its descriptors: those of the sockets come behind the first ones. In that
-// list a descriptor's index is its number in the new program. As an os.File a socket would have a finalizer, and its method Fd
-// would make the socket block, in both processes.
+// message returns the message to the new program, and the descriptors for it: those in files, and behind them those of the sockets.
+// A descriptor's index in that list is its number in the new program. Descriptors are numbers here, and not of type os.File: an
+// os.File has a finalizer that closes the socket, and its method Fd makes the socket block, in both processes.
 func (u *Upgrade) message(sockets []*service.Sockets, files []uintptr) (text []byte, all []uintptr, err error) {
-	l := &message{PID: os.Getpid()}
-	if l.States, err = u.states(); err != nil {
+	m := &message{PID: os.Getpid()}
+	if m.States, err = u.states(); err != nil {
 		return nil, nil, err
 	}
 	for _, x := range sockets {
@@ -139,19 +140,19 @@ func (u *Upgrade) message(sockets []*service.Sockets, files []uintptr) (text []b
 			there.FDs = append(there.FDs, len(files))
 			files = append(files, uintptr(fd))
 		}
-		l.Sockets = append(l.Sockets, &there)
+		m.Sockets = append(m.Sockets, &there)
 	}
-	if text, err = json.Marshal(l); err == nil && len(text) >= pipe {
-		err = fmt.Errorf("the names of the sockets and the states of the services take %d bytes; at most %d are possible", len(text), pipe)
+	if text, err = json.Marshal(m); err == nil && len(text) >= pipeSize {
+		err = fmt.Errorf("the names of the sockets and the states of the services take %d bytes; at most %d are possible", len(text), pipeSize)
 	}
 	return append(text, '\n'), files, err
 }
 
-// pipe is how many bytes fit into a pipe that nobody reads, at least.
-const pipe = 16 << 10
+// pipeSize is how many bytes fit into a pipe that nobody reads, at least.
+const pipeSize = 16 << 10
 
-// startProcess starts a program with the arguments of this one. A thread that belongs to a scheduler would pass on its CPU, so
-// the goroutine must not be bound to one.
+// startProcess starts a program with the arguments of this one. A process inherits the CPUs that its parent's thread may use. So
+// the calling goroutine must not be locked to the thread of a scheduler, which may use one.
 func startProcess(program string, env []string, files []uintptr) (*os.Process, error) {
 	pid, _, err := syscall.StartProcess(program, os.Args, &syscall.ProcAttr{Env: env, Files: files})
 	if err != nil {
@@ -160,8 +161,8 @@ func startProcess(program string, env []string, files []uintptr) (*os.Process, e
 	return os.FindProcess(pid)
 }
 
-// executable returns the path of a program; "" is this one. If this one was started by a path, the new program has to be there:
-// the file of this process may have been moved away.
+// executable returns the path of a program; "" is this one. If this one was started by a path, the new program has to be there. The
+// file that this process runs does not count, since it may have been moved away.
 func executable(name string) (string, error) {
 	path, err := exec.LookPath(cmp.Or(name, os.Args[0]))
 	if err != nil && name == "" && !strings.ContainsRune(os.Args[0], os.PathSeparator) {
@@ -175,7 +176,7 @@ func executable(name string) (string, error) {
 // ours are the variables that are for one process alone.
 var ours = []string{variable, listenPID, listenFDs, listenNames, "WATCHDOG_PID"}
 
-// environment is that of the new program.
+// environment returns that of the new program. descriptors is the value of variable.
 func environment(descriptors string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -220,7 +221,7 @@ func closeAll(sockets []*service.Sockets) {
 	}
 }
 
-// handshake has the new program serve, unless this one is ending by then.
+// handshake waits until the new program is ready, and has it serve. If this program is ending by then, it returns errEnding.
 func (c *child) handshake(ending func() bool) error {
 	if err := c.expect(ready); err != nil {
 		return err
@@ -260,14 +261,14 @@ func (c *child) expect(word string) error {
 
 var errEnded = errors.New("it has ended")
 
-// interrupt ends what waits for the new program.
+// interrupt ends calls that read from the new program or write to it.
 func (c *child) interrupt() {
 	past := time.Unix(1, 0)
 	_ = c.to.SetDeadline(past)
 	_ = c.from.SetDeadline(past)
 }
 
-// refuse ends the new program, because of err. It returns err, with what became of the program if that is the reason.
+// refuse ends the new program because of err, and returns err. If the program has ended by itself, the error says how.
 func (c *child) refuse(err error) error {
 	_ = c.to.SetDeadline(time.Time{})
 	_, _ = fmt.Fprintln(c.to, no+err.Error()) // it is not to take over

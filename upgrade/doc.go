@@ -10,14 +10,14 @@
 // and says that it is ready. Then the old one says go, and the new one accepts. The old one stops accepting, and ends as after a
 // signal: connections that are open finish what is in flight.
 //
-// Until the new process has said that it is ready, and then that it serves, any failure leaves the old one running. If a binary
-// cannot be started, dies or refuses, or is not ready in a minute, it is ended, and one line in the log of the old process says
+// Until the new process has said that it is ready, and then that it serves, any failure leaves the old one running. A binary may be
+// impossible to start, die, refuse, or not be ready in a minute. Then it is ended, and one line in the log of the old process says
 // why. There is one upgrade at a time, and none while an end is announced or in force. If the old process is killed in the middle,
 // the new one takes over.
 //
-// The services of both programs are matched by Name, or else by the address they were configured with. A service of
-// the old program that the new one does not have ends with the old one: the new one logs its sockets. Clients that wait there to
-// be accepted are reset. The number of schedulers may be another.
+// The services of both programs are matched by Name, or else by the address they were configured with. A service that the new
+// program does not have ends with the old one. The new program logs its sockets, and clients that wait there to be accepted are
+// reset. The number of schedulers may be another.
 //
 // # Socket activation
 //

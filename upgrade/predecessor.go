@@ -17,27 +17,28 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// predecessor is what a new program has got from the old one. The zero predecessor means that no older program has started this one.
+// predecessor is the older program, as the new one sees it. The zero predecessor means that no older program has started this one.
 type predecessor struct {
-	old   int      // the process number; 0: none
-	from  *os.File // nil when the old program needs no word any more
+	pid   int      // 0: none
+	from  *os.File // nil: there is nothing more to say to it, or to hear from it
 	to    *os.File
-	lines *bufio.Reader
+	lines *bufio.Reader // of from
 }
 
 // Inherit takes what an older program, or systemd, has passed on, and gives it to the Services. It is called before their Setup,
-// once. Sockets that no service takes are closed, which Setup logs. The error says that what has been passed on cannot be used.
+// once. Sockets that no service takes are closed, and Setup logs them. After an error the program cannot go on: it has said so to
+// the older one.
 //
-// From now on the signal for an upgrade does not end the program.
+// From now on the signal for an upgrade does not end the program. Until Setup it does nothing.
 func (u *Upgrade) Inherit() error {
 	if sig := u.signal(); sig != nil {
-		signal.Ignore(sig) // until Setup
+		signal.Ignore(sig)
 	}
-	l, err := u.predecessor.read()
+	m, err := u.predecessor.read()
 	if err != nil {
 		err = fmt.Errorf("what the older program has passed on: %w", err)
 	} else {
-		err = u.share(l)
+		err = u.share(m)
 	}
 	if err != nil {
 		u.predecessor.refuse(err)
@@ -46,13 +47,13 @@ func (u *Upgrade) Inherit() error {
 	return nil
 }
 
-// share gives the services what is in l.
-func (u *Upgrade) share(l *message) error {
+// share gives the services what m has for them, and what systemd has passed on.
+func (u *Upgrade) share(m *message) error {
 	activated, err := activation()
 	if err != nil {
 		return err
 	}
-	sockets := append(l.Sockets, activated...)
+	sockets := append(m.Sockets, activated...)
 	for _, v := range u.Services {
 		if x, ok := v.(Listener); ok {
 			if sockets, err = x.Inherit(sockets); err != nil {
@@ -60,7 +61,7 @@ func (u *Upgrade) share(l *message) error {
 			}
 		}
 		if x, ok := v.(Keeper); ok {
-			if state, ok := l.States[x.StateName()]; ok {
+			if state, ok := m.States[x.StateName()]; ok {
 				if err := x.LoadState(state); err != nil {
 					return err
 				}
@@ -75,8 +76,8 @@ func (u *Upgrade) share(l *message) error {
 	return nil
 }
 
-// read reads what the old program writes.
-func (h *predecessor) read() (*message, error) {
+// read reads the message of the older program. It is empty if there is no such program.
+func (p *predecessor) read() (*message, error) {
 	text, ok := os.LookupEnv(variable)
 	if !ok {
 		return &message{}, nil
@@ -88,44 +89,45 @@ func (h *predecessor) read() (*message, error) {
 	}
 	closeOnExec(in)
 	closeOnExec(out)
-	h.from, h.to = os.NewFile(uintptr(in), "from the older program"), os.NewFile(uintptr(out), "to the older program")
-	h.lines = bufio.NewReader(h.from)
-	line, err := h.lines.ReadBytes('\n')
+	p.from, p.to = os.NewFile(uintptr(in), "from the older program"), os.NewFile(uintptr(out), "to the older program")
+	p.lines = bufio.NewReader(p.from)
+	line, err := p.lines.ReadBytes('\n')
 	if err != nil {
 		return nil, err
 	}
-	l := &message{}
-	if err := json.Unmarshal(line, l); err != nil {
+	m := &message{}
+	if err := json.Unmarshal(line, m); err != nil {
 		return nil, err
 	}
-	h.old = l.PID
-	return l, nil
+	p.pid = m.PID
+	return m, nil
 }
 
-// takeOver says that this program is ready, and returns when it may accept.
-func (h *predecessor) takeOver(log *zap.Logger) error {
-	if h.from == nil {
+// takeOver says that this program is ready, and waits for the word of the older one. It returns nil when this program may accept.
+func (p *predecessor) takeOver(log *zap.Logger) error {
+	if p.from == nil {
 		return nil
 	}
-	_, _ = fmt.Fprintln(h.to, ready) // if nobody reads it, the next line says why
-	line, err := h.lines.ReadString('\n')
+	_, _ = fmt.Fprintln(p.to, ready) // if nobody reads it, the next line says why
+	line, err := p.lines.ReadString('\n')
 	line = strings.TrimSuffix(line, "\n")
 	switch {
 	case line == accept:
-		_, _ = fmt.Fprintln(h.to, serving)
-		log.Info("in place of an older program", zap.Int("process", h.old))
-	case err == io.EOF && gone(h.old):
-		log.Warn("the older program has ended in the middle of the upgrade: this one takes over", zap.Int("process", h.old))
+		_, _ = fmt.Fprintln(p.to, serving)
+		log.Info("in place of an older program", zap.Int("process", p.pid))
+	case err == io.EOF && gone(p.pid):
+		log.Warn("the older program has ended in the middle of the upgrade: this one takes over", zap.Int("process", p.pid))
 	case err != nil:
-		return fmt.Errorf("upgrade: no word from the older program, process %d: %w", h.old, err)
+		return fmt.Errorf("upgrade: no word from the older program, process %d: %w", p.pid, err)
 	default:
-		return fmt.Errorf("upgrade: refused by the older program, process %d: %s", h.old, strings.TrimPrefix(line, no))
+		return fmt.Errorf("upgrade: refused by the older program, process %d: %s", p.pid, strings.TrimPrefix(line, no))
 	}
-	h.close()
+	p.close()
 	return nil
 }
 
-// gone reports whether the parent of this process, whose files are closed, has ended. That takes a moment.
+// gone reports whether the process that has started this one has ended. Its pipe is closed already; the kernel gives its children
+// to another process a moment later. gone waits for that, for at most 5 s.
 func gone(parent int) bool {
 	for range 500 {
 		if os.Getppid() != parent {
@@ -136,22 +138,22 @@ func gone(parent int) bool {
 	return false
 }
 
-// refuse says that this program has failed, if the old one waits for its word.
-func (h *predecessor) refuse(err error) {
-	if h.from == nil {
+// refuse says to the older program, if it waits, that this one has failed with err. A nil err only closes the pipes.
+func (p *predecessor) refuse(err error) {
+	if p.from == nil {
 		return
 	}
 	if err != nil {
 		reason := strings.TrimPrefix(err.Error(), "upgrade: ")
-		_, _ = fmt.Fprintln(h.to, no+strings.ReplaceAll(reason, "\n", " "))
+		_, _ = fmt.Fprintln(p.to, no+strings.ReplaceAll(reason, "\n", " "))
 	}
-	h.close()
+	p.close()
 }
 
-func (h *predecessor) close() {
-	_ = h.from.Close()
-	_ = h.to.Close()
-	h.from = nil
+func (p *predecessor) close() {
+	_ = p.from.Close()
+	_ = p.to.Close()
+	p.from = nil
 }
 
 // The variables of socket activation, see sd_listen_fds(3).
@@ -160,6 +162,9 @@ const (
 	listenFDs   = "LISTEN_FDS"
 	listenNames = "LISTEN_FDNAMES"
 )
+
+// firstFD is the first descriptor that systemd passes on: SD_LISTEN_FDS_START.
+const firstFD = 3
 
 // activation returns the sockets that systemd has opened. The variables are removed: they are not for the children of this
 // process.
@@ -175,29 +180,29 @@ func activation() (all []*service.Sockets, err error) {
 	if err != nil || n < 0 || n > 1<<16 {
 		return nil, fmt.Errorf("%s=%q", listenFDs, count)
 	}
-	var name []string
+	var nameOf []string // nil: systemd has given no names
 	if names != "" {
-		if name = strings.Split(names, ":"); len(name) != n {
+		if nameOf = strings.Split(names, ":"); len(nameOf) != n {
 			return nil, fmt.Errorf("%s=%q has not as many names as %s=%d", listenNames, names, listenFDs, n)
 		}
 	}
 	known := map[string]*service.Sockets{}
 	for i := range n {
-		const first = 3 // SD_LISTEN_FDS_START
-		addr, _, err := monitor.AdoptSocket(first + i)
+		fd := firstFD + i
+		addr, _, err := monitor.AdoptSocket(fd)
 		if err != nil { // a FIFO, or a socket for datagrams
 			return nil, fmt.Errorf("%s: %w", listenFDs, err)
 		}
 		x := &service.Sockets{Lent: true}
-		if name != nil && name[i] != "unknown" {
-			x.Name = name[i]
+		if nameOf != nil && nameOf[i] != "unknown" {
+			x.Name = nameOf[i]
 		}
 		key := x.Name + " " + addr.Network() + " " + addr.String()
 		if known[key] == nil { // ReusePort= makes several sockets of one address
 			known[key] = x
 			all = append(all, x)
 		}
-		known[key].FDs = append(known[key].FDs, first+i)
+		known[key].FDs = append(known[key].FDs, fd)
 	}
 	return all, nil
 }

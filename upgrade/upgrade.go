@@ -27,18 +27,20 @@ import (
 //
 // The fields must not be changed from Inherit on.
 type Upgrade struct {
-	// Services are those whose sockets and states are passed on: see [Listener] and [Keeper]. Others are passed over.
+	// Services are those whose sockets and states are passed on: each is a [Listener], a [Keeper], or both. Other values are
+	// ignored.
 	Services []any
 	// Signal starts an upgrade. The default, nil, is SIGUSR2.
 	Signal os.Signal
-	// Program is the path of the new binary. If it is "" it is that of this process, looked up as when it was started: a link,
-	// or a name in PATH, may lead to another file by then. A program that was started by a relative path and changes its
-	// directory, or its root (chroot), has to set it.
+	// Program is the path of the new binary; "" means that by which this process was started. It is looked up again: a link, or a
+	// name in PATH, may lead to another file by then. A program that changes its root (chroot) has to set it, and so has one that
+	// was started by a relative path and changes its directory.
 	Program string
 	// Within is how long the new program may take until it is ready; 0 means a minute.
 	Within time.Duration
-	// Terms are those of the end of the old program. Nothing is announced, since the new one serves. If Spread is 0, it is 10 s:
-	// a request that a client sends while its idle connection is closed is lost. Meanwhile answers say that they are the last.
+	// Terms are those of the end of the old program. Announce does not count, since the new program serves. If Spread is 0, it is
+	// 10 s: a request that comes in that time is answered, and the answer says that it is the last. One that crosses the end of an
+	// idle connection is lost.
 	Terms shutdown.Policy
 
 	predecessor predecessor
@@ -46,11 +48,11 @@ type Upgrade struct {
 
 	group   *act.Group
 	log     *zap.Logger
-	pending sync.WaitGroup // upgrades that signals have started
-	setUp   sync.Mutex     // while it is set up
-	one     sync.Mutex     // an upgrade at a time
-	living  context.Context
-	end     func() // ends upgrades
+	pending sync.WaitGroup  // calls of Start by signals
+	setUp   sync.Mutex      // held by Setup, and by Start, which may come too early
+	one     sync.Mutex      // held by Start: there is one upgrade at a time
+	living  context.Context // cancelled by end
+	end     func()          // ends an upgrade that is under way
 }
 
 // Listener is a service that listens on sockets, as service.TCP and service.Unix do.
@@ -68,8 +70,8 @@ type Listener interface {
 type Keeper interface {
 	// StateName is what the state is found by.
 	StateName() string
-	// SaveState returns the state as it is now. It goes through memory only. The states of all services take 10,000 bytes at
-	// most.
+	// SaveState returns the state as it is now. It is passed on by a pipe, and is never in a file. The states of all services may
+	// take 10,000 bytes together.
 	SaveState() ([]byte, error)
 	// LoadState is called before Setup.
 	LoadState(state []byte) error
@@ -89,13 +91,13 @@ func (r Replaced) Replaced() bool { return true }
 
 func (r Replaced) String() string { return fmt.Sprintf("replaced by process %d", r.PID) }
 
-// Setup is a set-up function, the last one. In a program that an older one has started it says that this one is ready, and
-// waits for the older one's word. From then on Signal starts an upgrade.
+// Setup is a set-up function, the last one. If an older program has started this one, Setup says that this one is ready, and waits
+// for the word that it may accept. From then on Signal starts an upgrade.
 func (u *Upgrade) Setup(s *act.Scheduler) error {
 	if schedulers := s.Group().Schedulers(); s.Index() < len(schedulers)-1 {
 		return nil
 	}
-	u.setUp.Lock() // a signal that comes now waits
+	u.setUp.Lock()
 	defer u.setUp.Unlock()
 	u.group, u.log = s.Group(), s.Logger()
 	living, end := context.WithCancelCause(context.Background())
@@ -109,7 +111,7 @@ func (u *Upgrade) Setup(s *act.Scheduler) error {
 	for _, x := range u.unclaimed {
 		u.log.Warn("a listening socket that was passed on belongs to no service, and is closed", zap.String("socket", x))
 	}
-	if u.predecessor.from != nil && u.group.Ending() != nil { // the older program must not give way to one that a signal ends
+	if u.predecessor.from != nil && u.group.Ending() != nil { // a signal has come already: the older program must go on
 		return fmt.Errorf("upgrade: %w", errEnding)
 	}
 	return u.predecessor.takeOver(u.log)
@@ -139,7 +141,7 @@ func (u signalled) Signal(os.Signal) {
 	})
 }
 
-// terms returns what Terms mean.
+// terms returns Terms with their defaults, and without Announce.
 func (u *Upgrade) terms() shutdown.Policy {
 	p := u.Terms.Resolved()
 	p.Announce = 0
@@ -152,8 +154,8 @@ func (u *Upgrade) terms() shutdown.Policy {
 // ending reports whether this program has an order to end, be it only announced: the new one would not know of it.
 func (u *Upgrade) ending() bool { return u.living.Err() != nil || u.group.Ending() != nil }
 
-// Close ends an upgrade that is under way, and says to the older program, if it waits, that this one has failed with err. It is
-// called when Run has returned, or if a service could not be set up.
+// Close ends an upgrade that is under way. If an older program waits for this one, Close says to it that this one has failed with
+// err. Close is called when Run has returned, or if a service could not be set up.
 func (u *Upgrade) Close(err error) {
 	u.predecessor.refuse(err)
 	if u.end != nil {
@@ -170,7 +172,7 @@ func (u *Upgrade) Start() error {
 		return errors.New("upgrade: one is under way")
 	}
 	defer u.one.Unlock()
-	u.setUp.Lock() // it may be under way
+	u.setUp.Lock()
 	defer u.setUp.Unlock()
 	switch {
 	case u.group == nil:
