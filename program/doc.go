@@ -38,21 +38,21 @@
 // their usual effect, unless a service takes them. With -inspect-dir an Inspector takes SIGUSR1, and writes a file with what has
 // just happened.
 //
-// SIGHUP means reopen and reload: each service that keeps a file open by its name, or has read one, opens or reads it
-// again, and says so in one line of the log. A secure.Files reads its certificate, and an accesslog.Log opens its file, which
-// a tool such as logrotate has renamed. What fails stays as it was. Connections go on. A service of your own
-// takes part with monitor.OnSignal. The services are called one after the other, and then the function Reload of the [Server],
-// for what the program itself has read. Without any of them SIGHUP ends the program, as it does by default.
+// SIGHUP means reopen and reload. A service that keeps a file open by its name opens it again, and one that has read a file reads
+// it again. Each says so in one line of the log. A secure.Files reads its certificate, and an accesslog.Log opens its file, which
+// a tool such as logrotate has renamed. What fails stays as it was. Connections go on. A service of your own takes part with
+// monitor.OnSignal. The services are called one after the other, and then the function Reload of the [Server], for what the program
+// itself has read. Without any of them SIGHUP ends the program, as it does by default.
 //
 // SIGUSR2 replaces the program by a newer binary without a connection that is refused or reset: see package upgrade. A program
 // that is started with listening sockets, as by systemd's socket activation, listens on those that belong to its services.
 //
 // # Supervisors
 //
-// If NOTIFY_SOCKET is set, as by systemd for services of Type=notify or notify-reload, the program tells its supervisor that it is
-// ready, that it replaces another one (MAINPID), that it reloads and has reloaded, and how an end goes on, for which it asks for
-// more time each second. SIGHUP is then a reload also if nothing is read again. With WatchdogSec= it sends a
-// sign of life in half of that time, as long as every scheduler gives turns. See sd_notify(3). A supervisor that cannot be
+// If NOTIFY_SOCKET is set, as by systemd for services of Type=notify or notify-reload, the program tells its supervisor how it is
+// doing: that it is ready, that it replaces another one (MAINPID), that it reloads and has reloaded. During an end it says each
+// second what that waits for, and asks for more time. SIGHUP is then a reload also if nothing is read again. With WatchdogSec= it
+// sends a sign of life in half of that time, as long as every scheduler gives turns. See sd_notify(3). A supervisor that cannot be
 // reached is a warning in the log.
 //
 // # Exit statuses

@@ -52,8 +52,8 @@ type Server struct {
 	// If its Draining is nil, an end logs a line each second that says what it waits for.
 	Config act.Config
 	// Reload, if there is one, reads again what the program itself has read. It is called on SIGHUP, when the services have read
-	// their files again, on a goroutine of its own, once at a time, so it may block. An error is logged, and the program goes on.
-	// So Reload must then leave what was in force as it was.
+	// their files again. It has a goroutine of its own, so it may block, and is not called twice at a time. An error is logged, and
+	// the program goes on. So Reload must then leave what was in force as it was.
 	Reload func() error
 	// Upgrade replaces the program by a newer binary, on SIGUSR2; nil is the zero Upgrade. Run adds to its Services. If it has
 	// no Terms they are those of Config.Shutdown.

@@ -5,9 +5,9 @@
 //	install web-2 /usr/local/bin/web
 //	kill -USR2 $(pidof web)
 //
-// The old process starts the new binary with the same arguments, and passes on the listening sockets of all services, and what
-// else they keep, such as the keys of TLS's session tickets (secure.Tickets). The new one sets up its services on these sockets
-// and says that it is ready. Then the old one says go, and the new one accepts. The old one stops accepting, and ends as after a
+// The old process starts the new binary with the same arguments. It passes on the listening sockets of all services, and what else
+// they keep, such as the keys of TLS's session tickets (secure.Tickets). The new one sets up its services on these sockets and
+// says that it is ready. Then the old one says go, and the new one accepts. The old one stops accepting, and ends as after a
 // signal: connections that are open finish what is in flight.
 //
 // Until the new process has said that it is ready, and then that it serves, any failure leaves the old one running. A binary may be

@@ -33,8 +33,8 @@ type Upgrade struct {
 	// Signal starts an upgrade. The default, nil, is SIGUSR2.
 	Signal os.Signal
 	// Program is the path of the new binary; "" means that by which this process was started. It is looked up again: a link, or a
-	// name in PATH, may lead to another file by then. A program that changes its root (chroot) has to set it, and so has one that
-	// was started by a relative path and changes its directory.
+	// name in PATH, may lead to another file by then. A program that changes its root (chroot) has to set it. So has one that was
+	// started by a relative path and changes its directory.
 	Program string
 	// Within is how long the new program may take until it is ready; 0 means a minute.
 	Within time.Duration
