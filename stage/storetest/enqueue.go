@@ -242,6 +242,10 @@ func testList(f *fixture) {
 	_, err = f.a.Suspend(f.ctx, b4)
 	f.NoError(err)
 	f.Len(f.claims(1, "a"), 1) // a1
+	many := []stage.ID{a3, b4, a5}
+	for i := range stage.ID(5000) {
+		many = append(many, b2-i)
+	}
 	for _, row := range []struct {
 		name      string
 		selection stage.Selection
@@ -283,6 +287,7 @@ func testList(f *fixture) {
 		{"the newest behind a number", stage.Selection{Newest: true, After: a3}, []stage.ID{a5, b4}},
 		{"the newest that run", stage.Selection{Newest: true, Running: true}, []stage.ID{a5, b2, a1}},
 		{"those with some numbers", stage.Selection{IDs: []stage.ID{a5, b2, a5, a1}}, []stage.ID{a1, b2, a5}},
+		{"very many numbers", stage.Selection{IDs: many}, []stage.ID{a1, b2, a3, b4, a5}},
 		{"none", stage.Selection{IDs: []stage.ID{}}, []stage.ID{}},
 		{"numbers that no task has", stage.Selection{IDs: []stage.ID{0, -1, a5 + 1000, math.MaxInt64, math.MinInt64, b4}}, []stage.ID{b4}},
 		{"the newest with some numbers", stage.Selection{IDs: []stage.ID{a5, b2, a1}, Newest: true, Limit: 2}, []stage.ID{a5, b2}},
