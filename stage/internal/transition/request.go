@@ -65,7 +65,8 @@ func NotFound(id stage.ID) error { return fmt.Errorf("%w: %d", stage.ErrNotFound
 
 // Selected reports whether s selects the task. It does not look at s.Limit.
 func Selected(t *stage.Task, s stage.Selection) bool {
-	return (s.IDs == nil || slices.Contains(s.IDs, t.ID)) && t.ID > s.After && (s.Before == 0 || t.ID < s.Before) &&
+	return t.ID > s.After && (s.Before == 0 || t.ID < s.Before) &&
+		(s.IDs == nil || slices.Contains(s.IDs, t.ID)) &&
 		(s.Kind == "" || s.Kind == t.Kind) &&
 		(s.Stage == "" || s.Stage == t.Stage) &&
 		(s.Status == "" || s.Status == t.Status) &&
