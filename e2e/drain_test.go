@@ -64,11 +64,14 @@ func TestAnEndSaysWhatItWaitsFor(t *testing.T) {
 	says(1, `WARN\scut: a closed connection of tcp ADDR, peer <closed>, still for .*, waits for its peer to close, a timer due in `)
 }
 
-// secondAddress returns the second address that a program has logged.
-func secondAddress(t *testing.T, said string) string {
+// secondAddress returns the second address that a program logs.
+func secondAddress(t *testing.T, said func() string) string {
 	t.Helper()
-	found := regexp.MustCompile(`listening on (\S+)`).FindAllStringSubmatch(said, -1)
-	require.Len(t, found, 2)
+	var found [][]string
+	exectest.Eventually(t, patience, "two addresses", func() bool {
+		found = regexp.MustCompile(`listening on (\S+)\n`).FindAllStringSubmatch(said(), -1)
+		return len(found) == 2
+	})
 	return found[1][1]
 }
 
@@ -106,7 +109,7 @@ func TestTheHealthServiceIsThereToTheLast(t *testing.T) {
 	const ready, healthy = "/readyz", "/healthz"
 	start := func(flags ...string) (server *exectest.Program, health string) {
 		server = serve(t, "graceful", append(flags, "-health", "127.0.0.1:0", "-drain", "20m", "-reactors", "1")...)
-		health = "http://" + secondAddress(t, server.Said())
+		health = "http://" + secondAddress(t, server.Said)
 		require.Equal(t, "200", status(t, health+ready))
 		return server, health
 	}
