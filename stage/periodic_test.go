@@ -264,7 +264,7 @@ func TestPeriodic(t *testing.T) {
 		_, err := w.Server("echo", act.Config{}, last.Setup)
 		require.NoError(t, err)
 		w.Client("10.0.0.1:7007", func(c *sim.Client) error {
-			c.Sleep(80 * time.Second)
+			c.Sleep(3 * time.Minute) // a call of the store may take one
 			tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
 			if len(tasks) < 14 {
 				w.Errorf("there are only %d ticks", len(tasks))
