@@ -30,14 +30,13 @@ func (t *Task) Err() error {
 	return nil
 }
 
-// Await waits until a task has ended, and returns it then: Task.Err says how it has ended, and Data is what its last stage has
-// left. A suspended task has not ended. The error is ErrNotFound if there is no such task, or if it is deleted meanwhile, and the
-// cause of ctx when that ends. A store that does not answer is asked again.
+// Await waits until a task has ended, and returns it then. Task.Err says how it has ended, and Data is what its last stage has
+// left. A suspended task has not ended. The error is ErrNotFound if there is no such task, or if it is deleted meanwhile. When ctx
+// ends, it is the cause of that. A store that does not answer is asked again.
 //
-// Any engine may work on the task, and this one need not run. The end is noticed at once if this engine makes it, and otherwise
-// with the next look, after one and a half of Config.Poll at the latest. A look asks for all tasks that goroutines wait for
-// through this engine, up to 1000 in a call of the store, and returns them with their Data. While no caller waits, there are no
-// looks.
+// Any engine may work on the task, and this one need not run. If this engine ends the task, Await returns at once. Otherwise the
+// store is asked for the tasks again and again, after one and a half of Config.Poll at the latest. One call of the store asks for
+// all tasks that goroutines wait for through this engine, up to 1000, with their Data. While no caller waits, there are no calls.
 //
 // Await blocks, so it is for goroutines: see Ended for actions. A processor that waits keeps its place among the Workers.
 func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
@@ -51,16 +50,16 @@ func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
 	return x.task, x.err
 }
 
-// Ended is Await for what does not block: the future, whose home is s, is resolved when the task has ended, or fails with the
-// errors of Await. An action waits for it with its Await, a coroutine with coro.Value, a process with process.Await. A caller
-// that gives up ends ctx. Any goroutine may call Ended.
+// Ended returns a future of s that is resolved when the task has ended. Its errors are those of [Engine.Await]. An action waits for
+// it with its Await, a coroutine with coro.Value, a process with process.Await. A caller that gives up ends ctx. Any goroutine may
+// call Ended.
 //
-// The future keeps nothing alive. If s is in the Group of the engine, the looks are made in turns there, with the clock of the
-// Group. They go on when the engine has stopped, since other engines may finish the task, until the scheduler of the engine is
-// closed. Then the future fails with future.ErrDropped. In any other case a goroutine looks, for as long as something waits.
+// If s is in the Group of the engine, the store is asked in turns there, with the clock of the Group. That goes on when the engine
+// has stopped, since other engines may finish the task, until the scheduler of the engine is closed. Then the future fails with
+// future.ErrDropped. In any other case a goroutine asks, for as long as something waits.
 //
-// What waits for a future, on the other hand, keeps Run from returning, also after an order, within its bounds: end ctx if that is
-// not to be so.
+// The future does not keep act.Group's Run from returning. A task that waits for it does, also after an order, within the bounds
+// of that: end ctx if it should not.
 func (e *Engine) Ended(ctx context.Context, s *act.Scheduler, id ID) *future.Future[Task] {
 	f := future.New[Task](s)
 	e.waitsOf(s).wait(ctx, id, func(t Task, err error) {
@@ -78,25 +77,25 @@ func (e *Engine) Ended(ctx context.Context, s *act.Scheduler, id ID) *future.Fut
 func (e *Engine) waitsOf(s *act.Scheduler) *waits {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if x := e.choring; x != nil && x.s.Group() == s.Group() {
+	if x := e.maintenance; x != nil && x.s.Group() == s.Group() {
 		return x.waits
 	}
 	return e.alone.waits
 }
 
 // forget is called when the scheduler of x is closed.
-func (e *Engine) forget(x *choring) {
+func (e *Engine) forget(x *maintenance) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.choring == x {
-		e.choring = nil
+	if e.maintenance == x {
+		e.maintenance = nil
 	}
 }
 
 // mayHaveEnded has those told that wait for the task, if it has ended.
 func (e *Engine) mayHaveEnded(id ID) {
 	e.mu.Lock()
-	x := e.choring
+	x := e.maintenance
 	e.mu.Unlock()
 	e.alone.waits.recall(id)
 	if x != nil {

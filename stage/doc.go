@@ -14,7 +14,7 @@
 //		Then("BUILDING_REPORT", "build", "FINISHED")
 //	engine, err := stage.New(stage.Config{
 //		Store:    store, // of package memory, or of module stage/sqlite or stage/postgres
-//		Kinds:   map[string]stage.Kind{"report": {Chain: chain}},
+//		Kinds:    map[string]stage.Kind{"report": {Chain: chain}},
 //		Provider: stage.Processors{"load": load, "build": build},
 //	})
 //	id, err := engine.Enqueue(ctx, "report", data)
@@ -28,12 +28,12 @@
 //
 // The latest attempts of a task that have failed are kept, with their times and errors ([Engine.Failures]).
 //
-// A caller waits for the end of a task, and gets its result, with [Engine.Await] and [Typed.Await] on a goroutine, and with
-// [Engine.Ended] in an action, a coroutine or a process. [Config.Ended] is called for the ends of all tasks under an engine:
-// when one has finished, was cancelled, or has failed for good.
+// A caller waits for the end of a task, and gets its result, with [Engine.Await] and [Typed.Await] on a goroutine. In an action, a
+// coroutine or a process there is [Engine.Ended]. [Config.Ended] is called for the ends of all tasks under an engine: when one has
+// finished, was cancelled, or has failed for good.
 //
-// A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, does not call Run: it uses an Engine
-// that does not run, or, except to wait, the methods of the Store.
+// A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, uses an Engine that does not run. Except
+// to wait, the methods of the Store do as well.
 //
 // # What is promised
 //
@@ -50,7 +50,7 @@
 // learns of it with the next heartbeat at the latest ([CheckSuspended]). Its stage is rolled back even if the processor
 // goes on regardless.
 //
-// An Enqueue whose answer was lost may have added its tasks. With a Key ([NewTask]) it may be repeated.
+// An Enqueue whose answer was lost may have added its tasks. With a Key ([NewTask]) it may be repeated, for as long as these are kept.
 //
 // When [Engine.PauseKind] has returned, no engine claims a task of that kind before ResumeKind, not even after a restart.
 //

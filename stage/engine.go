@@ -38,18 +38,24 @@ type Config struct {
 	// Periodic has tasks that are enqueued again and again, by their names. A name is UTF-8 without NUL, of at most MaxKey
 	// bytes.
 	//
-	// 10,000 of them with a tick a minute, and a task of one stage that does nothing for each, took in a minute 0.7 s of
-	// processor time with package memory, 11 s with SQLite, and with PostgreSQL 4 s and 5.5 s of the server; when all ticks are at
-	// the same moment 0.2 s, 9 s, and 2.4 s and 3.9 s. (DAIMON_TESTS=full go test -run '^$' -bench Minute . in the directory of
-	// package stage or of the store, on two CPUs that had other work as well.)
+	// In a minute 10,000 names of one kind, each with a tick and a task that does nothing, took this processor time:
+	//
+	//	package memory   0.7 s                            0.2 s if all ticks are at the same moment
+	//	SQLite           11 s                             9 s
+	//	PostgreSQL       4 s, and 5.5 s of the server     2.4 s, and 3.9 s of the server
+	//
+	// (DAIMON_TESTS=full go test -run '^$' -bench Minute . in the directory of package stage or of the store, on two CPUs with
+	// other work.)
 	Periodic map[string]Periodic
 
 	// Retention says how long tasks are kept that have ended: Normal stands for those that have finished, Cancelled, and Error
 	// for those that have failed for good. An engine that runs deletes those that ended longer ago, also of kinds that it does
-	// not know, 1000 in a call of the store. It looks for them once a minute, or ten times in that duration if that is more
-	// often, but not more often than Poll, and varies that as Poll. Tasks in a status without an entry are kept until
-	// Engine.Purge. Any number of engines may do it. If callers wait for tasks, keep these for longer than Poll: an Await returns
-	// ErrNotFound for a task that is deleted before its look.
+	// not know, 1000 in a call of the store. It looks for them once a minute. If a tenth of the duration is less, it looks that
+	// often, but not more often than Poll. The interval varies as Poll does. Tasks in a status without an entry are kept until
+	// Engine.Purge. Any number of engines may have a Retention.
+	//
+	// A task that is deleted loses its Key, and an Await of it returns ErrNotFound. So keep tasks for longer than their Within, than
+	// callers may repeat an Enqueue, and than callers take to begin an Await, with one and a half of their Poll.
 	Retention map[Status]time.Duration
 
 	// Middleware is put around the processor of each stage, the first one outside.
@@ -150,22 +156,22 @@ type Engine struct {
 	bounded    bool           // some of the kinds have Workers of their own
 	priorities map[string]int // of kinds; nil if all are 0
 
-	mu       sync.Mutex
-	alone    *goroutines
-	host     host
-	choring  *choring // of the latest Group, until its scheduler is closed; or nil
-	running  bool     // between the begin and the end of Run, or in a Group
-	stopping bool
-	works    []*work       // in order of their claims; what is done to all is done in this order
-	claims   []*claim      // that the store has not answered yet, in order of their numbers
-	number   int64         // of the latest claim
-	looks    int           // how many more heartbeats look for claims whose answers were lost
-	more     bool          // the last claim got all that it asked for: there may be more
-	done     chan struct{} // closed when nothing is claimed or being claimed; nil if no caller waits for that
-	jitter   *rand.Rand
-	period   *period
-	outage   outage
-	counts   counts
+	mu          sync.Mutex
+	alone       *goroutines
+	host        host
+	maintenance *maintenance // of the latest Group, until its scheduler is closed; or nil
+	running     bool         // between the begin and the end of Run, or in a Group
+	stopping    bool
+	works       []*work       // in order of their claims; what is done to all is done in this order
+	claims      []*claim      // that the store has not answered yet, in order of their numbers
+	number      int64         // of the latest claim
+	looks       int           // how many more heartbeats look for claims whose answers were lost
+	more        bool          // the last claim got all that it asked for: there may be more
+	done        chan struct{} // closed when nothing is claimed or being claimed; nil if no caller waits for that
+	jitter      *rand.Rand
+	period      *period
+	outage      outage
+	counts      counts
 }
 
 // host takes the steps of an Engine's tasks, and has the clock: goroutines, or a scheduler. All methods but rest may be

@@ -312,6 +312,74 @@ func ExampleConfig_queues() {
 	// a movie by the engine of "render"
 }
 
+// A kind has terms of its own: how many tasks of it are worked on at a time, how often a stage is tried, after which pause, and for how
+// long.
+func ExampleKind() {
+	call := func(context.Context, *stage.Task) (stage.Commit, error) { return nil, errors.New("nobody answers") }
+	engine, err := stage.New(stage.Config{
+		Store: memory.New(nil),
+		Kinds: map[string]stage.Kind{
+			"call": {
+				Chain:    stage.Begin("ASKED").Then("CALLING", "call", "CALLED"),
+				Workers:  1, // there is one telephone
+				Attempts: 2,
+				Backoff:  func(int) time.Duration { return 0 },
+				Timeout:  time.Minute,
+			},
+		},
+		Provider: stage.Processors{"call": stage.ProcessorFunc(call)},
+		Logger:   zap.NewNop(),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	id, _ := engine.Enqueue(ctx, "call", nil)
+	for range 2 {
+		_, _ = engine.Fire(ctx)
+		_ = engine.Wait(ctx)
+		t, _ := engine.Get(ctx, id)
+		fmt.Println(t.Status, t.Attempt, t.Failure, "again:", t.Runs())
+	}
+	// Output:
+	// ERROR 1 nobody answers again: true
+	// ERROR 2 nobody answers again: false
+}
+
+// Pages of tasks, the newest first.
+func ExampleSelection() {
+	kinds, processors := reports()
+	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	for range 5 {
+		_, _ = engine.Enqueue(ctx, "report", nil)
+	}
+	page := stage.Selection{Kind: "report", Newest: true, Limit: 2}
+	for {
+		tasks, err := engine.List(ctx, page)
+		if err != nil || len(tasks) == 0 {
+			fmt.Println(err)
+			return
+		}
+		var ids []stage.ID
+		for _, t := range tasks {
+			ids = append(ids, t.ID)
+		}
+		fmt.Println(ids)
+		page.Before = tasks[len(tasks)-1].ID
+	}
+	// Output:
+	// [5 4]
+	// [3 2]
+	// [1]
+	// <nil>
+}
+
 // While a kind is paused, its tasks wait, whatever engine looks for them.
 func ExampleEngine_PauseKind() {
 	kinds, processors := reports()

@@ -45,14 +45,14 @@ func (e *Engine) Interrupt()       { e.interrupt() }
 
 func (e *Engine) Polling() time.Duration { return e.polling() }
 
-// Chores are those of an engine, for tests that do them themselves.
-type Chores = chores
+// Pollers are those of an engine, for tests that do them themselves.
+type Pollers = pollers
 
-func NewChores(e *Engine, now func() time.Duration) *Chores { return newChores(e, e.period, now) }
+func NewPollers(e *Engine, now func() time.Duration) *Pollers { return newPollers(e, e.period, now) }
 
 // Do does those that are due, and Look does all.
-func (c *chores) Do(ctx context.Context) time.Duration { return c.do(ctx) }
-func (c *chores) Look(ctx context.Context) time.Duration {
+func (c *pollers) Do(ctx context.Context) time.Duration { return c.do(ctx) }
+func (c *pollers) Look(ctx context.Context) time.Duration {
 	for _, x := range c.all {
 		x.next = c.now()
 	}

@@ -126,8 +126,8 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 func (g *goroutines) await(x *waits) (ring, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	bell := make(chan struct{}, 1)
-	look := &chore{name: "await", do: x.look}
-	c := &chores{e: g.e, now: g.now, all: []*chore{look}}
+	look := &poller{name: "await", do: x.look}
+	c := &pollers{e: g.e, now: g.now, all: []*poller{look}}
 	go c.run(ctx, bell)
 	return func() {
 		look.rung.Store(true)

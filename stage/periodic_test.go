@@ -24,12 +24,12 @@ import (
 // looker is an engine whose timetable a test looks at, over a store whose clock it puts forward. The engine's own clock is
 // behind by off.
 type looker struct {
-	t      *testing.T
-	clock  time.Time
-	off    time.Duration
-	calls  int
-	store  stage.Store
-	chores *stage.Chores
+	t       *testing.T
+	clock   time.Time
+	off     time.Duration
+	calls   int
+	store   stage.Store
+	pollers *stage.Pollers
 }
 
 // counting is its store, whose calls it counts.
@@ -48,7 +48,7 @@ func newLooker(t *testing.T, periodic map[string]stage.Periodic, log *zap.Logger
 	l := &looker{t: t, clock: time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)}
 	l.store = memory.New(func() time.Time { return l.clock })
 	l.again(periodic, log)
-	l.chores.Look(t.Context())
+	l.pollers.Look(t.Context())
 	return l
 }
 
@@ -59,7 +59,7 @@ func (l *looker) again(periodic map[string]stage.Periodic, log *zap.Logger) {
 	e, err := stage.New(cfg)
 	require.NoError(l.t, err)
 	begun := l.clock
-	l.chores = stage.NewChores(e, func() time.Duration { return l.clock.Sub(begun) + l.off })
+	l.pollers = stage.NewPollers(e, func() time.Duration { return l.clock.Sub(begun) + l.off })
 }
 
 // ran returns the ticks of all tasks after the first n.
@@ -99,15 +99,15 @@ func TestMissedTicks(t *testing.T) {
 			l := newLooker(t, all, zap.NewNop())
 			l.clock = l.clock.Add(row.after)
 			l.again(all, zap.NewNop()) // nothing has run meanwhile
-			l.chores.Look(t.Context())
-			l.chores.Look(t.Context())
+			l.pollers.Look(t.Context())
+			l.pollers.Look(t.Context())
 			require.Equal(t, row.want, l.ran(0))
 			n := len(row.want)
-			l.chores.Look(t.Context())
+			l.pollers.Look(t.Context())
 			require.Empty(t, l.ran(n), "once")
 			next := l.clock.Truncate(time.Hour).Add(time.Hour)
 			l.clock = next
-			l.chores.Look(t.Context())
+			l.pollers.Look(t.Context())
 			require.Equal(t, []string{next.Format(time.RFC3339Nano)}, l.ran(n), "and it goes on")
 		})
 	}
@@ -118,7 +118,7 @@ func TestMillionsOfMissedTicks(t *testing.T) {
 	all := map[string]stage.Periodic{"p": {Kind: "report", Schedule: stage.Every(time.Millisecond), Missed: stage.MissedEach, Most: 3}}
 	l := newLooker(t, all, zap.NewNop())
 	l.clock = l.clock.Add(24 * time.Hour)
-	l.chores.Look(t.Context())
+	l.pollers.Look(t.Context())
 	var want []string
 	for i := range 3 {
 		want = append(want, l.clock.Add(time.Duration(i-2)*time.Millisecond).Format(time.RFC3339Nano))
@@ -131,15 +131,15 @@ func TestTicksWithAClockThatIsOff(t *testing.T) {
 	l := newLooker(t, map[string]stage.Periodic{"p": {Kind: "report", Schedule: stage.Every(time.Hour)}}, zap.NewNop())
 	l.off += 5 * time.Hour
 	l.clock = l.clock.Add(time.Minute)
-	require.Equal(t, time.Minute, l.chores.Look(t.Context()), "the longest time between two looks")
+	require.Equal(t, time.Minute, l.pollers.Look(t.Context()), "the longest time between two looks")
 	require.Empty(t, l.ran(0))
 	l.clock = l.clock.Add(58*time.Minute + 30*time.Second)
-	require.Equal(t, 30*time.Second, l.chores.Look(t.Context()))
+	require.Equal(t, 30*time.Second, l.pollers.Look(t.Context()))
 	l.off -= 10 * time.Hour
 	l.clock = l.clock.Add(30 * time.Second)
-	require.Equal(t, 100*time.Millisecond, l.chores.Look(t.Context()), "now it knows")
+	require.Equal(t, 100*time.Millisecond, l.pollers.Look(t.Context()), "now it knows")
 	require.Empty(t, l.ran(0))
-	l.chores.Look(t.Context())
+	l.pollers.Look(t.Context())
 	require.Equal(t, []string{at(1, 0)}, l.ran(0))
 }
 
@@ -169,7 +169,7 @@ func TestBrokenTicks(t *testing.T) {
 	}, zap.New(core))
 	for range 3 {
 		l.clock = l.clock.Add(time.Hour)
-		require.Equal(t, time.Minute, l.chores.Look(t.Context()))
+		require.Equal(t, time.Minute, l.pollers.Look(t.Context()))
 	}
 	require.Equal(t, []string{"1", "2", "3"}, l.ran(0))
 	names := map[string]int{}
@@ -188,10 +188,10 @@ func TestManyTicks(t *testing.T) {
 		all[fmt.Sprint(i)] = stage.Periodic{Kind: "report", Schedule: stage.Every(time.Minute)}
 	}
 	l := newLooker(t, all, zap.NewNop())
-	for l.chores.Look(t.Context()) == 0 {
+	for l.pollers.Look(t.Context()) == 0 {
 	}
 	l.clock, l.calls = l.clock.Add(time.Minute), 0
-	for l.chores.Look(t.Context()) == 0 { // which was 100 ms
+	for l.pollers.Look(t.Context()) == 0 { // which was 100 ms
 	}
 	require.Len(t, l.ran(0), 10_000)
 	require.Equal(t, 10, l.calls)

@@ -10,7 +10,7 @@ const (
 	purgeEvery = time.Minute // at most between two
 )
 
-// retaining returns the chore that deletes tasks that have ended in a status.
+// retaining returns what a poller does that deletes tasks that have ended in a status.
 func (e *Engine) retaining(s Status) func(context.Context) (time.Duration, error) {
 	p := Purge{Status: s, Age: e.cfg.Retention[s], Limit: mostPurged}
 	every := max(e.cfg.Poll, min(purgeEvery, p.Age/10))

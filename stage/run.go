@@ -24,10 +24,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		defer watch.Wait()
 		watch.Go(func() { e.watch(p, w) })
 	}
-	if c := newChores(e, p, e.alone.now); len(c.all) > 0 {
-		var chores sync.WaitGroup
-		defer chores.Wait()
-		chores.Go(func() { c.run(p, nil) })
+	if c := newPollers(e, p, e.alone.now); len(c.all) > 0 {
+		var pollers sync.WaitGroup
+		defer pollers.Wait()
+		pollers.Go(func() { c.run(p, nil) })
 	}
 	for p.Err() == nil { // until the end of a Stop, from wherever it was called
 		bell := e.alone.bell
@@ -48,8 +48,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return e.finish(p, nil)
 }
 
-// run does chores, also when the bell rings, until ctx ends.
-func (c *chores) run(ctx context.Context, bell <-chan struct{}) {
+// run makes the calls of pollers, also when the bell rings, until ctx ends.
+func (c *pollers) run(ctx context.Context, bell <-chan struct{}) {
 	for ctx.Err() == nil {
 		next := time.NewTimer(c.do(ctx))
 		select {

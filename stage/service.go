@@ -33,10 +33,10 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 		return err
 	}
 	p := e.current()
-	x.chores = newChoring(newChores(e, p, x.now), s, x.bell.Wake)
-	s.Attach(x.chores)
+	x.maintenance = newMaintenance(newPollers(e, p, x.now), s, x.bell.Wake)
+	s.Attach(x.maintenance)
 	e.mu.Lock()
-	e.choring = x.chores
+	e.maintenance = x.maintenance
 	e.mu.Unlock()
 	if w, ok := e.cfg.Store.(Watcher); ok {
 		s.Reserve(1).Execute(func() { e.watch(p, w) })
@@ -80,8 +80,8 @@ type service struct {
 	pulse time.Duration // when the next one is due, if any work has a lease
 	heart act.Timer     // for then
 
-	chores *choring
-	chore  *act.Call[time.Duration] // the call that was under way at the end
+	maintenance *maintenance
+	lastCall    *act.Call[time.Duration] // the call that was under way at the end
 
 	mu   sync.Mutex
 	got  []*work // claimed, also by Fire, until the next turn
@@ -205,19 +205,19 @@ func (x *service) beating(t *act.Task, now time.Duration) {
 	}
 }
 
-// ending ends the last heartbeat and the chores, and waits for their calls of the store: a caller may close it when the
+// ending ends the last heartbeat and the maintenance, and waits for their calls of the store: a caller may close it when the
 // Group's Run has returned.
 func (x *service) ending(t *act.Task) act.Directive {
 	if p := x.e.current(); p.Err() == nil {
 		p.end()
-		if x.chore = x.chores.call; x.chore != nil {
-			x.chores.stop()
+		if x.lastCall = x.maintenance.call; x.lastCall != nil {
+			x.maintenance.stop()
 		}
 	}
 	if x.beat != nil && x.beat.Act(t) != act.Wait {
 		x.beat = nil
 	}
-	if x.beat != nil || x.chore != nil && x.chore == x.chores.call {
+	if x.beat != nil || x.lastCall != nil && x.lastCall == x.maintenance.call {
 		return act.Wait
 	}
 	return act.Done

@@ -138,7 +138,8 @@ type NewTask struct {
 	// A Key, unless it is "", makes the task the only one of its Kind with that Key: if such a task was enqueued less than
 	// Within ago, by the store's clock, nothing is added, and the number of that task stands for this one. A Within of 0
 	// means: as long as the store has that task. So an Enqueue may be repeated when its answer was lost, and many engines may
-	// enqueue the same. Of tasks with the same Kind and Key in one call the first one counts.
+	// enqueue the same. Of tasks with the same Kind and Key in one call the first one counts. A task that is deleted loses its
+	// Key: see Config.Retention.
 	Key    string
 	Within time.Duration
 }

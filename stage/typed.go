@@ -54,6 +54,7 @@ func (k Typed[T]) Value(t *Task) (v T, err error) {
 }
 
 // Await is Engine.Await with a value: the Data that the last stage has left. The error is Task.Err if the task has not finished.
+// The caller knows that the task is of this Kind.
 func (k Typed[T]) Await(ctx context.Context, e *Engine, id ID) (v T, err error) {
 	t, err := e.Await(ctx, id)
 	if err == nil {

@@ -82,7 +82,7 @@ func run(x *jobs.Jobs, server *withtls.Server, db string, load int) (err error) 
 		return err
 	}
 	for n := load; n > 0; n -= jobs.MaxAdded {
-		if err := x.Add(ctx, "", min(n, jobs.MaxAdded), 0, ""); err != nil {
+		if _, err := x.Add(ctx, "", min(n, jobs.MaxAdded), 0, ""); err != nil {
 			return err
 		}
 	}

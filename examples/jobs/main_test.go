@@ -114,9 +114,10 @@ func TestRequests(t *testing.T) {
 		code int
 		says string
 	}{
-		{"/api/tasks?kind=picture&n=3", 200, `{"added":3}`}, // nobody works on pictures
-		{"/api/tasks?kind=picture&after=1h&key=one", 200, `{"added":1}`},
-		{"/api/tasks?kind=picture&after=1h&key=one", 200, `{"added":1}`}, // the same
+		{"/api/tasks?kind=picture&n=3", 200, `{"ids":[1,2,3]}`}, // nobody works on pictures
+		{"/api/tasks?kind=picture&after=1h&key=one", 200, `{"ids":[4]}`},
+		{"/api/tasks?kind=picture&after=1h&key=one", 200, `{"ids":[4]}`}, // the same
+		{"/api/tasks?kind=picture&key=%00", 400, `{"error":"jobs: a key is UTF-8 without NUL of at most 256 bytes"}`},
 		{"/api/tasks?kind=film", 404, `{"error":"stage: the engine does not know this kind of task: \"film\""}`},
 		{"/api/tasks?n=0", 400, `{"error":"jobs: the number of tasks must be from 1 to 10000, not 0"}`},
 		{"/api/tasks?n=10001", 400, `{"error":"jobs: the number of tasks must be from 1 to 10000, not 10001"}`},

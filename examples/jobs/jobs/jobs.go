@@ -1,6 +1,6 @@
 // Package jobs is a queue of background work, and the page on which people see it.
 //
-//	browser ──▶ page.go, events.go ──▶ board.go: one look at the store for all viewers ─┐
+//	browser ──▶ site.go, events.go ──▶ board.go: one look at the store for all viewers ─┐
 //	curl ─────▶ site.go: add, suspend, resume, retry, cancel, pause ────────────────────┼──▶ Store
 //	            work.go: the processor  ◀── engine: claims, and stores what it returns ─┘
 //
@@ -12,7 +12,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -63,18 +65,19 @@ var errAsked = errors.New("jobs")
 // MaxAdded bounds how many tasks one call of Add adds.
 const MaxAdded = 10_000
 
-// Add adds n tasks of a kind, or of all kinds in turn if it is "". They are due that long from now. With a key, which is
-// for one task, nothing is added if there is a task of the kind with the same key. Add blocks until the tasks are stored.
-func (x *Jobs) Add(ctx context.Context, kind string, n int, after time.Duration, key string) error {
+// Add adds n tasks of a kind, or of all kinds in turn if it is "", and returns their numbers. They are due that long from now. With
+// a key, which is for one task, nothing is added if there is a task of the kind with the same key: the number is that of the other
+// one. Add blocks until the tasks are stored.
+func (x *Jobs) Add(ctx context.Context, kind string, n int, after time.Duration, key string) ([]stage.ID, error) {
 	switch {
 	case n < 1 || n > MaxAdded:
-		return fmt.Errorf("%w: the number of tasks must be from 1 to %d, not %d", errAsked, MaxAdded, n)
+		return nil, fmt.Errorf("%w: the number of tasks must be from 1 to %d, not %d", errAsked, MaxAdded, n)
 	case key != "" && (n > 1 || kind == ""):
-		return fmt.Errorf("%w: a key is for one task of one kind", errAsked)
-	case len(key) > stage.MaxKey:
-		return fmt.Errorf("%w: a key has at most %d bytes", errAsked, stage.MaxKey)
+		return nil, fmt.Errorf("%w: a key is for one task of one kind", errAsked)
+	case len(key) > stage.MaxKey || !utf8.ValidString(key) || strings.Contains(key, "\x00"):
+		return nil, fmt.Errorf("%w: a key is UTF-8 without NUL of at most %d bytes", errAsked, stage.MaxKey)
 	case after < 0:
-		return fmt.Errorf("%w: the delay must not be negative: %v", errAsked, after)
+		return nil, fmt.Errorf("%w: the delay must not be negative: %v", errAsked, after)
 	}
 	tasks := make([]stage.NewTask, n)
 	for i := range tasks {
@@ -84,13 +87,12 @@ func (x *Jobs) Add(ctx context.Context, kind string, n int, after time.Duration,
 		}
 		data, err := orders.Data(order{Name: fmt.Sprintf("%s %d of %d", name, i+1, n)})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if tasks[i], err = x.engine.NewTask(name, data); err != nil {
-			return err
+			return nil, err
 		}
 		tasks[i].After, tasks[i].Key = after, key
 	}
-	_, err := x.engine.EnqueueAll(ctx, tasks...)
-	return err
+	return x.engine.EnqueueAll(ctx, tasks...)
 }

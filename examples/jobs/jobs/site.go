@@ -183,7 +183,8 @@ func (x *Jobs) add(w *httpd.Response, r *httpd.Request) act.Action {
 		}
 	}
 	return x.answer(w, func(ctx context.Context) (any, error) {
-		return map[string]int{"added": n}, x.Add(ctx, values.Get("kind"), n, after, values.Get("key"))
+		ids, err := x.Add(ctx, values.Get("kind"), n, after, values.Get("key"))
+		return map[string][]stage.ID{"ids": ids}, err
 	})
 }
 

@@ -11,44 +11,44 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// chore is a call of the store that an engine makes from time to time, apart from those for the tasks that it works on.
-type chore struct {
+// poller calls the store from time to time, for something other than the tasks that the engine works on.
+type poller struct {
 	name string // for the log
-	// do makes the call, and returns after how long it is to be made next. After an error that is polling, but if ctx has ended,
-	// at once: another goroutine, or another turn, does it again.
+	// do makes the call, and returns after how long it is to be made next. After an error that is Engine.polling. If ctx has
+	// ended, it is at once: another goroutine, or another turn, makes it again.
 	do func(ctx context.Context) (after time.Duration, err error)
 	of *period // with whose end it is over; nil means never
 
-	rung atomic.Bool // it is to be done at once, unless the store has failed
-	// Only for the goroutine that does chores.
-	next   time.Duration // when it is to be done, by the host's clock
+	rung atomic.Bool // it is to call at once, unless the store has failed
+	// Only for the goroutine that makes the calls.
+	next   time.Duration // when it is to call, by the host's clock
 	failed bool
 }
 
-// rarely is later than any chore is done.
+// rarely is later than any call.
 const rarely time.Duration = 1 << 62
 
-// chores are done one after another.
-type chores struct {
+// pollers call one after another.
+type pollers struct {
 	e   *Engine
 	now func() time.Duration // the clock of the host
-	all []*chore
+	all []*poller
 }
 
-// newChores returns those of an engine that runs for the time of p.
-func newChores(e *Engine, p *period, now func() time.Duration) *chores {
-	c := &chores{e: e, now: now}
+// newPollers returns those of an engine that runs for the time of p.
+func newPollers(e *Engine, p *period, now func() time.Duration) *pollers {
+	c := &pollers{e: e, now: now}
 	if len(e.cfg.Periodic) > 0 {
-		c.all = append(c.all, &chore{name: "tick", of: p, do: newTimetable(e, now).look})
+		c.all = append(c.all, &poller{name: "tick", of: p, do: newTimetable(e, now).look})
 	}
 	for _, s := range slices.Sorted(maps.Keys(e.cfg.Retention)) {
-		c.all = append(c.all, &chore{name: "purge", of: p, do: e.retaining(s)})
+		c.all = append(c.all, &poller{name: "purge", of: p, do: e.retaining(s)})
 	}
 	return c
 }
 
-// do does those that are due, until ctx ends, and returns how long to wait for the next one.
-func (c *chores) do(ctx context.Context) (after time.Duration) {
+// do makes the calls that are due, until ctx ends, and returns how long to wait for the next one.
+func (c *pollers) do(ctx context.Context) (after time.Duration) {
 	next := rarely
 	for _, x := range c.all {
 		if x.of != nil && x.of.Err() != nil {
@@ -63,8 +63,8 @@ func (c *chores) do(ctx context.Context) (after time.Duration) {
 	return max(0, next-c.now())
 }
 
-// one does x, and returns after how long it is to be done next.
-func (c *chores) one(ctx context.Context, x *chore) (after time.Duration) {
+// one makes the call of x, and returns after how long it is to be made next.
+func (c *pollers) one(ctx context.Context, x *poller) (after time.Duration) {
 	call, cancel := context.WithTimeout(ctx, c.e.cfg.Lease/2)
 	defer cancel()
 	err := guarded(func() (err error) {
@@ -83,10 +83,10 @@ func (c *chores) one(ctx context.Context, x *chore) (after time.Duration) {
 	return c.e.polling()
 }
 
-// choring is the host of chores in a Group, among them the looks for tasks that are waited for there. It is a monitor, so it
-// goes on until the scheduler is closed.
-type choring struct {
-	*chores
+// maintenance is the host of pollers in a Group, among them the one for tasks that are waited for there. It is a monitor, so it goes
+// on until the scheduler is closed.
+type maintenance struct {
+	*pollers
 	s     *act.Scheduler
 	on    act.Executor
 	waits *waits
@@ -103,12 +103,12 @@ type choring struct {
 	ended func()             // is called in the turn in which a call has ended
 }
 
-func newChoring(c *chores, s *act.Scheduler, ended func()) *choring {
-	x := &choring{chores: c, s: s, on: s.Reserve(1), waits: newWaits(c.e, c.now), ended: ended}
+func newMaintenance(c *pollers, s *act.Scheduler, ended func()) *maintenance {
+	x := &maintenance{pollers: c, s: s, on: s.Reserve(1), waits: newWaits(c.e, c.now), ended: ended}
 	if len(c.all) == 0 {
 		x.next = rarely
 	}
-	look := &chore{name: "await", do: x.waits.look}
+	look := &poller{name: "await", do: x.waits.look}
 	c.all = append(c.all, look)
 	x.waits.ring = func() {
 		look.rung.Store(true)
@@ -119,10 +119,10 @@ func newChoring(c *chores, s *act.Scheduler, ended func()) *choring {
 	return x
 }
 
-func (x *choring) String() string { return "stage.Engine " + x.e.cfg.Worker + ", chores" }
+func (x *maintenance) String() string { return "stage.Engine " + x.e.cfg.Worker + ", maintenance" }
 
-// Act does chores if it is time.
-func (x *choring) Act(t *act.Task) act.Directive {
+// Act makes calls if it is time.
+func (x *maintenance) Act(t *act.Task) act.Directive {
 	x.bell.Set(t.Waker())
 	now := t.Scheduler().Now()
 	if x.call != nil {
@@ -151,10 +151,10 @@ func (x *choring) Act(t *act.Task) act.Directive {
 }
 
 // Stop does nothing: tasks may go on waiting.
-func (x *choring) Stop(*act.Task, shutdown.Order) {}
+func (x *maintenance) Stop(*act.Task, shutdown.Order) {}
 
 // Close ends the call of the store, and what waits.
-func (x *choring) Close() error {
+func (x *maintenance) Close() error {
 	x.end()
 	x.e.forget(x)
 	x.waits.close()
@@ -162,11 +162,11 @@ func (x *choring) Close() error {
 }
 
 // Waits implements hook.Waiting.
-func (x *choring) Waits(add func(what string)) {
+func (x *maintenance) Waits(add func(what string)) {
 	switch {
 	case x.call != nil:
-		add("the store, for a chore")
+		add("the store, for periodic tasks, retention or waits")
 	case x.next < rarely:
-		add("the time of its next chore")
+		add("the time of its next look at the store")
 	}
 }
