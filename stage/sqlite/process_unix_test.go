@@ -425,9 +425,7 @@ func TestStorm(t *testing.T) {
 	storm.Run(t, storm.Site{
 		Store: s, DB: s.DB(), Steps: "step", Step: step,
 		Worker: func(number int) *exec.Cmd {
-			cmd := childCommand(t, "storm", path, fmt.Sprint(numberVariable, "=", number))
-			cmd.Stderr = os.Stderr
-			return cmd
+			return childCommand(t, "storm", path, fmt.Sprint(numberVariable, "=", number))
 		},
 		Stop: func(t testing.TB, w *exec.Cmd) { stopBetweenWrites(t, w.Process, lock) },
 	})

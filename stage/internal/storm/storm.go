@@ -5,6 +5,7 @@
 package storm
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -73,7 +74,8 @@ func Run(t testing.TB, s Site) {
 		w.NoError(cmd.Process.Signal(syscall.SIGTERM))
 	}
 	for _, cmd := range w.workers {
-		w.NoError(cmd.Wait())
+		err := cmd.Wait()
+		w.NoError(err, "%s", cmd.Stderr)
 	}
 	for kind := range w.paused {
 		w.resume(kind)
@@ -90,6 +92,7 @@ func (w *storm) String() string {
 // start starts a process, and waits until it heeds SIGTERM.
 func (w *storm) start(number int) {
 	cmd := w.Worker(number)
+	cmd.Stderr = &bytes.Buffer{}
 	out, err := cmd.StdoutPipe()
 	w.NoError(err)
 	w.NoError(cmd.Start())
