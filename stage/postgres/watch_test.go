@@ -26,11 +26,11 @@ func hints(t *testing.T, s *postgres.Store) (heard chan stage.Hint, stop func() 
 	return heard, stop
 }
 
-// listens waits until connections of the database listen on the schema of a store.
+// listens waits until connections of the database listen on the schema of a store: they are idle when that has been done.
 func listens(t *testing.T, s *postgres.Store, connections int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return count(t, s, `pg_stat_activity WHERE query = $1`, "LISTEN "+s.Schema()) == connections
+		return count(t, s, `pg_stat_activity WHERE query = $1 AND state = 'idle'`, "LISTEN "+s.Schema()) == connections
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
@@ -82,7 +82,7 @@ func TestWatch(t *testing.T) {
 	require.NoError(t, s.Pool().QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE query = $1`, "LISTEN "+s.Schema()).Scan(&pid))
 	require.ErrorIs(t, stop(), context.Canceled)
 	require.Eventually(t, func() bool { // the other one
-		return count(t, s, `pg_stat_activity WHERE query = $1 AND pid <> $2`, "LISTEN "+s.Schema(), pid) == 1
+		return count(t, s, `pg_stat_activity WHERE query = $1 AND state = 'idle' AND pid <> $2`, "LISTEN "+s.Schema(), pid) == 1
 	}, 20*time.Second, 5*time.Millisecond)
 	claimed(t, other, time.Minute)
 	require.Equal(t, stage.Hint{Kind: "a"}, next(t, second))
