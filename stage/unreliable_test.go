@@ -12,8 +12,7 @@ import (
 // and returns the error that stands for an answer that is lost.
 type unreliable struct {
 	stage.Store
-	answer  func(do func()) error
-	claimed func(stage.Claim, []stage.Task) // unless it is nil, is told of each claim, also if its answer is lost
+	answer func(do func()) error
 }
 
 var errLost = errors.New("the answer is lost")
@@ -35,13 +34,7 @@ func (u *unreliable) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticke
 }
 
 func (u *unreliable) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
-	return mayBeLost(u, func() ([]stage.Task, error) {
-		tasks, err := u.Store.Claim(ctx, c)
-		if u.claimed != nil && err == nil {
-			u.claimed(c, tasks)
-		}
-		return tasks, err
-	})
+	return mayBeLost(u, func() ([]stage.Task, error) { return u.Store.Claim(ctx, c) })
 }
 
 func (u *unreliable) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
@@ -83,4 +76,8 @@ func (u *unreliable) Resume(ctx context.Context, id stage.ID, failed bool) (bool
 
 func (u *unreliable) Cancel(ctx context.Context, id stage.ID) (bool, error) {
 	return mayBeLost(u, func() (bool, error) { return u.Store.Cancel(ctx, id) })
+}
+
+func (u *unreliable) Purge(ctx context.Context, p stage.Purge) (int, error) {
+	return mayBeLost(u, func() (int, error) { return u.Store.Purge(ctx, p) })
 }

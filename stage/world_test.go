@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,10 +24,14 @@ import (
 )
 
 // TestStages is a few processes with engines over one store that they share, some of which get orders or die, while
-// tasks are suspended, resumed and cancelled, and kinds paused, from anywhere. Each stage of each task finishes once.
+// tasks are suspended, resumed and cancelled, and kinds paused, from anywhere. Each stage of each task finishes once. In some
+// worlds tasks that have ended are deleted after a while.
 func TestStages(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)
+		if w.Rand().IntN(8) == 0 {
+			y.retention = map[stage.Status]time.Duration{stage.Normal: 3 * time.Minute, stage.Cancelled: 2 * time.Minute, stage.Error: 3 * time.Second}
+		}
 		for _, name := range []string{"A", "B", "C"} {
 			v := y.process(t, name, pick(w, nil, []string{"", "express"}, []string{""}, []string{"express"}), nil)
 			if w.Rand().IntN(3) > 0 {
@@ -84,12 +89,18 @@ type tasksWorld struct {
 	stopped  map[stage.ID]bool   // by Suspend or Cancel, since when nothing of them may finish
 	told     map[stage.ID]bool   // to have finished or been cancelled
 	noted    map[stage.ID]string // by processors, last
+
+	retention map[stage.Status]time.Duration
+	purged    map[stage.ID]stage.Task // as they were
 }
 
 func newTasksWorld(w *sim.World) *tasksWorld {
-	y := &tasksWorld{w: w, queues: map[string][]string{}, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}, noted: map[stage.ID]string{}}
+	y := &tasksWorld{
+		w: w, queues: map[string][]string{}, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}, noted: map[stage.ID]string{},
+		purged: map[stage.ID]stage.Task{},
+	}
 	y.often = pick(w, 0, 500, 8000)
-	y.store = &unreliable{Store: memory.New(y.wall), answer: y.answer, claimed: y.claimed}
+	y.store = &unreliable{Store: witnessed{memory.New(y.wall), y}, answer: y.answer}
 	return y
 }
 
@@ -105,7 +116,7 @@ func (y *tasksWorld) process(t *testing.T, name string, queues []string, trace *
 		Store: y.store, Kinds: kinds, Queues: queues, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
 		Worker: name, Workers: pick(w, 1, 3, 8), Lease: 15 * time.Second, Heartbeat: pick(w, time.Second, 4*time.Second),
 		Poll: pick(w, time.Second, 5*time.Second), Attempts: pick(w, 1, 3, 100), Logger: zap.NewNop(),
-		Ended: y.ended,
+		Ended: y.ended, Retention: y.retention,
 	})
 	require.NoError(t, err)
 	y.engines = append(y.engines, e)
@@ -185,6 +196,9 @@ func (y *tasksWorld) work(ctx context.Context, t *stage.Task) (stage.Commit, err
 // ended is told of the ends of tasks, once they are stored.
 func (y *tasksWorld) ended(t stage.Task) {
 	x, err := y.store.Store.Get(context.Background(), t.ID)
+	if was, ok := y.purged[t.ID]; ok {
+		x, err = was, nil
+	}
 	switch {
 	case err != nil, t.Runs(), t.Status == stage.Suspended:
 		y.w.Errorf("told of an end that is none: %+v (%v)", t, err)
@@ -270,13 +284,21 @@ func (y *tasksWorld) unpause() {
 	}
 }
 
-// claimed looks at what the store gives an engine: no task of a kind that is paused or in a queue of others, and none while one
-// of a higher priority is due.
-func (y *tasksWorld) claimed(c stage.Claim, tasks []stage.Task) {
-	paused, err := y.store.Paused(context.Background())
-	all, wrong := y.store.Store.List(context.Background(), stage.Selection{Running: true})
-	if err = errors.Join(err, wrong); err != nil {
-		y.w.Errorf("no tasks: %v", err)
+// witnessed is the store of a world, which looks at what it gives to engines and at what it deletes.
+type witnessed struct {
+	stage.Store
+	y *tasksWorld
+}
+
+// Claim gives no task of a kind that is paused or in a queue of others, and none while one of a higher priority is due. A task
+// has the progress that it had.
+func (s witnessed) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	y := s.y
+	paused, wrong := s.Paused(ctx)
+	before, none := s.List(ctx, stage.Selection{Running: true})
+	tasks, err := s.Store.Claim(ctx, c)
+	if wrong = errors.Join(wrong, none); wrong != nil {
+		y.w.Errorf("no tasks: %v", wrong)
 	}
 	queues := y.queues[c.Worker]
 	may := func(t stage.Task) bool {
@@ -286,12 +308,47 @@ func (y *tasksWorld) claimed(c stage.Claim, tasks []stage.Task) {
 		if !may(t) {
 			y.w.Errorf("%s has the queues %q, and claims %+v while %q are paused", c.Worker, queues, t, paused)
 		}
-		for _, x := range all {
-			if kinds[x.Kind].Priority > kinds[t.Kind].Priority && may(x) && !x.Due.After(y.wall()) {
+		for _, x := range before {
+			if x.ID == t.ID && (string(x.Progress) != string(t.Progress) || x.ProgressStage != t.ProgressStage) {
+				y.w.Errorf("%+v was claimed, and had progress %q of %q", t, x.Progress, x.ProgressStage)
+			}
+			left := !slices.ContainsFunc(tasks, func(t stage.Task) bool { return t.ID == x.ID })
+			if left && kinds[x.Kind].Priority > kinds[t.Kind].Priority && may(x) && !x.Due.After(y.wall()) {
 				y.w.Errorf("%+v was claimed before %+v", t, x)
 			}
 		}
 	}
+	return tasks, err
+}
+
+// Purge deletes tasks that have ended, and none before its time.
+func (s witnessed) Purge(ctx context.Context, p stage.Purge) (int, error) {
+	y := s.y
+	before := y.all()
+	n, err := s.Store.Purge(ctx, p)
+	if n == 0 {
+		return n, err
+	}
+	after := y.all()
+	for _, t := range before {
+		if slices.ContainsFunc(after, func(x stage.Task) bool { return x.ID == t.ID }) {
+			continue
+		}
+		if age, ok := y.retention[t.Status]; !ok || !t.Ended() || y.wall().Sub(t.Changed) < age {
+			y.w.Errorf("%+v is deleted at %v", t, y.wall())
+		}
+		y.purged[t.ID] = t
+	}
+	return n, err
+}
+
+// all returns the tasks that are there.
+func (y *tasksWorld) all() []stage.Task {
+	tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
+	if err != nil {
+		y.w.Errorf("no tasks: %v", err)
+	}
+	return tasks
 }
 
 func (y *tasksWorld) resume(e *stage.Engine, id stage.ID) {
@@ -362,13 +419,22 @@ func (y *tasksWorld) resumeAll() error {
 }
 
 func (y *tasksWorld) allDone() error {
-	tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
-	if err == nil && len(tasks) != y.enqueued {
+	tasks := y.all()
+	for _, t := range tasks {
+		if age, ok := y.retention[t.Status]; ok && t.Ended() && y.wall().Sub(t.Changed) > age+4*time.Minute { // a function may be late, and again
+			y.w.Errorf("not deleted at the end: %+v", t)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(y.purged)) {
+		tasks = append(tasks, y.purged[id])
+	}
+	if len(tasks) != y.enqueued {
 		y.w.Errorf("%d tasks were enqueued, and there are %d", y.enqueued, len(tasks))
 	}
 	for _, t := range tasks {
 		finished := t.Stage == "D" && t.Status == stage.Normal && string(t.Data) == "a-b b-c c-d "
-		if !finished && t.Status != stage.Cancelled {
+		_, failed := y.purged[t.ID]
+		if failed = failed && t.Status == stage.Error; !finished && !failed && t.Status != stage.Cancelled {
 			y.w.Errorf("not finished at the end: %+v", t)
 		}
 		if finished && !y.told[t.ID] && y.often == 0 {
@@ -378,7 +444,7 @@ func (y *tasksWorld) allDone() error {
 	if !slices.ContainsFunc(tasks, func(t stage.Task) bool { return t.Stage == "D" }) {
 		y.w.Errorf("none of %d tasks has finished", len(tasks))
 	}
-	return err
+	return nil
 }
 
 // answer is that of a store which now and then gives none: before it has done what it was to do, or after that. Then is
