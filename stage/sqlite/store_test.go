@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/enginetest"
 	"github.com/daimon-go/daimon/stage/sqlite"
@@ -21,22 +22,35 @@ func (c *clock) now() time.Time { return time.Unix(1e9, c.since.Load()) }
 // TestStore runs the suite on files, with two Stores on each. The first has the file count tasks, and the second is opened as it
 // is by default.
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		path, c := newPath(t), &clock{}
-		connect := func(counts bool) *sqlite.Store {
-			s, err := sqlite.OpenClock(path, sqlite.Config{Relaxed: true, Counts: counts}, c.now)
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, s.Close()) })
-			return s
-		}
-		s := connect(true)
-		t.Cleanup(func() { intact(t, s.DB()) })
-		return storetest.Harness{
-			Store:   s,
-			Again:   func() stage.Store { return connect(false) },
-			Advance: func(d time.Duration) { c.since.Add(int64(d)) },
-		}
-	})
+	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, true) })
+}
+
+// TestRandom runs random histories on files that count and on files that do not. TestStore has one.
+func TestRandom(t *testing.T) {
+	tier.Need(t, tier.Long, "takes seconds for each history")
+	for name, counts := range map[string]bool{"plain": false, "counts": true} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Random(t, 5, func(t *testing.T) storetest.Harness { return harness(t, counts) })
+		})
+	}
+}
+
+// harness has two Stores on a file, which counts tasks if the first one has it do so.
+func harness(t *testing.T, counts bool) storetest.Harness {
+	path, c := newPath(t), &clock{}
+	connect := func(counts bool) *sqlite.Store {
+		s, err := sqlite.OpenClock(path, sqlite.Config{Relaxed: true, Counts: counts}, c.now)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s
+	}
+	s := connect(counts)
+	t.Cleanup(func() { intact(t, s.DB()) })
+	return storetest.Harness{
+		Store:   s,
+		Again:   func() stage.Store { return connect(false) },
+		Advance: func(d time.Duration) { c.since.Add(int64(d)) },
+	}
 }
 
 // TestCountsOfAFile has a file with tasks, which begins to count, and tasks that are changed by other programs.

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package storm kills and stops processes that work on the tasks of one store, with all that package stage has: keys,
-// priorities, queues, periodic tasks, progress, snoozes and pauses. Tests of stores that processes share use it.
+// Package storm kills and stops processes that work on the tasks of one store, which have keys, priorities, queues, periodic
+// tasks, progress, snoozes and pauses. No task is suspended or cancelled. Tests of stores that processes share use it.
 package storm
 
 import (
