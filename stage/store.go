@@ -112,9 +112,9 @@ type Store interface {
 	// visible when that is committed, perhaps later than one with a higher number: a reader that goes on with Selection.After
 	// may miss it.
 	//
-	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, and those with IDs. With a
-	// Stage, with Running, and with Normal if few tasks are, the store may look at many tasks until it has enough. So do not ask
-	// for more than there are by Counts.
+	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, those with IDs, and with
+	// Running if at most 10,000 tasks run. With a Stage, with Running if more do, and with Normal if few tasks are, the store may
+	// look at many tasks until it has enough: at all of the Kind, if there is one. So do not ask for more than there are by Counts.
 	List(ctx context.Context, s Selection) ([]Task, error)
 
 	// Counts returns how many tasks there are of each kind, at each stage, in each status, in order of Kind, Stage and Status.

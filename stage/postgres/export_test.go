@@ -35,14 +35,23 @@ func (s *Store) Texts() Texts {
 func (s *Store) Named(sql string) string {
 	return map[string]string{
 		s.sql.enqueue: "enqueue", s.sql.unique: "unique", s.sql.claim: "claim", s.sql.claimed: "claimed", s.sql.enter: "enter", s.sql.finish: "finish",
-		s.sql.lock: "lock", s.sql.save: "save", s.sql.heartbeat: "heartbeat", s.sql.get: "get", s.list(stage.Selection{}): "list",
+		s.sql.lock: "lock", s.sql.save: "save", s.sql.heartbeat: "heartbeat", s.sql.get: "get", s.list(stage.Selection{}, false): "list",
 	}[sql]
 }
 
 // InOrder is the statement before that of Listing, which finds what sel selects.
 const InOrder = inOrder
 
-func (s *Store) Listing(sel stage.Selection) string { return s.list(sel) }
+func (s *Store) Listing(sel stage.Selection, fewRun bool) string { return s.list(sel, fewRun) }
+
+// Many is how many tasks that run are too many to look at all of them for a page.
+const Many = many
+
+// Counting returns the statement that counts the tasks that run.
+func (s *Store) Counting(sel stage.Selection) (text string, args []any) {
+	text, args = countRunning(sel)
+	return s.sql.adapted(text), args
+}
 
 // Beat calls f with the connection of heartbeats.
 func (s *Store) Beat(ctx context.Context, f func(*pgx.Conn) error) error { return s.beat(ctx, f) }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/stage/postgres"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
 // TestLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
-// and 100,000 that are new. The goal is 100 ms.
+// and 100,000 that are new. The goal is 100 ms. Then few run, all of them old.
 func TestLarge(t *testing.T) {
 	tier.Need(t, tier.Long, "makes a table of 1,000,000 tasks")
 	cfg := newConfig(t)
@@ -23,4 +24,12 @@ func TestLarge(t *testing.T) {
 	cfg.Counts = true
 	s = open(t, cfg)
 	storetest.Large(t, s, []string{"a", "b", "c", "none"}, time.Second)
+	oldestRun := func(n int, bound time.Duration) {
+		do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'DONE', due = NULL, token = 1 WHERE due IS NOT NULL`)
+		do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'CREATED', status = 'NORMAL', due = now(), token = 0 WHERE id <= $1`, n)
+		t.Logf("%d run", n)
+		storetest.LargeRunning(t, s, []string{"a", "b", "c", "none"}, bound)
+	}
+	oldestRun(100, 100*time.Millisecond)
+	oldestRun(postgres.Many, time.Second)
 }

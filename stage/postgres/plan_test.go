@@ -115,6 +115,7 @@ func TestPlansOfPages(t *testing.T) {
 		FROM generate_series(1, 100000) AS n`)
 	do(t, s, `INSERT INTO `+s.Schema()+`.task (id, kind, stage, status, token, until, watch, created, changed)
 		SELECT -n, 'ab', 'WORKING', 'IN_PROCESSING', 1, now(), now(), now(), now() FROM generate_series(1, 100) AS n`)
+	do(t, s, `UPDATE `+s.Schema()+`.task SET due = now() WHERE id > 30000 AND id <= 30030`)
 	for range 2 {
 		pagesArePlanned(t, s)
 		do(t, s, `ANALYZE `+s.Schema()+`.task`)
@@ -126,34 +127,79 @@ func pagesArePlanned(t *testing.T, s *postgres.Store) {
 	for _, row := range []struct {
 		name      string
 		selection stage.Selection
+		few       bool
 		index     string
 		rows      int
 	}{
-		{"all", stage.Selection{}, "task_pkey", 10},
-		{"a kind that is rare", stage.Selection{Kind: "c"}, "task_kind", 10},
-		{"a kind that is not", stage.Selection{Kind: "ab"}, "task_kind", 10},
-		{"a kind, and the usual status", stage.Selection{Kind: "c", Status: stage.Normal}, "task_kind", 10},
-		{"a status that is rare", stage.Selection{Status: stage.Error}, "task_status", 10},
-		{"a status that none has", stage.Selection{Status: stage.Suspended}, "task_status", 0},
-		{"a status that is rare, and a kind", stage.Selection{Kind: "c", Status: stage.Error}, "task_kind_status", 3},
-		{"in processing", stage.Selection{Status: stage.InProcessing}, "task_watch", 100},
-		{"those with some numbers", stage.Selection{IDs: []stage.ID{7, 99_999, 50_000, 1 << 40}}, "task_pkey", 3},
-		{"of them those of a kind and a status", stage.Selection{IDs: []stage.ID{7, 99_999, 50_000}, Kind: "ab", Status: stage.Error}, "task_pkey", 3},
+		{"all", stage.Selection{}, false, "task_pkey", 10},
+		{"a kind that is rare", stage.Selection{Kind: "c"}, false, "task_kind", 10},
+		{"a kind that is not", stage.Selection{Kind: "ab"}, false, "task_kind", 10},
+		{"a kind, and the usual status", stage.Selection{Kind: "c", Status: stage.Normal}, false, "task_kind", 10},
+		{"a status that is rare", stage.Selection{Status: stage.Error}, false, "task_status", 10},
+		{"a status that none has", stage.Selection{Status: stage.Suspended}, false, "task_status", 0},
+		{"a status that is rare, and a kind", stage.Selection{Kind: "c", Status: stage.Error}, false, "task_kind_status", 3},
+		{"in processing", stage.Selection{Status: stage.InProcessing}, false, "task_watch", 100},
+		{"those with some numbers", stage.Selection{IDs: []stage.ID{7, 99_999, 50_000, 1 << 40}}, false, "task_pkey", 3},
+		{"of them those of a kind and a status", stage.Selection{IDs: []stage.ID{7, 99_999, 50_000}, Kind: "ab", Status: stage.Error}, false, "task_pkey", 3},
+		{"few that run", stage.Selection{Running: true}, true, "task_due", 130},
+		{"few of a kind that run", stage.Selection{Running: true, Kind: "ab", Status: stage.Normal}, true, "task_due", 130},
+		{"few of a kind that run, of which there are none", stage.Selection{Running: true, Kind: "none"}, true, "task_watch", 0},
 	} {
 		for _, row.selection.Newest = range []bool{false, true} {
 			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 				name := fmt.Sprintf("%s, newest=%v, %s", row.name, row.selection.Newest, mode)
-				args := []any{int64(first), int64(last), 10, row.selection.Kind, "", string(row.selection.Status), false}
+				args := []any{int64(first), int64(last), 10, row.selection.Kind, "", string(row.selection.Status), row.selection.Running}
 				if row.selection.IDs != nil {
 					args = append(args, row.selection.IDs)
 				}
-				nodes := explained(t, s, mode, postgres.InOrder, s.Listing(row.selection), args...)
+				nodes := explained(t, s, mode, postgres.InOrder, s.Listing(row.selection, row.few), args...)
 				for _, n := range nodes {
 					require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, float64(row.rows), "%s: %+v", name, n)
 				}
 				require.True(t, slices.ContainsFunc(nodes, func(n node) bool { return n.Index == row.index }), "%s: %+v", name, nodes)
 			}
 		}
+	}
+	for _, kind := range []string{"", "ab"} {
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			sql, args := s.Counting(stage.Selection{Running: true, Kind: kind})
+			nodes := explained(t, s, mode, postgres.InOrder, sql, args...)
+			for _, index := range []string{"task_due", "task_watch"} {
+				require.True(t, slices.ContainsFunc(nodes, func(n node) bool { return n.Index == index }), "%+v", nodes)
+			}
+			for _, n := range nodes {
+				require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, 130., "%+v", n)
+			}
+		}
+	}
+}
+
+// TestManyRun lists tasks that run, of which there is one too many to look at all, and then one less.
+func TestManyRun(t *testing.T) {
+	s := open(t, newConfig(t))
+	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, due, created, changed)
+		SELECT 'a', 'CREATED', CASE WHEN n <> 9 AND n > 2 THEN now() END, now(), now() FROM generate_series(1, $1::int) AS n`, postgres.Many+4)
+	do(t, s, `UPDATE `+s.Schema()+`.task SET status = 'IN_PROCESSING', token = 1, until = now(), watch = now() WHERE id = 2`)
+	do(t, s, `UPDATE `+s.Schema()+`.task SET status = 'IN_PROCESSING', token = 1, until = now(), watch = now(), due = NULL WHERE id = 7`)
+	do(t, s, `DELETE FROM `+s.Schema()+`.task WHERE id = 19`)
+	listed := func(sel stage.Selection) (ids []stage.ID) {
+		tasks, err := s.List(t.Context(), sel)
+		require.NoError(t, err)
+		for _, task := range tasks {
+			ids = append(ids, task.ID)
+		}
+		return ids
+	}
+	for range 2 {
+		for _, kind := range []string{"", "a"} {
+			for status, want := range map[stage.Status][][]stage.ID{
+				"": {{10, 8, 7, 6}, {2, 3}}, stage.Normal: {{10, 8, 6, 5}, {3, 4}},
+			} {
+				require.Equal(t, want[0], listed(stage.Selection{Kind: kind, Status: status, Running: true, Before: 11, Newest: true, Limit: 4}))
+				require.Equal(t, want[1], listed(stage.Selection{Kind: kind, Status: status, Running: true, Limit: 2}))
+			}
+		}
+		do(t, s, `DELETE FROM `+s.Schema()+`.task WHERE id = 20`)
 	}
 }
 

@@ -14,5 +14,8 @@ const (
 	ClaimedBy = claimed
 )
 
+// Many is how many tasks that run are too many to look at all of them for a page.
+const Many = many
+
 // List returns the statement that List finds tasks with.
 var List = list

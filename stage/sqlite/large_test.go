@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // TestLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
-// and 100,000 that are new. The goal is 100 ms.
+// and 100,000 that are new. The goal is 100 ms. Then few run, all of them old.
 func TestLarge(t *testing.T) {
 	tier.Need(t, tier.Long, "makes a table of 1,000,000 tasks")
 	path := newPath(t)
@@ -25,4 +26,13 @@ func TestLarge(t *testing.T) {
 		FROM count`)
 	s := open(t, path, sqlite.Config{Counts: true})
 	storetest.Large(t, s, []string{"a", "b", "c", "none"}, time.Second)
+	oldestRun := func(n int, bound time.Duration) {
+		do(t, raw(t, path), fmt.Sprintf(`
+			UPDATE daimon_task SET stage = 'DONE', due = NULL, token = 1 WHERE due IS NOT NULL;
+			UPDATE daimon_task SET stage = 'CREATED', status = 'NORMAL', due = id, token = 0 WHERE id <= %d`, n))
+		t.Logf("%d run", n)
+		storetest.LargeRunning(t, s, []string{"a", "b", "c", "none"}, bound)
+	}
+	oldestRun(100, 100*time.Millisecond)
+	oldestRun(sqlite.Many, time.Second)
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 
 	"github.com/daimon-go/daimon/stage"
@@ -11,19 +12,48 @@ import (
 // List waits for no write.
 func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
 	var found []stage.Task
-	text, args := list(sel)
-	rows, err := s.reader.QueryContext(ctx, text, args...)
+	few, err := s.fewRun(ctx, sel)
 	if err == nil {
-		found, err = appendRows(nil, rows, scanWhole)
+		var rows *sql.Rows
+		text, args := list(sel, few)
+		if rows, err = s.reader.QueryContext(ctx, text, args...); err == nil {
+			found, err = appendRows(nil, rows, scanWhole)
+		}
 	}
 	return found, s.failed("list", because(ctx, err))
 }
 
+// many is how many tasks that run are too many to look at all of them for a page.
+const many = 10_000
+
+// fewRun reports whether sel asks for tasks that run, of which there are so few that the index of claims finds them.
+func (s *tasks) fewRun(ctx context.Context, sel stage.Selection) (bool, error) {
+	if !sel.Running || sel.IDs != nil || sel.Status == stage.InProcessing || sel.Status == stage.Resumed { // all of these run
+		return false, nil
+	}
+	var n int
+	text, args := running(sel)
+	err := s.reader.QueryRowContext(ctx, `SELECT count(*) FROM (`+text+` LIMIT ?)`, append(args, many+1)...).Scan(&n)
+	return n <= many, err
+}
+
+// running returns a query of the numbers of tasks that run, which looks only at the index.
+func running(sel stage.Selection) (text string, args []any) {
+	text = `SELECT id FROM daimon_task INDEXED BY daimon_task_due WHERE due IS NOT NULL`
+	if sel.Kind != "" {
+		return text + ` AND ` + fresh + ` IN (0, 1) AND kind = ?`, []any{sel.Kind}
+	}
+	return text, nil
+}
+
 // list returns the statement that finds what sel selects. It names the index: SQLite would choose by what was in the table at
 // the time of the last ANALYZE.
-func list(sel stage.Selection) (text string, args []any) {
+func list(sel stage.Selection, fewRun bool) (text string, args []any) {
 	index, where := ``, `true`
 	switch {
+	case fewRun: // in the order of their numbers, until there are enough
+		text, args = running(sel)
+		index, where = `NOT INDEXED `, `id IN (`+text+`)`
 	case sel.IDs != nil:
 		index, where = `NOT INDEXED `, `id IN (SELECT value FROM json_each(?))`
 		numbers, _ := json.Marshal(sel.IDs) // which cannot fail

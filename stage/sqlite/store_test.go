@@ -166,22 +166,62 @@ func TestPlansOfPages(t *testing.T) {
 		{stage.Selection{Running: true}, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
 	} {
 		for _, row.selection.Newest = range []bool{false, true} {
-			text, args := sqlite.List(row.selection)
+			text, args := sqlite.List(row.selection, false)
 			require.Equal(t, []string{row.want, progress}, plan(t, s, text, args...), "%+v", row.selection)
 		}
 	}
 	for _, selection := range []stage.Selection{{}, {Kind: "a"}, {Status: stage.Error, Newest: true}, {Status: stage.InProcessing, Kind: "a", After: 3}} {
 		selection.IDs = []stage.ID{3, 4}
-		text, args := sqlite.List(selection)
+		text, args := sqlite.List(selection, false)
 		steps := plan(t, s, text, args...)
 		require.Equal(t, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid=?)", steps[0], "%+v", selection)
 		require.Contains(t, steps, progress)
 		require.NotContains(t, steps, "USE TEMP B-TREE FOR ORDER BY")
 	}
-	text, args := sqlite.List(stage.Selection{Status: stage.InProcessing, Kind: "a"})
+	text, args := sqlite.List(stage.Selection{Status: stage.InProcessing, Kind: "a"}, false)
 	require.Equal(t, []string{
 		"SEARCH daimon_task USING INDEX daimon_task_due (<expr>=? AND kind=? AND due>?)", progress, "USE TEMP B-TREE FOR ORDER BY",
 	}, plan(t, s, text, args...), "neither new tasks nor those that have ended")
+	for kind, want := range map[string]string{
+		"":  "SCAN daimon_task USING COVERING INDEX daimon_task_due",
+		"a": "SEARCH daimon_task USING COVERING INDEX daimon_task_due (<expr>=? AND kind=? AND due>?)",
+	} {
+		for _, newest := range []bool{false, true} {
+			text, args := sqlite.List(stage.Selection{Running: true, Kind: kind, Status: stage.Normal, Before: 7, Newest: newest}, true)
+			require.Equal(t, []string{"SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid=?)", "LIST SUBQUERY 1", want, progress},
+				plan(t, s, text, args...), "few tasks that run")
+		}
+	}
+}
+
+// TestRunning finds tasks that run by each of the two statements: the one for few and the one for many.
+func TestRunning(t *testing.T) {
+	path := newPath(t)
+	s := open(t, path, sqlite.Config{})
+	do(t, raw(t, path), `
+		WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 20)
+		INSERT INTO daimon_task (kind, stage, status, token, due, created, changed)
+		SELECT iif(n = 12, 'b', 'a'), 'CREATED', iif(n = 7, 'IN_PROCESSING', 'NORMAL'), n % 2, iif(n > 2 AND n <> 9, 100 - n, NULL), n, n
+		FROM count`)
+	for _, row := range []struct {
+		selection stage.Selection
+		want      string
+	}{
+		{stage.Selection{Before: 11, Newest: true, Limit: 4}, "10,8,7,6"},
+		{stage.Selection{Status: stage.Normal, Before: 11, Newest: true, Limit: 4}, "10,8,6,5"},
+		{stage.Selection{Kind: "a", After: 10, Limit: 2}, "11,13"},
+		{stage.Selection{Kind: "a", Newest: true, Limit: 2}, "20,19"},
+		{stage.Selection{Kind: "b"}, "12"},
+		{stage.Selection{Limit: 2}, "3,4"},
+	} {
+		row.selection.Running = true
+		for _, few := range []bool{false, true} {
+			text, args := sqlite.List(row.selection, few)
+			var found string
+			require.NoError(t, s.DB().QueryRow(`SELECT group_concat(id) FROM (`+text+`)`, args...).Scan(&found))
+			require.Equal(t, row.want, found, "%+v, few=%v", row.selection, few)
+		}
+	}
 }
 
 // plan returns the steps by which SQLite finds what a statement asks for.

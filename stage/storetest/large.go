@@ -12,7 +12,7 @@ import (
 )
 
 // Large logs how long a store with very many tasks takes for its counts, a purge, and for pages of 100 tasks: of all, and of each of the
-// kinds and statuses. The median of a few must be below the bound.
+// kinds and statuses, also of those that run. The median of a few must be below the bound.
 func Large(t *testing.T, s stage.Store, kinds []string, bound time.Duration) {
 	within := func(name string, do func() (rows int, err error)) { timed(t, name, bound, do) }
 	within("counts", func() (int, error) {
@@ -26,16 +26,32 @@ func Large(t *testing.T, s stage.Store, kinds []string, bound time.Duration) {
 		for _, status := range []stage.Status{
 			"", stage.Normal, stage.InProcessing, stage.Suspended, stage.Resumed, stage.Error, stage.Cancelled,
 		} {
-			sel := stage.Selection{Kind: kind, Status: status, Newest: true, Limit: 100}
-			within(fmt.Sprintf("the newest of kind %q, status %q", kind, status), func() (int, error) {
-				page, err := s.List(t.Context(), sel)
-				if len(page) == sel.Limit { // the next time the next page
-					sel.Before = page[len(page)-1].ID
-				}
-				return len(page), err
-			})
+			newest(t, s, stage.Selection{Kind: kind, Status: status}, bound)
 		}
 	}
+	LargeRunning(t, s, kinds, bound)
+}
+
+// LargeRunning does what Large does, for pages of the tasks that run: of all, and of each of the kinds and some statuses.
+func LargeRunning(t *testing.T, s stage.Store, kinds []string, bound time.Duration) {
+	for _, kind := range append([]string{""}, kinds...) {
+		for _, status := range []stage.Status{"", stage.Normal, stage.InProcessing, stage.Resumed, stage.Error} {
+			newest(t, s, stage.Selection{Kind: kind, Status: status, Running: true}, bound)
+		}
+	}
+}
+
+// newest logs how long pages of the newest 100 take.
+func newest(t *testing.T, s stage.Store, sel stage.Selection, bound time.Duration) {
+	name := fmt.Sprintf("the newest of kind %q, status %q, running %v", sel.Kind, sel.Status, sel.Running)
+	sel.Newest, sel.Limit = true, 100
+	timed(t, name, bound, func() (int, error) {
+		page, err := s.List(t.Context(), sel)
+		if len(page) == sel.Limit { // the next time the next page
+			sel.Before = page[len(page)-1].ID
+		}
+		return len(page), err
+	})
 }
 
 // timed logs the median time of a call.

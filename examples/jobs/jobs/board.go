@@ -255,8 +255,8 @@ func (b *board) view(ctx context.Context, q query) (v view, err error) {
 	return v, nil
 }
 
-// has returns how many tasks a selection has, of any number. The store looks no further when it has found them: for one that waits
-// it would look at all that have finished.
+// has returns how many tasks a selection has, of any number. The store looks no further when it has found them: for a few that have
+// finished it would look at all of their kind.
 func has(counts []stage.Count, s stage.Selection) (n int) {
 	for _, c := range counts {
 		if (s.Kind == "" || s.Kind == c.Kind) && (s.Stage == "" || s.Stage == c.Stage) && (s.Status == "" || s.Status == c.Status) &&
