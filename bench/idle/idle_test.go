@@ -14,11 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/bench/internal/server"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRunMeasuresEachStrategy(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures all that there is")
 	var out strings.Builder
 	o := Options{Strategies: "interrupt,busy", Rounds: 2, Rest: 200 * time.Millisecond, Scale: 0.002}
 	require.NoError(t, run(context.Background(), &out, o))

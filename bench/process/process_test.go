@@ -13,11 +13,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/bench/process/measure"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRunMeasuresEveryRow(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures all that there is")
 	left := func() []string {
 		all, err := filepath.Glob(filepath.Join(os.TempDir(), "bench-process-*"))
 		require.NoError(t, err)

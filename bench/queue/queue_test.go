@@ -60,6 +60,7 @@ func small(rows string) Options {
 }
 
 func TestEveryRowIsMeasured(t *testing.T) {
+	tier.Need(t, tier.Long, "it measures all that there is")
 	var out strings.Builder
 	o := small(strings.Join(names(), ","))
 	o.Profile = t.TempDir()

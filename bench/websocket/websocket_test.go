@@ -27,6 +27,7 @@ func small(rows string) Options {
 }
 
 func TestEveryRowIsMeasured(t *testing.T) {
+	tier.Need(t, tier.Long, "it compiles and measures all that there is")
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), &out, small(strings.Join(names, ","))))
 	for _, title := range []string{

@@ -3,10 +3,12 @@ package browser
 import (
 	"strings"
 	"testing"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // TestWeb starts one browser, which takes two seconds, and has each part use a tab and a server of its own: first without
-// TLS, then with it.
+// TLS, then, in the tier long, with it.
 func TestWeb(t *testing.T) {
 	browser := launch(t)
 	parts := []struct {
@@ -41,6 +43,7 @@ func TestWeb(t *testing.T) {
 		t.Run(part.name, func(t *testing.T) { part.test(t, open(t, browser)) })
 	}
 	t.Run(overTLS, func(t *testing.T) {
+		tier.Need(t, tier.Long, "the same once more, over TLS")
 		for _, part := range parts {
 			if !strings.Contains(withoutTLS, part.name) {
 				t.Run(part.name, func(t *testing.T) { part.test(t, open(t, browser)) })
