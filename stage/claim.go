@@ -75,7 +75,7 @@ func (e *Engine) reserve() (*claim, error) {
 		return nil, nil
 	}
 	e.number++
-	c := &claim{ticket: Ticket{e.period.engine, e.number}, room: min(room, mostClaimed), kinds: kinds, most: most, now: e.host.now}
+	c := &claim{ticket: Ticket{e.id, e.number}, room: min(room, mostClaimed), kinds: kinds, most: most, now: e.host.now}
 	c.asked = c.now()
 	e.claims = append(e.claims, c)
 	return c, nil
@@ -160,10 +160,12 @@ func shows(kind string, c *Chain) (all []Show) {
 }
 
 // recoverClaims gives back the tasks of claims whose answers were lost: this engine has not begun them, and their leases
-// would cost them an attempt. A claim may be committed after it was given up, so heartbeats look for two leases.
+// would cost them an attempt. A claim may be committed after it was given up, also when the engine runs again after a Stop,
+// so heartbeats look for two leases.
 func (e *Engine) recoverClaims(ctx context.Context) error {
 	e.mu.Lock()
-	looks, known, before := e.looks, slices.Clone(e.works), Ticket{e.period.engine, e.number + 1}
+	e.dropped = slices.DeleteFunc(e.dropped, func(w *work) bool { return w.until <= w.now() })
+	looks, known, before := e.looks, slices.Concat(e.works, e.dropped), Ticket{e.id, e.number + 1}
 	if len(e.claims) > 0 {
 		before = e.claims[0].ticket
 	}

@@ -150,6 +150,7 @@ type Kind struct {
 // called from any goroutine. Most wait for the store, so an action on a scheduler does not call them: see Call.
 type Engine struct {
 	cfg   Config
+	id    int64    // in the tickets of its claims
 	kinds []string // that it claims
 	shows []Show
 
@@ -163,6 +164,7 @@ type Engine struct {
 	running     bool         // between the begin and the end of Run, or in a Group
 	stopping    bool
 	works       []*work       // in order of their claims; what is done to all is done in this order
+	dropped     []*work       // of earlier runs: their leases end by themselves
 	claims      []*claim      // that the store has not answered yet, in order of their numbers
 	number      int64         // of the latest claim
 	looks       int           // how many more heartbeats look for claims whose answers were lost
@@ -211,6 +213,7 @@ func New(cfg Config) (*Engine, error) {
 	_, _ = seed.Write([]byte(cfg.Worker))
 	e := &Engine{
 		cfg:    cfg,
+		id:     rand.Int64(),
 		period: newPeriod(),
 		jitter: rand.New(rand.NewPCG(seed.Sum64(), 0)),
 	}

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"math/rand/v2"
 
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -11,7 +10,6 @@ import (
 type period struct {
 	context.Context // for the engine's own calls of the store
 	end             context.CancelFunc
-	engine          int64 // in the tickets of its claims
 	cut             error // names the works that were dropped; constant once the context has ended
 
 	// Of the host without a Group.
@@ -20,7 +18,7 @@ type period struct {
 }
 
 func newPeriod() *period {
-	p := &period{engine: rand.Int64()}
+	p := &period{}
 	p.Context, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -81,6 +79,7 @@ func (e *Engine) finish(p *period, o shutdown.Order) error {
 	if len(e.works) == 0 {
 		return nil
 	}
+	e.dropped = append(e.dropped, e.works...)
 	cut := &shutdown.Cut{Order: o, Dropped: true, Tasks: len(e.works)}
 	for _, w := range e.works {
 		w.lose(ErrLeaseLost)
@@ -88,4 +87,11 @@ func (e *Engine) finish(p *period, o shutdown.Order) error {
 	}
 	p.cut = cut
 	return cut
+}
+
+// drop notes that no further step of w is taken. Its processor may not have returned, so its lease ends by itself.
+func (e *Engine) drop(w *work) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dropped = append(e.dropped, w)
 }

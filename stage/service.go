@@ -276,6 +276,9 @@ func (r *steps) Close() error {
 	if r.call != nil {
 		_ = r.call.Close()
 	}
+	if r.call != nil || !r.w.over() {
+		r.x.e.drop(r.w)
+	}
 	r.x.e.remove(r.w)
 	return nil
 }

@@ -73,6 +73,7 @@ var slow = []test{
 	{"a call that hangs is made again", testCallHangs},
 	{"a stop while the store hangs", testStopHanging},
 	{"a claim that comes after the end", testLateClaim},
+	{"a claim that is done after the end", testClaimDoneLate},
 	{"stops at every moment", testStops},
 	{"a store that fails", testStoreFails},
 	{"a store that does not answer is not pressed", testPatience},

@@ -315,6 +315,47 @@ func testLateClaim(w *world) {
 	}
 }
 
+// lateStore is given up by the next claim after arm, and passes it on to claims.
+type lateStore struct {
+	stage.Store
+	armed  atomic.Bool
+	claims chan stage.Claim
+}
+
+func (s *lateStore) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	if !s.armed.CompareAndSwap(true, false) {
+		return s.Store.Claim(ctx, c)
+	}
+	s.claims <- c
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// testClaimDoneLate has a store that does a claim after it was given up: a Stop has dropped a task, and the engine runs
+// again. It gives back what it was given late, and leaves alone what it has dropped.
+func testClaimDoneLate(w *world) {
+	release := make(chan struct{})
+	defer close(release)
+	s := &lateStore{Store: w.store, claims: make(chan stage.Claim, 1)}
+	cfg := w.config(processors{"build": w.ignores("build", release)})
+	cfg.Store, cfg.Workers, cfg.Lease = s, 2, never
+	e := w.engine(cfg)
+	r := w.host.start(w, e)
+	dropped := r.enqueue("report")
+	w.begins(dropped, "build", 1)
+	s.armed.Store(true)
+	late := <-s.claims
+	r.cuts(shutdown.Policy{Time: 20 * time.Millisecond, Drop: true})
+
+	id := w.enqueue("short")
+	claimed, err := w.other.Claim(w.ctx, late)
+	w.NoError(err)
+	w.Len(claimed, 1)
+	w.host.start(w, e)
+	w.becomes(id, isFinished)
+	w.Equal(isBuilding, w.see(dropped), "it is left to its lease")
+}
+
 // testStops stops an engine that hurries through many stages, again and again, gently and abruptly, and lets it finish
 // in the end: each stage has been written once.
 func testStops(w *world) {
