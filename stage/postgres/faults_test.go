@@ -225,7 +225,7 @@ func (w *faulty) requests(e *stage.Engine, s *postgres.Store) {
 	w.persist(func(ctx context.Context) error { _, err := s.Suspend(ctx, ids["suspended"]); return err })
 	w.persist(func(ctx context.Context) error { _, err := s.Cancel(ctx, ids["cancelled"]); return err })
 	w.persist(func(ctx context.Context) error { _, err := s.Get(ctx, ids["suspended"]); return err })
-	w.persist(func(ctx context.Context) error { _, err := s.List(ctx, stage.Selection{Running: true}); return err })
+	w.persist(func(ctx context.Context) error { _, err := s.List(ctx, stage.Selection{}); return err })
 	w.persist(func(ctx context.Context) error { _, err := s.Resume(ctx, ids["suspended"], false); return err })
 }
 
