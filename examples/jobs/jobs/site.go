@@ -95,7 +95,7 @@ func (x *Jobs) known(host string) bool {
 }
 
 // change lets h answer requests of our own page, and of programs. A browser says of a request which site has made it, and lets
-// no other site read the token.
+// no other site read the token. The scheme of an Origin is not compared: a proxy in front of this server may add TLS.
 func (x *Jobs) change(h httpd.Handler) httpd.Handler {
 	return func(w *httpd.Response, r *httpd.Request) act.Action {
 		site, origin := string(r.Header("Sec-Fetch-Site")), string(r.Header("Origin"))
