@@ -90,4 +90,4 @@ func list(sel stage.Selection, fewRun bool) (text string, args []any) {
 }
 
 // rare is the condition of the indexes by status.
-const rare = `status IN ('SUSPENDED', 'RESUMED', 'ERROR', 'CANCELLED')`
+const rare = `status NOT IN ('NORMAL', 'IN_PROCESSING')`

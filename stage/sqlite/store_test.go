@@ -147,6 +147,25 @@ func TestPlan(t *testing.T) {
 	}, plan(t, s, sqlite.ClaimedBy, 1, 1, 1), "neither new tasks nor those that have ended")
 }
 
+// TestPlanOfATransition keeps the conditions of indexes from being tested by tables that SQLite makes for that. That of a CHECK is
+// the one left.
+func TestPlanOfATransition(t *testing.T) {
+	rows, err := open(t, newPath(t), sqlite.Config{}).DB().Query(`EXPLAIN UPDATE daimon_task SET status = 'NORMAL', due = NULL, changed = 1`)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
+	var made int
+	for rows.Next() {
+		var step string
+		var rest any
+		require.NoError(t, rows.Scan(&rest, &step, &rest, &rest, &rest, &rest, &rest, &rest))
+		if step == "OpenEphemeral" {
+			made++
+		}
+	}
+	require.NoError(t, rows.Err())
+	require.Equal(t, 1, made)
+}
+
 // TestPlansOfPages keeps lists from looking at all tasks, and from sorting them.
 func TestPlansOfPages(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})

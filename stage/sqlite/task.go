@@ -24,9 +24,10 @@ const (
 	// fresh is transition.Fresh, as the index has it.
 	fresh = `(token = 0 AND status = 'NORMAL')`
 
-	// due looks once whether the kind is paused, not for each task.
+	// due looks once whether the kind is paused, not for each task. With ?4 in place of +?4 SQLite would prepare it anew each
+	// time, to plan for the limit.
 	due = `SELECT id, due FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = ?2 AND due <= ?3
-		AND NOT EXISTS (SELECT 1 FROM daimon_pause WHERE kind = ?2) ORDER BY due, id LIMIT ?4`
+		AND NOT EXISTS (SELECT 1 FROM daimon_pause WHERE kind = ?2) ORDER BY due, id LIMIT +?4`
 
 	// claimed looks at all tasks in the index that are not fresh and not due. If SQLite had the choice, it would look at the
 	// whole table in databases that have seen ANALYZE.
