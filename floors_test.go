@@ -124,7 +124,8 @@ const floors = `
 	stage             act future internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os strings time
 	stage/internal/transition   stage time
 	stage/internal/migration   io/fs path
-	stage/internal/storm   stage internal/tier bytes context database/sql github.com/stretchr/testify/require go.uber.org/zap maps math/rand/v2 os/exec syscall testing time
+	stage/internal/storm   stage internal/tier bytes context database/sql github.com/stretchr/testify/require go.uber.org/zap maps math/rand/v2 os os/exec os/signal
+	                  syscall testing time
 	stage/memory      stage stage/internal/transition container/heap context time
 	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require go.uber.org/zap math/rand/v2 regexp runtime testing time
 	stage/enginetest  act shutdown internal/tier stage

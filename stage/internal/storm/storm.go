@@ -1,7 +1,8 @@
 //go:build unix
 
-// Package storm kills and stops processes that work on the tasks of one store, which have keys, priorities, queues, periodic
-// tasks, progress, snoozes and pauses. No task is suspended or cancelled. Tests of stores that processes share use it.
+// Package storm kills and stops processes that work on the tasks of one store. The tasks have keys, priorities, queues, ticks,
+// progress, snoozes, middleware, terms of their kinds and a retention. Kinds are paused, and tasks are suspended, resumed and
+// cancelled. Tests of stores that processes share use it.
 package storm
 
 import (
@@ -45,17 +46,31 @@ type storm struct {
 	paused  map[string]map[stage.ID]int64 // the tokens of the tasks when the pause of their kind had begun
 	seen    map[stage.ID]stage.Task       // the latest one with progress
 
-	kills, stops, lost, carried int
+	there                map[stage.ID]stage.Task // all tasks, at the latest look
+	looked               time.Time               // when that began
+	purged               map[stage.ID]stage.Task // those that are deleted, at the last look that found them
+	suspended, cancelled map[stage.ID]stage.Task // after the request
+	suspensions          map[stage.ID]int        // how often each task was suspended
+
+	kills, ticks, stops, lost, carried int
 }
 
-// Run kills and stops processes, and pauses kinds, at random moments, until enough has happened. Then the processes end, and an
-// engine of this process does what is left. All tasks finish, each stage was committed once, there is one task for each key
-// and each tick, no task was claimed while its kind was paused, no progress was lost that a heartbeat had stored, and the
-// counts of the store are right.
+// Run kills and stops processes, pauses kinds, and suspends, resumes and cancels tasks, at random moments, until enough has
+// happened. Then the processes end, and an engine of this process does what is left. These have to be true:
+//
+//   - All tasks finish, unless they are cancelled or their kind is frail. Each stage was committed once.
+//   - There is one task for each key and each tick.
+//   - No task was claimed while its kind was paused. No stage finished of a task that was suspended or cancelled.
+//   - No progress was lost that a heartbeat had stored.
+//   - Tasks fail on the terms of their kind. Each run has passed the middleware once.
+//   - Tasks are deleted only if they had ended for the time of the retention.
+//   - The counts of the store are right.
 func Run(t testing.TB, s Site) {
 	w := &storm{
 		Assertions: require.New(t), Site: s, t: t,
 		stopped: map[int]time.Time{}, paused: map[string]map[stage.ID]int64{}, seen: map[stage.ID]stage.Task{},
+		there: map[stage.ID]stage.Task{}, purged: map[stage.ID]stage.Task{},
+		suspended: map[stage.ID]stage.Task{}, cancelled: map[stage.ID]stage.Task{}, suspensions: map[stage.ID]int{},
 	}
 	for i := range w.workers {
 		w.start(i)
@@ -63,6 +78,7 @@ func Run(t testing.TB, s Site) {
 	for end := time.Now().Add(4 * time.Minute); !w.enough(); {
 		w.True(time.Now().Before(end), "the tasks do not end: %v", w)
 		w.pause()
+		w.request()
 		time.Sleep(50*time.Millisecond + rand.N(250*time.Millisecond))
 		w.look()
 		w.strike(rand.IntN(Processes))
@@ -78,7 +94,10 @@ func Run(t testing.TB, s Site) {
 		w.NoError(err, "%s", cmd.Stderr)
 	}
 	for kind := range w.paused {
-		w.resume(kind)
+		w.endPause(kind)
+	}
+	for id := range w.suspended {
+		w.resume(id)
 	}
 	w.finish()
 	w.verdict()
@@ -86,7 +105,9 @@ func Run(t testing.TB, s Site) {
 }
 
 func (w *storm) String() string {
-	return fmt.Sprintf("%d kills, %d stops, %d leases lost, %d times with progress", w.kills, w.stops, w.lost, w.carried)
+	return fmt.Sprintf("%d kills, %d of them in a Tick, %d stops, %d leases lost, %d times with progress, "+
+		"%d tasks suspended, %d cancelled, %d purged",
+		w.kills, w.ticks, w.stops, w.lost, w.carried, len(w.suspensions), len(w.cancelled), len(w.purged))
 }
 
 // start starts a process, and waits until it heeds SIGTERM.
@@ -113,23 +134,26 @@ func (w *storm) tasks() []stage.Task {
 	return all
 }
 
-// enough reports whether all keys have tasks, most of which have ended, and enough has happened.
+// enough reports whether all keys have had tasks, most of which have ended, and enough has happened.
 func (w *storm) enough() bool {
-	tasks, left := 0, 0
-	w.lost = 0
-	for _, t := range w.tasks() {
-		w.lost += max(0, int(t.Token)-1) // claims after the first one
-		if snoozes(t.ID) && t.Token > 1 {
-			w.lost--
-		}
+	ofKeys, left := map[string]bool{}, 0
+	for _, t := range w.all() {
 		if strings.HasPrefix(string(t.Data), "key ") {
-			tasks++
+			ofKeys[string(t.Data)] = true
 			if t.Runs() {
 				left++
 			}
 		}
 	}
-	return tasks == keys() && left < tasks/2 && min(w.kills, w.stops, w.lost) > 1 && w.carried > 0
+	happened := min(w.kills, w.stops, w.lost, w.ticks+1, len(w.suspensions), len(w.cancelled), len(w.purged))
+	return len(ofKeys) == keys() && left < keys()/2 && happened > 1 && w.carried > 0
+}
+
+// all returns all tasks, those that are deleted too.
+func (w *storm) all() map[stage.ID]stage.Task {
+	all := maps.Clone(w.there)
+	maps.Copy(all, w.purged)
+	return all
 }
 
 // pause pauses a kind, or ends its pause.
@@ -137,7 +161,7 @@ func (w *storm) pause() {
 	names := slices.Sorted(maps.Keys(kinds))
 	kind := names[rand.IntN(len(names))]
 	if w.paused[kind] != nil {
-		w.resume(kind)
+		w.endPause(kind)
 	} else if rand.IntN(3) == 0 {
 		made, err := w.Store.SetPaused(w.t.Context(), kind, true)
 		w.NoError(err)
@@ -146,8 +170,8 @@ func (w *storm) pause() {
 	}
 }
 
-// resume ends a pause, in which no task of the kind was claimed.
-func (w *storm) resume(kind string) {
+// endPause ends a pause, in which no task of the kind was claimed.
+func (w *storm) endPause(kind string) {
 	for id, token := range w.tokens(kind) {
 		w.Equal(w.paused[kind][id], token, "a task of a kind that is paused was claimed: %d", id)
 	}
@@ -167,23 +191,101 @@ func (w *storm) tokens(kind string) map[stage.ID]int64 {
 	return tokens
 }
 
-// look compares the progress of tasks with what was seen before: until the stage has finished there is no less.
-func (w *storm) look() {
-	for _, t := range w.tasks() {
-		n, err := progress(&t)
-		w.NoError(err)
-		if was, ok := w.seen[t.ID]; ok && place(t.Kind, t.Stage) <= place(t.Kind, was.ProgressStage) {
-			before, _ := progress(&was)
-			w.Equal(was.ProgressStage, t.ProgressStage, "%v", t)
-			w.GreaterOrEqual(n, before, "%v", t)
-			if t.Token > was.Token && !snoozes(t.ID) {
-				w.carried++
-			}
-		}
-		if t.ProgressStage != "" {
-			w.seen[t.ID] = t
+// request resumes some tasks that are suspended, and suspends or cancels some that are at work.
+func (w *storm) request() {
+	for id := range w.suspended {
+		if rand.IntN(2) == 0 {
+			w.resume(id)
 		}
 	}
+	for id, t := range w.there {
+		switch {
+		case t.Status != stage.InProcessing || t.Wanted != stage.Nothing || rand.IntN(3) > 0:
+		case rand.IntN(4) == 0:
+			w.ask(id, w.Store.Cancel, w.cancelled)
+		case w.ask(id, w.Store.Suspend, w.suspended):
+			w.suspensions[id]++
+		}
+	}
+}
+
+// ask makes a request, and keeps the task as it is then in made. It reports whether the request was accepted.
+func (w *storm) ask(id stage.ID, request func(context.Context, stage.ID) (bool, error), made map[stage.ID]stage.Task) bool {
+	ok, err := request(w.t.Context(), id)
+	if ok {
+		made[id], err = w.Store.Get(w.t.Context(), id)
+		w.there[id] = made[id]
+	}
+	w.NoError(err)
+	return ok
+}
+
+// resume ends a suspension.
+func (w *storm) resume(id stage.ID) {
+	made, err := w.Store.Resume(w.t.Context(), id, false)
+	w.NoError(err)
+	w.True(made)
+	delete(w.suspended, id)
+}
+
+// look compares the tasks with what was seen before.
+func (w *storm) look() {
+	now, there := time.Now(), map[stage.ID]stage.Task{}
+	for _, t := range w.tasks() {
+		there[t.ID] = t
+		w.progress(t)
+		w.rests(t, w.suspended, stage.Suspended, stage.Suspension)
+		w.rests(t, w.cancelled, stage.Cancelled, stage.Ending)
+		if t.Kind == frail {
+			w.LessOrEqual(t.Attempt, kinds[frail].Attempts+w.suspensions[t.ID], "a suspended task may be tried once more: %v", t)
+		} else if t.Attempt > w.there[t.ID].Attempt {
+			w.lost++
+		}
+		if t.Status == stage.Error {
+			w.Equal(frail, t.Kind, t.Failure)
+			w.Regexp("it is frail|has taken too long|workers were lost", t.Failure)
+		}
+	}
+	for id, was := range w.there {
+		if _, ok := there[id]; !ok {
+			w.purge(was)
+		}
+	}
+	w.there, w.looked = there, now
+}
+
+// progress compares the progress of a task with what was seen before: until the stage has finished there is no less.
+func (w *storm) progress(t stage.Task) {
+	n, err := progress(&t)
+	w.NoError(err)
+	if was, ok := w.seen[t.ID]; ok && place(t.Kind, t.Stage) <= place(t.Kind, was.ProgressStage) {
+		before, _ := progress(&was)
+		w.Equal(was.ProgressStage, t.ProgressStage, "%v", t)
+		w.GreaterOrEqual(n, before, "%v", t)
+		if t.Attempt > was.Attempt {
+			w.carried++
+		}
+	}
+	if t.ProgressStage != "" {
+		w.seen[t.ID] = t
+	}
+}
+
+// rests checks that a task has finished no stage since the request to suspend or cancel it.
+func (w *storm) rests(t stage.Task, asked map[stage.ID]stage.Task, s stage.Status, wanted stage.Wanted) {
+	if was, ok := asked[t.ID]; ok {
+		w.Equal(finished(was), finished(t), "a stage has finished after a request: %v", t)
+		w.True(t.Status == s || t.Wanted == wanted, "after a request: %v", t)
+	}
+}
+
+// purge notes that a task was deleted. It had ended early enough, unless the latest look is too long ago to know.
+func (w *storm) purge(was stage.Task) {
+	if time.Since(w.looked) < retention {
+		w.True(was.Status == stage.Cancelled || was.Status == stage.Error && was.Ended(), "%v", was)
+		w.GreaterOrEqual(time.Since(was.Changed), retention, "%v", was)
+	}
+	w.purged[was.ID] = was
 }
 
 // place returns the place of a stage in the chain of a kind.
@@ -191,7 +293,10 @@ func place(kind, at string) int {
 	return slices.IndexFunc(kinds[kind].Chain.Stages(), func(s stage.Stage) bool { return s.Name == at })
 }
 
-// strike kills a process and starts it again, or stops it, or lets it go on.
+// finished returns how many stages of a task have finished.
+func finished(t stage.Task) int { return place(t.Kind, t.Stage) / 2 }
+
+// strike kills a process, perhaps in the middle of a Tick, and starts it again, or stops it, or lets it go on.
 func (w *storm) strike(i int) {
 	cmd := w.workers[i]
 	since, stands := w.stopped[i]
@@ -205,8 +310,13 @@ func (w *storm) strike(i int) {
 		w.stopped[i] = time.Now()
 		w.stops++
 	default:
-		w.NoError(cmd.Process.Kill())
-		w.ErrorContains(cmd.Wait(), "killed")
+		how := syscall.SIGKILL
+		if rand.IntN(2) == 0 {
+			how = syscall.SIGUSR1
+			w.ticks++
+		}
+		w.NoError(cmd.Process.Signal(how))
+		w.ErrorContains(cmd.Wait(), "signal: ")
 		w.kills++
 		w.start(i)
 	}
@@ -228,18 +338,23 @@ func (w *storm) finish() {
 }
 
 func (w *storm) verdict() {
+	w.look()
 	ofKey, ran, recount := map[string]int{}, map[string][]time.Time{}, map[stage.Count]int{}
 	rows := 0
-	for _, t := range w.tasks() {
-		w.Equal("DONE NORMAL", t.Stage+" "+string(t.Status), "%v: %s", t.ID, t.Failure)
-		failures, err := w.Store.Failures(w.t.Context(), t.ID)
-		w.NoError(err)
-		w.Empty(failures, "an attempt is counted for lost leases only")
-		recount[stage.Count{Kind: t.Kind, Stage: t.Stage, Status: t.Status}]++
-		rows += writes[t.Kind]
+	for _, id := range slices.Sorted(maps.Keys(w.all())) {
+		t, there := w.there[id]
+		if there {
+			recount[stage.Count{Kind: t.Kind, Stage: t.Stage, Status: t.Status}]++
+			w.ended(t)
+		} else {
+			t = w.purged[id]
+		}
+		rows += min(finished(t), writes[t.Kind])
 		name, text, _ := strings.Cut(string(t.Data), " ")
 		if name == "key" {
-			ofKey[text]++
+			if there {
+				ofKey[text]++
+			}
 			continue
 		}
 		at, err := time.Parse(time.RFC3339Nano, text)
@@ -247,7 +362,6 @@ func (w *storm) verdict() {
 		w.False(at.After(t.Created), "before its time: %v", t)
 		ran[name] = append(ran[name], at)
 	}
-	w.Len(ofKey, keys())
 	for key, n := range ofKey {
 		w.Equal(1, n, "tasks with the key %s", key)
 	}
@@ -268,6 +382,32 @@ func (w *storm) verdict() {
 	w.Empty(recount)
 	w.Equal(rows, w.count(w.Steps))
 	w.Equal(rows, w.count(`(SELECT DISTINCT task, stage FROM `+w.Steps+`) AS steps`), "each stage was committed once")
+}
+
+// ended checks how a task has ended.
+func (w *storm) ended(t stage.Task) {
+	failures, err := w.Store.Failures(w.t.Context(), t.ID)
+	w.NoError(err)
+	_, cancelled := w.cancelled[t.ID]
+	switch {
+	case cancelled:
+		w.Equal(stage.Cancelled, t.Status, "%v", t)
+	case t.Kind == frail:
+		w.Equal(stage.Error, t.Status, "%v", t)
+		w.GreaterOrEqual(t.Attempt, kinds[frail].Attempts, "%v", t)
+	default:
+		w.Equal("DONE NORMAL", t.Stage+" "+string(t.Status), "%v: %s", t.ID, t.Failure)
+	}
+	if t.Kind != frail {
+		w.Empty(failures, "an attempt is counted for lost leases only")
+	}
+	for i := 1; i < len(failures); i++ {
+		before, f := failures[i-1], failures[i]
+		w.Greater(f.Attempt, before.Attempt)
+		if w.suspensions[t.ID] == 0 { // Resume makes a task due at once
+			w.GreaterOrEqual(f.Time.Sub(before.Time), backoff(before.Attempt))
+		}
+	}
 }
 
 func (w *storm) count(from string) (n int) {

@@ -4,10 +4,15 @@ package storm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -25,17 +30,21 @@ const Processes = 4
 // A Step commits a stage: it writes a row with the task and the stage.
 type Step func(ctx context.Context, tx stage.Tx, id stage.ID, at string) error
 
-// The kinds have two priorities and two queues. Those of keyed have tasks with keys.
+// The kinds have two priorities and two queues. Those of keyed have tasks with keys. Tasks of the kind frail fail for good, on
+// terms of their own.
 var (
 	kinds = map[string]stage.Kind{
 		"job": {Chain: long}, "urgent job": {Chain: long, Priority: 1}, "other job": {Chain: long, Queue: "other"}, "tick": {Chain: short},
+		frail: {Chain: futile, Workers: 1, Attempts: 3, Timeout: 50 * time.Millisecond, Backoff: backoff},
 	}
-	keyed = []string{"job", "urgent job", "other job"}
+	keyed = []string{"job", "urgent job", "other job", "job", "urgent job", frail}
 
 	long  = stage.Begin("NEW").Then("FIRST", "write", "ONE").Then("SECOND", "write", "TWO").Then("THIRD", "nothing", "DONE")
 	short = stage.Begin("NEW").Then("TICKING", "write", "DONE")
 
-	// writes is how many stages of a task write a row.
+	futile = stage.Begin("NEW").Then("FAILING", "fail", "DONE")
+
+	// writes is how many stages of a task write a row: the first ones.
 	writes = map[string]int{"job": 2, "urgent job": 2, "other job": 2, "tick": 1}
 
 	// ticks are the periodic tasks: engines try to run those of p so often that they meet.
@@ -48,6 +57,14 @@ var (
 	queues = [Processes][]string{nil, {""}, {"other"}, nil}
 )
 
+const frail = "frail"
+
+// retention is that of tasks that were cancelled or have failed for good.
+const retention = time.Second
+
+// backoff is that of the kind frail. The second one is longer than the retention.
+func backoff(n int) time.Duration { return time.Duration(n) * 600 * time.Millisecond }
+
 // steps is how many steps a stage has, and how long each takes at most.
 var steps = map[string]struct {
 	n    int
@@ -55,7 +72,7 @@ var steps = map[string]struct {
 }{"FIRST": {6, 200 * time.Millisecond}, "SECOND": {3, 60 * time.Millisecond}, "THIRD": {1, 60 * time.Millisecond}, "TICKING": {1, 10 * time.Millisecond}}
 
 // keys is how many tasks with keys there are. All processes enqueue all of them.
-func keys() int { return tier.Choose(20, 60, 300) }
+func keys() int { return tier.Choose(20, 36, 300) }
 
 // key returns one of them.
 func key(i int) stage.NewTask {
@@ -74,15 +91,21 @@ func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
 		}
 		return rand.N(most)
 	}
-	work := func(ctx context.Context, t *stage.Task) error {
-		n, err := progress(t)
+	check := func(ctx context.Context, t *stage.Task) error {
 		switch queue := kinds[t.Kind].Queue; {
-		case err != nil:
-			return stage.Permanent(err)
 		case len(queues) > 0 && !slices.Contains(queues, queue):
 			return stage.Permanent(fmt.Errorf("claimed for the queues %q, and not for %q", queues, queue))
 		case t.Attempt >= int(t.Token):
 			return stage.Permanent(fmt.Errorf("there were %d attempts and %d claims", t.Attempt, t.Token))
+		case ctx.Value(passes{}) != 1:
+			return stage.Permanent(fmt.Errorf("passed the middleware %v times", ctx.Value(passes{})))
+		}
+		return nil
+	}
+	work := func(ctx context.Context, t *stage.Task) error {
+		n, err := progress(t)
+		if err = errors.Join(err, check(ctx, t)); err != nil {
+			return stage.Permanent(err)
 		}
 		for of := steps[t.Stage]; n < of.n; n++ {
 			t.SetProgress(fmt.Appendf(nil, "%s %d", t.Stage, n+1))
@@ -105,20 +128,73 @@ func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
 				return func(ctx context.Context, tx stage.Tx) error { return step(ctx, tx, t.ID, t.Stage) }, work(ctx, t)
 			}),
 			"nothing": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) { return nil, work(ctx, t) }),
+			"fail": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+				if err := check(ctx, t); err != nil {
+					return nil, err
+				}
+				return nil, fail(ctx, t)
+			}),
 		},
+		Middleware: []stage.Middleware{counting()},
 	}
 	if last {
 		cfg.Workers = 20
 		return cfg
 	}
+	cfg.Retention = map[stage.Status]time.Duration{stage.Cancelled: retention, stage.Error: retention}
 	cfg.Periodic = map[string]stage.Periodic{}
 	for name, x := range ticks {
 		cfg.Periodic[name] = stage.Periodic{
 			Kind: x.kind, Schedule: stage.Every(x.every), Missed: stage.MissedEach, Most: 1000,
-			Data: func(tick time.Time) ([]byte, error) { return []byte(name + " " + tick.Format(time.RFC3339Nano)), nil },
+			Data: func(tick time.Time) ([]byte, error) {
+				if len(doomed) > 0 { // between here and the return of Store.Tick, or a little later
+					time.AfterFunc(rand.N(3*time.Millisecond), func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+				}
+				return []byte(name + " " + tick.Format(time.RFC3339Nano)), nil
+			},
 		}
 	}
 	return cfg
+}
+
+// doomed gets a SIGUSR1 with which the process kills itself in its next Tick. The signal is heeded before SIGTERM is.
+var doomed = make(chan os.Signal, 1)
+
+func init() { signal.Notify(doomed, syscall.SIGUSR1) }
+
+// passes is in the context of a run, with how often that has passed the middleware.
+type passes struct{}
+
+// counting returns middleware of an engine, which counts how often a run passes it, and how many tasks run of the kind frail.
+func counting() stage.Middleware {
+	var running atomic.Int32
+	return func(next stage.Processor) stage.Processor {
+		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+			if t.Kind == frail {
+				defer running.Add(-1)
+				if n := running.Add(1); n > 1 {
+					return nil, stage.Permanent(fmt.Errorf("%d tasks run at once", n))
+				}
+			}
+			n, _ := ctx.Value(passes{}).(int)
+			return next.Process(context.WithValue(ctx, passes{}, n+1), t)
+		})
+	}
+}
+
+var errFrail = errors.New("it is frail")
+
+// fail fails at once, or by the time-out of the kind.
+func fail(ctx context.Context, t *stage.Task) error {
+	if t.Attempt%2 == 0 {
+		return errFrail
+	}
+	select {
+	case <-time.After(Lease):
+		return stage.Permanent(errors.New("there was no time-out"))
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // progress returns how many steps of its stage the task has made.
@@ -133,7 +209,7 @@ func progress(t *stage.Task) (n int, err error) {
 }
 
 // Work is what a process does, given its number below Processes, until ctx ends: its engine works, and it enqueues all tasks with
-// keys, a few at a time, again and again.
+// keys, a few at a time, again and again. After SIGUSR1 it dies in the middle of a Tick.
 func Work(ctx context.Context, s stage.Store, number int, step Step) error {
 	e, err := stage.New(config(s, step, queues[number], false))
 	if err != nil {
