@@ -509,6 +509,29 @@ func ExampleSnooze() {
 	// LOADED NORMAL 0
 }
 
+// An error that will not go away is not tried again.
+func ExamplePermanent() {
+	send := func(context.Context, *stage.Task) (stage.Commit, error) {
+		return nil, stage.Permanent(errors.New("no such address"))
+	}
+	engine, err := stage.New(stage.Config{
+		Store:    memory.New(nil),
+		Kinds:    map[string]stage.Kind{"mail": {Chain: stage.Begin("NEW").Then("SENDING", "send", "SENT"), Attempts: 5}},
+		Provider: stage.Processors{"send": stage.ProcessorFunc(send)},
+		Logger:   zap.NewNop(),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	id, _ := engine.Enqueue(ctx, "mail", nil)
+	_, _ = engine.Fire(ctx)
+	t, err := engine.Await(ctx, id)
+	fmt.Println(t.Status, "after attempt", t.Attempt, "of 5:", t.Failure, err)
+	// Output: ERROR after attempt 1 of 5: no such address <nil>
+}
+
 // A processor notes how far it has come. When it is tried again, after a failure or a crash, it goes on from there.
 func ExampleTask_SetProgress() {
 	lines := []string{"one", "two", "three"}

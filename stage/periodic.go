@@ -183,9 +183,7 @@ func (y *timetable) wait() time.Duration {
 	now := y.time()
 	wait := tickSleep
 	for _, r := range y.rows {
-		switch {
-		case r.over:
-		case !r.next.IsZero():
+		if !r.over && !r.next.IsZero() {
 			wait = min(wait, r.next.Sub(now))
 		}
 	}

@@ -18,7 +18,7 @@ import (
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
 // Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines (it does by
-// default), the engine reserves one for each of its Workers, one for heartbeats, one for Call, one for periodic tasks,
+// default), the engine reserves one for each of its Workers, one for heartbeats, four for Call, one for periodic tasks,
 // Config.Retention and Ended, and one for the hints of a Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
@@ -28,7 +28,7 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil
 	}
-	x := &service{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), calls: s.Reserve(1)}
+	x := &service{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), calls: s.Reserve(callsAtOnce)}
 	if err := e.begin(x); err != nil {
 		return err
 	}
@@ -46,8 +46,9 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 }
 
 // Call returns a leaf action that calls f off the scheduler's thread, for an action that suspends, resumes or cancels tasks
-// or looks at them. Heartbeats and processors do not delay f. Calls run one after another. The context of f ends when f
-// has taken as long as a lease, so that a store that does not answer delays the others no longer.
+// or looks at them. Heartbeats and processors do not delay f, but other Calls may: those of an engine begin in order, and at
+// most four run at a time. So f should not wait for the end of a task: see [Engine.Ended]. The context of f ends when f has
+// taken as long as a lease, so that a store that does not answer delays the others no longer.
 //
 //	suspend := stage.Call(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
 func Call[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
@@ -61,6 +62,9 @@ func Call[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
 	}
 	return call
 }
+
+// callsAtOnce bounds how many functions of Call run at a time.
+const callsAtOnce = 4
 
 // service is the host in a Group: the demon that claims and sends heartbeats. Each work is a task of its scheduler: steps.
 type service struct {

@@ -131,7 +131,8 @@ type Store interface {
 type NewTask struct {
 	Kind, Stage string
 	Data        []byte
-	// The task is due After that long from now, by the store's clock, and not before At. With neither it is due at once.
+	// The task is due After that long from now, by the store's clock, and not before At. With neither it is due at once. An
+	// engine notices within one and a half of its Config.Poll. A task that is suspended and resumed is due at once.
 	After time.Duration
 	At    time.Time
 
@@ -212,7 +213,8 @@ type Return struct {
 	Progress Progress // of the stage at which the task was
 }
 
-// Failure is the record of an attempt that has failed. An attempt whose worker was lost leaves none.
+// Failure is the record of an attempt that has failed. An attempt whose worker was lost leaves none, unless it was
+// the last that Kind.Attempts allows.
 type Failure struct {
 	Stage   string // at which the task was
 	Attempt int    // Return.Attempt

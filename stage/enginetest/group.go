@@ -66,6 +66,28 @@ func testAskLong(w *world) {
 	w.Equal(42, n)
 }
 
+// testAskBeside asks while three others wait for their answers: one more is answered.
+func testAskBeside(w *world) {
+	r := w.start(w.config(nil))
+	release, asked := make(chan struct{}), make(chan struct{}, 3)
+	defer close(release)
+	for range cap(asked) {
+		w.aside(func() {
+			_, _ = asks(r, func(context.Context) (int, error) {
+				asked <- struct{}{}
+				<-release
+				return 0, nil
+			})
+		})
+	}
+	for range cap(asked) {
+		<-asked
+	}
+	n, err := asks(r, func(context.Context) (int, error) { return 42, nil })
+	w.NoError(err)
+	w.Equal(42, n)
+}
+
 // testSlots takes all places of the Group's executor, and all that the engine has for processors, for several leases.
 func testSlots(w *world) {
 	release := make(chan struct{})

@@ -165,6 +165,7 @@ var tests = []test{
 var inGroup = []test{
 	{"asked in a turn", testAsk},
 	{"asked for too long", testAskLong},
+	{"asked while others wait for answers", testAskBeside},
 	{"an executor of one's own", testExecutor},
 }
 

@@ -48,8 +48,7 @@
 // # Tables
 //
 // [Migrations] shows the tables, and the settings with which they are vacuumed. Open makes them. Tasks that have ended
-// are deleted with Store.Purge. Those that do not run, and so are never due, may also be deleted in other ways when they are no
-// longer of interest:
+// are deleted with Store.Purge, or stage.Config.Retention. You may also delete them yourself:
 //
 //	DELETE FROM daimon.task WHERE due IS NULL AND until IS NULL AND status <> 'SUSPENDED' AND changed < now() - interval '30 days'
 //

@@ -18,8 +18,8 @@
 // rows are.
 //
 // The tables of this package have names that begin with daimon_. daimon_task has the tasks, in a form that the sqlite3
-// program can read; [Migrations] shows it. Tasks that have ended are deleted with Store.Purge, or stage.Config.Retention. Others
-// that do not run, and so are never due, may be deleted there when they are no longer of interest, with Store.Update:
+// program can read; [Migrations] shows it. Tasks that have ended are deleted with Store.Purge, or stage.Config.Retention. You
+// may also delete them yourself, with Store.Update:
 //
 //	DELETE FROM daimon_task WHERE due IS NULL AND status <> 'SUSPENDED' AND changed < ?
 //

@@ -194,22 +194,21 @@ type board struct {
 
 // seen is a view that was looked at.
 type seen struct {
+	wanted time.Time // when a viewer has asked for it. Under the board's mu.
+
+	mu   sync.Mutex // held while the store is asked
 	at   time.Time
 	json []byte
 }
 
 // look returns the JSON of a view, which ends with a line feed. The caller does not change it.
 func (b *board) look(ctx context.Context, q query) ([]byte, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	s := b.seen(q)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := time.Now()
-	for q, v := range b.views {
-		if now.Sub(v.at) > stale {
-			delete(b.views, q)
-		}
-	}
-	if v := b.views[q]; v != nil && now.Sub(v.at) < fresh {
-		return v.json, nil
+	if now.Sub(s.at) < fresh {
+		return s.json, nil
 	}
 	v, err := b.view(ctx, q)
 	if err != nil {
@@ -219,11 +218,30 @@ func (b *board) look(ctx context.Context, q query) ([]byte, error) {
 	if err := json.NewEncoder(&out).Encode(v); err != nil {
 		return nil, err
 	}
+	s.at, s.json = now, out.Bytes()
+	return s.json, nil
+}
+
+// seen returns what is known of a view, and forgets those that no viewer wants any more.
+func (b *board) seen(q query) *seen {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for q, s := range b.views {
+		if now.Sub(s.wanted) > stale {
+			delete(b.views, q)
+		}
+	}
 	if b.views == nil {
 		b.views = map[query]*seen{}
 	}
-	b.views[q] = &seen{now, out.Bytes()}
-	return out.Bytes(), nil
+	s := b.views[q]
+	if s == nil {
+		s = &seen{}
+		b.views[q] = s
+	}
+	s.wanted = now
+	return s
 }
 
 // view asks the store.

@@ -131,6 +131,12 @@ function rowOf(t) {
 	return row;
 }
 
+// when is a time today, or a date with a time.
+function when(time) {
+	const t = new Date(time), today = t.toDateString() === new Date().toDateString();
+	return today ? t.toLocaleTimeString() : t.toLocaleString();
+}
+
 // fill shows what may have changed.
 function fill(row, t) {
 	const cells = row.cells, stages = chains[t.kind] ?? [], reached = stages.indexOf(t.stage);
@@ -146,11 +152,11 @@ function fill(row, t) {
 	cells[2].firstChild.setAttribute("aria-label", `${Math.max(0, Math.floor(reached / 2))} of ${(stages.length - 1) / 2} stages are done`);
 	let what = t.state;
 	if (t.wanted) what += `, will ${t.wanted}`;
-	if (t.due && t.state === "failed") what += `, again at ${new Date(t.due).toLocaleTimeString()}`;
-	if (t.due && t.state === "waiting" && new Date(t.due) > Date.now()) what += ` until ${new Date(t.due).toLocaleTimeString()}`;
+	if (t.due && t.state === "failed") what += `, again at ${when(t.due)}`;
+	if (t.due && t.state === "waiting" && new Date(t.due) > Date.now()) what += ` until ${when(t.due)}`;
 	set(cells[3].querySelector(".what"), what);
 	set(cells[3].querySelector(".why"), t.failure ? `${t.attempt} × ${t.failure}` : "");
-	set(cells[4], new Date(t.changed).toLocaleTimeString());
+	set(cells[4], when(t.changed));
 	for (const e of cells[5].children) e.hidden = !t.can.includes(e.dataset.verb);
 }
 
