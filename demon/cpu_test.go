@@ -3,29 +3,22 @@
 package demon_test
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/internal/cputime"
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// cpuTime is what this process has used.
-func cpuTime(t *testing.T) time.Duration {
-	var u syscall.Rusage
-	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // loopCPU is what a loop of so long gets of a CPU: less than one on a machine that does other things too.
 func loopCPU(t *testing.T, in time.Duration) float64 {
-	before := cpuTime(t)
+	before := cputime.Used(t)
 	for start := time.Now(); time.Since(start) < in; {
 	}
-	return float64(cpuTime(t)-before) / float64(in)
+	return float64(cputime.Used(t)-before) / float64(in)
 }
 
 func TestIdleCPU(t *testing.T) {
@@ -46,9 +39,9 @@ func TestIdleCPU(t *testing.T) {
 			var used, least float64
 			for range 5 { // the collector, or a busy machine, may spoil some
 				least = row.min * loopCPU(t, in)
-				before := cpuTime(t)
+				before := cputime.Used(t)
 				passes(t, idle, in)
-				used = float64(cpuTime(t)-before) / float64(in)
+				used = float64(cputime.Used(t)-before) / float64(in)
 				t.Logf("%s: %.1f %% of a CPU", row.name, 100*used)
 				if least <= used && used <= row.max {
 					break

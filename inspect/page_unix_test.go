@@ -5,11 +5,12 @@ package inspect
 import (
 	"bufio"
 	"net/http"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/cputime"
 )
 
 // BenchmarkPage has an idle server of two schedulers inspected, and nobody looks, or a page is open. An operation takes a second.
@@ -36,20 +37,13 @@ func BenchmarkPage(b *testing.B) {
 			defer a.Body.Close()
 			page := bufio.NewReader(a.Body)
 			row.second(page)
-			before, seconds := processorTime(b), 0
+			before, seconds := cputime.Used(b), 0
 			for b.Loop() {
 				row.second(page)
 				seconds++
 			}
-			used := processorTime(b) - before
+			used := cputime.Used(b) - before
 			b.ReportMetric(float64(used.Microseconds())/1000/float64(seconds), "cpu-ms/s")
 		})
 	}
-}
-
-// processorTime returns what the process has used.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

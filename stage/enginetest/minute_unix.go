@@ -6,12 +6,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/internal/cputime"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -27,7 +27,7 @@ func Minute(b *testing.B, open func(b *testing.B) stage.Store, server func() tim
 				s := open(b)
 				e := periodic(b, s, apart)
 				ctx, stop := context.WithTimeout(b.Context(), time.Minute)
-				ownBefore, itsBefore := processorTime(b), server()
+				ownBefore, itsBefore := cputime.Used(b), server()
 				var all sync.WaitGroup
 				all.Go(func() {
 					if err := e.Run(ctx); err != nil {
@@ -36,7 +36,7 @@ func Minute(b *testing.B, open func(b *testing.B) stage.Store, server func() tim
 				})
 				all.Wait()
 				stop()
-				own, its = own+processorTime(b)-ownBefore, its+server()-itsBefore
+				own, its = own+cputime.Used(b)-ownBefore, its+server()-itsBefore
 				counts, err := s.Counts(b.Context())
 				if err != nil {
 					b.Fatal(err)
@@ -86,13 +86,4 @@ type minutely time.Duration
 
 func (m minutely) Next(t time.Time) time.Time {
 	return stage.Every(time.Minute).Next(t.Add(-time.Duration(m))).Add(time.Duration(m))
-}
-
-// processorTime returns what the process has taken.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
