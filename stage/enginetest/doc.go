@@ -5,9 +5,9 @@
 //	}
 //
 // Each test runs on plain goroutines and in a Group, but see [Run]. A test may put a tape or a gate between its engines and
-// the store: a tape records what a second reader sees after each transition; a gate delays calls, fails them, and loses
+// the store. A tape records what a second reader sees after each transition. A gate delays calls, fails them, and loses
 // their answers. The clock is the real one, so tests that measure time or let leases end run only with DAIMON_TESTS=full in
-// the environment. [Benchmark] and [Minute] are for benchmarks.
+// the environment. [Benchmark] is for benchmarks, and on Unix systems Minute.
 //
 // The history in testdata/life.txt is the same for every store and every host:
 //
