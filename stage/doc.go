@@ -28,12 +28,12 @@
 //
 // The latest attempts of a task that have failed are kept, with their times and errors ([Engine.Failures]).
 //
-// A caller waits for the end of a task, and gets its result, with [Engine.Await] and [Typed.Await] on a goroutine. In an action, a
-// coroutine or a process there is [Engine.Ended]. [Config.Ended] is called for the ends of all tasks under an engine: when one has
-// finished, was cancelled, or has failed for good.
+// A goroutine waits for the end of a task, and gets its result, with [Engine.Await] and [Typed.Await]. Actions, coroutines and
+// processes use [Engine.Ended]. [Config.Ended] is called when a task has ended under an engine: it has finished, was cancelled,
+// or has failed for good.
 //
-// A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, uses an Engine that does not run. Except
-// to wait, the methods of the Store do as well.
+// A program may only add, suspend, resume, cancel or list tasks, or wait for them. It uses an Engine that does not run. Except to
+// wait, it may call the Store instead.
 //
 // # What is promised
 //
@@ -62,10 +62,10 @@
 //
 // # Releases
 //
-// The chains of kinds may change from one release to the next, also while engines of both run: a task continues from its stored stage
-// along the chain of the engine that claims it. Stages can be added anywhere. For an engine that does not know a stage or
-// its processor, that is a failure, which is tried again later, perhaps by an engine that does; so Attempts and Backoff
-// must outlast the change. Before a static stage is removed or renamed, the tasks that rest there have to continue
+// The chains of kinds may change from one release to the next, also while engines of both run. A task continues from its stored
+// stage along the chain of the engine that claims it. Stages can be added anywhere. If an engine does not know a stage or its
+// processor, that is a failure. The stage is tried again later, perhaps by an engine that knows it. So Attempts and Backoff must
+// outlast the change. Before a static stage is removed or renamed, the tasks that rest there have to continue
 // ([Selection] finds them).
 //
 // # What it is not

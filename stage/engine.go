@@ -54,8 +54,9 @@ type Config struct {
 	// often, but not more often than Poll. The interval varies as Poll does. Tasks in a status without an entry are kept until
 	// Engine.Purge. Any number of engines may have a Retention.
 	//
-	// A task that is deleted loses its Key, and an Await of it returns ErrNotFound. So keep tasks for longer than their Within, than
-	// callers may repeat an Enqueue, and than callers take to begin an Await, with one and a half of their Poll.
+	// A task that is deleted loses its Key, and an Await of it returns ErrNotFound. So keep tasks for longer than their Within, and
+	// than callers may repeat an Enqueue. Keep them also for longer than callers take to begin an Await, and one and a half of their
+	// Poll more.
 	Retention map[Status]time.Duration
 
 	// Middleware is put around the processor of each stage, the first one outside.
@@ -70,17 +71,17 @@ type Config struct {
 
 	// Lease is how long a worker holds a task without a heartbeat; 0 means 15 s. A stage may take longer, since heartbeats
 	// renew the lease. Lease should be several times as long as the store may take to answer, and as the slowest Commit
-	// takes: if the store is silent for longer, living workers lose their tasks, and the tasks an attempt.
+	// takes. If the store is silent for longer, living workers lose their tasks, and each task loses an attempt.
 	Lease time.Duration
 
 	// Heartbeat is the interval at which all leases are renewed, in one transaction, and requests of other processes are
-	// seen; 0 means 1 s, or a third of the Lease if that is less. It must be below the Lease. A heartbeat that the store
-	// does not answer is given up after three intervals, but not before 1 s, or after a third of the Lease if that is less,
-	// and the next is sent.
+	// seen. 0 means 1 s, or a third of the Lease if that is less. It must be below the Lease. A heartbeat that the store
+	// does not answer is given up after three intervals, but not before 1 s. If a third of the Lease is less, it is given up
+	// then. The next one is sent at once.
 	Heartbeat time.Duration
 
-	// Poll is the interval at which the engine looks for tasks that came from elsewhere or have become due, varied at
-	// random between a half and one and a half of it; 0 means 1 s. Tasks that this engine enqueues or resumes are claimed
+	// Poll is the interval at which the engine looks for tasks that came from elsewhere or have become due. It varies at
+	// random between a half and one and a half of that; 0 means 1 s. Tasks that this engine enqueues or resumes are claimed
 	// at once.
 	Poll time.Duration
 
@@ -88,7 +89,7 @@ type Config struct {
 	// attempt, even one that Stop did not wait for; suspensions and interruptions do not.
 	Attempts int
 
-	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed; nil means 1 s, doubled each time,
+	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed. nil means 1 s, doubled each time,
 	// at most 5 min.
 	Backoff func(n int) time.Duration
 
@@ -96,7 +97,7 @@ type Config struct {
 	// whatever it returns, that was an attempt that has failed.
 	Timeout time.Duration
 
-	// Ended, unless it is nil, is called after a task has ended under this engine: after the store has committed that it is
+	// Ended, unless it is nil, is called after a task has ended under this engine. The store has committed then that the task is
 	// finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t.Data is what the last
 	// stage was given; Get returns what it has left. t.Changed is not set.
 	//
@@ -104,8 +105,8 @@ type Config struct {
 	// the Engine except for Stop and Wait. Until it returns the task keeps its place among the Workers, and Stop waits.
 	// Calls for several tasks may run at the same time. A panic is logged, and has no other effect.
 	//
-	// Ended is called at most once for each end of a task. It is not called if the process dies after the commit, if the
-	// answer of the store is lost for good, or if Cancel ends a task that no worker holds. So what must not be missed
+	// Ended is called at most once for each end of a task. It is not called if the process dies after the commit, or if the
+	// answer of the store is lost for good. Nor is it if Cancel ends a task that no worker holds. So what must not be missed
 	// belongs in the Commit of the last stage.
 	Ended func(t Task)
 
@@ -351,7 +352,7 @@ func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, err
 	return ids[0], nil
 }
 
-// NewTask returns a task of one of the engine's kinds at the first stage of its chain, for EnqueueAll, or for the function
+// NewTask returns a task of one of the engine's kinds at the first stage of its chain. It is for EnqueueAll, or for the function
 // of a store that enqueues in a transaction of yours. Callers may set After, At, Key and Within. The error may be ErrUnknownKind.
 func (e *Engine) NewTask(kind string, data []byte) (NewTask, error) {
 	k, ok := e.cfg.Kinds[kind]
@@ -370,7 +371,7 @@ func (e *Engine) EnqueueAll(ctx context.Context, tasks ...NewTask) ([]ID, error)
 	return ids, err
 }
 
-// Suspend takes a task out of work until Resume, whichever process works on it: it goes back to its last static stage,
+// Suspend takes a task out of work until Resume, whichever process works on it. The task goes back to its last static stage,
 // and is Suspended there. When Suspend has returned true, no stage of the task finishes any more. It returns false for a
 // task that is suspended already or does not run. The error may be ErrNotFound.
 func (e *Engine) Suspend(ctx context.Context, id ID) (bool, error) {
@@ -406,7 +407,7 @@ func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
 }
 
 // PauseKind keeps the engines of all processes from claiming tasks of a kind until ResumeKind. When it has returned, no engine
-// claims a task of the kind any more, neither a new one nor one that has failed or whose worker has died. Workers go on with
+// claims a task of the kind any more: no new one, none that has failed, and none whose worker has died. Workers go on with
 // tasks that they hold, to the ends of their chains. Tasks can be added, suspended, resumed and cancelled as always. The pause
 // is stored, and outlives all processes. PauseKind returns false if the kind is paused already. The error may be
 // ErrUnknownKind.

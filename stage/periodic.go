@@ -38,8 +38,8 @@ type Periodic struct {
 
 // Schedule has the ticks of a periodic task. Next returns the first one after t, which is in UTC, or the zero Time if there
 // is none. Ticks are rounded up to milliseconds. A Schedule should depend on nothing but t. Next is not called on a
-// scheduler's thread. If it panics, or returns a time that is not after t, that is logged, and the engine runs no more
-// ticks of that name until it runs again; the same is true of Periodic.Data and its error.
+// scheduler's thread. If it panics, or returns a time that is not after t, that is logged. The engine then runs no more
+// ticks of that name until it runs again. The same is true of Periodic.Data and its error.
 //
 // The schedules of github.com/robfig/cron/v3 are Schedules; without CRON_TZ= their times are UTC.
 type Schedule interface {

@@ -68,8 +68,8 @@ func Permanent(err error) error {
 	return permanent{err}
 }
 
-// Snooze returns an error with which a Processor, or its Commit, puts its task off: the task goes back to its last static
-// stage, and the stage begins again after that long, by the store's clock, when an engine polls (Config.Poll). That is neither an
+// Snooze returns an error with which a Processor, or its Commit, puts its task off. The task goes back to its last static
+// stage. The stage begins again after that long, by the store's clock, when an engine polls (Config.Poll). That is neither an
 // attempt nor a failure, so a task may be put off any number of times. A duration of 0 or less means at once.
 func Snooze(after time.Duration) error { return snooze(max(0, after)) }
 

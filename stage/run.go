@@ -87,10 +87,10 @@ func (c cancelled) Error() string {
 	return fmt.Sprintf("the context has ended: %v", context.Cause(c.ctx))
 }
 
-// Stop ends the work of this engine. It claims nothing more, the contexts of the processors end with ErrInterrupted, and
-// each task goes back to its last static stage, where others may claim it at once; that is neither an attempt nor a
+// Stop ends the work of this engine. It claims nothing more, and the contexts of the processors end with ErrInterrupted.
+// Each task goes back to its last static stage, where others may claim it at once. That is neither an attempt nor a
 // failure. Stop returns nil when all have gone back. When the order's bound in time is over it returns a *shutdown.Cut,
-// which names the rest: others claim those tasks when the leases have ended, and their processors can change nothing any
+// which names the rest. Others claim those tasks when the leases have ended, and their processors can change nothing any
 // more. A bound in turns has no meaning here. In a Group, an order to the Group does the same.
 func (e *Engine) Stop(o shutdown.Order) error {
 	terms := o.Policy().Resolved()

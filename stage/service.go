@@ -17,13 +17,13 @@ import (
 //	err := act.Run(ctx, act.Config{}, engine.Setup, monitor.Signals(shutdown.Policy{}))
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
-// Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines (it does by
-// default), the engine reserves one for each of its Workers, one for heartbeats, four for Call, one for periodic tasks,
-// Config.Retention and Ended, and one for the hints of a Watcher. Otherwise the Executor needs as many.
+// Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines, as it does by default,
+// the engine reserves one for each of its Workers, and four for Call. It reserves one more for each of these: heartbeats;
+// periodic tasks, Config.Retention and Engine.Ended; the hints of a Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
-// from returning until all tasks have gone back to their last static stage and the last heartbeat has returned, within the
-// order's bounds. The Cut names what is left then, which others claim when the leases have ended.
+// from returning, within the order's bounds, until all tasks have gone back to their last static stage. The last heartbeat
+// has returned then too. The Cut names what is left then, which others claim when the leases have ended.
 func (e *Engine) Setup(s *act.Scheduler) error {
 	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil
@@ -48,7 +48,7 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 // Call returns a leaf action that calls f off the scheduler's thread, for an action that suspends, resumes or cancels tasks
 // or looks at them. Heartbeats and processors do not delay f, but other Calls may: those of an engine begin in order, and at
 // most four run at a time. So f should not wait for the end of a task: see [Engine.Ended]. The context of f ends when f has
-// taken as long as a lease, so that a store that does not answer delays the others no longer.
+// taken as long as a lease, so a store that does not answer delays the others no longer.
 //
 //	suspend := stage.Call(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
 func Call[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {

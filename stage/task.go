@@ -86,13 +86,13 @@ const MaxProgress = 4096
 // String names the task for a log.
 func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }
 
-// Runs reports whether the task is being worked on or is going to be: it is neither finished nor suspended nor
-// cancelled, and has not failed for good.
+// Runs reports whether the task is being worked on or is going to be. If it is finished, suspended or cancelled, or has failed
+// for good, it is not.
 func (t *Task) Runs() bool { return !t.Due.IsZero() }
 
 // SetProgress notes how far the processor that was given t has come, and replaces what it has noted before. The next try
-// of the stage gets a copy of data as Task.Progress, unless the stage finishes: after a crash too, if a heartbeat has
-// stored it by then; a stage that fails, is suspended or is interrupted stores it when the task goes back. No data, not
+// of the stage gets a copy of data as Task.Progress, unless the stage finishes. After a crash it does if a heartbeat has stored
+// data by then. A stage that fails, is suspended or is interrupted stores it when the task goes back. No data, not
 // even nil, is progress too: the next try begins anew.
 //
 // A processor may call SetProgress often, from any of its goroutines: that costs a copy, and each heartbeat stores no more

@@ -15,9 +15,9 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Minute measures 10,000 periodic tasks for a minute, in which each has a tick ("ticks") with a task of one stage that does nothing:
-// all at once, and at different times. It reports the processor time of this process ("cpu-s"), and that of the database, of which
-// server returns what it has taken so far ("server-cpu-s").
+// Minute measures 10,000 periodic tasks for a minute. Each has one tick, whose task has one stage that does nothing. The ticks are at
+// the same time, or at different times. Minute reports how many there were ("ticks"), the processor time of this process ("cpu-s"),
+// and that of the database ("server-cpu-s"). server returns what the database has taken so far.
 func Minute(b *testing.B, open func(b *testing.B) stage.Store, server func() time.Duration) {
 	for name, apart := range map[string]time.Duration{"at once": 0, "at different times": time.Minute / many} {
 		b.Run(name, func(b *testing.B) {
