@@ -38,7 +38,7 @@ func (t *Task) Err() error {
 // store is asked for the tasks again and again, after one and a half of Config.Poll at the latest. One call of the store asks for
 // all tasks that goroutines wait for through this engine, up to 1000, with their Data. While no caller waits, there are no calls.
 //
-// Await blocks, so it is for goroutines: see Ended for actions. A processor that waits keeps its place among the Workers.
+// Await blocks, so it is for goroutines: see Future for actions. A processor that waits keeps its place among the Workers.
 func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
 	type end struct {
 		task Task
@@ -50,9 +50,9 @@ func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
 	return x.task, x.err
 }
 
-// Ended returns a future of s that is resolved when the task has ended. Its errors are those of [Engine.Await]. An action waits for
+// Future returns a future of s that is resolved when the task has ended. Its errors are those of [Engine.Await]. An action waits for
 // it with its Await, a coroutine with coro.Value, a process with process.Await. A caller that gives up ends ctx. Any goroutine may
-// call Ended.
+// call Future.
 //
 // If s is in the Group of the engine, the store is asked in turns there, with the clock of the Group. That goes on when the engine
 // has stopped, since other engines may finish the task, until the scheduler of the engine is closed. Then the future fails with
@@ -60,7 +60,7 @@ func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
 //
 // The future does not keep act.Group's Run from returning. A task that waits for it does, also after an order, within the bounds
 // of that: end ctx if it should not.
-func (e *Engine) Ended(ctx context.Context, s *act.Scheduler, id ID) *future.Future[Task] {
+func (e *Engine) Future(ctx context.Context, s *act.Scheduler, id ID) *future.Future[Task] {
 	f := future.New[Task](s)
 	e.waitsOf(s).wait(ctx, id, func(t Task, err error) {
 		switch {

@@ -67,7 +67,7 @@ var awaiters = map[string]func(t *testing.T, e *stage.Engine, ids []stage.ID, to
 		ended := make(chan error)
 		begin := func(s *act.Scheduler) error {
 			for _, id := range ids {
-				e.Ended(context.Background(), s, id).Handle(told)
+				e.Future(context.Background(), s, id).Handle(told)
 			}
 			return nil
 		}
@@ -180,7 +180,7 @@ func TestAWaitThatBeginsDuringALook(t *testing.T) {
 			}
 			defer func() { require.NoError(t, at.Close()) }()
 			begun := time.Now()
-			wait := func(id stage.ID) *future.Future[stage.Task] { return e.Ended(t.Context(), on, id) }
+			wait := func(id stage.ID) *future.Future[stage.Task] { return e.Future(t.Context(), on, id) }
 			status := func(f *future.Future[stage.Task]) stage.Status {
 				synctest.Wait()
 				x, err := f.Value()
@@ -224,7 +224,7 @@ func TestEndedWithoutItsScheduler(t *testing.T) {
 	require.NoError(t, err)
 	s := act.New(act.Config{Logger: zap.NewNop()})
 	require.NoError(t, e.Setup(s))
-	f := e.Ended(t.Context(), s, ids[0])
+	f := e.Future(t.Context(), s, ids[0])
 	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
 	require.NoError(t, s.Run())
 	_, err = f.Value()
@@ -233,7 +233,7 @@ func TestEndedWithoutItsScheduler(t *testing.T) {
 	_, err = f.Value()
 	require.Equal(t, future.ErrDropped, err)
 
-	f = e.Ended(t.Context(), s, ids[0])
+	f = e.Future(t.Context(), s, ids[0])
 	_, err = store.Cancel(t.Context(), ids[0])
 	require.NoError(t, err)
 	x, err := e.Await(t.Context(), ids[0])
@@ -360,7 +360,7 @@ func (a *awaiter) Act(t *act.Task) act.Directive {
 	if a.f == nil {
 		a.id = pick(a.y.w, a.y.tasks...)
 		a.was, _ = a.y.store.Store.Get(ctx, a.id)
-		a.f = a.e.Ended(ctx, t.Scheduler(), a.id)
+		a.f = a.e.Future(ctx, t.Scheduler(), a.id)
 		a.wait = a.f.Await()
 		a.of[a] = true
 	}

@@ -29,7 +29,7 @@
 // The latest attempts of a task that have failed are kept, with their times and errors ([Engine.Failures]).
 //
 // A goroutine waits for the end of a task, and gets its result, with [Engine.Await] and [Typed.Await]. Actions, coroutines and
-// processes use [Engine.Ended]. [Config.Ended] is called when a task has ended under an engine: it has finished, was cancelled,
+// processes use [Engine.Future]. [Config.OnEnd] is called when a task has ended under an engine: it has finished, was cancelled,
 // or has failed for good.
 //
 // A program may only add, suspend, resume, cancel or list tasks, or wait for them. It uses an Engine that does not run. Except to

@@ -97,18 +97,18 @@ type Config struct {
 	// whatever it returns, that was an attempt that has failed.
 	Timeout time.Duration
 
-	// Ended, unless it is nil, is called after a task has ended under this engine. The store has committed then that the task is
+	// OnEnd, unless it is nil, is called after a task has ended under this engine. The store has committed then that the task is
 	// finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t.Data is what the last
 	// stage was given; Get returns what it has left. t.Changed is not set.
 	//
-	// Ended is called on the goroutine that has made the commit, not on a scheduler's thread. It may block, and may call
+	// OnEnd is called on the goroutine that has made the commit, not on a scheduler's thread. It may block, and may call
 	// the Engine except for Stop and Wait. Until it returns the task keeps its place among the Workers, and Stop waits.
 	// Calls for several tasks may run at the same time. A panic is logged, and has no other effect.
 	//
-	// Ended is called at most once for each end of a task. It is not called if the process dies after the commit, or if the
+	// OnEnd is called at most once for each end of a task. It is not called if the process dies after the commit, or if the
 	// answer of the store is lost for good. Nor is it if Cancel ends a task that no worker holds. So what must not be missed
 	// belongs in the Commit of the last stage.
-	Ended func(t Task)
+	OnEnd func(t Task)
 
 	// Shutdown has the terms of the stop when the context of Run ends. The zero Policy gives processors 30 s to return.
 	// In a Group it is not used: there the orders have terms.

@@ -118,7 +118,7 @@ func (v *visitor) Act(t *act.Task) act.Directive {
 		if d := v.enqueue.Act(t); d != act.Done {
 			return d
 		}
-		v.ended = v.engine.Ended(context.Background(), t.Scheduler(), v.enqueue.Value)
+		v.ended = v.engine.Future(context.Background(), t.Scheduler(), v.enqueue.Value)
 		v.wait = v.ended.Await()
 	}
 	if d := v.wait.Act(t); d != act.Done {
@@ -130,7 +130,7 @@ func (v *visitor) Act(t *act.Task) act.Directive {
 }
 
 // An action waits for the result of a task.
-func ExampleEngine_Ended() {
+func ExampleEngine_Future() {
 	runGreeter(func(s *act.Scheduler, e *stage.Engine, end func()) {
 		s.Spawn(&visitor{engine: e, enqueue: enqueue(e, "action"), leave: end})
 	})
@@ -138,7 +138,7 @@ func ExampleEngine_Ended() {
 }
 
 // A coroutine waits for the result of a task.
-func ExampleEngine_Ended_coroutine() {
+func ExampleEngine_Future_coroutine() {
 	runGreeter(func(s *act.Scheduler, e *stage.Engine, end func()) {
 		s.Spawn(coro.New(func(co *coro.Co) error {
 			defer end()
@@ -146,7 +146,7 @@ func ExampleEngine_Ended_coroutine() {
 			if err := co.Do(add); err != nil {
 				return err
 			}
-			printGreeting(coro.Value(co, e.Ended(co.Context(), co.Scheduler(), add.Value)))
+			printGreeting(coro.Value(co, e.Future(co.Context(), co.Scheduler(), add.Value)))
 			return nil
 		}))
 	})
@@ -154,7 +154,7 @@ func ExampleEngine_Ended_coroutine() {
 }
 
 // A process gets the result of a task as a message.
-func ExampleEngine_Ended_process() {
+func ExampleEngine_Future_process() {
 	type ended struct {
 		task stage.Task
 		err  error
@@ -172,7 +172,7 @@ func ExampleEngine_Ended_process() {
 				p.Exit()
 				end()
 			case m.enqueued != 0:
-				process.Await(p, e.Ended(context.Background(), p.Scheduler(), m.enqueued), func(t stage.Task, err error) message {
+				process.Await(p, e.Future(context.Background(), p.Scheduler(), m.enqueued), func(t stage.Task, err error) message {
 					return message{ended: &ended{t, err}}
 				})
 			default:

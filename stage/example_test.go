@@ -107,12 +107,12 @@ func ExampleEngine() {
 	// fired:     FINISHED, NORMAL: sales, loaded, built
 }
 
-// Ended tells the program that enqueues tasks how each of them has ended.
-func ExampleConfig_ended() {
+// OnEnd tells the program that enqueues tasks how each of them has ended.
+func ExampleConfig_onEnd() {
 	kinds, processors := reports()
 	engine, err := stage.New(stage.Config{
 		Store: memory.New(nil), Kinds: kinds, Provider: processors,
-		Ended: func(t stage.Task) {
+		OnEnd: func(t stage.Task) {
 			if t.Finished() {
 				fmt.Println(t.String(), "has finished")
 			} else {

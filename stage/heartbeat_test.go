@@ -75,7 +75,7 @@ func ends(t *testing.T, s hanging, p func(context.Context), change func(*stage.C
 				s.Store = memory.New(nil)
 				ctx, cancel := context.WithCancel(t.Context())
 				e := engineOf(t, &s, 1, processor(p), func(cfg *stage.Config) {
-					cfg.Ended = func(stage.Task) { cancel() }
+					cfg.OnEnd = func(stage.Task) { cancel() }
 					change(cfg)
 				})
 				id, err := e.Enqueue(ctx, "task", nil)
@@ -140,7 +140,7 @@ func TestRunWaitsForTheLastHeartbeat(t *testing.T) {
 				s := &lingering{Store: memory.New(nil), begun: make(chan struct{}, 1)}
 				ctx, cancel := context.WithCancel(t.Context())
 				e := engineOf(t, s, 1, processor(func(context.Context) { <-s.begun }), func(cfg *stage.Config) {
-					cfg.Ended = func(stage.Task) { cancel() }
+					cfg.OnEnd = func(stage.Task) { cancel() }
 				})
 				_, err := e.Enqueue(ctx, "task", nil)
 				require.NoError(t, err)
@@ -223,7 +223,7 @@ func TestTasksThatAreGivenBackKeepNoHeartbeatsWaiting(t *testing.T) {
 					}
 					return nil, nil
 				}), func(cfg *stage.Config) {
-					cfg.Ended = func(stage.Task) {
+					cfg.OnEnd = func(stage.Task) {
 						if ended.Add(1) == 3 {
 							cancel()
 						}

@@ -86,7 +86,7 @@ func TestTheFailureOfAPanicHasItsStack(t *testing.T) {
 	} {
 		var ended stage.Task
 		x := worksOff(t, engineOf(t, memory.New(nil), 1, processor(func(context.Context) { panic(text) }), func(cfg *stage.Config) {
-			cfg.Attempts, cfg.Ended = 1, func(t stage.Task) { ended = t }
+			cfg.Attempts, cfg.OnEnd = 1, func(t stage.Task) { ended = t }
 		}))
 		require.Equal(t, x.Failure, ended.Failure)
 		require.LessOrEqual(t, len(x.Failure), stage.MaxFailure)
@@ -96,12 +96,12 @@ func TestTheFailureOfAPanicHasItsStack(t *testing.T) {
 
 func TestAPanicOfEndedIsLogged(t *testing.T) {
 	for says, ended := range map[string]func(stage.Task){
-		"Config.Ended has panicked": func(stage.Task) { panic("boom") },
+		"Config.OnEnd has panicked": func(stage.Task) { panic("boom") },
 		"":                          func(stage.Task) { runtime.Goexit() },
 	} {
 		core, logs := observer.New(zapcore.DebugLevel)
 		worksOff(t, engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}), func(cfg *stage.Config) {
-			cfg.Logger, cfg.Ended = zap.New(core), ended
+			cfg.Logger, cfg.OnEnd = zap.New(core), ended
 		}))
 		if says == "" {
 			require.Empty(t, logs.All())

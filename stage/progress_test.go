@@ -93,7 +93,7 @@ func engineFor(t *testing.T, s stage.Store, do stage.ProcessorFunc, ended func(s
 		Kinds:    map[string]stage.Kind{"thing": {Chain: stage.Begin("A").Then("a-b", "do", "B"), Attempts: 1}},
 		Provider: stage.Processors{"do": do},
 		Logger:   zap.NewNop(),
-		Ended:    ended,
+		OnEnd:    ended,
 	})
 	require.NoError(t, err)
 	return e

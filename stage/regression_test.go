@@ -391,7 +391,7 @@ func (f *forgetful) Finish(ctx context.Context, l stage.Lease, p stage.Passage, 
 // A heartbeat said that the lease had ended, since the task had finished, and the end was never known.
 func TestAHeartbeatAfterALostAnswerLeavesTheEndToBeKnown(t *testing.T) {
 	s, ended := &forgetful{Store: memory.New(nil)}, 0
-	e := engineOf(t, s, 1, processor(func(context.Context) {}), func(cfg *stage.Config) { cfg.Ended = func(stage.Task) { ended++ } })
+	e := engineOf(t, s, 1, processor(func(context.Context) {}), func(cfg *stage.Config) { cfg.OnEnd = func(stage.Task) { ended++ } })
 	stage.Stepped(e, func() time.Duration { return 0 })
 	_, err := e.Enqueue(t.Context(), "task", nil)
 	require.NoError(t, err)

@@ -339,7 +339,7 @@ func (w *work) giveBack() (step, time.Duration) {
 }
 
 // left ends the work when the store has the task as r says. If that is the end of the task, callers that wait for it are to be
-// told, and it calls Config.Ended, in the same step, so that an order cannot come in between.
+// told, and it calls Config.OnEnd, in the same step, so that an order cannot come in between.
 func (w *work) left(r Return) (step, time.Duration) {
 	if r.Status == Suspended {
 		w.e.counts.suspended.Add(1)
@@ -348,10 +348,10 @@ func (w *work) left(r Return) (step, time.Duration) {
 	if !continues {
 		w.e.mayHaveEnded(w.lease.Task)
 	}
-	if w.e.cfg.Ended == nil || continues {
+	if w.e.cfg.OnEnd == nil || continues {
 		return nil, 0
 	}
-	w.next = nil         // also if Ended calls Goexit
+	w.next = nil         // also if OnEnd calls Goexit
 	w.lose(ErrLeaseLost) // so no heartbeat is sent for it
 	t := w.task
 	t.Stage, t.Status, t.Attempt, t.Failure = r.Stage, r.Status, r.Attempt, r.Failure
@@ -360,8 +360,8 @@ func (w *work) left(r Return) (step, time.Duration) {
 		t.Progress, t.ProgressStage = p.Data, p.Stage
 	}
 	w.reach(t)
-	if err := guarded(func() error { w.e.cfg.Ended(t); return nil }); err != nil {
-		w.log.Error("Config.Ended has panicked", panics.Fields(err)...)
+	if err := guarded(func() error { w.e.cfg.OnEnd(t); return nil }); err != nil {
+		w.log.Error("Config.OnEnd has panicked", panics.Fields(err)...)
 	}
 	return nil, 0
 }

@@ -116,7 +116,7 @@ func (y *tasksWorld) process(t *testing.T, name string, queues []string, trace *
 		Store: y.store, Kinds: kinds, Queues: queues, Provider: stage.Processors{"work": stage.ProcessorFunc(y.work)},
 		Worker: name, Workers: pick(w, 1, 3, 8), Lease: 15 * time.Second, Heartbeat: pick(w, time.Second, 4*time.Second),
 		Poll: pick(w, time.Second, 5*time.Second), Attempts: pick(w, 1, 3, 100), Logger: zap.NewNop(),
-		Ended: y.ended, Retention: y.retention,
+		OnEnd: y.ended, Retention: y.retention,
 	})
 	require.NoError(t, err)
 	y.engines = append(y.engines, e)

@@ -29,7 +29,7 @@ func (w *world) awaits(ctx context.Context, e *stage.Engine, g *act.Group, id st
 		c := make(chan end, 1)
 		ways = append(ways, c)
 		w.NoError(g.Schedulers()[1].Post(func(s *act.Scheduler) {
-			f := e.Ended(ctx, s, id)
+			f := e.Future(ctx, s, id)
 			f.Handle(func(t stage.Task, err error) { c <- end{t, err} })
 		}))
 	}

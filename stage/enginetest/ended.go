@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// testEnded has tasks that end in each way, and some that do not end. Config.Ended sees each end once, in the store.
+// testEnded has tasks that end in each way, and some that do not end. Config.OnEnd sees each end once, in the store.
 func testEnded(w *world) {
 	lost, g := newCountdown(1), w.gate()
 	g.after = func(op string, err error) error {
@@ -38,7 +38,7 @@ func testEnded(w *world) {
 		return w.writes("done"), nil
 	}})
 	cfg.Store, cfg.Attempts, cfg.Workers = g, 2, 16
-	cfg.Ended = func(t stage.Task) {
+	cfg.OnEnd = func(t stage.Task) {
 		now := w.get(t.ID)
 		w.note("ended %d: %s", t.ID, t.Data)
 		w.True(t.Changed.IsZero())
@@ -77,13 +77,13 @@ func testEnded(w *world) {
 	w.ElementsMatch(want, testOnly(w.noted(), "e"))
 }
 
-// testEndedBadly has a Config.Ended that panics, then one that calls Goexit. Both are the end of it.
+// testEndedBadly has a Config.OnEnd that panics, then one that calls Goexit. Both are the end of it.
 func testEndedBadly(w *world) {
 	for name, f := range map[string]func() error{"panics": panics, "exits": goexits} {
 		var calls sync.Map
 		cfg := w.config(nil)
 		cfg.Workers = 1
-		cfg.Ended = func(t stage.Task) {
+		cfg.OnEnd = func(t stage.Task) {
 			_, again := calls.Swap(t.ID, true)
 			w.False(again, name)
 			_ = f()
@@ -100,10 +100,10 @@ func testEndedBadly(w *world) {
 	}
 }
 
-// testEndedLong has a Config.Ended that takes its time. A stop waits for it, and its task has no heartbeat.
+// testEndedLong has a Config.OnEnd that takes its time. A stop waits for it, and its task has no heartbeat.
 func testEndedLong(w *world) {
 	g := w.gate()
-	h := newHold("Ended")
+	h := newHold("OnEnd")
 	h.arm()
 	g.before = func(_ context.Context, op string) error {
 		if op == heartbeat && !h.armed.Load() {
@@ -113,7 +113,7 @@ func testEndedLong(w *world) {
 	}
 	cfg := w.config(nil)
 	cfg.Store, cfg.Heartbeat = g, time.Millisecond
-	cfg.Ended = func(stage.Task) { _ = h.before(w.ctx, "Ended") }
+	cfg.OnEnd = func(stage.Task) { _ = h.before(w.ctx, "OnEnd") }
 	r := w.start(cfg)
 	id := r.enqueue("short")
 	w.comes("the end is told", h.arrived)

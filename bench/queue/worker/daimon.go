@@ -51,7 +51,7 @@ func (q *daimonQueue) newEngine(t task) (*stage.Engine, error) {
 		cfg.Store = timed{q.store, t.claimed}
 	}
 	if t.ended != nil {
-		cfg.Ended = func(stage.Task) { t.ended() }
+		cfg.OnEnd = func(stage.Task) { t.ended() }
 	}
 	return stage.New(cfg)
 }

@@ -80,7 +80,7 @@ func (x *Shop) open() {
 		Store:    memory.New(nil),
 		Kinds:    map[string]stage.Kind{kind: {Chain: chain}},
 		Provider: stage.Processors{"print": stage.ProcessorFunc(x.print)},
-		Ended:    x.ended,
+		OnEnd:    x.ended,
 	})
 	if err != nil {
 		panic(err) // the configuration above is wrong
