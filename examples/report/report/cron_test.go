@@ -6,7 +6,7 @@ import (
 	"time"
 	_ "time/tzdata" // for a machine that has no zones
 
-	"github.com/robfig/cron/v3"
+	"github.com/robfig/cron/v3" // last released in 2020: the format of expressions is settled, and the module requires no others
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
