@@ -35,6 +35,20 @@
 // A program may only add, suspend, resume, cancel or list tasks, or wait for them. It uses an Engine that does not run. Except to
 // wait, it may call the Store instead.
 //
+// What other job queues have is found here:
+//
+//	run at, scheduled, delayed        NewTask.At, NewTask.After
+//	snooze                            Snooze
+//	cron, periodic                    Config.Periodic
+//	unique jobs                       NewTask.Key, NewTask.Within
+//	priorities, queues, pauses        Kind.Priority, Kind.Queue, Config.Queues, Engine.PauseKind
+//	attempts, back-off, time-out      Kind.Attempts, Kind.Backoff, Kind.Timeout, Permanent
+//	concurrency                       Config.Workers, Kind.Workers
+//	retryable, and discarded or dead  the status Error: Task.Ended tells the second from the first
+//	arguments                         Typed
+//	middleware, hooks                 Config.Middleware, Config.OnEnd
+//	pruning                           Config.Retention, Engine.Purge
+//
 // # What is promised
 //
 // Each transition of a task is one transaction: a claim, the beginning of a dynamic stage, its end, and a way back. A
