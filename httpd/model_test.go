@@ -79,7 +79,7 @@ func TestRandomHandlersGiveFramedResponses(t *testing.T) {
 		"yield", "field"}
 	sizes := []int{0, 1, 3, 10, 4096, 5000, 100_000}
 	f := fileOf(t, 200_000)
-	seeds := tier.Choose[uint64](3000, 10_000, 100_000)
+	seeds := tier.Choose[uint64](3000, 5000, 100_000)
 	if race.Enabled {
 		seeds /= 10
 	}

@@ -69,14 +69,17 @@ func join(list, more, by string) string {
 	return list + by + more
 }
 
-// ways returns how a text may come: in one piece, byte by byte, and in two. Of a long text there are not all, and of those
-// over TLS all only in the tier long, since each way is a connection.
+// ways returns how a text may come: in one piece, byte by byte, and in two. Of a long text there are not all, under the race
+// detector some, and of those over TLS all only in the tier long, since each way is a connection.
 func ways(t testing.TB, text string) (all [][]string) {
 	all = append(all, []string{text})
 	if len(text) < 3000 || len(text) < 20_000 && !race.Enabled { // the detector has each turn spoil 4 KiB
 		all = append(all, cut(text, nil))
 	}
 	step := 1 + len(text)*len(text)/600_000
+	if race.Enabled {
+		step = max(step, len(text)/20) // go test ./... has them all without the detector
+	}
 	if overTLS(t) {
 		step = max(step, len(text)/tier.Choose(3, 3, len(text)))
 	}
