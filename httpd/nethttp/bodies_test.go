@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // read reads up to n bytes of a body, and says what it has got.
@@ -98,7 +100,7 @@ func TestABodyThatIsCopied(t *testing.T) {
 
 // A megabyte each way, one after the other and at once.
 func TestLargeBodies(t *testing.T) {
-	const size = 1 << 20
+	size := tier.Choose(1<<20, 1<<18, 1<<20) // the full tier runs under the race detector
 	text := strings.Repeat("0123456789abcdef", size/16)
 	for _, row := range []row{
 		{name: "up", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
@@ -149,7 +151,7 @@ func TestLargeBodies(t *testing.T) {
 				if s.secure {
 					return
 				}
-				s.talk(post("Transfer-Encoding: chunked", strings.Repeat("4000\n"+text[:1<<14]+"\n", 64)+"0\n\n"), false)
+				s.talk(post("Transfer-Encoding: chunked", strings.Repeat("4000\n"+text[:1<<14]+"\n", size>>14)+"0\n\n"), false)
 			}, row.but...)
 		})
 	}

@@ -280,7 +280,7 @@ func leave(t *testing.T, cfg *tls.Config) {
 			}
 			t.Run(m.name+", "+way, func(t *testing.T) {
 				h.TB = t
-				for range tier.Choose(most+1, 10, 40) { // more than there are places
+				for range tier.Choose(most+1, most+2, 40) { // more than there are places
 					seen.Store(0)
 					c := h.dial()
 					c.send(m.request)

@@ -60,7 +60,7 @@ func (g *guest) take() error {
 
 // Handlers that wait when an order comes are waited for. Their contexts go on, and each client gets its whole answer.
 func TestDrain(t *testing.T) {
-	n := tier.Choose(60, 1000, 1000)
+	n := tier.Choose(60, 200, 1000)
 	next := make(chan struct{})
 	h := serve(t, &nethttp.Adapter{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text := page(r.URL.Path)
@@ -108,7 +108,7 @@ func refused(h *host) {
 
 // Handlers that are not done in time are counted, and their clients cut off. So are those whose clients have gone before.
 func TestCut(t *testing.T) {
-	n, stuck := tier.Choose(40, 1000, 1000), tier.Choose(5, 100, 100)
+	n, stuck := tier.Choose(40, 200, 1000), tier.Choose(5, 20, 100)
 	const bound = 300 * time.Millisecond
 	next, never := make(chan struct{}), make(chan struct{})
 	ended := make(chan error, 2*stuck)
@@ -230,7 +230,7 @@ func TestHandlersThatNeverReturn(t *testing.T) {
 		want[k.r.PathValue("name")] = k.text
 		leave(c)
 	}
-	for range tier.Choose(10, 100, 500) {
+	for range tier.Choose(10, 20, 500) {
 		c := h.dial()
 		for i := 10000; i < 10020; i++ {
 			c.send(fmt.Sprintf("POST /other/%d?a=%d HTTP/1.1\nHost: %d.example\nA: %d\nTransfer-Encoding: chunked\n\n7\nother%02d\n0\n\n",

@@ -60,7 +60,7 @@ func TestRandomHandlers(t *testing.T) {
 	requests := []string{get, "HEAD / HTTP/1.1\nHost: a\n\n", framed(6)["length"], framed(6)["chunks"], framed(50000)["length"],
 		framed(50000)["chunks"], "GET / HTTP/1.0\n\n", "POST / HTTP/1.0\nConnection: keep-alive\nContent-Length: 6\n\nhello!",
 		post("Connection: close\nContent-Length: 6", "hello!")}
-	rounds := uint64(tier.Choose(200, 400, 5000))
+	rounds := uint64(tier.Choose(200, 100, 5000))
 	compare(t, func(s *scene) {
 		for seed := range rounds {
 			random := rand.New(rand.NewPCG(seed, 19))

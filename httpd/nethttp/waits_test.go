@@ -44,7 +44,7 @@ func TestHandlersThatWaitTakeNoTurns(t *testing.T) {
 		}
 	}
 	alone := turnsOf(hundred)
-	n := tier.Choose(100, 1000, 1000)
+	n := tier.Choose(100, 300, 1000)
 	clients := make([]*client, n)
 	for i := range clients {
 		clients[i] = h.dial()
