@@ -51,7 +51,7 @@ func Need(t testing.TB, at Tier, reason string) {
 }
 
 // NoRace skips the test if it has the race detector, which would change what it looks at. Above the tier quick, where
-// all tests have the detector, the tests that were skipped by NoRace run once more without it, one package at a time.
+// all tests have the detector, the tests that were skipped by NoRace run once more without it.
 func NoRace(t testing.TB, what string) {
 	t.Helper()
 	if race.Enabled {
@@ -59,11 +59,14 @@ func NoRace(t testing.TB, what string) {
 	}
 }
 
-// Measure is Need at Full and NoRace, for a test that measures time, processor time or memory.
+// Measure is Need at Full and NoRace, for a test that measures time, processor time or memory. No other package is tested
+// meanwhile.
 func Measure(t testing.TB, what string) {
 	t.Helper()
 	Need(t, Full, what)
-	NoRace(t, what)
+	if race.Enabled {
+		t.Skipf("not with the race detector, and alone: %s", what)
+	}
 }
 
 // Tool returns the path of a program that the test needs. Without the program the test is skipped in the Quick

@@ -62,48 +62,55 @@ const together = "-parallel=4"
 const lanes = 3
 
 // full runs all tests with the race detector, a few packages at a time, but for two groups. The end-to-end tests load
-// the machine and look at what it does, so they run alone. And what measures runs last and without the detector, one
-// package at a time.
+// the machine and look at what it does, so they run alone. And what cannot have the detector runs last; of that what measures
+// one package at a time.
 func full(r *report) {
 	// A program with the race detector sleeps for a second at its end, unless told otherwise, which makes a minute of all
 	// packages. It waits for races of goroutines that still run: in most packages goleak has found that none does.
 	os.Setenv("GORACE", strings.TrimSpace("atexit_sleep_ms=100 "+os.Getenv("GORACE")))
 	all := modules()
-	raced := func(dir string, atATime int) {
-		args := []string{"-count=1", "-race", fmt.Sprint("-p=", atATime), together}
-		if dir == "." {
-			args = append(args, "-vet=off") // .ci/run vets the library without the detector
-		}
+	raced := func(dir string, atATime int) step {
+		args := []string{"-count=1", "-race", fmt.Sprint("-p=", atATime), "-vet=off", together} // .ci/run vets all of it
 		for _, p := range packages(dir, "/e2e") {
 			args = append(args, p.path)
 		}
-		r.test(step{dir: dir, args: args})
+		return step{dir: dir, args: args}
 	}
-	raced(all[0], lanes)
-	nested := make(chan string, len(all))
+	r.test(raced(all[0], lanes))
+	var nested []step
 	for _, dir := range longestFirst(all[1:]) {
-		nested <- dir
+		nested = append(nested, raced(dir, 1))
 	}
-	close(nested)
+	r.testBeside(nested)
+	r.test(step{dir: ".", args: []string{"-count=1", "-race", "-vet=off", together, "./e2e"}})
+	alone, others := r.takePlain()
+	r.testBeside(others)
+	for _, s := range alone {
+		r.test(s)
+	}
+}
+
+// testBeside runs steps, lanes at a time.
+func (r *report) testBeside(all []step) {
+	steps := make(chan step, len(all))
+	for _, s := range all {
+		steps <- s
+	}
+	close(steps)
 	var running sync.WaitGroup
 	for range lanes {
 		running.Go(func() {
-			for dir := range nested {
-				raced(dir, 1)
+			for s := range steps {
+				r.test(s)
 			}
 		})
 	}
 	running.Wait()
-	r.test(step{dir: ".", args: []string{"-count=1", "-race", together, "./e2e"}})
-	for _, m := range r.takeMeasured() {
-		pattern := "^(" + strings.Join(m.tests, "|") + ")$"
-		r.test(step{dir: m.dir, args: []string{"-count=1", "-p=1", together, "-run=" + pattern, m.pkg}})
-	}
 }
 
 // longestFirst puts the modules that take longest first, so that the lanes end at about the same time.
 func longestFirst(dirs []string) []string {
-	longest := []string{"bench", "stage/postgres", "stage/sqlite", "examples/report", "examples/jobs"}
+	longest := []string{"stage/postgres", "e2e/libraries", "stage/sqlite", "e2e/browser", "bench", "examples/nethttp", "examples/report"}
 	slices.SortStableFunc(dirs, func(a, b string) int {
 		place := func(dir string) uint { return uint(slices.Index(longest, dir)) } // others last
 		return cmp.Compare(place(a), place(b))

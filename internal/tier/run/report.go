@@ -33,7 +33,7 @@ type report struct {
 	mu       sync.Mutex
 	failures []string
 	left     []leftOut
-	measured []measured
+	plain    []plain
 }
 
 // leftOut is what was left out for one reason.
@@ -42,10 +42,16 @@ type leftOut struct {
 	names  []string // a package, a space, a test
 }
 
-// measured are the tests of a package that measure, and were skipped because of the race detector.
-type measured struct {
+// plain are tests of a package that were skipped because of the race detector.
+type plain struct {
 	dir, pkg string
+	alone    bool // they measure
 	tests    []string
+}
+
+func (p plain) step() step {
+	pattern := "^(" + strings.Join(p.tests, "|") + ")$"
+	return step{dir: p.dir, args: []string{"-count=1", "-p=1", "-vet=off", together, "-run=" + pattern, p.pkg}}
 }
 
 // event is a line of go test -json: see go doc test2json.
@@ -142,7 +148,7 @@ func (r *report) note(dir string, e event, said map[string]*strings.Builder) {
 var (
 	packageLine = regexp.MustCompile(`^(ok|FAIL)\s`)
 	needs       = regexp.MustCompile(`left out of this tier: (.*) \((?:run it with )?(make \w+)`)
-	measures    = regexp.MustCompile(`: not with the race detector: `)
+	noRace      = regexp.MustCompile(`: not with the race detector(, and alone)?: `)
 	because     = regexp.MustCompile(`_test\.go:\d+: (.*)`)
 )
 
@@ -153,15 +159,16 @@ func (r *report) skipped(dir string, e event, said string) {
 	}
 	name := strings.TrimPrefix(e.Package, module+"/") + " " + e.Test
 	switch {
-	case measures.MatchString(said):
+	case noRace.MatchString(said):
 		test, _, _ := strings.Cut(e.Test, "/")
-		i := slices.IndexFunc(r.measured, func(m measured) bool { return m.pkg == e.Package })
+		alone := noRace.FindStringSubmatch(said)[1] != ""
+		i := slices.IndexFunc(r.plain, func(p plain) bool { return p.pkg == e.Package && p.alone == alone })
 		if i < 0 {
-			i = len(r.measured)
-			r.measured = append(r.measured, measured{dir: dir, pkg: e.Package})
+			i = len(r.plain)
+			r.plain = append(r.plain, plain{dir: dir, pkg: e.Package, alone: alone})
 		}
-		if !slices.Contains(r.measured[i].tests, test) {
-			r.measured[i].tests = append(r.measured[i].tests, test)
+		if !slices.Contains(r.plain[i].tests, test) {
+			r.plain[i].tests = append(r.plain[i].tests, test)
 		}
 	case needs.MatchString(said):
 		found := needs.FindStringSubmatch(said)
@@ -177,11 +184,17 @@ func (r *report) skipped(dir string, e event, said string) {
 
 const module = "github.com/daimon-go/daimon"
 
-// takeMeasured returns the tests that measure and have not run yet.
-func (r *report) takeMeasured() []measured {
-	all := r.measured
-	r.measured = nil
-	return all
+// takePlain returns the tests that were skipped because of the race detector: those that measure, and the others.
+func (r *report) takePlain() (alone, others []step) {
+	for _, p := range r.plain {
+		if p.alone {
+			alone = append(alone, p.step())
+		} else {
+			others = append(others, p.step())
+		}
+	}
+	r.plain = nil
+	return alone, others
 }
 
 // leave notes that a test of a package is left out.
