@@ -18,6 +18,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
@@ -101,7 +102,7 @@ func withoutFunction(t *testing.T) bool {
 }
 
 func TestABridgeCarriesAllBytesAndBothEnds(t *testing.T) {
-	data := random(3 << 20)
+	data := random(tier.Choose(3<<20, 1<<20, 3<<20)) // the full tier runs under the race detector
 	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
 		if _, err := io.Copy(c, c); err != nil {
 			return err

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
 	servertest.StartRuntimePoller()
 	if os.Getenv("SIM_SEEDS") == "" {
-		os.Setenv("SIM_SEEDS", tier.Choose("50", "5", "500")) // the full tier runs under the race detector
+		os.Setenv("SIM_SEEDS", tier.Choose("50", "2", "500")) // the full tier runs under the race detector
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -66,12 +66,12 @@ type cell struct {
 	schedulers int
 }
 
-// cells returns the whole matrix, or in the quick tier some cells in which each value is there.
+// cells returns the whole matrix, or below the long tier some cells in which each value is there.
 func cells() (all []cell) {
 	for kind := range 2 {
 		for i, idle := range demon.Strategies {
 			for n := range 2 {
-				if tier.Current() > tier.Quick || kind == i%2 && n == (i+1)/2%2 {
+				if tier.Current() == tier.Long || kind == i%2 && (tier.Current() == tier.Full || n == (i+1)/2%2) {
 					all = append(all, cell{kind, idle, n + 1})
 				}
 			}

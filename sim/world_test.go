@@ -24,7 +24,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) { servertest.Worlds(m, 50, 5, 1000) }
+func TestMain(m *testing.M) { servertest.Worlds(m, 50, 2, 1000) }
 
 // worldOf returns a world with one server and its handler.
 func worldOf(t *testing.T, o sim.Options, handler func(*listener.Conn) act.Action) (*sim.World, *sim.Server) {
@@ -80,7 +80,7 @@ func TestEachFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			*weight = 1 << 13
 			happened := 0
-			for o.Seed = 0; o.Seed < tier.Choose[uint64](5, 2, 5) || happened == 0 && o.Seed < 100; o.Seed++ {
+			for o.Seed = 0; o.Seed < tier.Choose[uint64](5, 1, 5) || happened == 0 && o.Seed < 100; o.Seed++ {
 				w := sim.New(o)
 				addEcho(t, w)
 				require.NoError(t, w.Run(), "seed %d", o.Seed)

@@ -25,7 +25,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) { servertest.Worlds(m, 40, 20, 2000) }
+func TestMain(m *testing.M) { servertest.Worlds(m, 40, 5, 2000) }
 
 // TestHandlers runs clients against an Adapter. Without resets, no call of a handler may fail whose client is there. With
 // them, clients still know what they may read.
