@@ -35,7 +35,7 @@ const floors = `
 	internal/thread   golang.org/x/sys/unix runtime
 	internal/wheel
 	internal/audit
-	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore os time
+	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore net/netip os time
 	internal/loan     internal/hook
 	internal/pool     internal/hook internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/cputime  syscall testing time

@@ -61,7 +61,7 @@ func init() {
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }
 	audit.Waits = func(w any) bool {
-		x := w.(Waker)
+		x := w.(*Waker)
 		return x.t != nil && x.t.turn == x.turn && x.t.state == waiting
 	}
 }

@@ -168,7 +168,7 @@ func (x *candidate) describe(s *Scheduler) {
 	if x.closing != nil {
 		x.State = "closing"
 		c := x.closing.Closing()
-		if x.Name, x.Peer = "a closed connection of "+c.Local, c.Peer; c.Queued > 0 {
+		if x.Name, x.Peer = "a closed connection of "+c.Local, c.Peer.String(); c.Queued > 0 {
 			x.wait(fmt.Sprintf("room: %d bytes queued", c.Queued))
 		} else {
 			x.wait("its peer to close")

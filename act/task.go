@@ -209,12 +209,22 @@ func Name(a any) string {
 	case nil:
 		return "nothing"
 	case fmt.Stringer:
-		return fmt.Sprint(struct{ fmt.Stringer }{a}) // only its String; fmt recovers one that panics
+		return stringOf(a)
 	}
 	if v := reflect.ValueOf(a); v.Kind() == reflect.Func {
 		if fn := runtime.FuncForPC(v.Pointer()); fn != nil {
 			return fn.Name()
 		}
 	}
-	return fmt.Sprintf("%T", a)
+	return reflect.TypeOf(a).String()
+}
+
+// stringOf allocates only what String does, unless it panics: then fmt says so.
+func stringOf(a fmt.Stringer) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprint(struct{ fmt.Stringer }{a}) // only its String
+		}
+	}()
+	return a.String()
 }

@@ -76,12 +76,12 @@ func (co *Co) begin(t *act.Task) {
 
 func (co *Co) ended() bool { return co.task != nil && co.worker == nil || co.stopped }
 
-// Waits implements hook.Waiting. Of several things that the body waits for with Unblock it knows the first.
-func (r *routine) Waits(add func(what string)) {
+// WaitsFor implements hook.Valued. Of several things that the body waits for with Unblock it knows the first.
+func (r *routine) WaitsFor(w *hook.Waits) {
 	if r.child != nil {
-		hook.AskWaits(r.child, add)
-	} else if r.outcome != nil && !hook.AskWaits(r.outcome, add) {
-		add(r.outcome.Error())
+		hook.AskValues(r.child, w)
+	} else if r.outcome != nil && !hook.AskValues(r.outcome, w) {
+		w.Add(r.outcome.Error())
 	}
 }
 

@@ -1,39 +1,38 @@
 package httpd
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/daimon-go/daimon/internal/hook"
 )
 
-// Waits implements hook.Waiting. What is awaited of the connection itself is the service's to say.
-func (x *session) Waits(add func(what string)) {
+// WaitsFor implements hook.Valued. What is awaited of the connection itself is the service's to say.
+func (x *session) WaitsFor(w *hook.Waits) {
 	switch x.phase {
 	case awaiting:
 		switch {
 		case x.begun:
-			add("the rest of a request's head" + x.left(x.limit))
+			x.add(w, "the rest of a request's head", x.limit)
 		case x.served:
-			add("the next request" + x.left(x.limit))
+			x.add(w, "the next request", x.limit)
 		default:
-			add("the first request" + x.left(x.limit))
+			x.add(w, "the first request", x.limit)
 		}
 	case handling:
 		c := &x.exchange.content
 		if c.since != 0 {
-			add("more of the request's body" + x.left(c.since+c.patience))
+			x.add(w, "more of the request's body", c.since+c.patience)
 		}
-		hook.AskWaits(x.exchange.action, add)
+		hook.AskValues(x.exchange.action, w)
 	case sending:
-		add("the client to take the response" + x.left(x.pace.until(x.server)))
+		x.add(w, "the client to take the response", x.pace.until(x.server))
 	case draining:
-		add("the rest of a body that the handler has left")
+		w.Add("the rest of a body that the handler has left")
 	case closing:
-		add("the client to take the last response" + x.left(x.pace.until(x.server)))
+		x.add(w, "the client to take the last response", x.pace.until(x.server))
 	case switched:
-		hook.AskWaits(x.next.Action, add)
+		hook.AskValues(x.next.Action, w)
 	}
 }
 
@@ -58,12 +57,13 @@ func (x *session) Redacted() string {
 	return strings.TrimSuffix("httpd: "+method+" "+path, " ")
 }
 
-// left says how long is left until when, in seconds.
-func (x *session) left(when time.Duration) string {
+// add adds what, and how long is left until when.
+func (x *session) add(w *hook.Waits, what string, when time.Duration) {
 	if when <= 0 || when >= never {
-		return ""
+		w.Add(what)
+	} else {
+		w.AddTimed(what, max(0, when-x.conn.Scheduler().Now()))
 	}
-	return fmt.Sprintf(", for up to %v", max(0, when-x.conn.Scheduler().Now()).Round(time.Second))
 }
 
 // counts are of the connections of a scheduler.
@@ -72,10 +72,15 @@ type counts struct {
 	answers  [6]uint64 // by the first digit of the status
 }
 
+var answersOf = [...]string{
+	"http_responses_1xx_total", "http_responses_2xx_total", "http_responses_3xx_total", "http_responses_4xx_total",
+	"http_responses_5xx_total",
+}
+
 // Counts implements hook.Counter.
 func (c *cache) Counts(add func(name string, n uint64)) {
 	add("http_requests_total", c.counts.requests)
-	for digit, n := range c.counts.answers[1:] {
-		add(fmt.Sprintf("http_responses_%dxx_total", digit+1), n)
+	for i, n := range c.counts.answers[1:] {
+		add(answersOf[i], n)
 	}
 }

@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -10,10 +12,12 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// slice bounds a turn of a desk: a scheduler must not be held up by questions about it.
-const slice = time.Millisecond
+// slice bounds a turn of a desk: a scheduler must not be held up by questions about it. The promise is a millisecond.
+const slice = time.Millisecond / 2
 
-// desk is the demon that answers questions about its scheduler, between two turns of others, on its thread.
+// desk is the demon that answers questions about its scheduler, between two turns of others, on its thread. It writes values into
+// memory that was allocated for the question: a scheduler that allocates may have to help the collector, or wait for it, for several
+// milliseconds. Texts are made of them on the goroutine that has asked.
 type desk struct {
 	probe   *probe
 	waker   act.AtomicWaker
@@ -21,40 +25,63 @@ type desk struct {
 
 	// The question that is being answered, nil if none.
 	question *question
-	report   *Scheduler
 	until    time.Duration // the end of the present slice
 	place    uint32        // of the next task; 0 after the last
-	lists    []hook.Lister // that were met and are not finished
-	again    bool          // the first of them has not begun
+	lists    []hook.Lister // that were met, and are not finished from next on
+	next     int
+	again    bool // that one has not begun
+	refused  bool // a row was the last of its slice
 
-	task  *Task        // that is being described
-	waits func(string) // adds to its Waits
+	// The methods as functions: to make one of them is an allocation.
+	count   func(name string, n uint64)
+	visit   func(hook.Task) bool
+	visited func(row any) bool
+	local   func(v any)
 }
 
 func newDesk(p *probe) *desk {
 	d := &desk{probe: p}
-	d.waits = func(what string) { d.task.Waits = append(d.task.Waits, what) }
+	d.count, d.visit, d.visited, d.local = d.add, d.visitTask, d.visitRow, d.visitLocal
 	return d
 }
 
 // question is what a desk is asked.
 type question struct {
-	tasks  bool // and processes, one by one
-	room   []Task
-	more   [][]Task // those for which there was no room
-	answer chan *Scheduler
+	tasks  bool          // and processes, one by one
+	answer chan struct{} // when all is written
+
+	// What the desk writes.
+	report    *Scheduler // without tasks and processes
+	views     hook.Pile[view]
+	waits     *hook.Waits
+	processes hook.Pile[Process]
 }
 
-// piece is how many tasks are in one of question.more. The scheduler allocates it, and a large allocation may have to help the
-// collector for long.
-const piece = 128
+// view is a task as a desk has seen it.
+type view struct {
+	Task // without its texts: Peer and Waits
+	peer hook.Address
+	due  time.Duration // of its first timer; less than 0: it has none
+	wait int           // its Waits are those of the question from the view before up to here
+}
 
-// ask returns a question that the desk answers once: a new one, or the one that it has not answered yet. It makes room for as
-// many tasks as expected here: to grow a list of very many, and to copy it, would hold up the scheduler. Any goroutine.
-func (d *desk) ask(tasks bool, expected int) *question {
-	q := &question{tasks: tasks, answer: make(chan *Scheduler, 1)}
+// sizes are how much room a question has.
+type sizes struct{ tasks, waits, processes, kinds, counts int }
+
+// more is a little more, for what comes until the desk answers.
+func (x sizes) more() sizes {
+	for _, n := range []*int{&x.tasks, &x.waits, &x.processes, &x.kinds, &x.counts} {
+		*n += *n/8 + 64
+	}
+	return x
+}
+
+// ask returns a question that the desk answers once: a new one, or the one that it has not answered yet. Any goroutine.
+func (d *desk) ask(tasks bool, room sizes) *question {
+	q := &question{tasks: tasks, answer: make(chan struct{}, 1), report: newScheduler(room), waits: hook.MakeWaits(0)}
 	if tasks {
-		q.room = make([]Task, 0, expected+expected/8)
+		q.views, q.waits = hook.MakePile[view](room.tasks), hook.MakeWaits(room.waits)
+		q.processes = hook.MakePile[Process](room.processes)
 	}
 	for !d.pending.CompareAndSwap(nil, q) {
 		if old := d.pending.Load(); old != nil {
@@ -63,6 +90,32 @@ func (d *desk) ask(tasks bool, expected int) *question {
 	}
 	d.waker.Wake()
 	return q
+}
+
+// answered returns the answer, with the texts of the tasks, once the desk has written all of it. room is what was needed before.
+func (q *question) answered(room sizes, at time.Duration) answered {
+	s := q.report
+	slices.SortFunc(s.Kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
+	if room.kinds, room.counts = len(s.Kinds), len(s.Counts); q.tasks {
+		room.waits, room.processes = q.waits.Len(), q.processes.Len()
+		s.Tasks, s.Processes = q.texts(), q.processes.Joined()
+	}
+	return answered{Scheduler: s, sizes: room, at: at}
+}
+
+func (q *question) texts() []Task {
+	tasks := make([]Task, q.views.Len())
+	from := 0
+	for i := range tasks {
+		v, t := q.views.At(i), &tasks[i]
+		*t = v.Task
+		t.Peer, t.Waits = v.peer.String(), q.waits.Texts(from, v.wait)
+		if v.due >= 0 {
+			t.Waits = append(t.Waits, fmt.Sprintf("a timer due in %v", v.due.Round(time.Millisecond)))
+		}
+		from = v.wait
+	}
+	return tasks
 }
 
 // Act answers a question for a slice of time.
@@ -79,122 +132,119 @@ func (d *desk) Act(t *act.Task) act.Directive {
 			return act.Yield
 		}
 	}
-	q, report := d.question, d.report
-	d.question, d.report, d.task = nil, nil, nil
+	q := d.question
+	d.question = nil
 	d.pending.Store(nil)
-	q.answer <- report
+	q.answer <- struct{}{}
 	return act.Yield // another question may have come
 }
 
 func (d *desk) begin() {
-	d.report = d.probe.report()
-	d.place, d.lists = 1, nil
-	hook.Counts(d.probe.s, d.add)
-	hook.EachLocal(d.probe.s, func(v any) {
-		if c, ok := v.(hook.Counter); ok {
-			c.Counts(d.add)
-		}
-		d.meet(v)
-	})
+	clear(d.lists)
+	d.place, d.lists, d.next, d.again = 1, d.lists[:0], 0, true
+	d.probe.reportTo(d.question.report)
+	hook.Counts(d.probe.s, d.count)
+	hook.EachLocal(d.probe.s, d.local)
 }
 
-func (d *desk) add(name string, n uint64) { d.report.Counts[name] += n }
+func (d *desk) add(name string, n uint64) { d.question.report.Counts[name] += n }
+
+func (d *desk) visitLocal(v any) {
+	if c, ok := v.(hook.Counter); ok {
+		c.Counts(d.count)
+	}
+	d.meet(v)
+}
 
 // meet remembers v if there is a list to ask it for.
 func (d *desk) meet(v any) {
 	if l, ok := v.(hook.Lister); ok {
-		d.lists, d.again = append(d.lists, l), d.again || len(d.lists) == 0
+		d.lists = append(d.lists, l)
 	}
 }
 
 // unasked is how many tasks are passed between two readings of the clock if nothing of them is asked.
 const unasked = 16
 
-// late reports whether the slice is over. The clock is read for each task and each row: to describe one allocates memory, and
-// an allocation may have to help the collector.
+// late reports whether the slice is over. The clock is read for each task and each row: an action may take long to say what it
+// waits for.
 func (d *desk) late() bool { return d.probe.clock() >= d.until }
-
-// next returns the place of a further task in the answer.
-func (d *desk) next() *Task {
-	q := d.question
-	list := &q.room
-	if len(q.room) == cap(q.room) {
-		if n := len(q.more); n == 0 || len(q.more[n-1]) == piece {
-			q.more = append(q.more, make([]Task, 0, piece))
-		}
-		list = &q.more[len(q.more)-1]
-	}
-	*list = (*list)[:len(*list)+1]
-	return &(*list)[len(*list)-1]
-}
 
 // work visits tasks, or the rows of a list, until the slice is over, and reports whether there may be more.
 func (d *desk) work() bool {
 	if d.place != 0 {
-		d.place = hook.EachTask(d.probe.s, d.place, func(t hook.Task) bool {
-			if t.Demon {
-				d.meet(t.Action)
-			}
-			if d.question.tasks {
-				d.task = d.next()
-				d.describe(t)
-			}
-			return !d.question.tasks && t.ID%unasked != 0 || !d.late()
-		})
+		d.place = hook.EachTask(d.probe.s, d.place, d.visit)
 		return true
 	}
-	if len(d.lists) == 0 {
+	if d.next == len(d.lists) {
 		return false
 	}
-	refused := false
-	more := d.lists[0].List(d.again, func(v any) bool {
-		switch v := v.(type) {
-		case *hook.Service:
-			d.report.Services = append(d.report.Services, *v)
-		case *hook.Stages:
-			d.report.Stages = append(d.report.Stages, *v)
-		case *hook.Process:
-			if !d.question.tasks {
-				return false // the list is over: there are no other rows
-			}
-			d.report.Processes = append(d.report.Processes, *v)
-		}
-		refused = d.late()
-		return !refused
-	})
-	if d.again = false; !more || !refused {
-		d.lists, d.again = d.lists[1:], true
+	d.refused = false
+	more := d.lists[d.next].List(d.again, d.visited)
+	if d.again = false; !more || !d.refused {
+		d.next, d.again = d.next+1, true
 	}
 	return true
 }
 
-// describe writes what is known of a task into d.task.
+func (d *desk) visitTask(t hook.Task) bool {
+	if t.Demon {
+		d.meet(t.Action)
+	}
+	if d.question.tasks {
+		d.describe(t)
+	}
+	return !d.question.tasks && t.ID%unasked != 0 || !d.late()
+}
+
+func (d *desk) visitRow(row any) bool {
+	q := d.question
+	switch row := row.(type) {
+	case *hook.Service:
+		q.report.Services = append(q.report.Services, *row)
+	case *hook.Stages:
+		q.report.Stages = append(q.report.Stages, *row)
+	case *hook.Process:
+		if !q.tasks {
+			return false // the list is over: there are no other rows
+		}
+		*q.processes.Next() = *row
+	}
+	d.refused = d.late()
+	return !d.refused
+}
+
+// describe writes down what is known of a task.
 func (d *desk) describe(t hook.Task) {
-	p, to := d.probe, d.task
+	p, q := d.probe, d.question
+	v := q.views.Next()
 	r := p.row(t.Task.(*act.Task))
 	now := p.millis()
-	*to = Task{
+	v.Task = Task{
 		ID: t.ID, Scheduler: p.index, Kind: r.kind.name, State: t.State, Demon: t.Demon, Told: t.Told,
 		Age: time.Duration(now-r.born) * time.Millisecond, Since: time.Duration(now-r.last) * time.Millisecond,
 		born: r.born, last: r.last, turns: t.Turns,
 	}
+	v.due = -1
 	if t.State == "offloaded" || t.State == "abandoned" { // the action belongs to its function
-		to.Name, to.Waits = to.Kind, []string{"a function that runs elsewhere"}
+		v.Name = v.Kind
+		q.waits.Add("a function that runs elsewhere")
+		v.wait = q.waits.Len()
 		return
 	}
-	to.Name = name(t.Action)
+	v.Name = name(t.Action)
 	if x, ok := t.Action.(hook.Connected); ok {
 		if c, open := x.Connection(); open {
-			to.Peer, to.Unread, to.Queued, to.Still, to.Stuck = c.Peer, c.Unread, c.Queued, c.Still, c.Stuck
+			v.peer, v.Unread, v.Queued, v.Still, v.Stuck = c.Peer, c.Unread, c.Queued, c.Still, c.Stuck
 		}
 	}
-	if t.State == "ready" {
-		return
+	if t.State != "ready" {
+		hook.AskValues(t.Action, q.waits)
+		if t.Timers > 0 {
+			v.due = t.Due
+		}
 	}
-	hook.AskWaits(t.Action, d.waits)
-	if t.Timers > 0 {
-		d.waits(fmt.Sprintf("a timer due in %v", t.Due.Round(time.Millisecond)))
-	}
+	v.wait = q.waits.Len()
 }
 
 // name is act.Name without what clients have sent: the page shows nothing of anybody's data.

@@ -2,14 +2,22 @@ package inspect
 
 import (
 	"context"
+	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -27,13 +35,12 @@ func (w *waiter) Waits(add func(string)) { add(w.what) }
 
 // asked returns the answer of the only desk of x, which has to come in one Step after another.
 func asked(t *testing.T, s *act.Scheduler, x *Inspector, tasks bool) *Scheduler {
-	q := x.desks[0].ask(tasks, 0)
+	q := x.desks[0].ask(tasks, sizes{})
 	step(t, s)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	answer := q.wait(over)
-	require.NotNil(t, answer, "no answer")
-	return answer
+	require.True(t, q.wait(over), "no answer")
+	return q.answered(sizes{}, 0).Scheduler
 }
 
 func TestTasksAreDescribed(t *testing.T) {
@@ -83,7 +90,7 @@ func TestAnOrderIsInTheReport(t *testing.T) {
 	c.now += 5 * time.Second
 	_, err := s.Step(100)
 	require.ErrorContains(t, err, "dropped 1 task")
-	require.Nil(t, probes.Get(s).report().Ends, "it is spent")
+	require.Nil(t, reported(s).Ends, "it is spent")
 }
 
 // ticking is a clock on which time passes whenever it is read.
@@ -124,15 +131,12 @@ func visitMany(t *testing.T, expected int) {
 		s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Done }))
 		return act.Yield
 	}))
-	q := x.desks[0].ask(true, expected)
+	q := x.desks[0].ask(true, sizes{tasks: expected, waits: expected})
 	step(t, s)
-	answer := q.wait(context.Background())
-	if expected > many {
-		require.Same(t, &q.room[0], &answer.Tasks[0], "the room was enough")
-	}
-	for _, p := range q.more {
-		require.Equal(t, piece, cap(p), "nothing has grown on the scheduler")
-	}
+	require.True(t, q.wait(context.Background()))
+	answer := q.answered(sizes{}, 0)
+	require.Equal(t, len(answer.Tasks), q.views.Len())
+	require.GreaterOrEqual(t, answer.sizes.waits, many)
 	seen := map[string]int{}
 	for _, task := range answer.Tasks {
 		if len(task.Waits) == 1 {
@@ -175,6 +179,64 @@ func TestListsAreAskedToTheirEnds(t *testing.T) {
 		require.EqualValues(t, 114, report.Counts["crowd"])
 	}
 	require.Empty(t, asked(t, s, x, false).Processes)
+}
+
+// Memory for an answer is allocated by the goroutine that asks. More connections are no more allocations on the scheduler, be it what
+// they serve, for how long they wait, or their peers.
+func TestADeskDescribesConnectionsWithoutAllocations(t *testing.T) {
+	tier.NoRace(t, "counts allocations")
+	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action { return nil }}
+	for name, handler := range map[string]func(*listener.Conn) act.Action{
+		"waits": func(c *listener.Conn) act.Action {
+			return act.Func(func(t *act.Task) act.Directive {
+				_, err := c.Peek(1)
+				return listener.Next(t, err)
+			})
+		},
+		"httpd": web.Serve,
+		"coro":  coro.Serve(func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			runtime.LockOSThread() // for the coroutines; the goroutine ends with its thread
+			x, cfg := &Inspector{Watch: Watch{Limit: -1}}, act.Config{}
+			x.Configure(&cfg)
+			l := servertest.New(t, cfg)
+			require.NoError(t, x.Setup(l.S))
+			tcp := &service.TCP{Address: "127.0.0.1:0", Handler: handler}
+			require.NoError(t, tcp.Setup(l.S))
+			var q *question
+			ask := func() {
+				q = x.desks[0].ask(true, sizes{tasks: 100, waits: 200, processes: 1, kinds: 100, counts: 200})
+				for x.desks[0].pending.Load() == q {
+					if _, err := l.S.Step(100); err != nil {
+						panic(err)
+					}
+				}
+			}
+			var few float64
+			for _, n := range []int{1, 20} {
+				for range n {
+					_ = servertest.Dial(t, tcp.Addr())
+				}
+				all := 0
+				l.Until("all wait", func() bool {
+					ask()
+					all = 0
+					for _, task := range q.answered(sizes{}, 0).Tasks {
+						if task.Kind == "tcp "+tcp.Addr().String() && strings.Contains(task.waits(), "input from "+task.Peer) {
+							all++
+						}
+					}
+					return all == n || all == 21 // with the first one
+				})
+				allocs := testing.AllocsPerRun(10, ask)
+				if n == 1 {
+					few = allocs
+				}
+				require.Equal(t, few, allocs, "%d connections", all)
+			}
+		})
+	}
 }
 
 // running starts a Group of n schedulers that are inspected, and returns a function that ends it.
@@ -275,11 +337,12 @@ func TestAGroupThatIsRunAgainIsInspectedOnce(t *testing.T) {
 	defer g.Close()
 	for run := range 2 {
 		require.NoError(t, g.Run(context.Background(), x.Setup, func(s *act.Scheduler) error {
-			q := x.desks[0].ask(true, 0)
+			q := x.desks[0].ask(true, sizes{})
 			s.Spawn(act.Func(func(*act.Task) act.Directive {
 				select {
-				case answer := <-q.answer:
-					require.Len(t, q.joined(answer).Tasks, 2, "this task and the desk")
+				case <-q.answer:
+					answer := q.answered(sizes{}, 0).Scheduler
+					require.Len(t, answer.Tasks, 2, "this task and the desk")
 					require.EqualValues(t, run+1, kindNamed(t, answer, answer.Tasks[1].Kind).Spawned)
 					return act.Done
 				default:

@@ -50,7 +50,9 @@
 //
 // A scheduler counts on its own thread, without a lock, and times one turn in 64. An event is one word that is stored. All of it
 // takes 3 to 4 % of the CPU time of an echoed message of 64 bytes. A question about a scheduler is answered between two turns, in
-// slices of a millisecond; one during which the collector is at work may take several. Viewers share the answers, which are asked
-// for once a second at most, and by an open page once in 5 seconds with all tasks. Each action is asked then what it waits for,
-// and nothing of that is stored. Each task costs 24 bytes more, and each scheduler 16 KiB.
+// slices of half a millisecond. What is described is written as values into memory that
+// the asking goroutine has allocated, and that goroutine makes the texts: an allocation on the scheduler may have to help the collector
+// for several milliseconds. Actions of yours that make texts, in a String or in a Waits, do allocate. Viewers share the answers, which
+// are asked for once a second at most, and by an open page once in 5 seconds with all tasks. Each action is asked then what it waits
+// for, and nothing of that is stored. Each task costs 24 bytes more, and each scheduler 16 KiB.
 package inspect

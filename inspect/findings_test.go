@@ -131,17 +131,12 @@ func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 	var before *Report
 	found := func(after time.Duration) []string {
 		c.now += after
-		q := x.desks[0].ask(true, 0)
-		var answer *Scheduler
-		for answer == nil {
+		q := x.desks[0].ask(true, sizes{})
+		for x.desks[0].pending.Load() == q {
 			_, err := s.Step(1000)
 			require.NoError(t, err)
-			select {
-			case answer = <-q.answer:
-			default:
-			}
 		}
-		r := &Report{Time: c.Wall(), Schedulers: []*Scheduler{q.joined(answer)}}
+		r := &Report{Time: c.Wall(), Schedulers: []*Scheduler{q.answered(sizes{}, 0).Scheduler}}
 		r.Findings = r.find(before, 64)
 		before = r
 		return r.Findings

@@ -76,7 +76,8 @@ type Inspector struct {
 // answered is the latest answer of a desk.
 type answered struct {
 	*Scheduler
-	at time.Duration // on the clock of the Group
+	sizes sizes
+	at    time.Duration // on the clock of the Group
 
 	open  *question // that the desk had not answered in time; nil: there is none
 	asked time.Duration
@@ -254,29 +255,35 @@ func (x *Inspector) snapshot() *Report {
 func (x *Inspector) census(tasks bool) *Report {
 	questions := make([]*question, len(x.desks))
 	now := x.clock.Monotonic()
+	if tasks && slices.ContainsFunc(x.last, func(a answered) bool { return a.Counts == nil || now-a.at >= ofTasks }) {
+		x.census(false) // it says how much room is needed
+	}
 	for i, d := range x.desks {
 		last := &x.last[i]
 		if last.open != nil {
 			select {
-			case answer := <-last.open.answer: // too late for the Report before
-				*last = answered{Scheduler: last.open.joined(answer), at: last.asked}
+			case <-last.open.answer: // too late for the Report before
+				*last = last.open.answered(last.sizes, last.asked)
 			default:
 			}
 		}
-		questions[i] = d.ask(tasks, int(last.Counts["tasks"]+last.Counts["demons"])+64)
+		room := last.sizes
+		room.tasks = int(last.Counts["tasks"] + last.Counts["demons"])
+		room.waits = max(room.waits, 2*room.tasks) // for its action, and for its connection
+		questions[i] = d.ask(tasks, room.more())
 	}
 	r := &Report{Time: x.clock.Wall()}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for i, d := range x.desks {
-		answer := questions[i].wait(ctx)
-		if answer != nil {
-			x.last[i] = answered{Scheduler: answer, at: x.clock.Monotonic()}
+		answers := questions[i].wait(ctx)
+		if answers {
+			x.last[i] = questions[i].answered(x.last[i].sizes, x.clock.Monotonic())
 		} else if x.last[i].open != questions[i] {
 			x.last[i].open, x.last[i].asked = questions[i], now
 		}
 		s := *x.last[i].Scheduler // a copy: the next Report may have the same answer, with another state
-		if answer == nil {
+		if !answers {
 			s.Late = x.clock.Monotonic() - x.last[i].at
 		}
 		s.State = d.probe.state()
@@ -304,26 +311,18 @@ func (x *Inspector) schedulers() int {
 	return len(x.desks)
 }
 
-// joined adds the tasks to the answer, which the scheduler has not done: to copy very many would hold it up.
-func (q *question) joined(answer *Scheduler) *Scheduler {
-	if answer.Tasks = q.room; len(q.more) > 0 {
-		answer.Tasks = slices.Concat(append([][]Task{q.room}, q.more...)...)
-	}
-	return answer
-}
-
-// wait returns the answer, nil if none has come when ctx ends.
-func (q *question) wait(ctx context.Context) *Scheduler {
+// wait reports whether the answer has come before ctx ends.
+func (q *question) wait(ctx context.Context) bool {
 	select {
-	case answer := <-q.answer:
-		return q.joined(answer)
+	case <-q.answer:
+		return true
 	case <-ctx.Done():
 	}
 	select {
-	case answer := <-q.answer:
-		return q.joined(answer)
+	case <-q.answer:
+		return true
 	default:
-		return nil
+		return false
 	}
 }
 

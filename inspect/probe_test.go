@@ -35,6 +35,13 @@ func inspected(t *testing.T) (*act.Scheduler, *Inspector, *clock) {
 	return s, x, c
 }
 
+// reported returns what the probe of s knows.
+func reported(s *act.Scheduler) *Scheduler {
+	r := newScheduler(sizes{})
+	probes.Get(s).reportTo(r)
+	return r
+}
+
 func step(t *testing.T, s *act.Scheduler) {
 	t.Helper()
 	n, err := s.Step(100_000)
@@ -58,14 +65,13 @@ func (x *turns) Act(*act.Task) act.Directive {
 
 func TestAProbeCountsTurnsAndRounds(t *testing.T) {
 	s, _, c := inspected(t)
-	p := probes.Get(s)
 	step(t, s) // the desk's first turn
-	before := p.report()
+	before := reported(s)
 	for _, n := range []int{2, 3, 5} {
 		s.Spawn(&turns{n, c})
 	}
 	step(t, s)
-	r := p.report()
+	r := reported(s)
 	require.EqualValues(t, 5, r.Counts["rounds_total"]-before.Counts["rounds_total"])
 	require.EqualValues(t, 3, r.Counts["spawned_total"]-before.Counts["spawned_total"])
 	require.EqualValues(t, 3, r.Counts["ended_total"])
@@ -90,7 +96,7 @@ func TestAProbeTimesOneIn64(t *testing.T) {
 	s, _, c := inspected(t)
 	s.Spawn(&turns{640, c})
 	step(t, s)
-	r := probes.Get(s).report()
+	r := reported(s)
 	require.EqualValues(t, 10, r.Turns.count())
 	require.Equal(t, 10*time.Millisecond, r.Turns.Sum)
 
@@ -108,7 +114,7 @@ func TestAProbeTimesOneIn64(t *testing.T) {
 		woken[1].Wake()
 	}
 	step(t, s)
-	r = probes.Get(s).report()
+	r = reported(s)
 	require.EqualValues(t, 2, r.Wakes.count())
 	require.Equal(t, 2*time.Millisecond, r.Wakes.Sum, "the second of two has waited for the turn of the first")
 }
@@ -122,7 +128,7 @@ func TestAProbeCountsFailures(t *testing.T) {
 	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
 	_, err := s.Step(10)
 	require.Error(t, err)
-	r := probes.Get(s).report()
+	r := reported(s)
 	require.EqualValues(t, 2, r.Counts["failed_total"])
 	require.EqualValues(t, 1, r.Counts["dropped_total"])
 	require.EqualValues(t, 3, r.Counts["ended_total"])
@@ -141,7 +147,7 @@ func TestIdleTimeIsCounted(t *testing.T) {
 		return act.Wait
 	}))
 	require.NoError(t, s.Run())
-	r := probes.Get(s).report()
+	r := reported(s)
 	require.Equal(t, Idle{Asleep: 3 * time.Minute}, r.Idle)
 	require.EqualValues(t, 3, r.Counts["sleeps_total"])
 	require.Equal(t, 3*time.Minute+4*time.Second, r.Uptime)
@@ -189,7 +195,7 @@ func TestIdleTimeIsDividedByStrategy(t *testing.T) {
 				return act.Wait
 			}))
 			require.NoError(t, s.Run())
-			r := probes.Get(s).report()
+			r := reported(s)
 			require.Equal(t, want.idle, r.Idle)
 			require.Equal(t, want.sleeps, r.Counts["sleeps_total"])
 		})
@@ -215,7 +221,7 @@ func TestPausesAreIdleTimeOfTheirOwn(t *testing.T) {
 		return act.Wait
 	}))
 	require.NoError(t, s.Run())
-	r := probes.Get(s).report()
+	r := reported(s)
 	require.GreaterOrEqual(t, r.Idle.Pausing, 15*time.Millisecond)
 	require.Equal(t, r.Idle.Pausing, r.Idle.All())
 }
@@ -247,9 +253,9 @@ func TestAProbeAllocatesNothing(t *testing.T) {
 	}
 	_, err := s.Step(1000)
 	require.NoError(t, err)
-	before := p.report()
+	before := reported(s)
 	require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = s.Step(1000) }))
-	after := p.report()
+	after := reported(s)
 	require.EqualValues(t, 11_000, kindNamed(t, after, "*inspect.partner").Turns-kindNamed(t, before, "*inspect.partner").Turns)
 	require.Greater(t, after.Counts["woken_total"], before.Counts["woken_total"])
 	require.Greater(t, after.Counts["rounds_total"], before.Counts["rounds_total"])
@@ -262,7 +268,7 @@ func TestAProbeAllocatesNothing(t *testing.T) {
 		p.goOn()
 		p.passBegin()
 	}))
-	require.Greater(t, p.report().Counts["sleeps_total"], before.Counts["sleeps_total"])
+	require.Greater(t, reported(s).Counts["sleeps_total"], before.Counts["sleeps_total"])
 }
 
 // A descriptor is asked for in a task's first turn, until there is one, and again in each turn that is timed.

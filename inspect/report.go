@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,25 +114,25 @@ type (
 	Stages  = hook.Stages
 )
 
-// report returns what the probe knows. It is for the scheduler's thread.
-func (p *probe) report() *Scheduler {
-	s := &Scheduler{
-		Index: p.index, Uptime: p.clock() - p.start,
-		Idle:  Idle{p.idle[hook.Asleep], p.idle[hook.Pausing], p.idle[hook.Looking]},
-		Turns: p.turns, Wakes: p.wakes,
-		Counts: map[string]uint64{
-			"spawned_total": p.spawned, "ended_total": p.ended, "failed_total": p.failed, "dropped_total": p.dropped,
-			"woken_total": p.woken, "rounds_total": p.rounds, "looks_total": p.looks, "sleeps_total": p.sleeps,
-		},
-	}
+func newScheduler(room sizes) *Scheduler {
+	return &Scheduler{Counts: make(map[string]uint64, room.counts), Kinds: make([]Kind, 0, room.kinds)}
+}
+
+// reportTo writes what the probe knows to s, which has room for it. It is for the scheduler's thread.
+func (p *probe) reportTo(s *Scheduler) {
+	s.Index, s.Uptime = p.index, p.clock()-p.start
+	s.Idle = Idle{p.idle[hook.Asleep], p.idle[hook.Pausing], p.idle[hook.Looking]}
+	s.Turns, s.Wakes = p.turns, p.wakes
+	s.Counts["spawned_total"], s.Counts["ended_total"] = p.spawned, p.ended
+	s.Counts["failed_total"], s.Counts["dropped_total"] = p.failed, p.dropped
+	s.Counts["woken_total"], s.Counts["rounds_total"] = p.woken, p.rounds
+	s.Counts["looks_total"], s.Counts["sleeps_total"] = p.looks, p.sleeps
 	if order, since, left := hook.Order(p.s); order != nil {
 		s.Ends = &Ending{act.Name(order), fmt.Sprint(order.(shutdown.Order).Policy()), since, left}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.kinds)) {
-		k := p.kinds[name]
+	for name, k := range p.kinds {
 		s.Kinds = append(s.Kinds, Kind{name, k.alive, k.spawned, k.failed, k.turns, k.woken, k.took, k.wakes})
 	}
-	return s
 }
 
 func (r *Report) tasks() iter.Seq[*Task] {

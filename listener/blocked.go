@@ -2,6 +2,7 @@ package listener
 
 import (
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -16,14 +17,14 @@ func (*blockedInput) Error() string    { return "listener: nothing to read yet" 
 func (*blockedOutput) Error() string   { return "listener: too much is queued to write" }
 func (*blockedEmptying) Error() string { return "listener: what was written is not sent yet" }
 
-// Waits implements hook.Waiting. It is all that is awaited of the connection.
-func (b *blockedInput) Waits(add func(what string)) { (*Conn)(b).Waits(add) }
+// WaitsFor implements hook.Valued. It is all that is awaited of the connection.
+func (b *blockedInput) WaitsFor(w *hook.Waits) { (*Conn)(b).WaitsFor(w) }
 
-// Waits implements hook.Waiting.
-func (b *blockedOutput) Waits(add func(what string)) { (*Conn)(b).Waits(add) }
+// WaitsFor implements hook.Valued.
+func (b *blockedOutput) WaitsFor(w *hook.Waits) { (*Conn)(b).WaitsFor(w) }
 
-// Waits implements hook.Waiting.
-func (b *blockedEmptying) Waits(add func(what string)) { (*Conn)(b).Waits(add) }
+// WaitsFor implements hook.Valued.
+func (b *blockedEmptying) WaitsFor(w *hook.Waits) { (*Conn)(b).WaitsFor(w) }
 
 func (b *blockedInput) Arm(t *act.Task) {
 	c := (*Conn)(b)

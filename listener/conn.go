@@ -423,12 +423,15 @@ func (c *Conn) leave() monitor.Stream {
 
 // Waits is for package inspect, and for a Waits of your own action: it calls add for each thing that tasks wait for at this
 // connection, such as "input from 127.0.0.1:49152".
-func (c *Conn) Waits(add func(what string)) {
+func (c *Conn) Waits(add func(what string)) { hook.Texts(c, add) }
+
+// WaitsFor is Waits for package inspect, which makes the texts later.
+func (c *Conn) WaitsFor(w *hook.Waits) {
 	if c.stream != nil && c.settings.cache.budget.Paused() && c.holdsNothing() {
-		add("memory for what comes: the budget of its scheduler is reached")
+		w.Add("memory for what comes: the budget of its scheduler is reached")
 	}
-	if stream, ok := As[hook.Waiting](c); ok {
-		stream.Waits(add)
+	if stream, ok := As[hook.Valued](c); ok {
+		stream.WaitsFor(w)
 	}
 }
 

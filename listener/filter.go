@@ -93,11 +93,11 @@ func (f *filtered) Close() error {
 	return f.Child.Close()
 }
 
-// Waits implements hook.Waiting.
-func (f *filtered) Waits(add func(what string)) {
+// WaitsFor implements hook.Valued.
+func (f *filtered) WaitsFor(w *hook.Waits) {
 	if f.Action != nil {
-		add("a filter of the connection: " + act.Name(f.Action))
-		hook.AskWaits(f.Action, add)
+		w.Add("a filter of the connection: " + act.Name(f.Action))
+		hook.AskValues(f.Action, w)
 	}
 }
 

@@ -41,19 +41,21 @@ func (l *local) List(again bool, visit func(row any) bool) (more bool) {
 	r.watched = true
 	all := &r.sys.registries[r.s.Index()]
 	for c := all.next(again); c != nil; c = all.next(false) {
-		if row, alive := c.row(); alive && !visit(&row) {
+		if c.show(&l.shown) && !visit(&l.shown) {
 			return true
 		}
 	}
 	return false
 }
 
-// row describes c, for any thread. An action may be in its turn, so only its type is looked at.
-func (c *core) row() (row hook.Process, alive bool) {
+// show writes what there is to see of c to row, and reports whether c is alive. Any thread. An action may be in its turn, so
+// only its type is looked at.
+func (c *core) show(row *hook.Process) (alive bool) {
+	*row = hook.Process{}
 	w := c.lock()
 	if w&states == dead {
 		c.unlock(w)
-		return row, false
+		return false
 	}
 	row.ID, row.State = c.id, stateOf(w)
 	row.Mailbox, row.Limit = c.body.length(w&states == sleeping)
@@ -68,7 +70,7 @@ func (c *core) row() (row hook.Process, alive bool) {
 	} else {
 		row.Kind = act.Name(action)
 	}
-	return row, true
+	return true
 }
 
 // stateOf returns the state that the word w has.

@@ -56,7 +56,10 @@ type runner struct {
 var locals = act.NewLocal(func(*act.Scheduler) *local { return &local{} })
 
 // local is the runner of a scheduler; nil: no System was set up there.
-type local struct{ *runner }
+type local struct {
+	*runner
+	shown hook.Process // by List
+}
 
 // runnerOf returns the runner of the Sender's thread, or nil.
 func runnerOf(from Sender) *runner {

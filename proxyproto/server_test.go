@@ -328,7 +328,7 @@ func TestWhatIsSaidOfAConnectionNamesItsClient(t *testing.T) {
 		}
 		seen, ok := x.Action.(hook.Connected).Connection()
 		require.True(t, ok)
-		require.Equal(t, "192.0.2.7:4711", seen.Peer)
+		require.Equal(t, "192.0.2.7:4711", seen.Peer.String())
 		require.GreaterOrEqual(t, seen.Still, time.Duration(0), "it is known below")
 		require.Greater(t, x.Action.(hook.Descriptor).Descriptor(), 2)
 		return true

@@ -2,7 +2,7 @@ package proxyproto
 
 import (
 	"net"
-	"strings"
+	"net/netip"
 
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
@@ -59,13 +59,20 @@ func (s *stream) LocalAddr() net.Addr { return s.header.Destination }
 // Unwrap returns the Stream below.
 func (s *stream) Unwrap() monitor.Stream { return s.Stream }
 
-// Waits implements hook.Waiting. What the Stream below says names the proxy.
-func (s *stream) Waits(add func(what string)) {
-	proxy := "its peer"
-	if a := s.Stream.PeerAddr(); a != nil && a.String() != "" {
-		proxy = a.String()
+// WaitsFor implements hook.Valued. What the Stream below says is of the proxy.
+func (s *stream) WaitsFor(w *hook.Waits) {
+	if below, ok := monitor.As[hook.Valued](s.Stream); ok {
+		first := w.Len()
+		below.WaitsFor(w)
+		w.Forwarded(first, s.header.Source)
 	}
-	hook.AskWaits(s.Stream, func(what string) {
-		add(strings.Replace(what, proxy, s.header.Source.String()+" by way of "+proxy, 1))
-	})
+}
+
+// PeerAddress implements hook.Addressed.
+func (s *stream) PeerAddress() hook.Address {
+	if a, ok := s.header.Source.(*net.TCPAddr); ok {
+		at := a.AddrPort()
+		return hook.Address{TCP: netip.AddrPortFrom(at.Addr().Unmap(), at.Port())}
+	}
+	return hook.Address{Name: s.header.Source.String()}
 }

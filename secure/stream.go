@@ -275,8 +275,20 @@ func (s *stream) IdleSince() (since time.Duration, idle bool) {
 // Below returns the Stream that carries the encrypted bytes. Package proxyproto looks there for a header.
 func (s *stream) Below() monitor.Stream { return s.Stream }
 
-// Waits implements hook.Waiting: what is awaited below.
-func (s *stream) Waits(add func(what string)) { hook.AskWaits(s.Stream, add) }
+// WaitsFor implements hook.Valued: what is awaited below.
+func (s *stream) WaitsFor(w *hook.Waits) {
+	if below, ok := monitor.As[hook.Valued](s.Stream); ok {
+		below.WaitsFor(w)
+	}
+}
+
+// PeerAddress implements hook.Addressed: that of the Stream below.
+func (s *stream) PeerAddress() hook.Address {
+	if below, ok := monitor.As[hook.Addressed](s.Stream); ok {
+		return below.PeerAddress()
+	}
+	return hook.Address{}
+}
 
 // Stuck implements hook.Sticking: what is queued below.
 func (s *stream) Stuck() time.Duration {

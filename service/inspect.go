@@ -10,21 +10,13 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Waits implements hook.Waiting: what the action waits for, then what is awaited of the connection. Some actions say the
-// latter themselves.
-func (x *session) Waits(add func(what string)) {
-	if x.conn == nil {
-		return
+// WaitsFor implements hook.Valued: what the action waits for, then what is awaited of the connection. Some actions say the
+// latter themselves: texts that are the same are made once.
+func (x *session) WaitsFor(w *hook.Waits) {
+	if x.conn != nil {
+		hook.AskValues(x.action, w)
+		x.conn.WaitsFor(w)
 	}
-	var said []string
-	say := func(what string) {
-		if !slices.Contains(said, what) {
-			said = append(said, what)
-			add(what)
-		}
-	}
-	hook.AskWaits(x.action, say)
-	x.conn.Waits(say)
 }
 
 // Service implements hook.Serving.
@@ -50,9 +42,14 @@ func (x *session) Connection() (c hook.Connection, ok bool) {
 	if x.conn == nil {
 		return c, false
 	}
-	c = hook.Connection{Peer: x.Peer(), Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: x.Still()}
+	c = hook.Connection{Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: x.Still()}
 	if stream, found := listener.As[hook.Sticking](x.conn); found {
 		c.Stuck = stream.Stuck().Truncate(time.Millisecond)
+	}
+	if stream, found := listener.As[hook.Addressed](x.conn); found {
+		c.Peer = stream.PeerAddress()
+	} else {
+		c.Peer.Name = x.Peer()
 	}
 	return c, true
 }

@@ -146,7 +146,7 @@ func TestWhatASessionSaysOfASlowPeer(t *testing.T) {
 	seen, ok := sessionOf(t, l.S).(hook.Connected).Connection()
 	require.True(t, ok)
 	queued = seen.Queued
-	require.Equal(t, c.LocalAddr().String(), seen.Peer)
+	require.Equal(t, c.LocalAddr().String(), seen.Peer.String())
 	require.NotZero(t, queued)
 	require.Equal(t, fmt.Sprintf("room: %d bytes queued for %v", queued, c.LocalAddr()), servertest.Said(l.S)[1])
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/monitor"
@@ -238,7 +239,7 @@ func (d *acceptor) Waits(add func(what string)) {
 	case d.closed:
 	case d.full:
 		add("a place for another connection, at the limit")
-	case audit.Waits(d.waker):
+	case audit.Waits(&d.waker):
 		add("connections to " + d.Addr().String())
 	}
 }
@@ -664,18 +665,21 @@ func (k *stream) release(how func()) {
 func (k *stream) LocalAddr() net.Addr { return k.end.localAddr() }
 func (k *stream) PeerAddr() net.Addr  { return k.end.peerAddr() }
 
-// Waits implements hook.Waiting, for all tasks that wait for k.
-func (k *stream) Waits(add func(what string)) {
+// WaitsFor implements hook.Valued, for all tasks that wait for k.
+func (k *stream) WaitsFor(w *hook.Waits) {
 	switch {
-	case k.closed || !audit.Waits(k.reader):
+	case k.closed || !audit.Waits(&k.reader):
 	case k.dialing:
-		add("the answer to a connect")
+		w.Add("the answer to a connect")
 	case k.forEnd:
-		add(fmt.Sprint("the end of ", k.PeerAddr()))
+		w.AddPeer(hook.EndOf, k.PeerAddress())
 	default:
-		add(fmt.Sprint("input from ", k.PeerAddr()))
+		w.AddPeer("input from ", k.PeerAddress())
 	}
 	if k.writers.Waiting() {
-		add(fmt.Sprintf("room: %d bytes queued for %v", len(k.queue), k.PeerAddr()))
+		w.AddRoom(len(k.queue), k.PeerAddress())
 	}
 }
+
+// PeerAddress implements hook.Addressed.
+func (k *stream) PeerAddress() hook.Address { return hook.Address{Name: k.PeerAddr().String()} }

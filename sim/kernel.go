@@ -499,6 +499,13 @@ func (v *view) LocalAddr(fd int) gonet.Addr {
 	return nil
 }
 
+func (v *view) PeerAddrPort(fd int) netip.AddrPort {
+	if f := v.get(fd, "peer address"); f != nil && f.end != nil && !f.end.c.local {
+		return f.end.c.addr[1-f.end.side]
+	}
+	return netip.AddrPort{}
+}
+
 func (v *view) PeerAddr(fd int) gonet.Addr {
 	if f := v.get(fd, "peer address"); f != nil && f.end != nil {
 		return f.end.peerAddr()

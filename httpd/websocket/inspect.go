@@ -6,20 +6,20 @@ import (
 	"github.com/daimon-go/daimon/internal/hook"
 )
 
-// Waits implements hook.Waiting.
-func (x *session) Waits(add func(what string)) {
+// WaitsFor implements hook.Valued.
+func (x *session) WaitsFor(w *hook.Waits) {
 	if x.ending {
-		add("the end of the connection")
+		w.Add("the end of the connection")
 	} else {
-		hook.AskWaits(x.Child.Action, add)
+		hook.AskValues(x.Child.Action, w)
 	}
 	if x.asked {
-		add("a sign of life, such as the answer to a ping")
+		w.Add("a sign of life, such as the answer to a ping")
 	}
 	if n := x.waits(); n > 0 {
-		add(fmt.Sprintf("room for %d messages that were pushed", n))
+		w.Add(fmt.Sprintf("room for %d messages that were pushed", n))
 	}
-	x.conn.Waits(add)
+	x.conn.WaitsFor(w)
 }
 
 // Waits implements hook.Waiting.

@@ -7,7 +7,7 @@ var (
 	Scheduler func(s any) error
 	// Concluded is how many orders to an *act.Scheduler have been carried out.
 	Concluded func(s any) uint
-	// Waits reports whether an act.Waker would make a waiting task ready.
+	// Waits reports whether an *act.Waker would make a waiting task ready.
 	Waits func(w any) bool
 	// Coroutines returns how many coroutines of an *act.Scheduler have a body, and how many are kept for the next.
 	Coroutines func(s any) (live, idle int)

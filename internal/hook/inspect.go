@@ -13,7 +13,8 @@ type Counter interface {
 
 // Waiting is an action, or something that an action waits with, such as a connection. Waits calls add for each thing that can
 // go on only when something else has happened, in a few words: "input from 127.0.0.1:5". Timers of the task are not among
-// them, since the scheduler knows those; what a timer is for may be. A parent asks its children, with [AskWaits].
+// them, since the scheduler knows those; what a timer is for may be. A parent asks its children, with [AskWaits]. A [Valued] is one
+// that makes no texts.
 //
 // It is not called in a turn of the task, nor while a function runs that the action has offloaded (Async).
 type Waiting interface {
@@ -24,8 +25,12 @@ type Waiting interface {
 // does. It reports whether anybody was asked.
 func AskWaits(a any, add func(what string)) bool {
 	for ; a != nil; a = Child(a) {
-		if w, ok := a.(Waiting); ok {
-			w.Waits(add)
+		switch x := a.(type) {
+		case Valued:
+			Texts(x, add)
+			return true
+		case Waiting:
+			x.Waits(add)
 			return true
 		}
 	}
@@ -61,11 +66,11 @@ type Connected interface {
 
 // Connection is a connection as its Connected sees it.
 type Connection struct {
-	Peer   string        `json:"peer,omitempty"`
-	Unread int           `json:"unread,omitempty"` // bytes that were received and not taken
-	Queued int           `json:"queued,omitempty"` // bytes that were written and the system has not taken
-	Still  time.Duration `json:"still"`            // for how long no byte has gone either way; less than 0: not known
-	Stuck  time.Duration `json:"stuck,omitempty"`  // for how long the system has taken none of what is queued
+	Peer   Address
+	Unread int           // bytes that were received and not taken
+	Queued int           // bytes that were written and the system has not taken
+	Still  time.Duration // for how long no byte has gone either way; less than 0: not known
+	Stuck  time.Duration // for how long the system has taken none of what is queued
 }
 
 // EndOf is how a Waits begins that adds the end of a peer, which many actions notice that wait for something else.
@@ -108,8 +113,8 @@ type Closing interface {
 // Lingering is a connection as its Closing sees it.
 type Lingering struct {
 	Connection
-	Local string        `json:"local,omitempty"` // the address of this side
-	Left  time.Duration `json:"left"`            // until it is cut off
+	Local string        // the address of this side
+	Left  time.Duration // until it is cut off
 }
 
 // Lingerer is an act.Local's value that has Closings. EachClosing calls visit for those in n places, from the place from on, and

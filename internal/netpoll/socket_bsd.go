@@ -5,6 +5,7 @@ package netpoll
 import (
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -73,3 +74,11 @@ func closeFD(fd int) error {
 
 func localAddr(fd int) net.Addr { return netAddr(unix.Getsockname(fd)) }
 func peerAddr(fd int) net.Addr  { return netAddr(unix.Getpeername(fd)) }
+
+func peerAddrPort(fd int) netip.AddrPort {
+	if a, ok := peerAddr(fd).(*net.TCPAddr); ok {
+		a := a.AddrPort()
+		return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	}
+	return netip.AddrPort{}
+}

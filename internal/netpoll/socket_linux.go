@@ -3,6 +3,7 @@ package netpoll
 import (
 	"io"
 	"net"
+	"net/netip"
 	"syscall"
 	"unsafe"
 
@@ -147,11 +148,39 @@ func peerAddr(fd int) net.Addr {
 // system call for each request of a server that writes them down.
 func name(fd int, call uintptr) *net.TCPAddr {
 	var a unix.RawSockaddrInet6
-	n := uint32(unix.SizeofSockaddrInet6)
-	if _, _, errno := syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&a)), uintptr(unsafe.Pointer(&n))); errno != 0 {
+	if rawName(fd, call, &a) != 0 {
 		return nil
 	}
 	return tcpAddr(&a)
+}
+
+func rawName(fd int, call uintptr, a *unix.RawSockaddrInet6) syscall.Errno {
+	n := uint32(unix.SizeofSockaddrInet6)
+	_, _, errno := syscall.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(a)), uintptr(unsafe.Pointer(&n)))
+	return errno
+}
+
+func peerAddrPort(fd int) netip.AddrPort {
+	var a unix.RawSockaddrInet6
+	if rawName(fd, unix.SYS_GETPEERNAME, &a) != 0 {
+		return netip.AddrPort{}
+	}
+	var ip netip.Addr
+	switch a.Family {
+	case unix.AF_INET:
+		ip = netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(&a)).Addr)
+	case unix.AF_INET6:
+		ip = netip.AddrFrom16(a.Addr).Unmap().WithZone(zoneName(a.Scope_id))
+	default:
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(ip, port(&a))
+}
+
+// port is where it is in addresses of both families.
+func port(a *unix.RawSockaddrInet6) uint16 {
+	b := (*[2]byte)(unsafe.Pointer(&a.Port)) // as on the wire
+	return uint16(b[0])<<8 | uint16(b[1])
 }
 
 // peerAfterReset returns the peer of a TCP socket also when the connection is gone, where getpeername(2) is ENOTCONN. The
@@ -170,11 +199,10 @@ func peerAfterReset(fd int) *net.TCPAddr {
 
 // tcpAddr returns an address of either family, or nil for one of another.
 func tcpAddr(a *unix.RawSockaddrInet6) *net.TCPAddr {
-	b := (*[2]byte)(unsafe.Pointer(&a.Port)) // as on the wire
-	own := &struct {                         // one allocation
+	own := &struct { // one allocation
 		net.TCPAddr
 		ip [16]byte
-	}{TCPAddr: net.TCPAddr{Port: int(b[0])<<8 | int(b[1])}}
+	}{TCPAddr: net.TCPAddr{Port: int(port(a))}}
 	switch a.Family {
 	case unix.AF_INET:
 		own.IP = append(own.ip[:0], (*unix.RawSockaddrInet4)(unsafe.Pointer(a)).Addr[:]...)

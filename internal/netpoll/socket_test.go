@@ -286,6 +286,8 @@ func TestAddresses(t *testing.T) {
 			require.Equal(t, sys.PeerAddr(client), sys.LocalAddr(server))
 			require.Equal(t, addr.String(), sys.PeerAddr(client).(*net.TCPAddr).String())
 			require.Nil(t, sys.PeerAddr(l))
+			require.Equal(t, addr.String(), sys.PeerAddrPort(client).String())
+			require.Zero(t, sys.PeerAddrPort(l))
 		})
 	}
 	t.Run("unix", func(t *testing.T) {
@@ -300,6 +302,7 @@ func TestAddresses(t *testing.T) {
 		require.Equal(t, &net.UnixAddr{Name: path, Net: "unix"}, sys.LocalAddr(l))
 		require.Equal(t, &net.UnixAddr{Name: path, Net: "unix"}, sys.PeerAddr(fd))
 		require.Equal(t, &net.UnixAddr{Net: "unix"}, sys.LocalAddr(fd))
+		require.Zero(t, sys.PeerAddrPort(fd))
 	})
 }
 

@@ -128,6 +128,10 @@ func (System) LocalAddr(fd int) net.Addr { return localAddr(fd) }
 // PeerAddr is the address of the other end, as LocalAddr is of this. Linux still knows it after a reset.
 func (System) PeerAddr(fd int) net.Addr { return peerAddr(fd) }
 
+// PeerAddrPort is the PeerAddr of a TCP socket as a value, which Linux makes without an allocation; the zero value if it is not known,
+// also after a reset.
+func (System) PeerAddrPort(fd int) netip.AddrPort { return peerAddrPort(fd) }
+
 // SetNoDelay sends small segments at once (true) or gathers them while earlier ones are not
 // acknowledged (TCP_NODELAY). The system's default, which Accept and DialTCP leave, is to gather.
 func (System) SetNoDelay(fd int, on bool) error { return setNoDelay(fd, on) }

@@ -1,7 +1,6 @@
 package readiness
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -28,7 +27,7 @@ func Inspect(s *act.Scheduler, visit func(State)) {
 			visit(State{
 				FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(),
 				Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
-				Reader: audit.Waits(k.reader), Writer: k.out != nil && k.out.writers.Waiting(),
+				Reader: audit.Waits(&k.reader), Writer: k.out != nil && k.out.writers.Waiting(),
 			})
 		}
 	}
@@ -70,27 +69,33 @@ func (c *Counts) Counts(add func(name string, n uint64)) {
 // Counts implements hook.Counter.
 func (e *Engine) Counts(add func(name string, n uint64)) { e.counts.Counts(add) }
 
-// Waits implements hook.Waiting, for all tasks that wait for k.
-func (k *Socket) Waits(add func(what string)) {
+// WaitsFor implements hook.Valued, for all tasks that wait for k.
+func (k *Socket) WaitsFor(w *hook.Waits) {
 	switch {
-	case k.fd < 0 || !audit.Waits(k.reader):
+	case k.fd < 0 || !audit.Waits(&k.reader):
 	case k.state&dialing != 0:
-		add("the answer to a connect")
+		w.Add("the answer to a connect")
 	case k.state&forEnd != 0:
-		add(hook.EndOf + k.peer())
+		w.AddPeer(hook.EndOf, k.PeerAddress())
 	default:
-		add("input from " + k.peer())
+		w.AddPeer("input from ", k.PeerAddress())
 	}
 	if k.out != nil && k.out.writers.Waiting() {
-		add(fmt.Sprintf("room: %d bytes queued for %s", k.queued(), k.peer()))
+		w.AddRoom(k.queued(), k.PeerAddress())
 	}
 }
 
-func (k *Socket) peer() string {
-	if a := k.PeerAddr(); a != nil && a.String() != "" {
-		return a.String()
+// PeerAddress implements hook.Addressed.
+func (k *Socket) PeerAddress() (a hook.Address) {
+	if k.fd < 0 {
+		return a
 	}
-	return "its peer"
+	if a.TCP = k.source.e.os.PeerAddrPort(int(k.fd)); !a.TCP.IsValid() {
+		if peer := k.PeerAddr(); peer != nil {
+			a.Name = peer.String()
+		}
+	}
+	return a
 }
 
 // Descriptor implements hook.Descriptor.
@@ -131,9 +136,7 @@ func (k *Socket) Still() time.Duration {
 func (k *Socket) Closing() (l hook.Lingering) {
 	l.Queued, l.Still, l.Stuck = k.queued(), k.Still(), k.Stuck()
 	l.Left = max(0, k.out.timer.When()-k.source.e.s.Now())
-	if a := k.PeerAddr(); a != nil {
-		l.Peer = a.String()
-	}
+	l.Peer = k.PeerAddress()
 	if a := k.LocalAddr(); a != nil {
 		l.Local = a.Network() + " " + a.String()
 	}
@@ -143,7 +146,7 @@ func (k *Socket) Closing() (l hook.Lingering) {
 // Waits implements hook.Waiting, for the task that waits for a.
 func (a *Acceptor) Waits(add func(what string)) {
 	switch {
-	case a.fd < 0 || !audit.Waits(a.waker):
+	case a.fd < 0 || !audit.Waits(&a.waker):
 	case a.lacks == aPlace:
 		add("a place for another connection, at the limit")
 	case a.lacks == aDescriptor:

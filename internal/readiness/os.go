@@ -31,6 +31,7 @@ type OS interface {
 	SocketError(fd int) error
 	LocalAddr(fd int) net.Addr
 	PeerAddr(fd int) net.Addr
+	PeerAddrPort(fd int) netip.AddrPort
 	SetNoDelay(fd int, on bool) error
 	SetKeepAlive(fd int, idle time.Duration) error
 	SetBuffers(fd int, b netpoll.Buffers) error

@@ -39,5 +39,10 @@ func (q *Writers) Wake(queued int) {
 
 // Waiting reports whether a task waits.
 func (q Writers) Waiting() bool {
-	return slices.ContainsFunc(q, func(x writer) bool { return audit.Waits(x.waker) })
+	for i := range q {
+		if audit.Waits(&q[i].waker) {
+			return true
+		}
+	}
+	return false
 }
