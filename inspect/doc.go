@@ -37,8 +37,8 @@
 // A scheduler keeps its last events, about 2000: turns and their verdicts, wake-ups, tasks that begin or fail, passes, sleeps. At most
 // 256 are of one turn or pass; of others it keeps the number. They can be read while the scheduler is stuck. An event has no
 // clock of its own, but the time of the pass before. With -inspect-dir they are written to a file after a panic of an action, a
-// stall, and SIGUSR1: see [Inspector]. A panic of a posted function or of a process has its line in the log, and no file. Nor has
-// one that becomes an error, as in a stage or in a callback of a future.
+// process or a posted function, a stall, and SIGUSR1: see [Inspector]. A panic that becomes an error, as in a stage or in a callback of
+// a future, has no file.
 //
 // # Profiles
 //

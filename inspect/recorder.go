@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 const (
@@ -222,11 +225,22 @@ func (r *recorder) stall(s *Stall) string {
 // panics has a file written for a panic in the turn of a task, or of a function that it has offloaded. What the panic said is
 // left out: it may be of a user. It is for the scheduler's thread.
 func (p *probe) panics(t uint32, kind string, stack []byte) *recording {
+	return p.recordPanic(fmt.Sprintf("task %d of scheduler %d, %s, has panicked", t, p.index, kind), stack)
+}
+
+func init() {
+	hook.Panicked = func(s any, what string, stack []byte) {
+		p := probes.Get(s.(*act.Scheduler))
+		p.recordPanic(fmt.Sprintf("%s of scheduler %d has panicked", what, p.index), stack)
+	}
+}
+
+func (p *probe) recordPanic(why string, stack []byte) *recording {
 	if p.recorder == nil {
 		return nil
 	}
 	return p.recorder.ask(aPanic, func(rec *recording) {
-		rec.why = fmt.Sprintf("task %d of scheduler %d, %s, has panicked", t, p.index, kind)
+		rec.why = why
 		rec.more = string(stack)
 		rec.of, rec.events, rec.now = p, p.lastEvents(), p.clock()
 	})

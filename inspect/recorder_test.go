@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/process"
 )
 
 // recordedFile waits for the file number n of a log, and returns its text.
@@ -101,6 +102,26 @@ func TestAPanicOfAnOffloadedFunctionWritesAFileAndAFailureDoesNot(t *testing.T) 
 	require.Contains(t, text, ": task 4 of scheduler 0, ")
 	require.Regexp(t, `panicked +1 +\S+ +4\n$`, text)
 	require.EqualValues(t, 1, x.Report(false).Recordings.Written)
+}
+
+func TestAPanicThatFailsNoTaskWritesAFile(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	x := &Inspector{Dir: t.TempDir()}
+	system := process.New(process.Config{})
+	t.Cleanup(startRun(t, x, act.Config{Schedulers: 1, Logger: zap.New(core)}, system.Setup))
+	s := x.desks[0].probe.s
+	require.NoError(t, s.Post(func(*act.Scheduler) { panic("the password") }))
+	text := recordedFile(t, logs, 1)
+	require.Contains(t, text, ": a posted function of scheduler 0 has panicked.\n")
+	require.Contains(t, text, "TestAPanicThatFailsNoTaskWritesAFile.func1", "the stack")
+	require.NotContains(t, text, "password")
+	require.Contains(t, text, "\nScheduler 0, then\n")
+
+	fragile := process.Handler[int](func(*process.Self[int], int) { panic("the password") })
+	require.NoError(t, process.Spawn(system, fragile, process.Options{}).Send(system, 1))
+	text = recordedFile(t, logs, 2)
+	require.Contains(t, text, ": a process of scheduler 0 has panicked.\n")
+	require.NotContains(t, text, "password")
 }
 
 // recordingAlone returns a recorder of an Inspector without schedulers, and the log.

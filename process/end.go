@@ -67,6 +67,7 @@ func (c *core) kill(r *runner, why Reason, err error) bool {
 // fail ends c after a panic.
 func (r *runner) fail(c *core, p *act.Panic) {
 	r.s.Logger().Error("a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
+	hook.NotePanic(r.s, "a process", p.Stack)
 	c.setFailure(p)
 	r.end(c, Panicked)
 }
@@ -151,6 +152,7 @@ func (r *runner) protect(c *core, f func()) {
 		if v := recover(); v != nil {
 			p := panics.Recovered(v)
 			r.s.Logger().Error("the end of a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
+			hook.NotePanic(r.s, "the end of a process", p.Stack)
 		}
 	}()
 	f()

@@ -89,12 +89,23 @@ var (
 	IsDemon func(t any) bool
 )
 
-// Package inspect sets these two, and nobody does if it is not linked. A goroutine has the labels of the one that has started it,
+// Package inspect sets these, and nobody does if it is not linked. A goroutine has the labels of the one that has started it,
 // in profiles (see runtime/pprof).
 var (
 	// Unlabel takes the labels of the calling goroutine away. One calls it that works for more than those that have started it.
 	Unlabel func()
 
+	// Panicked notes a panic on the thread of s that fails no task, with its stack. What has panicked is said without what its clients
+	// have chosen. It is called by NotePanic.
+	Panicked func(s any, what string, stack []byte)
+
 	// Resumed, if it is set, is called by a coroutine of s after each switch to it, for the labels of the present turn.
 	Resumed atomic.Pointer[func(s any)]
 )
+
+// NotePanic calls Panicked if it is set.
+func NotePanic(s any, what string, stack []byte) {
+	if Panicked != nil {
+		Panicked(s, what, stack)
+	}
+}
