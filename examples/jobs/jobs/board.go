@@ -88,8 +88,11 @@ func parse(text []byte) (q query, err error) {
 	return q, nil
 }
 
-// page is how many tasks a view has at most.
-const page = 50
+// page is how many tasks a view has at most. Of those at work, a view of all states shows at most so many at its top.
+const (
+	page = 50
+	top  = page / 2
+)
 
 // selections returns those that together have the tasks of the query.
 func (q query) selections() (all []stage.Selection) {
@@ -101,6 +104,10 @@ func (q query) selections() (all []stage.Selection) {
 	}
 	switch q.state {
 	case "":
+		if q.before == 0 {
+			with(stage.InProcessing, false)
+			all[0].Limit = top
+		}
 		all = append(all, one)
 	case waiting:
 		with(stage.Normal, true)
@@ -264,13 +271,25 @@ func (b *board) view(ctx context.Context, q query) (v view, err error) {
 		}
 		tasks = append(tasks, some...)
 	}
-	slices.SortFunc(tasks, func(a, b stage.Task) int { return cmp.Compare(b.ID, a.ID) })
+	slices.SortStableFunc(tasks, func(a, b stage.Task) int { return cmp.Compare(b.ID, a.ID) })
+	tasks = slices.CompactFunc(tasks, func(a, b stage.Task) bool { return a.ID == b.ID })
+	if q.before == 0 { // a worker takes the oldest, which would be on the last page
+		slices.SortStableFunc(tasks, func(a, b stage.Task) int { return cmp.Compare(rank(a), rank(b)) })
+	}
 	v.More = len(tasks) > page
 	v.Tasks = []row{}
 	for _, t := range tasks[:min(page, len(tasks))] {
 		v.Tasks = append(v.Tasks, rowOf(t))
 	}
 	return v, nil
+}
+
+// rank is 0 for tasks at work, and 1 for others.
+func rank(t stage.Task) int {
+	if t.Status == stage.InProcessing {
+		return 0
+	}
+	return 1
 }
 
 // has returns how many tasks a selection has, of any number. The store looks no further when it has found them: for a few that have

@@ -37,7 +37,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //
 //	GET  /                                  the page
 //	GET  /events?kind=&state=&before=       a view each time that it has changed, as server-sent events
-//	GET  /api/tasks?kind=&state=&before=    a view: counts, and the newest tasks
+//	GET  /api/tasks?kind=&state=&before=    a view: counts, what is at work, and the newest tasks
 //	GET  /api/tasks/ID                      a task, and the errors of its attempts
 //	GET  /api/token                         what requests that change something send as X-Jobs-Token
 //	POST /api/tasks?kind=&n=&after=&key=    adds tasks

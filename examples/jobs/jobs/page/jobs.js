@@ -155,7 +155,7 @@ function fill(row, t) {
 	if (t.due && t.state === "failed") what += `, again at ${when(t.due)}`;
 	if (t.due && t.state === "waiting" && new Date(t.due) > Date.now()) what += ` until ${when(t.due)}`;
 	set(cells[3].querySelector(".what"), what);
-	set(cells[3].querySelector(".why"), t.failure ? `${t.attempt} × ${t.failure}` : "");
+	set(cells[3].querySelector(".why"), t.failure ? `attempt ${t.attempt}: ${t.failure}` : "");
 	set(cells[4], when(t.changed));
 	for (const e of cells[5].children) e.hidden = !t.can.includes(e.dataset.verb);
 }
