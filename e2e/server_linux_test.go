@@ -29,12 +29,19 @@ var (
 	encrypted  = echo{name: "echo", tls: true}
 )
 
-// eachEcho runs test with either program under each idle strategy. The echo with coroutines and the one over TLS differ only
-// above the scheduler, so below the Long tier they run under one strategy.
+// eachEcho runs test with either program under each idle strategy. Below the Long tier it is the default and the one that
+// differs from it most, but for TestEchoesWhole. The echo with coroutines and the one over TLS differ only above the scheduler,
+// so there they run under one strategy.
 func eachEcho(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	t.Helper()
 	t.Run(actions.name, func(t *testing.T) {
-		underEachIdle(t, func(t *testing.T, idle idle) { test(t, actions, idle) })
+		all := strings.HasPrefix(t.Name(), "TestEchoesWhole/")
+		underEachIdle(t, func(t *testing.T, idle idle) {
+			if !all && idle[1] != few[actions.name] && idle[1] != few[coroutines.name] {
+				tier.Need(t, tier.Long, "some tests of the echo under the other idle strategies")
+			}
+			test(t, actions, idle)
+		})
 	})
 	for name, e := range map[string]echo{coroutines.name: coroutines, "echo over TLS": encrypted} {
 		t.Run(name, func(t *testing.T) {
