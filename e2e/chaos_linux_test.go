@@ -66,7 +66,6 @@ func (s *server) watch(t *testing.T) (ended func() error) {
 // eachEvent returns when the stream ends.
 func eachEvent(stream *http.Response, seen func()) error {
 	in := bufio.NewScanner(stream.Body)
-	in.Buffer(nil, 1<<20) // an event has a line
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
 		if text, ok := strings.CutPrefix(in.Text(), "data: "); ok {

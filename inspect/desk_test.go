@@ -287,7 +287,9 @@ func TestAStuckSchedulerIsShownAsItWas(t *testing.T) {
 	<-stuck
 	x.given = nil // it is not to be given again
 	r := x.Report(true)
+	brief := x.snapshot()
 	close(free)
+	require.Empty(t, brief.Schedulers[1].Tasks, "nobody has asked for them")
 	require.Equal(t, "in a pass", r.Schedulers[1].State)
 	require.NotZero(t, r.Schedulers[1].Late)
 	require.NotEmpty(t, r.Schedulers[1].Tasks, "those of the answer before")

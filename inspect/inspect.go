@@ -287,6 +287,9 @@ func (x *Inspector) census(tasks bool) *Report {
 			s.Late = x.clock.Monotonic() - x.last[i].at
 		}
 		s.State = d.probe.state()
+		if !tasks { // the latest answer may have them
+			s.Tasks, s.Processes = nil, nil
+		}
 		r.Schedulers = append(r.Schedulers, &s)
 	}
 	return r
