@@ -51,6 +51,7 @@ func closeFD(int) error                                    { return errSystem }
 func reset(int) error                                      { return errSystem }
 func localAddr(int) net.Addr                               { return nil }
 func peerAddr(int) net.Addr                                { return nil }
+func peerAddrPort(int) netip.AddrPort                      { return netip.AddrPort{} }
 func setNoDelay(int, bool) error                           { return errSystem }
 func setKeepAlive(int, time.Duration) error                { return errSystem }
 func setBuffers(int, Buffers) error                        { return errSystem }
