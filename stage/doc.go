@@ -44,7 +44,8 @@
 //	priorities, queues, pauses        Kind.Priority, Kind.Queue, Config.Queues, Engine.PauseKind
 //	attempts, back-off, time-out      Kind.Attempts, Kind.Backoff, Kind.Timeout, Permanent
 //	concurrency                       Config.Workers, Kind.Workers
-//	retryable, and discarded or dead  the status Error: Task.Ended tells the second from the first
+//	retryable                         the status Error, Selection.Running
+//	discarded, dead                   the status Error, Selection.Ended
 //	arguments                         Typed
 //	middleware, hooks                 Config.Middleware, Config.OnEnd
 //	pruning                           Config.Retention, Engine.Purge

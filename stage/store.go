@@ -112,9 +112,10 @@ type Store interface {
 	// visible when that is committed, perhaps later than one with a higher number: a reader that goes on with Selection.After
 	// may miss it.
 	//
-	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, those with IDs, and with
-	// Running if at most 10,000 tasks run. With a Stage, with Running if more do, and with Normal if few tasks are, the store may
-	// look at many tasks until it has enough: at all of the Kind, if there is one. A Limit of no more than Counts has keeps it from
+	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, those with IDs, with
+	// Running if at most 10,000 tasks run, and with Ended if at most 10,000 have ended. With a Stage, with Running or Ended if
+	// there are more, and with Normal if few tasks are, the store may look at many tasks until it has enough: at all of the Kind,
+	// if there is one. A Limit of no more than Counts has keeps it from
 	// looking for further ones.
 	List(ctx context.Context, s Selection) ([]Task, error)
 
@@ -257,6 +258,7 @@ type Selection struct {
 	Before  ID   // only those with a lower number; 0 means no bound
 	Limit   int  // 0 means no limit
 	Running bool // only those for which Task.Runs is true
+	Ended   bool // only those for which Task.Ended is true
 	IDs     []ID // only those with one of these numbers; nil means all. The store looks at no other tasks
 	Newest  bool // the highest numbers first
 }

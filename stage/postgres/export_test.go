@@ -42,14 +42,14 @@ func (s *Store) Named(sql string) string {
 // InOrder is the statement before that of Listing, which finds what sel selects.
 const InOrder = inOrder
 
-func (s *Store) Listing(sel stage.Selection, fewRun bool) string { return s.list(sel, fewRun) }
+func (s *Store) Listing(sel stage.Selection, few bool) string { return s.list(sel, few) }
 
-// Many is how many tasks that run are too many to look at all of them for a page.
+// Many is how many tasks are too many to look at all of them for a page.
 const Many = many
 
-// Counting returns the statement that counts the tasks that run.
+// Counting returns the statement that counts the tasks that run, or have ended.
 func (s *Store) Counting(sel stage.Selection) (text string, args []any) {
-	text, args = countRunning(sel)
+	text, args = countNarrow(sel)
 	return s.sql.adapted(text), args
 }
 

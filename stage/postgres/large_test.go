@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
@@ -28,8 +29,12 @@ func TestLarge(t *testing.T) {
 		do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'DONE', due = NULL, token = 1 WHERE due IS NOT NULL`)
 		do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'CREATED', status = 'NORMAL', due = now(), token = 0 WHERE id <= $1`, n)
 		t.Logf("%d run", n)
-		storetest.LargeRunning(t, s, []string{"a", "b", "c", "none"}, bound)
+		storetest.LargePages(t, s, []string{"a", "b", "c", "none"}, stage.Selection{Running: true}, bound)
 	}
 	oldestRun(100, 100*time.Millisecond)
 	oldestRun(postgres.Many, time.Second)
+	do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'CREATED', status = 'NORMAL', due = now(), token = 0 WHERE due IS NULL AND id > 100`)
+	do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'DONE', due = NULL, token = 1 WHERE id <= 100`)
+	t.Log("100 have ended")
+	storetest.LargePages(t, s, []string{"a", "b", "c", "none"}, stage.Selection{Ended: true}, 100*time.Millisecond)
 }

@@ -12,12 +12,12 @@ import (
 )
 
 func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
-	few, err := s.fewRun(ctx, sel)
+	few, err := s.few(ctx, sel)
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
 	}
 	limit := cmp.Or(max(0, sel.Limit), math.MaxInt)
-	args := []any{sel.After, cmp.Or(sel.Before, math.MaxInt64), limit, sel.Kind, sel.Stage, string(sel.Status), sel.Running}
+	args := []any{sel.After, cmp.Or(sel.Before, math.MaxInt64), limit, sel.Kind, sel.Stage, string(sel.Status), sel.Running, sel.Ended}
 	if sel.IDs != nil {
 		args = append(args, sel.IDs)
 	}
@@ -32,54 +32,69 @@ const inOrder = `SELECT set_config('enable_seqscan', 'off', true), set_config('e
 	set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true), set_config('jit', 'off', true),
 	set_config('max_parallel_workers_per_gather', '0', true)`
 
-// many is how many tasks that run are too many to look at all of them for a page.
+// many is how many tasks are too many to look at all of them for a page.
 const many = 10_000
 
-// fewRun reports whether sel asks for tasks that run, of which there are so few that the indexes of claims find them.
-func (s *tasks) fewRun(ctx context.Context, sel stage.Selection) (bool, error) {
-	if !sel.Running || sel.IDs != nil || sel.Status == stage.InProcessing || sel.Status == stage.Resumed { // all of these run
+// few reports whether sel asks for tasks that run, or for such as have ended, of which there are so few that indexes find all.
+func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
+	text, args := countNarrow(sel)
+	if text == "" {
 		return false, nil
 	}
-	text, args := countRunning(sel)
 	n, err := collectWith(ctx, s.pool, inOrder, pgx.RowTo[int], s.sql.adapted(text), args...)
 	return err == nil && n[0] <= many, err
 }
 
-// countRunning returns the statement that counts tasks that run, up to one more than many.
-func countRunning(sel stage.Selection) (text string, args []any) {
-	args = []any{many + 1}
-	if sel.Kind != "" {
-		args = append(args, sel.Kind)
+// countNarrow returns the statement that counts the tasks of narrow, up to one more than many, or "".
+func countNarrow(sel stage.Selection) (text string, args []any) {
+	those, of := narrow(sel, `id`, `$2`, `$2`)
+	if those == "" {
+		return "", nil
 	}
-	return `SELECT count(*) FROM (` + running(sel, `id`, `$2`) + ` LIMIT $1) AS those`, args
+	return `SELECT count(*) FROM (` + those + ` LIMIT $1) AS those`, append([]any{many + 1}, of...)
 }
 
-// running returns a query of what is wanted of tasks that run, index by index.
-func running(sel stage.Selection, what, kind string) string {
-	ofKind := ``
-	if sel.Kind != "" {
-		ofKind = ` AND kind = ` + kind
+// narrow returns a query of what is wanted of tasks that run, or of such as have ended, index by index. It is "" if sel does not ask
+// for them, or if an index has fewer. kind and status are parameters, of which it needs at most one: args has that.
+func narrow(sel stage.Selection, what, kind, status string) (text string, args []any) {
+	from := `SELECT ` + what + ` FROM daimon.task WHERE `
+	switch {
+	case sel.IDs != nil:
+	case sel.Running && sel.Status != stage.InProcessing && sel.Status != stage.Resumed: // all of these run
+		ofKind := ``
+		if sel.Kind != "" {
+			ofKind, args = ` AND kind = `+kind, []any{sel.Kind}
+		}
+		text = `(` + from + `due IS NOT NULL` + ofKind + ` ORDER BY kind, fresh, due, id)
+			UNION ALL (` + from + `watch IS NOT NULL` + ofKind + ` ORDER BY kind, watch)`
+	case sel.Ended && sel.Status != stage.Cancelled: // all of these have ended
+		ofStatus := ``
+		if sel.Status != "" {
+			ofStatus, args = ` AND status = `+status, []any{string(sel.Status)}
+		}
+		text = `(` + from + `ended IS NOT NULL` + ofStatus + ` ORDER BY status, ended, id)`
 	}
-	return `(SELECT ` + what + ` FROM daimon.task WHERE due IS NOT NULL` + ofKind + ` ORDER BY kind, fresh, due, id)
-		UNION ALL (SELECT ` + what + ` FROM daimon.task WHERE watch IS NOT NULL` + ofKind + ` ORDER BY kind, watch)`
+	return text, args
 }
 
 // list returns the statement that finds what sel selects. Its bounds and its order are those of one index: the planner would
 // choose by statistics, which do not know that, for example, all tasks in Error are old; and a plan for any arguments does not
 // know which kinds are rare. So a column of that index is in no other condition: the order would be by id alone.
-func (s *tasks) list(sel stage.Selection, fewRun bool) string {
+func (s *tasks) list(sel stage.Selection, few bool) string {
 	const (
-		ofStage  = ` AND ($5 = '' OR stage = $5) AND (NOT $7::bool OR due IS NOT NULL OR until IS NOT NULL)`
+		ofStage = ` AND ($5 = '' OR stage = $5) AND (NOT $7::bool OR due IS NOT NULL OR until IS NOT NULL)` +
+			` AND (NOT $8::bool OR ended IS NOT NULL)`
 		ofKind   = ` AND ($4 = '' OR kind = $4)`
 		ofStatus = ` AND ($6 = '' OR status = $6)`
 		rare     = `status IN ('SUSPENDED', 'RESUMED', 'ERROR', 'CANCELLED')`
 	)
 	with, from, where, order := ``, `daimon.task`, ``, ``
 	switch {
-	case fewRun: // of which the page is sorted
-		from, where, order = `(`+running(sel, `*`, `$4`)+`) AS those`, `id > $1 AND id < $2`+ofKind+ofStatus, `id`
+	case few: // of which the page is sorted
+		those, _ := narrow(sel, `*`, `$4`, `$6`)
+		from, where, order = `(`+those+`) AS those`, `id > $1 AND id < $2`+ofKind+ofStatus, `id`
 	case sel.IDs != nil: // sorted here: not all servers read an index for an array in order
-		with = `WITH those AS MATERIALIZED (SELECT * FROM daimon.task WHERE id = ANY ($8::bigint[])) `
+		with = `WITH those AS MATERIALIZED (SELECT * FROM daimon.task WHERE id = ANY ($9::bigint[])) `
 		from, where, order = `those`, `id > $1 AND id < $2`+ofKind+ofStatus, `id`
 	case sel.Status == stage.InProcessing: // few, which are sorted
 		with = `WITH held AS MATERIALIZED (SELECT * FROM daimon.task WHERE watch IS NOT NULL ORDER BY kind, watch) `

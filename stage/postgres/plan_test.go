@@ -144,11 +144,13 @@ func pagesArePlanned(t *testing.T, s *postgres.Store) {
 		{"few that run", stage.Selection{Running: true}, true, "task_due", 130},
 		{"few of a kind that run", stage.Selection{Running: true, Kind: "ab", Status: stage.Normal}, true, "task_due", 130},
 		{"few of a kind that run, of which there are none", stage.Selection{Running: true, Kind: "none"}, true, "task_watch", 0},
+		{"few that have ended, of which there are none", stage.Selection{Ended: true, Status: stage.Suspended}, true, "task_ended", 0},
+		{"very many that have ended", stage.Selection{Ended: true, Status: stage.Error}, false, "task_status", 10},
 	} {
 		for _, row.selection.Newest = range []bool{false, true} {
 			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 				name := fmt.Sprintf("%s, newest=%v, %s", row.name, row.selection.Newest, mode)
-				args := []any{int64(first), int64(last), 10, row.selection.Kind, "", string(row.selection.Status), row.selection.Running}
+				args := []any{int64(first), int64(last), 10, row.selection.Kind, "", string(row.selection.Status), row.selection.Running, row.selection.Ended}
 				if row.selection.IDs != nil {
 					args = append(args, row.selection.IDs)
 				}
@@ -160,15 +162,24 @@ func pagesArePlanned(t *testing.T, s *postgres.Store) {
 			}
 		}
 	}
-	for _, kind := range []string{"", "ab"} {
+	for _, row := range []struct {
+		selection stage.Selection
+		indexes   []string
+		rows      float64
+	}{
+		{stage.Selection{Running: true}, []string{"task_due", "task_watch"}, 130},
+		{stage.Selection{Running: true, Kind: "ab"}, []string{"task_due", "task_watch"}, 130},
+		{stage.Selection{Ended: true}, []string{"task_ended"}, postgres.Many + 1},
+		{stage.Selection{Ended: true, Status: stage.Normal}, []string{"task_ended"}, postgres.Many + 1},
+	} {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			sql, args := s.Counting(stage.Selection{Running: true, Kind: kind})
+			sql, args := s.Counting(row.selection)
 			nodes := explained(t, s, mode, postgres.InOrder, sql, args...)
-			for _, index := range []string{"task_due", "task_watch"} {
+			for _, index := range row.indexes {
 				require.True(t, slices.ContainsFunc(nodes, func(n node) bool { return n.Index == index }), "%+v", nodes)
 			}
 			for _, n := range nodes {
-				require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, 130., "%+v", n)
+				require.LessOrEqual(t, (n.Rows+n.Removed)*n.Loops, row.rows, "%+v", n)
 			}
 		}
 	}
@@ -182,6 +193,24 @@ func TestManyRun(t *testing.T) {
 	do(t, s, `UPDATE `+s.Schema()+`.task SET status = 'IN_PROCESSING', token = 1, until = now(), watch = now() WHERE id = 2`)
 	do(t, s, `UPDATE `+s.Schema()+`.task SET status = 'IN_PROCESSING', token = 1, until = now(), watch = now(), due = NULL WHERE id = 7`)
 	do(t, s, `DELETE FROM `+s.Schema()+`.task WHERE id = 19`)
+	manyAreListed(t, s, stage.Selection{Running: true}, map[stage.Status][][]stage.ID{
+		"": {{10, 8, 7, 6}, {2, 3}}, stage.Normal: {{10, 8, 6, 5}, {3, 4}},
+	})
+}
+
+// TestManyHaveEnded is TestManyRun for tasks that have ended.
+func TestManyHaveEnded(t *testing.T) {
+	s := open(t, newConfig(t))
+	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, status, due, created, changed)
+		SELECT 'a', 'CREATED', CASE WHEN n = 7 THEN 'ERROR' ELSE 'NORMAL' END, CASE WHEN n = 9 OR n < 3 THEN now() END, now(), now()
+		FROM generate_series(1, $1::int) AS n`, postgres.Many+4)
+	manyAreListed(t, s, stage.Selection{Ended: true}, map[stage.Status][][]stage.ID{
+		"": {{10, 8, 7, 6}, {3, 4}}, stage.Normal: {{10, 8, 6, 5}, {3, 4}},
+	})
+}
+
+// manyAreListed wants two pages, of which the first goes back from the tenth task, before and after the twentieth is deleted.
+func manyAreListed(t *testing.T, s *postgres.Store, sel stage.Selection, want map[stage.Status][][]stage.ID) {
 	listed := func(sel stage.Selection) (ids []stage.ID) {
 		tasks, err := s.List(t.Context(), sel)
 		require.NoError(t, err)
@@ -191,12 +220,13 @@ func TestManyRun(t *testing.T) {
 		return ids
 	}
 	for range 2 {
-		for _, kind := range []string{"", "a"} {
-			for status, want := range map[stage.Status][][]stage.ID{
-				"": {{10, 8, 7, 6}, {2, 3}}, stage.Normal: {{10, 8, 6, 5}, {3, 4}},
-			} {
-				require.Equal(t, want[0], listed(stage.Selection{Kind: kind, Status: status, Running: true, Before: 11, Newest: true, Limit: 4}))
-				require.Equal(t, want[1], listed(stage.Selection{Kind: kind, Status: status, Running: true, Limit: 2}))
+		for _, sel.Kind = range []string{"", "a"} {
+			for status, pages := range want {
+				newest, oldest := sel, sel
+				newest.Status, newest.Before, newest.Newest, newest.Limit = status, 11, true, 4
+				oldest.Status, oldest.Limit = status, 2
+				require.Equal(t, pages[0], listed(newest), "%+v", newest)
+				require.Equal(t, pages[1], listed(oldest), "%+v", oldest)
 			}
 		}
 		do(t, s, `DELETE FROM `+s.Schema()+`.task WHERE id = 20`)

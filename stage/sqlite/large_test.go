@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
 // TestLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
-// and 100,000 that are new. The goal is 100 ms. Then few run, all of them old.
+// and 100,000 that are new. The goal is 100 ms. Then few run, all of them old; in the end few have ended.
 func TestLarge(t *testing.T) {
 	tier.Need(t, tier.Long, "makes a table of 1,000,000 tasks")
 	path := newPath(t)
@@ -31,8 +32,13 @@ func TestLarge(t *testing.T) {
 			UPDATE daimon_task SET stage = 'DONE', due = NULL, token = 1 WHERE due IS NOT NULL;
 			UPDATE daimon_task SET stage = 'CREATED', status = 'NORMAL', due = id, token = 0 WHERE id <= %d`, n))
 		t.Logf("%d run", n)
-		storetest.LargeRunning(t, s, []string{"a", "b", "c", "none"}, bound)
+		storetest.LargePages(t, s, []string{"a", "b", "c", "none"}, stage.Selection{Running: true}, bound)
 	}
 	oldestRun(100, 100*time.Millisecond)
 	oldestRun(sqlite.Many, time.Second)
+	do(t, raw(t, path), `
+		UPDATE daimon_task SET stage = 'CREATED', status = 'NORMAL', due = id, token = 0 WHERE due IS NULL AND id > 100;
+		UPDATE daimon_task SET stage = 'DONE', due = NULL, token = 1 WHERE id <= 100`)
+	t.Log("100 have ended")
+	storetest.LargePages(t, s, []string{"a", "b", "c", "none"}, stage.Selection{Ended: true}, 100*time.Millisecond)
 }

@@ -12,7 +12,7 @@ import (
 // List waits for no write.
 func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
 	var found []stage.Task
-	few, err := s.fewRun(ctx, sel)
+	few, err := s.few(ctx, sel)
 	if err == nil {
 		var rows *sql.Rows
 		text, args := list(sel, few)
@@ -23,36 +23,46 @@ func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 	return found, s.failed("list", because(ctx, err))
 }
 
-// many is how many tasks that run are too many to look at all of them for a page.
+// many is how many tasks are too many to look at all of them for a page.
 const many = 10_000
 
-// fewRun reports whether sel asks for tasks that run, of which there are so few that the index of claims finds them.
-func (s *tasks) fewRun(ctx context.Context, sel stage.Selection) (bool, error) {
-	if !sel.Running || sel.IDs != nil || sel.Status == stage.InProcessing || sel.Status == stage.Resumed { // all of these run
+// few reports whether sel asks for tasks that run, or for such as have ended, of which there are so few that an index finds all.
+func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
+	text, args := narrow(sel)
+	if text == "" {
 		return false, nil
 	}
 	var n int
-	text, args := running(sel)
 	err := s.reader.QueryRowContext(ctx, `SELECT count(*) FROM (`+text+` LIMIT ?)`, append(args, many+1)...).Scan(&n)
 	return n <= many, err
 }
 
-// running returns a query of the numbers of tasks that run, which looks only at the index.
-func running(sel stage.Selection) (text string, args []any) {
-	text = `SELECT id FROM daimon_task INDEXED BY daimon_task_due WHERE due IS NOT NULL`
-	if sel.Kind != "" {
-		return text + ` AND ` + fresh + ` IN (0, 1) AND kind = ?`, []any{sel.Kind}
+// narrow returns a query of the numbers of tasks that run, or of such as have ended, by one index. It is "" if sel
+// does not ask for them, or if an index has fewer.
+func narrow(sel stage.Selection) (text string, args []any) {
+	switch {
+	case sel.IDs != nil:
+	case sel.Running && sel.Status != stage.InProcessing && sel.Status != stage.Resumed: // all of these run
+		text = `SELECT id FROM daimon_task INDEXED BY daimon_task_due WHERE due IS NOT NULL`
+		if sel.Kind != "" {
+			return text + ` AND ` + fresh + ` IN (0, 1) AND kind = ?`, []any{sel.Kind}
+		}
+	case sel.Ended && sel.Status != stage.Cancelled: // all of these have ended
+		text = `SELECT id FROM daimon_task INDEXED BY daimon_task_ended WHERE ` + ended
+		if sel.Status != "" {
+			return text + ` AND status = ?`, []any{string(sel.Status)}
+		}
 	}
 	return text, nil
 }
 
 // list returns the statement that finds what sel selects. It names the index: SQLite would choose by what was in the table at
 // the time of the last ANALYZE.
-func list(sel stage.Selection, fewRun bool) (text string, args []any) {
+func list(sel stage.Selection, few bool) (text string, args []any) {
 	index, where := ``, `true`
 	switch {
-	case fewRun: // in the order of their numbers, until there are enough
-		text, args = running(sel)
+	case few: // in the order of their numbers, until there are enough
+		text, args = narrow(sel)
 		index, where = `NOT INDEXED `, `id IN (`+text+`)`
 	case sel.IDs != nil:
 		index, where = `NOT INDEXED `, `id IN (SELECT value FROM json_each(?))`
@@ -66,6 +76,8 @@ func list(sel stage.Selection, fewRun bool) (text string, args []any) {
 		index, where = `INDEXED BY daimon_task_status `, rare
 	case sel.Kind != "":
 		index = `INDEXED BY daimon_task_kind `
+	default: // and not by the index of those that have ended, of which there are many
+		index = `NOT INDEXED `
 	}
 	text = wholeOf + `daimon_task ` + index + itsProgress + `WHERE ` + where
 	and := func(wanted bool, condition string, arg any) {
@@ -82,6 +94,9 @@ func list(sel stage.Selection, fewRun bool) (text string, args []any) {
 	if sel.Running {
 		text += ` AND due IS NOT NULL`
 	}
+	if sel.Ended {
+		text += ` AND ` + ended
+	}
 	text += ` ORDER BY id`
 	if sel.Newest {
 		text += ` DESC`
@@ -91,3 +106,6 @@ func list(sel stage.Selection, fewRun bool) (text string, args []any) {
 
 // rare is the condition of the indexes by status.
 const rare = `status NOT IN ('NORMAL', 'IN_PROCESSING')`
+
+// ended is the condition of the index of tasks that have ended.
+const ended = `due IS NULL AND status <> 'SUSPENDED'`

@@ -183,6 +183,8 @@ func TestPlansOfPages(t *testing.T) {
 		{stage.Selection{Status: stage.Cancelled, Before: 7, Kind: "a"}, "SEARCH daimon_task USING INDEX daimon_task_status_kind (status=? AND kind=? AND rowid>? AND rowid<?)"},
 		{stage.Selection{Status: stage.Normal}, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
 		{stage.Selection{Running: true}, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
+		{stage.Selection{Ended: true}, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
+		{stage.Selection{Ended: true, Kind: "a", Status: stage.Normal}, "SEARCH daimon_task USING INDEX daimon_task_kind (kind=? AND rowid>?)"},
 	} {
 		for _, row.selection.Newest = range []bool{false, true} {
 			text, args := sqlite.List(row.selection, false)
@@ -201,20 +203,26 @@ func TestPlansOfPages(t *testing.T) {
 	require.Equal(t, []string{
 		"SEARCH daimon_task USING INDEX daimon_task_due (<expr>=? AND kind=? AND due>?)", progress, "USE TEMP B-TREE FOR ORDER BY",
 	}, plan(t, s, text, args...), "neither new tasks nor those that have ended")
-	for kind, want := range map[string]string{
-		"":  "SCAN daimon_task USING COVERING INDEX daimon_task_due",
-		"a": "SEARCH daimon_task USING COVERING INDEX daimon_task_due (<expr>=? AND kind=? AND due>?)",
+	for _, row := range []struct {
+		selection stage.Selection
+		want      string
+	}{
+		{stage.Selection{Running: true, Status: stage.Normal}, "SCAN daimon_task USING COVERING INDEX daimon_task_due"},
+		{stage.Selection{Running: true, Kind: "a"}, "SEARCH daimon_task USING COVERING INDEX daimon_task_due (<expr>=? AND kind=? AND due>?)"},
+		{stage.Selection{Ended: true, Kind: "a"}, "SCAN daimon_task USING INDEX daimon_task_ended"},
+		{stage.Selection{Ended: true, Status: stage.Normal}, "SEARCH daimon_task USING INDEX daimon_task_ended (status=?)"},
 	} {
-		for _, newest := range []bool{false, true} {
-			text, args := sqlite.List(stage.Selection{Running: true, Kind: kind, Status: stage.Normal, Before: 7, Newest: newest}, true)
-			require.Equal(t, []string{"SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid=?)", "LIST SUBQUERY 1", want, progress},
-				plan(t, s, text, args...), "few tasks that run")
+		row.selection.Before = 7
+		for _, row.selection.Newest = range []bool{false, true} {
+			text, args := sqlite.List(row.selection, true)
+			require.Equal(t, []string{"SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid=?)", "LIST SUBQUERY 1", row.want, progress},
+				plan(t, s, text, args...), "few: %+v", row.selection)
 		}
 	}
 }
 
-// TestRunning finds tasks that run by each of the two statements: the one for few and the one for many.
-func TestRunning(t *testing.T) {
+// TestRunningAndEnded finds tasks by each of the two statements: the one for few and the one for many.
+func TestRunningAndEnded(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{})
 	do(t, raw(t, path), `
@@ -226,14 +234,16 @@ func TestRunning(t *testing.T) {
 		selection stage.Selection
 		want      string
 	}{
-		{stage.Selection{Before: 11, Newest: true, Limit: 4}, "10,8,7,6"},
-		{stage.Selection{Status: stage.Normal, Before: 11, Newest: true, Limit: 4}, "10,8,6,5"},
-		{stage.Selection{Kind: "a", After: 10, Limit: 2}, "11,13"},
-		{stage.Selection{Kind: "a", Newest: true, Limit: 2}, "20,19"},
-		{stage.Selection{Kind: "b"}, "12"},
-		{stage.Selection{Limit: 2}, "3,4"},
+		{stage.Selection{Running: true, Before: 11, Newest: true, Limit: 4}, "10,8,7,6"},
+		{stage.Selection{Running: true, Status: stage.Normal, Before: 11, Newest: true, Limit: 4}, "10,8,6,5"},
+		{stage.Selection{Running: true, Kind: "a", After: 10, Limit: 2}, "11,13"},
+		{stage.Selection{Running: true, Kind: "a", Newest: true, Limit: 2}, "20,19"},
+		{stage.Selection{Running: true, Kind: "b"}, "12"},
+		{stage.Selection{Running: true, Limit: 2}, "3,4"},
+		{stage.Selection{Ended: true}, "1,2,9"},
+		{stage.Selection{Ended: true, Kind: "a", Status: stage.Normal, Newest: true, Limit: 2}, "9,2"},
+		{stage.Selection{Ended: true, Before: 9, Newest: true}, "2,1"},
 	} {
-		row.selection.Running = true
 		for _, few := range []bool{false, true} {
 			text, args := sqlite.List(row.selection, few)
 			var found string

@@ -12,7 +12,7 @@ import (
 )
 
 // Large logs how long a store with very many tasks takes for its counts, a purge, and for pages of 100 tasks: of all, and of each of the
-// kinds and statuses, also of those that run. The median of a few must be below the bound.
+// kinds and statuses, also of those that run, and that have ended. The median of a few must be below the bound.
 func Large(t *testing.T, s stage.Store, kinds []string, bound time.Duration) {
 	within := func(name string, do func() (rows int, err error)) { timed(t, name, bound, do) }
 	within("counts", func() (int, error) {
@@ -22,28 +22,25 @@ func Large(t *testing.T, s stage.Store, kinds []string, bound time.Duration) {
 	within("purge of 1000", func() (int, error) {
 		return s.Purge(t.Context(), stage.Purge{Status: stage.Normal, Limit: 1000})
 	})
-	for _, kind := range append([]string{""}, kinds...) {
-		for _, status := range []stage.Status{
-			"", stage.Normal, stage.InProcessing, stage.Suspended, stage.Resumed, stage.Error, stage.Cancelled,
-		} {
-			newest(t, s, stage.Selection{Kind: kind, Status: status}, bound)
-		}
-	}
-	LargeRunning(t, s, kinds, bound)
+	LargePages(t, s, kinds, stage.Selection{}, bound)
+	LargePages(t, s, kinds, stage.Selection{Running: true}, bound)
+	LargePages(t, s, kinds, stage.Selection{Ended: true}, bound)
 }
 
-// LargeRunning does what Large does, for pages of the tasks that run: of all, and of each of the kinds and some statuses.
-func LargeRunning(t *testing.T, s stage.Store, kinds []string, bound time.Duration) {
-	for _, kind := range append([]string{""}, kinds...) {
-		for _, status := range []stage.Status{"", stage.Normal, stage.InProcessing, stage.Resumed, stage.Error} {
-			newest(t, s, stage.Selection{Kind: kind, Status: status, Running: true}, bound)
+// LargePages does what Large does, for pages of what sel selects: of all, and of each of the kinds and statuses.
+func LargePages(t *testing.T, s stage.Store, kinds []string, sel stage.Selection, bound time.Duration) {
+	for _, sel.Kind = range append([]string{""}, kinds...) {
+		for _, sel.Status = range []stage.Status{
+			"", stage.Normal, stage.InProcessing, stage.Suspended, stage.Resumed, stage.Error, stage.Cancelled,
+		} {
+			newest(t, s, sel, bound)
 		}
 	}
 }
 
 // newest logs how long pages of the newest 100 take.
 func newest(t *testing.T, s stage.Store, sel stage.Selection, bound time.Duration) {
-	name := fmt.Sprintf("the newest of kind %q, status %q, running %v", sel.Kind, sel.Status, sel.Running)
+	name := fmt.Sprintf("the newest of kind %q, status %q, running %v, ended %v", sel.Kind, sel.Status, sel.Running, sel.Ended)
 	sel.Newest, sel.Limit = true, 100
 	timed(t, name, bound, func() (int, error) {
 		page, err := s.List(t.Context(), sel)

@@ -388,7 +388,7 @@ func (h *history) list() (string, func(stage.Store) string) {
 	f := stage.Selection{
 		Kind: h.one("", "a", "b"), Stage: h.one("", "", created, "S0", "T0"),
 		Status: stage.Status(h.one("", "", "NORMAL", "ERROR", "IN_PROCESSING", "SUSPENDED", "RESUMED", "CANCELLED")),
-		Limit:  h.r.IntN(4), Running: h.r.IntN(3) == 0, Newest: h.r.IntN(2) == 0,
+		Limit:  h.r.IntN(4), Running: h.r.IntN(3) == 0, Ended: h.r.IntN(4) == 0, Newest: h.r.IntN(2) == 0,
 	}
 	if h.r.IntN(2) == 0 {
 		f.After = h.ids[h.r.IntN(len(h.ids))]

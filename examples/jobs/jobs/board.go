@@ -113,13 +113,8 @@ func (q query) selections() (all []stage.Selection) {
 		with(stage.Normal, true)
 		with(stage.Resumed, true)
 	case finished:
-		for _, kind := range names {
-			if q.kind == "" || q.kind == kind {
-				s := one
-				s.Kind, s.Stage, s.Status = kind, last(kind), stage.Normal
-				all = append(all, s)
-			}
-		}
+		one.Status, one.Ended = stage.Normal, true
+		all = append(all, one)
 	default:
 		with(map[state]stage.Status{
 			atWork: stage.InProcessing, failed: stage.Error, suspended: stage.Suspended, cancelled: stage.Cancelled,
@@ -297,7 +292,8 @@ func rank(t stage.Task) int {
 func has(counts []stage.Count, s stage.Selection) (n int) {
 	for _, c := range counts {
 		if (s.Kind == "" || s.Kind == c.Kind) && (s.Stage == "" || s.Stage == c.Stage) && (s.Status == "" || s.Status == c.Status) &&
-			(!s.Running || stateOf(c.Kind, c.Stage, c.Status) == waiting) {
+			(!s.Running || stateOf(c.Kind, c.Stage, c.Status) == waiting) &&
+			(!s.Ended || stateOf(c.Kind, c.Stage, c.Status) == finished) {
 			n += c.N
 		}
 	}

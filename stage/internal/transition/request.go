@@ -70,5 +70,6 @@ func Selected(t *stage.Task, s stage.Selection) bool {
 		(s.Kind == "" || s.Kind == t.Kind) &&
 		(s.Stage == "" || s.Stage == t.Stage) &&
 		(s.Status == "" || s.Status == t.Status) &&
-		(!s.Running || t.Runs())
+		(!s.Running || t.Runs()) &&
+		(!s.Ended || t.Ended())
 }
