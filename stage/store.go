@@ -115,8 +115,7 @@ type Store interface {
 	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, those with IDs, with
 	// Running if at most 10,000 tasks run, and with Ended if at most 10,000 have ended. With a Stage, with Running or Ended if
 	// there are more, and with Normal if few tasks are, the store may look at many tasks until it has enough: at all of the Kind,
-	// if there is one. A Limit of no more than Counts has keeps it from
-	// looking for further ones.
+	// if there is one. A Limit of no more than Counts has keeps it from looking for further ones.
 	List(ctx context.Context, s Selection) ([]Task, error)
 
 	// Counts returns how many tasks there are of each kind, at each stage, in each status, in order of Kind, Stage and Status.
