@@ -204,7 +204,7 @@ func (r *runner) step() {
 	}
 	r.woken = false
 	n := 1 + w.dice[schedule].below(atATime)
-	before := audit.Concluded(r.s)
+	before, passes := audit.Concluded(r.s), r.passes
 	taken, err := r.s.Step(n)
 	w.stats.turns += taken
 	w.now += passTime
@@ -217,7 +217,10 @@ func (r *runner) step() {
 	}
 	at, ok := r.s.NextDeadline()
 	if ok && at <= w.now {
-		return
+		if r.passes > passes {
+			return
+		}
+		ok = false // nothing is left on any scheduler, so there is no pass in which a timer could fire
 	}
 	if ready := r.queue.len() + r.demons.len(); ready > 0 && !r.bounded {
 		w.Errorf("%v rests, but %d tasks and demons are ready", r, ready)
