@@ -423,7 +423,7 @@ func (c *Conn) leave() monitor.Stream {
 
 // Waits is for package inspect, and for a Waits of your own action: it calls add for each thing that tasks wait for at this
 // connection, such as "input from 127.0.0.1:49152".
-func (c *Conn) Waits(add func(what string)) { hook.Texts(c, add) }
+func (c *Conn) Waits(add func(what string)) { hook.AskWaits(c, add) }
 
 // WaitsFor is Waits for package inspect, which makes the texts later.
 func (c *Conn) WaitsFor(w *hook.Waits) {

@@ -24,17 +24,12 @@ type Waiting interface {
 // AskWaits calls the Waits of a, an act.Action or another part of one. If a has none, it asks what a forwards to as act.Child
 // does. It reports whether anybody was asked.
 func AskWaits(a any, add func(what string)) bool {
-	for ; a != nil; a = Child(a) {
-		switch x := a.(type) {
-		case Valued:
-			Texts(x, add)
-			return true
-		case Waiting:
-			x.Waits(add)
-			return true
-		}
+	w := MakeWaits(0)
+	asked := AskValues(a, w)
+	for _, what := range w.Texts(0, w.Len()) {
+		add(what)
 	}
-	return false
+	return asked
 }
 
 // Rest is how a thread that had nothing to do has spent its time.

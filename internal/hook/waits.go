@@ -119,7 +119,7 @@ func (w *Waits) Texts(from, to int) (all []string) {
 	return all
 }
 
-// AskValues is [AskWaits] for values.
+// AskValues is [AskWaits] that adds to w.
 func AskValues(a any, w *Waits) bool {
 	for ; a != nil; a = Child(a) {
 		switch x := a.(type) {
@@ -132,15 +132,6 @@ func AskValues(a any, w *Waits) bool {
 		}
 	}
 	return false
-}
-
-// Texts calls add for what x waits for.
-func Texts(x Valued, add func(what string)) {
-	w := MakeWaits(0)
-	x.WaitsFor(w)
-	for _, what := range w.Texts(0, w.Len()) {
-		add(what)
-	}
 }
 
 // Pile is a list that never moves what is in it: to copy very much would hold up a scheduler. Its room is allocated beforehand.

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
 // OpenClock is Open with the SQL of another clock.
@@ -45,7 +46,7 @@ const InOrder = inOrder
 func (s *Store) Listing(sel stage.Selection, few bool) string { return s.list(sel, few) }
 
 // Many is how many tasks are too many to look at all of them for a page.
-const Many = many
+const Many = transition.Many
 
 // Counting returns the statement that counts the tasks that run, or have ended.
 func (s *Store) Counting(sel stage.Selection) (text string, args []any) {

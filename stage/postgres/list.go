@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
 func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
@@ -32,9 +33,6 @@ const inOrder = `SELECT set_config('enable_seqscan', 'off', true), set_config('e
 	set_config('enable_sort', 'off', true), set_config('enable_incremental_sort', 'off', true), set_config('jit', 'off', true),
 	set_config('max_parallel_workers_per_gather', '0', true)`
 
-// many is how many tasks are too many to look at all of them for a page.
-const many = 10_000
-
 // few reports whether sel asks for tasks that run, or for such as have ended, of which there are so few that indexes find all.
 func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
 	text, args := countNarrow(sel)
@@ -42,32 +40,31 @@ func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
 		return false, nil
 	}
 	n, err := collectWith(ctx, s.pool, inOrder, pgx.RowTo[int], s.sql.adapted(text), args...)
-	return err == nil && n[0] <= many, err
+	return err == nil && n[0] <= transition.Many, err
 }
 
-// countNarrow returns the statement that counts the tasks of narrow, up to one more than many, or "".
+// countNarrow returns the statement that counts the tasks of narrow, up to one more than transition.Many, or "".
 func countNarrow(sel stage.Selection) (text string, args []any) {
 	those, of := narrow(sel, `id`, `$2`, `$2`)
 	if those == "" {
 		return "", nil
 	}
-	return `SELECT count(*) FROM (` + those + ` LIMIT $1) AS those`, append([]any{many + 1}, of...)
+	return `SELECT count(*) FROM (` + those + ` LIMIT $1) AS those`, append([]any{transition.Many + 1}, of...)
 }
 
 // narrow returns a query of what is wanted of tasks that run, or of such as have ended, index by index. It is "" if sel does not ask
 // for them, or if an index has fewer. kind and status are parameters, of which it needs at most one: args has that.
 func narrow(sel stage.Selection, what, kind, status string) (text string, args []any) {
 	from := `SELECT ` + what + ` FROM daimon.task WHERE `
-	switch {
-	case sel.IDs != nil:
-	case sel.Running && sel.Status != stage.InProcessing && sel.Status != stage.Resumed: // all of these run
+	switch running, ended := transition.Narrow(sel); {
+	case running:
 		ofKind := ``
 		if sel.Kind != "" {
 			ofKind, args = ` AND kind = `+kind, []any{sel.Kind}
 		}
 		text = `(` + from + `due IS NOT NULL` + ofKind + ` ORDER BY kind, fresh, due, id)
 			UNION ALL (` + from + `watch IS NOT NULL` + ofKind + ` ORDER BY kind, watch)`
-	case sel.Ended && sel.Status != stage.Cancelled: // all of these have ended
+	case ended:
 		ofStatus := ``
 		if sel.Status != "" {
 			ofStatus, args = ` AND status = `+status, []any{string(sel.Status)}

@@ -1,6 +1,10 @@
 package sqlite
 
-import "database/sql"
+import (
+	"database/sql"
+
+	"github.com/daimon-go/daimon/stage/internal/transition"
+)
 
 // OpenClock is Open with another clock.
 var OpenClock = open
@@ -14,8 +18,8 @@ const (
 	ClaimedBy = claimed
 )
 
-// Many is how many tasks that run are too many to look at all of them for a page.
-const Many = many
+// Many is how many tasks are too many to look at all of them for a page.
+const Many = transition.Many
 
 // List returns the statement that List finds tasks with.
 var List = list

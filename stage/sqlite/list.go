@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
 // List waits for no write.
@@ -23,9 +24,6 @@ func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 	return found, s.failed("list", because(ctx, err))
 }
 
-// many is how many tasks are too many to look at all of them for a page.
-const many = 10_000
-
 // few reports whether sel asks for tasks that run, or for such as have ended, of which there are so few that an index finds all.
 func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
 	text, args := narrow(sel)
@@ -33,22 +31,21 @@ func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
 		return false, nil
 	}
 	var n int
-	err := s.reader.QueryRowContext(ctx, `SELECT count(*) FROM (`+text+` LIMIT ?)`, append(args, many+1)...).Scan(&n)
-	return n <= many, err
+	err := s.reader.QueryRowContext(ctx, `SELECT count(*) FROM (`+text+` LIMIT ?)`, append(args, transition.Many+1)...).Scan(&n)
+	return n <= transition.Many, err
 }
 
 // narrow returns a query of the numbers of tasks that run, or of such as have ended, by one index. It is "" if sel
 // does not ask for them, or if an index has fewer.
 func narrow(sel stage.Selection) (text string, args []any) {
-	switch {
-	case sel.IDs != nil:
-	case sel.Running && sel.Status != stage.InProcessing && sel.Status != stage.Resumed: // all of these run
+	switch running, ended := transition.Narrow(sel); {
+	case running:
 		text = `SELECT id FROM daimon_task INDEXED BY daimon_task_due WHERE due IS NOT NULL`
 		if sel.Kind != "" {
 			return text + ` AND ` + fresh + ` IN (0, 1) AND kind = ?`, []any{sel.Kind}
 		}
-	case sel.Ended && sel.Status != stage.Cancelled: // all of these have ended
-		text = `SELECT id FROM daimon_task INDEXED BY daimon_task_ended WHERE ` + ended
+	case ended:
+		text = `SELECT id FROM daimon_task INDEXED BY daimon_task_ended WHERE ` + hasEnded
 		if sel.Status != "" {
 			return text + ` AND status = ?`, []any{string(sel.Status)}
 		}
@@ -95,7 +92,7 @@ func list(sel stage.Selection, few bool) (text string, args []any) {
 		text += ` AND due IS NOT NULL`
 	}
 	if sel.Ended {
-		text += ` AND ` + ended
+		text += ` AND ` + hasEnded
 	}
 	text += ` ORDER BY id`
 	if sel.Newest {
@@ -107,5 +104,5 @@ func list(sel stage.Selection, few bool) (text string, args []any) {
 // rare is the condition of the indexes by status.
 const rare = `status NOT IN ('NORMAL', 'IN_PROCESSING')`
 
-// ended is the condition of the index of tasks that have ended.
-const ended = `due IS NULL AND status <> 'SUSPENDED'`
+// hasEnded is the condition of the index of tasks that have ended.
+const hasEnded = `due IS NULL AND status <> 'SUSPENDED'`

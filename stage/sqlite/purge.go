@@ -9,7 +9,7 @@ import (
 
 const purge = `DELETE FROM daimon_task WHERE id IN (
 	SELECT id FROM daimon_task INDEXED BY daimon_task_ended
-	WHERE ` + ended + ` AND status = ?1 AND changed <= ?2
+	WHERE ` + hasEnded + ` AND status = ?1 AND changed <= ?2
 	ORDER BY changed, id LIMIT ?3)`
 
 // Purge is one transaction, for which other writes wait: the Limit should not be above some thousand.

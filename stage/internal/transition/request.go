@@ -73,3 +73,14 @@ func Selected(t *stage.Task, s stage.Selection) bool {
 		(!s.Running || t.Runs()) &&
 		(!s.Ended || t.Ended())
 }
+
+// Many is how many tasks are too many to look at all of them for a page.
+const Many = 10_000
+
+// Narrow reports whether s asks for tasks that run, or for such as have ended, and no index of a status has fewer of them. At
+// most one of the two is true.
+func Narrow(s stage.Selection) (running, ended bool) {
+	running = s.Running && s.IDs == nil && s.Status != stage.InProcessing && s.Status != stage.Resumed // all of these run
+	ended = s.Ended && s.IDs == nil && !running && s.Status != stage.Cancelled                         // all of these have ended
+	return running, ended
+}
