@@ -82,8 +82,18 @@ func reloaded(h *host) (replace func() error, err error) {
 		if err := unix.Kill(h.nginxMaster(), unix.SIGHUP); err != nil {
 			return err
 		}
-		return h.await("new workers", func() bool { return without(h.nginxWorkers(), old) == h.Reactors })
+		err := h.await("new workers", func() bool { return without(h.nginxWorkers(), old) == h.Reactors })
+		if err != nil {
+			return err
+		}
+		return h.await("the end of old workers to begin", func() bool { return !slices.ContainsFunc(old, serves) })
 	}, startNginx(h)
+}
+
+// serves reports whether a worker of nginx was not yet told to end. The master tells them 100 ms after it has started new ones.
+func serves(worker int) bool {
+	title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", worker))
+	return err == nil && !strings.Contains(string(title), "is shutting down")
 }
 
 // upgraded has nginx start a new master, and ends the old one as nginx's manual says.

@@ -33,7 +33,7 @@ func TestWhatClientsSee(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	o := Options{Systems: strings.Join(chosen, ","), Replacements: 1, Every: 100 * time.Millisecond, Reactors: 2, Resting: 16, RoundTrip: time.Millisecond}
+	o := Options{Systems: strings.Join(chosen, ","), Replacements: 1, Every: 300 * time.Millisecond, Reactors: 2, Resting: 16, RoundTrip: time.Millisecond}
 	require.NoError(t, run(t.Context(), &out, o))
 	lines := strings.Split(out.String(), "\n")
 	require.Len(t, lines, 4+len(chosen)+1, out.String())
