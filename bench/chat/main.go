@@ -58,7 +58,8 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	defer free()
-	s := &server.Process{Name: "chat", Program: program, Reactors: o.Reactors, Flags: []string{"-web", web.String()}}
+	s := &server.Process{Name: "chat", Program: program, Reactors: o.Reactors, Flags: []string{"-web", web.String()},
+		Further: []string{web.String()}}
 	if err := s.Start(ctx); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 )
 
 // patience bounds how long a server may take to listen, and to end.
-const patience = 5 * time.Second
+const patience = 20 * time.Second
 
 // Process is a server: a process of its own on a port of its own, which lives for the whole measurement.
 type Process struct {
@@ -31,10 +32,13 @@ type Process struct {
 	Flags    []string // further ones
 	CPUs     []int    // where it may run; none: anywhere
 	Workers  int      // processes that it runs beside itself; Start waits for them
+	Further  []string // addresses where it listens as well; Start waits for them
 	Port     int      // chosen by Start
 	PID      int      // set by Start
+
 	cmd      *exec.Cmd
 	end      func()
+	patience time.Duration // for it to listen; 0: the constant
 }
 
 // StartAll starts the servers one after the other. stop ends those that run, also after an error.
@@ -68,18 +72,23 @@ func (s *Process) Start(ctx context.Context) error {
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = patience
-	s.end = sync.OnceFunc(func() {
-		cancel()
-		_ = s.cmd.Wait() // the exit status is ignored: the C server has no orderly end
-		free()
-	})
 	if err := cpu.On(s.CPUs, s.cmd.Start); err != nil {
 		cancel()
 		free()
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	s.PID = s.cmd.Process.Pid
-	if err := s.await(); err != nil {
+	ended := make(chan struct{})
+	go func() {
+		_ = s.cmd.Wait() // the exit status is ignored: the C server has no orderly end
+		close(ended)
+	}()
+	s.end = sync.OnceFunc(func() {
+		cancel()
+		<-ended
+		free()
+	})
+	if err := s.await(ended); err != nil {
 		s.Stop()
 		return err
 	}
@@ -123,21 +132,29 @@ func Reserve() (at *net.TCPAddr, free func(), err error) {
 // Addr is where it listens.
 func (s *Process) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.Port) }
 
-func (s *Process) await() error {
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+// await waits until the server is ready. One that has ended will not be.
+func (s *Process) await(ended <-chan struct{}) error {
+	for end := time.Now().Add(cmp.Or(s.patience, patience)); ; {
 		err := s.ready()
 		if err == nil || time.Now().After(end) {
 			return err
+		}
+		select {
+		case <-ended:
+			return err
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
 func (s *Process) ready() error {
-	c, err := net.Dial("tcp", s.Addr())
-	if err != nil {
-		return fmt.Errorf("%s does not listen: %w", s.Name, err)
+	for _, at := range append([]string{s.Addr()}, s.Further...) {
+		c, err := net.Dial("tcp", at)
+		if err != nil {
+			return fmt.Errorf("%s does not listen: %w", s.Name, err)
+		}
+		c.Close()
 	}
-	c.Close()
 	if n := len(s.family()) - 1; n != s.Workers {
 		return fmt.Errorf("%s runs %d processes beside itself, not %d", s.Name, n, s.Workers)
 	}

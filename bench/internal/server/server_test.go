@@ -100,7 +100,7 @@ func TestAServerWithoutItsWorkersIsAnError(t *testing.T) {
 	t.Parallel()
 	b, err := build.Into(t.TempDir())
 	require.NoError(t, err)
-	s := &Process{Name: "lonely", Reactors: 1, Workers: 2}
+	s := &Process{Name: "lonely", Reactors: 1, Workers: 2, patience: 5 * time.Second}
 	s.Program, err = b.Go("echo/plain")
 	require.NoError(t, err)
 	require.EqualError(t, s.Start(t.Context()), "lonely runs 0 processes beside itself, not 2")
@@ -126,4 +126,18 @@ func TestAServerThatDoesNotListenIsAnError(t *testing.T) {
 	t.Parallel()
 	s := &Process{Name: "true", Program: "true"}
 	require.ErrorContains(t, s.Start(t.Context()), "true does not listen")
+}
+
+// What was broken: clients of a further address came before it listened.
+func TestStartWaitsForEachAddress(t *testing.T) {
+	t.Parallel()
+	b, err := build.Into(t.TempDir())
+	require.NoError(t, err)
+	web, free, err := Reserve()
+	require.NoError(t, err)
+	defer free()
+	s := &Process{Name: "half", Reactors: 1, Further: []string{web.String()}, patience: 5 * time.Second}
+	s.Program, err = b.Go("echo/plain")
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Start(t.Context()), "half does not listen: dial tcp "+web.String())
 }
