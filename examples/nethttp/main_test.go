@@ -13,9 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -52,8 +54,10 @@ func visit(t *testing.T, flags ...string) *visited {
 // ask sends a request, whose answer has to begin in time. The body is that of a stream, maybe: the test closes it.
 func (v *visited) ask(method, path string, body io.Reader) *http.Response {
 	v.Helper()
-	ctx, cancel := context.WithTimeout(v.Context(), 3*exectest.Patience)
+	ctx, cancel := context.WithCancel(v.Context())
 	v.Cleanup(cancel)
+	late := time.AfterFunc(3*exectest.Patience, cancel)
+	defer late.Stop()
 	r, err := http.NewRequestWithContext(ctx, method, v.url+path, body)
 	require.NoError(v, err)
 	a, err := v.client.Do(r)
@@ -95,11 +99,11 @@ func (v *visited) streams() int {
 
 // lines returns the n bytes that /bytes/n has, made in another way.
 func lines(n int) []byte {
-	var b bytes.Buffer
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintln(&b, i)
+	b := make([]byte, 0, n+20)
+	for i := int64(0); len(b) < n; i++ { // package fmt would take a minute of a busy machine, with the race detector
+		b = append(strconv.AppendInt(b, i, 10), '\n')
 	}
-	return b.Bytes()[:n]
+	return b[:n]
 }
 
 func sum(content []byte) string { return fmt.Sprintf("%x\n", sha256.Sum256(content)) }
@@ -120,8 +124,8 @@ func next(t *testing.T, in *bufio.Reader) string {
 
 func TestSite(t *testing.T) {
 	tier.Need(t, tier.Full, "builds the program, and uses curl")
-	t.Run("plain", func(t *testing.T) { curled(t, visit(t, "-timeout", "200ms")) })
-	t.Run("TLS", func(t *testing.T) { curled(t, visit(t, "-timeout", "200ms", "-tls-self")) })
+	t.Run("plain", func(t *testing.T) { curled(t, visit(t, "-timeout", "1s")) })
+	t.Run("TLS", func(t *testing.T) { curled(t, visit(t, "-timeout", "1s", "-tls-self")) })
 }
 
 func curl(t *testing.T, arguments ...string) string {
@@ -231,10 +235,11 @@ type answer struct {
 // What has begun goes on after a signal to its end, and streams without an end get one.
 func TestDrain(t *testing.T) {
 	tier.Need(t, tier.Full, "builds the program")
+	const size = 32 << 20 // more than all buffers on the way
+	content := lines(size)
 	for _, flags := range [][]string{nil, {"-tls-self"}} {
 		t.Run(fmt.Sprint(flags), func(t *testing.T) {
-			v := visit(t, flags...)
-			const size = 32 << 20 // more than all buffers on the way
+			v := visit(t, append(flags, "-drain", "3m")...) // a busy machine takes long for so much
 			down := v.ask("GET", fmt.Sprintf("/bytes/%d", size), nil)
 			got := make([]byte, 100)
 			_, err := io.ReadFull(down.Body, got)
@@ -243,7 +248,6 @@ func TestDrain(t *testing.T) {
 			events := bufio.NewReader(v.ask("GET", "/events", nil).Body)
 			require.Regexp(t, `^data: `, next(t, events))
 
-			content := lines(size)
 			body, up := io.Pipe()
 			digest := make(chan answer, 1)
 			go func() {
