@@ -7,13 +7,12 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
-// The rows of a stage are there exactly when its static stage is.
+// A stage computes, and writes its rows in the transaction in which it ends: they are there exactly when its static stage is.
 func Example() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -35,22 +34,29 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// What an engine does; the commit is what a processor has returned.
-	ids, _ := s.Enqueue(ctx, stage.NewTask{Kind: "report", Stage: "CREATED"})
-	claimed, _ := s.Claim(ctx, stage.Claim{
-		Worker: "ann", Kinds: []string{"report"}, Limit: 8, Length: 15 * time.Second,
-		Shows: []stage.Show{{Kind: "report", Found: "CREATED", Stage: "BUILDING"}},
-	})
-	err = s.Finish(ctx, claimed[0].Lease(), stage.Passage{From: "BUILDING", To: "BUILT", Last: true}, func(ctx context.Context, tx stage.Tx) error {
-		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, 'all is well')`, ids[0])
-		return err
+	build := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		body := "the report of " + string(t.Data)
+		return func(ctx context.Context, tx stage.Tx) error {
+			_, err := sqlite.SQL(tx).ExecContext(ctx, `INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
+			return err
+		}, nil
+	}
+	engine, err := stage.New(stage.Config{
+		Store:    s,
+		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("CREATED").Then("BUILDING", "build", "BUILT")}},
+		Provider: stage.Processors{"build": stage.ProcessorFunc(build)},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
+	if _, err := engine.Enqueue(ctx, "report", []byte("2026")); err != nil {
+		log.Fatal(err)
+	}
+	_, _ = engine.Fire(ctx) // a program that stays calls Run
+	_ = engine.Wait(ctx)
 
 	var at, body string
 	err = s.DB().QueryRow(`SELECT stage, body FROM report JOIN daimon_task ON task = id`).Scan(&at, &body)
 	fmt.Println(at, body, err)
-	// Output: BUILT all is well <nil>
+	// Output: BUILT the report of 2026 <nil>
 }
