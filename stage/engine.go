@@ -363,7 +363,8 @@ func (e *Engine) NewTask(kind string, data []byte) (NewTask, error) {
 	return NewTask{Kind: kind, Stage: k.Chain.stages[0].Name, Data: data}, nil
 }
 
-// EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in order.
+// EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in order. Tasks of
+// kinds that this engine does not know are added too, and wait for an engine that knows them.
 func (e *Engine) EnqueueAll(ctx context.Context, tasks ...NewTask) ([]ID, error) {
 	ids, err := e.cfg.Store.Enqueue(ctx, tasks...)
 	if err == nil {

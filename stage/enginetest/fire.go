@@ -226,8 +226,10 @@ func testWait(w *world) {
 
 func testKinds(w *world) {
 	r := w.start(w.config(nil))
-	strange := w.enqueue("unknown here")
-	_, err := r.Enqueue(w.ctx, "unknown here", nil)
+	ids, err := r.EnqueueAll(w.ctx, stage.NewTask{Kind: "unknown here", Stage: created})
+	w.NoError(err)
+	strange := ids[0]
+	_, err = r.Enqueue(w.ctx, "unknown here", nil)
 	w.ErrorIs(err, stage.ErrUnknownKind)
 	w.ErrorContains(err, `"unknown here"`)
 	long, brief := r.enqueue("report"), w.enqueue("short")
