@@ -52,7 +52,7 @@ func engineOf(t testing.TB, s stage.Store, p stage.ProcessorFunc) *stage.Engine 
 }
 
 // lease is short, but not so short that a living worker loses it on a machine that does other things too.
-const lease = 3 * time.Second
+const lease = 5 * time.Second
 
 // impatient is patient but for its short times.
 func impatient(s stage.Store, p stage.ProcessorFunc) stage.Config {
@@ -353,7 +353,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	makeTables(t, s)
 	large := strings.Repeat("x", 1<<20)
 	var processed, refused atomic.Int64
-	e, err := stage.New(impatient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+	cfg := impatient(s, func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
 		processed.Add(1)
 		return func(ctx context.Context, tx stage.Tx) error {
 			_, err := sqlite.SQL(tx).Exec(insertion, x.ID, x.Stage+large)
@@ -362,7 +362,9 @@ func TestFullDiskLosesNothing(t *testing.T) {
 			}
 			return err
 		}, nil
-	}))
+	})
+	cfg.Lease *= 2 // beside TestStorm
+	e, err := stage.New(cfg)
 	require.NoError(t, err)
 	for range 3 {
 		_, err := e.Enqueue(t.Context(), "job", nil)
@@ -372,7 +374,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	require.NoError(t, s.Writer().QueryRow(`PRAGMA page_count`).Scan(&pages))
 	do(t, s.Writer(), `PRAGMA max_page_count = `+strconv.Itoa(pages+2))
 	runs(t, e)
-	time.Sleep(3 * lease / 2)
+	time.Sleep(3 * cfg.Lease / 2)
 	require.Greater(t, refused.Load(), int64(6), "each several times")
 	require.Zero(t, count(t, s.DB(), "step"))
 	for _, x := range list(t, s) {
@@ -419,7 +421,7 @@ func TestStorm(t *testing.T) {
 	tier.Need(t, tier.Full, "takes longer than several leases")
 	t.Parallel()
 	path := newPath(t)
-	s := open(t, path, sqlite.Config{Relaxed: true, Counts: true})
+	s := open(t, path, sqlite.Config{Relaxed: true, Counts: true, Busy: time.Minute}) // which the four make very busy
 	makeTables(t, s)
 	lock := raw(t, path)
 	storm.Run(t, storm.Site{
