@@ -34,7 +34,7 @@ func TestLimitsOfSources(t *testing.T) {
 			}
 			_, err := from(server, 78)
 			require.NoError(t, err, "another source")
-			counted := serviceAt(t, viewerOf(t, server).report(t), server.Addr)
+			counted := serviceAt(t, viewerOf(t, server).timely(t), server.Addr)
 			require.EqualValues(t, 1, counted.Refused)
 			if flag == "-max-per-source" {
 				require.Equal(t, 3, served)

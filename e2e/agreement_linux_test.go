@@ -107,8 +107,8 @@ func TestFiguresAgreeWithStrace(t *testing.T) {
 		require.NoError(t, leave(c))
 	}
 	exectest.Eventually(t, patience, "the end of all in the figures", func() bool {
-		r = v.report(t)
-		return serviceAt(t, r, s.Addr).Open == 0 && !slices.ContainsFunc(r.Schedulers, func(x *inspect.Scheduler) bool { return x.Late > 0 })
+		r = v.timely(t)
+		return serviceAt(t, r, s.Addr).Open == 0
 	})
 	require.Equal(t, idle, s.Descriptors(t))
 	steady(t, 100*time.Millisecond, "schedulers that sleep behind their answers", func() int64 { return switches(s.reactors(t)) })
@@ -192,9 +192,9 @@ func TestLoadAgreesWithProc(t *testing.T) {
 		}()
 		defer c.Close()
 	}
-	before, threads := v.report(t).Schedulers[0], s.threads(t)
+	before, threads := v.timely(t).Schedulers[0], s.threads(t)
 	time.Sleep(3 * time.Second)
-	after, later := v.report(t).Schedulers[0], s.threads(t)
+	after, later := v.timely(t).Schedulers[0], s.threads(t)
 
 	var used, queued time.Duration // of the thread that has worked most: the scheduler's
 	for _, th := range later {

@@ -486,13 +486,13 @@ func (u *upgraded) state(t *testing.T) (s state) {
 // the last process has as many descriptors and threads as the first, and as much memory.
 func TestUpgradesOfWhichEverySecondFails(t *testing.T) {
 	outside(t)
-	t.Run("plain", func(t *testing.T) { everySecondFails(t, 20) })
-	t.Run("TLS", func(t *testing.T) { everySecondFails(t, tier.Choose(3, 10, 20), "-tls-self") })
+	t.Run("plain", func(t *testing.T) { t.Parallel(); everySecondFails(t, 20) })
+	t.Run("TLS", func(t *testing.T) { t.Parallel(); everySecondFails(t, tier.Choose(3, 10, 20), "-tls-self") })
 }
 
 // everySecondFails has n binaries that fail, and n that take over.
 func everySecondFails(t *testing.T, n int, flags ...string) {
-	u := upgradable(t, slices.Concat(flags, []string{"-reactors", "2", "-upgrade-within", "4s"}, inspectable)...)
+	u := upgradable(t, slices.Concat(flags, []string{"-reactors", "2", "-upgrade-within", "10s"}, inspectable)...)
 	u.tls = len(flags) > 0
 	load := u.load()
 	serve := func() { // the same to the first process and the last
@@ -508,8 +508,8 @@ func everySecondFails(t *testing.T, n int, flags ...string) {
 		{"echo ready >&4; exit 0", "it has ended: exit status 0"},
 		{"kill -9 $$", "it has ended: signal: killed"},
 		{`exec $program "$@" -reactors -7`, "it has ended: exit status 2"},
-		{"exec sleep 60", "it was not ready in 4s"},
-		{"echo ready >&4; read -r go <&3; exec sleep 60", "it was not ready in 4s"},
+		{"exec sleep 60", "it was not ready in 10s"},
+		{"echo ready >&4; read -r go <&3; exec sleep 60", "it was not ready in 10s"},
 	}
 	quick := failures[:5]
 	end := load.Start(everybody()...)
