@@ -119,7 +119,7 @@ func TestRestarted(t *testing.T) {
 func TestServerStandsStill(t *testing.T) {
 	t.Parallel()
 	w := newTroubled(t)
-	const lease = 2 * brief // no more are lost because the machine is busy
+	const lease = 2 * brief // no more are lost because the machine does other things too
 	brisk := func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = lease, lease/20 }
 	w.during(w.own(), 60, brisk, func() {
 		w.works(10)
@@ -129,7 +129,7 @@ func TestServerStandsStill(t *testing.T) {
 		w.direct.Pool().Reset()
 		w.Eventually(func() bool { return w.lost() > 0 }, 4*lease, 10*time.Millisecond, "they are claimed again soon")
 	})
-	w.verdict(6, "paused")
+	w.verdict(max(6, w.mayLose(0)), "paused")
 	disconnected(w.t, w.direct, "troubled")
 }
 

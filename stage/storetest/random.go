@@ -46,6 +46,7 @@ type history struct {
 	leases []stage.Lease // all that were ever given
 	number int64         // of the latest claim
 	log    []string
+	err    error // the latest
 }
 
 // begin adds a task, whose Created is the time.
@@ -91,8 +92,16 @@ func (h *history) step() {
 
 func (h *history) fail(format string, args ...any) {
 	h.t.Helper()
-	h.Fail("it differs from its twin", "%s\n\nThe last operations:\n%s", fmt.Sprintf(format, args...),
-		strings.Join(h.log[max(0, len(h.log)-15):], "\n"))
+	h.Fail("it differs from its twin", "%s\n\nThe last operations:\n%s\n\nThe last error: %v", fmt.Sprintf(format, args...),
+		strings.Join(h.log[max(0, len(h.log)-15):], "\n"), h.err)
+}
+
+// outcome is outcome, and notes the error.
+func (h *history) outcome(err error) string {
+	if err != nil {
+		h.err = err
+	}
+	return outcome(err)
 }
 
 // operation draws what to do next. The function is called for the store and then for the twin, and returns the answer.
@@ -168,7 +177,7 @@ func (h *history) enqueue() (string, func(stage.Store) string) {
 			}
 			h.twin.ids = ids
 		}
-		return fmt.Sprintf("%d %s", ids, outcome(err))
+		return fmt.Sprintf("%d %s", ids, h.outcome(err))
 	}
 }
 
@@ -205,7 +214,7 @@ func (h *history) tick() (string, func(stage.Store) string) {
 		for _, last := range ticked.Last {
 			text += " " + last.Sub(h.base).String()
 		}
-		return text + " " + outcome(err)
+		return text + " " + h.outcome(err)
 	}
 }
 
@@ -246,7 +255,7 @@ func (h *history) claim() (string, func(stage.Store) string) {
 				h.twin.tokens[t.ID] = t.Token
 			}
 		}
-		return fmt.Sprintf("%s\n\t%s", strings.ReplaceAll(h.texts(claimed), "\n", "\n\t"), outcome(err))
+		return fmt.Sprintf("%s\n\t%s", strings.ReplaceAll(h.texts(claimed), "\n", "\n\t"), h.outcome(err))
 	}
 }
 
@@ -254,7 +263,7 @@ func (h *history) claimed() (string, func(stage.Store) string) {
 	t := stage.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number - int64(h.r.IntN(5))}
 	return fmt.Sprintf("Claimed %v", t), func(s stage.Store) string {
 		held, err := s.Claimed(h.ctx, t)
-		return fmt.Sprintf("%s %s", h.texts(held), outcome(err))
+		return fmt.Sprintf("%s %s", h.texts(held), h.outcome(err))
 	}
 }
 
@@ -264,7 +273,7 @@ func (h *history) enter() (string, func(stage.Store) string) {
 		t, err := s.Enter(h.ctx, l, at, attempt)
 		if err != nil {
 			h.Zero(t)
-			return outcome(err)
+			return h.outcome(err)
 		}
 		return h.text(t)
 	}
@@ -297,7 +306,7 @@ func (h *history) finish() (string, func(stage.Store) string) {
 			commit = nil
 		}
 		err := s.Finish(h.ctx, l, p, commit)
-		return fmt.Sprintf("called=%v %s %v", called, outcome(err), err == refused)
+		return fmt.Sprintf("called=%v %s %v", called, h.outcome(err), err == refused)
 	}
 }
 
@@ -316,7 +325,7 @@ func (h *history) giveBack() (string, func(stage.Store) string) {
 	r.Progress = h.progress(l)
 	return fmt.Sprintf("Return %v %+v", l, r), func(s stage.Store) string {
 		status, err := s.Return(h.ctx, l, r)
-		return fmt.Sprintf("%s %s", status, outcome(err))
+		return fmt.Sprintf("%s %s", status, h.outcome(err))
 	}
 }
 
@@ -332,7 +341,7 @@ func (h *history) heartbeat() (string, func(stage.Store) string) {
 	d := h.time()
 	return fmt.Sprintf("Heartbeat %v for %v", all, d), func(s stage.Store) string {
 		beats, err := s.Heartbeat(h.ctx, all, d)
-		return fmt.Sprintf("%v %s", beats, outcome(err))
+		return fmt.Sprintf("%v %s", beats, h.outcome(err))
 	}
 }
 
@@ -341,7 +350,7 @@ func (h *history) failures() (string, func(stage.Store) string) {
 	id := h.ids[h.r.IntN(len(h.ids))]
 	return fmt.Sprintf("Failures %d", id), func(s stage.Store) string {
 		all, err := s.Failures(h.ctx, id)
-		text := outcome(err)
+		text := h.outcome(err)
 		for _, f := range all {
 			text += fmt.Sprintf("\n\tat %s, attempt %d, %v: %q", f.Stage, f.Attempt, f.Time.Sub(h.base), f.Text)
 		}
@@ -369,7 +378,7 @@ func (h *history) request(name string, ask request) (string, func(stage.Store) s
 	}
 	return fmt.Sprintf("%s %d", name, id), func(s stage.Store) string {
 		made, err := ask(s, h.ctx, id)
-		return fmt.Sprintf("%v %s", made, outcome(err))
+		return fmt.Sprintf("%v %s", made, h.outcome(err))
 	}
 }
 
@@ -380,7 +389,7 @@ func (h *history) pause() (string, func(stage.Store) string) {
 		changed, err := s.SetPaused(h.ctx, kind, paused)
 		kinds, failure := s.Paused(h.ctx)
 		h.NoError(failure)
-		return fmt.Sprintf("%v %s %v", changed, outcome(err), kinds)
+		return fmt.Sprintf("%v %s %v", changed, h.outcome(err), kinds)
 	}
 }
 
@@ -404,7 +413,7 @@ func (h *history) list() (string, func(stage.Store) string) {
 	}
 	return fmt.Sprintf("List %+v", f), func(s stage.Store) string {
 		found, err := s.List(h.ctx, f)
-		return fmt.Sprintf("%s %s", h.texts(found), outcome(err))
+		return fmt.Sprintf("%s %s", h.texts(found), h.outcome(err))
 	}
 }
 
@@ -412,7 +421,7 @@ func (h *history) purge() (string, func(stage.Store) string) {
 	p := stage.Purge{Status: stage.Status(h.one("NORMAL", "CANCELLED", "ERROR", "SUSPENDED", "IN_PROCESSING")), Age: h.time(), Limit: h.r.IntN(3)}
 	return fmt.Sprintf("Purge %+v", p), func(s stage.Store) string {
 		n, err := s.Purge(h.ctx, p)
-		return fmt.Sprintf("%d %s", n, outcome(err))
+		return fmt.Sprintf("%d %s", n, h.outcome(err))
 	}
 }
 
