@@ -346,11 +346,14 @@ func slowReader(t *testing.T, filters ...listener.Filter) {
 		require.NoError(t, err)
 		return c
 	}
-	slow, stuck := visit(), visit()
+	stuck, slow := visit(), visit()
 	piece := make([]byte, 4000)
-	for begun := time.Now(); time.Since(begun) < 4*write; time.Sleep(100 * time.Millisecond) {
-		_, err := io.ReadFull(slow, piece)
-		require.NoError(t, err, "after %v", time.Since(begun))
+	begun := time.Now()
+	for taken := 0; time.Since(begun) < 4*write; time.Sleep(100 * time.Millisecond) {
+		for ; taken < int(40_000*time.Since(begun).Seconds()); taken += len(piece) { // also behind a pause of the machine
+			_, err := io.ReadFull(slow, piece)
+			require.NoError(t, err, "after %v", time.Since(begun))
+		}
 	}
 	n, err := io.Copy(io.Discard, stuck)
 	require.Error(t, err, "reset, after %d bytes", n)
