@@ -123,8 +123,12 @@ func TestWhatIsNoFailure(t *testing.T) {
 			l := &traffic.Load{Addr: serve(t, row.answers...)}
 			end := l.Start(row.client)
 			require.Eventually(t, func() bool { return l.Connections() > 3 }, traffic.Patience, time.Millisecond)
+			failures := l.Failures()
 			end()
-			require.Empty(t, l.Failures())
+			if !row.atRest { // else the client, which asks once more in the end, may do so just before the server closes
+				failures = l.Failures()
+			}
+			require.Empty(t, failures)
 			require.Positive(t, l.Served())
 			require.Equal(t, row.atRest, l.AtRest() > 0)
 		})
