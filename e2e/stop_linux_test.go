@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -145,7 +146,7 @@ func stopsTwice(first, second syscall.Signal) func(*testing.T, *server) {
 	return func(t *testing.T, s *server) {
 		s.dialed(t, 1)
 		s.Signal(t, first)
-		s.refuses(t)
+		exectest.Eventually(t, patience, "the first order", func() bool { return strings.Contains(s.Said(), "ending") })
 		require.False(t, s.Gone())
 		s.Signal(t, second)
 		require.Zero(t, s.ExitWithin(t, prompt))
