@@ -28,7 +28,16 @@ func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (ID, error) {
 	return e.Enqueue(ctx, k.Kind, data)
 }
 
-// Data returns v as Data, for Engine.NewTask.
+// NewTask is Engine.NewTask with v as the Data, for EnqueueAll.
+func (k Typed[T]) NewTask(e *Engine, v T) (NewTask, error) {
+	data, err := k.Data(v)
+	if err != nil {
+		return NewTask{}, err
+	}
+	return e.NewTask(k.Kind, data)
+}
+
+// Data returns v as Data, for Periodic.Data.
 func (k Typed[T]) Data(v T) ([]byte, error) {
 	marshal := k.Marshal
 	if marshal == nil {

@@ -24,7 +24,10 @@ func TestDataThatIsNoValue(t *testing.T) {
 
 func TestAValueThatCannotBeData(t *testing.T) {
 	k := stage.Typed[chan int]{Kind: "channel"}
-	_, err := k.Enqueue(t.Context(), engineOf(t, memory.New(nil), 1, processor(func(context.Context) {})), nil)
+	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
+	_, err := k.Enqueue(t.Context(), e, nil)
+	require.ErrorContains(t, err, "stage: data of a channel: json: unsupported type")
+	_, err = k.NewTask(e, nil)
 	require.ErrorContains(t, err, "stage: data of a channel: json: unsupported type")
 	require.ErrorContains(t, k.SetData(nil, nil), "unsupported type")
 }

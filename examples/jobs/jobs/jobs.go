@@ -81,18 +81,16 @@ func (x *Jobs) Add(ctx context.Context, kind string, n int, after time.Duration,
 	}
 	tasks := make([]stage.NewTask, n)
 	for i := range tasks {
-		name := kind
-		if name == "" {
-			name = names[i%len(names)]
+		of := orders
+		if of.Kind = kind; kind == "" {
+			of.Kind = names[i%len(names)]
 		}
-		data, err := orders.Data(order{Name: fmt.Sprintf("%s %d of %d", name, i+1, n)})
+		t, err := of.NewTask(x.engine, order{Name: fmt.Sprintf("%s %d of %d", of.Kind, i+1, n)})
 		if err != nil {
 			return nil, err
 		}
-		if tasks[i], err = x.engine.NewTask(name, data); err != nil {
-			return nil, err
-		}
-		tasks[i].After, tasks[i].Key = after, key
+		t.After, t.Key = after, key
+		tasks[i] = t
 	}
 	return x.engine.EnqueueAll(ctx, tasks...)
 }
