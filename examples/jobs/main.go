@@ -22,7 +22,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -41,26 +40,26 @@ import (
 
 func main() {
 	var x jobs.Jobs
-	db := flag.String("db", "jobs.db", "the `database`: a file, or the URL of one of PostgreSQL, postgres://...")
-	load := flag.Int("load", 0, "the `number` of tasks to add at first, of all kinds")
+	flag.StringVar(&x.DB, "db", "jobs.db", "the `database`: a file, or the URL of one of PostgreSQL, postgres://...")
+	flag.IntVar(&x.Load, "load", 0, "the `number` of tasks to add at first, of all kinds")
 	flag.IntVar(&x.Workers, "workers", 16, "the `number` of tasks to work on at a time")
 	cli.DurationVar(&x.Pace, "pace", 200*time.Millisecond, "the `duration` of a step of the work")
 	flag.Func("queues", "the `names` of the queues to work on, pictures,papers, in place of all", list(&x.Queues))
 	flag.Func("host", "further `names` by which browsers reach the page, such as jobs.example.org", list(&x.Hosts))
 	server := withtls.Parse("127.0.0.1:8090", "http/1.1", "http/1.0")
 	switch {
-	case *load < 0:
-		cli.Exit("jobs", fmt.Errorf("-load must not be negative: %d", *load), 2)
+	case x.Load < 0:
+		cli.Exit("jobs", fmt.Errorf("-load must not be negative: %d", x.Load), 2)
 	case x.Workers < 1:
 		cli.Exit("jobs", fmt.Errorf("-workers must be above 0: %d", x.Workers), 2)
 	case x.Pace < 0:
 		cli.Exit("jobs", fmt.Errorf("-pace must not be negative: %v", x.Pace), 2)
-	case *db == "":
+	case x.DB == "":
 		cli.Exit("jobs", errors.New("-db needs a file"), 2)
 	}
-	if err := run(&x, server, *db, *load); err != nil {
-		cli.Exit("jobs", err, 1)
-	}
+	x.Logger = logger()
+	web := &httpd.Server{Handler: x.Site()}
+	server.Run(server.Listen(server.Addr, web.Serve), &x) // in this order: a program that cannot listen does not open the database
 }
 
 func list(to *[]string) func(string) error {
@@ -68,27 +67,6 @@ func list(to *[]string) func(string) error {
 		*to = append(*to, strings.Split(text, ",")...)
 		return nil
 	}
-}
-
-// run opens the database and adds tasks. Then the server runs, and ends the program.
-func run(x *jobs.Jobs, server *withtls.Server, db string, load int) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if x.Store, err = jobs.Open(ctx, db); err != nil {
-		return err
-	}
-	x.Logger = logger()
-	if err := x.Prepare(); err != nil {
-		return err
-	}
-	for n := load; n > 0; n -= jobs.MaxAdded {
-		if _, err := x.Add(ctx, "", min(n, jobs.MaxAdded), 0, ""); err != nil {
-			return err
-		}
-	}
-	web := &httpd.Server{Handler: x.Site()}
-	server.Run(x, server.Listen(server.Addr, web.Serve))
-	return nil
 }
 
 // logger logs errors only, most of them of a database that does not answer: of tasks that fail the page tells.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -333,6 +334,19 @@ func TestOutage(t *testing.T) {
 	s.Stop(t)
 }
 
+// A program that cannot listen leaves the database alone.
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	db := newFile(t)
+	p := exectest.Start(t, program.Command(t, "-addr", l.Addr().String(), "-db", db, "-load", "3"))
+	require.Equal(t, 1, p.Exit(t))
+	require.Contains(t, p.Said(), "jobs: cannot listen on "+l.Addr().String())
+	require.NoFileExists(t, db)
+}
+
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []struct {
@@ -347,7 +361,7 @@ func TestWrongArguments(t *testing.T) {
 		{"-db nothing/here.db", "jobs: ", 1},
 	} {
 		t.Run(wrong.arguments, func(t *testing.T) {
-			cmd := program.Command(t, append(strings.Fields(wrong.arguments), "-addr", "127.0.0.1:0")...)
+			cmd := program.Command(t, append(strings.Fields(wrong.arguments), "-addr", "127.0.0.1:0", "-max-conns", "100")...)
 			cmd.Dir = t.TempDir()
 			p := exectest.Start(t, cmd)
 			require.Equal(t, wrong.code, p.Exit(t))

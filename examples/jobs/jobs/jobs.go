@@ -22,25 +22,50 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Jobs is a service: the engine that works on the tasks of a Store. Site has its pages. Call Prepare first.
+// Jobs is a service: the engine that works on the tasks of a database. Site has its pages.
 type Jobs struct {
-	Store   Store
+	DB      string        // a file of SQLite, which is made if there is none, or the URL of a database of PostgreSQL, postgres://…
+	Load    int           // how many tasks are added at first
 	Queues  []string      // those that the engine works on; none means all
 	Workers int           // how many tasks are worked on at a time
 	Pace    time.Duration // of a step of the work
 	Hosts   []string      // names by which browsers may reach the pages, beside addresses and localhost
 	Logger  *zap.Logger
 
+	store  store
 	engine *stage.Engine
 	board  board
 	token  string
 }
 
-// Prepare makes the engine, which works from Setup on.
-func (x *Jobs) Prepare() (err error) {
-	x.token = rand.Text()
+// Setup is a set-up function. It opens the database, adds tasks, and begins to work. So it comes after those that may fail, above all
+// that of the service that listens.
+func (x *Jobs) Setup(s *act.Scheduler) error {
+	if s.Index() > 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := x.prepare(ctx); err != nil {
+		return err
+	}
+	for n := x.Load; n > 0; n -= maxAdded {
+		if _, err := x.create(ctx, "", min(n, maxAdded), 0, ""); err != nil {
+			return err
+		}
+	}
+	return x.engine.Setup(s)
+}
+
+// prepare opens the database and makes the engine.
+func (x *Jobs) prepare(ctx context.Context) error {
+	opened, err := open(ctx, x.DB)
+	if err != nil {
+		return err
+	}
+	x.store, x.token = opened, rand.Text()
 	x.engine, err = stage.New(stage.Config{
-		Store:    x.Store,
+		Store:    x.store,
 		Kinds:    kinds,
 		Queues:   x.Queues,
 		Provider: x.processors(),
@@ -53,25 +78,27 @@ func (x *Jobs) Prepare() (err error) {
 	return err
 }
 
-// Setup is a set-up function.
-func (x *Jobs) Setup(s *act.Scheduler) error { return x.engine.Setup(s) }
-
-// Close closes the Store.
-func (x *Jobs) Close() error { return x.Store.Close() }
+// Close closes the database.
+func (x *Jobs) Close() error {
+	if x.store == nil {
+		return nil
+	}
+	return x.store.Close()
+}
 
 // errAsked marks errors of what was asked for.
 var errAsked = errors.New("jobs")
 
-// MaxAdded bounds how many tasks one call of Add adds.
-const MaxAdded = 10_000
+// maxAdded bounds how many tasks one call of create adds.
+const maxAdded = 10_000
 
-// Add adds n tasks of a kind, or of all kinds in turn if it is "", and returns their numbers. They are due that long from now. With
+// create adds n tasks of a kind, or of all kinds in turn if it is "", and returns their numbers. They are due that long from now. With
 // a key, which is for one task, nothing is added if there is a task of the kind with the same key: the number is that of the other
-// one. Add blocks until the tasks are stored.
-func (x *Jobs) Add(ctx context.Context, kind string, n int, after time.Duration, key string) ([]stage.ID, error) {
+// one.
+func (x *Jobs) create(ctx context.Context, kind string, n int, after time.Duration, key string) ([]stage.ID, error) {
 	switch {
-	case n < 1 || n > MaxAdded:
-		return nil, fmt.Errorf("%w: the number of tasks must be from 1 to %d, not %d", errAsked, MaxAdded, n)
+	case n < 1 || n > maxAdded:
+		return nil, fmt.Errorf("%w: the number of tasks must be from 1 to %d, not %d", errAsked, maxAdded, n)
 	case key != "" && (n > 1 || kind == ""):
 		return nil, fmt.Errorf("%w: a key is for one task of one kind", errAsked)
 	case len(key) > stage.MaxKey || !utf8.ValidString(key) || strings.Contains(key, "\x00"):

@@ -183,7 +183,7 @@ func (x *Jobs) add(w *httpd.Response, r *httpd.Request) act.Action {
 		}
 	}
 	return x.answer(w, func(ctx context.Context) (any, error) {
-		ids, err := x.Add(ctx, values.Get("kind"), n, after, values.Get("key"))
+		ids, err := x.create(ctx, values.Get("kind"), n, after, values.Get("key"))
 		return map[string][]stage.ID{"ids": ids}, err
 	})
 }
