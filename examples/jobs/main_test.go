@@ -127,6 +127,10 @@ func TestRequests(t *testing.T) {
 		{"/api/tasks?after=-5s", 400, `{"error":"jobs: the delay must not be negative: -5s"}`},
 		{"/api/tasks?key=a", 400, `{"error":"jobs: a key is for one task of one kind"}`},
 		{"/api/tasks?n=%zz", 400, `{"error":"jobs: the query has a mistake"}`},
+		{"/api/tasks?kind=mail&count=3", 400, `{"error":"jobs: there is no parameter \"count\" here"}`},
+		{"/api/tasks?n=3&n=4", 400, `{"error":"jobs: the parameter \"n\" comes 2 times"}`},
+		{"/api/tasks/1/cancel?why=late", 400, `{"error":"jobs: there is no parameter \"why\" here"}`},
+		{"/api/kinds/picture/pause?for=1h", 400, `{"error":"jobs: there is no parameter \"for\" here"}`},
 		{"/api/tasks/1/suspend", 200, `{"changed":true}`},
 		{"/api/tasks/1/suspend", 200, `{"changed":false}`},
 		{"/api/tasks/1/resume", 200, `{"changed":true}`},
@@ -145,11 +149,22 @@ func TestRequests(t *testing.T) {
 	}
 	for path, code := range map[string]int{
 		"/api/tasks?state=lazy": 400, "/api/tasks?kind=film": 400, "/api/tasks?before=x": 400, "/events?state=lazy": 400,
-		"/api/tasks/99": 404, "/api/tasks/x": 400, "/": 200, "/jobs.js": 200, "/nothing": 404,
+		"/api/tasks/99": 404, "/api/tasks/x": 400, "/": 200, "/jobs.js": 200, "/nothing": 404, "/?kind=mail": 200,
+		"/api/tasks?status=failed": 400, "/events?n=1": 400, "/api/tasks/1?full=yes": 400, "/api/token?x": 400,
 	} {
 		got, text := s.ask("GET", path, nil)
 		require.Equal(t, code, got, "%s: %s", path, text)
 	}
+	r, err := http.NewRequest("POST", s.url+"/api/tasks", strings.NewReader(`{"kind": "mail"}`))
+	require.NoError(t, err)
+	r.Header.Set("X-Jobs-Token", s.token)
+	a, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	all, err := io.ReadAll(a.Body)
+	require.NoError(t, err)
+	require.NoError(t, a.Body.Close())
+	require.Equal(t, 400, a.StatusCode)
+	require.JSONEq(t, `{"error":"jobs: parameters belong in the query, and not in a body"}`, string(all))
 	require.Equal(t, map[string]int{"waiting": 3, "cancelled": 1}, s.view("").counts())
 	require.Len(t, s.view("state=waiting&kind=picture").Tasks, 3)
 	require.Equal(t, 2, s.view("before=3").Tasks[0].ID)

@@ -66,11 +66,7 @@ func last(kind string) string {
 }
 
 // parse reads a query from that of a URL.
-func parse(text []byte) (q query, err error) {
-	values, err := url.ParseQuery(string(text))
-	if err != nil {
-		return q, fmt.Errorf("%w: the query has a mistake", errAsked)
-	}
+func parse(values url.Values) (q query, err error) {
 	q.kind, q.state = values.Get("kind"), state(values.Get("state"))
 	if _, ok := kinds[q.kind]; !ok && q.kind != "" {
 		return q, fmt.Errorf("%w: there is no kind %q", errAsked, q.kind)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"time"
 
@@ -20,8 +21,8 @@ const (
 
 // events answers with a view each time that it has changed, until the client goes or the program ends
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-func (x *Jobs) events(w *httpd.Response, r *httpd.Request) act.Action {
-	q, err := parse(r.Query())
+func (x *Jobs) events(w *httpd.Response, r *httpd.Request, values url.Values) act.Action {
+	q, err := parse(values)
 	if err != nil {
 		return x.refuse(w, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -44,7 +45,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //	POST /api/tasks/ID/suspend              also /resume, /retry and /cancel
 //	POST /api/kinds/KIND/pause              also /resume
 //
-// An answer is JSON. That of an error has its text as "error".
+// An answer is JSON. That of an error has its text as "error". A request with another parameter, or with a body, is an error: it
+// may mean something that this program does not do.
 func (x *Jobs) Site() httpd.Handler {
 	root, err := fs.Sub(embedded, "page")
 	if err != nil {
@@ -57,16 +59,16 @@ func (x *Jobs) Site() httpd.Handler {
 		w.Add("Cache-Control", "max-age=60") // browsers ask for the icon each time the address changes
 		return page.Serve(w, r)
 	})
-	site.Handle("GET /events", x.events)
-	site.Handle("GET /api/token", func(w *httpd.Response, _ *httpd.Request) act.Action {
+	site.Handle("GET /events", x.takes(x.events, "kind", "state", "before"))
+	site.Handle("GET /api/token", x.takes(func(w *httpd.Response, _ *httpd.Request, _ url.Values) act.Action {
 		_, _ = w.WriteString(x.token)
 		return nil
-	})
-	site.Handle("GET /api/tasks", x.view)
-	site.Handle("GET /api/tasks/{id}", x.task)
-	site.Handle("POST /api/tasks", x.change(x.add))
-	site.Handle("POST /api/tasks/{id}/{what}", x.change(x.request))
-	site.Handle("POST /api/kinds/{kind}/{what}", x.change(x.pause))
+	}))
+	site.Handle("GET /api/tasks", x.takes(x.view, "kind", "state", "before"))
+	site.Handle("GET /api/tasks/{id}", x.takes(x.task))
+	site.Handle("POST /api/tasks", x.change(x.takes(x.add, "kind", "n", "after", "key")))
+	site.Handle("POST /api/tasks/{id}/{what}", x.change(x.takes(x.request)))
+	site.Handle("POST /api/kinds/{kind}/{what}", x.change(x.takes(x.pause)))
 	return func(w *httpd.Response, r *httpd.Request) act.Action {
 		if !x.known(string(r.Host())) {
 			return x.refuse(w, errHost)
@@ -108,8 +110,38 @@ func (x *Jobs) change(h httpd.Handler) httpd.Handler {
 	}
 }
 
-func (x *Jobs) view(w *httpd.Response, r *httpd.Request) act.Action {
-	q, err := parse(r.Query())
+// takes lets h answer requests that have these parameters, each of them once at most, and nothing else.
+func (x *Jobs) takes(h func(*httpd.Response, *httpd.Request, url.Values) act.Action, names ...string) httpd.Handler {
+	return func(w *httpd.Response, r *httpd.Request) act.Action {
+		values, err := parameters(r, names)
+		if err != nil {
+			return x.refuse(w, err)
+		}
+		return h(w, r, values)
+	}
+}
+
+func parameters(r *httpd.Request, names []string) (url.Values, error) {
+	values, err := url.ParseQuery(string(r.Query()))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: the query has a mistake", errAsked)
+	case r.Body.Length() != 0:
+		return nil, fmt.Errorf("%w: parameters belong in the query, and not in a body", errAsked)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch n := len(values[name]); {
+		case !slices.Contains(names, name):
+			return nil, fmt.Errorf("%w: there is no parameter %q here", errAsked, name)
+		case n > 1:
+			return nil, fmt.Errorf("%w: the parameter %q comes %d times", errAsked, name, n)
+		}
+	}
+	return values, nil
+}
+
+func (x *Jobs) view(w *httpd.Response, _ *httpd.Request, values url.Values) act.Action {
+	q, err := parse(values)
 	if err != nil {
 		return x.refuse(w, err)
 	}
@@ -135,7 +167,7 @@ type failure struct {
 	Text    string    `json:"text"` // of a panic also the stack, after an empty line
 }
 
-func (x *Jobs) task(w *httpd.Response, r *httpd.Request) act.Action {
+func (x *Jobs) task(w *httpd.Response, r *httpd.Request, _ url.Values) act.Action {
 	id, err := number(r)
 	if err != nil {
 		return x.refuse(w, err)
@@ -166,12 +198,9 @@ func number(r *httpd.Request) (stage.ID, error) {
 	return stage.ID(n), nil
 }
 
-func (x *Jobs) add(w *httpd.Response, r *httpd.Request) act.Action {
-	values, err := url.ParseQuery(string(r.Query()))
-	if err != nil {
-		return x.refuse(w, fmt.Errorf("%w: the query has a mistake", errAsked))
-	}
+func (x *Jobs) add(w *httpd.Response, _ *httpd.Request, values url.Values) act.Action {
 	n, after := 1, time.Duration(0)
+	var err error
 	if text := values.Get("n"); text != "" {
 		if n, err = strconv.Atoi(text); err != nil {
 			return x.refuse(w, fmt.Errorf("%w: %q is no number of tasks", errAsked, text))
@@ -189,7 +218,7 @@ func (x *Jobs) add(w *httpd.Response, r *httpd.Request) act.Action {
 }
 
 // request asks for something of a task. The answer says whether that has changed anything.
-func (x *Jobs) request(w *httpd.Response, r *httpd.Request) act.Action {
+func (x *Jobs) request(w *httpd.Response, r *httpd.Request, _ url.Values) act.Action {
 	id, err := number(r)
 	f := map[string]func(context.Context, stage.ID) (bool, error){
 		"suspend": x.engine.Suspend, "resume": x.engine.Resume, "retry": x.engine.ResumeFailed, "cancel": x.engine.Cancel,
@@ -203,7 +232,7 @@ func (x *Jobs) request(w *httpd.Response, r *httpd.Request) act.Action {
 	return x.changed(w, func(ctx context.Context) (bool, error) { return f(ctx, id) })
 }
 
-func (x *Jobs) pause(w *httpd.Response, r *httpd.Request) act.Action {
+func (x *Jobs) pause(w *httpd.Response, r *httpd.Request, _ url.Values) act.Action {
 	kind := string(r.Value("kind"))
 	f := map[string]func(context.Context, string) (bool, error){
 		"pause": x.engine.PauseKind, "resume": x.engine.ResumeKind,
