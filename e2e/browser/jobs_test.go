@@ -17,7 +17,7 @@ import (
 func queued(t *testing.T, p *tab) {
 	db := filepath.Join(t.TempDir(), "jobs.db")
 	start := func(addr string) *server {
-		cmd := exectest.Of("../../examples/jobs").Command(t, "-addr", addr, "-db", db, "-pace", "100ms")
+		cmd := exectest.Of("../../examples/jobs").Command(t, "-addr", addr, "-db", db, "-pace", "100ms", "-report", "0")
 		s := &server{exectest.Start(t, cmd), "http"}
 		s.Listens(t, s.Said)
 		return s

@@ -16,6 +16,10 @@
 //	curl "$at/api/tasks?state=failed"
 //	curl -X POST -H "X-Jobs-Token: $token" $at/api/tasks/1/cancel
 //
+// Each kind of task has terms: how many are worked on at a time, how often a stage is tried, after which pause, and for how long
+// (jobs/work.go). Each full hour a task counts the others (-report 1h): its data are the numbers. Tasks that have finished are
+// deleted after a week, those that were cancelled after a day, and those that have failed never.
+//
 // Whoever reaches the address may see and change all tasks: the token protects against other sites that a browser shows,
 // not against people. Ctrl-C ends the program in order: the tasks that it works on go back, and keep their progress. Those of
 // a killed process are taken up by another one when their leases have ended, after 5 s.
@@ -41,9 +45,10 @@ import (
 func main() {
 	var x jobs.Jobs
 	flag.StringVar(&x.DB, "db", "jobs.db", "the `database`: a file, or the URL of one of PostgreSQL, postgres://...")
-	flag.IntVar(&x.Load, "load", 0, "the `number` of tasks to add at first, of all kinds")
+	flag.IntVar(&x.Load, "load", 0, "the `number` of tasks to add at first: pictures, invoices and mails")
 	flag.IntVar(&x.Workers, "workers", 16, "the `number` of tasks to work on at a time")
 	cli.DurationVar(&x.Pace, "pace", 200*time.Millisecond, "the `duration` of a step of the work")
+	cli.DurationVar(&x.Report, "report", time.Hour, "the `duration` between two counts of the tasks, 0 for none")
 	flag.Func("queues", "the `names` of the queues to work on, pictures,papers, in place of all", list(&x.Queues))
 	flag.Func("host", "further `names` by which browsers reach the page, such as jobs.example.org", list(&x.Hosts))
 	server := withtls.Parse("127.0.0.1:8090", "http/1.1", "http/1.0")
@@ -54,6 +59,8 @@ func main() {
 		cli.Exit("jobs", fmt.Errorf("-workers must be above 0: %d", x.Workers), 2)
 	case x.Pace < 0:
 		cli.Exit("jobs", fmt.Errorf("-pace must not be negative: %v", x.Pace), 2)
+	case x.Report != 0 && x.Report < time.Second:
+		cli.Exit("jobs", fmt.Errorf("-report must be 0, or 1s or more: %v", x.Report), 2)
 	case x.DB == "":
 		cli.Exit("jobs", errors.New("-db needs a file"), 2)
 	}

@@ -38,7 +38,7 @@ type site struct {
 
 func start(t *testing.T, db string, flags ...string) *site {
 	t.Helper()
-	p := exectest.Start(t, program.Command(t, append([]string{"-addr", "127.0.0.1:0", "-db", db}, flags...)...))
+	p := exectest.Start(t, program.Command(t, append([]string{"-addr", "127.0.0.1:0", "-db", db, "-report", "0"}, flags...)...))
 	p.Listens(t, p.Said)
 	s := &site{Program: p, t: t, url: "http://" + p.Addr}
 	_, s.token = s.ask("GET", "/api/token", nil)
@@ -275,6 +275,20 @@ func TestEvents(t *testing.T) {
 	other.Stop(t)
 }
 
+// A periodic task counts the tasks, itself at least.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	s := start(t, newFile(t), "-report", "1s")
+	var reports view
+	exectest.Eventually(t, long, "a report", func() bool {
+		reports = s.view("kind=report&state=finished")
+		return len(reports.Tasks) > 0
+	})
+	_, text := s.ask("GET", fmt.Sprint("/api/tasks/", reports.Tasks[0].ID), nil)
+	require.Regexp(t, `"data":"{\\"at work\\":[1-9]`, text)
+	s.Stop(t)
+}
+
 // Programs share the work of a database, are killed, and come back: each task ends once, and all show the same.
 func shared(t *testing.T, db string) {
 	flags := []string{"-pace", "5ms", "-workers", "4"}
@@ -371,6 +385,7 @@ func TestWrongArguments(t *testing.T) {
 		{"-load -1", "jobs: -load must not be negative: -1", 2},
 		{"-workers 0", "jobs: -workers must be above 0: 0", 2},
 		{"-pace -1s", "jobs: -pace must not be negative: -1s", 2},
+		{"-report 1ms", "jobs: -report must be 0, or 1s or more: 1ms", 2},
 		{"-db=", "jobs: -db needs a file", 2},
 		{"-queues films", `jobs: stage: Config.Queues has a queue that no kind has: "films"`, 1},
 		{"-db nothing/here.db", "jobs: ", 1},

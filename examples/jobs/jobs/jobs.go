@@ -29,6 +29,7 @@ type Jobs struct {
 	Queues  []string      // those that the engine works on; none means all
 	Workers int           // how many tasks are worked on at a time
 	Pace    time.Duration // of a step of the work
+	Report  time.Duration // between two reports; 0 means none
 	Hosts   []string      // names by which browsers may reach the pages, beside addresses and localhost
 	Logger  *zap.Logger
 
@@ -64,16 +65,23 @@ func (x *Jobs) prepare(ctx context.Context) error {
 		return err
 	}
 	x.store, x.token = opened, rand.Text()
-	x.engine, err = stage.New(stage.Config{
-		Store:    x.store,
-		Kinds:    kinds,
-		Queues:   x.Queues,
-		Provider: x.processors(),
-		Workers:  x.Workers,
-		Lease:    5 * time.Second, Heartbeat: 500 * time.Millisecond, // which stores the progress that the page shows
+	config := stage.Config{
+		Store:      x.store,
+		Kinds:      kinds,
+		Queues:     x.Queues,
+		Provider:   x.processors(),
+		Middleware: []stage.Middleware{timed},
+		Workers:    x.Workers,
+		Lease:      5 * time.Second, Heartbeat: 500 * time.Millisecond, // which stores the progress that the page shows
 		Backoff: func(n int) time.Duration { return time.Duration(n) * time.Second },
-		Logger:  x.Logger,
-	})
+		// Tasks that have failed are kept until somebody has looked at them.
+		Retention: map[stage.Status]time.Duration{stage.Normal: 7 * 24 * time.Hour, stage.Cancelled: 24 * time.Hour},
+		Logger:    x.Logger,
+	}
+	if x.Report > 0 {
+		config.Periodic = map[string]stage.Periodic{"report": {Kind: "report", Schedule: stage.Every(x.Report)}}
+	}
+	x.engine, err = stage.New(config)
 	x.board.engine = x.engine
 	return err
 }
@@ -92,7 +100,7 @@ var errAsked = errors.New("jobs")
 // maxAdded bounds how many tasks one call of create adds.
 const maxAdded = 10_000
 
-// create adds n tasks of a kind, or of all kinds in turn if it is "", and returns their numbers. They are due that long from now. With
+// create adds n tasks of a kind, or of three kinds in turn if it is "", and returns their numbers. They are due that long from now. With
 // a key, which is for one task, nothing is added if there is a task of the kind with the same key: the number is that of the other
 // one.
 func (x *Jobs) create(ctx context.Context, kind string, n int, after time.Duration, key string) ([]stage.ID, error) {
@@ -110,7 +118,7 @@ func (x *Jobs) create(ctx context.Context, kind string, n int, after time.Durati
 	for i := range tasks {
 		of := orders
 		if of.Kind = kind; kind == "" {
-			of.Kind = names[i%len(names)]
+			of.Kind = inTurn[i%len(inTurn)]
 		}
 		t, err := of.NewTask(x.engine, order{Name: fmt.Sprintf("%s %d of %d", of.Kind, i+1, n)})
 		if err != nil {

@@ -18,25 +18,66 @@ type order struct {
 
 var orders = stage.Typed[order]{}
 
-// names has the kinds in the order in which they are shown, and tasks are added.
-var names = []string{"picture", "invoice", "mail"}
+// names has the kinds in the order in which they are shown. The first ones are also added in turn.
+var (
+	names  = []string{"picture", "invoice", "mail", "report"}
+	inTurn = names[:3]
+)
 
-// kinds are the kinds of tasks. They only pretend to work.
+// kinds are the kinds of tasks. All but reports only pretend to work.
 var kinds = map[string]stage.Kind{
-	"picture": {Queue: "pictures", Chain: stage.Begin("UPLOADED").
-		Then("SCALING", "work", "SCALED").
-		Then("LABELLING", "work", "LABELLED").
-		Then("PUBLISHING", "work", "PUBLISHED")},
-	"invoice": {Queue: "papers", Chain: stage.Begin("ORDERED").
-		Then("PRICING", "work", "PRICED").
-		Then("PRINTING", "work", "PRINTED")},
-	"mail": {Queue: "papers", Priority: 1, Chain: stage.Begin("WRITTEN").
-		Then("SENDING", "work", "SENT")},
+	"picture": {
+		Queue: "pictures", Workers: 12, // of the usual 16, so that many pictures do not keep invoices waiting
+		Chain: stage.Begin("UPLOADED").
+			Then("SCALING", "work", "SCALED").
+			Then("LABELLING", "work", "LABELLED").
+			Then("PUBLISHING", "work", "PUBLISHED"),
+	},
+	"invoice": {
+		Queue: "papers",
+		Chain: stage.Begin("ORDERED").
+			Then("PRICING", "work", "PRICED").
+			Then("PRINTING", "work", "PRINTED"),
+	},
+	"mail": { // before all others; another server may be out of order for hours, or never answer
+		Queue: "papers", Priority: 1, Attempts: 12, Timeout: 10 * time.Minute,
+		Backoff: func(n int) time.Duration { return time.Second << n },
+		Chain:   stage.Begin("WRITTEN").Then("SENDING", "work", "SENT"),
+	},
+	"report": {
+		Queue: "papers",
+		Chain: stage.Begin("DUE").Then("COUNTING", "report", "COUNTED"),
+	},
 }
 
-// processors has the one processor of all stages.
+// processors has one processor of all stages but that of reports.
 func (x *Jobs) processors() stage.Processors {
-	return stage.Processors{"work": orders.Processor(x.work)}
+	return stage.Processors{"work": orders.Processor(x.work), "report": stage.ProcessorFunc(x.report)}
+}
+
+// timed is a middleware: errors, which the page shows, say how long the attempt has taken.
+func timed(next stage.Processor) stage.Processor {
+	return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		begun := time.Now()
+		commit, err := next.Process(ctx, t)
+		if err != nil {
+			err = fmt.Errorf("%w (after %v)", err, time.Since(begun).Round(time.Millisecond))
+		}
+		return commit, err
+	})
+}
+
+// report counts the tasks in each state. The numbers become the Data of the task.
+func (x *Jobs) report(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+	counts, err := x.engine.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := map[state]int{}
+	for _, c := range counts {
+		n[stateOf(c.Kind, c.Stage, c.Status)] += c.N
+	}
+	return func(_ context.Context, tx stage.Tx) error { return stage.Typed[map[state]int]{}.SetData(tx, n) }, nil
 }
 
 // most is how many steps a stage has at most.
