@@ -1,5 +1,5 @@
 // Command fetch connects to two addresses at the same time, reads lines from both until they close, and prints all lines
-// sorted. It gives up after a second.
+// sorted. It gives up after five seconds.
 //
 //	seq 1 2 9 | nc -l 127.0.0.1 7101 -N &
 //	seq 2 2 9 | nc -l 127.0.0.1 7102 -N &

@@ -1,4 +1,4 @@
-// Package fetch has the same small program four times: it fetches two lists of lines at the same time, within a second,
+// Package fetch has the same small program four times: it fetches two lists of lines at the same time, within five seconds,
 // and merges them. docs/four-ways.md compares the four.
 package fetch
 
@@ -12,7 +12,7 @@ import (
 )
 
 // Patience bounds the time for both lists together.
-const Patience = time.Second
+const Patience = 5 * time.Second
 
 // Form is one of the four ways. It starts to fetch and returns. Later it calls report once, on the thread of s, with the
 // sorted lines of both lists or with an error. a and b are addresses for listener.Connect, whose servers send their lines
