@@ -588,6 +588,7 @@ func TestMembersThatDoNotReadDelayTheEndBriefly(t *testing.T) {
 	begun := time.Now()
 	c.end()
 	require.Less(t, time.Since(begun), servertest.Timeout/2)
+	require.NoError(t, deaf.SetReadDeadline(time.Now().Add(servertest.Timeout)))
 	_, err = io.Copy(io.Discard, deaf)
 	require.True(t, err == nil || errors.Is(err, syscall.ECONNRESET), err)
 }
