@@ -56,7 +56,7 @@ func (v *visited) ask(method, path string, body io.Reader) *http.Response {
 	v.Helper()
 	ctx, cancel := context.WithCancel(v.Context())
 	v.Cleanup(cancel)
-	late := time.AfterFunc(3*exectest.Patience, cancel)
+	late := time.AfterFunc(exectest.Patience, cancel)
 	defer late.Stop()
 	r, err := http.NewRequestWithContext(ctx, method, v.url+path, body)
 	require.NoError(v, err)

@@ -21,7 +21,7 @@ import (
 )
 
 // Patience is how long a test waits for something before it calls that stuck.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // binaries is the directory of all that Path has built.
 var binaries string
