@@ -58,7 +58,7 @@ func TestAnEndSaysWhatItWaitsFor(t *testing.T) {
 	says(1, `: 3 tasks, 1 lingering close \(3 × tcp ADDR\); 1 task ended since the last report; the oldest: httpd: GET /(slow|large) of tcp ADDR, peer (<slow>|<large>), still for `)
 	says(1, `WARN\scut at the drain limit of 4\.5s.*"shutdown: dropped 3 tasks, 1 lingering close`)
 	says(4, `WARN\scut: `)
-	says(1, `WARN\scut: httpd: GET /slow of tcp ADDR, peer <slow>, still for [45](\.\d)?s, waits for the end of <slow>, a timer due in `)
+	says(1, `WARN\scut: httpd: GET /slow of tcp ADDR, peer <slow>, still for [4-9](\.\d)?s, waits for the end of <slow>, a timer due in `)
 	says(1, `WARN\scut: httpd: GET /large of tcp ADDR, peer <large>, still for .*, room: \d+ bytes queued for <large>, a timer due in `)
 	says(1, `WARN\scut: \S+/site\.echo\.func1 of tcp ADDR, peer <ws>, still for .*, waits for .*input from <ws>, a timer due in `)
 	says(1, `WARN\scut: a closed connection of tcp ADDR, peer <closed>, still for .*, waits for its peer to close, a timer due in `)
