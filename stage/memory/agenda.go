@@ -72,39 +72,59 @@ func (s *store) put(e *entry, t stage.Task) {
 
 // takeDue takes tasks out of their agendas, those that come first in the order of claims. Each has to be put back.
 func (s *store) takeDue(c stage.Claim, now time.Time) (taken []*entry) {
-	kinds := slices.DeleteFunc(slices.Clone(c.Kinds), func(kind string) bool { return s.paused[kind] || full(kind, 0, c.Most) })
+	kinds := slices.Clone(c.Kinds)
+	slices.Sort(kinds)
+	h := heads{priorities: c.Priorities}
+	for _, kind := range slices.Compact(kinds) {
+		for _, fresh := range []bool{false, true} {
+			if a := s.due[class{kind, fresh}]; a != nil && !s.paused[kind] && a.ready(now) {
+				h.agendas = append(h.agendas, a)
+			}
+		}
+	}
+	heap.Init(&h)
 	of := map[string]int{}
-	for len(taken) < c.Limit {
-		first := s.first(kinds, c.Priorities, now)
-		if first == nil {
-			break
-		}
+	for len(taken) < c.Limit && h.Len() > 0 {
+		a := h.agendas[0]
+		first := (*a)[0]
 		kind := first.task.Kind
-		if of[kind]++; full(kind, of[kind], c.Most) {
-			kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == kind })
+		if bound, ok := c.Most[kind]; ok && of[kind] >= bound {
+			heap.Pop(&h)
+			continue
 		}
-		heap.Remove(first.in, first.place)
-		taken = append(taken, first)
+		of[kind]++
+		taken = append(taken, heap.Pop(a).(*entry))
+		if a.ready(now) {
+			heap.Fix(&h, 0)
+		} else {
+			heap.Pop(&h)
+		}
 	}
 	return taken
 }
 
-// full reports whether n tasks of a kind are as many as its entry in most allows, if it has one.
-func full(kind string, n int, most map[string]int) bool {
-	bound, ok := most[kind]
-	return ok && n >= bound
+// ready reports whether a task of a is due.
+func (a agenda) ready(now time.Time) bool { return len(a) > 0 && transition.Due(&a[0].task, now) }
+
+// heads is a heap of agendas, in the order of their first tasks in a claim.
+type heads struct {
+	agendas    []*agenda
+	priorities map[string]int
 }
 
-// first returns the task that comes first of all that are due of the kinds, or nil.
-func (s *store) first(kinds []string, priorities map[string]int, now time.Time) (first *entry) {
-	for _, kind := range kinds {
-		for _, fresh := range []bool{false, true} {
-			a := *s.agenda(kind, fresh)
-			if len(a) > 0 && transition.Due(&a[0].task, now) &&
-				(first == nil || transition.Order(&a[0].task, &first.task, priorities) < 0) {
-				first = a[0]
-			}
-		}
-	}
-	return first
+func (h *heads) Len() int { return len(h.agendas) }
+
+func (h *heads) Less(i, j int) bool {
+	return transition.Order(&(*h.agendas[i])[0].task, &(*h.agendas[j])[0].task, h.priorities) < 0
+}
+
+func (h *heads) Swap(i, j int) { h.agendas[i], h.agendas[j] = h.agendas[j], h.agendas[i] }
+
+func (h *heads) Push(x any) { h.agendas = append(h.agendas, x.(*agenda)) }
+
+func (h *heads) Pop() any {
+	last := len(h.agendas) - 1
+	a := h.agendas[last]
+	h.agendas = h.agendas[:last]
+	return a
 }

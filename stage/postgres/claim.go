@@ -9,14 +9,23 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// Claim is one message.
+// few is how many kinds a claim looks at whether they have tasks or not.
+const few = 100
+
+// Claim is one message, and another one before it if there are more than a few kinds.
 func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
-	kinds := slices.Clone(c.Kinds)
-	slices.Sort(kinds)
-	kinds = slices.Compact(kinds)
-	look := s.look(kinds)
+	c.Kinds = slices.Clone(c.Kinds)
+	slices.Sort(c.Kinds)
+	c.Kinds = slices.Compact(c.Kinds)
+	if len(c.Kinds) > few {
+		if err := s.narrow(ctx, &c); len(c.Kinds) == 0 || err != nil {
+			return nil, s.failed(ctx, "claim", err)
+		}
+	}
+	kinds, look := c.Kinds, s.look(c.Kinds)
 	most, priorities := make([]int, len(kinds)), make([]int, len(kinds))
 	for i, kind := range kinds {
 		most[i], priorities[i] = max(0, c.Limit), c.Priorities[kind]
@@ -34,6 +43,46 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 		c.Ticket.Engine, c.Ticket.Number, look.whole, look.since, most, priorities)
 	s.looked(look, err == nil)
 	return claimed, s.failed(ctx, "claim", err)
+}
+
+// others is how many tasks other claims may have locked until a narrowed claim gives fewer than it could.
+const others = 100
+
+// narrow leaves the kinds that a claim has to look at: those with tasks that may be lost, and those whose first tasks come first.
+func (s *tasks) narrow(ctx context.Context, c *stage.Claim) error {
+	type head struct {
+		stage.Task // as far as transition.Order looks at it
+		lost       bool
+	}
+	heads, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (h head, err error) {
+		h.Status = stage.Normal
+		return h, r.Scan(&h.Kind, &h.lost, &h.Token, &h.Due, &h.ID)
+	}, s.sql.heads)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(heads, func(h, i head) int { return transition.Order(&h.Task, &i.Task, c.Priorities) })
+	var kinds []string
+	left := max(c.Limit, 0) + others
+	for _, h := range heads {
+		bound, bounded := c.Most[h.Kind]
+		if _, asked := slices.BinarySearch(c.Kinds, h.Kind); !asked || bounded && bound <= 0 || !h.lost && left == 0 {
+			continue
+		}
+		if kinds = append(kinds, h.Kind); !h.lost {
+			left--
+		}
+	}
+	slices.Sort(kinds)
+	c.Kinds = slices.Compact(kinds)
+	var shows []stage.Show
+	for _, show := range c.Shows {
+		if _, ok := slices.BinarySearch(c.Kinds, show.Kind); ok {
+			shows = append(shows, show)
+		}
+	}
+	c.Shows = shows
+	return nil
 }
 
 // looks keep claims from looking at the same dead rows again and again. As long as any transaction of the server may see the

@@ -25,11 +25,11 @@ func OpenAhead(ctx context.Context, cfg Config, clock string) (*Store, error) {
 }
 
 // Texts are statements.
-type Texts struct{ Claim, Claimed, Enter, Finish, Heartbeat, Get string }
+type Texts struct{ Heads, Claim, Claimed, Enter, Finish, Heartbeat, Get string }
 
 // Texts returns the statements of a store that engines make all the time.
 func (s *Store) Texts() Texts {
-	return Texts{s.sql.claim, s.sql.claimed, s.sql.enter, s.sql.finish, s.sql.heartbeat, s.sql.get}
+	return Texts{s.sql.heads, s.sql.claim, s.sql.claimed, s.sql.enter, s.sql.finish, s.sql.heartbeat, s.sql.get}
 }
 
 // Named returns the name of a statement of the store, or "".

@@ -81,6 +81,7 @@ func TestPlans(t *testing.T) {
 		args []any
 		rows float64 // that any node may return
 	}{
+		{"heads", s.Texts().Heads, nil, 10},
 		{"claim", s.Texts().Claim, claim, 200},
 		{"finish", s.Texts().Finish, []any{ids, tokens, from, to, ones}, 50},
 		{"heartbeat", s.Texts().Heartbeat, []any{ids, tokens, 15_000_000, progress, from}, 50},

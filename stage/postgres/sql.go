@@ -14,8 +14,8 @@ type statements struct {
 	adapted func(text string) string // to the schema and the clock
 
 	enqueue, enqueueOne, unique, uniqueOne, begin, ticks, now, ticked string
-	share, claim, claimed, enter, finish, data, lock, save, note      string
-	heartbeat, get, notify, announce, fail, failures                  string
+	share, heads, claim, claimed, enter, finish, data, lock, save     string
+	note, heartbeat, get, notify, announce, fail, failures            string
 	pause, unpause, paused                                            string
 }
 
@@ -71,6 +71,36 @@ var texts = statements{
 	// It is the statement before claim, in the same transaction. A claim that has waited for a pause sees it, since each
 	// statement has a snapshot of its own; claim by itself would have one from before it waited.
 	share: `SELECT set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock_shared(KEY_OF_CLAIMS)`,
+
+	// It returns the first due task of each kind, with the token 0 if it is new, and the kinds with tasks that may be lost. The indexes are asked for one kind
+	// after the other, so it does not matter how many tasks each has. The orders are those of task_due and task_watch: by the kind
+	// alone the planner takes task_kind, which has all tasks that have ended.
+	heads: `
+		WITH RECURSIVE clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
+		due (kind) AS (
+			SELECT (SELECT kind FROM daimon.task WHERE due IS NOT NULL ORDER BY kind, fresh LIMIT 1)
+			UNION ALL
+			SELECT (SELECT kind FROM daimon.task WHERE due IS NOT NULL AND kind > due.kind ORDER BY kind, fresh LIMIT 1)
+			FROM due WHERE kind IS NOT NULL
+		), running (kind) AS (
+			SELECT (SELECT kind FROM daimon.task WHERE watch IS NOT NULL ORDER BY kind, watch LIMIT 1)
+			UNION ALL
+			SELECT (SELECT kind FROM daimon.task WHERE watch IS NOT NULL AND kind > running.kind ORDER BY kind, watch LIMIT 1)
+			FROM running WHERE kind IS NOT NULL
+		)
+		SELECT k.kind, false, CASE WHEN t.fresh THEN 0 ELSE 1 END, t.due, t.id FROM due AS k CROSS JOIN LATERAL (
+			SELECT * FROM (
+				(SELECT fresh, due, id FROM daimon.task
+				WHERE kind = k.kind AND NOT fresh AND due <= (SELECT now FROM clock) ORDER BY due, id LIMIT 1)
+				UNION ALL
+				(SELECT fresh, due, id FROM daimon.task
+				WHERE kind = k.kind AND fresh AND due <= (SELECT now FROM clock) ORDER BY due, id LIMIT 1)
+			) AS two ORDER BY fresh LIMIT 1
+		) AS t
+		WHERE k.kind <> ALL (ARRAY(SELECT kind FROM daimon.pause))
+		UNION ALL
+		SELECT kind, true, 1, (SELECT now FROM clock), 0 FROM running AS k
+		WHERE EXISTS (SELECT FROM daimon.task WHERE kind = k.kind AND watch <= (SELECT now FROM clock))`,
 
 	// Three parts, in the order of claims: what was lost, what was claimed before or resumed, and what is new, of which only
 	// the rest is taken. $14 bounds each kind, and $15 has their priorities: new tasks leave room for old ones of the same or a
@@ -298,7 +328,7 @@ func newStatements(schema, clock string) statements {
 	s.adapted = strings.NewReplacer(pairs...).Replace
 	for _, text := range []*string{
 		&s.enqueue, &s.enqueueOne, &s.unique, &s.uniqueOne, &s.begin, &s.ticks, &s.now, &s.ticked,
-		&s.share, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note,
+		&s.share, &s.heads, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note,
 		&s.heartbeat, &s.get, &s.fail, &s.failures,
 		&s.pause, &s.unpause, &s.paused,
 	} {

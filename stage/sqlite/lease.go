@@ -158,31 +158,64 @@ func (s *tasks) firstOf(
 	if limit <= 0 {
 		return nil, nil
 	}
-	due := tx.Stmt(s.due)
-	for _, kind := range kinds {
+	heads, err := s.headsOf(tx, fresh, kinds, now)
+	if err != nil {
+		return nil, err
+	}
+	due, first, until := tx.Stmt(s.due), order(nil), now
+	for _, head := range heads {
+		if len(all) == limit && first(head, all[limit-1]) > 0 {
+			break
+		}
 		most := limit
-		if bound, ok := c.Most[kind]; ok {
+		if bound, ok := c.Most[head.Kind]; ok {
 			for _, t := range taken {
-				if t.Kind == kind {
+				if t.Kind == head.Kind {
 					bound--
 				}
 			}
 			most = max(0, min(limit, bound))
 		}
-		rows, err := due.Query(fresh, kind, now.UnixMilli(), most)
+		rows, err := due.Query(fresh, head.Kind, until.UnixMilli(), most)
 		if err != nil {
 			return nil, err
 		}
-		n := len(all)
 		if all, err = appendRows(all, rows, scanDue); err != nil {
 			return nil, err
 		}
-		for i := range all[n:] {
-			all[n+i].Kind = kind
+		slices.SortFunc(all, first)
+		if all = all[:min(len(all), limit)]; len(all) == limit {
+			until = all[limit-1].Due
 		}
 	}
-	slices.SortFunc(all, order(nil))
-	return all[:min(len(all), limit)], nil
+	return all, nil
+}
+
+// few is how many kinds are asked for tasks whether they have any or not.
+const few = 16
+
+// headsOf returns of each kind that may have due tasks what comes before all of them in a claim: the first of them, in the
+// order of claims, if there are many kinds.
+func (s *tasks) headsOf(tx *sql.Tx, fresh bool, kinds []string, now time.Time) (heads []stage.Task, err error) {
+	if len(kinds) <= few {
+		for _, kind := range kinds {
+			heads = append(heads, stage.Task{Kind: kind})
+		}
+		return heads, nil
+	}
+	rows, err := tx.Stmt(s.heads).Query(fresh, now.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	if heads, err = appendRows(nil, rows, scanDue); err != nil {
+		return nil, err
+	}
+	heads = slices.DeleteFunc(heads, func(t stage.Task) bool {
+		_, ok := slices.BinarySearch(kinds, t.Kind)
+		return !ok
+	})
+	slices.SortFunc(heads, order(nil))
+	return heads, nil
 }
 
 func number(t stage.Task) stage.ID { return t.ID }

@@ -13,11 +13,12 @@ import (
 type statements struct {
 	get, claimed, failures, paused *sql.Stmt
 
-	enqueue, due, whole, wholes, brief, briefs *sql.Stmt
-	key, keep, tick, ticked                    *sql.Stmt
-	claim, ticket, enter, finish, save, renew  *sql.Stmt
-	note, forget, fail, trim                   *sql.Stmt
-	pause, unpause                             *sql.Stmt
+	enqueue, due, heads                       *sql.Stmt
+	whole, wholes, brief, briefs              *sql.Stmt
+	key, keep, tick, ticked                   *sql.Stmt
+	claim, ticket, enter, finish, save, renew *sql.Stmt
+	note, forget, fail, trim                  *sql.Stmt
+	pause, unpause                            *sql.Stmt
 }
 
 const (
@@ -26,8 +27,20 @@ const (
 
 	// due looks once whether the kind is paused, not for each task. With ?4 in place of +?4 SQLite would prepare it anew each
 	// time, to plan for the limit.
-	due = `SELECT id, due FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = ?2 AND due <= ?3
+	due = `SELECT id, due, kind FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = ?2 AND due <= ?3
 		AND NOT EXISTS (SELECT 1 FROM daimon_pause WHERE kind = ?2) ORDER BY due, id LIMIT +?4`
+
+	// heads has the first due task of each kind. It asks the index for one kind after the other: how many tasks each has does not
+	// matter.
+	heads = `
+		WITH RECURSIVE head (kind) AS (
+			SELECT min(kind) FROM daimon_task WHERE ` + fresh + ` = ?1 AND due IS NOT NULL
+			UNION ALL
+			SELECT (SELECT min(kind) FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind > head.kind AND due IS NOT NULL)
+			FROM head WHERE kind IS NOT NULL
+		)
+		SELECT t.id, t.due, t.kind FROM head JOIN daimon_task AS t ON t.id = (
+			SELECT id FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = head.kind AND due <= ?2 ORDER BY due, id LIMIT 1)`
 
 	// claimed looks at all tasks in the index that are not fresh and not due. If SQLite had the choice, it would look at the
 	// whole table in databases that have seen ANALYZE.
@@ -71,6 +84,7 @@ func (s *tasks) prepare() error {
 		{&s.tick, s.writer, `SELECT last FROM daimon_periodic WHERE name = ?`},
 		{&s.ticked, s.writer, `INSERT OR REPLACE INTO daimon_periodic (name, last) VALUES (?1, ?2)`},
 		{&s.due, s.writer, due},
+		{&s.heads, s.writer, heads},
 		{&s.whole, s.writer, whole + `WHERE id = ?`},
 		{&s.wholes, s.writer, whole + `WHERE ` + these},
 		{&s.brief, s.writer, brief + `WHERE id = ?`},
@@ -108,10 +122,10 @@ func (s *tasks) prepare() error {
 
 type row interface{ Scan(...any) error }
 
-// scanDue reads a row of due.
+// scanDue reads a row of due or heads.
 func scanDue(r row) (t stage.Task, err error) {
 	var due int64
-	err = r.Scan(&t.ID, &due)
+	err = r.Scan(&t.ID, &due, &t.Kind)
 	t.Due = at(due)
 	return t, err
 }

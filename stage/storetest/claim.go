@@ -126,6 +126,26 @@ func testClaimMost(f *fixture) {
 	f.Equal([]stage.ID{a[1], c[1]}, claim(9, map[string]int{"a": 9, "b": 9, "d": 1}))
 }
 
+// testClaimManyKinds has more kinds than a store asks for one by one, each with several tasks.
+func testClaimManyKinds(f *fixture) {
+	var kinds []string
+	var order []stage.ID
+	for i := range 120 {
+		kinds = append(kinds, fmt.Sprint("kind ", i*7%120))
+	}
+	for i := range 2 * len(kinds) {
+		order = append(order, f.enqueue(kinds[i*i%len(kinds)]))
+		if i%10 == 0 {
+			f.advance(time.Millisecond)
+		}
+	}
+	f.enqueue("another kind")
+	f.Equal(order[:7], ids(f.claims(7, kinds...)))
+	f.Equal(order[7:], ids(f.claims(300, kinds...)))
+	f.advance(length)
+	f.Equal(order[:50], ids(f.claims(50, kinds...)), "also lost ones")
+}
+
 // testPriorities has old and new tasks of three kinds.
 func testPriorities(f *fixture) {
 	again, lost := f.claimed("low"), f.claimed("mid")

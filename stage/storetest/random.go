@@ -218,10 +218,21 @@ func (h *history) tick() (string, func(stage.Store) string) {
 	}
 }
 
+// others are kinds without tasks: so many that a store need not ask for each of them.
+var others = func() (all []string) {
+	for i := range 120 {
+		all = append(all, fmt.Sprint("none ", i))
+	}
+	return all
+}()
+
 func (h *history) claim() (string, func(stage.Store) string) {
 	var kinds []string
 	for range h.r.IntN(4) {
 		kinds = append(kinds, h.one("a", "b", "c"))
+	}
+	if h.r.IntN(2) == 0 {
+		kinds = append(kinds, others...)
 	}
 	h.number++
 	var most, priorities map[string]int

@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"which tasks a claim gives", testClaimFilter},
 		{"a claim with bounds for kinds", testClaimMost},
 		{"a claim with priorities", testPriorities},
+		{"claims of many kinds", testClaimManyKinds},
 		{"what a claim shows", testClaimShows},
 		{"claims whose answers are lost", testClaimed},
 
