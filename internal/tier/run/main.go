@@ -61,9 +61,8 @@ const together = "-parallel=4"
 // lanes is how many packages are tested at a time: one more than there may be CPUs, since tests also wait.
 const lanes = 3
 
-// full runs all tests with the race detector, a few packages at a time, but for two groups. The end-to-end tests load
-// the machine and look at what it does, so they run alone. And what cannot have the detector runs last; of that what measures
-// one package at a time.
+// full runs all tests with the race detector, a few packages at a time: first those of the library, then the end-to-end tests
+// beside the other modules. What cannot have the detector runs last; of that what measures one package at a time.
 func full(r *report) {
 	// A program with the race detector sleeps for a second at its end, unless told otherwise, which makes a minute of all
 	// packages. It waits for races of goroutines that still run: in most packages goleak has found that none does.
@@ -77,14 +76,13 @@ func full(r *report) {
 		return step{dir: dir, args: args}
 	}
 	r.test(raced(all[0], lanes))
-	var nested []step
+	others := []step{{dir: ".", args: []string{"-count=1", "-race", "-vet=off", together, "./e2e"}}}
 	for _, dir := range longestFirst(all[1:]) {
-		nested = append(nested, raced(dir, 1))
+		others = append(others, raced(dir, 1))
 	}
-	r.testBeside(nested)
-	r.test(step{dir: ".", args: []string{"-count=1", "-race", "-vet=off", together, "./e2e"}})
-	alone, others := r.takePlain()
 	r.testBeside(others)
+	alone, plain := r.takePlain()
+	r.testBeside(plain)
 	for _, s := range alone {
 		r.test(s)
 	}
