@@ -45,7 +45,7 @@ import (
 func main() {
 	var x jobs.Jobs
 	flag.StringVar(&x.DB, "db", "jobs.db", "the `database`: a file, or the URL of one of PostgreSQL, postgres://...")
-	flag.IntVar(&x.Load, "load", 0, "the `number` of tasks to add at first: pictures, invoices and mails")
+	flag.IntVar(&x.Load, "load", 0, "the `number` of tasks to add at first, not after an upgrade: pictures, invoices and mails")
 	flag.IntVar(&x.Workers, "workers", 16, "the `number` of tasks to work on at a time")
 	cli.DurationVar(&x.Pace, "pace", 200*time.Millisecond, "the `duration` of a step of the work")
 	cli.DurationVar(&x.Report, "report", time.Hour, "the `duration` between two counts of the tasks, 0 for none")

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -361,6 +363,21 @@ func TestOutage(t *testing.T) {
 		return code == 200
 	})
 	s.Stop(t)
+}
+
+// A newer program goes on with the token of the older one, and does not add the tasks of -load again.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	s := start(t, newFile(t), "-load", "3", "-pace", "1ms")
+	s.Signal(t, syscall.SIGUSR2)
+	replaced := regexp.MustCompile(`replaced\s+\{"by process": (\d+)\}`)
+	exectest.Eventually(t, long, "the newer program", func() bool { return replaced.MatchString(s.Said()) })
+	pid, err := strconv.Atoi(replaced.FindStringSubmatch(s.Said())[1])
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	require.JSONEq(t, `{"ids":[4]}`, s.post("/api/tasks?kind=mail"))
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM)) // otherwise it holds standard error open
+	require.Zero(t, s.Exit(t))
 }
 
 // A program that cannot listen leaves the database alone.

@@ -8,6 +8,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -25,7 +26,7 @@ import (
 // Jobs is a service: the engine that works on the tasks of a database. Site has its pages.
 type Jobs struct {
 	DB      string        // a file of SQLite, which is made if there is none, or the URL of a database of PostgreSQL, postgres://…
-	Load    int           // how many tasks are added at first
+	Load    int           // how many tasks are added at first, but not after an upgrade
 	Queues  []string      // those that the engine works on; none means all
 	Workers int           // how many tasks are worked on at a time
 	Pace    time.Duration // of a step of the work
@@ -64,7 +65,7 @@ func (x *Jobs) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.store, x.token = opened, rand.Text()
+	x.store, x.token = opened, cmp.Or(x.token, rand.Text())
 	config := stage.Config{
 		Store:      x.store,
 		Kinds:      kinds,
@@ -84,6 +85,19 @@ func (x *Jobs) prepare(ctx context.Context) error {
 	x.engine, err = stage.New(config)
 	x.board.engine = x.engine
 	return err
+}
+
+// StateName makes Jobs an upgrade.Keeper: the newer program has the same arguments, but does not add the tasks of Load again, and
+// keeps the token.
+func (x *Jobs) StateName() string { return "jobs" }
+
+// SaveState returns the token.
+func (x *Jobs) SaveState() ([]byte, error) { return []byte(x.token), nil }
+
+// LoadState is called before Setup.
+func (x *Jobs) LoadState(token []byte) error {
+	x.token, x.Load = string(token), 0
+	return nil
 }
 
 // Close closes the database.
