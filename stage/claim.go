@@ -125,7 +125,6 @@ func (c *claim) full(tasks []Task, kinds int) bool {
 // admit ends a claim, and makes works of what was claimed.
 func (e *Engine) admit(c *claim, tasks []Task) []*work {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.claims = slices.DeleteFunc(e.claims, func(other *claim) bool { return other == c })
 	e.more = c.full(tasks, len(e.kinds))
 	if !c.answered {
@@ -139,7 +138,14 @@ func (e *Engine) admit(c *claim, tasks []Task) []*work {
 		}
 	}
 	e.works = append(e.works, works...)
-	e.settle()
+	ring := e.settle() && e.ended
+	if ring || len(works) > 0 {
+		e.ended = false
+	}
+	e.mu.Unlock()
+	if ring {
+		e.where().ring()
+	}
 	return works
 }
 

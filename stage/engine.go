@@ -171,6 +171,7 @@ type Engine struct {
 	number      int64         // of the latest claim
 	looks       int           // how many more heartbeats look for claims whose answers were lost
 	more        bool          // the last claim got all that it asked for: there may be more
+	ended       bool          // the last work has ended during a claim, which may not have seen a task that is to be tried again
 	done        chan struct{} // closed when nothing is claimed or being claimed; nil if no caller waits for that
 	jitter      *rand.Rand
 	period      *period
@@ -491,6 +492,7 @@ func (e *Engine) remove(w *work) {
 	}
 	idle := e.settle()
 	ring := idle || e.more
+	e.ended = !idle && len(e.works) == 0
 	e.mu.Unlock()
 	w.lose(ErrLeaseLost) // frees what was derived from its contexts
 	if ring {

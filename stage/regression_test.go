@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -444,4 +445,57 @@ func TestPollsAreSpread(t *testing.T) {
 		seen[d] = true
 	}
 	require.Greater(t, len(seen), 90)
+}
+
+// A task that was to be tried again at once waited for the next poll: the work had ended during a claim that did not see it any
+// more.
+func TestAFailureDuringAClaimIsTriedAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const other = "a kind that is paused"
+		fail, answer, hold, runs := make(chan struct{}), make(chan struct{}), false, 0
+		s := &claimed{memory.New(nil), func() {
+			if hold {
+				<-answer
+			}
+		}}
+		_, err := s.SetPaused(t.Context(), other, true)
+		require.NoError(t, err)
+		e := engineOf(t, s, 1, stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
+			if runs++; runs > 1 {
+				return nil, nil
+			}
+			<-fail
+			return nil, errors.New("no luck")
+		}), func(cfg *stage.Config) { cfg.Poll, cfg.Backoff = time.Hour, func(int) time.Duration { return 0 } })
+		id, err := e.Enqueue(t.Context(), "task", nil)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- e.Run(ctx) }()
+		synctest.Wait()
+		hold = true
+		_, err = e.ResumeKind(t.Context(), other) // a reason to claim
+		require.NoError(t, err)
+		for _, c := range []chan struct{}{fail, answer} {
+			synctest.Wait()
+			close(c)
+		}
+		synctest.Wait()
+		x, err := e.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.True(t, x.Finished(), "%+v", x)
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
+// claimed is a store that calls then when it has claimed.
+type claimed struct {
+	stage.Store
+	then func()
+}
+
+func (s *claimed) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	defer s.then()
+	return s.Store.Claim(ctx, c)
 }

@@ -203,7 +203,10 @@ const (
 // becomes waits until a task is seen like that.
 func (w *world) becomes(id stage.ID, what string) {
 	w.t.Helper()
-	w.eventually(fmt.Sprint("task ", id, " is at ", what), func() bool { return w.see(id) == what })
+	var seen string
+	if !w.within(func() bool { seen = w.see(id); return seen == what }) {
+		w.FailNow(fmt.Sprintf("task %d is at %s, and not at %s", id, seen, what))
+	}
 }
 
 // become is becomes for several.
@@ -228,15 +231,23 @@ func (w *world) no(ok bool, err error) {
 	w.False(ok)
 }
 
-// eventually waits until f is true. It asks now and then: with a question each millisecond, several tests at a time keep the
-// engines from the connections of the store.
+// eventually waits until f is true.
 func (w *world) eventually(what string, f func() bool) {
 	w.t.Helper()
+	if !w.within(f) {
+		w.FailNow("it did not happen: " + what)
+	}
+}
+
+// within reports whether f becomes true. It asks now and then: with a question each millisecond, several tests at a time keep
+// the engines from the connections of the store.
+func (w *world) within(f func() bool) bool {
 	for end := time.Now().Add(patience); !f(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			w.FailNow("it did not happen: " + what)
+			return false
 		}
 	}
+	return true
 }
 
 // comes waits for c to be closed, or to have something.
