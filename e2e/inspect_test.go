@@ -135,6 +135,10 @@ func inspected(t *testing.T, name string, flags []string) {
 	v := viewerOf(t, p)
 
 	c := dial(t, p.Addr)
+	_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // one that has said nothing is closed after a while
+	require.NoError(t, err)
+	_, err = c.Read(make([]byte, 1))
+	require.NoError(t, err)
 	exectest.Eventually(t, patience, "the connection in the figures", func() bool {
 		s := serviceAt(t, v.report(t), p.Addr)
 		return s.Open == 1 && s.Accepted == 1
