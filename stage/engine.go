@@ -87,7 +87,8 @@ type Config struct {
 	Poll time.Duration
 
 	// Attempts is how often a stage is tried until it has failed for good; 0 means 5. A lost worker counts as an
-	// attempt, even one that Stop did not wait for; suspensions and interruptions do not.
+	// attempt, even one that Stop did not wait for; suspensions and interruptions do not. A failure counts also if it comes
+	// after Suspend, but before the worker has learnt of that.
 	Attempts int
 
 	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed. nil means 1 s, doubled each time,
@@ -375,8 +376,9 @@ func (e *Engine) EnqueueAll(ctx context.Context, tasks ...NewTask) ([]ID, error)
 }
 
 // Suspend takes a task out of work until Resume, whichever process works on it. The task goes back to its last static stage,
-// and is Suspended there. When Suspend has returned true, no stage of the task finishes any more. It returns false for a
-// task that is suspended already or does not run. The error may be ErrNotFound.
+// and is Suspended there. When Suspend has returned true, no stage of the task finishes any more. If its last attempt fails
+// before the worker has learnt of the request, the task has failed for good instead, and only ResumeFailed lets it go on.
+// Suspend returns false for a task that is suspended already or does not run. The error may be ErrNotFound.
 func (e *Engine) Suspend(ctx context.Context, id ID) (bool, error) {
 	return e.stop(ctx, id, e.cfg.Store.Suspend, ErrSuspended)
 }

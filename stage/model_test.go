@@ -339,8 +339,8 @@ func (m *model) returned(was, is stage.Task) string {
 	failure := any(h.outcomes, errBad) || any(h.outcomes, errWorse) || was.Attempt >= modelAttempts
 	again, status := is.Due.After(m.wall()), ""
 	switch {
-	case was.Wanted == stage.Suspension:
-		status = must(is.Status == stage.Suspended && is.Due.IsZero(), "a suspension is wanted")
+	case was.Wanted == stage.Suspension && is.Status != stage.Error:
+		status = must(is.Status == stage.Suspended && is.Due.IsZero() && is.Attempt < modelAttempts, "a suspension is wanted, or the last attempt has failed")
 	case was.Wanted == stage.Ending:
 		status = must(is.Status == stage.Cancelled && is.Due.IsZero(), "the end is wanted")
 	case is.Status == stage.Normal:
@@ -350,7 +350,7 @@ func (m *model) returned(was, is stage.Task) string {
 	case is.Status == stage.Suspended:
 		status = must(any(h.outcomes, stage.ErrSuspended) && is.Due.IsZero(), "it has not suspended itself")
 	case is.Status == stage.Error:
-		status = must(failure && again == (is.Attempt < modelAttempts && is.Failure == errBad.Error()), "it has not failed, or is to be tried again and is not, or the other way round")
+		status = must(failure && again == (was.Wanted == stage.Nothing && is.Attempt < modelAttempts && is.Failure == errBad.Error()), "it has not failed, or is to be tried again and is not, or the other way round")
 	default:
 		return "no status to be given back with"
 	}

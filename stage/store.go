@@ -64,7 +64,8 @@ type Store interface {
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
 
 	// Return gives the task back as r says, and returns its status. If there is a request, the task is Suspended or
-	// Cancelled at r.Stage instead, never due, with r's attempt and failure. Return keeps r.Progress as Heartbeat does. The
+	// Cancelled at r.Stage instead, never due, with r's attempt and failure. But a request to suspend changes nothing if r has
+	// the Status Error and not Runs: the task has failed for good then. Return keeps r.Progress as Heartbeat does. The
 	// store makes r.Failure a text that all stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to
 	// at most MaxFailure bytes, after a whole rune.
 	//

@@ -119,6 +119,7 @@ var tests = []test{
 	{"suspended between stages", testSuspendBetween},
 	{"suspended before the end of a stage is written", testSuspendFinish},
 	{"suspended after the last stage", testSuspendAfter},
+	{"suspended while attempts fail", testSuspendFailing},
 	{"a processor that ignores a request", testIgnored},
 	{"a processor that makes an error of its suspension", testSuspendError},
 	{"a processor that suspends its task", testSuspendsItself},

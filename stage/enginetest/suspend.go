@@ -305,6 +305,48 @@ func testSuspendsItself(w *world) {
 	w.Contains(w.noted(), `attempt 1 after "once"`)
 }
 
+// testSuspendFailing has the attempts of a task fail while a suspension is pending of which the worker does not know. After the
+// first one it is suspended, and after the last one it has failed for good.
+func testSuspendFailing(w *world) {
+	release := make(chan struct{})
+	g := w.gate()
+	g.before = func(_ context.Context, op string) error {
+		if op == heartbeat {
+			return errTrouble
+		}
+		return nil
+	}
+	ended := make(chan stage.Task, 1)
+	cfg := w.config(processors{"load": func(context.Context, *stage.Task) (stage.Commit, error) {
+		<-release
+		return nil, errors.New("no luck")
+	}})
+	cfg.Store, cfg.Attempts, cfg.OnEnd = g, 2, func(t stage.Task) { ended <- t }
+	r := w.start(cfg)
+	id := r.enqueue("short")
+	for n, status := range []stage.Status{stage.Suspended, stage.Error} {
+		w.begins(id, "load", n+1)
+		w.yes(w.other.Suspend(w.ctx, id))
+		release <- struct{}{}
+		w.becomes(id, created+", "+string(status))
+		t := w.get(id)
+		w.Equal(n+1, t.Attempt)
+		w.Equal("no luck", t.Failure)
+		w.True(t.Due.IsZero())
+		ok, err := r.Resume(w.ctx, id)
+		w.NoError(err)
+		w.Equal(status == stage.Suspended, ok)
+	}
+	w.Equal(2, (<-ended).Attempt)
+	all, err := r.Failures(w.ctx, id)
+	w.NoError(err)
+	w.Len(all, 2)
+	w.yes(r.ResumeFailed(w.ctx, id))
+	w.begins(id, "load", 3)
+	close(release)
+	w.NoError(r.stop(shutdown10))
+}
+
 // testWithdraw suspends from elsewhere, and resumes before the worker has seen it.
 func testWithdraw(w *world) {
 	h := newHold(heartbeat)

@@ -145,6 +145,7 @@ func testReturn(f *fixture) {
 	interrupted := stage.Return{Stage: created, Status: stage.Normal, Attempt: 1, Failure: "an earlier one", Runs: true}
 	again := stage.Return{Stage: created, Status: stage.Error, Attempt: 3, Failure: "no luck", Runs: true, After: time.Hour}
 	gone := stage.Return{Stage: done, Status: stage.Normal}
+	never := stage.Return{Stage: created, Status: stage.Error, Attempt: 5, Failure: "no more"}
 	for _, row := range []struct {
 		name string
 		r    stage.Return
@@ -156,7 +157,7 @@ func testReturn(f *fixture) {
 		{"interrupted, in a while", stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Minute}, nil, stage.Normal, time.Minute},
 		{"resumed", stage.Return{Stage: created, Status: stage.Resumed, Runs: true}, nil, stage.Resumed, 0},
 		{"to be tried again", again, nil, stage.Error, time.Hour},
-		{"failed for good", stage.Return{Stage: created, Status: stage.Error, Attempt: 5, Failure: "no more"}, nil, stage.Error, -1},
+		{"failed for good", never, nil, stage.Error, -1},
 		{"failed for good: After is nothing by itself", stage.Return{Stage: created, Status: stage.Error, After: time.Hour}, nil, stage.Error, -1},
 		{"suspended by itself", stage.Return{Stage: created, Status: stage.Suspended, Attempt: 1}, nil, stage.Suspended, -1},
 		{"cancelled by itself", stage.Return{Stage: created, Status: stage.Cancelled}, nil, stage.Cancelled, -1},
@@ -166,6 +167,9 @@ func testReturn(f *fixture) {
 		{"interrupted, and suspended", interrupted, ask{f.suspend}, stage.Suspended, -1},
 		{"to be tried again, but suspended", again, ask{f.suspend}, stage.Suspended, -1},
 		{"to be tried again, but cancelled", again, ask{f.cancel}, stage.Cancelled, -1},
+		{"failed for good, and suspended", never, ask{f.suspend}, stage.Error, -1},
+		{"failed for good, but cancelled", never, ask{f.cancel}, stage.Cancelled, -1},
+		{"finished, and suspended", gone, ask{f.suspend}, stage.Suspended, -1},
 		{"finished, and cancelled", gone, ask{f.cancel}, stage.Cancelled, -1},
 		{"cancelled after a suspension", interrupted, ask{f.suspend, f.cancel}, stage.Cancelled, -1},
 		{"the suspension is withdrawn", again, ask{f.suspend, f.resume}, stage.Error, time.Hour},

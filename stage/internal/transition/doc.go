@@ -16,5 +16,6 @@
 //	────────────▶ NORMAL ─────────────▶ IN_PROCESSING ─────────────────────────▶ NORMAL, never due
 //	              ▲                      │    │
 //	              └──── Return ──────────┘    └─ Suspend, Cancel: Wanted. Enter and Finish then refuse,
-//	                                             and Return makes it SUSPENDED or CANCELLED
+//	                                             and Return makes it SUSPENDED or CANCELLED,
+//	                                             or ERROR if it has failed for good
 package transition

@@ -120,7 +120,8 @@ func Finish(t *stage.Task, p stage.Passage, now time.Time) {
 	}
 }
 
-// Return ends the lease and leaves the task as r says, unless a request waits.
+// Return ends the lease and leaves the task as r says, unless a request waits. A task that has failed for good is not suspended:
+// Resume would let it be tried again.
 func Return(t *stage.Task, l stage.Lease, r stage.Return, now time.Time) error {
 	if !Holds(t, l, now) {
 		return stage.ErrLeaseLost
@@ -128,7 +129,7 @@ func Return(t *stage.Task, l stage.Lease, r stage.Return, now time.Time) error {
 	Note(t, r.Progress)
 	t.Due = time.Time{}
 	switch {
-	case t.Wanted == stage.Suspension:
+	case t.Wanted == stage.Suspension && (r.Runs || r.Status != stage.Error):
 		r.Status = stage.Suspended
 	case t.Wanted == stage.Ending:
 		r.Status = stage.Cancelled
