@@ -97,7 +97,7 @@ func (w *Work) add(ctx context.Context) error {
 			return err
 		}
 	}
-	ids, err := w.Reports.add(ctx, paths)
+	ids, err := w.Reports.add(ctx, w.name, paths)
 	if err != nil {
 		return err
 	}

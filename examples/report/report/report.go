@@ -15,6 +15,7 @@
 package report
 
 import (
+	"crypto/rand"
 	"io"
 	"sync"
 	"time"
@@ -63,6 +64,7 @@ type Work struct {
 
 	mu       sync.Mutex // guards what follows, and Out
 	files    []string   // still to be added, all or none
+	name     string     // of this work, so that they are added once
 	progress *progress  // nil before the first look
 
 	failure error // has ended the work; used on the scheduler's thread
@@ -94,7 +96,7 @@ func (w *Work) Setup(s *act.Scheduler) (err error) {
 	if err := w.engine.Setup(s); err != nil {
 		return err
 	}
-	w.files = w.Files
+	w.files, w.name = w.Files, rand.Text()
 	s.Install(&poller{work: w})
 	return nil
 }

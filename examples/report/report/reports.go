@@ -56,11 +56,11 @@ func Create(ctx context.Context, db string) (*Reports, error) {
 	return createFile(ctx, db)
 }
 
-// add makes a task for each path, or for none.
-func (r *Reports) add(ctx context.Context, paths []string) ([]stage.ID, error) {
+// add makes a task for each path, or for none. With the same name it makes them once, though the answer was lost the first time.
+func (r *Reports) add(ctx context.Context, name string, paths []string) ([]stage.ID, error) {
 	tasks := make([]stage.NewTask, len(paths))
 	for i, path := range paths {
-		tasks[i] = stage.NewTask{Kind: kind, Stage: first, Data: []byte(path)}
+		tasks[i] = stage.NewTask{Kind: kind, Stage: first, Key: fmt.Sprintf("%s %d", name, i), Data: []byte(path)}
 	}
 	return r.Store.Enqueue(ctx, tasks...)
 }
