@@ -441,7 +441,8 @@ func (e *Engine) PausedKinds(ctx context.Context) ([]string, error) { return e.c
 func (e *Engine) Get(ctx context.Context, id ID) (Task, error) { return e.cfg.Store.Get(ctx, id) }
 
 // Failures returns the records of the attempts of a task that have failed, of all its stages, in order: the latest
-// MaxFailures. They have the texts that Task.Failure had, and the times by the store's clock. The error may be ErrNotFound.
+// MaxFailures. They have the texts that Task.Failure had, or say that the worker was lost, and the times by the store's clock.
+// The error may be ErrNotFound.
 func (e *Engine) Failures(ctx context.Context, id ID) ([]Failure, error) {
 	return e.cfg.Store.Failures(ctx, id)
 }

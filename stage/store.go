@@ -37,7 +37,8 @@ type Store interface {
 	// task of a kind that is paused.
 	//
 	// Each task becomes InProcessing, due at the end of the lease, with a higher token, at the stage that c.Shows has for
-	// it. No task is given to two workers. Claim returns the tasks as they are then.
+	// it. No task is given to two workers. Claim returns the tasks as they are then. If a Show for lost tasks adds Attempts, the
+	// store keeps a record for Failures, at the stage that was lost.
 	Claim(ctx context.Context, c Claim) ([]Task, error)
 
 	// Claimed returns the tasks that are in processing by claims of t.Engine with numbers below t.Number, under leases that
@@ -70,7 +71,7 @@ type Store interface {
 	// at most MaxFailure bytes, after a whole rune.
 	//
 	// A Return with the Status Error, even where a request makes something else of it, ends an attempt that has failed. The
-	// store keeps a record of that for Failures.
+	// store keeps a record of that for Failures, if r.Attempt is above that of the task.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
 	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease, in
@@ -215,13 +216,13 @@ type Return struct {
 	Progress Progress // of the stage at which the task was
 }
 
-// Failure is the record of an attempt that has failed. An attempt whose worker was lost leaves none, unless it was
-// the last that Kind.Attempts allows.
+// Failure is the record of an attempt that has failed. That of an attempt whose worker was lost is made when the task is claimed
+// again.
 type Failure struct {
 	Stage   string // at which the task was
-	Attempt int    // Return.Attempt
+	Attempt int    // Task.Attempt afterwards
 	Time    time.Time
-	Text    string // what became Task.Failure
+	Text    string // what became Task.Failure, or "stage: the worker was lost"
 }
 
 // MaxFailures is how many records of failures a store keeps for a task.

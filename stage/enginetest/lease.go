@@ -304,6 +304,12 @@ func testDeaths(w *world) {
 	w.True(t.Due.IsZero(), "it is over")
 	w.Equal(2, w.times(id, "build"))
 	w.Equal(1, w.times(id, "load"))
+	all, err := last.Failures(w.ctx, id)
+	w.NoError(err)
+	w.Len(all, 2, "each lost worker leaves a record")
+	for n, f := range all {
+		w.Equal(stage.Failure{Stage: building, Attempt: n + 1, Time: f.Time, Text: "stage: the worker was lost"}, f)
+	}
 	w.yes(last.ResumeFailed(w.ctx, id))
 	w.becomes(id, isFinished)
 }

@@ -134,7 +134,10 @@ func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 	claimed := make([]stage.Task, len(taken))
 	for i, e := range taken {
 		t := e.task
-		transition.Claim(&t, c, now)
+		if f, failed := transition.Claim(&t, c, now); failed {
+			f.Time = now.Round(0).UTC()
+			e.record(f)
+		}
 		e.ticket = c.Ticket
 		s.put(e, t)
 		claimed[i] = snapshot(&e.task)
@@ -200,8 +203,8 @@ func (s *store) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 			return err
 		}
 		status = t.Status
-		if e := s.find(l.Task); failed {
-			e.failures = append(slices.Clone(e.failures[max(0, len(e.failures)+1-stage.MaxFailures):]), f)
+		if failed {
+			s.find(l.Task).record(f)
 		}
 		return nil
 	})
@@ -406,6 +409,11 @@ type entry struct {
 	place  int          // in it
 
 	failures []stage.Failure // the latest ones
+}
+
+// record adds to the failures, in place of the oldest if there are too many.
+func (e *entry) record(f stage.Failure) {
+	e.failures = append(slices.Clone(e.failures[max(0, len(e.failures)+1-stage.MaxFailures):]), f)
 }
 
 func snapshot(of *stage.Task) stage.Task {

@@ -99,5 +99,5 @@ func (s *tasks) Failures(ctx context.Context, id stage.ID) ([]stage.Failure, err
 		_, err = s.Get(ctx, id)
 		return nil, err
 	}
-	return all, s.failed(ctx, "failures", err)
+	return all[max(0, len(all)-stage.MaxFailures):], s.failed(ctx, "failures", err)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
 // statements are the SQL of a store. All of it is fixed when the store is opened, so that each connection prepares a
@@ -112,6 +114,9 @@ var texts = statements{
 	// no dearer than one for the parameters. Hence the parameters in subqueries: the planner makes the same guess at those in
 	// both plans. And hence ANY (ARRAY(...)): with the join alone it expects many rows, and reads the whole table.
 	//
+	// What was lost and counts as an attempt leaves a record, under the token that it had. Those beyond MaxFailures are left to the
+	// next statement fail.
+	//
 	// The fixed LIMITs tell the planner that few rows are read; no claim of an Engine asks for more. Without them the cost
 	// seems to grow with the table. Above jit_above_cost each claim would be compiled, which takes 100 ms.
 	claim: `
@@ -159,7 +164,8 @@ var texts = statements{
 			SELECT id, kind, stage, since, lost, fresh, priority FROM old UNION ALL SELECT * FROM new
 			ORDER BY priority DESC, fresh, since, id LIMIT (SELECT $2::bigint)
 		), shown AS MATERIALIZED (
-			SELECT f.id, f.fresh AS was_fresh, f.since, f.priority, coalesce(s.stage, f.stage) AS at, coalesce(s.attempts, 0) AS attempts
+			SELECT f.id, f.stage AS found, f.lost, f.fresh AS was_fresh, f.since, f.priority,
+				coalesce(s.stage, f.stage) AS at, coalesce(s.attempts, 0) AS attempts
 			FROM first AS f LEFT JOIN
 				unnest((SELECT $3::text[]), (SELECT $4::text[]), (SELECT $5::bool[]), (SELECT $6::text[]), (SELECT $7::integer[]))
 				AS s (kind, found, lost, stage, attempts)
@@ -169,7 +175,10 @@ var texts = statements{
 				due = NULL, until = now + $8::bigint * interval '1 microsecond', watch = now + $8::bigint * interval '1 microsecond',
 				worker = $9, token = t.token + 1, engine = $10, ticket = $11, changed = now
 			FROM shown AS s, clock WHERE t.id = s.id AND t.id = ANY (ARRAY(SELECT id FROM first))
-			RETURNING t.*, s.was_fresh, s.since, s.priority
+			RETURNING t.*, s.was_fresh, s.since, s.priority, s.found, s.lost AND s.attempts > 0 AS failed
+		), recorded AS (
+			INSERT INTO daimon.failure (task, token, stage, attempt, failed, failure)
+			SELECT id, token - 1, found, attempt, changed, '` + transition.WorkerLost + `' FROM claimed WHERE failed
 		)
 		SELECT ` + columns + `, was_fresh, since FROM claimed ORDER BY priority DESC, was_fresh, since, id`,
 

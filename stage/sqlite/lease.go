@@ -94,7 +94,12 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task,
 		claim := tx.Stmt(s.claim)
 		for i := range claimed {
 			t := &claimed[i]
-			transition.Claim(t, c, now)
+			was := t.Lease()
+			if f, failed := transition.Claim(t, c, now); failed {
+				if err := s.noteFailure(tx, was, f); err != nil {
+					return err
+				}
+			}
 			t.Due = at(milliseconds(t.Due))
 			if _, err := claim.Exec(append(values(t), t.Worker, t.Token)...); err != nil {
 				return err
@@ -370,7 +375,7 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 				}
 			}
 			if failed {
-				return s.noteFailure(tx, t, f)
+				return s.noteFailure(tx, l, f)
 			}
 			return nil
 		}, nil
@@ -378,11 +383,11 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 	return committed(status, err)
 }
 
-// noteFailure writes the record of a failure, in place of the oldest one if there are too many.
-func (s *tasks) noteFailure(tx *sql.Tx, t *stage.Task, f stage.Failure) error {
-	_, err := tx.Stmt(s.fail).Exec(t.ID, t.Token, f.Stage, f.Attempt, f.Time.UnixMilli(), f.Text)
+// noteFailure writes the record of the failure under a lease, in place of the oldest one if there are too many.
+func (s *tasks) noteFailure(tx *sql.Tx, l stage.Lease, f stage.Failure) error {
+	_, err := tx.Stmt(s.fail).Exec(l.Task, l.Token, f.Stage, f.Attempt, f.Time.UnixMilli(), f.Text)
 	if err == nil {
-		_, err = tx.Stmt(s.trim).Exec(t.ID, stage.MaxFailures)
+		_, err = tx.Stmt(s.trim).Exec(l.Task, stage.MaxFailures)
 	}
 	return err
 }

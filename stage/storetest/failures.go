@@ -50,6 +50,24 @@ func testFailures(f *fixture) {
 	f.ErrorIs(failure(f.a.Failures(f.ctx, 0)), stage.ErrNotFound)
 }
 
+// testFailuresOfLost loses the workers of a task one after the other.
+func testFailuresOfLost(f *fixture) {
+	id, attempt := f.enqueue("a"), 0
+	var want []stage.Failure
+	for i := range stage.MaxFailures + 3 {
+		tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 1, Length: length, Shows: []stage.Show{
+			{Kind: "a", Found: created, Stage: working, Attempts: 1}, {Kind: "a", Found: working, Lost: true, Stage: working, Attempts: 1},
+		}})
+		f.NoError(err)
+		f.Len(tasks, 1)
+		if attempt++; i > 0 {
+			want = append(want, stage.Failure{Stage: working, Attempt: attempt, Time: plain(tasks[0]).Changed, Text: "stage: the worker was lost"})
+		}
+		f.Equal(want[max(0, len(want)-stage.MaxFailures):], append([]stage.Failure(nil), f.failures(id)...))
+		f.advance(length)
+	}
+}
+
 // testFailuresOfReturns has a task that is given back in each way, with and without a request, and under a lease that was lost.
 func testFailuresOfReturns(f *fixture) {
 	for i, row := range []struct {

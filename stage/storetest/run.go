@@ -64,6 +64,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"heartbeats renew", testHeartbeatRenews},
 		{"records of failures", testFailures},
 		{"which returns are failures", testFailuresOfReturns},
+		{"the record of lost workers", testFailuresOfLost},
 		{"progress", testProgress},
 		{"progress in every condition", testProgressConditions},
 		{"any progress", testProgressBytes},

@@ -90,7 +90,9 @@ func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {
 	due = due[:min(len(due), max(0, c.Limit))]
 	for i := range due {
 		t := &due[i]
-		transition.Claim(t, c, s.now)
+		if f, failed := transition.Claim(t, c, s.now); failed {
+			s.failures[t.ID] = append(s.failures[t.ID], f)
+		}
 		t.Token = max(t.Token, s.tokens[t.ID])
 		s.tasks[t.ID] = *t
 		s.tickets[t.ID] = c.Ticket

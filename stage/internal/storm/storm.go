@@ -417,13 +417,17 @@ func (w *storm) ended(t stage.Task) {
 	default:
 		w.Equal("DONE NORMAL", t.Stage+" "+string(t.Status), "%v: %s", t.ID, t.Failure)
 	}
-	if t.Kind != frail {
-		w.Empty(failures, "an attempt is counted for lost leases only")
-	}
-	for i := 1; i < len(failures); i++ {
-		before, f := failures[i-1], failures[i]
-		w.Greater(f.Attempt, before.Attempt)
-		if w.suspensions[t.ID] == 0 { // Resume makes a task due at once
+	const lost = "stage: the worker was lost"
+	for i, f := range failures {
+		if t.Kind != frail {
+			w.Equal(lost, f.Text, "an attempt is counted for lost leases only")
+		}
+		if t.Kind != frail || i == 0 {
+			continue
+		}
+		before := failures[i-1]
+		w.Equal(before.Attempt+1, f.Attempt)
+		if w.suspensions[t.ID] == 0 && before.Text != lost { // Resume makes a task due at once, as a lost worker does
 			w.GreaterOrEqual(f.Time.Sub(before.Time), backoff(before.Attempt))
 		}
 	}

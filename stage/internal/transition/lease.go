@@ -40,13 +40,17 @@ func fresh(t *stage.Task) int {
 	return 0
 }
 
+// WorkerLost is the text of the record of an attempt whose worker was lost.
+const WorkerLost = "stage: the worker was lost"
+
 // Claim gives a due task to a worker. The token rises, so that all earlier leases are lost. A request that the lost
-// worker has not obeyed stays.
-func Claim(t *stage.Task, c stage.Claim, now time.Time) {
+// worker has not obeyed stays. If that was an attempt, Claim returns the record of its failure, and failed is true.
+func Claim(t *stage.Task, c stage.Claim, now time.Time) (f stage.Failure, failed bool) {
 	for _, s := range c.Shows {
 		if s.Kind == t.Kind && s.Found == t.Stage && s.Lost == (t.Status == stage.InProcessing) {
-			t.Stage = s.Stage
-			t.Attempt += s.Attempts
+			f = stage.Failure{Stage: t.Stage, Attempt: t.Attempt + s.Attempts, Time: now, Text: WorkerLost}
+			failed = s.Lost && s.Attempts > 0
+			t.Stage, t.Attempt = s.Stage, f.Attempt
 			break
 		}
 	}
@@ -55,6 +59,7 @@ func Claim(t *stage.Task, c stage.Claim, now time.Time) {
 	t.Token++
 	t.Due = now.Add(c.Length)
 	t.Changed = now
+	return f, failed
 }
 
 // Holds reports whether l is the present lease of the task and has not ended. t is nil if there is no such task, here
@@ -146,9 +151,9 @@ func Return(t *stage.Task, l stage.Lease, r stage.Return, now time.Time) error {
 }
 
 // Failed returns the record of the failure with which r gives the task back, and reports whether there is one. The store asks
-// before Return, and keeps the record if Return allows r.
+// before Return, and keeps the record if Return allows r. There is none if the attempt has one already, that of its lost worker.
 func Failed(t *stage.Task, r stage.Return, now time.Time) (f stage.Failure, ok bool) {
-	if t == nil || r.Status != stage.Error {
+	if t == nil || r.Status != stage.Error || r.Attempt <= t.Attempt {
 		return stage.Failure{}, false
 	}
 	return stage.Failure{Stage: t.Stage, Attempt: r.Attempt, Time: now, Text: legible(r.Failure)}, true
