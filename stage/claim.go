@@ -125,6 +125,7 @@ func (c *claim) full(tasks []Task, kinds int) bool {
 // admit ends a claim, and makes works of what was claimed.
 func (e *Engine) admit(c *claim, tasks []Task) []*work {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.claims = slices.DeleteFunc(e.claims, func(other *claim) bool { return other == c })
 	e.more = c.full(tasks, len(e.kinds))
 	if !c.answered {
@@ -138,14 +139,7 @@ func (e *Engine) admit(c *claim, tasks []Task) []*work {
 		}
 	}
 	e.works = append(e.works, works...)
-	ring := e.settle() && e.ended
-	if ring || len(works) > 0 {
-		e.ended = false
-	}
-	e.mu.Unlock()
-	if ring {
-		e.where().ring()
-	}
+	e.settle()
 	return works
 }
 

@@ -32,8 +32,8 @@
 // processes use [Engine.Future]. [Config.OnEnd] is called when a task has ended under an engine: it has finished, was cancelled,
 // or has failed for good.
 //
-// A program may only add, suspend, resume, cancel or list tasks, or wait for them. It uses an Engine that does not run. Except to
-// wait, it may call the Store instead.
+// A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, uses an Engine that does not run. Except
+// to wait, it may call the Store instead.
 //
 // What other job queues have is found here:
 //
@@ -48,6 +48,11 @@
 //	discarded, dead                   the status Error, Selection.Ended
 //	arguments                         Typed
 //	middleware, hooks                 Config.Middleware, Config.OnEnd
+//	results, awaiting                 Engine.Await, Engine.Future, Typed.Await
+//	subscriptions                     Config.OnEnd, for what ends under this engine
+//	errors                            Engine.Failures
+//	checkpoints, cursors              Task.SetProgress
+//	statistics, lists                 Engine.Counts, Selection
 //	pruning                           Config.Retention, Engine.Purge
 //
 // # What is promised

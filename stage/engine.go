@@ -25,8 +25,8 @@ type Config struct {
 	// Store keeps the tasks. Engines that share it share the work.
 	Store Store
 
-	// Kinds has the kinds of task that this engine knows. It claims no others. If there are more than a hundred, a claim takes some
-	// microseconds for each kind that has due tasks, and for the others next to nothing.
+	// Kinds has the kinds of task that this engine knows. It claims no others. If there are many, a claim takes some microseconds for
+	// each kind with tasks that wait, whether they are due or not, and for the others next to nothing.
 	Kinds map[string]Kind
 
 	// Queues are the queues that the engine works on: it claims only tasks of Kinds whose Queue is one of them. Without any it
@@ -45,8 +45,8 @@ type Config struct {
 	//	SQLite           11 s                             9 s
 	//	PostgreSQL       4 s, and 5.5 s of the server     2.4 s, and 3.9 s of the server
 	//
-	// With 10,000 kinds, a tick of each at a moment of its own, it was 7 s, 8 s, and 6 s with 5 s of the server. If that many kinds
-	// have due tasks at the same moment, each claim takes about 20 ms in a store in SQL, since it looks at all of them.
+	// With 10,000 kinds, a tick of each at a moment of its own, it was 7 s, 8 s, and 6 s with 5 s of the server. While that many kinds
+	// have tasks that wait, each claim takes 20 to 40 ms in a store in SQL, since it looks at all of them.
 	//
 	// (DAIMON_TESTS=full go test -run '^$' -bench Minute . in the directory of package stage or of the store, on two CPUs with
 	// other work.)
@@ -95,7 +95,7 @@ type Config struct {
 	Attempts int
 
 	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed. nil means 1 s, doubled each time,
-	// at most 5 min.
+	// at most 5 min. Then it is claimed by the next poll of an engine, and after 0 at once.
 	Backoff func(n int) time.Duration
 
 	// Timeout bounds each call of a processor; 0 means no bound. Then its context ends with the cause ErrTimeout, and
@@ -175,7 +175,6 @@ type Engine struct {
 	number      int64         // of the latest claim
 	looks       int           // how many more heartbeats look for claims whose answers were lost
 	more        bool          // the last claim got all that it asked for: there may be more
-	ended       bool          // the last work has ended during a claim, which may not have seen a task that is to be tried again
 	done        chan struct{} // closed when nothing is claimed or being claimed; nil if no caller waits for that
 	jitter      *rand.Rand
 	period      *period
@@ -496,9 +495,7 @@ func (e *Engine) remove(w *work) {
 	if i := slices.Index(e.works, w); i >= 0 {
 		e.works = slices.Delete(e.works, i, i+1)
 	}
-	idle := e.settle()
-	ring := idle || e.more
-	e.ended = !idle && len(e.works) == 0
+	ring := e.settle() || e.more || w.due
 	e.mu.Unlock()
 	w.lose(ErrLeaseLost) // frees what was derived from its contexts
 	if ring {

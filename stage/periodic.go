@@ -15,7 +15,7 @@ import (
 // one, by its name in Config.Periodic. Engines that have the same name should have the same Periodic: each tick is run by
 // one of them, in one transaction with its record. Time is the store's clock: a machine whose clock is off does no harm.
 //
-// A name that the store does not know begins now. A Schedule may change: it goes on from the latest tick. The record of a name
+// The first tick of a name that the store does not know is the next one. A Schedule may change: it goes on from the latest tick. The record of a name
 // that is no longer used stays; if the name comes back, the ticks until then were missed. Ticks at nearly the
 // same time share a call of the store, 1000 at most, so one may be run 100 ms late.
 type Periodic struct {

@@ -69,8 +69,8 @@ func Permanent(err error) error {
 }
 
 // Snooze returns an error with which a Processor, or its Commit, puts its task off. The task goes back to its last static
-// stage. The stage begins again after that long, by the store's clock, when an engine polls (Config.Poll). That is neither an
-// attempt nor a failure, so a task may be put off any number of times. A duration of 0 or less means at once.
+// stage. The stage begins again after that long, by the store's clock, when an engine polls (Config.Poll), or at once if the
+// duration is 0 or less. That is neither an attempt nor a failure, so a task may be put off any number of times.
 func Snooze(after time.Duration) error { return snooze(max(0, after)) }
 
 type snooze time.Duration

@@ -489,6 +489,41 @@ func TestAFailureDuringAClaimIsTriedAgainAtOnce(t *testing.T) {
 	})
 }
 
+// A task that was to be tried again at once waited for the next poll if the engine worked on others too.
+func TestAFailureBesideOtherWorkIsTriedAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries, end := 0, make(chan struct{})
+		e := engineOf(t, memory.New(nil), 2, stage.ProcessorFunc(func(_ context.Context, x *stage.Task) (stage.Commit, error) {
+			if string(x.Data) == "long" {
+				<-end
+				return nil, nil
+			}
+			switch tries++; tries {
+			case 1:
+				return nil, errors.New("no luck")
+			case 2:
+				return nil, stage.Snooze(0)
+			}
+			return nil, nil
+		}), func(cfg *stage.Config) { cfg.Poll, cfg.Backoff = time.Hour, func(int) time.Duration { return 0 } })
+		_, err := e.Enqueue(t.Context(), "task", []byte("long"))
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- e.Run(ctx) }()
+		synctest.Wait()
+		id, err := e.Enqueue(t.Context(), "task", nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		x, err := e.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.True(t, x.Finished(), "%+v", x)
+		close(end)
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
 // claimed is a store that calls then when it has claimed.
 type claimed struct {
 	stage.Store

@@ -35,7 +35,8 @@ type work struct {
 	next    step // nil if the work is over
 	commit  Commit
 	back    Return
-	refused int // how often in a row the store has not answered
+	refused int  // how often in a row the store has not answered
+	due     bool // the task has been given back, and is due at once
 
 	// held ends when the lease is lost; ctx, the processor's, ends then and when the stage has to stop.
 	held context.Context
@@ -331,6 +332,7 @@ func (w *work) giveBack() (step, time.Duration) {
 	switch {
 	case err == nil:
 		w.back.Status = status
+		w.due = w.back.Runs && w.back.After == 0 && status != Suspended && status != Cancelled
 		return w.left(w.back)
 	case refusal(err), errors.Is(err, ErrPermanent):
 		return w.lost()

@@ -1,7 +1,7 @@
-// Package browser has no code but tests: they build and start examples/httpd, examples/nethttp and examples/chat and use them
+// Package browser has no code but tests: they build and start examples/httpd, nethttp, chat and jobs and use them
 // with headless Chromium, as a visitor does: they load pages, submit forms, play music, leave in the middle of a download, and
-// talk to each other in two windows. With -artifacts the pictures of the chat, and
-// of the page of package inspect, are kept.
+// talk to each other in two windows. With -artifacts the pictures of the chat, of the jobs, and of the page of package inspect
+// are kept.
 //
 //	DAIMON_TESTS=full go test -C e2e/browser -count=1 ./...
 //

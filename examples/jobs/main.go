@@ -45,7 +45,7 @@ import (
 func main() {
 	var x jobs.Jobs
 	flag.StringVar(&x.DB, "db", "jobs.db", "the `database`: a file, or the URL of one of PostgreSQL, postgres://...")
-	flag.IntVar(&x.Load, "load", 0, "the `number` of tasks to add at first, not after an upgrade: pictures, invoices and mails")
+	flag.IntVar(&x.Load, "load", 0, "the `number` of tasks to add at each start, but not in an upgrade: pictures, invoices and mails")
 	flag.IntVar(&x.Workers, "workers", 16, "the `number` of tasks to work on at a time")
 	cli.DurationVar(&x.Pace, "pace", 200*time.Millisecond, "the `duration` of a step of the work")
 	cli.DurationVar(&x.Report, "report", time.Hour, "the `duration` between two counts of the tasks, 0 for none")
@@ -61,6 +61,8 @@ func main() {
 		cli.Exit("jobs", fmt.Errorf("-pace must not be negative: %v", x.Pace), 2)
 	case x.Report != 0 && x.Report < time.Second:
 		cli.Exit("jobs", fmt.Errorf("-report must be 0, or 1s or more: %v", x.Report), 2)
+	case x.Load > maxLoad:
+		cli.Exit("jobs", fmt.Errorf("-load must be at most %d: %d", maxLoad, x.Load), 2)
 	case x.DB == "":
 		cli.Exit("jobs", errors.New("-db needs a file"), 2)
 	}
@@ -68,6 +70,9 @@ func main() {
 	web := &httpd.Server{Handler: x.Site()}
 	server.Run(server.Listen(server.Addr, web.Serve), &x) // in this order: a program that cannot listen does not open the database
 }
+
+// maxLoad bounds what is added before the program works: that has to be done in a minute.
+const maxLoad = 100_000
 
 func list(to *[]string) func(string) error {
 	return func(text string) error {

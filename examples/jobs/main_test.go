@@ -400,6 +400,7 @@ func TestWrongArguments(t *testing.T) {
 		code            int
 	}{
 		{"-load -1", "jobs: -load must not be negative: -1", 2},
+		{"-load 100001", "jobs: -load must be at most 100000: 100001", 2},
 		{"-workers 0", "jobs: -workers must be above 0: 0", 2},
 		{"-pace -1s", "jobs: -pace must not be negative: -1s", 2},
 		{"-report 1ms", "jobs: -report must be 0, or 1s or more: 1ms", 2},

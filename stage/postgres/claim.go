@@ -12,7 +12,8 @@ import (
 	"github.com/daimon-go/daimon/stage/internal/transition"
 )
 
-// few is how many kinds a claim looks at whether they have tasks or not.
+// few is how many kinds a claim looks at whether they have tasks or not. It is as many as engines usually have at most, since narrow
+// does not know where a look begins (see looks).
 const few = 100
 
 // Claim is one message, and another one before it if there are more than a few kinds.
@@ -65,13 +66,19 @@ func (s *tasks) narrow(ctx context.Context, c *stage.Claim) error {
 	var kinds []string
 	left := max(c.Limit, 0) + others
 	for _, h := range heads {
-		bound, bounded := c.Most[h.Kind]
-		if _, asked := slices.BinarySearch(c.Kinds, h.Kind); !asked || bounded && bound <= 0 || !h.lost && left == 0 {
+		if _, asked := slices.BinarySearch(c.Kinds, h.Kind); !asked {
 			continue
 		}
-		if kinds = append(kinds, h.Kind); !h.lost {
+		if bound, ok := c.Most[h.Kind]; ok && bound <= 0 {
+			continue
+		}
+		if !h.lost {
+			if left == 0 {
+				continue
+			}
 			left--
 		}
+		kinds = append(kinds, h.Kind)
 	}
 	slices.Sort(kinds)
 	c.Kinds = slices.Compact(kinds)

@@ -5,7 +5,8 @@
 //	a process ──┼─ one connection for heartbeats ──────────────┼──▶ the schema daimon: task, migration
 //	            └─ one connection that listens ◀── NOTIFY ─────┘
 //
-// A claim, a heartbeat, Enqueue and Enter are one statement each, whatever the number of tasks. A stage without a
+// A claim, a heartbeat, Enqueue and Enter are one message each, whatever the number of tasks; a claim of more than a hundred kinds
+// is two. A stage without a
 // stage.Commit ends in a statement that it shares with all stages that end at the same moment. A stage with one ends in a
 // transaction of two messages, and a third if it sets the data, beside those of the Commit. Requests, and tasks that are
 // given back, take three. Tasks with keys have a statement of their own, one for all that are enqueued in a call.

@@ -74,9 +74,9 @@ var texts = statements{
 	// statement has a snapshot of its own; claim by itself would have one from before it waited.
 	share: `SELECT set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock_shared(KEY_OF_CLAIMS)`,
 
-	// It returns the first due task of each kind, with the token 0 if it is new, and the kinds with tasks that may be lost. The indexes are asked for one kind
-	// after the other, so it does not matter how many tasks each has. The orders are those of task_due and task_watch: by the kind
-	// alone the planner takes task_kind, which has all tasks that have ended.
+	// It returns the first due task of each kind, with the token 0 if it is new, and the kinds with tasks that may be lost. The
+	// indexes are asked for one kind after the other, so it does not matter how many tasks each has. The orders are those of
+	// task_due and task_watch: by the kind alone the planner takes task_kind, which has all tasks that have ended.
 	heads: `
 		WITH RECURSIVE clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 		due (kind) AS (

@@ -131,9 +131,7 @@ func (x *Jobs) create(ctx context.Context, kind string, n int, after time.Durati
 	tasks := make([]stage.NewTask, n)
 	for i := range tasks {
 		of := orders
-		if of.Kind = kind; kind == "" {
-			of.Kind = inTurn[i%len(inTurn)]
-		}
+		of.Kind = cmp.Or(kind, inTurn[i%len(inTurn)])
 		t, err := of.NewTask(x.engine, order{Name: fmt.Sprintf("%s %d of %d", of.Kind, i+1, n)})
 		if err != nil {
 			return nil, err

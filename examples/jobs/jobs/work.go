@@ -39,7 +39,7 @@ var kinds = map[string]stage.Kind{
 			Then("PRICING", "work", "PRICED").
 			Then("PRINTING", "work", "PRINTED"),
 	},
-	"mail": { // before all others; another server may be out of order for hours, or never answer
+	"mail": { // before all others; another server may be out of order for an hour, or never answer
 		Queue: "papers", Priority: 1, Attempts: 12, Timeout: 10 * time.Minute,
 		Backoff: func(n int) time.Duration { return time.Second << n },
 		Chain:   stage.Begin("WRITTEN").Then("SENDING", "work", "SENT"),

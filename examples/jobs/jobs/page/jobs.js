@@ -201,7 +201,7 @@ async function open(id) {
 	at("h-opened").textContent = `Task ${t.id}: ${t.kind}, ${t.state}`;
 	const list = document.querySelector("#opened dl");
 	list.replaceChildren();
-	for (const [name, text] of [["Stage", t.stage], ["Data", t.data], ["Attempts that failed", String(t.attempt ?? 0)],
+	for (const [name, text] of [["Stage", t.stage], ["Data", t.data], ["Failed attempts of this stage", String(t.attempt ?? 0)],
 		["Worker", t.worker ?? "none yet"], ["Added", new Date(t.created).toLocaleString()], ["Changed", new Date(t.changed).toLocaleString()]]) {
 		list.append(element("dt", "", name), element("dd", "", text));
 	}
