@@ -60,7 +60,7 @@ func TestKill(t *testing.T) {
 	exectest.Eventually(t, exectest.Patience, "the end", p.Gone)
 	p = d.start("build", "-pace", "3ms", "-attempts", "1000", "-lease", "15s") // which a slow machine does not lose
 	require.Zero(t, p.ExitWithin(t, all), p.Said())
-	require.Empty(t, p.Said())
+	silent(t, p)
 	t.Log(kills, "kills;", halfway, "tasks were found in processing after them")
 	require.NotZero(t, halfway)
 	d.reports(paths...)
@@ -80,7 +80,7 @@ func TestSignal(t *testing.T) {
 
 			p.Signal(t, sig)
 			require.Zero(t, p.ExitWithin(t, soon))
-			require.Empty(t, p.Said())
+			silent(t, p)
 			require.Contains(t, p.Out(), "\n3 to go on with\n")
 			d.consistent()
 			for i, at := range []string{"CREATED", "WORDS_COUNTED", "CREATED"} {

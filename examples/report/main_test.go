@@ -60,15 +60,21 @@ func (d *desk) start(command string, arguments ...string) *exectest.Program {
 	return exectest.Start(d.T, cmd)
 }
 
-// slow is what a program says whose heartbeat had to wait for the disk for seconds, as others may keep it busy.
+// slow is what a program says whose heartbeat had to wait for the disk for seconds, which others may keep busy.
 var slow = regexp.MustCompile(`(?m)^\S+\tERROR\tthe store does not answer, and is asked again\t\{"doing": "heartbeat".*deadline exceeded"\}\n`)
+
+// silent requires that a program that has ended said nothing else.
+func silent(t *testing.T, p *exectest.Program) {
+	t.Helper()
+	require.Empty(t, slow.ReplaceAllString(p.Said(), ""))
+}
 
 // run runs a command, and requires status 0 and nothing on standard error.
 func (d *desk) run(command string, arguments ...string) (out string) {
 	d.Helper()
 	p := d.start(command, arguments...)
 	require.Zero(d, p.ExitWithin(d.T, all), p.Said())
-	require.Empty(d, slow.ReplaceAllString(p.Said(), ""))
+	silent(d.T, p)
 	return p.Out()
 }
 
