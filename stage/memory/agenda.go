@@ -2,7 +2,6 @@ package memory
 
 import (
 	"container/heap"
-	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -72,10 +71,8 @@ func (s *store) put(e *entry, t stage.Task) {
 
 // takeDue takes tasks out of their agendas, those that come first in the order of claims. Each has to be put back.
 func (s *store) takeDue(c stage.Claim, now time.Time) (taken []*entry) {
-	kinds := slices.Clone(c.Kinds)
-	slices.Sort(kinds)
 	h := heads{priorities: c.Priorities}
-	for _, kind := range slices.Compact(kinds) {
+	for _, kind := range transition.Kinds(c) {
 		for _, fresh := range []bool{false, true} {
 			if a := s.due[class{kind, fresh}]; a != nil && !s.paused[kind] && a.ready(now) {
 				h.agendas = append(h.agendas, a)

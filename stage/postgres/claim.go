@@ -18,9 +18,7 @@ const few = 100
 
 // Claim is one message, and another one before it if there are more than a few kinds.
 func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
-	c.Kinds = slices.Clone(c.Kinds)
-	slices.Sort(c.Kinds)
-	c.Kinds = slices.Compact(c.Kinds)
+	c.Kinds = transition.Kinds(c)
 	if len(c.Kinds) > few {
 		if err := s.narrow(ctx, &c); len(c.Kinds) == 0 || err != nil {
 			return nil, s.failed(ctx, "claim", err)

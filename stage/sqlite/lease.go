@@ -113,11 +113,8 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task,
 
 // first returns the tasks to claim, in order.
 func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, error) {
-	kinds := slices.Clone(c.Kinds)
-	slices.Sort(kinds)
-	kinds = slices.Compact(kinds)
 	var all []stage.Task
-	for _, same := range ranked(kinds, c.Priorities) {
+	for _, same := range ranked(transition.Kinds(c), c.Priorities) {
 		for _, fresh := range []bool{false, true} {
 			more, err := s.firstOf(tx, fresh, same, c, all, now)
 			if err != nil {

@@ -2,6 +2,7 @@ package transition
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,6 +24,13 @@ func Due(t *stage.Task, now time.Time) bool { return t.Runs() && !t.Due.After(no
 
 // Fresh reports whether the task is new: it has never been claimed, and has not been resumed.
 func Fresh(t *stage.Task) bool { return t.Token == 0 && t.Status == stage.Normal }
+
+// Kinds returns the kinds of a claim in order, each once.
+func Kinds(c stage.Claim) []string {
+	kinds := slices.Clone(c.Kinds)
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
 
 // Order compares tasks by when they are claimed: higher priorities of their kinds come first, then fresh ones come last, then
 // the one that is due longer comes first, then the lower number.
