@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -82,9 +83,11 @@ func (u *upgraded) install(t *testing.T, program string) {
 	require.NoError(t, os.Rename(u.binary+"~", u.binary))
 }
 
+// said returns the lines of the log. Its last one may be there in part only: a file grows page by page while a line is
+// written.
 func (u *upgraded) said() string {
 	text, _ := os.ReadFile(u.log)
-	return string(text)
+	return string(text[:bytes.LastIndexByte(text, '\n')+1])
 }
 
 var replacedBy = regexp.MustCompile(`replaced\s+\{"by process": (\d+)\}`)
