@@ -83,7 +83,7 @@ func TestFiftyLoadedRoundsOfStartAndStopLeaveNothingBehind(t *testing.T) {
 	for range 50 {
 		loadedRound(t)
 	}
-	require.Eventually(t, func() bool { return countAll(t).within(before) }, 20*time.Second, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return countAll(t).within(before) }, time.Minute, 10*time.Millisecond,
 		"before %+v, now %+v", before, countAll(t))
 }
 

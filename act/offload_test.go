@@ -330,7 +330,7 @@ func TestAfterCloseAnAbandonedActionIsClosedByTheGoroutineOfItsFunction(t *testi
 	require.Equal(t, n, cut.Offloads)
 	require.Zero(t, closed.Load())
 	close(release)
-	require.Eventually(t, func() bool { return closed.Load() == 2*n }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return closed.Load() == 2*n }, time.Minute, time.Millisecond)
 }
 
 // What was broken: the goroutine of the function gave the Task's turn up while Close looked at it.
@@ -359,7 +359,7 @@ func TestAWakeUpThatCloseFindsDoesNotMeetTheGoroutineOfAnAbandonedFunction(t *te
 		w.Wake()
 	}
 	requireCut(t, s.Close())
-	require.Eventually(t, func() bool { return closed.Load() == n }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return closed.Load() == n }, time.Minute, time.Millisecond)
 }
 
 func TestThePlaceOfAnAbandonedTaskIsNotUsedAgainBeforeItsFunctionReturns(t *testing.T) {

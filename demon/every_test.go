@@ -126,7 +126,7 @@ func TestEveryMayOffload(t *testing.T) {
 	servertest.Step(t, s)
 	require.Equal(t, 1, ticks, "the function has not returned")
 	<-worked
-	require.Eventually(t, func() bool { servertest.Step(t, s); return ticks == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { servertest.Step(t, s); return ticks == 2 }, time.Minute, time.Millisecond)
 	c.move(time.Second - 1)
 	servertest.Step(t, s)
 	require.Equal(t, 2, ticks, "what was missed meanwhile came once")

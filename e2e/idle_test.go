@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // An idle is the flags that choose an idle strategy.
@@ -25,10 +28,17 @@ var idles = []idle{
 	{"-idle", "busy", "-reactors", "1"},
 }
 
-// underEachIdle runs test once under each idle strategy.
+// underEachIdle runs test once under each idle strategy. Below the Long tier that is the default and the one that differs from
+// it most, but for TestEchoesWhole.
 func underEachIdle(t *testing.T, test func(t *testing.T, idle idle)) {
 	t.Helper()
+	all := strings.HasPrefix(t.Name(), "TestEchoesWhole/")
 	for _, idle := range idles {
-		t.Run(idle[1], func(t *testing.T) { test(t, idle) })
+		t.Run(idle[1], func(t *testing.T) {
+			if !all && idle[1] != "interrupt" && idle[1] != "busy" {
+				tier.Need(t, tier.Long, "other idle strategies")
+			}
+			test(t, idle)
+		})
 	}
 }

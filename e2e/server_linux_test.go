@@ -29,19 +29,12 @@ var (
 	encrypted  = echo{name: "echo", tls: true}
 )
 
-// eachEcho runs test with either program under each idle strategy. Below the Long tier it is the default and the one that
-// differs from it most, but for TestEchoesWhole. The echo with coroutines and the one over TLS differ only above the scheduler,
-// so there they run under one strategy.
+// eachEcho runs test with either program under each idle strategy. The echo with coroutines and the one over TLS differ only
+// above the scheduler, so below the Long tier they run under one strategy.
 func eachEcho(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	t.Helper()
 	t.Run(actions.name, func(t *testing.T) {
-		all := strings.HasPrefix(t.Name(), "TestEchoesWhole/")
-		underEachIdle(t, func(t *testing.T, idle idle) {
-			if !all && idle[1] != few[actions.name] && idle[1] != few[coroutines.name] {
-				tier.Need(t, tier.Long, "some tests of the echo under the other idle strategies")
-			}
-			test(t, actions, idle)
-		})
+		underEachIdle(t, func(t *testing.T, idle idle) { test(t, actions, idle) })
 	})
 	for name, e := range map[string]echo{coroutines.name: coroutines, "echo over TLS": encrypted} {
 		t.Run(name, func(t *testing.T) {
@@ -52,21 +45,21 @@ func eachEcho(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	}
 }
 
-// few has the strategies of fewEchoes below the Long tier: the default, and the one that differs from it most.
-var few = map[string]string{actions.name: "interrupt", coroutines.name: "busy"}
-
 // fewEchoes is eachEcho for a test that takes seconds: below the Long tier each program has one strategy. It measures, which
 // bench/tls does over TLS.
 func fewEchoes(t *testing.T, test func(t *testing.T, e echo, idle idle)) {
 	t.Helper()
+	few := map[string]string{actions.name: "interrupt", coroutines.name: "busy"}
 	for _, e := range []echo{actions, coroutines} {
 		t.Run(e.name, func(t *testing.T) {
-			underEachIdle(t, func(t *testing.T, idle idle) {
-				if idle[1] != few[e.name] {
-					tier.Need(t, tier.Long, "takes seconds under each idle strategy")
-				}
-				test(t, e, idle)
-			})
+			for _, idle := range idles {
+				t.Run(idle[1], func(t *testing.T) {
+					if idle[1] != few[e.name] {
+						tier.Need(t, tier.Long, "takes seconds under each idle strategy")
+					}
+					test(t, e, idle)
+				})
+			}
 		})
 	}
 }

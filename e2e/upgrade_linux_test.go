@@ -173,7 +173,7 @@ func TestUpgradesUnderLoad(t *testing.T) {
 			u.tls = len(flags) > 0
 			load := u.load()
 			end := load.Start(everybody()...)
-			for range tier.Choose(3, 20, 20) {
+			for range tier.Choose(3, 5, 20) {
 				awaitAnswers(t, load, 50)
 				u.upgrade(t)
 			}

@@ -16,12 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/secure"
 )
 
 // TestOverTLS runs the tests of this package once more, with TLS between the wire and the server.
 func TestOverTLS(t *testing.T) {
+	tier.NoRace(t, "a simulated wire, a server and clients of one goroutine once more")
 	for name, test := range again {
 		t.Run(name, test)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds how long a visitor waits for an answer, and all of them for the last line.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // crowd is the visitors. One thread serves them all, so that they take as little CPU time from the server as they can.
 type crowd struct {

@@ -38,7 +38,7 @@ type cost struct {
 
 const (
 	size     = 64
-	patience = 10 * time.Second // without an answer: the server has lost something
+	patience = time.Minute // without an answer: the server has lost something
 )
 
 // on puts l on s from a thread that is pinned to cpu, which is not the reactor's. The thread never sleeps, so that the

@@ -14,7 +14,7 @@ import (
 
 const (
 	topic    = "news"
-	patience = 10 * time.Second
+	patience = time.Minute
 )
 
 // crowd is the clients of a server: a publisher, and the subscribers of one topic.

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds how long a replacement may take.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // host is where one system runs. All its processes end with close, also those that were started by others.
 type host struct {

@@ -17,8 +17,6 @@ func TestWeb(t *testing.T) {
 	}{
 		{"a browser that reaches nothing else", nothingElse},
 		{"a page of many files, interrupt", page("-idle", "interrupt")},
-		{"a page of many files, poll", page("-idle", "poll")},
-		{"a page of many files, hybrid", page("-idle", "hybrid")},
 		{"a page of many files, busy", page("-idle", "busy", "-reactors", "1")}, // the browser needs a CPU, too
 		{"many files at once, exactly", exactly},
 		{"a reload", reload},
@@ -60,5 +58,4 @@ const overTLS = "over TLS"
 // that nobody reads. A stall has a server of its own, and thousands of silent connections would be thousands of handshakes that
 // time out. The pages of inspect are never encrypted, the page of jobs is no other one, and how a server waits is not TLS's matter.
 const withoutTLS = "a browser that reaches nothing else, a reload, an end in the middle of a download, a stall, " +
-	"thousands of connections, what a server is doing, a queue of jobs, a page of many files, poll, a page of many files, hybrid, " +
-	"a page of many files, busy"
+	"thousands of connections, what a server is doing, a queue of jobs, a page of many files, busy"

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // keep is a Log on a scheduler of its own.
 func keep(t *testing.T, path string) (l *Log, s *act.Scheduler, logs *observer.ObservedLogs) {

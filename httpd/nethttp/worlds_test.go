@@ -40,7 +40,7 @@ type site struct {
 }
 
 // patience bounds what takes no time on an idle machine.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // A starter serves h on a new address, with TLS unless the config is nil.
 type starter func(h http.Handler, cfg *tls.Config, log *journal) (address string, stop func() error, err error)

@@ -91,7 +91,7 @@ func TestServer(t *testing.T) {
 	require.NoError(t, long.Start())
 	require.Eventually(t, func() bool {
 		return ask(t, url, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "1"
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, s.Terminate())
 	require.Error(t, long.Wait())
 }
@@ -146,8 +146,8 @@ func TestNothingIsLeft(t *testing.T) {
 		_, err := os.Stat(string(dir))
 		return os.IsNotExist(err)
 	}
-	require.Eventually(t, gone, 20*time.Second, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return !mentioned(t, string(dir)) }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, gone, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !mentioned(t, string(dir)) }, time.Minute, 10*time.Millisecond)
 }
 
 // mentioned reports whether a process was started with that text.

@@ -25,7 +25,7 @@ func listening(t *testing.T, cfg postgres.Config, s *postgres.Store) <-chan stag
 	require.Eventually(t, func() bool {
 		enqueued(t, s, stage.NewTask{Kind: "listening?", Stage: "CREATED"})
 		return len(hints) > 0
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	return hints
 }
 

@@ -223,7 +223,7 @@ func TestKeyIsWaitedFor(t *testing.T) {
 		}()
 		require.Eventually(t, func() bool {
 			return count(t, s, `pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%'||$1||'%'`, s.Schema()+`."key"`) == 1
-		}, 20*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 		if !commit {
 			require.NoError(t, tx.Rollback(t.Context()))
 			id := <-second

@@ -146,5 +146,5 @@ func disconnected(t testing.TB, s *postgres.Store, name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return count(t, s, `pg_stat_activity WHERE application_name = $1`, name) == 0
-	}, 20*time.Second, 20*time.Millisecond, "connections of the server are left: %s", name)
+	}, time.Minute, 20*time.Millisecond, "connections of the server are left: %s", name)
 }

@@ -70,7 +70,7 @@ var schemas atomic.Int64
 func newConfig(t testing.TB) postgres.Config {
 	t.Helper()
 	return postgres.Config{
-		Connection: server(t).Socket("tasks") + " pool_max_conns=8",
+		Connection: server(t).Socket("tasks") + " pool_max_conns=4",
 		Schema:     fmt.Sprintf(`its %d`, schemas.Add(1)),
 	}
 }

@@ -171,7 +171,7 @@ func TestPoolOfOnesOwn(t *testing.T) {
 	var name string
 	require.NoError(t, s.Pool().QueryRow(t.Context(), `SHOW application_name`).Scan(&name))
 	require.Equal(t, "tasks", name)
-	require.EqualValues(t, 8, s.Pool().Config().MaxConns)
+	require.EqualValues(t, 4, s.Pool().Config().MaxConns)
 	require.Equal(t, 10*time.Second, s.Pool().Config().ConnConfig.ConnectTimeout)
 	require.Zero(t, pool.ConnConfig.ConnectTimeout, "the user's is left alone")
 

@@ -414,7 +414,7 @@ func TestPlansOfASmallTable(t *testing.T) {
 			WHERE schemaname = $1 AND relname = 'task'`, strings.Trim(s.Schema(), `"`)).Scan(&rows, &changed))
 		return rows, changed
 	}
-	require.Eventually(t, func() bool { _, changed := read(); return changed >= 2*(10+100) }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { _, changed := read(); return changed >= 2*(10+100) }, time.Minute, 50*time.Millisecond)
 	rows, _ := read()
 	require.Less(t, rows, 20_000, "the table is never read whole")
 }

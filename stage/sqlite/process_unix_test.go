@@ -298,7 +298,7 @@ func stopBetweenWrites(t testing.TB, p *os.Process, db *sql.DB) {
 		}
 		require.NoError(t, p.Signal(syscall.SIGCONT))
 		return false
-	}, 20*time.Second, 7*time.Millisecond)
+	}, time.Minute, 7*time.Millisecond)
 }
 
 // TestLongLockLosesNothing holds the write lock for seconds, in the

@@ -20,7 +20,7 @@ const Hello = "Hello, World!"
 const (
 	dateLen  = len("Sun, 06 Nov 1994 08:49:37 GMT") // IMF-fixdate: RFC 9110, 5.6.7
 	maxHead  = 8 << 10
-	patience = 10 * time.Second // for one answer
+	patience = time.Minute // for one answer
 )
 
 // Request is what is sent to addr: the content of file, or without one as little as wrk sends.

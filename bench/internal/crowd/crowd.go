@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	patience = 10 * time.Second // for an exchange
-	settling = time.Second      // what a server may take to give back what it needed only for accepting and answering
+	patience = time.Minute // for an exchange
+	settling = time.Second // what a server may take to give back what it needed only for accepting and answering
 )
 
 // Fits finds out beforehand whether there are descriptors enough for n connections: of the client and of a

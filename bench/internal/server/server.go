@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds how long a server may take to listen, and to end.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Process is a server: a process of its own on a port of its own, which lives for the whole measurement.
 type Process struct {

@@ -14,7 +14,7 @@ import (
 )
 
 // patience bounds an exchange.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // crowd is all clients.
 type crowd struct {

@@ -75,7 +75,7 @@ func TestOutMayBlock(t *testing.T) {
 	require.Eventually(t, func() bool {
 		task, err := r.Store.Get(t.Context(), 1)
 		return err == nil && task.Stage == "FINISHED"
-	}, 20*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	require.Empty(t, end)
 
 	said := make(chan string, 1)
