@@ -107,7 +107,8 @@ func (g *guest) awaits(t *testing.T, n int) {
 // whole; the others are cut at the limit.
 func TestSignalToAThousandHandlers(t *testing.T) {
 	outside(t)
-	const n, never, limit = 900, 100, 5 * time.Second
+	t.Parallel()
+	const n, never, limit = 900, 100, 20 * time.Second
 	exectest.AllowDescriptors(t, n+never+200)
 	s := handlersOn(t, fmt.Sprint("nethttp ", limit))
 	whole, cut := make([]*guest, n), make([]*guest, never)

@@ -211,6 +211,12 @@ func TestOtherSites(t *testing.T) {
 		code, _ = s.ask("GET", "/api/token", map[string]string{"Host": host})
 		require.Equal(t, 200, code, host)
 	}
+	for _, path := range []string{"/", "/api/tasks"} {
+		answer, err := http.Get(s.url + path)
+		require.NoError(t, err)
+		answer.Body.Close()
+		require.Equal(t, []string{"nosniff"}, answer.Header.Values("X-Content-Type-Options"), path)
+	}
 	s.Stop(t)
 }
 

@@ -121,12 +121,12 @@ func TestFileRemovedBetweenTheStages(t *testing.T) {
 // A file that is changed while it is read is read again.
 func TestFileChangedWhileItIsRead(t *testing.T) {
 	d := newDesk(t)
-	path := d.write("file", text(40))
+	path := d.write("file", text(80))
 	p := d.start("build", "-pace", "100ms", path)
 	r := d.opened(p)
 	d.becomes(r, 1, "COUNTING_WORDS", stage.InProcessing)
 	time.Sleep(300 * time.Millisecond) // some lines
-	d.write("file", text(41))
+	d.write("file", text(81))
 	failed := d.becomes(r, 1, "CREATED", stage.Error)
 	p.Signal(t, syscall.SIGINT) // or it reads on before the list is there
 	require.Zero(t, p.Exit(t), p.Said())

@@ -74,7 +74,6 @@ func (x *Jobs) Site() httpd.Handler {
 			return x.refuse(w, errHost)
 		}
 		w.Add("Referrer-Policy", "no-referrer")
-		w.Add("X-Content-Type-Options", "nosniff")
 		return site.Serve(w, r)
 	}
 }
@@ -298,5 +297,6 @@ func (x *Jobs) write(w *httpd.Response, v any) {
 	}
 	w.Add("Content-Type", "application/json")
 	w.Add("Cache-Control", "no-store")
+	w.Add("X-Content-Type-Options", "nosniff") // as files.Server has it
 	w.SetBody(out.Bytes())
 }
