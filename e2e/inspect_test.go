@@ -206,6 +206,9 @@ func TestTheAddressOfThePagesIsTaken(t *testing.T) {
 	p.Stop(t)
 }
 
+// everyPage has all pages that end.
+var everyPage = []string{"/", "/text", "/tasks", "/tasks.json", "/json", "/metrics", "/last", "/debug/pprof/goroutine?debug=2"}
+
 // Nothing that a client has sent is on a page, in a file of last events, or in the log: of connections that rest in a head, in a body
 // and in an answer, and after requests of all kinds.
 func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
@@ -239,7 +242,6 @@ func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
 		require.NoError(t, err)
 		open = append(open, c)
 	}
-	pages := []string{"/", "/text", "/tasks", "/tasks.json", "/json", "/metrics", "/last", "/debug/pprof/goroutine?debug=2"}
 	exectest.Eventually(t, patience, "a handler of a file and one of an echo", func() bool {
 		_, body := v.get(t, "/tasks")
 		return strings.Contains(body, "POST /echo") && strings.Contains(body, "GET /files/{path...}")
@@ -250,7 +252,7 @@ func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
 		files, _ = filepath.Glob(filepath.Join(dir, "*-signal.txt")) // the pattern is good
 		return len(files) == 1 && strings.Contains(p.Said(), files[0])
 	})
-	for _, page := range pages {
+	for _, page := range everyPage {
 		_, body := v.get(t, page)
 		require.NotContains(t, body, secret, page)
 	}
@@ -263,4 +265,45 @@ func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
 		require.NoError(t, c.Close())
 	}
 	p.Stop(t)
+}
+
+// What was broken: processes had names that clients had chosen.
+func TestPagesShowNothingOfWhatProcessesAreFor(t *testing.T) {
+	outside(t)
+	const secret = "nobodys-business"
+	for name, use := range map[string]func(*testing.T, *exectest.Program) (kind string){
+		"chat": func(t *testing.T, p *exectest.Program) string {
+			x := join(t, p, secret)
+			x.say(t, "/join "+secret)
+			x.hear(t, "* "+secret+" has come to "+secret)
+			x.say(t, secret)
+			x.say(t, "/who")
+			x.hear(t, "* in "+secret+": "+secret)
+			return "*chat.room"
+		},
+		"press": func(t *testing.T, p *exectest.Program) string {
+			c := visitShop(t, p)
+			c.submit(secret, 10)
+			status, _ := c.answer()
+			require.Equal(t, 201, status)
+			return "press.(*customer).receive"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flags := inspectable
+			if name == "chat" {
+				flags = append([]string{"-web", "127.0.0.1:0"}, flags...)
+			}
+			p := serve(t, name, flags...)
+			kind, v := use(t, p), viewerOf(t, p)
+			_, tasks := v.get(t, "/tasks")
+			require.Contains(t, tasks, kind)
+			for _, page := range everyPage {
+				_, body := v.get(t, page)
+				require.NotContains(t, body, secret, page)
+			}
+			require.NotContains(t, p.Said(), secret, "the log")
+			p.Stop(t)
+		})
+	}
 }

@@ -54,7 +54,8 @@ type Stopper[M any] interface {
 
 // Options configure one process. The zero Options are good.
 type Options struct {
-	// Name is for logs and notices; "" means the number of the process.
+	// Name is for logs, notices and the pages of package inspect; "" means the number of the process. It should have nothing in
+	// it that a client has sent.
 	Name string
 	// Limit bounds the messages in the mailbox. Those received in a turn count until the turn ends. 0 means
 	// Config.Limit, Unbounded no bound.

@@ -25,7 +25,8 @@ func (q find) at(h *hall, p *process.Self[query]) {
 		q.reply.Send(p, there)
 		return
 	}
-	fresh := process.Spawn(p, makeRoom(q.name), process.Options{Name: "room " + q.name, Limit: h.most})
+	// The process does not have the name of the room: a client has chosen that, and it would be on the pages of package inspect.
+	fresh := process.Spawn(p, makeRoom(q.name), process.Options{Limit: h.most})
 	if !q.reply.Send(p, fresh) {
 		fresh.Kill() // the member no longer waits for the answer, so nobody will enter
 		return

@@ -163,7 +163,8 @@ func (x *Shop) customer(name string, may bool) process.Ref[message] {
 	to, known := x.customers[name]
 	if !known && may && len(x.customers) < maxCustomers {
 		c := &customer{shop: x, name: name}
-		to = process.Spawn(x.sys, process.Handler[message](c.receive), process.Options{Name: "customer " + name})
+		// The process has no name: a client has chosen that of the customer, and it would be on the pages of package inspect.
+		to = process.Spawn(x.sys, process.Handler[message](c.receive), process.Options{})
 		x.customers[name] = to
 	}
 	return to
