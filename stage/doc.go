@@ -39,7 +39,7 @@
 //
 //	run at, scheduled, delayed        NewTask.At, NewTask.After
 //	snooze                            Snooze
-//	cron, periodic                    Config.Periodic
+//	cron, periodic                    Config.Periodic, Schedule
 //	unique jobs                       NewTask.Key, NewTask.Within
 //	priorities, queues, pauses        Kind.Priority, Kind.Queue, Config.Queues, Engine.PauseKind
 //	attempts, back-off, time-out      Kind.Attempts, Kind.Backoff, Kind.Timeout, Permanent

@@ -46,7 +46,7 @@ type Config struct {
 	//	PostgreSQL       4 s, and 5.5 s of the server     2.4 s, and 3.9 s of the server
 	//
 	// With 10,000 kinds, a tick of each at a moment of its own, it was 7 s, 8 s, and 6 s with 5 s of the server. While that many kinds
-	// have tasks that wait, each claim takes 20 to 40 ms in a store in SQL, since it looks at all of them.
+	// have tasks that wait, each claim takes 20 to 70 ms in a store in SQL, since it looks at all of them.
 	//
 	// (DAIMON_TESTS=full go test -run '^$' -bench Minute . in the directory of package stage or of the store, on two CPUs with
 	// other work.)
@@ -129,7 +129,8 @@ type Kind struct {
 	// Chain is required.
 	Chain *Chain
 
-	// Workers is how many tasks of the kind the engine works on at a time; 0 means no bound but Config.Workers.
+	// Workers is how many tasks of the kind the engine works on at a time; 0 means no bound but Config.Workers. Each engine
+	// counts for itself: two engines work on twice as many.
 	Workers int
 
 	// Priority orders the kinds of this engine: the due tasks of those with a higher one are claimed first. It may be negative.

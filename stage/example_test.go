@@ -167,7 +167,7 @@ func ExampleTyped() {
 	// Output: {"Year":2026,"Month":6} 6 <nil>
 }
 
-// A middleware sees each stage begin and end. Here it writes what a tracer or a histogram would get.
+// A middleware sees each stage begin and end. Here it writes what a tracer would get.
 func ExampleMiddleware() {
 	traced := func(next stage.Processor) stage.Processor {
 		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
@@ -195,6 +195,48 @@ func ExampleMiddleware() {
 	// report 1 has ended LOADING_DATA: <nil>
 	// report 1 begins BUILDING_REPORT
 	// report 1 has ended BUILDING_REPORT: out of paper
+}
+
+// A middleware for metrics: how often each stage has ended how, and how long that took.
+func ExampleMiddleware_metrics() {
+	type series struct{ kind, stage, outcome string }
+	var mu sync.Mutex // stages run at the same time
+	count, seconds := map[series]int{}, map[series]float64{}
+	measured := func(next stage.Processor) stage.Processor {
+		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+			begun := time.Now()
+			commit, err := next.Process(ctx, t)
+			x := series{t.Kind, t.Stage, "done"}
+			if err != nil {
+				x.outcome = "failed"
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			count[x]++
+			seconds[x] += time.Since(begun).Seconds()
+			return commit, err
+		})
+	}
+	kinds, processors := reports()
+	engine, err := stage.New(stage.Config{
+		Store: memory.New(nil), Kinds: kinds, Provider: processors,
+		Middleware: []stage.Middleware{measured},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	for range 3 {
+		_, _ = engine.Enqueue(ctx, "report", nil)
+	}
+	_, _ = engine.Fire(ctx)
+	_ = engine.Wait(ctx)
+	fmt.Println(count)
+	fmt.Println(seconds[series{"report", "LOADING_DATA", "done"}] < 60)
+	// Output:
+	// map[{report BUILDING_REPORT done}:2 {report BUILDING_REPORT failed}:1 {report LOADING_DATA done}:3]
+	// true
 }
 
 // A middleware sees the panics of processors, too. A panic fails a stage as an error does. Here it is reported with its stack
@@ -364,7 +406,7 @@ func ExampleKind() {
 		Kinds: map[string]stage.Kind{
 			"call": {
 				Chain:    stage.Begin("ASKED").Then("CALLING", "call", "CALLED"),
-				Workers:  1, // there is one telephone
+				Workers:  1, // this engine has one telephone
 				Attempts: 2,
 				Backoff:  func(int) time.Duration { return 0 },
 				Timeout:  time.Minute,

@@ -41,7 +41,8 @@ type Periodic struct {
 // scheduler's thread. If it panics, or returns a time that is not after t, that is logged. The engine then runs no more
 // ticks of that name until it runs again. The same is true of Periodic.Data and its error.
 //
-// The schedules of github.com/robfig/cron/v3 are Schedules; without CRON_TZ= their times are UTC.
+// The schedules of github.com/netresearch/go-cron are Schedules, and those of github.com/robfig/cron/v3, which has had no release
+// since 2020. Without CRON_TZ= their times are UTC. The example of package examples/report/report has one.
 type Schedule interface {
 	Next(t time.Time) time.Time
 }

@@ -45,10 +45,10 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	return nil
 }
 
-// Call returns a leaf action that calls f off the scheduler's thread, for an action that suspends, resumes or cancels tasks
-// or looks at them. Heartbeats and processors do not delay f, but other Calls may: those of an engine begin in order, and at
-// most four run at a time. So f should not wait for the end of a task: see [Engine.Future]. The context of f ends when f has
-// taken as long as a lease, so a store that does not answer delays the others no longer.
+// Call returns a leaf action that calls f off the scheduler's thread, for an action that calls methods of the engine: to add
+// tasks, suspend them, pause a kind, or look. Heartbeats and processors do not delay f, but other Calls may: those of an engine
+// begin in order, and at most four run at a time. So f should not wait for the end of a task: see [Engine.Future]. The context of
+// f ends when f has taken as long as a lease, so a store that does not answer delays the others no longer.
 //
 //	suspend := stage.Call(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
 func Call[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {

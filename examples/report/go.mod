@@ -13,7 +13,7 @@ require (
 	github.com/daimon-go/daimon/stage/postgres v0.0.0-00010101000000-000000000000
 	github.com/daimon-go/daimon/stage/sqlite v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/robfig/cron/v3 v3.0.1
+	github.com/netresearch/go-cron v0.9.1
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.28.0

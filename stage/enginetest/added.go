@@ -2,7 +2,9 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -97,4 +99,70 @@ func testTyped(w *world) {
 	_, err = sums.Await(w.ctx, r.Engine, id)
 	w.ErrorIs(err, stage.ErrFailed)
 	w.ErrorContains(err, fmt.Sprint("stage: data of report ", id, ": invalid character"))
+}
+
+// testPages counts tasks that have ended in each way, goes through them in pages, and deletes them.
+func testPages(w *world) {
+	cfg := w.config(processors{"load": func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		if string(t.Data) == "fails" {
+			return nil, stage.Permanent(errors.New("no luck"))
+		}
+		return nil, nil
+	}})
+	r := w.start(cfg)
+	add := func(n int, kind, data string, after time.Duration) (ids []stage.ID) {
+		all := slices.Repeat([]stage.NewTask{{Kind: kind, Stage: created, Data: []byte(data), After: after}}, n)
+		ids, err := r.EnqueueAll(w.ctx, all...)
+		w.NoError(err)
+		return ids
+	}
+	fail, cancelled, short, long := add(4, "short", "fails", 0), add(3, "short", "", never), add(6, "short", "", 0), add(5, "report", "", 0)
+	for _, id := range cancelled {
+		w.yes(r.Cancel(w.ctx, id))
+	}
+	all := slices.Concat(fail, cancelled, short, long)
+	for _, id := range all {
+		_, err := r.Await(w.ctx, id)
+		w.NoError(err)
+	}
+	rows := []stage.Count{
+		{Kind: "short", Stage: created, Status: stage.Error, N: len(fail)},
+		{Kind: "short", Stage: created, Status: stage.Cancelled, N: len(cancelled)},
+		{Kind: "short", Stage: finished, Status: stage.Normal, N: len(short)},
+		{Kind: "report", Stage: finished, Status: stage.Normal, N: len(long)},
+	}
+	counts, err := r.Counts(w.ctx)
+	w.NoError(err)
+	w.ElementsMatch(rows, counts)
+
+	pages := func(sel stage.Selection) (ids []stage.ID) {
+		for sel.Newest, sel.Limit = true, 4; ; sel.Before = ids[len(ids)-1] {
+			page, err := r.List(w.ctx, sel)
+			w.NoError(err)
+			for _, t := range page {
+				ids = append(ids, t.ID)
+			}
+			if len(page) < sel.Limit {
+				slices.Reverse(ids)
+				return ids
+			}
+		}
+	}
+	w.Equal(all, pages(stage.Selection{}))
+	w.Equal(all, pages(stage.Selection{Ended: true}))
+	w.Empty(pages(stage.Selection{Running: true}))
+	w.Equal(fail, pages(stage.Selection{Status: stage.Error}))
+	w.Equal(long, pages(stage.Selection{Kind: "report"}))
+
+	for _, row := range []struct {
+		status stage.Status
+		n      int
+	}{{stage.Error, len(fail)}, {stage.Cancelled, len(cancelled)}, {stage.Normal, len(short) + len(long)}} {
+		n, err := r.Purge(w.ctx, stage.Purge{Status: row.status, Limit: 100})
+		w.NoError(err)
+		w.Equal(row.n, n, row.status)
+	}
+	counts, err = r.Counts(w.ctx)
+	w.NoError(err)
+	w.Empty(counts)
 }

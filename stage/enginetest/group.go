@@ -33,7 +33,7 @@ func asks[T any](r *run, f func(context.Context) (T, error)) (T, error) {
 	return v, err
 }
 
-// testAsk suspends and resumes in turns of an action.
+// testAsk has turns of an action call the methods of an engine.
 func testAsk(w *world) {
 	r := w.start(w.config(processors{"build": w.watches("build")}))
 	id := r.enqueue("report")
@@ -45,6 +45,26 @@ func testAsk(w *world) {
 	w.Equal(isSuspended, state(t))
 	w.yes(asks(r, func(ctx context.Context) (bool, error) { return r.Resume(ctx, id) }))
 	w.becomes(id, isFinished)
+	w.yes(asks(r, func(ctx context.Context) (bool, error) { return r.PauseKind(ctx, "short") }))
+	n, err := asks(r, func(ctx context.Context) (stage.NewTask, error) { return r.NewTask("short", nil) })
+	w.NoError(err)
+	n.Key, n.After = "k", time.Millisecond
+	ids, err := asks(r, func(ctx context.Context) ([]stage.ID, error) { return r.EnqueueAll(ctx, n, n) })
+	w.NoError(err)
+	w.Equal(ids[0], ids[1])
+	counts, err := asks(r, func(ctx context.Context) ([]stage.Count, error) { return r.Counts(ctx) })
+	w.NoError(err)
+	w.ElementsMatch([]stage.Count{
+		{Kind: "report", Stage: finished, Status: stage.Normal, N: 1},
+		{Kind: "short", Stage: created, Status: stage.Normal, N: 1},
+	}, counts)
+	w.yes(asks(r, func(ctx context.Context) (bool, error) { return r.ResumeKind(ctx, "short") }))
+	w.becomes(ids[0], isFinished)
+	purged, err := asks(r, func(ctx context.Context) (int, error) {
+		return r.Purge(ctx, stage.Purge{Status: stage.Normal, Limit: 10})
+	})
+	w.NoError(err)
+	w.Equal(2, purged)
 	_, err = asks(r, func(ctx context.Context) (bool, error) { return r.Cancel(ctx, 4711) })
 	w.ErrorIs(err, stage.ErrNotFound)
 	_, err = asks(r, func(context.Context) (int, error) { return 0, errors.New("as it is") })

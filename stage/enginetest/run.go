@@ -95,6 +95,7 @@ var tests = []test{
 	{"tasks that are due later", testDueLater},
 	{"a key that many engines enqueue", testKeyOfEngines},
 	{"data of a type", testTyped},
+	{"counts, pages and purges", testPages},
 	{"periodic tasks", testPeriodic},
 	{"tasks that have ended are deleted", testRetention},
 	{"wait", testWait},

@@ -26,10 +26,10 @@ func testMachine(f *fixture) {
 
 func (f *fixture) machine(periodic string) {
 	now := f.get(f.enqueue("now")).Created
-	again := true
+	again, chain := true, stage.Begin(created).Then(working, "work", done)
 	e, err := stage.New(stage.Config{
 		Store: f.a, Logger: zap.NewNop(), Backoff: func(int) time.Duration { return time.Hour },
-		Kinds: map[string]stage.Kind{"job": {Chain: stage.Begin(created).Then(working, "work", done)}},
+		Kinds: map[string]stage.Kind{"job": {Chain: chain}, "once": {Chain: chain}, "skip": {Chain: chain}},
 		Provider: stage.Processors{"work": stage.ProcessorFunc(func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 			switch first := again; {
 			case string(t.Data) == "fails" && t.Attempt == 0:
@@ -40,7 +40,11 @@ func (f *fixture) machine(periodic string) {
 			}
 			return nil, nil
 		})},
-		Periodic: map[string]stage.Periodic{periodic: {Kind: "job", Schedule: stage.Every(time.Hour), Missed: stage.MissedEach}},
+		Periodic: map[string]stage.Periodic{
+			periodic:            {Kind: "job", Schedule: stage.Every(time.Hour), Missed: stage.MissedEach},
+			periodic + ", once": {Kind: "once", Schedule: stage.Every(time.Hour), Missed: stage.MissedOnce},
+			periodic + ", skip": {Kind: "skip", Schedule: stage.Every(time.Hour), Missed: stage.MissedSkip},
+		},
 	})
 	f.NoError(err)
 	advance := func(d time.Duration) {
@@ -111,24 +115,30 @@ func (f *fixture) machine(periodic string) {
 	purges(2)
 	claims(1)
 
-	// Which ticks are run.
-	record, err := f.b.Tick(f.ctx, stage.Tick{Name: periodic})
+	// Which ticks are run: each, the latest, or none, since that was more than a minute ago.
+	record, err := f.b.Tick(f.ctx, stage.Tick{Name: periodic}, stage.Tick{Name: periodic + ", once"}, stage.Tick{Name: periodic + ", skip"})
 	f.NoError(err)
 	is(now, record.Now)
 	advance(3 * time.Hour)
+	f.Greater(now.Sub(now.Truncate(time.Hour)), time.Minute)
 	ctx, stop := context.WithCancel(f.ctx)
 	var all sync.WaitGroup
 	all.Go(func() { f.NoError(e.Run(ctx)) })
-	var ticks []stage.Task
+	ran := map[string][]stage.Task{}
 	f.Eventually(func() bool {
-		ticks, err = f.b.List(f.ctx, stage.Selection{Kind: "job", Stage: done, After: second})
-		return err != nil || len(ticks) == 3
+		for _, kind := range []string{"job", "once", "skip"} {
+			ran[kind], err = f.b.List(f.ctx, stage.Selection{Kind: kind, Stage: done, After: second})
+			f.NoError(err)
+		}
+		return len(ran["job"]) == 3 && len(ran["once"]) == 1
 	}, time.Minute, 5*time.Millisecond)
 	stop()
 	all.Wait()
-	f.NoError(err)
-	for i, t := range ticks {
-		f.Equal(record.Last[0].Truncate(time.Hour).Add(time.Duration(i+1)*time.Hour).Format(time.RFC3339Nano), string(t.Data))
+	f.Empty(ran["skip"])
+	hour := record.Last[0].Truncate(time.Hour)
+	for i, t := range append(ran["job"], ran["once"]...) {
+		tick := hour.Add(time.Duration(min(i+1, 3)) * time.Hour)
+		f.Equal(tick.Format(time.RFC3339Nano), string(t.Data))
 		is(now, t.Created)
 	}
 }
