@@ -47,7 +47,8 @@ type message struct {
 type systemd struct {
 	*testing.T
 	heard chan message
-	ended int // the process that was stopped last
+	ended int            // the process that was stopped last
+	named map[int]string // by process: which one it has called the main process
 }
 
 // newSystemd is heard by the programs that the test starts.
@@ -64,7 +65,7 @@ func newSystemd(t *testing.T, watchdog time.Duration) *systemd {
 	require.NoError(t, err)
 	t.Setenv("NOTIFY_SOCKET", name)
 	t.Setenv("WATCHDOG_USEC", strconv.FormatInt(watchdog.Microseconds(), 10))
-	s := &systemd{T: t, heard: make(chan message, 10_000)}
+	s := &systemd{T: t, heard: make(chan message, 10_000), named: map[int]string{}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -106,18 +107,39 @@ func (s *systemd) next() (m message) {
 	case <-time.After(patience):
 		require.FailNow(s, "the program says nothing")
 	}
+	if main, ok := m.fields["MAINPID"]; ok {
+		s.named[m.pid] = main
+	}
 	return m
 }
 
-// word returns the next message that is no sign of life, and requires that process pid has sent it.
+// word returns the next message that is no sign of life, and requires that process pid has sent it. The process that it has replaced
+// may say meanwhile that pid is the main process.
 func (s *systemd) word(pid int) map[string]string {
 	s.Helper()
 	m := s.next()
-	for m.fields["WATCHDOG"] == "1" || m.pid == s.ended {
+	for m.fields["WATCHDOG"] == "1" || m.pid == s.ended || m.pid != pid && m.names(pid) {
 		m = s.next()
 	}
 	require.Equal(s, pid, m.pid, "%v", m.fields)
 	return m.fields
+}
+
+// names reports whether m says that process pid is the main process, and nothing else.
+func (m message) names(pid int) bool {
+	return len(m.fields) == 1 && m.fields["MAINPID"] == strconv.Itoa(pid)
+}
+
+// replacesIdle is an upgrade without clients, so the old process ends at once. It has to name the new one before, whatever that one
+// says and when: systemd takes the end of the main process for that of the service.
+func (s *systemd) replacesIdle(u *upgraded) {
+	s.Helper()
+	old := u.pid
+	u.upgrade(s.T)
+	exectest.Eventually(s, patience, "the end of the old process", func() bool { return errors.Is(syscall.Kill(old, 0), syscall.ESRCH) })
+	s.ready(u.pid)
+	s.reload(u.pid) // the answer comes behind all that the old process has said
+	require.Equal(s, strconv.Itoa(u.pid), s.named[old])
 }
 
 // ready hears that process pid is ready, and is the main process.
@@ -128,7 +150,7 @@ func (s *systemd) ready(pid int) {
 	require.Equal(s, strconv.Itoa(pid), m["MAINPID"])
 }
 
-// lives waits for signs of life of process pid. Another process may send some, or say how it ends.
+// lives waits for signs of life of process pid. The process that it has replaced may have sent some before.
 func (s *systemd) lives(pid int) {
 	s.Helper()
 	for n := 0; n < 3; {
@@ -205,6 +227,7 @@ func TestUnderSystemd(t *testing.T) {
 		return u
 	}
 	u := start()
+	s.replacesIdle(u)
 	load := u.load()
 	end := load.Start(append(staying("/", "/slow?for=500ms", "/stream?lines=10", "/ws"),
 		fresh("/", "/slow?for=100ms", "/stream?lines=10")...)...)

@@ -37,6 +37,8 @@ type notifier struct {
 	order   shutdown.Order // nil until an order is in force
 	told    bool           // the supervisor knows of order
 
+	replaced atomic.Bool // another process is the main process, and the supervisor was told; never unset
+
 	announced atomic.Bool     // the supervisor was told of an end, which may still be withdrawn
 	bell      act.AtomicWaker // wakes the demon when announced was set
 	look      act.Timer       // for the next look whether the end was withdrawn
@@ -81,7 +83,7 @@ func (n *notifier) setup(s *act.Scheduler) error {
 // Act sends what is due.
 func (n *notifier) Act(t *act.Task) act.Directive {
 	now := max(1, t.Scheduler().Now())
-	if n.watchdog > 0 {
+	if n.watchdog > 0 && !n.replaced.Load() { // else it hid that the other process hangs
 		if n.fed == 0 || now >= n.fed+n.watchdog && !slices.Contains(n.answered, false) {
 			n.send("WATCHDOG=1")
 			n.fed = now
@@ -117,6 +119,16 @@ func (n *notifier) ask() {
 func (n *notifier) Stop(_ *act.Task, o shutdown.Order) {
 	n.order = o
 	n.serving.Store(false)
+	n.giveWay(o)
+}
+
+// giveWay reports whether this program was replaced, and names the other process to the supervisor, once. The other one does so too,
+// but a program without clients may have ended by then: the supervisor would take that for the end of the service.
+func (n *notifier) giveWay(o shutdown.Order) bool {
+	if r, ok := o.(upgrade.Replaced); ok && !n.replaced.Swap(true) {
+		n.send("MAINPID=%d", r.PID)
+	}
+	return n.replaced.Load()
 }
 
 // reloading comes before all that SIGHUP does, and reloaded behind it. Under a supervisor SIGHUP is always answered so, also if
@@ -150,9 +162,10 @@ func (n *notifier) drain(d shutdown.Drain) {
 	}
 }
 
-// ending says that the program is ending. One that was replaced says nothing: the other one is the main process.
+// ending says that the program is ending. One that was replaced says nothing, also if a signal comes later: the other one is the
+// main process.
 func (n *notifier) ending(first string, o shutdown.Order, status string) {
-	if _, replaced := o.(upgrade.Replaced); !replaced {
+	if !n.giveWay(o) {
 		n.send("%sEXTEND_TIMEOUT_USEC=%d\nSTATUS=%s", first, extension.Microseconds(), status)
 	}
 }

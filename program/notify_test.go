@@ -23,6 +23,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/upgrade"
 )
 
 const stuckFor = 2 * time.Second
@@ -58,6 +59,14 @@ func init() {
 			}
 			return err
 		}
+		server.Parse()
+		server.Run(server.Listen(server.Addr, echo))
+	}
+}
+
+func init() {
+	mains["replaceable"] = func() {
+		server := program.Server{Addr: "127.0.0.1:0", Upgrade: &upgrade.Upgrade{Program: os.Getenv("DAIMON_NEW_PROGRAM")}}
 		server.Parse()
 		server.Run(server.Listen(server.Addr, echo))
 	}
@@ -202,6 +211,37 @@ func TestTheSupervisorIsToldOfAReloadOfNothing(t *testing.T) {
 	}
 	require.NoError(t, c.Close())
 	require.Zero(t, r.exit(t))
+}
+
+// A program that was replaced names the new process, and says nothing more: no sign of life, and nothing of an end by a later signal.
+// The new one here is a script that says nothing itself.
+func TestTheSupervisorIsToldOfAReplacementOnce(t *testing.T) {
+	s := newSupervisor(t)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	script := filepath.Join(t.TempDir(), "new")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread -r message <&3; echo ready >&4; read -r word <&3; echo serving >&4\n"), 0o755))
+	t.Setenv("DAIMON_NEW_PROGRAM", script)
+	r := start(t, "replaceable")
+	c := talk(t, r.listens(t))
+	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
+	require.Equal(t, "WATCHDOG=1", s.hear())
+	r.signal(t, syscall.SIGUSR2)
+	said := s.hear()
+	for said == "WATCHDOG=1" { // on its way
+		said = s.hear()
+	}
+	var pid int
+	_, err := fmt.Sscanf(said, "MAINPID=%d", &pid)
+	require.NoError(t, err, said)
+	require.NotEqual(t, r.Process.Pid, pid)
+	r.signal(t, syscall.SIGTERM)
+	time.Sleep(1200 * time.Millisecond) // in which there would be six signs of life, and one word on the end
+	require.NoError(t, c.Close())
+	require.Zero(t, r.exit(t))
+	require.Contains(t, r.said.String(), fmt.Sprintf(`{"by process": %d}`, pid))
+	require.NoError(t, s.conn.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+	n, err := s.conn.Read(make([]byte, 4096))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "%d bytes", n)
 }
 
 // With a turn that does not end there is no sign of life, although the other reactor gives turns.
