@@ -16,8 +16,9 @@ import (
 // queued works with the page of examples/jobs, from no task to a thousand, and keeps it open while the program is killed.
 func queued(t *testing.T, p *tab) {
 	db := filepath.Join(t.TempDir(), "jobs.db")
-	start := func(addr string) *server {
-		cmd := exectest.Of("../../examples/jobs").Command(t, "-addr", addr, "-db", db, "-pace", "100ms", "-report", "0")
+	start := func(addr string, flags ...string) *server {
+		flags = append([]string{"-addr", addr, "-db", db, "-pace", "100ms", "-report", "0"}, flags...)
+		cmd := exectest.Of("../../examples/jobs").Command(t, flags...)
 		s := &server{exectest.Start(t, cmd), "http"}
 		s.Listens(t, s.Said)
 		return s
@@ -70,6 +71,9 @@ func queued(t *testing.T, p *tab) {
 	require.Regexp(t, `no luck this time|cannot be done`, p.text(t, "errors"))
 	p.pictured(t, "jobs-error")
 	p.types(t, kb.Escape)
+	retry := p.tabsTo(t, "which", "Retry task ")
+	p.types(t, kb.Enter)
+	p.shows(t, "said", strings.Replace(retry, "Retry t", "T", 1)+": retry was asked for.")
 
 	p.choose(t, "which", "")
 	p.clicks(t, "Older")
@@ -88,6 +92,11 @@ func queued(t *testing.T, p *tab) {
 	s.terminate(t)
 	s.ends(t, patience)
 	p.shows(t, "state", "Not connected")
+
+	s = start(s.Addr, "-load", "1000")
+	p.has(t, "Open task 2000")
+	s.terminate(t)
+	s.ends(t, patience)
 	require.Equal(t, []string{}, foreign(t, p, s.url("/?")))
 }
 
@@ -95,6 +104,20 @@ func queued(t *testing.T, p *tab) {
 func (p *tab) types(t *testing.T, key string) {
 	t.Helper()
 	require.NoError(t, chromedp.Do(p.ctx, chromedp.KeyEvent(key)))
+}
+
+// tabsTo presses Tab, from the element with an id to the first button whose label begins so, and returns that label.
+func (p *tab) tabsTo(t *testing.T, from, begin string) (label string) {
+	t.Helper()
+	run[any](t, p, `id => document.getElementById(id).focus()`, from)
+	for range 40 {
+		p.types(t, kb.Tab)
+		if label = run[string](t, p, `() => document.activeElement.ariaLabel ?? ""`); strings.HasPrefix(label, begin) {
+			return label
+		}
+	}
+	require.FailNow(t, "no Tab reaches "+begin)
+	return ""
 }
 
 // clicks clicks the button with a label or a text, once it is there.
