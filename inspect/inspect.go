@@ -6,6 +6,7 @@ import (
 	"flag"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -62,7 +63,9 @@ type Inspector struct {
 	watchdog *watchdog // nil if there is none
 	recorder *recorder // nil if there is none
 
-	mu     sync.Mutex
+	schedulers atomic.Int32 // how many there are
+
+	mu     sync.Mutex // a census has it, for longer than patience
 	clock  act.Clock
 	desks  []*desk
 	last   []answered // of each of the desks
@@ -143,6 +146,7 @@ func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
 	}
 	d := newDesk(p)
 	x.clock, x.desks = s.Clock(), append(x.desks, d)
+	x.schedulers.Add(1)
 	x.last = append(x.last, answered{Scheduler: &Scheduler{Index: s.Index()}, at: s.Now()})
 	return d
 }
@@ -305,13 +309,6 @@ func (x *Inspector) find(r, before *Report) {
 	if x.recorder != nil {
 		r.Recordings = x.recorder.recordings()
 	}
-}
-
-// schedulers returns how many there are.
-func (x *Inspector) schedulers() int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.desks)
 }
 
 // wait reports whether the answer has come before ctx ends.

@@ -242,7 +242,7 @@ func (v *site) last(w *httpd.Response, r *httpd.Request) act.Action {
 	index := -1
 	if text := parameter(r, "scheduler"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n >= v.of.schedulers() {
+		if err != nil || n < 0 || n >= int(v.of.schedulers.Load()) { // without the lock, which a census has for long
 			return refuse(w, 404, "There is no scheduler "+strconv.Quote(text)+".\n")
 		}
 		index = n

@@ -75,6 +75,16 @@ func TestPagesAreShownOnlyToThoseThatHaveTheToken(t *testing.T) {
 	}
 }
 
+// What was broken: the pages waited for a census, on their own scheduler, to say that there is no such scheduler.
+func TestACensusDoesNotHoldUpThePages(t *testing.T) {
+	x, at := visited(t)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	code, _, body := get(t, at+"/last?token=secret&scheduler=2", func(*http.Request) {})
+	require.Equal(t, 404, code)
+	require.Contains(t, body, "There is no scheduler")
+}
+
 func TestWithoutATokenThePagesStayOnThisMachine(t *testing.T) {
 	_, err := (&Inspector{Address: "0.0.0.0:0"}).serve(zap.NewNop())
 	require.ErrorContains(t, err, "choose a token")
