@@ -158,7 +158,7 @@ func (r *Report) findTasks(before *seen, say func(string, ...any)) {
 	for _, g := range order {
 		w := found[g]
 		t := w.task
-		name := fmt.Sprintf("%d/%d", t.Scheduler, t.ID)
+		name := t.number()
 		if t.Peer != "" {
 			name += " of " + t.Peer
 		}

@@ -9,14 +9,17 @@ import (
 // listed bounds the tasks and the processes of a listing, for the sake of the browser.
 const listed = 500
 
-// listing is what the page shows of tasks: those with a text in one of their columns, and what all of these wait for.
+// listing is what the page shows of tasks and processes: those with a text in one of their columns, and what all of these tasks
+// wait for.
 type listing struct {
-	Findings  []string  `json:"findings"`
-	Total     int       `json:"total"`
-	Matching  int       `json:"matching"`
-	Tree      []waiting `json:"tree"`
-	Tasks     []Task    `json:"tasks"`
-	Processes []Process `json:"processes"`
+	Findings          []string  `json:"findings"`
+	Total             int       `json:"total"`    // tasks
+	Matching          int       `json:"matching"` // tasks, also those that are not listed
+	Tree              []waiting `json:"tree"`
+	Tasks             []Task    `json:"tasks"`
+	TotalProcesses    int       `json:"total_processes"`
+	MatchingProcesses int       `json:"matching_processes"`
+	Processes         []Process `json:"processes"`
 }
 
 // waiting is what the tasks of a kind wait for.
@@ -49,8 +52,13 @@ func (r *Report) listing(find string) *listing {
 			}
 			tree[t.Kind][t.reason()]++
 		}
+		l.TotalProcesses += len(s.Processes)
 		for i := range s.Processes {
-			if p := &s.Processes[i]; len(l.Processes) < listed && has(p, find) {
+			p := &s.Processes[i]
+			if !has(p, find) {
+				continue
+			}
+			if l.MatchingProcesses++; l.MatchingProcesses <= listed {
 				l.Processes = append(l.Processes, *p)
 			}
 		}

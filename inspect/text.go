@@ -17,8 +17,11 @@ func (r *Report) writeText(out io.Writer, before *Report) {
 	if before != nil {
 		was, over = before.Sum(), "the last "+r.Time.Sub(before.Time).Round(10*time.Millisecond).String()
 	}
-	fmt.Fprintf(out, "%s: %s, %s; loads, rates (/s) and latencies of schedulers are of %s\n", r.Time.UTC().Format(time.RFC3339),
-		plural(len(r.Schedulers), "scheduler"), plural(int(all.Counts["tasks"]), "task"), over)
+	there := plural(len(r.Schedulers), "scheduler") + ", " + plural(int(all.Counts["tasks"]), "task")
+	if n := all.Counts["processes"]; n > 0 {
+		there += fmt.Sprintf(", processes: %d", n)
+	}
+	fmt.Fprintf(out, "%s: %s; loads, rates (/s) and latencies of schedulers are of %s\n", r.Time.UTC().Format(time.RFC3339), there, over)
 	r.writeFindings(out)
 	rows := table(out, "SCHEDULER", "TASKS", "READY", "TURNS/s", "LOAD", "ASLEEP", "PAUSING", "LOOKING", "TURN p50", "p99",
 		"WAKE p50", "p99", "STATE")
@@ -93,6 +96,12 @@ func (r *Report) writeText(out io.Writer, before *Report) {
 		fmt.Fprintf(out, "%s have ended since the start: p50 %s, p99 %s, the longest %s\n", plural(int(d.count()), "stall"),
 			quantile(d, 0.5), quantile(d, 0.99), quantile(d, 1))
 	}
+	if n := r.Stalls.Suppressed; n > 0 {
+		fmt.Fprintf(out, "%s more had no line, because there were too many\n", plural(int(n), "stall"))
+	}
+	if n := r.Stalls.Late; n > 0 {
+		fmt.Fprintf(out, "the watchdog was late %s, by up to %v: stalls meanwhile are not seen\n", plural(int(n), "time"), round(r.Stalls.Latest))
+	}
 	rows = table(out, "COUNT", "N", "/s", "WHAT")
 	for _, name := range slices.Sorted(maps.Keys(all.Counts)) {
 		often := ""
@@ -116,7 +125,7 @@ func (r *Report) writeTasks(out io.Writer, find string) {
 	rows := table(out, "TASK", "STATE", "AGE", "LAST TURN", "KIND", "NAME", "PEER", "WAITS FOR")
 	for t := range r.tasks() {
 		if t.has(find) {
-			rows.add(fmt.Sprintf("%d/%d", t.Scheduler, t.ID), t.state(), round(t.Age), round(t.Since), t.Kind, t.Name, t.Peer, t.waits())
+			rows.add(t.number(), t.state(), round(t.Age), round(t.Since), t.Kind, t.Name, t.Peer, t.waits())
 		}
 	}
 	rows.end()
@@ -142,12 +151,16 @@ func (t *Task) state() string {
 	return t.State
 }
 
+// number is what findings and tables call the task.
+func (t *Task) number() string { return fmt.Sprintf("%d/%d", t.Scheduler, t.ID) }
+
 func (t *Task) has(find string) bool {
-	return find == "" || strings.Contains(strings.Join([]string{t.Name, t.Kind, t.state(), t.Peer, t.waits()}, " "), find)
+	return find == "" || strings.Contains(strings.Join([]string{t.number(), t.Name, t.Kind, t.state(), t.Peer, t.waits()}, " "), find)
 }
 
 func has(p *Process, find string) bool {
-	return find == "" || strings.Contains(strings.Join([]string{p.Name, p.Kind, p.State}, " "), find)
+	number := fmt.Sprintf("process %d", p.ID) // as findings say it
+	return find == "" || strings.Contains(strings.Join([]string{number, p.Name, p.Kind, p.State}, " "), find)
 }
 
 func (t *Task) waits() string {

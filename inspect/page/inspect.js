@@ -191,8 +191,10 @@ async function ask() {
 		at("found").textContent = `No answer: ${error.message}`;
 		return;
 	}
-	at("found").textContent = `${number(answer.matching)} of ${number(answer.total)} tasks` +
-		(answer.matching > answer.tasks.length ? `, the first ${answer.tasks.length} of them below` : "");
+	const count = (matching, total, what, rows) => `${number(matching)} of ${number(total)} ${what}` +
+		(matching > rows.length ? `, the first ${rows.length} of them below` : "");
+	at("found").textContent = count(answer.matching, answer.total, "tasks", answer.tasks) + (answer.total_processes
+		? "; " + count(answer.matching_processes, answer.total_processes, "processes", answer.processes) : "");
 	const open = new Set([...document.querySelectorAll("#tree details[open]")].map(e => e.dataset.kind));
 	at("tree").replaceChildren(...answer.tree.map(kind => {
 		const e = element("details"), list = element("ul");
