@@ -14,23 +14,29 @@
 //	/             a page that is live; tasks are listed on demand
 //	/text         the same as text: schedulers, services, kinds of tasks, counts and what they mean; with what has happened in
 //	              one second, or up to 60 with ?seconds=, which is how long the answer takes
-//	/tasks        findings, and tasks and processes as text, those with ?find= in one of their columns
+//	/tasks        findings, and tasks and processes as text, those with ?find= in one of their columns, such as 0/111
 //	/last         the last events of all schedulers as text, or of one with ?scheduler=
 //	/json         a [Report]
-//	/tasks.json   tasks and processes, at most 500 of each, what all of them wait for, and findings about them
+//	/tasks.json   tasks and processes, at most 500 of each, how many there are, what tasks wait for, and findings
 //	/metrics      the text format of Prometheus
 //	/events       a [Report] each second, as server-sent events
 //	/debug/pprof/ profiles for go tool pprof, as those of net/http/pprof, without cmdline and symbol;
 //	              profile and trace take up to 120 and 10 seconds
 //
 // Findings about tasks are up to 5 seconds old in /json and /events. Of a request of package httpd the method and the pattern of a
-// Mux are shown, and not the path. The pages have a scheduler of their own, which ends last: when one of the server's is stuck, they
-// show it.
+// Mux are shown, and not the path. The names of processes are shown, so they should have nothing of a client in them.
+//
+// The tree of waits groups tasks by their kind and by what they wait for. It does not say which task waits for which. The kind of a
+// task that serves a connection is the service. Tasks that a handler spawns have no service: their kind is that of their action.
+//
+// The pages have a scheduler of their own, which ends last: when one of the server's is stuck, they show it.
 //
 // # Stalls
 //
 // A watchdog reports a turn that takes longer than 50 ms (see [Watch]) while it still runs: its [Cause], the kind of its action,
-// its connection and its stack. On systems other than Linux the cause is told from the stack alone.
+// its connection and its stack. On systems other than Linux the cause is told from the stack alone. In a turn of a process the kind
+// is that of the action that runs all processes of the scheduler, and the stack says which one it is. The connection is that of the
+// socket: behind a PROXY header its peer is the proxy.
 //
 // # The last events
 //
@@ -50,9 +56,12 @@
 //
 // A scheduler counts on its own thread, without a lock, and times one turn in 64. An event is one word that is stored. All of it
 // takes 3 to 4 % of the CPU time of an echoed message of 64 bytes. A question about a scheduler is answered between two turns, in
-// slices of half a millisecond. What is described is written as values into memory that
-// the asking goroutine has allocated, and that goroutine makes the texts: an allocation on the scheduler may have to help the collector
-// for several milliseconds. Actions of yours that make texts, in a String or in a Waits, do allocate. Viewers share the answers, which
-// are asked for once a second at most, and by an open page once in 5 seconds with all tasks. Each action is asked then what it waits
-// for, and nothing of that is stored. Each task costs 24 bytes more, and each scheduler 16 KiB.
+// slices of half a millisecond. What is described is written as values into memory that the asking goroutine has allocated, and that
+// goroutine makes the texts: an allocation on the scheduler may have to help the collector for several milliseconds. So connections
+// at rest allocate nothing there. Some other waits, processes and stages do, as do actions of yours that make texts in a String or
+// in a Waits.
+//
+// Viewers share the answers, which are asked for once a second at most. An open page asks for all tasks every 5 seconds, for the
+// findings, so its cost grows with their number. Each action is asked then what it waits for, and nothing of that is stored. Each
+// task costs 24 bytes more, and each scheduler 16 KiB.
 package inspect
