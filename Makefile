@@ -20,6 +20,6 @@ long:
 SEEDS ?= 10000
 FROM ?= 0
 sim:
-	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^Test(Echo|Mixed|Completions|Proxy|Headers|Sources|Publish|Push|Chat|Flood|Reclaim|Manners|Files|FilesRead|HTTP|Forms|Stages|Processes|TLSEcho|TLSDialled|TLSHTTP|Bridge|Handlers)$$' ./sim ./stage ./process ./secure/worlds ./httpd/nethttp/worlds
+	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^Test(Echo|Mixed|Completions|Proxy|Headers|Sources|Publish|Push|Chat|Flood|Ends|Newcomers|Budget|Reclaim|Manners|Files|FilesRead|HTTP|Forms|Stages|Processes|TLSEcho|TLSDialled|TLSHTTP|Bridge|Handlers)$$' ./sim ./stage ./process ./secure/worlds ./httpd/nethttp/worlds
 
 .PHONY: test quick long sim

@@ -38,6 +38,7 @@ func TestPhasesOfAnEnd(t *testing.T) {
 		{"announce: all goes on, until the time is over", announced},
 		{"announce: an order at once brings it into force", hastened},
 		{"withdraw: all goes on", withdrawn},
+		{"stop accepting: clients that the kernel has accepted are served", arrived},
 		{"spread: idle connections end in the second half of the window", spread},
 		{"new: the first request may be on its way", justConnected},
 		{"finish: what has begun is answered, and the rest ends at once", finished},
@@ -198,6 +199,17 @@ func withdrawn(t *testing.T, s *scene) {
 	s.order(shutdown.Unbounded)
 	s.ends(idle)
 	require.False(t, s.w.Group.Withdraw(shutdown.Now{Terms: shutdown.Unbounded}), "it is in force, or is over")
+	s.drained()
+}
+
+func arrived(t *testing.T, s *scene) {
+	release := s.w.hold([]int{0, 1}[:s.schedulers]...)
+	c := servertest.Dial(t, s.server.Addr())
+	s.order(shutdown.Policy{Time: long, Drop: true})
+	require.Zero(t, s.accepted.Load())
+	release()
+	repeats(t, c, "hello")
+	s.ends(c)
 	s.drained()
 }
 

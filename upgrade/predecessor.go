@@ -167,7 +167,7 @@ const (
 const firstFD = 3
 
 // activation returns the sockets that systemd has opened. The variables are removed: they are not for the children of this
-// process.
+// process. go-systemd would read them too, but into values of type os.File: see Upgrade.message.
 func activation() (all []*service.Sockets, err error) {
 	pid, count, names := os.Getenv(listenPID), os.Getenv(listenFDs), os.Getenv(listenNames)
 	for _, name := range []string{listenPID, listenFDs, listenNames} {
