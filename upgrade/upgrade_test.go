@@ -23,6 +23,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -158,14 +159,14 @@ func TestNoUpgradeWhileAnEndIsAnnounced(t *testing.T) {
 	o.ends()
 }
 
-// parent has the test play the older program, with a message. said returns what the newer one says to it.
+// parent has the test play the older program, with a message and nothing after it. said returns what the newer one says to it.
 func parent(t *testing.T, message string) (said func() string) {
 	t.Helper()
 	read, to, err := os.Pipe()
 	require.NoError(t, err)
 	from, write, err := os.Pipe()
 	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = to.Close(), from.Close() })
+	t.Cleanup(func() { _ = from.Close() })
 	var there [2]int // descriptors of the newer one's own, as it closes them
 	for i, f := range []*os.File{read, write} {
 		there[i], err = syscall.Dup(int(f.Fd()))
@@ -175,6 +176,7 @@ func parent(t *testing.T, message string) (said func() string) {
 	t.Setenv("DAIMON_UPGRADE", fmt.Sprint(there[0], there[1]))
 	_, err = io.WriteString(to, message+"\n")
 	require.NoError(t, err)
+	require.NoError(t, to.Close())
 	return func() string {
 		require.NoError(t, from.SetReadDeadline(time.Now().Add(servertest.Timeout)))
 		text, err := io.ReadAll(from)
@@ -212,6 +214,19 @@ func TestAProgramThatIsEndingDoesNotTakeOver(t *testing.T) {
 	require.EqualError(t, err, "upgrade: this program is ending")
 	u.Close(err)
 	require.Equal(t, "no: this program is ending\n", said())
+}
+
+// An older program that says no more, and lives, goes on accepting.
+func TestAProgramDoesNotTakeOverFromOneThatLives(t *testing.T) {
+	tier.Need(t, tier.Full, "it waits for 5 s")
+	servertest.CheckDescriptors(t)
+	said := parent(t, fmt.Sprintf(`{"PID":%d}`, os.Getppid()))
+	u := &upgrade.Upgrade{}
+	require.NoError(t, u.Inherit())
+	err := act.Run(t.Context(), act.Config{Schedulers: 1}, u.Setup)
+	require.EqualError(t, err, fmt.Sprintf("upgrade: no word from the older program, process %d: EOF", os.Getppid()))
+	u.Close(err)
+	require.Equal(t, "ready\nno: "+strings.TrimPrefix(err.Error(), "upgrade: ")+"\n", said())
 }
 
 // A socket that belongs to no service is a mistake in a unit file, or a service that the newer program does not have.
