@@ -23,8 +23,9 @@
 //	/debug/pprof/ profiles for go tool pprof, as those of net/http/pprof, without cmdline and symbol;
 //	              profile and trace take up to 120 and 10 seconds
 //
-// Findings about tasks are up to 5 seconds old in /json and /events. Of a request of package httpd the method and the pattern of a
-// Mux are shown, and not the path. The names of processes are shown, so they should have nothing of a client in them.
+// Findings about tasks are up to 5 seconds old in /json and /events, or 2 milliseconds for each task if that is longer: 30 seconds
+// with 15,000. Of a request of package httpd the method and the pattern of a Mux are shown, and not the path. The names of processes
+// are shown, so they should have nothing of a client in them.
 //
 // The tree of waits groups tasks by their kind and by what they wait for. It does not say which task waits for which. The kind of a
 // task that serves a connection is the service. Tasks that a handler spawns have no service: their kind is that of their action.
@@ -61,7 +62,7 @@
 // at rest allocate nothing there. Some other waits, processes and stages do, as do actions of yours that make texts in a String or
 // in a Waits.
 //
-// Viewers share the answers, which are asked for once a second at most. An open page asks for all tasks every 5 seconds, for the
-// findings, so its cost grows with their number. Each action is asked then what it waits for, and nothing of that is stored. Each
-// task costs 24 bytes more, and each scheduler 16 KiB.
+// Viewers share the answers, which are asked for once a second at most. For the findings an open page asks for all tasks
+// every 5 seconds, and less often if there are more than 2,500. Each action is asked then what it waits for, and nothing of that is
+// stored. Each task costs 24 bytes more, and each scheduler 16 KiB.
 package inspect

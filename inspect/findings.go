@@ -17,9 +17,6 @@ const (
 	muchTurns = 10_000 // a second
 )
 
-// keepFindings is for how long findings about tasks are repeated in Reports without tasks.
-const keepFindings = 2 * ofTasks
-
 // find returns what needs attention in a Report, in sentences; before is an earlier one, or nil.
 func (r *Report) find(before *Report, places int) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -41,7 +38,7 @@ func (r *Report) find(before *Report, places int) (all []string) {
 	if slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return len(s.Tasks)+len(s.Processes) > 0 }) { // they were asked for
 		r.look(r.seen)
 	}
-	if r.seen != nil && r.Time.Sub(r.seen.at) < keepFindings {
+	if r.seen != nil && r.Time.Sub(r.seen.at) < 2*r.seen.rest {
 		all = append(all, r.seen.findings...)
 	}
 	if before != nil {
@@ -53,8 +50,9 @@ func (r *Report) find(before *Report, places int) (all []string) {
 // seen is what a look at tasks and processes leaves for the next one, and for the Reports until then.
 type seen struct {
 	at       time.Time
-	findings []string // about tasks and processes
-	marks    [][]mark // of each scheduler's tasks, in the order of their ids
+	rest     time.Duration // until the next look, if nobody asks for tasks
+	findings []string      // about tasks and processes
+	marks    [][]mark      // of each scheduler's tasks, in the order of their ids
 	uptimes  []time.Duration
 	ready    map[spell]time.Time   // tasks that were ready, since when at least
 	full     map[mailbox]time.Time // mailboxes that were full at each look, since when
@@ -96,7 +94,11 @@ func (r *Report) look(before *seen) {
 	if before == nil {
 		before = &seen{}
 	}
-	r.seen = &seen{at: r.Time, ready: map[spell]time.Time{}, full: map[mailbox]time.Time{}}
+	n := 0
+	for _, s := range r.Schedulers {
+		n += len(s.Tasks) + len(s.Processes)
+	}
+	r.seen = &seen{at: r.Time, rest: max(ofTasks, time.Duration(n)*ofATask), ready: map[spell]time.Time{}, full: map[mailbox]time.Time{}}
 	say := func(format string, args ...any) {
 		r.seen.findings = append(r.seen.findings, fmt.Sprintf(format, args...))
 	}

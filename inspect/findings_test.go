@@ -85,10 +85,24 @@ func TestAMailboxIsFullSince(t *testing.T) {
 		{at(4*time.Second, full), []string{"The mailbox of process 7 (counter) has been full at every look for 4s: 9 messages."}},
 		{at(5*time.Second, empty), nil},
 		{at(6*time.Second, full), []string{"The mailbox of process 7 (counter) is full: 9 messages."}},
-		{at(6*time.Second + keepFindings), nil}, // it is not known any more
+		{at(6*time.Second + 2*ofTasks), nil}, // it is not known any more
 	} {
 		require.Equal(t, c.want, c.now.find(before, 64))
 		before = c.now
+	}
+}
+
+// A page that does not ask for tasks costs as much with many as with few, since they are looked at less often.
+func TestManyTasksAreLookedAtLessOften(t *testing.T) {
+	begun := time.Now()
+	for n, rest := range map[int]time.Duration{10: 5 * time.Second, 2500: 5 * time.Second, 15_000: 30 * time.Second} {
+		tasks := make([]Task, n)
+		for i := range tasks {
+			tasks[i] = Task{ID: uint32(i), Kind: "echo", Waits: []string{"input"}}
+		}
+		r := &Report{Time: begun, Schedulers: []*Scheduler{{Tasks: tasks}}}
+		r.find(nil, 64)
+		require.Equal(t, rest, r.seen.rest, "%d tasks", n)
 	}
 }
 
