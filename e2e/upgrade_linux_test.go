@@ -297,19 +297,30 @@ func (u *upgraded) cpus(t *testing.T) (all []string) {
 	return all
 }
 
-// The old process is killed while the new one is still being set up, under constant load: the new one takes over, and clients that
-// were in the backlog of the sockets are served. Only connections that were made before the end of the old one may fail.
+// The old process is killed while the new one is still being set up, or when that is ready and waits for its word, under constant
+// load: the new one takes over, and clients that were in the backlog of the sockets are served. Only connections that were made
+// before the end of the old one may fail.
 func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
 	outside(t)
+	for name, script := range map[string]string{
+		"before the new one begins": `echo $$ >$0.pid; while [ ! -e $0.go ]; do sleep 0.02; done; exec -a "$0" $program "$@"`,
+		"when the new one is ready": `mkfifo $0.says; exec -a "$0" $program "$@" 4>$0.says & read -r ready <$0.says; echo $! >$0.pid; wait`,
+	} {
+		t.Run(name, func(t *testing.T) { killedDuringAnUpgrade(t, script) })
+	}
+}
+
+// killedDuringAnUpgrade has a script in the place of the new binary, which writes the number of the process when the old one is to
+// be killed.
+func killedDuringAnUpgrade(t *testing.T, script string) {
 	u := upgradable(t, "-reactors", "2")
 	load := u.load()
 	end := load.Start(everybody()...)
 	awaitAnswers(t, load, 100)
-	gate, number := u.binary+".go", u.binary+".pid"
-	u.script(t, `echo $$ >`+number+`; while [ ! -e `+gate+` ]; do sleep 0.02; done; exec -a "$0" $program "$@"`)
+	u.script(t, script)
 	require.NoError(t, syscall.Kill(u.pid, syscall.SIGUSR2))
 	exectest.Eventually(t, patience, "the new process", func() bool {
-		text, _ := os.ReadFile(number)
+		text, _ := os.ReadFile(u.binary + ".pid")
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err == nil {
 			u.pid = pid
@@ -328,7 +339,7 @@ func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
 		require.NoError(t, err)
 		waiting = append(waiting, c)
 	}
-	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	require.NoError(t, os.WriteFile(u.binary+".go", nil, 0o600))
 	for _, c := range waiting {
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)

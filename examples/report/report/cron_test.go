@@ -50,7 +50,7 @@ func Example_cron() {
 // Ticks of a cron expression are run one after the other, by an engine over a file.
 func TestTicksOfCron(t *testing.T) {
 	t.Parallel()
-	parser := cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	parser := cron.MustNewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	each, err := parser.Parse("* * * * * *")
 	require.NoError(t, err)
 	store, err := sqlite.Open(filepath.Join(t.TempDir(), "tasks.db"), sqlite.Config{})
