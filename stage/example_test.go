@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -53,10 +54,9 @@ func reports() (map[string]stage.Kind, stage.Processors) {
 			return nil
 		}, nil
 	}
-	paper := false
+	var paper atomic.Bool // several reports may be built at the same time
 	build := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-		if !paper {
-			paper = true
+		if !paper.Swap(true) {
 			return nil, stage.Permanent(errors.New("out of paper"))
 		}
 		return func(_ context.Context, tx stage.Tx) error {
