@@ -211,7 +211,7 @@ func TestOtherSites(t *testing.T) {
 		code, _ = s.ask("GET", "/api/token", map[string]string{"Host": host})
 		require.Equal(t, 200, code, host)
 	}
-	for _, path := range []string{"/", "/api/tasks"} {
+	for _, path := range []string{"/", "/api/tasks", "/api/tasks/1", "/api/token", "/events"} {
 		answer, err := http.Get(s.url + path)
 		require.NoError(t, err)
 		answer.Body.Close()

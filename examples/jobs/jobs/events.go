@@ -27,6 +27,7 @@ func (x *Jobs) events(w *httpd.Response, r *httpd.Request, values url.Values) ac
 		return x.refuse(w, err)
 	}
 	w.Add("Content-Type", "text/event-stream")
+	w.Add("X-Content-Type-Options", "nosniff")
 	return &stream{of: x, q: q, w: w, r: r}
 }
 

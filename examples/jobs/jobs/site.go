@@ -61,6 +61,7 @@ func (x *Jobs) Site() httpd.Handler {
 	})
 	site.Handle("GET /events", x.takes(x.events, "kind", "state", "before"))
 	site.Handle("GET /api/token", x.takes(func(w *httpd.Response, _ *httpd.Request, _ url.Values) act.Action {
+		w.Add("X-Content-Type-Options", "nosniff")
 		_, _ = w.WriteString(x.token)
 		return nil
 	}))
