@@ -16,10 +16,11 @@ PART ?= 1/1
 long:
 	go run ./internal/tier/run -part $(PART) long
 
-# Simulated worlds, as many as you like: make sim SEEDS=100000 FROM=1000000
+# All simulated worlds, as many of each as you like: make sim SEEDS=100000 FROM=1000000
 SEEDS ?= 10000
 FROM ?= 0
+WORLDS = $$(grep -rl --include='*_test.go' '^func TestWorld' . | xargs -n1 dirname | sort -u)
 sim:
-	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^Test(Echo|Mixed|Completions|Proxy|Headers|Sources|Publish|Push|Chat|Flood|Ends|Newcomers|Budget|Reclaim|Manners|Files|FilesRead|HTTP|Forms|Stages|Processes|TLSEcho|TLSDialled|TLSHTTP|Bridge|Handlers)$$' ./sim ./stage ./process ./secure/worlds ./httpd/nethttp/worlds
+	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^TestWorld' $(WORLDS)
 
 .PHONY: test quick long sim

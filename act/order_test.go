@@ -854,7 +854,7 @@ func TestACloserThatPanicsAfterTheLastTurnEndsItsTaskOnce(t *testing.T) {
 	}
 }
 
-// What was broken (sim, TestMixed, seed 5): a waiting task that was dropped was woken by its own closer, or by
+// What was broken (sim, TestWorldMixed, seed 5): a waiting task that was dropped was woken by its own closer, or by
 // another's, and its place was given away while it stood in the queue.
 func TestTheDroppedAreNotWokenByTheirClosers(t *testing.T) {
 	var h history

@@ -19,7 +19,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// What follows was found by the simulation: sim.TestHTTP.
+// What follows was found by the simulation: sim, TestWorldHTTP.
 
 func TestASlowBodyBehindTheHeadOfAResponseAborts(t *testing.T) {
 	asked := 0

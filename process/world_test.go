@@ -20,10 +20,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestProcesses is a server whose connections ask processes, beside other processes that pass tokens on in all possible
+// TestWorldProcesses is a server whose connections ask processes, beside other processes that pass tokens on in all possible
 // ways, and sometimes end. Each question is answered, no token is lost except with a process that ends, no process has two
 // turns at once, and each end is reported as often as it is watched.
-func TestProcesses(t *testing.T) {
+func TestWorldProcesses(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		c := newCrowd(w)
 		server := &service.TCP{Address: "10.0.0.1:7", Handler: c.session}

@@ -25,7 +25,7 @@ import (
 )
 
 // An end has phases and bounds, and here each of them is seen from outside, by clients over real sockets. What a row checks of
-// time are lower bounds only, so a slow machine makes no row fail; what is late shows in the simulated worlds (TestEnds in sim).
+// time are lower bounds only, so a slow machine makes no row fail; what is late shows in the simulated worlds (TestWorldEnds in sim).
 
 // long is a bound that no test reaches, and never one that is beyond it.
 const long, never = servertest.Timeout, 100 * servertest.Timeout

@@ -20,10 +20,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestSources has clients of a few sources, named by PROXY headers, on schedulers that share a Limiter. They come together or
+// TestWorldSources has clients of a few sources, named by PROXY headers, on schedulers that share a Limiter. They come together or
 // one after the other, and go in all ways. No source has more than it may; and a source that has nothing, and has not come
 // for long, is served.
-func TestSources(t *testing.T) {
+func TestWorldSources(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		const address = "10.0.0.1:7007"

@@ -15,8 +15,8 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestBridge has functions echo that block. The world wants each of them to return, also under an order.
-func TestBridge(t *testing.T) {
+// TestWorldBridge has functions echo that block. The world wants each of them to return, also under an order.
+func TestWorldBridge(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		serve := func(c *listener.Conn) act.Action {

@@ -22,15 +22,15 @@ func anyEngine(w *sim.World) setUps {
 	return pick(w, nil, nil, nil, setUps{sim.Completions})
 }
 
-// TestCompletions runs the server of TestMixed over a completion engine.
-func TestCompletions(t *testing.T) {
+// TestWorldCompletions runs the server of TestWorldMixed over a completion engine.
+func TestWorldCompletions(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, mixed(t, sim.Completions))
 }
 
-// TestArrivedBeforeTheOrder has clients that connect around the time of an order. If a connection has arrived before the
+// TestWorldArrivedBeforeTheOrder has clients that connect around the time of an order. If a connection has arrived before the
 // order, the server serves it, even if it accepts it later.
-func TestArrivedBeforeTheOrder(t *testing.T) {
+func TestWorldArrivedBeforeTheOrder(t *testing.T) {
 	t.Parallel()
 	sim.TestWith(t, sim.Options{}, func(w *sim.World) {
 		hello := func(c *listener.Conn) act.Action {

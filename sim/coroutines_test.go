@@ -24,8 +24,8 @@ import (
 
 // The scenarios of this file use coroutines, tasklets and futures.
 
-// TestCoroutines is an echo server whose connections are coroutines. Beside them run tasks of all forms.
-func TestCoroutines(t *testing.T) {
+// TestWorldCoroutines is an echo server whose connections are coroutines. Beside them run tasks of all forms.
+func TestWorldCoroutines(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}

@@ -6,7 +6,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// drains is what Config.Draining has said in a world of orders: see TestEnds.
+// drains is what Config.Draining has said in a world of orders: see TestWorldEnds.
 type drains struct {
 	at   time.Duration // the latest; 0: none
 	last shutdown.Drain

@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestEcho(t *testing.T) {
+func TestWorldEcho(t *testing.T) {
 	sim.Test(t, func(w *sim.World) { addEcho(t, w) })
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestEnded has tasks that never read, and wait only for the end of their connection: bytes, an end, and a reset after
+// TestWorldEnded has tasks that never read, and wait only for the end of their connection: bytes, an end, and a reset after
 // it. A task that is not woken never ends.
-func TestEnded(t *testing.T) {
+func TestWorldEnded(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		serve := func(local bool) func(*listener.Conn) act.Action {
 			return func(c *listener.Conn) act.Action { return &witness{w: w, c: c, local: local} }

@@ -365,8 +365,8 @@ func ends(t testing.TB) func(w *sim.World) {
 	}
 }
 
-// TestEnds has worlds in which orders come, escalate, and are withdrawn while they are announced. Every bound is kept.
-func TestEnds(t *testing.T) {
+// TestWorldEnds has worlds in which orders come, escalate, and are withdrawn while they are announced. Every bound is kept.
+func TestWorldEnds(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, ends(t))
 }
@@ -379,10 +379,10 @@ type newcomers struct {
 	ordered time.Duration // when
 }
 
-// TestNewcomers has clients that have connected shortly before an order, and take their time before they send. What they send
+// TestWorldNewcomers has clients that have connected shortly before an order, and take their time before they send. What they send
 // within a second is answered. Those that send nothing are closed after a second, or in the window of the order; those that have
 // had an answer, at once or in the window.
-func TestNewcomers(t *testing.T) {
+func TestWorldNewcomers(t *testing.T) {
 	t.Parallel()
 	sim.TestWith(t, sim.Options{}, func(w *sim.World) {
 		n := &newcomers{w: w, headers: w.Rand().IntN(2) == 0, ordered: time.Second}

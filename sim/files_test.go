@@ -103,11 +103,11 @@ func (l *fileServer) visit(c *sim.Client) error {
 	return nil
 }
 
-// TestFiles sends files with the sendfile of the system, over sockets of both kinds that are often full.
-func TestFiles(t *testing.T) { testFiles(t, nil, "10.0.0.1:7011", "unix:/run/files") }
+// TestWorldFiles sends files with the sendfile of the system, over sockets of both kinds that are often full.
+func TestWorldFiles(t *testing.T) { testFiles(t, nil, "10.0.0.1:7011", "unix:/run/files") }
 
-// TestFilesRead is the same over streams that cannot send files, so the files are read and written.
-func TestFilesRead(t *testing.T) { testFiles(t, setUps{sim.Completions}, "10.0.0.1:7011") }
+// TestWorldFilesRead is the same over streams that cannot send files, so the files are read and written.
+func TestWorldFilesRead(t *testing.T) { testFiles(t, setUps{sim.Completions}, "10.0.0.1:7011") }
 
 func testFiles(t *testing.T, engine setUps, addresses ...string) {
 	l := newFileServer(t)

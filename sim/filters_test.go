@@ -22,10 +22,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestFilters has one server dial another, with filters on both sides: a header that changes the peer's address, and a
+// TestWorldFilters has one server dial another, with filters on both sides: a header that changes the peer's address, and a
 // handshake after which all bytes are others. Clients from outside break them off, are slow, or send something else; and
 // an order may come to either server at any time.
-func TestFilters(t *testing.T) {
+func TestWorldFilters(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		const backend, named = "10.0.0.1:7007", "192.0.2.7:4711"

@@ -21,13 +21,13 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestHTTP runs clients against an HTTP/1.1 server. Each client knows every byte that it must read.
+// TestWorldHTTP runs clients against an HTTP/1.1 server. Each client knows every byte that it must read.
 //
 //	http_request_test.go   what a client asks
 //	http_reply_test.go     what the handler does for it, and what the client must read
 //	http_client_test.go    how a client behaves
 //	http_read_test.go      whether the client has read that, and whether the connection may end where it has
-func TestHTTP(t *testing.T) {
+func TestWorldHTTP(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "noise")
 	require.NoError(t, os.WriteFile(path, randomBytes, 0o600))
@@ -217,9 +217,9 @@ func (v *httpConn) Close() error {
 	return err
 }
 
-// TestUpgrade has clients switch to an echo, some of them with the first bytes behind the request: all bytes behind it
+// TestWorldUpgrade has clients switch to an echo, some of them with the first bytes behind the request: all bytes behind it
 // are echoed, none is read as HTTP, and an order reaches the echo. Some connections are hijacked, which looks the same here.
-func TestUpgrade(t *testing.T) {
+func TestWorldUpgrade(t *testing.T) {
 	switches := 0
 	sim.Test(t, func(w *sim.World) {
 		ordered, asked, told := false, 0, 0

@@ -253,7 +253,7 @@ func poster(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) a
 	}
 }
 
-func TestMixed(t *testing.T) {
+func TestWorldMixed(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, mixed(t))
 }

@@ -19,12 +19,12 @@ import (
 
 // TestMutants tries whether the simulation finds what it is there to find. Each mutant in testdata/mutants breaks one
 // thing (package internal/mutant has the form of the files, and tests that all of them still apply). Its head says
-// how many worlds must be enough to find it, and which scenario finds it: one of this package, or "TestStages in
+// how many worlds must be enough to find it, and which scenario finds it: one of this package, or "TestWorldStages in
 // stage".
 //
 //	# A task that is woken within its own turn goes to sleep all the same.
 //	# seeds: 20
-//	# scenario: TestMixed
+//	# scenario: TestWorldMixed
 //
 // What no world can show, such as a mistake of goroutines, has "# seeds: none" and an ordinary test.
 //

@@ -23,10 +23,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestHeaders has clients that begin with PROXY headers, in pieces: some name an address, some speak for themselves, and some
+// TestWorldHeaders has clients that begin with PROXY headers, in pieces: some name an address, some speak for themselves, and some
 // lie, break off or stay silent. The server first says whom it serves, so it must not wait for more than the header. In
 // some worlds it trusts nobody who comes. An order may come at any time.
-func TestHeaders(t *testing.T) {
+func TestWorldHeaders(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		const address = "10.0.0.1:7007"

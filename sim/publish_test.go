@@ -18,9 +18,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestPublish has subscribers that read slowly or not at all. Each must get whole lines and in order, and be told how
+// TestWorldPublish has subscribers that read slowly or not at all. Each must get whole lines and in order, and be told how
 // many lines it has lost: exactly those that are missing. With the policy abort none is missing before the reset.
-func TestPublish(t *testing.T) {
+func TestWorldPublish(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		const at = "10.0.0.1:7013"
 		limits := listener.Limits{High: 2 * publish.MaxLine, Overflow: pick(w, listener.Drop, listener.Abort), Linger: time.Hour}

@@ -16,9 +16,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestPush has many tasks that push numbered messages to each of some connections, and wait where there is no room. The
+// TestWorldPush has many tasks that push numbered messages to each of some connections, and wait where there is no room. The
 // clients read slowly. They get all messages, whole, those of one task in order.
-func TestPush(t *testing.T) {
+func TestWorldPush(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		const at, longest = "10.0.0.1:7013", 2000

@@ -18,10 +18,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestReclaim has more clients than a web server may have connections, and none leaves before all have been served: idle
+// TestWorldReclaim has more clients than a web server may have connections, and none leaves before all have been served: idle
 // ones have to make room. A request that has reached the handler is answered all the same, however long that takes, and
 // however long its client takes to read the answer.
-func TestReclaim(t *testing.T) {
+func TestWorldReclaim(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything()}
 	f := &o.Faults // without those that end a connection: here only the server does

@@ -25,9 +25,9 @@ func serve(t *testing.T, w *sim.World, name string, address string, handler func
 	require.NoError(t, err)
 }
 
-// TestProxy runs echo clients through a proxy. A reset of one of the two connections resets the other, and a client
+// TestWorldProxy runs echo clients through a proxy. A reset of one of the two connections resets the other, and a client
 // sees only its own.
-func TestProxy(t *testing.T) {
+func TestWorldProxy(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		serve(t, w, "echo", "10.0.0.2:7007", echo.Echo)
 		serve(t, w, "proxy", "10.0.0.1:7009", proxy.To("10.0.0.2:7007"))
@@ -43,8 +43,8 @@ func cutOff(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ENOTCONN)
 }
 
-// TestFlood has more clients at once than a service can accept in one turn.
-func TestFlood(t *testing.T) {
+// TestWorldFlood has more clients at once than a service can accept in one turn.
+func TestWorldFlood(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		serve(t, w, "echo", "10.0.0.1:7007", echo.Echo)
 		for range 300 {

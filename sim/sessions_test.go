@@ -19,11 +19,11 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// The scenario of this file has what TestMixed lacks: a server that closes first, deadlines, repeated orders, tasks
+// The scenario of this file has what TestWorldMixed lacks: a server that closes first, deadlines, repeated orders, tasks
 // that panic, and promises that only a task can check.
 
-// TestSessions is a server that closes some connections first. Some of its clients break theirs off.
-func TestSessions(t *testing.T) {
+// TestWorldSessions is a server that closes some connections first. Some of its clients break theirs off.
+func TestWorldSessions(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything(), Panics: true}
 	const often = 65536 / 20

@@ -294,10 +294,10 @@ func TestTypedAwait(t *testing.T) {
 	require.ErrorIs(t, err, stage.ErrNotFound)
 }
 
-// TestAwaits is a few processes whose engines share an unreliable store, and whose tasks wait for those of the store, while these
+// TestWorldAwaits is a few processes whose engines share an unreliable store, and whose tasks wait for those of the store, while these
 // are suspended, resumed and cancelled, and processes get orders or die. Each wait comes to its end, unless its process does
 // before, and to the right one.
-func TestAwaits(t *testing.T) {
+func TestWorldAwaits(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)
 		waits := map[*awaiter]bool{}

@@ -17,10 +17,10 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// TestKeys is a few processes that enqueue tasks with the same keys at the same moments, in calls that overlap, over a store that
+// TestWorldKeys is a few processes that enqueue tasks with the same keys at the same moments, in calls that overlap, over a store that
 // now and then does not answer: then they ask again. Some get orders or die. While a task stands for its key, there is no other,
 // and all who ask are told its number.
-func TestKeys(t *testing.T) {
+func TestWorldKeys(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)
 		k := &keysWorld{y: y, within: map[string]time.Duration{"0": 0, "1": 0, "2": 10 * time.Second, "3": 30 * time.Second}}

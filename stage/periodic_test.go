@@ -234,9 +234,9 @@ func (s skewed) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, er
 	return ticked, err
 }
 
-// TestPeriodic is a few processes with engines that have the same periodic tasks, over a store that now and then does not
+// TestWorldPeriodic is a few processes with engines that have the same periodic tasks, over a store that now and then does not
 // answer. Some believe in a time that is hours off; all but one get orders or die. Each tick is run once, and none is missed.
-func TestPeriodic(t *testing.T) {
+func TestWorldPeriodic(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)
 		for _, name := range []string{"A", "B", "C", "last"} {

@@ -23,10 +23,10 @@ import (
 	"github.com/daimon-go/daimon/stage/memory"
 )
 
-// TestStages is a few processes with engines over one store that they share, some of which get orders or die, while
+// TestWorldStages is a few processes with engines over one store that they share, some of which get orders or die, while
 // tasks are suspended, resumed and cancelled, and kinds paused, from anywhere. Each stage of each task finishes once. In some
 // worlds tasks that have ended are deleted after a while.
-func TestStages(t *testing.T) {
+func TestWorldStages(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)
 		if w.Rand().IntN(8) == 0 {

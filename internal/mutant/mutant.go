@@ -5,7 +5,7 @@
 //
 //	# A place that becomes free wakes only one of the waiting listeners.
 //	# seeds: 200
-//	# scenario: TestSessions
+//	# scenario: TestWorldSessions
 //	@@ monitor Account.leave
 //	-	for _, b := range bells {
 //	-		b.Wake()

@@ -16,9 +16,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestTLSDeadlines has a client that neither reads nor writes. A deadline ends the server's Read, its Write, or both at the
+// TestWorldDeadlines has a client that neither reads nor writes. A deadline ends the server's Read, its Write, or both at the
 // same time.
-func TestTLSDeadlines(t *testing.T) {
+func TestWorldDeadlines(t *testing.T) {
 	try(t, sim.Options{}, func(w *world) {
 		const address = "10.0.0.1:7007"
 		both := pick(w.World, true, false)

@@ -18,9 +18,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestTLSDialled has tasks of one server that dial another, with TLS on both sides. What they send comes back while the write
+// TestWorldDialled has tasks of one server that dial another, with TLS on both sides. What they send comes back while the write
 // side of either is open or closed, and a close is seen as such.
-func TestTLSDialled(t *testing.T) {
+func TestWorldDialled(t *testing.T) {
 	t.Run("calm", func(t *testing.T) { testDialled(t, sim.Options{}) })
 	t.Run("stormy", func(t *testing.T) { testDialled(t, sim.Options{Faults: sim.Anything()}) })
 }

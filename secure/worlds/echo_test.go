@@ -17,9 +17,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestTLSEcho has clients of crypto/tls that write and read in all ways, are slow, and cut their connections at any byte; and
+// TestWorldEcho has clients of crypto/tls that write and read in all ways, are slow, and cut their connections at any byte; and
 // an order may come at any time.
-func TestTLSEcho(t *testing.T) {
+func TestWorldEcho(t *testing.T) {
 	var seen counts
 	try(t, sim.Options{Faults: sim.Anything()}, func(w *world) { w.echoServer(t, &seen) })
 	t.Log(seen)

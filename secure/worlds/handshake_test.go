@@ -22,9 +22,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestTLSHandshakes has clients that stop in the middle of a handshake, speak something else, or are refused, beside others
+// TestWorldHandshakes has clients that stop in the middle of a handshake, speak something else, or are refused, beside others
 // that are served. Nothing goes wrong but what they do.
-func TestTLSHandshakes(t *testing.T) {
+func TestWorldHandshakes(t *testing.T) {
 	h := &handshakes{}
 	try(t, sim.Options{}, func(w *world) {
 		h.world, h.waiting = w, map[*act.Scheduler][]*attempt{}
@@ -55,7 +55,7 @@ func TestTLSHandshakes(t *testing.T) {
 	require.Positive(t, h.seen.refused)
 }
 
-// handshakes is a world of TestTLSHandshakes, and counts over all worlds.
+// handshakes is a world of TestWorldHandshakes, and counts over all worlds.
 type handshakes struct {
 	*world
 	limit   time.Duration

@@ -21,9 +21,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestTLSHTTP has clients send requests one behind the other over TLS, and read the answers meanwhile: texts, echoes and
+// TestWorldHTTP has clients send requests one behind the other over TLS, and read the answers meanwhile: texts, echoes and
 // files. The last request asks the server to close.
-func TestTLSHTTP(t *testing.T) {
+func TestWorldHTTP(t *testing.T) {
 	var seen counts
 	data := make([]byte, noise)
 	for i := range data {

@@ -19,9 +19,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestTLSKeyUpdates has clients ask for new keys all the time, which crypto/tls answers when it reads. One that does not read
+// TestWorldKeyUpdates has clients ask for new keys all the time, which crypto/tls answers when it reads. One that does not read
 // the answers is not read from either.
-func TestTLSKeyUpdates(t *testing.T) {
+func TestWorldKeyUpdates(t *testing.T) {
 	held, whole := 0, 0
 	try(t, sim.Options{}, func(w *world) {
 		const address = "10.0.0.1:7007"

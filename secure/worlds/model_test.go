@@ -25,10 +25,10 @@ import (
 	"github.com/daimon-go/daimon/secure"
 )
 
-// TestFilterModel has two filters talk over Streams that move random pieces, and would block at random. All bytes arrive, in
+// TestWorldFilterModel has two filters talk over Streams that move random pieces, and would block at random. All bytes arrive, in
 // order; no more is queued than the marks allow; and whenever nothing moves any more, both sides have come to their end.
 // SIM_SEEDS, SIM_FROM and SIM_SEED select the runs, as those of worlds.
-func TestFilterModel(t *testing.T) {
+func TestWorldFilterModel(t *testing.T) {
 	identity := certificate(t)
 	from, n := number(t, "SIM_FROM"), number(t, "SIM_SEEDS")
 	if os.Getenv("SIM_SEED") != "" {
@@ -38,7 +38,7 @@ func TestFilterModel(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
 		m := newModel(t, rand.New(rand.NewPCG(seed, 1)), identity)
 		if err := m.run(); err != nil {
-			t.Fatalf("%v\n  seed %d: client %v, server %v\nto repeat this run:\n  SIM_SEED=%[2]d go test -run '^TestFilterModel$' .", err, seed, m.sides[0], m.sides[1])
+			t.Fatalf("%v\n  seed %d: client %v, server %v\nto repeat this run:\n  SIM_SEED=%[2]d go test -run '^TestWorldFilterModel$' .", err, seed, m.sides[0], m.sides[1])
 		}
 	}
 }

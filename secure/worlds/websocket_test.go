@@ -17,10 +17,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestTLSWebSocket has clients send messages over TLS, and read what is sent back meanwhile. When they have
+// TestWorldWebSocket has clients send messages over TLS, and read what is sent back meanwhile. When they have
 // everything they close. Package
 // httpd/websocket/worlds has everything else that a connection of WebSocket may do.
-func TestTLSWebSocket(t *testing.T) {
+func TestWorldWebSocket(t *testing.T) {
 	var seen counts
 	try(t, sim.Options{Faults: sim.Anything()}, func(w *world) {
 		const address = "10.0.0.1:443"

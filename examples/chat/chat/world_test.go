@@ -25,10 +25,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorlds has members talk and change rooms, and rooms panic. Each member hears the lines of another in order, none
+// TestWorldChat has members talk and change rooms, and rooms panic. Each member hears the lines of another in order, none
 // twice and none of its own, and ends by itself or with the chat, which is announced. A member that only listens hears
 // something. In the end no room is left.
-func TestWorlds(t *testing.T) {
+func TestWorldChat(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		high := pick(w, 0, 1000)
 		c := New()

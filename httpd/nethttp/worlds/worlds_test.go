@@ -27,9 +27,9 @@ import (
 
 func TestMain(m *testing.M) { servertest.Worlds(m, 40, 5, 2000) }
 
-// TestHandlers runs clients against an Adapter. Without resets, no call of a handler may fail whose client is there. With
+// TestWorldHandlers runs clients against an Adapter. Without resets, no call of a handler may fail whose client is there. With
 // them, clients still know what they may read.
-func TestHandlers(t *testing.T) {
+func TestWorldHandlers(t *testing.T) {
 	gentle := sim.Anything()
 	gentle.Reset, gentle.Aborted, gentle.NoMemory, gentle.NoFiles = 0, 0, 0, 0
 	gentle.Refused, gentle.Unreachable, gentle.TimedOut = 0, 0, 0

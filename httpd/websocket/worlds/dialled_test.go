@@ -22,9 +22,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestClients has one server dial another, both with coroutines: what comes back is what was sent, and neither side ever
+// TestWorldClients has one server dial another, both with coroutines: what comes back is what was sent, and neither side ever
 // tells the other that it has broken the protocol. An order may come to either at any time.
-func TestClients(t *testing.T) {
+func TestWorldClients(t *testing.T) {
 	whole := 0
 	t.Run("gentle", func(t *testing.T) { dials(t, sim.Options{Faults: gentle(), Panics: true}, &whole) })
 	t.Run("rough", func(t *testing.T) { dials(t, sim.Options{Faults: sim.Anything(), Panics: true}, &whole) })

@@ -21,10 +21,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestPairs has the connections of a Client and a Server talk, each with the other, in two programs of one world. What one
+// TestWorldPairs has the connections of a Client and a Server talk, each with the other, in two programs of one world. What one
 // has sent the other gets, whole and in order; the close frame comes behind all of that, and says why. Without resets every
 // connection comes to its end.
-func TestPairs(t *testing.T) {
+func TestWorldPairs(t *testing.T) {
 	var seen pairCounts
 	t.Run("gentle", func(t *testing.T) { pairs(t, sim.Options{Faults: gentle()}, &seen) })
 	t.Run("rough", func(t *testing.T) { pairs(t, sim.Options{Faults: sim.Anything()}, &seen) })

@@ -31,17 +31,17 @@ import (
 
 func TestMain(m *testing.M) { servertest.Worlds(m, 60, 4, 2000) }
 
-// TestServer runs clients against a Server. Without resets and delays, no connection may end without a reason, and time-outs
+// TestWorldServer runs clients against a Server. Without resets and delays, no connection may end without a reason, and time-outs
 // come when they are due. With them, clients still know what they may read.
-func TestServer(t *testing.T) {
+func TestWorldServer(t *testing.T) {
 	var seen counts
 	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: gentle(), Panics: true}, &seen, false) })
 	t.Run("rough", func(t *testing.T) { servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, false) })
 	t.Log(seen)
 }
 
-// TestCompression is TestServer with messages that are compressed, some of them, on some connections.
-func TestCompression(t *testing.T) {
+// TestWorldCompression is TestWorldServer with messages that are compressed, some of them, on some connections.
+func TestWorldCompression(t *testing.T) {
 	var seen counts
 	servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, true)
 	t.Logf("%d messages were sent compressed, and %d received", seen.squeezed, seen.inflated)
