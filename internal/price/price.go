@@ -31,7 +31,7 @@ const layout = 1.1
 // Require requires that each of n operations of run costs at most so many nanoseconds of the thread's processor time,
 // or more in proportion where a reference takes longer than on the machine of the bounds. Faster ones do not tighten the
 // bound: they say nothing about memory. The caller has called runtime.LockOSThread. A test that calls Require is of the tier
-// full and runs without the race detector.
+// measure.
 func Require(t testing.TB, most float64, run func(n int)) {
 	t.Helper()
 	tier.Measure(t, "measures time")
@@ -48,6 +48,22 @@ func Require(t testing.TB, most float64, run func(n int)) {
 		}
 		time.Sleep(time.Duration(tries) * 50 * time.Millisecond) // until other load has gone: up to 25 seconds
 	}
+}
+
+// AtMost requires of a value that varies from one measurement to the next, such as the bytes of a connection, that it is at
+// most so much. It measures five times. The spread of the five says how well the machine can tell: the test fails only if the
+// lowest value exceeds the bound by more than three times the spread.
+func AtMost(t testing.TB, what string, most float64, measure func() float64) {
+	t.Helper()
+	tier.Measure(t, what)
+	var all [5]float64
+	for i := range all {
+		all[i] = measure()
+	}
+	slices.Sort(all[:])
+	lowest, median, spread := all[0], all[2], all[4]-all[0]
+	t.Logf("%s: %.4g (%.4g to %.4g), at most %.4g", what, median, lowest, all[4], most)
+	require.LessOrEqual(t, lowest, most+3*spread, what)
 }
 
 // enough returns how many operations take a millisecond: predictors and caches are warm for most of them.

@@ -22,8 +22,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Timeout bounds what takes no time on an idle machine.
-const Timeout = time.Minute
+// Timeout bounds each wait for an event in tests. When it has passed, something hangs.
+const Timeout = 2 * time.Minute
 
 // Stepped is a scheduler that the test steps.
 type Stepped struct {

@@ -1,11 +1,13 @@
-// Package tier decides which tests run. There are three tiers:
+// Package tier decides which tests run. There are three tiers, each with all that the one before has:
 //
-//   - Quick, the default: what "go test ./..." runs with nothing but Go installed. No test of it depends on how
-//     busy the machine is.
-//   - Full: Quick, and what takes longer, measures time, or needs other programs. "make test" runs it.
+//   - Quick, the default: what "go test ./..." runs with nothing but Go installed.
+//   - Full: Quick, and what takes longer or needs other programs. "make test" runs it.
 //   - Long: Full with all mutants, all interleavings and long random runs. "make long" runs it.
 //
-// The environment variable DAIMON_TESTS names the tier: quick, full or long.
+// No test of them depends on how busy the machine is. What measures time, processor time or memory is a tier beside
+// them: tests whose names begin with TestMeasure, which "make measure" runs one at a time.
+//
+// The environment variable DAIMON_TESTS names the tier: quick, full, long or measure.
 package tier
 
 import (
@@ -27,17 +29,20 @@ const (
 	Long
 )
 
-// Current returns the tier that DAIMON_TESTS names. It panics if that is none.
+// measure is the name of the tier that is none of these.
+const measure = "measure"
+
+// Current returns the tier that DAIMON_TESTS names: Full for measure. It panics if that is none.
 func Current() Tier {
 	switch name := os.Getenv("DAIMON_TESTS"); name {
 	case "", "quick":
 		return Quick
-	case "full":
+	case "full", measure:
 		return Full
 	case "long":
 		return Long
 	default:
-		panic("DAIMON_TESTS is " + name + ", not quick, full or long")
+		panic("DAIMON_TESTS is " + name + ", not quick, full, long or measure")
 	}
 }
 
@@ -50,8 +55,8 @@ func Need(t testing.TB, at Tier, reason string) {
 	}
 }
 
-// NoRace skips the test if it has the race detector, which would change what it looks at. Above the tier quick, where
-// all tests have the detector, the tests that were skipped by NoRace run once more without it.
+// NoRace skips the test if it has the race detector, which would change what it looks at. The tier full has the detector,
+// and runs the tests that were skipped by NoRace once more without it.
 func NoRace(t testing.TB, what string) {
 	t.Helper()
 	if race.Enabled {
@@ -59,13 +64,12 @@ func NoRace(t testing.TB, what string) {
 	}
 }
 
-// Measure is Need at Full and NoRace, for a test that measures time, processor time or memory. No other package is tested
-// meanwhile.
+// Measure skips the test outside of the tier measure. What is measured is a figure that a document promises. The test
+// has no race detector, and nothing else runs meanwhile.
 func Measure(t testing.TB, what string) {
 	t.Helper()
-	Need(t, Full, what)
-	if race.Enabled {
-		t.Skipf("not with the race detector, and alone: %s", what)
+	if os.Getenv("DAIMON_TESTS") != measure {
+		t.Skipf("left out of this tier: %s (run it with make measure)", what)
 	}
 }
 

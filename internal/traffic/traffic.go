@@ -29,7 +29,7 @@ const (
 func (k Kind) String() string { return [...]string{"refused", "reset", "race", "cut", "wrong"}[k] }
 
 // Patience is how long a client waits for the next byte of an answer.
-const Patience = time.Minute
+const Patience = 2 * time.Minute
 
 // again is how long a client waits after a failure.
 const again = 20 * time.Millisecond
