@@ -6,6 +6,8 @@
 //	defer s.Close()
 //	url, err := s.Create("tasks")
 //
+// All packages of a run may share one: whoever runs them starts it, and adds Server.Env to their environment. Shared finds it there.
+//
 // Both programs refuse to run as root: then they run as the user postgres or nobody.
 //
 // Nothing is left behind, however the process ends: a shell beside each server, the guard, waits until the process closes

@@ -21,8 +21,8 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// patience is how long a program may take to start or to end.
-const patience = 30 * time.Second
+// patience is how long a program may take to start or to end. More is a hang.
+const patience = 2 * time.Minute
 
 // program is a server that can be started several times, with a folder of its own.
 type program struct {
@@ -65,22 +65,32 @@ func newProgram() (*program, error) {
 	return p, nil
 }
 
+// chooseUser chooses the user of the programs, since they refuse to run as root.
+func (p *program) chooseUser() error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return err
+	}
+	uid, _ := strconv.Atoi(u.Uid) // numbers on Unix
+	gid, _ := strconv.Atoi(u.Gid)
+	p.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return nil
+}
+
 // prepare chooses the user and the port.
 func (p *program) prepare() error {
-	if os.Getuid() == 0 {
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			u, err = user.Lookup("nobody")
-		}
-		if err != nil {
-			return err
-		}
-		uid, _ := strconv.Atoi(u.Uid) // numbers on Unix
-		gid, _ := strconv.Atoi(u.Gid)
-		p.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		if err := os.Chown(p.dir, uid, gid); err != nil {
-			return err
-		}
+	err := p.chooseUser()
+	if err == nil && p.as != nil {
+		err = os.Chown(p.dir, int(p.as.Uid), int(p.as.Gid))
+	}
+	if err != nil {
+		return err
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -275,8 +285,11 @@ func (p *program) stop(sig syscall.Signal) error {
 	}
 }
 
-// Close kills the server and removes its folder.
+// Close kills the server and removes its folder. It does nothing to a server that another process has started.
 func (p *program) Close() error {
+	if p.guard == nil {
+		return nil
+	}
 	p.Kill()
 	return errors.Join(p.pids.Close(), p.guard.Wait())
 }

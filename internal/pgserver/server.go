@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -16,6 +17,31 @@ import (
 type Config struct {
 	// Settings are parameters of postgresql.conf, such as fsync or max_connections.
 	Settings map[string]string
+}
+
+// ForTests are the settings of a server for tests, which survives no loss of power.
+var ForTests = Config{Settings: map[string]string{"fsync": "off", "max_connections": "300"}}
+
+// variable is the environment variable that names a server for all packages of a run: its folder, and its port.
+const variable = "DAIMON_POSTGRES"
+
+// Env returns the environment variable with which Shared finds the server in another process.
+func (s *Server) Env() string { return fmt.Sprintf("%s=%s:%d", variable, s.dir, s.port) }
+
+// Shared returns the server that the environment variable DAIMON_POSTGRES names, which somebody else closes. Without the variable
+// it starts one. Each process makes databases of its own, with names of its own, and neither stops the server nor kills it.
+func Shared() (*Server, error) {
+	name, ok := os.LookupEnv(variable)
+	if !ok {
+		return Start(ForTests)
+	}
+	at := strings.LastIndexByte(name, ':')
+	port, err := strconv.Atoi(name[at+1:])
+	if at < 0 || err != nil {
+		return nil, fmt.Errorf("%s is %q, and not a folder and a port", variable, name)
+	}
+	p := &program{dir: name[:at], port: port}
+	return &Server{p}, p.chooseUser()
 }
 
 // Server is a PostgreSQL server. Its superuser is postgres, whose password is "secret" over TCP; over the Unix socket

@@ -117,7 +117,7 @@ func newFaulty(t *testing.T, seed uint64, a aim, p *pulse) *faulty {
 
 // socket connects to the server without a password, whose check takes long.
 func socket(t testing.TB) func() (net.Conn, error) {
-	cfg, err := pgx.ParseConfig(server(t).Socket("tasks"))
+	cfg, err := pgx.ParseConfig(server(t).Socket(database))
 	require.NoError(t, err)
 	network, address := pgconn.NetworkAddress(cfg.Host, cfg.Port)
 	return func() (net.Conn, error) { return net.Dial(network, address) }
@@ -162,8 +162,8 @@ func (w *faulty) faults(a aim) []*fault {
 
 // store opens a store behind the network, which may take several tries.
 func (w *faulty) store() (s *postgres.Store) {
-	connection := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/tasks?sslmode=disable&pool_max_conns=6&application_name=%s",
-		w.net.port(), url.QueryEscape(w.name))
+	connection := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable&pool_max_conns=6&application_name=%s",
+		w.net.port(), database, url.QueryEscape(w.name))
 	w.persist(func(ctx context.Context) (err error) {
 		s, err = postgres.Open(ctx, postgres.Config{Connection: connection, Schema: w.cfg.Schema})
 		return err
@@ -264,7 +264,7 @@ type pulse struct {
 // takePulse connects to the server, again and again until the test ends, as a heartbeat does that has no connection.
 func takePulse(t testing.TB) *pulse {
 	p := &pulse{}
-	connection := server(t).Socket("tasks")
+	connection := server(t).Socket(database)
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() {

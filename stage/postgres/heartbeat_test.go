@@ -33,7 +33,7 @@ func TestHeartbeatAfterAllConnectionsHaveBecomeSilent(t *testing.T) {
 	direct := open(t, cfg)
 	n := newNetwork(t, socket(t), direct.Named)
 	const connections = 4
-	cfg.Connection = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/tasks?sslmode=disable&pool_max_conns=%d", n.port(), connections)
+	cfg.Connection = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable&pool_max_conns=%d", n.port(), database, connections)
 	s := open(t, cfg)
 	defer n.close() // before the store, which waits for its connections
 	l := claimed(t, s, time.Minute)

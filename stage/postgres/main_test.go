@@ -16,17 +16,17 @@ import (
 	"github.com/daimon-go/daimon/stage/postgres"
 )
 
-// settings of the server that most tests share. What a loss of power leaves is not tested here.
-var settings = map[string]string{"fsync": "off", "max_connections": "200"}
+// database is that of this run of the tests: other packages may share the server.
+var database = fmt.Sprint("tasks_", os.Getpid())
 
-// shared is the server, started by the first test that asks for it, with the database tasks.
+// shared is the server, which the first test asks for, with the database.
 var shared = sync.OnceValues(func() (*pgserver.Server, error) {
-	s, err := pgserver.Start(pgserver.Config{Settings: settings})
+	s, err := pgserver.Shared()
 	if err != nil {
 		return nil, err
 	}
 	running.Store(s)
-	_, err = s.Create("tasks")
+	_, err = s.Create(database)
 	return s, err
 })
 
@@ -70,7 +70,7 @@ var schemas atomic.Int64
 func newConfig(t testing.TB) postgres.Config {
 	t.Helper()
 	return postgres.Config{
-		Connection: server(t).Socket("tasks") + " pool_max_conns=4",
+		Connection: server(t).Socket(database) + " pool_max_conns=4",
 		Schema:     fmt.Sprintf(`its %d`, schemas.Add(1)),
 	}
 }

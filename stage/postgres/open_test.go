@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +20,7 @@ import (
 )
 
 // unique returns a name that no test of this run has had.
-func unique(name string) string { return fmt.Sprint(name, schemas.Add(1)) }
+func unique(name string) string { return fmt.Sprint(name, "_", os.Getpid(), "_", schemas.Add(1)) }
 
 // Every way to be misconfigured that is known has a sentence.
 func TestOpenSays(t *testing.T) {
@@ -44,25 +45,25 @@ func TestOpenSays(t *testing.T) {
 		cfg  postgres.Config
 		says []string
 	}{
-		{"a wrong password", postgres.Config{Connection: as("postgres", "wrong", "tasks")},
+		{"a wrong password", postgres.Config{Connection: as("postgres", "wrong", database)},
 			[]string{"password authentication failed", "the server refuses this user or password"}},
 		{"no such database", postgres.Config{Connection: as("postgres", "secret", "nothing")},
 			[]string{`database "nothing" does not exist`, "create the database first"}},
-		{"no rights", postgres.Config{Connection: as(guest, "guest", "tasks"), Schema: "elsewhere"},
+		{"no rights", postgres.Config{Connection: as(guest, "guest", database), Schema: "elsewhere"},
 			[]string{"permission denied", "grant CREATE on the database, or have another user execute Migrations"}},
 		{"nobody listens", postgres.Config{Connection: "postgres://postgres@127.0.0.1:1/tasks"}, []string{"connection refused"}},
 		{"no URL", postgres.Config{Connection: "postgres://127.0.0.1:port/tasks"}, []string{"cannot parse"}},
-		{"a small pool", postgres.Config{Connection: srv.URL("tasks") + "&pool_max_conns=1"},
+		{"a small pool", postgres.Config{Connection: srv.URL(database) + "&pool_max_conns=1"},
 			[]string{"a pool of 1 connections is too small: the store needs 2, and one more for each Commit at a time"}},
-		{"another isolation", postgres.Config{Connection: srv.URL("tasks") + "&default_transaction_isolation=serializable"},
+		{"another isolation", postgres.Config{Connection: srv.URL(database) + "&default_transaction_isolation=serializable"},
 			[]string{"default_transaction_isolation is serializable", "the store needs read committed"}},
 		{"nothing can be written", postgres.Config{
-			Connection: srv.URL("tasks") + "&default_transaction_read_only=on", Schema: "unwritten",
+			Connection: srv.URL(database) + "&default_transaction_read_only=on", Schema: "unwritten",
 		}, []string{"read-only transaction", "the server lets nothing be written"}},
 		{"a newer schema", newer, []string{"has had migration 1000, of which this program, with ", ", is too old to know"}},
-		{"a long name", postgres.Config{Connection: srv.URL("tasks"), Schema: strings.Repeat("x", 64)},
+		{"a long name", postgres.Config{Connection: srv.URL(database), Schema: strings.Repeat("x", 64)},
 			[]string{"longer than PostgreSQL's names"}},
-		{"a pooler", postgres.Config{Connection: bouncer.URL("tasks")},
+		{"a pooler", postgres.Config{Connection: bouncer.URL(database)},
 			[]string{"there is a pooler", "set Config.Pooler, or connect to the server itself"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -108,13 +109,13 @@ func TestOpenOfOtherServers(t *testing.T) {
 // TestMigrations has an administrator execute them, and a user without rights to create anything work.
 func TestMigrations(t *testing.T) {
 	srv := server(t)
-	database, worker := unique("migrated"), unique("worker")
-	url, err := srv.Create(database)
+	migrated, worker := unique("migrated"), unique("worker")
+	url, err := srv.Create(migrated)
 	require.NoError(t, err)
 	const schema = `My "tasks"`
-	_, err = srv.Do(database, postgres.Migrations(schema))
+	_, err = srv.Do(migrated, postgres.Migrations(schema))
 	require.NoError(t, err)
-	_, err = srv.Do(database, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD 'worker'; GRANT USAGE ON SCHEMA "My ""tasks""" TO %[1]s;
+	_, err = srv.Do(migrated, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD 'worker'; GRANT USAGE ON SCHEMA "My ""tasks""" TO %[1]s;
 		GRANT ALL ON ALL TABLES IN SCHEMA "My ""tasks""" TO %[1]s;
 		GRANT ALL ON ALL SEQUENCES IN SCHEMA "My ""tasks""" TO %[1]s`, worker))
 	require.NoError(t, err)

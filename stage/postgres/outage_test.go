@@ -31,7 +31,7 @@ func newTroubled(t *testing.T) *troubled {
 	t.Helper()
 	tier.Need(t, tier.Full, "starts PostgreSQL")
 	tier.Tool(t, "initdb")
-	s, err := pgserver.Start(pgserver.Config{Settings: settings})
+	s, err := pgserver.Start(pgserver.ForTests)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	_, err = s.Create("tasks")

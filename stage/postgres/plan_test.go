@@ -338,7 +338,7 @@ func TestRoundTrips(t *testing.T) {
 	do(t, direct, `CREATE TABLE `+direct.Schema()+`.step (task bigint)`)
 	n := newNetwork(t, socket(t), direct.Named)
 	var err error
-	cfg.Pool, err = pgxpool.ParseConfig(fmt.Sprintf("postgres://postgres@127.0.0.1:%d/tasks?sslmode=disable", n.port()))
+	cfg.Pool, err = pgxpool.ParseConfig(fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", n.port(), database))
 	require.NoError(t, err)
 	cfg.Pool.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	s := open(t, cfg)

@@ -24,7 +24,7 @@ func behind(t testing.TB, connections int) func(t testing.TB) postgres.Config {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return func(t testing.TB) postgres.Config {
 		return postgres.Config{
-			Connection: b.URL("tasks") + "&pool_max_conns=8", Pooler: true, Schema: fmt.Sprint("behind ", schemas.Add(1)),
+			Connection: b.URL(database) + "&pool_max_conns=8", Pooler: true, Schema: fmt.Sprint("behind ", schemas.Add(1)),
 		}
 	}
 }

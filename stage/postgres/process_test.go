@@ -75,7 +75,7 @@ func TestStorm(t *testing.T) {
 			require.NoError(t, err)
 			cmd := exec.Command(self)
 			cmd.Env = append(os.Environ(),
-				connectionVariable+"="+server(t).Socket("tasks")+" pool_max_conns=6 application_name=processes",
+				connectionVariable+"="+server(t).Socket(database)+" pool_max_conns=6 application_name=processes",
 				schemaVariable+"="+cfg.Schema, fmt.Sprint(numberVariable, "=", number))
 			return cmd
 		},

@@ -23,7 +23,7 @@ import (
 func TestTLS(t *testing.T) {
 	tier.Need(t, tier.Full, "starts PostgreSQL")
 	tier.Tool(t, "initdb")
-	srv, err := pgserver.Start(pgserver.Config{Settings: settings})
+	srv, err := pgserver.Start(pgserver.ForTests)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, srv.Close()) })
 	root := encrypts(t, srv)
