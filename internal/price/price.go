@@ -6,7 +6,6 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,24 +29,16 @@ const layout = 1.1
 
 // Require requires that each of n operations of run costs at most so many nanoseconds of the thread's processor time,
 // or more in proportion where a reference takes longer than on the machine of the bounds. Faster ones do not tighten the
-// bound: they say nothing about memory. The caller has called runtime.LockOSThread. A test that calls Require is of the tier
+// bound: they say nothing about memory. The references are measured twice, as the control: the test fails only outside of
+// three times what the two differ by. The caller has called runtime.LockOSThread. A test that calls Require is of the tier
 // measure.
 func Require(t testing.TB, most float64, run func(n int)) {
 	t.Helper()
 	tier.Measure(t, "measures time")
-	if testing.CoverMode() != "" {
-		t.Skip("the counters of coverage have a price of their own")
-	}
-	n := enough(run)
-	for tries := 1; ; tries++ {
-		ns, slow := lowest(run, n)
-		if bound := layout * most * max(1, slow); ns <= bound || tries == 30 {
-			t.Logf("%.1f ns, at most %.1f", ns, bound)
-			require.LessOrEqual(t, ns, bound, "nanoseconds")
-			return
-		}
-		time.Sleep(time.Duration(tries) * 50 * time.Millisecond) // until other load has gone: up to 25 seconds
-	}
+	ns, slow, spread := lowest(run, enough(run))
+	bound := layout * most * max(1, slow) * (1 + 3*spread)
+	t.Logf("%.1f ns, at most %.1f, control %.3f", ns, bound, 1+spread)
+	require.LessOrEqual(t, ns, bound, "nanoseconds")
 }
 
 // AtMost requires of a value that varies from one measurement to the next, such as the bytes of a connection, that it is at
@@ -75,19 +66,25 @@ func enough(run func(n int)) int {
 	}
 }
 
-// lowest returns the lowest price of one of n operations, and how many times as long as on the machine of the bounds the
-// slowest reference takes. Other load only raises a price, so of many runs the lowest counts. They are short, to fit between
-// two moments of other load, and alternate with those of the references, so that both have the same moments.
-func lowest(run func(n int), n int) (ns, slow float64) {
+// lowest returns the lowest price of one of n operations, how many times as long as on the machine of the bounds the slowest
+// reference takes, and by which part two measurements of a reference differ at most. Other load only raises a price, so of
+// many runs the lowest counts. They are short, to fit between two moments of other load, and alternate with those of the
+// references, so that both have the same moments.
+func lowest(run func(n int), n int) (ns, slow, spread float64) {
 	ns = math.Inf(1)
-	times := slices.Repeat([]float64{ns}, len(references))
-	for range 40 {
+	times := slices.Repeat([][2]float64{{ns, ns}}, len(references))
+	for round := range 80 {
 		ns = min(ns, Of(func() { run(n) })/float64(n))
 		for i, r := range references {
-			times[i] = min(times[i], Of(func() { r.run(r.n) })/float64(r.n)/r.ns)
+			t := &times[i][round%2]
+			*t = min(*t, Of(func() { r.run(r.n) })/float64(r.n)/r.ns)
 		}
 	}
-	return ns, slices.Max(times)
+	for _, t := range times {
+		slow = max(slow, t[0], t[1])
+		spread = max(spread, math.Abs(t[0]-t[1])/min(t[0], t[1]))
+	}
+	return ns, slow, spread
 }
 
 // Of returns the processor time that the calling thread spends in f, in nanoseconds: the caller has called

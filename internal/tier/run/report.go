@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,31 +10,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
-// A step is one call of go test.
-type step struct {
-	dir  string // of the module
-	args []string
-	env  string // one more variable, or empty
-}
+const module = "github.com/daimon-go/daimon"
 
-func (s step) String() string {
-	line := "go test"
-	if s.dir != "." {
-		line += " -C " + s.dir
-	}
-	return strings.TrimSpace(s.env + " " + line + " " + strings.Join(s.args, " "))
-}
-
-// A report is what the steps have shown so far. Steps may run at the same time.
+// A report is what the calls of go test have shown so far.
 type report struct {
-	mu       sync.Mutex
-	failures []string
-	left     []leftOut
-	plain    []plain
+	failures  []string
+	left      []leftOut
+	took      []took
+	disturbed []string // packages, a space, and tests that were skipped because of the race detector
+	rows      bool     // whether what tests log is printed
 }
 
 // leftOut is what was left out for one reason.
@@ -42,32 +30,32 @@ type leftOut struct {
 	names  []string // a package, a space, a test
 }
 
-// plain are tests of a package that were skipped because of the race detector.
-type plain struct {
-	dir, pkg string
-	alone    bool // they measure
-	tests    []string
-}
-
-func (p plain) step() step {
-	pattern := "^(" + strings.Join(p.tests, "|") + ")$"
-	return step{dir: p.dir, args: []string{"-count=1", "-p=1", "-vet=off", together, "-run=" + pattern, p.pkg}}
+// took is how long a test took.
+type took struct {
+	name    string // a package, a space, a test
+	seconds float64
 }
 
 // event is a line of go test -json: see go doc test2json.
 type event struct {
-	Action, Package, Test, Output, ImportPath string
+	Action, Package, Test, Output string
+	Elapsed                       float64
 }
 
-// test runs a step. It prints the lines of packages, and the output of tests that fail.
-func (r *report) test(s step) {
-	fmt.Println("\n$", shortened(s.String()))
-	start := time.Now()
-	cmd := exec.Command("go", slices.Concat([]string{"test", "-C", s.dir, "-json"}, s.args)...)
-	cmd.Stderr = os.Stderr
-	if s.env != "" {
-		cmd.Env = append(os.Environ(), s.env)
+func (e event) name() string {
+	return strings.TrimSpace(strings.TrimPrefix(e.Package, module+"/") + " " + e.Test)
+}
+
+// test runs go test with these arguments on packages, if there are any.
+func (r *report) test(args string, packages ...string) {
+	if len(packages) == 0 && args != "./..." {
+		return
 	}
+	line := slices.Concat(strings.Fields(args), packages)
+	fmt.Println("\n$ go test", shortened(strings.Join(line, " ")))
+	start := time.Now()
+	cmd := exec.Command("go", slices.Concat([]string{"test", "-json"}, line)...)
+	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -75,126 +63,91 @@ func (r *report) test(s step) {
 	if err != nil {
 		stop(err.Error())
 	}
-	failed, said := false, map[string]*strings.Builder{}
-	in := bufio.NewReader(out)
-	for {
+	failures, said := len(r.failures), map[string]*strings.Builder{}
+	for in := bufio.NewReader(out); ; {
 		line, err := in.ReadBytes('\n')
 		if len(line) > 0 {
 			var e event
 			if json.Unmarshal(line, &e) != nil {
 				e = event{Action: "build-output", Output: string(line)}
 			}
-			failed = failed || e.Action == "fail"
-			r.mu.Lock()
-			r.note(s.dir, e, said)
-			r.mu.Unlock()
+			r.note(e, said)
 		}
 		if err != nil {
 			break
 		}
 	}
-	err = cmd.Wait()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err != nil && !failed {
-		r.failures = append(r.failures, fmt.Sprintf("%s: %v", s, err))
+	if err := cmd.Wait(); err != nil && len(r.failures) == failures {
+		r.failures = append(r.failures, fmt.Sprintf("go test %s: %v", shortened(args), err))
 	}
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	fmt.Printf("%s: %v, %v of processor time\n", s.dir, time.Since(start).Round(time.Second), used.Round(time.Second))
+	fmt.Printf("%v, %v of processor time\n", time.Since(start).Round(time.Second), used.Round(time.Second))
 }
 
+var (
+	packageLine = regexp.MustCompile(`^(ok|FAIL)\s`)
+	row         = regexp.MustCompile(`^\s+\w+\.go:\d+: (.*, at most .*)`)
+	needs       = regexp.MustCompile(`left out of this tier: (.*) \((?:run it with )?(make \w+)`)
+	because     = regexp.MustCompile(`\.go:\d+: (.*)`)
+)
+
 // note takes one event. said has the output of each test that runs.
-func (r *report) note(dir string, e event, said map[string]*strings.Builder) {
+func (r *report) note(e event, said map[string]*strings.Builder) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "build-output":
 		fmt.Print(e.Output)
 	case "output":
-		if e.Test == "" {
-			if packageLine.MatchString(e.Output) {
-				fmt.Print(e.Output)
-				return
-			}
-			key = e.Package + " "
+		if e.Test == "" && packageLine.MatchString(e.Output) {
+			fmt.Print(e.Output)
+			return
+		}
+		if found := row.FindStringSubmatch(e.Output); r.rows && found != nil {
+			fmt.Printf("  %s: %s\n", e.name(), found[1])
 		}
 		if said[key] == nil {
 			said[key] = &strings.Builder{}
 		}
 		said[key].WriteString(e.Output)
-	case "pass":
+	case "pass", "fail", "skip":
+		text := said[key]
 		delete(said, key)
-	case "fail":
-		if text := said[key]; text != nil {
-			fmt.Print(text)
+		if e.Test != "" && !strings.Contains(e.Test, "/") {
+			r.took = append(r.took, took{e.name(), e.Elapsed})
 		}
-		delete(said, key)
-		// A package fails with its tests, and a test with its subtests.
-		below := key
-		if e.Test != "" {
-			below += "/"
+		if e.Action == "fail" {
+			r.fail(e, text)
+		} else if e.Action == "skip" && e.Test != "" && text != nil {
+			r.skipped(e, text.String())
 		}
-		known := func(f string) bool { return strings.HasPrefix(f, below) }
-		if !slices.ContainsFunc(r.failures, known) {
-			r.failures = append(r.failures, strings.TrimSpace(key))
-		}
-	case "skip":
-		if text := said[key]; text != nil {
-			r.skipped(dir, e, text.String())
-		}
-		delete(said, key)
 	}
 }
 
-var (
-	packageLine = regexp.MustCompile(`^(ok|FAIL)\s`)
-	needs       = regexp.MustCompile(`left out of this tier: (.*) \((?:run it with )?(make \w+)`)
-	noRace      = regexp.MustCompile(`: not with the race detector(, and alone)?: `)
-	because     = regexp.MustCompile(`_test\.go:\d+: (.*)`)
-)
+// fail notes a failure. A package fails with its tests, and a test with its subtests.
+func (r *report) fail(e event, text *strings.Builder) {
+	if text != nil {
+		fmt.Print(text)
+	}
+	below := e.name() + map[bool]string{true: " ", false: "/"}[e.Test == ""]
+	if !slices.ContainsFunc(r.failures, func(f string) bool { return strings.HasPrefix(f, below) }) {
+		r.failures = append(r.failures, e.name())
+	}
+}
 
-// skipped notes why a test was skipped. A package without tests is skipped as well.
-func (r *report) skipped(dir string, e event, said string) {
-	if e.Test == "" {
+// skipped notes why a test was skipped.
+func (r *report) skipped(e event, said string) {
+	if strings.Contains(said, ": not with the race detector: ") {
+		test, _, _ := strings.Cut(e.Test, "/")
+		r.disturbed = append(r.disturbed, e.Package+" "+test)
 		return
 	}
-	name := strings.TrimPrefix(e.Package, module+"/") + " " + e.Test
-	switch {
-	case noRace.MatchString(said):
-		test, _, _ := strings.Cut(e.Test, "/")
-		alone := noRace.FindStringSubmatch(said)[1] != ""
-		i := slices.IndexFunc(r.plain, func(p plain) bool { return p.pkg == e.Package && p.alone == alone })
-		if i < 0 {
-			i = len(r.plain)
-			r.plain = append(r.plain, plain{dir: dir, pkg: e.Package, alone: alone})
-		}
-		if !slices.Contains(r.plain[i].tests, test) {
-			r.plain[i].tests = append(r.plain[i].tests, test)
-		}
-	case needs.MatchString(said):
-		found := needs.FindStringSubmatch(said)
-		r.leave(found[1]+" ("+found[2]+")", name)
-	default:
-		reason := "skipped"
-		if found := because.FindStringSubmatch(said); found != nil {
-			reason = found[1]
-		}
-		r.leave(reason, name)
+	reason := "skipped"
+	if found := needs.FindStringSubmatch(said); found != nil {
+		reason = found[1] + " (" + found[2] + ")"
+	} else if found := because.FindStringSubmatch(said); found != nil {
+		reason = found[1]
 	}
-}
-
-const module = "github.com/daimon-go/daimon"
-
-// takePlain returns the tests that were skipped because of the race detector: those that measure, and the others.
-func (r *report) takePlain() (alone, others []step) {
-	for _, p := range r.plain {
-		if p.alone {
-			alone = append(alone, p.step())
-		} else {
-			others = append(others, p.step())
-		}
-	}
-	r.plain = nil
-	return alone, others
+	r.leave(reason, e.name())
 }
 
 // leave notes that a test of a package is left out.
@@ -208,10 +161,26 @@ func (r *report) leave(reason, name string) {
 	r.left = append(r.left, leftOut{reason, []string{name}})
 }
 
+// takeDisturbed returns the packages of tests that were skipped because of the race detector, and the names of the tests.
+func (r *report) takeDisturbed() (packages, tests []string) {
+	for _, name := range r.disturbed {
+		pkg, test, _ := strings.Cut(name, " ")
+		packages, tests = append(packages, pkg), append(tests, test)
+	}
+	slices.Sort(packages)
+	slices.Sort(tests)
+	return slices.Compact(packages), slices.Compact(tests)
+}
+
 func (r *report) failed() bool { return len(r.failures) > 0 }
 
-// print prints what was left out, and what failed.
+// print prints which tests took longest, what was left out, and what failed.
 func (r *report) print(tier string) {
+	slices.SortFunc(r.took, func(a, b took) int { return cmp.Compare(b.seconds, a.seconds) })
+	fmt.Println("\nThe slowest tests:")
+	for _, t := range r.took[:min(10, len(r.took))] {
+		fmt.Printf("  %6.2f s  %s\n", t.seconds, t.name)
+	}
 	if len(r.left) > 0 {
 		fmt.Printf("\nLeft out of the tier %s:\n", tier)
 	}
@@ -260,13 +229,13 @@ func shortened(line string) string {
 	return line[:most-20] + " … " + line[len(line)-17:]
 }
 
-// output runs go with these arguments in a module, and returns what it prints.
-func output(dir string, args ...string) string {
+// output returns what go prints with these arguments.
+func output(args ...string) string {
 	cmd := exec.Command("go", args...)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		stop(fmt.Sprintf("%s: %v", cmd, err))
 	}
-	return string(out)
+	return strings.TrimSpace(string(out))
 }
