@@ -1,4 +1,4 @@
-# The tests come in three tiers: see CONTRIBUTING.md. Each says in the end what it left out.
+# The tests come in tiers: see CONTRIBUTING.md. Each says in the end what took longest and what it left out.
 # "go test ./..." runs the tier quick as well, without that list.
 
 # All tests. Installs the programs that they need where it may: a C compiler, curl, openssl, sqlite3, PostgreSQL,
@@ -10,11 +10,13 @@ test:
 quick:
 	go run ./internal/tier/run quick
 
-# All mutants, all interleavings, long random runs, and each fuzzer for half a minute. PART=3/16 runs the third of
-# sixteen parts.
-PART ?= 1/1
+# All mutants, all interleavings, long random runs, and each fuzzer for half a minute.
 long:
-	go run ./internal/tier/run -part $(PART) long
+	go run ./internal/tier/run long
+
+# What measures time, processor time and memory, one test at a time: a row for each figure. Leave the machine alone meanwhile.
+measure:
+	go run ./internal/tier/run measure
 
 # All simulated worlds, as many of each as you like: make sim SEEDS=100000 FROM=1000000
 SEEDS ?= 10000
@@ -23,4 +25,4 @@ WORLDS = $$(grep -rl --include='*_test.go' '^func TestWorld' . | xargs -n1 dirna
 sim:
 	SIM_SEEDS=$(SEEDS) SIM_FROM=$(FROM) go test -vet=off -timeout 0 -v -run '^TestWorld' $(WORLDS)
 
-.PHONY: test quick long sim
+.PHONY: test quick long measure sim

@@ -117,19 +117,8 @@ func workspace() (end func()) {
 	if err != nil {
 		stop(err.Error())
 	}
-	root, err := os.Getwd()
-	if err != nil {
-		stop(err.Error())
-	}
-	text := "go " + strings.TrimPrefix(output("env", "GOVERSION"), "go") + "\n"
-	for _, m := range modules() {
-		text += fmt.Sprintf("use %q\n", filepath.Join(root, m))
-	}
-	path := filepath.Join(dir, "go.work")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		stop(err.Error())
-	}
-	os.Setenv("GOWORK", path)
+	os.Setenv("GOWORK", filepath.Join(dir, "go.work"))
+	output(slices.Concat([]string{"work", "init"}, modules())...)
 	return func() {
 		os.Unsetenv("GOWORK")
 		os.RemoveAll(dir)
