@@ -49,7 +49,7 @@ const floors = `
 	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
 	internal/traffic  bufio crypto/tls math/rand/v2 net net/http os time
 	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix math slices syscall testing time unsafe
-	internal/tier/run internal/tier bufio encoding/json flag os os/exec path/filepath regexp runtime time
+	internal/tier/run internal/pgserver internal/tier bufio encoding/json os os/exec path/filepath regexp runtime time
 	e2e
 	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 

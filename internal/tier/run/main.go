@@ -18,28 +18,38 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/daimon-go/daimon/internal/pgserver"
 )
 
 func main() {
+	os.Exit(run())
+}
+
+// run runs the tier that the command line names, and returns the status of the program.
+func run() int {
 	if len(os.Args) != 2 {
 		stop(usage)
 	}
 	start, r := time.Now(), &report{}
 	tier := os.Args[1]
 	os.Setenv("DAIMON_TESTS", tier)
-	run := map[string]func(*report){"quick": quick, "full": full, "long": long, "measure": measure}[tier]
-	if run == nil {
+	test := map[string]func(*report){"quick": quick, "full": full, "long": long, "measure": measure}[tier]
+	if test == nil {
 		stop(usage)
 	}
 	if tier != "quick" {
 		install()
+		defer workspace()()
+		defer database()()
 	}
-	run(r)
+	test(r)
 	r.print(tier)
 	fmt.Printf("%s: %v\n", tier, time.Since(start).Round(time.Second))
 	if r.failed() {
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 const usage = "usage: run quick | full | long | measure"
@@ -59,7 +69,6 @@ const lanes = "-p=3 -parallel=4"
 // full runs all tests of all modules: with the race detector where goroutines share memory, then without it what the
 // detector would disturb.
 func full(r *report) {
-	defer workspace()()
 	// A program with the race detector sleeps for a second at its end, unless told otherwise, which makes a minute of all
 	// packages. It waits for races of goroutines that still run: in most packages goleak has found that none does.
 	os.Setenv("GORACE", strings.TrimSpace("atexit_sleep_ms=100 "+os.Getenv("GORACE")))
@@ -85,7 +94,6 @@ var alone = []string{"sim", "secure/worlds", "httpd/nethttp/worlds", "httpd/webs
 
 // long runs all mutants, all interleavings and all random runs, and each fuzzer for half a minute.
 func long(r *report) {
-	defer workspace()()
 	all := packages()
 	var paths []string
 	for _, p := range all {
@@ -101,7 +109,6 @@ func long(r *report) {
 
 // measure runs what measures, one test at a time, and prints a row for each figure.
 func measure(r *report) {
-	defer workspace()()
 	r.rows = true
 	for _, p := range packages() {
 		if len(p.functions("TestMeasure")) > 0 {
@@ -123,6 +130,17 @@ func workspace() (end func()) {
 		os.Unsetenv("GOWORK")
 		os.RemoveAll(dir)
 	}
+}
+
+// database starts a PostgreSQL, which the packages of the run share. The function that it returns stops it.
+func database() (end func()) {
+	server, err := pgserver.Start(pgserver.ForTests)
+	if err != nil {
+		stop(err.Error())
+	}
+	name, value, _ := strings.Cut(server.Env(), "=")
+	os.Setenv(name, value)
+	return func() { server.Close() }
 }
 
 // modules returns the directories of the modules that have tests, that of the library first.
