@@ -2,7 +2,6 @@ package libraries
 
 import (
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/exectest"
-	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // logged returns the logger of chi, writing to out. Panics are one line there, and not a stack on standard error.
@@ -38,9 +36,6 @@ type entry struct {
 }
 
 func (e entry) Panic(v any, _ []byte) { e.to.Print("panic: ", v) }
-
-// quiet returns the logger of chi, of whose lines nobody reads any.
-func quiet() func(http.Handler) http.Handler { return logged(io.Discard) }
 
 // routed is a router with most of the middleware of chi.
 type routed struct {
@@ -86,7 +81,7 @@ func (x *routed) handler() http.Handler {
 
 func TestChi(t *testing.T) {
 	var x *routed
-	each(t, kinds, func() http.Handler {
+	each(t, func() http.Handler {
 		x = &routed{release: make(chan struct{})}
 		return x.handler()
 	}, func(v *web) {
@@ -145,40 +140,5 @@ func TestChi(t *testing.T) {
 			at := strings.NewReplacer("http://X", v.url)
 			require.Contains(v, x.log.String(), at.Replace(line))
 		}
-	})
-}
-
-func TestTimeoutHandler(t *testing.T) {
-	var late chan error
-	each(t, kinds, func() http.Handler {
-		late = make(chan error, 1)
-		all := http.NewServeMux()
-		within := func(path string, d time.Duration, f http.HandlerFunc) {
-			all.Handle(path, http.TimeoutHandler(f, d, "That takes too long."))
-		}
-		within("/quick", servertest.Timeout, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("X-Quick", "yes")
-			w.WriteHeader(http.StatusTeapot)
-			_, _ = io.Copy(w, r.Body)
-		})
-		within("/slow", 100*time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
-			<-r.Context().Done()
-			var err error
-			for err == nil { // until the other goroutine has given up
-				_, err = fmt.Fprint(w, "late")
-			}
-			late <- err
-		})
-		return all
-	}, func(v *web) {
-		a := v.ask("POST", "/quick", strings.NewReader("some text"))
-		require.Equal(v, 418, a.StatusCode)
-		require.Equal(v, "yes", a.Header.Get("X-Quick"))
-		require.Equal(v, "some text", v.whole(a))
-		a = v.ask("GET", "/slow", nil)
-		require.Equal(v, 503, a.StatusCode)
-		require.Equal(v, "That takes too long.", v.whole(a))
-		err := servertest.Receive(v.T, late)
-		require.True(v, errors.Is(err, http.ErrHandlerTimeout), err)
 	})
 }

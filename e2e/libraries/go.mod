@@ -8,8 +8,6 @@ require (
 	github.com/coder/websocket v1.8.15
 	github.com/daimon-go/daimon v0.0.0
 	github.com/go-chi/chi/v5 v5.5.0
-	github.com/gobwas/httphead v0.1.0
-	github.com/gobwas/ws v1.5.0
 	github.com/gorilla/websocket v1.5.3
 	github.com/lxzan/gws v1.8.9
 	github.com/pires/go-proxyproto v0.15.0

@@ -40,7 +40,7 @@ func measured() http.Handler {
 }
 
 func TestPrometheus(t *testing.T) {
-	each(t, kinds, measured, func(v *web) {
+	each(t, measured, func(v *web) {
 		const clients, times = 10, 20
 		var all sync.WaitGroup
 		for range clients {

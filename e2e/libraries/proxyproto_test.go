@@ -3,22 +3,16 @@ package libraries
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	oracle "github.com/pires/go-proxyproto"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/proxyproto"
-	"github.com/daimon-go/daimon/service"
 )
 
 // addresses are pairs that a header may name.
@@ -125,56 +119,4 @@ func said(a net.Addr) string {
 		return a.Network() + " "
 	}
 	return a.Network() + " " + a.String()
-}
-
-// A Listener of the other library and a server of ours, each with a client of the other.
-func TestConnectionsToAndFromGoProxyproto(t *testing.T) {
-	tells := func(c *listener.Conn) act.Action {
-		fmt.Fprintf(c, "%v %v\n", c.RemoteAddr(), c.LocalAddr())
-		return nil
-	}
-	door, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	theirs := &oracle.Listener{Listener: door}
-	defer func() { _ = theirs.Close() }()
-	ours := &service.TCP{Address: "127.0.0.1:0", Handler: tells, Filters: []listener.Filter{
-		proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})}}
-	s := servertest.Start(t, act.Config{Schedulers: 1}, ours.Setup)
-	for _, version := range []int{1, 2} {
-		for _, pair := range addresses() {
-			if _, tcp := pair[0].(*net.TCPAddr); !tcp && version == 1 {
-				continue // a line has no other addresses
-			}
-			want := pair[0].String() + " " + pair[1].String()
-
-			c := servertest.Dial(t, ours.Addr())
-			_, err := oracle.HeaderProxyFromAddrs(byte(version), pair[0], pair[1]).WriteTo(c)
-			require.NoError(t, err)
-			line, err := bufio.NewReader(c).ReadString('\n')
-			require.NoError(t, err)
-			require.Equal(t, want+"\n", line)
-			_ = c.Close()
-
-			dial := &listener.Connect{Address: door.Addr().String(), Filters: []listener.Filter{
-				proxyproto.Client(proxyproto.Header{Version: version, Source: pair[0], Destination: pair[1]})}}
-			s.On(0, func(s *act.Scheduler) {
-				s.Spawn(act.Seq(dial, act.Func(func(*act.Task) act.Directive {
-					c := dial.Conn()
-					fmt.Fprint(c, "hello")
-					_ = c.Close()
-					return act.Done
-				})))
-			})
-			got, err := theirs.Accept()
-			require.NoError(t, err)
-			require.NoError(t, got.SetReadDeadline(time.Now().Add(servertest.Timeout)))
-			text, err := io.ReadAll(got)
-			require.NoError(t, err)
-			require.Equal(t, "hello", string(text))
-			require.Equal(t, want, got.RemoteAddr().String()+" "+got.LocalAddr().String())
-			_ = got.Close()
-		}
-	}
-	s.Group.Shutdown(servertest.Drain)
-	require.NoError(t, s.End())
 }

@@ -6,19 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"math/rand/v2"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/gobwas/httphead"
-	gobwas "github.com/gobwas/ws"
-	"github.com/gobwas/ws/wsflate"
-	"github.com/gobwas/ws/wsutil"
 	gorilla "github.com/gorilla/websocket"
 	"github.com/lxzan/gws"
 	"github.com/stretchr/testify/require"
@@ -28,7 +22,6 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	daimon "github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
@@ -51,7 +44,6 @@ var peers = map[string]func(t *testing.T, url string, on, takeover bool) (s sock
 	"coder":   dialCoder,
 	"gorilla": dialGorilla,
 	"gws":     dialGWS,
-	"gobwas":  dialGobwas,
 }
 
 var anyone = &tls.Config{InsecureSkipVerify: true}
@@ -224,140 +216,6 @@ func (c gorillaSocket) closed(err error) int {
 
 func (c gorillaSocket) drop() { _ = c.Close() }
 
-// gobwasSocket uses the frames of the library.
-type gobwasSocket struct {
-	net.Conn
-	in         io.Reader
-	pongs      *int
-	compresses bool
-}
-
-// dialGobwas never offers context takeover: the library has no more than parameters for it.
-func dialGobwas(_ *testing.T, url string, on, _ bool) (socket, http.Header, error) {
-	answer := http.Header{}
-	d := gobwas.Dialer{TLSConfig: anyone, Protocols: []string{"chat.v1"}, Timeout: servertest.Timeout,
-		OnHeader: func(key, value []byte) error { answer.Add(string(key), string(value)); return nil }}
-	if on {
-		d.Extensions = []httphead.Option{wsflate.DefaultParameters.Option()}
-	}
-	c, buffered, h, err := d.Dial(context.Background(), url)
-	if err != nil {
-		return nil, nil, err
-	}
-	var agreed strings.Builder
-	if _, err := httphead.WriteOptions(&agreed, h.Extensions); err != nil {
-		return nil, nil, err
-	}
-	answer.Set("Sec-Websocket-Protocol", h.Protocol)
-	answer.Set("Sec-Websocket-Extensions", agreed.String())
-	s := gobwasSocket{c, c, new(int), len(h.Extensions) > 0}
-	if buffered != nil {
-		s.in = buffered
-	}
-	return s, answer, c.SetDeadline(soon())
-}
-
-func (c gobwasSocket) write(text bool, p []byte) error {
-	f := gobwas.NewBinaryFrame(bytes.Clone(p))
-	if text {
-		f = gobwas.NewTextFrame(bytes.Clone(p))
-	}
-	if c.compresses {
-		var err error
-		if f, err = wsflate.CompressFrame(f); err != nil {
-			return err
-		}
-	}
-	return gobwas.WriteFrame(c.Conn, gobwas.MaskFrameInPlace(f))
-}
-
-// fragments are those of a message that is compressed, if that is agreed upon.
-func (c gobwasSocket) fragments(all ...[]byte) error {
-	if c.compresses {
-		f, err := wsflate.CompressFrame(gobwas.NewTextFrame(bytes.Join(all, nil)))
-		if err != nil {
-			return err
-		}
-		all = slices.Collect(slices.Chunk(f.Payload, 1+len(f.Payload)/4))
-	}
-	for i, p := range all {
-		o := gobwas.OpContinuation
-		if i == 0 {
-			o = gobwas.OpText
-		}
-		f := gobwas.NewFrame(o, i == len(all)-1, bytes.Clone(p))
-		f.Header.Rsv = gobwas.Rsv(c.compresses && i == 0, false, false)
-		if err := gobwas.WriteFrame(c.Conn, gobwas.MaskFrameInPlace(f)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-type gobwasClosed int
-
-func (e gobwasClosed) Error() string { return fmt.Sprintf("closed with code %d", int(e)) }
-
-func (c gobwasSocket) read() (bool, []byte, error) {
-	for {
-		h, err := gobwas.ReadHeader(c.in)
-		if err != nil {
-			return false, nil, err
-		}
-		p := make([]byte, h.Length)
-		if _, err := io.ReadFull(c.in, p); err != nil {
-			return false, nil, err
-		}
-		switch h.OpCode {
-		case gobwas.OpPong:
-			*c.pongs++
-		case gobwas.OpClose:
-			code, _ := gobwas.ParseCloseFrameData(p)
-			return false, nil, gobwasClosed(code)
-		default:
-			f := gobwas.Frame{Header: h, Payload: p}
-			if c.compresses {
-				if f, err = wsflate.DecompressFrame(f); err != nil {
-					return false, nil, err
-				}
-			}
-			return h.OpCode == gobwas.OpText, f.Payload, gobwas.CheckHeader(f.Header, gobwas.StateClientSide)
-		}
-	}
-}
-
-func (c gobwasSocket) ping() error {
-	before := *c.pongs
-	if err := wsutil.WriteClientMessage(c.Conn, gobwas.OpPing, []byte("a")); err != nil {
-		return err
-	}
-	if err := exchange(c); err != nil {
-		return err
-	}
-	if *c.pongs != before+1 {
-		return errors.New("no pong")
-	}
-	return nil
-}
-
-func (c gobwasSocket) end(code int, reason string) (int, error) {
-	body := gobwas.NewCloseFrameBody(gobwas.StatusCode(code), reason)
-	if err := wsutil.WriteClientMessage(c.Conn, gobwas.OpClose, body); err != nil {
-		return 0, err
-	}
-	_, _, err := c.read()
-	return c.closed(err), nil
-}
-
-func (c gobwasSocket) closed(err error) int {
-	if code := gobwasClosed(0); errors.As(err, &code) {
-		return int(code)
-	}
-	return 0
-}
-
-func (c gobwasSocket) drop() { _ = c.Close() }
-
 // gwsSocket is a connection with callbacks, and a goroutine that calls them.
 type gwsSocket struct {
 	gws.BuiltinEventHandler
@@ -447,118 +305,88 @@ func startSockets(t *testing.T, compression daimon.Compression, filters ...liste
 	return s
 }
 
-// Other libraries talk to the example websocket-echo, without compression, with it, and with context takeover.
+// Other libraries talk to the example websocket-echo: without compression, with it over TLS, and with context takeover.
 func TestSocketsOfOtherLibraries(t *testing.T) {
 	made, err := secure.SelfSigned()
 	require.NoError(t, err)
 	tlsFilter := secure.Server(&tls.Config{Certificates: []tls.Certificate{made}}, nil)
-	type row struct {
-		scheme, name string
-		compression  daimon.Compression
-	}
-	filters := map[string][]listener.Filter{"ws": nil, "wss": {tlsFilter}}
-	var rows []row
-	for scheme := range filters {
-		for name := range peers {
-			rows = append(rows, row{scheme, name, daimon.Compression{}}, row{scheme, name, daimon.Compression{On: true, Min: 1}},
-				row{scheme, name, daimon.Compression{On: true, Takeover: true, Min: 1}})
-		}
-	}
-	for _, row := range rows {
-		name := fmt.Sprint(row.scheme, "/", row.name, map[bool]string{true: "/compressed"}[row.compression.On], map[bool]string{true: "/takeover"}[row.compression.Takeover])
-		t.Run(name, func(t *testing.T) {
-			if row.scheme == "wss" && row.compression.On {
-				tier.Need(t, tier.Long, "compression once more, over TLS")
-			}
-			s := startSockets(t, row.compression, filters[row.scheme]...)
-			open := func() socket {
-				c, answer, err := peers[row.name](t, row.scheme+"://"+s.address()+"/ws", row.compression.On, row.compression.Takeover)
+	for name, dial := range peers {
+		for _, row := range []struct {
+			name, scheme string
+			compression  daimon.Compression
+			filters      []listener.Filter
+		}{
+			{"plain", "ws", daimon.Compression{}, nil},
+			{"compressed, over TLS", "wss", daimon.Compression{On: true, Min: 1}, []listener.Filter{tlsFilter}},
+			{"takeover", "ws", daimon.Compression{On: true, Takeover: true, Min: 1}, nil},
+		} {
+			t.Run(name+"/"+row.name, func(t *testing.T) {
+				s := startSockets(t, row.compression, row.filters...)
+				open := func() socket {
+					c, answer, err := dial(t, row.scheme+"://"+s.address()+"/ws", row.compression.On, row.compression.Takeover)
+					require.NoError(t, err)
+					t.Cleanup(c.drop)
+					require.Equal(t, "chat.v1", answer.Get("Sec-Websocket-Protocol"))
+					agreed := answer.Get("Sec-Websocket-Extensions")
+					require.Equal(t, row.compression.On, strings.HasPrefix(agreed, "permessage-deflate"), agreed)
+					without := !row.compression.Takeover || name == "gorilla"
+					require.Equal(t, row.compression.On && without, strings.Contains(agreed, "server_no_context_takeover"), agreed)
+					return c
+				}
+				c := open()
+				talks(t, c)
+				code, err := c.end(4000, "enough")
 				require.NoError(t, err)
-				t.Cleanup(c.drop)
-				require.Equal(t, "chat.v1", answer.Get("Sec-Websocket-Protocol"))
-				agreed := answer.Get("Sec-Websocket-Extensions")
-				require.Equal(t, row.compression.On, strings.HasPrefix(agreed, "permessage-deflate"), agreed)
-				without := !row.compression.Takeover || row.name == "gorilla" || row.name == "gobwas"
-				require.Equal(t, row.compression.On && without, strings.Contains(agreed, "server_no_context_takeover"), agreed)
-				return c
-			}
-			c := open()
-			for range 3 {
-				p := []byte(strings.Repeat("it is said again and again, ", 10_000))
-				require.NoError(t, c.write(true, p))
-				_, got, err := c.read()
-				require.NoError(t, err)
-				require.True(t, bytes.Equal(p, got))
-			}
-			sizes := []int{0, 1, 125, 126, 127, 4095, 4096, 65535, 65536, 65537, 1 << 20}
-			largest := row.scheme == "ws" && !row.compression.On // once for each library: some take seconds for it
-			if largest {
-				sizes = append(sizes, echo.MaxMessage)
-			}
-			for _, n := range sizes {
-				p := noise(n)
-				require.NoError(t, c.write(false, p))
-				text, got, err := c.read()
-				require.NoError(t, err)
-				require.False(t, text)
-				require.True(t, bytes.Equal(p, got), "%d bytes", n)
-			}
-			require.NoError(t, c.fragments([]byte("κόσ\xce"), []byte("\xbcε"), []byte(strings.Repeat("€", 100_000)), []byte("!")))
-			text, got, err := c.read()
-			require.NoError(t, err)
-			require.True(t, text)
-			require.Equal(t, "κόσμε"+strings.Repeat("€", 100_000)+"!", string(got))
-			require.NoError(t, c.ping())
-			code, err := c.end(4000, "enough")
-			require.NoError(t, err)
-			require.Equal(t, 4000, code)
-			c.drop() // some libraries do not close; the server would wait for that
+				require.Equal(t, 4000, code)
+				c.drop() // some libraries do not close; the server would wait for that
 
-			if largest {
 				c = open()
 				_ = c.write(false, make([]byte, echo.MaxMessage+1)) // it may find the connection closed
 				_, _, err = c.read()
 				require.Equal(t, 1009, c.closed(err), "%v", err)
 				c.drop()
-			}
 
-			open().drop() // without a word
-			c = open()
-			require.NoError(t, exchange(c))
-			s.Group.Shutdown(servertest.Drain)
-			_, _, err = c.read()
-			require.Equal(t, 1001, c.closed(err), "%v", err)
-			c.drop()
-			s.drain()
-		})
+				open().drop() // without a word
+				c = open()
+				require.NoError(t, exchange(c))
+				s.Group.Shutdown(servertest.Drain)
+				_, _, err = c.read()
+				require.Equal(t, 1001, c.closed(err), "%v", err)
+				c.drop()
+				s.drain()
+			})
+		}
 	}
 }
 
-// All messages are written at once, so they come in segments that are as full as they can be.
-func TestManyTinyMessagesAtOnce(t *testing.T) {
-	const n = 100_000
-	s := startSockets(t, daimon.Compression{})
-	c, _, err := dialGobwas(t, "ws://"+s.address()+"/ws", false, false)
-	require.NoError(t, err)
-	t.Cleanup(c.drop)
-	var all bytes.Buffer
-	for i := range n {
-		require.NoError(t, wsutil.WriteClientText(&all, fmt.Append(nil, i)))
-	}
-	sent := make(chan error, 1)
-	go func() {
-		_, err := c.(gobwasSocket).Write(all.Bytes())
-		sent <- err
-	}()
-	for i := range n {
-		_, p, err := c.read()
+// talks has a client send messages of all sizes, fragments and a ping.
+func talks(t *testing.T, c socket) {
+	for range 3 {
+		p := []byte(strings.Repeat("it is said again and again, ", 10_000))
+		require.NoError(t, c.write(true, p))
+		_, got, err := c.read()
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprint(i), string(p))
+		require.True(t, bytes.Equal(p, got))
 	}
-	require.NoError(t, <-sent)
-	code, err := c.end(1000, "")
+	for _, n := range []int{0, 1, 125, 126, 127, 4095, 4096, 65535, 65536, 1 << 20} {
+		p := noise(n)
+		require.NoError(t, c.write(false, p))
+		text, got, err := c.read()
+		require.NoError(t, err)
+		require.False(t, text)
+		require.True(t, bytes.Equal(p, got), "%d bytes", n)
+	}
+	require.NoError(t, c.fragments([]byte("κόσ\xce"), []byte("\xbcε"), []byte(strings.Repeat("€", 100_000)), []byte("!")))
+	text, got, err := c.read()
 	require.NoError(t, err)
-	require.Equal(t, 1000, code)
-	c.drop()
-	s.drain()
+	require.True(t, text)
+	require.Equal(t, "κόσμε"+strings.Repeat("€", 100_000)+"!", string(got))
+	require.NoError(t, c.ping())
+}
+
+// noise is n bytes that cannot be compressed.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
+	return b
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
@@ -88,61 +86,6 @@ var numbers = func() []byte {
 	}
 	return b.Bytes()
 }()
-
-func TestXCryptoSSHServesItsOwnClients(t *testing.T) {
-	b := start(t, newShell(t).serve)
-	config := &ssh.ClientConfig{HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: servertest.Timeout}
-	const clients = 4
-	results := make(chan error)
-	for range clients {
-		go func() { results <- talk(b.address(), config) }()
-	}
-	for range clients {
-		require.NoError(t, servertest.Receive(t, results))
-	}
-	b.drain()
-}
-
-// talk runs three commands at the same time over one connection.
-func talk(address string, config *ssh.ClientConfig) error {
-	client, err := ssh.Dial("tcp", address, config)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	results := make(chan error)
-	run := func(command, in string, want []byte) {
-		results <- func() error {
-			session, err := client.NewSession()
-			if err != nil {
-				return err
-			}
-			defer session.Close()
-			session.Stdin = strings.NewReader(in)
-			got, err := session.Output(command)
-			if err == nil && !bytes.Equal(got, want) {
-				err = fmt.Errorf("%s printed %d other bytes", command, len(got))
-			}
-			return err
-		}()
-	}
-	go run("upper", "hello", []byte("HELLO"))
-	go run("numbers", "", numbers)
-	go run("upper", string(numbers), numbers)
-	return errors.Join(<-results, <-results, <-results)
-}
-
-func TestSSHClientsAreDisconnectedByAnOrder(t *testing.T) {
-	b := start(t, newShell(t).serve)
-	client, err := ssh.Dial("tcp", b.address(), &ssh.ClientConfig{HostKeyCallback: ssh.InsecureIgnoreHostKey()})
-	require.NoError(t, err)
-	defer client.Close()
-	gone := make(chan error)
-	go func() { gone <- client.Wait() }()
-	b.Group.Shutdown(servertest.Drain)
-	servertest.Receive(t, gone)
-	b.drain()
-}
 
 // The program ssh of OpenSSH.
 func TestXCryptoSSHServesOpenSSH(t *testing.T) {

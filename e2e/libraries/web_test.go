@@ -15,8 +15,6 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -34,31 +32,23 @@ type kind struct {
 	serve func(*testing.T, http.Handler) *web
 }
 
-// ours are the kinds that the tests are about.
-var ours = []kind{
-	{"Daimon", func(t *testing.T, h http.Handler) *web { return adapted(t, "http://", h) }},
-	{"Daimon with TLS", func(t *testing.T, h http.Handler) *web {
-		made, err := secure.SelfSigned()
-		require.NoError(t, err)
-		config := &tls.Config{Certificates: []tls.Certificate{made}, NextProtos: []string{"http/1.1"}}
-		return adapted(t, "https://", h, secure.Server(config, nil))
+// kinds begin with net/http's own server: a test that fails there asks for the wrong thing.
+var kinds = []kind{
+	{"net/http", func(t *testing.T, h http.Handler) *web {
+		servertest.CheckDescriptors(t)
+		s := httptest.NewServer(h)
+		t.Cleanup(s.Close)
+		return visitor(t, s.URL, s.Close)
 	}},
+	{"Daimon", adapted},
 }
 
-// kinds begin with net/http's own server: a test that fails there asks for the wrong thing.
-var kinds = append([]kind{{"net/http", func(t *testing.T, h http.Handler) *web {
-	servertest.CheckDescriptors(t)
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
-	return visitor(t, s.URL, s.Close)
-}}}, ours...)
-
 // adapted serves h on reactors.
-func adapted(t *testing.T, scheme string, h http.Handler, filters ...listener.Filter) *web {
+func adapted(t *testing.T, h http.Handler) *web {
 	site := &httpd.Server{Handler: (&nethttp.Adapter{Handler: h}).Serve}
-	s := &server{socket: &service.TCP{Address: "127.0.0.1:0", Handler: site.Serve, Filters: filters}}
+	s := &server{socket: &service.TCP{Address: "127.0.0.1:0", Handler: site.Serve}}
 	s.Running = servertest.Start(t, act.Config{Schedulers: 2}, s.socket.Setup)
-	return visitor(t, scheme+s.address(), s.drain)
+	return visitor(t, "http://"+s.address(), s.drain)
 }
 
 func visitor(t *testing.T, url string, drain func()) *web {
@@ -73,7 +63,7 @@ func visitor(t *testing.T, url string, drain func()) *web {
 }
 
 // each runs a test for every kind of server, with a new handler.
-func each(t *testing.T, kinds []kind, handler func() http.Handler, test func(*web)) {
+func each(t *testing.T, handler func() http.Handler, test func(*web)) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			v := k.serve(t, handler())
