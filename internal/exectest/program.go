@@ -4,6 +4,7 @@ package exectest
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,13 +22,21 @@ import (
 )
 
 // Patience is how long a test waits for something before it calls that stuck.
-const Patience = time.Minute
+const Patience = 2 * time.Minute
 
 // binaries is the directory of all that Path has built.
 var binaries string
 
+// Shared is an environment variable with a directory that all packages of a run share, so that each program is built once. The
+// caller makes and removes it. Without it each package has its own.
+const Shared = "DAIMON_BINARIES"
+
 // Main is the TestMain of a package that builds programs. In the end it removes them, and fails if a goroutine is left.
 func Main(m *testing.M) {
+	if binaries = os.Getenv(Shared); binaries != "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
 	var err error
 	if binaries, err = os.MkdirTemp("", "daimon-"); err == nil {
 		err = os.Chmod(binaries, 0o755) // another user may start them
@@ -68,20 +77,26 @@ func (b Build) build() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	into, flags := binaries, []string{"build", "-buildvcs=false"}
+	// Programs of other directories may have the same name, which is the one that they give themselves in messages.
+	into, flags := fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(dir))), []string{"build", "-buildvcs=false"}
 	if b.Race {
-		into, flags = filepath.Join(binaries, "race"), append(flags, "-race")
+		into, flags = into+"-race", append(flags, "-race")
 	}
+	into = filepath.Join(binaries, into)
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return "", err
 	}
-	path := filepath.Join(into, filepath.Base(dir)) // the name that it gives itself in messages
-	cmd := exec.Command("go", append(flags, "-o", path, ".")...)
+	path := filepath.Join(into, filepath.Base(dir))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil // another package has built it
+	}
+	made := fmt.Sprint(path, "-", os.Getpid())
+	cmd := exec.Command("go", append(flags, "-o", made, ".")...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
 	}
-	return path, nil
+	return path, os.Rename(made, path)
 }
 
 // Command returns the command that runs the program, not started yet.
