@@ -58,17 +58,6 @@ func (s *server) dial(t *testing.T) client {
 	return c
 }
 
-// dialed connects n clients and has each answered, so that none is left in a queue of the kernel.
-func (s *server) dialed(t *testing.T, n int) []client {
-	t.Helper()
-	all := make([]client, n)
-	for i := range all {
-		all[i] = s.dial(t)
-		require.NoError(t, ping(all[i], "hello"))
-	}
-	return all
-}
-
 // reset closes a TCP connection so that the server gets a RST: SO_LINGER in socket(7).
 func reset(c client) {
 	if tcp, ok := under(c).(*net.TCPConn); ok {
@@ -222,9 +211,9 @@ func (k *talker) finish() error {
 // send up to 10,000 pieces a second: clients that took all of the machine would measure themselves.
 func (s *server) talkers(t *testing.T, n int) []*talker {
 	t.Helper()
-	clients, all := s.dialed(t, n), make([]*talker, n)
-	for i, c := range clients {
-		all[i] = talk(c, uint64(i), time.Duration(n)*100*time.Microsecond)
+	all := make([]*talker, n)
+	for i := range all {
+		all[i] = talk(s.dial(t), uint64(i), time.Duration(n)*100*time.Microsecond)
 	}
 	exectest.Eventually(t, patience, "an answer to each talker", func() bool {
 		return !slices.ContainsFunc(all, func(k *talker) bool { return k.heard.Load() == 0 })
@@ -235,31 +224,3 @@ func (s *server) talkers(t *testing.T, n int) []*talker {
 func finish(all []*talker) error {
 	return together(len(all), func(i int) error { return all[i].finish() })
 }
-
-// pingPong lets n clients exchange 64 bytes each, one message at a time, for d, and returns how long the
-// exchanges took, the fastest first.
-func (s *server) pingPong(n int, d time.Duration) ([]time.Duration, error) {
-	took := make([][]time.Duration, n)
-	word := string(content(1, 64))
-	until := time.Now().Add(d)
-	err := together(n, func(i int) error {
-		c, err := s.connect()
-		if err != nil {
-			return err
-		}
-		for time.Now().Before(until) {
-			before := time.Now()
-			if err := ping(c, word); err != nil {
-				return errors.Join(err, c.Close())
-			}
-			took[i] = append(took[i], time.Since(before))
-		}
-		return leave(c)
-	})
-	all := slices.Concat(took...)
-	slices.Sort(all)
-	return all, err
-}
-
-// p99 takes them sorted.
-func p99(all []time.Duration) time.Duration { return all[len(all)*99/100] }

@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
-	"runtime"
-	"strconv"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -15,15 +17,51 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-func TestEchoesWhole(t *testing.T) {
-	plainly(t)
+// The echo server goes through what only a process can: the kernel's buffers, signals, resets, and an end under load. It does so
+// under each idle strategy, and over each transport, as an action and as a coroutine.
+func TestEcho(t *testing.T) {
+	outside(t)
 	t.Parallel()
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		t.Parallel()
-		path := "unix:" + folder(t) + "/echo.sock"
-		t.Run("tcp", func(t *testing.T) { echoesWhole(t, launch{echo: e, flags: idle}.start(t)) })
-		t.Run("unix", func(t *testing.T) { echoesWhole(t, launch{echo: e, addr: path, flags: idle}.start(t)) })
-	})
+	unixSocket := "unix:" + folder(t) + "/echo.sock"
+	for _, row := range []struct {
+		name, program, addr string
+		flags               []string
+	}{
+		{"interrupt", "echo", "127.0.0.1:0", []string{"-idle", "interrupt"}},
+		{"poll", "echo", "127.0.0.1:0", []string{"-idle", "poll"}},
+		{"hybrid", "echo", "127.0.0.1:0", []string{"-idle", "hybrid"}},
+		{"busy", "echo", "127.0.0.1:0", []string{"-idle", "busy", "-reactors", "1"}}, // its clients need the other CPUs
+		{"more reactors than CPUs", "echo", "127.0.0.1:0", []string{"-reactors", "5"}},
+		{"Unix", "echo", unixSocket, nil},
+		{"TLS", "echo", "127.0.0.1:0", []string{"-tls-self"}},
+		{"coroutines", "echo-coro", "127.0.0.1:0", nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s := startEcho(t, example(row.program).Command(t, append([]string{"-addr", row.addr}, row.flags...)...))
+			t.Run("all comes back", func(t *testing.T) { echoesWhole(t, s) })
+			t.Run("resets leave nothing", func(t *testing.T) { bearsResets(t, s) })
+			t.Run("signals lose nothing", func(t *testing.T) { bearsSignals(t, s) })
+			t.Run("an end under load loses nothing", func(t *testing.T) { endsUnderLoad(t, s) })
+		})
+	}
+}
+
+// A server is an echo that runs.
+type server struct {
+	*exectest.Program
+	network, address string // for its clients
+	tls              bool
+}
+
+func startEcho(t *testing.T, cmd *exec.Cmd) *server {
+	t.Helper()
+	s := &server{Program: listen(t, cmd), network: "tcp"}
+	s.address, s.tls = s.Addr, strings.Contains(cmd.String(), "-tls-self")
+	if path, ok := strings.CutPrefix(s.Addr, "unix:"); ok {
+		s.network, s.address = "unix", path
+	}
+	return s
 }
 
 func echoesWhole(t *testing.T, s *server) {
@@ -32,41 +70,12 @@ func echoesWhole(t *testing.T, s *server) {
 		size, piece int
 	}{
 		{"nothing but a half-close", 0, 1},
-		{"one byte", 1, 1},
-		{"64 bytes", 64, 64},
 		{"a byte at a time", 4096, 1},
 		{"pieces that fit nowhere", 1 << 20, 4093},
 		{"10 MiB written, then half-closed", 10 << 20, 10 << 20},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			require.NoError(t, whole(s.dial(t), content(uint64(row.size), row.size), row.piece))
-		})
+		require.NoError(t, whole(s.dial(t), content(uint64(row.size), row.size), row.piece), row.name)
 	}
-	t.Run("read only after the half-close", func(t *testing.T) { readsLate(t, s) })
-	t.Run("a conversation", func(t *testing.T) { converses(t, s) })
-	t.Run("100 clients at a time", func(t *testing.T) { echoesCrowd(t, s) })
-	s.Stop(t)
-}
-
-// readsLate sends what the buffers of the kernel hold, 64 KiB, so that the server may be done with it long before the client
-// reads.
-func readsLate(t *testing.T, s *server) {
-	c, data := s.dial(t), content(1, 64<<10)
-	require.NoError(t, send(c, data, len(data)))
-	heard, err := io.ReadAll(c)
-	require.NoError(t, err)
-	require.NoError(t, same(data, heard))
-}
-
-func converses(t *testing.T, s *server) {
-	c := s.dial(t)
-	for i := range 100 {
-		require.NoError(t, ping(c, "message "+strconv.Itoa(i)))
-	}
-	require.NoError(t, leave(c))
-}
-
-func echoesCrowd(t *testing.T, s *server) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	require.NoError(t, together(100, func(i int) error {
@@ -76,87 +85,148 @@ func echoesCrowd(t *testing.T, s *server) {
 			return err
 		}
 		defer c.Close()
-		return whole(c, content(random.Uint64(), random.IntN(256<<10)), 1+random.IntN(16<<10))
+		return whole(c, content(random.Uint64(), random.IntN(100<<10)), 1+random.IntN(16<<10))
 	}))
 }
 
-// 64 connections leave a reactor of two without any once in 2^63 times.
-func TestEveryReactorHasItsShare(t *testing.T) {
-	plainly(t)
-	t.Parallel()
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		t.Parallel()
-		s := e.start(t, idle.with("-reactors", "0")...) // also busy ones: the default number
-		before := s.polled(t)
-		clients := s.dialed(t, 64)
-		require.NoError(t, together(len(clients), func(i int) error { return ping(clients[i], "share") }))
-		require.Len(t, s.reactors(t), defaultReactors, "one pinned thread each, where there are two CPUs or more")
-		shares, sum := []int{}, 0
-		for poller, n := range s.polled(t) {
-			if share := n - before[poller]; share > 0 {
-				shares, sum = append(shares, share), sum+share
+// The descriptor of a connection that was reset is the next one's. An event or a byte of the former would be seen in the latter, as
+// each has its own content.
+func bearsResets(t *testing.T, s *server) {
+	stays := s.dial(t)
+	require.NoError(t, ping(stays, "hello"))
+	open := s.Descriptors(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	require.NoError(t, together(9, func(i int) error {
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		for range 30 {
+			c, err := s.connect()
+			if err != nil {
+				return err
+			}
+			if i%3 == 0 {
+				err = errors.Join(whole(c, content(random.Uint64(), random.IntN(8<<10)), 1<<10), c.Close())
+			} else {
+				resetAnywhere(c, random)
+			}
+			if err != nil {
+				return err
 			}
 		}
-		t.Logf("shares %v", shares)
-		require.Len(t, shares, defaultReactors, "a reactor without connections")
-		require.Equal(t, len(clients), sum, "each connection is one reactor's")
-	})
+		return nil
+	}))
+	exectest.Eventually(t, patience, "their descriptors", func() bool { return s.Descriptors(t) <= open })
+	require.NoError(t, ping(stays, "still here"))
 }
 
-func TestMoreReactorsThanCPUs(t *testing.T) {
-	plainly(t)
-	t.Parallel()
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		t.Parallel()
-		s := e.start(t, idle.with("-reactors", strconv.Itoa(runtime.NumCPU()+1))...)
-		require.NoError(t, finish(s.talkers(t, 20)))
-		s.Stop(t)
-	})
+// resetAnywhere resets a connection at a random point: before or after some bytes, with the echo read or unread, before or
+// after the half-close.
+func resetAnywhere(c client, random *rand.Rand) {
+	said := random.IntN(128 << 10)
+	_, _ = c.Write(make([]byte, said))
+	if random.IntN(2) == 0 {
+		_ = c.CloseWrite()
+	}
+	if said > 0 && random.IntN(2) == 0 {
+		_, _ = c.Read(make([]byte, 1+random.IntN(said)))
+	}
+	reset(c)
 }
 
-// A stopped process is one that the machine was suspended under, or that a debugger looked at; the wait
-// for events ends with EINTR when it continues.
-func TestStoppedAndContinuedLosesNothing(t *testing.T) {
-	plainly(t)
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		s := e.start(t, idle...)
-		all := s.talkers(t, 10)
-		for range tier.Choose(0, 3, 10) {
-			s.Signal(t, unix.SIGSTOP)
-			exectest.Eventually(t, patience, "the stop", func() bool { return s.state(t) == "T" })
-			steady(t, 10*time.Millisecond, "silence", all[0].heard.Load)
-			s.Signal(t, unix.SIGCONT)
-			heard := all[0].heard.Load()
-			exectest.Eventually(t, patience, "traffic", func() bool { return all[0].heard.Load() > heard })
-		}
-		require.NoError(t, finish(all))
-		s.Stop(t)
-	})
-}
-
+// A stopped process is one that the machine was suspended under, or that a debugger looked at: a wait for events ends with EINTR.
 // SIGURG is what the Go runtime preempts goroutines with: it comes at any moment, in any system call.
-func TestStormOfSIGURGHarmsNothing(t *testing.T) {
-	plainly(t)
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		s := e.start(t, idle...)
-		all := s.talkers(t, 10)
-		for range tier.Choose(0, 2000, 10_000) {
-			s.Signal(t, unix.SIGURG)
-		}
-		require.NoError(t, finish(all))
-		s.Stop(t)
-	})
+func bearsSignals(t *testing.T, s *server) {
+	all := s.talkers(t, 10)
+	for range tier.Choose(0, 3, 10) {
+		s.Signal(t, unix.SIGSTOP)
+		exectest.Eventually(t, patience, "the stop", func() bool { return s.state(t) == "T" })
+		s.Signal(t, unix.SIGCONT)
+		heard := all[0].heard.Load()
+		exectest.Eventually(t, patience, "traffic", func() bool { return all[0].heard.Load() > heard })
+	}
+	for range tier.Choose(0, 200, 10_000) {
+		s.Signal(t, unix.SIGURG)
+	}
+	require.NoError(t, finish(all))
 }
 
-// The race detector watches traffic, resets and the end.
-func TestRaceDetectorIsSilent(t *testing.T) {
-	plainly(t)
-	eachEcho(t, func(t *testing.T, e echo, idle idle) {
-		s := launch{echo: e, race: true, flags: idle}.start(t)
-		all := s.talkers(t, 20)
-		require.NoError(t, together(10, func(i int) error { return s.inTurn(uint64(i), 10, resetAnywhere) }))
-		s.Signal(t, unix.SIGTERM)
-		require.NoError(t, finish(all))
-		require.Zero(t, s.Exit(t)) // the detector's own status is 66
+// state returns the letter of the process state in proc_pid_stat(5): S sleeping, T stopped.
+func (s *server) state(t *testing.T) string {
+	t.Helper()
+	stat, err := os.ReadFile(s.Proc("stat"))
+	require.NoError(t, err)
+	text := string(stat)
+	return strings.Fields(text[strings.LastIndex(text, ")")+1:])[0]
+}
+
+// With SIGTERM no new client is accepted, while those that talk go on until they have finished.
+func endsUnderLoad(t *testing.T, s *server) {
+	all := s.talkers(t, 50)
+	s.Signal(t, unix.SIGTERM)
+	exectest.Eventually(t, patience, "new clients refused", func() bool {
+		c, err := s.connect()
+		if err == nil {
+			_ = c.Close()
+		}
+		return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
 	})
+	require.False(t, s.Gone())
+	require.NoError(t, finish(all))
+	require.Zero(t, s.Exit(t))
+	require.Contains(t, s.Said(), "ended in order")
+}
+
+// Of a hundred clients many find no descriptor. They wait, and all are served as others leave.
+func TestWithoutDescriptorsClientsWait(t *testing.T) {
+	outside(t)
+	t.Parallel()
+	const places = 64
+	script := fmt.Sprintf(`ulimit -n %d && exec "$@"`, places)
+	s := startEcho(t, exec.Command("sh", "-c", script, "sh", example("echo").Path(t), "-addr", "127.0.0.1:0", "-max-conns", "1000"))
+	leave, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- together(100, func(int) error {
+			c, err := s.connect()
+			if err == nil {
+				err = ping(c, "is there room?")
+			}
+			if err == nil {
+				<-leave
+				err = errors.Join(ping(c, "still here"), c.Close())
+			}
+			return err
+		})
+	}()
+	exectest.Eventually(t, patience, "the last descriptor", func() bool { return len(s.Files(t)) >= places-1 })
+	close(leave)
+	require.NoError(t, <-done)
+	s.Stop(t)
+}
+
+// What a service manager that is restarted leaves of the standard streams. A write to a broken pipe on
+// descriptor 1 or 2 kills a Go program that does not see to SIGPIPE (os/signal, "SIGPIPE").
+func TestBrokenStandardStreams(t *testing.T) {
+	outside(t)
+	t.Parallel()
+	path := folder(t) + "/echo.sock" // no log shows a port
+	cmd := exec.Command("sh", "-c", `exec "$@" <&-`, "sh", example("echo").Path(t), "-addr", "unix:"+path, "-drain", "100ms")
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	defer write.Close()
+	cmd.Stdout, cmd.Stderr = write, write
+	s := &server{Program: exectest.Start(t, cmd), network: "unix", address: path}
+	exectest.Eventually(t, patience, "the server to listen", func() bool {
+		c, err := s.connect()
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil || s.Gone()
+	})
+	stays := s.dial(t)
+	require.NoError(t, ping(stays, "to be cut, which is worth a line in the log"))
+	s.Signal(t, unix.SIGTERM)
+	require.Zero(t, s.Exit(t))
+	_, err = io.ReadAll(stays)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }

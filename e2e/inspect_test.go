@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/servertest"
 )
 
 // A viewer asks a program for its pages of package inspect.
@@ -79,16 +79,6 @@ func (v *viewer) report(t *testing.T) (r inspect.Report) {
 	t.Helper()
 	_, body := v.get(t, "/json")
 	require.NoError(t, json.Unmarshal([]byte(body), &r))
-	return r
-}
-
-// timely returns a report to which all schedulers have answered: on a busy machine one may be late.
-func (v *viewer) timely(t *testing.T) (r inspect.Report) {
-	t.Helper()
-	exectest.Eventually(t, patience, "all schedulers to answer", func() bool {
-		r = v.report(t)
-		return !slices.ContainsFunc(r.Schedulers, func(x *inspect.Scheduler) bool { return x.Late > 0 })
-	})
 	return r
 }
 
@@ -159,21 +149,10 @@ func inspected(t *testing.T, name string, flags []string) {
 			return strings.Contains(body, page.has)
 		})
 	}
-	for _, path := range []string{"/text", "/tasks", "/tasks.json", "/json", "/metrics", "/last", "/events"} {
-		for what, refusal := range map[string]struct {
-			status int
-			change func(*http.Request)
-		}{
-			"without the token":     {401, func(r *http.Request) { r.Header.Del("Authorization") }},
-			"with another token":    {401, func(r *http.Request) { r.Header.Set("Authorization", "Bearer nobody") }},
-			"by the name of others": {421, func(r *http.Request) { r.Host = "evil.example" }},
-		} {
-			status, _, body, err := v.ask(path, refusal.change)
-			require.NoError(t, err)
-			require.Equal(t, refusal.status, status, "%s %s", path, what)
-			require.NotContains(t, body, p.Addr, "%s %s", path, what)
-		}
-	}
+	status, _, body, err := v.ask("/json", func(r *http.Request) { r.Header.Del("Authorization") })
+	require.NoError(t, err)
+	require.Equal(t, 401, status)
+	require.NotContains(t, body, p.Addr)
 
 	require.NoError(t, c.Close())
 	exectest.Eventually(t, patience, "the end of the connection in the figures", func() bool {
@@ -192,20 +171,6 @@ func inspected(t *testing.T, name string, flags []string) {
 	}
 }
 
-// Two programs cannot have their pages at one address. The second one says so, and does not serve without them.
-func TestTheAddressOfThePagesIsTaken(t *testing.T) {
-	outside(t)
-	p := serve(t, "echo", inspectable...)
-	taken := strings.TrimPrefix(viewerOf(t, p).at, "http://")
-	second := run(t, "echo", nil, "-addr", "127.0.0.1:0", "-inspect", taken)
-	require.Equal(t, 1, second.Exit(t))
-	require.Contains(t, second.Said(), "inspect: ")
-	require.Contains(t, second.Said(), taken)
-	require.Contains(t, second.Said(), "address already in use")
-	require.NotContains(t, second.Said(), "listening on")
-	p.Stop(t)
-}
-
 // everyPage has all pages that end.
 var everyPage = []string{"/", "/text", "/tasks", "/tasks.json", "/json", "/metrics", "/last", "/debug/pprof/goroutine?debug=2"}
 
@@ -213,6 +178,7 @@ var everyPage = []string{"/", "/text", "/tasks", "/tasks.json", "/json", "/metri
 // and in an answer, and after requests of all kinds.
 func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
 	outside(t)
+	t.Parallel()
 	const secret = "nobodys-business"
 	root, dir := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, secret), make([]byte, 64<<20), 0o600)) // more than the system takes
@@ -270,40 +236,22 @@ func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
 // What was broken: processes had names that clients had chosen.
 func TestPagesShowNothingOfWhatProcessesAreFor(t *testing.T) {
 	outside(t)
+	t.Parallel()
 	const secret = "nobodys-business"
-	for name, use := range map[string]func(*testing.T, *exectest.Program) (kind string){
-		"chat": func(t *testing.T, p *exectest.Program) string {
-			x := join(t, p, secret)
-			x.say(t, "/join "+secret)
-			x.hear(t, "* "+secret+" has come to "+secret)
-			x.say(t, secret)
-			x.say(t, "/who")
-			x.hear(t, "* in "+secret+": "+secret)
-			return "*chat.room"
-		},
-		"press": func(t *testing.T, p *exectest.Program) string {
-			c := visitShop(t, p)
-			c.submit(secret, 10)
-			status, _ := c.answer()
-			require.Equal(t, 201, status)
-			return "press.(*customer).receive"
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			flags := inspectable
-			if name == "chat" {
-				flags = append([]string{"-web", "127.0.0.1:0"}, flags...)
-			}
-			p := serve(t, name, flags...)
-			kind, v := use(t, p), viewerOf(t, p)
+	chat := serve(t, "chat", append([]string{"-web", "127.0.0.1:0"}, inspectable...)...)
+	servertest.Send(t, dial(t, chat.Addr), secret+"\n/join "+secret+"\n"+secret+"\n")
+	shop := serve(t, "press", inspectable...)
+	require.Contains(t, curl(t, "-d", "text", "http://"+shop.Addr+"/customers/"+secret+"/jobs"), "job 1")
+	for kind, p := range map[string]*exectest.Program{"*chat.room": chat, "press.(*customer).receive": shop} {
+		v := viewerOf(t, p)
+		exectest.Eventually(t, patience, kind, func() bool {
 			_, tasks := v.get(t, "/tasks")
-			require.Contains(t, tasks, kind)
-			for _, page := range everyPage {
-				_, body := v.get(t, page)
-				require.NotContains(t, body, secret, page)
-			}
-			require.NotContains(t, p.Said(), secret, "the log")
-			p.Stop(t)
+			return strings.Contains(tasks, kind)
 		})
+		for _, page := range everyPage {
+			_, body := v.get(t, page)
+			require.NotContains(t, body, secret, page)
+		}
+		require.NotContains(t, p.Said(), secret, "the log")
 	}
 }

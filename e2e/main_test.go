@@ -5,63 +5,35 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-const (
-	patience = exectest.Patience // what a client or a test waits for before it calls the program stuck
-	prompt   = 3 * time.Second   // "at once", on a machine that does other things; a lingering close takes 5 s
-)
+// patience is what a client or a test waits for before it calls the program stuck.
+const patience = exectest.Patience
 
-// defaultReactors is how many a server has by default: not one for each CPU if GOMAXPROCS or a quota, which
-// the server has from us, allows fewer at a time. It is read before go test -cpu changes it for the test alone.
-var defaultReactors = min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
+func TestMain(m *testing.M) { exectest.Main(m) }
 
-func TestMain(m *testing.M) {
-	if how := os.Getenv(asHandlers); how != "" {
-		serveHandlers(how)
-		return
-	}
-	if os.Getenv(asHolder) != "" {
-		serveHolder()
-		return
-	}
-	if os.Getenv(asStalls) != "" {
-		serveStalls()
-		return
-	}
-	// Also with GOMAXPROCS=1, which the servers are to have: what is measured at the clients is not how these wait
-	// for each other.
-	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0)))
-	exectest.Main(m)
-}
-
-const fromOutside = "builds programs and uses them from outside"
-
-// outside begins a test of programs that have the race detector if the test has it.
+// outside begins a test.
 func outside(t *testing.T) {
 	t.Helper()
-	tier.Need(t, tier.Full, fromOutside)
+	tier.Need(t, tier.Full, "builds programs and uses them from outside")
 }
 
-// plainly begins a test of programs without the race detector, which changes what memory and time cost.
-func plainly(t *testing.T) {
-	t.Helper()
-	tier.Measure(t, fromOutside)
+// shares has the programs whose schedulers share memory of their own: rooms, jobs, and what goes to a new process. They have the
+// race detector if the tests have it.
+var shares = map[string]bool{"chat": true, "echo": true, "graceful": true, "press": true}
+
+// example is the build of an example.
+func example(name string) exectest.Build {
+	return exectest.Build{Dir: "../examples/" + name, Race: race.Enabled && shares[name]}
 }
-
-// example is the build of an example. It has the race detector if the tests have it.
-func example(name string) exectest.Build { return exectest.Of("../examples/" + name) }
-
-// plain is the build of an example without the race detector, which changes what memory and time cost.
-func plain(name string) exectest.Build { return exectest.Build{Dir: "../examples/" + name} }
 
 // run starts an example with these arguments, and with the given standard input, nil for none.
 func run(t *testing.T, name string, in *os.File, arguments ...string) *exectest.Program {
@@ -87,6 +59,15 @@ func listen(t *testing.T, cmd *exec.Cmd) *exectest.Program {
 	return p
 }
 
+// exits requires that a program ends at once, and says why in one sentence.
+func exits(t *testing.T, name string, status int, says string, flags ...string) {
+	t.Helper()
+	p := run(t, name, nil, flags...)
+	require.Equal(t, status, p.Exit(t))
+	require.Equal(t, name+": "+says+"\n", p.Said())
+	require.Empty(t, p.Out())
+}
+
 // dial connects to addr for the length of the test, with patience for everything that is done there.
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
@@ -106,4 +87,14 @@ func content(number uint64, n int) []byte {
 
 func stream(number uint64) *rand.ChaCha8 {
 	return rand.NewChaCha8([32]byte{byte(number), byte(number >> 8), byte(number >> 16), byte(number >> 24)})
+}
+
+// folder returns a new folder whose path is short enough for a Unix socket address of 108 bytes, which
+// t.TempDir's, with the name of the test in it, is not.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e2e")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }

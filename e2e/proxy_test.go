@@ -3,10 +3,8 @@ package e2e
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -38,12 +36,9 @@ func pair(t *testing.T, proxy *exectest.Program, l *net.TCPListener) (near, far 
 
 func TestProxy(t *testing.T) {
 	outside(t)
-	underEachIdle(t, passesOn)
-}
-
-func passesOn(t *testing.T, idle idle) {
+	t.Parallel()
 	l := behind(t)
-	proxy := serve(t, "proxy", idle.with("-to", l.Addr().String())...)
+	proxy := serve(t, "proxy", "-to", l.Addr().String())
 
 	t.Run("10 MiB both ways at a time", func(t *testing.T) {
 		near, far := pair(t, proxy, l)
@@ -68,12 +63,6 @@ func passesOn(t *testing.T, idle idle) {
 			require.NoError(t, second.CloseWrite())
 			hearAll(t, first, "an answer to that")
 		}
-	})
-
-	t.Run("an end without a word", func(t *testing.T) {
-		near, far := pair(t, proxy, l)
-		require.NoError(t, near.Close())
-		hearAll(t, far, "")
 	})
 
 	t.Run("a reset", func(t *testing.T) {
@@ -112,10 +101,9 @@ func passesOn(t *testing.T, idle idle) {
 		data := content(3, 10<<20)
 		sent := make(chan error, 1)
 		go func() { sent <- errors.Join(written(near, data, 4), near.CloseWrite()) }()
-		for range 100 { // what the kernels hold is filled meanwhile
+		for range 100 {
 			say(t, other, "ping")
 			hear(t, otherFar, "ping")
-			time.Sleep(2 * time.Millisecond)
 		}
 		require.Empty(t, sent, "40 MiB are under way, and nothing reads them")
 		got, err := io.ReadAll(far)
@@ -140,82 +128,46 @@ func socketError(t *testing.T, c *net.TCPConn) (err error) {
 }
 
 func TestProxyConnectionRefused(t *testing.T) {
-	t.Parallel()
 	outside(t)
+	t.Parallel()
 	to := servertest.Vacant(t).String()
-	underEachIdle(t, func(t *testing.T, idle idle) {
-		proxy := serve(t, "proxy", idle.with("-to", to)...)
-		for range 3 {
-			c := dial(t, proxy.Addr)
-			hearAll(t, c, "")
-			require.NoError(t, c.Close()) // the proxy lingers until then
-		}
-		proxy.Stop(t)
-		require.Contains(t, proxy.Said(), "connect to "+to+": connection refused")
-	})
+	proxy := serve(t, "proxy", "-to", to)
+	c := dial(t, proxy.Addr)
+	hearAll(t, c, "")
+	require.NoError(t, c.Close()) // the proxy lingers until then
+	proxy.Stop(t)
+	require.Contains(t, proxy.Said(), "connect to "+to+": connection refused")
 }
 
-// It would be of no use to find out when the first connection comes.
-func TestProxyInvalidAddress(t *testing.T) {
+// Ctrl-C lets connections go on. A second one cuts them, on both sides.
+func TestProxyIsDrainedAndCut(t *testing.T) {
 	outside(t)
-	for _, row := range []struct{ to, why string }{
-		{"nonsense", "missing port in address"},
-		{"", "missing port in address"},
-		{":7007", "missing host in address"},
-		{"127.0.0.1:0", "port 0 cannot be connected to"},
-		{"127.0.0.1:99999", "invalid port"},
-		{"unix:", "missing path"},
-	} {
-		t.Run(row.to, func(t *testing.T) {
-			proxy := run(t, "proxy", nil, "-addr", "127.0.0.1:0", "-to", row.to)
-			require.Equal(t, 2, proxy.Exit(t))
-			require.Equal(t, fmt.Sprintf("proxy: invalid value %q for flag -to: %s\n", row.to, row.why), proxy.Said())
-		})
+	t.Parallel()
+	l := behind(t)
+	proxy := serve(t, "proxy", "-to", l.Addr().String(), "-drain", "20m")
+	near, far := pair(t, proxy, l)
+	stays, farther := pair(t, proxy, l)
+	for _, c := range []net.Conn{near, stays} {
+		say(t, c, "before")
 	}
-}
-
-// Ctrl-C lets connections go on.
-func TestProxyIsDrained(t *testing.T) {
-	t.Parallel()
-	outside(t)
-	l := behind(t)
-	underEachIdle(t, func(t *testing.T, idle idle) {
-		proxy := serve(t, "proxy", idle.with("-to", l.Addr().String())...)
-		near, far := pair(t, proxy, l)
-		say(t, near, "before")
-		hear(t, far, "before")
-		proxy.Signal(t, syscall.SIGINT)
-		exectest.Eventually(t, patience, "the order", func() bool { return strings.Contains(proxy.Said(), "ending") })
-		say(t, far, "after")
-		hear(t, near, "after")
-		require.NoError(t, near.CloseWrite())
-		hearAll(t, far, "")
-		require.NoError(t, far.Close())
-		hearAll(t, near, "")
-		require.NoError(t, near.Close())
-		require.Zero(t, proxy.Exit(t))
-		require.Contains(t, proxy.Said(), "ended in order")
-	})
-}
-
-// At the drain limit connections are cut, on both sides.
-func TestProxyIsCut(t *testing.T) {
-	t.Parallel()
-	outside(t)
-	l := behind(t)
-	underEachIdle(t, func(t *testing.T, idle idle) {
-		proxy := serve(t, "proxy", idle.with("-to", l.Addr().String(), "-drain", "300ms")...)
-		near, far := pair(t, proxy, l)
-		say(t, near, "before")
-		hear(t, far, "before")
-		proxy.Signal(t, syscall.SIGINT)
-		require.Zero(t, proxy.Exit(t))
-		require.Regexp(t, "cut at the drain limit of 300ms.*dropped 1 task[,\" ]", proxy.Said())
-		for _, c := range []net.Conn{near, far} {
-			_, err := c.Read(make([]byte, 1))
-			require.ErrorIs(t, err, syscall.ECONNRESET)
-		}
-	})
+	hear(t, far, "before")
+	hear(t, farther, "before")
+	proxy.Signal(t, syscall.SIGINT)
+	refused(t, proxy)
+	say(t, far, "after")
+	hear(t, near, "after")
+	require.NoError(t, near.CloseWrite())
+	hearAll(t, far, "")
+	require.NoError(t, far.Close())
+	hearAll(t, near, "")
+	require.NoError(t, near.Close())
+	proxy.Signal(t, syscall.SIGINT)
+	for _, c := range []net.Conn{stays, farther} {
+		_, err := c.Read(make([]byte, 1))
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+	}
+	require.Zero(t, proxy.Exit(t))
+	require.Regexp(t, `dropped \d task`, proxy.Said())
 }
 
 // exchange sends one thing, half-closes, and wants another.

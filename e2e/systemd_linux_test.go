@@ -179,8 +179,8 @@ func (s *systemd) reload(pid int) {
 // stop is "systemctl stop": it returns when the program has ended. While a client still reads, the program asks for more time.
 func (s *systemd) stop(u *upgraded) {
 	s.Helper()
-	answer := request(s.T, u.Addr, "/stream?lines=80") // four seconds
-	first, err := answer.ReadString('\n')
+	answer := request(s.T, u.Addr, "/stream?lines=1000000")
+	_, err := answer.ReadString('\n')
 	require.NoError(s, err)
 	require.NoError(s, syscall.Kill(u.pid, syscall.SIGTERM))
 	for n := range 2 {
@@ -188,20 +188,26 @@ func (s *systemd) stop(u *upgraded) {
 		require.Equal(s, n == 0, m["STOPPING"] == "1")
 		require.NotEmpty(s, m["EXTEND_TIMEOUT_USEC"])
 	}
-	rest, err := io.ReadAll(answer)
+	_, err = answer.ReadString('\n')
 	require.NoError(s, err)
-	require.Equal(s, 80, strings.Count(first+string(rest), "\n"))
+	require.NoError(s, answer.Close())
 	exectest.Eventually(s, patience, "the end", func() bool { return errors.Is(syscall.Kill(u.pid, 0), syscall.ESRCH) })
 	s.ended = u.pid
 }
 
+// A page is an answer that is read piece by piece.
+type page struct {
+	*bufio.Reader
+	io.Closer
+}
+
 // request asks for a page on a connection of its own.
-func request(t *testing.T, addr, path string) (body *bufio.Reader) {
+func request(t *testing.T, addr, path string) page {
 	t.Helper()
 	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + addr + path)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = answer.Body.Close() })
-	return bufio.NewReader(answer.Body)
+	return page{bufio.NewReader(answer.Body), answer.Body}
 }
 
 // The example runs by its unit files, under constant load: no client sees a failure from the first start to the last end. The
@@ -231,7 +237,7 @@ func TestUnderSystemd(t *testing.T) {
 	load := u.load()
 	end := load.Start(append(staying("/", "/slow?for=500ms", "/stream?lines=10", "/ws"),
 		fresh("/", "/slow?for=100ms", "/stream?lines=10")...)...)
-	for n := range tier.Choose(2, 6, 20) {
+	for n := range tier.Choose(0, 3, 20) {
 		awaitAnswers(t, load, 50)
 		text := fmt.Sprintf("text %d\n", n+1)
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -246,7 +252,7 @@ func TestUnderSystemd(t *testing.T) {
 		u.with(t, "")
 		u.upgrade(t)
 		s.ready(u.pid)
-		if n < tier.Choose(2, 3, 20) { // they take their time
+		if n < tier.Choose(0, 2, 20) { // they take their time
 			s.lives(u.pid)
 		}
 	}

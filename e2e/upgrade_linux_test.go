@@ -165,29 +165,86 @@ func everybody() []traffic.Client {
 		resting(4))
 }
 
+// While clients of all kinds keep coming, every second new binary fails, each in another way. No client sees a failure. A new program
+// is started by a thread that is not bound to a CPU, and finds as many of them as the first one, also with more or fewer reactors.
+// With as many, the last one has as many descriptors.
 func TestUpgradesUnderLoad(t *testing.T) {
 	outside(t)
-	for _, flags := range [][]string{nil, {"-tls-self"}} {
-		t.Run(strings.Join(flags, " "), func(t *testing.T) {
-			u := upgradable(t, append(flags, "-reactors", "2")...)
-			u.tls = len(flags) > 0
-			load := u.load()
-			end := load.Start(everybody()...)
-			for range tier.Choose(3, 5, 20) {
-				awaitAnswers(t, load, 50)
-				u.upgrade(t)
-			}
-			end()
-			require.Empty(t, load.Failures())
-			t.Logf("%d requests on %d connections", load.Served(), load.Connections())
-			u.ends(t)
-		})
+	t.Parallel()
+	t.Run("plain", func(t *testing.T) {
+		t.Parallel()
+		upgradesUnderLoad(t, tier.Choose(0, 6, 24), []string{"1", "3", "2"})
+	})
+	t.Run("TLS", func(t *testing.T) {
+		t.Parallel()
+		upgradesUnderLoad(t, tier.Choose(0, 2, 24), []string{"2"}, "-tls-self")
+	})
+}
+
+func upgradesUnderLoad(t *testing.T, n int, reactors []string, flags ...string) {
+	inUse, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer inUse.Close()
+	failures := []struct{ script, says string }{
+		{"exit 3", "it has ended: exit status 3"},
+		{`exec $program "$@" -reactors -7`, "it has ended: exit status 2"},
+		{`exec $program "$@" -inspect ` + inUse.Addr().String(), "address already in use"},
+		{"echo no: not today >&4; exec sleep 60", "not today"},
+		{"echo hello >&4; exec sleep 60", `it says \"hello\" in place of \"ready\"`},
+		{"echo ready >&4; exit 0", "it has ended: exit status 0"},
 	}
+	u := upgradable(t, append(flags, "-reactors", "2")...)
+	u.tls = len(flags) > 0
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	cpus, descriptors := string(allowed.FindSubmatch(status)[1]), u.descriptors(t)
+	load := u.load()
+	end := load.Start(everybody()...)
+	for i := range n {
+		fault := failures[i%len(failures)]
+		u.script(t, fault.script)
+		require.Contains(t, u.fails(t), fault.says)
+		awaitAnswers(t, load, 50)
+		u.with(t, "-reactors "+reactors[i%len(reactors)])
+		u.upgrade(t)
+		require.Contains(t, u.cpus(t), cpus)
+		awaitAnswers(t, load, 50)
+	}
+	end()
+	require.Empty(t, load.Failures())
+	t.Logf("%d requests on %d connections", load.Served(), load.Connections())
+	if len(reactors) == 1 {
+		exectest.Eventually(t, patience, "the descriptors of the first process", func() bool { return u.descriptors(t) == descriptors })
+	}
+	u.ends(t)
+}
+
+var allowed = regexp.MustCompile(`(?m)^Cpus_allowed_list:\s+(\S+)$`)
+
+// cpus returns all CPUs that threads of the process may have which are not bound to one.
+func (u *upgraded) cpus(t *testing.T) (all []string) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", u.pid))
+	require.NoError(t, err)
+	for _, task := range tasks {
+		status, _ := os.ReadFile(task) // the thread may have ended
+		if found := allowed.FindSubmatch(status); found != nil {
+			all = append(all, string(found[1]))
+		}
+	}
+	return all
+}
+
+// descriptors returns how many the last process has.
+func (u *upgraded) descriptors(t *testing.T) int {
+	t.Helper()
+	return (&exectest.Program{Pid: u.pid}).Descriptors(t)
 }
 
 // Both services of the program go through upgrades. The file of the Unix socket stays the same, and goes with the last process.
 func TestUpgradesOfAUnixSocketBesideTCP(t *testing.T) {
 	outside(t)
+	t.Parallel()
 	path := filepath.Join(folder(t), "web")
 	u := upgradable(t, "-addr", "unix:"+path, "-health", "127.0.0.1:0", "-reactors", "2")
 	health := secondAddress(t, u.said)
@@ -195,7 +252,7 @@ func TestUpgradesOfAUnixSocketBesideTCP(t *testing.T) {
 	require.NoError(t, err)
 	loads := []*traffic.Load{u.load(), {Addr: health}}
 	ends := []func(){loads[0].Start(everybody()...), loads[1].Start(append(fresh("/healthz", "/readyz"), staying("/healthz", "/readyz")...)...)}
-	for range tier.Choose(0, 3, 20) {
+	for range tier.Choose(0, 2, 20) {
 		for _, load := range loads {
 			awaitAnswers(t, load, 50)
 		}
@@ -236,77 +293,20 @@ func (u *upgraded) ends(t *testing.T) {
 	require.Greater(t, strings.Count(u.said(), "ended in order"), before)
 }
 
-func TestAnUpgradeThatFailsHarmsNobody(t *testing.T) {
-	outside(t)
-	u := upgradable(t, "-reactors", "2")
-	inUse, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer inUse.Close()
-	for _, row := range []struct{ name, script, says string }{
-		{"it dies", "exit 3", "it has ended: exit status 3"},
-		{"it is killed", "kill -9 $$", "it has ended: signal: killed"},
-		{"its flags are wrong", `exec $program "$@" -reactors -7`, "it has ended: exit status 2"},
-		{"it refuses", `exec $program "$@" -inspect ` + inUse.Addr().String(), "address already in use"},
-		{"it says nonsense", "echo hello >&4; sleep 10", `it says \"hello\" in place of \"ready\"`},
-		{"it says that it is ready and dies", "echo ready >&4; exit 0", "it has ended: exit status 0"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			load := u.load()
-			end := load.Start(staying("/", "/slow?for=50ms", "/stream?lines=3", "/ws")...)
-			u.script(t, row.script)
-			require.Contains(t, u.fails(t), row.says)
-			end()
-			require.Empty(t, load.Failures())
-		})
-	}
-	u.with(t, "")
-	u.upgrade(t)
-	u.ends(t)
-}
-
-// The new program is started by a thread that is not bound to a CPU, and finds as many of them as the first one.
-func TestAnUpgradeToMoreAndFewerReactors(t *testing.T) {
-	outside(t)
-	u := upgradable(t, "-reactors", "2")
-	status, err := os.ReadFile("/proc/self/status")
-	require.NoError(t, err)
-	all := field(string(status), "Cpus_allowed_list")
-	load := u.load()
-	end := load.Start(everybody()...)
-	for _, reactors := range []string{"1", "3", "2", "5", "1"}[:tier.Choose(0, 3, 5)] {
-		u.with(t, "-reactors "+reactors)
-		u.upgrade(t)
-		require.Contains(t, u.cpus(t), all)
-		awaitAnswers(t, load, 50)
-	}
-	end()
-	require.Empty(t, load.Failures())
-	u.ends(t)
-}
-
-// cpus returns the CPUs of each thread.
-func (u *upgraded) cpus(t *testing.T) (all []string) {
-	t.Helper()
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", u.pid))
-	require.NoError(t, err)
-	for _, task := range tasks {
-		if th, ok := readThread(task); ok {
-			all = append(all, th.cpus)
-		}
-	}
-	return all
-}
-
 // The old process is killed while the new one is still being set up, or when that is ready and waits for its word, under constant
 // load: the new one takes over, and clients that were in the backlog of the sockets are served. Only connections that were made
 // before the end of the old one may fail.
 func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
 	outside(t)
+	t.Parallel()
 	for name, script := range map[string]string{
 		"before the new one begins": `echo $$ >$0.pid; while [ ! -e $0.go ]; do sleep 0.02; done; exec -a "$0" $program "$@"`,
 		"when the new one is ready": `mkfifo $0.says; exec -a "$0" $program "$@" 4>$0.says & read -r ready <$0.says; echo $! >$0.pid; wait`,
 	} {
-		t.Run(name, func(t *testing.T) { killedDuringAnUpgrade(t, script) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killedDuringAnUpgrade(t, script)
+		})
 	}
 }
 
@@ -344,6 +344,7 @@ func killedDuringAnUpgrade(t *testing.T, script string) {
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 		require.NoError(t, err)
 		require.Equal(t, 200, answer.StatusCode)
+		require.NoError(t, c.Close())
 	}
 	require.Contains(t, u.said(), "this one takes over")
 	awaitAnswers(t, load, 100)
@@ -358,8 +359,10 @@ func killedDuringAnUpgrade(t *testing.T, script string) {
 // A session of TLS goes on with the new process, whose certificate is another one: the keys of its tickets have moved.
 func TestTLSSessionsAreResumedAfterAnUpgrade(t *testing.T) {
 	outside(t)
+	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {
+			t.Parallel()
 			u := upgradable(t, "-tls-self", "-reactors", "2")
 			client := &tls.Config{InsecureSkipVerify: true, MaxVersion: version, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
 			resumed := func() bool {
@@ -375,7 +378,7 @@ func TestTLSSessionsAreResumedAfterAnUpgrade(t *testing.T) {
 			}
 			require.False(t, resumed(), "the first one")
 			require.True(t, resumed())
-			for range 3 {
+			for range 2 {
 				u.upgrade(t)
 				require.True(t, resumed())
 			}
@@ -387,6 +390,7 @@ func TestTLSSessionsAreResumedAfterAnUpgrade(t *testing.T) {
 // A container ends with its process 1.
 func TestProcess1IsNotReplaced(t *testing.T) {
 	outside(t)
+	t.Parallel()
 	inside := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Geteuid() != 0 {
 		inside.Cloneflags |= syscall.CLONE_NEWUSER
@@ -426,151 +430,4 @@ func activated(t *testing.T, l *net.TCPListener, name string, flags ...string) *
 	})
 	require.Equal(t, l.Addr().String(), u.Addr)
 	return u
-}
-
-// adopted requires that a descriptor of the process is a socket that does not block, and that no child inherits by accident.
-func (u *upgraded) adopted(t *testing.T, fd int) {
-	t.Helper()
-	link, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", u.pid, fd))
-	require.NoError(t, err)
-	require.Contains(t, link, "socket:")
-	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", u.pid, fd))
-	require.NoError(t, err)
-	flags, err := strconv.ParseInt(field(string(info), "flags"), 8, 64)
-	require.NoError(t, err)
-	require.NotZero(t, flags&syscall.O_NONBLOCK)
-	require.NotZero(t, flags&syscall.O_CLOEXEC)
-}
-
-// The socket is shared by all reactors, goes through upgrades, and stays when the program ends: clients that come then wait for
-// the next start.
-func TestSocketActivation(t *testing.T) {
-	outside(t)
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	require.NoError(t, err)
-	defer l.Close()
-	flags := []string{"-addr", l.Addr().String(), "-reactors", "2"}
-	u := activated(t, l, "web", flags...) // with a socket that blocks: os/exec has called its Fd
-	u.adopted(t, 3)
-	load := u.load()
-	end := load.Start(fresh("/", "/", "/slow?for=20ms")...)
-	for range 3 {
-		awaitAnswers(t, load, 100)
-		u.upgrade(t)
-		u.adopted(t, 5)
-	}
-	end()
-	u.ends(t)
-	late, err := net.Dial("tcp", u.Addr)
-	require.NoError(t, err)
-	defer late.Close()
-	again := activated(t, l, "unknown", flags...)
-	_, err = io.WriteString(late, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	require.NoError(t, err)
-	answer, err := http.ReadResponse(bufio.NewReader(late), nil)
-	require.NoError(t, err)
-	require.Equal(t, 200, answer.StatusCode)
-	require.Empty(t, load.Failures())
-	again.ends(t)
-}
-
-// state is what a process has, when it has no clients but a viewer.
-type state struct{ threads, resident, heap int64 }
-
-// descriptors returns how many the last process has.
-func (u *upgraded) descriptors(t *testing.T) int {
-	t.Helper()
-	return (&exectest.Program{Pid: u.pid}).Descriptors(t)
-}
-
-// state returns that of the last process, which has to be left with so many descriptors, after a collection of garbage.
-func (u *upgraded) state(t *testing.T, descriptors int) (s state) {
-	t.Helper()
-	p := &exectest.Program{Pid: u.pid}
-	exectest.Eventually(t, patience, "the descriptors of connections to be closed", func() bool { return u.descriptors(t) == descriptors })
-	threads, err := os.ReadDir(p.Proc("task"))
-	require.NoError(t, err)
-	s.threads = int64(len(threads))
-	v := viewerIn(t, u.said())
-	defer v.CloseIdleConnections()
-	_, heap := v.get(t, "/debug/pprof/heap?gc=1&debug=1")
-	inUse := regexp.MustCompile(`# HeapAlloc = (\d+)`).FindStringSubmatch(heap)
-	require.NotNil(t, inUse)
-	s.heap, err = strconv.ParseInt(inUse[1], 10, 64)
-	require.NoError(t, err)
-	s.resident = int64(p.Resident(t))
-	return s
-}
-
-// Every second new binary fails, each in another way, while clients of all kinds keep coming. None of them sees a failure, and
-// the last process has as many descriptors and threads as the first, and as much memory.
-func TestUpgradesOfWhichEverySecondFails(t *testing.T) {
-	outside(t)
-	t.Run("plain", func(t *testing.T) { t.Parallel(); everySecondFails(t, 20) })
-	t.Run("TLS", func(t *testing.T) { t.Parallel(); everySecondFails(t, tier.Choose(3, 10, 20), "-tls-self") })
-}
-
-// everySecondFails has n binaries that fail, and n that take over.
-func everySecondFails(t *testing.T, n int, flags ...string) {
-	u := upgradable(t, slices.Concat(flags, []string{"-reactors", "2", "-upgrade-within", "10s"}, inspectable)...)
-	u.tls = len(flags) > 0
-	load, descriptors := u.load(), u.descriptors(t)
-	serve := func() { // the same to the first process and the last
-		end := load.Start(everybody()...)
-		awaitAnswers(t, load, 500)
-		end()
-	}
-	serve()
-	first := u.state(t, descriptors)
-	failures := []struct{ script, says string }{
-		{"exit 3", "it has ended: exit status 3"},
-		{"echo no: not today >&4; exec sleep 60", "not today"},
-		{"echo ready >&4; exit 0", "it has ended: exit status 0"},
-		{"kill -9 $$", "it has ended: signal: killed"},
-		{`exec $program "$@" -reactors -7`, "it has ended: exit status 2"},
-		{"exec sleep 60", "it was not ready in 10s"},
-		{"echo ready >&4; read -r go <&3; exec sleep 60", "it was not ready in 10s"},
-	}
-	quick := failures[:5]
-	end := load.Start(everybody()...)
-	for i := range n {
-		fault := quick[i%len(quick)]
-		if i < len(failures) { // each of them once
-			fault = failures[i]
-		}
-		u.script(t, fault.script)
-		require.Contains(t, u.fails(t), fault.says)
-		awaitAnswers(t, load, 50)
-		u.with(t, "")
-		u.upgrade(t)
-		awaitAnswers(t, load, 50)
-	}
-	end()
-	serve()
-	require.Empty(t, load.Failures())
-	last := u.state(t, descriptors)
-	t.Logf("%d requests on %d connections; first %+v, last %+v", load.Served(), load.Connections(), first, last)
-	require.LessOrEqual(t, last.threads, first.threads+3, "the Go runtime starts threads when it needs them")
-	require.LessOrEqual(t, last.heap, first.heap+first.heap/4)
-	require.LessOrEqual(t, last.resident, first.resident+first.resident/4)
-	u.ends(t)
-}
-
-// wrk sees no error of a socket while the server is replaced again and again.
-func TestUpgradesUnderWrk(t *testing.T) {
-	outside(t)
-	wrk := tier.Tool(t, "wrk")
-	u := upgradable(t, "-reactors", "2")
-	out := exectest.Start(t, exec.Command(wrk, "-t2", "-c50", "-d60s", "http://"+u.Addr+"/")) // SIGINT ends it
-	for range 20 {
-		u.upgrade(t)
-	}
-	out.Signal(t, syscall.SIGINT)
-	require.Zero(t, out.Exit(t))
-	said := out.Out()
-	t.Log(said)
-	require.NotContains(t, said, "Socket errors")
-	require.NotContains(t, said, "Non-2xx")
-	require.NotContains(t, said, "\n  0 requests in ")
-	u.ends(t)
 }
