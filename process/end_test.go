@@ -1,22 +1,19 @@
 package process_test
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -40,20 +37,26 @@ func TestTheValueOfExitArrivesBeforeTheNotice(t *testing.T) {
 	}
 }
 
-func TestNoBoundRefusesTheValueOfExit(t *testing.T) {
+// They come in addition to what fills the mailbox.
+func TestNoBoundRefusesWhatAProcessHasBegun(t *testing.T) {
 	for _, full := range []process.Overflow{process.Block, process.Drop, process.Reject} {
 		x := newStepped(t, 1)
-		log := ""
-		note := func(text string) job { return func(*jobSelf) { log += text } }
-		parent := x.spawn(process.Options{Limit: 1, Overflow: full})
-		child := x.spawn(process.Options{})
-		require.NoError(t, child.Send(x.sys, func(p *jobSelf) {
-			require.NoError(t, parent.Send(x.sys, note("full, ")))
-			process.Exit(p, parent, note("value"))
+		var log []string
+		note := func(text string) job { return func(*jobSelf) { log = append(log, text) } }
+		other, p := x.spawn(process.Options{}), x.gate(process.Options{Limit: 1, Overflow: full})
+		require.NoError(t, p.Send(x.sys, func(p *jobSelf) {
+			p.After(time.Second, note("timer"))
+			process.Watch(p, other, func(process.Notice) job { return note("notice") })
+			process.Request(p, other, questionFor(func(*jobSelf, textReply) {}), 0, func(string, error) job { return note("outcome") })
+			process.Do(p, &listener.Sleep{For: time.Second}, func(error) job { return note("operation") })
 		}))
-		x.all()
-		require.Equal(t, "full, value", log)
-		require.EqualValues(t, 1, x.sys.Stats().Ended)
+		p.let(x, 1)
+		require.NoError(t, p.Send(x.sys, note("message")))
+		x.later(time.Second)
+		x.do(other, func(o *jobSelf) { process.Exit(o, p.Ref, note("value")) })
+		require.Empty(t, log)
+		p.let(x, 10)
+		require.ElementsMatch(t, []string{"message", "timer", "operation", "value", "notice", "outcome"}, log)
 		require.Zero(t, x.sys.Stats().Dropped)
 	}
 }
@@ -150,122 +153,34 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-func TestAPanicIsLoggedWithItsStack(t *testing.T) {
-	x := newStepped(t, 1)
-	ref := x.spawn(process.Options{Name: "bob"})
-	w := x.watcher(ref)
-	x.do(ref, panics)
-	var p *act.Panic
-	require.ErrorAs(t, onlyOne(t, w.heard()).Err, &p)
-	require.Equal(t, "burst", p.Value)
-	require.Contains(t, string(p.Stack), "process_test.panics")
-	entry := onlyOne(t, x.logs.All())
-	require.Equal(t, "a process has panicked", entry.Message)
-	require.Equal(t, zapcore.ErrorLevel, entry.Level)
-	require.Equal(t, "bob", entry.ContextMap()["process"])
-	require.Equal(t, "burst", entry.ContextMap()["value"])
-	require.Contains(t, fmt.Sprintf("%s", entry.ContextMap()["stack"]), "process_test.panics")
-}
-
-func TestReasonString(t *testing.T) {
-	all := []string{}
-	for r := process.Normal; r <= process.Stopped+1; r++ {
-		all = append(all, r.String())
-	}
-	require.Equal(t, "normal failed panic killed linked stopped Reason(7)", strings.Join(all, " "))
-}
-
-func TestKillOfASleepingProcess(t *testing.T) {
-	x := newStepped(t, 2)
-	ref := x.spawn(process.Options{})
-	w := x.watcher(ref)
-	require.True(t, ref.Kill())
-	require.False(t, ref.Kill(), "a second call")
-	x.all()
-	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
-	require.False(t, ref.Kill(), "the process has ended")
-}
-
-func TestKillOfAQueuedProcessDropsItsMessages(t *testing.T) {
-	x := newStepped(t, 2)
-	ref := x.spawn(process.Options{})
-	w := x.watcher(ref)
-	for range 5 {
-		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it was killed before that") }))
-	}
-	require.True(t, ref.Kill())
-	x.all()
-	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
-	require.EqualValues(t, 5, x.sys.Stats().Dropped)
-}
-
-func TestKillBeforeTheFirstTurn(t *testing.T) {
-	x := newStepped(t, 1)
-	closed := 0
-	ref := process.Spawn(x.sys, &closingProcess[job]{process.Func[job](func(*jobSelf) act.Directive {
-		t.Error("it was killed before that")
-		return act.Done
-	}), func() error { closed++; return nil }}, process.Options{})
-	require.True(t, ref.Kill())
-	w := x.watcher(ref)
-	require.Equal(t, []process.Reason{process.Killed}, w.reasons())
-	require.Equal(t, 1, closed)
-}
-
-func TestKillDuringALongTurn(t *testing.T) {
-	x := startLive(t, act.Config{Schedulers: 2})
-	ref := x.spawn(process.Options{})
-	begun, killed, finished := make(chan bool), make(chan bool), atomic.Bool{}
-	require.NoError(t, ref.Send(x.sys, func(*jobSelf) {
-		close(begun)
-		<-killed
-		finished.Store(true)
-	}))
-	require.NoError(t, ref.Send(x.sys, func(p *jobSelf) {})) // the turn may or may not receive it
-	servertest.Receive(t, begun)
-	require.True(t, ref.Kill())
-	require.False(t, ref.Kill())
-	close(killed)
-	require.Equal(t, process.Notice{Of: ref, Reason: process.Killed}, x.ended(ref))
-	require.True(t, finished.Load(), "a kill does not end a turn")
-	x.close()
-}
-
-// A Goexit ends its scheduler, and Run with an error. If a process has called it, the other schedulers end at once; if
-// a task has, they end within the bound of the order that they get.
+// A Goexit in a process or a task ends its scheduler, and Run with an error, whose order the other schedulers do not
+// survive.
 func TestRuntimeGoexitEndsRun(t *testing.T) {
 	for _, where := range []string{"a process", "a task"} {
-		for _, schedulers := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s, %d", where, schedulers), func(t *testing.T) {
-				patience := 10 * time.Second // of the order
-				if where == "a task" {
-					patience = 100 * time.Millisecond
-				}
-				sys := process.New(process.Config{})
-				g := act.NewGroup(act.Config{Schedulers: schedulers, Shutdown: shutdown.Policy{Time: patience, Drop: true}})
-				var ref process.Ref[job]
-				closed := 0
-				begun := time.Now()
-				err := runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
-					if s.Index() > 0 {
-						return nil
-					}
-					ref = process.Spawn(sys, &closingProcess[job]{runJobs, func() error { closed++; return nil }}, process.Options{})
-					if where == "a process" {
-						return ref.Send(sys, func(*jobSelf) { runtime.Goexit() })
-					}
-					s.Spawn(act.Func(func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }))
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			sys := process.New(process.Config{})
+			g := act.NewGroup(act.Config{Schedulers: 2, Shutdown: shutdown.Policy{Time: time.Millisecond, Drop: true}})
+			var ref process.Ref[job]
+			closed := 0
+			err := runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
+				if s.Index() > 0 {
 					return nil
-				})
-				require.ErrorIs(t, err, act.ErrGoexit)
-				require.Less(t, time.Since(begun), 8*time.Second)
-				_ = g.Close()
-				require.Equal(t, 1, closed)
-				n, err := process.Ended(ref).Value()
-				require.NoError(t, err)
-				require.Equal(t, process.Stopped, n.Reason)
+				}
+				ref = process.Spawn(sys, &closingProcess[job]{runJobs, func() error { closed++; return nil }}, process.Options{})
+				if where == "a process" {
+					return ref.Send(sys, func(*jobSelf) { runtime.Goexit() })
+				}
+				s.Spawn(act.Func(func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }))
+				return nil
 			})
-		}
+			require.ErrorIs(t, err, act.ErrGoexit)
+			_ = g.Close()
+			require.Equal(t, 1, closed)
+			n, err := process.Ended(ref).Value()
+			require.NoError(t, err)
+			require.Equal(t, process.Stopped, n.Reason)
+		})
 	}
 }
 
@@ -326,47 +241,34 @@ func TestTheActionIsClosedOnce(t *testing.T) {
 	}
 }
 
-func TestACloseThatFailsOrPanicsIsLogged(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		close   func() error
-		message string
-		key     string
-	}{
-		{"fails", func() error { return errFailed }, "closing a process failed", "error"},
-		{"panics", func() error { panic(errFailed) }, "the end of a process has panicked", "value"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			x := newStepped(t, 1)
-			ref := process.Spawn(x.sys, &closingProcess[job]{runJobs, row.close}, process.Options{Name: "bob"})
-			other := x.spawn(process.Options{})
-			process.Link(ref, other, true)
-			h := x.watcher(ref, other)
-			x.do(ref, exits)
-			require.Equal(t, []process.Reason{process.Normal, process.Linked}, h.reasons())
-			entry := onlyOne(t, x.logs.All())
-			require.Equal(t, row.message, entry.Message)
-			require.Equal(t, "bob", entry.ContextMap()["process"])
-			require.Equal(t, "it has failed", entry.ContextMap()[row.key])
-		})
+// The others still end, and are told.
+func TestACloseThatPanicsAffectsNoOtherProcess(t *testing.T) {
+	x := newStepped(t, 1)
+	closed := 0
+	var all []process.AnyRef
+	for i := range 3 {
+		ref := process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error { closed++; panic("burst") }}, process.Options{})
+		if all = append(all, ref); i > 0 {
+			process.Link(all[i-1], ref, true)
+		}
 	}
+	h := x.watcher(all...)
+	all[0].Kill()
+	x.all()
+	require.Equal(t, []process.Reason{process.Killed, process.Linked, process.Linked}, h.reasons())
+	require.Equal(t, 3, closed)
 }
 
-func TestACloseThatPanicsDoesNotKeepOthersOpen(t *testing.T) {
-	x := newStepped(t, 2)
-	closed := 0
-	for i := range 10 {
-		process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error {
-			if closed++; i%2 == 0 {
-				panic("burst")
-			}
-			return nil
-		}}, process.Options{})
-	}
-	x.all()
-	require.NoError(t, x.g.Close())
-	require.Equal(t, 10, closed)
-	require.Zero(t, x.sys.Stats().Alive)
+func TestAFailureThatNothingObservesIsLogged(t *testing.T) {
+	x := newStepped(t, 1)
+	watched, alone := x.spawn(process.Options{}), x.spawn(process.Options{Name: "Ada"})
+	process.Ended(watched)
+	x.do(watched, fails)
+	require.Zero(t, x.logs.Len())
+	x.do(alone, fails)
+	fields := onlyOne(t, x.logs.All()).ContextMap()
+	require.Equal(t, "Ada", fields["process"])
+	require.Equal(t, "it has failed", fields["error"])
 }
 
 func TestAPanicEndsTheProgramWithCrash(t *testing.T) {
@@ -392,218 +294,65 @@ func TestAPanicEndsTheProgramWithCrash(t *testing.T) {
 
 func explode(why string) act.Directive { panic(why) }
 
-func TestEnded(t *testing.T) {
+func TestKillOfAQueuedProcessDropsItsMessages(t *testing.T) {
 	x := newStepped(t, 2)
 	ref := x.spawn(process.Options{})
-	before := process.Ended(ref)
-	require.Same(t, before, process.Ended(ref), "each call returns the same future")
-	x.all()
-	require.False(t, before.Resolved())
-	x.do(ref, fails)
-	want := process.Notice{Of: ref, Reason: process.Failed, Err: errFailed}
-	for _, f := range []interface {
-		Value() (process.Notice, error)
-	}{before, process.Ended(ref)} {
-		n, err := f.Value()
-		require.NoError(t, err)
-		require.Equal(t, want, n)
+	for range 5 {
+		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it was killed before that") }))
 	}
+	require.True(t, ref.Kill())
+	require.False(t, ref.Kill(), "a second call")
+	x.all()
+	require.EqualValues(t, 5, x.sys.Stats().Dropped)
 }
 
+// A Ref stays equal, and keeps its number and its name.
 func TestRefsIdentifyProcesses(t *testing.T) {
-	x := newStepped(t, 2)
-	seen := map[process.Ref[job]]int{}
-	parties := map[process.AnyRef]int{}
-	ids := map[uint64]bool{}
-	for i := range 200 {
-		ref := x.spawn(process.Options{})
-		require.Zero(t, seen[ref], "also of those that have ended")
-		seen[ref], parties[ref] = i, i
-		require.NotZero(t, ref.ID())
-		require.False(t, ids[ref.ID()])
+	x := newStepped(t, 1)
+	ids := map[uint64]bool{0: true}
+	for _, name := range []string{"bob", "", ""} {
+		ref := x.spawn(process.Options{Name: name})
+		require.NotContains(t, ids, ref.ID())
 		ids[ref.ID()] = true
+		want := cmp.Or(name, fmt.Sprintf("process %d", ref.ID()))
 		x.do(ref, func(p *jobSelf) {
 			require.Equal(t, ref, p.Ref())
-			require.Equal(t, i, parties[p.Ref()])
 			require.Equal(t, ref.ID(), p.ID())
-			require.Equal(t, ref.String(), p.String())
-			if i%2 == 0 {
-				p.Exit()
-			}
+			require.Equal(t, want, p.String())
+			p.Exit()
 		})
+		require.Equal(t, want, ref.String())
 	}
-	require.EqualValues(t, 100, x.sys.Stats().Alive)
-	require.Len(t, seen, 200)
-	for ref, i := range seen {
-		require.Equal(t, i, parties[ref])
-	}
-}
-
-func TestString(t *testing.T) {
-	x := newStepped(t, 1)
-	bob, number := x.spawn(process.Options{Name: "bob"}), x.spawn(process.Options{})
-	require.Equal(t, "bob", bob.String())
-	require.Equal(t, fmt.Sprintf("process %d", number.ID()), number.String())
-	require.Equal(t, "nobody", process.Ref[job]{}.String())
-	x.do(bob, exits)
-	x.do(number, exits)
-	require.Equal(t, "bob", bob.String())
-	require.Equal(t, fmt.Sprintf("process %d", number.ID()), number.String())
-}
-
-// String is safe while the process gets the fields that few processes need.
-func TestAnyGoroutineMayCallString(t *testing.T) {
-	x := startLive(t, act.Config{Schedulers: 2})
-	ref := x.spawn(process.Options{})
-	done := make(chan bool)
-	go func() {
-		defer close(done)
-		for range 100 {
-			_ = ref.String()
-		}
-	}()
-	for range 100 {
-		x.do(ref, func(p *jobSelf) { p.After(time.Hour, exits).Cancel() })
-	}
-	servertest.Receive(t, done)
-	require.NoError(t, ref.Send(x.sys, exits))
-	x.close()
 }
 
 // The zero Ref behaves as a process that has ended.
 func TestTheZeroRef(t *testing.T) {
 	nobody := process.Ref[job]{}
 	x := newStepped(t, 1)
-	t.Run("is", func(t *testing.T) {
-		require.Zero(t, nobody.ID())
-		require.Equal(t, "nobody", nobody.String())
-		require.NotEqual(t, nobody, x.spawn(process.Options{}))
-	})
-	t.Run("Send", func(t *testing.T) {
-		require.ErrorIs(t, nobody.Send(x.sys, exits), process.ErrDead)
-		require.ErrorIs(t, nobody.Deliver(t.Context(), exits), process.ErrDead)
-	})
-	t.Run("Kill", func(t *testing.T) { require.False(t, nobody.Kill()) })
-	t.Run("Watch", func(t *testing.T) {
-		n := onlyOne(t, x.watcher(nobody).heard())
-		require.Equal(t, process.Stopped, n.Reason)
-		require.NoError(t, n.Err)
-		require.True(t, n.Of == process.AnyRef(nobody), "a Notice is about what was watched")
-	})
-	t.Run("Link", func(t *testing.T) {
-		require.NotPanics(t, func() { process.Link(nobody, nobody, true) })
-		for _, rule := range []bool{false, true} {
-			for _, turned := range []bool{false, true} {
-				ref := x.spawn(process.Options{})
-				require.NotPanics(t, func() {
-					if turned {
-						require.False(t, process.Link(ref, nobody, rule).Cancel())
-					} else {
-						require.False(t, process.Link(nobody, ref, rule).Cancel())
-					}
-				})
-				h := x.watcher(ref)
-				x.all()
-				require.Equal(t, rule, len(h.heard()) == 1, "the zero Ref has ended as Stopped")
-			}
-		}
-	})
-	t.Run("Ended", func(t *testing.T) {
-		f := process.Ended(nobody)
-		n, err := f.Value()
-		require.NoError(t, err)
-		require.Equal(t, process.Notice{Of: nobody, Reason: process.Stopped}, n)
-		var verdict act.Directive
-		x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
-			verdict = f.Await().Act(t)
-			return verdict
-		}))
-		x.all()
-		require.Equal(t, act.Done, verdict)
-	})
-	t.Run("Ask", func(t *testing.T) {
-		ask := process.Ask[job, int]{To: nobody, Message: func(process.Reply[int]) job { return exits }}
-		var err error
-		x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
-			if ask.Act(t) == act.Failed {
-				err = t.Err()
-			}
-			return act.Done
-		}))
-		x.all()
-		require.ErrorIs(t, err, process.ErrDead)
-	})
-	t.Run("Call", func(t *testing.T) {
-		_, err := process.Call(t.Context(), nobody, func(process.Reply[int]) job { return exits })
-		require.ErrorIs(t, err, process.ErrDead)
-	})
-	t.Run("Request", func(t *testing.T) {
-		var errs []error
-		x.do(x.spawn(process.Options{}), func(p *jobSelf) {
-			process.Request(p, nobody, func(process.Reply[int]) job { return exits }, time.Second, func(_ int, err error) job {
-				return func(*jobSelf) { errs = append(errs, err) }
-			})
-		})
-		x.later(time.Hour)
-		require.Equal(t, []error{process.ErrDead}, errs)
-	})
-}
-
-func TestEndedProcessesLeaveNoMemory(t *testing.T) {
-	x := newStepped(t, 1)
-	parent := x.spawn(process.Options{Limit: process.Unbounded})
-	spawn := func(n int) {
-		x.do(parent, func(p *jobSelf) {
-			for range n {
-				ref := process.Spawn(p, runJobs, process.Options{Name: "short"})
-				process.Watch(p, ref, func(process.Notice) job { return func(*jobSelf) {} })
-				require.NoError(t, ref.Send(p, exits))
-			}
-		})
+	require.Zero(t, nobody.ID())
+	require.Equal(t, "nobody", nobody.String())
+	require.False(t, nobody.Kill())
+	require.ErrorIs(t, nobody.Send(x.sys, exits), process.ErrDead)
+	require.ErrorIs(t, nobody.Deliver(t.Context(), exits), process.ErrDead)
+	_, err := process.Call(t.Context(), nobody, func(process.Reply[int]) job { return exits })
+	require.ErrorIs(t, err, process.ErrDead)
+	for _, ask := range askers {
+		got := ask(x, nobody, func(textReply) job { return exits }, time.Second)
+		require.Equal(t, []string{process.ErrDead.Error()}, got.all)
 	}
-	spawn(5000)
-	before := heapInUse()
-	for range 4 {
-		spawn(5000)
-	}
-	require.Less(t, heapInUse()-before, int64(1<<20))
-	require.EqualValues(t, 1, x.sys.Stats().Alive)
-	require.EqualValues(t, 25000, x.sys.Stats().Ended)
-}
 
-func TestTheErrorOfALinkedEnd(t *testing.T) {
-	x := newStepped(t, 1)
-	ref, other := x.spawn(process.Options{Name: "a"}), x.spawn(process.Options{Name: "b"})
-	process.Link(ref, other, false)
-	h := x.watcher(other)
-	x.do(ref, fails)
-	n := onlyOne(t, h.heard())
-	require.Equal(t, process.Linked, n.Reason)
-	require.EqualError(t, n.Err, "process: a has ended: failed: it has failed")
-	require.True(t, errors.Is(n.Err, errFailed))
-	require.True(t, slices.Contains(h.reasons(), process.Linked))
-}
-
-func TestAFailureThatNothingObservesIsLogged(t *testing.T) {
-	for _, watched := range []bool{false, true} {
-		sys := process.New(process.Config{})
-		fails := process.Func[int](func(p *process.Self[int]) act.Directive { return p.Fail(errors.New("no luck")) })
-		r := servertest.Start(t, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
-			ref := process.Spawn(sys, fails, process.Options{Name: "Ada"})
-			if watched {
-				process.Ended(ref)
-			}
-			return nil
-		})
-		require.NoError(t, r.End())
-		if watched {
-			require.Zero(t, r.Logs.Len())
-			continue
-		}
-		require.Equal(t, 1, r.Logs.Len())
-		entry := r.Logs.All()[0]
-		require.Equal(t, zapcore.ErrorLevel, entry.Level)
-		require.Equal(t, "Ada", entry.ContextMap()["process"])
-		require.Equal(t, "no luck", entry.ContextMap()["error"])
+	stopped := process.Notice{Of: nobody, Reason: process.Stopped}
+	require.Equal(t, []process.Notice{stopped}, x.watcher(nobody).heard(), "a Notice is about what was watched")
+	n, err := process.Ended(nobody).Value()
+	require.NoError(t, err)
+	require.Equal(t, stopped, n)
+	require.False(t, process.Link(nobody, nobody, true).Cancel())
+	for _, always := range []bool{false, true} {
+		one, two := x.spawn(process.Options{}), x.spawn(process.Options{})
+		require.False(t, process.Link(one, nobody, always).Cancel())
+		require.False(t, process.Link(nobody, two, always).Cancel())
+		x.all()
+		require.Equal(t, always, process.Ended(one).Resolved(), "it has ended as Stopped")
+		require.Equal(t, always, process.Ended(two).Resolved())
 	}
 }

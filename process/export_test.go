@@ -53,3 +53,6 @@ func (to Ref[M]) Waiters() (n int) {
 	}
 	return n
 }
+
+// Capacity returns how many messages the memory of the mailbox is for.
+func (to Ref[M]) Capacity() int { return cap(to.p.in) + cap(to.p.out) }

@@ -2,15 +2,17 @@ package process_test
 
 import (
 	"runtime"
-	"strconv"
-	"sync/atomic"
 	"testing"
+	"time"
 	"weak"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/price"
+	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -27,33 +29,25 @@ func heap() uint64 {
 // note is a message of 16 bytes.
 type note [2]uint64
 
-func TestSleepingProcessesTakeLittleMemory(t *testing.T) {
-	const most = 256 // bytes each
-	n := 1_000_000
-	if race.Enabled {
-		n = 50_000 // the race detector needs several times the memory
-	}
-	x := newTraced(t, process.Config{})
-	refs := make([]process.Ref[note], n)
-	received := 0
-	body := process.Handler[note](func(_ *process.Self[note], m note) { received += int(m[0]) })
-	before := heap()
-	for i := range refs {
-		refs[i] = process.Spawn(x.sys, body, process.Options{})
-	}
-	x.step()
-	for _, to := range refs {
-		require.NoError(t, to.Send(x.sys, note{1}))
-	}
-	x.step()
-	require.Equal(t, n, received)
-	each := float64(heap()-before) / float64(n)
-	t.Logf("%.0f bytes for each of %d that sleep and have received a message", each, n)
-	if !race.Enabled {
-		require.LessOrEqual(t, each, float64(most))
-	}
-	require.EqualValues(t, n, x.sys.Stats().Alive)
-	runtime.KeepAlive(refs)
+func TestMeasureASleepingProcess(t *testing.T) {
+	tier.Measure(t, "the memory of a process that sleeps")
+	const n = 200_000
+	price.AtMost(t, "bytes of a process that sleeps and has received a message", 256, func() float64 {
+		x := newTraced(t, process.Config{})
+		refs := make([]process.Ref[note], n)
+		body := process.Handler[note](func(*process.Self[note], note) {})
+		before := heap()
+		for i := range refs {
+			refs[i] = process.Spawn(x.sys, body, process.Options{})
+		}
+		x.step()
+		for _, to := range refs {
+			require.NoError(t, to.Send(x.sys, note{1}))
+		}
+		x.step()
+		defer runtime.KeepAlive(refs)
+		return float64(heap()-before) / n
+	})
 }
 
 // A message that is sent and received allocates nothing.
@@ -126,130 +120,48 @@ func TestNoAllocForAMessage(t *testing.T) {
 	}
 }
 
-// The test and the runtime allocate too, so the bound is one allocation for 50 messages.
-func TestNoAllocForAMessageBetweenSchedulers(t *testing.T) {
-	const n, tokens, hops = 100, 200, 5000
-	refs := make([]process.Ref[int], n)
-	var hopped atomic.Int64
-	r := start(t, 2, process.Config{}, func(sys *process.System) {
-		for i := range refs {
-			refs[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
-				if hopped.Add(1); m > 0 {
-					_ = refs[(i+m)%n].Send(p, m-1)
-				}
-			}), process.Options{})
-		}
-	})
-	round := func(hops int) {
-		for i := range tokens {
-			require.NoError(t, refs[i%n].Send(r.sys, hops))
-		}
-		r.quiescent()
-	}
-	round(scaled(hops)) // mailboxes get their memory
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	sent := hopped.Load()
-	round(scaled(hops))
-	sent = hopped.Load() - sent
-	runtime.ReadMemStats(&after)
-	allocs := after.Mallocs - before.Mallocs
-	t.Logf("%d messages, %d allocations, of the test and the runtime, too; %+v", sent, allocs, r.sys.Stats())
-	require.EqualValues(t, tokens*(scaled(hops)+1), sent)
-	require.Less(t, allocs, uint64(sent/50))
-	for _, to := range refs {
-		to.Kill()
-	}
-	r.end()
-}
-
 // page is a message that a weak pointer watches.
 type page struct {
 	number int
 	_      [64]byte
 }
 
-// The mailbox keeps no reference to a message that Receive has returned.
+// The mailbox keeps no reference to a message that Receive has returned, also while it has others, and a Ref of a process
+// that has ended keeps none of its messages.
 func TestAMailboxKeepsNoReceivedMessage(t *testing.T) {
-	for _, n := range []int{1, 2, 10, 16, 17, 100} {
-		t.Run(strconv.Itoa(n)+" messages", func(t *testing.T) {
-			x := newTraced(t, process.Config{})
-			received := 0
-			to := process.Spawn(x.sys, process.Handler[*page](func(_ *process.Self[*page], m *page) {
-				received += m.number
-			}), process.Options{})
-			x.step()
-			for round := range 3 {
-				var sent []weak.Pointer[page]
-				for range n {
-					m := &page{number: 1}
-					sent = append(sent, weak.Make(m))
-					require.NoError(t, to.Send(x.sys, m))
-				}
-				x.step()
-				require.Equal(t, (round+1)*n, received)
-				runtime.GC()
-				for _, m := range sent {
-					require.Nil(t, m.Value())
-				}
-			}
-			require.NoError(t, to.Send(x.sys, &page{})) // the process must stay reachable
-		})
-	}
-}
-
-// The same while the mailbox has other messages.
-func TestAMailboxKeepsNoReceivedMessageBeforeOthers(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	take := 0
 	to := process.Spawn(x.sys, process.Func[*page](func(p *process.Self[*page]) act.Directive {
 		for range take {
 			if _, ok := p.Receive(); !ok {
-				x.note("none")
+				return act.Done
 			}
 		}
 		return act.Wait
 	}), process.Options{})
 	x.step()
 	var sent []weak.Pointer[page]
-	send := func() {
-		m := &page{}
-		sent = append(sent, weak.Make(m))
-		require.NoError(t, to.Send(x.sys, m))
+	send := func(n int) {
+		for range n {
+			m := &page{}
+			sent = append(sent, weak.Make(m))
+			require.NoError(t, to.Send(x.sys, m))
+		}
 	}
-	for range 5 {
-		send()
-	}
+	send(15)
 	x.step()
 	received := 0
-	for _, take = range []int{3, 1, 1, 1, 2, 1} { // the third turn first moves what is left to the front
-		send()
-		require.Empty(t, x.step())
+	for _, take = range []int{3, 1, 1, 1, 2, 1, 0, 14} { // the third turn first moves what is left to the front
+		send(1)
+		x.step()
 		runtime.GC()
 		received += take
 		for i, m := range sent {
 			require.Equal(t, i < received, m.Value() == nil, "message %d of %d, of which %d were received", i, len(sent), received)
 		}
 	}
-	require.NoError(t, to.Send(x.sys, &page{})) // the process must stay reachable
-}
-
-// A Ref of a process that has ended keeps none of its messages reachable.
-func TestEndedProcessesKeepNoMessages(t *testing.T) {
-	x := newTraced(t, process.Config{})
-	to := process.Spawn(x.sys, process.Func[*page](func(p *process.Self[*page]) act.Directive {
-		if p.Pending() > 3 {
-			return act.Done
-		}
-		return act.Wait
-	}), process.Options{})
-	x.step()
-	var sent []weak.Pointer[page]
-	for range 5 {
-		m := &page{}
-		sent = append(sent, weak.Make(m))
-		_ = to.Send(x.sys, m)
-	}
+	take = 10 // more than there are
+	send(3)
 	x.step()
 	require.ErrorIs(t, to.Send(x.sys, &page{}), process.ErrDead)
 	runtime.GC()
@@ -258,20 +170,54 @@ func TestEndedProcessesKeepNoMessages(t *testing.T) {
 	}
 }
 
+// A process that has ended is forgotten by all that it was connected with.
+func TestAnEndedProcessIsForgotten(t *testing.T) {
+	const long = 1000 * time.Hour
+	x := newStepped(t, 2)
+	never := future.New[int](x.g.Schedulers()[0])
+	other := x.spawn(process.Options{})
+	for name, connect := range map[string]func(p *jobSelf){
+		"its System": func(*jobSelf) {},
+		"a timer":    func(p *jobSelf) { p.After(long, exits) },
+		"an operation": func(p *jobSelf) {
+			process.Do(p, &listener.Sleep{For: long}, func(error) job { return exits })
+		},
+		"a future": func(p *jobSelf) {
+			process.Await(p, never, func(int, error) job { return exits })
+		},
+		"a watch": func(p *jobSelf) {
+			process.Watch(p, other, func(process.Notice) job { return exits })
+		},
+		"a link": func(p *jobSelf) { process.Link(p, other, false) },
+		"a question": func(p *jobSelf) {
+			process.Request(p, other, questionFor(func(*jobSelf, textReply) {}), long, (&outcomes{}).as)
+		},
+	} {
+		for _, there := range []int{0, 1} {
+			var gone weak.Pointer[jobSelf]
+			ref := x.spawn(process.Options{})
+			x.on(0, ref, func(p *jobSelf) {
+				gone = weak.Make(p)
+				connect(p)
+			})
+			x.on(there, ref, exits)
+			x.all()
+			ref = process.Ref[job]{}
+			runtime.GC()
+			require.Nil(t, gone.Value(), "%s, ended on %d", name, there)
+		}
+	}
+	runtime.KeepAlive(other)
+}
+
 func TestAnEmptiedMailboxReturnsItsMemory(t *testing.T) {
-	const n = 1_000_000
 	x := newTraced(t, process.Config{})
-	left := 0
-	to := process.Spawn(x.sys, process.Handler[note](func(*process.Self[note], note) { left-- }), process.Options{Limit: process.Unbounded})
+	to := process.Spawn(x.sys, process.Handler(func(*process.Self[note], note) {}), process.Options{Limit: process.Unbounded})
 	x.step()
-	before := heap()
-	for range n {
-		left++
+	for range 100_000 {
 		require.NoError(t, to.Send(x.sys, note{}))
 	}
-	require.Greater(t, heap(), before+n*16)
+	require.GreaterOrEqual(t, to.Capacity(), 100_000)
 	x.step()
-	require.Zero(t, left)
-	require.Less(t, heap(), before+n)
-	require.NoError(t, to.Send(x.sys, note{}))
+	require.LessOrEqual(t, to.Capacity(), 100)
 }

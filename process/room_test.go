@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -346,155 +345,29 @@ func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
 	require.Equal(t, "1234bbb", to.receive(4), "what it has sent comes")
 }
 
-// They wait until one of them is killed.
-func TestTwoProcessesWaitForEachOther(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 1})
-	var refs [2]process.Ref[int]
-	for i := range refs {
-		refs[i] = process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			x.note(strconv.Itoa(i))
-			if err := refs[1-i].Send(p, 0); err != nil {
-				x.note("(" + outcome(err) + ")")
-				return act.Done
-			}
-			return act.Yield
-		}), process.Options{})
-	}
-	require.Equal(t, "0101", x.step())
-	require.Empty(t, x.step())
-	refs[0].Kill()
-	require.Equal(t, "1(dead)", x.step())
-}
-
-func TestBlockedNamesTheProcess(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 1})
-	to := x.gate(process.Options{Name: "the archive"})
-	x.send(to.Ref, 1)
-	require.EqualError(t, to.Send(x.sys, 2), "process: the mailbox of the archive is full")
-}
-
 func TestDeliverWaitsForRoom(t *testing.T) {
-	begin := func(t *testing.T, limit int) (r running, to process.Ref[int], open chan struct{}, got chan int) {
-		open, got = make(chan struct{}), make(chan int, 100)
-		received := 0
-		r = start(t, 2, process.Config{Limit: limit}, func(sys *process.System) {
-			to = process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-				if received == 0 && p.Pending() == 0 {
-					return act.Wait // its first turn
-				}
-				<-open // a process must not block; here it keeps its mailbox full
-				m, ok := p.Receive()
-				if !ok {
-					return act.Wait
-				}
-				received++
-				if got <- m; m < 0 {
-					return act.Done
-				}
-				return act.Yield
-			}), process.Options{})
+	for _, row := range []struct {
+		name  string
+		then  func(to *gate, giveUp context.CancelFunc)
+		want  error
+		heard string // by the receiver
+	}{
+		{"until there is some", func(to *gate, _ context.CancelFunc) { to.x.note(to.receive(1)) }, nil, "12"},
+		{"until the receiver is killed", func(to *gate, _ context.CancelFunc) { to.Kill(); to.x.step() }, process.ErrDead, ""},
+		{"until its context ends: then it was not sent", func(_ *gate, giveUp context.CancelFunc) { giveUp() }, context.Canceled, "1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := newTraced(t, process.Config{Limit: 1})
+			to := x.gate(process.Options{})
+			require.NoError(t, to.Deliver(t.Context(), 1), "there is room")
+			ctx, giveUp := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- to.Deliver(ctx, 2) }()
+			require.Eventually(t, func() bool { return to.Waiters() == 1 }, servertest.Timeout, 10*time.Microsecond)
+			row.then(to, giveUp)
+			require.ErrorIs(t, servertest.Receive(t, done), row.want)
+			require.Zero(t, to.Waiters())
+			require.Equal(t, row.heard, x.noted()+to.receive(10))
 		})
-		r.quiescent()
-		return r, to, open, got
 	}
-	fill := func(t *testing.T, r running, to process.Ref[int], n int) {
-		for m := range n {
-			require.NoError(t, to.Deliver(t.Context(), m), "there is room")
-		}
-		require.Equal(t, "blocked", outcome(to.Send(r.sys, n)))
-	}
-	t.Run("until there is some", func(t *testing.T) {
-		r, to, open, got := begin(t, 2)
-		fill(t, r, to, 2)
-		done := make(chan error, 1)
-		go func() { done <- to.Deliver(context.Background(), 2) }()
-		select {
-		case <-done:
-			require.FailNow(t, "there was no room")
-		default:
-		}
-		close(open)
-		require.NoError(t, servertest.Receive(t, done))
-		for m := range 3 {
-			require.Equal(t, m, servertest.Receive(t, got))
-		}
-		require.NoError(t, to.Deliver(t.Context(), -1))
-		r.end()
-	})
-	t.Run("until its context ends: then it was not sent", func(t *testing.T) {
-		r, to, open, got := begin(t, 2)
-		fill(t, r, to, 2)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- to.Deliver(ctx, 99) }()
-		cancel()
-		require.ErrorIs(t, servertest.Receive(t, done), context.Canceled)
-		close(open)
-		require.NoError(t, to.Deliver(t.Context(), -1))
-		r.end()
-		for _, m := range []int{0, 1, -1} {
-			require.Equal(t, m, servertest.Receive(t, got))
-		}
-	})
-	t.Run("until the receiver is killed", func(t *testing.T) {
-		r, to, open, _ := begin(t, 1)
-		fill(t, r, to, 1)
-		done := make(chan error, 10)
-		for range 10 {
-			go func() { done <- to.Deliver(context.Background(), 1) }()
-		}
-		require.True(t, to.Kill())
-		close(open)
-		for range 10 {
-			if err := servertest.Receive(t, done); err != nil { // a last turn may have made room
-				require.ErrorIs(t, err, process.ErrDead)
-			}
-		}
-		r.end()
-		require.ErrorIs(t, to.Deliver(t.Context(), 1), process.ErrDead)
-	})
-	t.Run("not at all with the zero Ref", func(t *testing.T) {
-		require.ErrorIs(t, process.Ref[int]{}.Deliver(t.Context(), 1), process.ErrDead)
-	})
-}
-
-// The next waiter gets the room.
-func TestAWaiterThatGivesUpTakesNoRoom(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 2})
-	to := x.gate(process.Options{})
-	x.send(to.Ref, 1, 2)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 3 {
-		require.ErrorIs(t, to.Deliver(ended, 0), context.Canceled)
-	}
-	x.s.Spawn(&sendingTask{x: x, to: to.Ref})
-	require.Equal(t, "t(blocked)", x.step())
-	require.Equal(t, "1tt(blocked)", to.receive(1))
-}
-
-// Waiters that give up beside one that stays leave nothing.
-func TestWaitersThatGiveUpAreForgotten(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 1})
-	to := x.gate(process.Options{})
-	x.send(to.Ref, 1)
-	var all []context.CancelFunc
-	var done sync.WaitGroup
-	come := func() {
-		ctx, giveUp := context.WithCancel(context.Background())
-		all = append(all, giveUp)
-		before := to.Waiters()
-		done.Go(func() { _ = to.Deliver(ctx, 2) })
-		require.Eventually(t, func() bool { return to.Waiters() == before+1 }, servertest.Timeout, 10*time.Microsecond)
-	}
-	come()
-	for range 100 { // the next arrives before the last has given up
-		come()
-		all[len(all)-2]()
-		require.Eventually(t, func() bool { return to.Waiters() == 1 }, servertest.Timeout, 10*time.Microsecond)
-	}
-	all[len(all)-1]()
-	done.Wait()
-	require.Zero(t, to.Waiters())
-	require.Equal(t, "1", to.receive(1))
 }

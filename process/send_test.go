@@ -3,9 +3,7 @@ package process_test
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,15 +209,6 @@ func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
 	require.Contains(t, x.some(100), "tababtabtatbatbtabtatbat")
 }
 
-func TestAChainOfHandOffsLetsQueuedProcessesRun(t *testing.T) {
-	x := newTraced(t, process.Config{Batch: 4})
-	x.pingPong("a", "b", 0)
-	queued := x.sleeper("q")
-	x.some(100)
-	x.send(queued, 1)
-	require.Contains(t, x.some(10), "babaqbaba")
-}
-
 // busyTask spawns a task that is always ready.
 func (x *traced) busyTask() {
 	x.s.Spawn(act.Func(func(*act.Task) act.Directive {
@@ -240,81 +229,4 @@ func (x *traced) pingPong(one, two string, takes time.Duration) {
 	}
 	a, b = answer(one, &b), answer(two, &a)
 	x.send(a, 1)
-}
-
-// X keeps its scheduler busy with one long turn, in which it sends to T again and again, so T is queued there. P, on
-// the other scheduler, sends to T as well. T is then taken out of the middle of that queue, and runs at once, with both
-// messages, before P continues.
-func TestAHandOffTakesTheReceiverOutOfAnotherQueue(t *testing.T) {
-	const rounds = 10_000
-	var queued, fetched atomic.Int64 // numbers of rounds
-	var at struct {                  // of T; P may read it, since T runs before P on the same thread
-		turns, messages, scheduler int
-	}
-	var dummy, to process.Ref[int]
-	r := start(t, 2, process.Config{Batch: 1 << 30}, func(sys *process.System) { // P and T run in one batch
-		dummy = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
-		to = process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			if p.Pending() == 0 {
-				return act.Wait
-			}
-			at.turns++
-			at.scheduler = p.Scheduler().Index()
-			for {
-				if _, ok := p.Receive(); !ok {
-					return act.Wait
-				}
-				at.messages++
-			}
-		}), process.Options{})
-	})
-	r.quiescent()
-	fetched.Store(-1) // X begins after P, or its scheduler might steal T
-	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-		_ = dummy.Send(p, 0) // a hand-off to dummy, so that later sends are none
-		for i := int64(1); i <= rounds; i++ {
-			if !reaches(t, &fetched, i-1) {
-				break
-			}
-			_ = to.Send(p, 0)
-			queued.Store(i)
-		}
-		reaches(t, &fetched, rounds) // or T might have its turn here
-		return act.Done
-	}), process.Options{Name: "X"})
-	round := 0
-	process.Spawn(r.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-		here := p.Scheduler().Index()
-		if at.turns != round || at.messages != 2*round || round > 0 && at.scheduler != here {
-			t.Errorf("round %d on %d: %+v", round, here, at)
-			round = rounds
-		}
-		fetched.Store(int64(round))
-		if round++; round > rounds {
-			to.Kill()
-			dummy.Kill()
-			return act.Done
-		}
-		if reaches(t, &queued, int64(round)) {
-			_ = to.Send(p, 0)
-		}
-		return act.Yield
-	}), process.Options{Name: "P"})
-	r.end()
-	require.GreaterOrEqual(t, r.sys.Stats().Handed, int64(rounds))
-}
-
-// reaches blocks the turn, as no process should, until another thread has counted to n. It counts looks, not time, in
-// which no other thread may have run.
-func reaches(t *testing.T, count *atomic.Int64, n int64) bool {
-	for looks := 1; count.Load() < n; looks++ {
-		if looks%1000 > 0 {
-			continue
-		}
-		if runtime.Gosched(); looks > 2_000_000_000 {
-			t.Errorf("%d is as far as it goes", count.Load())
-			return false
-		}
-	}
-	return true
 }

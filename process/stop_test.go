@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -103,23 +102,6 @@ func TestASleepingProcessKeepsRunFromReturning(t *testing.T) {
 	require.False(t, finished())
 }
 
-func TestRunReturnsWhenTheLastProcessHasEnded(t *testing.T) {
-	for _, schedulers := range []int{1, 2, 3} {
-		x := newRepeated(t, schedulers)
-		left := atomic.Int64{}
-		left.Store(100)
-		require.NoError(t, x.run(nil, func() {
-			for range 100 {
-				ref := x.spawn(process.Options{})
-				go func() { _ = ref.Send(x.sys, func(p *jobSelf) { left.Add(-1); p.Exit() }) }()
-			}
-		}))
-		require.Zero(t, left.Load())
-		require.Zero(t, x.sys.Stats().Alive)
-		require.NoError(t, x.run(nil), "and another one has nothing to do")
-	}
-}
-
 // Some processes have messages, others sleep.
 func TestTheTermsOfAnOrder(t *testing.T) {
 	const busy, messages, sleeping = 10, 40, 5
@@ -130,12 +112,10 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		left  int64
 	}{
 		{"as long as it takes", shutdown.Unbounded, true, busy + sleeping},
-		{"turns", shutdown.Policy{Turns: 5}, true, busy + sleeping},
-		{"time", shutdown.Policy{Time: servertest.Timeout}, true, busy + sleeping},
+		{"turns, which are not counted", shutdown.Policy{Turns: 5}, true, busy + sleeping},
 		{"time, then drop", shutdown.Policy{Time: servertest.Timeout, Drop: true}, true, 0},
 		{"the zero policy", shutdown.Policy{}, true, 0},
 		{"halt", shutdown.Halt, false, busy + sleeping},
-		{"halt, and drop", shutdown.Policy{Kind: shutdown.Halting, Drop: true}, false, 0},
 		{"suspend", shutdown.Suspend, false, busy + sleeping},
 		{"suspend, and drop", shutdown.Policy{Kind: shutdown.Suspending, Drop: true}, false, 0},
 	} {
@@ -193,133 +173,32 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 
 func TestTheBoundInTimeEndsABusyProcess(t *testing.T) {
 	for _, drop := range []bool{false, true} {
-		x := newRepeated(t, 2)
-		var turns atomic.Int64
-		var over, closed atomic.Bool
-		err := x.run(nil, func() {
-			process.Spawn(x.sys, &closingProcess[job]{process.Func[job](func(p *jobSelf) act.Directive {
-				switch turns.Add(1); {
-				case over.Load():
-					return act.Done
-				case turns.Load() == 1:
-					x.g.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 5 * time.Millisecond, Drop: drop}})
-				}
-				return act.Yield
-			}), func() error { closed.Store(true); return nil }}, process.Options{Name: "restless"})
-		})
-		var cut *shutdown.Cut
-		require.ErrorAs(t, err, &cut)
-		require.Equal(t, drop, cut.Dropped)
-		require.Contains(t, cut.Error(), "restless")
-		require.Equal(t, drop, closed.Load())
-		require.Equal(t, !drop, x.sys.Stats().Alive == 1)
-		before := turns.Load()
-		over.Store(true)
-		require.NoError(t, x.run(nil))
-		require.Equal(t, !drop, turns.Load() > before)
-		require.True(t, closed.Load())
-	}
-}
-
-// Bounds in turns do not count the turns of processes.
-func TestAnOrderedEndWaitsForSpawnedProcesses(t *testing.T) {
-	x := newRepeated(t, 2)
-	var generations atomic.Int64
-	var beget func(p *jobSelf)
-	beget = func(p *jobSelf) {
-		if generations.Add(1) < 1000 {
-			require.NoError(t, process.Spawn(p, runJobs, process.Options{}).Send(p, beget))
-		}
-	}
-	require.NoError(t, x.run(&shutdown.Unbounded, func() {
-		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, beget))
-	}))
-	require.EqualValues(t, 1000, generations.Load())
-	require.EqualValues(t, 1000, x.sys.Stats().Alive)
-}
-
-func TestTimersDoNotDelayAnOrderedEnd(t *testing.T) {
-	x := newRepeated(t, 2)
-	expired := false
-	require.NoError(t, x.run(&shutdown.Unbounded, func() {
-		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, func(p *jobSelf) {
-			p.After(time.Hour, func(*jobSelf) { expired = true })
-		}))
-	}))
-	require.False(t, expired)
-	require.EqualValues(t, 1, x.sys.Stats().Alive)
-}
-
-func TestOperationsDelayAnOrderedEnd(t *testing.T) {
-	x := newRepeated(t, 2)
-	var arrived atomic.Int64
-	f := future.New[int](x.g.Schedulers()[0])
-	as := func(int, error) job { return func(*jobSelf) { arrived.Add(1) } }
-	require.NoError(t, x.run(&shutdown.Unbounded, func() {
-		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, func(p *jobSelf) {
-			process.Await(p, f, as)
-			process.Offload(p, func() (int, error) { time.Sleep(2 * time.Millisecond); return 0, f.Resolve(1) }, as)
-			process.Do(p, &listener.Sleep{For: time.Millisecond}, func(err error) job { return as(0, err) })
-		}))
-	}))
-	require.EqualValues(t, 3, arrived.Load())
-}
-
-// In the next Run timers expire, operations finish, and questions are answered.
-func TestASuspendedRunContinues(t *testing.T) {
-	for _, terms := range []shutdown.Policy{shutdown.Suspend, shutdown.Halt} {
-		x := newRepeated(t, 2)
-		var arrived []string
-		var ref process.Ref[job]
-		note := func(what string) job {
-			return func(p *jobSelf) {
-				if arrived = append(arrived, what); len(arrived) == 3 {
-					p.Exit()
-				}
+		x := newStepped(t, 2)
+		turns, closed, over := 0, 0, false
+		process.Spawn(x.sys, &closingProcess[job]{process.Func[job](func(*jobSelf) act.Directive {
+			if turns++; over {
+				return act.Done
 			}
+			return act.Yield
+		}), func() error { closed++; return nil }}, process.Options{Name: "restless"})
+		x.g.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Second, Drop: drop}})
+		step := func() (cuts error) {
+			for _, s := range x.g.Schedulers() {
+				_, err := s.Step(10)
+				cuts = errors.Join(cuts, err)
+			}
+			return cuts
 		}
-		set := func(p *jobSelf) {
-			asked := x.spawn(process.Options{Name: "asked"})
-			process.Link(p, asked, true)
-			p.After(10*time.Millisecond, note("timer"))
-			process.Do(p, &listener.Sleep{For: 10 * time.Millisecond}, func(error) job { return note("operation") })
-			process.Request(p, asked, questionFor(func(p *jobSelf, r textReply) {
-				p.After(10*time.Millisecond, func(p *jobSelf) { r.Send(p, "answer") })
-			}), 0, func(v string, _ error) job { return note(v) })
-			x.g.Shutdown(namedOrder{"o", terms})
-		}
-		var cut *shutdown.Cut
-		require.ErrorAs(t, x.run(nil, func() {
-			ref = x.spawn(process.Options{Name: "owner"})
-			require.NoError(t, ref.Send(x.sys, set))
-		}), &cut)
-		require.Empty(t, arrived)
-		require.NoError(t, x.run(nil))
-		require.ElementsMatch(t, []string{"timer", "operation", "answer"}, arrived)
-		require.Zero(t, x.sys.Stats().Alive)
+		require.NoError(t, step())
+		x.clock.pass(time.Second)
+		require.ErrorContains(t, errors.Join(step(), step(), step(), step()), "restless")
+		require.Equal(t, drop, closed == 1)
+		before := turns
+		over = true
+		require.NoError(t, errors.Join(step(), step()))
+		require.Equal(t, !drop, turns > before, "it continues if it was not dropped")
+		require.Equal(t, 1, closed)
 	}
-}
-
-// If the process has a turn before it is dropped itself, it is told ErrLost.
-func TestOperationsThatAnOrderDrops(t *testing.T) {
-	x := newRepeated(t, 2)
-	never := future.New[int](x.g.Schedulers()[0])
-	err := x.run(&shutdown.Policy{Time: 5 * time.Millisecond, Drop: true}, func() {
-		require.NoError(t, x.spawn(process.Options{}).Send(x.sys, func(p *jobSelf) {
-			process.Await(p, never, func(_ int, err error) job {
-				return func(*jobSelf) {
-					if !errors.Is(err, process.ErrLost) {
-						t.Error(err)
-					}
-				}
-			})
-		}))
-	})
-	var cut *shutdown.Cut
-	require.ErrorAs(t, err, &cut)
-	require.Equal(t, 1, cut.Tasks)
-	require.Zero(t, x.sys.Stats().Alive)
-	require.NoError(t, x.run(nil))
 }
 
 func TestStopComesBeforeTheNextTurn(t *testing.T) {
@@ -337,24 +216,6 @@ func TestStopComesBeforeTheNextTurn(t *testing.T) {
 	x.all()
 	require.Equal(t, []string{"queued told", "queued's message", "asleep told"}, log)
 	require.True(t, asleep.Kill())
-}
-
-// The message arrives during the turn, and is received in it.
-func TestStopIsCalledIfAMessageArrivesWithTheOrder(t *testing.T) {
-	x, s := newStepped(t, 2), newStopRecorder()
-	var ref process.Ref[job]
-	x.on(1, x.spawn(process.Options{}), func(p *jobSelf) { ref = process.Spawn(p, s, process.Options{}) })
-	x.all()
-	received := false
-	x.on(0, ref, func(p *jobSelf) {
-		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
-		_, err := x.g.Schedulers()[1].Step(100) // the order takes effect on scheduler 1 during this turn
-		require.NoError(t, err)
-		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { received = true }))
-	})
-	x.all()
-	require.True(t, received)
-	require.Equal(t, []string{"o"}, s.heard())
 }
 
 func TestStopIsCalledForStricterOrdersOnly(t *testing.T) {
@@ -378,27 +239,6 @@ func TestStopIsCalledForStricterOrdersOnly(t *testing.T) {
 	}
 	require.NoError(t, never.Resolve(1))
 	x.all()
-}
-
-func TestStopComesBeforeTheFirstTurnUnderAnOrder(t *testing.T) {
-	for _, on := range []int{0, 1} {
-		x := newStepped(t, 2)
-		child := newStopRecorder()
-		never := future.New[int](x.g.Schedulers()[0])
-		parent := x.spawn(process.Options{})
-		x.do(parent, func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) })
-		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
-		x.all()
-		first := ""
-		x.on(on, parent, func(p *jobSelf) {
-			require.NoError(t, process.Spawn(p, child, process.Options{}).Send(x.sys, func(*jobSelf) { first = fmt.Sprint(child.heard()) }))
-		})
-		x.all()
-		require.Equal(t, "[o]", first)
-		require.Equal(t, []string{"o"}, child.heard())
-		require.NoError(t, never.Resolve(1))
-		x.all()
-	}
 }
 
 // Processes that are spawned or have a turn when one scheduler has obeyed the order and the other has not are told
@@ -519,127 +359,62 @@ func TestAnOrderWhileAProcessWaitsForRoom(t *testing.T) {
 	}
 }
 
+// Also those that have had no turn, and what is spawned later.
 func TestCloseEndsAll(t *testing.T) {
-	for _, schedulers := range []int{1, 2} {
-		x := newRepeated(t, schedulers)
-		var closed atomic.Int64
-		all := []process.Ref[job]{}
-		ends := []*future.Future[process.Notice]{}
-		var result error
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		begun := make(chan bool)
-		called := make(chan error, 2)
-		full := process.Ref[job]{}
-		require.NoError(t, x.run(&shutdown.Unbounded, func() {
-			for i := range 20 {
-				ref := x.closing(&closed, process.Options{Limit: 1})
-				all = append(all, ref)
-				ends = append(ends, process.Ended(ref))
-				if i > 0 {
-					process.Link(ref, all[i-1], true)
-				}
-				require.NoError(t, ref.Send(x.sys, func(p *jobSelf) {
-					p.After(time.Hour, exits)
-					process.Request(p, all[0], questionFor(func(*jobSelf, textReply) {}), time.Hour, func(string, error) job { return exits })
-				}))
-			}
-			full = process.Spawn(x.sys, process.Func[job](func(*jobSelf) act.Directive { return act.Wait }), process.Options{Limit: 1})
-			require.NoError(t, full.Send(x.sys, exits))
-			go func() {
-				close(begun)
-				_, err := process.Call(ctx, all[0], questionFor(func(*jobSelf, textReply) {}))
-				called <- err
-			}()
-			go func() { called <- full.Deliver(ctx, exits) }()
-		}))
-		servertest.Receive(t, begun)
-		result = x.g.Close()
-		require.ErrorIs(t, servertest.Receive(t, called), process.ErrDead)
-		require.ErrorIs(t, servertest.Receive(t, called), process.ErrDead)
-		var cut *shutdown.Cut
-		require.True(t, result == nil || errors.As(result, &cut))
-		require.EqualValues(t, 20, closed.Load())
-		for i, f := range ends {
-			n, err := f.Value()
-			require.NoError(t, err)
-			require.Equal(t, process.Notice{Of: all[i], Reason: process.Stopped}, n)
-		}
-		require.Zero(t, x.sys.Stats().Alive)
-
-		require.NoError(t, x.g.Close(), "once more")
-		require.ErrorIs(t, all[0].Send(x.sys, exits), process.ErrDead)
-		require.ErrorIs(t, all[0].Deliver(ctx, exits), process.ErrDead)
-		require.False(t, all[0].Kill())
-		_, err := process.Call(ctx, all[0], questionFor(func(*jobSelf, textReply) {}))
-		require.ErrorIs(t, err, process.ErrDead)
-		require.True(t, process.Ended(all[0]).Resolved())
-		late, err := process.Ended(x.closing(&closed, process.Options{})).Value()
-		require.NoError(t, err, "a goroutine may spawn in a closed System")
-		require.Equal(t, process.Stopped, late.Reason)
-		require.EqualValues(t, 21, closed.Load())
-		require.Zero(t, x.sys.Stats().Alive)
-		require.True(t, x.sys.Quiescent().Resolved())
-		require.ErrorIs(t, x.g.Run(ctx, x.sys.Setup), act.ErrClosed)
+	x := newStepped(t, 2)
+	closed := 0
+	var all []process.Ref[job]
+	spawn := func() {
+		all = append(all, process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error { closed++; return nil }}, process.Options{}))
 	}
-}
-
-// A Group that is closed without a Run, or whose set-up has failed, ends all processes that were spawned.
-func TestCloseWithoutARun(t *testing.T) {
-	t.Run("none", func(t *testing.T) {
-		x := newStepped(t, 2)
-		ended := process.Ended(x.spawn(process.Options{}))
-		_ = x.g.Close()
-		require.True(t, ended.Resolved())
-	})
-	for _, failing := range []int{0, 1} {
-		t.Run(fmt.Sprintf("a set-up that fails on %d", failing), func(t *testing.T) {
-			x := newRepeated(t, 2)
-			var ended *future.Future[process.Notice]
-			require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
-				if s.Index() == 0 {
-					ended = process.Ended(x.spawn(process.Options{}))
-				}
-				if s.Index() == failing {
-					return errFailed
-				}
-				return nil
-			}), errFailed)
-			_ = x.g.Close()
-			require.True(t, ended.Resolved())
-			require.True(t, process.Ended(x.spawn(process.Options{})).Resolved())
+	for i := range 20 {
+		if spawn(); i > 0 {
+			process.Link(all[i], all[i-1], true)
+		}
+		x.do(all[i], func(p *jobSelf) {
+			p.After(time.Hour, exits)
+			process.Request(p, all[0], questionFor(func(*jobSelf, textReply) {}), time.Hour, func(string, error) job { return exits })
 		})
 	}
+	full := x.gate(process.Options{Limit: 1})
+	require.NoError(t, full.Send(x.sys, exits))
+	waits := make(chan error, 1)
+	go func() { waits <- full.Deliver(context.Background(), exits) }()
+	require.Eventually(t, func() bool { return full.Waiters() == 1 }, servertest.Timeout, time.Millisecond)
+	spawn()
+	_ = x.g.Close()
+	require.ErrorIs(t, servertest.Receive(t, waits), process.ErrDead)
+	spawn() // a goroutine may spawn in a closed System
+	require.Equal(t, len(all), closed)
+	for _, ref := range all {
+		n, err := process.Ended(ref).Value()
+		require.NoError(t, err)
+		require.Equal(t, process.Notice{Of: ref, Reason: process.Stopped}, n)
+		require.ErrorIs(t, ref.Send(x.sys, exits), process.ErrDead)
+		require.False(t, ref.Kill())
+	}
+	require.Zero(t, x.sys.Stats().Alive)
+	require.True(t, x.sys.Quiescent().Resolved())
+	require.NoError(t, x.g.Close(), "once more")
 }
 
-// An order for one scheduler ends that one; the processes continue on the others.
-func TestAnOrderForOneScheduler(t *testing.T) {
-	x := newRepeated(t, 2)
-	handled := atomic.Int64{}
-	servertest.InTime(t, func() {
-		require.NoError(t, x.g.Run(t.Context(), x.sys.Setup, func(s *act.Scheduler) error {
-			if s.Index() > 0 {
-				return nil
+func TestASetUpThatFailsEndsAll(t *testing.T) {
+	for failing := range 2 {
+		x := newRepeated(t, 2)
+		var ended *future.Future[process.Notice]
+		require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
+			if s.Index() == 0 {
+				ended = process.Ended(x.spawn(process.Options{}))
 			}
-			for range 10 {
-				ref := x.spawn(process.Options{})
-				var again func(p *jobSelf)
-				n := 0
-				again = func(p *jobSelf) {
-					handled.Add(1)
-					if n++; n == 50 {
-						p.Exit()
-						return
-					}
-					_ = ref.Send(p, again)
-				}
-				require.NoError(t, ref.Send(x.sys, again))
+			if s.Index() == failing {
+				return errFailed
 			}
-			s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
 			return nil
-		}))
-	})
-	require.EqualValues(t, 500, handled.Load())
+		}), errFailed)
+		_ = x.g.Close()
+		require.True(t, ended.Resolved())
+		require.True(t, process.Ended(x.spawn(process.Options{})).Resolved())
+	}
 }
 
 // Two orders are obeyed in one sequence on one scheduler, and in the other on the other. Each process is told of the
@@ -672,24 +447,31 @@ func TestOrdersThatCross(t *testing.T) {
 	require.Equal(t, []string{"lax", "strict", "stricter"}, recorders[1].heard())
 }
 
-// Step continues after an order, as the next Run does.
+// Timers expire, operations finish, and questions are answered when Step continues after an order, as in the next Run.
 func TestStepContinuesAfterAnOrder(t *testing.T) {
 	for name, terms := range map[string]shutdown.Policy{"suspend": shutdown.Suspend, "halt": shutdown.Halt, "drain": shutdown.Unbounded} {
 		t.Run(name, func(t *testing.T) {
-			x := newStepped(t, 2)
-			ref := x.spawn(process.Options{})
-			x.all()
+			x, got := newStepped(t, 2), &outcomes{}
+			asked := x.spawn(process.Options{})
+			owner := x.spawn(process.Options{})
+			x.do(owner, func(p *jobSelf) {
+				p.After(time.Second, got.as("timer", nil))
+				process.Do(p, &listener.Sleep{For: time.Second}, func(err error) job { return got.as("operation", err) })
+				process.Request(p, asked, questionFor(func(p *jobSelf, r textReply) {
+					p.After(time.Second, func(p *jobSelf) { r.Send(p, "answer") })
+				}), 0, got.as)
+			})
 			x.g.Shutdown(namedOrder{name, terms})
 			for i := range 4 {
 				_, _ = x.g.Schedulers()[i%2].Step(1000) // sleeping processes are cut
 			}
-			ran := false
-			require.NoError(t, ref.Send(x.sys, func(*jobSelf) { ran = true }))
+			require.Empty(t, got.all)
 			quiescent := x.sys.Quiescent()
-			x.all()
-			require.True(t, ran)
+			x.later(time.Second)
+			require.ElementsMatch(t, []string{"timer", "operation", "answer"}, got.all)
 			require.True(t, quiescent.Resolved())
-			x.do(ref, exits)
+			x.do(owner, exits)
+			x.do(asked, exits)
 			for _, s := range x.g.Schedulers() {
 				require.True(t, s.Finished())
 			}
@@ -697,52 +479,54 @@ func TestStepContinuesAfterAnOrder(t *testing.T) {
 	}
 }
 
-func TestSetupOnOneSchedulerOnly(t *testing.T) {
-	for _, only := range []int{0, 1} {
-		sys := process.New(process.Config{})
-		g := act.NewGroup(act.Config{Schedulers: 2})
-		var cancelled, dropped process.Ref[job]
-		var quiescent *future.Future[struct{}]
-		require.NoError(t, runToEnd(t, g, func(s *act.Scheduler) error {
-			if s.Index() != only {
-				return nil
-			}
-			require.NoError(t, sys.Setup(s))
-			dropped = process.Spawn(sys, runJobs, process.Options{})
-			cancelled = process.Spawn(sys, runJobs, process.Options{})
-			return cancelled.Send(sys, func(p *jobSelf) {
-				x := process.Do(p, act.Func(func(*act.Task) act.Directive { return act.Wait }), func(error) job { return exits })
-				quiescent = sys.Quiescent()
-				time.AfterFunc(time.Millisecond, func() {
-					x.Cancel()
-					for !quiescent.Resolved() {
-						time.Sleep(time.Millisecond)
-					}
-					g.Shutdown(shutdown.Now{})
-				})
-			})
-		}))
-		require.Zero(t, sys.Stats().Alive, "an order that drops what is left ends sleeping processes")
-		require.ErrorIs(t, dropped.Send(sys, exits), process.ErrDead)
-		require.NoError(t, g.Close())
+func TestWhatDelaysAnOrderedEnd(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		begin  func(p *jobSelf)
+		delays bool
+	}{
+		{"a process that sleeps", func(*jobSelf) {}, false},
+		{"a timer", func(p *jobSelf) { p.After(time.Second, func(*jobSelf) {}) }, false},
+		{"an operation", func(p *jobSelf) {
+			process.Do(p, &listener.Sleep{For: time.Second}, func(error) job { return func(*jobSelf) {} })
+		}, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := newStepped(t, 2)
+			x.do(x.spawn(process.Options{}), row.begin)
+			x.g.Shutdown(drain)
+			x.all()
+			require.Equal(t, row.delays, x.underOrder())
+			x.later(time.Second)
+			require.False(t, x.underOrder())
+		})
 	}
 }
 
-// A task has called runtime.Goexit on one scheduler.
-func TestAnOrderedEndDoesNotWaitForALostScheduler(t *testing.T) {
-	x := newRepeated(t, 2)
-	require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
-		if s.Index() > 0 {
-			return nil
+// It has its set-up on one scheduler of two, which is the only one that its processes use.
+func TestSetupOnOneSchedulerOnly(t *testing.T) {
+	for _, only := range []int{0, 1} {
+		sys := process.New(process.Config{})
+		g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Stepped})
+		require.NoError(t, sys.Setup(g.Schedulers()[only]))
+		step := func() {
+			for _, s := range g.Schedulers() {
+				_, _ = s.Step(1000)
+			}
 		}
-		x.spawn(process.Options{})
-		s.Spawn(act.Func(func(*act.Task) act.Directive {
-			runtime.Goexit()
-			return act.Done
-		}))
-		time.AfterFunc(10*time.Millisecond, func() { x.g.Shutdown(drain) })
-		return nil
-	}), act.ErrGoexit)
+		ref, ran := process.Spawn(sys, runJobs, process.Options{}), false
+		require.NoError(t, ref.Send(sys, func(*jobSelf) { ran = true }))
+		quiescent := sys.Quiescent()
+		step()
+		require.True(t, ran)
+		require.True(t, quiescent.Resolved())
+		g.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Suspending, Drop: true}})
+		for range 4 {
+			step()
+		}
+		require.ErrorIs(t, ref.Send(sys, exits), process.ErrDead, "the order has dropped it")
+		require.NoError(t, g.Close())
+	}
 }
 
 func TestTheCutOfAnOrderThatHaltsNamesProcessesThatSleep(t *testing.T) {

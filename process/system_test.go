@@ -99,12 +99,6 @@ func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
 	require.NoError(t, g.Run(t.Context(), sys.Setup, sys.Setup), "twice is once")
 }
 
-func TestASystemWithoutProcessesLetsRunReturn(t *testing.T) {
-	onOneAndTwoSchedulers(t, func(t *testing.T, schedulers int) {
-		start(t, schedulers, process.Config{}, func(*process.System) {}).end()
-	})
-}
-
 // suspend is an order that stops a Group, and drops nothing.
 var suspend = shutdown.Now{Terms: shutdown.Suspend}
 
@@ -148,31 +142,6 @@ func TestProcessesContinueInTheNextRun(t *testing.T) {
 		}
 	}
 	require.Zero(t, sys.Stats().Alive)
-}
-
-func TestStatsMayBeCalledAtAnyTime(t *testing.T) {
-	sys := process.New(process.Config{})
-	over, asked := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(asked)
-		for {
-			select {
-			case <-over:
-				return
-			default:
-				_ = sys.Stats()
-			}
-		}
-	}()
-	g := act.NewGroup(act.Config{Schedulers: 2})
-	require.NoError(t, g.Run(t.Context(), sys.Setup, func(*act.Scheduler) error {
-		process.Spawn(sys, process.Func[int](func(*process.Self[int]) act.Directive { return act.Done }), process.Options{})
-		return nil
-	}))
-	require.NoError(t, g.Close())
-	close(over)
-	servertest.Receive(t, asked)
-	require.EqualValues(t, 2, sys.Stats().Ended)
 }
 
 // Processes that are spawned in a set-up function have their first turns when all set-up functions have returned on all
