@@ -49,842 +49,601 @@ func (w *world) has(to *proc, f func(p *Self[msg])) { _ = w.send(w.sys, "set-up"
 
 // cases are small enough to try all schedules.
 var cases = []small{
-	{
-		name: "a queue by itself", runners: 2, preemptions: 3,
-		play: func(w *world) {
-			w.withoutRunners()
-			var all []*core
-			for _, name := range []string{"a", "b", "c"} {
-				all = append(all, w.spawnAt(0, name, nil).core)
-			}
-			taken := map[*core]int{}
-			q := &w.sys.runners[0].queue
-			w.goroutine("owner", func() {
-				if _, c := q.tryDequeue(); c != nil {
-					if !q.tryEnqueue(c) {
-						taken[c]++
-					}
-				}
-			})
-			w.goroutine("thief", func() {
-				_, stolen := q.trySteal(mostSteal)
-				for _, c := range stolen.all(queueLinks) {
+	{"a queue by itself", shape{runners: 2, preemptions: 3}, func(w *world) {
+		w.withoutRunners()
+		var all []*core
+		for _, name := range []string{"a", "b", "c"} {
+			all = append(all, w.spawnAt(0, name, nil).core)
+		}
+		taken := map[*core]int{}
+		q := &w.sys.runners[0].queue
+		w.goroutine("owner", func() {
+			if _, c := q.tryDequeue(); c != nil {
+				if !q.tryEnqueue(c) {
 					taken[c]++
 				}
-			})
-			w.goroutine("sender", func() {
-				if q.tryDequeueEntry(all[1]) {
-					taken[all[1]]++
-				}
-			})
-			w.checks = append(w.checks, func() {
-				for _, c := range q.all(queueLinks) {
-					taken[c]++
-				}
-				for _, c := range all {
-					if taken[c] != 1 {
-						w.fail("%s is in %d places", w.of(c).name, taken[c])
-					}
-				}
-			})
-		},
-	},
-	{
-		name: "the idle stack by itself", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			w.withoutRunners()
-			x, popped := &w.sys.idle, 0
-			for i, r := range w.sys.runners {
-				w.goroutine(fmt.Sprint("runner ", i), func() {
-					x.push(r)
-					x.remove(r)
-					x.push(r)
-				})
 			}
-			w.goroutine("sender", func() {
-				if x.pop() != nil {
-					popped++
+		})
+		w.goroutine("thief", func() {
+			_, stolen := q.trySteal(mostSteal)
+			for _, c := range stolen.all(queueLinks) {
+				taken[c]++
+			}
+		})
+		w.goroutine("sender", func() {
+			if q.tryDequeueEntry(all[1]) {
+				taken[all[1]]++
+			}
+		})
+		w.checks = append(w.checks, func() {
+			for _, c := range q.all(queueLinks) {
+				taken[c]++
+			}
+			for _, c := range all {
+				if taken[c] != 1 {
+					w.fail("%s is in %d places", w.of(c).name, taken[c])
 				}
-			})
-			w.checks = append(w.checks, func() {
-				if n := len(x.stack); n > 2 || n < 2-popped {
-					w.fail("%d are on the stack, and %d were taken off", n, popped)
-				}
-			})
-		},
-	},
-	{
-		name: "two send to one that sleeps", runners: 1, preemptions: 3,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			for _, name := range []string{"one", "two"} {
-				w.goroutine(name, func() { _ = w.send(w.sys, name, to, nil) })
 			}
-		},
-	},
-	{
-		name: "two send to one that sleeps, two runners", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			for _, name := range []string{"one", "two"} {
-				w.goroutine(name, func() { _ = w.send(w.sys, name, to, nil) })
+		})
+	}},
+	{"the idle stack by itself", shape{runners: 2, preemptions: 2}, func(w *world) {
+		w.withoutRunners()
+		x, popped := &w.sys.idle, 0
+		for i, r := range w.sys.runners {
+			w.goroutine(fmt.Sprint("runner ", i), func() {
+				x.push(r)
+				x.remove(r)
+				x.push(r)
+			})
+		}
+		w.goroutine("sender", func() {
+			if x.pop() != nil {
+				popped++
 			}
-		},
-	},
-	{
-		name: "two send to two that sleep", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "here", "there")
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
-			w.goroutine("two", func() { _ = w.send(w.sys, "two", all[1], nil) })
-		},
-	},
-	{
-		name: "a message to a process that falls asleep", runners: 1, preemptions: 3,
-		play: func(w *world) {
-			to := w.spawn("to", Options{}, nil)
-			w.goroutine("one", func() {
-				_ = w.send(w.sys, "one", to, nil)
-				_ = w.send(w.sys, "one", to, nil)
-			})
-		},
-	},
-	{
-		name: "a message to a process that falls asleep, from another runner", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "to", "from")
-			w.has(all[0], nil)
-			w.has(all[1], func(p *Self[msg]) { all[1].give(p, all[0]) })
-		},
-	},
-	{
-		name: "a poke of a process that falls asleep", runners: 1, preemptions: 3,
-		play: func(w *world) {
-			to := w.spawn("to", Options{}, nil)
-			w.goroutine("one", func() {
-				to.core.body.(*Self[msg]).Poke()
-				_ = w.send(w.sys, "one", to, nil)
-			})
-		},
-	},
-	{
-		name: "a hand-off while the receiver is dequeued", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			var from, to *proc
-			to = w.spawn("to", Options{}, nil)
-			from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
-		},
-	},
-	{
-		name: "a hand-off while the receiver is stolen", runners: 3, preemptions: 1,
-		play: func(w *world) {
-			var from, to *proc
-			to = w.spawn("to", Options{}, nil) // in queue 1
-			_ = w.spawn("stolen", Options{}, nil)
-			from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
-		},
-	},
-	{
-		name: "two hand-offs to one receiver", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			for _, name := range []string{"one", "two"} {
-				var from *proc
-				from = w.spawn(name, Options{}, func(p *Self[msg]) { from.give(p, to) })
+		})
+		w.checks = append(w.checks, func() {
+			if n := len(x.stack); n > 2 || n < 2-popped {
+				w.fail("%d are on the stack, and %d were taken off", n, popped)
 			}
-		},
-	},
-	{
-		name: "queued while the other becomes idle", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "from", "one", "two")
-			w.goroutine("bell", func() { w.sys.runners[1].wake() })
-			w.has(all[0], func(p *Self[msg]) {
-				all[0].give(p, all[1])
-				all[0].give(p, all[2])
-			})
-		},
-	},
-	{
-		name: "a goroutine sends while runners become idle", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.sys.runners[0].wake()
-			w.sys.runners[1].wake()
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
-		},
-	},
-	{
-		name: "a task sends on a runner that becomes idle", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to", "other")
-			w.sys.runners[0].wake()
-			w.task(0, func(from Sender) {
-				_ = w.send(from, "task", to[0], nil)
-				_ = w.send(from, "task", to[1], nil)
-			})
-		},
-	},
-	{
-		name: "queued where it is locked", runners: 3, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "from", "one", "two", "three")
-			w.has(all[0], func(p *Self[msg]) {
-				all[0].give(p, all[1])
-				all[0].give(p, all[2])
-				all[0].give(p, all[3])
-			})
-		},
-	},
-	{
-		name: "a hand-off after the receiver was stolen", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			var from, to *proc
-			from = w.spawnAt(0, "from", func(p *Self[msg]) { from.give(p, to) })
-			w.spawnAt(0, "first", nil)
-			to = w.spawnAt(0, "to", nil)
-			w.spawnAt(0, "last", nil)
-		},
-	},
-	{
-		name: "a task spawns", runners: 1, preemptions: 2,
-		play: func(w *world) {
-			w.runUntilIdle(false)
-			w.task(0, func(from Sender) { w.spawnFrom(from, "new", Options{}, nil) })
-		},
-	},
-	{
-		name: "a task spawns, two runners", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			w.runUntilIdle(false)
-			w.task(0, func(from Sender) {
-				w.spawnFrom(from, "new", Options{}, nil)
-				w.spawnFrom(from, "newer", Options{}, nil)
-			})
-		},
-	},
-	{
-		name: "spawned for an idle runner whose queue is locked", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			w.spawnAt(1, "stolen", nil) // the other steals it
-			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
-		},
-	},
-	{
-		name: "sent to an idle runner whose queue is locked", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "to", "stolen")
-			w.sys.runners[0].wake()
-			w.has(all[1], nil) // the other steals it there
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
-		},
-	},
-	{
-		name: "a process spawns while the other runner becomes idle", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			from := w.asleep(Options{}, "from")[0]
-			w.sys.runners[0].wake()
-			w.has(from, func(p *Self[msg]) { w.spawnFrom(p, "new", Options{}, nil) })
-		},
-	},
-	{
-		name: "two goroutines spawn", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			w.runUntilIdle(false)
-			for _, name := range []string{"one", "two"} {
-				w.goroutine(name, func() { w.spawnFrom(w.sys, name+"'s", Options{}, nil) })
-			}
-		},
-	},
-	{
-		name: "killed while it falls asleep", runners: 1, preemptions: 3,
-		play: func(w *world) {
-			to := w.spawn("to", Options{}, nil)
-			w.goroutine("killer", func() { to.ref.Kill() })
-		},
-	},
-	{
-		name: "killed while it is sent to", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.goroutine("killer", func() { to.ref.Kill() })
-			w.goroutine("one", func() {
-				_ = w.send(w.sys, "one", to, nil)
-				_ = w.send(w.sys, "one", to, nil)
-			})
-		},
-	},
-	{
-		name: "killed during a hand-off", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "from", "to")
-			w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
-			w.goroutine("killer", func() { all[1].ref.Kill() })
-		},
-	},
-	{
-		name: "killed while it waits for room", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			to := w.spawn("to", Options{Limit: 1}, nil)
+		})
+	}},
+	{"two send to one that sleeps", shape{runners: 1, preemptions: 3}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		for _, name := range []string{"one", "two"} {
+			w.goroutine(name, func() { _ = w.send(w.sys, name, to, nil) })
+		}
+	}},
+	{"a message to a process that falls asleep", shape{runners: 1, preemptions: 3}, func(w *world) {
+		to := w.spawn("to", Options{}, nil)
+		w.goroutine("one", func() {
+			_ = w.send(w.sys, "one", to, nil)
+			_ = w.send(w.sys, "one", to, nil)
+		})
+	}},
+	{"a poke of a process that falls asleep", shape{runners: 1, preemptions: 3}, func(w *world) {
+		to := w.spawn("to", Options{}, nil)
+		w.goroutine("one", func() {
+			to.core.body.(*Self[msg]).Poke()
+			_ = w.send(w.sys, "one", to, nil)
+		})
+	}},
+	{"a hand-off while the receiver is dequeued", shape{runners: 2, preemptions: 2}, func(w *world) {
+		var from, to *proc
+		to = w.spawn("to", Options{}, nil)
+		from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
+	}},
+	{"a hand-off while the receiver is stolen", shape{runners: 3, preemptions: 1}, func(w *world) {
+		var from, to *proc
+		to = w.spawn("to", Options{}, nil) // in queue 1
+		_ = w.spawn("stolen", Options{}, nil)
+		from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
+	}},
+	{"two hand-offs to one receiver", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		for _, name := range []string{"one", "two"} {
 			var from *proc
-			from = w.spawn("from", Options{}, func(p *Self[msg]) {
-				from.give(p, to)
-				from.give(p, to)
-			})
-			w.goroutine("killer", func() { from.ref.Kill() })
-		},
-	},
-	{
-		name: "killed while two wait for each other", runners: 1, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{Limit: 1}, "one", "two")
-			all[0].lazy, all[1].lazy = true, true
-			answer := func(p *Self[msg]) {
-				all[1].give(p, all[0])
-				all[1].give(p, all[0])
-			}
-			w.has(all[0], func(p *Self[msg]) {
-				_ = w.send(p, "one", all[1], answer)
-				_ = w.send(p, "one", all[1], nil)
-			})
-			w.run(false)
-			w.goroutine("killer", func() {
-				all[0].ref.Kill()
-				w.await("one to be dead", func() bool { return all[0].dead() })
-			})
-		},
-	},
-	{
-		name: "the receiver is killed while a sender waits for room", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			to := w.spawn("to", Options{Limit: 1}, nil)
+			from = w.spawn(name, Options{}, func(p *Self[msg]) { from.give(p, to) })
+		}
+	}},
+	{"queued while the other becomes idle", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "from", "one", "two")
+		w.goroutine("bell", func() { w.sys.runners[1].wake() })
+		w.has(all[0], func(p *Self[msg]) {
+			all[0].give(p, all[1])
+			all[0].give(p, all[2])
+		})
+	}},
+	{"a task sends on a runner that becomes idle", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to", "other")
+		w.sys.runners[0].wake()
+		w.task(0, func(from Sender) {
+			_ = w.send(from, "task", to[0], nil)
+			_ = w.send(from, "task", to[1], nil)
+		})
+	}},
+	{"a hand-off after the receiver was stolen", shape{runners: 2, preemptions: 2}, func(w *world) {
+		var from, to *proc
+		from = w.spawnAt(0, "from", func(p *Self[msg]) { from.give(p, to) })
+		w.spawnAt(0, "first", nil)
+		to = w.spawnAt(0, "to", nil)
+		w.spawnAt(0, "last", nil)
+	}},
+	{"a task spawns, two runners", shape{runners: 2, preemptions: 2}, func(w *world) {
+		w.runUntilIdle(false)
+		w.task(0, func(from Sender) {
+			w.spawnFrom(from, "new", Options{}, nil)
+			w.spawnFrom(from, "newer", Options{}, nil)
+		})
+	}},
+	{"spawned for an idle runner whose queue is locked", shape{runners: 2, preemptions: 2}, func(w *world) {
+		w.spawnAt(1, "stolen", nil) // the other steals it
+		w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+	}},
+	{"sent to an idle runner whose queue is locked", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "to", "stolen")
+		w.sys.runners[0].wake()
+		w.has(all[1], nil) // the other steals it there
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
+	}},
+	{"killed while it falls asleep", shape{runners: 1, preemptions: 3}, func(w *world) {
+		to := w.spawn("to", Options{}, nil)
+		w.goroutine("killer", func() { to.ref.Kill() })
+	}},
+	{"killed while it is sent to", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.goroutine("killer", func() { to.ref.Kill() })
+		w.goroutine("one", func() {
+			_ = w.send(w.sys, "one", to, nil)
+			_ = w.send(w.sys, "one", to, nil)
+		})
+	}},
+	{"killed during a hand-off", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "from", "to")
+		w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
+		w.goroutine("killer", func() { all[1].ref.Kill() })
+	}},
+	{"killed while it waits for room", shape{runners: 2, preemptions: 1}, func(w *world) {
+		to := w.spawn("to", Options{Limit: 1}, nil)
+		var from *proc
+		from = w.spawn("from", Options{}, func(p *Self[msg]) {
+			from.give(p, to)
+			from.give(p, to)
+		})
+		w.goroutine("killer", func() { from.ref.Kill() })
+	}},
+	{"killed while two wait for each other", shape{runners: 1, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{Limit: 1}, "one", "two")
+		all[0].lazy, all[1].lazy = true, true
+		answer := func(p *Self[msg]) {
+			all[1].give(p, all[0])
+			all[1].give(p, all[0])
+		}
+		w.has(all[0], func(p *Self[msg]) {
+			_ = w.send(p, "one", all[1], answer)
+			_ = w.send(p, "one", all[1], nil)
+		})
+		w.run(false)
+		w.goroutine("killer", func() {
+			all[0].ref.Kill()
+			w.await("one to be dead", func() bool { return all[0].dead() })
+		})
+	}},
+	{"a sender waits for room that is just made", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{Limit: 1}, "to")[0]
+		w.has(to, nil)
+		var from *proc
+		from = w.spawn("from", Options{}, func(p *Self[msg]) {
+			from.give(p, to)
+			from.give(p, to)
+		})
+	}},
+	{"two wait for room that is enough for one", shape{runners: 1, preemptions: 1}, func(w *world) {
+		to := w.spawn("to", Options{Limit: 1}, nil)
+		for _, name := range []string{"one", "two"} {
+			other := w.spawn("behind "+name, Options{}, nil)
 			var from *proc
-			from = w.spawn("from", Options{}, func(p *Self[msg]) {
+			from = w.spawn(name, Options{}, func(p *Self[msg]) {
+				from.give(p, other) // gets the thread, so that these processes have their turns before to
 				from.give(p, to)
 				from.give(p, to)
 			})
-			w.goroutine("killer", func() { to.ref.Kill() })
-		},
-	},
-	{
-		name: "a sender waits for room that is just made", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{Limit: 1}, "to")[0]
-			w.has(to, nil)
-			var from *proc
-			from = w.spawn("from", Options{}, func(p *Self[msg]) {
-				from.give(p, to)
-				from.give(p, to)
-			})
-		},
-	},
-	{
-		name: "two wait for room that is enough for one", runners: 1, preemptions: 1,
-		play: func(w *world) {
-			to := w.spawn("to", Options{Limit: 1}, nil)
-			for _, name := range []string{"one", "two"} {
-				other := w.spawn("behind "+name, Options{}, nil)
-				var from *proc
-				from = w.spawn(name, Options{}, func(p *Self[msg]) {
-					from.give(p, other) // gets the thread, so that these processes have their turns before to
-					from.give(p, to)
-					from.give(p, to)
-				})
+		}
+	}},
+	{"sent to while it waits for room", shape{runners: 1, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{Limit: 1}, "to")[0]
+		from := w.asleep(Options{}, "from")[0]
+		from.lazy = true // so it does not receive during its turn
+		begun := false
+		w.has(from, func(p *Self[msg]) {
+			w.has(from, nil)
+			begun = true
+			from.give(p, to)
+			from.give(p, to)
+		})
+		w.goroutine("one", func() {
+			w.await("the turn", func() bool { return begun })
+			w.has(from, nil)
+		})
+	}},
+	{"two goroutines wait for room", shape{runners: 1, preemptions: 1}, func(w *world) {
+		to := w.asleep(Options{Limit: 1}, "to")[0]
+		w.has(to, nil)
+		for _, name := range []string{"one", "two"} {
+			w.goroutine(name, func() { w.deliver(name, to) })
+		}
+	}},
+	{"one of two waiters for room gives up", shape{runners: 1, preemptions: 1}, func(w *world) {
+		to := w.asleep(Options{Limit: 1}, "to")[0]
+		w.has(to, nil)
+		w.goroutine("one", func() {
+			if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
+				b.join(new(signal))
 			}
-		},
-	},
-	{
-		name: "sent to while it waits for room", runners: 1, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{Limit: 1}, "to")[0]
-			from := w.asleep(Options{}, "from")[0]
-			from.lazy = true // so it does not receive during its turn
-			begun := false
-			w.has(from, func(p *Self[msg]) {
-				w.has(from, nil)
-				begun = true
-				from.give(p, to)
-				from.give(p, to)
-			})
-			w.goroutine("one", func() {
-				w.await("the turn", func() bool { return begun })
-				w.has(from, nil)
-			})
-		},
-	},
-	{
-		name: "two goroutines wait for room", runners: 1, preemptions: 1,
-		play: func(w *world) {
-			to := w.asleep(Options{Limit: 1}, "to")[0]
-			w.has(to, nil)
-			for _, name := range []string{"one", "two"} {
-				w.goroutine(name, func() { w.deliver(name, to) })
-			}
-		},
-	},
-	{
-		name: "one of two waiters for room gives up", runners: 1, preemptions: 1,
-		play: func(w *world) {
-			to := w.asleep(Options{Limit: 1}, "to")[0]
-			w.has(to, nil)
-			w.goroutine("one", func() {
-				if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
-					b.join(new(signal))
+		})
+		w.goroutine("two", func() { w.deliver("two", to) })
+	}},
+	{"one of two waiters for room gives up when there is room", shape{runners: 1, preemptions: 1}, func(w *world) {
+		to := w.asleep(Options{Limit: 2}, "to")[0]
+		to.spare = 2
+		w.has(to, nil)
+		w.has(to, nil)
+		w.goroutine("one", func() {
+			if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
+				if s := b.join(new(signal)); s != nil {
+					b.giveUp(s)
 				}
-			})
-			w.goroutine("two", func() { w.deliver("two", to) })
-		},
-	},
-	{
-		name: "one of two waiters for room gives up when there is room", runners: 1, preemptions: 1,
-		play: func(w *world) {
-			to := w.asleep(Options{Limit: 2}, "to")[0]
-			to.spare = 2
-			w.has(to, nil)
-			w.has(to, nil)
-			w.goroutine("one", func() {
-				if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
-					if s := b.join(new(signal)); s != nil {
-						b.giveUp(s)
-					}
-				}
-			})
-			w.goroutine("two", func() { w.deliver("two", to) })
-			w.goroutine("maker of room", func() {
-				to.spare = 1
-				to.ref.p.Poke()
-			})
-		},
-	},
-	{
-		name: "two that wait for room in each other's mailboxes", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			var all [2]*proc
-			for i, name := range []string{"one", "two"} {
-				all[i] = w.spawn(name, Options{Limit: 2}, func(p *Self[msg]) {
-					all[i].give(p, all[1-i])
-					all[i].give(p, all[1-i])
-				})
 			}
-		},
-	},
-	{
-		name: "a full mailbox that drops", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{Limit: 1, Overflow: Drop}, "to")[0]
-			w.has(to, nil)
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil); _ = w.send(w.sys, "one", to, nil) })
-		},
-	},
-	{
-		name: "it ends while it is sent to", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.has(to, func(p *Self[msg]) { p.Exit() })
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil); _ = w.send(w.sys, "one", to, nil) })
-		},
-	},
-	{
-		name: "it ends while a sender waits for room", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			to := w.asleep(Options{Limit: 1}, "to")[0]
-			w.has(to, func(p *Self[msg]) { p.Exit() })
-			w.goroutine("one", func() { w.deliver("one", to) })
-			var from *proc
-			from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
-		},
-	},
-	{
-		name: "all become idle, and Quiescent is called", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			w.asleep(Options{}, "one", "two")
-			w.goroutine("asker", w.ask)
-		},
-	},
-	{
-		name: "something is sent while all become idle", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.has(to, nil)
+		})
+		w.goroutine("two", func() { w.deliver("two", to) })
+		w.goroutine("maker of room", func() {
+			to.spare = 1
+			to.ref.p.Poke()
+		})
+	}},
+	{"two that wait for room in each other's mailboxes", shape{runners: 2, preemptions: 2}, func(w *world) {
+		var all [2]*proc
+		for i, name := range []string{"one", "two"} {
+			all[i] = w.spawn(name, Options{Limit: 2}, func(p *Self[msg]) {
+				all[i].give(p, all[1-i])
+				all[i].give(p, all[1-i])
+			})
+		}
+	}},
+	{"a full mailbox that drops", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{Limit: 1, Overflow: Drop}, "to")[0]
+		w.has(to, nil)
+		w.goroutine("one", func() {
+			_ = w.send(w.sys, "one", to, nil)
+			_ = w.send(w.sys, "one", to, nil)
+		})
+	}},
+	{"it ends while it is sent to", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.has(to, func(p *Self[msg]) { p.Exit() })
+		w.goroutine("one", func() {
+			_ = w.send(w.sys, "one", to, nil)
+			_ = w.send(w.sys, "one", to, nil)
+		})
+	}},
+	{"it ends while a sender waits for room", shape{runners: 2, preemptions: 1}, func(w *world) {
+		to := w.asleep(Options{Limit: 1}, "to")[0]
+		w.has(to, func(p *Self[msg]) { p.Exit() })
+		w.goroutine("one", func() { w.deliver("one", to) })
+		var from *proc
+		from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
+	}},
+	{"all become idle, and Quiescent is called", shape{runners: 2, preemptions: 2}, func(w *world) {
+		w.asleep(Options{}, "one", "two")
+		w.goroutine("asker", w.ask)
+	}},
+	{"something is sent while all become idle", shape{runners: 2, preemptions: 1}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.has(to, nil)
+		w.ask()
+		w.goroutine("one", func() {
+			_ = w.send(w.sys, "one", to, nil)
 			w.ask()
-			w.goroutine("one", func() {
-				_ = w.send(w.sys, "one", to, nil)
-				w.ask()
+		})
+	}},
+	{"something is sent that takes long while all become idle", shape{runners: 2, preemptions: 1}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.has(to, nil)
+		w.goroutine("one", func() {
+			w.has(to, func(*Self[msg]) {
+				other := w.threads[0]
+				if other == w.now {
+					other = w.threads[1]
+				}
+				w.await("the other to become idle", other.idles)
 			})
-		},
-	},
-	{
-		name: "something is sent that takes long while all become idle", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.has(to, nil)
-			w.goroutine("one", func() {
-				w.has(to, func(*Self[msg]) {
-					other := w.threads[0]
-					if other == w.now {
-						other = w.threads[1]
-					}
-					w.await("the other to become idle", other.idles)
-				})
-				w.ask()
-			})
-		},
-	},
-	{
-		name: "Quiescent after a message whose runner was woken already", runners: 1, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.sys.runners[0].wake()
-			w.goroutine("one", func() {
-				_ = w.send(w.sys, "one", to, nil)
-				w.ask()
-			})
-		},
-	},
-	{
-		name: "Quiescent after a message, with another under way", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
-			w.goroutine("two", func() {
-				_ = w.send(w.sys, "two", to, nil)
-				w.ask()
-			})
-		},
-	},
-	{
-		name: "Quiescent before a message that is under way", runners: 1, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.has(to, nil)
 			w.ask()
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
-		},
-	},
-	{
-		name: "the last process ends, and Run may return", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.has(to, func(p *Self[msg]) { p.Exit() })
-		},
-	},
-	{
-		name: "a process is spawned while Run may return", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.has(to, func(p *Self[msg]) { p.Exit() })
-			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
-		},
-	},
-	{
-		name: "queued behind a long turn", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "long", "next", "behind")
-			w.sys.runners[0].wake()
-			w.has(all[0], func(p *Self[msg]) {
-				all[0].give(p, all[1]) // gets the thread
-				all[0].give(p, all[2])
-				w.await("its message to be received elsewhere", func() bool { return all[2].received == 1 })
-			})
-		},
-	},
-	{
-		name: "sent to while one runner is in a long turn", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "long", "to")
-			w.sys.runners[0].wake()
-			w.has(all[0], func(*Self[msg]) {
-				w.await("the message to be received elsewhere", func() bool { return all[1].received == 1 })
-			})
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
-		},
-	},
-	{
-		name: "sent to while one scheduler is in the long turn of a task", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.noneRests = true
-			w.sys.runners[0].wake()
-			w.task(0, func(Sender) {
-				w.await("the message to be received elsewhere", func() bool { return to.received == 1 })
-			})
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
-		},
-	},
-	{
-		name: "spawned while one runner is in a long turn", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "long")
-			w.sys.runners[0].wake()
-			began := false
-			w.has(all[0], func(*Self[msg]) {
-				w.await("the new process to begin elsewhere", func() bool { return began })
-			})
-			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, func(*Self[msg]) { began = true }) })
-		},
-	},
-	{
-		name: "more than a turn of messages", runners: 2, preemptions: 1, cfg: Config{Messages: 1, Batch: 1},
-		play: func(w *world) {
-			all := w.asleep(Options{}, "to", "other")
-			w.has(all[0], nil)
-			w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
-			w.has(all[1], nil)
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
-		},
-	},
-	{
-		name: "an order while a process falls asleep", runners: 2, preemptions: 2, ordered: true,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "to", "other")
-			w.has(all[0], nil)
-			w.shutdown()
-		},
-	},
-	{
-		name: "an order while a process is spawned", runners: 1, preemptions: 2, ordered: true,
-		play: func(w *world) {
-			w.runUntilIdle(false)
-			w.shutdown()
-			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
-		},
-	},
-	{
-		name: "an order before the first turn", runners: 1, preemptions: 2, ordered: true,
-		play: func(w *world) {
-			to := w.spawn("to", Options{}, nil)
-			w.shutdown()
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
-		},
-	},
-	{
-		name: "an order while a process is spawned, two runners", runners: 2, preemptions: 1, ordered: true,
-		play: func(w *world) {
-			w.runUntilIdle(false)
-			w.shutdown()
-			w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
-		},
-	},
-	{
-		name: "a queue of many, stolen from by two", runners: 3, preemptions: 1,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "from", "a", "b", "c", "d")
-			w.has(all[0], func(p *Self[msg]) {
-				for _, to := range all[1:] {
-					all[0].give(p, to)
-				}
-			})
-		},
-	},
-	{
-		name: "a timer is due while all become idle", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			var a *timer
-			var to *proc
-			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()).(*timer) })
-			if !w.runUntilIdle(false) {
-				return
-			}
-			w.task(a.at.s.Index(), func(Sender) {
-				a.timer.Stop()
-				a.Expire()
-			})
-			w.sys.runners[1-a.at.s.Index()].wake()
-			w.goroutine("asker", w.ask)
-		},
-	},
-	{
-		name: "a timer is due while it is stopped", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			var a *timer
-			stopped := false
-			var to *proc
-			to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()).(*timer) })
-			if !w.runUntilIdle(false) {
-				return
-			}
-			w.has(to, func(*Self[msg]) { stopped = a.Cancel() })
-			w.task(a.at.s.Index(), func(Sender) {
-				a.timer.Stop()
-				a.Expire()
-			})
-			w.checks = append(w.checks, func() {
-				if stopped {
-					to.sent--
-					w.pending--
-				}
-				if stopped == (to.heard["later"] == 1) {
-					w.fail("stopped: %v, heard: %d", stopped, to.heard["later"])
-				}
-			})
-		},
-	},
-	{
-		name: "an operation finishes while all become idle", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			x, to := w.operation()
-			if !w.runUntilIdle(false) {
-				return
-			}
-			at := to.core.on
-			w.task(at.s.Index(), func(Sender) {
-				x.finish(at, nil)
-				x.waker.Wake()
-			})
-			w.sys.runners[1-at.s.Index()].wake()
-			w.goroutine("asker", w.ask)
-		},
-	},
-	{
-		name: "an operation is cancelled while all are idle", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			x, to := w.operation()
-			if !w.runUntilIdle(false) {
-				return
-			}
+		})
+	}},
+	{"Quiescent after a message whose runner was woken already", shape{runners: 1, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.sys.runners[0].wake()
+		w.goroutine("one", func() {
+			_ = w.send(w.sys, "one", to, nil)
 			w.ask()
-			w.goroutine("one", func() {
-				w.pending--
+		})
+	}},
+	{"Quiescent after a message, with another under way", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		w.goroutine("two", func() {
+			_ = w.send(w.sys, "two", to, nil)
+			w.ask()
+		})
+	}},
+	{"Quiescent before a message that is under way", shape{runners: 1, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.has(to, nil)
+		w.ask()
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+	}},
+	{"the last process ends, and Run may return", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.has(to, func(p *Self[msg]) { p.Exit() })
+	}},
+	{"a process is spawned while Run may return", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.has(to, func(p *Self[msg]) { p.Exit() })
+		w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+	}},
+	{"queued behind a long turn", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "long", "next", "behind")
+		w.sys.runners[0].wake()
+		w.has(all[0], func(p *Self[msg]) {
+			all[0].give(p, all[1]) // gets the thread
+			all[0].give(p, all[2])
+			w.await("its message to be received elsewhere", func() bool { return all[2].received == 1 })
+		})
+	}},
+	{"sent to while one runner is in a long turn", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "long", "to")
+		w.sys.runners[0].wake()
+		w.has(all[0], func(*Self[msg]) {
+			w.await("the message to be received elsewhere", func() bool { return all[1].received == 1 })
+		})
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
+	}},
+	{"sent to while one scheduler is in the long turn of a task", shape{runners: 2, preemptions: 2}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.noneRests = true
+		w.sys.runners[0].wake()
+		w.task(0, func(Sender) {
+			w.await("the message to be received elsewhere", func() bool { return to.received == 1 })
+		})
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+	}},
+	{"spawned while one runner is in a long turn", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "long")
+		w.sys.runners[0].wake()
+		began := false
+		w.has(all[0], func(*Self[msg]) {
+			w.await("the new process to begin elsewhere", func() bool { return began })
+		})
+		w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, func(*Self[msg]) { began = true }) })
+	}},
+	{"more than a turn of messages", shape{runners: 2, preemptions: 1, cfg: Config{Messages: 1, Batch: 1}}, func(w *world) {
+		all := w.asleep(Options{}, "to", "other")
+		w.has(all[0], nil)
+		w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
+		w.has(all[1], nil)
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
+	}},
+	{"an order while a process falls asleep", shape{runners: 2, preemptions: 2, ordered: true}, func(w *world) {
+		all := w.asleep(Options{}, "to", "other")
+		w.has(all[0], nil)
+		w.shutdown()
+	}},
+	{"an order while a process is spawned", shape{runners: 1, preemptions: 2, ordered: true}, func(w *world) {
+		w.runUntilIdle(false)
+		w.shutdown()
+		w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+	}},
+	{"an order before the first turn", shape{runners: 1, preemptions: 2, ordered: true}, func(w *world) {
+		to := w.spawn("to", Options{}, nil)
+		w.shutdown()
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+	}},
+	{"a queue of many, stolen from by two", shape{runners: 3, preemptions: 1}, func(w *world) {
+		all := w.asleep(Options{}, "from", "a", "b", "c", "d")
+		w.has(all[0], func(p *Self[msg]) {
+			for _, to := range all[1:] {
+				all[0].give(p, to)
+			}
+		})
+	}},
+	{"a timer is due while all become idle", shape{runners: 2, preemptions: 1}, func(w *world) {
+		var a *timer
+		var to *proc
+		to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()).(*timer) })
+		if !w.runUntilIdle(false) {
+			return
+		}
+		w.task(a.at.s.Index(), func(Sender) {
+			a.timer.Stop()
+			a.Expire()
+		})
+		w.sys.runners[1-a.at.s.Index()].wake()
+		w.goroutine("asker", w.ask)
+	}},
+	{"a timer is due while it is stopped", shape{runners: 2, preemptions: 2}, func(w *world) {
+		var a *timer
+		stopped := false
+		var to *proc
+		to = w.spawn("to", Options{}, func(p *Self[msg]) { a = p.After(time.Hour, to.later()).(*timer) })
+		if !w.runUntilIdle(false) {
+			return
+		}
+		w.has(to, func(*Self[msg]) { stopped = a.Cancel() })
+		w.task(a.at.s.Index(), func(Sender) {
+			a.timer.Stop()
+			a.Expire()
+		})
+		w.checks = append(w.checks, func() {
+			if stopped {
 				to.sent--
-				x.Cancel()
-			})
-		},
-	},
-	{
-		name: "linked while one of them ends", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "one", "two")
-			w.has(all[0], func(p *Self[msg]) { p.Exit() })
-			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, true) })
-			w.requireBothEnd(all)
-		},
-	},
-	{
-		name: "linked while the other of them ends", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "one", "two")
-			w.has(all[1], func(p *Self[msg]) { p.Exit() })
-			w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, true) })
-			w.requireBothEnd(all)
-		},
-	},
-	{
-		name: "two linked processes end at once", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "one", "two")
-			Link(all[0].ref, all[1].ref, true)
-			for _, x := range all {
-				w.has(x, func(p *Self[msg]) { p.Exit() })
+				w.pending--
 			}
-			w.requireBothEnd(all)
-		},
-	},
-	{
-		name: "a link and a watch are cancelled while a process ends", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "one", "two", "watcher")
-			linked := Link(all[0].ref, all[1].ref, true)
-			watched := Watch(all[2].ref.p, all[0].ref, func(Notice) msg { return all[2].extra("notice") })
-			var link, watch bool
-			w.has(all[0], func(p *Self[msg]) { p.Exit() })
-			w.goroutine("canceller", func() { link, watch = linked.Cancel(), watched.Cancel() })
-			w.checks = append(w.checks, func() {
-				if n := all[2].heard["notice"]; link && all[1].dead() || watch != (n == 0) {
-					w.fail("link cancelled: %v, dead: %v; watch cancelled: %v, %d notices", link, all[1].dead(), watch, n)
-				}
-			})
-		},
-	},
-	{
-		name: "watched while it ends", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "one", "two")
-			w.has(all[0], func(p *Self[msg]) { p.Exit() })
-			w.has(all[1], func(p *Self[msg]) {
-				Watch(p, all[0].ref, func(Notice) msg { return all[1].extra("notice") })
-			})
-			w.checks = append(w.checks, func() {
-				if n := all[1].heard["notice"]; n != 1 {
-					w.fail("%d notices of one end", n)
-				}
-			})
-		},
-	},
-	{
-		name: "asked while it ends", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "one", "two")
-			w.goroutine("killer", func() { all[0].ref.Kill() })
-			w.has(all[1], func(p *Self[msg]) {
-				all[0].sent++
-				Request(p, all[0].ref, func(r Reply[int]) msg {
-					return msg{"question", 1, func(p *Self[msg]) { r.Send(p, 1) }}
-				}, 0, func(int, error) msg { return all[1].extra("answer") })
-			})
-			w.checks = append(w.checks, func() {
-				if n := all[1].heard["answer"]; n != 1 {
-					w.fail("%d answers to one question", n)
-				}
-			})
-		},
-	},
-	{
-		name: "sent to while a scheduler leaves Run", runners: 2, preemptions: 2, ordered: true,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to")[0]
-			w.shutdown()
-			w.runUntilIdle(false)
-			w.loops[0].leaves = true
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
-		},
-	},
-	{
-		name: "the last process ends, and another is spawned, while a scheduler leaves Run", runners: 2, preemptions: 2,
-		play: func(w *world) {
+			if stopped == (to.heard["later"] == 1) {
+				w.fail("stopped: %v, heard: %d", stopped, to.heard["later"])
+			}
+		})
+	}},
+	{"an operation finishes while all become idle", shape{runners: 2, preemptions: 1}, func(w *world) {
+		x, to := w.operation()
+		if !w.runUntilIdle(false) {
+			return
+		}
+		at := to.core.on
+		w.task(at.s.Index(), func(Sender) {
+			x.finish(at, nil)
+			x.waker.Wake()
+		})
+		w.sys.runners[1-at.s.Index()].wake()
+		w.goroutine("asker", w.ask)
+	}},
+	{"an operation is cancelled while all are idle", shape{runners: 2, preemptions: 1}, func(w *world) {
+		x, to := w.operation()
+		if !w.runUntilIdle(false) {
+			return
+		}
+		w.ask()
+		w.goroutine("one", func() {
+			w.pending--
+			to.sent--
+			x.Cancel()
+		})
+	}},
+	{"an operation finishes while it is cancelled", shape{runners: 2, preemptions: 2}, func(w *world) {
+		x, to := w.operation()
+		at, cancelled := to.core.on, false
+		w.task(at.s.Index(), func(Sender) {
+			x.finish(at, nil)
+			x.waker.Wake()
+		})
+		w.goroutine("canceller", func() { cancelled = x.Cancel() })
+		w.checks = append(w.checks, func() {
+			if n := to.heard["later"]; cancelled == (n == 1) {
+				w.fail("cancelled: %v, heard: %d", cancelled, n)
+			}
+		})
+	}},
+	{"answered while the asked process ends", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "asked", "asker")
+		var r Reply[int]
+		w.has(all[1], func(p *Self[msg]) {
+			all[0].sent++
+			Request(p, all[0].ref, func(q Reply[int]) msg {
+				r = q
+				return msg{"question", 1, nil}
+			}, time.Hour, func(int, error) msg { return all[1].extra("answer") })
+		})
+		w.runUntilIdle(false)
+		w.goroutine("answerer", func() { r.Send(w.sys, 1) })
+		w.goroutine("killer", func() { all[0].ref.Kill() })
+		w.checks = append(w.checks, func() {
+			if n := all[1].heard["answer"]; r.Open() == (n == 1) {
+				w.fail("%d answers to one question", n)
+			}
+		})
+	}},
+	{"linked while one of them ends", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "one", "two")
+		w.has(all[0], func(p *Self[msg]) { p.Exit() })
+		w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, true) })
+		w.requireBothEnd(all)
+	}},
+	{"two linked processes end at once", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "one", "two")
+		Link(all[0].ref, all[1].ref, true)
+		for _, x := range all {
+			w.has(x, func(p *Self[msg]) { p.Exit() })
+		}
+		w.requireBothEnd(all)
+	}},
+	{"a link and a watch are cancelled while a process ends", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "one", "two", "watcher")
+		linked := Link(all[0].ref, all[1].ref, true)
+		watched := Watch(all[2].ref.p, all[0].ref, func(Notice) msg { return all[2].extra("notice") })
+		var link, watch bool
+		w.has(all[0], func(p *Self[msg]) { p.Exit() })
+		w.goroutine("canceller", func() { link, watch = linked.Cancel(), watched.Cancel() })
+		w.checks = append(w.checks, func() {
+			if n := all[2].heard["notice"]; link && all[1].dead() || watch != (n == 0) {
+				w.fail("link cancelled: %v, dead: %v; watch cancelled: %v, %d notices", link, all[1].dead(), watch, n)
+			}
+		})
+	}},
+	{"watched while it ends", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "one", "two")
+		w.has(all[0], func(p *Self[msg]) { p.Exit() })
+		w.has(all[1], func(p *Self[msg]) {
+			Watch(p, all[0].ref, func(Notice) msg { return all[1].extra("notice") })
+		})
+		w.checks = append(w.checks, func() {
+			if n := all[1].heard["notice"]; n != 1 {
+				w.fail("%d notices of one end", n)
+			}
+		})
+	}},
+	{"asked while it ends", shape{runners: 2, preemptions: 2}, func(w *world) {
+		all := w.asleep(Options{}, "one", "two")
+		w.goroutine("killer", func() { all[0].ref.Kill() })
+		w.has(all[1], func(p *Self[msg]) {
+			all[0].sent++
+			Request(p, all[0].ref, func(r Reply[int]) msg {
+				return msg{"question", 1, func(p *Self[msg]) { r.Send(p, 1) }}
+			}, 0, func(int, error) msg { return all[1].extra("answer") })
+		})
+		w.checks = append(w.checks, func() {
+			if n := all[1].heard["answer"]; n != 1 {
+				w.fail("%d answers to one question", n)
+			}
+		})
+	}},
+	{"sent to while a scheduler leaves Run", shape{runners: 2, preemptions: 2, ordered: true}, func(w *world) {
+		to := w.asleep(Options{}, "to")[0]
+		w.shutdown()
+		w.runUntilIdle(false)
+		w.loops[0].leaves = true
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+	}},
+	{"the last process ends, and another is spawned, while a scheduler leaves Run",
+		shape{runners: 2, preemptions: 2}, func(w *world) {
 			to := w.asleep(Options{}, "to")[0]
 			w.has(to, func(p *Self[msg]) { p.Exit() })
 			w.runUntilIdle(false)
 			w.loops[0].leaves = true
 			w.goroutine("one", func() { w.spawn("new", Options{}, func(p *Self[msg]) { p.Exit() }) })
-		},
-	},
-	{
-		name: "a process is spawned while all are closed", runners: 2, preemptions: 2,
-		play: func(w *world) {
-			w.asleep(Options{}, "asleep")
-			w.goroutine("closer", w.close)
-			w.goroutine("one", func() { w.spawn("new", Options{}, nil) })
-		},
-	},
-	{
-		name: "sent to and killed while all are closed", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			all := w.asleep(Options{}, "to", "linked")
-			Link(all[0].ref, all[1].ref, false)
-			w.goroutine("closer", w.close)
-			w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
-			w.goroutine("killer", func() { all[0].ref.Kill() })
-		},
-	},
-	{
-		name: "a process is spawned while all are dropped, and Run begins again", runners: 1, preemptions: 2,
-		play: func(w *world) {
-			w.asleep(Options{}, "asleep")
-			w.goroutine("runner", w.runAgain)
-			w.goroutine("one", func() { w.spawn("new", Options{}, nil) })
-		},
-	},
-	{
-		name: "sent to while all are dropped, and Run begins again", runners: 2, preemptions: 1,
-		play: func(w *world) {
-			to := w.asleep(Options{}, "to", "other")
-			w.goroutine("runner", w.runAgain)
-			w.goroutine("one", func() {
-				_ = w.send(w.sys, "one", to[0], nil)
-				_ = w.send(w.sys, "one", to[1], nil)
-			})
-		},
-	},
+		}},
+	{"a process is spawned while all are closed", shape{runners: 2, preemptions: 2}, func(w *world) {
+		w.asleep(Options{}, "asleep")
+		w.goroutine("closer", w.close)
+		w.goroutine("one", func() { w.spawn("new", Options{}, nil) })
+	}},
+	{"sent to and killed while all are closed", shape{runners: 2, preemptions: 1}, func(w *world) {
+		all := w.asleep(Options{}, "to", "linked")
+		Link(all[0].ref, all[1].ref, false)
+		w.goroutine("closer", w.close)
+		w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
+		w.goroutine("killer", func() { all[0].ref.Kill() })
+	}},
+	{"a process is spawned while all are dropped, and Run begins again", shape{runners: 1, preemptions: 2}, func(w *world) {
+		w.asleep(Options{}, "asleep")
+		w.goroutine("runner", w.runAgain)
+		w.goroutine("one", func() { w.spawn("new", Options{}, nil) })
+	}},
+	{"sent to while all are dropped, and Run begins again", shape{runners: 2, preemptions: 1}, func(w *world) {
+		to := w.asleep(Options{}, "to", "other")
+		w.goroutine("runner", w.runAgain)
+		w.goroutine("one", func() {
+			_ = w.send(w.sys, "one", to[0], nil)
+			_ = w.send(w.sys, "one", to[1], nil)
+		})
+	}},
 }
 
 // operation spawns a process with an operation that does not end by itself.

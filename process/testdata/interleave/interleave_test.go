@@ -18,19 +18,22 @@ var (
 
 // small is a case that is tried with all schedules of so few preemptions.
 type small struct {
-	name        string
+	name string
+	shape
+	play func(w *world)
+}
+
+type shape struct {
 	runners     int
 	preemptions int
 	cfg         Config
-	bells       bool // other threads may run between the steps of a wake-up
 	ordered     bool // the case has orders, which a Group does not forget
-	play        func(w *world)
 }
 
 // try runs one schedule, and returns the world with what was found.
 func (x *small) try(c chooser, all loops, recording bool) *world {
 	w := newWorld(c, all, x.cfg)
-	w.bells, w.fresh, w.recording = x.bells, x.ordered, recording
+	w.fresh, w.recording = x.ordered, recording
 	x.play(w)
 	if w.finding == "" {
 		w.runUntilIdle(true)
