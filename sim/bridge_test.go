@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -31,7 +32,7 @@ func TestWorldBridge(t *testing.T) {
 			append(anyEngine(w), server.Setup)...)
 		require.NoError(t, err)
 		for range 20 {
-			w.Client("10.0.0.1:7007", echoes)
+			w.Client("10.0.0.1:7007", party.Echoes(w))
 		}
 		if terms, given := order(w); given {
 			w.At(time.Duration(w.Rand().Int64N(int64(time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/budget"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"
@@ -103,7 +104,7 @@ func (h *holders) answer(w *httpd.Response, r *httpd.Request) act.Action {
 func (h *holders) reads(c *sim.Client) error {
 	in := bufio.NewReader(c)
 	for range 1 + c.Rand().IntN(3) {
-		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", pickFrom(c.Rand(), "/whole", "/pieces")); err != nil {
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", party.From(c.Rand(), "/whole", "/pieces")); err != nil {
 			return err
 		}
 		c.Sleep(time.Duration(c.Rand().Int64N(int64(20 * time.Second))))

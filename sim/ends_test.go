@@ -392,7 +392,7 @@ func TestWorldNewcomers(t *testing.T) {
 			_, _ = w.WriteString("hello")
 			return nil
 		}}
-		tcp := &service.TCP{Address: overTCP, Handler: web.Serve}
+		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: web.Serve}
 		if n.headers {
 			tcp.Filters = []listener.Filter{proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})}
 		}
@@ -400,7 +400,7 @@ func TestWorldNewcomers(t *testing.T) {
 		require.NoError(t, err)
 		for range 8 {
 			w.At(n.ordered-100*time.Millisecond-time.Duration(w.Rand().Int64N(int64(300*time.Millisecond))), func() {
-				w.Client(overTCP, pick(w, n.late, n.late, n.silent, n.idle))
+				w.Client("10.0.0.1:80", pick(w, n.late, n.late, n.silent, n.idle))
 			})
 		}
 		w.At(n.ordered, func() { v.Shutdown(shutdown.Now{Terms: n.terms}) })
@@ -479,4 +479,46 @@ func (n *newcomers) ends(c *sim.Client, from, to time.Duration) error {
 		n.w.Errorf("%v ends at %v, not between %v and %v", c, now, from, to)
 	}
 	return nil
+}
+
+// TestWorldArrivedBeforeTheOrder has clients that connect around the time of an order. If a connection has arrived before the
+// order, the server serves it, even if it accepts it later.
+func TestWorldArrivedBeforeTheOrder(t *testing.T) {
+	t.Parallel()
+	sim.TestWith(t, sim.Options{}, func(w *sim.World) {
+		hello := func(c *listener.Conn) act.Action {
+			return act.Func(func(t *act.Task) act.Directive {
+				if _, err := c.WriteString("hello"); err != nil {
+					return t.Fail(err)
+				}
+				return act.Done
+			})
+		}
+		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: hello}
+		v, err := w.Server("hello", act.Config{Schedulers: pick(w, 1, 3)}, append(anyEngine(w), tcp.Setup)...)
+		require.NoError(t, err)
+		var clients []*sim.Client
+		served := map[*sim.Client]bool{}
+		for range 20 {
+			w.At(time.Duration(w.Rand().Int64N(int64(2*time.Millisecond))), func() {
+				clients = append(clients, w.Client(tcp.Address, func(c *sim.Client) error {
+					_, err := c.Write([]byte("x"))
+					if err != nil {
+						return nil
+					}
+					got, err := io.ReadAll(c)
+					if served[c] && string(got) != "hello" {
+						return fmt.Errorf("it has arrived before the order, but got %q, %v", got, err)
+					}
+					return nil
+				}))
+			})
+		}
+		w.At(time.Duration(w.Rand().Int64N(int64(2*time.Millisecond))), func() {
+			for _, c := range clients {
+				served[c] = c.Arrived() > 0
+			}
+			v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute}})
+		})
+	})
 }

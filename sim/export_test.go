@@ -2,12 +2,6 @@ package sim
 
 import "time"
 
-// Disrupted reports whether a fault has refused or reset the client's connection.
-func (c *Client) Disrupted() bool { return c.end != nil && c.end.c.disrupted }
-
-// Delayed reports whether a fault has delayed bytes for seconds.
-func (c *Client) Delayed() bool { return c.end != nil && c.end.c.delayed }
-
 // Arrived returns how many bytes have arrived at the server.
 func (c *Client) Arrived() int {
 	if c.end == nil {
@@ -15,12 +9,6 @@ func (c *Client) Arrived() int {
 	}
 	return int(c.end.out.arrived)
 }
-
-// HasFalseReceives reports whether a receive may return less than has arrived.
-func (w *World) HasFalseReceives() bool { return w.faults.FalseEmpty > 0 || w.faults.ShortRead > 0 }
-
-// HasFalseSends reports whether a send may take less than there is room for.
-func (w *World) HasFalseSends() bool { return w.faults.FalseFull > 0 || w.faults.ShortWrite > 0 }
 
 // Counts counts what has happened in a World.
 type Counts struct {

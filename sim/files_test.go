@@ -103,22 +103,18 @@ func (l *fileServer) visit(c *sim.Client) error {
 	return nil
 }
 
-// TestWorldFiles sends files with the sendfile of the system, over sockets of both kinds that are often full.
-func TestWorldFiles(t *testing.T) { testFiles(t, nil, "10.0.0.1:7011", "unix:/run/files") }
-
-// TestWorldFilesRead is the same over streams that cannot send files, so the files are read and written.
-func TestWorldFilesRead(t *testing.T) { testFiles(t, setUps{sim.Completions}, "10.0.0.1:7011") }
-
-func testFiles(t *testing.T, engine setUps, addresses ...string) {
+// TestWorldFiles sends files with the sendfile of the system, over sockets of both kinds that are often full. Streams that
+// cannot send files read and write them.
+func TestWorldFiles(t *testing.T) {
 	l := newFileServer(t)
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}
 		tcp := &service.TCP{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
 		unix := &service.Unix{Path: "/run/files", Handler: l.serve, Limits: patient(w)}
-		_, err := w.Server("files", cfg, append(engine[:len(engine):len(engine)], tcp.Setup, unix.Setup)...)
+		_, err := w.Server("files", cfg, append(anyEngine(w), tcp.Setup, unix.Setup)...)
 		require.NoError(t, err)
 		for range 8 {
-			w.Client(pick(w, addresses...), l.visit)
+			w.Client(pick(w, "10.0.0.1:7011", "unix:/run/files"), l.visit)
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +14,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/examples/proxy/proxy"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
@@ -24,6 +26,12 @@ import (
 // pick draws one of some values.
 func pick[T any](w *sim.World, values ...T) T { return values[w.Rand().IntN(len(values))] }
 
+// setUps are the set-up functions of an engine.
+type setUps []func(*act.Scheduler) error
+
+// anyEngine draws the engine of a server: the set-up functions that come before the others.
+func anyEngine(w *sim.World) setUps { return pick(w, nil, nil, nil, setUps{sim.Completions}) }
+
 // patient returns Limits with a Linger that is long enough for slow clients.
 func patient(w *sim.World) listener.Limits {
 	high := pick(w, 0, 1000, 20_000)
@@ -31,15 +39,15 @@ func patient(w *sim.World) listener.Limits {
 }
 
 // mixed is a server with a bit of everything: sockets of both kinds, timers, offloads, posts, mailboxes, demons, and
-// perhaps an order at a random time. The set-up functions of first are called first.
-func mixed(t testing.TB, first ...func(*act.Scheduler) error) func(w *sim.World) {
+// perhaps an order at a random time.
+func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		limits := patient(w)
 		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
 		unix := &service.Unix{Path: "/run/echo", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits}
 		shy := &service.TCP{Address: "10.0.0.1:7008", Handler: shyEcho(w)}
-		v, err := w.Server("echo", cfg, slices.Concat(first, setUps{tcp.Setup, unix.Setup, shy.Setup, chores(w)})...)
+		v, err := w.Server("echo", cfg, append(anyEngine(w), tcp.Setup, unix.Setup, shy.Setup, chores(w))...)
 		require.NoError(t, err)
 		for range 2 {
 			w.Client("10.0.0.1:7008", func(c *sim.Client) error {
@@ -56,7 +64,7 @@ func mixed(t testing.TB, first ...func(*act.Scheduler) error) func(w *sim.World)
 // visited adds a dozen clients, and perhaps an order.
 func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	for range 12 {
-		w.Client(pick(w, addresses...), echoes)
+		w.Client(pick(w, addresses...), party.Echoes(w))
 	}
 	if terms, given := order(w); given {
 		w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
@@ -256,4 +264,28 @@ func poster(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*act.Task) a
 func TestWorldMixed(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, mixed(t))
+}
+
+// TestWorldProxy runs echo clients through a proxy. A reset of one of the two connections resets the other, and a client
+// sees only its own.
+func TestWorldProxy(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		serve := func(name, address string, handler func(*listener.Conn) act.Action) {
+			tcp := &service.TCP{Address: address, Handler: handler, Limits: patient(w), MaxConns: pick(w, 0, 0, 5)}
+			_, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2, 3)}, append(anyEngine(w), tcp.Setup)...)
+			require.NoError(t, err)
+		}
+		serve("echo", "10.0.0.2:7007", echo.Echo)
+		serve("proxy", "10.0.0.1:7009", proxy.To("10.0.0.2:7007"))
+		for range 8 {
+			w.Client("10.0.0.1:7009", party.Echoes(w))
+		}
+		w.Excuse(func(_ *sim.Client, err error) bool { return w.Counts().Broken > 0 && cutOff(err) })
+	})
+}
+
+// cutOff reports whether err is that of a connection that the other side has ended.
+func cutOff(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.EOF) || errors.Is(err, syscall.ENOTCONN)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/proxyproto"
 	"github.com/daimon-go/daimon/service"
@@ -153,7 +154,7 @@ func (h *headers) served(c *sim.Client, header, name, more string) error {
 		return err
 	}
 	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
-		return fmt.Errorf("in place of the end: %w", unexpected(err))
+		return fmt.Errorf("in place of the end: %w", party.Unexpected(err))
 	}
 	return c.Close()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"
@@ -27,11 +28,11 @@ func TestWorldReclaim(t *testing.T) {
 	f := &o.Faults // without those that end a connection: here only the server does
 	f.Reset, f.Aborted, f.NoMemory, f.Refused, f.Unreachable, f.TimedOut = 0, 0, 0, 0, 0, 0
 	sim.TestWith(t, o, func(w *sim.World) {
-		h := &crowd{w: w, at: pick(w, overTCP, overUnix), asked: map[string]bool{}}
+		h := &crowd{w: w, at: pick(w, "10.0.0.1:80", "unix:/run/web"), asked: map[string]bool{}}
 		web := &httpd.Server{Handler: h.answer, Timeouts: httpd.Timeouts{Head: -1, Idle: -1}}
 		most := pick(w, 1, 1, 2, 4)
-		tcp := &service.TCP{Address: overTCP, Handler: web.Serve, MaxConns: most}
-		unix := &service.Unix{Path: overUnix[len("unix:"):], Handler: web.Serve, MaxConns: most}
+		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: web.Serve, MaxConns: most}
+		unix := &service.Unix{Path: "/run/web", Handler: web.Serve, MaxConns: most}
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 3, 3, 3), TurnsPerPass: pick(w, 0, 3)}
 		_, err := w.Server("web", cfg, tcp.Setup, unix.Setup)
 		require.NoError(t, err)
@@ -96,7 +97,7 @@ func (h *crowd) ask(c *sim.Client, in *bufio.Reader, id string) error {
 	if _, err := c.Write([]byte(text[:cut])); err != nil {
 		return err
 	}
-	c.Sleep(pickFrom(c.Rand(), 0, 0, 2*time.Second))
+	c.Sleep(party.From(c.Rand(), 0, 0, 2*time.Second))
 	if _, err := c.Write([]byte(text[cut:])); err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (h *crowd) ask(c *sim.Client, in *bufio.Reader, id string) error {
 	if err != nil {
 		return err
 	}
-	c.Sleep(pickFrom(c.Rand(), 0, 0, 0, 5*time.Second))
+	c.Sleep(party.From(c.Rand(), 0, 0, 0, 5*time.Second))
 	if got, err := io.ReadAll(res.Body); err != nil || strings.TrimRight(string(got), "x") != id {
 		return fmt.Errorf("%s is answered with %q, %w", id, got, err)
 	}

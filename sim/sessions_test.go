@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
@@ -246,7 +247,7 @@ func (g *talkClient) readAnswer(r *bufio.Reader) (closing bool, err error) {
 	var n int
 	line, err := r.ReadString('\n')
 	if err != nil {
-		return false, unexpected(err)
+		return false, party.Unexpected(err)
 	}
 	if _, err := fmt.Sscanf(line, "%s %d\n", &what, &n); err != nil {
 		return false, fmt.Errorf("guest %d hears %q", g.n, line)
@@ -254,20 +255,13 @@ func (g *talkClient) readAnswer(r *bufio.Reader) (closing bool, err error) {
 	for ; n > 0; n-- {
 		b, err := r.ReadByte()
 		if err != nil {
-			return false, fmt.Errorf("with %d bytes to come: %w", n, unexpected(err))
+			return false, fmt.Errorf("with %d bytes to come: %w", n, party.Unexpected(err))
 		}
 		if b != letter(n) {
 			return false, fmt.Errorf("%d bytes before its end the answer has %#x and not %#x", n, b, letter(n))
 		}
 	}
 	return what == "farewell", nil
-}
-
-func unexpected(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // readToEnd reads to the end.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -243,18 +241,6 @@ func TestClientIsANetConn(t *testing.T) {
 	require.NoError(t, w.Run())
 }
 
-// BenchmarkMixed measures turns per second, including the checks and the hash of the history.
-func BenchmarkMixed(b *testing.B) {
-	turns := 0
-	for seed := uint64(0); b.Loop(); seed++ {
-		w := sim.New(sim.Options{Seed: seed, Faults: sim.Anything()})
-		mixed(b)(w)
-		require.NoError(b, w.Run())
-		turns += w.Counts().Turns
-	}
-	b.ReportMetric(float64(turns)/b.Elapsed().Seconds(), "turns/s")
-}
-
 // A server may shut itself down, and the world checks that it obeys.
 func TestServerShutsItselfDown(t *testing.T) {
 	quits := func(c *listener.Conn) act.Action {
@@ -347,81 +333,4 @@ func TestHashCoversBytes(t *testing.T) {
 		return w.Counts().Hash
 	}
 	require.NotEqual(t, hash("GET a"), hash("GET b"))
-}
-
-// tally is an act.Local's value that counts something.
-type tally uint64
-
-func (n tally) Counts(add func(name string, n uint64)) { add("planted", uint64(n)) }
-
-var tallies = act.NewLocal(func(*act.Scheduler) tally { return 0 })
-
-// Two worlds that differ only in what a scheduler has counted have different histories.
-func TestHashCoversCounts(t *testing.T) {
-	run := func(planted tally) sim.Counts {
-		w := sim.New(sim.Options{})
-		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: echo.Echo}
-		_, err := w.Server("server", act.Config{}, func(s *act.Scheduler) error {
-			tallies.Put(s, planted)
-			return nil
-		}, tcp.Setup)
-		require.NoError(t, err)
-		w.Client("10.0.0.1:80", func(c *sim.Client) error { _, err := io.WriteString(c, "x"); return err })
-		require.NoError(t, w.Run())
-		return w.Counts()
-	}
-	one, same, other := run(7), run(7), run(8)
-	require.Equal(t, one, same)
-	require.NotEqual(t, one.Hash, other.Hash)
-	other.Hash = one.Hash
-	require.Equal(t, one, other, "all else is the same")
-}
-
-// What waits on a completion engine says what for, and the engine counts as that of readiness does.
-func TestInspectedCompletions(t *testing.T) {
-	for name, engine := range map[string]setUps{"readiness": nil, "completions": {sim.Completions}} {
-		t.Run(name, func(t *testing.T) {
-			w := sim.New(sim.Options{})
-			tcp := &service.TCP{Address: "10.0.0.1:80", Handler: echo.Echo}
-			var server *act.Scheduler
-			_, err := w.Server("server", act.Config{}, append(engine, func(s *act.Scheduler) error {
-				server = s
-				return nil
-			}, tcp.Setup)...)
-			require.NoError(t, err)
-			w.Client("10.0.0.1:80", func(c *sim.Client) error {
-				_, err := io.WriteString(c, "hello")
-				if err == nil {
-					_, err = io.ReadFull(c, make([]byte, 5))
-				}
-				c.Sleep(2 * time.Second)
-				return err
-			})
-			var waits []string
-			w.At(time.Second, func() {
-				hook.EachTask(server, 1, func(k hook.Task) bool {
-					hook.AskWaits(k.Action, func(what string) { waits = append(waits, what) })
-					return true
-				})
-			})
-			counts := map[string]uint64{}
-			w.At(3*time.Second, func() {
-				add := func(name string, n uint64) { counts[name] += n }
-				hook.EachLocal(server, func(v any) {
-					if c, ok := v.(hook.Counter); ok {
-						c.Counts(add)
-					}
-				})
-			})
-			require.NoError(t, w.Run())
-			require.Contains(t, waits, "connections to 10.0.0.1:80")
-			require.Contains(t, strings.Join(waits, "\n"), "input from 10.")
-			require.EqualValues(t, 1, counts["connections_accepted_total"])
-			require.EqualValues(t, 5, counts["received_bytes_total"])
-			require.EqualValues(t, 5, counts["sent_bytes_total"])
-			require.EqualValues(t, 1, counts["connections_lingered_total"])
-			require.Zero(t, counts["connections"])
-			require.Zero(t, counts["connections_lingering"])
-		})
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/party"
 )
 
 // request is what a client asks, what the handler does for it, and what has happened.
@@ -18,16 +19,17 @@ type request struct {
 	dice   *rand.Rand // of the handler
 
 	// What is asked.
-	method   string
-	minor    int
-	body     []byte
-	framing  framing
-	trailers http.Header
-	expects  bool // 100 (Continue)
-	closes   bool // the client wants no further answer
-	raw      []byte
-	head     int // bytes of the head
-	from     int // where it begins in the bytes of its client
+	method    string
+	minor     int
+	body      []byte
+	framing   framing
+	trailers  http.Header
+	expects   bool // 100 (Continue)
+	closes    bool // the client wants no further answer
+	malformed int  // the status by which it must be refused; 0: it is in order
+	raw       []byte
+	head      int // bytes of the head
+	from      int // where it begins in the bytes of its client
 
 	// What the handler does.
 	status    int
@@ -38,16 +40,21 @@ type request struct {
 	ending    ending
 	parts     bool // it closes the connection behind the answer
 	tolerant  bool // it goes on if the body cannot be read
+	atOnce    bool // httpd: without an action
+	collect   int  // httpd: the most that WithBody may read; -1: it is not used
 
 	// What has happened.
+	conn      *connection
 	scheduler *act.Scheduler
-	served    bool // Adapter.Serve has accepted it
+	served    bool // it has reached the handler, or the Adapter has accepted it
 	refused   bool // with 503
 	begun     bool
-	ctx       context.Context
-	read      int  // of the body
-	asked     bool // the handler has read of the body
+	ctx       context.Context // nil: httpd
+	read      int             // of the body
+	asked     bool            // the handler has read of the body
 	informed  int
+	headed    bool // the handler has made the head of its answer
+	ordered   bool // under an order
 	written   int
 	bad       bool // the body could not be read
 	failed    bool // the answer could not be written
@@ -55,6 +62,7 @@ type request struct {
 	hijacked  bool
 	outlived  bool
 	over      bool
+	logged    bool
 }
 
 type framing int
@@ -70,7 +78,7 @@ type ending int
 
 const (
 	returns       ending = iota
-	aborts               // by http.ErrAbortHandler
+	aborts               // by http.ErrAbortHandler, or an error
 	panics               // with another value
 	tunnels              // hijacks the connection, and echoes
 	leavesATunnel        // likewise, and returns before that
@@ -88,6 +96,7 @@ type stepKind int
 const (
 	doRead   stepKind = iota // n bytes of the body, or all
 	doWrite                  // the next n bytes of the content
+	doFile                   // likewise, those of a file
 	doFlush                  //
 	doInform                 // 103 (Early Hints)
 	doSleep                  // for d
@@ -98,26 +107,17 @@ const (
 	doClose                  // the body
 )
 
-// noise is the source of all contents. A byte in the wrong place is noticed.
-var noise = func() []byte {
-	all := make([]byte, 1<<20)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(all)
-	return all
-}()
-
-func content(r *rand.Rand, n int) []byte {
-	from := r.IntN(len(noise) - n + 1)
-	return noise[from : from+n : from+n]
-}
-
 // longWrite is the length from which on bytes are lent and not copied.
 const longWrite = 64 << 10
+
+// drained is how much of a body the server throws away to keep the connection.
+const drained = 256 << 10
 
 // amount draws a length: a magnitude, or a bound.
 func amount(r *rand.Rand) int {
 	switch r.IntN(20) {
 	case 0:
-		return 260_000 + r.IntN(30_000) // more than the server throws away
+		return drained - 2000 + r.IntN(30_000)
 	case 1, 2:
 		return 4<<10 - 2 + r.IntN(5)
 	case 3, 4:
@@ -128,30 +128,49 @@ func amount(r *rand.Rand) int {
 	return r.IntN(1 << r.IntN(17))
 }
 
-func from[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
-
 // draw draws a request. The last one may be such that none can follow.
 func (c *client) draw(n int, last bool) *request {
 	r := c.Rand()
-	q := &request{client: c, n: n, method: from(r, "GET", "GET", "POST", "POST", "PUT", "HEAD"), minor: 1, announced: -1,
+	q := &request{client: c, n: n, method: from(r, "GET", "GET", "POST", "POST", "PUT", "HEAD"), minor: 1, announced: -1, collect: -1,
 		dice: rand.New(rand.NewPCG(r.Uint64(), 0)), status: from(r, 200, 200, 201, 404), tolerant: r.IntN(2) == 0}
-	if last && r.IntN(4) == 0 {
+	switch {
+	case last && r.IntN(10) == 0:
+		q.malform(r)
+		return q
+	case last && r.IntN(4) == 0:
 		q.minor, q.closes = 0, true
-	}
-	if last && r.IntN(4) == 0 {
+	case last && r.IntN(4) == 0:
 		q.closes = true
 	}
 	if q.method[0] == 'P' || r.IntN(10) == 0 && q.method != "HEAD" {
 		q.fill(r)
 	}
-	q.write()
 	q.plan(r, last)
+	q.write()
 	return q
+}
+
+// malform makes it one that must be refused, with more behind it.
+func (q *request) malform(r *rand.Rand) {
+	bad := from(r, []struct {
+		status int
+		text   string
+	}{
+		{400, "GET / HTTP/1.1\nHost: a\r\n\r\n"},
+		{400, "GET / HTTP/1.1\r\n\r\n"},
+		{400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello"},
+		{431, "GET / HTTP/1.1\r\n" + strings.Repeat("X: y\r\n", 101) + "\r\n"},
+		{501, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"},
+		{505, "GET / HTTP/2.0\r\n\r\n"},
+	}...)
+	q.method, q.malformed = bad.text[:4], bad.status
+	q.raw = []byte(bad.text + strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", r.IntN(3)))
+	q.head = len(q.raw)
 }
 
 // fill gives it a body.
 func (q *request) fill(r *rand.Rand) {
-	q.body, q.framing = content(r, amount(r)), from(r, sized, chunked)
+	q.body, q.framing = party.Content(r, amount(r)), from(r, sized, chunked)
 	if q.minor == 0 {
 		q.framing = sized
 	}
@@ -183,7 +202,9 @@ func (q *request) write() {
 	if q.expects {
 		b.WriteString("Expect: 100-continue\r\n")
 	}
-	if q.closes && q.minor > 0 {
+	if q.ending == tunnels {
+		b.WriteString("Connection: upgrade\r\nUpgrade: echo\r\n")
+	} else if q.closes && q.minor > 0 {
 		b.WriteString("Connection: close\r\n")
 	}
 	b.WriteString("\r\n")
@@ -209,26 +230,31 @@ func (q *request) to() int { return q.from + len(q.raw) }
 
 // plan draws what the handler does.
 func (q *request) plan(r *rand.Rand, last bool) {
-	inline := q.client.inline
+	kind := q.client.kind
 	for range r.IntN(3) {
 		q.add(step{do: doInform})
 	}
-	switch kind := r.IntN(12); {
-	case kind == 0 && last && !inline && q.minor > 0:
-		q.add(step{do: doRead, n: 1 << 30})
+	switch what := r.IntN(12); {
+	case what == 0 && last && kind != inline && q.minor > 0 && !q.closes:
+		q.add(step{do: doRead, n: plenty})
 		q.ending, q.status = from(r, tunnels, leavesATunnel), http.StatusSwitchingProtocols
 		return
-	case kind <= 2:
+	case what == 1 && kind == action:
+		q.collect, q.steps = max(1, len(q.body)-from(r, 1, 0, 0, -1, -1000)), nil
+		q.pieces(r, r.IntN(1000))
+		return
+	case what <= 2:
 		q.pieces(r, r.IntN(1<<r.IntN(13)))
-	case kind <= 4:
+		q.atOnce = kind == action && len(q.content) < 1000 && lastIndex(q.steps, doFile) < 0
+	case what <= 4:
 		q.pieces(r, r.IntN(100))
 		q.add(step{do: doEcho})
-		q.content = append(q.content[:len(q.content):len(q.content)], q.body...)
-	case kind <= 6 && !inline:
+		q.extend(q.body)
+	case what <= 6 && kind == adapter:
 		q.pieces(r, r.IntN(1000))
 		q.add(step{do: from(r, doBoth, doBoth, doLeave), n: amount(r)})
-		q.content = append(q.content[:len(q.content):len(q.content)], content(r, q.steps[len(q.steps)-1].n)...)
-	case kind <= 8:
+		q.extend(party.Content(r, q.steps[len(q.steps)-1].n))
+	case what <= 8:
 		q.reads(r)
 		q.pieces(r, amount(r))
 	default:
@@ -236,35 +262,47 @@ func (q *request) plan(r *rand.Rand, last bool) {
 		q.reads(r)
 		q.pieces(r, r.IntN(1<<r.IntN(14)))
 	}
-	if r.IntN(8) == 0 {
+	if r.IntN(8) == 0 && !q.atOnce {
 		q.ending = from(r, aborts, panics)
 	}
 	q.decorate(r)
-	q.pause(r)
+	if !q.atOnce {
+		q.pause(r)
+	}
 }
+
+const plenty = 1 << 30
 
 func (q *request) add(s step) { q.steps = append(q.steps, s) }
 
+// extend adds to what the handler writes.
+func (q *request) extend(p []byte) {
+	q.content = append(q.content[:len(q.content):len(q.content)], p...)
+}
+
 // pieces adds steps that write n more bytes.
 func (q *request) pieces(r *rand.Rand, n int) {
-	q.content = append(q.content[:len(q.content):len(q.content)], content(r, n)...)
+	q.extend(party.Content(r, n))
 	if n > longWrite && r.IntN(2) == 0 {
 		q.add(step{do: doWrite, n: n})
 		return
 	}
 	for largest := max(1, 1<<r.IntN(18), n/50); n > 0; {
-		piece := min(n, 1+r.IntN(largest))
-		q.add(step{do: doWrite, n: piece})
-		n -= piece
+		s := step{do: doWrite, n: min(n, 1+r.IntN(largest))}
+		if q.client.kind == action && r.IntN(8) == 0 {
+			s.do = doFile
+		}
+		q.add(s)
+		n -= s.n
 	}
 }
 
 // reads adds steps that read some or all of the body.
 func (q *request) reads(r *rand.Rand) {
-	if n := from(r, 0, 1+r.IntN(len(q.body)+1), 1<<30, 1<<30); n > 0 {
+	if n := from(r, 0, 1+r.IntN(len(q.body)+1), plenty, plenty); n > 0 {
 		q.add(step{do: doRead, n: n})
 	}
-	if r.IntN(8) == 0 {
+	if q.client.kind != action && r.IntN(8) == 0 {
 		q.add(step{do: doClose})
 	}
 }
@@ -275,11 +313,14 @@ func (q *request) decorate(r *rand.Rand) {
 	case 0, 1:
 		q.announced = len(q.content)
 	case 2:
-		if n := len(q.content); n > 0 && q.method != "HEAD" {
+		if n := len(q.content); n > 0 && q.method != "HEAD" && q.client.kind != action {
 			q.announced = n + 1 + r.IntN(10) // more than it writes
 		}
 	case 3, 4:
 		q.behind = http.Header{"X-After": {fmt.Sprint(r.Uint32())}}
+	}
+	if lastIndex(q.steps, doFile) >= 0 {
+		q.announced = len(q.content)
 	}
 	q.parts = r.IntN(20) == 0
 }
@@ -289,10 +330,10 @@ func (q *request) pause(r *rand.Rand) {
 	for range r.IntN(5) {
 		s := step{do: from(r, doFlush, doFlush, doSleep)}
 		if s.do == doSleep {
-			if q.client.inline {
+			if q.client.kind == inline {
 				continue
 			}
-			s.d = time.Duration(r.Int64N(int64(from(r, time.Millisecond, 100*time.Millisecond, 2*time.Second))))
+			s.d = party.Below(r, from(r, time.Millisecond, 100*time.Millisecond, 2*time.Second))
 		}
 		at := r.IntN(len(q.steps) + 1)
 		if s.do == doFlush { // interim answers come before the head

@@ -1,0 +1,302 @@
+package worlds_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/party"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// connection is the action of a connection, and looks at that of the server below it.
+type connection struct {
+	act.Child
+	*server
+	c       *listener.Conn
+	next    int // the number of the next request
+	called  int // in this turn
+	open    int // actions of handlers
+	ordered bool
+}
+
+func (v *connection) Act(t *act.Task) act.Directive {
+	v.present, v.called = v, 0
+	d := v.Child.Act(t)
+	if n, most := v.c.Queued(), max(v.high, 64<<10)+longWrite+4<<10; n > most {
+		v.w.Errorf("%d bytes are queued, of %d at most", n, most)
+	}
+	if v.called > 64 {
+		v.w.Errorf("%d requests are answered in one turn", v.called)
+	}
+	return d
+}
+
+func (v *connection) Stop(t *act.Task, o shutdown.Order) {
+	v.ordered = true
+	v.Child.Stop(t, o)
+}
+
+func (v *connection) Close() error {
+	err := v.Child.Close()
+	if v.open > 0 {
+		v.w.Errorf("a connection has ended, and %d actions of its handler have not", v.open)
+	}
+	return err
+}
+
+// find returns the request of a target.
+func (h *server) find(target string) *request {
+	var c, n int
+	if _, err := fmt.Sscanf(target, "/%d/%d", &c, &n); err != nil || c >= len(h.clients) || n >= len(h.clients[c].plan) {
+		h.w.Errorf("the server sees a request that was never sent: %q", target)
+		return nil
+	}
+	return h.clients[c].plan[n]
+}
+
+// serve is the handler of httpd.
+func (h *server) serve(w *httpd.Response, r *httpd.Request) act.Action {
+	q, v := h.find(string(r.Path())), h.present
+	if q == nil {
+		return nil
+	}
+	switch {
+	case q.served || q.refused:
+		h.w.Errorf("%v is served twice", q)
+	case q.n != v.next:
+		h.w.Errorf("the server sees %v, and it is the turn of %d", q, v.next)
+	case v.open > 0:
+		h.w.Errorf("the server sees %v before it has answered the one before", q)
+	case q.client.Sent < q.from+q.head:
+		h.w.Errorf("the server sees %v, of which only %d bytes were sent", q, q.client.Sent-q.from)
+	case v.c.Room() == 0:
+		h.w.Errorf("the server sees %v, and there is no room for its answer", q)
+	}
+	h.seen.requests++
+	v.next++
+	v.called++
+	q.conn, q.scheduler = v, r.Scheduler()
+	full := h.kind == adapter && h.bound > 0 && h.running >= h.bound
+	q.served, q.refused = !full, full
+	if full {
+		h.seen.refused++
+	} else {
+		h.running++
+	}
+	if h.kind == action {
+		return h.act(q, w, r)
+	}
+	a := h.adapter.Serve(w, r)
+	if h.kind == adapter && (a == nil) != full {
+		h.w.Errorf("%v comes while %d handlers run of %d: refused %v", q, h.running, h.bound, a == nil)
+	}
+	return a
+}
+
+// answered is called when an answer has been given to the connection, or will not be.
+func (h *server) answered(_ *httpd.Response, r *httpd.Request) {
+	if len(r.Header("X-Id")) == 0 {
+		return // it was refused
+	}
+	if q := h.find(string(r.Header("X-Id"))); q != nil && q.logged {
+		h.w.Errorf("the answer to %v is logged twice", q)
+	} else if q != nil {
+		q.logged = true
+	}
+}
+
+// answer is what a handler makes: that of net/http, or that of httpd with calls that wait.
+type answer interface {
+	io.ReadWriter // the body, and the content
+	Flush() error
+	SendFile(from, n int) (int, error)
+	Inform() error
+	Sleep(d time.Duration) error
+	Status(status int)
+	Trailer(name string) string // of the request
+	Check(q *request) bool      // that the request is the one that was sent
+}
+
+// handling is a call of the handler.
+type handling struct {
+	*server
+	q   *request
+	out answer
+	p   []byte
+}
+
+// steps makes all steps, and reports whether the handler goes on to its end.
+func (x *handling) steps() bool {
+	x.p = make([]byte, 1+x.q.dice.IntN(40_000))
+	for i := range x.q.steps {
+		if !x.step(x.q.steps[i]) {
+			return false
+		}
+	}
+	return x.check()
+}
+
+func (x *handling) check() bool {
+	if !x.out.Check(x.q) {
+		x.w.Errorf("%v is seen otherwise than it was sent", x.q)
+	}
+	return true
+}
+
+// lost reports whether calls of the handler may fail, and its context may have ended.
+func (x *handling) lost() bool {
+	return !x.gentle || x.q.client.Gone() || x.q.client.deaf || x.order.MayCut() || x.hasty
+}
+
+// step makes a step, and reports whether the handler goes on.
+func (x *handling) step(s step) bool {
+	q := x.q
+	if q.ctx != nil && q.ctx.Err() != nil && !x.lost() {
+		x.w.Errorf("the context of %v has ended: %v", q, q.ctx.Err())
+	}
+	switch s.do {
+	case doRead:
+		return x.read(s.n, false)
+	case doWrite:
+		return x.write(s.n)
+	case doFile:
+		x.head()
+		at := bytes.Index(party.Noise(), q.content[q.written:q.written+s.n])
+		n, err := x.out.SendFile(at, s.n)
+		return x.wrote(n, err)
+	case doFlush:
+		x.head()
+		return x.wrote(0, x.out.Flush())
+	case doInform:
+		if err := x.out.Inform(); err != nil {
+			return x.wrote(0, err)
+		}
+		q.informed++
+	case doSleep:
+		return x.wrote(0, x.out.Sleep(s.d)) && x.check()
+	case doEcho:
+		return x.read(plenty, true)
+	default:
+		return x.out.(*byAdapter).step(x, s)
+	}
+	return true
+}
+
+// head settles the status.
+func (x *handling) head() {
+	if !x.q.headed {
+		x.q.headed, x.q.ordered = true, x.q.conn.ordered
+		x.out.Status(x.q.status)
+	}
+}
+
+// read reads so many bytes of the body, and may echo them.
+func (x *handling) read(most int, echo bool) bool {
+	q := x.q
+	for got := 0; got < most; {
+		q.asked = true
+		n, err := x.out.Read(x.p[:min(len(x.p), most-got)])
+		x.compare(x.p[:n])
+		got += n
+		switch {
+		case n > 0 && echo && !x.write(n):
+			return false
+		case err == io.EOF:
+			x.ended()
+			return true
+		case err != nil:
+			return x.unreadable(err, echo)
+		case n == 0:
+			x.w.Errorf("a Read of the body of %v has returned nothing", q)
+			return false
+		}
+	}
+	return true
+}
+
+// compare compares what was read of the body with what was sent.
+func (x *handling) compare(p []byte) {
+	q := x.q
+	if len(p) > len(q.body)-q.read || !bytes.Equal(p, q.body[q.read:q.read+len(p)]) {
+		x.w.Errorf("the body of %v is not what was sent, somewhere in %d bytes from %d of %d on", q, len(p), q.read, len(q.body))
+	}
+	q.read += len(p)
+}
+
+// ended checks the body at its end.
+func (x *handling) ended() {
+	q := x.q
+	if q.read != len(q.body) || q.client.Sent < q.to() {
+		x.w.Errorf("the body of %v ends after %d bytes of %d", q, q.read, len(q.body))
+	}
+	if got := x.out.Trailer("X-Behind"); got != q.trailers.Get("X-Behind") {
+		x.w.Errorf("the trailer of %v is seen as %q", q, got)
+	}
+	if len(q.body) > 0 {
+		x.seen.bodies++
+	}
+}
+
+// unreadable is called when the body cannot be read, and reports whether the handler goes on.
+func (x *handling) unreadable(err error, echo bool) bool {
+	q := x.q
+	if q.over {
+		return false
+	}
+	if !x.lost() && !x.timed {
+		x.w.Errorf("the body of %v cannot be read: %w", q, err)
+	}
+	x.seen.unread++
+	q.bad = true
+	if echo { // the answer is as long as it is
+		q.content = q.content[:q.written]
+	}
+	q.aborted = !q.tolerant
+	return q.tolerant
+}
+
+// write writes the next n bytes of the content.
+func (x *handling) write(n int) bool {
+	x.head()
+	q := x.q
+	k, err := x.out.Write(q.content[q.written : q.written+n])
+	if err == nil && k < n {
+		x.w.Errorf("%d bytes of %d are written without an error", k, n)
+	}
+	return x.wrote(k, err)
+}
+
+func (x *handling) wrote(n int, err error) bool {
+	q := x.q
+	q.written += n
+	if err != nil {
+		q.failed = true
+		if !x.lost() && (x.kind != action || q.method != "HEAD") {
+			x.w.Errorf("the answer to %v cannot be written: %w", q, err)
+		}
+	}
+	return err == nil
+}
+
+// isSeen reports whether this is the request that was sent.
+func (q *request) isSeen(method, id, host string, minor int, length int64) bool {
+	want := int64(len(q.body))
+	if q.framing == chunked {
+		want = -1
+	}
+	return method == q.method && id == q.id() && host == "world" && minor == q.minor && length == want
+}
+
+// begun is called when the handler begins.
+func (x *handling) begun() {
+	if x.q.begun || !x.q.served {
+		x.w.Errorf("the handler of %v is called again, or without having been accepted", x.q)
+	}
+	x.q.begun = true
+	x.check()
+}
