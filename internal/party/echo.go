@@ -21,6 +21,8 @@ type Echo struct {
 	Conn               Duplex // the Client itself, or what encrypts over it
 	Total, Said, Heard int    // bytes
 	salt               uint64
+
+	Behind func() error // looks at what is behind the end of the stream; may be nil
 }
 
 // NewEcho draws how much a client says.
@@ -66,10 +68,14 @@ func (e *Echo) Talk() error {
 		return e.converse()
 	}
 	e.Go(func(*sim.Client) error {
-		if err := e.Hear(e.Total); err != nil {
-			return err
+		err := e.Hear(e.Total)
+		if err == nil {
+			err = e.End()
 		}
-		return e.End()
+		if e.Cut() {
+			return nil
+		}
+		return err
 	})
 	if err := e.Say(e.Total, 1); err != nil {
 		return err
@@ -152,6 +158,8 @@ func (e *Echo) End() error {
 		return errors.New("there is more than was sent")
 	case err != io.EOF:
 		return err
+	case e.Behind != nil:
+		return e.Behind()
 	}
 	return nil
 }

@@ -4,8 +4,10 @@
 package party
 
 import (
+	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/daimon-go/daimon/sim"
@@ -84,6 +86,9 @@ type Client struct {
 // Broken reports whether a write has failed.
 func (c *Client) Broken() bool { return c.Err != nil }
 
+// Cut reports whether the client has sent as much as it wants, though there was more.
+func (c *Client) Cut() bool { return c.Sent == c.Stop }
+
 // Gone reports whether the server may have noticed that the client is not what it was.
 func (c *Client) Gone() bool { return c.Left || c.Half || c.Over }
 
@@ -110,8 +115,9 @@ func (c *Client) Read(p []byte) (int, error) {
 		return 0, c.Lost
 	}
 	n, err := c.Client.Read(p[:min(len(p), c.ReadMost)])
-	c.Got += n
-	c.Lost = err
+	if c.Got += n; !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Lost = err
+	}
 	return n, err
 }
 

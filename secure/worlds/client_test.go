@@ -8,23 +8,18 @@ import (
 	"net"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/sim"
 )
 
-// wire is a sim.Client as the net.Conn below a tls.Conn. crypto/tls has mutexes, and a script that waited for one would stop
-// the world. So Write never waits: it keeps the bytes, and flush sends them. Deadlines of crypto/tls, which come from the
+// wire is a client as the net.Conn below a tls.Conn. crypto/tls has mutexes, and a script that waited for one would stop the
+// world. So Write never waits: it keeps the bytes, and flush sends them. Deadlines of crypto/tls, which come from the
 // machine's clock, have no effect.
 type wire struct {
-	*sim.Client
+	*party.Client
 	out     []byte
 	sending bool // some script is in flush
 	shaken  bool // after the handshake
-	ended   bool // the transport has ended
-
-	most int // bytes in one call
-	gap  time.Duration
-	left int  // bytes until the connection is cut; -1: all
-	cut  bool // it was
 }
 
 var errCut = errors.New("the client has cut the connection")
@@ -44,10 +39,7 @@ func (x *wire) Read(p []byte) (int, error) {
 			})
 		}
 	}
-	x.pause()
-	n, err := x.Client.Read(p[:min(len(p), x.most)])
-	x.ended = x.ended || err == io.EOF
-	return n, err
+	return x.Client.Read(p)
 }
 
 func (x *wire) Write(p []byte) (int, error) {
@@ -55,7 +47,7 @@ func (x *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush sends what was written, in pieces.
+// flush sends what was written, up to where the client cuts the connection.
 func (x *wire) flush() error {
 	if x.sending {
 		return nil
@@ -63,99 +55,99 @@ func (x *wire) flush() error {
 	x.sending = true
 	defer func() { x.sending = false }()
 	for len(x.out) > 0 {
-		n := min(len(x.out), 1+x.Rand().IntN(x.most))
-		if x.left >= 0 {
-			if n = min(n, x.left); n == 0 {
-				x.cut = true
+		p := x.out
+		x.out = nil
+		if !x.Send(p) {
+			if x.Cut() {
 				return errCut
 			}
-			x.left -= n
+			return x.Err
 		}
-		if _, err := x.Client.Write(x.out[:n]); err != nil {
-			return err
-		}
-		x.out = x.out[n:]
-		x.pause()
 	}
 	return nil
-}
-
-// pause sleeps, most often not at all.
-func (x *wire) pause() {
-	if x.gap > 0 && x.Rand().IntN(4) == 0 {
-		x.Sleep(time.Duration(x.Rand().Int64N(int64(x.gap))))
-	}
 }
 
 func (x *wire) SetDeadline(time.Time) error      { return nil }
 func (x *wire) SetReadDeadline(time.Time) error  { return nil }
 func (x *wire) SetWriteDeadline(time.Time) error { return nil }
 
-// talker is a client that speaks TLS to an echo, and knows each byte that it must get.
+// talker is a client that speaks TLS to an echo.
 type talker struct {
-	*wire
-	tls              *tls.Conn
-	salt             uint64
-	total, sent, got int
+	*party.Echo
+	wire *wire
+	tls  *tls.Conn
 }
 
 // newTalker draws how a client behaves.
-func newTalker(w *world, c *sim.Client) *talker {
-	r := c.Rand()
-	x := &talker{wire: &wire{Client: c, most: 1 << 20, left: -1}, salt: r.Uint64(), total: 1 << r.IntN(17)}
-	x.total += r.IntN(x.total)
-	switch r.IntN(8) {
-	case 0: // byte by byte
-		x.most, x.total = 1, min(x.total, 500)
-	case 1, 2:
-		x.most = max(1+r.IntN(2000), x.total/300)
-	case 3:
-		x.most, x.gap = max(1+r.IntN(2000), x.total/100), time.Duration(1+r.Int64N(int64(20*time.Millisecond)))
-	}
+func newTalker(w *world, c *sim.Client, seen *counts) *talker {
+	x := &talker{wire: &wire{Client: &party.Client{Client: c, World: w.World, Manners: party.Draw(c.Rand())}}}
 	x.tls = tls.Client(x.wire, w.client)
+	x.Echo = party.NewEcho(x.wire.Client, secret{x})
+	x.Behind = func() error { return x.end(seen) }
+	x.Fit(x.Total, x.Total)
+	if c.Rand().IntN(8) == 0 { // byte by byte
+		x.Manners = party.Manners{Most: 1, ReadMost: 1, Stop: -1}
+		x.Total = min(x.Total, 500)
+	}
 	return x
+}
+
+// secret is the connection that a talker speaks over.
+type secret struct{ *talker }
+
+func (x secret) Read(p []byte) (int, error) { return x.tls.Read(p) }
+
+func (x secret) Write(p []byte) (int, error) {
+	if _, err := x.tls.Write(p); err != nil {
+		return 0, err
+	}
+	return len(p), x.wire.flush()
+}
+
+// CloseWrite sends close_notify, and sometimes ends the transport's stream too.
+func (x secret) CloseWrite() error {
+	err := x.tls.CloseWrite()
+	if err == nil {
+		err = x.wire.flush()
+	}
+	if err == nil && x.Rand().IntN(4) == 0 {
+		err = x.wire.Client.CloseWrite()
+	}
+	return err
 }
 
 // shake makes the handshake.
 func (x *talker) shake() error {
 	err := x.tls.Handshake()
-	if x.shaken = true; err != nil {
-		return fmt.Errorf("handshake: %w", unexpected(err))
+	if x.wire.shaken = true; err != nil {
+		return fmt.Errorf("handshake: %w", party.Unexpected(err))
 	}
 	if got := x.tls.ConnectionState().NegotiatedProtocol; got != "echo" {
 		return fmt.Errorf("the protocol is %q", got)
 	}
-	return x.flush()
+	return x.wire.flush()
 }
 
 // echoes is the script of a client of an echo.
 func (w *world) echoes(seen *counts) sim.Script {
 	return func(c *sim.Client) error {
-		x := newTalker(w, c)
+		x := newTalker(w, c, seen)
 		if c.Rand().IntN(3) == 0 {
-			x.left = c.Rand().IntN(pick(w.World, 500, 2000, x.total+2000)) // in the handshake, or later
+			x.Stop = c.Rand().IntN(party.From(c.Rand(), 500, 2000, x.Total+2000)) // in the handshake, or later
 		}
-		switch err := x.talk(seen); {
-		case x.cut:
-			seen.cut++
-			return x.leave()
-		default:
+		err := x.talk(seen)
+		if !x.Cut() {
 			return err
 		}
-	}
-}
-
-// leave ends a connection that was cut, by a reset or a close, at once or after a while.
-func (x *talker) leave() error {
-	x.Sleep(pickFrom(x.Rand().IntN, 0, time.Millisecond, 20*time.Second))
-	if x.Rand().IntN(2) == 0 {
-		x.Abort()
+		seen.cut++
+		x.Sleep(party.From(c.Rand(), 0, time.Millisecond, 20*time.Second))
+		x.Parting = party.From(c.Rand(), party.Resets, party.Closes)
+		x.Part()
 		return nil
 	}
-	return x.Close()
 }
 
-// talk waits for each answer, or writes and reads at the same time.
+// talk makes the handshake, has everything echoed, and wants close_notify and then the end of the transport.
 func (x *talker) talk(seen *counts) error {
 	if err := x.shake(); err != nil {
 		return err
@@ -164,115 +156,15 @@ func (x *talker) talk(seen *counts) error {
 	if x.tls.ConnectionState().DidResume {
 		seen.resumed++
 	}
-	if x.Rand().IntN(3) == 0 {
-		return x.conversation(seen)
-	}
-	x.Go(func(*sim.Client) error {
-		err := x.receive(x.total)
-		if err == nil {
-			err = x.end(seen)
-		}
-		if x.cut {
-			return nil
-		}
-		return err
-	})
-	if err := x.send(x.total, 1); err != nil {
-		return err
-	}
-	return x.closeWrite()
+	return x.Talk()
 }
 
-// conversation waits for each answer before it sends more. A question of at most ten records takes less than the smallest of
-// the network's buffers: otherwise a server that waits until its answers are read might stop reading before its end.
-func (x *talker) conversation(seen *counts) error {
-	for x.total = min(x.total, 50_000); x.sent < x.total; {
-		n := min(1+x.Rand().IntN(700), x.total-x.sent)
-		if err := x.send(n, n/10+1); err != nil {
-			return err
-		}
-		if err := x.receive(n); err != nil {
-			return err
-		}
-	}
-	if err := x.closeWrite(); err != nil {
-		return err
-	}
-	return x.end(seen)
-}
-
-// closeWrite sends close_notify, and sometimes ends the transport's stream too.
-func (x *talker) closeWrite() error {
-	err := x.tls.CloseWrite()
-	if err == nil {
-		err = x.flush()
-	}
-	if err == nil && x.Rand().IntN(4) == 0 {
-		err = x.Client.CloseWrite()
-	}
-	return err
-}
-
-// at returns byte i of what is sent.
-func (x *talker) at(i int) byte { return byte((x.salt ^ uint64(i)) * 0x9E3779B97F4A7C15 >> 32) }
-
-// send sends the next n bytes in pieces of at least so many.
-func (x *talker) send(n, least int) error {
-	largest := max(1<<x.Rand().IntN(16), x.total/100)
-	for n > 0 {
-		p := make([]byte, min(n, max(least, 1+x.Rand().IntN(largest))))
-		for i := range p {
-			p[i] = x.at(x.sent + i)
-		}
-		if _, err := x.tls.Write(p); err != nil {
-			return err
-		}
-		if err := x.flush(); err != nil {
-			return fmt.Errorf("after %d bytes: %w", x.sent, err)
-		}
-		x.sent += len(p)
-		n -= len(p)
-	}
-	return nil
-}
-
-// receive receives the next n bytes.
-func (x *talker) receive(n int) error {
-	largest := max(1<<x.Rand().IntN(15), x.total/200)
-	for n > 0 {
-		p := make([]byte, min(n, 1+x.Rand().IntN(largest)))
-		k, err := x.tls.Read(p)
-		if err := x.compare(p[:k]); err != nil {
-			return err
-		}
-		if n -= k; err != nil && n > 0 {
-			return fmt.Errorf("with %d bytes of %d received: %w", x.got, x.total, unexpected(err))
-		}
-	}
-	return nil
-}
-
-func (x *talker) compare(p []byte) error {
-	for _, b := range p {
-		if want := x.at(x.got); b != want {
-			return fmt.Errorf("byte %d is %#x and not %#x", x.got, b, want)
-		}
-		x.got++
-	}
-	return nil
-}
-
-// end wants close_notify, and then the end of the transport.
+// end wants the end of the transport behind close_notify.
 func (x *talker) end(seen *counts) error {
-	switch n, err := x.tls.Read(make([]byte, 1)); {
-	case n > 0:
-		return errors.New("there is more than was sent")
-	case err != io.EOF:
-		return err
-	case x.ended:
+	if x.Lost == io.EOF {
 		return fmt.Errorf("the server has ended the connection without close_notify: %w", io.ErrUnexpectedEOF)
 	}
-	switch n, err := x.Client.Read(make([]byte, 1)); {
+	switch n, err := x.wire.Client.Read(make([]byte, 1)); {
 	case n > 0:
 		return errors.New("something follows close_notify")
 	case err != io.EOF:
@@ -280,13 +172,6 @@ func (x *talker) end(seen *counts) error {
 	}
 	seen.whole++
 	return nil
-}
-
-func unexpected(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // counts counts what has happened. A scenario in which nothing happens finds nothing.

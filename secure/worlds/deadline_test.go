@@ -11,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"
@@ -29,13 +30,13 @@ func TestWorldDeadlines(t *testing.T) {
 			}
 			return pick(w.World, reads, writes)
 		}
-		tcp := &service.TCP{Address: address, Handler: handler, Limits: patient(w.World), Filters: w.filters()}
-		_, err := w.Server("server", config(w.World), append(engine(w.World), tcp.Setup)...)
+		tcp := &service.TCP{Address: address, Handler: handler, Limits: party.Limits(w.World), Filters: w.filters()}
+		_, err := w.Server("server", party.Config(w.World), append(party.Engine(w.World), tcp.Setup)...)
 		require.NoError(t, err)
 		for range 4 {
 			w.Client(address, func(c *sim.Client) error {
-				x := newTalker(w, c)
-				x.gap = 0
+				x := newTalker(w, c, &counts{})
+				x.Gap, x.ReadGap = 0, 0
 				if err := x.shake(); err != nil {
 					return err
 				}

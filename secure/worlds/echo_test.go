@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
@@ -28,7 +29,7 @@ func TestWorldEcho(t *testing.T) {
 
 func (w *world) echoServer(t *testing.T, seen *counts) {
 	const address = "10.0.0.1:7007"
-	limits := patient(w.World)
+	limits := party.Limits(w.World)
 	handler := w.measured(limits, pick(w.World, echo.Echo, coro.Serve(func(c *coro.Conn) error {
 		_, err := io.Copy(c, c)
 		return err
@@ -36,12 +37,12 @@ func (w *world) echoServer(t *testing.T, seen *counts) {
 	tcp := &service.TCP{Address: address, Handler: handler, Limits: limits, MaxConns: pick(w.World, 0, 0, 3),
 		Filters: w.filters(), FilterTimeout: time.Hour}
 	w.Excuse(func(c *sim.Client, _ error) bool { return c.MadeRoom(tcp.MaxConns) }) // with a slow segment a handshake is idle
-	v, err := w.Server("echo", config(w.World), append(engine(w.World), tcp.Setup)...)
+	v, err := w.Server("echo", party.Config(w.World), append(party.Engine(w.World), tcp.Setup)...)
 	require.NoError(t, err)
 	for range 6 {
 		w.At(time.Duration(w.Rand().Int64N(int64(pick(w.World, time.Microsecond, time.Second)))), func() { w.Client(address, w.echoes(seen)) })
 	}
-	endsSometimes(w.World, v, func() {})
+	party.MayEnd(w.World, v, time.Millisecond, 50*time.Millisecond, 3*time.Second)
 }
 
 // measured checks in each turn how much is queued, since the peer may not read, and that the state is known.

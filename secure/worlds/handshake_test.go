@@ -15,6 +15,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/secure"
@@ -33,7 +34,7 @@ func TestWorldHandshakes(t *testing.T) {
 		w.Excuse(func(*sim.Client, error) bool { return h.gaveUp() }) // it may have been this client's
 		const address = "10.0.0.1:443"
 		inner := w.filters()[0]
-		tcp := &service.TCP{Address: address, FilterTimeout: h.limit, Limits: patient(w.World),
+		tcp := &service.TCP{Address: address, FilterTimeout: h.limit, Limits: party.Limits(w.World),
 			Handler: func(c *listener.Conn) act.Action { h.seen.handshakes++; return echo.Echo(c) },
 			Filters: []listener.Filter{func(c *listener.Conn) act.Action {
 				a := &attempt{handshakes: h}
@@ -43,7 +44,7 @@ func TestWorldHandshakes(t *testing.T) {
 				a.Child = act.Child{Action: inner(c)}
 				return a
 			}}}
-		_, err := w.Server("server", config(w.World), append(engine(w.World), tcp.Setup)...)
+		_, err := w.Server("server", party.Config(w.World), append(party.Engine(w.World), tcp.Setup)...)
 		require.NoError(t, err)
 		for range 12 {
 			client := pick(w.World, h.stalls, h.stalls, h.speaksHTTP, h.isForeign, h.isRefused, h.spoils, h.isServed, h.isServed)
@@ -177,14 +178,14 @@ func (h *handshakes) gaveUp() bool { return h.world.handshakes.Dropped() > 0 }
 
 // stalls sends a part of what a handshake takes, and waits for the server to give up.
 func (h *handshakes) stalls(c *sim.Client) error {
-	x := newTalker(h.world, c)
-	x.left = c.Rand().IntN(pickFrom(c.Rand().IntN, 10, 1500))
+	x := newTalker(h.world, c, &h.seen)
+	x.Stop = c.Rand().IntN(party.From(c.Rand(), 10, 1500))
 	begun := h.Now()
 	err := x.tls.Handshake()
 	if err == nil {
-		err = x.flush()
+		err = x.wire.flush()
 	}
-	if !x.cut {
+	if !x.Cut() {
 		return err
 	}
 	_ = c.SetReadDeadline(c.Now().Add(time.Minute))
@@ -199,14 +200,13 @@ func (h *handshakes) stalls(c *sim.Client) error {
 }
 
 func (h *handshakes) isServed(c *sim.Client) error {
-	x := newTalker(h.world, c)
-	x.gap = 0
-	x.total = min(x.total, 5000)
+	x := newTalker(h.world, c, &h.seen)
+	x.Gap, x.ReadGap, x.Total = 0, 0, min(x.Total, 5000)
 	return x.talk(&h.seen)
 }
 
 func (h *handshakes) speaksHTTP(c *sim.Client) error {
-	answer, err := says(c, "GET / HTTP/1.1\r\nHost: example\r\n\r\n")
+	answer, err := party.Ask(c, "GET / HTTP/1.1\r\nHost: example\r\n\r\n")
 	if err == nil && !strings.HasPrefix(answer, "HTTP/1.1 400 ") {
 		err = fmt.Errorf("the answer to HTTP is %q", answer)
 	}
@@ -214,7 +214,7 @@ func (h *handshakes) speaksHTTP(c *sim.Client) error {
 }
 
 func (h *handshakes) isForeign(c *sim.Client) error {
-	answer, err := says(c, "\x00\x01\x02")
+	answer, err := party.Ask(c, "\x00\x01\x02")
 	if err == nil && answer != "" {
 		err = fmt.Errorf("the answer to something else is %q", answer)
 	}
@@ -223,7 +223,7 @@ func (h *handshakes) isForeign(c *sim.Client) error {
 
 // spoils sends a record that is none.
 func (h *handshakes) spoils(c *sim.Client) error {
-	answer, err := says(c, pickFrom(c.Rand().IntN, "\x16\x03\x01\x00\x04\x02\x00\x00\x00", "\x16\x03\x01\xff\xff", "\x16\x03\x03\x00\x00"))
+	answer, err := party.Ask(c, party.From(c.Rand(), "\x16\x03\x01\x00\x04\x02\x00\x00\x00", "\x16\x03\x01\xff\xff", "\x16\x03\x03\x00\x00"))
 	if err == nil && (len(answer) != 7 || answer[0] != 21) {
 		err = fmt.Errorf("the answer to a spoiled handshake is %q and no alert", answer)
 	}
@@ -232,7 +232,7 @@ func (h *handshakes) spoils(c *sim.Client) error {
 
 // isRefused speaks no protocol that the server speaks.
 func (h *handshakes) isRefused(c *sim.Client) error {
-	x := &wire{Client: c, most: 1 << 20, left: -1}
+	x := &wire{Client: &party.Client{Client: c, World: h.World, Manners: party.Prompt}}
 	config := h.client.Clone()
 	config.NextProtos, config.ClientSessionCache = []string{"nothing"}, nil
 	peer := tls.Client(x, config)
@@ -249,18 +249,4 @@ func (h *handshakes) refused(err error) error {
 		h.seen.refused++
 	}
 	return err
-}
-
-// says sends text in pieces, and returns all that is answered.
-func says(c *sim.Client, text string) (string, error) {
-	for len(text) > 0 {
-		n := 1 + c.Rand().IntN(len(text))
-		if _, err := io.WriteString(c, text[:n]); err != nil {
-			return "", err
-		}
-		text = text[n:]
-		c.Sleep(time.Duration(c.Rand().Int64N(int64(time.Millisecond))))
-	}
-	answer, err := io.ReadAll(c)
-	return string(answer), err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/internal/tlstest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -26,7 +27,7 @@ func TestWorldKeyUpdates(t *testing.T) {
 	try(t, sim.Options{}, func(w *world) {
 		const address = "10.0.0.1:7007"
 		w.client.MaxVersion = 0
-		limits := patient(w.World)
+		limits := party.Limits(w.World)
 		most := cmp.Or(limits.High, 64<<10)
 		behind := most + 16<<10 + 4<<10 // the bound for what crypto/tls answers, and what a turn adds
 		behind += behind/1000*32 + 1000
@@ -46,7 +47,7 @@ func TestWorldKeyUpdates(t *testing.T) {
 			}}
 		}
 		tcp := &service.TCP{Address: address, Handler: handler, Limits: limits, Filters: w.filters()}
-		_, err := w.Server("server", config(w.World), append(engine(w.World), tcp.Setup)...)
+		_, err := w.Server("server", party.Config(w.World), append(party.Engine(w.World), tcp.Setup)...)
 		require.NoError(t, err)
 		w.Client(address, func(c *sim.Client) error { return w.updates(c, answers, &got, &whole) })
 	})
@@ -68,8 +69,8 @@ func sink(c *listener.Conn, got *int) act.Action {
 // updates is a client that writes records of its own: data, and demands for new keys. It begins to read at once, or after a
 // while.
 func (w *world) updates(c *sim.Client, answers bool, got, whole *int) error {
-	x := newTalker(w, c)
-	x.most, x.gap = 1<<20, 0
+	x := newTalker(w, c, &counts{})
+	x.Manners = party.Prompt
 	secrets := &bytes.Buffer{}
 	cfg := w.client.Clone()
 	cfg.KeyLogWriter = secrets
@@ -85,53 +86,49 @@ func (w *world) updates(c *sim.Client, answers bool, got, whole *int) error {
 		return x.demandsOnce(out)
 	}
 	c.Go(func(*sim.Client) error {
-		c.Sleep(pickFrom(c.Rand().IntN, 0, 10*time.Second, 10*time.Second))
+		c.Sleep(party.From(c.Rand(), 0, 10*time.Second, 10*time.Second))
 		if !answers { // crypto/tls reads no more than 16 new keys in a row
 			_, err := io.Copy(io.Discard, c)
-			if err == nil && *got != x.sent {
-				err = fmt.Errorf("%d bytes of %d have arrived", *got, x.sent)
+			if err == nil && *got != x.Said {
+				err = fmt.Errorf("%d bytes of %d have arrived", *got, x.Said)
 			}
 			*whole++
 			return err
 		}
 		*whole++
 		in, err := io.ReadAll(x.tls)
-		if err := x.compare(in); err != nil {
+		if err := x.Compare(in); err != nil {
 			return err
 		}
-		if err == nil && (x.ended || x.got != x.sent) {
-			err = fmt.Errorf("the server has ended the connection after %d bytes of %d", x.got, x.sent)
+		if err == nil && (x.Lost == io.EOF || x.Heard != x.Said) {
+			err = fmt.Errorf("the server has ended the connection after %d bytes of %d", x.Heard, x.Said)
 		}
 		return err
 	})
 	for range 100 + c.Rand().IntN(400) {
-		p := make([]byte, 1+c.Rand().IntN(pickFrom(c.Rand().IntN, 1, 100)))
-		for i := range p {
-			p[i] = x.at(x.sent)
-			x.sent++
-		}
-		x.out = append(x.out, out.Record(tlstest.Data, p, 0)...)
+		p := x.Next(1 + c.Rand().IntN(party.From(c.Rand(), 1, 100)))
+		x.wire.out = append(x.wire.out, out.Record(tlstest.Data, p, 0)...)
 		for range c.Rand().IntN(15) { // 16 in a row are an error
-			x.out = append(x.out, out.KeyUpdate(c.Rand().IntN(8) > 0)...)
+			x.wire.out = append(x.wire.out, out.KeyUpdate(c.Rand().IntN(8) > 0)...)
 		}
-		if err := x.flush(); err != nil {
+		if err := x.wire.flush(); err != nil {
 			return err
 		}
 	}
-	x.out = append(x.out, out.Record(tlstest.Alert, tlstest.CloseNotify, 0)...)
-	return x.flush()
+	x.wire.out = append(x.wire.out, out.Record(tlstest.Alert, tlstest.CloseNotify, 0)...)
+	return x.wire.flush()
 }
 
 // demandsOnce wants an answer although the server has nothing to say.
 func (x *talker) demandsOnce(out *tlstest.Sealer) error {
-	_ = x.Client.SetReadDeadline(x.Now().Add(time.Second))
-	_, _ = io.Copy(io.Discard, x.Client) // the tickets
-	x.out = append(x.out, out.KeyUpdate(true)...)
-	if err := x.flush(); err != nil {
+	_ = x.SetReadDeadline(x.Now().Add(time.Second))
+	_, _ = io.Copy(io.Discard, x.wire.Client) // the tickets
+	x.wire.out = append(x.wire.out, out.KeyUpdate(true)...)
+	if err := x.wire.flush(); err != nil {
 		return err
 	}
-	_ = x.Client.SetReadDeadline(x.Now().Add(time.Second))
-	if n, err := x.Client.Read(make([]byte, 100)); n == 0 {
+	_ = x.SetReadDeadline(x.Now().Add(time.Second))
+	if n, err := x.wire.Client.Read(make([]byte, 100)); n == 0 {
 		return fmt.Errorf("the server has not answered a demand for new keys: %w", err)
 	}
 	x.Abort()

@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"math/big"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"testing/cryptotest"
@@ -18,11 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
-	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
@@ -92,48 +90,6 @@ func certificate(t *testing.T) tls.Certificate {
 }
 
 // pick draws one of some values.
-func pick[T any](w *sim.World, values ...T) T { return pickFrom(w.Rand().IntN, values...) }
+func pick[T any](w *sim.World, values ...T) T { return party.Pick(w, values...) }
 
 func pickFrom[T any](draw func(int) int, values ...T) T { return values[draw(len(values))] }
-
-// patient returns Limits with a Linger that is long enough for slow clients.
-func patient(w *sim.World) listener.Limits {
-	high := pick(w, 0, 1000, 20_000)
-	return listener.Limits{Read: pick(w, 0, 100, 5000), High: high, Low: high / pick(w, 2, 10), Linger: time.Hour}
-}
-
-// setUps are set-up functions.
-type setUps = []func(*act.Scheduler) error
-
-// engine returns the set-up functions of readiness, or of completions.
-func engine(w *sim.World) setUps { return pick(w, nil, nil, setUps{sim.Completions}) }
-
-// config draws that of a server.
-func config(w *sim.World) act.Config {
-	return act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
-}
-
-// endsSometimes gives the server an order in some worlds, and calls f before.
-func endsSometimes(w *sim.World, v *sim.Server, f func()) {
-	bound := 1 + time.Duration(w.Rand().Int64N(int64(time.Second)))
-	terms := pick(w, shutdown.Unbounded, shutdown.Policy{Kind: shutdown.Halting, Drop: true}, shutdown.Policy{Time: bound, Drop: true},
-		shutdown.Policy{Turns: 1 + w.Rand().IntN(5), Time: bound, Drop: true})
-	at := time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, 50*time.Millisecond, 3*time.Second))))
-	if w.Rand().IntN(2) == 0 {
-		w.At(at, func() {
-			f()
-			v.Shutdown(shutdown.Now{Terms: terms})
-		})
-	}
-}
-
-// TestSameSeedGivesSameHistory has each world run twice: the secrets of TLS come from the seed too.
-func TestSameSeedGivesSameHistory(t *testing.T) {
-	t.Setenv("SIM_SEED", "")
-	t.Setenv("SIM_FROM", "")
-	t.Setenv("SIM_SEEDS", "1")
-	defer debug.SetGCPercent(debug.SetGCPercent(1))
-	for seed := range uint64(10) {
-		try(t, sim.Options{Seed: seed, Faults: sim.Anything()}, func(w *world) { w.echoServer(t, &counts{}) })
-	}
-}
