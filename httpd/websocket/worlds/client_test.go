@@ -10,13 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
 // client is a client. One strand says what is planned, another one reads, and further ones send what answers that.
 type client struct {
-	*sim.Client
+	party.Client
 	*server
 	n        int
 	handles  handling
@@ -33,25 +34,19 @@ type client struct {
 	sending bool
 	said    []*saying     // begun
 	whole   int           // how many of them are sent
-	broken  bool          // a write has failed
-	left    bool          // it has closed or reset the connection
-	half    bool          // it has closed its side
 	quiet   bool          // it says nothing any more
 	spoken  bool          // everything that was planned
-	spoke   time.Duration // when it last said anything
 	heard   time.Duration // when it last said a whole frame
 
 	// What it has read.
 	in       *bufio.Reader
 	switched bool
-	got      int // messages
-	bytes    int
+	got      int           // messages
 	gotAt    time.Duration // the last of them
 	parts    *message
 	ponged   int // the number of the ping in said that was answered last, and one more
 	closed   *status
 	closedAt time.Duration
-	over     bool // it reads no more
 }
 
 // status is what a close frame says.
@@ -69,18 +64,18 @@ func (s *status) String() string {
 
 // run is the script.
 func (c *client) run(s *sim.Client) error {
-	c.Client = s
 	r := s.Rand()
+	c.Client = party.Client{Client: s, World: c.w, Manners: party.Draw(r)}
 	c.behave(r)
 	c.offers(r)
 	c.handles = from(r, echoes, echoes, echoes, inPieces, inPieces, either, deaf)
 	if c.handles == deaf && r.IntN(2) == 0 {
-		c.parting = resets // behind what is not received no other end is noticed
+		c.way = resets // behind what is not received no other end is noticed
 		c.draw()
 		s.Go(func(*sim.Client) error { // it may be waiting for room
 			c.Sleep(c.pause + time.Duration(r.Int64N(int64(5*time.Second))))
-			c.left = true
-			c.Abort()
+			c.Parting = party.Resets
+			c.Part()
 			c.Sleep(time.Second)
 			if h := c.handler; h != nil && !h.over && c.gentle && c.whole > 0 {
 				return c.wrong("the handler has not noticed a reset")
@@ -96,17 +91,17 @@ func (c *client) run(s *sim.Client) error {
 	for _, s := range c.plan {
 		total += len(s.raw)
 	}
-	switch c.parting {
+	switch c.way {
 	case halfCloses, silent, resets, leaves:
 		if r.IntN(2) == 0 {
 			c.stop = r.IntN(total + 1)
 		}
 	}
-	c.least, c.most = max(c.least, total/200), max(c.most, total/500)
-	c.in = bufio.NewReaderSize(pacedReader{c}, 16+r.IntN(5000))
+	c.Fit(total, total)
+	c.in = bufio.NewReaderSize(&c.Client, 16+r.IntN(5000))
 	s.Go(func(*sim.Client) error { return c.talk() })
 	err := c.read()
-	c.over = true
+	c.Over = true
 	return err
 }
 
@@ -115,7 +110,7 @@ func (c *client) controls(r interface{ IntN(int) int }) {
 	for range 1 + r.IntN(8) {
 		c.control(c.Rand())
 	}
-	switch c.parting {
+	switch c.way {
 	case violates:
 		c.violate(c.Rand())
 	case closes:
@@ -123,25 +118,8 @@ func (c *client) controls(r interface{ IntN(int) int }) {
 	}
 }
 
-// pacedReader is the connection of a client, for reading.
-type pacedReader struct{ c *client }
-
-func (x pacedReader) Read(p []byte) (int, error) {
-	x.c.rest(x.c.readGap)
-	n, err := x.c.Read(p[:min(len(p), x.c.least)])
-	x.c.bytes += n
-	return n, err
-}
-
-// rest sleeps, half of the time.
-func (c *client) rest(most time.Duration) {
-	if most > 0 && c.Rand().IntN(2) == 0 {
-		c.Sleep(time.Duration(c.Rand().Int64N(int64(most))))
-	}
-}
-
 // prompt reports whether it reads everything at once.
-func (c *client) prompt() bool { return c.readGap == 0 && c.deaf == 0 }
+func (c *client) prompt() bool { return c.ReadGap == 0 && c.silence == 0 }
 
 // napped reports whether its handler has left something unread, or does.
 func (c *client) napped() bool {
@@ -152,11 +130,7 @@ func (c *client) napped() bool {
 func (c *client) hasNotHeard() bool { return c.napped() || c.handler != nil && c.handler.how == deaf }
 
 // await waits until f, or until there is no need to.
-func (c *client) await(f func() bool) {
-	for d := 50 * time.Microsecond; !c.over && !c.broken && !c.quiet && !f(); d = min(2*d, 200*time.Millisecond) {
-		c.Sleep(d)
-	}
-}
+func (c *client) await(f func() bool) { c.Await(func() bool { return c.quiet || f() }) }
 
 // talk is the strand that says what is planned.
 func (c *client) talk() error {
@@ -164,7 +138,7 @@ func (c *client) talk() error {
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n%s\r\n", c.n, c.field)})
 	c.await(func() bool { return c.switched || c.eager })
 	for _, s := range c.plan {
-		if c.closed != nil || c.over {
+		if c.closed != nil || c.Over {
 			break
 		}
 		if s.waits {
@@ -211,66 +185,48 @@ func (c *client) put(s saying) {
 
 // send sends bytes, up to where it stops, and reports whether those were all.
 func (c *client) send(p []byte) bool {
-	for len(p) > 0 {
-		if c.quiet || c.broken || c.left || c.half || c.over {
-			return false
-		}
-		n := min(len(p), 1+c.Rand().IntN(c.most))
-		if c.stop >= 0 && c.handshaken() {
-			if n = min(n, c.stop); n == 0 {
-				c.quiet = true
-				return false
-			}
-			c.stop -= n
-		}
-		if _, err := c.Write(p[:n]); err != nil {
-			c.broken = true
-			return false
-		}
-		c.spoke, p = c.w.Now(), p[n:]
-		if len(p) == 0 {
-			c.heard = c.spoke
-		}
-		c.rest(c.gap)
+	if c.quiet || !c.Send(p) {
+		c.quiet = c.quiet || c.Cut()
+		return false
+	}
+	c.heard = c.Latest
+	if len(c.said) == 1 && c.stop >= 0 { // behind the handshake
+		c.Stop = c.Sent + c.stop
 	}
 	return true
 }
 
-func (c *client) handshaken() bool { return len(c.said) > 1 }
-
 // part ends what it says.
 func (c *client) part() {
-	if c.closed == nil && c.parting != closes && c.parting != violates {
+	if c.closed == nil && c.way != closes && c.way != violates {
 		c.Sleep(c.pause)
 	}
-	if c.over || c.left {
+	if c.Over || c.Left {
 		return
 	}
-	switch c.parting {
+	switch c.way {
 	case waits:
 		c.waits()
 	case silent:
 		c.quiet = true
 	case halfCloses:
-		c.half = true
-		c.broken = c.CloseWrite() != nil || c.broken
+		c.Parting = party.HalfCloses
 	case resets:
-		c.left = true
-		c.Abort()
+		c.Parting = party.Resets
 	case leaves:
-		c.left = true
-		_ = c.Close()
+		c.Parting = party.Closes
 	}
+	c.Part()
 }
 
 // waits waits for the server to close. If that has no reason to it closes itself.
 func (c *client) waits() {
-	for until := c.w.Now() + time.Duration(c.Rand().Int64N(int64(20*time.Second))); c.w.Now() < until || c.ordered; {
-		if c.over || c.closed != nil || c.broken {
+	for until := c.w.Now() + time.Duration(c.Rand().Int64N(int64(20*time.Second))); c.w.Now() < until || c.order.Given; {
+		if c.Over || c.closed != nil || c.Broken() {
 			return
 		}
-		if c.gentle && c.timed && c.prompt() && c.switched && !c.napped() && c.w.Now() > c.spoke+ping5+time.Second {
-			c.w.Errorf("%v was not asked for a sign of life for %v\n%s", c.Client, c.w.Now()-c.spoke, c.describe())
+		if c.gentle && c.timed && c.prompt() && c.switched && !c.napped() && c.w.Now() > c.Latest+ping5+time.Second {
+			c.w.Errorf("%v was not asked for a sign of life for %v\n%s", c.Client, c.w.Now()-c.Latest, c.describe())
 			return
 		}
 		if h := c.handler; c.gentle && c.prompt() && h != nil && h.pusher != nil && h.pusher.waits > 0 && !h.piecing && c.got == len(h.sent) &&
@@ -286,7 +242,7 @@ func (c *client) waits() {
 
 // answer sends an answer, in a strand of its own: the server may not take it before more was read.
 func (c *client) answer(what string, status int, f frame) {
-	if c.quiet || c.left || c.half || c.over {
+	if c.quiet || c.Left || c.Half || c.Over {
 		return
 	}
 	r := c.Rand().Uint32()
@@ -296,9 +252,6 @@ func (c *client) answer(what string, status int, f frame) {
 
 // read is the strand that reads.
 func (c *client) read() error {
-	if c.deaf > 0 {
-		c.Sleep(c.deaf)
-	}
 	if err := c.handshake(); err != nil {
 		return c.end(err, true)
 	}
@@ -403,12 +356,12 @@ func (c *client) pinged(f frame) error {
 	if !c.timed {
 		return c.wrong("a ping, without a limit of silence")
 	}
-	if now := c.w.Now(); c.gentle && c.prompt() && !c.hasNotHeard() && c.spoke < now-100*time.Millisecond && now < c.spoke+ping5 && c.whole == len(c.said) && !c.sending {
-		return c.wrong("a ping after %v of silence", now-c.spoke)
+	if now := c.w.Now(); c.gentle && c.prompt() && !c.hasNotHeard() && c.Latest < now-100*time.Millisecond && now < c.Latest+ping5 && c.whole == len(c.said) && !c.sending {
+		return c.wrong("a ping after %v of silence", now-c.Latest)
 	}
-	if c.parting == silent {
+	if c.way == silent {
 		c.seen.silent++
-		if c.stop = 0; !c.sending && len(c.queue) == 0 {
+		if c.Stop = c.Sent; !c.sending && len(c.queue) == 0 {
 			c.quiet = true
 		}
 	}
@@ -427,8 +380,8 @@ func (c *client) farewell(f frame) error {
 		return c.wrong("a close frame within a message")
 	case c.got != len(h.sent) && !c.mayMiss():
 		return c.wrong("a close frame in place of %d messages", len(h.sent)-c.got)
-	case code == 1001 && c.gentle && c.prompt() && c.ordered && c.terms.Kind == shutdown.Endless && c.w.Now() > c.given+c.terms.Announce+c.terms.Spread+5*time.Second && h.closes == nil && !c.farewelled():
-		return c.wrong("a close frame %v after the order", c.w.Now()-c.given)
+	case code == 1001 && c.gentle && c.prompt() && c.order.Given && c.order.Terms.Kind == shutdown.Endless && c.w.Now() > c.order.At+c.order.Terms.Announce+c.order.Terms.Spread+5*time.Second && h.closes == nil && !c.farewelled():
+		return c.wrong("a close frame %v after the order", c.w.Now()-c.order.At)
 	case !c.mayClose(code, reason):
 		return c.wrong("a close frame with code %d and reason %q", code, reason)
 	}
@@ -460,7 +413,7 @@ func (c *client) mayMiss() bool {
 	if len(missing) > c.backlog || slices.ContainsFunc(missing, func(s sending) bool { return !s.pushed }) {
 		return false
 	}
-	return h.slow || h.piecing || c.half || c.farewelled() || c.violated()
+	return h.slow || h.piecing || c.Half || c.farewelled() || c.violated()
 }
 
 // mayClose reports whether there is a reason for a close frame of the server.
@@ -473,7 +426,7 @@ func (c *client) mayClose(code int, reason string) bool {
 	switch {
 	case h.closes != nil && h.closes.code == code && (h.closes.reason == reason || len(h.closes.reason) > 123 && strings.HasPrefix(h.closes.reason, reason)):
 		return true
-	case code == 1001 && reason == "" && c.ordered:
+	case code == 1001 && reason == "" && c.order.Given:
 		return true
 	case ended != nil && ended.code == 1006:
 		return false
@@ -505,33 +458,33 @@ func (c *client) end(err error, begun bool) error {
 	orderly := err == io.EOF && !begun && (c.parts == nil || h.piecing)
 	late := c.gentle && c.prompt()
 	switch now := c.w.Now(); {
-	case c.left, c.mayCut(), h != nil && h.panics:
+	case c.Left, c.order.MayCut(), h != nil && h.panics:
 		return nil
-	case h == nil && (c.ordered || c.half): // it is closed as an idle connection of HTTP
+	case h == nil && (c.order.Given || c.Half): // it is closed as an idle connection of HTTP
 		return nil
 	case orderly && c.closed != nil:
-		since := max(c.closedAt, c.spoke)
+		since := max(c.closedAt, c.Latest)
 		switch {
 		case !late || !c.timed:
 		case !c.mute && !c.quiet && c.whole == len(c.said) && now > since+time.Second:
 			return c.wrong("the connection ends %v after the close handshake", now-since)
-		case c.mute && !c.farewelled() && !c.violated() && !c.half && !c.ordered && h.ended == nil && now < h.overAt+close2:
+		case c.mute && !c.farewelled() && !c.violated() && !c.Half && !c.order.Given && h.ended == nil && now < h.overAt+close2:
 			return c.wrong("the connection ends %v after a close frame that was not answered", now-c.closedAt)
 		case c.mute && now > since+close2+time.Second:
 			return c.wrong("the connection ends %v after a close frame that was not answered", now-c.closedAt)
 		}
 		c.seen.orderly++
 		return nil
-	case orderly && c.half && (c.got == len(h.sent) || c.mayMiss()):
+	case orderly && c.Half && (c.got == len(h.sent) || c.mayMiss()):
 		c.seen.orderly++
 		return nil
 	case c.timed && c.quiet && c.closed == nil:
 		c.seen.cut++
-		if late && (now < c.heard+ping5+pong3 || !c.napped() && now > max(c.spoke, c.gotAt)+ping5+pong3+time.Second) {
-			return c.wrong("it is cut off after %v of silence", now-c.spoke)
+		if late && (now < c.heard+ping5+pong3 || !c.napped() && now > max(c.Latest, c.gotAt)+ping5+pong3+time.Second) {
+			return c.wrong("it is cut off after %v of silence", now-c.Latest)
 		}
 		return nil
-	case c.timed && c.deaf > ping5+pong3, c.timed && !late && h != nil && h.over && now >= h.overAt+close2:
+	case c.timed && c.silence > ping5+pong3, c.timed && !late && h != nil && h.over && now >= h.overAt+close2:
 		c.seen.cut++ // it has not taken what there was in time
 		return nil
 	case !c.gentle: // a reset explains it, or the world fails
@@ -549,7 +502,7 @@ func (c *client) describe() string {
 			fmt.Fprintf(&b, "; %s", s.what)
 		}
 	}
-	fmt.Fprintf(&b, "; it spoke at %v, has got %d messages, closed %v, left %v, half %v, quiet %v", c.spoke, c.got, c.closed, c.left, c.half, c.quiet)
+	fmt.Fprintf(&b, "; it spoke at %v, has got %d messages, closed %v, left %v, half %v, quiet %v", c.Latest, c.got, c.closed, c.Left, c.Half, c.quiet)
 	if h := c.handler; h != nil {
 		fmt.Fprintf(&b, "; the handler has got %d, has sent %d, ends by %v after %d, has closed %v, ended %+v, ordered %v", h.got, len(h.sent), h.ending, h.after,
 			h.closes, h.ended, h.ordered)

@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/coroutine"
 	"github.com/daimon-go/daimon/internal/filtertest"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -26,7 +27,7 @@ import (
 // tells the other that it has broken the protocol. An order may come to either at any time.
 func TestWorldClients(t *testing.T) {
 	whole := 0
-	t.Run("gentle", func(t *testing.T) { dials(t, sim.Options{Faults: gentle(), Panics: true}, &whole) })
+	t.Run("gentle", func(t *testing.T) { dials(t, sim.Options{Faults: party.Gentle(), Panics: true}, &whole) })
 	t.Run("rough", func(t *testing.T) { dials(t, sim.Options{Faults: sim.Anything(), Panics: true}, &whole) })
 	t.Logf("%d clients got all messages back", whole)
 	require.Positive(t, whole)
@@ -35,10 +36,6 @@ func TestWorldClients(t *testing.T) {
 func dials(t *testing.T, o sim.Options, whole *int) {
 	sim.TestWith(t, o, func(w *sim.World) {
 		cryptotest.SetGlobalRandom(t, w.Rand().Uint64()) // for masks and keys
-		limits := func() listener.Limits {
-			high := pick(w, 0, 1000, 20_000)
-			return listener.Limits{Read: pick(w, 0, 1000, 5000), High: high, Low: high / pick(w, 2, 10), Linger: time.Hour}
-		}
 		options := func() websocket.Options {
 			return websocket.Options{
 				Compression:  websocket.Compression{On: pick(w, true, false), Takeover: pick(w, true, false), Min: pick(w, 0, 1)},
@@ -65,13 +62,13 @@ func dials(t *testing.T, o sim.Options, whole *int) {
 				}
 			})
 		}}
-		back := &service.TCP{Address: address, Handler: (&httpd.Server{Handler: sockets.Serve}).Serve, Limits: limits(),
+		back := &service.TCP{Address: address, Handler: (&httpd.Server{Handler: sockets.Serve}).Serve, Limits: party.Limits(w),
 			MaxConns: pick(w, 0, 3), Filters: filters}
 		callers := func(s *act.Scheduler) error {
 			for range 3 {
 				x := &caller{w: w, ordered: &ordered, gentle: o.Faults.Reset == 0, whole: whole,
 					messages: w.Rand().IntN(30), largest: 1 + w.Rand().IntN(pick(w, 10, 1000, 30_000))}
-				x.Action = (&websocket.Client{URL: scheme + "://" + address, Limits: limits(), Filters: filters, Options: options(),
+				x.Action = (&websocket.Client{URL: scheme + "://" + address, Limits: party.Limits(w), Filters: filters, Options: options(),
 					Handler: func(c *websocket.Conn) act.Action { return coroutine.New(c, x.talk) }}).Dial()
 				s.Spawn(x)
 			}
@@ -149,7 +146,11 @@ func (x *caller) talk(c *coroutine.Conn) error {
 		coro.New(func(co *coro.Co) error {
 			for n := range x.messages {
 				kind, p := x.message(n)
-				if err := c.Write(kind, p); err != nil {
+				if x.w.Rand().IntN(4) == 0 {
+					if err := x.push(co, c.Under(), websocket.Prepare(kind, p)); err != nil {
+						return err
+					}
+				} else if err := c.Write(kind, p); err != nil {
 					return err
 				}
 				clear(p) // it is this side's
@@ -174,4 +175,17 @@ func (x *caller) talk(c *coroutine.Conn) error {
 			return nil
 		})))
 	return kept(x.w, err)
+}
+
+// push waits for room.
+func (x *caller) push(co *coro.Co, c *websocket.Conn, p *websocket.Prepared) error {
+	for {
+		err := c.Push(p)
+		if _, blocked := err.(act.Blocked); !blocked {
+			return err
+		}
+		if err := co.Unblock(err); err != nil {
+			return err
+		}
+	}
 }

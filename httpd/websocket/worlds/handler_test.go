@@ -12,6 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -42,8 +43,6 @@ const (
 func (e ending) String() string {
 	return [...]string{"its connection", "Done", "Failed", "a panic", "Close", "Close and Wait"}[e]
 }
-
-var errOnPurpose = errors.New("on purpose")
 
 // handler is the action of a connection.
 type handler struct {
@@ -130,7 +129,7 @@ func (h *server) handle(conn *websocket.Conn, r *httpd.Request) act.Action {
 	for range from(r2, 0, 0, 1, 5, 30) {
 		x.own = append(x.own, content(r2, from[byte](r2, text, binry), h.amount(r2)))
 	}
-	if c.deaf > 0 && r2.IntN(3) == 0 { // more than may be queued
+	if c.silence > 0 && r2.IntN(3) == 0 { // more than may be queued
 		x.pace = 0
 		for range 40 {
 			x.own = append(x.own, content(r2, binry, 65_000))
@@ -311,7 +310,7 @@ func (x *handler) send(m message) error {
 	case err == nil:
 		x.note(len(x.sent), m, false)
 	case blocked:
-		if x.blocked++; x.blocked > 5000+x.c.bytes/10 {
+		if x.blocked++; x.blocked > 5000+x.c.Got/10 {
 			x.w.Errorf("%d times without room\n%s", x.blocked, x.c.describe())
 		}
 		x.seen.blocked++
@@ -330,7 +329,7 @@ func (x *handler) note(before int, m message, pushed bool) {
 	if !pushed {
 		x.taken += len(m.data)
 	}
-	if n := x.taken - x.c.bytes; n > most+len(m.data) {
+	if n := x.taken - x.c.Got; n > most+len(m.data) {
 		x.w.Errorf("%d bytes are taken that the client has not read\n%s", n, x.c.describe())
 	}
 }
@@ -381,7 +380,7 @@ func (x *handler) receive() (websocket.Message, error) {
 // take compares what was received with what was said.
 func (x *handler) take(m websocket.Message) bool {
 	if x.got >= len(x.c.messages) {
-		if x.c.parting != violates { // it may begin with a message
+		if x.c.way != violates { // it may begin with a message
 			x.w.Errorf("a message of %d bytes that was not sent\n%s", len(m.Data), x.c.describe())
 			return false
 		}
@@ -418,11 +417,11 @@ func (x *handler) end(t *act.Task) (d act.Directive, over bool) {
 		return act.Done, true
 	case fails:
 		x.shuts(1011, "")
-		return t.Fail(errOnPurpose), true
+		return t.Fail(party.ErrOnPurpose), true
 	case panics:
 		x.panics = true
 		x.leave()
-		panic(errOnPurpose)
+		panic(party.ErrOnPurpose)
 	case closing1, closing2:
 		x.shuts(x.status.code, x.status.reason)
 		x.conn.Close(x.status.code, x.status.reason)
@@ -465,21 +464,21 @@ func (x *handler) saw(err error) {
 	case errors.As(err, &e):
 		x.ended.status = &status{e.Code, e.Reason}
 	case err == net.ErrClosed:
-		if x.closes == nil && !x.ordered && !c.farewelled() && !c.violated() && x.gentle && !c.left && !c.half && !c.quiet && c.deaf == 0 {
+		if x.closes == nil && !x.ordered && !c.farewelled() && !c.violated() && x.gentle && !c.Left && !c.Half && !c.quiet && c.silence == 0 {
 			wrong()
 		}
 		return
 	default:
-		if x.gentle && !c.left {
+		if x.gentle && !c.Left {
 			wrong()
 		}
 		return
 	}
 	if e.Code == 1006 {
-		if x.gentle && !c.left && !c.half && !c.quiet && (c.deaf == 0 || !x.timed) {
+		if x.gentle && !c.Left && !c.Half && !c.quiet && (c.silence == 0 || !x.timed) {
 			wrong()
 		}
-		if c.half && !c.quiet && c.whole == len(c.said) && x.got != c.saidMessages() && x.how != deaf && x.closes == nil && !x.ordered {
+		if c.Half && !c.quiet && c.whole == len(c.said) && x.got != c.saidMessages() && x.how != deaf && x.closes == nil && !x.ordered {
 			wrong()
 		}
 		return

@@ -2,6 +2,7 @@ package worlds_test
 
 import (
 	"fmt"
+	"github.com/daimon-go/daimon/internal/party"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -95,7 +96,7 @@ func (h *server) amount(r *rand.Rand) int {
 	return min(n, h.limit-3)
 }
 
-func from[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+func from[T any](r *rand.Rand, values ...T) T { return party.From(r, values...) }
 
 // draw draws what a client says.
 func (c *client) draw() {
@@ -120,9 +121,9 @@ func (c *client) draw() {
 		c.control(r)
 	}
 	switch {
-	case c.parting == violates:
+	case c.way == violates:
 		c.violate(r)
-	case c.parting == closes:
+	case c.way == closes:
 		c.close(r)
 	}
 }
@@ -310,38 +311,28 @@ func (c *client) noText(r *rand.Rand, within bool) {
 	}
 }
 
-// behaviour is how a client behaves.
+// behaviour is how a client behaves beside its Manners.
 type behaviour struct {
-	parting parting
-	most    int           // bytes in one write
-	gap     time.Duration // at most, between two
-	readGap time.Duration // likewise
-	least   int           // how much it reads at a time, at most
+	way     parting
 	depth   int           // messages that are not answered, at most
-	stop    int           // how many bytes it says; -1: all
-	deaf    time.Duration // how long it does not read
+	stop    int           // how many bytes it says behind the handshake; -1: all
+	silence time.Duration // how long it does not read
 	eager   bool          // it does not wait for the answer to its handshake
 	mute    bool          // it does not answer a close frame
 	pause   time.Duration // before it parts
 }
 
 func (c *client) behave(r *rand.Rand) {
-	c.behaviour = behaviour{most: 1 << 30, least: 1 << 30, depth: from(r, 1, 3, 100, 100), stop: -1, eager: r.IntN(4) == 0,
-		parting: from(r, closes, closes, closes, waits, waits, violates, violates, halfCloses, silent, resets, leaves), mute: c.timed && r.IntN(4) == 0}
-	if c.parting == silent && !c.timed {
-		c.parting = closes
+	c.behaviour = behaviour{depth: from(r, 1, 3, 100, 100), stop: -1, eager: r.IntN(4) == 0, mute: c.timed && r.IntN(4) == 0,
+		way: from(r, closes, closes, closes, waits, waits, violates, violates, halfCloses, silent, resets, leaves)}
+	if c.way == silent && !c.timed {
+		c.way = closes
 	}
-	switch r.IntN(8) {
-	case 0, 1:
-		c.most, c.gap = 1+r.IntN(3000), time.Duration(r.Int64N(int64(20*time.Millisecond)))
-	case 2:
-		c.most, c.gap = 1+r.IntN(100), time.Millisecond
-	case 3, 4:
-		c.least, c.readGap = 1+r.IntN(3000), 1+time.Duration(r.Int64N(int64(10*time.Millisecond)))
-	case 5:
-		c.deaf = time.Duration(r.Int64N(int64(20 * time.Second)))
+	if r.IntN(8) == 0 {
+		c.Manners, c.silence = party.Prompt, party.Below(r, 20*time.Second)
+		c.Deaf = c.silence
 	}
 	if r.IntN(2) == 0 {
-		c.pause = time.Duration(r.Int64N(int64(from(r, time.Millisecond, time.Second, 30*time.Second))))
+		c.pause = party.Below(r, from(r, time.Millisecond, time.Second, 30*time.Second))
 	}
 }

@@ -5,27 +5,22 @@
 //	plan_test.go     what a client says
 //	client_test.go   how a client behaves, and what it may read
 //	handler_test.go  the handlers
-//	pair_test.go     a Client and a Server, which talk to each other
 //	dialled_test.go  clients of the package's own
 //	compression_test.go  what a client compresses, and inflates
 package worlds_test
 
 import (
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/internal/party"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
-	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
@@ -35,7 +30,7 @@ func TestMain(m *testing.M) { servertest.Worlds(m, 60, 4, 2000) }
 // come when they are due. With them, clients still know what they may read.
 func TestWorldServer(t *testing.T) {
 	var seen counts
-	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: gentle(), Panics: true}, &seen, false) })
+	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: party.Gentle(), Panics: true}, &seen, false) })
 	t.Run("rough", func(t *testing.T) { servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, false) })
 	t.Log(seen)
 }
@@ -46,27 +41,6 @@ func TestWorldCompression(t *testing.T) {
 	servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, true)
 	t.Logf("%d messages were sent compressed, and %d received", seen.squeezed, seen.inflated)
 	t.Log(seen)
-}
-
-// gentle are the faults of a network in which connections last, and what is sent arrives soon.
-func gentle() sim.Faults {
-	f := sim.Anything()
-	f.Reset, f.Aborted, f.NoMemory, f.NoFiles = 0, 0, 0, 0
-	f.Refused, f.Unreachable, f.TimedOut, f.Slow, f.Clog = 0, 0, 0, 0, 0
-	const often = 65536 / 10
-	f.ShortRead, f.ShortWrite, f.FalseEmpty, f.FalseFull = often, often, often, often
-	return f
-}
-
-// TestSameSeedGivesSameHistory has each world run twice, also if the collector empties pools.
-func TestSameSeedGivesSameHistory(t *testing.T) {
-	t.Setenv("SIM_SEED", "")
-	t.Setenv("SIM_FROM", "")
-	t.Setenv("SIM_SEEDS", "1")
-	defer debug.SetGCPercent(debug.SetGCPercent(1))
-	for seed := range uint64(10) {
-		servers(t, sim.Options{Seed: seed, Faults: sim.Anything(), Panics: true}, &counts{}, seed%2 == 1)
-	}
 }
 
 // counts counts what has happened. A scenario in which nothing happens finds nothing.
@@ -105,9 +79,7 @@ type server struct {
 	options  websocket.Compression
 	running  int // actions that have begun and not ended
 	clients  []*client
-	ordered  bool
-	given    time.Duration // when
-	terms    shutdown.Policy
+	order    *party.Order
 	program  *sim.Server
 }
 
@@ -142,7 +114,7 @@ func (h *server) check(t *testing.T) {
 // describe logs the clients that have not finished.
 func (h *server) describe(t *testing.T) {
 	for _, c := range h.clients {
-		if c.Client != nil && !(c.over && c.spoken) {
+		if c.Client.Client != nil && !(c.Over && c.spoken) {
 			t.Logf("%v: %s", c.Client, c.describe())
 		}
 	}
@@ -172,17 +144,12 @@ func (h *server) open(t *testing.T) {
 		h.notices = append(h.notices, notice{m, websocket.Prepare(websocket.Type(m.opcode), m.data)})
 	}
 	web := &httpd.Server{Handler: v.Serve, Timeouts: httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}}
-	h.high = pick(w, 0, 300, 1000, 20_000)
-	limits := listener.Limits{Read: pick(w, 0, 1000, 5000), High: h.high, Low: h.high / pick(w, 2, 10), Linger: time.Hour}
+	limits := party.Limits(w)
+	h.high = pick(w, limits.High, 300)
+	limits.High, limits.Low = h.high, min(limits.Low, h.high/2)
 	tcp := &service.TCP{Address: address, Handler: web.Serve, Limits: limits}
-	cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
-	cfg.Trace = &act.Trace{Ended: func(_ *act.Task, err error) {
-		if p := (*act.Panic)(nil); errors.As(err, &p) && p.Value != errOnPurpose {
-			w.Errorf("%v\n%s", p, p.Stack)
-		}
-	}}
 	var err error
-	h.program, err = w.Server("web", cfg, append(pick(w, nil, nil, setUps{sim.Completions}), tcp.Setup)...)
+	h.program, err = w.Server("web", party.Config(w), append(party.Engine(w), tcp.Setup)...)
 	require.NoError(t, err)
 	for n := range pick(w, 4, 8) {
 		c := &client{server: h, n: n}
@@ -193,38 +160,8 @@ func (h *server) open(t *testing.T) {
 			w.At(time.Duration(w.Rand().Int64N(int64(time.Second))), func() { w.Client(address, c.run) })
 		}
 	}
-	if w.Rand().IntN(2) == 0 {
-		h.end()
-	}
+	h.order = party.MayEnd(w, h.program, time.Millisecond, 50*time.Millisecond, time.Second, 3*time.Second, 10*time.Second)
 }
-
-type setUps = []func(*act.Scheduler) error
 
 // pick draws one of some values.
-func pick[T any](w *sim.World, values ...T) T { return values[w.Rand().IntN(len(values))] }
-
-// end gives the server an order.
-func (h *server) end() {
-	w := h.w
-	bound := 1 + time.Duration(w.Rand().Int64N(int64(time.Second)))
-	terms := pick(w, shutdown.Unbounded, shutdown.Unbounded, shutdown.Policy{Kind: shutdown.Halting, Drop: true},
-		shutdown.Policy{Time: bound, Drop: true}, shutdown.Policy{Turns: 1 + w.Rand().IntN(5), Time: bound, Drop: true})
-	terms.Spread = pick(w, 0, 0, time.Second, 10*time.Second)
-	terms.Announce = pick(w, 0, 0, 0, 100*time.Millisecond, 5*time.Second)
-	at := time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, 50*time.Millisecond, time.Second, 3*time.Second, 10*time.Second))))
-	w.At(at, func() {
-		h.ordered, h.given, h.terms = true, w.Now(), terms.Resolved()
-		h.program.Shutdown(shutdown.Now{Terms: terms})
-	})
-}
-
-// mayCut reports whether an order now lets the server cut connections.
-func (h *server) mayCut() bool {
-	switch {
-	case !h.ordered, h.terms.Kind == shutdown.Endless:
-		return false
-	case h.terms.Kind == shutdown.Bounded && h.terms.Turns == 0:
-		return h.w.Now() >= h.given+h.terms.Time
-	}
-	return true
-}
+func pick[T any](w *sim.World, values ...T) T { return party.Pick(w, values...) }
