@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
@@ -22,117 +24,84 @@ import (
 	"github.com/daimon-go/daimon/stage/memory"
 )
 
-// listed is a store that notes the calls of List, of which the first ones fail.
-type listed struct {
-	stage.Store
-	mu    sync.Mutex
-	fail  int
-	sizes []int
-	at    []time.Time
-}
-
-func (s *listed) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sizes, s.at = append(s.sizes, len(sel.IDs)), append(s.at, time.Now())
-	if s.fail--; s.fail >= 0 {
-		return nil, errors.New("no answer")
-	}
-	return s.Store.List(ctx, sel)
-}
-
-// since returns the sizes of the calls that were made from then on.
-func (s *listed) since(from time.Time) (sizes []int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, at := range s.at {
-		if !at.Before(from) {
-			sizes = append(sizes, s.sizes[i])
-		}
-	}
-	return sizes
-}
-
-// awaiters are the two ways to wait. Each begins to wait for tasks, and calls told for each end; stop ends what it has begun.
-var awaiters = map[string]func(t *testing.T, e *stage.Engine, ids []stage.ID, told func(stage.Task, error)) (stop func()){
-	"goroutines, of an engine that does not run": func(t *testing.T, e *stage.Engine, ids []stage.ID, told func(stage.Task, error)) func() {
-		var all sync.WaitGroup
-		for _, id := range ids {
-			all.Go(func() { told(e.Await(t.Context(), id)) })
-		}
-		return all.Wait
-	},
-	"futures in the Group of the engine": func(t *testing.T, e *stage.Engine, ids []stage.ID, told func(stage.Task, error)) func() {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		begin := func(s *act.Scheduler) error {
-			for _, id := range ids {
-				e.Future(context.Background(), s, id).Handle(told)
-			}
-			return nil
-		}
-		go func() { ended <- act.Run(ctx, act.Config{Schedulers: 1, Logger: zap.NewNop()}, e.Setup, begin) }()
-		return func() {
-			cancel()
-			require.NoError(t, <-ended)
-			time.Sleep(time.Second) // of synctest's clock, in which idle goroutines of the Group's executor end
-		}
-	},
-}
-
-// A look asks for all that is waited for, in calls of a thousand. While nothing waits there is none.
+// A look asks for all that is waited for, in calls of a thousand. While nothing waits there is none. The waits are those of
+// goroutines, through an engine that does not run, and futures in the Group of an engine.
 func TestLooks(t *testing.T) {
-	for name, await := range awaiters {
+	t.Parallel()
+	for name, grouped := range map[string]bool{"goroutines": false, "a Group": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const poll = 10 * time.Second
-				s := &listed{Store: memory.New(nil), fail: 3}
-				e := engineOf(t, s, 1, processor(func(context.Context) {}), func(cfg *stage.Config) { cfg.Poll = poll })
-				all := make([]stage.NewTask, 1500)
-				for i := range all {
-					all[i] = stage.NewTask{Kind: "of others", Stage: "0"}
-				}
-				ids, err := s.Enqueue(t.Context(), all...)
-				require.NoError(t, err)
-				var mu sync.Mutex
-				told := map[stage.ID]int{}
-				stop := await(t, e, ids, func(x stage.Task, err error) {
-					mu.Lock()
-					defer mu.Unlock()
-					if err == nil && x.Status == stage.Cancelled {
-						told[x.ID]++
-					}
-				})
-				synctest.Wait()
-				require.LessOrEqual(t, len(s.since(time.Time{})), 1, "a store that fails is not pressed")
-				time.Sleep(6 * poll) // three looks that fail, and one
-				from := time.Now()
-				time.Sleep(10 * poll)
-				sizes := s.since(from)
-				require.Zero(t, len(sizes)%2)
-				require.GreaterOrEqual(t, len(sizes), 2*6)
-				require.LessOrEqual(t, len(sizes), 2*20)
-				for i := range sizes {
-					require.Equal(t, []int{1000, 500}[i%2], sizes[i])
-				}
-				require.Empty(t, told)
-
-				for _, id := range ids {
-					_, err := s.Cancel(t.Context(), id)
-					require.NoError(t, err)
-				}
-				time.Sleep(3 * poll / 2)
-				synctest.Wait()
-				require.Len(t, told, 1500)
-				from = time.Now()
-				time.Sleep(10 * poll)
-				require.Empty(t, s.since(from), "nothing waits")
-				stop()
-				for _, n := range told {
-					require.Equal(t, 1, n)
-				}
-			})
+			synctest.Test(t, func(t *testing.T) { looks(t, grouped) })
 		})
+	}
+}
+
+func looks(t *testing.T, grouped bool) {
+	const poll = 10 * time.Second
+	var sizes []int
+	fail := 3
+	s := &unreliable{memory.New(nil), func(_ context.Context, call string, arg any, do func() error) error {
+		if call == "List" {
+			sizes = append(sizes, len(arg.(stage.Selection).IDs))
+			if fail--; fail >= 0 {
+				return errors.New("no answer")
+			}
+		}
+		return do()
+	}}
+	e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.Poll = poll })
+	ids, err := s.Enqueue(t.Context(), slices.Repeat([]stage.NewTask{{Kind: "of others", Stage: "0"}}, 1500)...)
+	require.NoError(t, err)
+	var mu sync.Mutex
+	told := map[stage.ID]int{}
+	note := func(x stage.Task, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && x.Status == stage.Cancelled {
+			told[x.ID]++
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	if grouped {
+		go func() {
+			ended <- act.Run(ctx, act.Config{Schedulers: 1, Logger: zap.NewNop()}, e.Setup, func(s *act.Scheduler) error {
+				for _, id := range ids {
+					e.Future(context.Background(), s, id).Handle(note)
+				}
+				return nil
+			})
+		}()
+	} else {
+		ended <- nil
+		for _, id := range ids {
+			go func() { note(e.Await(ctx, id)) }()
+		}
+	}
+	synctest.Wait()
+	require.LessOrEqual(t, len(sizes), 1, "a store that fails is not pressed")
+	time.Sleep(6 * poll) // three looks that fail, and one
+	sizes = nil
+	time.Sleep(10 * poll)
+	require.GreaterOrEqual(t, len(sizes), 2*6)
+	require.LessOrEqual(t, len(sizes), 2*20)
+	require.Equal(t, slices.Repeat([]int{1000, 500}, len(sizes)/2), sizes)
+	require.Empty(t, told)
+
+	for _, id := range ids {
+		_, err := s.Cancel(t.Context(), id)
+		require.NoError(t, err)
+	}
+	time.Sleep(3 * poll / 2)
+	synctest.Wait()
+	require.Len(t, told, 1500)
+	sizes = nil
+	time.Sleep(10 * poll)
+	require.Empty(t, sizes, "nothing waits")
+	cancel()
+	require.NoError(t, <-ended)
+	time.Sleep(time.Second) // in which idle goroutines of the Group's executor end
+	for _, n := range told {
+		require.Equal(t, 1, n)
 	}
 }
 
@@ -151,6 +120,7 @@ func (s gate) List(ctx context.Context, sel stage.Selection) ([]stage.Task, erro
 
 // A wait that begins during a look is not told what the look has found, and has one of its own, long before the next poll.
 func TestAWaitThatBeginsDuringALook(t *testing.T) {
+	t.Parallel()
 	for _, grouped := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := gate{memory.New(nil), make(chan struct{}), make(chan struct{})}
@@ -219,7 +189,7 @@ func TestAWaitThatBeginsDuringALook(t *testing.T) {
 // closed, and what waits on goroutines is none the worse.
 func TestEndedWithoutItsScheduler(t *testing.T) {
 	store := memory.New(nil)
-	e := engineOf(t, store, 1, processor(func(context.Context) {}), func(cfg *stage.Config) { cfg.Poll = 10 * time.Millisecond })
+	e := engineOf(t, store, 1, nothing, func(cfg *stage.Config) { cfg.Poll = 10 * time.Millisecond })
 	ids, err := store.Enqueue(t.Context(), stage.NewTask{Kind: "of others", Stage: "0"})
 	require.NoError(t, err)
 	s := act.New(act.Config{Logger: zap.NewNop()})
@@ -239,28 +209,42 @@ func TestEndedWithoutItsScheduler(t *testing.T) {
 	x, err := e.Await(t.Context(), ids[0])
 	require.NoError(t, err)
 	require.Equal(t, stage.Cancelled, x.Status)
-	require.Eventually(t, f.Resolved, patience, time.Millisecond)
+	require.Eventually(t, f.Resolved, servertest.Timeout, time.Millisecond)
 }
 
-// What waits learns of the end of a context while the store does not answer.
-func TestAwaitOfAStoreThatHangs(t *testing.T) {
+// What waits learns of the end of its context while the store does not answer, and that its task was deleted.
+func TestAwaitInVain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engineOf(t, silent{memory.New(nil)}, 1, processor(func(context.Context) {}))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		silent := true
+		var s *unreliable
+		s = &unreliable{memory.New(nil), func(ctx context.Context, call string, _ any, do func() error) error {
+			if call == "List" && silent {
+				return hangs(ctx)
+			}
+			err := do()
+			if call == "Cancel" { // and nobody sees it cancelled
+				_, _ = s.Store.Purge(ctx, stage.Purge{Status: stage.Cancelled, Limit: 1})
+			}
+			return err
+		}}
+		e := engineOf(t, s, 1, nothing)
+		id := enqueued(t, e, "")
+		why := errors.New("no more patience")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
 		defer cancel()
 		begun := time.Now()
-		_, err := e.Await(ctx, 1)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		for range 2 { // the second is in vain from the beginning
+			_, err := e.Await(ctx, id)
+			require.Equal(t, why, err)
+		}
 		require.Equal(t, time.Second, time.Since(begun))
+
+		silent = false
+		time.AfterFunc(time.Minute, func() { _, _ = e.Cancel(context.Background(), id) })
+		_, err := e.Await(t.Context(), id)
+		require.ErrorIs(t, err, stage.ErrNotFound)
 	})
-}
-
-// silent is a store that does not answer a List.
-type silent struct{ stage.Store }
-
-func (silent) List(ctx context.Context, _ stage.Selection) ([]stage.Task, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
 }
 
 func TestTypedAwait(t *testing.T) {

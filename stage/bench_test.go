@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/enginetest"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/memory"
 )
 

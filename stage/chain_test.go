@@ -13,14 +13,6 @@ func reportChain() *stage.Chain {
 	return stage.Begin("CREATED").Then("LOADING_DATA", "load", "DATA_LOADED").Then("BUILDING_REPORT", "build", "FINISHED")
 }
 
-func TestAChainIsStaticAndDynamicByTurns(t *testing.T) {
-	require.Equal(t, []stage.Stage{
-		{Name: "CREATED"}, {Name: "LOADING_DATA", Processor: "load"},
-		{Name: "DATA_LOADED"}, {Name: "BUILDING_REPORT", Processor: "build"},
-		{Name: "FINISHED"},
-	}, reportChain().Stages())
-}
-
 func TestAChainDoesNotChange(t *testing.T) {
 	c := reportChain()
 	printed, sent := c.Then("PRINTING", "print", "PRINTED"), c.Then("SENDING", "send", "SENT")
@@ -56,35 +48,5 @@ func TestInvalidChains(t *testing.T) {
 			const each = `stage: Config.Kinds["x"].Chain `
 			require.EqualError(t, err, each+strings.Join(row.says, "\n"+each))
 		})
-	}
-}
-
-func TestFindNextAndPrevious(t *testing.T) {
-	c := reportChain()
-	for _, row := range []struct{ name, previous, next string }{
-		{"CREATED", "", "LOADING_DATA"},
-		{"LOADING_DATA", "CREATED", "DATA_LOADED"},
-		{"DATA_LOADED", "LOADING_DATA", "BUILDING_REPORT"},
-		{"BUILDING_REPORT", "DATA_LOADED", "FINISHED"},
-		{"FINISHED", "BUILDING_REPORT", ""},
-	} {
-		s, err := c.Find(row.name)
-		require.NoError(t, err)
-		require.Equal(t, row.name, s.Name)
-		previous, err := c.Previous(row.name)
-		require.Equal(t, row.previous, previous.Name)
-		require.Equal(t, row.previous == "", err != nil)
-		next, err := c.Next(row.name)
-		require.Equal(t, row.next, next.Name)
-		require.Equal(t, row.next == "", err != nil)
-	}
-	_, err := c.Previous("CREATED")
-	require.EqualError(t, err, "stage: nothing is before the first stage: CREATED")
-	_, err = c.Next("FINISHED")
-	require.EqualError(t, err, "stage: nothing is behind the last stage: FINISHED")
-	for _, f := range []func(string) (stage.Stage, error){c.Find, c.Next, c.Previous} {
-		s, err := f("GONE")
-		require.EqualError(t, err, `stage: not in the chain: "GONE"`)
-		require.Zero(t, s)
 	}
 }

@@ -1,7 +1,6 @@
 package stage_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,9 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/memory"
 )
 
 func TestPermanentErrorsStayWhatTheyAre(t *testing.T) {
@@ -24,18 +21,6 @@ func TestPermanentErrorsStayWhatTheyAre(t *testing.T) {
 	require.True(t, errors.Is(fmt.Errorf("again: %w", err), stage.ErrPermanent))
 	require.False(t, errors.Is(cause, stage.ErrPermanent))
 	require.False(t, errors.Is(nil, stage.ErrPermanent))
-}
-
-func TestProcessorsAreFoundByTheirIDs(t *testing.T) {
-	ps := stage.Processors{"load": processor(func(context.Context) {}), "nil": nil}
-	p, err := ps.Processor("load")
-	require.NoError(t, err)
-	require.NotNil(t, p)
-	for _, id := range []string{"build", "nil", ""} {
-		p, err = ps.Processor(id)
-		require.EqualError(t, err, fmt.Sprintf("stage: no processor %q", id))
-		require.Nil(t, p)
-	}
 }
 
 func TestRunsAndFinished(t *testing.T) {
@@ -60,19 +45,4 @@ func TestRunsAndFinished(t *testing.T) {
 		require.Equal(t, row.runs, task.Runs(), "%v", row)
 		require.Equal(t, row.finished, task.Finished(), "%v", row)
 	}
-}
-
-func TestAskAnEngineOnGoroutines(t *testing.T) {
-	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
-	id, err := e.Enqueue(t.Context(), "task", nil)
-	require.NoError(t, err)
-	s := act.New(act.Config{})
-	suspend := stage.Call(e, func(ctx context.Context) (bool, error) { return e.Suspend(ctx, id) })
-	s.Spawn(act.Func(suspend.Act))
-	inTime(t, func() { require.NoError(t, s.Run()) })
-	require.True(t, suspend.Value)
-	require.NoError(t, s.Close())
-	task, err := e.Get(t.Context(), id)
-	require.NoError(t, err)
-	require.Equal(t, stage.Suspended, task.Status)
 }

@@ -24,7 +24,7 @@ func TestDataThatIsNoValue(t *testing.T) {
 
 func TestAValueThatCannotBeData(t *testing.T) {
 	k := stage.Typed[chan int]{Kind: "channel"}
-	e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) {}))
+	e := engineOf(t, memory.New(nil), 1, nothing)
 	_, err := k.Enqueue(t.Context(), e, nil)
 	require.ErrorContains(t, err, "stage: data of a channel: json: unsupported type")
 	_, err = k.NewTask(e, nil)

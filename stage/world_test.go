@@ -449,17 +449,17 @@ func (y *tasksWorld) allDone() error {
 
 // answer is that of a store which now and then gives none: before it has done what it was to do, or after that. Then is
 // a good time to meddle.
-func (y *tasksWorld) answer(do func()) error {
+func (y *tasksWorld) answer(_ context.Context, _ string, _ any, do func() error) error {
 	w := y.w
 	if w.Happens(y.often) {
 		y.silent = true
 		return errLost
 	}
-	do()
+	err := do()
 	if w.Happens(y.often) {
 		y.silent = true
 		w.At(w.Now()+time.Duration(w.Rand().Int64N(int64(50*time.Millisecond))), y.meddle)
 		return errLost
 	}
-	return nil
+	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/enginetest"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/postgres"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
@@ -29,20 +29,16 @@ func behind(t testing.TB, connections int) func(t testing.TB) postgres.Config {
 	}
 }
 
+func TestLifeBehindPooler(t *testing.T) {
+	cfg := behind(t, 20)(t)
+	enginetest.Life(t, open(t, cfg), open(t, cfg))
+}
+
 func TestStoreBehindPooler(t *testing.T) {
 	tier.Need(t, tier.Long, "the suite of stores once more")
 	t.Parallel()
 	cfg := behind(t, 4)
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return harness(t, cfg(t)) })
-}
-
-func TestEngineBehindPooler(t *testing.T) {
-	tier.Need(t, tier.Long, "the suite of engines once more")
-	cfg := behind(t, 20)
-	enginetest.Run(t, func(t *testing.T) stage.Store {
-		cfg := cfg(t)
-		return enginetest.Pair{Store: open(t, cfg), Other: open(t, cfg)}
-	})
 }
 
 // TestPoolerMixes has eight connections of the program share two of the server: what one prepares or sets is not there for

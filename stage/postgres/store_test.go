@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/enginetest"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/postgres"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
@@ -39,12 +39,9 @@ func harness(t *testing.T, cfg postgres.Config) storetest.Harness {
 	}
 }
 
-// TestEngine gives engines a schema, and the test a second store of it.
-func TestEngine(t *testing.T) {
-	enginetest.Run(t, func(t *testing.T) stage.Store {
-		cfg := newConfig(t)
-		return enginetest.Pair{Store: open(t, cfg), Other: open(t, cfg)}
-	})
+func TestLife(t *testing.T) {
+	cfg := newConfig(t)
+	enginetest.Life(t, open(t, cfg), open(t, cfg))
 }
 
 // BenchmarkStore has each claim look at everything, as with a clock of a test: it claims again what was lost at once.

@@ -10,17 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/enginetest"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
 
-// TestEngine gives engines a file, and the test a second connection to it.
-func TestEngine(t *testing.T) {
-	enginetest.Run(t, func(t *testing.T) stage.Store {
-		path := newPath(t)
-		cfg := sqlite.Config{Relaxed: true}
-		return enginetest.Pair{Store: open(t, path, cfg), Other: open(t, path, cfg)}
-	})
+func TestLife(t *testing.T) {
+	path := newPath(t)
+	enginetest.Life(t, open(t, path, sqlite.Config{}), open(t, path, sqlite.Config{}))
 }
 
 func TestOpenDoesNotWaitForWriters(t *testing.T) {

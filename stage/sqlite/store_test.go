@@ -9,7 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/enginetest"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/sqlite"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
