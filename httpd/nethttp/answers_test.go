@@ -117,7 +117,7 @@ func (row row) compare(t *testing.T) {
 }
 
 func TestStatuses(t *testing.T) {
-	for _, code := range []int{200, 201, 204, 205, 206, 299, 301, 304, 400, 404, 418, 426, 500, 503, 599, 600} {
+	for _, code := range []int{200, 204, 205, 304, 404, 426, 599, 600} {
 		var alone, full []but
 		switch code {
 		case 205:
@@ -176,14 +176,6 @@ func TestStatuses(t *testing.T) {
 			s.write(w, "hello")
 			w.WriteHeader(404)
 		}},
-		{name: "after a flush", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.(http.Flusher).Flush()
-			w.WriteHeader(404)
-		}},
-		{name: "after an empty write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "")
-			w.WriteHeader(404)
-		}},
 		{name: "invalid", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			for _, code := range []int{-1, 0, 1, 99, 1000, 2000} {
 				s.panics(fmt.Sprint(code), func() { w.WriteHeader(code) })
@@ -200,21 +192,12 @@ func TestStatuses(t *testing.T) {
 func TestContent(t *testing.T) {
 	rows := []row{
 		{name: "nothing", handler: func(*scene, http.ResponseWriter, *http.Request) {}},
-		{name: "a word", handler: fields()},
 		{name: "three writes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			s.write(w, "hello")
 			s.write(w, ", ")
 			s.write(w, "world")
 		}},
 		{name: "an empty write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { s.write(w, "") }},
-		{name: "nil", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			n, err := w.Write(nil)
-			s.say("%d %v", n, err)
-		}},
-		{name: "flushed before", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.(http.Flusher).Flush()
-			s.write(w, "hello")
-		}},
 		{name: "flushed between", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			s.write(w, "<b>")
 			w.(http.Flusher).Flush()
@@ -224,14 +207,6 @@ func TestContent(t *testing.T) {
 		{name: "flushed after", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			s.write(w, "hello")
 			w.(http.Flusher).Flush()
-		}},
-		{name: "only flushed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.say("%v", http.NewResponseController(w).Flush())
-		}},
-		{name: "status and flush", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(404)
-			w.(http.Flusher).Flush()
-			s.write(w, "hello")
 		}},
 		{name: "flushed with a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "5")
@@ -246,24 +221,15 @@ func TestContent(t *testing.T) {
 			w.Header().Set("Etag", "x")
 			http.Error(w, "it is wrong", http.StatusTeapot)
 		}},
-		{name: "NotFound", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }},
 		{name: "Redirect", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "b?c=<d>", http.StatusFound)
-		}},
-		{name: "Redirect with a type", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header()["Content-Type"] = nil
-			http.Redirect(w, r, "//b/ä", http.StatusTemporaryRedirect)
-		}},
-		{name: "SetCookie", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			http.SetCookie(w, &http.Cookie{Name: "a", Value: "1 2", Path: "/", HttpOnly: true})
-			http.SetCookie(w, &http.Cookie{Name: "b", Value: "2", MaxAge: -1})
 		}},
 	}
 	rows = append(rows, row{name: "4096 bytes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 		s.write(w, strings.Repeat("<html> ", 600)[:4096])
 	}, but: []but{{"", "\tContent-Type: text/html; charset=utf-8\n" + chunked,
 		"\tContent-Length: 4096\n\tContent-Type: text/html; charset=utf-8\n", "as much is gathered; net/http gathers 2 KiB"}}})
-	for _, n := range []int{2048, 4097, 20000, 300000} {
+	for _, n := range []int{2048, 4097, 300000} {
 		text := strings.Repeat("0123456789abcdef", n/16+1)[:n]
 		rows = append(rows,
 			row{name: fmt.Sprint(n, " bytes at once"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
@@ -293,11 +259,6 @@ func TestTypes(t *testing.T) {
 			s.write(w, "<ht")
 			s.write(w, "ml>")
 		}},
-		{name: "it is that of what was flushed first", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "<ht")
-			w.(http.Flusher).Flush()
-			s.write(w, "ml>")
-		}},
 		{name: "an empty write does not count", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			s.write(w, "")
 			s.write(w, "<html>")
@@ -306,28 +267,15 @@ func TestTypes(t *testing.T) {
 			w.Header()["Content-Type"] = nil
 			s.write(w, "<html>")
 		}},
-		{name: "nil, flushed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header()["Content-Type"] = nil
-			w.WriteHeader(200)
-			w.(http.Flusher).Flush()
-			s.write(w, "<html>")
-		}},
 		{name: "empty", handler: fields("Content-Type", "")},
 		{name: "given", handler: fields("Content-Type", "text/x; charset=y")},
-		{name: "given twice", handler: fields("Content-Type", "a/b", "Content-Type", "c/d")},
 		{name: "given too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(200)
 			w.Header().Set("Content-Type", "a/b")
 			s.write(w, "<html>")
 		}},
-		{name: "given behind the first write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "<html>")
-			w.Header().Set("Content-Type", "a/b")
-		}},
 		{name: "not of coded content", handler: fields("Content-Encoding", "gzip")},
 		{name: "of content with an empty coding", handler: fields("Content-Encoding", "")},
-		{name: "under a name that is not canonical", handler: fields("content-type", "a/b")},
-		{name: "with nosniff", handler: fields("X-Content-Type-Options", "nosniff")},
 	}
 	for _, text := range []string{"<!doctype html>", " \n<head>", "{}", "\x89PNG\r\n\x1a\n", "\x00\x01\x02", "%PDF-1.4", "\x1f\x8b\x08", "GIF89a",
 		"<?xml version", "\xef\xbb\xbftext", "ä", strings.Repeat(" ", 511) + "<html>", strings.Repeat(" ", 512) + "<html>"} {
@@ -362,27 +310,15 @@ func TestLengths(t *testing.T) {
 	short := []but{{"", "", failed, "the client gets no answer that is not whole"}}
 	lasts := []but{{"", "closed\n", "lasts\n", "the answer is whole"}}
 	compareAll(t, append(rows, []row{
-		{name: "exact", handler: set([]string{"5"}, false, "hello")},
-		{name: "exact, in pieces", handler: set([]string{"5"}, false, "h", "ell", "o")},
 		{name: "exact, flushed", handler: set([]string{"5"}, true, "h", "ello")},
-		{name: "0", handler: set([]string{"0"}, false)},
 		{name: "short", handler: set([]string{"6"}, false, "hello"), but: short},
-		{name: "short, no content", handler: set([]string{"6"}, false), but: short},
 		{name: "short, flushed", handler: set([]string{"6"}, true, "hello")},
-		{name: "short, larger than what is gathered", handler: set([]string{"30000"}, false, strings.Repeat("x", 20000))},
 		{name: "exceeded", handler: set([]string{"4"}, false, "h", "ell", "o"), but: lasts},
 		{name: "exceeded, flushed", handler: set([]string{"4"}, true, "hello")},
 		{name: "exceeded, then no more is taken", handler: set([]string{"5"}, true, "he", "hello", "llo")},
-		{name: "exceeded, larger than what is gathered",
-			handler: set([]string{"30000"}, false, strings.Repeat("x", 20000), strings.Repeat("y", 20000))},
 		{name: "too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(200)
 			w.Header().Set("Content-Length", "3")
-			s.write(w, "hello")
-		}},
-		{name: "taken back", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "3")
-			w.Header().Del("Content-Length")
 			s.write(w, "hello")
 		}},
 		{name: "taken back too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
@@ -399,16 +335,12 @@ func TestCodings(t *testing.T) {
 	compareAll(t, []row{
 		{name: "chunked", handler: fields("Transfer-Encoding", "chunked")},
 		{name: "chunked and a length", handler: fields("Transfer-Encoding", "chunked", "Content-Length", "5"), once: true},
-		{name: "chunked, no content", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Transfer-Encoding", "chunked")
-		}},
 		{name: "chunked, much", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Transfer-Encoding", "chunked")
 			s.write(w, strings.Repeat("x", 10000))
 		}},
 		{name: "identity", handler: fields("Transfer-Encoding", "identity"),
 			but: []but{{"", "\tConnection: close\n\t\"hello\"\nclosed", chunked + "\t\"hello\"\nlasts", framing}}},
-		{name: "identity and a length", handler: fields("Transfer-Encoding", "identity", "Content-Length", "5")},
 		{name: "gzip", handler: fields("Transfer-Encoding", "gzip"), but: []but{{"", "\tTransfer-Encoding: gzip\n", "", framing}}},
 	})
 }

@@ -54,20 +54,6 @@ func TestContexts(t *testing.T) {
 				leave(c)
 			})
 		})
-		t.Run(name+" behind a part of the answer", func(t *testing.T) {
-			compare(t, func(s *scene) {
-				begun := make(chan struct{}, 1)
-				waiting(s, begun, func(w http.ResponseWriter, _ *http.Request) {
-					s.write(w, "hello")
-					w.(http.Flusher).Flush()
-				})
-				c := s.dial()
-				c.send(get)
-				_, ok := await(begun)
-				require.True(s, ok)
-				leave(c)
-			})
-		})
 	}
 	t.Run("it ends with the handler", func(t *testing.T) {
 		compare(t, func(s *scene) {
@@ -81,21 +67,6 @@ func TestContexts(t *testing.T) {
 				_, _ = await(ctx.Done())
 				s.note("%v, cause %v", ctx.Err(), context.Cause(ctx))
 			}
-		})
-	})
-	t.Run("it ends with a panic", func(t *testing.T) {
-		compare(t, func(s *scene) {
-			contexts := make(chan context.Context, 2)
-			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-				contexts <- r.Context()
-				panic(http.ErrAbortHandler)
-			})
-			c := s.dial()
-			c.send(get)
-			s.hear(c, "GET")
-			ctx := <-contexts
-			_, _ = await(ctx.Done())
-			s.note("%v", ctx.Err())
 		})
 	})
 	t.Run("a further request does not end it", func(t *testing.T) {
@@ -113,26 +84,6 @@ func TestContexts(t *testing.T) {
 			close(next)
 			s.hear(c, "GET")
 			s.hear(c, "GET")
-		})
-	})
-	t.Run("CloseNotify", func(t *testing.T) {
-		compare(t, func(s *scene) {
-			begun := make(chan struct{}, 1)
-			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-				//lint:ignore SA1019 deprecated, and used
-				n, is := w.(http.CloseNotifier)
-				begun <- struct{}{}
-				if !is {
-					s.say("none")
-					return
-				}
-				_, ok := await(n.CloseNotify())
-				s.say("%t", ok)
-			})
-			c := s.dial()
-			c.send(get)
-			_, _ = await(begun)
-			_ = c.Close()
 		})
 	})
 }

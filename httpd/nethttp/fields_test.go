@@ -12,26 +12,15 @@ func TestFields(t *testing.T) {
 	compareAll(t, []row{
 		{name: "values in their order", handler: fields("A", "1", "B", "2", "A", "3")},
 		{name: "names as they are", handler: fields("x-lower", "1", "X-UPPER", "2")},
-		{name: "no value", handler: fields("A", "")},
-		{name: "nil", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { w.Header()["A"] = nil }},
 		{name: "the ends of lines", handler: fields("A", "b\r\nC: d\ne\rf")},
 		{name: "space around", handler: fields("A", " \tb c\t ")},
-		{name: "beyond ASCII", handler: fields("A", "ä\xff")},
 		{name: "beyond ASCII, in two lines", handler: fields("A", "ä\xff\nb")},
 		{name: "control characters", handler: fields("A", "b\x00c\x01d\x7fe"),
 			but: []but{{"", "A: b\x00c\x01d\x7fe", "A: b c d e", "they are no part of values (RFC 9110 5.5)"}}},
-		{name: "a tab", handler: fields("A", "b\tc")},
 		{name: "names that are none",
 			handler: fields("A b", "1", "", "2", "A:", "3", "A\nB", "4", "Ä", "5", "(a)", "6", "Good", "7")},
 		{name: "a long value", handler: fields("A", strings.Repeat("b", 10000))},
-		{name: "many", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			for i := range 300 {
-				w.Header().Set(fmt.Sprint("A-", i), fmt.Sprint(i))
-			}
-		}},
-		{name: "Server", handler: fields("Server", "a/1")},
 		{name: "Upgrade", handler: fields("Upgrade", "a/1"), but: []but{{"", "\tUpgrade: a/1\n", "", connection}}},
-		{name: "Keep-Alive", handler: fields("Keep-Alive", "timeout=5")},
 		{name: "Connection: close", handler: fields("Connection", "close")},
 		{name: "Connection: Close", handler: fields("Connection", "Close"),
 			but: []but{{"", "Connection: Close", "Connection: close", connection}, {"", "lasts", "closed", connection}}},
@@ -45,10 +34,6 @@ func TestFields(t *testing.T) {
 			w.WriteHeader(200)
 			w.Header().Set("Connection", "close")
 		}},
-		{name: "Connection: close with much", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Connection", "close")
-			s.write(w, strings.Repeat("x", 100000))
-		}},
 		{name: "set after the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("A", "1")
 			w.WriteHeader(200)
@@ -56,30 +41,11 @@ func TestFields(t *testing.T) {
 			w.Header().Set("B", "3")
 			s.write(w, "hello")
 		}},
-		{name: "set after a write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			h := w.Header()
-			h.Set("A", "1")
-			s.write(w, "hello")
-			h.Set("A", "2")
-			h.Set("B", "3")
-		}},
 		{name: "changed in place after the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			values := []string{"1"}
 			w.Header()["A"] = values
 			w.WriteHeader(200)
 			values[0] = "2"
-		}},
-		{name: "deleted after the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("A", "1")
-			w.WriteHeader(200)
-			w.Header().Del("A")
-		}},
-		{name: "the same map each time", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("A", "1")
-			w.WriteHeader(200)
-			s.say("%q", w.Header())
-			w.(http.Flusher).Flush()
-			s.say("%q", w.Header())
 		}},
 	})
 }
@@ -92,17 +58,6 @@ func TestTrailers(t *testing.T) {
 			w.Header().Set("Sum", "1")
 			w.Header().Add("Other", "2")
 			w.Header().Add("Other", "3")
-		}},
-		{name: "declared in two fields", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Add("Trailer", "sum")
-			w.Header().Add("Trailer", "other")
-			s.write(w, "hello")
-			w.Header().Set("Other", "2")
-			w.Header().Set("Sum", "1")
-		}},
-		{name: "declared and not set", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Trailer", "Sum")
-			s.write(w, "hello")
 		}},
 		{name: "declared and set before", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Trailer", "Sum")
@@ -119,11 +74,6 @@ func TestTrailers(t *testing.T) {
 			s.write(w, "hello")
 			w.Header().Set("Sum", "1")
 		}},
-		{name: "without content", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Trailer", "Sum")
-			w.WriteHeader(200)
-			w.Header().Set("Sum", "1")
-		}},
 		{name: "with a prefix", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			s.write(w, "hello")
 			w.Header().Set(http.TrailerPrefix+"Sum", "1")
@@ -133,18 +83,6 @@ func TestTrailers(t *testing.T) {
 		{name: "with a prefix, flushed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			s.write(w, "hello")
 			w.(http.Flusher).Flush()
-			w.Header().Set(http.TrailerPrefix+"Sum", "1")
-		}},
-		{name: "with a prefix and much content", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, strings.Repeat("x", 10000))
-			w.Header().Set(http.TrailerPrefix+"Sum", "1")
-		}},
-		{name: "with a prefix before the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set(http.TrailerPrefix+"Sum", "1")
-			w.WriteHeader(200)
-			s.write(w, "hello")
-		}},
-		{name: "with a prefix and no content", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set(http.TrailerPrefix+"Sum", "1")
 		}},
 		{name: "with a prefix and a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
@@ -157,13 +95,6 @@ func TestTrailers(t *testing.T) {
 			w.Header().Set("Content-Length", "5")
 			s.write(w, "hello")
 			w.Header().Set("Sum", "1")
-		}},
-		{name: "both ways", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Trailer", "Sum")
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-			w.Header().Set("Sum", "1")
-			w.Header().Set(http.TrailerPrefix+"Other", "2")
 		}},
 		{name: "forbidden", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Trailer", "Content-Length, Transfer-Encoding, Trailer, Sum")
@@ -195,11 +126,8 @@ func TestInterimAnswers(t *testing.T) {
 	}
 	compareAll(t, []row{
 		{name: "100", handler: inform(100)},
-		{name: "102", handler: inform(102)},
 		{name: "103", handler: inform(103)},
-		{name: "199", handler: inform(199)},
 		{name: "two of them", handler: inform(103, 103)},
-		{name: "before a status", handler: inform(103, 404)},
 		{name: "too late", handler: inform(200, 103)},
 		{name: "101 that is none", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "Upgrade")
@@ -215,7 +143,6 @@ func TestInterimAnswers(t *testing.T) {
 			w.Header().Del("Transfer-Encoding")
 			s.write(w, "hello")
 		}},
-		{name: "alone", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { w.WriteHeader(103) }},
 		{name: "the fields stay", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("A", "1")
 			w.WriteHeader(103)

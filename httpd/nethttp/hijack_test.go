@@ -71,28 +71,6 @@ func TestAHijackedConnectionOutlivesItsHandler(t *testing.T) {
 	})
 }
 
-// Hijack is called behind a panic that was not to come.
-func TestAPanicDoesNotCloseAHijackedConnection(t *testing.T) {
-	compare(t, func(s *scene) {
-		conns := make(chan net.Conn, 1)
-		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				conns <- c
-				panic(errHandler)
-			}
-		})
-		c := s.dial()
-		c.send(get)
-		theirs, ok := await(conns)
-		require.True(s, ok)
-		s.curtain()
-		_, err := io.WriteString(theirs, "hello\n")
-		s.note("%v", err)
-		require.NoError(s, theirs.Close())
-		s.rest(c)
-	})
-}
-
 // A deadline of the connection before Hijack is taken back by it.
 func TestDeadlinesOfAHijackedConnection(t *testing.T) {
 	compare(t, func(s *scene) {
@@ -202,16 +180,6 @@ func TestHijack(t *testing.T) {
 				s.say("%d %v %v", n, err, c.Close())
 			}
 		}},
-		{name: "by the ResponseController", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			c, b, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				s.say("%v", err)
-				return
-			}
-			_, _ = b.WriteString("hello")
-			s.say("%v", b.Flush())
-			_ = c.Close()
-		}},
 		{name: "addresses", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			if c, _, ok := s.take(w); ok {
 				s.say("%t %t", c.LocalAddr().String() == s.address, c.RemoteAddr().String() == r.RemoteAddr)
@@ -220,13 +188,6 @@ func TestHijack(t *testing.T) {
 				_ = c.Close()
 			}
 		}},
-		{name: "what has come already",
-			request: get + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				if c, b, ok := s.take(w); ok {
-					s.read(b, 8)
-					_ = c.Close()
-				}
-			}},
 		{name: "what has come already, much",
 			request: get + strings.Repeat("0123456789", 2000), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 				if c, b, ok := s.take(w); ok {
@@ -234,36 +195,6 @@ func TestHijack(t *testing.T) {
 					_ = c.Close()
 				}
 			}},
-		{name: "a conversation", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			c, b, ok := s.take(w)
-			if !ok {
-				return
-			}
-			defer c.Close()
-			for {
-				line, err := b.ReadString('\n')
-				if err != nil {
-					s.say("%q %v", line, err)
-					return
-				}
-				_, _ = c.Write([]byte(strings.ToUpper(line)))
-			}
-		}, talk: func(s *scene, c *client) {
-			for i := range 10 {
-				_, _ = fmt.Fprintf(c.Conn, "a%d\n", i)
-				line, err := c.in.ReadString('\n')
-				s.note("%q %v", line, err)
-			}
-			c.closeWrite()
-			s.rest(c)
-		}},
-		{name: "an answer by hand", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("A", "not sent")
-			if c, _, ok := s.take(w); ok {
-				_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nhello")
-				_ = c.Close()
-			}
-		}},
 		{name: "behind 101", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Upgrade", "x")
 			w.Header().Set("Connection", "Upgrade")
@@ -286,19 +217,6 @@ func TestHijack(t *testing.T) {
 			s.note("%q", slices.DeleteFunc(head, func(line string) bool { return strings.HasPrefix(line, "Date: ") }))
 			s.rest(c)
 		}},
-		{name: "behind a flush", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header()["Date"] = nil
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-			if c, _, ok := s.take(w); ok {
-				_, _ = io.WriteString(c, "world")
-				_ = c.Close()
-			}
-		}, talk: func(s *scene, c *client) {
-			_, err := c.lines() // the head, whose date may differ
-			require.NoError(s, err)
-			s.rest(c)
-		}},
 		{name: "errors after it", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			c, _, ok := s.take(w)
 			if !ok {
@@ -314,36 +232,6 @@ func TestHijack(t *testing.T) {
 			_, _, err := w.(http.Hijacker).Hijack()
 			s.say("%v", named(err))
 		}},
-		{name: "and nothing", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				_ = c.Close()
-			}
-		}},
-		{name: "a panic after Close", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				_ = c.Close()
-				panic(http.ErrAbortHandler)
-			}
-		}},
-		{name: "an old request", request: "GET / HTTP/1.0\n\n", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				_, _ = io.WriteString(c, "hello")
-				_ = c.Close()
-			}
-		}},
-		{name: "a HEAD", request: "HEAD / HTTP/1.1\nHost: a\n\n", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				_, _ = io.WriteString(c, "hello")
-				_ = c.Close()
-			}
-		}},
-		{name: "an unread body",
-			request: framed(5000)["length"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				if c, b, ok := s.take(w); ok {
-					s.read(b, 5008)
-					_ = c.Close()
-				}
-			}},
 		{name: "an unread body in chunks",
 			request: framed(50)["chunks"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 				if c, b, ok := s.take(w); ok {
@@ -351,36 +239,10 @@ func TestHijack(t *testing.T) {
 					_ = c.Close()
 				}
 			}},
-		{name: "behind the body",
-			request: framed(5000)["length"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				if c, b, ok := s.take(w); ok {
-					s.read(b, 8)
-					_ = c.Close()
-				}
-			}},
-		{name: "behind chunks",
-			request: framed(5000)["chunks"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				_, _ = io.Copy(io.Discard, r.Body)
-				if c, b, ok := s.take(w); ok {
-					s.read(b, 8)
-					_ = c.Close()
-				}
-			}},
 		{name: "the body after it", request: framed(5)["length"], handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			if c, _, ok := s.take(w); ok {
 				_, err := r.Body.Read(make([]byte, 5))
 				s.say("an error: %t", err != nil)
-				_ = c.Close()
-			}
-		}},
-		{name: "much", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				for range 100 {
-					if _, err := io.WriteString(c, strings.Repeat("0123456789", 1000)); err != nil {
-						s.say("%v", err)
-					}
-				}
 				_ = c.Close()
 			}
 		}},

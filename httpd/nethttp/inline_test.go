@@ -36,7 +36,7 @@ func TestInlineKeepsTheAnswer(t *testing.T) {
 			_, _, err := flow.Hijack()
 			_, _ = io.WriteString(w, "world: "+err.Error())
 		}
-	})}, patience, nil)
+	})}, patience)
 	c := h.dial()
 	for path, content := range map[string]string{
 		"/flush":       "hello, world",
@@ -68,7 +68,7 @@ func TestInlineBodiesEndWithTheirHandlers(t *testing.T) {
 			if failure != nil {
 				panic(failure)
 			}
-		})}, patience, nil)
+		})}, patience)
 		c := h.dial()
 		c.send(post("Content-Length: 5", "hello"))
 		_, _ = c.answer("POST")

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ func TestWhatAHandlerOnAGoroutineWaitsFor(t *testing.T) {
 		<-release
 	})}
 	l := servertest.New(t, act.Config{})
-	v := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: a.Serve}).Serve}
+	v := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: a.Serve, Timeouts: untimed}).Serve}
 	require.NoError(t, v.Setup(l.S))
 	dial := func(request string) net.Conn {
 		c, err := net.Dial("tcp", v.Addr().String())
@@ -40,7 +41,7 @@ func TestWhatAHandlerOnAGoroutineWaitsFor(t *testing.T) {
 	from := c.LocalAddr().String()
 	l.Until("its body is awaited", func() bool {
 		said := servertest.Said(l.S)
-		return len(said) == 4 && said[1] == "more of the request's body, for up to 5s" && said[2] == handler && said[3] == "input from "+from
+		return len(said) == 4 && said[1] == "more of the request's body" && said[2] == handler && said[3] == "input from "+from
 	})
 	servertest.Send(t, c, "2")
 	l.UntilSaid(accepts, handler, "the end of "+from)
@@ -50,7 +51,8 @@ func TestWhatAHandlerOnAGoroutineWaitsFor(t *testing.T) {
 
 	require.NoError(t, c.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, c.Close())
-	l.UntilSaid(accepts, "its handler to return")
+	l.Until("its client has gone", func() bool { return !slices.Contains(servertest.Said(l.S), "the end of "+from) })
+	require.Equal(t, []string{accepts, "its handler to return"}, servertest.Said(l.S), "an end waits for it")
 	close(release)
 	l.UntilSaid(accepts)
 	require.Zero(t, counts()["http_handlers"])

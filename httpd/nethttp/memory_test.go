@@ -35,7 +35,7 @@ func TestDeadlinesDoNotKeepRequests(t *testing.T) {
 				_ = flow.SetReadDeadline(time.Now().Add(time.Hour))
 				_ = flow.SetWriteDeadline(time.Now().Add(time.Hour))
 				_, _ = io.WriteString(w, "hello")
-			})}, patience, nil)
+			})}, patience)
 			const n = 10
 			c := h.dial()
 			for range n {

@@ -3,28 +3,11 @@ package nethttp_test
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/httpd/nethttp"
-	"github.com/daimon-go/daimon/internal/tier"
 )
-
-// A client that has its answer may ask again: its handler is counted no more.
-func TestAnAnsweredRequestIsNotCounted(t *testing.T) {
-	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	h := serve(t, &nethttp.Adapter{Most: 1, Handler: nothing}, patience, nil)
-	c := h.dial()
-	for range tier.Choose(2000, 4000, 20_000) { // dozens of them were refused when it was counted until later
-		require.NoError(t, c.tcp.SetDeadline(time.Now().Add(patience)))
-		c.send(get)
-		a, err := c.answer("GET")
-		require.NoError(t, err)
-		require.Equal(t, 200, a.status)
-	}
-	require.NoError(t, h.end())
-}
 
 // A request beyond Most is refused, and told when to come again. A handler counts until it has returned, also without a
 // client.
@@ -37,7 +20,7 @@ func TestRequestsBeyondMost(t *testing.T) {
 			close(gone)
 			<-next
 		}
-	})}, patience, nil)
+	})}, patience)
 	first, second := h.dial(), h.dial()
 	ask := func() *answer {
 		second.send(get)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"net/http"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -18,26 +20,64 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// ours is a server of this package.
-func ours(h http.Handler, cfg *tls.Config, j *journal) (string, func() error, error) {
+// untimed are the time-outs of servers here: a busy machine is no slow client.
+var untimed = httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}
+
+// run starts a server of this package on one scheduler, whose orders have the given bound. over gets what act.Run returns.
+func (j *journal) run(a *nethttp.Adapter, cfg *tls.Config, bound time.Duration) (address string, order func(), over chan error, err error) {
 	var filters []listener.Filter
 	if cfg != nil {
 		filters = append(filters, secure.Server(cfg, nil))
 	}
-	web := &httpd.Server{Handler: (&nethttp.Adapter{Handler: h}).Serve}
-	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
-	ctx, cancel := context.WithCancel(context.Background())
+	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: (&httpd.Server{Handler: a.Serve, Timeouts: untimed}).Serve}
+	ctx, order := context.WithCancel(context.Background())
 	up, over := make(chan struct{}), make(chan error, 1)
-	set := act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: 5 * time.Second, Drop: true},
+	set := act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: bound, Drop: true},
 		Logger: zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(j), zapcore.InfoLevel))}
 	go func() {
 		over <- act.Run(ctx, set, tcp.Setup, func(*act.Scheduler) error { close(up); return nil })
 	}()
 	select {
 	case <-up:
-		return tcp.Addr().String(), func() error { cancel(); return <-over }, nil
+		return tcp.Addr().String(), order, over, nil
 	case err := <-over:
-		cancel()
-		return "", nil, err
+		order()
+		return "", nil, nil, err
 	}
+}
+
+// ours is the server of this package in the worlds.
+func ours(h http.Handler, cfg *tls.Config, j *journal) (string, func() error, error) {
+	address, order, over, err := j.run(&nethttp.Adapter{Handler: h}, cfg, patience)
+	return address, func() error { order(); return <-over }, err
+}
+
+// host is a server of one test.
+type host struct {
+	*scene
+	order func()
+	over  chan error // what Run has returned
+}
+
+// serve starts a server whose orders have the given bound.
+func serve(t testing.TB, a *nethttp.Adapter, bound time.Duration) *host {
+	t.Helper()
+	h := &host{scene: &scene{TB: t, site: &site{name: t.Name()}}}
+	inner := a.Handler
+	a.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.running.Add(1)
+		defer h.running.Add(-1)
+		inner.ServeHTTP(w, r)
+	})
+	var err error
+	h.address, h.order, h.over, err = h.log.run(a, nil, bound)
+	require.NoError(t, err)
+	t.Cleanup(h.order)
+	return h
+}
+
+// end orders the end, and returns what Run has.
+func (h *host) end() error {
+	h.order()
+	return <-h.over
 }

@@ -10,21 +10,6 @@ import (
 	"testing"
 )
 
-// What was read of a body does not matter.
-func TestAPanicInTheMiddleOfABody(t *testing.T) {
-	compare(t, func(s *scene) {
-		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.read(r.Body, 10)
-			panic(http.ErrAbortHandler)
-		})
-		for _, n := range []int{5, 20, 5000, 500000} {
-			for _, name := range []string{"length", "chunks"} {
-				s.ask(name, framed(n)[name])
-			}
-		}
-	})
-}
-
 // logged waits until the log has all these words, and returns it.
 func (s *scene) logged(words ...string) (text string) {
 	s.Helper()
@@ -61,17 +46,6 @@ func TestPanics(t *testing.T) {
 			s.write(w, "hello")
 			w.(http.Flusher).Flush()
 		}},
-		{name: "after a flush and a write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-			s.write(w, "world")
-		}},
-		{name: "after a flush with a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "10")
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-		}},
-		{name: "after a status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { w.WriteHeader(404) }},
 		{name: "after much", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			s.write(w, strings.Repeat("x", 100000))
 		}},

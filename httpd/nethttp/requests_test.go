@@ -61,14 +61,6 @@ func to(target string) string { return "GET " + target + " HTTP/1.1\nHost: a\n\n
 // post is a POST with fields and a body.
 func post(fields, body string) string { return "POST / HTTP/1.1\nHost: a\n" + fields + "\n\n" + body }
 
-// A request that is too long is refused, at whatever point.
-func TestALongHead(t *testing.T) {
-	compare(t, func(s *scene) {
-		s.handleFunc(s.describe)
-		s.ask("1.5 MB", with("A: "+strings.Repeat("b", 3<<19)))
-	})
-}
-
 // What a request has beyond its bytes.
 func TestAddressesOfARequest(t *testing.T) {
 	compare(t, func(s *scene) {
@@ -133,19 +125,9 @@ func TestForms(t *testing.T) {
 	}
 	for _, call := range []call{
 		{name: "of a query", request: to("/?a=1&a=2&b=%20+")},
-		{name: "of a query with semicolons", request: to("/?a=1;b=2&c=3")},
 		{name: "of a body", request: post(coded+"11", "a=1&b=2&a=3")},
-		{name: "of a query and a body", request: "POST /?a=0&c=4 HTTP/1.1\nHost: a\n" + coded + "11\n\na=1&b=2&a=3"},
-		{name: "of a body in chunks",
-			request: post("Content-Type: application/x-www-form-urlencoded\nTransfer-Encoding: chunked", "3\na=1\n4\n&b=2\n0\n\n")},
-		{name: "of a PUT", request: "PUT / HTTP/1.1\nHost: a\n" + coded + "3\n\na=1"},
-		{name: "of a GET with a body", request: with(coded+"3") + "a=1"},
-		{name: "of another type", request: post("Content-Type: text/plain\nContent-Length: 3", "a=1")},
-		{name: "of a bad type", request: post("Content-Type: a b; =\nContent-Length: 3", "a=1")},
-		{name: "that is bad", request: post(coded+"3", "%zz")},
 		{name: "in parts", request: post(parted+fmt.Sprint(b.Len()), whole)},
 		{name: "in parts that are cut off", request: post(parted+"100", whole[:100-3])}, // three ends of lines
-		{name: "in parts of no boundary", request: post("Content-Type: multipart/form-data\nContent-Length: 3", "abc")},
 	} {
 		t.Run(call.name, func(t *testing.T) {
 			compare(t, func(s *scene) {
@@ -212,30 +194,16 @@ func TestRequestLines(t *testing.T) {
 	calls := []call{
 		{name: "/", request: get},
 		{name: "HTTP/1.0", request: "GET /a HTTP/1.0\n\n"},
-		{name: "HTTP/1.0 with a host", request: "GET /a HTTP/1.0\nHost: b\n\n"},
 		{name: "HTTP/1.0 that lasts", request: "GET /a HTTP/1.0\nConnection: Keep-Alive\n\n"},
-		{name: "HTTP/2.0", request: "GET / HTTP/2.0\nHost: a\n\n"},
-		{name: "HTTP/0.9", request: "GET / HTTP/0.9\nHost: a\n\n"},
-		{name: "HTTP/1", request: "GET / HTTP/1\nHost: a\n\n"},
-		{name: "http/1.1", request: "GET / http/1.1\nHost: a\n\n"},
-		{name: "HTTP/1.10", request: "GET / HTTP/1.10\nHost: a\n\n"},
-		{name: "no version", request: "GET /\nHost: a\n\n"},
-		{name: "two spaces", request: "GET  / HTTP/1.1\nHost: a\n\n"},
-		{name: "a space at the end", request: "GET / HTTP/1.1 \nHost: a\n\n"},
-		{name: "a space before", request: " GET / HTTP/1.1\nHost: a\n\n"},
-		{name: "a tab", request: "GET\t/ HTTP/1.1\nHost: a\n\n"},
 		{name: "CONNECT", request: "CONNECT b:443 HTTP/1.1\nHost: b:443\n\n", but: strict(501)},
 		{name: "OPTIONS *", request: "OPTIONS * HTTP/1.1\nHost: a\n\n"},
-		{name: "OPTIONS * with a body", request: "OPTIONS * HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"},
-		{name: "OPTIONS of a path", request: "OPTIONS /a HTTP/1.1\nHost: a\n\n"},
 	}
-	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "get", "M-SEARCH", "A!", "G(T", "GÄT"} {
+	for _, method := range []string{"DELETE", "get", "M-SEARCH"} {
 		calls = append(calls, call{name: method, request: method + " / HTTP/1.1\nHost: a\n\n"})
 	}
 	for _, target := range []string{"/?", "/?a=b&c", "/a/b;c", "//a", "//a/b", "/a/../b", "/a//b", "/a%2Fb", "/a%2fb%20c", "/%41", "/%", "/%zz", "/%0a", "/%00",
-		"/ä", "/a?%zz", "/a?b=c;d", "/a?b?c", "/a[b]", "/{a}", "/a|b\\c^d`", "/a:b", "/a@b", "a", "a/b", "", "?a", ".",
-		"http://b/c?d", "http://b", "http://b?c", "HTTP://B:80/C", "https://b/", "http://b:x/", "http://[::1]:80/a",
-		"http://b c/", "/" + strings.Repeat("a", 8000)} {
+		"/ä", "/a?%zz", "/a?b=c;d", "/a?b?c", "/a[b]", "/{a}", "/a|b\\c^d`", "/a:b", "/a@b",
+		"http://b/c?d", "http://b", "http://b?c", "HTTP://B:80/C", "https://b/", "http://[::1]:80/a"} {
 		calls = append(calls, call{name: fmt.Sprintf("target %.40q", target), request: to(target)})
 	}
 	describeAll(t, calls)
@@ -246,42 +214,19 @@ func TestRequestFields(t *testing.T) {
 		{name: "names become canonical", request: with("x-lOWER: 1\nX_y: 2\nx-a-b: 3")},
 		{name: "of one name", request: with("A: 1\nB: 2\na: 3")},
 		{name: "blanks around values", request: with("A:   b c \t \nB:c\nC: \nD:")},
-		{name: "beyond ASCII", request: with("A: \xe4\xff")},
 		{name: "a tab in a value", request: with("A: b\tc")},
-		{name: "a control character in a value", request: with("A: b\x01c")},
-		{name: "NUL in a value", request: with("A: b\x00c")},
-		{name: "DEL in a value", request: with("A: b\x7fc")},
-		{name: "a return in a value", request: with("A: b\rc")},
-		{name: "a name that is none", request: with("A b: c")},
-		{name: "a name with a parenthesis", request: with("A(: c")},
-		{name: "no name", request: with(": c")},
-		{name: "no colon", request: with("A")},
-		{name: "a blank before the colon", request: with("A : c")},
 		{name: "folded", request: with("A: b\n c"), but: strict(400)},
-		{name: "a blank before the first", request: "GET / HTTP/1.1\n A: b\nHost: a\n\n"},
-		{name: "LF alone", request: strings.ReplaceAll(get, "\r\n", "\n")},
 		{name: "cookies", request: with("Cookie: a=1; b=2\nCookie: c=\"3\"")},
 		{name: "a host with a port", request: "GET / HTTP/1.1\nHost: B.example:8080\n\n"},
 		{name: "a host with IPv6", request: "GET / HTTP/1.1\nHost: [::1]:80\n\n"},
-		{name: "no host", request: "GET / HTTP/1.1\n\n"},
 		{name: "an empty host", request: "GET / HTTP/1.1\nHost:\n\n"},
-		{name: "two hosts", request: "GET / HTTP/1.1\nHost: a\nHost: a\n\n"},
-		{name: "a bad host", request: "GET / HTTP/1.1\nHost: a b\n\n"},
-		{name: "a host with a path", request: "GET / HTTP/1.1\nHost: a/b\n\n"},
-		{name: "a host with a user", request: "GET / HTTP/1.1\nHost: u@a\n\n"},
 		{name: "a host in an old request with none valid", request: "GET / HTTP/1.0\nHost: a b\n\n"},
 		{name: "Connection: close", request: with("Connection: close")},
 		{name: "Connection: Close, a", request: with("Connection: Close, a\nA: b")},
-		{name: "Connection: keep-alive", request: with("Connection: keep-alive\nKeep-Alive: 5")},
-		{name: "Connection: close and keep-alive", request: with("Connection: keep-alive, close")},
 		{name: "Connection: a, two of them", request: with("Connection: a\nConnection: b")},
 		{name: "Upgrade", request: with("Connection: upgrade\nUpgrade: websocket")},
-		{name: "Upgrade to h2c", request: with("Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: a")},
 		{name: "TE", request: with("TE: trailers\nConnection: TE")},
-		{name: "Pragma", request: with("Pragma: no-cache")},
-		{name: "Date", request: with("Date: today")},
 		{name: "a long one", request: with("A: " + strings.Repeat("b", 30000))},
-		{name: "many", request: with(strings.Repeat("A: b\n", 90) + "C: d")},
 	}
 	describeAll(t, calls)
 }
@@ -294,36 +239,14 @@ func TestBodies(t *testing.T) {
 		{name: "without one", request: post("A: b", "")},
 		{name: "of a GET", request: with("Content-Length: 5") + "hello"},
 		{name: "of a HEAD", request: "HEAD / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"},
-		{name: "of a HEAD without content", request: "HEAD / HTTP/1.1\nHost: a\nContent-Length: 0\n\n"},
 		{name: "old", request: "POST / HTTP/1.0\nContent-Length: 5\n\nhello"},
-		{name: "old without a length", request: "POST / HTTP/1.0\n\nhello"},
 		{name: "two equal lengths", request: post("Content-Length: 5\nContent-Length: 5", "hello"), but: strict(400)},
-		{name: "two lengths", request: post("Content-Length: 5\nContent-Length: 6", "hello!")},
-		{name: "a list of lengths", request: post("Content-Length: 5, 5", "hello")},
-		{name: "a length with a sign", request: post("Content-Length: +5", "hello")},
-		{name: "a negative length", request: post("Content-Length: -5", "hello")},
-		{name: "a length that is none", request: post("Content-Length: a", "hello")},
-		{name: "an empty length", request: post("Content-Length:", "hello")},
-		{name: "a length that is too large", request: post("Content-Length: 99999999999999999999", "hello")},
 		{name: "in chunks", request: post("Transfer-Encoding: chunked", "5\nhello\n7\n, world\n0\n\n")},
-		{name: "in chunks, empty", request: post("Transfer-Encoding: chunked", "0\n\n")},
-		{name: "in chunks, of a GET", request: with("Transfer-Encoding: chunked") + "5\nhello\n0\n\n"},
-		{name: "in chunks, in other letters", request: post("Transfer-Encoding: Chunked", "A\n0123456789\n0\n\n")},
-		{name: "in chunks with zeros", request: post("Transfer-Encoding: chunked", "0005\nhello\n000\n\n")},
-		{name: "in chunks with extensions", request: post("Transfer-Encoding: chunked", "5;a=b;c\nhello\n0;d\n\n")},
 		{name: "in chunks and with a length", request: post("Content-Length: 5\nTransfer-Encoding: chunked", "5\nhello\n0\n\n"),
 			but: strict(400)},
-		{name: "gzip, chunked", request: post("Transfer-Encoding: gzip, chunked", "5\nhello\n0\n\n")},
-		{name: "bad chunk: no number", request: post("Transfer-Encoding: chunked", "x\nhello\n0\n\n")},
-		{name: "bad chunk: a sign", request: post("Transfer-Encoding: chunked", "+5\nhello\n0\n\n")},
-		{name: "bad chunk: a prefix", request: post("Transfer-Encoding: chunked", "0x5\nhello\n0\n\n")},
-		{name: "bad chunk: too large", request: post("Transfer-Encoding: chunked", "fffffffffffffffff\nhello\n0\n\n")},
 		{name: "bad chunk: too long", request: post("Transfer-Encoding: chunked", "5\nhello!\n0\n\n")},
-		{name: "bad chunk: no size", request: post("Transfer-Encoding: chunked", "\nhello\n0\n\n")},
-		{name: "bad chunk: after a good one", request: post("Transfer-Encoding: chunked", "5\nhello\nx\n")},
 		{name: "trailers", request: post(trailing, "5\nhello\n0\nSum: 1\nA-B: 2\na-b: 3\n\n")},
 		{name: "a trailer that was not declared", request: post(trailing, "5\nhello\n0\nSum: 1\nOther: 2\n\n")},
-		{name: "trailers that were not sent", request: post(trailing, "5\nhello\n0\n\n")},
 		{name: "trailers, none declared", request: post("Transfer-Encoding: chunked", "5\nhello\n0\nSum: 1\n\n")},
 		{name: "trailers that are declared in two fields",
 			request: post("Transfer-Encoding: chunked\nTrailer: Sum\nTrailer: Other", "0\nSum: 1\nOther: 2\n\n")},
@@ -331,11 +254,7 @@ func TestBodies(t *testing.T) {
 		{name: "trailers of no body", request: with("Trailer: Sum")},
 		{name: "trailers that are forbidden",
 			request: post("Transfer-Encoding: chunked\nTrailer: Content-Length", "0\nContent-Length: 1\n\n")},
-		{name: "a bad trailer", request: post(trailing, "5\nhello\n0\nSum\n\n")},
-		{name: "64 KiB", request: post("Content-Length: 65536", strings.Repeat("x", 65536))},
 		{name: "1 MiB", request: post("Content-Length: 1048576", strings.Repeat("x", 1<<20))},
-		{name: "1 MiB in chunks",
-			request: post("Transfer-Encoding: chunked", strings.Repeat("4000\n"+strings.Repeat("x", 1<<14)+"\n", 64)+"0\n\n")},
 		{name: "100 KB in small chunks",
 			request: post("Transfer-Encoding: chunked", strings.Repeat("a\n0123456789\n", 10000)+"0\n\n")},
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/secure"
 )
 
@@ -39,8 +40,8 @@ type site struct {
 	running atomic.Int32 // those that have not returned
 }
 
-// patience bounds what takes no time on an idle machine.
-const patience = time.Minute
+// patience is for waits that end by themselves, unless something hangs.
+const patience = servertest.Timeout
 
 // A starter serves h on a new address, with TLS unless the config is nil.
 type starter func(h http.Handler, cfg *tls.Config, log *journal) (address string, stop func() error, err error)
