@@ -3,13 +3,12 @@ package websocket_test
 import (
 	"crypto/sha1"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -99,49 +98,6 @@ func bare(says string) string {
 		to = append(h.Append(to), payload...)
 	}
 	return string(to)
-}
-
-// What a server says, whole and split everywhere, to an echo that is a client. The rules are those of the other side, except
-// that it is the client that masks.
-func TestRulesOfAClient(t *testing.T) {
-	all := append([]struct{ name, says, told string }{
-		{"5.1 a mask", text("a"), `close 1002 "a frame with a mask"`},
-		{"5.1 a mask between fragments", bare(begin("a")) + last("b"), `close 1002 "a frame with a mask"`},
-	}, rules...)
-	for i := range all {
-		if row := &all[i]; !strings.HasPrefix(row.name, "5.1") {
-			row.says = bare(row.says)
-		}
-	}
-	for _, row := range all {
-		if row.name == "5.1 no mask" {
-			continue
-		}
-		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t)
-			for i, way := range ways(row.says) {
-				for name, handler := range echoes {
-					if i > 2 && (name == "pieces" || i%3 > 0) && !tier.Choose(false, false, true) {
-						continue
-					}
-					var ended error
-					v := &websocket.Client{URL: "ws://a/", Handler: alone(handler(&ended)), Options: websocket.Options{MaxMessage: 1000}}
-					c, o := w.open(v, listener.Limits{})
-					c.send(way...)
-					require.Equal(t, row.told, c.rest(), "%s, split %d", name, i)
-					var err *websocket.CloseError
-					require.ErrorAs(t, ended, &err)
-					code := "1005"
-					if said := closeCode.FindStringSubmatch(row.told); said != nil {
-						code = said[1]
-					}
-					require.Equal(t, code, strconv.Itoa(err.Code))
-					w.Until("the end", func() bool { return o.over })
-					require.NoError(t, o.err)
-				}
-			}
-		})
-	}
 }
 
 func TestAddressesOfAClient(t *testing.T) {
@@ -330,65 +286,53 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A body that does not end is not waited for; nor is one that ends with the connection.
-func TestBodiesThatStop(t *testing.T) {
-	for name, end := range map[string]func(c *client){
-		"time":          func(c *client) { c.w.pass(time.Second) },
-		"end of input":  func(c *client) { require.NoError(t, c.Conn.(server).CloseWrite()) },
-		"the time-out":  func(c *client) { c.w.pass(500 * time.Millisecond) },
-		"a lost client": func(c *client) { servertest.Reset(t, c.Conn.(server).TCPConn) },
-	} {
-		for _, head := range []string{"Content-Length: 9", "Transfer-Encoding: chunked", "A: b"} {
-			t.Run(name+"/"+head, func(t *testing.T) {
-				w := newWorld(t)
-				v := &websocket.Client{URL: "ws://a/", Handler: alone(waits().handler)}
-				if name == "the time-out" {
-					v.DialTimeout = 400 * time.Millisecond
-				}
-				c, _, o := w.serve(v, listener.Limits{})
-				c.send("HTTP/1.1 500 No\r\n"+head+"\r\n\r\n", "5\r\nab")
-				w.pass(300 * time.Millisecond)
-				require.False(t, o.over)
-				end(c)
-				w.Until("the end", func() bool { return o.over })
-				var err *websocket.DialError
-				require.ErrorAs(t, o.err, &err)
-				require.Equal(t, 500, err.Status)
-				require.Contains(t, string(err.Body), "ab")
-			})
-		}
-	}
-}
-
-// A server may go at each byte of its answer, or fall silent, or send a head without an end.
-func TestServersThatDoNotAnswer(t *testing.T) {
+// What a server sends, before the connection ends, or nothing comes any more: its head is cut off at any byte, or its body
+// does not end.
+func TestServersThatStop(t *testing.T) {
 	w := newWorld(t)
 	v := &websocket.Client{URL: "ws://a/", Handler: alone(waits().handler), DialTimeout: 3 * time.Second}
-	n := 1
-	for i := 0; i < n; i += tier.Choose(11, 3, 1) {
-		for name, end := range map[string]struct {
-			f  func(c *client)
-			is error
-		}{
-			"closes": {func(c *client) { require.NoError(t, c.Close()) }, io.ErrUnexpectedEOF},
-			"resets": {func(c *client) { servertest.Reset(t, c.Conn.(server).TCPConn) }, syscall.ECONNRESET},
-			"waits":  {func(c *client) { w.pass(3 * time.Second) }, os.ErrDeadlineExceeded},
-		} {
-			c, request, o := w.serve(v, listener.Limits{})
-			n = len(answer(request))
-			c.send(answer(request)[:i])
+	ends := map[string]struct {
+		f  func(c *client)
+		is error // unless there is a status
+	}{
+		"closes": {func(c *client) { require.NoError(t, c.Conn.(server).CloseWrite()) }, io.ErrUnexpectedEOF},
+		"resets": {func(c *client) { servertest.Reset(t, c.Conn.(server).TCPConn) }, syscall.ECONNRESET},
+		"waits":  {func(c *client) { w.pass(3 * time.Second) }, os.ErrDeadlineExceeded},
+	}
+	play := func(says string, status int) {
+		for name, end := range ends {
+			c, _, o := w.serve(v, listener.Limits{})
+			c.send(says)
 			require.False(t, o.over)
 			end.f(c)
 			w.Until("the end", func() bool { return o.over })
-			require.ErrorIs(t, o.err, end.is, "%s at %d", name, i)
-			require.ErrorAs(t, o.err, new(*websocket.DialError))
+			var err *websocket.DialError
+			require.ErrorAs(t, o.err, &err)
+			if require.Equal(t, status, err.Status, name); status == 0 {
+				require.ErrorIs(t, o.err, end.is, "%s behind %q", name, says)
+			} else {
+				require.Contains(t, string(err.Body), "ab")
+			}
+			_ = c.Close()
 		}
 	}
+	whole := answer(handshake)
+	for i := 0; i < len(whole); i += tier.Choose(11, 3, 1) {
+		play(whole[:i], 0)
+	}
+	for _, head := range []string{"Content-Length: 9", "Transfer-Encoding: chunked", "A: b"} {
+		play("HTTP/1.1 500 No\r\n"+head+"\r\n\r\n5\r\nab", 500)
+	}
+}
+
+// A head is not read without end, and neither is one beyond the limit of unread bytes.
+func TestHeadsWithoutEnd(t *testing.T) {
+	w := newWorld(t)
+	v := &websocket.Client{URL: "ws://a/", Handler: alone(waits().handler)}
 	for _, piece := range []string{"X", "A: b\r\n", "A: " + strings.Repeat("b", 900) + "\r\n"} {
 		c, _, o := w.serve(v, listener.Limits{})
 		c.send("HTTP/1.1 101 \r\n")
-		sent := 0
-		for ; !o.over && sent < 100<<10; sent += 1000 {
+		for sent := 0; !o.over && sent < 100<<10; sent += 1000 {
 			if _, err := io.WriteString(c, strings.Repeat(piece, 1000/len(piece))); err != nil {
 				break
 			}
@@ -403,162 +347,57 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	require.ErrorContains(t, o.err, "too large")
 }
 
-// Frames may come with the answer.
-func TestFramesBehindTheAnswer(t *testing.T) {
-	w := newWorld(t)
-	n := 1
-	for i := 0; i < n; i += tier.Choose(17, 3, 1) {
-		var ended error
-		c, request, o := w.serve(&websocket.Client{URL: "ws://a/", Handler: alone(echo(&ended))}, listener.Limits{})
-		says := answer(request) + bare(text("Hello")+begin("a")+last("b")+bye(1000, ""))
-		n = len(says)
-		c.send(says[:i], says[i:])
-		require.Equal(t, `text "Hello", text "ab", close 1000 ""`, c.rest())
-		w.Until("the end", func() bool { return o.over })
-		require.NoError(t, o.err)
-		require.EqualError(t, ended, "websocket: closed with code 1000")
-	}
-}
-
-// Each frame has a key of its own (RFC 6455 5.3), also a large one, a ping and a close.
+// Each frame has a key of its own, which nobody can foresee (RFC 6455 5.3), also one that was prepared.
 func TestMasks(t *testing.T) {
 	w := newWorld(t)
-	large := strings.Repeat("0123456789abcdef", 10_000) + "!"
-	a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
-		for range 100 {
-			_ = a.conn.Send(websocket.Text, []byte("abcd"))
-		}
-		_ = a.conn.Send(websocket.Text, []byte(large))
-		return act.Done
-	}}
-	c, o := w.open(&websocket.Client{URL: "ws://a/", Handler: alone(a.handler)}, listener.Limits{High: 1 << 20})
-	keys := map[string]int{}
-	for range 100 {
-		c.read(func() error {
-			var f [10]byte
-			_, err := io.ReadFull(c, f[:])
-			keys[string(f[2:6])]++
-			frame.Mask(f[6:], f[6:], [4]byte(f[2:]), 0)
-			if err == nil && string(f[6:]) != "abcd" {
-				err = fmt.Errorf("%q", f)
-			}
-			return err
-		})
-	}
-	require.Greater(t, len(keys), 98)
-	require.Less(t, keys["\x00\x00\x00\x00"], 2)
-	c.read(func() error {
-		head := make([]byte, frame.MaxHeader)
-		if _, err := io.ReadFull(c, head); err != nil {
-			return err
-		}
-		h, n, err := frame.Parse(head, true, false)
-		if err != nil || n != len(head) {
-			return fmt.Errorf("%d: %w", n, err)
-		}
-		p := make([]byte, h.Length)
-		if _, err := io.ReadFull(c, p); err != nil {
-			return err
-		}
-		if frame.Mask(p, p, h.Key, 0); string(p) != large {
-			err = errors.New("it is another message")
-		}
-		return err
-	})
-	c.send(bare(bye(1000, "")))
-	require.Equal(t, `close 1000 ""`, c.rest())
-	w.Until("the end", func() bool { return o.over })
-}
-
-// A prepared message has a mask of its own in each frame, and so has one that waits, and the close frame behind it.
-func TestAClientPushes(t *testing.T) {
-	w := newWorld(t)
+	a, p := waits(), &peer{}
+	v := &websocket.Client{URL: "ws://a/", Handler: alone(a.handler)}
+	w.S.Spawn(v.DialOn(listener.NewConn(w.S, p, listener.Limits{})))
+	p.say(w, "")
+	p.say(w, answer(string(p.heard)))
+	p.heard = nil
 	said := websocket.Prepare(websocket.Text, []byte("abcd"))
-	a := waits()
-	c, o := w.open(&websocket.Client{URL: "ws://a/", Handler: alone(a.handler), Options: websocket.Options{Backlog: 100}}, listener.Limits{})
 	w.Turn(func(*act.Task) {
-		require.NoError(t, a.conn.Push(said))
-		require.NoError(t, a.conn.Push(said))
-		require.NoError(t, a.conn.Send(websocket.Binary, make([]byte, full)))
 		for range 50 {
+			require.NoError(t, a.conn.Send(websocket.Text, []byte("abcd")))
 			require.NoError(t, a.conn.Push(said))
 		}
-		a.conn.Close(4000, "")
 	})
-	var frames [20]byte
-	c.read(func() error { _, err := io.ReadFull(c, frames[:]); return err })
-	require.NotEqual(t, frames[2:6], frames[12:16])
-	require.Equal(t, fmt.Sprint("binary of ", full), c.next())
-	for range 50 {
-		require.Equal(t, `text "abcd"`, c.next())
+	keys := map[string]bool{}
+	for f := range slices.Chunk(p.heard, 10) {
+		keys[string(f[2:6])] = true
 	}
-	require.Equal(t, `close 4000 ""`, c.next())
-	c.send(bare(bye(4000, "")))
-	require.NoError(t, c.Close())
-	w.Until("the end", func() bool { return o.over })
+	require.Greater(t, len(keys), 98)
 }
 
-// A client offers compression if it is on, and accepts what it has offered (RFC 7692 7.1).
+// A client offers compression if it is on, and compresses if the server accepts (RFC 7692 7.1).
 func TestAClientOffersCompression(t *testing.T) {
-	hello := strings.Repeat("hello ", 100)
-	packed, _ := deflate.New(deflate.Terms{}).Compress(nil, []byte(hello))
-	said := string(frame.Header{Opcode: frame.Text, Final: true, Compressed: true, Length: int64(len(packed))}.Append(nil)) + string(packed)
 	for answers, row := range map[string]struct {
 		takeover bool
-		echoes   string // "": it is refused
+		told     string // "": it is refused
 	}{
-		"": {false, "no"},
-		"permessage-deflate; server_no_context_takeover; client_no_context_takeover": {false, "packed text of 600"},
-		"permessage-deflate; server_no_context_takeover":                             {false, "packed text of 600"},
+		"": {false, `close 1002 "a reserved bit is set"`},
+		"permessage-deflate; server_no_context_takeover": {false, `packed text of 150, close 1000 ""`},
 		"permessage-deflate":                             {false, ""},
-		"permessage-deflate; client_no_context_takeover": {true, "packed text of 600"},
-		"permessage-deflate; client_max_window_bits=10":  {true, ""},
-		"permessage-deflate, permessage-deflate":         {true, ""},
+		"permessage-deflate; client_no_context_takeover": {true, `packed text of 150, close 1000 ""`},
 		"x-webkit-deflate-frame":                         {true, ""},
 	} {
 		t.Run(answers, func(t *testing.T) {
 			w := newWorld(t)
 			v := &websocket.Client{URL: "ws://a/", Handler: alone(echo(nil)),
-				Options: websocket.Options{Compression: websocket.Compression{On: true, Takeover: row.takeover}}}
+				Options: websocket.Options{Compression: websocket.Compression{On: true, Takeover: row.takeover, Min: 1}}}
 			c, request, o := w.serve(v, listener.Limits{})
 			require.Contains(t, request, "\r\nSec-WebSocket-Extensions: "+deflate.Offer(row.takeover)+"\r\n")
 			c.send(strings.TrimSuffix(answer(request), "\r\n") + "Sec-WebSocket-Extensions: " + answers + "\r\n\r\n")
-			if row.echoes == "" {
-				w.Until("the end", func() bool { return o.over })
-				require.ErrorContains(t, o.err, "extension")
+			if row.told != "" {
+				c.send(bare(squeezed(long) + bye(1000, "")))
+				require.Equal(t, row.told, c.rest())
 				return
 			}
-			c.send(said)
-			if row.echoes == "no" {
-				require.Equal(t, `close 1002 "a reserved bit is set"`, c.rest())
-				return
-			}
-			require.Equal(t, row.echoes, c.next())
-			w.Turn(func(*act.Task) {})
-			c.send(bare(bye(1000, "")))
-			require.Equal(t, `close 1000 ""`, c.rest())
+			w.Until("the end", func() bool { return o.over })
+			require.ErrorContains(t, o.err, "extension")
 		})
 	}
-}
-
-// A client pings as a server does, and does not wait for one that is gone.
-func TestAClientPings(t *testing.T) {
-	w := newWorld(t)
-	var ended error
-	v := &websocket.Client{URL: "ws://a/", Handler: alone(echo(&ended)),
-		Options: websocket.Options{Timeouts: websocket.Timeouts{Ping: 10 * time.Second, Pong: 3 * time.Second}}}
-	c, o := w.open(v, listener.Limits{})
-	w.pass(10 * time.Second)
-	require.Equal(t, `ping ""`, c.next())
-	c.send(bare(one(frame.Pong, "")))
-	w.pass(10 * time.Second)
-	require.Equal(t, `ping ""`, c.next())
-	w.pass(3 * time.Second)
-	var err *websocket.CloseError
-	require.ErrorAs(t, ended, &err)
-	require.Equal(t, 1006, err.Code)
-	w.Until("the end", func() bool { return o.over })
-	require.NoError(t, o.err)
 }
 
 // It is the server that closes the connection first (RFC 6455 7.1.1), if it does.
@@ -595,30 +434,6 @@ func TestAClientLetsTheServerClose(t *testing.T) {
 			})
 		}
 	}
-}
-
-// An order does not end the handshake. The action is told of it, and has a turn.
-func TestAnOrderInTheHandshake(t *testing.T) {
-	w := newWorld(t)
-	d := &drainer{}
-	d.turn = func(a *actor, t *act.Task) act.Directive {
-		if t.Order() != nil {
-			_ = a.conn.Send(websocket.Text, []byte("good night"))
-		}
-		_, err := a.conn.Receive()
-		return a.conn.Next(t, err)
-	}
-	v := &websocket.Client{URL: "ws://a/", Handler: func(c *websocket.Conn) act.Action { d.conn = c; return d }}
-	c, request, o := w.serve(v, listener.Limits{})
-	w.S.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Drop: true}})
-	servertest.Step(t, w.S)
-	c.send(answer(request))
-	require.Equal(t, `text "good night"`, c.next())
-	require.Equal(t, `close 1001 ""`, c.next())
-	c.send(bare(bye(1001, "")))
-	require.NoError(t, c.Close())
-	w.Until("the end", func() bool { return o.over })
-	require.Equal(t, []string{"stopped", "closed"}, d.log)
 }
 
 // An action that is dropped in any state leaves nothing behind. The descriptors are looked at.

@@ -1,8 +1,6 @@
 package websocket_test
 
 import (
-	"bytes"
-	"compress/flate"
 	"fmt"
 	"runtime"
 	"strings"
@@ -15,8 +13,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
-	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/price"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -75,33 +72,6 @@ var compressions = []struct{ name, says, told string }{
 	{"RFC 6455 10.4 more than it can need", packed(one(frame.Binary, strings.Repeat("\x00\x00\x00\xff\xff", 250)))[:8], `close 1009 "a message is too large"`},
 	{"RFC 6455 10.4 in fragments", packed(begin(strings.Repeat("\x00\x00\x00\xff\xff", 200))) + more(strings.Repeat("\x00\x00\x00\xff\xff", 50)),
 		`close 1009 "a message is too large"`},
-}
-
-// Whole, byte by byte, and in two pieces, split everywhere; received whole, and in pieces.
-func TestCompression(t *testing.T) {
-	for _, row := range compressions {
-		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t)
-			for i, way := range ways(row.says) {
-				for name, handler := range echoes {
-					if name == "pieces" && i > 2 && !tier.Choose(false, false, true) {
-						continue
-					}
-					var ended error
-					v := &websocket.Server{Handler: handler(&ended), Options: websocket.Options{MaxMessage: 1000,
-						Compression: websocket.Compression{On: true, Min: 1}}}
-					c, extensions := w.offer(v, listener.Limits{}, offers)
-					require.Equal(t, "permessage-deflate; server_no_context_takeover; client_no_context_takeover", extensions)
-					c.send(way...)
-					require.Equal(t, row.told, c.rest(), "%s, split %d", name, i)
-					var err *websocket.CloseError
-					require.ErrorAs(t, ended, &err)
-					require.Equal(t, closeCode.FindStringSubmatch(row.told)[1], fmt.Sprint(err.Code))
-				}
-			}
-			require.Empty(t, w.Logs.FilterMessage("a task failed").All())
-		})
-	}
 }
 
 // A server without compression refuses what has not been agreed upon; so does one whose client has offered nothing.
@@ -189,73 +159,6 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Either side can prevent context takeover for one direction (RFC 7692 7.1.1).
-func TestContextTakeoverInOneDirection(t *testing.T) {
-	w := newWorld(t)
-	v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Compression: websocket.Compression{On: true, Takeover: true}}}
-	c, extensions := w.offer(v, listener.Limits{}, "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\n")
-	require.Equal(t, "permessage-deflate; server_no_context_takeover", extensions)
-	c.send(packed(text(packedHello)), packed(text(helloAgain)), text(long), text(long), bye(1000, ""))
-	require.Equal(t, `text "Hello", text "Hello", packed text of 150, packed text of 150, close 1000 ""`, c.rest())
-
-	c, extensions = w.offer(v, listener.Limits{}, "Sec-WebSocket-Extensions: permessage-deflate; client_no_context_takeover\r\n")
-	require.Equal(t, "permessage-deflate; client_no_context_takeover", extensions)
-	c.send(packed(text(packedHello)), packed(text(helloAgain)))
-	require.Equal(t, `text "Hello", close 1007 "malformed compressed data"`, c.rest())
-}
-
-// Messages of many sizes there and back, as the categories 12 and 13 of the Autobahn suite have them: with each kind of
-// offer, in fragments and not, from a peer that has a compressor for the connection, or for a message.
-func TestCompressedMessagesOfManySizes(t *testing.T) {
-	w := newWorld(t)
-	for _, offer := range []string{
-		"permessage-deflate",
-		"permessage-deflate; client_no_context_takeover; client_max_window_bits",
-		"permessage-deflate; server_no_context_takeover; client_max_window_bits=9",
-		"permessage-deflate; server_max_window_bits=15",
-		"permessage-deflate; server_max_window_bits=9, permessage-deflate; client_no_context_takeover; server_no_context_takeover",
-	} {
-		for _, takeover := range []bool{false, true} {
-			v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{
-				Compression: websocket.Compression{On: true, Takeover: takeover}}}
-			c, answer := w.offer(v, listener.Limits{}, "Sec-WebSocket-Extensions: "+offer+"\r\n")
-			terms, on, err := deflate.Accept(func(yield func([]byte) bool) { yield([]byte(answer)) }, true)
-			require.NoError(t, err)
-			require.True(t, on)
-			var wire bytes.Buffer
-			stream, err := flate.NewWriter(&wire, 6)
-			require.NoError(t, err)
-			codec := deflate.New(deflate.Terms{Receives: terms.Receives})
-			for i, n := range []int{0, 16, 64, 256, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 131072} {
-				p := strings.Repeat(fmt.Sprintf(`{"n":%d,"to":"someone","what":"€"},`, n), 1+n/35)
-				if wire.Reset(); !terms.Sends {
-					stream.Reset(&wire)
-				}
-				_, err = stream.Write([]byte(p))
-				require.NoError(t, err)
-				require.NoError(t, stream.Flush())
-				z := strings.TrimSuffix(wire.String(), "\x00\x00\xff\xff")
-				if i%2 == 0 {
-					c.send(packed(text(z)))
-				} else {
-					c.send(packed(begin(z[:len(z)/3])), more(z[len(z)/3:len(z)/2]), ping(""), last(z[len(z)/2:]))
-					require.Equal(t, `pong ""`, c.next())
-				}
-				said := ""
-				c.read(func() (err error) {
-					said, err = readPacked(c, codec)
-					return err
-				})
-				if len(p) >= 256 {
-					require.Equal(t, fmt.Sprint("packed text of ", len(p)), said)
-				}
-			}
-			c.send(bye(1000, ""))
-			require.Equal(t, `close 1000 ""`, c.rest())
-		}
-	}
-}
-
 // A message that is pushed is compressed once, for connections with context takeover and without. Those before it and behind
 // it refer to what they should.
 func TestPreparedMessagesAreCompressedOnce(t *testing.T) {
@@ -299,40 +202,12 @@ func TestPreparedMessagesAreCompressedOnce(t *testing.T) {
 	require.Len(t, frames, 2, "one compressed, and one not")
 }
 
-// The same of a server, to an echo that is a client.
-func TestCompressionOfAClient(t *testing.T) {
-	for _, row := range compressions {
-		t.Run(row.name, func(t *testing.T) {
-			w := newWorld(t)
-			for i, way := range ways(bare(row.says)) {
-				if i > 5 && !tier.Choose(false, true, true) {
-					break
-				}
-				var ended error
-				v := &websocket.Client{URL: "ws://a/", Handler: alone(echo(&ended)), Options: websocket.Options{MaxMessage: 1000,
-					Compression: websocket.Compression{On: true, Min: 1}}}
-				c, request, o := w.serve(v, listener.Limits{})
-				c.send(strings.TrimSuffix(answer(request), "\r\n") + "Sec-WebSocket-Extensions: " + deflate.Offer(false) + "\r\n\r\n")
-				c.send(way...)
-				require.Equal(t, row.told, c.rest(), "split %d", i)
-				w.Until("the end", func() bool { return o.over })
-				require.NoError(t, o.err)
-				var err *websocket.CloseError
-				require.ErrorAs(t, ended, &err)
-				require.Equal(t, closeCode.FindStringSubmatch(row.told)[1], fmt.Sprint(err.Code))
-			}
-		})
-	}
-}
-
-// A connection that has compressed and inflated messages keeps nothing of them, or with context takeover the end of both.
-func TestMemoryOfAConnectionThatCompresses(t *testing.T) {
-	tier.NoRace(t, "measures memory")
+// The price of a connection that has compressed and inflated messages: nothing is kept of them, or with context takeover
+// the end of both.
+func TestMeasureAConnectionThatCompresses(t *testing.T) {
 	const n = 2000
 	message := strings.Repeat("it is said again and again, ", 5000)
-	each := map[websocket.Compression]int{}
-	none, plain, takeover := websocket.Compression{}, websocket.Compression{On: true}, websocket.Compression{On: true, Takeover: true}
-	for _, o := range []websocket.Compression{none, plain, takeover} {
+	bytesOfEach := func(o websocket.Compression) float64 {
 		w := newWorld(t)
 		says := text(message)
 		if o.On {
@@ -340,15 +215,12 @@ func TestMemoryOfAConnectionThatCompresses(t *testing.T) {
 		}
 		v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Compression: o}}
 		talk := func(p *peer) {
-			p.says = []byte(handshake + offers + "\r\n")
 			w.S.Spawn((&httpd.Server{Handler: v.Serve}).Serve(listener.NewConn(w.S, p, listener.Limits{})))
-			servertest.Step(t, w.S)
-			p.forget()
-			p.says = []byte(says)
-			p.reader.Wake()
-			servertest.Step(t, w.S)
-			require.Positive(t, p.took)
-			require.Equal(t, o.On, p.took < len(message))
+			p.say(w, handshake+offers+"\r\n")
+			p.heard = nil
+			p.say(w, says)
+			require.Equal(t, o.On, len(p.heard) < len(message))
+			p.heard = nil
 		}
 		peers := make([]peer, n+1)
 		talk(&peers[n]) // what the scheduler has for all of them is there then
@@ -356,47 +228,20 @@ func TestMemoryOfAConnectionThatCompresses(t *testing.T) {
 		for i := range n {
 			talk(&peers[i])
 		}
-		each[o] = (heap() - before) / n
-		runtime.KeepAlive(peers)
+		defer runtime.KeepAlive(peers)
+		return float64(heap()-before) / n
 	}
-	t.Log(each)
-	require.InDelta(t, each[none], each[plain], 200)
-	require.InDelta(t, each[none]+40<<10, each[takeover], 1000)
+	beside := func(o websocket.Compression) func() float64 {
+		return func() float64 { return bytesOfEach(o) - bytesOfEach(websocket.Compression{}) }
+	}
+	price.AtMost(t, "bytes of compression", 200, beside(websocket.Compression{On: true}))
+	price.AtMost(t, "bytes of context takeover", 41<<10, beside(websocket.Compression{On: true, Takeover: true}))
 }
 
-// A message that is sent in pieces is compressed if its first piece is large enough. What comes behind it refers to it, or not.
-func TestPiecesAreCompressed(t *testing.T) {
-	w := newWorld(t)
-	for _, takeover := range []bool{false, true} {
-		a := waits()
-		v := &websocket.Server{Handler: a.handler, Options: websocket.Options{
-			Compression: websocket.Compression{On: true, Takeover: takeover, Min: 100}}}
-		c, _ := w.offer(v, listener.Limits{}, offers)
-		codec := deflate.New(deflate.Terms{Receives: takeover})
-		for _, pieces := range [][]string{{long, long, ""}, {long, "a", "b"}, {long}, {"", long, long}, {long, "", long}, {"a", "b"}} {
-			w.Turn(func(*act.Task) {
-				for i, p := range pieces {
-					require.NoError(t, a.conn.SendPiece(websocket.Text, []byte(p), i == len(pieces)-1))
-				}
-			})
-			var packed []byte
-			for i := range pieces {
-				var h frame.Header
-				var p []byte
-				c.read(func() (err error) {
-					h, p, err = readPayload(c)
-					return err
-				})
-				require.Equal(t, i == len(pieces)-1, h.Final)
-				require.Equal(t, i == 0 && pieces[0] == long, h.Compressed)
-				packed = append(packed, p...)
-			}
-			if pieces[0] == long {
-				var err error
-				packed, err = codec.Inflate(nil, packed, 1000)
-				require.NoError(t, err)
-			}
-			require.Equal(t, strings.Join(pieces, ""), string(packed))
-		}
-	}
+func heap() int {
+	runtime.GC()
+	runtime.GC() // what the first one has put off
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }

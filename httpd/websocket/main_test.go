@@ -1,6 +1,7 @@
 package websocket_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 func TestMain(m *testing.M) {
@@ -60,6 +62,60 @@ func (w *world) pass(d time.Duration) {
 		w.now = max(next, w.now+1)
 	}
 }
+
+// peer is a Stream whose other side is in memory.
+type peer struct {
+	monitor.Stream
+	says   []byte // what is to be received
+	over   bool   // behind that it ends
+	heard  []byte
+	reader act.Waker
+	gone   bool
+}
+
+func (p *peer) say(w *world, piece string) {
+	p.says = append(p.says, piece...)
+	p.reader.Wake()
+	servertest.Step(w.T, w.S)
+}
+
+func (p *peer) Lend(most int) ([]byte, error) {
+	switch {
+	case len(p.says) > 0:
+	case p.over:
+		return nil, io.EOF
+	default:
+		return nil, monitor.ErrWouldBlock
+	}
+	lent := bytes.Clone(p.says[:min(most, len(p.says))]) // what is lent is spoilt behind the turn
+	if p.says = p.says[len(lent):]; len(p.says) == 0 {
+		p.says = nil
+	}
+	return lent, nil
+}
+
+func (p *peer) Receive(to []byte) (int, error) {
+	in, err := p.Lend(len(to))
+	return copy(to, in), err
+}
+
+func (p *peer) Send(head, b []byte, _ int) (int, error) {
+	p.heard = append(append(p.heard, head...), b...)
+	return len(b), nil
+}
+
+func (p *peer) AwaitInput(w act.Waker) {
+	if p.reader = w; len(p.says) > 0 || p.over {
+		w.Wake()
+	}
+}
+
+func (p *peer) Queued() (int, error)               { return 0, nil }
+func (p *peer) AwaitEnd(w act.Waker) (bool, error) { p.reader = w; return false, nil }
+func (p *peer) AwaitOutput(w act.Waker, _ int)     { w.Wake() }
+func (p *peer) Abort()                             { p.gone = true }
+func (p *peer) Close(time.Duration)                { p.gone = true }
+func (p *peer) PeerAddr() net.Addr                 { return nil }
 
 // client is a peer of a server of WebSocket, or of a client: then its Conn is a server.
 type client struct {

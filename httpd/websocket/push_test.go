@@ -2,21 +2,16 @@ package websocket_test
 
 import (
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // full is more than the buffers of the system hold.
@@ -167,191 +162,6 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// Messages leave in the order of the calls; answers to pings do not wait for those that were pushed.
-func TestSendAndPushKeepTheirOrder(t *testing.T) {
-	w, a, c := slow(t, websocket.Options{})
-	var err error
-	w.Turn(func(*act.Task) {
-		for n := range 3 {
-			require.NoError(t, a.conn.Push(note(n)))
-		}
-		err = a.conn.Send(websocket.Text, []byte("3"))
-	})
-	require.Implements(t, (*act.Blocked)(nil), err)
-	sent := false
-	w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if err := a.conn.Send(websocket.Text, []byte("3")); err != nil {
-			return listener.Next(t, err)
-		}
-		sent = true
-		_ = a.conn.Push(note(4))
-		return act.Done
-	}))
-	c.send(ping("a"))
-	require.False(t, sent)
-	require.Equal(t, fmt.Sprint("binary of ", full), c.next())
-	require.Equal(t, `pong "a"`, c.next())
-	c.hear(0, 5)
-	require.True(t, sent)
-	c.send(bye(1000, ""))
-	require.Equal(t, `close 1000 ""`, c.rest())
-}
-
-// What waits when this side closes comes before the close frame. A peer that has closed takes no more of it.
-func TestWhatWaitsAtTheEnd(t *testing.T) {
-	for name, row := range map[string]struct {
-		end  func(w *world, a *actor, c *client)
-		told string
-		sent bool
-	}{
-		"Close": {func(w *world, a *actor, _ *client) {
-			w.Turn(func(*act.Task) {
-				a.conn.Close(4000, "bye")
-				a.conn.Close(4001, "again")
-				require.Equal(w.T, net.ErrClosed, a.conn.Push(note(3)))
-				require.Equal(w.T, net.ErrClosed, a.conn.Send(websocket.Text, nil))
-			})
-		}, `close 4000 "bye"`, true},
-		"an order": {func(w *world, _ *actor, _ *client) {
-			w.S.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Drop: true}})
-			servertest.Step(w.T, w.S)
-		}, `close 1001 ""`, true},
-		"the peer closes": {func(_ *world, _ *actor, c *client) { c.send(bye(1000, "")) }, `close 1000 ""`, false},
-		"both close": {func(w *world, a *actor, c *client) {
-			w.Turn(func(*act.Task) { a.conn.Close(4000, "bye") })
-			c.send(bye(1000, ""))
-		}, `close 4000 "bye"`, false},
-		"the peer breaks the protocol": {func(_ *world, _ *actor, c *client) { c.send("\xff") }, `close 1002 "a reserved bit is set"`, false},
-		"it does so after Close": {func(w *world, a *actor, c *client) {
-			w.Turn(func(*act.Task) { a.conn.Close(4000, "bye") })
-			c.send("\xff")
-		}, `close 4000 "bye"`, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, a, c := slow(t, websocket.Options{Backlog: 3})
-			w.Turn(func(*act.Task) {
-				for n := range 3 {
-					require.NoError(t, a.conn.Push(note(n)))
-				}
-			})
-			row.end(w, a, c)
-			require.Equal(t, fmt.Sprint("binary of ", full), c.next())
-			if row.sent {
-				c.hear(0, 3)
-			}
-			require.Equal(t, row.told, c.next())
-			c.send(bye(1000, ""))
-			require.Empty(t, c.rest())
-			require.Zero(t, a.conn.Dropped())
-		})
-	}
-}
-
-// A peer that is reset, or that takes nothing for as long as the close handshake may last, keeps nothing.
-func TestWhatWaitsForAPeerThatIsGone(t *testing.T) {
-	for name, end := range map[string]func(w *world, a *actor, c *client){
-		"reset": func(_ *world, _ *actor, c *client) { servertest.Reset(c.w.T, c.Conn) },
-		"silent": func(w *world, a *actor, _ *client) {
-			w.Turn(func(*act.Task) { a.conn.Close(1000, "") })
-			w.pass(time.Minute)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, a, c := slow(t, websocket.Options{})
-			w.Turn(func(*act.Task) { require.NoError(t, a.conn.Push(note(0))) })
-			end(w, a, c)
-			w.Until("the action is closed", func() bool { return len(a.log) > 0 })
-			require.Equal(t, net.ErrClosed, a.conn.Push(note(1)))
-		})
-	}
-}
-
-// A peer that takes a little now and then is alive, however much is pushed meanwhile; one that takes nothing is not.
-func TestASlowPeerThatIsPushedTo(t *testing.T) {
-	for name, reads := range map[string]bool{"reads": true, "does not": false} {
-		t.Run(name, func(t *testing.T) {
-			w, a := newWorld(t), waits()
-			v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Overflow: websocket.Drop, Backlog: 2}}
-			// In small buffers what the peer takes makes room at once. Large ones may have none for the server before the peer has
-			// taken a third of them.
-			c := w.dial(v, listener.Limits{SendBuffer: 64 << 10})
-			require.NoError(t, c.Conn.(interface{ SetReadBuffer(int) error }).SetReadBuffer(64<<10))
-			w.Turn(func(*act.Task) { require.NoError(t, a.conn.Send(websocket.Binary, make([]byte, full))) })
-			for range 10 {
-				w.pass(20 * time.Second)
-				w.Turn(func(*act.Task) { _ = a.conn.Push(websocket.Prepare(websocket.Binary, make([]byte, 1<<20))) })
-				if reads {
-					c.read(func() error {
-						_, err := io.ReadFull(c, make([]byte, 1<<20))
-						return err
-					})
-				}
-			}
-			require.Equal(t, !reads, len(a.log) > 0)
-		})
-	}
-}
-
-// Several tasks send and push, of all sizes, while the peer reads now and then: messages are whole, and each task's in
-// order.
-func TestWholeMessagesInOrder(t *testing.T) {
-	w := newWorld(t)
-	a := waits()
-	v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: 3}}
-	conn, peer := w.Conn("unix", listener.Limits{High: 8 << 10}) // with little room in the system
-	w.S.Spawn((&httpd.Server{Handler: v.Serve}).Serve(conn))
-	c := &client{peer, w}
-	c.send(handshake + "\r\n")
-	c.until("\r\n\r\n")
-	const tasks, messages = 4, 100
-	left := tasks
-	for i := range tasks {
-		d := rand.New(rand.NewPCG(1, uint64(i)))
-		n := 0
-		next := ""
-		w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
-			for ; n < messages; n++ {
-				if next == "" {
-					next = fmt.Sprint(i, " ", n, " ", strings.Repeat("x", d.IntN(100)*d.IntN(200)))
-				}
-				err := error(nil)
-				if i%2 == 0 {
-					err = a.conn.Send(websocket.Text, []byte(next))
-				} else {
-					err = a.conn.Push(websocket.Prepare(websocket.Text, []byte(next)))
-				}
-				if err != nil {
-					return listener.Next(t, err)
-				}
-				if next = ""; d.IntN(3) == 0 {
-					n++
-					return act.Yield
-				}
-			}
-			if left--; left == 0 {
-				a.conn.Close(1000, "")
-			}
-			return act.Done
-		}))
-	}
-	var got [tasks]int
-	var sizes [tasks]*rand.Rand
-	for i := range sizes {
-		sizes[i] = rand.New(rand.NewPCG(1, uint64(i)))
-	}
-	for range tasks * messages {
-		var i, n int
-		m := c.message()
-		_, err := fmt.Sscanf(m, "%d %d", &i, &n)
-		require.NoError(t, err, m)
-		require.Equal(t, got[i], n)
-		require.Equal(t, fmt.Sprint(i, " ", n, " ", strings.Repeat("x", sizes[i].IntN(100)*sizes[i].IntN(200))), m)
-		got[i]++
-		sizes[i].IntN(3) // as the task did
-	}
-	require.Equal(t, `close 1000 ""`, c.next())
-}
-
 // RFC 6455 5.4: control frames come between the pieces of a message, and nothing else does.
 func TestAMessageIsSentInPieces(t *testing.T) {
 	w := newWorld(t)
@@ -410,44 +220,6 @@ func TestAMessageIsSentInPieces(t *testing.T) {
 	})
 	c.send(bye(4000, ""))
 	require.Equal(t, `binary (not final) "c", close 4000 "enough"`, c.rest())
-}
-
-// A message that is larger than what either side keeps goes through in pieces, with back-pressure.
-func TestALargeMessageInPieces(t *testing.T) {
-	w := newWorld(t)
-	const size, count = 32 << 10, 1000
-	n, most := 0, 0
-	var conn *listener.Conn
-	a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
-		for n <= count {
-			p := make([]byte, size)
-			if n == count {
-				p = nil
-			}
-			if err := a.conn.SendPiece(websocket.Binary, p, n == count); err != nil {
-				return a.conn.Next(t, err)
-			}
-			n++
-			most = max(most, conn.Queued())
-		}
-		_, err := a.conn.Receive()
-		return a.conn.Next(t, err)
-	}}
-	v := &websocket.Server{Handler: func(c *websocket.Conn, r *httpd.Request) act.Action {
-		conn = r.Conn()
-		return a.handler(c, r)
-	}}
-	c := w.dial(v, listener.Limits{})
-	require.Less(t, n, count)
-	kind := "binary"
-	for range count {
-		require.Equal(t, fmt.Sprintf("%s (not final) of %d", kind, size), c.next())
-		kind = "more"
-	}
-	require.Equal(t, `more ""`, c.next())
-	require.LessOrEqual(t, most, 68<<10)
-	c.send(bye(1000, ""))
-	require.Equal(t, `close 1000 ""`, c.rest())
 }
 
 // The tasks that wait for a message's end learn of the connection's, however it comes.

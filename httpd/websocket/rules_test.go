@@ -96,21 +96,29 @@ var echoes = map[string]func(ended *error) func(*websocket.Conn, *httpd.Request)
 
 var closeCode = regexp.MustCompile(`close (\d+)`)
 
-// Whole, byte by byte, and in two pieces, split everywhere.
+// rulesOfAClient are what a server says to a client, beside all rules but for the masks.
+var rulesOfAClient = []struct{ name, says, told string }{
+	{"5.1 a mask", text("a"), `close 1002 "a frame with a mask"`},
+	{"5.1 a mask between fragments", bare(begin("a")) + last("b"), `close 1002 "a frame with a mask"`},
+}
+
+// Whole, byte by byte, and in two pieces, split everywhere; to an echo that is a server, and to one that is a client;
+// received whole, and in pieces.
 func TestRules(t *testing.T) {
-	for _, row := range rules {
-		t.Run(row.name, func(t *testing.T) {
+	plain := websocket.Options{MaxMessage: 1000}
+	compressed := websocket.Options{MaxMessage: 1000, Compression: websocket.Compression{On: true, Min: 1}}
+	play := func(name, says, told string, o websocket.Options, play func(*world, []string, string, websocket.Options) story) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
-			for i, way := range ways(row.says) {
-				for name, handler := range echoes {
-					var ended error
-					c := w.dial(&websocket.Server{Handler: handler(&ended), Options: websocket.Options{MaxMessage: 1000}}, listener.Limits{})
-					c.send(way...)
-					require.Equal(t, row.told, c.rest(), "%s, split %d", name, i)
+			for i, way := range ways(says) {
+				for handler := range echoes {
+					s := play(w, way, handler, o)
+					require.Equal(t, told, words(t, s.heard), "%s, split %d", handler, i)
 					var err *websocket.CloseError
-					require.ErrorAs(t, ended, &err)
+					require.ErrorAs(t, s.ended, &err)
 					code := "1005"
-					if said := closeCode.FindStringSubmatch(row.told); said != nil {
+					if said := closeCode.FindStringSubmatch(told); said != nil {
 						code = said[1]
 					}
 					require.Equal(t, code, strconv.Itoa(err.Code))
@@ -119,6 +127,30 @@ func TestRules(t *testing.T) {
 			require.Empty(t, w.Logs.FilterMessage("a task failed").All())
 		})
 	}
+	for _, row := range rules {
+		play("a server/"+row.name, row.says, row.told, plain, (*world).ofAServer)
+		if row.name != "5.1 no mask" {
+			play("a client/"+row.name, bare(row.says), row.told, plain, (*world).ofAClient)
+		}
+	}
+	for _, row := range rulesOfAClient {
+		play("a client/"+row.name, row.says, row.told, plain, (*world).ofAClient)
+	}
+	for _, row := range compressions {
+		play("a server that compresses/"+row.name, row.says, row.told, compressed, (*world).ofAServer)
+		play("a client that compresses/"+row.name, bare(row.says), row.told, compressed, (*world).ofAClient)
+	}
+}
+
+// words says frames without masks in words.
+func words(t *testing.T, heard string) string {
+	var all []string
+	for r := strings.NewReader(heard); r.Len() > 0; {
+		f, err := readFrame(r)
+		require.NoError(t, err)
+		all = append(all, f)
+	}
+	return strings.Join(all, ", ")
 }
 
 // ways returns how a text may come. Of a long one there are not all ways, except in the tier long.
@@ -284,19 +316,5 @@ func TestOriginDecides(t *testing.T) {
 		c := w.connect(v, listener.Limits{})
 		c.send(handshake + "Origin: " + origin + "\r\n\r\n")
 		require.Contains(t, c.until("\r\n\r\n"), "HTTP/1.1 "+status)
-	}
-}
-
-// The first frames may come with the handshake.
-func TestFramesBehindTheHandshake(t *testing.T) {
-	w := newWorld(t)
-	var ended error
-	says := handshake + "\r\n" + text("Hello") + begin("a") + last("b") + bye(1000, "")
-	for i := 0; i < len(says); i += tier.Choose(7, 1, 1) {
-		c := w.connect(&websocket.Server{Handler: echo(&ended)}, listener.Limits{})
-		c.send(says[:i], says[i:])
-		c.until("\r\n\r\n")
-		require.Equal(t, `text "Hello", text "ab", close 1000 ""`, c.rest())
-		require.Equal(t, "websocket: closed with code 1000", ended.Error())
 	}
 }

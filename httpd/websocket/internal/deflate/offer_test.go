@@ -2,7 +2,6 @@ package deflate
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -163,30 +162,4 @@ func TestOffers(t *testing.T) {
 			require.Equal(t, Terms{client && server, client && server}, ours)
 		}
 	}
-}
-
-// FuzzAnswer has servers answer whatever comes. What they agree upon, a client that offers it accepts.
-func FuzzAnswer(f *testing.F) {
-	for _, row := range answers {
-		f.Add(slices.Concat([]byte{}, []byte(join(row.fields))), true)
-	}
-	f.Fuzz(func(t *testing.T, text []byte, takeover bool) {
-		terms, answer, err := Answer(slices.Values([][]byte{text}), takeover)
-		if err != nil || answer == "" {
-			require.Zero(t, terms)
-			require.Empty(t, answer)
-			return
-		}
-		seen, on, err := Accept(slices.Values([][]byte{[]byte(answer)}), true)
-		require.NoError(t, err)
-		require.True(t, on)
-		require.Equal(t, Terms{Sends: terms.Receives, Receives: terms.Sends}, seen)
-	})
-}
-
-func join(texts []string) (all string) {
-	for _, text := range texts {
-		all += text + ","
-	}
-	return all
 }
