@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
@@ -242,35 +238,4 @@ func statuses(all []answer) string {
 		fmt.Fprint(&b, strings.Repeat(" ", min(i, 1)), a)
 	}
 	return b.String()
-}
-
-// All tests here rely on this client being strict, so it is tested first.
-func TestTheParserOfResponsesIsStrict(t *testing.T) {
-	const date = "Date: Sat, 21 Nov 2026 12:00:00 GMT\n"
-	for said, wrong := range map[string]string{
-		"HTTP/1.1 200\n" + date + "Content-Length: 0\n\n":                                        "shape",
-		"HTTP/1.1 200 Fine\n" + date + "Content-Length: 0\n\n":                                   "something else",
-		"HTTP/1.1 200 OK\nContent-Length: 0\n\n":                                                 "parsing time",
-		"HTTP/1.1 200 OK\n" + date + "\n":                                                        "where it ends",
-		"HTTP/1.1 200 OK\n" + date + "Content-Length: 0\nTransfer-Encoding: chunked\n\n":         "a length and a coding",
-		"HTTP/1.1 204 No Content\n" + date + "Content-Length: 0\n\n":                             "no content",
-		"HTTP/1.1 200 OK\n" + date + "Content-Length: 00\n\n":                                    "Content-Length",
-		"HTTP/1.1 200 OK\n" + date + "Content-Length: 1\n\nab":                                   "answer 1",
-		"HTTP/1.1 200 OK\n" + date + "Content-Length: 1\nConnection: Close\n\na":                 "Connection",
-		"HTTP/1.1 200 OK\n" + date + "Content-Length : 0\n\n":                                    "no field",
-		"HTTP/1.1 200 OK\n" + date + "X: a␍b\nContent-Length: 0\n\n":                             "control character",
-		"HTTP/1.1 200 OK\n" + date + "Transfer-Encoding: chunked\n\n01\na\n0\n\n":                "a chunk of size",
-		"HTTP/1.1 200 OK\n" + date + "Transfer-Encoding: chunked\n\n1\nab\n0\n\n":                "without its end",
-		"HTTP/1.1 200 OK\n" + date + "Content-Length: 0\nConnection: close\n\nHTTP/1.1 200 OK\n": "more behind",
-		"HTTP/1.1 100 Continue\n" + date + "\n":                                                  "interim",
-	} {
-		_, err := understand(raw(said), true)
-		require.ErrorContains(t, err, wrong, said)
-	}
-	all, err := understand(raw("HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\n"+date+"Transfer-Encoding: chunked\n\n"+
-		"5\nhello\n0\nSum: 1\n\nHTTP/1.1 404 Not Found\n"+date+"Content-Length: 3\nConnection: close\n\nno!"), true)
-	require.NoError(t, err)
-	require.Equal(t, "100 200 404!", statuses(all))
-	require.Equal(t, []string{"hello", "no!"}, []string{all[1].body, all[2].body})
-	require.True(t, slices.Equal(all[1].trailer, []string{"Sum", "1"}))
 }

@@ -2,7 +2,6 @@ package httpd_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/price"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -52,6 +52,16 @@ func (m *replay) AwaitInput(w act.Waker) {
 	}
 }
 
+// once has the request come and be answered.
+func (m *replay) once(d *driver) {
+	m.there = true
+	m.reader.Wake()
+	for n := 1; n > 0; {
+		n, _ = d.s.Step(10)
+	}
+	d.now += 50 * time.Millisecond // so that the date changes, too
+}
+
 // newReplay also returns a function that has a server read one request and answer it.
 func newReplay(t testing.TB, h httpd.Handler, request []byte) (m *replay, once func()) {
 	tier.NoRace(t, "counts allocations") // and loans are spoilt then
@@ -59,14 +69,7 @@ func newReplay(t testing.TB, h httpd.Handler, request []byte) (m *replay, once f
 	m = &replay{request: request}
 	conn := listener.NewConn(d.s, m, listener.Limits{})
 	d.s.Spawn((&httpd.Server{Handler: h}).Serve(conn))
-	once = func() {
-		m.there = true
-		m.reader.Wake()
-		for n := 1; n > 0; {
-			n, _ = d.s.Step(10)
-		}
-		d.now += 50 * time.Millisecond // so that the date changes, too
-	}
+	once = func() { m.once(d) }
 	once()
 	return m, once
 }
@@ -130,26 +133,75 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
+// What a body costs is in proportion to what has come of it, not to what was announced.
+func TestABodyThatIsOnlyAnnouncedCostsNoMemory(t *testing.T) {
+	d := newDriver(t)
+	web := &httpd.Server{Handler: httpd.WithBody(64<<20, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil })}
+	allocated := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.TotalAlloc
+	}
+	before := allocated()
+	var all []*client
+	for range 10 {
+		all = append(all, d.dial(web, listener.Limits{}).send(raw(post+"Content-Length: 60000000\n\nx")))
+	}
+	require.Less(t, allocated()-before, uint64(10<<20))
+	require.Equal(t, open, all[0].state)
+}
+
 // A connection between two requests costs what the packages below keep for it, and a session. Here the latter is
 // measured, with its Task and its Conn.
-func TestCostOfAConnectionAtRest(t *testing.T) {
+func TestMeasureAConnectionAtRest(t *testing.T) {
+	tier.Measure(t, "bytes of a connection at rest")
 	const n = 10_000
-	m, d := make([]replay, n), newDriver(t)
-	web := &httpd.Server{Handler: hello}
+	const below = 48 + 49 + 32 // measured where they are: the stream, its slot among the events, and the session of the service
 	request := []byte(raw(get + "\n"))
-	before := heap()
-	for i := range m {
-		m[i].request, m[i].there = request, true
-		d.s.Spawn(web.Serve(listener.NewConn(d.s, &m[i], listener.Limits{})))
-		d.settle()
-		require.NotZero(t, m[i].sent)
-	}
-	each := int(heap()-before) / n
-	// To this come, measured where they are: the stream, its slot among the events, and the session of the service.
-	const below = 48 + 49 + 32
-	t.Logf("%d B of heap, %d B with what lies below", each, each+below)
-	require.LessOrEqual(t, each+below, 384)
-	runtime.KeepAlive(m)
+	price.AtMost(t, "bytes of a connection at rest", 384, func() float64 {
+		m, d := make([]replay, n), newDriver(t)
+		web := &httpd.Server{Handler: hello}
+		before := heap()
+		for i := range m {
+			m[i].request, m[i].there = request, true
+			d.s.Spawn(web.Serve(listener.NewConn(d.s, &m[i], listener.Limits{})))
+			d.settle()
+			require.NotZero(t, m[i].sent)
+		}
+		each := float64(heap()-before)/n + below
+		runtime.KeepAlive(m)
+		return each
+	})
+}
+
+// What is kept for the next requests does not grow with how many there were at a time, nor with how large they were.
+func TestMeasureWhatIsKeptForTheNextRequests(t *testing.T) {
+	tier.Measure(t, "bytes that are kept for the next requests")
+	large := make([]byte, 100<<10)
+	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		_, _ = w.Write(large)
+		return nil
+	}}
+	price.AtMost(t, "bytes that are kept", 1<<20, func() float64 {
+		d := newDriver(t)
+		before := heap()
+		for says, many := range map[string]int{"G": 1000, get + "\n": 64} {
+			var all []*client
+			for range many {
+				c := d.dial(web, listener.Limits{})
+				c.room = 0
+				all = append(all, c.send(raw(says)))
+			}
+			for _, c := range all {
+				c.endInput().take(plenty)
+				d.settle()
+				require.Equal(t, closed, c.state)
+			}
+		}
+		kept := float64(int64(heap() - before))
+		d.dial(web, listener.Limits{}) // it belongs to the scheduler, which is still there
+		return kept
+	})
 }
 
 func heap() uint64 {
@@ -158,22 +210,4 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-func BenchmarkPipelined(b *testing.B) {
-	var site httpd.Mux
-	site.Handle("GET /{$}", hello)
-	site.Handle("GET /files/{path...}", hello)
-	site.Handle("POST /echo", echo)
-	request := raw("GET / HTTP/1.1\nHost: 127.0.0.1:8080\n\n")
-	for _, depth := range []int{1, 16} {
-		b.Run(fmt.Sprint(depth), func(b *testing.B) {
-			_, once := newReplay(b, site.Serve, []byte(strings.Repeat(request, depth)))
-			b.ReportAllocs()
-			for b.Loop() {
-				once()
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/request")
-		})
-	}
 }

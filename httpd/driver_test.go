@@ -45,7 +45,7 @@ func newDriver(t testing.TB) *driver {
 	fine, all := observer.New(zapcore.DebugLevel)
 	d := &driver{t: t, logs: logs, all: all}
 	d.s = act.New(act.Config{Clock: d, Logger: zap.New(zapcore.NewTee(core, fine))})
-	if overTLS(t) {
+	if *overTLS {
 		d.sessions = tls.NewLRUClientSessionCache(0)
 	}
 	t.Cleanup(func() { _ = d.s.Close() }) // connections that are still open are expected by their tests

@@ -65,12 +65,12 @@ func slow(w *httpd.Response, _ *httpd.Request) act.Action {
 	}))
 }
 
-// A handler that has to wait returns an action.
-func ExampleServer_waiting() {
+// A handler that has to wait returns an action. Here it waits for a timer; it might be another connection
+// (listener.Connect) or a function off the thread (act.Call).
+func ExampleHandler() {
 	visit(&httpd.Server{Handler: slow}, func(at string) {
-		say(http.Get(at + "/"))
+		say(http.Get(at + "/")) // 200 OK Hello, World, after a second! <nil>
 	})
-	// Output: 200 OK Hello, World, after a second! <nil>
 }
 
 func ExampleMux() {
@@ -144,24 +144,6 @@ func ExampleRequest_Ended() {
 	// Output:
 	// the client has gone
 	// <nil>
-}
-
-// A handler that has to wait returns an action. Here it waits for a timer; it might be another connection
-// (listener.Connect) or a function off the thread (act.Call).
-func ExampleHandler() {
-	late := func(w *httpd.Response, r *httpd.Request) act.Action {
-		return act.Seq(&listener.Sleep{For: 10 * time.Millisecond}, act.Func(func(t *act.Task) act.Directive {
-			_, err := w.WriteString("at last")
-			if err != nil {
-				return listener.Next(t, err)
-			}
-			return act.Done
-		}))
-	}
-	visit(&httpd.Server{Handler: late}, func(at string) {
-		say(http.Get(at))
-	})
-	// Output: 200 OK at last <nil>
 }
 
 // The body streams in and out: a client that does not read its answer is not read either.

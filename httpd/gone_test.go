@@ -49,18 +49,16 @@ func TestActionsOfClientsThatHaveGone(t *testing.T) {
 		"the end of its side":                    {false, io.EOF, get + "\n", false, open},
 		"the end of its side, with Ended":        {true, io.EOF, get + "\n", true, closed},
 	} {
-		t.Run(name, func(t *testing.T) {
-			over := false
-			d := newDriver(t)
-			c := d.dial(&httpd.Server{Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
-				return &sleeper{listener.Sleep{For: time.Hour}, r, row.leaves, &over}
-			}}, listener.Limits{}).send(raw(row.sent))
-			require.False(t, over)
-			c.finish(row.end)
-			d.settle()
-			require.Equal(t, row.closed, over)
-			require.Equal(t, row.state, c.state)
-			require.Equal(t, row.leaves, string(c.out) != "", "a client that half-closes gets its response")
-		})
+		over := false
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
+			return &sleeper{listener.Sleep{For: time.Hour}, r, row.leaves, &over}
+		}}, listener.Limits{}).send(raw(row.sent))
+		require.False(t, over)
+		c.finish(row.end)
+		d.settle()
+		require.Equal(t, row.closed, over, name)
+		require.Equal(t, row.state, c.state, name)
+		require.Equal(t, row.leaves, string(c.out) != "", "a client that half-closes gets its response")
 	}
 }

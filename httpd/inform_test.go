@@ -36,23 +36,14 @@ func TestInterimResponses(t *testing.T) {
 		says    string
 		want    string
 	}{
-		"one":                     {inform, get + "\n", "103 200"},
-		"to HEAD":                 {inform, strings.Replace(get, "GET", "HEAD", 1) + "\n", "103 200"},
-		"to HTTP/1.0":             {inform, "GET / HTTP/1.0\n\n", "200!"},
-		"to each of two requests": {inform, get + "\n" + get + "\n", "103 200 103 200"},
-		"an unknown one": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			require.NoError(t, w.Inform(199))
-			return nil
-		}, get + "\n", "199 200"},
+		"one":         {inform, get + "\n", "103 200"},
+		"to HEAD":     {inform, strings.Replace(get, "GET", "HEAD", 1) + "\n", "103 200"},
+		"to HTTP/1.0": {inform, "GET / HTTP/1.0\n\n", "200!"},
 		"several, in several turns": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			require.NoError(t, w.Inform(102))
 			again := func(*act.Task) { require.NoError(t, w.Inform(103, preload)) }
 			return turns(again, again, func(*act.Task) { _, _ = w.WriteString("hello") })
 		}, get + "\n", "102 103 103 200"},
-		"before an error": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			require.NoError(t, w.Inform(103, preload))
-			return failing(errOurs)
-		}, get + "\n", "103 500!"},
 		"behind what was gathered": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			_, _ = w.WriteString("hello")
 			require.NoError(t, w.Inform(103))
@@ -117,34 +108,4 @@ func TestContinueByInform(t *testing.T) {
 	}}, listener.Limits{}).send(raw(post + "Expect: 100-continue\nContent-Length: 5\n\n"))
 	c.send("hello", raw(behind))
 	require.Equal(t, "100 200 100 200", statuses(c.check(t)))
-}
-
-// A client that does not read holds up interim responses as it holds up content, and what was sent arrives whole.
-func TestInterimResponsesWaitForAClientThatDoesNotRead(t *testing.T) {
-	limits := listener.Limits{High: 10_000, Low: 1000}
-	informed, blocked := 0, 0
-	d := newDriver(t)
-	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		return act.Func(func(t *act.Task) act.Directive {
-			for informed < 1000 {
-				if err := w.Inform(103, preload); err != nil {
-					blocked++
-					return listener.Next(t, err)
-				}
-				informed++
-			}
-			return act.Done
-		})
-	}}, limits)
-	c.room = 100
-	c.send(raw(get + "\n"))
-	require.Equal(t, 1, blocked)
-	require.Less(t, informed*len(hints), 2*limits.High)
-	for range 100 {
-		c.take(1000)
-		d.settle()
-	}
-	require.Equal(t, 1000, informed)
-	require.Less(t, blocked, 100)
-	require.Equal(t, strings.Repeat("103 ", 1000)+"200", statuses(c.check(t)))
 }

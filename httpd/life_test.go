@@ -2,9 +2,7 @@ package httpd_test
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -64,70 +62,6 @@ func late(w *httpd.Response, r *httpd.Request) act.Action {
 		_, _ = w.WriteString(path)
 		return act.Done
 	}))
-}
-
-// RFC 9112 9.3.2: the answers come in the order of the requests, however long each takes.
-func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
-	d := newDriver(t)
-	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
-	paths := []string{"/50", "/x", "/1", "/0", "/300", "/x", "/2"}
-	for _, p := range paths {
-		c.feed(raw("GET " + p + " HTTP/1.1\nHost: a\n\n"))
-	}
-	d.settle()
-	require.Empty(t, string(c.out))
-	d.pass(40 * time.Millisecond)
-	require.Empty(t, string(c.out))
-	d.pass(10 * time.Millisecond)
-	require.Equal(t, "200 404", statuses(c.check(t)))
-	d.pass(time.Second)
-	all := c.check(t)
-	require.Equal(t, "200 404 200 200 200 404 200", statuses(all))
-	for i, a := range all {
-		if a.status == 200 {
-			require.Equal(t, paths[i], a.body)
-		}
-	}
-	c.closesInOrder(t)
-}
-
-// A client that sends requests and never reads: what is kept for it is bounded, and so is the work.
-func TestAClientThatDoesNotReadIsNotAnsweredIntoMemory(t *testing.T) {
-	for name, n := range map[string]int{"small": 100, "of 4 KiB": 4 << 10, "large": 40 << 10} {
-		t.Run(name, func(t *testing.T) {
-			d := newDriver(t)
-			handled := 0
-			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-				handled++
-				return filling(w, n)
-			}}
-			limits := listener.Limits{High: 20_000, Read: 10_000}
-			c := d.dial(web, limits)
-			c.room = 0
-			asks := min(2000, 10<<20/n)
-			for range asks {
-				c.feed(raw(get + "\n"))
-			}
-			d.settle()
-			require.LessOrEqual(t, len(c.queue), limits.High+8<<10)
-			require.Positive(t, handled)
-			require.LessOrEqual(t, handled, 1+(limits.High+8<<10)/n)
-			unread := len(c.in)
-			require.Greater(t, unread, asks/2, "what is not answered is not read")
-			for range 20 { // and it goes on as fast as the client does, in order
-				before := handled
-				c.take(10 * n)
-				d.settle()
-				require.InDelta(t, 10, handled-before, float64(10+20_000/n))
-				require.LessOrEqual(t, len(c.queue), limits.High+8<<10)
-			}
-			c.take(plenty)
-			d.settle()
-			require.Equal(t, asks, handled)
-			require.Len(t, c.check(t), asks)
-			c.closesInOrder(t)
-		})
-	}
 }
 
 // RFC 9110 10.1.1: a client that waits gets 100 when the handler wants the body and it has not come.
@@ -259,57 +193,6 @@ func TestUnreadBodiesAreDiscardedUpTo256KiB(t *testing.T) {
 			require.Equal(t, row.answers, statuses(all), "%s by %d", name, piece)
 			require.Equal(t, row.state, c.state, name)
 		}
-	}
-}
-
-// A client that ends its side has its answers still to come.
-func TestAHalfClosedClientIsAnswered(t *testing.T) {
-	d := newDriver(t)
-	c := d.dial(&httpd.Server{Handler: late}, listener.Limits{})
-	c.send(raw("GET /20 HTTP/1.1\nHost: a\n\nGET /30 HTTP/1.1\nHost: a\n\n")).endInput()
-	require.Equal(t, open, c.state)
-	d.pass(time.Second)
-	all, err := understand(string(c.out), true)
-	require.NoError(t, err)
-	require.Equal(t, "200 200", statuses(all))
-	require.Equal(t, closed, c.state)
-	require.Equal(t, act.Done, c.verdict)
-
-	c = d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 200_000) }}, listener.Limits{})
-	c.room = 0
-	c.send(raw(get + "\n")).endInput()
-	for range 20 {
-		require.Equal(t, open, c.state)
-		c.take(10_000)
-		d.settle()
-	}
-	c.take(plenty)
-	d.settle()
-	all, err = understand(string(c.out), true)
-	require.NoError(t, err)
-	require.Equal(t, "200", statuses(all))
-	require.Len(t, all[0].body, 200_000)
-}
-
-// A client that resets the connection is gone in whatever phase it is.
-func TestAResetInEachPhase(t *testing.T) {
-	for name, says := range map[string]string{"between two requests": "", "in a head": "GET /", "in an answer": get + "\n", "in a body": post + "Content-Length: 9\n\nx"} {
-		d := newDriver(t)
-		web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
-			if r.Body.Length() > 0 {
-				return (&recorder{}).serve(w, r)
-			}
-			return filling(w, 1<<20)
-		}}
-		c := d.dial(web, listener.Limits{})
-		c.room = 1000
-		c.send(raw(says))
-		c.finish(syscall.ECONNRESET)
-		d.settle()
-		require.Equal(t, aborted, c.state, name)
-		require.Equal(t, act.Failed, c.verdict, name)
-		require.ErrorIs(t, c.err, syscall.ECONNRESET, name)
-		require.NotErrorIs(t, c.err, io.EOF)
 	}
 }
 

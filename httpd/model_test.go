@@ -83,7 +83,7 @@ func TestRandomHandlersGiveFramedResponses(t *testing.T) {
 	if race.Enabled {
 		seeds /= 10
 	}
-	if overTLS(t) { // each is a handshake
+	if *overTLS { // each is a handshake
 		seeds /= 10
 	}
 	for seed := range seeds {

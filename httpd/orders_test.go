@@ -2,8 +2,6 @@ package httpd_test
 
 import (
 	"io"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -60,14 +58,11 @@ func TestAnOrderToDrain(t *testing.T) {
 		"idle":                     {late, "GET /x HTTP/1.1\nHost: a\n\n", "", "404", closed, 0},
 		"in a head":                {late, "GET /x", " HTTP/1.1\nHost: a\n\n" + behind, "404!", closed, 0},
 		"in a head for ever":       {late, "GET /x", "", "408!", closed, 10 * time.Second},
-		"in a body":                {(&recorder{}).serve, post + "Content-Length: 5\n\nhel", "lo" + behind, "200!", closed, 0},
 		"in a handler":             {late, "GET /1000 HTTP/1.1\nHost: a\n\n" + behind, "", "200!", closed, time.Second},
 		"in a handler, for long":   {late, "GET /40000 HTTP/1.1\nHost: a\n\n", "", "", aborted, 30 * time.Second},
 		"in an answer":             {streamed, get + "\n", "", "200", closed, time.Second},
-		"with more in the queue":   {streamed, get + "\n" + get + "\n", "", "200 200!", closed, 2 * time.Second},
 		"in what is not wanted":    {func(*httpd.Response, *httpd.Request) act.Action { return nil }, post + "Content-Length: 5\n\nhel", "lo" + behind, "200 200!", closed, 0},
 		"with an end, in a body":   {(&recorder{}).serve, post + "Content-Length: 5\n\nhel", "", "408!", closed, 6 * time.Second},
-		"with a half-closed other": {late, "GET /1000 HTTP/1.1\nHost: a\n\n", "EOF", "200!", closed, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDriver(t)
@@ -95,58 +90,6 @@ func TestAnOrderToDrain(t *testing.T) {
 	}
 }
 
-// Connections at rest end evenly over the second half of the window of an order. One on which a request comes before answers it, and says that
-// it was the last.
-func TestIdleConnectionsEndOverTheWindowOfAnOrder(t *testing.T) {
-	for name, row := range map[string]struct {
-		terms shutdown.Policy
-		ended string // connections, in the middle of each second
-	}{
-		"at once":                   {shutdown.Policy{Time: time.Minute}, "8 8 8 8 8 8 8 8"},
-		"evenly":                    {shutdown.Policy{Time: time.Minute, Spread: 8 * time.Second}, "0 0 0 0 2 4 6 8"},
-		"half of the time":          {shutdown.Policy{Time: 8 * time.Second, Spread: time.Minute}, "0 0 3 7 8 8 8 8"},
-		"when announced":            {shutdown.Policy{Announce: 3 * time.Second, Spread: 4 * time.Second}, "0 0 0 0 0 3 7 8"},
-		"not beyond their own time": {shutdown.Policy{Spread: 2 * time.Hour}, "0 0 0 8 8 8 8 8"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDriver(t)
-			web := &httpd.Server{Handler: late}
-			if name == "not beyond their own time" {
-				web.Timeouts.Idle = 3250 * time.Millisecond
-			}
-			var all []*client
-			for range 8 {
-				all = append(all, d.dial(web, listener.Limits{}).send(raw("GET /x HTTP/1.1\nHost: a\n\n")))
-			}
-			d.s.Shutdown(shutdown.Now{Terms: row.terms})
-			var ended []string
-			for range 8 {
-				d.pass(time.Second / 2)
-				n := 0
-				for _, c := range all {
-					if c.state == closed {
-						n++
-					}
-				}
-				ended = append(ended, strconv.Itoa(n))
-				d.pass(time.Second / 2)
-			}
-			require.Equal(t, row.ended, strings.Join(ended, " "))
-		})
-	}
-	t.Run("a request before", func(t *testing.T) {
-		d := newDriver(t)
-		first, second := d.dial(&httpd.Server{Handler: late}, listener.Limits{}), d.dial(&httpd.Server{Handler: late}, listener.Limits{})
-		d.s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Spread: 10 * time.Second}})
-		d.pass(6 * time.Second)
-		require.Equal(t, closed, first.state)
-		require.Equal(t, open, second.state, "its moment is later")
-		second.send(raw("GET /x HTTP/1.1\nHost: a\n\n"))
-		require.Equal(t, "404!", statuses(second.check(t)))
-		require.Equal(t, closed, second.state)
-	})
-}
-
 // life is an action that notes what is said to it, and ends when it is told to.
 type life struct {
 	w     *httpd.Response
@@ -171,48 +114,32 @@ func (l *life) Close() error                   { *l.notes += "c"; return nil }
 // The handler's action is told of orders, and closed when it has finished or is dropped, once; also behind WithBody,
 // which for a time was in the way.
 func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
-	for name, wrap := range map[string]func(h func(w *httpd.Response) act.Action) httpd.Handler{
-		"as it is": func(h func(*httpd.Response) act.Action) httpd.Handler {
-			return func(w *httpd.Response, _ *httpd.Request) act.Action { return h(w) }
-		},
-		"behind WithBody": func(h func(*httpd.Response) act.Action) httpd.Handler {
-			return httpd.WithBody(0, func(w *httpd.Response, _ *httpd.Request, _ []byte) act.Action { return h(w) })
-		},
-	} {
+	for end, want := range map[string]string{"over": "ac", "told": "asac", "dropped": "asc"} {
 		for _, says := range [][]string{{get + "\n"}, {post + "Content-Length: 5\n\n", "hello"}} {
-			for end, want := range map[string]string{"over": "ac", "told": "asac", "dropped": "asc"} {
-				d := newDriver(t)
-				notes := ""
-				web := &httpd.Server{Handler: wrap(func(w *httpd.Response) act.Action { return &life{w: w, notes: &notes, over: end == "over"} })}
-				c := d.dial(web, listener.Limits{})
-				for _, s := range says {
-					c.send(raw(s))
-				}
-				switch end {
-				case "told":
-					require.NoError(t, d.obey(draining, nil))
-					require.Equal(t, "200!", statuses(c.check(t)))
-				case "dropped":
-					require.Error(t, d.obey(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}, nil))
-					require.Equal(t, aborted, c.state)
-				}
-				if name != "as it is" || len(says) == 1 {
-					require.Equal(t, want, notes, "%s, %s, %q", name, end, says)
-				}
+			notes := ""
+			live := func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
+				return &life{w: w, notes: &notes, over: end == "over"}
 			}
+			web := &httpd.Server{Handler: httpd.WithBody(0, live)}
+			if len(says) == 1 {
+				web.Handler = func(w *httpd.Response, r *httpd.Request) act.Action { return live(w, r, nil) }
+			}
+			d := newDriver(t)
+			c := d.dial(web, listener.Limits{})
+			for _, s := range says {
+				c.send(raw(s))
+			}
+			switch end {
+			case "told":
+				require.NoError(t, d.obey(draining, nil))
+				require.Equal(t, "200!", statuses(c.check(t)))
+			case "dropped":
+				require.Error(t, d.obey(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}, nil))
+				require.Equal(t, aborted, c.state)
+			}
+			require.Equal(t, want, notes, "%s, %q", end, says)
 		}
 	}
-}
-
-// One that is made after the order is told before its first turn.
-func TestAnActionGetsAnEarlierOrder(t *testing.T) {
-	d := newDriver(t)
-	notes := ""
-	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return &life{w: w, notes: &notes} }}
-	c := d.dial(web, listener.Limits{}).send(raw(get))
-	require.NoError(t, d.obey(draining, func() { c.feed("\r\n") }))
-	require.Equal(t, "sac", notes)
-	require.Equal(t, "200!", statuses(c.check(t)))
 }
 
 // An action that has finished was told for a time when an order came while its answer was on its way.

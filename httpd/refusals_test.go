@@ -29,23 +29,16 @@ func TestRefusals(t *testing.T) {
 		asked  int // handlers
 	}{
 		"a bad request":              {400, "GET /xyzzy HTTP/1.1\nHost: xyzzy\nxyzzy\n\n", 0, 0},
-		"a bad host":                 {400, "GET /xyzzy HTTP/1.1\nHost: xyzzy/\n\n", 0, 0},
-		"a bad length":               {400, "POST /xyzzy HTTP/1.1\nHost: xyzzy\nContent-Length: xyzzy\n\n", 0, 0},
 		"a bad chunk":                {400, "POST /xyzzy HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\nxyzzy\n", 0, 1},
-		"a bad trailer":              {400, "POST /xyzzy HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n0\nxyzzy\n\n", 0, 1},
 		"a slow head":                {408, "GET /xyzzy HTTP/1.1\nHost: xyzzy\n", 10 * time.Second, 0},
 		"a slow body":                {408, "POST /xyzzy HTTP/1.1\nHost: a\nContent-Length: 8\n\nxyzzy", 6 * time.Second, 1},
 		"a body that is announced":   {413, "POST /xyzzy HTTP/1.1\nHost: a\nContent-Length: 11\n\nxyzzyxyzzy!", 0, 1},
-		"a body that becomes large":  {413, "POST /xyzzy HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n5\nxyzzy\n6\nxyzzy!\n0\n\n", 0, 1},
 		"a long target":              {414, "GET /" + strings.Repeat("xyzzy", 4000), 0, 0},
 		"another expectation":        {417, "POST /xyzzy HTTP/1.1\nHost: a\nExpect: xyzzy\nContent-Length: 5\n\nxyzzy", 0, 0},
 		"a large head":               {431, get + strings.Repeat("X: xyzzy\n", 7000), 0, 0},
-		"many fields":                {431, get + strings.Repeat("xyzzy:\n", 200) + "\n", 0, 0},
 		"a proxy's method":           {501, "CONNECT xyzzy:80 HTTP/1.1\nHost: xyzzy:80\n\n", 0, 0},
-		"an unknown coding":          {501, "POST /xyzzy HTTP/1.1\nHost: a\nTransfer-Encoding: xyzzy, chunked\n\n", 0, 0},
 		"another version":            {505, "GET /xyzzy HTTP/3.0\nHost: a\n\n", 0, 0},
 		"a HEAD that is refused":     {400, "HEAD /xyzzy HTTP/1.1\nHost: xyzzy/\n\n", 0, 0},
-		"a bad request in HTTP/1.0":  {400, "GET /xyzzy HTTP/1.0\nConnection: keep-alive\nxyzzy\n\n", 0, 0},
 		"a body to HEAD that is bad": {400, "HEAD /xyzzy HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\nxyzzy\n", 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,9 +42,9 @@ func (r row) run(t *testing.T, d *driver) {
 	if !strings.HasSuffix(answers, "!") {
 		answers, seen = join(answers, "200", " "), join(seen, "GET /behind", "; ")
 	}
-	for i, pieces := range ways(t, says) {
+	for i, pieces := range ways(says) {
 		for _, atOnce := range []bool{false, true} {
-			if (race.Enabled || overTLS(t)) && i > 1 && atOnce == (i%2 == 0) {
+			if (race.Enabled || *overTLS) && i > 1 && atOnce == (i%2 == 0) {
 				continue // they are slow, and one of both will do
 			}
 			k := &recorder{copies: i%2 == 1}
@@ -73,7 +73,7 @@ func join(list, more, by string) string {
 
 // ways returns how a text may come: in one piece, byte by byte, and in two. Of a long text there are not all, under the race
 // detector some, and of those over TLS all only in the tier long, since each way is a connection.
-func ways(t testing.TB, text string) (all [][]string) {
+func ways(text string) (all [][]string) {
 	all = append(all, []string{text})
 	if len(text) < 3000 || len(text) < 20_000 && !race.Enabled { // the detector has each turn spoil 4 KiB
 		all = append(all, cut(text, nil))
@@ -82,7 +82,7 @@ func ways(t testing.TB, text string) (all [][]string) {
 	if race.Enabled {
 		step = max(step, len(text)/20) // go test ./... has them all without the detector
 	}
-	if overTLS(t) {
+	if *overTLS {
 		step = max(step, len(text)/tier.Choose(3, 3, len(text)))
 	}
 	for i := 1; i < len(text); i += step {

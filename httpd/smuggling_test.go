@@ -17,7 +17,8 @@ import (
 const smuggled = "GET /smuggled HTTP/1.1\nHost: a\n\n"
 
 // If two servers disagree about where a request ends, its sender can put a request of its own into the connection of
-// another client. So where two could disagree, no handler is called and the connection ends. See RFC 9112 11.2.
+// another client. So where two could disagree, no handler is called and the connection ends. See RFC 9112 11.2. Lines,
+// targets and hosts that two could read in two ways are in the tables of rules.
 func TestNothingIsSmuggled(t *testing.T) {
 	var says []string
 	add := func(format string, of ...string) {
@@ -52,22 +53,8 @@ func TestNothingIsSmuggled(t *testing.T) {
 		add("POST / HTTP/1.1\nHost: a\nContent-Length: %s\n\n"+smuggled, cl)
 		add("GET / HTTP/1.1\nHost: a\nContent-Length: %s\n\n"+smuggled, cl)
 	}
-	add("POST / HTTP/1.1\nHost: a\n%s\n\n"+smuggled, "Content-Length : 33", "Content-Length\t: 33", " Content-Length: 33", "Content-Length\x00: 33", "Content-Length\x0b: 33",
-		"Content\u2010Length: 33", "X: y␊Content-Length: 33", "X: y␍Content-Length: 33", "X:\n Content-Length: 33", "Content-Length 33", "\u00a0Content-Length: 33")
-	// Lines that one server ends and another does not.
-	for _, end := range []string{"␊", "␍", "␊␍", "␍␍\n", "\x00\n", "\x0b\n", "\x0c\n", " \n ", "\u2028", "\x85"} {
-		add("GET / HTTP/1.1%sHost: a\n\n"+smuggled, end)
-		add("GET / HTTP/1.1\nHost: a%sX: y\n\n"+smuggled, end)
-	}
-	add("GET / HTTP/1.1\nHost: a\n%s"+smuggled, "␊", "␍", " \n", "\t\n", "\x00\n", "␍␍\n", "␊\n")
-	// Targets that end twice.
-	add("GET %s HTTP/1.1\nHost: a\n\n"+smuggled, "/ HTTP/1.1␊X: ", "/ HTTP/1.1", "/␍", "/\x00", "/\t", "/ /", "http://b/ HTTP/1.1␊", "http://b\x00/", "http://b\\@c/", "http://b#@c/",
-		"http://b@c/", "//b\x0b")
-	// Whom it is for.
-	add("GET / HTTP/1.1\n%s\n\n"+smuggled, "Host: a\nHost: b", "Host: a\nhost: a", "Host: a, b", "Host: a\n b", "Host: a\x00b", "Host: a\tb", "Host: a b", "Host: a@b", "Host : a", " Host: a",
-		"Host: a/b", "Host: a:80@b", "Host: a:80, b", "Host\x00: a", "X: y␊Host: a", "X: y")
 	d := newDriver(t)
-	if overTLS(t) && tier.Current() < tier.Long { // which comes before all of this, and costs a handshake each
+	if *overTLS && tier.Current() < tier.Long { // which comes before all of this, and costs a handshake each
 		i := 0
 		says = slices.DeleteFunc(says, func(string) bool { i++; return i%8 != 0 })
 	}
@@ -84,21 +71,20 @@ func TestNothingIsSmuggled(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d ways", len(says))
 }
 
 func halves(text string) []string { return []string{text[:len(text)/2], text[len(text)/2:]} }
 
 // A body that looks like a request is a body, whatever the method, read or unread.
 func TestABodyIsNoRequest(t *testing.T) {
-	for _, method := range []string{"GET", "HEAD", "DELETE", "OPTIONS", "TRACE", "POST", "PUT", "PATCH", "BREW"} {
+	for _, method := range []string{"GET", "HEAD", "TRACE", "POST", "BREW"} {
 		inner := raw(smuggled)
 		for _, framing := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(inner), inner),
 			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)} {
 			says := method + " / HTTP/1.1\r\nHost: a\r\n" + framing
 			for _, path := range []string{"/", "/unread"} {
 				d := newDriver(t)
-				for _, pieces := range ways(t, strings.Replace(says, " / ", " "+path+" ", 1)+raw(behind)) {
+				for _, pieces := range ways(strings.Replace(says, " / ", " "+path+" ", 1) + raw(behind)) {
 					k := &recorder{}
 					c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).send(pieces...)
 					require.Equal(t, "200 200", statuses(c.check(t, k.asked...)))

@@ -1,9 +1,6 @@
 package httpd_test
 
 import (
-	"crypto/tls"
-	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +9,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/secure"
 )
 
 // lasts wants the connection to be open until shortly before a time is over, and to have ended then, as what it was
@@ -50,18 +45,6 @@ func TestTimeoutOfAHeadIs10s(t *testing.T) {
 	c = d.dial(web, listener.Limits{}).send(raw(get))
 	d.pass(9 * time.Second)
 	c.send(raw("\n"+get)).lasts(t, 10*time.Second, "200 408!", closed)
-}
-
-// Slow loris: single bytes do not move the end.
-func TestSingleBytesDoNotExtendTheTimeoutOfAHead(t *testing.T) {
-	d := newDriver(t)
-	c := d.dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{})
-	for _, b := range raw("GET / HTT") {
-		c.send(string(b))
-		d.pass(time.Second)
-		require.Equal(t, open, c.state)
-	}
-	c.send("P").lasts(t, time.Second, "408!", closed)
 }
 
 func TestTimeoutOfAnIdleConnectionIs75s(t *testing.T) {
@@ -142,36 +125,6 @@ func TestAFastStartOfABodyBuysAtMost30s(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Only that time counts in which the handler wants more: this one looks a minute after it was told that there is some.
-func TestABodyThatIsNotReadHasNoTimeout(t *testing.T) {
-	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
-		told, pause := false, (*listener.Sleep)(nil)
-		return act.Func(func(t *act.Task) act.Directive {
-			if told {
-				told, pause = false, &listener.Sleep{For: time.Minute}
-			}
-			if pause != nil {
-				if d := pause.Act(t); d != act.Done {
-					return d
-				}
-				pause = nil
-			}
-			in, err := r.Body.Peek()
-			r.Body.Discard(len(in))
-			_, told = err.(act.Blocked)
-			return listener.Next(t, err)
-		})
-	}}
-	d := newDriver(t)
-	c := d.dial(web, listener.Limits{}).send(raw(post + "Content-Length: 10\n\n"))
-	for range 10 {
-		d.pass(time.Second / 4)
-		c.send("x")
-		d.pass(time.Minute)
-	}
-	require.Equal(t, "200", statuses(c.check(t)))
 }
 
 // A body that the handler does not read has to come at that rate, too; its answer is out.
@@ -262,121 +215,4 @@ func TestAFastStartOfAResponseBuysNoSilence(t *testing.T) {
 	require.Equal(t, open, c.state)
 	d.pass(25 * time.Second)
 	require.Equal(t, aborted, c.state)
-}
-
-// The client has to be fast, not the handler: this one is held up for a moment, and then takes its time.
-func TestAHandlerHasNoTimeout(t *testing.T) {
-	const burst, times = 12_000, 5
-	f := fileOf(t, burst)
-	written := func(w *httpd.Response) act.Action { return filling(w, burst) }
-	for name, way := range map[string]struct {
-		part func(*httpd.Response) act.Action
-		over func(*wire) monitor.Stream
-	}{
-		"written":          {written, plainStream},
-		"a file, read":     {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, plainStream},
-		"a file, not read": {func(w *httpd.Response) act.Action { return sending(w, f, burst) }, fileStream},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDriver(t)
-			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-				w.SetLength(burst * times)
-				var all []act.Action
-				for range times {
-					all = append(all, way.part(w), &listener.Sleep{For: 10 * time.Minute})
-				}
-				return act.Seq(all...)
-			}}
-			c := d.dialOver(web, listener.Limits{High: 5000}, way.over)
-			c.room = 0
-			c.send(raw(get + "\n"))
-			for d.now < times*10*time.Minute+time.Minute {
-				d.pass(5 * time.Second)
-				c.take(5000 - c.room)
-				d.settle()
-			}
-			require.Equal(t, "200", statuses(c.check(t)), "%v", c.err)
-		})
-	}
-}
-
-// A client that asks for more and more, and takes a little of it now and then, is as slow.
-func TestPipelinedResponsesHaveATimeout(t *testing.T) {
-	d := newDriver(t)
-	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 3000) }}, listener.Limits{})
-	c.room = 0
-	for range 1000 {
-		c.feed(raw(get + "\n"))
-	}
-	d.settle()
-	for range 50 {
-		d.pass(2 * time.Second)
-		c.take(100)
-		d.settle()
-	}
-	require.Equal(t, aborted, c.state)
-}
-
-// A client that takes 40 kB a second is slow but not stuck. Linux reports room in a send buffer of megabytes so late
-// that it looked as if it were, and it was cut off. One that takes nothing is.
-func TestASlowReaderIsNotCutOff(t *testing.T) {
-	tier.Need(t, tier.Full, "takes 8 s, and its client has to keep its pace")
-	t.Run("without TLS", func(t *testing.T) { t.Parallel(); slowReader(t) })
-	t.Run("over TLS", func(t *testing.T) { t.Parallel(); slowReader(t, secure.Server(tlsConfig(), nil)) })
-}
-
-func slowReader(t *testing.T, filters ...listener.Filter) {
-	const write = 2 * time.Second
-	large := make([]byte, 16<<20)
-	at := serve(t, &httpd.Server{
-		Timeouts: httpd.Timeouts{Write: write},
-		Handler:  func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetBody(large); return nil },
-	}, filters...)
-	visit := func() net.Conn {
-		c, err := net.Dial("tcp", at)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = c.Close() })
-		// The system announces room in a large buffer only when a good part of it is free.
-		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(32<<10))
-		require.NoError(t, c.SetDeadline(time.Now().Add(30*time.Second)))
-		if len(filters) > 0 {
-			c = tls.Client(c, trusting())
-		}
-		_, err = io.WriteString(c, raw(get+"\n"))
-		require.NoError(t, err)
-		return c
-	}
-	stuck, slow := visit(), visit()
-	piece := make([]byte, 4000)
-	begun := time.Now()
-	for taken := 0; time.Since(begun) < 4*write; time.Sleep(100 * time.Millisecond) {
-		for ; taken < int(40_000*time.Since(begun).Seconds()); taken += len(piece) { // also behind a pause of the machine
-			_, err := io.ReadFull(slow, piece)
-			require.NoError(t, err, "after %v", time.Since(begun))
-		}
-	}
-	n, err := io.Copy(io.Discard, stuck)
-	require.Error(t, err, "reset, after %d bytes", n)
-}
-
-// What was broken: the lines about clients that break the rules did not say which.
-func TestLinesAboutAClientNameIt(t *testing.T) {
-	for line, talk := range map[string]func(d *driver){
-		"a request is refused": func(d *driver) { d.dial(&httpd.Server{Handler: hello}, listener.Limits{}).send("no HTTP\r\n\r\n") },
-		"a connection is cut": func(d *driver) {
-			c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-				w.SetBody(make([]byte, 1<<20))
-				return nil
-			}}, listener.Limits{})
-			c.room = 0
-			c.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-			d.pass(2 * time.Minute)
-		},
-	} {
-		d := newDriver(t)
-		talk(d)
-		lines := d.all.FilterMessage(line).All()
-		require.Len(t, lines, 1, line)
-		require.Equal(t, "192.0.2.1:4711", lines[0].ContextMap()["peer"])
-	}
 }

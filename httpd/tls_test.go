@@ -2,12 +2,10 @@ package httpd_test
 
 import (
 	"crypto/tls"
+	"flag"
 	"io"
 	"net"
 	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,144 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/secure"
 )
 
-// TestOverTLS runs the tests of this package once more, with TLS between the wire and the server.
-func TestOverTLS(t *testing.T) {
-	tier.NoRace(t, "a simulated wire, a server and clients of one goroutine once more")
-	for name, test := range again {
-		t.Run(name, test)
-	}
-}
-
-// overTLS reports whether t is part of TestOverTLS.
-func overTLS(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestOverTLS/") }
-
-// again are the tests of TestOverTLS: all that have a driver.
-var again = map[string]func(*testing.T){
-	"ABodyIsNoRequest":                                       TestABodyIsNoRequest,
-	"ABodyPrecedesTheSwitch":                                 TestABodyPrecedesTheSwitch,
-	"ABodyThatIsNotReadHasNoTimeout":                         TestABodyThatIsNotReadHasNoTimeout,
-	"ABodyThatIsThrownAwayHasATimeout":                       TestABodyThatIsThrownAwayHasATimeout,
-	"AClientThatDoesNotReadIsNotAnsweredIntoMemory":          TestAClientThatDoesNotReadIsNotAnsweredIntoMemory,
-	"AConnectionIsHijacked":                                  TestAConnectionIsHijacked,
-	"AControlCharacterIsRefusedAtOnce":                       TestAControlCharacterIsRefusedAtOnce,
-	"AFastStartOfABodyBuysAtMost30s":                         TestAFastStartOfABodyBuysAtMost30s,
-	"AFastStartOfAResponseBuysNoSilence":                     TestAFastStartOfAResponseBuysNoSilence,
-	"AHalfClosedClientIsAnswered":                            TestAHalfClosedClientIsAnswered,
-	"AHandlerHasNoTimeout":                                   TestAHandlerHasNoTimeout,
-	"AHandlerThatFails":                                      TestAHandlerThatFails,
-	"AHandlerThatIgnoresTheErrorOfABody":                     TestAHandlerThatIgnoresTheErrorOfABody,
-	"AHandlerThatPanics":                                     TestAHandlerThatPanics,
-	"AHeadThatEndsGivesItsMemoryBack":                        TestAHeadThatEndsGivesItsMemoryBack,
-	"AHijackedConnectionBelongsToItsAction":                  TestAHijackedConnectionBelongsToItsAction,
-	"AHijackedConnectionHasNoTimeouts":                       TestAHijackedConnectionHasNoTimeouts,
-	"ARefusalBehindALongerTargetDoesNotPanic":                TestARefusalBehindALongerTargetDoesNotPanic,
-	"ARequestIsThereInEachTurn":                              TestARequestIsThereInEachTurn,
-	"AResetInEachPhase":                                      TestAResetInEachPhase,
-	"AResetOfABackendIsAFailureOfTheHandler":                 TestAResetOfABackendIsAFailureOfTheHandler,
-	"AResponseHasATimeout":                                   TestAResponseHasATimeout,
-	"ASlowBodyBehindTheHeadOfAResponseAborts":                TestASlowBodyBehindTheHeadOfAResponseAborts,
-	"ASwitchedConnectionBelongsToItsAction":                  TestASwitchedConnectionBelongsToItsAction,
-	"ASwitchedConnectionHasNoTimeouts":                       TestASwitchedConnectionHasNoTimeouts,
-	"TheAccessLogCannotBeForged":                             TestTheAccessLogCannotBeForged,
-	"TheAccessLogHasEachEnd":                                 TestTheAccessLogHasEachEnd,
-	"ActionsOfClientsThatHaveGone":                           TestActionsOfClientsThatHaveGone,
-	"AnActionGetsAnEarlierOrder":                             TestAnActionGetsAnEarlierOrder,
-	"AnActionThatFailsAfterHijackAbortsTheConnection":        TestAnActionThatFailsAfterHijackAbortsTheConnection,
-	"AnActionThatHasFinishedGetsNoOrder":                     TestAnActionThatHasFinishedGetsNoOrder,
-	"AnIdleConnectionLingersForHalfASecond":                  TestAnIdleConnectionLingersForHalfASecond,
-	"AnInterimResponseOfAnotherStatusPanics":                 TestAnInterimResponseOfAnotherStatusPanics,
-	"AnOrderBeforeAHijack":                                   TestAnOrderBeforeAHijack,
-	"AnOrderBeforeASwitch":                                   TestAnOrderBeforeASwitch,
-	"AnOrderToDrain":                                         TestAnOrderToDrain,
-	"IdleConnectionsEndOverTheWindowOfAnOrder":               TestIdleConnectionsEndOverTheWindowOfAnOrder,
-	"AppendingToLentBytesCopiesThem":                         TestAppendingToLentBytesCopiesThem,
-	"ContinueByInform":                                       TestContinueByInform,
-	"EmptyLinesLeaveAConnectionIdle":                         TestEmptyLinesLeaveAConnectionIdle,
-	"ErrAbort":                                               TestErrAbort,
-	"ErrorForgetsWhatWasAddedBefore":                         TestErrorForgetsWhatWasAddedBefore,
-	"Expectations":                                           TestExpectations,
-	"FramingOfResponses":                                     TestFramingOfResponses,
-	"HEADEndsAHandlerThatStreamsWithoutEnd":                  TestHEADEndsAHandlerThatStreamsWithoutEnd,
-	"HijackBehindAPartOfTheAnswer":                           TestHijackBehindAPartOfTheAnswer,
-	"HijackWithOtherCalls":                                   TestHijackWithOtherCalls,
-	"InterimResponses":                                       TestInterimResponses,
-	"InterimResponsesWaitForAClientThatDoesNotRead":          TestInterimResponsesWaitForAClientThatDoesNotRead,
-	"InvalidFieldsOfAResponse":                               TestInvalidFieldsOfAResponse,
-	"LinesAboutAClientNameIt":                                TestLinesAboutAClientNameIt,
-	"MaxBody":                                                TestMaxBody,
-	"MaxHeads":                                               TestMaxHeads,
-	"NextIsCalledWhenTheHandlerHasFinished":                  TestNextIsCalledWhenTheHandlerHasFinished,
-	"NextIsNotCalledForAConnectionThatIsLost":                TestNextIsNotCalledForAConnectionThatIsLost,
-	"NothingIsSmuggled":                                      TestNothingIsSmuggled,
-	"OnResponseIsCalledAfterAPanicBehindAnOffloadedFunction": TestOnResponseIsCalledAfterAPanicBehindAnOffloadedFunction,
-	"OnResponseIsCalledOnceForEachRequest":                   TestOnResponseIsCalledOnceForEachRequest,
-	"Persistence":                                            TestPersistence,
-	"PipelinedRequestsAreAnsweredInOrder":                    TestPipelinedRequestsAreAnsweredInOrder,
-	"PipelinedResponsesHaveATimeout":                         TestPipelinedResponsesHaveATimeout,
-	"ProtocolsAreNotSwitched":                                TestProtocolsAreNotSwitched,
-	"ProtocolsAreSwitched":                                   TestProtocolsAreSwitched,
-	"ProtocolsAreSwitchedToACoroutine":                       TestProtocolsAreSwitchedToACoroutine,
-	"RandomHandlersGiveFramedResponses":                      TestRandomHandlersGiveFramedResponses,
-	"Refusals":                                               TestRefusals,
-	"RequestsThatAreCutOff":                                  TestRequestsThatAreCutOff,
-	"ResponsesOfAMux":                                        TestResponsesOfAMux,
-	"RulesOfBodies":                                          TestRulesOfBodies,
-	"RulesOfBodiesThatGoWrong":                               TestRulesOfBodiesThatGoWrong,
-	"RulesOfFields":                                          TestRulesOfFields,
-	"RulesOfMessages":                                        TestRulesOfMessages,
-	"RulesOfTargets":                                         TestRulesOfTargets,
-	"SingleBytesDoNotExtendTheTimeoutOfAHead":                TestSingleBytesDoNotExtendTheTimeoutOfAHead,
-	"SwitchProtocolsWithOtherCalls":                          TestSwitchProtocolsWithOtherCalls,
-	"TheDateIsThatOfTheSecond":                               TestTheDateIsThatOfTheSecond,
-	"TheHandlersActionGetsOrdersAndIsClosed":                 TestTheHandlersActionGetsOrdersAndIsClosed,
-	"TheNameInALogIsPrintable":                               TestTheNameInALogIsPrintable,
-	"TheNextProtocolIsNotWokenByTimeoutsOfHTTP":              TestTheNextProtocolIsNotWokenByTimeoutsOfHTTP,
-	"TheRestOfABodyBelongsToTheNextProtocol":                 TestTheRestOfABodyBelongsToTheNextProtocol,
-	"TimeoutOfABodyIs5sAndASecondForEach240Bytes":            TestTimeoutOfABodyIs5sAndASecondForEach240Bytes,
-	"TimeoutOfAHeadIs10s":                                    TestTimeoutOfAHeadIs10s,
-	"TimeoutOfAnIdleConnectionIs75s":                         TestTimeoutOfAnIdleConnectionIs75s,
-	"TimeoutsAsConfigured":                                   TestTimeoutsAsConfigured,
-	"TrailersLargerThanLimitsReadAreRefusedWith431":          TestTrailersLargerThanLimitsReadAreRefusedWith431,
-	"UnreadBodiesAreDiscardedUpTo256KiB":                     TestUnreadBodiesAreDiscardedUpTo256KiB,
-	"WhatDidNotFitIsSentWhileTheHandlerWaits":                TestWhatDidNotFitIsSentWhileTheHandlerWaits,
-	"WhatWasWrittenIsSentWhenTheHandlerWaits":                TestWhatWasWrittenIsSentWhenTheHandlerWaits,
-}
-
-// notAgain are those left out, and why.
-var notAgain = map[string]string{
-	"ABodyThatIsOnlyAnnouncedCostsNoMemory": "measures memory",
-	"Health":                                "reads one answer after the other",
-	"IdleSinceOfEachPhase":                  "makes its own connection",
-	"MaxHeadsByDefault":                     "needs thousands of connections",
-	"ATruncatedRequestIsNeverWhole":         "is about TLS",
-	"FormatsOfTheAccessLog":                 "says that there is none",
-	"NegativeMaxHeadsAndMaxBodyAreNoBounds": "needs thousands of connections",
-	"OnResponseIsNotCalledForARequestThatIsDroppedInTheMiddleOfAnOffloadedFunction": "makes its own connection",
-	"RemoteAddrOfAClientThatHasGoneIsUnknown":                                       "has a stream of its own",
-	"NoTestIsForgottenOverTLS":                                                      "is the list's",
-	"WhatIsKeptForTheNextRequestsIsBounded":                                         "measures memory",
-	"CostOfAConnectionAtRest":                                                       "measures memory",
-}
-
-func TestNoTestIsForgottenOverTLS(t *testing.T) {
-	files, err := filepath.Glob("*_test.go")
-	require.NoError(t, err)
-	driven := regexp.MustCompile(`\nfunc Test(\w+)\(t \*testing\.T\) {\n((?:[^}\n].*\n|\n)*)}`)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, found := range driven.FindAllStringSubmatch(string(text), -1) {
-			if name, body := found[1], found[2]; strings.Contains(body, "newDriver(") || strings.Contains(body, "table(t") {
-				assert.True(t, again[name] != nil || notAgain[name] != "", "%s: Test%s is neither in again nor in notAgain", file, name)
-			}
-		}
-	}
-}
+// overTLS has the tests of a driver run with TLS between the wire and the server.
+var overTLS = flag.Bool("httpd.tls", false, "run all tests that step a scheduler over TLS")
 
 // tlsConfig is that of all servers.
 var tlsConfig = sync.OnceValue(func() *tls.Config {

@@ -1,12 +1,8 @@
 package httpd_test
 
 import (
-	"io"
-	"net"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,14 +11,7 @@ import (
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/service"
 )
-
-// stopped is a clock that stands still.
-type stopped struct{}
-
-func (stopped) Monotonic() time.Duration { return time.Hour }
-func (stopped) Wall() time.Time          { return noon }
 
 // gate is an action that waits for what its name says.
 type gate string
@@ -31,9 +20,12 @@ func (gate) Act(t *act.Task) act.Directive { t.Waker(); return act.Wait }
 
 func (g gate) Waits(add func(what string)) { add(string(g)) }
 
+// WaitsFor says what the action of the connection waits for, as that of a service does.
+func (h *host) WaitsFor(w *hook.Waits) { hook.AskValues(h.action, w) }
+
 // A connection says which phase it is in, and until when it waits there.
 func TestWaitsOfAConnection(t *testing.T) {
-	large := make([]byte, 32<<20)
+	large := make([]byte, 1<<20)
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		switch string(r.Path()) {
 		case "/gate":
@@ -47,72 +39,35 @@ func TestWaitsOfAConnection(t *testing.T) {
 		}
 		return nil
 	}}
-	const head = " HTTP/1.1\r\nHost: a\r\n"
-	for name, c := range map[string]struct {
-		send string
-		want []string // PEER stands for the address
-	}{
-		"before the first request": {"", []string{"the first request, for up to 10s", "input from PEER"}},
-		"between two":              {"GET /" + head + "\r\n", []string{"the next request, for up to 1m15s", "input from PEER"}},
-		"in a head":                {"GET /" + head, []string{"the rest of a request's head, for up to 10s", "input from PEER"}},
-		"in a body": {"POST /body" + head + "Content-Length: 9\r\n\r\n1234",
-			[]string{"more of the request's body, for up to 5s", "input from PEER"}},
-		"in the handler's action":    {"GET /gate" + head + "\r\n", []string{"a gate", "the end of PEER"}},
-		"behind a body that is left": {"POST /" + head + "Content-Length: 9\r\n\r\n", []string{"the rest of a body that the handler has left", "input from PEER"}},
-		"in another protocol":        {"GET /switch" + head + "Connection: upgrade\r\nUpgrade: other\r\n\r\n", []string{"another gate"}},
-		"in a response":              {"GET /large" + head + "\r\n", []string{"the client to take the response, for up to 1m0s", "room: "}},
-		"in the last one": {"GET /large" + head + "Connection: close\r\n\r\n",
-			[]string{"the client to take the response, for up to 1m0s", "room: "}},
+	const head = " HTTP/1.1\nHost: a\n"
+	for send, want := range map[string]string{
+		"":                    "the first request, for up to 10s",
+		"GET /" + head + "\n": "the next request, for up to 1m15s",
+		"GET /" + head:        "the rest of a request's head, for up to 10s",
+		"POST /body" + head + "Content-Length: 9\n\n1234":                "more of the request's body, for up to 5s",
+		"GET /gate" + head + "\n":                                        "a gate",
+		"POST /" + head + "Content-Length: 9\n\n":                        "the rest of a body that the handler has left",
+		"GET /switch" + head + "Connection: upgrade\nUpgrade: other\n\n": "another gate",
+		"GET /large" + head + "\n":                                       "the client to take the response, for up to 1m0s",
+		"GET /large" + head + "Connection: close\n\n":                    "the client to take the response, for up to 1m0s",
 	} {
-		t.Run(name, func(t *testing.T) {
-			l := servertest.New(t, act.Config{Clock: stopped{}})
-			v := &service.TCP{Address: "127.0.0.1:0", Handler: web.Serve}
-			require.NoError(t, v.Setup(l.S))
-			conn, err := net.Dial("tcp", v.Addr().String())
-			require.NoError(t, err)
-			defer func() { _ = conn.Close() }()
-			_, err = io.WriteString(conn, c.send)
-			require.NoError(t, err)
-			want := append([]string{"connections to " + v.Addr().String()}, c.want...)
-			for i := range want {
-				want[i] = strings.ReplaceAll(want[i], "PEER", conn.LocalAddr().String())
-			}
-			l.Until("it says "+strings.Join(want, ", "), func() bool {
-				said := servertest.Said(l.S)
-				if len(said) != len(want) {
-					return false
-				}
-				for i := range want {
-					if !strings.HasPrefix(said[i], want[i]) {
-						return false
-					}
-				}
-				return true
-			})
-		})
+		d := newDriver(t)
+		c := d.dial(web, listener.Limits{})
+		c.room = 1000
+		c.send(raw(send))
+		require.True(t, strings.HasPrefix(strings.Join(servertest.Said(d.s), ", "), want), "%s: %s", send, servertest.Said(d.s))
 	}
 }
 
 func TestRequestsAreCounted(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
-		if string(r.Path()) == "/404" {
-			w.Error(404)
-		}
-		return nil
-	}}
-	v := &service.TCP{Address: "127.0.0.1:0", Handler: web.Serve}
-	require.NoError(t, v.Setup(l.S))
-	conn, err := net.Dial("tcp", v.Addr().String())
-	require.NoError(t, err)
-	defer func() { _ = conn.Close() }()
-	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /404 HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\nbad\r\n\r\n")
-	require.NoError(t, err)
-	l.Until("four answers", func() bool {
-		c := servertest.CountsOf(l.S)
-		return c["http_responses_2xx_total"] == 2 && c["http_responses_4xx_total"] == 2
-	})
-	require.EqualValues(t, 3, servertest.CountsOf(l.S)["http_requests_total"])
+	d := newDriver(t)
+	var site httpd.Mux
+	site.Handle("GET /{$}", hello)
+	d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).send(raw(get + "\nGET /404 HTTP/1.1\nHost: a\n\nHEAD / HTTP/1.1\nHost: a\n\nbad\n\n"))
+	counts := servertest.CountsOf(d.s)
+	require.EqualValues(t, 3, counts["http_requests_total"])
+	require.EqualValues(t, 2, counts["http_responses_2xx_total"])
+	require.EqualValues(t, 2, counts["http_responses_4xx_total"])
 }
 
 // What was broken: package inspect showed up to 200 bytes of the path, which may be a secret of a client.
@@ -122,8 +77,7 @@ func TestANameForOthersHasNothingOfTheClient(t *testing.T) {
 	mux.Handle("GET /reset/{token}", wait)
 	mux.Handle("/any/{rest...}", wait)
 	mux.Handle("BREW /pot/{name}", wait)
-	const head = " HTTP/1.1\r\nHost: a\r\n\r\n"
-	for send, c := range map[string]struct {
+	for send, row := range map[string]struct {
 		handler httpd.Handler
 		want    string
 	}{
@@ -134,22 +88,10 @@ func TestANameForOthersHasNothingOfTheClient(t *testing.T) {
 		"GET /secret":        {wait, "httpd: GET"},
 		"SECRET /secret":     {wait, "httpd: a method of its own"},
 	} {
-		t.Run(send, func(t *testing.T) {
-			l := servertest.New(t, act.Config{})
-			v := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: c.handler}).Serve}
-			require.NoError(t, v.Setup(l.S))
-			servertest.Send(t, servertest.Dial(t, v.Addr()), send+head)
-			names := func() (all []string) {
-				hook.EachTask(l.S, 1, func(x hook.Task) bool {
-					if name, ok := hook.Redacted(x.Action); ok {
-						all = append(all, name)
-					}
-					return true
-				})
-				return all
-			}
-			l.Until("it is handled", func() bool { return slices.Contains(servertest.Said(l.S), "a gate") })
-			require.Equal(t, []string{c.want}, names())
-		})
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).send(send + " HTTP/1.1\r\nHost: a\r\n\r\n")
+		name, ok := hook.Redacted(c.host.action)
+		require.True(t, ok)
+		require.Equal(t, row.want, name, send)
 	}
 }

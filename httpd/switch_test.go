@@ -1,0 +1,504 @@
+package httpd_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// takeover is a way in which a connection leaves HTTP.
+type takeover func(*httpd.Response, func(*listener.Conn) act.Action) error
+
+var takeovers = map[string]struct {
+	take   takeover
+	status string // that OnResponse is told
+}{
+	"Hijack": {(*httpd.Response).Hijack, "0"},
+	"SwitchProtocols": {func(w *httpd.Response, next func(*listener.Conn) act.Action) error {
+		return w.SwitchProtocols("line-echo", next)
+	}, "101"},
+}
+
+// eachTakeover runs f for both ways.
+func eachTakeover(t *testing.T, f func(t *testing.T, take takeover, status string)) {
+	for name, way := range takeovers {
+		t.Run(name, func(t *testing.T) { f(t, way.take, way.status) })
+	}
+}
+
+// lineEcho is the other protocol: it returns each line, in capitals, and says "bye" on an order.
+type lineEcho struct {
+	in      listener.Line
+	stopped bool
+	log     *[]string // of what happens to it
+}
+
+// lines makes a lineEcho of a connection.
+func lines(log *[]string) func(*listener.Conn) act.Action {
+	return func(c *listener.Conn) act.Action {
+		e := &lineEcho{in: listener.Line{Conn: c}, log: log}
+		e.note("next")
+		return e
+	}
+}
+
+func (e *lineEcho) Act(t *act.Task) act.Directive {
+	for {
+		if e.stopped {
+			_, _ = e.in.Conn.WriteString("bye\n")
+			return act.Done
+		}
+		line, err := e.in.Read()
+		if err != nil {
+			return listener.Next(t, err)
+		}
+		if string(line) == "fail" {
+			return t.Fail(io.ErrUnexpectedEOF)
+		}
+		if _, err := e.in.Conn.WriteString(strings.ToUpper(string(line)) + "\n"); err != nil {
+			return listener.Next(t, err)
+		}
+	}
+}
+
+func (e *lineEcho) Stop(*act.Task, shutdown.Order) { e.stopped = true; e.note("stopped") }
+func (e *lineEcho) Close() error                   { e.note("closed"); return nil }
+func (e *lineEcho) String() string                 { return "line echo" }
+
+func (e *lineEcho) note(what string) {
+	if e.log != nil {
+		*e.log = append(*e.log, what)
+	}
+}
+
+// hijacking takes over the connection of each request.
+func hijacking(w *httpd.Response, _ *httpd.Request) act.Action {
+	if err := w.Hijack(lines(nil)); err != nil {
+		panic(err)
+	}
+	return nil
+}
+
+// upgrading answers each request by a switch to the protocol line-echo, or with 426.
+func upgrading(w *httpd.Response, r *httpd.Request) act.Action {
+	w.Add("X-Key", "abc")
+	if err := w.SwitchProtocols("line-echo", lines(nil)); err != nil {
+		w.Error(426)
+		w.Add("Upgrade", "line-echo")
+		_, _ = fmt.Fprintln(w, err)
+	}
+	return nil
+}
+
+const upgrade = "GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: line-echo\n\n"
+
+// after returns an action that calls f after a second, and notes when it is closed.
+func after(log *[]string, f func()) act.Action {
+	return &closing{act.Child{Action: act.Seq(&listener.Sleep{For: time.Second}, act.Func(func(*act.Task) act.Directive {
+		f()
+		return act.Done
+	}))}, log}
+}
+
+type closing struct {
+	act.Child
+	log *[]string
+}
+
+func (c *closing) Stop(t *act.Task, o shutdown.Order) {
+	*c.log = append(*c.log, "action stopped")
+	c.Child.Stop(t, o)
+}
+
+func (c *closing) Close() error {
+	*c.log = append(*c.log, "action closed")
+	return c.Child.Close()
+}
+
+// The bytes behind the head belong to the new protocol, however they come, and no byte of them is read as HTTP. A hijacked
+// connection gets no answer.
+func TestAllBehindTheHeadBelongsToTheNextProtocol(t *testing.T) {
+	switched := raw("HTTP/1.1 101 Switching Protocols\nDate: " + noon.Format(httpd.TimeFormat) +
+		"\nConnection: upgrade\nX-Key: abc\nUpgrade: line-echo\n\n")
+	for head, row := range map[string]struct {
+		handler httpd.Handler
+		answer  string
+	}{
+		upgrade: {upgrading, switched},
+		strings.Replace(upgrade, "line-echo", "h2c, Line-Echo", 1):         {upgrading, switched},
+		strings.Replace(upgrade, "upgrade", "keep-alive, Upgrade", 1):      {upgrading, switched},
+		strings.Replace(upgrade, "\nHost", "\nContent-Length: 0\nHost", 1): {upgrading, switched},
+
+		get + "\n": {hijacking, ""},
+		strings.Replace(get, "GET", "HEAD", 1) + "\n":        {hijacking, ""},
+		"GET / HTTP/1.0\n\n":                                 {hijacking, ""},
+		get + "Connection: close\n\n":                        {hijacking, ""},
+		coded + "\n":                                         {hijacking, ""},
+		post + "Expect: 100-continue\nContent-Length: 9\n\n": {hijacking, ""},
+	} {
+		for _, pieces := range ways(raw(head) + "hello\nGET / HTTP/1.1\n\n") {
+			d := newDriver(t)
+			c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).send(pieces...)
+			require.Equal(t, row.answer+"HELLO\nGET / HTTP/1.1\n\n", c.received(), "%q", head)
+			c.closesInOrder(t)
+		}
+	}
+}
+
+// RFC 9110 7.8: without "Connection: upgrade", and in HTTP/1.0, Upgrade means nothing.
+func TestProtocolsAreNotSwitched(t *testing.T) {
+	for name, says := range map[string]string{
+		"no Upgrade":       strings.Replace(upgrade, "Upgrade: line-echo\n", "", 1),
+		"no Connection":    strings.Replace(upgrade, "Connection: upgrade\n", "", 1),
+		"another protocol": strings.Replace(upgrade, "line-echo", "line-echo/2, websocket", 1),
+		"another option":   strings.Replace(upgrade, "upgrade", "upgrades", 1),
+		"HTTP/1.0":         strings.Replace(upgrade, "HTTP/1.1", "HTTP/1.0", 1),
+	} {
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: upgrading}, listener.Limits{}).send(raw(says))
+		all, err := understand(string(c.out), c.state != open, asked{old: name == "HTTP/1.0"})
+		require.NoError(t, err, name)
+		require.Equal(t, 426, all[0].status, name)
+		require.Contains(t, all[0].body, httpd.ErrNoUpgrade.Error(), name)
+		require.Equal(t, "line-echo", all[0].get("Upgrade"))
+	}
+}
+
+// RFC 9110 7.8: the body precedes the switch, and the 100 for it precedes the 101.
+func TestABodyPrecedesTheSwitch(t *testing.T) {
+	says := strings.Replace(upgrade, "\nHost", "\nExpect: 100-continue\nContent-Length: 5\nHost", 1)
+	c := newDriver(t).dial(&httpd.Server{Handler: httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
+		return upgrading(w, r)
+	})}, listener.Limits{}).send(raw(says))
+	require.Equal(t, "HTTP/1.1 100 Continue\r\n\r\n", c.received())
+	out := c.send("12345hello\n").received()
+	require.True(t, strings.HasPrefix(out, "HTTP/1.1 101 ") && strings.HasSuffix(out, "\r\n\r\nHELLO\n"), out)
+
+	c = newDriver(t).dial(&httpd.Server{Handler: upgrading}, listener.Limits{}).send(raw(says) + "12345")
+	require.Contains(t, c.received(), "HTTP/1.1 426 ", "it is unread")
+}
+
+// What the handler has read of the body is gone, and no more.
+func TestTheRestOfABodyBelongsToTheNextProtocol(t *testing.T) {
+	for says, want := range map[string]string{
+		post + "Content-Length: 1000\n\nhello, world\n": ", WORLD\n",
+		coded + "\n10\nhello, world\n0\n":               ", WORLD\n0\n",
+	} {
+		for _, pieces := range ways(raw(says)) {
+			d := newDriver(t)
+			c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+				left := 5
+				return act.Func(func(t *act.Task) act.Directive {
+					in, err := r.Body.Peek()
+					if err != nil {
+						return listener.Next(t, err)
+					}
+					n := min(left, len(in))
+					r.Body.Discard(n)
+					if left -= n; left > 0 {
+						return act.Yield
+					}
+					hijacking(w, r)
+					return act.Done
+				})
+			}}, listener.Limits{}).send(pieces...)
+			require.Equal(t, want, strings.ReplaceAll(c.received(), "\r", ""))
+		}
+	}
+}
+
+// What a handler does beside it that does not go with it: the switch is off, or the answer fails. What was written before
+// Hijack is sent, and the next protocol may complete it.
+func TestATakeoverWithOtherCalls(t *testing.T) {
+	next := lines(nil)
+	for name, row := range map[string]struct {
+		handler func(w *httpd.Response)
+		want    string // the client receives this, or what begins so; "HELLO" is said by the next protocol
+	}{
+		"another status": {func(w *httpd.Response) {
+			_ = w.SwitchProtocols("line-echo", next)
+			w.SetStatus(404)
+		}, "HTTP/1.1 404 "},
+		"an error": {func(w *httpd.Response) {
+			_ = w.SwitchProtocols("line-echo", next)
+			w.Error(403)
+		}, "HTTP/1.1 403 "},
+		"content": {func(w *httpd.Response) {
+			_ = w.SwitchProtocols("line-echo", next)
+			_, err := w.WriteString("x")
+			require.ErrorIs(t, err, httpd.ErrNoContent)
+		}, "HTTP/1.1 101 "},
+		"content before a switch": {func(w *httpd.Response) {
+			_, _ = w.WriteString("x")
+			_ = w.SwitchProtocols("line-echo", next)
+		}, "HTTP/1.1 500 "},
+		"a switch behind the head": {func(w *httpd.Response) {
+			_ = w.Flush()
+			require.ErrorIs(t, w.SwitchProtocols("line-echo", next), httpd.ErrLate)
+		}, "HTTP/1.1 200 "},
+		"no action for a switch": {func(w *httpd.Response) {
+			_ = w.SwitchProtocols("line-echo", func(*listener.Conn) act.Action { return nil })
+		}, "HTTP/1.1 101 "},
+		"no action for Hijack": {func(w *httpd.Response) {
+			require.NoError(t, w.Hijack(func(*listener.Conn) act.Action { return nil }))
+		}, ""},
+		"others behind Hijack": {func(w *httpd.Response) {
+			require.NoError(t, w.Hijack(next))
+			require.Error(t, w.Hijack(next))
+			_, err := w.WriteString("x")
+			require.Error(t, err)
+			require.Error(t, w.Flush())
+			require.Error(t, w.Inform(103))
+			require.Error(t, w.SwitchProtocols("line-echo", next))
+			w.SetBody([]byte("x"))
+			w.Close()
+		}, "HELLO\n"},
+		"Hijack behind SetBody": {func(w *httpd.Response) {
+			w.SetBody([]byte("x"))
+			require.Equal(t, httpd.ErrLate, w.Hijack(next))
+		}, "HTTP/1.1 200 "},
+		"Hijack behind a switch": {func(w *httpd.Response) {
+			require.NoError(t, w.SwitchProtocols("line-echo", next))
+			require.Equal(t, httpd.ErrLate, w.Hijack(next))
+		}, "HTTP/1.1 101 "},
+		"Hijack behind a mistake": {func(w *httpd.Response) {
+			w.Add("Date", "today")
+			require.Error(t, w.Hijack(next))
+		}, "HTTP/1.1 500 "},
+		"Hijack behind content": {func(w *httpd.Response) {
+			w.SetLength(11)
+			_, _ = w.WriteString("hello ")
+			require.NoError(t, w.Hijack(next))
+		}, "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\nContent-Length: 11\r\n\r\nhello HELLO\n"},
+		"Hijack behind chunks": {func(w *httpd.Response) {
+			_, _ = w.WriteString("hello ")
+			require.NoError(t, w.Hijack(next))
+		}, "HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nhello \r\nHELLO\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDriver(t)
+			c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+				row.handler(w)
+				return nil
+			}}, listener.Limits{}).send(raw(upgrade) + "hello\n")
+			if strings.HasSuffix(row.want, " ") {
+				require.True(t, strings.HasPrefix(string(c.out), row.want), "%s", c.out)
+			} else {
+				require.Equal(t, row.want, string(c.out))
+			}
+			require.NotEqual(t, aborted, c.state)
+		})
+	}
+	require.PanicsWithValue(t, "httpd: Hijack without an action", func() { _ = (&httpd.Response{}).Hijack(nil) })
+}
+
+// The handler goes on as long as it likes: next is called when it has finished, also for HEAD. Its action is closed behind
+// that.
+func TestNextIsCalledWhenTheHandlerHasFinished(t *testing.T) {
+	eachTakeover(t, func(t *testing.T, take takeover, status string) {
+		for _, method := range []string{"GET", "HEAD"} {
+			var log []string
+			d := newDriver(t)
+			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+				require.NoError(t, take(w, lines(&log)))
+				return after(&log, func() { log = append(log, "handled") })
+			}, OnResponse: func(w *httpd.Response, r *httpd.Request) {
+				log = append(log, fmt.Sprint(w.Status()))
+			}}
+			c := d.dial(web, listener.Limits{}).send(raw(strings.Replace(upgrade, "GET", method, 1)))
+			require.Empty(t, log)
+			d.pass(time.Second)
+			require.Equal(t, []string{"handled", status, "next", "action closed"}, log)
+			c.closesInOrder(t)
+		}
+	})
+}
+
+// If the connection is lost before it is handed over, the handler's action is closed without that.
+func TestNextIsNotCalledForAConnectionThatIsLost(t *testing.T) {
+	for name, lose := range map[string]func(*driver, *client){
+		"its client resets": func(d *driver, c *client) { c.finish(syscall.ECONNRESET); d.settle() },
+		"its client takes nothing": func(d *driver, c *client) {
+			require.Equal(t, open, c.state)
+			d.pass(3 * time.Minute)
+		},
+		"its task is dropped": func(d *driver, c *client) { _ = d.s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log []string
+			d := newDriver(t)
+			c := d.dial(&httpd.Server{Handler: hijackingLater(t, &log)}, listener.Limits{High: 1000, Low: 100})
+			c.room = 100
+			c.send(raw(get + "\n"))
+			d.pass(time.Second)
+			require.Empty(t, log, "what was written is not sent yet")
+			lose(d, c)
+			require.Equal(t, []string{"action closed"}, log)
+			require.Equal(t, aborted, c.state)
+		})
+	}
+}
+
+// hijackingLater has written a lot when it hijacks.
+func hijackingLater(t *testing.T, log *[]string) httpd.Handler {
+	return func(w *httpd.Response, _ *httpd.Request) act.Action {
+		_, _ = w.Write(make([]byte, 100_000))
+		return after(log, func() { require.NoError(t, w.Hijack(lines(log))) })
+	}
+}
+
+// What was written before is bound to Timeouts.Write until it is sent. Then nothing of HTTP wakes the next protocol: neither
+// that nor the time-out of a head that came in pieces.
+func TestTheNextProtocolHasNoTimeouts(t *testing.T) {
+	eachTakeover(t, func(t *testing.T, take takeover, _ string) {
+		d := newDriver(t)
+		turns := 0
+		c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+			require.NoError(t, take(w, func(c *listener.Conn) act.Action {
+				echo := lines(nil)(c)
+				return act.Func(func(t *act.Task) act.Directive {
+					turns++
+					return echo.Act(t)
+				})
+			}))
+			return nil
+		}}, listener.Limits{})
+		c.room = 10
+		c.send(raw(upgrade[:20]), raw(upgrade[20:]))
+		d.pass(50 * time.Second)
+		require.Equal(t, open, c.state)
+		c.take(plenty)
+		d.settle()
+		c.received()
+		before := turns
+		d.pass(24 * time.Hour)
+		require.Equal(t, before, turns)
+		require.Equal(t, "HELLO\n", c.send("hello\n").received())
+	})
+}
+
+// Orders, failures, the end and the name are the new action's, and OnResponse is called once.
+func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
+	for name, row := range map[string]struct {
+		then func(*driver, *client)
+		log  []string // behind the status and "next"
+		out  string
+	}{
+		"its client ends":   {func(_ *driver, c *client) { c.endInput() }, []string{"closed"}, ""},
+		"it fails":          {func(_ *driver, c *client) { c.send("fail\n") }, []string{"closed"}, ""},
+		"an order":          {func(d *driver, _ *client) { _ = d.obey(draining, nil) }, []string{"stopped", "closed"}, "bye\n"},
+		"its client resets": {func(d *driver, c *client) { c.finish(net.ErrClosed); d.settle() }, []string{"closed"}, ""},
+	} {
+		eachTakeover(t, func(t *testing.T, take takeover, status string) {
+			for _, around := range []bool{false, true} { // an action around it
+				var log []string
+				d := newDriver(t)
+				d.around = around
+				web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+					require.NoError(t, take(w, lines(&log)))
+					return nil
+				}, OnResponse: func(w *httpd.Response, r *httpd.Request) {
+					log = append(log, fmt.Sprint(w.Status()))
+				}}
+				c := d.dial(web, listener.Limits{}).send(raw(upgrade))
+				c.received()
+				_, alone := c.host.action.(*lineEcho)
+				require.Equal(t, !around, alone, "a service has nothing of HTTP left for it")
+				row.then(d, c)
+				_ = d.s.Close()
+				require.Equal(t, append([]string{status, "next"}, row.log...), log, name)
+				require.Equal(t, row.out, c.received(), name)
+			}
+		})
+	}
+}
+
+// An order that comes while the handler waits reaches the action that next makes, and the handler's action only before it
+// has finished.
+func TestAnOrderBeforeATakeover(t *testing.T) {
+	eachTakeover(t, func(t *testing.T, take takeover, _ string) {
+		var log []string
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+			return after(&log, func() { require.NoError(t, take(w, lines(&log))) })
+		}}, listener.Limits{}).send(raw(upgrade))
+		require.NoError(t, d.obey(draining, nil))
+		require.Equal(t, []string{"action stopped", "next", "action closed", "stopped", "closed"}, log)
+		require.True(t, strings.HasSuffix(c.received(), "bye\n"))
+	})
+	t.Run("while what was written is sent", func(t *testing.T) {
+		var log []string
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: hijackingLater(t, &log)}, listener.Limits{High: 1000, Low: 100})
+		c.room = 100
+		c.send(raw(get + "\n"))
+		d.pass(time.Second)
+		require.NoError(t, d.obey(draining, func() { c.take(plenty) }))
+		require.Equal(t, []string{"next", "action closed", "stopped", "closed"}, log)
+		require.True(t, strings.HasSuffix(c.received(), "bye\n"))
+	})
+}
+
+func TestAnActionThatFailsAfterHijackAbortsTheConnection(t *testing.T) {
+	d := newDriver(t)
+	var log []string
+	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		require.NoError(t, w.Hijack(lines(&log)))
+		return failing(errOurs)
+	}}, listener.Limits{}).send(raw(get + "\n"))
+	require.Equal(t, aborted, c.state)
+	require.Empty(t, string(c.out))
+	require.Empty(t, log)
+	require.Equal(t, act.Failed, c.verdict)
+}
+
+// idling is a protocol that knows since when it is idle.
+type idling struct{ lineEcho }
+
+func (*idling) IdleSince() (time.Duration, bool) { return 7, true }
+
+// What was broken: behind a switch a connection was never idle.
+func TestIdleSinceOfEachPhase(t *testing.T) {
+	eachTakeover(t, func(t *testing.T, take takeover, _ string) {
+		var action act.Action
+		idle := func() bool {
+			_, idle := action.(interface {
+				IdleSince() (time.Duration, bool)
+			}).IdleSince()
+			return idle
+		}
+		d := newDriver(t)
+		d.around = true
+		web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+			require.False(t, idle(), "in the handler")
+			if string(r.Path()) == "/" {
+				require.NoError(t, take(w, func(c *listener.Conn) act.Action { return &idling{lineEcho{in: listener.Line{Conn: c}}} }))
+			}
+			return nil
+		}}
+		c := &client{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
+		conn := listener.NewConn(d.s, plainStream(c.wire), listener.Limits{})
+		action = web.Serve(conn)
+		require.False(t, idle(), "before its first turn")
+		d.s.Spawn(&host{client: c, conn: conn, action: action})
+		d.settle()
+		require.True(t, idle(), "before the first request")
+		c.send("GET /a HTTP/1.1\r\nHo")
+		require.False(t, idle(), "in the middle of a head")
+		c.send("st: a\r\n\r\n")
+		require.True(t, idle(), "between two requests")
+		c.send(raw(upgrade))
+		require.True(t, idle(), "as the other protocol says")
+	})
+}
