@@ -57,44 +57,6 @@ func bubble(t *testing.T, f func(t *testing.T, l *lane.Lane, over chan struct{})
 	})
 }
 
-func TestBytesToGoroutinesComeInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
-		data := full(20)
-		got := make(chan []byte)
-		go func() {
-			all, _ := io.ReadAll(l)
-			got <- all
-		}()
-		for rest := data; len(rest) > 0; {
-			if l.Full() {
-				synctest.Wait()
-			}
-			require.False(t, l.Full(), "it was read")
-			rest = rest[l.Put(rest):]
-		}
-		l.End(io.EOF)
-		require.True(t, bytes.Equal(data, <-got))
-	})
-}
-
-func TestBytesFromGoroutinesComeInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
-		data, got := full(20), []byte(nil)
-		wrote := call(l.Write, data)
-		for len(got) < len(data) {
-			synctest.Wait()
-			p := l.Front()
-			require.NotEmpty(t, p)
-			n := max(1, len(p)/2)
-			got = append(got, p[:n]...)
-			l.Discard(n)
-		}
-		require.Equal(t, result{len(data), nil}, <-wrote)
-		require.Nil(t, l.Front())
-		require.True(t, bytes.Equal(data, got))
-	})
-}
-
 func TestALaneHoldsABoundedNumberOfChunks(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *lane.Lane, over chan struct{}) {
 		const lent = 4 // chunks for which a connection lends bytes
@@ -177,33 +139,6 @@ func TestNoCallSucceedsWhenALaneIsOver(t *testing.T) {
 	})
 }
 
-func TestFinishedWhenAllIsDiscarded(t *testing.T) {
-	l := lane.From(nil, &act.AtomicWaker{})
-	front := func() int {
-		for l.Front() == nil {
-			runtime.Gosched()
-		}
-		return len(l.Front())
-	}
-	wrote := call(l.Write, full(lane.Chunks+1))
-	front()
-	finished := call(func([]byte) (int, error) { return 0, l.Finish() }, nil) // behind the Write that is under way
-	for range lane.Chunks {
-		require.False(t, l.Finished())
-		l.Discard(front())
-	}
-	last := front()
-	require.NoError(t, (<-wrote).err)
-	require.NoError(t, (<-finished).err)
-	require.False(t, l.Finished())
-	l.Discard(last - 1)
-	require.False(t, l.Finished())
-	l.Discard(1)
-	require.True(t, l.Finished())
-	_, err := l.Write([]byte("x"))
-	require.Equal(t, lane.ErrOver, err)
-}
-
 // A deadline that is set or moved while a call waits is the one of that call.
 func TestDeadlinesOfACallThatWaits(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -279,36 +214,6 @@ func looking(t *testing.T, demand bool) (k *looker, step func() *looker) {
 		_, err := s.Step(64)
 		require.NoError(t, err)
 		return k
-	}
-}
-
-func TestDemandWakesTheTask(t *testing.T) {
-	for _, demand := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			k, step := looking(t, demand)
-			step()
-			p := make([]byte, 3)
-			read := call(k.lane.Read, p)
-			step()
-			require.Equal(t, demand, k.turns == 1)
-			require.Equal(t, demand, k.lane.Wanted())
-			k.lane.Put([]byte("hello"))
-			require.False(t, k.lane.Wanted(), "something is on its way")
-			require.Equal(t, result{3, nil}, <-read)
-			require.False(t, k.lane.Wanted(), "nobody waits")
-			require.Zero(t, step().turns)
-
-			n, err := k.lane.Read(p)
-			require.Equal(t, result{2, nil}, result{n, err})
-			require.Zero(t, step().turns, "it has found something")
-			require.False(t, k.lane.Wanted())
-
-			k.lane.SetDeadline(time.Now().Add(time.Second))
-			_, err = k.lane.Read(p)
-			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-			require.False(t, k.lane.Wanted(), "it waits no longer")
-			require.Equal(t, demand, step().turns == 1)
-		})
 	}
 }
 

@@ -61,17 +61,6 @@ func TestAWriteIsWokenAtTheEnd(t *testing.T) {
 	})
 }
 
-func TestATurnIsWokenForALoan(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k, step := looking(t, false)
-		step()
-		wrote := call(k.lane.Write, full(20))
-		require.Equal(t, 1, step().turns)
-		k.lane.Discard(len(k.lane.Front()))
-		require.NoError(t, (<-wrote).err)
-	})
-}
-
 // fills returns a function for Fill that has so many bytes.
 func fills(n int, err error) func(p []byte) (int, error) {
 	return func(p []byte) (int, error) { return copy(p, full(20)[:n]), err }
@@ -253,13 +242,3 @@ func TestLoansAndDeadlinesAtTheSameTime(t *testing.T) {
 }
 
 func fill(p []byte, seed byte) { copy(p, bytes.Repeat([]byte{seed}, len(p))) }
-
-// Short writes are copied: they return at once.
-func TestAShortWriteDoesNotWait(t *testing.T) {
-	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
-		data := full(lane.Chunks)
-		n, err := io.Writer(l).Write(data)
-		require.Equal(t, result{len(data), nil}, result{n, err})
-		require.NotSame(t, &data[0], &l.Front()[0])
-	})
-}
