@@ -1,0 +1,58 @@
+// Package bench has no code but a test that runs each program of the folders once, as small as it can be.
+package bench
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/tier"
+)
+
+func TestMain(m *testing.M) { exectest.Main(m) }
+
+// Each program prints a table, and leaves nothing behind. A limit that cannot be kept is an error.
+func TestEachProgramRuns(t *testing.T) {
+	tier.Need(t, tier.Full, "builds all programs that are compared")
+	for _, row := range []struct {
+		program, flags string
+		status         int
+		says           string // on standard output, or on standard error if the status is not 0
+	}{
+		{"chat", "-visitors 120 -talkers 3 -lines 6 -every 1s -max 1ns", 1, "the p99, "},
+		{"echo", "-pairs 2 -conns 10 -messages 500 -coro -plain", 0, "coro/daimon"},
+		{"http", "-pairs 1 -conns 10 -requests 500 -max 0.001", 1, "is above 0.001"},
+		{"idle", "-strategies interrupt,busy -rounds 1 -rest 20ms -scale 0.0005", 0, "| interrupt | "},
+		{"process", "-pairs 1 -scale 0.001", 0, "hand-off"},
+		{"process", "-rows nothing", 1, "-rows takes some of hand-off,"},
+		{"publish", "-pairs 2 -subscribers 5 -messages 3 -bursts 10", 0, "control/one"},
+		{"queue", "-pairs 1 -scale 0.001 -workers 10 -rate 200 -rows drain", 0, "river"},
+		{"replace", "-n 1 -every 100ms -resting 4 -rtt 1ms -systems daimon,nginx,haproxy", 0, "haproxy"},
+		{"tls", "-pairs 1 -conns 10 -exchanges 200 -handshakes 30 -idle 50 -flood 100ms -rows http,resumed,idle,flood", 0, "daimon"},
+		{"websocket", "-pairs 1 -conns 10 -messages 300 -idle 50 -receivers 20 -broadcasts 2", 0, "gorilla"},
+	} {
+		t.Run(row.program+" "+row.flags, func(t *testing.T) {
+			t.Parallel()
+			left, err := os.MkdirTemp("", "bench") // a short name for sockets, in which another user may look
+			require.NoError(t, err)
+			require.NoError(t, os.Chmod(left, 0o755))
+			defer os.RemoveAll(left)
+			cmd := exectest.Build{Dir: row.program}.Command(t, strings.Fields(row.flags)...)
+			cmd.Env = append(os.Environ(), "TMPDIR="+left)
+			cmd.Dir = row.program
+			p := exectest.Start(t, cmd)
+			require.Equal(t, row.status, p.Exit(t), "%s", p.Said())
+			if row.status != 0 {
+				require.Contains(t, p.Said(), row.says)
+			} else {
+				require.Contains(t, p.Out(), row.says)
+			}
+			files, err := os.ReadDir(left)
+			require.NoError(t, err)
+			require.Empty(t, files)
+		})
+	}
+}
