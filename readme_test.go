@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func text(t *testing.T, path string) string {
@@ -69,7 +71,6 @@ func (n newcomer) goMod(text string) {
 // serve builds the program, runs it on a free port, gets its page from that address, and ends it.
 func (n newcomer) serve(get func(addr string) (*http.Response, error)) (page string) {
 	n.Helper()
-	n.run("go", "vet", ".")
 	n.run("go", "build", "-o", "hello", ".")
 	server := exec.Command("./hello", "-addr", "127.0.0.1:0")
 	server.Dir = n.dir
@@ -98,6 +99,7 @@ func (n newcomer) serve(get func(addr string) (*http.Response, error)) (page str
 // A newcomer follows "A first server" and "TLS" to the letter. Only the version of Daimon is this checkout's, and the port
 // one that is free.
 func TestTheReadmesServersRun(t *testing.T) {
+	tier.Need(t, tier.Full, "builds two programs in a module of its own")
 	readme := text(t, "README.md")
 	checkout, err := filepath.Abs(".")
 	require.NoError(t, err)
