@@ -8,47 +8,33 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/cputime"
+	"github.com/daimon-go/daimon/internal/price"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
-// loopCPU is what a loop of so long gets of a CPU: less than one on a machine that does other things too.
-func loopCPU(t *testing.T, in time.Duration) float64 {
-	before := cputime.Used(t)
-	for start := time.Now(); time.Since(start) < in; {
-	}
-	return float64(cputime.Used(t)-before) / float64(in)
-}
-
-func TestIdleCPU(t *testing.T) {
-	tier.Need(t, tier.Full, "measures CPU time")
+func TestMeasureIdleCPU(t *testing.T) {
+	tier.Measure(t, "what an idle scheduler uses of a CPU")
 	const in = 200 * time.Millisecond
-	for _, row := range []struct {
-		name     string
-		min, max float64 // of a CPU; min of what a loop gets
-	}{
-		{"interrupt", 0, 0.1},
-		{"poll", 0, 0.4},
-		{"hybrid", 0, 0.1},
-		{"busy", 0.2, 3},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			idle, err := demon.ParseStrategy(row.name)
+	for name, most := range map[string]float64{"interrupt": 0.1, "poll": 0.4, "hybrid": 0.1} {
+		t.Run(name, func(t *testing.T) {
+			idle, err := demon.ParseStrategy(name)
 			require.NoError(t, err)
-			var used, least float64
-			for range 5 { // the collector, or a busy machine, may spoil some
-				least = row.min * loopCPU(t, in)
+			s := act.New(act.Config{Idle: idle})
+			defer s.Close()
+			s.Install(demon.Stay())
+			ended := runElsewhere(t, s)
+			price.AtMost(t, "of a CPU", most, func() float64 {
 				before := cputime.Used(t)
-				passes(t, idle, in)
-				used = float64(cputime.Used(t)-before) / float64(in)
-				t.Logf("%s: %.1f %% of a CPU", row.name, 100*used)
-				if least <= used && used <= row.max {
-					break
-				}
-			}
-			require.GreaterOrEqual(t, used, least)
-			require.LessOrEqual(t, used, row.max)
+				time.Sleep(in)
+				return float64(cputime.Used(t)-before) / float64(in)
+			})
+			s.Shutdown(shutdown.Now{})
+			require.NoError(t, servertest.Receive(t, ended))
 		})
 	}
 }

@@ -158,12 +158,6 @@ func TestHybridLooksAWhileAfterATurnAndThenBlocks(t *testing.T) {
 				}
 			}
 		}, "lllllbb"},
-		{"one turn", func(s *act.Scheduler, e *engine) {
-			s.Spawn(act.Func(func(t *act.Task) act.Directive { return act.Done }))
-		}, "lllllb"},
-		{"a posted function", func(s *act.Scheduler, e *engine) {
-			s.Post(func(*act.Scheduler) {})
-		}, "lllllb"},
 		{"woken while looking", func(s *act.Scheduler, e *engine) {
 			var w act.Waker
 			turns := 0
@@ -195,19 +189,6 @@ func TestHybridLooksAWhileAfterATurnAndThenBlocks(t *testing.T) {
 				return act.Wait
 			}))
 		}, "Tlllllb" + "l" + "Tlllllb"},
-		{"a deadline among the looks", func(s *act.Scheduler, e *engine) {
-			var tm act.Timer
-			told := false
-			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				e.asked = append(e.asked, turn)
-				if told {
-					return act.Done
-				}
-				told = true
-				t.WakeAfter(&tm, 20*time.Microsecond)
-				return act.Wait
-			}))
-		}, "Tll" + "l" + "Tlllllb"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, e, _ := hybrids(t)
@@ -241,43 +222,4 @@ func TestHybridInterruptedBeforeItBlocksLooks(t *testing.T) {
 	i.Idle(0)
 	i.Idle(-1)
 	require.Equal(t, "lbbill", e.String(), "in the look: remembered")
-}
-
-func TestStrategyGoesRoundAnEngineThatIsSetLater(t *testing.T) {
-	for _, row := range []struct {
-		name     string
-		strategy act.Strategy
-		want     string
-	}{
-		{"interrupt", nil, "b"},
-		{"poll", demon.Pause(time.Microsecond), "l"},
-		{"hybrid", demon.Hybrid(time.Microsecond), "l"},
-		{"busy", demon.Busy(), "l"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s := act.New(act.Config{Idle: row.strategy})
-			defer s.Close()
-			s.Install(demon.Stay())
-			last := &engine{}
-			for _, e := range []*engine{{}, {}, last} {
-				e.then = func(time.Duration) { s.Shutdown(shutdown.Now{}) }
-				s.SetIdler(e)
-			}
-			require.NoError(t, s.Run())
-			require.Contains(t, last.String(), row.want)
-		})
-	}
-}
-
-func TestParseStrategy(t *testing.T) {
-	require.Equal(t, [...]string{"interrupt", "poll", "hybrid", "busy"}, demon.Strategies)
-	for _, name := range demon.Strategies {
-		st, err := demon.ParseStrategy(name)
-		require.NoError(t, err)
-		require.Equal(t, name == "interrupt", st == nil)
-	}
-	for _, name := range []string{"", "Busy", "sleep"} {
-		_, err := demon.ParseStrategy(name)
-		require.EqualError(t, err, `interrupt, poll, hybrid or busy, not "`+name+`"`)
-	}
 }

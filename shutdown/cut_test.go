@@ -1,7 +1,6 @@
 package shutdown_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -35,8 +34,6 @@ func TestACutIsOneSentenceThatExplainsItself(t *testing.T) {
 		"shutdown: dropped 1200 tasks, 3 running offloads, 17 lingering closes (1200 × main.chat)" +
 			"; order: shutdown_test.upgrade; terms: drain, 3 turns a task, 1s, then drop": {
 			Tasks: 1200, Offloads: 3, Lingering: 17, Dropped: true, Names: []shutdown.Count{{"main.chat", 1200}}, Order: upgrade{"b"}},
-		"shutdown: left 0 tasks, 1 lingering close; order: shutdown.Now; terms: suspend": {
-			Lingering: 1, Order: shutdown.Now{Terms: shutdown.Suspend}},
 		"shutdown: left 1 task; order: hand over to b; terms: drain, 3 turns a task, 1s, then drop": {
 			Tasks: 1, Order: handover{upgrade{"b"}}},
 		"shutdown: left 1 task; order: the night is over; terms: drain, 3 turns a task, 1s, then drop": {
@@ -44,13 +41,6 @@ func TestACutIsOneSentenceThatExplainsItself(t *testing.T) {
 	} {
 		require.EqualError(t, &cut, says)
 	}
-}
-
-func TestACutIsFoundInAWrappedError(t *testing.T) {
-	err := fmt.Errorf("server: %w", &shutdown.Cut{Tasks: 3})
-	var cut *shutdown.Cut
-	require.True(t, errors.As(err, &cut))
-	require.Equal(t, 3, cut.Tasks)
 }
 
 func TestCutsOfSeveralSchedulersAreAddedUp(t *testing.T) {

@@ -65,26 +65,3 @@ func TestAPolicyThatMeansNothingPanicsWithASentence(t *testing.T) {
 		})
 	}
 }
-
-func TestAPolicySaysInWordsWhatItDoes(t *testing.T) {
-	for says, p := range map[string]shutdown.Policy{
-		"drain, 30s, then drop":                {},
-		"drain, 5 turns a task":                {Turns: 5},
-		"drain, 5 turns a task, 1s":            {Turns: 5, Time: time.Second},
-		"drain, 5 turns a task, 1s, then drop": {Turns: 5, Time: time.Second, Drop: true},
-		"endless":                              shutdown.Unbounded,
-		"announce for 5s, halt, then drop":     {Kind: shutdown.Halting, Announce: 5 * time.Second, Drop: true},
-		"drain, 5s without activity":           {Inactivity: 5 * time.Second},
-		"announce for 5s, drain, 30s, 2s without activity, idle connections over 10s, then drop": {
-			Time: 30 * time.Second, Announce: 5 * time.Second, Spread: 10 * time.Second, Inactivity: 2 * time.Second, Drop: true},
-		"endless, then drop": {Drop: true},
-		"halt":               shutdown.Halt,
-		"halt, then drop":    {Kind: shutdown.Halting, Drop: true},
-		"suspend":            shutdown.Suspend,
-		"suspend, then drop": {Kind: shutdown.Suspending, Drop: true},
-	} {
-		require.Equal(t, says, p.String())
-	}
-	require.Equal(t, "bounded", shutdown.Bounded.String())
-	require.Equal(t, "Kind(9)", shutdown.Kind(9).String())
-}

@@ -40,7 +40,7 @@ func (c counter) Wake() { c.Add(1) }
 
 // Producers wait for a consumer that pops as fast as it can: each wait ends, and nothing is lost.
 func TestWaitersAreWokenWhenThereIsRoom(t *testing.T) {
-	const n = 10_000
+	const n = 1000
 	r := NewRing[int](1)
 	var room Room[counter]
 	var woken atomic.Int32

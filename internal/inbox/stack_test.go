@@ -35,23 +35,12 @@ func TestStackReturnsOldestFirst(t *testing.T) {
 	require.Equal(t, []string{"c", "a"}, chain(s.TakeAll()))
 }
 
-func TestStackNextClearsItsLink(t *testing.T) {
-	var s Stack[string]
-	a, b := &Node[string]{Of: "a"}, &Node[string]{Of: "b"}
-	s.Push(a)
-	s.Push(b)
-	require.Equal(t, []string{"a", "b"}, chain(s.TakeAll()))
-	require.Nil(t, a.next)
-	require.Nil(t, b.next)
-}
-
 func TestStackClosedReturnsTheRestOnceAndRefuses(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		before []string
 	}{
 		{"empty", nil},
-		{"one", []string{"a"}},
 		{"three", []string{"a", "b", "c"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -69,38 +58,8 @@ func TestStackClosedReturnsTheRestOnceAndRefuses(t *testing.T) {
 	}
 }
 
-func TestStackOfManyProducersLosesAndReordersNothing(t *testing.T) {
-	var s Stack[item]
-	var all sync.WaitGroup
-	for p := range producers {
-		all.Go(func() {
-			nodes := make([]Node[item], each)
-			for n := range nodes {
-				nodes[n].Of = item{p, n}
-				if !s.Push(&nodes[n]) {
-					panic("refused by an open stack")
-				}
-			}
-		})
-	}
-	var seen inventory
-	for left := producers * each; left > 0; {
-		n := s.TakeAll()
-		if n == nil {
-			runtime.Gosched()
-		}
-		for n != nil {
-			seen.add(t, n.Of)
-			left--
-			n = n.Next()
-		}
-	}
-	all.Wait()
-	require.True(t, s.Empty())
-}
-
 func TestStackCloseIsExact(t *testing.T) {
-	for round := range 1000 {
+	for round := range 200 {
 		var s Stack[item]
 		var all sync.WaitGroup
 		var pushed [producers]int

@@ -27,19 +27,6 @@ func keep(rows []row) (all []row) {
 	return all
 }
 
-func TestACrowdHidesNoOther(t *testing.T) {
-	rows := []row{{"job", -1, 0}}
-	for n := range 1000 {
-		rows = append(rows, row{"crowd", time.Duration(1000 + n), n})
-	}
-	rows = append(rows, row{"chat", 5, 0}, row{"chat", 7, 1})
-	all := keep(rows)
-	require.Len(t, all, oldest.Most)
-	require.Equal(t, []row{
-		{"crowd", 1999, 999}, {"chat", 7, 1}, {"job", -1, 0}, {"crowd", 1998, 998}, {"chat", 5, 0}, {"crowd", 1997, 997},
-	}, all[:6])
-}
-
 // The rows of several schedulers are merged from what each has chosen. The model sorts all of them.
 func TestWhatIsChosenOfListsIsWhatIsChosenOfAll(t *testing.T) {
 	for seed := range uint64(300) {

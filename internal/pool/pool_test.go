@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,21 +30,6 @@ func TestNoFunctionIsMissed(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-// A goroutine that waits is woken, and does not only look when its time is up: not after half of that at the median.
-func TestTheOneThatWaitsIsWoken(t *testing.T) {
-	p := pool.New(1)
-	took := make([]time.Duration, 51)
-	for i := range took {
-		called := make(chan time.Time, 1)
-		begun := time.Now()
-		p.Execute(func() { called <- time.Now() })
-		took[i] = (<-called).Sub(begun)
-		time.Sleep(time.Millisecond)
-	}
-	slices.Sort(took)
-	require.Less(t, took[len(took)/2], 5*time.Millisecond)
 }
 
 func TestAGoexitOfTheOneThatWasWokenCostsNoPlace(t *testing.T) {

@@ -21,29 +21,16 @@ func TestOrdersMergeToTheStrictestFieldByField(t *testing.T) {
 		merged        terms.Terms
 		stricter      bool // whether the second made it so
 	}{
-		"suspend beats halt":                   {shutdown.Halt, shutdown.Suspend, terms.Terms{Kind: shutdown.Suspending}, true},
-		"halt does not beat suspend":           {shutdown.Suspend, shutdown.Halt, terms.Terms{Kind: shutdown.Suspending}, false},
 		"halt beats a bound and keeps it":      {both, shutdown.Halt, terms.Terms{Kind: shutdown.Halting, Turns: 5, Until: 10 * s}, true},
-		"a bound does not beat halt":           {shutdown.Halt, both, terms.Terms{Kind: shutdown.Halting, Turns: 5, Until: 11 * s}, true},
-		"a bound beats none":                   {shutdown.Unbounded, both, terms.Terms{Turns: 5, Until: 11 * s}, true},
-		"no bound does not beat a bound":       {both, shutdown.Unbounded, terms.Terms{Turns: 5, Until: 10 * s}, false},
 		"fewer turns beat more":                {both, shutdown.Policy{Turns: 4}, terms.Terms{Turns: 4, Until: 10 * s}, true},
-		"more turns change nothing":            {both, shutdown.Policy{Turns: 6}, terms.Terms{Turns: 5, Until: 10 * s}, false},
-		"turns join time":                      {shutdown.Policy{Time: 10 * s}, shutdown.Policy{Turns: 6}, terms.Terms{Turns: 6, Until: 10 * s}, true},
 		"time joins turns, from its moment":    {shutdown.Policy{Turns: 6}, shutdown.Policy{Time: 10 * s}, terms.Terms{Turns: 6, Until: 11 * s}, true},
 		"less time beats more":                 {both, shutdown.Policy{Time: 8 * s}, terms.Terms{Turns: 5, Until: 9 * s}, true},
-		"an earlier end is not less time":      {both, shutdown.Policy{Time: 10 * s}, terms.Terms{Turns: 5, Until: 10 * s}, false},
 		"all the time there is is not less":    {both, shutdown.Policy{Time: math.MaxInt64}, terms.Terms{Turns: 5, Until: 10 * s}, false},
 		"drop wins over keep":                  {both, shutdown.Policy{Kind: shutdown.Endless, Drop: true}, terms.Terms{Turns: 5, Until: 10 * s, Drop: true}, true},
-		"keep does not win over drop":          {shutdown.Policy{Turns: 5, Drop: true}, shutdown.Policy{Turns: 5}, terms.Terms{Turns: 5, Drop: true}, false},
-		"the same again changes nothing":       {both, both, terms.Terms{Turns: 5, Until: 10 * s}, false},
 		"the zero policy is thirty seconds":    {shutdown.Unbounded, shutdown.Policy{}, terms.Terms{Until: 31 * s, Drop: true}, true},
 		"no window beats one":                  {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Drop: true}, terms.Terms{Kind: shutdown.Endless, Leave: s, Drop: true}, true},
-		"a window ends no later":               {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Spread: 4 * s}, terms.Terms{Kind: shutdown.Endless, Leave: 5 * s}, false},
 		"a shorter window ends earlier":        {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Spread: 2 * s}, terms.Terms{Kind: shutdown.Endless, Leave: 3 * s}, true},
 		"a window is not opened again":         {shutdown.Halt, shutdown.Policy{Spread: 2 * s}, terms.Terms{Kind: shutdown.Halting}, false},
-		"less inactivity beats more":           {shutdown.Policy{Inactivity: 5 * s}, shutdown.Policy{Inactivity: 4 * s}, terms.Terms{Inactivity: 4 * s}, true},
-		"no inactivity does not beat it":       {shutdown.Policy{Inactivity: 5 * s}, shutdown.Unbounded, terms.Terms{Inactivity: 5 * s}, false},
 		"each gives what it has of strictness": {shutdown.Policy{Turns: 3, Time: 9 * s}, shutdown.Policy{Turns: 4, Time: 5 * s}, terms.Terms{Turns: 3, Until: 6 * s}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +48,7 @@ func TestMergingIsCommutativeAssociativeAndIdempotentInTheTerms(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	for range 20_000 {
+	for range 5000 {
 		a, b, c := anyPolicy(r), anyPolicy(r), anyPolicy(r)
 		now := time.Duration(r.Int64N(int64(time.Hour)))
 		require.Equal(t, merge(now, a, b), merge(now, b, a), "%v and %v", a, b)

@@ -27,28 +27,6 @@ func onThreads(n int, f func(i int)) {
 	ended.Wait()
 }
 
-func TestIDTellsLivingThreadsApart(t *testing.T) {
-	const threads = 8
-	var ids [threads]uint64
-	onThreads(threads, func(i int) { ids[i] = ID() })
-	slices.Sort(ids[:])
-	require.Len(t, slices.Compact(ids[:]), threads)
-	require.NotZero(t, ids[0])
-}
-
-func TestIDOfALockedGoroutineStays(t *testing.T) {
-	const threads = 4
-	var before, after [threads]uint64
-	onThreads(threads, func(i int) {
-		before[i] = ID()
-		for range 100 {
-			runtime.Gosched()
-		}
-		after[i] = ID()
-	})
-	require.Equal(t, before, after)
-}
-
 func TestCPUs(t *testing.T) {
 	cpus := CPUs()
 	require.NotEmpty(t, cpus)
@@ -86,19 +64,5 @@ func TestNumber(t *testing.T) {
 	for _, trace := range []string{"", "goroutine ", "goroutine x", "fiber 12 [running]:"} {
 		require.PanicsWithValue(t, "thread: runtime.Stack no longer begins with the goroutine's number",
 			func() { number([]byte(trace)) }, "%q", trace)
-	}
-}
-
-func BenchmarkID(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		ID()
-	}
-}
-
-func BenchmarkGoroutine(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		goroutine()
 	}
 }
