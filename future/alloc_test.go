@@ -65,33 +65,6 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-func BenchmarkResolve(b *testing.B) {
-	s, _ := stepped(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = future.New[int](s).Resolve(1)
-	}
-}
-
-func BenchmarkResolveAndAwait(b *testing.B) {
-	s, _ := stepped(b)
-	b.ReportAllocs()
-	var f *future.Future[int]
-	a := &again{left: b.N}
-	a.f = func() act.Action {
-		f = future.New[int](s)
-		s.AtTurnEnd(resolver{f})
-		return f.Await()
-	}
-	s.Spawn(a)
-	require.NoError(b, s.Run())
-}
-
-// resolver resolves its future at the end of the turn.
-type resolver struct{ f *future.Future[int] }
-
-func (r resolver) TurnEnd() { _ = r.f.Resolve(1) }
-
 func BenchmarkMap(b *testing.B) {
 	s, _ := stepped(b)
 	b.ReportAllocs()
@@ -100,15 +73,5 @@ func BenchmarkMap(b *testing.B) {
 		future.Map(f, double)
 		_ = f.Resolve(1)
 		_, _ = s.Step(4)
-	}
-}
-
-func BenchmarkFail(b *testing.B) {
-	s, _ := stepped(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		f := future.New[int](s)
-		_ = f.Fail(errNo)
-		_, _ = f.Value()
 	}
 }

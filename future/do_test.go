@@ -155,18 +155,3 @@ func TestWithin(t *testing.T) {
 		})
 	}
 }
-
-func TestWithinIsDroppedAsOtherCallbacks(t *testing.T) {
-	s, _ := stepped(t)
-	g := future.New[int](s).Within(time.Hour)
-	servertest.Step(t, s)
-	require.Error(t, s.Close())
-	require.Equal(t, future.ErrDropped.Error(), outcome(g))
-}
-
-// What was broken: it was done at once.
-func TestDoOfANilActionPanics(t *testing.T) {
-	s := act.New(act.Config{})
-	defer s.Close()
-	require.PanicsWithValue(t, "future: Do of a nil action", func() { future.Do(s, nil, func() int { return 1 }) })
-}

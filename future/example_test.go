@@ -1,7 +1,6 @@
 package future_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -161,27 +160,6 @@ func ExampleAny() {
 	// true
 }
 
-// Tasks on all schedulers wait for a value that is loaded once.
-func ExampleFuture_schedulers() {
-	g := act.NewGroup(act.Config{Schedulers: 3, Threads: act.Locked})
-	config := future.New[string](g.Schedulers()[0])
-	seen := make([]string, 3)
-	fmt.Println(g.Run(context.Background(), func(s *act.Scheduler) error {
-		s.Spawn(act.Seq(config.Await(), act.Func(func(*act.Task) act.Directive {
-			seen[s.Index()], _ = config.Value()
-			return act.Done
-		})))
-		if s.Index() == 2 {
-			go func() { _ = config.Resolve("loaded") }()
-		}
-		return nil
-	}))
-	fmt.Println(seen, g.Close())
-	// Output:
-	// <nil>
-	// [loaded loaded loaded] <nil>
-}
-
 // Do makes a future of an action, and Within bounds the wait for it.
 func ExampleDo() {
 	s := act.New(act.Config{})
@@ -194,23 +172,11 @@ func ExampleDo() {
 		}
 		return act.Done
 	})
-	future.Do(s, six, func() int { return rolls }).Within(time.Second).Handle(func(n int, err error) {
+	future.Do(s, six, func() int { return rolls }).Within(time.Minute).Handle(func(n int, err error) {
 		fmt.Println(n, err)
 	})
 	fmt.Println(s.Run())
 	// Output:
 	// 6 <nil>
-	// <nil>
-}
-
-func ExampleFuture_Within() {
-	s := act.New(act.Config{})
-	defer s.Close()
-
-	f := future.New[int](s) // nobody will resolve it
-	f.Within(time.Millisecond).Handle(func(n int, err error) { fmt.Println(n, err) })
-	fmt.Println(s.Run())
-	// Output:
-	// 0 future: not resolved within 1ms: i/o timeout
 	// <nil>
 }

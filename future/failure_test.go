@@ -15,10 +15,7 @@ import (
 
 // collected runs the garbage collector until there are n logs, and then a few times more, to find logs too many.
 func collected(logs *observer.ObservedLogs, n int) int {
-	for range 1000 {
-		if logs.Len() >= n {
-			break
-		}
+	for end := time.Now().Add(servertest.Timeout); logs.Len() < n && time.Now().Before(end); {
 		runtime.GC()
 		time.Sleep(time.Millisecond)
 	}
@@ -36,16 +33,10 @@ func TestAFailureThatIsNotHandledIsReportedOnce(t *testing.T) {
 		want int
 	}{
 		{"never looked at", func(s *act.Scheduler) { failed[int](s, errNo) }, 1},
-		{"three of them", func(s *act.Scheduler) {
-			for range 3 {
-				failed[int](s, errNo)
-			}
-		}, 3},
 		{"only asked whether it is resolved", func(s *act.Scheduler) { failed[int](s, errNo).Resolved() }, 1},
 		{"passed on and not looked at there", func(s *act.Scheduler) {
 			future.Map(future.Map(failed[int](s, errNo), double), double)
 		}, 1},
-		{"of a callback", func(s *act.Scheduler) { future.Map(resolved(s, 1), refuse) }, 1},
 		{"a panic", func(s *act.Scheduler) { future.Map(resolved(s, 1), explode) }, 1},
 		{"Value", func(s *act.Scheduler) { _, _ = failed[int](s, errNo).Value() }, 0},
 		{"Recover", func(s *act.Scheduler) { failed[int](s, errNo).Recover(mend) }, 0},
@@ -55,7 +46,6 @@ func TestAFailureThatIsNotHandledIsReportedOnce(t *testing.T) {
 			future.Any(s, failed[int](s, errNo), resolved(s, 1))
 		}, 0},
 		{"All", func(s *act.Scheduler) { future.All(s, failed[int](s, errNo), failed[int](s, errBad)) }, 1},
-		{"a value", func(s *act.Scheduler) { resolved(s, 1) }, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, logs := stepped(t)

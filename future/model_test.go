@@ -35,13 +35,13 @@ func (n *node) twin() string {
 	pending := 0
 	for _, o := range n.of {
 		w := o.now
-		if n.kind == "then" && (w == "pending" || strings.HasPrefix(w, "x")) {
+		if n.kind == "then" && (w == "pending" || isFailure(w)) {
 			return w // whatever becomes of the second
 		}
 		switch {
 		case w == "pending":
 			pending++
-		case strings.HasPrefix(w, "x"):
+		case isFailure(w):
 			failures = append(failures, w)
 		default:
 			values = append(values, w)
@@ -57,6 +57,9 @@ func (n *node) twin() string {
 		if pending > 0 {
 			return "pending"
 		}
+		if len(n.of) == 0 {
+			return future.ErrNone.Error()
+		}
 		return strings.Join(failures, "+")
 	}
 	if pending > 0 {
@@ -69,6 +72,10 @@ func (n *node) twin() string {
 		return strings.Join(failures, "+")
 	}
 	return n.ofValues(values)
+}
+
+func isFailure(outcome string) bool {
+	return strings.HasPrefix(outcome, "x") || strings.HasPrefix(outcome, future.ErrNone.Error())
 }
 
 func (n *node) ofValues(values []string) string {
@@ -122,7 +129,7 @@ func (w *world) add(n *node) { w.nodes = append(w.nodes, n) }
 
 func (w *world) derive() {
 	one, f := w.pick(1)
-	several, fs := w.pick(1 + w.rnd.IntN(4))
+	several, fs := w.pick(w.rnd.IntN(5))
 	switch w.rnd.IntN(7) {
 	case 0:
 		w.add(&node{kind: "source", f: future.New[int](w.s)})
@@ -150,12 +157,19 @@ func (w *world) derive() {
 	}
 }
 
-func (w *world) resolve() {
+func (w *world) resolve(t *testing.T) {
 	one, f := w.pick(1)
 	n := one[0]
-	if n.derived || n.given != "" {
+	if n.derived {
 		return
 	}
+	if n.given != "" {
+		require.ErrorIs(t, f[0].Resolve(99), future.ErrResolved)
+		require.ErrorIs(t, f[0].Fail(errBad), future.ErrResolved)
+		return
+	}
+	called := n.called
+	defer func() { require.Equal(t, called, n.called, "never within Resolve") }()
 	if w.rnd.IntN(3) == 0 {
 		n.given = fmt.Sprintf("x%d", len(w.nodes))
 		_ = f[0].Fail(errors.New(n.given))
@@ -167,9 +181,11 @@ func (w *world) resolve() {
 	_ = f[0].Resolve(v)
 }
 
-func (w *world) register() {
+func (w *world) register(t *testing.T) {
 	one, f := w.pick(1)
 	n, c := one[0], string(rune('a'+w.rnd.IntN(26)))
+	called := n.called
+	defer func() { require.Equal(t, called, n.called, "never within the call that registers it") }()
 	n.register += c
 	f[0].Handle(func(int, error) { n.called += c })
 }
@@ -185,9 +201,9 @@ func TestFuturesAgainstASlowTwin(t *testing.T) {
 				case 0, 1:
 					w.derive()
 				case 2, 3:
-					w.resolve()
+					w.resolve(t)
 				case 4, 5:
-					w.register()
+					w.register(t)
 				case 6:
 					_, err := s.Step(w.rnd.IntN(4))
 					require.NoError(t, err)
