@@ -9,7 +9,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -48,12 +47,7 @@ func TestAwait(t *testing.T) {
 			_ = f.Fail(errNo)
 			return f.Await()
 		}, "T:no", 0},
-		"a sleep":         {func(*tasklet.Runner) act.Action { return &listener.Sleep{For: time.Millisecond} }, "T", 0},
-		"a call":          {func(*tasklet.Runner) act.Action { return &act.Call[int]{F: func() (int, error) { return 0, errNo }} }, "T:no", 0},
 		"one that panics": {func(*tasklet.Runner) act.Action { return act.Func(func(*act.Task) act.Directive { panic("boom") }) }, "T:act: dropped before it had finished", 1},
-		"several": {func(r *tasklet.Runner) act.Action {
-			return act.First(future.New[int](r.Act()).Await(), &listener.Sleep{For: time.Millisecond})
-		}, "T", 0},
 		"offloaded": {func(*tasklet.Runner) act.Action {
 			begun := false
 			return act.Func(func(t *act.Task) act.Directive {
@@ -113,42 +107,21 @@ func TestAwaitIsGivenUp(t *testing.T) {
 	}
 }
 
-// The answer of the phase counts: if it is not Wait, the action is closed.
-func TestAwaitWithoutWaitIsGivenUp(t *testing.T) {
-	r, h := tasklet.NewRunner(), &history{}
-	begun := false
-	schedule(t, r, sync_, &phases{"T", func(x tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-		h.note("T")
-		if begun {
-			return done
-		}
-		begun = true
-		r.Await(x, closing{h})
-		r.Await(x, closing{h})
-		return sync_
-	}})
-	inTime(t, func() { require.NoError(t, r.Run()) })
-	require.Equal(t, "!!TT", sorted(h.take()))
-}
-
 // A tasklet whose action was cut goes on in the next Run, and Err says why.
 func TestAwaitThatIsCut(t *testing.T) {
-	r, h := tasklet.NewRunner(), &history{}
+	r, h := virtual(), &history{}
 	schedule(t, r, sync_, awaits(h, func(*tasklet.Runner) act.Action { return closing{h} }))
-	go func() {
-		for h.count("a") == 0 {
-			time.Sleep(time.Millisecond)
+	schedule(t, r, sync_, &phases{"E", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		if h.count("a") == 0 {
+			return sync_
 		}
-		r.Shutdown(terms(shutdown.Policy{Time: time.Millisecond}))
-	}()
+		r.Shutdown(terms(shutdown.Policy{Time: time.Second}))
+		return done
+	}})
 	var cut *shutdown.Cut
 	inTime(t, func() { cut = requireCut(t, r.Run()) })
 	require.Equal(t, 2, cut.Tasks)
 	require.Equal(t, "a(a)a!", h.take())
 	require.NoError(t, r.Run())
 	require.Equal(t, "T:act: dropped before it had finished", h.take())
-}
-
-func TestErrOutsideOfAPhase(t *testing.T) {
-	require.NoError(t, tasklet.NewRunner().Err())
 }

@@ -49,24 +49,3 @@ func BenchmarkSyncPhase(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkInline(b *testing.B) {
-	b.ReportAllocs()
-	r, x := tasklet.Inline(), tasklet.New(func(*tasklet.Runner) tasklet.Directive { return tasklet.Done })
-	for range b.N {
-		_ = r.Schedule(x, tasklet.Sync)
-	}
-}
-
-// An ASYNC phase and the SYNC phase that follows.
-func BenchmarkAsyncPhase(b *testing.B) {
-	b.ReportAllocs()
-	r, n := tasklet.NewRunner(), 0
-	_ = r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive {
-		if n++; n > 2*b.N {
-			return tasklet.Done
-		}
-		return []tasklet.Directive{tasklet.Sync, tasklet.Async}[n%2]
-	}), tasklet.Sync)
-	_ = r.Run()
-}

@@ -163,11 +163,6 @@ type uncomparable []int
 
 func (uncomparable) Task(*tasklet.Runner) tasklet.Directive { return done }
 
-func TestDirectiveString(t *testing.T) {
-	require.Equal(t, "SYNC ASYNC WAIT DONE Directive(0)",
-		sync_.String()+" "+async.String()+" "+wait.String()+" "+done.String()+" "+tasklet.Directive(0).String())
-}
-
 // A failure is reported even if the scheduler is closed before the task had its last turn.
 func TestAPanicBeforeCloseIsReported(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -26,8 +27,8 @@ const (
 	done  = tasklet.Done
 )
 
-// patience bounds waits on a busy machine.
-const patience = 20 * time.Second
+// patience bounds each wait for an event.
+const patience = servertest.Timeout
 
 // history records events in order. Any goroutine may use it.
 type history struct {
@@ -104,6 +105,22 @@ func observedAPI(cfg act.Config) (tasklet.API, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.WarnLevel)
 	cfg.Logger = zap.New(core)
 	return tasklet.API{NewScheduler: func() *act.Scheduler { return act.New(cfg) }}, logs
+}
+
+// leap is a clock on which to sleep takes no time, and an Idler for it.
+type leap struct{ now time.Duration }
+
+func (l *leap) Monotonic() time.Duration  { return l.now }
+func (l *leap) Wall() time.Time           { return time.Unix(0, int64(l.now)) }
+func (l *leap) Idle(atMost time.Duration) { l.now += max(atMost, 0) }
+func (*leap) Interrupt()                  {}
+
+// virtual returns a runner on such a clock.
+func virtual() *tasklet.Runner {
+	return tasklet.API{NewScheduler: func() *act.Scheduler {
+		l := &leap{}
+		return act.New(act.Config{Clock: l, Idle: func(*act.Scheduler, act.Idler) act.Idler { return l }})
+	}}.New()
 }
 
 func schedule(t testing.TB, r *tasklet.Runner, d tasklet.Directive, all ...tasklet.Tasklet) {

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -17,62 +16,6 @@ type called struct{ f func() string }
 
 func (c *called) String() string                         { return c.f() }
 func (c *called) Task(*tasklet.Runner) tasklet.Directive { return wait }
-
-// A tasklet may be released while it is named after Run has ended. (The race detector checks this.)
-func TestATaskletForgottenAfterRunHasAName(t *testing.T) {
-	for name, waits := range map[string]bool{"before": true, "meanwhile": false} {
-		t.Run(name, func(t *testing.T) {
-			h := &history{}
-			r, _ := observed(trace(h))
-			b := h.play("B")
-			over, begun := make(chan bool), false
-			a := &called{func() string {
-				switch {
-				case begun:
-					time.Sleep(10 * time.Millisecond)
-				case r.Act() == nil: // in the Close that follows Run
-					begun = true
-					go func() { defer close(over); _ = r.Schedule(b, done) }()
-					if waits {
-						<-over
-					}
-				}
-				return "A"
-			}}
-			schedule(t, r, wait, a, b)
-			r.Shutdown(terms(shutdown.Halt))
-			require.Equal(t, "A B ", names(requireCut(t, r.Run())))
-			<-over
-			got := h.take()
-			require.NotContains(t, got, "nil")
-			if waits {
-				require.Contains(t, got, "[*tasklet_test.script: ")
-			}
-		})
-	}
-}
-
-// A tasklet that is not queued when an order comes spends a turn on it.
-func TestAnOrderTakesATurn(t *testing.T) {
-	for turns, want := range map[int]string{1: "t", 2: "tT"} {
-		h, r := &history{}, tasklet.NewRunner()
-		schedule(t, r, sync_, first("T", async, func(_ tasklet.Tasklet, view *tasklet.Runner) tasklet.Directive {
-			if h.count("t") > 0 {
-				h.note("T")
-				return done
-			}
-			h.note("t")
-			r.Shutdown(terms(shutdown.Policy{Turns: turns, Time: patience}))
-			for view.Order() == nil {
-				time.Sleep(time.Millisecond)
-			}
-			time.Sleep(20 * time.Millisecond)
-			return sync_
-		}))
-		inTime(t, func() { require.Equal(t, turns == 1, r.Run() != nil) })
-		require.Equal(t, want, h.take(), "%d turns", turns)
-	}
-}
 
 // stale is a script whose first phase ends after the Run of its order.
 type stale struct {
@@ -129,109 +72,10 @@ func TestASpentOrderDelaysNoASYNCPhase(t *testing.T) {
 	require.Equal(t, "T", h.take())
 }
 
-func TestOnReturnsTheSameRunner(t *testing.T) {
-	a, h := act.New(act.Config{}), &history{}
-	defer a.Close()
-	x := h.play("X")
-	schedule(t, tasklet.RunnerOf(a), wait, x)
-	a.Spawn(act.Func(func(t *act.Task) act.Directive {
-		_ = tasklet.RunnerOf(t.Scheduler()).Schedule(x, done)
-		return act.Done
-	}))
-	inTime(t, func() { require.NoError(t, a.Run()) })
-	require.Empty(t, h.take())
-}
-
 // number is a tasklet that may not be equal to itself.
 type number float64
 
 func (number) Task(*tasklet.Runner) tasklet.Directive { return done }
-
-// However often it is scheduled, the executor gets it once, and an entry that waits for it is remembered once.
-func TestRepeatedSchedulesTakeNoMemory(t *testing.T) {
-	exec, h := &later{}, &history{}
-	a := act.New(act.Config{Executor: exec})
-	defer a.Close()
-	r := tasklet.RunnerOf(a)
-	x := h.play("X", async)
-	for range 100 {
-		schedule(t, r, async, x)
-		schedule(t, r, wait, x)
-	}
-	require.Len(t, exec.fs, 1)
-	schedule(t, r, async, x)
-	steps(t, a, exec)
-	require.Equal(t, "XX", h.take(), "and again after that")
-
-	y := &phases{"Y", func(y tasklet.Tasklet, _ *tasklet.Runner) tasklet.Directive {
-		if h.note("Y"); h.count("Y") == 2 {
-			return wait // under s: the same life
-		}
-		for range 100 {
-			schedule(t, r, sync_, y)
-			_, _ = a.Step(100)
-		}
-		require.Equal(t, 1, tasklet.Retries(y))
-		return done
-	}}
-	for range 2 {
-		schedule(t, tasklet.Inline(), sync_, y)
-		steps(t, a, exec)
-		require.Equal(t, "YY", h.take(), "and again after that")
-	}
-}
-
-// ending schedules another x each time that Run is about to return.
-type ending struct {
-	s    *tasklet.Runner
-	left int
-}
-
-func (d *ending) Untie() bool {
-	if d.left--; d.left >= 0 {
-		_ = d.s.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive {
-			time.Sleep(5 * time.Millisecond)
-			return done
-		}), sync_)
-	}
-	return d.left < 0
-}
-
-func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
-	for name, before := range map[string]bool{"given before Run": true, "given in Run": false} {
-		t.Run(name, func(t *testing.T) {
-			r, order := tasklet.NewRunner(), terms(shutdown.Policy{Time: 50 * time.Millisecond})
-			d := &ending{r, 1000}
-			x := &known{order: order}
-			schedule(t, r, wait, x)
-			schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-				hook.Tie(r.Act(), d)
-				if !before {
-					r.Shutdown(order)
-				}
-				return done
-			}})
-			if before {
-				r.Shutdown(order)
-			}
-			var err error
-			inTime(t, func() { err = r.Run() })
-			require.Equal(t, order, requireCut(t, err).Order, "as it was given")
-			require.Greater(t, d.left, 900)
-		})
-	}
-}
-
-// known ends when it is told of one particular order.
-type known struct{ order shutdown.Order }
-
-func (*known) Task(*tasklet.Runner) tasklet.Directive { return wait }
-
-func (k *known) Stop(r *tasklet.Runner, o shutdown.Order) {
-	if o == k.order && r.Order() == k.order {
-		_ = r.Schedule(k, done)
-	}
-}
 
 // It is told between two phases, even if the next is ASYNC.
 func TestStopComesBeforeTheNextASYNCPhase(t *testing.T) {

@@ -1,18 +1,12 @@
 package tasklet_test
 
 import (
-	"errors"
 	"runtime"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/thread"
-	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
 
@@ -34,50 +28,6 @@ func TestSYNCPhasesShareStateWithoutALock(t *testing.T) {
 	}
 	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, tasklets*phases, n)
-}
-
-func TestSYNCIsOnTheThreadInRunAndASYNCIsNot(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, r := thread.ID(), tasklet.NewRunner()
-	var sync1, sync2, elsewhere uint64
-	var view1, view2 *tasklet.Runner
-	phase := 0
-	schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
-		switch phase++; phase {
-		case 1:
-			sync1, view1 = thread.ID(), r
-			return async
-		case 2:
-			runtime.LockOSThread() // an answer of thread.ID means something only then
-			defer runtime.UnlockOSThread()
-			elsewhere, view2 = thread.ID(), r
-			return sync_
-		}
-		sync2 = thread.ID()
-		return done
-	}))
-	require.NoError(t, r.Run())
-	require.Equal(t, []uint64{home, home}, []uint64{sync1, sync2})
-	require.NotEqual(t, home, elsewhere)
-	require.Same(t, view1, view2, "an ASYNC phase has the runner that spawned it")
-}
-
-func TestRunOfASecondGoroutineWaitsForTheFirst(t *testing.T) {
-	r, h := tasklet.NewRunner(), &history{}
-	begun, ended := make(chan bool), make(chan error)
-	schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
-		close(begun)
-		time.Sleep(30 * time.Millisecond)
-		h.note("first")
-		return done
-	}))
-	go func() { ended <- r.Run() }()
-	<-begun
-	require.NoError(t, r.Run())
-	h.note(" second")
-	require.NoError(t, <-ended)
-	require.Equal(t, "first second", h.take())
 }
 
 func TestRunInsideAPhasePanics(t *testing.T) {
@@ -106,14 +56,6 @@ func TestRunInsideAPhasePanics(t *testing.T) {
 	require.Equal(t, 3, phase)
 }
 
-func TestASYNCPhasesOverlap(t *testing.T) {
-	r, meet := tasklet.NewRunner(), make(chan bool)
-	for _, f := range []func(){func() { meet <- true }, func() { <-meet }} {
-		schedule(t, r, sync_, first("T", async, func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive { f(); return done }))
-	}
-	inTime(t, func() { require.NoError(t, r.Run()) })
-}
-
 func TestASYNCOutsideOfRunIsRefused(t *testing.T) {
 	r, h := tasklet.NewRunner(), &history{}
 	require.ErrorIs(t, r.Schedule(h.play("T"), async), tasklet.ErrNotRunning)
@@ -132,34 +74,6 @@ func TestASYNCOutsideOfRunIsRefused(t *testing.T) {
 	require.NoError(t, r.Suspend(x).Resume(async), "a right is not lost")
 	require.NoError(t, r.Run())
 	require.Equal(t, "T", h.take())
-}
-
-// spawn is an Executor that starts a goroutine for each function.
-type spawn struct{ n atomic.Int64 }
-
-func (e *spawn) Execute(f func()) {
-	e.n.Add(1)
-	go f()
-}
-
-func TestASYNCRunsWhereTheAPISays(t *testing.T) {
-	exec, h := &spawn{}, &history{}
-	api := tasklet.API{Executor: exec}
-	r := api.New()
-	require.Equal(t, api, r.API())
-	phase := 0
-	schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
-		if phase++; phase == 1 {
-			return async
-		}
-		other := r.API().New() // inherited by an ASYNC phase, too
-		schedule(t, other, sync_, h.play("O", async))
-		require.NoError(t, other.Run())
-		return done
-	}))
-	require.NoError(t, r.Run())
-	require.EqualValues(t, 2, exec.n.Load())
-	require.Equal(t, "OO", h.take())
 }
 
 const synchronous = "tasklet: the executor runs ASYNC phases on the thread in Run"
@@ -202,33 +116,6 @@ func TestAnExecutorOnTheSynchronousThreadIsRefused(t *testing.T) {
 	}
 }
 
-// A stopped Run leaves no goroutine once the ASYNC phases have returned.
-func TestAStoppedRunLeavesNoGoroutine(t *testing.T) {
-	before := goleak.IgnoreCurrent()
-	r, h := tasklet.NewRunner(), &history{}
-	out, in := make(chan bool), make(chan bool)
-	schedule(t, r, wait, h.play("W"))
-	phase := 0
-	schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
-		if phase++; phase == 1 {
-			return async
-		}
-		in <- true
-		<-out
-		return sync_
-	}))
-	go func() {
-		<-in
-		r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
-	}()
-	var cut *shutdown.Cut
-	inTime(t, func() { require.True(t, errors.As(r.Run(), &cut)) })
-	require.Equal(t, 2, cut.Tasks)
-	require.Equal(t, 1, cut.Offloads)
-	close(out)
-	goleak.VerifyNone(t, before)
-}
-
 func depth() int { return runtime.Callers(0, make([]uintptr, 1000)) }
 
 func TestChainedSchedulesUseABoundedStack(t *testing.T) {
@@ -260,24 +147,4 @@ func TestChainedSchedulesUseABoundedStack(t *testing.T) {
 			require.InDelta(t, first, last, 3)
 		})
 	}
-}
-
-// A tasklet that is scheduled while Run returns is run by it or kept for the next Run.
-func TestNothingIsLostBetweenRuns(t *testing.T) {
-	const words = 20_000
-	r := tasklet.NewRunner()
-	var n, ended atomic.Int64
-	go func() {
-		for range words {
-			_ = r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive { n.Add(1); return done }), sync_)
-		}
-		ended.Store(1)
-	}()
-	inTime(t, func() {
-		for last := false; !last; {
-			last = ended.Load() == 1
-			require.NoError(t, r.Run())
-		}
-	})
-	require.EqualValues(t, words, n.Load())
 }

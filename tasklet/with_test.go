@@ -54,11 +54,9 @@ func TestRunWaitsForWithOnAnotherGoroutine(t *testing.T) {
 		h.note("<")
 		_ = tasklet.With(r, tasklet.New(func(view *tasklet.Runner) tasklet.Directive {
 			close(in)
-			time.Sleep(20 * time.Millisecond)
-			_ = view.Schedule(h.play("S"), sync_)
-			for end := time.Now().Add(patience); h.count("S") == 0 && time.Now().Before(end); {
-				time.Sleep(time.Millisecond)
-			}
+			ran := make(chan bool)
+			_ = view.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive { h.note("S"); close(ran); return done }), sync_)
+			<-ran
 			h.note(">")
 			return done
 		}))
@@ -67,26 +65,6 @@ func TestRunWaitsForWithOnAnotherGoroutine(t *testing.T) {
 	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, "<S>", h.take())
 	with.Wait()
-}
-
-func TestInlineRunsSYNCBeforeScheduleReturns(t *testing.T) {
-	r, h := tasklet.Inline(), &history{}
-	schedule(t, r, sync_, h.play("A", sync_, sync_))
-	require.Equal(t, "AAA", h.take())
-
-	schedule(t, r, sync_, &phases{"outer", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-		schedule(t, r, sync_, h.play("A", sync_), h.play("B", sync_))
-		h.note("|")
-		return done
-	}})
-	require.Equal(t, "|ABAB", h.take(), "nested ones only queue, and the outermost runs them")
-
-	right := r.Suspend(h.play("W", wait))
-	require.Empty(t, h.take())
-	require.NoError(t, right.Resume(sync_))
-	require.Equal(t, "W", h.take(), "one that waits is run in the call of Resume")
-	right.ResumeLater(sync_)()
-	require.Equal(t, "W", h.take())
 }
 
 func TestInlineHasNoASYNC(t *testing.T) {
@@ -124,20 +102,6 @@ func TestInlineGoesOnAfterAPanic(t *testing.T) {
 	require.PanicsWithValue(t, "boom", func() { _ = tasklet.With(r, &phases{"with", boom}) })
 	schedule(t, r, sync_, h.play("C"))
 	require.Equal(t, "C", h.take())
-}
-
-// A tasklet in a phase under another runner waits, and Schedule returns an error.
-func TestInlineDoesNotWaitForAPhaseElsewhere(t *testing.T) {
-	r, h := tasklet.Inline(), &history{}
-	schedule(t, tasklet.Inline(), sync_, &phases{"T", func(x tasklet.Tasklet, _ *tasklet.Runner) tasklet.Directive {
-		h.note("T")
-		if h.count("T") == 1 {
-			require.ErrorIs(t, r.Schedule(x, sync_), tasklet.ErrInPhase)
-			defer func() { _ = r.Suspend(x) }()
-		}
-		return done
-	}})
-	require.Equal(t, "T", h.take())
 }
 
 // Several goroutines use one Inline: no phases overlap, and all run.
@@ -213,16 +177,4 @@ func TestOnAGroup(t *testing.T) {
 	}
 	require.NoError(t, left.Resume(sync_))
 	require.Empty(t, h.take())
-}
-
-// An unused runner of RunnerOf costs nothing, not even a pass.
-func TestOnDoesNotKeepRunFromReturning(t *testing.T) {
-	a := act.New(act.Config{})
-	r := tasklet.RunnerOf(a)
-	require.NoError(t, a.Run())
-	h := &history{}
-	schedule(t, r, sync_, h.play("A", sync_))
-	require.NoError(t, a.Run())
-	require.Equal(t, "AA", h.take())
-	require.NoError(t, a.Close())
 }
