@@ -202,30 +202,6 @@ func TestIdleTimeIsDividedByStrategy(t *testing.T) {
 	}
 }
 
-func TestPausesAreIdleTimeOfTheirOwn(t *testing.T) {
-	x := &Inspector{}
-	cfg := act.Config{Logger: zap.NewNop(), Idle: demon.Pause(time.Millisecond)}
-	x.Configure(&cfg)
-	s := act.New(cfg)
-	defer func() { require.NoError(t, s.Close()) }()
-	require.NoError(t, x.Setup(s))
-	defer func() { require.NoError(t, x.Close()) }()
-	var tm act.Timer
-	begun := false
-	s.Spawn(act.Func(func(x *act.Task) act.Directive {
-		if begun {
-			return act.Done
-		}
-		begun = true
-		x.WakeAfter(&tm, 20*time.Millisecond)
-		return act.Wait
-	}))
-	require.NoError(t, s.Run())
-	r := reported(s)
-	require.GreaterOrEqual(t, r.Idle.Pausing, 15*time.Millisecond)
-	require.Equal(t, r.Idle.Pausing, r.Idle.All())
-}
-
 func TestHistogram(t *testing.T) {
 	var h Histogram
 	require.Zero(t, h.quantile(0.99))

@@ -1,16 +1,12 @@
 package inspect
 
 import (
-	"encoding/json"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/daimon-go/daimon/act"
 )
 
 // squeezed is the text of a Report with one space between two cells.
@@ -58,44 +54,4 @@ func TestTheTextSaysWhatTheWatchdogHasNotSeen(t *testing.T) {
 	r.Stalls = Stalls{Suppressed: 5, Late: 2, Latest: 10 * time.Second}
 	require.Contains(t, squeezed(r, nil), "\n5 stalls more had no line, because there were too many\n"+
 		"the watchdog was late 2 times, by up to 10s: stalls meanwhile are not seen\n")
-}
-
-// One request for the text is enough to see a task that has a turn all the time, and the rates of now.
-func TestOneLookAtTheTextTellsWhatGoesOn(t *testing.T) {
-	x, at := visited(t)
-	x.places = 1
-	spun := make(chan uint32, 1)
-	for _, d := range x.desks {
-		require.NoError(t, d.probe.s.Post(func(s *act.Scheduler) {
-			s.Spawn(&spinner{spun: spun})
-		}))
-	}
-	<-spun
-	var body string
-	require.Eventually(t, func() bool { // on a slow machine a turn may take long
-		_, _, body = get(t, at+"/text?token=secret", func(*http.Request) {})
-		return strings.Contains(body, "! 2 tasks of *inspect.spinner take up to ") || strings.Contains(body, "! 1 task of *inspect.spinner takes ")
-	}, time.Minute, time.Millisecond)
-	require.Regexp(t, `are of the last [1-9]`, body)
-
-	_, _, body = get(t, at+"/json?token=secret", func(*http.Request) {})
-	var r Report
-	require.NoError(t, json.Unmarshal([]byte(body), &r))
-	require.Contains(t, strings.Join(r.Findings, "\n"), "*inspect.spinner", "as of the look at the tasks before")
-	require.Empty(t, r.Schedulers[0].Tasks)
-	for _, wrong := range []string{"-1", "61", "x"} {
-		code, _, _ := get(t, at+"/text?token=secret&seconds="+wrong, func(*http.Request) {})
-		require.Equal(t, 400, code)
-	}
-}
-
-// spinner yields all the time.
-type spinner struct{ spun chan uint32 }
-
-func (x *spinner) Act(*act.Task) act.Directive {
-	select {
-	case x.spun <- 0:
-	default:
-	}
-	return act.Yield
 }

@@ -1,10 +1,7 @@
 package inspect
 
 import (
-	"context"
-	"fmt"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -129,36 +126,6 @@ func TestWhatIsNoStall(t *testing.T) {
 			require.Equal(t, Stalls{Last: []Stall{}}, c.stalls())
 		})
 	}
-}
-
-// A real scheduler with much to do. The watchdog's clock goes on by a tick when all of its tasks have had a turn.
-func TestABusySchedulerIsNotReported(t *testing.T) {
-	c := newClocked(t, Watch{})
-	cfg, x := act.Config{}, &Inspector{Watch: Watch{Limit: -1}}
-	x.Configure(&cfg)
-	rounds, first := 0, true
-	require.NoError(t, act.Run(context.Background(), cfg, x.Setup, func(s *act.Scheduler) error {
-		if !first {
-			return nil
-		}
-		first = false
-		c.watch(&probes.Get(s).watched, s.Index())
-		for task := range 100 {
-			s.Spawn(act.Func(func(*act.Task) act.Directive {
-				if task == 0 {
-					c.looks(1)
-					rounds++
-				}
-				if rounds == 200 {
-					return act.Done
-				}
-				return act.Yield
-			}))
-		}
-		return nil
-	}))
-	c.looks(100) // after Run
-	require.Empty(t, c.lines())
 }
 
 func TestASteppedSchedulerIsNotReported(t *testing.T) {
@@ -295,50 +262,4 @@ func TestAStallHasTheAddressesOfItsConnection(t *testing.T) {
 		require.Equal(t, s.Local, line["local"])
 		require.Equal(t, s.Peer, line["peer"])
 	}))
-}
-
-func TestAStallIsInTheReportWhileItLasts(t *testing.T) {
-	x := running(t, 2)
-	free := make(chan struct{})
-	defer close(free)
-	require.NoError(t, x.desks[1].probe.s.Post(func(*act.Scheduler) { <-free }))
-	var r *Report
-	require.Eventually(t, func() bool {
-		r = x.Report(false)
-		for _, s := range r.Stalls.Last {
-			if s.Scheduler == 1 && s.Cause == Parked && !s.Ended {
-				return true
-			}
-		}
-		return false
-	}, time.Minute, 50*time.Millisecond)
-	const why = "parked: a receive from a channel"
-	require.Contains(t, r.Findings[0], "Scheduler 1 is held up by a pass at ")
-	require.Contains(t, r.Findings[0], "watchdog_test.go:")
-	require.Contains(t, r.Findings[0], why)
-	var text, metrics strings.Builder
-	r.writeText(&text, nil)
-	require.Regexp(t, `1 .*, so far +`+why, text.String())
-	r.writeMetrics(&metrics)
-	require.Regexp(t, `daimon_stalls_reported_total{} [1-9]`, metrics.String())
-}
-
-func TestNoWatchdog(t *testing.T) { require.Nil(t, newWatchdog(Watch{Limit: -1}, zap.NewNop())) }
-
-func BenchmarkLook(b *testing.B) {
-	for _, n := range []int{2, 64} {
-		b.Run(fmt.Sprintf("%d schedulers", n), func(b *testing.B) {
-			b.ReportAllocs()
-			d := newWatchdog(Watch{}, zap.NewNop())
-			defer d.close()
-			for i := range n {
-				d.watch(&watched{}, i)
-			}
-			now := time.Now()
-			for b.Loop() {
-				now = now.Add(d.tick)
-				d.look(now)
-			}
-		})
-	}
 }

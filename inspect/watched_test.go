@@ -97,18 +97,3 @@ func TestBindLabelsTheGoroutine(t *testing.T) {
 	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&all, 1))
 	require.Contains(t, all.String(), `{"scheduler":"`+w.name+`"}`)
 }
-
-func BenchmarkTurn(b *testing.B) {
-	for _, row := range []struct {
-		name string
-		mask uint32
-	}{{"the same task", 0}, {"another task", 1}} {
-		b.Run(row.name, func(b *testing.B) {
-			b.ReportAllocs()
-			w := newWatched("")
-			for i := uint32(0); b.Loop(); i++ {
-				w.turn(zero+(i&row.mask), i&row.mask, -1)
-			}
-		})
-	}
-}
