@@ -46,7 +46,7 @@ func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error 
 		}
 		box := monitor.NewMailbox[time.Duration](4)
 		for _, body := range []func(*coro.Co) error{
-			dozing(w), sendingNumbers(w, box), hearing(w, box), working(w), racing(w), paired(w), awaitingFutures(w, last),
+			dozing(w), sendingNumbers(w, box), hearing(w, box), working(w), racing(w), awaitingFutures(w, last),
 		} {
 			s.Spawn(coro.New(bodies.Get(s).counted(body)))
 		}
@@ -224,40 +224,6 @@ func racing(w *sim.World) func(*coro.Co) error {
 			}
 			if passed := w.Now() - begun; passed < min(long, short) {
 				w.Errorf("what was bounded by %v and %v was ended after %v", long, short, passed)
-			}
-			return nil
-		})
-	}
-}
-
-// paired waits for two futures, or for the faster one.
-func paired(w *sim.World) func(*coro.Co) error {
-	return func(co *coro.Co) error {
-		s := co.Scheduler()
-		return untilOrder(co, func() error {
-			ended := [2]bool{}
-			sleeper := func(i int) act.Action {
-				d := time.Duration(w.Rand().Int64N(int64(time.Second)))
-				return coro.New(bodies.Get(s).counted(func(co *coro.Co) error {
-					err := co.Sleep(d)
-					ended[i] = err == nil
-					return err
-				}))
-			}
-			if w.Rand().IntN(2) == 0 {
-				if err := co.Do(act.All(sleeper(0), sleeper(1))); err != nil {
-					return err
-				}
-				if ended != [2]bool{true, true} {
-					w.Errorf("both have ended, but have not: %v", ended)
-				}
-				return nil
-			}
-			if err := co.Do(act.First(sleeper(0), sleeper(1))); err != nil {
-				return err
-			}
-			if ended[0] == ended[1] {
-				w.Errorf("one of two has ended first, but has not: %v", ended)
 			}
 			return nil
 		})

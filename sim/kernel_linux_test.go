@@ -233,41 +233,6 @@ var scripts = map[string]func(h *recorder){
 		h.receive(fds[0])
 		h.close(fds...)
 	},
-	"a path's connection closes with something unread": func(h *recorder) {
-		l := h.listenUnix("s", alone)
-		a := h.dialUnix("s")
-		b := h.accept(l)
-		h.send(a, "unread")
-		h.send(b, "answer")
-		h.close(b)
-		h.ready(a, netpoll.Stream)
-		h.receive(a)
-		h.receive(a)
-		h.receive(a)
-		h.send(a, "x")
-		h.logf("addresses: %v %v", h.os.LocalAddr(a), h.os.PeerAddr(a) != nil)
-		h.logf("half-close: %v", h.os.CloseWrite(a))
-		h.logf("option: %v, %v", h.os.SetNoDelay(a, true), h.os.SetKeepAlive(a, time.Second))
-		h.close(a, l)
-	},
-	"closed in both directions": func(h *recorder) {
-		l, addr := h.listen(alone)
-		a := h.dial(addr)
-		b := h.accept(l)
-		h.send(a, "unread")
-		h.logf("half-close: %v", h.os.CloseWrite(a))
-		h.settle()
-		h.logf("half-close: %v", h.os.CloseWrite(b))
-		h.settle()
-		h.ready(a, netpoll.Stream)
-		h.ready(b, netpoll.Stream)
-		h.logf("peers: %v %v", h.os.PeerAddr(a) != nil, h.os.PeerAddr(b) != nil)
-		h.logf("half-close again: %v %v", h.os.CloseWrite(a), h.os.CloseWrite(b))
-		h.send(a, "x")
-		h.close(b)
-		h.receive(a)
-		h.close(a, l)
-	},
 }
 
 func TestCallsAreAsOnThisMachine(t *testing.T) {

@@ -91,27 +91,6 @@ func (b *kernelBench) hear(fd int) (string, error) {
 	return string(p[:n]), err
 }
 
-func TestLowestNumberIsUsedFirst(t *testing.T) {
-	b := newBench(t, Options{})
-	l := b.listen()
-	require.Equal(t, 3, l, "below are the standard ones")
-	for want := 4; want < 8; want++ {
-		b.dialled()
-		fd, err := b.Accept(l)
-		require.NoError(t, err)
-		require.Equal(t, want, fd)
-	}
-	require.NoError(t, b.Close(6))
-	require.NoError(t, b.Close(4))
-	for _, want := range []int{4, 6, 8} {
-		b.dialled()
-		fd, err := b.Accept(l)
-		require.NoError(t, err)
-		require.Equal(t, want, fd)
-	}
-	b.right()
-}
-
 func TestNoDescriptorLeft(t *testing.T) {
 	b := newBench(t, Options{})
 	l := b.listen()
@@ -154,28 +133,6 @@ func TestUseAfterCloseFailsTheWorld(t *testing.T) {
 	}
 }
 
-func TestOpenDescriptorsAreListed(t *testing.T) {
-	b := newBench(t, Options{})
-	require.Empty(t, b.k.open())
-	l := b.listen()
-	b.dialled()
-	_, err := b.Accept(l)
-	require.NoError(t, err)
-	p, err := b.OpenPoller()
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		"descriptor 3 of server (the listener at 10.0.0.1:80)",
-		"descriptor 4 of server (connection 2)",
-		"descriptor 5 of server (a poller)",
-		"descriptor 6 of server (a poller)",
-	}, b.k.open())
-	require.NoError(t, p.Close())
-	require.NoError(t, b.Close(3))
-	require.NoError(t, b.Close(4))
-	require.Empty(t, b.k.open())
-	b.right()
-}
-
 func TestListenAddressConflicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second string
@@ -209,29 +166,6 @@ func TestListenAddressConflicts(t *testing.T) {
 	}
 }
 
-func TestSiblingsShareConnections(t *testing.T) {
-	b := newBench(t, Options{Seed: 7})
-	var fds []int
-	for i := range 3 {
-		fd, err := b.ListenTCP(port80, netpoll.ListenOptions{First: i == 0})
-		require.NoError(t, err)
-		fds = append(fds, fd)
-	}
-	for range 90 {
-		b.dialled()
-	}
-	all := 0
-	for _, fd := range fds {
-		n := 0
-		for _, err := b.Accept(fd); err == nil; _, err = b.Accept(fd) {
-			n++
-		}
-		require.Greater(t, n, 10)
-		all += n
-	}
-	require.Equal(t, 90, all)
-}
-
 // The SYN is sent again after 1, 2 and 4 s.
 func TestFullBacklogIsTriedAgain(t *testing.T) {
 	b := newBench(t, Options{})
@@ -255,174 +189,6 @@ func TestFullBacklogIsTriedAgain(t *testing.T) {
 	require.False(t, late.settled())
 	b.pass(2 * time.Second)
 	require.Equal(t, syscall.ETIMEDOUT, late.socketError())
-}
-
-// only returns Faults of which one kind happens each time that it can.
-func only(set func(*Faults)) Options {
-	o := Options{Seed: 1}
-	set(&o.Faults)
-	return o
-}
-
-func TestFaultsOfCalls(t *testing.T) {
-	ten := make([]byte, 10)
-	t.Run("short read", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.ShortRead = often }))
-		e, fd := b.pair()
-		_, _ = e.send(nil, ten)
-		b.settle()
-		n, err := b.Receive(fd, ten)
-		require.NoError(t, err)
-		require.Positive(t, n)
-		require.Less(t, n, 10)
-	})
-	t.Run("short write", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.ShortWrite = often }))
-		_, fd := b.pair()
-		for _, parts := range [][2]int{{10, 0}, {0, 10}, {5, 5}} {
-			n, err := b.Send(fd, ten[:parts[0]], ten[:parts[1]])
-			require.NoError(t, err)
-			require.Positive(t, n)
-			require.Less(t, n, 10)
-		}
-	})
-	t.Run("false empty", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.FalseEmpty = often }))
-		e, fd := b.pair()
-		_, _ = e.send(nil, ten)
-		b.settle()
-		_, err := b.Receive(fd, ten)
-		require.Equal(t, syscall.EAGAIN, err)
-		b.w.healed = true
-		n, err := b.Receive(fd, ten)
-		require.NoError(t, err)
-		require.Equal(t, 10, n)
-	})
-	t.Run("false full", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.FalseFull = often }))
-		_, fd := b.pair()
-		_, err := b.Send(fd, nil, ten)
-		require.Equal(t, syscall.EAGAIN, err)
-	})
-	t.Run("reset", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Reset = often }))
-		e, fd := b.pair()
-		n, err := e.send(nil, ten)
-		require.NoError(t, err)
-		require.Equal(t, 10, n)
-		b.settle()
-		require.True(t, e.c.disrupted)
-		require.Equal(t, syscall.ECONNRESET, e.socketError())
-		n, err = b.Receive(fd, make([]byte, 20))
-		if err == nil {
-			require.Less(t, n, 10)
-			_, err = b.Receive(fd, ten)
-		}
-		require.Equal(t, syscall.ECONNRESET, err)
-	})
-	t.Run("close error", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.CloseError = often }))
-		l, err := b.ListenTCP(port80, netpoll.ListenOptions{First: true})
-		require.NoError(t, err)
-		require.Equal(t, syscall.EIO, b.Close(l))
-		require.Empty(t, b.k.open())
-	})
-	t.Run("aborted", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Aborted = often }))
-		l := b.listen()
-		e := b.dialled()
-		_, err := b.Accept(l)
-		require.Contains(t, []error{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.EHOSTUNREACH}, err)
-		_, err = b.Accept(l)
-		require.Equal(t, syscall.EAGAIN, err)
-		b.settle()
-		require.Equal(t, syscall.ECONNRESET, e.socketError())
-	})
-	t.Run("no descriptors", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.NoFiles = often }))
-		l := b.listen()
-		b.dialled()
-		_, err := b.Accept(l)
-		require.Contains(t, []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, err)
-		b.w.faults.NoFiles = 0
-		_, again := b.Accept(l)
-		require.Equal(t, err, again)
-		b.pass(time.Second)
-		_, err = b.Accept(l)
-		require.NoError(t, err)
-	})
-	t.Run("refused", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Refused = often }))
-		b.listen()
-		e, err := b.w.net.dialTCP(port80, &fakeHolder{})
-		require.NoError(t, err)
-		b.pass(2 * latencyHigh)
-		require.Equal(t, syscall.ECONNREFUSED, e.socketError())
-		require.True(t, e.c.disrupted)
-	})
-	t.Run("unreachable", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Unreachable = often }))
-		atOnce, later := 0, 0
-		for range 20 {
-			fd, done, err := b.DialTCP(port80)
-			if err != nil {
-				require.Equal(t, syscall.ENETUNREACH, err)
-				atOnce++
-				continue
-			}
-			require.False(t, done)
-			b.pass(3 * time.Second)
-			require.Equal(t, syscall.EHOSTUNREACH, b.SocketError(fd))
-			require.NoError(t, b.Close(fd))
-			later++
-		}
-		require.Positive(t, atOnce)
-		require.Positive(t, later)
-		require.Empty(t, b.k.open())
-		require.Empty(t, b.w.net.connections)
-	})
-	t.Run("timed out", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.TimedOut = often }))
-		e, err := b.w.net.dialTCP(port80, &fakeHolder{})
-		require.NoError(t, err)
-		b.pass(126 * time.Second)
-		require.False(t, e.settled())
-		b.pass(time.Second)
-		require.Equal(t, syscall.ETIMEDOUT, e.socketError())
-	})
-	t.Run("no memory", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.NoMemory = often }))
-		_, fd := b.pair()
-		p, err := b.OpenPoller()
-		require.NoError(t, err)
-		require.Contains(t, []error{syscall.ENOMEM, syscall.ENOSPC}, p.Add(fd, 1, netpoll.Stream))
-		b.w.healed = true
-		require.NoError(t, p.Add(fd, 1, netpoll.Stream))
-		b.right()
-	})
-	for name, c := range map[string]struct {
-		set  func(*Faults)
-		most time.Duration
-	}{
-		"slow":    {func(f *Faults) { f.Slow = often }, time.Second},
-		"clogged": {func(f *Faults) { f.Clog = often }, 10 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, Options{})
-			e, fd := b.pair()
-			c.set(&b.w.faults)
-			_, _ = e.send(nil, ten)
-			b.w.healed = true
-			b.pass(latencyHigh)
-			_, err := b.Receive(fd, ten)
-			require.Equal(t, syscall.EAGAIN, err)
-			_, _ = e.send(nil, ten[:1])
-			b.pass(c.most)
-			n, err := b.Receive(fd, make([]byte, 20))
-			require.NoError(t, err)
-			require.Equal(t, 11, n)
-		})
-	}
 }
 
 // Bytes that a reset overtakes are lost. Bytes that had arrived before are not.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -161,75 +160,4 @@ func TestSharedPortWakesOne(t *testing.T) {
 	require.Empty(t, b.look(p))
 	require.Len(t, b.look(q), 1)
 	b.right()
-}
-
-func TestFaultsOfReadiness(t *testing.T) {
-	out := netpoll.Event{Tag: 7, Ready: netpoll.Out}
-	t.Run("duplicate", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Duplicate = often }))
-		_, _, p := b.watched()
-		require.Equal(t, reported{out}, b.look(p))
-		require.Equal(t, reported{out}, b.look(p))
-		require.Empty(t, b.look(p))
-	})
-	t.Run("delayed", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Delayed = often }))
-		_, fd, p := b.watched()
-		require.Empty(t, b.look(p))
-		require.Positive(t, b.k.files[fd].reg.coming)
-		b.w.healed = true
-		b.pass(10 * time.Millisecond)
-		require.Equal(t, reported{out}, b.look(p))
-	})
-	t.Run("interrupt", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Interrupt = often }))
-		_, _, p := b.watched()
-		require.Empty(t, b.look(p))
-		b.w.healed = true
-		require.Equal(t, reported{out}, b.look(p))
-	})
-	t.Run("spurious", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Spurious = often }))
-		_, _, p := b.watched()
-		b.look(p)
-		require.Len(t, b.look(p), 1)
-	})
-	t.Run("stale", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Stale = often }))
-		e, fd, p := b.watched()
-		b.look(p)
-		require.NoError(t, b.Close(fd))
-		e.close()
-		require.Empty(t, b.look(p))
-		l := b.listen()
-		require.NoError(t, p.Add(l, 8, netpoll.Listener))
-		b.dialled()
-		got := b.look(p)
-		if l == fd {
-			require.Len(t, got, 2)
-			require.Equal(t, uint64(7), got[0].Tag)
-		}
-	})
-	t.Run("shuffled", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.Shuffled = often }))
-		p := b.watchedAll(8)
-		var tags []uint64
-		for _, e := range b.look(p) {
-			tags = append(tags, e.Tag)
-		}
-		require.ElementsMatch(t, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, tags)
-		require.NotEqual(t, []uint64{0, 1, 2, 3, 4, 5, 6, 7}, tags)
-	})
-	t.Run("short read over TCP has an event behind it", func(t *testing.T) {
-		b := newBench(t, only(func(f *Faults) { f.ShortRead = often }))
-		e, fd, p := b.watched()
-		_, _ = e.send(nil, []byte("0123456789"))
-		b.settle()
-		b.look(p)
-		_, err := b.hear(fd)
-		require.NoError(t, err)
-		require.Empty(t, b.look(p))
-		b.pass(10 * time.Millisecond)
-		require.Equal(t, reported{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
-	})
 }

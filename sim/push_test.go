@@ -42,6 +42,9 @@ func TestWorldPush(t *testing.T) {
 				}))
 			}
 			return act.Func(func(t *act.Task) act.Directive {
+				if n := c.Queued(); limits.High > 0 && n > limits.High+4<<10 {
+					w.Errorf("%d bytes are queued, of %d", n, limits.High)
+				}
 				_, err := c.Peek(1)
 				return c.Next(t, err)
 			})

@@ -171,6 +171,9 @@ func (c *client) answer(q *request) (closed bool, err error) {
 			if r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") == "" {
 				return false, c.wrong(q, "503 without Retry-After")
 			}
+			if q.malformed > 0 && !r.Close {
+				return false, c.wrong(q, "a refusal that is not the last answer")
+			}
 			return r.Close, noClean(err)
 		case r.Header.Get("X-Id") != q.id():
 			return false, c.wrong(q, "an answer with status %d that is for %q", r.StatusCode, r.Header.Get("X-Id"))
