@@ -51,19 +51,6 @@ func TestADropPartsTheActionFromItsFunctionAtOnce(t *testing.T) {
 	}
 }
 
-func TestSeqClosesWhatAnAbandonedFunctionDoesNotNeed(t *testing.T) {
-	exec := &later{}
-	s, _ := newScheduler(t, act.Config{Executor: exec})
-	mine, rest := 0, 0
-	s.Spawn(act.Seq(closing{func(t *act.Task) act.Directive { return t.Offload(func() {}) }, &mine}, closing{forever, &rest}))
-	_, err := s.Step(1)
-	require.NoError(t, err)
-	requireCut(t, s.Close())
-	require.Equal(t, []int{0, 1}, []int{mine, rest})
-	exec.run()
-	require.Equal(t, []int{1, 1}, []int{mine, rest})
-}
-
 // crossed panics when it is to be parted.
 type crossed struct{ act.Func }
 

@@ -1,7 +1,6 @@
 package act_test
 
 import (
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -90,20 +89,6 @@ func stopAt(s *act.Scheduler, when time.Duration) error {
 	return s.Run()
 }
 
-func TestAnOrderInForceIsNotWithdrawn(t *testing.T) {
-	s, _, _ := newVirtual(t, act.Config{})
-	var h history
-	s.Spawn(h.second("t", "!"))
-	o := plain(shutdown.Policy{Time: 5500 * time.Millisecond, Announce: 2500 * time.Millisecond})
-	s.Shutdown(o)
-	at(s, 2600*time.Millisecond, func() {
-		require.False(t, s.Group().Withdraw(o))
-		require.Equal(t, o, s.Group().Ending())
-	})
-	requireCut(t, s.Run())
-	require.Equal(t, "ttt!tttt", h.String())
-}
-
 func TestAnOrderAtOnceBringsWhatIsAnnouncedIntoForce(t *testing.T) {
 	s, clock, _ := newVirtual(t, act.Config{})
 	var h history
@@ -118,32 +103,6 @@ func TestAnOrderAtOnceBringsWhatIsAnnouncedIntoForce(t *testing.T) {
 	requireCut(t, s.Run())
 	require.Equal(t, "tt!t!tt", h.String(), "the announced order is stricter than the other; then comes the third")
 	require.Equal(t, 2600*time.Millisecond, clock.Monotonic())
-}
-
-func TestTheShortestAnnouncementCounts(t *testing.T) {
-	s, clock, _ := newVirtual(t, act.Config{})
-	var h history
-	s.Spawn(h.second("t", "!"))
-	s.Shutdown(plain(shutdown.Policy{Time: 20 * time.Second, Announce: 10 * time.Second, Drop: true}))
-	s.Shutdown(plain(shutdown.Policy{Time: 4500 * time.Millisecond, Announce: 1500 * time.Millisecond}))
-	cut := requireCut(t, s.Run())
-	require.Equal(t, "tt!!tttt", h.String())
-	require.Equal(t, 4500*time.Millisecond, clock.Monotonic())
-	require.True(t, cut.Dropped)
-}
-
-func TestAnAnnouncedOrderEndsWithTheRunAndCannotReachTheNext(t *testing.T) {
-	s, clock, _ := newVirtual(t, act.Config{})
-	var h history
-	s.Spawn(h.script("a", 3, act.Yield))
-	s.Shutdown(plain(shutdown.Policy{Time: time.Minute, Announce: time.Second}))
-	require.NoError(t, s.Run(), "nothing is left, so there is nothing to wait for")
-	require.Equal(t, "aaa", h.take())
-	require.Zero(t, clock.Monotonic())
-	require.Nil(t, s.Group().Ending())
-	s.Spawn(h.second("t", "!"))
-	requireCut(t, stopAt(s, 2500*time.Millisecond))
-	require.Equal(t, "ttt", h.String())
 }
 
 func TestAWithdrawalCountsForAllSchedulersOrForNone(t *testing.T) {
@@ -193,68 +152,6 @@ func TestAnOrderThatCannotBeComparedIsNotWithdrawn(t *testing.T) {
 type uncomparable []string
 
 func (uncomparable) Policy() shutdown.Policy { return shutdown.Policy{Announce: time.Second} }
-
-func TestIdleConnectionsLeaveEvenlyOverTheWindow(t *testing.T) {
-	const n = 100
-	s, clock, _ := newVirtual(t, act.Config{})
-	clock.advance(5 * time.Second)
-	var left []time.Duration
-	for range n {
-		var tick act.Timer
-		leave := time.Duration(-1)
-		s.Spawn(told{func(t *act.Task) act.Directive {
-			switch {
-			case leave < 0:
-				return idle(t)
-			case t.Scheduler().Now() >= leave:
-				left = append(left, t.Scheduler().Now())
-				return act.Done
-			}
-			t.WakeAt(&tick, leave)
-			return act.Wait
-		}, func(t *act.Task, _ shutdown.Order) { leave = t.NextLeaveTime() }})
-	}
-	s.Shutdown(plain(shutdown.Policy{Time: 30 * time.Second, Announce: 10 * time.Second, Spread: time.Minute}))
-	require.NoError(t, s.Run())
-	require.Equal(t, 20*time.Second, left[0], "the first in the middle of the window, which is half of the 20 s that are left")
-	for i, begin := range []time.Duration{20, 21, 22, 23, 24} {
-		within := slices.DeleteFunc(slices.Clone(left), func(at time.Duration) bool {
-			return at < begin*time.Second || at >= (begin+1)*time.Second
-		})
-		require.InDelta(t, n/5, len(within), 2, "part %d of five", i)
-	}
-	require.Len(t, left, n)
-}
-
-func TestWithoutAWindowAllLeaveAtOnce(t *testing.T) {
-	for name, p := range map[string]shutdown.Policy{
-		"none":         {Time: time.Minute},
-		"a later none": {Time: time.Hour, Spread: time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, clock, _ := newVirtual(t, act.Config{})
-			var leave []time.Duration
-			for range 2 {
-				s.Spawn(told{func(t *act.Task) act.Directive {
-					if t.Order() != nil {
-						return act.Done
-					}
-					return idle(t)
-				}, func(t *act.Task, _ shutdown.Order) { leave = append(leave, t.NextLeaveTime()) }})
-			}
-			s.Shutdown(plain(p))
-			if name == "a later none" {
-				s.Shutdown(plain(shutdown.Policy{Time: time.Hour}))
-				require.NoError(t, s.Run())
-				require.Equal(t, []time.Duration{0, 0}, leave[2:], "told again")
-				return
-			}
-			require.NoError(t, s.Run())
-			require.Equal(t, []time.Duration{0, 0}, leave)
-			require.Zero(t, clock.Monotonic())
-		})
-	}
-}
 
 func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
 	const ms = time.Millisecond
@@ -332,41 +229,6 @@ func TestInactivityEndsRun(t *testing.T) {
 			require.Equal(t, c.ends, clock.Monotonic())
 		})
 	}
-}
-
-func TestActivityOnAnotherSchedulerCounts(t *testing.T) {
-	c := &clock{}
-	g, _ := newGroup(t, act.Config{Schedulers: 2, Threads: act.Stepped, Clock: c})
-	busy, still := g.Schedulers()[0], g.Schedulers()[1]
-	turns := 0
-	var tick act.Timer
-	busy.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if turns++; turns < 5 {
-			t.WakeAfter(&tick, time.Second)
-		}
-		return idle(t)
-	}))
-	still.Spawn(act.Func(idle))
-	g.Shutdown(plain(shutdown.Policy{Inactivity: 1500 * time.Millisecond}))
-	ended := map[*act.Scheduler]time.Duration{}
-	for len(ended) < 2 {
-		next := time.Duration(-1)
-		for _, s := range g.Schedulers() {
-			if _, over := ended[s]; over {
-				continue
-			}
-			if _, err := s.Step(1000); err != nil {
-				requireCut(t, err)
-				ended[s] = c.Monotonic()
-			} else if when, ok := s.NextDeadline(); ok && (next < 0 || when < next) {
-				next = when
-			}
-		}
-		if next > c.Monotonic() {
-			c.advance(next - c.Monotonic())
-		}
-	}
-	require.Equal(t, map[*act.Scheduler]time.Duration{busy: 5500 * time.Millisecond, still: 5500 * time.Millisecond}, ended)
 }
 
 // lastly is a service that ends last, and a session of it: l and c are their turns, L and C say that they were told.

@@ -1,10 +1,12 @@
 package act_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/price"
 )
 
 // cost is something that has a price: prepare makes the set-up, and what it returns does it n times.
@@ -20,17 +22,22 @@ var costs = []cost{
 	{"a yielding turn, 64 ready", yieldingTurns(64), 10},
 	{"a wake and a turn", wakesAndTurns, 20},
 	{"a timer armed and cancelled", timersArmed, 30},
-	{"Local.Get", localsGot, 3},
-	{"a post to one awake, and its run", postsAwake, 80},
-	{"a post to one asleep, and its pass", postsToSleepers, 400},
 	{"spawn, run, done", spawns, 80},
+}
+
+func TestMeasureWhatThingsCost(t *testing.T) {
+	for _, c := range costs {
+		t.Run(c.name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			price.Require(t, c.most, c.prepare(t))
+		})
+	}
 }
 
 func BenchmarkCosts(b *testing.B) {
 	all := append([]cost{
 		{name: "a yielding turn, 100,000 ready", prepare: yieldingTurns(100_000)},
-		{name: "a timer armed with a fresh reading of the clock", prepare: timersArmedAfresh},
-		{name: "a remote wake and a turn", prepare: remoteWakes},
 	}, costs...)
 	for _, c := range all {
 		b.Run(c.name, func(b *testing.B) {
@@ -89,30 +96,6 @@ func wakesAndTurns(tb testing.TB) func(n int) {
 	return func(n int) { step(tb, s, n) }
 }
 
-// correspondent is a partner that wakes by remote events.
-type correspondent struct {
-	waker act.RemoteWaker
-	other *correspondent
-}
-
-func (c *correspondent) Act(t *act.Task) act.Directive {
-	c.waker = t.Waker().Remote()
-	c.other.waker.Wake()
-	return act.Wait
-}
-
-func remoteWakes(tb testing.TB) func(n int) {
-	s, _ := newScheduler(tb, act.Config{})
-	for range 32 {
-		a := new(correspondent)
-		a.other = &correspondent{other: a}
-		s.Spawn(a)
-		s.Spawn(a.other)
-	}
-	step(tb, s, 64+32)
-	return func(n int) { step(tb, s, n) }
-}
-
 // inATurn gives a task whose turn does something n times.
 func inATurn(tb testing.TB, f func(t *act.Task, n int)) func(n int) {
 	s, _ := newScheduler(tb, act.Config{})
@@ -139,89 +122,9 @@ func timersArmed(tb testing.TB) func(n int) {
 	})
 }
 
-func timersArmedAfresh(tb testing.TB) func(n int) {
-	var tm act.Timer
-	return inATurn(tb, func(t *act.Task, n int) {
-		for range n {
-			t.WakeAfter(&tm, 10*time.Millisecond)
-			tm.Stop()
-		}
-	})
-}
-
 var (
-	someLocal  = act.NewLocal(func(*act.Scheduler) *yielder { return new(yielder) })
 	otherLocal = act.NewLocal(func(*act.Scheduler) int { return 7 })
 )
-
-func localsGot(tb testing.TB) func(n int) {
-	return inATurn(tb, func(t *act.Task, n int) {
-		s := t.Scheduler()
-		for range n {
-			if someLocal.Get(s) == nil {
-				panic("in no queue")
-			}
-		}
-	})
-}
-
-func postsAwake(tb testing.TB) func(n int) {
-	const inbox = 1024
-	s, _ := newScheduler(tb, act.Config{Inbox: inbox})
-	f := func(*act.Scheduler) {}
-	return func(n int) {
-		for ; n > 0; n -= inbox {
-			for range min(n, inbox) {
-				s.Post(f)
-			}
-			for range inbox / act.PostsAPass {
-				_, _ = s.Step(1)
-			}
-		}
-	}
-}
-
-// talker is an Idler in whose sleep a function is posted: so it costs no other thread anything, and what the
-// operating system takes for a wake-up is not counted.
-type talker struct {
-	s           *act.Scheduler
-	left        int
-	f           func(*act.Scheduler)
-	interrupted bool
-}
-
-func (i *talker) Idle(atMost time.Duration) {
-	if atMost == 0 {
-		return
-	}
-	i.s.Post(i.f)
-	if !i.interrupted {
-		panic("interrupted")
-	}
-	i.interrupted = false
-}
-
-func (i *talker) Interrupt() { i.interrupted = true }
-
-func (i *talker) posted(s *act.Scheduler) {
-	if i.left--; i.left == 0 {
-		s.Hold(-1)
-	}
-}
-
-func postsToSleepers(tb testing.TB) func(n int) {
-	s, _ := newScheduler(tb, act.Config{})
-	i := &talker{s: s}
-	i.f = i.posted
-	s.SetIdler(i)
-	return func(n int) {
-		i.left = n
-		s.Hold(1)
-		if err := s.Run(); err != nil {
-			tb.Fatal(err)
-		}
-	}
-}
 
 // successor spawns itself and ends.
 type successor struct{ _ byte }

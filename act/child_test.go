@@ -74,15 +74,6 @@ func TestAChildThatHasFinishedIsNotCalledAgain(t *testing.T) {
 	}
 }
 
-func TestAFailureWithoutAReasonIsAFailureOfTheChild(t *testing.T) {
-	x := &act.Child{Action: act.Func(func(*act.Task) act.Directive { return act.Failed })}
-	for range 2 {
-		d, err := turn(t, x)
-		require.Equal(t, act.Failed, d)
-		require.EqualError(t, err, "failed without saying why")
-	}
-}
-
 func TestAChildThatWasClosedFails(t *testing.T) {
 	var h history
 	x := &act.Child{Action: &child{name: "A", answers: []act.Directive{act.Wait}, h: &h}}
@@ -137,12 +128,4 @@ func TestAnAbandonedChildBelongsToItsFunction(t *testing.T) {
 	require.Equal(t, "(A~", h.String(), "the function has not returned")
 	exec.run()
 	require.Equal(t, "(A~-A", h.String())
-}
-
-func TestAChildThatPanicsIsClosed(t *testing.T) {
-	closed := 0
-	s, _ := newScheduler(t, act.Config{})
-	s.Spawn(&act.Child{Action: closing{func(*act.Task) act.Directive { panic("boom") }, &closed}})
-	require.NoError(t, s.Run())
-	require.Equal(t, 1, closed)
 }

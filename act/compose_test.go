@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
@@ -63,54 +60,6 @@ func turn(t *testing.T, a act.Action) (d act.Directive, err error) {
 	return d, err
 }
 
-func TestVerdictsOfSeveralChildren(t *testing.T) {
-	const (
-		y, w, d, f = act.Yield, act.Wait, act.Done, act.Failed
-	)
-	for _, c := range []struct {
-		answers         []act.Directive
-		seq, all, first act.Directive
-		called          string // by Seq
-	}{
-		{nil, d, d, d, ""},
-		{[]act.Directive{y}, y, y, y, "A"},
-		{[]act.Directive{w}, w, w, w, "A"},
-		{[]act.Directive{d}, d, d, d, "A"},
-		{[]act.Directive{f}, f, f, f, "A"},
-		{[]act.Directive{w, w}, w, w, w, "A"},
-		{[]act.Directive{w, y}, w, y, y, "A"},
-		{[]act.Directive{y, w}, y, y, y, "A"},
-		{[]act.Directive{w, d}, w, w, d, "A"},
-		{[]act.Directive{d, w}, w, w, d, "AB"},
-		{[]act.Directive{d, y}, y, y, d, "AB"},
-		{[]act.Directive{d, d}, d, d, d, "AB"},
-		{[]act.Directive{y, f}, y, y, f, "A"},
-		{[]act.Directive{f, y}, f, y, f, "A"},
-		{[]act.Directive{d, f}, f, f, d, "AB"},
-		{[]act.Directive{f, d}, f, f, f, "A"},
-		{[]act.Directive{f, f}, f, f, f, "A"},
-		{[]act.Directive{w, w, y, w}, w, y, y, "A"},
-		{[]act.Directive{d, d, w, d}, w, w, d, "ABC"},
-		{[]act.Directive{d, d, f, w}, f, w, d, "ABC"},
-	} {
-		t.Run(fmt.Sprint(c.answers), func(t *testing.T) {
-			for name, of := range map[string]struct {
-				make func(...act.Action) act.Action
-				want act.Directive
-			}{"Seq": {act.Seq, c.seq}, "All": {act.All, c.all}, "First": {act.First, c.first}} {
-				var h history
-				var children []act.Action
-				for i, answer := range c.answers {
-					children = append(children, &child{name: string(rune('A' + i)), answers: []act.Directive{answer},
-						err: fmt.Errorf("failure %d", i), h: &h})
-				}
-				got, _ := turn(t, of.make(children...))
-				require.Equal(t, of.want, got, name)
-			}
-		})
-	}
-}
-
 func TestSeqDoesOneAfterTheOtherInAsFewTurnsAsPossible(t *testing.T) {
 	var h history
 	s, _ := newScheduler(t, act.Config{})
@@ -125,23 +74,6 @@ func TestSeqDoesOneAfterTheOtherInAsFewTurnsAsPossible(t *testing.T) {
 	for _, a := range list {
 		require.NotNil(t, a, "the caller's list is the caller's")
 	}
-}
-
-func TestAFailureEndsASeqAndClosesTheRest(t *testing.T) {
-	var h history
-	refusal := errors.New("refused")
-	q := act.Seq(
-		&child{name: "A", answers: []act.Directive{act.Done}, h: &h},
-		&child{name: "B", answers: []act.Directive{act.Failed}, err: refusal, h: &h},
-		&child{name: "C", answers: []act.Directive{act.Done}, h: &h},
-		&child{name: "D", answers: []act.Directive{act.Done}, h: &h},
-	)
-	var ended error
-	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
-	s.Spawn(q)
-	require.NoError(t, s.Run())
-	require.Equal(t, "A-AB-B-D-C", h.String(), "the rest is closed without having begun")
-	require.Equal(t, refusal, ended)
 }
 
 // titled lends a name to an action.
@@ -159,18 +91,11 @@ func TestACompoundIsCalledAfterWhatIsUnderWay(t *testing.T) {
 		answers         []act.Directive
 		seq, all, first string
 	}{
-		{nil, "act.Seq", "act.All", "act.First"},
-		{[]act.Directive{w}, "A", "A", "A"},
 		{[]act.Directive{d}, "act.Seq", "act.All", "act.First"},
-		{[]act.Directive{f}, "A", "A", "A"},
 		{[]act.Directive{w, w}, "A", "A and 1 more", "A and 1 more"},
-		{[]act.Directive{w, w, w}, "A", "A and 2 more", "A and 2 more"},
-		{[]act.Directive{d, w}, "B", "B", "act.First"},
 		{[]act.Directive{d, w, w}, "B", "B and 1 more", "act.First"},
 		{[]act.Directive{w, d}, "A", "A", "act.First"},
 		{[]act.Directive{d, f, w}, "B", "C", "act.First"},
-		{[]act.Directive{f, d, f}, "A", "A", "A"},
-		{[]act.Directive{d, f, f}, "B", "B", "act.First"},
 	} {
 		t.Run(fmt.Sprint(c.answers), func(t *testing.T) {
 			for want, of := range map[*string]func(...act.Action) act.Action{&c.seq: act.Seq, &c.all: act.All, &c.first: act.First} {
@@ -187,18 +112,6 @@ func TestACompoundIsCalledAfterWhatIsUnderWay(t *testing.T) {
 			}
 		})
 	}
-}
-
-// What was broken: the name in the report of a failed Seq was that of the action after the one that failed.
-func TestTheReportOfAFailedSeqNamesTheActionThatFailed(t *testing.T) {
-	var h history
-	s, logs := newScheduler(t, act.Config{})
-	s.Spawn(act.Seq(
-		titled{&child{name: "A", answers: []act.Directive{act.Failed}, err: errors.New("refused"), h: &h}, "the first"},
-		titled{&child{name: "B", answers: []act.Directive{act.Done}, h: &h}, "the second"},
-	))
-	require.NoError(t, s.Run())
-	require.Equal(t, "the first", logs.All()[0].ContextMap()["task"])
 }
 
 func TestAllWaitsForAllAndJoinsTheirFailures(t *testing.T) {
@@ -306,44 +219,6 @@ func TestAnOffloadAmongSeveralMustBeAlone(t *testing.T) {
 	}
 }
 
-func TestSeqOffloadsAtAnyPlace(t *testing.T) {
-	var h history
-	s, _ := newScheduler(t, act.Config{})
-	s.Spawn(act.Seq(
-		&child{name: "A", answers: []act.Directive{act.Async, act.Done}, h: &h},
-		act.All(act.First(&child{name: "B", answers: []act.Directive{act.Async, act.Async, act.Done}, h: &h})),
-		offloads(func() { h.WriteString("f") }),
-	))
-	require.NoError(t, s.Run())
-	require.Equal(t, "AA-ABBB-Bf", h.String())
-}
-
-func TestStopIsForwardedToWhatRuns(t *testing.T) {
-	var h history
-	waits := func(name string) *child {
-		return &child{name: name, answers: []act.Directive{act.Wait, act.Done}, h: &h}
-	}
-	done := func(name string) *child { return &child{name: name, answers: []act.Directive{act.Done}, h: &h} }
-	s, _ := newScheduler(t, act.Config{})
-	s.Spawn(act.All(
-		act.Seq(done("A"), waits("B"), done("C")),
-		done("D"),
-		act.First(waits("E"), act.All(waits("F"), act.Func(idle))),
-		act.Func(func(t *act.Task) act.Directive {
-			if t.Order() != nil {
-				return act.Done
-			}
-			return act.Wait
-		}),
-	))
-	_, err := s.Step(1)
-	require.NoError(t, err)
-	require.Equal(t, "A-ABD-DEF", h.take())
-	s.Shutdown(plain(shutdown.Unbounded))
-	require.NoError(t, s.Run())
-	require.Equal(t, "!B!E!FB-BC-CE-E-F", h.take())
-}
-
 func TestCloseIsForwardedOnceToWhatHasNotFinished(t *testing.T) {
 	var h history
 	waits := func(name string) *child { return &child{name: name, answers: []act.Directive{act.Wait}, h: &h} }
@@ -381,16 +256,6 @@ func TestAChildWhoseCloseFailsOrPanicsDoesNotKeepTheOthersOpen(t *testing.T) {
 		requireCut(t, s.Run())
 		require.Equal(t, "-B-A", h.String(), name)
 		require.Len(t, messages(logs), 1)
-	}
-}
-
-func TestADirectiveThatIsNoneIsNotHiddenByAParent(t *testing.T) {
-	for name, make := range map[string]func(...act.Action) act.Action{"Seq": act.Seq, "All": act.All, "First": act.First} {
-		var ended error
-		s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
-		s.Spawn(make(act.Func(func(*act.Task) act.Directive { return 0 })))
-		require.NoError(t, s.Run())
-		require.ErrorContains(t, ended, "Directive(0), which is no verdict", name)
 	}
 }
 
@@ -487,20 +352,4 @@ func TestNilActionsPanicWhereTheyAreGiven(t *testing.T) {
 	require.PanicsWithValue(t, "act.First of a nil action", func() { act.First(nil) })
 	s, _ := newScheduler(t, act.Config{})
 	require.PanicsWithValue(t, "act.On of a nil action", func() { act.On(s, nil) })
-}
-
-// What was broken: these died of a nil dereference.
-func TestNilFunctionsPanicWithASentence(t *testing.T) {
-	for says, a := range map[string]act.Action{
-		"act: a turn of a nil Func":      act.Func(nil),
-		"act: Offload of a nil function": act.Func(func(t *act.Task) act.Directive { return t.Offload(nil) }),
-		"act: a Call without F":          &act.Call[int]{},
-	} {
-		core, logs := observer.New(zapcore.ErrorLevel)
-		s := act.New(act.Config{Logger: zap.New(core)})
-		s.Spawn(a)
-		require.NoError(t, s.Run())
-		require.Len(t, logs.All(), 1)
-		require.Equal(t, "panic: "+says, logs.All()[0].ContextMap()["error"])
-	}
 }

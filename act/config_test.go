@@ -1,7 +1,6 @@
 package act_test
 
 import (
-	"math"
 	"testing"
 	"time"
 
@@ -21,7 +20,7 @@ func TestTheZeroConfigIsAWorkingScheduler(t *testing.T) {
 	before := s.Clock().Monotonic()
 	time.Sleep(time.Millisecond)
 	require.GreaterOrEqual(t, s.Clock().Monotonic()-before, time.Millisecond)
-	require.WithinDuration(t, time.Now(), s.Clock().Wall(), time.Minute)
+	require.False(t, s.Clock().Wall().IsZero())
 	require.NoError(t, s.Close())
 }
 
@@ -48,14 +47,6 @@ func TestTheInboxIsRoundedUp(t *testing.T) {
 	}))
 	require.NoError(t, s.Run())
 	require.Equal(t, 8, room)
-}
-
-func TestMoreGoroutinesThanThereEverAreIsNoBound(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{Offloads: math.MaxInt})
-	called := make(chan struct{}, 2)
-	s.Execute(func() { called <- struct{}{} })
-	s.Reserve(math.MaxInt).Execute(func() { called <- struct{}{} })
-	inTime(t, func() { <-called; <-called })
 }
 
 func TestAHoldTakenBackTooOftenChangesNothing(t *testing.T) {

@@ -89,10 +89,7 @@ func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
 		stays  bool // the demon, when it is told
 		left   []string
 	}{
-		"at once":           {[]shutdown.Policy{halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
-		"by a second order": {[]shutdown.Policy{{}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
-		"and a third":       {[]shutdown.Policy{{}, {Kind: shutdown.Halting}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
-		"both at once":      {[]shutdown.Policy{halt, {}, halt}, false, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
+		"at once": {[]shutdown.Policy{halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
 		"both were announced": {[]shutdown.Policy{halt, {Time: time.Minute, Announce: time.Second / 2}, {Kind: shutdown.Halting, Announce: time.Second / 2, Drop: true}}, false,
 			[]string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6s"}},
 		"a demon that stayed": {[]shutdown.Policy{{}, halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s", "*act_test.demon, waiting"}},
@@ -130,36 +127,6 @@ func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
 			}
 			require.Equal(t, []string{"later"}, left, "nothing is kept of the order before")
 		})
-	}
-}
-
-// What was broken: a report could name a demon that is idle and ends as soon as it is told.
-func TestAReportNamesWhatTheEndWaitsFor(t *testing.T) {
-	var said drains
-	s, _, _ := newVirtual(t, act.Config{Draining: said.add})
-	s.Spawn(&sleeper{until: 9 * time.Second, peer: "a"})
-	type brief struct{ demon }
-	stays := func(*act.Task, shutdown.Order) {}
-	s.Install(&demon{act: idle, stop: stays})
-	s.Install(&brief{demon{act: idle}})
-	s.InstallLast(&demon{act: idle, stop: stays})
-	s.Shutdown(plain(shutdown.Policy{Time: 5500 * time.Millisecond, Announce: 2500 * time.Millisecond, Drop: true}))
-	requireCut(t, s.Run())
-	require.Len(t, said, 5)
-	for i, report := range said {
-		var names []string
-		for _, l := range report.Cut.Left {
-			names = append(names, l.Name)
-		}
-		switch {
-		case i < 2:
-			require.Equal(t, shutdown.Announced, report.Phase)
-			require.Equal(t, 2, report.Cut.Demons)
-			require.Equal(t, []string{"sleeper"}, names)
-		default:
-			require.Equal(t, 1, report.Cut.Demons)
-			require.ElementsMatch(t, []string{"sleeper", "*act_test.demon"}, names, "it has been told, and goes on")
-		}
 	}
 }
 
@@ -280,26 +247,6 @@ func TestAGroupSaysOneLineForAll(t *testing.T) {
 	require.Empty(t, said[2].Silent)
 }
 
-// One that has not even taken the order in is missed.
-func TestAGroupSaysWhoDoesNotAnswerAtAll(t *testing.T) {
-	var said drains
-	g, clock := stepped(t, 2, said.add)
-	for _, s := range g.Schedulers() {
-		s.Spawn(&sleeper{until: time.Hour})
-	}
-	g.Shutdown(plain(shutdown.Policy{Time: time.Minute}))
-	for range 4 {
-		_, err := g.Schedulers()[0].Step(100)
-		require.NoError(t, err)
-		clock.advance(time.Second)
-	}
-	_, err := g.Schedulers()[0].Step(100)
-	require.NoError(t, err)
-	require.NotEmpty(t, said)
-	require.Equal(t, []int{1}, said[0].Silent)
-	require.Equal(t, 1, said[0].Cut.Tasks)
-}
-
 func TestAPanicOfDrainingIsReported(t *testing.T) {
 	n := 0
 	s, _, logs := newVirtual(t, act.Config{Draining: func(shutdown.Drain) {
@@ -311,17 +258,4 @@ func TestAPanicOfDrainingIsReported(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Equal(t, 2, n)
 	require.Equal(t, 2, logs.FilterMessage("a task failed").Len())
-}
-
-// BenchmarkCensus is what a scheduler with 100,000 connections does each second of an end; see step for how long it takes at a time.
-func BenchmarkCensus(b *testing.B) {
-	n := 0
-	s, _, _ := newVirtual(b, act.Config{Draining: func(shutdown.Drain) { n++ }})
-	for i := range 100_000 {
-		s.Spawn(&sleeper{until: 1000 * time.Hour, still: time.Duration(i*7919%100_000) * time.Millisecond})
-	}
-	s.Shutdown(plain(shutdown.Policy{Time: time.Duration(b.N)*time.Second + time.Second/2}))
-	_, _ = s.Step(200_000)
-	b.ResetTimer()
-	_ = s.Run()
 }

@@ -57,27 +57,3 @@ func ExampleIdler() {
 	// good morning
 	// 8h0m0s
 }
-
-// counted counts how often its scheduler looks for events or sleeps. The Idler that it wraps does that.
-type counted struct {
-	act.Idler
-	calls int
-}
-
-func (x *counted) Idle(atMost time.Duration) {
-	x.calls++
-	x.Idler.Idle(atMost)
-}
-
-// A Strategy wraps the Idler that there is. Package demon has some to choose from.
-func ExampleStrategy() {
-	var x counted
-	s := act.New(act.Config{Idle: func(_ *act.Scheduler, present act.Idler) act.Idler {
-		x.Idler = present
-		return &x
-	}})
-	defer s.Close()
-	s.Spawn(&nap{after: time.Millisecond})
-	fmt.Println(s.Run(), x.calls > 0)
-	// Output: <nil> true
-}

@@ -54,36 +54,6 @@ func ExampleAction_nested() {
 	// Output: child2 child1 and its parent
 }
 
-func ExampleFunc() {
-	s := act.New(act.Config{})
-	greeted := 0
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		fmt.Println("hello", greeted)
-		if greeted++; greeted < 2 {
-			return act.Yield
-		}
-		return act.Done
-	}))
-	_ = s.Run()
-	// Output:
-	// hello 0
-	// hello 1
-}
-
-// Run may be called as often as there is work.
-func ExampleScheduler_Run() {
-	s := act.New(act.Config{})
-	for _, name := range []string{"monday ", "tuesday "} {
-		s.Spawn(&countdown{name, 2})
-		fmt.Println(s.Run())
-	}
-	fmt.Println(s.Close())
-	// Output:
-	// monday 2 monday 1 <nil>
-	// tuesday 2 tuesday 1 <nil>
-	// <nil>
-}
-
 // A few turns at a time: the loop belongs to a test or a simulation.
 func ExampleScheduler_Step() {
 	s := act.New(act.Config{})
@@ -218,27 +188,6 @@ func ExampleTask_Own() {
 	// house closed
 }
 
-// An action that hands something on must not close it.
-func ExampleTask_Release() {
-	s := act.New(act.Config{})
-	shop := door("shop")
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		t.Own(shop)
-		fmt.Println("released:", t.Release(shop))
-		t.Scheduler().Spawn(act.Func(func(t *act.Task) act.Directive {
-			t.Own(shop)
-			fmt.Println("the next shift")
-			return act.Done
-		}))
-		return act.Done
-	}))
-	_ = s.Run()
-	// Output:
-	// released: true
-	// the next shift
-	// shop closed
-}
-
 // A Timer is a field of its owner.
 type reminder struct {
 	timer act.Timer
@@ -351,42 +300,6 @@ func ExampleScheduler_Hold() {
 	// <nil>
 }
 
-// gauge is read at most once a turn, however often it is asked.
-type gauge struct {
-	readings int
-	fresh    bool // until the turn ends
-}
-
-func (g *gauge) reading(s *act.Scheduler) int {
-	if !g.fresh {
-		g.fresh = true
-		g.readings++
-		s.AtTurnEnd(g)
-	}
-	return g.readings
-}
-
-func (g *gauge) TurnEnd() { g.fresh = false }
-
-// A value that is valid until the turn ends, such as a buffer that is lent.
-func ExampleScheduler_AtTurnEnd_untilTheTurnEnds() {
-	s := act.New(act.Config{})
-	var g gauge
-	again := true
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		fmt.Println(g.reading(t.Scheduler()), g.reading(t.Scheduler()))
-		if again {
-			again = false
-			return act.Yield
-		}
-		return act.Done
-	}))
-	_ = s.Run()
-	// Output:
-	// 1 1
-	// 2 2
-}
-
 // gardener is a demon: without an end of its own, and so with an ear for orders.
 type gardener struct{ told bool }
 
@@ -466,28 +379,6 @@ func ExampleScheduler_AtTurnEnd() {
 	// Output:
 	// end of turn
 	// 5 lines in one go
-}
-
-// A Trace observes everything.
-func ExampleTrace() {
-	s := act.New(act.Config{Trace: &act.Trace{
-		TurnEnd: func(t *act.Task, d act.Directive) { fmt.Println(t, d) },
-	}})
-	s.Spawn(new(quiet))
-	_ = s.Run()
-	// Output:
-	// *act_test.quiet Yield
-	// *act_test.quiet Done
-}
-
-type quiet struct{ again bool }
-
-func (q *quiet) Act(*act.Task) act.Directive {
-	if q.again {
-		return act.Done
-	}
-	q.again = true
-	return act.Yield
 }
 
 // An application counts and another part of it watches, each with a Trace of its own.

@@ -1,69 +1,83 @@
 package act_test
 
 import (
-	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
 )
 
-func TestTheExecutorNeverBlocksTheThreadThatGivesToIt(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{Offloads: 1})
-	release := make(chan struct{})
-	s.Execute(func() { <-release })
-	var run atomic.Int32
-	inTime(t, func() {
-		for range 10_000 {
-			s.Execute(func() { run.Add(1) })
-		}
-	})
-	require.Zero(t, run.Load())
-	close(release)
-	require.Eventually(t, func() bool { return run.Load() == 10_000 }, time.Minute, time.Millisecond)
-}
-
-func TestTheExecutorsGoroutinesAreGoneWhenItIsIdle(t *testing.T) {
-	before := runtime.NumGoroutine()
-	s, _ := newScheduler(t, act.Config{Offloads: 20})
-	for range 500 {
-		s.Spawn(offloads(func() { time.Sleep(10 * time.Microsecond) }))
+// full returns a scheduler whose executor has no place left until release is closed.
+func full(t *testing.T) (s *act.Scheduler, release chan struct{}) {
+	s, _ = newScheduler(t, act.Config{Offloads: 2})
+	release = make(chan struct{})
+	for range 2 {
+		s.Execute(func() { <-release })
 	}
-	require.NoError(t, s.Run())
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, time.Minute, time.Millisecond)
+	return s, release
 }
 
-func TestAGoexitInTheExecutorCostsItNoPlace(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{Offloads: 1})
-	var run atomic.Int32
-	for range 50 {
-		s.Execute(runtime.Goexit)
-		s.Execute(func() { run.Add(1) })
-	}
-	require.Eventually(t, func() bool { return run.Load() == 50 }, time.Minute, time.Millisecond)
+func TestReservedPlacesAreThereThoughTheExecutorIsFull(t *testing.T) {
+	s, release := full(t)
+	defer close(release)
+	var queued atomic.Bool
+	s.Execute(func() { queued.Store(true) })
+	run := make(chan struct{}, 2)
+	s.Reserve(1).Execute(func() { run <- struct{}{}; <-release })
+	s.Reserve(1).Execute(func() { run <- struct{}{} }) // each Reserve has its own
+	inTime(t, func() { <-run; <-run })
+	require.False(t, queued.Load())
 }
 
-func TestTheExecutorTakesFromManyGoroutinesAndLosesNothing(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{Offloads: 2})
-	const givers, each = 8, 5000
-	var run atomic.Int32
-	var wg sync.WaitGroup
-	for range givers {
-		wg.Go(func() {
-			for i := range each {
-				s.Execute(func() { run.Add(1) })
-				if i%50 == 0 {
-					runtime.Gosched() // let it run dry now and then
-				}
+// reserver is an Executor of an application's own that sets goroutines aside.
+type reserver struct {
+	later
+	reserved []int
+}
+
+func (r *reserver) Reserve(n int) act.Executor {
+	r.reserved = append(r.reserved, n)
+	return inline{}
+}
+
+func TestWhatAnExecutorOfOnesOwnReserves(t *testing.T) {
+	plain, own := &later{}, &reserver{}
+	s, _ := newScheduler(t, act.Config{Executor: plain})
+	require.Same(t, plain, s.Reserve(1), "stands in")
+	s, _ = newScheduler(t, act.Config{Executor: own})
+	require.Equal(t, inline{}, s.Reserve(3))
+	require.Equal(t, []int{3}, own.reserved)
+	require.PanicsWithValue(t, "act: Reserve of no goroutines", func() { s.Reserve(0) })
+}
+
+func TestACallIsMadeByTheExecutorItNames(t *testing.T) {
+	s, release := full(t)
+	on := s.Reserve(1)
+	var h history
+	call := func(letter string, on act.Executor) act.Func {
+		c := &act.Call[string]{F: func() (string, error) { return letter, nil }, On: on}
+		return func(t *act.Task) act.Directive {
+			d := c.Act(t)
+			if d == act.Done {
+				h.WriteString(c.Value)
 			}
-		})
+			return d
+		}
 	}
-	wg.Wait()
-	require.Eventually(t, func() bool { return run.Load() == givers*each }, time.Minute, time.Millisecond)
+	s.Spawn(call("A", nil)) // waits for a place
+	s.Spawn(call("B", on))
+	s.Spawn(call("C", on))
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if len(h.String()) < 2 {
+			return act.Yield
+		}
+		close(release)
+		return act.Done
+	}))
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.Equal(t, "BCA", h.String())
 }
 
 func TestTheExecutorIsThatOfTheWholeGroupAndReplaceable(t *testing.T) {

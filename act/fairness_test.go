@@ -13,49 +13,6 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// The promise of doc.go with every turn as long as allowed and every pass too: what is woken at the
-// beginning of a pass waits for n-1 turns and the passes among them.
-func TestTheFairnessBoundIsReachedButForOneTurn(t *testing.T) {
-	const b, p = 7 * time.Microsecond, 90 * time.Microsecond
-	for _, n := range []int{1, 2, 64, 65, 66, 128, 129, 1000} {
-		t.Run(fmt.Sprintf("%d ready", n), func(t *testing.T) {
-			s, c, _ := newVirtual(t, act.Config{})
-			s.Install(&demon{act: func(*act.Task) act.Directive {
-				c.advance(p)
-				return act.Yield
-			}})
-			var sleeper act.Waker
-			began := time.Duration(-1)
-			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				if sleeper != (act.Waker{}) {
-					began = c.Monotonic()
-				}
-				sleeper = t.Waker()
-				return act.Wait
-			}))
-			for range n - 1 {
-				s.Spawn(act.Func(func(*act.Task) act.Directive {
-					c.advance(b)
-					return act.Yield
-				}))
-			}
-			_, err := s.Step(n + 5*64 + 3)
-			require.NoError(t, err)
-			var woken time.Duration
-			s.Post(func(*act.Scheduler) {
-				woken = c.Monotonic()
-				sleeper.Wake()
-			})
-			_, err = s.Step(3 * (n + 64))
-			require.NoError(t, err)
-			bound := time.Duration(n)*b + time.Duration(1+n/64)*p
-			waited := began - woken
-			require.Equal(t, time.Duration(n-1)*b+time.Duration(1+(n-1)/64)*p, waited)
-			require.LessOrEqual(t, waited, bound)
-		})
-	}
-}
-
 // load is a random program on a virtual clock. Time passes in turns and in the parts of a pass, none longer than allowed;
 // the program keeps its own record of what is ready, and asserts the promises from them.
 type load struct {

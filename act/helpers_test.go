@@ -192,32 +192,19 @@ func messages(logs *observer.ObservedLogs) (all []string) {
 }
 
 // hang is a time that only a hang takes.
-const hang = 20 * time.Second
+const hang = 2 * time.Minute
 
 // inTime fails the test if f hangs.
 func inTime(t *testing.T, f func()) {
-	t.Helper()
-	advances(t, new(atomic.Int64), f)
-}
-
-// advances is inTime for an f that takes long by itself: it hangs if steps, which it counts, has not changed for so long.
-func advances(t *testing.T, steps *atomic.Int64, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		f()
 	}()
-	for before := int64(0); ; {
-		select {
-		case <-done:
-			return
-		case <-time.After(hang):
-			now := steps.Load()
-			if now == before {
-				require.FailNow(t, "hangs")
-			}
-			before = now
-		}
+	select {
+	case <-done:
+	case <-time.After(hang):
+		require.FailNow(t, "hangs")
 	}
 }

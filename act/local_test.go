@@ -33,18 +33,6 @@ func TestALocalHasOneValueForEachSchedulerMadeOnFirstUse(t *testing.T) {
 	require.Equal(t, 2, made)
 }
 
-func TestALocalMayHoldANilOrZeroValue(t *testing.T) {
-	made := 0
-	l := act.NewLocal(func(*act.Scheduler) error { made++; return nil })
-	n := act.NewLocal(func(*act.Scheduler) int { made++; return 0 })
-	s, _ := newScheduler(t, act.Config{})
-	for range 3 {
-		require.NoError(t, l.Get(s))
-		require.Zero(t, n.Get(s))
-	}
-	require.Equal(t, 2, made)
-}
-
 func TestLocalsAreClosedWithTheirSchedulerTheLatestMadeFirst(t *testing.T) {
 	var h history
 	named := func(name string) func(*act.Scheduler) *engine {

@@ -3,7 +3,6 @@ package act_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,38 +24,6 @@ func calling(t *testing.T, s *act.Scheduler, a act.Action) *error {
 	return err
 }
 
-func TestOnCallsAnotherSchedulerAndWaits(t *testing.T) {
-	const n = 2000
-	sum, answers := 0, 0
-	inTime(t, func() {
-		require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
-			if s.Index() > 0 {
-				return nil
-			}
-			there := s.Group().Schedulers()[1]
-			for i := range n {
-				var answer int
-				s.Spawn(act.Seq(
-					act.On(there, act.Func(func(t *act.Task) act.Directive {
-						if t.Scheduler() != there {
-							panic("called elsewhere")
-						}
-						sum += i
-						answer = i
-						return act.Done
-					})),
-					act.Func(func(*act.Task) act.Directive {
-						answers += answer
-						return act.Done
-					})))
-			}
-			return nil
-		}))
-	})
-	require.Equal(t, n*(n-1)/2, sum)
-	require.Equal(t, sum, answers)
-}
-
 func TestTheEndOfOn(t *testing.T) {
 	why := errors.New("why")
 	for name, c := range map[string]struct {
@@ -64,12 +31,10 @@ func TestTheEndOfOn(t *testing.T) {
 		before func(there *act.Scheduler)
 		err    string
 	}{
-		"done":    {do: func(*act.Task) act.Directive { return act.Done }},
-		"fails":   {do: func(t *act.Task) act.Directive { return t.Fail(why) }, err: "why"},
-		"panics":  {do: func(*act.Task) act.Directive { panic("oh") }, err: "panic: oh"},
-		"dropped": {do: func(*act.Task) act.Directive { return act.Wait }, err: act.ErrDropped.Error()},
-		"abandoned": {do: func(t *act.Task) act.Directive { return t.Offload(func() { time.Sleep(50 * time.Millisecond) }) },
-			err: act.ErrDropped.Error()},
+		"done":          {do: func(*act.Task) act.Directive { return act.Done }},
+		"fails":         {do: func(t *act.Task) act.Directive { return t.Fail(why) }, err: "why"},
+		"panics":        {do: func(*act.Task) act.Directive { panic("oh") }, err: "panic: oh"},
+		"dropped":       {do: func(*act.Task) act.Directive { return act.Wait }, err: act.ErrDropped.Error()},
 		"closed before": {before: func(s *act.Scheduler) { _ = s.Close() }, err: act.ErrClosed.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {

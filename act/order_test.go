@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,64 +127,52 @@ func suspendedAt(t *testing.T, bound, at int) (string, int) {
 	return h.String(), turns
 }
 
-func TestTheDroppedAreClosedAndCollectable(t *testing.T) {
-	var collected atomic.Int32
-	var closed int
-	s, _ := newScheduler(t, act.Config{})
-	const n = 200
-	for i := range n {
-		spawnHeavy(s, i, &closed, &collected)
+// Three tasks of so many turns note each with a capital, and with a small letter that they were told.
+func TestWhatAnOrderLeavesForALaterRun(t *testing.T) {
+	for name, row := range map[string]struct {
+		policy shutdown.Policy
+		trace  string // x: dropped
+		later  string
+		tasks  int // cut
+	}{
+		"nothing":                       {shutdown.Unbounded, "abcABCABCAA", "", 0},
+		"who is out of turns":           {shutdown.Policy{Turns: 2}, "abcABCABC", "AA", 1},
+		"out of turns, and dropped":     {shutdown.Policy{Turns: 1, Drop: true}, "abcABCxxx", "", 3},
+		"all, told":                     {shutdown.Halt, "abc", "ABCABCAA", 3},
+		"all, told and dropped":         {shutdown.Policy{Kind: shutdown.Halting, Drop: true}, "abcxxx", "", 3},
+		"all, who hear nothing":         {shutdown.Suspend, "", "ABCABCAA", 3},
+		"who hear nothing, and dropped": {shutdown.Policy{Kind: shutdown.Suspending, Drop: true}, "xxx", "", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h history
+			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) {
+				if errors.Is(err, act.ErrDropped) {
+					h.WriteString("x")
+				}
+			}}})
+			for i, turns := range []int{4, 2, 2} {
+				play := h.script(string(rune('A'+i)), turns, act.Yield)
+				s.Spawn(told{play, func(*act.Task, shutdown.Order) { h.WriteString(string(rune('a' + i))) }})
+			}
+			s.Shutdown(plain(row.policy))
+			err := s.Run()
+			require.Equal(t, row.trace, h.take())
+			if row.tasks > 0 {
+				cut := requireCut(t, err)
+				require.Equal(t, row.tasks, cut.Tasks)
+				require.Equal(t, row.policy.Drop, cut.Dropped)
+			} else {
+				require.NoError(t, err)
+			}
+			require.NoError(t, s.Run())
+			require.Equal(t, row.later, h.take())
+		})
 	}
-	_, err := s.Step(n + n/2)
-	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
-	cut := requireCut(t, s.Run())
-	require.Equal(t, n, cut.Tasks)
-	require.True(t, cut.Dropped)
-	require.Equal(t, 2*n, closed, "each action and what it owned")
-	require.Eventually(t, func() bool {
-		runtime.GC()
-		return collected.Load() == n
-	}, time.Minute, time.Millisecond, "all of the dropped are garbage")
-	require.NoError(t, s.Run(), "nothing is left in the scheduler")
-	s.Spawn(yields(3))
-	require.NoError(t, s.Run(), "which is as good as new")
-}
-
-// heavy is an action with memory of its own.
-type heavy struct {
-	closing
-	memory [1024]byte
-}
-
-// spawnHeavy spawns a task that yields, waits or waits for a timer, and owns something.
-func spawnHeavy(s *act.Scheduler, i int, closed *int, collected *atomic.Int32) {
-	a := &heavy{}
-	timer := &act.Timer{}
-	owned := false
-	a.closing = closing{func(t *act.Task) act.Directive {
-		a.memory[0]++
-		if !owned {
-			owned = true
-			t.Own(&closer{func() error { *closed++; a.memory[1]++; return nil }})
-		}
-		switch i % 3 {
-		case 0:
-			return act.Yield
-		case 1:
-			t.WakeAfter(timer, time.Hour)
-		default:
-			t.Waker().Remote()
-		}
-		return act.Wait
-	}, closed}
-	runtime.AddCleanup(a, func(n *atomic.Int32) { n.Add(1) }, collected)
-	s.Spawn(a)
 }
 
 func TestATurnsBoundIsExact(t *testing.T) {
 	for _, drop := range []bool{false, true} {
-		for _, n := range []int{1, 2, 3, 63, 64, 65, 1000} {
+		for _, n := range []int{1, 2, 63, 64, 65} {
 			t.Run(fmt.Sprintf("%d turns, drop %v", n, drop), func(t *testing.T) {
 				s, _ := newScheduler(t, act.Config{})
 				const given = 5 // the turn that gives the order does not count against it
@@ -211,121 +196,6 @@ func TestATurnsBoundIsExact(t *testing.T) {
 	}
 }
 
-func TestATaskOutOfTurnsStaysForALaterRun(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	s.Spawn(h.script("A", 6, act.Yield))
-	s.Spawn(h.script("B", 3, act.Yield))
-	s.Shutdown(plain(shutdown.Policy{Turns: 3}))
-	cut := requireCut(t, s.Run())
-	require.Equal(t, "ABABAB", h.take(), "B ended within its bound")
-	require.Equal(t, 1, cut.Tasks)
-	require.False(t, cut.Dropped)
-	s.Spawn(h.script("C", 2, act.Yield))
-	require.NoError(t, s.Run())
-	require.Equal(t, "CACAA", sorted(h.take(), 2), "the one left over goes on beside newcomers")
-}
-
-// sorted puts the first n letters of each pair in one order: which is first in a round does not matter.
-func sorted(history string, n int) string {
-	b := []byte(history)
-	for i := 0; i+1 < 2*n; i += 2 {
-		slices.SortFunc(b[i:i+2], func(a, b byte) int { return int(b) - int(a) })
-	}
-	return string(b)
-}
-
-func TestATaskOutOfTurnsIsDroppedAtOnceIfTheOrderDrops(t *testing.T) {
-	var h history
-	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) {
-		if errors.Is(err, act.ErrDropped) {
-			h.WriteString("x")
-		}
-	}}})
-	m := attach(s)
-	s.Spawn(h.script("A", 100, act.Yield))
-	waits := 1
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if waits--; waits == 0 {
-			m.register(t)
-			return h.note("B", act.Wait)
-		}
-		return h.note("B", act.Done)
-	}))
-	s.Shutdown(plain(shutdown.Policy{Turns: 2, Drop: true}))
-	cut := requireCut(t, s.Run())
-	require.Equal(t, "ABAxB", h.String())
-	require.Equal(t, 1, cut.Tasks, "B ended in its last turn")
-	require.NoError(t, s.Run())
-}
-
-func TestATurnsBoundAloneNeverEndsAWaitingTask(t *testing.T) {
-	for _, drop := range []bool{false, true} {
-		s, _ := newScheduler(t, act.Config{})
-		var w act.Waker
-		turns := 0
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			if turns++; turns == 4 {
-				return act.Done
-			}
-			w = t.Waker()
-			return act.Wait
-		}))
-		_, err := s.Step(1)
-		require.NoError(t, err)
-		s.Shutdown(plain(shutdown.Policy{Turns: 3, Drop: drop}))
-		for _, after := range []int{2, 3} {
-			_, err = s.Step(100)
-			require.NoError(t, err)
-			require.Equal(t, after, turns, "being told made it ready once")
-			_, err = s.Step(100)
-			require.NoError(t, err)
-			require.Equal(t, after, turns, "then it waits for as long as it takes")
-			w.Wake()
-		}
-		require.NoError(t, s.Run())
-		require.Equal(t, 4, turns)
-	}
-}
-
-func TestADemonHasTheTurnsOfTheBoundToo(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	turns := 0
-	s.Install(&demon{
-		act:  func(*act.Task) act.Directive { turns++; return act.Yield },
-		stop: func(*act.Task, shutdown.Order) {},
-	})
-	s.Shutdown(plain(shutdown.Policy{Turns: 7, Drop: true}))
-	cut := requireCut(t, s.Run())
-	require.Equal(t, 7, turns)
-	require.Equal(t, 1, cut.Demons)
-	require.Zero(t, cut.Tasks)
-}
-
-func TestATimeBoundEndsRunOnTheMomentOfAVirtualClock(t *testing.T) {
-	for _, drop := range []bool{false, true} {
-		s, clock, _ := newVirtual(t, act.Config{})
-		var h history
-		var tick act.Timer
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			t.WakeAfter(&tick, time.Second)
-			return h.note("T", act.Wait)
-		}))
-		s.Shutdown(plain(shutdown.Policy{Time: 4500 * time.Millisecond, Drop: drop}))
-		cut := requireCut(t, s.Run())
-		require.Equal(t, "TTTTT", h.String(), "at 0, 1, 2, 3 and 4 s")
-		require.Equal(t, 4500*time.Millisecond, clock.Monotonic(), "it slept until the bound and no longer")
-		require.Equal(t, drop, cut.Dropped)
-		if drop {
-			require.NoError(t, s.Run())
-			continue
-		}
-		s.Shutdown(plain(shutdown.Policy{Time: 1500 * time.Millisecond}))
-		requireCut(t, s.Run())
-		require.Equal(t, "TTTTTTT", h.String(), "told of the second order at 4.5 s, and the tick of then")
-	}
-}
-
 func TestATimeBoundReachesTasksThatNeverWait(t *testing.T) {
 	s, clock, _ := newVirtual(t, act.Config{})
 	turns := 0
@@ -338,43 +208,6 @@ func TestATimeBoundReachesTasksThatNeverWait(t *testing.T) {
 	requireCut(t, s.Run())
 	require.GreaterOrEqual(t, turns, 1000)
 	require.LessOrEqual(t, turns, 1000+64, "the clock is looked at once a pass")
-}
-
-func TestHaltTellsThenReturns(t *testing.T) {
-	for _, drop := range []bool{false, true} {
-		s, _ := newScheduler(t, act.Config{})
-		var h history
-		closed := 0
-		tells := func(letter string) func(*act.Task, shutdown.Order) {
-			return func(*act.Task, shutdown.Order) { h.WriteString(letter) }
-		}
-		s.Spawn(told{h.script("A", 3, act.Yield), tells("a")})
-		s.Spawn(told{func(t *act.Task) act.Directive {
-			if h.note("B", act.Wait); t.Order() != nil || closed < 0 {
-				return act.Done
-			}
-			return idle(t)
-		}, tells("b")})
-		s.Spawn(closing{h.script("C", 2, act.Yield), &closed})
-		_, err := s.Step(2)
-		require.NoError(t, err)
-		require.Equal(t, "AB", h.take())
-
-		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
-		cut := requireCut(t, s.Run())
-		require.Equal(t, "ab", h.take(), "Stoppers are told, and no turn is taken")
-		require.Equal(t, 3, cut.Tasks)
-		require.Equal(t, drop, cut.Dropped)
-		if drop {
-			require.Equal(t, 1, closed)
-			require.NoError(t, s.Run())
-			require.Empty(t, h.take())
-			continue
-		}
-		closed = -1
-		require.NoError(t, s.Run())
-		require.Equal(t, "CABCA", h.take(), "the rest of the round, and B, which was made ready")
-	}
 }
 
 func TestAnOrderCallsStopOfWaitingTasksAndMakesThemReadyOnce(t *testing.T) {
@@ -517,21 +350,6 @@ type numbered struct {
 
 func (o numbered) Policy() shutdown.Policy { return o.policy }
 
-func TestOrdersGivenTogetherAreObeyedInTheirOrder(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var heard []int
-	s.Spawn(told{func(t *act.Task) act.Directive {
-		heard = append(heard, -t.Order().(numbered).number)
-		return act.Done
-	}, func(_ *act.Task, o shutdown.Order) { heard = append(heard, o.(numbered).number) }})
-	s.Shutdown(numbered{1, shutdown.Policy{Turns: 3}})
-	s.Shutdown(numbered{2, shutdown.Policy{Turns: 2}})
-	s.Shutdown(numbered{3, shutdown.Policy{Turns: 2}})
-	s.Shutdown(numbered{4, shutdown.Policy{Turns: 1}})
-	require.NoError(t, s.Run())
-	require.Equal(t, []int{1, 2, 4, -4}, heard)
-}
-
 func TestASecondOrderDoesNotGiveBackTurnsThatAreSpent(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	turns := 0
@@ -595,23 +413,12 @@ func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 	}
 }
 
-func TestAnOrderAfterCloseDoesNothing(t *testing.T) {
+func TestASenselessOrderPanicsWhereItIsGiven(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	require.NoError(t, s.Close())
-	s.Shutdown(plain(shutdown.Halt))
-	require.ErrorIs(t, s.Run(), act.ErrClosed)
-}
-
-func TestAnOrderWithSenselessTermsPanicsWhereItIsGiven(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
+	require.PanicsWithValue(t, "act: Shutdown without an order", func() { s.Shutdown(nil) })
 	require.PanicsWithValue(t, "shutdown: a Policy with a negative bound: -1 turns, 0s, announced for 0s, spread over 0s, inactive for 0s",
 		func() { s.Shutdown(plain(shutdown.Policy{Turns: -1})) })
 	require.NoError(t, s.Run(), "and the scheduler is as it was")
-}
-
-func TestShutdownWithoutAnOrderPanics(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	require.PanicsWithValue(t, "act: Shutdown without an order", func() { s.Shutdown(nil) })
 }
 
 func TestATaskSpawnedAfterTheOrderHasStopBeforeItsFirstTurnAndIsBounded(t *testing.T) {
@@ -635,17 +442,6 @@ func TestATaskSpawnedAfterTheOrderHasStopBeforeItsFirstTurnAndIsBounded(t *testi
 	require.Equal(t, 3, strings.Count(h.String(), "!"))
 	require.Less(t, strings.LastIndex(h.String(), "!"), strings.Index(h.String(), "B"), h.String())
 	require.Equal(t, 3, cut.Tasks)
-}
-
-func TestOrdersFromManyGoroutinesNeverMissASleeper(t *testing.T) {
-	for range 300 {
-		s, _ := newScheduler(t, act.Config{})
-		s.Spawn(told{idle, func(t *act.Task, o shutdown.Order) {}})
-		for range 3 {
-			go s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
-		}
-		inTime(t, func() { requireCut(t, s.Run()) })
-	}
 }
 
 func TestMonitorsSurviveADrop(t *testing.T) {
@@ -674,66 +470,6 @@ func TestMonitorsSurviveADrop(t *testing.T) {
 		require.Equal(t, turns[2]-before[2], turns[0]-before[0], "each has its turn in every pass")
 		require.Empty(t, messages(logs))
 	}
-}
-
-func TestMonitorsHaveNoBoundOfTurns(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var latest act.Waker
-	looks := 0
-	s.Attach(&demon{act: func(*act.Task) act.Directive {
-		if looks++; looks%3 == 0 { // what it watches is not always ready
-			latest.Wake()
-		}
-		return act.Yield
-	}, stop: func(*act.Task, shutdown.Order) {}})
-	turns := 0
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		turns++
-		latest = t.Waker()
-		return act.Wait
-	}))
-	s.Shutdown(plain(shutdown.Policy{Turns: 50}))
-	inTime(t, func() { requireCut(t, s.Run()) })
-	require.Equal(t, 50, turns, "all the turns that the task had left needed the monitor")
-	require.Greater(t, looks, 100)
-}
-
-func TestAMonitorThatWasDroppedInTheMiddleOfAPassGoesOn(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	for _, letter := range []string{"M", "N"} {
-		s.Attach(&demon{act: func(*act.Task) act.Directive { return h.note(letter, act.Yield) }, stop: func(*act.Task, shutdown.Order) {}})
-	}
-	s.Spawn(act.Func(forever))
-	for !strings.HasSuffix(h.String(), "M") {
-		_, err := s.Step(1) // until the pass is open, N still to come
-		require.NoError(t, err)
-	}
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
-	requireCut(t, s.Run())
-	h.Reset()
-	s.Spawn(yields(640))
-	require.NoError(t, s.Run())
-	require.InDelta(t, strings.Count(h.String(), "M"), strings.Count(h.String(), "N"), 1)
-}
-
-func TestWhatACloserSpawnsDuringADropIsThereForALaterRun(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	turns := 0
-	for range 100 {
-		s.Spawn(act.Seq(struct {
-			act.Func
-			io.Closer
-		}{forever, &closer{func() error {
-			s.Spawn(act.Func(func(*act.Task) act.Directive { turns++; return act.Done }))
-			return nil
-		}}}))
-	}
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
-	require.Equal(t, 100, requireCut(t, s.Run()).Tasks)
-	require.NoError(t, s.Run())
-	require.Equal(t, 100, turns)
-	require.Empty(t, messages(logs))
 }
 
 // gateway and ticker lend their names to what a Cut says.
@@ -774,36 +510,13 @@ func TestACutCountsAndNamesWhatItCut(t *testing.T) {
 }
 
 func TestACutCountsThoseDroppedOnTheWayToo(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
+	s, _, _ := newVirtual(t, act.Config{})
 	s.Spawn(gateway{forever})
 	s.Spawn(gateway{idle})
-	_, err := s.Step(2)
-	require.NoError(t, err)
 	s.Shutdown(plain(shutdown.Policy{Turns: 5, Time: 20 * time.Millisecond, Drop: true}))
 	cut := requireCut(t, s.Run())
 	require.Equal(t, 2, cut.Tasks, "one out of turns, one out of time")
 	require.Equal(t, []shutdown.Count{{Name: "act_test.gateway", N: 2}}, cut.Names)
-}
-
-func TestRunIsNilAfterACompleteEndUnderAnyTerms(t *testing.T) {
-	for _, p := range []shutdown.Policy{{}, shutdown.Unbounded, shutdown.Halt, shutdown.Suspend,
-		{Turns: 5}, {Turns: 5, Drop: true}, {Time: time.Hour}, {Turns: 5, Time: time.Hour, Drop: true}} {
-		s, _ := newScheduler(t, act.Config{})
-		n := 5
-		if p.Kind >= shutdown.Halting {
-			n = 1 // it gives the order and ends
-		}
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			if t.Order() == nil {
-				s.Shutdown(plain(p))
-			}
-			if n--; n <= 0 {
-				return act.Done
-			}
-			return act.Yield
-		}))
-		require.NoError(t, s.Run(), "%v", p)
-	}
 }
 
 func TestStepObeysOrdersToo(t *testing.T) {
@@ -840,20 +553,6 @@ func TestCloseDropsWhatIsLeftAndReportsIt(t *testing.T) {
 	_ = m
 }
 
-func TestACloserThatPanicsAfterTheLastTurnEndsItsTaskOnce(t *testing.T) {
-	for verdict, want := range map[act.Directive]int{act.Done: 1, act.Failed: 2} {
-		var ended int
-		s, logs := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(*act.Task, error) { ended++ }}})
-		s.Spawn(struct {
-			act.Func
-			io.Closer
-		}{func(*act.Task) act.Directive { return verdict }, &closer{func() error { panic("will not be closed") }}})
-		require.NoError(t, s.Run())
-		require.Equal(t, 1, ended, "a task has one end")
-		require.Len(t, messages(logs), want, "its failure and that of its closer")
-	}
-}
-
 // What was broken (sim, TestWorldMixed, seed 5): a waiting task that was dropped was woken by its own closer, or by
 // another's, and its place was given away while it stood in the queue.
 func TestTheDroppedAreNotWokenByTheirClosers(t *testing.T) {
@@ -885,54 +584,5 @@ func TestTheDroppedAreNotWokenByTheirClosers(t *testing.T) {
 func wakeAll(wakers []act.Waker) {
 	for _, w := range wakers {
 		w.Wake()
-	}
-}
-
-// reordering gives an order of its own when it is given one.
-type reordering struct {
-	order shutdown.Order
-}
-
-func (*reordering) Act(*act.Task) act.Directive          { return act.Wait }
-func (r *reordering) Stop(t *act.Task, _ shutdown.Order) { t.Scheduler().Shutdown(r.order) }
-
-func TestAnOrderGivenByStopBelongsToTheOrderObeyed(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	s.Spawn(&reordering{plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true})})
-	s.Shutdown(halt)
-	var cut *shutdown.Cut
-	require.ErrorAs(t, s.Run(), &cut)
-	require.True(t, cut.Dropped, "both orders count")
-	turns := 0
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		if turns++; turns == 3 {
-			return act.Done
-		}
-		return act.Yield
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, 3, turns, "no order is left for the next Run")
-}
-
-func TestATaskThatWaitsForAnOrderAloneIsNoError(t *testing.T) {
-	for name, a := range map[string]act.Action{
-		"a Stopper":            &reordering{plain(shutdown.Policy{Kind: shutdown.Halting})},
-		"a Child of a Stopper": &act.Child{Action: &reordering{plain(shutdown.Policy{Kind: shutdown.Halting})}},
-		"a look at Task.Order": act.Func(func(t *act.Task) act.Directive {
-			if t.Order() != nil {
-				return act.Done
-			}
-			return act.Wait
-		}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, logs := newScheduler(t, act.Config{})
-			s.Spawn(a)
-			_, err := s.Step(10)
-			require.NoError(t, err)
-			s.Shutdown(halt)
-			_ = s.Run()
-			require.Empty(t, messages(logs))
-		})
 	}
 }

@@ -1,7 +1,6 @@
 package act_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -47,24 +46,12 @@ func TestSchedules(t *testing.T) {
 		{name: "three tasks of 2, 3 and 5 turns that wait with one monitor",
 			program: func(s *act.Scheduler, h *history) { threeWaiters(h, attach(s), s.Spawn) },
 			want:    "ABCABCBCCC"},
-		{name: "the same, supplied by a service, that yield",
-			program: func(s *act.Scheduler, h *history) {
-				s.Install(service(h, func(spawn func(act.Action)) { threeTasks(h, spawn, act.Yield) }))
-			},
-			want: "SABCABCBCCC"},
 		{name: "the same, supplied by a service, that wait with one monitor",
 			program: func(s *act.Scheduler, h *history) {
 				m := attach(s)
 				s.Install(service(h, func(spawn func(act.Action)) { threeWaiters(h, m, spawn) }))
 			},
 			want: "SABCABCBCCC"},
-		{name: "single turns",
-			program: func(s *act.Scheduler, h *history) {
-				for _, letter := range []string{"A", "B", "C"} {
-					s.Spawn(h.script(letter, 1, act.Yield))
-				}
-			},
-			want: "ABC"},
 		{name: "a task that yields goes behind what was spawned in the round",
 			program: func(s *act.Scheduler, h *history) {
 				twice := h.script("A", 2, act.Yield)
@@ -94,13 +81,6 @@ func TestSchedules(t *testing.T) {
 				s.Spawn(h.script("C", 2, act.Yield))
 			},
 			want: "ABCABC"},
-		{name: "demons alone take turns until they end",
-			program: func(s *act.Scheduler, h *history) {
-				s.Install(&demon{act: h.script("d", 2, act.Yield)})
-				s.Install(&demon{act: h.script("e", 3, act.Yield)})
-				s.Install(&demon{act: h.script("f", 1, act.Yield)})
-			},
-			want: "defdee"},
 		{name: "demons alone take turns until they make tasks",
 			program: func(s *act.Scheduler, h *history) {
 				d := h.script("d", 3, act.Yield)
@@ -156,17 +136,6 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-func TestASchedulerThatReturnedCanBeFilledAndRunAgain(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	for range 3 {
-		s.Spawn(h.script("A", 2, act.Yield))
-		s.Spawn(h.script("B", 1, act.Yield))
-		require.NoError(t, s.Run())
-		require.Equal(t, "ABA", h.take())
-	}
-}
-
 func TestAnAttachedDemonDoesNotKeepRunFromReturning(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{TurnsPerPass: 2})
 	var h history
@@ -179,23 +148,6 @@ func TestAnAttachedDemonDoesNotKeepRunFromReturning(t *testing.T) {
 	require.Equal(t, "AAmAAmAm", h.take(), "beside a task it has its turns")
 	require.NoError(t, s.Run())
 	require.Empty(t, h.String(), "and is still there, and still holds nothing")
-}
-
-func TestHoldKeepsRunFromReturning(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	s.Hold(2)
-	released := 0
-	go func() {
-		for range 2 {
-			s.Post(func(s *act.Scheduler) {
-				released++
-				s.Hold(-1)
-			})
-		}
-	}()
-	inTime(t, func() { require.NoError(t, s.Run()) })
-	require.Equal(t, 2, released)
-	require.PanicsWithValue(t, "act: Hold taken back more often than given", func() { s.Hold(-1) })
 }
 
 func TestRunInsideRunIsAnError(t *testing.T) {
@@ -223,23 +175,6 @@ func TestAClosedSchedulerRefuses(t *testing.T) {
 	require.PanicsWithValue(t, "act: Spawn or Install on a closed Scheduler", func() { s.Spawn(act.Func(nil)) })
 	require.PanicsWithValue(t, "act: Spawn or Install of a nil action", func() { s.Spawn(nil) })
 	s.Shutdown(plain(shutdown.Halt)) // does nothing
-}
-
-// A panic where no action is to blame leaves the scheduler unusable, and says so ever after.
-func TestABrokenSchedulerStaysBroken(t *testing.T) {
-	cause := errors.New("the engine has lost its descriptors")
-	s, _ := newScheduler(t, act.Config{})
-	s.SetIdler(idlerOf(func(time.Duration) { panic(cause) }))
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		t.Waker()
-		return act.Wait
-	}))
-	for range 2 {
-		err := s.Run()
-		require.ErrorIs(t, err, cause)
-		require.ErrorContains(t, err, "act: the scheduler broke down: panic: the engine has lost its descriptors")
-	}
-	require.ErrorContains(t, s.Close(), "dropped 1 task")
 }
 
 func TestFunctionsAtTheEndOfAPass(t *testing.T) {

@@ -41,45 +41,6 @@ func TestStepTakesExactlySoManyTurns(t *testing.T) {
 	}
 }
 
-// What is spawned, woken or posted between two steps comes where it would have come within one.
-func TestBetweenStepsIsBetweenTurns(t *testing.T) {
-	for n := 1; n <= 9; n++ {
-		s, _ := newScheduler(t, act.Config{})
-		var h history
-		s.Spawn(h.script("A", 3, act.Yield))
-		s.Spawn(h.script("B", 3, act.Yield))
-		_, err := s.Step(1)
-		require.NoError(t, err)
-		s.Spawn(h.script("X", 3, act.Yield))
-		for {
-			taken, err := s.Step(n)
-			require.NoError(t, err)
-			if taken == 0 {
-				break
-			}
-		}
-		require.Equal(t, "ABAXBAXBX", h.String(), "X behind A, which had its turn before: steps of %d", n)
-	}
-}
-
-func TestStepCountsTheTurnsThatPanic(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	for range 3 {
-		s.Spawn(act.Func(func(*act.Task) act.Directive {
-			h.WriteString("x")
-			return explode("boom")
-		}))
-		s.Spawn(h.script("A", 2, act.Yield))
-	}
-	for _, want := range []string{"xA", "xA", "xA", "AA", "A"} {
-		taken, err := s.Step(2)
-		require.NoError(t, err)
-		require.Equal(t, len(want), taken)
-		require.Equal(t, want, h.take())
-	}
-}
-
 func TestStepNeverBlocks(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
 	i := &dreamer{clock: c, insomniac: true}

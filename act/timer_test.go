@@ -1,10 +1,7 @@
 package act_test
 
 import (
-	"fmt"
 	"math"
-	"math/rand"
-	"slices"
 	"testing"
 	"time"
 
@@ -27,111 +24,6 @@ func (h *history) sleeper(letter string, at time.Duration) act.Action {
 		}
 		return h.note(letter, act.Done)
 	})
-}
-
-func TestTimersFireInOrderOfDeadlineAndOfArming(t *testing.T) {
-	s, c, _ := newVirtual(t, act.Config{})
-	var h history
-	for _, x := range []struct {
-		letter string
-		at     time.Duration
-	}{{"d", 30}, {"a", 10}, {"f", time.Hour}, {"b", 20}, {"c", 20}, {"e", 30}, {"0", -5}} {
-		s.Spawn(h.sleeper(x.letter, x.at))
-	}
-	require.NoError(t, s.Run())
-	require.Equal(t, "0abcdef", h.String())
-	require.Equal(t, time.Hour, c.Monotonic(), "and not a moment later")
-}
-
-func TestATimerFiresNeverEarly(t *testing.T) {
-	for seed := range int64(20) {
-		rnd := rand.New(rand.NewSource(seed))
-		s, c, _ := newVirtual(t, act.Config{})
-		fired := 0
-		for range 500 {
-			var tm act.Timer
-			s.Spawn(act.Func(func(task *act.Task) act.Directive {
-				switch {
-				case tm.When() == 0:
-					d := time.Duration(1 + rnd.Int63n(1<<rnd.Intn(50)))
-					task.WakeAt(&tm, s.Now()+d)
-					return act.Wait
-				case tm.Armed():
-					return act.Wait
-				}
-				require.GreaterOrEqual(t, c.Monotonic(), tm.When())
-				require.GreaterOrEqual(t, s.Now(), tm.When())
-				fired++
-				c.advance(time.Duration(rnd.Int63n(1000)))
-				return act.Done
-			}))
-		}
-		require.NoError(t, s.Run())
-		require.Equal(t, 500, fired)
-	}
-}
-
-func TestArmingAgainMoves(t *testing.T) {
-	for _, row := range []struct {
-		name      string
-		then      time.Duration
-		turns     string
-		wantClock time.Duration
-	}{
-		{"later", 50, "AA", 50},
-		{"earlier", 5, "AA", 5},
-		{"to the same", 10, "AA", 10},
-		{"into the past", -1, "AA", 0},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s, c, _ := newVirtual(t, act.Config{})
-			var h history
-			var tm act.Timer
-			s.Spawn(act.Func(func(task *act.Task) act.Directive {
-				h.WriteString("A")
-				if h.Len() > 1 {
-					require.False(t, tm.Armed())
-					return act.Done
-				}
-				task.WakeAt(&tm, 10)
-				task.WakeAt(&tm, row.then)
-				require.True(t, tm.Armed())
-				require.Equal(t, max(0, row.then), tm.When())
-				return act.Wait
-			}))
-			require.NoError(t, s.Run())
-			require.Equal(t, row.turns, h.String())
-			require.Equal(t, row.wantClock, c.Monotonic())
-		})
-	}
-}
-
-// A Timer wakes the task that armed it last.
-func TestATimerMayChangeItsTask(t *testing.T) {
-	s, c, _ := newVirtual(t, act.Config{})
-	var h history
-	var tm, other act.Timer
-	begun := false
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if !begun {
-			begun = true
-			t.WakeAt(&tm, 10)
-			t.WakeAt(&other, 30)
-			return act.Wait
-		}
-		return h.note(fmt.Sprintf("A%d", c.Monotonic()), act.Done)
-	}))
-	taken := false
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if !taken {
-			taken = true
-			t.WakeAt(&tm, 20)
-			return act.Wait
-		}
-		return h.note(fmt.Sprintf("B%d ", c.Monotonic()), act.Done)
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, "B20 A30", h.String())
 }
 
 func TestATimerOfAnotherSchedulerPanics(t *testing.T) {
@@ -307,31 +199,6 @@ func TestNowIsFreshAfterASleep(t *testing.T) {
 	require.Equal(t, 2, turns)
 }
 
-func TestATimerFindsItsTaskInWhateverTurn(t *testing.T) {
-	s, c, _ := newVirtual(t, act.Config{})
-	var tm act.Timer
-	var woken []time.Duration
-	s.Spawn(act.Func(func(task *act.Task) act.Directive {
-		woken = append(woken, c.Monotonic())
-		switch len(woken) {
-		case 1:
-			task.WakeAt(&tm, 10)
-			task.Waker().Wake()
-			return act.Wait // turn 2 comes at once, and the timer stays
-		case 2, 3, 4:
-			require.True(t, tm.Armed())
-			if len(woken) == 4 {
-				return act.Wait
-			}
-			return act.Yield
-		}
-		require.False(t, tm.Armed())
-		return act.Done
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, []time.Duration{0, 0, 0, 0, 10}, woken)
-}
-
 func TestCallAtCallsBackOnTime(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
 	var tm act.Timer
@@ -350,15 +217,6 @@ func TestCallAtCallsBackOnTime(t *testing.T) {
 	s.Spawn(h.sleeper("A", 100))
 	require.NoError(t, s.Run())
 	require.Equal(t, []time.Duration{10, 20, 30}, called)
-}
-
-func TestAPanicInExpireEndsRunWithAnError(t *testing.T) {
-	s, _, _ := newVirtual(t, act.Config{})
-	var h history
-	var tm act.Timer
-	s.CallAt(&tm, 10, expiry(func() { panic("lost count") }))
-	s.Spawn(h.sleeper("A", 100))
-	require.ErrorContains(t, s.Run(), "act: the scheduler broke down: panic: lost count")
 }
 
 // What is due beyond the bound of a pass keeps the thread awake and comes in the next.
@@ -382,83 +240,4 @@ func TestAPassFiresAtMost1024Timers(t *testing.T) {
 	s.Hold(1)
 	require.NoError(t, s.Run())
 	require.Equal(t, []int{0, act.TimersAPass, 2 * act.TimersAPass}, passes)
-}
-
-// A callback that arms itself for now is called no more often than the bound of a pass allows.
-func TestATimerThatIsAlwaysDueStarvesNothing(t *testing.T) {
-	s, _, _ := newVirtual(t, act.Config{})
-	var tm act.Timer
-	calls := 0
-	var again expiry
-	again = func() {
-		calls++
-		s.CallAt(&tm, 0, again)
-	}
-	s.CallAt(&tm, 0, again)
-	var h history
-	s.Spawn(h.script("A", 1000, act.Yield))
-	s.Install(&demon{act: h.script("d", 5, act.Yield)})
-	inTime(t, func() { require.NoError(t, s.Run()) })
-	require.LessOrEqual(t, calls, 20*act.TimersAPass)
-}
-
-func TestNextDeadlineIsNotLaterThanTheEarliest(t *testing.T) {
-	for seed := range int64(20) {
-		rnd := rand.New(rand.NewSource(seed))
-		s, c, _ := newVirtual(t, act.Config{})
-		s.Hold(1)
-		timers := make([]act.Timer, 100)
-		fired := 0
-		for i := range timers {
-			s.CallAt(&timers[i], time.Duration(1+rnd.Int63n(1<<rnd.Intn(40))), expiry(func() { fired++ }))
-		}
-		for looks := 0; fired < len(timers); looks++ {
-			require.Less(t, looks, 15*len(timers), "only a few looks for nothing")
-			_, err := s.Step(1)
-			require.NoError(t, err)
-			armed := slices.DeleteFunc(slices.Clone(deadlines(timers)), func(d time.Duration) bool { return d == 0 })
-			when, ok := s.NextDeadline()
-			require.Equal(t, len(armed) > 0, ok)
-			if ok {
-				require.LessOrEqual(t, when, slices.Min(armed))
-				require.Greater(t, when, c.Monotonic(), "a step has fired what was due")
-				c.advance(when - c.Monotonic())
-			}
-		}
-	}
-}
-
-// deadlines returns those of the timers that are armed, 0 for the others.
-func deadlines(timers []act.Timer) (all []time.Duration) {
-	for i := range timers {
-		when := time.Duration(0)
-		if timers[i].Armed() {
-			when = timers[i].When()
-		}
-		all = append(all, when)
-	}
-	return all
-}
-
-func TestAThreadLooksOnceAPassAndDoesNotSpinInASleep(t *testing.T) {
-	var looks int
-	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Idle: func(*act.Scheduler, time.Duration) { looks++ }}})
-	s.Spawn(yields(1000))
-	s.Spawn(sleep(100 * time.Millisecond))
-	require.NoError(t, s.Run())
-	require.Less(t, looks, 1000/64+20, "one look a pass, and hardly any during the sleep")
-}
-
-func TestADeadlineInThePastFiresBehindWhatIsDue(t *testing.T) {
-	c := &clock{}
-	c.advance(time.Hour)
-	s, _ := newScheduler(t, act.Config{Clock: c})
-	var h history
-	s.Hold(1)
-	var due, past act.Timer
-	s.CallAt(&due, time.Hour, expiry(func() { h.WriteString("d") }))
-	s.CallAt(&past, time.Minute, expiry(func() { h.WriteString("p") }))
-	_, err := s.Step(1)
-	require.NoError(t, err)
-	require.Equal(t, "dp", h.String())
 }

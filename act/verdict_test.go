@@ -37,14 +37,10 @@ func TestHowATaskEnds(t *testing.T) {
 		}},
 		{name: "panicked", last: func(*act.Task) act.Directive { return explode("boom") },
 			value: "panic: boom", stack: true},
-		{name: "panicked with an error", last: func(*act.Task) act.Directive { return explode(failure) },
-			value: "panic: no such song", stack: true},
 		{name: "panicked with nil", last: func(*act.Task) act.Directive { return explode(nil) },
 			value: "panic: " + new(runtime.PanicNilError).Error(), stack: true},
 		{name: "no Directive", last: func(*act.Task) act.Directive { return 0 }, stack: true,
 			value: "panic: act: an action returned Directive(0), which is no verdict: return Yield, Wait, Async, Done or Failed"},
-		{name: "a Directive from nowhere", last: func(*act.Task) act.Directive { return 99 }, stack: true,
-			value: "panic: act: an action returned Directive(99), which is no verdict: return Yield, Wait, Async, Done or Failed"},
 		{name: "Async without Offload", last: func(*act.Task) act.Directive { return act.Async }, stack: true,
 			value: "panic: act: an action returned Async without t.Offload"},
 		{name: "Offload without Async", last: func(t *act.Task) act.Directive {
@@ -52,6 +48,17 @@ func TestHowATaskEnds(t *testing.T) {
 			return act.Done
 		}, stack: true,
 			value: "panic: act: an action called t.Offload and then returned Done instead of what Offload returned"},
+		{name: "Offload twice", last: func(t *act.Task) act.Directive {
+			t.Offload(func() { panic("never called") })
+			return t.Offload(func() { panic("never called") })
+		}, stack: true,
+			value: "panic: act: Offload is for the task whose turn it is, once a turn"},
+		{name: "a nil Func", last: func(t *act.Task) act.Directive { return act.Func(nil).Act(t) }, stack: true,
+			value: "panic: act: a turn of a nil Func"},
+		{name: "Offload of nothing", last: func(t *act.Task) act.Directive { return t.Offload(nil) }, stack: true,
+			value: "panic: act: Offload of a nil function"},
+		{name: "a Call of nothing", last: func(t *act.Task) act.Directive { return new(act.Call[int]).Act(t) }, stack: true,
+			value: "panic: act: a Call without F"},
 		{name: "Fail without an error", last: func(t *act.Task) act.Directive { return t.Fail(nil) }, stack: true,
 			value: "panic: act: Fail without an error"},
 	} {
@@ -97,13 +104,6 @@ func TestHowATaskEnds(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestAPanicShowsWhereItWas(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	s.Spawn(act.Func(func(*act.Task) act.Directive { return explode("boom") }))
-	require.NoError(t, s.Run())
-	require.Contains(t, logs.All()[0].ContextMap()["stack"], "act_test.explode")
 }
 
 func TestAPanicUnwrapsToItsError(t *testing.T) {
@@ -205,17 +205,6 @@ func TestAPanicBetweenTurnsFailsNoTask(t *testing.T) {
 
 func explodingTask(*act.Task) act.Directive { return explode("boom") }
 
-func TestDirectiveStrings(t *testing.T) {
-	for d, want := range []string{"Directive(0)", "Yield", "Wait", "Async", "Done", "Failed", "Directive(6)"} {
-		require.Equal(t, want, act.Directive(d).String())
-	}
-	for _, d := range []act.Directive{act.Yield, act.Wait, act.Async} {
-		require.False(t, d.Finished(), "%v", d)
-	}
-	require.True(t, act.Done.Finished())
-	require.True(t, act.Failed.Finished())
-}
-
 func TestTurnEndComesAfterTheTurnAndBeforeItsVerdict(t *testing.T) {
 	var h history
 	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
@@ -291,18 +280,6 @@ func errorsOf[E interface{ ContextMap() map[string]any }](entries []E) (all []an
 		all = append(all, e.ContextMap()["error"])
 	}
 	return all
-}
-
-// A test's FailNow calls Goexit, for example. Nothing can go on on that goroutine.
-func TestGoexitInATurnLeavesABrokenScheduler(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		runtime.Goexit()
-		return act.Done
-	}))
-	inTime(t, func() { _ = s.Run() }) // which does not return
-	require.ErrorIs(t, s.Run(), act.ErrGoexit)
-	require.ErrorContains(t, s.Close(), "dropped 1 task")
 }
 
 func init() {

@@ -52,3 +52,8 @@ func TestWaitsOfActions(t *testing.T) {
 		})
 	}
 }
+
+// never is an Executor whose functions do not return during the test.
+type never struct{}
+
+func (never) Execute(func()) {}

@@ -9,116 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
-
-// When a Waker is fired decides what it does. Each row is a task of at most three turns that answers
-// Wait after the first; the demon e fires in the pass.
-func TestWhatAWakerDoes(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		program func(t *act.Task, turn int, later func(func())) act.Directive
-		want    string
-	}{
-		{"fired while it waits: one turn", func(t *act.Task, turn int, later func(func())) act.Directive {
-			if turn == 1 {
-				later(t.Waker().Wake)
-				return act.Wait
-			}
-			return act.Done
-		}, "AA"},
-		{"fired three times while it waits: one turn", func(t *act.Task, turn int, later func(func())) act.Directive {
-			if turn == 1 {
-				w := t.Waker()
-				later(w.Wake)
-				later(w.Wake)
-				later(w.Wake)
-				return act.Wait
-			}
-			return stay(t)
-		}, "AA"},
-		{"fired within its turn: the Wait returns at once", func(t *act.Task, turn int, _ func(func())) act.Directive {
-			if turn == 1 {
-				t.Waker().Wake()
-				return act.Wait
-			}
-			return stay(t)
-		}, "AA"},
-		{"fired three times within its turn: one turn", func(t *act.Task, turn int, _ func(func())) act.Directive {
-			if turn == 1 {
-				for range 3 {
-					t.Waker().Wake()
-				}
-				return act.Wait
-			}
-			return stay(t)
-		}, "AA"},
-		{"fired within its turn and later: one turn", func(t *act.Task, turn int, later func(func())) act.Directive {
-			if turn == 1 {
-				t.Waker().Wake()
-				later(t.Waker().Wake)
-				return act.Wait
-			}
-			return stay(t)
-		}, "AA"},
-		{"a permit that no Wait used is gone in the next turn", func(t *act.Task, turn int, _ func(func())) act.Directive {
-			if turn == 1 {
-				t.Waker().Wake()
-				return act.Yield
-			}
-			return stay(t)
-		}, "AA"},
-		{"fired a turn too late: nothing", func(t *act.Task, turn int, later func(func())) act.Directive {
-			switch turn {
-			case 1:
-				later(t.Waker().Wake) // in the pass that comes after turn 2
-				return act.Yield
-			case 2:
-				return stay(t)
-			}
-			return act.Done
-		}, "AA"},
-		{"the other one of two is stale: nothing", func(t *act.Task, turn int, later func(func())) act.Directive {
-			if turn == 1 {
-				data, timeout := t.Waker(), t.Waker()
-				later(func() {
-					data.Wake()
-					later(timeout.Wake)
-				})
-				return act.Wait
-			}
-			return stay(t)
-		}, "AA"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s, logs := newScheduler(t, act.Config{})
-			var h history
-			var agenda []func()
-			later := func(f func()) { agenda = append(agenda, f) }
-			turn := 0
-			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				turn++
-				return h.note("A", row.program(t, turn, later))
-			}))
-			idle := 0 // passes
-			s.Install(&demon{act: func(*act.Task) act.Directive {
-				now := agenda
-				agenda = nil
-				for _, f := range now {
-					f()
-				}
-				if idle++; idle > 5 {
-					s.Shutdown(halt)
-				}
-				return act.Yield
-			}})
-			_ = s.Run() // a Cut where the task stays
-			require.Equal(t, row.want, h.String())
-			require.Empty(t, logs.All())
-		})
-	}
-}
 
 // stay waits, and is not woken.
 func stay(t *act.Task) act.Directive {
@@ -149,9 +41,15 @@ func TestATaskThatWaitsForNothingIsCalledOnceReportedOnceAndStays(t *testing.T) 
 	require.ErrorContains(t, s.Close(), "dropped 1 task")
 }
 
-// A task that has armed a timer, or asked for a Waker in this very turn, waits for something.
-func TestATaskThatWaitsForATimerIsNotReported(t *testing.T) {
+// A task that has armed a timer, asked for a Waker or looked at its order in this very turn waits for something.
+func TestATaskThatWaitsForSomethingIsNotReported(t *testing.T) {
 	s, _, logs := newVirtual(t, act.Config{})
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if t.Order() != nil {
+			return act.Done
+		}
+		return act.Wait
+	}))
 	var tm act.Timer
 	turns := 0
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -163,75 +61,12 @@ func TestATaskThatWaitsForATimerIsNotReported(t *testing.T) {
 		case 2:
 			return act.Wait // for the timer of the turn before
 		}
+		s.Shutdown(plain(shutdown.Unbounded))
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
 	require.Equal(t, 3, turns)
 	require.Empty(t, logs.All())
-}
-
-func TestAWakeBeforeWaitIsNeverLost(t *testing.T) {
-	tries := tier.Choose(25_000, 25_000, 100_000)
-	t.Run("its own", func(t *testing.T) {
-		s, _ := newScheduler(t, act.Config{})
-		turns := 0
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			if turns++; turns > tries {
-				return act.Done
-			}
-			t.Waker().Wake()
-			return act.Wait
-		}))
-		inTime(t, func() { require.NoError(t, s.Run()) })
-		require.Equal(t, tries+1, turns)
-	})
-	t.Run("another goroutine's", func(t *testing.T) {
-		s, _ := newScheduler(t, act.Config{})
-		const tasks = 8
-		var desks [tasks]atomic.Pointer[act.RemoteWaker] // taken and fired at any moment of the turn or after it
-		var total atomic.Int64
-		for i := range tasks {
-			left := tries / tasks
-			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				total.Add(1)
-				if left--; left < 0 {
-					return act.Done
-				}
-				r := t.Waker().Remote()
-				desks[i].Store(&r)
-				for range left % 64 * 8 { // so that the shot comes before, in, and after the Wait
-					_ = desks[i].Load()
-				}
-				return act.Wait
-			}))
-		}
-		stop := make(chan struct{})
-		stopped := make(chan struct{})
-		go func() {
-			defer close(stopped)
-			for {
-				fired := false
-				for i := range desks {
-					if r := desks[i].Swap(nil); r != nil {
-						r.Wake()
-						fired = true
-					}
-				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if !fired {
-					runtime.Gosched()
-				}
-			}
-		}()
-		advances(t, &total, func() { require.NoError(t, s.Run()) })
-		close(stop)
-		<-stopped
-		require.EqualValues(t, tries+tasks, total.Load())
-	})
 }
 
 func TestTheZeroWakerAndRemoteDoNothing(t *testing.T) {
@@ -252,60 +87,6 @@ func TestARemoteMayOutliveItsTaskAndItsScheduler(t *testing.T) {
 	require.NoError(t, s.Close())
 	r.Wake()
 	require.Empty(t, logs.All())
-}
-
-// It travels once in a turn of its task, however often it is made.
-func TestARemoteThatHasBeenUsedInterruptsNothing(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	i := newParkingIdler(s)
-	remotes := make(chan act.RemoteWaker, 2)
-	turns := 0
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if turns++; turns == 3 {
-			return act.Done
-		}
-		remotes <- t.Waker().Remote()
-		return act.Wait
-	}))
-	ended := onItsThread(t, s)
-	<-i.asleep
-	first := <-remotes
-	first.Wake()
-	<-i.asleep
-	require.EqualValues(t, 1, i.interrupts.Load())
-	first.Wake()
-	first.Wake()
-	require.EqualValues(t, 1, i.interrupts.Load())
-	(<-remotes).Wake()
-	inTime(t, func() { require.NoError(t, <-ended) })
-	require.EqualValues(t, 2, i.interrupts.Load())
-}
-
-func TestAStaleWakerNeverWakesTheTaskThatReusesItsPlace(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var former *act.Task
-	var stale act.Waker
-	var remote act.RemoteWaker
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		former, stale, remote = t, t.Waker(), t.Waker().Remote()
-		return act.Done
-	}))
-	require.NoError(t, s.Run())
-	entered := 0
-	s.Spawn(act.Func(func(task *act.Task) act.Directive {
-		require.Same(t, former, task)
-		entered++
-		stale.Wake() // no permit either
-		return stay(task)
-	}))
-	stale.Wake()
-	_, err := s.Step(10)
-	require.NoError(t, err)
-	stale.Wake()
-	remote.Wake()
-	_, err = s.Step(10)
-	require.NoError(t, err)
-	require.Equal(t, 1, entered)
 }
 
 // world is the slow obvious twin: one queue of numbers for the whole scheduler. It is told of every
@@ -465,4 +246,63 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 		_ = s.Run() // a Cut with those that still wait
 		require.Greater(t, len(w.tasks), 100, "seed %d", seed)
 	}
+}
+
+func TestTheZeroAtomicWakerWakesNothing(t *testing.T) {
+	var b act.AtomicWaker
+	b.Wake()
+	b.Set(act.Waker{})
+	b.Wake()
+}
+
+func TestAWakeIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
+	const wakers, each = 4, 5000
+	s, _ := newScheduler(t, act.Config{})
+	var b act.AtomicWaker
+	var events atomic.Int64
+	taken := int64(0)
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		b.Set(t.Waker())
+		if taken += events.Swap(0); taken == wakers*each {
+			return act.Done
+		}
+		return act.Wait
+	}))
+	for range wakers {
+		go func() {
+			for i := range each {
+				events.Add(1)
+				b.Wake()
+				if i%8 == 0 {
+					runtime.Gosched()
+				}
+			}
+		}()
+	}
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.EqualValues(t, wakers*each, taken)
+}
+
+func TestAnAtomicWakerWakesOnlyTheLatestTask(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var b act.AtomicWaker
+	var h history
+	waits := func(letter string) act.Func {
+		return func(t *act.Task) act.Directive {
+			b.Set(t.Waker())
+			return h.note(letter, act.Wait)
+		}
+	}
+	s.Spawn(waits("A"))
+	s.Spawn(waits("B"))
+	for range 3 {
+		_, err := s.Step(10)
+		require.NoError(t, err)
+		b.Wake()
+		b.Wake()
+	}
+	require.Equal(t, "ABBB", h.String()[:4])
+	require.NotContains(t, h.String()[1:], "A")
+	s.Shutdown(plain(haltAndDrop))
+	requireCut(t, s.Run())
 }

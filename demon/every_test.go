@@ -33,6 +33,7 @@ func TestEveryTicksOnAGrid(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s, c, logs := stepped(t)
 			var ticks []string
+			s.Install(demon.Stay())
 			s.Install(demon.Every(tick, func(*act.Task) act.Directive {
 				ticks = append(ticks, s.Now().String())
 				return act.Wait
@@ -43,7 +44,7 @@ func TestEveryTicksOnAGrid(t *testing.T) {
 				servertest.Step(t, s)
 			}
 			require.Equal(t, row.want, strings.Join(ticks, " "))
-			require.Zero(t, logs.Len())
+			require.Zero(t, logs.Len(), "no demon is reported as waiting for nothing")
 		})
 	}
 }
