@@ -182,7 +182,7 @@ func TestWorkersOfAKind(t *testing.T) {
 				return nil, nil
 			})}
 		})
-		for kind, n := range map[string]int{"task": 9, "other": 5} {
+		for kind, n := range map[string]int{"task": 9, "other": 4} {
 			for range n {
 				_, err := e.Enqueue(t.Context(), kind, nil)
 				require.NoError(t, err)

@@ -19,24 +19,9 @@ func TestLife(t *testing.T) {
 	enginetest.Life(t, open(t, path, sqlite.Config{}), open(t, path, sqlite.Config{}))
 }
 
-func TestOpenDoesNotWaitForWriters(t *testing.T) {
-	path := newPath(t)
-	s := open(t, path, sqlite.Config{})
-	id := enqueued(t, s, stage.NewTask{Kind: "job", Stage: "NEW"})
-	other := raw(t, path)
-	do(t, other, `BEGIN IMMEDIATE`)
-	begun := time.Now()
-	second := open(t, path, sqlite.Config{Busy: time.Minute})
-	_, err := second.Get(t.Context(), id)
-	require.NoError(t, err)
-	require.Less(t, time.Since(begun), 30*time.Second)
-	do(t, other, `ROLLBACK`)
-}
-
 // Tasks that are enqueued in a transaction are there with its rows, and only then.
 func TestEnqueueIn(t *testing.T) {
-	s := open(t, newPath(t), sqlite.Config{})
-	makeTables(t, s)
+	s, _ := withReports(t, sqlite.Config{})
 	regretted := errors.New("regretted")
 	for _, want := range []error{regretted, nil} {
 		var ids []stage.ID
@@ -45,10 +30,7 @@ func TestEnqueueIn(t *testing.T) {
 				stage.NewTask{Kind: "job", Stage: "NEW", Data: []byte("data")}, stage.NewTask{Kind: "other", Stage: "OLD"})
 			require.NoError(t, err)
 			require.Len(t, ids, 2)
-			if _, err = tx.Exec(insertion, ids[0], "with it"); err != nil {
-				return err
-			}
-			return want
+			return errors.Join(insert(tx, ids[0]), want)
 		})
 		require.ErrorIs(t, err, want)
 		for i, has := range []stage.Task{{Kind: "job", Stage: "NEW", Data: []byte("data")}, {Kind: "other", Stage: "OLD"}} {
@@ -61,7 +43,7 @@ func TestEnqueueIn(t *testing.T) {
 			require.True(t, x.Runs())
 			require.Equal(t, has, stage.Task{Kind: x.Kind, Stage: x.Stage, Data: x.Data})
 		}
-		require.Equal(t, want == nil, count(t, s.DB(), "step") == 1)
+		require.Equal(t, want == nil, count(t, s.DB(), "report") == 1)
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
-// TestLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
+// TestMeasureLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
 // and 100,000 that are new. Then few run, all of them old; in the end few have ended.
-func TestLarge(t *testing.T) {
-	tier.Need(t, tier.Long, "makes a table of 1,000,000 tasks")
+func TestMeasureLarge(t *testing.T) {
+	tier.Measure(t, "pages, counts and a purge among 1,000,000 tasks")
 	path := newPath(t)
 	open(t, path, sqlite.Config{})
 	do(t, raw(t, path), `
