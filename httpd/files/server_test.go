@@ -113,18 +113,8 @@ func TestPathsWithoutAMux(t *testing.T) {
 		require.Equal(t, want, s.get(path).StatusCode, path)
 	}
 	require.Equal(t, 405, s.ask("OPTIONS *").StatusCode)
+	require.Equal(t, "GET, HEAD", s.ask("POST /a.txt", "Content-Length: 0").Header.Get("Allow"))
 	require.Equal(t, 200, s.get("http://b/a.txt").StatusCode)
-}
-
-func TestMethods(t *testing.T) {
-	s := serve(t, tree)
-	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get"} {
-		r := s.ask(method+" /f/a.txt", "Content-Length: 0")
-		if r.StatusCode != 501 { // a method that the Mux does not know
-			require.Equal(t, 405, r.StatusCode, method)
-			require.Equal(t, "GET, HEAD", r.Header.Get("Allow"))
-		}
-	}
 }
 
 // fields are those of a response, without what differs each time.
@@ -243,19 +233,6 @@ func TestTypesOfTheServer(t *testing.T) {
 	require.Equal(t, "text/x-own", s.get("/a.txt").Header.Get("Content-Type"))
 	require.Equal(t, "text/x-guess", s.get("/noext").Header.Get("Content-Type"))
 	require.Equal(t, "text/html; charset=utf-8", s.get("/").Header.Get("Content-Type"))
-}
-
-// Embedded files have no time.
-func TestFilesOfUnknownVersion(t *testing.T) {
-	s := serve(t, fstest.MapFS{"a.txt": {Data: []byte("0123456789")}})
-	for _, with := range [][]string{nil, {"If-Modified-Since: " + lastModified}, {`If-None-Match: "x"`}} {
-		r := s.get("/f/a.txt", with...)
-		require.Equal(t, 200, r.StatusCode)
-		require.Empty(t, r.Header.Get("ETag"))
-		require.Empty(t, r.Header.Get("Last-Modified"))
-	}
-	require.Equal(t, "234", s.get("/f/a.txt", "Range: bytes=2-4").body)
-	require.Len(t, parts(t, s.get("/f/a.txt", "Range: bytes=2-4,6-")), 2)
 }
 
 func TestAServerWithoutAnFSPanics(t *testing.T) {

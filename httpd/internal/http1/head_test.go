@@ -115,41 +115,6 @@ func TestInvalidHeads(t *testing.T) {
 	}
 }
 
-// A lone LF ends no line, and a CR is no part of one.
-func TestLinesEndInCRLF(t *testing.T) {
-	for text, want := range map[string]error{
-		"GET / HTTP/1.1\nHost: a\r\n\r\n":         errLineEnd,
-		"GET / HTTP/1.1\r\r\nHost: a\r\n\r\n":     errControl,
-		"GET / HTTP/1.1\r\nHost: a\r\r\n\r\n":     errControl,
-		"GET / HTTP/1.1\r\nHost: a\r\nX\r: a\r\n": errControl,
-	} {
-		require.Equal(t, parsed{err: want}, parse(text), "%q", text)
-	}
-}
-
-// A head in pieces is parsed as one in one piece, and each byte is looked at once.
-func TestAHeadInPieces(t *testing.T) {
-	text := crlf("\nPOST /a HTTP/1.1\nHost: a\nContent-Length: 3\nX: y\n\n")
-	require.NoError(t, parse(text).err)
-	for _, text := range []string{text,
-		"GET / HTTP/1.1\r\nX: a\x00\tb\rc\x7f\r\r\n\r\n",
-		"GET / HTTP/1.1\r\nX: a\x00\n",
-		"G\x00T / HTTP/1.1\r\n",
-		"GET / HTTP/1.1\r\nHost: a\r\nX: \tb\t\r\n\r\n",
-		"\t\n",
-		"G\tT / HTTP/1.1\r\n",
-		"GET /\t HTTP/1.1\r\n",
-	} {
-		whole := parse(text)
-		var cuts []int
-		for i := range len(text) {
-			require.Equal(t, whole, parse(text, i), "%q", text)
-			cuts = append(cuts, i)
-		}
-		require.Equal(t, whole, parse(text, cuts...), "%q", text)
-	}
-}
-
 // answered is what the head of a response says, or why it is refused.
 type answered struct {
 	status     uint16

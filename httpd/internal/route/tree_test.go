@@ -191,15 +191,6 @@ func TestMatchValues(t *testing.T) {
 	}
 }
 
-func TestMatchOfSixteenWildcards(t *testing.T) {
-	table := treeOf(t, "/"+wildcardsOf(16)+"/")
-	var v Values
-	_, _, found := table.Match([]byte("GET"), nil, []byte("/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18"), &v)
-	require.Equal(t, Matched, found)
-	require.Equal(t, "1", string(v.Get("a")))
-	require.Equal(t, "16", string(v.Get("p")))
-}
-
 func TestMatchDoesNotAllocate(t *testing.T) {
 	table := treeOf(t, "GET /a/{x}/c", "GET /a/b/d", "a.com/{x...}", "POST /e")
 	var v Values
@@ -418,16 +409,5 @@ func BenchmarkMatch(b *testing.B) {
 				table.Match(method, host, path, &v)
 			}
 		})
-	}
-}
-
-func BenchmarkTreeAdd(b *testing.B) {
-	for b.Loop() {
-		table := new(Tree)
-		for i := range 1000 {
-			if err := table.Add(fmt.Sprintf("GET /api/v1/thing%d/{id}", i)); err != nil {
-				b.Fatal(err)
-			}
-		}
 	}
 }
