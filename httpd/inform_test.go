@@ -75,7 +75,7 @@ func TestInterimResponses(t *testing.T) {
 }
 
 func TestAnInterimResponseOfAnotherStatusPanics(t *testing.T) {
-	for _, code := range []int{-1, 0, 99, 101, 200, 600} {
+	for _, code := range []int{99, 101, 200} {
 		d := newDriver(t)
 		c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 			_ = w.Inform(code)

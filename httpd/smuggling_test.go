@@ -74,24 +74,3 @@ func TestNothingIsSmuggled(t *testing.T) {
 }
 
 func halves(text string) []string { return []string{text[:len(text)/2], text[len(text)/2:]} }
-
-// A body that looks like a request is a body, whatever the method, read or unread.
-func TestABodyIsNoRequest(t *testing.T) {
-	for _, method := range []string{"GET", "HEAD", "TRACE", "POST", "BREW"} {
-		inner := raw(smuggled)
-		for _, framing := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(inner), inner),
-			fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)} {
-			says := method + " / HTTP/1.1\r\nHost: a\r\n" + framing
-			for _, path := range []string{"/", "/unread"} {
-				d := newDriver(t)
-				for _, pieces := range ways(strings.Replace(says, " / ", " "+path+" ", 1) + raw(behind)) {
-					k := &recorder{}
-					c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).send(pieces...)
-					require.Equal(t, "200 200", statuses(c.check(t, k.asked...)))
-					require.Len(t, k.entries, 2)
-					require.Equal(t, "GET /behind", k.entries[1])
-				}
-			}
-		}
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -189,35 +188,6 @@ func TestABodyPrecedesTheSwitch(t *testing.T) {
 	require.Contains(t, c.received(), "HTTP/1.1 426 ", "it is unread")
 }
 
-// What the handler has read of the body is gone, and no more.
-func TestTheRestOfABodyBelongsToTheNextProtocol(t *testing.T) {
-	for says, want := range map[string]string{
-		post + "Content-Length: 1000\n\nhello, world\n": ", WORLD\n",
-		coded + "\n10\nhello, world\n0\n":               ", WORLD\n0\n",
-	} {
-		for _, pieces := range ways(raw(says)) {
-			d := newDriver(t)
-			c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
-				left := 5
-				return act.Func(func(t *act.Task) act.Directive {
-					in, err := r.Body.Peek()
-					if err != nil {
-						return listener.Next(t, err)
-					}
-					n := min(left, len(in))
-					r.Body.Discard(n)
-					if left -= n; left > 0 {
-						return act.Yield
-					}
-					hijacking(w, r)
-					return act.Done
-				})
-			}}, listener.Limits{}).send(pieces...)
-			require.Equal(t, want, strings.ReplaceAll(c.received(), "\r", ""))
-		}
-	}
-}
-
 // What a handler does beside it that does not go with it: the switch is off, or the answer fails. What was written before
 // Hijack is sent, and the next protocol may complete it.
 func TestATakeoverWithOtherCalls(t *testing.T) {
@@ -325,39 +295,6 @@ func TestNextIsCalledWhenTheHandlerHasFinished(t *testing.T) {
 	})
 }
 
-// If the connection is lost before it is handed over, the handler's action is closed without that.
-func TestNextIsNotCalledForAConnectionThatIsLost(t *testing.T) {
-	for name, lose := range map[string]func(*driver, *client){
-		"its client resets": func(d *driver, c *client) { c.finish(syscall.ECONNRESET); d.settle() },
-		"its client takes nothing": func(d *driver, c *client) {
-			require.Equal(t, open, c.state)
-			d.pass(3 * time.Minute)
-		},
-		"its task is dropped": func(d *driver, c *client) { _ = d.s.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			var log []string
-			d := newDriver(t)
-			c := d.dial(&httpd.Server{Handler: hijackingLater(t, &log)}, listener.Limits{High: 1000, Low: 100})
-			c.room = 100
-			c.send(raw(get + "\n"))
-			d.pass(time.Second)
-			require.Empty(t, log, "what was written is not sent yet")
-			lose(d, c)
-			require.Equal(t, []string{"action closed"}, log)
-			require.Equal(t, aborted, c.state)
-		})
-	}
-}
-
-// hijackingLater has written a lot when it hijacks.
-func hijackingLater(t *testing.T, log *[]string) httpd.Handler {
-	return func(w *httpd.Response, _ *httpd.Request) act.Action {
-		_, _ = w.Write(make([]byte, 100_000))
-		return after(log, func() { require.NoError(t, w.Hijack(lines(log))) })
-	}
-}
-
 // What was written before is bound to Timeouts.Write until it is sent. Then nothing of HTTP wakes the next protocol: neither
 // that nor the time-out of a head that came in pieces.
 func TestTheNextProtocolHasNoTimeouts(t *testing.T) {
@@ -437,30 +374,6 @@ func TestAnOrderBeforeATakeover(t *testing.T) {
 		require.Equal(t, []string{"action stopped", "next", "action closed", "stopped", "closed"}, log)
 		require.True(t, strings.HasSuffix(c.received(), "bye\n"))
 	})
-	t.Run("while what was written is sent", func(t *testing.T) {
-		var log []string
-		d := newDriver(t)
-		c := d.dial(&httpd.Server{Handler: hijackingLater(t, &log)}, listener.Limits{High: 1000, Low: 100})
-		c.room = 100
-		c.send(raw(get + "\n"))
-		d.pass(time.Second)
-		require.NoError(t, d.obey(draining, func() { c.take(plenty) }))
-		require.Equal(t, []string{"next", "action closed", "stopped", "closed"}, log)
-		require.True(t, strings.HasSuffix(c.received(), "bye\n"))
-	})
-}
-
-func TestAnActionThatFailsAfterHijackAbortsTheConnection(t *testing.T) {
-	d := newDriver(t)
-	var log []string
-	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		require.NoError(t, w.Hijack(lines(&log)))
-		return failing(errOurs)
-	}}, listener.Limits{}).send(raw(get + "\n"))
-	require.Equal(t, aborted, c.state)
-	require.Empty(t, string(c.out))
-	require.Empty(t, log)
-	require.Equal(t, act.Failed, c.verdict)
 }
 
 // idling is a protocol that knows since when it is idle.

@@ -199,20 +199,3 @@ func TestAResponseHasATimeout(t *testing.T) {
 		})
 	}
 }
-
-// Each minute counts by itself: what a client took in the first one buys no silence.
-func TestAFastStartOfAResponseBuysNoSilence(t *testing.T) {
-	d := newDriver(t)
-	c := d.dial(&httpd.Server{Handler: downloads["whole"]}, listener.Limits{})
-	c.room = 0
-	c.send(raw(get + "\n"))
-	for range 50 {
-		d.pass(time.Second)
-		c.take(10_000)
-		d.settle()
-	}
-	d.pass(50 * time.Second) // since the first minute ended
-	require.Equal(t, open, c.state)
-	d.pass(25 * time.Second)
-	require.Equal(t, aborted, c.state)
-}
