@@ -109,6 +109,9 @@ func (h *server) open(t *testing.T) {
 	times := httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}
 	if h.timed {
 		times.Body, times.Write = 5*time.Second, 30*time.Second
+		if h.kind == action {
+			times.Head = headTime
+		}
 	}
 	web := &httpd.Server{Handler: h.serve, Timeouts: times, OnResponse: h.answered}
 	limits := party.Limits(w)
