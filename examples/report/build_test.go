@@ -8,11 +8,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/examples/report/report"
 	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/pgserver"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 )
 
@@ -105,61 +107,134 @@ func TestFilesWithoutAReport(t *testing.T) {
 	d.reports(filepath.Join(d.dir, "good"), filepath.Join(d.dir, "absent"))
 }
 
-// A report is about the file as it was read, not as it is now.
-func TestFileRemovedBetweenTheStages(t *testing.T) {
-	d := newDesk(t)
-	path := d.write("file", text(1))
-	report := expected(t, path)
-	p := d.start("build", "-pace", "200ms", path)
-	var r = d.opened(p)
-	d.becomes(r, 1, "BUILDING_REPORT", stage.InProcessing)
-	require.NoError(t, os.Remove(path))
-	require.Zero(t, p.Exit(t))
-	require.Equal(t, report, d.run("show", "1"))
+// Two programs work on one database, in a file or on PostgreSQL, and are killed by turns while tasks are at work. After each kill the
+// database has exactly the rows that belong to the stages, and in the end each report is there once, and right.
+func TestKill(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { killed(newDesk(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		tier.Need(t, tier.Full, "starts PostgreSQL")
+		tier.Tool(t, "initdb")
+		d := newDesk(t)
+		s, err := pgserver.Start(pgserver.Config{Settings: map[string]string{"fsync": "off"}})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		d.db, err = s.Create("reports")
+		require.NoError(t, err)
+		killed(d)
+	})
 }
 
-// A file that is changed while it is read is read again.
-func TestFileChangedWhileItIsRead(t *testing.T) {
+func killed(d *desk) {
+	var paths []string
+	for i := range 20 {
+		paths = append(paths, d.write(fmt.Sprintf("file %d", i), text(20+i)))
+	}
+	flags := []string{"-pace", "3ms", "-workers", "3", "-lease", "300ms", "-attempts", "1000"}
+	programs := []*exectest.Program{d.start("build", append(flags, paths...)...)}
+	r := d.opened(programs[0])
+	programs = append(programs, d.start("build", flags...))
+	left := func() (n int) {
+		tasks, err := r.Store.List(context.Background(), stage.Selection{})
+		require.NoError(d, err)
+		for _, task := range tasks {
+			if task.Stage != "FINISHED" {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range 6 {
+		exectest.Eventually(d.T, exectest.Patience, "a task at work", func() bool {
+			held, err := r.Store.List(context.Background(), stage.Selection{Status: stage.InProcessing})
+			return err == nil && (len(held) > 0 || left() == 0)
+		})
+		programs[i%2].Signal(d.T, syscall.SIGKILL)
+		exectest.Eventually(d.T, exectest.Patience, "the end", programs[i%2].Gone)
+		d.consistent()
+		programs[i%2] = d.start("build", flags...)
+	}
+	for _, p := range programs {
+		require.Zero(d, p.Exit(d.T), p.Said())
+	}
+	d.run("build", "-attempts", "1000") // what was held by the last one that was killed
+	d.reports(paths...)
+}
+
+// A signal ends it in order and at once: every task is back at a static stage, can be taken up at once, and has lost no attempt.
+// Before that, others have suspended, resumed and cancelled tasks.
+func TestOthersStepInAndASignalEndsIt(t *testing.T) {
 	d := newDesk(t)
-	path := d.write("file", text(80))
-	p := d.start("build", "-pace", "100ms", path)
+	long, short, gone := d.write("long", text(10_000)), d.write("short", text(1)), d.write("gone", text(10_000))
+	p := d.start("build", "-pace", "20ms", "-workers", "2", long, short, gone)
 	r := d.opened(p)
 	d.becomes(r, 1, "COUNTING_WORDS", stage.InProcessing)
-	time.Sleep(300 * time.Millisecond) // some lines
-	d.write("file", text(81))
-	failed := d.becomes(r, 1, "CREATED", stage.Error)
-	p.Signal(t, syscall.SIGINT) // or it reads on before the list is there
-	require.Zero(t, p.Exit(t), p.Said())
-	require.Equal(t, path+": it was changed while it was read", failed.Failure)
-	require.Equal(t, 1, failed.Attempt)
-	require.True(t, failed.Runs())
-	require.Regexp(t, `(?m)^1 +CREATED +ERROR +1 +(in \S+|now) +- +file +`+path+`: it was changed`, d.run("list"))
-	d.run("build")
-	d.reports(path)
+	require.Regexp(t, `^1 is (going to be )?suspended\n$`, d.run("suspend", "1"))
+	d.becomes(r, 1, "CREATED", stage.Suspended)
+	require.Equal(t, "1 is left as it is: CREATED, SUSPENDED\n", d.run("suspend", "1"))
+	d.becomes(r, 2, "FINISHED", stage.Normal)
+	d.becomes(r, 3, "COUNTING_WORDS", stage.InProcessing)
+	require.Regexp(t, `(?m)^3 +COUNTING_WORDS +IN_PROCESSING +0 +- +\S+:\d+:\d+ +gone +-$`, d.run("list"))
+	require.Equal(t, "1 is resumed\n", d.run("resume", "1"))
+	require.Regexp(t, `^3 is (going to be )?cancelled\n2 is left as it is: FINISHED\n$`, d.run("cancel", "3", "2"))
+	d.becomes(r, 3, "CREATED", stage.Cancelled)
+	p.Signal(t, syscall.SIGTERM)
+	require.Zero(t, p.Exit(t))
+	d.consistent()
+	task := d.task(r, 1)
+	require.Equal(t, "CREATED", task.Stage)
+	require.Zero(t, task.Attempt)
+	require.True(t, task.Runs())
 }
 
-// Two processes share the work: each task is claimed once, by one of them, and each stage of it is done once.
-func TestTwoProcesses(t *testing.T) {
+// A command line that is not understood gives one sentence, and no database is created.
+func TestWrongArguments(t *testing.T) {
 	d := newDesk(t)
-	var paths [2][]string
-	for i := range 60 {
-		paths[i%2] = append(paths[i%2], d.write(fmt.Sprintf("file %d", i), text(5+i%7)))
+	for _, wrong := range []struct {
+		arguments, says string
+		status          int
+	}{
+		{"", "report: missing command; -h lists them", 2},
+		{"biuld", `report: no command "biuld"; -h lists them`, 2},
+		{"-db x list", `report: the command comes before the flags: "-db"`, 2},
+		{"build -workers 0", "report build: -workers must be above 0: 0", 2},
+		{"build -lease 99ms", "report build: -lease must be at least 100ms: 99ms", 2},
+		{"build -pace 3 file", `report build: invalid value "3" for flag -pace: it needs a unit, as in 3s`, 2},
+		{"build file -pace 1ms", `report build: flags come before files: "-pace"`, 2},
+		{"build -db= file", "report build: -db needs a file", 2},
+		{"list 1", `report list: unexpected argument "1"`, 2},
+		{"schema -db x", "report schema: flag provided but not defined: -db", 2},
+		{"show", "report show: missing ID", 2},
+		{"suspend x", `report suspend: no ID of a task: "x"`, 2},
+		{"cancel 1 -1", `report cancel: flags come before IDs: "-1"`, 2},
+		{"list -db none", "report list: there is no database none; build makes one", 1},
+		{"cancel -db none 1", "report cancel: there is no database none; build makes one", 1},
+	} {
+		cmd := program.Command(t, strings.Fields(wrong.arguments)...)
+		cmd.Dir = d.dir
+		p := exectest.Start(t, cmd)
+		require.Equal(t, wrong.status, p.Exit(t))
+		require.Empty(t, p.Out())
+		require.Equal(t, wrong.says+"\n", p.Said())
 	}
-	var both [2]*exectest.Program
-	for i := range both {
-		both[i] = d.start("build", append([]string{"-pace", "3ms", "-workers", "4", "-lease", "15s"}, paths[i]...)...)
-	}
-	for _, p := range both {
-		require.Zero(t, p.ExitWithin(t, all), p.Said())
-		silent(t, p)
-	}
-	d.reports(append(paths[0], paths[1]...)...)
-	tasks, err := d.open().Store.List(context.Background(), stage.Selection{})
+	made, err := os.ReadDir(d.dir)
 	require.NoError(t, err)
-	shares := map[string]int{}
-	for _, task := range tasks {
-		require.EqualValues(t, 1, task.Token, "claims of %v", task)
-		shares[task.Worker]++
+	require.Empty(t, made)
+	require.Equal(t, report.Schema(), d.runAlone("schema"))
+	require.Contains(t, d.runAlone("help"), "  suspend  [flags] ID...")
+}
+
+// If standard output cannot be written the command fails, but its work is done.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	d := newDesk(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	for _, arguments := range [][]string{{"build", "-db", d.db, d.write("a", text(3))}, {"list", "-db", d.db}, {"schema"}} {
+		cmd := program.Command(t, arguments...)
+		cmd.Dir, cmd.Stdout = d.dir, full
+		p := exectest.Start(t, cmd)
+		require.Equal(t, 1, p.Exit(t))
+		require.Regexp(t, "^report "+arguments[0]+": write /dev/stdout: .*\n$", p.Said())
 	}
-	require.Len(t, shares, 2, shares)
+	d.reports(d.dir + "/a")
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
@@ -23,13 +22,7 @@ import (
 
 func TestMain(m *testing.M) { exectest.Main(m) }
 
-var program = exectest.Of(".")
-
-// start starts the program.
-func start(t *testing.T, arguments ...string) *exectest.Program {
-	t.Helper()
-	return exectest.Start(t, program.Command(t, arguments...))
-}
+var program = exectest.Build{Dir: "."}
 
 // desk is a directory with a database and files, in which the programs of a test run.
 type desk struct {
@@ -63,19 +56,21 @@ func (d *desk) start(command string, arguments ...string) *exectest.Program {
 // slow is what a program says whose heartbeat had to wait for the disk for seconds, which others may keep busy.
 var slow = regexp.MustCompile(`(?m)^\S+\tERROR\tthe store does not answer, and is asked again\t\{"doing": "heartbeat".*deadline exceeded"\}\n`)
 
-// silent requires that a program that has ended said nothing else.
-func silent(t *testing.T, p *exectest.Program) {
-	t.Helper()
-	require.Empty(t, slow.ReplaceAllString(p.Said(), ""))
-}
-
 // run runs a command, and requires status 0 and nothing on standard error.
 func (d *desk) run(command string, arguments ...string) (out string) {
 	d.Helper()
 	p := d.start(command, arguments...)
-	require.Zero(d, p.ExitWithin(d.T, all), p.Said())
-	silent(d.T, p)
+	require.Zero(d, p.Exit(d.T), p.Said())
+	require.Empty(d, slow.ReplaceAllString(p.Said(), ""))
 	return p.Out()
+}
+
+// runAlone runs a command that has no database, and returns what it says.
+func (d *desk) runAlone(command string) string {
+	d.Helper()
+	p := exectest.Start(d.T, program.Command(d.T, command))
+	require.Zero(d, p.Exit(d.T))
+	return p.Out() + p.Said()
 }
 
 // fails runs a command, and requires status 1.
@@ -95,6 +90,16 @@ func (d *desk) open() *report.Reports {
 	return r
 }
 
+// opened opens a second connection to the database that p creates.
+func (d *desk) opened(p *exectest.Program) *report.Reports {
+	d.Helper()
+	exectest.Eventually(d.T, exectest.Patience, "the first file to be added", func() bool {
+		require.False(d, p.Gone() && p.Out() == "", p.Said())
+		return strings.Contains(p.Out(), ": added\n")
+	})
+	return d.open()
+}
+
 // task returns a task as it is now.
 func (d *desk) task(r *report.Reports, id stage.ID) stage.Task {
 	d.Helper()
@@ -107,7 +112,7 @@ func (d *desk) task(r *report.Reports, id stage.ID) stage.Task {
 func (d *desk) becomes(r *report.Reports, id stage.ID, at string, status stage.Status) stage.Task {
 	d.Helper()
 	var task stage.Task
-	exectest.Eventually(d.T, all, fmt.Sprintf("%d to be at %s, %s", id, at, status), func() bool {
+	exectest.Eventually(d.T, exectest.Patience, fmt.Sprintf("%d to be at %s, %s", id, at, status), func() bool {
 		task = d.task(r, id)
 		return task.Stage == at && task.Status == status
 	})
@@ -196,9 +201,3 @@ func text(lines int) string {
 	}
 	return b.String()
 }
-
-// all bounds what works off all tasks, on a busy machine.
-const all = 2 * time.Minute
-
-// soon bounds what takes a heartbeat or less, on a busy machine.
-const soon = 5 * time.Second
