@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,10 +24,7 @@ import (
 
 func TestMain(m *testing.M) { exectest.Main(m) }
 
-var program = exectest.Of(".")
-
-// long is how long a test waits for work that is done.
-const long = time.Minute
+var program = exectest.Build{Dir: "."}
 
 // site is a program that runs.
 type site struct {
@@ -58,7 +54,7 @@ func (s *site) ask(method, path string, fields map[string]string) (code int, tex
 	if host := fields["Host"]; host != "" {
 		r.Host = host
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: long}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: exectest.Patience}
 	a, err := client.Do(r)
 	require.NoError(s.t, err)
 	defer a.Body.Close()
@@ -245,7 +241,7 @@ func (s *site) events(query string) <-chan view {
 // next returns the next view for which f returns true.
 func next(t *testing.T, views <-chan view, f func(view) bool) view {
 	t.Helper()
-	deadline := time.After(long)
+	deadline := time.After(exectest.Patience)
 	for {
 		select {
 		case v, ok := <-views:
@@ -283,34 +279,22 @@ func TestEvents(t *testing.T) {
 	other.Stop(t)
 }
 
-// A periodic task counts the tasks, itself at least.
-func TestReport(t *testing.T) {
-	t.Parallel()
-	s := start(t, newFile(t), "-report", "1s")
-	var reports view
-	exectest.Eventually(t, long, "a report", func() bool {
-		reports = s.view("kind=report&state=finished")
-		return len(reports.Tasks) > 0
-	})
-	_, text := s.ask("GET", fmt.Sprint("/api/tasks/", reports.Tasks[0].ID), nil)
-	require.Regexp(t, `"data":"{\\"at work\\":[1-9]`, text)
-	s.Stop(t)
-}
-
 // Programs share the work of a database, are killed, and come back: each task ends once, and all show the same.
-func shared(t *testing.T, db string) {
+func TestShared(t *testing.T) {
+	t.Parallel()
+	db := newFile(t)
 	flags := []string{"-pace", "5ms", "-workers", "4"}
 	programs := []*site{start(t, db, append([]string{"-load", "60"}, flags...)...), start(t, db, flags...)}
 	for i := range 4 {
 		p := programs[i%2]
 		left := p.view("").counts()["waiting"]
-		exectest.Eventually(t, long, "some work", func() bool { now := p.view("").counts()["waiting"]; return now < left || now == 0 })
+		exectest.Eventually(t, exectest.Patience, "some work", func() bool { now := p.view("").counts()["waiting"]; return now < left || now == 0 })
 		p.Signal(t, syscall.SIGKILL)
-		exectest.Eventually(t, long, "the end", p.Gone)
+		exectest.Eventually(t, exectest.Patience, "the end", p.Gone)
 		programs[i%2] = start(t, db, flags...)
 	}
 	var last map[string]int
-	exectest.Eventually(t, 2*long, "all tasks to end", func() bool {
+	exectest.Eventually(t, exectest.Patience, "all tasks to end", func() bool {
 		v := programs[0].view("")
 		last = v.counts()
 		for _, task := range programs[0].view("state=failed").Tasks { // those that are tried again are tried at once
@@ -325,11 +309,6 @@ func shared(t *testing.T, db string) {
 	}
 }
 
-func TestShared(t *testing.T) {
-	t.Parallel()
-	shared(t, newFile(t))
-}
-
 func newServer(t *testing.T) (s *pgserver.Server, db string) {
 	tier.Need(t, tier.Full, "starts PostgreSQL")
 	tier.Tool(t, "initdb")
@@ -341,19 +320,13 @@ func newServer(t *testing.T) (s *pgserver.Server, db string) {
 	return s, db
 }
 
-func TestSharedOnPostgres(t *testing.T) {
-	t.Parallel()
-	_, db := newServer(t)
-	shared(t, db)
-}
-
 // A page says that the database does not answer, and goes on when it does.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	server, db := newServer(t)
 	s := start(t, db, "-load", "30")
 	server.Kill()
-	exectest.Eventually(t, long, "an error", func() bool {
+	exectest.Eventually(t, exectest.Patience, "an error", func() bool {
 		code, text := s.ask("GET", "/api/tasks", nil)
 		return code == 503 && strings.Contains(text, `"error"`)
 	})
@@ -364,7 +337,7 @@ func TestOutage(t *testing.T) {
 	require.Equal(t, "event: outage\n", line)
 	a.Body.Close()
 	require.NoError(t, server.Start())
-	exectest.Eventually(t, long, "an answer", func() bool {
+	exectest.Eventually(t, exectest.Patience, "an answer", func() bool {
 		code, _ := s.ask("GET", "/api/tasks", nil)
 		return code == 200
 	})
@@ -377,7 +350,7 @@ func TestUpgrade(t *testing.T) {
 	s := start(t, newFile(t), "-load", "3", "-pace", "1ms")
 	s.Signal(t, syscall.SIGUSR2)
 	replaced := regexp.MustCompile(`replaced\s+\{"by process": (\d+)\}`)
-	exectest.Eventually(t, long, "the newer program", func() bool { return replaced.MatchString(s.Said()) })
+	exectest.Eventually(t, exectest.Patience, "the newer program", func() bool { return replaced.MatchString(s.Said()) })
 	pid, err := strconv.Atoi(replaced.FindStringSubmatch(s.Said())[1])
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
@@ -386,29 +359,13 @@ func TestUpgrade(t *testing.T) {
 	require.Zero(t, s.Exit(t))
 }
 
-// A program that cannot listen leaves the database alone.
-func TestAddressInUse(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	db := newFile(t)
-	p := exectest.Start(t, program.Command(t, "-addr", l.Addr().String(), "-db", db, "-load", "3"))
-	require.Equal(t, 1, p.Exit(t))
-	require.Contains(t, p.Said(), "jobs: cannot listen on "+l.Addr().String())
-	require.NoFileExists(t, db)
-}
-
 func TestWrongArguments(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []struct {
 		arguments, says string
 		code            int
 	}{
-		{"-load -1", "jobs: -load must not be negative: -1", 2},
 		{"-load 100001", "jobs: -load must be at most 100000: 100001", 2},
-		{"-workers 0", "jobs: -workers must be above 0: 0", 2},
-		{"-pace -1s", "jobs: -pace must not be negative: -1s", 2},
 		{"-report 1ms", "jobs: -report must be 0, or 1s or more: 1ms", 2},
 		{"-db=", "jobs: -db needs a file", 2},
 		{"-queues films", `jobs: stage: Config.Queues has a queue that no kind has: "films"`, 1},
