@@ -109,30 +109,3 @@ func TestAllSubscribersGetTheSameMessagesInOneOrder(t *testing.T) {
 	}
 	end(t, r)
 }
-
-// The one that reads gets everything while the other one does not read.
-func TestASubscriberThatDoesNotReadHoldsUpNobody(t *testing.T) {
-	for _, overflow := range []listener.Overflow{listener.Drop, listener.Abort} {
-		r, at := start(t, listener.Limits{High: 16 << 10, Overflow: overflow})
-		slow, quick, from := servertest.Dial(t, at), servertest.Dial(t, at), servertest.Dial(t, at)
-		for _, c := range []net.Conn{slow, quick} {
-			servertest.Send(t, c, "sub news\n")
-			servertest.Expect(t, c, "+ news\n")
-		}
-		text := strings.Repeat("x", publish.MaxLine-len("pub news \n"))
-		for range 4000 { // more than all buffers hold
-			servertest.Send(t, from, "pub news "+text+"\n")
-			servertest.Expect(t, quick, "news "+text+"\n")
-		}
-		if overflow == listener.Drop {
-			require.NoError(t, slow.(*net.TCPConn).CloseWrite())
-		}
-		got, err := io.ReadAll(slow)
-		require.Equal(t, overflow == listener.Abort, err != nil)
-		require.Less(t, len(got), 4000*len(text))
-		for _, c := range []net.Conn{slow, quick, from} {
-			require.NoError(t, c.Close())
-		}
-		end(t, r)
-	}
-}
