@@ -15,7 +15,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/process"
 )
 
 // window is a page in a browser.
@@ -94,7 +93,7 @@ func pageAndTerminal(t *testing.T, cfg act.Config) {
 	servertest.Expect(t, ben, "* Ben has come to kitchen\n")
 	ada.hearsOf("came")
 	require.Equal(t, news{Type: "came", Name: "Ben", Here: 2}, ada.hears())
-	servertest.Reset(t, ben.Conn)
+	servertest.Reset(t, ben)
 	require.Equal(t, news{Type: "left", Name: "Ben", Here: 1}, ada.hears())
 	require.NoError(t, ada.Close())
 	c.empty()
@@ -188,7 +187,7 @@ func TestWhatAPageMaySend(t *testing.T) {
 
 // A member that sends too much at once is told so, on a page and on a terminal. The burst is heard.
 func TestTooFast(t *testing.T) {
-	c := startPaced(t, act.Config{Schedulers: 2}, 64, time.Hour)
+	c := startPaced(t, act.Config{Schedulers: 2}, time.Hour)
 	ada := c.window()
 	ada.wants(wish{Type: "join", Name: "Ada"})
 	ada.hearsOf("came")
@@ -258,46 +257,6 @@ func TestACrowd(t *testing.T) {
 		require.NoError(t, w.Close())
 	}
 	c.empty()
-	c.end()
-}
-
-// While its room does not receive, a page waits that wants to say more, and its window is closed. It leaves all the same.
-func TestAPageThatGoesWhileItWaitsForTheRoom(t *testing.T) {
-	g := &gate{room: newRoom(lobby)}
-	makeRoom = func(string) process.Action[message] { return g }
-	defer func() { makeRoom = aRoom }()
-	c := startWith(t, act.Config{Schedulers: 2}, 2)
-	ada, ben := c.enter("Ada", "lobby"), c.enter("Ben", "lobby")
-	c.waitFor(2)
-	g.shut.Store(true)
-	for range 5 {
-		ada.says("is anybody there?")
-	}
-	servertest.Reset(t, ada.Conn)
-	require.Eventually(t, g.stray.Load, servertest.Timeout, time.Millisecond, "the room knows")
-	g.shut.Store(false)
-	g.self.Load().Poke()
-	require.Equal(t, news{Type: "left", Name: "Ada", Here: 1}, ben.hearsOf("left"))
-	require.NoError(t, ben.Close())
-	c.empty()
-	c.end()
-}
-
-// On an order pages are closed with code 1001, whether they are in a room or not.
-func TestPagesAreToldOfTheEnd(t *testing.T) { servertest.UnderEach(t, pagesAreTold) }
-
-func pagesAreTold(t *testing.T, cfg act.Config) {
-	c := start(t, cfg)
-	all := []*window{c.enter("Ada", "lobby"), c.enter("Ben", "kitchen"), c.window()}
-	c.Group.Shutdown(servertest.Drain)
-	for _, w := range all {
-		var err error
-		for err == nil {
-			_, err = w.next()
-		}
-		require.Equal(t, closed(1001), err)
-		hearEnd(t, w.Conn)
-	}
 	c.end()
 }
 
