@@ -70,6 +70,8 @@ func TestDate(t *testing.T) {
 	}, but{"", "<nil>, true", "<nil>, false", "Date is always the server's"})
 }
 
+// What TestRandomHandlers draws, statuses, pieces, flushes, types and trailers, has no rows here.
+
 // asked are the requests that each handler of a table gets.
 var asked = []struct{ name, request string }{
 	{"GET", get},
@@ -117,7 +119,7 @@ func (row row) compare(t *testing.T) {
 }
 
 func TestStatuses(t *testing.T) {
-	for _, code := range []int{200, 204, 205, 304, 404, 426, 599, 600} {
+	for _, code := range []int{205, 426, 599, 600} {
 		var alone, full []but
 		switch code {
 		case 205:
@@ -145,37 +147,7 @@ func TestStatuses(t *testing.T) {
 			w.WriteHeader(code)
 		}}.compare(t)
 	}
-	for _, code := range []int{204, 205, 304} {
-		compareAll(t, []row{
-			{name: fmt.Sprint(code, " with chunks"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Transfer-Encoding", "chunked")
-				w.WriteHeader(code)
-			}},
-			{name: fmt.Sprint(code, " flushed"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				w.WriteHeader(code)
-				w.(http.Flusher).Flush()
-			}},
-			{name: fmt.Sprint(code, " with an empty write"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				w.WriteHeader(code)
-				s.write(w, "")
-			}},
-			{name: fmt.Sprint(code, " with a trailer"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Trailer", "Sum")
-				w.WriteHeader(code)
-				w.Header().Set("Sum", "1")
-			}},
-		})
-	}
 	compareAll(t, []row{
-		{name: "twice", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(404)
-			w.WriteHeader(200)
-			s.write(w, "hello")
-		}},
-		{name: "after a write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "hello")
-			w.WriteHeader(404)
-		}},
 		{name: "invalid", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			for _, code := range []int{-1, 0, 1, 99, 1000, 2000} {
 				s.panics(fmt.Sprint(code), func() { w.WriteHeader(code) })
@@ -191,23 +163,6 @@ func TestStatuses(t *testing.T) {
 
 func TestContent(t *testing.T) {
 	rows := []row{
-		{name: "nothing", handler: func(*scene, http.ResponseWriter, *http.Request) {}},
-		{name: "three writes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "hello")
-			s.write(w, ", ")
-			s.write(w, "world")
-		}},
-		{name: "an empty write", handler: func(s *scene, w http.ResponseWriter, r *http.Request) { s.write(w, "") }},
-		{name: "flushed between", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "<b>")
-			w.(http.Flusher).Flush()
-			w.(http.Flusher).Flush()
-			s.write(w, "hello")
-		}},
-		{name: "flushed after", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-		}},
 		{name: "flushed with a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "5")
 			w.(http.Flusher).Flush()
@@ -229,49 +184,17 @@ func TestContent(t *testing.T) {
 		s.write(w, strings.Repeat("<html> ", 600)[:4096])
 	}, but: []but{{"", "\tContent-Type: text/html; charset=utf-8\n" + chunked,
 		"\tContent-Length: 4096\n\tContent-Type: text/html; charset=utf-8\n", "as much is gathered; net/http gathers 2 KiB"}}})
-	for _, n := range []int{2048, 4097, 300000} {
-		text := strings.Repeat("0123456789abcdef", n/16+1)[:n]
-		rows = append(rows,
-			row{name: fmt.Sprint(n, " bytes at once"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				s.write(w, text)
-			}},
-			row{name: fmt.Sprint(n, " bytes, a hundred at a time"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				for i := 0; i < len(text); i += 100 {
-					s.write(w, text[i:min(i+100, len(text))])
-				}
-			}},
-			row{name: fmt.Sprint(n, " bytes with a length"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Length", fmt.Sprint(n))
-				s.write(w, text)
-			}},
-			row{name: fmt.Sprint(n, " bytes copied"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				k, err := io.Copy(w, strings.NewReader(text))
-				s.say("%d %v", k, err)
-			}},
-		)
-	}
+	rows = append(rows, row{name: "300000 bytes copied", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+		k, err := io.Copy(w, strings.NewReader(strings.Repeat("0123456789abcdef", 300000/16)))
+		s.say("%d %v", k, err)
+	}})
 	compareAll(t, rows)
 }
 
 func TestTypes(t *testing.T) {
 	rows := []row{
-		{name: "it is found across writes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "<ht")
-			s.write(w, "ml>")
-		}},
-		{name: "an empty write does not count", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "")
-			s.write(w, "<html>")
-		}},
 		{name: "nil", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header()["Content-Type"] = nil
-			s.write(w, "<html>")
-		}},
-		{name: "empty", handler: fields("Content-Type", "")},
-		{name: "given", handler: fields("Content-Type", "text/x; charset=y")},
-		{name: "given too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(200)
-			w.Header().Set("Content-Type", "a/b")
 			s.write(w, "<html>")
 		}},
 		{name: "not of coded content", handler: fields("Content-Encoding", "gzip")},
@@ -335,10 +258,6 @@ func TestCodings(t *testing.T) {
 	compareAll(t, []row{
 		{name: "chunked", handler: fields("Transfer-Encoding", "chunked")},
 		{name: "chunked and a length", handler: fields("Transfer-Encoding", "chunked", "Content-Length", "5"), once: true},
-		{name: "chunked, much", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Transfer-Encoding", "chunked")
-			s.write(w, strings.Repeat("x", 10000))
-		}},
 		{name: "identity", handler: fields("Transfer-Encoding", "identity"),
 			but: []but{{"", "\tConnection: close\n\t\"hello\"\nclosed", chunked + "\t\"hello\"\nlasts", framing}}},
 		{name: "gzip", handler: fields("Transfer-Encoding", "gzip"), but: []but{{"", "\tTransfer-Encoding: gzip\n", "", framing}}},

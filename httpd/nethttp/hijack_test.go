@@ -174,12 +174,6 @@ func TestHijack(t *testing.T) {
 		talk    func(s *scene, c *client) // nil: rest
 		but     []but
 	}{
-		{name: "a word and the end", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				n, err := io.WriteString(c, "hello")
-				s.say("%d %v %v", n, err, c.Close())
-			}
-		}},
 		{name: "addresses", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			if c, _, ok := s.take(w); ok {
 				s.say("%t %t", c.LocalAddr().String() == s.address, c.RemoteAddr().String() == r.RemoteAddr)

@@ -1,7 +1,6 @@
 package nethttp_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -12,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // describe is a handler that says all that it knows of a request.
@@ -88,54 +85,6 @@ func TestAddressesOfARequest(t *testing.T) {
 func isTCPAddr(a net.Addr) bool {
 	_, is := a.(*net.TCPAddr)
 	return is
-}
-
-func TestForms(t *testing.T) {
-	var b bytes.Buffer
-	m := multipart.NewWriter(&b)
-	require.NoError(t, m.SetBoundary("xyz"))
-	require.NoError(t, m.WriteField("a", "1"))
-	for _, size := range []int{5, 100000} {
-		part, err := m.CreateFormFile("file", fmt.Sprint("f", size))
-		require.NoError(t, err)
-		_, err = io.WriteString(part, strings.Repeat("x", size))
-		require.NoError(t, err)
-	}
-	require.NoError(t, m.Close())
-	parted := "Content-Type: multipart/form-data; boundary=xyz\nContent-Length: "
-	whole := strings.ReplaceAll(b.String(), "\r\n", "\n")
-	coded := "Content-Type: application/x-www-form-urlencoded\nContent-Length: "
-	form := func(s *scene, w http.ResponseWriter, r *http.Request) {
-		s.say("%v", r.ParseMultipartForm(1000))
-		s.say("form %q, post %q", r.Form, r.PostForm)
-		if r.MultipartForm == nil {
-			return
-		}
-		s.say("values %q", r.MultipartForm.Value)
-		for _, f := range r.MultipartForm.File["file"] {
-			file, err := f.Open()
-			if err != nil {
-				s.say("%v", err)
-				continue
-			}
-			text, err := io.ReadAll(file)
-			_ = file.Close()
-			s.say("%s %d %q: %s %v", f.Filename, f.Size, f.Header, digest(text), err)
-		}
-	}
-	for _, call := range []call{
-		{name: "of a query", request: to("/?a=1&a=2&b=%20+")},
-		{name: "of a body", request: post(coded+"11", "a=1&b=2&a=3")},
-		{name: "in parts", request: post(parted+fmt.Sprint(b.Len()), whole)},
-		{name: "in parts that are cut off", request: post(parted+"100", whole[:100-3])}, // three ends of lines
-	} {
-		t.Run(call.name, func(t *testing.T) {
-			compare(t, func(s *scene) {
-				s.handleFunc(func(w http.ResponseWriter, r *http.Request) { form(s, w, r) })
-				s.ask("", call.request)
-			}, call.but...)
-		})
-	}
 }
 
 // The files of a form are removed when the handler has returned.
