@@ -217,26 +217,24 @@ func looking(t *testing.T, demand bool) (k *looker, step func() *looker) {
 	}
 }
 
-// Between the moment in which a Read has got something and its return nothing is wanted.
+// Bytes are wanted while a Read waits for them, and no longer, whatever ends it.
 func TestAReadThatReturnsWantsNothing(t *testing.T) {
-	l := lane.From(nil, &act.AtomicWaker{})
-	l.Demand = true
-	p := make([]byte, 1)
-	for range 10_000 {
-		read := call(l.Read, p)
-		for !l.Wanted() {
-			runtime.Gosched()
-		}
-		l.Put(p)
-		for returned := false; !returned; {
-			require.False(t, l.Wanted())
-			select {
-			case <-read:
-				returned = true
-			default:
-			}
-		}
-	}
+	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
+		l.Demand = true
+		read := call(l.Read, make([]byte, 3))
+		waits(t, read)
+		require.True(t, l.Wanted())
+		l.Put([]byte("hello"))
+		require.False(t, l.Wanted(), "something is on its way")
+		require.Equal(t, result{3, nil}, <-read)
+		require.False(t, l.Wanted())
+		_, _ = l.Read(make([]byte, 3))
+		require.False(t, l.Wanted(), "it has found something")
+		l.SetDeadline(time.Now().Add(time.Second))
+		_, err := l.Read(make([]byte, 3))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.False(t, l.Wanted())
+	})
 }
 
 func TestRoomAndBytesWakeTheTask(t *testing.T) {

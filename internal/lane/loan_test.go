@@ -206,7 +206,7 @@ func TestLoansAndDeadlinesAtTheSameTime(t *testing.T) {
 	go func() {
 		defer close(wrote)
 		p := make([]byte, 2*lane.Long)
-		for i := range 200 {
+		for i := range 50 {
 			seed := byte(i)
 			fill(p, seed)
 			l.SetDeadline(time.Now().Add(time.Duration(r.IntN(50)) * time.Microsecond))
