@@ -36,10 +36,15 @@ func TestWorldClients(t *testing.T) {
 func dials(t *testing.T, o sim.Options, whole *int) {
 	sim.TestWith(t, o, func(w *sim.World) {
 		cryptotest.SetGlobalRandom(t, w.Rand().Uint64()) // for masks and keys
+		ordered, stay := false, w.Rand().IntN(3) == 0
+		pings := []time.Duration{0, 10 * time.Millisecond, time.Second}
+		if stay {
+			pings = pings[:1] // there would be too many
+		}
 		options := func() websocket.Options {
 			return websocket.Options{
 				Compression:  websocket.Compression{On: pick(w, true, false), Takeover: pick(w, true, false), Min: pick(w, 0, 1)},
-				Timeouts:     websocket.Timeouts{Ping: pick(w, 0, 10*time.Millisecond, time.Second), Pong: time.Minute},
+				Timeouts:     websocket.Timeouts{Ping: pick(w, pings...), Pong: time.Minute},
 				Subprotocols: pick(w, nil, []string{"echo"}),
 			}
 		}
@@ -48,7 +53,6 @@ func dials(t *testing.T, o sim.Options, whole *int) {
 		if scheme == "wss" {
 			filters = []listener.Filter{filtertest.Mask(7)}
 		}
-		ordered := false
 		sockets := &websocket.Server{Options: options(), Handler: func(c *websocket.Conn, _ *httpd.Request) act.Action {
 			return coroutine.New(c, func(c *coroutine.Conn) error {
 				for {
@@ -64,9 +68,12 @@ func dials(t *testing.T, o sim.Options, whole *int) {
 		}}
 		back := &service.TCP{Address: address, Handler: (&httpd.Server{Handler: sockets.Serve}).Serve, Limits: party.Limits(w),
 			MaxConns: pick(w, 0, 3), Filters: filters}
+		if stay {
+			back.MaxConns = 0
+		}
 		callers := func(s *act.Scheduler) error {
 			for range 3 {
-				x := &caller{w: w, ordered: &ordered, gentle: o.Faults.Reset == 0, whole: whole,
+				x := &caller{w: w, ordered: &ordered, stays: stay, gentle: o.Faults.Reset == 0, whole: whole,
 					messages: w.Rand().IntN(30), largest: 1 + w.Rand().IntN(pick(w, 10, 1000, 30_000))}
 				x.Action = (&websocket.Client{URL: scheme + "://" + address, Limits: party.Limits(w), Filters: filters, Options: options(),
 					Handler: func(c *websocket.Conn) act.Action { return coroutine.New(c, x.talk) }}).Dial()
@@ -81,9 +88,16 @@ func dials(t *testing.T, o sim.Options, whole *int) {
 		require.NoError(t, err)
 		w.At(25*time.Second, func() { ordered = true }) // the world waits for it, and then ends the servers
 		if w.Rand().IntN(3) == 0 {
-			w.At(time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, time.Second)))), func() {
+			w.At(party.Below(w.Rand(), pick(w, time.Millisecond, time.Second)), func() {
 				ordered = true
-				pick(w, b, f).Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 1 + time.Duration(w.Rand().Int64N(int64(time.Second))), Drop: true}})
+				bound := shutdown.Policy{Time: 1 + party.Below(w.Rand(), time.Second), Drop: true}
+				which, terms := pick(w, b, f), pick(w, bound, shutdown.Unbounded)
+				which.Shutdown(shutdown.Now{Terms: terms})
+				w.At(w.Now()+15*time.Second, func() {
+					if o.Faults.Reset == 0 && !which.Ended() {
+						w.Errorf("an order has not reached all connections")
+					}
+				})
 			})
 		}
 	})
@@ -104,6 +118,7 @@ type caller struct {
 	w                 *sim.World
 	ordered           *bool
 	gentle            bool // connections last
+	stays             bool // until an order ends it
 	whole             *int
 	messages, largest int
 	got               int
@@ -171,6 +186,10 @@ func (x *caller) talk(c *coroutine.Conn) error {
 				if kind, p := x.message(x.got); m.Type != kind || !bytes.Equal(m.Data, p) {
 					x.w.Errorf("message %d, %d bytes of type %d, came back as %d bytes of type %d", x.got, len(p), kind, len(m.Data), m.Type)
 				}
+			}
+			if x.stays {
+				_, err := c.Read()
+				return err
 			}
 			return nil
 		})))
