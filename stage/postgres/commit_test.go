@@ -3,18 +3,15 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
@@ -109,12 +106,6 @@ func TestCommitWrong(t *testing.T) {
 			require.ErrorIs(t, postgres.Tx(tx).Commit(ctx), stage.ErrPermanent)
 			return nil
 		}, "has ended the transaction", true},
-		{"Rollback", func(ctx context.Context, tx stage.Tx) error {
-			require.ErrorIs(t, postgres.Tx(tx).Rollback(ctx), stage.ErrPermanent)
-			return nil
-		}, "has ended the transaction", true},
-		{"ROLLBACK", func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, `ROLLBACK`) },
-			"has ended the transaction", true},
 		{"ROLLBACK and BEGIN", func(ctx context.Context, tx stage.Tx) error {
 			require.NoError(t, exec(ctx, tx, `ROLLBACK`))
 			return exec(ctx, tx, `BEGIN`)
@@ -211,10 +202,6 @@ func TestCommitStandsStill(t *testing.T) {
 		is   error // nil: whatever is tried again
 	}{
 		{"and then does nothing", func(context.Context, stage.Tx) error { return nil }, nil},
-		{"and then sets the data", func(_ context.Context, tx stage.Tx) error {
-			tx.SetData([]byte("x"))
-			return nil
-		}, nil},
 		{"and then passes over an error", func(ctx context.Context, tx stage.Tx) error {
 			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
 			require.Error(t, err)
@@ -223,10 +210,6 @@ func TestCommitStandsStill(t *testing.T) {
 		{"and then returns an error", func(ctx context.Context, tx stage.Tx) error {
 			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
 			return err
-		}, stage.ErrUnavailable},
-		{"and then returns an error of its own", func(ctx context.Context, tx stage.Tx) error {
-			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
-			return fmt.Errorf("cannot write: %v", err)
 		}, stage.ErrUnavailable},
 		{"and then returns a permanent one", func(ctx context.Context, tx stage.Tx) error {
 			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
@@ -253,55 +236,6 @@ func TestCommitStandsStill(t *testing.T) {
 			require.NoError(t, s.Finish(t.Context(), l, last, nil))
 		})
 	}
-}
-
-// TestDeadlock has two Commits lock two rows in opposite order, until the server ends one of them. That one is called again: it
-// is no attempt, and nothing is computed twice.
-func TestDeadlock(t *testing.T) {
-	s := open(t, newConfig(t))
-	table := s.Schema() + ".account"
-	do(t, s, `CREATE TABLE `+table+` AS SELECT id, 0 AS changes FROM generate_series(1, 2) AS id`)
-	ids := []stage.ID{
-		enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED", Data: []byte{1, 2}}),
-		enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED", Data: []byte{2, 1}}),
-	}
-	var computed, called atomic.Int64
-	var both sync.WaitGroup // until each has locked its first row
-	both.Add(2)
-	e, err := stage.New(stage.Config{
-		Store: s, Kinds: map[string]stage.Kind{"a": {Chain: stage.Begin("CREATED").Then("WORKING", "work", "DONE")}},
-		Provider: stage.Processors{"work": stage.ProcessorFunc(func(_ context.Context, t *stage.Task) (stage.Commit, error) {
-			computed.Add(1)
-			first := true
-			return func(ctx context.Context, tx stage.Tx) error {
-				called.Add(1)
-				for _, account := range t.Data {
-					if _, err := postgres.Tx(tx).Exec(ctx, `UPDATE `+table+` SET changes = changes + 1 WHERE id = $1`, account); err != nil {
-						return err
-					}
-					if first {
-						first = false
-						both.Done()
-						both.Wait()
-					}
-				}
-				return nil
-			}, nil
-		})},
-		Logger: zap.NewNop(),
-	})
-	require.NoError(t, err)
-	n, err := e.Fire(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 2, n)
-	require.NoError(t, e.Wait(t.Context()))
-	for _, id := range ids {
-		x, err := s.Get(t.Context(), id)
-		require.NoError(t, err)
-		require.Equal(t, "DONE NORMAL 0 1", fmt.Sprint(x.Stage, " ", x.Status, " ", x.Attempt, " ", x.Token))
-	}
-	require.Equal(t, []int64{2, 3}, []int64{computed.Load(), called.Load()})
-	require.Equal(t, 2, count(t, s, table+` WHERE changes = 2`))
 }
 
 // Transactions in a transaction are allowed: a part of a Commit may fail.
@@ -344,59 +278,6 @@ func TestTxAfterItsCommit(t *testing.T) {
 		_, err := postgres.Tx(kept).Exec(t.Context(), `SELECT 1`)
 		require.ErrorIs(t, err, pgx.ErrTxClosed)
 	}
-}
-
-// A heartbeat does not wait for a slow Commit: the lease is neither renewed nor lost.
-func TestHeartbeatBesideCommit(t *testing.T) {
-	s, _ := withReports(t)
-	slow, other := claimed(t, s, time.Minute), claimed(t, s, time.Minute)
-	gone := stage.Lease{Task: slow.Task, Token: slow.Token + 1}
-	require.NoError(t, s.Finish(t.Context(), slow, last, func(context.Context, stage.Tx) error {
-		beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: other}, {Lease: slow}, {Lease: gone}}, time.Minute)
-		require.NoError(t, err)
-		require.Equal(t, []stage.Beat{{Renewed: true}, {}, {Lost: true}}, beats)
-		return nil
-	}))
-}
-
-// Most heartbeats leave the indexes alone, and still no task is taken for lost.
-func TestHeartbeatsAreHot(t *testing.T) {
-	s := open(t, newConfig(t))
-	l := claimed(t, s, time.Minute)
-	const beats = 20
-	for range beats {
-		_, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: l}}, time.Minute)
-		require.NoError(t, err)
-	}
-	hot := func() (n int) {
-		require.NoError(t, s.Pool().QueryRow(t.Context(), `SELECT n_tup_hot_upd FROM pg_stat_user_tables
-			WHERE quote_ident(schemaname) = $1 AND relname = 'task'`, s.Schema()).Scan(&n))
-		return n
-	}
-	ends := errors.New("the connection ends, and tells its statistics")
-	require.ErrorIs(t, s.Beat(t.Context(), func(*pgx.Conn) error { return ends }), ends)
-	require.Eventually(t, func() bool { return hot() >= beats-1 }, time.Minute, 50*time.Millisecond)
-}
-
-// Finishes of the same moment share a statement.
-func TestFinishesTogether(t *testing.T) {
-	s := open(t, newConfig(t))
-	const tasks = 200
-	for range tasks {
-		enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
-	}
-	all, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: tasks, Length: time.Minute, Shows: working})
-	require.NoError(t, err)
-	before := s.Pool().Stat().AcquireCount()
-	var wait sync.WaitGroup
-	for _, task := range all {
-		wait.Go(func() { require.NoError(t, s.Finish(t.Context(), task.Lease(), last, nil)) })
-	}
-	wait.Wait()
-	require.Less(t, s.Pool().Stat().AcquireCount()-before, int64(tasks/4))
-	left, err := s.List(t.Context(), stage.Selection{Running: true})
-	require.NoError(t, err)
-	require.Empty(t, left)
 }
 
 // A task that was committed late, or was lost, is found although claims have gone on.

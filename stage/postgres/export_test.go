@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,29 +14,12 @@ func OpenClock(ctx context.Context, cfg Config, clock string) (*Store, error) {
 	return open(ctx, cfg, clock)
 }
 
-// OpenAhead is OpenClock for a clock that makes no jumps.
-func OpenAhead(ctx context.Context, cfg Config, clock string) (*Store, error) {
-	s, err := open(ctx, cfg, clock)
-	if err == nil {
-		s.pause = 200 * time.Millisecond // as Open does
-	}
-	return s, err
-}
-
 // Texts are statements.
 type Texts struct{ Heads, Claim, Claimed, Enter, Finish, Heartbeat, Get string }
 
 // Texts returns the statements of a store that engines make all the time.
 func (s *Store) Texts() Texts {
 	return Texts{s.sql.heads, s.sql.claim, s.sql.claimed, s.sql.enter, s.sql.finish, s.sql.heartbeat, s.sql.get}
-}
-
-// Named returns the name of a statement of the store, or "".
-func (s *Store) Named(sql string) string {
-	return map[string]string{
-		s.sql.enqueue: "enqueue", s.sql.unique: "unique", s.sql.claim: "claim", s.sql.claimed: "claimed", s.sql.enter: "enter", s.sql.finish: "finish",
-		s.sql.lock: "lock", s.sql.save: "save", s.sql.heartbeat: "heartbeat", s.sql.get: "get", s.list(stage.Selection{}, false): "list",
-	}[sql]
 }
 
 // InOrder is the statement before that of Listing, which finds what sel selects.

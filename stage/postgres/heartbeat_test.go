@@ -30,20 +30,19 @@ func renewed(t *testing.T, s *postgres.Store, l stage.Lease, within time.Duratio
 // before that they tried one silent connection after the other.
 func TestHeartbeatAfterAllConnectionsHaveBecomeSilent(t *testing.T) {
 	cfg := newConfig(t)
-	direct := open(t, cfg)
-	n := newNetwork(t, socket(t), direct.Named)
+	n := newNetwork(t)
 	const connections = 4
 	cfg.Connection = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable&pool_max_conns=%d", n.port(), database, connections)
 	s := open(t, cfg)
 	defer n.close() // before the store, which waits for its connections
 	l := claimed(t, s, time.Minute)
 	full(t, s)()
-	require.NoError(t, renewed(t, s, l, time.Minute))
+	require.NoError(t, renewed(t, s, l, 2*time.Minute))
 
 	n.mute()
 	const soon = 50 * time.Millisecond
 	require.ErrorIs(t, renewed(t, s, l, soon), context.DeadlineExceeded, "this one has to find out")
-	require.NoError(t, renewed(t, s, l, 10*time.Second))
+	require.NoError(t, renewed(t, s, l, 2*time.Minute))
 	for range connections {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		_, err := s.Get(ctx, l.Task)
@@ -51,7 +50,7 @@ func TestHeartbeatAfterAllConnectionsHaveBecomeSilent(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
 	require.EqualValues(t, connections, s.Pool().Stat().TotalConns(), "all are being closed")
-	require.NoError(t, renewed(t, s, l, 10*time.Second))
+	require.NoError(t, renewed(t, s, l, 2*time.Minute))
 	_, err := s.Claimed(t.Context(), stage.Ticket{})
 	require.NoError(t, err)
 }
@@ -77,7 +76,7 @@ func TestHeartbeatBesideQueries(t *testing.T) {
 	s := open(t, newConfig(t))
 	l := claimed(t, s, time.Minute)
 	defer full(t, s)()
-	require.NoError(t, renewed(t, s, l, 20*time.Second))
+	require.NoError(t, renewed(t, s, l, 2*time.Minute))
 }
 
 // A heartbeat makes a new connection at once if the server has ended the one of the last.
@@ -85,7 +84,7 @@ func TestHeartbeatAfterItsConnectionHasEnded(t *testing.T) {
 	s := open(t, newConfig(t))
 	l := claimed(t, s, time.Minute)
 	for range 3 {
-		require.NoError(t, renewed(t, s, l, time.Minute))
+		require.NoError(t, renewed(t, s, l, 2*time.Minute))
 		var pid uint32
 		require.NoError(t, s.Beat(t.Context(), func(conn *pgx.Conn) error {
 			pid = conn.PgConn().PID()
@@ -93,5 +92,5 @@ func TestHeartbeatAfterItsConnectionHasEnded(t *testing.T) {
 		}))
 		do(t, s, `SELECT pg_terminate_backend($1, 10000)`, pid)
 	}
-	require.NoError(t, renewed(t, s, l, time.Minute))
+	require.NoError(t, renewed(t, s, l, 2*time.Minute))
 }

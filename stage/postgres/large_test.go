@@ -9,10 +9,10 @@ import (
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
-// TestLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
+// TestMeasureLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
 // and 100,000 that are new. Then few run, all of them old.
-func TestLarge(t *testing.T) {
-	tier.Need(t, tier.Long, "makes a table of 1,000,000 tasks")
+func TestMeasureLarge(t *testing.T) {
+	tier.Measure(t, "pages, counts and a purge among 1,000,000 tasks")
 	cfg := newConfig(t)
 	s := open(t, cfg)
 	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, status, token, due, created, changed)

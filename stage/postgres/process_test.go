@@ -81,5 +81,4 @@ func TestStorm(t *testing.T) {
 		},
 		Stop: func(t testing.TB, w *exec.Cmd) { require.NoError(t, w.Process.Signal(syscall.SIGSTOP)) },
 	})
-	disconnected(t, s, "processes")
 }
