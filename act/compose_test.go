@@ -183,39 +183,33 @@ func TestAFinalVerdictIsAnsweredAgainWithoutEffect(t *testing.T) {
 }
 
 func TestAnOffloadAmongSeveralMustBeAlone(t *testing.T) {
+	const alone = "panic: act: an action of All or First answered Async beside others that are not finished: use Call, or offload alone"
 	for name, c := range map[string]struct {
-		others []act.Directive
-		alone  bool
+		answers []act.Directive
+		ends    string
 	}{
-		"the others finished": {[]act.Directive{act.Done, act.Failed}, true},
-		"one waits":           {[]act.Directive{act.Done, act.Wait}, false},
-		"one yields":          {[]act.Directive{act.Yield}, false},
-		"it is the only one":  {nil, true},
+		"it is the only one":     {[]act.Directive{act.Async}, ""},
+		"the others finished":    {[]act.Directive{act.Done, act.Async}, ""},
+		"the others have failed": {[]act.Directive{act.Failed, act.Async}, "refused"},
+		"one waits":              {[]act.Directive{act.Wait, act.Async}, alone},
+		"one comes behind it":    {[]act.Directive{act.Async, act.Done}, alone},
 	} {
-		for _, last := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				var h history
-				var ended error
-				s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
-				var children []act.Action
-				for _, answer := range c.others {
-					children = append(children, &child{name: "B", answers: []act.Directive{answer}, err: errors.New("B"), h: &h})
-				}
-				off := &child{name: "A", answers: []act.Directive{act.Async, act.Done}, h: &h}
-				if last {
-					children = append(children, off)
-				} else {
-					children = append([]act.Action{off}, children...)
-				}
-				s.Spawn(act.All(children...))
-				require.NoError(t, s.Run())
-				if c.alone && (last || c.others == nil) {
-					require.True(t, ended == nil || ended.Error() == "B", "%v", ended)
-					return
-				}
-				require.EqualError(t, ended, "panic: act: an action of All or First answered Async beside others that are not finished: use Call, or offload alone")
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			var h history
+			var ended error
+			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
+			var children []act.Action
+			for _, answer := range c.answers {
+				children = append(children, &child{answers: []act.Directive{answer, act.Done}, err: errors.New("refused"), h: &h})
+			}
+			s.Spawn(act.All(children...))
+			require.NoError(t, s.Run())
+			if c.ends == "" {
+				require.NoError(t, ended)
+			} else {
+				require.EqualError(t, ended, c.ends)
+			}
+		})
 	}
 }
 

@@ -145,22 +145,6 @@ func TestAQuickEndSaysNothing(t *testing.T) {
 	require.Empty(t, said.take())
 }
 
-func TestNothingIsSaidOfAnOrderThatWasWithdrawn(t *testing.T) {
-	var said drains
-	s, _, _ := newVirtual(t, act.Config{Draining: said.add})
-	s.Spawn(&sleeper{until: time.Minute})
-	o := plain(shutdown.Policy{Time: 20 * time.Second, Announce: 10 * time.Second})
-	s.Shutdown(o)
-	at(s, 2500*time.Millisecond, func() { s.Group().Withdraw(o) })
-	at(s, 7200*time.Millisecond, func() { s.Shutdown(o) })
-	requireCut(t, stopAt(s, 9500*time.Millisecond))
-	require.Len(t, said, 4)
-	require.Equal(t, []time.Duration{time.Second, 2 * time.Second, time.Second, 2 * time.Second},
-		[]time.Duration{said[0].For - 1, said[1].For - 1, said[2].For - 1, said[3].For - 1}, "each order from its own beginning")
-	require.Equal(t, shutdown.Announced, said[3].Phase)
-	require.Equal(t, 18*time.Second-1, said[3].Bound)
-}
-
 // A step of a census is bounded, so that tasks have turns in between.
 func TestACensusIsTakenInSteps(t *testing.T) {
 	var said drains

@@ -141,7 +141,7 @@ func TestWorkThatIsSentBackWhileAllInboxesAreLookedAtIsNotForgotten(t *testing.T
 		}
 		return i
 	}})
-	left := tier.Choose(10_000, 20_000, 500_000) // bounces, each of which happens before the next
+	left := tier.Choose(1_000, 1_000, 500_000) // bounces, each of which happens before the next
 	var sent, run atomic.Int64
 	var bounce func(s *act.Scheduler)
 	send := func(to *act.Scheduler) {

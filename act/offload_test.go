@@ -79,45 +79,6 @@ func TestAfterAnOffloadTheNextTurnIsOnItsThreadAgain(t *testing.T) {
 	require.Equal(t, 42, result)
 }
 
-func TestATurnNeverRunsBesideTheFunctionThatItOffloaded(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	var inside atomic.Int32
-	enter := func() {
-		if inside.Add(1) != 1 {
-			panic("two at once")
-		}
-		inside.Add(-1)
-	}
-	var wakers []act.Waker
-	n := 0
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		enter()
-		if n++; n == 500 {
-			return act.Done
-		}
-		w := t.Waker()
-		wakers = append(wakers, w)
-		r := w.Remote()
-		return t.Offload(func() {
-			r.Wake() // asks for the next turn while the function runs
-			enter()
-			r.Wake()
-		})
-	}))
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		for _, w := range wakers {
-			w.Wake()
-		}
-		if wakers = wakers[:0]; n >= 500 {
-			return act.Done
-		}
-		return act.Yield
-	}))
-	require.NoError(t, s.Run())
-	require.Empty(t, messages(logs))
-	require.Equal(t, 500, n)
-}
-
 func TestAPanicOrGoexitOffTheThreadFailsThatTaskAlone(t *testing.T) {
 	boom := errors.New("boom")
 	for name, c := range map[string]struct {
@@ -158,14 +119,6 @@ func TestAPanicOrGoexitOffTheThreadFailsThatTaskAlone(t *testing.T) {
 }
 
 func (t ticker) Act(task *act.Task) act.Directive { return t.act(task) }
-
-func TestOffloadIsNotForStop(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	s.Spawn(told{idle, func(t *act.Task, _ shutdown.Order) { t.Offload(func() {}) }})
-	s.Shutdown(plain(shutdown.Unbounded))
-	require.NoError(t, s.Run())
-	require.Equal(t, "panic: act: Offload is for the task whose turn it is, once a turn", logs.All()[0].ContextMap()["error"])
-}
 
 func TestStopOfAnOffloadedTaskIsCalledWhenItsFunctionHasReturned(t *testing.T) {
 	exec := &later{}
@@ -343,15 +296,4 @@ func TestACallRunsBesideTheTurnsOfItsTask(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Equal(t, 100, turns)
 	require.Equal(t, 1, call.Value)
-}
-
-func TestACallOutlivesCloseOfItsScheduler(t *testing.T) {
-	release, returned := make(chan struct{}), make(chan struct{})
-	s := act.New(act.Config{})
-	s.Spawn(&act.Call[int]{F: func() (int, error) { defer close(returned); <-release; return 1, nil }})
-	_, err := s.Step(1)
-	require.NoError(t, err)
-	require.Equal(t, 1, requireCut(t, s.Close()).Tasks)
-	close(release)
-	<-returned
 }

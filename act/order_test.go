@@ -519,40 +519,6 @@ func TestACutCountsThoseDroppedOnTheWayToo(t *testing.T) {
 	require.Equal(t, []shutdown.Count{{Name: "act_test.gateway", N: 2}}, cut.Names)
 }
 
-func TestStepObeysOrdersToo(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	s.Spawn(act.Func(forever))
-	s.Shutdown(plain(shutdown.Policy{Turns: 10, Drop: true}))
-	n, err := s.Step(4)
-	require.NoError(t, err)
-	require.Equal(t, 4, n)
-	n, err = s.Step(100)
-	require.Equal(t, 6, n)
-	require.Equal(t, 1, requireCut(t, err).Tasks)
-	n, err = s.Step(100)
-	require.NoError(t, err)
-	require.Zero(t, n)
-}
-
-func TestCloseDropsWhatIsLeftAndReportsIt(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	closed := 0
-	s.Spawn(closing{idle, &closed})
-	s.Spawn(closing{forever, &closed})
-	m := attach(s)
-	_, err := s.Step(10)
-	require.NoError(t, err)
-	cut := requireCut(t, s.Close())
-	both := []shutdown.Count{{Name: "act_test.closing", N: 2}}
-	require.Equal(t, &shutdown.Cut{Tasks: 2, Dropped: true, Names: both, Kinds: both, Left: []shutdown.Unfinished{
-		{Kind: "act_test.closing", Name: "act_test.closing", State: "waiting", Still: -1},
-		{Kind: "act_test.closing", Name: "act_test.closing", State: "ready", Still: -1},
-	}}, cut)
-	require.Equal(t, 2, closed)
-	require.NoError(t, s.Close(), "a second Close has nothing to do")
-	_ = m
-}
-
 // What was broken (sim, TestWorldMixed, seed 5): a waiting task that was dropped was woken by its own closer, or by
 // another's, and its place was given away while it stood in the queue.
 func TestTheDroppedAreNotWokenByTheirClosers(t *testing.T) {

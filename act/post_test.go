@@ -336,3 +336,24 @@ func (p *postman) Monotonic() time.Duration {
 	}
 	return p.clock.Monotonic()
 }
+
+func TestAThreadAwakeIsNotInterrupted(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	i := newParkingIdler(s)
+	var r act.RemoteWaker
+	turns := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		switch turns++; turns {
+		case 1:
+			r = t.Waker().Remote()
+			time.AfterFunc(time.Millisecond, r.Wake)
+			return act.Wait
+		case 100:
+			return act.Done
+		}
+		s.Post(func(*act.Scheduler) {})
+		return act.Yield
+	}))
+	inTime(t, func() { require.NoError(t, s.Run()) })
+	require.LessOrEqual(t, i.interrupts.Load(), int32(1), "if it was asleep, by what woke it")
+}
