@@ -3,7 +3,6 @@ package future_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,8 +11,7 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-func doubled(n int) (int, error) { return 2 * n, nil }
-func seen(int, error)            {}
+func seen(int, error) {}
 
 // unresolved is what pending returns.
 var unresolved *future.Future[int]
@@ -28,11 +26,8 @@ func TestWaitsForFutures(t *testing.T) {
 		resolved string // what is said when f is resolved
 	}{
 		"Await":  {func(s *act.Scheduler, f *future.Future[int]) { s.Spawn(f.Await()) }, "a future", ""},
-		"Map":    {func(_ *act.Scheduler, f *future.Future[int]) { future.Map(f, doubled) }, "a future", ""},
 		"Handle": {func(_ *act.Scheduler, f *future.Future[int]) { f.Handle(seen) }, "a future, for future_test.seen", ""},
-		"Within": {func(_ *act.Scheduler, f *future.Future[int]) { f.Within(time.Hour) }, "a future", ""},
 		"All":    {func(s *act.Scheduler, f *future.Future[int]) { future.All(s, f, future.New[int](s)) }, "a future, number 1 of 2", "a future, number 2 of 2"},
-		"Any":    {func(s *act.Scheduler, f *future.Future[int]) { future.Any(s, f, future.New[int](s)) }, "one of 2 futures", ""},
 		"Then": {func(s *act.Scheduler, f *future.Future[int]) { future.Then(f, pending) },
 			"a future, for future_test.pending", "the future that came from future_test.pending"},
 	} {

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -238,34 +237,4 @@ func TestATaskletWaitsForItsPhaseUnderAnotherRunner(t *testing.T) {
 		inTime(t, ends.Wait)
 		require.Equal(t, "TBT", h.take())
 	}
-}
-
-func TestDoneDropsEveryReference(t *testing.T) {
-	r := tasklet.NewRunner()
-	defer runtime.KeepAlive(r)
-	var kept []tasklet.Rescheduler
-	for name, end := range map[string]func(x *script){
-		"a phase": func(x *script) { schedule(t, r, sync_, x); require.NoError(t, r.Run()) },
-		"an ASYNC phase": func(x *script) {
-			x.answers = []tasklet.Directive{async}
-			schedule(t, r, sync_, x)
-			require.NoError(t, r.Run())
-		},
-		"Schedule": func(x *script) { schedule(t, r, done, x) },
-		"With":     func(x *script) { require.NoError(t, tasklet.With(r, x)) },
-		"a panic": func(x *script) {
-			x.h = nil
-			require.Panics(t, func() { _ = tasklet.With(r, x) })
-		},
-	} {
-		x := (&history{}).play("T")
-		gone := weak.Make(x)
-		kept = append(kept, r.Suspend(x))
-		end(x)
-		x = nil
-		runtime.GC()
-		runtime.GC()
-		require.Nil(t, gone.Value(), name)
-	}
-	runtime.KeepAlive(kept)
 }

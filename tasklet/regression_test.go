@@ -17,61 +17,6 @@ type called struct{ f func() string }
 func (c *called) String() string                         { return c.f() }
 func (c *called) Task(*tasklet.Runner) tasklet.Directive { return wait }
 
-// stale is a script whose first phase ends after the Run of its order.
-type stale struct {
-	*script
-	in, out chan bool
-}
-
-func (p *stale) Task(r *tasklet.Runner) tasklet.Directive {
-	if p.h.count(p.name) == 0 {
-		p.in <- true
-		<-p.out
-	}
-	return p.script.Task(r)
-}
-
-func (p *stale) Stop(*tasklet.Runner, shutdown.Order) { p.h.note("(T)") }
-
-func TestStopIsNotCalledForASpentOrder(t *testing.T) {
-	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async} {
-		t.Run(name, func(t *testing.T) {
-			a, h := act.New(act.Config{}), &history{}
-			defer a.Close()
-			r := tasklet.RunnerOf(a)
-			x := &stale{h.play("T", answer), make(chan bool), make(chan bool)}
-			schedule(t, r, async, x)
-			_, err := a.Step(10) // it has a task
-			require.NoError(t, err)
-			go func() { <-x.in; r.Shutdown(terms(shutdown.Halt)) }()
-			inTime(t, func() { requireCut(t, a.Run()) })
-			close(x.out)
-			inTime(t, func() { require.NoError(t, a.Run()) })
-			require.Equal(t, "TT", h.take())
-		})
-	}
-}
-
-// An old order does not keep an ASYNC phase from beginning.
-func TestASpentOrderDelaysNoASYNCPhase(t *testing.T) {
-	exec, h := &later{}, &history{}
-	a := act.New(act.Config{Executor: exec})
-	defer a.Close()
-	r := tasklet.RunnerOf(a)
-	x := &between{told{h.play("T", async)}, func() {
-		r.Shutdown(terms(shutdown.Halt))
-		_, err := a.Step(10)
-		requireCut(t, err)
-	}}
-	schedule(t, r, async, x)
-	_, _ = a.Step(10)
-	require.True(t, exec.run())
-	require.True(t, exec.run(), "too early: nobody has noticed yet that the order is spent")
-	require.Equal(t, "T", h.take())
-	steps(t, a, exec)
-	require.Equal(t, "T", h.take())
-}
-
 // number is a tasklet that may not be equal to itself.
 type number float64
 
