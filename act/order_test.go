@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -167,6 +169,36 @@ func TestWhatAnOrderLeavesForALaterRun(t *testing.T) {
 			require.NoError(t, s.Run())
 			require.Equal(t, row.later, h.take())
 		})
+	}
+}
+
+func TestTheDroppedAreGarbage(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	defer runtime.KeepAlive(s)
+	var gone []weak.Pointer[demon]
+	for i := range 3 {
+		timer := &act.Timer{}
+		a := &demon{act: func(t *act.Task) act.Directive {
+			switch i {
+			case 0:
+				return act.Yield
+			case 1:
+				t.WakeAfter(timer, time.Hour)
+			default:
+				t.Waker().Remote()
+			}
+			return act.Wait
+		}}
+		gone = append(gone, weak.Make(a))
+		s.Spawn(a)
+	}
+	_, err := s.Step(5)
+	require.NoError(t, err)
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
+	require.Equal(t, 3, requireCut(t, s.Run()).Tasks)
+	runtime.GC()
+	for i, a := range gone {
+		require.Nil(t, a.Value(), "task %d", i)
 	}
 }
 

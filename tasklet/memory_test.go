@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -236,5 +237,29 @@ func TestATaskletWaitsForItsPhaseUnderAnotherRunner(t *testing.T) {
 		require.NoError(t, hold.Resume(done))
 		inTime(t, ends.Wait)
 		require.Equal(t, "TBT", h.take())
+	}
+}
+
+func TestDoneDropsEveryReference(t *testing.T) {
+	r := tasklet.NewRunner()
+	defer runtime.KeepAlive(r)
+	var kept []tasklet.Rescheduler
+	defer func() { runtime.KeepAlive(kept) }()
+	for name, end := range map[string]func(x *script){
+		"an ASYNC phase": func(x *script) {
+			x.answers = []tasklet.Directive{async}
+			schedule(t, r, sync_, x)
+			require.NoError(t, r.Run())
+		},
+		"Schedule": func(x *script) { schedule(t, r, done, x) },
+		"With":     func(x *script) { require.NoError(t, tasklet.With(r, x)) },
+	} {
+		x := (&history{}).play("T")
+		gone := weak.Make(x)
+		kept = append(kept, r.Suspend(x))
+		end(x)
+		x = nil
+		runtime.GC()
+		require.Nil(t, gone.Value(), name)
 	}
 }
