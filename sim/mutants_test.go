@@ -70,7 +70,7 @@ func mustBeFound(t *testing.T, m *mutant.Mutant) {
 	in := "../" + cmp.Or(scenario[2], "sim")
 	out, err := command(t, "go", "test", "-c", "-vet=off", "-ldflags=-s", "-overlay", overlay(t, m, dir), "-o", program, in).CombinedOutput()
 	require.NoError(t, err, "%s does not compile:\n%s", m.Name, out)
-	begun, most := time.Now(), "2m"
+	begun, most := time.Now(), "10m"
 	if seeds == "none" {
 		most = "30s" // it may hang
 	}

@@ -26,7 +26,8 @@ import (
 )
 
 // TestWorldFilterModel has two filters talk over Streams that move random pieces, and would block at random. All bytes arrive, in
-// order; no more is queued than the marks allow; and whenever nothing moves any more, both sides have come to their end.
+// order; no more is queued than the marks allow; and whenever nothing moves any more, both sides have come to their end. In
+// some runs a byte on its way is changed, lost or put in: then a side may fail, and still reads nothing that was not sent.
 // SIM_SEEDS, SIM_FROM and SIM_SEED select the runs, as those of worlds.
 func TestWorldFilterModel(t *testing.T) {
 	identity := certificate(t)
@@ -52,9 +53,11 @@ func number(t *testing.T, name string) uint64 {
 // model is one run.
 type model struct {
 	*rand.Rand
-	s     *act.Scheduler
-	pipes [2]pipe // from each side to the other
-	sides [2]*side
+	s      *act.Scheduler
+	pipes  [2]pipe // from each side to the other
+	sides  [2]*side
+	spoilt bool // a byte is changed
+	broken bool // the transport has ended, since nothing moved any more
 }
 
 // still is a clock that stands still.
@@ -67,6 +70,9 @@ func newModel(t *testing.T, r *rand.Rand, identity tls.Certificate) *model {
 	m := &model{Rand: r, s: act.New(act.Config{Clock: still{}, Logger: zap.NewNop()})}
 	server, client := configs(r.IntN, identity, still{}.Wall)
 	h := &secure.Handshakes{OnReactor: true}
+	if m.spoilt = r.IntN(3) == 0; m.spoilt {
+		m.pipes[r.IntN(2)].change = &change{at: r.IntN(pickFrom(r.IntN, 10, 2000, 20_000)), how: r.IntN(3), by: byte(1 + r.IntN(255))}
+	}
 	for i := range m.sides {
 		high := pickFrom(r.IntN, 0, 1, 1000, 20_000, 200_000)
 		limits := listener.Limits{Read: pickFrom(r.IntN, 0, 10, 100, 5000), High: high, Low: high / 3}
@@ -97,6 +103,9 @@ func (m *model) run() (err error) {
 			m.pipes[m.IntN(2)].move(m.IntN(pickFrom(m.IntN, 2, 100, 100_000)))
 		}
 		for i, x := range m.sides {
+			if x.failed != nil && !m.spoilt {
+				return x.failed
+			}
 			if x.err != nil || err != nil {
 				return cmp.Or(x.err, err)
 			}
@@ -109,12 +118,25 @@ func (m *model) run() (err error) {
 			if m.sides[0].over && m.sides[1].over {
 				return nil
 			}
-			if !m.wake() {
+			if !m.wake() && !m.breakOff() {
 				return fmt.Errorf("nothing moves any more, but not all has arrived")
 			}
 		}
 	}
 	return fmt.Errorf("it does not end")
+}
+
+// breakOff ends the transport, once, where a byte was changed: a side may wait for the rest of a record.
+func (m *model) breakOff() bool {
+	if !m.spoilt || m.broken {
+		return false
+	}
+	m.broken = true
+	for i := range m.pipes {
+		m.pipes[i].ended = true
+		m.pipes[i].move(0)
+	}
+	return true
 }
 
 // atRest reports whether nothing is on its way.
@@ -142,6 +164,33 @@ type pipe struct {
 	ended, endArrived bool
 	reader            act.Waker
 	writers           []waiting
+	change            *change // nil: none
+}
+
+// change changes one byte.
+type change struct {
+	at, how int
+	by      byte
+}
+
+// apply returns in as it arrives.
+func (c *change) apply(in []byte) []byte {
+	if c == nil || c.at < 0 || c.at >= len(in) {
+		if c != nil {
+			c.at -= len(in)
+		}
+		return in
+	}
+	out, at := slices.Clone(in), c.at
+	switch c.at = -1; c.how {
+	case 0:
+		out[at] ^= c.by
+	case 1:
+		return slices.Delete(out, at, at+1)
+	case 2:
+		return slices.Insert(out, at, c.by)
+	}
+	return out
 }
 
 // waiting is a task that waits for room.
@@ -153,7 +202,7 @@ type waiting struct {
 // move moves n bytes of the queue, and the end behind the last.
 func (p *pipe) move(n int) {
 	n = min(n, len(p.queue))
-	p.arrived, p.queue = append(p.arrived, p.queue[:n]...), p.queue[n:]
+	p.arrived, p.queue = append(p.arrived, p.change.apply(p.queue[:n])...), p.queue[n:]
 	p.endArrived = p.ended && len(p.queue) == 0
 	if n > 0 || p.endArrived {
 		p.reader.Wake()
@@ -271,7 +320,8 @@ type side struct {
 	over      bool
 	pauses    bool // until it is woken
 	waker     act.Waker
-	err       error
+	failed    error // of the handshake, a read or a write
+	err       error // what must not be
 }
 
 func (x *side) Act(t *act.Task) act.Directive {
@@ -281,8 +331,7 @@ func (x *side) Act(t *act.Task) act.Directive {
 		case act.Done:
 			x.filter = nil
 		case act.Failed:
-			x.err = fmt.Errorf("handshake: %w", t.Err())
-			return d
+			return x.fail(t, fmt.Errorf("handshake: %w", t.Err()))
 		default:
 			return d
 		}
@@ -297,8 +346,8 @@ func (x *side) Act(t *act.Task) act.Directive {
 	wrote := x.write()
 	read := x.read()
 	switch {
-	case x.err != nil:
-		return t.Fail(x.err)
+	case x.failed != nil:
+		return x.fail(t, x.failed)
 	case x.closed && x.ended:
 		x.over = true
 		_ = x.c.Close()
@@ -316,6 +365,12 @@ func (x *side) Act(t *act.Task) act.Directive {
 		return act.Wait
 	}
 	return act.Yield
+}
+
+func (x *side) fail(t *act.Task, err error) act.Directive {
+	x.failed, x.over = err, true
+	x.c.Abort()
+	return t.Fail(err)
 }
 
 // errAll means that nothing is left to do.
@@ -349,7 +404,7 @@ func (x *side) write() error {
 // blocked keeps an error that is none of those that end.
 func (x *side) blocked(err error) error {
 	if _, ok := err.(act.Blocked); !ok && err != nil {
-		x.err = fmt.Errorf("writing: %w", err)
+		x.failed = fmt.Errorf("writing: %w", err)
 	}
 	return err
 }
@@ -374,12 +429,12 @@ func (x *side) read() error {
 		return nil
 	case err == io.EOF:
 		x.ended = true
-		if want := x.m.sides[1-x.salt].total; x.got != want {
+		if want := x.m.sides[1-x.salt].total; x.got != want && !x.m.spoilt { // between two records the end of the transport is one
 			x.err = fmt.Errorf("the end comes after %d bytes of %d", x.got, want)
 		}
 		return errAll
 	case err != nil && !blocked:
-		x.err = fmt.Errorf("reading: %w", err)
+		x.failed = fmt.Errorf("reading: %w", err)
 	case blocked && x.c.Buffered() > 0:
 		return nil
 	}
