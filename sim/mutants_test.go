@@ -19,14 +19,12 @@ import (
 
 // TestMutants tries whether the simulation finds what it is there to find. Each mutant in testdata/mutants breaks one
 // thing (package internal/mutant has the form of the files, and tests that all of them still apply). Its head says
-// how many worlds must be enough to find it, and which scenario finds it: one of this package, or "TestWorldStages in
-// stage".
+// which scenario finds it, one of this package or "TestWorldStages in stage", and how many worlds must be enough.
 //
 //	# A task that is woken within its own turn goes to sleep all the same.
-//	# seeds: 20
-//	# scenario: TestWorldMixed
+//	# scenario: TestWorldMixed, 20 seeds
 //
-// What no world can show, such as a mistake of goroutines, has "# seeds: none" and an ordinary test.
+// What no world can show, such as a mistake of goroutines, has an ordinary test, without a number of seeds.
 //
 // The number is about ten times what it takes on average, since each change of the code or of the world makes other
 // worlds of the same seeds. A mutant that is found costs only the worlds up to the one that finds it.
@@ -56,7 +54,7 @@ func TestMutants(t *testing.T) {
 }
 
 var (
-	mutantScenario = regexp.MustCompile(`^(Test\w+)(?: in ([\w/]+))?$`)
+	mutantScenario = regexp.MustCompile(`^(Test\w+)(?: in ([\w/]+))?(?:, (\d+) seeds)?$`)
 	mutantFound    = regexp.MustCompile(`(?s)_test\.go:\d+: ([^\n]*)\n.*SIM_SEED=(\d+) `)
 )
 
@@ -64,24 +62,24 @@ var (
 func mustBeFound(t *testing.T, m *mutant.Mutant) {
 	scenario := mutantScenario.FindStringSubmatch(m.Head["scenario"])
 	require.NotNil(t, scenario, "%s: %q is no scenario", m.Name, m.Head["scenario"])
-	seeds := m.Head["seeds"]
+	seeds := scenario[3]
 	dir := t.TempDir()
 	program := filepath.Join(dir, "sim.test")
 	in := "../" + cmp.Or(scenario[2], "sim")
 	out, err := command(t, "go", "test", "-c", "-vet=off", "-ldflags=-s", "-overlay", overlay(t, m, dir), "-o", program, in).CombinedOutput()
 	require.NoError(t, err, "%s does not compile:\n%s", m.Name, out)
 	begun, most := time.Now(), "10m"
-	if seeds == "none" {
+	if seeds == "" {
 		most = "30s" // it may hang
 	}
 	run := command(t, program, "-test.run", "^"+scenario[1]+"$", "-test.timeout", most, "-test.failfast")
 	run.Dir = in // as go test does
-	if seeds != "none" {
+	if seeds != "" {
 		run.Env = append(run.Env, "SIM_SEEDS="+seeds)
 	}
 	out, err = run.CombinedOutput()
-	require.Error(t, err, "%s was not found in %s worlds: %s", m.Name, seeds, m.What)
-	if seeds == "none" {
+	require.Error(t, err, "%s was not found in %s worlds: %s", m.Name, cmp.Or(seeds, "no"), m.What)
+	if seeds == "" {
 		require.Regexp(t, "--- FAIL: "+scenario[1]+"|test timed out", string(out), "%s ended otherwise than by a failure", m.Name)
 		return
 	}

@@ -4,8 +4,7 @@
 // A file NAME.mutant holds one:
 //
 //	# A place that becomes free wakes only one of the waiting listeners.
-//	# seeds: 200
-//	# scenario: TestWorldSessions
+//	# scenario: TestWorldSessions, 200 seeds
 //	@@ monitor Account.leave
 //	-	for _, b := range bells {
 //	-		b.Wake()

@@ -28,7 +28,7 @@ var catalogues = []struct {
 	dir  string
 	keys []string
 }{
-	{"sim/testdata/mutants", []string{"seeds", "scenario"}},
+	{"sim/testdata/mutants", []string{"scenario"}},
 	{"stage/memory/testdata/mutants", nil},
 	{"process/testdata/interleave/faults", []string{"cases", "finding"}},
 }
