@@ -57,7 +57,7 @@ func TestCommit(t *testing.T) {
 		_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+table+` VALUES ($1)`, l.Task)
 		require.NoError(t, err)
 	}
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 		insert(ctx, tx, l)
 		is(l, 0, "WORKING IN_PROCESSING")
@@ -71,7 +71,7 @@ func TestCommit(t *testing.T) {
 		"a panic":  func() error { panic("on purpose") },
 		"a Goexit": func() error { runtime.Goexit(); return nil },
 	} {
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		var all sync.WaitGroup
 		all.Go(func() {
 			defer func() { _ = recover() }()
@@ -84,7 +84,7 @@ func TestCommit(t *testing.T) {
 		all.Wait()
 		is(l, 0, "WORKING IN_PROCESSING")
 	}
-	require.Eventually(t, func() bool { return s.Pool().Stat().AcquiredConns() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Pool().Stat().AcquiredConns() == 0 }, 2*time.Minute, time.Millisecond)
 }
 
 // TestCommitWrong has commits that do what they must not, or what the server refuses. In the end the lease is as good as
@@ -130,7 +130,7 @@ func TestCommitWrong(t *testing.T) {
 		}, "violates foreign key constraint", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := claimed(t, s, time.Minute)
+			l := claimed(t, s, time.Hour)
 			before, err := s.Get(t.Context(), l.Task)
 			require.NoError(t, err)
 			err = s.Finish(t.Context(), l, last, row.commit)
@@ -154,7 +154,7 @@ func TestCommitUnavailable(t *testing.T) {
 		"too many connections":      `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '53300'; END $$`,
 		"a connection that is lost": `SELECT pg_terminate_backend(pg_backend_pid())`,
 	} {
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 			_, err := postgres.Tx(tx).Exec(ctx, sql)
 			return err
@@ -175,13 +175,13 @@ func TestCommitUnavailable(t *testing.T) {
 			return err
 		},
 	} {
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		err := s.Finish(t.Context(), l, last, commit)
 		require.Error(t, err, name)
 		require.NotErrorIs(t, err, stage.ErrUnavailable, name)
 		require.NoError(t, s.Finish(t.Context(), l, last, nil), name)
 	}
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	mine := stage.Permanent(errors.New("for good"))
 	for _, sql := range []string{`SELECT 1`, `SELECT pg_terminate_backend(pg_backend_pid())`} {
 		require.Equal(t, mine, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
@@ -218,13 +218,13 @@ func TestCommitStandsStill(t *testing.T) {
 		}, stage.ErrPermanent},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l := claimed(t, s, time.Minute)
+			l := claimed(t, s, time.Hour)
 			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 				_, err := postgres.Tx(tx).Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 20`)
 				require.NoError(t, err)
 				pid := postgres.Tx(tx).Conn().PgConn().PID()
 				require.Eventually(t, func() bool { return count(t, s, `pg_stat_activity WHERE pid = $1`, pid) == 0 },
-					time.Minute, 5*time.Millisecond)
+					2*time.Minute, 5*time.Millisecond)
 				return row.then(ctx, tx)
 			})
 			require.Error(t, err)
@@ -241,7 +241,7 @@ func TestCommitStandsStill(t *testing.T) {
 // Transactions in a transaction are allowed: a part of a Commit may fail.
 func TestSavepoint(t *testing.T) {
 	s, table := withReports(t)
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 		err := pgx.BeginFunc(ctx, postgres.Tx(tx), func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `SELECT 1 / 0`)
@@ -256,7 +256,7 @@ func TestSavepoint(t *testing.T) {
 
 func TestTxOfAnotherStore(t *testing.T) {
 	s := memory.New(nil)
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	require.PanicsWithValue(t, "postgres: Tx is for transactions of this package's Store, and this is a *memory.tx", func() {
 		_ = s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
 			postgres.Tx(tx)
@@ -269,7 +269,7 @@ func TestTxOfAnotherStore(t *testing.T) {
 func TestTxAfterItsCommit(t *testing.T) {
 	s, _ := withReports(t)
 	for _, want := range []error{nil, errors.New("on purpose")} {
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		var kept stage.Tx
 		require.Equal(t, want, s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
 			kept = tx
@@ -299,7 +299,7 @@ func TestLateAndLost(t *testing.T) {
 			found[task.ID] = true
 		}
 		return found[late[0]] && found[lost.Task]
-	}, time.Minute, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 }
 
 // TestFinishRefused has one stage, with a name that no database keeps, finish at the moment of others: these finish.
@@ -308,7 +308,7 @@ func TestFinishRefused(t *testing.T) {
 	var all sync.WaitGroup
 	begin := make(chan struct{})
 	for i := range 30 {
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		all.Go(func() {
 			p := last
 			if i%5 == 0 {

@@ -116,7 +116,7 @@ func TestKeyIsWaitedFor(t *testing.T) {
 		}()
 		require.Eventually(t, func() bool {
 			return count(t, s, `pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%'||$1||'%'`, s.Schema()+`."key"`) == 1
-		}, time.Minute, time.Millisecond)
+		}, 2*time.Minute, time.Millisecond)
 		if !commit {
 			require.NoError(t, tx.Rollback(t.Context()))
 			id := <-second
@@ -133,7 +133,7 @@ func TestKeyIsWaitedFor(t *testing.T) {
 // A stage may enqueue tasks: they are there when it has finished.
 func TestEnqueueInACommit(t *testing.T) {
 	s := open(t, newConfig(t))
-	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Minute), last, func(ctx context.Context, tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Hour), last, func(ctx context.Context, tx stage.Tx) error {
 		_, err := s.EnqueueIn(ctx, postgres.Tx(tx), stage.NewTask{Kind: "job", Stage: "NEW"})
 		return err
 	}))

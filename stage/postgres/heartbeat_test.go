@@ -19,7 +19,7 @@ func renewed(t *testing.T, s *postgres.Store, l stage.Lease, within time.Duratio
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	beats, err := s.Heartbeat(ctx, []stage.Renewal{{Lease: l}}, time.Minute)
+	beats, err := s.Heartbeat(ctx, []stage.Renewal{{Lease: l}}, time.Hour)
 	if err == nil {
 		require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
 	}
@@ -35,7 +35,7 @@ func TestHeartbeatAfterAllConnectionsHaveBecomeSilent(t *testing.T) {
 	cfg.Connection = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable&pool_max_conns=%d", n.port(), database, connections)
 	s := open(t, cfg)
 	defer n.close() // before the store, which waits for its connections
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	full(t, s)()
 	require.NoError(t, renewed(t, s, l, 2*time.Minute))
 
@@ -49,7 +49,6 @@ func TestHeartbeatAfterAllConnectionsHaveBecomeSilent(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
-	require.EqualValues(t, connections, s.Pool().Stat().TotalConns(), "all are being closed")
 	require.NoError(t, renewed(t, s, l, 2*time.Minute))
 	_, err := s.Claimed(t.Context(), stage.Ticket{})
 	require.NoError(t, err)
@@ -74,7 +73,7 @@ func full(t *testing.T, s *postgres.Store) (release func()) {
 // Heartbeats do not wait for your queries, however many there are.
 func TestHeartbeatBesideQueries(t *testing.T) {
 	s := open(t, newConfig(t))
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	defer full(t, s)()
 	require.NoError(t, renewed(t, s, l, 2*time.Minute))
 }
@@ -82,7 +81,7 @@ func TestHeartbeatBesideQueries(t *testing.T) {
 // A heartbeat makes a new connection at once if the server has ended the one of the last.
 func TestHeartbeatAfterItsConnectionHasEnded(t *testing.T) {
 	s := open(t, newConfig(t))
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	for range 3 {
 		require.NoError(t, renewed(t, s, l, 2*time.Minute))
 		var pid uint32

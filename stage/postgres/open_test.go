@@ -120,7 +120,7 @@ func TestMigrations(t *testing.T) {
 		GRANT ALL ON ALL SEQUENCES IN SCHEMA "My ""tasks""" TO %[1]s`, worker))
 	require.NoError(t, err)
 	s := open(t, postgres.Config{Connection: strings.Replace(url, "postgres:secret", worker+":worker", 1), Schema: schema})
-	claimed(t, s, time.Minute)
+	claimed(t, s, time.Hour)
 	enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED", Key: "k"})
 	require.Contains(t, postgres.Migrations(""), `CREATE SCHEMA "daimon";`)
 }
@@ -146,7 +146,7 @@ func TestOpenTogether(t *testing.T) {
 func TestClosed(t *testing.T) {
 	s, err := postgres.Open(t.Context(), newConfig(t))
 	require.NoError(t, err)
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	require.NoError(t, s.Close())
 	_, err = s.Get(t.Context(), l.Task)
 	require.ErrorContains(t, err, "closed pool")

@@ -40,7 +40,7 @@ func TestTLS(t *testing.T) {
 	s := open(t, postgres.Config{Connection: connection(root)})
 	_, stop := hints(t, s)
 	listens(t, s, 1)
-	require.NoError(t, renewed(t, s, claimed(t, s, time.Minute), time.Minute))
+	require.NoError(t, renewed(t, s, claimed(t, s, time.Hour), time.Minute))
 	const ours = `pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'encrypted'`
 	require.GreaterOrEqual(t, count(t, s, ours), 3)
 	require.Zero(t, count(t, s, ours+` AND NOT ssl`))

@@ -31,7 +31,7 @@ func listens(t *testing.T, s *postgres.Store, connections int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return count(t, s, `pg_stat_activity WHERE query = $1 AND state = 'idle'`, "LISTEN "+s.Schema()) == connections
-	}, time.Minute, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond)
 }
 
 func next(t *testing.T, heard chan stage.Hint) stage.Hint {
@@ -57,7 +57,7 @@ func TestWatch(t *testing.T) {
 		require.Equal(t, want, next(t, first))
 		require.Equal(t, want, next(t, second))
 	}
-	l := claimed(t, other, time.Minute)
+	l := claimed(t, other, time.Hour)
 	both(stage.Hint{Kind: "a"})
 	ids, err := other.Enqueue(t.Context(), stage.NewTask{Kind: "b", Stage: "NEW"}, stage.NewTask{Kind: "b", Stage: "NEW"})
 	require.NoError(t, err)
@@ -81,8 +81,8 @@ func TestWatch(t *testing.T) {
 	require.ErrorIs(t, stop(), context.Canceled)
 	require.Eventually(t, func() bool { // the other one
 		return count(t, s, `pg_stat_activity WHERE query = $1 AND state = 'idle' AND pid <> $2`, "LISTEN "+s.Schema(), pid) == 1
-	}, time.Minute, 5*time.Millisecond)
-	claimed(t, other, time.Minute)
+	}, 2*time.Minute, 5*time.Millisecond)
+	claimed(t, other, time.Hour)
 	require.Equal(t, stage.Hint{Kind: "a"}, next(t, second))
 	require.ErrorIs(t, stopSecond(), context.Canceled)
 	require.Empty(t, first)
@@ -128,7 +128,7 @@ func TestWatchWithPooler(t *testing.T) {
 	cfg.Pooler = true
 	s := open(t, cfg)
 	heard, stop := hints(t, s)
-	claimed(t, s, time.Minute)
+	claimed(t, s, time.Hour)
 	require.ErrorIs(t, stop(), context.Canceled)
 	require.Empty(t, heard)
 }

@@ -50,7 +50,7 @@ func TestEnqueueIn(t *testing.T) {
 // A stage may enqueue tasks: they are there when it has finished.
 func TestEnqueueInACommit(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
-	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Minute), last, func(ctx context.Context, tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Hour), last, func(ctx context.Context, tx stage.Tx) error {
 		_, err := s.EnqueueIn(sqlite.SQL(tx), stage.NewTask{Kind: "job", Stage: "NEW"})
 		return err
 	}))

@@ -23,7 +23,7 @@ func TestContextsThatEnd(t *testing.T) {
 	other := open(t, path, sqlite.Config{})
 	r := rand.New(rand.NewPCG(1, 0))
 	for i := range tier.Choose(100, 100, 400) {
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		timer := time.AfterFunc(time.Duration(r.IntN(1000))*time.Microsecond, cancel)
 		var err error
@@ -125,7 +125,7 @@ func TestLocked(t *testing.T) {
 // others are the Commit's. Nothing has changed then, and what needs no room goes on.
 func TestFull(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	large := strings.Repeat("x", 100_000)
 	full := func(_ context.Context, tx stage.Tx) error {
 		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, large)
@@ -172,7 +172,7 @@ func TestFull(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, before, after, row.name)
 		require.Zero(t, count(t, s.DB(), `report`), row.name)
-		beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: l}}, time.Minute)
+		beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: l}}, time.Hour)
 		require.NoError(t, err)
 		require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
 		before, err = s.List(t.Context(), stage.Selection{})

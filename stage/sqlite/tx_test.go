@@ -67,7 +67,7 @@ func TestCommit(t *testing.T) {
 		require.Equal(t, state, at)
 	}
 
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 		require.NoError(t, insert(sqlite.SQL(tx), l.Task))
 		is(l, 0, "WORKING IN_PROCESSING")
@@ -81,7 +81,7 @@ func TestCommit(t *testing.T) {
 		"a panic":  func() error { panic("on purpose") },
 		"a Goexit": func() error { runtime.Goexit(); return nil },
 	} {
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		var all sync.WaitGroup
 		all.Go(func() {
 			defer func() { _ = recover() }()
@@ -123,7 +123,7 @@ func TestCommitEnds(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, _ := withReports(t, sqlite.Config{})
-			l := claimed(t, s, time.Minute)
+			l := claimed(t, s, time.Hour)
 			before, err := s.Get(t.Context(), l.Task)
 			require.NoError(t, err)
 			err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
@@ -153,7 +153,7 @@ func TestCommitEnds(t *testing.T) {
 	t.Run("ROLLBACK, a suspension, and BEGIN", func(t *testing.T) {
 		s, path := withReports(t, sqlite.Config{})
 		other := open(t, path, sqlite.Config{})
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		var before stage.Task
 		require.ErrorIs(t, s.Finish(t.Context(), l, stage.Passage{From: "WORKING", To: "DONE"}, func(ctx context.Context, tx stage.Tx) error {
 			_, err := sqlite.SQL(tx).Exec(`ROLLBACK`)
@@ -177,7 +177,7 @@ func TestCommitEnds(t *testing.T) {
 			_, err := tx.Exec(`CREATE TABLE page (report INTEGER REFERENCES daimon_task DEFERRABLE INITIALLY DEFERRED)`)
 			return err
 		}))
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		before, err := s.Get(t.Context(), l.Task)
 		require.NoError(t, err)
 		err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
@@ -194,7 +194,7 @@ func TestCommitEnds(t *testing.T) {
 
 	t.Run("rows that stay open", func(t *testing.T) {
 		s, _ := withReports(t, sqlite.Config{})
-		l := claimed(t, s, time.Minute)
+		l := claimed(t, s, time.Hour)
 		require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 			rows, err := sqlite.SQL(tx).Query(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 1000`)
 			require.NoError(t, err)
@@ -202,13 +202,13 @@ func TestCommitEnds(t *testing.T) {
 			require.NoError(t, rows.Err())
 			return insert(sqlite.SQL(tx), l.Task)
 		}))
-		claimed(t, s, time.Minute)
+		claimed(t, s, time.Hour)
 	})
 }
 
 func TestSQLOfAnotherStore(t *testing.T) {
 	s := memory.New(nil)
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	require.PanicsWithValue(t, "sqlite: SQL is for transactions of this package's Store, and this is a *memory.tx", func() {
 		_ = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 			sqlite.SQL(tx)
@@ -220,7 +220,7 @@ func TestSQLOfAnotherStore(t *testing.T) {
 // TestTxAfterItsCommit keeps a transaction for later.
 func TestTxAfterItsCommit(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	var kept stage.Tx
 	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
 		kept = tx
@@ -244,7 +244,7 @@ func TestCommitOutlivesLease(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, (*one).Close()) })
 	}
-	l := claimed(t, s, time.Minute)
+	l := claimed(t, s, time.Hour)
 	require.NoError(t, s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
 		c.since.Add(int64(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

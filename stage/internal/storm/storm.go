@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package storm kills and stops processes that work on the tasks of one store. The tasks have keys, priorities, queues, ticks,
-// progress, snoozes, middleware, terms of their kinds and a retention. Kinds are paused, and tasks are suspended, resumed and
-// cancelled. Tests of stores that processes share use it.
+// progress and a retention. Kinds are paused, and tasks are suspended, resumed and cancelled. Tests of stores that processes share
+// use it.
 package storm
 
 import (
@@ -60,11 +60,10 @@ type storm struct {
 // Run kills and stops processes, pauses kinds, and suspends, resumes and cancels tasks, at random moments, until enough has
 // happened. Then the processes end, and an engine of this process does what is left. These have to be true:
 //
-//   - All tasks finish, unless they are cancelled or their kind is frail. Each stage was committed once.
+//   - All tasks finish, unless they are cancelled. Each stage was committed once.
 //   - There is one task for each key and each tick.
 //   - No task was claimed while its kind was paused. No stage finished of a task that was suspended or cancelled.
 //   - No progress was lost that a heartbeat had stored.
-//   - Tasks fail on the terms of their kind. Each run has passed the middleware once.
 //   - Tasks are deleted only if they had ended for the time of the retention.
 //   - The counts of the store are right.
 func Run(t testing.TB, s Site) {
@@ -77,7 +76,7 @@ func Run(t testing.TB, s Site) {
 	for i := range w.workers {
 		w.start(i)
 	}
-	for end := time.Now().Add(4 * time.Minute); !w.enough(); {
+	for end := time.Now().Add(8 * time.Minute); !w.enough(); {
 		w.True(time.Now().Before(end), "the tasks do not end: %v", w)
 		w.pause()
 		w.request()
@@ -230,15 +229,11 @@ func (w *storm) ask(id stage.ID, request func(context.Context, stage.ID) (bool, 
 	return true
 }
 
-// resume ends a suspension, unless the last attempt of the task has failed since the request: then it may also be purged.
+// resume ends a suspension.
 func (w *storm) resume(id stage.ID) {
 	made, err := w.Store.Resume(w.t.Context(), id, false)
-	if was := w.suspended[id]; was.Kind != frail {
-		w.NoError(err)
-		w.True(made, "%v", was)
-	} else if !errors.Is(err, stage.ErrNotFound) {
-		w.NoError(err)
-	}
+	w.NoError(err)
+	w.True(made, "%v", w.suspended[id])
 	delete(w.suspended, id)
 }
 
@@ -250,15 +245,10 @@ func (w *storm) look() {
 		w.progress(t)
 		w.rests(t, w.suspended, stage.Suspended, stage.Suspension)
 		w.rests(t, w.cancelled, stage.Cancelled, stage.Ending)
-		if t.Kind == frail {
-			w.LessOrEqual(t.Attempt, kinds[frail].Attempts, "%v", t)
-		} else if t.Attempt > w.there[t.ID].Attempt {
+		if t.Attempt > w.there[t.ID].Attempt {
 			w.lost++
 		}
-		if t.Status == stage.Error {
-			w.Equal(frail, t.Kind, t.Failure)
-			w.Regexp("it is frail|has taken too long|workers were lost", t.Failure)
-		}
+		w.NotEqual(stage.Error, t.Status, t.Failure)
 	}
 	for id, was := range w.there {
 		if _, ok := there[id]; !ok {
@@ -289,15 +279,14 @@ func (w *storm) progress(t stage.Task) {
 func (w *storm) rests(t stage.Task, asked map[stage.ID]stage.Task, s stage.Status, wanted stage.Wanted) {
 	if was, ok := asked[t.ID]; ok {
 		w.Equal(finished(was), finished(t), "a stage has finished after a request: %v", t)
-		failed := s == stage.Suspended && t.Status == stage.Error && t.Ended()
-		w.True(t.Status == s || t.Wanted == wanted || failed, "after a request: %v", t)
+		w.True(t.Status == s || t.Wanted == wanted, "after a request: %v", t)
 	}
 }
 
 // purge notes that a task was deleted. It had ended early enough, unless the latest look is too long ago to know.
 func (w *storm) purge(was stage.Task) {
 	if time.Since(w.looked) < retention {
-		w.True(was.Status == stage.Cancelled || was.Status == stage.Error && was.Ended(), "%v", was)
+		w.Equal(stage.Cancelled, was.Status, "%v", was)
 		w.GreaterOrEqual(time.Since(was.Changed), retention, "%v", was)
 	}
 	w.purged[was.ID] = was
@@ -407,29 +396,13 @@ func (w *storm) verdict() {
 func (w *storm) ended(t stage.Task) {
 	failures, err := w.Store.Failures(w.t.Context(), t.ID)
 	w.NoError(err)
-	_, cancelled := w.cancelled[t.ID]
-	switch {
-	case cancelled:
+	if _, cancelled := w.cancelled[t.ID]; cancelled {
 		w.Equal(stage.Cancelled, t.Status, "%v", t)
-	case t.Kind == frail:
-		w.Equal(stage.Error, t.Status, "%v", t)
-		w.Equal(kinds[frail].Attempts, t.Attempt, "%v", t)
-	default:
+	} else {
 		w.Equal("DONE NORMAL", t.Stage+" "+string(t.Status), "%v: %s", t.ID, t.Failure)
 	}
-	const lost = "stage: the worker was lost"
-	for i, f := range failures {
-		if t.Kind != frail {
-			w.Equal(lost, f.Text, "an attempt is counted for lost leases only")
-		}
-		if t.Kind != frail || i == 0 {
-			continue
-		}
-		before := failures[i-1]
-		w.Equal(before.Attempt+1, f.Attempt)
-		if w.suspensions[t.ID] == 0 && before.Text != lost { // Resume makes a task due at once, as a lost worker does
-			w.GreaterOrEqual(f.Time.Sub(before.Time), backoff(before.Attempt))
-		}
+	for _, f := range failures {
+		w.Equal("stage: the worker was lost", f.Text, "an attempt is counted for lost leases only")
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,19 +29,15 @@ const Processes = 4
 // A Step commits a stage: it writes a row with the task and the stage.
 type Step func(ctx context.Context, tx stage.Tx, id stage.ID, at string) error
 
-// The kinds have two priorities and two queues. Those of keyed have tasks with keys. Tasks of the kind frail fail for good, on
-// terms of their own.
+// The kinds have two priorities and two queues. Those of keyed have tasks with keys.
 var (
 	kinds = map[string]stage.Kind{
 		"job": {Chain: long}, "urgent job": {Chain: long, Priority: 1}, "other job": {Chain: long, Queue: "other"}, "tick": {Chain: short},
-		frail: {Chain: futile, Workers: 1, Attempts: 3, Timeout: 50 * time.Millisecond, Backoff: backoff},
 	}
-	keyed = []string{"job", "urgent job", "other job", "job", "urgent job", frail}
+	keyed = []string{"job", "urgent job", "other job", "job", "urgent job"}
 
 	long  = stage.Begin("NEW").Then("FIRST", "write", "ONE").Then("SECOND", "write", "TWO").Then("THIRD", "nothing", "DONE")
 	short = stage.Begin("NEW").Then("TICKING", "write", "DONE")
-
-	futile = stage.Begin("NEW").Then("FAILING", "fail", "DONE")
 
 	// writes is how many stages of a task write a row: the first ones.
 	writes = map[string]int{"job": 2, "urgent job": 2, "other job": 2, "tick": 1}
@@ -57,13 +52,8 @@ var (
 	queues = [Processes][]string{nil, {""}, {"other"}, nil}
 )
 
-const frail = "frail"
-
-// retention is that of tasks that were cancelled or have failed for good.
+// retention is that of tasks that were cancelled.
 const retention = time.Second
-
-// backoff is that of the kind frail. The second one is longer than the retention.
-func backoff(n int) time.Duration { return time.Duration(n) * 600 * time.Millisecond }
 
 // steps is how many steps a stage has, and how long each takes at most.
 var steps = map[string]struct {
@@ -80,9 +70,6 @@ func key(i int) stage.NewTask {
 	return stage.NewTask{Kind: keyed[i%len(keyed)], Stage: "NEW", Key: name, Data: []byte(name)}
 }
 
-// snoozes reports whether the task is put off once, in the middle of SECOND.
-func snoozes(id stage.ID) bool { return id%5 == 0 }
-
 // config is that of an engine. The last one is quick, and has no ticks.
 func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
 	pause := func(most time.Duration) time.Duration {
@@ -91,27 +78,22 @@ func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
 		}
 		return rand.N(most)
 	}
-	check := func(ctx context.Context, t *stage.Task) error {
+	check := func(t *stage.Task) error {
 		switch queue := kinds[t.Kind].Queue; {
 		case len(queues) > 0 && !slices.Contains(queues, queue):
 			return stage.Permanent(fmt.Errorf("claimed for the queues %q, and not for %q", queues, queue))
 		case t.Attempt >= int(t.Token):
 			return stage.Permanent(fmt.Errorf("there were %d attempts and %d claims", t.Attempt, t.Token))
-		case ctx.Value(passes{}) != 1:
-			return stage.Permanent(fmt.Errorf("passed the middleware %v times", ctx.Value(passes{})))
 		}
 		return nil
 	}
 	work := func(ctx context.Context, t *stage.Task) error {
 		n, err := progress(t)
-		if err = errors.Join(err, check(ctx, t)); err != nil {
+		if err = errors.Join(err, check(t)); err != nil {
 			return stage.Permanent(err)
 		}
 		for of := steps[t.Stage]; n < of.n; n++ {
 			t.SetProgress(fmt.Appendf(nil, "%s %d", t.Stage, n+1))
-			if t.Stage == "SECOND" && n == 1 && snoozes(t.ID) {
-				return stage.Snooze(rand.N(100 * time.Millisecond))
-			}
 			select {
 			case <-time.After(pause(of.most)):
 			case <-ctx.Done():
@@ -128,20 +110,13 @@ func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
 				return func(ctx context.Context, tx stage.Tx) error { return step(ctx, tx, t.ID, t.Stage) }, work(ctx, t)
 			}),
 			"nothing": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) { return nil, work(ctx, t) }),
-			"fail": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-				if err := check(ctx, t); err != nil {
-					return nil, err
-				}
-				return nil, fail(ctx, t)
-			}),
 		},
-		Middleware: []stage.Middleware{counting()},
 	}
 	if last {
 		cfg.Workers = 20
 		return cfg
 	}
-	cfg.Retention = map[stage.Status]time.Duration{stage.Cancelled: retention, stage.Error: retention}
+	cfg.Retention = map[stage.Status]time.Duration{stage.Cancelled: retention}
 	cfg.Periodic = map[string]stage.Periodic{}
 	for name, x := range ticks {
 		cfg.Periodic[name] = stage.Periodic{
@@ -161,41 +136,6 @@ func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
 var doomed = make(chan os.Signal, 1)
 
 func init() { signal.Notify(doomed, syscall.SIGUSR1) }
-
-// passes is in the context of a run, with how often that has passed the middleware.
-type passes struct{}
-
-// counting returns middleware of an engine, which counts how often a run passes it, and how many tasks run of the kind frail.
-func counting() stage.Middleware {
-	var running atomic.Int32
-	return func(next stage.Processor) stage.Processor {
-		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-			if t.Kind == frail {
-				defer running.Add(-1)
-				if n := running.Add(1); n > 1 {
-					return nil, stage.Permanent(fmt.Errorf("%d tasks run at once", n))
-				}
-			}
-			n, _ := ctx.Value(passes{}).(int)
-			return next.Process(context.WithValue(ctx, passes{}, n+1), t)
-		})
-	}
-}
-
-var errFrail = errors.New("it is frail")
-
-// fail fails at once, or by the time-out of the kind.
-func fail(ctx context.Context, t *stage.Task) error {
-	if t.Attempt%2 == 0 {
-		return errFrail
-	}
-	select {
-	case <-time.After(Lease):
-		return stage.Permanent(errors.New("there was no time-out"))
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // progress returns how many steps of its stage the task has made.
 func progress(t *stage.Task) (n int, err error) {
