@@ -9,7 +9,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
 )
@@ -151,38 +150,4 @@ func ExampleEngine_Future_coroutine() {
 		}))
 	})
 	// Output: hello, coroutine <nil>
-}
-
-// A process gets the result of a task as a message.
-func ExampleEngine_Future_process() {
-	type ended struct {
-		task stage.Task
-		err  error
-	}
-	sys := process.New(process.Config{})
-	runGreeter(func(s *act.Scheduler, e *stage.Engine, end func()) {
-		type message struct {
-			enqueued stage.ID
-			ended    *ended
-		}
-		ref := process.Spawn(sys, process.Handler(func(p *process.Self[message], m message) {
-			switch {
-			case m.ended != nil:
-				printGreeting(m.ended.task, m.ended.err)
-				p.Exit()
-				end()
-			case m.enqueued != 0:
-				process.Await(p, e.Future(context.Background(), p.Scheduler(), m.enqueued), func(t stage.Task, err error) message {
-					return message{ended: &ended{t, err}}
-				})
-			default:
-				add := enqueue(e, "process")
-				process.Do(p, add, func(error) message { return message{enqueued: add.Value} })
-			}
-		}), process.Options{})
-		if err := ref.Send(sys, message{}); err != nil {
-			fmt.Println(err)
-		}
-	}, sys.Setup)
-	// Output: hello, process <nil>
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -237,47 +235,6 @@ func ExampleMiddleware_metrics() {
 	// Output:
 	// map[{report BUILDING_REPORT done}:2 {report BUILDING_REPORT failed}:1 {report LOADING_DATA done}:3]
 	// true
-}
-
-// A middleware sees the panics of processors, too. A panic fails a stage as an error does. Here it is reported with its stack
-// first, and is not tried again.
-func ExampleMiddleware_panics() {
-	reported := func(next stage.Processor) stage.Processor {
-		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (commit stage.Commit, err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					stack := string(debug.Stack())
-					fmt.Println(t, "has panicked in", t.Stage+":", p, strings.Contains(stack, "example_test.go"))
-					commit, err = nil, stage.Permanent(fmt.Errorf("panic: %v", p))
-				}
-			}()
-			return next.Process(ctx, t)
-		})
-	}
-	engine, err := stage.New(stage.Config{
-		Store: memory.New(nil),
-		Kinds: map[string]stage.Kind{"share": {Chain: stage.Begin("OPEN").Then("DIVIDING", "divide", "SHARED")}},
-		Provider: stage.Processors{
-			"divide": stage.ProcessorFunc(func(_ context.Context, t *stage.Task) (stage.Commit, error) {
-				each := 100 / len(t.Data) // there is nobody: a panic
-				return func(_ context.Context, tx stage.Tx) error { tx.SetData(fmt.Append(nil, each)); return nil }, nil
-			}),
-		},
-		Middleware: []stage.Middleware{reported},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx := context.Background()
-	id, _ := engine.Enqueue(ctx, "share", nil)
-	_, _ = engine.Fire(ctx)
-	_ = engine.Wait(ctx)
-	t, _ := engine.Get(ctx, id)
-	fmt.Println(t.Status, t.Ended(), t.Failure)
-	// Output:
-	// share 1 has panicked in DIVIDING: runtime error: integer divide by zero true
-	// ERROR true panic: runtime error: integer divide by zero
 }
 
 // A task can be due later. It is claimed when it is due and an engine has room.
