@@ -206,9 +206,6 @@ func TestInvalidFieldsOfAResponse(t *testing.T) {
 func TestAHandlerThatPanics(t *testing.T) {
 	for name, h := range map[string]httpd.Handler{
 		"at once": func(*httpd.Response, *httpd.Request) act.Action { panic("ours") },
-		"later": func(w *httpd.Response, r *httpd.Request) act.Action {
-			return act.Func(func(*act.Task) act.Directive { panic("ours") })
-		},
 		"in its second turn": func(w *httpd.Response, r *httpd.Request) act.Action {
 			first := true
 			return act.Func(func(*act.Task) act.Directive {

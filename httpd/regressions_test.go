@@ -155,3 +155,11 @@ func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	require.Equal(t, "200 200 200", statuses(c.check(t)), k)
 	require.Equal(t, `POST http://a/b?c path=/b?c X=y "hello"; POST http://a/b?c path=/b?c X=y "hello"; GET /`, k.String())
 }
+
+// A client of another protocol waits for an answer to what it has sent: it hears at once that this is no HTTP.
+func TestAControlCharacterIsRefusedAtOnce(t *testing.T) {
+	for _, says := range []string{"\x16\x03\x01", "\x00", "GET /\x00", get + "X: \x00"} {
+		c := newDriver(t).dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).send(raw(says))
+		require.Equal(t, "400!", statuses(c.check(t)), "%q", says)
+	}
+}

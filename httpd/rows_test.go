@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -59,9 +61,21 @@ func (r row) run(t *testing.T, d *driver) {
 			if got := statuses(all); got != answers || k.String() != seen {
 				require.Equal(t, answers+" for "+seen, got+" for "+k.String(), "%.200q in %.40q", r.says, pieces)
 			}
+			if n := len(all); n > 0 && all[n-1].status >= 400 {
+				all[n-1].isTheServersOwn(t, r.says)
+			}
 			c.closesInOrder(t)
+			require.Zero(t, d.logs.Len(), "a client's mistake is no failure of ours")
 		}
 	}
+}
+
+// isTheServersOwn wants a status and nothing of the client's.
+func (a answer) isTheServersOwn(t *testing.T, says string) {
+	text := fmt.Sprintf("%d %s\n", a.status, syntax.StatusText(a.status))
+	require.Equal(t, strconv.Itoa(len(text)), a.get("Content-Length"))
+	require.Equal(t, "text/plain; charset=utf-8", a.get("Content-Type"))
+	require.True(t, a.body == text || a.body == "" && strings.HasPrefix(says, "HEAD"), a.body)
 }
 
 func join(list, more, by string) string {

@@ -90,6 +90,7 @@ func TestRulesOfBodies(t *testing.T) {
 			{get + "Upgrade: h2c\nConnection: Upgrade, HTTP2-Settings\nHTTP2-Settings: a\n\n", "200", "GET / Upgrade=h2c HTTP2-Settings=a"},
 			{"GET / HTTP/1.0\nHost: a\nUpgrade: a/1\n\n", "200!", "GET / 1.0 Upgrade=a/1"},
 		},
+		"9110 15.5.1: what is refused of HEAD has no content": refused(400, "HEAD / HTTP/1.1\nHost: a/\n\n", "HEAD / HTTP/1.0\nConnection: keep-alive\na\n\n"),
 		"9110 10.1.1: other expectations": refused(417, get+"Expect: a\n\n", post+"Expect: 100-continued\nContent-Length: 5\n\nhello",
 			post+"Expect: 100-continue;a\nContent-Length: 5\n\nhello", post+"Expect:\nContent-Length: 5\n\nhello"),
 	})
