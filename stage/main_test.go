@@ -29,17 +29,24 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// host has an engine run, by the clock of synctest, until stop gives an order with these terms. stop returns how Run has ended.
+// host has an engine run, by the clock of synctest, until stop gives an order with these terms. stop returns how Run has ended. On
+// goroutines, Unbounded means the end of the context of Run, on the terms of Config.Shutdown.
 type host func(e *stage.Engine) (stop func(shutdown.Policy) error)
 
 var hosts = map[string]host{
 	"goroutines": func(e *stage.Engine) func(shutdown.Policy) error {
+		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
-		go func() { ended <- e.Run(context.Background()) }()
+		go func() { ended <- e.Run(ctx) }()
 		synctest.Wait()
 		return func(terms shutdown.Policy) error {
+			if terms == shutdown.Unbounded {
+				cancel()
+				return <-ended
+			}
 			err := e.Stop(shutdown.Now{Terms: terms})
 			<-ended
+			cancel()
 			return err
 		}
 	},
