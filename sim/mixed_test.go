@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"net"
 	"syscall"
 	"testing"
 	"time"
@@ -36,13 +37,13 @@ func patient(w *sim.World) listener.Limits {
 	return listener.Limits{Read: pick(w, 0, 100, 5000), High: high, Low: high / pick(w, 2, 10), Linger: time.Hour}
 }
 
-// mixed is a server with sockets of both kinds, the tasks of TestWorldSessions, a demon, and perhaps an order at a random time.
+// mixed is a server with sockets of both kinds, bridges, the tasks of TestWorldSessions, a demon, and perhaps an order at a random time.
 func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		limits := patient(w)
-		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
-		unix := &service.Unix{Path: "/run/echo", Handler: measured(w, limits), MaxConns: pick(w, 0, 1, 5), Limits: limits}
+		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: pick(w, measured(w, limits), bridged(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
+		unix := &service.Unix{Path: "/run/echo", Handler: pick(w, measured(w, limits), bridged(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
 		chores := func(s *act.Scheduler) error {
 			s.Install(demon.Every(10*time.Millisecond, func(*act.Task) act.Directive { return act.Yield }))
 			return (&talkServer{w: w}).spawnTasks(s)
@@ -60,6 +61,17 @@ func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	}
 	if terms, given := order(w); given {
 		w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+	}
+}
+
+// bridged is an echo handler of functions that block. The world wants each of them to return, also under an order.
+func bridged(w *sim.World) func(*listener.Conn) act.Action {
+	return func(c *listener.Conn) act.Action {
+		piece := 1 + w.Rand().IntN(40_000)
+		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {
+			_, err := io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{c}, make([]byte, piece))
+			return err
+		}}
 	}
 }
 
