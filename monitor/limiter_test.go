@@ -1,10 +1,6 @@
 package monitor_test
 
 import (
-	"math/rand/v2"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,62 +83,4 @@ func TestAFreePlaceWakesAllThatWait(t *testing.T) {
 	require.Zero(t, woken)
 	a.Release()
 	l.Until("all are woken", func() bool { return woken == waiters })
-}
-
-// guest is a task that takes a place again and again and gives it back later, from another goroutine.
-type guest struct {
-	places *monitor.ConnLimiter
-	bell   act.AtomicWaker
-	left   int
-	leave  chan<- *monitor.ConnLimiter
-	inside *atomic.Int64
-}
-
-func (g *guest) Act(t *act.Task) act.Directive {
-	if g.left == 0 {
-		return act.Done
-	}
-	if !g.places.Acquire() {
-		g.bell.Set(t.Waker())
-		g.places.Await(&g.bell)
-		return act.Wait
-	}
-	if g.inside.Add(1) > 3 {
-		panic("more are inside than there are places")
-	}
-	g.left--
-	g.leave <- g.places
-	return act.Yield
-}
-
-// A caller that is refused is woken: none of many on two schedulers is left waiting.
-func TestNoWaiterIsForgottenAtTheLimit(t *testing.T) {
-	const guests, visits = 6, 1500
-	places := monitor.NewConnLimiter(3)
-	var inside atomic.Int64
-	leave := make(chan *monitor.ConnLimiter, guests*visits)
-	var leavers sync.WaitGroup
-	for seed := range 2 {
-		leavers.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(seed), 1))
-			for a := range leave {
-				for range r.IntN(3) {
-					runtime.Gosched()
-				}
-				inside.Add(-1)
-				a.Release()
-			}
-		})
-	}
-	r := servertest.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
-		for range guests / 2 {
-			s.Spawn(&guest{places: places, left: visits, leave: leave, inside: &inside})
-		}
-		return nil
-	})
-	require.NoError(t, r.End())
-	close(leave)
-	leavers.Wait()
-	require.Zero(t, places.Open())
-	require.Empty(t, r.Logs.FilterMessage("a task failed").All())
 }

@@ -4,7 +4,6 @@ package monitor_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,28 +39,6 @@ func (s *stubborn) Act(t *act.Task) act.Directive {
 }
 
 func (s *stubborn) Stop(_ *act.Task, o shutdown.Order) { s.told <- o }
-
-func TestTheFirstSignalIsAnOrder(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		told := make(chan shutdown.Order, 2)
-		terms := shutdown.Policy{Time: 10 * time.Millisecond, Drop: true}
-		r := servertest.Start(t, act.Config{Schedulers: 2}, monitor.Signals(terms), func(s *act.Scheduler) error {
-			s.Spawn(&stubborn{told})
-			return nil
-		})
-		raise(sig)
-		var cut *shutdown.Cut
-		require.ErrorAs(t, r.End(), &cut)
-		require.Equal(t, 2, cut.Tasks)
-		for range 2 {
-			order := (<-told).(monitor.Signal)
-			require.Equal(t, sig, order.Signal)
-			require.Equal(t, terms, order.Policy())
-		}
-		require.Equal(t, 1, r.Logs.FilterMessage("ending").Len())
-		require.NoError(t, r.Group.Close())
-	}
-}
 
 // What was broken: behind an order that was withdrawn, the next signal was taken for a second one, and cut all.
 func TestAfterAWithdrawalTheNextSignalIsTheFirst(t *testing.T) {
@@ -183,34 +160,6 @@ func TestEachRunHasAFirstSignalOfItsOwn(t *testing.T) {
 	out, err := runChild(t, "again")
 	require.NoError(t, err)
 	require.Equal(t, "Run: <nil>\nRun: <nil>\nClose: <nil>\n", out)
-}
-
-func TestRelayedSignalsAreValuesOfAMailbox(t *testing.T) {
-	m := monitor.NewMailbox[os.Signal](4)
-	got := make(chan os.Signal, 4)
-	r := servertest.Start(t, act.Config{Schedulers: 2}, monitor.Relay(m, syscall.SIGUSR2), monitor.Relay(m, syscall.SIGUSR2),
-		func(s *act.Scheduler) error {
-			if s.Index() == 0 {
-				s.Spawn(taker(m, func(sig os.Signal) { got <- sig }))
-			}
-			return nil
-		})
-	for range 3 {
-		raise(syscall.SIGUSR2)
-		require.Equal(t, os.Signal(syscall.SIGUSR2), <-got)
-	}
-	m.Close()
-	require.NoError(t, r.End())
-	require.NoError(t, r.Group.Close())
-	require.Empty(t, got, "each once, also if it was asked for twice")
-
-	catch := make(chan os.Signal, 1) // it would end the process now
-	signal.Notify(catch, syscall.SIGUSR2)
-	defer signal.Stop(catch)
-	raise(syscall.SIGUSR2)
-	<-catch
-	_, err := m.Take()
-	require.True(t, errors.Is(err, monitor.ErrMailboxClosed))
 }
 
 // heard hands over the signals that it is called for.

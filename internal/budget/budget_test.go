@@ -156,23 +156,6 @@ func TestAPauseEndsBelowSevenEighths(t *testing.T) {
 	require.False(t, a.aborted, "without a pause nothing is shed")
 }
 
-// Tasks that wait in a pause and are woken by something else wait again. What they leave behind is bounded.
-func TestStaleWaitersAreForgotten(t *testing.T) {
-	x := newBed(t)
-	x.holds("a", 1000, 0)
-	n := 0
-	x.s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		x.b.Await(t.Waker(), nil, true)
-		if n++; n == 1000 {
-			return act.Done
-		}
-		return act.Yield
-	}))
-	x.steps()
-	require.Equal(t, 1000, n)
-	require.Less(t, cap(x.b.untried), 10)
-}
-
 // After each look 64 may read, once: those that are known, and then the others, in their order.
 func TestThoseThatWaitReadInTurn(t *testing.T) {
 	x := newBed(t)
@@ -198,30 +181,6 @@ func TestThoseThatWaitReadInTurn(t *testing.T) {
 	x.after(100*time.Millisecond, live)
 	require.Len(t, read, 100)
 	require.Empty(t, x.b.admitted)
-}
-
-// In a pause those go first that hold most, times the seconds since a byte has gone, and only after a second without one.
-func TestTheWorstGoFirst(t *testing.T) {
-	for _, c := range []struct {
-		shows            string
-		old, older, live [2]int
-		shed             string
-	}{
-		{"more bytes", [2]int{300, 0}, [2]int{100, 0}, [2]int{600, 0}, "1"},
-		{"longer", [2]int{300, 0}, [2]int{200, 0}, [2]int{500, 0}, "2"},
-		{"all accounts count", [2]int{100, 150}, [2]int{100, 0}, [2]int{650, 0}, "1"},
-		{"as many as it takes", [2]int{60, 0}, [2]int{70, 0}, [2]int{870, 0}, "21"},
-	} {
-		x := newBed(t)
-		older := x.holds("2", c.older[0], c.older[1])
-		x.now += 10 * time.Second
-		old := x.holds("1", c.old[0], c.old[1])
-		old.moved, older.moved = x.now-3*time.Second, x.now-6*time.Second
-		live := x.holds("3", c.live[0], c.live[1])
-		x.after(time.Second, live)
-		require.Equal(t, c.shed, x.shed(), c.shows)
-		require.False(t, x.b.Paused(), c.shows)
-	}
 }
 
 // A connection that makes progress is shed only when pauses go on for 5 s.
@@ -255,26 +214,6 @@ func TestWhatCanBeSentIsSentBefore(t *testing.T) {
 	require.Equal(t, "b", x.shed())
 	x.after(time.Second)
 	require.Equal(t, "ab", x.shed())
-}
-
-// Beyond 5/4 it takes no time: the turn that goes there ends with the bound kept.
-func TestBeyondTheSecondMarkTheWorstGoAtOnce(t *testing.T) {
-	x := newBed(t)
-	x.holds("a", 600, 0)
-	x.holds("b", 390, 0)
-	x.now += 500 * time.Millisecond
-	c := x.holds("c", 260, 0)
-	require.Empty(t, x.shed(), "just 5/4")
-	x.turn(func() {
-		x.b.Set(&c.account[1], 1)
-		require.Empty(t, x.shed(), "not within the turn")
-	})
-	require.Equal(t, "a", x.shed())
-	require.Equal(t, 651, x.b.Total())
-	require.False(t, x.b.Paused())
-
-	x.turn(func() { x.b.Set(&c.account[1], 5000) })
-	require.Equal(t, "ac", x.shed(), "also the one that had the turn")
 }
 
 // A crowd of small ones is shed in parts, each in a pass of its own.
