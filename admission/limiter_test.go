@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/price"
 	"github.com/stretchr/testify/require"
-
-	"github.com/daimon-go/daimon/internal/race"
 )
 
 func keyFor(text string) key {
@@ -192,22 +192,17 @@ func TestManySchedulersShareALimiter(t *testing.T) {
 }
 
 // The bound of Remembered in bytes, as its comment has it.
-func TestWhatASourceTakes(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector takes memory too")
-	}
+func TestMeasureASource(t *testing.T) {
 	const n = 20_000
-	result := testing.Benchmark(func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			l := &Limiter{Rate: 1}
-			for i := range n {
-				x, _ := l.take(key{10: 0xff, 11: 0xff, 13: byte(i >> 16), 14: byte(i >> 8), 15: byte(i)}, 0)
-				l.release(x)
-			}
+	price.AtMost(t, "bytes of a source", 400, func() float64 { // with maps that were outgrown
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l := &Limiter{Rate: 1}
+		for i := range n {
+			x, _ := l.take(key{10: 0xff, 11: 0xff, 13: byte(i >> 16), 14: byte(i >> 8), 15: byte(i)}, 0)
+			l.release(x)
 		}
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc-before.TotalAlloc) / n
 	})
-	each := result.AllocedBytesPerOp() / n // with maps that were outgrown
-	t.Logf("%d bytes and %v for each source", each, result.T/time.Duration(result.N*n))
-	require.Less(t, each, int64(400))
 }

@@ -2,8 +2,6 @@ package proxyproto_test
 
 import (
 	"bufio"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -20,15 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/proxyproto"
-	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -160,82 +154,6 @@ func TestAConfigThatTrustsNobodyPanics(t *testing.T) {
 	require.NotPanics(t, func() { proxyproto.Server(proxyproto.Config{Unix: true}) })
 }
 
-func TestAMalformedHeaderIsTheFaultOfThePeer(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	servertest.Send(t, peer, "GET / HTTP/1.1\r\n")
-	var err error
-	filter := listener.Filtered(c, 0, proxyproto.Server(proxyproto.Config{Trusted: loopback}))
-	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
-		d := filter.Act(t)
-		if d == act.Failed {
-			err = t.Err()
-			return act.Done
-		}
-		return d
-	}))
-	l.Until("it is refused", func() bool { return err != nil })
-	fault := (*listener.PeerError)(nil)
-	require.ErrorAs(t, err, &fault)
-	require.EqualError(t, err, "proxyproto: there is no PROXY header")
-	require.Equal(t, peer.LocalAddr().String(), c.RemoteAddr().String(), "for the log")
-}
-
-func TestAHeaderThatDoesNotComeIsWaitedForForFilterTimeout(t *testing.T) {
-	r, v := serve(t, proxyproto.Config{Trusted: loopback}, tells)
-	v.FilterTimeout = time.Millisecond // of a later set-up
-	r.Group.Shutdown(servertest.Drain)
-	require.NoError(t, r.End())
-	r.Run(v.Setup)
-	for _, some := range []string{"", header[:10]} {
-		c := servertest.Dial(t, v.Addr())
-		servertest.Send(t, c, some)
-		require.NoError(t, c.SetReadDeadline(time.Now().Add(servertest.Timeout)))
-		_, err := c.Read(make([]byte, 1))
-		require.Error(t, err)
-		require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
-		_ = c.Close()
-	}
-	drain(r)
-	require.Len(t, r.Logs.FilterMessage("a connection is refused").All(), 2)
-}
-
-func TestASilentSenderMakesRoom(t *testing.T) {
-	v := &service.TCP{Address: "127.0.0.1:0", Handler: tells, MaxConns: 1, FilterTimeout: time.Hour,
-		Filters: []listener.Filter{proxyproto.Server(proxyproto.Config{Trusted: loopback})}}
-	r := servertest.Start(t, act.Config{Schedulers: 1}, v.Setup)
-	silent := servertest.Dial(t, v.Addr())
-	require.Eventually(t, func() bool { return v.Open() == 1 }, servertest.Timeout, time.Millisecond)
-	c := servertest.Dial(t, v.Addr())
-	servertest.Send(t, c, header)
-	servertest.Expect(t, c, "192.0.2.7:4711")
-	servertest.ExpectEOF(t, silent)
-	_ = c.Close()
-	drain(r)
-}
-
-func TestAnOrderEndsTheWaitForASilentSender(t *testing.T) {
-	v := &service.TCP{Address: "127.0.0.1:0", Handler: tells, FilterTimeout: time.Hour,
-		Filters: []listener.Filter{proxyproto.Server(proxyproto.Config{Trusted: loopback})}}
-	r := servertest.Start(t, act.Config{Schedulers: 1}, v.Setup)
-	silent, begun := servertest.Dial(t, v.Addr()), servertest.Dial(t, v.Addr()).(*net.TCPConn)
-	servertest.Send(t, begun, header[:10])
-	received := func() (n uint64) {
-		r.On(0, func(s *act.Scheduler) { n = servertest.CountsOf(s)["received_bytes_total"] })
-		return n
-	}
-	require.Eventually(t, func() bool { return v.Open() == 2 && received() == 10 }, servertest.Timeout, time.Millisecond)
-	r.Group.Shutdown(servertest.Drain)
-	servertest.ExpectEOF(t, silent)
-	servertest.Send(t, begun, header[10:]+"hello")
-	require.NoError(t, begun.CloseWrite())
-	got, err := io.ReadAll(begun)
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(got), "192.0.2.7:4711 "), "%s", got)
-	require.True(t, strings.HasSuffix(string(got), "\nhello"), "%s", got)
-	require.NoError(t, r.End())
-}
-
 // Of a Unix socket the client has no address but that of the header.
 func TestAHeaderOverAUnixSocket(t *testing.T) {
 	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: tells,
@@ -248,56 +166,22 @@ func TestAHeaderOverAUnixSocket(t *testing.T) {
 	drain(r)
 }
 
-// Behind limits and TLS, which stand above the header's stream, the addresses are the client's too, and the proxy's can be had.
-func TestAHeaderBeforeTLS(t *testing.T) {
-	cert, err := secure.SelfSigned()
-	require.NoError(t, err)
-	roots := x509.NewCertPool()
-	roots.AddCert(cert.Leaf)
-	seen := make(chan net.Addr, 1)
-	config := &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		seen <- hello.Conn.RemoteAddr()
-		return &cert, nil
-	}}
-	r, v := serve(t, proxyproto.Config{Trusted: loopback}, tells, (&admission.Limiter{Conns: 1}).Filter, secure.Server(config, nil))
-	raw := servertest.Dial(t, v.Addr())
-	servertest.Send(t, raw, header)
-	c := tls.Client(raw, &tls.Config{RootCAs: roots, ServerName: "localhost"})
-	line, err := bufio.NewReader(c).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "192.0.2.7:4711 192.0.2.1:80 "+raw.LocalAddr().String()+"\n", line)
-	require.Equal(t, "192.0.2.7:4711", servertest.Receive(t, seen).String(), "for the functions of the config")
-	_ = c.Close()
-	drain(r)
-}
-
-// What a handler of HTTP sees, and of net/http.
+// What a handler of HTTP sees.
 func TestRequestsBehindAHeader(t *testing.T) {
-	site := &httpd.Mux{}
-	site.Handle("/", func(w *httpd.Response, r *httpd.Request) act.Action {
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		h, ok := proxyproto.Of(r.Conn())
 		name, _ := h.Value(proxyproto.Authority)
 		fmt.Fprintf(w, "%v for %s %v", r.RemoteAddr(), name, ok)
 		return nil
-	})
-	blocking := &nethttp.Adapter{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, "%s at %v", r.RemoteAddr, r.Context().Value(http.LocalAddrContextKey))
-	})}
-	site.Handle("/blocking", blocking.Serve)
-	r, v := serve(t, proxyproto.Config{Trusted: loopback}, (&httpd.Server{Handler: site.Serve}).Serve)
+	}}
+	r, v := serve(t, proxyproto.Config{Trusted: loopback}, web.Serve)
 	c := servertest.Dial(t, v.Addr())
-	in := bufio.NewReader(c)
-	body := func(path string) string {
-		servertest.Send(t, c, "GET "+path+" HTTP/1.1\r\nHost: example.com\r\n\r\n")
-		answer, err := http.ReadResponse(in, nil)
-		require.NoError(t, err)
-		text, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return string(text)
-	}
-	servertest.Send(t, c, binaryHeader(0x21, 0x11, v4+"\x02\x00\x0bexample.com"))
-	require.Equal(t, "192.0.2.7:4711 for example.com true", body("/"))
-	require.Equal(t, "192.0.2.7:4711 at 192.0.2.1:80", body("/blocking"))
+	servertest.Send(t, c, binaryHeader(0x21, 0x11, v4+"\x02\x00\x0bexample.com")+"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n")
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, "192.0.2.7:4711 for example.com true", string(text))
 	_ = c.Close()
 	drain(r)
 }
@@ -381,16 +265,4 @@ func TestAHeaderLeavesSendFileAndEnded(t *testing.T) {
 	require.Equal(t, "192.0.2.7:4711", c.RemoteAddr().String(), "for a log")
 	_, ok := proxyproto.Of(c)
 	require.False(t, ok)
-}
-
-func TestWhatReadingAHeaderAllocates(t *testing.T) {
-	tier.NoRace(t, "the race detector allocates too")
-	for header, most := range map[string]float64{binaryHeader(0x21, 0x11, v4): 6, header: 8} {
-		p := []byte(header)
-		require.LessOrEqual(t, testing.AllocsPerRun(100, func() {
-			if _, _, err := proxyproto.Parse(p); err != nil {
-				t.Fatal(err)
-			}
-		}), most)
-	}
 }
