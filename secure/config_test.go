@@ -1,32 +1,16 @@
 package secure_test
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/asn1"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
-	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
@@ -45,75 +29,37 @@ func described(state tls.ConnectionState, ok bool) string {
 		state.NegotiatedProtocol, state.ServerName, peer, state.DidResume)
 }
 
-// describes is a handler that writes what was negotiated, in each of the styles.
-var describes = map[string]func(*listener.Conn) act.Action{
-	"action": func(c *listener.Conn) act.Action {
-		_, _ = c.WriteString(described(secure.State(c)))
-		return nil
-	},
-	"coroutine": coro.Serve(func(c *coro.Conn) error {
-		_, err := io.WriteString(c, described(secure.State(c.Under())))
-		return err
-	}),
-	"HTTP": (&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
-		_, _ = w.WriteString(described(secure.State(r.Conn())))
-		return nil
-	}}).Serve,
+// describes is a handler that writes what was negotiated.
+func describes(c *listener.Conn) act.Action {
+	_, _ = c.WriteString(described(secure.State(c)))
+	return nil
 }
 
-// A handler of each style sees version, suite, protocol, name and the client's certificate.
-func TestStateForHandlersOfEachStyle(t *testing.T) {
+// A handler sees version, suite, protocol, name and the client's certificate.
+func TestState(t *testing.T) {
 	server, client := identities(t)
 	visitor, err := secure.SelfSigned("a visitor")
 	require.NoError(t, err)
 	server.ClientAuth, server.NextProtos = tls.RequireAnyClientCert, []string{"http/1.1", "other"}
 	client.Certificates, client.NextProtos = []tls.Certificate{visitor}, []string{"other", "http/1.1"}
-	for style, handler := range describes {
-		for _, v := range versions {
-			t.Run(style+"/"+tls.VersionName(v), func(t *testing.T) {
-				s := serve(t, &service.TCP{Handler: handler, Filters: []listener.Filter{secure.Server(server, nil)}})
-				cfg := version(client, v)
-				cfg.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
-				c := s.dial(cfg)
-				if style == "HTTP" {
-					servertest.Send(t, c, "GET / HTTP/1.0\r\n\r\n")
-				}
-				got, err := io.ReadAll(c)
-				require.NoError(t, err)
-				_ = c.Close()
-				want := described(tls.ConnectionState{Version: v, CipherSuite: c.ConnectionState().CipherSuite,
-					NegotiatedProtocol: "http/1.1", ServerName: "localhost"}, true)
-				want = strings.Replace(want, "nobody", "a visitor", 1)
-				require.True(t, strings.HasSuffix(string(got), want), "%s", got)
-				s.drain()
-				s.withoutReports()
-			})
-		}
-	}
-	t.Run("a connection without TLS", func(t *testing.T) {
-		s := serve(t, &service.TCP{Handler: describes["action"]})
-		c := servertest.Dial(t, s.Addr())
-		servertest.Expect(t, c, "no TLS")
+	client.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
+	s := serve(t, &service.TCP{Handler: describes, Filters: []listener.Filter{secure.Server(server, nil)}})
+	for _, v := range versions {
+		c := s.dial(version(client, v))
+		got, err := io.ReadAll(c)
+		require.NoError(t, err)
 		_ = c.Close()
-		s.drain()
-	})
-}
-
-// A client of net/http speaks HTTP over TLS, on one connection.
-func TestNetHTTPSpeaksToHttpd(t *testing.T) {
-	server, client := identities(t)
-	s := serve(t, &service.TCP{Handler: describes["HTTP"], Filters: []listener.Filter{secure.Server(server, nil)}})
-	transport := &http.Transport{TLSClientConfig: client, ForceAttemptHTTP2: true}
-	for range 3 {
-		answer, err := (&http.Client{Transport: transport}).Get("https://" + s.Addr().String())
-		require.NoError(t, err)
-		got, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		_ = answer.Body.Close()
-		require.Contains(t, string(got), "TLS 1.3")
+		want := described(tls.ConnectionState{Version: v, CipherSuite: c.ConnectionState().CipherSuite,
+			NegotiatedProtocol: "http/1.1", ServerName: "localhost"}, true)
+		require.Equal(t, strings.Replace(want, "nobody", "a visitor", 1), string(got))
 	}
-	require.EqualValues(t, 1, s.Open())
-	transport.CloseIdleConnections()
+	s.drain()
+	s.withoutReports()
+
+	s = serve(t, &service.TCP{Handler: describes})
+	c := servertest.Dial(t, s.Addr())
+	servertest.Expect(t, c, "no TLS")
+	_ = c.Close()
 	s.drain()
 }
 
@@ -203,24 +149,6 @@ func TestFunctionsOfTheConfigSeeTheAddresses(t *testing.T) {
 	s.drain()
 }
 
-// The certificate is chosen by the name that the client asks for.
-func TestCertificatesByName(t *testing.T) {
-	names := []string{"one.example", "two.example"}
-	server := &tls.Config{}
-	for _, name := range names {
-		cert, err := secure.SelfSigned(name)
-		require.NoError(t, err)
-		server.Certificates = append(server.Certificates, cert)
-	}
-	s := serve(t, overTLS(server))
-	for i, name := range names {
-		c := s.dial(&tls.Config{ServerName: name, InsecureSkipVerify: true})
-		require.Equal(t, server.Certificates[i].Leaf.Raw, c.ConnectionState().PeerCertificates[0].Raw)
-		halves(t, c)
-	}
-	s.drain()
-}
-
 // A client without a certificate, or with one that nobody vouches for, is refused, and learns why.
 func TestClientCertificates(t *testing.T) {
 	server, client := identities(t)
@@ -243,73 +171,6 @@ func TestClientCertificates(t *testing.T) {
 			s.withoutReports()
 			require.Equal(t, 2, s.Logs.FilterMessage("a connection is refused").Len())
 		})
-	}
-}
-
-// longCertificate returns a certificate of n bytes and a few hundred.
-func longCertificate(t testing.TB, n int) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	form := x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
-		ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, n)}}}
-	der, err := x509.CreateCertificate(rand.Reader, &form, &form, key.Public(), key)
-	require.NoError(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// stops is a connection that sends so many bytes, and nothing of the rest.
-type stops struct {
-	net.Conn
-	left int
-}
-
-func (s *stops) Write(p []byte) (int, error) {
-	n := min(len(p), s.left)
-	s.left -= n
-	_, err := s.Conn.Write(p[:n])
-	return len(p), err
-}
-
-// The longest certificate that crypto/tls reads of a client has 256 KiB. Clients that stop in the middle of theirs hold up
-// nobody.
-func TestLongClientCertificates(t *testing.T) {
-	server, client := identities(t)
-	server.ClientAuth = tls.RequireAnyClientCert
-	client.Certificates = []tls.Certificate{longCertificate(t, 255_000)}
-	for _, v := range versions {
-		tcp := overTLS(server)
-		tcp.FilterTimeout = time.Minute // with the race detector these handshakes take long on a busy machine
-		s := serve(t, tcp)
-		cfg := version(client, v)
-		var stopped []net.Conn
-		var all, whole sync.WaitGroup
-		for range tier.Choose(10, 10, 50) {
-			c := servertest.Dial(t, s.Addr())
-			stopped = append(stopped, c)
-			all.Go(func() { _ = tls.Client(&stops{c, 150_000}, cfg).Handshake() })
-			whole.Go(func() {
-				c := tls.Client(servertest.Dial(t, s.Addr()), cfg)
-				_ = c.SetDeadline(time.Now().Add(tcp.FilterTimeout))
-				got := make([]byte, 1)
-				_, err := c.Write([]byte("x"))
-				if _, read := c.Read(got); err != nil || read != nil {
-					t.Error(err, read)
-				}
-				_ = c.Close()
-			})
-		}
-		longer := cfg.Clone()
-		longer.Certificates = []tls.Certificate{longCertificate(t, 262_200)}
-		require.Error(t, s.handshake(longer))
-		whole.Wait()
-		require.Eventually(t, func() bool { return s.Open() == len(stopped) }, servertest.Timeout, time.Millisecond)
-		for _, c := range stopped {
-			_ = c.Close()
-		}
-		all.Wait()
-		s.drain()
-		s.withoutReports()
 	}
 }
 
@@ -356,77 +217,5 @@ func TestSessionsAreResumedOnAllSchedulers(t *testing.T) {
 			}
 			s.drain()
 		})
-	}
-}
-
-// Servers with the same keys resume each other's sessions, and keys that are set later are in force at once: the config is
-// used as it is.
-func TestSessionsAreResumedByKeys(t *testing.T) {
-	base, client := identities(t)
-	old, new := [32]byte{1}, [32]byte{2}
-	for _, v := range versions {
-		t.Run(tls.VersionName(v), func(t *testing.T) {
-			var configs []*tls.Config
-			var servers []*serving
-			for range 2 {
-				cfg := &tls.Config{Certificates: base.Certificates}
-				cfg.SetSessionTicketKeys([][32]byte{old})
-				configs = append(configs, cfg)
-				servers = append(servers, serve(t, &service.TCP{Handler: resumes,
-					Filters: []listener.Filter{secure.Server(cfg, nil)}}))
-			}
-			cfg := remembering(client, v)
-			expect := func(server int, resumed bool, why string) {
-				t.Helper()
-				_, did := servers[server].visit(cfg)
-				require.Equal(t, resumed, did, why)
-			}
-			expect(0, false, "no session yet")
-			expect(1, true, "another server with the same key")
-			configs[1].SetSessionTicketKeys([][32]byte{new})
-			expect(1, false, "its key is another one now")
-			expect(0, false, "a session of the new key")
-			configs[0].SetSessionTicketKeys([][32]byte{new, old})
-			expect(0, true, "the old key still opens sessions")
-			expect(1, true, "and new ones have the new key")
-			for _, s := range servers {
-				s.drain()
-			}
-		})
-	}
-}
-
-// keyLog is a KeyLogWriter of any goroutine.
-type keyLog struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (l *keyLog) Write(p []byte) (int, error) {
-	l.Lock()
-	defer l.Unlock()
-	return l.Buffer.Write(p)
-}
-
-// lines returns the lines that are there, in order of the alphabet.
-func (l *keyLog) lines() []string {
-	l.Lock()
-	defer l.Unlock()
-	return slices.Sorted(strings.Lines(l.String()))
-}
-
-// Both sides log the same keys, from which Wireshark reads a connection.
-func TestKeyLogs(t *testing.T) {
-	server, client := identities(t)
-	for _, v := range versions {
-		var ours, theirs keyLog
-		server.KeyLogWriter, client.KeyLogWriter = &ours, &theirs
-		s := serve(t, overTLS(server))
-		c := s.dial(version(client, v))
-		servertest.Echo(t, c, "x")
-		require.NotEmpty(t, ours.lines())
-		require.Equal(t, theirs.lines(), ours.lines())
-		halves(t, c)
-		s.drain()
 	}
 }

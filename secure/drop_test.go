@@ -3,10 +3,6 @@ package secure_test
 import (
 	"crypto/tls"
 	"errors"
-	"math/rand/v2"
-	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +10,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
@@ -84,70 +79,4 @@ func TestADropInEachStateOfAHandshake(t *testing.T) {
 			})
 		}
 	}
-}
-
-// quitter is a client's connection that is given up after so many bytes of both directions.
-type quitter struct {
-	net.Conn
-	left  atomic.Int64
-	reset bool
-}
-
-func quits(c net.Conn, after int, reset bool) *quitter {
-	q := &quitter{Conn: c, reset: reset}
-	q.left.Store(int64(after))
-	return q
-}
-
-func (q *quitter) spend(n int, err error) (int, error) {
-	if q.left.Add(-int64(n)) <= 0 && err == nil {
-		if q.reset {
-			_ = q.Conn.(*net.TCPConn).SetLinger(0)
-		}
-		_ = q.Conn.Close()
-		err = net.ErrClosed
-	}
-	return n, err
-}
-
-func (q *quitter) most(p []byte) []byte { return p[:min(int64(len(p)), max(0, q.left.Load()))] }
-
-func (q *quitter) Read(p []byte) (int, error)  { return q.spend(q.Conn.Read(q.most(p))) }
-func (q *quitter) Write(p []byte) (int, error) { return q.spend(q.Conn.Write(q.most(p))) }
-
-// Thousands of handshakes, half of which are aborted at any byte, by an end or a reset, leave nothing behind.
-func TestHandshakesThatAreAborted(t *testing.T) {
-	server, client := identities(t)
-	before := goleak.IgnoreCurrent()
-	s := serveOn(t, 2, &service.TCP{Handler: echo, Filters: []listener.Filter{secure.Server(server, nil)}})
-	n, random := tier.Choose(400, 400, 10_000), rand.New(rand.NewPCG(17, 0))
-	some := make(chan struct{}, 16)
-	var all sync.WaitGroup
-	for i := range n {
-		under, cfg := servertest.Dial(t, s.Addr()), version(client, versions[random.IntN(2)])
-		left, reset := 1+random.IntN(4000), random.IntN(2) == 0
-		some <- struct{}{}
-		all.Go(func() {
-			defer func() { <-some }()
-			if i%2 == 0 {
-				echoes(t, quits(under, left, reset), cfg)
-				return
-			}
-			c := tls.Client(under, cfg)
-			defer func() { _ = c.Close() }()
-			got := make([]byte, 5)
-			if _, err := c.Write([]byte("hello")); err != nil {
-				t.Error(err)
-			}
-			if _, err := c.Read(got); err != nil || string(got) != "hello" {
-				t.Error(err, got)
-			}
-		})
-	}
-	all.Wait()
-	require.Eventually(t, func() bool { return s.Open() == 0 }, servertest.Timeout, time.Millisecond)
-	s.drain()
-	s.withoutReports()
-	require.NoError(t, s.Group.Close())
-	goleak.VerifyNone(t, before)
 }

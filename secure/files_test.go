@@ -8,10 +8,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
-	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -168,45 +166,23 @@ func TestNewDialledConnectionsShowTheNewCertificate(t *testing.T) {
 		shown <- state.PeerCertificates[0].SerialNumber
 		return nil
 	}
-	both(t, server, func(t *testing.T, at net.Addr) {
-		for _, v := range versions {
-			first, second := valid(t), valid(t)
-			f := files(t, first)
-			cfg := version(client, v)
-			cfg.GetClientCertificate = f.GetClientCertificate
+	at := standard(t, server)
+	for _, v := range versions {
+		first, second := valid(t), valid(t)
+		f := files(t, first)
+		cfg := version(client, v)
+		cfg.GetClientCertificate = f.GetClientCertificate
+		x := dials(at, cfg, "hello").run(t)
+		require.ErrorContains(t, x.err, "secure: neither Setup nor Reload has read the certificate")
+		for _, cert := range []issued{first, second} {
+			cert.into(t, f)
+			require.NoError(t, f.Reload())
 			x := dials(at, cfg, "hello").run(t)
-			require.ErrorContains(t, x.err, "secure: neither Setup nor Reload has read the certificate")
-			for _, cert := range []issued{first, second} {
-				cert.into(t, f)
-				require.NoError(t, f.Reload())
-				x := dials(at, cfg, "hello").run(t)
-				require.NoError(t, x.err)
-				require.Equal(t, "hello", x.got)
-				require.Equal(t, cert.serial, servertest.Receive(t, shown))
-			}
+			require.NoError(t, x.err)
+			require.Equal(t, "hello", x.got)
+			require.Equal(t, cert.serial, servertest.Receive(t, shown))
 		}
-	})
-}
-
-func TestReloadMayBeCalledFromAnyGoroutine(t *testing.T) {
-	c := valid(t)
-	f := files(t, c)
-	require.NoError(t, f.Reload())
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 25 {
-				if err := f.Reload(); err != nil {
-					t.Error(err)
-				}
-				if _, err := f.GetCertificate(nil); err != nil {
-					t.Error(err)
-				}
-			}
-		})
 	}
-	all.Wait()
-	inForce(t, c, f)
 }
 
 func TestACertificateThatIsNotValidNowIsAWarning(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
@@ -49,14 +48,6 @@ func serve(t testing.TB, v *service.TCP) *serving { return serveOn(t, 1, v) }
 func serveOn(t testing.TB, n int, v *service.TCP, before ...func(*act.Scheduler) error) *serving {
 	v.Address = "127.0.0.1:0"
 	return &serving{servertest.Start(t, act.Config{Schedulers: n}, append(before, v.Setup)...), v}
-}
-
-// inject returns a set-up function that puts another system below connections.
-func inject(system readiness.OS) func(*act.Scheduler) error {
-	return func(s *act.Scheduler) error {
-		readiness.Inject(s, system)
-		return nil
-	}
 }
 
 // overTLS returns a service that echoes over TLS.

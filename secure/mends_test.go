@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"testing"
 	"time"
@@ -47,29 +46,6 @@ func (v *serving) hold(cfg *tls.Config) (*tls.Conn, *holding) {
 	servertest.Echo(v.T, c, "x")
 	h.on = true
 	return c, h
-}
-
-// A record that is read in parts does not hide the one behind it.
-func TestARecordBehindOneThatIsReadInParts(t *testing.T) {
-	server, client := identities(t)
-	client.DynamicRecordSizingDisabled = true
-	s := serve(t, &service.TCP{Handler: echo, Limits: listener.Limits{Read: 4 << 10},
-		Filters: []listener.Filter{secure.Server(server, nil)}})
-	for _, size := range []int{4 << 10, 6000, 8 << 10, 16 << 10} {
-		c, h := s.hold(client)
-		sent := noise(size + 1)
-		for _, part := range [][]byte{sent[:size], sent[size:]} {
-			_, err := c.Write(part)
-			require.NoError(t, err)
-		}
-		h.send(t)
-		got := make([]byte, len(sent))
-		n, err := io.ReadFull(c, got)
-		require.NoError(t, err, "after %d bytes of %d", n, len(sent))
-		require.Equal(t, sent, got)
-		require.NoError(t, c.NetConn().(*holding).Conn.Close())
-	}
-	s.drain()
 }
 
 // What Conn.Room says can be written in one call, also if TLS makes more of it.
@@ -152,25 +128,4 @@ func TestConfigsThatCannotWorkPanic(t *testing.T) {
 	require.PanicsWithValue(t, "secure: Client with Renegotiation, which would wait in the middle of a Read", func() {
 		secure.Client(&tls.Config{ServerName: "localhost", Renegotiation: tls.RenegotiateOnceAsClient}, nil)
 	})
-}
-
-// It was kept for Limits.Linger, although the peer had nothing more to send. The peer need not close its transport.
-func TestAConnectionThatBothSidesHaveEndedIsClosed(t *testing.T) {
-	server, client := identities(t)
-	for _, v := range versions {
-		tcp := overTLS(server)
-		tcp.Limits.Linger = time.Hour
-		s := serve(t, tcp)
-		c := s.dial(version(client, v))
-		sent := noise(1000) // the system takes them at once
-		done := make(chan error, 1)
-		go func() {
-			_, err := c.Write(sent)
-			done <- errors.Join(err, c.CloseWrite())
-		}()
-		got, err := io.ReadAll(c)
-		require.NoError(t, errors.Join(err, <-done))
-		require.Equal(t, sent, got)
-		s.drain() // while c is open
-	}
 }

@@ -2,8 +2,6 @@ package secure_test
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"io"
 	"os"
@@ -91,24 +89,12 @@ func (o *openssl) ends() (string, error) {
 	return o.String(), err
 }
 
-// pems writes the certificate and the key to files.
-func pems(t *testing.T, cert tls.Certificate) (certFile, keyFile string) {
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	write := func(name, kind string, der []byte) {
-		require.NoError(t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-	}
-	write(certFile, "CERTIFICATE", cert.Certificate[0])
-	write(keyFile, "PRIVATE KEY", key)
-	return certFile, keyFile
-}
-
 func TestOpenSSL(t *testing.T) {
 	server, _ := identities(t)
 	server.NextProtos = []string{"echo"}
-	cert, key := pems(t, server.Certificates[0])
+	cert := filepath.Join(t.TempDir(), "cert.pem")
+	form := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificates[0].Certificate[0]})
+	require.NoError(t, os.WriteFile(cert, form, 0o600))
 	s := serve(t, overTLS(server))
 	strict := []string{"-CAfile", cert, "-verify_return_error", "-verify_hostname", "localhost", "-alpn", "other,echo"}
 	for flag, says := range map[string]string{"-tls1_2": "New, TLSv1.2", "-tls1_3": "New, TLSv1.3"} {
@@ -118,20 +104,6 @@ func TestOpenSSL(t *testing.T) {
 		require.Contains(t, out, says)
 		require.Contains(t, out, "ALPN protocol: echo")
 	}
-
-	t.Run("sessions", func(t *testing.T) {
-		out, err := s.openssl(t, "-tls1_2", "-reconnect").types("last\n").shows("\nlast").ends()
-		require.NoError(t, err, out)
-		require.Equal(t, 5, strings.Count(out, "Reused, TLSv1.2"), out)
-		file := filepath.Join(t.TempDir(), "session")
-		for _, flag := range []string{"-tls1_2", "-tls1_3"} {
-			out, err := s.openssl(t, flag, "-sess_out", file).types("first\n").shows("\nfirst").ends()
-			require.NoError(t, err, out)
-			out, err = s.openssl(t, flag, "-sess_in", file).types("second\n").shows("\nsecond").ends()
-			require.NoError(t, err, out)
-			require.Contains(t, out, "Reused, ")
-		}
-	})
 
 	t.Run("new keys", func(t *testing.T) {
 		o := s.openssl(t, "-tls1_3").shows("Verify return code")
@@ -153,7 +125,7 @@ func TestOpenSSL(t *testing.T) {
 	})
 
 	t.Run("the server closes with close_notify", func(t *testing.T) {
-		s := serve(t, &service.TCP{Handler: describes["action"], Filters: []listener.Filter{secure.Server(server, nil)}})
+		s := serve(t, &service.TCP{Handler: describes, Filters: []listener.Filter{secure.Server(server, nil)}})
 		for _, flag := range []string{"-tls1_2", "-tls1_3"} {
 			o := s.openssl(t, flag).shows("closed\n")
 			require.NoError(t, o.cmd.Wait())
@@ -162,21 +134,6 @@ func TestOpenSSL(t *testing.T) {
 		s.drain()
 	})
 
-	t.Run("client certificates", func(t *testing.T) {
-		roots := x509.NewCertPool()
-		roots.AddCert(server.Certificates[0].Leaf)
-		asks := &tls.Config{Certificates: server.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots}
-		s := serve(t, &service.TCP{Handler: echo, Filters: []listener.Filter{secure.Server(asks, nil)}})
-		for _, flag := range []string{"-tls1_2", "-tls1_3"} {
-			out, err := s.openssl(t, flag, "-cert", cert, "-key", key).types("hello\n").shows("\nhello").ends()
-			require.NoError(t, err, out)
-			out, _ = s.openssl(t, flag).shows("alert").ends()
-			require.Contains(t, out, map[string]string{"-tls1_2": "alert handshake failure",
-				"-tls1_3": "alert certificate required"}[flag])
-		}
-		s.drain()
-		s.withoutReports()
-	})
 	s.drain()
 	s.withoutReports()
 }

@@ -106,3 +106,11 @@ func TestAStepOfAHandshakeThatHasEndedComputesNothing(t *testing.T) {
 		require.Zero(t, h.bodies.busy)
 	}
 }
+
+// At MaxConns a handshake that is computed makes no room.
+func TestAHandshakeThatIsComputedIsNotIdle(t *testing.T) {
+	x := doomed(t)
+	x.stepping = true
+	_, idle := x.IdleSince()
+	require.False(t, idle)
+}

@@ -3,9 +3,7 @@ package secure_test
 import (
 	"bytes"
 	"crypto/tls"
-	"errors"
 	"io"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tlstest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 )
@@ -68,24 +65,6 @@ func (x *stepped) stuff(n int) {
 		require.NoError(x.T, err)
 	})
 	require.Greater(x.T, x.Queued(), n)
-}
-
-func TestASecondCloseWriteIsAsTheFirst(t *testing.T) {
-	x := step(t, listener.Limits{})
-	x.stuff(20_000)
-	x.Turn(func(*act.Task) {
-		require.NoError(t, x.CloseWrite())
-		queued := x.Queued()
-		require.NoError(t, x.CloseWrite(), "again")
-		require.Equal(t, queued, x.Queued(), "there is one close_notify")
-	})
-	x.OS.Fail = nil
-	x.Turn(func(*act.Task) { require.NoError(t, x.Flush(), "behind it") })
-	require.Zero(t, x.Queued(), "Flush tries once more to send")
-	got, err := io.ReadAll(x.peer)
-	require.NoError(t, err)
-	require.Len(t, got, 20_000)
-	x.Abort()
 }
 
 // The error is the one of a connection without TLS, not one that crypto/tls wraps around it, and not the fault of a peer's TLS.
@@ -163,76 +142,6 @@ func TestARecordThatIsReadInPartIsNotIdle(t *testing.T) {
 	_, idle := x.IdleSince()
 	require.False(t, idle)
 	x.Abort()
-}
-
-// What is queued is sent after both sides have ended, too.
-func TestACloseAfterThePeersEndSendsWhatIsQueued(t *testing.T) {
-	const total = 8 << 20
-	x := step(t, listener.Limits{High: 2 * total, SendBuffer: 4 << 10})
-	x.Turn(func(*act.Task) {
-		_, err := x.Write(make([]byte, total))
-		require.NoError(t, err)
-	})
-	require.NotZero(t, x.Queued())
-	require.NoError(t, x.peer.CloseWrite())
-	_, err := x.read()
-	require.Equal(t, io.EOF, err)
-	require.NoError(t, x.Close())
-	got := make(chan int64, 1)
-	go func() {
-		n, _ := io.Copy(io.Discard, x.peer)
-		got <- n
-	}()
-	x.Until("all is sent", func() bool { return len(got) == 1 })
-	require.EqualValues(t, total, <-got)
-}
-
-// What was broken: each Write of 64 KiB took 200 KiB of memory, which the collector had to give back.
-func TestLargeWritesUseTheirMemoryAgain(t *testing.T) {
-	x := step(t, listener.Limits{})
-	read := make(chan error, 1)
-	go func() {
-		_, err := io.Copy(io.Discard, x.peer.NetConn())
-		read <- err
-	}()
-	content := noise(64 << 10)
-	write := func(times int) {
-		for range times {
-			x.Turn(func(*act.Task) {
-				n, err := x.Write(content)
-				require.NoError(t, err)
-				require.Equal(t, len(content), n)
-			})
-			x.Until("it is sent", func() bool { return x.Queued() == 0 })
-		}
-	}
-	write(10)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	write(100)
-	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100*len(content)))
-	x.Abort()
-	require.True(t, isReset(<-read))
-}
-
-// isReset reports whether the error is that of a connection that was aborted, or whether it has just ended.
-func isReset(err error) bool { return err == nil || errors.Is(err, syscall.ECONNRESET) }
-
-// Behind a fatal alert there is no close_notify, and the client gets the alert although the server has not read all that
-// the client has sent.
-func TestAFatalAlertIsTheLastRecord(t *testing.T) {
-	server, client := identities(t)
-	server.SessionTicketsDisabled = true
-	s := serve(t, overTLS(server))
-	for range 5 {
-		r := s.raw(client)
-		r.send(bytes.Join([][]byte{r.record(tlstest.Handshake, "\x00\x00\x00\x00"), noise(3_000_000)}, nil))
-		require.Equal(t, 1, recordsUntilEnd(t, r), "an alert")
-		_ = r.Close()
-	}
-	s.drain()
-	s.withoutReports()
 }
 
 // A handshake that has failed does not wait until the peer takes the alert.
