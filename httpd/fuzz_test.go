@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,20 @@ import (
 // FuzzConnection sends any text in any pieces: handler and client see the same as for the whole text, and the client
 // accepts each answer strictly.
 func FuzzConnection(f *testing.F) {
+	for _, says := range []string{
+		"GET / HTTP/1.1␊Host: a␍␍X: y\n\n", "OPTIONS * HTTP/1.1\nHost: [::1]:80\n\nCONNECT a:80 HTTP/1.1\nHost: a\n\n",
+		"\n" + get + "\n\n" + get + "X: \xe9\xff\t\x80\n\n" + get + "X: a\n b\n\n",
+		"HEAD / HTTP/1.1\nHost: a\nContent-Length: 3\n\nabcHEAD / HTTP/1.1\n\n",
+		"GET / HTTP/1.0\nConnection: keep-alive\n\nHEAD http://b/c?d HTTP/1.0\n\n",
+		coded + "\n5;a=b\nhello\n0\nSum: 1\n\n" + get + "\n", coded + "\n0\nContent-Length: 5\n\nhello",
+		post + "Content-Length: 9\n\nhello", post + "Content-Length: 5\nTransfer-Encoding: chunked\n\n0\n\n" + get + "\n",
+		post + "Expect: 100-continue\nContent-Length: 5\n\nhello" + get + "Connection: close\n\n" + get + "\n",
+		strings.Replace(post, "/", "/small", 1) + "Content-Length: 500\n\n",
+		strings.Replace(coded, "/", "/unread", 1) + "\n3\nabc\n0\n\n" + get + "\n",
+	} {
+		f.Add(raw(says), []byte{3, 17})
+		f.Add(raw(says), []byte{})
+	}
 	d := newDriver(f)
 	f.Fuzz(func(t *testing.T, says string, cuts []byte) {
 		d.t = t

@@ -126,6 +126,16 @@ func TestRulesOfBodiesThatGoWrong(t *testing.T) {
 	})
 }
 
+// Of several trailers with a name it is the first one, in any case; behind the end of the body.
+func TestTrailer(t *testing.T) {
+	c := newDriver(t).dial(&httpd.Server{Handler: httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
+		require.Nil(t, r.Body.Trailer("other"))
+		_, _ = w.Write(r.Body.Trailer("sum"))
+		return nil
+	})}, listener.Limits{}).send(raw(coded + "\n0\nSum: 1\nZ: 2\nSUM: 3\n\n"))
+	require.Equal(t, "1", c.check(t)[0].body)
+}
+
 // 9112 6.3, 8: what ends before its end is never taken for whole, and is not answered if it is not even a request.
 func TestRequestsThatAreCutOff(t *testing.T) {
 	d := newDriver(t)

@@ -86,6 +86,26 @@ func TestContexts(t *testing.T) {
 			s.hear(c, "GET")
 		})
 	})
+	t.Run("CloseNotify", func(t *testing.T) {
+		compare(t, func(s *scene) {
+			begun := make(chan struct{}, 1)
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				//lint:ignore SA1019 deprecated, and used
+				n, is := w.(http.CloseNotifier)
+				begun <- struct{}{}
+				if !is {
+					s.say("none")
+					return
+				}
+				_, ok := await(n.CloseNotify())
+				s.say("%t", ok)
+			})
+			c := s.dial()
+			c.send(get)
+			_, _ = await(begun)
+			_ = c.Close()
+		})
+	})
 }
 
 // Each byte of a request's body is sent, and then the client ends its side. What the handler has read, and what the client
