@@ -23,18 +23,6 @@ func (b *kernelBench) watched() (e *end, fd int, p *poller) {
 	return e, fd, p
 }
 
-// watchedAll returns a poller that watches n connections, tagged from 0 on.
-func (b *kernelBench) watchedAll(n uint64) *poller {
-	l, p := b.listen(), b.poller()
-	for tag := range n {
-		b.dialled()
-		fd, err := b.Accept(l)
-		require.NoError(b.t, err)
-		require.NoError(b.t, p.Add(fd, tag, netpoll.Stream))
-	}
-	return p
-}
-
 // look polls without waiting.
 func (b *kernelBench) look(p readiness.Poller) []netpoll.Event {
 	events := make([]netpoll.Event, 8)
@@ -80,17 +68,6 @@ func TestReceiveWithoutEventFailsTheWorld(t *testing.T) {
 	require.ErrorContains(t, b.w.failure, "no event has reported input")
 }
 
-func TestMoreReadyThanRoom(t *testing.T) {
-	b := newBench(t, Options{})
-	p := b.watchedAll(5)
-	events := make([]netpoll.Event, 2)
-	for _, want := range []int{2, 2, 1, 0} {
-		n, err := p.Wait(events, 0)
-		require.NoError(t, err)
-		require.Equal(t, want, n)
-	}
-}
-
 // A sender that found no room is notified when a third of the room is free, and not before.
 func TestRoomIsReported(t *testing.T) {
 	for _, local := range []bool{false, true} {
@@ -127,37 +104,4 @@ func TestRoomIsReported(t *testing.T) {
 		require.Equal(t, reported{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
 		b.right()
 	}
-}
-
-// When two resting schedulers share a listener, an arrival wakes one.
-func TestSharedPortWakesOne(t *testing.T) {
-	b := newBench(t, Options{})
-	other := &runner{server: b.r.server, w: b.w, at: -1}
-	second := b.k.forRunner(other)
-	l, err := b.ListenUnix("@name", netpoll.ListenOptions{})
-	require.NoError(t, err)
-	p := b.poller()
-	q, err := second.OpenPoller()
-	require.NoError(t, err)
-	require.NoError(t, p.Add(l, 1, netpoll.SharedListener))
-	require.NoError(t, q.Add(l, 2, netpoll.SharedListener))
-	seen := map[uint64]int{}
-	for range 20 {
-		b.w.disable(b.r)
-		b.w.disable(other)
-		_, err = b.w.net.dialUnix("@name", &fakeHolder{})
-		require.NoError(t, err)
-		all := append(b.look(p), b.look(q)...)
-		require.Len(t, all, 1)
-		seen[all[0].Tag]++
-		_, err = b.Accept(l)
-		require.NoError(t, err)
-	}
-	require.Len(t, seen, 2)
-	require.NoError(t, p.Remove(l))
-	_, err = b.w.net.dialUnix("@name", &fakeHolder{})
-	require.NoError(t, err)
-	require.Empty(t, b.look(p))
-	require.Len(t, b.look(q), 1)
-	b.right()
 }
