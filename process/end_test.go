@@ -259,16 +259,20 @@ func TestACloseThatPanicsAffectsNoOtherProcess(t *testing.T) {
 	require.Equal(t, 3, closed)
 }
 
+// A panic is logged in any case.
 func TestAFailureThatNothingObservesIsLogged(t *testing.T) {
-	x := newStepped(t, 1)
-	watched, alone := x.spawn(process.Options{}), x.spawn(process.Options{Name: "Ada"})
-	process.Ended(watched)
-	x.do(watched, fails)
-	require.Zero(t, x.logs.Len())
-	x.do(alone, fails)
-	fields := onlyOne(t, x.logs.All()).ContextMap()
-	require.Equal(t, "Ada", fields["process"])
-	require.Equal(t, "it has failed", fields["error"])
+	for name, row := range map[string]struct {
+		end  job
+		want []int // lines of one that is observed, and of one that is not
+	}{"Fail": {fails, []int{0, 1}}, "panic": {panics, []int{1, 1}}, "Exit": {exits, []int{0, 0}}} {
+		x := newStepped(t, 1)
+		watched, alone := x.spawn(process.Options{}), x.spawn(process.Options{})
+		process.Ended(watched)
+		x.do(watched, row.end)
+		before := x.logs.Len()
+		x.do(alone, row.end)
+		require.Equal(t, row.want, []int{before, x.logs.Len() - before}, name)
+	}
 }
 
 func TestAPanicEndsTheProgramWithCrash(t *testing.T) {

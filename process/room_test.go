@@ -330,6 +330,28 @@ func TestATaskThatArmsSeveralTimesIsOneWaiter(t *testing.T) {
 	require.Equal(t, "77ttt(blocked)", to.receive(2))
 }
 
+// The receiver has its turn on another scheduler in between.
+func TestATaskThatArmsWhenThereIsRoomIsWoken(t *testing.T) {
+	x := newStepped(t, 2)
+	to := x.spawn(process.Options{Limit: 1})
+	x.all()
+	require.NoError(t, to.Send(x.sys, func(*jobSelf) {}))
+	turns := 0
+	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
+		err := to.Send(t, func(*jobSelf) {})
+		if turns++; turns == 1 {
+			require.Equal(x.t, "blocked", outcome(err))
+			x.sys.Quiescent() // wakes all schedulers
+			x.only(1)
+			return listener.Next(t, err)
+		}
+		require.NoError(x.t, err)
+		return act.Done
+	}))
+	x.all()
+	require.Equal(t, 2, turns)
+}
+
 // The message that it has sent arrives.
 func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
 	x := newTraced(t, process.Config{Limit: 2})
