@@ -18,9 +18,10 @@ import (
 // would on that system: without those that are for Linux.
 func TestKqueueEmulation(t *testing.T) {
 	tier.Need(t, tier.Full, "compiles packages and their tests once more")
-	above := tier.Choose(nil, nil, []string{"../../service", "../../listener", "../../httpd", "../../monitor"}) // compiled for a minute
+	// What stands above is compiled for a minute.
+	above := tier.Choose(nil, nil, []string{"../../service", "../../listener", "../../httpd", "../../monitor", "../readiness"})
 	for system, packages := range map[string][]string{
-		"darwin": append(above, "../readiness", "."),
+		"darwin": append(above, "."),
 		"netbsd": {"."}, // is interrupted by a pipe, and has accept4
 	} {
 		t.Run(system, func(t *testing.T) {

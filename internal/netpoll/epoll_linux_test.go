@@ -4,20 +4,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/signal"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
-
-// exclusive: a shared listener does not wake every poller.
-const exclusive = true
 
 // marked is what comes with the mark of out-of-band data.
 const marked = Priority
@@ -64,20 +57,6 @@ func TestInterruptsOfManyAreOneReturn(t *testing.T) {
 	require.Zero(t, n)
 }
 
-func TestWaitBelowAMillisecond(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	require.False(t, p.sel.coarse)
-	for range 20 { // a busy machine may need several tries; a wait rounded up to 1 ms would need for ever
-		took := waits(t, p, 200*time.Microsecond, 50)
-		t.Logf("asked for 200 µs, took %v to %v, half of them below %v", took[0], took[49], took[25])
-		if took[25] < time.Millisecond {
-			return
-		}
-	}
-	require.Fail(t, "most waits for 200 µs took a millisecond")
-}
-
 // On a kernel without epoll_pwait2 a wait is longer than asked for, not shorter.
 func TestWaitIsRoundedUpWithoutPwait2(t *testing.T) {
 	balanced(t)
@@ -96,27 +75,6 @@ func TestMilliseconds(t *testing.T) {
 	}
 }
 
-func TestSignalEndsWaitWithoutAnError(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	got := make(chan os.Signal, 1)
-	signal.Notify(got, unix.SIGUSR1)
-	defer signal.Stop(got)
-	thread := unix.Gettid()
-	sent := make(chan error)
-	go func() {
-		time.Sleep(20 * time.Millisecond)
-		sent <- unix.Tgkill(unix.Getpid(), thread, unix.SIGUSR1)
-	}()
-	n, err := p.Wait(make([]Event, 1), patience)
-	require.NoError(t, err)
-	require.Zero(t, n)
-	require.NoError(t, <-sent)
-	<-got
-}
-
 func TestAddOfTheKernelsRefusal(t *testing.T) {
 	balanced(t)
 	p := newPoller(t)
@@ -124,17 +82,6 @@ func TestAddOfTheKernelsRefusal(t *testing.T) {
 	require.NoError(t, err)
 	defer file.Close()
 	require.Equal(t, unix.EPERM, p.Add(int(file.Fd()), 1, Stream), "always ready")
-}
-
-// The conditions of an exclusive registration: epoll_ctl(2) refuses RDHUP and PRI in it.
-func TestExclusiveTakesNoMoreThanIn(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	l, _ := listen(t, loopback)
-	for _, more := range []uint32{unix.EPOLLRDHUP, unix.EPOLLPRI} {
-		require.Equal(t, unix.EINVAL, p.sel.control(l, 1, interest[SharedListener]|more))
-	}
-	require.NoError(t, p.Add(l, 1, SharedListener))
 }
 
 // watched is one connection as an engine keeps it: bits set by events and cleared by what calls return.
@@ -239,74 +186,5 @@ func absorb(t *testing.T, p *Poller, conns []*watched) {
 		for _, e := range events[:n] {
 			conns[e.Tag].bits |= e.Ready
 		}
-	}
-}
-
-// At the mark of out-of-band data the kernel takes a pending signal for a reason to say EAGAIN, with data
-// behind the mark. That answer delivers the signal, so a second one in a row needs another signal.
-func TestSignalAtTheMarkMakesReceiveFailOnce(t *testing.T) {
-	balanced(t)
-	client, server := tcpPair(t)
-	hold(t, client)
-	hold(t, server)
-	say(t, client, "before")
-	require.NoError(t, unix.Send(client, []byte("!"), unix.MSG_OOB))
-	say(t, client, "behind")
-	require.Equal(t, "before", hear(t, server))
-	polled(t, server, unix.POLLIN)
-	var calls atomic.Int64
-	stop := sync.OnceFunc(bombard(t, &calls))
-	defer stop()
-	buf, lies, row := make([]byte, 64), 0, 0
-	for end := time.Now().Add(5 * time.Second); lies < 50 && time.Now().Before(end); calls.Add(1) {
-		_, _, err := unix.Recvfrom(server, buf, unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		if err == nil {
-			row = 0
-			continue
-		}
-		require.Equal(t, unix.EAGAIN, err)
-		lies, row = lies+1, row+1
-		require.Equal(t, 1, row, "EAGAIN twice in a row, after one signal")
-	}
-	t.Logf("EAGAIN %d times with data behind the mark", lies)
-	stop()
-	require.Equal(t, "behind", hear(t, server))
-}
-
-// bombard sends signals to this thread until it is stopped, at most one for every two calls. Those with which the runtime
-// preempts goroutines are blocked meanwhile.
-func bombard(t *testing.T, calls *atomic.Int64) (stop func()) {
-	runtime.LockOSThread()
-	var before unix.Sigset_t
-	preemption := unix.Sigset_t{}
-	preemption.Val[0] = 1 << (unix.SIGURG - 1)
-	require.NoError(t, unix.PthreadSigmask(unix.SIG_BLOCK, &preemption, &before))
-	got := make(chan os.Signal, 1)
-	signal.Notify(got, unix.SIGUSR1)
-	process, thread, over := unix.Getpid(), unix.Gettid(), make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for next := int64(0); ; {
-			select {
-			case <-over:
-				return
-			case <-time.After(50 * time.Microsecond):
-				if calls.Load() < next {
-					continue
-				}
-				if err := unix.Tgkill(process, thread, unix.SIGUSR1); err != nil {
-					t.Error(err)
-				}
-				next = calls.Load() + 2 // the call under way, and one that meets no signal
-			}
-		}
-	}()
-	return func() {
-		close(over)
-		<-done
-		signal.Stop(got)
-		require.NoError(t, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil))
-		runtime.UnlockOSThread()
 	}
 }

@@ -84,25 +84,6 @@ func together(n int, f func() (int, error)) (won []int) {
 	return won
 }
 
-// A socket that is bound and does not listen yet, which is what two instances that start together are to
-// each other for a moment.
-func TestBoundButNotListeningDoesNotGetInLater(t *testing.T) {
-	balanced(t)
-	slow, err := newSocket(unix.AF_INET)
-	require.NoError(t, err)
-	hold(t, slow)
-	_, sa, err := sockaddr(loopback)
-	require.NoError(t, err)
-	require.NoError(t, bindTCP(slow, unix.AF_INET, sa))
-	fast, err := sys.ListenTCP(addrPort(t, slow), ListenOptions{First: true})
-	if err == unix.EADDRINUSE {
-		return // a system that is stricter still
-	}
-	require.NoError(t, err)
-	hold(t, fast)
-	require.Equal(t, unix.EADDRINUSE, unix.Listen(slow, 1))
-}
-
 func TestRestartBesideTimeWait(t *testing.T) {
 	balanced(t)
 	l, err := sys.ListenTCP(loopback, ListenOptions{First: true})
@@ -275,7 +256,6 @@ func TestALockOfAnotherProcessDelaysAndDoesNotPrevent(t *testing.T) {
 	require.NoError(t, err)
 	hold(t, l)
 	require.GreaterOrEqual(t, time.Since(began), time.Second)
-	require.Less(t, time.Since(began), patience)
 }
 
 func TestASocketFileThatCannotBePreparedIsRemoved(t *testing.T) {

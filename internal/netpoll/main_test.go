@@ -4,7 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -22,16 +21,4 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
-}
-
-func TestReadyIsWrittenAsItsParts(t *testing.T) {
-	for text, r := range map[string]Ready{
-		"none":           0,
-		"in":             In,
-		"in|out":         In | Out,
-		"in|peer-closed": In | PeerClosed,
-		"in|out|peer-closed|priority|error|partial": In | Out | PeerClosed | Priority | Error | Partial,
-	} {
-		require.Equal(t, text, r.String())
-	}
 }

@@ -3,9 +3,7 @@
 package netpoll
 
 import (
-	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,18 +137,6 @@ func TestShortReadAtTheMarkIsAnnounced(t *testing.T) {
 	require.Equal(t, "behind", string(buf[:n]))
 }
 
-func TestTagComesBackWhole(t *testing.T) {
-	for _, tag := range []uint64{0, 1, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 0xFEDCBA9876543210, 1 << 63, reserved - 1} {
-		balanced(t)
-		p := newPoller(t)
-		client, server := tcpPair(t)
-		hold(t, client)
-		hold(t, server)
-		require.NoError(t, p.Add(server, tag, Stream))
-		await(t, p, tag, Out)
-	}
-}
-
 // The system gives the number of a closed descriptor to the next: its events must be the new one's.
 func TestReusedNumberHasTheNewTag(t *testing.T) {
 	balanced(t)
@@ -189,86 +175,6 @@ func TestSecondAddIsRefused(t *testing.T) {
 	await(t, p, 2, In)
 }
 
-func TestListenerIsReportedForEachArrival(t *testing.T) {
-	for name, kind := range map[string]Kind{"alone": Listener, "shared": SharedListener} {
-		t.Run(name, func(t *testing.T) {
-			balanced(t)
-			p := newPoller(t)
-			l, addr := listen(t, loopback)
-			require.NoError(t, p.Add(l, 3, kind))
-			quiet(t, p)
-			for range 3 {
-				hold(t, dialled(t, addr))
-				require.Equal(t, In, await(t, p, 3, In))
-				hold(t, accepted(t, l))
-			}
-			_, err := sys.Accept(l)
-			require.Equal(t, unix.EAGAIN, err)
-		})
-	}
-}
-
-// crowd serves one listener with several pollers, each on its own goroutine.
-type crowd struct {
-	listener     int
-	stop         atomic.Bool
-	wakes, taken atomic.Int64
-	wg           sync.WaitGroup
-}
-
-func (c *crowd) serve(t *testing.T, p *Poller) {
-	defer c.wg.Done()
-	events := make([]Event, 4)
-	for !c.stop.Load() {
-		n, err := p.Wait(events, -1)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if n == 0 {
-			continue // interrupted, or what was reported has gone: an arrival by now is reported by the next Wait
-		}
-		c.wakes.Add(int64(n))
-		for fd, err := sys.Accept(c.listener); err == nil; fd, err = sys.Accept(c.listener) {
-			c.taken.Add(1)
-			if err := sys.Close(fd); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-func TestSharedListenerServesEveryArrival(t *testing.T) {
-	const arrivals = 50
-	balanced(t)
-	path := filepath.Join(folder(t), "s")
-	l, err := sys.ListenUnix(path, ListenOptions{})
-	require.NoError(t, err)
-	c := crowd{listener: hold(t, l)}
-	pollers := []*Poller{newPoller(t), newPoller(t)}
-	for i, p := range pollers {
-		require.NoError(t, p.Add(l, uint64(i), SharedListener))
-		c.wg.Add(1)
-		go c.serve(t, p)
-	}
-	for i := range arrivals {
-		fd, done, err := sys.DialUnix(path)
-		require.NoError(t, err)
-		require.True(t, done)
-		require.Eventually(t, func() bool { return c.taken.Load() == int64(i+1) }, patience, 100*time.Microsecond)
-		require.NoError(t, sys.Close(fd))
-	}
-	c.stop.Store(true)
-	for _, p := range pollers {
-		p.Interrupt()
-	}
-	c.wg.Wait()
-	t.Logf("%d arrivals, %d reports", arrivals, c.wakes.Load())
-	if exclusive {
-		require.Less(t, c.wakes.Load(), int64(2*arrivals), "every poller reported every arrival")
-	}
-}
-
 // Five are ready and there is room for two: none is forgotten, none is reported twice.
 func TestMoreReadyThanRoom(t *testing.T) {
 	balanced(t)
@@ -301,35 +207,6 @@ func TestInterruptBeforeWaitIsNotLost(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, n, "its event is not the caller's")
 	}
-}
-
-func TestInterruptFromManyGoroutines(t *testing.T) {
-	const goroutines, each = 8, 500
-	balanced(t)
-	p := newPoller(t)
-	var wg sync.WaitGroup
-	var over atomic.Bool
-	for range goroutines {
-		wg.Go(func() {
-			for range each {
-				p.Interrupt()
-			}
-		})
-	}
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
-		wg.Wait()
-		over.Store(true)
-		p.Interrupt() // the one that must not be lost: without it the Wait below never ends
-	}()
-	events := make([]Event, 1)
-	for !over.Load() {
-		n, err := p.Wait(events, -1)
-		require.NoError(t, err)
-		require.Zero(t, n)
-	}
-	<-left // or the Poller would be closed when that Interrupt returns, which may be after the test
 }
 
 // A late Interrupt must not write its eight bytes into a connection that has got the number of the closed descriptor.

@@ -5,7 +5,6 @@ package netpoll
 import (
 	"bytes"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -33,28 +32,6 @@ func sends(t *testing.T, err error) {
 		t.Skip("files cannot be sent here")
 	}
 	require.NoError(t, err)
-}
-
-func TestSendFile(t *testing.T) {
-	for name, pair := range pairs {
-		t.Run(name, func(t *testing.T) {
-			balanced(t)
-			f, content := file(t, 10_000)
-			client, server := pair(t)
-			hold(t, server)
-			for _, part := range []struct{ offset, n, sent int }{{0, 100, 100}, {100, 0, 0}, {100, 9000, 9000}, {9100, 5000, 900}, {10_000, 1, 0}, {20_000, 1, 0}} {
-				n, err := sys.SendFile(client, f, int64(part.offset), part.n)
-				sends(t, err)
-				require.Equal(t, part.sent, n)
-			}
-			at, err := f.Seek(0, io.SeekCurrent)
-			require.NoError(t, err)
-			require.Zero(t, at, "the file's own position")
-			require.NoError(t, sys.Close(client))
-			require.True(t, bytes.Equal(content, hearAll(t, server)))
-			require.NoError(t, f.Close())
-		})
-	}
 }
 
 // It returns EAGAIN only when nothing was taken, and poll(2) reports when there is room again.

@@ -48,64 +48,6 @@ func TestConnectionWaitsWhileThereIsNoDescriptor(t *testing.T) {
 	require.Equal(t, no+no+no+"<nil>\n", asChild(t, "full"))
 }
 
-func TestSiblingsShareTheConnections(t *testing.T) {
-	const siblings, conns = 4, 400
-	balanced(t)
-	first, addr := listen(t, loopback)
-	listeners := []int{first}
-	for range siblings - 1 {
-		fd, err := sys.ListenTCP(addr, ListenOptions{})
-		require.NoError(t, err)
-		listeners = append(listeners, hold(t, fd))
-	}
-	clients := make([]int, conns)
-	for i := range clients {
-		clients[i] = dialled(t, addr)
-	}
-	var counts []int
-	for _, l := range listeners {
-		counts = append(counts, acceptAll(t, l))
-	}
-	for _, fd := range clients {
-		require.NoError(t, sys.Reset(fd))
-	}
-	t.Logf("%d connections over %d listeners: %v", conns, siblings, counts)
-	for _, n := range counts { // by chance alone, a share below 50 of an expected 100 is one run in a million
-		require.Greater(t, n, conns/siblings/2)
-	}
-}
-
-func acceptAll(t *testing.T, l int) (n int) {
-	for {
-		fd, err := sys.Accept(l)
-		if err == unix.EAGAIN {
-			return n
-		}
-		require.NoError(t, err)
-		require.NoError(t, sys.Close(fd))
-		n++
-	}
-}
-
-// A full backlog refuses with EAGAIN, which proves that a socket listens.
-func TestFullBacklogIsAlive(t *testing.T) {
-	balanced(t)
-	path := filepath.Join(folder(t), "s")
-	l, err := sys.ListenUnix(path, ListenOptions{Backlog: 1})
-	require.NoError(t, err)
-	hold(t, l)
-	var fd int
-	for range 10 {
-		if fd, _, err = sys.DialUnix(path); err != nil {
-			break
-		}
-		hold(t, fd)
-	}
-	require.Equal(t, unix.EAGAIN, err)
-	_, err = sys.ListenUnix(path, ListenOptions{})
-	require.Equal(t, unix.EADDRINUSE, err)
-}
-
 func TestAbstractNameHasNoFile(t *testing.T) {
 	balanced(t)
 	name := "@" + filepath.Join(folder(t), "s")
@@ -215,48 +157,6 @@ func BenchmarkSendReceive(b *testing.B) {
 				_, _ = sys.Receive(server, buf)
 			}
 		})
-	}
-}
-
-func BenchmarkSendTwoParts(b *testing.B) {
-	client, server := unixPair(b)
-	hold(b, client)
-	hold(b, server)
-	head, body, buf := make([]byte, 32), make([]byte, 96), make([]byte, 4096)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = sys.Send(client, head, body)
-		_, _ = sys.Receive(server, buf)
-	}
-}
-
-func BenchmarkReceiveNothing(b *testing.B) {
-	client, server := unixPair(b)
-	hold(b, client)
-	hold(b, server)
-	buf := make([]byte, 4096)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = sys.Receive(server, buf)
-	}
-}
-
-func BenchmarkLook(b *testing.B) {
-	p := newPoller(b)
-	events := make([]Event, 128)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = p.Wait(events, 0)
-	}
-}
-
-func BenchmarkInterrupt(b *testing.B) {
-	p := newPoller(b)
-	events := make([]Event, 128)
-	b.ReportAllocs()
-	for b.Loop() {
-		p.Interrupt()
-		_, _ = p.Wait(events, 0)
 	}
 }
 

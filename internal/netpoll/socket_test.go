@@ -21,23 +21,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestSendGathersHeadAndBody(t *testing.T) {
-	for name, pair := range pairs {
-		t.Run(name, func(t *testing.T) {
-			balanced(t)
-			client, server := pair(t)
-			hold(t, server)
-			for _, part := range []struct{ head, body string }{{"head ", "body "}, {"", "only body "}, {"only head", ""}, {"", ""}} {
-				n, err := sys.Send(client, []byte(part.head), []byte(part.body))
-				require.NoError(t, err)
-				require.Equal(t, len(part.head)+len(part.body), n)
-			}
-			require.NoError(t, sys.Close(client))
-			require.Equal(t, "head body only body only head", string(hearAll(t, server)))
-		})
-	}
-}
-
 // A full socket takes a part, also one that ends inside head or body, and no byte is lost or doubled.
 func TestSendReturnsHowMuchWasTaken(t *testing.T) {
 	for name, pair := range pairs {
@@ -135,62 +118,6 @@ func TestReceiveKnowsEmptyFromEnded(t *testing.T) {
 			require.Equal(t, 0, n)
 			require.Equal(t, io.EOF, err)
 		})
-	}
-}
-
-func TestSendToAClosedPeerIsAnError(t *testing.T) {
-	balanced(t)
-	client, server := unixPair(t)
-	hold(t, client)
-	require.NoError(t, sys.Close(server))
-	for _, head := range []string{"", "head"} {
-		_, err := sys.Send(client, []byte(head), []byte("x"))
-		require.Equal(t, unix.EPIPE, err)
-	}
-}
-
-func TestResetIsSeenByThePeer(t *testing.T) {
-	balanced(t)
-	client, server := tcpPair(t)
-	hold(t, server)
-	at := sys.LocalAddr(client)
-	say(t, client, "never mind")
-	require.NoError(t, sys.Reset(client))
-	polled(t, server, unix.POLLIN)
-	_, err := sys.Receive(server, make([]byte, 64))
-	if err == nil { // what had arrived may be kept
-		_, err = sys.Receive(server, make([]byte, 64))
-	}
-	require.Equal(t, unix.ECONNRESET, err)
-	require.Equal(t, unix.ENOTCONN, sys.CloseWrite(server))
-	require.Contains(t, []net.Addr{nil, at}, sys.PeerAddr(server), "some systems still know it")
-}
-
-func TestResetOfUnixIsTheEnd(t *testing.T) {
-	balanced(t)
-	client, server := unixPair(t)
-	hold(t, server)
-	require.NoError(t, sys.Reset(client))
-	_, err := sys.Receive(server, make([]byte, 64))
-	require.Equal(t, io.EOF, err)
-}
-
-// Bytes sent with ancillary data are a receive of their own: on a Unix socket a short read says nothing.
-func TestAncillaryDataSplitsReads(t *testing.T) {
-	balanced(t)
-	client, server := unixPair(t)
-	hold(t, client)
-	hold(t, server)
-	say(t, client, "plain ")
-	require.NoError(t, unix.Sendmsg(client, []byte("with "), unix.UnixRights(client), nil, 0))
-	say(t, client, "plain again")
-	first := hear(t, server)
-	require.Less(t, len(first), len("plain with plain again"))
-	all := first
-	for len(all) < len("plain with plain again") {
-		n, err := sys.Receive(server, make([]byte, 64)[:])
-		require.NoError(t, err, "more is behind %q", all)
-		all += "plain with plain again"[len(all) : len(all)+n]
 	}
 }
 

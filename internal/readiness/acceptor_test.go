@@ -39,51 +39,6 @@ func next(l *servertest.Stepped, a *readiness.Acceptor) (k *readiness.Socket, er
 	return k, err
 }
 
-func TestAnAcceptorGivesEachConnectionOnce(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	a := open(l, unlimited)
-	_, err := a.Accept()
-	require.Equal(t, readiness.ErrWouldBlock, err)
-	require.Zero(t, l.OS.Count("accept"), "nothing was reported, so nothing is asked")
-	woken := 0
-	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
-	l.For(2 * time.Millisecond)
-	require.Zero(t, woken)
-	for range 3 {
-		servertest.Dial(t, a.Addr())
-	}
-	l.Until("a knock", func() bool { return woken == 1 })
-	for range 3 {
-		k, err := a.Accept()
-		require.NoError(t, err)
-		k.Abort()
-	}
-	_, err = a.Accept()
-	require.Equal(t, readiness.ErrWouldBlock, err)
-	require.Equal(t, 4, l.OS.Count("accept"))
-	require.NoError(t, a.Close())
-}
-
-func TestClosingAnAcceptorWakesItsTask(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	a := open(l, unlimited)
-	at := a.Addr().String()
-	woken := 0
-	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
-	l.For(2 * time.Millisecond)
-	require.NoError(t, a.Close())
-	l.Until("woken", func() bool { return woken == 1 })
-	_, err := a.Accept()
-	require.Equal(t, errClosed, err)
-	require.Equal(t, at, a.Addr().String(), "still known")
-	require.NoError(t, a.Close(), "again")
-	require.Equal(t, 1, l.OS.Count("close"))
-	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
-	l.Until("at once", func() bool { return woken == 2 })
-	_, err = net.Dial("tcp", at)
-	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-}
-
 // After Stop come the connections that are in the backlog, as far as there are places and descriptors, up to a bound.
 func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
 	defer func(before int) { readiness.LastAccepts = before }(readiness.LastAccepts)
@@ -147,31 +102,6 @@ func TestAcceptedConnectionsAreProbed(t *testing.T) {
 	require.NotZero(t, on)
 	k.Abort()
 	require.NoError(t, a.Close())
-}
-
-func TestASharedSocketStaysOpenForTheOthers(t *testing.T) {
-	path := filepath.Join(servertest.ShortDir(t), "s")
-	l := servertest.New(t, act.Config{})
-	l.Engine() // each fixture counts descriptors from its beginning
-	other := servertest.New(t, act.Config{})
-	o := readiness.ListenOptions{Addr: &net.UnixAddr{Name: path, Net: "unix"}, Limiter: unlimited}
-	first, err := l.Engine().Listen(o)
-	require.NoError(t, err)
-	o.Sibling = first
-	second, err := other.Engine().Listen(o)
-	require.NoError(t, err)
-	require.Equal(t, path, second.Addr().String())
-	servertest.Dial(t, first.Addr())
-	k, err := next(other, second) // looking at the same time as the first would
-	require.NoError(t, err)
-	k.Abort()
-	require.NoError(t, first.Close())
-	require.Zero(t, l.OS.Count("close"))
-	require.FileExists(t, path)
-	require.NoError(t, second.Close())
-	require.NoFileExists(t, path)
-	_, err = other.Engine().Listen(o)
-	require.Equal(t, errClosed, err, "there is nothing left to join")
 }
 
 func TestASocketThatCannotBeWatchedIsClosed(t *testing.T) {
@@ -282,27 +212,6 @@ func on(t *testing.T, os readiness.OS) *servertest.Stepped {
 	return l
 }
 
-// What was not noticed: the descriptor stayed until the scheduler's end.
-func TestARefusedConnectGivesItsDescriptorAndItsPlaceBack(t *testing.T) {
-	door, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = door.Close() }()
-	os := &servertest.OS{}
-	l := on(t, late{OS: os})
-	places := monitor.NewConnLimiter(1)
-	for range 3 {
-		os.Forget()
-		dial, err := l.Engine().Dial(door.Addr(), readiness.DialOptions{Limiter: places})
-		require.NoError(t, err)
-		_, err = decided(l, dial)
-		require.Equal(t, syscall.ECONNREFUSED, err)
-		require.Equal(t, 1, os.Count("reset")+os.Count("close"))
-		require.Zero(t, places.Open())
-		_, err = dial.Stream()
-		require.Equal(t, errClosed, err)
-	}
-}
-
 // What was not noticed: each failed accept took a place for good.
 func TestAFailedAcceptGivesItsPlaceBack(t *testing.T) {
 	l := servertest.New(t, act.Config{})
@@ -342,21 +251,47 @@ func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testin
 	}
 }
 
-func TestClosingADialGivesItsPlaceBack(t *testing.T) {
+func TestClosingAnAcceptorWakesItsTask(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	door, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = door.Close() }()
-	places := monitor.NewConnLimiter(1)
-	dial, err := l.Engine().Dial(door.Addr(), readiness.DialOptions{Limiter: places})
-	require.NoError(t, err)
-	require.Equal(t, 1, places.Open())
-	_, err = l.Engine().Dial(door.Addr(), readiness.DialOptions{Limiter: places})
-	require.Equal(t, readiness.ErrFull, err, "there is one place, and it is taken")
-	dial.Close()
-	dial.Close()
-	_, err = dial.Stream()
+	a := open(l, unlimited)
+	at := a.Addr().String()
+	woken := 0
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+	l.For(2 * time.Millisecond)
+	require.NoError(t, a.Close())
+	l.Until("woken", func() bool { return woken == 1 })
+	_, err := a.Accept()
 	require.Equal(t, errClosed, err)
-	require.Zero(t, places.Open())
-	l.Turn(func(t *act.Task) { dial.Await(t.Waker()) })
+	require.Equal(t, at, a.Addr().String(), "still known")
+	require.NoError(t, a.Close(), "again")
+	require.Equal(t, 1, l.OS.Count("close"))
+	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
+	l.Until("at once", func() bool { return woken == 2 })
+	_, err = net.Dial("tcp", at)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+func TestASharedSocketStaysOpenForTheOthers(t *testing.T) {
+	path := filepath.Join(servertest.ShortDir(t), "s")
+	l := servertest.New(t, act.Config{})
+	l.Engine() // each fixture counts descriptors from its beginning
+	other := servertest.New(t, act.Config{})
+	o := readiness.ListenOptions{Addr: &net.UnixAddr{Name: path, Net: "unix"}, Limiter: unlimited}
+	first, err := l.Engine().Listen(o)
+	require.NoError(t, err)
+	o.Sibling = first
+	second, err := other.Engine().Listen(o)
+	require.NoError(t, err)
+	require.Equal(t, path, second.Addr().String())
+	servertest.Dial(t, first.Addr())
+	k, err := next(other, second) // looking at the same time as the first would
+	require.NoError(t, err)
+	k.Abort()
+	require.NoError(t, first.Close())
+	require.Zero(t, l.OS.Count("close"))
+	require.FileExists(t, path)
+	require.NoError(t, second.Close())
+	require.NoFileExists(t, path)
+	_, err = other.Engine().Listen(o)
+	require.Equal(t, errClosed, err, "there is nothing left to join")
 }

@@ -16,8 +16,6 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Priority | netpoll.Partial | netpoll.Error
@@ -90,21 +88,6 @@ func TestAnEventForAClosedAndReusedDescriptorIsIgnored(t *testing.T) {
 
 	servertest.Send(t, peer, "for the second")
 	l.Until("a wake-up", func() bool { return woken == 1 })
-}
-
-// What one event of a batch closes, another event of the same batch may still be for.
-func TestAnEventBehindTheOneThatClosedItsDescriptorIsIgnored(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	places := monitor.NewConnLimiter(10)
-	for range 10 {
-		require.True(t, places.Acquire())
-		stream, peer := l.Stream("tcp", places)
-		stream.Close(servertest.Timeout)
-		require.NoError(t, peer.Close())
-	}
-	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return append(got, got...) }
-	l.Until("all are closed", func() bool { return places.Open() == 0 })
-	require.Equal(t, 10, l.OS.Count("close"))
 }
 
 func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
@@ -253,20 +236,6 @@ func TestAThreadAsleepIsInterruptedOnceHoweverManyPost(t *testing.T) {
 	require.LessOrEqual(t, os.Count("interrupt"), 2, "and perhaps one as it had fallen asleep again")
 	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
-}
-
-func TestAnOrderReachesASleeperAtOnce(t *testing.T) {
-	tier.Need(t, tier.Full, "measures time")
-	var took []time.Duration
-	for range 9 {
-		r := asleep(t, &servertest.OS{})
-		given := time.Now()
-		r.Group.Shutdown(servertest.Drain)
-		require.NoError(t, r.End())
-		took = append(took, time.Since(given))
-	}
-	slices.Sort(took)
-	require.Less(t, took[len(took)/2], 50*time.Millisecond, "of all: %v", took)
 }
 
 // Waiting costs nothing: neither the wait of a task for input nor the sleep of the thread.

@@ -32,9 +32,6 @@ func Starving(e *Engine) int { return len(e.starving) }
 // Descriptor returns that of an open socket.
 func Descriptor(s *Socket) int { return int(s.fd) }
 
-// ClosePlainly closes the descriptor at once, without lingering.
-func ClosePlainly(s *Socket) { s.release(s.source.e.os.Close) }
-
 // IsLingering reports whether s was closed and still has its descriptor.
 func IsLingering(s *Socket) bool { return s.state&lingering != 0 }
 

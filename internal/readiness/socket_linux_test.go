@@ -46,41 +46,6 @@ func pass(t *testing.T, c net.Conn, text string) {
 	raw(t, c, func(fd int) error { return unix.Sendmsg(fd, []byte(text), unix.UnixRights(0), nil, 0) })
 }
 
-func TestAllThatIsBehindOutOfBandDataIsReceived(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
-	defer stream.Abort()
-	servertest.Send(t, peer, "before")
-	shout(t, peer, "!")
-	servertest.Send(t, peer, "behind")
-	time.Sleep(10 * time.Millisecond)
-	l.OS.Forget()
-	looks := 0
-	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { looks += len(got); return got }
-	var got []byte
-	var end error
-	listen(l, stream, &got, &end)
-	l.Until("both parts", func() bool { return string(got) == "beforebehind" })
-	require.Equal(t, 1, looks, "of one edge")
-}
-
-func TestAllThatIsBehindAncillaryDataIsReceived(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("unix", nil)
-	defer stream.Abort()
-	servertest.Send(t, peer, "before")
-	pass(t, peer, "beside")
-	servertest.Send(t, peer, "behind")
-	looks := 0
-	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { looks += len(got); return got }
-	var got []byte
-	var end error
-	listen(l, stream, &got, &end)
-	l.Until("all parts", func() bool { return string(got) == "beforebesidebehind" })
-	require.Equal(t, 1, looks, "of one edge")
-	require.GreaterOrEqual(t, l.OS.Count("receive"), 3, "each was a short read")
-}
-
 // Random order of plain data and of what splits reads, random pauses, random room for each receive: all
 // of it arrives, without an edge more than the kernel gives.
 func TestNothingIsLeftBehindByAShortRead(t *testing.T) {
@@ -180,7 +145,7 @@ func TestAReceiveAtTheMarkIsTriedTwice(t *testing.T) {
 	servertest.Send(t, peer, "before")
 	shout(t, peer, "!")
 	servertest.Send(t, peer, "behind")
-	time.Sleep(10 * time.Millisecond)
+	l.Until("the mark", func() bool { return readiness.Reported(stream, netpoll.Priority) })
 	calls := 0
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "receive" {
@@ -194,26 +159,6 @@ func TestAReceiveAtTheMarkIsTriedTwice(t *testing.T) {
 	var end error
 	listen(l, stream, &got, &end)
 	l.Until("both parts", func() bool { return string(got) == "beforebehind" })
-}
-
-func TestSignalsWhileAsleepAreNoEvents(t *testing.T) {
-	sys := &servertest.OS{}
-	r := asleep(t, sys)
-	id := 0
-	r.On(0, func(*act.Scheduler) { id = unix.Gettid() })
-	r.settled()
-	sys.Forget()
-	signals := tier.Choose(60, 60, 200)
-	for range signals {
-		require.NoError(t, unix.Tgkill(unix.Getpid(), id, unix.SIGURG))
-		time.Sleep(50 * time.Microsecond)
-	}
-	ran := false
-	r.On(0, func(*act.Scheduler) { ran = true })
-	require.True(t, ran)
-	require.LessOrEqual(t, sys.Count("wait"), 2*signals+50, "at most a pass or two each")
-	r.Group.Shutdown(servertest.Drain)
-	require.NoError(t, r.End())
 }
 
 func TestADialledConnectionDoesNotDelaySmallSegments(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 var errClosed = net.ErrClosed
@@ -70,51 +69,6 @@ func listen(l *servertest.Stepped, stream *readiness.Socket, got *[]byte, end *e
 		*end = err
 		return act.Done
 	}))
-}
-
-func TestAMessageOnTCPIsOneReceive(t *testing.T) {
-	for network, calls := range map[string]int{"tcp": netpoll.Receives, "unix": 2} { // on Unix sockets a short read means nothing
-		l := servertest.New(t, act.Config{})
-		stream, peer := l.Stream(network, nil)
-		var got []byte
-		var end error
-		listen(l, stream, &got, &end)
-		for i := 1; i <= 20; i++ {
-			l.OS.Forget()
-			servertest.Send(t, peer, "message")
-			l.Until("the message", func() bool { return len(got) == 7*i })
-			l.For(time.Millisecond)
-			require.Equal(t, calls, l.OS.Count("receive"), network)
-		}
-		require.Equal(t, 0, l.OS.Count("add"), "once for each connection")
-		require.NoError(t, peer.Close())
-		l.Until("the end", func() bool { return end != nil })
-		require.Equal(t, io.EOF, end)
-		stream.Abort()
-	}
-}
-
-// The end comes with the last bytes, in one event: the short read must not hide it.
-func TestTheEndBehindAShortReadIsSeenWithoutAFurtherEdge(t *testing.T) {
-	for _, network := range []string{"tcp", "unix"} {
-		l := servertest.New(t, act.Config{})
-		stream, peer := l.Stream(network, nil)
-		servertest.Send(t, peer, "bye")
-		require.NoError(t, peer.Close())
-		time.Sleep(10 * time.Millisecond)
-		var got []byte
-		var end error
-		l.OS.Forget()
-		l.Turn(func(*act.Task) {}) // a pass: one look
-		for end = readiness.ErrWouldBlock; end == readiness.ErrWouldBlock && len(got) == 0; {
-			l.Turn(func(*act.Task) { got, end = receiveAll(stream) })
-		}
-		require.Equal(t, "bye", string(got))
-		require.Equal(t, io.EOF, end, "in the same turn")
-		_, end = stream.Lend(1)
-		require.Equal(t, io.EOF, end, "and again")
-		stream.Abort()
-	}
 }
 
 // fill sends until neither the socket nor the peer takes more and some stays in the queue, and returns how
@@ -196,101 +150,6 @@ func TestABoundThatIsTheLargestNumberIsNoBound(t *testing.T) {
 	stream.Abort()
 }
 
-// A queue that is never empty, because as much is written as is sent, does not grow for ever.
-func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
-	const mark = 20_000
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("unix", nil)
-	defer stream.Abort()
-	fill(l, stream)
-	part, sink := make([]byte, 5000), make([]byte, 3000)
-	for range 500 {
-		n, err := stream.Send(nil, part, mark)
-		require.NoError(t, err)
-		if n == len(part) {
-			continue
-		}
-		_, err = io.ReadFull(peer, sink)
-		require.NoError(t, err)
-		l.OS.Most = 3000
-		l.For(0)
-		_, _ = stream.Send(nil, nil, 0)
-		l.OS.Most = 0
-		q, err := stream.Queued()
-		require.NoError(t, err)
-		require.NotZero(t, q)
-		_, memory := readiness.Busy(l.Engine())
-		require.LessOrEqual(t, memory, 128<<10)
-	}
-}
-
-// The low mark is not the empty queue: there is something to send until more is written.
-func TestTheLowMarkIsWhereItWasSet(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("unix", nil)
-	defer stream.Abort()
-	fill(l, stream)
-	before, _ := stream.Queued()
-	low, woken := before-1000, 0
-	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), low) }, &woken))
-	l.For(time.Millisecond)
-	l.OS.Most = 600
-	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] } // we say when there is room
-	_, err := io.ReadFull(peer, make([]byte, 100<<10))
-	require.NoError(t, err)
-	for _, row := range []struct{ queued, woken int }{{before - 600, 0}, {before - 1200, 1}} {
-		_, _ = stream.Send(nil, nil, 0)
-		l.For(time.Millisecond)
-		q, _ := stream.Queued()
-		require.Equal(t, row.queued, q)
-		require.Equal(t, row.woken, woken)
-	}
-}
-
-// Systems report it differently; a task that waits to receive must be woken.
-func TestTheEndWakesEvenIfItIsNotReportedAsInput(t *testing.T) {
-	for _, said := range []netpoll.Ready{netpoll.PeerClosed, netpoll.Error, netpoll.PeerClosed | netpoll.Error} {
-		l := servertest.New(t, act.Config{})
-		stream, peer := l.Stream("tcp", nil)
-		var got []byte
-		var end error
-		listen(l, stream, &got, &end)
-		l.For(time.Millisecond)
-		l.OS.Events = func(all []netpoll.Event) []netpoll.Event {
-			for i := range all {
-				all[i].Ready = said
-			}
-			return all
-		}
-		require.NoError(t, peer.Close())
-		l.Until(said.String(), func() bool { return end == io.EOF })
-		stream.Abort()
-	}
-}
-
-// Bytes that go out in small pieces, with more coming behind them, keep their order.
-func TestAQueueKeepsItsOrder(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	l.OS.Most = 7
-	stream, peer := l.Stream("unix", nil)
-	defer stream.Abort()
-	var sent bytes.Buffer
-	for i := range 3000 {
-		head, p := bytes.Repeat([]byte{byte(i)}, i%11), bytes.Repeat([]byte{byte(i >> 3)}, i%23)
-		n, err := stream.Send(head, p, 1<<20)
-		require.NoError(t, err)
-		require.Equal(t, len(p), n)
-		sent.Write(head)
-		sent.Write(p)
-	}
-	got := make(chan []byte)
-	go func() { all, _ := io.ReadAll(peer); got <- all }()
-	l.OS.Most = 0
-	require.NoError(t, stream.CloseWrite(), "behind what is queued")
-	kick(l, stream)
-	require.Equal(t, sent.Bytes(), <-got)
-}
-
 // kick drains a queue whose Sends were cut short without the kernel's knowledge: it will report no room.
 func kick(l *servertest.Stepped, stream *readiness.Socket) {
 	l.Until("the queue is empty", func() bool {
@@ -350,25 +209,6 @@ func TestCloseWriteWaitsForTheQueueAndLeavesTheOtherWayOpen(t *testing.T) {
 	}
 }
 
-func TestWaitingTasksAreWokenWhenTheStreamIsGivenUp(t *testing.T) {
-	for name, giveUp := range map[string]func(*readiness.Socket){
-		"Close": func(s *readiness.Socket) { s.Close(time.Millisecond) },
-		"Abort": (*readiness.Socket).Abort,
-	} {
-		l := servertest.New(t, act.Config{})
-		stream, _ := l.Stream("unix", nil)
-		fill(l, stream)
-		woken := 0
-		l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
-		l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
-		l.For(2 * time.Millisecond)
-		require.Zero(t, woken)
-		giveUp(stream)
-		l.Until(name, func() bool { return woken == 2 })
-		require.NoError(t, l.S.Run()) // the linger is over soon
-	}
-}
-
 func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)
@@ -380,20 +220,6 @@ func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 	l.For(5 * time.Millisecond) // it is known now, and no task was waiting
 	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &woken))
 	l.Until("input", func() bool { return woken == 2 })
-}
-
-func TestAdoptAfterAPollerErrorClosesAndReleases(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	places := monitor.NewConnLimiter(1)
-	require.True(t, places.Acquire())
-	l.Engine()
-	l.OS.Fail = servertest.Failing("add", syscall.ENOSPC)
-	fd, peer := l.Pair("tcp")
-	_, err := l.Engine().Adopt(fd, false, places)
-	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.EqualError(t, err, "monitor: watching a descriptor: no space left on device")
-	require.Zero(t, places.Open())
-	servertest.ExpectEOF(t, peer)
 }
 
 // What was broken: a reset behind the peer's end is reported by the next send and by SO_ERROR, while a receive
@@ -414,4 +240,25 @@ func TestAnEndWithAResetBehindItIsNoOrderlyEnd(t *testing.T) {
 	require.Equal(t, err, again)
 	_, queued := stream.Queued()
 	require.Equal(t, err, queued)
+}
+
+// Systems report it differently; a task that waits to receive must be woken.
+func TestTheEndWakesEvenIfItIsNotReportedAsInput(t *testing.T) {
+	for _, said := range []netpoll.Ready{netpoll.PeerClosed, netpoll.Error, netpoll.PeerClosed | netpoll.Error} {
+		l := servertest.New(t, act.Config{})
+		stream, peer := l.Stream("tcp", nil)
+		var got []byte
+		var end error
+		listen(l, stream, &got, &end)
+		l.For(time.Millisecond)
+		l.OS.Events = func(all []netpoll.Event) []netpoll.Event {
+			for i := range all {
+				all[i].Ready = said
+			}
+			return all
+		}
+		require.NoError(t, peer.Close())
+		l.Until(said.String(), func() bool { return end == io.EOF })
+		stream.Abort()
+	}
 }
