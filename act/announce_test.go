@@ -105,6 +105,20 @@ func TestAnOrderAtOnceBringsWhatIsAnnouncedIntoForce(t *testing.T) {
 	require.Equal(t, 2600*time.Millisecond, clock.Monotonic())
 }
 
+func TestAnAnnouncedOrderEndsWithTheRunAndCannotReachTheNext(t *testing.T) {
+	s, clock, _ := newVirtual(t, act.Config{})
+	var h history
+	s.Spawn(h.script("a", 3, act.Yield))
+	s.Shutdown(plain(shutdown.Policy{Time: time.Minute, Announce: time.Second}))
+	require.NoError(t, s.Run(), "nothing is left, so there is nothing to wait for")
+	require.Equal(t, "aaa", h.take())
+	require.Zero(t, clock.Monotonic())
+	require.Nil(t, s.Group().Ending())
+	s.Spawn(h.second("t", "!"))
+	requireCut(t, stopAt(s, 2500*time.Millisecond))
+	require.Equal(t, "ttt", h.String())
+}
+
 func TestAWithdrawalCountsForAllSchedulersOrForNone(t *testing.T) {
 	for range 50 {
 		g, _ := newGroup(t, act.Config{Schedulers: 3})

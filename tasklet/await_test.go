@@ -109,7 +109,8 @@ func TestAwaitIsGivenUp(t *testing.T) {
 
 // A tasklet whose action was cut goes on in the next Run, and Err says why.
 func TestAwaitThatIsCut(t *testing.T) {
-	r, h := virtual(), &history{}
+	r, _ := virtual()
+	h := &history{}
 	schedule(t, r, sync_, awaits(h, func(*tasklet.Runner) act.Action { return closing{h} }))
 	schedule(t, r, sync_, &phases{"E", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 		if h.count("a") == 0 {

@@ -116,11 +116,11 @@ func (l *leap) Idle(atMost time.Duration) { l.now += max(atMost, 0) }
 func (*leap) Interrupt()                  {}
 
 // virtual returns a runner on such a clock.
-func virtual() *tasklet.Runner {
+func virtual() (*tasklet.Runner, *leap) {
+	l := &leap{}
 	return tasklet.API{NewScheduler: func() *act.Scheduler {
-		l := &leap{}
 		return act.New(act.Config{Clock: l, Idle: func(*act.Scheduler, act.Idler) act.Idler { return l }})
-	}}.New()
+	}}.New(), l
 }
 
 func schedule(t testing.TB, r *tasklet.Runner, d tasklet.Directive, all ...tasklet.Tasklet) {

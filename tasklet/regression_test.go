@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -21,6 +22,58 @@ func (c *called) Task(*tasklet.Runner) tasklet.Directive { return wait }
 type number float64
 
 func (number) Task(*tasklet.Runner) tasklet.Directive { return done }
+
+// ending schedules another tasklet, which takes 5 ms, each time that Run is about to return.
+type ending struct {
+	r     *tasklet.Runner
+	clock *leap
+	times int
+}
+
+func (d *ending) Untie() bool {
+	if d.times++; d.times > 100 {
+		return true
+	}
+	_ = d.r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive { d.clock.now += 5 * time.Millisecond; return done }), sync_)
+	return false
+}
+
+func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
+	for name, before := range map[string]bool{"given before Run": true, "given in Run": false} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := virtual()
+			order := terms(shutdown.Policy{Time: 50 * time.Millisecond})
+			d := &ending{r: r, clock: clock}
+			schedule(t, r, wait, &known{order: order})
+			schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+				hook.Tie(r.Act(), d)
+				if !before {
+					r.Shutdown(order)
+				}
+				return done
+			}})
+			if before {
+				r.Shutdown(order)
+			}
+			var err error
+			inTime(t, func() { err = r.Run() })
+			require.Equal(t, order, requireCut(t, err).Order, "as it was given")
+			require.Equal(t, 50*time.Millisecond, clock.now)
+			require.Less(t, d.times, 20)
+		})
+	}
+}
+
+// known ends when it is told of one particular order.
+type known struct{ order shutdown.Order }
+
+func (*known) Task(*tasklet.Runner) tasklet.Directive { return wait }
+
+func (k *known) Stop(r *tasklet.Runner, o shutdown.Order) {
+	if o == k.order && r.Order() == k.order {
+		_ = r.Schedule(k, done)
+	}
+}
 
 // It is told between two phases, even if the next is ASYNC.
 func TestStopComesBeforeTheNextASYNCPhase(t *testing.T) {

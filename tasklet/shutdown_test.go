@@ -87,7 +87,8 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 }
 
 func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
-	r, h := virtual(), &history{}
+	r, _ := virtual()
+	h := &history{}
 	schedule(t, r, wait, told{h.play("W")})
 	schedule(t, r, sync_, tasklet.NewWait())
 	r.Shutdown(terms(shutdown.Policy{Time: time.Second, Turns: 1}))

@@ -29,6 +29,7 @@ func TestStackReturnsOldestFirst(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c"}, chain(s.TakeAll()))
 	require.True(t, s.Empty())
 
+	require.Nil(t, a.next, "it keeps no other one in memory")
 	for _, n := range []*Node[string]{c, a} { // again
 		s.Push(n)
 	}

@@ -31,6 +31,7 @@ func TestOrdersMergeToTheStrictestFieldByField(t *testing.T) {
 		"no window beats one":                  {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Drop: true}, terms.Terms{Kind: shutdown.Endless, Leave: s, Drop: true}, true},
 		"a shorter window ends earlier":        {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Spread: 2 * s}, terms.Terms{Kind: shutdown.Endless, Leave: 3 * s}, true},
 		"a window is not opened again":         {shutdown.Halt, shutdown.Policy{Spread: 2 * s}, terms.Terms{Kind: shutdown.Halting}, false},
+		"less inactivity beats more":           {shutdown.Policy{Inactivity: 5 * s}, shutdown.Policy{Inactivity: 4 * s}, terms.Terms{Inactivity: 4 * s}, true},
 		"each gives what it has of strictness": {shutdown.Policy{Turns: 3, Time: 9 * s}, shutdown.Policy{Turns: 4, Time: 5 * s}, terms.Terms{Turns: 3, Until: 6 * s}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -135,6 +135,7 @@ func compare(t *testing.T, b tape) {
 			}
 		}
 		require.Equal(t, len(m.entries), armed(&w))
+		require.Equal(t, len(m.entries), w.Armed())
 		require.Equal(t, slices.ContainsFunc(m.entries, func(e entry) bool { return e.node == n }), n.Armed())
 		checkNext(t, &w, &m)
 	}
