@@ -69,6 +69,10 @@ func TestAHandlerThatFails(t *testing.T) {
 		}, "aborted", "", "not as long"},
 		"a file of which no length was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action { return sending(w, fileOf(t, 10), 6) },
 			"500!", "aborted", "without SetLength"},
+		"a file that has become shorter": {func(w *httpd.Response, _ *httpd.Request) act.Action {
+			w.SetLength(11)
+			return sending(w, fileOf(t, 10), 11)
+		}, "aborted", "", "unexpected EOF"},
 		"content where there is none": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			_, _ = w.WriteString("hello")
 			w.SetStatus(204)

@@ -54,7 +54,8 @@ func TestATruncatedRequestIsNeverWhole(t *testing.T) {
 // A client that nobody here has written, over sockets.
 func TestCurl(t *testing.T) {
 	curl := tier.Tool(t, "curl")
-	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+	untimed := httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1} // a busy machine is no slow client
+	web := &httpd.Server{Timeouts: untimed, Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		if w.SwitchProtocols("once", func(c *listener.Conn) act.Action { _, _ = c.WriteString("switched"); return nil }) == nil {
 			return nil
 		}

@@ -87,6 +87,8 @@ func TestExpectations(t *testing.T) {
 		"HTTP/1.0 is never told":          {nil, []string{"POST / HTTP/1.0\nExpect: 100-continue\nContent-Length: 5\n\n", "hello"}, []string{"", "200!"}},
 		"the handler does not want it":    {unread, []string{expecting, "hello"}, []string{"403!", "403!"}},
 		"the handler has answered before": {flushed, []string{expecting, "hello"}, []string{"200…", "200!"}},
+		"becoming too large": {httpd.WithBody(4, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil }),
+			[]string{coded + "\n3\nhel\n3\nlo!\n"}, []string{"413!"}},
 		"too large": {httpd.WithBody(4, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil }), []string{expecting, "hello"},
 			[]string{"413!", "413!"}},
 	} {

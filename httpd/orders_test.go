@@ -90,6 +90,32 @@ func TestAnOrderToDrain(t *testing.T) {
 	}
 }
 
+// Connections at rest end evenly over the second half of the window of an order. One on which a request comes before answers
+// it, and says that it was the last.
+func TestIdleConnectionsEndOverTheWindowOfAnOrder(t *testing.T) {
+	d := newDriver(t)
+	var all []*client
+	for range 9 {
+		all = append(all, d.dial(&httpd.Server{Handler: late}, listener.Limits{}).send(raw("GET /x HTTP/1.1\nHost: a\n\n")))
+	}
+	d.s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Spread: 8 * time.Second}})
+	asks := all[8]
+	asks.received()
+	require.Equal(t, "404!", statuses(asks.send(raw("GET /x HTTP/1.1\nHost: a\n\n")).check(t)))
+	var ended []int
+	for range 8 {
+		d.pass(time.Second)
+		n := 0
+		for _, c := range all[:8] {
+			if c.state == closed {
+				n++
+			}
+		}
+		ended = append(ended, n)
+	}
+	require.Equal(t, []int{0, 0, 0, 1, 3, 5, 7, 8}, ended)
+}
+
 // life is an action that notes what is said to it, and ends when it is told to.
 type life struct {
 	w     *httpd.Response

@@ -3,12 +3,12 @@ package httpd_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -19,7 +19,7 @@ func start(web *httpd.Server, filters ...listener.Filter) (address string, stop 
 	ctx, cancel := context.WithCancel(context.Background())
 	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
 	up, over := make(chan struct{}), make(chan error, 1)
-	cfg := act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: 5 * time.Second, Drop: true}}
+	cfg := act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: servertest.Timeout, Drop: true}}
 	go func() {
 		over <- act.Run(ctx, cfg, tcp.Setup, func(*act.Scheduler) error { close(up); return nil })
 	}()
