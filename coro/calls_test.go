@@ -1,12 +1,9 @@
 package coro_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,10 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -45,19 +39,6 @@ func TestWhatOffloadReturns(t *testing.T) {
 			require.Equal(t, row.want, got)
 		})
 	}
-}
-
-func TestOtherTasksRunWhileAnOffloadBlocks(t *testing.T) {
-	l := bench(t)
-	release := make(chan int)
-	p := play(l, func(co *coro.Co) error {
-		n, err := coro.Offload(co, func() (int, error) { return <-release, nil })
-		require.Equal(panicking{}, 7, n)
-		return err
-	})
-	others := play(l, func(co *coro.Co) error { release <- 7; return nil }) // or nobody would take it
-	require.NoError(t, p.end())
-	require.NoError(t, others.end())
 }
 
 // The function goes on and hears of the end from its context.
@@ -103,139 +84,6 @@ func TestTheContextOfABodyEndsWithIt(t *testing.T) {
 			}))
 			require.NoError(t, s.Run())
 			require.Equal(t, coro.ErrStopped, context.Cause(ctx))
-		})
-	}
-}
-
-// hold keeps Run from returning without a task.
-func hold(s *act.Scheduler) error {
-	s.Hold(1)
-	return nil
-}
-
-func TestValueIsTheOutcomeOfAFuture(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		resolve func(co *coro.Co, f *future.Future[string])
-		want    string
-		within  time.Duration // 0: an hour
-	}{
-		{"resolved before", func(_ *coro.Co, f *future.Future[string]) { _ = f.Resolve("value") }, "value, <nil>", 0},
-		{"failed before", func(_ *coro.Co, f *future.Future[string]) { _ = f.Fail(errWhy) }, ", because", 0},
-		{"by another task", func(co *coro.Co, f *future.Future[string]) {
-			co.Scheduler().Spawn(act.Func(func(*act.Task) act.Directive { _ = f.Resolve("value"); return act.Done }))
-		}, "value, <nil>", 0},
-		{"by another scheduler", func(co *coro.Co, f *future.Future[string]) {
-			co.Scheduler().Group().Schedulers()[1].Post(func(*act.Scheduler) { _ = f.Resolve("value") })
-		}, "value, <nil>", 0},
-		{"failed by another scheduler", func(co *coro.Co, f *future.Future[string]) {
-			co.Scheduler().Group().Schedulers()[1].Post(func(*act.Scheduler) { _ = f.Fail(errWhy) })
-		}, ", because", 0},
-		{"by a goroutine", func(_ *coro.Co, f *future.Future[string]) {
-			time.AfterFunc(time.Millisecond, func() { _ = f.Resolve("value") })
-		}, "value, <nil>", 0},
-		{"never", func(*coro.Co, *future.Future[string]) {}, ", coro: not finished within 20ms: i/o timeout", 20 * time.Millisecond},
-		{"resolved, though its time is over", func(co *coro.Co, f *future.Future[string]) {
-			_ = co.Sleep(25 * time.Millisecond)
-			_ = f.Resolve("value")
-		}, "value, <nil>", 20 * time.Millisecond},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			r := servertest.Start(t, act.Config{Schedulers: 2}, hold)
-			got := make(chan string, 1)
-			r.On(0, func(s *act.Scheduler) {
-				s.Spawn(coro.New(func(co *coro.Co) error {
-					_ = co.Within(cmp.Or(row.within, time.Hour), func() error {
-						f := future.New[string](s)
-						row.resolve(co, f)
-						value, err := coro.Value(co, f)
-						got <- fmt.Sprintf("%v, %v", value, err)
-						return nil
-					})
-					return nil
-				}))
-			})
-			require.Equal(t, row.want, servertest.Receive(t, got))
-		})
-	}
-}
-
-func TestValueOfAFutureWhoseTaskWasDropped(t *testing.T) {
-	l := bench(t)
-	other := act.New(act.Config{})
-	f := future.Do(other, act.Func(forever), func() int { return 1 })
-	_, err := other.Step(1)
-	require.NoError(t, err)
-	p := play(l, func(co *coro.Co) error {
-		_, err := coro.Value(co, f)
-		return err
-	})
-	l.For(time.Millisecond)
-	require.False(t, p.over)
-	require.Error(t, other.Close())
-	require.ErrorIs(t, p.end(), future.ErrDropped)
-}
-
-// take waits for a value of a mailbox.
-func take[T any](co *coro.Co, from *monitor.Mailbox[T]) (v T, err error) {
-	for {
-		v, err := from.Take()
-		if err == nil {
-			return v, nil
-		}
-		if err := co.Unblock(err); err != nil {
-			return v, err
-		}
-	}
-}
-
-func TestLettersFromOtherGoroutines(t *testing.T) {
-	for name, receive := range map[string]func(co *coro.Co, from *monitor.Mailbox[int]) (int, error){
-		"by Unblock": take[int],
-		"by Await": func(co *coro.Co, from *monitor.Mailbox[int]) (n int, err error) {
-			waiting := co.Await(func(*act.Task) bool {
-				n, err = from.Take()
-				if b, ok := err.(act.Blocked); ok {
-					b.Arm(co.Task())
-					return false
-				}
-				return true
-			})
-			if waiting != nil {
-				return 0, waiting
-			}
-			return n, err
-		},
-		"by Do": func(co *coro.Co, from *monitor.Mailbox[int]) (int, error) {
-			r := listener.Receive[int]{From: from}
-			err := co.Do(&r)
-			return r.Value, err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := bench(t)
-			mailbox := monitor.NewMailbox[int](4)
-			var got []int
-			p := play(l, func(co *coro.Co) error {
-				for {
-					n, err := receive(co, mailbox)
-					if err != nil {
-						return err
-					}
-					got = append(got, n)
-				}
-			})
-			go func() {
-				for i := range 1000 {
-					for mailbox.Send(i) != nil {
-						runtime.Gosched()
-					}
-				}
-				mailbox.Close()
-			}()
-			require.ErrorIs(t, p.end(), monitor.ErrMailboxClosed)
-			require.Len(t, got, 1000)
-			require.True(t, slices.IsSorted(got))
 		})
 	}
 }
@@ -385,54 +233,4 @@ func TestWhatHasOffloadedIsClosedWhenTheFunctionHasReturned(t *testing.T) {
 	require.Equal(t, "stopped", servertest.Receive(t, x.log))
 	require.Equal(t, "returns", servertest.Receive(t, x.log))
 	require.Equal(t, "closed", servertest.Receive(t, x.log))
-}
-
-func TestDial(t *testing.T) {
-	for _, network := range networks {
-		t.Run(network, func(t *testing.T) {
-			v := serve(t, network, echo)
-			l := bench(t)
-			p := play(l, func(co *coro.Co) error {
-				c, err := coro.Dial(co, v.address(), listener.Limits{})
-				if err != nil {
-					return err
-				}
-				defer func() { _ = c.Close() }()
-				if _, err := io.WriteString(c, "hello"); err != nil {
-					return err
-				}
-				if err := c.CloseWrite(); err != nil {
-					return err
-				}
-				all, err := io.ReadAll(c)
-				require.Equal(panicking{}, "hello", string(all))
-				return err
-			})
-			require.NoError(t, p.end())
-			v.drain()
-		})
-	}
-	t.Run("no server listens", func(t *testing.T) {
-		for _, address := range []string{"127.0.0.1:1", "unix:/nowhere", "no address"} {
-			l := bench(t)
-			p := play(l, func(co *coro.Co) error {
-				c, err := coro.Dial(co, address, listener.Limits{})
-				require.Nil(panicking{}, c)
-				return err
-			})
-			var refused *listener.ConnectError
-			require.ErrorAs(t, p.end(), &refused)
-			require.Equal(t, address, refused.Address)
-		}
-	})
-	t.Run("the server does not answer", func(t *testing.T) {
-		l := bench(t)
-		p := play(l, func(co *coro.Co) error {
-			return co.Within(20*time.Millisecond, func() error {
-				_, err := coro.Dial(co, "192.0.2.1:9", listener.Limits{}) // RFC 5737: nobody's
-				return err
-			})
-		})
-		require.Error(t, p.end())
-	})
 }

@@ -3,9 +3,7 @@ package coro_test
 import (
 	"io"
 	"runtime"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +15,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-func TestTheCostOfASwitch(t *testing.T) {
+func TestMeasureSwitch(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	s := act.New(act.Config{})
@@ -30,46 +28,6 @@ func TestTheCostOfASwitch(t *testing.T) {
 		}
 	}))
 	price.Require(t, 250, func(n int) { _, _ = s.Step(n) }) // there and back
-}
-
-// A new coroutine costs several times as much as one that is used again. Both are measured side by side, under the same
-// load.
-func TestTheCostOfAShortBodyIsLessOnACoroutineUsedAgain(t *testing.T) {
-	tier.Measure(t, "measures time")
-	const pairs, n = 15, 2000
-	var ratios []float64
-	for range pairs {
-		ratios = append(ratios, float64(made(n))/float64(usedAgain(n)))
-	}
-	slices.Sort(ratios)
-	t.Logf("made / used again: %.1f", ratios[pairs/2])
-	require.Greater(t, ratios[pairs/2], 1.3)
-}
-
-func made(n int) time.Duration {
-	s := act.New(act.Config{})
-	defer func() { _ = s.Close() }()
-	begun := time.Now()
-	for range n {
-		s.Spawn(coro.New(func(*coro.Co) error { return nil }))
-		_ = s.Run() // which leaves no coroutine
-	}
-	return time.Since(begun)
-}
-
-func usedAgain(n int) time.Duration {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	s := act.New(act.Config{})
-	defer func() { _ = s.Close() }()
-	s.Spawn(coro.New(func(co *coro.Co) error { return co.Sleep(time.Hour) })) // while one lives the others rest
-	_, _ = s.Step(1)
-	begun := time.Now()
-	for range n {
-		s.Spawn(coro.New(func(*coro.Co) error { return nil }))
-		_, _ = s.Step(1)
-	}
-	return time.Since(begun)
 }
 
 func TestWhatWaitsDoesNotAlloc(t *testing.T) {

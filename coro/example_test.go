@@ -3,8 +3,6 @@ package coro_test
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +15,6 @@ import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -306,45 +302,6 @@ func ExampleDial() {
 	// <nil>
 }
 
-// A filter of package secure encrypts the connection.
-func ExampleDial_encrypted() {
-	cert, err := secure.SelfSigned("localhost")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	trusted := x509.NewCertPool()
-	trusted.AddCert(cert.Leaf)
-	encrypted := secure.Client(&tls.Config{ServerName: "localhost", RootCAs: trusted}, nil)
-
-	server := &service.TCP{
-		Address: "127.0.0.1:0",
-		Filters: []listener.Filter{secure.Server(&tls.Config{Certificates: []tls.Certificate{cert}}, nil)},
-		Handler: coro.Serve(func(c *coro.Conn) error { _, err := io.Copy(c, c); return err }),
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	client := coro.New(func(co *coro.Co) error {
-		defer cancel()
-		c, err := coro.Dial(co, server.Addr().String(), listener.Limits{}, encrypted)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = c.Close() }()
-		fmt.Fprintln(c, "nobody else can read this")
-		line, err := bufio.NewReader(c).ReadString('\n')
-		fmt.Print(line)
-		return err
-	})
-	err = act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(s *act.Scheduler) error {
-		s.Spawn(client)
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// nobody else can read this
-	// <nil>
-}
-
 // Two coroutines of one task: one writes questions, the other reads answers. The task goes on when both have ended.
 func Example_twoCoroutines() {
 	talk := func(c *coro.Conn) error {
@@ -427,36 +384,4 @@ func ExampleCo_Await() {
 	// Output:
 	// it is made
 	// it is ready
-}
-
-// A member of a chat waits for its peer or for what the others say, whichever comes first.
-func ExampleCo_Unblock_either() {
-	others := monitor.NewMailbox[string](4)
-	visit(func(c *coro.Conn) error {
-		for {
-			said, reading := c.Under().Peek(1) // all that has come, at least one byte
-			if reading == nil {
-				fmt.Printf("the peer: %s\n", said)
-				c.Under().Discard(len(said))
-			}
-			message, taking := others.Take()
-			if taking == nil {
-				fmt.Println("another:", message)
-				_, _ = c.Write([]byte(message))
-			}
-			if err := c.Co().Unblock(reading, taking); err != nil { // waits, if there was neither
-				if err == io.EOF {
-					return nil
-				}
-				return err
-			}
-		}
-	}, func(peer net.Conn) {
-		_ = others.Send("hello")
-		_, _ = io.ReadFull(peer, make([]byte, 5))
-		_, _ = peer.Write([]byte("hello yourself"))
-	})
-	// Output:
-	// another: hello
-	// the peer: hello yourself
 }

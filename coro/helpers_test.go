@@ -102,11 +102,14 @@ func steppedScheduler(t *testing.T) (*act.Scheduler, *observer.ObservedLogs) {
 }
 
 // bench is a Stepped whose scheduler is stepped on a thread of the test's own, as coroutines want it.
-func bench(t *testing.T) *servertest.Stepped {
+func bench(t *testing.T) *servertest.Stepped { return timed(t, nil) }
+
+// timed is bench with a clock.
+func timed(t *testing.T, clock act.Clock) *servertest.Stepped {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	l := servertest.New(t, act.Config{})
+	l := servertest.New(t, act.Config{Clock: clock})
 	t.Cleanup(func() {
 		for _, e := range l.Logs.FilterMessage("a task failed").All() {
 			t.Errorf("a task failed: %v", e.ContextMap())

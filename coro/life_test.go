@@ -132,26 +132,6 @@ func TestHowABodyEnds(t *testing.T) {
 func boom()  { panic("boom") }
 func leave() { runtime.Goexit() }
 
-func TestAFinishedCoroutineIsUsedAgain(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	before := runtime.NumGoroutine()
-	most := 0
-	var next func(n int) act.Action
-	next = func(n int) act.Action {
-		return coro.New(func(co *coro.Co) error {
-			most = max(most, runtime.NumGoroutine())
-			if n > 0 {
-				s.Spawn(next(n - 1))
-			}
-			return nil
-		})
-	}
-	s.Spawn(next(1000))
-	require.NoError(t, s.Run())
-	require.LessOrEqual(t, most, before+2)
-	require.LessOrEqual(t, runtime.NumGoroutine(), before, "none is left when nobody needs one")
-}
-
 func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	before := runtime.NumGoroutine()
@@ -265,22 +245,6 @@ func TestAStoppedBodyThatGoesOnIsUnwoundAtItsSecondCall(t *testing.T) {
 	require.Zero(t, logs.Len(), logs.All())
 }
 
-func TestAPanicOfABodyThatIsUnwoundIsSeen(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	s.Spawn(coro.New(func(co *coro.Co) error {
-		defer boom()
-		for {
-			_ = co.Sleep(time.Hour)
-		}
-	}))
-	_, err := s.Step(1)
-	require.NoError(t, err)
-	require.Error(t, s.Close())
-	require.Equal(t, []string{"panic: boom"}, failures(logs.All()))
-}
-
 func TestAnErrorOrPanicOfAStoppedBodyIsSeen(t *testing.T) {
 	for name, row := range map[string]struct {
 		body func() error
@@ -343,7 +307,6 @@ func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
 		return err
 	}))
 	require.Error(t, s.Run())
-	time.Sleep(50 * time.Millisecond) // of those that have ended there is nothing to report
 	require.Equal(t, 1, logs.Len())
 	require.Equal(t, "a stopped coroutine does not end and blocks its thread", logs.All()[0].Message)
 	require.Contains(t, logs.All()[0].ContextMap()["task"], "OnlyComputes")
@@ -473,22 +436,6 @@ func TestACoBelongsToItsBody(t *testing.T) {
 	for _, l := range logs.All() {
 		require.Equal(t, sentence, l.ContextMap()["error"])
 	}
-}
-
-func TestASleepUnderWayIsNotOverwritten(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	var kept *coro.Co
-	var slept error
-	s.Spawn(coro.New(func(co *coro.Co) error {
-		kept = co
-		slept = co.Sleep(time.Millisecond)
-		return slept
-	}))
-	servertest.Step(t, s)
-	s.Spawn(coro.New(func(*coro.Co) error { return kept.Sleep(time.Hour) }))
-	require.NoError(t, s.Run())
-	require.NoError(t, slept)
-	require.Equal(t, []string{"panic: coro: a Co was used outside of its own body"}, failures(logs.All()))
 }
 
 func TestNilActionsAndFunctionsPanicWithASentence(t *testing.T) {

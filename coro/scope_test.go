@@ -1,13 +1,12 @@
 package coro_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
-	"os"
+	"maps"
+	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,8 +22,7 @@ import (
 )
 
 var (
-	errWhy   = errors.New("because")
-	errOther = errors.New("another reason")
+	errWhy = errors.New("because")
 )
 
 // waits are calls that wait for ever unless a scope ends them.
@@ -145,52 +143,6 @@ type closing struct{ acts, closes int }
 func (c *closing) Act(*act.Task) act.Directive { c.acts++; return act.Yield }
 func (c *closing) Close() error                { c.closes++; return nil }
 
-func TestWithContextEndsWithTheContextsCause(t *testing.T) {
-	soon := func(f func()) { time.AfterFunc(3*time.Millisecond, f) }
-	for _, row := range []struct {
-		name   string
-		ctx    func() (context.Context, func())
-		body   func(co *coro.Co) error
-		cancel func(co *coro.Co, cancel func())
-		want   error
-	}{
-		{name: "by another goroutine", cancel: func(_ *coro.Co, cancel func()) { soon(cancel) }, want: errWhy},
-		{name: "before", cancel: func(_ *coro.Co, cancel func()) { cancel() }, want: errWhy},
-		{name: "by another task", cancel: func(co *coro.Co, cancel func()) {
-			co.Scheduler().Spawn(act.Seq(&listener.Sleep{For: time.Millisecond},
-				act.Func(func(*act.Task) act.Directive { cancel(); return act.Done })))
-		}, want: errWhy},
-		{name: "by a deadline", ctx: func() (context.Context, func()) {
-			return context.WithTimeoutCause(context.Background(), 3*time.Millisecond, errWhy)
-		}, want: errWhy},
-		{name: "after", body: func(co *coro.Co) error { return co.Sleep(time.Millisecond) },
-			cancel: func(*coro.Co, func()) {}, want: nil},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			l := bench(t)
-			p := play(l, func(co *coro.Co) error {
-				base, stop := context.WithCancelCause(context.Background())
-				ctx, cancel := context.Context(base), func() { stop(errWhy) }
-				if row.ctx != nil {
-					ctx, cancel = row.ctx()
-					defer cancel()
-				}
-				if row.cancel != nil {
-					row.cancel(co, cancel)
-				}
-				if row.body == nil {
-					row.body = func(co *coro.Co) error { return co.Sleep(time.Hour) }
-				}
-				err := co.WithContext(ctx, func() error { return row.body(co) })
-				stop(errOther)
-				require.NoError(panicking{}, co.Sleep(3*time.Millisecond), "nobody is in it any more")
-				return err
-			})
-			require.Equal(t, row.want, p.end())
-		})
-	}
-}
-
 // attended is a context that counts the waiters for its end.
 type attended struct {
 	context.Context
@@ -297,18 +249,6 @@ func TestAScopeEndsWhatTheBodyDoes(t *testing.T) {
 	require.ErrorIs(t, inner, coro.ErrStopped, "the scopes of who waits for it are not its own")
 }
 
-func TestAScopeWithinWhatTheBodyDoesIsItsOwn(t *testing.T) {
-	l := bench(t)
-	p := play(l, func(co *coro.Co) error {
-		err := co.Do(coro.New(func(co *coro.Co) error {
-			return co.Within(time.Millisecond, func() error { return co.Sleep(time.Hour) })
-		}))
-		require.NoError(panicking{}, co.Sleep(time.Millisecond))
-		return err
-	})
-	late(t, p.end())
-}
-
 // An action that has offloaded a function belongs to it until it has returned.
 func TestAScopeWaitsForAnOffloadedFunction(t *testing.T) {
 	for name, early := range map[string]bool{"that ends meanwhile": false, "that ends in the same turn": true} {
@@ -411,119 +351,65 @@ func TestAScopeLeavesNoTimer(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-func TestABodySeesAnOrderAndGoesOn(t *testing.T) {
-	l := bench(t)
-	p := play(l, func(co *coro.Co) error {
-		require.Nil(panicking{}, co.Order())
-		require.NoError(panicking{}, co.UntilOrder(func() error { return co.Yield() }), "there is none")
-		co.Scheduler().Shutdown(servertest.Drain)
-		err := co.UntilOrder(func() error { return yielding(co) })
-		require.Equal(panicking{}, shutdown.Order(servertest.Drain), co.Order())
-		require.NoError(panicking{}, co.Sleep(time.Millisecond))
-		return err
-	})
-	require.ErrorIs(t, p.end(), coro.ErrOrdered)
-}
+// stopped is a clock that stands still unless a test moves it.
+type stopped struct{ now time.Duration }
 
-// A server that keeps connections alive answers requests that have begun, and ends the others.
-func TestAnOrderEndsTheWaitForARequestAndNotTheRequest(t *testing.T) {
-	asked := make(chan bool, 1)
-	v := serve(t, "tcp", func(c *coro.Conn) error {
-		r := bufio.NewReader(c)
-		for {
-			if err := c.Co().UntilOrder(func() error { _, err := r.Peek(1); return err }); err != nil {
-				if errors.Is(err, coro.ErrOrdered) {
-					return nil
-				}
-				return err
-			}
-			asked <- true
-			request, err := http.ReadRequest(r)
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintf(c, "you are at %s\n", request.URL.Path); err != nil {
-				return err
-			}
-		}
-	})
-	idle, busy, never := v.dial(), v.dial(), v.dial()
-	for _, c := range []io.Writer{idle, busy} {
-		_, err := io.WriteString(c, "GET /one HTTP/1.1\r\nHost: x\r\n\r\n")
-		require.NoError(t, err)
-		servertest.Receive(t, asked)
-	}
-	servertest.Expect(t, idle, "you are at /one\n")
-	servertest.Expect(t, busy, "you are at /one\n")
-	servertest.Send(t, busy, "GET /two HTTP")
-	servertest.Receive(t, asked)
-	v.Group.Shutdown(servertest.Drain)
-	servertest.ExpectEOF(t, idle)
-	servertest.ExpectEOF(t, never)
-	servertest.Send(t, busy, "/1.1\r\nHost: x\r\n\r\n")
-	servertest.Expect(t, busy, "you are at /two\n")
-	servertest.ExpectEOF(t, busy)
-	for _, c := range []io.Closer{idle, busy, never} {
-		_ = c.Close()
-	}
-	v.drain()
-}
+func (c *stopped) Monotonic() time.Duration { return c.now }
+func (c *stopped) Wall() time.Time          { return time.Unix(0, int64(c.now)) }
 
-// Idle connections end in the window of an order, unless a second order has none. One on which a request comes before is answered,
-// and ends then. The first request of a connection may be on its way.
+// Connections that wait for a request end in the window of an order, unless a second order has none. The first request of a
+// connection may be on its way.
 func TestAWaitForARequestIsCutShortWhenTheConnectionIsToEnd(t *testing.T) {
 	const ms = time.Millisecond
+	type state struct{ idle, never bool } // over
 	for name, row := range map[string]struct {
-		terms, second shutdown.Policy
-		idle, never   time.Duration // at the earliest
+		terms  shutdown.Policy
+		second bool
+		want   map[time.Duration]state // by the time after the order
 	}{
-		"at once":         {shutdown.Policy{Time: servertest.Timeout, Drop: true}, shutdown.Policy{}, 0, 900 * ms},
-		"in a window":     {shutdown.Policy{Time: servertest.Timeout, Spread: 400 * ms, Drop: true}, shutdown.Policy{}, 200 * ms, 900 * ms},
-		"a second order":  {shutdown.Policy{Time: 10 * time.Hour, Spread: time.Hour}, shutdown.Unbounded, 0, 900 * ms},
-		"bounded by time": {shutdown.Policy{Time: 400 * ms, Drop: true}, shutdown.Policy{}, 0, 150 * ms},
+		"at once": {shutdown.Policy{Time: time.Hour, Drop: true}, false,
+			map[time.Duration]state{0: {true, false}, 900 * ms: {true, false}, 1100 * ms: {true, true}}},
+		"in a window": {shutdown.Policy{Time: time.Hour, Spread: 400 * ms, Drop: true}, false,
+			map[time.Duration]state{0: {false, false}, 190 * ms: {false, false}, 410 * ms: {true, false}, 1100 * ms: {true, true}}},
+		"a second order has no window": {shutdown.Policy{Time: 10 * time.Hour, Spread: time.Hour}, true,
+			map[time.Duration]state{0: {true, false}, 1100 * ms: {true, true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(t, "tcp", func(c *coro.Conn) error {
-				for r := bufio.NewReader(c); ; {
-					if err := c.Co().UntilOrder(func() error { _, err := r.Peek(1); return err }); err != nil {
-						return nil
+			clock := &stopped{time.Second}
+			l := timed(t, clock)
+			var got state
+			wait := func(over *bool) (begun func() bool, peer net.Conn) {
+				turns := 0
+				under, peer := l.Conn("tcp", listener.Limits{})
+				l.S.Spawn(coro.Serve(func(c *coro.Conn) error {
+					defer func() { *over = true }()
+					for {
+						turns++
+						if err := c.Co().UntilOrder(func() error { _, err := c.Read(make([]byte, 1)); return err }); err != nil {
+							return nil
+						}
 					}
-					line, err := r.ReadString('\n')
-					if err != nil {
-						return err
-					}
-					if _, err := io.WriteString(c, line); err != nil {
-						return err
-					}
-				}
-			})
-			idle := v.dial()
-			servertest.Echo(t, idle, "before\n")
-			begun := time.Now()
-			never := v.dial()
-			servertest.Echo(t, v.dial(), "it is behind that one\n")
-			v.Group.Shutdown(shutdown.Now{Terms: row.terms})
-			if row.second != (shutdown.Policy{}) {
-				servertest.Echo(t, idle, "under the first order\n")
-				servertest.ExpectEOF(t, idle)
-				v.Group.Shutdown(shutdown.Now{Terms: row.second})
-			} else {
-				servertest.ExpectEOF(t, idle)
-				require.GreaterOrEqual(t, time.Since(begun), row.idle)
+				})(under))
+				return func() bool { return turns == 2 }, peer
 			}
-			servertest.ExpectEOF(t, never)
-			require.GreaterOrEqual(t, time.Since(begun), row.never)
+			begun, peer := wait(&got.idle)
+			servertest.Send(t, peer, "x")
+			l.Until("its first request", begun)
+			wait(&got.never)
+			l.Turn(func(*act.Task) {})
+			l.S.Shutdown(shutdown.Now{Terms: row.terms})
+			if row.second {
+				l.Turn(func(*act.Task) {})
+				l.S.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+			}
+			begin := clock.now
+			for _, at := range slices.Sorted(maps.Keys(row.want)) {
+				clock.now = begin + at
+				for range 5 {
+					l.Turn(func(*act.Task) {})
+				}
+				require.Equal(t, row.want[at], got, "after %v", at)
+			}
 		})
 	}
-}
-
-func TestTheDeadlineOfWithinIsOnTheSchedulersClock(t *testing.T) {
-	require.NotErrorIs(t, coro.ErrOrdered, os.ErrDeadlineExceeded)
-	l := bench(t)
-	begun := time.Now()
-	p := play(l, func(co *coro.Co) error {
-		return co.Within(20*time.Millisecond, func() error { return co.Sleep(time.Hour) })
-	})
-	late(t, p.end())
-	require.GreaterOrEqual(t, time.Since(begun), 20*time.Millisecond, "never early")
 }

@@ -70,16 +70,6 @@ func TestHowAServedConnectionEnds(t *testing.T) {
 	}
 }
 
-func TestAResetByThePeerIsNoFailure(t *testing.T) {
-	v := serve(t, "tcp", echo)
-	for range 10 {
-		c := v.dial()
-		servertest.Echo(t, c, "hello")
-		servertest.Reset(t, c)
-	}
-	v.drain()
-}
-
 func TestADropResetsConnections(t *testing.T) {
 	for name, body := range map[string]func(*coro.Conn) error{
 		"in a Read":        func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
@@ -104,16 +94,6 @@ func TestADropResetsConnections(t *testing.T) {
 			require.Empty(t, v.failures())
 		})
 	}
-}
-
-func TestAConnectionGoesOnUnderAnOrder(t *testing.T) {
-	v := serve(t, "tcp", echo)
-	c := v.dial()
-	servertest.Echo(t, c, "hello")
-	v.Group.Shutdown(servertest.Drain)
-	time.Sleep(5 * time.Millisecond)
-	require.NoError(t, echoed(c, noise(100_000)))
-	require.NoError(t, v.End())
 }
 
 func TestServeWithoutABody(t *testing.T) {
