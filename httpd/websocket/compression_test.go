@@ -1,14 +1,12 @@
 package websocket_test
 
 import (
-	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
@@ -109,97 +107,6 @@ func TestCompressionIsAgreedUpon(t *testing.T) {
 		c.send(handshake + "Sec-WebSocket-Extensions: permessage-deflate; =1\r\n\r\n")
 		require.Contains(t, c.until("\r\n\r\n"), "HTTP/1.1 400 ")
 	}
-}
-
-// With context takeover a message refers to those before it, also behind some that are not compressed, or come in pieces.
-func TestContextTakeover(t *testing.T) {
-	w := newWorld(t)
-	for name, handler := range echoes {
-		var ended error
-		v := &websocket.Server{Handler: handler(&ended), Options: websocket.Options{
-			Compression: websocket.Compression{On: true, Takeover: true, Min: 100}}}
-		c, extensions := w.offer(v, listener.Limits{}, offers)
-		require.Equal(t, "permessage-deflate", extensions)
-		c.send(packed(text(packedHello)), packed(text(helloAgain)))
-		require.Equal(t, `text "Hello"`, c.next())
-		require.Equal(t, `text "Hello"`, c.next())
-		c.send(text("€"), packed(begin(helloAgain[:2])), ping("a"), last(helloAgain[2:]))
-		require.Equal(t, `text "€"`, c.next())
-		require.Equal(t, `pong "a"`, c.next())
-		require.Equal(t, `text "Hello"`, c.next(), name)
-
-		codec := deflate.New(deflate.Terms{Receives: true})
-		sizes := []int{}
-		for range 3 {
-			c.send(text(long))
-			in, said := &counted{r: c}, ""
-			c.read(func() (err error) {
-				said, err = readPacked(in, codec)
-				return err
-			})
-			require.Equal(t, "packed text of 150", said)
-			sizes = append(sizes, in.n)
-		}
-		require.Less(t, sizes[1], sizes[0]/2)
-		require.Equal(t, sizes[1], sizes[2])
-		c.send(bye(1000, ""))
-		require.Equal(t, `close 1000 ""`, c.rest())
-	}
-}
-
-// counted counts what is read.
-type counted struct {
-	r interface{ Read([]byte) (int, error) }
-	n int
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += n
-	return n, err
-}
-
-// A message that is pushed is compressed once, for connections with context takeover and without. Those before it and behind
-// it refer to what they should.
-func TestPreparedMessagesAreCompressedOnce(t *testing.T) {
-	w := newWorld(t)
-	m := websocket.Prepare(websocket.Text, []byte(long+long))
-	tiny := websocket.Prepare(websocket.Text, []byte("tiny"))
-	unsqueezable := websocket.Prepare(websocket.Binary, []byte(small(small(strings.Repeat("0123456789", 100)))+"0123"))
-	frames := map[string]int{}
-	for _, takeover := range []bool{false, true, false, true} {
-		for _, offered := range []string{"", offers} {
-			a := waits()
-			v := &websocket.Server{Handler: a.handler, Options: websocket.Options{
-				Compression: websocket.Compression{On: true, Takeover: takeover, Min: 6}}}
-			c, _ := w.offer(v, listener.Limits{}, offered)
-			codec := deflate.New(deflate.Terms{Receives: takeover})
-			name := map[bool]string{false: "", true: "packed "}[offered != ""]
-			var errs []error
-			w.Turn(func(*act.Task) {
-				errs = append(errs, a.conn.Send(websocket.Text, []byte(long)), a.conn.Push(m), a.conn.Push(tiny), a.conn.Push(m),
-					a.conn.Push(unsqueezable), a.conn.Send(websocket.Text, []byte(long)))
-			})
-			for _, err := range errs {
-				require.NoError(t, err)
-			}
-			for _, want := range []string{"text of 150", "text of 300", "tiny", "text of 300", "binary ", "text of 150"} {
-				in, said := &counted{r: c}, ""
-				c.read(func() (err error) {
-					said, err = readPacked(in, codec)
-					return err
-				})
-				require.Contains(t, said, want)
-				if strings.Contains(said, " of ") {
-					require.Equal(t, name+want, said)
-				}
-				if strings.Contains(said, " of 300") {
-					frames[fmt.Sprint(name, in.n)]++
-				}
-			}
-		}
-	}
-	require.Len(t, frames, 2, "one compressed, and one not")
 }
 
 // The price of a connection that has compressed and inflated messages: nothing is kept of them, or with context takeover

@@ -142,6 +142,10 @@ func TestMistakesPanic(t *testing.T) {
 	require.Panics(t, func() { a.conn.Close(1005, "") })
 	require.Panics(t, func() { a.conn.Close(999, "") })
 	require.Panics(t, func() { _ = a.conn.Send(0, nil) })
+	w.Turn(func(*act.Task) {
+		require.NoError(t, a.conn.SendPiece(websocket.Text, nil, false))
+		require.Panics(t, func() { _ = a.conn.SendPiece(websocket.Binary, nil, false) })
+	})
 	require.Panics(t, func() { (&websocket.Server{}).Serve(nil, nil) })
 }
 
@@ -284,23 +288,16 @@ func TestErrSaysHowAConnectionHasEnded(t *testing.T) {
 func TestTheReportOfAFailureNamesThePeer(t *testing.T) {
 	fails := act.Func(func(t *act.Task) act.Directive { return t.Fail(errors.New("why")) })
 	sockets := &websocket.Server{Handler: func(*websocket.Conn, *httpd.Request) act.Action { return fails }}
-	for name, handler := range map[string]httpd.Handler{
-		"of HTTP":      func(*httpd.Response, *httpd.Request) act.Action { return fails },
-		"of WebSocket": sockets.Serve,
-	} {
-		t.Run(name, func(t *testing.T) {
-			socket := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: handler}).Serve}
-			s := servertest.Start(t, act.Config{Schedulers: 1}, socket.Setup)
-			c := servertest.Dial(t, socket.Addr())
-			servertest.Send(t, c, handshake+"\r\n"+bye(1000, ""))
-			_, err := io.ReadAll(c)
-			require.NoError(t, err)
-			require.NoError(t, c.Close())
-			s.Group.Shutdown(servertest.Drain)
-			require.NoError(t, s.End())
-			lines := s.Logs.FilterMessage("a task failed").All()
-			require.Len(t, lines, 1)
-			require.Equal(t, c.LocalAddr().String(), lines[0].ContextMap()["peer"])
-		})
-	}
+	socket := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: sockets.Serve}).Serve}
+	s := servertest.Start(t, act.Config{Schedulers: 1}, socket.Setup)
+	c := servertest.Dial(t, socket.Addr())
+	servertest.Send(t, c, handshake+"\r\n"+bye(1000, ""))
+	_, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	s.Group.Shutdown(servertest.Drain)
+	require.NoError(t, s.End())
+	lines := s.Logs.FilterMessage("a task failed").All()
+	require.Len(t, lines, 1)
+	require.Equal(t, c.LocalAddr().String(), lines[0].ContextMap()["peer"])
 }

@@ -162,66 +162,6 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// RFC 6455 5.4: control frames come between the pieces of a message, and nothing else does.
-func TestAMessageIsSentInPieces(t *testing.T) {
-	w := newWorld(t)
-	a := waits()
-	c := w.dial(&websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: 2}}, listener.Limits{})
-	piece := func(kind websocket.Type, p string, last bool) {
-		w.Turn(func(*act.Task) { require.NoError(t, a.conn.SendPiece(kind, []byte(p), last)) })
-	}
-	piece(websocket.Text, "a", false)
-	var errs [4]error
-	w.Turn(func(*act.Task) {
-		for n := range 3 {
-			errs[n] = a.conn.Push(note(n))
-		}
-		errs[3] = a.conn.Send(websocket.Text, []byte("4"))
-	})
-	require.Equal(t, []error{nil, nil}, errs[:2])
-	require.Implements(t, (*act.Blocked)(nil), errs[2])
-	require.Implements(t, (*act.Blocked)(nil), errs[3])
-	turns := 0
-	for n := 2; n < 5; n++ {
-		w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
-			turns++
-			err := error(nil)
-			if n%2 == 0 {
-				err = a.conn.Push(note(n))
-			} else {
-				err = a.conn.Send(websocket.Text, []byte(fmt.Sprint(n)))
-			}
-			if err != nil {
-				return listener.Next(t, err)
-			}
-			return act.Done
-		}))
-	}
-	c.send(ping("p"))
-	piece(websocket.Text, "", false)
-	require.Panics(t, func() { _ = a.conn.SendPiece(websocket.Binary, nil, false) })
-	require.Panics(t, func() { _ = a.conn.SendPiece(0, nil, false) })
-	servertest.Step(t, w.S)
-	require.Equal(t, 3, turns, "they do not spin")
-	piece(websocket.Text, "b", true)
-	for _, want := range []string{`text (not final) "a"`, `pong "p"`, `more (not final) ""`, `more "b"`} {
-		require.Equal(t, want, c.next())
-	}
-	c.hear(0, 5)
-	require.Equal(t, 6, turns)
-	piece(websocket.Binary, "", true)
-	require.Equal(t, `binary ""`, c.next())
-
-	piece(websocket.Binary, "c", false)
-	w.Turn(func(*act.Task) {
-		require.NoError(t, a.conn.Push(note(9)))
-		a.conn.Close(4000, "enough")
-		require.Equal(t, net.ErrClosed, a.conn.SendPiece(websocket.Binary, nil, true))
-	})
-	c.send(bye(4000, ""))
-	require.Equal(t, `binary (not final) "c", close 4000 "enough"`, c.rest())
-}
-
 // The tasks that wait for a message's end learn of the connection's, however it comes.
 func TestTheEndOfAConnectionWithinAMessage(t *testing.T) {
 	for name, end := range map[string]func(c *client){
