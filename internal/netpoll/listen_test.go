@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func init() { children["listen"] = listenAsChild }
@@ -245,6 +247,7 @@ func TestOfProgramsThatFindOneStaleSocketOneListens(t *testing.T) {
 }
 
 func TestALockOfAnotherProcessDelaysAndDoesNotPrevent(t *testing.T) {
+	tier.Need(t, tier.Full, "waits a second")
 	balanced(t)
 	dir := folder(t)
 	lock, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
