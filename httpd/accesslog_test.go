@@ -67,7 +67,8 @@ func TestFormatsOfTheAccessLog(t *testing.T) {
 			c.send("HEAD http://b/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
 			d.pass(1250 * time.Millisecond)
 			c.send("nonsense\r\n\r\n")
-			require.Equal(t, strings.ReplaceAll(strings.Join(want, "\n"), "%t", strconv.FormatBool(*overTLS)), strings.Join(lines(), "\n"))
+			said := strings.ReplaceAll(strings.Join(want, "\n"), "%t", strconv.FormatBool(*overTLS))
+			require.Equal(t, said, strings.Join(lines(), "\n"))
 		})
 	}
 }

@@ -64,9 +64,11 @@ func TestCurl(t *testing.T) {
 	body := strings.Repeat("0123456789", 200_000)
 	name := filepath.Join(t.TempDir(), "body")
 	require.NoError(t, os.WriteFile(name, []byte(body), 0o600))
-	for _, url := range []string{"http://" + serve(t, web) + "/", "https://" + serve(t, web, secure.Server(tlsConfig(), nil)) + "/"} {
+	plain, encrypted := serve(t, web), serve(t, web, secure.Server(tlsConfig(), nil))
+	for _, url := range []string{"http://" + plain + "/", "https://" + encrypted + "/"} {
 		run := func(arguments ...string) string {
-			out, err := exec.Command(curl, append([]string{"-ksS", "--noproxy", "*", "-m", "120"}, arguments...)...).CombinedOutput()
+			arguments = append([]string{"-ksS", "--noproxy", "*", "-m", "120"}, arguments...)
+			out, err := exec.Command(curl, arguments...).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			return string(out)
 		}

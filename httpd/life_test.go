@@ -113,7 +113,8 @@ func TestExpectations(t *testing.T) {
 // its length is not known, the handler gets no more than that.
 func TestMaxBody(t *testing.T) {
 	const refused = "413!"
-	long := newDriver(t).dial(&httpd.Server{Handler: hello, MaxBody: -1}, listener.Limits{}).send(raw(post + "Content-Length: 1000000000000\n\n"))
+	long := newDriver(t).dial(&httpd.Server{Handler: hello, MaxBody: -1}, listener.Limits{})
+	long.send(raw(post + "Content-Length: 1000000000000\n\n"))
 	require.Contains(t, long.received(), " 200 ", "it is no bound")
 	for name, row := range map[string]struct{ says, answers, seen string }{
 		"as long as allowed":      {post + "Content-Length: 5\n\nhello", "200", `POST / "hello"`},

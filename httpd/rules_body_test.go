@@ -90,7 +90,8 @@ func TestRulesOfBodies(t *testing.T) {
 			{get + "Upgrade: h2c\nConnection: Upgrade, HTTP2-Settings\nHTTP2-Settings: a\n\n", "200", "GET / Upgrade=h2c HTTP2-Settings=a"},
 			{"GET / HTTP/1.0\nHost: a\nUpgrade: a/1\n\n", "200!", "GET / 1.0 Upgrade=a/1"},
 		},
-		"9110 15.5.1: what is refused of HEAD has no content": refused(400, "HEAD / HTTP/1.1\nHost: a/\n\n", "HEAD / HTTP/1.0\nConnection: keep-alive\na\n\n"),
+		"9110 15.5.1: what is refused of HEAD has no content": refused(400,
+			"HEAD / HTTP/1.1\nHost: a/\n\n", "HEAD / HTTP/1.0\nConnection: keep-alive\na\n\n"),
 		"9110 10.1.1: other expectations": refused(417, get+"Expect: a\n\n", post+"Expect: 100-continued\nContent-Length: 5\n\nhello",
 			post+"Expect: 100-continue;a\nContent-Length: 5\n\nhello", post+"Expect:\nContent-Length: 5\n\nhello"),
 	})
@@ -128,11 +129,12 @@ func TestRulesOfBodiesThatGoWrong(t *testing.T) {
 
 // Of several trailers with a name it is the first one, in any case; behind the end of the body.
 func TestTrailer(t *testing.T) {
-	c := newDriver(t).dial(&httpd.Server{Handler: httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
+	first := httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
 		require.Nil(t, r.Body.Trailer("other"))
 		_, _ = w.Write(r.Body.Trailer("sum"))
 		return nil
-	})}, listener.Limits{}).send(raw(coded + "\n0\nSum: 1\nZ: 2\nSUM: 3\n\n"))
+	})
+	c := newDriver(t).dial(&httpd.Server{Handler: first}, listener.Limits{}).send(raw(coded + "\n0\nSum: 1\nZ: 2\nSUM: 3\n\n"))
 	require.Equal(t, "1", c.check(t)[0].body)
 }
 

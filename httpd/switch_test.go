@@ -177,9 +177,8 @@ func TestProtocolsAreNotSwitched(t *testing.T) {
 // RFC 9110 7.8: the body precedes the switch, and the 100 for it precedes the 101.
 func TestABodyPrecedesTheSwitch(t *testing.T) {
 	says := strings.Replace(upgrade, "\nHost", "\nExpect: 100-continue\nContent-Length: 5\nHost", 1)
-	c := newDriver(t).dial(&httpd.Server{Handler: httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
-		return upgrading(w, r)
-	})}, listener.Limits{}).send(raw(says))
+	reading := httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action { return upgrading(w, r) })
+	c := newDriver(t).dial(&httpd.Server{Handler: reading}, listener.Limits{}).send(raw(says))
 	require.Equal(t, "HTTP/1.1 100 Continue\r\n\r\n", c.received())
 	out := c.send("12345hello\n").received()
 	require.True(t, strings.HasPrefix(out, "HTTP/1.1 101 ") && strings.HasSuffix(out, "\r\n\r\nHELLO\n"), out)
@@ -396,7 +395,9 @@ func TestIdleSinceOfEachPhase(t *testing.T) {
 		web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 			require.False(t, idle(), "in the handler")
 			if string(r.Path()) == "/" {
-				require.NoError(t, take(w, func(c *listener.Conn) act.Action { return &idling{lineEcho{in: listener.Line{Conn: c}}} }))
+				require.NoError(t, take(w, func(c *listener.Conn) act.Action {
+					return &idling{lineEcho{in: listener.Line{Conn: c}}}
+				}))
 			}
 			return nil
 		}}

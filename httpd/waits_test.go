@@ -63,7 +63,8 @@ func TestRequestsAreCounted(t *testing.T) {
 	d := newDriver(t)
 	var site httpd.Mux
 	site.Handle("GET /{$}", hello)
-	d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).send(raw(get + "\nGET /404 HTTP/1.1\nHost: a\n\nHEAD / HTTP/1.1\nHost: a\n\nbad\n\n"))
+	says := get + "\nGET /404 HTTP/1.1\nHost: a\n\nHEAD / HTTP/1.1\nHost: a\n\nbad\n\n"
+	d.dial(&httpd.Server{Handler: site.Serve}, listener.Limits{}).send(raw(says))
 	counts := servertest.CountsOf(d.s)
 	require.EqualValues(t, 3, counts["http_requests_total"])
 	require.EqualValues(t, 2, counts["http_responses_2xx_total"])

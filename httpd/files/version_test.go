@@ -82,7 +82,9 @@ func FuzzDate(f *testing.F) {
 	for text := range noDates {
 		f.Add(text)
 	}
-	for _, text := range []string{then, "Saturday, 01-Aug-26 12:00:00 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sat Aug  1 12:00:00 2026"} {
+	for _, text := range []string{
+		then, "Saturday, 01-Aug-26 12:00:00 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sat Aug  1 12:00:00 2026",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -24,12 +24,15 @@ import (
 var untimed = httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}
 
 // run starts a server of this package on one scheduler, whose orders have the given bound. over gets what act.Run returns.
-func (j *journal) run(a *nethttp.Adapter, cfg *tls.Config, bound time.Duration) (address string, order func(), over chan error, err error) {
+func (j *journal) run(a *nethttp.Adapter, cfg *tls.Config, bound time.Duration) (
+	address string, order func(), over chan error, err error,
+) {
 	var filters []listener.Filter
 	if cfg != nil {
 		filters = append(filters, secure.Server(cfg, nil))
 	}
-	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: (&httpd.Server{Handler: a.Serve, Timeouts: untimed}).Serve}
+	web := &httpd.Server{Handler: a.Serve, Timeouts: untimed}
+	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
 	ctx, order := context.WithCancel(context.Background())
 	up, over := make(chan struct{}), make(chan error, 1)
 	set := act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: bound, Drop: true},
