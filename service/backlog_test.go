@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"net"
 	"path/filepath"
 	"testing"
 
@@ -27,32 +26,6 @@ func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 				require.NoError(t, c.Close())
 			}
 			require.NoError(t, w.order(servertest.Drain))
-		}
-	})
-}
-
-func TestAClientConnectedBeforeTheOrderIsServedBehindManyEvents(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		cfg.Schedulers = 1
-		v := &service.TCP{Address: loopback, Handler: greeting}
-		w := begin(t, cfg, v.Setup)
-		var busy, all []net.Conn
-		for range 400 {
-			c := servertest.Dial(t, v.Addr())
-			servertest.Expect(t, c, "hello")
-			busy = append(busy, c)
-		}
-		release := w.hold(0)
-		for _, c := range busy {
-			servertest.Send(t, c, "x")
-		}
-		for range 20 {
-			all = append(all, servertest.Dial(t, v.Addr()))
-		}
-		w.Group.Shutdown(servertest.Drain)
-		release()
-		for _, c := range all {
-			servertest.Expect(t, c, "hello")
 		}
 	})
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -34,35 +33,6 @@ func TestConnectionsBringNoGoroutines(t *testing.T) {
 }
 
 const tenThousand = 10_000
-
-// Ten thousand connections on one server: all are served, at the same time, and all get their answers again. The clients
-// are another process, which has descriptors of its own.
-func TestTenThousandConnectionsAtATime(t *testing.T) {
-	tier.Need(t, tier.Full, "it takes 10,000 descriptors in each of two processes, and some seconds")
-	v := &service.TCP{Address: loopback, Handler: echo, MaxConns: tenThousand}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	ended := make(chan error, 1)
-	go func() {
-		said, err := playChild(t, "ten thousand clients", v.Addr().String())
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, said)
-		}
-		ended <- err
-	}()
-	most := 0
-	for open := true; open; {
-		select {
-		case err := <-ended:
-			require.NoError(t, err)
-			open = false
-		case <-time.After(time.Millisecond):
-			most = max(most, v.Open())
-		}
-	}
-	require.Equal(t, tenThousand, most)
-	eventually(t, "all have left", func() bool { return v.Open() == 0 })
-	require.NoError(t, w.order(servertest.Drain))
-}
 
 func init() {
 	children["ten thousand clients"] = func(address string) error {

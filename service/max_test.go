@@ -1,13 +1,10 @@
 package service_test
 
 import (
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
@@ -90,86 +86,4 @@ func TestAnOrderAtMaxConnsLeavesTheBacklog(t *testing.T) {
 	hearReset(t, out)
 	require.NoError(t, in.Close())
 	require.NoError(t, w.End())
-}
-
-// Clients that come and go in every way, at random: never are there more than MaxConns, all are served
-// (a lost wake-up of a waiting acceptor would leave one behind), and in the end none is left.
-func TestMaxConnsUnderChurn(t *testing.T) {
-	clients, each := 12, tier.Choose(5, 5, 25)
-	for _, most := range []int{1, 2, 5} {
-		t.Run(fmt.Sprintf("at most %d", most), func(t *testing.T) {
-			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-				var here, above, closed atomic.Int64
-				v := &service.TCP{Address: loopback, MaxConns: most, Handler: func(c *listener.Conn) act.Action {
-					if here.Add(1) > int64(most) {
-						above.Add(1)
-					}
-					return &leaving{greeting(c), &here, &closed}
-				}}
-				w := begin(t, cfg, v.Setup)
-				failures := make(chan error, clients)
-				for seed := range clients {
-					go func() { failures <- churn(v.Addr(), uint64(seed), each) }()
-				}
-				for range clients {
-					require.NoError(t, <-failures)
-				}
-				eventually(t, "all have left", func() bool { return v.Open() == 0 })
-				require.Zero(t, above.Load())
-				require.NoError(t, w.order(servertest.Drain))
-				require.Empty(t, w.failures())
-				require.EqualValues(t, clients*each, closed.Load())
-			})
-		})
-	}
-}
-
-// leaving counts a task out in its last turn: then it still has its place.
-type leaving struct {
-	act.Action
-	here, closed *atomic.Int64
-}
-
-func (x *leaving) Act(t *act.Task) act.Directive {
-	d := x.Action.Act(t)
-	if d.Finished() {
-		x.here.Add(-1)
-	}
-	return d
-}
-
-func (x *leaving) Close() error {
-	x.closed.Add(1)
-	return nil
-}
-
-// churn connects again and again, is greeted, and goes in one of the ways there are.
-func churn(a net.Addr, seed uint64, times int) error {
-	random := rand.New(rand.NewPCG(seed, 1))
-	for range times {
-		c, err := net.Dial(a.Network(), a.String())
-		if err != nil {
-			return err
-		}
-		tcp := c.(*net.TCPConn)
-		_ = c.SetDeadline(time.Now().Add(servertest.Timeout))
-		if _, err = io.ReadFull(c, make([]byte, 5)); err != nil {
-			return err
-		}
-		switch random.IntN(4) {
-		case 0:
-			_ = tcp.SetLinger(0)
-		case 1:
-			_ = tcp.CloseWrite()
-			if rest, err := io.ReadAll(c); err != nil || len(rest) > 0 {
-				return fmt.Errorf("after the half-close: %q, %w", rest, err)
-			}
-		case 2:
-			_, _ = c.Write([]byte("unread answer"))
-		}
-		if err := c.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -37,62 +36,6 @@ func (w *world) hold(indices ...int) (release func()) {
 		servertest.Receive(w.T, held)
 	}
 	return func() { close(let) }
-}
-
-// A client that the system has connected is served, even if no scheduler knew of the connection when the order came.
-// Before, the acceptor ended in the pass of the order, whose look at the system comes after the demons.
-func TestAClientConnectedBeforeTheOrderIsServed(t *testing.T) {
-	const clients = 150 // more than are accepted in a turn
-	for _, kind := range both(t, answers("welcome")) {
-		t.Run(kind.name, func(t *testing.T) {
-			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-				w := begin(t, cfg, kind.Setup)
-				release := w.hold(0, 1)
-				var all []net.Conn
-				for range clients {
-					all = append(all, servertest.Dial(t, kind.Addr()))
-				}
-				w.Group.Shutdown(servertest.Drain)
-				release()
-				for _, c := range all {
-					hears("welcome")(t, c)
-					require.NoError(t, c.Close())
-				}
-				require.NoError(t, w.End())
-			})
-		})
-	}
-}
-
-// Under an order a flood of connections is accepted up to a bound: clients that go on connecting must not keep
-// the service alive.
-func TestUnderAnOrderAFloodIsAcceptedUpToTheBound(t *testing.T) {
-	const bound, clients = 100, 150 // a turn's accepts and some
-	defer func(before int) { readiness.LastAccepts = before }(readiness.LastAccepts)
-	readiness.LastAccepts = bound
-	for _, kind := range both(t, answers("welcome")) {
-		t.Run(kind.name, func(t *testing.T) {
-			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-				cfg.Schedulers = 1
-				w := begin(t, cfg, kind.Setup)
-				release := w.hold(0)
-				var all []net.Conn
-				for range clients {
-					all = append(all, servertest.Dial(t, kind.Addr()))
-				}
-				w.Group.Shutdown(servertest.Drain)
-				release()
-				for _, c := range all[:bound] {
-					hears("welcome")(t, c)
-					require.NoError(t, c.Close())
-				}
-				for _, c := range all[bound:] {
-					hearReset(t, c)
-				}
-				require.NoError(t, w.End())
-			})
-		})
-	}
 }
 
 // Their actions get the order too: a task that is spawned under an order gets it before its first turn, when there

@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -133,28 +131,26 @@ func TestTheEndOfAConnection(t *testing.T) {
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-				var closed atomic.Int64
-				var others atomic.Bool
-				v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
-					if others.Load() {
-						return echo(c)
-					}
-					return row.handler(c, &closed)
-				}}
-				w := begin(t, cfg, v.Setup)
-				row.sees(t, v.Addr())
-				eventually(t, "the connection is gone", func() bool { return v.Open() == 0 })
+			var closed atomic.Int64
+			var others atomic.Bool
+			v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+				if others.Load() {
+					return echo(c)
+				}
+				return row.handler(c, &closed)
+			}}
+			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+			row.sees(t, v.Addr())
+			eventually(t, "the connection is gone", func() bool { return v.Open() == 0 })
 
-				others.Store(true)
-				neighbour := servertest.Dial(t, v.Addr())
-				servertest.Echo(t, neighbour, "well?")
-				require.NoError(t, neighbour.Close())
+			others.Store(true)
+			neighbour := servertest.Dial(t, v.Addr())
+			servertest.Echo(t, neighbour, "well?")
+			require.NoError(t, neighbour.Close())
 
-				require.NoError(t, w.order(servertest.Drain))
-				require.Equal(t, row.reported, w.failures())
-				require.Equal(t, row.closed, closed.Load())
-			})
+			require.NoError(t, w.order(servertest.Drain))
+			require.Equal(t, row.reported, w.failures())
+			require.Equal(t, row.closed, closed.Load())
 		})
 	}
 }
@@ -184,22 +180,6 @@ func hears(text string) func(*testing.T, net.Conn) {
 		servertest.Expect(t, c, text)
 		servertest.ExpectEOF(t, c)
 	}
-}
-
-func TestAResetByThePeerFailsNoTask(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		v := &service.TCP{Address: loopback, Handler: echo}
-		w := begin(t, cfg, v.Setup)
-		for range 20 {
-			c := servertest.Dial(t, v.Addr())
-			servertest.Echo(t, c, "hello")
-			servertest.Reset(t, c)
-		}
-		eventually(t, "the connections are gone", func() bool { return v.Open() == 0 })
-		require.NoError(t, w.order(servertest.Drain))
-		require.Empty(t, w.failures())
-		require.Equal(t, 20, w.Logs.FilterMessage("a peer has gone").Len())
-	})
 }
 
 func TestAFailureNamesThePeer(t *testing.T) {
@@ -305,54 +285,21 @@ func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
 }
 
 func TestADroppedConnectionIsAborted(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		var closed atomic.Int64
-		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
-			return &actor{act: echo(c).Act, closed: &closed}
-		}}
-		w := begin(t, cfg, v.Setup)
-		c := servertest.Dial(t, v.Addr())
-		servertest.Echo(t, c, "hello")
-		err := w.order(servertest.Cut)
-		var left *shutdown.Cut
-		require.ErrorAs(t, err, &left)
-		require.Equal(t, 1, left.Tasks)
-		require.Contains(t, left.Names, shutdown.Count{Name: "actor", N: 1}, "the task is named after the action")
-		hearReset(t, c)
-		require.EqualValues(t, 1, closed.Load())
-		require.Zero(t, v.Open())
-	})
-}
-
-// A plain close with unread input makes the kernel reset the connection and destroy what it has not delivered yet.
-func TestAReplyArrivesWholeThoughInputIsUnread(t *testing.T) {
-	reply := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	for _, v := range both(t, func(c *listener.Conn) act.Action {
-		rest := reply
-		return afterTheFirst(c, func(t *act.Task) act.Directive {
-			n, err := c.Write(rest)
-			if rest = rest[n:]; len(rest) == 0 {
-				return act.Done
-			}
-			return listener.Next(t, err)
-		})
-	}) {
-		t.Run(v.name, func(t *testing.T) {
-			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-				w := begin(t, cfg, v.Setup)
-				for range 5 {
-					c := servertest.Dial(t, v.Addr())
-					_, err := c.Write(reply[:100_000])
-					require.NoError(t, err)
-					got, err := io.ReadAll(c)
-					require.NoError(t, err)
-					require.True(t, bytes.Equal(reply, got), "%d bytes of %d", len(got), len(reply))
-					require.NoError(t, c.Close())
-				}
-				require.NoError(t, w.order(servertest.Drain))
-			})
-		})
-	}
+	var closed atomic.Int64
+	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+		return &actor{act: echo(c).Act, closed: &closed}
+	}}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	c := servertest.Dial(t, v.Addr())
+	servertest.Echo(t, c, "hello")
+	err := w.order(servertest.Cut)
+	var left *shutdown.Cut
+	require.ErrorAs(t, err, &left)
+	require.Equal(t, 1, left.Tasks)
+	require.Contains(t, left.Names, shutdown.Count{Name: "actor", N: 1}, "the task is named after the action")
+	hearReset(t, c)
+	require.EqualValues(t, 1, closed.Load())
+	require.Zero(t, v.Open())
 }
 
 // farewell is an order of the application's own type.
@@ -378,43 +325,32 @@ func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
 }
 
 func TestAConnectionGetsAnOrder(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		var closed atomic.Int64
-		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
-		w := begin(t, cfg, v.Setup)
-		c := servertest.Dial(t, v.Addr())
-		eventually(t, "it is accepted", func() bool { return v.Open() == 1 })
-		w.Group.Shutdown(farewell{"so long"})
-		hears("so long")(t, c)
-		require.NoError(t, c.Close())
-		require.NoError(t, w.End())
-		require.EqualValues(t, 1, closed.Load())
-	})
+	var closed atomic.Int64
+	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
+	c := servertest.Dial(t, v.Addr())
+	eventually(t, "it is accepted", func() bool { return v.Open() == 1 })
+	w.Group.Shutdown(farewell{"so long"})
+	hears("so long")(t, c)
+	require.NoError(t, c.Close())
+	require.NoError(t, w.End())
+	require.EqualValues(t, 1, closed.Load())
 }
 
 func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		var closed atomic.Int64
-		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
-			return &actor{
-				act:    echo(c).Act,
-				stop:   func(*act.Task, shutdown.Order) { panic("not now") },
-				closed: &closed,
-			}
-		}}
-		w := begin(t, cfg, v.Setup)
-		c := servertest.Dial(t, v.Addr())
-		servertest.Echo(t, c, "hello")
-		require.NoError(t, w.order(servertest.Drain))
-		hearReset(t, c)
-		require.Equal(t, []string{"panic: not now"}, w.failures())
-		require.EqualValues(t, 1, closed.Load())
-	})
-}
-
-func TestKeepAliveAndDelayAreThoseOfTheService(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo, KeepAlive: 30 * time.Second, Delay: true, Backlog: 7}
-	begin(t, act.Config{Schedulers: 2}, v.Setup)
+	var closed atomic.Int64
+	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+		return &actor{
+			act:    echo(c).Act,
+			stop:   func(*act.Task, shutdown.Order) { panic("not now") },
+			closed: &closed,
+		}
+	}}
+	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 	c := servertest.Dial(t, v.Addr())
 	servertest.Echo(t, c, "hello")
+	require.NoError(t, w.order(servertest.Drain))
+	hearReset(t, c)
+	require.Equal(t, []string{"panic: not now"}, w.failures())
+	require.EqualValues(t, 1, closed.Load())
 }

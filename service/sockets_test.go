@@ -74,53 +74,6 @@ func TestSocketsGoToAnotherGroup(t *testing.T) {
 	}
 }
 
-// A service that ends last has inherited more sockets than there are schedulers. Under an order each of them accepts until
-// nothing else is left, and then all of them end.
-func TestSeveralInheritedSocketsEndLast(t *testing.T) {
-	const sockets = 3
-	of := func() *service.TCP {
-		return &service.TCP{Name: "metrics", Address: loopback, Handler: answers("still there"), AtEnd: service.LastOfAll}
-	}
-	first, second := of(), of()
-	before := begin(t, act.Config{Schedulers: sockets}, first.Setup)
-	given, err := first.Sockets()
-	require.NoError(t, err)
-	if netpoll.SpreadsTCP {
-		require.Len(t, given.FDs, sockets)
-	}
-	_, err = second.Inherit([]*service.Sockets{given})
-	require.NoError(t, err)
-	web := &service.TCP{Address: loopback, Handler: echo}
-	after := begin(t, act.Config{Schedulers: 1}, second.Setup, web.Setup)
-	first.Give()
-	require.NoError(t, before.End())
-
-	client := servertest.Dial(t, web.Addr())
-	servertest.Echo(t, client, "before")
-	after.Group.Shutdown(servertest.Drain)
-	eventually(t, "the order is in force", func() bool {
-		c, err := net.Dial("tcp", web.Addr().String())
-		if err == nil {
-			_ = c.Close()
-		}
-		return err != nil
-	})
-	still, err := second.Sockets()
-	require.NoError(t, err)
-	require.Len(t, still.FDs, len(given.FDs), "all of them are there")
-	still.Close()
-	for range 10 * sockets { // the system spreads them
-		c := servertest.Dial(t, second.Addr())
-		hears("still there")(t, c)
-		require.NoError(t, c.Close())
-	}
-	servertest.Echo(t, client, "it goes on as well")
-	require.NoError(t, client.Close())
-	require.NoError(t, after.End())
-	_, err = net.Dial("tcp", second.Addr().String())
-	require.Error(t, err)
-}
-
 // Clients that wait in the backlogs are left to the process that goes on, with as many, fewer and more schedulers. The one that
 // gives its sockets away does not look there once more, and the other one closes none of them.
 func TestWhatWaitsIsLeftToTheOtherGroup(t *testing.T) {

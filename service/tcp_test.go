@@ -41,18 +41,6 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 	})
 }
 
-func TestTCPAddrIsWhatWasBound(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo}
-	require.Nil(t, v.Addr(), "before Setup")
-	require.Zero(t, v.Open(), "before Setup")
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	bound := v.Addr().(*net.TCPAddr)
-	require.Equal(t, "127.0.0.1", bound.IP.String())
-	require.NotZero(t, bound.Port)
-	require.NoError(t, w.order(servertest.Drain))
-	require.Equal(t, bound, v.Addr(), "after the end")
-}
-
 // The host decides who can reach the service. "" is everything there is, IPv4 and IPv6. A machine without IPv6
 // is one where its addresses are bad and no server can be dialled at them.
 func TestTCPHosts(t *testing.T) {
@@ -219,16 +207,6 @@ func TestSetupWithoutAHandlerPanics(t *testing.T) {
 	defer s.Close()
 	require.PanicsWithValue(t, "service: without a Handler", func() { _ = (&service.TCP{Address: loopback}).Setup(s) })
 	require.PanicsWithValue(t, "service: without a Handler", func() { _ = (&service.Unix{Path: "x"}).Setup(s) })
-}
-
-// A Trace may ask for the names of what it sees, while the service is set up, too: it stood still then.
-func TestATraceMayNameTheServiceWhileItIsSetUp(t *testing.T) {
-	var names []string
-	v := &service.TCP{Address: loopback, Handler: echo}
-	begin(t, act.Config{Schedulers: 1, Trace: &act.Trace{
-		Spawned: func(t *act.Task) { names = append(names, t.String()) },
-	}}, v.Setup)
-	require.Equal(t, []string{"service on " + v.Addr().String()}, names)
 }
 
 // An error of accept that is neither of the one connection nor of resources would come again for ever: the

@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -126,31 +125,6 @@ func TestWhatAServiceAndItsConnectionsSay(t *testing.T) {
 	}
 }
 
-// A session that has ended says nothing, and one whose peer does not read says how much is queued.
-func TestWhatASessionSaysOfASlowPeer(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
-		return act.Func(func(t *act.Task) act.Directive {
-			_, err := c.Write(make([]byte, 64<<10))
-			return listener.Next(t, err)
-		})
-	}}
-	require.NoError(t, v.Setup(l.S))
-	c, err := net.Dial("tcp", v.Addr().String())
-	require.NoError(t, err)
-	defer func() { _ = c.Close() }()
-	queued := 0
-	l.Until("a queue", func() bool {
-		return len(servertest.Said(l.S)) == 2
-	})
-	seen, ok := sessionOf(t, l.S).(hook.Connected).Connection()
-	require.True(t, ok)
-	queued = seen.Queued
-	require.Equal(t, c.LocalAddr().String(), seen.Peer.String())
-	require.NotZero(t, queued)
-	require.Equal(t, fmt.Sprintf("room: %d bytes queued for %v", queued, c.LocalAddr()), servertest.Said(l.S)[1])
-}
-
 // moved is a clock that a test moves.
 type moved struct{ now time.Duration }
 
@@ -202,17 +176,6 @@ func TestAPeerThatSendsAndDoesNotReadIsStuck(t *testing.T) {
 		require.NoError(t, err)
 		return seen().Stuck < time.Second
 	})
-}
-
-// What is asked at the beginning of each turn allocates nothing.
-func TestDescriptorAllocatesNothing(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	v := &service.TCP{Address: loopback, Handler: echo}
-	require.NoError(t, v.Setup(l.S))
-	servertest.Dial(t, v.Addr())
-	l.Until("it waits", func() bool { return len(servertest.Said(l.S)) == 2 })
-	x := sessionOf(t, l.S).(hook.Descriptor)
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = x.Descriptor() }))
 }
 
 // What was broken: a service that accepts no more had no row, although its connections were there.
