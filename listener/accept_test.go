@@ -155,28 +155,6 @@ func TestAnUnknownErrorFailsAccept(t *testing.T) {
 	require.Zero(t, a.places.Open())
 }
 
-func TestAtTheLimitAcceptWaitsForAPlace(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	a := door(l, monitor.NewConnLimiter(2))
-	a.Limits.Linger = servertest.Timeout
-	_, conns := acceptAll(l, a)
-	var peers []net.Conn
-	for range 4 {
-		peers = append(peers, servertest.Dial(t, a.From.Addr()))
-	}
-	l.Until("as many as there are places", func() bool { return len(*conns) == 2 })
-	l.For(10 * time.Millisecond)
-	require.Len(t, *conns, 2)
-	require.Equal(t, 2, a.places.Open())
-
-	l.Turn(func(*act.Task) { require.NoError(t, (*conns)[0].Close()) }) // lingers, and still counts
-	require.Equal(t, 2, a.places.Open())
-	require.NoError(t, peers[0].Close())
-	l.Until("the third", func() bool { return len(*conns) == 3 })
-	(*conns)[1].Abort()
-	l.Until("the fourth", func() bool { return len(*conns) == 4 })
-}
-
 // What a leaf has made outlives the leaf: act.Seq closes its actions as they finish.
 func TestAConnectionNotTakenIsAbortedWithTheTask(t *testing.T) {
 	for name, hold := range map[string]func(a act.Action) act.Action{

@@ -6,9 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
@@ -35,16 +32,6 @@ func bridge(t *testing.T, limits listener.Limits, f func(net.Conn) error) *bridg
 	t.Helper()
 	b := &bridged{ended: make(chan error, 100)}
 	b.socket = &service.TCP{Address: "127.0.0.1:0", Limits: limits, Handler: func(c *listener.Conn) act.Action {
-		if withoutFunction(t) {
-			x := &listener.Bridge{Conn: c}
-			conn := x.NetConn()
-			go func() {
-				err := f(conn)
-				_ = conn.Close()
-				b.ended <- err
-			}()
-			return x
-		}
 		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {
 			err := f(c)
 			b.ended <- err
@@ -79,77 +66,6 @@ func random(n int) []byte {
 	p := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(p)
 	return p
-}
-
-// TestABridgeWithoutAFunction runs tests of this file once more: f is called by a goroutine of the test.
-func TestABridgeWithoutAFunction(t *testing.T) {
-	for name, test := range map[string]func(*testing.T){
-		"carries all bytes":           TestABridgeCarriesAllBytesAndBothEnds,
-		"reads while another writes":  TestABridgeReadsWhileAnotherGoroutineWrites,
-		"deadlines":                   TestDeadlinesOfABridge,
-		"Close ends all calls":        TestCloseOfABridgeEndsTheCallsOfAllGoroutines,
-		"what was written is sent":    TestWhatWasWrittenBeforeCloseIsSent,
-		"an order":                    TestAnOrderEndsReadOfABridgeAndLetsWriteGoOn,
-		"a drop":                      TestADroppedBridgeEndsItsFunction,
-		"a connection that is broken": TestABrokenConnectionEndsTheCallsOfABridge,
-	} {
-		t.Run(name, test)
-	}
-}
-
-func withoutFunction(t *testing.T) bool {
-	return strings.HasPrefix(t.Name(), "TestABridgeWithoutAFunction/")
-}
-
-func TestABridgeCarriesAllBytesAndBothEnds(t *testing.T) {
-	data := random(tier.Choose(3<<20, 1<<20, 3<<20)) // the full tier runs under the race detector
-	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
-		if _, err := io.Copy(c, c); err != nil {
-			return err
-		}
-		return c.(interface{ CloseWrite() error }).CloseWrite()
-	})
-	const clients = 20
-	got := make(chan []byte)
-	for range clients {
-		c := b.dial()
-		go func() {
-			_, _ = c.Write(data)
-			_ = c.CloseWrite()
-		}()
-		go func() {
-			all, _ := io.ReadAll(c)
-			got <- all
-		}()
-	}
-	for range clients {
-		require.True(t, bytes.Equal(data, servertest.Receive(t, got)))
-		require.NoError(t, servertest.Receive(t, b.ended))
-	}
-	require.Empty(t, b.drain())
-}
-
-func TestABridgeReadsWhileAnotherGoroutineWrites(t *testing.T) {
-	up, down := random(1<<20), random(2<<20)
-	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
-		wrote := make(chan error)
-		go func() {
-			_, err := c.Write(down)
-			wrote <- err
-		}()
-		got := make([]byte, len(up))
-		_, err := io.ReadFull(c, got)
-		if err == nil && !bytes.Equal(got, up) {
-			err = errors.New("other bytes came")
-		}
-		return errors.Join(err, <-wrote)
-	})
-	c := b.dial()
-	go func() { _, _ = c.Write(up) }()
-	got, err := io.ReadAll(c)
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(down, got))
-	require.Empty(t, b.drain())
 }
 
 // With a peer that sends and does not read, and a function that writes and does not read, both are held up.
@@ -191,37 +107,6 @@ func TestABridgeHoldsABoundedNumberOfBytesEachWay(t *testing.T) {
 	require.EqualValues(t, len(data), wrote.Load())
 }
 
-func TestDeadlinesOfABridge(t *testing.T) {
-	past, soon := time.Unix(1, 0), func() time.Time { return time.Now().Add(5 * time.Millisecond) }
-	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
-		p := make([]byte, 1)
-		is := func(err error) { require.ErrorIs(t, err, os.ErrDeadlineExceeded) }
-		_ = c.SetReadDeadline(past)
-		_, err := c.Read(p)
-		is(err)
-		_ = c.SetReadDeadline(soon())
-		_, err = c.Read(p)
-		is(err)
-		_ = c.SetReadDeadline(time.Time{})
-		go func() { _ = c.SetReadDeadline(past) }() // perhaps while Read waits
-		_, err = c.Read(p)
-		is(err)
-		_ = c.SetWriteDeadline(past)
-		_, err = c.Write(p)
-		is(err)
-		_ = c.SetWriteDeadline(soon())
-		for err = nil; err == nil; {
-			_, err = c.Write(make([]byte, 64<<10))
-		}
-		is(err)
-		return c.SetDeadline(time.Time{})
-	})
-	c := b.dial()
-	require.NoError(t, servertest.Receive(t, b.ended))
-	_, _ = io.Copy(io.Discard, c)
-	require.Empty(t, b.drain())
-}
-
 // Other goroutines of a library wait in Read and Write when one of them closes.
 func TestCloseOfABridgeEndsTheCallsOfAllGoroutines(t *testing.T) {
 	b := bridge(t, listener.Limits{Linger: time.Millisecond}, func(c net.Conn) error {
@@ -256,34 +141,6 @@ func TestCloseOfABridgeEndsTheCallsOfAllGoroutines(t *testing.T) {
 	b.dial()
 	servertest.Receive(t, b.ended)
 	require.Empty(t, b.drain())
-}
-
-func TestWhatWasWrittenBeforeCloseIsSent(t *testing.T) {
-	data := random(1 << 20)
-	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
-		_, err := c.Write(data)
-		return errors.Join(err, c.Close())
-	})
-	c := b.dial()
-	require.NoError(t, c.CloseWrite())
-	got, err := io.ReadAll(c)
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(data, got))
-	require.Empty(t, b.drain())
-}
-
-func TestAPeerThatDoesNotReadIsLeftBehindWhenTheFunctionHasReturned(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("unix", listener.Limits{High: 1000, Linger: time.Millisecond})
-	o := spawn(l.S, &listener.Bridge{Conn: c, F: func(c net.Conn) error {
-		for {
-			_ = c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond)) // until nothing has moved for so long
-			if _, err := c.Write(make([]byte, 16<<10)); err != nil {
-				return nil
-			}
-		}
-	}})
-	require.Equal(t, act.Done, o.over(l))
 }
 
 func TestAnOrderEndsReadOfABridgeAndLetsWriteGoOn(t *testing.T) {
@@ -463,15 +320,4 @@ func TestABridgeThatIsDroppedBeforeItsFirstTurnEndsAllCalls(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	_, err = conn.Write(nil)
 	require.ErrorIs(t, err, net.ErrClosed)
-}
-
-func TestABridgeWithoutAFunctionPanics(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("unix", listener.Limits{})
-	l.Turn(func(task *act.Task) {
-		require.PanicsWithValue(t, "listener: Bridge without a function", func() { (&listener.Bridge{Conn: c}).Act(task) })
-	})
-	require.PanicsWithValue(t, "listener: NetConn of a Bridge with a function", func() {
-		(&listener.Bridge{Conn: c, F: func(net.Conn) error { return nil }}).NetConn()
-	})
 }

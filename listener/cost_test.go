@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -140,7 +141,8 @@ func TestAWriteDoesNotAllocate(t *testing.T) {
 
 // What a connection costs that has been busy and is at rest again: itself, its stream, and the slot where
 // events find it. The memory kept for connections in use is the same for any number.
-func TestConnectionsAtRestCostLittleMemory(t *testing.T) {
+func TestMeasureConnectionsAtRest(t *testing.T) {
+	tier.Measure(t, "memory")
 	const n, most = 2000, 160
 	servertest.CheckDescriptors(t)
 	l := &servertest.Stepped{T: t, S: act.New(act.Config{})} // not New: its OS has a memory of its own

@@ -2,7 +2,9 @@ package listener_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,113 +38,88 @@ func writer(l *servertest.Stepped, c *listener.Conn) *outcome {
 	return o
 }
 
+// TestDeadlines plays scripts: "read 2s" sets the deadline of Read to two seconds from now, "write" that of Write and "both" both;
+// "off" takes it away, 3026 is a year, "pass" lets time pass, and "50 times" repeats what is behind it. A reader and a writer wait from before the
+// first deadline on: once a deadline did not wake them.
 func TestDeadlines(t *testing.T) {
-	const sec = time.Second
 	for name, row := range map[string]struct {
-		script                   func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration))
-		reader, writer           bool // fail
-		readerTurns, writerTurns int  // at most: a deadline of the one is a turn of the other, no more
+		script string
+		failed string // who has: "reader", "writer" or both
+		turns  string // of the reader and the writer, at most: a deadline of the one is a turn of the other, no more
 	}{
-		"none": {script: func(_ *listener.Conn, _ func(time.Duration) time.Time, pass func(time.Duration)) { pass(1000 * sec) },
-			readerTurns: 1, writerTurns: 1},
-		"both": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetDeadline(at(2 * sec))
-			pass(2*sec - 1)
-			pass(1)
-		}, reader: true, writer: true, readerTurns: 2, writerTurns: 2},
-		"not yet": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetDeadline(at(2 * sec))
-			pass(2*sec - 1)
-		}, readerTurns: 1, writerTurns: 1},
-		"read": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetReadDeadline(at(2 * sec))
-			pass(2 * sec)
-		}, reader: true, readerTurns: 2, writerTurns: 2},
-		"write": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetWriteDeadline(at(2 * sec))
-			pass(2 * sec)
-		}, writer: true, readerTurns: 2, writerTurns: 2},
-		"read, then write": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetReadDeadline(at(2 * sec))
-			_ = c.SetWriteDeadline(at(3 * sec))
-			pass(2 * sec)
-			pass(sec)
-		}, reader: true, writer: true, readerTurns: 2, writerTurns: 3},
-		"in the past": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetDeadline(at(-sec))
-			pass(0)
-		}, reader: true, writer: true, readerTurns: 2, writerTurns: 2},
-		"long ago": {script: func(c *listener.Conn, _ func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetDeadline(time.Unix(1, 0))
-			pass(0)
-		}, reader: true, writer: true, readerTurns: 2, writerTurns: 2},
+		"none":             {"pass 1000s", "", "1 1"},
+		"both":             {"both 2s; pass 1.999s; pass 1ms", "reader writer", "2 2"},
+		"not yet":          {"both 2s; pass 1.999s", "", "1 1"},
+		"read":             {"read 2s; pass 2s", "reader", "2 2"},
+		"write":            {"write 2s; pass 2s", "writer", "2 2"},
+		"read, then write": {"read 2s; write 3s; pass 2s; pass 1s", "reader writer", "2 3"},
+		"in the past":      {"both -1s; pass 0s", "reader writer", "2 2"},
+		"long ago":         {"both -400000h; pass 0s", "reader writer", "2 2"},
 		// What was broken: the sum overflowed and the deadline was over at once.
-		"in a thousand years": {script: func(c *listener.Conn, _ func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetDeadline(time.Date(3026, 1, 1, 0, 0, 0, 0, time.UTC))
-			pass(1000 * sec)
-		}, readerTurns: 1, writerTurns: 1},
-		"cleared": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetDeadline(at(2 * sec))
-			pass(sec)
-			_ = c.SetDeadline(time.Time{})
-			pass(1000 * sec)
-		}, readerTurns: 1, writerTurns: 1},
-		"moved away again and again": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			for range 50 {
-				_ = c.SetDeadline(at(2 * sec))
-				pass(sec)
-			}
-		}, readerTurns: 1, writerTurns: 1},
-		"moved away and then over": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			for range 50 {
-				_ = c.SetDeadline(at(2 * sec))
-				pass(sec)
-			}
-			pass(sec)
-		}, reader: true, writer: true, readerTurns: 2, writerTurns: 2},
-		"moved nearer": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetDeadline(at(1000 * sec))
-			pass(sec)
-			_ = c.SetDeadline(at(sec))
-			pass(sec)
-		}, reader: true, writer: true, readerTurns: 2, writerTurns: 2},
-		"moved into the past": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetReadDeadline(at(1000 * sec))
-			pass(sec)
-			_ = c.SetReadDeadline(at(-sec))
-			pass(0)
-		}, reader: true, readerTurns: 2, writerTurns: 2},
-		"one cleared, one over": {script: func(c *listener.Conn, at func(time.Duration) time.Time, pass func(time.Duration)) {
-			_ = c.SetDeadline(at(2 * sec))
-			_ = c.SetReadDeadline(time.Time{})
-			pass(2 * sec)
-		}, writer: true, readerTurns: 2, writerTurns: 2},
+		"in a thousand years":        {"both 3026; pass 1000s", "", "1 1"},
+		"cleared":                    {"both 2s; pass 1s; both off; pass 1000s", "", "1 1"},
+		"moved away again and again": {"50 times both 2s; pass 1s", "", "1 1"},
+		"moved away and then over":   {"50 times both 2s; pass 1s; end; pass 1s", "reader writer", "2 2"},
+		"moved nearer":               {"both 1000s; pass 1s; both 1s; pass 1s", "reader writer", "2 2"},
+		"moved into the past":        {"read 1000s; pass 1s; read -1s; pass 0s", "reader", "2 2"},
+		"one cleared, one over":      {"both 2s; read off; pass 2s", "writer", "2 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, clock := virtual(t)
 			c, _ := l.Conn("unix", listener.Limits{})
 			defer c.Abort()
-			// Both wait before a deadline is set. What was broken: it did not wake them.
 			r, w := reader(l, c), writer(l, c)
 			base := w.turns - 1
-			row.script(c, func(d time.Duration) time.Time { return clock.Wall().Add(d) },
-				func(d time.Duration) { pass(l, clock, d) })
-			require.Equal(t, row.reader, r.directive == act.Failed, "the reader has failed")
-			require.Equal(t, row.writer, w.directive == act.Failed, "the writer has failed")
-			for _, o := range []*outcome{r, w} {
+			perform(t, l, c, clock, row.script)
+			failed := map[string]bool{"reader": r.directive == act.Failed, "writer": w.directive == act.Failed}
+			for who, o := range map[string]*outcome{"reader": r, "writer": w} {
+				require.Equal(t, strings.Contains(row.failed, who), failed[who], "%s has failed", who)
 				if o.err != nil {
 					require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
 				}
 			}
 			l.Turn(func(*act.Task) { // and the same for a task that has not waited
 				_, err := c.Peek(1)
-				require.Equal(t, row.reader, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
+				require.Equal(t, failed["reader"], errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 				_, err = c.Write([]byte("x"))
-				require.Equal(t, row.writer, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
+				require.Equal(t, failed["writer"], errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 			})
-			require.LessOrEqual(t, r.turns, row.readerTurns, "turns of the reader")
-			require.LessOrEqual(t, w.turns-base, row.writerTurns, "turns of the writer")
+			require.LessOrEqual(t, fmt.Sprint(r.turns, w.turns-base), row.turns)
 		})
+	}
+}
+
+// perform plays a script of TestDeadlines.
+func perform(t *testing.T, l *servertest.Stepped, c *listener.Conn, clock *clock, script string) {
+	if many, ok := strings.CutPrefix(script, "50 times "); ok {
+		again, rest, _ := strings.Cut(many, "; end; ")
+		for range 50 {
+			perform(t, l, c, clock, again)
+		}
+		script = rest
+	}
+	for step := range strings.SplitSeq(script, "; ") {
+		what, text, _ := strings.Cut(step, " ")
+		d, err := time.ParseDuration(text)
+		at := clock.Wall().Add(d)
+		switch text {
+		case "off", "":
+			at, err = time.Time{}, nil
+		case "3026":
+			at, err = time.Date(3026, 1, 1, 0, 0, 0, 0, time.UTC), nil
+		}
+		require.NoError(t, err)
+		switch what {
+		case "read":
+			err = c.SetReadDeadline(at)
+		case "write":
+			err = c.SetWriteDeadline(at)
+		case "both":
+			err = c.SetDeadline(at)
+		case "pass":
+			pass(l, clock, d)
+		}
+		require.NoError(t, err)
 	}
 }
 

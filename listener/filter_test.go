@@ -19,69 +19,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// echoes answers what comes.
-func echoes(c *listener.Conn) act.Action {
-	return act.Func(func(t *act.Task) act.Directive {
-		in, err := c.Peek(1)
-		if err != nil {
-			return listener.Next(t, err)
-		}
-		n, err := c.Write(in)
-		c.Discard(n)
-		return listener.Next(t, err)
-	})
-}
-
 // header is a filter that reads a PROXY header.
 var header = proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-
-// A header in front, and then other bytes, on the accepting and on the dialling side.
-func TestFiltersOfBothSides(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	a := door(l, nil)
-	var server *listener.Conn
-	s := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		d := a.Act(t)
-		if d == act.Done {
-			server = a.Conn()
-			t.Scheduler().Spawn(act.Seq(listener.Filtered(server, 0, header, filtertest.Mask(7)), echoes(server)))
-		}
-		return d
-	}))
-	named := proxyproto.Header{Version: 2, Source: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4711}, Destination: a.From.Addr()}
-	dial := &listener.Connect{Address: a.From.Addr().String(), Filters: []listener.Filter{proxyproto.Client(named), filtertest.Mask(200)}}
-	require.Equal(t, act.Done, spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		d := dial.Act(t)
-		if d == act.Done {
-			c := dial.Conn()
-			_, _ = c.WriteString("hello")
-			t.Scheduler().Spawn(act.Func(func(t *act.Task) act.Directive {
-				in, err := c.Peek(5)
-				if err != nil {
-					return listener.Next(t, err)
-				}
-				if string(in) != "hello" {
-					return t.Fail(errors.New(string(in)))
-				}
-				return act.Seq(act.Func(func(*act.Task) act.Directive { _ = c.Close(); return act.Done })).Act(t)
-			}))
-		}
-		return d
-	})).over(l))
-	require.Equal(t, act.Done, s.over(l))
-	l.Until("the server's peer is known by its new name", func() bool {
-		at := server.RemoteAddr()
-		return at != nil && at.String() == "192.0.2.7:4711"
-	})
-	l.Until("the end", func() bool {
-		n := 0
-		l.Turn(func(*act.Task) { n = server.Buffered() })
-		return n == 0 && l.Logs.Len() == 0
-	})
-	server.Abort()
-	require.NoError(t, a.From.Close())
-	require.Empty(t, l.Logs.FilterMessage("a task failed").All())
-}
 
 var errPeer = errors.New("any PeerError")
 

@@ -2,12 +2,9 @@ package listener_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,65 +14,6 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
-
-// message returns a message of n bytes with a number.
-func message(number, n int) []byte {
-	return binary.BigEndian.AppendUint32(bytes.Repeat([]byte{byte(number)}, n-4), uint32(number))
-}
-
-// A peer reads now and then. It gets every message that Push has taken, whole, and no byte of another.
-func TestPushTakesAllOrNothing(t *testing.T) {
-	for _, overflow := range []listener.Overflow{listener.Block, listener.Drop} {
-		for _, high := range []int{200, 3000, 10_000, 64 << 10} {
-			l := servertest.New(t, act.Config{})
-			c, peer := l.Conn("unix", listener.Limits{High: high, Overflow: overflow})
-			l.OS.Most = 5000 // a part of some messages
-			d := rand.New(rand.NewPCG(1, uint64(high)))
-			var taken, got bytes.Buffer
-			dropped, refused := 0, 0
-			raw, err := peer.(syscall.Conn).SyscallConn()
-			require.NoError(t, err)
-			read := func(n int) { // without blocking
-				p := make([]byte, n)
-				require.NoError(t, raw.Read(func(fd uintptr) bool {
-					n, _ = syscall.Read(int(fd), p)
-					got.Write(p[:max(0, n)])
-					return true
-				}))
-			}
-			for n := range 3000 {
-				l.Turn(func(*act.Task) {
-					for range d.IntN(5) {
-						m := message(n, 4+d.IntN(min(high, 8000)-3))
-						switch err := c.Push(m); {
-						case err != nil:
-							require.Implements(t, (*act.Blocked)(nil), err)
-							refused++
-						case c.Dropped() > dropped:
-							dropped++
-						default:
-							taken.Write(m)
-						}
-						require.LessOrEqual(t, c.Queued(), high+listener.Gathered)
-					}
-				})
-				if d.IntN(20) == 0 {
-					read(d.IntN(20 * min(high, 8000)))
-				}
-			}
-			require.Equal(t, overflow == listener.Drop, dropped > 0)
-			require.Equal(t, overflow == listener.Block, refused > 0)
-			require.Equal(t, dropped, c.Dropped())
-			require.NoError(t, c.CloseWrite())
-			l.Until("all is sent", func() bool { read(1 << 20); return c.Queued() == 0 })
-			_, err = io.Copy(&got, peer)
-			require.NoError(t, err)
-			require.True(t, bytes.Equal(taken.Bytes(), got.Bytes()))
-			c.Abort()
-			require.Equal(t, dropped, c.Dropped(), "also at the end")
-		}
-	}
-}
 
 // The tasks are others than the one that owns the connection, which waits for input.
 func TestWhatOthersPushGoesOutWithTheirTurns(t *testing.T) {
@@ -144,85 +82,6 @@ func TestARejectedPushWaitsForItsRoom(t *testing.T) {
 	}
 }
 
-// Each of many tasks has some messages for a peer that reads slowly. Those that began to wait first go first, and all of
-// them end.
-func TestManyTasksWaitForRoomOnOneConnection(t *testing.T) {
-	const tasks, messages, size = 12, 5, 3000
-	for name, send := range map[string]func(c *listener.Conn, p []byte) error{
-		"Push": func(c *listener.Conn, p []byte) error { return c.Push(p) },
-		"the water mark": func(c *listener.Conn, p []byte) error {
-			if _, err := c.Write(nil); err != nil {
-				return err
-			}
-			return c.Push(p)
-		},
-		"Sent": func(c *listener.Conn, p []byte) error {
-			if err := c.Sent(); err != nil {
-				return err
-			}
-			return c.Push(p)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := servertest.New(t, act.Config{})
-			c, peer := l.Conn("unix", listener.Limits{High: 3 * size, Low: size})
-			fill(l, c)
-			filled := c.Queued()
-			var order []int
-			var all []*outcome
-			for i := range tasks {
-				left := messages
-				all = append(all, spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-					for ; left > 0; left-- {
-						if err := send(c, message(i, size)); err != nil {
-							return listener.Next(t, err)
-						}
-						order = append(order, i)
-					}
-					return act.Done
-				})).begun(l))
-			}
-			require.Empty(t, order)
-			got := make(chan []byte, 1)
-			go func() {
-				all, _ := io.ReadAll(peer)
-				got <- all
-			}()
-			for _, o := range all {
-				require.Equal(t, act.Done, o.over(l))
-			}
-			require.NoError(t, c.CloseWrite())
-			l.Until("all is sent", func() bool { return c.Queued() == 0 })
-			bytes := servertest.Receive(t, got)
-			require.Greater(t, len(bytes), filled+tasks*messages*size)
-			bytes = bytes[len(bytes)-tasks*messages*size:]
-			for n, i := range order {
-				require.Equal(t, message(i, size), bytes[n*size:][:size])
-			}
-			require.Equal(t, 0, order[0], "the first that has waited")
-			c.Abort()
-		})
-	}
-}
-
-func TestAPeerThatIsTooSlowIsAborted(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{Overflow: listener.Abort})
-	owner := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		_, err := c.Peek(1)
-		return c.Next(t, err)
-	})).begun(l)
-	fill(l, c)
-	l.Turn(func(*act.Task) {
-		require.Equal(t, net.ErrClosed, c.Push([]byte("more")))
-		require.Equal(t, net.ErrClosed, c.Push([]byte("more")))
-	})
-	require.Equal(t, act.Failed, owner.over(l))
-	require.Equal(t, net.ErrClosed, owner.err)
-	_, err := io.Copy(io.Discard, peer)
-	require.ErrorIs(t, err, syscall.ECONNRESET)
-}
-
 func TestPushSaysWhyItTookNothing(t *testing.T) {
 	l, clock := virtual(t)
 	c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop})
@@ -242,29 +101,6 @@ func TestPushSaysWhyItTookNothing(t *testing.T) {
 	servertest.ExpectEOF(t, peer)
 	c.Abort()
 	require.Equal(t, net.ErrClosed, c.Push(nil))
-}
-
-// The count is the connection's, over turns, and not the next one's that gets its memory.
-func TestDroppedMessagesAreCountedForEachConnection(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	slow, peer := l.Conn("unix", listener.Limits{Overflow: listener.Drop})
-	fill(l, slow)
-	for range 3 {
-		l.Turn(func(*act.Task) { require.NoError(t, slow.Push([]byte("x"))) })
-	}
-	go func() { _, _ = io.Copy(io.Discard, peer) }()
-	l.Until("all is sent", func() bool { return slow.Queued() == 0 })
-	l.Turn(func(*act.Task) { require.NoError(t, slow.Push([]byte("taken"))) })
-	require.Equal(t, 3, slow.Dropped())
-	require.Zero(t, listener.Memory(slow))
-	slow.Abort()
-	for range 100 { // more than are kept
-		c, _ := l.Conn("tcp", listener.Limits{})
-		l.Turn(func(*act.Task) { require.NoError(t, c.Push([]byte("x"))) })
-		require.Zero(t, c.Dropped())
-		require.True(t, listener.AtRest(c))
-		c.Abort()
-	}
 }
 
 func TestAPushDoesNotAllocate(t *testing.T) {
@@ -302,22 +138,5 @@ func TestDroppedIsKeptAfterTheEnd(t *testing.T) {
 		require.Zero(t, c.Buffered())
 		require.Same(t, l.S, c.Scheduler())
 		require.NoError(t, peer.Close())
-	}
-}
-
-// With the race detector this shows that Scheduler reads nothing that changes.
-func TestSchedulerIsForAnyGoroutine(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("tcp", listener.Limits{})
-	got := make(chan *act.Scheduler)
-	go func() {
-		for range 100 {
-			got <- c.Scheduler()
-		}
-		close(got)
-	}()
-	l.Turn(func(*act.Task) { c.Abort() })
-	for s := range got {
-		require.Same(t, l.S, s)
 	}
 }

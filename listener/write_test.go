@@ -2,7 +2,6 @@ package listener_test
 
 import (
 	"bytes"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -245,53 +244,6 @@ func TestWhatIsWrittenAtTheEndOfTheTurnGoesOut(t *testing.T) {
 	servertest.Expect(t, peer, "one two")
 }
 
-func TestWaterMarks(t *testing.T) {
-	const high, low = 20_000, 5_000
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("unix", listener.Limits{High: high, Low: low})
-	defer c.Abort()
-	part := bytes.Repeat([]byte("0123456789"), 1000)
-	written, blocked, woken := 0, 0, 0
-	var atWake []int
-	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		woken++
-		atWake = append(atWake, c.Queued())
-		for written < 1_000_000 {
-			n, err := c.Write(part)
-			written += n
-			if err != nil {
-				blocked++
-				return listener.Next(t, err)
-			}
-		}
-		return act.Done
-	}))
-	l.Until("it is blocked", func() bool { return blocked > 0 })
-	require.Less(t, written%len(part), len(part))
-	require.GreaterOrEqual(t, c.Queued(), high)
-	require.LessOrEqual(t, c.Queued(), high+listener.Gathered, "memory is bounded")
-	l.For(5 * time.Millisecond)
-	require.Equal(t, 1, woken)
-	l.Turn(func(*act.Task) {
-		n, err := c.Write([]byte("x"))
-		require.Zero(t, n)
-		require.EqualError(t, err, "listener: too much is queued to write")
-		require.Implements(t, (*act.Blocked)(nil), err)
-	})
-	heard := make(chan int, 1)
-	go func() {
-		n, _ := io.Copy(io.Discard, peer)
-		heard <- int(n)
-	}()
-	require.Equal(t, act.Done, o.over(l))
-	for _, q := range atWake[1:] {
-		require.LessOrEqual(t, q, low, "woken at the low mark, not before")
-	}
-	require.NoError(t, c.CloseWrite())
-	l.Until("all is sent", func() bool { return c.Queued() == 0 })
-	require.Equal(t, written, <-heard)
-}
-
 // What was broken: small writes were gathered, and thrown away at the end of the turn, with no error ever.
 func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
 	l := servertest.New(t, act.Config{})
@@ -330,26 +282,6 @@ func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
 	readable(l, c, 30)
 	require.NoError(t, c.Close())
 	servertest.ExpectEOF(t, peer)
-}
-
-// What was broken: a small write after the end of writing was taken and thrown away.
-func TestAfterCloseWriteNothingIsTaken(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	l.Turn(func(*act.Task) {
-		_, err := c.WriteString("the last word")
-		require.NoError(t, err)
-		require.NoError(t, c.CloseWrite())
-		n, err := c.WriteString(", or is it?")
-		require.Zero(t, n)
-		require.EqualError(t, err, "monitor: the write side was closed")
-		require.NoError(t, c.CloseWrite(), "again")
-	})
-	servertest.Expect(t, peer, "the last word")
-	servertest.ExpectEOF(t, peer)
-	servertest.Send(t, peer, "the other way")
-	readable(l, c, 13)
 }
 
 // A task that writes no more than there is room for never waits, however the peer behaves.
@@ -411,51 +343,6 @@ func TestThereIsNoRoomForWhatWouldFail(t *testing.T) {
 	})
 	servertest.Expect(t, peer, "bye")
 	c.Abort()
-}
-
-func TestSentIsNilWhenTheSystemHasAll(t *testing.T) {
-	for _, half := range []bool{false, true} {
-		l := servertest.New(t, act.Config{})
-		c, peer := l.Conn("unix", listener.Limits{Low: 10_000})
-		l.Turn(func(*act.Task) {
-			require.NoError(t, c.Sent(), "nothing was written")
-			_, err := c.WriteString("gathered")
-			require.NoError(t, err)
-			require.NoError(t, c.Sent())
-			require.Equal(t, 1, l.OS.Count("send"), "it was sent for that")
-		})
-		servertest.Expect(t, peer, "gathered")
-		written := 0
-		l.Turn(func(*act.Task) {
-			n, err := c.Write(make([]byte, 4<<20))
-			require.Implements(t, (*act.Blocked)(nil), err)
-			written = n
-			if half {
-				require.NoError(t, c.CloseWrite())
-			}
-		})
-		o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-			if err := c.Sent(); err != nil {
-				return listener.Next(t, err)
-			}
-			return act.Done
-		})).begun(l)
-		l.For(5 * time.Millisecond)
-		require.Equal(t, 1, o.turns, "it waits")
-		require.EqualError(t, c.Sent(), "listener: what was written is not sent yet")
-		heard := make(chan int, 1)
-		go func() {
-			n, _ := io.Copy(io.Discard, peer)
-			heard <- int(n)
-		}()
-		require.Equal(t, act.Done, o.over(l))
-		require.Equal(t, 2, o.turns, "woken once, when nothing is queued")
-		require.Zero(t, c.Queued())
-		require.NoError(t, c.Sent(), "and again")
-		require.NoError(t, c.Close())
-		require.Equal(t, net.ErrClosed, c.Sent())
-		require.Equal(t, written, servertest.Receive(t, heard))
-	}
 }
 
 func TestSentReturnsDeadlineAndReset(t *testing.T) {

@@ -139,14 +139,14 @@ func file(t *testing.T, _ Way) Scene {
 	return Scene{Handle: func(c *listener.Conn) act.Action {
 		at := int64(0)
 		_, _ = c.WriteString("head ")
-		return task(c, func(*act.Task) error {
+		return act.Func(func(t *act.Task) act.Directive {
 			n, err := c.SendFile(f, at, size-at)
 			calls = append(calls, n)
 			if at += n; at == size {
 				_, _ = c.WriteString(" tail")
-				return io.EOF
+				return act.Done
 			}
-			return err
+			return listener.Next(t, err)
 		})
 	}, Script: func(p *Peer) {
 		got := p.All()
@@ -182,13 +182,13 @@ func fileDeadline(t *testing.T, _ Way) Scene {
 	at := int64(0)
 	return Scene{Limits: small, Handle: func(c *listener.Conn) act.Action {
 		_ = c.SetWriteDeadline(c.Scheduler().Clock().Wall().Add(2 * time.Second))
-		return task(c, func(*act.Task) error {
+		return act.Func(func(t *act.Task) act.Directive {
 			n, err := c.SendFile(f, at, size-at)
 			at, last = at+n, err
 			if err == os.ErrDeadlineExceeded {
-				return io.EOF
+				return act.Done
 			}
-			return err
+			return listener.Next(t, err)
 		})
 	}, Script: func(p *Peer) {
 		p.Await("there is no room", func() bool { return blocked(last) })
