@@ -1,310 +1,166 @@
 //go:build linux
 
-package program_test
+package program
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
 	"net"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/upgrade"
 )
 
-const stuckFor = 2 * time.Second
-
-func init() {
-	mains["stuck"] = func() {
-		program.Serve("127.0.0.1:0", func(c *listener.Conn) act.Action { // the second line holds up the scheduler
-			lines := 0
-			return act.Func(func(t *act.Task) act.Directive {
-				in, err := c.Peek(1)
-				if err != nil {
-					return c.Next(t, err)
-				}
-				if lines++; lines == 2 {
-					time.Sleep(stuckFor)
-				}
-				n, err := c.Write(in)
-				c.Discard(n)
-				return c.Next(t, err)
-			})
-		})
-	}
-}
-
-func init() {
-	mains["reloading"] = func() {
-		server := program.Server{Addr: "127.0.0.1:0"}
-		lines := bufio.NewReader(os.Stdin)
-		server.Reload = func() error { // takes as long as the test wants
-			line, err := lines.ReadString('\n')
-			if line != "good\n" {
-				err = errors.New("nobody may read it")
-			}
-			return err
-		}
-		server.Parse()
-		server.Run(server.Listen(server.Addr, echo))
-	}
-}
-
-func init() {
-	mains["replaceable"] = func() {
-		server := program.Server{Addr: "127.0.0.1:0", Upgrade: &upgrade.Upgrade{Program: os.Getenv("DAIMON_NEW_PROGRAM")}}
-		server.Parse()
-		server.Run(server.Listen(server.Addr, echo))
-	}
-}
-
-// withdrawing takes back the end of a program on a signal.
-type withdrawing struct{ group *act.Group }
-
-func (x *withdrawing) Setup(s *act.Scheduler) error {
-	x.group = s.Group()
-	return monitor.OnSignal(x, syscall.SIGWINCH)(s)
-}
-
-func (x *withdrawing) Signal(os.Signal) { x.group.Withdraw(x.group.Ending()) }
-
-func init() {
-	mains["withdrawing"] = func() {
-		server := program.Server{Addr: "127.0.0.1:0"}
-		server.Parse()
-		server.Run(&withdrawing{}, server.Listen(server.Addr, echo))
-	}
-}
-
-// supervisor is systemd as far as sd_notify(3) is concerned.
-type supervisor struct {
+// supervised is a notifier on two schedulers that the test steps, by a clock that it moves.
+type supervised struct {
 	*testing.T
-	conn *net.UnixConn
+	*notifier
+	socket *net.UnixConn // of the supervisor
+	now    atomic.Int64
 }
 
-func newSupervisor(t *testing.T) supervisor {
+func (x *supervised) Monotonic() time.Duration { return time.Duration(x.now.Load()) }
+func (x *supervised) Wall() time.Time          { return time.Unix(0, x.now.Load()) }
+
+// newSupervised returns a notifier whose supervisor wants a sign of life within 200 ms. A task waits on its first scheduler.
+func newSupervised(t *testing.T) *supervised {
 	path := filepath.Join(servertest.ShortDir(t), "notify")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
 	t.Setenv("NOTIFY_SOCKET", path)
-	return supervisor{t, conn}
-}
-
-// hear returns the next message.
-func (s supervisor) hear() string {
-	s.Helper()
-	b := make([]byte, 4096)
-	require.NoError(s, s.conn.SetReadDeadline(time.Now().Add(servertest.Timeout)))
-	n, err := s.conn.Read(b)
-	require.NoError(s, err)
-	return string(b[:n])
-}
-
-func TestTheSupervisorIsTold(t *testing.T) {
-	s := newSupervisor(t)
-	r := start(t, "echo", "-reactors", "2")
-	c := talk(t, r.listens(t))
-	require.Equal(t, "READY=1\nMAINPID="+strconv.Itoa(r.Process.Pid)+"\nSTATUS=serving", s.hear())
-	r.signal(t, syscall.SIGTERM)
-	first, second := s.hear(), s.hear()
-	const more = "EXTEND_TIMEOUT_USEC=10000000\nSTATUS=ending"
-	require.Equal(t, "STOPPING=1\n"+more+": drain, 30s, then drop", first)
-	require.Regexp(t, more+` for \d(\.\d)?s, finishing, for 2\ds more at most: 1 task .*, peer `+c.LocalAddr().String()+", still for", second)
-	require.NoError(t, c.Close())
-	require.Zero(t, r.exit(t))
-}
-
-// An end that is taken back is over for the supervisor, too.
-func TestTheSupervisorIsToldOfAWithdrawal(t *testing.T) {
-	s := newSupervisor(t)
-	r := start(t, "withdrawing", "-announce", "20s", "-drain", "1m")
-	r.listens(t)
-	require.Regexp(t, "^READY=1", s.hear())
-	r.signal(t, syscall.SIGTERM)
-	require.Regexp(t, `STATUS=ending for \d(\.\d)?s, announced`, s.hear())
-	r.signal(t, syscall.SIGWINCH)
-	said := s.hear()
-	for strings.Contains(said, ", announced") { // on its way
-		said = s.hear()
-	}
-	require.Equal(t, "STATUS=serving", said)
-	r.signal(t, syscall.SIGKILL)
-}
-
-const ready = "READY=1\nSTATUS=serving"
-
-// reloads sends SIGHUP, and returns when the supervisor has heard that a reload begins: after the signal, by systemd's clock.
-func (s supervisor) reloads(r *running) {
-	s.Helper()
-	var before unix.Timespec
-	require.NoError(s, unix.ClockGettime(unix.CLOCK_MONOTONIC, &before))
-	r.signal(s.T, syscall.SIGHUP)
-	said := s.hear()
-	for said == "WATCHDOG=1" { // on its way
-		said = s.hear()
-	}
-	var at int64
-	n, err := fmt.Sscanf(said, "RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reloading", &at)
-	require.NoError(s, err)
-	require.Equal(s, 1, n)
-	require.GreaterOrEqual(s, at, before.Nano()/1000)
-	require.Less(s, at, before.Nano()/1000+servertest.Timeout.Microseconds())
-}
-
-func TestTheSupervisorIsToldOfAReload(t *testing.T) {
-	s := newSupervisor(t)
 	t.Setenv("WATCHDOG_USEC", "200000")
-	r := prepare(t, "reloading")
-	in, err := r.StdinPipe()
-	require.NoError(t, err)
-	r.start(t)
-	addr := r.listens(t)
-	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
-	require.Equal(t, "WATCHDOG=1", s.hear())
-	for _, row := range [][2]string{{"good", "reloaded"}, {"bad", "nobody may read it"}, {"good", "reloaded"}} {
-		s.reloads(r)
-		for range 3 {
-			require.Equal(t, "WATCHDOG=1", s.hear(), "while Reload blocks, the program serves")
-		}
-		talk(t, addr)
-		_, err := fmt.Fprintln(in, row[0])
-		require.NoError(t, err)
-		r.logs(t, row[1])
-		said, deadline := s.hear(), time.Now().Add(servertest.Timeout)
-		for said == "WATCHDOG=1" && time.Now().Before(deadline) {
-			said = s.hear()
-		}
-		require.Equal(t, ready, said)
+	x := &supervised{T: t, notifier: newNotifier(zap.NewNop()), socket: socket}
+	x.now.Store(int64(time.Hour))
+	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Stepped, Clock: x, Logger: zap.NewNop()})
+	for _, s := range g.Schedulers() {
+		require.NoError(t, x.setup(s))
 	}
-	require.Equal(t, 1, strings.Count(r.said.String(), "nobody may read it"))
+	g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
+		t.Waker()
+		return act.Wait
+	}))
+	t.Cleanup(func() {
+		_ = g.Close()
+		x.close()
+		_ = socket.Close()
+	})
+	return x
 }
 
-// Under a supervisor SIGHUP is a reload, also of a program with nothing to read again: without an answer "systemctl reload" fails.
-// One that is ending does not say that it is ready.
-func TestTheSupervisorIsToldOfAReloadOfNothing(t *testing.T) {
-	s := newSupervisor(t)
-	r := start(t, "echo")
-	c := talk(t, r.listens(t))
-	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
-	s.reloads(r)
-	require.Equal(t, ready, s.hear())
-	r.signal(t, syscall.SIGTERM)
-	require.True(t, strings.HasPrefix(s.hear(), "STOPPING=1"))
-	r.signal(t, syscall.SIGHUP)
-	for range 2 {
-		require.True(t, strings.HasPrefix(s.hear(), "EXTEND_TIMEOUT_USEC="))
+// hears steps these schedulers, and returns what the supervisor has heard since the last call, a word for each message.
+func (x *supervised) hears(schedulers ...int) string {
+	x.Helper()
+	for range 3 {
+		for _, i := range schedulers {
+			_, err := x.group.Schedulers()[i].Step(100)
+			require.NoError(x, err)
+		}
 	}
-	require.NoError(t, c.Close())
-	require.Zero(t, r.exit(t))
+	raw, err := x.socket.SyscallConn()
+	require.NoError(x, err)
+	var all []string
+	require.NoError(x, raw.Control(func(fd uintptr) {
+		for b := make([]byte, 4096); ; {
+			n, _, err := unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
+			if err != nil {
+				require.ErrorIs(x, err, unix.EAGAIN)
+				return
+			}
+			all = append(all, strings.ReplaceAll(string(b[:n]), "\n", " "))
+		}
+	}))
+	return strings.Join(all, "; ")
 }
 
-// A program that was replaced names the new process, and says nothing more: no sign of life, and nothing of an end by a later signal.
-// The new one here is a script that says nothing itself.
-func TestTheSupervisorIsToldOfAReplacementOnce(t *testing.T) {
-	s := newSupervisor(t)
-	t.Setenv("WATCHDOG_USEC", "200000")
-	script := filepath.Join(t.TempDir(), "new")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nread -r message <&3; echo ready >&4; read -r word <&3; echo serving >&4\n"), 0o755))
-	t.Setenv("DAIMON_NEW_PROGRAM", script)
-	r := start(t, "replaceable")
-	c := talk(t, r.listens(t))
-	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
-	require.Equal(t, "WATCHDOG=1", s.hear())
-	r.signal(t, syscall.SIGUSR2)
-	said := s.hear()
-	for said == "WATCHDOG=1" { // on its way
-		said = s.hear()
-	}
-	var pid int
-	_, err := fmt.Sscanf(said, "MAINPID=%d", &pid)
-	require.NoError(t, err, said)
-	require.NotEqual(t, r.Process.Pid, pid)
-	r.signal(t, syscall.SIGTERM)
-	time.Sleep(1200 * time.Millisecond) // in which there would be six signs of life, and one word on the end
-	require.NoError(t, c.Close())
-	require.Zero(t, r.exit(t))
-	require.Contains(t, r.said.String(), fmt.Sprintf(`{"by process": %d}`, pid))
-	require.NoError(t, s.conn.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
-	n, err := s.conn.Read(make([]byte, 4096))
-	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "%d bytes", n)
+// after lets time pass first.
+func (x *supervised) after(d time.Duration, schedulers ...int) string {
+	x.Helper()
+	x.now.Add(int64(d))
+	return x.hears(schedulers...)
 }
+
+const fed = "WATCHDOG=1"
 
 // With a turn that does not end there is no sign of life, although the other reactor gives turns.
 func TestTheWatchdogOfTheSupervisorIsFedWhileAllReactorsTurn(t *testing.T) {
-	s := newSupervisor(t)
-	t.Setenv("WATCHDOG_USEC", "200000")
-	r := start(t, "stuck", "-reactors", "2")
-	c := talk(t, r.listens(t))
-	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
-	for range 5 {
-		require.Equal(t, "WATCHDOG=1", s.hear())
+	x := newSupervised(t)
+	require.Regexp(t, `^READY=1 MAINPID=\d+ STATUS=serving; WATCHDOG=1$`, x.hears(0, 1))
+	require.Empty(t, x.after(75*time.Millisecond, 0, 1))
+	require.Equal(t, fed, x.after(25*time.Millisecond, 0, 1))
+	require.Equal(t, fed, x.after(100*time.Millisecond, 0))
+	for range 10 {
+		require.Empty(t, x.after(100*time.Millisecond, 0), "the second is held up")
 	}
-	servertest.Send(t, c, "x")
-	last, longest := time.Now(), time.Duration(0)
-	for longest < stuckFor/2 {
-		require.Equal(t, "WATCHDOG=1", s.hear())
-		longest, last = max(longest, time.Since(last)), time.Now()
-	}
-	servertest.Expect(t, c, "x")
-	require.Equal(t, "WATCHDOG=1", s.hear(), "it turns again")
-	require.NoError(t, c.Close())
-	r.signal(t, syscall.SIGTERM)
-	require.Zero(t, r.exit(t))
+	require.Equal(t, fed, x.after(25*time.Millisecond, 1, 0))
 }
 
 // What was broken: during an end the sign of life came once a second, whatever the supervisor had asked for.
 func TestTheWatchdogOfTheSupervisorIsFedDuringAnEnd(t *testing.T) {
-	s := newSupervisor(t)
-	t.Setenv("WATCHDOG_USEC", "200000")
-	r := start(t, "echo")
-	c := talk(t, r.listens(t))
-	r.signal(t, syscall.SIGTERM)
-	for !strings.HasPrefix(s.hear(), "STOPPING=1") {
+	x := newSupervised(t)
+	x.hears(0, 1)
+	x.group.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute}})
+	require.Regexp(t, `^STOPPING=1 EXTEND_TIMEOUT_USEC=10000000 STATUS=ending: drain, 1m0s`, x.hears(0, 1))
+	for range 5 {
+		require.Equal(t, fed, x.after(100*time.Millisecond, 0, 1))
 	}
-	fed := 0
-	for s.hear() == "WATCHDOG=1" { // until the next word on the end, a second later
-		fed++
-	}
-	require.Greater(t, fed, 2)
-	require.NoError(t, c.Close())
-	require.Zero(t, r.exit(t))
+	reloading{x.notifier}.Signal(nil)
+	reloaded{x.notifier}.Signal(nil)
+	require.Empty(t, x.hears(0, 1), "one that is ending does not say that it is ready")
 }
 
-// The variables of another process do not count.
-func TestTheWatchdogOfAnotherProcessIsNotFed(t *testing.T) {
-	s := newSupervisor(t)
-	t.Setenv("WATCHDOG_USEC", "1000")
+// An end that is taken back is over for the supervisor, too.
+func TestTheSupervisorIsToldOfAWithdrawal(t *testing.T) {
+	x := newSupervised(t)
+	x.hears(0, 1)
+	announced := shutdown.Now{Terms: shutdown.Policy{Time: time.Hour, Announce: time.Minute}}
+	x.group.Shutdown(announced)
+	x.hears(0, 1)
+	x.drain(shutdown.Drain{Cut: shutdown.Cut{Order: announced}})
+	require.Regexp(t, `^EXTEND_TIMEOUT_USEC=10000000 STATUS=ending for `, x.hears(0, 1))
+	require.True(t, x.group.Withdraw(announced))
+	require.Regexp(t, `STATUS=serving`, x.after(time.Second, 0, 1))
+	require.NotContains(t, x.after(time.Second, 0, 1), "STATUS")
+}
+
+// Systemd does not count a reload that has begun before the signal, by its clock.
+func TestTheSupervisorIsToldOfAReload(t *testing.T) {
+	x := newSupervised(t)
+	x.hears(0, 1)
+	reloading{x.notifier}.Signal(nil)
+	require.Regexp(t, `^RELOADING=1 MONOTONIC_USEC=\d+ STATUS=reloading$`, x.hears(0, 1))
+	reloaded{x.notifier}.Signal(nil)
+	require.Equal(t, "READY=1 STATUS=serving", x.hears(0, 1))
+}
+
+// A program that was replaced names the new process, and says nothing more: no sign of life, and nothing of an end by a later
+// signal.
+func TestTheSupervisorIsToldOfAReplacementOnce(t *testing.T) {
+	x := newSupervised(t)
+	x.hears(0, 1)
+	replaced := upgrade.Replaced{PID: 77, Terms: shutdown.Policy{Time: time.Hour}}
+	x.group.Shutdown(replaced)
+	require.Equal(t, "MAINPID=77", x.hears(0, 1))
+	x.drain(shutdown.Drain{Cut: shutdown.Cut{Order: replaced}})
+	x.group.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute}})
+	reloading{x.notifier}.Signal(nil)
+	require.Empty(t, x.after(10*time.Second, 0, 1))
+}
+
+// The variables of another process do not count, nor does a socket that is not there, as of the host of a container.
+func TestASupervisorOfOthers(t *testing.T) {
 	t.Setenv("WATCHDOG_PID", "1")
-	r := start(t, "echo")
-	c := talk(t, r.listens(t))
-	require.True(t, strings.HasPrefix(s.hear(), "READY=1"))
-	r.signal(t, syscall.SIGTERM)
-	require.True(t, strings.HasPrefix(s.hear(), "STOPPING=1"))
-	require.NoError(t, c.Close())
-	require.Zero(t, r.exit(t))
-}
-
-// As in a container with a variable of its host.
-func TestASupervisorThatIsNotThereIsNotTold(t *testing.T) {
-	t.Setenv("NOTIFY_SOCKET", filepath.Join(servertest.ShortDir(t), "nobody"))
-	r := start(t, "echo")
-	r.listens(t)
-	r.signal(t, syscall.SIGTERM)
-	require.Zero(t, r.exit(t))
-	require.Contains(t, r.said.String(), "there is no supervisor at NOTIFY_SOCKET")
+	require.Zero(t, newSupervised(t).watchdog)
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
+	n := newNotifier(zap.NewNop())
+	require.Nil(t, n)
+	n.drain(shutdown.Drain{})
 }

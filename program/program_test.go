@@ -3,6 +3,7 @@ package program_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -43,6 +45,19 @@ var mains = map[string]func(){
 			return nil
 		}
 		server.Run(server.Listen(server.Addr, echo, greet))
+	},
+	"reloading": func() {
+		server := program.Server{Addr: "127.0.0.1:0"}
+		lines := bufio.NewReader(os.Stdin)
+		server.Reload = func() error { // takes as long as the test wants
+			line, err := lines.ReadString('\n')
+			if line != "good\n" {
+				err = errors.New("nobody may read it")
+			}
+			return err
+		}
+		server.Parse()
+		server.Run(server.Listen(server.Addr, echo))
 	},
 	"hasty": func() {
 		self, err := os.Executable() // at the path in Args there is nothing
@@ -182,31 +197,67 @@ func talk(t *testing.T, addr string) net.Conn {
 
 func TestASignalEndsInOrder(t *testing.T) {
 	t.Parallel()
-	for name, addr := range map[string]string{"TCP": "127.0.0.1:0", "Unix": "unix:" + filepath.Join(t.TempDir(), "socket")} {
-		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-			r := start(t, "echo", "-addr", addr)
-			c := talk(t, r.listens(t))
-			r.signal(t, sig)
-			r.logs(t, "ending")
-			require.NoError(t, c.Close())
-			require.Zero(t, r.exit(t), name)
-			require.Contains(t, r.said.String(), "ended in order")
-		}
+	for addr, sig := range map[string]syscall.Signal{
+		"127.0.0.1:0": syscall.SIGINT, "unix:" + filepath.Join(t.TempDir(), "socket"): syscall.SIGTERM,
+	} {
+		r := start(t, "echo", "-addr", addr)
+		c := talk(t, r.listens(t))
+		r.signal(t, sig)
+		r.logs(t, "ending")
+		require.NoError(t, c.Close())
+		require.Zero(t, r.exit(t), addr)
+		require.Contains(t, r.said.String(), "ended in order")
 	}
 }
 
 func TestFiltersComeBeforeTheHandler(t *testing.T) {
 	t.Parallel()
-	for _, addr := range []string{"127.0.0.1:0", "unix:" + filepath.Join(t.TempDir(), "socket")} {
-		r := start(t, "filtered", "-addr", addr)
-		c := dial(t, r.listens(t))
-		_, err := c.Write([]byte("hello\n"))
+	r := start(t, "filtered")
+	c := dial(t, r.listens(t))
+	servertest.Send(t, c, "hello\n")
+	servertest.Expect(t, c, "filtered\nhello\n")
+}
+
+// While Reload blocks, the program serves. The supervisor hears of its beginning and its end, also if it fails, and if there is
+// nothing to reload: without an answer "systemctl reload" fails.
+func TestSIGHUPIsAReload(t *testing.T) {
+	path := filepath.Join(servertest.ShortDir(t), "notify")
+	supervisor, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	require.NoError(t, err)
+	defer supervisor.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	hears := func(what string) {
+		b := make([]byte, 4096)
+		require.NoError(t, supervisor.SetReadDeadline(time.Now().Add(servertest.Timeout)))
+		n, err := supervisor.Read(b)
 		require.NoError(t, err)
-		back := make([]byte, len("filtered\nhello\n"))
-		_, err = io.ReadFull(c, back)
-		require.NoError(t, err)
-		require.Equal(t, "filtered\nhello\n", string(back))
+		require.True(t, strings.HasPrefix(string(b[:n]), what), "%s", b[:n])
 	}
+	r := start(t, "echo")
+	r.listens(t)
+	hears("READY=1\nMAINPID=")
+	r.signal(t, syscall.SIGHUP)
+	hears("RELOADING=1")
+	hears("READY=1\nSTATUS=serving")
+	r.signal(t, syscall.SIGTERM)
+	require.Zero(t, r.exit(t))
+
+	r = prepare(t, "reloading")
+	in, err := r.StdinPipe()
+	require.NoError(t, err)
+	r.start(t)
+	addr := r.listens(t)
+	hears("READY=1\nMAINPID=")
+	for _, row := range [][2]string{{"good", "reloaded"}, {"bad", "nobody may read it"}, {"good", "reloaded"}} {
+		r.signal(t, syscall.SIGHUP)
+		hears("RELOADING=1")
+		talk(t, addr)
+		_, err := fmt.Fprintln(in, row[0])
+		require.NoError(t, err)
+		r.logs(t, row[1])
+		hears("READY=1\nSTATUS=serving")
+	}
+	require.Equal(t, 1, strings.Count(r.said.String(), "nobody may read it"))
 }
 
 func TestWhatIsCutIsLogged(t *testing.T) {
@@ -220,30 +271,21 @@ func TestWhatIsCutIsLogged(t *testing.T) {
 	}
 }
 
+// A second signal cuts what is left.
 func TestAnEndSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
-	r := start(t, "echo", "-drain", "1500ms", "-announce", "100ms", "-reactors", "3")
+	r := start(t, "echo", "-drain", "1m", "-reactors", "3")
 	c := talk(t, r.listens(t))
 	r.signal(t, syscall.SIGTERM)
-	require.Zero(t, r.exit(t))
-	addr := c.RemoteAddr().String()
-	says := `program_test.echo.func1 of tcp ` + addr + `, peer ` + c.LocalAddr().String() + `, still for 1(\.\d)?s, waits for input from ` + c.LocalAddr().String()
-	require.Regexp(t, `(?m)^.*INFO\sending for 1(\.\d)?s, finishing, for \d+ms more at most: 1 task \(tcp `+addr+
-		`\); 0 tasks ended since the last report; the oldest: \S*`+says+`$`, r.said.String())
-	require.Regexp(t, `(?m)^.*WARN\scut: \S*`+says+`$`, r.said.String())
-	require.Equal(t, 1, strings.Count(r.said.String(), "ending for"), "one line for all reactors")
-}
-
-func TestASecondSignalCutsWhatIsLeft(t *testing.T) {
-	t.Parallel()
-	r := start(t, "echo")
-	c := talk(t, r.listens(t))
-	r.signal(t, syscall.SIGTERM)
-	r.logs(t, "ending for ") // the task has had the turn that the order gives it
+	r.logs(t, "ending for ")
 	r.signal(t, syscall.SIGINT)
 	require.Zero(t, r.exit(t))
+	addr := c.RemoteAddr().String()
+	says := `program_test.echo.func1 of tcp ` + addr + `, peer ` + c.LocalAddr().String() + `, still for [\d.ms]+, waits for input from ` + c.LocalAddr().String()
+	require.Regexp(t, `(?m)^.*INFO\sending for [\d.]+s, finishing, for [\d.ms]+ more at most: 1 task \(tcp `+addr+
+		`\); 0 tasks ended since the last report; the oldest: \S*`+says+`$`, r.said.String())
 	require.Regexp(t, `cut without a drain.*\b1 task\b`, r.said.String())
-	require.Regexp(t, `cut: .* waits for input from `+c.LocalAddr().String(), r.said.String())
+	require.Regexp(t, `(?m)^.*WARN\scut: \S*`+says+`$`, r.said.String())
 }
 
 // An Upgrade may have other terms than a signal.
