@@ -39,7 +39,7 @@ func TestMutants(t *testing.T) {
 			require.NoError(t, os.WriteFile(list, overlay, 0o600))
 			out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", list, "-o", program, ".").CombinedOutput()
 			require.NoError(t, err, "%s", out)
-			out, err = exec.CommandContext(t.Context(), program, "-test.run", "^TestStore$", "-test.timeout", "2m").CombinedOutput()
+			out, err = exec.CommandContext(t.Context(), program, "-test.run", "^TestStore$", "-test.timeout", "5m").CombinedOutput()
 			require.Error(t, err, "%s was not found: %s", m.Name, m.What)
 			require.Contains(t, string(out), "Error Trace:", "%s ended otherwise than by an assertion", m.Name)
 		})

@@ -18,12 +18,11 @@ import (
 
 func TestPaths(t *testing.T) {
 	for _, name := range []string{
-		"plain.db", "with spaces", "what?mode=memory", "#1", "100%", "%41", "a&b=c", "a+b", "ünïcode 😀", "it's", `"quoted"`,
-		"semi;colon", "file:x", "[brackets]", `back\slash`,
+		"with spaces", "what?mode=memory", "#1", "100%", "%41", "a&b=c", "ünïcode 😀", `"it's"`, "file:x", `back\slash`,
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
-		s, err := sqlite.Open(path, sqlite.Config{})
+		s, err := sqlite.Open(path, sqlite.Config{Relaxed: true})
 		require.NoError(t, err, name)
 		_, err = s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
 		require.NoError(t, err, name)

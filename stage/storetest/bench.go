@@ -61,21 +61,6 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 			}
 		}
 	})
-	b.Run("Heartbeat of 8", func(b *testing.B) {
-		s := open(b)
-		fill(b, s, 8)
-		var leases []stage.Lease
-		for _, t := range claim(b, s, time.Hour) {
-			leases = append(leases, t.Lease())
-		}
-		all := renewals(leases...)
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := s.Heartbeat(ctx, all, time.Hour); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 	b.Run("Heartbeat of 8 with progress", func(b *testing.B) {
 		s := open(b)
 		fill(b, s, 8)

@@ -105,47 +105,6 @@ func testClaimFilter(f *fixture) {
 	f.Equal(first, ids(f.claims(4, "many")), "they are due again at once, as long as the others are")
 }
 
-// testClaimMost bounds two kinds, of which there are lost tasks, some to be tried again and new ones. Those of a kind that
-// come first are claimed, and others take the room that the bounds leave.
-func testClaimMost(f *fixture) {
-	lost := f.claimed("a")
-	again := f.claimed("a")
-	f.advance(length / 2)
-	_, err := f.a.Return(f.ctx, again.Lease(), stage.Return{Stage: created, Status: stage.Error, Runs: true})
-	f.NoError(err)
-	f.advance(length) // now the lease of lost has ended, later than again became due
-	a, b, c := []stage.ID{f.enqueue("a"), f.enqueue("a")}, f.enqueue("b"), []stage.ID{f.enqueue("c"), f.enqueue("c")}
-	claim := func(limit int, most map[string]int) []stage.ID {
-		tasks, err := f.a.Claim(f.ctx, stage.Claim{Kinds: []string{"a", "b", "c"}, Limit: limit, Most: most, Length: length})
-		f.NoError(err)
-		return ids(tasks)
-	}
-	f.Equal([]stage.ID{again.ID}, claim(1, map[string]int{"a": 1}))
-	f.Equal([]stage.ID{c[0]}, claim(1, map[string]int{"a": 0, "b": -1}))
-	f.Equal([]stage.ID{lost.ID, a[0], b}, claim(3, map[string]int{"a": 2, "c": 5}))
-	f.Equal([]stage.ID{a[1], c[1]}, claim(9, map[string]int{"a": 9, "b": 9, "d": 1}))
-}
-
-// testClaimManyKinds has more kinds than a store asks for one by one, each with several tasks.
-func testClaimManyKinds(f *fixture) {
-	var kinds []string
-	var order []stage.ID
-	for i := range 120 {
-		kinds = append(kinds, fmt.Sprint("kind ", i*7%120))
-	}
-	for i := range 2 * len(kinds) {
-		order = append(order, f.enqueue(kinds[i*i%len(kinds)]))
-		if i%10 == 0 {
-			f.advance(time.Millisecond)
-		}
-	}
-	f.enqueue("another kind")
-	f.Equal(order[:7], ids(f.claims(7, kinds...)))
-	f.Equal(order[7:], ids(f.claims(300, kinds...)))
-	f.advance(length)
-	f.Equal(order[:50], ids(f.claims(50, kinds...)), "also lost ones")
-}
-
 // testPriorities has old and new tasks of three kinds.
 func testPriorities(f *fixture) {
 	again, lost := f.claimed("low"), f.claimed("mid")

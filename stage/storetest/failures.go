@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/daimon-go/daimon/stage"
 )
@@ -65,46 +64,5 @@ func testFailuresOfLost(f *fixture) {
 		}
 		f.Equal(want[max(0, len(want)-stage.MaxFailures):], append([]stage.Failure(nil), f.failures(id)...))
 		f.advance(length)
-	}
-}
-
-// testFailuresOfReturns has a task that is given back in each way, with and without a request, and under a lease that was lost.
-func testFailuresOfReturns(f *fixture) {
-	for i, row := range []struct {
-		status  stage.Status
-		request func(stage.ID) (bool, error)
-		lost    bool
-		failed  bool
-	}{
-		{status: stage.Error, failed: true},
-		{status: stage.Error, request: f.suspend, failed: true},
-		{status: stage.Error, request: f.cancel, failed: true},
-		{status: stage.Error, lost: true},
-		{status: stage.Normal},
-		{status: stage.Normal, request: f.suspend},
-		{status: stage.Suspended},
-		{status: stage.Cancelled},
-	} {
-		t := f.claimed(fmt.Sprint("kind ", i))
-		if row.request != nil {
-			f.yes(row.request(t.ID))
-		}
-		if row.lost {
-			f.advance(length)
-		}
-		long := strings.Repeat("€", stage.MaxFailure) + "\x00"
-		_, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: row.status, Attempt: 7, Failure: long})
-		if row.lost {
-			f.ErrorIs(err, stage.ErrLeaseLost)
-		} else {
-			f.NoError(err)
-		}
-		if !row.failed {
-			f.Empty(f.failures(t.ID), "%+v", row)
-			continue
-		}
-		now := plain(f.get(t.ID))
-		f.Equal([]stage.Failure{{Stage: working, Attempt: 7, Time: now.Changed, Text: now.Failure}}, f.failures(t.ID))
-		f.Len(now.Failure, stage.MaxFailure/3*3)
 	}
 }

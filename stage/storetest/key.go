@@ -62,38 +62,6 @@ func testKeyWindow(f *fixture) {
 	f.Equal(third, f.enqueued(keyed("a", "k", 1<<63-1)))
 }
 
-// testKeysOfACall has several tasks with keys in one call, beside others.
-func testKeysOfACall(f *fixture) {
-	old := f.enqueued(keyed("a", "old", 0))
-	f.advance(length)
-	one := keyed("a", "new", 0)
-	one.Data = []byte("the first counts")
-	ids, err := f.a.Enqueue(f.ctx,
-		keyed("a", "z", 0), one, keyed("a", "", 0), keyed("a", "old", 0), keyed("a", "new", 1), keyed("b", "new", 0),
-		keyed("a", "", 0), keyed("a", "old", 1), keyed("a", "new", 0), keyed("a", "b", length),
-	)
-	f.NoError(err)
-	f.Len(ids, 10)
-	f.Equal([]stage.ID{old, ids[1], old, ids[1]}, []stage.ID{ids[3], ids[4], ids[7], ids[8]})
-	f.IsIncreasing([]stage.ID{old, ids[0], ids[1], ids[2], ids[5], ids[6], ids[9]}, "those that are added")
-	f.Equal("the first counts", string(f.get(ids[1]).Data))
-	all, err := f.b.List(f.ctx, stage.Selection{})
-	f.NoError(err)
-	f.Len(all, 7)
-
-	var many []stage.NewTask
-	for i := range 1000 {
-		many = append(many, keyed("many", fmt.Sprint(i*7%500), 0))
-	}
-	ids, err = f.a.Enqueue(f.ctx, many...)
-	f.NoError(err)
-	f.Equal(ids[:500], ids[500:])
-	f.IsIncreasing(ids[:500])
-	same, err := f.b.Enqueue(f.ctx, many...)
-	f.NoError(err)
-	f.Equal(ids, same)
-}
-
 func testKeyNames(f *fixture) {
 	names := []string{`it's`, `"; DROP TABLE daimon_key; --`, `{a,"b\\c"}`, "NULL", "Ü報告😀", " ", "  ", strings.Repeat("k", stage.MaxKey)}
 	seen := map[stage.ID]bool{}

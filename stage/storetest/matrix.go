@@ -77,7 +77,9 @@ var conditions = []struct {
 	}},
 	{"suspended", func(f *fixture, kind string) stage.Task { return f.asked(f.get(f.enqueue(kind)), f.suspend) }},
 	{"suspended at work", func(f *fixture, kind string) stage.Task {
-		return f.returned(f.asked(f.claimed(kind), f.suspend), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+		r := failed
+		r.Status = stage.Normal
+		return f.returned(f.asked(f.claimedAgain(kind), f.suspend), r)
 	}},
 	{"resumed", func(f *fixture, kind string) stage.Task {
 		return f.asked(f.asked(f.get(f.enqueue(kind)), f.suspend), f.resume)
@@ -167,6 +169,12 @@ func testRequests(f *fixture) {
 		made, err := operations[operation](t)
 		f.NoError(err)
 		if made {
+			if attempts := t.Attempt; strings.HasPrefix(operation, "resume") {
+				if t.Status == stage.Error { // it begins anew
+					attempts = 0
+				}
+				f.Equal(attempts, f.get(t.ID).Attempt, "%s: %s", t.Kind, operation)
+			}
 			return f.brief(t.ID)
 		}
 		return "no"
@@ -217,12 +225,17 @@ func testLeases(f *fixture) {
 			return failure(f.b.Return(f.ctx, l, stage.Return{Stage: created, Status: stage.Resumed, Runs: true}))
 		},
 		"heartbeat": func(l stage.Lease) error {
-			beats, err := f.b.Heartbeat(f.ctx, renewals(l), length)
-			f.NoError(err)
-			if beats[0].Lost {
+			at := "NOWHERE"
+			if t, err := f.b.Get(f.ctx, l.Task); err == nil {
+				at = t.Stage
+			}
+			b := f.beat(l, at, "some")
+			if b.Lost {
 				return stage.ErrLeaseLost
 			}
-			f.Equal(f.get(l.Task).Wanted, beats[0].Wanted)
+			now := f.get(l.Task)
+			f.Equal(stage.Beat{Renewed: true, Wanted: now.Wanted}, b)
+			f.Equal("some", string(now.Progress))
 			return nil
 		},
 	}

@@ -73,46 +73,6 @@ func testTicks(f *fixture) {
 	is(tick(0, 0), time.Hour, 4)
 }
 
-// testTicksOfACall has names of which some run, and some do not.
-func testTicksOfACall(f *fixture) {
-	names := []string{`it's`, `"; DROP TABLE daimon_periodic; --`, "Ü報告", " "}
-	for i := range 500 {
-		names = append(names, fmt.Sprint(i*7%500))
-	}
-	ticks := make([]stage.Tick, len(names))
-	for i, name := range names {
-		ticks[i] = stage.Tick{Name: name, Tasks: []stage.NewTask{{Kind: name, Stage: created}}}
-	}
-	first, err := f.a.Tick(f.ctx, ticks[100:]...)
-	f.NoError(err)
-	f.advance(length)
-	second, err := f.b.Tick(f.ctx, ticks...)
-	f.NoError(err)
-	for i := range ticks {
-		ticks[i].Last = second.Last[i]
-		f.Equal(i < 100, second.Last[i].Equal(second.Now), "%d", i)
-		f.Equal(i >= 100, second.Last[i].Equal(first.Now), "%d", i)
-		if ticks[i].Next = ticks[i].Last; i%3 > 0 {
-			ticks[i].Next = ticks[i].Next.Add(length)
-		}
-	}
-	third, err := f.a.Tick(f.ctx, ticks...)
-	f.NoError(err)
-	all, err := f.b.List(f.ctx, stage.Selection{})
-	f.NoError(err)
-	ran := 0
-	for i := range ticks {
-		if i >= 100 && i%3 > 0 {
-			f.Equal(names[i], all[ran].Kind, "in order")
-			f.True(third.Last[i].Equal(ticks[i].Next))
-			ran++
-		} else {
-			f.True(third.Last[i].Equal(ticks[i].Last))
-		}
-	}
-	f.Len(all, ran)
-}
-
 // testTicksAtOnce has many run the same ticks at once. Each tick is run once.
 func testTicksAtOnce(f *fixture) {
 	const names, rounds = 5, 5

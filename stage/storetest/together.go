@@ -43,7 +43,7 @@ func testClaimsAtOnce(f *fixture) {
 	var got [goroutines][]stage.Task
 	var errs [goroutines]error
 	together(goroutines, func(i int) {
-		for limit := i; ; limit++ {
+		for limit := i; limit < i+2*tasks; limit++ {
 			claimed, err := f.side(i).Claim(f.ctx, stage.Claim{
 				Worker: fmt.Sprint(i), Kinds: kinds, Limit: 1 + limit%4, Length: length,
 			})
