@@ -19,12 +19,6 @@ func TestTheZeroLimitsAreTheDocumentedOnes(t *testing.T) {
 	require.Equal(t, all, all.Resolved())
 }
 
-func TestEachNegativeLimitPanics(t *testing.T) {
-	for _, l := range []listener.Limits{{Read: -1}, {High: -1}, {Low: -1}, {Linger: -1}, {ReceiveBuffer: -1}, {SendBuffer: -1}} {
-		require.Panics(t, func() { l.Resolved() }, "%+v", l)
-	}
-}
-
 func TestConnectionsOfOneSchedulerHaveLimitsOfTheirOwn(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	for _, limits := range []listener.Limits{{Read: 10}, {Read: 1000}, {}, {Read: 10}} {

@@ -154,25 +154,6 @@ func TestSharedBytesThatTheSystemRefusesAreQueued(t *testing.T) {
 	servertest.Expect(t, peer, "0123456789")
 }
 
-func TestFlushSendsAtOnce(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	l.Turn(func(*act.Task) {
-		require.NoError(t, c.Flush(), "nothing")
-		_, err := c.WriteString("now")
-		require.NoError(t, err)
-		require.NoError(t, c.Flush())
-		servertest.Expect(t, peer, "now")
-		require.NoError(t, c.Flush())
-		_, err = c.WriteString("and later")
-		require.NoError(t, err)
-	})
-	servertest.Expect(t, peer, "and later")
-	require.Equal(t, 2, l.OS.Count("send"))
-	c.Abort()
-	require.Equal(t, net.ErrClosed, c.Flush())
-}
-
 // The kernel is asked for what is queued, once, and for nothing when nothing is.
 func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 	l := servertest.New(t, act.Config{})
@@ -225,23 +206,6 @@ func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 	_, err := c.Write(nil)
 	require.Equal(t, syscall.EPIPE, err, "and it is kept")
 	l.OS.Fail = nil
-}
-
-// What is written while the turn is being ended goes out in the same turn too.
-func TestWhatIsWrittenAtTheEndOfTheTurnGoesOut(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	l.Turn(func(*act.Task) {
-		_, err := c.WriteString("one ")
-		require.NoError(t, err)
-		l.S.AtTurnEnd(servertest.TurnEnd(func() {
-			_, err := c.WriteString("two")
-			require.NoError(t, err)
-		}))
-	})
-	require.Equal(t, 2, l.OS.Count("send"))
-	servertest.Expect(t, peer, "one two")
 }
 
 // What was broken: small writes were gathered, and thrown away at the end of the turn, with no error ever.

@@ -17,6 +17,7 @@ func TestWorldStreams(t *testing.T) {
 	for name, engine := range map[string]setUps{"readiness": nil, "completions": {sim.Completions}} {
 		for _, local := range []bool{false, true} {
 			t.Run(name+", "+map[bool]string{false: "tcp", true: "unix"}[local], func(t *testing.T) {
+				t.Parallel()
 				streamtest.Run(t, streamtest.Way{Local: local, Play: func(t *testing.T, x streamtest.Scene) { play(t, x, engine, local) }})
 			})
 		}

@@ -26,7 +26,7 @@ const (
 
 // noise is more than sockets with the limits small hold on both sides.
 var noise = sync.OnceValue(func() []byte {
-	p := make([]byte, 12<<20)
+	p := make([]byte, 6<<20)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(p)
 	return p
 })
@@ -148,7 +148,7 @@ func (f *filler) turn(*act.Task) error {
 }
 
 func room(t *testing.T, _ Way) Scene {
-	f := &filler{left: 10 << 20}
+	f := &filler{left: 4 << 20}
 	return Scene{Limits: small, Handle: func(c *listener.Conn) act.Action {
 		f.c = c
 		return task(c, f.turn)
@@ -230,7 +230,7 @@ func sending(end bool) func(t *testing.T, w Way) Scene {
 	return func(t *testing.T, _ Way) Scene {
 		var c *listener.Conn
 		turns, over := 0, false
-		data := noise()[:2<<20]
+		data := noise()[:1<<20]
 		limits := small
 		limits.High = 32 << 20
 		return Scene{Limits: limits, Handle: func(under *listener.Conn) act.Action {
@@ -300,7 +300,7 @@ func readDeadline(t *testing.T, _ Way) Scene {
 }
 
 func writeDeadline(t *testing.T, _ Way) Scene {
-	f := &filler{left: 10 << 20}
+	f := &filler{left: 4 << 20}
 	var read, wrote error
 	return Scene{Limits: small, Handle: func(c *listener.Conn) act.Action {
 		f.c = c

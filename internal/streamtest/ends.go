@@ -41,7 +41,7 @@ func reset(t *testing.T, w Way) Scene {
 }
 
 func resetOfWriter(t *testing.T, _ Way) Scene {
-	f := &filler{left: 10 << 20}
+	f := &filler{left: 4 << 20}
 	var errs []error
 	return Scene{Limits: small, Handle: func(c *listener.Conn) act.Action {
 		f.c = c
@@ -165,7 +165,7 @@ func lingers(t *testing.T, _ Way) Scene {
 	limits.High, limits.Linger = 16<<20, 2*time.Second
 	return Scene{Limits: limits, Handle: func(c *listener.Conn) act.Action {
 		return task(c, func(*act.Task) error {
-			_, _ = c.Write(noise()[:10<<20])
+			_, _ = c.Write(noise()[:4<<20])
 			return io.EOF
 		})
 	}, Script: func(p *Peer) {
@@ -209,7 +209,7 @@ func aborts(t *testing.T, _ Way) Scene {
 }
 
 func closedByAnother(t *testing.T, _ Way) Scene {
-	f := &filler{left: 10 << 20}
+	f := &filler{left: 4 << 20}
 	var errs []error
 	return Scene{Limits: small, Handle: func(c *listener.Conn) act.Action {
 		f.c = c

@@ -57,7 +57,7 @@ func pushWaits(t *testing.T, _ Way) Scene {
 	const tasks, messages, size = 12, 5, 3000
 	limits := small
 	limits.High, limits.Low = 3*size, size
-	f := &filler{left: 10 << 20}
+	f := &filler{left: 4 << 20}
 	var order, waited, served []int // tasks: by messages; those that had to wait for the first one; those of them that went on
 	begun, left := 0, tasks
 	return Scene{Limits: limits, Handle: func(c *listener.Conn) act.Action {
@@ -176,7 +176,7 @@ func shortFile(t *testing.T, _ Way) Scene {
 }
 
 func fileDeadline(t *testing.T, _ Way) Scene {
-	const size = 10 << 20
+	const size = 4 << 20
 	f := temporary(t, size)
 	var last error
 	at := int64(0)
