@@ -150,7 +150,7 @@ func (c *client) read() error {
 		}
 		c.answered++
 	}
-	if c.deaf && c.gentle && len(c.plan) == 1 {
+	if c.deaf && c.gentle && len(c.plan) == 1 && c.last().begun {
 		return c.wrong(c.last(), "it was waited for for %v", c.w.Now())
 	}
 	if c.Parting == party.HalfCloses && c.Sent >= c.last().to() {

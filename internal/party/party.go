@@ -81,13 +81,14 @@ type Client struct {
 	Got    int           // bytes that it has read
 	Lost   error         // why it can read no more
 	Over   bool          // it reads no more
+	cut    bool          // it has stopped
 }
 
 // Broken reports whether a write has failed.
 func (c *Client) Broken() bool { return c.Err != nil }
 
 // Cut reports whether the client has sent as much as it wants, though there was more.
-func (c *Client) Cut() bool { return c.Sent == c.Stop }
+func (c *Client) Cut() bool { return c.cut }
 
 // Gone reports whether the server may have noticed that the client is not what it was.
 func (c *Client) Gone() bool { return c.Left || c.Half || c.Over }
@@ -130,6 +131,7 @@ func (c *Client) Send(p []byte) bool {
 		n := min(len(p), 1+c.Rand().IntN(c.Most))
 		if c.Stop >= 0 {
 			if n = min(n, c.Stop-c.Sent); n <= 0 {
+				c.cut = true
 				return false
 			}
 		}

@@ -127,7 +127,10 @@ func (c *client) napped() bool {
 }
 
 // hasNotHeard reports whether its handler may have left something unread: what is behind that is no sign of life yet.
-func (c *client) hasNotHeard() bool { return c.napped() || c.handler != nil && c.handler.how == deaf }
+func (c *client) hasNotHeard() bool {
+	h := c.handler
+	return c.napped() || h != nil && (h.how == deaf || h.kept != nil)
+}
 
 // await waits until f, or until there is no need to.
 func (c *client) await(f func() bool) { c.Await(func() bool { return c.quiet || f() }) }
