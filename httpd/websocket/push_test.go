@@ -162,6 +162,41 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
+// RFC 6455 5.4: control frames come between the pieces of a message, and nothing else does. What waits follows the last.
+func TestAMessageIsSentInPieces(t *testing.T) {
+	w := newWorld(t)
+	a := waits()
+	c := w.dial(&websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: 2}}, listener.Limits{})
+	piece := func(p string, last bool) {
+		w.Turn(func(*act.Task) { require.NoError(t, a.conn.SendPiece(websocket.Text, []byte(p), last)) })
+	}
+	piece("a", false)
+	turns := 0
+	for n := range 4 { // the backlog has room for two
+		w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+			turns++
+			err := error(nil)
+			if n < 3 {
+				err = a.conn.Push(note(n))
+			} else {
+				err = a.conn.Send(websocket.Text, []byte(fmt.Sprint(n)))
+			}
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			return act.Done
+		}))
+	}
+	c.send(ping("p"))
+	require.Equal(t, 4, turns, "they do not spin")
+	piece("b", true)
+	for _, want := range []string{`text (not final) "a"`, `pong "p"`, `more "b"`} {
+		require.Equal(t, want, c.next())
+	}
+	c.hear(0, 4)
+	require.Equal(t, 6, turns)
+}
+
 // The tasks that wait for a message's end learn of the connection's, however it comes.
 func TestTheEndOfAConnectionWithinAMessage(t *testing.T) {
 	for name, end := range map[string]func(c *client){
