@@ -216,3 +216,38 @@ func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
 		require.LessOrEqual(t, memory, 128<<10)
 	}
 }
+
+// An error of the last steps matters to no task any more.
+func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
+	for call, queue := range map[string]bool{"closewrite": false, "send": true, "receive": false, "close": false} {
+		t.Run(call, func(t *testing.T) {
+			l := servertest.New(t, act.Config{})
+			stream, peer, places := entered(l, "tcp")
+			if queue {
+				clog(l, stream)
+			}
+			servertest.Send(t, peer, "unread")
+			l.OS.Fail = servertest.Failing(call, syscall.EIO)
+			stream.Close(servertest.Timeout)
+			drained(peer)
+			_ = peer.(*net.TCPConn).CloseWrite() // an error means that it was reset
+			l.Until("the end", func() bool { return places.Open() == 0 })
+		})
+	}
+}
+
+// A peer that has not taken everything when the time is up sees a reset.
+func TestTheLingerIsBounded(t *testing.T) {
+	for end, queue := range map[string]bool{"close": false, "reset": true} {
+		l := servertest.New(t, act.Config{})
+		stream, _, places := entered(l, "tcp")
+		if queue {
+			clog(l, stream)
+		}
+		l.OS.Forget()
+		stream.Close(time.Millisecond)
+		l.Until("its time is up", func() bool { return places.Open() == 0 })
+		require.Equal(t, 1, l.OS.Count(end))
+		require.Equal(t, 1, l.OS.Count("reset")+l.OS.Count("close"))
+	}
+}
