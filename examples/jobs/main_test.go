@@ -8,12 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,14 +57,6 @@ func (s *site) ask(method, path string, fields map[string]string) (code int, tex
 	all, err := io.ReadAll(a.Body)
 	require.NoError(s.t, err)
 	return a.StatusCode, strings.TrimSpace(string(all))
-}
-
-// post asks for a change, as the page does, and returns the answer.
-func (s *site) post(path string) string {
-	s.t.Helper()
-	code, text := s.ask("POST", path, map[string]string{"X-Jobs-Token": s.token})
-	require.Equal(s.t, 200, code, text)
-	return text
 }
 
 type view struct {
@@ -216,99 +204,6 @@ func TestOtherSites(t *testing.T) {
 	s.Stop(t)
 }
 
-// events returns the views that a page gets, and closes the channel when the stream ends.
-func (s *site) events(query string) <-chan view {
-	s.t.Helper()
-	a, err := http.Get(s.url + "/events?" + query)
-	require.NoError(s.t, err)
-	require.Equal(s.t, 200, a.StatusCode)
-	views := make(chan view, 1000)
-	go func() {
-		defer close(views)
-		defer a.Body.Close()
-		lines := bufio.NewScanner(a.Body)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var v view
-			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &v) == nil {
-				views <- v
-			}
-		}
-	}()
-	return views
-}
-
-// next returns the next view for which f returns true.
-func next(t *testing.T, views <-chan view, f func(view) bool) view {
-	t.Helper()
-	deadline := time.After(exectest.Patience)
-	for {
-		select {
-		case v, ok := <-views:
-			require.True(t, ok, "the stream has ended")
-			if f(v) {
-				return v
-			}
-		case <-deadline:
-			require.Fail(t, "nothing of the kind")
-		}
-	}
-}
-
-// A page is told of changes, also of those that another program makes, and an end of the program ends the streams.
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	db := newFile(t)
-	s, other := start(t, db, "-pace", "1ms"), start(t, db, "-queues", "pictures")
-	views, mails := s.events(""), s.events("kind=mail&state=finished")
-	require.Empty(t, next(t, views, func(view) bool { return true }).Tasks)
-	other.post("/api/tasks?kind=mail&n=20")
-	next(t, views, func(v view) bool { return v.counts()["finished"] > 10 })
-	v := next(t, mails, func(v view) bool { return len(v.Tasks) > 10 })
-	for _, task := range v.Tasks {
-		require.Equal(t, "mail SENT finished", task.Kind+" "+task.Stage+" "+task.State)
-	}
-	other.post("/api/kinds/invoice/pause")
-	next(t, views, func(v view) bool { return v.Kinds[1].Paused })
-	s.Signal(t, syscall.SIGTERM)
-	for _, stream := range []<-chan view{views, mails} {
-		for range stream { // until it is closed
-		}
-	}
-	require.Zero(t, s.Exit(t))
-	other.Stop(t)
-}
-
-// Programs share the work of a database, are killed, and come back: each task ends once, and all show the same.
-func TestShared(t *testing.T) {
-	t.Parallel()
-	db := newFile(t)
-	flags := []string{"-pace", "5ms", "-workers", "4"}
-	programs := []*site{start(t, db, append([]string{"-load", "60"}, flags...)...), start(t, db, flags...)}
-	for i := range 4 {
-		p := programs[i%2]
-		left := p.view("").counts()["waiting"]
-		exectest.Eventually(t, exectest.Patience, "some work", func() bool { now := p.view("").counts()["waiting"]; return now < left || now == 0 })
-		p.Signal(t, syscall.SIGKILL)
-		exectest.Eventually(t, exectest.Patience, "the end", p.Gone)
-		programs[i%2] = start(t, db, flags...)
-	}
-	var last map[string]int
-	exectest.Eventually(t, exectest.Patience, "all tasks to end", func() bool {
-		v := programs[0].view("")
-		last = v.counts()
-		for _, task := range programs[0].view("state=failed").Tasks { // those that are tried again are tried at once
-			programs[1].post(fmt.Sprintf("/api/tasks/%d/retry", task.ID))
-		}
-		return last["finished"] == 60
-	})
-	require.Equal(t, map[string]int{"finished": 60}, last)
-	require.Equal(t, last, programs[1].view("").counts())
-	for _, p := range programs {
-		p.Stop(t)
-	}
-}
-
 func newServer(t *testing.T) (s *pgserver.Server, db string) {
 	tier.Need(t, tier.Full, "starts PostgreSQL")
 	tier.Tool(t, "initdb")
@@ -342,21 +237,6 @@ func TestOutage(t *testing.T) {
 		return code == 200
 	})
 	s.Stop(t)
-}
-
-// A newer program goes on with the token of the older one, and does not add the tasks of -load again.
-func TestUpgrade(t *testing.T) {
-	t.Parallel()
-	s := start(t, newFile(t), "-load", "3", "-pace", "1ms")
-	s.Signal(t, syscall.SIGUSR2)
-	replaced := regexp.MustCompile(`replaced\s+\{"by process": (\d+)\}`)
-	exectest.Eventually(t, exectest.Patience, "the newer program", func() bool { return replaced.MatchString(s.Said()) })
-	pid, err := strconv.Atoi(replaced.FindStringSubmatch(s.Said())[1])
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
-	require.JSONEq(t, `{"ids":[4]}`, s.post("/api/tasks?kind=mail"))
-	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM)) // otherwise it holds standard error open
-	require.Zero(t, s.Exit(t))
 }
 
 func TestWrongArguments(t *testing.T) {

@@ -1,10 +1,10 @@
 package chat
 
 import (
-	"context"
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,47 +43,6 @@ func startPaced(t *testing.T, cfg act.Config, every time.Duration) *chat {
 	return c
 }
 
-// look asks for a room without creating one.
-type look struct {
-	name  string
-	reply process.Reply[process.Ref[message]]
-}
-
-func (q look) at(h *hall, p *process.Self[query]) { q.reply.Send(p, h.rooms[q.name]) }
-
-// census asks for the number of members.
-type census struct{ reply process.Reply[int] }
-
-func (x census) at(r *room, p *process.Self[message]) { x.reply.Send(p, len(r.seats)) }
-
-// room returns the room of that name; the zero Ref if there is none.
-func (c *chat) room(name string) process.Ref[message] {
-	ref, err := process.Call(c.patience(), c.hall, func(r process.Reply[process.Ref[message]]) query { return look{name, r} })
-	require.NoError(c.T, err)
-	return ref
-}
-
-func (c *chat) patience() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), servertest.Timeout)
-	c.T.Cleanup(cancel)
-	return ctx
-}
-
-// members returns the number of members in a room.
-func (c *chat) members(name string) int {
-	n, err := process.Call(c.patience(), c.room(name), func(r process.Reply[int]) message { return census{r} })
-	if err != nil {
-		require.ErrorIs(c.T, err, process.ErrDead)
-	}
-	return n
-}
-
-// waitFor waits until the lobby has that many members.
-func (c *chat) waitFor(n int) {
-	c.T.Helper()
-	require.Eventually(c.T, func() bool { return c.members(lobby) == n }, servertest.Timeout, time.Millisecond)
-}
-
 // empty waits until all members have left and all rooms have ended. The hall stays.
 func (c *chat) empty() {
 	c.T.Helper()
@@ -113,38 +72,52 @@ func hearEnd(t *testing.T, c net.Conn) {
 	require.NoError(t, c.Close())
 }
 
-func TestRoomsComeAndGo(t *testing.T) {
+func TestRooms(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
-	ada, ben := c.client("Ada"), c.client("Ben")
-	c.waitFor(2)
-	lobbyAtFirst := c.room(lobby)
+	ada := c.client("Ada")
+	servertest.Expect(t, ada, "Your name?\n* Ada has come to lobby\n")
+	ben := c.client("Ben")
+	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n")
+	servertest.Expect(t, ada, "* Ben has come to lobby\n")
 	servertest.Send(t, ada, "/join  kitchen \n")
-	hearBehind(t, ada, "* Ada has come to kitchen\n")
-	hearBehind(t, ben, "* Ada has left lobby\n")
-	kitchen := c.room("kitchen")
-	require.EqualValues(t, 3, c.sys.Stats().Alive, "the hall and two rooms")
-
+	servertest.Expect(t, ada, "* Ada has come to kitchen\n")
+	servertest.Expect(t, ben, "* Ada has left lobby\n")
 	servertest.Send(t, ada, "nobody hears this\n/who\n")
 	servertest.Expect(t, ada, "* in kitchen: Ada\n")
 	servertest.Send(t, ben, "/who\n/join\n/shout\nnor this\n/join kitchen\n/who\n")
 	servertest.Expect(t, ben, "* in lobby: Ben\n"+unclear.text+unclear.text+"* Ben has come to kitchen\n* in kitchen: Ada, Ben\n")
 	servertest.Expect(t, ada, "* Ben has come to kitchen\n")
-	servertest.Send(t, ben, "but this\n")
+	servertest.Send(t, ben, "but this\r\n\n")
 	servertest.Expect(t, ada, "Ben: but this\n")
-	gone := servertest.Receive(t, ends(lobbyAtFirst))
-	require.Equal(t, process.Normal, gone.Reason)
-	require.Eventually(t, func() bool { return c.room(lobby).ID() == 0 }, servertest.Timeout, time.Millisecond)
-
-	servertest.Send(t, ada, "/join lobby\n")
+	servertest.Send(t, ada, "/join lobby\n") // which was there before, and had ended
 	servertest.Expect(t, ada, "* Ada has come to lobby\n")
-	require.NotEqual(t, lobbyAtFirst, c.room(lobby))
-	require.NotZero(t, c.room(lobby).ID())
 	servertest.Expect(t, ben, "* Ada has left kitchen\n")
-	servertest.Send(t, ben, "/join kitchen\n/who\n") // in one packet
+	servertest.Send(t, ben, "/join kitchen\n/who\n") // nobody is there for a moment
 	servertest.Expect(t, ben, "* Ben has come to kitchen\n* in kitchen: Ben\n")
-	require.Equal(t, process.Normal, servertest.Receive(t, ends(kitchen)).Reason, "nobody was there for a moment")
-	require.NoError(t, ada.Close())
-	require.NoError(t, ben.Close())
+	servertest.Send(t, ada, "/leave\n")
+	servertest.Expect(t, ada, bye.text)
+	hearEnd(t, ada)
+	servertest.Reset(t, ben)
+	c.empty()
+	c.end()
+}
+
+// A member that does not read is disconnected when it is far behind, and the others go on.
+func TestAMemberThatDoesNotReadIsDisconnected(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	deaf, speaker := c.client("deaf"), c.client("speaker")
+	require.NoError(t, deaf.(*net.TCPConn).SetReadBuffer(4<<10))
+	go func() {
+		for lines := []byte(strings.Repeat(strings.Repeat("x", 1000)+"\n", 32)); ; {
+			if _, err := speaker.Write(lines); err != nil {
+				return
+			}
+		}
+	}()
+	hearBehind(t, speaker, "* deaf has left lobby\n")
+	servertest.Reset(t, speaker)
+	_, err := io.Copy(io.Discard, deaf)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
 	c.empty()
 	c.end()
 }
@@ -157,20 +130,6 @@ func hearBehind(t *testing.T, c net.Conn, text string) {
 		_, err := io.ReadFull(c, one)
 		require.NoError(t, err, "after %q", all)
 	}
-}
-
-// ends returns a channel that gets the notice of the end of a process.
-func ends(of process.AnyRef) <-chan process.Notice {
-	c := make(chan process.Notice, 1)
-	go func() {
-		for f := process.Ended(of); ; time.Sleep(time.Millisecond) {
-			if n, err := f.Value(); err == nil {
-				c <- n
-				return
-			}
-		}
-	}()
-	return c
 }
 
 // bomb is a message that makes a room panic.

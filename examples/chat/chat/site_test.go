@@ -105,14 +105,13 @@ func TestNamesThatAreTaken(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 2})
 	ada := c.enter("Ada", "lobby")
 	ada.hearsOf("came")
-	for _, name := range []string{"Ada", "ADA", " a\u200dda \x00"} {
+	for room, name := range map[string]string{"kitchen": "Ada", "cellar": "ADA", "attic": " a\u200dda \x00"} {
 		other := c.window()
 		other.wants(wish{Type: "join", Name: name, Room: "lobby"})
 		require.Equal(t, "taken", other.hears().Type)
-		other.wants(wish{Type: "join", Name: name, Room: "kitchen"})
+		other.wants(wish{Type: "join", Name: name, Room: room})
 		require.Equal(t, "welcome", other.hears().Type, "there it is free")
 		require.NoError(t, other.Close())
-		require.Eventually(t, func() bool { return c.members("kitchen") == 0 }, servertest.Timeout, time.Millisecond)
 	}
 	ben := c.client("ada")
 	servertest.Expect(t, ben, "Your name?\n* ada is taken in lobby. Your name?\n")
@@ -257,6 +256,26 @@ func TestACrowd(t *testing.T) {
 		require.NoError(t, w.Close())
 	}
 	c.empty()
+	c.end()
+}
+
+// At the end all are told, on terminals and on pages, which are closed with code 1001.
+func TestAllAreToldOfTheEnd(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
+	pages := []*window{c.enter("Ada", "kitchen"), c.window()}
+	ben := c.client("Ben")
+	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n")
+	c.Group.Shutdown(servertest.Drain)
+	servertest.Expect(t, ben, over.text)
+	hearEnd(t, ben)
+	for _, w := range pages {
+		var err error
+		for err == nil {
+			_, err = w.next()
+		}
+		require.Equal(t, closed(1001), err)
+		hearEnd(t, w.Conn)
+	}
 	c.end()
 }
 

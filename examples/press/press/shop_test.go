@@ -2,11 +2,9 @@ package press
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/service"
-	"github.com/daimon-go/daimon/stage"
 )
 
 func TestMain(m *testing.M) {
@@ -29,37 +26,6 @@ func open(t *testing.T, pace time.Duration) (*Shop, *servertest.Running) {
 	x := &Shop{Pace: pace}
 	x.Door = &service.TCP{Address: "127.0.0.1:0", Handler: x.Serve, MaxConns: 100}
 	return x, servertest.Start(t, act.Config{Schedulers: 2}, x.Setup)
-}
-
-// On an order while customers wait and the press works, all are answered, and no job is left in a dynamic stage.
-func TestOrderWhileBusy(t *testing.T) {
-	const customers, each = 4, 5
-	x, r := open(t, 10*time.Millisecond)
-	var all []net.Conn
-	for i := range customers * each {
-		all = append(all, x.post(t, fmt.Sprint("c", i%customers), strings.Repeat("x", i*page)))
-	}
-	require.Eventually(t, func() bool {
-		n := 0
-		for i := range customers {
-			n += x.asks(t, fmt.Sprint("c", i))
-		}
-		return n == customers*each
-	}, servertest.Timeout, time.Millisecond)
-	r.Group.Shutdown(servertest.Drain)
-	for _, c := range all {
-		require.Equal(t, 201, status(t, c))
-	}
-	require.NoError(t, r.End())
-	require.Empty(t, r.Logs.All())
-	require.Zero(t, x.sys.Stats().Alive)
-	tasks, err := x.engine.List(context.Background(), stage.Selection{})
-	require.NoError(t, err)
-	require.Len(t, tasks, customers*each)
-	for _, task := range tasks {
-		require.Contains(t, []string{"SET", "PRINTED"}, task.Stage)
-		require.Equal(t, stage.Normal, task.Status)
-	}
 }
 
 // post sends a job.
@@ -80,21 +46,6 @@ func status(t *testing.T, c net.Conn) int {
 	require.NoError(t, answer.Body.Close())
 	require.NoError(t, c.Close())
 	return answer.StatusCode
-}
-
-// asks returns how many jobs a customer has sent.
-func (x *Shop) asks(t *testing.T, name string) (n int) {
-	ctx, cancel := context.WithTimeout(context.Background(), servertest.Timeout)
-	defer cancel()
-	text, err := process.Call(ctx, x.customer(name, false), func(r process.Reply[string]) message { return account{r} })
-	if err != nil {
-		require.ErrorIs(t, err, process.ErrDead, "it has not come yet")
-		return 0
-	}
-	var queued, set int
-	_, err = fmt.Sscanf(text, name+": to be set: %d, set: %d", &queued, &set)
-	require.NoError(t, err)
-	return queued + set
 }
 
 // filled is a message that fills the queue.
