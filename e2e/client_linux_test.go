@@ -81,18 +81,6 @@ func ping(c client, word string) error {
 	return nil
 }
 
-// leave ends a connection in the orderly way: half-close, EOF, close.
-func leave(c client) error {
-	if err := c.CloseWrite(); err != nil {
-		return err
-	}
-	rest, err := io.ReadAll(c)
-	if len(rest) > 0 {
-		return fmt.Errorf("%d bytes too many", len(rest))
-	}
-	return errors.Join(err, c.Close())
-}
-
 // whole sends data in pieces, half-closes, and wants exactly data and EOF back.
 func whole(c client, data []byte, piece int) error {
 	sent := make(chan error, 1)
