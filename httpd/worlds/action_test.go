@@ -127,12 +127,21 @@ func (h *server) tracked(q *request, inner act.Action) act.Action {
 type trackedAction struct {
 	act.Child
 	q      *request
+	told   bool // of an order
 	closed bool
+}
+
+func (a *trackedAction) Stop(t *act.Task, o shutdown.Order) {
+	a.told = true
+	a.Child.Stop(t, o)
 }
 
 func (a *trackedAction) Act(t *act.Task) act.Directive {
 	if a.closed {
 		a.q.client.w.Errorf("the action of %v has a turn after its end", a.q)
+	}
+	if a.q.conn.ordered && !a.told {
+		a.q.client.w.Errorf("%v is answered under an order that its action was not told of", a.q)
 	}
 	return a.Child.Act(t)
 }
