@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -80,49 +79,4 @@ func BenchmarkAsk(b *testing.B) {
 		return act.Done
 	}))
 	x.measure(b)
-}
-
-// A task sends one message to each of 1000 sleeping processes. They run on the scheduler where they are queued, or on
-// another one that steals them.
-func BenchmarkTurn(b *testing.B) {
-	for taker, name := range []string{"in the own queue", "stolen"} {
-		b.Run(name, func(b *testing.B) {
-			g := act.NewGroup(act.Config{Schedulers: 2})
-			defer g.Close()
-			sys, s := process.New(process.Config{}), g.Schedulers()
-			step := func(taker int) {
-				servertest.Step(b, s[taker])
-				servertest.Step(b, s[1-taker])
-			}
-			require.NoError(b, sys.Setup(s[0]))
-			require.NoError(b, sys.Setup(s[1]))
-			all, turns := make([]process.Ref[int], 1000), 0
-			for i := range all {
-				all[i] = process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) { turns++ }), process.Options{})
-			}
-			waker := process.Spawn(sys, process.Handler[int](func(*process.Self[int], int) {}), process.Options{})
-			step(0)
-			send := act.Func(func(t *act.Task) act.Directive {
-				for _, to := range all {
-					_ = to.Send(t, 0)
-				}
-				return act.Done
-			})
-			wake := act.Func(func(t *act.Task) act.Directive { // wakes the scheduler
-				_ = waker.Send(t, 0)
-				return act.Done
-			})
-			before := sys.Stats().Stolen
-			b.ReportAllocs()
-			b.ResetTimer()
-			for turns < b.N {
-				s[0].Spawn(send)
-				_, err := s[0].Step(1)
-				require.NoError(b, err)
-				s[taker].Spawn(wake)
-				step(taker)
-			}
-			require.EqualValues(b, taker*turns, sys.Stats().Stolen-before)
-		})
-	}
 }

@@ -91,23 +91,6 @@ func ExampleRef_Send() {
 	// pong 0
 }
 
-// A Handler keeps its state in captured variables. Only its own turns use them, so they need no lock.
-func ExampleHandler() {
-	total := 0
-	runProcesses(func(sys *process.System) {
-		adder := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], n int) {
-			if total += n; n == 0 {
-				p.Exit()
-			}
-		}), process.Options{})
-		for _, n := range []int{1, 2, 3, 0} {
-			handOver(adder, sys, n)
-		}
-	})
-	fmt.Println(total)
-	// Output: 6
-}
-
 // inPairs is an Action that takes two messages at a time.
 type inPairs struct {
 	first string
@@ -555,17 +538,4 @@ func ExampleStopper() {
 	// Output:
 	// closing: 6
 	// <nil>
-}
-
-// The end of a process as a future, for tasks and goroutines.
-func ExampleEnded() {
-	runProcesses(func(sys *process.System) {
-		waits := process.Func[int](func(*process.Self[int]) act.Directive { return act.Wait })
-		p := process.Spawn(sys, waits, process.Options{Name: "idler"})
-		process.Ended(p).Handle(func(n process.Notice, _ error) { fmt.Println(n.Of, n.Reason) })
-		fmt.Println(p.Kill(), p.Kill())
-	})
-	// Output:
-	// true false
-	// idler killed
 }

@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -229,13 +228,6 @@ func (x *live) do(to process.Ref[job], m job) {
 	servertest.Receive(x.T, done)
 }
 
-// quiesce waits until the System is quiescent.
-func (x *live) quiesce() {
-	x.T.Helper()
-	quiescent := x.sys.Quiescent()
-	x.until("quiescence", quiescent.Resolved)
-}
-
 // until waits until f returns true.
 func (x *live) until(what string, f func() bool) {
 	x.T.Helper()
@@ -270,15 +262,6 @@ type namedOrder struct {
 }
 
 func (o namedOrder) Policy() shutdown.Policy { return o.terms }
-
-// heapInUse returns the bytes of the heap in use.
-func heapInUse() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
 
 // drain is an order without a bound.
 var drain = shutdown.Now{Terms: shutdown.Unbounded}

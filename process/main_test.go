@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/process"
@@ -25,14 +24,6 @@ func TestMain(m *testing.M) {
 		os.Setenv("SIM_SEEDS", tier.Choose("50", "2", "500")) // the full tier runs under the race detector
 	}
 	goleak.VerifyTestMain(m)
-}
-
-// scaled returns n in the long tier, and n/10 in other tiers and under the race detector.
-func scaled(n int) int {
-	if race.Enabled || tier.Current() < tier.Long {
-		return n / 10
-	}
-	return n
 }
 
 // running is a System on a Group that runs during the test.

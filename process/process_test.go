@@ -27,25 +27,6 @@ func TestMessagesLeftAtTheEndAreCounted(t *testing.T) {
 	require.EqualValues(t, 3, x.sys.Stats().Dropped)
 }
 
-func TestATurnReceivesNothingAfterExit(t *testing.T) {
-	x := newTraced(t, process.Config{})
-	p := process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-		for {
-			m, ok := p.Receive()
-			if !ok {
-				return act.Wait
-			}
-			x.note(strconv.Itoa(m))
-			if m == 2 {
-				p.Exit()
-			}
-		}
-	}), process.Options{})
-	x.step()
-	x.send(p, 1, 2, 3)
-	require.Equal(t, "12", x.step())
-}
-
 // A process that returns Wait and leaves messages in its mailbox has its next turn with the next message.
 func TestMessagesThatATurnLeavesCauseNoTurn(t *testing.T) {
 	x := newTraced(t, process.Config{})
@@ -71,29 +52,6 @@ func TestMessagesThatATurnLeavesCauseNoTurn(t *testing.T) {
 	x.send(p, 5, 6)
 	require.Equal(t, "[4:34]", x.step())
 	require.Empty(t, x.step())
-}
-
-// The message may arrive after the turn has looked at its mailbox.
-func TestAMessageDuringATurnCausesAnother(t *testing.T) {
-	x := newTraced(t, process.Config{})
-	first := true
-	var p process.Ref[int]
-	p = process.Spawn(x.sys, process.Func[int](func(self *process.Self[int]) act.Directive {
-		x.note("t")
-		for {
-			m, ok := self.Receive()
-			if !ok {
-				break
-			}
-			x.note(strconv.Itoa(m))
-		}
-		if first {
-			first = false
-			x.send(p, 7)
-		}
-		return act.Wait
-	}), process.Options{})
-	require.Equal(t, "tt7", x.step())
 }
 
 func TestPoke(t *testing.T) {

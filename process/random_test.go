@@ -19,7 +19,9 @@ import (
 // is lost or doubled.
 func TestProcessesSendAtRandom(t *testing.T) {
 	const processes, tokens, outside = 500, 1500, 2
-	lasts := tier.Choose(500*time.Millisecond, time.Second, time.Minute)
+	var left atomic.Int64 // messages
+	left.Store(tier.Choose[int64](200_000, 200_000, 10_000_000))
+	enough := make(chan struct{})
 	var over atomic.Bool
 	var twice, back atomic.Int64
 	all := make([]process.Ref[int], processes)
@@ -27,6 +29,11 @@ func TestProcessesSendAtRandom(t *testing.T) {
 	r := start(t, 2, process.Config{Limit: process.Unbounded}, func(sys *process.System) {
 		for i := range all {
 			bodies[i] = &passer{all: all, rng: rand.New(rand.NewPCG(7, uint64(i))), over: &over, twice: &twice, back: &back}
+			bodies[i].sent = func() {
+				if left.Add(-1) == 0 {
+					close(enough)
+				}
+			}
 			all[i] = process.Spawn(sys, bodies[i], process.Options{})
 		}
 		for i := range tokens {
@@ -51,7 +58,7 @@ func TestProcessesSendAtRandom(t *testing.T) {
 			ended <- sent
 		}()
 	}
-	time.Sleep(lasts)
+	servertest.Receive(t, enough)
 	over.Store(true)
 	expected := tokens
 	for range outside {
@@ -68,7 +75,7 @@ func TestProcessesSendAtRandom(t *testing.T) {
 	for _, b := range bodies {
 		passed, moves, turns = passed+b.passed, moves+b.moves, turns+b.turns
 	}
-	t.Logf("in %v: %d messages, %d turns, on another thread than the one before: %d, %+v", lasts, passed, turns, moves, r.sys.Stats())
+	t.Logf("%d messages, %d turns, on another thread than the one before: %d, %+v", passed, turns, moves, r.sys.Stats())
 	require.Positive(t, moves)
 }
 
@@ -80,6 +87,7 @@ type passer struct {
 	rng         *rand.Rand
 	over        *atomic.Bool
 	twice, back *atomic.Int64
+	sent        func() // called for each message
 
 	turns, passed, moves int // plain fields: only its turns use them
 	last                 *act.Scheduler
@@ -115,6 +123,7 @@ func (x *passer) Act(p *process.Self[int]) act.Directive {
 			continue
 		}
 		x.passed++
+		x.sent()
 		if err := x.all[x.rng.IntN(len(x.all))].Send(p, m); err != nil {
 			return p.Fail(err)
 		}

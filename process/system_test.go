@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"context"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -12,9 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 var idler = process.Handler[int](func(*process.Self[int], int) {})
@@ -97,51 +94,6 @@ func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
 	require.ErrorIs(t, g.Run(t.Context(), sys.Setup, other.Setup), process.ErrSecondSystem)
 	require.ErrorIs(t, h.Run(t.Context(), sys.Setup), process.ErrSecondGroup)
 	require.NoError(t, g.Run(t.Context(), sys.Setup, sys.Setup), "twice is once")
-}
-
-// suspend is an order that stops a Group, and drops nothing.
-var suspend = shutdown.Now{Terms: shutdown.Suspend}
-
-// They receive what was sent to them between the Runs.
-func TestProcessesContinueInTheNextRun(t *testing.T) {
-	const n, runs = 100, 5
-	sys := process.New(process.Config{})
-	g := act.NewGroup(act.Config{Schedulers: 2})
-	defer func() { require.NoError(t, g.Close()) }()
-	var received atomic.Int64
-	var refs []process.Ref[int]
-	for run := range runs {
-		begun, ended := make(chan struct{}), make(chan error, 1)
-		go func() {
-			ended <- g.Run(context.Background(), sys.Setup, func(s *act.Scheduler) error {
-				if s.Index() > 0 {
-					return nil
-				}
-				for run == 0 && len(refs) < n {
-					refs = append(refs, process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
-						if received.Add(1); m == runs-1 {
-							p.Exit()
-						}
-					}), process.Options{}))
-				}
-				close(begun)
-				return nil
-			})
-		}()
-		servertest.Receive(t, begun)
-		require.Eventually(t, func() bool { return received.Load() == int64(n*run) }, servertest.Timeout, time.Millisecond)
-		if run == runs-1 {
-			require.NoError(t, servertest.Receive(t, ended), "none is left")
-			break
-		}
-		g.Shutdown(suspend)
-		require.Error(t, servertest.Receive(t, ended), "some are left")
-		require.EqualValues(t, n, sys.Stats().Alive)
-		for _, to := range refs {
-			require.NoError(t, to.Send(sys, run+1))
-		}
-	}
-	require.Zero(t, sys.Stats().Alive)
 }
 
 // Processes that are spawned in a set-up function have their first turns when all set-up functions have returned on all
