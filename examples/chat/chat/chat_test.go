@@ -97,7 +97,9 @@ func TestRooms(t *testing.T) {
 	servertest.Send(t, ada, "/leave\n")
 	servertest.Expect(t, ada, bye.text)
 	hearEnd(t, ada)
-	servertest.Reset(t, ben)
+	servertest.Send(t, ben, strings.Repeat("x", 2*maxLine))
+	servertest.Expect(t, ben, tooLong.text)
+	hearEnd(t, ben)
 	c.empty()
 	c.end()
 }
