@@ -330,8 +330,10 @@ func bridge(t *testing.T, _ Way) Scene {
 	data := noise()[:300_000]
 	return Scene{Limits: small, Handle: func(c *listener.Conn) act.Action {
 		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {
-			_, err := io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c})
-			return err
+			if _, err := io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}); err != nil {
+				return err
+			}
+			return c.(interface{ CloseWrite() error }).CloseWrite()
 		}}
 	}, Script: func(p *Peer) {
 		p.Go(func() {
