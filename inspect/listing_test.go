@@ -65,13 +65,6 @@ func TestWhatAFindingNamesIsFound(t *testing.T) {
 	require.Len(t, r.listing("77").Processes, 1)
 }
 
-func TestFindingsAreAboveTheTasks(t *testing.T) {
-	r := &Report{Findings: []string{"something"}, Schedulers: []*Scheduler{{Tasks: []Task{{ID: 7, Kind: "a"}, {ID: 8, Kind: "b"}}}}}
-	var out strings.Builder
-	r.writeTasks(&out, "b")
-	require.Regexp(t, `^! something\n\nTASK .*\n0/8 .*\n$`, out.String())
-}
-
 // What was broken: the page took a list without rows, null in JSON, for one with rows, and showed nothing.
 func TestAListingOfNothingHasListsInJSON(t *testing.T) {
 	var out bytes.Buffer

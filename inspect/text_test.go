@@ -46,12 +46,3 @@ func TestTheTextHasRates(t *testing.T) {
 	text = squeezed(at(time.Second, 0, 640), at(time.Second, 0, 640))
 	require.Contains(t, text, "\n0 3 0 - - - - - - - - - asleep\n", "it did not answer meanwhile")
 }
-
-// Stalls that are not in the table, and times in which there may have been some, are not silent.
-func TestTheTextSaysWhatTheWatchdogHasNotSeen(t *testing.T) {
-	r := &Report{Schedulers: []*Scheduler{{}}}
-	require.NotContains(t, squeezed(r, nil), "stall")
-	r.Stalls = Stalls{Suppressed: 5, Late: 2, Latest: 10 * time.Second}
-	require.Contains(t, squeezed(r, nil), "\n5 stalls more had no line, because there were too many\n"+
-		"the watchdog was late 2 times, by up to 10s: stalls meanwhile are not seen\n")
-}
