@@ -35,11 +35,12 @@ func TestTheEndOfOn(t *testing.T) {
 		"fails":         {do: func(t *act.Task) act.Directive { return t.Fail(why) }, err: "why"},
 		"panics":        {do: func(*act.Task) act.Directive { panic("oh") }, err: "panic: oh"},
 		"dropped":       {do: func(*act.Task) act.Directive { return act.Wait }, err: act.ErrDropped.Error()},
+		"abandoned":     {do: func(t *act.Task) act.Directive { return t.Offload(func() {}) }, err: act.ErrDropped.Error()},
 		"closed before": {before: func(s *act.Scheduler) { _ = s.Close() }, err: act.ErrClosed.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			here, _ := newScheduler(t, act.Config{})
-			there, logs := newScheduler(t, act.Config{})
+			there, logs := newScheduler(t, act.Config{Executor: never{}})
 			if c.before != nil {
 				c.before(there)
 			}

@@ -440,7 +440,8 @@ func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 				require.Equal(t, halt, cut.Order)
 				require.True(t, cut.Dropped)
 			})
-			require.NoError(t, s.Run(), "the order is spent")
+			require.Nil(t, s.Group().Ending(), "the order is spent")
+			require.NoError(t, s.Run())
 		})
 	}
 }
