@@ -2,7 +2,6 @@ package browser
 
 import (
 	"bufio"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -31,11 +30,8 @@ type chatServer struct {
 // serveChat starts the chat with its page at the address, and returns when it listens.
 func serveChat(t *testing.T, web string) *chatServer {
 	t.Helper()
-	flags, scheme := []string{"-addr", "127.0.0.1:0", "-web", web, "-reactors", "2"}, "http"
-	if strings.Contains(t.Name(), strings.ReplaceAll(overTLS, " ", "_")) {
-		flags, scheme = append(flags, "-tls-self"), "https"
-	}
-	s := &chatServer{Program: exectest.Start(t, exectest.Of("../../examples/chat").Command(t, flags...))}
+	flags := []string{"-addr", "127.0.0.1:0", "-web", web, "-reactors", "2"}
+	s := &chatServer{Program: exectest.Start(t, exectest.Build{Dir: "../../examples/chat"}.Command(t, flags...))}
 	var all [][]string
 	eventually(t, "the lines with the addresses", func() bool {
 		all = regexp.MustCompile(`listening on (\S+)`).FindAllStringSubmatch(s.Said(), -1)
@@ -43,7 +39,7 @@ func serveChat(t *testing.T, web string) *chatServer {
 	})
 	require.Len(t, all, 2, s.Said())
 	s.Addr, s.web = all[0][1], all[1][1]
-	s.page = scheme + "://" + s.web + "/"
+	s.page = "http://" + s.web + "/"
 	return s
 }
 
@@ -57,9 +53,6 @@ func (s *chatServer) terminal(t *testing.T, name, room string) *terminal {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Addr)
 	require.NoError(t, err)
-	if strings.HasPrefix(s.page, "https:") {
-		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // nobody vouches for the certificate of -tls-self
-	}
 	t.Cleanup(func() { _ = c.Close() })
 	x := &terminal{c, bufio.NewReader(c)}
 	x.say(t, name)
@@ -161,7 +154,6 @@ func chatting(t *testing.T, ada, ben *tab) {
 		p.looksLike(t, "light", 1024, 640)
 		require.EqualValues(t, 200, p.visit(t, s.page+"#kitchen"))
 	}
-	require.Contains(t, ada.exchanges(t)[0].header["Content-Security-Policy"], "default-src 'none'")
 	ada.pictured(t, "chat-door")
 	ada.enter(t, "Ada")
 	ada.shows(t, "state", "Connected as Ada")
@@ -207,29 +199,11 @@ func chatting(t *testing.T, ada, ben *tab) {
 	for _, p := range []*tab{ada, ben} {
 		require.Equal(t, []int{0, 0}, run[[]int](t, p, `() => [
 			document.querySelectorAll("#log :is(script, img, svg, b, a), #names :is(script, img, svg, b, a)").length, window.acted ?? 0]`))
-		require.Equal(t, []string{s.page}, run[[]string](t, p, `() => [...new Set(performance.getEntriesByType("resource").map(
-			e => new URL(e.name).origin + "/"))]`), "nothing is fetched from elsewhere")
+		p.staysAt(t, strings.TrimSuffix(s.page, "/"))
 	}
-	require.Equal(t, 0, run[int](t, ben, `() => {
-		const bad = document.createElement("p");
-		bad.append(Object.assign(document.createElement("script"), {textContent: "window.acted = 1"}));
-		bad.insertAdjacentHTML("beforeend", "<img src=/none onerror='window.acted = 1'>");
-		document.body.append(bad);
-		return new Promise(done => bad.lastChild.addEventListener("error", () => { bad.remove(); done(window.acted ?? 0) }));
-	}`), "nor would it if it were HTML")
 	ben.pictured(t, "chat-evil")
 	require.NoError(t, mallory.Close())
 	ben.shows(t, "people", "4 here")
-
-	// One that reads what is above goes on reading.
-	run[any](t, ben, `() => { document.getElementById("log").scrollTop = 0 }`)
-	ada.say(t, "You do not see this yet.")
-	eventually(t, "a hint", func() bool { return !run[bool](t, ben, `() => document.getElementById("newer").hidden`) })
-	require.Zero(t, run[int](t, ben, `() => document.getElementById("log").scrollTop`))
-	run[any](t, ben, `() => document.getElementById("newer").click()`)
-	require.True(t, run[bool](t, ben, `() => document.getElementById("newer").hidden`))
-	ada.shows(t, "log", "You do not see this yet.")
-	require.True(t, run[bool](t, ada, `() => { const e = document.getElementById("log"); return e.scrollHeight - e.scrollTop - e.clientHeight < 2 }`))
 
 	// Too fast, and too long.
 	run[any](t, ben, `() => {
@@ -242,18 +216,6 @@ func chatting(t *testing.T, ada, ben *tab) {
 	require.NotEmpty(t, run[string](t, ben, `() => document.getElementById("text").value`), "what was not said is still there")
 	ada.say(t, strings.Repeat("é", 900))
 	ada.shows(t, "notice", "too long")
-
-	// Another room, by the address of the page.
-	eventually(t, "the cellar", func() bool { // that was too fast as well
-		return run[string](t, ben, `() => { location.hash = "#cellar"; return document.getElementById("room").textContent }`) == "cellar"
-	})
-	ada.shows(t, "log", "Ben has left")
-	ada.shows(t, "people", "3 here")
-	ben.shows(t, "names", "Ben (you)")
-	eventually(t, "the kitchen", func() bool {
-		return run[string](t, ben, `() => { location.hash = "#kitchen"; return document.getElementById("room").textContent }`) == "kitchen"
-	})
-	ada.shows(t, "people", "4 here")
 
 	// The server is killed, and comes back at the same address.
 	s.Signal(t, syscall.SIGKILL)
@@ -272,7 +234,7 @@ func chatting(t *testing.T, ada, ben *tab) {
 	ada.shows(t, "log", "So am I.")
 
 	// All are told of the end.
-	s.terminate(t)
+	s.Signal(t, syscall.SIGTERM)
 	for _, p := range []*tab{ada, ben} {
 		p.shows(t, "state", "Disconnected")
 		p.shows(t, "log", "The chat ends.")
@@ -282,9 +244,4 @@ func chatting(t *testing.T, ada, ben *tab) {
 	require.Zero(t, s.Exit(t))
 	require.Contains(t, s.Said(), "ended in order")
 	require.NotContains(t, s.Said(), "failed")
-}
-
-func (s *chatServer) terminate(t *testing.T) {
-	t.Helper()
-	s.Signal(t, syscall.SIGTERM)
 }

@@ -1,7 +1,6 @@
-// Package browser has no code but tests: they build and start examples/httpd, nethttp, chat and jobs and use them
-// with headless Chromium, as a visitor does: they load pages, submit forms, play music, leave in the middle of a download, and
-// talk to each other in two windows. With -artifacts the pictures of the chat, of the jobs, and of the page of package inspect
-// are kept.
+// Package browser has no code but tests: they build and start examples/httpd, chat and jobs and use them
+// with headless Chromium, as a visitor does: they load pages, submit forms, and talk to each other in two windows. With -artifacts
+// the pictures of the chat, of the jobs, and of the page of package inspect are kept.
 //
 //	DAIMON_TESTS=full go test -C e2e/browser -count=1 ./...
 //
@@ -12,9 +11,4 @@
 // else the browser looks for has no address. Its profile is thrown away with the test, and no process stays.
 //
 // It is a module of its own, so that the library's go.mod does not know what drives a browser.
-//
-// What a browser cannot show here: a fetch that streams its request, which Chromium does over HTTP/2 and up only
-// (net::ERR_H2_OR_QUIC_REQUIRED), so it is curl that sends chunks, in package e2e; and an echo of any length. Chromium reads no answer before it has sent its request, and the server
-// reads no further while its answer is not read. 5 MB come back, for the sockets' buffers hold them; of 20 MB both
-// wait for each other until the server cuts the connection off, after httpd.Timeouts.Write.
 package browser

@@ -9,19 +9,13 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
-
-	"github.com/daimon-go/daimon/internal/exectest"
 )
 
-// queued works with the page of examples/jobs, from no task to a thousand, and keeps it open while the program is killed.
+// queued works with the page of examples/jobs, from no task to two hundred, and keeps it open while the program is killed.
 func queued(t *testing.T, p *tab) {
 	db := filepath.Join(t.TempDir(), "jobs.db")
 	start := func(addr string, flags ...string) *server {
-		flags = append([]string{"-addr", addr, "-db", db, "-pace", "100ms", "-report", "0"}, flags...)
-		cmd := exectest.Of("../../examples/jobs").Command(t, flags...)
-		s := &server{exectest.Start(t, cmd), "http"}
-		s.Listens(t, s.Said)
-		return s
+		return listen(t, "jobs", append([]string{"-addr", addr, "-db", db, "-pace", "100ms", "-report", "0"}, flags...)...)
 	}
 	s := start("127.0.0.1:0")
 	require.EqualValues(t, 200, p.visit(t, s.url("/")))
@@ -29,9 +23,9 @@ func queued(t *testing.T, p *tab) {
 	p.shows(t, "none", "No tasks.")
 	p.pictured(t, "jobs-empty")
 
-	run[any](t, p, `() => { document.getElementById("n").value = 1000; document.getElementById("n").focus() }`)
+	run[any](t, p, `() => { document.getElementById("n").value = 200; document.getElementById("n").focus() }`)
 	p.types(t, kb.Enter)
-	p.shows(t, "said", "1,000 tasks are added.")
+	p.shows(t, "said", "200 tasks are added.")
 	p.shows(t, "sum", "at work")
 	p.shows(t, "sum", "finished")
 	p.choose(t, "which", "at work")
@@ -77,9 +71,9 @@ func queued(t *testing.T, p *tab) {
 
 	p.choose(t, "which", "")
 	p.clicks(t, "Older")
-	p.has(t, "Open task 950")
+	p.has(t, "Open task 150")
 	p.clicks(t, "Newest")
-	p.has(t, "Open task 1000")
+	p.has(t, "Open task 200")
 
 	before := p.label(t, "picture, waiting")
 	s.Signal(t, syscall.SIGKILL)
@@ -90,14 +84,10 @@ func queued(t *testing.T, p *tab) {
 	p.has(t, "Pause mail")
 	eventually(t, "the work to go on", func() bool { return p.label(t, "picture, waiting") != before })
 	s.terminate(t)
-	s.ends(t, patience)
+	s.ends(t)
 	p.shows(t, "state", "Not connected")
 
-	s = start(s.Addr, "-load", "1000")
-	p.has(t, "Open task 2000")
-	s.terminate(t)
-	s.ends(t, patience)
-	require.Equal(t, []string{}, foreign(t, p, s.url("/?")))
+	p.staysAt(t, s.url(""))
 }
 
 // types presses a key.

@@ -1,23 +1,15 @@
 package browser
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/daimon-go/daimon/internal/exectest"
 )
 
 // messages has examples/websocket-echo send back messages that the browser has compressed, and compress them too: short ones,
 // which both sides may leave as they are, long ones, and those that no compression makes smaller.
 func messages(t *testing.T, p *tab) {
-	flags, scheme := []string{"-addr", "127.0.0.1:0", "-compress"}, "http"
-	if strings.Contains(t.Name(), strings.ReplaceAll(overTLS, " ", "_")) {
-		flags, scheme = append(flags, "-tls-self"), "https"
-	}
-	s := &server{exectest.Start(t, exectest.Of("../../examples/websocket-echo").Command(t, flags...)), scheme}
-	s.Listens(t, s.Said)
+	s := listen(t, "websocket-echo", "-compress")
 	require.EqualValues(t, 404, p.visit(t, s.url("/"))) // a page of the same host may connect
 	agreed := "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 	require.Equal(t, []any{agreed, float64(9), true, float64(1000)}, run[[]any](t, p, `async () => {
