@@ -213,16 +213,16 @@ func TestWorkersOfAKind(t *testing.T) {
 func TestEnqueuedDuringAClaim(t *testing.T) {
 	t.Parallel()
 	onEachHost(t, func(t *testing.T, run host) {
-		answer, hold := make(chan struct{}), false
+		answer, hold := make(chan struct{}), atomic.Bool{}
 		e := engineOf(t, &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
 			err := do()
-			if call == "Claim" && hold {
+			if call == "Claim" && hold.Load() {
 				<-answer
 			}
 			return err
 		}}, 1, nothing, func(cfg *stage.Config) { cfg.Poll = time.Hour })
 		stop := run(e)
-		hold = true
+		hold.Store(true)
 		enqueued(t, e, "")
 		synctest.Wait()
 		second := enqueued(t, e, "")
@@ -428,10 +428,10 @@ func TestAClaimThatIsDoneLate(t *testing.T) {
 		release := make(chan struct{})
 		s := memory.New(nil)
 		var late any
-		hung := false
+		var hung atomic.Bool
 		e := engineOf(t, &unreliable{s, func(ctx context.Context, call string, arg any, do func() error) error {
-			if call == "Claim" && hung {
-				late, hung = arg, false
+			if call == "Claim" && hung.CompareAndSwap(true, false) {
+				late = arg
 				return hangs(ctx)
 			}
 			return do()
@@ -444,7 +444,7 @@ func TestAClaimThatIsDoneLate(t *testing.T) {
 		stop := run(e)
 		dropped := enqueued(t, e, "")
 		synctest.Wait()
-		hung = true
+		hung.Store(true)
 		time.Sleep(2 * time.Second)
 		require.Error(t, stop(shutdown.Policy{Time: time.Second, Drop: true}))
 

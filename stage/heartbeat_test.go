@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,13 +139,17 @@ func TestRunWaitsForTheLastHeartbeat(t *testing.T) {
 func TestCallsThatHangAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	onEachHost(t, func(t *testing.T, run host) {
+		var mu sync.Mutex
 		hung := map[string]bool{}
 		s := &unreliable{memory.New(nil), func(ctx context.Context, call string, _ any, do func() error) error {
-			if call == "Enqueue" || hung[call] {
-				return do()
-			}
+			mu.Lock()
+			first := call != "Enqueue" && !hung[call]
 			hung[call] = true
-			return hangs(ctx)
+			mu.Unlock()
+			if first {
+				return hangs(ctx)
+			}
+			return do()
 		}}
 		var begun []time.Time
 		x := runsOff(t, run, engineOf(t, s, 2, stage.ProcessorFunc(func(ctx context.Context, x *stage.Task) (stage.Commit, error) {

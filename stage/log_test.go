@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,14 +39,20 @@ func TestAnOutageIsLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.DebugLevel)
+		var mu sync.Mutex
 		var end time.Time
 		asked := int64(0)
 		s := &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
+			mu.Lock()
 			if end.IsZero() && call == "Enter" {
 				end = time.Now().Add(150 * time.Second)
 			}
-			if time.Now().Before(end) {
+			refused := time.Now().Before(end)
+			if refused {
 				asked++
+			}
+			mu.Unlock()
+			if refused {
 				return errors.New("no answer")
 			}
 			return do()

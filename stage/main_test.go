@@ -56,6 +56,7 @@ var hosts = map[string]host{
 // inGroup has an engine run in a Group of one scheduler, beside more.
 func inGroup(cfg act.Config, more ...func(*act.Scheduler) error) host {
 	return func(e *stage.Engine) func(shutdown.Policy) error {
+		cfg := cfg
 		cfg.Schedulers, cfg.Threads, cfg.Logger = 1, act.Locked, zap.NewNop()
 		g, ended := act.NewGroup(cfg), make(chan error, 1)
 		go func() { ended <- g.Run(context.Background(), append(more, e.Setup)...) }()

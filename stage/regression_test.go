@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -261,11 +262,11 @@ func TestPollsAreSpread(t *testing.T) {
 func TestWhatIsDueAtOnceIsTriedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachHost(t, func(t *testing.T, run host) {
-		fail, answer, end, hold, tries := make(chan struct{}), make(chan struct{}), make(chan struct{}), false, 0
+		fail, answer, end, hold, tries := make(chan struct{}), make(chan struct{}), make(chan struct{}), atomic.Bool{}, 0
 		const other = "a kind that is paused"
 		s := &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
 			err := do()
-			if call == "Claim" && hold {
+			if call == "Claim" && hold.Load() {
 				<-answer
 			}
 			return err
@@ -292,7 +293,7 @@ func TestWhatIsDueAtOnceIsTriedAgainAtOnce(t *testing.T) {
 		_, err := s.Store.SetPaused(t.Context(), other, true)
 		require.NoError(t, err)
 		synctest.Wait()
-		hold = true
+		hold.Store(true)
 		_, err = e.ResumeKind(t.Context(), other) // a reason to claim
 		require.NoError(t, err)
 		for _, c := range []chan struct{}{fail, answer} {
