@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
@@ -151,4 +152,25 @@ func heap() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
+}
+
+// A message that is sent in pieces is compressed if its first piece is large enough.
+func TestPiecesAreCompressed(t *testing.T) {
+	for first, packed := range map[string]bool{long: true, "short": false} {
+		w, a := newWorld(t), waits()
+		v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Compression: websocket.Compression{On: true, Min: 100}}}
+		c, _ := w.offer(v, listener.Limits{}, offers)
+		w.Turn(func(*act.Task) {
+			require.NoError(t, a.conn.SendPiece(websocket.Text, []byte(first), false))
+			require.NoError(t, a.conn.SendPiece(websocket.Text, []byte(long), true))
+		})
+		for _, begins := range []bool{true, false} {
+			var h frame.Header
+			c.read(func() (err error) {
+				h, _, err = readPayload(c)
+				return err
+			})
+			require.Equal(t, packed && begins, h.Compressed)
+		}
+	}
 }
