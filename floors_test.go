@@ -41,15 +41,15 @@ const floors = `
 	internal/cputime  syscall testing time
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/terms    shutdown time
-	internal/tier     internal/race os os/exec path/filepath testing
-	internal/pgserver internal/tier net os os/exec os/user path/filepath syscall time
+	internal/tier   internal/race os os/exec path/filepath testing
+	internal/pgserver   internal/tier net os os/exec os/user path/filepath syscall time
 	internal/cli      flag os time
-	internal/tlstest  crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
-	internal/exectest internal/race golang.org/x/sys/unix
-	                  github.com/stretchr/testify/require go.uber.org/goleak os os/exec path/filepath regexp syscall testing time
-	internal/traffic  bufio crypto/tls math/rand/v2 net net/http os time
-	internal/price    internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix math slices syscall testing time unsafe
-	internal/tier/run internal/pgserver internal/tier bufio encoding/json os os/exec path/filepath regexp runtime time
+	internal/tlstest   crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
+	internal/exectest   internal/race github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix hash/crc32 os
+	                  os/exec path/filepath regexp syscall testing time
+	internal/traffic   bufio crypto/tls math/rand/v2 net net/http os time
+	internal/price   internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time unsafe
+	internal/tier/run   internal/pgserver internal/tier bufio encoding/json os os/exec path/filepath regexp runtime time
 	e2e
 	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
@@ -76,12 +76,14 @@ const floors = `
 
 	# what tests put a scheduler on; nothing else imports it
 	internal/filtertest   act listener monitor
-	internal/servertest   act demon shutdown monitor internal/hook internal/netpoll internal/readiness internal/race internal/tier listener context
-	                  github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os
-	                  path/filepath testing time
+	internal/servertest   act demon internal/hook internal/netpoll internal/race internal/readiness internal/tier listener monitor
+	                  shutdown context github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap
+	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath testing time
 
 	# 4: what makes tasks
 	service           act shutdown monitor listener internal/hook internal/resource go.uber.org/zap io/fs net os os/user syscall time
+	internal/streamtest   act internal/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
+	                  math/rand/v2 net os path/filepath testing time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap iter net os runtime runtime/debug time
@@ -125,16 +127,19 @@ const floors = `
 	stage             act future internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os strings time
 	stage/internal/transition   stage time
 	stage/internal/migration   io/fs path
-	stage/internal/storm   stage internal/tier bytes context database/sql github.com/stretchr/testify/require go.uber.org/zap maps math/rand/v2 os os/exec os/signal
-	                  syscall testing time
+	stage/internal/storm   internal/tier stage context database/sql github.com/stretchr/testify/require go.uber.org/zap
+	                  math/rand/v2 os os/exec os/signal syscall testing time
 	stage/memory      stage stage/internal/transition container/heap context time
-	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require go.uber.org/zap math/rand/v2 regexp runtime testing time
-	stage/enginetest  act shutdown internal/cputime internal/tier stage
-	                  context embed flag github.com/stretchr/testify/require go.uber.org/zap os path/filepath runtime testing time
+	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime
+	                  testing time
+	stage/internal/enginetest   act internal/cputime shutdown stage context embed flag github.com/stretchr/testify/require
+	                  go.uber.org/zap os testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/budget internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
+	# a client with its manners, for worlds
+	internal/party    act listener shutdown sim math/rand/v2 time os
 
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime and encoding/binary for stacks, os for files of /proc, and x/sys/unix for the
@@ -309,7 +314,7 @@ var doors = map[string][]string{
 }
 
 // doorless are examples, and suites that tests are made of, beside which no other time comes in.
-var doorless = []string{"examples/", "internal/exectest/", "internal/pgserver/", "internal/price/", "internal/tier/run/", "internal/traffic/", "stage/enginetest/", "stage/internal/storm/", "stage/storetest/"}
+var doorless = []string{"examples/", "internal/exectest/", "internal/pgserver/", "internal/price/", "internal/streamtest/", "internal/tier/run/", "internal/traffic/", "stage/internal/enginetest/", "stage/internal/storm/", "stage/storetest/"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 

@@ -42,6 +42,7 @@ func run() int {
 		install()
 		defer workspace()()
 		defer database()()
+		defer binaries()()
 	}
 	test(r)
 	r.print(tier)
@@ -81,14 +82,16 @@ func full(r *report) {
 		}
 	}
 	r.test("-count=1 -vet=off -race "+lanes, raced...)
-	disturbed, names := r.takeDisturbed()
-	r.test("-count=1 -vet=off "+lanes+" -run=^("+strings.Join(names, "|")+")$", disturbed...)
+	if disturbed, names := r.takeDisturbed(); len(names) > 0 {
+		r.test("-count=1 -vet=off "+lanes+" -run=^("+strings.Join(names, "|")+")$", disturbed...)
+	}
 	r.test("-count=1 -vet=off "+lanes, plain...)
+	r.test("-count=1 -vet=off ./httpd -httpd.tls")
 }
 
 // alone are the packages in which no two goroutines share memory: pure functions, simulated worlds, and programs that are
 // watched from outside.
-var alone = []string{"sim", "secure/worlds", "httpd/nethttp/worlds", "httpd/websocket/worlds", "httpd/internal/http1",
+var alone = []string{"sim", "secure/worlds", "httpd/worlds", "httpd/websocket/worlds", "httpd/internal/http1",
 	"httpd/internal/route", "httpd/internal/syntax", "httpd/websocket/internal/deflate", "httpd/websocket/internal/frame",
 	"internal/mutant", "internal/wheel"}
 
@@ -141,6 +144,20 @@ func database() (end func()) {
 	name, value, _ := strings.Cut(server.Env(), "=")
 	os.Setenv(name, value)
 	return func() { server.Close() }
+}
+
+// binaries gives the packages of the run a directory for the programs that they test, so that each is built once. The
+// function that it returns removes it.
+func binaries() (end func()) {
+	dir, err := os.MkdirTemp("", "daimon")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // some programs run as another user
+	}
+	if err != nil {
+		stop(err.Error())
+	}
+	os.Setenv("DAIMON_BINARIES", dir)
+	return func() { os.RemoveAll(dir) }
 }
 
 // modules returns the directories of the modules that have tests, that of the library first.

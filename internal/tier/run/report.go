@@ -46,11 +46,8 @@ func (e event) name() string {
 	return strings.TrimSpace(strings.TrimPrefix(e.Package, module+"/") + " " + e.Test)
 }
 
-// test runs go test with these arguments on packages, if there are any.
+// test runs go test with these arguments, and these packages behind them.
 func (r *report) test(args string, packages ...string) {
-	if len(packages) == 0 && args != "./..." {
-		return
-	}
 	line := slices.Concat(strings.Fields(args), packages)
 	fmt.Println("\n$ go test", shortened(strings.Join(line, " ")))
 	start := time.Now()
