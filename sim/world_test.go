@@ -22,7 +22,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) { servertest.Worlds(m, 50, 2, 1000) }
+func TestMain(m *testing.M) { servertest.Worlds(m, 50, 1000) }
 
 // worldOf returns a world with one server and its handler.
 func worldOf(t *testing.T, o sim.Options, handler func(*listener.Conn) act.Action) (*sim.World, *sim.Server) {

@@ -23,9 +23,9 @@ func queued(t *testing.T, p *tab) {
 	p.shows(t, "none", "No tasks.")
 	p.pictured(t, "jobs-empty")
 
-	run[any](t, p, `() => { document.getElementById("n").value = 200; document.getElementById("n").focus() }`)
+	run[any](t, p, `() => { document.getElementById("n").value = 10000; document.getElementById("n").focus() }`)
 	p.types(t, kb.Enter)
-	p.shows(t, "said", "200 tasks are added.")
+	p.shows(t, "said", "10,000 tasks are added.")
 	p.shows(t, "sum", "at work")
 	p.shows(t, "sum", "finished")
 	p.choose(t, "which", "at work")
@@ -71,9 +71,9 @@ func queued(t *testing.T, p *tab) {
 
 	p.choose(t, "which", "")
 	p.clicks(t, "Older")
-	p.has(t, "Open task 150")
+	p.has(t, "Open task 9950")
 	p.clicks(t, "Newest")
-	p.has(t, "Open task 200")
+	p.has(t, "Open task 10000")
 
 	before := p.label(t, "picture, waiting")
 	s.Signal(t, syscall.SIGKILL)

@@ -29,7 +29,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) { servertest.Worlds(m, 40, 5, 2000) }
+func TestMain(m *testing.M) { servertest.Worlds(m, 40, 2000) }
 
 // kind is that of the handlers of a world.
 type kind int

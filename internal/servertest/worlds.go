@@ -10,12 +10,12 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// Worlds is the TestMain of a package of simulated worlds. quick, full and long are how many worlds of a scenario run in
-// each tier, unless SIM_SEEDS says so. The tier full runs under the race detector.
-func Worlds(m *testing.M, quick, full, long int) {
+// Worlds is the TestMain of a package of simulated worlds. few is how many worlds of a scenario run in the tiers quick and
+// full, and many how many in long, unless SIM_SEEDS says so.
+func Worlds(m *testing.M, few, many int) {
 	StartRuntimePoller()
 	if os.Getenv("SIM_SEEDS") == "" {
-		os.Setenv("SIM_SEEDS", strconv.Itoa(tier.Choose(quick, full, long)))
+		os.Setenv("SIM_SEEDS", strconv.Itoa(tier.Choose(few, few, many)))
 	}
 	goleak.VerifyTestMain(m)
 }

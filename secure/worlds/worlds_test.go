@@ -24,7 +24,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) { servertest.Worlds(m, 20, 2, 500) }
+func TestMain(m *testing.M) { servertest.Worlds(m, 40, 500) }
 
 // world is a world whose peers speak TLS.
 type world struct {

@@ -17,11 +17,11 @@ type Builder struct {
 
 // Into is a builder for the directory to. The harness may be run anywhere inside bench/.
 func Into(to string) (Builder, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return Builder{}, fmt.Errorf("run this inside bench/: %w", err)
 	}
-	return Builder{To: to, bench: strings.TrimSpace(string(out)), done: map[string]string{}}, nil
+	return Builder{To: to, bench: filepath.Dir(strings.TrimSpace(string(out))), done: map[string]string{}}, nil
 }
 
 // C compiles a source file of bench/ and returns the program.

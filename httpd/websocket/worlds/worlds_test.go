@@ -24,7 +24,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) { servertest.Worlds(m, 60, 4, 2000) }
+func TestMain(m *testing.M) { servertest.Worlds(m, 60, 2000) }
 
 // TestWorldServer runs clients against a Server. Without resets and delays, no connection may end without a reason, and time-outs
 // come when they are due. With them, clients still know what they may read.
