@@ -18,8 +18,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/daimon-go/daimon/internal/pgserver"
 )
 
 func main() {
@@ -133,17 +131,6 @@ func workspace() (end func()) {
 		os.Unsetenv("GOWORK")
 		os.RemoveAll(dir)
 	}
-}
-
-// database starts a PostgreSQL, which the packages of the run share. The function that it returns stops it.
-func database() (end func()) {
-	server, err := pgserver.Start(pgserver.ForTests)
-	if err != nil {
-		stop(err.Error())
-	}
-	name, value, _ := strings.Cut(server.Env(), "=")
-	os.Setenv(name, value)
-	return func() { server.Close() }
 }
 
 // binaries gives the packages of the run a directory for the programs that they test, so that each is built once. The
