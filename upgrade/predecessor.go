@@ -129,7 +129,7 @@ func (p *predecessor) takeOver(log *zap.Logger) error {
 // gone reports whether the process that has started this one has ended. Its pipe is closed already; the kernel gives its children
 // to another process a moment later. gone waits for that, for at most 5 s.
 func gone(parent int) bool {
-	for range 500 {
+	for range looks {
 		if os.Getppid() != parent {
 			return true
 		}
@@ -137,6 +137,9 @@ func gone(parent int) bool {
 	}
 	return false
 }
+
+// looks is how often gone looks. A test has fewer.
+var looks = 500
 
 // refuse says to the older program, if it waits, that this one has failed with err. A nil err only closes the pipes.
 func (p *predecessor) refuse(err error) {

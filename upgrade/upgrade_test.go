@@ -22,7 +22,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -217,7 +216,7 @@ func TestAProgramThatIsEndingDoesNotTakeOver(t *testing.T) {
 
 // An older program that says no more, and lives, goes on accepting.
 func TestAProgramDoesNotTakeOverFromOneThatLives(t *testing.T) {
-	tier.Need(t, tier.Full, "it waits for 5 s")
+	defer upgrade.LookOnce()()
 	servertest.CheckDescriptors(t)
 	said := parent(t, fmt.Sprintf(`{"PID":%d}`, os.Getppid()))
 	u := &upgrade.Upgrade{}
