@@ -134,6 +134,8 @@ func TestListenPassesOnWhatTheFieldsSay(t *testing.T) {
 	s := Server{MaxConns: 7, Limits: listener.Limits{High: 1 << 20}, ReclaimAfter: time.Minute, Mode: 0o660}
 	tcp := s.Listen("127.0.0.1:0", nil).(*service.TCP)
 	require.Equal(t, &service.TCP{Address: "127.0.0.1:0", MaxConns: 7, Limits: s.Limits, ReclaimAfter: time.Minute}, tcp)
+	filters := s.Listen("127.0.0.1:0", nil, func(*listener.Conn) act.Action { return nil }).(*service.TCP).Filters
+	require.Len(t, filters, 1)
 	unix := s.Listen("unix:/s", nil).(*service.Unix)
 	require.Equal(t, &service.Unix{Path: "/s", MaxConns: 7, Limits: s.Limits, ReclaimAfter: time.Minute, Mode: 0o660}, unix)
 }
