@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,15 +42,4 @@ func TestEachCountHasAMeaning(t *testing.T) {
 		return nil
 	}))
 	require.Greater(t, counted, 40)
-}
-
-func TestMeaningsAreSentencesOfTheirOwn(t *testing.T) {
-	before := 0
-	for line := range strings.Lines(meanings) {
-		if line != "\n" {
-			require.Regexp(t, regexp.MustCompile(`^[a-z0-9_]+ +[A-Z][^\\]+\.\n$`), line)
-			before++
-		}
-	}
-	require.Len(t, help, before, "each name is there once")
 }

@@ -134,26 +134,6 @@ func TestAProbeCountsFailures(t *testing.T) {
 	require.EqualValues(t, 3, r.Counts["ended_total"])
 }
 
-func TestIdleTimeIsCounted(t *testing.T) {
-	s, _, c := inspected(t)
-	naps := 3
-	var tm act.Timer
-	s.Spawn(act.Func(func(x *act.Task) act.Directive {
-		c.now += time.Second
-		if naps--; naps < 0 {
-			return act.Done
-		}
-		x.WakeAfter(&tm, time.Minute)
-		return act.Wait
-	}))
-	require.NoError(t, s.Run())
-	r := reported(s)
-	require.Equal(t, Idle{Asleep: 3 * time.Minute}, r.Idle)
-	require.EqualValues(t, 3, r.Counts["sleeps_total"])
-	require.Equal(t, 3*time.Minute+4*time.Second, r.Uptime)
-	require.Equal(t, "not running", probes.Get(s).state())
-}
-
 // looker is an Idler under which a look takes a second of the clock, and a sleep as long as it may.
 type looker struct{ *clock }
 
@@ -198,6 +178,8 @@ func TestIdleTimeIsDividedByStrategy(t *testing.T) {
 			r := reported(s)
 			require.Equal(t, want.idle, r.Idle)
 			require.Equal(t, want.sleeps, r.Counts["sleeps_total"])
+			require.Equal(t, c.now, r.Uptime)
+			require.Equal(t, "not running", probes.Get(s).state())
 		})
 	}
 }
@@ -215,6 +197,18 @@ func TestHistogram(t *testing.T) {
 	require.Equal(t, 1024*time.Nanosecond, h.quantile(0.5))
 	require.Equal(t, 2048*time.Nanosecond, h.quantile(0.75))
 	require.Equal(t, time.Hour, h.quantile(1))
+}
+
+// partner wakes the other one and waits.
+type partner struct {
+	waker act.Waker
+	other *partner
+}
+
+func (p *partner) Act(t *act.Task) act.Directive {
+	p.waker = t.Waker()
+	p.other.waker.Wake()
+	return act.Wait
 }
 
 // Counting and timing allocate nothing: neither a turn, a wake-up and the rounds of 128 tasks, nor a sleep.

@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 func asIs(*http.Request) {}
@@ -135,6 +136,19 @@ func TestProfilesAreServed(t *testing.T) {
 	require.Contains(t, body, strconv.Quote(x.desks[0].probe.name))
 }
 
+func TestATraceAndATextAreOfASecond(t *testing.T) {
+	tier.Need(t, tier.Full, "takes two seconds")
+	_, at := visited(t)
+	code, kind, body := get(t, at+"/debug/pprof/trace?token=secret", asIs)
+	require.Equal(t, 200, code)
+	require.Equal(t, "application/octet-stream", kind)
+	require.Contains(t, body[:20], " trace", "as go tool trace wants")
+	code, kind, body = get(t, at+"/text?token=secret&seconds=1", asIs)
+	require.Equal(t, 200, code)
+	require.Equal(t, plainText, kind)
+	require.Regexp(t, `rates \(/s\) and latencies of schedulers are of the last \d`, body)
+}
+
 // A client that goes ends its profile, so another one can take one.
 func TestOneProfileIsTakenAtATime(t *testing.T) {
 	_, at := visited(t)
@@ -150,7 +164,7 @@ func TestOneProfileIsTakenAtATime(t *testing.T) {
 	code, _, body := get(t, at+"/debug/pprof/trace?token=secret", asIs)
 	require.Equal(t, 503, code)
 	require.Contains(t, body, errBusy.Error())
-	code, _, _ = get(t, at+"/text?token=secret", asIs)
+	code, _, _ = get(t, at+"/text?token=secret&seconds=0", asIs)
 	require.Equal(t, 200, code, "other pages are served meanwhile")
 	goAway()
 	require.ErrorIs(t, <-gone, context.Canceled)

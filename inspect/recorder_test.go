@@ -91,38 +91,37 @@ func TestAPanicAStallAndASignalWriteAFileEach(t *testing.T) {
 	}
 }
 
-func TestAPanicOfAnOffloadedFunctionWritesAFileAndAFailureDoesNot(t *testing.T) {
-	core, logs := observer.New(zap.InfoLevel)
-	x := &Inspector{Dir: t.TempDir()}
-	runs(t, x, act.Config{Schedulers: 1, Logger: zap.New(core)})
-	require.NoError(t, x.desks[0].probe.s.Post(func(s *act.Scheduler) {
-		s.Spawn(act.Func(func(t *act.Task) act.Directive { return t.Fail(errors.New("no")) }))
-		s.Spawn(act.Func(func(t *act.Task) act.Directive { return t.Offload(func() { panic("no") }) }))
-	}))
-	text := recordedFile(t, logs, 1)
-	require.Contains(t, text, ": task 4 of scheduler 0, ")
-	require.Regexp(t, `panicked +1 +\S+ +4\n$`, text)
-	require.EqualValues(t, 1, x.Report(false).Recordings.Written)
-}
-
-func TestAPanicThatFailsNoTaskWritesAFile(t *testing.T) {
+// Also a panic that fails no task; a failure has no file.
+func TestEachPanicWritesAFile(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	x := &Inspector{Dir: t.TempDir()}
 	system := process.New(process.Config{})
 	t.Cleanup(startRun(t, x, act.Config{Schedulers: 1, Logger: zap.New(core)}, system.Setup))
 	s := x.desks[0].probe.s
-	require.NoError(t, s.Post(func(*act.Scheduler) { panic("the password") }))
-	text := recordedFile(t, logs, 1)
-	require.Contains(t, text, ": a posted function of scheduler 0 has panicked.\n")
-	require.Contains(t, text, "TestAPanicThatFailsNoTaskWritesAFile.func1", "the stack")
-	require.NotContains(t, text, "password")
-	require.Contains(t, text, "\nScheduler 0, then\n")
-
 	fragile := process.Handler[int](func(*process.Self[int], int) { panic("the password") })
-	require.NoError(t, process.Spawn(system, fragile, process.Options{}).Send(system, 1))
-	text = recordedFile(t, logs, 2)
-	require.Contains(t, text, ": a process of scheduler 0 has panicked.\n")
-	require.NotContains(t, text, "password")
+	for i, row := range []struct {
+		says  string
+		panic func() error
+	}{
+		{`: task \d of scheduler 0, [\s\S]*panicked +1 +\S+ +\d\n$`, func() error {
+			return s.Post(func(s *act.Scheduler) {
+				s.Spawn(act.Func(func(t *act.Task) act.Directive { return t.Fail(errors.New("no")) }))
+				s.Spawn(act.Func(func(t *act.Task) act.Directive { return t.Offload(func() { panic("the password") }) }))
+			})
+		}},
+		{`: a posted function of scheduler 0 has panicked\.\n[\s\S]*TestEachPanicWritesAFile\.func[\s\S]*\nScheduler 0, then\n`, func() error {
+			return s.Post(func(*act.Scheduler) { panic("the password") })
+		}},
+		{`: a process of scheduler 0 has panicked\.\n`, func() error {
+			return process.Spawn(system, fragile, process.Options{}).Send(system, 1)
+		}},
+	} {
+		require.NoError(t, row.panic())
+		text := recordedFile(t, logs, i+1)
+		require.Regexp(t, row.says, text)
+		require.NotContains(t, text, "password")
+		require.EqualValues(t, i+1, x.recorder.recordings().Written)
+	}
 }
 
 // recordingAlone returns a recorder of an Inspector without schedulers, and the log.

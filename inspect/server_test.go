@@ -187,7 +187,7 @@ func TestPagesThatStayOpenLeaveRoomForOthers(t *testing.T) {
 	refused := watch()
 	require.Equal(t, 503, refused.StatusCode)
 	require.NoError(t, refused.Body.Close())
-	code, _, _ := get(t, at+"/text?token=secret", func(*http.Request) {})
+	code, _, _ := get(t, at+"/text?token=secret&seconds=0", func(*http.Request) {})
 	require.Equal(t, 200, code)
 	require.NoError(t, open[0].Body.Close())
 	require.Eventually(t, func() bool { return watch().StatusCode == 200 }, servertest.Timeout, time.Millisecond)

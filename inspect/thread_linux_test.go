@@ -158,7 +158,7 @@ func TestWhatHoldsUpASchedulerIsNamed(t *testing.T) {
 		{"a loop in a posted function", Computing, true, compute, "", "compute", false},
 		{"a loop in a coroutine", Computing, false, inCoroutine, "", "inCoroutine.func1", true},
 		{"a system call in a posted function", InSystemCall, true, blockedRead, `^read of pipe:\[\d+\]$`, "blockedRead", false},
-		{"a lock", Parked, false, locked, `^sync\.\(\*Mutex\)\.Lock$`, "locked", false},
+		{"a lock", Parked, false, locked, `^sync\.\(\*Mutex\)\.Lock$`, "locked", true},
 		{"time.Sleep", Parked, false, sleeping, `^time\.Sleep$`, "sleeping", false},
 		{"a collection", Collector, false, collects, "", "collects", true},
 	} {

@@ -2,8 +2,6 @@ package inspect
 
 import (
 	"runtime"
-	"runtime/pprof"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/thread"
 )
 
 var _ hook.Tied = &watched{}
@@ -79,21 +76,4 @@ func TestASightingIsNeverOfTwoTurns(t *testing.T) {
 			require.Equal(t, []string{"zero", "one"}[x.id%2], x.kind)
 		}
 	}
-}
-
-func TestBindLabelsTheGoroutine(t *testing.T) {
-	bound, done := make(chan *watched), make(chan bool)
-	go func() {
-		runtime.LockOSThread()
-		w := newWatched("a test of bind")
-		w.bind()
-		require.Equal(t, thread.ID(), w.tid.Load())
-		bound <- w
-		<-done
-	}()
-	w := <-bound
-	defer close(done)
-	var all strings.Builder
-	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&all, 1))
-	require.Contains(t, all.String(), `{"scheduler":"`+w.name+`"}`)
 }
