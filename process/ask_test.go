@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 )
@@ -187,70 +186,12 @@ func (g *jobGate) let(x *stepped, n int) {
 	x.all()
 }
 
-// The asker waits for room until the deadline, and no longer.
-func TestTheDeadlineOfARequestAppliesWhileTheMailboxIsFull(t *testing.T) {
-	x, got := newStepped(t, 2), &outcomes{}
-	stuck := x.gate(process.Options{Limit: 1})
-	require.NoError(t, stuck.Send(x.sys, func(*jobSelf) {}))
-	asker := x.spawn(process.Options{})
-	ask := func(within time.Duration) {
-		x.do(asker, func(p *jobSelf) {
-			process.Request(p, stuck.Ref, questionFor(func(*jobSelf, textReply) {}), within, got.as)
-		})
-	}
-	ask(time.Second)
-	require.NoError(t, asker.Send(x.sys, got.as("a message", nil)))
-	x.later(time.Second - 1)
-	require.Empty(t, got.all, "it waits for room")
-	x.later(1)
-	require.Equal(t, []string{"a message", os.ErrDeadlineExceeded.Error()}, got.all)
-	ask(time.Second)
-	ask(0)
-	require.NoError(t, asker.Send(x.sys, got.as("another", nil)))
-	x.later(time.Hour)
-	require.Len(t, got.all, 2, "without a deadline it waits for good")
-	stuck.let(x, 4)
-	require.Len(t, got.all, 4)
-}
-
 // With a deadline that has passed the process is not asked.
 func TestADeadlineThatHasPassed(t *testing.T) {
 	for _, ask := range askers {
 		x := newStepped(t, 2)
 		got := ask(x, x.spawn(process.Options{}), questionFor(func(*jobSelf, textReply) { t.Error("asked") }), -1)
 		require.Equal(t, []string{os.ErrDeadlineExceeded.Error()}, got.all)
-	}
-}
-
-func TestAnyGoroutineMayAnswer(t *testing.T) {
-	for name, answer := range map[string]func(x *stepped, r textReply){
-		"a goroutine": func(x *stepped, r textReply) {
-			done := make(chan bool)
-			go func() { done <- r.Send(x.sys, "yes") }()
-			require.True(x.t, servertest.Receive(x.t, done))
-		},
-		"a task": func(x *stepped, r textReply) {
-			x.g.Schedulers()[1].Spawn(act.Func(func(t *act.Task) act.Directive {
-				require.True(x.t, r.Send(t, "yes"))
-				return act.Done
-			}))
-		},
-		"a third process": func(x *stepped, r textReply) {
-			x.on(1, x.spawn(process.Options{}), func(p *jobSelf) { require.True(x.t, r.Send(p, "yes")) })
-		},
-	} {
-		for who, ask := range askers {
-			t.Run(name+", for "+who, func(t *testing.T) {
-				x := newStepped(t, 2)
-				var kept textReply
-				got := ask(x, x.spawn(process.Options{}), questionFor(func(_ *jobSelf, r textReply) { kept = r }), time.Second)
-				answer(x, kept)
-				x.all()
-				require.Equal(t, []string{"yes"}, got.all)
-				_, set := x.g.Schedulers()[0].NextDeadline()
-				require.False(t, set, "the deadline is forgotten")
-			})
-		}
 	}
 }
 
@@ -279,61 +220,60 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 	require.False(t, set)
 }
 
-// The end of the asker closes the Reply.
-func TestARequestEndsWithItsAsker(t *testing.T) {
-	for _, there := range []int{0, 1} {
-		x, got := newStepped(t, 2), &outcomes{}
-		var kept textReply
-		asker, asked := x.spawn(process.Options{}), x.spawn(process.Options{})
-		x.on(0, asker, func(p *jobSelf) {
-			process.Request(p, asked, questionFor(func(_ *jobSelf, r textReply) { kept = r }), time.Second, got.as)
-		})
-		x.all()
-		require.True(t, kept.Open())
-		x.on(there, asker, exits)
-		x.all()
-		_, set := x.g.Schedulers()[0].NextDeadline()
-		require.False(t, set, "the deadline is forgotten")
-		require.False(t, kept.Open())
-		require.False(t, kept.Send(x.sys, "late"))
-		x.later(time.Hour)
-		require.Empty(t, got.all)
+// A panic in as affects neither the process whose turn it is, nor other observers, nor the owner.
+func TestAPanicInAsAffectsNoOtherProcess(t *testing.T) {
+	type begun struct {
+		other  process.Ref[job]
+		kept   textReply
+		action waitingAction
 	}
-}
-
-// A panic in as affects neither the process that answers or ends, nor the timer of the deadline.
-func TestAPanicInAsOfRequestAffectsNoOtherProcess(t *testing.T) {
+	request := func(p *jobSelf, b *begun) {
+		keep := questionFor(func(_ *jobSelf, r textReply) { b.kept = r })
+		process.Request(p, b.other, keep, time.Second, func(string, error) job { panic("burst") })
+	}
 	for _, row := range []struct {
-		name string
-		end  func(x *stepped, asked process.Ref[job], r textReply)
+		name  string
+		begin func(p *jobSelf, b *begun)
+		end   func(x *stepped, b *begun)
 	}{
-		{"an answer", func(x *stepped, asked process.Ref[job], r textReply) {
-			x.do(asked, func(p *jobSelf) { require.True(t, r.Send(p, "yes")) })
+		{"of Request, with an answer", request, func(x *stepped, b *begun) {
+			x.do(b.other, func(p *jobSelf) { require.True(t, b.kept.Send(p, "yes")) })
 		}},
-		{"an end", func(x *stepped, asked process.Ref[job], _ textReply) { x.do(asked, exits) }},
-		{"a deadline", func(x *stepped, _ process.Ref[job], _ textReply) { x.later(time.Second) }},
+		{"of Request, with an end", request, func(x *stepped, b *begun) { x.do(b.other, exits) }},
+		{"of Request, with a deadline", request, func(x *stepped, _ *begun) { x.later(time.Second) }},
+		{"of Watch", func(p *jobSelf, b *begun) {
+			process.Watch(p, b.other, func(process.Notice) job { panic("burst") })
+		}, func(x *stepped, b *begun) { x.do(b.other, exits) }},
+		{"of Do", func(p *jobSelf, b *begun) {
+			process.Do(p, &b.action, func(error) job { panic("burst") })
+		}, func(x *stepped, b *begun) {
+			b.action.end(act.Done)
+			x.all()
+			require.Equal(t, 1, b.action.closed)
+		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := newStepped(t, 1)
-			asker, asked := x.spawn(process.Options{}), x.spawn(process.Options{})
-			h := x.watcher(asked)
-			var kept textReply
-			x.do(asker, func(p *jobSelf) {
-				process.Request(p, asked, questionFor(func(_ *jobSelf, r textReply) { kept = r }), time.Second,
-					func(string, error) job { panic("burst") })
-			})
-			row.end(x, asked, kept)
-			for _, r := range h.reasons() {
-				require.Equal(t, process.Normal, r)
-			}
+			owner, b := x.spawn(process.Options{}), &begun{other: x.spawn(process.Options{})}
+			x.do(owner, func(p *jobSelf) { row.begin(p, b) })
+			h := x.watcher(b.other)
+			row.end(x, b)
 			require.Equal(t, 1, x.logs.Len())
+			b.other.Kill()
+			x.later(time.Second)
+			require.NotEqual(t, process.Panicked, onlyOne(t, h.reasons()))
+			alive := false
+			x.do(owner, func(*jobSelf) { alive = true })
+			require.True(t, alive)
+			quiescent := x.sys.Quiescent()
+			x.all()
+			require.True(t, quiescent.Resolved())
 		})
 	}
 }
 
 func TestCall(t *testing.T) {
-	x := startLive(t, act.Config{Schedulers: 2})
-	ref := x.spawn(process.Options{})
+	x, ref := startOne(t)
 	call := func(ctx context.Context, f func(p *jobSelf, r textReply)) (string, error) {
 		return process.Call(ctx, ref, questionFor(f))
 	}
@@ -354,7 +294,7 @@ func TestCall(t *testing.T) {
 	require.ErrorIs(t, err, process.ErrDead)
 	_, err = call(t.Context(), func(*jobSelf, textReply) { t.Error("the process has ended") })
 	require.ErrorIs(t, err, process.ErrDead)
-	x.close()
+	x.end()
 }
 
 func TestCallWithAFullMailbox(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,46 +102,41 @@ func TestCancelOfADo(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAProcessCancelsItsOperations(t *testing.T) {
+// Wherever it ends.
+func TestTheEndOfAProcessEndsWhatItHasBegun(t *testing.T) {
 	for _, there := range []int{0, 1} {
-		x, got := newStepped(t, 2), &failures{}
-		ref, actions := x.spawn(process.Options{}), [3]waitingAction{}
+		x, actions := newStepped(t, 2), [3]waitingAction{}
+		ref, asked := x.spawn(process.Options{}), x.spawn(process.Options{})
 		pending := future.New[int](x.g.Schedulers()[0])
+		var kept textReply
+		late := func() job { t.Error("the process has ended"); return exits }
 		x.on(0, ref, func(p *jobSelf) {
+			p.After(time.Second, func(*jobSelf) { late() })
 			for i := range actions {
-				process.Do(p, &actions[i], got.as)
+				process.Do(p, &actions[i], func(error) job { return late() })
 			}
-			process.Await(p, pending, func(int, error) job { t.Error("the operation was cancelled"); return exits })
+			process.Await(p, pending, func(int, error) job { return late() })
+			keep := questionFor(func(_ *jobSelf, r textReply) { kept = r })
+			process.Request(p, asked, keep, time.Second, func(string, error) job { return late() })
 		})
 		x.all()
+		require.True(t, kept.Open())
 		x.on(there, ref, panics)
 		x.all()
 		for i := range actions {
 			require.Equal(t, 1, actions[i].closed)
 		}
-		require.Empty(t, got.all)
+		require.False(t, kept.Open())
+		require.False(t, kept.Send(x.sys, "late"))
+		_, set := x.g.Schedulers()[0].NextDeadline()
+		require.False(t, set, "no timer is kept until it is due")
+		x.do(asked, exits)
 		for _, s := range x.g.Schedulers() {
 			require.True(t, s.Finished(), "no operation is left")
 		}
 		require.NoError(t, pending.Resolve(1))
-		x.all()
+		x.later(time.Hour)
 	}
-}
-
-func TestAPanicInAsOfDoAffectsNoOtherProcess(t *testing.T) {
-	x, c := newStepped(t, 1), &waitingAction{}
-	ref := x.spawn(process.Options{})
-	x.do(ref, func(p *jobSelf) { process.Do(p, c, func(error) job { panic("burst") }) })
-	c.end(act.Done)
-	x.all()
-	require.Equal(t, 1, c.closed)
-	require.Equal(t, 1, x.logs.Len())
-	alive := false
-	x.do(ref, func(*jobSelf) { alive = true })
-	require.True(t, alive)
-	quiescent := x.sys.Quiescent()
-	x.all()
-	require.True(t, quiescent.Resolved())
 }
 
 func TestAwait(t *testing.T) {
@@ -203,8 +199,8 @@ func TestAwaitReportsErrLostWhenItIsDropped(t *testing.T) {
 }
 
 func TestOffload(t *testing.T) {
-	x := startLive(t, act.Config{Schedulers: 2})
-	ref, outcomes := x.spawn(process.Options{}), make(chan string)
+	x, ref := startOne(t)
+	outcomes := make(chan string)
 	for want, f := range map[string]func() (int, error){
 		"7 <nil>":         func() (int, error) { return 7, nil },
 		"7 it has failed": func() (int, error) { return 7, errFailed },
@@ -216,13 +212,13 @@ func TestOffload(t *testing.T) {
 		require.Contains(t, servertest.Receive(t, outcomes), want)
 	}
 	require.NoError(t, ref.Send(x.sys, exits))
-	x.close()
+	x.end()
 }
 
 // An action belongs to its offloaded function until that returns.
 func TestAnActionIsClosedAfterItsOffloadedFunctionReturns(t *testing.T) {
-	x := startLive(t, act.Config{Schedulers: 2})
-	ref, release := x.spawn(process.Options{}), make(chan bool)
+	x, ref := startOne(t)
+	release := make(chan bool)
 	var under, closed atomic.Int32
 	begun := make(chan bool)
 	a := &closingAction{act.Func(func(t *act.Task) act.Directive {
@@ -242,9 +238,9 @@ func TestAnActionIsClosedAfterItsOffloadedFunctionReturns(t *testing.T) {
 	x.do(ref, func(p *jobSelf) { process.Do(p, a, func(error) job { t.Error("the process has ended"); return exits }) })
 	servertest.Receive(t, begun)
 	ref.Kill()
-	require.Equal(t, process.Killed, x.ended(ref).Reason)
+	require.Eventually(t, process.Ended(ref).Resolved, servertest.Timeout, time.Millisecond)
 	close(release)
-	x.close()
+	x.end()
 	require.EqualValues(t, 1, closed.Load())
 }
 

@@ -298,18 +298,6 @@ func TestAPanicEndsTheProgramWithCrash(t *testing.T) {
 
 func explode(why string) act.Directive { panic(why) }
 
-func TestKillOfAQueuedProcessDropsItsMessages(t *testing.T) {
-	x := newStepped(t, 2)
-	ref := x.spawn(process.Options{})
-	for range 5 {
-		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it was killed before that") }))
-	}
-	require.True(t, ref.Kill())
-	require.False(t, ref.Kill(), "a second call")
-	x.all()
-	require.EqualValues(t, 5, x.sys.Stats().Dropped)
-}
-
 // A Ref stays equal, and keeps its number and its name.
 func TestRefsIdentifyProcesses(t *testing.T) {
 	x := newStepped(t, 1)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -60,35 +59,6 @@ func handOver[M any](to process.Ref[M], from process.Sender, m M) {
 	if err := to.Send(from, m); err != nil {
 		fmt.Println(err)
 	}
-}
-
-// Two processes send to each other.
-func ExampleRef_Send() {
-	type ball struct {
-		from process.Ref[ball]
-		left int
-	}
-	player := func(name string) process.Action[ball] {
-		return process.Handler(func(p *process.Self[ball], b ball) {
-			fmt.Println(name, b.left)
-			if b.left > 0 {
-				handOver(b.from, p, ball{p.Ref(), b.left - 1})
-			}
-			if b.left < 2 { // the last message for this process
-				p.Exit()
-			}
-		})
-	}
-	runProcesses(func(sys *process.System) {
-		ping := process.Spawn(sys, player("ping"), process.Options{})
-		pong := process.Spawn(sys, player("pong"), process.Options{})
-		handOver(ping, sys, ball{pong, 3})
-	})
-	// Output:
-	// ping 3
-	// pong 2
-	// ping 1
-	// pong 0
 }
 
 // inPairs is an Action that takes two messages at a time.
@@ -149,26 +119,6 @@ func ExampleOptions() {
 	// <nil>
 	// process: the mailbox is full
 	// pending: 1
-}
-
-// Deliver waits while the mailbox is full.
-func ExampleRef_Deliver() {
-	runProcesses(func(sys *process.System) {
-		slow := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], n int) {
-			if n == 5 {
-				fmt.Println("all")
-				p.Exit()
-			}
-		}), process.Options{Limit: 1})
-		go func() {
-			for n := range 6 {
-				if err := slow.Deliver(context.Background(), n); err != nil {
-					fmt.Println(err)
-				}
-			}
-		}()
-	})
-	// Output: all
 }
 
 // A process learns of the end of another by a message.
@@ -335,27 +285,6 @@ func ExampleCall() {
 	//  process: the process has ended
 }
 
-// A process passes a question on, and ends. The asker still gets the answer, or learns that the second has ended.
-func ExampleReply_Forward() {
-	done := make(chan bool)
-	runProcesses(func(sys *process.System) {
-		db := phoneBook(sys)
-		front := process.Spawn(sys, process.Handler[lookUp](func(p *process.Self[lookUp], q lookUp) {
-			q.reply.Forward(db)
-			handOver(db, p, q)
-			p.Exit()
-		}), process.Options{})
-		go func() {
-			ask := func(r process.Reply[string]) lookUp { return lookUp{"ann", r} }
-			fmt.Println(process.Call(context.Background(), front, ask))
-			db.Kill()
-			close(done)
-		}()
-	})
-	<-done
-	// Output: 12 <nil>
-}
-
 // A process that asks another runs on, and gets the answer as a message.
 func ExampleRequest() {
 	runProcesses(func(sys *process.System) {
@@ -447,23 +376,6 @@ func ExampleAwait() {
 	// Output:
 	// 42
 	// <nil>
-}
-
-func ExampleOffload() {
-	runProcesses(func(sys *process.System) {
-		process.Spawn(sys, process.Func[string](func(p *process.Self[string]) act.Directive {
-			if m, ok := p.Receive(); ok {
-				fmt.Println(m)
-				return act.Done
-			}
-			name := "/no/such/file"
-			process.Offload(p, func() ([]byte, error) { return os.ReadFile(name) }, func(_ []byte, err error) string {
-				return fmt.Sprint(errors.Is(err, os.ErrNotExist))
-			})
-			return act.Wait
-		}), process.Options{})
-	})
-	// Output: true
 }
 
 // Do lets a process wait for any action.

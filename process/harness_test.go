@@ -187,67 +187,6 @@ func onlyOne[T any](t testing.TB, all []T) T {
 	return all[0]
 }
 
-// live is a System in a Group that runs until close is called. Its keeper is a process that keeps Run from returning.
-type live struct {
-	*servertest.Running
-	sys    *process.System
-	keeper process.Ref[job]
-}
-
-func startLive(t testing.TB, cfg act.Config, setup ...func(*act.Scheduler) error) *live {
-	t.Helper()
-	x := &live{sys: process.New(process.Config{})}
-	x.Running = servertest.Start(t, cfg, append([]func(*act.Scheduler) error{x.sys.Setup, x.keep}, setup...)...)
-	return x
-}
-
-func (x *live) keep(s *act.Scheduler) error {
-	if s.Index() == 0 {
-		x.keeper = process.Spawn(x.sys, runJobs, process.Options{Name: "keeper"})
-	}
-	return nil
-}
-
-// close ends the keeper, and waits for Run.
-func (x *live) close() {
-	x.T.Helper()
-	require.NoError(x.T, x.keeper.Send(x.sys, exits))
-	require.NoError(x.T, x.End())
-}
-
-func (x *live) spawn(o process.Options) process.Ref[job] { return process.Spawn(x.sys, runJobs, o) }
-
-// do runs m, and waits for it.
-func (x *live) do(to process.Ref[job], m job) {
-	x.T.Helper()
-	done := make(chan struct{})
-	require.NoError(x.T, to.Deliver(context.Background(), func(p *jobSelf) {
-		defer close(done)
-		m(p)
-	}))
-	servertest.Receive(x.T, done)
-}
-
-// until waits until f returns true.
-func (x *live) until(what string, f func() bool) {
-	x.T.Helper()
-	for end := time.Now().Add(servertest.Timeout); !f(); time.Sleep(20 * time.Microsecond) {
-		if time.Now().After(end) {
-			require.FailNow(x.T, "this does not happen: "+what)
-		}
-	}
-}
-
-// ended waits for the end of a process.
-func (x *live) ended(of process.AnyRef) process.Notice {
-	x.T.Helper()
-	f := process.Ended(of)
-	x.until("the end", f.Resolved)
-	n, err := f.Value()
-	require.NoError(x.T, err)
-	return n
-}
-
 // runToEnd calls Group.Run, and fails if it does not return in time.
 func runToEnd(t testing.TB, g *act.Group, setup ...func(*act.Scheduler) error) (err error) {
 	t.Helper()

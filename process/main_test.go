@@ -35,13 +35,8 @@ type running struct {
 // start runs a new System. setup is called on the first scheduler.
 func start(t testing.TB, schedulers int, cfg process.Config, setup func(sys *process.System)) running {
 	t.Helper()
-	return startWith(t, act.Config{Schedulers: schedulers}, cfg, setup)
-}
-
-func startWith(t testing.TB, on act.Config, cfg process.Config, setup func(sys *process.System)) running {
-	t.Helper()
 	sys := process.New(cfg)
-	r := running{servertest.Start(t, on, sys.Setup, func(s *act.Scheduler) error {
+	r := running{servertest.Start(t, act.Config{Schedulers: schedulers}, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
 			s.Hold(1) // else the processes may have ended before Start has seen that Run has begun
 			setup(sys)
@@ -60,6 +55,24 @@ func (r running) end() {
 	n := r.sys.Stats()
 	require.Zero(r.T, n.Alive)
 	require.Equal(r.T, n.Spawned, n.Ended)
+}
+
+// do runs m, and waits for it.
+func (r running) do(to process.Ref[job], m job) {
+	r.T.Helper()
+	done := make(chan struct{})
+	require.NoError(r.T, to.Deliver(r.T.Context(), func(p *jobSelf) {
+		defer close(done)
+		m(p)
+	}))
+	servertest.Receive(r.T, done)
+}
+
+// startOne runs a new System with one process, on two schedulers.
+func startOne(t testing.TB) (r running, ref process.Ref[job]) {
+	t.Helper()
+	r = start(t, 2, process.Config{}, func(sys *process.System) { ref = process.Spawn(sys, runJobs, process.Options{}) })
+	return r, ref
 }
 
 // watch logs the states of all processes unless stop is called in time.

@@ -86,21 +86,6 @@ func TestCancelOfAWatch(t *testing.T) {
 	require.Equal(t, 2, heard)
 }
 
-func TestAPanicInAsOfWatchAffectsNoOtherProcess(t *testing.T) {
-	x := newStepped(t, 1)
-	ref, h := x.spawn(process.Options{Name: "bob"}), x.spawn(process.Options{})
-	x.do(h, func(p *jobSelf) { process.Watch(p, ref, func(process.Notice) job { panic("burst") }) })
-	other := x.watcher(ref)
-	x.do(ref, exits)
-	require.Equal(t, []process.Reason{process.Normal}, other.reasons())
-	entry := onlyOne(t, x.logs.All())
-	require.Equal(t, "the end of a process has panicked", entry.Message)
-	require.Equal(t, "bob", entry.ContextMap()["process"])
-	alive := false
-	x.do(h, func(*jobSelf) { alive = true })
-	require.True(t, alive)
-}
-
 func TestLink(t *testing.T) {
 	for _, row := range []struct {
 		end      job

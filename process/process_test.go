@@ -11,22 +11,6 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// The messages that a process has not received when it ends are dropped.
-func TestMessagesLeftAtTheEndAreCounted(t *testing.T) {
-	x := newTraced(t, process.Config{})
-	p := x.handler(func(p *process.Self[int], m int) {
-		if m == 3 {
-			p.Exit()
-		}
-	})
-	x.step()
-	x.send(p, 1, 2, 3, 4, 5)
-	x.step()
-	require.EqualValues(t, 2, x.sys.Stats().Dropped)
-	require.ErrorIs(t, p.Send(x.sys, 6), process.ErrDead)
-	require.EqualValues(t, 3, x.sys.Stats().Dropped)
-}
-
 // A process that returns Wait and leaves messages in its mailbox has its next turn with the next message.
 func TestMessagesThatATurnLeavesCauseNoTurn(t *testing.T) {
 	x := newTraced(t, process.Config{})
@@ -54,67 +38,6 @@ func TestMessagesThatATurnLeavesCauseNoTurn(t *testing.T) {
 	require.Empty(t, x.step())
 }
 
-func TestPoke(t *testing.T) {
-	begin := func(x *traced) *process.Self[int] {
-		var self *process.Self[int]
-		process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			if _, ok := p.Receive(); ok {
-				x.note("m")
-			} else {
-				x.note("t")
-			}
-			if self == nil {
-				self = p
-			}
-			return act.Wait
-		}), process.Options{})
-		require.Equal(t, "t", x.step())
-		return self
-	}
-	t.Run("gives one that sleeps a turn", func(t *testing.T) {
-		x := newTraced(t, process.Config{})
-		p := begin(x)
-		p.Poke()
-		require.Equal(t, "t", x.step())
-		require.Empty(t, x.step())
-	})
-	t.Run("several before that are one", func(t *testing.T) {
-		x := newTraced(t, process.Config{})
-		p := begin(x)
-		for range 5 {
-			p.Poke()
-		}
-		require.Equal(t, "t", x.step())
-	})
-	t.Run("with a message it is one turn", func(t *testing.T) {
-		x := newTraced(t, process.Config{})
-		p := begin(x)
-		p.Poke()
-		x.send(p.Ref(), 1)
-		require.Equal(t, "m", x.step())
-	})
-	t.Run("in a turn it makes another one", func(t *testing.T) {
-		x := newTraced(t, process.Config{})
-		left := 3
-		process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			if x.note("t"); left > 0 {
-				left--
-				p.Poke()
-			}
-			return act.Wait
-		}), process.Options{})
-		require.Equal(t, "tttt", x.step())
-	})
-	t.Run("an ended process has no turn", func(t *testing.T) {
-		x := newTraced(t, process.Config{})
-		p := begin(x)
-		p.Kill()
-		x.step()
-		p.Poke()
-		require.Empty(t, x.step())
-	})
-}
-
 // The process to which the turn has handed its thread over still runs.
 func TestAPanicAffectsNoOtherProcess(t *testing.T) {
 	x := newTraced(t, process.Config{})
@@ -132,4 +55,38 @@ func TestAPanicAffectsNoOtherProcess(t *testing.T) {
 	n := x.sys.Stats()
 	require.EqualValues(t, 1, n.Ended)
 	require.EqualValues(t, 1, n.Dropped)
+}
+
+func TestPoke(t *testing.T) {
+	x := newTraced(t, process.Config{})
+	var self *process.Self[int]
+	again := 0
+	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
+		self = p
+		if _, ok := p.Receive(); ok {
+			x.note("m")
+		} else {
+			x.note("t")
+		}
+		if again > 0 {
+			again--
+			p.Poke()
+		}
+		return act.Wait
+	}), process.Options{})
+	require.Equal(t, "t", x.step())
+	for range 5 {
+		self.Poke()
+	}
+	require.Equal(t, "t", x.step(), "several before the turn are one")
+	self.Poke()
+	x.send(self.Ref(), 1)
+	require.Equal(t, "m", x.step(), "with a message it is one turn")
+	again = 3
+	self.Poke()
+	require.Equal(t, "tttt", x.step(), "in a turn it makes another one")
+	self.Kill()
+	x.step()
+	self.Poke()
+	require.Empty(t, x.step(), "an ended process has none")
 }

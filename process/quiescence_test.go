@@ -18,7 +18,6 @@ func TestQuiescent(t *testing.T) {
 		name  string
 		begin func(x *traced) (end func()) // end nil: nothing delays it
 	}{
-		{"with no process at all", func(*traced) func() { return nil }},
 		{"tasks do not count", func(x *traced) func() {
 			x.busyTask()
 			return nil
@@ -27,11 +26,6 @@ func TestQuiescent(t *testing.T) {
 			to := x.gate(process.Options{Limit: 1})
 			x.sender("", to.Ref, 1)
 			return nil
-		}},
-		{"not while a process yields", func(x *traced) func() {
-			verdict := act.Yield
-			process.Spawn(x.sys, process.Func(func(*self) act.Directive { return verdict }), process.Options{})
-			return func() { verdict = act.Wait }
 		}},
 		{"not while messages go round", func(x *traced) func() {
 			goes := true
@@ -59,13 +53,6 @@ func TestQuiescent(t *testing.T) {
 			awaited := future.New[int](x.s)
 			x.first(func(p *self) { process.Await(p, awaited, func(v int, _ error) int { return v }) })
 			return func() { require.NoError(x.t, awaited.Resolve(7)) }
-		}},
-		{"not before the last operation is cancelled, wherever that is done", func(x *traced) func() {
-			var operation process.Operation
-			x.first(func(p *self) {
-				operation = process.Await(p, future.New[int](x.s), func(v int, _ error) int { return v })
-			})
-			return func() { require.True(x.t, operation.Cancel()) }
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -22,16 +22,12 @@ type gate struct {
 	x    *traced
 	self *process.Self[int]
 	more int // messages it may still receive
-	exit bool
 }
 
 func (x *traced) gate(o process.Options) *gate {
 	g := &gate{x: x}
 	g.Ref = process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-		if g.self = p; g.exit {
-			return act.Done
-		}
-		for ; g.more > 0; g.more-- {
+		for g.self = p; g.more > 0; g.more-- {
 			m, ok := p.Receive()
 			if !ok {
 				break
@@ -47,13 +43,6 @@ func (x *traced) gate(o process.Options) *gate {
 // receive makes it receive n messages in one turn, and returns what was noted then.
 func (g *gate) receive(n int) string {
 	g.more = n
-	g.self.Poke()
-	return g.x.step()
-}
-
-// end makes it return Done.
-func (g *gate) end() string {
-	g.exit = true
 	g.self.Poke()
 	return g.x.step()
 }
@@ -237,49 +226,6 @@ func (x *traced) twice(name string, to process.Ref[int], m int) {
 	}), process.Options{})
 }
 
-// Each waiter has sent one message. All are received in one turn, after which nothing else would make room.
-func TestAllWaitersContinueWhenTheMailboxIsEmpty(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 1})
-	to := x.gate(process.Options{})
-	for _, name := range []string{"a", "b", "c", "d"} {
-		sent := false
-		process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			if x.note(name); sent {
-				return act.Done
-			}
-			sent = true
-			_ = to.Send(p, 1)
-			return act.Yield
-		}), process.Options{})
-	}
-	require.Equal(t, "abcda", x.step(), "there was room for that of the first")
-	require.Equal(t, "1111bcd", to.receive(4))
-	require.EqualValues(t, 1, x.sys.Stats().Alive)
-}
-
-func TestTheEndOfTheReceiverReleasesWaiters(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		end  func(to *gate) string
-	}{
-		{"it ends by itself", (*gate).end},
-		{"it is killed", func(to *gate) string {
-			to.Kill()
-			return to.x.step()
-		}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, process.Config{Limit: 1})
-			to := x.gate(process.Options{})
-			x.sender("s", to.Ref, 1)
-			x.s.Spawn(&sendingTask{x: x, to: to.Ref})
-			require.Equal(t, "tst(blocked)", x.step(), "what the task has sent fills the mailbox")
-			require.Equal(t, "s(dead)t(dead)", row.end(to))
-			require.EqualValues(t, 0, x.sys.Stats().Alive)
-		})
-	}
-}
-
 // sendingTask sends one message after the other, and waits while the mailbox is full.
 type sendingTask struct {
 	x    *traced
@@ -328,43 +274,6 @@ func TestATaskThatArmsSeveralTimesIsOneWaiter(t *testing.T) {
 	require.Equal(t, 1, to.Waiters())
 	require.Equal(t, "7tt(blocked)", to.receive(1))
 	require.Equal(t, "77ttt(blocked)", to.receive(2))
-}
-
-// The receiver has its turn on another scheduler in between.
-func TestATaskThatArmsWhenThereIsRoomIsWoken(t *testing.T) {
-	x := newStepped(t, 2)
-	to := x.spawn(process.Options{Limit: 1})
-	x.all()
-	require.NoError(t, to.Send(x.sys, func(*jobSelf) {}))
-	turns := 0
-	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
-		err := to.Send(t, func(*jobSelf) {})
-		if turns++; turns == 1 {
-			require.Equal(x.t, "blocked", outcome(err))
-			x.sys.Quiescent() // wakes all schedulers
-			x.only(1)
-			return listener.Next(t, err)
-		}
-		require.NoError(x.t, err)
-		return act.Done
-	}))
-	x.all()
-	require.Equal(t, 2, turns)
-}
-
-// The message that it has sent arrives.
-func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 2})
-	to := x.gate(process.Options{})
-	x.send(to.Ref, 1, 2)
-	a := x.sender("a", to.Ref, 3)
-	x.sender("b", to.Ref, 4)
-	require.Equal(t, "ab", x.step())
-	require.True(t, a.Kill())
-	require.Empty(t, x.step())
-	require.EqualValues(t, 1, x.sys.Stats().Ended)
-	require.ErrorIs(t, a.Send(x.sys, 0), process.ErrDead)
-	require.Equal(t, "1234bbb", to.receive(4), "what it has sent comes")
 }
 
 func TestDeliverWaitsForRoom(t *testing.T) {

@@ -2,13 +2,11 @@ package process_test
 
 import (
 	"math"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/process"
@@ -119,50 +117,6 @@ func TestNoTurnBeforeSetUpIsComplete(t *testing.T) {
 	}))
 	require.Zero(t, early.Load())
 	require.EqualValues(t, 200, sys.Stats().Ended)
-}
-
-// The schedulers are stepped by turns, and processes move between them.
-func TestASystemOnASteppedGroupHasOneHistory(t *testing.T) {
-	history := func() string {
-		g := act.NewGroup(act.Config{Schedulers: 3, Clock: &manualClock{}, Logger: zap.NewNop()})
-		defer func() { _ = g.Close() }()
-		sys := process.New(process.Config{Messages: 2, Batch: 4})
-		var b strings.Builder
-		for _, s := range g.Schedulers() {
-			require.NoError(t, sys.Setup(s))
-		}
-		var ring [6]process.Ref[int]
-		for i := range ring {
-			ring[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
-				b.WriteByte(byte('a' + i))
-				b.WriteByte(byte('0' + p.Scheduler().Index()))
-				if m > 0 {
-					_ = ring[(i+1)%len(ring)].Send(p, m-1)
-					if m%3 == 0 {
-						_ = ring[(i+3)%len(ring)].Send(p, m/2)
-					}
-				}
-			}), process.Options{})
-		}
-		require.NoError(t, ring[0].Send(sys, 10))
-		f := sys.Quiescent()
-		for turns := 0; !f.Resolved(); turns++ {
-			require.Less(t, turns, 10_000)
-			for _, s := range g.Schedulers() {
-				_, err := s.Step(1)
-				require.NoError(t, err)
-			}
-		}
-		return b.String()
-	}
-	first := history()
-	t.Log(first)
-	for range 10 {
-		require.Equal(t, first, history())
-	}
-	require.Contains(t, first, "0")
-	require.Contains(t, first, "1")
-	require.Contains(t, first, "2")
 }
 
 // Each Group has a System of its own.

@@ -85,37 +85,3 @@ func TestCancelOfATimer(t *testing.T) {
 		})
 	}
 }
-
-// A timer that is due can be cancelled until its message is made.
-func TestCancelOfATimerThatIsDue(t *testing.T) {
-	for _, first := range []int{0, 1} {
-		x := newStepped(t, 2)
-		ref := x.spawn(process.Options{})
-		var a process.Operation
-		expired, stopped := 0, false
-		x.on(0, ref, func(p *jobSelf) { a = p.After(time.Second, func(*jobSelf) { expired++ }) })
-		x.clock.pass(time.Second)
-		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { stopped = a.Cancel() }))
-		x.only(first) // the timer is on 0, and expires there before processes run
-		x.all()
-		require.Equal(t, first == 1, stopped)
-		require.Equal(t, first == 0, expired == 1)
-	}
-}
-
-func TestTheEndOfAProcessStopsItsTimers(t *testing.T) {
-	for _, there := range []int{0, 1} {
-		t.Run([]string{"where it was set", "on the other scheduler"}[there], func(t *testing.T) {
-			x := newStepped(t, 2)
-			ref := x.spawn(process.Options{})
-			x.on(0, ref, func(p *jobSelf) { p.After(time.Second, func(*jobSelf) { t.Error("the process has ended") }) })
-			_, set := x.g.Schedulers()[0].NextDeadline()
-			require.True(t, set)
-			x.on(there, ref, exits)
-			x.all()
-			_, set = x.g.Schedulers()[0].NextDeadline()
-			require.False(t, set, "the timer is not kept until it is due")
-			x.later(time.Second)
-		})
-	}
-}
