@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/accesslog"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -136,9 +137,9 @@ func TestTheAccessLogHasEachEnd(t *testing.T) {
 	}
 }
 
-// addressed is a replay that has a client's address.
+// addressed is a Replay that has a client's address.
 type addressed struct {
-	*replay
+	servertest.Replay
 	asked int
 }
 
@@ -150,11 +151,11 @@ func (a *addressed) PeerAddr() net.Addr {
 func TestALineOfTheAccessLogAllocatesNothing(t *testing.T) {
 	tier.NoRace(t, "counts allocations")
 	d := newDriver(t)
-	m := &addressed{replay: &replay{request: browser(t)}}
+	m := &addressed{Replay: servertest.Replay{Says: browser(t)}}
 	web := &httpd.Server{Handler: hello}
 	lines := keepLog(d, accesslog.JSON, web)
 	d.s.Spawn(web.Serve(listener.NewConn(d.s, m, listener.Limits{})))
-	require.Zero(t, testing.AllocsPerRun(2000, func() { m.once(d) }))
+	require.Zero(t, testing.AllocsPerRun(2000, func() { d.once(&m.Replay) }))
 	require.Len(t, lines(), 1+2000) // the first one is a warm-up
 	require.Equal(t, 1, m.asked, "the address of a client is asked for once")
 }

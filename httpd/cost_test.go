@@ -1,7 +1,6 @@
 package httpd_test
 
 import (
-	"bytes"
 	"os"
 	"runtime"
 	"strings"
@@ -13,49 +12,14 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/price"
-	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 )
 
-// replay is a stream that delivers the same request again and again, and discards what is written.
-type replay struct {
-	monitor.Stream
-	request []byte
-	there   bool
-	sent    int
-	reader  act.Waker
-}
-
-func (m *replay) Lend(int) ([]byte, error) {
-	if !m.there {
-		return nil, monitor.ErrWouldBlock
-	}
-	m.there = false
-	if race.Enabled {
-		return bytes.Clone(m.request), nil // what is lent is spoilt behind the turn
-	}
-	return m.request, nil
-}
-
-func (m *replay) Send(head, p []byte, _ int) (int, error) {
-	m.sent += len(head) + len(p)
-	return len(p), nil
-}
-
-func (m *replay) Queued() (int, error) { return 0, nil }
-
-func (m *replay) AwaitInput(w act.Waker) {
-	if m.reader = w; m.there {
-		w.Wake()
-	}
-}
-
-// once has the request come and be answered.
-func (m *replay) once(d *driver) {
-	m.there = true
-	m.reader.Wake()
+// once has a request come and be answered.
+func (d *driver) once(m *servertest.Replay) {
+	m.Again()
 	for n := 1; n > 0; {
 		n, _ = d.s.Step(10)
 	}
@@ -63,13 +27,13 @@ func (m *replay) once(d *driver) {
 }
 
 // newReplay also returns a function that has a server read one request and answer it.
-func newReplay(t testing.TB, h httpd.Handler, request []byte) (m *replay, once func()) {
+func newReplay(t testing.TB, h httpd.Handler, request []byte) (m *servertest.Replay, once func()) {
 	tier.NoRace(t, "counts allocations") // and loans are spoilt then
 	d := newDriver(t)
-	m = &replay{request: request}
+	m = &servertest.Replay{Says: request}
 	conn := listener.NewConn(d.s, m, listener.Limits{})
 	d.s.Spawn((&httpd.Server{Handler: h}).Serve(conn))
-	once = func() { m.once(d) }
+	once = func() { d.once(m) }
 	once()
 	return m, once
 }
@@ -115,20 +79,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, once := newReplay(t, row.handler, []byte(raw(row.request)))
 			require.Zero(t, testing.AllocsPerRun(200, once))
-			require.Greater(t, m.sent, 200*len("HTTP/1.1 200 OK\r\n"))
-		})
-	}
-}
-
-func BenchmarkRequest(b *testing.B) {
-	for name, request := range map[string][]byte{"small": []byte(raw(get + "\n")), "browser": browser(b)} {
-		b.Run(name, func(b *testing.B) {
-			_, once := newReplay(b, hello, request)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(request)))
-			for b.Loop() {
-				once()
-			}
+			require.Greater(t, m.Sent, 200*len("HTTP/1.1 200 OK\r\n"))
 		})
 	}
 }
@@ -159,14 +110,15 @@ func TestMeasureAConnectionAtRest(t *testing.T) {
 	const below = 48 + 49 + 32 // measured where they are: the stream, its slot among the events, and the session of the service
 	request := []byte(raw(get + "\n"))
 	price.AtMost(t, "bytes of a connection at rest", 384, func() float64 {
-		m, d := make([]replay, n), newDriver(t)
+		m, d := make([]servertest.Replay, n), newDriver(t)
 		web := &httpd.Server{Handler: hello}
 		before := heap()
 		for i := range m {
-			m[i].request, m[i].there = request, true
+			m[i].Says = request
+			m[i].Again()
 			d.s.Spawn(web.Serve(listener.NewConn(d.s, &m[i], listener.Limits{})))
 			d.settle()
-			require.NotZero(t, m[i].sent)
+			require.NotZero(t, m[i].Sent)
 		}
 		each := float64(heap()-before)/n + below
 		runtime.KeepAlive(m)

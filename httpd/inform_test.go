@@ -36,14 +36,7 @@ func TestInterimResponses(t *testing.T) {
 		says    string
 		want    string
 	}{
-		"one":         {inform, get + "\n", "103 200"},
-		"to HEAD":     {inform, strings.Replace(get, "GET", "HEAD", 1) + "\n", "103 200"},
-		"to HTTP/1.0": {inform, "GET / HTTP/1.0\n\n", "200!"},
-		"several, in several turns": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			require.NoError(t, w.Inform(102))
-			again := func(*act.Task) { require.NoError(t, w.Inform(103, preload)) }
-			return turns(again, again, func(*act.Task) { _, _ = w.WriteString("hello") })
-		}, get + "\n", "102 103 103 200"},
+		"to HEAD": {inform, strings.Replace(get, "GET", "HEAD", 1) + "\n", "103 200"},
 		"behind what was gathered": {func(w *httpd.Response, _ *httpd.Request) act.Action {
 			_, _ = w.WriteString("hello")
 			require.NoError(t, w.Inform(103))

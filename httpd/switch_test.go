@@ -102,29 +102,6 @@ func upgrading(w *httpd.Response, r *httpd.Request) act.Action {
 
 const upgrade = "GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: line-echo\n\n"
 
-// after returns an action that calls f after a second, and notes when it is closed.
-func after(log *[]string, f func()) act.Action {
-	return &closing{act.Child{Action: act.Seq(&listener.Sleep{For: time.Second}, act.Func(func(*act.Task) act.Directive {
-		f()
-		return act.Done
-	}))}, log}
-}
-
-type closing struct {
-	act.Child
-	log *[]string
-}
-
-func (c *closing) Stop(t *act.Task, o shutdown.Order) {
-	*c.log = append(*c.log, "action stopped")
-	c.Child.Stop(t, o)
-}
-
-func (c *closing) Close() error {
-	*c.log = append(*c.log, "action closed")
-	return c.Child.Close()
-}
-
 // The bytes behind the head belong to the new protocol, however they come, and no byte of them is read as HTTP. A hijacked
 // connection gets no answer.
 func TestAllBehindTheHeadBelongsToTheNextProtocol(t *testing.T) {
@@ -272,28 +249,6 @@ func TestATakeoverWithOtherCalls(t *testing.T) {
 	require.PanicsWithValue(t, "httpd: Hijack without an action", func() { _ = (&httpd.Response{}).Hijack(nil) })
 }
 
-// The handler goes on as long as it likes: next is called when it has finished, also for HEAD. Its action is closed behind
-// that.
-func TestNextIsCalledWhenTheHandlerHasFinished(t *testing.T) {
-	eachTakeover(t, func(t *testing.T, take takeover, status string) {
-		for _, method := range []string{"GET", "HEAD"} {
-			var log []string
-			d := newDriver(t)
-			web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-				require.NoError(t, take(w, lines(&log)))
-				return after(&log, func() { log = append(log, "handled") })
-			}, OnResponse: func(w *httpd.Response, r *httpd.Request) {
-				log = append(log, fmt.Sprint(w.Status()))
-			}}
-			c := d.dial(web, listener.Limits{}).send(raw(strings.Replace(upgrade, "GET", method, 1)))
-			require.Empty(t, log)
-			d.pass(time.Second)
-			require.Equal(t, []string{"handled", status, "next", "action closed"}, log)
-			c.closesInOrder(t)
-		}
-	})
-}
-
 // What was written before is bound to Timeouts.Write until it is sent. Then nothing of HTTP wakes the next protocol: neither
 // that nor the time-out of a head that came in pieces.
 func TestTheNextProtocolHasNoTimeouts(t *testing.T) {
@@ -358,21 +313,6 @@ func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 			}
 		})
 	}
-}
-
-// An order that comes while the handler waits reaches the action that next makes, and the handler's action only before it
-// has finished.
-func TestAnOrderBeforeATakeover(t *testing.T) {
-	eachTakeover(t, func(t *testing.T, take takeover, _ string) {
-		var log []string
-		d := newDriver(t)
-		c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-			return after(&log, func() { require.NoError(t, take(w, lines(&log))) })
-		}}, listener.Limits{}).send(raw(upgrade))
-		require.NoError(t, d.obey(draining, nil))
-		require.Equal(t, []string{"action stopped", "next", "action closed", "stopped", "closed"}, log)
-		require.True(t, strings.HasSuffix(c.received(), "bye\n"))
-	})
 }
 
 // idling is a protocol that knows since when it is idle.

@@ -199,3 +199,18 @@ func TestAResponseHasATimeout(t *testing.T) {
 		})
 	}
 }
+
+// A system with a large send buffer reports room in it late. A client that goes on taking is not cut off for that.
+func TestASlowReaderOfALargeBufferIsNotCutOff(t *testing.T) {
+	d := newDriver(t)
+	c := d.dial(&httpd.Server{Handler: downloads["whole"]}, listener.Limits{})
+	c.room = 0
+	c.send(raw(get + "\n"))
+	for range 5 {
+		c.room += 20_000 // nobody is woken
+		d.pass(time.Minute + time.Second)
+		require.Equal(t, open, c.state)
+	}
+	d.pass(time.Minute + time.Second)
+	require.Equal(t, aborted, c.state)
+}

@@ -87,6 +87,7 @@ func (w *wire) Send(head, p []byte, high int) (int, error) {
 	if _, err := w.Queued(); err != nil {
 		return 0, err
 	}
+	w.drain()
 	sent := 0
 	if len(w.queue) == 0 {
 		n := min(w.room, len(head)+len(p))
@@ -185,11 +186,15 @@ func (w *wire) finish(err error) {
 // take has the client take so much more.
 func (w *wire) take(n int) {
 	w.room += n
-	n = min(w.room, len(w.queue))
-	w.out, w.queue, w.room = append(w.out, w.queue[:n]...), w.queue[n:], w.room-n
-	if len(w.queue) <= w.low {
+	if w.drain(); len(w.queue) <= w.low {
 		w.writer.Wake()
 	}
+}
+
+// drain sends what waits for room, as far as there is.
+func (w *wire) drain() {
+	n := min(w.room, len(w.queue))
+	w.out, w.queue, w.room = append(w.out, w.queue[:n]...), w.queue[n:], w.room-n
 }
 
 // fileWire is a wire that the bytes of a file need not be read for.
