@@ -14,17 +14,6 @@ import (
 // browser is what a browser sends.
 const browser = "../../testdata/browser.txt"
 
-func BenchmarkHead(b *testing.B) {
-	text, err := os.ReadFile(browser)
-	require.NoError(b, err)
-	var p Parser
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		understood(&p, text)
-	}
-}
-
 // understood does everything between the first byte of a request and its handler.
 func understood(p *Parser, text []byte) bool {
 	p.Reset()

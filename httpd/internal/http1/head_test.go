@@ -47,79 +47,6 @@ func parse(text string, cuts ...int) parsed {
 
 func crlf(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
-const get, post = "GET / HTTP/1.1\nHost: a\n", "POST / HTTP/1.1\nHost: a\n"
-
-// validHeads are heads and what they say; the fuzzer begins with them.
-var validHeads = map[string]parsed{
-	"GET / HTTP/1.1\nHost: a\n\n":                 {method: "GET", target: "/", authority: "a", minor: 1, fields: "Host=a;"},
-	"GET / HTTP/1.0\n\n":                          {method: "GET", target: "/"},
-	"GET / HTTP/1.9\nHost:\n\n":                   {method: "GET", target: "/", minor: 1, fields: "Host=;"},
-	"\n\nGET / HTTP/1.1\nhost:a:80\n\n":           {method: "GET", target: "/", authority: "a:80", minor: 1, fields: "host=a:80;"},
-	"OPTIONS * HTTP/1.1\nHost: [::1]:8080\n\n":    {method: "OPTIONS", target: "*", authority: "[::1]:8080", minor: 1, fields: "Host=[::1]:8080;"},
-	"GET HTTP://b/c?d HTTP/1.1\nHost: a\n\n":      {method: "GET", target: "HTTP://b/c?d", authority: "b", minor: 1, fields: "Host=a;"},
-	"M-SEARCH /?a=%20 HTTP/1.1\nHost: a\n\n":      {method: "M-SEARCH", target: "/?a=%20", authority: "a", minor: 1, fields: "Host=a;"},
-	"GET / HTTP/1.1\nHost: a\nX:\t \xe9 b \t\n\n": {method: "GET", target: "/", authority: "a", minor: 1, fields: "Host=a;X=\xe9 b;"},
-	"GET / HTTP/1.1\nHost: a\nContent-Length: 007\n\n": {method: "GET", target: "/", authority: "a", minor: 1,
-		fields: "Host=a;Content-Length=007;", body: 7},
-	"POST / HTTP/1.1\nHost: a\nTransfer-Encoding: Chunked \n\n": {method: "POST", target: "/", authority: "a", minor: 1,
-		fields: "Host=a;Transfer-Encoding=Chunked;", chunked: true},
-}
-
-func TestValidHeads(t *testing.T) {
-	for text, want := range validHeads {
-		want.length = len(crlf(text))
-		require.Equal(t, want, parse(crlf(text)+"the next"), "%q", text)
-	}
-}
-
-// invalidHeads has a head for each refusal. The tables of rules in package httpd have the others.
-var invalidHeads = map[string]error{
-	"GET / HTTP/1.1\nHost: a\n\x00":                   errControl,
-	"G\tT":                                            errControl,
-	"\x16\x03\x01":                                    errControl,
-	"GET /\x00":                                       errControl,
-	"\n\n\n\n\n\n\n\n\nGET / HTTP/1.1\n":              errBlank,
-	" GET / HTTP/1.1\n":                               errFold,
-	"GET  / HTTP/1.1\n":                               errTarget,
-	"GET /\n":                                         errRequestLine,
-	"GET  HTTP/1.1\n":                                 errRequestLine,
-	"G(T / HTTP/1.1\n":                                errMethod,
-	"GET / http/1.1\n":                                errVersion,
-	"GET / HTTP/2.0\n":                                errMajor,
-	"GET /#a HTTP/1.1\n":                              errTarget,
-	get + " folded\n":                                 errFold,
-	"GET / HTTP/1.1\n Host: a\n":                      errFold,
-	get + "no colon\n":                                errColon,
-	get + "X : a\n":                                   errName,
-	get + "X: a\x00b":                                 errControl,
-	"GET / HTTP/1.1\n\n":                              errHost,
-	"GET / HTTP/1.1\nHost: a b\n\n":                   errHost,
-	"GET / HTTP/1.1\nHost: [::1\n\n":                  errHost,
-	"GET / HTTP/1.1\nHost: [::1]a\n\n":                errHost,
-	"GET http:///a HTTP/1.1\nHost: a\n\n":             errHost,
-	"GET * HTTP/1.1\nHost: a\n\n":                     errForm,
-	"GET ftp://a/ HTTP/1.1\nHost: a\n\n":              errForm,
-	"CONNECT a:80 HTTP/1.1\nHost: a\n\n":              errConnect,
-	post + "Content-Length: \n\n":                     errLength,
-	post + "Content-Length: 1, 1\n\n":                 errLength,
-	post + "Content-Length: 1\nContent-Length: 1\n\n": errLength,
-	post + "Content-Length: 9223372036854775808\n\n":  errLength,
-	post + "Content-Length: 1\nTransfer-Encoding: chunked\n\n":          errTwoLengths,
-	"POST / HTTP/1.0\nTransfer-Encoding: chunked\n\n":                   errOldCoding,
-	post + "Transfer-Encoding: chunked, gzip\n\n":                       errCoding,
-	post + "Transfer-Encoding: chunked\nTransfer-Encoding: chunked\n\n": errCoding,
-	post + "Transfer-Encoding: gzip, chunked\n\n":                       errUnknownCoding,
-	get + strings.Repeat("X: a\n", maxFields):                           errManyFields,
-	"GET /" + strings.Repeat("a", maxLine):                              errLongLine,
-	get + "X: " + strings.Repeat("a", maxHead):                          ErrLargeHead,
-}
-
-func TestInvalidHeads(t *testing.T) {
-	for text, want := range invalidHeads {
-		require.Equal(t, parsed{err: want}, parse(crlf(text)), "%.60q", text)
-	}
-}
-
 // answered is what the head of a response says, or why it is refused.
 type answered struct {
 	status     uint16
@@ -210,13 +137,15 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzHead compares with itself, cut anywhere, and with net/http: it accepts what the parser accepts, with the same
+// FuzzHead, for heads of which package httpd has the tables of rules, compares with itself, cut anywhere, and with net/http: it accepts what the parser accepts, with the same
 // meaning.
 func FuzzHead(f *testing.F) {
-	for text := range validHeads {
-		f.Add(crlf(text), uint(len(text)/2))
-	}
-	for text := range invalidHeads {
+	for _, text := range []string{
+		"\n\nGET / HTTP/1.9\nhost:a:80\n\n", "GET / HTTP/1.0\n\n", "OPTIONS * HTTP/1.1\nHost: [::1]:8080\n\n",
+		"GET HTTP://b/c?d HTTP/1.1\nHost:\nX:\t \xe9 b \t\n\n", "POST / HTTP/1.1\nHost: a\nContent-Length: 007\n\n",
+		"POST / HTTP/1.1\nHost: a\nTransfer-Encoding: Chunked \n\n", "GET / HTTP/1.1\nHost: a\n folded\nX : a\n\x00",
+		"POST / HTTP/1.1\nHost: a\nContent-Length: 1\nTransfer-Encoding: gzip, chunked\n\n",
+	} {
 		f.Add(crlf(text), uint(len(text)/2))
 	}
 	f.Fuzz(func(t *testing.T, text string, cut uint) {

@@ -102,39 +102,16 @@ func TestInvalidPatterns(t *testing.T) {
 	require.EqualError(t, err, `httpd: pattern "/{$}/a": {$} and {name...} are for the last segment`)
 }
 
+// How conflicts are said. TestMatchAsServeMux shows which patterns do.
 func TestPatternsThatConflict(t *testing.T) {
 	const alike, crossing, none = "matches the same requests as", "conflicts with", ""
 	for _, c := range []struct{ a, b, want string }{
-		{"/a", "/a", alike},
 		{"/a", "/%61", alike},
-		{"/{a}", "/{b}", alike},
 		{"/a/", "/a/{b...}", alike},
-		{"/a/{$}", "/a/{$}", alike},
-		{"GET /a", "GET /a", alike},
 		{"a.com/b", "A.COM/b", alike},
-		{"/a", "/b", none},
-		{"/a", "/a/", none},
-		{"/a", "/a/{$}", none},
-		{"/a/{$}", "/a/{b}", none},
-		{"/a/b", "/a/{b}", none},
-		{"/a/b", "/a/", none},
-		{"/a/{b}", "/a/{b...}", none},
-		{"/", "/{a}/{b}/c", none},
-		{"a.com/{b}", "/c", none},
-		{"a.com/", "b.com/", none},
 		{"GET /a", "POST /a", none},
-		{"GET /a", "/a", none},
-		{"HEAD /a", "GET /a", none},
-		{"HEAD /a", "/{b}", none},
-		{"GET /{a}", "POST /b", none},
 		{"/a/{b}", "/{a}/b", crossing},
-		{"/a/", "/{b}/c", crossing},
-		{"/a/{b}/", "/{a}/b/c/d", crossing},
 		{"GET /", "/a", crossing},
-		{"HEAD /{a}", "GET /b", crossing},
-		{"POST /{a}", "/b", crossing},
-		{"GET /a/{b}", "HEAD /{a}/b", crossing},
-		{"/a/{b}/c", "/{a}/b/d", none},
 		{"/%2F/{b}", "/{a}/b", crossing},
 		{"/%2F", "/{$}", none},
 	} {
