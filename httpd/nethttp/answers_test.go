@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 const get = "GET / HTTP/1.1\nHost: a\n\n"
@@ -19,7 +17,8 @@ const (
 	failed  = "500\n\tConnection: close\n\tContent-Length: 26\n" + plain + "\t\"500 Internal Server Error\\n\"\nclosed\n"
 )
 
-// A row is a handler, which is asked in all ways, or only by GET if that makes a difference.
+// A row is a handler, which is asked in all ways, or only by GET if that makes a difference. What TestRandomHandlers draws,
+// statuses, pieces, flushes, types and trailers, has no rows.
 type row struct {
 	name    string
 	handler func(s *scene, w http.ResponseWriter, r *http.Request)
@@ -43,34 +42,6 @@ func fields(pairs ...string) func(*scene, http.ResponseWriter, *http.Request) {
 		s.write(w, "hello")
 	}
 }
-
-// Date is the server's. The clients of all other tests do not look at it.
-func TestDate(t *testing.T) {
-	compare(t, func(s *scene) {
-		date := []string{"Mon, 02 Jan 2006 15:04:05 GMT"}
-		for _, set := range [][]string{{}, date} {
-			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-				if len(set) > 0 {
-					w.Header()["Date"] = set
-				}
-			})
-			c := s.dial()
-			c.send(get)
-			_, err := c.line()
-			require.NoError(s, err)
-			lines, err := c.lines()
-			require.NoError(s, err)
-			for _, l := range lines {
-				if value, is := strings.CutPrefix(l, "Date: "); is {
-					_, err := http.ParseTime(value)
-					s.note("Date: %v, %t", err, value == date[0])
-				}
-			}
-		}
-	}, but{"", "<nil>, true", "<nil>, false", "Date is always the server's"})
-}
-
-// What TestRandomHandlers draws, statuses, pieces, flushes, types and trailers, has no rows here.
 
 // asked are the requests that each handler of a table gets.
 var asked = []struct{ name, request string }{

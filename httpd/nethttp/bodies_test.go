@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // read reads up to n bytes of a body, and says what it has got.
@@ -93,21 +91,6 @@ func TestABodyThatIsCopied(t *testing.T) {
 			}, row.but...)
 		})
 	}
-}
-
-// A megabyte each way at once.
-func TestALargeBodyIsEchoed(t *testing.T) {
-	size := tier.Choose(1<<20, 1<<18, 1<<20) // the full tier runs under the race detector
-	text := strings.Repeat("0123456789abcdef", size/16)
-	compare(t, func(s *scene) {
-		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.say("%v", http.NewResponseController(w).EnableFullDuplex())
-			n, err := io.Copy(w, r.Body)
-			s.say("%d %v", n, err)
-		})
-		s.talk(post(fmt.Sprint("Content-Length: ", size), text), false)
-		s.talk(post("Transfer-Encoding: chunked", strings.Repeat("4000\n"+text[:1<<14]+"\n", size>>14)+"0\n\n"), false)
-	})
 }
 
 // What becomes of a connection with a body that is not read: the random handlers have smaller ones.

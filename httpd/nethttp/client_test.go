@@ -2,7 +2,6 @@ package nethttp_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"os"
 	"slices"
 	"strconv"
@@ -192,33 +192,13 @@ func (c *client) lines() (all []string, err error) {
 	}
 }
 
-func (c *client) chunks(a *answer) error {
-	for {
-		line, err := c.line()
-		if err != nil {
-			return err
-		}
-		n, err := strconv.ParseUint(line, 16, 31)
-		if err != nil {
-			return fmt.Errorf("%w: a chunk of %q", errSyntax, line)
-		}
-		if n == 0 {
-			a.trailers, err = c.lines()
-			slices.Sort(a.trailers)
-			return err
-		}
-		at := len(a.body)
-		a.body = append(a.body, make([]byte, n+2)...)
-		k, err := io.ReadFull(c.in, a.body[at:])
-		if err != nil {
-			a.body = a.body[:at+min(k, int(n))]
-			return err
-		}
-		if !bytes.HasSuffix(a.body, []byte("\r\n")) {
-			return fmt.Errorf("%w: a chunk without its end", errSyntax)
-		}
-		a.body = a.body[:at+int(n)]
+func (c *client) chunks(a *answer) (err error) {
+	if a.body, err = io.ReadAll(httputil.NewChunkedReader(c.in)); err != nil {
+		return err
 	}
+	a.trailers, err = c.lines()
+	slices.Sort(a.trailers)
+	return err
 }
 
 // hear reads one answer and notes it. It returns nil at the end of the connection, which is noted, too.

@@ -9,6 +9,7 @@ import (
 func TestFields(t *testing.T) {
 	const connection = "the connection is the server's"
 	compareAll(t, []row{
+		{name: "Date", handler: fields("Date", "Mon, 02 Jan 2006 15:04:05 GMT")}, // it is always the server's
 		{name: "values in their order", handler: fields("A", "1", "B", "2", "A", "3")},
 		{name: "names as they are", handler: fields("x-lower", "1", "X-UPPER", "2")},
 		{name: "the ends of lines", handler: fields("A", "b\r\nC: d\ne\rf")},

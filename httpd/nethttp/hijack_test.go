@@ -3,7 +3,6 @@ package nethttp_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -37,38 +36,6 @@ func (s *scene) rest(c *client) {
 	text, err := io.ReadAll(c.in)
 	require.True(s, err == nil || gone(err), "%v", err)
 	s.note("received %s", digest(text))
-}
-
-// The connection outlives the handler, until it is closed.
-func TestAHijackedConnectionOutlivesItsHandler(t *testing.T) {
-	compare(t, func(s *scene) {
-		conns := make(chan net.Conn, 1)
-		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				conns <- c
-			}
-		})
-		c := s.dial()
-		c.send(get)
-		theirs, ok := await(conns)
-		require.True(s, ok)
-		s.curtain()
-		for i := range 3 {
-			_, err := fmt.Fprintf(theirs, "%d\n", i)
-			require.NoError(s, err)
-			line, err := c.in.ReadString('\n')
-			s.note("%q %v", line, err)
-			_, err = fmt.Fprintf(c.Conn, "%d", i)
-			require.NoError(s, err)
-			var p [1]byte
-			n, err := theirs.Read(p[:])
-			s.note("%q %v", p[:n], err)
-		}
-		require.NoError(s, theirs.Close())
-		s.rest(c)
-		_, err := theirs.Write([]byte("x"))
-		s.note("after Close: %t", err != nil)
-	})
 }
 
 // A deadline of the connection before Hijack is taken back by it.

@@ -3,7 +3,6 @@ package nethttp_test
 import (
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,48 +10,26 @@ import (
 	"github.com/daimon-go/daimon/httpd/nethttp"
 )
 
-// A handler on the scheduler's thread that flushes, or wants the connection in vain, loses nothing of its answer.
+// What is written goes on behind a head that was flushed, and behind a call of Hijack, which a handler on the scheduler's thread
+// cannot have.
 func TestInlineKeepsTheAnswer(t *testing.T) {
-	long := strings.Repeat("0123456789abcdef", 4<<10)
 	h := serve(t, &nethttp.Adapter{Inline: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flow := http.NewResponseController(w)
-		switch r.URL.Path {
-		case "/flush":
-			_, _ = io.WriteString(w, "hello, ")
-			_ = flow.Flush()
-			w.Header().Set("Late", "yes")
-			_, _ = io.WriteString(w, "world")
-		case "/flush-first":
-			_ = flow.Flush()
-			w.WriteHeader(404)
-			_, _ = io.WriteString(w, "hello, world")
-		case "/long":
-			_, _ = io.WriteString(w, long[:10])
-			_ = flow.Flush()
-			_, _ = io.WriteString(w, long[10:])
-			_ = flow.Flush()
-		case "/hijack":
-			_, _ = io.WriteString(w, "hello, ")
-			_, _, err := flow.Hijack()
-			_, _ = io.WriteString(w, "world: "+err.Error())
-		}
+		_ = flow.Flush()
+		w.WriteHeader(404)
+		w.Header().Set("Late", "yes")
+		_, _, err := flow.Hijack()
+		_, _ = io.WriteString(w, "hello, world: "+err.Error())
 	})}, patience)
 	c := h.dial()
-	for path, content := range map[string]string{
-		"/flush":       "hello, world",
-		"/flush-first": "hello, world",
-		"/long":        long,
-		"/hijack":      "hello, world: " + http.ErrNotSupported.Error(),
-	} {
-		for _, method := range []string{"GET", "HEAD"} {
-			c.send(method + " " + path + " HTTP/1.1\nHost: a\n\n")
-			a, err := c.answer(method)
-			require.NoError(t, err, path)
-			require.Equal(t, 200, a.status, path)
-			require.Empty(t, a.get("Late"), path)
-			if method == "GET" {
-				require.Equal(t, content, string(a.body), path)
-			}
+	for _, method := range []string{"GET", "HEAD", "GET"} {
+		c.send(method + " / HTTP/1.1\nHost: a\n\n")
+		a, err := c.answer(method)
+		require.NoError(t, err)
+		require.Equal(t, 200, a.status)
+		require.Empty(t, a.get("Late"))
+		if method == "GET" {
+			require.Equal(t, "hello, world: "+http.ErrNotSupported.Error(), string(a.body))
 		}
 	}
 	require.NoError(t, h.end())

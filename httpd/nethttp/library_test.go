@@ -1,13 +1,9 @@
 package nethttp_test
 
 import (
-	"crypto/tls"
-	"io"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,43 +43,6 @@ func TestHandlersOfNetHTTP(t *testing.T) {
 			"POST /items/7 HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello", "OPTIONS * HTTP/1.1\nHost: a\n\n",
 			to("/late"), to("/in-time"), "POST /in-time HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"} {
 			s.ask(request, request)
-		}
-	})
-}
-
-// What the client of net/http sees: a body of unknown length, an expectation, and trailers both ways.
-func TestTheClientOfNetHTTP(t *testing.T) {
-	compare(t, func(s *scene) {
-		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-			_ = http.NewResponseController(w).EnableFullDuplex()
-			w.Header().Set("Trailer", "Sum")
-			_, _ = io.Copy(w, r.Body)
-			s.header("trailer", r.Trailer)
-			w.Header().Set("Sum", "1")
-		})
-		transport := &http.Transport{TLSClientConfig: s.trust, ExpectContinueTimeout: time.Hour,
-			TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}}
-		defer transport.CloseIdleConnections()
-		url := "http://" + s.address
-		if s.secure {
-			url = "https://" + s.address
-		}
-		for range 2 {
-			r, err := http.NewRequest("POST", url, io.MultiReader(strings.NewReader(strings.Repeat("hello", 20_000))))
-			require.NoError(s, err)
-			r.Trailer = http.Header{"Up": {"1"}}
-			r.Header.Set("Expect", "100-continue")
-			a, err := (&http.Client{Transport: transport}).Do(r)
-			require.NoError(s, err)
-			text, err := io.ReadAll(a.Body)
-			require.NoError(s, a.Body.Close())
-			s.note("%s, length %d, %q, %s %v", a.Status, a.ContentLength, a.TransferEncoding, digest(text), err)
-			a.Header.Del("Date")
-			for _, h := range []http.Header{a.Header, a.Trailer} {
-				for _, key := range slices.Sorted(maps.Keys(h)) {
-					s.note("%s: %q", key, h[key])
-				}
-			}
 		}
 	})
 }

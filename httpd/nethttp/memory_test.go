@@ -14,9 +14,9 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // Deadlines are often far behind the end of the answer. They do not keep the request until then.
@@ -44,28 +44,14 @@ func TestDeadlinesDoNotKeepRequests(t *testing.T) {
 	})
 }
 
-// repeated is the stream of a client that sends the same request again and again.
-type repeated struct {
-	monitor.Stream
-	there  bool
-	asked  int // for addresses
-	reader act.Waker
+// addressed is a servertest.Replay that has addresses.
+type addressed struct {
+	servertest.Replay
+	asked int // for them
 }
 
-func (m *repeated) Lend(int) ([]byte, error) {
-	if !m.there {
-		return nil, monitor.ErrWouldBlock
-	}
-	m.there = false
-	return []byte(raw(get)), nil
-}
-
-func (m *repeated) Send(head, p []byte, _ int) (int, error) { return len(p), nil }
-func (m *repeated) Queued() (int, error)                    { return 0, nil }
-func (m *repeated) AwaitInput(w act.Waker)                  { m.reader = w }
-
-func (m *repeated) LocalAddr() net.Addr { m.asked++; return &net.TCPAddr{Port: 1} }
-func (m *repeated) PeerAddr() net.Addr  { m.asked++; return &net.TCPAddr{Port: 2} }
+func (m *addressed) LocalAddr() net.Addr { m.asked++; return &net.TCPAddr{Port: 1} }
+func (m *addressed) PeerAddr() net.Addr  { m.asked++; return &net.TCPAddr{Port: 2} }
 
 func TestWhatARequestTakes(t *testing.T) {
 	tier.NoRace(t, "counts allocations")
@@ -73,11 +59,10 @@ func TestWhatARequestTakes(t *testing.T) {
 	defer s.Close()
 	web := &httpd.Server{Handler: (&nethttp.Adapter{Inline: true, Handler: http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") })}).Serve}
-	m := &repeated{}
+	m := &addressed{Replay: servertest.Replay{Says: []byte(raw(get))}}
 	s.Spawn(web.Serve(listener.NewConn(s, m, listener.Limits{})))
 	once := func() {
-		m.there = true
-		m.reader.Wake()
+		m.Again()
 		for n := 1; n > 0; {
 			n, _ = s.Step(10)
 		}

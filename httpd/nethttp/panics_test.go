@@ -2,7 +2,6 @@ package nethttp_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"runtime"
 	"slices"
@@ -76,44 +75,6 @@ func TestPanics(t *testing.T) {
 						}
 					}
 				}
-			})
-		})
-	}
-}
-
-// A handler that is called wrongly is logged, and its answer is whole.
-func TestMistakesAreLogged(t *testing.T) {
-	for name, row := range map[string]struct {
-		handler http.HandlerFunc
-		logged  []string
-	}{
-		"a second status": {func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(404)
-			w.WriteHeader(200)
-		}, []string{"superfluous", "panics_test.go"}},
-		"a length that is none": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "abc")
-			_, _ = io.WriteString(w, "hello")
-		}, []string{"Content-Length"}},
-		"a write on a hijacked connection": {func(w http.ResponseWriter, r *http.Request) {
-			if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
-				_, _ = w.Write([]byte("hello"))
-				_ = c.Close()
-			}
-		}, []string{"on hijacked connection", "panics_test.go"}},
-		"a status on a hijacked connection": {func(w http.ResponseWriter, r *http.Request) {
-			if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
-				w.WriteHeader(200)
-				_ = c.Close()
-			}
-		}, []string{"on hijacked connection", "panics_test.go"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			compare(t, func(s *scene) {
-				s.handle(row.handler)
-				s.log.take()
-				s.talk(get, false)
-				s.logged(row.logged...)
 			})
 		})
 	}
