@@ -56,58 +56,20 @@ func evaluate(t *testing.T, v version, table []given) {
 	}
 }
 
+// What TestAgreesWithServeContent does not draw.
 func TestConditions(t *testing.T) {
-	for _, rows := range [][]given{
-		{ // RFC 9110 13.1.1
-			{"it", "206", lines{"If-Match: " + tag}},
-			{"among others", "206", lines{`If-Match: "x", ` + tag + `, "y"`}},
-			{"weakly is not enough", "412", lines{"If-Match: W/" + tag}},
-			{"nothing", "412", lines{"If-Match: "}},
-			{"behind a mistake", "412", lines{`If-Match: x, ` + tag}},
-		},
-		{ // RFC 9110 13.1.4: dates have no fractions of seconds
-			{"earlier", "412", lines{"If-Unmodified-Since: " + earlier}},
-			{"the same second", "206", lines{"If-Unmodified-Since: " + then}},
-			{"no date", "206", lines{"If-Unmodified-Since: yesterday"}},
-			{"two of them", "206", lines{"If-Unmodified-Since: " + earlier, "If-Unmodified-Since: " + earlier}},
-		},
-		{ // RFC 9110 13.1.2
-			{"it", "304", lines{"If-None-Match: " + tag}},
-			{"weakly is enough", "304", lines{"If-None-Match: W/" + tag}},
-			{"on another line", "304", lines{`If-None-Match: "x"`, "If-None-Match: " + tag}},
-			{"others", "206", lines{`If-None-Match: "x"`}},
-			{"nothing", "206", lines{"If-None-Match: "}},
-			{"w has a case", "206", lines{"If-None-Match: w/" + tag}},
-		},
-		{ // RFC 9110 13.1.3
-			{"earlier", "206", lines{"If-Modified-Since: " + earlier}},
-			{"the same second", "304", lines{"If-Modified-Since: " + then}},
-			{"later", "304", lines{"If-Modified-Since: " + later}},
-			{"two of them", "206", lines{"If-Modified-Since: " + later, "If-Modified-Since: " + later}},
-		},
-		{ // RFC 9110 13.1.5
-			{"it", "206", lines{"If-Range: " + tag}},
-			{"another", "200", lines{`If-Range: "x"`}},
-			{"weakly is not enough", "200", lines{"If-Range: W/" + tag}},
-			{"it is no list", "200", lines{"If-Range: " + tag + ", " + tag}},
-			{"the date", "206", lines{"If-Range: " + then}},
-			{"a later one: it has to be exact", "200", lines{"If-Range: " + later}},
-			{"two of them", "200", lines{"If-Range: " + tag, "If-Range: " + tag}},
-			{"two of Range", "200", lines{"Range: bytes=0-0"}},
-		},
-		{ // RFC 9110 13.2.2
-			{"If-Match goes before If-Unmodified-Since", "206", lines{"If-Match: " + tag, "If-Unmodified-Since: " + earlier}},
-			{"also when it fails", "412", lines{`If-Match: "x"`, "If-Unmodified-Since: " + later}},
-			{"also when it is malformed", "412", lines{`If-Match: x`, "If-Unmodified-Since: " + later}},
-			{"If-None-Match goes before If-Modified-Since", "206", lines{`If-None-Match: "x"`, "If-Modified-Since: " + later}},
-			{"also when it is malformed", "206", lines{`If-None-Match: x`, "If-Modified-Since: " + later}},
-			{"412 goes before 304", "412", lines{`If-Match: "x"`, "If-None-Match: " + tag}},
-			{"304 goes before If-Range", "304", lines{"If-None-Match: " + tag, `If-Range: "x"`}},
-			{"If-Range is last", "200", lines{"If-Match: " + tag, `If-Range: "x"`}},
-		},
-	} {
-		evaluate(t, known, rows)
-	}
+	evaluate(t, known, []given{
+		{"RFC 9110 13.1.1: nothing", "412", lines{"If-Match: "}},
+		{"13.1.4: two of them", "206", lines{"If-Unmodified-Since: " + earlier, "If-Unmodified-Since: " + earlier}},
+		{"13.1.2: on another line", "304", lines{`If-None-Match: "x"`, "If-None-Match: " + tag}},
+		{"13.1.2: nothing", "206", lines{"If-None-Match: "}},
+		{"13.1.2: w has a case", "206", lines{"If-None-Match: w/" + tag}},
+		{"13.1.3: two of them", "206", lines{"If-Modified-Since: " + later, "If-Modified-Since: " + later}},
+		{"13.1.5: it is no list", "200", lines{"If-Range: " + tag + ", " + tag}},
+		{"13.1.5: a later date: it has to be exact", "200", lines{"If-Range: " + later}},
+		{"13.1.5: two of them", "200", lines{"If-Range: " + tag, "If-Range: " + tag}},
+		{"14.2: two of Range", "200", lines{"Range: bytes=0-0"}},
+	})
 	require.Nil(t, known.rangeField(lines{"If-Range: " + tag}), "no Range at all")
 }
 

