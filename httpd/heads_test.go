@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -68,5 +70,28 @@ func TestAHeadThatEndsGivesItsMemoryBack(t *testing.T) {
 			end(c)
 			d.pass(time.Second / 2)
 		}
+	}
+}
+
+// What a connection counts for the budget of its scheduler during a request, it gives back behind that.
+func TestTheMemoryOfARequestIsGivenBack(t *testing.T) {
+	collecting := httpd.WithBody(0, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil })
+	for name, row := range map[string]struct {
+		handler httpd.Handler
+		says    []string
+	}{
+		"a head in pieces":    {hello, []string{get, "\n"}},
+		"a collected body":    {collecting, []string{post + "Content-Length: 5\n\nhe", "llo"}},
+		"a hijacked one":      {hijacking, []string{get, "\n"}},
+		"one of a new action": {upgrading, []string{upgrade[:9], upgrade[9:]}},
+	} {
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{})
+		before := budget.Of(d.s).Total()
+		c.send(raw(row.says[0]))
+		require.Greater(t, budget.Of(d.s).Total(), before, name)
+		c.send(raw(row.says[1]))
+		require.Equal(t, before, budget.Of(d.s).Total(), name)
+		require.Equal(t, open, c.state)
 	}
 }
