@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -95,24 +94,6 @@ func standard(t *testing.T, config *tls.Config) net.Addr {
 		_, _ = io.Copy(secret, secret)
 		_ = secret.Close()
 	})
-}
-
-func TestADialledConnection(t *testing.T) {
-	server, client := identities(t)
-	server.NextProtos, client.NextProtos = []string{"echo"}, []string{"echo"}
-	at := standard(t, server)
-	for _, v := range versions {
-		for _, size := range []int{1, 100_000} {
-			sends := string(noise(size))
-			x := dials(at, version(client, v), sends)
-			x.connect.Limits.High = 4 << 20 // the echo of a server that sends while it is sent to
-			x.run(t)
-			require.NoError(t, x.err)
-			require.Equal(t, sends, x.got)
-			require.Contains(t, x.state, fmt.Sprintf("%s ", tls.VersionName(v)))
-			require.Contains(t, x.state, `"echo" for "localhost"`)
-		}
-	}
 }
 
 // What is wrong with a server is in the ConnectError.

@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// holding keeps what is written until send.
+// holding keeps what is written while on is set.
 type holding struct {
 	net.Conn
 	held bytes.Buffer
@@ -29,23 +29,6 @@ func (h *holding) Write(p []byte) (int, error) {
 		return h.held.Write(p)
 	}
 	return h.Conn.Write(p)
-}
-
-// send sends all that was held, at once.
-func (h *holding) send(t testing.TB) {
-	t.Helper()
-	_, err := h.held.WriteTo(h.Conn)
-	require.NoError(t, err)
-}
-
-// hold returns a client that has sent and got back a byte, and whose records are held from then on.
-func (v *serving) hold(cfg *tls.Config) (*tls.Conn, *holding) {
-	v.T.Helper()
-	h := &holding{Conn: servertest.Dial(v.T, v.Addr())}
-	c := tls.Client(h, cfg)
-	servertest.Echo(v.T, c, "x")
-	h.on = true
-	return c, h
 }
 
 // What Conn.Room says can be written in one call, also if TLS makes more of it.

@@ -16,9 +16,6 @@ import (
 
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
-	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/secure"
-	"github.com/daimon-go/daimon/service"
 )
 
 // openssl is "openssl s_client", talking to a server.
@@ -122,16 +119,6 @@ func TestOpenSSL(t *testing.T) {
 		out, err := o.types("R\n").shows("RENEGOTIATING").ends()
 		require.Error(t, err)
 		require.Contains(t, out, "alert unexpected message")
-	})
-
-	t.Run("the server closes with close_notify", func(t *testing.T) {
-		s := serve(t, &service.TCP{Handler: describes, Filters: []listener.Filter{secure.Server(server, nil)}})
-		for _, flag := range []string{"-tls1_2", "-tls1_3"} {
-			o := s.openssl(t, flag).shows("closed\n")
-			require.NoError(t, o.cmd.Wait())
-			require.NotContains(t, o.String(), "unexpected eof")
-		}
-		s.drain()
 	})
 
 	s.drain()

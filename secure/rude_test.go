@@ -11,10 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/service"
 )
 
 // stalls makes n clients that send the first part of a ClientHello, or all of it, and then nothing.
@@ -66,20 +63,6 @@ func TestForeignBytes(t *testing.T) {
 		_, err := io.Copy(io.Discard, c)
 		require.NoError(t, err, "%q", foreign)
 		_ = c.Close()
-	}
-	s.drain()
-	s.withoutReports()
-}
-
-// A client that speaks TLS to a server of plain HTTP is refused at once.
-func TestTLSOnAPortOfPlainHTTP(t *testing.T) {
-	_, client := identities(t)
-	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action { return nil }}
-	s := serve(t, &service.TCP{Handler: web.Serve})
-	for _, v := range versions {
-		var header tls.RecordHeaderError
-		require.ErrorAs(t, s.handshake(version(client, v)), &header)
-		require.Equal(t, "HTTP/", string(header.RecordHeader[:]))
 	}
 	s.drain()
 	s.withoutReports()

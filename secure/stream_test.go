@@ -20,7 +20,8 @@ import (
 type stepped struct {
 	*servertest.Stepped
 	*listener.Conn
-	peer *tls.Conn
+	peer  *tls.Conn
+	under *holding // what the peer speaks over
 }
 
 func step(t testing.TB, limits listener.Limits) *stepped {
@@ -28,7 +29,8 @@ func step(t testing.TB, limits listener.Limits) *stepped {
 	server, client := identities(t)
 	l := servertest.New(t, act.Config{})
 	c, raw := l.Conn("tcp", limits)
-	x := &stepped{l, c, tls.Client(raw, client)}
+	under := &holding{Conn: raw}
+	x := &stepped{l, c, tls.Client(under, client), under}
 	shaken := make(chan error, 1)
 	go func() { shaken <- x.peer.Handshake() }()
 	over := false
@@ -70,7 +72,7 @@ func (x *stepped) stuff(n int) {
 // The error is the one of a connection without TLS, not one that crypto/tls wraps around it, and not the fault of a peer's TLS.
 func TestAResetIsTheErrorOfTheTransport(t *testing.T) {
 	x := step(t, listener.Limits{})
-	servertest.Reset(t, x.peer.NetConn())
+	servertest.Reset(t, x.under.Conn)
 	_, err := x.read()
 	require.Equal(t, syscall.ECONNRESET, err)
 	x.Abort()
@@ -128,6 +130,29 @@ func TestAfterTheEndAWaitForInputEnds(t *testing.T) {
 	x.Until("it is woken", func() bool { return woken == 1 })
 	_, idle = x.IdleSince()
 	require.False(t, idle)
+	x.Abort()
+}
+
+// A connection with a part of a record is not idle, so it makes no room.
+func TestAPartOfARecordIsNotIdle(t *testing.T) {
+	x := step(t, listener.Limits{})
+	idle := func() bool {
+		x.Turn(func(*act.Task) { _, _ = x.Peek(1) })
+		_, is := x.IdleSince()
+		return is
+	}
+	x.Until("it is idle", idle)
+	x.under.on = true
+	servertest.Send(t, x.peer, "hello")
+	record := x.under.held.String()
+	servertest.Send(t, x.under.Conn, record[:7])
+	x.Until("it is not idle", func() bool { return !idle() })
+	servertest.Send(t, x.under.Conn, record[7:])
+	in, err := x.read()
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(in))
+	x.Turn(func(*act.Task) { x.Discard(len(in)) })
+	require.True(t, idle())
 	x.Abort()
 }
 
