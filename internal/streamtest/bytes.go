@@ -266,8 +266,8 @@ func sentAfterEnd(t *testing.T, w Way) Scene { return sending(true)(t, w) }
 
 func readDeadline(t *testing.T, _ Way) Scene {
 	var errs []error
+	turns := 0
 	return Scene{Handle: func(c *listener.Conn) act.Action {
-		turns := 0
 		return task(c, func(task *act.Task) error {
 			if turns++; turns == 1 {
 				_ = c.SetReadDeadline(task.Scheduler().Clock().Wall().Add(2 * time.Second))
@@ -288,6 +288,7 @@ func readDeadline(t *testing.T, _ Way) Scene {
 		})
 	}, Script: func(p *Peer) {
 		p.Send("hel")
+		p.Await("the deadline is set", func() bool { return turns > 0 })
 		p.Is(0, func() any { return len(errs) })
 		p.Pass(1900 * time.Millisecond)
 		p.Is(0, func() any { return len(errs) })
