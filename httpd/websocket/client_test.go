@@ -24,7 +24,6 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // outcome is how an action of a client has ended.
@@ -177,15 +176,6 @@ func TestMistakesOfAClient(t *testing.T) {
 		})
 	}
 	require.Panics(t, func() { (&websocket.Client{URL: "ws://a/"}).Dial() })
-}
-
-// A log that said "*websocket.shake" named no server.
-func TestTheNameOfAClient(t *testing.T) {
-	v := &websocket.Client{URL: "ws://127.0.0.1:9/?secret", Handler: alone(waits().handler)}
-	require.Equal(t, "websocket: dial 127.0.0.1:9", act.Name(v.Dial()))
-	w := newWorld(t)
-	_, o := w.open(v, listener.Limits{})
-	require.Equal(t, "*websocket_test.actor", act.Name(o.Action))
 }
 
 // RFC 6455 4.1: each answer whole, and in two pieces.
@@ -434,36 +424,6 @@ func TestAClientLetsTheServerClose(t *testing.T) {
 			})
 		}
 	}
-}
-
-// An action that is dropped in any state leaves nothing behind. The descriptors are looked at.
-func TestAClientThatIsDropped(t *testing.T) {
-	for name, row := range map[string]struct {
-		answers func(request string) string
-		closed  []string
-	}{
-		"in the handshake": {func(r string) string { return answer(r)[:50] }, nil},
-		"in a body":        {func(string) string { return "HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\nabc" }, nil},
-		"connected":        {answer, []string{"closed"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			a := waits()
-			c, request, o := w.serve(&websocket.Client{URL: "ws://a/", Handler: alone(a.handler)}, listener.Limits{})
-			c.send(row.answers(request))
-			w.S.Shutdown(servertest.Cut)
-			_, err := w.S.Step(1000)
-			require.ErrorAs(t, err, new(*shutdown.Cut))
-			require.False(t, o.over)
-			require.Equal(t, row.closed, a.log)
-			_, err = io.ReadAll(c)
-			require.ErrorIs(t, err, syscall.ECONNRESET)
-		})
-	}
-	t.Run("before", func(t *testing.T) {
-		a := (&websocket.Client{URL: "ws://a/", Handler: alone(waits().handler)}).Dial()
-		require.NoError(t, a.(io.Closer).Close())
-	})
 }
 
 // With a real connect, over TCP and a Unix socket.

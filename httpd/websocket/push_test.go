@@ -37,33 +37,6 @@ func (c *client) hear(from, to int) {
 	}
 }
 
-func TestAPreparedMessageGoesToAll(t *testing.T) {
-	w := newWorld(t)
-	for _, n := range []int{0, 1, 125, 126, 65535, 65536, 5 << 20} {
-		said := websocket.Prepare(websocket.Binary, make([]byte, n))
-		for range 3 {
-			a := waits()
-			c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
-			w.Turn(func(*act.Task) {
-				require.NoError(t, a.conn.Push(said))
-				require.NoError(t, a.conn.Push(said))
-			})
-			for range 2 {
-				if n > 100 {
-					require.Equal(t, fmt.Sprintf("binary of %d", n), c.next())
-				} else {
-					require.Equal(t, fmt.Sprintf("binary %q", make([]byte, n)), c.next())
-				}
-			}
-			c.send(bye(1000, ""))
-			require.Equal(t, `close 1000 ""`, c.rest())
-			require.Equal(t, net.ErrClosed, a.conn.Push(said))
-			require.Zero(t, a.conn.Dropped())
-		}
-	}
-	require.Panics(t, func() { websocket.Prepare(0, nil) })
-}
-
 // What posted functions push in one pass goes out together, without a turn of the connection's task, and however few may
 // wait for a peer that is slow.
 func TestPushesOfOnePassGoOutTogether(t *testing.T) {
@@ -95,70 +68,28 @@ func TestPushesOfOnePassGoOutTogether(t *testing.T) {
 	}
 }
 
+// How many messages wait for a peer that is slow, and what becomes of one more. TestWorldServer shows what the peer gets.
 func TestOverflow(t *testing.T) {
-	for name, row := range map[string]struct {
-		overflow       websocket.Overflow
-		backlog, waits int
-	}{
-		"Block":                   {websocket.Block, 5, 5},
-		"Block, the default":      {websocket.Block, 0, 64},
-		"Block, no backlog":       {websocket.Block, -1, 0},
-		"Drop":                    {websocket.Drop, 5, 5},
-		"Drop, the default":       {websocket.Drop, 0, 64},
-		"Drop, no backlog":        {websocket.Drop, -1, 0},
-		"Disconnect":              {websocket.Disconnect, 5, 5},
-		"Disconnect, no backlog":  {websocket.Disconnect, -1, 0},
-		"Disconnect, the default": {websocket.Disconnect, 0, 64},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w, a, c := slow(t, websocket.Options{Overflow: row.overflow, Backlog: row.backlog})
+	for _, overflow := range []websocket.Overflow{websocket.Block, websocket.Drop, websocket.Disconnect} {
+		for backlog, waits := range map[int]int{5: 5, 0: 64, -1: 0} {
+			w, a, _ := slow(t, websocket.Options{Overflow: overflow, Backlog: backlog})
 			w.Turn(func(*act.Task) {
-				for n := range row.waits {
+				for n := range waits {
 					require.NoError(t, a.conn.Push(note(n)))
 				}
 			})
-			var errs [3]error
-			w.Turn(func(*act.Task) {
-				for i := range errs {
-					errs[i] = a.conn.Push(note(row.waits + i))
-				}
-			})
-			switch row.overflow {
+			var err error
+			w.Turn(func(*act.Task) { err = a.conn.Push(note(waits)) })
+			switch overflow {
 			case websocket.Block:
-				for _, err := range errs {
-					require.Implements(t, (*act.Blocked)(nil), err)
-				}
-				pushed := false
-				w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
-					if err := a.conn.Push(note(row.waits)); err != nil {
-						return listener.Next(t, err)
-					}
-					pushed = true
-					return act.Done
-				}))
-				servertest.Step(t, w.S)
-				require.False(t, pushed)
-				require.Equal(t, fmt.Sprint("binary of ", full), c.next())
-				c.hear(0, row.waits+1)
-				require.Zero(t, a.conn.Dropped())
+				require.Implements(t, (*act.Blocked)(nil), err)
 			case websocket.Drop:
-				require.Equal(t, [3]error{}, errs)
-				require.Equal(t, 3, a.conn.Dropped())
-				require.Equal(t, fmt.Sprint("binary of ", full), c.next())
-				c.hear(3, 3+row.waits)
-				require.Equal(t, 3, a.conn.Dropped())
+				require.NoError(t, err)
+				require.Equal(t, 1, a.conn.Dropped())
 			case websocket.Disconnect:
-				require.Equal(t, [3]error{net.ErrClosed, net.ErrClosed, net.ErrClosed}, errs)
-				require.Equal(t, fmt.Sprint("binary of ", full), c.next())
-				require.Equal(t, `close 1008 "too slow"`, c.next())
-				c.send(bye(1008, ""))
-				require.Empty(t, c.rest())
-				require.Equal(t, []string{"closed"}, a.log)
-				return
+				require.Equal(t, net.ErrClosed, err)
 			}
-			c.send(bye(1000, ""))
-			require.Equal(t, `close 1000 ""`, c.rest())
-		})
+		}
 	}
 }
 

@@ -231,21 +231,3 @@ func FuzzInflate(f *testing.F) {
 		}
 	})
 }
-
-// What a message costs.
-func BenchmarkCompress(b *testing.B) {
-	for _, n := range []int{300, 1000, 4000, 64_000} {
-		for _, window := range []int{0, sent} {
-			p, before := lines(n), lines(window)
-			to := make([]byte, 0, 2*n+100)
-			b.Run(fmt.Sprintf("%d/window=%d", n, window), func(b *testing.B) {
-				b.SetBytes(int64(n))
-				b.ReportAllocs()
-				for b.Loop() {
-					to = Compress(to[:0], p, before)
-				}
-				b.ReportMetric(float64(len(to))/float64(n), "ratio")
-			})
-		}
-	}
-}

@@ -218,30 +218,3 @@ func checkText(t *testing.T, p []byte) {
 		}
 	}
 }
-
-func BenchmarkMask(b *testing.B) {
-	for _, n := range []int{16, 64, 4096, 65536} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			src, dst := make([]byte, n), make([]byte, n)
-			b.SetBytes(int64(n))
-			for b.Loop() {
-				Mask(dst, src, [4]byte{1, 2, 3, 4}, 1)
-			}
-		})
-	}
-}
-
-func BenchmarkUTF8(b *testing.B) {
-	for name, text := range map[string]string{"ASCII": "Hello, World! ", "Greek": "κόσμε ", "mixed": "it costs 5 € and more "} {
-		b.Run(name, func(b *testing.B) {
-			p := []byte(strings.Repeat(text, 4096/len(text)))
-			b.SetBytes(int64(len(p)))
-			for b.Loop() {
-				var u UTF8
-				if !u.Write(p) {
-					b.Fatal("it is UTF-8")
-				}
-			}
-		})
-	}
-}
