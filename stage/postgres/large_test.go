@@ -1,8 +1,10 @@
 package postgres_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/daimon-go/daimon/internal/price"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
@@ -10,7 +12,7 @@ import (
 )
 
 // TestMeasureLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
-// and 100,000 that are new. Then few run, all of them old.
+// and 100,000 that are new. Then few run, all of them old. A page takes at most 100 ms.
 func TestMeasureLarge(t *testing.T) {
 	tier.Measure(t, "pages, counts and a purge among 1,000,000 tasks")
 	cfg := newConfig(t)
@@ -23,17 +25,19 @@ func TestMeasureLarge(t *testing.T) {
 		FROM generate_series(1, 1000000) AS n`)
 	cfg.Counts = true
 	s = open(t, cfg)
-	storetest.Large(t, s, []string{"a", "b", "c", "none"})
+	kinds := []string{"a", "b", "c", "none"}
+	price.AtMost(t, "ms of the slowest call", 100, func() float64 { return storetest.Large(t, s, kinds) })
+	pages := func(what string, sel stage.Selection) {
+		price.AtMost(t, "ms of the slowest page when "+what, 100, func() float64 { return storetest.LargePages(t, s, kinds, sel) })
+	}
 	oldestRun := func(n int) {
 		do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'DONE', due = NULL, token = 1 WHERE due IS NOT NULL`)
 		do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'CREATED', status = 'NORMAL', due = now(), token = 0 WHERE id <= $1`, n)
-		t.Logf("%d run", n)
-		storetest.LargePages(t, s, []string{"a", "b", "c", "none"}, stage.Selection{Running: true})
+		pages(fmt.Sprint(n, " run"), stage.Selection{Running: true})
 	}
 	oldestRun(100)
 	oldestRun(postgres.Many)
 	do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'CREATED', status = 'NORMAL', due = now(), token = 0 WHERE due IS NULL AND id > 100`)
 	do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'DONE', due = NULL, token = 1 WHERE id <= 100`)
-	t.Log("100 have ended")
-	storetest.LargePages(t, s, []string{"a", "b", "c", "none"}, stage.Selection{Ended: true})
+	pages("100 have ended", stage.Selection{Ended: true})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/daimon-go/daimon/internal/price"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
@@ -11,7 +12,7 @@ import (
 )
 
 // TestMeasureLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
-// and 100,000 that are new. Then few run, all of them old; in the end few have ended.
+// and 100,000 that are new. Then few run, all of them old; in the end few have ended. A page takes at most 100 ms.
 func TestMeasureLarge(t *testing.T) {
 	tier.Measure(t, "pages, counts and a purge among 1,000,000 tasks")
 	path := newPath(t)
@@ -25,19 +26,21 @@ func TestMeasureLarge(t *testing.T) {
 			n <= 900000, CASE WHEN n > 900000 THEN n END, n, n
 		FROM count`)
 	s := open(t, path, sqlite.Config{Counts: true})
-	storetest.Large(t, s, []string{"a", "b", "c", "none"})
+	kinds := []string{"a", "b", "c", "none"}
+	price.AtMost(t, "ms of the slowest call", 100, func() float64 { return storetest.Large(t, s, kinds) })
+	pages := func(what string, sel stage.Selection) {
+		price.AtMost(t, "ms of the slowest page when "+what, 100, func() float64 { return storetest.LargePages(t, s, kinds, sel) })
+	}
 	oldestRun := func(n int) {
 		do(t, raw(t, path), fmt.Sprintf(`
 			UPDATE daimon_task SET stage = 'DONE', due = NULL, token = 1 WHERE due IS NOT NULL;
 			UPDATE daimon_task SET stage = 'CREATED', status = 'NORMAL', due = id, token = 0 WHERE id <= %d`, n))
-		t.Logf("%d run", n)
-		storetest.LargePages(t, s, []string{"a", "b", "c", "none"}, stage.Selection{Running: true})
+		pages(fmt.Sprint(n, " run"), stage.Selection{Running: true})
 	}
 	oldestRun(100)
 	oldestRun(sqlite.Many)
 	do(t, raw(t, path), `
 		UPDATE daimon_task SET stage = 'CREATED', status = 'NORMAL', due = id, token = 0 WHERE due IS NULL AND id > 100;
 		UPDATE daimon_task SET stage = 'DONE', due = NULL, token = 1 WHERE id <= 100`)
-	t.Log("100 have ended")
-	storetest.LargePages(t, s, []string{"a", "b", "c", "none"}, stage.Selection{Ended: true})
+	pages("100 have ended", stage.Selection{Ended: true})
 }

@@ -75,36 +75,6 @@ func testClaimOrder(f *fixture) {
 	f.Equal([]stage.ID{new1, new2}, ids(f.claims(10, "c")))
 }
 
-func testClaimFilter(f *fixture) {
-	a1, b2, a3 := f.enqueue("a"), f.enqueue("b"), f.enqueue("a")
-	later := f.enqueue("later")
-	f.returned(f.claim("later"), stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Second})
-
-	f.Empty(f.claims(10), "no kinds")
-	f.Empty(f.claims(10, []string{}...), "an empty list of kinds")
-	f.Empty(f.claims(10, "c", ""), "kinds that are not there")
-	f.Empty(f.claims(0, "a"), "none wanted")
-	f.Empty(f.claims(-1, "a"), "less than none wanted")
-	f.Empty(f.claims(10, "later"), "not due yet")
-	f.Equal([]stage.ID{b2}, ids(f.claims(10, "b", "c", "later")), "only its kinds")
-	f.Equal([]stage.ID{a1}, ids(f.claims(1, "a", "b")), "no more than it wants")
-	f.Equal([]stage.ID{a3}, ids(f.claims(2, "a", "a", "b")), "each task once, however often its kind is there")
-	f.advance(time.Second - time.Millisecond)
-	f.Empty(f.claims(10, "a", "b", "later"), "not due yet")
-	f.advance(time.Millisecond)
-	f.Equal([]stage.ID{later}, ids(f.claims(10, "a", "b", "later")), "due")
-
-	for range 10 {
-		f.enqueue("many")
-	}
-	tasks, err := f.a.Claim(f.ctx, stage.Claim{Kinds: []string{"many", "many"}, Limit: 4, Length: 0, Shows: keep("many")})
-	f.NoError(err)
-	f.Len(tasks, 4)
-	first := ids(tasks)
-	f.IsIncreasing(first, "also with leases that end at once")
-	f.Equal(first, ids(f.claims(4, "many")), "they are due again at once, as long as the others are")
-}
-
 // testPriorities has old and new tasks of three kinds.
 func testPriorities(f *fixture) {
 	again, lost := f.claimed("low"), f.claimed("mid")
@@ -163,61 +133,20 @@ func testClaimShows(f *fixture) {
 	shows(at(x, "X", 3), at(y, "YING", 0), at(b, "X", 0))
 	f.advance(length)
 	shows(at(x, "X", 3), at(y, "YING", 0), at(b, "X", 0)) // X has a row, but not for a task that was lost
-
-	// A request and a failure survive the loss of a lease.
-	f.returned(f.get(x), failed)
-	t := f.claim("a")
-	f.Equal("no luck", t.Failure)
-	f.Equal(2, t.Attempt)
-	f.yes(f.suspend(t.ID))
-	f.advance(length)
-	tasks, err := f.a.Claim(f.ctx, claim)
-	f.NoError(err)
-	for _, t := range tasks {
-		if t.ID == x {
-			f.Equal(stage.Suspension, t.Wanted)
-			f.Equal("no luck", t.Failure)
-			f.Equal(2, t.Attempt)
-		}
-	}
 }
 
-// testClaimed makes claims of two engines.
+// testClaimed asks for what was claimed before a claim. Other tickets are those of the random histories.
 func testClaimed(f *fixture) {
-	claim := func(engine, number int64) stage.Task {
-		f.enqueue("a")
-		tasks, err := f.a.Claim(f.ctx, stage.Claim{
-			Ticket: stage.Ticket{Engine: engine, Number: number}, Kinds: []string{"a"}, Limit: 1, Length: length,
-		})
+	var all []stage.ID
+	ticket := func(number int64) stage.Ticket { return stage.Ticket{Engine: math.MinInt64, Number: number} }
+	for number := range int64(3) {
+		all = append(all, f.enqueue("a"))
+		_, err := f.a.Claim(f.ctx, stage.Claim{Ticket: ticket(number), Kinds: []string{"a"}, Limit: 1, Length: length})
 		f.NoError(err)
-		f.Len(tasks, 1)
-		return tasks[0]
 	}
-	before := func(engine, number int64) []stage.ID {
-		f.t.Helper()
-		tasks, err := f.b.Claimed(f.ctx, stage.Ticket{Engine: engine, Number: number})
+	for number := range int64(4) {
+		held, err := f.b.Claimed(f.ctx, ticket(number))
 		f.NoError(err)
-		for _, t := range tasks {
-			f.same(t)
-		}
-		return ids(tasks)
+		f.Equal(all[:number], ids(held), "not those of claims that are still open")
 	}
-	const mine, other = math.MinInt64, math.MaxInt64
-	f.Empty(before(mine, math.MaxInt64))
-	one, two := claim(mine, 1), claim(mine, 2)
-	claim(other, 1)
-	three := claim(mine, 3)
-	f.Equal([]stage.ID{one.ID, two.ID, three.ID}, before(mine, 4))
-	f.Equal([]stage.ID{one.ID, two.ID}, before(mine, 3), "not those of claims that are still open")
-	f.Empty(before(mine, 1))
-	f.Empty(before(0, 4), "nor those of another engine")
-
-	f.NoError(f.a.Finish(f.ctx, two.Lease(), stage.Passage{From: created, To: done}, nil))
-	f.Equal([]stage.ID{one.ID, two.ID, three.ID}, before(mine, 4), "what has come to the next stage is still held")
-	f.returned(three, failed)
-	f.Equal([]stage.ID{one.ID, two.ID}, before(mine, 4), "and what was given back is not")
-	f.asked(f.get(one.ID), f.suspend)
-	f.Equal([]stage.ID{one.ID, two.ID}, before(mine, 4))
-	f.advance(length)
-	f.Empty(before(mine, 4), "nor what is lost")
 }

@@ -16,16 +16,12 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 		"Enqueue with a key": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Enqueue(ctx, stage.NewTask{Kind: "b", Stage: created, Key: "k"}))
 		},
-		"Tick": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Tick(ctx, stage.Tick{Name: "t"}))
-		},
+		"Tick":            func(ctx context.Context, s stage.Store) error { return failure(s.Tick(ctx, stage.Tick{Name: "t"})) },
 		"Tick of nothing": func(ctx context.Context, s stage.Store) error { return failure(s.Tick(ctx)) },
 		"Claim": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length}))
 		},
-		"Claimed": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Claimed(ctx, stage.Ticket{}))
-		},
+		"Claimed": func(ctx context.Context, s stage.Store) error { return failure(s.Claimed(ctx, stage.Ticket{})) },
 		"Enter": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Enter(ctx, t.Lease(), "ELSEWHERE", 9))
 		},
@@ -35,37 +31,21 @@ func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
 				return nil
 			})
 		},
-		"Return": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Return(ctx, t.Lease(), failed))
-		},
+		"Return": func(ctx context.Context, s stage.Store) error { return failure(s.Return(ctx, t.Lease(), failed)) },
 		"Heartbeat": func(ctx context.Context, s stage.Store) error {
 			return failure(s.Heartbeat(ctx, renewals(t.Lease()), 9*length))
 		},
-		"Suspend": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Suspend(ctx, t.ID))
-		},
-		"Resume": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Resume(ctx, t.ID, true))
-		},
-		"Cancel": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Cancel(ctx, t.ID))
-		},
-		"SetPaused": func(ctx context.Context, s stage.Store) error {
-			return failure(s.SetPaused(ctx, "fresh", true))
-		},
+		"Suspend":   func(ctx context.Context, s stage.Store) error { return failure(s.Suspend(ctx, t.ID)) },
+		"Resume":    func(ctx context.Context, s stage.Store) error { return failure(s.Resume(ctx, t.ID, true)) },
+		"Cancel":    func(ctx context.Context, s stage.Store) error { return failure(s.Cancel(ctx, t.ID)) },
+		"SetPaused": func(ctx context.Context, s stage.Store) error { return failure(s.SetPaused(ctx, "fresh", true)) },
 		"SetPaused, to end a pause": func(ctx context.Context, s stage.Store) error {
 			return failure(s.SetPaused(ctx, "paused", false))
 		},
-		"Paused": func(ctx context.Context, s stage.Store) error { return failure(s.Paused(ctx)) },
-		"Get": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Get(ctx, t.ID))
-		},
-		"Failures": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Failures(ctx, t.ID))
-		},
-		"List": func(ctx context.Context, s stage.Store) error {
-			return failure(s.List(ctx, stage.Selection{}))
-		},
+		"Paused":   func(ctx context.Context, s stage.Store) error { return failure(s.Paused(ctx)) },
+		"Get":      func(ctx context.Context, s stage.Store) error { return failure(s.Get(ctx, t.ID)) },
+		"Failures": func(ctx context.Context, s stage.Store) error { return failure(s.Failures(ctx, t.ID)) },
+		"List":     func(ctx context.Context, s stage.Store) error { return failure(s.List(ctx, stage.Selection{})) },
 		"List of some": func(ctx context.Context, s stage.Store) error {
 			return failure(s.List(ctx, stage.Selection{IDs: []stage.ID{t.ID}}))
 		},

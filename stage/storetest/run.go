@@ -43,7 +43,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 
 		{"what a claim gives", testClaim},
 		{"the order of claims", testClaimOrder},
-		{"which tasks a claim gives", testClaimFilter},
 		{"a claim with priorities", testPriorities},
 		{"what a claim shows", testClaimShows},
 		{"claims whose answers are lost", testClaimed},
@@ -56,7 +55,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"records of failures", testFailures},
 		{"the record of lost workers", testFailuresOfLost},
 		{"progress", testProgress},
-		{"pauses of kinds", testPause},
 
 		{"requests in every condition", testRequests},
 		{"leases in every condition", testLeases},
@@ -65,12 +63,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a context that ends while waiting", testContextEnds},
 
 		{"claims at once", testClaimsAtOnce},
-		{"claims and a pause at once", testPauseAtOnce},
 		{"keys at once", testKeysAtOnce},
-		{"ticks at once", testTicksAtOnce},
 		{"requests at once", testRequestsAtOnce},
 		{"finishes at once", testFinishesAtOnce},
-		{"a suspension meets a finish", testSuspendFinish},
 		{"heartbeats beside a slow commit", testHeartbeatBeside},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.do(newFixture(t, open)) })
@@ -172,17 +167,11 @@ func (f *fixture) same(was stage.Task) {
 	f.Equal(plain(was), plain(f.get(was.ID)))
 }
 
-// yes requires that a request has changed something, and no that it has not.
+// yes requires that a request has changed something.
 func (f *fixture) yes(made bool, err error) {
 	f.t.Helper()
 	f.NoError(err)
 	f.True(made)
-}
-
-func (f *fixture) no(made bool, err error) {
-	f.t.Helper()
-	f.NoError(err)
-	f.False(made)
 }
 
 // failure returns the error of a call that returns a value, too.

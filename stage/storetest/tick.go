@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
@@ -71,39 +70,4 @@ func testTicks(f *fixture) {
 	_, err = f.a.Tick(f.ctx, bad)
 	f.Error(err)
 	is(tick(0, 0), time.Hour, 4)
-}
-
-// testTicksAtOnce has many run the same ticks at once. Each tick is run once.
-func testTicksAtOnce(f *fixture) {
-	const names, rounds = 5, 5
-	all := make([]stage.Tick, names)
-	for i := range all {
-		all[i].Name = fmt.Sprint("t", i)
-	}
-	var errs [goroutines]error
-	for round := range rounds + 1 {
-		var got [goroutines]stage.Ticked
-		together(goroutines, func(i int) {
-			mine := make([]stage.Tick, names) // each in another order
-			for j := range mine {
-				mine[j] = all[(j*[]int{1, 2, 3, 4}[i%4]+i)%names]
-			}
-			got[i], errs[i] = f.side(i).Tick(f.ctx, mine...)
-		})
-		for i := range goroutines {
-			f.NoError(errs[i])
-			for j, last := range got[i].Last {
-				f.True(last.Equal(got[0].Last[0]), "%d %d", i, j)
-			}
-		}
-		for i := range all {
-			all[i].Last = got[0].Last[0]
-			all[i].Next = all[i].Last.Add(length)
-			all[i].Tasks = []stage.NewTask{{Kind: all[i].Name, Stage: created, Data: fmt.Append(nil, round)}}
-		}
-		f.advance(length)
-	}
-	tasks, err := f.a.List(f.ctx, stage.Selection{})
-	f.NoError(err)
-	f.Len(tasks, names*rounds)
 }

@@ -125,33 +125,6 @@ func (f *fixture) finish(t stage.Task) error {
 	return err
 }
 
-// testSuspendFinish lets a suspension meet the end of the last stage: one of them comes first.
-func testSuspendFinish(f *fixture) {
-	for range 20 {
-		t := f.claimed("a")
-		var suspended bool
-		var suspendErr, finishErr error
-		together(2, func(i int) {
-			if i == 0 {
-				finishErr = f.a.Finish(f.ctx, t.Lease(), last, nil)
-			} else {
-				suspended, suspendErr = f.b.Suspend(f.ctx, t.ID)
-			}
-		})
-		f.NoError(suspendErr)
-		if suspended {
-			f.ErrorIs(finishErr, stage.ErrSuspended)
-			f.Equal("IN_PROCESSING+SUSPEND", f.brief(t.ID))
-			status, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
-			f.NoError(err)
-			f.Equal(stage.Suspended, status)
-		} else {
-			f.NoError(finishErr)
-			f.Equal("NORMAL never", f.brief(t.ID))
-		}
-	}
-}
-
 // testHeartbeatBeside sends heartbeats while a slow commit runs. The lease of its task may be left out, but is not lost; others
 // are renewed.
 func testHeartbeatBeside(f *fixture) {
