@@ -88,7 +88,7 @@ func TestCommit(t *testing.T) {
 }
 
 // TestCommitWrong has commits that do what they must not, or what the server refuses. In the end the lease is as good as
-// before.
+// before. What passes is marked, so that the Commit is called again: it is not the task's fault.
 func TestCommitWrong(t *testing.T) {
 	s, table := withReports(t)
 	exec := func(ctx context.Context, tx stage.Tx, sql string) error {
@@ -96,38 +96,61 @@ func TestCommitWrong(t *testing.T) {
 		return err
 	}
 	ignore := func(error) {}
+	raises := func(code string) stage.Commit {
+		return func(ctx context.Context, tx stage.Tx) error {
+			return exec(ctx, tx, `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '`+code+`'; END $$`)
+		}
+	}
+	const lost = `SELECT pg_terminate_backend(pg_backend_pid())`
 	for _, row := range []struct {
-		name      string
-		commit    stage.Commit
-		says      string
-		permanent bool // else it is tried again
+		name   string
+		commit stage.Commit
+		says   string
+		is     error // nil: an attempt that is tried again
 	}{
 		{"Commit", func(ctx context.Context, tx stage.Tx) error {
 			require.ErrorIs(t, postgres.Tx(tx).Commit(ctx), stage.ErrPermanent)
 			return nil
-		}, "has ended the transaction", true},
+		}, "has ended the transaction", stage.ErrPermanent},
 		{"ROLLBACK and BEGIN", func(ctx context.Context, tx stage.Tx) error {
 			require.NoError(t, exec(ctx, tx, `ROLLBACK`))
 			return exec(ctx, tx, `BEGIN`)
-		}, "has ended the transaction", true},
+		}, "has ended the transaction", stage.ErrPermanent},
 		{"a statement that fails", func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, `SELECT 1 / 0`) },
-			"division by zero", false},
+			"division by zero", nil},
 		{"a statement that fails, and is passed over", func(ctx context.Context, tx stage.Tx) error {
 			ignore(exec(ctx, tx, `INSERT INTO `+table+` VALUES (NULL)`))
 			ignore(exec(ctx, tx, `SELECT 1`))
 			return nil
-		}, "null value in column", true},
+		}, "null value in column", stage.ErrPermanent},
 		{"a deadlock that is passed over", func(ctx context.Context, tx stage.Tx) error {
 			ignore(exec(ctx, tx, `DO $$ BEGIN RAISE EXCEPTION 'a deadlock' USING ERRCODE = '40P01'; END $$`))
 			return nil
-		}, "a deadlock", false},
+		}, "a deadlock", nil},
 		{"rows that are left open", func(ctx context.Context, tx stage.Tx) error {
 			_, err := postgres.Tx(tx).Query(ctx, `SELECT generate_series(1, 10)`)
 			return err
-		}, "left rows of a query open", true},
+		}, "left rows of a query open", stage.ErrPermanent},
 		{"a deferred constraint", func(ctx context.Context, tx stage.Tx) error {
 			return exec(ctx, tx, `INSERT INTO `+table+` VALUES (-5)`)
-		}, "violates foreign key constraint", true},
+		}, "violates foreign key constraint", stage.ErrPermanent},
+		{"a deadlock", raises("40P01"), "x", stage.ErrUnavailable},
+		{"a serialization failure", raises("40001"), "x", stage.ErrUnavailable},
+		{"too many connections", raises("53300"), "x", stage.ErrUnavailable},
+		{"a connection that is lost", func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, lost) },
+			"terminating connection", stage.ErrUnavailable},
+		{"a connection that is lost, and a permanent error", func(ctx context.Context, tx stage.Tx) error {
+			ignore(exec(ctx, tx, lost))
+			return stage.Permanent(errors.New("for good"))
+		}, "for good", stage.ErrPermanent},
+		{"a context of its own", func(ctx context.Context, tx stage.Tx) error {
+			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			defer cancel()
+			return exec(ctx, tx, `SELECT pg_sleep(600)`)
+		}, "deadline exceeded", nil},
+		{"a statement_timeout of its own", func(ctx context.Context, tx stage.Tx) error {
+			return exec(ctx, tx, `SET LOCAL statement_timeout = 20; SELECT pg_sleep(600)`)
+		}, "statement timeout", nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			l := claimed(t, s, time.Hour)
@@ -135,59 +158,15 @@ func TestCommitWrong(t *testing.T) {
 			require.NoError(t, err)
 			err = s.Finish(t.Context(), l, last, row.commit)
 			require.ErrorContains(t, err, row.says)
-			require.Equal(t, row.permanent, errors.Is(err, stage.ErrPermanent), "%v", err)
+			require.Equal(t, row.is == stage.ErrPermanent, errors.Is(err, stage.ErrPermanent), "%v", err)
+			require.Equal(t, row.is == stage.ErrUnavailable, errors.Is(err, stage.ErrUnavailable), "%v", err)
+			require.LessOrEqual(t, strings.Count(err.Error(), stage.ErrUnavailable.Error()), 1, "%v", err)
 			after, err := s.Get(t.Context(), l.Task)
 			require.NoError(t, err)
 			require.Equal(t, before, after)
 			require.Zero(t, count(t, s, table))
 			require.NoError(t, s.Finish(t.Context(), l, last, func(context.Context, stage.Tx) error { return nil }))
 		})
-	}
-}
-
-// What passes is marked, so that the Commit is called again: it is not the task's fault.
-func TestCommitUnavailable(t *testing.T) {
-	s, _ := withReports(t)
-	for name, sql := range map[string]string{
-		"a deadlock":                `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40P01'; END $$`,
-		"a serialization failure":   `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '40001'; END $$`,
-		"too many connections":      `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '53300'; END $$`,
-		"a connection that is lost": `SELECT pg_terminate_backend(pg_backend_pid())`,
-	} {
-		l := claimed(t, s, time.Hour)
-		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
-			_, err := postgres.Tx(tx).Exec(ctx, sql)
-			return err
-		})
-		require.ErrorIs(t, err, stage.ErrUnavailable, name)
-		require.Equal(t, 1, strings.Count(err.Error(), stage.ErrUnavailable.Error()), "%v", err)
-		require.NoError(t, s.Finish(t.Context(), l, last, nil), name)
-	}
-	for name, commit := range map[string]stage.Commit{
-		"a context of its own": func(ctx context.Context, tx stage.Tx) error {
-			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-			defer cancel()
-			_, err := postgres.Tx(tx).Exec(ctx, `SELECT pg_sleep(60)`)
-			return err
-		},
-		"a statement_timeout of its own": func(ctx context.Context, tx stage.Tx) error {
-			_, err := postgres.Tx(tx).Exec(ctx, `SET LOCAL statement_timeout = 20; SELECT pg_sleep(60)`)
-			return err
-		},
-	} {
-		l := claimed(t, s, time.Hour)
-		err := s.Finish(t.Context(), l, last, commit)
-		require.Error(t, err, name)
-		require.NotErrorIs(t, err, stage.ErrUnavailable, name)
-		require.NoError(t, s.Finish(t.Context(), l, last, nil), name)
-	}
-	l := claimed(t, s, time.Hour)
-	mine := stage.Permanent(errors.New("for good"))
-	for _, sql := range []string{`SELECT 1`, `SELECT pg_terminate_backend(pg_backend_pid())`} {
-		require.Equal(t, mine, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
-			_, _ = postgres.Tx(tx).Exec(ctx, sql)
-			return mine
-		}), sql)
 	}
 }
 

@@ -6,12 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/postgres"
 )
 
 // Tasks that are enqueued in a transaction, of pgx or of database/sql, are there with its rows, and only then. A key is free again if
@@ -128,49 +126,4 @@ func TestKeyIsWaitedFor(t *testing.T) {
 		require.Equal(t, first[0], <-second)
 	}
 	require.Equal(t, 1, count(t, s, s.Schema()+".task"))
-}
-
-// A stage may enqueue tasks: they are there when it has finished.
-func TestEnqueueInACommit(t *testing.T) {
-	s := open(t, newConfig(t))
-	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Hour), last, func(ctx context.Context, tx stage.Tx) error {
-		_, err := s.EnqueueIn(ctx, postgres.Tx(tx), stage.NewTask{Kind: "job", Stage: "NEW"})
-		return err
-	}))
-	left, err := s.List(t.Context(), stage.Selection{Kind: "job", Running: true})
-	require.NoError(t, err)
-	require.Len(t, left, 1)
-}
-
-// Of two transactions the second is committed first: List with After never sees the first task, and claims find both.
-func TestNumbersBecomeVisibleOutOfOrder(t *testing.T) {
-	s := open(t, newConfig(t))
-	n := stage.NewTask{Kind: "a", Stage: "CREATED"}
-	begin := func() (pgx.Tx, stage.ID) {
-		tx, err := s.Pool().Begin(t.Context())
-		require.NoError(t, err)
-		ids, err := s.EnqueueIn(t.Context(), tx, n)
-		require.NoError(t, err)
-		return tx, ids[0]
-	}
-	one, first := begin()
-	two, second := begin()
-	require.Less(t, first, second)
-	numbers := func(after stage.ID) (ids []stage.ID) {
-		tasks, err := s.List(t.Context(), stage.Selection{After: after})
-		require.NoError(t, err)
-		for _, task := range tasks {
-			ids = append(ids, task.ID)
-		}
-		return ids
-	}
-	require.NoError(t, two.Commit(t.Context()))
-	require.Equal(t, []stage.ID{second}, numbers(0))
-	require.NoError(t, one.Commit(t.Context()))
-	require.Empty(t, numbers(second))
-	require.Equal(t, []stage.ID{first, second}, numbers(0))
-
-	claimed, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 10, Length: time.Minute})
-	require.NoError(t, err)
-	require.Len(t, claimed, 2)
 }

@@ -1,11 +1,9 @@
 package sqlite_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,16 +43,4 @@ func TestEnqueueIn(t *testing.T) {
 		}
 		require.Equal(t, want == nil, count(t, s.DB(), "report") == 1)
 	}
-}
-
-// A stage may enqueue tasks: they are there when it has finished.
-func TestEnqueueInACommit(t *testing.T) {
-	s := open(t, newPath(t), sqlite.Config{})
-	require.NoError(t, s.Finish(t.Context(), claimed(t, s, time.Hour), last, func(ctx context.Context, tx stage.Tx) error {
-		_, err := s.EnqueueIn(sqlite.SQL(tx), stage.NewTask{Kind: "job", Stage: "NEW"})
-		return err
-	}))
-	left, err := s.List(t.Context(), stage.Selection{Kind: "job", Running: true})
-	require.NoError(t, err)
-	require.Len(t, left, 1)
 }

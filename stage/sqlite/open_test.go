@@ -98,17 +98,6 @@ func TestOpenErrors(t *testing.T) {
 	require.Equal(t, migrations+1, count(t, raw(t, newer), `daimon_migration`), "nothing has changed")
 }
 
-// TestUnwritable has a database that can be found but not written: a folder is in place of the WAL.
-func TestUnwritable(t *testing.T) {
-	path := newPath(t)
-	require.NoError(t, open(t, path, sqlite.Config{}).Close())
-	require.NoError(t, os.Mkdir(path+"-wal", 0o700))
-	_, err := sqlite.Open(path, sqlite.Config{})
-	require.ErrorContains(t, err, path)
-	require.ErrorContains(t, err, "unable to open database file")
-	require.Empty(t, descriptors(t, filepath.Dir(path)))
-}
-
 // descriptors are those of this process whose files are below dir.
 func descriptors(t *testing.T, dir string) (open []string) {
 	t.Helper()

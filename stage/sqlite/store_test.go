@@ -84,18 +84,6 @@ func TestCountsOfAFile(t *testing.T) {
 	}
 }
 
-// TestClock looks whether times are those of the machine.
-func TestClock(t *testing.T) {
-	s := open(t, newPath(t), sqlite.Config{})
-	begun := time.Now().Truncate(time.Millisecond)
-	l := claimed(t, s, time.Hour)
-	ended := time.Now().Add(time.Millisecond)
-	task, err := s.Get(t.Context(), l.Task)
-	require.NoError(t, err)
-	require.WithinRange(t, task.Created, begun, ended)
-	require.WithinRange(t, task.Due, begun.Add(time.Hour), ended.Add(time.Hour))
-}
-
 // TestRounding has times and lengths that the database does not have.
 func TestRounding(t *testing.T) {
 	s, err := sqlite.OpenClock(newPath(t), sqlite.Config{}, func() time.Time { return time.UnixMicro(5_000_999) })

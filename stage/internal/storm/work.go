@@ -20,7 +20,8 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// Lease is that of the engines.
+// Lease is that of the engines. If one ends because the machine is slow, that is one more worker that was lost: nothing
+// depends on it.
 const Lease = 2 * time.Second
 
 // Processes is how many work on a store.
