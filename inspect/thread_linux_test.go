@@ -155,7 +155,7 @@ func TestWhatHoldsUpASchedulerIsNamed(t *testing.T) {
 		fn     string // of the culprit
 		slow   bool
 	}{
-		{"a loop in a posted function", Computing, true, compute, "", "compute", false},
+		{"a loop in a posted function", Computing, true, compute, "", "compute", true},
 		{"a loop in a coroutine", Computing, false, inCoroutine, "", "inCoroutine.func1", true},
 		{"a system call in a posted function", InSystemCall, true, blockedRead, `^read of pipe:\[\d+\]$`, "blockedRead", false},
 		{"a lock", Parked, false, locked, `^sync\.\(\*Mutex\)\.Lock$`, "locked", true},
