@@ -1,7 +1,6 @@
 package act_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -60,35 +59,6 @@ func TestThePhasesOfAnEnd(t *testing.T) {
 	}
 }
 
-func TestAnAnnouncedOrderIsWithdrawn(t *testing.T) {
-	s, clock, _ := newVirtual(t, act.Config{})
-	var h history
-	s.Spawn(h.second("t", "!"))
-	o := plain(shutdown.Policy{Time: 10 * time.Second, Announce: 2500 * time.Millisecond})
-	s.Shutdown(o)
-	s.Shutdown(o)
-	var withdrawn []bool
-	withdraw := func() { withdrawn = append(withdrawn, s.Group().Withdraw(o)) }
-	at(s, 2*time.Second, withdraw)
-	at(s, 2*time.Second, withdraw)
-	at(s, 4*time.Second, func() {
-		require.Nil(t, s.Group().Ending())
-		s.Shutdown(o)
-		require.Equal(t, o, s.Group().Ending())
-	})
-	at(s, 6400*time.Millisecond, withdraw)
-	requireCut(t, stopAt(s, 8500*time.Millisecond))
-	require.Equal(t, "ttttttttt", h.String(), "nobody was told")
-	require.Equal(t, []bool{true, false, true}, withdrawn, "both at once; there was none; just in time")
-	require.Equal(t, 8500*time.Millisecond, clock.Monotonic())
-}
-
-// stopAt runs s up to a point in time.
-func stopAt(s *act.Scheduler, when time.Duration) error {
-	at(s, when, func() { s.Shutdown(plain(shutdown.Suspend)) })
-	return s.Run()
-}
-
 func TestAnOrderAtOnceBringsWhatIsAnnouncedIntoForce(t *testing.T) {
 	s, clock, _ := newVirtual(t, act.Config{})
 	var h history
@@ -103,53 +73,6 @@ func TestAnOrderAtOnceBringsWhatIsAnnouncedIntoForce(t *testing.T) {
 	requireCut(t, s.Run())
 	require.Equal(t, "tt!t!tt", h.String(), "the announced order is stricter than the other; then comes the third")
 	require.Equal(t, 2600*time.Millisecond, clock.Monotonic())
-}
-
-func TestAnAnnouncedOrderEndsWithTheRunAndCannotReachTheNext(t *testing.T) {
-	s, clock, _ := newVirtual(t, act.Config{})
-	var h history
-	s.Spawn(h.script("a", 3, act.Yield))
-	s.Shutdown(plain(shutdown.Policy{Time: time.Minute, Announce: time.Second}))
-	require.NoError(t, s.Run(), "nothing is left, so there is nothing to wait for")
-	require.Equal(t, "aaa", h.take())
-	require.Zero(t, clock.Monotonic())
-	require.Nil(t, s.Group().Ending())
-	s.Spawn(h.second("t", "!"))
-	requireCut(t, stopAt(s, 2500*time.Millisecond))
-	require.Equal(t, "ttt", h.String())
-}
-
-func TestAWithdrawalCountsForAllSchedulersOrForNone(t *testing.T) {
-	for range 50 {
-		g, _ := newGroup(t, act.Config{Schedulers: 3})
-		var mu sync.Mutex
-		heard := 0
-		o := plain(shutdown.Policy{Kind: shutdown.Endless, Announce: 200 * time.Microsecond})
-		inTime(t, func() {
-			done := make(chan bool, 1)
-			go func() {
-				time.Sleep(200 * time.Microsecond) // about when it comes into force: both must be right
-				done <- g.Withdraw(o)
-				g.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
-			}()
-			g.Shutdown(o)
-			err := g.Run(t.Context(), func(s *act.Scheduler) error {
-				s.Spawn(told{idle, func(_ *act.Task, by shutdown.Order) {
-					mu.Lock()
-					defer mu.Unlock()
-					if by == o {
-						heard++
-					}
-				}})
-				return nil
-			})
-			requireCut(t, err)
-			if <-done {
-				require.Zero(t, heard, "it was withdrawn")
-			}
-		})
-		require.Nil(t, g.Ending())
-	}
 }
 
 func TestAnOrderThatCannotBeComparedIsNotWithdrawn(t *testing.T) {
@@ -241,77 +164,6 @@ func TestInactivityEndsRun(t *testing.T) {
 			}
 			requireCut(t, s.Run())
 			require.Equal(t, c.ends, clock.Monotonic())
-		})
-	}
-}
-
-// lastly is a service that ends last, and a session of it: l and c are their turns, L and C say that they were told.
-func lastly(s *act.Scheduler, h *history) {
-	begun := false
-	s.InstallLast(&demon{
-		act: func(t *act.Task) act.Directive {
-			if !begun {
-				begun = true
-				t.Scheduler().Spawn(told{
-					func(t *act.Task) act.Directive {
-						if t.Order() != nil {
-							return h.note("c", act.Done)
-						}
-						t.Waker()
-						return h.note("c", act.Wait)
-					},
-					func(*act.Task, shutdown.Order) { h.WriteString("C") },
-				})
-			}
-			if t.Order() != nil {
-				return h.note("l", act.Done)
-			}
-			t.Waker()
-			return h.note("l", act.Wait)
-		},
-		stop: func(t *act.Task, _ shutdown.Order) { h.WriteString("L") },
-	})
-}
-
-func TestSomeEndLastOfAll(t *testing.T) {
-	const ms = time.Millisecond
-	for name, c := range map[string]struct {
-		policy shutdown.Policy
-		trace  string // m: a turn of the task for which they wait; it has one a second, and three under the order
-		ends   time.Duration
-		tasks  int // cut
-	}{
-		"after the others":             {shutdown.Unbounded, "mlc" + "Mm" + "m" + "m" + "LCcl", 2500 * ms, 0},
-		"at the bound with them":       {shutdown.Policy{Time: 1500 * ms}, "mlc" + "Mm" + "m", 2 * time.Second, 2},
-		"at once if nothing may go on": {shutdown.Halt, "mlc" + "MLC", 500 * ms, 2},
-		"their turns are not bounded":  {shutdown.Policy{Turns: 1, Drop: true}, "mlc" + "Mm" + "LCcl", 1500 * ms, 1},
-		"they are no activity":         {shutdown.Policy{Inactivity: 300 * ms}, "mlc" + "Mm", 800 * ms, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, clock, _ := newVirtual(t, act.Config{})
-			var h history
-			var tick act.Timer
-			under := 0
-			s.Spawn(told{func(t *act.Task) act.Directive {
-				if t.Order() != nil {
-					under++
-				}
-				if under == 3 {
-					return h.note("m", act.Done)
-				}
-				t.WakeAfter(&tick, time.Second)
-				return h.note("m", act.Wait)
-			}, func(*act.Task, shutdown.Order) { h.WriteString("M") }})
-			lastly(s, &h)
-			at(s, 500*ms, func() { s.Shutdown(plain(c.policy)) })
-			err := s.Run()
-			require.Equal(t, c.trace, h.String())
-			require.Equal(t, c.ends, clock.Monotonic())
-			if c.tasks == 0 {
-				require.NoError(t, err)
-				return
-			}
-			require.Equal(t, c.tasks, requireCut(t, err).Tasks)
 		})
 	}
 }

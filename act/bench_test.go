@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/price"
+	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // cost is something that has a price: prepare makes the set-up, and what it returns does it n times.
@@ -35,17 +38,12 @@ func TestMeasureWhatThingsCost(t *testing.T) {
 	}
 }
 
-func BenchmarkCosts(b *testing.B) {
-	all := append([]cost{
-		{name: "a yielding turn, 100,000 ready", prepare: yieldingTurns(100_000)},
-	}, costs...)
-	for _, c := range all {
-		b.Run(c.name, func(b *testing.B) {
-			run := c.prepare(b)
-			b.ReportAllocs()
-			b.ResetTimer()
-			run(b.N)
-		})
+func TestTheSteadyStateAllocatesNothing(t *testing.T) {
+	tier.NoRace(t, "counts allocations")
+	for _, c := range costs {
+		run := c.prepare(t)
+		run(1000)
+		require.Zero(t, testing.AllocsPerRun(100, func() { run(100) }), c.name)
 	}
 }
 
@@ -121,10 +119,6 @@ func timersArmed(tb testing.TB) func(n int) {
 		}
 	})
 }
-
-var (
-	otherLocal = act.NewLocal(func(*act.Scheduler) int { return 7 })
-)
 
 // successor spawns itself and ends.
 type successor struct{ _ byte }

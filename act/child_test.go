@@ -30,11 +30,6 @@ func (a *around) Stop(t *act.Task, o shutdown.Order) {
 	a.Child.Stop(t, o)
 }
 
-func (a *around) Abandon() act.Action {
-	a.h.WriteString("~")
-	return a.Child.Abandon()
-}
-
 func (a *around) Close() error {
 	a.h.WriteString("-")
 	return a.Child.Close()
@@ -42,16 +37,16 @@ func (a *around) Close() error {
 
 func TestAChildForwardsEverything(t *testing.T) {
 	var h history
-	a := titled{&child{name: "A", answers: []act.Directive{act.Yield, act.Wait, act.Done}, h: &h}, "the action"}
+	a := &child{name: "A", answers: []act.Directive{act.Yield, act.Wait, act.Done}, h: &h}
 	s, _ := newScheduler(t, act.Config{})
-	x := &around{Child: act.Child{Action: a.Action}, h: &h}
+	x := &around{Child: act.Child{Action: a}, h: &h}
 	s.Spawn(x)
 	_, err := s.Step(2)
 	require.NoError(t, err)
 	s.Shutdown(plain(shutdown.Unbounded))
 	require.NoError(t, s.Run())
 	require.Equal(t, "(A(A!!A(A--A", h.String())
-	require.Equal(t, "the action", act.Name(&act.Child{Action: a}))
+	require.Equal(t, "*act_test.child", act.Name(&act.Child{Action: a}))
 	require.Equal(t, "nothing", act.Name(&act.Child{}))
 }
 
@@ -112,20 +107,4 @@ func TestAChildOfTheFirstTurnHearsOfAnOrderThatCameBefore(t *testing.T) {
 			require.Equal(t, c.want, h.String())
 		})
 	}
-}
-
-func TestAnAbandonedChildBelongsToItsFunction(t *testing.T) {
-	var h history
-	exec := &later{}
-	s, _ := newScheduler(t, act.Config{Executor: exec})
-	x := &around{Child: act.Child{Action: &child{name: "A", answers: []act.Directive{act.Async}, h: &h}}, h: &h}
-	s.Spawn(x)
-	_, err := s.Step(1)
-	require.NoError(t, err)
-	requireCut(t, s.Close())
-	require.Equal(t, "(A~", h.String())
-	require.NoError(t, x.Child.Close())
-	require.Equal(t, "(A~", h.String(), "the function has not returned")
-	exec.run()
-	require.Equal(t, "(A~-A", h.String())
 }

@@ -2,7 +2,6 @@ package act_test
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -73,44 +72,6 @@ func TestSeqDoesOneAfterTheOtherInAsFewTurnsAsPossible(t *testing.T) {
 	require.Equal(t, "A|A-AB-BCCC-C", h.String())
 	for _, a := range list {
 		require.NotNil(t, a, "the caller's list is the caller's")
-	}
-}
-
-// titled lends a name to an action.
-type titled struct {
-	act.Action
-	name string
-}
-
-func (a titled) String() string { return a.name }
-
-// Logs and Cuts name a compound action after the one that runs in it, or that has failed.
-func TestACompoundIsCalledAfterWhatIsUnderWay(t *testing.T) {
-	const w, d, f = act.Wait, act.Done, act.Failed
-	for _, c := range []struct {
-		answers         []act.Directive
-		seq, all, first string
-	}{
-		{[]act.Directive{d}, "act.Seq", "act.All", "act.First"},
-		{[]act.Directive{w, w}, "A", "A and 1 more", "A and 1 more"},
-		{[]act.Directive{d, w, w}, "B", "B and 1 more", "act.First"},
-		{[]act.Directive{w, d}, "A", "A", "act.First"},
-		{[]act.Directive{d, f, w}, "B", "C", "act.First"},
-	} {
-		t.Run(fmt.Sprint(c.answers), func(t *testing.T) {
-			for want, of := range map[*string]func(...act.Action) act.Action{&c.seq: act.Seq, &c.all: act.All, &c.first: act.First} {
-				var h history
-				var children []act.Action
-				for i, answer := range c.answers {
-					name := string(rune('A' + i))
-					children = append(children, titled{&child{name: name, answers: []act.Directive{answer},
-						err: errors.New("refused"), h: &h}, name})
-				}
-				a := of(children...)
-				_, _ = turn(t, a)
-				require.Equal(t, *want, act.Name(a))
-			}
-		})
 	}
 }
 

@@ -130,21 +130,6 @@ func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
 	}
 }
 
-func TestAQuickEndSaysNothing(t *testing.T) {
-	var said drains
-	s, _, _ := newVirtual(t, act.Config{Draining: said.add})
-	s.Spawn(&sleeper{until: 900 * time.Millisecond})
-	s.Shutdown(plain(shutdown.Policy{}))
-	require.NoError(t, s.Run())
-	s.Spawn(&sleeper{until: 10 * time.Second})
-	s.Shutdown(halt)
-	requireCut(t, s.Run())
-	require.Empty(t, said.take())
-	s.Spawn(&sleeper{until: 5 * time.Second})
-	require.NoError(t, s.Run(), "without an order")
-	require.Empty(t, said.take())
-}
-
 // A step of a census is bounded, so that tasks have turns in between.
 func TestACensusIsTakenInSteps(t *testing.T) {
 	var said drains

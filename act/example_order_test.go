@@ -119,16 +119,6 @@ func ExampleCall() {
 	// <nil>
 }
 
-func ExampleSeq() {
-	s := act.New(act.Config{})
-	defer s.Close()
-	s.Spawn(act.Seq(say("one"), &nap{after: time.Millisecond}, say("two")))
-	_ = s.Run()
-	// Output:
-	// one
-	// two
-}
-
 func ExampleAll() {
 	s := act.New(act.Config{})
 	defer s.Close()

@@ -39,21 +39,6 @@ func ExampleAction() {
 	// Output: a3 b1 c2 a2 c1 a1
 }
 
-// Actions call actions as functions call functions.
-func ExampleAction_nested() {
-	child := &countdown{"child", 2}
-	s := act.New(act.Config{})
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if d := child.Act(t); d != act.Done {
-			return d
-		}
-		fmt.Println("and its parent")
-		return act.Done
-	}))
-	_ = s.Run()
-	// Output: child2 child1 and its parent
-}
-
 // A few turns at a time: the loop belongs to a test or a simulation.
 func ExampleScheduler_Step() {
 	s := act.New(act.Config{})
@@ -278,28 +263,6 @@ func ExampleOn() {
 	// <nil>
 }
 
-// Run ends when no task is left. What goes on without one has to hold it.
-func ExampleScheduler_Hold() {
-	save := func(s *act.Scheduler) {
-		s.Hold(1)
-		go s.Post(func(s *act.Scheduler) { // when it was written
-			fmt.Println("saved")
-			s.Hold(-1)
-		})
-	}
-	s := act.New(act.Config{})
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		save(t.Scheduler())
-		fmt.Println("my last turn")
-		return act.Done
-	}))
-	fmt.Println(s.Run())
-	// Output:
-	// my last turn
-	// saved
-	// <nil>
-}
-
 // gardener is a demon: without an end of its own, and so with an ear for orders.
 type gardener struct{ told bool }
 
@@ -325,30 +288,6 @@ func ExampleDemon() {
 	// rakes
 	// puts away the rake
 	// <nil>
-}
-
-// counters is one counter for each scheduler, made when that first asks.
-var counters = act.NewLocal(func(s *act.Scheduler) *int {
-	fmt.Println("made for scheduler", s.Index())
-	return new(int)
-})
-
-func ExampleLocal() {
-	s := act.New(act.Config{})
-	for range 3 {
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			n := counters.Get(t.Scheduler())
-			*n++
-			fmt.Println(*n)
-			return act.Done
-		}))
-	}
-	_ = s.Run()
-	// Output:
-	// made for scheduler 0
-	// 1
-	// 2
-	// 3
 }
 
 // flush is done once a turn, however often it is asked for.

@@ -1,7 +1,6 @@
 package act_test
 
 import (
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,18 +16,6 @@ func full(t *testing.T) (s *act.Scheduler, release chan struct{}) {
 		s.Execute(func() { <-release })
 	}
 	return s, release
-}
-
-func TestReservedPlacesAreThereThoughTheExecutorIsFull(t *testing.T) {
-	s, release := full(t)
-	defer close(release)
-	var queued atomic.Bool
-	s.Execute(func() { queued.Store(true) })
-	run := make(chan struct{}, 2)
-	s.Reserve(1).Execute(func() { run <- struct{}{}; <-release })
-	s.Reserve(1).Execute(func() { run <- struct{}{} }) // each Reserve has its own
-	inTime(t, func() { <-run; <-run })
-	require.False(t, queued.Load())
 }
 
 // reserver is an Executor of an application's own that sets goroutines aside.
@@ -78,23 +65,6 @@ func TestACallIsMadeByTheExecutorItNames(t *testing.T) {
 	}))
 	inTime(t, func() { require.NoError(t, s.Run()) })
 	require.Equal(t, "BCA", h.String())
-}
-
-func TestTheExecutorIsThatOfTheWholeGroupAndReplaceable(t *testing.T) {
-	exec := &later{}
-	g := act.NewGroup(act.Config{Schedulers: 2, Executor: exec})
-	for _, s := range g.Schedulers() {
-		s.Spawn(offloads(func() {}))
-		_, err := s.Step(1)
-		require.NoError(t, err)
-	}
-	require.Len(t, exec.given, 2)
-	exec.run()
-	exec.run()
-	for _, s := range g.Schedulers() {
-		require.NoError(t, s.Run())
-	}
-	require.NoError(t, g.Close())
 }
 
 func TestAnExecutorMayRunEverythingAtOnce(t *testing.T) {

@@ -150,7 +150,6 @@ func (c *clock) advance(d time.Duration)  { c.now.Add(int64(d)) }
 // for ever, since nothing could interrupt it.
 type dreamer struct {
 	clock     *clock
-	sleeps    []time.Duration // all but the looks
 	looks     int
 	insomniac bool // to sleep is an error
 }
@@ -164,7 +163,6 @@ func (d *dreamer) Idle(atMost time.Duration) {
 	case d.insomniac:
 		panic("asleep while something is due")
 	default:
-		d.sleeps = append(d.sleeps, atMost)
 		d.clock.advance(atMost)
 	}
 }

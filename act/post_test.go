@@ -1,8 +1,6 @@
 package act_test
 
 import (
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,43 +8,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 )
-
-// parkingIdler is an Idler that sleeps until it is interrupted, and reports it.
-type parkingIdler struct {
-	asleep     chan struct{} // receives when a sleep begins
-	interrupt  chan struct{}
-	interrupts atomic.Int32
-}
-
-func newParkingIdler(s *act.Scheduler) *parkingIdler {
-	i := &parkingIdler{asleep: make(chan struct{}, 100), interrupt: make(chan struct{}, 1)}
-	s.SetIdler(i)
-	return i
-}
-
-func (i *parkingIdler) Idle(atMost time.Duration) {
-	if atMost == 0 {
-		return
-	}
-	i.asleep <- struct{}{}
-	<-i.interrupt
-}
-
-func (i *parkingIdler) Interrupt() {
-	i.interrupts.Add(1)
-	select {
-	case i.interrupt <- struct{}{}:
-	default:
-	}
-}
-
-// onItsThread runs s on another goroutine until the test has seen enough.
-func onItsThread(t *testing.T, s *act.Scheduler) (ended chan error) {
-	t.Helper()
-	ended = make(chan error, 1)
-	go func() { ended <- s.Run() }()
-	return ended
-}
 
 func TestAFullInboxMakesAPlainGoroutineWaitForRoom(t *testing.T) {
 	const room = 4
@@ -174,19 +135,6 @@ func TestAClosedInboxRefuses(t *testing.T) {
 	require.ErrorIs(t, s.Post(func(*act.Scheduler) {}), act.ErrClosed)
 }
 
-func TestAPassRunsAtMost64PostedFunctions(t *testing.T) {
-	ran := 0
-	var passes []int
-	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
-		Pass: func(*act.Scheduler) { passes = append(passes, ran) },
-	}})
-	for range 2*act.PostsAPass + 10 {
-		s.Post(func(*act.Scheduler) { ran++ })
-	}
-	require.NoError(t, s.Run())
-	require.Equal(t, []int{0, act.PostsAPass, 2 * act.PostsAPass}, passes)
-}
-
 // What is to be done while posts wait is due now: an embedding loop must not sleep.
 func TestPendingPostsAreDue(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
@@ -209,41 +157,44 @@ func TestPendingPostsAreDue(t *testing.T) {
 	require.False(t, due)
 }
 
+// disturbed is an Idler: in each sleep another goroutine does something.
+type disturbed struct {
+	disturb            func()
+	sleeps, interrupts int
+}
+
+func (i *disturbed) Idle(atMost time.Duration) {
+	if atMost == 0 {
+		return
+	}
+	i.sleeps++
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		i.disturb()
+	}()
+	<-done
+}
+
+func (i *disturbed) Interrupt() { i.interrupts++ }
+
 // One write, however many come.
 func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	i := newParkingIdler(s)
 	s.Hold(1)
-	blocked := make(chan struct{})
-	s.Post(func(*act.Scheduler) { <-blocked })
-	close(blocked)
-	ended := onItsThread(t, s)
-	for night := range int32(5) {
-		<-i.asleep
-		require.Equal(t, night, i.interrupts.Load())
-		var all sync.WaitGroup
-		var gate sync.WaitGroup
-		gate.Add(1)
-		for range 4 {
-			all.Go(func() {
-				gate.Wait()
-				for range 100 {
-					s.Post(func(*act.Scheduler) {})
-				}
-			})
+	i := &disturbed{}
+	i.disturb = func() {
+		for range 100 {
+			s.Post(func(*act.Scheduler) {})
 		}
-		// The scheduler is kept at its first function until all have posted, so that it is asleep no more than once in this time.
-		hold := make(chan struct{})
-		s.Post(func(*act.Scheduler) { <-hold })
-		gate.Done()
-		all.Wait()
-		require.Equal(t, night+1, i.interrupts.Load())
-		close(hold)
+		if i.sleeps == 5 {
+			s.Post(func(s *act.Scheduler) { s.Hold(-1) })
+		}
 	}
-	<-i.asleep
-	s.Post(func(s *act.Scheduler) { s.Hold(-1) })
-	inTime(t, func() { require.NoError(t, <-ended) })
-	require.EqualValues(t, 6, i.interrupts.Load())
+	s.SetIdler(i)
+	require.NoError(t, s.Run())
+	require.Equal(t, 5, i.sleeps, "none with a post in the inbox")
+	require.Equal(t, 5, i.interrupts)
 }
 
 func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
@@ -335,25 +286,4 @@ func (p *postman) Monotonic() time.Duration {
 		p.reading()
 	}
 	return p.clock.Monotonic()
-}
-
-func TestAThreadAwakeIsNotInterrupted(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	i := newParkingIdler(s)
-	var r act.RemoteWaker
-	turns := 0
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		switch turns++; turns {
-		case 1:
-			r = t.Waker().Remote()
-			time.AfterFunc(time.Millisecond, r.Wake)
-			return act.Wait
-		case 100:
-			return act.Done
-		}
-		s.Post(func(*act.Scheduler) {})
-		return act.Yield
-	}))
-	inTime(t, func() { require.NoError(t, s.Run()) })
-	require.LessOrEqual(t, i.interrupts.Load(), int32(1), "if it was asleep, by what woke it")
 }

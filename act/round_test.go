@@ -150,21 +150,6 @@ func TestAnAttachedDemonDoesNotKeepRunFromReturning(t *testing.T) {
 	require.Empty(t, h.String(), "and is still there, and still holds nothing")
 }
 
-func TestRunInsideRunIsAnError(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var run, step, closed error
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		run = s.Run()
-		_, step = s.Step(1)
-		closed = s.Close()
-		return act.Done
-	}))
-	require.NoError(t, s.Run())
-	require.EqualError(t, run, "act: already running")
-	require.EqualError(t, step, "act: already running")
-	require.EqualError(t, closed, "act: already running")
-}
-
 func TestAClosedSchedulerRefuses(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	require.NoError(t, s.Close())

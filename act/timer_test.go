@@ -90,7 +90,7 @@ func TestTheEndOfATaskCancelsItsTimers(t *testing.T) {
 			turns := 0
 			s.Spawn(act.Func(func(t *act.Task) act.Directive { // in the same place
 				turns++
-				return stay(t)
+				return idle(t)
 			}))
 			for range 5 {
 				c.advance(10)
@@ -155,25 +155,6 @@ func TestADeadlineInThePastIsDueInTheNextPass(t *testing.T) {
 	s.Spawn(h.script("B", 4, act.Yield))
 	require.NoError(t, s.Run())
 	require.Equal(t, "B|BA|BB|", h.String(), "not in the turn that arms it, and not at once")
-}
-
-// A pass takes its time too: a sleep that began with the pass's reading of the clock would be too long.
-func TestASleepIsShorterByWhatThePassHasTaken(t *testing.T) {
-	s, c, _ := newVirtual(t, act.Config{})
-	i := &dreamer{clock: c}
-	s.SetIdler(i)
-	var h history
-	s.Spawn(h.sleeper("A", 50))
-	s.Post(func(*act.Scheduler) { c.advance(40) })
-	require.NoError(t, s.Run())
-	require.Equal(t, []time.Duration{10}, i.sleeps)
-	require.Equal(t, time.Duration(50), c.Monotonic())
-
-	s.Spawn(h.sleeper("B", 100))
-	s.Post(func(*act.Scheduler) { c.advance(60) })
-	require.NoError(t, s.Run())
-	require.Equal(t, []time.Duration{10}, i.sleeps, "due before the pass has ended: no sleep")
-	require.Equal(t, time.Duration(110), c.Monotonic())
 }
 
 // Turns that follow a sleep come before the next pass, and must not take the time before it for now.

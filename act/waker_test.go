@@ -12,12 +12,6 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// stay waits, and is not woken.
-func stay(t *act.Task) act.Directive {
-	t.Waker()
-	return act.Wait
-}
-
 func TestATaskThatWaitsForNothingIsCalledOnceReportedOnceAndStays(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
@@ -69,9 +63,14 @@ func TestATaskThatWaitsForSomethingIsNotReported(t *testing.T) {
 	require.Empty(t, logs.All())
 }
 
-func TestTheZeroWakerAndRemoteDoNothing(t *testing.T) {
+func TestTheZeroWakersDoNothing(t *testing.T) {
+	require.True(t, act.Waker{}.Stale())
 	act.Waker{}.Wake()
 	act.Waker{}.Remote().Wake()
+	var b act.AtomicWaker
+	b.Wake()
+	b.Set(act.Waker{})
+	b.Wake()
 }
 
 func TestARemoteMayOutliveItsTaskAndItsScheduler(t *testing.T) {
@@ -201,6 +200,8 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 				w.remote(p.twin)
 				return
 			}
+			b := w.tasks[p.twin.task]
+			require.Equal(t, b.state == "gone" || b.turn != p.twin.turn, p.real.Stale())
 			p.real.Wake()
 			w.wake(p.twin)
 		}
@@ -246,13 +247,6 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 		_ = s.Run() // a Cut with those that still wait
 		require.Greater(t, len(w.tasks), 100, "seed %d", seed)
 	}
-}
-
-func TestTheZeroAtomicWakerWakesNothing(t *testing.T) {
-	var b act.AtomicWaker
-	b.Wake()
-	b.Set(act.Waker{})
-	b.Wake()
 }
 
 func TestAWakeIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
