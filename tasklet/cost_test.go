@@ -32,20 +32,3 @@ func TestAllocations(t *testing.T) {
 		require.Zero(t, testing.AllocsPerRun(100, do), name)
 	}
 }
-
-func BenchmarkSyncPhase(b *testing.B) {
-	for name, n := range map[string]int{"alone": 1, "of 100": 100} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			a := act.New(act.Config{})
-			defer a.Close()
-			r := tasklet.RunnerOf(a)
-			for range n {
-				_ = r.Schedule(&spin{}, tasklet.Sync)
-			}
-			_, _ = a.Step(1000)
-			b.ResetTimer()
-			_, _ = a.Step(b.N)
-		})
-	}
-}

@@ -248,18 +248,3 @@ func ExampleRunner_Shutdown() {
 	// shutdown: left 1 task (clerk); order: shutdown.Now; terms: drain, 2 turns a task
 	// 5 served, 2 of them after the order
 }
-
-// Tasklets among the other tasks of a Group.
-func ExampleRunnerOf() {
-	s := act.New(act.Config{})
-	defer s.Close()
-	tasklets := tasklet.RunnerOf(s)
-	_ = tasklets.Schedule(tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
-		fmt.Println("a phase, on the thread in Run:", r.Act().Here())
-		return tasklet.Done
-	}), tasklet.Sync)
-	fmt.Println(s.Run())
-	// Output:
-	// a phase, on the thread in Run: true
-	// <nil>
-}

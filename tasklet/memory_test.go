@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -230,6 +229,9 @@ func TestATaskletWaitsForItsPhaseUnderAnotherRunner(t *testing.T) {
 		ends.Go(func() { _ = tasklet.With(tasklet.Inline(), x) })
 		<-in
 		require.ErrorIs(t, tasklet.With(other, x), tasklet.ErrInPhase)
+		stranger := tasklet.NewRunner()
+		require.ErrorIs(t, tasklet.With(stranger, x), tasklet.ErrInPhase)
+		inTime(t, func() { require.NoError(t, stranger.Run(), "x is no member") })
 		ends.Go(func() { _ = other.Run() })
 		require.Eventually(t, func() bool { return other.Act() != nil }, patience, 1e6)
 		schedule(t, other, d, x)
@@ -237,29 +239,5 @@ func TestATaskletWaitsForItsPhaseUnderAnotherRunner(t *testing.T) {
 		require.NoError(t, hold.Resume(done))
 		inTime(t, ends.Wait)
 		require.Equal(t, "TBT", h.take())
-	}
-}
-
-func TestDoneDropsEveryReference(t *testing.T) {
-	r := tasklet.NewRunner()
-	defer runtime.KeepAlive(r)
-	var kept []tasklet.Rescheduler
-	defer func() { runtime.KeepAlive(kept) }()
-	for name, end := range map[string]func(x *script){
-		"an ASYNC phase": func(x *script) {
-			x.answers = []tasklet.Directive{async}
-			schedule(t, r, sync_, x)
-			require.NoError(t, r.Run())
-		},
-		"Schedule": func(x *script) { schedule(t, r, done, x) },
-		"With":     func(x *script) { require.NoError(t, tasklet.With(r, x)) },
-	} {
-		x := (&history{}).play("T")
-		gone := weak.Make(x)
-		kept = append(kept, r.Suspend(x))
-		end(x)
-		x = nil
-		runtime.GC()
-		require.Nil(t, gone.Value(), name)
 	}
 }

@@ -114,24 +114,20 @@ func (b *between) Task(r *tasklet.Runner) tasklet.Directive {
 
 // An awaited action is closed however the tasklet ends.
 func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
-	for name, end := range map[string]func(r *tasklet.Runner, x tasklet.Tasklet){
-		"suspended and dropped": func(r *tasklet.Runner, _ tasklet.Tasklet) {
-			r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
-		},
-		"a panic in Stop": func(r *tasklet.Runner, _ tasklet.Tasklet) { r.Shutdown(terms(shutdown.Unbounded)) },
-		"forgotten":       func(r *tasklet.Runner, x tasklet.Tasklet) { _ = r.Schedule(x, done) },
+	for name, policy := range map[string]shutdown.Policy{
+		"suspended and dropped": {Kind: shutdown.Suspending, Drop: true},
+		"a panic in Stop":       shutdown.Unbounded,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := observed(act.Config{})
 			h := &history{}
-			x := &anxious{h: h}
-			schedule(t, r, sync_, x)
-			go func() {
-				for h.count("a") == 0 {
-					time.Sleep(time.Millisecond)
+			schedule(t, r, sync_, &anxious{h: h}, &phases{"E", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+				if h.count("a") == 0 {
+					return sync_
 				}
-				end(r, x)
-			}()
+				r.Shutdown(terms(policy))
+				return done
+			}})
 			inTime(t, func() { _ = r.Run() })
 			require.Equal(t, 1, h.count("!"))
 		})

@@ -86,6 +86,25 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 	}
 }
 
+// A phase off the thread may ask before anything else has had a turn.
+func TestAnOrderIsKnownAtOnce(t *testing.T) {
+	s := act.New(act.Config{})
+	defer s.Close()
+	r := tasklet.RunnerOf(s)
+	order := terms(shutdown.Unbounded)
+	var known []shutdown.Order
+	s.Spawn(act.Func(func(*act.Task) act.Directive {
+		known = append(known, r.Order())
+		if len(known) > 1 {
+			return act.Done
+		}
+		r.Shutdown(order)
+		return act.Yield
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, []shutdown.Order{nil, order}, known)
+}
+
 func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
 	r, _ := virtual()
 	h := &history{}

@@ -10,26 +10,6 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-func TestSYNCPhasesShareStateWithoutALock(t *testing.T) {
-	const tasklets, phases = 1000, 10
-	r, n := tasklet.NewRunner(), 0 // a plain int
-	for range tasklets {
-		left := phases
-		schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
-			if !r.Act().Here() {
-				return sync_ // ASYNC phases keep away from n
-			}
-			n++
-			if left--; left == 0 {
-				return done
-			}
-			return []tasklet.Directive{sync_, async}[left%2]
-		}))
-	}
-	inTime(t, func() { require.NoError(t, r.Run()) })
-	require.Equal(t, tasklets*phases, n)
-}
-
 func TestRunInsideAPhasePanics(t *testing.T) {
 	nested := func(run func() error) {
 		require.PanicsWithValue(t, "tasklet: Run was called inside a phase", func() { _ = run() })
