@@ -64,14 +64,3 @@ func TestAllocations(t *testing.T) {
 		require.Equal(t, row.want, testing.AllocsPerRun(200, row.do), row.name)
 	}
 }
-
-func BenchmarkMap(b *testing.B) {
-	s, _ := stepped(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		f := future.New[int](s)
-		future.Map(f, double)
-		_ = f.Resolve(1)
-		_, _ = s.Step(4)
-	}
-}

@@ -48,24 +48,6 @@ func ExampleFuture_Resolve() {
 	// one <nil>
 }
 
-// A task waits for several things at once and goes on with the first; the other leaf is closed.
-func ExampleFuture_Await() {
-	s := act.New(act.Config{})
-	defer s.Close()
-	never, soon := future.New[int](s), future.New[int](s)
-	s.Spawn(act.Seq(
-		act.First(never.Await(), soon.Await()),
-		act.Func(func(*act.Task) act.Directive {
-			fmt.Println(never.Resolved(), soon.Resolved())
-			return act.Done
-		})))
-	_ = soon.Resolve(1)
-	fmt.Println(s.Run())
-	// Output:
-	// false true
-	// <nil>
-}
-
 // An error passes through Map to a function that can handle it.
 func ExampleMap() {
 	s := act.New(act.Config{})

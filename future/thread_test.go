@@ -17,17 +17,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// strategies are the ways in which a scheduler may be asleep when a future is resolved.
-var strategies = map[string]act.Strategy{
-	"interrupt": nil,
-	"poll":      demon.Pause(time.Millisecond),
-	"busy":      demon.Busy(),
-}
-
 // Each of two schedulers resolves what the other waits for, and then waits itself, so that one begins to wait about
 // when the other resolves. If a wake-up were lost, both would sleep for ever.
 func TestWaitingWhileItIsResolvedLosesNoWake(t *testing.T) {
-	for name, idle := range strategies {
+	for name, idle := range map[string]act.Strategy{"asleep": nil, "busy": demon.Busy()} {
 		for _, home := range []string{"at home", "on another scheduler"} {
 			t.Run(name+" "+home, func(t *testing.T) {
 				const steps = 300
@@ -56,44 +49,6 @@ func TestWaitingWhileItIsResolvedLosesNoWake(t *testing.T) {
 				require.NoError(t, g.Close())
 			})
 		}
-	}
-}
-
-func TestAwaitOnOtherSchedulers(t *testing.T) {
-	for _, fate := range []string{"resolved before", "resolved by another", "failed"} {
-		t.Run(fate, func(t *testing.T) {
-			const schedulers, each = 3, 10
-			g := act.NewGroup(act.Config{Schedulers: schedulers, Threads: act.Locked})
-			f := future.New[string](g.Schedulers()[0])
-			if fate == "resolved before" {
-				require.NoError(t, f.Resolve("v"))
-			}
-			logs := make([][]string, schedulers)
-			require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
-				for range each {
-					s.Spawn(waiter(f.Await(), "v", &logs[s.Index()]))
-				}
-				if s.Index() < schedulers-1 {
-					return nil
-				}
-				switch fate {
-				case "resolved by another":
-					s.Spawn(act.Func(func(*act.Task) act.Directive { _ = f.Resolve("v"); return act.Done }))
-				case "failed":
-					go func() { _ = f.Fail(errNo) }()
-				}
-				return nil
-			}))
-			for _, log := range logs {
-				require.Len(t, log, each)
-				if fate == "failed" {
-					require.Equal(t, "v:no", log[0])
-				} else {
-					require.Equal(t, "v", log[0])
-				}
-			}
-			require.NoError(t, g.Close())
-		})
 	}
 }
 
