@@ -119,25 +119,12 @@ func TestEveryMayOffload(t *testing.T) {
 
 func TestEveryHoldsRunUntilAnOrder(t *testing.T) {
 	for _, policy := range []shutdown.Policy{shutdown.Unbounded, {Turns: 1}} {
-		t.Run(policy.String(), func(t *testing.T) {
-			ticked := make(chan bool, 1)
-			s := act.New(act.Config{})
-			defer s.Close()
-			s.Install(demon.Every(time.Millisecond, func(*act.Task) act.Directive {
-				select {
-				case ticked <- true:
-				default:
-				}
-				return act.Wait
-			}))
-			ended := runElsewhere(t, s)
-			for range 3 {
-				servertest.Receive(t, ticked)
-			}
-			s.Shutdown(shutdown.Now{Terms: policy})
-			require.NoError(t, servertest.Receive(t, ended))
-			require.NoError(t, s.Close(), "nothing was left")
-		})
+		s, _, _ := stepped(t)
+		s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { panic("ticked") }))
+		servertest.Step(t, s)
+		require.False(t, s.Finished())
+		s.Shutdown(shutdown.Now{Terms: policy})
+		require.NoError(t, s.Run(), "nothing was left")
 	}
 }
 

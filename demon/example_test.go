@@ -21,27 +21,6 @@ func ExampleParseStrategy() {
 	// interrupt, poll, hybrid or busy, not "lazy"
 }
 
-// Strategies with times of your own.
-func ExamplePause() {
-	s := act.New(act.Config{Idle: demon.Pause(5 * time.Millisecond)})
-	defer s.Close()
-	var tm act.Timer
-	waited := false
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if waited {
-			fmt.Println("a deadline cuts the pause short")
-			return act.Done
-		}
-		waited = true
-		t.WakeAfter(&tm, time.Millisecond)
-		return act.Wait
-	}))
-	fmt.Println(s.Run())
-	// Output:
-	// a deadline cuts the pause short
-	// <nil>
-}
-
 func ExampleEvery() {
 	s := act.New(act.Config{})
 	defer s.Close()
