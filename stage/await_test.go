@@ -24,94 +24,67 @@ import (
 	"github.com/daimon-go/daimon/stage/memory"
 )
 
-// A look asks for all that is waited for, in calls of a thousand. While nothing waits there is none. The waits are those of
-// goroutines, through an engine that does not run, and futures in the Group of an engine.
+// A look asks for all that is waited for, in calls of a thousand. While nothing waits there is none. The engine does not run.
 func TestLooks(t *testing.T) {
 	t.Parallel()
-	for name, grouped := range map[string]bool{"goroutines": false, "a Group": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { looks(t, grouped) })
-		})
-	}
-}
-
-func looks(t *testing.T, grouped bool) {
-	const poll = 10 * time.Second
-	var mu sync.Mutex
-	var sizes []int
-	fail := 3
-	s := &unreliable{memory.New(nil), func(_ context.Context, call string, arg any, do func() error) error {
-		if call == "List" {
+	synctest.Test(t, func(t *testing.T) {
+		const poll = 10 * time.Second
+		var mu sync.Mutex
+		var sizes []int
+		fail := 3
+		s := &unreliable{memory.New(nil), func(_ context.Context, call string, arg any, do func() error) error {
+			if call == "List" {
+				mu.Lock()
+				defer mu.Unlock()
+				sizes = append(sizes, len(arg.(stage.Selection).IDs))
+				if fail--; fail >= 0 {
+					return errors.New("no answer")
+				}
+			}
+			return do()
+		}}
+		took := func() (all []int) { // since the last call of took
 			mu.Lock()
 			defer mu.Unlock()
-			sizes = append(sizes, len(arg.(stage.Selection).IDs))
-			if fail--; fail >= 0 {
-				return errors.New("no answer")
-			}
+			all, sizes = sizes, nil
+			return all
 		}
-		return do()
-	}}
-	took := func() (all []int) { // since the last call of took
-		mu.Lock()
-		defer mu.Unlock()
-		all, sizes = sizes, nil
-		return all
-	}
-	e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.Poll = poll })
-	ids, err := s.Enqueue(t.Context(), slices.Repeat([]stage.NewTask{{Kind: "of others", Stage: "0"}}, 1500)...)
-	require.NoError(t, err)
-	told := map[stage.ID]int{}
-	note := func(x stage.Task, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil && x.Status == stage.Cancelled {
-			told[x.ID]++
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	if grouped {
-		go func() {
-			ended <- act.Run(ctx, act.Config{Schedulers: 1, Logger: zap.NewNop()}, e.Setup, func(s *act.Scheduler) error {
-				for _, id := range ids {
-					e.Future(context.Background(), s, id).Handle(note)
-				}
-				return nil
-			})
-		}()
-	} else {
-		ended <- nil
-		for _, id := range ids {
-			go func() { note(e.Await(ctx, id)) }()
-		}
-	}
-	synctest.Wait()
-	require.LessOrEqual(t, len(took()), 1, "a store that fails is not pressed")
-	time.Sleep(6 * poll) // three looks that fail, and one
-	took()
-	time.Sleep(10 * poll)
-	all := took()
-	require.GreaterOrEqual(t, len(all), 2*6)
-	require.LessOrEqual(t, len(all), 2*20)
-	require.Equal(t, slices.Repeat([]int{1000, 500}, len(all)/2), all)
-	require.Empty(t, told)
-
-	for _, id := range ids {
-		_, err := s.Cancel(t.Context(), id)
+		e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.Poll = poll })
+		ids, err := s.Enqueue(t.Context(), slices.Repeat([]stage.NewTask{{Kind: "of others", Stage: "0"}}, 1500)...)
 		require.NoError(t, err)
-	}
-	time.Sleep(3 * poll / 2)
-	synctest.Wait()
-	require.Len(t, told, 1500)
-	took()
-	time.Sleep(10 * poll)
-	require.Empty(t, took(), "nothing waits")
-	cancel()
-	require.NoError(t, <-ended)
-	time.Sleep(time.Second) // in which idle goroutines of the Group's executor end
-	for _, n := range told {
-		require.Equal(t, 1, n)
-	}
+		told := map[stage.ID]int{}
+		for _, id := range ids {
+			go func() {
+				x, err := e.Await(t.Context(), id)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil && x.Status == stage.Cancelled {
+					told[x.ID]++
+				}
+			}()
+		}
+		synctest.Wait()
+		require.LessOrEqual(t, len(took()), 1, "a store that fails is not pressed")
+		time.Sleep(6 * poll) // three looks that fail, and one
+		took()
+		time.Sleep(10 * poll)
+		all := took()
+		require.GreaterOrEqual(t, len(all), 2*6)
+		require.LessOrEqual(t, len(all), 2*20)
+		require.Equal(t, slices.Repeat([]int{1000, 500}, len(all)/2), all)
+		require.Empty(t, told)
+
+		for _, id := range ids {
+			_, err := s.Cancel(t.Context(), id)
+			require.NoError(t, err)
+		}
+		time.Sleep(3 * poll / 2)
+		synctest.Wait()
+		require.Len(t, told, 1500)
+		took()
+		time.Sleep(10 * poll)
+		require.Empty(t, took(), "nothing waits")
+	})
 }
 
 // gate is a store whose answers to List, once they are there, are held back.
@@ -130,68 +103,45 @@ func (s gate) List(ctx context.Context, sel stage.Selection) ([]stage.Task, erro
 // A wait that begins during a look is not told what the look has found, and has one of its own, long before the next poll.
 func TestAWaitThatBeginsDuringALook(t *testing.T) {
 	t.Parallel()
-	for _, grouped := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := gate{memory.New(nil), make(chan struct{}), make(chan struct{})}
-			fails := stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-				return nil, stage.Permanent(errors.New("no luck"))
-			})
-			e := engineOf(t, s, 1, fails, func(cfg *stage.Config) { cfg.Poll = time.Hour })
-			failed, ended := worksOff(t, e).ID, worksOff(t, e).ID
-			at := act.New(act.Config{Logger: zap.NewNop()})
-			on := at // which is closed, and has no part in anything
-			if grouped {
-				begun := make(chan *act.Scheduler)
-				stopped := make(chan error)
-				ctx, cancel := context.WithCancel(t.Context())
-				note := func(s *act.Scheduler) error {
-					go func() { begun <- s }()
-					return nil
-				}
-				go func() { stopped <- act.Run(ctx, act.Config{Schedulers: 1, Logger: zap.NewNop()}, e.Setup, note) }()
-				on = <-begun
-				synctest.Wait() // it has polled once
-				defer func() {
-					cancel()
-					require.NoError(t, <-stopped)
-					time.Sleep(time.Second) // of synctest's clock, in which idle goroutines of the Group's executor end
-				}()
+	synctest.Test(t, func(t *testing.T) {
+		s := gate{memory.New(nil), make(chan struct{}), make(chan struct{})}
+		e := engineOf(t, s, 1, computes(func() error { return stage.Permanent(fail()) }, quiet), func(cfg *stage.Config) { cfg.Poll = time.Hour })
+		failed, ended := worksOff(t, e).ID, worksOff(t, e).ID
+		idle := act.New(act.Config{Logger: zap.NewNop()}) // which has no part in anything
+		defer func() { require.NoError(t, idle.Close()) }()
+		begun := time.Now()
+		wait := func(id stage.ID) *future.Future[stage.Task] { return e.Future(t.Context(), idle, id) }
+		status := func(f *future.Future[stage.Task]) stage.Status {
+			synctest.Wait()
+			x, err := f.Value()
+			if err != nil {
+				require.Equal(t, future.ErrPending, err)
 			}
-			defer func() { require.NoError(t, at.Close()) }()
-			begun := time.Now()
-			wait := func(id stage.ID) *future.Future[stage.Task] { return e.Future(t.Context(), on, id) }
-			status := func(f *future.Future[stage.Task]) stage.Status {
-				synctest.Wait()
-				x, err := f.Value()
-				if err != nil {
-					require.Equal(t, future.ErrPending, err)
-				}
-				return x.Status
-			}
-			before := wait(failed)
-			<-s.asked
-			for _, id := range []stage.ID{failed, ended} {
-				_, err := s.Resume(t.Context(), id, true)
-				require.NoError(t, err)
-			}
-			_, err := s.Cancel(t.Context(), ended)
+			return x.Status
+		}
+		before := wait(failed)
+		<-s.asked
+		for _, id := range []stage.ID{failed, ended} {
+			_, err := s.Resume(t.Context(), id, true)
 			require.NoError(t, err)
-			during, other := wait(failed), wait(ended)
-			s.open <- struct{}{}
-			require.Equal(t, stage.Error, status(before))
-			require.Empty(t, status(during))
-			<-s.asked
-			s.open <- struct{}{}
-			require.Equal(t, stage.Cancelled, status(other))
-			require.Empty(t, status(during))
-			_, err = e.Cancel(t.Context(), failed)
-			require.NoError(t, err)
-			<-s.asked
-			s.open <- struct{}{}
-			require.Equal(t, stage.Cancelled, status(during))
-			require.Less(t, time.Since(begun), time.Minute)
-		})
-	}
+		}
+		_, err := s.Cancel(t.Context(), ended)
+		require.NoError(t, err)
+		during, other := wait(failed), wait(ended)
+		s.open <- struct{}{}
+		require.Equal(t, stage.Error, status(before))
+		require.Empty(t, status(during))
+		<-s.asked
+		s.open <- struct{}{}
+		require.Equal(t, stage.Cancelled, status(other))
+		require.Empty(t, status(during))
+		_, err = e.Cancel(t.Context(), failed)
+		require.NoError(t, err)
+		<-s.asked
+		s.open <- struct{}{}
+		require.Equal(t, stage.Cancelled, status(during))
+		require.Less(t, time.Since(begun), time.Minute)
+	})
 }
 
 // A future is pending when the engine and the Group's Run have ended, which it does not hold up. It fails when its scheduler is

@@ -21,15 +21,11 @@ func greeter() *stage.Engine {
 	greet := func(_ context.Context, _ *stage.Task, name string) (stage.Commit, error) {
 		return func(_ context.Context, tx stage.Tx) error { return greetings.SetData(tx, "hello, "+name) }, nil
 	}
-	engine, err := stage.New(stage.Config{
+	return must(stage.New(stage.Config{
 		Store:    memory.New(nil),
 		Kinds:    map[string]stage.Kind{"greeting": {Chain: stage.Begin("NEW").Then("WRITING", "greet", "WRITTEN")}},
 		Provider: stage.Processors{"greet": greetings.Processor(greet)},
-	})
-	if err != nil {
-		fmt.Println(err)
-	}
-	return engine
+	}))
 }
 
 // enqueue is an action that adds a greeting.

@@ -16,6 +16,20 @@ import (
 	"github.com/daimon-go/daimon/stage/memory"
 )
 
+// must returns an engine that is configured well.
+func must(e *stage.Engine, err error) *stage.Engine {
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// work has an engine claim what is due, and waits for that. A program that stays calls Run, or has a Group call Setup.
+func work(e *stage.Engine) {
+	_, _ = e.Fire(context.Background())
+	_ = e.Wait(context.Background())
+}
+
 func ExampleChain() {
 	chain := stage.Begin("CREATED").
 		Then("LOADING_DATA", "load", "DATA_LOADED").
@@ -69,11 +83,7 @@ func reports() (map[string]stage.Kind, stage.Processors) {
 // An engine without Run works on what Fire claims, and does nothing else.
 func ExampleEngine() {
 	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
 	ctx := context.Background()
 	id, _ := engine.Enqueue(ctx, "report", []byte("sales"))
 	show := func(did string) {
@@ -84,19 +94,15 @@ func ExampleEngine() {
 		}
 	}
 	show("enqueued:")
-	work := func() {
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
-	}
 	_, _ = engine.Suspend(ctx, id)
-	work()
+	work(engine)
 	show("suspended:")
 	_, _ = engine.Resume(ctx, id)
 	show("resumed:")
-	work()
+	work(engine)
 	show("fired:")
 	_, _ = engine.ResumeFailed(ctx, id)
-	work()
+	work(engine)
 	show("fired:")
 	// Output:
 	// enqueued:  CREATED, NORMAL: sales
@@ -110,7 +116,7 @@ func ExampleEngine() {
 // OnEnd tells the program that enqueues tasks how each of them has ended.
 func ExampleConfig_onEnd() {
 	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store: memory.New(nil), Kinds: kinds, Provider: processors,
 		OnEnd: func(t stage.Task) {
 			if t.Finished() {
@@ -119,16 +125,11 @@ func ExampleConfig_onEnd() {
 				fmt.Println(t.String(), "has ended:", t.Status, t.Failure)
 			}
 		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	for range 2 { // the first fails, since there is no paper
 		_, _ = engine.Enqueue(ctx, "report", nil)
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
+		work(engine)
 	}
 	// Output:
 	// report 1 has ended: ERROR out of paper
@@ -141,7 +142,7 @@ type Month struct{ Year, Month int }
 // The data of a task is a value of a type of the program.
 func ExampleTyped() {
 	months := stage.Typed[Month]{Kind: "month"}
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store: memory.New(nil),
 		Kinds: map[string]stage.Kind{"month": {Chain: stage.Begin("OPEN").Then("CLOSING", "close", "CLOSED")}},
 		Provider: stage.Processors{
@@ -150,15 +151,10 @@ func ExampleTyped() {
 				return func(_ context.Context, tx stage.Tx) error { return months.SetData(tx, next) }, nil
 			}),
 		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	id, _ := months.Enqueue(ctx, engine, Month{2026, 5})
-	_, _ = engine.Fire(ctx)
-	_ = engine.Wait(ctx)
+	work(engine)
 	t, _ := engine.Get(ctx, id)
 	next, err := months.Value(&t)
 	fmt.Println(string(t.Data), next.Month, err)
@@ -176,18 +172,13 @@ func ExampleMiddleware() {
 		})
 	}
 	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store: memory.New(nil), Kinds: kinds, Provider: processors,
 		Middleware: []stage.Middleware{traced},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	_, _ = engine.Enqueue(ctx, "report", nil)
-	_, _ = engine.Fire(ctx)
-	_ = engine.Wait(ctx)
+	work(engine)
 	// Output:
 	// report 1 begins LOADING_DATA
 	// report 1 has ended LOADING_DATA: <nil>
@@ -195,56 +186,10 @@ func ExampleMiddleware() {
 	// report 1 has ended BUILDING_REPORT: out of paper
 }
 
-// A middleware for metrics: how often each stage has ended how, and how long that took.
-func ExampleMiddleware_metrics() {
-	type series struct{ kind, stage, outcome string }
-	var mu sync.Mutex // stages run at the same time
-	count, seconds := map[series]int{}, map[series]float64{}
-	measured := func(next stage.Processor) stage.Processor {
-		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-			begun := time.Now()
-			commit, err := next.Process(ctx, t)
-			x := series{t.Kind, t.Stage, "done"}
-			if err != nil {
-				x.outcome = "failed"
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			count[x]++
-			seconds[x] += time.Since(begun).Seconds()
-			return commit, err
-		})
-	}
-	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{
-		Store: memory.New(nil), Kinds: kinds, Provider: processors,
-		Middleware: []stage.Middleware{measured},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx := context.Background()
-	for range 3 {
-		_, _ = engine.Enqueue(ctx, "report", nil)
-	}
-	_, _ = engine.Fire(ctx)
-	_ = engine.Wait(ctx)
-	fmt.Println(count)
-	fmt.Println(seconds[series{"report", "LOADING_DATA", "done"}] < 60)
-	// Output:
-	// map[{report BUILDING_REPORT done}:2 {report BUILDING_REPORT failed}:1 {report LOADING_DATA done}:3]
-	// true
-}
-
 // A task can be due later. It is claimed when it is due and an engine has room.
 func ExampleNewTask() {
 	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
 	ctx := context.Background()
 	soon, _ := engine.NewTask("report", []byte("sales"))
 	soon.After = time.Hour
@@ -267,11 +212,7 @@ func ExampleNewTask() {
 // by many engines.
 func ExampleNewTask_key() {
 	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
 	ctx := context.Background()
 	enqueue := func(key string) {
 		n, _ := engine.NewTask("report", []byte(key))
@@ -295,7 +236,7 @@ func ExampleKind_priority() {
 		fmt.Println(t.Kind, string(t.Data))
 		return nil, nil
 	}
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store: memory.New(nil),
 		Kinds: map[string]stage.Kind{
 			"report":        {Chain: chain},
@@ -303,18 +244,13 @@ func ExampleKind_priority() {
 		},
 		Provider: stage.Processors{"write": stage.ProcessorFunc(write)},
 		Workers:  1,
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	for _, kind := range []string{"report", "urgent report"} {
 		_, _ = engine.Enqueue(ctx, kind, []byte("about "+kind+"s"))
 	}
 	for range 2 {
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
+		work(engine)
 	}
 	// Output:
 	// urgent report about urgent reports
@@ -333,21 +269,16 @@ func ExampleConfig_queues() {
 			fmt.Printf("a %s by the engine of %q\n", t.Kind, queue)
 			return nil, nil
 		})
-		e, err := stage.New(stage.Config{
+		return must(stage.New(stage.Config{
 			Store: store, Kinds: kinds, Queues: []string{queue}, Provider: stage.Processors{"write": does, "render": does},
-		})
-		if err != nil {
-			fmt.Println(err)
-		}
-		return e
+		}))
 	}
 	web, studio := engine(""), engine("render")
 	ctx := context.Background()
 	_, _ = web.Enqueue(ctx, "movie", nil)
 	_, _ = web.Enqueue(ctx, "letter", nil)
 	for _, e := range []*stage.Engine{web, studio} {
-		_, _ = e.Fire(ctx)
-		_ = e.Wait(ctx)
+		work(e)
 	}
 	// Output:
 	// a letter by the engine of ""
@@ -358,7 +289,7 @@ func ExampleConfig_queues() {
 // long.
 func ExampleKind() {
 	call := func(context.Context, *stage.Task) (stage.Commit, error) { return nil, errors.New("nobody answers") }
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store: memory.New(nil),
 		Kinds: map[string]stage.Kind{
 			"call": {
@@ -371,16 +302,11 @@ func ExampleKind() {
 		},
 		Provider: stage.Processors{"call": stage.ProcessorFunc(call)},
 		Logger:   zap.NewNop(),
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	id, _ := engine.Enqueue(ctx, "call", nil)
 	for range 2 {
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
+		work(engine)
 		t, _ := engine.Get(ctx, id)
 		fmt.Println(t.Status, t.Attempt, t.Failure, "again:", t.Runs())
 	}
@@ -392,11 +318,7 @@ func ExampleKind() {
 // Pages of tasks, the newest first.
 func ExampleSelection() {
 	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
 	ctx := context.Background()
 	for range 5 {
 		_, _ = engine.Enqueue(ctx, "report", nil)
@@ -425,11 +347,7 @@ func ExampleSelection() {
 // While a kind is paused, its tasks wait, whatever engine looks for them.
 func ExampleEngine_PauseKind() {
 	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
 	ctx := context.Background()
 	_, _ = engine.Enqueue(ctx, "report", nil)
 	fmt.Println(engine.PauseKind(ctx, "report"))
@@ -458,18 +376,14 @@ func ExamplePeriodic() {
 	defer cancel()
 	var engines sync.WaitGroup
 	for range 2 {
-		engine, err := stage.New(stage.Config{
+		engine := must(stage.New(stage.Config{
 			Store:    store,
 			Kinds:    map[string]stage.Kind{"note": {Chain: stage.Begin("NEW").Then("WRITING", "note", "WRITTEN")}},
 			Provider: stage.Processors{"note": stage.ProcessorFunc(note)},
 			Periodic: map[string]stage.Periodic{
 				"ten times a second": {Kind: "note", Schedule: stage.Every(100 * time.Millisecond), Missed: stage.MissedEach},
 			},
-		})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
+		}))
 		engines.Go(func() { _ = engine.Run(ctx) })
 	}
 	seen := map[string]bool{}
@@ -491,34 +405,6 @@ func ExamplePeriodic() {
 	// false
 }
 
-// Tasks that have finished are kept for 30 days, those that were cancelled not at all, and those that have failed for ever.
-func ExampleConfig_retention() {
-	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{
-		Store: memory.New(nil), Kinds: kinds, Provider: processors, Poll: 10 * time.Millisecond,
-		Retention: map[stage.Status]time.Duration{stage.Normal: 30 * 24 * time.Hour, stage.Cancelled: 0},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	id, _ := engine.Enqueue(ctx, "report", nil)
-	fmt.Println(engine.Cancel(ctx, id))
-	var engines sync.WaitGroup
-	engines.Go(func() { _ = engine.Run(ctx) })
-	for err == nil {
-		time.Sleep(10 * time.Millisecond)
-		_, err = engine.Get(ctx, id)
-	}
-	fmt.Println(err)
-	cancel()
-	engines.Wait()
-	// Output:
-	// true <nil>
-	// stage: no such task: 1
-}
-
 // A processor puts its task off until what it needs is there. That is not a failed attempt.
 func ExampleSnooze() {
 	ready := false
@@ -529,20 +415,15 @@ func ExampleSnooze() {
 		}
 		return nil, nil
 	}
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store:    memory.New(nil),
 		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
 		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	id, _ := engine.Enqueue(ctx, "import", nil)
 	for range 2 {
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
+		work(engine)
 		t, _ := engine.Get(ctx, id)
 		fmt.Println(t.Stage, t.Status, t.Attempt)
 	}
@@ -556,16 +437,12 @@ func ExamplePermanent() {
 	send := func(context.Context, *stage.Task) (stage.Commit, error) {
 		return nil, stage.Permanent(errors.New("no such address"))
 	}
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store:    memory.New(nil),
 		Kinds:    map[string]stage.Kind{"mail": {Chain: stage.Begin("NEW").Then("SENDING", "send", "SENT"), Attempts: 5}},
 		Provider: stage.Processors{"send": stage.ProcessorFunc(send)},
 		Logger:   zap.NewNop(),
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	id, _ := engine.Enqueue(ctx, "mail", nil)
 	_, _ = engine.Fire(ctx)
@@ -590,22 +467,17 @@ func ExampleTask_SetProgress() {
 		}
 		return nil, nil
 	}
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store:    memory.New(nil),
 		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
 		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
 		Backoff:  func(int) time.Duration { return 0 },
 		Logger:   zap.NewNop(),
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	id, _ := engine.Enqueue(ctx, "import", nil)
 	for range 2 {
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
+		work(engine)
 		t, _ := engine.Get(ctx, id)
 		fmt.Println(t.Stage, t.Status)
 	}
@@ -625,22 +497,17 @@ func ExampleEngine_Failures() {
 		}
 		return nil, nil
 	}
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store:    memory.New(nil),
 		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
 		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
 		Backoff:  func(int) time.Duration { return 0 },
 		Logger:   zap.NewNop(),
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	id, _ := engine.Enqueue(ctx, "import", nil)
 	for range 3 {
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
+		work(engine)
 	}
 	t, _ := engine.Get(ctx, id)
 	fmt.Println(t.Stage, t.Status)
@@ -657,18 +524,13 @@ func ExampleEngine_Failures() {
 // How many tasks there are, for a page that need not read them.
 func ExampleEngine_Counts() {
 	kinds, processors := reports()
-	engine, err := stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors, Workers: 1, Logger: zap.NewNop()})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors, Workers: 1, Logger: zap.NewNop()}))
 	ctx := context.Background()
 	for range 5 {
 		_, _ = engine.Enqueue(ctx, "report", nil)
 	}
 	for range 2 { // tasks, of which the first finds no paper
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
+		work(engine)
 	}
 	counts, _ := engine.Counts(ctx)
 	for _, c := range counts {
@@ -683,25 +545,20 @@ func ExampleEngine_Counts() {
 // Tasks that have finished are deleted a hundred at a time, so that no call takes long. A periodic task could do that.
 func ExampleEngine_Purge() {
 	clock := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store: memory.New(func() time.Time { return clock }),
 		Kinds: map[string]stage.Kind{"note": {Chain: stage.Begin("NEW").Then("WRITING", "note", "WRITTEN")}},
 		Provider: stage.Processors{"note": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
 			return nil, nil
 		})},
 		Workers: 250,
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	ctx := context.Background()
 	finish := func(n int) {
 		for range n {
 			_, _ = engine.Enqueue(ctx, "note", nil)
 		}
-		_, _ = engine.Fire(ctx)
-		_ = engine.Wait(ctx)
+		work(engine)
 	}
 	finish(250)
 	clock = clock.Add(30 * 24 * time.Hour)
@@ -737,15 +594,11 @@ func ExampleEngine_Setup() {
 			return nil, stage.CheckSuspended(ctx)
 		}
 	}
-	engine, err := stage.New(stage.Config{
+	engine := must(stage.New(stage.Config{
 		Store:    memory.New(nil),
 		Kinds:    kinds,
 		Provider: stage.Processors{"sleep": stage.ProcessorFunc(sleep)},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	}))
 	id, _ := engine.Enqueue(context.Background(), "nap", nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

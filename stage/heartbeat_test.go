@@ -48,7 +48,11 @@ func TestHeartbeatsThatHangAreGivenUp(t *testing.T) {
 		{time.Second, 3 * time.Second, 2},        // three intervals
 		{4 * time.Second, 5 * time.Second, 1},    // a third of the lease
 	} {
-		onEachHost(t, func(t *testing.T, run host) {
+		on := onGoroutines
+		if row.hang == 1 {
+			on = onEachHost
+		}
+		on(t, func(t *testing.T, run host) {
 			var asked []time.Time
 			s := &unreliable{memory.New(nil), func(ctx context.Context, call string, _ any, do func() error) error {
 				if call == "Heartbeat" {
@@ -87,7 +91,7 @@ func TestContextsEndWithTheLease(t *testing.T) {
 		{"none is answered", func(ctx context.Context, _ int, _ func() error) error { return hangs(ctx) }, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			onEachHost(t, func(t *testing.T, run host) {
+			onGoroutines(t, func(t *testing.T, run host) {
 				beats, begun := 0, 0
 				s := &unreliable{memory.New(nil), func(ctx context.Context, call string, _ any, do func() error) error {
 					if call != "Heartbeat" {
@@ -158,7 +162,7 @@ func TestCallsThatHangAreMadeAgain(t *testing.T) {
 				return nil, errors.New("so that there is a Return")
 			}
 			return nil, nil
-		})))
+		}), func(cfg *stage.Config) { cfg.Heartbeat = 4 * time.Second }))
 		require.Less(t, begun[0].Sub(x.Created), 10*time.Second, "half of the lease, and a poll")
 		require.Len(t, begun, 3)
 		require.EqualValues(t, 2, x.Token)
@@ -171,7 +175,7 @@ func TestCallsThatHangAreMadeAgain(t *testing.T) {
 // What was broken: heartbeats were not sent while the store did not answer when the tasks of a lost claim were given back.
 func TestTasksThatAreGivenBackKeepNoHeartbeatsWaiting(t *testing.T) {
 	t.Parallel()
-	onEachHost(t, func(t *testing.T, run host) {
+	onGoroutines(t, func(t *testing.T, run host) {
 		var e *stage.Engine
 		claims, returns := 0, 0
 		s := memory.New(nil)

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
@@ -32,48 +28,6 @@ func TestTheFailureOfAPanicHasItsStack(t *testing.T) {
 		require.LessOrEqual(t, len(x.Failure), stage.MaxFailure)
 		require.Equal(t, says, x.Failure[:len(says)])
 	}
-}
-
-// A store that does not answer for two minutes and a half makes three lines, whatever fails, and one when it answers again.
-func TestAnOutageIsLoggedOnceAMinute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zapcore.DebugLevel)
-		var mu sync.Mutex
-		var end time.Time
-		asked := int64(0)
-		s := &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
-			mu.Lock()
-			if end.IsZero() && call == "Enter" {
-				end = time.Now().Add(150 * time.Second)
-			}
-			refused := time.Now().Before(end)
-			if refused {
-				asked++
-			}
-			mu.Unlock()
-			if refused {
-				return errors.New("no answer")
-			}
-			return do()
-		}}
-		e := engineOf(t, s, 2, nothing, func(cfg *stage.Config) {
-			cfg.Logger, cfg.Lease, cfg.Heartbeat = zap.New(core), 10*time.Minute, time.Second
-		})
-		enqueued(t, e, "")
-		ctx, cancel := context.WithTimeout(t.Context(), 160*time.Second)
-		defer cancel()
-		require.NoError(t, e.Run(ctx))
-		var said []string
-		failures := int64(0)
-		for _, entry := range logs.All() {
-			said = append(said, entry.Message)
-			failures += entry.ContextMap()["failures"].(int64)
-		}
-		const silent = "the store does not answer, and is asked again"
-		require.Equal(t, []string{silent, silent, silent, "the store answers again"}, said)
-		require.Equal(t, asked, failures)
-	})
 }
 
 // The store is asked again after 50 ms, later after more. What it has answered begins that anew.

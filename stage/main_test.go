@@ -82,6 +82,11 @@ func onEachHost(t *testing.T, do func(t *testing.T, run host)) {
 	}
 }
 
+// onGoroutines runs a test whose timers would take too long in a Group, by the clock of synctest.
+func onGoroutines(t *testing.T, do func(t *testing.T, run host)) {
+	synctest.Test(t, func(t *testing.T) { do(t, hosts["goroutines"]) })
+}
+
 // abrupt are the terms of a stop that waits for nothing.
 var abrupt = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
 

@@ -255,7 +255,7 @@ func (m *model) added(was, is stage.Task) string {
 	if was.ID != 0 {
 		return unchanged(was, is)
 	}
-	return must(is.Stage == "A" && is.Status == stage.Normal && is.Due.Equal(m.wall()) && is.Attempt == 0, "a new task is due at the first stage")
+	return rule(is.Stage == "A" && is.Status == stage.Normal && is.Due.Equal(m.wall()) && is.Attempt == 0, "a new task is due at the first stage")
 }
 
 // renewed: only the end of a lease that has not ended may have moved. A task whose claim was not answered may have been
@@ -290,10 +290,10 @@ func (m *model) claimed(was, is stage.Task) string {
 		at = next.Name
 	}
 	return first(
-		must(!was.Due.IsZero() && !was.Due.After(m.wall()), "only what is due is claimed"),
-		must(is.Token == was.Token+1, "the token rises"),
-		must(is.Status == stage.InProcessing && is.Due.Equal(m.wall().Add(modelLease)), "a claimed task is under a lease"),
-		must(is.Stage == at && is.Attempt == attempt && is.Wanted == was.Wanted && string(is.Data) == string(was.Data), "it is at %s, attempt %d", at, attempt),
+		rule(!was.Due.IsZero() && !was.Due.After(m.wall()), "only what is due is claimed"),
+		rule(is.Token == was.Token+1, "the token rises"),
+		rule(is.Status == stage.InProcessing && is.Due.Equal(m.wall().Add(modelLease)), "a claimed task is under a lease"),
+		rule(is.Stage == at && is.Attempt == attempt && is.Wanted == was.Wanted && string(is.Data) == string(was.Data), "it is at %s, attempt %d", at, attempt),
 	)
 }
 
@@ -306,7 +306,7 @@ func (m *model) stepped(w *stage.Work, was, is stage.Task) string {
 	next, _ := modelChain.Next(was.Stage)
 	if is.Stage == next.Name {
 		if s.Processor == "" {
-			return must(was.Wanted == stage.Nothing && is.Status == stage.InProcessing && is.Due.Equal(was.Due), "a dynamic stage is only shown without a request")
+			return rule(was.Wanted == stage.Nothing && is.Status == stage.InProcessing && is.Due.Equal(was.Due), "a dynamic stage is only shown without a request")
 		}
 		return m.finished(w, was, is, next)
 	}
@@ -317,11 +317,11 @@ func (m *model) finished(w *stage.Work, was, is stage.Task, at stage.Stage) stri
 	outcomes := m.hold(w.Lease()).outcomes
 	last := at == modelChain.Last()
 	return first(
-		must(was.Wanted == stage.Nothing && !m.stopped[is.ID], "it finishes in spite of a request"),
-		must(len(outcomes) > 0 && outcomes[len(outcomes)-1] == nil, "its processor has not succeeded: %v", outcomes),
-		must(string(is.Data) == string(was.Data)+was.Stage, "its data comes with the stage"),
-		must(is.Attempt == 0 && is.Failure == "", "the next stage begins anew"),
-		must(last == (is.Status == stage.Normal) && last == is.Due.IsZero(), "the last is the last"),
+		rule(was.Wanted == stage.Nothing && !m.stopped[is.ID], "it finishes in spite of a request"),
+		rule(len(outcomes) > 0 && outcomes[len(outcomes)-1] == nil, "its processor has not succeeded: %v", outcomes),
+		rule(string(is.Data) == string(was.Data)+was.Stage, "its data comes with the stage"),
+		rule(is.Attempt == 0 && is.Failure == "", "the next stage begins anew"),
+		rule(last == (is.Status == stage.Normal) && last == is.Due.IsZero(), "the last is the last"),
 	)
 }
 
@@ -340,24 +340,24 @@ func (m *model) returned(was, is stage.Task) string {
 	again, status := is.Due.After(m.wall()), ""
 	switch {
 	case was.Wanted == stage.Suspension && is.Status != stage.Error:
-		status = must(is.Status == stage.Suspended && is.Due.IsZero() && is.Attempt < modelAttempts, "a suspension is wanted, or the last attempt has failed")
+		status = rule(is.Status == stage.Suspended && is.Due.IsZero() && is.Attempt < modelAttempts, "a suspension is wanted, or the last attempt has failed")
 	case was.Wanted == stage.Ending:
-		status = must(is.Status == stage.Cancelled && is.Due.IsZero(), "the end is wanted")
+		status = rule(is.Status == stage.Cancelled && is.Due.IsZero(), "the end is wanted")
 	case is.Status == stage.Normal:
-		status = must(any(h.causes, stage.ErrInterrupted) && is.Due.Equal(m.wall()), "it was not interrupted")
+		status = rule(any(h.causes, stage.ErrInterrupted) && is.Due.Equal(m.wall()), "it was not interrupted")
 	case is.Status == stage.Resumed:
-		status = must(any(h.causes, stage.ErrSuspended) && is.Due.Equal(m.wall()), "no suspension was withdrawn")
+		status = rule(any(h.causes, stage.ErrSuspended) && is.Due.Equal(m.wall()), "no suspension was withdrawn")
 	case is.Status == stage.Suspended:
-		status = must(any(h.outcomes, stage.ErrSuspended) && is.Due.IsZero(), "it has not suspended itself")
+		status = rule(any(h.outcomes, stage.ErrSuspended) && is.Due.IsZero(), "it has not suspended itself")
 	case is.Status == stage.Error:
-		status = must(failure && again == (was.Wanted == stage.Nothing && is.Attempt < modelAttempts && is.Failure == errBad.Error()), "it has not failed, or is to be tried again and is not, or the other way round")
+		status = rule(failure && again == (was.Wanted == stage.Nothing && is.Attempt < modelAttempts && is.Failure == errBad.Error()), "it has not failed, or is to be tried again and is not, or the other way round")
 	default:
 		return "no status to be given back with"
 	}
 	return first(status,
-		must(is.Stage == at, "it goes back to %s", at),
-		must(is.Wanted == stage.Nothing && string(is.Data) == string(was.Data), "it leaves nothing"),
-		must(is.Attempt == was.Attempt || failure && is.Attempt == was.Attempt+1, "what is not its failure is no attempt"),
+		rule(is.Stage == at, "it goes back to %s", at),
+		rule(is.Wanted == stage.Nothing && string(is.Data) == string(was.Data), "it leaves nothing"),
+		rule(is.Attempt == was.Attempt || failure && is.Attempt == was.Attempt+1, "what is not its failure is no attempt"),
 	)
 }
 
@@ -391,16 +391,16 @@ func requested(name string, failed, ok bool, err error, was, is stage.Task) stri
 		return "" // not done, or not to be done
 	}
 	if !should {
-		return first(unchanged(was, is), must(!ok, "it made no difference"))
+		return first(unchanged(was, is), rule(!ok, "it made no difference"))
 	}
 	return first(
-		must(err != nil || ok, "it made a difference"),
-		must(want.Status == is.Status && want.Wanted == is.Wanted, "it is %s %s", want.Status, want.Wanted),
-		must(is.Stage == was.Stage && is.Token == was.Token && string(is.Data) == string(was.Data), "only its status changes"),
+		rule(err != nil || ok, "it made a difference"),
+		rule(want.Status == is.Status && want.Wanted == is.Wanted, "it is %s %s", want.Status, want.Wanted),
+		rule(is.Stage == was.Stage && is.Token == was.Token && string(is.Data) == string(was.Data), "only its status changes"),
 	)
 }
 
-func must(ok bool, format string, args ...any) string {
+func rule(ok bool, format string, args ...any) string {
 	if ok {
 		return ""
 	}

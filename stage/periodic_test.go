@@ -21,12 +21,10 @@ import (
 	"github.com/daimon-go/daimon/stage/memory"
 )
 
-// looker is an engine whose timetable a test looks at, over a store whose clock it puts forward. The engine's own clock is
-// behind by off.
+// looker is an engine whose timetable a test looks at, over a store whose clock it puts forward.
 type looker struct {
 	t       *testing.T
 	clock   time.Time
-	off     time.Duration
 	calls   int
 	store   stage.Store
 	pollers *stage.Pollers
@@ -59,7 +57,7 @@ func (l *looker) again(periodic map[string]stage.Periodic, log *zap.Logger) {
 	e, err := stage.New(cfg)
 	require.NoError(l.t, err)
 	begun := l.clock
-	l.pollers = stage.NewPollers(e, func() time.Duration { return l.clock.Sub(begun) + l.off })
+	l.pollers = stage.NewPollers(e, func() time.Duration { return l.clock.Sub(begun) })
 }
 
 // ran returns the ticks of all tasks after the first n.
@@ -124,23 +122,6 @@ func TestMillionsOfMissedTicks(t *testing.T) {
 		want = append(want, l.clock.Add(time.Duration(i-2)*time.Millisecond).Format(time.RFC3339Nano))
 	}
 	require.Equal(t, want, l.ran(0))
-}
-
-// An engine whose clock is off by hours runs no tick early, and learns the store's time with each look.
-func TestTicksWithAClockThatIsOff(t *testing.T) {
-	l := newLooker(t, map[string]stage.Periodic{"p": {Kind: "report", Schedule: stage.Every(time.Hour)}}, zap.NewNop())
-	l.off += 5 * time.Hour
-	l.clock = l.clock.Add(time.Minute)
-	require.Equal(t, time.Minute, l.pollers.Look(t.Context()), "the longest time between two looks")
-	require.Empty(t, l.ran(0))
-	l.clock = l.clock.Add(58*time.Minute + 30*time.Second)
-	require.Equal(t, 30*time.Second, l.pollers.Look(t.Context()))
-	l.off -= 10 * time.Hour
-	l.clock = l.clock.Add(30 * time.Second)
-	require.Equal(t, 100*time.Millisecond, l.pollers.Look(t.Context()), "now it knows")
-	require.Empty(t, l.ran(0))
-	l.pollers.Look(t.Context())
-	require.Equal(t, []string{at(1, 0)}, l.ran(0))
 }
 
 // scheduled is a Schedule.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
@@ -30,7 +29,7 @@ func TestProgressIsSentOnce(t *testing.T) {
 			return err
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
-		e := engineFor(t, s, func(_ context.Context, task *stage.Task) (stage.Commit, error) {
+		e := engineOf(t, s, 1, stage.ProcessorFunc(func(_ context.Context, task *stage.Task) (stage.Commit, error) {
 			time.Sleep(1500 * time.Millisecond)
 			for _, data := range []string{"1", "2"} {
 				task.SetProgress([]byte(data))
@@ -39,19 +38,18 @@ func TestProgressIsSentOnce(t *testing.T) {
 			task.SetProgress(nil)
 			time.Sleep(2 * time.Second)
 			return nil, nil
-		}, func(stage.Task) { cancel() })
-		_, err := e.Enqueue(ctx, "thing", nil)
-		require.NoError(t, err)
+		}), func(cfg *stage.Config) { cfg.OnEnd = func(stage.Task) { cancel() } })
+		enqueued(t, e, "")
 		require.NoError(t, e.Run(ctx))
-		require.Equal(t, []string{"", "a-b2", "a-b2", "a-b", ""}, sent)
+		require.Equal(t, []string{"", "0+2", "0+2", "0+", ""}, sent)
 	})
 }
 
 // What is noted wrongly is a failure of the stage, or changes nothing.
 func TestProgressOutOfPlace(t *testing.T) {
 	var behind *stage.Task
-	s, ended := memory.New(nil), make(chan stage.Task, 1)
-	e := engineFor(t, s, func(_ context.Context, task *stage.Task) (stage.Commit, error) {
+	ended := make(chan stage.Task, 1)
+	e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(_ context.Context, task *stage.Task) (stage.Commit, error) {
 		switch string(task.Data) {
 		case "too much":
 			task.SetProgress(make([]byte, stage.MaxProgress+1))
@@ -61,13 +59,9 @@ func TestProgressOutOfPlace(t *testing.T) {
 			return nil, stage.Permanent(errors.New("no luck"))
 		}
 		return nil, nil
-	}, func(t stage.Task) { ended <- t })
+	}), func(cfg *stage.Config) { cfg.Attempts, cfg.OnEnd = 1, func(t stage.Task) { ended <- t } })
 	end := func(data string) stage.Task {
-		_, err := e.Enqueue(t.Context(), "thing", []byte(data))
-		require.NoError(t, err)
-		_, err = e.Fire(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, e.Wait(t.Context()))
+		fires(t, e, enqueued(t, e, data))
 		return <-ended
 	}
 	require.Contains(t, end("too much").Failure, "stage: SetProgress with 4097 bytes; MaxProgress is 4096")
@@ -77,19 +71,6 @@ func TestProgressOutOfPlace(t *testing.T) {
 	task, err := e.Get(t.Context(), task.ID)
 	require.NoError(t, err)
 	require.Equal(t, "in time", string(task.Progress))
-	require.Equal(t, "a-b", task.ProgressStage)
+	require.Equal(t, "0+", task.ProgressStage)
 	require.PanicsWithValue(t, "stage: SetProgress is for the Task that a processor was given", func() { task.SetProgress(nil) })
-}
-
-// engineFor returns one whose kind has one stage, a-b, with one attempt.
-func engineFor(t *testing.T, s stage.Store, do stage.ProcessorFunc, ended func(stage.Task)) *stage.Engine {
-	e, err := stage.New(stage.Config{
-		Store:    s,
-		Kinds:    map[string]stage.Kind{"thing": {Chain: stage.Begin("A").Then("a-b", "do", "B"), Attempts: 1}},
-		Provider: stage.Processors{"do": do},
-		Logger:   zap.NewNop(),
-		OnEnd:    ended,
-	})
-	require.NoError(t, err)
-	return e
 }

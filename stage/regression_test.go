@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
@@ -66,7 +65,7 @@ func TestALeaseIsReadWithTheClockItWasClaimedBy(t *testing.T) {
 					e = engineOf(t, memory.New(nil), 1, processor(func(ctx context.Context) {
 						lasts(ctx, 20*time.Second) // longer than the lease
 						cause = stage.CheckSuspended(ctx)
-					}))
+					}), func(cfg *stage.Config) { cfg.Heartbeat = 5 * time.Second })
 				}
 				if older == "Group" {
 					makeGroup()
@@ -122,37 +121,6 @@ func TestTasksFiredForAClosingSchedulerGoBack(t *testing.T) {
 	require.Zero(t, x.Attempt)
 }
 
-// A Stop that was slow to wake up cut the works of the next Run.
-func TestALateStopLeavesTheNextRunAlone(t *testing.T) {
-	begun := make(chan struct{}, 100)
-	e := engineOf(t, memory.New(nil), 1, processor(func(ctx context.Context) {
-		begun <- struct{}{}
-		<-ctx.Done()
-	}))
-	for range 4 {
-		enqueued(t, e, "")
-	}
-	for range 100 {
-		ctx, cancel := context.WithCancel(t.Context())
-		first, second, stops := make(chan error, 1), make(chan error, 1), make(chan error, 4)
-		go func() { first <- e.Run(t.Context()) }()
-		<-begun
-		for range cap(stops) {
-			go func() { stops <- e.Stop(shutdown.Now{Terms: shutdown.Policy{Time: servertest.Timeout, Drop: true}}) }()
-		}
-		require.NoError(t, <-first)
-		go func() { second <- e.Run(ctx) }()
-		for range cap(stops) {
-			require.NoError(t, <-stops)
-		}
-		cancel()
-		require.NoError(t, <-second)
-		for len(begun) > 0 {
-			<-begun
-		}
-	}
-}
-
 // After a Group whose set-up had failed Fire claimed tasks, and no heartbeat was ever sent for them.
 func TestAnEngineIsAsBeforeAfterASetUpThatFailed(t *testing.T) {
 	t.Parallel()
@@ -197,16 +165,6 @@ func TestAClaimThatPanicsLeavesItsRoom(t *testing.T) {
 	require.NoError(t, e.Stop(shutdown.Now{})) // else heartbeats look for the claim that had no answer
 }
 
-// An engine looked into a map that its owner had changed since.
-func TestKindsAreThoseOfTheBeginning(t *testing.T) {
-	var kinds map[string]stage.Kind
-	e := engineOf(t, memory.New(nil), 1, nothing, func(cfg *stage.Config) { kinds = cfg.Kinds })
-	id := enqueued(t, e, "")
-	delete(kinds, "task")
-	x := fires(t, e, id)
-	require.True(t, x.Finished())
-}
-
 // What a processor does to its snapshot is nothing to the engine.
 func TestASnapshotIsTheProcessorsOwn(t *testing.T) {
 	e := engineOf(t, memory.New(nil), 2, stage.ProcessorFunc(func(_ context.Context, x *stage.Task) (stage.Commit, error) {
@@ -216,31 +174,21 @@ func TestASnapshotIsTheProcessorsOwn(t *testing.T) {
 	require.Equal(t, "2", worksOff(t, e).Stage)
 }
 
-// unavailable is a store that cannot write at first, and says that the commit is not to blame.
-type unavailable struct {
-	stage.Store
-	left int
-}
-
-func (u *unavailable) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
-	full := errors.New("the disk is full")
-	if u.left--; u.left >= 0 {
-		err := u.Store.Finish(ctx, l, p, func(ctx context.Context, tx stage.Tx) error { return errors.Join(commit(ctx, tx), full) })
-		return fmt.Errorf("%w: %w", stage.ErrUnavailable, err)
-	}
-	return u.Store.Finish(ctx, l, p, commit)
-}
-
+// A Commit whose store is not available is called again, and that is no attempt.
 func TestUnavailableStoreIsNoFailedAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		commits := 0
-		u := &unavailable{Store: memory.New(nil), left: 3}
-		x := worksOff(t, engineOf(t, u, 1, stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-			return func(context.Context, stage.Tx) error { commits++; return nil }, nil
-		}), func(cfg *stage.Config) { cfg.Attempts = 1 }))
+		calls := 0
+		u := &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
+			if call == "Finish" {
+				if calls++; calls <= 3 {
+					return fmt.Errorf("%w: the disk is full", stage.ErrUnavailable)
+				}
+			}
+			return do()
+		}}
+		x := worksOff(t, engineOf(t, u, 1, nothing, func(cfg *stage.Config) { cfg.Attempts = 1 }))
 		require.True(t, x.Finished(), "%+v", x)
-		require.Equal(t, 4, commits)
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	const age, poll = 2 * time.Minute, 6 * time.Second
-	onEachHost(t, func(t *testing.T, run host) {
+	onGoroutines(t, func(t *testing.T, run host) {
 		var at []time.Time
 		s := &unreliable{memory.New(nil), func(_ context.Context, call string, arg any, do func() error) error {
 			if call != "Purge" {
