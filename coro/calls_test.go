@@ -98,39 +98,6 @@ func TestUnblockReturnsWhatIsNoWait(t *testing.T) {
 	require.Equal(t, io.EOF, p.end())
 }
 
-func TestABodyDoesActions(t *testing.T) {
-	var log trace
-	step := func(name string, n int) act.Action {
-		return act.Func(func(*act.Task) act.Directive {
-			log.add("%s", name)
-			if n--; n > 0 {
-				return act.Yield
-			}
-			return act.Done
-		})
-	}
-	for _, row := range []struct {
-		name string
-		a    func() act.Action
-		want string
-	}{
-		{"All", func() act.Action { return act.All(step("A", 2), step("B", 3)) }, "A B A B B"},
-		{"First", func() act.Action { return act.First(step("A", 2), step("B", 3)) }, "A B A"},
-		{"Seq", func() act.Action { return act.Seq(step("A", 2), step("B", 2)) }, "A A B B"},
-		{"coroutines", func() act.Action {
-			return act.All(coro.New(func(co *coro.Co) error { log.add("A"); return co.Do(step("A", 2)) }), step("B", 2))
-		}, "A A B A B"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			log.Reset()
-			l := bench(t)
-			p := play(l, func(co *coro.Co) error { return co.Do(row.a()) })
-			require.NoError(t, p.end())
-			require.Equal(t, row.want, log.String())
-		})
-	}
-}
-
 func TestDoClosesWhatItHasDone(t *testing.T) {
 	l := bench(t)
 	p := play(l, func(co *coro.Co) error {
@@ -182,7 +149,7 @@ func TestAnOrderIsPassedToTheActionOfDo(t *testing.T) {
 			l := bench(t)
 			var log trace
 			p := play(l, func(co *coro.Co) error { return co.Do(around(told{&log})) })
-			l.For(5 * time.Millisecond)
+			l.For(0)
 			require.Empty(t, log.String())
 			l.S.Shutdown(servertest.Drain)
 			require.NoError(t, p.end())
@@ -194,11 +161,13 @@ func TestAnOrderIsPassedToTheActionOfDo(t *testing.T) {
 func TestAnOrderIsNotPassedToAnActionThatDoHasEnded(t *testing.T) {
 	l := bench(t)
 	var log trace
+	over := false
 	p := play(l, func(co *coro.Co) error {
 		_ = co.Within(time.Millisecond, func() error { return co.Do(told{&log}) })
+		over = true
 		return co.Await(func(*act.Task) bool { return co.Order() != nil }) // an order wakes everybody
 	})
-	l.For(3 * time.Millisecond)
+	l.Until("the end of the scope", func() bool { return over })
 	l.S.Shutdown(servertest.Drain)
 	require.NoError(t, p.end())
 	require.Empty(t, log.String())

@@ -97,49 +97,41 @@ func full(c *coro.Conn) error {
 }
 
 func TestDeadlines(t *testing.T) {
-	read := func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err }
-	discard := func(c *coro.Conn) error { _, err := io.Copy(io.Discard, c); return err }
-	echoing := func(c *coro.Conn) error { _, err := io.Copy(c, c); return err }
-	past, soon := -time.Hour, 10*time.Millisecond
+	copying := func(c *coro.Conn) error { _, err := io.Copy(io.Discard, c); return err }
 	for _, row := range []struct {
 		name string
 		set  func(c *coro.Conn, at time.Time) error
-		at   time.Duration
 		wait func(c *coro.Conn) error
 	}{
-		{"Read, past", (*coro.Conn).SetReadDeadline, past, read},
-		{"Read, future", (*coro.Conn).SetReadDeadline, soon, read},
-		{"Read, both", (*coro.Conn).SetDeadline, soon, read},
-		{"Write, past", (*coro.Conn).SetWriteDeadline, past, full},
-		{"Write, future", (*coro.Conn).SetWriteDeadline, soon, full},
-		{"Write, both", (*coro.Conn).SetDeadline, soon, full},
-		{"WriteTo", (*coro.Conn).SetReadDeadline, soon, discard},
-		{"WriteTo itself", (*coro.Conn).SetReadDeadline, soon, echoing},
+		{"Read", (*coro.Conn).SetReadDeadline, func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err }},
+		{"WriteTo", (*coro.Conn).SetReadDeadline, copying},
+		{"WriteTo itself", (*coro.Conn).SetReadDeadline, echo},
+		{"Write", (*coro.Conn).SetWriteDeadline, full},
+		{"both", (*coro.Conn).SetDeadline, func(c *coro.Conn) error { return errors.Join(copying(c), full(c)) }},
 	} {
-		for _, network := range networks {
-			t.Run(row.name+" over "+network, func(t *testing.T) {
-				l := bench(t)
-				var took time.Duration
-				p, _ := converse(l, network, listener.Limits{}, func(c *coro.Conn) error {
-					begun := time.Now()
-					if err := row.set(c, begun.Add(row.at)); err != nil {
-						return err
-					}
-					err := row.wait(c)
-					took = time.Since(begun)
-					require.Equal(panicking{}, err, row.wait(c), "and again")
-					c.Under().Abort()
+		t.Run(row.name, func(t *testing.T) {
+			clock := &stopped{time.Second}
+			l := timed(t, clock)
+			p, _ := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+				if err := row.set(c, clock.Wall().Add(time.Hour)); err != nil {
 					return err
-				})
-				late(t, p.end())
-				if row.at > 0 {
-					require.GreaterOrEqual(t, took, row.at)
 				}
+				err := row.wait(c)
+				require.Equal(panicking{}, err, row.wait(c), "and again")
+				c.Under().Abort()
+				return err
 			})
-		}
+			l.For(0)
+			clock.now += time.Hour - time.Millisecond
+			l.For(0)
+			require.False(t, p.over)
+			clock.now += time.Millisecond
+			late(t, p.end())
+		})
 	}
 }
 
+// It once woke the others only while the coroutine lived that the Conn was made for: here that has ended.
 func TestCloseByAnotherCoroutineEndsARead(t *testing.T) {
 	for name, wait := range map[string]func(c, to *coro.Conn) error{
 		"Read":            func(c, _ *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
@@ -154,66 +146,35 @@ func TestCloseByAnotherCoroutineEndsARead(t *testing.T) {
 			return err
 		},
 	} {
-		for _, order := range []string{"the waiter is first", "the closer is first"} {
-			t.Run(name+", "+order, func(t *testing.T) {
-				l := bench(t)
-				other, _ := l.Conn("tcp", listener.Limits{})
-				p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
-					to := c.Co().Conn(other)
-					var err error
-					waiter := func(co *coro.Co) error { err = wait(c, to); return nil }
-					closer := func(co *coro.Co) error { _ = co.Sleep(20 * time.Millisecond); return c.Close() }
-					if order == "the closer is first" {
-						waiter, closer = closer, waiter
-					}
-					defer to.Under().Abort()
-					return errors.Join(both(c.Co(), waiter, closer), err)
-				})
-				if strings.Contains(name, "no room") {
-					servertest.Send(t, peer, "hello")
+		t.Run(name, func(t *testing.T) {
+			l := bench(t)
+			under, peer := l.Conn("tcp", listener.Limits{})
+			other, _ := l.Conn("tcp", listener.Limits{})
+			if strings.Contains(name, "no room") {
+				servertest.Send(t, peer, "hello")
+			}
+			var closing act.Waker
+			over := false
+			p := play(l, func(co *coro.Co) (err error) {
+				to := co.Conn(other)
+				defer to.Under().Abort()
+				var c *coro.Conn
+				if err := co.Do(coro.New(func(co *coro.Co) error { c = co.Conn(under); return nil })); err != nil {
+					return err
 				}
-				require.ErrorIs(t, p.end(), net.ErrClosed)
-				_ = peer.Close()
-				l.For(time.Millisecond)
+				closer := func(co *coro.Co) error {
+					_ = co.Await(func(t *act.Task) bool { closing = t.Waker(); return over })
+					return c.Close()
+				}
+				return errors.Join(both(co, func(*coro.Co) error { err = wait(c, to); return nil }, closer), err)
 			})
-		}
-	}
-}
-
-// It once woke the others only while the coroutine lived that the Conn was made for.
-func TestCloseOfAConnWhoseCoroutineHasEndedEndsARead(t *testing.T) {
-	v := serve(t, "tcp", echo)
-	l := bench(t)
-	other, _ := l.Conn("tcp", listener.Limits{})
-	p := play(l, func(co *coro.Co) error {
-		to := co.Conn(other)
-		defer to.Under().Abort()
-		for err := error(nil); err == nil; {
-			_, err = to.Under().Write(make([]byte, 64<<10))
-		}
-		var c *coro.Conn
-		dial := coro.New(func(co *coro.Co) (err error) {
-			c, err = coro.Dial(co, v.address(), listener.Limits{})
-			return err
+			l.For(0)
+			require.False(t, p.over)
+			over = true
+			closing.Wake()
+			require.ErrorIs(t, p.end(), net.ErrClosed)
 		})
-		if err := co.Do(dial); err != nil {
-			return err
-		}
-		_, err := c.Write([]byte("to be copied, for which there is no room"))
-		require.NoError(panicking{}, err)
-		return both(co,
-			func(*coro.Co) error {
-				_, err := io.Copy(to, c)
-				require.ErrorIs(panicking{}, err, net.ErrClosed)
-				return nil
-			},
-			func(co *coro.Co) error {
-				_ = co.Sleep(20 * time.Millisecond)
-				return c.Close()
-			})
-	})
-	require.NoError(t, p.end())
-	v.drain()
+	}
 }
 
 func TestAConnIsForTheCoroutinesOfItsTask(t *testing.T) {
@@ -266,7 +227,7 @@ func TestAConnCanBeUsedByABodyWithinTheBody(t *testing.T) {
 			return err
 		}))
 	})
-	l.For(time.Millisecond)
+	l.For(0)
 	servertest.Send(t, peer, "hello")
 	require.NoError(t, p.end())
 }

@@ -7,12 +7,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap/zaptest/observer"
@@ -30,57 +27,20 @@ var networks = []string{"tcp", "unix"}
 // server is a service that runs a coroutine for each connection.
 type server struct {
 	*servertest.Running
-	network string
-	socket  interface {
-		Addr() net.Addr
-		Open() int
-	}
+	socket *service.TCP
 }
 
 // serve starts a server with two schedulers.
-func serve(t testing.TB, network string, body func(*coro.Conn) error) *server {
+func serve(t testing.TB, body func(*coro.Conn) error) *server {
 	t.Helper()
-	return serving{network: network, handler: coro.Serve(body)}.start(t)
-}
-
-// serving has the options of a server.
-type serving struct {
-	network  string
-	handler  func(*listener.Conn) act.Action
-	maxConns int
-	limits   listener.Limits
-	cfg      act.Config
-}
-
-func (v serving) start(t testing.TB) *server {
-	t.Helper()
-	if v.cfg.Schedulers == 0 {
-		v.cfg.Schedulers = 2
-	}
-	if v.network == "unix" {
-		x := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: v.handler, MaxConns: v.maxConns, Limits: v.limits}
-		return &server{servertest.Start(t, v.cfg, x.Setup), v.network, x}
-	}
-	x := &service.TCP{Address: "127.0.0.1:0", Handler: v.handler, MaxConns: v.maxConns, Limits: v.limits}
-	return &server{servertest.Start(t, v.cfg, x.Setup), "tcp", x}
+	x := &service.TCP{Address: "127.0.0.1:0", Handler: coro.Serve(body)}
+	return &server{servertest.Start(t, act.Config{Schedulers: 2}, x.Setup), x}
 }
 
 // address returns an address for coro.Dial.
-func (v *server) address() string {
-	if v.network == "unix" {
-		return "unix:" + v.socket.Addr().String()
-	}
-	return v.socket.Addr().String()
-}
+func (v *server) address() string { return v.socket.Addr().String() }
 
-func (v *server) dial() net.Conn {
-	v.T.Helper()
-	c, err := net.Dial(v.socket.Addr().Network(), v.socket.Addr().String())
-	require.NoError(v.T, err)
-	require.NoError(v.T, c.SetDeadline(time.Now().Add(servertest.Timeout)))
-	v.T.Cleanup(func() { _ = c.Close() })
-	return c
-}
+func (v *server) dial() net.Conn { return servertest.Dial(v.T, v.socket.Addr()) }
 
 // failures returns the reported tasks, by their errors.
 func (v *server) failures() []string { return failures(v.Logs.FilterMessage("a task failed").All()) }
@@ -194,19 +154,6 @@ func echoed(c net.Conn, data []byte) error {
 	return nil
 }
 
-// together calls f on n goroutines.
-func together(n int, f func(i int) error) error {
-	results := make(chan error, n)
-	for i := range n {
-		go func() { results <- f(i) }()
-	}
-	var errs []error
-	for range n {
-		errs = append(errs, <-results)
-	}
-	return errors.Join(errs...)
-}
-
 // trace records a history as a string.
 type trace struct{ strings.Builder }
 
@@ -223,11 +170,6 @@ func failures(logged []observer.LoggedEntry) (errs []string) {
 	}
 	return errs
 }
-
-// errGone stands for any error of a peer that has gone.
-var errGone = errors.New("the peer has gone")
-
-func gone(err error) bool { return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) }
 
 // quiet is a Stream without a socket: one message arrives, is answered, and then nothing happens.
 type quiet struct {

@@ -1,11 +1,9 @@
 package coro_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -32,31 +29,6 @@ func newScheduler(t testing.TB, cfg act.Config) (*act.Scheduler, *observer.Obser
 	s := act.New(cfg)
 	t.Cleanup(func() { _ = s.Close() })
 	return s, logs
-}
-
-// letters is a body that writes a letter in each of n turns.
-func letters(log *strings.Builder, letter string, n int) act.Action {
-	return coro.New(func(co *coro.Co) error {
-		for range n - 1 {
-			log.WriteString(letter)
-			if err := co.Yield(); err != nil {
-				return err
-			}
-		}
-		log.WriteString(letter)
-		return nil
-	})
-}
-
-func TestBodiesTakeTurns(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	var log strings.Builder
-	s.Spawn(letters(&log, "A", 2))
-	s.Spawn(letters(&log, "B", 3))
-	s.Spawn(letters(&log, "C", 5))
-	require.NoError(t, s.Run())
-	require.Equal(t, "ABCABCBCCC", log.String())
-	require.Zero(t, logs.Len())
 }
 
 func TestHowABodyEnds(t *testing.T) {
@@ -165,59 +137,9 @@ type panicking struct{}
 func (panicking) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (panicking) FailNow()                          { panic("a requirement is not met") }
 
-// stops are the calls that suspend a body.
-var stops = map[string]func(co *coro.Co) error{
-	"Yield": (*coro.Co).Yield,
-	"Sleep": func(co *coro.Co) error { return co.Sleep(time.Hour) },
-	"Do":    func(co *coro.Co) error { return co.Do(act.Func(forever)) },
-	"Do of a coroutine": func(co *coro.Co) error {
-		return co.Do(coro.New(func(co *coro.Co) error { return co.Sleep(time.Hour) }))
-	},
-	"Await": func(co *coro.Co) error { return co.Await(func(*act.Task) bool { return false }) },
-	"within a scope": func(co *coro.Co) error {
-		return co.Within(time.Hour, func() error { return co.Sleep(2 * time.Hour) })
-	},
-}
-
 func forever(t *act.Task) act.Directive {
 	t.Waker()
 	return act.Wait
-}
-
-func TestADroppedBodyIsStoppedWhereverItWaits(t *testing.T) {
-	for name, wait := range stops {
-		for _, how := range []string{"Close", "an order that drops"} {
-			t.Run(name+" by "+how, func(t *testing.T) {
-				s, logs := newScheduler(t, act.Config{})
-				runtime.LockOSThread()
-				defer runtime.UnlockOSThread()
-				var log []string
-				s.Spawn(coro.New(func(co *coro.Co) error {
-					defer func() { log = append(log, "deferred") }()
-					ctx := co.Context()
-					err := wait(co)
-					log = append(log, err.Error(), context.Cause(ctx).Error())
-					return err
-				}))
-				_, err := s.Step(1)
-				require.NoError(t, err)
-				if how == "Close" {
-					err = s.Close()
-				} else {
-					s.Shutdown(haltAndDrop)
-					err = s.Run()
-				}
-				var cut *shutdown.Cut
-				require.ErrorAs(t, err, &cut)
-				require.Contains(t, fmt.Sprint(cut.Names), "TestADroppedBodyIsStopped")
-				stopped := coro.ErrStopped.Error()
-				require.Equal(t, []string{stopped, stopped, "deferred"}, log)
-				require.Zero(t, logs.Len(), logs.All())
-				live, resting := audit.Coroutines(s)
-				require.Zero(t, live+resting)
-			})
-		}
-	}
 }
 
 func TestAStoppedBodyThatGoesOnIsUnwoundAtItsSecondCall(t *testing.T) {
@@ -281,25 +203,15 @@ func TestAnErrorOrPanicOfAStoppedBodyIsSeen(t *testing.T) {
 }
 
 func TestAStoppedBodyThatOnlyComputesIsReported(t *testing.T) {
-	tier.Need(t, tier.Full, "it takes 2 s")
+	defer coro.WithPatience(time.Millisecond)()
 	s, logs := newScheduler(t, act.Config{})
-	s.Spawn(coro.New(func(co *coro.Co) error {
-		err := co.Sleep(time.Hour)
-		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < servertest.Timeout; {
-		}
-		return err
-	}))
+	s.Spawn(coro.New(func(co *coro.Co) error { return co.Sleep(time.Hour) }))
 	s.Shutdown(haltAndDrop)
 	s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Done }))
 	require.Error(t, s.Run())
-	// An order before the first turn stops no body.
-	require.Zero(t, logs.Len())
+	require.Zero(t, logs.Len(), "an order before the first turn stops no body")
 
-	prompt := func(co *coro.Co) error { return co.Sleep(time.Hour) }
-	s.Spawn(coro.New(prompt))
 	s.Spawn(coro.New(func(co *coro.Co) error {
-		s.Spawn(coro.New(prompt))
-		_ = co.Yield() // all have begun
 		s.Shutdown(haltAndDrop)
 		err := co.Sleep(time.Hour)
 		for begun := time.Now(); logs.Len() == 0 && time.Since(begun) < servertest.Timeout; {
@@ -342,40 +254,6 @@ func TestCoroutinesStayOnTheirThread(t *testing.T) {
 	require.NoError(t, elsewhere(s.Close))
 }
 
-func TestAGroupSuspendsAndResumesItsCoroutines(t *testing.T) {
-	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked})
-	before := runtime.NumGoroutine()
-	var log [2]strings.Builder
-	require.Error(t, g.Run(t.Context(), func(s *act.Scheduler) error {
-		s.Spawn(letters(&log[s.Index()], "A", 3))
-		s.Spawn(coro.New(func(co *coro.Co) error {
-			s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
-			return co.Sleep(time.Millisecond)
-		}))
-		return nil
-	}))
-	require.Equal(t, "A A", log[0].String()+" "+log[1].String())
-	require.NoError(t, g.Run(t.Context()))
-	require.Equal(t, "AAA AAA", log[0].String()+" "+log[1].String())
-
-	var stopped [2]bool
-	require.Error(t, g.Run(t.Context(), func(s *act.Scheduler) error {
-		s.Spawn(coro.New(func(co *coro.Co) error {
-			s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
-			err := co.Sleep(time.Hour)
-			stopped[s.Index()] = errors.Is(err, coro.ErrStopped)
-			return err
-		}))
-		return nil
-	}))
-	require.Error(t, g.Close())
-	require.Equal(t, [2]bool{true, true}, stopped)
-	for end := time.Now().Add(servertest.Timeout); runtime.NumGoroutine() > before && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // the threads end by themselves
-	}
-	require.LessOrEqual(t, runtime.NumGoroutine(), before)
-}
-
 func TestAGoexitOfAnActionStopsTheCoroutinesOfItsThread(t *testing.T) {
 	g := act.NewGroup(act.Config{Schedulers: 1, Logger: zap.NewNop()})
 	var got error
@@ -387,38 +265,6 @@ func TestAGoexitOfAnActionStopsTheCoroutinesOfItsThread(t *testing.T) {
 	require.ErrorIs(t, err, act.ErrGoexit)
 	require.ErrorIs(t, got, coro.ErrStopped)
 	require.Error(t, g.Close())
-}
-
-func TestADropDuringAnOffloadStopsTheBodyAtOnceAndOnItsThread(t *testing.T) {
-	for name, around := range map[string]func(act.Action) act.Action{
-		"by itself":            func(a act.Action) act.Action { return a },
-		"in a coroutine":       func(a act.Action) act.Action { return coro.New(func(co *coro.Co) error { return co.Do(a) }) },
-		"in Within":            func(a act.Action) act.Action { return listener.Within(time.Hour, a) },
-		"in Seq and coroutine": func(a act.Action) act.Action { return act.Seq(coro.New(func(co *coro.Co) error { return co.Do(a) })) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, logs := newScheduler(t, act.Config{})
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			release, ended := make(chan bool), make(chan bool)
-			var got error
-			s.Spawn(around(coro.New(func(co *coro.Co) error {
-				got = co.Do(act.Func(func(t *act.Task) act.Directive {
-					return t.Offload(func() { <-release; close(ended) })
-				}))
-				return got
-			})))
-			_, err := s.Step(1)
-			require.NoError(t, err)
-			var cut *shutdown.Cut
-			require.ErrorAs(t, s.Close(), &cut)
-			require.Equal(t, 1, cut.Offloads)
-			require.ErrorIs(t, got, coro.ErrStopped)
-			close(release)
-			<-ended
-			require.Zero(t, logs.Len(), logs.All())
-		})
-	}
 }
 
 func TestACoBelongsToItsBody(t *testing.T) {

@@ -133,8 +133,8 @@ func (r *routine) Abandon() act.Action {
 	return rest
 }
 
-// patience is how long a stopped body may run before that is logged.
-const patience = 2 * time.Second
+// patience is how long a stopped body may run before that is logged. Only a test changes it.
+var patience = 2 * time.Second
 
 // stop makes the body end: from now on no call suspends it.
 func (co *Co) stop() {

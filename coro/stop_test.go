@@ -33,10 +33,10 @@ func TestAStoppedBodyKeepsNoConnectionThatItHasDialled(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := serve(t, "tcp", echo)
+			v := serve(t, echo)
 			l := bench(t)
 			p := play(l, func(co *coro.Co) error {
-				for range 20 {
+				for range 3 {
 					err := co.Do(listener.Within(20*time.Millisecond, coro.New(func(co *coro.Co) error {
 						c, err := coro.Dial(co, v.address(), listener.Limits{})
 						if err != nil {
@@ -55,7 +55,7 @@ func TestAStoppedBodyKeepsNoConnectionThatItHasDialled(t *testing.T) {
 }
 
 func TestAFilterCanRefuseWhatABodyHasDialled(t *testing.T) {
-	v := serve(t, "tcp", echo)
+	v := serve(t, echo)
 	l := bench(t)
 	refused := errors.New("refused")
 	p := play(l, func(co *coro.Co) error {
@@ -74,7 +74,7 @@ func TestAFilterCanRefuseWhatABodyHasDialled(t *testing.T) {
 }
 
 func TestABodyThatPanicsKeepsNoConnectionThatItHasDialled(t *testing.T) {
-	v := serve(t, "tcp", echo)
+	v := serve(t, echo)
 	s, logs := newScheduler(t, act.Config{})
 	s.Spawn(coro.New(func(co *coro.Co) error {
 		_, err := coro.Dial(co, v.address(), listener.Limits{})
