@@ -1,12 +1,8 @@
 package service_test
 
 import (
-	"fmt"
-	"io"
-	"net"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,36 +26,4 @@ func TestConnectionsBringNoGoroutines(t *testing.T) {
 		require.Error(t, w.order(servertest.Cut))
 		require.Zero(t, v.Open())
 	})
-}
-
-const tenThousand = 10_000
-
-func init() {
-	children["ten thousand clients"] = func(address string) error {
-		all := make([]net.Conn, tenThousand)
-		for i := range all {
-			c, err := net.Dial("tcp", address)
-			if err != nil {
-				return err
-			}
-			if err := c.SetDeadline(time.Now().Add(2 * time.Minute)); err != nil {
-				return err
-			}
-			all[i] = c
-		}
-		for range 2 {
-			for _, c := range all {
-				if _, err := c.Write([]byte("hello")); err != nil {
-					return err
-				}
-			}
-			for i, c := range all {
-				in := make([]byte, 5)
-				if _, err := io.ReadFull(c, in); err != nil || string(in) != "hello" {
-					return fmt.Errorf("connection %d: %q, %w", i, in, err)
-				}
-			}
-		}
-		return nil
-	}
 }

@@ -3,7 +3,6 @@ package service_test
 import (
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -52,38 +51,4 @@ func TestMaxConnsIsTheTotalOfAllSchedulers(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A connection has its place until its descriptor is closed, also when its task is long gone.
-func TestLingeringConnectionsCountAgainstMaxConns(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		v := &service.TCP{
-			Address: loopback, Handler: answers("hello"), MaxConns: 1,
-			Limits: listener.Limits{Linger: servertest.Timeout},
-		}
-		begin(t, cfg, v.Setup)
-		first := servertest.Dial(t, v.Addr())
-		hears("hello")(t, first) // and does not close
-		require.Equal(t, 1, v.Open())
-		second := servertest.Dial(t, v.Addr())
-		require.NoError(t, second.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
-		_, err := second.Read(make([]byte, 1))
-		require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it waits")
-		require.NoError(t, second.SetReadDeadline(time.Now().Add(servertest.Timeout)))
-		require.NoError(t, first.Close())
-		hears("hello")(t, second)
-	})
-}
-
-// At the bound an order does not wait for clients that were not accepted.
-func TestAnOrderAtMaxConnsLeavesTheBacklog(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: greeting, MaxConns: 1}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	in := servertest.Dial(t, v.Addr())
-	servertest.Expect(t, in, "hello")
-	out := servertest.Dial(t, v.Addr())
-	w.Group.Shutdown(servertest.Drain)
-	hearReset(t, out)
-	require.NoError(t, in.Close())
-	require.NoError(t, w.End())
 }

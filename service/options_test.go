@@ -67,8 +67,8 @@ func (o *options) seen() (keepAlive []time.Duration, buffers []netpoll.Buffers) 
 func TestOptionsOfSockets(t *testing.T) {
 	sizes := listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}
 	given := netpoll.Buffers{Receive: 30000, Send: 40000}
-	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo, Limits: sizes}
-	sized := &service.TCP{Address: loopback, Handler: echo, Limits: sizes}
+	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo, Limits: sizes, Backlog: 7}
+	sized := &service.TCP{Address: loopback, Handler: echo, Limits: sizes, Backlog: 7}
 	for name, test := range map[string]struct {
 		service                  socketed
 		connect                  listener.Connect
@@ -98,6 +98,9 @@ func TestOptionsOfSockets(t *testing.T) {
 			keepAlive, buffers := os.seen()
 			require.Equal(t, test.listening, keepAlive)
 			require.Equal(t, test.buffers, buffers)
+			if test.dialing != nil {
+				require.Equal(t, []int{7}, os.backlogs)
+			}
 
 			c := servertest.Dial(t, test.service.Addr())
 			servertest.Echo(t, c, "hello")
@@ -130,30 +133,5 @@ func TestOptionsOfSockets(t *testing.T) {
 			require.NoError(t, c.Close())
 			require.NoError(t, w.order(servertest.Drain))
 		})
-	}
-}
-
-func TestBacklogsAndFiltersOfSockets(t *testing.T) {
-	filter := func(c *listener.Conn) act.Action {
-		return act.Func(func(*act.Task) act.Directive {
-			_, _ = c.WriteString("filtered, ")
-			return act.Done
-		})
-	}
-	filters := []listener.Filter{filter}
-	for _, v := range []socketed{
-		&service.TCP{Address: loopback, Handler: answers("hello"), Backlog: 7, Filters: filters},
-		&service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: answers("hello"), Backlog: 7, Filters: filters},
-	} {
-		os := &options{}
-		w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-			readiness.Inject(s, os)
-			return nil
-		}, v.Setup)
-		require.Equal(t, []int{7}, os.backlogs)
-		c := servertest.Dial(t, v.Addr())
-		hears("filtered, hello")(t, c)
-		require.NoError(t, c.Close())
-		require.NoError(t, w.order(servertest.Drain))
 	}
 }

@@ -2,14 +2,12 @@ package service_test
 
 import (
 	"net"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -36,23 +34,6 @@ func (w *world) hold(indices ...int) (release func()) {
 		servertest.Receive(w.T, held)
 	}
 	return func() { close(let) }
-}
-
-// Their actions get the order too: a task that is spawned under an order gets it before its first turn, when there
-// is no action yet.
-func TestAConnectionAcceptedUnderTheOrderGetsIt(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		var closed atomic.Int64
-		v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
-		w := begin(t, cfg, v.Setup)
-		release := w.hold(0, 1)
-		c := servertest.Dial(t, v.Addr())
-		w.Group.Shutdown(farewell{"just in time"})
-		release()
-		hears("just in time")(t, c)
-		require.NoError(t, c.Close())
-		require.NoError(t, w.End())
-	})
 }
 
 func TestUnderAnOrderNewClientsAreRefused(t *testing.T) {
@@ -147,15 +128,4 @@ func setUpAgain(t *testing.T, cfg act.Config) {
 			}
 		})
 	}
-	t.Run("on the port it had", func(t *testing.T) {
-		first := &service.TCP{Address: loopback, Handler: echo}
-		w := begin(t, cfg, first.Setup)
-		c := servertest.Dial(t, first.Addr())
-		require.NoError(t, c.(*net.TCPConn).CloseWrite()) // the server closes first, so TIME_WAIT is its
-		servertest.ExpectEOF(t, c)
-		require.NoError(t, w.order(servertest.Drain))
-		again := &service.TCP{Address: first.Addr().String(), Handler: answers("again")}
-		begin(t, cfg, again.Setup)
-		servertest.Expect(t, servertest.Dial(t, again.Addr()), "again")
-	})
 }

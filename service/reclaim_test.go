@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -146,28 +144,6 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 	}
 }
 
-// What was broken: an answer that a slow client had not taken yet was cut short, since its request was over.
-func TestAnAnswerThatIsNotAllSentIsNotReclaimed(t *testing.T) {
-	const length = 1 << 20
-	site := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		w.SetBody(make([]byte, length))
-		return nil
-	}}
-	v := &service.TCP{Address: loopback, Handler: site.Serve, MaxConns: 1, ReclaimAfter: time.Millisecond,
-		Limits: listener.Limits{High: 2 * length, SendBuffer: 8 << 10}}
-	now := &moving{}
-	w := begin(t, act.Config{Schedulers: 1, Clock: now}, v.Setup)
-	first := servertest.Dial(t, v.Addr())
-	servertest.Send(t, first, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	_, err := first.Read(make([]byte, 1)) // so it is in the kernel's hands and in the queue
-	require.NoError(t, err)
-	servertest.Dial(t, v.Addr())
-	now.pass(w)
-	_, err = io.CopyN(io.Discard, first, length)
-	require.NoError(t, err)
-	require.Error(t, w.order(servertest.Cut))
-}
-
 // What was broken: the descriptors of a process may be fewer than its services have places, and then nobody made room.
 func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
@@ -209,39 +185,6 @@ func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
 	echoes(t, first, "still here")
 	require.Error(t, w.order(servertest.Cut))
 }
-
-// Between the search and the turn in which a connection is closed its peer may have sent something.
-func TestAPeerThatSendsInTimeKeepsItsConnection(t *testing.T) {
-	var first net.Conn
-	var idle atomic.Bool
-	asked := 0
-	v := &service.TCP{Address: loopback, MaxConns: 1, ReclaimAfter: time.Millisecond, Handler: func(c *listener.Conn) act.Action {
-		return &asking{echo(c), func() bool {
-			if !idle.Load() {
-				return false
-			}
-			if asked++; asked == 2 { // the search is over, and the turn comes in the next pass
-				servertest.Send(t, first, "not yet")
-			}
-			return true
-		}}
-	}}
-	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
-	first = servertest.Dial(t, v.Addr())
-	echoes(t, first, "hello")
-	servertest.Dial(t, v.Addr())
-	idle.Store(true)
-	servertest.Expect(t, first, "not yet")
-	require.Error(t, w.order(servertest.Cut))
-}
-
-// asking is an echo whose state the test sets.
-type asking struct {
-	act.Action
-	idle func() bool
-}
-
-func (a *asking) IdleSince() (time.Duration, bool) { return 0, a.idle() }
 
 func TestAServiceDoesNotCloseConnectionsOfAnother(t *testing.T) {
 	neighbour := &service.TCP{Address: loopback, Handler: echo, ReclaimAfter: time.Millisecond, MaxConns: 10}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
@@ -39,27 +37,6 @@ func TestMaxConnsFitsDescriptorsAndMemoryByDefault(t *testing.T) {
 		"more than a server ever serves": {descriptors: 1 << 30, memory: 1 << 50, want: 1 << 20},
 	} {
 		require.Equal(t, row.want, service.PlacesFor(row.descriptors, row.memory, row.limits.Resolved()), name)
-	}
-}
-
-// What was broken: two services logged equal lines.
-func TestTheDefaultOfMaxConnsIsLoggedOnceForEachAddress(t *testing.T) {
-	isAbout := func(entry observer.LoggedEntry) bool { return strings.Contains(entry.Message, "MaxConns") }
-	for most, lines := range map[int]int{0: 1, 7: 0, -1: 0} {
-		for _, kind := range []kind{
-			{"tcp", &service.TCP{Address: loopback, Handler: echo, MaxConns: most}},
-			{"unix", &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo, MaxConns: most}},
-		} {
-			w := begin(t, act.Config{Schedulers: 2}, kind.Setup)
-			logs := w.Logs.Filter(isAbout).All()
-			require.Len(t, logs, lines, kind.name)
-			if lines > 0 {
-				n := service.PlacesFor(resource.Descriptors(), resource.Memory(), listener.Limits{}.Resolved())
-				require.Equal(t, fmt.Sprintf("at most %d connections on %v, as MaxConns is not set", n, kind.Addr()), logs[0].Message)
-				require.Equal(t, zapcore.InfoLevel, logs[0].Level)
-			}
-			require.NoError(t, w.order(servertest.Drain))
-		}
 	}
 }
 

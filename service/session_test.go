@@ -102,6 +102,11 @@ func TestTheEndOfAConnection(t *testing.T) {
 			}, says(""), []string{"listener: connect to 192.0.2.1:7: no route to host"}, 1,
 		},
 		{
+			"failed because another connection is closed", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
+				return &actor{act: func(t *act.Task) act.Directive { return t.Fail(net.ErrClosed) }, closed: closed}
+			}, says(""), []string{net.ErrClosed.Error()}, 1,
+		},
+		{
 			"panics in its first turn", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
 				return &actor{act: func(*act.Task) act.Directive { panic("early") }, closed: closed}
 			}, resets, []string{"panic: early"}, 1,
@@ -240,19 +245,6 @@ func TestAConnectionThatThisSideHasAbortedOrClosedFailsNoTask(t *testing.T) {
 	}
 }
 
-// The end of another connection is a failure.
-func TestAnotherConnectionThatIsClosedFailsTheTask(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: func(*listener.Conn) act.Action {
-		return act.Func(func(t *act.Task) act.Directive { return t.Fail(net.ErrClosed) })
-	}}
-	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
-	c := servertest.Dial(t, v.Addr())
-	servertest.ExpectEOF(t, c)
-	require.NoError(t, c.Close())
-	require.NoError(t, w.order(servertest.Drain))
-	require.Equal(t, []string{net.ErrClosed.Error()}, w.failures())
-}
-
 // A peer that ends in the middle is no fault of the server. A file that ends in the middle is.
 func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
 	for _, c := range []struct {
@@ -322,19 +314,6 @@ func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
 		stop:   func(_ *act.Task, o shutdown.Order) { told = o.(farewell).words },
 		closed: closed,
 	}
-}
-
-func TestAConnectionGetsAnOrder(t *testing.T) {
-	var closed atomic.Int64
-	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return polite(c, &closed) }}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	c := servertest.Dial(t, v.Addr())
-	eventually(t, "it is accepted", func() bool { return v.Open() == 1 })
-	w.Group.Shutdown(farewell{"so long"})
-	hears("so long")(t, c)
-	require.NoError(t, c.Close())
-	require.NoError(t, w.End())
-	require.EqualValues(t, 1, closed.Load())
 }
 
 func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {

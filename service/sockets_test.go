@@ -2,12 +2,10 @@ package service_test
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -28,8 +26,8 @@ type heir interface {
 	Give()
 }
 
-// Clients keep coming while one Group hands its sockets to another: each of them is answered. It stands for two processes, which
-// share sockets in the same way.
+// Two Groups stand for two processes, which share sockets in the same way. That no client is lost meanwhile shows in
+// TestWhatWaitsIsLeftToTheOtherGroup.
 func TestSocketsGoToAnotherGroup(t *testing.T) {
 	for _, n := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {2, 3}, {3, 2}} {
 		for i, name := range []string{"tcp", "unix"} {
@@ -42,7 +40,6 @@ func TestSocketsGoToAnotherGroup(t *testing.T) {
 				first, second := of("first"), of("second")
 				before := begin(t, act.Config{Schedulers: n[0]}, first.Setup)
 				addr := first.Addr()
-				end := visitors(t, addr)
 
 				sockets, err := first.Sockets()
 				require.NoError(t, err)
@@ -66,7 +63,6 @@ func TestSocketsGoToAnotherGroup(t *testing.T) {
 					hears("second")(t, c)
 					require.NoError(t, c.Close())
 				}
-				require.Positive(t, end())
 				require.NoError(t, after.order(servertest.Drain))
 				require.NoFileExists(t, path)
 			})
@@ -122,36 +118,6 @@ func both2(path, text string) []heir {
 	return []heir{
 		&service.TCP{Address: loopback, Handler: answers(text)},
 		&service.Unix{Path: path, Handler: answers(text)},
-	}
-}
-
-// visitors are clients that come one after the other until end is called, which returns how many have been answered.
-func visitors(t *testing.T, addr net.Addr) (end func() int64) {
-	var wg sync.WaitGroup
-	var over atomic.Bool
-	var n atomic.Int64
-	for range 2 {
-		wg.Go(func() {
-			for !over.Load() {
-				c, err := net.Dial(addr.Network(), addr.String())
-				if err == nil {
-					var text []byte
-					if text, err = io.ReadAll(c); err == nil && len(text) == 0 {
-						err = io.ErrUnexpectedEOF
-					}
-					_ = c.Close()
-				}
-				if n.Add(1); err != nil {
-					t.Errorf("a client: %v", err)
-					return
-				}
-			}
-		})
-	}
-	return func() int64 {
-		over.Store(true)
-		wg.Wait()
-		return n.Load()
 	}
 }
 

@@ -49,20 +49,6 @@ func (h *history) source(letters string, turns int, last act.Directive) func(*ac
 	}
 }
 
-// The last task and the end come in the same turn: S has as many turns as there are tasks.
-func TestASourceHandsOverItsLastTaskAndEnds(t *testing.T) {
-	s, _ := alone(t)
-	var h history
-	s.Install(service.New(h.source("A", 1, act.Done)))
-	require.NoError(t, s.Run())
-	require.Equal(t, "SA", h.String())
-
-	h.Reset()
-	s.Install(service.New(h.source("ABC", 1, act.Done)))
-	require.NoError(t, s.Run())
-	require.Equal(t, "SASBSC", h.String())
-}
-
 // A source that can supply all at once still has one turn a pass: a pass comes when nothing is ready, or
 // after 64 turns of tasks.
 func TestASourceHasATurnAPass(t *testing.T) {

@@ -60,69 +60,23 @@ func (w *world) servedByAll(t *testing.T, x shares, addr net.Addr) {
 	require.NoError(t, w.order(servertest.Drain))
 }
 
+// What stands in the way of a socket file shows in internal/netpoll.
 func TestUnixFile(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		prepare func(t *testing.T, path string)
-		refused string // for what; and what is there stays
-	}{
-		{"nothing", func(*testing.T, string) {}, ""},
-		{"a stale socket", func(t *testing.T, path string) {
-			l := listen(t, path)
-			l.SetUnlinkOnClose(false)
-			require.NoError(t, l.Close())
-		}, ""},
-		{"a live socket", func(t *testing.T, path string) {
-			l := listen(t, path)
-			t.Cleanup(func() { _ = l.Close() })
-		}, "address already in use"},
-		{"a regular file", func(t *testing.T, path string) {
-			require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-		}, "socket operation on non-socket"},
-		{"a folder", func(t *testing.T, path string) {
-			require.NoError(t, os.Mkdir(path, 0o700))
-		}, "socket operation on non-socket"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
-			row.prepare(t, v.Path)
-			before, _ := os.Lstat(v.Path)
-			if row.refused != "" {
-				require.EqualError(t, setUp(t, 2, v.Setup), "cannot listen on unix:"+v.Path+": "+row.refused)
-				after, err := os.Lstat(v.Path)
-				require.NoError(t, err)
-				require.True(t, os.SameFile(before, after))
-				return
-			}
-			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-			hears("hello")(t, servertest.Dial(t, v.Addr()))
-			require.Error(t, w.order(servertest.Cut))
-			_, err := os.Lstat(v.Path)
-			require.ErrorIs(t, err, os.ErrNotExist, "the file is removed at the end")
-		})
-	}
-}
-
-func listen(t *testing.T, path string) *net.UnixListener {
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	require.NoError(t, err)
-	return l
-}
-
-func TestUnixFileOfAnotherProgramSurvives(t *testing.T) {
-	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("mine")}
+	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	said, err := playChild(t, "listen on Unix", v.Path)
-	require.Error(t, err)
-	require.Equal(t, "cannot listen on unix:"+v.Path+": address already in use\n", said)
-	hears("mine")(t, servertest.Dial(t, v.Addr()))
-
-	require.NoError(t, os.Remove(v.Path)) // another program takes the path by force
-	l := listen(t, v.Path)
-	defer l.Close()
+	another := &service.Unix{Path: v.Path, Handler: answers("another")}
+	require.EqualError(t, setUp(t, 2, another.Setup), "cannot listen on unix:"+v.Path+": address already in use")
+	hears("hello")(t, servertest.Dial(t, v.Addr()))
 	require.Error(t, w.order(servertest.Cut))
-	_, err = os.Lstat(v.Path)
+	require.NoFileExists(t, v.Path, "removed at the end")
+
+	w = begin(t, act.Config{Schedulers: 2}, v.Setup)
+	require.NoError(t, os.Remove(v.Path)) // another program takes the path by force
+	l, err := net.Listen("unix", v.Path)
 	require.NoError(t, err)
+	defer l.Close()
+	require.NoError(t, w.order(servertest.Drain))
+	require.FileExists(t, v.Path)
 }
 
 func TestUnixErrorsNameThePath(t *testing.T) {
@@ -138,73 +92,54 @@ func TestUnixErrorsNameThePath(t *testing.T) {
 	}
 }
 
-// The file has them before anybody can connect; a service that cannot set one of them does not start, and leaves no file.
+// The file has them before anybody can connect. Owner and group may be given alone, and by a name, whose number is another
+// than that of the same name of the other kind. Of the mode only the permissions count.
 func TestModeOwnerAndGroupOfASocketFile(t *testing.T) {
-	path := filepath.Join(servertest.ShortDir(t), "s")
-	own := strconv.Itoa(os.Getegid())
-	for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
-		v := &service.Unix{Path: path, Handler: answers("hello"), Mode: mode, Owner: strconv.Itoa(os.Geteuid()), Group: own}
+	uid, gid := os.Geteuid(), os.Getegid()
+	group, err := user.LookupGroupId(strconv.Itoa(gid))
+	require.NoError(t, err)
+	type row struct {
+		given    *service.Unix
+		mode     fs.FileMode // 0 if it is the system's
+		uid, gid int
+	}
+	rows := []row{
+		{&service.Unix{Mode: 0o600, Owner: strconv.Itoa(uid), Group: strconv.Itoa(gid)}, 0o600, uid, gid},
+		{&service.Unix{Mode: 0o666}, 0o666, uid, gid},
+		{&service.Unix{Mode: fs.ModeSetuid | fs.ModeSticky | 0o640}, 0o640, uid, gid},
+		{&service.Unix{Group: group.Name}, 0, uid, gid},
+	}
+	if uid == 0 { // only root can give a file away
+		rows = append(rows, row{&service.Unix{Owner: "12345"}, 0, 12345, gid}, row{&service.Unix{Group: "12345"}, 0, 0, 12345},
+			row{&service.Unix{Owner: "root", Group: "12345"}, 0, 0, 12345})
+		if u, err := user.Lookup("sync"); err == nil { // its group is nogroup
+			sync, err := strconv.Atoi(u.Uid)
+			require.NoError(t, err)
+			rows = append(rows, row{&service.Unix{Owner: u.Username}, 0, sync, gid})
+		}
+	}
+	for i, row := range rows {
+		v := row.given
+		v.Path, v.Handler = filepath.Join(servertest.ShortDir(t), "s"), answers("hello")
 		w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-		info, err := os.Stat(path)
+		info, err := os.Stat(v.Path)
 		require.NoError(t, err)
-		require.Equal(t, mode, info.Mode().Perm())
+		if row.mode != 0 {
+			require.Equal(t, fs.ModeSocket|row.mode, info.Mode(), "row %d", i)
+		}
+		require.EqualValues(t, row.uid, info.Sys().(*syscall.Stat_t).Uid, "row %d", i)
+		require.EqualValues(t, row.gid, info.Sys().(*syscall.Stat_t).Gid, "row %d", i)
 		servertest.Expect(t, servertest.Dial(t, v.Addr()), "hello")
 		require.Error(t, w.order(servertest.Cut))
 	}
-	me, err := user.Current()
-	require.NoError(t, err)
-	if me.Uid == "0" { // only root can give a file away
-		v := &service.Unix{Path: path, Handler: answers("hello"), Owner: me.Username, Group: "12345"}
-		w := begin(t, act.Config{Schedulers: 1}, v.Setup)
-		info, err := os.Stat(path)
-		require.NoError(t, err)
-		require.EqualValues(t, 12345, info.Sys().(*syscall.Stat_t).Gid)
-		require.EqualValues(t, 0, info.Sys().(*syscall.Stat_t).Uid)
-		require.NoError(t, w.order(servertest.Drain))
-	}
-	for _, v := range []*service.Unix{
-		{Owner: "no such user here"}, {Group: "no such group here"}, {Owner: "no such user here", Group: own, Mode: 0o600},
-	} {
-		v.Path, v.Handler = path, answers("hello")
-		sentence(t, setUp(t, 1, v.Setup), path, "mode, owner or group of the socket file", "no such")
-		require.NoFileExists(t, path)
-	}
 }
 
-func TestModeOfASocketFileHasOnlyPermissions(t *testing.T) {
-	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: echo, Mode: fs.ModeSetuid | fs.ModeSticky | 0o640}
-	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
-	info, err := os.Stat(v.Path)
-	require.NoError(t, err)
-	require.Equal(t, fs.ModeSocket|0o640, info.Mode())
-	require.NoError(t, w.order(servertest.Drain))
-}
-
-// Each may be given alone, and by a name whose number is another than that of the other kind.
-func TestOwnerAndGroupByName(t *testing.T) {
-	group, err := user.LookupGroupId(strconv.Itoa(os.Getegid()))
-	require.NoError(t, err)
-	type row struct {
-		owner, group string
-		uid, gid     int
-	}
-	rows := []row{{"", group.Name, os.Geteuid(), os.Getegid()}}
-	if os.Geteuid() == 0 { // only root can give a file away
-		rows = append(rows, row{"12345", "", 12345, os.Getegid()}, row{"", "12345", 0, 12345})
-		if u, err := user.Lookup("sync"); err == nil { // its group is nogroup
-			uid, err := strconv.Atoi(u.Uid)
-			require.NoError(t, err)
-			rows = append(rows, row{u.Username, "", uid, os.Getegid()})
-		}
-	}
-	for _, row := range rows {
-		v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: echo, Owner: row.owner, Group: row.group}
-		w := begin(t, act.Config{Schedulers: 1}, v.Setup)
-		info, err := os.Stat(v.Path)
-		require.NoError(t, err)
-		require.EqualValues(t, row.uid, info.Sys().(*syscall.Stat_t).Uid)
-		require.EqualValues(t, row.gid, info.Sys().(*syscall.Stat_t).Gid)
-		require.NoError(t, w.order(servertest.Drain))
+// It does not start, and leaves no file.
+func TestAServiceThatCannotSetTheOwnerOfItsSocketFile(t *testing.T) {
+	for _, v := range []*service.Unix{{Owner: "no such user here"}, {Group: "no such group here"}} {
+		v.Path, v.Handler = filepath.Join(servertest.ShortDir(t), "s"), answers("hello")
+		sentence(t, setUp(t, 1, v.Setup), v.Path, "mode, owner or group of the socket file", "no such")
+		require.NoFileExists(t, v.Path)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -189,6 +190,8 @@ func TestAServiceHasARowAsLongAsItHasConnections(t *testing.T) {
 	second := servertest.Dial(t, v.Addr())
 	l.Until("one waits for a place", func() bool { return len(rows(l.S)) == 2 && rows(l.S)[0].Full > 0 })
 	before := rows(l.S)[0]
+	byDefault := service.PlacesFor(resource.Descriptors(), resource.Memory(), listener.Limits{}.Resolved())
+	require.Equal(t, byDefault, rows(l.S)[1].Max)
 	require.Equal(t, v.Addr().Network()+" "+v.Addr().String(), before.Name)
 	require.NoError(t, second.Close())
 	l.S.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
