@@ -16,7 +16,7 @@ import (
 // What a ResponseWriter can do beyond its interface.
 func TestMethodsOfAResponseWriter(t *testing.T) {
 	compareAll(t, []row{
-		{name: "interfaces", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+		{name: "interfaces", once: true, handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			_, flusher := w.(http.Flusher)
 			_, hijacker := w.(http.Hijacker)
 			_, from := w.(io.ReaderFrom)
@@ -24,6 +24,7 @@ func TestMethodsOfAResponseWriter(t *testing.T) {
 			_, pusher := w.(http.Pusher)
 			_, unwraps := w.(interface{ Unwrap() http.ResponseWriter })
 			s.say("%t %t %t %t %t %t", flusher, hijacker, from, text, pusher, unwraps)
+			s.say("%v", http.NewResponseController(w).EnableFullDuplex())
 		}},
 	})
 }
