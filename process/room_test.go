@@ -276,6 +276,43 @@ func TestATaskThatArmsSeveralTimesIsOneWaiter(t *testing.T) {
 	require.Equal(t, "77ttt(blocked)", to.receive(2))
 }
 
+// The receiver has its turn on another scheduler in between.
+func TestATaskThatArmsWhenThereIsRoomIsWoken(t *testing.T) {
+	x := newStepped(t, 2)
+	to := x.spawn(process.Options{Limit: 1})
+	x.all()
+	require.NoError(t, to.Send(x.sys, func(*jobSelf) {}))
+	turns := 0
+	x.g.Schedulers()[0].Spawn(act.Func(func(t *act.Task) act.Directive {
+		err := to.Send(t, func(*jobSelf) {})
+		if turns++; turns == 1 {
+			require.Equal(x.t, "blocked", outcome(err))
+			x.sys.Quiescent() // wakes all schedulers
+			x.only(1)
+			return listener.Next(t, err)
+		}
+		require.NoError(x.t, err)
+		return act.Done
+	}))
+	x.all()
+	require.Equal(t, 2, turns)
+}
+
+// The message that it has sent arrives.
+func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
+	x := newTraced(t, process.Config{Limit: 2})
+	to := x.gate(process.Options{})
+	x.send(to.Ref, 1, 2)
+	a := x.sender("a", to.Ref, 3)
+	x.sender("b", to.Ref, 4)
+	require.Equal(t, "ab", x.step())
+	require.True(t, a.Kill())
+	require.Empty(t, x.step())
+	require.EqualValues(t, 1, x.sys.Stats().Ended)
+	require.ErrorIs(t, a.Send(x.sys, 0), process.ErrDead)
+	require.Equal(t, "1234bbb", to.receive(4), "what it has sent comes")
+}
+
 func TestDeliverWaitsForRoom(t *testing.T) {
 	for _, row := range []struct {
 		name  string
