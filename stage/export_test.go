@@ -19,11 +19,6 @@ func (stepped) ring()                {}
 func (stepped) heartbeatNow()        {}
 func (stepped) rest(*period)         {}
 
-func (c *Chain) Find(name string) (Stage, error)     { return c.find(name) }
-func (c *Chain) Next(name string) (Stage, error)     { return c.next(name) }
-func (c *Chain) Previous(name string) (Stage, error) { return c.previous(name) }
-func (c *Chain) Last() Stage                         { return c.last() }
-
 // Step takes the next step and reports whether it was the last.
 func (w *work) Step() (over bool) {
 	w.step()
@@ -33,15 +28,12 @@ func (w *work) Step() (over bool) {
 	return w.over()
 }
 
-// Lease is the one that it began with, Cause why its context has ended, if it has.
-func (w *work) Lease() Lease  { return w.lease }
-func (w *work) Expired() bool { return w.expired() }
-func (w *work) Cause() error  { return context.Cause(w.ctx) }
+// Cause is why its context has ended, if it has.
+func (w *work) Cause() error { return context.Cause(w.ctx) }
 
 func (e *Engine) Claimed() []*Work { return e.claimed() }
 func (e *Engine) Beat()            { e.beat() }
 func (e *Engine) Expire()          { e.expire() }
-func (e *Engine) Interrupt()       { e.interrupt() }
 
 func (e *Engine) Polling() time.Duration { return e.polling() }
 
