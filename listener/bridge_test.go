@@ -97,7 +97,7 @@ func TestABridgeHoldsABoundedNumberOfBytesEachWay(t *testing.T) {
 		_ = peer.(*net.UnixConn).CloseWrite()
 	}()
 	for range 20 {
-		l.For(time.Millisecond)
+		l.For(0)
 		require.LessOrEqual(t, l.OS.Bytes("receive"), lane+2*limits.Read)
 		require.LessOrEqual(t, wrote.Load()-int64(l.OS.Bytes("send")), int64(lane+limits.High+4<<10))
 	}
@@ -167,44 +167,6 @@ func TestAnOrderEndsReadOfABridgeAndLetsWriteGoOn(t *testing.T) {
 	require.True(t, bytes.Equal(data, servertest.Receive(t, got)))
 	require.ErrorIs(t, servertest.Receive(t, b.ended), net.ErrClosed)
 	require.Empty(t, b.drain())
-}
-
-func TestADroppedBridgeEndsItsFunction(t *testing.T) {
-	writing := make(chan struct{})
-	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
-		close(writing)
-		for {
-			if _, err := c.Write(make([]byte, 64<<10)); err != nil {
-				return err
-			}
-		}
-	})
-	c := b.dial()
-	<-writing
-	b.Group.Shutdown(servertest.Cut)
-	_ = b.End()
-	require.ErrorIs(t, servertest.Receive(t, b.ended), net.ErrClosed)
-	_, err := io.Copy(io.Discard, c)
-	require.Error(t, err, "the connection is aborted")
-}
-
-func TestABrokenConnectionEndsTheCallsOfABridge(t *testing.T) {
-	b := bridge(t, listener.Limits{}, func(c net.Conn) error {
-		p := make([]byte, 10)
-		n, err := c.Read(p)
-		require.NoError(t, err)
-		require.Equal(t, "hello", string(p[:n]))
-		_, err = c.Read(p)
-		for written := error(nil); written == nil; {
-			_, written = c.Write(p)
-		}
-		return err
-	})
-	c := b.dial()
-	servertest.Send(t, c, "hello")
-	servertest.Reset(t, c)
-	require.ErrorIs(t, servertest.Receive(t, b.ended), syscall.ECONNRESET)
-	b.drain()
 }
 
 func TestWhatTheFunctionOfABridgeReturns(t *testing.T) {
@@ -288,7 +250,7 @@ func TestABridgeWithoutAFunctionIsDoneAfterClose(t *testing.T) {
 			} else {
 				l.Until("it is sent", func() bool { return l.OS.Bytes("send") == 3 })
 			}
-			l.For(time.Millisecond)
+			l.For(0)
 			require.Equal(t, act.Wait, o.directive, "before Close")
 			require.NoError(t, conn.Close())
 			require.Equal(t, act.Done, o.over(l))
@@ -296,28 +258,28 @@ func TestABridgeWithoutAFunctionIsDoneAfterClose(t *testing.T) {
 	}
 }
 
-// Another task may close the Conn; then there is nothing left to wait for.
-func TestABridgeWithoutAFunctionWhoseConnIsClosed(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("tcp", listener.Limits{})
-	x := &listener.Bridge{Conn: c}
-	conn := x.NetConn()
-	o := spawn(l.S, x).begun(l)
-	l.Turn(func(*act.Task) { c.Abort() })
-	require.Equal(t, act.Done, o.over(l))
-	_, err := conn.Read(make([]byte, 1))
-	require.ErrorIs(t, err, net.ErrClosed)
-	require.ErrorIs(t, conn.Close(), net.ErrClosed)
-}
-
-func TestABridgeThatIsDroppedBeforeItsFirstTurnEndsAllCalls(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("tcp", listener.Limits{})
-	x := &listener.Bridge{Conn: c}
-	conn := x.NetConn()
-	require.NoError(t, x.Close())
-	_, err := conn.Read(make([]byte, 1))
-	require.ErrorIs(t, err, net.ErrClosed)
-	_, err = conn.Write(nil)
-	require.ErrorIs(t, err, net.ErrClosed)
+func TestWhatEndsTheCallsOfABridgeWithoutAFunction(t *testing.T) {
+	for name, end := range map[string]func(l *servertest.Stepped, c *listener.Conn, x *listener.Bridge){
+		"another task has closed the Conn": func(l *servertest.Stepped, c *listener.Conn, x *listener.Bridge) {
+			o := spawn(l.S, x).begun(l)
+			l.Turn(func(*act.Task) { c.Abort() })
+			require.Equal(l.T, act.Done, o.over(l))
+		},
+		"it is dropped before its first turn": func(l *servertest.Stepped, _ *listener.Conn, x *listener.Bridge) {
+			require.NoError(l.T, x.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := servertest.New(t, act.Config{})
+			c, _ := l.Conn("tcp", listener.Limits{})
+			x := &listener.Bridge{Conn: c}
+			conn := x.NetConn()
+			end(l, c, x)
+			_, err := conn.Read(make([]byte, 1))
+			require.ErrorIs(t, err, net.ErrClosed)
+			_, err = conn.Write(nil)
+			require.ErrorIs(t, err, net.ErrClosed)
+			require.ErrorIs(t, conn.Close(), net.ErrClosed)
+		})
+	}
 }

@@ -23,51 +23,35 @@ func TestCallsAfterCloseReturnErrClosed(t *testing.T) {
 			c, peer := l.Conn("tcp", listener.Limits{Linger: time.Millisecond})
 			servertest.Send(t, peer, "unread")
 			readable(l, c, 6)
-			require.Same(t, l.S, c.Scheduler())
 			require.Equal(t, peer.LocalAddr().String(), c.RemoteAddr().String())
 			require.Equal(t, peer.RemoteAddr().String(), c.LocalAddr().String())
 			var earlier error
-			l.Turn(func(*act.Task) { _, earlier = c.Peek(7) })
-			l.Turn(func(task *act.Task) {
+			l.Turn(func(*act.Task) {
+				_, earlier = c.Peek(7)
 				end(c)
-				_, err := c.Peek(1)
-				require.Equal(t, net.ErrClosed, err)
-				_, err = c.Peek(0)
-				require.Equal(t, net.ErrClosed, err)
-				_, err = c.Read(make([]byte, 1))
-				require.Equal(t, net.ErrClosed, err)
-				_, err = c.Read(nil)
-				require.Equal(t, net.ErrClosed, err)
-				_, err = c.Write([]byte("x"))
-				require.Equal(t, net.ErrClosed, err)
-				_, err = c.WriteString("x")
-				require.Equal(t, net.ErrClosed, err)
-				require.Equal(t, net.ErrClosed, c.Flush())
-				require.Equal(t, net.ErrClosed, c.CloseWrite())
-				require.Equal(t, net.ErrClosed, c.SetDeadline(time.Now()))
-				require.Equal(t, net.ErrClosed, c.SetReadDeadline(time.Now()))
-				require.Equal(t, net.ErrClosed, c.SetWriteDeadline(time.Now()))
-				require.Zero(t, c.Buffered())
-				require.Zero(t, c.Queued())
-				require.Nil(t, c.LocalAddr())
-				if name == "Abort" {
-					require.Equal(t, peer.LocalAddr().String(), c.RemoteAddr().String(), "for a log")
-				} else {
-					require.Nil(t, c.RemoteAddr())
+				_, zero := c.Peek(0)
+				_, read := c.Read(make([]byte, 1))
+				_, nothing := c.Read(nil)
+				_, write := c.WriteString("x")
+				for i, err := range []error{zero, read, nothing, write, c.Flush(), c.CloseWrite(), c.SetDeadline(time.Now()),
+					c.SetReadDeadline(time.Now()), c.SetWriteDeadline(time.Now())} {
+					require.Equal(t, net.ErrClosed, err, "call %d", i)
 				}
+				require.Zero(t, c.Buffered()+c.Queued())
+				require.Nil(t, c.LocalAddr())
+				require.Equal(t, name == "Abort", c.RemoteAddr() != nil, "for a log")
 				require.NoError(t, c.Close(), "a second one does nothing")
 				c.Abort()
-				require.Equal(t, act.Wait, listener.Next(task, earlier), "and a task that is armed too late is woken")
 			})
+			armed := false
 			o := spawn(l.S, act.Func(func(task *act.Task) act.Directive {
-				if earlier != nil {
-					d := listener.Next(task, earlier)
-					earlier = nil
-					return d
+				if armed {
+					return act.Done
 				}
-				return act.Done
+				armed = true
+				return listener.Next(task, earlier)
 			}))
-			require.Equal(t, act.Done, o.over(l))
+			require.Equal(t, act.Done, o.over(l), "a task that is armed too late is woken")
 			l.Until("nothing lingers", func() bool { return l.OS.Count("close")+l.OS.Count("reset") == 1 })
 			require.Same(t, l.S, c.Scheduler())
 		})

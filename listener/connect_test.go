@@ -115,20 +115,26 @@ func TestConnectFailsWithASentenceThatNamesTheAddress(t *testing.T) {
 
 var long = "/" + strings.Repeat("x", 200)
 
+// Some addresses are refused by their machines, and some by this system before anything is sent: a broadcast address is.
 func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
 	l := servertest.New(t, act.Config{})
+	never, refusing := netip.MustParseAddrPort("255.255.255.255:9"), servertest.Vacant(t)
 	good := listenAndGreet(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
-	c := listener.Resolved(engine(l), servertest.Vacant(t), servertest.Vacant(t), good, servertest.Vacant(t))
+	c := listener.Resolved(engine(l), never, refusing, never, good, refusing)
 	var conn *listener.Conn
 	o := spawn(l.S, act.Seq(c, act.Func(func(*act.Task) act.Directive { conn = c.Conn(); return act.Done })))
-	require.Equal(t, act.Done, o.over(l))
+	require.Equal(t, act.Done, o.over(l), "%v", o.err)
 	require.Equal(t, good.String(), conn.RemoteAddr().String())
 	conn.Abort()
 
-	c = listener.Resolved(engine(l), servertest.Vacant(t), servertest.Vacant(t))
-	o = spawn(l.S, c)
-	require.Equal(t, act.Failed, o.over(l))
-	require.ErrorIs(t, o.err, syscall.ECONNREFUSED)
+	for _, last := range []netip.AddrPort{never, refusing} {
+		o = spawn(l.S, listener.Resolved(engine(l), refusing, never, last))
+		require.Equal(t, act.Failed, o.over(l))
+		var failed *listener.ConnectError
+		require.ErrorAs(t, o.err, &failed)
+		require.Equal(t, "a name", failed.Address)
+		require.Error(t, failed.Err)
+	}
 }
 
 // What was broken: Within, and act.Seq and its kind, closed the leaf as soon as it was Done, and with it
@@ -202,52 +208,9 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 				require.Equal(t, act.Failed, c.Act(task))
 				require.ErrorIs(t, task.Err(), net.ErrClosed)
 			})
-			l.For(5 * time.Millisecond) // no task waits for the lookup any more
+			l.For(0) // no task waits for the lookup any more
 		})
 	}
-}
-
-func TestAnUnresolvedNameLeavesTheThreadAlone(t *testing.T) {
-	release := make(chan struct{})
-	l := servertest.New(t, act.Config{Executor: executor(func(f func()) {
-		go func() { <-release; f() }()
-	})})
-	o := spawn(l.S, &listener.Connect{Address: "no such host:80"})
-	turns := 0
-	l.Until("others go on", func() bool {
-		l.Turn(func(*act.Task) { turns++ })
-		return turns == 100
-	})
-	require.Equal(t, 1, o.turns)
-	close(release)
-	require.Equal(t, act.Failed, o.over(l))
-}
-
-type executor func(f func())
-
-func (e executor) Execute(f func()) { e(f) }
-
-// Some addresses are refused by this system, before anything is sent: a broadcast address is.
-func TestConnectPassesOverAnAddressThatCannotBeTried(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	never := netip.MustParseAddrPort("255.255.255.255:9")
-	good := listenAndGreet(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
-	c := listener.Resolved(engine(l), never, good)
-	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		d := c.Act(t)
-		if d == act.Done {
-			c.Conn().Abort()
-		}
-		return d
-	}))
-	require.Equal(t, act.Done, o.over(l), "%v", o.err)
-
-	o = spawn(l.S, listener.Resolved(engine(l), never, never))
-	require.Equal(t, act.Failed, o.over(l))
-	var failed *listener.ConnectError
-	require.ErrorAs(t, o.err, &failed)
-	require.Equal(t, "a name", failed.Address)
-	require.Error(t, failed.Err)
 }
 
 func engine(l *servertest.Stepped) monitor.Engine {

@@ -4,7 +4,7 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/internal/price"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -60,7 +61,7 @@ func TestAnEchoedMessageDoesNotAllocate(t *testing.T) {
 			}
 			require.Zero(t, testing.AllocsPerRun(300, message), network+name)
 			c.Abort()
-			l.For(time.Millisecond)
+			l.For(0)
 		}
 	}
 }
@@ -80,100 +81,85 @@ func TestAnEchoedMessageIsTwoSystemCalls(t *testing.T) {
 	require.Zero(t, l.OS.Count("add"))
 	require.Zero(t, l.OS.Count("interrupt"))
 	c.Abort()
-	l.For(time.Millisecond)
+	l.For(0)
 }
 
-func TestAWaitForTheQueueDoesNotAllocate(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("unix", listener.Limits{})
-	part := make([]byte, 64<<10)
-	over := false
-	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		if over {
-			return act.Done
+func TestWhatIsSentDoesNotAllocate(t *testing.T) {
+	f, _ := file(t, 1<<20)
+	small, large := []byte("small"), make([]byte, listener.Gathered+1)
+	for name, send := range map[string]func(c *listener.Conn) error{
+		"Write": func(c *listener.Conn) error {
+			_, _ = c.Write(small)
+			_, err := c.Write(large)
+			return err
+		},
+		"Push":     func(c *listener.Conn) error { _ = c.Push(small); return c.Push(large) },
+		"SendFile": func(c *listener.Conn) error { _, err := c.SendFile(f, 4096, 200_000); return err },
+	} {
+		for way, conn := range ways {
+			t.Run(name+", "+way, func(t *testing.T) {
+				l := servertest.New(t, act.Config{})
+				c, peer := conn(l, "tcp", listener.Limits{})
+				var heard sync.WaitGroup
+				heard.Go(func() { _, _ = io.Copy(io.Discard, peer) })
+				over := false
+				o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
+					if over {
+						return act.Done
+					}
+					return listener.Next(t, send(c))
+				})).begun(l)
+				step := func() { _, _ = l.S.Step(1) }
+				for range 100 {
+					step()
+				}
+				require.Zero(t, testing.AllocsPerRun(300, step))
+				over = true
+				listener.StreamOf(c).Wake()
+				o.over(l)
+				c.Abort()
+				l.For(0)
+				heard.Wait()
+			})
 		}
-		for {
-			if _, err := c.Write(part); err != nil {
-				return listener.Next(t, err)
-			}
-		}
-	}))
-	l.Until("it is blocked", func() bool { return o.directive == act.Wait })
-	var stream monitor.Stream = listener.StreamOf(c)
-	before := o.turns
-	wait := func() {
-		stream.Wake()
-		_, _ = l.S.Step(1)
 	}
-	wait()
-	require.Zero(t, testing.AllocsPerRun(100, wait))
-	require.GreaterOrEqual(t, o.turns-before, 100)
-	over = true
-	c.Abort()
-	o.over(l)
-}
-
-func TestAWriteDoesNotAllocate(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		_, _ = io.Copy(io.Discard, peer)
-	}()
-	large, over := strings.Repeat("x", listener.Gathered+1), false
-	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		_, _ = c.WriteString("small")
-		_, _ = c.WriteString(large)
-		_ = c.Flush()
-		if over {
-			return act.Done
-		}
-		return act.Yield
-	})).begun(l)
-	require.Zero(t, testing.AllocsPerRun(200, func() { _, _ = l.S.Step(1) }))
-	over = true
-	o.over(l)
-	c.Abort()
-	l.For(time.Millisecond)
-	<-heard
 }
 
 // What a connection costs that has been busy and is at rest again: itself, its stream, and the slot where
 // events find it. The memory kept for connections in use is the same for any number.
 func TestMeasureConnectionsAtRest(t *testing.T) {
 	tier.Measure(t, "memory")
-	const n, most = 2000, 160
-	servertest.CheckDescriptors(t)
-	l := &servertest.Stepped{T: t, S: act.New(act.Config{})} // not New: its OS has a memory of its own
-	defer func() { require.NoError(t, l.S.Close()) }()
-	pairs := make([][2]int, n+100)
-	for i := range pairs {
-		var err error
-		pairs[i], err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-		require.NoError(t, err)
-		require.NoError(t, syscall.SetNonblock(pairs[i][0], true))
-	}
-	conns := make([]*listener.Conn, 0, len(pairs))
-	use := func(pairs [][2]int) {
-		for _, pair := range pairs {
-			stream, err := l.Engine().Adopt(pair[0], true, (*monitor.ConnLimiter)(nil))
+	price.AtMost(t, "bytes of a connection at rest", 160, func() float64 {
+		const n = 2000
+		l := &servertest.Stepped{T: t, S: act.New(act.Config{})} // not New: its OS has a memory of its own
+		defer func() { require.NoError(t, l.S.Close()) }()
+		pairs := make([][2]int, n+100)
+		for i := range pairs {
+			var err error
+			pairs[i], err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 			require.NoError(t, err)
-			conns = append(conns, listener.NewConn(l.S, stream, listener.Limits{}))
+			require.NoError(t, syscall.SetNonblock(pairs[i][0], true))
 		}
-		exchange(l, conns[len(conns)-len(pairs):], pairs)
-	}
-	use(pairs[:100]) // fills the stock
-	before := heap()
-	use(pairs[100:])
-	each := (heap() - before) / n
-	t.Logf("%d bytes each", each)
-	require.LessOrEqual(t, each, most)
-	for i, c := range conns {
-		require.True(t, listener.AtRest(c))
-		c.Abort()
-		require.NoError(t, syscall.Close(pairs[i][1]))
-	}
+		conns := make([]*listener.Conn, 0, len(pairs))
+		use := func(pairs [][2]int) {
+			for _, pair := range pairs {
+				stream, err := l.Engine().Adopt(pair[0], true, (*monitor.ConnLimiter)(nil))
+				require.NoError(t, err)
+				conns = append(conns, listener.NewConn(l.S, stream, listener.Limits{}))
+			}
+			exchange(l, conns[len(conns)-len(pairs):], pairs)
+		}
+		use(pairs[:100]) // fills the stock
+		before := heap()
+		use(pairs[100:])
+		each := float64(heap()-before) / n
+		for i, c := range conns {
+			require.True(t, listener.AtRest(c))
+			c.Abort()
+			require.NoError(t, syscall.Close(pairs[i][1]))
+		}
+		return each
+	})
 }
 
 // exchange has each connection receive a byte and send it back.

@@ -74,45 +74,6 @@ func ExampleConn_Push() {
 	// Output: is anybody there?
 }
 
-// A task that waits for input or for a value from somebody else, whichever comes first: it arms both errors and returns
-// Wait. Whatever wakes it, it asks both again.
-func Example_twoWaits() {
-	news := monitor.NewMailbox[string](10)
-	clerk := func(c *listener.Conn) act.Action {
-		lines := listener.Line{Conn: c, Max: 1000}
-		return act.Func(func(t *act.Task) act.Directive {
-			line, noLine := lines.Read()
-			if noLine == nil {
-				return listener.Next(t, c.Push(fmt.Appendf(nil, "you say %s\n", line)))
-			}
-			item, noNews := news.Take()
-			if noNews == nil {
-				return listener.Next(t, c.Push(fmt.Appendf(nil, "news: %s\n", item)))
-			}
-			if d := listener.Next(t, noLine); d != act.Wait {
-				return d // the client has ended
-			}
-			return listener.Next(t, noNews) // Wait: for both
-		})
-	}
-	converse(clerk, func(client net.Conn) {
-		in := bufio.NewScanner(client)
-		for i, trigger := range []func(){
-			func() { fmt.Fprintln(client, "hello") },
-			func() { _ = news.Send("it rains") },
-			func() { fmt.Fprintln(client, "goodbye") },
-		} {
-			trigger()
-			in.Scan()
-			fmt.Println(i, in.Text())
-		}
-	})
-	// Output:
-	// 0 you say hello
-	// 1 news: it rains
-	// 2 you say goodbye
-}
-
 // A server of one file. SendFile sends a part in each turn, and waits while the client does not read.
 func ExampleConn_SendFile() {
 	file, err := os.CreateTemp("", "example")
@@ -383,25 +344,4 @@ func ExampleAccept() {
 		fmt.Println(err)
 	}
 	// Output: welcome
-}
-
-// A server that tells a slow client that it is too slow, and ends the connection.
-func ExampleConn_SetReadDeadline() {
-	patient := func(c *listener.Conn) act.Action {
-		lines := listener.Line{Conn: c}
-		_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
-		return act.Func(func(t *act.Task) act.Directive {
-			_, err := lines.Read()
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				_, _ = c.WriteString("you are too slow\n")
-				return act.Done
-			}
-			return listener.Next(t, err)
-		})
-	}
-	converse(patient, func(client net.Conn) {
-		answer, _ := io.ReadAll(client)
-		fmt.Printf("%s", answer)
-	})
-	// Output: you are too slow
 }

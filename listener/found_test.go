@@ -21,7 +21,7 @@ func TestADeadlineOfNowHoldsInTheTurnThatSetsIt(t *testing.T) {
 	c, peer := l.Conn("unix", listener.Limits{})
 	defer c.Abort()
 	servertest.Send(t, peer, "here by now")
-	l.For(time.Millisecond)
+	l.For(0)
 	l.Turn(func(*act.Task) {
 		time.Sleep(2 * time.Millisecond) // a turn takes time, and its clock stands still
 		require.NoError(t, c.SetDeadline(time.Now()))
@@ -48,9 +48,9 @@ func TestClosingAnAcceptorAtTheLimitFailsAccept(t *testing.T) {
 			for range backlog {
 				servertest.Dial(t, a.From.Addr())
 			}
-			l.For(2 * time.Millisecond)
+			l.For(0)
 			turns := o.turns
-			l.For(5 * time.Millisecond)
+			l.For(0)
 			require.Equal(t, turns, o.turns, "it does not spin")
 			require.NoError(t, a.From.Close())
 			require.Equal(t, act.Failed, o.over(l))

@@ -39,22 +39,6 @@ func TestConnNextSavesATurn(t *testing.T) {
 	}
 }
 
-// What is unread, or may be there, is not waited for.
-func TestConnNextDoesNotWaitForUnreadBytes(t *testing.T) {
-	for _, network := range []string{"tcp", "unix"} {
-		l := servertest.New(t, act.Config{})
-		c, peer := l.Conn(network, listener.Limits{Read: 5})
-		var got []byte
-		o := spawn(l.S, reads(c, 3, &got)).begun(l)
-		servertest.Send(t, peer, "0123456789")
-		l.Until("it is read", func() bool { return len(got) == 10 })
-		require.NoError(t, peer.Close())
-		l.Until("the end", func() bool { return o.directive == act.Done })
-		require.Equal(t, "0123456789", string(got))
-		require.NoError(t, c.Close())
-	}
-}
-
 func TestConnNextAfterTheDeadline(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
@@ -66,19 +50,6 @@ func TestConnNextAfterTheDeadline(t *testing.T) {
 		require.Equal(t, act.Done, c.Next(task, io.EOF))
 		require.Equal(t, act.Failed, c.Next(task, io.ErrNoProgress))
 	})
-	// One that comes while it waits wakes it.
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Hour)))
-	var got []byte
-	o := spawn(l.S, act.Func(func(task *act.Task) act.Directive {
-		if _, err := c.Peek(1); err != nil && len(got) > 0 {
-			return c.Next(task, err)
-		}
-		got = append(got, '.')
-		return c.Next(task, nil)
-	})).begun(l)
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Millisecond)))
-	l.Until("the deadline", func() bool { return o.directive == act.Failed || o.err != nil })
-	require.Equal(t, 2, o.turns)
 }
 
 func TestConnNextAfterClose(t *testing.T) {

@@ -2,7 +2,6 @@ package listener_test
 
 import (
 	"bytes"
-	"io"
 	"net"
 	"os"
 	"testing"
@@ -46,42 +45,6 @@ func TestWhatOthersPushGoesOutWithTheirTurns(t *testing.T) {
 	c.Abort()
 }
 
-// fill writes until nothing more is taken.
-func fill(l *servertest.Stepped, c *listener.Conn) {
-	l.Turn(func(*act.Task) {
-		for {
-			if _, err := c.Write(make([]byte, 64<<10)); err != nil {
-				break
-			}
-		}
-	})
-}
-
-func TestARejectedPushWaitsForItsRoom(t *testing.T) {
-	const high, low = 20_000, 5_000
-	for _, size := range []int{1, high - low, high - low + 1, high} {
-		l := servertest.New(t, act.Config{})
-		c, peer := l.Conn("unix", listener.Limits{High: high, Low: low})
-		fill(l, c)
-		l.OS.Most = 1000 // so that room comes little by little
-		o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-			if err := c.Push(make([]byte, size)); err != nil {
-				return listener.Next(t, err)
-			}
-			return act.Done
-		})).begun(l)
-		l.For(time.Millisecond)
-		require.Equal(t, 1, o.turns, "it waits")
-		go func() { _, _ = io.Copy(io.Discard, peer) }()
-		l.Until("the push", func() bool {
-			_ = c.Flush()
-			return o.directive == act.Done
-		})
-		require.Equal(t, 2, o.turns, "woken when there is room for %d bytes", size)
-		c.Abort()
-	}
-}
-
 func TestPushSaysWhyItTookNothing(t *testing.T) {
 	l, clock := virtual(t)
 	c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop})
@@ -101,25 +64,6 @@ func TestPushSaysWhyItTookNothing(t *testing.T) {
 	servertest.ExpectEOF(t, peer)
 	c.Abort()
 	require.Equal(t, net.ErrClosed, c.Push(nil))
-}
-
-func TestAPushDoesNotAllocate(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	go func() { _, _ = io.Copy(io.Discard, peer) }()
-	small, large := make([]byte, 100), make([]byte, listener.Gathered+1)
-	over := false
-	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		_, _ = c.Push(small), c.Push(large)
-		if over {
-			return act.Done
-		}
-		return act.Yield
-	})).begun(l)
-	require.Zero(t, testing.AllocsPerRun(200, func() { _, _ = l.S.Step(1) }))
-	over = true
-	o.over(l)
 }
 
 // What was broken: the count was gone when a service could have logged it.

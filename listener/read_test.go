@@ -42,7 +42,7 @@ func TestALargeRead(t *testing.T) {
 		}
 		return act.Done
 	}))
-	l.For(time.Millisecond)
+	l.For(0)
 	servertest.Send(t, peer, "hello")
 	l.Until("the task is woken", func() bool { return got == "hello" })
 	require.Zero(t, c.Buffered())
@@ -55,7 +55,7 @@ func TestALargeRead(t *testing.T) {
 
 	servertest.Send(t, peer, "late")
 	require.NoError(t, c.SetReadDeadline(clock.Wall()))
-	l.For(time.Millisecond)
+	l.For(0)
 	_, err = read()
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NoError(t, c.SetReadDeadline(time.Time{}))

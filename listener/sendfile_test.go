@@ -3,14 +3,11 @@ package listener_test
 import (
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,17 +17,10 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// noise is more than the sockets of a connection hold on both sides.
-var noise = sync.OnceValue(func() []byte {
-	p := make([]byte, 16<<20)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(p)
-	return p
-})
-
 // file returns one of n bytes, and what is in it.
 func file(t testing.TB, n int) (*os.File, []byte) {
 	t.Helper()
-	content := noise()[:n]
+	content := random(n)
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -140,45 +130,6 @@ func TestSendFileAfterCloseWriteAndAbort(t *testing.T) {
 		require.Panics(t, func() { _, _ = c.SendFile(f, -1, 10) })
 		require.Panics(t, func() { _, _ = c.SendFile(f, 0, -10) })
 	})
-}
-
-func TestSendingAFileDoesNotAllocate(t *testing.T) {
-	for way, conn := range ways {
-		t.Run(way, func(t *testing.T) {
-			l := servertest.New(t, act.Config{})
-			f, _ := file(t, 1<<20)
-			c, peer := conn(l, "tcp", listener.Limits{})
-			heard := make(chan struct{})
-			go func() {
-				defer close(heard)
-				buf := make([]byte, 256<<10)
-				for {
-					if _, err := peer.Read(buf); err != nil {
-						return
-					}
-				}
-			}()
-			over := false
-			o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-				if over {
-					return act.Done
-				}
-				_, err := c.SendFile(f, 4096, 200_000)
-				return listener.Next(t, err)
-			})).begun(l)
-			step := func() { _, _ = l.S.Step(1) }
-			for range 100 {
-				step()
-			}
-			require.Zero(t, testing.AllocsPerRun(300, step))
-			over = true
-			listener.StreamOf(c).Wake()
-			o.over(l)
-			c.Abort()
-			l.For(time.Millisecond)
-			<-heard
-		})
-	}
 }
 
 // Special files of the system report that they are empty, and cannot be sent from memory to memory.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"net"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -221,7 +220,7 @@ func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
 		}
 		return act.Done
 	}))
-	l.For(time.Millisecond)
+	l.For(0)
 	l.OS.Fail = servertest.Failing("send", syscall.EPIPE)
 	l.Turn(func(*act.Task) {
 		n, err := c.WriteString("small")
@@ -307,37 +306,6 @@ func TestThereIsNoRoomForWhatWouldFail(t *testing.T) {
 	})
 	servertest.Expect(t, peer, "bye")
 	c.Abort()
-}
-
-func TestSentReturnsDeadlineAndReset(t *testing.T) {
-	for _, half := range []bool{false, true} {
-		l, clock := virtual(t)
-		c, peer := l.Conn("tcp", listener.Limits{})
-		l.Turn(func(*act.Task) {
-			for {
-				if _, err := c.Write(make([]byte, 64<<10)); err != nil {
-					break
-				}
-			}
-			if half {
-				require.NoError(t, c.CloseWrite())
-			}
-		})
-		o := spawn(l.S, act.Func(func(t *act.Task) act.Directive { return listener.Next(t, c.Sent()) })).begun(l)
-		require.NoError(t, c.SetWriteDeadline(l.S.Clock().Wall().Add(3*time.Second)))
-		pass(l, clock, 2*time.Second)
-		require.Equal(t, 1, o.turns)
-		pass(l, clock, time.Second)
-		require.Equal(t, act.Failed, o.over(l))
-		require.Equal(t, os.ErrDeadlineExceeded, o.err)
-		require.NoError(t, c.SetWriteDeadline(time.Time{}))
-		o = spawn(l.S, act.Func(func(t *act.Task) act.Directive { return listener.Next(t, c.Sent()) })).begun(l)
-		servertest.Reset(t, peer)
-		require.Equal(t, act.Failed, o.over(l))
-		require.ErrorIs(t, o.err, syscall.ECONNRESET)
-		require.ErrorIs(t, c.Sent(), syscall.ECONNRESET)
-		c.Abort()
-	}
 }
 
 func TestInvalidLimitsPanic(t *testing.T) {
