@@ -14,6 +14,12 @@ func init() {
 	children["first poller"] = firstPollerWhenFull
 }
 
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 // fill takes all descriptors but so many.
 func fill(but int) {
 	var limit unix.Rlimit

@@ -1,7 +1,6 @@
 package netpoll
 
 import (
-	"fmt"
 	"net/netip"
 	"path/filepath"
 	"testing"
@@ -10,43 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
-
-func init() { children["full"] = acceptWhenFull }
-
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
-// acceptWhenFull runs out of descriptors, with a connection waiting.
-func acceptWhenFull() {
-	l, err := sys.ListenTCP(loopback, ListenOptions{First: true})
-	must(err)
-	sa, err := unix.Getsockname(l)
-	must(err)
-	client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	must(err)
-	must(unix.Connect(client, sa))
-	var was, low unix.Rlimit
-	must(unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
-	low = was
-	low.Cur = uint64(client + 1)
-	must(unix.Setrlimit(unix.RLIMIT_NOFILE, &low))
-	for range 3 {
-		_, err = sys.Accept(l)
-		fmt.Println(err == unix.EMFILE, err)
-	}
-	must(unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
-	_, err = sys.Accept(l)
-	fmt.Println(err)
-}
-
-func TestConnectionWaitsWhileThereIsNoDescriptor(t *testing.T) {
-	balanced(t)
-	const no = "true too many open files\n"
-	require.Equal(t, no+no+no+"<nil>\n", asChild(t, "full"))
-}
 
 func TestAbstractNameHasNoFile(t *testing.T) {
 	balanced(t)
@@ -141,22 +103,6 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 	require.Len(t, taken, 101)
 	for _, fd := range taken {
 		require.NoError(t, sys.Close(fd))
-	}
-}
-
-func BenchmarkSendReceive(b *testing.B) {
-	for name, pair := range pairs {
-		b.Run(name, func(b *testing.B) {
-			client, server := pair(b)
-			hold(b, client)
-			hold(b, server)
-			body, buf := make([]byte, 128), make([]byte, 4096)
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = sys.Send(client, nil, body)
-				_, _ = sys.Receive(server, buf)
-			}
-		})
 	}
 }
 
