@@ -1,7 +1,6 @@
 package readiness_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -236,41 +235,4 @@ func TestAThreadAsleepIsInterruptedOnceHoweverManyPost(t *testing.T) {
 	require.LessOrEqual(t, os.Count("interrupt"), 2, "and perhaps one as it had fallen asleep again")
 	r.Group.Shutdown(servertest.Drain)
 	require.NoError(t, r.End())
-}
-
-// Waiting costs nothing: neither the wait of a task for input nor the sleep of the thread.
-func TestAWaitForInputDoesNotAllocate(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, _ := l.Stream("tcp", nil)
-	defer stream.Abort()
-	task := &patient{stream: stream}
-	l.S.Spawn(task)
-	step := func() {
-		stream.Wake()
-		_, _ = l.S.Step(1)
-	}
-	step()
-	require.Zero(t, testing.AllocsPerRun(200, step))
-	require.GreaterOrEqual(t, task.turns, 200)
-	task.over = true
-	step()
-}
-
-// patient is a task that waits for input again and again.
-type patient struct {
-	stream *readiness.Socket
-	turns  int
-	over   bool
-}
-
-func (p *patient) Act(t *act.Task) act.Directive {
-	p.turns++
-	if p.over {
-		return act.Done
-	}
-	if _, err := p.stream.Lend(1); !errors.Is(err, readiness.ErrWouldBlock) {
-		panic(err)
-	}
-	p.stream.AwaitInput(t.Waker())
-	return act.Wait
 }

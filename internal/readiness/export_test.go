@@ -29,9 +29,6 @@ func Busy(e *Engine) (sockets, memory int) {
 // Starving returns how many acceptors wait for a descriptor.
 func Starving(e *Engine) int { return len(e.starving) }
 
-// Descriptor returns that of an open socket.
-func Descriptor(s *Socket) int { return int(s.fd) }
-
 // IsLingering reports whether s was closed and still has its descriptor.
 func IsLingering(s *Socket) bool { return s.state&lingering != 0 }
 

@@ -2,7 +2,6 @@ package readiness_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,13 +30,13 @@ func TestThoseWhoseMarkIsReachedAreWokenInOrder(t *testing.T) {
 	wait("b", 0)
 	wait("c", 100)
 	wait("d", 50)
-	l.For(time.Millisecond)
+	l.For(0)
 	for _, row := range []struct {
 		queued int
 		want   string
 	}{{101, ""}, {100, "ac"}, {100, "ac"}, {1, "acd"}, {-1, "acdb"}, {-1, "acdb"}} {
 		q.Wake(row.queued)
-		l.For(time.Millisecond)
+		l.For(0)
 		require.Equal(t, row.want, woken, "at %d", row.queued)
 	}
 	require.Empty(t, q)
