@@ -168,6 +168,19 @@ func TestInactivityEndsRun(t *testing.T) {
 	}
 }
 
+// Otherwise they are told when the others have ended, which TestWorldEnds shows.
+func TestAHaltTellsThoseThatEndLastToo(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	heard := 0
+	s.InstallLast(&demon{act: idle, stop: func(*act.Task, shutdown.Order) { heard++ }})
+	s.Spawn(act.Func(idle))
+	_, err := s.Step(10)
+	require.NoError(t, err)
+	s.Shutdown(halt)
+	requireCut(t, s.Run())
+	require.Equal(t, 1, heard)
+}
+
 func TestATaskThatIsNotToKnowOfOrdersDoesNot(t *testing.T) {
 	s, _, _ := newVirtual(t, act.Config{})
 	a := &undisturbed{}
