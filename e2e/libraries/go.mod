@@ -7,9 +7,7 @@ replace github.com/daimon-go/daimon => ../..
 require (
 	github.com/coder/websocket v1.8.15
 	github.com/daimon-go/daimon v0.0.0
-	github.com/go-chi/chi/v5 v5.5.0
 	github.com/gorilla/websocket v1.5.3
-	github.com/lxzan/gws v1.8.9
 	github.com/pires/go-proxyproto v0.15.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/stretchr/testify v1.12.1
@@ -21,7 +19,6 @@ require (
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/dolthub/maphash v0.1.0 // indirect
 	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect

@@ -14,7 +14,6 @@ import (
 
 	"github.com/coder/websocket"
 	gorilla "github.com/gorilla/websocket"
-	"github.com/lxzan/gws"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
@@ -43,7 +42,6 @@ type socket interface {
 var peers = map[string]func(t *testing.T, url string, on, takeover bool) (s socket, answer http.Header, err error){
 	"coder":   dialCoder,
 	"gorilla": dialGorilla,
-	"gws":     dialGWS,
 }
 
 var anyone = &tls.Config{InsecureSkipVerify: true}
@@ -215,87 +213,6 @@ func (c gorillaSocket) closed(err error) int {
 }
 
 func (c gorillaSocket) drop() { _ = c.Close() }
-
-// gwsSocket is a connection with callbacks, and a goroutine that calls them.
-type gwsSocket struct {
-	gws.BuiltinEventHandler
-	*gws.Conn
-	got   chan gwsMessage
-	pongs chan struct{}
-	ended chan error
-}
-
-type gwsMessage struct {
-	text bool
-	p    []byte
-}
-
-func (c *gwsSocket) OnMessage(_ *gws.Conn, m *gws.Message) {
-	c.got <- gwsMessage{m.Opcode == gws.OpcodeText, bytes.Clone(m.Bytes())}
-	_ = m.Close()
-}
-func (c *gwsSocket) OnPong(*gws.Conn, []byte)       { c.pongs <- struct{}{} }
-func (c *gwsSocket) OnClose(_ *gws.Conn, err error) { c.ended <- err }
-
-func dialGWS(_ *testing.T, url string, on, takeover bool) (socket, http.Header, error) {
-	s := &gwsSocket{got: make(chan gwsMessage, 10), pongs: make(chan struct{}, 10), ended: make(chan error, 1)}
-	c, answer, err := gws.NewClient(s, &gws.ClientOption{Addr: url, TlsConfig: anyone, WriteMaxPayloadSize: 32 << 20,
-		PermessageDeflate: gws.PermessageDeflate{Enabled: on, ServerContextTakeover: takeover, ClientContextTakeover: takeover,
-			ServerMaxWindowBits: 15, ClientMaxWindowBits: 15, Threshold: 1},
-		CheckUtf8Enabled: true, RequestHeader: http.Header{"Sec-Websocket-Protocol": {"chat.v1"}}})
-	if err != nil {
-		return nil, nil, err
-	}
-	s.Conn = c
-	go c.ReadLoop()
-	return s, answer.Header, c.SetDeadline(soon())
-}
-
-func (c *gwsSocket) write(text bool, p []byte) error {
-	if text {
-		return c.WriteMessage(gws.OpcodeText, p)
-	}
-	return c.WriteMessage(gws.OpcodeBinary, p)
-}
-
-// fragments are made by the library from a file.
-func (c *gwsSocket) fragments(all ...[]byte) error {
-	return c.WriteFile(gws.OpcodeText, bytes.NewReader(bytes.Join(all, nil)))
-}
-
-func (c *gwsSocket) read() (bool, []byte, error) {
-	select {
-	case m := <-c.got:
-		return m.text, m.p, nil
-	case err := <-c.ended:
-		return false, nil, err
-	}
-}
-
-func (c *gwsSocket) ping() error {
-	if err := c.WritePing([]byte("a")); err != nil {
-		return err
-	}
-	if err := exchange(c); err != nil {
-		return err
-	}
-	<-c.pongs // its callback comes before that of the message
-	return nil
-}
-
-// end returns the code that the library has sent: it does not wait for the answer.
-func (c *gwsSocket) end(code int, reason string) (int, error) {
-	return code, c.WriteClose(uint16(code), []byte(reason))
-}
-
-func (c *gwsSocket) closed(err error) int {
-	if bad := (*gws.CloseError)(nil); errors.As(err, &bad) {
-		return int(bad.Code)
-	}
-	return 0
-}
-
-func (c *gwsSocket) drop() { _ = c.NetConn().Close() }
 
 // startSockets starts the example server.
 func startSockets(t *testing.T, compression daimon.Compression, filters ...listener.Filter) *server {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/coder/websocket"
 	gorilla "github.com/gorilla/websocket"
-	"github.com/lxzan/gws"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
@@ -33,7 +32,6 @@ var large = "κόσμε" + strings.Repeat("€", 30_000) + "!"
 var socketServers = map[string]func(ended func(code int)) http.HandlerFunc{
 	"coder":   serveCoder,
 	"gorilla": serveGorilla,
-	"gws":     serveGWS,
 }
 
 func serveCoder(ended func(int)) http.HandlerFunc {
@@ -117,45 +115,6 @@ func serveGorilla(ended func(int)) http.HandlerFunc {
 				return
 			}
 		}
-	}
-}
-
-type gwsServer struct {
-	gws.BuiltinEventHandler
-	ended func(int)
-}
-
-func (v *gwsServer) OnMessage(c *gws.Conn, m *gws.Message) {
-	defer m.Close()
-	switch p := string(m.Bytes()); {
-	case m.Opcode == gws.OpcodeText && p == sayFragments:
-		_ = c.WriteFile(gws.OpcodeText, strings.NewReader(large))
-	case m.Opcode == gws.OpcodeText && p == sayPing:
-		_ = c.WritePing([]byte("a"))
-	case m.Opcode == gws.OpcodeText && p == sayClose:
-		_ = c.WriteClose(4321, []byte("bye"))
-	case m.Opcode == gws.OpcodeText && p == sayDrop:
-		_ = c.NetConn().Close()
-	default:
-		_ = c.WriteMessage(m.Opcode, m.Bytes())
-	}
-}
-
-func (v *gwsServer) OnPong(c *gws.Conn, _ []byte) { _ = c.WriteString("pong") }
-
-func (v *gwsServer) OnClose(_ *gws.Conn, err error) { v.ended((&gwsSocket{}).closed(err)) }
-
-func serveGWS(ended func(int)) http.HandlerFunc {
-	up := gws.NewUpgrader(&gwsServer{ended: ended}, &gws.ServerOption{SubProtocols: []string{"chat.v1"},
-		ReadMaxPayloadSize: 32 << 20, WriteMaxPayloadSize: 32 << 20, CheckUtf8Enabled: true,
-		PermessageDeflate: gws.PermessageDeflate{Enabled: true, ServerContextTakeover: true, ClientContextTakeover: true,
-			ServerMaxWindowBits: 15, ClientMaxWindowBits: 15, Threshold: 1}})
-	return func(w http.ResponseWriter, r *http.Request) {
-		c, err := up.Upgrade(w, r)
-		if err != nil {
-			return
-		}
-		c.ReadLoop()
 	}
 }
 
