@@ -16,16 +16,11 @@ import (
 func (p *Program) Proc(name string) string { return fmt.Sprintf("/proc/%d/%s", p.Pid, name) }
 
 // Resident returns the bytes of memory that the program has in use: VmRSS of proc_pid_status(5).
-func (p *Program) Resident(t testing.TB) int { return p.memory(t, "VmRSS") }
-
-// Peak returns the most of Resident so far: VmHWM.
-func (p *Program) Peak(t testing.TB) int { return p.memory(t, "VmHWM") }
-
-func (p *Program) memory(t testing.TB, line string) int {
+func (p *Program) Resident(t testing.TB) int {
 	t.Helper()
 	status, err := os.ReadFile(p.Proc("status"))
 	require.NoError(t, err)
-	found := regexp.MustCompile(line + `:\s+(\d+) kB`).FindSubmatch(status)
+	found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
 	require.NotNil(t, found)
 	kib, err := strconv.Atoi(string(found[1]))
 	require.NoError(t, err)

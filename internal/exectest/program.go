@@ -17,8 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/daimon-go/daimon/internal/race"
 )
 
 // Patience is how long a test waits for something before it calls that stuck.
@@ -57,9 +55,6 @@ type Build struct {
 	Race bool
 }
 
-// Of returns the build of dir that has the race detector if the test has it.
-func Of(dir string) Build { return Build{dir, race.Enabled} }
-
 // builds has a function for each Build that builds it once.
 var builds sync.Map
 
@@ -78,7 +73,7 @@ func (b Build) build() (string, error) {
 		return "", err
 	}
 	// Programs of other directories may have the same name, which is the one that they give themselves in messages.
-	into, flags := fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(dir))), []string{"build", "-buildvcs=false"}
+	into, flags := fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(dir))), []string{"build", "-buildvcs=false", "-ldflags=-s"}
 	if b.Race {
 		into, flags = into+"-race", append(flags, "-race")
 	}
@@ -197,16 +192,10 @@ func (p *Program) Gone() bool {
 // Exit waits for the end of the program and returns its exit status.
 func (p *Program) Exit(t testing.TB) int {
 	t.Helper()
-	return p.ExitWithin(t, Patience)
-}
-
-// ExitWithin is Exit with another limit than Patience.
-func (p *Program) ExitWithin(t testing.TB, d time.Duration) int {
-	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(d):
-		require.FailNow(t, "the program goes on", "%v after it should have ended", d)
+	case <-time.After(Patience):
+		require.FailNow(t, "the program goes on", "%v after it should have ended", Patience)
 	}
 	status := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	require.True(t, status.Exited(), "killed by %v", status.Signal())

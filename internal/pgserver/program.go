@@ -171,9 +171,6 @@ func (p *program) start(ready func() bool, name string, args ...string) error {
 // Log returns the path of the server's log.
 func (p *program) Log() string { return filepath.Join(p.dir, "log") }
 
-// Port returns the port of 127.0.0.1 that the server has, also after a restart.
-func (p *program) Port() int { return p.port }
-
 // Running reports whether the server runs.
 func (p *program) Running() bool {
 	if p.cmd == nil {

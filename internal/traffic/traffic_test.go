@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,7 +19,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-	last  = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 	empty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 	fault = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\nno"
 )
@@ -88,49 +86,6 @@ func TestFailuresAreSeen(t *testing.T) {
 				require.Equal(t, row.kind, f.Kind, f)
 				require.False(t, f.Since.Before(begun))
 			}
-		})
-	}
-}
-
-func TestARefusedConnectionIsSeen(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	load := &traffic.Load{Addr: l.Addr().String()}
-	end := load.Start(traffic.Client{Path: "/"})
-	require.Eventually(t, func() bool { return len(load.Failures()) > 0 }, traffic.Patience, time.Millisecond)
-	end()
-	f := load.Failures()[0]
-	require.Equal(t, traffic.Refused, f.Kind)
-	require.ErrorIs(t, f.Err, syscall.ECONNREFUSED)
-}
-
-// A server may close a connection that it has said it closes, and one that is at rest.
-func TestWhatIsNoFailure(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		client  traffic.Client
-		answers []string
-		atRest  bool
-	}{
-		{"an end that was announced", traffic.Client{}, []string{whole, last}, false},
-		{"one answer on a fresh connection", traffic.Client{Fresh: true}, []string{whole}, false},
-		{"an end at rest", traffic.Client{Rest: 10 * time.Second}, []string{whole}, true},
-		{"a close frame", traffic.Client{WebSocket: true}, []string{"HTTP/1.1 101 Switching Protocols\r\n\r\n\x81\x05Hello\x88\x02\x03\xe9"}, false},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			row.client.Path = "/"
-			l := &traffic.Load{Addr: serve(t, row.answers...)}
-			end := l.Start(row.client)
-			require.Eventually(t, func() bool { return l.Connections() > 3 }, traffic.Patience, time.Millisecond)
-			failures := l.Failures()
-			end()
-			if !row.atRest { // else the client, which asks once more in the end, may do so just before the server closes
-				failures = l.Failures()
-			}
-			require.Empty(t, failures)
-			require.Positive(t, l.Served())
-			require.Equal(t, row.atRest, l.AtRest() > 0)
 		})
 	}
 }
