@@ -115,12 +115,3 @@ func TestUpstreamAndEvents(t *testing.T) {
 	require.Regexp(t, `^HTTP/1.1 502 `, curl(t, "-i", "http://"+front.Addr+"/api/me"))
 	front.Stop(t)
 }
-
-func TestWrongFlags(t *testing.T) {
-	tier.Need(t, tier.Full, "builds the program")
-	for _, upstream := range []string{"127.0.0.1:9090", "ftp://127.0.0.1", "http://", "nowhere", ""} {
-		p := exectest.Start(t, program.Command(t, "-upstream", upstream))
-		require.Equal(t, 2, p.Exit(t))
-		require.Regexp(t, `^nethttp: invalid value ".*" for flag -upstream: .+\n$`, p.Said())
-	}
-}

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -66,10 +64,9 @@ func (w *window) hearsOf(kind string) news {
 	}
 }
 
-func TestAPageAndATerminalInOneRoom(t *testing.T) { servertest.UnderEach(t, pageAndTerminal) }
-
-func pageAndTerminal(t *testing.T, cfg act.Config) {
-	c := start(t, cfg)
+// At the end all are told, on terminals and on pages, which are closed with code 1001.
+func TestAPageAndATerminalInOneRoom(t *testing.T) {
+	c := start(t, act.Config{Schedulers: 2})
 	ada := c.window()
 	ada.wants(wish{Type: "join", Name: "Ada", Room: "lobby"})
 	require.Equal(t, news{Type: "welcome", Room: "lobby", Name: "Ada", Here: 1, Names: []string{"Ada"}}, ada.hears())
@@ -95,8 +92,20 @@ func pageAndTerminal(t *testing.T, cfg act.Config) {
 	require.Equal(t, news{Type: "came", Name: "Ben", Here: 2}, ada.hears())
 	servertest.Reset(t, ben)
 	require.Equal(t, news{Type: "left", Name: "Ben", Here: 1}, ada.hears())
-	require.NoError(t, ada.Close())
-	c.empty()
+
+	cleo, nobody := c.client("Cleo"), c.window() // who is in no room
+	servertest.Expect(t, cleo, "Your name?\n* Cleo has come to lobby\n")
+	c.Group.Shutdown(servertest.Drain)
+	servertest.Expect(t, cleo, over.text)
+	hearEnd(t, cleo)
+	for _, w := range []*window{ada, nobody} {
+		_, err := w.next()
+		for err == nil {
+			_, err = w.next()
+		}
+		require.Equal(t, closed(1001), err)
+		hearEnd(t, w.Conn)
+	}
 	c.end()
 }
 
@@ -153,24 +162,16 @@ func TestWhatAPageMaySend(t *testing.T) {
 		text   string
 		answer news
 	}{
-		{"nothing", 1, ``, news{Type: "refused", Text: "That was not understood."}},
 		{"no JSON", 1, `hello`, news{Type: "refused", Text: "That was not understood."}},
-		{"JSON of something else", 1, `["say","hello"]`, news{Type: "refused", Text: "That was not understood."}},
-		{"a text that is none", 1, `{"type":"say","text":7}`, news{Type: "refused", Text: "That was not understood."}},
 		{"more than JSON", 1, `{"type":"who"} {}`, news{Type: "refused", Text: "That was not understood."}},
-		{"no type", 1, `{"text":"hello"}`, news{Type: "refused", Text: "That was not understood."}},
 		{"an unknown type", 1, `{"type":"shout","text":"hello"}`, news{Type: "refused", Text: "That was not understood."}},
 		{"very deep", 1, `{"type":` + strings.Repeat("[", 8000), news{Type: "refused", Text: "That was not understood."}},
 		{"binary", 2, `{"type":"say","text":"hello"}`, news{Type: "refused", Text: "That was not understood."}},
 		{"a line that is too long", 1, `{"type":"say","text":"` + strings.Repeat("x", maxLine) + `"}`, news{Type: "refused", Text: tooLong}},
-		{"a line that is far too long", 1, `{"type":"say","text":"` + strings.Repeat("x", 16000) + `"}`, news{Type: "refused", Text: tooLong}},
 		{"the longest line", 1, `{"type":"say","text":"` + strings.Repeat("x", maxLine-1) + `"}`,
 			news{Type: "said", Name: n.Name, Text: strings.Repeat("x", maxLine-1)}},
-		{"what could be HTML", 1, `{"type":"say","text":"<script>\"'&lt;</script>"}`,
-			news{Type: "said", Name: n.Name, Text: `<script>"'&lt;</script>`}},
 		{"characters that control", 1, `{"type":"say","text":"a\u202eb\u0000c\nd\u001be\u2066f\ud800"}`,
 			news{Type: "said", Name: n.Name, Text: "abcdef\ufffd"}},
-		{"emoji", 1, `{"type":"say","text":"👩‍👩‍👧 שלום"}`, news{Type: "said", Name: n.Name, Text: "👩‍👩‍👧 שלום"}},
 	} {
 		require.NoError(t, ada.frame(row.opcode, []byte(row.text)), row.name)
 		require.Equal(t, row.answer, ada.hears(), row.name)
@@ -259,26 +260,6 @@ func TestACrowd(t *testing.T) {
 	c.end()
 }
 
-// At the end all are told, on terminals and on pages, which are closed with code 1001.
-func TestAllAreToldOfTheEnd(t *testing.T) {
-	c := start(t, act.Config{Schedulers: 2})
-	pages := []*window{c.enter("Ada", "kitchen"), c.window()}
-	ben := c.client("Ben")
-	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n")
-	c.Group.Shutdown(servertest.Drain)
-	servertest.Expect(t, ben, over.text)
-	hearEnd(t, ben)
-	for _, w := range pages {
-		var err error
-		for err == nil {
-			_, err = w.next()
-		}
-		require.Equal(t, closed(1001), err)
-		hearEnd(t, w.Conn)
-	}
-	c.end()
-}
-
 func TestSite(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 1})
 	_, err := visit(servertest.Dial(t, c.web.Addr()), "http://elsewhere")
@@ -300,22 +281,4 @@ func TestSite(t *testing.T) {
 	}
 	c.Group.Shutdown(servertest.Drain)
 	require.NoError(t, c.End())
-}
-
-// Nothing in the page makes HTML of a text.
-func TestThePageMakesNoHTML(t *testing.T) {
-	files, err := fs.Glob(os.DirFS("page"), "*")
-	require.NoError(t, err)
-	require.Len(t, files, 4)
-	for _, name := range files {
-		text, err := os.ReadFile("page/" + name)
-		require.NoError(t, err)
-		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "srcdoc",
-			" style=", " onclick", " onload", "http://", "https://", "//cdn", "<style"} {
-			if bad == "http://" && name == "icon.svg" {
-				continue // the name of its language
-			}
-			require.NotContains(t, string(text), bad, name)
-		}
-	}
 }

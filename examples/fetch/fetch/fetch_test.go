@@ -20,7 +20,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/fetch/fetch"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -136,28 +135,3 @@ type clock struct{ past atomic.Int64 }
 
 func (c *clock) Monotonic() time.Duration { return time.Duration(c.past.Load()) }
 func (c *clock) Wall() time.Time          { return time.Unix(0, 0).Add(c.Monotonic()) }
-
-func TestAllFormsCanBeCut(t *testing.T) {
-	for name, form := range fetch.Forms {
-		t.Run(name, func(t *testing.T) {
-			there, over := make(chan bool, 2), make(chan bool)
-			defer close(over) // so that blocking calls return, and goleak finds no goroutine
-			silent := func(net.Conn) {
-				there <- true
-				<-over
-			}
-			s := act.New(act.Config{Logger: zap.NewNop()})
-			reports := 0
-			form(s, serve(t, "tcp", silent), serve(t, "tcp", silent), func([]string, error) { reports++ })
-			go func() {
-				<-there
-				<-there
-				s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
-			}()
-			var cut *shutdown.Cut
-			require.ErrorAs(t, s.Run(), &cut)
-			require.NoError(t, s.Close())
-			require.LessOrEqual(t, reports, 1)
-		})
-	}
-}
