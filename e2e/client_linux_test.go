@@ -86,7 +86,10 @@ func whole(c client, data []byte, piece int) error {
 	sent := make(chan error, 1)
 	go func() { sent <- send(c, data, piece) }()
 	heard, err := io.ReadAll(c)
-	return errors.Join(<-sent, err, same(data, heard))
+	if err == nil && !bytes.Equal(data, heard) {
+		err = errGarbled
+	}
+	return errors.Join(<-sent, err)
 }
 
 func send(c client, data []byte, piece int) error {
@@ -98,18 +101,7 @@ func send(c client, data []byte, piece int) error {
 	return c.CloseWrite()
 }
 
-func same(sent, heard []byte) error {
-	if bytes.Equal(sent, heard) {
-		return nil
-	}
-	n := 0
-	for n < min(len(sent), len(heard)) && sent[n] == heard[n] {
-		n++
-	}
-	return fmt.Errorf("sent %d bytes, heard %d, of which the first %d are right", len(sent), len(heard), n)
-}
-
-// together runs do for each of n at a time and returns what failed, of many alike the first three.
+// together runs do for each of n at a time and returns what failed.
 func together(n int, do func(i int) error) error {
 	failures := make([]error, n)
 	var all sync.WaitGroup
@@ -117,10 +109,6 @@ func together(n int, do func(i int) error) error {
 		all.Go(func() { failures[i] = do(i) })
 	}
 	all.Wait()
-	failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
-	if more := len(failures) - 3; more > 0 {
-		failures = append(failures[:3], fmt.Errorf("and %d more", more))
-	}
 	return errors.Join(failures...)
 }
 

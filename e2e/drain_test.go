@@ -51,40 +51,24 @@ func streaming(t *testing.T, server *exectest.Program, lines string) (net.Conn, 
 	return c, body
 }
 
-// A service of its own tells load balancers that the server is not ready any more, while all else goes on, and answers until all
-// else has ended.
+// A service of its own tells load balancers that the server is not ready any more, and answers until all else has ended.
 func TestTheHealthServiceIsThereToTheLast(t *testing.T) {
 	t.Parallel()
 	outside(t)
 	const ready, healthy = "/readyz", "/healthz"
-	start := func(flags ...string) (server *exectest.Program, health string) {
-		server = serve(t, "graceful", append(flags, "-health", "127.0.0.1:0", "-drain", "20m", "-reactors", "1")...)
-		health = "http://" + secondAddress(t, server.Said)
-		require.Equal(t, "200", status(t, health+ready))
-		return server, health
-	}
-	t.Run("announced", func(t *testing.T) {
-		server, health := start("-announce", "10m")
-		server.Signal(t, syscall.SIGTERM)
-		exectest.Eventually(t, patience, "it is not ready", func() bool { return status(t, health+ready) == "503" })
+	server := serve(t, "graceful", "-health", "127.0.0.1:0", "-drain", "20m", "-reactors", "1")
+	health := "http://" + secondAddress(t, server.Said)
+	require.Equal(t, "200", status(t, health+ready))
+	c, body := streaming(t, server, "1000000")
+	server.Signal(t, syscall.SIGTERM)
+	refused(t, server)
+	for range 3 {
+		require.Equal(t, "503", status(t, health+ready))
 		require.Equal(t, "200", status(t, health+healthy))
-		require.Equal(t, "200", status(t, "http://"+server.Addr+"/"), "it still accepts and serves")
-		server.Signal(t, syscall.SIGTERM)
-		require.Zero(t, server.Exit(t))
-	})
-	t.Run("in force", func(t *testing.T) {
-		server, health := start()
-		c, body := streaming(t, server, "1000000")
-		server.Signal(t, syscall.SIGTERM)
-		refused(t, server)
-		for range 3 {
-			require.Equal(t, "503", status(t, health+ready))
-			require.Equal(t, "200", status(t, health+healthy))
-			_, err := body.ReadString('\n')
-			require.NoError(t, err)
-		}
-		require.NoError(t, c.Close())
-		require.Zero(t, server.Exit(t))
-		require.Contains(t, server.Said(), "ended in order")
-	})
+		_, err := body.ReadString('\n')
+		require.NoError(t, err)
+	}
+	require.NoError(t, c.Close())
+	require.Zero(t, server.Exit(t))
+	require.Contains(t, server.Said(), "ended in order")
 }

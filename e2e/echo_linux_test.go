@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -17,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// The echo server goes through what only a process can: the kernel's buffers, signals, resets, and an end under load. It does so
+// The echo server goes through what only a process can: the kernel's buffers, signals, and an end under load. It does so
 // under each idle strategy, and over each transport, as an action and as a coroutine.
 func TestEcho(t *testing.T) {
 	outside(t)
@@ -40,7 +39,6 @@ func TestEcho(t *testing.T) {
 			t.Parallel()
 			s := startEcho(t, example(row.program).Command(t, append([]string{"-addr", row.addr}, row.flags...)...))
 			t.Run("all comes back", func(t *testing.T) { echoesWhole(t, s) })
-			t.Run("resets leave nothing", func(t *testing.T) { bearsResets(t, s) })
 			t.Run("signals lose nothing", func(t *testing.T) { bearsSignals(t, s) })
 			t.Run("an end under load loses nothing", func(t *testing.T) { endsUnderLoad(t, s) })
 		})
@@ -89,50 +87,6 @@ func echoesWhole(t *testing.T, s *server) {
 	}))
 }
 
-// The descriptor of a connection that was reset is the next one's. An event or a byte of the former would be seen in the latter, as
-// each has its own content.
-func bearsResets(t *testing.T, s *server) {
-	stays := s.dial(t)
-	require.NoError(t, ping(stays, "hello"))
-	open := s.Descriptors(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	require.NoError(t, together(9, func(i int) error {
-		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		for range 30 {
-			c, err := s.connect()
-			if err != nil {
-				return err
-			}
-			if i%3 == 0 {
-				err = errors.Join(whole(c, content(random.Uint64(), random.IntN(8<<10)), 1<<10), c.Close())
-			} else {
-				resetAnywhere(c, random)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-	exectest.Eventually(t, patience, "their descriptors", func() bool { return s.Descriptors(t) <= open })
-	require.NoError(t, ping(stays, "still here"))
-}
-
-// resetAnywhere resets a connection at a random point: before or after some bytes, with the echo read or unread, before or
-// after the half-close.
-func resetAnywhere(c client, random *rand.Rand) {
-	said := random.IntN(128 << 10)
-	_, _ = c.Write(make([]byte, said))
-	if random.IntN(2) == 0 {
-		_ = c.CloseWrite()
-	}
-	if said > 0 && random.IntN(2) == 0 {
-		_, _ = c.Read(make([]byte, 1+random.IntN(said)))
-	}
-	reset(c)
-}
-
 // A stopped process is one that the machine was suspended under, or that a debugger looked at: a wait for events ends with EINTR.
 // SIGURG is what the Go runtime preempts goroutines with: it comes at any moment, in any system call.
 func bearsSignals(t *testing.T, s *server) {
@@ -174,33 +128,6 @@ func endsUnderLoad(t *testing.T, s *server) {
 	require.NoError(t, finish(all))
 	require.Zero(t, s.Exit(t))
 	require.Contains(t, s.Said(), "ended in order")
-}
-
-// Of a hundred clients many find no descriptor. They wait, and all are served as others leave.
-func TestWithoutDescriptorsClientsWait(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	const places = 64
-	script := fmt.Sprintf(`ulimit -n %d && exec "$@"`, places)
-	s := startEcho(t, exec.Command("sh", "-c", script, "sh", example("echo").Path(t), "-addr", "127.0.0.1:0", "-max-conns", "1000"))
-	leave, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- together(100, func(int) error {
-			c, err := s.connect()
-			if err == nil {
-				err = ping(c, "is there room?")
-			}
-			if err == nil {
-				<-leave
-				err = errors.Join(ping(c, "still here"), c.Close())
-			}
-			return err
-		})
-	}()
-	exectest.Eventually(t, patience, "the last descriptor", func() bool { return len(s.Files(t)) >= places-1 })
-	close(leave)
-	require.NoError(t, <-done)
-	s.Stop(t)
 }
 
 // What a service manager that is restarted leaves of the standard streams. A write to a broken pipe on

@@ -104,10 +104,3 @@ func curled(t *testing.T, url, large string) {
 	date := curl(t, "-o", filepath.Join(t.TempDir(), "-"), "-w", "%header{last-modified}", url+"/files/small.txt")
 	require.Regexp(t, `^HTTP/1.1 304 `, curl(t, "-i", "-H", "If-Modified-Since: "+date, url+"/files/small.txt"))
 }
-
-func TestHTTPDInvalidArguments(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	exits(t, "httpd", 2, `invalid value "/nowhere" for flag -root: open /nowhere: no such file or directory`, "-root", "/nowhere")
-	exits(t, "httpd", 1, "cannot open the access log: open /nowhere/a: no such file or directory", "-access-log", "/nowhere/a")
-}

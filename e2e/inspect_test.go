@@ -33,14 +33,8 @@ var inspectable = []string{"-inspect", "127.0.0.1:0", "-inspect-token", secretTo
 // viewerOf finds the pages in the log of a program, which listens.
 func viewerOf(t *testing.T, p *exectest.Program) *viewer {
 	t.Helper()
-	return viewerIn(t, p.Said())
-}
-
-// viewerIn finds the pages in a log.
-func viewerIn(t *testing.T, said string) *viewer {
-	t.Helper()
-	logged := regexp.MustCompile(`inspect at (http://[^/]+)/\?token=` + secretToken).FindStringSubmatch(said)
-	require.NotNil(t, logged, said)
+	logged := regexp.MustCompile(`inspect at (http://[^/]+)/\?token=` + secretToken).FindStringSubmatch(p.Said())
+	require.NotNil(t, logged, p.Said())
 	v := &viewer{logged[1], http.Client{Transport: &http.Transport{}, Timeout: patience}}
 	t.Cleanup(v.CloseIdleConnections)
 	return v

@@ -55,7 +55,6 @@ func TestServersOfLines(t *testing.T) {
 		server.Stop(t)
 		require.NotContains(t, server.Said(), "failed")
 	}
-	exits(t, "publish", 2, `invalid value "wait" for flag -slow: it must be drop or abort`, "-slow=wait")
 }
 
 // once sends text to the first client that connects.

@@ -66,20 +66,6 @@ func TestClientsBehindHAProxy(t *testing.T) {
 	}
 }
 
-func TestHeadersOfCurl(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	server := serve(t, "httpd", "-proxy-from", "127.0.0.2,127.0.0.4/30", "-access-log", "-")
-	at := "http://" + server.Addr + "/"
-	require.Equal(t, "Hello, World!", curl(t, "--interface", "127.0.0.5", "--haproxy-protocol", at))
-	require.Equal(t, "Hello, World!", curl(t, "--interface", "127.0.0.8", at), "from elsewhere, without a header")
-	require.Contains(t, curl(t, "--interface", "127.0.0.8", "--haproxy-protocol", "-o", "/dev/null", "-w", "%{http_code}", at), "400")
-	out, err := exec.Command(tier.Tool(t, "curl"), "-sS", "--noproxy", "*", "--max-time", "20", "--interface", "127.0.0.2", at).CombinedOutput()
-	require.Error(t, err, "from a trusted sender, without a header: %s", out)
-	server.Stop(t)
-	require.Equal(t, 2, strings.Count(server.Out(), " 200 "), "%s", server.Out())
-}
-
 // Clients come from 127.0.0.77. What is behind the proxy answers with the address that it was told.
 func TestTheProxyNamesItsClients(t *testing.T) {
 	outside(t)

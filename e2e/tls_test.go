@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -55,41 +56,10 @@ func soon() time.Time { return time.Now().Add(time.Minute) }
 
 func (id identity) flags() []string { return []string{"-tls-cert", id.cert, "-tls-key", id.key} }
 
-// openssl is a client of openssl, with a connection.
-type openssl struct {
-	to  io.Writer
-	out *bufio.Reader
-}
-
-// visitTLS connects to at, whatever its certificate is.
-func visitTLS(t *testing.T, at string) openssl {
+// overTLS connects to a server, whatever its certificate is.
+func overTLS(t *testing.T, at string) net.Conn {
 	t.Helper()
-	cmd := exec.Command(tier.Tool(t, "openssl"), "s_client", "-quiet", "-connect", at)
-	to, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	stuck := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	t.Cleanup(func() {
-		stuck.Stop()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return openssl{to, bufio.NewReader(out)}
-}
-
-func (c openssl) say(t *testing.T, line string) {
-	t.Helper()
-	_, err := io.WriteString(c.to, line+"\n")
-	require.NoError(t, err)
-}
-
-func (c openssl) hear(t *testing.T, line string) {
-	t.Helper()
-	got, err := c.out.ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, line+"\n", got)
+	return tls.Client(dial(t, at), &tls.Config{InsecureSkipVerify: true})
 }
 
 // shows requires that new connections to at get a certificate that those who trust id trust, or do not.
@@ -104,9 +74,9 @@ func TestExamplesSpeakTLS(t *testing.T) {
 	outside(t)
 	t.Parallel()
 	echoes := func(t *testing.T, server *exectest.Program) {
-		c := visitTLS(t, server.Addr)
-		c.say(t, "is anybody there?")
-		c.hear(t, "is anybody there?")
+		c := overTLS(t, server.Addr)
+		say(t, c, "is anybody there?")
+		hear(t, c, "is anybody there?")
 	}
 	plain := serve(t, "echo")
 	for _, row := range []struct {
@@ -117,10 +87,9 @@ func TestExamplesSpeakTLS(t *testing.T) {
 		{"echo-coro", nil, echoes},
 		{"proxy", []string{"-to", plain.Addr}, echoes},
 		{"chat", []string{"-web", "127.0.0.1:0"}, func(t *testing.T, server *exectest.Program) {
-			ada := visitTLS(t, server.Addr)
-			ada.hear(t, "Your name?")
-			ada.say(t, "Ada")
-			ada.hear(t, "* Ada has come to lobby")
+			ada := overTLS(t, server.Addr)
+			say(t, ada, "Ada\n")
+			hear(t, ada, "Your name?\n* Ada has come to lobby\n")
 		}},
 		{"httpd", nil, func(t *testing.T, server *exectest.Program) {
 			require.Equal(t, "Hello, World! 1.1", curl(t, "-k", "-w", " %{http_version}", "https://"+server.Addr))
@@ -166,7 +135,7 @@ func TestHangupIsForTheAccessLogAndTheCertificate(t *testing.T) {
 	dir := t.TempDir()
 	first, log := certify(t, dir, soon()), filepath.Join(dir, "access.log")
 	server := serve(t, "httpd", append(first.flags(), "-access-log", log)...)
-	old := tls.Client(dial(t, server.Addr), &tls.Config{InsecureSkipVerify: true})
+	old := overTLS(t, server.Addr)
 	visits := func(n string) {
 		t.Helper()
 		say(t, old, "GET /?"+n+" HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -216,7 +185,7 @@ func TestHangupIsForTheAccessLogAndTheCertificate(t *testing.T) {
 	require.NotContains(t, text(log)(), "GET /?2 ")
 }
 
-func TestBadFlagsOfTLS(t *testing.T) {
+func TestBadFlags(t *testing.T) {
 	outside(t)
 	t.Parallel()
 	id, other := certify(t, t.TempDir(), soon()), certify(t, t.TempDir(), soon())
@@ -240,6 +209,9 @@ func TestBadFlagsOfTLS(t *testing.T) {
 		{"proxy", 2, `invalid value ":7007" for flag -to: missing host in address`, []string{"-to", ":7007"}},
 		{"proxy", 2, `invalid value "127.0.0.1:0" for flag -to: port 0 cannot be connected to`, []string{"-to", "127.0.0.1:0"}},
 		{"proxy", 2, `invalid value "unix:" for flag -to: missing path`, []string{"-to", "unix:"}},
+		{"publish", 2, `invalid value "wait" for flag -slow: it must be drop or abort`, []string{"-slow=wait"}},
+		{"httpd", 2, `invalid value "/nowhere" for flag -root: open /nowhere: no such file or directory`, []string{"-root", nowhere}},
+		{"httpd", 1, "cannot open the access log: open /nowhere/a: no such file or directory", []string{"-access-log", nowhere + "/a"}},
 	} {
 		exits(t, row.program, row.status, row.says, append(row.flags, "-addr", "127.0.0.1:0")...)
 	}
