@@ -1,8 +1,6 @@
 package pairs
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -13,16 +11,6 @@ import (
 var table = Table{
 	Columns: []string{"subject", "yardstick", "control"},
 	Ratios:  []Ratio{{Of: 0, To: 1, Limit: 0.5}, {Of: 2, To: 1}},
-}
-
-func TestTheOrderIsTurnedRoundWithEveryPair(t *testing.T) {
-	var order strings.Builder
-	_, err := table.Measure(new(strings.Builder), 3, func(column int) (float64, error) {
-		fmt.Fprint(&order, column)
-		return 1, nil
-	})
-	require.NoError(t, err)
-	require.Equal(t, "012"+"210"+"012", order.String())
 }
 
 func TestTheTableHasAllPairsAndTheirSpreads(t *testing.T) {
@@ -46,34 +34,7 @@ limit                                             0.500
 `, "\n"), out.String())
 }
 
-func TestARunThatFailsEndsTheMeasurement(t *testing.T) {
-	broken := errors.New("broken")
-	_, err := table.Measure(new(strings.Builder), 3, func(column int) (float64, error) {
-		if column == 2 {
-			return 0, broken
-		}
-		return 1, nil
-	})
-	require.ErrorIs(t, err, broken)
-}
-
 func TestJudgeNamesWhatIsAboveItsLimit(t *testing.T) {
 	require.NoError(t, table.Judge([]float64{0.5, 7}))
 	require.EqualError(t, table.Judge([]float64{0.51, 7}), "the median ratio subject/yardstick, 0.510, is above 0.500")
-}
-
-func TestSpread(t *testing.T) {
-	for name, row := range map[string]struct {
-		in   []float64
-		want Spread
-	}{
-		"one figure":             {[]float64{3}, Spread{3, 3, 3}},
-		"an odd number":          {[]float64{9, 1, 2}, Spread{2, 1, 9}},
-		"an even number":         {[]float64{4, 1, 3, 2}, Spread{2.5, 1, 4}},
-		"a stray one is but one": {[]float64{1, 1, 1, 1, 1000}, Spread{1, 1, 1000}},
-	} {
-		in := append([]float64(nil), row.in...)
-		require.Equal(t, row.want, spread(in), name)
-		require.Equal(t, row.in, in, "%s: the input is left alone", name)
-	}
 }
