@@ -45,7 +45,7 @@ const floors = `
 	internal/pgserver   internal/tier net os os/exec os/user path/filepath syscall time
 	internal/cli      flag os time
 	internal/tlstest   crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
-	internal/exectest   internal/race github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix hash/crc32 os
+	internal/exectest   github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix hash/crc32 os
 	                  os/exec path/filepath regexp syscall testing time
 	internal/traffic   bufio crypto/tls math/rand/v2 net net/http os time
 	internal/price   internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time unsafe

@@ -200,17 +200,6 @@ func (c *client) next() (said string) {
 	return said
 }
 
-// message returns the payload of the next frame of the server.
-func (c *client) message() (payload string) {
-	c.w.T.Helper()
-	c.read(func() (err error) {
-		_, p, err := readPayload(c)
-		payload = string(p)
-		return err
-	})
-	return payload
-}
-
 // rest returns all frames up to the end of the connection. A server ends it behind a close frame.
 func (c *client) rest() (said string) {
 	c.w.T.Helper()
