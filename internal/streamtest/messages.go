@@ -111,12 +111,18 @@ func pushAborts(t *testing.T, _ Way) Scene {
 	limits.Overflow = listener.Abort
 	var errs []error
 	return Scene{Limits: limits, Handle: func(c *listener.Conn) act.Action {
-		for err := error(nil); err == nil; {
-			err = c.Push(make([]byte, 1000))
-			errs = []error{err, c.Push([]byte("x"))}
-		}
-		return act.Func(func(*act.Task) act.Directive { return act.Done })
+		return task(c, func(*act.Task) error {
+			if _, err := c.Peek(1); err != nil { // until then the peer may still be connecting
+				return err
+			}
+			for err := error(nil); err == nil; {
+				err = c.Push(make([]byte, 1000))
+				errs = []error{err, c.Push([]byte("x"))}
+			}
+			return io.EOF
+		})
 	}, Script: func(p *Peer) {
+		p.Send("begin")
 		p.Broken()
 		p.Is([]error{net.ErrClosed, net.ErrClosed}, func() any { return errs })
 	}}
