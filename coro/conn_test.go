@@ -110,7 +110,8 @@ func TestDeadlines(t *testing.T) {
 		{"both", (*coro.Conn).SetDeadline, func(c *coro.Conn) error { return errors.Join(copying(c), full(c)) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			clock := &stopped{time.Second}
+			clock := &servertest.Clock{}
+			clock.Pass(time.Second)
 			l := timed(t, clock)
 			p, _ := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
 				if err := row.set(c, clock.Wall().Add(time.Hour)); err != nil {
@@ -122,10 +123,10 @@ func TestDeadlines(t *testing.T) {
 				return err
 			})
 			l.For(0)
-			clock.now += time.Hour - time.Millisecond
+			clock.Pass(time.Hour - time.Millisecond)
 			l.For(0)
 			require.False(t, p.over)
-			clock.now += time.Millisecond
+			clock.Pass(time.Millisecond)
 			late(t, p.end())
 		})
 	}

@@ -351,12 +351,6 @@ func TestAScopeLeavesNoTimer(t *testing.T) {
 	require.NoError(t, p.end())
 }
 
-// stopped is a clock that stands still unless a test moves it.
-type stopped struct{ now time.Duration }
-
-func (c *stopped) Monotonic() time.Duration { return c.now }
-func (c *stopped) Wall() time.Time          { return time.Unix(0, int64(c.now)) }
-
 // Connections that wait for a request end in the window of an order, unless a second order has none. The first request of a
 // connection may be on its way.
 func TestAWaitForARequestIsCutShortWhenTheConnectionIsToEnd(t *testing.T) {
@@ -375,7 +369,8 @@ func TestAWaitForARequestIsCutShortWhenTheConnectionIsToEnd(t *testing.T) {
 			map[time.Duration]state{0: {true, false}, 1100 * ms: {true, true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock := &stopped{time.Second}
+			clock := &servertest.Clock{}
+			clock.Pass(time.Second)
 			l := timed(t, clock)
 			var got state
 			wait := func(over *bool) (begun func() bool, peer net.Conn) {
@@ -402,9 +397,9 @@ func TestAWaitForARequestIsCutShortWhenTheConnectionIsToEnd(t *testing.T) {
 				l.Turn(func(*act.Task) {})
 				l.S.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
 			}
-			begin := clock.now
+			begin := clock.Monotonic()
 			for _, at := range slices.Sorted(maps.Keys(row.want)) {
-				clock.now = begin + at
+				clock.Pass(begin + at - clock.Monotonic())
 				for range 5 {
 					l.Turn(func(*act.Task) {})
 				}

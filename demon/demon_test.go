@@ -1,9 +1,7 @@
 package demon_test
 
 import (
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
@@ -15,17 +13,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a Clock that only the test moves.
-type clock struct{ now atomic.Int64 }
-
-func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
-func (c *clock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
-func (c *clock) move(d time.Duration)     { c.now.Add(int64(d)) }
-
 // stepped returns a scheduler on a clock of the test's, and what it logs.
-func stepped(t *testing.T) (*act.Scheduler, *clock, *observer.ObservedLogs) {
+func stepped(t *testing.T) (*act.Scheduler, *servertest.Clock, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.WarnLevel)
-	c := &clock{}
+	c := &servertest.Clock{}
 	s := act.New(act.Config{Clock: c, Logger: zap.New(core)})
 	t.Cleanup(func() { _ = s.Close() })
 	return s, c, logs

@@ -40,7 +40,7 @@ func TestEveryTicksOnAGrid(t *testing.T) {
 			}))
 			servertest.Step(t, s)
 			for _, d := range row.moves {
-				c.move(d)
+				c.Pass(d)
 				servertest.Step(t, s)
 			}
 			require.Equal(t, row.want, strings.Join(ticks, " "))
@@ -51,10 +51,10 @@ func TestEveryTicksOnAGrid(t *testing.T) {
 
 func TestEveryNeverComesAfterTheEndOfTime(t *testing.T) {
 	s, c, _ := stepped(t)
-	c.move(time.Hour)
+	c.Pass(time.Hour)
 	s.Install(demon.Every(math.MaxInt64, func(*act.Task) act.Directive { panic("ticked") }))
 	servertest.Step(t, s)
-	c.move(1000 * time.Hour)
+	c.Pass(1000 * time.Hour)
 	servertest.Step(t, s)
 	require.IsType(t, &shutdown.Cut{}, s.Close(), "it is still there")
 }
@@ -87,7 +87,7 @@ func TestEveryVerdict(t *testing.T) {
 			}))
 			servertest.Step(t, s)
 			for range 10 {
-				c.move(time.Second)
+				c.Pass(time.Second)
 				servertest.Step(t, s)
 			}
 			require.Equal(t, row.ticks, ticks)
@@ -104,14 +104,14 @@ func TestEveryMayOffload(t *testing.T) {
 		return t.Offload(func() { worked <- true })
 	}))
 	servertest.Step(t, s)
-	c.move(time.Second)
+	c.Pass(time.Second)
 	servertest.Step(t, s)
-	c.move(3 * time.Second)
+	c.Pass(3 * time.Second)
 	servertest.Step(t, s)
 	require.Equal(t, 1, ticks, "the function has not returned")
 	<-worked
 	require.Eventually(t, func() bool { servertest.Step(t, s); return ticks == 2 }, servertest.Timeout, time.Millisecond)
-	c.move(time.Second - 1)
+	c.Pass(time.Second - 1)
 	servertest.Step(t, s)
 	require.Equal(t, 2, ticks, "what was missed meanwhile came once")
 	<-worked
@@ -136,10 +136,10 @@ func TestEverySuspendedGoesOnWithOneTick(t *testing.T) {
 	s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
 	_, err := s.Step(1)
 	require.IsType(t, &shutdown.Cut{}, err)
-	c.move(time.Hour + time.Second/2)
+	c.Pass(time.Hour + time.Second/2)
 	servertest.Step(t, s)
 	require.Equal(t, 1, ticks)
-	c.move(time.Second / 2)
+	c.Pass(time.Second / 2)
 	servertest.Step(t, s)
 	require.Equal(t, 2, ticks)
 }

@@ -122,17 +122,17 @@ func TestBusyOnlyLooks(t *testing.T) {
 
 // hybrids is a scheduler under Hybrid(50 µs) whose engine takes 10 µs of the clock for each look, and
 // what remains of time for each block: then it gives the order that ends Run.
-func hybrids(t *testing.T) (*act.Scheduler, *engine, *clock) {
-	c := &clock{}
+func hybrids(t *testing.T) (*act.Scheduler, *engine, *servertest.Clock) {
+	c := &servertest.Clock{}
 	s := act.New(act.Config{Clock: c, Idle: demon.Hybrid(50 * time.Microsecond)})
 	t.Cleanup(func() { _ = s.Close() })
 	e := &engine{}
 	e.then = func(atMost time.Duration) {
 		switch {
 		case atMost == 0:
-			c.move(10 * time.Microsecond)
+			c.Pass(10 * time.Microsecond)
 		case atMost > 0:
-			c.move(atMost)
+			c.Pass(atMost)
 		default:
 			s.Shutdown(shutdown.Now{})
 			e.over = true // how the end goes is not this strategy's matter
@@ -210,7 +210,7 @@ func TestHybridInterruptedBeforeItBlocksLooks(t *testing.T) {
 	e := &engine{}
 	i := demon.Hybrid(time.Microsecond)(s, e)
 	i.Idle(-1) // the looks of the beginning
-	c.move(time.Microsecond)
+	c.Pass(time.Microsecond)
 	servertest.Step(t, s)
 	e.asked = nil
 	i.Interrupt()

@@ -44,7 +44,7 @@ func writer(l *servertest.Stepped, c *listener.Conn) *outcome {
 func TestDeadlines(t *testing.T) {
 	for name, row := range map[string]struct {
 		script string
-		failed string // who has: "reader", "writer" or both
+		failed string // the tasks whose call has failed: "reader", "writer" or both
 		turns  string // of the reader and the writer, at most: a deadline of the one is a turn of the other, no more
 	}{
 		"none":             {"pass 1000s", "", "1 1"},
@@ -90,7 +90,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 // perform plays a script of TestDeadlines.
-func perform(t *testing.T, l *servertest.Stepped, c *listener.Conn, clock *clock, script string) {
+func perform(t *testing.T, l *servertest.Stepped, c *listener.Conn, clock *servertest.Clock, script string) {
 	if many, ok := strings.CutPrefix(script, "50 times "); ok {
 		again, rest, _ := strings.Cut(many, "; end; ")
 		for range 50 {

@@ -233,7 +233,7 @@ func TestAFinishedSleepMayBeUsedAgain(t *testing.T) {
 	}))
 	for range 10 { // a turn or less at a time: the clock is read before each, and timers fire in passes only
 		_, _ = l.S.Step(1)
-		clock.now.Add(int64(time.Second / 2))
+		clock.Pass(time.Second / 2)
 	}
 	require.Equal(t, act.Done, o.over(l))
 }

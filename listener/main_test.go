@@ -2,7 +2,6 @@ package listener_test
 
 import (
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,26 +19,20 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// clock is a Clock that a test moves.
-type clock struct{ now atomic.Int64 }
-
-// start is what the clock's calendar says at its beginning.
-var start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-
-func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
-func (c *clock) Wall() time.Time          { return start.Add(c.Monotonic()) }
+// start is what the calendar of a Clock says at its beginning.
+var start = new(servertest.Clock).Wall()
 
 // virtual is a Stepped whose time passes when the test says so.
-func virtual(t testing.TB) (*servertest.Stepped, *clock) {
+func virtual(t testing.TB) (*servertest.Stepped, *servertest.Clock) {
 	t.Helper()
-	c := &clock{}
-	c.now.Store(int64(time.Second))
+	c := &servertest.Clock{}
+	c.Pass(time.Second)
 	return servertest.New(t, act.Config{Clock: c}), c
 }
 
 // pass lets time pass.
-func pass(l *servertest.Stepped, c *clock, d time.Duration) {
-	c.now.Add(int64(d))
+func pass(l *servertest.Stepped, c *servertest.Clock, d time.Duration) {
+	c.Pass(d)
 	for range 3 {
 		_, _ = l.S.Step(64)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
@@ -62,7 +63,7 @@ func TestProcessesThatYieldTakeTurns(t *testing.T) {
 func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 	for _, row := range []struct{ queued, stolen int }{{1, 1}, {2, 1}, {3, 2}, {10, 5}, {63, 32}, {64, 32}, {1000, 32}} {
 		t.Run(fmt.Sprintf("of %d", row.queued), func(t *testing.T) {
-			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &manualClock{}})
+			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &servertest.Clock{}})
 			defer func() { _ = g.Close() }()
 			sys := process.New(process.Config{Batch: 1})
 			for _, s := range g.Schedulers() {
@@ -89,7 +90,7 @@ func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 // If tasks take long, an idle scheduler steals the processes that are queued behind them.
 func TestAnIdleSchedulerStealsBehindLongTasks(t *testing.T) {
 	x := newStepped(t, 2)
-	x.clock.pass(time.Second)
+	x.clock.Pass(time.Second)
 	x.all()
 	at := -1
 	process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -109,7 +110,7 @@ func TestAnIdleSchedulerStealsBehindLongTasks(t *testing.T) {
 		require.Equal(t, 1, step(here))
 		require.Zero(t, step(1-here), "an idle scheduler is not woken for a process that has the next turn here")
 	}
-	x.clock.pass(2 * time.Millisecond) // as tasks that take long would
+	x.clock.Pass(2 * time.Millisecond) // as tasks that take long would
 	require.Equal(t, 1, step(here))
 	require.Equal(t, here, at)
 	require.Equal(t, 1, step(1-here))
@@ -160,7 +161,7 @@ func four(x *stepped) (send func(job), took func() []int) {
 
 func TestASleeperIsWokenForWhatATaskMadeReadyOnceItHasWaited(t *testing.T) {
 	x := newStepped(t, 2)
-	x.clock.pass(time.Second)
+	x.clock.Pass(time.Second)
 	send, took := four(x)
 	step := func(scheduler, n int) {
 		_, err := x.g.Schedulers()[scheduler].Step(n)
@@ -169,15 +170,15 @@ func TestASleeperIsWokenForWhatATaskMadeReadyOnceItHasWaited(t *testing.T) {
 
 	send(func(*jobSelf) {})
 	step(0, 1) // the task
-	x.clock.pass(20 * time.Microsecond)
+	x.clock.Pass(20 * time.Microsecond)
 	x.only(1)
 	require.Empty(t, took(), "a few messages wake nobody")
 	x.only(0)
 	require.Equal(t, []int{0, 0, 0, 0}, took())
 
-	send(func(p *jobSelf) { x.clock.pass(10 * time.Microsecond) })
+	send(func(p *jobSelf) { x.clock.Pass(10 * time.Microsecond) })
 	step(0, 1)
-	x.clock.pass(15 * time.Microsecond)
+	x.clock.Pass(15 * time.Microsecond)
 	step(0, 1) // the turn of the runner, in which the third has waited for 25 µs already
 	require.Equal(t, []int{0, 0, 0, 0}, took())
 	require.Equal(t, 1, x.only(1), "it is woken, and comes too late")

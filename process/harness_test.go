@@ -3,7 +3,6 @@ package process_test
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,27 +36,20 @@ func (s sentence) Error() string { return string(s) }
 
 const errFailed = sentence("it has failed")
 
-// manualClock moves only by pass.
-type manualClock struct{ now atomic.Int64 }
-
-func (c *manualClock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
-func (c *manualClock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
-func (c *manualClock) pass(d time.Duration)     { c.now.Add(int64(d)) }
-
 // stepped is a System whose schedulers the test steps on its own goroutine, by a clock that it moves. A process runs on
 // the scheduler that is stepped next, so what is a race elsewhere is deterministic here.
 type stepped struct {
 	t     testing.TB
 	sys   *process.System
 	g     *act.Group
-	clock *manualClock
+	clock *servertest.Clock
 	logs  *observer.ObservedLogs
 }
 
 func newStepped(t testing.TB, schedulers int) *stepped {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	x := &stepped{t: t, sys: process.New(process.Config{}), clock: &manualClock{}, logs: logs}
+	x := &stepped{t: t, sys: process.New(process.Config{}), clock: &servertest.Clock{}, logs: logs}
 	x.g = act.NewGroup(act.Config{Schedulers: schedulers, Threads: act.Stepped, Clock: x.clock, Logger: zap.New(core)})
 	for _, s := range x.g.Schedulers() {
 		require.NoError(t, x.sys.Setup(s))
@@ -122,7 +114,7 @@ func (x *stepped) do(to process.Ref[job], m job) {
 // later moves the clock, and steps all schedulers.
 func (x *stepped) later(d time.Duration) {
 	x.t.Helper()
-	x.clock.pass(d)
+	x.clock.Pass(d)
 	x.all()
 }
 

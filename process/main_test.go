@@ -99,14 +99,14 @@ type traced struct {
 	t     testing.TB
 	s     *act.Scheduler
 	sys   *process.System
-	clock *manualClock
+	clock *servertest.Clock
 	trace []byte
 }
 
 // newTraced returns a traced System whose tasks have one turn in each pass.
 func newTraced(t testing.TB, cfg process.Config) *traced {
 	t.Helper()
-	x := &traced{t: t, clock: &manualClock{}, sys: process.New(cfg)}
+	x := &traced{t: t, clock: &servertest.Clock{}, sys: process.New(cfg)}
 	x.s = act.New(act.Config{TurnsPerPass: 1, Clock: x.clock, Logger: zap.NewNop()})
 	require.NoError(t, x.sys.Setup(x.s))
 	t.Cleanup(func() { _ = x.s.Close() }) // sleeping processes are cut

@@ -40,7 +40,7 @@ func TestQuiescent(t *testing.T) {
 		}},
 		{"not before a timer has come", func(x *traced) func() {
 			x.first(func(p *self) { p.After(time.Hour, 1) })
-			return func() { x.clock.pass(time.Hour) }
+			return func() { x.clock.Pass(time.Hour) }
 		}},
 		{"not before the owner of a timer has ended", func(x *traced) func() {
 			to := x.first(func(p *self) {

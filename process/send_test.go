@@ -223,7 +223,7 @@ func (x *traced) pingPong(one, two string, takes time.Duration) {
 	answer := func(name string, to *process.Ref[int]) process.Ref[int] {
 		return x.handler(func(p *process.Self[int], m int) {
 			x.note(name)
-			x.clock.pass(takes)
+			x.clock.Pass(takes)
 			_ = to.Send(p, m)
 		})
 	}

@@ -172,7 +172,7 @@ func TestTheBoundInTimeEndsABusyProcess(t *testing.T) {
 			return cuts
 		}
 		require.NoError(t, step())
-		x.clock.pass(time.Second)
+		x.clock.Pass(time.Second)
 		require.ErrorContains(t, errors.Join(step(), step(), step(), step()), "restless")
 		require.Equal(t, drop, closed == 1)
 		before := turns

@@ -19,7 +19,7 @@ func TestATimerIsNeverEarly(t *testing.T) {
 			x.later(time.Hour)
 			expired := 0
 			x.do(x.spawn(process.Options{}), func(p *jobSelf) {
-				x.clock.pass(time.Second) // the turn takes long
+				x.clock.Pass(time.Second) // the turn takes long
 				p.After(d, func(*jobSelf) { expired++ })
 			})
 			x.later(d - 1)

@@ -87,7 +87,7 @@ func TestWhatIsSeenOfProcesses(t *testing.T) {
 // Once somebody has asked, turns are timed.
 func TestTurnsOfProcessesAreTimedForThoseThatAsk(t *testing.T) {
 	x := newTraced(t, process.Config{})
-	slow := named(x, "slow", process.Options{}, func(*process.Self[int], int) { x.clock.now.Add(int64(3 * time.Millisecond)) })
+	slow := named(x, "slow", process.Options{}, func(*process.Self[int], int) { x.clock.Pass(3 * time.Millisecond) })
 	turns := func() {
 		for range 200 {
 			x.send(slow, 1)

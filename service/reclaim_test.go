@@ -57,16 +57,10 @@ func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
 	}
 }
 
-// moving is a clock that stands still unless a test moves it.
-type moving struct{ now atomic.Int64 }
-
-func (c *moving) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
-func (c *moving) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
-
-// pass lets time pass in which a service looks for idle connections several times.
-func (c *moving) pass(w *world) {
+// looks lets time pass in which a service looks for idle connections several times.
+func looks(w *world, c *servertest.Clock) {
 	for range 10 {
-		c.now.Add(int64(100 * time.Millisecond))
+		c.Pass(100 * time.Millisecond)
 		w.On(0, func(*act.Scheduler) {})
 	}
 }
@@ -124,7 +118,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 					return act.Seq(answers("hello")(c), &listener.Sleep{For: servertest.Timeout})
 				}}
 			}
-			now := &moving{}
+			now := &servertest.Clock{}
 			w := begin(t, act.Config{Schedulers: 1, Clock: now}, v.Setup)
 			first := servertest.Dial(t, v.Addr())
 			if len(v.Filters) == 0 {
@@ -133,7 +127,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 			servertest.Expect(t, first, "hello")
 			second := servertest.Dial(t, v.Addr())
 			servertest.Send(t, second, "let me in")
-			now.pass(w)
+			looks(w, now)
 			require.Equal(t, 1, v.Open())
 			if row.handler != nil && !strings.Contains(name, "unread") {
 				echoes(t, first, "still here")

@@ -126,15 +126,10 @@ func TestWhatAServiceAndItsConnectionsSay(t *testing.T) {
 	}
 }
 
-// moved is a clock that a test moves.
-type moved struct{ now time.Duration }
-
-func (c *moved) Monotonic() time.Duration { return c.now }
-func (c *moved) Wall() time.Time          { return time.Unix(0, int64(c.now)) }
-
 // What was broken: a peer that sends and reads nothing was as good as one that reads, since something went one way.
 func TestAPeerThatSendsAndDoesNotReadIsStuck(t *testing.T) {
-	clock := &moved{now: time.Hour}
+	clock := &servertest.Clock{}
+	clock.Pass(time.Hour)
 	l := servertest.New(t, act.Config{Clock: clock})
 	received := 0
 	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
@@ -164,7 +159,7 @@ func TestAPeerThatSendsAndDoesNotReadIsStuck(t *testing.T) {
 	})
 	require.Less(t, seen().Stuck, time.Second)
 	for n := range 12 {
-		clock.now += time.Second
+		clock.Pass(time.Second)
 		servertest.Send(t, c, "x")
 		l.Until("a byte", func() bool { return received == n+1 })
 	}

@@ -4,7 +4,6 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,14 +14,6 @@ import (
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
-
-// clock stands still unless a script moves it.
-type clock struct{ now atomic.Int64 }
-
-var start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-
-func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
-func (c *clock) Wall() time.Time          { return start.Add(c.Monotonic()) }
 
 // Sockets is the way over real sockets: network is "tcp" or "unix". The filters are those of the server, and client makes of
 // a socket the connection of a peer that goes with them; nil leaves it as it is.
@@ -38,8 +29,8 @@ func Sockets(network string, filters []listener.Filter, client func(net.Conn) ne
 			path := filepath.Join(servertest.ShortDir(t), "s")
 			socket = &service.Unix{Path: path, Handler: x.Handle, Limits: x.Limits, Filters: filters}
 		}
-		now := &clock{}
-		now.now.Store(int64(time.Second))
+		now := &servertest.Clock{}
+		now.Pass(time.Second)
 		v := servertest.Start(t, act.Config{Schedulers: 1, Clock: now}, socket.Setup)
 		under := servertest.Dial(t, socket.Addr())
 		c := under
@@ -52,7 +43,7 @@ func Sockets(network string, filters []listener.Filter, client func(net.Conn) ne
 			Abort:      func() { cut(t, under) },
 			On:         func(f func()) { v.On(0, func(*act.Scheduler) { f() }) },
 			Pass: func(d time.Duration) {
-				now.now.Add(int64(d))
+				now.Pass(d)
 				v.On(0, func(*act.Scheduler) {}) // looks at the clock
 			},
 			Go: others.Go,

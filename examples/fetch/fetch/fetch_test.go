@@ -8,9 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -115,12 +113,12 @@ func TestAllFormsGiveUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runtime.LockOSThread() // coroutines live on one
 			defer runtime.UnlockOSThread()
-			c := &clock{}
+			c := &servertest.Clock{}
 			l := servertest.New(t, act.Config{Clock: c})
 			var got []error
 			form(l.S, serve(t, "tcp", silent), serve(t, "tcp", silent), func(_ []string, err error) { got = append(got, err) })
 			l.Until("the report", func() bool {
-				c.past.Add(int64(fetch.Patience / 100))
+				c.Pass(fetch.Patience / 100)
 				return len(got) > 0
 			})
 			require.Len(t, got, 1)
@@ -129,9 +127,3 @@ func TestAllFormsGiveUp(t *testing.T) {
 		})
 	}
 }
-
-// clock goes when the test says so.
-type clock struct{ past atomic.Int64 }
-
-func (c *clock) Monotonic() time.Duration { return time.Duration(c.past.Load()) }
-func (c *clock) Wall() time.Time          { return time.Unix(0, 0).Add(c.Monotonic()) }

@@ -1,0 +1,19 @@
+package servertest
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Clock is an act.Clock that stands still unless a test moves it. It begins at a moment in 2026. Any goroutine may call its
+// methods, and the zero value is ready to use.
+type Clock struct{ now atomic.Int64 }
+
+func (c *Clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
+
+func (c *Clock) Wall() time.Time {
+	return time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC).Add(c.Monotonic())
+}
+
+// Pass lets d pass.
+func (c *Clock) Pass(d time.Duration) { c.now.Add(int64(d)) }
