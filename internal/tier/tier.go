@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/daimon-go/daimon/internal/race"
@@ -65,9 +66,13 @@ func NoRace(t testing.TB, what string) {
 }
 
 // Measure skips the test outside of the tier measure. What is measured is a figure that a document promises. The test
-// has no race detector, and nothing else runs meanwhile.
+// has no race detector, and nothing else runs meanwhile. In all tiers it fails a test whose name does not begin with
+// TestMeasure, which make measure would not find.
 func Measure(t testing.TB, what string) {
 	t.Helper()
+	if !strings.HasPrefix(t.Name(), "TestMeasure") {
+		t.Fatalf("a test that measures is named TestMeasure…: make measure does not find %s", t.Name())
+	}
 	if os.Getenv("DAIMON_TESTS") != measure {
 		t.Skipf("left out of this tier: %s (run it with make measure)", what)
 	}

@@ -40,7 +40,6 @@ func run() int {
 		install()
 		defer workspace()()
 		defer database()()
-		defer binaries()()
 	}
 	test(r)
 	r.print(tier)
@@ -87,8 +86,7 @@ func full(r *report) {
 	r.test("-count=1 -vet=off ./httpd -httpd.tls")
 }
 
-// alone are the packages in which no two goroutines share memory: pure functions, simulated worlds, and programs that are
-// watched from outside.
+// alone are the packages in which no two goroutines share memory: pure functions and simulated worlds.
 var alone = []string{"sim", "secure/worlds", "httpd/worlds", "httpd/websocket/worlds", "httpd/internal/http1",
 	"httpd/internal/route", "httpd/internal/syntax", "httpd/websocket/internal/deflate", "httpd/websocket/internal/frame",
 	"internal/mutant", "internal/wheel"}
@@ -118,24 +116,9 @@ func measure(r *report) {
 	}
 }
 
-// workspace has the go command see all modules as one workspace, so that they share one compiled library. The function
-// that it returns ends that.
+// workspace has the packages of the run share what is compiled: the go command sees all modules as one workspace, with one
+// library, and there is a directory for the programs that tests start. The function that it returns ends that.
 func workspace() (end func()) {
-	dir, err := os.MkdirTemp("", "daimon")
-	if err != nil {
-		stop(err.Error())
-	}
-	os.Setenv("GOWORK", filepath.Join(dir, "go.work"))
-	output(slices.Concat([]string{"work", "init"}, modules())...)
-	return func() {
-		os.Unsetenv("GOWORK")
-		os.RemoveAll(dir)
-	}
-}
-
-// binaries gives the packages of the run a directory for the programs that they test, so that each is built once. The
-// function that it returns removes it.
-func binaries() (end func()) {
 	dir, err := os.MkdirTemp("", "daimon")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // some programs run as another user
@@ -144,6 +127,8 @@ func binaries() (end func()) {
 		stop(err.Error())
 	}
 	os.Setenv("DAIMON_BINARIES", dir)
+	os.Setenv("GOWORK", filepath.Join(dir, "go.work"))
+	output(slices.Concat([]string{"work", "init"}, modules())...)
 	return func() { os.RemoveAll(dir) }
 }
 
