@@ -15,6 +15,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"maps"
 	"os"
@@ -40,9 +41,9 @@ const (
 var columns = [...]string{"product", "tests", "names", "examples", "longest file", "longest function", "longest test"}
 
 // suites are the packages that only tests import: their lines are lines of tests.
-var suites = []string{"e2e", "e2e/browser", "e2e/libraries", "internal/exectest", "internal/filtertest", "internal/mutant", "internal/pgserver",
+var suites = []string{"e2e", "e2e/browser", "e2e/libraries", "internal/exectest", "internal/filtertest", "internal/mutant", "internal/cputime", "internal/pgserver",
 	"internal/price", "internal/servertest", "internal/streamtest", "internal/tier", "internal/tier/run", "internal/tlstest", "internal/traffic",
-	"internal/party", "stage/enginetest", "stage/internal/enginetest", "stage/internal/storm", "stage/storetest"}
+	"internal/party", "stage/internal/enginetest", "stage/internal/storm", "stage/storetest"}
 
 // beside are the folders whose programs are neither product nor tests.
 var beside = []string{"bench", "examples", "tools"}
@@ -154,7 +155,11 @@ func (s *size) add(path string, data, suite bool) error {
 func exported(d ast.Decl) (n int) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
-		if d.Name.IsExported() && (d.Recv == nil || receiver(d).IsExported()) {
+		receiver := ""
+		if d.Recv != nil {
+			receiver = strings.TrimPrefix(types.ExprString(d.Recv.List[0].Type), "*")
+		}
+		if d.Name.IsExported() && (d.Recv == nil || ast.IsExported(receiver)) {
 			n++
 		}
 	case *ast.GenDecl:
@@ -174,22 +179,6 @@ func exported(d ast.Decl) (n int) {
 		}
 	}
 	return n
-}
-
-func receiver(d *ast.FuncDecl) *ast.Ident {
-	x := d.Recv.List[0].Type
-	for {
-		switch y := x.(type) {
-		case *ast.StarExpr:
-			x = y.X
-		case *ast.IndexExpr:
-			x = y.X
-		case *ast.IndexListExpr:
-			x = y.X
-		default:
-			return x.(*ast.Ident)
-		}
-	}
 }
 
 const head = "# How large each package may be: see tools/sizes. A commit that raises a number says why.\n"
