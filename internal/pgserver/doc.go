@@ -6,7 +6,8 @@
 //	defer s.Close()
 //	url, err := s.Create("tasks")
 //
-// All packages of a run may share one: whoever runs them starts it, and adds Server.Env to their environment. Shared finds it there.
+// All packages of a run may share one server: the program that runs them starts it and adds Server.Env to their environment. Shared
+// finds it there.
 //
 // Both programs refuse to run as root: then they run as the user postgres or nobody.
 //

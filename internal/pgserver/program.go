@@ -184,8 +184,8 @@ func (p *program) Running() bool {
 	}
 }
 
-// Pids returns the processes of the server, the parent of the others first.
-func (p *program) Pids() []int {
+// processes returns the processes of the server, the parent of the others first.
+func (p *program) processes() []int {
 	if !p.Running() {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (p *program) Pids() []int {
 // each start.
 func (p *program) CPU() (all time.Duration) {
 	const tick = time.Second / 100 // USER_HZ, of proc_pid_stat(5)
-	for i, pid := range p.Pids() {
+	for i, pid := range p.processes() {
 		fields := stat(pid)
 		if len(fields) < 15 {
 			continue // it has ended
@@ -229,8 +229,8 @@ func stat(pid int) []string {
 // Pause stops all processes of the server with SIGSTOP: connections stay open, and nothing answers. The parent comes first,
 // so that it starts no more children.
 func (p *program) Pause() {
-	for i := 0; i < len(p.Pids()); i++ {
-		pid := p.Pids()[i]
+	for i := 0; i < len(p.processes()); i++ {
+		pid := p.processes()[i]
 		_ = syscall.Kill(pid, syscall.SIGSTOP) // unless it has ended
 		await(pid, "T", "Z")
 	}
@@ -253,7 +253,7 @@ func (p *program) Kill() {
 		return
 	}
 	p.Pause()
-	pids := p.Pids()
+	pids := p.processes()
 	p.signal(syscall.SIGKILL)
 	for _, pid := range pids[min(1, len(pids)):] {
 		await(pid, "Z")
@@ -262,7 +262,7 @@ func (p *program) Kill() {
 }
 
 func (p *program) signal(sig syscall.Signal) {
-	for _, pid := range p.Pids() {
+	for _, pid := range p.processes() {
 		_ = syscall.Kill(pid, sig) // unless it has ended
 	}
 }

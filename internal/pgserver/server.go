@@ -28,7 +28,7 @@ const variable = "DAIMON_POSTGRES"
 // Env returns the environment variable with which Shared finds the server in another process.
 func (s *Server) Env() string { return fmt.Sprintf("%s=%s:%d", variable, s.dir, s.port) }
 
-// Shared returns the server that the environment variable DAIMON_POSTGRES names, which somebody else closes. Without the variable
+// Shared returns the server that the environment variable DAIMON_POSTGRES names, which another process closes. Without the variable
 // it starts one. Each process makes databases of its own, with names of its own, and neither stops the server nor kills it.
 func Shared() (*Server, error) {
 	name, ok := os.LookupEnv(variable)

@@ -93,12 +93,12 @@ func TestAPageAndATerminalInOneRoom(t *testing.T) {
 	servertest.Reset(t, ben)
 	require.Equal(t, news{Type: "left", Name: "Ben", Here: 1}, ada.hears())
 
-	cleo, nobody := c.client("Cleo"), c.window() // who is in no room
+	cleo, outsider := c.client("Cleo"), c.window() // the outsider is in no room
 	servertest.Expect(t, cleo, "Your name?\n* Cleo has come to lobby\n")
 	c.Group.Shutdown(servertest.Drain)
 	servertest.Expect(t, cleo, over.text)
 	hearEnd(t, cleo)
-	for _, w := range []*window{ada, nobody} {
+	for _, w := range []*window{ada, outsider} {
 		_, err := w.next()
 		for err == nil {
 			_, err = w.next()
