@@ -74,8 +74,9 @@ func (n *notifier) setup(s *act.Scheduler) error {
 		return nil
 	}
 	n.group, n.answered = s.Group(), make([]bool, len(schedulers))
-	n.send("READY=1\nMAINPID=%d\nSTATUS=serving", os.Getpid()) // a program that has replaced another one is the main process now
+	// First, since a supervisor that knows may ask for a reload at once, and waits for the answer.
 	n.serving.Store(true)
+	n.send("READY=1\nMAINPID=%d\nSTATUS=serving", os.Getpid()) // a program that has replaced another one is the main process now
 	schedulers[0].Attach(n)
 	return nil
 }
