@@ -174,22 +174,22 @@ func ShortDir(t testing.TB) string {
 	return dir
 }
 
-// CheckDescriptors fails the test if it leaves descriptors open. Call it first, so that it checks last. Peers on other
-// goroutines have two seconds to close theirs.
+// CheckDescriptors fails the test if it leaves descriptors open. Call it first, so that it checks last. Other goroutines, and
+// Groups that run, may have one open for a moment: they have time to close theirs.
 func CheckDescriptors(t testing.TB) {
 	StartRuntimePoller()
-	before := Descriptors(t)
+	before := descriptors(t)
 	t.Cleanup(func() {
-		after := Descriptors(t)
-		for end := time.Now().Add(Timeout / 10); len(after) > len(before) && time.Now().Before(end); after = Descriptors(t) {
+		after := descriptors(t)
+		for end := time.Now().Add(Timeout / 10); len(after) > len(before) && time.Now().Before(end); after = descriptors(t) {
 			time.Sleep(time.Millisecond)
 		}
 		require.LessOrEqual(t, len(after), len(before), "descriptors: %v became %v", before, after)
 	})
 }
 
-// Descriptors lists those that are open.
-func Descriptors(t testing.TB) (open []string) {
+// descriptors lists those that are open, its own among them.
+func descriptors(t testing.TB) (open []string) {
 	entries, err := os.ReadDir("/dev/fd")
 	require.NoError(t, err)
 	for _, e := range entries {
