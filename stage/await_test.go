@@ -208,20 +208,21 @@ func TestAwaitInVain(t *testing.T) {
 
 func TestTypedAwait(t *testing.T) {
 	words := stage.Typed[string]{Kind: "task"}
+	var told []stage.ID // by OnEnd
 	e := engineOf(t, memory.New(nil), 1, words.Processor(func(_ context.Context, _ *stage.Task, v string) (stage.Commit, error) {
 		if v == "bad" {
 			return nil, stage.Permanent(errors.New("out of paper\nand of ink"))
 		}
 		return func(_ context.Context, tx stage.Tx) error { return words.SetData(tx, v+" and more") }, nil
-	}))
+	}), func(cfg *stage.Config) { cfg.Workers, cfg.OnEnd = 1, func(x stage.Task) { told = append(told, x.ID) } })
 	enqueue := func(v string) stage.ID {
 		id, err := words.Enqueue(t.Context(), e, v)
 		require.NoError(t, err)
 		return id
 	}
 	good, bad := enqueue("good"), enqueue("bad")
-	_, err := e.Fire(t.Context())
-	require.NoError(t, err)
+	fires(t, e, good)
+	fires(t, e, bad)
 	v, err := words.Await(t.Context(), e, good)
 	require.NoError(t, err)
 	require.Equal(t, "good and more", v)
@@ -233,6 +234,7 @@ func TestTypedAwait(t *testing.T) {
 	require.NoError(t, err)
 	_, err = words.Await(t.Context(), e, cancelled)
 	require.Equal(t, stage.ErrCanceled, err)
+	require.Equal(t, []stage.ID{good, bad}, told, "and not of one that no worker held")
 	_, err = words.Await(t.Context(), e, 4711)
 	require.ErrorIs(t, err, stage.ErrNotFound)
 }

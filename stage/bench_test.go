@@ -2,7 +2,6 @@ package stage_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/enginetest"
@@ -11,8 +10,4 @@ import (
 
 func BenchmarkEngine(b *testing.B) {
 	enginetest.Benchmark(b, func(*testing.B) stage.Store { return memory.New(nil) })
-}
-
-func BenchmarkMinute(b *testing.B) {
-	enginetest.Minute(b, func(*testing.B) stage.Store { return memory.New(nil) }, func() time.Duration { return 0 })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,16 +15,103 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/memory"
 )
 
 // What follows is for engines in each host. What one engine does with a task, step by step, and what engines do together is in
 // the model and in the worlds.
 
+const life = `
+CREATED NORMAL
+LOADING_DATA IN_PROCESSING
+  first begins
+  second begins
+  load
+  second ends
+  first ends
+  commit
+DATA_LOADED IN_PROCESSING
+BUILDING_REPORT IN_PROCESSING
+  first begins
+  second begins
+  build
+  second ends
+  first ends
+DATA_LOADED SUSPENDED
+DATA_LOADED RESUMED
+BUILDING_REPORT IN_PROCESSING
+  first begins
+  second begins
+  build
+  second ends
+  first ends
+DATA_LOADED ERROR
+BUILDING_REPORT IN_PROCESSING
+  first begins
+  second begins
+  build
+  second ends
+  first ends
+FINISHED NORMAL
+`
+
+// A task is suspended in its second stage and resumed, and then fails in it once. The history is what a reader of the store has
+// seen after each call, with those of middleware, processors and commits in between. By the clock all this is one moment.
 func TestLife(t *testing.T) {
-	s := memory.New(nil)
-	enginetest.Life(t, s, s)
+	t.Parallel()
+	onEachHost(t, func(t *testing.T, run host) {
+		var mu sync.Mutex
+		history, seen, builds := "\n", "", 0
+		note := func(line string) {
+			mu.Lock()
+			defer mu.Unlock()
+			history += line + "\n"
+		}
+		s := memory.New(nil)
+		e := engineOf(t, &unreliable{s, func(ctx context.Context, _ string, _ any, do func() error) error {
+			err := do()
+			if x, none := s.Get(ctx, 1); none == nil && state(x) != seen {
+				seen = state(x)
+				note(seen)
+			}
+			return err
+		}}, 1, nil, func(cfg *stage.Config) {
+			cfg.Kinds = map[string]stage.Kind{"task": {Chain: reportChain()}}
+			cfg.Poll, cfg.Heartbeat, cfg.Lease = time.Hour, time.Hour, 3*time.Hour
+			for _, name := range []string{"first", "second"} {
+				says := func(what string) func() error { return func() error { note("  " + name + what); return nil } }
+				cfg.Middleware = append(cfg.Middleware, around(says(" begins"), says(" ends")))
+			}
+			cfg.Provider = stage.Processors{
+				"load": computes(func() error { note("  load"); return nil }, func() error { note("  commit"); return nil }),
+				"build": stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+					note("  build")
+					switch builds++; builds {
+					case 1:
+						<-ctx.Done()
+						return nil, stage.CheckSuspended(ctx)
+					case 2:
+						return nil, fail()
+					}
+					return nil, nil
+				}),
+			}
+		})
+		begun := time.Now()
+		stop := run(e)
+		id := enqueued(t, e, "")
+		synctest.Wait()
+		ok, err := e.Suspend(t.Context(), id)
+		yes(t, ok, err)
+		synctest.Wait()
+		ok, err = e.Resume(t.Context(), id)
+		yes(t, ok, err)
+		_, err = e.Await(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, begun, time.Now())
+		require.NoError(t, stop(shutdown.Unbounded))
+		require.Equal(t, life, history)
+	})
 }
 
 // provides is a Provider made of a function.
@@ -291,12 +379,12 @@ func TestRequestsReachTheProcessor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onEachHost(t, func(t *testing.T, run host) {
 				var processor context.Context
-				goOn := make(chan struct{})
+				goOn, ended := make(chan struct{}), stage.Status("")
 				e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
 					processor = ctx
 					<-goOn
 					return func(context.Context, stage.Tx) error { t.Error("written"); return nil }, row.ends()
-				}))
+				}), func(cfg *stage.Config) { cfg.OnEnd = func(x stage.Task) { ended += x.Status } })
 				stop := run(e)
 				id := enqueued(t, e, "")
 				synctest.Wait()
@@ -309,6 +397,7 @@ func TestRequestsReachTheProcessor(t *testing.T) {
 				require.Equal(t, row.want, state(x))
 				require.Zero(t, x.Attempt)
 				require.Empty(t, x.Failure)
+				require.Equal(t, x.Ended(), ended == stage.Cancelled, "%s", ended)
 				require.NoError(t, stop(shutdown.Unbounded))
 			})
 		})

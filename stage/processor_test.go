@@ -23,26 +23,25 @@ func TestPermanentErrorsStayWhatTheyAre(t *testing.T) {
 	require.False(t, errors.Is(nil, stage.ErrPermanent))
 }
 
-func TestRunsAndFinished(t *testing.T) {
+func TestRunsFinishedAndEnded(t *testing.T) {
 	for _, row := range []struct {
-		status         stage.Status
-		due            bool
-		runs, finished bool
+		status                stage.Status
+		due                   bool
+		runs, finished, ended bool
 	}{
-		{stage.Normal, true, true, false},
-		{stage.Normal, false, false, true},
-		{stage.InProcessing, true, true, false},
-		{stage.Resumed, true, true, false},
-		{stage.Error, true, true, false}, // it is tried again
-		{stage.Error, false, false, false},
-		{stage.Suspended, false, false, false},
-		{stage.Cancelled, false, false, false},
+		{stage.Normal, true, true, false, false},
+		{stage.Normal, false, false, true, true},
+		{stage.InProcessing, true, true, false, false},
+		{stage.Resumed, true, true, false, false},
+		{stage.Error, true, true, false, false}, // it is tried again
+		{stage.Error, false, false, false, true},
+		{stage.Suspended, false, false, false, false},
+		{stage.Cancelled, false, false, false, true},
 	} {
 		task := &stage.Task{Status: row.status}
 		if row.due {
 			task.Due = time.Unix(1e9, 0)
 		}
-		require.Equal(t, row.runs, task.Runs(), "%v", row)
-		require.Equal(t, row.finished, task.Finished(), "%v", row)
+		require.Equal(t, []bool{row.runs, row.finished, row.ended}, []bool{task.Runs(), task.Finished(), task.Ended()}, "%v", row)
 	}
 }

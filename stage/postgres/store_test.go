@@ -39,11 +39,6 @@ func harness(t *testing.T, cfg postgres.Config) storetest.Harness {
 	}
 }
 
-func TestLife(t *testing.T) {
-	cfg := newConfig(t)
-	enginetest.Life(t, open(t, cfg), open(t, cfg))
-}
-
 // BenchmarkStore has each claim look at everything, as with a clock of a test: it claims again what was lost at once.
 func BenchmarkStore(b *testing.B) {
 	for name, counts := range map[string]bool{"plain": false, "counts": true} {
@@ -62,8 +57,4 @@ func BenchmarkStore(b *testing.B) {
 
 func BenchmarkEngine(b *testing.B) {
 	enginetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newConfig(b)) })
-}
-
-func BenchmarkMinute(b *testing.B) {
-	enginetest.Minute(b, func(b *testing.B) stage.Store { return open(b, newConfig(b)) }, server(b).CPU)
 }

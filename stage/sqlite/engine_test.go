@@ -8,14 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
-
-func TestLife(t *testing.T) {
-	path := newPath(t)
-	enginetest.Life(t, open(t, path, sqlite.Config{}), open(t, path, sqlite.Config{}))
-}
 
 // Tasks that are enqueued in a transaction are there with its rows, and only then.
 func TestEnqueueIn(t *testing.T) {

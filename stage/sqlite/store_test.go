@@ -210,7 +210,3 @@ func BenchmarkEngine(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkMinute(b *testing.B) {
-	enginetest.Minute(b, func(b *testing.B) stage.Store { return open(b, newPath(b), sqlite.Config{}) }, func() time.Duration { return 0 })
-}

@@ -246,4 +246,8 @@ func testList(f *fixture) {
 			f.same(t)
 		}
 	}
+	f.yes(f.cancel(a5))
+	tasks, err := f.b.List(f.ctx, stage.Selection{Ended: true})
+	f.NoError(err)
+	f.Equal([]stage.ID{a5}, ids(tasks), "a suspended task has not ended")
 }

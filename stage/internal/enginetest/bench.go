@@ -1,3 +1,4 @@
+// Package enginetest has benchmarks of engines over any store. They are for the stores of this repository.
 package enginetest
 
 import (
