@@ -1,9 +1,7 @@
 package httpd_test
 
 import (
-	"crypto/tls"
 	"io"
-	"runtime"
 	"testing"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -27,10 +24,6 @@ type driver struct {
 	now  time.Duration
 	logs *observer.ObservedLogs // errors
 	all  *observer.ObservedLogs // lines of all levels
-
-	sessions   tls.ClientSessionCache // of TLS; nil: clients speak without
-	dialed     int                    // clients of TLS
-	bare, torn bool                   // how they end: see encrypted
 
 	around bool // the action of a connection has one around it, which goes on calling it when the protocol has been switched
 }
@@ -45,9 +38,6 @@ func newDriver(t testing.TB) *driver {
 	fine, all := observer.New(zapcore.DebugLevel)
 	d := &driver{t: t, logs: logs, all: all}
 	d.s = act.New(act.Config{Clock: d, Logger: zap.New(zapcore.NewTee(core, fine))})
-	if *overTLS {
-		d.sessions = tls.NewLRUClientSessionCache(0)
-	}
 	t.Cleanup(func() { _ = d.s.Close() }) // connections that are still open are expected by their tests
 	return d
 }
@@ -97,17 +87,9 @@ func (d *driver) dial(web *httpd.Server, limits listener.Limits) *client {
 
 func (d *driver) dialOver(web *httpd.Server, limits listener.Limits, stream func(*wire) monitor.Stream) *client {
 	c := &client{d: d, wire: &wire{s: d.s, room: plenty, state: open}}
-	h := &host{client: c, web: web}
-	c.host = h
-	if d.sessions != nil {
-		runtime.LockOSThread() // handshakes are coroutines, which live on the thread of Step
-		defer runtime.UnlockOSThread()
-		h.conn = listener.NewConn(d.s, d.encrypt(c.wire), limits)
-		h.filter = listener.Filtered(h.conn, 0, secure.Server(tlsConfig(), onReactor))
-	} else {
-		h.conn = listener.NewConn(d.s, stream(c.wire), limits)
-	}
-	d.s.Spawn(h)
+	conn := listener.NewConn(d.s, stream(c.wire), limits)
+	c.host = &host{client: c, conn: conn, action: web.Serve(conn)}
+	d.s.Spawn(c.host)
 	d.settle()
 	return c
 }
@@ -138,22 +120,11 @@ func (c *client) received() string {
 // host does what a service does for the action of a connection.
 type host struct {
 	client *client
-	web    *httpd.Server
 	conn   *listener.Conn
-	filter act.Action // TLS; nil: none
-	action act.Action // nil: the filter has not finished
+	action act.Action
 }
 
 func (h *host) Act(t *act.Task) act.Directive {
-	if h.action == nil {
-		if h.filter != nil {
-			if d := h.filter.Act(t); d != act.Done {
-				return d
-			}
-			_ = h.filter.(io.Closer).Close()
-		}
-		h.action = h.web.Serve(h.conn)
-	}
 	d := h.action.Act(t)
 	if d.Finished() {
 		h.client.verdict = d

@@ -83,9 +83,6 @@ func TestRandomHandlersGiveFramedResponses(t *testing.T) {
 	if race.Enabled {
 		seeds /= 10
 	}
-	if *overTLS { // each is a handshake
-		seeds /= 10
-	}
 	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 0))
 		var all []step

@@ -69,7 +69,6 @@ func TestRemoteAddrOfAClientThatHasGoneIsUnknown(t *testing.T) {
 		return nil
 	}}
 	d := newDriver(t)
-	d.sessions = nil // the stream is its own
 	c := d.dialOver(web, listener.Limits{}, func(w *wire) monitor.Stream { return addressless{w} })
 	require.True(t, strings.HasSuffix(c.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").received(), "\r\n\r\nunknown"))
 }

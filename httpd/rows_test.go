@@ -14,7 +14,6 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/internal/race"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -46,7 +45,7 @@ func (r row) run(t *testing.T, d *driver) {
 	}
 	for i, pieces := range ways(says) {
 		for _, atOnce := range []bool{false, true} {
-			if (race.Enabled || *overTLS) && i > 1 && atOnce == (i%2 == 0) {
+			if race.Enabled && i > 1 && atOnce == (i%2 == 0) {
 				continue // they are slow, and one of both will do
 			}
 			k := &recorder{copies: i%2 == 1}
@@ -85,8 +84,8 @@ func join(list, more, by string) string {
 	return list + by + more
 }
 
-// ways returns how a text may come: in one piece, byte by byte, and in two. Of a long text there are not all, under the race
-// detector some, and of those over TLS all only in the tier long, since each way is a connection.
+// ways returns how a text may come: in one piece, byte by byte, and in two. Of a long text there are not all, and under
+// the race detector some.
 func ways(text string) (all [][]string) {
 	all = append(all, []string{text})
 	if len(text) < 3000 || len(text) < 20_000 && !race.Enabled { // the detector has each turn spoil 4 KiB
@@ -95,9 +94,6 @@ func ways(text string) (all [][]string) {
 	step := 1 + len(text)*len(text)/600_000
 	if race.Enabled {
 		step = max(step, len(text)/20) // go test ./... has them all without the detector
-	}
-	if *overTLS {
-		step = max(step, len(text)/tier.Choose(3, 3, len(text)))
 	}
 	for i := 1; i < len(text); i += step {
 		all = append(all, []string{text[:i], text[i:]})

@@ -145,7 +145,7 @@ func TestRequestsThatAreCutOff(t *testing.T) {
 		says := raw(says)
 		body := strings.Index(says, "\r\n\r\n") + 4
 		for n := range len(says) {
-			for _, end := range []error{io.EOF, syscall.ECONNRESET} {
+			for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET} { // the second one of TLS
 				k := &recorder{}
 				c := d.dial(&httpd.Server{Handler: k.serve}, listener.Limits{}).send(says[:n])
 				c.finish(end)
