@@ -78,7 +78,7 @@ func TestAPanicAfterRunIsReported(t *testing.T) {
 			<-in
 			r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
 		}()
-		inTime(t, func() { require.Error(t, r.Run()) })
+		inTime(t, func() { require.Equal(t, 1, requireCut(t, r.Run()).Offloads) })
 		close(out)
 		require.Eventually(t, func() bool { return logs.Len() == 1 }, patience, 1e6)
 		require.Equal(t, []string{"T"}, failed(logs))

@@ -75,26 +75,33 @@ func (k *known) Stop(r *tasklet.Runner, o shutdown.Order) {
 	}
 }
 
-// It is told between two phases, even if the next is ASYNC.
+// It is told between two phases, even if the next is ASYNC. An order whose Run has ended is not told any more.
 func TestStopComesBeforeTheNextASYNCPhase(t *testing.T) {
-	exec, h := &later{}, &history{}
-	a := act.New(act.Config{Executor: exec})
-	defer a.Close()
-	r := tasklet.RunnerOf(a)
-	x := &between{told{h.play("T", async)}, func() {
-		r.Shutdown(terms(shutdown.Unbounded))
-		for n := 1; n > 0; {
-			n, _ = a.Step(10)
-		}
-	}}
-	schedule(t, r, async, x)
-	_, _ = a.Step(10)
-	require.True(t, exec.run())
-	require.Equal(t, "T", h.take())
-	_ = exec.run()
-	require.Empty(t, h.take(), "has not been told yet")
-	steps(t, a, exec)
-	require.Equal(t, "(T)T", h.take())
+	for name, row := range map[string]struct {
+		policy shutdown.Policy
+		want   string
+	}{"in force": {shutdown.Unbounded, "(T)T"}, "spent": {shutdown.Halt, "T"}} {
+		t.Run(name, func(t *testing.T) {
+			exec, h := &later{}, &history{}
+			a := act.New(act.Config{Executor: exec})
+			defer a.Close()
+			r := tasklet.RunnerOf(a)
+			x := &between{told{h.play("T", async)}, func() {
+				r.Shutdown(terms(row.policy))
+				for n := 1; n > 0; {
+					n, _ = a.Step(10)
+				}
+			}}
+			schedule(t, r, async, x)
+			_, _ = a.Step(10)
+			require.True(t, exec.run())
+			require.Equal(t, "T", h.take())
+			_ = exec.run()
+			require.Empty(t, h.take(), "it is not known yet whether it is to be told")
+			steps(t, a, exec)
+			require.Equal(t, row.want, h.take())
+		})
+	}
 }
 
 // between calls f in its first phase.
