@@ -61,7 +61,7 @@ func TestLife(t *testing.T) {
 	t.Parallel()
 	onEachHost(t, func(t *testing.T, run host) {
 		var mu sync.Mutex
-		history, seen, builds := "\n", "", 0
+		history, seen, builds := "\n", "", 0 // the first two are what mu guards
 		note := func(line string) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -70,9 +70,12 @@ func TestLife(t *testing.T) {
 		s := memory.New(nil)
 		e := engineOf(t, &unreliable{s, func(ctx context.Context, _ string, _ any, do func() error) error {
 			err := do()
-			if x, none := s.Get(ctx, 1); none == nil && state(x) != seen {
+			x, none := s.Get(ctx, 1)
+			mu.Lock()
+			defer mu.Unlock()
+			if none == nil && state(x) != seen {
 				seen = state(x)
-				note(seen)
+				history += seen + "\n"
 			}
 			return err
 		}}, 1, nil, func(cfg *stage.Config) {
