@@ -3,6 +3,8 @@ package party
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
+	"testing"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -100,4 +102,13 @@ func (o *Order) MayCut() bool {
 		return o.world.Now() >= o.At+o.Terms.Time
 	}
 	return true
+}
+
+// Happened requires that something has happened in any of the worlds of a test, without which the test would show nothing. In a
+// world that is repeated alone, with SIM_SEED, it need not happen.
+func Happened(t testing.TB, what string, times int) {
+	t.Helper()
+	if times == 0 && os.Getenv("SIM_SEED") == "" {
+		t.Errorf("in no world %s", what)
+	}
 }

@@ -39,24 +39,18 @@ func try(t *testing.T, o sim.Options, scenario func(w *world)) {
 	sim.TestWith(t, o, func(w *sim.World) { scenario(newWorld(t, w, identity)) })
 }
 
-// newWorld draws what both sides are ready to speak.
+// newWorld draws what both sides are ready to speak. A config has the keys of tickets, so each world has its own.
 func newWorld(t *testing.T, w *sim.World, identity tls.Certificate) *world {
 	cryptotest.SetGlobalRandom(t, w.Rand().Uint64())
-	v := &world{World: w, handshakes: &secure.Handshakes{OnReactor: true}}
-	v.server, v.client = configs(w.Rand().IntN, identity, func() time.Time { return birth.Add(w.Now()) })
-	return v
-}
-
-// configs returns those of both sides. A config has the keys of tickets, so each world has its own.
-func configs(draw func(int) int, identity tls.Certificate, now func() time.Time) (server, client *tls.Config) {
 	roots := x509.NewCertPool()
 	roots.AddCert(identity.Leaf)
-	server = &tls.Config{Time: now, Certificates: []tls.Certificate{identity}, ClientCAs: roots, NextProtos: []string{"h2", "echo"},
-		DynamicRecordSizingDisabled: pickFrom(draw, false, true), SessionTicketsDisabled: pickFrom(draw, false, false, true),
-		ClientAuth: pickFrom(draw, tls.NoClientCert, tls.RequireAndVerifyClientCert)}
-	client = &tls.Config{Time: now, RootCAs: roots, ServerName: "world", Certificates: []tls.Certificate{identity},
-		ClientSessionCache: tls.NewLRUClientSessionCache(0), NextProtos: []string{"echo"}, MaxVersion: pickFrom[uint16](draw, 0, 0, tls.VersionTLS12)}
-	return server, client
+	now := func() time.Time { return birth.Add(w.Now()) }
+	server := &tls.Config{Time: now, Certificates: []tls.Certificate{identity}, ClientCAs: roots, NextProtos: []string{"h2", "echo"},
+		DynamicRecordSizingDisabled: pick(w, false, true), SessionTicketsDisabled: pick(w, false, false, true),
+		ClientAuth: pick(w, tls.NoClientCert, tls.RequireAndVerifyClientCert)}
+	client := &tls.Config{Time: now, RootCAs: roots, ServerName: "world", Certificates: []tls.Certificate{identity},
+		ClientSessionCache: tls.NewLRUClientSessionCache(0), NextProtos: []string{"echo"}, MaxVersion: pick[uint16](w, 0, 0, tls.VersionTLS12)}
+	return &world{w, server, client, &secure.Handshakes{OnReactor: true}}
 }
 
 // filters returns those of a server.
@@ -91,5 +85,3 @@ func certificate(t *testing.T) tls.Certificate {
 
 // pick draws one of some values.
 func pick[T any](w *sim.World, values ...T) T { return party.Pick(w, values...) }
-
-func pickFrom[T any](draw func(int) int, values ...T) T { return values[draw(len(values))] }
