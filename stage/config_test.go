@@ -24,15 +24,31 @@ func good() stage.Config {
 	}
 }
 
+func reportChain() *stage.Chain {
+	return stage.Begin("CREATED").Then("LOADING_DATA", "load", "DATA_LOADED").Then("BUILDING_REPORT", "build", "FINISHED")
+}
+
+func TestAChainDoesNotChange(t *testing.T) {
+	c := reportChain()
+	printed, sent := c.Then("PRINTING", "print", "PRINTED"), c.Then("SENDING", "send", "SENT")
+	c.Stages()[0].Name = "changed"
+	require.Equal(t, reportChain().Stages(), c.Stages())
+	require.Equal(t, "PRINTED", printed.Stages()[6].Name)
+	require.Equal(t, "SENT", sent.Stages()[6].Name)
+}
+
+// Everything that is wrong is said at once.
 func TestInvalidConfigs(t *testing.T) {
+	hourly := stage.Every(time.Hour)
+	chain := func(c *stage.Chain) func(*stage.Config) {
+		return func(cfg *stage.Config) { cfg.Kinds["x"] = stage.Kind{Chain: c} }
+	}
 	for name, row := range map[string]struct {
 		change func(*stage.Config)
 		says   []string
 	}{
 		"nothing is there": {func(cfg *stage.Config) { *cfg = stage.Config{} },
 			[]string{"Store is missing", "Kinds is empty", "Provider is missing"}},
-		"an empty kind": {func(cfg *stage.Config) { cfg.Kinds[""] = stage.Kind{Chain: reportChain()} },
-			[]string{"Kinds has a kind without a name"}},
 		"names that stores cannot keep": {func(cfg *stage.Config) {
 			cfg.Worker = "\xff"
 			cfg.Kinds["a\x00"] = stage.Kind{Chain: stage.Begin("A\xff").Then("B", "load", "C\x00")}
@@ -42,38 +58,56 @@ func TestInvalidConfigs(t *testing.T) {
 			`Kinds["a\x00"].Chain has a name that is not UTF-8 without NUL: "C\x00"`,
 			`Worker is not UTF-8 without NUL: "\xff"`,
 		}},
-		"a nil chain": {func(cfg *stage.Config) { cfg.Kinds["copy"] = stage.Kind{} }, []string{`Kinds["copy"].Chain is missing`}},
-		"terms of a kind": {func(cfg *stage.Config) {
+		"what is nil, or of nothing": {func(cfg *stage.Config) {
+			cfg.Kinds[""], cfg.Middleware, cfg.Queues = stage.Kind{}, []stage.Middleware{nil}, []string{"reports", ""}
+		}, []string{
+			"Kinds has a kind without a name", `Kinds[""].Chain is missing`, "Middleware has a nil",
+			`Queues has a queue that no kind has: "reports"`,
+		}},
+		"what is negative": {func(cfg *stage.Config) {
 			cfg.Kinds["report"] = stage.Kind{Chain: reportChain(), Workers: -1, Attempts: -2, Timeout: -3}
-		},
-			[]string{`Kinds["report"].Workers is negative: -1`, `Kinds["report"].Attempts is negative: -2`, `Kinds["report"].Timeout is negative: -3ns`}},
-		"a nil middleware": {func(cfg *stage.Config) { cfg.Middleware = []stage.Middleware{nil} }, []string{"Middleware has a nil"}},
-		"a queue of no kind": {func(cfg *stage.Config) { cfg.Queues = []string{"reports", ""} },
-			[]string{`Queues has a queue that no kind has: "reports"`}},
-		"negative workers":  {func(cfg *stage.Config) { cfg.Workers = -1 }, []string{"Workers is negative: -1"}},
-		"negative attempts": {func(cfg *stage.Config) { cfg.Attempts = -2 }, []string{"Attempts is negative: -2"}},
-		"a negative bound":  {func(cfg *stage.Config) { cfg.Timeout = -1 }, []string{"Timeout is negative: -1ns"}},
-		"a negative poll":   {func(cfg *stage.Config) { cfg.Poll = -1 }, []string{"Poll is negative: -1ns"}},
+			cfg.Workers, cfg.Attempts, cfg.Timeout, cfg.Poll, cfg.Heartbeat = -1, -2, -3, -4, -5
+			cfg.Retention = map[stage.Status]time.Duration{stage.Normal: -6, stage.Error: 0}
+		}, []string{
+			`Kinds["report"].Workers is negative: -1`, `Kinds["report"].Attempts is negative: -2`, `Kinds["report"].Timeout is negative: -3ns`,
+			"Workers is negative: -1", "Attempts is negative: -2", "Timeout is negative: -3ns", "Poll is negative: -4ns",
+			"Heartbeat is negative: -5ns", `Retention["NORMAL"] is negative: -6ns`,
+		}},
 		"a negative lease":  {func(cfg *stage.Config) { cfg.Lease = -time.Second }, []string{"Lease is negative: -1s"}},
-		"a negative beat":   {func(cfg *stage.Config) { cfg.Heartbeat = -time.Second }, []string{"Heartbeat is negative: -1s"}},
 		"a beat too slow":   {func(cfg *stage.Config) { cfg.Heartbeat = 15 * time.Second }, []string{"Heartbeat (15s) must be below Lease (15s)"}},
 		"a lease too short": {func(cfg *stage.Config) { cfg.Lease = 10 }, []string{"Lease is less than stores can count: 10ns"}},
 		"a beat too long":   {func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = 10e6, 20e6 }, []string{"Heartbeat (20ms) must be below Lease (10ms)"}},
-		"all of it": {func(cfg *stage.Config) {
-			cfg.Store, cfg.Provider, cfg.Workers, cfg.Attempts, cfg.Poll = nil, nil, -1, -1, -1
-			cfg.Kinds = map[string]stage.Kind{"": {}}
-			cfg.Lease, cfg.Heartbeat = time.Second, time.Second
+		"a retention of what has no end": {func(cfg *stage.Config) {
+			cfg.Retention = map[stage.Status]time.Duration{stage.Suspended: time.Hour}
+		}, []string{`Retention has a status in which no task ends: "SUSPENDED"`}},
+		"periodic tasks": {func(cfg *stage.Config) {
+			cfg.Periodic = map[string]stage.Periodic{"b": {Kind: "copy", Missed: 3, Most: 1001}}
+			for _, name := range []string{"", "a\x00", strings.Repeat("n", 257)} {
+				cfg.Periodic[name] = stage.Periodic{Kind: "report", Schedule: hourly}
+			}
 		}, []string{
-			"Store is missing", "Provider is missing", "Kinds has a kind without a name", `Kinds[""].Chain is missing`,
-			"Workers is negative: -1", "Attempts is negative: -1", "Poll is negative: -1ns",
-			"Heartbeat (1s) must be below Lease (1s)",
+			`Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: ""`,
+			`Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: "a\x00"`,
+			`Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: "` + strings.Repeat("n", 257) + `"`,
+			`Periodic["b"].Kind is none of Kinds: "copy"`, `Periodic["b"].Schedule is missing`,
+			`Periodic["b"].Missed is unknown: 3`, `Periodic["b"].Most is not between 0 and 1000: 1001`,
+		}},
+		"a chain without a dynamic stage": {chain(stage.Begin("A")), []string{`Kinds["x"].Chain needs a dynamic stage`}},
+		"the zero chain":                  {chain(&stage.Chain{}), []string{`Kinds["x"].Chain needs a dynamic stage`}},
+		"a chain without names": {chain(stage.Begin("").Then("", "p", "")), []string{
+			`Kinds["x"].Chain has no name for stage 1`, `Kinds["x"].Chain has no name for stage 2`, `Kinds["x"].Chain has no name for stage 3`,
+		}},
+		"a chain with names twice": {chain(stage.Begin("A").Then("B", "", "A").Then("B", "p", "C").Then("C", "p", "D")), []string{
+			`Kinds["x"].Chain has no processor for the dynamic stage "B"`, `Kinds["x"].Chain has A twice`, `Kinds["x"].Chain has B twice`,
+			`Kinds["x"].Chain has C twice`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good()
 			row.change(&cfg)
 			e, err := stage.New(cfg)
-			require.EqualError(t, err, "stage: Config."+strings.Join(row.says, "\nstage: Config."))
+			require.Error(t, err)
+			require.ElementsMatch(t, row.says, strings.Split(strings.ReplaceAll(err.Error(), "stage: Config.", ""), "\n"))
 			require.Nil(t, e)
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
@@ -28,7 +27,7 @@ func greeter() *stage.Engine {
 	}))
 }
 
-// enqueue is an action that adds a greeting.
+// enqueue is an action that adds a greeting. Other actions go on while the store is asked.
 func enqueue(engine *stage.Engine, name string) *act.Call[stage.ID] {
 	return stage.Call(engine, func(ctx context.Context) (stage.ID, error) { return greetings.Enqueue(ctx, engine, name) })
 }
@@ -57,31 +56,6 @@ func runGreeter(begin func(s *act.Scheduler, e *stage.Engine, end func()), more 
 	if err != nil {
 		fmt.Println(err)
 	}
-}
-
-// An action adds a task that is due later, and cancels it. Other actions go on while the store is asked.
-func ExampleCall() {
-	runGreeter(func(s *act.Scheduler, e *stage.Engine, end func()) {
-		add := stage.Call(e, func(ctx context.Context) (stage.ID, error) {
-			task, err := e.NewTask("greeting", []byte(`"action"`))
-			if err != nil {
-				return 0, err
-			}
-			task.After = time.Hour
-			ids, err := e.EnqueueAll(ctx, task)
-			if err != nil {
-				return 0, err
-			}
-			return ids[0], nil
-		})
-		cancel := stage.Call(e, func(ctx context.Context) (bool, error) { return e.Cancel(ctx, add.Value) })
-		s.Spawn(act.Seq(add, cancel, act.Func(func(*act.Task) act.Directive {
-			fmt.Println("task", add.Value, "is cancelled:", cancel.Value)
-			end()
-			return act.Done
-		})))
-	})
-	// Output: task 1 is cancelled: true
 }
 
 // A goroutine waits for the result of a task. The engine may run in this process or another one.

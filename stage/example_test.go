@@ -230,7 +230,7 @@ func ExampleNewTask_key() {
 }
 
 // Urgent reports are a kind of their own, with the same chain.
-func ExampleKind_priority() {
+func ExampleKind() {
 	chain := stage.Begin("NEW").Then("WRITING", "write", "WRITTEN")
 	write := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
 		fmt.Println(t.Kind, string(t.Data))
@@ -283,36 +283,6 @@ func ExampleConfig_queues() {
 	// Output:
 	// a letter by the engine of ""
 	// a movie by the engine of "render"
-}
-
-// A kind has terms of its own: how many tasks of it are worked on at a time, how often a stage is tried, after which pause, and for how
-// long.
-func ExampleKind() {
-	call := func(context.Context, *stage.Task) (stage.Commit, error) { return nil, errors.New("nobody answers") }
-	engine := must(stage.New(stage.Config{
-		Store: memory.New(nil),
-		Kinds: map[string]stage.Kind{
-			"call": {
-				Chain:    stage.Begin("ASKED").Then("CALLING", "call", "CALLED"),
-				Workers:  1, // this engine has one telephone
-				Attempts: 2,
-				Backoff:  func(int) time.Duration { return 0 },
-				Timeout:  time.Minute,
-			},
-		},
-		Provider: stage.Processors{"call": stage.ProcessorFunc(call)},
-		Logger:   zap.NewNop(),
-	}))
-	ctx := context.Background()
-	id, _ := engine.Enqueue(ctx, "call", nil)
-	for range 2 {
-		work(engine)
-		t, _ := engine.Get(ctx, id)
-		fmt.Println(t.Status, t.Attempt, t.Failure, "again:", t.Runs())
-	}
-	// Output:
-	// ERROR 1 nobody answers again: true
-	// ERROR 2 nobody answers again: false
 }
 
 // Pages of tasks, the newest first.
@@ -405,6 +375,20 @@ func ExamplePeriodic() {
 	// false
 }
 
+// imports returns an engine whose tasks have one stage, in which load is called, and a task.
+func imports(load stage.ProcessorFunc) (*stage.Engine, stage.ID) {
+	engine := must(stage.New(stage.Config{
+		Store:    memory.New(nil),
+		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
+		Provider: stage.Processors{"load": load},
+		Attempts: 5,
+		Backoff:  func(int) time.Duration { return 0 },
+		Logger:   zap.NewNop(),
+	}))
+	id, _ := engine.Enqueue(context.Background(), "import", nil)
+	return engine, id
+}
+
 // A processor puts its task off until what it needs is there. That is not a failed attempt.
 func ExampleSnooze() {
 	ready := false
@@ -415,13 +399,8 @@ func ExampleSnooze() {
 		}
 		return nil, nil
 	}
-	engine := must(stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
-		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
-	}))
 	ctx := context.Background()
-	id, _ := engine.Enqueue(ctx, "import", nil)
+	engine, id := imports(load)
 	for range 2 {
 		work(engine)
 		t, _ := engine.Get(ctx, id)
@@ -434,19 +413,11 @@ func ExampleSnooze() {
 
 // An error that will not go away is not tried again.
 func ExamplePermanent() {
-	send := func(context.Context, *stage.Task) (stage.Commit, error) {
+	engine, id := imports(func(context.Context, *stage.Task) (stage.Commit, error) {
 		return nil, stage.Permanent(errors.New("no such address"))
-	}
-	engine := must(stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    map[string]stage.Kind{"mail": {Chain: stage.Begin("NEW").Then("SENDING", "send", "SENT"), Attempts: 5}},
-		Provider: stage.Processors{"send": stage.ProcessorFunc(send)},
-		Logger:   zap.NewNop(),
-	}))
-	ctx := context.Background()
-	id, _ := engine.Enqueue(ctx, "mail", nil)
-	_, _ = engine.Fire(ctx)
-	t, err := engine.Await(ctx, id)
+	})
+	work(engine)
+	t, err := engine.Await(context.Background(), id)
 	fmt.Println(t.Status, "after attempt", t.Attempt, "of 5:", t.Failure, err)
 	// Output: ERROR after attempt 1 of 5: no such address <nil>
 }
@@ -467,15 +438,8 @@ func ExampleTask_SetProgress() {
 		}
 		return nil, nil
 	}
-	engine := must(stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
-		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
-		Backoff:  func(int) time.Duration { return 0 },
-		Logger:   zap.NewNop(),
-	}))
 	ctx := context.Background()
-	id, _ := engine.Enqueue(ctx, "import", nil)
+	engine, id := imports(load)
 	for range 2 {
 		work(engine)
 		t, _ := engine.Get(ctx, id)
@@ -497,15 +461,8 @@ func ExampleEngine_Failures() {
 		}
 		return nil, nil
 	}
-	engine := must(stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
-		Provider: stage.Processors{"load": stage.ProcessorFunc(load)},
-		Backoff:  func(int) time.Duration { return 0 },
-		Logger:   zap.NewNop(),
-	}))
 	ctx := context.Background()
-	id, _ := engine.Enqueue(ctx, "import", nil)
+	engine, id := imports(load)
 	for range 3 {
 		work(engine)
 	}
@@ -521,8 +478,8 @@ func ExampleEngine_Failures() {
 	// LOADING 2 no answer from mirror 2
 }
 
-// How many tasks there are, for a page that need not read them.
-func ExampleEngine_Counts() {
+// Tasks that have ended are counted, and deleted. With Config.Retention an engine does that by itself.
+func ExampleEngine_Purge() {
 	kinds, processors := reports()
 	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors, Workers: 1, Logger: zap.NewNop()}))
 	ctx := context.Background()
@@ -532,53 +489,13 @@ func ExampleEngine_Counts() {
 	for range 2 { // tasks, of which the first finds no paper
 		work(engine)
 	}
-	counts, _ := engine.Counts(ctx)
-	for _, c := range counts {
-		fmt.Println(c.Kind, c.Stage, c.Status, c.N)
-	}
+	fmt.Println(engine.Counts(ctx))
+	fmt.Println(engine.Purge(ctx, stage.Purge{Status: stage.Normal, Limit: 100}))
+	fmt.Println(engine.Counts(ctx))
 	// Output:
-	// report CREATED NORMAL 3
-	// report DATA_LOADED ERROR 1
-	// report FINISHED NORMAL 1
-}
-
-// Tasks that have finished are deleted a hundred at a time, so that no call takes long. A periodic task could do that.
-func ExampleEngine_Purge() {
-	clock := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
-	engine := must(stage.New(stage.Config{
-		Store: memory.New(func() time.Time { return clock }),
-		Kinds: map[string]stage.Kind{"note": {Chain: stage.Begin("NEW").Then("WRITING", "note", "WRITTEN")}},
-		Provider: stage.Processors{"note": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-			return nil, nil
-		})},
-		Workers: 250,
-	}))
-	ctx := context.Background()
-	finish := func(n int) {
-		for range n {
-			_, _ = engine.Enqueue(ctx, "note", nil)
-		}
-		work(engine)
-	}
-	finish(250)
-	clock = clock.Add(30 * 24 * time.Hour)
-	finish(3)
-
-	old := stage.Purge{Status: stage.Normal, Age: 7 * 24 * time.Hour, Limit: 100}
-	for {
-		n, err := engine.Purge(ctx, old)
-		fmt.Println(n, err)
-		if n < old.Limit {
-			break
-		}
-	}
-	counts, _ := engine.Counts(ctx)
-	fmt.Println(counts[0].N, "are left")
-	// Output:
-	// 100 <nil>
-	// 100 <nil>
-	// 50 <nil>
-	// 3 are left
+	// [{report CREATED NORMAL 3} {report DATA_LOADED ERROR 1} {report FINISHED NORMAL 1}] <nil>
+	// 1 <nil>
+	// [{report CREATED NORMAL 3} {report DATA_LOADED ERROR 1}] <nil>
 }
 
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.

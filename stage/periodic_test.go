@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -183,24 +182,6 @@ func TestEvery(t *testing.T) {
 	require.Equal(t, time.Date(2026, time.May, 1, 11, 0, 0, 0, time.UTC), stage.Every(time.Hour).Next(from))
 	require.Equal(t, time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC), stage.Every(time.Hour).Next(stage.Every(time.Hour).Next(from)))
 	require.Panics(t, func() { stage.Every(time.Millisecond - 1) })
-}
-
-func TestInvalidPeriodic(t *testing.T) {
-	cfg := good()
-	cfg.Periodic = map[string]stage.Periodic{
-		"":                       {Kind: "report", Schedule: stage.Every(time.Hour)},
-		"a\x00":                  {Kind: "report", Schedule: stage.Every(time.Hour)},
-		strings.Repeat("n", 257): {Kind: "report", Schedule: stage.Every(time.Hour)},
-		"b":                      {Kind: "copy", Missed: 3, Most: 1001},
-	}
-	_, err := stage.New(cfg)
-	require.ErrorContains(t, err, `1 to 256 bytes: ""`)
-	require.ErrorContains(t, err, `1 to 256 bytes: "a\x00"`)
-	require.ErrorContains(t, err, `1 to 256 bytes: "nnn`)
-	require.ErrorContains(t, err, `Periodic["b"].Kind is none of Kinds: "copy"`)
-	require.ErrorContains(t, err, `Periodic["b"].Schedule is missing`)
-	require.ErrorContains(t, err, `Periodic["b"].Missed is unknown: 3`)
-	require.ErrorContains(t, err, `Periodic["b"].Most is not between 0 and 1000: 1001`)
 }
 
 // skewed is the store as an engine sees it that believes in another time.

@@ -64,12 +64,3 @@ func TestRetention(t *testing.T) {
 		require.NoError(t, stop(shutdown.Unbounded))
 	})
 }
-
-func TestInvalidRetention(t *testing.T) {
-	cfg := good()
-	cfg.Retention = map[stage.Status]time.Duration{stage.Suspended: time.Hour, stage.Normal: -1, stage.Error: 0}
-	_, err := stage.New(cfg)
-	require.ErrorContains(t, err, `Config.Retention has a status in which no task ends: "SUSPENDED"`)
-	require.ErrorContains(t, err, `Config.Retention["NORMAL"] is negative: -1ns`)
-	require.NotContains(t, err.Error(), "ERROR")
-}
