@@ -33,27 +33,6 @@ func (b *kernelBench) look(p readiness.Poller) []netpoll.Event {
 
 type reported = []netpoll.Event
 
-func TestEdgeIsReportedOnce(t *testing.T) {
-	b := newBench(t, Options{})
-	e, fd, p := b.watched()
-	require.Equal(t, reported{{Tag: 7, Ready: netpoll.Out}}, b.look(p))
-	require.Empty(t, b.look(p))
-	_, _ = e.send(nil, []byte("one"))
-	require.Empty(t, b.look(p), "it is on its way")
-	b.w.disable(b.r)
-	b.settle()
-	require.GreaterOrEqual(t, b.r.at, 0, "the scheduler is to look")
-	require.Equal(t, reported{{Tag: 7, Ready: netpoll.In | netpoll.Out}}, b.look(p))
-	require.Empty(t, b.look(p), "unread, and yet no news")
-	_, _ = e.send(nil, []byte("two"))
-	b.settle()
-	require.Len(t, b.look(p), 1)
-	got, err := b.hear(fd)
-	require.NoError(t, err)
-	require.Equal(t, "onetwo", got)
-	b.right()
-}
-
 func TestReceiveWithoutEventFailsTheWorld(t *testing.T) {
 	b := newBench(t, Options{})
 	e, fd, p := b.watched()
