@@ -30,14 +30,7 @@ func greet(c *listener.Conn) act.Action {
 func ExampleTCP() {
 	server := &service.TCP{Address: "127.0.0.1:0", Handler: greet}
 	ctx, cancel := context.WithCancel(context.Background())
-	client := func(s *act.Scheduler) error {
-		s.Execute(func() {
-			defer cancel()
-			ask(server.Addr())
-		})
-		return nil
-	}
-	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, client))
+	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, client(server.Addr, cancel)))
 	// Output:
 	// hello
 	// <nil>
@@ -53,14 +46,7 @@ func ExampleUnix() {
 	defer os.RemoveAll(dir)
 	server := &service.Unix{Path: filepath.Join(dir, "socket"), Handler: greet}
 	ctx, cancel := context.WithCancel(context.Background())
-	client := func(s *act.Scheduler) error {
-		s.Execute(func() {
-			defer cancel()
-			ask(server.Addr())
-		})
-		return nil
-	}
-	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, client))
+	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, client(server.Addr, cancel)))
 	_, err = os.Stat(server.Path)
 	fmt.Println(os.IsNotExist(err))
 	// Output:
@@ -128,19 +114,25 @@ func ExampleTCP_idleSince() {
 	// true
 }
 
-// ask prints what a server says.
-func ask(a net.Addr) {
-	c, err := net.Dial(a.Network(), a.String())
-	if err != nil {
-		fmt.Println(err)
-		return
+// client prints what a server says, and then ends it.
+func client(addr func() net.Addr, end func()) func(*act.Scheduler) error {
+	return func(s *act.Scheduler) error {
+		s.Execute(func() {
+			defer end()
+			c, err := net.Dial(addr().Network(), addr().String())
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			defer c.Close()
+			said, err := io.ReadAll(c)
+			fmt.Println(string(said))
+			if err != nil {
+				fmt.Println(err)
+			}
+		})
+		return nil
 	}
-	defer c.Close()
-	said, err := io.ReadAll(c)
-	if err != nil {
-		fmt.Println(err)
-	}
-	fmt.Println(string(said))
 }
 
 // A source makes tasks of anything; the last one may come together with the end.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -86,24 +85,6 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A halt keeps all tasks, and only the acceptors have got their order. The next Run ends them, and
-// serves the clients that are left.
-func TestAHaltedServiceEndsInTheNextRun(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		v := &service.TCP{Address: loopback, Handler: echo}
-		w := begin(t, cfg, v.Setup)
-		c := servertest.Dial(t, v.Addr())
-		servertest.Echo(t, c, "before")
-		var left *shutdown.Cut
-		require.ErrorAs(t, w.order(shutdown.Now{Terms: shutdown.Halt}), &left)
-		require.False(t, left.Dropped)
-		w.Run()
-		servertest.Echo(t, c, "after")
-		require.NoError(t, c.Close())
-		require.NoError(t, w.End())
-	})
 }
 
 // One value can serve one Group after another, also the same one twice, and on the same port at once.

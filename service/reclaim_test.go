@@ -18,12 +18,6 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// echoes has a message echoed.
-func echoes(t *testing.T, c net.Conn, text string) {
-	t.Helper()
-	servertest.Echo(t, c, text)
-}
-
 // apart keeps two connections from being idle since the same millisecond, which would let either be the first to go.
 func apart() { time.Sleep(3 * time.Millisecond) }
 
@@ -37,17 +31,17 @@ func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
 			all := make([]net.Conn, 3)
 			for i := range all {
 				all[i] = servertest.Dial(t, kind.Addr())
-				echoes(t, all[i], "hello")
+				servertest.Echo(t, all[i], "hello")
 			}
 			for _, i := range []int{1, 0, 2} { // the order in which they have to go
 				apart()
-				echoes(t, all[i], "again")
-				echoes(t, all[i], "and again") // surely in a pass that began after the sleep
+				servertest.Echo(t, all[i], "again")
+				servertest.Echo(t, all[i], "and again") // surely in a pass that began after the sleep
 			}
 			for _, i := range []int{1, 0, 2} {
 				apart()
 				next := servertest.Dial(t, kind.Addr())
-				echoes(t, next, "let me in")
+				servertest.Echo(t, next, "let me in")
 				servertest.ExpectEOF(t, all[i])
 				require.LessOrEqual(t, kind.Open(), 3)
 			}
@@ -130,7 +124,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 			looks(w, now)
 			require.Equal(t, 1, v.Open())
 			if row.handler != nil && !strings.Contains(name, "unread") {
-				echoes(t, first, "still here")
+				servertest.Echo(t, first, "still here")
 			}
 			require.NoError(t, first.Close())
 			require.Error(t, w.order(servertest.Cut))
@@ -152,7 +146,7 @@ func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
 		return nil
 	}, v.Setup)
 	for range 4 {
-		echoes(t, servertest.Dial(t, v.Addr()), "hello")
+		servertest.Echo(t, servertest.Dial(t, v.Addr()), "hello")
 	}
 	require.Error(t, w.order(servertest.Cut))
 }
@@ -172,11 +166,11 @@ func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
 		return nil
 	}, v.Setup)
 	first := servertest.Dial(t, v.Addr())
-	echoes(t, first, "hello")
+	servertest.Echo(t, first, "hello")
 	denied.Store(true)
 	servertest.Dial(t, v.Addr())
 	eventually(t, "accepting pauses, several times", func() bool { return system.Count("accept") > 300 })
-	echoes(t, first, "still here")
+	servertest.Echo(t, first, "still here")
 	require.Error(t, w.order(servertest.Cut))
 }
 
@@ -185,12 +179,12 @@ func TestAServiceDoesNotCloseConnectionsOfAnother(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: echo, MaxConns: 1, ReclaimAfter: time.Millisecond}
 	w := begin(t, act.Config{Schedulers: 1}, neighbour.Setup, v.Setup)
 	theirs := servertest.Dial(t, neighbour.Addr()) // idle for longer than all others
-	echoes(t, theirs, "hello")
+	servertest.Echo(t, theirs, "hello")
 	for range 3 {
 		apart()
-		echoes(t, servertest.Dial(t, v.Addr()), "let me in")
+		servertest.Echo(t, servertest.Dial(t, v.Addr()), "let me in")
 	}
-	echoes(t, theirs, "still here")
+	servertest.Echo(t, theirs, "still here")
 	require.Error(t, w.order(servertest.Cut))
 }
 

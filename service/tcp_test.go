@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"net"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 const loopback = "127.0.0.1:0"
 
+// And a connection is no goroutine: a server has those of its schedulers and a dozen more, however many clients there are.
 func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		const clients = 64
@@ -28,6 +30,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 		}
 		require.EqualValues(t, clients, x.sum())
 		eventually(t, "all are open", func() bool { return v.Open() == clients })
+		require.LessOrEqual(t, runtime.NumGoroutine(), cfg.Schedulers+12)
 		for i := range x { // by hash of the address: that one gets less than 8 of 64 has a chance of 10⁻¹⁰
 			if netpoll.SpreadsTCP {
 				require.GreaterOrEqual(t, x[i].Load(), int64(8), "scheduler %d", i)
