@@ -24,7 +24,6 @@ import (
 type client struct {
 	net.Conn
 	in  *bufio.Reader
-	tcp *net.TCPConn
 	old bool // it speaks HTTP/1.0
 }
 
@@ -33,7 +32,7 @@ func (s *scene) dial() *client {
 	s.Helper()
 	tcp, err := net.Dial("tcp", s.address)
 	require.NoError(s, err)
-	c := &client{Conn: tcp, tcp: tcp.(*net.TCPConn)}
+	c := &client{Conn: tcp}
 	s.Cleanup(func() { _ = tcp.Close() })
 	require.NoError(s, tcp.SetDeadline(time.Now().Add(patience)))
 	if s.secure {
@@ -50,12 +49,6 @@ func raw(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
 // send sends text, with the ends of lines as HTTP has them. A server that is not interested any more is no error here.
 func (c *client) send(text string) { _, _ = io.WriteString(c.Conn, raw(text)) }
-
-// reset ends the connection with a reset.
-func (c *client) reset() {
-	_ = c.tcp.SetLinger(0)
-	_ = c.tcp.Close()
-}
 
 // answer is a response as it came over the wire.
 type answer struct {
@@ -317,13 +310,4 @@ func named(err error) string {
 		return fmt.Sprint("MaxBytesError ", large.Limit)
 	}
 	return "another error"
-}
-
-// closeWrite ends the client's side.
-func (c *client) closeWrite() {
-	if over, is := c.Conn.(*tls.Conn); is {
-		_ = over.CloseWrite() // the transport stays open
-	} else {
-		_ = c.tcp.CloseWrite()
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+var past = time.Unix(1, 0)
+
 // Deadlines of the ResponseController.
 func TestDeadlines(t *testing.T) {
 	t.Run("read, past", func(t *testing.T) {

@@ -59,25 +59,4 @@ func TestExpectations(t *testing.T) {
 			}, row.but...)
 		})
 	}
-	describeAll(t, []call{
-		{name: "another", request: post("Content-Length: 5\nExpect: 200-ok", "hello")},
-		{name: "two", request: post("Content-Length: 5\nExpect: 100-continue, 200-ok", "hello"),
-			but: strict(417)},
-		{name: "in other letters",
-			request: post("Content-Length: 5\nExpect: 100-Continue", "hello"), but: []but{{"", "100\n", "", come}}},
-		{name: "old", request: "POST / HTTP/1.0\nContent-Length: 5\nExpect: 100-continue\n\nhello"},
-		{name: "with chunks", request: post("Transfer-Encoding: chunked\nExpect: 100-continue", "5\nhello\n0\n\n"),
-			but: []but{{"", "100\n", "", come}}},
-	})
-}
-
-// The body is read behind an answer that has been written. The client sends it without having seen 100.
-func TestReadsBehindTheAnswerWithAnExpectation(t *testing.T) {
-	compare(t, func(s *scene) {
-		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.write(w, "hello")
-			s.read(r.Body, 5)
-		})
-		s.talk(post("Content-Length: 5\nExpect: 100-continue", "hello"), true)
-	})
 }

@@ -1,11 +1,9 @@
 package nethttp_test
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -40,21 +38,3 @@ func TestFlush(t *testing.T) {
 		s.note("%q", rest)
 	})
 }
-
-// stride is 1, or 3 with TLS, where a connection costs more.
-func (s *scene) stride() int {
-	if s.secure {
-		return 3
-	}
-	return 1
-}
-
-var vanishing = map[string]string{
-	"length": raw("POST / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"),
-	"chunks": raw("POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nTrailer: Sum\n\n3;a\nhel\n2\nlo\n0\nSum: 1\n\n"),
-}
-
-var (
-	errHandler = errors.New("of the handler")
-	past       = time.Unix(1, 0)
-)

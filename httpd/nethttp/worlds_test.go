@@ -22,9 +22,8 @@ import (
 	"github.com/daimon-go/daimon/secure"
 )
 
-// The tests here compare this package with the server of net/http. A scene is played in four worlds: with TLS and
-// without, on net/http and on an Adapter. What it notes has to be the same on both, but for differences that are stated.
-// So net/http itself says what is right.
+// The tests here compare this package with the server of net/http. A scene is played on net/http and on an Adapter. What it
+// notes has to be the same on both, but for differences that are stated. So net/http itself says what is right.
 
 // site is a server that has been started, with a handler that changes from scene to scene.
 type site struct {
@@ -46,11 +45,11 @@ const patience = servertest.Timeout
 // A starter serves h on a new address, with TLS unless the config is nil.
 type starter func(h http.Handler, cfg *tls.Config, log *journal) (address string, stop func() error, err error)
 
-// worlds are all sites: those of net/http and of this package, without TLS and with it.
-var worlds [2]struct {
-	name         string
-	theirs, ours *site
-}
+// world has a site of net/http and one of this package.
+type world struct{ theirs, ours *site }
+
+// worlds are those without TLS and with it.
+var worlds [2]world
 
 // again is what a client asks to see whether a connection has lasted.
 const again = "GET /again HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -93,9 +92,7 @@ func (a all) Run() int {
 	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"},
 		CurvePreferences: []tls.CurveID{tls.X25519}}
 	for i, cfg := range []*tls.Config{nil, cfg} {
-		w := &worlds[i]
-		w.name = [...]string{"plain", "TLS"}[i]
-		w.theirs, w.ours = open("net/http", netHTTP, cfg), open("nethttp", ours, cfg)
+		worlds[i] = world{open("net/http", netHTTP, cfg), open("nethttp", ours, cfg)}
 	}
 	status := a.M.Run()
 	for _, w := range worlds {
@@ -164,7 +161,7 @@ func (j *journal) take() string {
 	return j.text.String()
 }
 
-// scene is what is played in each world. It notes what is to be compared.
+// scene is what is played on each site. It notes what is to be compared.
 type scene struct {
 	testing.TB
 	*site
@@ -181,17 +178,18 @@ type part struct{ name, text string }
 // names begin with at. An empty was is all of a part.
 type but struct{ at, was, is, why string }
 
-// compare plays a scene in all worlds. What it notes has to be the same, but for the differences.
+// compare plays a scene without TLS, which makes no difference but to the addresses of a request.
 func compare(t *testing.T, play func(s *scene), differences ...but) {
 	t.Helper()
-	for _, w := range worlds {
-		t.Run(w.name, func(t *testing.T) {
-			t.Helper()
-			theirs, ours := run(t, w.theirs, play), run(t, w.ours, play)
-			amend(t, theirs, differences)
-			require.Equal(t, script(theirs), script(ours))
-		})
-	}
+	worlds[0].compare(t, play, differences...)
+}
+
+// compare plays a scene. What it notes has to be the same, but for the differences.
+func (w world) compare(t *testing.T, play func(s *scene), differences ...but) {
+	t.Helper()
+	theirs, ours := run(t, w.theirs, play), run(t, w.ours, play)
+	amend(t, theirs, differences)
+	require.Equal(t, script(theirs), script(ours))
 }
 
 func run(t testing.TB, v *site, play func(s *scene)) []part {

@@ -1,6 +1,7 @@
 package nethttp_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -26,6 +27,24 @@ func TestMethodsOfAResponseWriter(t *testing.T) {
 			s.say("%t %t %t %t %t %t", flusher, hijacker, from, text, pusher, unwraps)
 			s.say("%v", http.NewResponseController(w).EnableFullDuplex())
 		}},
+	})
+}
+
+// What older handlers have in place of a context, whose end the worlds show.
+func TestCloseNotify(t *testing.T) {
+	compare(t, func(s *scene) {
+		begun := make(chan struct{}, 1)
+		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+			//lint:ignore SA1019 deprecated, and used
+			gone := w.(http.CloseNotifier).CloseNotify()
+			begun <- struct{}{}
+			_, ok := await(gone)
+			s.say("%t, cause %v", ok, context.Cause(r.Context()))
+		})
+		c := s.dial()
+		c.send(get)
+		_, _ = await(begun)
+		_ = c.Close()
 	})
 }
 

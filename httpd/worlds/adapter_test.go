@@ -1,6 +1,7 @@
 package worlds_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -127,6 +128,9 @@ func (o *byAdapter) await() {
 	x, q, from := o.x, o.x.q, o.x.w.Now()
 	c := q.client
 	x.w.Await(func() bool { return q.ctx.Err() != nil })
+	if context.Cause(q.ctx) != context.Canceled {
+		x.w.Errorf("the context of %v ends with %v", q, context.Cause(q.ctx))
+	}
 	x.seen.ends++
 	since := c.LeftAt
 	if cut := x.order.At + x.order.Terms.Time; x.order.Given && x.order.Terms.Kind != shutdown.Endless && (!c.Gone() || cut < since) {
