@@ -1,6 +1,7 @@
 package worlds_test
 
 import (
+	"bytes"
 	"cmp"
 	"io"
 	"slices"
@@ -29,24 +30,22 @@ func TestWorldClients(t *testing.T) {
 		d := &dialogue{world: w, spoilt: w.Rand().IntN(3) == 0, whole: &whole, failed: &failed}
 		limits := [2]listener.Limits{party.Limits(w.World), party.Limits(w.World)}
 		for i := range limits {
-			limits[i].High = pick(w.World, limits[i].High, 1, 200_000)
+			limits[i].High = pick(w.World, limits[i].High, 1, 100_000)
 			limits[i].Low = limits[i].High / 3
-			d.totals[i] = cmp.Or(limits[i].High, 64<<10) + w.Rand().IntN(1<<w.Rand().IntN(18))
+			d.totals[i] = cmp.Or(limits[i].High, 64<<10) + w.Rand().IntN(1<<w.Rand().IntN(17))
 		}
 		dials := func(s *act.Scheduler) error {
-			for range 2 {
-				s.Spawn(coro.New(func(co *coro.Co) error {
-					c, err := coro.Dial(co, address, limits[0], d.under(secure.Client(w.client, w.handshakes)))
-					if err != nil {
-						return d.fails(err)
-					}
-					if err := co.Do(d.side(0, limits[0])(c.Under())); err != nil {
-						c.Under().Abort()
-						return err
-					}
-					return c.Close()
-				}))
-			}
+			s.Spawn(coro.New(func(co *coro.Co) error {
+				c, err := coro.Dial(co, address, limits[0], d.under(secure.Client(w.client, w.handshakes)))
+				if err != nil {
+					return d.fails(err)
+				}
+				if err := co.Do(d.side(0, limits[0])(c.Under())); err != nil {
+					c.Under().Abort()
+					return err
+				}
+				return c.Close()
+			}))
 			return nil
 		}
 		tcp := &service.TCP{Address: address, Handler: d.side(1, limits[1]), Limits: limits[1], Filters: []listener.Filter{d.under(w.filters()[0])}}
@@ -101,18 +100,17 @@ func (d *dialogue) rest(co *coro.Co) error {
 	return co.Sleep(party.Below(d.Rand(), 10*time.Millisecond))
 }
 
+// says returns what side n sends.
+func (d *dialogue) says(n int) []byte { return party.Noise()[n:][:d.totals[n]] }
+
 // write writes what side n sends.
 func (d *dialogue) write(c *coro.Conn, n int) error {
-	total := d.totals[n]
-	for sent := 0; sent < total; {
-		p := make([]byte, min(total-sent, total/200+1+d.Rand().IntN(pick(d.World, 10, 2000, 150_000))))
-		for i := range p {
-			p[i] = pattern(sent+i, n)
-		}
+	for left := d.says(n); len(left) > 0; {
+		p := left[:min(len(left), d.piece(n))]
 		if _, err := c.Write(p); err != nil {
 			return d.fails(err)
 		}
-		sent += len(p)
+		left = left[len(p):]
 		if err := d.rest(c.Co()); err != nil {
 			return err
 		}
@@ -125,22 +123,20 @@ func (d *dialogue) write(c *coro.Conn, n int) error {
 
 // read compares what side n sends with what arrives.
 func (d *dialogue) read(c *coro.Conn, n int) error {
-	total, in := d.totals[n], make([]byte, 100_000)
-	for got := 0; ; {
-		k, err := c.Read(in[:total/200+1+d.Rand().IntN(pick(d.World, 10, 2000, 90_000))])
-		for i, b := range in[:k] {
-			if want := pattern(got+i, n); b != want || got+i >= total {
-				d.Errorf("byte %d of %d is %#x and not %#x", got+i, total, b, want)
-				return nil
-			}
+	in := make([]byte, 1<<18)
+	for left := d.says(n); ; {
+		k, err := c.Read(in[:d.piece(n)])
+		if !bytes.HasPrefix(left, in[:k]) {
+			d.Errorf("after %d bytes of %d something else comes", d.totals[n]-len(left), d.totals[n])
+			return nil
 		}
-		switch got += k; {
-		case err == io.EOF && got == total:
+		left = left[k:]
+		switch {
+		case err == io.EOF && len(left) == 0:
 			*d.whole++
 			return nil
 		case err == io.EOF: // between two records the end of the transport is one
-			err = io.ErrUnexpectedEOF
-			fallthrough
+			return d.fails(io.ErrUnexpectedEOF)
 		case err != nil:
 			return d.fails(err)
 		}
@@ -150,8 +146,10 @@ func (d *dialogue) read(c *coro.Conn, n int) error {
 	}
 }
 
-// pattern is byte i of what side n sends.
-func pattern(i, n int) byte { return byte(uint64(i+n) * 0x9E3779B97F4A7C15 >> 32) }
+// piece draws how many bytes of what side n sends are written or read at once.
+func (d *dialogue) piece(n int) int {
+	return d.totals[n]/100 + 1 + d.Rand().IntN(pick(d.World, 10, 2000, 150_000))
+}
 
 // under puts a spoiler below a filter.
 func (d *dialogue) under(filter listener.Filter) listener.Filter {
