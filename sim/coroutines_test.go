@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
-	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 	"github.com/daimon-go/daimon/tasklet"
 )
