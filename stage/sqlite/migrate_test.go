@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 )
@@ -34,43 +32,25 @@ func schema(t *testing.T, db *sql.DB) (all []string) {
 }
 
 func TestMigrationsByHand(t *testing.T) {
-	ours := open(t, newPath(t), sqlite.Config{})
-	want := schema(t, ours.DB())
-	ways := map[string]func(t *testing.T, path, text string){
-		"by a driver": func(t *testing.T, path, text string) { do(t, raw(t, path), text) },
-		"by sqlite3": func(t *testing.T, path, text string) {
-			cmd := exec.CommandContext(t.Context(), tier.Tool(t, "sqlite3"), "-bail", path)
-			cmd.Stdin = strings.NewReader(text)
-			out, err := cmd.CombinedOutput()
-			require.NoError(t, err, string(out))
-			require.Empty(t, string(out))
-		},
+	path := newPath(t)
+	want := schema(t, open(t, newPath(t), sqlite.Config{}).DB())
+	db := raw(t, path)
+	do(t, db, `CREATE TABLE report (body TEXT); INSERT INTO report VALUES ('kept')`)
+	applied := func() (at int64) {
+		do(t, db, sqlite.Migrations())
+		require.Equal(t, want, withoutReport(schema(t, db)))
+		require.Equal(t, migrations, count(t, db, `daimon_migration`))
+		require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&at))
+		return at
 	}
-	for name, apply := range ways {
-		t.Run(name, func(t *testing.T) {
-			path := newPath(t)
-			do(t, raw(t, path), `CREATE TABLE report (body TEXT); INSERT INTO report VALUES ('kept')`)
-			apply(t, path, sqlite.Migrations())
-			db := raw(t, path)
-			require.Equal(t, want, withoutReport(schema(t, db)))
-			var applied int64
-			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&applied))
-			require.WithinDuration(t, time.Now(), time.UnixMilli(applied), time.Hour)
-
-			s := open(t, path, sqlite.Config{})
-			require.Equal(t, want, withoutReport(schema(t, s.DB())), "nothing was left to do")
-			id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
-			apply(t, path, sqlite.Migrations())
-			require.Equal(t, want, withoutReport(schema(t, s.DB())), "once more")
-			_, err := s.Get(t.Context(), id)
-			require.NoError(t, err)
-			require.Equal(t, migrations, count(t, s.DB(), `daimon_migration`))
-			require.Equal(t, 1, count(t, s.DB(), `report WHERE body = 'kept'`))
-			var again int64
-			require.NoError(t, db.QueryRow(`SELECT applied FROM daimon_migration`).Scan(&again))
-			require.Equal(t, applied, again)
-		})
-	}
+	first := applied()
+	require.WithinDuration(t, time.Now(), time.UnixMilli(first), time.Hour)
+	s := open(t, path, sqlite.Config{})
+	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	require.Equal(t, first, applied(), "once more, and nothing was left to do")
+	_, err := s.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, 1, count(t, db, `report WHERE body = 'kept'`))
 }
 
 // oldTasks is how many tasks are in an oldFile.

@@ -118,16 +118,7 @@ func TestClose(t *testing.T) {
 	dir := t.TempDir()
 	s, err := sqlite.Open(filepath.Join(dir, "tasks.db"), sqlite.Config{})
 	require.NoError(t, err)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
-			require.NoError(t, err)
-			_, err = s.List(t.Context(), stage.Selection{})
-			require.NoError(t, err)
-		})
-	}
-	all.Wait()
+	enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
 	if runtime.GOOS == "linux" {
 		require.NotEmpty(t, descriptors(t, dir))
 	}
