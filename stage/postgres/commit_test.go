@@ -102,6 +102,18 @@ func TestCommitWrong(t *testing.T) {
 		}
 	}
 	const lost = `SELECT pg_terminate_backend(pg_backend_pid())`
+	// What was broken: if the server had ended a transaction because it heard nothing, the task failed for good. Perhaps the process
+	// stood still, or the network.
+	stands := func(then func(ctx context.Context, tx stage.Tx) error) stage.Commit {
+		return func(ctx context.Context, tx stage.Tx) error {
+			require.NoError(t, exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = 20`))
+			pid := postgres.Tx(tx).Conn().PgConn().PID()
+			require.Eventually(t, func() bool { return count(t, s, `pg_stat_activity WHERE pid = $1`, pid) == 0 },
+				2*time.Minute, 5*time.Millisecond)
+			return then(ctx, tx)
+		}
+	}
+	selects := func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, `SELECT 1`) }
 	for _, row := range []struct {
 		name   string
 		commit stage.Commit
@@ -143,6 +155,12 @@ func TestCommitWrong(t *testing.T) {
 			ignore(exec(ctx, tx, lost))
 			return stage.Permanent(errors.New("for good"))
 		}, "for good", stage.ErrPermanent},
+		{"it stands still, and then does nothing", stands(func(context.Context, stage.Tx) error { return nil }), "", nil},
+		{"it stands still, and then passes over an error", stands(func(ctx context.Context, tx stage.Tx) error {
+			require.Error(t, selects(ctx, tx))
+			return nil
+		}), "", nil},
+		{"it stands still, and then returns an error", stands(selects), "", stage.ErrUnavailable},
 		{"a context of its own", func(ctx context.Context, tx stage.Tx) error {
 			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			defer cancel()
@@ -166,53 +184,6 @@ func TestCommitWrong(t *testing.T) {
 			require.Equal(t, before, after)
 			require.Zero(t, count(t, s, table))
 			require.NoError(t, s.Finish(t.Context(), l, last, func(context.Context, stage.Tx) error { return nil }))
-		})
-	}
-}
-
-// What was broken: if the server had ended a transaction because it heard nothing, the task failed for good, or that was an
-// attempt. Perhaps the process stood still, or the network.
-func TestCommitStandsStill(t *testing.T) {
-	s, _ := withReports(t)
-	permanent := stage.Permanent(errors.New("for good"))
-	for _, row := range []struct {
-		name string
-		then func(ctx context.Context, tx stage.Tx) error
-		is   error // nil: whatever is tried again
-	}{
-		{"and then does nothing", func(context.Context, stage.Tx) error { return nil }, nil},
-		{"and then passes over an error", func(ctx context.Context, tx stage.Tx) error {
-			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
-			require.Error(t, err)
-			return nil
-		}, nil},
-		{"and then returns an error", func(ctx context.Context, tx stage.Tx) error {
-			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
-			return err
-		}, stage.ErrUnavailable},
-		{"and then returns a permanent one", func(ctx context.Context, tx stage.Tx) error {
-			_, err := postgres.Tx(tx).Exec(ctx, `SELECT 1`)
-			require.Error(t, err)
-			return permanent
-		}, stage.ErrPermanent},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			l := claimed(t, s, time.Hour)
-			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
-				_, err := postgres.Tx(tx).Exec(ctx, `SET LOCAL idle_in_transaction_session_timeout = 20`)
-				require.NoError(t, err)
-				pid := postgres.Tx(tx).Conn().PgConn().PID()
-				require.Eventually(t, func() bool { return count(t, s, `pg_stat_activity WHERE pid = $1`, pid) == 0 },
-					2*time.Minute, 5*time.Millisecond)
-				return row.then(ctx, tx)
-			})
-			require.Error(t, err)
-			require.Equal(t, row.is == stage.ErrPermanent, errors.Is(err, stage.ErrPermanent), "%v", err)
-			if row.is != nil {
-				require.ErrorIs(t, err, row.is)
-				require.Equal(t, row.is == stage.ErrUnavailable, errors.Is(err, stage.ErrUnavailable), "%v", err)
-			}
-			require.NoError(t, s.Finish(t.Context(), l, last, nil))
 		})
 	}
 }

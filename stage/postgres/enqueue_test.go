@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"testing"
 	"time"
 
@@ -20,70 +21,68 @@ func TestEnqueueIn(t *testing.T) {
 	insert := `INSERT INTO ` + s.Schema() + `.step VALUES ($1)`
 	db := stdlib.OpenDBFromPool(s.Pool())
 	defer func() { require.NoError(t, db.Close()) }()
-	ways := map[string]func(commit bool, tasks ...stage.NewTask) []stage.ID{
-		"pgx": func(commit bool, tasks ...stage.NewTask) []stage.ID {
-			tx, err := s.Pool().Begin(t.Context())
+	ctx := t.Context()
+	// Each enqueues tasks, and inserts a row, in a transaction.
+	ways := map[string]func(commit bool, tasks ...stage.NewTask) ([]stage.ID, error){
+		"pgx": func(commit bool, tasks ...stage.NewTask) ([]stage.ID, error) {
+			tx, err := s.Pool().Begin(ctx)
 			require.NoError(t, err)
-			defer func() { _ = tx.Rollback(t.Context()) }()
-			ids, err := s.EnqueueIn(t.Context(), tx, tasks...)
+			defer func() { _ = tx.Rollback(ctx) }()
+			ids, err := s.EnqueueIn(ctx, tx, tasks...)
 			require.NoError(t, err)
-			_, err = tx.Exec(t.Context(), insert, ids[0])
-			require.NoError(t, err)
+			_, err = tx.Exec(ctx, insert, ids[0])
 			if commit {
-				require.NoError(t, tx.Commit(t.Context()))
+				err = errors.Join(err, tx.Commit(ctx))
 			}
-			return ids
+			return ids, err
 		},
-		"database/sql": func(commit bool, tasks ...stage.NewTask) []stage.ID {
-			tx, err := db.BeginTx(t.Context(), nil)
+		"database/sql": func(commit bool, tasks ...stage.NewTask) ([]stage.ID, error) {
+			tx, err := db.BeginTx(ctx, nil)
 			require.NoError(t, err)
 			defer func() { _ = tx.Rollback() }()
-			ids, err := s.EnqueueInSQL(t.Context(), tx, tasks...)
+			ids, err := s.EnqueueInSQL(ctx, tx, tasks...)
 			require.NoError(t, err)
 			_, err = tx.Exec(insert, ids[0])
-			require.NoError(t, err)
 			if commit {
-				require.NoError(t, tx.Commit())
+				err = errors.Join(err, tx.Commit())
 			}
-			return ids
+			return ids, err
 		},
 	}
 	at := time.Date(2100, 1, 1, 0, 0, 0, 1000, time.UTC)
 	odd := `{"a\b",NULL} 'ü' $1`
-	for kind, enqueue := range ways {
-		for _, key := range []string{"", odd} {
-			tasks := []stage.NewTask{
-				{Kind: kind, Stage: odd, Data: []byte{0, 255, '"'}, Key: key}, {Kind: kind, Stage: "NEW", At: at},
-				{Kind: kind, Stage: "NEW", After: time.Hour},
-			}
-			if key != "" {
-				tasks = append(tasks, stage.NewTask{Kind: kind, Stage: "NEW", Key: key})
-			}
-			before := count(t, s, s.Schema()+`.step`)
-			ids := enqueue(false, tasks...)
-			_, err := s.Get(t.Context(), ids[0])
-			require.ErrorIs(t, err, stage.ErrNotFound)
-			require.Equal(t, before, count(t, s, s.Schema()+`.step`))
-			ids = enqueue(true, tasks...)
-			require.Equal(t, before+1, count(t, s, s.Schema()+`.step`))
-			require.IsIncreasing(t, ids[:3])
-			for i, id := range ids[:3] {
-				task, err := s.Get(t.Context(), id)
-				require.NoError(t, err)
-				due := []time.Time{task.Created, at, task.Created.Add(time.Hour)}[i]
-				require.Equal(t, stage.Task{
-					ID: id, Kind: kind, Stage: tasks[i].Stage, Status: stage.Normal, Data: tasks[i].Data,
-					Due: due, Created: task.Created, Changed: task.Created,
-				}, task)
-			}
-			if key == "" {
-				continue
-			}
-			require.Equal(t, ids[0], ids[3])
-			require.Equal(t, ids[:1], enqueue(true, tasks[0]))
-			do(t, s, `DELETE FROM `+s.Schema()+`.task WHERE id = $1`, ids[0])
-			require.Greater(t, enqueue(true, tasks[0])[0], ids[2])
+	for kind, way := range ways {
+		enqueue := func(commit bool, tasks ...stage.NewTask) []stage.ID {
+			ids, err := way(commit, tasks...)
+			require.NoError(t, err, kind)
+			return ids
 		}
+		tasks := []stage.NewTask{
+			{Kind: kind, Stage: odd, Data: []byte{0, 255, '"'}, Key: odd}, {Kind: kind, Stage: "NEW", At: at},
+			{Kind: kind, Stage: "NEW", After: time.Hour}, {Kind: kind, Stage: "NEW", Key: odd},
+		}
+		before := count(t, s, s.Schema()+`.step`)
+		ids := enqueue(false, tasks...)
+		_, err := s.Get(ctx, ids[0])
+		require.ErrorIs(t, err, stage.ErrNotFound)
+		require.Equal(t, before, count(t, s, s.Schema()+`.step`))
+		ids = enqueue(true, tasks...)
+		require.Equal(t, before+1, count(t, s, s.Schema()+`.step`))
+		require.IsIncreasing(t, ids[:3])
+		for i, id := range ids[:3] {
+			task, err := s.Get(ctx, id)
+			require.NoError(t, err)
+			due := []time.Time{task.Created, at, task.Created.Add(time.Hour)}[i]
+			require.Equal(t, stage.Task{
+				ID: id, Kind: kind, Stage: tasks[i].Stage, Status: stage.Normal, Data: tasks[i].Data,
+				Due: due, Created: task.Created, Changed: task.Created,
+			}, task)
+		}
+		require.Equal(t, ids[0], ids[3])
+		require.Equal(t, ids[:1], enqueue(true, tasks[0]))
+		do(t, s, `DELETE FROM `+s.Schema()+`.task WHERE id = $1`, ids[0])
+		require.Greater(t, enqueue(true, tasks[0])[0], ids[2])
+		require.Greater(t, enqueue(true, tasks[2])[0], ids[2], "without a key")
 	}
 	var none *sql.Tx
 	_, err := s.EnqueueInSQL(t.Context(), none, stage.NewTask{Kind: "a", Key: "a\x00b"})

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -162,16 +163,19 @@ func TestTablesAreGone(t *testing.T) {
 	require.ErrorContains(t, err, "the tables of the store are gone")
 }
 
-// A pool of the user's, with hooks.
+// A pool of the user's. All connections are made as it says: that of heartbeats, and the one that listens, too.
 func TestPoolOfOnesOwn(t *testing.T) {
 	cfg := newConfig(t)
 	pool, err := pgxpool.ParseConfig(cfg.Connection)
 	require.NoError(t, err)
-	pool.ConnConfig.RuntimeParams["application_name"] = "tasks"
+	name := unique("tasks")
+	pool.ConnConfig.RuntimeParams["application_name"] = name
 	s := open(t, postgres.Config{Pool: pool, Schema: cfg.Schema})
-	var name string
-	require.NoError(t, s.Pool().QueryRow(t.Context(), `SHOW application_name`).Scan(&name))
-	require.Equal(t, "tasks", name)
+	_, stop := hints(t, s)
+	listens(t, s, 1)
+	require.NoError(t, renewed(t, s, claimed(t, s, time.Hour), 2*time.Minute))
+	require.GreaterOrEqual(t, count(t, s, `pg_stat_activity WHERE application_name = $1`, name), 3)
+	require.ErrorIs(t, stop(), context.Canceled)
 	require.EqualValues(t, 4, s.Pool().Config().MaxConns)
 	require.Equal(t, 10*time.Second, s.Pool().Config().ConnConfig.ConnectTimeout)
 	require.Zero(t, pool.ConnConfig.ConnectTimeout, "the user's is left alone")

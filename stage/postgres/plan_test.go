@@ -129,8 +129,7 @@ func pagesArePlanned(t *testing.T, s *postgres.Store) {
 		rows      int
 	}{
 		{"all", stage.Selection{}, false, "task_pkey", 10},
-		{"a kind that is rare", stage.Selection{Kind: "c"}, false, "task_kind", 10},
-		{"a kind that is not", stage.Selection{Kind: "ab"}, false, "task_kind", 10},
+		{"a kind that is not rare", stage.Selection{Kind: "ab"}, false, "task_kind", 10},
 		{"a kind, and the usual status", stage.Selection{Kind: "c", Status: stage.Normal}, false, "task_kind", 10},
 		{"a status that is rare", stage.Selection{Status: stage.Error}, false, "task_status", 10},
 		{"a status that none has", stage.Selection{Status: stage.Suspended}, false, "task_status", 0},
