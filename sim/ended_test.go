@@ -9,6 +9,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
@@ -69,3 +70,41 @@ func (x *witness) Act(t *act.Task) act.Directive {
 	}
 	return act.Wait
 }
+
+// TestWorldWokenBetweenDemons has a demon wake a task from outside while others of its pass are still to have their turns.
+func TestWorldWokenBetweenDemons(t *testing.T) {
+	sim.Test(t, func(w *sim.World) {
+		var bell act.AtomicWaker
+		rung, heard := false, false
+		_, err := w.Server("server", act.Config{}, func(s *act.Scheduler) error {
+			s.Spawn(act.Func(func(t *act.Task) act.Directive {
+				if bell.Set(t.Waker()); !rung {
+					return act.Wait
+				}
+				heard = true
+				return act.Done
+			}))
+			s.Install(once(func() { rung = true; bell.Wake() }))
+			for range 3 {
+				s.Install(once(func() {}))
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		w.At(time.Second, func() {
+			if !heard {
+				w.Errorf("the task sleeps, and has been woken")
+			}
+		})
+	})
+}
+
+// once is a demon that has one turn.
+type once func()
+
+func (f once) Act(*act.Task) act.Directive {
+	f()
+	return act.Done
+}
+
+func (once) Stop(*act.Task, shutdown.Order) {}

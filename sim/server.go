@@ -169,6 +169,7 @@ type runner struct {
 	orders  int           // given to it
 	newer   uint64        // tasks with a higher number came after the last of them
 	begun   uint64        // turns
+	barren  bool          // the last step had no turn and began no pass
 
 	completer *completer // nil if its engine is of readiness
 	model
@@ -204,10 +205,11 @@ func (r *runner) step() {
 	}
 	r.woken = false
 	n := 1 + w.dice[schedule].below(atATime)
-	before, passes := audit.Concluded(r.s), r.passes
+	before, passes, barren := audit.Concluded(r.s), r.passes, r.barren
 	taken, err := r.s.Step(n)
 	w.stats.turns += taken
 	w.now += passTime
+	r.barren = taken == 0 && r.passes == passes
 	if err != nil || audit.Concluded(r.s) > before {
 		r.end(err)
 		return
@@ -217,10 +219,10 @@ func (r *runner) step() {
 	}
 	at, ok := r.s.NextDeadline()
 	if ok && at <= w.now {
-		if r.passes > passes {
+		if !barren || !r.barren {
 			return
 		}
-		ok = false // nothing is left on any scheduler, so there is no pass in which a timer could fire
+		ok = false // nothing is left on any scheduler, so no pass begins in which a timer could fire
 	}
 	if ready := r.queue.len() + r.demons.len(); ready > 0 && !r.bounded {
 		w.Errorf("%v rests, but %d tasks and demons are ready", r, ready)
