@@ -140,21 +140,6 @@ func on(t *testing.T, os readiness.OS) *servertest.Stepped {
 	return l
 }
 
-// What was not noticed: each failed accept took a place for good.
-func TestAFailedAcceptGivesItsPlaceBack(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	places := monitor.NewConnLimiter(1)
-	a := open(l, places)
-	servertest.Dial(t, a.Addr())
-	for _, errno := range []syscall.Errno{syscall.ECONNABORTED, syscall.EMFILE, syscall.EAGAIN} {
-		l.OS.Fail = servertest.Failing("accept", errno)
-		l.Until("an accept", func() bool { _, _ = a.Accept(); return l.OS.Count("accept") > 0 })
-		require.Zero(t, places.Open(), "%v", errno)
-		l.OS.Forget()
-	}
-	require.NoError(t, a.Close())
-}
-
 func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testing.T) {
 	l := on(t, nameless{&servertest.OS{}})
 	other := on(t, nameless{&servertest.OS{}})

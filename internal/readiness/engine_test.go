@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -172,67 +171,4 @@ func TestEverythingIsClosedWithTheScheduler(t *testing.T) {
 	requireClosed(t, linger)
 	_, err = a.Accept()
 	require.ErrorIs(t, err, errClosed)
-}
-
-// A sleeper is a Group of one scheduler with an engine, which mostly sleeps.
-type sleeper struct {
-	*servertest.Running
-	asleep atomic.Bool
-}
-
-// asleep runs a sleeper with os in between, and returns when it sleeps there.
-func asleep(t *testing.T, os *servertest.OS) *sleeper {
-	x := &sleeper{}
-	trace := &act.Trace{
-		Pass: func(*act.Scheduler) { x.asleep.Store(false) },
-		Idle: func(_ *act.Scheduler, atMost time.Duration) { x.asleep.Store(atMost != 0) },
-	}
-	x.Running = servertest.Start(t, act.Config{Schedulers: 1, Trace: trace}, func(s *act.Scheduler) error {
-		readiness.Inject(s, os)
-		err := readiness.Of(s).Open()
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			if t.Order() != nil {
-				return act.Done
-			}
-			t.Waker()
-			return act.Wait
-		}))
-		return err
-	})
-	x.settled()
-	return x
-}
-
-// settled waits until the scheduler sleeps: until then what comes does not interrupt it.
-func (x *sleeper) settled() {
-	require.Eventually(x.T, x.asleep.Load, servertest.Timeout, time.Millisecond)
-}
-
-func TestAThreadAsleepIsInterruptedOnceHoweverManyPost(t *testing.T) {
-	const n = 1000
-	os := &servertest.OS{}
-	reached, release := make(chan struct{}, n), make(chan struct{})
-	os.Fail = func(call string, _ int) error {
-		if call == "interrupt" {
-			reached <- struct{}{}
-			<-release
-		}
-		return nil
-	}
-	r := asleep(t, os)
-	os.Forget()
-	var ran atomic.Int64
-	post := func() { r.Group.Schedulers()[0].Post(func(*act.Scheduler) { ran.Add(1) }) }
-	go post() // held up in the interrupt
-	<-reached
-	for range n - 1 {
-		post()
-	}
-	require.Equal(t, 1, os.Count("interrupt"))
-	require.Zero(t, ran.Load(), "the thread is still asleep")
-	close(release)
-	require.Eventually(t, func() bool { return ran.Load() == n }, servertest.Timeout, time.Millisecond)
-	require.LessOrEqual(t, os.Count("interrupt"), 2, "and perhaps one as it had fallen asleep again")
-	r.Group.Shutdown(servertest.Drain)
-	require.NoError(t, r.End())
 }

@@ -32,16 +32,6 @@ func Starving(e *Engine) int { return len(e.starving) }
 // IsLingering reports whether s was closed and still has its descriptor.
 func IsLingering(s *Socket) bool { return s.state&lingering != 0 }
 
-// Lingering returns how many sockets linger.
-func Lingering(e *Engine) (n int) {
-	for _, sl := range e.slots {
-		if k, ok := sl.watcher.(*Socket); ok && IsLingering(k) {
-			n++
-		}
-	}
-	return n
-}
-
 // Stock returns how many queues are kept for sockets to come, and the capacity of the largest.
 func Stock(e *Engine) (n, largest int) {
 	for _, b := range e.buffers {

@@ -5,9 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/signal"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -54,7 +51,6 @@ func TestNothingIsLeftBehindByAShortRead(t *testing.T) {
 		split         func(*testing.T, net.Conn, string)
 	}{{"tcp", "!", shout}, {"unix", "#", pass}} {
 		t.Run(row.network, func(t *testing.T) {
-			defer harass(t)()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -113,27 +109,6 @@ func exchange(t *testing.T, r *rand.Rand, network, mark string, split func(*test
 	l.Until("the end", func() bool { return end != nil })
 	require.Equal(t, io.EOF, end)
 	require.Equal(t, sent.String(), string(bytes.ReplaceAll(got, []byte(mark), nil)))
-}
-
-// harass sends signals to the process, as the Go runtime does to preempt, only more of them.
-func harass(t *testing.T) (stop func()) {
-	got := make(chan os.Signal, 1)
-	signal.Notify(got, unix.SIGUSR1)
-	over := make(chan struct{})
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			select {
-			case <-over:
-				return
-			case <-time.After(300 * time.Microsecond):
-				if err := unix.Kill(unix.Getpid(), unix.SIGUSR1); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	})
-	return func() { close(over); done.Wait(); signal.Stop(got) }
 }
 
 // What was broken: at the mark of out-of-band data the kernel takes a pending signal for a reason to say

@@ -2,9 +2,7 @@ package readiness_test
 
 import (
 	"io"
-	"math"
 	"net"
-	"syscall"
 	"testing"
 	"unsafe"
 
@@ -77,58 +75,6 @@ func drained(peer net.Conn) <-chan int {
 		total <- int(n)
 	}()
 	return total
-}
-
-// A part goes out at once, so that it and the room that is left are more than an int holds.
-func TestABoundThatIsTheLargestNumberIsNoBound(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("unix", nil)
-	l.OS.Most = 1000
-	n, err := stream.Send([]byte("head"), make([]byte, 5000), math.MaxInt)
-	require.NoError(t, err)
-	require.Equal(t, 5000, n)
-	queued, _ := stream.Queued()
-	require.Equal(t, 4004, queued)
-	total := drained(peer)
-	require.NoError(t, stream.CloseWrite())
-	kick(l, stream)
-	require.Equal(t, 5004, <-total)
-	stream.Abort()
-}
-
-// kick drains a queue whose Sends were cut short without the kernel's knowledge: it will report no room.
-func kick(l *servertest.Stepped, stream *readiness.Socket) {
-	l.Until("the queue is empty", func() bool {
-		_, _ = stream.Send(nil, nil, 0)
-		q, _ := stream.Queued()
-		return q == 0
-	})
-}
-
-func TestALateErrorIsTheNextCallsAndWakesWaitingTasks(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
-	defer stream.Abort()
-	clog(l, stream)
-	reader, writer := 0, 0
-	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitInput(t.Waker()) }, &reader))
-	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 10) }, &writer))
-	l.For(0)
-	require.Zero(t, reader+writer)
-	l.OS.Fail = nil
-	servertest.Reset(t, peer)
-	l.Until("both are woken", func() bool { return reader == 1 && writer == 1 })
-	q, late := stream.Queued()
-	require.ErrorIs(t, late, syscall.ECONNRESET)
-	require.Zero(t, q, "memory is given back")
-	_, err := stream.Send(nil, []byte("x"), 100)
-	require.Equal(t, late, err)
-	require.Equal(t, late, stream.CloseWrite())
-	// What was broken: the system reports a reset once, and a send had returned it; to the reader the end looked orderly.
-	_, err = stream.Lend(1)
-	require.Equal(t, late, err)
-	_, err = stream.Receive(make([]byte, 1))
-	require.Equal(t, late, err)
 }
 
 func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {

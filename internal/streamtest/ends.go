@@ -40,7 +40,7 @@ func reset(t *testing.T, w Way) Scene {
 	}}
 }
 
-func resetOfWriter(t *testing.T, _ Way) Scene {
+func resetOfWriter(t *testing.T, w Way) Scene {
 	f := &filler{left: 4 << 20}
 	var errs []error
 	return Scene{Limits: small, Handle: func(c *listener.Conn) act.Action {
@@ -51,7 +51,10 @@ func resetOfWriter(t *testing.T, _ Way) Scene {
 				return err
 			}
 			_, again := c.WriteString("x")
-			errs = []error{again, c.Sent(), c.Push([]byte("x"))}
+			errs = []error{again, c.Sent(), c.Push([]byte("x")), c.CloseWrite(), err}
+			if !w.Local {
+				_, errs[4] = c.Peek(1)
+			}
 			for i := range errs {
 				if errs[i] == err {
 					errs[i] = nil
@@ -63,7 +66,7 @@ func resetOfWriter(t *testing.T, _ Way) Scene {
 		p.Await("there is no room", func() bool { return f.full })
 		p.Abort()
 		p.Await("the writer learns of it", func() bool { return errs != nil })
-		require.Equal(t, make([]error, 3), errs, "the error stays")
+		require.Equal(t, make([]error, 5), errs, "the error stays")
 	}}
 }
 
