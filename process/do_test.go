@@ -1,9 +1,7 @@
 package process_test
 
 import (
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -214,40 +212,3 @@ func TestOffload(t *testing.T) {
 	require.NoError(t, ref.Send(x.sys, exits))
 	x.end()
 }
-
-// An action belongs to its offloaded function until that returns.
-func TestAnActionIsClosedAfterItsOffloadedFunctionReturns(t *testing.T) {
-	x, ref := startOne(t)
-	release := make(chan bool)
-	var under, closed atomic.Int32
-	begun := make(chan bool)
-	a := &closingAction{act.Func(func(t *act.Task) act.Directive {
-		return t.Offload(func() {
-			under.Store(1)
-			close(begun)
-			<-release
-			under.Store(0)
-		})
-	}), func() error {
-		if under.Load() != 0 {
-			t.Error("closed while its function runs")
-		}
-		closed.Add(1)
-		return errors.New("for the log")
-	}}
-	x.do(ref, func(p *jobSelf) { process.Do(p, a, func(error) job { t.Error("the process has ended"); return exits }) })
-	servertest.Receive(t, begun)
-	ref.Kill()
-	require.Eventually(t, process.Ended(ref).Resolved, servertest.Timeout, time.Millisecond)
-	close(release)
-	x.end()
-	require.EqualValues(t, 1, closed.Load())
-}
-
-// closingAction is an act.Action that has to be closed.
-type closingAction struct {
-	act.Action
-	close func() error
-}
-
-func (c *closingAction) Close() error { return c.close() }

@@ -153,35 +153,24 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A Goexit in a process or a task ends its scheduler, and Run with an error, whose order the other schedulers do not
-// survive.
+// The order of its end is one that the other scheduler does not survive.
 func TestRuntimeGoexitEndsRun(t *testing.T) {
-	for _, where := range []string{"a process", "a task"} {
-		t.Run(where, func(t *testing.T) {
-			t.Parallel()
-			sys := process.New(process.Config{})
-			g := act.NewGroup(act.Config{Schedulers: 2, Shutdown: shutdown.Policy{Time: time.Millisecond, Drop: true}})
-			var ref process.Ref[job]
-			closed := 0
-			err := runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
-				if s.Index() > 0 {
-					return nil
-				}
-				ref = process.Spawn(sys, &closingProcess[job]{runJobs, func() error { closed++; return nil }}, process.Options{})
-				if where == "a process" {
-					return ref.Send(sys, func(*jobSelf) { runtime.Goexit() })
-				}
-				s.Spawn(act.Func(func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }))
-				return nil
-			})
-			require.ErrorIs(t, err, act.ErrGoexit)
-			_ = g.Close()
-			require.Equal(t, 1, closed)
-			n, err := process.Ended(ref).Value()
-			require.NoError(t, err)
-			require.Equal(t, process.Stopped, n.Reason)
-		})
-	}
+	sys := process.New(process.Config{})
+	g := act.NewGroup(act.Config{Schedulers: 2, Shutdown: shutdown.Policy{Time: time.Millisecond, Drop: true}})
+	var ref process.Ref[job]
+	closed := 0
+	require.ErrorIs(t, runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
+		if s.Index() > 0 {
+			return nil
+		}
+		ref = process.Spawn(sys, &closingProcess[job]{runJobs, func() error { closed++; return nil }}, process.Options{})
+		return ref.Send(sys, func(*jobSelf) { runtime.Goexit() })
+	}), act.ErrGoexit)
+	_ = g.Close()
+	require.Equal(t, 1, closed)
+	n, err := process.Ended(ref).Value()
+	require.NoError(t, err)
+	require.Equal(t, process.Stopped, n.Reason)
 }
 
 // closingProcess is an Action with a Close method.

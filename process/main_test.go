@@ -4,7 +4,6 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -47,10 +46,9 @@ func start(t testing.TB, schedulers int, cfg process.Config, setup func(sys *pro
 	return r
 }
 
-// end waits until Run returns, with no process left. It logs the states of all processes if that takes too long.
+// end waits until Run returns, with no process left.
 func (r running) end() {
 	r.T.Helper()
-	defer r.watch()()
 	require.NoError(r.T, r.End())
 	n := r.sys.Stats()
 	require.Zero(r.T, n.Alive)
@@ -73,24 +71,6 @@ func startOne(t testing.TB) (r running, ref process.Ref[job]) {
 	t.Helper()
 	r = start(t, 2, process.Config{}, func(sys *process.System) { ref = process.Spawn(sys, runJobs, process.Options{}) })
 	return r, ref
-}
-
-// watch logs the states of all processes unless stop is called in time.
-func (r running) watch() (stop func()) {
-	x := time.AfterFunc(2*servertest.Timeout, func() { r.T.Logf("stuck: %+v: %s", r.sys.Stats(), r.sys.States()) })
-	return func() { x.Stop() }
-}
-
-// quiescent waits until the System is quiescent.
-func (r running) quiescent() {
-	r.T.Helper()
-	defer r.watch()()
-	f := r.sys.Quiescent()
-	for end := time.Now().Add(3 * servertest.Timeout); !f.Resolved(); time.Sleep(50 * time.Microsecond) {
-		if time.Now().After(end) {
-			require.FailNow(r.T, "never quiescent")
-		}
-	}
 }
 
 // traced is a System on one scheduler. The test takes its turns and moves its clock, and processes note what happens in

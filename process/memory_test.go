@@ -77,14 +77,6 @@ func TestNoAllocForAMessage(t *testing.T) {
 			}
 			return func() { _ = all[0].Send(x.sys, 3) }
 		}},
-		{"sixteen at a time", func(x *traced) func() {
-			to := x.handler(func(*process.Self[int], int) {})
-			return func() {
-				for m := range 16 {
-					_ = to.Send(x.sys, m)
-				}
-			}
-		}},
 		{"from a task", func(x *traced) func() {
 			to := x.handler(func(*process.Self[int], int) {})
 			var wake act.Waker
@@ -94,14 +86,6 @@ func TestNoAllocForAMessage(t *testing.T) {
 				return act.Wait
 			}))
 			return func() { wake.Wake() }
-		}},
-		{"a turn without a message", func(x *traced) func() {
-			var self *process.Self[int]
-			process.Spawn(x.sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-				self = p
-				return act.Wait
-			}), process.Options{})
-			return func() { self.Poke() }
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

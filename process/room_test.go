@@ -3,6 +3,7 @@ package process_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,10 +84,9 @@ func TestOverflow(t *testing.T) {
 		{"a task's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "task", "sent sent sent full full", "123", 0},
 		{"a process's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "process", "sent sent sent full full", "123", 0},
 		{"there is always room", process.Options{Limit: process.Unbounded}, "goroutine", "sent sent sent sent sent", "12345", 0},
-		{"the bound is that of the System", process.Options{Overflow: process.Reject}, "goroutine", "sent sent sent sent full", "1234", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, process.Config{Limit: 4})
+			x := newTraced(t, process.Config{})
 			to := x.gate(row.options)
 			var outcomes []string
 			five := func(from process.Sender) {
@@ -125,6 +125,8 @@ func TestTheBoundOfAMailbox(t *testing.T) {
 		{"its own, larger", 7, 9, 9},
 		{"unbounded", 7, process.Unbounded, 5000},
 		{"unbounded in the System", process.Unbounded, 0, 5000},
+		{"the largest of the System", math.MaxInt, 0, 5000},
+		{"the largest of its own", 7, math.MaxInt, 5000},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := newTraced(t, process.Config{Limit: row.system})

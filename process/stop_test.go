@@ -223,43 +223,6 @@ func TestStopIsCalledForStricterOrdersOnly(t *testing.T) {
 	x.all()
 }
 
-// Processes that are spawned or have a turn when one scheduler has obeyed the order and the other has not are told
-// once.
-func TestStopIsCalledOnceAlthoughSchedulersObeyOneByOne(t *testing.T) {
-	for _, first := range []int{0, 1} {
-		t.Run(fmt.Sprint(first), func(t *testing.T) {
-			x := newStepped(t, 2)
-			never := future.New[int](x.g.Schedulers()[0])
-			x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) })
-			all := []*stopRecorder{}
-			spawn := func() {
-				for range 4 { // a goroutine's Spawn takes each scheduler in turn
-					s := newStopRecorder()
-					all = append(all, s)
-					process.Spawn(x.sys, s, process.Options{})
-				}
-			}
-			spawn()
-			x.all()
-			spawn()
-			x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
-			spawn()
-			x.only(first)
-			spawn()
-			x.sys.Quiescent() // wakes all schedulers, which look into all queues
-			x.only(first)
-			x.only(1 - first)
-			spawn()
-			x.all()
-			for i, s := range all {
-				require.Equal(t, []string{"o"}, s.heard(), i)
-			}
-			require.NoError(t, never.Resolve(1))
-			x.all()
-		})
-	}
-}
-
 func TestStopIsNotCalledForAPastOrder(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		x := newStepped(t, 2)

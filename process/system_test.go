@@ -1,7 +1,7 @@
 package process_test
 
 import (
-	"math"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,32 +56,6 @@ func TestMisusePanics(t *testing.T) {
 	}
 }
 
-func TestTheSmallestAndTheLargestBounds(t *testing.T) {
-	const largest = math.MaxInt
-	for _, row := range []struct {
-		name string
-		cfg  process.Config
-		own  int
-	}{
-		{"none given", process.Config{}, 0},
-		{"one", process.Config{Limit: 1, Messages: 1, Batch: 1}, 1},
-		{"no Limit", process.Config{Limit: process.Unbounded}, process.Unbounded},
-		{"the largest Limit", process.Config{Limit: largest}, 0},
-		{"the largest Limit of its own", process.Config{}, largest},
-		{"the largest number of messages", process.Config{Messages: largest}, 0},
-		{"the largest Batch", process.Config{Batch: largest}, 0},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, row.cfg)
-			to := process.Spawn(x.sys, process.Handler[int](func(*process.Self[int], int) { x.note("a") }), process.Options{Limit: row.own})
-			for range 3 {
-				x.send(to, 1)
-				require.Equal(t, "a", x.some(10))
-			}
-		})
-	}
-}
-
 func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
 	sys, other := process.New(process.Config{}), process.New(process.Config{})
 	g, h := act.NewGroup(act.Config{Schedulers: 2}), act.NewGroup(act.Config{Schedulers: 1})
@@ -119,26 +93,14 @@ func TestNoTurnBeforeSetUpIsComplete(t *testing.T) {
 	require.EqualValues(t, 200, sys.Stats().Ended)
 }
 
-// Each Group has a System of its own.
+// Each Group has a System of its own. A process of the other one gets no thread by a hand-off.
 func TestProcessesOfTwoSystemsSendToEachOther(t *testing.T) {
-	const rounds = 2000
-	var refs [2]process.Ref[int]
-	var both [2]running
-	for i := range both {
-		both[i] = start(t, 2, process.Config{}, func(sys *process.System) {
-			refs[i] = process.Spawn(sys, process.Handler[int](func(p *process.Self[int], m int) {
-				if p.System() != sys {
-					t.Error("it runs elsewhere")
-				}
-				_ = refs[1-i].Send(p, m-1)
-				if m <= 1 {
-					p.Exit()
-				}
-			}), process.Options{})
-		})
-	}
-	require.NoError(t, refs[0].Send(both[0].sys, rounds))
-	for _, r := range both {
-		r.end()
-	}
+	one, two := newTraced(t, process.Config{}), newTraced(t, process.Config{})
+	there := two.handler(func(p *process.Self[int], _ int) { two.note(fmt.Sprint(p.System() == two.sys)) })
+	here := one.handler(func(p *process.Self[int], m int) { require.NoError(t, there.Send(p, m)) })
+	two.step()
+	one.send(here, 1)
+	one.step()
+	require.Empty(t, two.noted())
+	require.Equal(t, "true", two.step())
 }

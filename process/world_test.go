@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"testing"
@@ -20,23 +19,18 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorldProcesses is a server whose connections ask processes, beside other processes that pass tokens on in all possible
-// ways, and sometimes end. Each question is answered, no token is lost except with a process that ends, no process has two
-// turns at once, and each end is reported as often as it is watched.
+// TestWorldProcesses has processes that pass tokens on in all possible ways, and sometimes end. No token is lost except with a
+// process that ends, no process has two turns at once, and each end is reported as often as it is watched.
 func TestWorldProcesses(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		c := newCrowd(w)
-		server := &service.TCP{Address: "10.0.0.1:7", Handler: c.session}
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 1), Logger: zap.NewNop()}
-		v, err := w.Server("crowd", cfg, c.sys.Setup, server.Setup, c.setUp)
+		v, err := w.Server("crowd", cfg, c.sys.Setup, c.setUp)
 		require.NoError(t, err)
 		if w.Rand().IntN(3) == 0 {
 			c.ordered = true
 			terms := pick(w, shutdown.Unbounded, shutdown.Policy{Time: time.Minute}, shutdown.Policy{Time: time.Millisecond, Drop: true})
 			w.At(time.Duration(w.Rand().Int64N(int64(10*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
-		}
-		for i := range 1 + w.Rand().IntN(8) {
-			w.Client("10.0.0.1:7", c.client(i))
 		}
 		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
 		_, err = w.Server("last", act.Config{}, last.Setup)
@@ -58,15 +52,14 @@ type crowd struct {
 	endRate int
 	ordered bool
 
-	parent   process.Ref[news]
-	counter  process.Ref[int]
-	members  []process.Ref[tokenMessage]
-	answerer process.Ref[request]
+	parent  process.Ref[news]
+	counter process.Ref[int]
+	members []process.Ref[tokenMessage]
 
-	begun, arrived, lost, hops, queries int
-	counted                             int
-	spawned                             int
-	notices                             map[process.AnyRef]int // notices of each end
+	begun, arrived, lost, hops int
+	counted                    int
+	spawned                    int
+	notices                    map[process.AnyRef]int // notices of each end
 }
 
 func newCrowd(w *sim.World) *crowd {
@@ -80,7 +73,6 @@ func (c *crowd) setUp(s *act.Scheduler) error {
 	if s.Index() > 0 {
 		return nil
 	}
-	c.answerer = process.Spawn(c.sys, process.Handler[request](c.answer), process.Options{})
 	c.counter = process.Spawn(c.sys, process.Handler[int](func(_ *process.Self[int], n int) { c.counted += n }), process.Options{})
 	c.parent = process.Spawn(c.sys, process.Handler[news](c.hear), process.Options{Limit: process.Unbounded})
 	c.members = make([]process.Ref[tokenMessage], 2+c.w.Rand().IntN(10))
@@ -224,7 +216,6 @@ func (m *member) pass(p *process.Self[tokenMessage], k tokenMessage) {
 		process.Await(p, f, func(int, error) tokenMessage { return back() })
 		w.At(w.Now()+c.delay(), func() { _ = f.Resolve(1) })
 	case 3:
-		c.queries++
 		ask := func(r process.Reply[int]) tokenMessage { return tokenMessage{hops: 7, asks: true, query: r} }
 		process.Request(p, c.member(), ask, c.delay(), func(n int, err error) tokenMessage {
 			if err == nil && n != 7 {
@@ -272,70 +263,7 @@ func (c *crowd) check() {
 			c.w.Errorf("%v: %d notices of 2", of, times)
 		}
 	}
-	if alive := int64(len(c.members) + 3); n.Alive != alive {
+	if alive := int64(len(c.members) + 2); n.Alive != alive {
 		c.w.Errorf("%d are alive, of %d", n.Alive, alive)
-	}
-}
-
-// request is a message from a client.
-type request struct {
-	number int
-	reply  process.Reply[int]
-}
-
-func (c *crowd) answer(p *process.Self[request], d request) { d.reply.Send(p, d.number+1) }
-
-// session answers each number with the next one, for which it asks a process.
-func (c *crowd) session(k *listener.Conn) act.Action {
-	s := &session{c: c, k: k}
-	return s
-}
-
-type session struct {
-	c   *crowd
-	k   *listener.Conn
-	ask *process.Ask[request, int]
-}
-
-func (s *session) Act(t *act.Task) act.Directive {
-	if s.ask == nil {
-		in, err := s.k.Peek(1)
-		if err != nil {
-			return listener.Next(t, err)
-		}
-		number := int(in[0])
-		s.k.Discard(1)
-		s.ask = &process.Ask[request, int]{To: s.c.answerer, Within: time.Hour, Message: func(r process.Reply[int]) request {
-			return request{number, r}
-		}}
-	}
-	if d := s.ask.Act(t); d != act.Done {
-		return d
-	}
-	_, err := s.k.Write([]byte{byte(s.ask.Value)})
-	s.ask = nil
-	return listener.Next(t, err)
-}
-
-// client sends numbers, and expects the next ones.
-func (c *crowd) client(i int) sim.Script {
-	return func(k *sim.Client) error {
-		in := bufio.NewReader(k)
-		for n := range k.Rand().IntN(60) {
-			if _, err := k.Write([]byte{byte(n)}); err != nil {
-				return err
-			}
-			got, err := in.ReadByte()
-			if err != nil {
-				return err
-			}
-			if got != byte(n+1) {
-				return fmt.Errorf("client %d: %d is followed by %d", i, n, got)
-			}
-			if k.Rand().IntN(4) == 0 {
-				k.Sleep(c.delay())
-			}
-		}
-		return nil
 	}
 }

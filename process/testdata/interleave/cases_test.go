@@ -1,7 +1,6 @@
 package process
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -23,9 +22,6 @@ func (w *world) spawnAt(queue int, name string, first func(p *Self[msg])) *proc 
 	w.sys.outside.turn.Store(uint32(queue + len(w.loops) - 1))
 	return w.spawn(name, Options{}, first)
 }
-
-// goroutine adds a thread that is no runner's.
-func (w *world) goroutine(name string, f func()) { w.thread(name, f) }
 
 // task makes a task of a scheduler call f, now or later.
 func (w *world) task(runner int, f func(from Sender)) {
@@ -49,81 +45,16 @@ func (w *world) has(to *proc, f func(p *Self[msg])) { _ = w.send(w.sys, "set-up"
 
 // cases are small enough to try all schedules.
 var cases = []small{
-	{"a queue by itself", shape{runners: 2, preemptions: 3}, func(w *world) {
-		w.withoutRunners()
-		var all []*core
-		for _, name := range []string{"a", "b", "c"} {
-			all = append(all, w.spawnAt(0, name, nil).core)
-		}
-		taken := map[*core]int{}
-		q := &w.sys.runners[0].queue
-		w.goroutine("owner", func() {
-			if _, c := q.tryDequeue(); c != nil {
-				if !q.tryEnqueue(c) {
-					taken[c]++
-				}
-			}
-		})
-		w.goroutine("thief", func() {
-			_, stolen := q.trySteal(mostSteal)
-			for _, c := range stolen.all(queueLinks) {
-				taken[c]++
-			}
-		})
-		w.goroutine("sender", func() {
-			if q.tryDequeueEntry(all[1]) {
-				taken[all[1]]++
-			}
-		})
-		w.checks = append(w.checks, func() {
-			for _, c := range q.all(queueLinks) {
-				taken[c]++
-			}
-			for _, c := range all {
-				if taken[c] != 1 {
-					w.fail("%s is in %d places", w.of(c).name, taken[c])
-				}
-			}
-		})
-	}},
-	{"the idle stack by itself", shape{runners: 2, preemptions: 2}, func(w *world) {
-		w.withoutRunners()
-		x, popped := &w.sys.idle, 0
-		for i, r := range w.sys.runners {
-			w.goroutine(fmt.Sprint("runner ", i), func() {
-				x.push(r)
-				x.remove(r)
-				x.push(r)
-			})
-		}
-		w.goroutine("sender", func() {
-			if x.pop() != nil {
-				popped++
-			}
-		})
-		w.checks = append(w.checks, func() {
-			if n := len(x.stack); n > 2 || n < 2-popped {
-				w.fail("%d are on the stack, and %d were taken off", n, popped)
-			}
-		})
-	}},
 	{"two send to one that sleeps", shape{runners: 1, preemptions: 3}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
 		for _, name := range []string{"one", "two"} {
-			w.goroutine(name, func() { _ = w.send(w.sys, name, to, nil) })
+			w.thread(name, func() { _ = w.send(w.sys, name, to, nil) })
 		}
 	}},
 	{"a message to a process that falls asleep", shape{runners: 1, preemptions: 3}, func(w *world) {
 		to := w.spawn("to", Options{}, nil)
-		w.goroutine("one", func() {
+		w.thread("one", func() {
 			_ = w.send(w.sys, "one", to, nil)
-			_ = w.send(w.sys, "one", to, nil)
-		})
-	}},
-	{"a poke of a process that falls asleep", shape{runners: 1, preemptions: 3}, func(w *world) {
-		to := w.spawn("to", Options{}, nil)
-		w.goroutine("one", func() {
-			to.core.body.(*Self[msg]).Poke()
 			_ = w.send(w.sys, "one", to, nil)
 		})
 	}},
@@ -145,14 +76,6 @@ var cases = []small{
 			from = w.spawn(name, Options{}, func(p *Self[msg]) { from.give(p, to) })
 		}
 	}},
-	{"queued while the other becomes idle", shape{runners: 2, preemptions: 2}, func(w *world) {
-		all := w.asleep(Options{}, "from", "one", "two")
-		w.goroutine("bell", func() { w.sys.runners[1].wake() })
-		w.has(all[0], func(p *Self[msg]) {
-			all[0].give(p, all[1])
-			all[0].give(p, all[2])
-		})
-	}},
 	{"a task sends on a runner that becomes idle", shape{runners: 2, preemptions: 2}, func(w *world) {
 		to := w.asleep(Options{}, "to", "other")
 		w.sys.runners[0].wake()
@@ -168,48 +91,24 @@ var cases = []small{
 		to = w.spawnAt(0, "to", nil)
 		w.spawnAt(0, "last", nil)
 	}},
-	{"a task spawns, two runners", shape{runners: 2, preemptions: 2}, func(w *world) {
-		w.runUntilIdle(false)
-		w.task(0, func(from Sender) {
-			w.spawnFrom(from, "new", Options{}, nil)
-			w.spawnFrom(from, "newer", Options{}, nil)
-		})
-	}},
 	{"spawned for an idle runner whose queue is locked", shape{runners: 2, preemptions: 2}, func(w *world) {
 		w.spawnAt(1, "stolen", nil) // the other steals it
-		w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+		w.thread("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
 	}},
 	{"sent to an idle runner whose queue is locked", shape{runners: 2, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{}, "to", "stolen")
 		w.sys.runners[0].wake()
 		w.has(all[1], nil) // the other steals it there
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
+		w.thread("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
 	}},
 	{"killed while it falls asleep", shape{runners: 1, preemptions: 3}, func(w *world) {
 		to := w.spawn("to", Options{}, nil)
-		w.goroutine("killer", func() { to.ref.Kill() })
-	}},
-	{"killed while it is sent to", shape{runners: 2, preemptions: 2}, func(w *world) {
-		to := w.asleep(Options{}, "to")[0]
-		w.goroutine("killer", func() { to.ref.Kill() })
-		w.goroutine("one", func() {
-			_ = w.send(w.sys, "one", to, nil)
-			_ = w.send(w.sys, "one", to, nil)
-		})
+		w.thread("killer", func() { to.ref.Kill() })
 	}},
 	{"killed during a hand-off", shape{runners: 2, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{}, "from", "to")
 		w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
-		w.goroutine("killer", func() { all[1].ref.Kill() })
-	}},
-	{"killed while it waits for room", shape{runners: 2, preemptions: 1}, func(w *world) {
-		to := w.spawn("to", Options{Limit: 1}, nil)
-		var from *proc
-		from = w.spawn("from", Options{}, func(p *Self[msg]) {
-			from.give(p, to)
-			from.give(p, to)
-		})
-		w.goroutine("killer", func() { from.ref.Kill() })
+		w.thread("killer", func() { all[1].ref.Kill() })
 	}},
 	{"killed while two wait for each other", shape{runners: 1, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{Limit: 1}, "one", "two")
@@ -223,7 +122,7 @@ var cases = []small{
 			_ = w.send(p, "one", all[1], nil)
 		})
 		w.run(false)
-		w.goroutine("killer", func() {
+		w.thread("killer", func() {
 			all[0].ref.Kill()
 			w.await("one to be dead", func() bool { return all[0].dead() })
 		})
@@ -260,7 +159,7 @@ var cases = []small{
 			from.give(p, to)
 			from.give(p, to)
 		})
-		w.goroutine("one", func() {
+		w.thread("one", func() {
 			w.await("the turn", func() bool { return begun })
 			w.has(from, nil)
 		})
@@ -269,58 +168,41 @@ var cases = []small{
 		to := w.asleep(Options{Limit: 1}, "to")[0]
 		w.has(to, nil)
 		for _, name := range []string{"one", "two"} {
-			w.goroutine(name, func() { w.deliver(name, to) })
+			w.thread(name, func() { w.deliver(name, to) })
 		}
 	}},
 	{"one of two waiters for room gives up", shape{runners: 1, preemptions: 1}, func(w *world) {
 		to := w.asleep(Options{Limit: 1}, "to")[0]
 		w.has(to, nil)
-		w.goroutine("one", func() {
+		w.thread("one", func() {
 			if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
 				b.join(new(signal))
 			}
 		})
-		w.goroutine("two", func() { w.deliver("two", to) })
+		w.thread("two", func() { w.deliver("two", to) })
 	}},
 	{"one of two waiters for room gives up when there is room", shape{runners: 1, preemptions: 1}, func(w *world) {
 		to := w.asleep(Options{Limit: 2}, "to")[0]
 		to.spare = 2
 		w.has(to, nil)
 		w.has(to, nil)
-		w.goroutine("one", func() {
+		w.thread("one", func() {
 			if b, ok := w.send(w.sys, "one", to, nil).(*blockedSend); ok {
 				if s := b.join(new(signal)); s != nil {
 					b.giveUp(s)
 				}
 			}
 		})
-		w.goroutine("two", func() { w.deliver("two", to) })
-		w.goroutine("maker of room", func() {
+		w.thread("two", func() { w.deliver("two", to) })
+		w.thread("maker of room", func() {
 			to.spare = 1
 			to.ref.p.Poke()
-		})
-	}},
-	{"two that wait for room in each other's mailboxes", shape{runners: 2, preemptions: 2}, func(w *world) {
-		var all [2]*proc
-		for i, name := range []string{"one", "two"} {
-			all[i] = w.spawn(name, Options{Limit: 2}, func(p *Self[msg]) {
-				all[i].give(p, all[1-i])
-				all[i].give(p, all[1-i])
-			})
-		}
-	}},
-	{"a full mailbox that drops", shape{runners: 2, preemptions: 2}, func(w *world) {
-		to := w.asleep(Options{Limit: 1, Overflow: Drop}, "to")[0]
-		w.has(to, nil)
-		w.goroutine("one", func() {
-			_ = w.send(w.sys, "one", to, nil)
-			_ = w.send(w.sys, "one", to, nil)
 		})
 	}},
 	{"it ends while it is sent to", shape{runners: 2, preemptions: 2}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
 		w.has(to, func(p *Self[msg]) { p.Exit() })
-		w.goroutine("one", func() {
+		w.thread("one", func() {
 			_ = w.send(w.sys, "one", to, nil)
 			_ = w.send(w.sys, "one", to, nil)
 		})
@@ -328,19 +210,19 @@ var cases = []small{
 	{"it ends while a sender waits for room", shape{runners: 2, preemptions: 1}, func(w *world) {
 		to := w.asleep(Options{Limit: 1}, "to")[0]
 		w.has(to, func(p *Self[msg]) { p.Exit() })
-		w.goroutine("one", func() { w.deliver("one", to) })
+		w.thread("one", func() { w.deliver("one", to) })
 		var from *proc
 		from = w.spawn("from", Options{}, func(p *Self[msg]) { from.give(p, to) })
 	}},
 	{"all become idle, and Quiescent is called", shape{runners: 2, preemptions: 2}, func(w *world) {
 		w.asleep(Options{}, "one", "two")
-		w.goroutine("asker", w.ask)
+		w.thread("asker", w.ask)
 	}},
 	{"something is sent while all become idle", shape{runners: 2, preemptions: 1}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
 		w.has(to, nil)
 		w.ask()
-		w.goroutine("one", func() {
+		w.thread("one", func() {
 			_ = w.send(w.sys, "one", to, nil)
 			w.ask()
 		})
@@ -348,7 +230,7 @@ var cases = []small{
 	{"something is sent that takes long while all become idle", shape{runners: 2, preemptions: 1}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
 		w.has(to, nil)
-		w.goroutine("one", func() {
+		w.thread("one", func() {
 			w.has(to, func(*Self[msg]) {
 				other := w.threads[0]
 				if other == w.now {
@@ -359,18 +241,10 @@ var cases = []small{
 			w.ask()
 		})
 	}},
-	{"Quiescent after a message whose runner was woken already", shape{runners: 1, preemptions: 2}, func(w *world) {
-		to := w.asleep(Options{}, "to")[0]
-		w.sys.runners[0].wake()
-		w.goroutine("one", func() {
-			_ = w.send(w.sys, "one", to, nil)
-			w.ask()
-		})
-	}},
 	{"Quiescent after a message, with another under way", shape{runners: 2, preemptions: 2}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
-		w.goroutine("two", func() {
+		w.thread("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		w.thread("two", func() {
 			_ = w.send(w.sys, "two", to, nil)
 			w.ask()
 		})
@@ -379,7 +253,7 @@ var cases = []small{
 		to := w.asleep(Options{}, "to")[0]
 		w.has(to, nil)
 		w.ask()
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		w.thread("one", func() { _ = w.send(w.sys, "one", to, nil) })
 	}},
 	{"the last process ends, and Run may return", shape{runners: 2, preemptions: 2}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
@@ -388,7 +262,7 @@ var cases = []small{
 	{"a process is spawned while Run may return", shape{runners: 2, preemptions: 2}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
 		w.has(to, func(p *Self[msg]) { p.Exit() })
-		w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+		w.thread("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
 	}},
 	{"queued behind a long turn", shape{runners: 2, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{}, "long", "next", "behind")
@@ -405,7 +279,7 @@ var cases = []small{
 		w.has(all[0], func(*Self[msg]) {
 			w.await("the message to be received elsewhere", func() bool { return all[1].received == 1 })
 		})
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
+		w.thread("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
 	}},
 	{"sent to while one scheduler is in the long turn of a task", shape{runners: 2, preemptions: 2}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
@@ -414,7 +288,7 @@ var cases = []small{
 		w.task(0, func(Sender) {
 			w.await("the message to be received elsewhere", func() bool { return to.received == 1 })
 		})
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		w.thread("one", func() { _ = w.send(w.sys, "one", to, nil) })
 	}},
 	{"spawned while one runner is in a long turn", shape{runners: 2, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{}, "long")
@@ -423,29 +297,29 @@ var cases = []small{
 		w.has(all[0], func(*Self[msg]) {
 			w.await("the new process to begin elsewhere", func() bool { return began })
 		})
-		w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, func(*Self[msg]) { began = true }) })
+		w.thread("one", func() { w.spawnFrom(w.sys, "new", Options{}, func(*Self[msg]) { began = true }) })
 	}},
 	{"more than a turn of messages", shape{runners: 2, preemptions: 1, cfg: Config{Messages: 1, Batch: 1}}, func(w *world) {
 		all := w.asleep(Options{}, "to", "other")
 		w.has(all[0], nil)
 		w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
 		w.has(all[1], nil)
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
+		w.thread("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
 	}},
 	{"an order while a process falls asleep", shape{runners: 2, preemptions: 2, ordered: true}, func(w *world) {
 		all := w.asleep(Options{}, "to", "other")
 		w.has(all[0], nil)
 		w.shutdown()
 	}},
-	{"an order while a process is spawned", shape{runners: 1, preemptions: 2, ordered: true}, func(w *world) {
+	{"an order while a process is spawned", shape{runners: 2, preemptions: 2, ordered: true}, func(w *world) {
 		w.runUntilIdle(false)
 		w.shutdown()
-		w.goroutine("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
+		w.thread("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
 	}},
 	{"an order before the first turn", shape{runners: 1, preemptions: 2, ordered: true}, func(w *world) {
 		to := w.spawn("to", Options{}, nil)
 		w.shutdown()
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		w.thread("one", func() { _ = w.send(w.sys, "one", to, nil) })
 	}},
 	{"a queue of many, stolen from by two", shape{runners: 3, preemptions: 1}, func(w *world) {
 		all := w.asleep(Options{}, "from", "a", "b", "c", "d")
@@ -467,7 +341,7 @@ var cases = []small{
 			a.Expire()
 		})
 		w.sys.runners[1-a.at.s.Index()].wake()
-		w.goroutine("asker", w.ask)
+		w.thread("asker", w.ask)
 	}},
 	{"a timer is due while it is stopped", shape{runners: 2, preemptions: 2}, func(w *world) {
 		var a *timer
@@ -492,31 +366,6 @@ var cases = []small{
 			}
 		})
 	}},
-	{"an operation finishes while all become idle", shape{runners: 2, preemptions: 1}, func(w *world) {
-		x, to := w.operation()
-		if !w.runUntilIdle(false) {
-			return
-		}
-		at := to.core.on
-		w.task(at.s.Index(), func(Sender) {
-			x.finish(at, nil)
-			x.waker.Wake()
-		})
-		w.sys.runners[1-at.s.Index()].wake()
-		w.goroutine("asker", w.ask)
-	}},
-	{"an operation is cancelled while all are idle", shape{runners: 2, preemptions: 1}, func(w *world) {
-		x, to := w.operation()
-		if !w.runUntilIdle(false) {
-			return
-		}
-		w.ask()
-		w.goroutine("one", func() {
-			w.pending--
-			to.sent--
-			x.Cancel()
-		})
-	}},
 	{"an operation finishes while it is cancelled", shape{runners: 2, preemptions: 2}, func(w *world) {
 		x, to := w.operation()
 		at, cancelled := to.core.on, false
@@ -524,7 +373,7 @@ var cases = []small{
 			x.finish(at, nil)
 			x.waker.Wake()
 		})
-		w.goroutine("canceller", func() { cancelled = x.Cancel() })
+		w.thread("canceller", func() { cancelled = x.Cancel() })
 		w.checks = append(w.checks, func() {
 			if n := to.heard["later"]; cancelled == (n == 1) {
 				w.fail("cancelled: %v, heard: %d", cancelled, n)
@@ -542,8 +391,8 @@ var cases = []small{
 			}, time.Hour, func(int, error) msg { return all[1].extra("answer") })
 		})
 		w.runUntilIdle(false)
-		w.goroutine("answerer", func() { r.Send(w.sys, 1) })
-		w.goroutine("killer", func() { all[0].ref.Kill() })
+		w.thread("answerer", func() { r.Send(w.sys, 1) })
+		w.thread("killer", func() { all[0].ref.Kill() })
 		w.checks = append(w.checks, func() {
 			if n := all[1].heard["answer"]; r.Open() == (n == 1) {
 				w.fail("%d answers to one question", n)
@@ -553,16 +402,12 @@ var cases = []small{
 	{"linked while one of them ends", shape{runners: 2, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{}, "one", "two")
 		w.has(all[0], func(p *Self[msg]) { p.Exit() })
-		w.goroutine("linker", func() { Link(all[0].ref, all[1].ref, true) })
-		w.requireBothEnd(all)
-	}},
-	{"two linked processes end at once", shape{runners: 2, preemptions: 2}, func(w *world) {
-		all := w.asleep(Options{}, "one", "two")
-		Link(all[0].ref, all[1].ref, true)
-		for _, x := range all {
-			w.has(x, func(p *Self[msg]) { p.Exit() })
-		}
-		w.requireBothEnd(all)
+		w.thread("linker", func() { Link(all[0].ref, all[1].ref, true) })
+		w.checks = append(w.checks, func() {
+			if !all[1].dead() {
+				w.fail("%s is alive, though it was linked to one that has ended", all[1].name)
+			}
+		})
 	}},
 	{"a link and a watch are cancelled while a process ends", shape{runners: 2, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{}, "one", "two", "watcher")
@@ -570,7 +415,7 @@ var cases = []small{
 		watched := Watch(all[2].ref.p, all[0].ref, func(Notice) msg { return all[2].extra("notice") })
 		var link, watch bool
 		w.has(all[0], func(p *Self[msg]) { p.Exit() })
-		w.goroutine("canceller", func() { link, watch = linked.Cancel(), watched.Cancel() })
+		w.thread("canceller", func() { link, watch = linked.Cancel(), watched.Cancel() })
 		w.checks = append(w.checks, func() {
 			if n := all[2].heard["notice"]; link && all[1].dead() || watch != (n == 0) {
 				w.fail("link cancelled: %v, dead: %v; watch cancelled: %v, %d notices", link, all[1].dead(), watch, n)
@@ -591,7 +436,7 @@ var cases = []small{
 	}},
 	{"asked while it ends", shape{runners: 2, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{}, "one", "two")
-		w.goroutine("killer", func() { all[0].ref.Kill() })
+		w.thread("killer", func() { all[0].ref.Kill() })
 		w.has(all[1], func(p *Self[msg]) {
 			all[0].sent++
 			Request(p, all[0].ref, func(r Reply[int]) msg {
@@ -609,7 +454,7 @@ var cases = []small{
 		w.shutdown()
 		w.runUntilIdle(false)
 		w.loops[0].leaves = true
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", to, nil) })
+		w.thread("one", func() { _ = w.send(w.sys, "one", to, nil) })
 	}},
 	{"the last process ends, and another is spawned, while a scheduler leaves Run",
 		shape{runners: 2, preemptions: 2}, func(w *world) {
@@ -617,32 +462,17 @@ var cases = []small{
 			w.has(to, func(p *Self[msg]) { p.Exit() })
 			w.runUntilIdle(false)
 			w.loops[0].leaves = true
-			w.goroutine("one", func() { w.spawn("new", Options{}, func(p *Self[msg]) { p.Exit() }) })
+			w.thread("one", func() { w.spawn("new", Options{}, func(p *Self[msg]) { p.Exit() }) })
 		}},
 	{"a process is spawned while all are closed", shape{runners: 2, preemptions: 2}, func(w *world) {
 		w.asleep(Options{}, "asleep")
-		w.goroutine("closer", w.close)
-		w.goroutine("one", func() { w.spawn("new", Options{}, nil) })
-	}},
-	{"sent to and killed while all are closed", shape{runners: 2, preemptions: 1}, func(w *world) {
-		all := w.asleep(Options{}, "to", "linked")
-		Link(all[0].ref, all[1].ref, false)
-		w.goroutine("closer", w.close)
-		w.goroutine("one", func() { _ = w.send(w.sys, "one", all[1], nil) })
-		w.goroutine("killer", func() { all[0].ref.Kill() })
+		w.thread("closer", w.close)
+		w.thread("one", func() { w.spawn("new", Options{}, nil) })
 	}},
 	{"a process is spawned while all are dropped, and Run begins again", shape{runners: 1, preemptions: 2}, func(w *world) {
 		w.asleep(Options{}, "asleep")
-		w.goroutine("runner", w.runAgain)
-		w.goroutine("one", func() { w.spawn("new", Options{}, nil) })
-	}},
-	{"sent to while all are dropped, and Run begins again", shape{runners: 2, preemptions: 1}, func(w *world) {
-		to := w.asleep(Options{}, "to", "other")
-		w.goroutine("runner", w.runAgain)
-		w.goroutine("one", func() {
-			_ = w.send(w.sys, "one", to[0], nil)
-			_ = w.send(w.sys, "one", to[1], nil)
-		})
+		w.thread("runner", w.runAgain)
+		w.thread("one", func() { w.spawn("new", Options{}, nil) })
 	}},
 }
 
@@ -656,15 +486,4 @@ func (w *world) operation() (*job, *proc) {
 	})
 	w.runUntilIdle(false)
 	return x, to
-}
-
-// requireBothEnd checks two linked processes, one of which ends.
-func (w *world) requireBothEnd(all []*proc) {
-	w.checks = append(w.checks, func() {
-		for _, x := range all {
-			if !x.dead() {
-				w.fail("%s is alive, though it was linked to one that has ended", x.name)
-			}
-		}
-	})
 }

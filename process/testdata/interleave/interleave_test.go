@@ -10,7 +10,6 @@ import (
 var (
 	schedule = flag.String("schedule", "", "the one schedule to try, as a failure has printed it")
 	deeper   = flag.Int("deeper", 0, "preemptions more than the cases say")
-	all      = flag.Bool("all", false, "also courses that do the same as others")
 	seed     = flag.Uint64("seed", 0, "the one seed to try")
 	fault    = flag.String("fault", "", "the fault to plant")
 	seeds    = flag.Int("seeds", 0, "how many seeds to try")
@@ -46,7 +45,6 @@ func (x *small) try(c chooser, all loops, recording bool) *world {
 func (x *small) explore() (found *world, courses int) {
 	loops := newLoops(x.runners)
 	c := newSearch(x.preemptions + *deeper)
-	c.all = *all
 	for more := true; more; more = c.again() {
 		if x.ordered {
 			loops = newLoops(x.runners)

@@ -49,8 +49,6 @@ type search struct {
 	stepping *branch    // the fork whose thread takes its step
 	waiting  []*episode // the episodes that have not ended
 	keys     map[key]int
-	all      bool // also redundant schedules
-	skipped  int
 }
 
 // branch is a fork, and what was tried there.
@@ -162,11 +160,10 @@ func (x *search) again() bool {
 	for n := len(x.taken) - 1; n >= 0; n-- {
 		b := x.taken[n]
 		for b.way+1 < len(b.to) {
-			if b.way++; x.all || !b.redundant() {
+			if b.way++; !b.redundant() {
 				x.taken = x.taken[:n+1]
 				return true
 			}
-			x.skipped++
 		}
 		if n == 0 {
 			break

@@ -3,7 +3,6 @@ package process
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 	"unsafe"
@@ -36,7 +35,6 @@ type world struct {
 	over      bool // the runners' threads end
 	dropped   bool // all processes have been ended once
 	closed    bool // the Group is closed
-	alone     bool // no runner has a thread
 	noneRests bool // no scheduler is known to be asleep
 	fresh     bool // the schedulers are new in each run
 	active    int  // active processes: neither asleep nor dead
@@ -131,17 +129,8 @@ func newWorld(c chooser, all loops, cfg Config) *world {
 		w.shadowAt(unsafe.Pointer(n), &shadow{kind: ofCount, name: "a count"}, false)
 	}
 	steps.Watching, bells.Watching = recorder{w, false}, recorder{w, true}
-	hook.Rests = func(s any) bool { return !w.noneRests && (w.alone || !w.threads[s.(*act.Scheduler).Index()].busy) }
+	hook.Rests = func(s any) bool { return !w.noneRests && !w.threads[s.(*act.Scheduler).Index()].busy }
 	return w
-}
-
-// withoutRunners is for cases in which no processes run.
-func (w *world) withoutRunners() {
-	w.alone = true
-	for _, t := range w.threads {
-		t.stop()
-	}
-	w.threads = nil
 }
 
 // end ends the runners' threads, if nothing was found.
@@ -312,7 +301,7 @@ func (w *world) at(at unsafe.Pointer, bell bool) *shadow {
 		return g
 	}
 	k := w.nameOf(at, bell)
-	g := &shadow{name: w.field(k)}
+	g := &shadow{name: fmt.Sprintf("%s %d+%d", cmp.Or(k.of, "something"), k.index, k.offset)}
 	if k.of == "registry" {
 		g.kind = ofCount
 	}
@@ -531,7 +520,7 @@ func (w *world) runUntilIdle(chosen bool) bool {
 		w.checkStuck()
 	}
 	switch {
-	case w.finding != "" || w.alone:
+	case w.finding != "":
 	case w.closed:
 		w.checkClosed()
 	default:
@@ -719,24 +708,6 @@ func (w *world) nameOf(at unsafe.Pointer, bell bool) key {
 		return key{"waker", 0, uintptr(at)} // it belongs to the scheduler
 	}
 	return key{}
-}
-
-// field returns the name for traces.
-func (w *world) field(k key) string {
-	t := map[string]reflect.Type{"sys": reflect.TypeFor[System](), "runner": reflect.TypeFor[runner](), "registry": reflect.TypeFor[registry]()}[k.of]
-	if t == nil || !w.recording {
-		return cmp.Or(k.of, "something")
-	}
-	name := k.of
-	if k.of != "sys" {
-		name = fmt.Sprint(name, " ", k.index)
-	}
-	for i := range t.NumField() {
-		if f := t.Field(i); k.offset-f.Offset < f.Type.Size() {
-			name += "'s " + f.Name
-		}
-	}
-	return name
 }
 
 func (g *shadow) show(v uint64) string {
