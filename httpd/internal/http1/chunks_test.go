@@ -62,50 +62,32 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// invalidChunks has a body for each refusal.
-var invalidChunks = map[string]error{
-	"\r\n":                                  errChunkSize,
-	"1 \r\n":                                errChunkSize,
-	"8000000000000000\r\n":                  errChunkSize,
-	"1\r\nxy":                               errChunkEnd,
-	"1\r\nx\rx":                             errChunkEnd,
-	"1\rx":                                  errChunkEnd,
-	"1;a\nb\r\n":                            errExtension,
-	"1;\r\n":                                errExtension,
-	"1; \r\n":                               errExtension,
-	"1;;a\r\n":                              errExtension,
-	"1;=a\r\n":                              errExtension,
-	"1;a b\r\n":                             errExtension,
-	"1;a \r\n":                              errExtension,
-	"1;(\r\n":                               errExtension,
-	"1;\"a\"\r\n":                           errExtension,
-	"1;a=\r\n":                              errExtension,
-	"1;a= \r\n":                             errExtension,
-	"1;a=;b\r\n":                            errExtension,
-	"1;a=b=c\r\n":                           errExtension,
-	"1;a=b c\r\n":                           errExtension,
-	"1;a=b \r\n":                            errExtension,
-	"1;a=b\"c\"\r\n":                        errExtension,
-	"1;a=\"b\r\n":                           errExtension,
-	"1;a=\"b\\\"\r\n":                       errExtension,
-	"1;a=\"b\\\r\n":                         errExtension,
-	"1;a=\"b\"c\r\n":                        errExtension,
-	"1;a=\"b\" \r\n":                        errExtension,
-	"1;a=\"\x7f\"\r\n":                      errExtension,
-	"1;" + strings.Repeat("a", maxSizeLine): errChunkLine,
-	"0\r\nContent-Length: 1\r\n\r\n":        errForbidden,
-	"0\r\nX : a\r\n\r\n":                    errName,
-	"0\r\nX: a\n\r\n":                       errLineEnd,
-	"0\r\nX: " + strings.Repeat("a", maxTrailers) + "\r\n":                         ErrTrailers,
-	strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\nx\r\n", maxExtensions/200+1): errChunkLine,
+// invalidChunks are bodies by why they are refused.
+var invalidChunks = map[error][]string{
+	errChunkSize: {"\r\n", "1 \r\n", "1\t\r\n", "8000000000000000\r\n", "10000000000000001\r\n", "g\r\n", "-1\r\n", "0x1\r\n", " 1\r\n", ";a\r\n",
+		"1_0\r\n", "1,\r\n", "\"1\"\r\n", "1 1\r\n", "1\nx", "1\x00\r\n", "1x\r\n"},
+	errChunkEnd: {"1\r\nxy", "1\r\nx\rx", "1\rx", "1\r\r\n", "1\r\nx\n0\r\n", "1\r\nx0\r\n", "2\r\nx\r\n0", "1\r\nx \r\n"},
+	errExtension: {"1;a\nb\r\n", "1;\r\n", "1; \r\n", "1;;a\r\n", "1;=a\r\n", "1;a b\r\n", "1;a \r\n", "1;(\r\n", "1;\"a\"\r\n", "1;a=\r\n", "1;a= \r\n",
+		"1;a=;b\r\n", "1;a=b=c\r\n", "1;a=b c\r\n", "1;a=b \r\n", "1;a=b\"c\"\r\n", "1;a=\"b\r\n", "1;a=\"b\\\"\r\n", "1;a=\"b\\\r\n", "1;a=\"b\"c\r\n",
+		"1;a=\"b\" \r\n", "1;a=\"\x7f\"\r\n", "1;a\x00\r\n", "0;a=\"\n\"\r\n"},
+	errChunkLine: {"1;" + strings.Repeat("a", maxSizeLine), strings.Repeat("0", maxSizeLine) + "1\r\n",
+		strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\nx\r\n", maxExtensions/200+1)},
+	errForbidden: {"0\r\nContent-Length: 1\r\n\r\n", "0\r\nTransfer-Encoding: chunked\r\n\r\n", "0\r\nHost: b\r\n\r\n",
+		"0\r\nA: b\r\nCONTENT-LENGTH: 0\r\n\r\n"},
+	errName:     {"0\r\nX : a\r\n\r\n", "0\r\n: 1\r\n\r\n"},
+	errLineEnd:  {"0\r\nX: a\n\r\n"},
+	errControl:  {"0\r\nX: a\rZ: b\r\n\r\n", "0\r\nX: \x00\r\n\r\n"},
+	ErrTrailers: {"0\r\nX: " + strings.Repeat("a", maxTrailers) + "\r\n"},
 }
 
 func TestChunksThatAreRefused(t *testing.T) {
-	for body, want := range invalidChunks {
-		for _, piece := range []int{1, 7, len(body)} {
-			_, _, ended, err := decode(body, piece)
-			require.Equal(t, want, err, "%.60q by %d", body, piece)
-			require.False(t, ended)
+	for want, bodies := range invalidChunks {
+		for _, body := range bodies {
+			for _, piece := range []int{1, 7, len(body)} {
+				_, _, ended, err := decode(body, piece)
+				require.Equal(t, want, err, "%.60q by %d", body, piece)
+				require.False(t, ended)
+			}
 		}
 	}
 }
@@ -115,8 +97,10 @@ func FuzzChunks(f *testing.F) {
 	for body := range validChunks {
 		f.Add(body+"GET", uint(3))
 	}
-	for body := range invalidChunks {
-		f.Add(body, uint(2))
+	for _, bodies := range invalidChunks {
+		for _, body := range bodies {
+			f.Add(body, uint(2))
+		}
 	}
 	f.Fuzz(func(t *testing.T, body string, piece uint) {
 		data, rest, ended, err := decode(body, max(1, len(body)))

@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// parsed is what a head says, or why it is refused.
+// parsed is what a head says, of a request or of a response, or why it is refused.
 type parsed struct {
 	method, target, authority string
+	status                    uint16
 	minor                     byte
 	fields                    string
-	chunked                   bool
+	chunked, persistent       bool
 	body                      int64
 	length                    int
 	err                       error
 }
 
-// parse reads a head as a server does, in pieces: behind each of the cuts more comes.
-func parse(text string, cuts ...int) parsed {
-	var p Parser
+// parse has p read a head in pieces: behind each of the cuts more comes.
+func parse(p Parser, text string, cuts ...int) parsed {
 	ended, err := false, error(nil)
 	for _, n := range append(cuts, len(text)) {
 		if ended, err = p.Read([]byte(text[:n])); ended || err != nil {
@@ -38,7 +38,7 @@ func parse(text string, cuts ...int) parsed {
 		return parsed{err: err}
 	}
 	got := parsed{method: string(p.Method.Of(in)), target: string(p.Target.Of(in)), authority: string(p.Authority.Of(in)),
-		minor: p.Minor, chunked: f.Chunked, body: f.Length, length: p.Length}
+		status: p.Status, minor: p.Minor, chunked: f.Chunked, persistent: f.Persistent, body: f.Length, length: p.Length}
 	for _, f := range p.Fields {
 		got.fields += string(f.Name.Of(in)) + "=" + string(f.Value.Of(in)) + ";"
 	}
@@ -47,42 +47,11 @@ func parse(text string, cuts ...int) parsed {
 
 func crlf(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
-// answered is what the head of a response says, or why it is refused.
-type answered struct {
-	status     uint16
-	minor      byte
-	fields     string
-	chunked    bool
-	body       int64
-	length     int
-	err        error
-	persistent bool
-}
-
 // answer reads the head of a response in pieces.
-func answer(text string, cuts ...int) answered {
-	p := Parser{Response: true}
-	ended, err := false, error(nil)
-	for _, n := range append(cuts, len(text)) {
-		if ended, err = p.Read([]byte(text[:n])); ended || err != nil {
-			break
-		}
-	}
-	if err != nil || !ended {
-		return answered{err: err}
-	}
-	in := []byte(text)
-	f, err := p.Framing(in)
-	got := answered{status: p.Status, minor: p.Minor, chunked: f.Chunked, body: f.Length, length: p.Length, err: err,
-		persistent: f.Persistent}
-	for _, f := range p.Fields {
-		got.fields += string(f.Name.Of(in)) + "=" + string(f.Value.Of(in)) + ";"
-	}
-	return got
-}
+func answer(text string, cuts ...int) parsed { return parse(Parser{Response: true}, text, cuts...) }
 
 func TestResponses(t *testing.T) {
-	for text, want := range map[string]answered{
+	for text, want := range map[string]parsed{
 		"HTTP/1.1 200 OK\nA: b\n\n":                                {status: 200, minor: 1, fields: "A=b;", body: -1, persistent: true},
 		"HTTP/1.0 404 Not Found\n\n":                               {status: 404, body: -1},
 		"HTTP/1.1 200 \tOK\n\n":                                    {status: 200, minor: 1, body: -1, persistent: true},
@@ -137,8 +106,8 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzHead, for heads of which package httpd has the tables of rules, compares with itself, cut anywhere, and with net/http: it accepts what the parser accepts, with the same
-// meaning.
+// FuzzHead, for heads of which package httpd has the tables of rules, compares with itself, cut anywhere, and with net/http:
+// it accepts what the parser accepts, with the same meaning.
 func FuzzHead(f *testing.F) {
 	for _, text := range []string{
 		"\n\nGET / HTTP/1.9\nhost:a:80\n\n", "GET / HTTP/1.0\n\n", "OPTIONS * HTTP/1.1\nHost: [::1]:8080\n\n",
@@ -149,9 +118,9 @@ func FuzzHead(f *testing.F) {
 		f.Add(crlf(text), uint(len(text)/2))
 	}
 	f.Fuzz(func(t *testing.T, text string, cut uint) {
-		whole := parse(text)
+		whole := parse(Parser{}, text)
 		if len(text) > 0 {
-			require.Equal(t, whole, parse(text, int(cut%uint(len(text)))))
+			require.Equal(t, whole, parse(Parser{}, text, int(cut%uint(len(text)))))
 		}
 		if whole.err != nil || whole.length == 0 {
 			return

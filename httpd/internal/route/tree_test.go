@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
@@ -284,65 +283,4 @@ func TestMatchAsServeMux(t *testing.T) {
 	t.Logf("%d places compared, %d left out, %d conflicts", compared, redirected, conflicts)
 	require.Greater(t, compared, 4*redirected)
 	require.Greater(t, conflicts, 500)
-}
-
-// FuzzMatch: with its values put in, the pattern that is found is the path; without escapes the values are spans of it.
-// That it is the most specific one is shown by TestMatchAsServeMux.
-func FuzzMatch(f *testing.F) {
-	f.Add(uint64(1), "GET", "a.com:80", "/a/b")
-	f.Add(uint64(2), "HEAD", "", "/a%2Fb/%61/")
-	f.Add(uint64(3), "POST", "[::1]:8", "/../%2e%2/")
-	f.Fuzz(func(t *testing.T, seed uint64, method, host, path string) {
-		d := drawn{rand.New(rand.NewPCG(seed, 2))}
-		var table Tree
-		for range 20 {
-			text := d.pattern()
-			_ = table.Add(text)
-		}
-		var v Values
-		in := []byte(path)
-		_, text, found := table.Match([]byte(method), []byte(host), in, &v)
-		if found != Matched {
-			require.Equal(t, found == NoMethod, len(table.Allow([]byte(host), in)) > 0)
-			return
-		}
-		require.Equal(t, byte('/'), path[0])
-		p, err := parsePattern(text)
-		require.NoError(t, err)
-		require.True(t, p.host == "" || strings.EqualFold(p.host, string(syntax.WithoutPort([]byte(host)))))
-		require.Contains(t, []relation{same, wider}, compareMethods(p.method, method))
-		decoded, err := url.PathUnescape(path)
-		require.NoError(t, err)
-		if filled := p.filled(&v); p.ends("") {
-			require.True(t, strings.HasPrefix(decoded, filled))
-		} else {
-			require.Equal(t, decoded, filled)
-		}
-		for _, name := range v.names {
-			if value := v.Get(name); decoded == path && len(value) > 0 {
-				require.Same(t, &in[v.spans[slices.Index(v.names, name)].From], &value[0])
-			}
-		}
-	})
-}
-
-// filled is the pattern as a path, with values for wildcards.
-func (p *pattern) filled(v *Values) string {
-	text := ""
-	for _, s := range p.segments {
-		text += "/"
-		switch {
-		case s.kind == literal:
-			text += s.text
-		case s.kind != dollar && s.text != "":
-			text += string(v.Get(s.text))
-		}
-	}
-	return text
-}
-
-// ends reports whether the last segment is {name...}.
-func (p *pattern) ends(name string) bool {
-	s := p.segments[len(p.segments)-1]
-	return s.kind == remainder && s.text == name
 }
