@@ -63,19 +63,6 @@ func TestState(t *testing.T) {
 	s.drain()
 }
 
-// A client that shares no protocol, or no version, is refused with an alert.
-func TestAClientThatSharesNothingIsRefused(t *testing.T) {
-	server, client := identities(t)
-	server.NextProtos, server.MinVersion = []string{"http/1.1"}, tls.VersionTLS13
-	s := serve(t, overTLS(server))
-	foreign := client.Clone()
-	foreign.NextProtos = []string{"h2"}
-	require.ErrorContains(t, s.handshake(foreign), "no application protocol")
-	require.ErrorContains(t, s.handshake(version(client, tls.VersionTLS12)), "protocol version")
-	s.drain()
-	s.withoutReports()
-}
-
 // While functions of the config wait, other handshakes are made, and connections that are open go on.
 func TestSlowFunctionsOfTheConfigHoldUpNobody(t *testing.T) {
 	base, client := identities(t)
@@ -170,52 +157,6 @@ func TestClientCertificates(t *testing.T) {
 			s.drain()
 			s.withoutReports()
 			require.Equal(t, 2, s.Logs.FilterMessage("a connection is refused").Len())
-		})
-	}
-}
-
-// resumes is a handler that writes the scheduler of the connection, and whether its session was resumed.
-func resumes(c *listener.Conn) act.Action {
-	state, _ := secure.State(c)
-	fmt.Fprintf(c, "%d %v", c.Scheduler().Index(), state.DidResume)
-	return nil
-}
-
-// visit makes a handshake, and returns what resumes writes.
-func (v *serving) visit(cfg *tls.Config) (scheduler int, resumed bool) {
-	v.T.Helper()
-	c := v.dial(cfg)
-	got, err := io.ReadAll(c)
-	require.NoError(v.T, err)
-	_ = c.Close()
-	_, err = fmt.Sscan(string(got), &scheduler, &resumed)
-	require.NoError(v.T, err)
-	require.Equal(v.T, resumed, c.ConnectionState().DidResume)
-	return scheduler, resumed
-}
-
-// remembering returns cfg for one version, with a memory for sessions.
-func remembering(cfg *tls.Config, v uint16) *tls.Config {
-	cfg = version(cfg, v)
-	cfg.ClientSessionCache = tls.NewLRUClientSessionCache(10)
-	return cfg
-}
-
-// A session of one scheduler is resumed on any other.
-func TestSessionsAreResumedOnAllSchedulers(t *testing.T) {
-	server, client := identities(t)
-	for _, v := range versions {
-		t.Run(tls.VersionName(v), func(t *testing.T) {
-			s := serveOn(t, 2, &service.TCP{Handler: resumes, Filters: []listener.Filter{secure.Server(server, nil)}})
-			cfg := remembering(client, v)
-			first, resumed := s.visit(cfg)
-			require.False(t, resumed)
-			for at, n := first, 0; at == first; n++ {
-				require.Less(t, n, 200, "the kernel gives all connections to one scheduler")
-				at, resumed = s.visit(cfg)
-				require.True(t, resumed)
-			}
-			s.drain()
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
@@ -17,9 +16,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
-	"github.com/daimon-go/daimon/service"
 )
 
 // issued is a certificate in PEM, with its key.
@@ -67,10 +64,13 @@ func files(t testing.TB, c issued) *secure.Files {
 	return f
 }
 
-// inForce requires that f gives c to clients.
+// inForce requires that f gives c to clients, and to servers.
 func inForce(t testing.TB, c issued, f *secure.Files) {
 	t.Helper()
 	got, err := f.GetCertificate(nil)
+	require.NoError(t, err)
+	require.Equal(t, c.serial, got.Leaf.SerialNumber)
+	got, err = f.GetClientCertificate(nil)
 	require.NoError(t, err)
 	require.Equal(t, c.serial, got.Leaf.SerialNumber)
 }
@@ -79,6 +79,8 @@ func TestACertificateIsReadFromFiles(t *testing.T) {
 	c := valid(t)
 	f := files(t, c)
 	_, err := f.GetCertificate(nil)
+	require.EqualError(t, err, "secure: neither Setup nor Reload has read the certificate")
+	_, err = f.GetClientCertificate(nil)
 	require.EqualError(t, err, "secure: neither Setup nor Reload has read the certificate")
 	require.NoError(t, f.Reload())
 	inForce(t, c, f)
@@ -125,64 +127,6 @@ func TestABadFileLeavesTheOldCertificateInForce(t *testing.T) {
 	other.into(t, f)
 	require.NoError(t, f.Reload())
 	inForce(t, other, f)
-}
-
-// What is reached over TLS while other connections are open.
-func TestNewConnectionsGetTheNewCertificate(t *testing.T) {
-	first, second := valid(t), valid(t)
-	f := files(t, first)
-	require.NoError(t, f.Reload())
-	s := serve(t, &service.TCP{Handler: echo, Filters: []listener.Filter{
-		secure.Server(&tls.Config{GetCertificate: f.GetCertificate}, nil)}})
-	client := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
-	shows := func(c *tls.Conn, cert issued, resumed bool) {
-		t.Helper()
-		servertest.Echo(t, c, "hello")
-		state := c.ConnectionState()
-		require.Equal(t, cert.serial, state.PeerCertificates[0].SerialNumber)
-		require.Equal(t, resumed, state.DidResume)
-	}
-	old := s.dial(client)
-	shows(old, first, false)
-	second.into(t, f)
-	require.NoError(t, f.Reload())
-	stranger := s.dial(&tls.Config{InsecureSkipVerify: true})
-	shows(stranger, second, false)
-	shows(old, first, false)
-	back := s.dial(client)
-	shows(back, first, true) // its ticket is still good
-	for _, c := range []*tls.Conn{old, stranger, back} {
-		halves(t, c)
-	}
-	s.drain()
-}
-
-// A dialled connection shows the certificate that was read last. Without one it fails, and says why.
-func TestNewDialledConnectionsShowTheNewCertificate(t *testing.T) {
-	server, client := identities(t)
-	server.ClientAuth = tls.RequireAnyClientCert
-	shown := make(chan *big.Int, 1)
-	server.VerifyConnection = func(state tls.ConnectionState) error {
-		shown <- state.PeerCertificates[0].SerialNumber
-		return nil
-	}
-	at := standard(t, server)
-	for _, v := range versions {
-		first, second := valid(t), valid(t)
-		f := files(t, first)
-		cfg := version(client, v)
-		cfg.GetClientCertificate = f.GetClientCertificate
-		x := dials(at, cfg, "hello").run(t)
-		require.ErrorContains(t, x.err, "secure: neither Setup nor Reload has read the certificate")
-		for _, cert := range []issued{first, second} {
-			cert.into(t, f)
-			require.NoError(t, f.Reload())
-			x := dials(at, cfg, "hello").run(t)
-			require.NoError(t, x.err)
-			require.Equal(t, "hello", x.got)
-			require.Equal(t, cert.serial, servertest.Receive(t, shown))
-		}
-	}
 }
 
 func TestACertificateThatIsNotValidNowIsAWarning(t *testing.T) {

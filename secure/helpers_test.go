@@ -1,11 +1,13 @@
 package secure_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"math/rand/v2"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -119,4 +121,43 @@ func halves(t testing.TB, c *tls.Conn) {
 	_ = c.Close()
 }
 
-var _ net.Conn = (*tls.Conn)(nil)
+// holding keeps what is written while on is set.
+type holding struct {
+	net.Conn
+	held bytes.Buffer
+	on   bool
+}
+
+func (h *holding) Write(p []byte) (int, error) {
+	if h.on {
+		return h.held.Write(p)
+	}
+	return h.Conn.Write(p)
+}
+
+// stalls makes n clients that send the first part of a ClientHello, or all of it, and then nothing.
+func (v *serving) stalls(n, part int, cfg *tls.Config) (all []net.Conn) {
+	v.T.Helper()
+	for range n {
+		c := servertest.Dial(v.T, v.Addr())
+		stall(v.T, c, part, cfg)
+		all = append(all, c)
+	}
+	return all
+}
+
+// stall sends so many hundredths of a ClientHello.
+func stall(t testing.TB, c net.Conn, part int, cfg *tls.Config) {
+	t.Helper()
+	hello := clientHello(c, cfg)
+	servertest.Send(t, c, string(hello[:len(hello)*part/100]))
+}
+
+// clientHello returns what a client begins with on c.
+func clientHello(c net.Conn, cfg *tls.Config) []byte {
+	h := &holding{Conn: c, on: true}
+	_ = c.SetReadDeadline(time.Now())
+	_ = tls.Client(h, cfg).Handshake()
+	_ = c.SetReadDeadline(time.Now().Add(servertest.Timeout))
+	return h.held.Bytes()
+}

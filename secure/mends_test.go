@@ -1,10 +1,8 @@
 package secure_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"errors"
-	"net"
 	"testing"
 	"time"
 
@@ -16,20 +14,6 @@ import (
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 )
-
-// holding keeps what is written while on is set.
-type holding struct {
-	net.Conn
-	held bytes.Buffer
-	on   bool
-}
-
-func (h *holding) Write(p []byte) (int, error) {
-	if h.on {
-		return h.held.Write(p)
-	}
-	return h.Conn.Write(p)
-}
 
 // What Conn.Room says can be written in one call, also if TLS makes more of it.
 func TestRoomHoldsForOneWrite(t *testing.T) {

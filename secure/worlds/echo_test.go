@@ -25,6 +25,7 @@ func TestWorldEcho(t *testing.T) {
 	try(t, sim.Options{Faults: sim.Anything()}, func(w *world) { w.echoServer(t, &seen) })
 	t.Log(seen)
 	party.Happened(t, "was a connection served to its end", seen.whole)
+	party.Happened(t, "was a session resumed", seen.resumed)
 }
 
 func (w *world) echoServer(t *testing.T, seen *counts) {

@@ -206,7 +206,7 @@ func (h *handshakes) isServed(c *sim.Client) error {
 }
 
 func (h *handshakes) speaksHTTP(c *sim.Client) error {
-	answer, err := party.Ask(c, "GET / HTTP/1.1\r\nHost: example\r\n\r\n")
+	answer, err := party.Ask(c, party.From(c.Rand(), "GET", "POST", "PRI")+" / HTTP/1.1\r\nHost: example\r\n\r\n")
 	if err == nil && !strings.HasPrefix(answer, "HTTP/1.1 400 ") {
 		err = fmt.Errorf("the answer to HTTP is %q", answer)
 	}
@@ -214,7 +214,7 @@ func (h *handshakes) speaksHTTP(c *sim.Client) error {
 }
 
 func (h *handshakes) isForeign(c *sim.Client) error {
-	answer, err := party.Ask(c, "\x00\x01\x02")
+	answer, err := party.Ask(c, party.From(c.Rand(), "\x00\x01\x02", "\n", "ssh", "\x80\x2e\x01\x00\x02"))
 	if err == nil && answer != "" {
 		err = fmt.Errorf("the answer to something else is %q", answer)
 	}
