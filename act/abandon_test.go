@@ -25,9 +25,10 @@ func (p *parted) Abandon() act.Action {
 func (p *parted) Close() error { panic("closed and not parted") }
 
 func TestADropPartsTheActionFromItsFunctionAtOnce(t *testing.T) {
+	rest := 0
 	for name, around := range map[string]func(act.Action) act.Action{
 		"by itself": func(a act.Action) act.Action { return a },
-		"in Seq":    func(a act.Action) act.Action { return act.Seq(a, act.Func(forever)) },
+		"in Seq":    func(a act.Action) act.Action { return act.Seq(a, closing{forever, &rest}) },
 		"in All":    func(a act.Action) act.Action { return act.All(act.Seq(), a) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +50,7 @@ func TestADropPartsTheActionFromItsFunctionAtOnce(t *testing.T) {
 			require.Zero(t, logs.Len())
 		})
 	}
+	require.Equal(t, 1, rest, "what was to come in the Seq")
 }
 
 // crossed panics when it is to be parted.

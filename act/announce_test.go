@@ -59,22 +59,6 @@ func TestThePhasesOfAnEnd(t *testing.T) {
 	}
 }
 
-func TestAnOrderAtOnceBringsWhatIsAnnouncedIntoForce(t *testing.T) {
-	s, clock, _ := newVirtual(t, act.Config{})
-	var h history
-	s.Spawn(h.second("t", "!"))
-	announced := plain(shutdown.Policy{Time: 5 * time.Second, Announce: 2500 * time.Millisecond})
-	s.Shutdown(announced)
-	at(s, 1500*time.Millisecond, func() { s.Shutdown(plain(shutdown.Unbounded)) })
-	at(s, 1600*time.Millisecond, func() {
-		require.False(t, s.Group().Withdraw(announced))
-		s.Shutdown(plain(shutdown.Policy{Time: time.Second, Announce: time.Hour})) // no order is only announced any more
-	})
-	requireCut(t, s.Run())
-	require.Equal(t, "tt!t!tt", h.String(), "the announced order is stricter than the other; then comes the third")
-	require.Equal(t, 2600*time.Millisecond, clock.Monotonic())
-}
-
 func TestAnOrderThatCannotBeComparedIsNotWithdrawn(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	s.Shutdown(uncomparable{"here"})
@@ -89,84 +73,6 @@ func TestAnOrderThatCannotBeComparedIsNotWithdrawn(t *testing.T) {
 type uncomparable []string
 
 func (uncomparable) Policy() shutdown.Policy { return shutdown.Policy{Announce: time.Second} }
-
-func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
-	const ms = time.Millisecond
-	for name, c := range map[string]struct {
-		policy shutdown.Policy
-		age    time.Duration // of the task, when the order comes
-		leave  time.Duration // after the order
-	}{
-		"just spawned":              {shutdown.Policy{Time: time.Minute}, 0, time.Second},
-		"for a while":               {shutdown.Policy{Time: time.Minute}, 300 * ms, 700 * ms},
-		"for long":                  {shutdown.Policy{Time: time.Minute}, 3 * time.Second, 0},
-		"without a bound":           {shutdown.Unbounded, 300 * ms, 700 * ms},
-		"half of the time":          {shutdown.Policy{Time: time.Second}, 0, 500 * ms},
-		"half of the inactivity":    {shutdown.Policy{Time: time.Minute, Inactivity: time.Second}, 0, 500 * ms},
-		"not with turns":            {shutdown.Policy{Turns: 1, Time: time.Minute}, 0, 0},
-		"in a window that is late":  {shutdown.Policy{Time: time.Minute, Spread: 10 * time.Second}, 0, 5 * time.Second},
-		"in a window that is early": {shutdown.Policy{Time: time.Minute, Spread: 100 * ms}, 0, time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, clock, _ := newVirtual(t, act.Config{})
-			clock.advance(5 * time.Second)
-			since := clock.Monotonic() - c.age
-			leave := time.Duration(-1)
-			s.Spawn(told{func(t *act.Task) act.Directive {
-				if t.Order() != nil {
-					return act.Done
-				}
-				return idle(t)
-			}, func(t *act.Task, _ shutdown.Order) { leave = t.FirstLeaveTime(since) }})
-			s.Shutdown(plain(c.policy))
-			require.NoError(t, s.Run())
-			require.Equal(t, c.leave, leave-clock.Monotonic())
-		})
-	}
-}
-
-func TestInactivityEndsRun(t *testing.T) {
-	const ms = time.Millisecond
-	for name, c := range map[string]struct {
-		policy shutdown.Policy
-		turns  int // of a task that has one a second
-		ends   time.Duration
-	}{
-		"from the order on":                {shutdown.Policy{Inactivity: 5 * time.Second}, 0, 5 * time.Second},
-		"from the last turn on":            {shutdown.Policy{Inactivity: 5 * time.Second}, 3, 7 * time.Second},
-		"not while there are turns":        {shutdown.Policy{Inactivity: 1500 * ms, Time: 6 * time.Second}, 100, 6 * time.Second},
-		"time comes first":                 {shutdown.Policy{Inactivity: 5 * time.Second, Time: 4 * time.Second}, 0, 4 * time.Second},
-		"from the end of announcing":       {shutdown.Policy{Inactivity: time.Second, Time: time.Minute, Announce: 5 * time.Second}, 1, 6 * time.Second},
-		"a shorter one is stricter":        {shutdown.Policy{Inactivity: 3 * time.Second}, 2, 4 * time.Second},
-		"from the end of the window on":    {shutdown.Policy{Inactivity: 2 * time.Second, Time: time.Minute, Announce: time.Second, Spread: 5 * time.Second}, 0, 8 * time.Second},
-		"a demon is not what it waits for": {shutdown.Policy{Inactivity: 2 * time.Second}, -1, 2 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, clock, _ := newVirtual(t, act.Config{})
-			left := c.turns
-			var tick act.Timer
-			a := act.Func(func(t *act.Task) act.Directive {
-				if left--; left != 0 {
-					t.WakeAfter(&tick, time.Second)
-				}
-				return idle(t)
-			})
-			if c.turns < 0 {
-				s.Install(&demon{act: a, stop: func(*act.Task, shutdown.Order) {}})
-			}
-			if c.turns > 0 {
-				s.Spawn(a)
-			}
-			s.Spawn(act.Func(idle))
-			s.Shutdown(plain(c.policy))
-			if name == "a shorter one is stricter" {
-				s.Shutdown(plain(shutdown.Policy{Inactivity: time.Hour}))
-			}
-			requireCut(t, s.Run())
-			require.Equal(t, c.ends, clock.Monotonic())
-		})
-	}
-}
 
 // Otherwise they are told when the others have ended, which TestWorldEnds shows.
 func TestAHaltTellsThoseThatEndLastToo(t *testing.T) {

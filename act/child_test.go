@@ -1,7 +1,6 @@
 package act_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,26 +49,7 @@ func TestAChildForwardsEverything(t *testing.T) {
 	require.Equal(t, "nothing", act.Name(&act.Child{}))
 }
 
-func TestAChildThatHasFinishedIsNotCalledAgain(t *testing.T) {
-	refusal := errors.New("refused")
-	for _, final := range []act.Directive{act.Done, act.Failed} {
-		t.Run(final.String(), func(t *testing.T) {
-			var h history
-			x := &act.Child{Action: &child{name: "A", answers: []act.Directive{final}, err: refusal, h: &h}}
-			for range 3 {
-				d, err := turn(t, x)
-				require.Equal(t, final, d)
-				require.Equal(t, final == act.Failed, err == refusal)
-			}
-			x.Stop(nil, plain(shutdown.Unbounded))
-			require.NoError(t, x.Close())
-			require.NoError(t, x.Close())
-			require.Equal(t, "A-A", h.String())
-		})
-	}
-}
-
-func TestAChildThatWasClosedFails(t *testing.T) {
+func TestAChildThatWasClosedFailsAndOneThatIsNoneIsDone(t *testing.T) {
 	var h history
 	x := &act.Child{Action: &child{name: "A", answers: []act.Directive{act.Wait}, h: &h}}
 	require.NoError(t, x.Close())
@@ -79,14 +59,12 @@ func TestAChildThatWasClosedFails(t *testing.T) {
 	x.Stop(nil, plain(shutdown.Unbounded))
 	require.Nil(t, x.Abandon())
 	require.Equal(t, "-A", h.String())
-}
 
-func TestAChildThatIsNoneIsDone(t *testing.T) {
-	x := &act.Child{}
-	d, _ := turn(t, x)
+	none := &act.Child{}
+	d, _ = turn(t, none)
 	require.Equal(t, act.Done, d)
-	require.Nil(t, x.Abandon())
-	require.NoError(t, x.Close())
+	require.Nil(t, none.Abandon())
+	require.NoError(t, none.Close())
 }
 
 func TestAChildOfTheFirstTurnHearsOfAnOrderThatCameBefore(t *testing.T) {

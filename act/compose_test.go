@@ -2,6 +2,7 @@ package act_test
 
 import (
 	"errors"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -18,7 +19,6 @@ type child struct {
 	answers []act.Directive
 	err     error
 	h       *history
-	closed  bool
 }
 
 func (c *child) Act(t *act.Task) act.Directive {
@@ -41,7 +41,6 @@ func (c *child) Act(t *act.Task) act.Directive {
 func (c *child) Stop(*act.Task, shutdown.Order) { c.h.WriteString("!" + c.name) }
 
 func (c *child) Close() error {
-	c.closed = true
 	c.h.WriteString("-" + c.name)
 	return nil
 }
@@ -59,85 +58,77 @@ func turn(t *testing.T, a act.Action) (d act.Directive, err error) {
 	return d, err
 }
 
-func TestSeqDoesOneAfterTheOtherInAsFewTurnsAsPossible(t *testing.T) {
-	var h history
-	s, _ := newScheduler(t, act.Config{})
-	list := []act.Action{
-		&child{name: "A", answers: []act.Directive{act.Yield, act.Done}, h: &h},
-		&child{name: "B", answers: []act.Directive{act.Done}, h: &h},
-		&child{name: "C", answers: []act.Directive{act.Yield, act.Yield, act.Done}, h: &h},
-	}
-	s.Spawn(act.All(act.Seq(list...), act.Func(func(*act.Task) act.Directive { return h.note("|", act.Done) })))
-	require.NoError(t, s.Run())
-	require.Equal(t, "A|A-AB-BCCC-C", h.String())
-	for _, a := range list {
-		require.NotNil(t, a, "the caller's list is the caller's")
-	}
-}
-
-func TestAllWaitsForAllAndJoinsTheirFailures(t *testing.T) {
-	var h history
-	one, two := errors.New("one"), errors.New("two")
-	a := act.All(
-		&child{name: "A", answers: []act.Directive{act.Failed}, err: one, h: &h},
-		&child{name: "B", answers: []act.Directive{act.Yield, act.Yield, act.Done}, h: &h},
-		&child{name: "C", answers: []act.Directive{act.Yield, act.Failed}, err: two, h: &h},
-	)
-	var ended error
-	s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
-	s.Spawn(a)
-	require.NoError(t, s.Run())
-	require.Equal(t, "A-ABCBC-CB-B", h.String(), "a finished action is closed and not called again")
-	require.ErrorIs(t, ended, one)
-	require.ErrorIs(t, ended, two)
-}
-
-func TestFirstClosesItsLosers(t *testing.T) {
-	for name, winner := range map[string]*child{
-		"done":   {answers: []act.Directive{act.Yield, act.Done}},
-		"failed": {answers: []act.Directive{act.Yield, act.Failed}, err: errors.New("but first")},
+// A turn of an action is its letter, - is in front of what is closed, ! of what is told, and | is a turn of another task. What has
+// not finished then is dropped.
+func TestSchedulesOfCombinations(t *testing.T) {
+	type player func(name string, answers ...act.Directive) act.Action
+	for name, c := range map[string]struct {
+		combine func(play player) act.Action
+		want    string
+		failure string // each action fails with its name
+	}{
+		"Seq does one after the other, in as few turns as possible": {func(play player) act.Action {
+			return act.Seq(play("A", act.Yield, act.Done), play("B", act.Done), play("C", act.Yield, act.Yield, act.Done))
+		}, "A|A-AB-BCCC-C", ""},
+		"All waits for all, and joins their failures": {func(play player) act.Action {
+			return act.All(play("A", act.Failed), play("B", act.Yield, act.Yield, act.Done), play("C", act.Yield, act.Failed))
+		}, "A-ABC|BC-CB-B", "A\nC"},
+		"First closes its losers": {func(play player) act.Action {
+			return act.First(play("A", act.Wait), play("B", act.Yield, act.Done), play("C", act.Yield))
+		}, "ABC|AB-B-C-A", ""},
+		"First fails with the first": {func(play player) act.Action {
+			return act.First(play("A", act.Wait), play("B", act.Yield, act.Failed), play("C", act.Yield))
+		}, "ABC|AB-B-C-A", "B"},
+		"what has not finished is told, and closed, the last first": {func(play player) act.Action {
+			return act.All(act.Seq(play("A", act.Done), play("B", act.Wait), play("C")), play("D", act.Done),
+				act.First(play("E", act.Wait), play("F", act.Wait)))
+		}, "A-ABD-DEF|!B!E!F-F-E-C-B", act.ErrDropped.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var h history
-			winner.name, winner.h = "B", &h
-			var ended error
-			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = err }}})
-			s.Spawn(act.First(
-				&child{name: "A", answers: []act.Directive{act.Wait}, h: &h},
-				winner,
-				&child{name: "C", answers: []act.Directive{act.Yield}, h: &h},
-			))
-			require.NoError(t, s.Run())
-			require.Equal(t, "ABCAB-B-C-A", h.String(), "C is not called once B has finished")
-			require.Equal(t, winner.err, ended)
+			var ended []error
+			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{Ended: func(_ *act.Task, err error) { ended = append(ended, err) }}})
+			s.Spawn(c.combine(func(name string, answers ...act.Directive) act.Action {
+				return &child{name: name, answers: answers, err: errors.New(name), h: &h}
+			}))
+			s.Spawn(h.script("|", 1, act.Yield))
+			_, err := s.Step(100)
+			require.NoError(t, err)
+			if !s.Finished() {
+				s.Shutdown(plain(haltAndDrop))
+				requireCut(t, s.Run())
+			}
+			require.Equal(t, c.want, h.String())
+			require.Len(t, ended, 2)
+			if last := ended[1]; c.failure == "" {
+				require.NoError(t, last)
+			} else {
+				require.EqualError(t, last, c.failure)
+			}
 		})
 	}
 }
 
 func TestAFinalVerdictIsAnsweredAgainWithoutEffect(t *testing.T) {
 	refusal := errors.New("refused")
-	for name, make := range map[string]func(...act.Action) act.Action{"Seq": act.Seq, "All": act.All, "First": act.First} {
+	for name, make := range map[string]func(...act.Action) act.Action{
+		"Seq": act.Seq, "All": act.All, "First": act.First,
+		"Child": func(a ...act.Action) act.Action { return &act.Child{Action: a[0]} },
+	} {
 		for _, final := range []act.Directive{act.Done, act.Failed} {
 			t.Run(name+" "+final.String(), func(t *testing.T) {
 				var h history
-				a := make(&child{name: "A", answers: []act.Directive{final}, err: refusal, h: &h})
-				var again []act.Directive
-				var errs []error
-				s, _ := newScheduler(t, act.Config{})
-				s.Spawn(act.Func(func(t *act.Task) act.Directive {
-					again = append(again, a.Act(t))
-					errs = append(errs, t.Err())
-					if len(again) == 3 {
-						return act.Done
-					}
-					return act.Yield
-				}))
-				require.NoError(t, s.Run())
-				require.Equal(t, []act.Directive{final, final, final}, again)
-				require.Equal(t, "A-A", h.String(), "called and closed once")
-				if final == act.Failed {
-					require.Equal(t, []error{refusal, refusal, refusal}, errs, "also in later turns")
+				list := []act.Action{&child{name: "A", answers: []act.Directive{final}, err: refusal, h: &h}}
+				a := make(list...)
+				for range 3 {
+					d, err := turn(t, a)
+					require.Equal(t, final, d)
+					require.Equal(t, final == act.Failed, err == refusal, "also in later turns")
 				}
+				a.(act.Demon).Stop(nil, plain(shutdown.Unbounded))
+				require.NoError(t, a.(io.Closer).Close())
+				require.Equal(t, "A-A", h.String(), "called and closed once")
+				require.NotNil(t, list[0], "the caller's list is the caller's")
 			})
 		}
 	}
@@ -172,20 +163,6 @@ func TestAnOffloadAmongSeveralMustBeAlone(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestCloseIsForwardedOnceToWhatHasNotFinished(t *testing.T) {
-	var h history
-	waits := func(name string) *child { return &child{name: name, answers: []act.Directive{act.Wait}, h: &h} }
-	done := func(name string) *child { return &child{name: name, answers: []act.Directive{act.Done}, h: &h} }
-	s, _ := newScheduler(t, act.Config{})
-	s.Spawn(act.All(act.Seq(done("A"), waits("B"), done("C")), done("D"), act.First(waits("E"), waits("F"))))
-	_, err := s.Step(1)
-	require.NoError(t, err)
-	require.Equal(t, "A-ABD-DEF", h.take())
-	s.Shutdown(plain(haltAndDrop))
-	requireCut(t, s.Run())
-	require.Equal(t, "!B!E!F-F-E-C-B", h.take(), "the last first")
 }
 
 func TestAChildWhoseCloseFailsOrPanicsDoesNotKeepTheOthersOpen(t *testing.T) {

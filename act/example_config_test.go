@@ -2,33 +2,10 @@ package act_test
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
 )
-
-// counting is an Executor that has no bound and counts.
-type counting struct{ calls atomic.Int64 }
-
-func (c *counting) Execute(f func()) {
-	c.calls.Add(1)
-	go f()
-}
-
-// What tasks offload can go wherever the program has its blocking calls already.
-func ExampleExecutor() {
-	var work counting
-	s := act.New(act.Config{Executor: &work})
-	defer s.Close()
-	s.Spawn(&checksum{of: []byte("daimon")})
-	s.Spawn(&checksum{of: []byte("daimon")})
-	fmt.Println(s.Run(), work.calls.Load())
-	// Output:
-	// sum: 632
-	// sum: 632
-	// <nil> 2
-}
 
 // leap is a Clock, and an Idler for it: where others sleep it puts the clock forward.
 type leap struct{ now time.Duration }

@@ -319,17 +319,3 @@ func ExampleScheduler_AtTurnEnd() {
 	// end of turn
 	// 5 lines in one go
 }
-
-// An application counts and another part of it watches, each with a Trace of its own.
-func ExampleMultiTrace() {
-	turns := 0
-	counts := &act.Trace{TurnStart: func(*act.Task) { turns++ }}
-	watches := &act.Trace{Ended: func(t *act.Task, err error) { fmt.Println("ended:", err) }}
-	s := act.New(act.Config{Trace: act.MultiTrace(counts, watches)})
-	defer s.Close()
-	s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Done }))
-	fmt.Println(s.Run(), turns)
-	// Output:
-	// ended: <nil>
-	// <nil> 1
-}

@@ -29,6 +29,7 @@ func TestTheEndOfOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		do     func(t *act.Task) act.Directive
 		before func(there *act.Scheduler)
+		closed bool // with the call in its inbox
 		err    string
 	}{
 		"done":          {do: func(*act.Task) act.Directive { return act.Done }},
@@ -36,6 +37,7 @@ func TestTheEndOfOn(t *testing.T) {
 		"panics":        {do: func(*act.Task) act.Directive { panic("oh") }, err: "panic: oh"},
 		"dropped":       {do: func(*act.Task) act.Directive { return act.Wait }, err: act.ErrDropped.Error()},
 		"abandoned":     {do: func(t *act.Task) act.Directive { return t.Offload(func() {}) }, err: act.ErrDropped.Error()},
+		"closed then":   {do: func(*act.Task) act.Directive { panic("begun") }, closed: true, err: act.ErrClosed.Error()},
 		"closed before": {before: func(s *act.Scheduler) { _ = s.Close() }, err: act.ErrClosed.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,10 +49,10 @@ func TestTheEndOfOn(t *testing.T) {
 			err := calling(t, here, act.On(there, act.Func(c.do)))
 			_, stepped := here.Step(1)
 			require.NoError(t, stepped)
-			if c.before == nil {
+			if c.before == nil && !c.closed {
 				_, _ = there.Step(100)
-				_ = there.Close()
 			}
+			_ = there.Close()
 			require.NoError(t, here.Run())
 			if c.err == "" {
 				require.NoError(t, *err)
@@ -60,17 +62,6 @@ func TestTheEndOfOn(t *testing.T) {
 			require.Zero(t, logs.FilterMessage("a task failed").Len(), "only the caller is told")
 		})
 	}
-}
-
-func TestOnOfASchedulerThatClosesWithTheCallInItsInbox(t *testing.T) {
-	here, _ := newScheduler(t, act.Config{})
-	there, _ := newScheduler(t, act.Config{})
-	err := calling(t, here, act.On(there, act.Func(func(*act.Task) act.Directive { panic("begun") })))
-	_, stepped := here.Step(1)
-	require.NoError(t, stepped)
-	require.NoError(t, there.Close())
-	require.NoError(t, here.Run())
-	require.ErrorIs(t, *err, act.ErrClosed)
 }
 
 func TestOnThatWasClosedIsNotBegun(t *testing.T) {

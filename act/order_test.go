@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 	"weak"
@@ -442,29 +441,6 @@ func TestASenselessOrderPanicsWhereItIsGiven(t *testing.T) {
 	require.PanicsWithValue(t, "shutdown: a Policy with a negative bound: -1 turns, 0s, announced for 0s, spread over 0s, inactive for 0s",
 		func() { s.Shutdown(plain(shutdown.Policy{Turns: -1})) })
 	require.NoError(t, s.Run(), "and the scheduler is as it was")
-}
-
-func TestATaskSpawnedAfterTheOrderHasStopBeforeItsFirstTurnAndIsBounded(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	var h history
-	newcomer := func(letter string) act.Action {
-		return told{func(*act.Task) act.Directive { return h.note(letter, act.Yield) },
-			func(*act.Task, shutdown.Order) { h.WriteString("!") }}
-	}
-	s.Spawn(told{func(*act.Task) act.Directive {
-		s.Spawn(newcomer("A"))
-		s.Post(func(*act.Scheduler) { s.Spawn(newcomer("B")) })
-		return act.Done
-	}, func(*act.Task, shutdown.Order) { s.Spawn(newcomer("C")) }})
-	s.Shutdown(plain(shutdown.Policy{Turns: 3, Drop: true}))
-	cut := requireCut(t, s.Run())
-	for _, letter := range []string{"A", "B", "C"} {
-		require.Equal(t, 3, strings.Count(h.String(), letter), "%s in %s", letter, h.String())
-		require.NotZero(t, strings.Index(h.String(), letter))
-	}
-	require.Equal(t, 3, strings.Count(h.String(), "!"))
-	require.Less(t, strings.LastIndex(h.String(), "!"), strings.Index(h.String(), "B"), h.String())
-	require.Equal(t, 3, cut.Tasks)
 }
 
 func TestMonitorsSurviveADrop(t *testing.T) {

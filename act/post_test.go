@@ -197,93 +197,85 @@ func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 	require.Equal(t, 5, i.interrupts)
 }
 
+// The thread has found its inbox empty. It reads the clock, says that it sleeps, and then sleeps.
 func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		come func(s *act.Scheduler, r act.RemoteWaker)
+	for name, row := range map[string]struct {
+		come func(s *act.Scheduler, w act.RemoteWaker, h *history)
+		want string
 	}{
-		{"a post", func(s *act.Scheduler, _ act.RemoteWaker) {
-			s.Post(func(s *act.Scheduler) { s.Hold(-1) })
-		}},
-		{"a remote wake-up", func(_ *act.Scheduler, r act.RemoteWaker) { r.Wake() }},
-		{"an order", func(s *act.Scheduler, _ act.RemoteWaker) { s.Shutdown(halt) }},
+		"a post": {func(s *act.Scheduler, w act.RemoteWaker, h *history) {
+			s.Post(func(*act.Scheduler) { h.WriteString("p"); w.Wake() })
+		}, "pwA"},
+		"a remote wake-up": {func(_ *act.Scheduler, w act.RemoteWaker, _ *history) { w.Wake() }, "wA"},
+		"an order":         {func(s *act.Scheduler, _ act.RemoteWaker, _ *history) { s.Shutdown(halt) }, ""},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			var r act.RemoteWaker
-			came := false
-			s, _ := newScheduler(t, act.Config{Trace: &act.Trace{
-				Idle: func(s *act.Scheduler, atMost time.Duration) {
-					if atMost == 0 || came {
+		for moment, early := range map[string]bool{" before it says so": true, " after": false} {
+			t.Run(name+moment, func(t *testing.T) {
+				var h history
+				var s *act.Scheduler
+				var w act.RemoteWaker
+				came, passes, idles := false, 0, 0
+				come := func() {
+					if came {
 						return
 					}
 					came = true
 					done := make(chan struct{})
-					go func() {
-						row.come(s, r)
-						close(done)
-					}()
+					go func() { row.come(s, w, &h); close(done) }()
 					<-done
-				},
-			}})
-			s.Hold(1)
-			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				if came {
-					s.Hold(-1)
-					return act.Done
 				}
-				r = t.Waker().Remote()
-				if row.name == "a post" {
-					return act.Done
+				c := &postman{reading: func() {
+					if early && passes == 1 {
+						come()
+					}
+				}}
+				s, _ = newScheduler(t, act.Config{Clock: c, Trace: &act.Trace{
+					Pass: func(*act.Scheduler) { passes++ },
+					Idle: func(_ *act.Scheduler, atMost time.Duration) {
+						if idles++; atMost != 0 && !early {
+							come()
+						}
+					},
+				}})
+				s.SetIdler(c)
+				s.Spawn(h.sleeper("A", time.Hour))
+				s.Spawn(act.Func(func(t *act.Task) act.Directive {
+					if came {
+						return h.note("w", act.Done)
+					}
+					w = t.Waker().Remote()
+					return act.Wait
+				}))
+				_ = s.Run() // a Cut under the order
+				require.True(t, came)
+				require.Equal(t, row.want, h.String(), "before the deadline")
+				if name == "an order" {
+					require.Zero(t, c.clock.Monotonic())
+				} else {
+					require.Equal(t, passes, idles, "each pass looks or sleeps, exactly once")
 				}
-				return act.Wait
-			}))
-			inTime(t, func() { _ = s.Run() }) // a Cut under the order
-			require.True(t, came)
-		})
+			})
+		}
 	}
 }
 
-// The same a moment earlier: the thread has found its inbox empty and has not said yet that it sleeps.
-// The one thing that it does between the two is to read the clock.
-func TestWhatComesBeforeTheThreadSaysThatItSleepsIsNotLost(t *testing.T) {
-	c := &postman{}
-	s, _ := newScheduler(t, act.Config{Clock: c, Trace: &act.Trace{
-		Pass: func(*act.Scheduler) { c.passes++ },
-	}})
-	sleeps, idles := 0, 0
-	s.SetIdler(idlerOf(func(atMost time.Duration) {
-		if idles++; atMost != 0 {
-			sleeps++
-			c.advance(atMost)
-		}
-	}))
-	var h history
-	c.reading = func() {
-		if c.passes == 1 {
-			c.reading = nil
-			done := make(chan error)
-			go func() { done <- s.Post(func(*act.Scheduler) { h.WriteString("p") }) }()
-			<-done
-		}
-	}
-	s.Spawn(h.sleeper("A", time.Hour))
-	require.NoError(t, s.Run())
-	require.Nil(t, c.reading)
-	require.Equal(t, "pA", h.String(), "before the deadline")
-	require.Equal(t, 1, sleeps, "one, and not with a post in the inbox")
-	require.Equal(t, c.passes, idles, "each pass looks or sleeps, exactly once")
-}
-
-// postman is a clock that does something when it is read.
+// postman is a clock that does something when it is read, and an Idler that sleeps on it unless it is interrupted.
 type postman struct {
 	clock
-	passes  int
-	reading func()
+	reading     func()
+	interrupted bool
 }
 
 func (p *postman) Monotonic() time.Duration {
-	if p.reading != nil {
-		p.reading()
-	}
+	p.reading()
 	return p.clock.Monotonic()
 }
+
+func (p *postman) Idle(atMost time.Duration) {
+	if atMost > 0 && !p.interrupted {
+		p.advance(atMost)
+	}
+	p.interrupted = false
+}
+
+func (p *postman) Interrupt() { p.interrupted = true }

@@ -62,46 +62,6 @@ func TestStopDisarms(t *testing.T) {
 	require.Equal(t, time.Duration(30), c.Monotonic())
 }
 
-func TestTheEndOfATaskCancelsItsTimers(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		end  act.Func
-	}{
-		{"done", func(*act.Task) act.Directive { return act.Done }},
-		{"failed", func(*act.Task) act.Directive { return act.Failed }},
-		{"panicked", func(*act.Task) act.Directive { return explode("boom") }},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s, c, _ := newVirtual(t, act.Config{})
-			var timers [3]act.Timer
-			s.Spawn(act.Func(func(t *act.Task) act.Directive {
-				for i := range timers {
-					t.WakeAt(&timers[i], time.Duration(10*(i+1)))
-				}
-				return row.end(t)
-			}))
-			require.NoError(t, s.Run())
-			for i := range timers {
-				require.False(t, timers[i].Armed())
-			}
-			_, armed := s.NextDeadline()
-			require.False(t, armed)
-
-			turns := 0
-			s.Spawn(act.Func(func(t *act.Task) act.Directive { // in the same place
-				turns++
-				return idle(t)
-			}))
-			for range 5 {
-				c.advance(10)
-				_, err := s.Step(10)
-				require.NoError(t, err)
-			}
-			require.Equal(t, 1, turns)
-		})
-	}
-}
-
 func TestWhatACloserArmsIsCancelledToo(t *testing.T) {
 	s, _, _ := newVirtual(t, act.Config{})
 	var tm act.Timer
