@@ -75,30 +75,6 @@ func ExampleRescheduler_ResumeLater() {
 	// <nil>
 }
 
-// The last directive counts.
-func ExampleRunner_Schedule() {
-	r := tasklet.NewRunner()
-	say := func(what string) tasklet.Tasklet {
-		return tasklet.New(func(*tasklet.Runner) tasklet.Directive {
-			fmt.Println(what)
-			return tasklet.Done
-		})
-	}
-	a, b, c := say("A"), say("B"), say("C")
-	_ = r.Schedule(a, tasklet.Sync)
-	_ = r.Schedule(b, tasklet.Sync)
-	_ = r.Schedule(c, tasklet.Sync)
-	_ = r.Schedule(a, tasklet.Sync)
-	_ = r.Schedule(c, tasklet.Done)
-	_ = r.Run()
-	err := r.Schedule(a, tasklet.Async)
-	fmt.Println(errors.Is(err, tasklet.ErrNotRunning), err)
-	// Output:
-	// B
-	// A
-	// true tasklet: the runner is not running
-}
-
 // A placeholder keeps Run from returning until it is resumed with Done.
 func ExampleNewWait() {
 	r := tasklet.NewRunner()

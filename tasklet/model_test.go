@@ -65,28 +65,36 @@ func (p *plot) next() act1 {
 
 const cast = 4
 
-func words(r *rand.Rand, n int) (all []word) {
+// words returns fewer than n of them. An Inline has no ASYNC.
+func words(r *rand.Rand, n int, inline bool) (all []word) {
 	verbs := []string{"schedule", "schedule", "suspend", "resume", "resume", "with"}
 	for range r.IntN(n) {
-		all = append(all, word{verbs[r.IntN(len(verbs))], r.IntN(cast), []tasklet.Directive{sync_, sync_, wait, done}[r.IntN(4)]})
+		d := []tasklet.Directive{sync_, sync_, wait, done}[r.IntN(4)]
+		if !inline && r.IntN(4) == 0 {
+			d = async
+		}
+		all = append(all, word{verbs[r.IntN(len(verbs))], r.IntN(cast), d})
 	}
 	return all
 }
 
-// twin is the model: entries in a slice, and the queue in another.
+// twin is the model: entries in a slice, the queue in another, and what the executor has in a third.
 type twin struct {
 	strings.Builder
 	plot
 	inline, busy bool
+	here         bool // on the thread
 	known        [cast]*life
 	in           [cast]bool
 	queue        []*life
+	sent         []*life
 	rights       []*life
 }
 
 type life struct {
 	who           int
 	waiting, over bool
+	handed, sent  bool // to the executor
 	in            bool
 	said, resumed tasklet.Directive
 }
@@ -100,10 +108,16 @@ func (m *twin) life(who int) *life {
 
 func (m *twin) place(l *life, d tasklet.Directive) {
 	m.queue = slices.DeleteFunc(m.queue, func(q *life) bool { return q == l })
-	l.waiting = false
+	l.waiting, l.handed = false, false
 	switch d {
 	case sync_:
 		m.queue = append(m.queue, l)
+	case async:
+		l.handed = true
+		if !l.sent {
+			l.sent = true
+			m.sent = append(m.sent, l)
+		}
 	case wait:
 		l.waiting = true
 	case done:
@@ -121,7 +135,7 @@ func (m *twin) schedule(who int, d tasklet.Directive) {
 		l.said, l.resumed = 0, 0
 	}
 	if l.in && d != done {
-		if d == sync_ {
+		if d != wait {
 			l.said = d
 		}
 	} else {
@@ -184,7 +198,7 @@ func (m *twin) with(who int) {
 }
 
 func (m *twin) phase(l *life) {
-	fmt.Fprintf(m, "%d", l.who)
+	m.WriteString(name(l.who, m.here))
 	l.in, m.in[l.who] = true, true
 	a := m.next()
 	for _, w := range a.words {
@@ -205,12 +219,32 @@ func (m *twin) drain() {
 
 func (m *twin) run() {
 	m.busy = true
-	for len(m.queue) > 0 {
-		l := m.queue[0]
-		m.queue = m.queue[1:]
-		m.phase(l)
+	for len(m.queue)+len(m.sent) > 0 {
+		m.here = !m.inline
+		for len(m.queue) > 0 {
+			l := m.queue[0]
+			m.queue = m.queue[1:]
+			m.phase(l)
+		}
+		m.here = false
+		sent := m.sent
+		m.sent = nil
+		for _, l := range sent {
+			if l.sent = false; l.handed {
+				m.place(l, 0)
+				m.phase(l)
+			}
+		}
 	}
 	m.busy = false
+}
+
+// name is a digit for a phase on the thread, and a letter for one elsewhere.
+func name(who int, here bool) string {
+	if here {
+		return fmt.Sprint(who)
+	}
+	return string(rune('a' + who))
 }
 
 // real makes the calls of a runner.
@@ -245,7 +279,7 @@ func newReal(t *testing.T, r *tasklet.Runner, plot plot) *real {
 	p := &real{t: t, s: r, plot: plot}
 	for i := range p.cast {
 		p.cast[i] = tasklet.New(func(*tasklet.Runner) tasklet.Directive {
-			p.note(fmt.Sprint(i))
+			p.note(name(i, p.s.Act() != nil && p.s.Act().Here()))
 			a := p.next()
 			for _, w := range a.words {
 				w.to(p)
@@ -262,21 +296,25 @@ func TestModel(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			var said plot
 			for range r.IntN(60) {
-				said.phases = append(said.phases, act1{words(r, 4), []tasklet.Directive{sync_, wait, wait, done}[r.IntN(4)]})
+				said.phases = append(said.phases, act1{words(r, 4, inline), []tasklet.Directive{sync_, wait, wait, done}[r.IntN(4)]})
+				if !inline && r.IntN(4) == 0 {
+					said.phases[len(said.phases)-1].answer = async
+				}
 			}
-			a := act.New(act.Config{})
+			exec := &later{}
+			a := act.New(act.Config{Executor: exec})
 			s := tasklet.RunnerOf(a)
 			if inline {
 				s = tasklet.Inline()
 			}
 			want, got := &twin{plot: said, inline: inline}, newReal(t, s, said)
 			for range 10 {
-				for _, w := range words(r, 5) {
+				for _, w := range words(r, 5, inline) {
 					w.to(want)
 					w.to(got)
 				}
 				want.run()
-				steps(t, a, &later{})
+				steps(t, a, exec)
 				require.Equal(t, want.String(), got.take(), "seed %d, inline: %v", seed, inline)
 				want.Reset()
 			}
