@@ -35,23 +35,6 @@ func addresses() (all [][2]net.Addr) {
 	return all
 }
 
-// Both packages send the same bytes for a header.
-func TestHeadersAreThoseOfGoProxyproto(t *testing.T) {
-	for _, version := range []int{1, 2} {
-		for _, pair := range addresses() {
-			h := proxyproto.Header{Version: version, Source: pair[0], Destination: pair[1]}
-			theirs := oracle.HeaderProxyFromAddrs(byte(version), pair[0], pair[1])
-			if version == 2 {
-				h.TLVs = []proxyproto.TLV{{Type: proxyproto.ALPN, Value: []byte("h2")}, {Type: proxyproto.UniqueID, Value: []byte("7")}}
-				require.NoError(t, theirs.SetTLVs([]oracle.TLV{{Type: oracle.PP2_TYPE_ALPN, Value: []byte("h2")}, {Type: oracle.PP2_TYPE_UNIQUE_ID, Value: []byte("7")}}))
-			}
-			want, err := theirs.Format()
-			require.NoError(t, err)
-			require.Equal(t, string(want), string(h.Append(nil)), "%v", pair)
-		}
-	}
-}
-
 // FuzzHeaders has both read any bytes.
 func FuzzHeaders(f *testing.F) {
 	for _, version := range []int{1, 2} {

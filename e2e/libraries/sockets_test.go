@@ -4,16 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
-	gorilla "github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
@@ -26,28 +23,8 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// socket is a client's connection of WebSocket. Its calls have servertest.Timeout.
-type socket interface {
-	write(text bool, p []byte) error
-	fragments(p ...[]byte) error // of a text
-	read() (text bool, p []byte, err error)
-	ping() error // and waits for the answer
-	// end closes with a code, and returns the one of the answer.
-	end(code int, reason string) (int, error)
-	closed(err error) int // the code that an error of read has; 0: none
-	drop()
-}
-
-// peers are libraries of clients. With on they offer to compress messages, with context takeover or without.
-var peers = map[string]func(t *testing.T, url string, on, takeover bool) (s socket, answer http.Header, err error){
-	"coder":   dialCoder,
-	"gorilla": dialGorilla,
-}
-
-var anyone = &tls.Config{InsecureSkipVerify: true}
-
 // exchange sends a message, and reads it.
-func exchange(s socket) error {
+func exchange(s coderSocket) error {
 	if err := s.write(true, []byte("x")); err != nil {
 		return err
 	}
@@ -58,12 +35,14 @@ func exchange(s socket) error {
 	return err
 }
 
+// coderSocket is a connection of the library. Its calls have servertest.Timeout.
 type coderSocket struct {
 	*websocket.Conn
 	ctx context.Context
 }
 
-func dialCoder(t *testing.T, url string, on, takeover bool) (socket, http.Header, error) {
+// dialCoder dials. With on it offers to compress messages, with context takeover or without.
+func dialCoder(t *testing.T, url string, on, takeover bool) (coderSocket, http.Header, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), servertest.Timeout)
 	t.Cleanup(cancel)
 	v := visitor(t, url, nil)
@@ -77,7 +56,7 @@ func dialCoder(t *testing.T, url string, on, takeover bool) (socket, http.Header
 	}
 	c, answer, err := websocket.Dial(ctx, url, options)
 	if err != nil {
-		return nil, nil, err
+		return coderSocket{}, nil, err
 	}
 	c.SetReadLimit(-1)
 	return coderSocket{c, ctx}, answer.Header, nil
@@ -132,88 +111,6 @@ func (c coderSocket) end(code int, reason string) (int, error) {
 func (c coderSocket) closed(err error) int { return max(0, int(websocket.CloseStatus(err))) }
 func (c coderSocket) drop()                { _ = c.CloseNow() }
 
-type gorillaSocket struct {
-	*gorilla.Conn
-	pongs *int
-}
-
-// dialGorilla never offers context takeover: the library has none.
-func dialGorilla(_ *testing.T, url string, on, _ bool) (socket, http.Header, error) {
-	d := gorilla.Dialer{TLSClientConfig: anyone, Subprotocols: []string{"chat.v1"}, WriteBufferSize: 1000, EnableCompression: on}
-	c, answer, err := d.Dial(url, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := gorillaSocket{c, new(int)}
-	c.SetPongHandler(func(string) error { *s.pongs++; return nil })
-	return s, answer.Header, errors.Join(c.SetReadDeadline(soon()), c.SetWriteDeadline(soon()))
-}
-
-// soon is when a whole conversation has ended, also on a busy machine.
-func soon() time.Time { return time.Now().Add(3 * servertest.Timeout) }
-
-func gorillaType(text bool) int {
-	if text {
-		return gorilla.TextMessage
-	}
-	return gorilla.BinaryMessage
-}
-
-func (c gorillaSocket) write(text bool, p []byte) error { return c.WriteMessage(gorillaType(text), p) }
-
-// fragments has a ping between each two.
-func (c gorillaSocket) fragments(all ...[]byte) error {
-	w, err := c.NextWriter(gorilla.TextMessage)
-	for _, p := range all {
-		if err == nil {
-			_, err = w.Write(p)
-		}
-		if err == nil {
-			err = c.WriteControl(gorilla.PingMessage, nil, soon())
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return w.Close()
-}
-
-func (c gorillaSocket) read() (bool, []byte, error) {
-	kind, p, err := c.ReadMessage()
-	return kind == gorilla.TextMessage, p, err
-}
-
-func (c gorillaSocket) ping() error {
-	before := *c.pongs
-	if err := c.WriteControl(gorilla.PingMessage, []byte("a"), soon()); err != nil {
-		return err
-	}
-	if err := exchange(c); err != nil {
-		return err
-	}
-	if *c.pongs != before+1 {
-		return errors.New("no pong")
-	}
-	return nil
-}
-
-func (c gorillaSocket) end(code int, reason string) (int, error) {
-	if err := c.WriteControl(gorilla.CloseMessage, gorilla.FormatCloseMessage(code, reason), soon()); err != nil {
-		return 0, err
-	}
-	_, _, err := c.ReadMessage()
-	return c.closed(err), nil
-}
-
-func (c gorillaSocket) closed(err error) int {
-	if bad := (*gorilla.CloseError)(nil); errors.As(err, &bad) {
-		return bad.Code
-	}
-	return 0
-}
-
-func (c gorillaSocket) drop() { _ = c.Close() }
-
 // startSockets starts the example server.
 func startSockets(t *testing.T, compression daimon.Compression, filters ...listener.Filter) *server {
 	site := &httpd.Server{Handler: echo.Site(compression)}
@@ -222,62 +119,60 @@ func startSockets(t *testing.T, compression daimon.Compression, filters ...liste
 	return s
 }
 
-// Other libraries talk to the example websocket-echo: without compression, with it over TLS, and with context takeover.
-func TestSocketsOfOtherLibraries(t *testing.T) {
+// Another library talks to the example websocket-echo: without compression, with it over TLS, and with context takeover.
+func TestSocketsOfAnotherLibrary(t *testing.T) {
 	made, err := secure.SelfSigned()
 	require.NoError(t, err)
 	tlsFilter := secure.Server(&tls.Config{Certificates: []tls.Certificate{made}}, nil)
-	for name, dial := range peers {
-		for _, row := range []struct {
-			name, scheme string
-			compression  daimon.Compression
-			filters      []listener.Filter
-		}{
-			{"plain", "ws", daimon.Compression{}, nil},
-			{"compressed, over TLS", "wss", daimon.Compression{On: true, Min: 1}, []listener.Filter{tlsFilter}},
-			{"takeover", "ws", daimon.Compression{On: true, Takeover: true, Min: 1}, nil},
-		} {
-			t.Run(name+"/"+row.name, func(t *testing.T) {
-				s := startSockets(t, row.compression, row.filters...)
-				open := func() socket {
-					c, answer, err := dial(t, row.scheme+"://"+s.address()+"/ws", row.compression.On, row.compression.Takeover)
-					require.NoError(t, err)
-					t.Cleanup(c.drop)
-					require.Equal(t, "chat.v1", answer.Get("Sec-Websocket-Protocol"))
-					agreed := answer.Get("Sec-Websocket-Extensions")
-					require.Equal(t, row.compression.On, strings.HasPrefix(agreed, "permessage-deflate"), agreed)
-					without := !row.compression.Takeover || name == "gorilla"
-					require.Equal(t, row.compression.On && without, strings.Contains(agreed, "server_no_context_takeover"), agreed)
-					return c
-				}
-				c := open()
-				talks(t, c)
-				code, err := c.end(4000, "enough")
+	for _, row := range []struct {
+		name, scheme string
+		compression  daimon.Compression
+		filters      []listener.Filter
+	}{
+		{"plain", "ws", daimon.Compression{}, nil},
+		{"compressed, over TLS", "wss", daimon.Compression{On: true, Min: 1}, []listener.Filter{tlsFilter}},
+		{"takeover", "ws", daimon.Compression{On: true, Takeover: true, Min: 1}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := startSockets(t, row.compression, row.filters...)
+			open := func() coderSocket {
+				c, answer, err := dialCoder(t, row.scheme+"://"+s.address()+"/ws", row.compression.On, row.compression.Takeover)
 				require.NoError(t, err)
-				require.Equal(t, 4000, code)
-				c.drop() // some libraries do not close; the server would wait for that
+				t.Cleanup(c.drop)
+				require.Equal(t, "chat.v1", answer.Get("Sec-Websocket-Protocol"))
+				agreed := answer.Get("Sec-Websocket-Extensions")
+				require.Equal(t, row.compression.On, strings.HasPrefix(agreed, "permessage-deflate"), agreed)
+				without := row.compression.On && !row.compression.Takeover
+				require.Equal(t, without, strings.Contains(agreed, "server_no_context_takeover"), agreed)
+				return c
+			}
+			c := open()
+			talks(t, c)
+			code, err := c.end(4000, "enough")
+			require.NoError(t, err)
+			require.Equal(t, 4000, code)
+			c.drop() // the server would wait for that
 
-				c = open()
-				_ = c.write(false, make([]byte, echo.MaxMessage+1)) // it may find the connection closed
-				_, _, err = c.read()
-				require.Equal(t, 1009, c.closed(err), "%v", err)
-				c.drop()
+			c = open()
+			_ = c.write(false, make([]byte, echo.MaxMessage+1)) // it may find the connection closed
+			_, _, err = c.read()
+			require.Equal(t, 1009, c.closed(err), "%v", err)
+			c.drop()
 
-				open().drop() // without a word
-				c = open()
-				require.NoError(t, exchange(c))
-				s.Group.Shutdown(servertest.Drain)
-				_, _, err = c.read()
-				require.Equal(t, 1001, c.closed(err), "%v", err)
-				c.drop()
-				s.drain()
-			})
-		}
+			open().drop() // without a word
+			c = open()
+			require.NoError(t, exchange(c))
+			s.Group.Shutdown(servertest.Drain)
+			_, _, err = c.read()
+			require.Equal(t, 1001, c.closed(err), "%v", err)
+			c.drop()
+			s.drain()
+		})
 	}
 }
 
 // talks has a client send messages of all sizes, fragments and a ping.
-func talks(t *testing.T, c socket) {
+func talks(t *testing.T, c coderSocket) {
 	for range 3 {
 		p := []byte(strings.Repeat("it is said again and again, ", 10_000))
 		require.NoError(t, c.write(true, p))

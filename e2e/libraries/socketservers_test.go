@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
-	gorilla "github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
@@ -17,23 +16,18 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
-// What a client says to the servers below. Everything else is sent back.
+// What a client says to the server below. Everything else is sent back.
 const (
-	sayFragments = "fragments" // they answer with large, as fragments
-	sayPing      = "ping"      // they send a ping, and "pong" when it is answered
-	sayClose     = "close"     // they close with 4321 and "bye"
-	sayDrop      = "drop"      // they close without a word
+	sayFragments = "fragments" // it answers with large, as fragments
+	sayPing      = "ping"      // it sends a ping, and "pong" when it is answered
+	sayClose     = "close"     // it closes with 4321 and "bye"
+	sayDrop      = "drop"      // it closes without a word
 )
 
 var large = "κόσμε" + strings.Repeat("€", 30_000) + "!"
 
-// socketServers are handlers of net/http by libraries of WebSocket, as their documentation has them. They speak the
-// subprotocol chat.v1, and compress messages if the client offers it. ended gets the code with which a connection was closed.
-var socketServers = map[string]func(ended func(code int)) http.HandlerFunc{
-	"coder":   serveCoder,
-	"gorilla": serveGorilla,
-}
-
+// serveCoder is a handler of net/http, as the documentation of the library has it. It speaks the subprotocol chat.v1, and
+// compresses messages if the client offers it. ended gets the code with which a connection was closed.
 func serveCoder(ended func(int)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"chat.v1"},
@@ -63,49 +57,6 @@ func serveCoder(ended func(int)) http.HandlerFunc {
 			case string(p) == sayClose:
 				_, err = s.end(4321, "bye")
 				ended(0)
-			case string(p) == sayDrop:
-				return
-			default:
-				err = s.write(true, p)
-			}
-			if err != nil {
-				return
-			}
-		}
-	}
-}
-
-func serveGorilla(ended func(int)) http.HandlerFunc {
-	up := gorilla.Upgrader{Subprotocols: []string{"chat.v1"}, WriteBufferSize: 1000, EnableCompression: true}
-	return func(w http.ResponseWriter, r *http.Request) {
-		c, err := up.Upgrade(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		s := gorillaSocket{c, new(int)}
-		c.SetPongHandler(func(p string) error {
-			if p != "a" { // those between fragments are empty
-				return nil
-			}
-			return s.write(true, []byte("pong"))
-		})
-		for {
-			text, p, err := s.read()
-			switch {
-			case err != nil:
-				ended(s.closed(err))
-				return
-			case !text:
-				err = s.write(false, p)
-			case string(p) == sayFragments: // with a ping between each two
-				err = s.fragments([]byte(large[:4]), []byte(large[4:40_000]), []byte(large[40_000:]))
-			case string(p) == sayPing:
-				err = c.WriteControl(gorilla.PingMessage, []byte("a"), soon())
-			case string(p) == sayClose:
-				_, _ = s.end(4321, "bye")
-				ended(0)
-				return
 			case string(p) == sayDrop:
 				return
 			default:
@@ -191,50 +142,48 @@ func converse(c *coroutine.Conn) error {
 	return nil
 }
 
-// The client of Daimon talks to servers of other libraries, which run on net/http, and on the reactor by httpd/nethttp.
-func TestSocketServersOfOtherLibraries(t *testing.T) {
-	for name, serve := range socketServers {
-		for _, k := range kinds {
-			t.Run(name+"/"+k.name, func(t *testing.T) {
-				codes := make(chan int, 100)
-				v := k.serve(t, serve(func(code int) { codes <- code }))
-				url := strings.Replace(v.url, "http", "ws", 1)
-				chat := daimon.Options{Subprotocols: []string{"chat.v2", "chat.v1"}, MaxMessage: 32 << 20}
+// The client of Daimon talks to a server of another library, which runs on net/http, and on the reactor by httpd/nethttp.
+func TestSocketServersOfAnotherLibrary(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			codes := make(chan int, 100)
+			v := k.serve(t, serveCoder(func(code int) { codes <- code }))
+			url := strings.Replace(v.url, "http", "ws", 1)
+			chat := daimon.Options{Subprotocols: []string{"chat.v2", "chat.v1"}, MaxMessage: 32 << 20}
 
-				require.NoError(t, call(t, url, chat, converse), "done is 1000")
-				require.Equal(t, 1000, servertest.Receive(t, codes))
-				packed := chat
-				packed.Compression = daimon.Compression{On: true, Takeover: true, Min: 1}
-				require.NoError(t, call(t, url, packed, converse))
-				require.Equal(t, 1000, servertest.Receive(t, codes))
+			require.NoError(t, call(t, url, chat, converse), "done is 1000")
+			require.Equal(t, 1000, servertest.Receive(t, codes))
+			packed := chat
+			packed.Compression = daimon.Compression{On: true, Takeover: true, Min: 1}
+			require.NoError(t, call(t, url, packed, converse))
+			require.Equal(t, 1000, servertest.Receive(t, codes))
 
-				ends := func(says string, most int64, want daimon.CloseError) {
-					t.Helper()
-					options := daimon.Options{Subprotocols: chat.Subprotocols, MaxMessage: most}
-					require.NoError(t, call(t, url, options, func(c *coroutine.Conn) error {
-						_, err := swap(c, daimon.Text, says)
-						if got := (*daimon.CloseError)(nil); !errors.As(err, &got) || got.Code != want.Code || got.Reason != want.Reason {
-							return fmt.Errorf("%.20s ends with %v", says, err)
-						}
-						return nil
-					}))
-				}
-				ends(sayClose, 1000, daimon.CloseError{Code: 4321, Reason: "bye"})
-				ends(sayDrop, 1000, daimon.CloseError{Code: 1006})
-
-				// An order is 1001.
-				require.NoError(t, call(t, url, chat, func(c *coroutine.Conn) error {
-					if _, err := swap(c, daimon.Text, "x"); err != nil {
-						return err
+			ends := func(says string, most int64, want daimon.CloseError) {
+				t.Helper()
+				options := daimon.Options{Subprotocols: chat.Subprotocols, MaxMessage: most}
+				require.NoError(t, call(t, url, options, func(c *coroutine.Conn) error {
+					_, err := swap(c, daimon.Text, says)
+					if got := (*daimon.CloseError)(nil); !errors.As(err, &got) || got.Code != want.Code || got.Reason != want.Reason {
+						return fmt.Errorf("%.20s ends with %v", says, err)
 					}
-					c.Co().Scheduler().Group().Shutdown(servertest.Drain)
-					_, err := c.Read()
-					return err
+					return nil
 				}))
-				for servertest.Receive(t, codes) != 1001 {
+			}
+			ends(sayClose, 1000, daimon.CloseError{Code: 4321, Reason: "bye"})
+			ends(sayDrop, 1000, daimon.CloseError{Code: 1006})
+
+			// An order is 1001.
+			require.NoError(t, call(t, url, chat, func(c *coroutine.Conn) error {
+				if _, err := swap(c, daimon.Text, "x"); err != nil {
+					return err
 				}
-				v.drain()
-			})
-		}
+				c.Co().Scheduler().Group().Shutdown(servertest.Drain)
+				_, err := c.Read()
+				return err
+			}))
+			for servertest.Receive(t, codes) != 1001 {
+			}
+			v.drain()
+		})
 	}
 }

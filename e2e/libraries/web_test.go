@@ -62,48 +62,17 @@ func visitor(t *testing.T, url string, drain func()) *web {
 	return v
 }
 
-// each runs a test for every kind of server, with a new handler.
-func each(t *testing.T, handler func() http.Handler, test func(*web)) {
-	for _, k := range kinds {
-		t.Run(k.name, func(t *testing.T) {
-			v := k.serve(t, handler())
-			test(v)
-			v.drain()
-		})
-	}
-}
-
-// ask sends a request. fields are names, each followed by its value.
-func (v *web) ask(method, path string, body io.Reader, fields ...string) *http.Response {
+// ask sends a request.
+func (v *web) ask(method, path string, body io.Reader) *http.Response {
 	v.Helper()
-	a, err := v.try(method, path, body, fields...)
-	require.NoError(v, err)
-	return a
-}
-
-func (v *web) try(method, path string, body io.Reader, fields ...string) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(v.Context(), servertest.Timeout)
 	v.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, method, v.url+path, body)
-	if err != nil {
-		return nil, err
-	}
-	for i := 0; i < len(fields); i += 2 {
-		r.Header.Add(fields[i], fields[i+1])
-	}
+	require.NoError(v, err)
 	a, err := v.client.Do(r)
-	if err == nil {
-		v.Cleanup(func() { _ = a.Body.Close() })
-	}
-	return a, err
-}
-
-// get returns the body of an answer with status 200.
-func (v *web) get(path string, fields ...string) string {
-	v.Helper()
-	a := v.ask("GET", path, nil, fields...)
-	require.Equal(v, 200, a.StatusCode)
-	return v.whole(a)
+	require.NoError(v, err)
+	v.Cleanup(func() { _ = a.Body.Close() })
+	return a
 }
 
 // whole returns the rest of the body.
