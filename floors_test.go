@@ -139,7 +139,7 @@ const floors = `
 	sim               act shutdown internal/budget internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
 	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 	# a client with its manners, for worlds
-	internal/party    act listener shutdown sim math/rand/v2 time os
+	internal/party    act listener shutdown sim math/rand/v2 time os testing
 
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime and encoding/binary for stacks, os for files of /proc, and x/sys/unix for the
