@@ -75,7 +75,6 @@ func TestFormatsOfTheAccessLog(t *testing.T) {
 // Each request has one line, however it ends.
 func TestTheAccessLogHasEachEnd(t *testing.T) {
 	const ask = "GET / HTTP/1.1\r\nHost: a\r\n"
-	large := make([]byte, 1<<20)
 	waits := func(*httpd.Response, *httpd.Request) act.Action { return &listener.Sleep{For: time.Hour} }
 	for name, row := range map[string]struct {
 		handler httpd.Handler
@@ -83,36 +82,23 @@ func TestTheAccessLogHasEachEnd(t *testing.T) {
 		then    func(c *client)
 		want    string
 	}{
-		"answered": {hello, ask + "\r\n", nil, `"GET / HTTP/1.1" 200 13`},
-		"chunks": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_ = w.Flush()
-			_, _ = w.WriteString("hello")
-			return nil
-		}, ask + "\r\n", nil, `"GET / HTTP/1.1" 200 5`},
+		"answered":              {hello, ask + "\r\n", nil, `"GET / HTTP/1.1" 200 13`},
+		"chunks":                {does(t, "flush, write 5"), ask + "\r\n", nil, `"GET / HTTP/1.1" 200 5`},
 		"refused behind a head": {hello, ask + "Content-Length: x\r\n\r\n", nil, `"GET / HTTP/1.1" 400 16`},
 		"refused in a head":     {hello, ask + "bad\r\n", nil, `"GET / HTTP/1.1" 400 16`},
 		"refused in the line":   {hello, "GET\r\n", nil, `"-" 400 16`},
 		"too slow":              {hello, ask, func(c *client) { c.d.pass(time.Minute) }, `"GET / HTTP/1.1" 408 20`},
 		"no head":               {hello, "GE", func(c *client) { c.endInput() }, ``},
-		"a failure": {func(*httpd.Response, *httpd.Request) act.Action {
-			return act.Func(func(t *act.Task) act.Directive { return t.Fail(os.ErrInvalid) })
-		}, ask + "\r\n", nil, `"GET / HTTP/1.1" 500 26`},
-		"a panic": {func(*httpd.Response, *httpd.Request) act.Action { panic("as it was told") }, ask + "\r\n", nil,
-			`"GET / HTTP/1.1" 000 0`},
+		"a failure":             {does(t, "fail"), ask + "\r\n", nil, `"GET / HTTP/1.1" 500 26`},
+		"a panic":               {does(t, "panic"), ask + "\r\n", nil, `"GET / HTTP/1.1" 000 0`},
 		"a reset before the answer": {waits, ask + "\r\n", func(c *client) {
 			c.finish(syscall.ECONNRESET)
 			c.d.settle()
 		}, `"GET / HTTP/1.1" 000 0`},
-		"switched": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			require.NoError(t, w.SwitchProtocols("echo", lines(nil)))
-			return nil
-		}, ask + "Connection: upgrade\r\nUpgrade: echo\r\n\r\n", nil, `"GET / HTTP/1.1" 101 0`},
-		"hijacked": {hijacking, ask + "\r\n", nil, `"GET / HTTP/1.1" 000 0`},
-		"dropped":  {waits, ask + "\r\n", func(c *client) { _ = c.d.s.Close() }, `"GET / HTTP/1.1" 000 0`},
-		"a slow reader": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetBody(large)
-			return nil
-		}, ask + "\r\n", func(c *client) { c.d.pass(2 * time.Minute) }, `"GET / HTTP/1.1" 200 165455`}, // 64 KiB of them are queued
+		"switched":      {does(t, "switch"), ask + "Connection: upgrade\r\nUpgrade: line-echo\r\n\r\n", nil, `"GET / HTTP/1.1" 101 0`},
+		"hijacked":      {hijacking, ask + "\r\n", nil, `"GET / HTTP/1.1" 000 0`},
+		"dropped":       {waits, ask + "\r\n", func(c *client) { _ = c.d.s.Close() }, `"GET / HTTP/1.1" 000 0`},
+		"a slow reader": {does(t, "whole 1048576"), ask + "\r\n", func(c *client) { c.d.pass(2 * time.Minute) }, `"GET / HTTP/1.1" 200 165455`}, // 64 KiB of them are queued
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDriver(t)

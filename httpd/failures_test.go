@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,98 +14,61 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-var errOurs = errors.New("the disk is full")
-
-// failing is an action that fails.
-func failing(err error) act.Action {
-	return act.Func(func(t *act.Task) act.Directive { return t.Fail(err) })
-}
-
 // A handler that fails, or whose response is not as announced. Before the head is out that is a 500, after it the
 // connection is aborted, so that no client takes a part for the whole. It is reported in either case.
 func TestAHandlerThatFails(t *testing.T) {
-	large := []byte(strings.Repeat("x", 200<<10))
 	flushed := func(h httpd.Handler) httpd.Handler { // the same when it is too late
 		return func(w *httpd.Response, r *httpd.Request) act.Action {
 			_ = w.Flush()
 			return h(w, r)
 		}
 	}
-	for name, row := range map[string]struct {
-		handler  httpd.Handler
+	special := map[string]httpd.Handler{
+		"does not say why": func(*httpd.Response, *httpd.Request) act.Action {
+			return act.Func(func(*act.Task) act.Directive { return act.Failed })
+		},
+		"does not write the rest": func(w *httpd.Response, _ *httpd.Request) act.Action {
+			return act.Func(func(*act.Task) act.Directive {
+				n, err := w.Write(make([]byte, 200<<10))
+				require.Less(t, n, 200<<10)
+				require.Implements(t, (*act.Blocked)(nil), err)
+				return act.Done
+			})
+		},
+		"resets": func(*httpd.Response, *httpd.Request) act.Action { // its backend; a service takes it for the end of its own connection
+			return failing(fmt.Errorf("backend: %w", syscall.ECONNRESET))
+		},
+	}
+	for what, row := range map[string]struct {
 		early    string // what it is answered with
 		late     string // if the head is out
 		reported string
 	}{
-		"an action that fails": {func(*httpd.Response, *httpd.Request) act.Action { return failing(errOurs) }, "500!", "aborted", "the disk is full"},
-		"an action that does not say why": {func(*httpd.Response, *httpd.Request) act.Action {
-			return act.Func(func(*act.Task) act.Directive { return act.Failed })
-		}, "500!", "aborted", "without saying why"},
-		"less than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(5)
-			_, _ = w.WriteString("hell")
-			return nil
-		}, "500!", "", "not as long"},
-		"less than was announced, and flushed": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(5)
-			_, _ = w.WriteString("hell")
-			_ = w.Flush()
-			return nil
-		}, "aborted", "", "not as long"},
-		"more than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(5)
-			n, err := w.WriteString("hello!")
-			require.Zero(t, n)
-			require.Equal(t, httpd.ErrLength, err)
-			return nil
-		}, "500!", "", "not as long"},
-		"a whole that is longer than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(5)
-			w.SetBody([]byte("hello!"))
-			return nil
-		}, "500!", "", "not as long"},
-		"a file that is longer than was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(5)
-			return sending(w, fileOf(t, 10), 6)
-		}, "aborted", "", "not as long"},
-		"a file of which no length was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action { return sending(w, fileOf(t, 10), 6) },
-			"500!", "aborted", "without SetLength"},
-		"a file that has become shorter": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(11)
-			return sending(w, fileOf(t, 10), 11)
-		}, "aborted", "", "unexpected EOF"},
-		"content where there is none": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_, _ = w.WriteString("hello")
-			w.SetStatus(204)
-			return nil
-		}, "500!", "", "has no content"},
-		"a Write of which not all was taken": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			return act.Func(func(*act.Task) act.Directive {
-				n, err := w.Write(large)
-				require.Less(t, n, len(large))
-				require.Implements(t, (*act.Blocked)(nil), err)
-				return act.Done
-			})
-		}, "aborted", "aborted", "did not take everything"},
-		"a whole behind something": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_, _ = w.WriteString("hello")
-			w.SetBody([]byte("hello"))
-			return nil
-		}, "500!", "aborted", "has been sent"},
-		"something behind a whole": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetBody([]byte("hello"))
-			_, err := w.WriteString("hello")
-			require.Equal(t, httpd.ErrLate, err)
-			return nil
-		}, "500!", "aborted", "has been sent"},
-		"a field that comes too late":  {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Add("X", "a"); return nil }, "200", "aborted", "has been sent"},
-		"an error that comes too late": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(404); return nil }, "404", "aborted", "has been sent"},
-		"a status that comes too late": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(404); return nil }, "404", "aborted", "has been sent"},
+		"fail":                        {"500!", "aborted", "the disk is full"},
+		"does not say why":            {"500!", "aborted", "without saying why"},
+		"does not write the rest":     {"aborted", "aborted", "did not take everything"},
+		"resets":                      {"500!", "aborted", "backend: "},
+		"length 5, write 4":           {"500!", "", "not as long"},
+		"length 5, write 4, flush":    {"aborted", "", "not as long"},
+		"length 5, write 6 ErrLength": {"500!", "", "not as long"},
+		"length 5, whole 6":           {"500!", "", "not as long"},
+		"length 5, send 6":            {"aborted", "", "not as long"},
+		"send 6":                      {"500!", "aborted", "without SetLength"},
+		"length 11, send 11":          {"aborted", "", "unexpected EOF"}, // the file has 10
+		"write 5, status 204":         {"500!", "", "has no content"},
+		"write 5, whole 5":            {"500!", "aborted", "has been sent"},
+		"whole 5, write 5 ErrLate":    {"500!", "aborted", "has been sent"},
+		"field":                       {"200", "aborted", "has been sent"},
+		"error 404":                   {"404", "aborted", "has been sent"},
+		"status 404":                  {"404", "aborted", "has been sent"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(what, func(t *testing.T) {
 			for _, late := range []bool{false, true} {
 				d := newDriver(t)
-				want, h := row.early, row.handler
+				want, h := row.early, special[what]
+				if h == nil {
+					h = does(t, what)
+				}
 				if late {
 					want, h = row.late, flushed(h)
 				}
@@ -117,6 +81,7 @@ func TestAHandlerThatFails(t *testing.T) {
 				if c.state == aborted {
 					require.Equal(t, want, "aborted", "late: %v", late)
 					require.Equal(t, act.Failed, c.verdict)
+					require.NotErrorIs(t, c.err, syscall.ECONNRESET)
 				} else {
 					require.Equal(t, want, statuses(c.check(t)), "late: %v", late)
 				}
@@ -143,19 +108,14 @@ func TestErrAbort(t *testing.T) {
 		"with a reason":     {fmt.Errorf("%w: %w", httpd.ErrAbort, errOurs), "the disk is full"},
 		"with that of HTTP": {errors.Join(httpd.ErrAbort, httpd.ErrSlow), "too slowly"},
 	} {
-		for _, begun := range []string{"", "gathered", "flushed"} {
+		for i, begun := range [][]step{nil, {{what: "write", n: 5}}, {{what: "flush"}, {what: "yield"}}} {
 			d := newDriver(t)
 			told := 0
 			c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-				_, _ = w.WriteString(begun)
-				return act.Seq(turns(func(*act.Task) {
-					if begun == "flushed" {
-						_ = w.Flush()
-					}
-				}, func(*act.Task) {}), failing(row.err))
+				return act.Seq(steps(begun, nil, w), failing(row.err))
 			}, OnResponse: func(*httpd.Response, *httpd.Request) { told++ }}, listener.Limits{}).send(raw(get + "\n"))
 			require.Equal(t, aborted, c.state, name)
-			require.Equal(t, begun == "flushed", len(c.out) > 0, name)
+			require.Equal(t, i == 2, len(c.out) > 0, name)
 			require.Equal(t, 1, told)
 			if row.reported == "" {
 				require.Equal(t, act.Done, c.verdict)
@@ -209,19 +169,10 @@ func TestInvalidFieldsOfAResponse(t *testing.T) {
 // A panic ends the connection at once and is reported with the request; the other connections go on.
 func TestAHandlerThatPanics(t *testing.T) {
 	for name, h := range map[string]httpd.Handler{
-		"at once": func(*httpd.Response, *httpd.Request) act.Action { panic("ours") },
-		"in its second turn": func(w *httpd.Response, r *httpd.Request) act.Action {
-			first := true
-			return act.Func(func(*act.Task) act.Directive {
-				if first {
-					first = false
-					return act.Yield
-				}
-				panic("ours")
-			})
-		},
-		"with a status that is none": func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(199); return nil },
-		"with a negative length":     func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetLength(-1); return nil },
+		"at once":                    does(t, "panic"),
+		"in its second turn":         does(t, "yield, panic"),
+		"with a status that is none": does(t, "status 199"),
+		"with a negative length":     does(t, "length -1"),
 		"by taking more than there is": func(_ *httpd.Response, r *httpd.Request) act.Action {
 			r.Body.Discard(1)
 			return nil
@@ -242,8 +193,7 @@ func TestAHandlerThatPanics(t *testing.T) {
 // logged, does not.
 func TestTheNameInALogIsPrintable(t *testing.T) {
 	d := newDriver(t)
-	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action { panic("ours") }}
-	d.dial(web, listener.Limits{}).send(raw("GET /{a}|\xe9\u009b2J?secret HTTP/1.1\nHost: a\n\n"))
+	d.dial(&httpd.Server{Handler: does(t, "panic")}, listener.Limits{}).send(raw("GET /{a}|\xe9\u009b2J?secret HTTP/1.1\nHost: a\n\n"))
 	require.Equal(t, "httpd: GET /{a}|%E9%C2%9B2J", d.logs.All()[0].ContextMap()["task"])
 }
 

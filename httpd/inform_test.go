@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -15,52 +16,24 @@ var preload = httpd.NewField("Link", "</a.css>; rel=preload")
 
 const hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
 
-// turns is an action of one call a turn.
-func turns(calls ...func(t *act.Task)) act.Action {
-	return act.Func(func(t *act.Task) act.Directive {
-		calls[0](t)
-		if calls = calls[1:]; len(calls) == 0 {
-			return act.Done
-		}
-		return act.Yield
-	})
-}
-
 func TestInterimResponses(t *testing.T) {
+	for text, want := range map[string]string{
+		"inform 103":                "103 200",
+		"write 5, inform 103":       "103 200",
+		"flush, inform 103 ErrLate": "200",
+		"date, inform 103 error":    "500!",
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			says := raw(strings.Replace(get, "GET", method, 1) + "\n")
+			for _, pieces := range [][]string{{says}, cut(says, nil)} {
+				c := newDriver(t).dial(&httpd.Server{Handler: does(t, text)}, listener.Limits{}).send(pieces...)
+				require.Equal(t, want, statuses(c.check(t, asked{head: method == "HEAD"})), text)
+			}
+		}
+	}
 	inform := func(w *httpd.Response, _ *httpd.Request) act.Action {
 		require.NoError(t, w.Inform(103, preload, httpd.Field{}))
 		return nil
-	}
-	for name, row := range map[string]struct {
-		handler httpd.Handler
-		says    string
-		want    string
-	}{
-		"to HEAD": {inform, strings.Replace(get, "GET", "HEAD", 1) + "\n", "103 200"},
-		"behind what was gathered": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_, _ = w.WriteString("hello")
-			require.NoError(t, w.Inform(103))
-			return nil
-		}, get + "\n", "103 200"},
-		"behind the head": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_ = w.Flush()
-			require.Equal(t, httpd.ErrLate, w.Inform(103))
-			return nil
-		}, get + "\n", "200"},
-		"of a response that has failed": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.Add("Date", "today")
-			require.Error(t, w.Inform(103))
-			return nil
-		}, get + "\n", "500!"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, pieces := range [][]string{{raw(row.says)}, cut(raw(row.says), nil)} {
-				d := newDriver(t)
-				c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).send(pieces...)
-				q := asked{head: strings.HasPrefix(row.says, "HEAD"), old: strings.Contains(row.says, "HTTP/1.0")}
-				require.Equal(t, row.want, statuses(c.check(t, q)))
-			}
-		})
 	}
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: inform}, listener.Limits{}).send(raw(get + "\n"))
@@ -70,10 +43,7 @@ func TestInterimResponses(t *testing.T) {
 func TestAnInterimResponseOfAnotherStatusPanics(t *testing.T) {
 	for _, code := range []int{99, 101, 200} {
 		d := newDriver(t)
-		c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_ = w.Inform(code)
-			return nil
-		}}, listener.Limits{}).send(raw(get + "\n"))
+		c := d.dial(&httpd.Server{Handler: does(t, fmt.Sprint("inform ", code))}, listener.Limits{}).send(raw(get + "\n"))
 		require.Equal(t, aborted, c.state, code)
 		require.Contains(t, d.logs.All()[0].ContextMap()["error"], "no status of an interim response")
 	}
@@ -95,10 +65,7 @@ func TestContinueByInform(t *testing.T) {
 		require.Equal(t, "hello", all[2].body)
 	}
 	d := newDriver(t) // the body is on its way, so where the next request begins is known
-	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		require.NoError(t, w.Inform(100))
-		return nil
-	}}, listener.Limits{}).send(raw(post + "Expect: 100-continue\nContent-Length: 5\n\n"))
+	c := d.dial(&httpd.Server{Handler: does(t, "inform 100")}, listener.Limits{}).send(raw(post + "Expect: 100-continue\nContent-Length: 5\n\n"))
 	c.send("hello", raw(behind))
 	require.Equal(t, "100 200 100 200", statuses(c.check(t)))
 }

@@ -67,7 +67,7 @@ func late(w *httpd.Response, r *httpd.Request) act.Action {
 // RFC 9110 10.1.1: a client that waits gets 100 when the handler wants the body and it has not come.
 func TestExpectations(t *testing.T) {
 	const expecting = post + "Expect: 100-Continue\nContent-Length: 5\n\n"
-	unread := func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(403); return nil }
+	unread := does(t, "error 403")
 	flushed := func(w *httpd.Response, r *httpd.Request) act.Action {
 		_ = w.Flush()
 		return (&recorder{}).serve(w, r)

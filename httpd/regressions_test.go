@@ -1,12 +1,10 @@
 package httpd_test
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -50,18 +48,6 @@ type closer func()
 
 func (closer) Act(*act.Task) act.Directive { return act.Wait }
 func (f closer) Close() error              { f(); return nil }
-
-// A proxy whose other side resets has failed; the service takes a reset for the end of its own connection.
-func TestAResetOfABackendIsAFailureOfTheHandler(t *testing.T) {
-	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action {
-		return act.Func(func(t *act.Task) act.Directive { return t.Fail(fmt.Errorf("backend: %w", syscall.ECONNRESET)) })
-	}}
-	d := newDriver(t)
-	c := d.dial(web, listener.Limits{}).send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	require.Contains(t, c.received(), "HTTP/1.1 500 ")
-	require.ErrorContains(t, c.err, "backend: ")
-	require.NotErrorIs(t, c.err, syscall.ECONNRESET)
-}
 
 func TestRemoteAddrOfAClientThatHasGoneIsUnknown(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {

@@ -85,65 +85,34 @@ func fileOf(t testing.TB, n int) *os.File {
 // with and without keep-alive. Each to a client that takes it at once, to one that takes it in small pieces, and over a
 // stream that sends files by itself.
 func TestFramingOfResponses(t *testing.T) {
-	const large = 200 << 10
-	file := fileOf(t, large)
-	for name, row := range map[string]struct {
-		answer                 httpd.Handler
+	file := fileOf(t, 204800)
+	for text, row := range map[string]struct {
 		get, head, old, keeper string // HTTP/1.1 GET and HEAD; 1.0 without and with keep-alive
 	}{
-		"nothing": {func(*httpd.Response, *httpd.Request) act.Action { return nil },
-			"200 length 0", "200 length 0", "200! length 0", "200 length 0 keep-alive"},
-		"gathered": {func(w *httpd.Response, _ *httpd.Request) act.Action { _, _ = w.WriteString("hello"); return nil },
-			"200 length 5: hello", "200 length 5", "200! length 5: hello", "200 length 5 keep-alive: hello"},
-		"flushed": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_, _ = w.WriteString("hel")
-			_ = w.Flush()
-			_, _ = w.WriteString("lo")
-			return nil
-		}, "200 chunked: hello", "200 chunked", "200! up to the end: hello", "200! up to the end: hello"},
-		"whole": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetBody([]byte("hello")); return nil },
-			"200 length 5: hello", "200 length 5", "200! length 5: hello", "200 length 5 keep-alive: hello"},
-		"streamed": {func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, large) },
-			"200 chunked: 204800 bytes", "200 chunked", "200! up to the end: 204800 bytes", "200! up to the end: 204800 bytes"},
-		"a file": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(large)
-			return sending(w, file, large)
-		}, "200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes", "200 length 204800 keep-alive: 204800 bytes"},
-		"204": {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); return nil },
-			"204", "204", "204!", "204 keep-alive"},
-		"304, flushed": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetStatus(304)
-			w.SetLength(3)
-			w.Add("ETag", `"a"`)
-			_ = w.Flush()
-			return nil
-		}, "304", "304", "304!", "304 keep-alive"},
-		"an error": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_, _ = w.WriteString("never seen")
-			w.Error(404)
-			return nil
-		}, "404 length 14: 404 Not Found\n", "404 length 14", "404! length 14: 404 Not Found\n", "404 length 14 keep-alive: 404 Not Found\n"},
-		"trailers": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			_, _ = w.WriteString("hello")
-			w.AddTrailer("Sum", "1")
-			return nil
-		}, "200 chunked: hello +Sum=1", "200 chunked", "200! length 5: hello", "200 length 5 keep-alive: hello"},
-		"trailers of what was announced": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.SetLength(5)
-			w.AddTrailer("Sum", "1")
-			_, _ = w.WriteString("hello")
-			return nil
-		}, "200 length 5: hello", "200 length 5", "200! length 5: hello", "200 length 5 keep-alive: hello"},
-		"the last": {func(w *httpd.Response, _ *httpd.Request) act.Action {
-			w.Close()
-			_, _ = w.WriteString("hello")
-			return nil
-		},
-			"200! length 5: hello", "200! length 5", "200! length 5: hello", "200! length 5: hello"},
+		"":                        {"200 length 0", "200 length 0", "200! length 0", "200 length 0 keep-alive"},
+		"write 5":                 {"200 length 5: zzzzz", "200 length 5", "200! length 5: zzzzz", "200 length 5 keep-alive: zzzzz"},
+		"whole 5":                 {"200 length 5: wwwww", "200 length 5", "200! length 5: wwwww", "200 length 5 keep-alive: wwwww"},
+		"write 3, flush, write 2": {"200 chunked: zzzzz", "200 chunked", "200! up to the end: zzzzz", "200! up to the end: zzzzz"},
+		"fill 204800":             {"200 chunked: 204800 bytes", "200 chunked", "200! up to the end: 204800 bytes", "200! up to the end: 204800 bytes"},
+		"a file": {"200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes",
+			"200 length 204800 keep-alive: 204800 bytes"},
+		"status 204":                         {"204", "204", "204!", "204 keep-alive"},
+		"status 304, length 3, field, flush": {"304", "304", "304!", "304 keep-alive"},
+		"write 5, error 404": {"404 length 14: 404 Not Found\n", "404 length 14", "404! length 14: 404 Not Found\n",
+			"404 length 14 keep-alive: 404 Not Found\n"},
+		"write 5, trailer":           {"200 chunked: zzzzz +X-T=v", "200 chunked", "200! length 5: zzzzz", "200 length 5 keep-alive: zzzzz"},
+		"length 5, trailer, write 5": {"200 length 5: zzzzz", "200 length 5", "200! length 5: zzzzz", "200 length 5 keep-alive: zzzzz"},
+		"close, write 5":             {"200! length 5: zzzzz", "200! length 5", "200! length 5: zzzzz", "200! length 5: zzzzz"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(text, func(t *testing.T) {
 			d := newDriver(t)
-			web := &httpd.Server{Handler: row.answer}
+			web := &httpd.Server{Handler: does(t, text)}
+			if text == "a file" {
+				web.Handler = func(w *httpd.Response, _ *httpd.Request) act.Action {
+					w.SetLength(204800)
+					return sending(w, file, 204800)
+				}
+			}
 			for _, ask := range []struct {
 				says string
 				asked

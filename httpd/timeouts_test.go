@@ -68,7 +68,7 @@ func TestTimeoutsAsConfigured(t *testing.T) {
 		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).send("G").lasts(t, f, "408!", closed)
 		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).send(raw(get+"\n")).lasts(t, 2*f, "200", closed)
 		d.dial(&httpd.Server{Handler: h, Timeouts: all}, listener.Limits{}).send(raw(post+"Content-Length: 5\n\n")).lasts(t, 3*f, "408!", closed)
-		c := d.dial(&httpd.Server{Handler: downloads["whole"], Timeouts: all}, listener.Limits{})
+		c := d.dial(&httpd.Server{Handler: does(t, "whole 1048576"), Timeouts: all}, listener.Limits{})
 		c.room = 0
 		c.send(raw(get+"\n")).lasts(t, 4*f, "", aborted)
 	}
@@ -79,7 +79,7 @@ func TestTimeoutsAsConfigured(t *testing.T) {
 		require.Equal(t, open, c.state, says)
 		c.endInput()
 	}
-	c := d.dial(&httpd.Server{Handler: downloads["whole"], Timeouts: none}, listener.Limits{})
+	c := d.dial(&httpd.Server{Handler: does(t, "whole 1048576"), Timeouts: none}, listener.Limits{})
 	c.room = 0
 	c.send(raw(get + "\n"))
 	d.pass(untold)
@@ -134,28 +134,12 @@ func TestABodyThatIsThrownAwayHasATimeout(t *testing.T) {
 	d.dial(web, listener.Limits{}).send(raw(post+"Content-Length: 5\n\nhell")).lasts(t, 5*time.Second+4*time.Second/240, "200", closed)
 }
 
-// download are the ways in which a lot is sent.
-var downloads = map[string]httpd.Handler{
-	"whole": func(w *httpd.Response, _ *httpd.Request) act.Action {
-		w.SetBody([]byte(strings.Repeat("x", 1<<20)))
-		return nil
-	},
-	"written": func(w *httpd.Response, _ *httpd.Request) act.Action { return filling(w, 1<<20) },
-	"written and announced, in HTTP/1.0": func(w *httpd.Response, _ *httpd.Request) act.Action {
-		w.SetLength(1 << 20)
-		return filling(w, 1<<20)
-	},
-	"written for ever": func(w *httpd.Response, _ *httpd.Request) act.Action {
-		return act.Func(func(t *act.Task) act.Directive {
-			_, err := w.Write(make([]byte, 100))
-			return listener.Next(t, err)
-		})
-	},
-	"small, and the last": func(w *httpd.Response, _ *httpd.Request) act.Action {
-		w.Close()
-		w.SetBody([]byte(strings.Repeat("x", 50_000)))
-		return nil
-	},
+// endless writes for ever.
+func endless(w *httpd.Response, _ *httpd.Request) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		_, err := w.Write(make([]byte, 100))
+		return listener.Next(t, err)
+	})
 }
 
 // A client that takes less than 240 bytes a second for a minute is cut off; one that takes more is served to the end.
@@ -169,9 +153,9 @@ func TestAResponseHasATimeout(t *testing.T) {
 		h    httpd.Handler
 		over func(*wire) monitor.Stream
 	}
-	ways := map[string]way{"a file, read": {file, plainStream}, "a file, not read": {file, fileStream}}
-	for name, h := range downloads {
-		ways[name] = way{h, plainStream}
+	ways := map[string]way{"a file, read": {file, plainStream}, "a file, not read": {file, fileStream}, "endless": {endless, plainStream}}
+	for _, text := range []string{"whole 1048576", "fill 1048576", "length 1048576, fill 1048576", "close, whole 50000"} {
+		ways[text] = way{does(t, text), plainStream}
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +187,7 @@ func TestAResponseHasATimeout(t *testing.T) {
 // A system with a large send buffer reports room in it late. A client that goes on taking is not cut off for that.
 func TestASlowReaderOfALargeBufferIsNotCutOff(t *testing.T) {
 	d := newDriver(t)
-	c := d.dial(&httpd.Server{Handler: downloads["whole"]}, listener.Limits{})
+	c := d.dial(&httpd.Server{Handler: does(t, "whole 1048576")}, listener.Limits{})
 	c.room = 0
 	c.send(raw(get + "\n"))
 	for range 5 {
