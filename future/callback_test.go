@@ -106,21 +106,6 @@ func TestADrainWaitsForAGoroutineThatResolves(t *testing.T) {
 	require.Equal(t, "2", outcome(g))
 }
 
-func TestCloseFailsWhatWillNotCome(t *testing.T) {
-	s, _ := stepped(t)
-	f := future.New[int](s)
-	g := future.Map(future.Map(f, double), double)
-	inner := future.Then(resolved(s, 1), func(int) *future.Future[int] { return f })
-	servertest.Step(t, s)
-	require.IsType(t, &shutdown.Cut{}, s.Close())
-	for _, g := range []*future.Future[int]{g, inner} {
-		_, err := g.Value()
-		require.ErrorIs(t, err, future.ErrDropped)
-	}
-	require.NoError(t, f.Resolve(1))
-	require.PanicsWithValue(t, "act: Spawn or Install on a closed Scheduler", func() { future.Map(f, double) })
-}
-
 func TestACallbackThatIsDroppedDoesNotHoldUpTheNext(t *testing.T) {
 	s, _ := stepped(t)
 	f := future.New[int](s)

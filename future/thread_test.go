@@ -2,10 +2,8 @@ package future_test
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/thread"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Each of two schedulers resolves what the other waits for, and then waits itself, so that one begins to wait about
@@ -117,37 +114,4 @@ func TestResolvingForASchedulerThatIsBeingClosed(t *testing.T) {
 			require.Equal(t, "1", outcome(f))
 		}
 	}
-}
-
-func TestGo(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		fn   func() (int, error)
-		want string
-	}{
-		{"a value", func() (int, error) { time.Sleep(time.Millisecond); return 3, nil }, "3"},
-		{"a failure", func() (int, error) { return 3, errNo }, "no"},
-		{"a panic", func() (int, error) { panic("boom") }, "panic: boom"},
-		{"a Goexit", func() (int, error) { runtime.Goexit(); return 0, nil }, "runtime.Goexit"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s, logs := stepped(t)
-			f := future.Go(s, row.fn)
-			require.NoError(t, s.Run(), "the function keeps Run from returning")
-			require.Equal(t, row.want, outcome(f))
-			require.Zero(t, logs.Len())
-		})
-	}
-}
-
-func TestGoThatIsCut(t *testing.T) {
-	s, _ := stepped(t)
-	release, returned := make(chan bool), make(chan bool)
-	f := future.Go(s, func() (int, error) { <-release; defer close(returned); return 1, nil })
-	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Millisecond, Drop: true}})
-	require.ErrorContains(t, s.Run(), "dropped 1 task")
-	require.Equal(t, "future: dropped before it was resolved", outcome(f))
-	close(release)
-	servertest.Receive(t, returned)
-	require.Equal(t, "future: dropped before it was resolved", outcome(f))
 }

@@ -65,53 +65,6 @@ func TestMergingIsCommutativeAssociativeAndIdempotentInTheTerms(t *testing.T) {
 	}
 }
 
-func TestMergingNeverLoosensAnything(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	for range 2_000 {
-		var terms terms.Terms
-		var now time.Duration
-		for range 10 {
-			now += time.Duration(r.Int64N(int64(s)))
-			next, stricter := terms.Merge(anyPolicy(r), now)
-			require.Equal(t, stricter, next != terms)
-			requireNotLooser(t, terms, next)
-			terms = next
-		}
-	}
-}
-
-func requireNotLooser(t *testing.T, before, after terms.Terms) {
-	t.Helper()
-	require.True(t, after.Given)
-	require.GreaterOrEqual(t, rank(after), rank(before), "kind")
-	if before.Turns > 0 {
-		require.LessOrEqual(t, after.Turns, before.Turns)
-		require.NotZero(t, after.Turns)
-	}
-	if before.Until > 0 {
-		require.LessOrEqual(t, after.Until, before.Until)
-		require.Positive(t, after.Until)
-	}
-	if before.Inactivity > 0 {
-		require.LessOrEqual(t, after.Inactivity, before.Inactivity)
-		require.Positive(t, after.Inactivity)
-	}
-	if before.Given {
-		require.LessOrEqual(t, after.Leave, before.Leave)
-	}
-	require.True(t, after.Drop || !before.Drop)
-}
-
-// rank is how strict the kind of an order is, none included.
-func rank(t terms.Terms) int {
-	if !t.Given {
-		return -1
-	}
-	return map[shutdown.Kind]int{shutdown.Endless: 0, shutdown.Bounded: 1, shutdown.Halting: 2, shutdown.Suspending: 3}[t.Kind]
-}
-
 func merge(now time.Duration, policies ...shutdown.Policy) (terms terms.Terms) {
 	for _, p := range policies {
 		terms, _ = terms.Merge(p, now)

@@ -30,22 +30,6 @@ func armed[T any](w *Wheel[T]) (n int) {
 	return n
 }
 
-func TestArmingWithinTheLoopIsPoppedInTheSameLoop(t *testing.T) {
-	var w Wheel[int]
-	var every, other Node[int]
-	w.Arm(&every, 10)
-	w.Arm(&other, 25)
-	var times []int64
-	for n := w.Pop(50); n != nil; n = w.Pop(50) {
-		times = append(times, n.When())
-		if n == &every {
-			w.Arm(n, n.When()+10)
-		}
-	}
-	require.Equal(t, []int64{10, 20, 25, 30, 40, 50}, times)
-	require.EqualValues(t, 60, every.When())
-}
-
 func TestANodeOfAnotherWheelPanics(t *testing.T) {
 	var here, there Wheel[int]
 	var n Node[int]
