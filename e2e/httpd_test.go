@@ -5,12 +5,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
@@ -33,38 +31,6 @@ func TestSite(t *testing.T) {
 			require.NotContains(t, server.Said(), "failed")
 		})
 	}
-}
-
-// An end that is only announced is taken back by a signal, as often as one likes, and a load balancer hears of that.
-func TestAnEndIsWithdrawn(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	server := serve(t, "graceful", "-announce", "10m", "-drain", "20m", "-withdraw-on", "USR1", "-upgrade-on", "WINCH", "-reactors", "2")
-	answers := func(code string) {
-		t.Helper()
-		exectest.Eventually(t, patience, "/readyz says "+code, func() bool {
-			return status(t, "http://"+server.Addr+"/readyz") == code
-		})
-	}
-	for range 2 {
-		server.Signal(t, syscall.SIGTERM)
-		answers("503")
-		server.Signal(t, syscall.SIGUSR1)
-		answers("200")
-	}
-	server.Signal(t, syscall.SIGUSR1)
-	exectest.Eventually(t, patience, "a word that there is no end", func() bool {
-		return strings.Contains(server.Said(), "there is no end that is only announced")
-	})
-	server.Signal(t, syscall.SIGTERM)
-	answers("503")
-	server.Signal(t, syscall.SIGWINCH)
-	exectest.Eventually(t, patience, "a word that there is no upgrade", func() bool {
-		return strings.Contains(server.Said(), "upgrade: this program is ending")
-	})
-	server.Signal(t, syscall.SIGTERM)
-	require.Zero(t, server.Exit(t))
-	require.Equal(t, 2, strings.Count(server.Said(), "the end is withdrawn"))
 }
 
 // status returns the status code of an answer.

@@ -39,7 +39,6 @@ func TestServersOfLines(t *testing.T) {
 		{"hello", "GET /" + strings.Repeat("x", 9000) + " HTTP/1.1\r\n\r\n", large},
 		{"hello", "GET / HTTP/1.1\r\n" + strings.Repeat("X: y\r\n", 2000) + "\r\n", large},
 		{"hello", strings.Repeat("\r\n", 5000), large},
-		{"publish", "sub news\npub weather it snows\npub news it rains\n", "+ news\n"},
 	} {
 		if servers[row.program] == nil {
 			servers[row.program] = serve(t, row.program, "-reactors", "2")
@@ -144,30 +143,6 @@ func TestASignalEndsAProgramThatWaits(t *testing.T) {
 	p.Signal(t, syscall.SIGTERM)
 	require.Equal(t, 1, p.Exit(t))
 	require.Contains(t, p.Said(), "remind: shutdown: dropped 1 task, 1 demon")
-}
-
-// Two people of the chat are on two schedulers.
-func TestChat(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	chat := serve(t, "chat", "-reactors", "2", "-web", "127.0.0.1:0")
-	ada, ben := dial(t, chat.Addr), dial(t, chat.Addr)
-	servertest.Send(t, ada, "Ada\n")
-	servertest.Expect(t, ada, "Your name?\n* Ada has come to lobby\n")
-	servertest.Send(t, ben, "  Ben\r\n")
-	servertest.Expect(t, ben, "Your name?\n* Ben has come to lobby\n")
-	servertest.Expect(t, ada, "* Ben has come to lobby\n")
-	servertest.Send(t, ben, "a bell\a, \x1b[31mred\x1b[0m, and \xff\n")
-	servertest.Expect(t, ada, "Ben: a bell, [31mred[0m, and \uFFFD\n")
-	require.NoError(t, ada.CloseWrite())
-	servertest.Expect(t, ben, "* Ada has left lobby\n")
-	chat.Signal(t, syscall.SIGTERM)
-	servertest.Expect(t, ben, "* the chat ends\n")
-	servertest.ExpectEOF(t, ben)
-	require.NoError(t, ben.Close())
-	require.Zero(t, chat.Exit(t))
-	require.Contains(t, chat.Said(), "ended in order")
-	require.NotContains(t, chat.Said(), "failed")
 }
 
 // One signal ends connections, processes and jobs that all have something under way. A request that has begun is answered, and no

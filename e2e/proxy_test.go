@@ -119,37 +119,6 @@ func TestProxyConnectionRefused(t *testing.T) {
 	require.Contains(t, proxy.Said(), "connect to "+to+": connection refused")
 }
 
-// Ctrl-C lets connections go on. A second one cuts them, on both sides.
-func TestProxyIsDrainedAndCut(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	l := behind(t)
-	proxy := serve(t, "proxy", "-to", l.Addr().String(), "-drain", "20m")
-	near, far := pair(t, proxy, l)
-	stays, farther := pair(t, proxy, l)
-	for _, c := range []net.Conn{near, stays} {
-		say(t, c, "before")
-	}
-	hear(t, far, "before")
-	hear(t, farther, "before")
-	proxy.Signal(t, syscall.SIGINT)
-	refused(t, proxy)
-	say(t, far, "after")
-	hear(t, near, "after")
-	require.NoError(t, near.CloseWrite())
-	hearAll(t, far, "")
-	require.NoError(t, far.Close())
-	hearAll(t, near, "")
-	require.NoError(t, near.Close())
-	proxy.Signal(t, syscall.SIGINT)
-	for _, c := range []net.Conn{stays, farther} {
-		_, err := c.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-	}
-	require.Zero(t, proxy.Exit(t))
-	require.Regexp(t, `dropped \d task`, proxy.Said())
-}
-
 func written(c net.Conn, content []byte, times int) error {
 	for range times {
 		if _, err := c.Write(content); err != nil {

@@ -70,44 +70,6 @@ func (id identity) shows(t *testing.T, at string, trusted bool) {
 	require.Equal(t, trusted, bytes.Contains(out, []byte("Verify return code: 0 (ok)")), "%s", out)
 }
 
-func TestExamplesSpeakTLS(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	echoes := func(t *testing.T, server *exectest.Program) {
-		c := overTLS(t, server.Addr)
-		say(t, c, "is anybody there?")
-		hear(t, c, "is anybody there?")
-	}
-	plain := serve(t, "echo")
-	for _, row := range []struct {
-		name  string
-		flags []string
-		visit func(*testing.T, *exectest.Program)
-	}{
-		{"echo-coro", nil, echoes},
-		{"proxy", []string{"-to", plain.Addr}, echoes},
-		{"chat", []string{"-web", "127.0.0.1:0"}, func(t *testing.T, server *exectest.Program) {
-			ada := overTLS(t, server.Addr)
-			say(t, ada, "Ada\n")
-			hear(t, ada, "Your name?\n* Ada has come to lobby\n")
-		}},
-		{"httpd", nil, func(t *testing.T, server *exectest.Program) {
-			require.Equal(t, "Hello, World! 1.1", curl(t, "-k", "-w", " %{http_version}", "https://"+server.Addr))
-			require.Contains(t, curl(t, "-i", "http://"+server.Addr), "use https://")
-			out, err := exec.Command(tier.Tool(t, "openssl"), "s_client", "-alpn", "h2,http/1.1", "-connect", server.Addr).CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			require.Contains(t, string(out), "ALPN protocol: http/1.1")
-		}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			id := certify(t, t.TempDir(), soon())
-			server := serve(t, row.name, append(row.flags, id.flags()...)...)
-			row.visit(t, server)
-			id.shows(t, server.Addr, true)
-		})
-	}
-}
-
 func TestProxyOverTLSOnBothSides(t *testing.T) {
 	outside(t)
 	t.Parallel()
@@ -156,6 +118,7 @@ func TestHangupIsForTheAccessLogAndTheCertificate(t *testing.T) {
 	}
 	visits("1")
 	first.shows(t, server.Addr, true)
+	require.Equal(t, "1.1", curl(t, "-o", "/dev/null", "-w", "%{http_version}", "https://"+server.Addr), "a client that speaks HTTP/2 as well")
 	has("GET /?1 ", text(log))
 	kept := identity{cert: filepath.Join(dir, "first.pem")}
 	require.NoError(t, errors.Join(os.Rename(first.cert, kept.cert), os.Rename(log, log+".1")))
