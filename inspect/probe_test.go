@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // clock is a Clock that a test moves. To sleep moves it as well.
@@ -63,24 +61,6 @@ func (x *turns) Act(*act.Task) act.Directive {
 	return act.Yield
 }
 
-func TestAProbeCountsTurnsAndRounds(t *testing.T) {
-	s, _, c := inspected(t)
-	step(t, s) // the desk's first turn
-	before := reported(s)
-	for _, n := range []int{2, 3, 5} {
-		s.Spawn(&turns{n, c})
-	}
-	step(t, s)
-	r := reported(s)
-	require.EqualValues(t, 5, r.Counts["rounds_total"]-before.Counts["rounds_total"])
-	require.EqualValues(t, 3, r.Counts["spawned_total"]-before.Counts["spawned_total"])
-	require.EqualValues(t, 3, r.Counts["ended_total"])
-	k := kindNamed(t, r, "*inspect.turns")
-	require.Equal(t, 0, k.Alive)
-	require.EqualValues(t, 3, k.Spawned)
-	require.EqualValues(t, 10, k.Turns)
-}
-
 func kindNamed(t *testing.T, r *Scheduler, name string) Kind {
 	for _, k := range r.Kinds {
 		if k.Name == name {
@@ -117,21 +97,6 @@ func TestAProbeTimesOneIn64(t *testing.T) {
 	r = reported(s)
 	require.EqualValues(t, 2, r.Wakes.count())
 	require.Equal(t, 2*time.Millisecond, r.Wakes.Sum, "the second of two has waited for the turn of the first")
-}
-
-func TestAProbeCountsFailures(t *testing.T) {
-	s, _, _ := inspected(t)
-	s.Spawn(act.Func(func(x *act.Task) act.Directive { return x.Fail(errors.New("no")) }))
-	s.Spawn(act.Func(func(*act.Task) act.Directive { panic("no") }))
-	s.Spawn(act.Func(func(x *act.Task) act.Directive { x.Waker(); return act.Wait }))
-	step(t, s)
-	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
-	_, err := s.Step(10)
-	require.Error(t, err)
-	r := reported(s)
-	require.EqualValues(t, 2, r.Counts["failed_total"])
-	require.EqualValues(t, 1, r.Counts["dropped_total"])
-	require.EqualValues(t, 3, r.Counts["ended_total"])
 }
 
 // looker is an Idler under which a look takes a second of the clock, and a sleep as long as it may.

@@ -133,20 +133,6 @@ func recordingAlone(t *testing.T) (*recorder, *observer.ObservedLogs) {
 	return r, logs
 }
 
-func TestTooManyFilesAreCounted(t *testing.T) {
-	r, _ := recordingAlone(t)
-	for range filesAtOnce {
-		r.Signal(syscall.SIGUSR1)
-	}
-	for range 7 {
-		r.Signal(syscall.SIGUSR1)
-	}
-	rec := r.ask(aPanic, func(*recording) {})
-	require.NotNil(t, rec, "another reason has room of its own")
-	<-rec.done
-	require.Equal(t, Recordings{Written: filesAtOnce + 1, Suppressed: 7}, r.recordings())
-}
-
 func TestTheOldestFilesAreRemoved(t *testing.T) {
 	r, _ := recordingAlone(t)
 	r.refill = 0

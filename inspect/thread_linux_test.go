@@ -121,12 +121,6 @@ func plant(t *testing.T, want Cause, posted bool, stall func(*gate)) Stall {
 	return s
 }
 
-func compute(g *gate) {
-	g.next()
-	for !g.open.Load() {
-	}
-}
-
 // timer returns a descriptor from which a read takes d, also if a signal of the runtime interrupts it.
 func timer(d time.Duration) int {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC)
@@ -155,11 +149,9 @@ func TestWhatHoldsUpASchedulerIsNamed(t *testing.T) {
 		fn     string // of the culprit
 		slow   bool
 	}{
-		{"a loop in a posted function", Computing, true, compute, "", "compute", true},
 		{"a loop in a coroutine", Computing, false, inCoroutine, "", "inCoroutine.func1", true},
 		{"a system call in a posted function", InSystemCall, true, blockedRead, `^read of pipe:\[\d+\]$`, "blockedRead", false},
 		{"a lock", Parked, false, locked, `^sync\.\(\*Mutex\)\.Lock$`, "locked", true},
-		{"time.Sleep", Parked, false, sleeping, `^time\.Sleep$`, "sleeping", false},
 		{"a collection", Collector, false, collects, "", "collects", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -217,13 +209,6 @@ func locked(g *gate) {
 	}()
 	g.next()
 	mu.Lock()
-}
-
-func sleeping(g *gate) {
-	for !g.open.Load() {
-		g.next()
-		time.Sleep(time.Second / 4)
-	}
 }
 
 func collects(g *gate) {

@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/daimon-go/daimon/act"
 )
 
 // clocked is a watchdog whose looks a test makes, with schedulers that are nothing but their words.
@@ -126,23 +124,6 @@ func TestWhatIsNoStall(t *testing.T) {
 			require.Equal(t, Stalls{Last: []Stall{}}, c.stalls())
 		})
 	}
-}
-
-func TestASteppedSchedulerIsNotReported(t *testing.T) {
-	c := newClocked(t, Watch{})
-	cfg, x := act.Config{}, &Inspector{Watch: Watch{Limit: -1}}
-	x.Configure(&cfg)
-	s := act.New(cfg)
-	require.NoError(t, x.Setup(s))
-	c.watch(&probes.Get(s).watched, 0)
-	s.Spawn(act.Func(func(*act.Task) act.Directive { return act.Yield }))
-	for range 100 {
-		_, err := s.Step(3)
-		require.NoError(t, err)
-		c.looks(5)
-	}
-	require.Empty(t, c.lines())
-	require.Error(t, s.Close(), "a task is left")
 }
 
 func TestTooManyStallsAreCounted(t *testing.T) {

@@ -13,36 +13,6 @@ import (
 
 var _ hook.Tied = &watched{}
 
-func TestASightingIsOfOneMoment(t *testing.T) {
-	w := newWatched("")
-	require.True(t, w.isAway())
-	require.Equal(t, away, w.sight().state())
-	var seen []uint64
-	for _, row := range []struct {
-		name string
-		do   func()
-		want sighting
-	}{
-		{"a turn", func() { w.turn(zero, 7, 12) }, sighting{kind: "zero", id: 7, fd: 12}},
-		{"the next turn of the same task", func() { w.turn(zero, 7, 12) }, sighting{kind: "zero", id: 7, fd: 12}},
-		{"a turn without a descriptor", func() { w.turn(one, 1<<22, -1) }, sighting{kind: "one", id: 1 << 22, fd: -1}},
-		{"a pass", func() { w.pass(0) }, sighting{fd: -1}},
-		{"the same task after a pass", func() { w.turn(one, 1<<22, -1) }, sighting{kind: "one", id: 1 << 22, fd: -1}},
-		{"a sleep", func() { w.asleep(0) }, sighting{fd: -1}},
-		{"the end of Run", func() { w.Untie() }, sighting{fd: -1}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			row.do()
-			got := w.sight()
-			require.NotContains(t, seen, got.seq)
-			seen = append(seen, got.seq)
-			got.seq = 0
-			require.Equal(t, row.want, got)
-		})
-	}
-	require.True(t, w.isAway())
-}
-
 // newWatched returns a watched with two kinds, of these numbers.
 func newWatched(name string) *watched {
 	w := &watched{name: name}
