@@ -16,12 +16,21 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-func parsed(t *testing.T, s *Server, arguments ...string) string {
+// parse parses the arguments of a program.
+func parse(s *Server, arguments ...string) (*flag.FlagSet, error) {
 	fs := flag.NewFlagSet("server", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	check := s.define(fs)
-	require.NoError(t, fs.Parse(arguments))
-	require.NoError(t, check())
+	err := fs.Parse(arguments)
+	if err == nil {
+		err = check()
+	}
+	return fs, err
+}
+
+func parsed(t *testing.T, s *Server, arguments ...string) (drain string) {
+	fs, err := parse(s, arguments...)
+	require.NoError(t, err)
 	return fs.Lookup("drain").DefValue
 }
 
@@ -35,20 +44,13 @@ func TestFieldsAreTheDefaults(t *testing.T) {
 	require.NotNil(t, s.Config.Idle)
 	require.Equal(t, terms, s.Config.Shutdown)
 
+	parsed(t, &s, "-max-conns", "-1")
+	require.Equal(t, -1, s.MaxConns, "no bound, as everywhere")
+
 	parsed(t, &s, "-addr", ":1", "-max-conns", "8", "-reactors", "3", "-idle", "interrupt", "-drain", "2s")
 	require.Equal(t, Server{Addr: ":1", MaxConns: 8, Config: act.Config{
 		Schedulers: 3, Shutdown: shutdown.Policy{Turns: 3, Time: 2 * time.Second, Drop: true},
 	}}, s)
-}
-
-// Fewer than none means no bound, as everywhere, whether a program or its user says so.
-func TestNegativeMaxConnsIsNoBound(t *testing.T) {
-	s := Server{MaxConns: -1}
-	parsed(t, &s)
-	require.Equal(t, -1, s.MaxConns)
-	s = Server{}
-	parsed(t, &s, "-max-conns", "-1")
-	require.Equal(t, -1, s.MaxConns)
 }
 
 func TestMemoryHasAUnit(t *testing.T) {
@@ -59,18 +61,11 @@ func TestMemoryHasAUnit(t *testing.T) {
 		parsed(t, &s, "-memory", text)
 		require.Equal(t, bytes, s.Memory)
 	}
-	for text, says := range map[string]string{"256": "-memory must be at least 1MiB: 256", "1000KiB": "-memory must be at least 1MiB: 1000KiB"} {
-		var s Server
-		fs := flag.NewFlagSet("server", flag.ContinueOnError)
-		check := s.define(fs)
-		require.NoError(t, fs.Parse([]string{"-memory", text}))
-		require.EqualError(t, check(), says)
-	}
-	for _, text := range []string{"", "MiB", "256MB", "1.5GiB", "99999999999GiB"} {
-		fs := flag.NewFlagSet("server", flag.ContinueOnError)
-		fs.SetOutput(io.Discard)
-		(&Server{}).define(fs)
-		require.ErrorContains(t, fs.Parse([]string{"-memory", text}), "it is no size, such as 4096, 300KiB, 64MiB or 2GiB")
+	const none = "it is no size, such as 4096, 300KiB, 64MiB or 2GiB"
+	for text, says := range map[string]string{"256": "-memory must be at least 1MiB: 256", "1000KiB": "-memory must be at least 1MiB: 1000KiB",
+		"": none, "MiB": none, "256MB": none, "1.5GiB": none, "99999999999GiB": none} {
+		_, err := parse(&Server{}, "-memory", text)
+		require.ErrorContains(t, err, says)
 	}
 }
 
@@ -80,12 +75,6 @@ func TestDrainNamesItsDefault(t *testing.T) {
 	} {
 		require.Equal(t, says, parsed(t, &Server{Config: act.Config{Shutdown: terms}}))
 	}
-}
-
-func TestADrainOfZeroCutsAtOnce(t *testing.T) {
-	var s Server
-	parsed(t, &s, "-drain", "0")
-	require.Equal(t, shutdown.Policy{Kind: shutdown.Halting, Drop: true}, s.Config.Shutdown)
 }
 
 func TestFlagsOfThePhases(t *testing.T) {
@@ -101,6 +90,7 @@ func TestFlagsOfThePhases(t *testing.T) {
 		"turns":          {shutdown.Policy{}, []string{"-turns", "5"}, shutdown.Policy{Time: 30 * time.Second, Turns: 5, Drop: true}},
 		"and no more":    {shutdown.Policy{Time: time.Minute, Turns: 7}, []string{"-turns", "0"}, shutdown.Policy{Time: time.Minute}},
 		"of the program": {shutdown.Policy{Time: time.Minute, Spread: time.Second}, []string{"-drain", "9s"}, shutdown.Policy{Time: 9 * time.Second, Spread: time.Second, Drop: true}},
+		"a cut":          {shutdown.Policy{}, []string{"-drain", "0"}, shutdown.Policy{Kind: shutdown.Halting, Drop: true}},
 		"at once":        {shutdown.Policy{}, []string{"-drain", "0", "-announce", "5s"}, shutdown.Policy{Kind: shutdown.Halting, Announce: 5 * time.Second, Drop: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,15 +106,11 @@ func TestFlagsOfThePhases(t *testing.T) {
 		"-drain 10s -announce 4s -spread 3.1s": "-spread must be at most half of what -announce leaves of -drain, 6s: 3.1s",
 		"-drain 10s -announce 5s -spread 2.5s": "",
 	} {
-		s := Server{}
-		fs := flag.NewFlagSet("server", flag.ContinueOnError)
-		fs.SetOutput(io.Discard)
-		check := s.define(fs)
-		require.NoError(t, fs.Parse(strings.Fields(arguments)))
+		_, err := parse(&Server{}, strings.Fields(arguments)...)
 		if says == "" {
-			require.NoError(t, check())
+			require.NoError(t, err)
 		} else {
-			require.EqualError(t, check(), says)
+			require.EqualError(t, err, says)
 		}
 	}
 }

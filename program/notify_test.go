@@ -6,7 +6,6 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,12 +23,9 @@ import (
 type supervised struct {
 	*testing.T
 	*notifier
+	servertest.Clock
 	socket *net.UnixConn // of the supervisor
-	now    atomic.Int64
 }
-
-func (x *supervised) Monotonic() time.Duration { return time.Duration(x.now.Load()) }
-func (x *supervised) Wall() time.Time          { return time.Unix(0, x.now.Load()) }
 
 // newSupervised returns a notifier whose supervisor wants a sign of life within 200 ms. A task waits on its first scheduler.
 func newSupervised(t *testing.T) *supervised {
@@ -39,8 +35,8 @@ func newSupervised(t *testing.T) *supervised {
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", "200000")
 	x := &supervised{T: t, notifier: newNotifier(zap.NewNop()), socket: socket}
-	x.now.Store(int64(time.Hour))
-	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Stepped, Clock: x, Logger: zap.NewNop()})
+	x.Pass(time.Hour)
+	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Stepped, Clock: &x.Clock, Logger: zap.NewNop()})
 	for _, s := range g.Schedulers() {
 		require.NoError(t, x.setup(s))
 	}
@@ -84,7 +80,7 @@ func (x *supervised) hears(schedulers ...int) string {
 // after lets time pass first.
 func (x *supervised) after(d time.Duration, schedulers ...int) string {
 	x.Helper()
-	x.now.Add(int64(d))
+	x.Pass(d)
 	return x.hears(schedulers...)
 }
 
