@@ -150,7 +150,6 @@ func (c *client) talk() error {
 		c.put(s)
 		c.await(func() bool { return c.closed != nil || c.saidMessages()-c.got < c.depth || !c.echoes() })
 		if s.waits {
-			c.seen.awaited++
 			n := len(c.said)
 			c.await(func() bool { return c.closed != nil || c.ponged >= n })
 		}
@@ -305,7 +304,6 @@ func (c *client) take(f frame, packed bool) error {
 		for i := c.ponged; i < len(c.said); i++ {
 			if s := c.said[i]; s.ping != nil && bytes.Equal(s.ping, f.payload) {
 				c.ponged = i + 1
-				c.seen.pongs++
 				return nil
 			}
 		}
@@ -355,7 +353,6 @@ func (c *client) take(f frame, packed bool) error {
 
 // pinged answers a ping, and checks that there is a reason for it.
 func (c *client) pinged(f frame) error {
-	c.seen.asked++
 	if !c.timed {
 		return c.wrong("a ping, without a limit of silence")
 	}
@@ -363,7 +360,6 @@ func (c *client) pinged(f frame) error {
 		return c.wrong("a ping after %v of silence", now-c.Latest)
 	}
 	if c.way == silent {
-		c.seen.silent++
 		if c.Stop = c.Sent; !c.sending && len(c.queue) == 0 {
 			c.quiet = true
 		}
@@ -389,10 +385,6 @@ func (c *client) farewell(f frame) error {
 		return c.wrong("a close frame with code %d and reason %q", code, reason)
 	}
 	c.closed, c.closedAt = &status{code, reason}, c.w.Now()
-	c.seen.closed++
-	if code == 1001 {
-		c.seen.going++
-	}
 	if !c.mute && !c.farewelled() {
 		c.answer("the answer to a close frame", code, frame{true, bye, closing(code, "")})
 	}
@@ -456,7 +448,6 @@ func (c *client) end(err error, begun bool) error {
 	if _, unexpected := err.(interface{ Timeout() bool }); !unexpected && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err // of wrong
 	}
-	c.seen.ended++
 	h := c.handler
 	orderly := err == io.EOF && !begun && (c.parts == nil || h.piecing)
 	late := c.gentle && c.prompt()
@@ -482,13 +473,11 @@ func (c *client) end(err error, begun bool) error {
 		c.seen.orderly++
 		return nil
 	case c.timed && c.quiet && c.closed == nil:
-		c.seen.cut++
 		if late && (now < c.heard+ping5+pong3 || !c.napped() && now > max(c.Latest, c.gotAt)+ping5+pong3+time.Second) {
 			return c.wrong("it is cut off after %v of silence", now-c.Latest)
 		}
 		return nil
 	case c.timed && c.silence > ping5+pong3, c.timed && !late && h != nil && h.over && now >= h.overAt+close2:
-		c.seen.cut++ // it has not taken what there was in time
 		return nil
 	case !c.gentle: // a reset explains it, or the world fails
 		return fmt.Errorf("%w\n%s", err, c.describe())

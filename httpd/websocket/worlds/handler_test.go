@@ -17,32 +17,25 @@ import (
 )
 
 // handling is how a handler receives.
-type handling int
+type handling string
 
 const (
-	echoes   handling = iota // by Receive, and sends it back
-	inPieces                 // by ReceivePiece
-	either                   // by both
-	deaf                     // not at all
+	echoes   handling = "Receive" // and sends it back
+	inPieces handling = "ReceivePiece"
+	either   handling = "both"
+	deaf     handling = "nobody"
 )
-
-func (h handling) String() string { return [...]string{"Receive", "ReceivePiece", "both", "nobody"}[h] }
 
 // ending is how a handler ends.
-type ending int
+type ending string
 
 const (
-	never ending = iota
-	done
-	fails
-	panics
-	closing1 // calls Close, and goes on receiving
-	closing2 // calls Close, and waits
+	done     ending = "Done"
+	fails    ending = "Failed"
+	panics   ending = "a panic"
+	closing1 ending = "Close" // and goes on receiving
+	closing2 ending = "Close and Wait"
 )
-
-func (e ending) String() string {
-	return [...]string{"its connection", "Done", "Failed", "a panic", "Close", "Close and Wait"}[e]
-}
 
 // handler is the action of a connection.
 type handler struct {
@@ -122,7 +115,6 @@ func (h *server) handle(conn *websocket.Conn, r *httpd.Request) act.Action {
 	c := h.clients[n]
 	x := &handler{server: h, c: c, conn: conn, dice: rand.New(rand.NewPCG(c.Rand().Uint64(), 0)), how: c.handles}
 	c.handler = x
-	h.seen.connections++
 	r2 := x.dice
 	x.mirror, x.batch = r2.IntN(4) > 0 && x.how != deaf, from(r2, 1, 1, 3, 100)
 	x.pace, x.outside = time.Duration(r2.Int64N(int64(from(r2, time.Microsecond, time.Millisecond, time.Second)))), r2.IntN(3) == 0
@@ -244,7 +236,6 @@ func (x *handler) turn(t *act.Task) act.Directive {
 		}
 		if x.naps > 0 && x.dice.IntN(3) == 0 {
 			x.naps--
-			x.seen.naps++
 			x.awake = t.Scheduler().Now() + time.Duration(x.dice.Int64N(int64(15*time.Second)))
 		}
 	}
@@ -287,7 +278,6 @@ func (x *handler) say(m message) (over bool, err error) {
 	if !x.piecing {
 		x.start = len(x.sent)
 	}
-	x.seen.said++
 	if x.piecing, x.offset = !over, x.offset+n; over {
 		x.offset = 0
 		x.note(x.start, m, false)
@@ -313,7 +303,6 @@ func (x *handler) send(m message) error {
 		if x.blocked++; x.blocked > 5000+x.c.Got/10 {
 			x.w.Errorf("%d times without room\n%s", x.blocked, x.c.describe())
 		}
-		x.seen.blocked++
 	}
 	return err
 }
@@ -324,7 +313,6 @@ func (x *handler) note(before int, m message, pushed bool) {
 	for i := range x.sent[before:] {
 		x.sent[before+i].at = x.w.Now()
 	}
-	x.seen.sent++
 	most := 1<<20 + max(x.high, 64<<10) // that of the network is less than 1 MiB
 	if !pushed {
 		x.taken += len(m.data)
@@ -342,9 +330,7 @@ func (x *handler) push(n notice) error {
 	case err == nil && (x.ended != nil || x.closes != nil):
 		x.w.Errorf("a notice is taken after the end\n%s", x.c.describe())
 	case err == nil:
-		x.seen.noticed++
 		dropped := x.conn.Dropped() - before
-		x.seen.dropped += dropped
 		if dropped > 1 || dropped > 0 && x.overflow != websocket.Drop {
 			x.w.Errorf("%d notices are dropped\n%s", dropped, x.c.describe())
 		}
@@ -357,7 +343,6 @@ func (x *handler) push(n notice) error {
 			x.sent = slices.Delete(x.sent, oldest, oldest+1)
 		}
 	case blocked:
-		x.seen.blocked++
 		if x.overflow != websocket.Block {
 			x.w.Errorf("a notice has to wait\n%s", x.c.describe())
 		}
@@ -397,7 +382,6 @@ func (x *handler) take(m websocket.Message) bool {
 		if x.how == echoes {
 			x.w.Errorf("a piece of a message")
 		}
-		x.seen.pieces++
 		return true
 	}
 	x.got++
@@ -535,7 +519,6 @@ func (p *pusher) Act(t *act.Task) act.Directive {
 		if x.outside && len(x.own) > 0 {
 			if err = x.send(x.own[0]); err == nil {
 				x.own = x.own[1:]
-				x.seen.pushed++
 			}
 		} else if err = x.push(x.server.notices[p.next]); err == nil {
 			p.next++

@@ -2,11 +2,12 @@ package worlds_test
 
 import (
 	"fmt"
-	"github.com/daimon-go/daimon/internal/party"
 	"math/rand/v2"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/daimon-go/daimon/internal/party"
 )
 
 // message is a message, of either side.
@@ -31,43 +32,33 @@ type saying struct {
 }
 
 // parting is what a client does when it has said everything.
-type parting int
+type parting string
 
 const (
-	closes     parting = iota // with a close frame
-	waits                     // for the server to close, and closes after a while
-	violates                  // the rules
-	halfCloses                // its side of the connection
-	silent                    // says nothing, and answers no ping
-	resets                    // the connection
-	leaves                    // closes the connection
+	closes     parting = "closes"      // with a close frame
+	waits      parting = "waits"       // for the server to close, and closes after a while
+	violates   parting = "violates"    // the rules
+	halfCloses parting = "half-closes" // its side of the connection
+	silent     parting = "is silent"   // says nothing, and answers no ping
+	resets     parting = "resets"      // the connection
+	leaves     parting = "leaves"      // closes the connection
 )
 
-func (p parting) String() string {
-	return [...]string{"closes", "waits", "violates", "half-closes", "is silent", "resets", "leaves"}[p]
-}
-
-// noise is the source of all binary contents, and words that of texts: characters of one to four bytes. A byte in the wrong
-// place is noticed.
-var noise, words = func() ([]byte, []byte) {
+// words are the source of all texts: characters of one to four bytes. A byte in the wrong place is noticed.
+var words = func() []byte {
 	r := rand.New(rand.NewPCG(1, 2))
-	all := make([]byte, 1<<18)
-	for i := range all {
-		all[i] = byte(r.Uint32())
-	}
 	var b strings.Builder
 	runes := []rune("ab €κσ𝄞\u07ff\u0800\uffff\U0010ffff")
 	for b.Len() < 1<<18 {
 		b.WriteRune(runes[r.IntN(len(runes))])
 	}
-	return all, []byte(b.String())
+	return []byte(b.String())
 }()
 
 // content returns n bytes, or up to three more for a text.
 func content(r *rand.Rand, opcode byte, n int) message {
 	if opcode == binry {
-		from := r.IntN(len(noise) - n + 1)
-		return message{binry, noise[from : from+n : from+n]}
+		return message{binry, party.Content(r, n)}
 	}
 	from := r.IntN(len(words) - n - 8)
 	for !utf8.RuneStart(words[from]) {
@@ -260,8 +251,8 @@ func (c *client) large(r *rand.Rand, within bool) {
 	if within {
 		opcode = more
 	}
-	p := append(head(opcode, masked, c.limit+1+r.IntN(1<<r.IntN(30))), 1, 2, 3, 4)
-	c.plan = append(c.plan, saying{what: "a frame that is too large", breaks: 1009, raw: append(p, noise[:r.IntN(100)]...)})
+	p := header(false, opcode, [4]byte{1, 2, 3, 4}, c.limit+1+r.IntN(1<<r.IntN(30)))
+	c.plan = append(c.plan, saying{what: "a frame that is too large", breaks: 1009, raw: append(p, party.Content(r, r.IntN(100))...)})
 }
 
 // largeInAll adds a message that is too large, of frames that are not. Its beginning, a text of at most 103 bytes, may have
@@ -283,8 +274,8 @@ func (c *client) largeInAll(r *rand.Rand, within bool) {
 		left -= len(p)
 		c.say(r, saying{what: fmt.Sprintf("%d bytes of too many", len(p))}, frame{false, opcode, p})
 	}
-	p := head(opcode, masked, left+103+r.IntN(10))
-	c.plan = append(c.plan, saying{what: "a message that is too large", breaks: 1009, raw: append(p, 1, 2, 3, 4)})
+	p := header(false, opcode, [4]byte{1, 2, 3, 4}, left+103+r.IntN(10))
+	c.plan = append(c.plan, saying{what: "a message that is too large", breaks: 1009, raw: p})
 }
 
 // noText adds a text that is none. Nothing follows that would complete a frame or a message: it is noticed before.

@@ -1,14 +1,15 @@
 package worlds_test
 
 import (
-	"encoding/binary"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"unicode/utf8"
+
+	wire "github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 )
 
-// The opcodes of RFC 6455 5.2.
+// The opcodes of RFC 6455 5.2, and bits beside them.
 const (
 	more   = 0
 	text   = 1
@@ -20,8 +21,8 @@ const (
 	masked = 0x80
 )
 
-// frame is a frame, as RFC 6455 5.2 draws it. It is written and read byte by byte, by code that has nothing in common with
-// that of package websocket.
+// frame is a frame. The headers, masks and close frames of package frame have tables of the RFC's examples, and libraries that talk
+// to it; here it is the other side that is looked at.
 type frame struct {
 	final   bool
 	opcode  byte
@@ -30,27 +31,16 @@ type frame struct {
 
 // bytes returns the frame of a client.
 func (f frame) bytes(key [4]byte) []byte {
-	first := f.opcode
-	if f.final {
-		first |= final
-	}
-	p := head(first, masked, len(f.payload))
-	p = append(p, key[:]...)
-	for i, b := range f.payload {
-		p = append(p, b^key[i%4])
-	}
+	p := header(f.final, f.opcode, key, len(f.payload))
+	begin := len(p)
+	p = append(p, f.payload...)
+	wire.Mask(p[begin:], p[begin:], key, 0)
 	return p
 }
 
-// head returns the first bytes of a header.
-func head(first, mask byte, length int) []byte {
-	switch {
-	case length <= 125:
-		return []byte{first, mask | byte(length)}
-	case length <= 65535:
-		return []byte{first, mask | 126, byte(length >> 8), byte(length)}
-	}
-	return binary.BigEndian.AppendUint64([]byte{first, mask | 127}, uint64(length))
+// header returns the header of a frame of a client.
+func header(final bool, opcode byte, key [4]byte, length int) []byte {
+	return wire.Header{Final: final, Opcode: wire.Opcode(opcode), Masked: true, Key: key, Length: int64(length)}.Append(nil)
 }
 
 // errRules is what a server must not send.
@@ -61,61 +51,34 @@ const reserved1 = 0x40
 
 // readFrame reads the frame of a server. packed reports whether it begins a compressed message, and begun whether the
 // connection has ended within it.
-func readFrame(r io.Reader) (f frame, packed, begun bool, err error) {
-	var b [10]byte
-	if n, err := io.ReadFull(r, b[:2]); err != nil {
-		return f, false, n > 0, err
+func readFrame(r *bufio.Reader) (f frame, packed, begun bool, err error) {
+	var head []byte
+	for {
+		h, n, err := wire.Parse(head, false, true)
+		switch {
+		case err != nil:
+			return f, false, false, fmt.Errorf("%w: %w", errRules, err)
+		case n > 0:
+			f = frame{h.Final, byte(h.Opcode), make([]byte, min(h.Length, 1<<24))} // no server here sends as much
+			_, err := io.ReadFull(r, f.payload)
+			return f, h.Compressed, err != nil, err
+		}
+		b, err := r.ReadByte()
+		if err != nil {
+			return f, false, len(head) > 0, err
+		}
+		head = append(head, b)
 	}
-	f.final, f.opcode, packed = b[0]&final != 0, b[0]&15, b[0]&reserved1 != 0
-	n := int(b[1])
-	switch {
-	case b[0]&0x30 != 0 || packed && f.opcode != text && f.opcode != binry:
-		return f, false, false, fmt.Errorf("%w: a reserved bit", errRules)
-	case n&masked != 0:
-		return f, false, false, fmt.Errorf("%w: a mask", errRules)
-	case f.opcode >= bye && (n > 125 || !f.final):
-		return f, false, false, fmt.Errorf("%w: a control frame that is long, or a fragment", errRules)
-	case f.opcode > pong || f.opcode > binry && f.opcode < bye:
-		return f, false, false, fmt.Errorf("%w: opcode %d", errRules, f.opcode)
-	case n == 126:
-		if _, err := io.ReadFull(r, b[:2]); err != nil {
-			return f, packed, true, err
-		}
-		if n = int(b[0])<<8 | int(b[1]); n < 126 {
-			return f, false, false, fmt.Errorf("%w: a long length of %d", errRules, n)
-		}
-	case n == 127:
-		if _, err := io.ReadFull(r, b[:8]); err != nil {
-			return f, packed, true, err
-		}
-		if n = int(binary.BigEndian.Uint64(b[:])); n < 65536 || n > 1<<24 {
-			return f, false, false, fmt.Errorf("%w: a long length of %d", errRules, n)
-		}
-	}
-	f.payload = make([]byte, n)
-	_, err = io.ReadFull(r, f.payload)
-	return f, packed, err != nil, err
 }
 
 // status returns what a close frame says. Without a code that is 1005.
 func (f frame) status() (code int, reason string, err error) {
-	if len(f.payload) == 0 {
-		return 1005, "", nil
+	code, said, err := wire.ParseClose(f.payload)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errRules, err)
 	}
-	if len(f.payload) == 1 {
-		return 0, "", fmt.Errorf("%w: a close frame of one byte", errRules)
-	}
-	code, reason = int(f.payload[0])<<8|int(f.payload[1]), string(f.payload[2:])
-	if !utf8.ValidString(reason) || code < 1000 || code == 1004 || code == 1005 || code == 1006 || code > 1014 && code < 3000 || code > 4999 {
-		return 0, "", fmt.Errorf("%w: a close frame with %d %q", errRules, code, reason)
-	}
-	return code, reason, nil
+	return code, string(said), err
 }
 
 // closing returns the payload of a close frame.
-func closing(code int, reason string) []byte {
-	if code == 1005 {
-		return nil
-	}
-	return append([]byte{byte(code >> 8), byte(code)}, reason...)
-}
+func closing(code int, reason string) []byte { return wire.AppendClose(nil, code, reason) }

@@ -1,7 +1,7 @@
 // Package worlds_test has the simulated worlds of package websocket: clients and handlers of which each knows what the other
 // one must see. Their network, clock, faults and order come from one seed.
 //
-//	wire_test.go     frames, by code that has nothing in common with the package's
+//	wire_test.go     frames
 //	plan_test.go     what a client says
 //	client_test.go   how a client behaves, and what it may read
 //	handler_test.go  the handlers
@@ -10,7 +10,6 @@
 package worlds_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -32,31 +31,21 @@ func TestWorldServer(t *testing.T) {
 	var seen counts
 	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: party.Gentle(), Panics: true}, &seen, false) })
 	t.Run("rough", func(t *testing.T) { servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, false) })
-	t.Log(seen)
+	party.Happened(t, "has a connection ended in order", seen.orderly)
+	party.Happened(t, "was a message received", seen.received)
+	party.Happened(t, "was a message sent", seen.messages)
 }
 
 // TestWorldCompression is TestWorldServer with messages that are compressed, some of them, on some connections.
 func TestWorldCompression(t *testing.T) {
 	var seen counts
 	servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, true)
-	t.Logf("%d messages were sent compressed, and %d received", seen.squeezed, seen.inflated)
-	t.Log(seen)
+	party.Happened(t, "was a message sent compressed", seen.squeezed)
+	party.Happened(t, "was a compressed message received", seen.inflated)
 }
 
 // counts counts what has happened. A scenario in which nothing happens finds nothing.
-type counts struct {
-	connections, ended, orderly, cut, closed, going, silent         int
-	messages, sent, received, pieces, pushed, blocked, pongs, asked int
-	awaited, noticed, dropped, naps, said                           int
-	squeezed, inflated                                              int
-}
-
-func (n counts) String() string {
-	return fmt.Sprintf("%d connections, %d ended, %d of them in order, %d cut off; %d close frames, %d of them with 1001; %d messages sent "+
-		"%d of them by another task, %d times without room, %d read; %d messages and %d further pieces received; %d pongs, %d awaited; "+
-		"%d signs of life asked for, %d in vain; %d notices, %d of them dropped; %d times a handler does not receive for a while; %d pieces sent", n.connections, n.ended, n.orderly, n.cut, n.closed, n.going, n.sent, n.pushed, n.blocked, n.messages,
-		n.received, n.pieces, n.pongs, n.awaited, n.asked, n.silent, n.noticed, n.dropped, n.naps, n.said)
-}
+type counts struct{ orderly, messages, received, squeezed, inflated int }
 
 // notice is a message for all.
 type notice struct {
