@@ -3,7 +3,6 @@ package coro_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
@@ -86,16 +85,6 @@ func TestTheContextOfABodyEndsWithIt(t *testing.T) {
 			require.Equal(t, coro.ErrStopped, context.Cause(ctx))
 		})
 	}
-}
-
-func TestUnblockReturnsWhatIsNoWait(t *testing.T) {
-	l := bench(t)
-	p := play(l, func(co *coro.Co) error {
-		require.NoError(panicking{}, co.Unblock(nil))
-		require.Equal(panicking{}, errWhy, co.Unblock(errWhy))
-		return co.Unblock(io.EOF)
-	})
-	require.Equal(t, io.EOF, p.end())
 }
 
 func TestDoClosesWhatItHasDone(t *testing.T) {

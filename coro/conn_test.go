@@ -220,19 +220,6 @@ func TestAConnIsForTheCoroutinesOfItsTask(t *testing.T) {
 	})
 }
 
-func TestAConnCanBeUsedByABodyWithinTheBody(t *testing.T) {
-	l := bench(t)
-	p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
-		return c.Co().Do(coro.New(func(*coro.Co) error {
-			_, err := io.ReadFull(c, make([]byte, 5))
-			return err
-		}))
-	})
-	l.For(0)
-	servertest.Send(t, peer, "hello")
-	require.NoError(t, p.end())
-}
-
 // firehose is a Stream that always has input and always has room.
 type firehose struct {
 	quiet

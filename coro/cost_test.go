@@ -104,3 +104,47 @@ func TestAMessageThatIsWaitedForDoesNotAlloc(t *testing.T) {
 		}
 	}
 }
+
+// Most of the memory of a suspended coroutine is the runtime's: a goroutine with a stack of 2 or 4 KiB. The rest is
+// small; above all there is no buffer. A state machine is what it is compared with.
+func TestMeasureIdleCoroutine(t *testing.T) {
+	tier.Measure(t, "memory")
+	machine := func(c *listener.Conn) act.Action {
+		return act.Func(func(t *act.Task) act.Directive {
+			in, err := c.Peek(1)
+			if err != nil {
+				return listener.Next(t, err)
+			}
+			n, err := c.Write(in)
+			c.Discard(n)
+			return listener.Next(t, err)
+		})
+	}
+	price.AtMost(t, "bytes of an idle coroutine more than of a state machine", 8<<10, func() float64 {
+		return idle(t, coro.Serve(echo)) - idle(t, machine)
+	})
+}
+
+// idle returns the bytes of heap and stack for each of many connections that have echoed a message and wait.
+func idle(t *testing.T, handler func(*listener.Conn) act.Action) float64 {
+	const n = 500
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s := act.New(act.Config{})
+	before := memory()
+	for range n {
+		s.Spawn(handler(listener.NewConn(s, &quiet{in: make([]byte, 64)}, listener.Limits{})))
+	}
+	servertest.Step(t, s)
+	after := memory()
+	_ = s.Close()
+	return float64(after-before) / n
+}
+
+func memory() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}

@@ -176,7 +176,6 @@ func TestAnErrorOrPanicOfAStoppedBodyIsSeen(t *testing.T) {
 		"wrapped":      {func() error { return fmt.Errorf("reading: %w", coro.ErrStopped) }, ""},
 		"a panic":      {func() error { boom(); return nil }, "panic: boom"},
 		"a Goexit":     {func() error { leave(); return nil }, "panic: coro: runtime.Goexit in the body"},
-		"both":         {func() error { defer boom(); leave(); return nil }, "panic: boom"},
 		"nothing":      {func() error { return nil }, ""},
 		"its deferred": {func() error { defer boom(); return nil }, "panic: boom"},
 	} {
@@ -267,50 +266,35 @@ func TestAGoexitOfAnActionStopsTheCoroutinesOfItsThread(t *testing.T) {
 	require.Error(t, g.Close())
 }
 
-func TestACoBelongsToItsBody(t *testing.T) {
-	const sentence = "panic: coro: a Co was used outside of its own body"
-	s, logs := newScheduler(t, act.Config{})
-	var kept *coro.Co
-	s.Spawn(coro.New(func(co *coro.Co) error {
-		kept = co
-		return co.Do(coro.New(func(*coro.Co) error { return co.Yield() }))
-	}))
-	servertest.Step(t, s)
-	s.Spawn(act.Func(func(*act.Task) act.Directive { _ = kept.Yield(); return act.Done }))
-	require.NoError(t, s.Run())
-	require.Equal(t, 2, logs.Len(), logs.All())
-	for _, l := range logs.All() {
-		require.Equal(t, sentence, l.ContextMap()["error"])
-	}
-}
-
-func TestNilActionsAndFunctionsPanicWithASentence(t *testing.T) {
-	for says, body := range map[string]func(*coro.Co) error{
-		"coro: Do of a nil action":      func(co *coro.Co) error { return co.Do(nil) },
-		"coro: Await of a nil function": func(co *coro.Co) error { return co.Await(nil) },
-		"coro: Offload of a nil function": func(co *coro.Co) error {
-			_, err := coro.Offload[int](co, nil)
-			return err
-		},
+func TestMisusePanicsWithASentence(t *testing.T) {
+	const others = "coro: a Co was used outside of its own body"
+	var itself act.Action
+	itself = coro.New(func(*coro.Co) error { return itself.(interface{ Close() error }).Close() })
+	for name, row := range map[string]struct {
+		body func(*coro.Co) error
+		says string
+	}{
+		"Do":                {func(co *coro.Co) error { return co.Do(nil) }, "coro: Do of a nil action"},
+		"Await":             {func(co *coro.Co) error { return co.Await(nil) }, "coro: Await of a nil function"},
+		"Offload":           {func(co *coro.Co) error { _, err := coro.Offload[int](co, nil); return err }, "coro: Offload of a nil function"},
+		"New":               {func(*coro.Co) error { coro.New(nil); return nil }, "coro: New without a function"},
+		"Serve":             {func(*coro.Co) error { coro.Serve(nil); return nil }, "coro: Serve without a function"},
+		"a Close of itself": {func(co *coro.Co) error { return co.Do(itself) }, "coro: a body closed its own coroutine"},
+		"the Co of the body around": {func(co *coro.Co) error {
+			return co.Do(coro.New(func(*coro.Co) error { return co.Yield() }))
+		}, others},
+		"the Co of another task": {func(co *coro.Co) error {
+			co.Scheduler().Spawn(act.Func(func(*act.Task) act.Directive { _ = co.Yield(); return act.Done }))
+			return co.Sleep(time.Millisecond)
+		}, others},
 	} {
-		s, logs := newScheduler(t, act.Config{})
-		s.Spawn(coro.New(body))
-		require.NoError(t, s.Run())
-		require.Equal(t, []string{"panic: " + says}, failures(logs.All()))
+		t.Run(name, func(t *testing.T) {
+			s, logs := newScheduler(t, act.Config{})
+			s.Spawn(coro.New(row.body))
+			require.NoError(t, s.Run())
+			require.Equal(t, []string{"panic: " + row.says}, failures(logs.All()))
+		})
 	}
-}
-
-// selfish is a body that closes its own coroutine.
-type selfish struct{ a act.Action }
-
-func TestABodyCannotCloseItself(t *testing.T) {
-	s, logs := newScheduler(t, act.Config{})
-	x := selfish{}
-	x.a = coro.New(func(*coro.Co) error { return x.a.(interface{ Close() error }).Close() })
-	s.Spawn(x.a)
-	require.NoError(t, s.Run())
-	require.Equal(t, 1, logs.Len())
-	require.Equal(t, "panic: coro: a body closed its own coroutine", logs.All()[0].ContextMap()["error"])
 }
 
 func TestAFinishedCoroutineAnswersItsVerdictAgain(t *testing.T) {

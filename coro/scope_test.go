@@ -326,7 +326,7 @@ func TestABodyThatIgnoresTheEndOfAScopeLetsOtherTasksRun(t *testing.T) {
 	}
 }
 
-func TestAPanicLeavesItsScopes(t *testing.T) {
+func TestAPanicLeavesItsScopesAndTheirTimers(t *testing.T) {
 	l := bench(t)
 	p := play(l, func(co *coro.Co) error {
 		func() {
@@ -335,18 +335,9 @@ func TestAPanicLeavesItsScopes(t *testing.T) {
 				return co.Within(time.Hour, func() error { boom(); return nil })
 			})
 		}()
-		return errors.Join(co.Sleep(5*time.Millisecond), co.Yield())
-	})
-	require.NoError(t, p.end())
-}
-
-func TestAScopeLeavesNoTimer(t *testing.T) {
-	l := bench(t)
-	p := play(l, func(co *coro.Co) error {
-		err := co.Within(time.Hour, func() error { return co.Yield() })
 		_, armed := co.Scheduler().NextDeadline()
 		require.False(panicking{}, armed)
-		return err
+		return errors.Join(co.Sleep(5*time.Millisecond), co.Yield())
 	})
 	require.NoError(t, p.end())
 }

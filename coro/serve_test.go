@@ -69,13 +69,7 @@ func TestHowAServedConnectionEnds(t *testing.T) {
 func TestADropResetsConnections(t *testing.T) {
 	for name, body := range map[string]func(*coro.Conn) error{
 		"in a Read":        func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
-		"in a Sleep":       func(c *coro.Conn) error { return c.Co().Sleep(time.Hour) },
 		"that will not go": func(c *coro.Conn) error { _ = c.Co().Sleep(time.Hour); return yielding(c.Co()) },
-		"and closes it": func(c *coro.Conn) error {
-			_ = c.Co().Sleep(time.Hour)
-			c.Under().Abort()
-			return nil
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begun := make(chan bool, 1)
@@ -90,11 +84,6 @@ func TestADropResetsConnections(t *testing.T) {
 			require.Empty(t, v.failures())
 		})
 	}
-}
-
-func TestServeWithoutABody(t *testing.T) {
-	require.PanicsWithValue(t, "coro: Serve without a function", func() { coro.Serve(nil) })
-	require.PanicsWithValue(t, "coro: New without a function", func() { coro.New(nil) })
 }
 
 func TestABodyIsNamedAfterItsFunction(t *testing.T) {
