@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/http"
@@ -264,10 +263,9 @@ func TestSite(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 1})
 	_, err := visit(servertest.Dial(t, c.web.Addr()), "http://elsewhere")
 	require.EqualError(t, err, "status 403")
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for path, kind := range map[string]string{"/": "text/html", "/chat.css": "text/css", "/chat.js": "text/javascript", "/icon.svg": "image/svg+xml"} {
-		conn := servertest.Dial(t, c.web.Addr())
-		servertest.Send(t, conn, "GET "+path+" HTTP/1.1\r\nHost: chat\r\nConnection: close\r\n\r\n")
-		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		r, err := client.Get("http://" + c.web.Addr().String() + path)
 		require.NoError(t, err)
 		body, err := io.ReadAll(r.Body)
 		require.NoError(t, err)
@@ -277,7 +275,6 @@ func TestSite(t *testing.T) {
 		require.Equal(t, policy, r.Header.Get("Content-Security-Policy"))
 		require.Equal(t, "nosniff", r.Header.Get("X-Content-Type-Options"))
 		require.NotEmpty(t, body)
-		require.NoError(t, conn.Close())
 	}
 	c.Group.Shutdown(servertest.Drain)
 	require.NoError(t, c.End())
