@@ -7,31 +7,9 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
-
-// blocked is what act.Blocked is; monitor stands below it.
-type blocked interface{ Arm(*act.Task) }
-
-// taker is a task that takes values until the mailbox is closed.
-func taker[T any](m *monitor.Mailbox[T], f func(T)) act.Func {
-	return func(t *act.Task) act.Directive {
-		for range 16 {
-			v, err := m.Take()
-			if b, ok := err.(blocked); ok {
-				b.Arm(t)
-				return act.Wait
-			}
-			if err == monitor.ErrMailboxClosed {
-				return act.Done
-			}
-			f(v)
-		}
-		return act.Yield
-	}
-}
 
 func TestAMailboxIsBoundedAndInOrder(t *testing.T) {
 	m := monitor.NewMailbox[int](3)
@@ -64,42 +42,20 @@ func TestAClosedMailboxGivesWhatItHasAndTakesNothing(t *testing.T) {
 	}
 }
 
-func TestCloseWakesTheWaitingTask(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	m := monitor.NewMailbox[int](1)
-	l.S.Spawn(taker(m, func(int) { t.Error("there was nothing") }))
-	n, err := l.S.Step(10)
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	m.Close()
-	require.NoError(t, l.S.Run())
-}
-
-// Two tasks on two schedulers throw one value to and fro: a single lost wake-up would end the game.
-func TestNoWakeUpIsLost(t *testing.T) {
-	rounds := tier.Choose(10_000, 10_000, 100_000)
-	boxes := [2]*monitor.Mailbox[int]{monitor.NewMailbox[int](1), monitor.NewMailbox[int](1)}
-	r := servertest.Start(t, act.Config{Schedulers: 2}, func(s *act.Scheduler) error {
-		me, other := boxes[s.Index()], boxes[1-s.Index()]
-		s.Spawn(taker(me, func(n int) {
-			if n < rounds {
-				other.Send(n + 1)
-				return
-			}
-			me.Close()
-			other.Close()
-		}))
-		return nil
-	})
-	boxes[0].Send(1)
-	require.NoError(t, r.End())
-}
-
 func TestASendDoesNotAllocate(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	m := monitor.NewMailbox[int](8)
 	got := 0
-	l.S.Spawn(taker(m, func(int) { got++ }))
+	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
+		_, err := m.Take()
+		if err == monitor.ErrMailboxClosed {
+			return act.Done
+		}
+		if err == nil {
+			got++
+		}
+		return listener.Next(t, err)
+	}))
 	step := func() {
 		m.Send(1)
 		_, _ = l.S.Step(2)

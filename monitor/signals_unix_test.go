@@ -63,10 +63,6 @@ func TestAfterAWithdrawalTheNextSignalIsTheFirst(t *testing.T) {
 	require.NoError(t, r.Group.Close())
 }
 
-func TestSignalsDoNotKeepRunFromReturning(t *testing.T) {
-	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 2}, monitor.Signals(shutdown.Policy{})))
-}
-
 func init() {
 	children["second"] = func() { impatient(syscall.SIGTERM, syscall.SIGTERM) }
 	children["second, another"] = func() { impatient(syscall.SIGINT, syscall.SIGTERM) }

@@ -3,7 +3,6 @@ package netpoll
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -44,19 +43,6 @@ func TestWaitIsNotEarly(t *testing.T) {
 	}
 }
 
-func TestInterruptsOfManyAreOneReturn(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	for range 100 {
-		p.Interrupt()
-	}
-	_, err := p.Wait(make([]Event, 1), -1)
-	require.NoError(t, err)
-	n, errno := p.sel.ask(1, 0)
-	require.Zero(t, errno)
-	require.Zero(t, n)
-}
-
 // On a kernel without epoll_pwait2 a wait is longer than asked for, not shorter.
 func TestWaitIsRoundedUpWithoutPwait2(t *testing.T) {
 	balanced(t)
@@ -73,15 +59,6 @@ func TestMilliseconds(t *testing.T) {
 	} {
 		require.Equal(t, ms, milliseconds(d), "%d ns", d)
 	}
-}
-
-func TestAddOfTheKernelsRefusal(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	file, err := os.CreateTemp(folder(t), "f")
-	require.NoError(t, err)
-	defer file.Close()
-	require.Equal(t, unix.EPERM, p.Add(int(file.Fd()), 1, Stream), "always ready")
 }
 
 // watched is one connection as an engine keeps it: bits set by events and cleared by what calls return.

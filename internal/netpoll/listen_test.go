@@ -150,32 +150,6 @@ func TestVersionsOfTheInternetProtocol(t *testing.T) {
 	require.Equal(t, unix.EINVAL, err)
 }
 
-func TestStaleSocketIsReplaced(t *testing.T) {
-	balanced(t)
-	path := filepath.Join(folder(t), "s")
-	for range 3 {
-		l, err := sys.ListenUnix(path, ListenOptions{})
-		require.NoError(t, err)
-		fd, _, err := sys.DialUnix(path)
-		require.NoError(t, err)
-		require.NoError(t, sys.Close(fd))
-		require.NoError(t, sys.Close(l)) // and leaves its file
-	}
-}
-
-func TestLiveSocketIsNotReplaced(t *testing.T) {
-	balanced(t)
-	path := filepath.Join(folder(t), "s")
-	l, err := sys.ListenUnix(path, ListenOptions{})
-	require.NoError(t, err)
-	hold(t, l)
-	_, err = sys.ListenUnix(path, ListenOptions{})
-	require.Equal(t, unix.EADDRINUSE, err)
-	fd, _, err := sys.DialUnix(path)
-	require.NoError(t, err, "still there")
-	hold(t, fd)
-}
-
 func TestFileThatIsNoSocketIsNotTouched(t *testing.T) {
 	balanced(t)
 	dir := folder(t)

@@ -135,66 +135,6 @@ func TestShortReadAtTheMarkIsAnnounced(t *testing.T) {
 	require.Equal(t, "behind", string(buf[:n]))
 }
 
-// The system gives the number of a closed descriptor to the next: its events must be the new one's.
-func TestReusedNumberHasTheNewTag(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	client, server := tcpPair(t)
-	require.NoError(t, p.Add(server, 1, Stream))
-	say(t, client, "unread")
-	await(t, p, 1, In)
-	require.NoError(t, sys.Close(server))
-	require.NoError(t, sys.Close(client))
-
-	a, b := tcpPair(t)
-	hold(t, a)
-	hold(t, b)
-	require.Contains(t, []int{a, b}, server, "not the case this test is about")
-	other := a + b - server
-	require.NoError(t, p.Add(server, 2, Stream))
-	say(t, other, "new")
-	await(t, p, 2, In|Out)
-	quiet(t, p)
-}
-
-func TestSecondAddIsRefused(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	client, server := tcpPair(t)
-	hold(t, client)
-	hold(t, server)
-	require.NoError(t, p.Add(server, 1, Stream))
-	await(t, p, 1, Out)
-	require.Equal(t, unix.EEXIST, p.Add(server, 2, Stream))
-	say(t, client, "for the first tag")
-	await(t, p, 1, In)
-	require.NoError(t, p.Remove(server))
-	require.NoError(t, p.Add(server, 2, Stream))
-	await(t, p, 2, In)
-}
-
-// Five are ready and there is room for two: none is forgotten, none is reported twice.
-func TestMoreReadyThanRoom(t *testing.T) {
-	balanced(t)
-	p := newPoller(t)
-	seen := map[uint64]Ready{}
-	for tag := range uint64(5) {
-		client, server := tcpPair(t)
-		hold(t, client)
-		hold(t, server)
-		require.NoError(t, p.Add(server, tag, Stream))
-	}
-	events := make([]Event, 2)
-	for n, err := p.Wait(events, 0); n > 0; n, err = p.Wait(events, 0) {
-		require.NoError(t, err)
-		for _, e := range events[:n] {
-			require.Zero(t, seen[e.Tag]&e.Ready, "again")
-			seen[e.Tag] |= e.Ready
-		}
-	}
-	require.Equal(t, map[uint64]Ready{0: Out, 1: Out, 2: Out, 3: Out, 4: Out}, seen)
-}
-
 func TestInterruptBeforeWaitIsNotLost(t *testing.T) {
 	balanced(t)
 	p := newPoller(t)

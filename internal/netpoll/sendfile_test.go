@@ -3,15 +3,12 @@
 package netpoll
 
 import (
-	"bytes"
-	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // file returns one of n bytes, and what is in it.
@@ -24,45 +21,6 @@ func file(t testing.TB, n int) (*os.File, []byte) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	return f, content
-}
-
-// sends skips a system that has to read a file.
-func sends(t *testing.T, err error) {
-	if err == unix.EINVAL || errors.Is(err, errors.ErrUnsupported) {
-		t.Skip("files cannot be sent here")
-	}
-	require.NoError(t, err)
-}
-
-// It returns EAGAIN only when nothing was taken, and poll(2) reports when there is room again.
-func TestSendFileReturnsHowMuchWasTaken(t *testing.T) {
-	for name, pair := range pairs {
-		t.Run(name, func(t *testing.T) {
-			balanced(t)
-			f, content := file(t, 8<<20)
-			client, server := pair(t)
-			hold(t, server)
-			heard := make(chan []byte)
-			full := 0
-			for sent := 0; sent < len(content); {
-				n, err := sys.SendFile(client, f, int64(sent), len(content)-sent)
-				if err == unix.EAGAIN {
-					if full++; full == 1 {
-						go func() { heard <- drain(server) }()
-					}
-					polled(t, client, unix.POLLOUT)
-					continue
-				}
-				sends(t, err)
-				require.Positive(t, n)
-				sent += n
-			}
-			require.Positive(t, full, "never was full: not the case this test is about")
-			require.NoError(t, sys.Close(client))
-			require.True(t, bytes.Equal(content, <-heard))
-			require.NoError(t, f.Close())
-		})
-	}
 }
 
 func TestSendFileOfWhatIsNone(t *testing.T) {

@@ -2,29 +2,12 @@ package netpoll
 
 import (
 	"net/netip"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
-
-func TestAbstractNameHasNoFile(t *testing.T) {
-	balanced(t)
-	name := "@" + filepath.Join(folder(t), "s")
-	l, err := sys.ListenUnix(name, ListenOptions{})
-	require.NoError(t, err)
-	hold(t, l)
-	require.Equal(t, name, sys.LocalAddr(l).String())
-	_, err = sys.ListenUnix(name, ListenOptions{})
-	require.Equal(t, unix.EADDRINUSE, err)
-	require.NoFileExists(t, name[1:])
-	fd, done, err := sys.DialUnix(name)
-	require.NoError(t, err)
-	require.True(t, done)
-	hold(t, fd)
-}
 
 func TestKeepAliveTimes(t *testing.T) {
 	balanced(t)
