@@ -60,22 +60,6 @@ func acceptAll(l *servertest.Stepped, a *doorway) (*outcome, *[]*listener.Conn) 
 	return o, &conns
 }
 
-func TestAcceptTakesOneAfterTheOther(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	a := door(l, nil)
-	o, conns := acceptAll(l, a)
-	for n := 1; n <= 5; n++ {
-		peer := servertest.Dial(t, a.From.Addr())
-		l.Until("the connection", func() bool { return len(*conns) == n })
-		require.Equal(t, peer.LocalAddr().String(), (*conns)[n-1].RemoteAddr().String())
-	}
-	require.Nil(t, a.Conn(), "each once")
-	require.NoError(t, a.From.Close())
-	require.Equal(t, act.Failed, o.over(l), "it is woken by the close")
-	require.ErrorIs(t, o.err, net.ErrClosed)
-	require.EqualError(t, o.err, "listener: accept: use of closed network connection")
-}
-
 func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		t.Run(errno.Error(), func(t *testing.T) {
@@ -175,6 +159,32 @@ func TestAConnectionNotTakenIsAbortedWithTheTask(t *testing.T) {
 			require.ErrorIs(t, err, syscall.ECONNRESET)
 			require.Nil(t, a.Conn())
 			require.NoError(t, a.From.Close())
+		})
+	}
+}
+
+// What was broken: with all places taken no task waited for the acceptor, and its end was seen only when a
+// place became free.
+func TestClosingAnAcceptorAtTheLimitFailsAccept(t *testing.T) {
+	for name, backlog := range map[string]int{"an empty backlog": 0, "clients in the backlog": 2} {
+		t.Run(name, func(t *testing.T) {
+			l := servertest.New(t, act.Config{})
+			a := door(l, monitor.NewConnLimiter(1))
+			o, conns := acceptAll(l, a)
+			servertest.Dial(t, a.From.Addr())
+			l.Until("the only place is taken", func() bool { return len(*conns) == 1 })
+			for range backlog {
+				servertest.Dial(t, a.From.Addr())
+			}
+			l.For(0)
+			turns := o.turns
+			l.For(0)
+			require.Equal(t, turns, o.turns, "it does not spin")
+			require.NoError(t, a.From.Close())
+			require.Equal(t, act.Failed, o.over(l))
+			require.ErrorIs(t, o.err, net.ErrClosed)
+			require.EqualError(t, o.err, "listener: accept: use of closed network connection")
+			require.Equal(t, 1, a.places.Open(), "the place is that of the connection")
 		})
 	}
 }

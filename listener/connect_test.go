@@ -3,7 +3,6 @@ package listener_test
 import (
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -172,21 +171,6 @@ func dropEvents(l *servertest.Stepped) {
 	l.OS.Events = func(got []netpoll.Event) []netpoll.Event { return got[:0] }
 }
 
-func TestAConnectThatTakesTooLongIsGivenUp(t *testing.T) {
-	at := listenAndGreet(t, "tcp", "127.0.0.1:0").String()
-	l, clock := virtual(t)
-	dropEvents(l)
-	o := spawn(l.S, listener.Within(time.Second, &listener.Connect{Address: at})).begun(l)
-	pass(l, clock, time.Second-1)
-	require.Equal(t, act.Wait, o.directive)
-	require.Zero(t, l.OS.Count("reset"))
-	pass(l, clock, 1)
-	require.Equal(t, act.Failed, o.over(l))
-	require.ErrorIs(t, o.err, os.ErrDeadlineExceeded)
-	require.EqualError(t, o.err, "listener: not finished within 1s: i/o timeout")
-	require.Equal(t, 1, l.OS.Count("reset"), "its descriptor is gone")
-}
-
 func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 	at := listenAndGreet(t, "tcp", "127.0.0.1:0").String()
 	for name, c := range map[string]*listener.Connect{
@@ -211,6 +195,17 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 			l.For(0) // no task waits for the lookup any more
 		})
 	}
+}
+
+// What was broken: the panic came when the connection stood, and its descriptor stayed open.
+func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	c := &listener.Connect{Address: listenAndGreet(t, "tcp", "127.0.0.1:0").String(), Limits: listener.Limits{Read: -1}}
+	l.Turn(func(task *act.Task) {
+		require.PanicsWithValue(t, "listener: Limits with a negative bound: {Read:-1 High:0 Low:0 Overflow:0 Linger:0s ReceiveBuffer:0 SendBuffer:0 Conns:0}",
+			func() { c.Act(task) })
+	})
+	require.Zero(t, l.OS.Count("add"))
 }
 
 func engine(l *servertest.Stepped) monitor.Engine {

@@ -150,7 +150,6 @@ func TestWithinPassesOrdersOn(t *testing.T) {
 
 func TestNext(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
 	bad := errors.New("bad")
 	l.Turn(func(task *act.Task) {
 		for _, row := range []struct {
@@ -170,24 +169,6 @@ func TestNext(t *testing.T) {
 			}
 		}
 	})
-	o := reader(l, c)
-	require.Equal(t, act.Wait, o.directive)
-	require.NoError(t, peer.Close())
-	require.Equal(t, act.Done, o.over(l), "armed by Next")
-	c.Abort()
-
-	box := monitor.NewMailbox[int](1)
-	o = spawn(l.S, act.Func(func(t *act.Task) act.Directive { // a Blocked that is none of ours
-		_, err := box.Take()
-		if err == nil {
-			return act.Done
-		}
-		return listener.Next(t, err)
-	}))
-	l.For(0)
-	require.Equal(t, act.Wait, o.directive)
-	box.Send(1)
-	require.Equal(t, act.Done, o.over(l))
 }
 
 func TestReceiveTakesOneValue(t *testing.T) {

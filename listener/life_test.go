@@ -66,8 +66,10 @@ func (m *lives) check() {
 // happen has one thing happen to w.
 func (m *lives) happen(w *life) {
 	switch n := m.r.IntN(40); {
+	case n < 11:
+		m.peek(w, []int{0, 1, m.r.IntN(100), m.r.IntN(8000)}[m.r.IntN(4)])
 	case n < 14:
-		m.read(w, []int{0, 1, m.r.IntN(100), m.r.IntN(8000)}[m.r.IntN(4)])
+		m.read(w, 1+m.r.IntN(10_000))
 	case n < 26:
 		m.write(w, []int{0, 1, m.r.IntN(100), m.r.IntN(9000)}[m.r.IntN(4)])
 	case n < 29:
@@ -96,7 +98,7 @@ func (m *lives) expect(w *life, err error) {
 	}
 }
 
-func (m *lives) read(w *life, n int) {
+func (m *lives) peek(w *life, n int) {
 	in, err := w.c.Peek(n)
 	if w.over {
 		require.Equal(m.t, net.ErrClosed, err)
@@ -104,6 +106,7 @@ func (m *lives) read(w *life, n int) {
 		return
 	}
 	require.Equal(m.t, string(w.says[w.taken:w.taken+len(in)]), string(in))
+	require.Equal(m.t, len(in), cap(in), "an append must not reach what comes behind")
 	m.loans = append(m.loans, loan{in, bytes.Clone(in)})
 	switch {
 	case len(in) >= n:
@@ -120,6 +123,28 @@ func (m *lives) read(w *life, n int) {
 	k := []int{0, len(in), m.r.IntN(len(in) + 1)}[m.r.IntN(3)]
 	w.c.Discard(k)
 	w.taken += k
+}
+
+// read reads into a buffer of n bytes, which may be more than Peek would lend.
+func (m *lives) read(w *life, n int) {
+	p := make([]byte, n)
+	unread := w.c.Buffered()
+	k, err := w.c.Read(p)
+	require.Equal(m.t, string(w.says[w.taken:w.taken+k]), string(p[:k]))
+	w.taken += k
+	switch {
+	case w.over:
+		require.Equal(m.t, net.ErrClosed, err)
+	case k > 0:
+		require.NoError(m.t, err)
+		require.True(m.t, unread > 0 || !w.late, "nothing is received after the deadline")
+	case w.late:
+		require.ErrorIs(m.t, err, os.ErrDeadlineExceeded)
+	case err == io.EOF:
+		require.Len(m.t, w.says, w.taken)
+	default:
+		require.Implements(m.t, (*act.Blocked)(nil), err)
+	}
 }
 
 func (m *lives) write(w *life, n int) {

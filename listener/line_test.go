@@ -2,14 +2,12 @@ package listener_test
 
 import (
 	"io"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -21,6 +19,7 @@ func lines(l *servertest.Stepped, line *listener.Line) (*outcome, *[]string) {
 		for {
 			text, err := line.Read()
 			if err == nil {
+				require.Equal(l.T, len(text), cap(text), "an append must not reach the next line")
 				got = append(got, string(text))
 				continue
 			}
@@ -125,33 +124,6 @@ func TestALineOfAConnectionThatWasClosedInBetween(t *testing.T) {
 		_, err := line.Read()
 		require.ErrorContains(t, err, "closed")
 	})
-}
-
-// What was searched is not searched again, what was received is not copied again.
-func TestALineByteByByteCostsInProportion(t *testing.T) {
-	const n = 20_000
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	o, got := lines(l, &listener.Line{Conn: c})
-	_, _ = l.S.Step(1)
-	l.OS.Forget()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	one := []byte("x")
-	for range n {
-		_, err := peer.Write(one)
-		require.NoError(t, err)
-		_, _ = l.S.Step(1)
-	}
-	servertest.Send(t, peer, "\n")
-	l.Until("the line", func() bool { return len(*got) == 1 })
-	runtime.ReadMemStats(&after)
-	require.Len(t, (*got)[0], n)
-	require.LessOrEqual(t, l.OS.Count("receive"), netpoll.Receives*(n+n/100), "one for each, but for a few that came between")
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(12*n))
-	require.NoError(t, peer.Close())
-	require.Equal(t, act.Done, o.over(l))
 }
 
 // What was searched of one line says nothing about the next, which may be shorter.

@@ -39,24 +39,16 @@ func TestConnNextSavesATurn(t *testing.T) {
 	}
 }
 
-func TestConnNextAfterTheDeadline(t *testing.T) {
+func TestConnNextAfterTheDeadlineAndAfterTheEnd(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
 	l.Turn(func(task *act.Task) {
 		require.Equal(t, act.Wait, c.Next(task, nil))
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(-time.Second)))
 		require.Equal(t, act.Yield, c.Next(task, nil), "the next Peek says so")
 		require.Equal(t, act.Done, c.Next(task, io.EOF))
 		require.Equal(t, act.Failed, c.Next(task, io.ErrNoProgress))
-	})
-}
-
-func TestConnNextAfterClose(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("tcp", listener.Limits{})
-	c.Abort()
-	l.Turn(func(task *act.Task) {
+		c.Abort()
 		require.Equal(t, act.Yield, c.Next(task, nil), "the next call says net.ErrClosed")
 	})
 }

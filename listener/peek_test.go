@@ -55,18 +55,6 @@ func TestPeekReceivesOnlyWhatIsMissing(t *testing.T) {
 	require.Equal(t, 5, c.Buffered())
 }
 
-// What was broken: a connection that only took what it had kept was not looked at when the turn ended.
-func TestAConnectionThatHasTakenEverythingHoldsNoBuffer(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	servertest.Send(t, peer, "hello")
-	readable(l, c, 5)
-	require.Equal(t, listener.Gathered, listener.Memory(c))
-	l.Turn(func(*act.Task) { c.Discard(5) })
-	require.True(t, listener.AtRest(c))
-}
-
 // What was broken: with a deadline, which idle connections of a server have, it kept the buffer of what it had written.
 func TestAnIdleConnectionWithADeadlineHoldsNoBuffer(t *testing.T) {
 	l := servertest.New(t, act.Config{})

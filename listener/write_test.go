@@ -207,46 +207,6 @@ func TestFlushTriesAgainWhatIsQueued(t *testing.T) {
 	l.OS.Fail = nil
 }
 
-// What was broken: small writes were gathered, and thrown away at the end of the turn, with no error ever.
-func TestALateErrorIsReturnedToSmallWritesToo(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c, peer := l.Conn("tcp", listener.Limits{})
-	defer c.Abort()
-	turns := 0
-	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
-		turns++
-		if _, err := c.Peek(1); err != nil {
-			return listener.Next(t, err)
-		}
-		return act.Done
-	}))
-	l.For(0)
-	l.OS.Fail = servertest.Failing("send", syscall.EPIPE)
-	l.Turn(func(*act.Task) {
-		n, err := c.WriteString("small")
-		require.NoError(t, err)
-		require.Equal(t, 5, n)
-	})
-	require.Equal(t, act.Failed, o.over(l), "the waiting task is woken")
-	require.Equal(t, syscall.EPIPE, o.err)
-	require.Equal(t, 2, turns)
-	l.OS.Fail = nil
-	l.Turn(func(*act.Task) {
-		for _, p := range []string{"small", strings.Repeat("large", 1000)} {
-			n, err := c.WriteString(p)
-			require.Zero(t, n)
-			require.Equal(t, syscall.EPIPE, err, "nothing can be written any more")
-		}
-		require.Equal(t, syscall.EPIPE, c.CloseWrite())
-		_, err := c.Peek(1)
-		require.Equal(t, syscall.EPIPE, err)
-	})
-	servertest.Send(t, peer, "but there is something to read")
-	readable(l, c, 30)
-	require.NoError(t, c.Close())
-	servertest.ExpectEOF(t, peer)
-}
-
 // A task that writes no more than there is room for never waits, however the peer behaves.
 func TestRoomIsWhatWriteTakesForCertain(t *testing.T) {
 	for _, high := range []int{1, 3000, listener.Gathered, listener.Gathered + 1, 10_000, 64 << 10} {
