@@ -278,7 +278,7 @@ func TestWorkersOfAKind(t *testing.T) {
 				return nil, nil
 			})}
 		})
-		for kind, n := range map[string]int{"task": 9, "other": 4} {
+		for kind, n := range map[string]int{"task": 9, "other": 1} {
 			for range n {
 				_, err := e.Enqueue(t.Context(), kind, nil)
 				require.NoError(t, err)
@@ -291,10 +291,10 @@ func TestWorkersOfAKind(t *testing.T) {
 		for _, x := range all {
 			busy[x.Kind]++
 		}
-		require.Equal(t, map[string]int{"task": 2, "other": 4}, busy)
+		require.Equal(t, map[string]int{"task": 2, "other": 1}, busy)
 		n, err := e.Fire(t.Context())
 		require.NoError(t, err)
-		require.Zero(t, n, "there is no room")
+		require.Zero(t, n, "there is room, but not for this kind")
 		first.Store(true)
 		close(release)
 		synctest.Wait()
@@ -305,31 +305,37 @@ func TestWorkersOfAKind(t *testing.T) {
 	})
 }
 
-// A task that is enqueued while a claim is under way, which has asked for all the room, is claimed by the next one at once.
+// A task that is enqueued while a claim is under way, which has asked for all the room, of the engine or of the kind, is claimed by
+// the next one at once.
 func TestEnqueuedDuringAClaim(t *testing.T) {
 	t.Parallel()
-	onEachHost(t, func(t *testing.T, run host) {
-		answer, hold := make(chan struct{}), atomic.Bool{}
-		e := engineOf(t, &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
-			err := do()
-			if call == "Claim" && hold.Load() {
-				<-answer
-			}
-			return err
-		}}, 1, nothing, func(cfg *stage.Config) { cfg.Poll = time.Hour })
-		stop := run(e)
-		hold.Store(true)
-		enqueued(t, e, "")
-		synctest.Wait()
-		second := enqueued(t, e, "")
-		n, err := e.Fire(t.Context())
-		require.NoError(t, err)
-		require.Zero(t, n, "the room is asked for")
-		close(answer)
-		synctest.Wait()
-		require.Equal(t, "1 NORMAL", state(get(t, e, second)))
-		require.NoError(t, stop(shutdown.Unbounded))
-	})
+	for _, workers := range []int{0, 1} {
+		onEachHost(t, func(t *testing.T, run host) {
+			answer, hold := make(chan struct{}), atomic.Bool{}
+			e := engineOf(t, &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
+				err := do()
+				if call == "Claim" && hold.Load() {
+					<-answer
+				}
+				return err
+			}}, 1, nothing, func(cfg *stage.Config) {
+				cfg.Poll, cfg.Kinds["task"] = time.Hour, stage.Kind{Chain: cfg.Kinds["task"].Chain, Workers: workers}
+				cfg.Workers = 1 + 1999*workers // a claim asks for 1000 at most
+			})
+			stop := run(e)
+			hold.Store(true)
+			enqueued(t, e, "")
+			synctest.Wait()
+			second := enqueued(t, e, "")
+			n, err := e.Fire(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, n, "the room is asked for")
+			close(answer)
+			synctest.Wait()
+			require.Equal(t, "1 NORMAL", state(get(t, e, second)))
+			require.NoError(t, stop(shutdown.Unbounded))
+		})
+	}
 }
 
 // An engine runs once at a time. While it does not, it claims nothing, and requests work all the same.
@@ -642,22 +648,5 @@ func TestCallsHaveTheirOwnPlaces(t *testing.T) {
 		}
 		require.NoError(t, stop(shutdown.Unbounded))
 		time.Sleep(time.Second)
-	})
-}
-
-// counts is an Executor that cannot reserve goroutines.
-type counts struct{ n atomic.Int32 }
-
-func (x *counts) Execute(f func()) {
-	x.n.Add(1)
-	go f()
-}
-
-func TestAnExecutorOfOnesOwn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		x := &counts{}
-		runsOff(t, inGroup(act.Config{Executor: x}), engineOf(t, memory.New(nil), 2, processor(func(ctx context.Context) { lasts(ctx, 5*time.Second) })))
-		require.Greater(t, x.n.Load(), int32(5), "everything goes through it")
 	})
 }

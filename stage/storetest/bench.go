@@ -28,13 +28,6 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 		return claimed
 	}
 
-	b.Run("Enqueue", func(b *testing.B) {
-		s := open(b)
-		b.ReportAllocs()
-		for b.Loop() {
-			fill(b, s, 1)
-		}
-	})
 	b.Run("Claim of 8", func(b *testing.B) {
 		s := open(b)
 		fill(b, s, 1000)

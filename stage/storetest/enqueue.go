@@ -74,11 +74,7 @@ func testLater(f *fixture) {
 		for _, t := range f.claims(9, "later") {
 			f.Equal(step*length, due[t.ID])
 			delete(due, t.ID)
-			_, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: stage.Error})
-			f.NoError(err)
-		}
-		for id, d := range due {
-			f.Greater(d, step*length, id)
+			f.returned(t, stage.Return{Stage: created, Status: stage.Error})
 		}
 		f.advance(length)
 	}
@@ -116,18 +112,16 @@ func testData(f *fixture) {
 		same(f.get(id).Data)
 		t := f.claim(row.name)
 		same(t.Data)
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx stage.Tx) error {
-			tx.SetData([]byte("something else"))
-			return nil
-		}), row.name)
-		f.Equal("something else", string(f.get(id).Data))
-		_, err := f.a.Enter(f.ctx, t.Lease(), working, 0)
-		f.NoError(err)
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, func(_ context.Context, tx stage.Tx) error {
-			tx.SetData([]byte("the latest counts"))
-			tx.SetData(row.data)
-			return nil
-		}), row.name)
+		for _, data := range [][]byte{[]byte("something else"), row.data} {
+			f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx stage.Tx) error {
+				tx.SetData([]byte("the latest counts"))
+				tx.SetData(data)
+				return nil
+			}), row.name)
+			f.True(bytes.Equal(data, f.get(id).Data), row.name)
+			_, err := f.a.Enter(f.ctx, t.Lease(), working, 0)
+			f.NoError(err)
+		}
 		same(f.get(id).Data)
 		listed, err := f.b.List(f.ctx, stage.Selection{Kind: row.name})
 		f.NoError(err)
@@ -167,20 +161,27 @@ func testBytes(f *fixture) {
 	for _, s := range []stage.Store{f.a, f.b} {
 		t, err = s.Get(f.ctx, id)
 		f.NoError(err)
-		f.Equal("as finished", string(t.Data))
-		spoil(t.Data)
 		tasks, err = s.List(f.ctx, stage.Selection{})
 		f.NoError(err)
-		f.Equal("as finished", string(tasks[0].Data))
-		spoil(tasks[0].Data)
-		f.Equal("as finished", string(f.get(id).Data))
+		for _, data := range [][]byte{t.Data, tasks[0].Data, f.get(id).Data} {
+			f.Equal("as finished", string(data))
+			spoil(data)
+		}
 	}
+	f.Equal("as finished", string(f.get(id).Data))
 }
 
 // testNames uses names that would do harm where texts are put together.
 func testNames(f *fixture) {
-	for _, name := range []string{`it's`, `"; DROP TABLE daimon_task; --`, "%_*?", "Überblick 報告 😀", " ", strings.Repeat("long ", 100)} {
-		id := f.enqueued(stage.NewTask{Kind: name, Stage: name})
+	for _, name := range []string{
+		`it's`, `"; DROP TABLE daimon_task; --`, "%_*?", "Überblick 報告 😀", " ", "  ", `{a,"b\\c"}`, "NULL", strings.Repeat("long ", 100),
+	} {
+		n := stage.NewTask{Kind: name, Stage: name, Key: name[:min(len(name), stage.MaxKey)]}
+		id := f.enqueued(n)
+		f.Equal(id, f.enqueued(n), "the same key")
+		same := n
+		same.Kind = "keys"
+		f.Greater(f.enqueued(same), id, "all keys are different")
 		tasks, err := f.a.Claim(f.ctx, stage.Claim{
 			Worker: name, Kinds: []string{name}, Limit: 10, Length: length,
 			Shows: []stage.Show{{Kind: name, Found: name, Stage: name + "ING"}},

@@ -100,8 +100,7 @@ func testCommitFails(f *fixture) {
 		f.Equal("at last", string(f.get(t.ID).Data))
 		f.Equal(done, f.get(t.ID).Stage)
 		if !p.Last {
-			_, err = f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: done, Status: stage.Normal})
-			f.NoError(err)
+			f.returned(t, stage.Return{Stage: done, Status: stage.Normal})
 		}
 	}
 }

@@ -29,13 +29,9 @@ func testPurge(f *fixture) {
 
 	fresh := f.enqueue("new")
 	held, suspended, again, failedTask, cancelled := f.claimed("held"), f.claimed("s"), f.claimed("again"), f.claimed("failed"), f.enqueue("cancelled")
-	for task, r := range map[*stage.Task]stage.Return{
-		&suspended: {Stage: created, Status: stage.Suspended}, &failedTask: {Stage: created, Status: stage.Error},
-		&again: {Stage: created, Status: stage.Error, Runs: true, After: time.Hour},
-	} {
-		_, err := f.a.Return(f.ctx, task.Lease(), r)
-		f.NoError(err)
-	}
+	f.returned(suspended, stage.Return{Stage: created, Status: stage.Suspended})
+	f.returned(failedTask, stage.Return{Stage: created, Status: stage.Error})
+	f.returned(again, stage.Return{Stage: created, Status: stage.Error, Runs: true, After: time.Hour})
 	f.yes(f.a.Cancel(f.ctx, cancelled))
 	f.advance(time.Second)
 

@@ -33,7 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a new task that is due later", testLater},
 		{"keys", testKeys},
 		{"keys within a time", testKeyWindow},
-		{"names of keys", testKeyNames},
+		{"keys that are refused", testKeyNames},
 		{"ticks", testTicks},
 		{"data", testData},
 		{"bytes are not shared", testBytes},
