@@ -426,37 +426,31 @@ func TestAClientLetsTheServerClose(t *testing.T) {
 	}
 }
 
-// With a real connect, over TCP and a Unix socket.
+// With a real connect, to a Unix socket.
 func TestDial(t *testing.T) {
 	w := newWorld(t)
-	for _, network := range []string{"tcp", "unix"} {
-		at := "127.0.0.1:0"
-		if network == "unix" {
-			at = filepath.Join(servertest.ShortDir(t), "s")
-		}
-		ln, err := net.Listen(network, at)
-		require.NoError(t, err)
-		v := &websocket.Client{URL: "ws://" + ln.Addr().String() + "/ws", Handler: alone(echo(nil))}
-		if network == "unix" {
-			v.URL, v.Address = "ws://a/ws", "unix:"+at
-		}
+	at := filepath.Join(servertest.ShortDir(t), "s")
+	ln, err := net.Listen("unix", at)
+	require.NoError(t, err)
+	v := &websocket.Client{URL: "ws://a/ws", Address: "unix:" + at, Handler: alone(echo(nil))}
+	dials := func() *outcome {
 		o := &outcome{}
 		o.Action = v.Dial()
 		w.S.Spawn(o)
-		c := &client{w: w}
-		c.read(func() (err error) { c.Conn, err = ln.Accept(); return err })
-		c.send(answer(c.until("\r\n\r\n")), bare(bye(1000, "")))
-		c.read(func() error { _, err := io.ReadFull(c, make([]byte, 8)); return err }) // the close frame
-		require.NoError(t, c.Close())
-		w.Until("the end", func() bool { return o.over })
-		require.NoError(t, o.err)
-		require.NoError(t, ln.Close())
-
-		o = &outcome{}
-		o.Action = v.Dial()
-		w.S.Spawn(o)
-		w.Until("the end", func() bool { return o.over })
-		require.ErrorAs(t, o.err, new(*listener.ConnectError))
-		require.ErrorAs(t, o.err, new(*websocket.DialError))
+		return o
 	}
+	o := dials()
+	c := &client{w: w}
+	c.read(func() (err error) { c.Conn, err = ln.Accept(); return err })
+	c.send(answer(c.until("\r\n\r\n")), bare(bye(1000, "")))
+	c.read(func() error { _, err := io.ReadFull(c, make([]byte, 8)); return err }) // the close frame
+	require.NoError(t, c.Close())
+	w.Until("the end", func() bool { return o.over })
+	require.NoError(t, o.err)
+	require.NoError(t, ln.Close())
+
+	o = dials()
+	w.Until("the end", func() bool { return o.over })
+	require.ErrorAs(t, o.err, new(*listener.ConnectError))
+	require.ErrorAs(t, o.err, new(*websocket.DialError))
 }

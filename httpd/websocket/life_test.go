@@ -3,7 +3,6 @@ package websocket_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -40,20 +38,6 @@ func waits() *actor {
 	return &actor{turn: func(_ *actor, t *act.Task) act.Directive { t.Waker(); return act.Wait }}
 }
 
-// A peer that does not answer a ping is gone, and the action learns why its connection has ended.
-func TestASilentPeer(t *testing.T) {
-	w := newWorld(t)
-	var ended error
-	v := &websocket.Server{Handler: echo(&ended), Options: websocket.Options{Timeouts: websocket.Timeouts{Ping: 10 * time.Second, Pong: 3 * time.Second}}}
-	c := w.dial(v, listener.Limits{})
-	w.pass(10 * time.Second)
-	require.Equal(t, `ping ""`, c.next())
-	w.pass(2900 * time.Millisecond)
-	require.NoError(t, ended)
-	w.pass(100 * time.Millisecond)
-	require.Equal(t, &websocket.CloseError{Code: 1006, Reason: "no answer to a ping"}, ended)
-}
-
 // The close frame of a peer that leaves is behind a message that is not received, and the end of its input is no end of the
 // connection. So a ping finds out.
 func TestAPeerLeavesBehindAMessageThatIsNotReceived(t *testing.T) {
@@ -69,70 +53,16 @@ func TestAPeerLeavesBehindAMessageThatIsNotReceived(t *testing.T) {
 	w.Until("the action is closed", func() bool { return len(a.log) > 0 })
 }
 
-// The ways in which this side closes, and what a client sees.
-func TestEndsOfAnAction(t *testing.T) {
-	broken := errors.New("it broke")
-	for name, row := range map[string]struct {
-		turn func(a *actor, t *act.Task) act.Directive
-		told string
-		log  int // of failures
-	}{
-		"done":   {func(*actor, *act.Task) act.Directive { return act.Done }, `close 1000 ""`, 0},
-		"failed": {func(_ *actor, t *act.Task) act.Directive { return t.Fail(broken) }, `close 1011 ""`, 1},
-		"with words": {func(a *actor, t *act.Task) act.Directive {
-			_ = a.conn.Send(websocket.Text, []byte("bye"))
-			return act.Done
-		}, `text "bye", close 1000 ""`, 0},
-		"closed": {func(a *actor, t *act.Task) act.Directive {
-			a.conn.Close(4000, "enough")
-			a.conn.Close(4001, "more than that")
-			if err := a.conn.Send(websocket.Text, nil); err != net.ErrClosed {
-				return t.Fail(fmt.Errorf("Send: %v", err))
-			}
-			_, err := a.conn.Receive()
-			return a.conn.Next(t, err)
-		}, `close 4000 "enough"`, 0},
-		"closed, and waiting": {func(a *actor, t *act.Task) act.Directive {
-			a.conn.Close(4000, "")
-			t.Waker()
-			return act.Wait
-		}, `close 4000 ""`, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			a := &actor{turn: row.turn}
-			v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Timeouts: websocket.Timeouts{Close: 3 * time.Second}}}
-
-			c := w.dial(v, listener.Limits{}) // one that answers, behind a message that is thrown away
-			long := text("ab") + begin("") + last(strings.Repeat("c", 2000))
-			c.send(long[:100], long[100:], bye(1000, ""))
-			require.Equal(t, row.told, c.rest())
-			require.Equal(t, row.log, w.Logs.FilterMessage("a task failed").Len())
-
-			c = w.dial(v, listener.Limits{}) // one that does not
-			parts := strings.Split(row.told, ", ")
-			for _, part := range parts {
-				require.Equal(t, part, c.next())
-			}
-			c.send(long[:100], long[100:], ping("a")) // thrown away, and not answered any more
-			w.pass(2900 * time.Millisecond)
-			next, waits := w.S.NextDeadline()
-			require.True(t, waits && next <= w.now+100*time.Millisecond, "it is waited for")
-			w.pass(100 * time.Millisecond)
-			require.Empty(t, c.rest())
-			require.Equal(t, 2*row.log, w.Logs.FilterMessage("a task failed").Len())
-		})
+// Without an action there is nothing to wait for. One that fails ends its connection too, whatever has spawned it.
+func TestWhatEndsAtOnce(t *testing.T) {
+	fails := act.Func(func(t *act.Task) act.Directive { return t.Fail(errors.New("it broke")) })
+	for told, action := range map[string]act.Action{`close 1000 ""`: nil, `close 1011 ""`: fails} {
+		w := newWorld(t)
+		c := w.dial(&websocket.Server{Handler: func(*websocket.Conn, *httpd.Request) act.Action { return action }}, listener.Limits{})
+		c.send(bye(1000, ""))
+		require.Equal(t, told, c.rest())
+		require.Equal(t, action != nil, w.Logs.FilterMessage("a task failed").Len() == 1)
 	}
-}
-
-// Without an action there is nothing to wait for.
-func TestAHandlerWithoutAnAction(t *testing.T) {
-	w := newWorld(t)
-	none := func(*websocket.Conn, *httpd.Request) act.Action { return nil }
-	c := w.dial(&websocket.Server{Handler: none}, listener.Limits{})
-	c.send(bye(1000, ""))
-	require.Equal(t, `close 1000 ""`, c.rest())
-	require.Zero(t, w.Logs.FilterMessage("a task failed").Len())
 }
 
 func TestMistakesPanic(t *testing.T) {
@@ -245,28 +175,6 @@ func TestMessagesAreLentForTheTurn(t *testing.T) {
 	}
 }
 
-// Receive takes the rest of what was begun in pieces. Pieces come as bytes do.
-func TestPieces(t *testing.T) {
-	w := newWorld(t)
-	var got []string
-	a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
-		receive := a.conn.ReceivePiece
-		if len(got) == 2 {
-			receive = a.conn.Receive
-		}
-		m, err := receive()
-		if err == nil {
-			got = append(got, fmt.Sprintf("%d %q %v", m.Type, m.Data, m.Last))
-		}
-		return a.conn.Next(t, err)
-	}}
-	c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
-	long := text("abcdef")
-	c.send(long[:7], long[7:8], long[8:10], long[10:], begin(""), last(""), bye(1000, ""))
-	require.Equal(t, `close 1000 ""`, c.rest())
-	require.Equal(t, []string{`1 "a" false`, `1 "b" false`, `1 "cdef" true`, `1 "" true`}, got)
-}
-
 func TestErrSaysHowAConnectionHasEnded(t *testing.T) {
 	w := newWorld(t)
 	a := waits()
@@ -280,22 +188,4 @@ func TestErrSaysHowAConnectionHasEnded(t *testing.T) {
 	require.Equal(t, net.ErrClosed, a.conn.Err())
 	c.send(bye(websocket.CodeNormal, ""))
 	require.Equal(t, &websocket.CloseError{Code: websocket.CodeNormal}, a.conn.Err())
-}
-
-// What was broken: the connection was closed before the report, which then had no address.
-func TestTheReportOfAFailureNamesThePeer(t *testing.T) {
-	fails := act.Func(func(t *act.Task) act.Directive { return t.Fail(errors.New("why")) })
-	sockets := &websocket.Server{Handler: func(*websocket.Conn, *httpd.Request) act.Action { return fails }}
-	socket := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: sockets.Serve}).Serve}
-	s := servertest.Start(t, act.Config{Schedulers: 1}, socket.Setup)
-	c := servertest.Dial(t, socket.Addr())
-	servertest.Send(t, c, handshake+"\r\n"+bye(1000, ""))
-	_, err := io.ReadAll(c)
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
-	s.Group.Shutdown(servertest.Drain)
-	require.NoError(t, s.End())
-	lines := s.Logs.FilterMessage("a task failed").All()
-	require.Len(t, lines, 1)
-	require.Equal(t, c.LocalAddr().String(), lines[0].ContextMap()["peer"])
 }

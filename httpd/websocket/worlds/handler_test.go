@@ -448,7 +448,7 @@ func (x *handler) saw(err error) {
 	case errors.As(err, &e):
 		x.ended.status = &status{e.Code, e.Reason}
 	case err == net.ErrClosed:
-		if x.closes == nil && !x.ordered && !c.farewelled() && !c.violated() && x.gentle && !c.Left && !c.Half && !c.quiet && c.silence == 0 {
+		if x.closes == nil && !x.ordered && !c.farewelled() && !c.violated() && x.gentle && !c.Left && !c.Half && c.silence == 0 {
 			wrong()
 		}
 		return

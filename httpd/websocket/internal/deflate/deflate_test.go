@@ -40,38 +40,6 @@ func TestHello(t *testing.T) {
 	require.Equal(t, "\x00", string(Compress(nil, nil, nil)))
 }
 
-// 7.2.3.2: the second message is shorter, because it may refer to the first. Without the first it cannot be inflated.
-func TestContextTakeover(t *testing.T) {
-	first, second := []byte("\xf2\x48\xcd\xc9\xc9\x07\x00"), []byte("\xf2\x00\x11\x00\x00")
-	with := New(Terms{Receives: true})
-	for _, packed := range [][]byte{first, second, second, first, second} {
-		p, err := with.Inflate(nil, packed, 5)
-		require.NoError(t, err)
-		require.Equal(t, "Hello", string(p))
-	}
-	for _, terms := range []Terms{{}, {Sends: true}} {
-		without := New(terms)
-		_, err := without.Inflate(nil, first, 5)
-		require.NoError(t, err)
-		_, err = without.Inflate(nil, second, 5)
-		require.Equal(t, ErrData, err, "state was kept across messages")
-	}
-
-	word := []byte(strings.Repeat("0123456789abcdefghijklmnopqrstuvwxyz", 3))
-	for _, terms := range []Terms{{}, {Receives: true}} {
-		c := New(terms)
-		once, ok := c.Compress(nil, word)
-		require.True(t, ok)
-		twice, ok := c.Compress(nil, word)
-		require.True(t, ok)
-		require.Equal(t, once, twice, "state was kept across messages")
-	}
-	c := New(Terms{Sends: true})
-	once, _ := c.Compress(nil, word)
-	twice, _ := c.Compress(nil, word)
-	require.Less(t, len(twice), len(once)/2)
-}
-
 func TestMalformed(t *testing.T) {
 	for name, packed := range map[string]string{
 		"nothing":               "",
@@ -191,12 +159,6 @@ func TestAPeerWithAStream(t *testing.T) {
 			require.True(t, bytes.Equal(p, got))
 		}
 	}
-}
-
-// Without context takeover all connections have the same Codec, and so no memory.
-func TestNothingIsKept(t *testing.T) {
-	require.Same(t, New(Terms{}), New(Terms{}))
-	require.NotSame(t, New(Terms{Sends: true}), New(Terms{Sends: true}))
 }
 
 // FuzzInflate inflates anything, behind anything: nothing goes wrong, and there are no more bytes than there may be. What
