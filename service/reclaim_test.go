@@ -22,33 +22,27 @@ import (
 func apart() { time.Sleep(3 * time.Millisecond) }
 
 func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
-	for _, kind := range []kind{
-		{"tcp", &service.TCP{Address: loopback, Handler: echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}},
-		{"unix", &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}},
-	} {
-		t.Run(kind.name, func(t *testing.T) {
-			w := begin(t, act.Config{Schedulers: 1}, kind.Setup)
-			all := make([]net.Conn, 3)
-			for i := range all {
-				all[i] = servertest.Dial(t, kind.Addr())
-				servertest.Echo(t, all[i], "hello")
-			}
-			for _, i := range []int{1, 0, 2} { // the order in which they have to go
-				apart()
-				servertest.Echo(t, all[i], "again")
-				servertest.Echo(t, all[i], "and again") // surely in a pass that began after the sleep
-			}
-			for _, i := range []int{1, 0, 2} {
-				apart()
-				next := servertest.Dial(t, kind.Addr())
-				servertest.Echo(t, next, "let me in")
-				servertest.ExpectEOF(t, all[i])
-				require.LessOrEqual(t, kind.Open(), 3)
-			}
-			require.Empty(t, w.failures())
-			require.Error(t, w.order(servertest.Cut))
-		})
+	v := &service.TCP{Address: loopback, Handler: echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}
+	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
+	all := make([]net.Conn, 3)
+	for i := range all {
+		all[i] = servertest.Dial(t, v.Addr())
+		servertest.Echo(t, all[i], "hello")
 	}
+	for _, i := range []int{1, 0, 2} { // the order in which they have to go
+		apart()
+		servertest.Echo(t, all[i], "again")
+		servertest.Echo(t, all[i], "and again") // surely in a pass that began after the sleep
+	}
+	for _, i := range []int{1, 0, 2} {
+		apart()
+		next := servertest.Dial(t, v.Addr())
+		servertest.Echo(t, next, "let me in")
+		servertest.ExpectEOF(t, all[i])
+		require.LessOrEqual(t, v.Open(), 3)
+	}
+	require.Empty(t, w.failures())
+	require.Error(t, w.order(servertest.Cut))
 }
 
 // looks lets time pass in which a service looks for idle connections several times.

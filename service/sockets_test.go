@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -26,93 +25,70 @@ type heir interface {
 	Give()
 }
 
-// Two Groups stand for two processes, which share sockets in the same way. That no client is lost meanwhile shows in
-// TestWhatWaitsIsLeftToTheOtherGroup.
+// Two Groups stand for two processes, which share sockets in the same way, with as many, fewer and more schedulers. The second
+// one begins before the first one gives its sockets away, or when that has ended: then clients that wait in the backlogs are
+// left to it. The one that gives does not look there once more, and the other one closes none of the sockets.
 func TestSocketsGoToAnotherGroup(t *testing.T) {
-	for _, n := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {2, 3}, {3, 2}} {
+	for _, n := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {2, 3}, {3, 2}, {3, 3}} {
 		for i, name := range []string{"tcp", "unix"} {
-			t.Run(fmt.Sprintf("%s, %d to %d", name, n[0], n[1]), func(t *testing.T) {
-				path := filepath.Join(servertest.ShortDir(t), "s")
-				of := func(text string) heir {
-					return both2(path, text)[i]
+			for _, wait := range []bool{false, true} {
+				if wait && (name == "unix" || !netpoll.SpreadsTCP) {
+					continue // where schedulers share a socket, a client that has woken one of them is accepted there
 				}
-				servertest.CheckDescriptors(t)
-				first, second := of("first"), of("second")
-				before := begin(t, act.Config{Schedulers: n[0]}, first.Setup)
-				addr := first.Addr()
+				t.Run(fmt.Sprintf("%s, %d to %d, clients wait: %v", name, n[0], n[1], wait), func(t *testing.T) {
+					path := filepath.Join(servertest.ShortDir(t), "s")
+					servertest.CheckDescriptors(t)
+					first, second := both2(path, "first")[i], both2(path, "second")[i]
+					before := begin(t, act.Config{Schedulers: n[0]}, first.Setup)
+					addr := first.Addr()
+					sockets, err := first.Sockets()
+					require.NoError(t, err)
+					want := n[0]
+					if name == "unix" || !netpoll.SpreadsTCP { // one for all schedulers
+						want = 1
+					}
+					require.Len(t, sockets.FDs, want)
+					others, err := second.Inherit([]*service.Sockets{{Address: "elsewhere", FDs: []int{0}}, sockets})
+					require.NoError(t, err)
+					require.Len(t, others, 1)
 
-				sockets, err := first.Sockets()
-				require.NoError(t, err)
-				want := n[0]
-				if name == "unix" || !netpoll.SpreadsTCP { // one for all schedulers
-					want = 1
-				}
-				require.Len(t, sockets.FDs, want)
-				others, err := second.Inherit([]*service.Sockets{{Address: "elsewhere", FDs: []int{0}}, sockets})
-				require.NoError(t, err)
-				require.Len(t, others, 1)
-				after := begin(t, act.Config{Schedulers: n[1]}, second.Setup)
-				require.Equal(t, addr, second.Addr())
-				first.Give()
-				require.NoError(t, before.End(), "nothing is left when its clients have been answered")
-				if name == "unix" {
-					require.FileExists(t, path)
-				}
-				for range 20 {
-					c := servertest.Dial(t, addr)
-					hears("second")(t, c)
-					require.NoError(t, c.Close())
-				}
-				require.NoError(t, after.order(servertest.Drain))
-				require.NoFileExists(t, path)
-			})
+					var waiting []net.Conn
+					var after *world
+					if wait {
+						release := before.hold(indices[:n[0]]...)
+						for range 40 { // so many come to all sockets
+							waiting = append(waiting, servertest.Dial(t, addr))
+						}
+						first.Give()
+						release()
+						require.NoError(t, before.End())
+						after = begin(t, act.Config{Schedulers: n[1]}, second.Setup)
+					} else {
+						after = begin(t, act.Config{Schedulers: n[1]}, second.Setup)
+						first.Give()
+						require.NoError(t, before.End(), "nothing is left when its clients have been answered")
+					}
+					require.Equal(t, addr, second.Addr())
+					if name == "unix" {
+						require.FileExists(t, path)
+					}
+					for range 20 {
+						waiting = append(waiting, servertest.Dial(t, addr))
+					}
+					for _, c := range waiting {
+						hears("second")(t, c)
+						require.NoError(t, c.Close())
+					}
+					require.NoError(t, after.order(servertest.Drain))
+					require.NoFileExists(t, path)
+				})
+			}
 		}
 	}
 }
 
-// Clients that wait in the backlogs are left to the process that goes on, with as many, fewer and more schedulers. The one that
-// gives its sockets away does not look there once more, and the other one closes none of them.
-func TestWhatWaitsIsLeftToTheOtherGroup(t *testing.T) {
-	if !netpoll.SpreadsTCP {
-		t.Skip("here schedulers share a socket, and a client that has woken one of them is accepted there")
-	}
-	for _, n := range [][2]int{{1, 1}, {3, 3}, {3, 1}, {3, 2}, {2, 3}} {
-		t.Run(fmt.Sprintf("%d to %d", n[0], n[1]), func(t *testing.T) {
-			servertest.CheckDescriptors(t)
-			first, second := both2("", "first")[0], both2("", "second")[0]
-			before := begin(t, act.Config{Schedulers: n[0]}, first.Setup)
-			sockets, err := first.Sockets()
-			require.NoError(t, err)
-			var stuck sync.WaitGroup
-			gate := make(chan struct{})
-			for _, s := range before.Group.Schedulers() {
-				stuck.Add(1)
-				require.NoError(t, s.Post(func(*act.Scheduler) {
-					stuck.Done()
-					<-gate
-				}))
-			}
-			stuck.Wait()
-			var waiting []net.Conn
-			for range 40 { // so many come to all sockets
-				waiting = append(waiting, servertest.Dial(t, first.Addr()))
-			}
-			first.Give()
-			close(gate)
-			require.NoError(t, before.End())
-
-			others, err := second.Inherit([]*service.Sockets{sockets})
-			require.NoError(t, err)
-			require.Empty(t, others)
-			after := begin(t, act.Config{Schedulers: n[1]}, second.Setup)
-			for _, c := range waiting {
-				hears("second")(t, c)
-				require.NoError(t, c.Close())
-			}
-			require.NoError(t, after.order(servertest.Drain))
-		})
-	}
-}
+// indices are those of schedulers.
+var indices = []int{0, 1, 2}
 
 func both2(path, text string) []heir {
 	return []heir{

@@ -2,7 +2,6 @@ package service_test
 
 import (
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -73,57 +72,41 @@ func refusing(c *listener.Conn) act.Action {
 }
 
 func TestWhatAServiceAndItsConnectionsSay(t *testing.T) {
-	for _, v := range []struct {
-		network string
-		socketed
-	}{
-		{"tcp", &service.TCP{Address: loopback, Handler: echo, Filters: []listener.Filter{refusing}, MaxConns: 1}},
-		{"unix", &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo, Filters: []listener.Filter{refusing}, MaxConns: 1}},
-	} {
-		t.Run(v.network, func(t *testing.T) {
-			l := servertest.New(t, act.Config{})
-			require.NoError(t, v.Setup(l.S))
-			name := v.network + " " + v.Addr().String()
-			l.UntilSaid("connections to " + v.Addr().String())
+	v := &service.TCP{Address: loopback, Handler: echo, Filters: []listener.Filter{refusing}, MaxConns: 1}
+	l := servertest.New(t, act.Config{})
+	require.NoError(t, v.Setup(l.S))
+	name := "tcp " + v.Addr().String()
+	l.UntilSaid("connections to " + v.Addr().String())
 
-			// A filter, then the handler.
-			c, err := net.Dial(v.network, v.Addr().String())
-			require.NoError(t, err)
-			defer func() { _ = c.Close() }()
-			from := "its peer"
-			if v.network == "tcp" {
-				from = c.LocalAddr().String()
-			}
-			place := "a place for another connection, at the limit"
-			said := func() []string { return servertest.Said(l.S) }
-			l.Until("the filter", func() bool { return len(said()) == 3 })
-			require.Contains(t, said()[1], "a filter of the connection: ")
-			require.Equal(t, "input from "+from, said()[2])
-			servertest.Send(t, c, "y")
-			l.UntilSaid(place, "input from "+from)
+	// A filter, then the handler.
+	c := servertest.Dial(t, v.Addr())
+	from := c.LocalAddr().String()
+	place := "a place for another connection, at the limit"
+	said := func() []string { return servertest.Said(l.S) }
+	l.Until("the filter", func() bool { return len(said()) == 3 })
+	require.Contains(t, said()[1], "a filter of the connection: ")
+	require.Equal(t, "input from "+from, said()[2])
+	servertest.Send(t, c, "y")
+	l.UntilSaid(place, "input from "+from)
 
-			x := sessionOf(t, l.S)
-			require.Equal(t, name, x.(hook.Serving).Service())
-			require.Greater(t, x.(hook.Descriptor).Descriptor(), 2)
-			seen, ok := x.(hook.Connected).Connection()
-			require.True(t, ok)
-			require.GreaterOrEqual(t, seen.Still, time.Duration(0))
-			require.Zero(t, seen.Queued+seen.Unread)
+	x := sessionOf(t, l.S)
+	require.Equal(t, name, x.(hook.Serving).Service())
+	require.Greater(t, x.(hook.Descriptor).Descriptor(), 2)
+	seen, ok := x.(hook.Connected).Connection()
+	require.True(t, ok)
+	require.GreaterOrEqual(t, seen.Still, time.Duration(0))
+	require.Zero(t, seen.Queued+seen.Unread)
 
-			// A second client finds no place, until the first has gone.
-			second, err := net.Dial(v.network, v.Addr().String())
-			require.NoError(t, err)
-			defer func() { _ = second.Close() }()
-			require.NoError(t, c.Close())
-			servertest.Send(t, second, "n")
-			l.Until("the second is refused", func() bool { return row(t, l.S).Refused == 1 })
-			got := row(t, l.S)
-			require.NotZero(t, got.Full)
-			got.Full = 0
-			require.Equal(t, hook.Service{Name: name, Max: 1, Open: got.Open, Accepted: 2, Refused: 1}, got)
-			require.EqualValues(t, 2, servertest.CountsOf(l.S)["connections_accepted_total"])
-		})
-	}
+	// A second client finds no place, until the first has gone.
+	second := servertest.Dial(t, v.Addr())
+	require.NoError(t, c.Close())
+	servertest.Send(t, second, "n")
+	l.Until("the second is refused", func() bool { return row(t, l.S).Refused == 1 })
+	got := row(t, l.S)
+	require.NotZero(t, got.Full)
+	got.Full = 0
+	require.Equal(t, hook.Service{Name: name, Max: 1, Open: got.Open, Accepted: 2, Refused: 1}, got)
+	require.EqualValues(t, 2, servertest.CountsOf(l.S)["connections_accepted_total"])
 }
 
 // What was broken: a peer that sends and reads nothing was as good as one that reads, since something went one way.
