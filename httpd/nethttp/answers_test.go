@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,41 @@ type row struct {
 func (s *scene) write(w http.ResponseWriter, text string) {
 	if n, err := io.WriteString(w, text); n != len(text) || err != nil {
 		s.say("wrote %d of %d: %v", n, len(text), named(err))
+	}
+}
+
+// does returns a handler of these steps: "status 404; set A: b; write hello".
+func does(text string) func(*scene, http.ResponseWriter, *http.Request) {
+	return func(s *scene, w http.ResponseWriter, r *http.Request) {
+		for step := range strings.SplitSeq(text, "; ") {
+			what, rest, _ := strings.Cut(step, " ")
+			n, _ := strconv.Atoi(rest)
+			switch what {
+			case "":
+			case "write":
+				s.write(w, rest)
+			case "fill":
+				s.write(w, strings.Repeat("<html>", n)[:n])
+			case "flush":
+				w.(http.Flusher).Flush()
+			case "status":
+				w.WriteHeader(n)
+			case "set":
+				name, value, _ := strings.Cut(rest, ": ")
+				w.Header().Set(name, value)
+			case "add":
+				name, value, _ := strings.Cut(rest, ": ")
+				w.Header().Add(name, value)
+			case "delete":
+				w.Header().Del(rest)
+			case "read":
+				s.read(r.Body, n)
+			case "close":
+				s.say("%v", r.Body.Close())
+			default:
+				panic("no step: " + step)
+			}
+		}
 	}
 }
 
@@ -101,22 +137,13 @@ func TestStatuses(t *testing.T) {
 			full = alone
 		}
 		compareAll(t, []row{
-			{name: fmt.Sprint(code, " alone"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				w.WriteHeader(code)
-			}, but: alone},
-			{name: fmt.Sprint(code, " with a body"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				w.WriteHeader(code)
-				s.write(w, "hello")
-			}, but: full},
+			{name: fmt.Sprint(code, " alone"), handler: does(fmt.Sprint("status ", code)), but: alone},
+			{name: fmt.Sprint(code, " with a body"), handler: does(fmt.Sprintf("status %d; write hello", code)), but: full},
 		})
 	}
 	for _, code := range []int{204, 304} {
-		row{name: fmt.Sprint(code, " with fields of a body"), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/x")
-			w.Header().Set("Content-Length", "5")
-			w.Header().Set("ETag", `"a"`)
-			w.WriteHeader(code)
-		}}.compare(t)
+		row{name: fmt.Sprint(code, " with fields of a body"),
+			handler: does(fmt.Sprint("set Content-Type: text/x; set Content-Length: 5; set ETag: \"a\"; status ", code))}.compare(t)
 	}
 	compareAll(t, []row{
 		{name: "invalid", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
@@ -126,21 +153,13 @@ func TestStatuses(t *testing.T) {
 			w.WriteHeader(403)
 			s.panics("late", func() { w.WriteHeader(0) })
 		}},
-		{name: "invalid and nobody recovers", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(99)
-		}},
+		{name: "invalid and nobody recovers", handler: does("status 99")},
 	})
 }
 
 func TestContent(t *testing.T) {
 	rows := []row{
-		{name: "flushed with a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "5")
-			w.(http.Flusher).Flush()
-			s.write(w, "he")
-			w.(http.Flusher).Flush()
-			s.write(w, "llo")
-		}},
+		{name: "flushed with a length", handler: does("set Content-Length: 5; flush; write he; flush; write llo")},
 		{name: "Error", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "500")
 			w.Header().Set("Content-Encoding", "gzip")
@@ -151,9 +170,7 @@ func TestContent(t *testing.T) {
 			http.Redirect(w, r, "b?c=<d>", http.StatusFound)
 		}},
 	}
-	rows = append(rows, row{name: "4096 bytes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-		s.write(w, strings.Repeat("<html> ", 600)[:4096])
-	}, but: []but{{"", "\tContent-Type: text/html; charset=utf-8\n" + chunked,
+	rows = append(rows, row{name: "4096 bytes", handler: does("fill 4096"), but: []but{{"", "\tContent-Type: text/html; charset=utf-8\n" + chunked,
 		"\tContent-Length: 4096\n\tContent-Type: text/html; charset=utf-8\n", "as much is gathered; net/http gathers 2 KiB"}}})
 	rows = append(rows, row{name: "300000 bytes copied", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 		k, err := io.Copy(w, strings.NewReader(strings.Repeat("0123456789abcdef", 300000/16)))
@@ -210,17 +227,8 @@ func TestLengths(t *testing.T) {
 		{name: "exceeded", handler: set([]string{"4"}, false, "h", "ell", "o"), but: lasts},
 		{name: "exceeded, flushed", handler: set([]string{"4"}, true, "hello")},
 		{name: "exceeded, then no more is taken", handler: set([]string{"5"}, true, "he", "hello", "llo")},
-		{name: "too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(200)
-			w.Header().Set("Content-Length", "3")
-			s.write(w, "hello")
-		}},
-		{name: "taken back too late", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "5")
-			w.WriteHeader(200)
-			w.Header().Del("Content-Length")
-			s.write(w, "hello")
-		}},
+		{name: "too late", handler: does("status 200; set Content-Length: 3; write hello")},
+		{name: "taken back too late", handler: does("set Content-Length: 5; status 200; delete Content-Length; write hello")},
 	}...))
 }
 

@@ -1,7 +1,6 @@
 package nethttp_test
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 )
@@ -39,70 +38,23 @@ func TestFields(t *testing.T) {
 
 func TestTrailers(t *testing.T) {
 	compareAll(t, []row{
-		{name: "with a prefix", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "hello")
-			w.Header().Set(http.TrailerPrefix+"Sum", "1")
-			w.Header().Add(http.TrailerPrefix+"Sum", "2")
-		}, but: []but{{"", "\tContent-Length: 5\n" + plain + "\t\"hello\"\n",
+		{name: "with a prefix", handler: does("write hello; set Trailer:Sum: 1; add Trailer:Sum: 2"), but: []but{{"", "\tContent-Length: 5\n" + plain + "\t\"hello\"\n",
 			plain + chunked + "\t\"hello\"\n\ttrailer Sum: 1\n\ttrailer Sum: 2\n", "what is set is sent"}}},
-		{name: "with a prefix, flushed", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-			w.Header().Set(http.TrailerPrefix+"Sum", "1")
-		}},
-		{name: "with a prefix and a length", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "5")
-			s.write(w, "hello")
-			w.Header().Set(http.TrailerPrefix+"Sum", "1")
-		}},
-		{name: "forbidden", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Trailer", "Content-Length, Transfer-Encoding, Trailer, Sum")
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-			for _, name := range []string{"Content-Length", "Transfer-Encoding", "Sum"} {
-				w.Header().Set(name, "1")
-			}
-		}},
-		{name: "with the end of a line", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Trailer", "Sum")
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-			w.Header().Set("Sum", "1\r\n2")
-			w.Header()[http.TrailerPrefix+"A b"] = []string{"3"}
-		}},
+		{name: "with a prefix, flushed", handler: does("write hello; flush; set Trailer:Sum: 1")},
+		{name: "with a prefix and a length", handler: does("set Content-Length: 5; write hello; set Trailer:Sum: 1")},
+		{name: "forbidden", handler: does("set Trailer: Content-Length, Transfer-Encoding, Trailer, Sum; write hello; flush; " +
+			"set Content-Length: 1; set Transfer-Encoding: 1; set Sum: 1")},
+		{name: "with the end of a line", handler: does("set Trailer: Sum; write hello; flush; set Sum: 1\r\n2; set Trailer:A b: 3")},
 	})
 }
 
 func TestInterimAnswers(t *testing.T) {
-	inform := func(codes ...int) func(s *scene, w http.ResponseWriter, r *http.Request) {
-		return func(s *scene, w http.ResponseWriter, r *http.Request) {
-			for i, code := range codes {
-				w.Header().Set("Link", fmt.Sprint("<", i, ">"))
-				w.WriteHeader(code)
-			}
-			s.write(w, "hello")
-		}
-	}
 	compareAll(t, []row{
-		{name: "100", handler: inform(100)},
-		{name: "101 that is none", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Connection", "Upgrade")
-			w.Header().Set("Upgrade", "a")
-			w.WriteHeader(101)
-		}, but: []but{{"", "101\n\tConnection: Upgrade\n\tUpgrade: a\n", "500\n\tContent-Length: 0\n",
+		{name: "100", handler: does("set Link: <0>; status 100; write hello")},
+		{name: "101 that is none", handler: does("set Connection: Upgrade; set Upgrade: a; status 101"), but: []but{{"", "101\n\tConnection: Upgrade\n\tUpgrade: a\n", "500\n\tContent-Length: 0\n",
 			"the connection goes on in HTTP, so nothing was switched"}}},
-		{name: "with fields that are not of it", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "5")
-			w.Header().Set("Transfer-Encoding", "chunked")
-			w.Header().Set("Content-Type", "a/b")
-			w.WriteHeader(103)
-			w.Header().Del("Transfer-Encoding")
-			s.write(w, "hello")
-		}},
-		{name: "with fields that are none", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header()["A b"] = []string{"1"}
-			w.Header()["C"] = []string{"d\ne"}
-			w.WriteHeader(103)
-		}},
+		{name: "with fields that are not of it", handler: does("set Content-Length: 5; set Transfer-Encoding: chunked; " +
+			"set Content-Type: a/b; status 103; delete Transfer-Encoding; write hello")},
+		{name: "with fields that are none", handler: does("set A b: 1; set C: d\ne; status 103")},
 	})
 }

@@ -40,12 +40,9 @@ func TestPanics(t *testing.T) {
 	logged := map[string]string{"an error": "of the handler", "nil": "nil", "a text": "of a handler", "an error of the runtime": "nil map",
 		"an error that wraps Abort": "of a handler"}
 	before := []row{
-		{name: "at once", handler: func(*scene, http.ResponseWriter, *http.Request) {}},
-		{name: "after a write", handler: fields()},
-		{name: "after a flush", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, "hello")
-			w.(http.Flusher).Flush()
-		}},
+		{name: "at once", handler: does("")},
+		{name: "after a write", handler: does("write hello")},
+		{name: "after a flush", handler: does("write hello; flush")},
 	}
 	for what, panics := range panicking {
 		t.Run(what, func(t *testing.T) {

@@ -10,25 +10,17 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-// A step is something that a handler does.
-type step struct {
-	name string
-	do   func(s *scene, w http.ResponseWriter, r *http.Request)
-}
-
 // drawRead draws a step that reads the body.
-func drawRead(random *rand.Rand) step {
+func drawRead(random *rand.Rand) string {
 	if random.IntN(3) == 0 {
-		return step{"close", func(s *scene, _ http.ResponseWriter, r *http.Request) { s.say("%v", r.Body.Close()) }}
+		return "close"
 	}
-	n := [...]int{0, 1, 5, 6, 100000}[random.IntN(5)]
-	return step{fmt.Sprint("read ", n), func(s *scene, _ http.ResponseWriter, r *http.Request) { s.read(r.Body, n) }}
+	return fmt.Sprint("read ", [...]int{0, 1, 5, 6, 100000}[random.IntN(5)])
 }
 
 // drawAnswer draws a step that answers. What the two servers do differently on purpose is left out.
-func drawAnswer(random *rand.Rand) step {
+func drawAnswer(random *rand.Rand) string {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
-	number := func(numbers ...int) int { return numbers[random.IntN(len(numbers))] }
 	switch random.IntN(6) {
 	case 0, 1:
 		name := pick("A", "Content-Type", "Content-Encoding", "Connection", "Trailer", "Sum", "Cache-Control")
@@ -39,20 +31,13 @@ func drawAnswer(random *rand.Rand) step {
 		case "Trailer":
 			value = pick("Sum", "Sum, More")
 		}
-		return step{fmt.Sprintf("%s: %q", name, value), func(_ *scene, w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set(name, value)
-		}}
+		return fmt.Sprintf("set %s: %s", name, value)
 	case 2:
-		code := number(200, 201, 204, 304, 404, 500, 103)
-		return step{fmt.Sprint("status ", code), func(_ *scene, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }}
+		return pick("status 200", "status 201", "status 204", "status 304", "status 404", "status 500", "status 103")
 	case 3, 4:
-		n := number(0, 1, 9, 10, 100, 5000, 20000)
-		return step{fmt.Sprint("write ", n), func(s *scene, w http.ResponseWriter, _ *http.Request) {
-			s.write(w, strings.Repeat("<html>", n)[:n])
-		}}
-	default:
-		return step{"flush", func(_ *scene, w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush() }}
+		return pick("fill 0", "fill 1", "fill 9", "fill 10", "fill 100", "fill 5000", "fill 20000")
 	}
+	return "flush"
 }
 
 // Handlers that read what they like, and then answer as they like.
@@ -67,21 +52,16 @@ func TestRandomHandlers(t *testing.T) {
 			request := requests[random.IntN(len(requests))]
 			line, _, _ := strings.Cut(request, "\n")
 			s.part(fmt.Sprint(seed, " ", line))
-			var steps []step
+			var steps []string
 			for range random.IntN(4) {
 				steps = append(steps, drawRead(random))
 			}
 			for range random.IntN(8) {
 				steps = append(steps, drawAnswer(random))
 			}
-			for _, step := range steps {
-				s.note("%s", step.name)
-			}
-			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-				for _, step := range steps {
-					step.do(s, w, r)
-				}
-			})
+			text := strings.Join(steps, "; ")
+			s.note("%q", text)
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) { does(text)(s, w, r) })
 			s.talk(request, random.IntN(2) == 0)
 			s.curtain()
 		}
