@@ -37,6 +37,9 @@ func TestTimeoutOfAHeadIs10s(t *testing.T) {
 	c := d.dial(web, listener.Limits{})
 	d.pass(9 * time.Second)
 	c.send("G").lasts(t, 10*time.Second, "408!", closed)
+	c = d.dial(web, listener.Limits{}).send("G")
+	d.pass(9 * time.Second)
+	c.send("E").lasts(t, time.Second, "408!", closed)
 	c = d.dial(web, listener.Limits{}).send(raw(get)) // all but its end
 	c.lasts(t, 10*time.Second, "408!", closed)
 	c = d.dial(web, listener.Limits{}).send(raw(get + "\n"))

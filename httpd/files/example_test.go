@@ -40,33 +40,30 @@ func ExampleServer() {
 	}
 	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, tcp.Setup, client))
 	// Output:
-	// 200 text/plain; charset=utf-8: Hello, World!
-	// 206 text/plain; charset=utf-8: World!
-	// 200 text/html; charset=utf-8: <h1>docs</h1>
-	// 404 text/plain; charset=utf-8: 404 Not Found
+	// 200 Hello, World! <nil>
+	// 206 World! <nil>
+	// 200 <h1>docs</h1> <nil>
+	// 404 404 Not Found <nil>
 	// <nil>
 }
 
 // get prints what a server says.
 func get(url, part string) {
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	req, err := http.NewRequest("GET", url, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	req.Close = true
 	if part != "" {
 		req.Header.Set("Range", part)
 	}
-	res, err := client.Do(req)
+	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		fmt.Println(err)
-	}
-	fmt.Printf("%d %s: %s\n", res.StatusCode, res.Header.Get("Content-Type"), strings.TrimSpace(string(body)))
+	fmt.Println(res.StatusCode, strings.TrimSpace(string(body)), err)
 }

@@ -1,14 +1,13 @@
 package files
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// noDates are no dates, and why; the fuzzer begins with them.
+// noDates are no dates, and why.
 var noDates = map[string]string{
 	"":                                        "nothing",
 	"0":                                       "what some clients say for never",
@@ -75,25 +74,4 @@ func TestLastModifiedIsNeverLaterThanNow(t *testing.T) {
 	v := versionOf(modified, 1, 1)
 	require.Equal(t, "Sat, 01 Aug 2026 12:00:00 GMT", v.lastModified(modified.Add(time.Hour)))
 	require.Equal(t, "Sat, 01 Aug 2026 11:59:59 GMT", v.lastModified(modified.Add(-time.Second).Local()))
-}
-
-// FuzzDate: what is a date here is the same date to net/http, which accepts more.
-func FuzzDate(f *testing.F) {
-	for text := range noDates {
-		f.Add(text)
-	}
-	for _, text := range []string{
-		then, "Saturday, 01-Aug-26 12:00:00 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sat Aug  1 12:00:00 2026",
-	} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got, valid := date([]byte(text))
-		if !valid {
-			return
-		}
-		want, err := http.ParseTime(text)
-		require.NoError(t, err, text)
-		require.True(t, got.Equal(want), text)
-	})
 }

@@ -24,7 +24,6 @@ type client struct {
 	depth  int  // unanswered requests at most
 	deaf   bool // it does not read, until the server has given up
 	late   bool // it begins to read when the server could have given up the connection behind its answer
-	slow   bool // it sends the head of its last request byte by byte, for longer than that may take
 	eager  bool // it sends into a tunnel before it is there
 	within int  // bytes through a tunnel
 
@@ -33,7 +32,6 @@ type client struct {
 	continued int // one more than the number of the last request for which 100 (Continue) was read
 	headed    int // likewise, of a final head
 	tunnel    bool
-	slowSince time.Duration
 }
 
 // run is the script.
@@ -80,9 +78,7 @@ func (c *client) part(r *rand.Rand) {
 		c.ReadMost, c.ReadGap, c.Deaf = plenty, 0, 3*time.Minute // functions may be late for one
 	case how == party.Silent && c.timed && c.kind != inline && len(last.raw) > last.head:
 		c.Parting, c.Stop = how, last.from+last.head+r.IntN(len(last.raw)-last.head)
-	case how == -1, how == party.Silent:
-	case how == party.Stays:
-		c.slow = c.timed && c.kind == action && last.method != "HEAD" && r.IntN(4) == 0
+	case how == -1, how == party.Silent, how == party.Stays:
 	default:
 		if c.Parting = how; r.IntN(2) == 0 {
 			c.Stop = r.IntN(last.to() + 1)
@@ -96,9 +92,7 @@ func (c *client) part(r *rand.Rand) {
 func (c *client) ask() error {
 	for _, q := range c.plan {
 		c.Await(func() bool { return q.n-c.answered < c.depth })
-		if c.slow && q == c.last() {
-			c.sendSlowly(q)
-		} else if q.expects {
+		if q.expects {
 			c.Send(q.raw[:q.head])
 			until := c.w.Now() + from[time.Duration](c.Rand(), 1, time.Second, time.Hour)
 			c.Await(func() bool { return c.continued > q.n || c.headed > q.n || c.w.Now() >= until || c.Sent == c.Stop })
@@ -121,22 +115,6 @@ func (c *client) ask() error {
 	c.Part()
 	return nil
 }
-
-// sendSlowly sends the beginning of a head byte by byte.
-func (c *client) sendSlowly(q *request) {
-	c.Await(func() bool { return c.answered == q.n })
-	c.slowSince = c.w.Now()
-	for i := range q.head - 1 {
-		if !c.Send(q.raw[i : i+1]) {
-			return
-		}
-		c.Sleep(time.Second)
-	}
-	c.Send(q.raw[q.head-1:])
-}
-
-// headTime is how long a head may take where bodies have a bound, too.
-const headTime = 5 * time.Second
 
 // read is the strand that reads.
 func (c *client) read() error {
@@ -191,9 +169,6 @@ func (c *client) answer(q *request) (closed bool, err error) {
 			}
 			c.continued = q.n + 1
 			continue
-		case c.slow && q == c.last() && r.StatusCode != http.StatusRequestTimeout,
-			c.slow && q == c.last() && c.gentle && c.w.Now() < c.slowSince+headTime-10*time.Millisecond:
-			return false, c.wrong(q, "a head that takes long is answered after %v with %d", c.w.Now()-c.slowSince, r.StatusCode)
 		case c.isRefusal(q, r.StatusCode) && r.Header.Get("X-Id") == "":
 			_, err := io.Copy(io.Discard, r.Body)
 			if r.StatusCode == http.StatusServiceUnavailable && r.Header.Get("Retry-After") == "" {

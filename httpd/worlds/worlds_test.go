@@ -110,7 +110,7 @@ func (h *server) open(t *testing.T) {
 	if h.timed {
 		times.Body, times.Write = 5*time.Second, 30*time.Second
 		if h.kind == action {
-			times.Head = headTime
+			times.Head = 5 * time.Second
 		}
 	}
 	web := &httpd.Server{Handler: h.serve, Timeouts: times, OnResponse: h.answered}
