@@ -83,7 +83,6 @@ func full(r *report) {
 		r.test("-count=1 -vet=off "+lanes+" -run=^("+strings.Join(names, "|")+")$", disturbed...)
 	}
 	r.test("-count=1 -vet=off "+lanes, plain...)
-	r.test("-count=1 -vet=off ./httpd -httpd.tls")
 }
 
 // alone are the packages in which no two goroutines share memory: pure functions and simulated worlds.

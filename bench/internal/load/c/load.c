@@ -182,6 +182,8 @@ static void switch_protocols(int fd)
 		die("load: send");
 	while (!memmem(head, got, end, 4)) {
 		int n = recv(fd, head + got, sizeof head - got, 0);
+		if (n < 0 && errno == EINTR)
+			continue; // the process was stopped: signal(7)
 		if (n < 0)
 			die("load: recv");
 		if (n == 0)
