@@ -74,6 +74,36 @@ type uncomparable []string
 
 func (uncomparable) Policy() shutdown.Policy { return shutdown.Policy{Announce: time.Second} }
 
+func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		policy shutdown.Policy
+		age    time.Duration // of the task, when the order comes
+		leave  time.Duration // after the order
+	}{
+		"for a while":            {shutdown.Policy{Time: time.Minute}, 300 * ms, 700 * ms},
+		"half of the time":       {shutdown.Policy{Time: time.Second}, 0, 500 * ms},
+		"half of the inactivity": {shutdown.Policy{Time: time.Minute, Inactivity: time.Second}, 0, 500 * ms},
+		"not with turns":         {shutdown.Policy{Turns: 1, Time: time.Minute}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, clock, _ := newVirtual(t, act.Config{})
+			clock.advance(5 * time.Second)
+			since := clock.Monotonic() - c.age
+			leave := time.Duration(-1)
+			s.Spawn(told{func(t *act.Task) act.Directive {
+				if t.Order() != nil {
+					return act.Done
+				}
+				return idle(t)
+			}, func(t *act.Task, _ shutdown.Order) { leave = t.FirstLeaveTime(since) }})
+			s.Shutdown(plain(c.policy))
+			require.NoError(t, s.Run())
+			require.Equal(t, c.leave, leave-clock.Monotonic())
+		})
+	}
+}
+
 // Otherwise they are told when the others have ended, which TestWorldEnds shows.
 func TestAHaltTellsThoseThatEndLastToo(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})

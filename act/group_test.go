@@ -460,3 +460,23 @@ func TestAGoexitDropsWhatIsTiedWhileItsThreadIsThere(t *testing.T) {
 	require.False(t, s.Here())
 	require.Equal(t, 2, requireCut(t, g.Close()).Tasks)
 }
+
+// An order ends one scheduler in the middle of a pass, while one of its demons still has a turn to come. The others are
+// not kept by that.
+func TestASchedulerThatStopsInAPassKeepsNoOther(t *testing.T) {
+	g := act.NewGroup(act.Config{Schedulers: 2})
+	defer func() { require.ErrorContains(t, g.Close(), "dropped") }()
+	inTime(t, func() {
+		require.Error(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+			if s.Index() > 0 {
+				return nil
+			}
+			s.Install(&demon{act: func(*act.Task) act.Directive {
+				s.Shutdown(halt)
+				return act.Yield
+			}})
+			s.Install(&demon{act: func(*act.Task) act.Directive { return act.Yield }})
+			return nil
+		}))
+	})
+}

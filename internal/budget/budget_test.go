@@ -183,27 +183,6 @@ func TestThoseThatWaitReadInTurn(t *testing.T) {
 	require.Empty(t, x.b.admitted)
 }
 
-// A connection that makes progress is shed only when pauses go on for 5 s.
-func TestWhoMakesProgressHasFiveSeconds(t *testing.T) {
-	x := newBed(t)
-	a, b := x.holds("a", 600, 0), x.holds("b", 400, 0)
-	x.after(4900*time.Millisecond, a, b)
-	require.Empty(t, x.shed())
-	require.True(t, x.b.Paused())
-	x.after(200*time.Millisecond, a, b)
-	require.Equal(t, "a", x.shed())
-	require.False(t, x.b.Paused())
-
-	c := x.holds("c", 700, 0)
-	x.after(100*time.Millisecond, b, c)
-	require.Equal(t, "ac", x.shed(), "the next pause follows at once")
-
-	x.after(6*time.Second, b)
-	d := x.holds("d", 700, 0)
-	x.after(4900*time.Millisecond, b, d)
-	require.Equal(t, "ac", x.shed(), "and this one does not")
-}
-
 // A peer that has taken something, of which the system has not reported yet, is spared.
 func TestWhatCanBeSentIsSentBefore(t *testing.T) {
 	x := newBed(t)
