@@ -108,11 +108,9 @@ func TestReasons(t *testing.T) {
 		{"Exit", turn(exits), process.Normal, ""},
 		{"Exit, then Fail", turn(func(p *jobSelf) { p.Exit(); p.Fail(errFailed) }), process.Failed, "it has failed"},
 		{"Fail, then Exit", turn(func(p *jobSelf) { p.Fail(errFailed); p.Exit() }), process.Failed, "it has failed"},
-		{"Fail in a Handler", turn(fails), process.Failed, "it has failed"},
 		{"Fail, returned", process.Func(func(p *jobSelf) act.Directive { return p.Fail(errFailed) }), process.Failed, "it has failed"},
 		{"Failed without Fail", verdict(act.Failed), process.Failed, "process: failed without saying why"},
 		{"a panic", turn(panics), process.Panicked, "panic: burst"},
-		{"a panic with an error", turn(func(*jobSelf) { panic(errFailed) }), process.Panicked, "panic: it has failed"},
 		{"a panic after Exit", turn(func(p *jobSelf) { p.Exit(); panics(p) }), process.Panicked, "panic: burst"},
 		{"a panic with nil", turn(func(*jobSelf) { panic(error(nil)) }), process.Panicked, "panic: panic called with nil argument"},
 		{"no verdict", verdict(0), process.Panicked, "panic: process: an action returned Directive(0)" + verdicts},
@@ -121,8 +119,6 @@ func TestReasons(t *testing.T) {
 		{"Kill of itself", turn(func(p *jobSelf) { p.Kill() }), process.Killed, ""},
 		{"Kill of itself, then Exit", turn(func(p *jobSelf) { p.Kill(); p.Exit() }), process.Normal, ""},
 		{"an unknown Directive", verdict(77), process.Panicked, "panic: process: an action returned " + act.Directive(77).String() + verdicts},
-		{"Exit, and Yield", process.Func(func(p *jobSelf) act.Directive { p.Exit(); return act.Yield }), process.Normal, ""},
-		{"Fail, and Done", process.Func(func(p *jobSelf) act.Directive { p.Fail(errFailed); return act.Done }), process.Failed, "it has failed"},
 		{"Kill of itself, and Yield", process.Func(func(p *jobSelf) act.Directive { p.Kill(); return act.Yield }), process.Killed, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -181,16 +177,13 @@ type closingProcess[M any] struct {
 
 func (c *closingProcess[M]) Close() error { return c.close() }
 
-// However a process ends, its action is closed once: after the last turn, and before any observer is told.
+// Whatever ends a process from outside, its action is closed once, before any observer is told. TestReasons has the other ends.
 func TestTheActionIsClosedOnce(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		end  func(x *stepped, ref process.Ref[job])
 		want process.Reason
 	}{
-		{"Exit", func(x *stepped, ref process.Ref[job]) { _ = ref.Send(x.sys, exits) }, process.Normal},
-		{"Fail", func(x *stepped, ref process.Ref[job]) { _ = ref.Send(x.sys, fails) }, process.Failed},
-		{"panic", func(x *stepped, ref process.Ref[job]) { _ = ref.Send(x.sys, panics) }, process.Panicked},
 		{"Kill", func(_ *stepped, ref process.Ref[job]) { ref.Kill() }, process.Killed},
 		{"link", func(x *stepped, ref process.Ref[job]) {
 			other := x.spawn(process.Options{})

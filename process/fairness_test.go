@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,52 +11,6 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/process"
 )
-
-// flooded returns a process with n messages in its mailbox; it notes an f for each.
-func (x *traced) flooded(n int) process.Ref[int] {
-	to := process.Spawn(x.sys, process.Handler[int](func(*process.Self[int], int) { x.note("f") }), process.Options{Limit: process.Unbounded})
-	x.step()
-	for i := range n {
-		require.NoError(x.t, to.Send(x.sys, i))
-	}
-	return to
-}
-
-// Other processes wait for at most Config.Messages messages, tasks for Config.Batch and one turn.
-func TestALongMailboxDoesNotDelayOthers(t *testing.T) {
-	x := newTraced(t, process.Config{})
-	x.flooded(20_000)
-	other := x.sleeper("o")
-	x.some(10)
-	x.busyTask()
-	for range 100 {
-		x.some(7)
-		x.send(other, 1)
-		waited := x.some(10)
-		require.LessOrEqual(t, strings.Index(waited, "o"), 16+3, "%.100s", waited)
-		require.Contains(t, waited, "o")
-		for _, fs := range strings.FieldsFunc(waited, func(r rune) bool { return r != 'f' }) {
-			require.LessOrEqual(t, len(fs), 64)
-		}
-	}
-}
-
-// Between two turns of one process each other process has one turn.
-func TestProcessesThatYieldTakeTurns(t *testing.T) {
-	x := newTraced(t, process.Config{})
-	const n = 26
-	for i := range n {
-		process.Spawn(x.sys, process.Func[int](func(*process.Self[int]) act.Directive {
-			x.note(string(rune('a' + i)))
-			return act.Yield
-		}), process.Options{})
-	}
-	all := x.some(50)
-	require.Greater(t, len(all), 10*n)
-	for i := n; i < len(all); i++ {
-		require.Equal(t, all[i-n], all[i])
-	}
-}
 
 // At most 32 processes are stolen at a time.
 func TestAnIdleSchedulerStealsHalf(t *testing.T) {

@@ -27,21 +27,6 @@ func TestQuiescent(t *testing.T) {
 			x.sender("", to.Ref, 1)
 			return nil
 		}},
-		{"not while messages go round", func(x *traced) func() {
-			goes := true
-			var to process.Ref[int]
-			to = x.handler(func(p *self, m int) {
-				if goes {
-					_ = to.Send(p, m)
-				}
-			})
-			x.send(to, 1)
-			return func() { goes = false }
-		}},
-		{"not before a timer has come", func(x *traced) func() {
-			x.first(func(p *self) { p.After(time.Hour, 1) })
-			return func() { x.clock.Pass(time.Hour) }
-		}},
 		{"not before the owner of a timer has ended", func(x *traced) func() {
 			to := x.first(func(p *self) {
 				p.After(time.Hour, 1)

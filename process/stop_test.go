@@ -244,32 +244,23 @@ func TestStopIsNotCalledForAPastOrder(t *testing.T) {
 	}
 }
 
-func TestAStopperMayEndOrSend(t *testing.T) {
-	for name, row := range map[string]struct {
-		then func(p *jobSelf, o shutdown.Order)
-		want process.Reason
-	}{
-		"Exit":  {func(p *jobSelf, _ shutdown.Order) { p.Exit() }, process.Normal},
-		"Fail":  {func(p *jobSelf, _ shutdown.Order) { p.Fail(errFailed) }, process.Failed},
-		"panic": {func(*jobSelf, shutdown.Order) { panic("burst") }, process.Panicked},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x := newStepped(t, 1)
-			heard := ""
-			friend := x.spawn(process.Options{})
-			s := newStopRecorder()
-			s.then = func(p *jobSelf, o shutdown.Order) {
-				require.NoError(t, friend.Send(p, func(*jobSelf) { heard = "farewell" }))
-				row.then(p, o)
-			}
-			ref := process.Spawn(x.sys, s, process.Options{})
-			h := x.watcher(ref)
-			require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it has ended before") }))
-			x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
-			x.all()
-			require.Equal(t, "farewell", heard)
-			require.Equal(t, []process.Reason{row.want}, h.reasons())
-		})
+func TestAStopperMayEndAndSend(t *testing.T) {
+	for want, ends := range map[process.Reason]job{process.Normal: exits, process.Failed: fails, process.Panicked: panics} {
+		x := newStepped(t, 1)
+		heard := ""
+		friend := x.spawn(process.Options{})
+		s := newStopRecorder()
+		s.then = func(p *jobSelf, _ shutdown.Order) {
+			require.NoError(t, friend.Send(p, func(*jobSelf) { heard = "farewell" }))
+			ends(p)
+		}
+		ref := process.Spawn(x.sys, s, process.Options{})
+		h := x.watcher(ref)
+		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it has ended before") }))
+		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+		x.all()
+		require.Equal(t, "farewell", heard)
+		require.Equal(t, []process.Reason{want}, h.reasons())
 	}
 }
 

@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -48,20 +47,6 @@ func TestTimersThatAreDueAtOnceOrNever(t *testing.T) {
 			require.Equal(t, want, log)
 		})
 	}
-}
-
-func TestTimersExpireInOrder(t *testing.T) {
-	x := newStepped(t, 1)
-	log := ""
-	x.do(x.spawn(process.Options{}), func(p *jobSelf) {
-		for i, d := range []time.Duration{3, 1, 2, 1, 0, 3} {
-			p.After(d*time.Second, func(*jobSelf) { log += fmt.Sprintf("%d@%d ", i, x.clock.Monotonic()/time.Second) })
-		}
-	})
-	for range 3 {
-		x.later(time.Second)
-	}
-	require.Equal(t, "4@0 1@1 3@1 2@2 0@3 5@3 ", log)
 }
 
 func TestCancelOfATimer(t *testing.T) {

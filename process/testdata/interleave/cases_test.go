@@ -311,7 +311,7 @@ var cases = []small{
 		w.has(all[0], nil)
 		w.shutdown()
 	}},
-	{"an order while a process is spawned", shape{runners: 2, preemptions: 2, ordered: true}, func(w *world) {
+	{"an order while a process is spawned", shape{runners: 2, preemptions: 1, ordered: true}, func(w *world) {
 		w.runUntilIdle(false)
 		w.shutdown()
 		w.thread("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
