@@ -17,7 +17,6 @@ type answer struct {
 	status  int
 	fields  []string // name, value, name, value
 	body    string
-	chunks  int // how many; 0: it is not chunked
 	trailer []string
 	closes  bool // it says so
 	cut     bool // the end of the connection is not its own
@@ -202,7 +201,6 @@ func (a answer) unchunk(rest string) (answer, string, error) {
 		if err != nil || strconv.FormatUint(size, 16) != line {
 			return a, "", fmt.Errorf("a chunk of size %q", line)
 		}
-		a.chunks++
 		if size == 0 {
 			return a.trailers(behind)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/price"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
@@ -88,17 +89,11 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 func TestABodyThatIsOnlyAnnouncedCostsNoMemory(t *testing.T) {
 	d := newDriver(t)
 	web := &httpd.Server{Handler: httpd.WithBody(64<<20, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil })}
-	allocated := func() uint64 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.TotalAlloc
-	}
-	before := allocated()
 	var all []*client
 	for range 10 {
 		all = append(all, d.dial(web, listener.Limits{}).send(raw(post+"Content-Length: 60000000\n\nx")))
 	}
-	require.Less(t, allocated()-before, uint64(10<<20))
+	require.Less(t, budget.Of(d.s).Total(), 1<<20)
 	require.Equal(t, open, all[0].state)
 }
 
@@ -123,36 +118,6 @@ func TestMeasureAConnectionAtRest(t *testing.T) {
 		each := float64(heap()-before)/n + below
 		runtime.KeepAlive(m)
 		return each
-	})
-}
-
-// What is kept for the next requests does not grow with how many there were at a time, nor with how large they were.
-func TestMeasureWhatIsKeptForTheNextRequests(t *testing.T) {
-	tier.Measure(t, "bytes that are kept for the next requests")
-	large := make([]byte, 100<<10)
-	web := &httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
-		_, _ = w.Write(large)
-		return nil
-	}}
-	price.AtMost(t, "bytes that are kept", 1<<20, func() float64 {
-		d := newDriver(t)
-		before := heap()
-		for says, many := range map[string]int{"G": 1000, get + "\n": 64} {
-			var all []*client
-			for range many {
-				c := d.dial(web, listener.Limits{})
-				c.room = 0
-				all = append(all, c.send(raw(says)))
-			}
-			for _, c := range all {
-				c.endInput().take(plenty)
-				d.settle()
-				require.Equal(t, closed, c.state)
-			}
-		}
-		kept := float64(int64(heap() - before))
-		d.dial(web, listener.Limits{}) // it belongs to the scheduler, which is still there
-		return kept
 	})
 }
 

@@ -173,6 +173,9 @@ func TestAHandlerThatPanics(t *testing.T) {
 		"in its second turn":         does(t, "yield, panic"),
 		"with a status that is none": does(t, "status 199"),
 		"with a negative length":     does(t, "length -1"),
+		"with what is not interim":   does(t, "inform 200"),
+		"with another protocol":      does(t, "inform 101"),
+		"with less than a status":    does(t, "inform 99"),
 		"by taking more than there is": func(_ *httpd.Response, r *httpd.Request) act.Action {
 			r.Body.Discard(1)
 			return nil

@@ -1,7 +1,6 @@
 package httpd_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -38,15 +37,6 @@ func TestInterimResponses(t *testing.T) {
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: inform}, listener.Limits{}).send(raw(get + "\n"))
 	require.True(t, strings.HasPrefix(c.received(), hints+"HTTP/1.1 200 OK\r\n"))
-}
-
-func TestAnInterimResponseOfAnotherStatusPanics(t *testing.T) {
-	for _, code := range []int{99, 101, 200} {
-		d := newDriver(t)
-		c := d.dial(&httpd.Server{Handler: does(t, fmt.Sprint("inform ", code))}, listener.Limits{}).send(raw(get + "\n"))
-		require.Equal(t, aborted, c.state, code)
-		require.Contains(t, d.logs.All()[0].ContextMap()["error"], "no status of an interim response")
-	}
 }
 
 // 100 by Inform is the answer to Expect; no other one follows.
