@@ -166,9 +166,11 @@ func testRequests(f *fixture) {
 		},
 	}
 	f.fill(requests, func(t stage.Task, operation string) string {
+		f.advance(time.Millisecond)
 		made, err := operations[operation](t)
 		f.NoError(err)
 		if made {
+			f.Greater(f.get(t.ID).Changed, t.Changed, "%s: %s", t.Kind, operation)
 			if attempts := t.Attempt; strings.HasPrefix(operation, "resume") {
 				if t.Status == stage.Error { // it begins anew
 					attempts = 0
@@ -218,7 +220,14 @@ func testLeases(f *fixture) {
 		return nil
 	}
 	operations := map[string]func(l stage.Lease) error{
-		"enter":       func(l stage.Lease) error { return failure(f.b.Enter(f.ctx, l, working, 0)) },
+		"enter": func(l stage.Lease) error {
+			t, err := f.b.Enter(f.ctx, l, working, 3)
+			if err == nil {
+				f.Equal(3, t.Attempt)
+				f.same(t)
+			}
+			return err
+		},
 		"finish":      func(l stage.Lease) error { return f.b.Finish(f.ctx, l, passage, commit) },
 		"finish last": func(l stage.Lease) error { return f.b.Finish(f.ctx, l, last, commit) },
 		"return": func(l stage.Lease) error {
