@@ -91,6 +91,23 @@ func TestWhatComesBetweenTakeAndArmWakes(t *testing.T) {
 	}
 }
 
+func TestCloseWakesATaskThatWaitsForRoom(t *testing.T) {
+	s := act.New(act.Config{})
+	m := monitor.NewMailbox[int](1)
+	require.NoError(t, m.Send(1))
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		if err := m.Send(2); err != monitor.ErrMailboxClosed {
+			return listener.Next(t, err)
+		}
+		return act.Done
+	}))
+	s.Spawn(act.Func(func(*act.Task) act.Directive { m.Close(); return act.Done }))
+	taken, err := s.Step(10)
+	require.NoError(t, err)
+	require.Equal(t, 3, taken)
+	require.NoError(t, s.Close())
+}
+
 // Two tasks on other schedulers send more than there is room for; what takes is slower than both.
 func TestATaskWaitsForRoomInAMailbox(t *testing.T) {
 	const n = 5000
