@@ -170,8 +170,9 @@ func TestContent(t *testing.T) {
 			http.Redirect(w, r, "b?c=<d>", http.StatusFound)
 		}},
 	}
-	rows = append(rows, row{name: "4096 bytes", handler: does("fill 4096"), but: []but{{"", "\tContent-Type: text/html; charset=utf-8\n" + chunked,
-		"\tContent-Length: 4096\n\tContent-Type: text/html; charset=utf-8\n", "as much is gathered; net/http gathers 2 KiB"}}})
+	rows = append(rows, row{name: "4096 bytes", handler: does("fill 4096"),
+		but: []but{{"", "\tContent-Type: text/html; charset=utf-8\n" + chunked,
+			"\tContent-Length: 4096\n\tContent-Type: text/html; charset=utf-8\n", "as much is gathered; net/http gathers 2 KiB"}}})
 	rows = append(rows, row{name: "300000 bytes copied", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 		k, err := io.Copy(w, strings.NewReader(strings.Repeat("0123456789abcdef", 300000/16)))
 		s.say("%d %v", k, err)

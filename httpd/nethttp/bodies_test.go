@@ -118,7 +118,8 @@ func TestReadsOfABody(t *testing.T) {
 			n, err = r.Body.Read(nil)
 			s.say("%d %v", n, named(err))
 		}},
-		{name: "behind a flushed answer", handler: does("write hello; flush; read 10"), but: []but{{"", `read "" ErrBodyReadAfterClose`, `read "01234" ErrUnexpectedEOF`, "both ways do not exclude each other"}}},
+		{name: "behind a flushed answer", handler: does("write hello; flush; read 10"),
+			but: []but{{"", `read "" ErrBodyReadAfterClose`, `read "01234" ErrUnexpectedEOF`, "both ways do not exclude each other"}}},
 		{name: "at most 3", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 3))
 			s.say("%q %v", text, named(err))

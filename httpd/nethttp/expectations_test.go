@@ -28,11 +28,13 @@ func TestExpectations(t *testing.T) {
 		row
 		eager bool // the patient client would get no answer
 	}{
-		{row: row{name: "the body is read", handler: does("read 10; write hello"), but: []but{{"eager", "100\n", "", come}, {"closing", "100\n", "", come}}}},
+		{row: row{name: "the body is read", handler: does("read 10; write hello"),
+			but: []but{{"eager", "100\n", "", come}, {"closing", "100\n", "", come}}}},
 		{row: row{name: "it is not", handler: does("write no")}},
 		{row: row{name: "it is read behind the answer", handler: does("write hello; read 5")}, eager: true},
 		{row: row{name: "100 by the handler, and a read", handler: does("status 100; read 10")}},
-		{row: row{name: "103 and a read", handler: does("status 103; read 5"), but: []but{{"", "100\n", "", come}}}, eager: true},
+		{row: row{name: "103 and a read", handler: does("status 103; read 5"),
+			but: []but{{"", "100\n", "", come}}}, eager: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			compare(t, func(s *scene) {

@@ -38,8 +38,9 @@ func TestFields(t *testing.T) {
 
 func TestTrailers(t *testing.T) {
 	compareAll(t, []row{
-		{name: "with a prefix", handler: does("write hello; set Trailer:Sum: 1; add Trailer:Sum: 2"), but: []but{{"", "\tContent-Length: 5\n" + plain + "\t\"hello\"\n",
-			plain + chunked + "\t\"hello\"\n\ttrailer Sum: 1\n\ttrailer Sum: 2\n", "what is set is sent"}}},
+		{name: "with a prefix", handler: does("write hello; set Trailer:Sum: 1; add Trailer:Sum: 2"),
+			but: []but{{"", "\tContent-Length: 5\n" + plain + "\t\"hello\"\n",
+				plain + chunked + "\t\"hello\"\n\ttrailer Sum: 1\n\ttrailer Sum: 2\n", "what is set is sent"}}},
 		{name: "with a prefix, flushed", handler: does("write hello; flush; set Trailer:Sum: 1")},
 		{name: "with a prefix and a length", handler: does("set Content-Length: 5; write hello; set Trailer:Sum: 1")},
 		{name: "forbidden", handler: does("set Trailer: Content-Length, Transfer-Encoding, Trailer, Sum; write hello; flush; " +
@@ -51,8 +52,9 @@ func TestTrailers(t *testing.T) {
 func TestInterimAnswers(t *testing.T) {
 	compareAll(t, []row{
 		{name: "100", handler: does("set Link: <0>; status 100; write hello")},
-		{name: "101 that is none", handler: does("set Connection: Upgrade; set Upgrade: a; status 101"), but: []but{{"", "101\n\tConnection: Upgrade\n\tUpgrade: a\n", "500\n\tContent-Length: 0\n",
-			"the connection goes on in HTTP, so nothing was switched"}}},
+		{name: "101 that is none", handler: does("set Connection: Upgrade; set Upgrade: a; status 101"),
+			but: []but{{"", "101\n\tConnection: Upgrade\n\tUpgrade: a\n", "500\n\tContent-Length: 0\n",
+				"the connection goes on in HTTP, so nothing was switched"}}},
 		{name: "with fields that are not of it", handler: does("set Content-Length: 5; set Transfer-Encoding: chunked; " +
 			"set Content-Type: a/b; status 103; delete Transfer-Encoding; write hello")},
 		{name: "with fields that are none", handler: does("set A b: 1; set C: d\ne; status 103")},

@@ -64,12 +64,13 @@ func TestChunks(t *testing.T) {
 
 // invalidChunks are bodies by why they are refused.
 var invalidChunks = map[error][]string{
-	errChunkSize: {"\r\n", "1 \r\n", "1\t\r\n", "8000000000000000\r\n", "10000000000000001\r\n", "g\r\n", "-1\r\n", "0x1\r\n", " 1\r\n", ";a\r\n",
-		"1_0\r\n", "1,\r\n", "\"1\"\r\n", "1 1\r\n", "1\nx", "1\x00\r\n", "1x\r\n"},
+	errChunkSize: {"\r\n", "1 \r\n", "1\t\r\n", "8000000000000000\r\n", "10000000000000001\r\n", "g\r\n", "-1\r\n", "0x1\r\n", " 1\r\n",
+		";a\r\n", "1_0\r\n", "1,\r\n", "\"1\"\r\n", "1 1\r\n", "1\nx", "1\x00\r\n", "1x\r\n"},
 	errChunkEnd: {"1\r\nxy", "1\r\nx\rx", "1\rx", "1\r\r\n", "1\r\nx\n0\r\n", "1\r\nx0\r\n", "2\r\nx\r\n0", "1\r\nx \r\n"},
-	errExtension: {"1;a\nb\r\n", "1;\r\n", "1; \r\n", "1;;a\r\n", "1;=a\r\n", "1;a b\r\n", "1;a \r\n", "1;(\r\n", "1;\"a\"\r\n", "1;a=\r\n", "1;a= \r\n",
-		"1;a=;b\r\n", "1;a=b=c\r\n", "1;a=b c\r\n", "1;a=b \r\n", "1;a=b\"c\"\r\n", "1;a=\"b\r\n", "1;a=\"b\\\"\r\n", "1;a=\"b\\\r\n", "1;a=\"b\"c\r\n",
-		"1;a=\"b\" \r\n", "1;a=\"\x7f\"\r\n", "1;a\x00\r\n", "0;a=\"\n\"\r\n"},
+	errExtension: {"1;a\nb\r\n", "1;\r\n", "1; \r\n", "1;;a\r\n", "1;=a\r\n", "1;a b\r\n", "1;a \r\n", "1;(\r\n",
+		"1;\"a\"\r\n", "1;a=\r\n", "1;a= \r\n", "1;a=;b\r\n", "1;a=b=c\r\n", "1;a=b c\r\n", "1;a=b \r\n",
+		"1;a=b\"c\"\r\n", "1;a=\"b\r\n", "1;a=\"b\\\"\r\n", "1;a=\"b\\\r\n", "1;a=\"b\"c\r\n", "1;a=\"b\" \r\n",
+		"1;a=\"\x7f\"\r\n", "1;a\x00\r\n", "0;a=\"\n\"\r\n"},
 	errChunkLine: {"1;" + strings.Repeat("a", maxSizeLine), strings.Repeat("0", maxSizeLine) + "1\r\n",
 		strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\nx\r\n", maxExtensions/200+1)},
 	errForbidden: {"0\r\nContent-Length: 1\r\n\r\n", "0\r\nTransfer-Encoding: chunked\r\n\r\n", "0\r\nHost: b\r\n\r\n",
