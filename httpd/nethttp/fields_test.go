@@ -19,6 +19,8 @@ func TestFields(t *testing.T) {
 		{name: "names that are none",
 			handler: fields("A b", "1", "", "2", "A:", "3", "A\nB", "4", "Ä", "5", "(a)", "6", "Good", "7")},
 		{name: "Upgrade", handler: fields("Upgrade", "a/1"), but: []but{{"", "\tUpgrade: a/1\n", "", connection}}},
+		{name: "Upgrade with 426", handler: does("set Upgrade: a/1; status 426; write no"),
+			but: []but{{"", "426\n", "426\n\tConnection: upgrade\n", connection}}},
 		{name: "Connection: Close", handler: fields("Connection", "Close"),
 			but: []but{{"", "Connection: Close", "Connection: close", connection}, {"", "lasts", "closed", connection}}},
 		{name: "Connection: keep-alive", handler: fields("Connection", "keep-alive"),

@@ -174,6 +174,7 @@ func TestRequestFields(t *testing.T) {
 		{name: "Connection: Close, a", request: with("Connection: Close, a\nA: b")},
 		{name: "Connection: a, two of them", request: with("Connection: a\nConnection: b")},
 		{name: "Upgrade", request: with("Connection: upgrade\nUpgrade: websocket")},
+		{name: "Pragma", request: with("Pragma: no-cache")},
 		{name: "TE", request: with("TE: trailers\nConnection: TE")},
 		{name: "a long one", request: with("A: " + strings.Repeat("b", 30000))},
 	}
