@@ -1,7 +1,7 @@
 # The tests come in tiers: see CONTRIBUTING.md. Each says in the end what took longest and what it left out.
 # "go test ./..." runs the tier quick as well, without that list.
 
-# All tests. Installs the programs that they need where it may: a C compiler, curl, openssl, sqlite3, PostgreSQL,
+# All tests. Installs the programs that they need where it may: a C compiler, curl, openssl, PostgreSQL,
 # PgBouncer, strace, wrk, ssh, Chromium, HAProxy.
 test:
 	go run ./internal/tier/run full

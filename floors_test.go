@@ -38,7 +38,6 @@ const floors = `
 	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore net/netip os time
 	internal/loan     internal/hook
 	internal/pool     internal/hook internal/inbox golang.org/x/sys/unix syscall unsafe
-	internal/cputime  syscall testing time
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/terms    shutdown time
 	internal/tier   internal/race os os/exec path/filepath testing
@@ -132,8 +131,7 @@ const floors = `
 	stage/memory      stage stage/internal/transition container/heap context time
 	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime
 	                  testing time
-	stage/internal/enginetest   act internal/cputime shutdown stage context embed flag github.com/stretchr/testify/require
-	                  go.uber.org/zap os testing time
+	stage/internal/enginetest   act shutdown stage context testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/budget internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread

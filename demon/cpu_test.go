@@ -3,6 +3,7 @@
 package demon_test
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/cputime"
 	"github.com/daimon-go/daimon/internal/price"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
@@ -29,12 +29,19 @@ func TestMeasureIdleCPU(t *testing.T) {
 			s.Install(demon.Stay())
 			ended := runElsewhere(t, s)
 			price.AtMost(t, "of a CPU", most, func() float64 {
-				before := cputime.Used(t)
+				before := used(t)
 				time.Sleep(in)
-				return float64(cputime.Used(t)-before) / float64(in)
+				return float64(used(t)-before) / float64(in)
 			})
 			s.Shutdown(shutdown.Now{})
 			require.NoError(t, servertest.Receive(t, ended))
 		})
 	}
+}
+
+// used is the processor time of this process so far.
+func used(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
@@ -162,3 +163,6 @@ func (h *host) Close() error {
 }
 
 func (h *host) String() string { return act.Name(h.action) }
+
+// WaitsFor says what the action of the connection waits for, as that of a service does.
+func (h *host) WaitsFor(w *hook.Waits) { hook.AskValues(h.action, w) }

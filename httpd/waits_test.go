@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,47 @@ import (
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
+
+// gate is an action that waits for what its name says.
+type gate string
+
+func (gate) Act(t *act.Task) act.Directive { t.Waker(); return act.Wait }
+
+func (g gate) Waits(add func(what string)) { add(string(g)) }
+
+// A connection says what it waits for, and how long at most.
+func TestWaitsOfAConnection(t *testing.T) {
+	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		switch string(r.Path()) {
+		case "/gate":
+			return gate("a gate")
+		case "/body":
+			return httpd.WithBody(0, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil })(w, r)
+		case "/large":
+			w.SetBody(make([]byte, 1<<20))
+		case "/switch":
+			require.NoError(t, w.SwitchProtocols("other", func(*listener.Conn) act.Action { return gate("another gate") }))
+		}
+		return nil
+	}}
+	const head = " HTTP/1.1\nHost: a\n"
+	for send, want := range map[string]string{
+		"":                    "the first request, for up to 10s",
+		"GET /" + head + "\n": "the next request, for up to 1m15s",
+		"GET /" + head:        "the rest of a request's head, for up to 10s",
+		"POST /body" + head + "Content-Length: 9\n\n1234":                "more of the request's body, for up to 5s",
+		"GET /gate" + head + "\n":                                        "a gate",
+		"POST /" + head + "Content-Length: 9\n\n":                        "the rest of a body that the handler has left",
+		"GET /switch" + head + "Connection: upgrade\nUpgrade: other\n\n": "another gate",
+		"GET /large" + head + "\n":                                       "the client to take the response, for up to 1m0s",
+	} {
+		d := newDriver(t)
+		c := d.dial(web, listener.Limits{})
+		c.room = 1000
+		c.send(raw(send))
+		require.True(t, strings.HasPrefix(strings.Join(servertest.Said(d.s), ", "), want), "%s: %s", send, servertest.Said(d.s))
+	}
+}
 
 func TestRequestsAreCounted(t *testing.T) {
 	d := newDriver(t)

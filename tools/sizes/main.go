@@ -41,7 +41,7 @@ const (
 var columns = [...]string{"product", "tests", "names", "examples", "longest file", "longest function", "longest test"}
 
 // suites are the packages that only tests import: their lines are lines of tests.
-var suites = []string{"e2e", "e2e/browser", "e2e/libraries", "internal/exectest", "internal/filtertest", "internal/mutant", "internal/cputime", "internal/pgserver",
+var suites = []string{"e2e", "e2e/browser", "e2e/libraries", "internal/exectest", "internal/filtertest", "internal/mutant", "internal/pgserver",
 	"internal/price", "internal/servertest", "internal/streamtest", "internal/tier", "internal/tier/run", "internal/tlstest", "internal/traffic",
 	"internal/party", "stage/internal/enginetest", "stage/internal/storm", "stage/storetest"}
 
