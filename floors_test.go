@@ -77,7 +77,7 @@ const floors = `
 	internal/filtertest   act listener monitor
 	internal/servertest   act demon internal/hook internal/netpoll internal/race internal/readiness internal/tier listener monitor
 	                  shutdown context github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap
-	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath testing time
+	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
 	# 4: what makes tasks
 	service           act shutdown monitor listener internal/hook internal/resource go.uber.org/zap io/fs net os os/user syscall time

@@ -1,23 +1,15 @@
 package listener_test
 
 import (
-	"runtime"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
 
-func TestMain(m *testing.M) {
-	// Busy schedulers let go of no processor; the clients of these tests need some too.
-	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	servertest.StartRuntimePoller()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { servertest.Main(m) }
 
 // start is what the calendar of a Clock says at its beginning.
 var start = new(servertest.Clock).Wall()

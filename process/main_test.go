@@ -2,11 +2,9 @@ package process_test
 
 import (
 	"os"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
@@ -16,13 +14,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// busy schedulers keep their CPUs, and the goroutines of the tests need some too
-	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	servertest.StartRuntimePoller()
 	if os.Getenv("SIM_SEEDS") == "" {
 		os.Setenv("SIM_SEEDS", tier.Choose("50", "2", "500")) // the full tier runs under the race detector
 	}
-	goleak.VerifyTestMain(m)
+	servertest.Main(m)
 }
 
 // running is a System on a Group that runs during the test.

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/upgrade"
 )
@@ -31,7 +31,7 @@ import (
 const variable = "DAIMON_PROGRAM"
 
 var mains = map[string]func(){
-	"echo": func() { program.Serve("127.0.0.1:0", echo) },
+	"echo": func() { program.Serve("127.0.0.1:0", echo.Echo) },
 	"site": func() {
 		ExampleServer()
 		fmt.Println("after the end")
@@ -47,7 +47,7 @@ var mains = map[string]func(){
 			return err
 		}
 		server.Parse()
-		server.Run(server.Listen(server.Addr, echo))
+		server.Run(server.Listen(server.Addr, echo.Echo))
 	},
 	"hasty": func() {
 		self, err := os.Executable() // at the path in Args there is nothing
@@ -56,7 +56,7 @@ var mains = map[string]func(){
 		}
 		server := program.Server{Addr: "127.0.0.1:0", Upgrade: &upgrade.Upgrade{Program: self, Terms: servertest.Cut.Terms}}
 		server.Parse()
-		server.Run(server.Listen(server.Addr, echo))
+		server.Run(server.Listen(server.Addr, echo.Echo))
 	},
 	"unknown address": func() {
 		var server program.Server
@@ -76,18 +76,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
-}
-
-func echo(c *listener.Conn) act.Action {
-	return act.Func(func(t *act.Task) act.Directive {
-		in, err := c.Peek(1)
-		if err != nil {
-			return c.Next(t, err)
-		}
-		n, err := c.Write(in)
-		c.Discard(n)
-		return c.Next(t, err)
-	})
 }
 
 // nothing is a service that does nothing.
@@ -251,7 +239,7 @@ func TestASecondSignalCutsWhatIsLeft(t *testing.T) {
 	r.signal(t, syscall.SIGINT)
 	require.Zero(t, r.exit(t))
 	addr := c.RemoteAddr().String()
-	says := `program_test.echo.func1 of tcp ` + addr + `, peer ` + c.LocalAddr().String() + `, still for [\d.ms]+, waits for input from ` + c.LocalAddr().String()
+	says := `echo.Echo.func1 of tcp ` + addr + `, peer ` + c.LocalAddr().String() + `, still for [\d.ms]+, waits for input from ` + c.LocalAddr().String()
 	require.Regexp(t, `cut without a drain.*\b1 task\b`, r.said.String())
 	require.Regexp(t, `(?m)^.*WARN\scut: \S*`+says+`$`, r.said.String())
 }

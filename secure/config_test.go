@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
@@ -87,7 +88,7 @@ func TestSlowFunctionsOfTheConfigHoldUpNobody(t *testing.T) {
 					return base, nil
 				}
 			}
-			s := serve(t, &service.TCP{Handler: echo,
+			s := serve(t, &service.TCP{Handler: echo.Echo,
 				Filters: []listener.Filter{secure.Server(server, &secure.Handshakes{Slots: 1})}})
 			open := s.dial(client)
 			slow := client.Clone()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
@@ -42,7 +43,7 @@ func TestADropInEachStateOfAHandshake(t *testing.T) {
 					}
 					return &base.Certificates[0], nil
 				}}
-				s := serve(t, &service.TCP{Handler: echo, FilterTimeout: time.Minute,
+				s := serve(t, &service.TCP{Handler: echo.Echo, FilterTimeout: time.Minute,
 					Filters: []listener.Filter{secure.Server(server, h)}})
 				switch state {
 				case "nothing has come":

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
@@ -54,7 +55,7 @@ func serveOn(t testing.TB, n int, v *service.TCP, before ...func(*act.Scheduler)
 
 // overTLS returns a service that echoes over TLS.
 func overTLS(config *tls.Config) *service.TCP {
-	return &service.TCP{Handler: echo, Filters: []listener.Filter{secure.Server(config, nil)}}
+	return &service.TCP{Handler: echo.Echo, Filters: []listener.Filter{secure.Server(config, nil)}}
 }
 
 // withoutReports requires that nothing was logged at a level above debug.
@@ -91,19 +92,6 @@ func (v *serving) drain() {
 	v.T.Helper()
 	v.Group.Shutdown(servertest.Drain)
 	require.NoError(v.T, v.End())
-}
-
-// echo sends back what it receives, and waits while the peer does not take it.
-func echo(c *listener.Conn) act.Action {
-	return act.Func(func(t *act.Task) act.Directive {
-		in, err := c.Peek(1)
-		if err != nil {
-			return c.Next(t, err)
-		}
-		n, err := c.Write(in)
-		c.Discard(n)
-		return c.Next(t, err)
-	})
 }
 
 // noise returns n bytes, always the same.

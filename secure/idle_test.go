@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -46,7 +47,7 @@ func TestMeasureAnIdleConnection(t *testing.T) {
 
 // liveServed returns the live heap for each connection of a service, with its client's socket, after use.
 func liveServed(t *testing.T, filters []listener.Filter, use func(net.Conn)) int {
-	s := serve(t, &service.TCP{Handler: echo, Filters: filters})
+	s := serve(t, &service.TCP{Handler: echo.Echo, Filters: filters})
 	const first = 10 // fill what all share
 	conns := make([]net.Conn, 0, first+idle)
 	before := 0

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
@@ -55,7 +56,7 @@ func TestAPanicInAFunctionOfTheConfigIsReported(t *testing.T) {
 			}
 			return &cert, nil
 		}}
-		s := serve(t, &service.TCP{Handler: echo, Filters: []listener.Filter{secure.Server(server, h)}})
+		s := serve(t, &service.TCP{Handler: echo.Echo, Filters: []listener.Filter{secure.Server(server, h)}})
 		bad := client.Clone()
 		bad.ServerName = "panic"
 		require.Error(t, s.handshake(bad))

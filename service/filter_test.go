@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -75,7 +76,7 @@ func TestAbandonReachesTheFilterUnderWay(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed, abandoned atomic.Int64
 		begun, release, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		v := &service.TCP{Address: loopback, Handler: echo,
+		v := &service.TCP{Address: loopback, Handler: echo.Echo,
 			Filters: []listener.Filter{func(*listener.Conn) act.Action {
 				return &abandoner{abandoned: &abandoned, actor: actor{closed: &closed, act: func(t *act.Task) act.Directive {
 					return t.Offload(func() {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/internal/servertest"
 )
@@ -28,10 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// Busy reactors let go of no processor; the clients of these tests need some too.
-	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	servertest.StartRuntimePoller()
-	goleak.VerifyTestMain(m)
+	servertest.Main(m)
 }
 
 // playChild plays one of children in a process of its own and returns what it said and how it ended.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -67,20 +68,20 @@ func (o *options) seen() (keepAlive []time.Duration, buffers []netpoll.Buffers) 
 func TestOptionsOfSockets(t *testing.T) {
 	sizes := listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}
 	given := netpoll.Buffers{Receive: 30000, Send: 40000}
-	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo, Limits: sizes, Backlog: 7}
-	sized := &service.TCP{Address: loopback, Handler: echo, Limits: sizes, Backlog: 7}
+	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo.Echo, Limits: sizes, Backlog: 7}
+	sized := &service.TCP{Address: loopback, Handler: echo.Echo, Limits: sizes, Backlog: 7}
 	for name, test := range map[string]struct {
 		service                  socketed
 		connect                  listener.Connect
 		listening, dialled       []time.Duration
 		buffers, atEach, dialing []netpoll.Buffers
 	}{
-		"the defaults": {service: &service.TCP{Address: loopback, Handler: echo},
+		"the defaults": {service: &service.TCP{Address: loopback, Handler: echo.Echo},
 			listening: []time.Duration{time.Minute}, dialled: []time.Duration{time.Minute}},
-		"times": {service: &service.TCP{Address: loopback, Handler: echo, KeepAlive: time.Hour},
+		"times": {service: &service.TCP{Address: loopback, Handler: echo.Echo, KeepAlive: time.Hour},
 			connect:   listener.Connect{KeepAlive: time.Second},
 			listening: []time.Duration{time.Hour}, dialled: []time.Duration{time.Second}},
-		"never": {service: &service.TCP{Address: loopback, Handler: echo, KeepAlive: -1},
+		"never": {service: &service.TCP{Address: loopback, Handler: echo.Echo, KeepAlive: -1},
 			connect:   listener.Connect{KeepAlive: -time.Second},
 			listening: []time.Duration{0}, dialled: []time.Duration{0}},
 		"buffers": {service: sized, connect: listener.Connect{Limits: sizes},

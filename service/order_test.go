@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -36,7 +37,7 @@ func (w *world) hold(indices ...int) (release func()) {
 }
 
 func TestUnderAnOrderNewClientsAreRefused(t *testing.T) {
-	for _, kind := range both(t, echo) {
+	for _, kind := range both(t, echo.Echo) {
 		t.Run(kind.name, func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
@@ -60,7 +61,7 @@ func TestUnderAnOrderNewClientsAreRefused(t *testing.T) {
 }
 
 func TestASuspendedServiceServesOn(t *testing.T) {
-	for _, kind := range both(t, echo) {
+	for _, kind := range both(t, echo.Echo) {
 		t.Run(kind.name, func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				w := begin(t, cfg, kind.Setup)
@@ -91,7 +92,7 @@ func TestASuspendedServiceServesOn(t *testing.T) {
 func TestAServiceIsSetUpAgain(t *testing.T) { servertest.UnderEach(t, setUpAgain) }
 
 func setUpAgain(t *testing.T, cfg act.Config) {
-	for _, kind := range both(t, echo) {
+	for _, kind := range both(t, echo.Echo) {
 		t.Run(kind.name, func(t *testing.T) {
 			for range 3 {
 				w := begin(t, cfg, kind.Setup)

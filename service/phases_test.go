@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -20,13 +21,13 @@ import (
 
 // leaving is an echo that ends at an order.
 func leaving(c *listener.Conn) act.Action {
-	told, echo := false, echo(c)
+	told, echoes := false, echo.Echo(c)
 	return &actor{closed: new(atomic.Int64), stop: func(*act.Task, shutdown.Order) { told = true },
 		act: func(t *act.Task) act.Directive {
 			if told {
 				return act.Done
 			}
-			return echo.Act(t)
+			return echoes.Act(t)
 		}}
 }
 

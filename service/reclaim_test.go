@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -22,7 +23,7 @@ import (
 func apart() { time.Sleep(3 * time.Millisecond) }
 
 func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}
+	v := &service.TCP{Address: loopback, Handler: echo.Echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}
 	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
 	all := make([]net.Conn, 3)
 	for i := range all {
@@ -75,16 +76,16 @@ func (r *replaced) Act(t *act.Task) act.Directive {
 
 func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 	saying := func(idle bool) func(*listener.Conn) act.Action {
-		return func(c *listener.Conn) act.Action { return &busy{echo(c), c, idle} }
+		return func(c *listener.Conn) act.Action { return &busy{echo.Echo(c), c, idle} }
 	}
 	for name, row := range map[string]struct {
 		after   time.Duration
 		handler func(*listener.Conn) act.Action
 	}{
-		"by default, of an action that does not know": {0, echo},
+		"by default, of an action that does not know": {0, echo.Echo},
 		"of an action that says it is not":            {time.Millisecond, saying(false)},
 		"of an action that has taken another's place": {time.Millisecond, func(c *listener.Conn) act.Action {
-			return &replaced{by: echo(c)}
+			return &replaced{by: echo.Echo(c)}
 		}},
 		"if the service never reclaims": {-1, saying(true)},
 		"with unread input": {time.Millisecond, func(c *listener.Conn) act.Action {
@@ -101,7 +102,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := &service.TCP{Address: loopback, Handler: row.handler, MaxConns: 1, ReclaimAfter: row.after}
 			if v.Handler == nil {
-				v.Handler = echo
+				v.Handler = echo.Echo
 				v.Filters = []listener.Filter{func(c *listener.Conn) act.Action {
 					return act.Seq(answers("hello")(c), &listener.Sleep{For: servertest.Timeout})
 				}}
@@ -128,7 +129,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 
 // What was broken: the descriptors of a process may be fewer than its services have places, and then nobody made room.
 func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
+	v := &service.TCP{Address: loopback, Handler: echo.Echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
 	system := &servertest.OS{Fail: func(call string, _ int) error {
 		if call == "accept" && v.Open() > 2 { // with the one that is looked for
 			return syscall.EMFILE
@@ -147,7 +148,7 @@ func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
 
 // A filter of system calls denies accept(2) for ever. To close what is idle would not help.
 func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
+	v := &service.TCP{Address: loopback, Handler: echo.Echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
 	var denied atomic.Bool
 	system := &servertest.OS{Fail: func(call string, _ int) error {
 		if call == "accept" && denied.Load() {
@@ -169,8 +170,8 @@ func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
 }
 
 func TestAServiceDoesNotCloseConnectionsOfAnother(t *testing.T) {
-	neighbour := &service.TCP{Address: loopback, Handler: echo, ReclaimAfter: time.Millisecond, MaxConns: 10}
-	v := &service.TCP{Address: loopback, Handler: echo, MaxConns: 1, ReclaimAfter: time.Millisecond}
+	neighbour := &service.TCP{Address: loopback, Handler: echo.Echo, ReclaimAfter: time.Millisecond, MaxConns: 10}
+	v := &service.TCP{Address: loopback, Handler: echo.Echo, MaxConns: 1, ReclaimAfter: time.Millisecond}
 	w := begin(t, act.Config{Schedulers: 1}, neighbour.Setup, v.Setup)
 	theirs := servertest.Dial(t, neighbour.Addr()) // idle for longer than all others
 	servertest.Echo(t, theirs, "hello")

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
@@ -55,7 +56,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		refused, v := false, &service.TCP{Address: address, Handler: echo} // one that was refused can be set up again
+		refused, v := false, &service.TCP{Address: address, Handler: echo.Echo} // one that was refused can be set up again
 		for more := range 20 {
 			limit := unix.Rlimit{Cur: uint64(len(open) - 1 + more), Max: 1000}
 			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -140,7 +141,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 			var others atomic.Bool
 			v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 				if others.Load() {
-					return echo(c)
+					return echo.Echo(c)
 				}
 				return row.handler(c, &closed)
 			}}
@@ -225,7 +226,7 @@ func TestAConnectionThatThisSideHasAbortedOrClosedFailsNoTask(t *testing.T) {
 			v := &service.TCP{Address: loopback, Limits: listener.Limits{Overflow: listener.Abort, SendBuffer: 8 << 10},
 				Handler: func(c *listener.Conn) act.Action {
 					subscribers <- c
-					return echo(c)
+					return echo.Echo(c)
 				}}
 			w := begin(t, act.Config{Schedulers: 1}, v.Setup)
 			c := servertest.Dial(t, v.Addr())
@@ -279,7 +280,7 @@ func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
 func TestADroppedConnectionIsAborted(t *testing.T) {
 	var closed atomic.Int64
 	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
-		return &actor{act: echo(c).Act, closed: &closed}
+		return &actor{act: echo.Echo(c).Act, closed: &closed}
 	}}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 	c := servertest.Dial(t, v.Addr())
@@ -320,7 +321,7 @@ func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {
 	var closed atomic.Int64
 	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 		return &actor{
-			act:    echo(c).Act,
+			act:    echo.Echo(c).Act,
 			stop:   func(*act.Task, shutdown.Order) { panic("not now") },
 			closed: &closed,
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/monitor"
@@ -162,7 +163,7 @@ func TestWhichSocketsAServiceInherits(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			row.given.FDs = []int{socketOf(t, l.(syscall.Conn))}
 			defer row.given.Close()
-			v := &service.TCP{Name: row.service, Address: row.address, Handler: echo}
+			v := &service.TCP{Name: row.service, Address: row.address, Handler: echo.Echo}
 			others, err := v.Inherit([]*service.Sockets{&row.given})
 			require.NoError(t, err)
 			require.Equal(t, row.taken, len(others) == 0)
@@ -192,7 +193,7 @@ func TestWhatIsNoListeningSocketIsNotInherited(t *testing.T) {
 		"nothing":      12345,
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &service.TCP{Address: loopback, Handler: echo}
+			v := &service.TCP{Address: loopback, Handler: echo.Echo}
 			_, err := v.Inherit([]*service.Sockets{{Address: loopback, FDs: []int{fd}}})
 			require.ErrorContains(t, err, fmt.Sprintf("descriptor %d is not a socket that listens for streams", fd))
 			if name == "datagrams" || name == "a connection" {

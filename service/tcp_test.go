@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
@@ -22,7 +23,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		const clients = 64
 		x := newShares(2)
-		v := &service.TCP{Address: loopback, Handler: x.of(echo)}
+		v := &service.TCP{Address: loopback, Handler: x.of(echo.Echo)}
 		w := begin(t, cfg, v.Setup)
 		for range clients {
 			c := servertest.Dial(t, v.Addr())
@@ -72,7 +73,7 @@ func TestTCPErrorsNameTheAddress(t *testing.T) {
 		{"nothing", "", "missing port"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			v := &service.TCP{Address: row.address, Handler: echo}
+			v := &service.TCP{Address: row.address, Handler: echo.Echo}
 			err := setUp(t, 2, v.Setup)
 			sentence(t, err, row.address, row.cause)
 			if row.address != "" {
@@ -94,9 +95,9 @@ func TestTCPPortInUse(t *testing.T) {
 		require.ErrorIs(t, err, syscall.EADDRINUSE)
 	})
 	t.Run("by a service of the same Group", func(t *testing.T) {
-		a := &service.TCP{Address: loopback, Handler: echo}
+		a := &service.TCP{Address: loopback, Handler: echo.Echo}
 		err := setUp(t, 2, a.Setup, func(s *act.Scheduler) error {
-			return (&service.TCP{Address: a.Addr().String(), Handler: echo}).Setup(s)
+			return (&service.TCP{Address: a.Addr().String(), Handler: echo.Echo}).Setup(s)
 		})
 		require.ErrorIs(t, err, syscall.EADDRINUSE)
 		sentence(t, err, a.Addr().String())
@@ -108,7 +109,7 @@ func TestTCPPortInUse(t *testing.T) {
 
 // What the first scheduler has opened is closed when the second cannot follow.
 func TestASetUpErrorOnTheSecondSchedulerFreesThePort(t *testing.T) {
-	for _, v := range both(t, echo) {
+	for _, v := range both(t, echo.Echo) {
 		t.Run(v.name, func(t *testing.T) {
 			refused := func(s *act.Scheduler) error {
 				if s.Index() == 1 {
@@ -126,7 +127,7 @@ func TestASetUpErrorOnTheSecondSchedulerFreesThePort(t *testing.T) {
 }
 
 func TestSetUpTwiceOnOneSchedulerIsRefused(t *testing.T) {
-	for _, v := range both(t, echo) {
+	for _, v := range both(t, echo.Echo) {
 		t.Run(v.name, func(t *testing.T) {
 			sentence(t, setUp(t, 1, v.Setup, v.Setup), "already set up")
 		})

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
 )
@@ -25,7 +26,7 @@ func asNobody(*act.Scheduler) error {
 func TestUnixWithoutPermission(t *testing.T) {
 	dir := filepath.Join(servertest.ShortDir(t), "closed")
 	require.NoError(t, os.Mkdir(dir, 0o000))
-	v := &service.Unix{Path: filepath.Join(dir, "s"), Handler: echo}
+	v := &service.Unix{Path: filepath.Join(dir, "s"), Handler: echo.Echo}
 	err := setUp(t, 2, asNobody, v.Setup)
 	require.ErrorIs(t, err, unix.EACCES)
 	sentence(t, err, "unix:"+v.Path, "permission denied")
@@ -38,7 +39,7 @@ func TestUnixAbstractName(t *testing.T) {
 	hears("hello")(t, servertest.Dial(t, v.Addr()))
 	_, err := os.Lstat(v.Path)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	err = setUp(t, 1, (&service.Unix{Path: v.Path, Handler: echo}).Setup)
+	err = setUp(t, 1, (&service.Unix{Path: v.Path, Handler: echo.Echo}).Setup)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	sentence(t, err, "unix:"+v.Path)
 	require.Error(t, w.order(servertest.Cut))

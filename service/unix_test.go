@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/service"
@@ -86,7 +87,7 @@ func TestUnixErrorsNameThePath(t *testing.T) {
 		{"longer than a socket's path can be", "/tmp/" + strings.Repeat("x", 120), "too long"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			v := &service.Unix{Path: row.path, Handler: echo}
+			v := &service.Unix{Path: row.path, Handler: echo.Echo}
 			sentence(t, setUp(t, 2, v.Setup), "unix:"+row.path, row.cause)
 		})
 	}

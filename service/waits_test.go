@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/internal/servertest"
@@ -72,7 +73,7 @@ func refusing(c *listener.Conn) act.Action {
 }
 
 func TestWhatAServiceAndItsConnectionsSay(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo, Filters: []listener.Filter{refusing}, MaxConns: 1}
+	v := &service.TCP{Address: loopback, Handler: echo.Echo, Filters: []listener.Filter{refusing}, MaxConns: 1}
 	l := servertest.New(t, act.Config{})
 	require.NoError(t, v.Setup(l.S))
 	name := "tcp " + v.Addr().String()
@@ -160,8 +161,8 @@ func TestAPeerThatSendsAndDoesNotReadIsStuck(t *testing.T) {
 // What was broken: a service that accepts no more had no row, although its connections were there.
 func TestAServiceHasARowAsLongAsItHasConnections(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	v := &service.TCP{Address: loopback, Handler: echo, AtEnd: service.Finish, MaxConns: 1}
-	other := &service.TCP{Address: loopback, Handler: echo}
+	v := &service.TCP{Address: loopback, Handler: echo.Echo, AtEnd: service.Finish, MaxConns: 1}
+	other := &service.TCP{Address: loopback, Handler: echo.Echo}
 	require.NoError(t, v.Setup(l.S))
 	require.NoError(t, other.Setup(l.S))
 	c := servertest.Dial(t, v.Addr())

@@ -69,19 +69,6 @@ func hearReset(t *testing.T, c net.Conn) {
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
 
-// echo sends back what it receives.
-func echo(c *listener.Conn) act.Action {
-	return act.Func(func(t *act.Task) act.Directive {
-		in, err := c.Peek(1)
-		if err != nil {
-			return listener.Next(t, err)
-		}
-		n, err := c.Write(in)
-		c.Discard(n)
-		return listener.Next(t, err)
-	})
-}
-
 // answers is a handler that says one thing and is done.
 func answers(text string) func(*listener.Conn) act.Action {
 	return func(c *listener.Conn) act.Action {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -223,29 +222,4 @@ func TestOutage(t *testing.T) {
 		return code == 200
 	})
 	s.Stop(t)
-}
-
-func TestWrongArguments(t *testing.T) {
-	t.Parallel()
-	for _, wrong := range []struct {
-		arguments, says string
-		code            int
-	}{
-		{"-load 100001", "jobs: -load must be at most 100000: 100001", 2},
-		{"-report 1ms", "jobs: -report must be 0, or 1s or more: 1ms", 2},
-		{"-db=", "jobs: -db needs a file", 2},
-		{"-queues films", `jobs: stage: Config.Queues has a queue that no kind has: "films"`, 1},
-		{"-db nothing/here.db", "jobs: ", 1},
-	} {
-		t.Run(wrong.arguments, func(t *testing.T) {
-			cmd := program.Command(t, append(strings.Fields(wrong.arguments), "-addr", "127.0.0.1:0", "-max-conns", "100")...)
-			cmd.Dir = t.TempDir()
-			p := exectest.Start(t, cmd)
-			require.Equal(t, wrong.code, p.Exit(t))
-			require.Contains(t, p.Said(), wrong.says)
-			require.Equal(t, 1, strings.Count(p.Said(), "\n"))
-			_, err := os.Stat(filepath.Join(cmd.Dir, "jobs.db"))
-			require.Equal(t, wrong.arguments != "-queues films", os.IsNotExist(err))
-		})
-	}
 }

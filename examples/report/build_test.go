@@ -205,19 +205,3 @@ func TestWrongArguments(t *testing.T) {
 	require.Equal(t, report.Schema(), d.runAlone("schema"))
 	require.Contains(t, d.runAlone("help"), "  suspend  [flags] ID...")
 }
-
-// If standard output cannot be written the command fails, but its work is done.
-func TestOutputThatCannotBeWritten(t *testing.T) {
-	d := newDesk(t)
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	require.NoError(t, err)
-	defer full.Close()
-	for _, arguments := range [][]string{{"build", "-db", d.db, d.write("a", line)}, {"list", "-db", d.db}, {"schema"}} {
-		cmd := program.Command(t, arguments...)
-		cmd.Dir, cmd.Stdout = d.dir, full
-		p := exectest.Start(t, cmd)
-		require.Equal(t, 1, p.Exit(t))
-		require.Regexp(t, "^report "+arguments[0]+": write /dev/stdout: .*\n$", p.Said())
-	}
-	d.reports(d.dir + "/a")
-}

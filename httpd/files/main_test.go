@@ -7,13 +7,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -25,11 +23,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-func TestMain(m *testing.M) {
-	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
-	servertest.StartRuntimePoller()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { servertest.Main(m) }
 
 // site is a server under test.
 type site struct {

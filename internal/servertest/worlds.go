@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -9,6 +10,14 @@ import (
 
 	"github.com/daimon-go/daimon/internal/tier"
 )
+
+// Main is the TestMain of a package whose tests run schedulers and their clients. A busy scheduler lets go of no processor, so
+// there are more of them than it needs.
+func Main(m *testing.M) {
+	runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))
+	StartRuntimePoller()
+	goleak.VerifyTestMain(m)
+}
 
 // Worlds is the TestMain of a package of simulated worlds. few is how many worlds of a scenario run in the tiers quick and
 // full, and many how many in long, unless SIM_SEEDS says so.
