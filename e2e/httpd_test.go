@@ -41,7 +41,7 @@ func status(t *testing.T, url string) string {
 
 func curl(t *testing.T, arguments ...string) string {
 	t.Helper()
-	out, err := exec.Command(tier.Tool(t, "curl"), append([]string{"-ksS", "--noproxy", "*", "--max-time", "20"}, arguments...)...).CombinedOutput()
+	out, err := exec.Command(tier.Tool(t, "curl"), append([]string{"-ksS", "--noproxy", "*", "--max-time", "120"}, arguments...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
 }

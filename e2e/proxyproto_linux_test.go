@@ -19,7 +19,7 @@ import (
 // sockets are the test's, so that no port is guessed and no client comes too early.
 func haproxy(t *testing.T, sections ...string) (at []string) {
 	t.Helper()
-	config := "defaults\n  mode tcp\n  timeout connect 20s\n  timeout client 20s\n  timeout server 20s\n"
+	config := "defaults\n  mode tcp\n  timeout connect 2m\n  timeout client 2m\n  timeout server 2m\n"
 	path := filepath.Join(t.TempDir(), "haproxy.cfg")
 	cmd := exec.Command(tier.Tool(t, "haproxy"), "-db", "-f", path)
 	for i, section := range sections {

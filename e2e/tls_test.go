@@ -52,7 +52,7 @@ func certify(t *testing.T, dir string, until time.Time) identity {
 	return id
 }
 
-func soon() time.Time { return time.Now().Add(time.Minute) }
+func soon() time.Time { return time.Now().Add(time.Hour) }
 
 func (id identity) flags() []string { return []string{"-tls-cert", id.cert, "-tls-key", id.key} }
 
@@ -82,7 +82,7 @@ func TestProxyOverTLSOnBothSides(t *testing.T) {
 
 	stranger := certify(t, t.TempDir(), soon())
 	wary := through(stranger.cert)
-	_, err := exec.Command(tier.Tool(t, "curl"), "-k", "--noproxy", "*", "--max-time", "20", "https://"+wary.Addr).Output()
+	_, err := exec.Command(tier.Tool(t, "curl"), "-k", "--noproxy", "*", "--max-time", "120", "https://"+wary.Addr).Output()
 	require.Error(t, err)
 	exectest.Eventually(t, patience, "a reason in the log", func() bool {
 		return strings.Contains(wary.Said(), "certificate signed by unknown authority")

@@ -80,11 +80,14 @@ func TestTheContextOfAHandshakeEndsWithIt(t *testing.T) {
 		close(ended)
 		return nil, errors.New("too late")
 	}
+	var clock servertest.Clock
 	v := overTLS(server)
-	v.FilterTimeout = 50 * time.Millisecond
-	s := serve(t, v)
+	v.Address, v.FilterTimeout = "127.0.0.1:0", time.Minute
+	s := &serving{servertest.Start(t, act.Config{Schedulers: 1, Clock: &clock}, v.Setup), v}
 	c := s.stalls(1, 100, client)[0]
 	servertest.Receive(t, begun)
+	clock.Pass(time.Minute)
+	s.Group.Schedulers()[0].Post(func(*act.Scheduler) {}) // its sleep ends
 	servertest.Receive(t, ended)
 	_ = c.Close()
 	s.drain()

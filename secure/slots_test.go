@@ -51,7 +51,7 @@ func TestAFunctionThatTakesLongHasNoSlot(t *testing.T) {
 	quick.Wait()
 	close(release)
 	slow.Wait()
-	require.Eventually(t, func() bool { return h.Limit() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return h.Limit() == 1 }, 2*time.Minute, time.Millisecond)
 }
 
 func TestAtLeastOneSlot(t *testing.T) {

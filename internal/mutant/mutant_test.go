@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"bytes"
+	"cmp"
 	"go/ast"
 	"go/build"
 	"go/importer"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +48,9 @@ func TestEveryMutantApplies(t *testing.T) {
 			for _, key := range c.keys {
 				require.NotEmpty(t, m.Head[key], "%s/%s.mutant has no line %q", c.dir, m.Name, "# "+key+": ")
 			}
+			if judge := scenario.FindStringSubmatch(m.Head["scenario"]); judge != nil {
+				require.True(t, declares(t, cmp.Or(judge[2], "sim"), judge[1]), "%s/%s.mutant: there is no %s", c.dir, m.Name, judge[0])
+			}
 			all = append(all, m)
 			for _, p := range m.Packages() {
 				if !slices.Contains(packages, p) {
@@ -68,6 +73,19 @@ func TestEveryMutantApplies(t *testing.T) {
 			}
 		}
 	}
+}
+
+var scenario = regexp.MustCompile(`^(Test\w+)(?: in ([\w/]+))?`)
+
+// declares reports whether the package in dir has a test of that name.
+func declares(t *testing.T, dir, name string) bool {
+	paths, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+	require.NoError(t, err)
+	return slices.ContainsFunc(paths, func(path string) bool {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return bytes.Contains(text, []byte("\nfunc "+name+"(t *testing.T)"))
+	})
 }
 
 // checker checks the types of packages whose dependencies are compiled.

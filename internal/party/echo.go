@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// Duplex is a connection whose sides are closed one by one.
-type Duplex interface {
+// duplex is a connection whose sides are closed one by one.
+type duplex interface {
 	io.ReadWriter
 	CloseWrite() error
 }
@@ -18,7 +18,7 @@ type Duplex interface {
 // Echo is a client of an echo. It knows each byte that it must get.
 type Echo struct {
 	*Client
-	Conn               Duplex // the Client itself, or what encrypts over it
+	Conn               duplex // the Client itself, or what encrypts over it
 	Total, Said, Heard int    // bytes
 	salt               uint64
 
@@ -26,7 +26,7 @@ type Echo struct {
 }
 
 // NewEcho draws how much a client says.
-func NewEcho(c *Client, conn Duplex) *Echo {
+func NewEcho(c *Client, conn duplex) *Echo {
 	r := c.Rand()
 	e := &Echo{Client: c, Conn: conn, salt: r.Uint64(), Total: 1 << r.IntN(17)}
 	e.Total += r.IntN(e.Total)
@@ -52,7 +52,7 @@ func Echoes(w *sim.World) sim.Script {
 	}
 }
 
-// plain is a Client as a Duplex.
+// plain is a Client as a duplex.
 type plain struct{ *Client }
 
 func (x plain) Write(p []byte) (int, error) {

@@ -41,7 +41,7 @@ const plenty = 1 << 30
 // Prompt are the Manners of a client that does everything at once.
 var Prompt = Manners{Most: plenty, ReadMost: plenty, Stop: -1}
 
-// Draw draws Manners with an even chance to be prompt, slow to send or slow to read.
+// Draw draws Manners: of eight clients three are prompt, three slow to send, and two slow to read.
 func Draw(r *rand.Rand) Manners {
 	m := Prompt
 	switch r.IntN(8) {

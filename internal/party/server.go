@@ -45,11 +45,11 @@ func Limits(w *sim.World) listener.Limits {
 	return listener.Limits{Read: Pick(w, 0, 1000, 5000), High: high, Low: high / Pick(w, 2, 10), Linger: time.Hour}
 }
 
-// SetUps are set-up functions of a server.
-type SetUps = []func(*act.Scheduler) error
+// setUps are set-up functions of a server.
+type setUps = []func(*act.Scheduler) error
 
 // Engine draws the set-up functions that come first: those of readiness, or of completions.
-func Engine(w *sim.World) SetUps { return Pick(w, nil, nil, SetUps{sim.Completions}) }
+func Engine(w *sim.World) setUps { return Pick(w, nil, nil, setUps{sim.Completions}) }
 
 // ErrOnPurpose is the value with which handlers panic that are meant to.
 var ErrOnPurpose = errors.New("on purpose")

@@ -85,7 +85,7 @@ func TestTheLimitHolds(t *testing.T) {
 	}
 	require.Zero(t, called.Load())
 	p.Widen(2)
-	require.Eventually(t, func() bool { return called.Load() == 1000 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return called.Load() == 1000 }, 2*time.Minute, time.Millisecond)
 	require.LessOrEqual(t, most.Load(), int32(2))
 	require.Equal(t, 2, p.Limit())
 }

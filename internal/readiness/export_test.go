@@ -29,9 +29,6 @@ func Busy(e *Engine) (sockets, memory int) {
 // Starving returns how many acceptors wait for a descriptor.
 func Starving(e *Engine) int { return len(e.starving) }
 
-// IsLingering reports whether s was closed and still has its descriptor.
-func IsLingering(s *Socket) bool { return s.state&lingering != 0 }
-
 // Stock returns how many queues are kept for sockets to come, and the capacity of the largest.
 func Stock(e *Engine) (n, largest int) {
 	for _, b := range e.buffers {

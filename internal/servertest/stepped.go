@@ -181,7 +181,7 @@ func CheckDescriptors(t testing.TB) {
 	before := descriptors(t)
 	t.Cleanup(func() {
 		after := descriptors(t)
-		for end := time.Now().Add(Timeout / 10); len(after) > len(before) && time.Now().Before(end); after = descriptors(t) {
+		for end := time.Now().Add(Timeout); len(after) > len(before) && time.Now().Before(end); after = descriptors(t) {
 			time.Sleep(time.Millisecond)
 		}
 		require.LessOrEqual(t, len(after), len(before), "descriptors: %v became %v", before, after)

@@ -2,7 +2,7 @@
 //
 //   - Quick, the default: what "go test ./..." runs with nothing but Go installed.
 //   - Full: Quick, and what takes longer or needs other programs. "make test" runs it.
-//   - Long: Full with all mutants, all interleavings and long random runs. "make long" runs it.
+//   - Long: Full with all mutants, all interleavings and long random runs. "make long" runs it, without the race detector.
 //
 // No test of them depends on how busy the machine is. What measures time, processor time or memory is a tier beside
 // them: tests whose names begin with TestMeasure, which "make measure" runs one at a time.

@@ -85,7 +85,7 @@ func testKeysAtOnce(f *fixture) {
 			for _, k := range rand.Perm(keys) {
 				tasks = append(tasks, keyed("a", fmt.Sprintf("%d of %d", k, round), within))
 			}
-			ids, err := f.side(i).Enqueue(f.ctx, tasks...)
+			ids, err := f.side(i).Enqueue(polite{f.ctx}, tasks...)
 			got[i], errs[i] = map[string]stage.ID{}, err
 			for j, id := range ids {
 				got[i][tasks[j].Key] = id

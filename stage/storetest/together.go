@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,14 @@ func start(n int, do func(i int)) (wait func()) {
 }
 
 func together(n int, do func(i int)) { start(n, do)() }
+
+// polite is a context that lets others go first whenever it is asked whether it has ended, as a store does before it waits.
+type polite struct{ context.Context }
+
+func (c polite) Err() error {
+	runtime.Gosched()
+	return c.Context.Err()
+}
 
 // side is the connection of a goroutine.
 func (f *fixture) side(i int) stage.Store { return []stage.Store{f.a, f.b}[i%2] }

@@ -50,6 +50,9 @@ var beside = []string{"bench", "examples", "tools"}
 
 const root = ".."
 
+// most is how many lines of tests there may be for one of product.
+const most = 1.5
+
 func main() {
 	write := flag.Bool("write", false, "write today's numbers")
 	flag.Parse()
@@ -201,7 +204,13 @@ func text(all map[string]*size) string {
 
 // total returns a sentence about the whole.
 func total(all map[string]*size) string {
-	var sum size
+	s := sum(all)
+	return fmt.Sprintf("product %d lines, tests %d: %.2f for one; %d exported names", s[product], s[tests],
+		float64(s[tests])/float64(s[product]), s[names])
+}
+
+// sum adds up what is in each column of all.
+func sum(all map[string]*size) (sum size) {
 	for folder, s := range all {
 		for i, n := range s {
 			if first, _, _ := strings.Cut(folder, "/"); i != tests && slices.Contains(beside, first) ||
@@ -211,8 +220,7 @@ func total(all map[string]*size) string {
 			sum[i] += n
 		}
 	}
-	return fmt.Sprintf("product %d lines, tests %d: %.2f for one; %d exported names", sum[product], sum[tests],
-		float64(sum[tests])/float64(sum[product]), sum[names])
+	return sum
 }
 
 // read returns the sizes of a file.
@@ -244,9 +252,17 @@ func read(path string) (map[string]*size, error) {
 func compare(today, agreed map[string]*size) (grown []string) {
 	for folder, s := range today {
 		for i, n := range s {
-			if most := cmp.Or(agreed[folder], &size{})[i]; n > most {
-				grown = append(grown, fmt.Sprintf("%s: %s %d, agreed on %d", folder, columns[i], n, most))
+			if was := cmp.Or(agreed[folder], &size{})[i]; n > was {
+				grown = append(grown, fmt.Sprintf("%s: %s %d, agreed on %d", folder, columns[i], n, was))
 			}
+		}
+	}
+	if all := sum(today); float64(all[tests]) > most*float64(all[product]) {
+		grown = append(grown, fmt.Sprintf("%d lines of tests for %d of product: at most %v for one", all[tests], all[product], most))
+	}
+	for _, folder := range suites {
+		if today[folder] == nil {
+			grown = append(grown, folder+": a suite that is gone")
 		}
 	}
 	slices.Sort(grown)

@@ -113,7 +113,7 @@ func (r *report) note(e event, said map[string]*strings.Builder) {
 			r.took = append(r.took, took{e.name(), e.Elapsed})
 		}
 		if e.Action == "fail" {
-			r.fail(e, text)
+			r.fail(e, text, said)
 		} else if e.Action == "skip" && e.Test != "" && text != nil {
 			r.skipped(e, text.String())
 		}
@@ -121,9 +121,16 @@ func (r *report) note(e event, said map[string]*strings.Builder) {
 }
 
 // fail notes a failure. A package fails with its tests, and a test with its subtests.
-func (r *report) fail(e event, text *strings.Builder) {
+func (r *report) fail(e event, text *strings.Builder, said map[string]*strings.Builder) {
 	if text != nil {
 		fmt.Print(text)
+	}
+	if e.Test == "" { // what the tests have said that the end of the program has cut short
+		for key, text := range said {
+			if strings.HasPrefix(key, e.Package+" ") {
+				fmt.Print(text)
+			}
+		}
 	}
 	below := e.name() + map[bool]string{true: " ", false: "/"}[e.Test == ""]
 	if !slices.ContainsFunc(r.failures, func(f string) bool { return strings.HasPrefix(f, below) }) {
