@@ -107,7 +107,9 @@ func (s *Server) Run(services ...Service) {
 }
 
 func (s *Server) run(services []Service) error {
-	signal.Ignore(syscall.SIGPIPE) // a log that is no longer read must not end the server
+	// A log that is no longer read must not end the server. The signal is caught, and not ignored, which programs that a handler
+	// starts would inherit: execve(2).
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	cfg := s.Config
 	if cfg.Logger == nil {
 		cfg.Logger = logger()

@@ -58,6 +58,11 @@ var mains = map[string]func(){
 		server.Parse()
 		server.Run(server.Listen(server.Addr, echo.Echo))
 	},
+	"parent": func() {
+		var server program.Server
+		server.Parse()
+		server.Run(parent{})
+	},
 	"unknown address": func() {
 		var server program.Server
 		server.Parse()
@@ -82,6 +87,13 @@ func TestMain(m *testing.M) {
 type nothing struct{}
 
 func (nothing) Setup(*act.Scheduler) error { return nil }
+
+// parent is a service that starts a program, which sends itself a SIGPIPE.
+type parent struct{}
+
+func (parent) Setup(*act.Scheduler) error {
+	return exec.Command("sh", "-c", "kill -PIPE $$; exit 0").Run()
+}
 
 // unknown is a Socket that does not know its address.
 type unknown struct{ nothing }
@@ -306,6 +318,7 @@ func TestRefusals(t *testing.T) {
 		{"an unknown flag", "echo", []string{"-port", "1"}, 2, "flag provided but not defined: -port"},
 		{"an argument", "echo", []string{"-drain", "5s", "s"}, 2, `unexpected argument "s"`},
 		{"no path", "echo", []string{"-addr", "unix:"}, 2, `invalid value "unix:" for flag -addr: missing path`},
+		{"a program of a service has the default action for SIGPIPE", "parent", nil, 1, "signal: broken pipe"},
 		{"no address to choose", "no address", []string{"-addr", "127.0.0.1:0"}, 2, "flag provided but not defined: -addr"},
 		{"too few reactors", "echo", []string{"-reactors", "-1"}, 2, "-reactors must not be negative: -1"},
 		{"too many reactors", "echo", []string{"-reactors", "1025"}, 2, "-reactors must be at most 1024: 1025"},

@@ -22,7 +22,7 @@ import (
 type Log struct {
 	// Path is that of the file, which is made if there is none, and appended to. It may be a named pipe, if
 	// that has a reader. "" and "-" mean standard output. If its reader goes away, lines are lost; but the system ends a process
-	// that does not ignore SIGPIPE, as package program does.
+	// that does not catch SIGPIPE, as package program does.
 	Path string
 	// Format is that of the lines. The zero Format is Combined.
 	Format Format
