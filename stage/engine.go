@@ -272,7 +272,7 @@ func (cfg Config) check() error {
 		}
 	}
 	for status, age := range cfg.Retention {
-		say(slices.Contains([]Status{Normal, Cancelled, Error}, status), "Retention has a status in which no task ends: %q", status)
+		say(slices.Contains(ends, status), "Retention has a status in which no task ends: %q", status)
 		say(age >= 0, "Retention[%q] is negative: %v", status, age)
 	}
 	for _, queue := range cfg.Queues {
@@ -460,8 +460,22 @@ func (e *Engine) List(ctx context.Context, s Selection) ([]Task, error) {
 // not know. See Store.Counts.
 func (e *Engine) Counts(ctx context.Context) ([]Count, error) { return e.cfg.Store.Counts(ctx) }
 
-// Purge deletes tasks that have ended, also of kinds that the engine does not know. See Store.Purge.
-func (e *Engine) Purge(ctx context.Context, p Purge) (int, error) { return e.cfg.Store.Purge(ctx, p) }
+// Purge deletes tasks that have ended, also of kinds that the engine does not know. It is an error if no task ends with
+// p.Status, p.Age is negative, or p.Limit is less than 1. See Store.Purge.
+func (e *Engine) Purge(ctx context.Context, p Purge) (int, error) {
+	switch {
+	case !slices.Contains(ends, p.Status):
+		return 0, fmt.Errorf("stage: Purge.Status is one with which no task ends: %q", p.Status)
+	case p.Age < 0:
+		return 0, fmt.Errorf("stage: Purge.Age is negative: %v", p.Age)
+	case p.Limit < 1:
+		return 0, fmt.Errorf("stage: Purge.Limit is less than 1: %d", p.Limit)
+	}
+	return e.cfg.Store.Purge(ctx, p)
+}
+
+// ends are the statuses with which tasks end.
+var ends = []Status{Normal, Cancelled, Error}
 
 // where returns the present host.
 func (e *Engine) where() host {

@@ -64,3 +64,16 @@ func TestRetention(t *testing.T) {
 		require.NoError(t, stop(shutdown.Unbounded))
 	})
 }
+
+func TestAPurgeThatCouldDeleteNothingIsAnError(t *testing.T) {
+	e := engineOf(t, memory.New(nil), 1, nothing)
+	for text, p := range map[string]stage.Purge{
+		`stage: Purge.Status is one with which no task ends: "SUSPENDED"`: {Status: stage.Suspended, Limit: 1},
+		`stage: Purge.Status is one with which no task ends: ""`:          {Limit: 1},
+		"stage: Purge.Age is negative: -1ns":                              {Status: stage.Error, Age: -1, Limit: 1},
+		"stage: Purge.Limit is less than 1: 0":                            {Status: stage.Normal},
+	} {
+		_, err := e.Purge(t.Context(), p)
+		require.EqualError(t, err, text)
+	}
+}

@@ -275,7 +275,7 @@ type Count struct {
 type Purge struct {
 	Status Status        // Normal for those that have finished, Cancelled, or Error for those that have failed for good
 	Age    time.Duration // they ended at least that long ago, by the store's clock
-	Limit  int
+	Limit  int           // above 0
 }
 
 // Tx is the transaction in which a stage ends: what is written in it becomes visible together with the static stage, or
