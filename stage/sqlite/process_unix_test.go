@@ -66,9 +66,12 @@ func TestStorm(t *testing.T) {
 		},
 		Stop: func(t testing.TB, w *exec.Cmd) { // not in the middle of a write, which would keep all others from writing
 			require.Eventually(t, func() bool {
-				require.NoError(t, w.Process.Signal(syscall.SIGSTOP))
-				_, err := syscall.Wait4(w.Process.Pid, nil, syscall.WUNTRACED, nil) // until all its threads stand
-				require.NoError(t, err)
+				var status syscall.WaitStatus
+				for !status.Stopped() { // all its threads; once more, if somebody has let it go on
+					require.NoError(t, w.Process.Signal(syscall.SIGSTOP))
+					_, err := syscall.Wait4(w.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
+					require.NoError(t, err)
+				}
 				if _, err := lock.Exec(`BEGIN IMMEDIATE`); err == nil {
 					do(t, lock, `COMMIT`)
 					return true
