@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,10 +176,10 @@ func TestEndedWithoutItsScheduler(t *testing.T) {
 func TestAwaitInVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		silent := true
+		var answers atomic.Bool
 		var s *unreliable
 		s = &unreliable{memory.New(nil), func(ctx context.Context, call string, _ any, do func() error) error {
-			if call == "List" && silent {
+			if call == "List" && !answers.Load() {
 				return hangs(ctx)
 			}
 			err := do()
@@ -199,7 +200,7 @@ func TestAwaitInVain(t *testing.T) {
 		}
 		require.Equal(t, time.Second, time.Since(begun))
 
-		silent = false
+		answers.Store(true)
 		time.AfterFunc(time.Minute, func() { _, _ = e.Cancel(context.Background(), id) })
 		_, err := e.Await(t.Context(), id)
 		require.ErrorIs(t, err, stage.ErrNotFound)
