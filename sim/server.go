@@ -169,7 +169,6 @@ type runner struct {
 	orders  int           // given to it
 	newer   uint64        // tasks with a higher number came after the last of them
 	begun   uint64        // turns
-	barren  bool          // the last step had no turn and began no pass
 
 	completer *completer // nil if its engine is of readiness
 	model
@@ -205,11 +204,10 @@ func (r *runner) step() {
 	}
 	r.woken = false
 	n := 1 + w.dice[schedule].below(atATime)
-	before, passes, barren := audit.Concluded(r.s), r.passes, r.barren
+	before, passes := audit.Concluded(r.s), r.passes
 	taken, err := r.s.Step(n)
 	w.stats.turns += taken
 	w.now += passTime
-	r.barren = taken == 0 && r.passes == passes
 	if err != nil || audit.Concluded(r.s) > before {
 		r.end(err)
 		return
@@ -219,7 +217,7 @@ func (r *runner) step() {
 	}
 	at, ok := r.s.NextDeadline()
 	if ok && at <= w.now {
-		if !barren || !r.barren {
+		if r.passes > passes || !r.s.Finished() { // a pass that an earlier step began may have ended in this one
 			return
 		}
 		ok = false // nothing is left on any scheduler, so no pass begins in which a timer could fire
