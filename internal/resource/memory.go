@@ -1,14 +1,12 @@
-// Package resource reads what the process may have: descriptors and memory.
+// Package resource reads what the process may have: descriptors, memory, and time of CPUs.
 package resource
 
 import (
-	"bufio"
 	"io/fs"
 	"math"
 	"os"
 	"path"
 	"runtime/debug"
-	"strconv"
 	"strings"
 )
 
@@ -35,49 +33,12 @@ func memory(root fs.FS) (least int64) {
 			add(number(strings.TrimSuffix(kB, "kB")) << 10)
 		}
 	}
-	for _, line := range lines(root, "proc/self/cgroup") { // hierarchy:controllers:path
-		parts := strings.SplitN(line, ":", 3)
-		if len(parts) < 3 {
-			continue
-		}
-		mount, file := "sys/fs/cgroup", "memory.max"
-		if parts[1] != "" {
-			mount, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-			if !strings.Contains(","+parts[1]+",", ",memory,") {
-				continue
-			}
-		}
-		// In a container the path may be the host's, while the group's own files lie at the mount: each level is asked.
-		for at := path.Join("/", parts[2]); ; at = path.Dir(at) {
-			for _, limit := range lines(root, path.Join(mount, at, file)) {
+	for _, dir := range groups(root, "memory") {
+		for _, file := range [...]string{"memory.max", "memory.limit_in_bytes"} {
+			for _, limit := range lines(root, path.Join(dir, file)) {
 				add(number(limit)) // "max" is no number
-			}
-			if at == "/" {
-				break
 			}
 		}
 	}
 	return least
-}
-
-// number returns 0 for what is not a number.
-func number(text string) int64 {
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// lines returns nothing of a file that cannot be read.
-func lines(root fs.FS, name string) (all []string) {
-	f, err := root.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		all = append(all, s.Text())
-	}
-	return all
 }

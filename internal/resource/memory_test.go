@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"io/fs"
 	"runtime/debug"
 	"testing"
 	"testing/fstest"
@@ -48,13 +49,18 @@ func TestTheLeastLimitOfMemoryCounts(t *testing.T) {
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := fstest.MapFS{}
-			for name, text := range test.files {
-				root[name] = &fstest.MapFile{Data: []byte(text)}
-			}
-			require.Equal(t, test.want, memory(root))
+			require.Equal(t, test.want, memory(tree(test.files)))
 		})
 	}
+}
+
+// tree is a file system with these files.
+func tree(files map[string]string) fs.FS {
+	root := fstest.MapFS{}
+	for name, text := range files {
+		root[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return root
 }
 
 func TestTheSoftLimitOfTheRuntimeCounts(t *testing.T) {
