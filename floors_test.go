@@ -32,7 +32,7 @@ const floors = `
 	internal/inbox    runtime
 	internal/race
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
-	internal/thread   golang.org/x/sys/unix runtime
+	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
 	internal/wheel
 	internal/audit
 	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore net/netip os time
@@ -54,7 +54,7 @@ const floors = `
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
 	# wraps, see TestDoors; of os the environment
-	act               shutdown internal/audit internal/hook internal/inbox internal/oldest internal/panics internal/pool internal/race internal/terms internal/thread internal/wheel
+	act               shutdown internal/audit internal/hook internal/inbox internal/oldest internal/panics internal/pool internal/race internal/resource internal/terms internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime time unsafe
 
 	# 2: bytes between a task and goroutines. os and time for the deadlines of those
@@ -303,6 +303,7 @@ var doors = map[string][]string{
 	"inspect/recorder.go":            {"go", "time.Now", "time.After", "time.AfterFunc"},               // a disk may block; how often files are written
 	"inspect/server.go":              {"go"},                                                           // pages that outlive a stuck scheduler
 	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
+	"internal/thread/leastused.go":   {"time.Sleep"},                                                   // the load of CPUs is a difference; at set-up only
 	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
 	"secure/handshakes.go":           {"go", "time.AfterFunc"},                                         // a step that takes long goes on without its slot

@@ -1,26 +1,34 @@
 package act
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Config configures a Group and its schedulers. The zero Config is right for a server.
 type Config struct {
-	// Schedulers is how many schedulers there are. 0 means one for each CPU that the process may use: as many as its
-	// affinity mask has, and no more than GOMAXPROCS, which Go takes from the environment or from the CPU quota of the
-	// container. NewGroup counts them once.
+	// Schedulers is how many schedulers there are. 0 means one for each CPU that the process may use: as many as are in CPUs
+	// or else in its affinity mask, and no more than GOMAXPROCS. If the environment does not set GOMAXPROCS, there are also no
+	// more than the CPU quotas of its control group and of those around it allow, rounded up. NewGroup counts them once.
 	Schedulers int
 
-	// Threads is what the goroutines of Group.Run are bound to.
+	// Threads is what threads the schedulers of Group.Run have.
 	Threads Threads
+
+	// CPUs are those of Bound threads, by the system's numbers: the first scheduler has the first one, and so on, and from the
+	// beginning if there are more schedulers. nil means all that the process may use, those first that are used least when Run
+	// begins: to which fewer threads of other programs are bound, and which have less load.
+	CPUs []int
 
 	// Idle is what a scheduler does when nothing is ready. nil sleeps until something happens, which is best for shared
 	// machines. Package demon has others.
@@ -66,15 +74,19 @@ type Config struct {
 	Crash bool
 }
 
-// Threads is what a scheduler of a running Group is bound to.
+// Threads is what thread a scheduler of a running Group has.
 type Threads uint8
 
 const (
-	// Pinned schedulers have a thread of their own, bound to one CPU. If the process may use fewer CPUs than there are
-	// schedulers, or the system refuses to bind them, which is logged once, they are Locked.
-	Pinned Threads = iota
 	// Locked schedulers have a thread of their own, which the system may move between CPUs.
-	Locked
+	Locked Threads = iota
+	// Bound schedulers have a thread of their own, each bound to one of Config.CPUs. It is for a machine, or for CPUs, that no
+	// other program uses: a bound thread waits for its CPU also while others are idle. docs/cpus.md has figures. If the system
+	// refuses, which is logged once, and on other systems than Linux, schedulers are Locked.
+	//
+	// A process that is started on a bound thread is bound to its CPU as well: start it in a function of [Task.Offload] or [Call],
+	// which is never on one. Starting a process blocks anyway.
+	Bound
 	// Stepped schedulers have no thread: the caller steps all of them on one goroutine, and does not Run the Group. As in
 	// Run, a scheduler that has nothing left under an order waits until none of them has.
 	Stepped
@@ -94,14 +106,34 @@ type systemClock struct{ start time.Time }
 func (c systemClock) Monotonic() time.Duration { return time.Since(c.start) }
 func (systemClock) Wall() time.Time            { return time.Now() }
 
+// quota is a variable so that a test can have one.
+var quota = resource.CPUs
+
+// usual is how many schedulers there are for cpus CPUs.
+func usual(cpus int) int {
+	n := min(cpus, runtime.GOMAXPROCS(0))
+	if most := quota(); most > 0 && os.Getenv("GOMAXPROCS") == "" {
+		n = min(n, most)
+	}
+	return n
+}
+
 // resolved returns cfg with the meaning of zero values filled in.
 func (cfg Config) resolved() Config {
+	for _, cpu := range cfg.CPUs {
+		if cpu < 0 {
+			panic(fmt.Sprintf("act: Config.CPUs has a negative number: %d", cpu))
+		}
+	}
+	if cfg.Schedulers == 0 {
+		cfg.Schedulers = usual(cmp.Or(len(cfg.CPUs), len(thread.CPUs())))
+	}
 	for _, f := range []struct {
 		name  string
 		value *int
 		zero  int
 	}{
-		{"Schedulers", &cfg.Schedulers, min(len(thread.CPUs()), runtime.GOMAXPROCS(0))},
+		{"Schedulers", &cfg.Schedulers, 0},
 		{"TurnsPerPass", &cfg.TurnsPerPass, 64},
 		{"Inbox", &cfg.Inbox, 1024},
 		{"Offloads", &cfg.Offloads, 64},

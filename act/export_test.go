@@ -9,9 +9,14 @@ const (
 	TimersAPass = timersAPass
 )
 
-// SetPin lets a test be the system that is asked to bind a thread to a CPU.
-func SetPin(f func(cpu int) error) (restore func()) {
-	before := pin
-	pin = f
-	return func() { pin = before }
+// SetBind lets a test be the system that is asked to bind a thread to a CPU.
+func SetBind(f func(cpu int) error) (restore func()) { return set(&bind, f) }
+
+// SetQuota lets a test be the system that says how many CPUs the process may keep busy.
+func SetQuota(f func() int) (restore func()) { return set(&quota, f) }
+
+func set[F any](to *F, f F) (restore func()) {
+	before := *to
+	*to = f
+	return func() { *to = before }
 }

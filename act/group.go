@@ -38,7 +38,7 @@ type Group struct {
 // oneActive is what a scheduler that becomes active adds to Group.active.
 const oneActive = 1<<32 | 1
 
-// NewGroup makes the schedulers, and no threads yet. It panics if a bound in cfg is negative.
+// NewGroup makes the schedulers, and no threads yet. It panics if a number in cfg is negative.
 func NewGroup(cfg Config) *Group {
 	g := &Group{cfg: cfg.resolved()}
 	for i := range g.cfg.Schedulers {
@@ -339,24 +339,34 @@ func (g *Group) start() {
 	if g.threads != nil {
 		return
 	}
-	cpus := thread.CPUs()
-	pinned := g.cfg.Threads == Pinned && len(g.schedulers) <= len(cpus)
+	cpus := g.cpus()
 	for i := range g.schedulers {
 		w := &worker{make(chan func() error), make(chan error)}
 		g.threads = append(g.threads, w)
 		go w.live()
-		if !pinned {
+		if len(cpus) == 0 {
 			continue
 		}
-		if err := w.do(func() error { return pin(cpus[i]) }); err != nil {
-			pinned = false // it is logged once
-			g.cfg.Logger.Warn("schedulers are not pinned to their CPUs", zap.Error(err))
+		if err := w.do(func() error { return bind(cpus[i%len(cpus)]) }); err != nil {
+			cpus = nil // it is logged once
+			g.cfg.Logger.Warn("schedulers are not bound to CPUs", zap.Error(err))
 		}
 	}
 }
 
-// pin is a variable so that a test can make it fail.
-var pin = thread.Pin
+// cpus returns those to which the threads are bound; none if they are not.
+func (g *Group) cpus() []int {
+	switch {
+	case g.cfg.Threads != Bound:
+		return nil
+	case len(g.cfg.CPUs) > 0:
+		return g.cfg.CPUs
+	}
+	return thread.LeastUsed(thread.CPUs())
+}
+
+// bind is a variable so that a test can make it fail.
+var bind = thread.Bind
 
 // live runs jobs until there are no more. The thread is in threads as long as it lives: set-up functions and closers run
 // here as well, and must not wait for room in an inbox either (see Scheduler.Post).

@@ -16,16 +16,33 @@ import (
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
-func TestPinnedSchedulersEachHaveACPUOfTheirOwn(t *testing.T) {
-	cpus := thread.CPUs()
-	g, _ := newGroup(t, act.Config{Schedulers: len(cpus)})
-	require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
-		var set unix.CPUSet
-		require.NoError(t, unix.SchedGetaffinity(0, &set))
-		require.Equal(t, 1, set.Count())
-		require.True(t, set.IsSet(cpus[s.Index()]))
-		return nil
-	}))
+// What was broken: all schedulers were bound, each to the CPU with its number, so that programs shared the first ones. What a
+// scheduler offloads was not, and must not be: a process that it starts has the same CPUs.
+func TestBoundSchedulersEachHaveACPUOfTheirOwn(t *testing.T) {
+	for threads, most := range map[act.Threads]int{act.Locked: len(thread.CPUs()), act.Bound: 1} {
+		masks := map[unix.CPUSet]bool{}
+		g, _ := newGroup(t, act.Config{Schedulers: len(thread.CPUs()), Threads: threads})
+		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
+			masks[mask()] = true
+			var offloaded unix.CPUSet
+			s.Spawn(act.Seq(&act.Call[int]{F: func() (int, error) { offloaded = mask(); return 0, nil }},
+				act.Func(func(*act.Task) act.Directive {
+					require.Equal(t, len(thread.CPUs()), offloaded.Count())
+					return act.Done
+				})))
+			return nil
+		}))
+		require.Len(t, masks, len(thread.CPUs())/most)
+		for set := range masks {
+			require.Equal(t, most, set.Count())
+		}
+	}
+}
+
+// mask is that of the calling thread.
+func mask() (set unix.CPUSet) {
+	must(unix.SchedGetaffinity(0, &set))
+	return set
 }
 
 func init() { children["follower"] = follower }

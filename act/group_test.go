@@ -48,7 +48,7 @@ type idlerFunc struct {
 func (i idlerFunc) Idle(atMost time.Duration) { i.idle(atMost) }
 
 func TestEachSchedulerHasOneThreadOfItsOwnAlsoAcrossTwoRuns(t *testing.T) {
-	for _, threads := range []act.Threads{act.Pinned, act.Locked} {
+	for _, threads := range []act.Threads{act.Locked, act.Bound} {
 		g, logs := newGroup(t, act.Config{Schedulers: 2, Threads: threads})
 		ids := [2]map[uint64]int{{}, {}}
 		for range 2 {
@@ -76,25 +76,51 @@ func TestEachSchedulerHasOneThreadOfItsOwnAlsoAcrossTwoRuns(t *testing.T) {
 	}
 }
 
-func TestWhichSchedulersArePinned(t *testing.T) {
-	cpus := len(thread.CPUs())
+func TestWhichSchedulersAreBoundToWhichCPUs(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg    act.Config
-		pinned int
+		refuse error
+		bound  []int
 	}{
-		"one for each CPU":         {act.Config{Schedulers: cpus}, 1}, // the system refuses, so the others are not tried
-		"more than there are CPUs": {act.Config{Schedulers: cpus + 1}, 0},
-		"locked":                   {act.Config{Schedulers: 1, Threads: act.Locked}, 0},
+		"none":                      {act.Config{Schedulers: 2, CPUs: []int{7}}, nil, nil},
+		"those of the list":         {act.Config{Threads: act.Bound, Schedulers: 2, CPUs: []int{7, 3, 5}}, nil, []int{7, 3}},
+		"from the beginning again":  {act.Config{Threads: act.Bound, Schedulers: 3, CPUs: []int{7, 3}}, nil, []int{7, 3, 7}},
+		"the system refuses to, so": {act.Config{Threads: act.Bound, Schedulers: 2, CPUs: []int{7}}, errors.New("not yours"), []int{7}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tried := 0
-			defer act.SetPin(func(int) error { tried++; return errors.New("not yours") })()
+			var bound []int
+			defer act.SetBind(func(cpu int) error { bound = append(bound, cpu); return c.refuse })()
 			g, logs := newGroup(t, c.cfg)
 			for range 2 {
 				require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(10)); return nil }))
 			}
-			require.Equal(t, c.pinned, tried)
-			require.Len(t, messages(logs), c.pinned)
+			require.Equal(t, c.bound, bound)
+			require.Equal(t, c.refuse != nil, len(messages(logs)) == 1)
+		})
+	}
+	require.PanicsWithValue(t, "act: Config.CPUs has a negative number: -1", func() { act.NewGroup(act.Config{CPUs: []int{0, -1}}) })
+}
+
+func TestHowManySchedulersThereAre(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(5))
+	for name, c := range map[string]struct {
+		environment string
+		quota, want int
+		cpus        []int
+	}{
+		"one for each CPU":           {"", 0, min(5, len(thread.CPUs())), nil},
+		"of the list":                {"", 0, 4, []int{0, 1, 2, 3}},
+		"no more than GOMAXPROCS":    {"", 0, 5, []int{0, 1, 2, 3, 4, 5}},
+		"no more than the quota":     {"", 3, 3, []int{0, 1, 2, 3}},
+		"one is enough":              {"", 1, 1, nil},
+		"a quota for more":           {"", 7, 4, []int{0, 1, 2, 3}},
+		"the environment has chosen": {"5", 1, 4, []int{0, 1, 2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("GOMAXPROCS", c.environment)
+			defer act.SetQuota(func() int { return c.quota })()
+			g, _ := newGroup(t, act.Config{CPUs: c.cpus})
+			require.Len(t, g.Schedulers(), c.want)
 		})
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPinSaysThatThereIsNoCall(t *testing.T) {
-	err := Pin(0)
+func TestBindSaysThatThereIsNoCall(t *testing.T) {
+	err := Bind(0)
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.ErrorContains(t, err, "thread: pin to CPU 0")
+	require.ErrorContains(t, err, "thread: bind to CPU 0")
 }

@@ -13,7 +13,7 @@ func Example() {
 	for _, cpu := range thread.CPUs() {
 		go func() {
 			runtime.LockOSThread()
-			if err := thread.Pin(cpu); err != nil {
+			if err := thread.Bind(cpu); err != nil {
 				fmt.Println("slower, but correct:", err)
 			}
 			home := thread.ID()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed is read while packages are initialised. No thread has been pinned then, and the caller is the first thread of
-// the process, whose mask is that of taskset, cpuset or a container. Later that thread may be pinned itself.
+// allowed is read while packages are initialised. No thread has been bound then, and the caller is the first thread of
+// the process, whose mask is that of taskset, cpuset or a container. Later that thread may be bound itself.
 var allowed = affinity()
 
 // ID returns the number of the calling thread, gettid(2). A number is unique among living threads only: the kernel gives
@@ -20,21 +20,22 @@ func ID() uint64 {
 	return uint64(unix.Gettid()) // a raw call in x/sys/unix: it returns at once
 }
 
-// Pin ties the calling thread to one CPU, by the system's number for it, until Pin is called again. The caller has locked
+// Bind binds the calling thread to one CPU, by the system's number for it, until Bind is called again. The caller has locked
 // its goroutine to the thread and does not unlock it: an unlocked thread would serve other goroutines on that one CPU
-// only. The error says which CPU; it wraps EINVAL if there is no such CPU, it is offline, or the process may not use it.
-func Pin(cpu int) error {
+// only. A process that the thread starts is bound to that CPU, too. The error says which CPU; it wraps EINVAL if there is no
+// such CPU, it is offline, or the process may not use it.
+func Bind(cpu int) error {
 	var set unix.CPUSet // 1024 CPUs
 	set.Set(cpu)        // does nothing out of range: the kernel refuses an empty set
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("thread: pin to CPU %d: %w", cpu, err)
+		return fmt.Errorf("thread: bind to CPU %d: %w", cpu, err)
 	}
 	return nil
 }
 
 // CPUs returns the numbers of the CPUs that this process was allowed to use when it started, in ascending order, never
 // none. The slice is the caller's. A limit on CPU time (a cgroup quota) is no limit on which CPUs; for that see
-// runtime.GOMAXPROCS.
+// package resource.
 func CPUs() []int {
 	return slices.Clone(allowed)
 }

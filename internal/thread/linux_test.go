@@ -9,28 +9,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestPinTiesTheCallingThreadToOneCPU(t *testing.T) {
+func TestBindBindsTheCallingThreadToOneCPU(t *testing.T) {
 	before := CPUs()
 	masks := make([][]int, len(before))
 	errs := make([]error, len(before))
 	onThreads(len(before), func(i int) {
-		errs[i] = Pin(before[i])
+		errs[i] = Bind(before[i])
 		masks[i] = affinity()
 	})
 	for i, cpu := range before {
 		require.NoError(t, errs[i])
 		require.Equal(t, []int{cpu}, masks[i])
 	}
-	require.Equal(t, before, CPUs(), "what the process may use, not what a thread was tied to")
+	require.Equal(t, before, CPUs(), "what the process may use, not what a thread was bound to")
 }
 
-func TestPinToNoSuchCPU(t *testing.T) {
+func TestBindToNoSuchCPU(t *testing.T) {
 	for _, cpu := range []int{-1, 1 << 20} {
 		var err error
 		var mask []int
-		onThreads(1, func(int) { err, mask = Pin(cpu), affinity() })
+		onThreads(1, func(int) { err, mask = Bind(cpu), affinity() })
 		require.ErrorIs(t, err, unix.EINVAL)
-		require.ErrorContains(t, err, "thread: pin to CPU")
+		require.ErrorContains(t, err, "thread: bind to CPU")
 		require.Equal(t, CPUs(), mask, "as before")
 	}
 }
