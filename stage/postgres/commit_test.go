@@ -139,6 +139,10 @@ func TestCommitWrong(t *testing.T) {
 			ignore(exec(ctx, tx, `DO $$ BEGIN RAISE EXCEPTION 'a deadlock' USING ERRCODE = '40P01'; END $$`))
 			return nil
 		}, "a deadlock", nil},
+		{"a cancelled statement that is passed over", func(ctx context.Context, tx stage.Tx) error {
+			ignore(raises("57014")(ctx, tx))
+			return nil
+		}, "57014", nil},
 		{"rows that are left open", func(ctx context.Context, tx stage.Tx) error {
 			_, err := postgres.Tx(tx).Query(ctx, `SELECT generate_series(1, 10)`)
 			return err
@@ -149,6 +153,8 @@ func TestCommitWrong(t *testing.T) {
 		{"a deadlock", raises("40P01"), "x", stage.ErrUnavailable},
 		{"a serialization failure", raises("40001"), "x", stage.ErrUnavailable},
 		{"too many connections", raises("53300"), "x", stage.ErrUnavailable},
+		{"nothing can be written", raises("25006"), "25006", stage.ErrUnavailable},
+		{"an internal error", raises("XX000"), "XX000", nil},
 		{"a connection that is lost", func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, lost) },
 			"terminating connection", stage.ErrUnavailable},
 		{"a connection that is lost, and a permanent error", func(ctx context.Context, tx stage.Tx) error {

@@ -40,6 +40,9 @@
 // by default it is 4, or the number of CPUs if that is more. Beside the pool there are two connections: one for heartbeats,
 // which wait for nothing of the pool, and one that listens. The server's max_connections must be enough for all processes.
 //
+// A connection on which the server lets nothing be written is closed, so that the next one finds the new primary: with several
+// hosts in the URL, set target_session_attrs=read-write.
+//
 // A connection that has become silent is given up when the call on it is: a heartbeat after three intervals, a claim after
 // half a lease, another call after a lease. pgx takes up to 15 s more to close it, and it keeps its place in the pool meanwhile.
 // So does one that is being made, for at most 10 s or the connect_timeout of the URL.

@@ -41,3 +41,6 @@ func (s *Store) Beat(ctx context.Context, f func(*pgx.Conn) error) error { retur
 
 // Schema quotes the name of a store's schema.
 func (s *Store) Schema() string { return pgx.Identifier{s.schema}.Sanitize() }
+
+// Repetition says what may come of a call that was refused with that code, if it is made again.
+func Repetition(code string) string { return [...]string{"never", "perhaps", "later"}[ofCode(code)] }

@@ -24,8 +24,9 @@ import (
 // commit is called again. If it is always so slow, the lease ends.
 //
 // An error of commit that has one of PostgreSQL's in it, of the kind that passes (a deadlock, a serialization failure, a
-// server that shuts down or has waited too long, a lost connection), is stage.ErrUnavailable as well, unless it is Permanent.
-// If a statement of commit has failed and commit has gone on, nothing has changed, and the error of that statement counts.
+// server that shuts down, has waited too long or lets nothing be written, a lost connection), is stage.ErrUnavailable as well,
+// unless it is Permanent. A statement that was cancelled, perhaps since it took too long, is an attempt. If a statement of
+// commit has failed and commit has gone on, nothing has changed, and the error of that statement counts.
 func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
 	if commit == nil {
 		if done, err := s.flushed(ctx, l, p); done || err != nil {
@@ -94,7 +95,7 @@ func (s *tasks) write(ctx context.Context, l stage.Lease, tx pgx.Tx, commit stag
 func unavailable(conn *pgconn.PgConn, err error) bool {
 	// A context that has ended closes the connection, too: one of the Commit's own would end again.
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	return !errors.Is(err, stage.ErrPermanent) && (passing(err) || conn.IsClosed() && !ended)
+	return !errors.Is(err, stage.ErrPermanent) && (repeated(err) == later || conn.IsClosed() && !ended)
 }
 
 // broken makes errors of a transaction Permanent that come again when it is repeated.
@@ -105,7 +106,7 @@ func broken(err error) error {
 		return err
 	case e.Code == "22012": // of commitQuery
 		return errEnded
-	case passing(err):
+	case repeated(err) != never:
 		return err
 	}
 	return stage.Permanent(err) // such as a deferred constraint, checked by COMMIT
@@ -123,14 +124,15 @@ func commitQuery(mark string) string {
 // lastError is the key of the last error of a connection.
 const lastError = "daimon"
 
-// noteErrors has the connections keep their last error, but for the one that says that there was another before.
+// noteErrors has the connections keep their last error, but for the one that says that there was another before, and ends those
+// that are no longer good.
 func noteErrors(cfg *pgx.ConnConfig) {
 	before := cfg.OnPgError
 	cfg.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
 		if err.Code != "25P02" {
 			conn.CustomData()[lastError] = err
 		}
-		return before(conn, err)
+		return before(conn, err) && keeps(err)
 	}
 }
 
@@ -242,7 +244,7 @@ func (s *tasks) finishAll(all []*passage) {
 		At string
 	}
 	ends, err := collect(ctx, s.pool, pgx.RowToStructByPos[end], s.sql.finish, arguments(all...)...)
-	if e := (*pgconn.PgError)(nil); errors.As(err, &e) && !passing(err) {
+	if e := (*pgconn.PgError)(nil); errors.As(err, &e) && repeated(err) != later {
 		err = nil // one that the server refuses, such as a stage with a NUL, must not keep the others: each goes by itself
 	}
 	finished := make(map[end]bool, len(ends))

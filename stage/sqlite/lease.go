@@ -304,8 +304,8 @@ func (s *tasks) change(ctx context.Context, what string, id stage.ID, apply rule
 // Finish gives commit the transaction: see SQL. All other writes to the database wait while commit runs, heartbeats
 // too, so commit must not call methods of the Store that write. Reads go on.
 //
-// An error of commit that has one of SQLite's in it, of the kind that passes (a full disk, I/O, locks, no memory), is
-// stage.ErrUnavailable as well, unless it is Permanent.
+// An error of commit that has one of SQLite's in it, of the kind that passes (a full disk, I/O, locks, no memory, files that
+// cannot be opened or written), is stage.ErrUnavailable as well, unless it is Permanent.
 func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
 	var refused error
 	err := s.write(ctx, "finish", func(tx *sql.Tx) error {
@@ -353,7 +353,8 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 // passing reports whether a Commit has failed for a reason of SQLite's own that may be over some time later.
 func passing(err error) bool {
 	return !errors.Is(err, stage.ErrPermanent) && slices.ContainsFunc([]int{
-		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_NOMEM,
+		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_NOMEM, lib.SQLITE_READONLY,
+		lib.SQLITE_CANTOPEN, lib.SQLITE_PROTOCOL,
 	}, func(code int) bool { return is(err, code) })
 }
 

@@ -179,6 +179,11 @@ func TestFull(t *testing.T) {
 			_ = full(ctx, tx)
 			return full(ctx, tx)
 		}, true},
+		{"nothing can be written", func(ctx context.Context, tx stage.Tx) error {
+			_, _ = sqlite.SQL(tx).Exec(`PRAGMA query_only = 1`)
+			defer func() { _, _ = sqlite.SQL(tx).Exec(`PRAGMA query_only = 0`) }()
+			return full(ctx, tx)
+		}, true},
 		{"data", func(_ context.Context, tx stage.Tx) error { tx.SetData([]byte(large)); return nil }, false},
 		{"a broken rule", func(_ context.Context, tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task+1) }, false},
 		{"no SQL", func(_ context.Context, tx stage.Tx) error { _, err := sqlite.SQL(tx).Exec(`DO`); return err }, false},
