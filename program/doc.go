@@ -18,7 +18,7 @@
 //
 // # Flags
 //
-// Every program has the flags -addr, -reactors, -idle, -max-conns, -memory, -drain, -announce, -spread, -inactivity and -turns;
+// Every program has the flags -addr, -reactors, -cpus, -idle, -max-conns, -memory, -drain, -announce, -spread, -inactivity and -turns;
 // -h explains them. A reactor is a scheduler with its monitors, on a thread of its own. A program defines flags of its own with
 // package flag; those of inspect.Flag show what the program is doing while it runs.
 //

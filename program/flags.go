@@ -37,7 +37,10 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 		"the largest `size` of what is queued and buffered for connections, of all reactors together, such as 256MiB; "+
 			"0: half of the memory that the process may have; -1: no bound")
 	fs.IntVar(&s.Config.Schedulers, "reactors", s.Config.Schedulers,
-		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS")
+		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS and the CPU quota")
+	fs.Var(&cpus{&s.Config}, "cpus",
+		"the `list` of CPUs to which reactors are bound, each to one of them, such as 0,2-5; auto: those that are used least; "+
+			"empty: the system moves reactors between all CPUs")
 	idle := "" // the program has chosen
 	if s.Config.Idle == nil {
 		idle = demon.Strategies[0]

@@ -47,8 +47,8 @@ type Server struct {
 	ReclaimAfter time.Duration
 	// Mode has the permissions of a Unix socket file; 0 leaves them to the umask of the process. See [service.Unix].
 	Mode os.FileMode
-	// Config configures the schedulers. The flags -reactors and -idle set its Schedulers and Idle, and those of an end, such as
-	// -drain, its Shutdown, which also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
+	// Config configures the schedulers. The flags -reactors and -idle set its Schedulers and Idle, -cpus its Threads and CPUs, and
+	// those of an end, such as -drain, its Shutdown, which also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
 	// If its Draining is nil, an end logs a line each second that says what it waits for.
 	Config act.Config
 	// Reload, if there is one, reads again what the program itself has read. It is called on SIGHUP, when the services have read
