@@ -189,8 +189,10 @@ type host interface {
 	now() time.Duration
 	// take begins with the steps of works.
 	take(works []*work)
-	// ring says that there may be something to claim, or nothing left.
+	// ring says that there may be something to claim.
 	ring()
+	// settled says that there is no work any more.
+	settled()
 	// heartbeatNow asks for a heartbeat at once.
 	heartbeatNow()
 	// rest returns when nothing of that period runs any more but steps. It must not be called on a scheduler.
@@ -371,7 +373,7 @@ func (e *Engine) NewTask(kind string, data []byte) (NewTask, error) {
 // EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in order. Tasks of
 // kinds that this engine does not know are added too, and wait for an engine that knows them.
 func (e *Engine) EnqueueAll(ctx context.Context, tasks ...NewTask) ([]ID, error) {
-	ids, err := e.cfg.Store.Enqueue(ctx, tasks...)
+	ids, err := e.cfg.Store.Enqueue(context.WithValue(ctx, enqueuer{}, e.id), tasks...)
 	if err == nil {
 		e.where().ring()
 	}
@@ -510,9 +512,12 @@ func (e *Engine) remove(w *work) {
 	if i := slices.Index(e.works, w); i >= 0 {
 		e.works = slices.Delete(e.works, i, i+1)
 	}
-	ring := e.settle() || e.more || w.due
+	settled, ring := e.settle(), e.more || w.due
 	e.mu.Unlock()
 	w.lose(ErrLeaseLost) // frees what was derived from its contexts
+	if settled {
+		e.where().settled()
+	}
 	if ring {
 		e.where().ring()
 	}

@@ -16,6 +16,7 @@ type stepped struct{ clock func() time.Duration }
 func (s stepped) now() time.Duration { return s.clock() }
 func (stepped) take([]*work)         {}
 func (stepped) ring()                {}
+func (stepped) settled()             {}
 func (stepped) heartbeatNow()        {}
 func (stepped) rest(*period)         {}
 

@@ -31,10 +31,9 @@ func newGoroutines(e *Engine) *goroutines {
 
 func (g *goroutines) now() time.Duration { return time.Since(g.epoch) }
 
-func (g *goroutines) ring() {
-	signal(g.bell)
-	signal(g.look)
-}
+func (g *goroutines) ring() { signal(g.bell) }
+
+func (g *goroutines) settled() { signal(g.look) }
 
 func (g *goroutines) heartbeatNow() { signal(g.early) }
 

@@ -101,6 +101,9 @@ func (x *service) ring() {
 	x.bell.Wake()
 }
 
+// settled is for the last turn of an end.
+func (x *service) settled() { x.bell.Wake() }
+
 func (x *service) heartbeatNow() {
 	x.early.Store(true)
 	x.bell.Wake()
@@ -112,7 +115,7 @@ func (x *service) rest(*period) {}
 // take is called by Fire.
 func (x *service) take(works []*work) {
 	x.put(works)
-	x.ring()
+	x.bell.Wake()
 }
 
 // put leaves works for the next turn. If there is none they are given back.

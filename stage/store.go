@@ -25,9 +25,9 @@ type Store interface {
 	Enqueue(ctx context.Context, tasks ...NewTask) ([]ID, error)
 
 	// Tick runs ticks of periodic tasks. The store has a record for each name: its latest tick. If that is t.Last, and t.Next is
-	// later but not later than now, the record becomes t.Next, and t.Tasks are enqueued, in one transaction for all ticks. A
-	// name without a record gets one: the time of the call. The names of a call differ. Tick returns the records as they are
-	// then, in the order of ticks.
+	// later but not later than now, the record becomes t.Next, and t.Tasks are enqueued, in one transaction for all ticks. If the
+	// record is later than now, since the clock was set back, t.Next may be earlier than that. A name without a record gets one:
+	// the time of the call. The names of a call differ. Tick returns the records as they are then, in the order of ticks.
 	Tick(ctx context.Context, ticks ...Tick) (Ticked, error)
 
 	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given back,
@@ -307,9 +307,20 @@ type Watcher interface {
 // Hint says that a task of a kind has become due or its pause has ended, or that there is a request to the worker that holds a
 // task.
 type Hint struct {
-	Kind   string // "" if Wanted is set
-	Wanted ID
+	Kind     string // "" if Wanted is set
+	Wanted   ID
+	Enqueuer int64 // the engine that has enqueued the task, as in Ticket.Engine; 0 if it is another change, or is not known
 }
+
+// Enqueuer returns the number of the Engine that calls Store.Enqueue with this ctx, as in Ticket.Engine, or 0. A [Watcher] puts
+// it in its hints: an Engine that has enqueued a task need not be told.
+func Enqueuer(ctx context.Context) int64 {
+	engine, _ := ctx.Value(enqueuer{}).(int64)
+	return engine
+}
+
+// enqueuer is the key of the value that Enqueuer returns.
+type enqueuer struct{}
 
 // Errors of a Store, to be found with errors.Is.
 var (

@@ -21,7 +21,7 @@ func (e *Engine) watch(p *period, w Watcher) {
 
 // heard follows a hint.
 func (e *Engine) heard(h Hint) {
-	if _, claimed := slices.BinarySearch(e.kinds, h.Kind); claimed {
+	if _, claimed := slices.BinarySearch(e.kinds, h.Kind); claimed && h.Enqueuer != e.id {
 		e.where().ring()
 	}
 	for _, w := range e.beating() {

@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +18,20 @@ import (
 // watched is a store that passes on hints. An error in their place is what Watch returns.
 type watched struct {
 	stage.Store
-	hints chan any
-	calls []time.Time // of Watch
+	hints    chan any
+	calls    []time.Time // of Watch
+	enqueuer int64       // of the latest task
+	claims   atomic.Int64
+}
+
+func (s *watched) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
+	s.enqueuer = stage.Enqueuer(ctx)
+	return s.Store.Enqueue(ctx, tasks...)
+}
+
+func (s *watched) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+	s.claims.Add(1)
+	return s.Store.Claim(ctx, c)
 }
 
 func (s *watched) Watch(ctx context.Context, heard func(stage.Hint)) error {
@@ -72,6 +85,27 @@ func TestHints(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, s.calls, 2, "it is called again")
 		require.GreaterOrEqual(t, s.calls[1].Sub(begun), 30*time.Minute, "after about a poll")
+		require.NoError(t, stop(shutdown.Unbounded))
+	})
+}
+
+// TestALoneTaskIsOneClaim enqueues a task, which ends, and has the engine hear of it.
+func TestALoneTaskIsOneClaim(t *testing.T) {
+	t.Parallel()
+	onEachHost(t, func(t *testing.T, run host) {
+		s := &watched{Store: memory.New(nil), hints: make(chan any)}
+		e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) {
+			cfg.Poll, cfg.Heartbeat, cfg.Lease = time.Hour, time.Hour, 3*time.Hour
+		})
+		stop := run(e)
+		before := s.claims.Load()
+		id, err := e.Enqueue(t.Context(), "task", nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		s.hints <- stage.Hint{Kind: "task", Enqueuer: s.enqueuer}
+		synctest.Wait()
+		require.Equal(t, "1", get(t, s, id).Stage)
+		require.EqualValues(t, 1, s.claims.Load()-before)
 		require.NoError(t, stop(shutdown.Unbounded))
 	})
 }

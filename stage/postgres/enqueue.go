@@ -31,7 +31,7 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stag
 	if err != nil {
 		return nil, s.failed(ctx, "enqueue", err)
 	}
-	s.announce(different(tasks))
+	s.announce(ctx, different(tasks))
 	return transition.Spread(ids, places), nil
 }
 

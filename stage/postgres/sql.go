@@ -275,8 +275,8 @@ var texts = statements{
 
 	// It does not wait for the disk: what gets lost is only a hint.
 	announce: `
-		SELECT set_config('synchronous_commit', 'off', true), count(pg_notify($1, left('kind ' || kind, 1000)))
-		FROM unnest($2::text[]) AS kind`,
+		SELECT set_config('synchronous_commit', 'off', true), count(pg_notify($1, left(hint, 1000)))
+		FROM unnest($2::text[]) AS hint`,
 
 	// It waits until no claim is under way that does not see it, no longer than $2: see share.
 	pause: `

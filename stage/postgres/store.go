@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -87,7 +85,7 @@ func open(ctx context.Context, cfg Config, clock string) (*Store, error) {
 	s := &Store{&tasks{
 		schema: schema, pooler: cfg.Pooler, sql: newStatements(schema, clock),
 		looks:         looks{pause: 200 * time.Millisecond, since: map[string]time.Time{}},
-		announcements: announcements{kinds: map[string]struct{}{}},
+		announcements: announcements{hints: map[string]struct{}{}},
 		watchers:      watchers{heard: map[*func(stage.Hint)]struct{}{}, listens: make(chan struct{}, 1)},
 		heartbeats:    heartbeats{make(chan *pgx.Conn, 1)},
 	}}
@@ -224,20 +222,6 @@ func advice(err error) string {
 		return " (the tables of the store are gone)"
 	}
 	return ""
-}
-
-// passing reports whether a call has failed for a reason of the database that may be over some time later: a connection, one
-// that was silent for too long within a transaction, a conflict with other transactions, resources, locks, a shutdown, an error
-// of the system.
-func passing(err error) bool {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		return slices.ContainsFunc([]string{"08", "25P03", "40", "53", "55P03", "57P", "58"}, func(of string) bool {
-			return strings.HasPrefix(e.Code, of)
-		})
-	}
-	var c *pgconn.ConnectError
-	return errors.As(err, &c)
 }
 
 // patience returns how long a call may wait for a row that another one has locked: not until ctx has ended, since then

@@ -17,10 +17,11 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
-// What is notified of: a kind of which a task is due, and a task that something is wanted of. PostgreSQL sends equal ones of
-// a transaction once.
-func hintOfKind(kind string) string    { return "kind " + kind }
-func hintOfRequest(id stage.ID) string { return fmt.Sprintf("task %d", id) }
+// What is notified of: a kind of which a task is due, one of which an engine has enqueued a task, and a task that something is
+// wanted of. PostgreSQL sends equal ones of a transaction once.
+func hintOfKind(kind string) string                   { return "kind " + kind }
+func hintOfEnqueued(kind string, engine int64) string { return fmt.Sprintf("new %d %s", engine, kind) }
+func hintOfRequest(id stage.ID) string                { return fmt.Sprintf("task %d", id) }
 
 // hint returns what a notification says, or the zero Hint.
 func hint(payload string) (h stage.Hint) {
@@ -28,6 +29,10 @@ func hint(payload string) (h stage.Hint) {
 	switch what {
 	case "kind":
 		h.Kind = of
+	case "new":
+		engine, kind, _ := strings.Cut(of, " ")
+		h.Kind = kind
+		h.Enqueuer, _ = strconv.ParseInt(engine, 10, 64) // 0 is no engine
 	case "task":
 		id, _ := strconv.ParseInt(of, 10, 64) // 0 is no task
 		h.Wanted = stage.ID(id)
@@ -35,24 +40,25 @@ func hint(payload string) (h stage.Hint) {
 	return h
 }
 
-// announcements are the kinds of which engines are to hear, by notifications in transactions of their own. A transaction that
+// announcements are the hints that engines are to hear, by notifications in transactions of their own. A transaction that
 // notifies has a lock on the whole server while it commits, so in the transactions that enqueue they would keep these from
 // being written to the disk together.
 type announcements struct {
 	announcing sync.Mutex
-	kinds      map[string]struct{} // not announced yet
+	hints      map[string]struct{} // not announced yet
 	running    bool                // announceAll
 }
 
 // announcePause is how long after an announcement the next one comes, at the least.
 const announcePause = 2 * time.Millisecond
 
-// announce has the engines of all processes hear of the kinds, and does not wait for it.
-func (s *tasks) announce(kinds []string) {
+// announce has the engines of all processes hear of the kinds of tasks that were enqueued with ctx, and does not wait for it.
+func (s *tasks) announce(ctx context.Context, kinds []string) {
 	s.announcing.Lock()
 	defer s.announcing.Unlock()
+	engine := stage.Enqueuer(ctx)
 	for _, kind := range kinds {
-		s.kinds[kind] = struct{}{}
+		s.hints[hintOfEnqueued(kind, engine)] = struct{}{}
 	}
 	if !s.running && s.life.Err() == nil {
 		s.running = true
@@ -60,20 +66,20 @@ func (s *tasks) announce(kinds []string) {
 	}
 }
 
-// announceAll announces kinds until none is left, also while the store is being closed. Those that come during an
+// announceAll announces hints until none is left, also while the store is being closed. Those that come during an
 // announcement, and the pause after it, share the next one.
 func (s *tasks) announceAll() {
 	for {
 		s.announcing.Lock()
-		kinds := slices.Collect(maps.Keys(s.kinds))
-		clear(s.kinds)
-		s.running = len(kinds) > 0
+		hints := slices.Collect(maps.Keys(s.hints))
+		clear(s.hints)
+		s.running = len(hints) > 0
 		s.announcing.Unlock()
-		if len(kinds) == 0 {
+		if len(hints) == 0 {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), time.Second)
-		_, _ = s.pool.Exec(ctx, s.sql.announce, s.schema, kinds) // hints may be lost: engines poll as well
+		_, _ = s.pool.Exec(ctx, s.sql.announce, s.schema, hints) // hints may be lost: engines poll as well
 		cancel()
 		select {
 		case <-time.After(announcePause):
