@@ -14,28 +14,31 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Connect is a leaf that connects to an address without blocking. When it is Done, take the connection with Conn. A name
-// is looked up by the Group's Executor, and its addresses are tried one after the other. Bound it with [Within]: the
-// system may try for minutes. On an order it goes on, and passes it on to a filter.
+// Connect is a leaf that connects to an address without blocking. When it is Done, take the connection with Conn. Bound it
+// with [Within], which holds for all of it: the system may try for minutes. On an order it goes on, and passes it on to a filter.
+//
+// A name is looked up by the scheduler's [monitor.Resolver], on the Group's Executor. If it has several addresses, they race
+// by the rules of RFC 8305 (Happy Eyeballs): IPv4 and IPv6 take turns, and the family of the first address begins. An attempt
+// begins 250 ms after the one before it, or at once when one has failed. At most 16 are under way. The first that connects
+// wins, and the others are closed.
 type Connect struct {
 	// Address is "host:port", "[::1]:port", or "unix:" and a path.
 	Address string
 	Limits  Limits
 	// KeepAlive is the time of silence after which the system probes a TCP peer; 0 means a minute, and less never.
 	KeepAlive time.Duration
-	// Filters prepare the connection, in this order, within FilterTimeout for all together; 0 means 10 s. If one
-	// refuses, the connect has failed; further addresses are not tried.
+	// Filters prepare the connection that has won, in this order, within FilterTimeout for all together; 0 means 10 s. If
+	// one refuses, the connect has failed; further addresses are not tried.
 	Filters       []Filter
 	FilterTimeout time.Duration
 
-	engine    monitor.Engine
-	lookup    *act.Call[[]netip.AddrPort]
-	step      act.Child // the lookup, then the filters
-	addresses []net.Addr
-	dial      monitor.PendingConn
-	result    handover
-	err       error
-	state     connectState
+	lookup   *act.Call[[]net.Addr]
+	cancel   context.CancelFunc // of the lookup
+	step     act.Child          // the lookup, then the filters
+	attempts attempts
+	result   handover
+	err      error
+	state    connectState
 }
 
 type connectState uint8
@@ -51,11 +54,11 @@ const (
 // ConnectError is what Connect fails with.
 type ConnectError struct {
 	Address string // as it was given to Connect
-	Err     error  // why; of several addresses the last one's
+	Err     error  // why; of a name it joins a *net.OpError for each address
 }
 
 func (e *ConnectError) Error() string {
-	return "listener: connect to " + e.Address + ": " + e.Err.Error()
+	return "listener: connect to " + e.Address + ": " + strings.ReplaceAll(e.Err.Error(), "\n", "; ")
 }
 
 // Unwrap returns Err.
@@ -93,7 +96,7 @@ func (c *Connect) Waits(add func(what string)) {
 	switch {
 	case c.state == unresolved && c.lookup != nil:
 		add("a lookup of " + c.Address)
-	case c.state == resolved && c.dial != nil:
+	case c.state == resolved && len(c.attempts.pending) > 0:
 		add("a connection to " + c.Address)
 	case c.state == filtering:
 		hook.AskWaits(c.step.Action, add)
@@ -117,9 +120,10 @@ func (c *Connect) Close() error {
 		return nil
 	}
 	_ = c.step.Close()
-	if c.dial != nil {
-		c.dial.Close()
+	if c.cancel != nil {
+		c.cancel()
 	}
+	c.attempts.close()
 	if conn := c.result.take(); conn != nil {
 		conn.Abort()
 	}
@@ -129,37 +133,49 @@ func (c *Connect) Close() error {
 
 // resolve finds the addresses: at once if Address has a number, otherwise by a lookup off the thread.
 func (c *Connect) resolve(t *act.Task) act.Directive {
-	if c.engine == nil {
+	if c.attempts.engine == nil {
 		c.Limits.Resolved() // it may panic, while there is no descriptor to close
 		var err error
-		if c.engine, err = monitor.EngineOf(t.Scheduler()); err != nil {
+		if c.attempts.engine, err = monitor.EngineOf(t.Scheduler()); err != nil {
 			return c.refuse(err)
 		}
 	}
 	if path, ok := strings.CutPrefix(c.Address, "unix:"); ok {
-		c.addresses, c.state = []net.Addr{&net.UnixAddr{Name: path, Net: "unix"}}, resolved
-		return act.Done
+		return c.try(&net.UnixAddr{Name: path, Net: "unix"})
 	}
 	if at, err := netip.ParseAddrPort(c.Address); err == nil {
-		c.addresses, c.state = []net.Addr{net.TCPAddrFromAddrPort(at)}, resolved
-		return act.Done
+		return c.try(net.TCPAddrFromAddrPort(at))
 	}
 	if c.lookup == nil {
-		address := c.Address
-		c.lookup = &act.Call[[]netip.AddrPort]{F: func() ([]netip.AddrPort, error) { return lookUp(address) }}
-		c.step = act.Child{Action: c.lookup}
+		c.beginLookup(t)
 	}
 	d := c.step.Act(t)
 	switch d {
 	case act.Done:
-		for _, at := range c.lookup.Value {
-			c.addresses = append(c.addresses, net.TCPAddrFromAddrPort(at))
-		}
-		c.step, c.state = act.Child{}, resolved
+		c.attempts.named = true
+		return c.try(c.lookup.Value...)
 	case act.Failed:
 		return c.refuse(t.Err())
 	}
 	return d
+}
+
+func (c *Connect) beginLookup(t *act.Task) {
+	address, resolver := c.Address, monitor.ResolverOf(t.Scheduler())
+	ctx, cancel := context.WithCancel(context.Background())
+	c.lookup = &act.Call[[]net.Addr]{F: func() ([]net.Addr, error) {
+		defer cancel()
+		return lookUp(ctx, resolver, address)
+	}}
+	c.cancel, c.step = cancel, act.Child{Action: c.lookup}
+}
+
+// try notes the addresses to be tried.
+func (c *Connect) try(addresses ...net.Addr) act.Directive {
+	c.attempts.rest = addresses
+	c.attempts.options = monitor.DialOptions{KeepAlive: c.KeepAlive, ReceiveBuffer: c.Limits.ReceiveBuffer, SendBuffer: c.Limits.SendBuffer}
+	c.step, c.state = act.Child{}, resolved
+	return act.Done
 }
 
 func (c *Connect) refuse(err error) act.Directive {
@@ -167,30 +183,22 @@ func (c *Connect) refuse(err error) act.Directive {
 	return act.Failed // Act fails with the whole story
 }
 
-// connect tries the addresses.
+// connect tries the addresses, and gives the connection to the filters.
 func (c *Connect) connect(t *act.Task) act.Directive {
-	for {
-		if c.dial == nil && !c.next() {
-			return c.refuse(c.err)
-		}
-		stream, err := c.dial.Stream()
-		if err == monitor.ErrWouldBlock {
-			c.dial.Await(t.Waker())
-			return act.Wait
-		}
-		c.dial = nil
-		if err != nil {
-			c.err = err
-			continue
-		}
-		conn := NewConn(t.Scheduler(), stream, c.Limits)
-		c.result.offer(t, conn)
-		c.state = connected
-		if len(c.Filters) > 0 {
-			c.step, c.state = act.Child{Action: Filtered(conn, c.FilterTimeout, c.Filters...)}, filtering
-		}
-		return act.Done
+	stream, err := c.attempts.stream(t)
+	switch {
+	case err == monitor.ErrWouldBlock:
+		return act.Wait
+	case err != nil:
+		return c.refuse(err)
 	}
+	conn := NewConn(t.Scheduler(), stream, c.Limits)
+	c.result.offer(t, conn)
+	c.state = connected
+	if len(c.Filters) > 0 {
+		c.step, c.state = act.Child{Action: Filtered(conn, c.FilterTimeout, c.Filters...)}, filtering
+	}
+	return act.Done
 }
 
 func (c *Connect) filter(t *act.Task) act.Directive {
@@ -205,41 +213,26 @@ func (c *Connect) filter(t *act.Task) act.Directive {
 	return d
 }
 
-// next begins to connect to the next address that can be tried, and reports whether there was one.
-func (c *Connect) next() bool {
-	for len(c.addresses) > 0 {
-		at := c.addresses[0]
-		c.addresses = c.addresses[1:]
-		dial, err := c.engine.Dial(at, monitor.DialOptions{KeepAlive: c.KeepAlive,
-			ReceiveBuffer: c.Limits.ReceiveBuffer, SendBuffer: c.Limits.SendBuffer})
-		if err == nil {
-			c.dial = dial
-			return true
-		}
-		c.err = err
-	}
-	return false
-}
-
-func lookUp(address string) ([]netip.AddrPort, error) {
+// lookUp returns the addresses of a name and a port, in the order in which they are tried.
+func lookUp(ctx context.Context, resolver monitor.Resolver, address string) ([]net.Addr, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	port, err := net.LookupPort("tcp", service)
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
 	if err != nil {
 		return nil, err
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host)
+	ips, err := resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, err
 	}
 	if len(ips) == 0 {
 		return nil, errors.New("no address found")
 	}
-	all := make([]netip.AddrPort, len(ips))
-	for i, ip := range ips {
-		all[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
+	all := make([]net.Addr, 0, len(ips))
+	for _, ip := range inTurn(ips) {
+		all = append(all, net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port))))
 	}
 	return all, nil
 }

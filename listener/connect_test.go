@@ -1,6 +1,7 @@
 package listener_test
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -114,27 +115,10 @@ func TestConnectFailsWithASentenceThatNamesTheAddress(t *testing.T) {
 
 var long = "/" + strings.Repeat("x", 200)
 
-// Some addresses are refused by their machines, and some by this system before anything is sent: a broadcast address is.
-func TestConnectTriesOneAddressAfterTheOther(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	never, refusing := netip.MustParseAddrPort("255.255.255.255:9"), servertest.Vacant(t)
-	good := listenAndGreet(t, "tcp", "127.0.0.1:0").(*net.TCPAddr).AddrPort()
-	c := listener.Resolved(engine(l), never, refusing, never, good, refusing)
-	var conn *listener.Conn
-	o := spawn(l.S, act.Seq(c, act.Func(func(*act.Task) act.Directive { conn = c.Conn(); return act.Done })))
-	require.Equal(t, act.Done, o.over(l), "%v", o.err)
-	require.Equal(t, good.String(), conn.RemoteAddr().String())
-	conn.Abort()
+// lookup is a Resolver.
+type lookup func(ctx context.Context) ([]netip.Addr, error)
 
-	for _, last := range []netip.AddrPort{never, refusing} {
-		o = spawn(l.S, listener.Resolved(engine(l), refusing, never, last))
-		require.Equal(t, act.Failed, o.over(l))
-		var failed *listener.ConnectError
-		require.ErrorAs(t, o.err, &failed)
-		require.Equal(t, "a name", failed.Address)
-		require.Error(t, failed.Err)
-	}
-}
+func (f lookup) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, error) { return f(ctx) }
 
 // What was broken: Within, and act.Seq and its kind, closed the leaf as soon as it was Done, and with it
 // the connection that it had just made.
@@ -182,6 +166,12 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 			l := servertest.New(t, act.Config{})
 			l.Engine()
 			dropEvents(l)
+			given := make(chan struct{})
+			monitor.SetResolver(l.S, lookup(func(ctx context.Context) ([]netip.Addr, error) {
+				<-ctx.Done()
+				close(given)
+				return nil, ctx.Err()
+			}))
 			if name != "before its begin" {
 				l.Turn(func(task *act.Task) { require.Equal(t, act.Wait, c.Act(task)) })
 			}
@@ -193,6 +183,9 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 				require.ErrorIs(t, task.Err(), net.ErrClosed)
 			})
 			l.For(0) // no task waits for the lookup any more
+			if name == "while looking up" {
+				servertest.Receive(t, given) // and it was told
+			}
 		})
 	}
 }
@@ -206,10 +199,4 @@ func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
 			func() { c.Act(task) })
 	})
 	require.Zero(t, l.OS.Count("add"))
-}
-
-func engine(l *servertest.Stepped) monitor.Engine {
-	e, err := monitor.EngineOf(l.S)
-	require.NoError(l.T, err)
-	return e
 }

@@ -1,8 +1,6 @@
 package listener
 
 import (
-	"net"
-	"net/netip"
 	"unsafe"
 
 	"github.com/daimon-go/daimon/act"
@@ -31,15 +29,6 @@ func Memory(c *Conn) int {
 func Kept(s *act.Scheduler) (buffers, busy int) {
 	h := caches.Get(s)
 	return len(h.small), len(h.idle)
-}
-
-// Resolved returns a Connect that has looked up its addresses.
-func Resolved(e monitor.Engine, addresses ...netip.AddrPort) *Connect {
-	c := &Connect{Address: "a name", engine: e, state: resolved}
-	for _, at := range addresses {
-		c.addresses = append(c.addresses, net.TCPAddrFromAddrPort(at))
-	}
-	return c
 }
 
 // StreamOf returns the stream of c.

@@ -4,6 +4,8 @@
 // and becomes the scheduler's Idler: the thread sleeps in the operating system's poller and nowhere else. SetEngine
 // replaces it. Package listener has what most programs use: a Conn over a Stream, and the actions Accept and Connect.
 //
+// A [Resolver] looks up the names that are dialled.
+//
 // [Mailbox] carries values from any goroutine to a task. [Signals] turns the signals of the process into orders, [Relay]
 // hands them to a task, and [OnSignal] calls a method for them.
 //
