@@ -20,6 +20,8 @@ type internet struct {
 	ports       []*listening
 	files       map[string]*listening // of Unix sockets, by path; a stale one has no listener
 	ephemeral   uint16
+	hosts       map[string][]netip.Addr
+	delays      map[netip.Addr]time.Duration // of connects
 }
 
 // disrupt records that a fault ends the connection.
@@ -192,8 +194,10 @@ func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
 		} else {
 			c.failLater(syscall.EHOSTUNREACH, d.duration(latencyLow, 3*time.Second))
 		}
+	case n.delays[addr.Addr()] >= patience:
+		c.refuse(syscall.ETIMEDOUT, patience)
 	default:
-		w.agenda.add(c.pipes[0].due(), todo(c.synArrives))
+		w.agenda.add(c.pipes[0].due()+n.delays[addr.Addr()], todo(c.synArrives))
 	}
 	return e, nil
 }

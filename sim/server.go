@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -60,6 +61,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 		budget.Of(s) // also without connections
 		readiness.Inject(s, v.kernel.forRunner(r))
 		runners.Put(s, r)
+		monitor.SetResolver(s, &w.net)
 	}
 	for _, r := range v.runners {
 		for _, f := range setup {

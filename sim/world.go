@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
 	"time"
 
@@ -100,7 +101,8 @@ func New(o Options) *World {
 		w.dice[p] = newDice(o.Seed, p)
 	}
 	w.history.last = make([]line, w.options.Lines)
-	w.net = internet{w: w, ephemeral: firstEphemeral, files: map[string]*listening{}}
+	w.net = internet{w: w, ephemeral: firstEphemeral, files: map[string]*listening{},
+		hosts: map[string][]netip.Addr{}, delays: map[netip.Addr]time.Duration{}}
 	return w
 }
 
