@@ -26,6 +26,7 @@ type Options struct {
 	Coro                  bool    // examples/echo-coro and reads beside it
 	Plain                 bool    // package net beside them
 	Inspect               bool    // the server with -inspect, and itself once more as the control
+	Bound                 bool    // the server with -cpus auto, and itself once more as the control
 	Apart                 bool    // the load generator has a CPU of its own
 	Max, MaxCoro          float64 // the median ratios that are still good; 0: any
 	Idle                  int     // connections; 0: CPU is measured, not memory
@@ -42,6 +43,7 @@ func main() {
 	flag.BoolVar(&o.Coro, "coro", false, "measure examples/echo-coro and reads too, against examples/echo")
 	flag.BoolVar(&o.Plain, "plain", false, "measure a goroutine-per-connection server too")
 	flag.BoolVar(&o.Inspect, "inspect", false, "measure the server with -inspect too, against itself without")
+	flag.BoolVar(&o.Bound, "bound", false, "measure the server with -cpus auto too, against itself without; the system places them and the load")
 	flag.BoolVar(&o.Apart, "apart", false, "give the load generator a CPU that no reactor uses")
 	flag.Float64Var(&o.Max, "max", 0, "fail when the median of daimon/epoll is above this (0: never)")
 	flag.Float64Var(&o.MaxCoro, "max-coro", 0, "with -coro: fail when the median of coro/daimon is above this (0: never)")
@@ -71,9 +73,11 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	clients := load.Generator{Program: programs.Load, Conns: o.Conns}
-	if clients.CPU, err = load.CPU(o.Reactors, o.Apart); err != nil {
-		return err
+	clients := load.Generator{Program: programs.Load, Conns: o.Conns, CPU: -1}
+	if !o.Bound {
+		if clients.CPU, err = load.CPU(o.Reactors, o.Apart); err != nil {
+			return err
+		}
 	}
 	return o.cpu(ctx, out, clients, servers, ratios)
 }
@@ -82,7 +86,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 // next to both the subject and its own control; those with coroutines, before it, by the subject.
 func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.Ratio) {
 	add := func(name, program string) (column int) {
-		servers = append(servers, &server.Process{Name: name, Program: program, Reactors: o.Reactors})
+		servers = append(servers, &server.Process{Name: name, Program: program, Reactors: o.Reactors, Anywhere: o.Bound})
 		return len(servers) - 1
 	}
 	divide := func(of, by int, limit float64) { ratios = append(ratios, pairs.Ratio{Of: of, To: by, Limit: limit}) }
@@ -95,13 +99,22 @@ func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.
 		divide(reads, coro+1, 0)
 		divide(coro, coro+1, o.MaxCoro)
 	}
-	if o.Inspect {
-		inspected, again := add("inspect", p.Subject), add("again", p.Subject)
-		servers[inspected].Flags = []string{"-inspect", "127.0.0.1:0", "-inspect-token", "bench"}
-		divide(inspected, again+1, 0)
+	twin := func(name string, flags ...string) {
+		with, again := add(name, p.Subject), add("again", p.Subject)
+		servers[with].Flags = flags
+		divide(with, again+1, 0)
 		divide(again, again+1, 0)
 	}
+	switch {
+	case o.Inspect:
+		twin("inspect", "-inspect", "127.0.0.1:0", "-inspect-token", "bench")
+	case o.Bound:
+		twin("bound", "-cpus", "auto")
+	}
 	subject := add(name, p.Subject)
+	if o.Bound {
+		return servers, ratios // the C server binds itself
+	}
 	epoll := add("epoll", p.Epoll)
 	divide(subject, epoll, o.Max)
 	divide(add("control", p.Epoll), epoll, 0)

@@ -99,14 +99,14 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	case "nginx":
 		err = nginx.Prepare(b, s, o.Nginx)
 	case "fasthttp", "control":
-		err = tied(b, s, "http/fasthttp")
+		s.Program, err = b.Go("http/fasthttp")
 	case "net/http", "net/http-control":
-		err = tied(b, s, "http/nethttp")
+		s.Program, err = b.Go("http/nethttp")
 	case "nethttp":
-		err = tied(b, s, "http/adapter")
+		s.Program, err = b.Go("http/adapter")
 	case "nethttp-inline":
 		s.Flags = []string{"-inline"}
-		err = tied(b, s, "http/adapter")
+		s.Program, err = b.Go("http/adapter")
 	case "nethttp+":
 		err = free(b, s, "http/adapter")
 	case "fasthttp+":
@@ -116,15 +116,6 @@ func (o Options) compile(b build.Builder, s *server.Process) (err error) {
 	default:
 		err = fmt.Errorf("-servers takes some of %s,%s", all, logging)
 	}
-	return err
-}
-
-// tied compiles a server that does not choose all its CPUs itself, and ties it to those of Daimon's reactors.
-func tied(b build.Builder, s *server.Process, source string) (err error) {
-	if err = s.Tie(); err != nil {
-		return err
-	}
-	s.Program, err = b.Go(source)
 	return err
 }
 

@@ -102,9 +102,7 @@ func (m *measurement) compile(row string, s *server.Process) (err error) {
 	if row == "echo" {
 		source = "echo/plain"
 	}
-	if err = s.Tie(); err == nil {
-		s.Program, err = m.build.Go(source)
-	}
+	s.Program, err = m.build.Go(source)
 	return err
 }
 

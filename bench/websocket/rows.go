@@ -103,9 +103,7 @@ func (m *measurement) compile(row, name string, s *server.Process) (err error) {
 		s.Program, err = m.build.C("websocket/c/bare.c")
 		return err
 	}
-	if err = s.Tie(); err == nil {
-		s.Program, err = m.build.Go("websocket/" + name)
-	}
+	s.Program, err = m.build.Go("websocket/" + name)
 	return err
 }
 

@@ -30,7 +30,7 @@ type Process struct {
 	Program  string // takes the flags -addr and -reactors
 	Reactors int
 	Flags    []string // further ones
-	CPUs     []int    // where it may run; none: anywhere
+	Anywhere bool     // on all CPUs; otherwise see cpus
 	Workers  int      // processes that it runs beside itself; Start waits for them
 	Further  []string // addresses where it listens as well; Start waits for them
 	Port     int      // chosen by Start
@@ -72,7 +72,11 @@ func (s *Process) Start(ctx context.Context) error {
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = patience
-	if err := cpu.On(s.CPUs, s.cmd.Start); err != nil {
+	cpus, err := s.cpus()
+	if err == nil {
+		err = cpu.On(cpus, s.cmd.Start)
+	}
+	if err != nil {
 		cancel()
 		free()
 		return fmt.Errorf("%s: %w", s.Name, err)
@@ -95,14 +99,15 @@ func (s *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// Tie ties a server that does not choose its CPUs itself to those of Daimon's reactors, so that the load generator, which
-// has one CPU for all servers, shares it with each of them alike. If there are not so many CPUs it may run anywhere.
-func (s *Process) Tie() error {
-	cpus, err := cpu.Allowed()
-	if err == nil && s.Reactors <= len(cpus) {
-		s.CPUs = cpus[:s.Reactors]
+// cpus returns the CPUs on which the server runs: the first ones, as many as it has reactors. So the load generator, which has
+// one CPU for all servers, shares it with each of them alike. If there are not so many CPUs it may run anywhere, and so may one
+// that is not told a number of reactors: there are none then.
+func (s *Process) cpus() ([]int, error) {
+	all, err := cpu.Allowed()
+	if err != nil || s.Anywhere || s.Reactors > len(all) {
+		return nil, err
 	}
-	return err
+	return all[:s.Reactors], nil
 }
 
 // Reserve binds a socket that never listens to a free port of 127.0.0.1, and returns its address. Until free is called the

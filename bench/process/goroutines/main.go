@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/daimon-go/daimon/bench/internal/cpu"
 	"github.com/daimon-go/daimon/bench/process/measure"
 )
 
@@ -126,29 +125,20 @@ func sleep(m *measure.Meter) {
 	runtime.KeepAlive(all)
 }
 
-// threads: as many threads as there would be reactors, each bound to a CPU as reactors are, take slices of work until none
-// is left. Nothing is faster.
+// threads: as many threads as there would be reactors take slices of work until none is left. Nothing is faster.
 func threads(m *measure.Meter) {
-	cpus, err := cpu.Allowed()
-	if err != nil {
-		panic(err)
-	}
 	n := max(1, m.Reactors)
 	var left atomic.Int64
 	begin, done := make(chan bool), make(chan bool)
 	defer close(begin)
-	for i := range n {
+	for range n {
 		go func() {
-			if err := cpu.On(cpus[i%len(cpus):i%len(cpus)+1], func() error {
-				for range begin {
-					for left.Add(-1) >= 0 {
-						measure.Slice()
-					}
-					done <- true
+			runtime.LockOSThread() // as reactors are
+			for range begin {
+				for left.Add(-1) >= 0 {
+					measure.Slice()
 				}
-				return nil
-			}); err != nil {
-				panic(err)
+				done <- true
 			}
 		}()
 	}
