@@ -67,7 +67,7 @@ const floors = `
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
 	internal/readiness   act internal/budget internal/netpoll internal/audit internal/hook internal/loan net net/netip os syscall time
-	monitor           act shutdown internal/netpoll internal/readiness internal/inbox go.uber.org/zap net os os/signal syscall time
+	monitor           act shutdown internal/netpoll internal/readiness internal/inbox context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
 	listener          act shutdown monitor internal/budget internal/hook internal/lane internal/race
@@ -90,13 +90,13 @@ const floors = `
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
 	secure            act coro demon listener monitor internal/budget internal/hook internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
-	                  crypto/x509 crypto/x509/pkix go.uber.org/zap math/big net net/netip os runtime syscall time
+	                  crypto/x509 crypto/x509/pkix flag go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses
-	admission         act listener monitor container/list encoding/binary net net/netip time
+	admission         act listener monitor container/list encoding/binary flag net net/netip time
 
 	# 4: the header of a proxy. net for its addresses
-	proxyproto        act listener monitor internal/hook encoding/binary hash/crc32 net net/netip time
+	proxyproto        act listener monitor internal/hook encoding/binary flag hash/crc32 net net/netip time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
 	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
@@ -109,7 +109,7 @@ const floors = `
 	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook
 	                  go.uber.org/zap net os time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
-	httpd/accesslog   act httpd monitor go.uber.org/zap net net/netip os syscall time
+	httpd/accesslog   act httpd monitor flag go.uber.org/zap net net/netip os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
 	httpd/websocket/internal/frame   encoding/binary
 	# compress/flate has no compressor without a state, which would be a megabyte for each message that is being compressed
@@ -135,7 +135,7 @@ const floors = `
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/budget internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
-	                  encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
+	                  context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 	# a client with its manners, for worlds
 	internal/party    act listener shutdown sim math/rand/v2 time os testing
 
@@ -156,15 +156,14 @@ const floors = `
 
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509
 	examples/internal/tool   act internal/cli monitor shutdown context os
-	examples/internal/withtls   act admission inspect internal/cli listener program proxyproto secure crypto/tls flag net/netip
 	examples/chat/chat      act httpd httpd/files httpd/websocket listener process shutdown embed encoding/json io/fs time
-	examples/chat           examples/chat/chat examples/internal/withtls httpd program flag
+	examples/chat           admission examples/chat/chat httpd inspect program proxyproto secure crypto/tls flag
 	examples/checksum/checksum   act demon crypto/sha256 os time
 	examples/checksum       examples/checksum/checksum examples/internal/tool internal/cli flag os time
 	examples/echo/echo      act listener
-	examples/echo           examples/echo/echo examples/internal/withtls
+	examples/echo           admission examples/echo/echo inspect program proxyproto secure
 	examples/echo-coro/echo   coro
-	examples/echo-coro      examples/echo-coro/echo examples/internal/withtls coro
+	examples/echo-coro      admission coro examples/echo-coro/echo inspect program proxyproto secure
 	examples/fetch/fetch    act coro future listener tasklet net time
 	examples/fetch          act examples/fetch/fetch examples/internal/tool internal/cli flag os
 	examples/hello/hello    act listener
@@ -172,21 +171,24 @@ const floors = `
 	examples/httpd/web      act httpd httpd/files listener io/fs
 	examples/graceful/site  act httpd httpd/websocket listener net/url os time
 	# its flags name signals
-	examples/graceful       act demon examples/graceful/site examples/internal/withtls httpd monitor program service upgrade
-	                  flag go.uber.org/zap os syscall time
-	examples/httpd          examples/httpd/web examples/internal/withtls httpd httpd/accesslog program flag io/fs os
+	examples/graceful       act admission demon examples/graceful/site httpd inspect monitor program proxyproto secure service upgrade
+	                  crypto/tls flag go.uber.org/zap os syscall time
+	examples/httpd          admission examples/httpd/web httpd httpd/accesslog inspect program proxyproto secure
+	                  crypto/tls flag io/fs os
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os
 	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time
-	examples/press          examples/press/press examples/internal/withtls internal/cli os time
+	examples/press          admission examples/press/press inspect internal/cli program proxyproto secure crypto/tls os time
 	examples/proxy/proxy    act listener proxyproto net time
-	examples/proxy          examples/proxy/proxy examples/internal/withtls internal/cli listener secure crypto/tls crypto/x509 flag net os
+	examples/proxy          admission examples/proxy/proxy inspect internal/cli listener program proxyproto secure
+	                  crypto/tls crypto/x509 flag net os
 	examples/publish/publish   act listener net
 	examples/publish        examples/publish/publish inspect listener program flag
 	examples/remind/remind  act listener service bufio time
 	examples/remind         examples/remind/remind examples/internal/tool internal/cli os
 	examples/websocket-echo/echo   act httpd httpd/websocket
-	examples/websocket-echo   examples/websocket-echo/echo examples/internal/withtls httpd httpd/websocket flag
+	examples/websocket-echo   admission examples/websocket-echo/echo httpd httpd/websocket inspect program proxyproto secure
+	                  crypto/tls flag
 `
 
 // plain is what any package may import.
@@ -310,6 +312,7 @@ var doors = map[string][]string{
 	"upgrade/predecessor.go":         {"time.Sleep"},                                                   // a process that is dying; at set-up only
 	"secure/selfsigned.go":           {"time.Now"},                                                     // when a certificate is valid
 	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
+	"upgrade/state.go":               {"go"},                                                           // a service may not return in time
 	"upgrade/child.go":               {"go"},                                                           // a child is waited for, so that it is no zombie
 	"stage/memory/store.go":          {"time.Now"},                                                     // unless it is given another clock
 	"stage/run.go":                   {"time.NewTimer"},                                                // likewise

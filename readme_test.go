@@ -69,10 +69,10 @@ func (n newcomer) goMod(text string) {
 }
 
 // serve builds the program, runs it on a free port, gets its page from that address, and ends it.
-func (n newcomer) serve(get func(addr string) (*http.Response, error)) (page string) {
+func (n newcomer) serve(flags string, get func(addr string) (*http.Response, error)) (page string) {
 	n.Helper()
 	n.run("go", "build", "-o", "hello", ".")
-	server := exec.Command("./hello", "-addr", "127.0.0.1:0")
+	server := exec.Command("./hello", append(strings.Fields(flags), "-addr", "127.0.0.1:0")...)
 	server.Dir = n.dir
 	log, err := server.StderrPipe()
 	require.NoError(n, err)
@@ -117,7 +117,7 @@ func TestTheReadmesServersRun(t *testing.T) {
 	n.run("go", "mod", "edit", "-replace", module+"="+checkout)
 	n.goMod(section)
 	require.Contains(t, section, "\n    go run .\n") // which passes no signal on
-	page := n.serve(func(addr string) (*http.Response, error) { return http.Get("http://" + addr + "/") })
+	page := n.serve("", func(addr string) (*http.Response, error) { return http.Get("http://" + addr + "/") })
 	require.Contains(t, section, "curl http://127.0.0.1:8080/\n    "+page)
 
 	begin := strings.Index(readme, "\n## TLS\n")
@@ -128,7 +128,7 @@ func TestTheReadmesServersRun(t *testing.T) {
 	section, _, _ = strings.Cut(readme[at[1]:], "\n## ")
 	program(at)
 	n.run("go", "mod", "tidy")
-	command := regexp.MustCompile(`(?m)^    (go run .*/generate_cert.go .*)$`).FindStringSubmatch(section)
+	command := regexp.MustCompile(`(?m)^    (go run .*/generate_cert.go .*)\n    go run \. (.*)$`).FindStringSubmatch(section)
 	require.NotNil(t, command)
 	n.run("sh", "-c", command[1])
 	made, err := os.ReadFile(filepath.Join(n.dir, "cert.pem"))
@@ -136,7 +136,7 @@ func TestTheReadmesServersRun(t *testing.T) {
 	trusted := x509.NewCertPool()
 	require.True(t, trusted.AppendCertsFromPEM(made))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, DisableKeepAlives: true}
-	page = n.serve(func(addr string) (*http.Response, error) {
+	page = n.serve(command[2], func(addr string) (*http.Response, error) {
 		return (&http.Client{Transport: transport}).Get("https://" + addr + "/")
 	})
 	require.Contains(t, section, "curl -k https://127.0.0.1:8080/\n    "+page)

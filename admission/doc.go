@@ -11,6 +11,8 @@
 //		Handler: site.Serve,
 //	}
 //
+// With package program a Limiter is an Option, whose flags are -max-per-source and -rate-per-source.
+//
 // Sources behind one address, such as the customers of a provider that translates addresses, share its limits. So do all IPv4
 // clients that come through one prefix of NAT64, such as 64:ff9b::/96 (RFC 6052). A client that has a network larger than /64
 // is as many sources as it has of those: MaxConns of the service bounds all together.

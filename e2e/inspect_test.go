@@ -91,7 +91,7 @@ func serviceAt(t *testing.T, r inspect.Report, addr string) inspect.Service {
 // Every server among the examples shows what it is doing, and ends as if nobody had looked.
 func TestEveryExampleServerIsInspected(t *testing.T) {
 	outside(t)
-	main := regexp.MustCompile(`"github.com/daimon-go/daimon/(program|examples/internal/withtls)"`)
+	const main = `"github.com/daimon-go/daimon/program"`
 	further := map[string][]string{"chat": {"-web", "127.0.0.1:0"}, "proxy": {"-to", serve(t, "echo").Addr},
 		"jobs": {"-db", filepath.Join(t.TempDir(), "jobs.db")}}
 	sources, err := filepath.Glob("../examples/*/main.go")
@@ -100,7 +100,7 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 	for _, source := range sources {
 		text, err := os.ReadFile(source)
 		require.NoError(t, err)
-		if name := filepath.Base(filepath.Dir(source)); main.Match(text) {
+		if name := filepath.Base(filepath.Dir(source)); strings.Contains(string(text), main) {
 			servers = append(servers, name)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -159,10 +159,6 @@ func TestBadFlags(t *testing.T) {
 		says    string
 		flags   []string
 	}{
-		{"echo", 2, "-tls-cert needs -tls-key, the key of the certificate", []string{cert, id.cert}},
-		{"echo", 2, "-tls-key needs -tls-cert, the certificate of the key", []string{key, id.key}},
-		{"httpd", 2, "-tls-self makes a certificate: leave out -tls-cert and -tls-key, or -tls-self", append(id.flags(), "-tls-self")},
-		{"httpd", 1, "cannot read the certificate: open /nowhere: no such file or directory", []string{cert, nowhere, key, id.key}},
 		{"echo", 1, fmt.Sprintf("cannot use the certificate in %s with the key in %s: tls: private key does not match public key",
 			id.cert, other.key), []string{cert, id.cert, key, other.key}},
 		{"proxy", 2, "-tls-to needs a -to with a host", []string{"-tls-to", "-to", "unix:/tmp/x:y"}},

@@ -1,10 +1,7 @@
 // Package inspect shows what a server is doing while it runs: what each scheduler does, its tasks and what each of them waits
 // for, services, processes and stages, and counts and latencies. A program that does not import it links nothing of it.
 //
-//	server := program.Server{Addr: "127.0.0.1:8080"}
-//	inspector := inspect.Flag() // -inspect 127.0.0.1:6060
-//	server.Parse()
-//	server.Run(inspector, server.Listen(server.Addr, handler))
+//	program.Serve("127.0.0.1:8080", handler, &inspect.Inspector{}) // -inspect 127.0.0.1:6060
 //
 // # Pages
 //

@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"flag"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,14 +26,11 @@ const (
 	ofATask = 2 * time.Millisecond
 )
 
-// Inspector looks into the schedulers of one Group, and serves what it sees. With package program it is one of the services,
-// the first:
+// Inspector looks into the schedulers of one Group, and serves what it sees. With package program it is an Option:
 //
-//	inspector := inspect.Flag() // -inspect
-//	server.Parse()
-//	server.Run(inspector, server.Listen(server.Addr, handler))
+//	program.Serve("127.0.0.1:7007", handler, &inspect.Inspector{}) // -inspect
 //
-// Without it, Configure comes before the Group is made, Setup is the first of the set-up functions, and Close follows when Run
+// Without that, Configure comes before the Group is made, Setup is the first of the set-up functions, and Close follows when Run
 // has returned. The fields must not be changed from Configure on. All methods but Setup are for any goroutine.
 type Inspector struct {
 	// Address is where the pages are served, "host:port". If it is empty there are none. They have a scheduler of their own, which
@@ -56,7 +52,7 @@ type Inspector struct {
 	// Nothing waits for the disk; if it fails, that is one line in the log.
 	Dir string
 
-	off    bool // the flag is empty
+	off    bool // unless the flags say otherwise
 	places int  // for offloaded functions; 0: unknown
 	site   *site
 	tcp    service.TCP // of the pages
@@ -86,20 +82,6 @@ type answered struct {
 
 	open  *question // that the desk had not answered in time; nil: there is none
 	asked time.Duration
-}
-
-// Flag returns an Inspector that does nothing unless the flag -inspect says where it serves its pages, or -inspect-dir where its
-// files are. It is called before [flag.Parse].
-func Flag() *Inspector {
-	x := &Inspector{}
-	flag.StringVar(&x.Address, "inspect", "",
-		"the `address` of pages that show what the server is doing, such as 127.0.0.1:6060; empty: none")
-	flag.StringVar(&x.Token, "inspect-token", "",
-		"what requests for these pages have to bring; empty: a random `token`, which is logged")
-	flag.StringVar(&x.Dir, "inspect-dir", "",
-		"the `directory` for files that say what has just happened, after a panic, a stall or SIGUSR1; empty: none")
-	x.off = true
-	return x
 }
 
 // Configure adds to cfg what the Inspector needs.

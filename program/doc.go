@@ -19,8 +19,18 @@
 // # Flags
 //
 // Every program has the flags -addr, -reactors, -cpus, -idle, -max-conns, -memory, -drain, -announce, -spread, -inactivity and -turns;
-// -h explains them. A reactor is a scheduler with its monitors, on a thread of its own. A program defines flags of its own with
-// package flag; those of inspect.Flag show what the program is doing while it runs.
+// -h explains them. A reactor is a scheduler with its monitors, on a thread of its own. What else a program has flags for, and
+// links, are its Options:
+//
+//	server := program.Server{Addr: "127.0.0.1:1883", Options: []program.Option{
+//		&proxyproto.Config{},   // -proxy-from
+//		&admission.Limiter{},   // -max-per-source, -rate-per-source
+//		&secure.TLS{},          // -tls-cert, -tls-key, -tls-self
+//		&inspect.Inspector{},   // -inspect, -inspect-token, -inspect-dir
+//	}}
+//
+// An accesslog.Log is one as well. Without its flags an Option does nothing. A program defines flags of its own with package flag,
+// or with an [Option] of its own that also checks them.
 //
 // # Signals
 //

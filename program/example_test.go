@@ -6,9 +6,14 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/admission"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -74,4 +79,30 @@ func ExampleServer() {
 		server.Listen(server.Addr, public.Serve),
 		&service.TCP{Address: *admin, Handler: private.Serve, KeepAlive: time.Minute},
 	)
+}
+
+// topics is an Option of the program's own.
+type topics struct{ most int }
+
+func (x *topics) Flags(fs *flag.FlagSet) (check func() error) {
+	fs.IntVar(&x.most, "topics", 1000, "the largest `number` of topics")
+	return func() error {
+		if x.most < 1 {
+			return fmt.Errorf("-topics must be above 0: %d", x.most)
+		}
+		return nil
+	}
+}
+
+// A program whose user may have it read PROXY headers, bound what each client may have, speak TLS, and show what it is doing.
+func ExampleOption() {
+	server := program.Server{Addr: "127.0.0.1:1883", Options: []program.Option{
+		&proxyproto.Config{}, // -proxy-from 10.0.0.0/8
+		&admission.Limiter{}, // -max-per-source 100 -rate-per-source 20
+		&secure.TLS{},        // -tls-cert cert.pem -tls-key key.pem
+		&inspect.Inspector{}, // -inspect 127.0.0.1:6060
+		&topics{},            // -topics 50
+	}}
+	server.Parse()
+	server.Run(server.Listen(server.Addr, echo.Echo))
 }

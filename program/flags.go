@@ -18,16 +18,35 @@ const maxReactors = 1024
 // leastMemory is less than any server needs, and tells bytes from a forgotten unit.
 const leastMemory = 1 << 20
 
-// Parse defines the flags in [flag.CommandLine], in addition to those that the program has defined there, and parses
-// the command line. If it cannot be understood, or has arguments after the flags, Parse ends the program with one
-// sentence and status 2; after -h, with the list of flags and status 0.
+// Parse defines the flags, with those of the Options, in [flag.CommandLine], in addition to those that the program has defined
+// there, and parses the command line. If it cannot be understood, or has arguments after the flags, Parse ends the program with
+// one sentence and status 2; after -h, with the list of flags and status 0.
 func (s *Server) Parse() {
 	check := s.define(flag.CommandLine)
 	cli.Parse(name(), func() error { return cmp.Or(check(), cli.NoArguments()) })
 }
 
-// define defines the flags. The function that it returns checks their values after parsing.
+// define defines all flags. The function that it returns checks their values after parsing.
 func (s *Server) define(fs *flag.FlagSet) (check func() error) {
+	checks := []func() error{s.flags(fs)}
+	for _, o := range s.Options {
+		checks = append(checks, o.Flags(fs))
+	}
+	return func() error {
+		for _, check := range checks {
+			if check == nil {
+				continue
+			}
+			if err := check(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// flags defines those of every program.
+func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 	if s.Addr != "" {
 		fs.StringVar(&s.Addr, "addr", s.Addr, "the address to listen on: `host:port`, or unix: and a path")
 	}

@@ -115,6 +115,29 @@ func TestFlagsOfThePhases(t *testing.T) {
 	}
 }
 
+// option is an Option without flags. Its filter writes its name.
+type option struct {
+	name string
+	to   *string
+}
+
+func (option) Flags(*flag.FlagSet) func() error { return nil }
+
+func (o option) Filters() []listener.Filter {
+	return []listener.Filter{func(*listener.Conn) act.Action { *o.to += o.name; return nil }}
+}
+
+// The limits of an admission.Limiter are those of clients, and not of their proxies, because of this order.
+func TestFiltersOfOptionsComeFirst(t *testing.T) {
+	said := ""
+	s := Server{Options: []Option{option{"a", &said}, option{"b", &said}}}
+	parsed(t, &s)
+	for _, f := range s.Listen("127.0.0.1:0", nil, option{"c", &said}.Filters()...).(*service.TCP).Filters {
+		f(nil)
+	}
+	require.Equal(t, "abc", said)
+}
+
 // What was broken: a program that wanted other Limits had to look at the type of its own service.
 func TestListenPassesOnWhatTheFieldsSay(t *testing.T) {
 	s := Server{MaxConns: 7, Limits: listener.Limits{High: 1 << 20}, ReclaimAfter: time.Minute, Mode: 0o660}

@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -40,6 +41,8 @@ type Server struct {
 	// memory that the process may have, and less than 0 no bound. [listener.Budget] says what happens at the bound. The flag is
 	// -memory.
 	Memory int
+	// Options are the parts of the program that have flags of their own.
+	Options []Option
 	// Limits are those of each connection of each address.
 	Limits listener.Limits
 	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits: see
@@ -60,6 +63,16 @@ type Server struct {
 	Upgrade *upgrade.Upgrade
 }
 
+// Option is a part of a server program with flags of its own, such as an inspect.Inspector. If it has a method
+// Filters() []listener.Filter, those filters prepare the connections of each address of [Server.Listen]: in the order of the
+// Options, so a proxyproto.Config comes before an admission.Limiter, and that before a secure.TLS. If it is a [Service], Run sets
+// it up before the others.
+type Option interface {
+	// Flags defines the flags. Their defaults are the fields of the Option. The function that it returns checks the values after
+	// parsing; it may be nil. An error ends the program with status 2, so it is one sentence that names the flag.
+	Flags(*flag.FlagSet) (check func() error)
+}
+
 // Service is a part of a server program, such as a [service.TCP] or the System of package process. If it has a method
 // Configure(*act.Config), that is called before the schedulers are made; if it is an io.Closer, it is closed when they have
 // ended. The Inspector of package inspect has both.
@@ -77,16 +90,17 @@ type Socket interface {
 
 // Serve is the whole main function of a server on one address: it parses the command line and serves until a
 // signal. addr is the default of the flag -addr; handler makes the action of each connection, see [service.TCP].
-func Serve(addr string, handler func(*listener.Conn) act.Action) {
-	s := Server{Addr: addr}
+func Serve(addr string, handler func(*listener.Conn) act.Action, options ...Option) {
+	s := Server{Addr: addr, Options: options}
 	s.Parse()
 	s.Run(s.Listen(s.Addr, handler))
 }
 
-// Listen returns a service for an address, with the options that the fields of s have. The filters prepare each connection
-// before the handler. The service listens from [Server.Run] on. For other options of a socket, pass a [service.TCP] or
-// [service.Unix] to Run.
+// Listen returns a service for an address, as the fields of s say. The filters prepare each connection before the handler, and
+// those of the Options come first. The service listens from [Server.Run] on. For a socket without them, or with other fields, pass
+// a [service.TCP] or [service.Unix] to Run.
 func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) Socket {
+	filters = append(s.filters(), filters...)
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		return &service.Unix{Path: path, Handler: handler, Filters: filters, MaxConns: s.MaxConns, Limits: s.Limits,
 			ReclaimAfter: s.ReclaimAfter, Mode: s.Mode}
@@ -95,13 +109,28 @@ func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, fi
 		ReclaimAfter: s.ReclaimAfter}
 }
 
+func (s *Server) filters() (all []listener.Filter) {
+	for _, o := range s.Options {
+		if x, ok := o.(interface{ Filters() []listener.Filter }); ok {
+			all = append(all, x.Filters()...)
+		}
+	}
+	return all
+}
+
 const unixPrefix = "unix:"
 
-// Run sets up the services in the given order and logs the address of each [Socket]. It returns when the program has
-// ended in order, after a signal or because all services have ended, and logs what was cut. If a service cannot be set
-// up, or the schedulers fail, Run ends the program with status 1.
+// Run sets up the Options and then the services, each in the given order, and logs the address of each [Socket]. It returns when
+// the program has ended in order, after a signal or because all services have ended, and logs what was cut. If a service cannot
+// be set up, or the schedulers fail, Run ends the program with status 1.
 func (s *Server) Run(services ...Service) {
-	if err := s.run(services); err != nil {
+	var all []Service
+	for _, o := range s.Options {
+		if v, ok := o.(Service); ok {
+			all = append(all, v)
+		}
+	}
+	if err := s.run(append(all, services...)); err != nil {
 		cli.Exit(name(), err, 1)
 	}
 }

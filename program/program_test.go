@@ -31,7 +31,8 @@ import (
 const variable = "DAIMON_PROGRAM"
 
 var mains = map[string]func(){
-	"echo": func() { program.Serve("127.0.0.1:0", echo.Echo) },
+	"echo":   func() { program.Serve("127.0.0.1:0", echo.Echo) },
+	"broker": ExampleOption,
 	"site": func() {
 		ExampleServer()
 		fmt.Println("after the end")
@@ -326,6 +327,16 @@ func TestRefusals(t *testing.T) {
 		{"no unit", "echo", []string{"-drain", "5"}, 2, `invalid value "5" for flag -drain: it needs a unit, as in 5s`},
 		{"no duration", "echo", []string{"-drain", "x"}, 2,
 			`invalid value "x" for flag -drain: it is no duration, such as 300ms, 5s or 1m30s`},
+		{"no network", "broker", []string{"-proxy-from", "::1,x"}, 2, `invalid value "::1,x" for flag -proxy-from: "x" is neither an address nor a network`},
+		{"a negative number", "broker", []string{"-max-per-source", "-1"}, 2, "-max-per-source must not be negative: -1"},
+		{"a negative rate", "broker", []string{"-rate-per-source", "-1"}, 2, "-rate-per-source must not be negative: -1"},
+		{"a certificate without a key", "broker", []string{"-tls-cert", "c"}, 2, "-tls-cert needs -tls-key, the key of the certificate"},
+		{"a key without a certificate", "broker", []string{"-tls-key", "k"}, 2, "-tls-key needs -tls-cert, the certificate of the key"},
+		{"two certificates", "broker", []string{"-tls-self", "-tls-cert", "c"}, 2,
+			"-tls-self makes a certificate: leave out -tls-cert and -tls-key, or -tls-self"},
+		{"an Option of its own", "broker", []string{"-topics", "0"}, 2, "-topics must be above 0: 0"},
+		{"an Option that cannot be set up", "broker", []string{"-tls-cert", "/nowhere", "-tls-key", "k"}, 1,
+			"cannot read the certificate: open /nowhere: no such file or directory"},
 		{"a negative duration", "echo", []string{"-drain", "-5s"}, 2, `invalid value "-5s" for flag -drain: it must not be negative`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

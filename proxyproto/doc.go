@@ -18,6 +18,8 @@
 // the system, which knows the proxy. LocalAddr is the address that the client has connected to.
 // [Sender] returns the address of the proxy, and [Of] all of the header.
 //
+// With package program a [Config] is an Option, whose flag is -proxy-from.
+//
 // [Client] makes a filter for connections that are dialled, which sends a header.
 //
 // A header is believed only if it comes from a trusted sender: see [Config]. Nothing of a connection is changed but its

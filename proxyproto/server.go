@@ -47,7 +47,7 @@ var errStranger = errors.New("proxyproto: the sender is not trusted")
 // Server panics if nobody is trusted.
 func Server(config Config) listener.Filter {
 	config.Trusted = slices.Clone(config.Trusted)
-	if len(config.Trusted) == 0 && !config.Unix || slices.ContainsFunc(config.Trusted, func(p netip.Prefix) bool { return !p.IsValid() }) {
+	if config.nobody() || slices.ContainsFunc(config.Trusted, func(p netip.Prefix) bool { return !p.IsValid() }) {
 		panic("proxyproto: a Config that trusts nobody, or an invalid network")
 	}
 	return func(c *listener.Conn) act.Action {

@@ -36,8 +36,9 @@
 //
 // # Certificates
 //
-// A certificate in files is a [Files], which reads it again on SIGHUP, for servers and for clients. One for development and tests is
-// made by [SelfSigned]. Anything else is done by functions of the tls.Config.
+// With package program a [TLS] is an Option, whose flags choose the certificate. A certificate in files is a [Files], which reads it
+// again on SIGHUP, for servers and for clients. One for development and tests is made by [SelfSigned]. Anything else is done by
+// functions of the tls.Config.
 //
 // # Resumption
 //

@@ -8,17 +8,27 @@
 package main
 
 import (
+	"crypto/tls"
 	"flag"
 
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/chat/chat"
-	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 )
 
 func main() {
 	web := flag.String("web", "127.0.0.1:7080", "the `address` of the page; empty: none")
-	server := withtls.Parse("127.0.0.1:7010", "http/1.1")
+	server := program.Server{Addr: "127.0.0.1:7010", Options: []program.Option{
+		&proxyproto.Config{},
+		&admission.Limiter{},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
+		&inspect.Inspector{},
+	}}
+	server.Parse()
 	rooms := chat.New()
 	services := []program.Service{rooms, server.Listen(server.Addr, rooms.Member)}
 	if *web != "" {

@@ -6,9 +6,15 @@
 package main
 
 import (
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/examples/echo-coro/echo"
-	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/inspect"
+	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 )
 
-func main() { withtls.Serve("127.0.0.1:7007", coro.Serve(echo.Echo)) }
+func main() {
+	program.Serve("127.0.0.1:7007", coro.Serve(echo.Echo), &proxyproto.Config{}, &admission.Limiter{}, &secure.TLS{}, &inspect.Inspector{})
+}

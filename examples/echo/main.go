@@ -13,8 +13,14 @@
 package main
 
 import (
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/inspect"
+	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 )
 
-func main() { withtls.Serve("127.0.0.1:7007", echo.Echo) }
+func main() {
+	program.Serve("127.0.0.1:7007", echo.Echo, &proxyproto.Config{}, &admission.Limiter{}, &secure.TLS{}, &inspect.Inspector{})
+}

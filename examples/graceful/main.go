@@ -25,6 +25,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,12 +35,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/examples/graceful/site"
-	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/upgrade"
 )
@@ -62,14 +66,20 @@ func main() {
 	var upgradeOn, withdrawOn os.Signal
 	signalVar(&upgradeOn, "upgrade-on", "the `signal` that has a newer binary started: USR1, USR2 (the default) or WINCH")
 	signalVar(&withdrawOn, "withdraw-on", "a `signal` that takes an end back while it is only announced: USR1, USR2 or WINCH")
-	server := withtls.Parse("127.0.0.1:8080", "http/1.1")
+	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
+		&proxyproto.Config{},
+		&admission.Limiter{},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
+		&inspect.Inspector{},
+	}}
+	server.Parse()
 	server.Reload = reload
 	server.Upgrade = &upgrade.Upgrade{Signal: upgradeOn, Within: *within}
 	web := &httpd.Server{Handler: pages.Routes().Serve}
 	services := []program.Service{background{}, named("web", atEnd, server.Listen(server.Addr, web.Serve))}
 	if *health != "" {
 		last := &httpd.Server{Handler: site.Health().Serve}
-		services = append(services, named("health", service.LastOfAll, server.Server.Listen(*health, last.Serve)))
+		services = append(services, &service.TCP{Name: "health", Address: *health, Handler: last.Serve, AtEnd: service.LastOfAll})
 	}
 	if withdrawOn != nil {
 		services = append(services, &withdrawal{on: withdrawOn})

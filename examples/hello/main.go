@@ -10,9 +10,4 @@ import (
 	"github.com/daimon-go/daimon/program"
 )
 
-func main() {
-	server := program.Server{Addr: "127.0.0.1:7008"}
-	inspector := inspect.Flag()
-	server.Parse()
-	server.Run(inspector, server.Listen(server.Addr, hello.Hello))
-}
+func main() { program.Serve("127.0.0.1:7008", hello.Hello, &inspect.Inspector{}) }

@@ -21,15 +21,19 @@
 package main
 
 import (
+	"crypto/tls"
 	"flag"
 	"io/fs"
 	"os"
 
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/httpd/web"
-	"github.com/daimon-go/daimon/examples/internal/withtls"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/accesslog"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 )
 
 func main() {
@@ -42,14 +46,14 @@ func main() {
 		return err
 	})
 	log := &accesslog.Log{}
-	flag.StringVar(&log.Path, "access-log", "", "a `file` to which a line is appended for each request; -: standard output")
-	flag.Var(&log.Format, "access-log-format", "the `format` of these lines: combined, common or json")
-	server := withtls.Parse("127.0.0.1:8080", "http/1.1", "http/1.0")
-	site := &httpd.Server{Handler: web.Site(files).Serve, MaxBody: 1 << 30}
-	var services []program.Service
-	if log.Path != "" {
-		site.OnResponse = log.Add
-		services = append(services, log)
-	}
-	server.Run(append(services, server.Listen(server.Addr, site.Serve))...)
+	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
+		&proxyproto.Config{},
+		&admission.Limiter{},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
+		log,
+		&inspect.Inspector{},
+	}}
+	server.Parse()
+	site := &httpd.Server{Handler: web.Site(files).Serve, MaxBody: 1 << 30, OnResponse: log.OnResponse()}
+	server.Run(server.Listen(server.Addr, site.Serve))
 }

@@ -26,6 +26,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -36,10 +37,14 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/jobs/jobs"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/internal/cli"
+	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 )
 
 func main() {
@@ -51,7 +56,13 @@ func main() {
 	cli.DurationVar(&x.Report, "report", time.Hour, "the `duration` between two counts of the tasks, 0 for none")
 	flag.Func("queues", "the `names` of the queues to work on, pictures,papers, in place of all", list(&x.Queues))
 	flag.Func("host", "further `names` by which browsers reach the page, such as jobs.example.org", list(&x.Hosts))
-	server := withtls.Parse("127.0.0.1:8090", "http/1.1", "http/1.0")
+	server := program.Server{Addr: "127.0.0.1:8090", Options: []program.Option{
+		&proxyproto.Config{},
+		&admission.Limiter{},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
+		&inspect.Inspector{},
+	}}
+	server.Parse()
 	switch {
 	case x.Load < 0:
 		cli.Exit("jobs", fmt.Errorf("-load must not be negative: %d", x.Load), 2)

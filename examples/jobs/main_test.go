@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { exectest.Main(m) }
 
-var program = exectest.Build{Dir: "."}
+var binary = exectest.Build{Dir: "."}
 
 // site is a program that runs.
 type site struct {
@@ -31,7 +31,7 @@ type site struct {
 
 func start(t *testing.T, db string, flags ...string) *site {
 	t.Helper()
-	p := exectest.Start(t, program.Command(t, append([]string{"-addr", "127.0.0.1:0", "-db", db, "-report", "0"}, flags...)...))
+	p := exectest.Start(t, binary.Command(t, append([]string{"-addr", "127.0.0.1:0", "-db", db, "-report", "0"}, flags...)...))
 	p.Listens(t, p.Said)
 	s := &site{Program: p, t: t, url: "http://" + p.Addr}
 	_, s.token = s.ask("GET", "/api/token", nil)

@@ -23,23 +23,34 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"flag"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/nethttp/site"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/internal/cli"
+	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 )
 
 func main() {
 	var o site.Options
 	flag.Func("upstream", "the `URL` of a server that gets the requests below /api/", o.SetUpstream)
 	cli.DurationVar(&o.Timeout, "timeout", 10*time.Second, "the `duration` after which a page is given up")
-	server := withtls.Parse("127.0.0.1:8080", "http/1.1", "http/1.0")
+	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
+		&proxyproto.Config{},
+		&admission.Limiter{},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
+		&inspect.Inspector{},
+	}}
+	server.Parse()
 
 	ending, forget := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer forget()

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { exectest.Main(m) }
 
-var program = exectest.Build{Dir: "."}
+var binary = exectest.Build{Dir: "."}
 
 // known returns what /me knows.
 func known(t *testing.T, text string) (m map[string]string) {
@@ -49,7 +49,7 @@ func curl(t *testing.T, arguments ...string) string {
 
 func TestSite(t *testing.T) {
 	tier.Need(t, tier.Full, "builds the program, and uses curl")
-	p := exectest.Start(t, program.Command(t, "-addr", "127.0.0.1:0", "-timeout", "2m", "-tls-self"))
+	p := exectest.Start(t, binary.Command(t, "-addr", "127.0.0.1:0", "-timeout", "2m", "-tls-self"))
 	p.Listens(t, p.Said)
 	url := "https://" + p.Addr
 	for _, name := range []string{"index.html", "style.css", "site.js", "favicon.svg"} {
@@ -95,7 +95,7 @@ func TestSite(t *testing.T) {
 	p.Stop(t)
 	require.NotContains(t, p.Said(), "failed")
 
-	p = exectest.Start(t, program.Command(t, "-addr", "127.0.0.1:0", "-timeout", "1s"))
+	p = exectest.Start(t, binary.Command(t, "-addr", "127.0.0.1:0", "-timeout", "1s"))
 	p.Listens(t, p.Said)
 	require.Regexp(t, `^HTTP/1.1 504 `, curl(t, "-i", "http://"+p.Addr+"/wait/1h"))
 	p.Stop(t)
@@ -105,9 +105,9 @@ func TestSite(t *testing.T) {
 // One site stands before another one. What has begun when the signal comes goes on, and a stream of events without an end gets one.
 func TestUpstreamAndEvents(t *testing.T) {
 	tier.Need(t, tier.Full, "builds the program, and uses curl")
-	behind := exectest.Start(t, program.Command(t, "-addr", "127.0.0.1:0"))
+	behind := exectest.Start(t, binary.Command(t, "-addr", "127.0.0.1:0"))
 	behind.Listens(t, behind.Said)
-	front := exectest.Start(t, program.Command(t, "-addr", "127.0.0.1:0", "-upstream", "http://"+behind.Addr))
+	front := exectest.Start(t, binary.Command(t, "-addr", "127.0.0.1:0", "-upstream", "http://"+behind.Addr))
 	front.Listens(t, front.Said)
 	require.Equal(t, "127.0.0.1", known(t, curl(t, "http://"+front.Addr+"/api/me"))["client"])
 	events := exectest.Start(t, exec.Command("curl", "-sSN", "--noproxy", "*", "http://"+front.Addr+"/api/events"))

@@ -10,18 +10,29 @@
 package main
 
 import (
+	"crypto/tls"
 	"os"
 	"time"
 
-	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/press/press"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/internal/cli"
+	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 )
 
 func main() {
 	var shop press.Shop
 	cli.DurationVar(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of typesetting a job, and of printing a page")
-	server := withtls.Parse("127.0.0.1:7012", "http/1.1", "http/1.0")
+	server := program.Server{Addr: "127.0.0.1:7012", Options: []program.Option{
+		&proxyproto.Config{},
+		&admission.Limiter{},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
+		&inspect.Inspector{},
+	}}
+	server.Parse()
 	shop.Door = server.Listen(server.Addr, shop.Serve)
 	server.Run(&shop)
 	shop.Report(os.Stdout)

@@ -18,10 +18,13 @@ import (
 	"net"
 	"os"
 
-	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/proxy/proxy"
+	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
 	"github.com/daimon-go/daimon/secure"
 )
 
@@ -41,7 +44,10 @@ func main() {
 		filters = append(filters, proxy.Header(int(version[1]-'0')))
 		return nil
 	})
-	server := withtls.Parse("127.0.0.1:7009")
+	server := program.Server{Addr: "127.0.0.1:7009", Options: []program.Option{
+		&proxyproto.Config{}, &admission.Limiter{}, &secure.TLS{}, &inspect.Inspector{},
+	}}
+	server.Parse()
 	if *encrypted {
 		host, _, err := net.SplitHostPort(to)
 		if err != nil || host == "unix" {

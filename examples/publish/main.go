@@ -16,7 +16,8 @@ import (
 )
 
 func main() {
-	server := program.Server{Addr: "127.0.0.1:7013", Limits: listener.Limits{Overflow: listener.Drop}}
+	server := program.Server{Addr: "127.0.0.1:7013", Options: []program.Option{&inspect.Inspector{}}}
+	server.Limits.Overflow = listener.Drop
 	flag.Func("slow", "what a subscriber that does not read loses: drop: messages; abort: its `connection` (default drop)", func(text string) error {
 		switch text {
 		case "drop":
@@ -34,7 +35,6 @@ func main() {
 		}
 		return nil
 	})
-	inspector := inspect.Flag()
 	server.Parse()
-	server.Run(inspector, server.Listen(server.Addr, publish.Serve))
+	server.Run(server.Listen(server.Addr, publish.Serve))
 }

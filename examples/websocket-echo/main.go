@@ -8,18 +8,29 @@
 package main
 
 import (
+	"crypto/tls"
 	"flag"
 
-	"github.com/daimon-go/daimon/examples/internal/withtls"
+	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/websocket-echo/echo"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/inspect"
+	"github.com/daimon-go/daimon/program"
+	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/daimon-go/daimon/secure"
 )
 
 func main() {
 	var compression websocket.Compression
 	flag.BoolVar(&compression.On, "compress", false, "compress messages for clients that can (permessage-deflate)")
-	server := withtls.Parse("127.0.0.1:8080", "http/1.1")
+	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
+		&proxyproto.Config{},
+		&admission.Limiter{},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
+		&inspect.Inspector{},
+	}}
+	server.Parse()
 	web := &httpd.Server{Handler: echo.Site(compression)}
 	server.Run(server.Listen(server.Addr, web.Serve))
 }

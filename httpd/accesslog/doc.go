@@ -4,6 +4,8 @@
 //	web := &httpd.Server{Handler: site.Serve, OnResponse: log.Add}
 //	server.Run(log, server.Listen(server.Addr, web.Serve))
 //
+// With package program a Log is also an Option, whose flags are -access-log and -access-log-format: see [Log.OnResponse].
+//
 // # Formats
 //
 // [Common] and [Combined] are the formats of those names, as tools expect them:

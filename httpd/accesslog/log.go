@@ -27,6 +27,7 @@ type Log struct {
 	// Format is that of the lines. The zero Format is Combined.
 	Format Format
 
+	off   bool // the flags ask for no log
 	once  sync.Once
 	books *act.Local[*book]
 	lost  atomic.Uint64 // lines
@@ -38,6 +39,9 @@ type Log struct {
 // Setup opens the file, and opens it again on each SIGHUP, which is logged in one line and no longer ends the program. It
 // is a set-up function as act.Run takes it.
 func (l *Log) Setup(s *act.Scheduler) error {
+	if l.off {
+		return nil
+	}
 	l.once.Do(func() { l.books = act.NewLocal(l.newBook) })
 	if err := l.open(s); err != nil {
 		return err

@@ -28,8 +28,5 @@ func main() {
 		<-signals
 		over.Store(true)
 	}()
-	server := program.Server{Addr: "127.0.0.1:0"}
-	inspector := inspect.Flag()
-	server.Parse()
-	server.Run(inspector, server.Listen(server.Addr, (&httpd.Server{Handler: thumbnail}).Serve))
+	program.Serve("127.0.0.1:0", (&httpd.Server{Handler: thumbnail}).Serve, &inspect.Inspector{})
 }
