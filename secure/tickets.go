@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"fmt"
@@ -34,15 +35,13 @@ type Tickets struct {
 	keys [][32]byte // the newest first
 }
 
-// Setup sets the keys: those of LoadState, or a new one. It is a set-up function as [act.Run] takes it.
+// Setup makes a key. It is a set-up function as [act.Run] takes it.
 func (x *Tickets) Setup(s *act.Scheduler) error {
 	if s.Index() > 0 || x.Config.SessionTicketsDisabled {
 		return nil
 	}
 	x.mu.Lock()
-	if len(x.keys) == 0 {
-		x.rotate()
-	}
+	x.rotate()
 	x.Config.SetSessionTicketKeys(x.keys)
 	x.mu.Unlock()
 	s.Attach(demon.Every(ticketDay, func(*act.Task) act.Directive {
@@ -66,7 +65,7 @@ func (x *Tickets) rotate() {
 func (x *Tickets) StateName() string { return "tickets " + x.Name }
 
 // SaveState returns the keys. Any goroutine.
-func (x *Tickets) SaveState() (state []byte, err error) {
+func (x *Tickets) SaveState(context.Context) (state []byte, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, key := range x.keys {
@@ -75,8 +74,11 @@ func (x *Tickets) SaveState() (state []byte, err error) {
 	return state, nil
 }
 
-// LoadState takes the keys of an older program. It is called before Setup.
+// LoadState takes the keys of an older program, in the place of its own. It is called after Setup, on any goroutine.
 func (x *Tickets) LoadState(state []byte) error {
+	if len(state) == 0 || x.Config == nil || x.Config.SessionTicketsDisabled { // one of both programs has no tickets
+		return nil
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.keys = nil
@@ -86,5 +88,6 @@ func (x *Tickets) LoadState(state []byte) error {
 		}
 		x.keys = append(x.keys, [32]byte(key))
 	}
+	x.Config.SetSessionTicketKeys(x.keys)
 	return nil
 }

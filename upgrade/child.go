@@ -27,7 +27,7 @@ const patience = time.Minute
 const (
 	ready   = "ready"   // the new one to the old one: all services are set up
 	no      = "no: "    // with the reason: either of them to the other
-	accept  = "go"      // the old one to the new one: it may accept
+	accept  = "go"      // the old one to the new one, with the states: it may accept
 	serving = "serving" // the new one to the old one: it does
 )
 
@@ -35,7 +35,6 @@ const (
 type message struct {
 	PID     int                // of the old program
 	Sockets []*service.Sockets // FDs are the numbers that the descriptors have in the new program
-	States  map[string][]byte  // of the Keepers, by StateName
 }
 
 // variable names the two descriptors by which the programs talk: the new one reads from the first and writes to the second.
@@ -47,21 +46,41 @@ type child struct {
 	to      *os.File
 	from    *os.File
 	lines   *bufio.Reader // of from
+	sending bool          // the states are on their way, so it would take a word for a part of them
 }
 
 // replace starts the new program, and returns its number when it serves.
 func (u *Upgrade) replace() (pid int, err error) {
+	switch {
+	case u.group == nil:
+		return 0, errors.New("the program is not set up")
+	case u.ending():
+		return 0, errEnding
+	case os.Getpid() == 1:
+		return 0, errors.New("this is process 1, and its container would end with it; start another container")
+	}
 	within := cmp.Or(u.Within, patience)
 	ctx, cancel := context.WithTimeoutCause(u.living, within, fmt.Errorf("it was not ready in %v", within))
 	defer cancel()
+	pid, err = u.tryReplace(ctx)
+	switch {
+	case err == nil:
+		return pid, nil
+	case errors.Is(err, errEnding) || u.living.Err() != nil: // which has interrupted it
+		return 0, errEnding
+	}
+	return 0, fmt.Errorf("%w; process %d goes on", err, os.Getpid())
+}
+
+func (u *Upgrade) tryReplace(ctx context.Context) (pid int, err error) {
 	c, err := u.start(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer context.AfterFunc(ctx, c.interrupt)()
-	if err := c.handshake(u.ending); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
+	if err := u.handshake(ctx, c); err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+			err = cause
 		}
 		return 0, fmt.Errorf("the new program, process %d: %w", c.process.Pid, c.refuse(err))
 	}
@@ -130,9 +149,6 @@ func pipes() (c *child, read, write *os.File, err error) {
 // os.File has a finalizer that closes the socket, and its method Fd makes the socket block, in both processes.
 func (u *Upgrade) message(sockets []*service.Sockets, files []uintptr) (text []byte, all []uintptr, err error) {
 	m := &message{PID: os.Getpid()}
-	if m.States, err = u.states(); err != nil {
-		return nil, nil, err
-	}
 	for _, x := range sockets {
 		there := *x
 		there.FDs = nil
@@ -143,7 +159,7 @@ func (u *Upgrade) message(sockets []*service.Sockets, files []uintptr) (text []b
 		m.Sockets = append(m.Sockets, &there)
 	}
 	if text, err = json.Marshal(m); err == nil && len(text) >= pipeSize {
-		err = fmt.Errorf("the names of the sockets and the states of the services take %d bytes; at most %d are possible", len(text), pipeSize)
+		err = fmt.Errorf("the names of the sockets take %d bytes; at most %d are possible", len(text), pipeSize)
 	}
 	return append(text, '\n'), files, err
 }
@@ -185,20 +201,6 @@ func environment(descriptors string) []string {
 	return append(env, variable+"="+descriptors)
 }
 
-func (u *Upgrade) states() (map[string][]byte, error) {
-	all := map[string][]byte{}
-	for _, v := range u.Services {
-		if k, ok := v.(Keeper); ok {
-			state, err := k.SaveState()
-			if err != nil {
-				return nil, err
-			}
-			all[k.StateName()] = state
-		}
-	}
-	return all, nil
-}
-
 // sockets returns duplicates, also with an error.
 func (u *Upgrade) sockets() (all []*service.Sockets, err error) {
 	for _, v := range u.Services {
@@ -221,16 +223,20 @@ func closeAll(sockets []*service.Sockets) {
 	}
 }
 
-// handshake waits until the new program is ready, and has it serve. If this program is ending by then, it returns errEnding.
-func (c *child) handshake(ending func() bool) error {
+// handshake waits until the new program is ready, and has it serve, with the states. If this program is ending by then, it returns
+// errEnding.
+func (u *Upgrade) handshake(ctx context.Context, c *child) error {
 	if err := c.expect(ready); err != nil {
 		return err
 	}
-	if ending() {
+	if u.ending() {
 		return errEnding
 	}
-	if _, err := fmt.Fprintln(c.to, accept); err != nil {
-		return ended(err)
+	if err := u.save(ctx); err != nil {
+		return err
+	}
+	if err := c.send(u.states); err != nil {
+		return err
 	}
 	return c.expect(serving)
 }
@@ -270,8 +276,10 @@ func (c *child) interrupt() {
 
 // refuse ends the new program because of err, and returns err. If the program has ended by itself, the error says how.
 func (c *child) refuse(err error) error {
-	_ = c.to.SetDeadline(time.Time{})
-	_, _ = fmt.Fprintln(c.to, no+err.Error()) // it is not to take over
+	if !c.sending {
+		_ = c.to.SetDeadline(time.Time{})
+		_, _ = fmt.Fprintln(c.to, no+err.Error()) // it is not to take over
+	}
 	_ = c.process.Kill()
 	state, waitErr := c.process.Wait()
 	c.close()

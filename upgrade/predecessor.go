@@ -2,6 +2,7 @@ package upgrade
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,9 +26,9 @@ type predecessor struct {
 	lines *bufio.Reader // of from
 }
 
-// Inherit takes what an older program, or systemd, has passed on, and gives it to the Services. It is called before their Setup,
-// once. Sockets that no service takes are closed, and Setup logs them. After an error the program cannot go on: it has said so to
-// the older one.
+// Inherit takes the sockets that an older program, or systemd, has passed on, and gives them to the Services. It is called before
+// their Setup, once. Sockets that no service takes are closed, and Setup logs them. After an error the program cannot go on: it has
+// said so to the older one.
 //
 // From now on the signal for an upgrade does not end the program. Until Setup it does nothing.
 func (u *Upgrade) Inherit() error {
@@ -38,7 +39,7 @@ func (u *Upgrade) Inherit() error {
 	if err != nil {
 		err = fmt.Errorf("what the older program has passed on: %w", err)
 	} else {
-		err = u.share(m)
+		err = cmp.Or(u.findKeepers(), u.share(m))
 	}
 	if err != nil {
 		u.predecessor.refuse(err)
@@ -58,13 +59,6 @@ func (u *Upgrade) share(m *message) error {
 		if x, ok := v.(Listener); ok {
 			if sockets, err = x.Inherit(sockets); err != nil {
 				return err
-			}
-		}
-		if x, ok := v.(Keeper); ok {
-			if state, ok := m.States[x.StateName()]; ok {
-				if err := x.LoadState(state); err != nil {
-					return err
-				}
 			}
 		}
 	}
@@ -103,25 +97,35 @@ func (p *predecessor) read() (*message, error) {
 	return m, nil
 }
 
-// takeOver says that this program is ready, and waits for the word of the older one. It returns nil when this program may accept.
-func (p *predecessor) takeOver(log *zap.Logger) error {
+// takeOver says that this program is ready, and waits for the word of the older one. It returns nil when this program may accept. If
+// a signal has come, the older program must go on.
+func (p *predecessor) takeOver(u *Upgrade) error {
 	if p.from == nil {
 		return nil
 	}
-	_, _ = fmt.Fprintln(p.to, ready) // if nobody reads it, the next line says why
-	line, err := p.lines.ReadString('\n')
-	line = strings.TrimSuffix(line, "\n")
-	switch {
-	case line == accept:
-		_, _ = fmt.Fprintln(p.to, serving)
-		log.Info("in place of an older program", zap.Int("process", p.pid))
-	case err == io.EOF && gone(p.pid):
-		log.Warn("the older program has ended in the middle of the upgrade: this one takes over", zap.Int("process", p.pid))
-	case err != nil:
-		return fmt.Errorf("upgrade: no word from the older program, process %d: %w", p.pid, err)
-	default:
-		return fmt.Errorf("upgrade: refused by the older program, process %d: %s", p.pid, strings.TrimPrefix(line, no))
+	if u.group.Ending() != nil {
+		return errEnding
 	}
+	_, _ = fmt.Fprintln(p.to, ready) // if nobody reads it, the next line says why
+	word, all, err := p.receive()
+	switch {
+	case err == io.EOF && gone(p.pid):
+		u.log.Warn("the older program has ended in the middle of the upgrade: this one takes over", zap.Int("process", p.pid))
+		p.close()
+		return nil
+	case err != nil:
+		return fmt.Errorf("no word from the older program, process %d: %w", p.pid, err)
+	case word != accept:
+		return fmt.Errorf("refused by the older program, process %d: %s", p.pid, strings.TrimPrefix(word, no))
+	}
+	if err := u.load(all); err != nil {
+		return err
+	}
+	if u.group.Ending() != nil {
+		return errEnding
+	}
+	_, _ = fmt.Fprintln(p.to, serving)
+	u.log.Info("in place of an older program", zap.Int("process", p.pid))
 	p.close()
 	return nil
 }

@@ -36,7 +36,7 @@ type Upgrade struct {
 	// name in PATH, may lead to another file by then. A program that changes its root (chroot) has to set it. So has one that was
 	// started by a relative path and changes its directory.
 	Program string
-	// Within is how long the new program may take until it is ready; 0 means a minute.
+	// Within is how long the new program may take until it serves; 0 means a minute.
 	Within time.Duration
 	// Terms are those of the end of the old program. Announce does not count, since the new program serves. If Spread is 0, it is
 	// 10 s: a request that comes in that time is answered, and the answer says that it is the last. One that crosses the end of an
@@ -45,12 +45,14 @@ type Upgrade struct {
 
 	predecessor predecessor
 	unclaimed   []string // sockets that were passed on and belong to no service
+	keepers     []Keeper
 
 	group   *act.Group
 	log     *zap.Logger
 	pending sync.WaitGroup  // calls of Start by signals
 	setUp   sync.Mutex      // held by Setup, and by Start, which may come too early
-	one     sync.Mutex      // held by Start: there is one upgrade at a time
+	one     sync.Mutex      // held by Start, and until all Keepers have returned: there is one upgrade at a time
+	states  []*state        // that were asked for in this one
 	living  context.Context // cancelled by end
 	end     func()          // ends an upgrade that is under way
 }
@@ -63,18 +65,6 @@ type Listener interface {
 	Sockets() (*service.Sockets, error)
 	// Give is called when another process listens on them.
 	Give()
-}
-
-// Keeper is a service with a state that the next program goes on with, as secure.Tickets has. The methods are called on any
-// goroutine.
-type Keeper interface {
-	// StateName is what the state is found by.
-	StateName() string
-	// SaveState returns the state as it is now. It is passed on by a pipe, and is never in a file. The states of all services may
-	// take 10,000 bytes together.
-	SaveState() ([]byte, error)
-	// LoadState is called before Setup.
-	LoadState(state []byte) error
 }
 
 // Replaced is the order with which a program ends when another one has taken over.
@@ -111,10 +101,10 @@ func (u *Upgrade) Setup(s *act.Scheduler) error {
 	for _, x := range u.unclaimed {
 		u.log.Warn("a listening socket that was passed on belongs to no service, and is closed", zap.String("socket", x))
 	}
-	if u.predecessor.from != nil && u.group.Ending() != nil { // a signal has come already: the older program must go on
-		return fmt.Errorf("upgrade: %w", errEnding)
+	if err := u.predecessor.takeOver(u); err != nil {
+		return fmt.Errorf("upgrade: %w", err)
 	}
-	return u.predecessor.takeOver(u.log)
+	return nil
 }
 
 func (u *Upgrade) signal() os.Signal { return cmp.Or(u.Signal, usual) }
@@ -171,29 +161,19 @@ func (u *Upgrade) Start() error {
 	if !u.one.TryLock() {
 		return errors.New("upgrade: one is under way")
 	}
-	defer u.one.Unlock()
 	u.setUp.Lock()
 	defer u.setUp.Unlock()
-	switch {
-	case u.group == nil:
-		return errors.New("upgrade: the program is not set up")
-	case u.ending():
-		return fmt.Errorf("upgrade: %w", errEnding)
-	case os.Getpid() == 1:
-		return errors.New("upgrade: this is process 1, and its container would end with it; start another container")
-	}
 	pid, err := u.replace()
-	switch {
-	case errors.Is(err, errEnding):
-		return fmt.Errorf("upgrade: %w", errEnding)
-	case err != nil:
-		return fmt.Errorf("upgrade: %w; process %d goes on", err, os.Getpid())
+	if err != nil {
+		u.settle(err)
+		return fmt.Errorf("upgrade: %w", err)
 	}
 	for _, v := range u.Services {
 		if l, ok := v.(Listener); ok {
 			l.Give()
 		}
 	}
+	u.settle(nil)
 	u.log.Info("replaced", zap.Int("by process", pid))
 	u.group.Shutdown(Replaced{pid, u.terms()})
 	return nil

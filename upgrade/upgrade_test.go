@@ -3,6 +3,8 @@
 package upgrade_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -184,16 +186,27 @@ func parent(t *testing.T, message string) (said func() string) {
 }
 
 func TestWhatCannotBeInheritedIsToldToTheOlderProgram(t *testing.T) {
+	defer upgrade.LookOnce()()
 	for _, row := range []struct{ name, message, says string }{
-		{"a state", `{"States":{"a state":"MQ=="}}`, "no: of no use: 1\n"},
 		{"a descriptor", `{"Sockets":[{"Address":"127.0.0.1:0","FDs":[65535]}]}`, "no: descriptor 65535 is not a socket"},
 		{"a message", "Dear", "no: what the older program has passed on: invalid character"},
+		{"a state", "{}\n" + `go [{"Name":"other","Size":2},{"Name":"a state","Size":3}]` + "\nxxbad", `no: the state "a state" was not loaded: bad`},
+		{"a state with an order to end", "{}\n" + `go [{"Name":"a state","Size":3}]` + "\nend", "no: this program is ending"},
+		{"a large state", "{}\n" + `go [{"Name":"a state","Size":67108864},{"Name":"b","Size":1}]`, `no: no word from the older program, process 0: ` +
+			`the states of the services have too many bytes: "a state" has 67108864, "b" has 1, and at most 67108864 are possible together`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			servertest.CheckDescriptors(t)
 			said := parent(t, row.message)
-			u := &upgrade.Upgrade{Services: []any{keeper{}, &service.TCP{Address: "127.0.0.1:0"}}}
-			require.ErrorContains(t, u.Inherit(), strings.TrimPrefix(strings.TrimSpace(row.says), "no: "))
+			v := &service.TCP{Address: "127.0.0.1:0", Handler: func(*listener.Conn) act.Action { return nil }}
+			k := &keeper{}
+			u := &upgrade.Upgrade{Services: []any{k, v}}
+			err := u.Inherit()
+			if err == nil {
+				err = act.Run(t.Context(), act.Config{Schedulers: 2, Logger: zap.NewNop()}, k.Setup, v.Setup, u.Setup)
+				u.Close(err)
+			}
+			require.ErrorContains(t, err, strings.TrimPrefix(row.says, "no: "))
 			require.Contains(t, said(), row.says)
 		})
 	}
@@ -260,21 +273,120 @@ func TestInheritedSocketsDoNotBlock(t *testing.T) {
 	u.Close(nil)
 }
 
-// keeper has a state.
-type keeper struct{ state []byte }
+// keeper has a state. It is told of the outcome.
+type keeper struct {
+	group   *act.Group
+	save    func(context.Context) ([]byte, error)
+	settled chan error
+}
 
-func (k keeper) StateName() string          { return "a state" }
-func (k keeper) SaveState() ([]byte, error) { return k.state, nil }
-func (k keeper) LoadState(s []byte) error   { return fmt.Errorf("of no use: %s", s) }
+func (k *keeper) Setup(s *act.Scheduler) error {
+	k.group = s.Group()
+	return nil
+}
+
+func (k *keeper) StateName() string                             { return "a state" }
+func (k *keeper) SaveState(ctx context.Context) ([]byte, error) { return k.save(ctx) }
+func (k *keeper) Settle(err error)                              { k.settled <- err }
+
+func (k *keeper) LoadState(s []byte) error {
+	if string(s) != "end" {
+		return errors.New(string(s))
+	}
+	k.group.Shutdown(servertest.Drain)
+	return nil
+}
+
+// second has another one.
+type second struct{ keeper }
+
+func (*second) StateName() string { return "another" }
 
 // What the new program gets is in the pipe before it runs: it takes over even if this process is killed in the next moment.
 func TestTheMessageIsWrittenBeforeTheStart(t *testing.T) {
-	o := newOld(t, `read -r message <&3; echo "no: $message" >&4; exec sleep 60`, keeper{[]byte("secret")})
+	o := newOld(t, `read -r message <&3; echo "no: $message" >&4; exec sleep 60`)
 	err := o.upgrade.Start()
 	require.ErrorContains(t, err, `"PID":`+strconv.Itoa(os.Getpid()))
 	require.ErrorContains(t, err, `"Address":"127.0.0.1:0","FDs":[5],"Lent":false`)
-	require.ErrorContains(t, err, `"States":{"a state":"c2VjcmV0"}`)
 	o.ends()
+}
+
+// The services are asked for their states when the new program is ready, and told how it went.
+func TestStates(t *testing.T) {
+	const takes = "read -r message <&3; echo ready >&4; read -r word <&3; head -c 67108864 <&3 | tail -c 3 >$0.tail; echo serving >&4"
+	some := func(n int) func(context.Context) ([]byte, error) {
+		return func(context.Context) ([]byte, error) { return append(make([]byte, n-3), "end"...), nil }
+	}
+	for _, row := range []struct {
+		name, script string
+		bound        time.Duration // of an end
+		save         func(context.Context) ([]byte, error)
+		says         string
+	}{
+		{"as large as possible", takes, servertest.Timeout, some(upgrade.MaxState - 3), ""},
+		{"too large", takes, servertest.Timeout, some(upgrade.MaxState - 2), `bytes: "a state" has 67108862, "another" has 3, and at most 67108864 are possible`},
+		{"an error", takes, servertest.Timeout, func(context.Context) ([]byte, error) { return nil, io.ErrNoProgress },
+			`the state "a state" was not saved: ` + io.ErrNoProgress.Error()},
+		{"the bound of an end", takes, 50 * time.Millisecond, func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, `the state "a state" was not saved: not in time: an end has 50ms`},
+		{"refused", "read -r message <&3; echo ready >&4; echo no: not today >&4; exec sleep 60", servertest.Timeout, some(3), "not today"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			servertest.CheckDescriptors(t)
+			k, l := &keeper{settled: make(chan error, 1)}, &second{keeper{save: some(3), settled: make(chan error, 1)}}
+			o := newOld(t, row.script, k, l)
+			k.save = func(ctx context.Context) ([]byte, error) {
+				require.FileExists(t, o.number, "the new program runs")
+				return row.save(ctx)
+			}
+			o.upgrade.Terms.Time = row.bound
+			err := o.upgrade.Start()
+			if row.says == "" {
+				require.NoError(t, err)
+				text, err := os.ReadFile(o.upgrade.Program + ".tail")
+				require.NoError(t, err)
+				require.Equal(t, "end", string(text))
+				require.NoError(t, <-k.settled)
+				require.NoError(t, <-l.settled)
+				require.NoError(t, o.End())
+				return
+			}
+			require.ErrorContains(t, err, row.says)
+			require.ErrorContains(t, <-k.settled, row.says)
+			o.gone()
+			o.ends()
+		})
+	}
+}
+
+// What was broken: an end waited for a SaveState, and the log said that the program went on.
+func TestAnEndWaitsForNoState(t *testing.T) {
+	for _, late := range []bool{true, false} { // else the new program does not read it
+		asked, release := make(chan struct{}), make(chan struct{})
+		k := &keeper{settled: make(chan error, 1), save: func(context.Context) ([]byte, error) {
+			close(asked)
+			if late {
+				<-release
+			}
+			return make([]byte, 1<<20), nil
+		}}
+		o := newOld(t, "read -r message <&3; echo ready >&4; exec sleep 60", k)
+		first := make(chan error)
+		go func() { first <- o.upgrade.Start() }()
+		servertest.Receive(t, asked)
+		o.ends()
+		require.EqualError(t, servertest.Receive(t, first), "upgrade: this program is ending")
+		o.gone()
+		if late {
+			require.Len(t, o.Logs.FilterMessage("SaveState has not returned, and is left behind").All(), 1)
+			require.EqualError(t, o.upgrade.Start(), "upgrade: one is under way", "of which the service is to hear")
+			require.Empty(t, k.settled)
+		}
+		close(release)
+		require.ErrorContains(t, servertest.Receive(t, k.settled), "this program is ending")
+	}
 }
 
 // The path by which this program was started is that of the new one, also if the file of this one was moved from there.
@@ -290,13 +402,15 @@ func TestAProgramThatWasMovedAwayIsNotStartedAgain(t *testing.T) {
 	o.ends()
 }
 
-func TestAStateThatIsTooLargeIsAnError(t *testing.T) {
-	servertest.CheckDescriptors(t)
-	o := newOld(t, "", keeper{make([]byte, 20_000)})
-	require.ErrorContains(t, o.upgrade.Start(), "at most 16384 are possible")
-	require.NoFileExists(t, o.number)
-	o.ends()
+// Such states would be lost, or taken for one another.
+func TestStatesThatCannotBeKeptAreErrors(t *testing.T) {
+	require.EqualError(t, (&upgrade.Upgrade{Services: []any{&keeper{}, &keeper{}}}).Inherit(), `upgrade: two services have a state of the name "a state"`)
+	require.ErrorContains(t, (&upgrade.Upgrade{Services: []any{named{}}}).Inherit(), "has a StateName, but not the other methods of a Keeper")
 }
+
+type named struct{}
+
+func (named) StateName() string { return "a state" }
 
 // The variables of systemd that are for another process do not count, and nobody inherits them further.
 func TestVariablesForAnotherProcess(t *testing.T) {

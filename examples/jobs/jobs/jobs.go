@@ -40,8 +40,8 @@ type Jobs struct {
 	token  string
 }
 
-// Setup is a set-up function. It opens the database, adds tasks, and begins to work. So it comes after those that may fail, above all
-// that of the service that listens.
+// Setup is a set-up function. It opens the database, and begins to work. So it comes after those that may fail, above all that of the
+// service that listens.
 func (x *Jobs) Setup(s *act.Scheduler) error {
 	if s.Index() > 0 {
 		return nil
@@ -51,12 +51,18 @@ func (x *Jobs) Setup(s *act.Scheduler) error {
 	if err := x.prepare(ctx); err != nil {
 		return err
 	}
-	for n := x.Load; n > 0; n -= maxAdded {
-		if _, err := x.create(ctx, "", min(n, maxAdded), 0, ""); err != nil {
-			return err
-		}
-	}
+	s.Spawn(&act.Call[any]{F: x.load}) // in its first turn, which comes behind LoadState
 	return x.engine.Setup(s)
+}
+
+// load adds the tasks of Load.
+func (x *Jobs) load() (none any, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for n := x.Load; n > 0 && err == nil; n -= maxAdded {
+		_, err = x.create(ctx, "", min(n, maxAdded), 0, "")
+	}
+	return none, err
 }
 
 // prepare opens the database and makes the engine.
@@ -65,7 +71,7 @@ func (x *Jobs) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.store, x.token = opened, cmp.Or(x.token, rand.Text())
+	x.store, x.token = opened, rand.Text()
 	config := stage.Config{
 		Store:      x.store,
 		Kinds:      kinds,
@@ -92,9 +98,9 @@ func (x *Jobs) prepare(ctx context.Context) error {
 func (x *Jobs) StateName() string { return "jobs" }
 
 // SaveState returns the token.
-func (x *Jobs) SaveState() ([]byte, error) { return []byte(x.token), nil }
+func (x *Jobs) SaveState(context.Context) ([]byte, error) { return []byte(x.token), nil }
 
-// LoadState is called before Setup.
+// LoadState takes the token. It is called behind Setup, and before the program accepts.
 func (x *Jobs) LoadState(token []byte) error {
 	x.token, x.Load = string(token), 0
 	return nil

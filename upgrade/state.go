@@ -1,0 +1,200 @@
+package upgrade
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+)
+
+// MaxState is how many bytes the states of all services may have together: 64 MiB.
+const MaxState = 64 << 20
+
+// Keeper is a service with a state that the next program goes on with, as secure.Tickets has. The methods are called on any
+// goroutine, one at a time.
+//
+//	the old program                        the new program
+//	                                       Setup of all services
+//	SaveState ───────────── state ───────▶ LoadState
+//	                                       accepts
+//	Settle(nil), and the order to end
+type Keeper interface {
+	// StateName is what the state is found by. No other Keeper of the program has the same.
+	StateName() string
+	// SaveState returns the state as it is now. It is called when the new program is ready, and waits only for this. What changes
+	// from then on is not passed on, so a state that must not fork is not changed until Settle: see [Settler]. ctx ends with the time
+	// that the new program has (Upgrade.Within), with that of an end (the Time of Upgrade.Terms), and when this program gets an order
+	// to end. Then the upgrade is given up, also if SaveState has not returned. There is no other one before it has. The state goes
+	// through a pipe, and is never in a file. If the states of all services have more than MaxState bytes, the upgrade fails.
+	SaveState(ctx context.Context) ([]byte, error)
+	// LoadState is called when all services are set up, in the last set-up function, before the program accepts. It is not called if
+	// there is no older program, or if that was killed in the middle. An error keeps the new program from taking over.
+	LoadState(state []byte) error
+}
+
+// Settler is a Keeper that is told how an upgrade went. It is for a state that must not change in both programs: SaveState stops
+// what changes it, and Settle has it go on.
+type Settler interface {
+	// Settle is called once behind each SaveState, also one that has failed. A nil err says that the new program serves with the
+	// state, before this one gets its order to end. Otherwise the upgrade was given up because of err, and this program goes on. It
+	// must not block.
+	Settle(err error)
+}
+
+// findKeepers finds those among the services. A state that could be lost, or be taken for another one, is an error.
+func (u *Upgrade) findKeepers() error {
+	for _, v := range u.Services {
+		_, named := v.(interface{ StateName() string })
+		k, ok := v.(Keeper)
+		switch {
+		case !named:
+		case !ok:
+			return fmt.Errorf("%T has a StateName, but not the other methods of a Keeper", v)
+		case slices.ContainsFunc(u.keepers, func(other Keeper) bool { return other.StateName() == k.StateName() }):
+			return fmt.Errorf("two services have a state of the name %q", k.StateName())
+		default:
+			u.keepers = append(u.keepers, k)
+		}
+	}
+	return nil
+}
+
+// state is that of a Keeper. Behind the word that it may accept, the new program gets a list of them in JSON, and then all bytes.
+type state struct {
+	Name string
+	Size uint64
+
+	bytes    []byte
+	of       Keeper
+	returned chan error // what SaveState has
+	late     bool       // SaveState has not returned in time
+}
+
+// fit returns an error if there are more than MaxState bytes.
+func fit(all []*state) error {
+	sum, names := uint64(0), ""
+	for _, x := range all {
+		sum += min(x.Size, MaxState+1)
+		names += fmt.Sprintf("%q has %d, ", x.Name, x.Size)
+	}
+	if sum > MaxState {
+		return fmt.Errorf("the states of the services have too many bytes: %sand at most %d are possible together", names, MaxState)
+	}
+	return nil
+}
+
+// save asks the Keepers for their states, until ctx ends.
+func (u *Upgrade) save(ctx context.Context) error {
+	if bound := u.terms().Time; bound > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeoutCause(ctx, bound, fmt.Errorf("an end has %v", bound))
+		defer cancel()
+	}
+	for _, k := range u.keepers {
+		x := &state{Name: k.StateName(), of: k, returned: make(chan error, 1)}
+		u.states = append(u.states, x)
+		go func() {
+			var err error
+			x.bytes, err = k.SaveState(ctx)
+			x.returned <- err
+		}()
+		var err error
+		select {
+		case err = <-x.returned:
+		case <-ctx.Done():
+			x.late = true
+			u.log.Warn("SaveState has not returned, and is left behind", zap.String("state", x.Name))
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = fmt.Errorf("not in time: %w", cause)
+		}
+		if err != nil {
+			return fmt.Errorf("the state %q was not saved: %w", x.Name, err)
+		}
+		x.Size = uint64(len(x.bytes))
+	}
+	return fit(u.states)
+}
+
+// settle tells the Keepers that were asked how the upgrade went, and allows another one. Only the last of them may be late: it is
+// told when it has returned.
+func (u *Upgrade) settle(err error) {
+	all := u.states
+	u.states = nil
+	for _, x := range all {
+		if x.late {
+			go func() {
+				<-x.returned
+				x.settle(err)
+				u.one.Unlock()
+			}()
+			return
+		}
+		x.settle(err)
+	}
+	u.one.Unlock()
+}
+
+func (x *state) settle(err error) {
+	if s, ok := x.of.(Settler); ok {
+		s.Settle(err)
+	}
+}
+
+// send has the new program accept, with the states.
+func (c *child) send(all []*state) error {
+	word := []byte(accept)
+	if len(all) > 0 {
+		list, _ := json.Marshal(all) // names and sizes
+		word = fmt.Appendf(word, " %s", list)
+	}
+	c.sending = true
+	_, err := c.to.Write(append(word, '\n'))
+	for i := 0; i < len(all) && err == nil; i++ {
+		_, err = c.to.Write(all[i].bytes)
+	}
+	c.sending = err != nil
+	return ended(err)
+}
+
+// receive returns the word of the older program, and the states behind it.
+func (p *predecessor) receive() (word string, all []*state, err error) {
+	if word, err = p.lines.ReadString('\n'); err != nil {
+		return "", nil, err
+	}
+	word = strings.TrimSuffix(word, "\n")
+	list, accepted := strings.CutPrefix(word, accept+" ")
+	if !accepted {
+		return word, nil, nil
+	}
+	if err = json.Unmarshal([]byte(list), &all); err == nil {
+		err = fit(all)
+	}
+	for i := 0; i < len(all) && err == nil; i++ {
+		all[i].bytes = make([]byte, all[i].Size)
+		_, err = io.ReadFull(p.lines, all[i].bytes)
+	}
+	if err == io.ErrUnexpectedEOF {
+		err = io.EOF
+	}
+	return accept, all, err
+}
+
+// load gives the Keepers their states.
+func (u *Upgrade) load(all []*state) error {
+	for _, k := range u.keepers {
+		for _, x := range all {
+			if x.Name != k.StateName() {
+				continue
+			}
+			if err := k.LoadState(x.bytes); err != nil {
+				return fmt.Errorf("the state %q was not loaded: %w", x.Name, err)
+			}
+		}
+	}
+	return nil
+}
