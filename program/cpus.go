@@ -11,37 +11,20 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// cpus is the value of a flag: the CPUs to which the threads of reactors are bound.
-type cpus struct{ config *act.Config }
-
-func (c *cpus) String() string {
-	switch {
-	case c.config == nil || c.config.Threads != act.Bound: // package flag asks for the text of a zero value
-		return ""
-	case len(c.config.CPUs) == 0:
-		return "auto"
-	}
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(c.config.CPUs), " ", ","), "[]")
-}
-
-func (c *cpus) Set(text string) (err error) {
-	threads, list := act.Bound, []int(nil)
-	switch text {
+// bind sets what the flag -cpus says.
+func bind(cfg *act.Config, text string) (err error) {
+	switch cfg.Threads, cfg.CPUs = act.Bound, nil; text {
 	case "":
-		threads = act.Locked
+		cfg.Threads = act.Locked
 	case "auto":
 	default:
-		if list, err = parseCPUs(text); err != nil {
-			return err
-		}
+		cfg.CPUs, err = parseCPUs(text)
 	}
-	c.config.Threads, c.config.CPUs = threads, list
-	return nil
+	return err
 }
 
 // parseCPUs reads a list in the format of cpuset(7).
 func parseCPUs(text string) (list []int, err error) {
-	usable := thread.CPUs()
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, several := strings.Cut(part, "-")
 		if !several {
@@ -53,7 +36,7 @@ func parseCPUs(text string) (list []int, err error) {
 			return nil, errors.New("it is no list of CPUs, such as 0,2-5, and not auto")
 		}
 		for cpu := int(first); cpu <= int(last); cpu++ {
-			if !slices.Contains(usable, cpu) {
+			if !slices.Contains(thread.CPUs(), cpu) {
 				return nil, fmt.Errorf("the process may not use CPU %d", cpu)
 			}
 			list = append(list, cpu)

@@ -18,13 +18,9 @@ func TestCPUsOfTheReactors(t *testing.T) {
 		fmt.Sprintf("%d,%[1]d-%[1]d", first): {Threads: act.Bound, CPUs: []int{first, first}},
 	} {
 		s := Server{Config: act.Config{Threads: act.Bound, CPUs: []int{5}}}
-		fs, err := parse(&s, "-cpus", text)
+		_, err := parse(&s, "-cpus", text)
 		require.NoError(t, err)
 		require.Equal(t, want.Threads, s.Config.Threads)
-		require.Equal(t, want.CPUs, s.Config.CPUs)
-		flag := fs.Lookup("cpus")
-		require.Equal(t, "5", flag.DefValue)
-		require.NoError(t, flag.Value.Set(flag.Value.String()), "what it prints is what it reads")
 		require.Equal(t, want.CPUs, s.Config.CPUs)
 	}
 	for text, says := range map[string]string{

@@ -57,9 +57,8 @@ func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 			"0: half of the memory that the process may have; -1: no bound")
 	fs.IntVar(&s.Config.Schedulers, "reactors", s.Config.Schedulers,
 		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS and the CPU quota")
-	fs.Var(&cpus{&s.Config}, "cpus",
-		"the `list` of CPUs to which reactors are bound, each to one of them, such as 0,2-5; auto: those that are used least; "+
-			"empty: the system moves reactors between all CPUs")
+	fs.Func("cpus", "the `list` of CPUs to which reactors are bound, each to one of them, such as 0,2-5; auto: those that are used "+
+		"least; empty: none", func(text string) error { return bind(&s.Config, text) })
 	idle := "" // the program has chosen
 	if s.Config.Idle == nil {
 		idle = demon.Strategies[0]
