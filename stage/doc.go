@@ -74,7 +74,8 @@
 //
 // When [Engine.PauseKind] has returned, no engine claims a task of that kind before ResumeKind, not even after a restart.
 //
-// Each tick of a [Periodic] task is run once, whatever the number of engines, and in whatever processes.
+// Each tick of a [Periodic] task is run once, whatever the number of engines, and in whatever processes, unless the store's clock is
+// set back far.
 //
 // A stage may begin more than once: after a crash, a failure, or a suspension. What a processor does outside of its
 // transaction has to allow for that. A processor that does not return when its context has ended keeps its place among

@@ -15,6 +15,11 @@ import (
 // one, by its name in Config.Periodic. Engines that have the same name should have the same Periodic: each tick is run by
 // one of them, in one transaction with its record. Time is the store's clock: a machine whose clock is off does no harm.
 //
+// If the store's clock is set forward, the ticks in between are missed. If it is set back, its time is behind the latest tick. Then
+// ticks that have been run are not run again, as in cron(8): the next one comes when the clock has passed the latest. But if the
+// clock was set back by three hours or more, or by a minute or more with several ticks in that time, it is taken to be right now.
+// Ticks go on from its time, so some may run twice, and that is logged.
+//
 // The first tick of a name that the store does not know is the next one. A Schedule may change: it goes on from the latest tick. The record of a name
 // that is no longer used stays; if the name comes back, the ticks until then were missed. Ticks at nearly the
 // same time share a call of the store, 1000 at most, so one may be run 100 ms late.
@@ -22,8 +27,9 @@ type Periodic struct {
 	// Kind is one of Config.Kinds.
 	Kind string
 
-	// Data returns the data of the task of a tick; nil means the tick as time.RFC3339Nano, in UTC. It is how a processor
-	// learns which tick its task is for: Task.Created and Task.Due are later.
+	// Data returns the data of the task of a tick. nil means the tick in the form of 2026-05-01T10:00:00.000Z, which
+	// time.Parse reads with time.RFC3339. Such texts sort as the ticks do. Data is how a processor learns which tick its task
+	// is for: Task.Created and Task.Due are later.
 	Data func(tick time.Time) ([]byte, error)
 
 	// Schedule has the ticks.
@@ -76,6 +82,14 @@ const (
 	tickPause = 100 * time.Millisecond // behind a call that was not full, so that ticks at nearly the same time share one
 	tickSleep = time.Minute            // at most between two calls, so that the store's time is known
 	tickLate  = time.Minute            // what MissedSkip allows for
+
+	// By how much the store's clock is behind the latest tick when ticks go on from its time: if several are in between, and in
+	// any case. The second is that of cron(8).
+	clockBack  = time.Minute
+	clockWrong = 3 * time.Hour
+
+	// tickForm is RFC 3339 of one length.
+	tickForm = "2006-01-02T15:04:05.000Z07:00"
 )
 
 // check returns what is wrong with p.
@@ -138,15 +152,24 @@ func (y *timetable) look(ctx context.Context) (after time.Duration, err error) {
 		return 0, err
 	}
 	y.e.answered()
+	if by := answer.Now.Sub(y.time()); !y.base.IsZero() && by.Abs() >= clockBack {
+		y.e.cfg.Logger.Warn("the store's clock has jumped", zap.Duration("by", by))
+	}
 	y.base, y.at = answer.Now, y.now()
-	added, moved := false, len(rows) == 0
+	added, moved, back := false, len(rows) == 0, 0
 	for i, r := range rows {
+		if answer.Last[i].Before(r.last) {
+			back++
+		}
 		moved = moved || !answer.Last[i].Equal(ticks[i].Last)
 		added = added || len(ticks[i].Tasks) > 0 && answer.Last[i].Equal(ticks[i].Next)
 		r.record(answer.Last[i])
 	}
 	if added {
 		y.e.where().ring()
+	}
+	if back > 0 {
+		y.e.cfg.Logger.Warn("the store's clock was ahead once, and periodic tasks go on from its present time", zap.Int("tasks", back))
 	}
 	switch {
 	case !moved: // the store has refused all
@@ -165,16 +188,9 @@ func (y *timetable) due() (ticks []Tick, rows []*row, full bool) {
 		if len(ticks) == mostTicks || tasks >= mostTicks {
 			return ticks, rows, true
 		}
-		if r.over || !r.last.IsZero() && !r.dueAt(now) {
-			continue
+		if t, ok := r.wanted(now); ok {
+			ticks, rows, tasks = append(ticks, t), append(rows, r), tasks+len(t.Tasks)
 		}
-		t := Tick{Name: r.name}
-		if !r.last.IsZero() {
-			if t = r.tick(now); r.over {
-				continue
-			}
-		}
-		ticks, rows, tasks = append(ticks, t), append(rows, r), tasks+len(t.Tasks)
 	}
 	return ticks, rows, false
 }
@@ -184,7 +200,10 @@ func (y *timetable) wait() time.Duration {
 	now := y.time()
 	wait := tickSleep
 	for _, r := range y.rows {
-		if !r.over && !r.next.IsZero() {
+		switch {
+		case r.ahead(now):
+			return tickPause
+		case !r.over && !r.next.IsZero():
 			wait = min(wait, r.next.Sub(now))
 		}
 	}
@@ -192,6 +211,37 @@ func (y *timetable) wait() time.Duration {
 }
 
 func (r *row) dueAt(now time.Time) bool { return !r.next.IsZero() && !r.next.After(now) }
+
+// wanted returns what the store is to be asked for, if anything.
+func (r *row) wanted(now time.Time) (t Tick, ok bool) {
+	t = Tick{Name: r.name, Last: r.last}
+	switch {
+	case r.over:
+	case r.last.IsZero():
+	case r.ahead(now):
+		t.Next = now.Truncate(time.Millisecond)
+	case r.dueAt(now):
+		t = r.tick(now)
+	default:
+		return t, false
+	}
+	return t, !r.over // perhaps it has just broken
+}
+
+// ahead reports whether the latest tick is so far ahead of the store's clock that ticks go on from now.
+func (r *row) ahead(now time.Time) bool {
+	switch by := r.last.Sub(now); {
+	case r.over || by < clockBack:
+		return false
+	case by >= clockWrong:
+		return true
+	}
+	next := r.after(now)
+	if !next.IsZero() {
+		next = r.after(next)
+	}
+	return !next.IsZero() && !next.After(r.last)
+}
 
 // record notes what the store has.
 func (r *row) record(last time.Time) {
@@ -276,7 +326,7 @@ func (r *row) after(t time.Time) (next time.Time) {
 
 func (r *row) data(tick time.Time) (data []byte, err error) {
 	if r.Data == nil {
-		return []byte(tick.Format(time.RFC3339Nano)), nil
+		return []byte(tick.Format(tickForm)), nil
 	}
 	defer func() {
 		if p := recover(); p != nil {

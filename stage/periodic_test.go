@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 type looker struct {
 	t       *testing.T
 	clock   time.Time
+	jumped  time.Duration // by which the clock has not gone but jumped
 	calls   int
 	store   stage.Store
 	pollers *stage.Pollers
@@ -55,8 +57,13 @@ func (l *looker) again(periodic map[string]stage.Periodic, log *zap.Logger) {
 	cfg.Store, cfg.Periodic, cfg.Logger = counting{l.store, l}, periodic, log
 	e, err := stage.New(cfg)
 	require.NoError(l.t, err)
-	begun := l.clock
-	l.pollers = stage.NewPollers(e, func() time.Duration { return l.clock.Sub(begun) })
+	begun := l.clock.Add(-l.jumped)
+	l.pollers = stage.NewPollers(e, func() time.Duration { return l.clock.Add(-l.jumped).Sub(begun) })
+}
+
+// jump sets the clock forward or back.
+func (l *looker) jump(by time.Duration) {
+	l.clock, l.jumped = l.clock.Add(by), l.jumped+by
 }
 
 // ran returns the ticks of all tasks after the first n.
@@ -71,7 +78,7 @@ func (l *looker) ran(n int) (ticks []string) {
 
 // at is a tick as a task has it.
 func at(hour, minute int) string {
-	return time.Date(2026, time.May, 1, hour, minute, 0, 0, time.UTC).Format(time.RFC3339Nano)
+	return time.Date(2026, time.May, 1, hour, minute, 0, 0, time.UTC).Format("2006-01-02T15:04:05.000Z")
 }
 
 func TestMissedTicks(t *testing.T) {
@@ -105,8 +112,51 @@ func TestMissedTicks(t *testing.T) {
 			next := l.clock.Truncate(time.Hour).Add(time.Hour)
 			l.clock = next
 			l.pollers.Look(t.Context())
-			require.Equal(t, []string{next.Format(time.RFC3339Nano)}, l.ran(n), "and it goes on")
+			require.Equal(t, []string{next.Format("2006-01-02T15:04:05.000Z")}, l.ran(n), "and it goes on")
 		})
+	}
+}
+
+// The clock is ahead for a moment, in which ticks run. What was broken: there were no more of them for as long as it was ahead.
+func TestTicksGoOnWhenTheClockIsSetBack(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		every, ahead time.Duration
+		next         time.Duration // when the next tick is if the engine has been running all the time
+		anew         time.Duration // if another engine takes over
+		logs         string
+	}{
+		{"by less than a minute", 10 * time.Second, time.Minute - 1, time.Minute, time.Minute, ""},
+		{"over several ticks", time.Minute, time.Hour, 2 * time.Minute, time.Minute, "jumped jumped ahead"},
+		{"over one tick, which does not run again", time.Hour, 2*time.Hour - 1, 2 * time.Hour, 2 * time.Hour, "jumped jumped"},
+		{"over one tick, but by more than three hours", 4 * time.Hour, 4 * time.Hour, 4 * time.Hour, 4 * time.Hour, "jumped jumped ahead"},
+		{"by ten years", time.Hour, 87_600 * time.Hour, time.Hour, time.Hour, "jumped jumped ahead"},
+	} {
+		for _, restarted := range []bool{false, true} {
+			core, logs := observer.New(zap.WarnLevel)
+			all := map[string]stage.Periodic{"p": {Kind: "report", Schedule: stage.Every(row.every)}}
+			l := newLooker(t, all, zap.New(core))
+			begun := l.clock
+			l.jump(row.ahead)
+			l.pollers.Look(t.Context()) // and learns of it
+			l.pollers.Look(t.Context())
+			require.Len(t, l.ran(0), 1, row.name)
+			l.jump(-row.ahead)
+			next, want := row.next, row.logs
+			if restarted {
+				l.again(all, zap.New(core))
+				next, want = row.anew, strings.Replace(want, "jumped ", "", 1)
+			}
+			for len(l.ran(0)) == 1 {
+				l.clock = l.clock.Add(l.pollers.Do(t.Context()))
+			}
+			require.Equal(t, begun.Add(next).Format("2006-01-02T15:04:05.000Z"), l.ran(1)[0], "%s, %v", row.name, restarted)
+			var said []string
+			for _, entry := range logs.All() {
+				said = append(said, map[bool]string{true: "jumped", false: "ahead"}[strings.Contains(entry.Message, "jumped")])
+			}
+			require.Equal(t, want, strings.Join(said, " "), "%s, %v", row.name, restarted)
+		}
 	}
 }
 
@@ -118,7 +168,7 @@ func TestMillionsOfMissedTicks(t *testing.T) {
 	l.pollers.Look(t.Context())
 	var want []string
 	for i := range 3 {
-		want = append(want, l.clock.Add(time.Duration(i-2)*time.Millisecond).Format(time.RFC3339Nano))
+		want = append(want, l.clock.Add(time.Duration(i-2)*time.Millisecond).Format("2006-01-02T15:04:05.000Z"))
 	}
 	require.Equal(t, want, l.ran(0))
 }

@@ -159,7 +159,7 @@ func (s *looks) looked(l *look, answered bool) {
 		}
 	}
 	for kind, since := range l.latest {
-		if since.After(s.since[kind]) {
+		if l.whole || since.After(s.since[kind]) { // the clock may have been set back
 			s.since[kind] = since
 		}
 	}

@@ -258,6 +258,12 @@ func TestLateAndLost(t *testing.T) {
 	}, 2*time.Minute, 5*time.Millisecond)
 }
 
+// A clock that was ahead does not keep looks from new tasks.
+func TestLooksGoBackWithTheClock(t *testing.T) {
+	now := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
+	require.Equal(t, now.Add(-time.Second), postgres.Since(now.Add(time.Hour), now))
+}
+
 // TestFinishRefused has one stage, with a name that no database keeps, finish at the moment of others: these finish.
 func TestFinishRefused(t *testing.T) {
 	s := open(t, newConfig(t))

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -44,3 +45,15 @@ func (s *Store) Schema() string { return pgx.Identifier{s.schema}.Sanitize() }
 
 // Repetition says what may come of a call that was refused with that code, if it is made again.
 func Repetition(code string) string { return [...]string{"never", "perhaps", "later"}[ofCode(code)] }
+
+// Since returns where a look begins after two looks at everything that have claimed tasks of these times.
+func Since(claimed ...time.Time) time.Time {
+	s := looks{pause: time.Hour, since: map[string]time.Time{}}
+	for _, at := range claimed {
+		s.next = time.Time{}
+		l := s.look([]string{"a"})
+		l.latest["a"] = at
+		s.looked(l, true)
+	}
+	return *s.look([]string{"a"}).since[0]
+}

@@ -19,7 +19,7 @@ type Harness struct {
 	// returns Store.
 	Again func() stage.Store
 
-	// Advance sets the store's clock forward by whole milliseconds. Otherwise the clock stands still.
+	// Advance sets the store's clock forward, or back, by whole milliseconds. Otherwise the clock stands still.
 	Advance func(time.Duration)
 }
 

@@ -70,4 +70,11 @@ func testTicks(f *fixture) {
 	_, err = f.a.Tick(f.ctx, bad)
 	f.Error(err)
 	is(tick(0, 0), time.Hour, 4)
+
+	f.advance(-time.Hour)
+	is(tick(time.Hour, length+time.Millisecond), time.Hour, 4) // the record is ahead, but it is not time yet
+	is(tick(0, time.Second), time.Hour, 4)                     // another record
+	is(tick(time.Hour, time.Second), time.Second, 5)           // and so it goes back,
+	is(tick(time.Second, 0), time.Second, 5)                   // but no further
+	is(tick(time.Second, length), length, 6)
 }
