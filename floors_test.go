@@ -60,8 +60,11 @@ const floors = `
 	# 2: bytes between a task and goroutines. os and time for the deadlines of those
 	internal/lane     act os time
 
+	# 2: lines in the log of all schedulers together
+	internal/summary  act go.uber.org/zap time
+
 	# 2: what the connections of a scheduler hold
-	internal/budget   act internal/resource go.uber.org/zap time
+	internal/budget   act internal/resource internal/summary go.uber.org/zap time
 
 	# 2: demons, futures, monitors. Only internal/readiness, the engine that monitor has by default, knows descriptors
 	demon             act shutdown internal/hook time
@@ -70,7 +73,7 @@ const floors = `
 	monitor           act shutdown internal/netpoll internal/readiness internal/inbox context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
-	listener          act shutdown monitor internal/budget internal/hook internal/lane internal/race
+	listener          act shutdown monitor internal/budget internal/hook internal/lane internal/race internal/summary
 	                  context go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
@@ -89,7 +92,7 @@ const floors = `
 	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro demon listener monitor internal/budget internal/hook internal/loan internal/pool container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro demon listener monitor internal/budget internal/hook internal/loan internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix flag go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses

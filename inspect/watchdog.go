@@ -46,7 +46,8 @@ type watchdog struct {
 	recorder *recorder // nil if there is none
 	last     time.Time // of the latest look
 
-	reports, latenesses limiter
+	reports    limiter
+	latenesses latenesses
 
 	mu     sync.Mutex
 	seen   []*record
@@ -191,6 +192,7 @@ func (d *watchdog) passed(now time.Time) time.Duration {
 	first := d.last.IsZero()
 	d.last = now
 	late := gap - d.next
+	defer d.latenesses.say(d.log, now)
 	if first || late <= d.tick {
 		return max(gap, 0)
 	}
@@ -198,11 +200,46 @@ func (d *watchdog) passed(now time.Time) time.Duration {
 	d.ledger.Late++
 	d.ledger.Latest = max(d.ledger.Latest, late)
 	d.mu.Unlock()
-	if d.latenesses.allow(now) {
-		d.log.Warn("the watchdog was late, so the machine or the process was held up: stalls meanwhile are not seen",
-			zap.Duration("late", late), zap.Duration("world stopped", stopped), zap.String("stopped by", why))
-	}
+	d.latenesses.note(late, stopped, why, d.hides())
 	return d.tick
+}
+
+// hides reports whether a scheduler is in the turn or pass that it was in at the latest look: what came in between is left out of
+// its age.
+func (d *watchdog) hides() bool {
+	return slices.ContainsFunc(d.records(), func(r *record) bool {
+		s := r.now.state()
+		return (s == turn || s == pass) && r.sight().seq == r.now.seq
+	})
+}
+
+// latenesses are those of which no line was written yet.
+type latenesses struct {
+	n             int
+	late, stopped time.Duration // of the longest
+	why           string
+	hides         bool      // one of them may have hidden a stall
+	said          time.Time // when the latest line was written
+}
+
+func (l *latenesses) note(late, stopped time.Duration, why string, hides bool) {
+	if l.n++; late > l.late {
+		l.late, l.stopped, l.why = late, stopped, why
+	}
+	l.hides = l.hides || hides
+}
+
+// say writes a line, at most one in a minute: a machine that is shared is late often.
+func (l *latenesses) say(log *zap.Logger, now time.Time) {
+	if l.n == 0 || now.Sub(l.said) < time.Minute {
+		return
+	}
+	level, text := zap.InfoLevel, "the watchdog was late, so the machine or the process was held up"
+	if l.hides {
+		level, text = zap.WarnLevel, text+": it may have missed a stall"
+	}
+	log.Log(level, text, zap.Int("times", l.n), zap.Duration("late", l.late), zap.Duration("world stopped", l.stopped), zap.String("stopped by", l.why))
+	*l = latenesses{said: now}
 }
 
 // lookAt looks at one scheduler. It reports whether it has slept since the latest look.

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -166,36 +167,36 @@ func TestTheLatestStallsAreKept(t *testing.T) {
 	}
 }
 
+// A tick and ten seconds count for one tick. A line comes once in a minute, and is a warning if a stall may be hidden.
 func TestALateWatchdogSaysSo(t *testing.T) {
 	c := newClocked(t, Watch{})
 	w := c.scheduler()
+	late := func(d time.Duration) (lines []string) {
+		c.now = c.now.Add(d) // the machine was suspended
+		c.looks(1)
+		for _, line := range c.logs.TakeAll() {
+			lines = append(lines, fmt.Sprint(line.Level, " ", line.ContextMap()["times"], " ", line.Message))
+		}
+		return lines
+	}
+	const hidden = " the watchdog was late, so the machine or the process was held up: it may have missed a stall"
 	w.turn(zero, 1, -1)
 	c.looks(2)
-	c.now = c.now.Add(10 * time.Second) // the machine was suspended
-	c.looks(1)
-	require.Equal(t, []string{"a turn holds up its scheduler"}, stallsOnly(c.lines()), "it was seen for 50 ms")
+	require.Equal(t, []string{"warn 1" + hidden, "warn <nil> a turn holds up its scheduler"}, late(10*time.Second), "it was seen for 50 ms")
 	w.turn(zero, 1, -1)
 	c.looks(1)
-	c.now = c.now.Add(10 * time.Second)
-	c.looks(1)
-	lines := c.lines()
-	require.Len(t, lines, 2)
-	require.Contains(t, lines[1], "the watchdog was late")
-	require.Empty(t, stallsOnly(lines[1:]), "a tick and ten seconds count for one tick")
+	c.lines()
+	require.Empty(t, late(10*time.Second))
 	c.looks(1)
 	require.Equal(t, []string{"a turn holds up its scheduler"}, c.lines())
+	w.asleep(0)
+	c.looks(1)
+	c.lines()
+	require.Equal(t, []string{"warn 2" + hidden}, late(time.Minute))
+	require.Equal(t, []string{"info 1 the watchdog was late, so the machine or the process was held up"}, late(time.Minute))
 	all := c.stalls()
-	require.EqualValues(t, 2, all.Late)
-	require.Equal(t, 10*time.Second, all.Latest)
-}
-
-func stallsOnly(lines []string) (stalls []string) {
-	for _, line := range lines {
-		if line == "a turn holds up its scheduler" {
-			stalls = append(stalls, line)
-		}
-	}
-	return stalls
+	require.EqualValues(t, 4, all.Late)
+	require.InDelta(t, time.Minute, all.Latest, float64(time.Second))
 }
 
 func TestWhileAllSleepTheWatchdogLooksLessOften(t *testing.T) {

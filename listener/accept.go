@@ -3,12 +3,14 @@ package listener
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/summary"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -70,10 +72,21 @@ func (a *Accept) Conn() *Conn { return a.result.take() }
 func (a *Accept) backOff(t *act.Task, err error) act.Directive {
 	now := t.Scheduler().Now()
 	if a.short == 0 || now-a.short > logAfter {
-		t.Scheduler().Logger().Warn("accepting pauses", zap.Stringer("at", a.From.Addr()), zap.Error(err))
+		pauses.Add(t.Scheduler(), func(p *paused) { p.n, p.at, p.err = p.n+1, a.From.Addr(), err })
 	}
 	a.short = max(1, now)
 	t.WakeAfter(&a.timer, retryAfter)
 	a.From.Await(t.Waker())
 	return act.Wait
 }
+
+// paused says that so many have begun to pause in a second.
+type paused struct {
+	n   int
+	at  net.Addr
+	err error
+}
+
+var pauses = summary.New(func(log *zap.Logger, p paused) {
+	log.Warn("accepting pauses", zap.Int("acceptors", p.n), zap.Stringer("at", p.at), zap.Error(p.err))
+})

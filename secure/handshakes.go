@@ -14,12 +14,13 @@ import (
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/pool"
+	"github.com/daimon-go/daimon/internal/summary"
 )
 
 // Handshakes bounds what handshakes cost. Filters share the bounds if they have the same Handshakes, and all that have none
 // share one of the process. The zero Handshakes is good for servers. It must not be changed once it is in use.
 //
-// Handshakes of servers that fail are counted, and logged in one line a second with the last error.
+// Handshakes of servers that fail are counted, and logged in one line a second for all schedulers, with the last error.
 type Handshakes struct {
 	// Slots is how many handshakes are computed at the same time, on goroutines. 0 means one less than GOMAXPROCS, but at
 	// least 1: so a flood of handshakes leaves time to the connections that are established. A handshake has a slot only
@@ -216,13 +217,7 @@ type queue struct {
 	of      *Handshakes
 	s       *act.Scheduler
 
-	// since the last line in the log
-	failed  int
-	dropped int
-	last    error
-	timer   act.Timer
-
-	allFailed, allDropped uint64
+	failed, dropped uint64
 }
 
 // byHandshakes has the queues of one scheduler.
@@ -235,8 +230,8 @@ func (all byHandshakes) Counts(add func(name string, n uint64)) {
 	for _, q := range all {
 		add("handshakes", uint64(q.n))
 		add("handshakes_waiting", uint64(q.waiting.Len())) // for their peers
-		add("handshakes_failed_total", q.allFailed)
-		add("handshakes_dropped_total", q.allDropped)
+		add("handshakes_failed_total", q.failed)
+		add("handshakes_dropped_total", q.dropped)
 	}
 }
 
@@ -292,34 +287,28 @@ func (q *queue) drop() {
 	x.waker.Wake()
 	q.of.dropped.Add(1)
 	q.dropped++
-	q.allDropped++
-	q.logSoon()
+	failures.Add(q.s, func(f *failed) { f.dropped, f.bound = f.dropped+1, q.bound() })
 }
 
 // note counts a failure of a server's handshake.
 func (x *handshake) note(err error) {
 	if q := x.queue; q != nil {
 		q.failed++
-		q.allFailed++
-		q.last = err
-		q.logSoon()
+		failures.Add(q.s, func(f *failed) { f.n, f.last = f.n+1, err })
 	}
 }
 
-func (q *queue) logSoon() {
-	if !q.timer.Armed() {
-		q.s.CallAt(&q.timer, q.s.Now()+time.Second, q)
-	}
+// failed is what failed in a second.
+type failed struct {
+	n, dropped, bound int
+	last              error
 }
 
-// Expire logs what failed in a second.
-func (q *queue) Expire() {
-	if q.dropped > 0 {
-		q.s.Logger().Warn("TLS handshakes were given up for newer ones",
-			zap.Int("in a second", q.dropped), zap.Int("under way at most", q.bound()))
+var failures = summary.New(func(log *zap.Logger, f failed) {
+	if f.dropped > 0 {
+		log.Warn("TLS handshakes were given up for newer ones", zap.Int("in a second", f.dropped), zap.Int("under way at most", f.bound))
 	}
-	if q.failed > 0 {
-		q.s.Logger().Info("TLS handshakes have failed", zap.Int("in a second", q.failed), zap.NamedError("the last", q.last))
+	if f.n > 0 {
+		log.Info("TLS handshakes have failed", zap.Int("in a second", f.n), zap.NamedError("the last", f.last))
 	}
-	q.dropped, q.failed, q.last = 0, 0, nil
-}
+})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/resource"
+	"github.com/daimon-go/daimon/internal/summary"
 )
 
 // Owner is a connection for which something is held.
@@ -38,6 +39,12 @@ type Holder interface {
 	HeldFor(o Owner) (bytes int)
 	// Taken reports whether the system has ever taken all that was queued.
 	Taken() bool
+}
+
+// Sharer is a monitor.Stream that refers to Messages.
+type Sharer interface {
+	// Parts returns the sum of the parts of its references.
+	Parts() int
 }
 
 // Account is the memory that a part of a connection holds. The zero Account holds nothing.
@@ -69,8 +76,9 @@ type Budget struct {
 	paused         bool
 	ending         bool // TurnEnd is going to be called
 	total          int
-	most           int // less than 0: no bound
-	alarm          int // with more than that something has to be done
+	messages       map[*byte]*Message // by the last byte
+	most           int                // less than 0: no bound
+	alarm          int                // with more than that something has to be done
 	accounts       []*Account
 	known, untried waiters
 	admitted       []Owner       // since the latest look, and not read from yet
@@ -79,17 +87,10 @@ type Budget struct {
 	timer          act.Timer     // while it is paused
 
 	pauses, shed, shedBytes uint64
-
-	// since the last line in the log
-	lately     int // connections that were shed
-	worstPeer  string
-	worstBytes int
-	worstStill time.Duration
-	line       act.Timer
 }
 
 var budgets = act.NewLocal(func(s *act.Scheduler) *Budget {
-	b := &Budget{s: s}
+	b := &Budget{s: s, messages: map[*byte]*Message{}}
 	b.Bound(standard() / len(s.Group().Schedulers()))
 	return b
 })
@@ -165,8 +166,45 @@ func (b *Budget) Set(a *Account, bytes int) {
 		b.accounts[last] = nil
 		b.accounts, a.place = b.accounts[:last], 0
 	}
-	b.total += bytes - a.bytes
+	before := a.bytes
 	a.bytes = bytes
+	b.add(bytes - before)
+}
+
+// Message is bytes that nobody changes, such as a message to many connections. It counts once on each scheduler that has
+// references to it, and not once for each reference: otherwise one message to a crowd would shed the crowd.
+type Message struct {
+	last              *byte // by which it is known: what is left when a part was sent has the same
+	references, bytes int
+}
+
+// Part returns a reference's part of the bytes: those of all references together are the memory that the message takes.
+func (m *Message) Part() int { return m.bytes / m.references }
+
+// Refer adds a reference to p, which is not empty. It may make more to be held, as Set may.
+func (b *Budget) Refer(p []byte) *Message {
+	last := &p[len(p)-1]
+	m := b.messages[last]
+	if m == nil {
+		m = &Message{last: last, bytes: len(p)}
+		b.messages[last] = m
+		b.add(m.bytes)
+	}
+	m.references++
+	return m
+}
+
+// Forget takes a reference back.
+func (b *Budget) Forget(m *Message) {
+	if m.references--; m.references == 0 {
+		delete(b.messages, m.last)
+		b.add(-m.bytes)
+	}
+}
+
+// add notes that more bytes are held, or less.
+func (b *Budget) add(bytes int) {
+	b.total += bytes
 	switch {
 	case b.total >= b.alarm:
 		b.reached()
@@ -312,24 +350,25 @@ func (b *Budget) abort(o Owner) {
 	o.Abort()
 	b.shed++
 	b.shedBytes += uint64(before - b.total)
-	if b.lately++; bytes > b.worstBytes {
-		b.worstPeer, b.worstBytes, b.worstStill = peer, bytes, still
-	}
-	if !b.line.Armed() {
-		b.s.CallAt(&b.line, b.s.Now()+time.Second, (*line)(b))
-	}
+	lines.Add(b.s, func(l *line) {
+		if l.n++; bytes > l.bytes {
+			l.peer, l.bytes, l.still, l.bound = peer, bytes, still, b.most
+		}
+	})
 }
 
-// line is a Budget as what logs, at most once in a second, which connections were shed.
-type line Budget
-
-// Expire writes the line.
-func (l *line) Expire() {
-	l.s.Logger().Warn("connections were shed: what is queued and buffered has reached its bound",
-		zap.Int("in a second", l.lately), zap.String("the largest", l.worstPeer), zap.Int("its bytes", l.worstBytes),
-		zap.Duration("without progress for", l.worstStill), zap.Int("bytes now", l.total), zap.Int("bound", l.most))
-	l.lately, l.worstPeer, l.worstBytes, l.worstStill = 0, "", 0, 0
+// line is what was shed in a second: so many connections, with the largest.
+type line struct {
+	n, bytes, bound int
+	peer            string
+	still           time.Duration
 }
+
+var lines = summary.New(func(log *zap.Logger, l line) {
+	log.Warn("connections were shed: what is queued and buffered has reached its bound",
+		zap.Int("in a second", l.n), zap.String("the largest", l.peer), zap.Int("its bytes", l.bytes),
+		zap.Duration("without progress for", l.still), zap.Int("bound of its scheduler", l.bound))
+})
 
 // Counts implements hook.Counter.
 func (b *Budget) Counts(add func(name string, n uint64)) {

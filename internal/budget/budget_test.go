@@ -47,12 +47,17 @@ type conn struct {
 	name    string
 	account [2]Account
 	moved   time.Duration // when a byte has gone
-	waits   int           // bytes that Flush sends
+	refers  []*Message
+	waits   int // bytes that Flush sends
 	aborted bool
 }
 
 func (c *conn) Held() (int, time.Duration) {
-	return c.account[0].Bytes() + c.account[1].Bytes(), c.x.now - c.moved
+	n := c.account[0].Bytes() + c.account[1].Bytes()
+	for _, m := range c.refers {
+		n += m.Part()
+	}
+	return n, c.x.now - c.moved
 }
 
 func (c *conn) Flush() error {
@@ -67,6 +72,10 @@ func (c *conn) Abort() {
 	c.aborted = true
 	c.x.b.Set(&c.account[0], 0)
 	c.x.b.Set(&c.account[1], 0)
+	for _, m := range c.refers {
+		c.x.b.Forget(m)
+	}
+	c.refers = nil
 }
 
 func (c *conn) Peer() string { return c.name }
@@ -221,6 +230,30 @@ func TestACrowdIsShedInParts(t *testing.T) {
 	require.EqualValues(t, 1251, fields["in a second"])
 	require.EqualValues(t, 1, fields["its bytes"])
 	require.True(t, slices.ContainsFunc(x.conns, func(c *conn) bool { return c.aborted && c.name == fields["the largest"] }))
+}
+
+// A message that a crowd refers to counts once, and the crowd is not shed for it.
+func TestASharedMessageCountsOnce(t *testing.T) {
+	x := newBed(t)
+	refer := func(c *conn, p []byte) { x.turn(func() { c.refers = append(c.refers, x.b.Refer(p)) }) }
+	news, rest := make([]byte, 500), make([]byte, 400)
+	for i := range 100 {
+		c := x.holds(fmt.Sprint(i), 1, 0)
+		refer(c, news)
+		refer(c, news[i:]) // what is left when a part was sent
+	}
+	require.Equal(t, 100+500, x.b.Total())
+	refer(x.holds("own", 1, 0), rest)
+	require.True(t, x.b.Paused())
+	x.now += 1100 * time.Millisecond
+	x.steps()
+	require.Equal(t, "own", x.shed())
+	require.Equal(t, 100+500, x.b.Total())
+	for _, c := range x.conns[:100] {
+		c.Abort()
+	}
+	require.Zero(t, x.b.Total())
+	require.Empty(t, x.b.messages)
 }
 
 func TestNoBound(t *testing.T) {

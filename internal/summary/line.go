@@ -1,0 +1,68 @@
+// Package summary has lines in the log that all schedulers of a Group write together, at most one in a second, of what may
+// happen often.
+package summary
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// Line is such a line. T is what it says of a second.
+type Line[T any] struct {
+	write   func(log *zap.Logger, of T)
+	writers *act.Local[*writer[T]]
+
+	mu    sync.Mutex // held for a few instructions
+	begun map[*act.Group]*T
+}
+
+// New returns a Line, which is kept for the whole process as an act.Local is. write writes it.
+func New[T any](write func(log *zap.Logger, of T)) *Line[T] {
+	l := &Line[T]{write: write, begun: map[*act.Group]*T{}}
+	l.writers = act.NewLocal(func(s *act.Scheduler) *writer[T] { return &writer[T]{line: l, s: s} })
+	return l
+}
+
+// Add has add note what has happened on s. The line is written a second after the first one that it says something of, or when
+// the scheduler of that one is closed. It is called on the thread of s.
+func (l *Line[T]) Add(s *act.Scheduler, add func(of *T)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.begun[s.Group()]
+	if of == nil {
+		of = new(T)
+		l.begun[s.Group()] = of
+		w := l.writers.Get(s)
+		s.CallAt(&w.timer, s.Now()+time.Second, w)
+	}
+	add(of)
+}
+
+// writer is a scheduler that may have begun a line, which it writes then.
+type writer[T any] struct {
+	line  *Line[T]
+	s     *act.Scheduler
+	timer act.Timer
+}
+
+// Expire writes the line.
+func (w *writer[T]) Expire() {
+	l := w.line
+	l.mu.Lock()
+	of := *l.begun[w.s.Group()]
+	delete(l.begun, w.s.Group())
+	l.mu.Unlock()
+	l.write(w.s.Logger(), of)
+}
+
+// Close writes the line if its second is not over.
+func (w *writer[T]) Close() error {
+	if w.timer.Armed() {
+		w.Expire()
+	}
+	return nil
+}
