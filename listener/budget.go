@@ -16,8 +16,8 @@ import (
 // What counts is what a connection has between two turns: unread bytes, queued output, and what is counted by [Conn.Hold], as
 // packages httpd, websocket, secure and nethttp and a [Bridge] do: heads, bodies that are gathered, answers, records and
 // handshakes of TLS, parts of messages. It counts as memory: a queue of one byte takes 16 KiB. These do not count: the buffers of
-// the system (Limits.ReceiveBuffer and SendBuffer), memory that many connections share (websocket.Prepared,
-// httpd.Response.SetBody), what a connection has at rest, such as the state of TLS, and what a program keeps itself. The process
+// the system (Limits.ReceiveBuffer and SendBuffer), messages that wait in a websocket.Options.Backlog, bodies of
+// httpd.Response.SetBody, what a connection has at rest, such as the state of TLS, and what a program keeps itself. The process
 // takes more than what counts. Above all, Go's collector lets the heap grow to twice of what is in use: see GOGC and GOMEMLIMIT.
 //
 // When the budget of a scheduler is reached, these steps follow each other:
@@ -103,6 +103,9 @@ type owner Conn
 func (o *owner) Held() (bytes int, still time.Duration) {
 	c := (*Conn)(o)
 	bytes = c.claim()
+	if stream, ok := As[budget.Sharer](c); ok {
+		bytes += stream.Parts()
+	}
 	if c.buffers != nil {
 		bytes += c.buffers.account.Bytes()
 	}

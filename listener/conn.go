@@ -2,6 +2,7 @@ package listener
 
 import (
 	"errors"
+	"math"
 	"net"
 	"os"
 	"time"
@@ -14,9 +15,13 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows, and by Push for a message that
-// is longer than Limits.High.
-var ErrTooLong = errors.New("listener: more bytes at once than the limit allows")
+var (
+	// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows, and by Push for a message
+	// that is longer than Limits.High.
+	ErrTooLong = errors.New("listener: more bytes at once than the limit allows")
+	// ErrDropped is returned by Push for a message that was dropped, since there was no room for it; see [Drop].
+	ErrDropped = errors.New("listener: a message was dropped, since the peer is too slow")
+)
 
 // Conn is a connection that never blocks: bytes in order, both ways. Peek lends the bytes that were received, and
 // Discard consumes them. Bytes that were given to Write are sent without further calls. Back-pressure is the default:
@@ -223,18 +228,52 @@ func (c *Conn) writable() (*buffers, error) {
 	return b, nil
 }
 
-// WriteShared is Write of bytes that nobody may change any more, such as a message to many connections. If they are all that
-// is written in this turn, up to 4 KiB, they are not copied until the system refuses them.
+// WriteShared is Write of bytes that nobody may change any more, such as a message to many connections. What the system
+// does not take at once is not copied, but referred to, unless it is short or gathered with other bytes of this turn. TLS
+// encrypts for each connection, so there it is Write.
 func (c *Conn) WriteShared(p []byte) (int, error) {
-	if b := c.buffers; c.stream == nil || len(p) == 0 || len(p) > gathered || b != nil && b.written() > 0 {
+	if c.stream == nil || len(p) == 0 {
 		return c.Write(p)
 	}
 	b, err := c.writable()
 	if err != nil {
 		return 0, err
 	}
-	b.shared = p
-	return len(p), nil
+	n, err := b.share(p, c.settings.limits.High)
+	if err == nil && n < len(p) {
+		err = (*blockedOutput)(c)
+	}
+	return n, err
+}
+
+// share takes of p, which nobody changes, what there is room for below high.
+func (b *buffers) share(p []byte, high int) (int, error) {
+	switch queued, _ := b.c.stream.Queued(); { // an error is that of sending
+	case b.written() == 0 && len(p) <= gathered:
+		b.shared = p
+		return len(p), nil
+	case queued > 0: // to gather would spare no call
+		if err := b.c.send(); err != nil {
+			return 0, err
+		}
+	case b.written()+len(p) <= gathered:
+		b.unshare()
+		b.gather = append(b.gather, p...)
+		return len(p), nil
+	default:
+		b.unshare()
+	}
+	n, err := b.sendShared(b.gather, p, high)
+	b.gather = b.gather[:0]
+	return n, err
+}
+
+// sendShared is Send of a p that nobody changes.
+func (b *buffers) sendShared(head, p []byte, high int) (int, error) {
+	if s, ok := As[monitor.SharedSender](b.c); ok {
+		return s.SendShared(head, p, high)
+	}
+	return b.c.stream.Send(head, p, high)
 }
 
 // unshare makes a copy of what is shared: there is going to be more.
@@ -251,12 +290,12 @@ func (b *buffers) unshare() {
 func (b *buffers) written() int { return len(b.gather) + len(b.shared) }
 
 // send sends them.
-func (b *buffers) send() error {
-	p := b.gather
+func (b *buffers) send() (err error) {
 	if len(b.shared) > 0 {
-		p = b.shared
+		_, err = b.sendShared(nil, b.shared, math.MaxInt)
+	} else {
+		_, err = b.c.stream.Send(b.gather, nil, 0)
 	}
-	_, err := b.c.stream.Send(p, nil, 0)
 	b.gather, b.shared = b.gather[:0], nil
 	return err
 }

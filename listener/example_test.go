@@ -44,11 +44,11 @@ func ExampleConn() {
 
 // What a broker does: every line of one client is pushed to all others. A client that does not read loses messages, but
 // never a part of one. All connections are of one scheduler; docs/shared-state.md is about several.
-func ExampleConn_Push() {
+func ExampleConn_PushShared() {
 	members := map[*listener.Conn]bool{}
 	say := func(line []byte) {
 		for c := range members {
-			if err := c.Push(line); err != nil { // closed
+			if err := c.PushShared(line); err != nil && err != listener.ErrDropped { // closed
 				delete(members, c)
 			}
 		}
@@ -61,7 +61,7 @@ func ExampleConn_Push() {
 			if err != nil {
 				return listener.Next(t, err)
 			}
-			say(append(line, '\n'))
+			say(append(bytes.Clone(line), '\n')) // what was read is lent, and what is shared may not change
 			return act.Yield
 		})
 	}

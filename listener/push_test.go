@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"net"
 	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -66,21 +69,70 @@ func TestPushSaysWhyItTookNothing(t *testing.T) {
 	require.Equal(t, net.ErrClosed, c.Push(nil))
 }
 
-// What was broken: the count was gone when a service could have logged it.
-func TestDroppedIsKeptAfterTheEnd(t *testing.T) {
+// What was broken: a message that was dropped had a nil error, also if it was an answer; and the count was gone when a service
+// could have logged it.
+func TestAMessageWithoutRoom(t *testing.T) {
 	for name, end := range map[string]func(*listener.Conn){"Close": func(c *listener.Conn) { _ = c.Close() }, "Abort": (*listener.Conn).Abort} {
 		l := servertest.New(t, act.Config{})
-		c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop, SendBuffer: 4 << 10})
+		c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop})
+		l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+		l.Turn(func(*act.Task) { require.NoError(t, c.Push(make([]byte, 999))) })
+		l.OS.Fail = nil
 		l.Turn(func(*act.Task) {
-			for c.Dropped() < 3 {
-				require.NoError(t, c.Push(make([]byte, 1000)))
-			}
+			require.Equal(t, listener.ErrDropped, c.Push(make([]byte, 2)))
+			require.Equal(t, listener.ErrDropped, c.PushShared(make([]byte, 2)))
+			require.Implements(t, (*act.Blocked)(nil), c.PushOr(listener.Block, make([]byte, 2)))
+			require.Equal(t, 999, c.Queued())
+			require.NoError(t, c.PushShared(nil))
+			require.NoError(t, c.PushOr(listener.Block, make([]byte, 1)))
 			end(c)
-			require.Equal(t, 3, c.Dropped(), name)
+			require.Equal(t, net.ErrClosed, c.PushShared(nil))
+			require.Equal(t, 2, c.Dropped(), name)
 		})
-		require.Equal(t, 3, c.Dropped(), name)
+		require.Equal(t, 2, c.Dropped(), name)
 		require.Zero(t, c.Buffered())
 		require.Same(t, l.S, c.Scheduler())
 		require.NoError(t, peer.Close())
 	}
+	l := servertest.New(t, act.Config{})
+	c, _ := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop})
+	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	l.Turn(func(*act.Task) { require.NoError(t, c.Push(make([]byte, 999))) })
+	l.Turn(func(*act.Task) { require.Equal(t, net.ErrClosed, c.PushOr(listener.Abort, make([]byte, 2))) })
+}
+
+// What was broken: a message was copied for each peer that is slow. Those that are worth it are referred to, and count once,
+// from the first reference to the last.
+func TestWhatIsSharedIsHeldOnce(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	held := func() int { return budget.Of(l.S).Total() }
+	large, small := bytes.Repeat([]byte("L"), 40<<10), bytes.Repeat([]byte("s"), 600)
+	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	conns, peers := make([]*listener.Conn, 50), make([]net.Conn, 50)
+	for i := range conns {
+		conns[i], peers[i] = l.Conn("unix", listener.Limits{High: 1 << 20})
+	}
+	for n := range 3 {
+		l.Turn(func(*act.Task) {
+			for _, c := range conns {
+				require.NoError(t, c.PushShared(large))
+				if n > 0 {
+					require.NoError(t, c.PushShared(small))
+				}
+				require.NoError(t, c.Push([]byte("c")))
+			}
+		})
+	}
+	copies := len(conns) * (16<<10 + 1<<10) // a buffer and the references of each
+	require.Less(t, held(), copies+len(large)+len(small)+1)
+	require.Greater(t, held(), len(conns)*16<<10+len(large))
+	for _, c := range conns[1:] {
+		c.Abort()
+	}
+	require.Greater(t, held(), len(large)+len(small))
+	l.OS.Fail = nil
+	require.NoError(t, conns[0].Flush())
+	servertest.Expect(t, peers[0], string(large)+"c"+strings.Repeat(string(large)+string(small)+"c", 2))
+	require.Zero(t, held())
+	conns[0].Abort()
 }

@@ -15,7 +15,7 @@ import (
 //
 //	Unwrap() Stream
 //
-// that returns the one below. A Conn then still finds its [CloseNotifier] and [FileSender] there.
+// that returns the one below. A Conn then still finds its [CloseNotifier], [FileSender] and [SharedSender] there.
 type Stream interface {
 	// Lend receives, and lends what came: from 1 to most bytes, valid until the turn ends and never overlapping another
 	// loan of the same turn. ErrWouldBlock: nothing is there yet. io.EOF: the peer has sent everything, and nothing that
@@ -92,6 +92,14 @@ type FileSender interface {
 	// does not reach beyond offset. Any other error is either the connection's, and kept as Send's are, or an
 	// *fs.PathError, after which only the file is to blame.
 	SendFile(f *os.File, offset int64, n int) (int, error)
+}
+
+// SharedSender is a Stream that can queue bytes without a copy. A filter that sends other bytes, such as TLS, is none.
+type SharedSender interface {
+	Stream
+	// SendShared is Send of a p that nobody changes any more: what is queued of it is referred to and not copied, unless it
+	// is short.
+	SendShared(head, p []byte, high int) (int, error)
 }
 
 // As returns the T that s is, or that it finds below Streams with a method Unwrap. T is the type of a Stream, or an interface that

@@ -31,7 +31,8 @@ func TestWorldPush(t *testing.T) {
 				c.Scheduler().Spawn(act.Func(func(t *act.Task) act.Directive {
 					for ; n < messages; n++ {
 						padding := strings.Repeat(".", w.Rand().IntN(longest-20))
-						if err := c.Push(fmt.Appendf(nil, "%d %d %s\n", i, n, padding)); err != nil {
+						push := pick(w, c.Push, c.PushShared)
+						if err := push(fmt.Appendf(nil, "%d %d %s\n", i, n, padding)); err != nil {
 							return goneOr(t, err)
 						}
 					}

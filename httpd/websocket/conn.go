@@ -84,6 +84,7 @@ type Conn struct {
 	packs   bool // it is sent compressed
 	client  bool // this side masks what it sends, and the other one does not
 	gathers bool // see gathered
+	drops   bool // Conn.pushed may be dropped for a later message
 }
 
 // extra is the part of a connection that it goes without at rest.
@@ -94,8 +95,8 @@ type extra struct {
 	// What is sent: behind what listener.Conn has taken comes out, then the answer to the latest ping, then what was pushed.
 	out     []byte
 	pong    []byte
-	ponged  bool        // there is an answer to the latest ping
-	backlog []*Prepared // behind Conn.pushed; the last one may be the close frame
+	ponged  bool     // there is an answer to the latest ping
+	backlog []pushed // behind Conn.pushed; the last one may be the close frame
 	dropped int
 	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
 
@@ -121,7 +122,7 @@ func (c *Conn) more() *extra {
 // has to bound them; only the references count.
 func (c *Conn) count() {
 	x := c.extra
-	if n := cap(x.partial) + len(x.out) + cap(x.pong) + 8*cap(x.backlog); n != x.counted {
+	if n := cap(x.partial) + len(x.out) + cap(x.pong) + 16*cap(x.backlog); n != x.counted {
 		c.conn.Hold(n - x.counted)
 		x.counted = n
 	}
@@ -467,11 +468,11 @@ func (c *Conn) flush() error {
 			p := x.pong
 			x.pong, x.ponged = nil, false
 			c.put(frame.Pong, p)
-		case c.pushed != nil && c.sending == 0:
+		case c.waits() > 0 && c.sending == 0:
 			if err := c.roomToPush(c.pushed); err != nil {
 				return err
 			}
-			m := c.next()
+			m := c.remove(0)
 			if !m.opcode.Control() {
 				arenas.Get(c.conn.Scheduler()).sent++
 			}
@@ -509,14 +510,14 @@ func (c *Conn) shut(code int, reason string) {
 	var space [frame.MaxControl]byte
 	said := frame.AppendClose(space[:0], code, reason)
 	switch _ = c.flush(); {
-	case c.extra.got != nil && c.closed && c.pushed != nil:
-		last := c.newest()
+	case c.extra.got != nil && c.closed && c.waits() > 0:
+		last := c.waiting(c.waits() - 1)
 		c.forget()
-		c.pushed = last
+		c.pushed = last.Prepared
 	case c.closed:
 		return
-	case c.extra.got == nil && c.pushed != nil && c.sending == 0:
-		c.queue(prepare(frame.Close, said))
+	case c.extra.got == nil && c.waits() > 0 && c.sending == 0:
+		c.queue(prepare(frame.Close, said), false)
 	default:
 		c.forget()
 		c.put(frame.Close, said)

@@ -34,7 +34,7 @@ func (c *Conn) SendPiece(t Type, p []byte, last bool) error {
 	c.putFrame(h, p)
 	if c.sending = t; last {
 		c.unblock()
-		if _ = c.flush(); c.pushed != nil {
+		if _ = c.flush(); c.waits() > 0 {
 			c.waker.Wake() // its task waits for room
 		}
 	}

@@ -1,7 +1,9 @@
 package websocket
 
 import (
+	"errors"
 	"net"
+	"slices"
 	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
@@ -73,30 +75,38 @@ type Overflow uint8
 const (
 	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
 	Block Overflow = iota
-	// Drop drops the oldest message that waits, and counts it; see [Conn.Dropped].
+	// Drop drops the oldest message that waits and was pushed with Drop, and counts it; see [Conn.Dropped]. If that is the
+	// message itself, the error is [ErrDropped].
 	Drop
 	// Disconnect closes the connection with code 1008. What waits is dropped, and the error is net.ErrClosed.
 	Disconnect
 )
 
+// ErrDropped is returned by Push for a message that was dropped, since none that waits may be dropped for it.
+var ErrDropped = errors.New("websocket: a message was dropped, since the peer is too slow")
+
 // Push sends a message that many connections share. The caller is usually another task or a posted function, as when a line
-// goes to all members of a room. The connection has no copy of the message, except of what a slow peer has taken in part:
-// beyond 4 KiB, or one message, the messages wait as references, in order, and are sent without a further call. If
+// goes to all members of a room. The connection has no copy of the message: up to 4 KiB of messages, or one, wait in the
+// [listener.Conn], as with its WriteShared, and more as references, in order. They are sent without a further call. If
 // Options.Backlog of them wait, Options.Overflow decides: the error is an act.Blocked, the oldest one is dropped, or the
 // connection is closed.
 //
 // Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an
-// action whose peer gets more than it can take should push its answers as well. What is pushed while a message is sent in
-// pieces (SendPiece) waits for its end. Close sends what waits before the close frame, within Timeouts.Close. When the peer
-// closes, what waits is dropped.
+// action whose peer gets more than it can take should push its answers as well, with PushOr. What is pushed while a message
+// is sent in pieces (SendPiece) waits for its end. Close sends what waits before the close frame, within Timeouts.Close. When
+// the peer closes, what waits is dropped.
 //
 // What is pushed in a turn goes out together when it ends, and what posted functions push when those of the pass have. The
 // error is net.ErrClosed after Close, and when the connection has ended; what the system reports may come with a later call.
-func (c *Conn) Push(m *Prepared) error {
+func (c *Conn) Push(m *Prepared) error { return c.PushOr(c.options.Overflow, m) }
+
+// PushOr is Push with an Overflow for this message, in place of Options.Overflow. A message that was pushed with Block or
+// Disconnect is not dropped for a later one: so an answer arrives on a connection whose other messages may be dropped.
+func (c *Conn) PushOr(o Overflow, m *Prepared) error {
 	if c.closed {
 		return net.ErrClosed
 	}
-	if c.queue(m); c.waits() == 1 && !c.gathers {
+	if c.queue(m, o == Drop); c.waits() == 1 && !c.gathers {
 		c.gathers = true
 		c.conn.Scheduler().AtTurnEnd((*gathered)(c))
 	}
@@ -116,18 +126,24 @@ func (c *Conn) Push(m *Prepared) error {
 	}
 	_, waits := err.(act.Blocked)
 	switch {
-	case !waits || c.options.Overflow == Block:
-		c.newest()
+	case !waits || o == Block:
+		c.remove(c.waits() - 1)
 		return err
-	case c.options.Overflow == Disconnect:
+	case o == Disconnect:
 		c.forget()
 		c.shut(frame.Policy, "too slow")
 		c.waker.Wake()
 		return net.ErrClosed
 	}
+	oldest := 0
+	for !c.waiting(oldest).drops {
+		oldest++
+	}
 	c.more().dropped++
 	arenas.Get(c.conn.Scheduler()).dropped++
-	c.next()
+	if c.remove(oldest); oldest == c.waits() {
+		return ErrDropped
+	}
 	return nil
 }
 
@@ -141,7 +157,7 @@ func (g *gathered) TurnEnd() {
 	if c.flush() == nil {
 		_ = c.conn.Sent() // an error is the next call's
 	}
-	if len(c.extra.out) > 0 || c.pushed != nil && c.sending == 0 {
+	if len(c.extra.out) > 0 || c.waits() > 0 && c.sending == 0 {
 		c.waker.Wake() // its task waits for room
 	}
 	c.settle()
@@ -163,6 +179,12 @@ func (c *Conn) roomToPush(m *Prepared) error {
 	return nil
 }
 
+// pushed is a message that waits.
+type pushed struct {
+	*Prepared
+	drops bool // it may be dropped for a later one
+}
+
 // waits returns how many messages of Push wait.
 func (c *Conn) waits() int {
 	if c.pushed == nil {
@@ -171,39 +193,38 @@ func (c *Conn) waits() int {
 	return 1 + len(c.extra.backlog)
 }
 
+// waiting returns message n of those that wait.
+func (c *Conn) waiting(n int) pushed {
+	if n == 0 {
+		return pushed{c.pushed, c.drops}
+	}
+	return c.extra.backlog[n-1]
+}
+
 // queue has m wait.
-func (c *Conn) queue(m *Prepared) {
-	if c.pushed == nil {
-		c.pushed = m
+func (c *Conn) queue(m *Prepared, drops bool) {
+	if c.waits() == 0 {
+		c.pushed, c.drops = m, drops
 		return
 	}
 	x := c.more()
-	x.backlog = append(x.backlog, m)
+	x.backlog = append(x.backlog, pushed{m, drops})
 }
 
-// next takes the oldest message that waits.
-func (c *Conn) next() *Prepared {
-	m, b := c.pushed, c.extra.backlog
-	if c.pushed = nil; len(b) > 0 {
-		c.pushed, b[0] = b[0], nil
-		if b = b[1:]; len(b) == 0 {
-			b = nil
-		}
-		c.more().backlog = b
+// remove takes message n of those that wait.
+func (c *Conn) remove(n int) *Prepared {
+	m, b := c.waiting(n).Prepared, c.extra.backlog
+	switch {
+	case len(b) == 0:
+		c.pushed = nil
+		return m
+	case n == 0:
+		c.pushed, c.drops, b[0] = b[0].Prepared, b[0].drops, pushed{}
+		b = b[1:]
+	default:
+		b = slices.Delete(b, n-1, n)
 	}
-	return m
-}
-
-// newest takes the newest message that waits.
-func (c *Conn) newest() *Prepared {
-	b := c.extra.backlog
-	n := len(b) - 1
-	if n < 0 {
-		return c.next()
-	}
-	m := b[n]
-	b[n] = nil
-	if b = b[:n]; n == 0 {
+	if len(b) == 0 {
 		b = nil
 	}
 	c.more().backlog = b

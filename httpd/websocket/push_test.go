@@ -84,13 +84,30 @@ func TestOverflow(t *testing.T) {
 			case websocket.Block:
 				require.Implements(t, (*act.Blocked)(nil), err)
 			case websocket.Drop:
-				require.NoError(t, err)
+				require.Equal(t, waits == 0, err == websocket.ErrDropped, "the oldest, or the message itself")
 				require.Equal(t, 1, a.conn.Dropped())
 			case websocket.Disconnect:
 				require.Equal(t, net.ErrClosed, err)
 			}
 		}
 	}
+}
+
+// What was broken: an answer that waited was dropped for a later message.
+func TestAnAnswerIsNotDropped(t *testing.T) {
+	w, a, c := slow(t, websocket.Options{Overflow: websocket.Drop, Backlog: 2})
+	push := func(o websocket.Overflow, n int) (err error) {
+		w.Turn(func(*act.Task) { err = a.conn.PushOr(o, note(n)) })
+		return err
+	}
+	require.NoError(t, push(websocket.Drop, 0))
+	require.NoError(t, push(websocket.Block, 1))
+	require.NoError(t, push(websocket.Drop, 2), "for 0")
+	require.Implements(t, (*act.Blocked)(nil), push(websocket.Block, 3))
+	require.NoError(t, push(websocket.Drop, 2), "for 2")
+	w.Turn(func(*act.Task) { require.Equal(t, 2, a.conn.Dropped()) })
+	require.Equal(t, fmt.Sprintf("binary of %d", full), c.next())
+	c.hear(1, 3)
 }
 
 // RFC 6455 5.4: control frames come between the pieces of a message, and nothing else does. What waits follows the last.

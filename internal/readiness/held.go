@@ -15,6 +15,16 @@ func (k *Socket) HeldFor(o budget.Owner) (bytes int) {
 	return k.out.account.Bytes()
 }
 
+// Parts implements budget.Sharer.
+func (k *Socket) Parts() (bytes int) {
+	if k.out != nil {
+		for _, r := range k.out.refs {
+			bytes += r.message.Part()
+		}
+	}
+	return bytes
+}
+
 // Taken reports whether the system has ever taken all that was queued or sent.
 func (k *Socket) Taken() bool { return k.taken }
 
@@ -23,7 +33,7 @@ func (k *Socket) Taken() bool { return k.taken }
 // Held implements budget.Owner.
 func (o *outbound) Held() (bytes int, still time.Duration) {
 	since, _ := o.k.IdleSince()
-	return o.account.Bytes(), o.k.source.e.s.Now() - since
+	return o.account.Bytes() + o.k.Parts(), o.k.source.e.s.Now() - since
 }
 
 // Flush implements budget.Owner.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -83,16 +84,34 @@ const (
 )
 
 // outbound is the part of a socket that is needed only while something is queued, or it is closed.
+//
+//	refs    r0          r1           what is sent in this order: two bytes of queue, r0, one, r1, three
+//	queue      ──▶ 2 r0 1 r1 3
 type outbound struct {
 	k       *Socket
-	queue   []byte // taken and not sent: queue[sent:]
+	queue   []byte // copies of what was taken and not sent: queue[sent:]
 	sent    int
+	refs    []ref // what was taken without a copy
+	shared  int   // bytes of refs
+	behind  int   // bytes of queue behind the last of refs
 	writers Writers
 	err     error // why nothing can be sent any more
 	timer   act.Timer
 	account budget.Account // of queue
 	since   uint32         // the tick when the system last took some of the queue, or it began
 }
+
+// ref is bytes that nobody changes, behind so many bytes of the queue that follow the ref before it.
+type ref struct {
+	behind  int
+	p       []byte
+	message *budget.Message
+}
+
+const (
+	fewest  = 512 // bytes are worth a ref; fewer are copied
+	refSize = 48
+)
 
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
 
@@ -180,7 +199,14 @@ func (k *Socket) shortRead() {
 	}
 }
 
-func (k *Socket) Send(head, p []byte, high int) (int, error) {
+func (k *Socket) Send(head, p []byte, high int) (int, error) { return k.send(head, p, high, false) }
+
+// SendShared implements monitor.SharedSender.
+func (k *Socket) SendShared(head, p []byte, high int) (int, error) {
+	return k.send(head, p, high, true)
+}
+
+func (k *Socket) send(head, p []byte, high int, shared bool) (int, error) {
 	if len(head)+len(p) == 0 {
 		return 0, k.resend()
 	}
@@ -207,10 +233,17 @@ func (k *Socket) Send(head, p []byte, high int) (int, error) {
 		head = head[min(n, len(head)):]
 	}
 	o := k.outbound()
+	if k.queued() == 0 {
+		o.since = e.tick()
+	}
 	o.enqueue(head)
 	room := max(0, high-k.queued())
 	more := p[sent:][:min(len(p)-sent, room)]
-	o.enqueue(more)
+	if shared && len(more) >= fewest {
+		o.refer(more, p)
+	} else {
+		o.enqueue(more)
+	}
 	return sent + len(more), nil
 }
 
@@ -247,7 +280,7 @@ func (k *Socket) queued() int {
 	if k.out == nil {
 		return 0
 	}
-	return len(k.out.queue) - k.out.sent
+	return len(k.out.queue) - k.out.sent + k.out.shared
 }
 
 func (k *Socket) AwaitInput(w act.Waker) {
@@ -307,18 +340,23 @@ func (k *Socket) event(r netpoll.Ready) {
 func (k *Socket) flush() {
 	o := k.out
 	e := k.source.e
-	n, err := e.os.Send(int(k.fd), nil, o.queue[o.sent:])
-	if err != nil && err != syscall.EAGAIN {
-		k.fail(err)
-		return
+	for short := false; !short && k.queued() > 0; {
+		head, p := o.front()
+		n, err := e.os.Send(int(k.fd), head, p)
+		e.giveBuffer(head)
+		if err != nil && err != syscall.EAGAIN {
+			k.fail(err)
+			return
+		}
+		if n > 0 {
+			k.since = e.tick()
+			o.since = k.since
+		}
+		e.counts.Sends++
+		e.counts.Sent += uint64(n)
+		o.take(n)
+		short = n < len(head)+len(p) // else no event would report room
 	}
-	if n > 0 {
-		k.since = e.tick()
-		o.since = k.since
-	}
-	e.counts.Sends++
-	e.counts.Sent += uint64(n)
-	o.sent += n
 	if k.queued() == 0 {
 		o.free()
 		k.taken = true
@@ -383,7 +421,7 @@ func (k *Socket) outbound() *outbound {
 
 // calm gives the outbound part back when nothing is in it.
 func (k *Socket) calm() {
-	if o := k.out; o != nil && o.err == nil && len(o.queue) == 0 && k.state&lingering == 0 {
+	if o := k.out; o != nil && o.err == nil && k.queued() == 0 && k.state&lingering == 0 {
 		k.out = nil
 		k.source.e.giveOutbound(o)
 	}
@@ -394,9 +432,6 @@ func (o *outbound) enqueue(p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	if o.k.queued() == 0 {
-		o.since = o.k.source.e.tick()
-	}
 	if o.queue == nil {
 		o.queue = o.k.source.e.takeBuffer()
 	}
@@ -404,17 +439,82 @@ func (o *outbound) enqueue(p []byte) {
 		o.queue, o.sent = o.queue[:copy(o.queue, o.queue[o.sent:])], 0
 	}
 	o.queue = append(o.queue, p...)
+	o.behind += len(p)
+	o.count()
+}
+
+// refer queues p, a part of message that nobody changes.
+func (o *outbound) refer(p, message []byte) {
+	o.refs = append(o.refs, ref{o.behind, p, o.k.source.e.budget.Refer(message)})
+	o.behind, o.shared = 0, o.shared+len(p)
+	o.count()
+}
+
+// count counts the memory of the queue, but for what is shared.
+func (o *outbound) count() {
 	if o.account.Owner == nil {
 		o.account.Owner = o
 	}
-	o.k.source.e.budget.Set(&o.account, cap(o.queue))
+	o.k.source.e.budget.Set(&o.account, cap(o.queue)+cap(o.refs)*refSize)
+}
+
+// front returns the first bytes to be sent, in two parts. Those that are short are put together in head, a buffer.
+func (o *outbound) front() (head, p []byte) {
+	copies := o.queue[o.sent:]
+	if len(o.refs) == 0 {
+		return nil, copies
+	}
+	for i := range 2*len(o.refs) + 1 { // copies and refs in turn
+		p = copies
+		switch n := i / 2; {
+		case n == len(o.refs):
+		case i%2 == 0:
+			p, copies = copies[:o.refs[n].behind], copies[o.refs[n].behind:]
+		default:
+			p = o.refs[n].p
+		}
+		if len(head)+len(p) > bufferSize {
+			return head, p
+		}
+		if head == nil {
+			head = o.k.source.e.takeBuffer()
+		}
+		head = append(head, p...)
+	}
+	return head, nil
+}
+
+// take removes the first n bytes, which were sent.
+func (o *outbound) take(n int) {
+	gone := 0
+	for i := range o.refs {
+		r := &o.refs[i]
+		copies := min(n, r.behind)
+		some := min(n-copies, len(r.p))
+		n -= copies + some
+		o.sent += copies
+		r.behind -= copies
+		r.p = r.p[some:]
+		o.shared -= some
+		if len(r.p) > 0 {
+			break
+		}
+		o.k.source.e.budget.Forget(r.message)
+		gone++
+	}
+	o.refs = slices.Delete(o.refs, 0, gone)
+	o.sent += n
+	o.behind -= n
 }
 
 // free gives the memory of the queue back.
 func (o *outbound) free() {
 	e := o.k.source.e
+	for _, r := range o.refs {
+		e.budget.Forget(r.message)
+	}
 	e.giveBuffer(o.queue)
-	o.queue, o.sent = nil, 0
+	o.queue, o.refs, o.sent, o.shared, o.behind = nil, nil, 0, 0, 0
 	e.budget.Set(&o.account, 0)
 }
 

@@ -16,10 +16,9 @@
 //
 // The room could also broadcast each line to the schedulers, which push it to their own members, as examples/publish does.
 // That saves each member a turn for a line. But a broadcast may be refused: so the room would wait for the slowest inbox,
-// even with its last words. What a slow terminal has not taken would be copied for it. And a line to 10,000 members would
-// be one long turn on each scheduler, in which nobody is read from. With the list a room never waits, and one rule serves
-// both protocols. Waking 10,000 tasks takes a room less than a millisecond, once for all lines of a turn. The sends take
-// many times as long, and are the same either way.
+// even with its last words. And a line to 10,000 members would be one long turn on each scheduler, in which nobody is read
+// from. With the list a room never waits, and one rule serves both protocols. Waking 10,000 tasks takes a room less than a
+// millisecond, once for all lines of a turn. The sends take many times as long, and are the same either way.
 //
 // Each coming and going is told to the others only in rooms of up to a hundred members. In a larger one all get the number
 // of members, once a second while it changes; names come on demand, up to a hundred.

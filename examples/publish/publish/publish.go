@@ -13,13 +13,15 @@
 //	                        └─▶ reactor 1: topics ── Push ──▶ connections
 //
 // While an inbox is full, publishers wait, and are not read from. A subscriber that does not read holds up nobody: what
-// happens to it is Limits.Overflow of the service. docs/shared-state.md has the other ways.
+// happens to it is Limits.Overflow of the service. A message that waits for slow subscribers is not copied for each.
+// docs/shared-state.md has the other ways.
 package publish
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -46,33 +48,50 @@ type session struct {
 	subscriber
 	lines   listener.Line
 	publish func(*act.Scheduler) // waits for room in the inboxes; nil: none does
+	answer  []byte               // waits for room in the connection; nil: none does
 }
 
 func (x *session) Act(t *act.Task) act.Directive {
 	for range batch {
-		if x.publish == nil {
-			line, err := x.lines.Read()
-			switch {
-			case errors.Is(err, listener.ErrTooLong):
-				_ = x.Push([]byte("! a line is too long\n"))
-				return act.Done
-			case err != nil && t.Order() != nil, errors.Is(err, net.ErrClosed): // a Push has found it too slow
-				return act.Done
-			case err != nil:
-				return listener.Next(t, err)
-			}
-			if refused := x.take(t, line); refused != "" {
-				_ = x.Push(fmt.Appendf(nil, "! %s\n", refused))
-			}
-		}
-		if x.publish != nil {
-			if err := t.Scheduler().Group().Broadcast(x.publish); err != nil {
-				return listener.Next(t, err)
-			}
-			x.publish = nil
+		err := x.step(t)
+		switch {
+		case errors.Is(err, net.ErrClosed), err != nil && x.publish == nil && t.Order() != nil: // a Push may have closed it
+			return act.Done
+		case err != nil:
+			return listener.Next(t, err)
 		}
 	}
 	return act.Yield
+}
+
+// step takes a line, when the one before is published or answered. An answer is not dropped, whatever Limits.Overflow is: a
+// client that does not read it is not read from.
+func (x *session) step(t *act.Task) error {
+	switch {
+	case x.publish != nil:
+		err := t.Scheduler().Group().Broadcast(x.publish)
+		if err == nil {
+			x.publish = nil
+		}
+		return err
+	case x.answer != nil:
+		err := x.PushOr(listener.Block, x.answer)
+		if err == nil {
+			x.answer = nil
+		}
+		return err
+	}
+	line, err := x.lines.Read()
+	if errors.Is(err, listener.ErrTooLong) {
+		_ = x.PushOr(listener.Abort, []byte("! a line is too long\n")) // nothing more is read
+		return io.EOF
+	}
+	if err == nil {
+		if refused := x.take(t, line); refused != "" {
+			x.answer = fmt.Appendf(nil, "! %s\n", refused)
+		}
+	}
+	return err
 }
 
 // take handles a line. It returns why it was refused.
@@ -98,7 +117,7 @@ func (x *session) take(t *act.Task, line []byte) (refused string) {
 		if !slices.Contains(x.topics, topic) {
 			topicsOf.Get(t.Scheduler()).add(&x.subscriber, topic)
 		}
-		_ = x.Push(fmt.Appendf(nil, "+ %s\n", topic))
+		x.answer = fmt.Appendf(nil, "+ %s\n", topic)
 	}
 	return ""
 }

@@ -17,7 +17,7 @@ var topicsOf = act.NewLocal(func(*act.Scheduler) topics { return topics{} })
 type subscriber struct {
 	*listener.Conn
 	topics []string
-	told   int // how many lost messages it was told of
+	lost   int // messages of which it was not told
 }
 
 func (x topics) add(s *subscriber, topic string) {
@@ -52,15 +52,19 @@ func (x topics) keep(topic string, kept func(*subscriber) bool) {
 	}
 }
 
-// deliver pushes a message. If messages before it were dropped, it begins with a line that says how many.
-func (s *subscriber) deliver(message []byte) error {
-	dropped := s.Dropped()
-	if dropped > s.told {
-		message = fmt.Appendf(nil, "# %d lost\n%s", dropped-s.told, message)
+// deliver pushes a message, behind a line that says how many before it were dropped.
+func (s *subscriber) deliver(message []byte) (err error) {
+	if s.lost > 0 {
+		if err = s.Push(fmt.Appendf(nil, "# %d lost\n", s.lost)); err == nil {
+			s.lost = 0
+		}
 	}
-	err := s.Push(message)
-	if s.Dropped() == dropped {
-		s.told = dropped
+	if err == nil {
+		err = s.PushShared(message)
+	}
+	if err == listener.ErrDropped {
+		s.lost++
+		return nil
 	}
 	return err
 }
