@@ -33,7 +33,7 @@ func ExampleRun() {
 
 // The schedulers of a Group share nothing. What one wants of another it posts.
 func ExampleGroup() {
-	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked}) // as the zero Threads
+	g := act.NewGroup(act.Config{Schedulers: 2})
 	defer g.Close()
 	here, there := g.Schedulers()[0], g.Schedulers()[1]
 	here.Post(func(*act.Scheduler) {

@@ -21,7 +21,7 @@ func TestWaitingWhileItIsResolvedLosesNoWake(t *testing.T) {
 		for _, home := range []string{"at home", "on another scheduler"} {
 			t.Run(name+" "+home, func(t *testing.T) {
 				const steps = 300
-				g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked, Idle: idle})
+				g := act.NewGroup(act.Config{Schedulers: 2, Idle: idle})
 				var futures [2][]*future.Future[int] // by the waiting scheduler
 				for i := range futures {
 					for range steps {
@@ -50,7 +50,7 @@ func TestWaitingWhileItIsResolvedLosesNoWake(t *testing.T) {
 }
 
 func TestCallbacksRunAtHome(t *testing.T) {
-	g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Locked})
+	g := act.NewGroup(act.Config{Schedulers: 2})
 	home, other := g.Schedulers()[0], g.Schedulers()[1]
 	f, far := future.New[int](home), future.New[int](other)
 	var at []uint64

@@ -66,7 +66,7 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 	tcp.Address, tcp.Handler, tcp.MaxConns = x.Address, web.Serve, viewers
 	listening := make(chan error, 2)
 	cfg := act.Config{
-		Schedulers: 1, Threads: act.Locked, Logger: log,
+		Schedulers: 1, Logger: log,
 		Shutdown: shutdown.Policy{Kind: shutdown.Halting, Drop: true},
 	}
 	go func() {

@@ -57,7 +57,7 @@ var hosts = map[string]host{
 func inGroup(cfg act.Config, more ...func(*act.Scheduler) error) host {
 	return func(e *stage.Engine) func(shutdown.Policy) error {
 		cfg := cfg
-		cfg.Schedulers, cfg.Threads, cfg.Logger = 1, act.Locked, zap.NewNop()
+		cfg.Schedulers, cfg.Logger = 1, zap.NewNop()
 		g, ended := act.NewGroup(cfg), make(chan error, 1)
 		go func() { ended <- g.Run(context.Background(), append(more, e.Setup)...) }()
 		synctest.Wait()
