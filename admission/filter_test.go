@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -13,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -37,6 +39,7 @@ func greets(c *listener.Conn) act.Action {
 
 // A Unix socket has no source, and a zero Limiter no limits.
 func TestConnectionsWithoutALimit(t *testing.T) {
+	require.Empty(t, (&admission.Limiter{}).Filters())
 	for _, v := range []interface {
 		Setup(*act.Scheduler) error
 		Addr() net.Addr
@@ -77,4 +80,50 @@ func TestALimitLeavesSendFileAndEnded(t *testing.T) {
 		return half
 	})
 	c.Abort()
+}
+
+// below is a Stream as that of TLS, which carries other bytes.
+type below struct{ monitor.Stream }
+
+func (b below) Below() monitor.Stream { return b.Stream }
+
+func TestMessagesOfASource(t *testing.T) {
+	clock := &servertest.Clock{}
+	l := servertest.New(t, act.Config{Clock: clock})
+	limits := &admission.Limiter{Messages: 2, MessageBurst: 3}
+	conn := func() *listener.Conn {
+		c, _ := l.Conn("tcp", listener.Limits{})
+		l.Turn(func(*act.Task) {
+			require.Nil(t, limits.Filter(c))
+			require.Nil(t, (&admission.Limiter{Conns: 9}).Filter(c))
+			require.NoError(t, c.Wrap(func(s monitor.Stream) monitor.Stream { return below{s} }))
+		})
+		return c
+	}
+	say := func(count func(*listener.Conn) time.Duration, c *listener.Conn) (wait int) {
+		l.Turn(func(*act.Task) { wait = int(count(c).Milliseconds()) })
+		return wait
+	}
+	one, other := conn(), conn()
+	for _, c := range []*listener.Conn{one, other, one} {
+		require.Zero(t, say(limits.Take, c))
+	}
+	for range 2 {
+		require.Equal(t, 500, say(limits.Take, one), "what is refused does not count")
+	}
+	clock.Pass(500 * time.Millisecond)
+	require.Zero(t, say(limits.Take, other))
+	require.Equal(t, 500, say(limits.Pace, one))
+	require.Equal(t, 1000, say(limits.Pace, other), "what is not refused counts")
+	one.Abort()
+	other.Abort()
+	again := conn()
+	require.Equal(t, 1500, say(limits.Take, again), "it is remembered")
+	clock.Pass(time.Hour)
+	for range 3 {
+		require.Zero(t, say(limits.Pace, again))
+	}
+	require.Equal(t, 500, say(limits.Pace, again))
+	require.Zero(t, say((&admission.Limiter{Messages: 1}).Take, again), "it has not passed that one")
+	again.Abort()
 }
