@@ -1,5 +1,5 @@
-// Package admission bounds what each source may have of a service: how many connections at a time, and how many new ones in a
-// second. A source is an IPv4 address, or a network /64 of IPv6, which is what one customer has.
+// Package admission bounds what each source may have of a service: how many connections at a time, and how many new ones,
+// requests or messages in a second. A source is an IPv4 address, or a network /64 of IPv6, which is what one customer has.
 //
 // [Limiter.Filter] is a filter for the connections of a service. It stands behind the filter for the header of a proxy, so that
 // it counts clients and not proxies. It stands before TLS: what it refuses costs no handshake.
@@ -11,7 +11,15 @@
 //		Handler: site.Serve,
 //	}
 //
-// With package program a Limiter is an Option, whose flags are -max-per-source and -rate-per-source.
+// Requests and messages are counted by the program, since only it knows what they are. A server of HTTP has its handler
+// limited, and answers 429:
+//
+//	limits := &admission.Limiter{Messages: 50, MessageBurst: 200}
+//	web := &httpd.Server{Handler: httpd.Limited(limits.Take, site.Serve)}
+//
+// A server of another protocol stops reading for as long as [Limiter.Pace] says.
+//
+// With package program a Limiter is an Option, whose flags are -max-per-source, -rate-per-source and -messages-per-source.
 //
 // Sources behind one address, such as the customers of a provider that translates addresses, share its limits. So do all IPv4
 // clients that come through one prefix of NAT64, such as 64:ff9b::/96 (RFC 6052). A client that has a network larger than /64

@@ -7,18 +7,25 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Flags defines -max-per-source and -rate-per-source, whose defaults are Conns and Rate. With Flags and Filters a Limiter is an
+// Flags defines -max-per-source and -rate-per-source, whose defaults are Conns and Rate; and -messages-per-source in a program
+// that counts messages, which sets Messages to its default, or less than 0 for none. With Flags and Filters a Limiter is an
 // Option of package program.
 func (l *Limiter) Flags(fs *flag.FlagSet) (check func() error) {
 	fs.IntVar(&l.Conns, "max-per-source", l.Conns,
 		"the largest `number` of open connections of an IPv4 address, or of a network /64; 0: no bound")
 	fs.IntVar(&l.Rate, "rate-per-source", l.Rate, "the largest `number` of new connections of such a source in a second; 0: no bound")
+	if l.Messages != 0 {
+		fs.IntVar(&l.Messages, "messages-per-source", max(l.Messages, 0),
+			"the largest `number` of requests or messages of such a source in a second; 0: no bound")
+	}
 	return func() error {
 		switch {
 		case l.Conns < 0:
 			return fmt.Errorf("-max-per-source must not be negative: %d", l.Conns)
 		case l.Rate < 0:
 			return fmt.Errorf("-rate-per-source must not be negative: %d", l.Rate)
+		case l.Messages < 0:
+			return fmt.Errorf("-messages-per-source must not be negative: %d", l.Messages)
 		}
 		return nil
 	}
@@ -26,7 +33,7 @@ func (l *Limiter) Flags(fs *flag.FlagSet) (check func() error) {
 
 // Filters returns Filter, or nothing if there are no limits.
 func (l *Limiter) Filters() []listener.Filter {
-	if l.Conns <= 0 && l.Rate <= 0 {
+	if !l.limits() {
 		return nil
 	}
 	return []listener.Filter{l.Filter}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"container/list"
 	"encoding/binary"
 	"net"
@@ -26,9 +27,13 @@ type Limiter struct {
 	// Rate is how many new connections a source may make in a second; 0 means no bound. Burst is how many it may make at once
 	// when it has made none for long; 0 means Rate. Those that are refused do not count.
 	Rate, Burst int
-	// Remembered bounds how many sources without connections are remembered, until they have all of Burst again. With more of them
-	// the one is forgotten that has been without a connection for longest. 0 means 65,536, about 12 MiB. Without a Rate none is
-	// remembered.
+	// Messages is how many requests or messages a source may send in a second, on all of its connections together; 0 or
+	// less means no bound. MessageBurst is how many it may send at once when it has sent none for long; 0 means Messages. What counts is said
+	// by the program, which calls Take or Pace for each.
+	Messages, MessageBurst int
+	// Remembered bounds how many sources without connections are remembered, until they have all of their bursts again. With more of
+	// them the one is forgotten that has been without a connection for longest. 0 means 65,536, about 12 MiB. Without Rate and
+	// Messages none is remembered.
 	Remembered int
 
 	resting atomic.Int64 // sources without connections, in all shards
@@ -51,8 +56,9 @@ type key [16]byte
 type source struct {
 	key   key
 	of    *Limiter
-	conns int           // open ones
-	full  time.Duration // when it has all of Burst again, on the clock of the schedulers
+	conns int // open ones
+	came  bucket
+	sent  bucket
 	place *list.Element // in resting, while it has no connections
 }
 
@@ -74,7 +80,7 @@ var (
 // Filter counts the connection until it is closed, or refuses it.
 func (l *Limiter) Filter(c *listener.Conn) act.Action {
 	k, ok := keyOf(c.RemoteAddr())
-	if !ok || l.Conns <= 0 && l.Rate <= 0 {
+	if !ok || !l.limits() {
 		return nil
 	}
 	x, err := l.take(k, c.Scheduler().Now())
@@ -129,14 +135,8 @@ func (l *Limiter) take(k key, now time.Duration) (*source, error) {
 	case l.Conns > 0 && x.conns >= l.Conns:
 		return nil, errTooMany
 	}
-	if l.Rate > 0 {
-		// Each connection costs a part of a second, and up to Burst of them may be owed (the generic cell rate algorithm).
-		each := time.Second / time.Duration(l.Rate)
-		full := max(x.full, now) + each
-		if full-now > each*time.Duration(l.burst()) {
-			return nil, errTooFast // x is known: a new one has all of Burst
-		}
-		x.full = full
+	if l.Rate > 0 && x.came.take(now, l.Rate, l.Burst) > 0 {
+		return nil, errTooFast // x is known: a new one has all of Burst
 	}
 	if x.conns++; x.conns == 1 {
 		s.enter(x)
@@ -144,11 +144,27 @@ func (l *Limiter) take(k key, now time.Duration) (*source, error) {
 	return x, nil
 }
 
-func (l *Limiter) burst() int {
-	if l.Burst > 0 {
-		return l.Burst
+// limits reports whether there is a limit.
+func (l *Limiter) limits() bool { return l.Conns > 0 || l.Rate > 0 || l.Messages > 0 }
+
+// bucket is when a source has all of a burst again, on the clock of the schedulers. What it takes costs a part of a second, and
+// up to a burst may be owed (the generic cell rate algorithm).
+type bucket time.Duration
+
+// take takes one of rate in a second, if that is not more than burst. Otherwise it returns how long it is until it may.
+func (b *bucket) take(now time.Duration, rate, burst int) (wait time.Duration) {
+	before := *b
+	if wait = b.owe(now, rate, burst); wait > 0 {
+		*b = before
 	}
-	return l.Rate
+	return wait
+}
+
+// owe takes one in any case. It returns how long it is until take might have done so.
+func (b *bucket) owe(now time.Duration, rate, burst int) (wait time.Duration) {
+	each := time.Second / time.Duration(rate)
+	*b = max(*b, bucket(now)) + bucket(each)
+	return max(0, time.Duration(*b)-now-each*time.Duration(cmp.Or(max(burst, 0), rate)))
 }
 
 // enter keeps x, which has got its first connection.
@@ -173,7 +189,7 @@ func (l *Limiter) release(x *source) {
 	if x.conns--; x.conns > 0 {
 		return
 	}
-	if l.Rate <= 0 {
+	if l.Rate <= 0 && l.Messages <= 0 {
 		delete(s.sources, x.key)
 		return
 	}
@@ -190,11 +206,14 @@ func (l *Limiter) remembered() int {
 	return 1 << 16
 }
 
-// forget drops up to two sources that have all of Burst again: each connection leaves one behind at most.
+// forget drops up to two sources that have all of their bursts again: each connection leaves one behind at most.
 func (l *Limiter) forget(s *shard, now time.Duration) {
 	for range 2 {
 		first := s.resting.Front()
-		if first == nil || first.Value.(*source).full > now {
+		if first == nil {
+			return
+		}
+		if x := first.Value.(*source); time.Duration(max(x.came, x.sent)) > now {
 			return
 		}
 		l.drop(s, first)

@@ -94,6 +94,9 @@ process_messages_dropped_total  Messages to processes that were dropped.
 process_dead_letters_total      Of these, to processes that had ended.
 process_handoffs_total          Processes that ran at once, on the thread of a process that had sent them a message.
 
+source_messages_refused_total   Requests and messages that were refused since their source had sent too many.
+source_pauses_total             Times that reading from a connection paused since its source had sent too many messages.
+
 stalls_reported_total           Turns that held up a scheduler, with a line in the log.
 stalls_suppressed_total         Turns that held up a scheduler, without a line because there were too many.
 stall_seconds                   Durations of turns that held up a scheduler.

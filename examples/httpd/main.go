@@ -45,15 +45,15 @@ func main() {
 		}
 		return err
 	})
-	log := &accesslog.Log{}
+	log, limits := &accesslog.Log{}, &admission.Limiter{Messages: -1}
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
 		&proxyproto.Config{},
-		&admission.Limiter{},
+		limits,
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
 		log,
 		&inspect.Inspector{},
 	}}
 	server.Parse()
-	site := &httpd.Server{Handler: web.Site(files).Serve, MaxBody: 1 << 30, OnResponse: log.OnResponse()}
+	site := &httpd.Server{Handler: httpd.Limited(limits.Take, web.Site(files).Serve), MaxBody: 1 << 30, OnResponse: log.OnResponse()}
 	server.Run(server.Listen(server.Addr, site.Serve))
 }

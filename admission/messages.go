@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Take counts a message of the client of c, and returns 0. If its source has sent too many, Take counts nothing and returns
+// how long it is until the source may send another: what the message asks for is refused. [httpd.Limited] answers requests so.
+// A connection that has not passed Filter has no limit. Take is called on the thread of c's scheduler.
+//
+// [httpd.Limited]: https://pkg.go.dev/github.com/daimon-go/daimon/httpd#Limited
+func (l *Limiter) Take(c *listener.Conn) (wait time.Duration) {
+	if wait = l.message(c, (*bucket).take); wait > 0 {
+		countsOf.Get(c.Scheduler()).refused++
+	}
+	return wait
+}
+
+// Pace counts a message of the client of c that is not refused, however many its source has sent. It returns how long nothing
+// more may be read on c then, so that the rate is kept: 0 while less than the burst was sent. So the client is held up by its
+// connection, and needs no protocol for it. On each connection the source may send a message before it is held up. Pace is
+// called on the thread of c's scheduler.
+func (l *Limiter) Pace(c *listener.Conn) (pause time.Duration) {
+	if pause = l.message(c, (*bucket).owe); pause > 0 {
+		countsOf.Get(c.Scheduler()).paused++
+	}
+	return pause
+}
+
+func (l *Limiter) message(c *listener.Conn, count func(b *bucket, now time.Duration, rate, burst int) time.Duration) time.Duration {
+	below, _ := listener.As[monitor.Stream](c)
+	x := l.sourceOf(below)
+	if x == nil || l.Messages <= 0 {
+		return 0
+	}
+	s := l.shard(x.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return count(&x.sent, c.Scheduler().Now(), l.Messages, l.MessageBurst)
+}
+
+// sourceOf returns the source for which a connection over s counts; nil: for none.
+func (l *Limiter) sourceOf(s monitor.Stream) *source {
+	for {
+		switch x := s.(type) {
+		case *stream:
+			if x.source.of == l {
+				return x.source
+			}
+			s = x.Stream
+		case interface{ Unwrap() monitor.Stream }:
+			s = x.Unwrap()
+		case interface{ Below() monitor.Stream }: // TLS
+			s = x.Below()
+		default:
+			return nil
+		}
+	}
+}
+
+// counts are of one scheduler.
+type counts struct{ refused, paused uint64 }
+
+var countsOf = act.NewLocal(func(*act.Scheduler) *counts { return &counts{} })
+
+// Counts implements hook.Counter.
+func (n *counts) Counts(add func(name string, n uint64)) {
+	add("source_messages_refused_total", n.refused)
+	add("source_pauses_total", n.paused)
+}
