@@ -279,7 +279,7 @@ func censused(t *testing.T, x *Inspector) (r *Report) {
 		x.given, x.clock = nil, &clock{}
 		x.mu.Unlock()
 		r = x.Report(true)
-		return !slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return s.Late > 0 || s.Uptime == 0 })
+		return !slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return s.Late > 0 || len(s.Tasks) == 0 })
 	}, servertest.Timeout, time.Millisecond)
 	return r
 }
@@ -296,6 +296,29 @@ func TestViewersShareAReport(t *testing.T) {
 	require.Same(t, r, x.Report(true))
 	x.clock.(*clock).now++
 	require.NotSame(t, r, x.Report(true))
+}
+
+// What was broken: a Report with tasks had none if a question without them was still open.
+func TestAReportWithTasksDoesNotTakeAnAnswerWithoutThem(t *testing.T) {
+	x := running(t, 1)
+	censused(t, x)
+	stuck, free := make(chan struct{}), make(chan struct{})
+	require.NoError(t, x.desks[0].probe.s.Post(func(*act.Scheduler) {
+		close(stuck)
+		<-free
+	}))
+	<-stuck
+	x.desks[0].ask(false, sizes{})
+	x.mu.Lock()
+	x.given = nil
+	x.mu.Unlock()
+	report := make(chan *Report)
+	go func() { report <- x.Report(true) }()
+	for x.mu.TryLock() { // until the Report asks
+		x.mu.Unlock()
+	}
+	close(free)
+	require.NotEmpty(t, (<-report).Schedulers[0].Tasks)
 }
 
 // What was broken: an answer that came too late was dropped, so a busy scheduler was shown as it had been long before.

@@ -84,6 +84,14 @@ type answered struct {
 	asked time.Duration
 }
 
+// room returns how much room the next question needs.
+func (a *answered) room() sizes {
+	room := a.sizes
+	room.tasks = int(a.Counts["tasks"] + a.Counts["demons"])
+	room.waits = max(room.waits, 2*room.tasks) // for its action, and for its connection
+	return room.more()
+}
+
 // Configure adds to cfg what the Inspector needs.
 func (x *Inspector) Configure(cfg *act.Config) {
 	if x.off = x.off && x.Address == "" && x.Dir == ""; x.off {
@@ -255,16 +263,17 @@ func (x *Inspector) census(tasks bool) *Report {
 			default:
 			}
 		}
-		room := last.sizes
-		room.tasks = int(last.Counts["tasks"] + last.Counts["demons"])
-		room.waits = max(room.waits, 2*room.tasks) // for its action, and for its connection
-		questions[i] = d.ask(tasks, room.more())
+		questions[i] = d.ask(tasks, last.room())
 	}
 	r := &Report{Time: x.clock.Wall()}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for i, d := range x.desks {
 		answers := questions[i].wait(ctx)
+		if answers && tasks && !questions[i].tasks { // it was an earlier one, for a Report without tasks
+			questions[i] = d.ask(true, x.last[i].room())
+			answers = questions[i].wait(ctx)
+		}
 		if answers {
 			x.last[i] = questions[i].answered(x.last[i].sizes, x.clock.Monotonic())
 		} else if x.last[i].open != questions[i] {
