@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,37 @@ func TestAnswers(t *testing.T) {
 	servertest.ExpectEOF(t, c)
 	require.NoError(t, c.Close())
 	end(t, r)
+}
+
+// What was broken: an answer for which there was no room was dropped, as messages are.
+func TestASlowSubscriberLosesMessagesAndNoAnswer(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	limits := listener.Limits{High: 2 * publish.MaxLine, Overflow: listener.Drop}
+	c, peer := l.Conn("unix", limits)
+	other, publisher := l.Conn("unix", limits)
+	l.S.Spawn(publish.Serve(c))
+	l.S.Spawn(publish.Serve(other))
+	servertest.Send(t, peer, "sub a\n")
+	l.Until("the answer", func() bool { return l.OS.Count("send") > 0 })
+	servertest.Expect(t, peer, "+ a\n")
+	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	line, topic := "a "+strings.Repeat("x", publish.MaxLine-len("pub a \n"))+"\n", strings.Repeat("t", 60)
+	servertest.Send(t, publisher, strings.Repeat("pub "+line, 5))
+	l.Until("messages are lost", func() bool { return c.Dropped() == 3 })
+	servertest.Send(t, peer, "sub "+topic+"\n")
+	l.Until("it has been read", func() bool { return l.OS.Count("receive") > 2 })
+	l.For(0)
+	l.OS.Fail = nil
+	require.NoError(t, c.Flush())
+	l.For(0)
+	servertest.Expect(t, peer, line+line+"+ "+topic+"\n")
+	l.OS.Forget()
+	servertest.Send(t, publisher, "pub a last\n")
+	l.Until("it is sent", func() bool { return l.OS.Count("send") > 0 })
+	servertest.Expect(t, peer, "# 3 lost\na last\n")
+	c.Abort()
+	other.Abort()
+	l.For(0)
 }
 
 // The subscribers are on both reactors, and four publishers write at the same time.
