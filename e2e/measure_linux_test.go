@@ -47,7 +47,7 @@ func TestMeasureConnectionsAtRest(t *testing.T) {
 // No thread that is bound to a CPU, which is a scheduler's, gets up to see that nothing has happened.
 func TestMeasureWakeUpsOfAnIdleServer(t *testing.T) {
 	tier.Measure(t, "wake-ups")
-	s := startEcho(t, example("echo").Command(t, "-addr", "127.0.0.1:0", "-idle", "interrupt", "-reactors", "2"))
+	s := startEcho(t, example("echo").Command(t, "-addr", "127.0.0.1:0", "-idle", "interrupt", "-reactors", "2", "-cpus", "auto"))
 	c := s.dial(t)
 	require.NoError(t, ping(c, "hello"))
 	price.AtMost(t, "wake-ups in 5 s", 0, func() float64 {

@@ -193,7 +193,7 @@ func upgradesUnderLoad(t *testing.T, n int, reactors []string, flags ...string) 
 		{"echo hello >&4; exec sleep 60", `it says \"hello\" in place of \"ready\"`},
 		{"echo ready >&4; exit 0", "it has ended: exit status 0"},
 	}
-	u := upgradable(t, append(flags, "-reactors", "2")...)
+	u := upgradable(t, append(flags, "-reactors", "2", "-cpus", "auto")...)
 	u.tls = len(flags) > 0
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)
