@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/internal/load"
@@ -126,8 +127,10 @@ func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.
 
 // cpu prints the table of messages.
 func (o Options) cpu(ctx context.Context, out io.Writer, clients load.Generator, servers []*server.Process, ratios []pairs.Ratio) error {
+	walls := make([][]float64, len(servers))
 	run := func(i int) (float64, error) {
 		cost, err := clients.Run(ctx, servers[i], load.Echo(o.Size), o.Messages)
+		walls[i] = append(walls[i], cost.Wall)
 		return cost.CPU, err
 	}
 	for i := range servers { // warms up, counts nowhere
@@ -141,6 +144,10 @@ func (o Options) cpu(ctx context.Context, out io.Writer, clients load.Generator,
 	medians, err := table.Measure(out, o.Pairs, run)
 	if err != nil {
 		return err
+	}
+	for i, s := range servers {
+		slices.Sort(walls[i])
+		fmt.Fprintf(out, "%s: ns from one message to the next, median %.0f, at most %.0f\n", s.Name, walls[i][len(walls[i])/2], walls[i][len(walls[i])-1])
 	}
 	return table.Judge(medians)
 }
