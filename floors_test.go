@@ -74,7 +74,7 @@ const floors = `
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
 	listener          act shutdown monitor internal/budget internal/hook internal/lane internal/race internal/summary
-	                  context go.uber.org/zap net net/netip os time unsafe
+	                  context encoding/binary go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
 	internal/filtertest   act listener monitor

@@ -12,14 +12,14 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// lines is a task that reads lines until an error, which it notes at their end.
-func lines(l *servertest.Stepped, line *listener.Line) (*outcome, *[]string) {
+// parts is a task that reads lines or frames until an error, which it notes at their end.
+func parts(l *servertest.Stepped, read func() ([]byte, error)) (*outcome, *[]string) {
 	var got []string
 	o := spawn(l.S, act.Func(func(t *act.Task) act.Directive {
 		for {
-			text, err := line.Read()
+			text, err := read()
 			if err == nil {
-				require.Equal(l.T, len(text), cap(text), "an append must not reach the next line")
+				require.Equal(l.T, len(text), cap(text), "an append must not reach the next one")
 				got = append(got, string(text))
 				continue
 			}
@@ -58,26 +58,34 @@ func TestLine(t *testing.T) {
 		"longer than one receive takes": {in: strings.Repeat("x", 200_000) + "\n", read: 1 << 20, want: []string{strings.Repeat("x", 200_000), "EOF"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, piece := range []int{1, 3, 1 << 20} {
-				if len(row.in)/piece > 1000 {
-					continue // TestLineByLineAByteAtATime has those
-				}
-				l := servertest.New(t, act.Config{})
-				c, peer := l.Conn("tcp", listener.Limits{Read: row.read})
-				o, got := lines(l, &listener.Line{Conn: c, Max: row.max})
-				go func() {
-					for in := row.in; in != ""; {
-						n := min(piece, len(in))
-						_, _ = io.WriteString(peer, in[:n])
-						in = in[n:]
-					}
-					_ = peer.(interface{ CloseWrite() error }).CloseWrite()
-				}()
-				o.over(l)
-				require.Equal(t, row.want, *got, "in pieces of %d", piece)
-				c.Abort()
-			}
+			inPieces(t, row.in, row.read, row.want, func(c *listener.Conn) func() ([]byte, error) {
+				return (&listener.Line{Conn: c, Max: row.max}).Read
+			})
 		})
+	}
+}
+
+// inPieces requires what a reader gets of bytes that come in pieces, and of their end.
+func inPieces(t *testing.T, in string, limit int, want []string, reader func(*listener.Conn) func() ([]byte, error)) {
+	t.Helper()
+	for _, piece := range []int{1, 3, 1 << 20} {
+		if len(in)/piece > 1000 {
+			continue // TestLineByLineAByteAtATime has those
+		}
+		l := servertest.New(t, act.Config{})
+		c, peer := l.Conn("tcp", listener.Limits{Read: limit})
+		o, got := parts(l, reader(c))
+		go func() {
+			for rest := in; rest != ""; {
+				n := min(piece, len(rest))
+				_, _ = io.WriteString(peer, rest[:n])
+				rest = rest[n:]
+			}
+			_ = peer.(interface{ CloseWrite() error }).CloseWrite()
+		}()
+		o.over(l)
+		c.Abort()
+		require.Equal(t, want, *got, "in pieces of %d", piece)
 	}
 }
 

@@ -1,0 +1,109 @@
+package listener
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+)
+
+// Length is how the length of a message, in bytes, is written in front of it.
+type Length uint8
+
+// The zero Length is Uint32, in the byte order of network protocols.
+const (
+	Uint32   Length = iota // four bytes, the highest first
+	Uint32LE               // four bytes, the lowest first
+	Uint16                 // two bytes, the highest first
+	Uint16LE               // two bytes, the lowest first
+	Uint8                  // one byte
+	Uvarint                // one to ten bytes of seven bits, the lowest first, as in Protocol Buffers: see [binary.Uvarint]
+)
+
+// Frame reads a connection message by message, each with its length in front. A message that has come in part stays unread.
+// Nothing is kept from call to call.
+type Frame struct {
+	Conn   *Conn
+	Length Length
+	Max    int // the longest message, without its length; 0 means as much as Limits.Read, which bounds both together
+}
+
+// Read returns the next message without its length, lent until the turn ends. Behind the last one the error is io.EOF, and
+// io.ErrUnexpectedEOF if the peer has ended in the middle of one. A message that is too long is ErrTooLong as soon as its
+// length has come, and stays unread. Other errors are those of Conn.Peek; pass them to [Next].
+func (f *Frame) Read() ([]byte, error) {
+	need := max(1, f.Length.size())
+	for {
+		in, err := f.Conn.Peek(need)
+		switch {
+		case len(in) >= need:
+		case err == io.EOF && len(in) > 0:
+			return nil, io.ErrUnexpectedEOF
+		default:
+			return nil, err
+		}
+		n, head := f.Length.read(in)
+		most := f.Conn.settings.limits.Read
+		if f.Max > 0 {
+			most = min(most, f.Max)
+		}
+		switch {
+		case head == 0:
+			need = len(in) + 1
+		case head < 0 || n > uint64(most):
+			return nil, ErrTooLong
+		case len(in) < head+int(n):
+			need = head + int(n)
+		default:
+			f.Conn.Discard(head + int(n))
+			return in[head : head+int(n) : head+int(n)], nil // an append must not write over the next one
+		}
+	}
+}
+
+// Append appends message to b, behind its length. It fails with ErrTooLong, and appends nothing, if the length has too few
+// bytes for it. Any goroutine.
+func (l Length) Append(b, message []byte) ([]byte, error) {
+	n := uint64(len(message))
+	if size := l.size(); size > 0 && n > math.MaxUint64>>(64-8*size) {
+		return b, ErrTooLong
+	}
+	switch l {
+	case Uint32:
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	case Uint32LE:
+		b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	case Uint16:
+		b = binary.BigEndian.AppendUint16(b, uint16(n))
+	case Uint16LE:
+		b = binary.LittleEndian.AppendUint16(b, uint16(n))
+	case Uint8:
+		b = append(b, byte(n))
+	case Uvarint:
+		b = binary.AppendUvarint(b, n)
+	}
+	return append(b, message...), nil
+}
+
+// size returns the number of bytes of the length; 0: it varies.
+func (l Length) size() int {
+	return [...]int{Uint32: 4, Uint32LE: 4, Uint16: 2, Uint16LE: 2, Uint8: 1, Uvarint: 0}[l]
+}
+
+// read returns the length in front of b, and its size, which is 0 if there is more to come, and less if it is out of range.
+func (l Length) read(b []byte) (n uint64, size int) {
+	switch l {
+	case Uint32:
+		n = uint64(binary.BigEndian.Uint32(b))
+	case Uint32LE:
+		n = uint64(binary.LittleEndian.Uint32(b))
+	case Uint16:
+		n = uint64(binary.BigEndian.Uint16(b))
+	case Uint16LE:
+		n = uint64(binary.LittleEndian.Uint16(b))
+	case Uint8:
+		n = uint64(b[0])
+	case Uvarint:
+		return binary.Uvarint(b)
+	}
+	return n, l.size()
+}
