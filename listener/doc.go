@@ -9,11 +9,12 @@
 //	}
 //
 // [Conn.SendFile] sends a file without its bytes passing through this process, where the system can. [Line] reads a
-// Conn line by line.
+// Conn line by line, and [Frame] message by message, each with its length in front.
 //
 // The leaves are actions, used by pointer: [Accept] and [Connect] make connections, [Sleep] waits for a time, [Receive]
-// takes a value from a mailbox. [Within] bounds any action in time. A [Filter] prepares a connection before its handler.
-// A [Bridge] gives a connection to code that blocks, or that has goroutines of its own.
+// takes a value from a mailbox. [Reconnect] keeps up a connection that is dialled. [Within] bounds any action in time. A
+// [Filter] prepares a connection before its handler. A [Bridge] gives a connection to code that blocks, or that has
+// goroutines of its own.
 //
 // Everything belongs to the scheduler's thread. Each leaf documents what it does on an order.
 package listener
