@@ -23,10 +23,8 @@ import (
 func main() {
 	web := flag.String("web", "127.0.0.1:7080", "the `address` of the page; empty: none")
 	server := program.Server{Addr: "127.0.0.1:7010", Options: []program.Option{
-		&proxyproto.Config{},
-		&admission.Limiter{},
+		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
-		&inspect.Inspector{},
 	}}
 	server.Parse()
 	rooms := chat.New()

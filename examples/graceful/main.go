@@ -67,10 +67,8 @@ func main() {
 	signalVar(&upgradeOn, "upgrade-on", "the `signal` that has a newer binary started: USR1, USR2 (the default) or WINCH")
 	signalVar(&withdrawOn, "withdraw-on", "a `signal` that takes an end back while it is only announced: USR1, USR2 or WINCH")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
-		&proxyproto.Config{},
-		&admission.Limiter{},
+		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
-		&inspect.Inspector{},
 	}}
 	server.Parse()
 	server.Reload = reload

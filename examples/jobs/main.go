@@ -57,10 +57,8 @@ func main() {
 	flag.Func("queues", "the `names` of the queues to work on, pictures,papers, in place of all", list(&x.Queues))
 	flag.Func("host", "further `names` by which browsers reach the page, such as jobs.example.org", list(&x.Hosts))
 	server := program.Server{Addr: "127.0.0.1:8090", Options: []program.Option{
-		&proxyproto.Config{},
-		&admission.Limiter{},
+		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
-		&inspect.Inspector{},
 	}}
 	server.Parse()
 	switch {

@@ -45,10 +45,8 @@ func main() {
 	flag.Func("upstream", "the `URL` of a server that gets the requests below /api/", o.SetUpstream)
 	cli.DurationVar(&o.Timeout, "timeout", 10*time.Second, "the `duration` after which a page is given up")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
-		&proxyproto.Config{},
-		&admission.Limiter{},
+		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
-		&inspect.Inspector{},
 	}}
 	server.Parse()
 

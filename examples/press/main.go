@@ -27,10 +27,8 @@ func main() {
 	var shop press.Shop
 	cli.DurationVar(&shop.Pace, "pace", 300*time.Millisecond, "the `duration` of typesetting a job, and of printing a page")
 	server := program.Server{Addr: "127.0.0.1:7012", Options: []program.Option{
-		&proxyproto.Config{},
-		&admission.Limiter{},
+		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
-		&inspect.Inspector{},
 	}}
 	server.Parse()
 	shop.Door = server.Listen(server.Addr, shop.Serve)

@@ -25,10 +25,8 @@ func main() {
 	var compression websocket.Compression
 	flag.BoolVar(&compression.On, "compress", false, "compress messages for clients that can (permessage-deflate)")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
-		&proxyproto.Config{},
-		&admission.Limiter{},
+		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
-		&inspect.Inspector{},
 	}}
 	server.Parse()
 	web := &httpd.Server{Handler: echo.Site(compression)}
