@@ -26,9 +26,9 @@ type attempts struct {
 	rest     []net.Addr // for which no attempt has begun
 	pending  []attempt  // in the order in which they began
 	failures []error
-	named    bool  // the failures name their addresses
-	failed   bool  // an attempt has failed since the last one began, so the next one begins at once
-	delay    Sleep // between the last attempt and the next one
+	named    bool   // the failures name their addresses
+	failed   bool   // an attempt has failed since the last one began, so the next one begins at once
+	delay    *Sleep // between the last attempt and the next one, if there is one
 	first    [1]attempt
 }
 
@@ -85,10 +85,11 @@ func (a *attempts) begin(t *act.Task) bool {
 	if len(a.pending) > 0 && !a.failed && a.delay.Act(t) != act.Done {
 		return false
 	}
-	_ = a.delay.Close()
-	a.delay, a.failed = Sleep{For: attemptDelay}, false
 	to := a.rest[0]
-	a.rest = a.rest[1:]
+	a.stopDelay()
+	if a.rest, a.failed = a.rest[1:], false; len(a.rest) > 0 {
+		a.delay = &Sleep{For: attemptDelay}
+	}
 	conn, err := a.engine.Dial(to, a.options)
 	if err != nil {
 		a.fail(to, err)
@@ -108,9 +109,15 @@ func (a *attempts) fail(to net.Addr, err error) {
 	a.failures, a.failed = append(a.failures, err), true
 }
 
+func (a *attempts) stopDelay() {
+	if a.delay != nil {
+		_ = a.delay.Close()
+	}
+}
+
 // close gives up all attempts.
 func (a *attempts) close() {
-	_ = a.delay.Close()
+	a.stopDelay()
 	for _, p := range a.pending {
 		p.conn.Close()
 	}
@@ -119,21 +126,17 @@ func (a *attempts) close() {
 
 // inTurn orders the addresses of a name as RFC 8305, section 4, does: IPv4 and IPv6 in turn, beginning with the family of
 // the first one. Within each family they keep their order.
-func inTurn(ips []netip.Addr) (ordered []netip.Addr) {
-	var families [2][]netip.Addr
-	for _, ip := range ips {
-		ip = ip.Unmap()
-		i := 0
-		if ip.Is4() != ips[0].Unmap().Is4() {
-			i = 1
-		}
-		families[i] = append(families[i], ip)
+func inTurn(ips []netip.Addr) []netip.Addr {
+	ordered := make([]netip.Addr, len(ips))
+	for i, ip := range ips {
+		ordered[i] = ip.Unmap()
 	}
-	for i := range ips {
-		for _, family := range families {
-			if i < len(family) {
-				ordered = append(ordered, family[i])
-			}
+	for i := 1; i < len(ordered); i++ {
+		other := func(ip netip.Addr) bool { return ip.Is4() != ordered[i-1].Is4() }
+		if j := slices.IndexFunc(ordered[i:], other); j > 0 {
+			next := ordered[i+j]
+			copy(ordered[i+1:], ordered[i:i+j])
+			ordered[i] = next
 		}
 	}
 	return ordered
