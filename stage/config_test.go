@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -154,6 +155,21 @@ func TestZeroConfig(t *testing.T) {
 	_, err = e.Fire(t.Context())
 	require.NoError(t, err)
 	require.NotEqual(t, first, s.claim.Worker, "two engines have two names")
+}
+
+// What was broken: a lease of the longest Duration had ended when it began, and such a Poll was none.
+func TestLongDurations(t *testing.T) {
+	const long = time.Duration(math.MaxInt64)
+	e := engineOf(t, memory.New(nil), 1, nothing, func(cfg *stage.Config) { cfg.Lease, cfg.Poll, cfg.Timeout = long, long, long })
+	for range 20 { // at random
+		require.Greater(t, e.Polling(), 30*365*24*time.Hour)
+	}
+	enter := enqueued(t, e, "")
+	_, err := e.Fire(t.Context())
+	require.NoError(t, err)
+	e.Expire()
+	require.NoError(t, e.Wait(t.Context()))
+	require.Equal(t, "1 NORMAL", state(get(t, e, enter)))
 }
 
 func TestBackoffDoubles(t *testing.T) {

@@ -317,12 +317,15 @@ func (k Kind) check() (wrong []error) {
 	return wrong
 }
 
+// longest bounds the durations of a Config with which the engine reckons, at 73 years: three of them do not overflow.
+const longest time.Duration = 1 << 61
+
 func (cfg Config) resolved() Config {
 	cfg.Workers = cmp.Or(cfg.Workers, 8)
 	cfg.Attempts = cmp.Or(cfg.Attempts, 5)
-	cfg.Lease = cmp.Or(cfg.Lease, 15*time.Second)
-	cfg.Heartbeat = cmp.Or(cfg.Heartbeat, max(1, min(time.Second, cfg.Lease/3)))
-	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
+	cfg.Lease = min(longest, cmp.Or(cfg.Lease, 15*time.Second))
+	cfg.Heartbeat = min(longest, cmp.Or(cfg.Heartbeat, max(1, min(time.Second, cfg.Lease/3))))
+	cfg.Poll = min(longest, cmp.Or(cfg.Poll, time.Second))
 	if cfg.Backoff == nil {
 		cfg.Backoff = doubling
 	}

@@ -134,8 +134,9 @@ type Store interface {
 type NewTask struct {
 	Kind, Stage string
 	Data        []byte
-	// The task is due After that long from now, by the store's clock, and not before At. With neither it is due at once. An
-	// engine notices within one and a half of its Config.Poll. A task that is suspended and resumed is due at once.
+	// The task is due After that long from now, by the store's clock, and not before At. With neither it is due at once, and
+	// so it is with times that have passed. A time after the year 9999 is the end of that year. An engine notices within one and
+	// a half of its Config.Poll. A task that is suspended and resumed is due at once.
 	After time.Duration
 	At    time.Time
 

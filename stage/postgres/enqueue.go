@@ -157,10 +157,11 @@ func (s *tasks) sequence() string { return pgx.Identifier{s.schema, "task_id_seq
 
 // at returns t.At, rounded up as microseconds does, or nil if it is not set.
 func at(t stage.NewTask) *time.Time {
-	if t.At.IsZero() {
+	when := transition.At(t)
+	if when.IsZero() {
 		return nil
 	}
-	when := t.At.Add(time.Microsecond - 1).Truncate(time.Microsecond)
+	when = when.Add(time.Microsecond - 1).Truncate(time.Microsecond)
 	return &when
 }
 

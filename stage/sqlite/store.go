@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -88,7 +89,7 @@ func open(path string, cfg Config, now func() time.Time) (*Store, error) {
 	if s.reader, err = s.connect(file, url.Values{
 		"mode":          {"rw"},
 		"_query_only":   {"1"},
-		"_busy_timeout": {fmt.Sprint(cfg.Busy.Milliseconds())},
+		"_busy_timeout": {fmt.Sprint(min(cfg.Busy.Milliseconds(), math.MaxInt32))},
 	}, cfg.Readers); err != nil {
 		return nil, errors.Join(err, s.writer.Close())
 	}

@@ -86,6 +86,38 @@ func testLater(f *fixture) {
 	f.Len(f.claims(9, "later"), 1, "resumed means at once")
 }
 
+// testFarTimes has times that no database has, and the longest durations: what is far away is not due.
+func testFarTimes(f *fixture) {
+	begun := f.get(f.enqueue("now")).Created
+	end := time.Date(9999, time.December, 31, 23, 59, 59, 999e6, time.UTC)
+	for at, due := range map[time.Time]time.Time{
+		time.Unix(1<<62, 0): end, time.Unix(math.MaxInt64, 0): end, end.Add(1): end, end.AddDate(-1, 0, 0): end.AddDate(-1, 0, 0),
+		time.Unix(-1<<62, 0): begun, time.Unix(-9e12, 0): begun, time.Unix(0, 0): begun, time.Time{}.Add(1): begun, {}: begun,
+	} {
+		f.Equal(due, f.get(f.enqueued(stage.NewTask{Kind: "at", Stage: created, At: at})).Due, "%v", at)
+	}
+	const long = time.Duration(math.MaxInt64)
+	f.Len(f.claims(9, "at"), 5)
+	task := stage.NewTask{Kind: "after", Stage: created, After: long, Key: "k", Within: long}
+	first := f.enqueued(task)
+
+	held, back := f.claimed("held"), f.claimed("back")
+	f.returned(back, stage.Return{Stage: created, Status: stage.Error, Runs: true, After: long})
+	_, err := f.a.Heartbeat(f.ctx, renewals(held.Lease()), long)
+	f.NoError(err)
+	f.enqueue("leased")
+	leased, err := f.a.Claim(f.ctx, stage.Claim{Kinds: []string{"leased"}, Limit: 1, Length: long})
+	f.NoError(err)
+	f.Len(leased, 1)
+	f.advance(200 * 365 * 24 * time.Hour)
+	f.Empty(f.claims(9, "after", "held", "back", "leased"))
+	f.Equal(first, f.enqueued(task), "the key")
+	f.yes(f.a.Cancel(f.ctx, first))
+	n, err := f.a.Purge(f.ctx, stage.Purge{Status: stage.Cancelled, Age: long, Limit: 9})
+	f.NoError(err)
+	f.Zero(n)
+}
+
 func testData(f *fixture) {
 	every := make([]byte, 256)
 	for i := range every {

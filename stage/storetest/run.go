@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}{
 		{"a new task", testEnqueue},
 		{"a new task that is due later", testLater},
+		{"times that are far away", testFarTimes},
 		{"keys", testKeys},
 		{"keys within a time", testKeyWindow},
 		{"keys that are refused", testKeyNames},

@@ -10,11 +10,28 @@ import (
 	"github.com/daimon-go/daimon/stage"
 )
 
+// latest is when a task is due at the latest: JSON and all databases have times until then.
+var latest = time.Date(9999, time.December, 31, 23, 59, 59, 999e6, time.UTC)
+
+// At returns n.At as a time that all stores have: not before 1970, which is as good as now, and not after the year 9999. It
+// asks for seconds, since comparisons of times that are very far overflow. The zero Time, which means none, stays.
+func At(n stage.NewTask) time.Time {
+	switch seconds := n.At.Unix(); {
+	case n.At.IsZero():
+		return time.Time{}
+	case seconds < 0:
+		return time.Unix(0, 0).UTC()
+	case seconds >= latest.Unix():
+		return latest
+	}
+	return n.At.Round(0).UTC()
+}
+
 // New returns a new task without a number.
 func New(n stage.NewTask, now time.Time) stage.Task {
 	due := now.Add(max(0, n.After))
-	if n.At.After(due) {
-		due = n.At.Round(0).UTC()
+	if at := At(n); at.After(due) {
+		due = at
 	}
 	return stage.Task{Kind: n.Kind, Stage: n.Stage, Status: stage.Normal, Data: n.Data, Due: due, Created: now, Changed: now}
 }
