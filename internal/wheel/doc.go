@@ -24,15 +24,10 @@
 //
 // # Order
 //
-// Pop returns nodes in order of deadline, those with the same deadline in the order in which they were armed, and never
-// one before its time. One case is different. The time reached is the last popped node's deadline, and now once Pop(now)
-// has returned nil; a node that is armed for an earlier time is late. Late nodes are popped before all others, which is in
-// order, but among themselves in the order of arming, whatever their deadlines: to sort them would cost more than O(1),
-// and all of them are overdue.
-//
-// So a node that is armed for an earlier time between two Pops goes before everything that is due. A caller that stops
-// such a loop at a bound, and wants everything due to be popped at last, arms nothing before the present now: then what is
-// armed goes behind what was due.
+// A loop of Pops, until one returns nil, returns nodes in order of deadline, those with the same deadline in the order in which
+// they were armed, and never one before its time. What belongs to a loop is settled when it begins. A node that is armed for a
+// time for which Pop was asked before is late, and belongs to the next loop, which sorts its late nodes. So a caller may stop at
+// a bound and go on later: what is due comes at last, however many nodes are armed for the past meanwhile.
 //
 // The scheme is that of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7, with the choice of
 // level by the highest bit that differs as in tokio's runtime/time/wheel.

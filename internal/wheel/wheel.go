@@ -1,6 +1,9 @@
 package wheel
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 const (
 	groupBits = 6                                // bits of a deadline that one level decides
@@ -15,7 +18,7 @@ const (
 // The zero Node is not armed. An armed Node must not be copied.
 type Node[T any] struct {
 	next, prev *Node[T] // a ring; both nil: not armed
-	when       int64    // >= 0
+	when       int64    // >= 0; while the node is late, the complement of its deadline, which is less than 0
 	Of         T        // whose deadline it is; the wheel never looks at it
 }
 
@@ -23,7 +26,7 @@ type Node[T any] struct {
 func (n *Node[T]) Armed() bool { return n.next != nil }
 
 // When returns the deadline that the node was last armed for, 0 if never.
-func (n *Node[T]) When() int64 { return n.when }
+func (n *Node[T]) When() int64 { return n.when ^ n.when>>63 }
 
 // A Wheel is a set of armed nodes, for one goroutine at a time. The zero Wheel is empty and at time 0. It takes 5.7 KB,
 // whatever is in it.
@@ -31,23 +34,31 @@ type Wheel[T any] struct {
 	// elapsed is the time reached. No node in a slot has an earlier deadline, so a node's place follows from its deadline
 	// and elapsed: see place.
 	elapsed int64
+	asked   int64 // the latest now of Pop; elapsed <= asked
+	open    bool  // the loop of Pops up to asked has not come to its end
 
 	occupied uint16                  // bit l: level l has a slot that is not empty
 	bitmaps  [levels]uint64          // bit s: slot s of this level is not empty
 	slots    [levels][slots]*Node[T] // each the oldest of a ring in arming order
 	armed    int                     // nodes
-	late     *Node[T]                // armed for a time before elapsed; also in arming order
+	late     *Node[T]                // armed for a time that was asked for before; in arming order, but up to last sorted
+	last     *Node[T]                // the latest of late that belongs to the loop; nil: none does
 }
 
 // Arm puts the node into the wheel, to be popped at when, in nanoseconds since the caller's 0; a negative when is 0. A
-// node that is armed in this wheel is moved, behind all others of its new deadline. A deadline before the time reached is
-// kept as it is: the node is late, see Order in the package's documentation. O(1).
+// node that is armed in this wheel is moved, behind all others of its new deadline. A node whose deadline Pop has been asked for
+// already is late: see Order in the package's documentation. O(1).
 func (w *Wheel[T]) Arm(n *Node[T], when int64) {
 	if n.next != nil {
 		w.remove(n)
 	}
 	n.when = max(when, 0)
 	w.armed++
+	if n.when <= w.asked {
+		n.when = ^n.when
+		add(&w.late, n)
+		return
+	}
 	w.insert(n)
 }
 
@@ -64,25 +75,62 @@ func (w *Wheel[T]) Disarm(n *Node[T]) bool {
 	return true
 }
 
-// Pop disarms and returns the next node that is due at now, nil if there is none: call it until then. The time reached
-// rises to the node's deadline, or to now with nil. If now is before the time reached, Pop returns nil and does nothing.
+// Pop disarms and returns the next node that is due at now, nil if there is none: call it until then. If now is before that of an
+// earlier call, Pop returns nil and does nothing.
 //
-// Nodes may be armed and disarmed between two Pops. One that is armed for a time not after now is popped in the same loop;
-// a caller that does so for each node bounds the loop itself.
+// Nodes may be armed and disarmed between two Pops. One that is armed for a time not after now waits for the next loop, so
+// that each loop has an end. A caller may stop before it: then the next calls go on, whatever their now.
 //
-// Pop costs a ring operation for each node that comes down a level, at most ten times for a node between Arm and Pop.
+// Pop costs a ring operation for each node that comes down a level, at most ten times for a node between Arm and Pop. Late nodes
+// come down twice.
 func (w *Wheel[T]) Pop(now int64) *Node[T] {
-	if now < w.elapsed {
-		return nil
+	for now >= w.asked {
+		if !w.open {
+			w.open, w.asked = true, now
+			w.sortLate()
+		}
+		if n := w.take(); n != nil {
+			return n
+		}
+		w.elapsed, w.open = w.asked, false
+		if w.asked == now {
+			break
+		} // else it was the end of an earlier loop
 	}
-	if n := w.late; n != nil { // before elapsed, hence before all others
+	return nil
+}
+
+// sortLate sorts the late nodes by their deadlines, and has all of them belong to the loop.
+func (w *Wheel[T]) sortLate() {
+	if w.late == nil {
+		return
+	}
+	if w.late.next != w.late {
+		sorter := Wheel[T]{asked: math.MaxInt64}
+		for n := w.late; n != nil; n = w.late {
+			drop(&w.late, n)
+			n.when = ^n.when
+			sorter.insert(n)
+		}
+		for n := sorter.take(); n != nil; n = sorter.take() {
+			n.when = ^n.when
+			add(&w.late, n)
+		}
+	}
+	w.last = w.late.prev
+}
+
+// take disarms and returns the next node of the loop.
+func (w *Wheel[T]) take() *Node[T] {
+	if w.last != nil { // late, hence before all others
+		n := w.late
 		w.remove(n)
 		return n
 	}
 	for w.occupied != 0 { // twice at most: a cascade leaves the first node at level 0, or after now
 		level, slot := w.first()
 		start := w.start(level, slot)
-		if start > now {
+		if start > w.asked {
 			break
 		}
 		if level == 0 {
@@ -91,9 +139,8 @@ func (w *Wheel[T]) Pop(now int64) *Node[T] {
 			w.remove(n)
 			return n
 		}
-		w.cascade(level, slot, now)
+		w.cascade(level, slot)
 	}
-	w.elapsed = now
 	return nil
 }
 
@@ -102,28 +149,27 @@ func (w *Wheel[T]) Pop(now int64) *Node[T] {
 // time reached: Pop then returns nil, and the following Next is better, after at most ten such calls exact. If something is
 // due already, the result is not after the time reached. Next changes nothing. O(1).
 func (w *Wheel[T]) Next() (when int64, ok bool) {
+	when = math.MaxInt64
+	if w.occupied != 0 {
+		level, slot := w.first()
+		if when = w.start(level, slot); level > 0 {
+			when = earliest(w.slots[level][slot], when)
+		}
+	}
 	if w.late != nil {
-		return earliest(w.late, 0), true
+		when = min(when, earliest(w.late, 0))
 	}
-	if w.occupied == 0 {
-		return 0, false
-	}
-	level, slot := w.first()
-	start := w.start(level, slot)
-	if level == 0 {
-		return start, true
-	}
-	return earliest(w.slots[level][slot], start), true
+	return when, w.armed > 0
 }
 
 // earliest returns the least deadline of a ring, or floor if it is long.
 func earliest[T any](ring *Node[T], floor int64) int64 {
-	least, seen := ring.when, 1
+	least, seen := ring.When(), 1
 	for n := ring.next; n != ring; n = n.next {
 		if seen == nextScan {
 			return floor
 		}
-		least, seen = min(least, n.when), seen+1
+		least, seen = min(least, n.When()), seen+1
 	}
 	return least
 }
@@ -150,10 +196,10 @@ func (w *Wheel[T]) place(when int64) (level, slot int) {
 	return level, int(when>>(uint(level)*groupBits)) & (slots - 1)
 }
 
-// cascade moves the first slot's nodes down. elapsed rises to the earliest of them, at most to now, and not just to the
+// cascade moves the first slot's nodes down. elapsed rises to the earliest of them, at most to asked, and not just to the
 // slot's start, so a node alone in its slot comes down once and not once a level. Nodes of one deadline always share their
 // slot; they are moved in arming order, and stay in it.
-func (w *Wheel[T]) cascade(level, slot int, now int64) {
+func (w *Wheel[T]) cascade(level, slot int) {
 	ring := w.slots[level][slot]
 	w.slots[level][slot] = nil
 	w.vacate(level, slot)
@@ -162,7 +208,7 @@ func (w *Wheel[T]) cascade(level, slot int, now int64) {
 	for n := ring.next; n != ring; n = n.next {
 		least = min(least, n.when)
 	}
-	w.elapsed = min(least, now)
+	w.elapsed = min(least, w.asked)
 
 	last := ring.prev
 	for n := ring; ; {
@@ -175,12 +221,8 @@ func (w *Wheel[T]) cascade(level, slot int, now int64) {
 	}
 }
 
-// insert puts a node that is in no ring into the one where its deadline belongs.
+// insert puts a node that is in no ring into the slot where its deadline belongs.
 func (w *Wheel[T]) insert(n *Node[T]) {
-	if n.when < w.elapsed {
-		add(&w.late, n)
-		return
-	}
 	level, slot := w.place(n.when)
 	add(&w.slots[level][slot], n)
 	w.bitmaps[level] |= 1 << uint(slot)
@@ -188,10 +230,16 @@ func (w *Wheel[T]) insert(n *Node[T]) {
 }
 
 // remove undoes Arm. place finds the node again: elapsed enters a slot that is not empty only with a cascade, and as long as
-// it is before the slot, the highest group that differs is the same. Only a late node has a deadline before elapsed.
+// it is before the slot, the highest group that differs is the same.
 func (w *Wheel[T]) remove(n *Node[T]) {
 	w.armed--
-	if n.when < w.elapsed {
+	if n.when < 0 {
+		n.when = ^n.when
+		if w.last == n {
+			if w.last = n.prev; n == w.late {
+				w.last = nil // it was the only one of the loop
+			}
+		}
 		drop(&w.late, n)
 		return
 	}
