@@ -51,7 +51,7 @@ type Directive uint8
 const (
 	_      Directive = iota
 	Yield            // not finished; it can go on at once
-	Wait             // not finished; it goes on when its Waker is used, or an order is given
+	Wait             // not finished; it goes on when a Waker of this turn is used, a Timer fires, or an order is given
 	Async            // not finished; a function given to Task.Offload goes on with it
 	Done             // finished, as promised
 	Failed           // finished, not as promised: see Task.Err

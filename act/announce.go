@@ -260,7 +260,7 @@ func (s *Scheduler) endWithOthers(t *Task) {
 
 // tellLast tells those that end last of the order, if nothing else is left.
 func (s *Scheduler) tellLast() {
-	if s.order == nil || s.lastTold || s.lasts == 0 || s.live+s.installed+s.held-s.exhaustedCount > s.lasts || !s.inboxEmpty() {
+	if s.order == nil || s.lastTold || s.lasts == 0 || s.live+s.installed+s.held-s.exhaustedCount > s.lasts || !s.nothingCame() {
 		return
 	}
 	s.lastTold = true

@@ -56,7 +56,6 @@ func init() {
 	}
 	hook.EndsLast = func(t any) bool { return t.(*Task).flags&last != 0 }
 	hook.EndWithOthers = func(t any) { t.(*Task).s.endWithOthers(t.(*Task)) }
-	hook.IsDemon = func(t any) bool { return t.(*Task).flags&isDemon != 0 }
 	hook.Progress = func(s any) { s.(*Scheduler).noteProgress() }
 	audit.Scheduler = func(s any) error { return s.(*Scheduler).audit() }
 	audit.Concluded = func(s any) uint { return s.(*Scheduler).concluded }

@@ -19,8 +19,8 @@ import (
 //		return c.Child.Act(t)
 //	}
 //
-// The zero Child has no action yet; one that is set in a turn gets an order that came before. Assign a new Child to go on
-// with another action. A Child must not be copied once it has had a turn.
+// The zero Child has no action yet. Assign a new Child to go on with another action. An action that has its first turn under an
+// order is told of it before. A Child must not be copied once it has had a turn.
 //
 // A type that has something to close itself overrides Close and Abandon: exactly one of them is called (see [Abandoner]).
 type Child struct {
@@ -30,13 +30,13 @@ type Child struct {
 	status childStatus
 }
 
-// childStatus is 0 for most of a Child's life, so that a turn costs one comparison.
+// childStatus is childTold for most of a Child's life, so that a turn costs one comparison.
 type childStatus uint8
 
 const (
-	childDone   childStatus = 1 << iota // it has answered Done
+	childTold   childStatus = 1 << iota // the action was told of the orders that have come, or there were none before its first turn
+	childDone                           // it has answered Done
 	childFailed                         // it has answered Failed
-	childMissed                         // an order came when there was no action
 	childGone                           // closed, or left to an offloaded function
 )
 
@@ -47,7 +47,7 @@ func (c *Child) Act(t *Task) Directive {
 	if c.Action == nil {
 		return Done
 	}
-	if c.status != 0 {
+	if c.status != childTold {
 		switch {
 		case c.status&childDone != 0:
 			return Done
@@ -56,10 +56,10 @@ func (c *Child) Act(t *Task) Directive {
 		case c.status&childGone != 0:
 			return t.Fail(ErrDropped)
 		}
-		c.status &^= childMissed
-		if o := t.Order(); o != nil {
-			stopAction(t, o, c.Action)
+		if o := t.order(); o != nil {
+			c.Stop(t, o)
 		}
+		c.status = childTold
 	}
 	d := c.Action.Act(t)
 	switch d {
@@ -79,10 +79,8 @@ func (c *Child) fail(err error) { c.status, c.err = c.status|childFailed, &err }
 
 // Stop forwards an order to an action that has not finished.
 func (c *Child) Stop(t *Task, o shutdown.Order) {
-	switch {
-	case c.Action == nil:
-		c.status |= childMissed
-	case c.status&(childDone|childFailed|childGone) == 0:
+	if c.Action != nil && c.status&^childTold == 0 {
+		c.status = childTold
 		stopAction(t, o, c.Action)
 	}
 }

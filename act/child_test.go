@@ -14,6 +14,7 @@ type around struct {
 	act.Child
 	h    *history
 	make func() act.Action // in the first turn; nil: the Child is there
+	then act.Action        // goes on with that one when the first is Done
 }
 
 func (a *around) Act(t *act.Task) act.Directive {
@@ -21,7 +22,12 @@ func (a *around) Act(t *act.Task) act.Directive {
 	if a.make != nil && a.Action == nil {
 		a.Action = a.make()
 	}
-	return a.Child.Act(t)
+	d := a.Child.Act(t)
+	if d == act.Done && a.then != nil {
+		a.Child, a.then = act.Child{Action: a.then}, nil
+		return a.Child.Act(t)
+	}
+	return d
 }
 
 func (a *around) Stop(t *act.Task, o shutdown.Order) {
@@ -67,17 +73,17 @@ func TestAChildThatWasClosedFailsAndOneThatIsNoneIsDone(t *testing.T) {
 	require.NoError(t, none.Close())
 }
 
-func TestAChildOfTheFirstTurnHearsOfAnOrderThatCameBefore(t *testing.T) {
+func TestAChildThatIsSetInATurnHearsOfAnOrderThatCameBefore(t *testing.T) {
 	for name, c := range map[string]struct {
 		orders int
 		want   string
-	}{"no order": {0, "(A(A--A"}, "one order": {1, "!(!AA(A--A"}} {
+	}{"no order": {0, "(A(AB--B"}, "one order": {1, "!(!AA(A!BB--B"}} {
 		t.Run(name, func(t *testing.T) {
 			var h history
 			s, _ := newScheduler(t, act.Config{})
 			s.Spawn(&around{h: &h, make: func() act.Action {
 				return &child{name: "A", answers: []act.Directive{act.Yield, act.Done}, h: &h}
-			}})
+			}, then: &child{name: "B", answers: []act.Directive{act.Done}, h: &h}})
 			for range c.orders {
 				s.Shutdown(plain(shutdown.Unbounded))
 			}

@@ -12,7 +12,7 @@ import (
 
 // Seq runs actions one after the other. It fails with the first that fails; the rest are then never begun. An action that is
 // an io.Closer is closed when it has finished or when Seq is closed. An order is forwarded to the action that runs; those
-// that begin later can look at Task.Order.
+// that begin later are told of it before their first turn.
 func Seq(actions ...Action) Action {
 	mustExist("act.Seq", actions...)
 	q := &seq{rest: slices.Clone(actions)}

@@ -20,8 +20,8 @@ type remoteEvent interface {
 	handle(*Scheduler)
 }
 
-// Post has f called once on the scheduler's thread, in a pass, in the order of posting, at most 64 a pass. It may be called
-// from any goroutine. The inbox holds Config.Inbox functions. If it is full, Post waits for room on a plain goroutine; on
+// Post has f called once on the scheduler's thread, in a pass, in the order of posting. A pass calls at most 64, and none after
+// it has taken a millisecond; the next one goes on. Post may be called from any goroutine. The inbox holds Config.Inbox functions. If it is full, Post waits for room on a plain goroutine; on
 // the thread of any scheduler, which must not block, the error is a [Blocked]. Once the scheduler is closed the error is
 // [ErrClosed], and functions that are in the inbox then are not called. After any error f is not called. A posted function
 // keeps Run from returning. The functions of one pass count as one turn for AtTurnEnd: what they write to one connection
@@ -53,9 +53,14 @@ func (b *fullInbox) Error() string {
 // Arm implements Blocked.
 func (b *fullInbox) Arm(t *Task) { b.room.Add(t.Waker().Remote(), b.posts.Full) }
 
-// runPosts calls posted functions. A panic is logged.
-func (s *Scheduler) runPosts() {
-	for range postsAPass {
+// runPosts calls posted functions, and returns false if the time of the pass is up. A panic is logged.
+func (s *Scheduler) runPosts() (inTime bool) {
+	inTime = true
+	for n := range postsAPass {
+		if n > 0 && s.timeUp() {
+			inTime = false
+			break
+		}
 		f, ok := s.posts.Pop()
 		if !ok {
 			break
@@ -74,6 +79,7 @@ func (s *Scheduler) runPosts() {
 		s.endTurnAfterPanic(label("posted function"))
 	}
 	s.room.Announce()
+	return inTime
 }
 
 // deliver queues a remote event. After Close it does nothing and returns false.
@@ -85,15 +91,28 @@ func (s *Scheduler) deliver(n *inbox.Node[remoteEvent]) bool {
 	return pushed
 }
 
-func (s *Scheduler) handleAll(n *inbox.Node[remoteEvent]) {
-	for n != nil {
-		next := n.Next() // handle may see n delivered again
+// handleEvents handles the remote events that have come, first those that the pass before has left. It returns false if the
+// time of the pass is up.
+func (s *Scheduler) handleEvents() (inTime bool) {
+	if s.events == nil {
+		s.events = s.remoteEvents.TakeAll()
+	}
+	for s.events != nil {
+		n := s.events
+		s.events = n.Next() // handle may see n delivered again
 		n.Of.handle(s)
 		s.counts.remoteEvents++
-		n = next
+		if s.events != nil && s.timeUp() {
+			return false
+		}
 	}
+	return true
 }
 
+// nothingCame reports whether nothing is in the inbox, or taken from it and not handled.
+func (s *Scheduler) nothingCame() bool { return s.events == nil && s.inboxEmpty() }
+
+// inboxEmpty may be called from any goroutine. A scheduler with s.events is active: see Group.probe.
 func (s *Scheduler) inboxEmpty() bool {
 	return s.posts.Empty() && s.remoteEvents.Empty() && s.orders.Empty()
 }

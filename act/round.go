@@ -45,7 +45,7 @@ func (s *Scheduler) Step(n int) (int, error) {
 // Finished reports whether nothing is left that keeps Run from returning. It is for callers of Step.
 func (s *Scheduler) Finished() bool {
 	s.touch()
-	return s.live+s.installed+s.held == s.exhaustedCount && s.inboxEmpty()
+	return s.live+s.installed+s.held == s.exhaustedCount && s.nothingCame()
 }
 
 // guardedRounds turns a panic outside of turns and posted functions, as in a callback of CallAt, an Idler or a Trace, into
@@ -156,6 +156,13 @@ func (s *Scheduler) turn(t *Task) {
 	}
 }
 
+// passTime is for how long a pass takes in what has come and what is due. The function that exceeds it is the last.
+const passTime = time.Millisecond
+
+// readEvery is how many functions run between two readings of the clock, while they are short: a reading costs a
+// quarter of what it costs to post and call a function that does nothing.
+const readEvery = 16
+
 // beginPass takes in what came from outside and what is due, and queues the demons that are ready.
 func (s *Scheduler) beginPass() {
 	s.sincePass = 0
@@ -168,10 +175,43 @@ func (s *Scheduler) beginPass() {
 		return
 	}
 	s.group.activate(s)
-	s.handleAll(s.remoteEvents.TakeAll())
-	s.runPosts()
-	s.fireTimers()
+	s.takeIn()
 	s.demonic, s.demons = s.demons, queue{}
+}
+
+// takeIn takes in remote events, posted functions and timers: each kind until there are no more in this pass. When the time is
+// up the next pass begins with the next kind, so that each has all of the time in one of three passes.
+func (s *Scheduler) takeIn() {
+	s.read = s.now
+	for range 3 {
+		inTime := true
+		switch s.kind {
+		case 0:
+			inTime = s.handleEvents()
+		case 1:
+			inTime = s.runPosts()
+		case 2:
+			inTime = s.fireTimers()
+		}
+		if s.kind = (s.kind + 1) % 3; !inTime {
+			return
+		}
+	}
+	s.kind = 0
+}
+
+// timeUp reports whether the time of the pass is up. It is asked after each function. While they are short it reads the
+// clock after every 16th; once some have taken long, after each, and then ever more seldom.
+func (s *Scheduler) timeUp() bool {
+	if s.unread++; s.unread < s.stride {
+		return false
+	}
+	now := s.clock.Monotonic()
+	if s.stride = min(2*s.stride, readEvery); now-s.read > passTime/readEvery {
+		s.stride = 1
+	}
+	s.read, s.unread = now, 0
+	return now-s.now >= passTime
 }
 
 // endPass looks at the operating system, or sleeps until it reports something: exactly once a pass. It is the only place
@@ -179,7 +219,7 @@ func (s *Scheduler) beginPass() {
 func (s *Scheduler) endPass(sleep bool) {
 	if len(s.passEnds) > 0 {
 		s.callPassEnds()
-		s.handleAll(s.remoteEvents.TakeAll()) // on one CPU, what they have started has often ended by now
+		s.handleEvents() // on one CPU, what they have started has often ended by now
 	}
 	s.tellLast()
 	atMost := time.Duration(0)
@@ -193,7 +233,7 @@ func (s *Scheduler) endPass(sleep bool) {
 	s.asleep.Store(true) // from here on what comes into the inbox interrupts the sleep
 	// If asleep can be taken back, there is only a look and no interrupt. Otherwise another goroutine has interrupted
 	// already, which ends this sleep at once.
-	if (!s.inboxEmpty() || s.over()) && s.asleep.CompareAndSwap(true, false) {
+	if (!s.nothingCame() || s.over()) && s.asleep.CompareAndSwap(true, false) {
 		atMost = 0 // but look: a flood of posts must not keep out events of the operating system
 	}
 	s.idle(atMost)
@@ -201,7 +241,8 @@ func (s *Scheduler) endPass(sleep bool) {
 	s.now = s.clock.Monotonic()  // the turns to come must not see the time before the sleep
 	if !s.remoteEvents.Empty() { // what has ended the sleep has its turn without a further look
 		s.group.activate(s)
-		s.handleAll(s.remoteEvents.TakeAll())
+		s.read = s.now
+		s.handleEvents()
 	}
 }
 
@@ -242,7 +283,7 @@ func (s *Scheduler) anyReady() bool { return !s.ready.empty() || !s.demons.empty
 // untilDue returns how long the thread may sleep: until the next deadline; less than 0 without limit, 0 not at all. The
 // pass may have taken long, so the clock is read again.
 func (s *Scheduler) untilDue() time.Duration {
-	when, ok := s.NextDeadline()
+	when, ok := s.nextDue()
 	if !ok {
 		return -1
 	}

@@ -215,3 +215,66 @@ func TestAWakeUpEndsASleepWithoutAnotherLook(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Equal(t, "turn sleep turn sleep turn look", strings.Join(said, " "))
 }
+
+// Each function takes 300 µs. No task is ready but those that are woken, so a Step is a pass.
+func TestAPassTakesInForAMillisecond(t *testing.T) {
+	var h history
+	var c *clock
+	function := func(letter string) {
+		h.WriteString(letter)
+		c.advance(300 * time.Microsecond)
+	}
+	posts := func(s *act.Scheduler, again bool) {
+		for range 6 {
+			var post func(*act.Scheduler)
+			post = func(*act.Scheduler) {
+				if function("p"); again {
+					_ = s.Post(post)
+				}
+			}
+			require.NoError(t, s.Post(post))
+		}
+	}
+	timers := func(s *act.Scheduler, again bool) {
+		for range 6 {
+			var tm act.Timer
+			var fire expiry
+			fire = func() {
+				if function("t"); again {
+					s.CallAt(&tm, 0, fire)
+				}
+			}
+			s.CallAt(&tm, 0, fire)
+		}
+	}
+	for _, row := range []struct {
+		name  string
+		bring func(s *act.Scheduler)
+		want  string
+	}{
+		{"posts", func(s *act.Scheduler) { posts(s, false) }, "|pppp|pp"},
+		{"timers", func(s *act.Scheduler) { timers(s, false) }, "|tttt|tt"},
+		{"remote events", func(s *act.Scheduler) {
+			for range 6 {
+				s.Spawn(act.Func(func(t *act.Task) act.Directive { t.Waker().Remote().Wake(); return act.Wait }))
+			}
+		}, "|eeee|ee|eeee|ee"},
+		{"each kind, without an end", func(s *act.Scheduler) { timers(s, true); posts(s, true) }, "|pppp|tttt|pppp"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			defer h.Reset()
+			s, clock, _ := newVirtual(t, act.Config{Trace: &act.Trace{
+				Pass:  func(*act.Scheduler) { h.WriteString("|") },
+				Woken: func(*act.Task) { function("e") },
+			}})
+			c = clock
+			s.Hold(1)
+			row.bring(s)
+			for range 3 {
+				_, err := s.Step(6)
+				require.NoError(t, err)
+			}
+			require.Equal(t, row.want, strings.TrimRight(h.String(), "|"))
+		})
+	}
+}

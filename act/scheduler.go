@@ -45,6 +45,11 @@ type Scheduler struct {
 	asleep   atomic.Bool // the goroutine that sets it to false interrupts the Idler
 	sleeps   int         // since breathed; see breathe
 	breathed time.Duration
+	kind     int                      // with which the next takeIn begins
+	events   *inbox.Node[remoteEvent] // taken from remoteEvents and not handled
+	read     time.Duration            // the latest reading of the clock in this pass
+	unread   int                      // functions since
+	stride   int                      // after how many it is read again
 
 	// What arrives from other goroutines.
 	posts        *inbox.Ring[func(*Scheduler)]
@@ -114,6 +119,7 @@ func newScheduler(g *Group, index int) *Scheduler {
 		trace:  g.cfg.Trace,
 		logger: g.cfg.Logger,
 		crash:  g.cfg.Crash,
+		stride: 1,
 	}
 	s.self.s, s.due = s, never
 	s.now = s.clock.Monotonic()
@@ -121,7 +127,8 @@ func newScheduler(g *Group, index int) *Scheduler {
 	return s
 }
 
-// Spawn adds a as a task; its first turn is in the next round.
+// Spawn adds a as a task; its first turn is in the next round. An action that keeps state from turn to turn is spawned once: a
+// second task would take its wake-ups, and one of the two might wait for ever.
 func (s *Scheduler) Spawn(a Action) {
 	s.admit(a, 0)
 	s.live++
@@ -273,7 +280,10 @@ func (s *Scheduler) Close() error {
 			s.drop(t)
 		}
 	})
-	s.handleAll(s.remoteEvents.Close())
+	for !s.handleEvents() {
+	}
+	for s.events = s.remoteEvents.Close(); !s.handleEvents(); {
+	}
 	s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie)
 	if cut != nil {
 		cut.Dropped = true

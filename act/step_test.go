@@ -34,6 +34,8 @@ func TestNextDeadlineSaysUntilWhenNothingIsReady(t *testing.T) {
 	for i, at := range []time.Duration{10, 20, 20, time.Second} {
 		s.Spawn(h.sleeper(string(rune('A'+i)), at))
 	}
+	var clock act.Timer // of a monitor: it does not keep Run from returning, nor this loop going
+	s.CallAt(&clock, time.Minute, expiry(func() {}))
 	var sleeps []time.Duration
 	for {
 		taken, err := s.Step(100)

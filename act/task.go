@@ -77,10 +77,17 @@ func (t *Task) Scheduler() *Scheduler { return t.s }
 // Action returns what the task was spawned with.
 func (t *Task) Action() Action { return t.action }
 
+// Demon reports whether the task is a demon: whether its action was installed or attached, and not spawned.
+func (t *Task) Demon() bool { return t.flags&isDemon != 0 }
+
 // Order returns the latest order that made the terms stricter, nil if there is none, and if the task is not to be told yet.
 func (t *Task) Order() shutdown.Order {
 	t.s.touch()
 	t.flags |= attended
+	return t.order()
+}
+
+func (t *Task) order() shutdown.Order {
 	if t.s.order == nil || t.flags&last != 0 && !t.s.lastTold || hook.Deaf(t.action) {
 		return nil
 	}

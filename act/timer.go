@@ -11,8 +11,8 @@ import (
 const timersAPass = 1024
 
 // Timer is a deadline, meant to be a field of its owner: arming it allocates nothing. The zero Timer is not armed. A Timer
-// fires in the first pass whose clock has reached its deadline, never before; timers fire in order of deadline and of
-// arming. See [Task.WakeAfter] and [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for the
+// fires in the first pass whose clock has reached its deadline, never before. Those that are due fire in order of deadline and of
+// arming. A pass fires at most 1024, and none after it has taken a millisecond; the next one goes on. See [Task.WakeAfter] and [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for the
 // scheduler's thread.
 type Timer struct {
 	node       wheel.Node[*Timer]
@@ -24,7 +24,8 @@ type Timer struct {
 // Armed reports whether tm is going to fire.
 func (tm *Timer) Armed() bool { return tm.node.Armed() }
 
-// When returns the deadline that tm was last armed with, on the scheduler's clock.
+// When returns the deadline that tm was last armed with, on the scheduler's clock, also if that had passed. So a task that arms tm
+// for When()+d keeps to its grid, however late it is.
 func (tm *Timer) When() time.Duration { return time.Duration(tm.node.When()) }
 
 // Stop disarms tm and reports whether it was armed.
@@ -72,9 +73,7 @@ func (tm *Timer) arm(t *Task, at time.Duration, x interface{ Expire() }) {
 		tm.next.prev = tm
 	}
 	t.timers = tm
-	// A point in the past counts as now and goes behind what is due already, so that tasks that keep arming in the past do
-	// not starve other timers.
-	t.s.timers.Arm(&tm.node, int64(max(at, t.s.now)))
+	t.s.timers.Arm(&tm.node, int64(at))
 }
 
 // unlink takes tm out of its task's list.
@@ -90,12 +89,15 @@ func (tm *Timer) unlink() {
 	tm.prev, tm.next = nil, nil
 }
 
-// fireTimers fires what is due, at most timersAPass.
-func (s *Scheduler) fireTimers() {
-	for range timersAPass {
+// fireTimers fires what is due, at most timersAPass, and returns false if the time of the pass is up.
+func (s *Scheduler) fireTimers() (inTime bool) {
+	for fired := range timersAPass {
+		if fired > 0 && s.timeUp() {
+			return false
+		}
 		n := s.timers.Pop(int64(s.now))
 		if n == nil {
-			return
+			break
 		}
 		s.counts.timers++
 		tm := n.Of
@@ -106,14 +108,22 @@ func (s *Scheduler) fireTimers() {
 			tm.task.wake()
 		}
 	}
+	return true
 }
 
-// NextDeadline returns when the scheduler has something to do by itself, on its own clock; false if never. It is not later
-// than the earliest deadline, and may be a little earlier if there are many timers. While something is in the inbox it is
-// now.
+// NextDeadline returns when the scheduler has something to do by itself, on its own clock; false if never, and if nothing is left
+// that keeps Run from returning, since Step does nothing then. It is not later than the earliest deadline, and may be a little
+// earlier if there are many timers. While something is in the inbox it is now.
 func (s *Scheduler) NextDeadline() (time.Duration, bool) {
-	s.touch()
-	if !s.inboxEmpty() {
+	if s.Finished() && (s.group.cfg.Threads != Stepped || s.group.allFinished()) {
+		return 0, false
+	}
+	return s.nextDue()
+}
+
+// nextDue is NextDeadline, also if nothing is left here, while others of the Group go on.
+func (s *Scheduler) nextDue() (time.Duration, bool) {
+	if !s.nothingCame() {
 		return s.now, true
 	}
 	when, ok := s.timers.Next()

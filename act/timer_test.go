@@ -117,6 +117,29 @@ func TestADeadlineInThePastIsDueInTheNextPass(t *testing.T) {
 	require.Equal(t, "B|BA|BB|", h.String(), "not in the turn that arms it, and not at once")
 }
 
+func TestLateTimersKeepTheirDeadlinesAndTheirOrder(t *testing.T) {
+	s, c, _ := newVirtual(t, act.Config{})
+	c.advance(time.Second)
+	s.Hold(1)
+	var timers [4]act.Timer
+	var fired []time.Duration
+	for i, at := range []time.Duration{30, 10, 20, 10} {
+		s.CallAt(&timers[i], at, expiry(func() {
+			require.Equal(t, at, timers[i].When())
+			fired = append(fired, at+time.Duration(i))
+			if i == 1 {
+				s.CallAt(&timers[i], timers[i].When()+5, expiry(func() { fired = append(fired, 15) }))
+			}
+		}))
+	}
+	_, err := s.Step(1)
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{11, 13, 22, 30}, fired)
+	_, err = s.Step(1)
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{11, 13, 22, 30, 15}, fired, "what was armed meanwhile comes later, whatever its deadline")
+}
+
 // Turns that follow a sleep come before the next pass, and must not take the time before it for now.
 func TestNowIsFreshAfterASleep(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})

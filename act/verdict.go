@@ -24,7 +24,7 @@ func (s *Scheduler) failure() error {
 	return s.err
 }
 
-// wait has t wait until it is woken. A task that cannot be woken is reported once and stays: an order may still reach it.
+// wait has t wait until it is woken. A task that only an order can wake, and that has not asked for one, is reported once.
 func (s *Scheduler) wait(t *Task) {
 	if t.flags&permit != 0 {
 		s.trace.woken(t)
@@ -34,7 +34,7 @@ func (s *Scheduler) wait(t *Task) {
 	t.state = waiting
 	if t.flags&(attended|alone|background) == 0 && t.timers == nil && !waitsForOrders(t.action) {
 		t.flags |= alone
-		s.logger.Error("a task waits for nothing: it returned Wait without asking for its Waker or order, or arming a timer, in this turn",
+		s.logger.Warn("only an order can wake a task: in this turn it returned Wait, and took no Waker, armed no timer and did not call Task.Order",
 			zap.String("task", t.String()))
 	}
 }

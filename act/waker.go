@@ -14,6 +14,10 @@ import (
 // Something that wakes more than once, such as a connection, keeps its own state and the latest Waker, which the action
 // replaces before every Wait. A turn may come without a cause: an action looks again at what it waits for.
 //
+// A task that returns Wait in a turn in which it has taken no Waker and armed no [Timer] is woken by orders only. If its action
+// is no [Stopper], and did not call Task.Order in that turn either, that is mostly a mistake, and is logged once as a warning. To
+// park a task until an order on purpose, call Task.Order.
+//
 // The zero Waker does nothing. A Waker is for the scheduler's own thread; see [RemoteWaker] and [AtomicWaker].
 type Waker struct {
 	t    *Task

@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-func TestATaskThatWaitsForNothingIsCalledOnceReportedOnceAndStays(t *testing.T) {
+func TestATaskThatOnlyAnOrderCanWakeIsReportedOnceAndStays(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
 	s.Spawn(h.script("A", 3, act.Wait))
@@ -21,9 +21,9 @@ func TestATaskThatWaitsForNothingIsCalledOnceReportedOnceAndStays(t *testing.T) 
 	require.NoError(t, err)
 	require.Equal(t, "ABB", h.String())
 	require.Len(t, logs.All(), 1)
-	require.Contains(t, logs.All()[0].Message, "waits for nothing")
+	require.Contains(t, logs.All()[0].Message, "only an order can wake")
 
-	for range 3 { // an order makes it ready, and it waits for nothing again
+	for range 3 { // an order makes it ready, and it waits for the next
 		s.Shutdown(plain(shutdown.Halt))
 		require.ErrorContains(t, s.Run(), "left 1 task")
 	}

@@ -287,6 +287,10 @@ func TestMisusePanicsWithASentence(t *testing.T) {
 			co.Scheduler().Spawn(act.Func(func(*act.Task) act.Directive { _ = co.Yield(); return act.Done }))
 			return co.Sleep(time.Millisecond)
 		}, others},
+		"a second Spawn": {func(co *coro.Co) error {
+			co.Scheduler().Spawn(co.Task().Action())
+			return co.Sleep(time.Millisecond)
+		}, "coro: a coroutine was spawned twice: a further task needs one of its own"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, logs := newScheduler(t, act.Config{})

@@ -37,8 +37,12 @@ type routine Co
 func (r *routine) Act(t *act.Task) act.Directive {
 	co := (*Co)(r)
 	if !co.ended() {
-		if co.task == nil {
+		switch co.task {
+		case nil:
 			co.begin(t)
+		case t:
+		default:
+			panic("coro: a coroutine was spawned twice: a further task needs one of its own")
 		}
 		co.calls = callsPerTurn
 		if d := co.turn(); !co.ended() {

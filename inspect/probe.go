@@ -191,7 +191,7 @@ func (p *probe) turnStart(t *act.Task) {
 	if profiling.Load() || p.labelled != nil {
 		p.label(r.kind)
 	}
-	if p.last == nil && !hook.IsDemon(t) {
+	if p.last == nil && !t.Demon() {
 		p.beginRound(t)
 	}
 	if t == p.last {

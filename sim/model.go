@@ -127,7 +127,7 @@ func (r *runner) taskSpawned(t *act.Task) {
 		r.w.Errorf("%v: the memory of %v is used again before it has ended", r, m.tasks[t])
 	}
 	m.spawned++
-	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: hook.IsDemon(t), last: hook.EndsLast(t), kind: r.kind(t)}
+	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: t.Demon(), last: hook.EndsLast(t), kind: r.kind(t)}
 	x.kind.spawned++
 	m.tasks[t] = x
 	r.becomes(x, ready)

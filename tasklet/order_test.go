@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/tasklet"
 )
 
@@ -15,17 +14,17 @@ import (
 func trace(h *history) act.Config {
 	return act.Config{Trace: &act.Trace{
 		TurnStart: func(t *act.Task) {
-			if !hook.IsDemon(t) {
+			if !t.Demon() {
 				h.note("<")
 			}
 		},
 		TurnEnd: func(t *act.Task, d act.Directive) {
-			if !hook.IsDemon(t) {
+			if !t.Demon() {
 				h.note(" " + t.String() + " " + d.String() + ">")
 			}
 		},
 		Ended: func(t *act.Task, err error) {
-			if err != nil && !hook.IsDemon(t) {
+			if err != nil && !t.Demon() {
 				h.note("[" + t.String() + ": " + err.Error() + "]")
 			}
 		},

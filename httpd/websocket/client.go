@@ -115,9 +115,6 @@ func (x *dialled) Act(t *act.Task) act.Directive {
 	x.conn = x.shake.conn
 	s := newSession(Conn{options: &v.Options, conn: x.conn, subprotocol: x.shake.subprotocol, codec: x.shake.codec, client: true}, v.Handler)
 	x.Child, x.shake = act.Child{Action: s}, nil
-	if o := t.Order(); o != nil { // it came before the session
-		s.Stop(t, o)
-	}
 	return x.Child.Act(t)
 }
 

@@ -85,8 +85,6 @@ var (
 	// in a turn of t.
 	EndWithOthers func(t any)
 
-	// IsDemon reports whether t was installed and not spawned.
-	IsDemon func(t any) bool
 )
 
 // Package inspect sets these, and nobody does if it is not linked. A goroutine has the labels of the one that has started it,
