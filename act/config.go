@@ -120,11 +120,6 @@ func usual(cpus int) int {
 
 // resolved returns cfg with the meaning of zero values filled in.
 func (cfg Config) resolved() Config {
-	for _, cpu := range cfg.CPUs {
-		if cpu < 0 {
-			panic(fmt.Sprintf("act: Config.CPUs has a negative number: %d", cpu))
-		}
-	}
 	if cfg.Schedulers == 0 {
 		cfg.Schedulers = usual(cmp.Or(len(cfg.CPUs), len(thread.CPUs())))
 	}

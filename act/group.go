@@ -38,7 +38,7 @@ type Group struct {
 // oneActive is what a scheduler that becomes active adds to Group.active.
 const oneActive = 1<<32 | 1
 
-// NewGroup makes the schedulers, and no threads yet. It panics if a number in cfg is negative.
+// NewGroup makes the schedulers, and no threads yet. It panics if a bound in cfg is negative.
 func NewGroup(cfg Config) *Group {
 	g := &Group{cfg: cfg.resolved()}
 	for i := range g.cfg.Schedulers {
@@ -339,7 +339,12 @@ func (g *Group) start() {
 	if g.threads != nil {
 		return
 	}
-	cpus := g.cpus()
+	var cpus []int
+	if g.cfg.Threads == Bound {
+		if cpus = g.cfg.CPUs; len(cpus) == 0 {
+			cpus = thread.LeastUsed(thread.CPUs())
+		}
+	}
 	for i := range g.schedulers {
 		w := &worker{make(chan func() error), make(chan error)}
 		g.threads = append(g.threads, w)
@@ -352,17 +357,6 @@ func (g *Group) start() {
 			g.cfg.Logger.Warn("schedulers are not bound to CPUs", zap.Error(err))
 		}
 	}
-}
-
-// cpus returns those to which the threads are bound; none if they are not.
-func (g *Group) cpus() []int {
-	switch {
-	case g.cfg.Threads != Bound:
-		return nil
-	case len(g.cfg.CPUs) > 0:
-		return g.cfg.CPUs
-	}
-	return thread.LeastUsed(thread.CPUs())
 }
 
 // bind is a variable so that a test can make it fail.

@@ -98,7 +98,6 @@ func TestWhichSchedulersAreBoundToWhichCPUs(t *testing.T) {
 			require.Equal(t, c.refuse != nil, len(messages(logs)) == 1)
 		})
 	}
-	require.PanicsWithValue(t, "act: Config.CPUs has a negative number: -1", func() { act.NewGroup(act.Config{CPUs: []int{0, -1}}) })
 }
 
 func TestHowManySchedulersThereAre(t *testing.T) {

@@ -15,15 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched is how long LeastUsed looks at the load: ten ticks of /proc/stat.
-const watched = 100 * time.Millisecond
-
 // LeastUsed returns cpus in another order, those first that are used least: to which fewer threads are bound, of all
 // processes that /proc shows, and then those with less load. The processes of other containers are hidden, but their load
 // is not. Equal ones come in a random order, so that programs that start together do not all choose alike. It takes 100 ms.
 func LeastUsed(cpus []int) []int {
 	before, _ := os.ReadFile("/proc/stat") // without it all loads are alike
-	time.Sleep(watched)
+	time.Sleep(100 * time.Millisecond)     // ten ticks
 	after, _ := os.ReadFile("/proc/stat")
 	return order(cpus, bound(), idle(string(before)), idle(string(after)))
 }
