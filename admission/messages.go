@@ -45,21 +45,18 @@ func (l *Limiter) message(c *listener.Conn, count func(b *bucket, now time.Durat
 
 // sourceOf returns the source for which a connection over s counts; nil: for none.
 func (l *Limiter) sourceOf(s monitor.Stream) *source {
-	for {
-		switch x := s.(type) {
-		case *stream:
-			if x.source.of == l {
-				return x.source
-			}
-			s = x.Stream
-		case interface{ Unwrap() monitor.Stream }:
-			s = x.Unwrap()
-		case interface{ Below() monitor.Stream }: // TLS
-			s = x.Below()
-		default:
-			return nil
+	switch x := s.(type) {
+	case *stream:
+		if x.source.of == l {
+			return x.source
 		}
+		return l.sourceOf(x.Stream)
+	case interface{ Unwrap() monitor.Stream }:
+		return l.sourceOf(x.Unwrap())
+	case interface{ Below() monitor.Stream }: // TLS
+		return l.sourceOf(x.Below())
 	}
+	return nil
 }
 
 // counts are of one scheduler.

@@ -192,20 +192,25 @@ func (c *Conn) Write(p []byte) (int, error) {
 		b.gather = append(b.gather, p...) // as what was gathered before it in this turn: there was room
 		return len(p), nil
 	}
+	return c.write(p, false)
+}
+
+// WriteShared is Write of bytes that nobody may change any more, such as a message to many connections. What the system
+// does not take at once is not copied, but referred to, unless it is short or gathered with other bytes of this turn. TLS
+// encrypts for each connection, so there it is Write.
+func (c *Conn) WriteShared(p []byte) (int, error) {
+	if c.stream == nil {
+		return 0, net.ErrClosed
+	}
+	return c.write(p, true)
+}
+
+func (c *Conn) write(p []byte, shared bool) (int, error) {
 	b, err := c.writable()
 	if err != nil {
 		return 0, err
 	}
-	b.unshare()
-	if len(b.gather)+len(p) <= gathered {
-		if b.gather == nil {
-			b.gather = c.settings.cache.takeBuffer()
-		}
-		b.gather = append(b.gather, p...)
-		return len(p), nil
-	}
-	n, err := c.stream.Send(b.gather, p, c.settings.limits.High)
-	b.gather = b.gather[:0]
+	n, err := b.put(p, c.settings.limits.High, shared)
 	if err == nil && n < len(p) {
 		err = (*blockedOutput)(c)
 	}
@@ -228,52 +233,43 @@ func (c *Conn) writable() (*buffers, error) {
 	return b, nil
 }
 
-// WriteShared is Write of bytes that nobody may change any more, such as a message to many connections. What the system
-// does not take at once is not copied, but referred to, unless it is short or gathered with other bytes of this turn. TLS
-// encrypts for each connection, so there it is Write.
-func (c *Conn) WriteShared(p []byte) (int, error) {
-	if c.stream == nil || len(p) == 0 {
-		return c.Write(p)
+// put takes of p what there is room for below high.
+func (b *buffers) put(p []byte, high int, shared bool) (int, error) {
+	queued := 0
+	if shared = shared && len(p) > 0; shared {
+		queued, _ = b.c.stream.Queued() // an error is that of sending
 	}
-	b, err := c.writable()
-	if err != nil {
-		return 0, err
-	}
-	n, err := b.share(p, c.settings.limits.High)
-	if err == nil && n < len(p) {
-		err = (*blockedOutput)(c)
-	}
-	return n, err
-}
-
-// share takes of p, which nobody changes, what there is room for below high.
-func (b *buffers) share(p []byte, high int) (int, error) {
-	switch queued, _ := b.c.stream.Queued(); { // an error is that of sending
-	case b.written() == 0 && len(p) <= gathered:
+	switch {
+	case shared && b.written() == 0 && len(p) <= gathered:
 		b.shared = p
 		return len(p), nil
 	case queued > 0: // to gather would spare no call
 		if err := b.c.send(); err != nil {
 			return 0, err
 		}
-	case b.written()+len(p) <= gathered:
-		b.unshare()
-		b.gather = append(b.gather, p...)
-		return len(p), nil
 	default:
 		b.unshare()
+		if len(b.gather)+len(p) <= gathered {
+			if b.gather == nil {
+				b.gather = b.cache.takeBuffer()
+			}
+			b.gather = append(b.gather, p...)
+			return len(p), nil
+		}
 	}
-	n, err := b.sendShared(b.gather, p, high)
+	n, err := b.give(p, high, shared)
 	b.gather = b.gather[:0]
 	return n, err
 }
 
-// sendShared is Send of a p that nobody changes.
-func (b *buffers) sendShared(head, p []byte, high int) (int, error) {
-	if s, ok := As[monitor.SharedSender](b.c); ok {
-		return s.SendShared(head, p, high)
+// give gives what was gathered to the stream, and of p what there is room for below high.
+func (b *buffers) give(p []byte, high int, shared bool) (int, error) {
+	if shared {
+		if s, ok := As[monitor.SharedSender](b.c); ok {
+			return s.SendShared(b.gather, p, high)
+		}
 	}
-	return b.c.stream.Send(head, p, high)
+	return b.c.stream.Send(b.gather, p, high)
 }
 
 // unshare makes a copy of what is shared: there is going to be more.
@@ -290,12 +286,8 @@ func (b *buffers) unshare() {
 func (b *buffers) written() int { return len(b.gather) + len(b.shared) }
 
 // send sends them.
-func (b *buffers) send() (err error) {
-	if len(b.shared) > 0 {
-		_, err = b.sendShared(nil, b.shared, math.MaxInt)
-	} else {
-		_, err = b.c.stream.Send(b.gather, nil, 0)
-	}
+func (b *buffers) send() error {
+	_, err := b.give(b.shared, math.MaxInt, len(b.shared) > 0)
 	b.gather, b.shared = b.gather[:0], nil
 	return err
 }

@@ -34,19 +34,9 @@ func (c *Conn) Push(p []byte) error { return c.PushOr(c.settings.limits.Overflow
 // dropped. So an answer arrives on a connection whose other messages may be dropped.
 func (c *Conn) PushOr(o Overflow, p []byte) error {
 	b, err := c.room(o, len(p))
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = b.put(p, math.MaxInt, false) // all of it: at most what is gathered is queued beyond high
 	}
-	b.unshare()
-	if len(b.gather)+len(p) <= gathered {
-		if b.gather == nil {
-			b.gather = c.settings.cache.takeBuffer()
-		}
-		b.gather = append(b.gather, p...)
-		return nil
-	}
-	_, err = c.stream.Send(b.gather, p, math.MaxInt) // all of it: at most what is gathered is queued beyond high
-	b.gather = b.gather[:0]
 	return err
 }
 
@@ -55,8 +45,8 @@ func (c *Conn) PushOr(o Overflow, p []byte) error {
 // and not for each connection.
 func (c *Conn) PushShared(p []byte) error {
 	b, err := c.room(c.settings.limits.Overflow, len(p))
-	if err == nil && len(p) > 0 {
-		_, err = b.share(p, math.MaxInt)
+	if err == nil {
+		_, err = b.put(p, math.MaxInt, true)
 	}
 	return err
 }
