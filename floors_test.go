@@ -139,6 +139,8 @@ const floors = `
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/budget internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
 	                  context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
+	# messages of clients, for worlds
+	sim/framing       bufio encoding/binary
 	# a client with its manners, for worlds
 	internal/party    act listener shutdown sim math/rand/v2 time os testing
 

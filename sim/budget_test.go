@@ -27,8 +27,8 @@ func TestWorldBudget(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything()}
 	f := &o.Faults // without those that cut a connection off, or hold it up for long
-	f.Reset, f.Aborted, f.NoMemory, f.NoFiles, f.Refused, f.Unreachable, f.TimedOut, f.Slow, f.Clog,
-		f.Delayed, f.ShortWrite, f.FalseFull = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+	f.Reset, f.Aborted, f.NoMemory, f.NoFiles, f.Refused, f.TimedOut, f.Slow, f.Clog,
+		f.Delayed, f.ShortWrite, f.FalseFull = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 	sim.TestWith(t, o, func(w *sim.World) {
 		const at = "10.0.0.1:80"
 		h := &holders{w: w, most: pick(w, 200_000, 500_000, 1_000_000)}

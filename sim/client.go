@@ -76,6 +76,13 @@ func (w *World) Client(address string, script Script) *Client {
 	return c
 }
 
+// ClientAfterStorm adds a client that connects when all others have finished, the storm is over, and no fault has an effect
+// any more. It has to be served as if nothing had happened: no fault excuses an error. A server that survives the storm and
+// serves no more fails the world.
+func (w *World) ClientAfterStorm(address string, script Script) {
+	w.later = append(w.later, func() { w.Client(address, script) })
+}
+
 // Go runs a further script on the same connection, concurrently with the others: one can read while another writes.
 // The connection is closed when all of them have returned.
 func (c *Client) Go(script Script) {

@@ -3,17 +3,6 @@
 // schedulers count; a different seed gives a different one. Servers need no change for it: [World.Server] takes the same
 // set-up functions as [act.Run].
 //
-//	func TestServer(t *testing.T) {
-//		sim.Test(t, func(w *sim.World) {
-//			server := &service.TCP{Address: "10.0.0.1:80", Handler: handle}
-//			_, err := w.Server("server", act.Config{Schedulers: 2}, server.Setup)
-//			require.NoError(t, err)
-//			for range 10 {
-//				w.Client("10.0.0.1:80", func(c *sim.Client) error { … })
-//			}
-//		})
-//	}
-//
 // [Test] runs many such worlds. In each of them faults happen for a while and then stop. Every client must come to its
 // end. Then the servers are told to shut down, must do so within the terms of the order, and must leave nothing
 // behind. All the time the world checks what the framework promises: which task has a turn, what a pass must not skip,

@@ -12,29 +12,15 @@ import (
 )
 
 // executor runs offloaded functions on the world's goroutine, at times that it draws.
-type executor struct {
-	w    *World
-	lost []func()
-}
+type executor struct{ w *World }
 
 func (x *executor) Execute(f func()) {
 	w := x.w
-	switch {
-	case w.fault(&w.faults.Never, nil):
-		x.lost = append(x.lost, f)
-	case w.fault(&w.faults.Late, nil):
-		w.after(w.dice[faults].duration(time.Millisecond, time.Minute), f)
-	default:
-		w.after(w.dice[network].duration(time.Microsecond, time.Millisecond), f)
+	late := w.dice[network].duration(time.Microsecond, time.Millisecond)
+	if w.fault(&w.faults.Late, nil) {
+		late = w.lasts(time.Millisecond, time.Minute)
 	}
-}
-
-// heal runs the functions that a fault has kept back.
-func (x *executor) heal() {
-	for _, f := range x.lost {
-		x.w.after(0, f)
-	}
-	x.lost = nil
+	w.after(late, f)
 }
 
 // Reserve returns an executor for functions that may block, as many as there are.

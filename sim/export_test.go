@@ -14,6 +14,7 @@ func (c *Client) Arrived() int {
 type Counts struct {
 	Time          time.Duration // simulated
 	Turns, Faults int
+	Bites         [kinds + 1]int
 	Broken        int    // connections that a fault has refused or reset
 	Hash          uint64 // of the whole history
 }
@@ -21,7 +22,7 @@ type Counts struct {
 // Counts returns what has happened so far.
 func (w *World) Counts() Counts {
 	s := w.soFar()
-	return Counts{s.time, s.turns, s.faults, s.broken, s.hash}
+	return Counts{s.time, s.turns, s.faults, s.bites, s.broken, s.hash}
 }
 
 // Each calls visit with the name and the weight of each kind of fault.

@@ -285,7 +285,7 @@ func (v *view) noFile(l *listening) error {
 		return v.shortOf
 	case l.queue.len() > 0 && w.fault(&w.faults.NoFiles, v.kernel):
 		d := &w.dice[faults]
-		v.short = w.now + d.duration(time.Millisecond, time.Second)
+		v.short = w.now + w.lasts(time.Millisecond, time.Second)
 		v.shortOf = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}[d.below(4)]
 		return v.shortOf
 	}

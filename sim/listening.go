@@ -183,17 +183,18 @@ func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
 	d := &w.dice[faults]
 	switch {
 	case w.fault(&w.faults.Refused, e):
-		c.failLater(syscall.ECONNREFUSED, n.latency()+n.latency())
-	case w.fault(&w.faults.TimedOut, e):
-		c.failLater(syscall.ETIMEDOUT, patience)
-	case w.fault(&w.faults.Unreachable, e):
-		c.disrupt()
-		if d.below(2) == 0 {
+		switch c.disrupt(); d.below(4) {
+		case 0:
 			e.fail(syscall.ENETUNREACH) // at once: there is no route
 			c.abandon()
-		} else {
-			c.failLater(syscall.EHOSTUNREACH, d.duration(latencyLow, 3*time.Second))
+		case 1:
+			c.refuse(syscall.EHOSTUNREACH, w.lasts(latencyLow, 3*time.Second))
+		default:
+			c.refuse(syscall.ECONNREFUSED, n.latency()+n.latency())
 		}
+	case w.fault(&w.faults.TimedOut, e):
+		c.disrupt()
+		c.refuse(syscall.ETIMEDOUT, w.lasts(patience, patience))
 	case n.delays[addr.Addr()] >= patience:
 		c.refuse(syscall.ETIMEDOUT, patience)
 	default:
@@ -218,12 +219,6 @@ func source(ip netip.Addr) netip.Addr {
 		return netip.AddrFrom4([4]byte{10, 1, 0, 1})
 	}
 	return netip.AddrFrom16([16]byte{0: 0xFD, 15: 1})
-}
-
-// failLater lets a connect fail, by a fault.
-func (c *connection) failLater(err syscall.Errno, after time.Duration) {
-	c.disrupt()
-	c.refuse(err, after)
 }
 
 func (c *connection) refuse(err syscall.Errno, after time.Duration) {

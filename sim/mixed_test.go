@@ -59,6 +59,7 @@ func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	for range 12 {
 		w.Client(pick(w, addresses...), party.Echoes(w))
 	}
+	w.ClientAfterStorm(addresses[0], party.Echoes(w))
 	if terms, given := order(w); given {
 		w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
 	}

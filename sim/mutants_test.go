@@ -26,6 +26,9 @@ import (
 //
 // What no world can show, such as a mistake of goroutines, has an ordinary test, without a number of seeds.
 //
+// With a line "# fault: " and the name of a fault, only this fault finds it: without it, the mutant passes. TestEachFault wants
+// one for each.
+//
 // The number is about ten times what it takes on average, since each change of the code or of the world makes other
 // worlds of the same seeds. A mutant that is found costs only the worlds up to the one that finds it.
 //
@@ -72,12 +75,19 @@ func mustBeFound(t *testing.T, m *mutant.Mutant) {
 	if seeds == "" {
 		most = "30s" // it may hang
 	}
-	run := command(t, program, "-test.run", "^"+scenario[1]+"$", "-test.timeout", most, "-test.failfast")
-	run.Dir = in // as go test does
-	if seeds != "" {
-		run.Env = append(run.Env, "SIM_SEEDS="+seeds)
+	try := func(without string) ([]byte, error) {
+		run := command(t, program, "-test.run", "^"+scenario[1]+"$", "-test.timeout", most, "-test.failfast")
+		run.Dir = in // as go test does
+		if seeds != "" {
+			run.Env = append(run.Env, "SIM_SEEDS="+seeds, "SIM_WITHOUT="+without)
+		}
+		return run.CombinedOutput()
 	}
-	out, err = run.CombinedOutput()
+	if fault := m.Head["fault"]; fault != "" {
+		out, err := try(fault)
+		require.NoError(t, err, "%s is found without the fault %q:\n%.4000s", m.Name, fault, out)
+	}
+	out, err = try("")
 	require.Error(t, err, "%s was not found in %s worlds: %s", m.Name, cmp.Or(seeds, "no"), m.What)
 	if seeds == "" {
 		require.Regexp(t, "--- FAIL: "+scenario[1]+"|test timed out", string(out), "%s ended otherwise than by a failure", m.Name)

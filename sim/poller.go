@@ -29,6 +29,7 @@ type registration struct {
 	kind     netpoll.Kind
 	listed   bool
 	gone     bool
+	held     bool          // a delayed event is coming, and with it what happens meanwhile
 	coming   int           // delayed events
 	reported netpoll.Ready // what events have reported, minus what results of calls have revoked by the rule of package netpoll
 	batch    uint64        // of the Wait that reported last
@@ -40,7 +41,8 @@ type registration struct {
 type extraEvent struct {
 	reg   *registration
 	ready netpoll.Ready
-	until int // this descriptor number is in use again; 0: now
+	kind  int64 // of fault
+	until int   // this descriptor number is in use again; 0: now
 }
 
 // believes reports whether a caller may conclude this from the events.
@@ -55,7 +57,7 @@ func (r *registration) believes(what netpoll.Ready) bool {
 
 // list puts r on the list, once, and wakes the scheduler.
 func (r *registration) list() {
-	if r.gone || r.p.closed {
+	if r.gone || r.p.closed || r.held {
 		return
 	}
 	if !r.listed {
@@ -69,8 +71,9 @@ func (r *registration) list() {
 func (r *registration) later(least, most time.Duration) {
 	w := r.p.k.w
 	r.coming++
-	w.after(w.dice[faults].duration(least, most), func() {
+	w.after(w.lasts(least, most), func() {
 		r.coming--
+		r.held = false
 		r.list()
 	})
 }
@@ -196,11 +199,11 @@ func (r *registration) drop() {
 	if l := r.f.l; l != nil {
 		l.watches = slices.DeleteFunc(l.watches, func(o *registration) bool { return o == r })
 	}
-	if !p.closed && w.fault(&w.faults.Stale, r.f) {
+	if !p.closed && w.draws(w.faults.Stale) {
 		if len(p.extras) >= maxExtras { // their numbers were not used again
 			p.extras = slices.Delete(p.extras, 0, 1)
 		}
-		p.extras = append(p.extras, extraEvent{r, p.drawReady(r), r.f.fd})
+		p.extras = append(p.extras, extraEvent{r, p.drawReady(r), w.faults.index(&w.faults.Stale), r.f.fd})
 	}
 }
 
@@ -234,19 +237,9 @@ func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 		panic("sim: Wait needs room for at least one event")
 	case atMost != 0:
 		panic("sim: a scheduler wants to sleep, but only the world lets time pass")
-	case p.pending() && w.fault(&w.faults.Interrupt, p.k):
-		p.r.wake()
-		return 0, nil
 	}
 	p.waits++
 	n := p.report(events)
-	if n > 1 && w.fault(&w.faults.Shuffled, p.k) {
-		d := &w.dice[faults]
-		for i := n - 1; i > 0; i-- {
-			j := d.below(i + 1)
-			events[i], events[j] = events[j], events[i]
-		}
-	}
 	if p.pending() {
 		p.r.wake()
 	}
@@ -270,10 +263,11 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 		case ready == 0:
 			continue
 		case w.fault(&w.faults.Delayed, r.f):
+			r.held = true
 			r.later(latencyLow, 10*time.Millisecond)
 			continue
-		case w.fault(&w.faults.Duplicate, r.f):
-			p.extras = append(p.extras, extraEvent{r, ready, 0})
+		case w.draws(w.faults.Duplicate):
+			p.extras = append(p.extras, extraEvent{r, ready, w.faults.index(&w.faults.Duplicate), 0})
 			p.r.wake()
 		}
 		events[n] = p.event(r, ready)
@@ -317,6 +311,10 @@ func (p *poller) reportExtras(events []netpoll.Event) (n int) {
 			kept = append(kept, g)
 			continue
 		}
+		if g.reg.gone && g.kind != p.k.w.faults.index(&p.k.w.faults.Stale) {
+			continue
+		}
+		p.k.w.bites(g.reg.f, g.kind)
 		events[n] = p.event(g.reg, g.ready)
 		n++
 	}

@@ -27,26 +27,25 @@ const (
 
 // Server is a program in the world: an [act.Group] with its own descriptors.
 type Server struct {
-	w        *World
-	name     string
-	group    *act.Group
-	runners  []*runner
-	kernel   *kernel
-	executor *executor
-	order    shutdown.Order // the last one
-	given    time.Duration  // when
-	dues     []due          // of the orders that give a limit
-	errors   []error        // of its schedulers
-	closed   bool
+	w       *World
+	name    string
+	group   *act.Group
+	runners []*runner
+	kernel  *kernel
+	order   shutdown.Order // the last one
+	given   time.Duration  // when
+	dues    []due          // of the orders that give a limit
+	errors  []error        // of its schedulers
+	closed  bool
 }
 
 // Server adds a server: it makes a Group and calls the set-up functions for each scheduler, as Group.Run does. The world
 // replaces the fields Clock, Executor, Idle and Threads of cfg. 0 Schedulers means one, and without a Logger nothing is
 // logged. An error is that of a set-up function.
 func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler) error) (*Server, error) {
-	v := &Server{w: w, name: name, executor: &executor{w: w}}
+	v := &Server{w: w, name: name}
 	v.kernel = newKernel(v)
-	cfg.Clock, cfg.Executor, cfg.Idle, cfg.Threads = clock{w}, v.executor, nil, act.Stepped
+	cfg.Clock, cfg.Executor, cfg.Idle, cfg.Threads = clock{w}, &executor{w}, nil, act.Stepped
 	cfg.Schedulers = max(1, cfg.Schedulers)
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
@@ -139,6 +138,10 @@ func (v *Server) close() {
 	}
 	v.w.audit()
 	v.closed = true
+	var budgets []*budget.Budget // of which a closed scheduler knows no more
+	for _, r := range v.runners {
+		budgets = append(budgets, budget.Of(r.s))
+	}
 	if err := v.group.Close(); err != nil {
 		var cut *shutdown.Cut
 		if !errors.As(err, &cut) {
@@ -148,11 +151,11 @@ func (v *Server) close() {
 	for _, fd := range v.kernel.open() {
 		v.w.Errorf("%s has left a descriptor open: %v", v, fd)
 	}
-	for _, r := range v.runners {
+	for i, r := range v.runners {
 		for _, x := range r.sorted() {
 			v.w.Errorf("%v %v, but its scheduler is closed", x, x.state)
 		}
-		if n := budget.Of(r.s).Total(); n != 0 {
+		if n := budgets[i].Total(); n != 0 {
 			v.w.Errorf("%v: %d bytes of memory are counted for connections, and all of them are closed", r, n)
 		}
 	}
@@ -171,6 +174,7 @@ type runner struct {
 	orders  int           // given to it
 	newer   uint64        // tasks with a higher number came after the last of them
 	begun   uint64        // turns
+	pressed time.Duration // its inbox is kept full until then
 
 	completer *completer // nil if its engine is of readiness
 	model
@@ -201,8 +205,8 @@ func (r *runner) fire() {
 // step takes a few turns. A runner without work rests until something happens or is due.
 func (r *runner) step() {
 	w := r.w
-	if r.server.order == nil && w.fault(&w.faults.Pressed, r) {
-		r.fillInbox()
+	if r.server.order == nil && w.now >= r.pressed && w.fault(&w.faults.Pressed, r) {
+		r.press()
 	}
 	r.woken = false
 	n := 1 + w.dice[schedule].below(atATime)
@@ -257,12 +261,20 @@ func (r *runner) end(err error) {
 	}
 }
 
-// fillInbox fills the inbox of the scheduler. On its own thread a Post does not wait for room.
-func (r *runner) fillInbox() {
-	r.s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		for r.s.Post(func(*act.Scheduler) {}) == nil {
+// press fills the inbox of the scheduler and keeps it full for a while: a function that is posted posts further ones, as far as
+// there is room. On the scheduler's own thread a Post does not wait.
+func (r *runner) press() {
+	w := r.w
+	r.pressed = w.now + w.lasts(latencyHigh, 5*time.Millisecond)
+	var fill func(*act.Scheduler)
+	fill = func(s *act.Scheduler) {
+		w.now += turnTime
+		for w.now < r.pressed && s.Post(fill) == nil {
 			continue
 		}
+	}
+	r.s.Spawn(act.Func(func(*act.Task) act.Directive {
+		fill(r.s)
 		return act.Done
 	}))
 }

@@ -17,7 +17,8 @@ const worlds = 50
 // servers and clients to the world, and Test calls Run. Each world has about half of the faults of [Anything].
 //
 // The environment selects other worlds: SIM_SEEDS=n runs n of them, SIM_FROM=n starts at seed n, and SIM_SEED=n runs
-// only the world of seed n and shows more of its history.
+// only the world of seed n and shows more of its history. SIM_WITHOUT=name,name switches kinds of faults off, by the names
+// in which their counts are logged.
 func Test(t testing.TB, scenario func(w *World)) {
 	t.Helper()
 	TestWith(t, Options{Faults: Anything()}, scenario)
@@ -92,14 +93,21 @@ func (s *stats) add(o stats) {
 	s.steps += o.steps
 	s.turns += o.turns
 	s.faults += o.faults
+	for i, n := range o.bites {
+		s.bites[i] += n
+	}
 	s.broken += o.broken
 	s.events += o.events
 	s.hash ^= o.hash
 }
 
 func (s stats) String() string {
-	return fmt.Sprintf("%v simulated, %d turns, %d faults, %d events, hash %016x", s.time.Round(time.Millisecond), s.turns, s.faults,
-		s.events, s.hash)
+	text := fmt.Sprintf("%v simulated, %d turns, %d events, hash %016x, %d faults:", s.time.Round(time.Millisecond), s.turns, s.events,
+		s.hash, s.faults)
+	for i, n := range s.bites {
+		text += fmt.Sprintf("\n%8d %s", n, faultNames[i])
+	}
+	return text
 }
 
 // number reads a number from the environment, and reports whether it is set.

@@ -538,11 +538,11 @@ func (p *pipe) due() time.Duration {
 	w := p.c.net.w
 	latency := w.net.latency()
 	if w.fault(&w.faults.Slow, p.from) {
-		latency = w.dice[faults].duration(latencyHigh, time.Second)
+		latency = w.lasts(latencyHigh, time.Second)
 	}
 	if w.fault(&w.faults.Clog, p.from) {
 		p.c.delayed = true
-		p.clogged = w.now + w.dice[faults].duration(time.Millisecond, 10*time.Second)
+		p.clogged = w.now + w.lasts(time.Millisecond, 10*time.Second)
 	}
 	p.last = max(w.now+latency, p.last, p.clogged)
 	return p.last

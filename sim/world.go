@@ -52,6 +52,7 @@ type World struct {
 	dice    [purposes]dice
 	now     time.Duration
 	skew    time.Duration // of the wall clock
+	lasting time.Duration // until then faults have an effect
 	agenda  agenda
 	history history
 	faults  Faults
@@ -59,6 +60,7 @@ type World struct {
 	failure error
 	servers []*Server
 	clients []*Client
+	later   []func() // add the clients after the storm
 	excuse  func(*Client, error) bool
 
 	coroutines []*coroutine // of functions that may block
@@ -89,7 +91,8 @@ type stats struct {
 	steps  int
 	turns  int
 	faults int
-	broken int // connections that a fault has refused or reset
+	bites  [kinds + 1]int // faults by kind; the last is the scenario's own
+	broken int            // connections that a fault has refused or reset
 	events uint64
 	hash   uint64 // of the whole history
 }
@@ -142,25 +145,40 @@ func (w *World) note(k eventKind, who subject, a, b int64) {
 	w.history.note(w.now, k, who, a, b)
 }
 
-// fault draws whether a fault happens, and records it.
+// fault draws whether a fault happens that has its effect at once, and records it.
 func (w *World) fault(weight *int, who subject) bool {
 	return w.occurs(*weight, who, w.faults.index(weight))
 }
 
 // occurs is fault with the index of the fault's name.
 func (w *World) occurs(weight int, who subject, name int64) bool {
-	if w.healed || !w.dice[faults].happens(weight) {
-		return false
+	happens := w.draws(weight)
+	if happens {
+		w.bites(who, name)
 	}
+	return happens
+}
+
+// draws draws whether a fault happens. When it has its effect, bites is called.
+func (w *World) draws(weight int) bool { return !w.healed && w.dice[faults].happens(weight) }
+
+func (w *World) bites(who subject, name int64) {
 	w.stats.faults++
+	w.stats.bites[name]++
 	w.note(faultHappens, who, name, 0)
-	return true
+}
+
+// lasts draws for how long a fault has an effect.
+func (w *World) lasts(least, most time.Duration) time.Duration {
+	d := w.dice[faults].duration(least, most)
+	w.lasting = max(w.lasting, w.now+d)
+	return d
 }
 
 // Happens draws whether a fault of the scenario's own happens, of a disk, for example: weight out of 65,536 times,
 // and never after the storm.
 func (w *World) Happens(weight int) bool {
-	return w.occurs(weight, nil, int64(len(faultNames)-1))
+	return w.occurs(weight, nil, int64(kinds))
 }
 
 // Errorf fails the world with the error of fmt.Errorf. Only the first failure is kept. Scenarios and scripts call it for
@@ -196,8 +214,8 @@ func (f *Failure) Error() string {
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Run runs the world until all clients have finished. Then it shuts the servers down, and checks that they end in time
-// and leave nothing behind. The error is a *Failure. Run can be called once.
+// Run runs the world until all clients have finished, and then those of [World.ClientAfterStorm]. Then it shuts the servers
+// down, and checks that they end in time and leave nothing behind. The error is a *Failure. Run can be called once.
 func (w *World) Run() error {
 	if w.ran {
 		panic("sim: a World runs once")
@@ -211,6 +229,9 @@ func (w *World) Run() error {
 	w.until("every client to finish", w.options.Storm+w.options.Calm, func() bool {
 		return w.open == 0 && (w.planned == 0 || w.now >= w.options.Storm)
 	})
+	if w.later != nil {
+		w.calm()
+	}
 	w.closing = true
 	w.endServers()
 	w.endClients()
@@ -222,12 +243,24 @@ func (w *World) Run() error {
 	return &Failure{w.options.Seed, w.failure, w.waits(), w.history.tail(), w.soFar()}
 }
 
+// calm runs the clients after the storm.
+func (w *World) calm() {
+	w.heal()
+	at := max(w.now, w.lasting)
+	w.agenda.add(at, todo(func() {
+		for _, add := range w.later {
+			add()
+		}
+		w.later = nil
+	}))
+	w.until("the clients after the storm to finish", at+w.options.Calm, func() bool { return w.open == 0 && w.later == nil })
+}
+
 // heal ends the storm, and faults that last. A clogged link opens by itself, in at most 10 s.
 func (w *World) heal() {
 	w.healed = true
 	for _, s := range w.servers {
 		s.kernel.short = 0
-		s.executor.heal()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
@@ -66,28 +67,6 @@ func TestSameSeedGivesSameHistory(t *testing.T) {
 		hashes[first.Hash] = true
 	}
 	require.Len(t, hashes, seeds, "and another seed is another")
-}
-
-// TestEachFault has worlds with one kind of fault only, and requires that it happens.
-func TestEachFault(t *testing.T) {
-	var o sim.Options
-	o.Faults.Each(func(name string, weight *int) {
-		if name == "late offload" || name == "lost offload" {
-			return // nothing is offloaded
-		}
-		t.Run(name, func(t *testing.T) {
-			*weight = 1 << 13
-			happened := 0
-			for o.Seed = 0; o.Seed < tier.Choose[uint64](5, 1, 5) || happened == 0 && o.Seed < 100; o.Seed++ {
-				w := sim.New(o)
-				addEcho(t, w)
-				require.NoError(t, w.Run(), "seed %d", o.Seed)
-				happened += w.Counts().Faults
-			}
-			*weight = 0
-			require.Positive(t, happened)
-		})
-	})
 }
 
 func TestDeadlockReportsWaits(t *testing.T) {
@@ -239,6 +218,39 @@ func TestClientIsANetConn(t *testing.T) {
 		return err
 	})
 	require.NoError(t, w.Run())
+}
+
+// A server that survives its faults and then serves no more fails the world, if a client comes after the storm.
+func TestClientAfterStorm(t *testing.T) {
+	for name, x := range map[string]struct {
+		faults sim.Faults
+		want   error
+	}{
+		"nothing happens":   {},
+		"a connect fails":   {faults: sim.Faults{TimedOut: 1 << 16}},
+		"a client is reset": {sim.Faults{Reset: 1 << 16}, syscall.ECONNRESET},
+	} {
+		tired, served := false, false
+		w, _ := worldOf(t, sim.Options{Faults: x.faults}, coro.Serve(func(c *coro.Conn) error {
+			_, err := io.ReadFull(c, make([]byte, 10))
+			if tired = tired || err != nil; tired {
+				c.Under().Abort()
+			}
+			return err
+		}))
+		writes := func(c *sim.Client) error {
+			c.Sleep(time.Second) // it has been accepted
+			_, err := io.WriteString(c, "0123456789")
+			return errors.Join(err, reads(c))
+		}
+		w.Client("10.0.0.1:80", writes)
+		w.ClientAfterStorm("10.0.0.1:80", func(c *sim.Client) error {
+			served = x.faults.TimedOut == 0 || w.Now() >= 127*time.Second
+			return writes(c)
+		})
+		require.ErrorIs(t, w.Run(), x.want, name)
+		require.True(t, served, name)
+	}
 }
 
 // A server may shut itself down, and the world checks that it obeys.

@@ -33,7 +33,7 @@ func Content(r *rand.Rand, n int) []byte {
 func Gentle() sim.Faults {
 	f := sim.Anything()
 	f.Reset, f.Aborted, f.NoMemory, f.NoFiles = 0, 0, 0, 0
-	f.Refused, f.Unreachable, f.TimedOut, f.Slow, f.Clog = 0, 0, 0, 0, 0
+	f.Refused, f.TimedOut, f.Slow, f.Clog = 0, 0, 0, 0
 	const often = 65536 / 10
 	f.ShortRead, f.ShortWrite, f.FalseEmpty, f.FalseFull = often, often, often, often
 	return f

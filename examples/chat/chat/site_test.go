@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/sim/framing"
 )
 
 // window is a page in a browser.
@@ -22,7 +23,7 @@ type window struct {
 
 func (c *chat) window() *window {
 	c.T.Helper()
-	v, err := visit(servertest.Dial(c.T, c.web.Addr()), "http://chat")
+	v, err := visit(servertest.Dial(c.T, c.web.Addr()), "http://localhost")
 	require.NoError(c.T, err)
 	return &window{c.T.(*testing.T), v}
 }
@@ -147,7 +148,7 @@ func TestWhatAPageMaySend(t *testing.T) {
 		`{"type":"join","room":"lobby"}`:                     unnamed,
 		`{"type":"join","name":"\u200d\u202e \u0000\ufeff"}`: unnamed,
 	} {
-		require.NoError(t, ada.frame(1, []byte(text)))
+		require.NoError(t, ada.web.Write(framing.Text, []byte(text)))
 		require.Equal(t, want, tell(want.text, ada.hears()))
 	}
 	ada.wants(wish{Type: "join", Name: "  Ada\t\u202eof\n  the \x1b" + strings.Repeat("é", 100), Room: strings.Repeat("r", 100)})
@@ -157,7 +158,7 @@ func TestWhatAPageMaySend(t *testing.T) {
 	ada.hearsOf("came")
 	for _, row := range []struct {
 		name   string
-		opcode byte
+		opcode int
 		text   string
 		answer news
 	}{
@@ -172,11 +173,11 @@ func TestWhatAPageMaySend(t *testing.T) {
 		{"characters that control", 1, `{"type":"say","text":"a\u202eb\u0000c\nd\u001be\u2066f\ud800"}`,
 			news{Type: "said", Name: n.Name, Text: "abcdef\ufffd"}},
 	} {
-		require.NoError(t, ada.frame(row.opcode, []byte(row.text)), row.name)
+		require.NoError(t, ada.web.Write(row.opcode, []byte(row.text)), row.name)
 		require.Equal(t, row.answer, ada.hears(), row.name)
 	}
 	ada.says(" \t\u202e ") // nothing is left of it
-	require.NoError(t, ada.frame(1, make([]byte, maxMessage+1)))
+	require.NoError(t, ada.web.Write(framing.Text, make([]byte, maxMessage+1)))
 	_, err := ada.next()
 	require.Equal(t, closed(1009), err)
 	require.NoError(t, ada.Close())
@@ -262,7 +263,7 @@ func TestACrowd(t *testing.T) {
 func TestSite(t *testing.T) {
 	c := start(t, act.Config{Schedulers: 1})
 	_, err := visit(servertest.Dial(t, c.web.Addr()), "http://elsewhere")
-	require.EqualError(t, err, "status 403")
+	require.ErrorContains(t, err, "HTTP/1.1 403 ")
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for path, kind := range map[string]string{"/": "text/html", "/chat.css": "text/css", "/chat.js": "text/javascript", "/icon.svg": "image/svg+xml"} {
 		r, err := client.Get("http://" + c.web.Addr().String() + path)

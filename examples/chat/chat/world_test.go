@@ -146,11 +146,10 @@ func listens(name string, in *bufio.Reader, ends bool) error {
 // pageGuest is a guest on a page.
 func pageGuest(name string, lines int, ends bool) sim.Script {
 	return func(c *sim.Client) error {
-		v, err := visit(c, "http://chat")
+		v, err := visit(c, "http://localhost")
 		if err != nil {
 			return err
 		}
-		v.turn = func() { c.Sleep(time.Millisecond) }
 		c.Go(func(*sim.Client) error { return v.listens(ends) })
 		if err := v.wish(wish{Type: "join", Name: name}); err != nil {
 			return err
