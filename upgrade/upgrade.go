@@ -40,7 +40,7 @@ type Upgrade struct {
 	Within time.Duration
 	// Terms are those of the end of the old program. Announce does not count, since the new program serves. If Spread is 0, it is
 	// 10 s: a request that comes in that time is answered, and the answer says that it is the last. One that crosses the end of an
-	// idle connection is lost.
+	// idle connection is lost. With 1, a nanosecond, idle connections end at once: see docs/ending.md.
 	Terms shutdown.Policy
 
 	predecessor predecessor
