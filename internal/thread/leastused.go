@@ -3,6 +3,7 @@
 package thread
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,11 +30,8 @@ func order(cpus []int, bound, before, after map[int]int) []int {
 	cpus = slices.Clone(cpus)
 	rand.Shuffle(len(cpus), func(i, j int) { cpus[i], cpus[j] = cpus[j], cpus[i] })
 	slices.SortStableFunc(cpus, func(a, b int) int {
-		if bound[a] != bound[b] {
-			return bound[a] - bound[b]
-		}
 		rest := func(cpu int) int { return (after[cpu] - before[cpu]) / 4 } // less says nothing in so short a time
-		return rest(b) - rest(a)
+		return cmp.Or(bound[a]-bound[b], rest(b)-rest(a))
 	})
 	return cpus
 }

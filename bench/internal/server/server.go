@@ -99,9 +99,8 @@ func (s *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// cpus returns the CPUs on which the server runs: the first ones, as many as it has reactors. So the load generator, which has
-// one CPU for all servers, shares it with each of them alike. If there are not so many CPUs it may run anywhere, and so may one
-// that is not told a number of reactors: there are none then.
+// cpus returns the CPUs on which the server runs: the first ones, as many as it has reactors, so that the load generator, which
+// has one CPU for all, shares it with each alike. None means anywhere: there are too few, or it has no number of reactors.
 func (s *Process) cpus() ([]int, error) {
 	all, err := cpu.Allowed()
 	if err != nil || s.Anywhere || s.Reactors > len(all) {
