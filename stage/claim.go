@@ -8,10 +8,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// Fire claims due tasks, as many as Config.Workers leaves room for. Those of higher priorities come first, and within a
-// priority resumed ones, those to be tried again, those of workers whose leases have ended, and then new ones. Fire returns
-// how many, as soon as they are claimed; Wait waits until they are done. Each task goes to one engine, however many engines,
-// goroutines and processes call Fire.
+// Fire claims due tasks, as many as Config.Workers leaves room for. Those of higher priorities come first. Within a priority new
+// ones come last, and else those come first that are due longest, whether they were resumed, are tried again, or had a worker
+// whose lease has ended. Fire returns how many, as soon as they are claimed; Wait waits until they are done. Each task goes to
+// one engine, however many engines, goroutines and processes call Fire.
 //
 // Run and a Group claim by themselves. After Stop the error is ErrStopped. If ctx ends during the call, tasks that the
 // store has claimed already are given back with a later heartbeat.

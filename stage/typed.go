@@ -84,13 +84,13 @@ func (k Typed[T]) SetData(tx Tx, v T) error {
 	return err
 }
 
-// Processor returns a Processor that calls process with the value of the task. If the Data is no T, that fails the stage
-// as any other error does: an engine of another release may know better.
+// Processor returns a Processor that calls process with the value of the task. If the Data is no T, the task fails for good at
+// once ([Permanent]). An Unmarshal that returns [Snooze] leaves the task to an engine of another release, which may know better.
 func (k Typed[T]) Processor(process func(ctx context.Context, t *Task, v T) (Commit, error)) Processor {
 	return ProcessorFunc(func(ctx context.Context, t *Task) (Commit, error) {
 		v, err := k.Value(t)
 		if err != nil {
-			return nil, err
+			return nil, Permanent(err)
 		}
 		return process(ctx, t, v)
 	})

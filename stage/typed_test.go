@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,15 +12,23 @@ import (
 	"github.com/daimon-go/daimon/stage/memory"
 )
 
+// A task with data that is no value fails for good at its first attempt, unless Unmarshal puts it off.
 func TestDataThatIsNoValue(t *testing.T) {
-	k := stage.Typed[int]{Kind: "number"}
-	p := k.Processor(func(context.Context, *stage.Task, int) (stage.Commit, error) {
-		t.Error("called without a value")
-		return nil, nil
-	})
-	_, err := p.Process(t.Context(), &stage.Task{ID: 7, Kind: "number", Data: []byte(`"one"`)})
-	require.ErrorContains(t, err, "stage: data of number 7: json: cannot unmarshal string")
-	require.NotErrorIs(t, err, stage.ErrPermanent)
+	for _, k := range []stage.Typed[int]{
+		{Kind: "task"}, {Kind: "task", Unmarshal: func([]byte, *int) error { return stage.Snooze(time.Hour) }},
+	} {
+		e := engineOf(t, memory.New(nil), 1, k.Processor(func(context.Context, *stage.Task, int) (stage.Commit, error) {
+			t.Error("called without a value")
+			return nil, nil
+		}))
+		task := fires(t, e, enqueued(t, e, `"one"`))
+		if k.Unmarshal == nil {
+			require.True(t, task.Ended())
+			require.Contains(t, task.Failure, "stage: data of task 1: json: cannot unmarshal string")
+		} else {
+			require.Equal(t, "0 NORMAL true", state(task)+" "+strconv.FormatBool(task.Runs()))
+		}
+	}
 }
 
 func TestAValueThatCannotBeData(t *testing.T) {
