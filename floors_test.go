@@ -149,7 +149,7 @@ const floors = `
 	# numbers of system calls. Files are written with what has just happened, also on a signal: monitor, os, syscall
 	inspect           act httpd httpd/files internal/hook internal/netpoll internal/thread listener monitor service shutdown
 	                  context crypto/rand crypto/subtle embed encoding/binary encoding/json flag go.uber.org/zap golang.org/x/sys/unix
-	                  io/fs net net/netip net/url os path/filepath reflect runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
+	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
 
 	# 5: a program replaces another one. It starts a process with pipes and descriptors, and reads the environment
 	upgrade           act monitor service shutdown

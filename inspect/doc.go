@@ -15,7 +15,7 @@
 //	/last         the last events of all schedulers as text, or of one with ?scheduler=
 //	/json         a [Report]
 //	/tasks.json   tasks and processes, at most 500 of each, how many there are, what tasks wait for, and findings
-//	/metrics      the text format of Prometheus
+//	/metrics      the text format of Prometheus, with figures of your own (see [MetricSource])
 //	/events       a [Report] each second, as server-sent events
 //	/debug/pprof/ profiles for go tool pprof, as those of net/http/pprof, without cmdline and symbol;
 //	              profile and trace take up to 120 and 10 seconds

@@ -51,6 +51,8 @@ type Inspector struct {
 	// connection, and not what a panic has said. They do have the addresses of a connection that a stall is about, as the log.
 	// Nothing waits for the disk; if it fails, that is one line in the log.
 	Dir string
+	// Sources have figures of your own for /metrics.
+	Sources []MetricSource
 
 	off    bool // unless the flags say otherwise
 	places int  // for offloaded functions; 0: unknown

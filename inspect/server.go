@@ -134,7 +134,10 @@ func (v *site) routes() httpd.Handler {
 	secret("/text", v.text)
 	secret("/tasks", v.report(plainText, func(find string, out *bytes.Buffer) { v.of.Report(true).writeTasks(out, find) }))
 	secret("/metrics", v.report("text/plain; version=0.0.4; charset=utf-8",
-		func(_ string, out *bytes.Buffer) { v.of.Report(false).writeMetrics(out) }))
+		func(_ string, out *bytes.Buffer) {
+			v.of.Report(false).writeMetrics(out)
+			v.of.writeCollected(out)
+		}))
 	secret("/json", v.report("application/json", func(_ string, out *bytes.Buffer) { encode(out, v.of.report(false, true)) }))
 	secret("/tasks.json", v.report("application/json",
 		func(find string, out *bytes.Buffer) { encode(out, v.of.Report(true).listing(find)) }))

@@ -1,0 +1,86 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MetricSource has figures of your own for /metrics: see [Inspector].Sources.
+type MetricSource interface {
+	// Collect calls add for each figure, before it returns. It is called once for each request of /metrics, on a goroutine that
+	// is not a scheduler's thread. Several may call it at a time, so it uses atomics or locks. A panic fails the request.
+	Collect(add func(Metric))
+}
+
+// Metric is a figure of a [MetricSource], in the data model of Prometheus. One that has a mistake is left out, as is each beyond
+// 10,000, and the figure daimon_collected_refused says how many that were.
+type Metric struct {
+	// Name has letters, digits and "_", does not begin with a digit or "daimon_", and may come again with other labels. If it
+	// ends with "_total" the figure is a counter, and otherwise a gauge.
+	Name string
+	// Help says what the figure means. The first one of a name counts.
+	Help string
+	// Labels are names and values in turn. A name is like that of the figure, a value any text of up to 1000 bytes.
+	Labels []string
+	Value  float64
+}
+
+// mostCollected is how many figures of all sources are written.
+const mostCollected = 10_000
+
+var validName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// writeCollected writes what the sources have.
+func (x *Inspector) writeCollected(out io.Writer) {
+	m, seen, refused := &metrics{samples: map[string][]string{}}, map[string]bool{}, 0
+	heads := map[string]string{} // by name
+	for _, c := range x.Sources {
+		c.Collect(func(f Metric) {
+			labels, ok := f.labels()
+			key := f.Name + "{" + labels + "}"
+			if !ok || seen[key] || len(seen) == mostCollected { // Prometheus takes nothing of a page on which a figure comes twice
+				refused++
+				return
+			}
+			seen[key] = true
+			if heads[f.Name] == "" {
+				kind := "gauge"
+				if strings.HasSuffix(f.Name, "_total") {
+					kind = "counter"
+				}
+				heads[f.Name] = fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s %[3]s\n", f.Name, escapeHelp.Replace(strings.ToValidUTF8(f.Help, "\uFFFD")), kind)
+			}
+			m.sample(f.Name, key+" "+strconv.FormatFloat(f.Value, 'g', -1, 64))
+		})
+	}
+	for _, name := range m.names {
+		fmt.Fprint(out, heads[name], strings.Join(m.samples[name], "\n"), "\n")
+	}
+	if len(x.Sources) > 0 {
+		fmt.Fprintf(out, "# HELP daimon_collected_refused figures of sources that are not on this page\n"+
+			"# TYPE daimon_collected_refused gauge\ndaimon_collected_refused %d\n", refused)
+	}
+}
+
+var escapeHelp = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+
+// labels returns the labels in one order, and reports whether the figure has no mistake.
+func (f *Metric) labels() (text string, ok bool) {
+	if !validName.MatchString(f.Name) || strings.HasPrefix(f.Name, "daimon_") || len(f.Labels)%2 != 0 {
+		return "", false
+	}
+	var all, names []string
+	for pair := range slices.Chunk(f.Labels, 2) {
+		if !validName.MatchString(pair[0]) || strings.HasPrefix(pair[0], "__") || slices.Contains(names, pair[0]) || len(pair[1]) > 1000 {
+			return "", false
+		}
+		names = append(names, pair[0])
+		all = append(all, labels(pair[0], strings.ToValidUTF8(pair[1], "\uFFFD")))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ","), true
+}

@@ -1,0 +1,72 @@
+package inspect
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// orders are figures of a program.
+type orders struct{ open, paid atomic.Int64 }
+
+func (o *orders) Collect(add func(Metric)) {
+	add(Metric{Name: "shop_orders", Help: "orders that are open", Value: float64(o.open.Load())})
+	add(Metric{Name: "shop_orders_total", Help: "orders that have ended", Labels: []string{"how", "paid"}, Value: float64(o.paid.Load())})
+}
+
+func ExampleMetricSource() {
+	shop := &orders{}
+	shop.open.Add(2)
+	x := &Inspector{Address: "127.0.0.1:6060", Sources: []MetricSource{shop}} // with the others at /metrics
+	x.writeCollected(os.Stdout)
+	// Output:
+	// # HELP shop_orders orders that are open
+	// # TYPE shop_orders gauge
+	// shop_orders{} 2
+	// # HELP shop_orders_total orders that have ended
+	// # TYPE shop_orders_total counter
+	// shop_orders_total{how="paid"} 0
+	// # HELP daimon_collected_refused figures of sources that are not on this page
+	// # TYPE daimon_collected_refused gauge
+	// daimon_collected_refused 0
+}
+
+type collect func(add func(Metric))
+
+func (f collect) Collect(add func(Metric)) { f(add) }
+
+func TestMetricsOfSources(t *testing.T) {
+	for name, x := range map[string]struct {
+		given   []Metric
+		want    string // the samples
+		refused int
+	}{
+		"names together":   {[]Metric{{Name: "a"}, {Name: "b"}, {Name: "a", Labels: []string{"x", "1"}}}, `a{} 0,a{x="1"} 0,b{} 0`, 0},
+		"escapes":          {[]Metric{{Name: "a", Help: "1\n2", Labels: []string{"x", "\"\\\n\xff"}}}, `a{x="\"\\\n` + "\uFFFD" + `"} 0`, 0},
+		"the same twice":   {[]Metric{{Name: "a", Labels: []string{"x", "1", "y", "2"}}, {Name: "a", Labels: []string{"y", "2", "x", "1"}}}, `a{x="1",y="2"} 0`, 1},
+		"bad names":        {[]Metric{{}, {Name: "1a"}, {Name: "a-b"}, {Name: "daimon_a"}, {Name: "a\n"}}, "", 5},
+		"bad labels":       {[]Metric{{Name: "a", Labels: []string{"x"}}, {Name: "a", Labels: []string{"__x", ""}}, {Name: "a", Labels: []string{"x", "", "x", ""}}}, "", 3},
+		"a value too long": {[]Metric{{Name: "a", Labels: []string{"x", strings.Repeat("v", 1001)}}}, "", 1},
+	} {
+		own := &Inspector{Sources: []MetricSource{collect(func(add func(Metric)) {
+			for _, m := range x.given {
+				add(m)
+			}
+		})}}
+		var out strings.Builder
+		own.writeCollected(&out)
+		var samples []string
+		for line := range strings.Lines(out.String()) {
+			if !strings.HasPrefix(line, "#") {
+				samples = append(samples, strings.TrimSuffix(line, "\n"))
+			}
+		}
+		last := len(samples) - 1
+		require.Equal(t, fmt.Sprint("daimon_collected_refused ", x.refused), samples[last], name)
+		require.Equal(t, x.want, strings.Join(samples[:last], ","), name)
+	}
+}
