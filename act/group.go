@@ -26,7 +26,8 @@ type Group struct {
 	drain  drain
 
 	broadcasting sync.Mutex
-	places       []uint64 // of the present broadcast
+	places       []uint64     // of the present broadcast
+	receivers    []*Scheduler // of the present BroadcastTo
 
 	running    atomic.Bool
 	closed     bool
@@ -46,6 +47,7 @@ func NewGroup(cfg Config) *Group {
 	}
 	g.drain.parts = make([]part, len(g.schedulers))
 	g.places = make([]uint64, 0, len(g.schedulers))
+	g.receivers = make([]*Scheduler, 0, len(g.schedulers))
 	return g
 }
 
@@ -54,54 +56,6 @@ func (g *Group) Schedulers() []*Scheduler { return g.schedulers }
 
 // Shutdown gives o to all schedulers. Any goroutine; see Scheduler.Shutdown.
 func (g *Group) Shutdown(o shutdown.Order) { g.give(o, g.schedulers...) }
-
-// Broadcast has f called once on each scheduler of the Group, in parallel, as if it were posted to each: on all of them or,
-// after an error, on none. All broadcasts of a Group come in the same order on each scheduler, and after what the caller
-// has posted before. If an inbox is full, Broadcast waits on a plain goroutine, and returns a [Blocked] on a scheduler's
-// thread. If a scheduler is closed, the error is [ErrClosed]. Any goroutine.
-func (g *Group) Broadcast(f func(*Scheduler)) error {
-	if f == nil {
-		panic("act: Broadcast of a nil function")
-	}
-	for {
-		full, err := g.broadcast(f)
-		if full == nil {
-			return err
-		}
-		if threads.here() {
-			return (*fullInbox)(full)
-		}
-		full.room.Wait(full.posts.Full)
-	}
-}
-
-// broadcast posts f to all schedulers if all have room. Otherwise it returns one that has none, or an error.
-func (g *Group) broadcast(f func(*Scheduler)) (full *Scheduler, err error) {
-	g.broadcasting.Lock()
-	defer g.broadcasting.Unlock()
-	for _, s := range g.schedulers { // mostly this decides, and no place is wasted
-		if s.posts.Full() {
-			return s, nil
-		}
-	}
-	claimed := g.places[:0]
-	for _, s := range g.schedulers {
-		place, ok := s.posts.Claim()
-		if !ok {
-			f, full = nil, s // runPosts skips it
-			break
-		}
-		claimed = append(claimed, place)
-	}
-	for i, place := range claimed {
-		g.schedulers[i].posts.Fill(place, f)
-		g.schedulers[i].interrupt()
-	}
-	if full != nil && full.posts.Closed() {
-		return nil, ErrClosed
-	}
-	return full, nil
-}
 
 // Run makes a Group, runs it, and closes it.
 //
@@ -144,10 +98,10 @@ func spareProcessors(n int) (restore func()) {
 // any other error but that of a set-up function the Group cannot be used any more. A Group may be run again.
 func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error {
 	if g.cfg.Threads == Stepped {
-		return errStepped
+		return ErrStepped
 	}
 	if !g.running.CompareAndSwap(false, true) {
-		return errRunning
+		return ErrRunning
 	}
 	defer g.running.Store(false)
 	if g.closed {
@@ -225,7 +179,7 @@ func joined(results []error) error {
 // *shutdown.Cut if something was left, and an error during Run.
 func (g *Group) Close() error {
 	if !g.running.CompareAndSwap(false, true) {
-		return errRunning
+		return ErrRunning
 	}
 	defer g.running.Store(false)
 	g.closed = true

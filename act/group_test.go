@@ -265,7 +265,7 @@ func TestAGroupIsRunOnceAtATime(t *testing.T) {
 		return nil
 	}))
 	for _, err := range []error{inside, closing, run, step, closed} {
-		require.EqualError(t, err, "act: already running")
+		require.ErrorIs(t, err, act.ErrRunning)
 	}
 	require.NoError(t, g.Close())
 	require.ErrorIs(t, g.Run(t.Context(), func(*act.Scheduler) error { panic("set up after Close") }), act.ErrClosed)

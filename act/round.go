@@ -312,7 +312,7 @@ func (s *Scheduler) begin() error {
 	case s.broken != nil:
 		return s.broken
 	case s.inside:
-		return errRunning
+		return ErrRunning
 	}
 	runtime.LockOSThread()
 	if err := s.rightThread(); err != nil {

@@ -243,12 +243,14 @@ var (
 	ErrGoexit = errors.New("act: runtime.Goexit ended the goroutine of a scheduler")
 	// ErrDropped is the failure of a task that was dropped, in Trace.Ended, and of a Child or Call that was closed unfinished.
 	ErrDropped = errors.New("act: dropped before it had finished")
-
-	errRunning = errors.New("act: already running")
-	errStepped = errors.New("act: the schedulers of this Group are Stepped, it does not Run")
+	// ErrRunning is returned by Run, Step and Close while Run or Step is under way, as in a turn.
+	ErrRunning = errors.New("act: already running")
+	// ErrStepped is returned by Group.Run with [Stepped].
+	ErrStepped = errors.New("act: the schedulers of this Group are Stepped, it does not Run")
 )
 
-// Close drops what is left and closes the values of Locals, the latest first. Post and Shutdown do nothing from then on.
+// Close drops what is left and closes the values of Locals, the latest first. Post and Shutdown do nothing from then on. A closed
+// scheduler keeps nothing alive that actions and Locals have held.
 // Close returns a *shutdown.Cut if something was left, nil if it was called before, an error in a turn, and
 // ErrWrongThread while coroutines live on another thread.
 func (s *Scheduler) Close() error {
@@ -256,7 +258,7 @@ func (s *Scheduler) Close() error {
 		return nil
 	}
 	if s.inside {
-		return errRunning
+		return ErrRunning
 	}
 	runtime.LockOSThread() // as in Run: a coroutine needs the thread to be locked as often as when it was made
 	defer runtime.UnlockOSThread()

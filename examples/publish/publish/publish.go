@@ -5,11 +5,11 @@
 //
 // A line that is neither is answered with "! " and the reason, and the line after lost messages begins with "# ".
 //
-// Each reactor has a map of its own connections by topic. A subscription changes that map alone. A message goes to all
-// reactors by [act.Group.Broadcast], so all subscribers of a topic get its messages in the same order, and each reactor
-// pushes it to its own connections. Messages that arrive together leave together, with one send for each connection.
+// Each reactor has a map of its own connections by topic, and the reactors that have any are the [act.Audience] of the topic. A
+// message goes to those by [act.Group.BroadcastTo], so all subscribers of a topic get its messages in the same order, and each
+// reactor pushes it to its own connections. Messages that arrive together leave together, with one send for each connection.
 //
-//	publisher ── Broadcast ─┬─▶ reactor 0: topics ── Push ──▶ connections
+//	publisher ─ BroadcastTo ┬─▶ reactor 0: topics ── Push ──▶ connections
 //	                        └─▶ reactor 1: topics ── Push ──▶ connections
 //
 // While an inbox is full, publishers wait, and are not read from. A subscriber that does not read holds up nobody: what
@@ -38,7 +38,12 @@ const (
 	batch     = 64 // lines in a turn
 )
 
-// Serve is the action of one connection. On an order it ends when it has read what has arrived. Limits.Overflow of the
+// goodbye is the last answer, and that to lines which come behind an order.
+const goodbye = "the server ends: connect again"
+
+// Serve is the action of one connection. On an order it ends at once: the client is told to connect again, and each line that has
+// arrived and is not published yet is refused. In an upgrade all clients so come to the new process, and none stays where it would
+// miss what the others publish: what a client misses while it connects, it knows to have missed. Limits.Overflow of the
 // service is Drop or Abort; with Block a subscriber that is too slow loses its subscriptions.
 func Serve(c *listener.Conn) act.Action {
 	return &session{subscriber: subscriber{Conn: c}, lines: listener.Line{Conn: c, Max: MaxLine}}
@@ -48,6 +53,7 @@ type session struct {
 	subscriber
 	lines   listener.Line
 	publish func(*act.Scheduler) // waits for room in the inboxes; nil: none does
+	topic   string               // of publish
 	answer  []byte               // waits for room in the connection; nil: none does
 }
 
@@ -55,7 +61,10 @@ func (x *session) Act(t *act.Task) act.Directive {
 	for range batch {
 		err := x.step(t)
 		switch {
-		case errors.Is(err, net.ErrClosed), err != nil && x.publish == nil && t.Order() != nil: // a Push may have closed it
+		case errors.Is(err, net.ErrClosed): // by a Push
+			return act.Done
+		case err != nil && x.publish == nil && t.Order() != nil:
+			_ = x.Push([]byte("! " + goodbye + "\n"))
 			return act.Done
 		case err != nil:
 			return listener.Next(t, err)
@@ -69,7 +78,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 func (x *session) step(t *act.Task) error {
 	switch {
 	case x.publish != nil:
-		err := t.Scheduler().Group().Broadcast(x.publish)
+		err := t.Scheduler().Group().BroadcastTo(x.publish, audience(t.Scheduler().Group(), x.topic))
 		if err == nil {
 			x.publish = nil
 		}
@@ -100,6 +109,8 @@ func (x *session) take(t *act.Task, line []byte) (refused string) {
 	name, _, hasText := bytes.Cut(rest, []byte(" "))
 	topic := string(name) // a copy, as message: what was read is lent for the turn only
 	switch {
+	case t.Order() != nil: // subscribers may be with the next process by now
+		return goodbye
 	case string(verb) != "sub" && string(verb) != "pub":
 		return "say sub TOPIC or pub TOPIC TEXT"
 	case topic == "" || len(topic) > maxName || strings.ContainsAny(topic[:1], "+!#"):
@@ -108,7 +119,8 @@ func (x *session) take(t *act.Task, line []byte) (refused string) {
 		return "there is no text"
 	case string(verb) == "pub":
 		message := append(bytes.Clone(rest), '\n')
-		x.publish = func(s *act.Scheduler) { topicsOf.Get(s).deliver(topic, message) }
+		x.topic = topic
+		x.publish = func(s *act.Scheduler) { topicsOf.Get(s).deliver(s, topic, message) }
 	case hasText:
 		return "a topic has no blanks"
 	case len(x.topics) == maxTopics:

@@ -3,6 +3,7 @@ package publish
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
@@ -13,6 +14,45 @@ type topics map[string][]*subscriber
 
 var topicsOf = act.NewLocal(func(*act.Scheduler) topics { return topics{} })
 
+// audiences are the schedulers that have subscribers, by topic: all that schedulers share.
+var audiences = struct {
+	sync.Mutex
+	of map[place]*act.Audience
+}{of: map[place]*act.Audience{}}
+
+// place is where an audience is.
+type place struct {
+	group *act.Group
+	topic string
+}
+
+// audience returns the schedulers that have subscribers of a topic, nil if none has.
+func audience(g *act.Group, topic string) *act.Audience {
+	audiences.Lock()
+	defer audiences.Unlock()
+	return audiences.of[place{g, topic}]
+}
+
+// join adds s, which has got its first subscriber of a topic.
+func join(s *act.Scheduler, topic string) {
+	audiences.Lock()
+	defer audiences.Unlock()
+	at := place{s.Group(), topic}
+	if audiences.of[at] == nil {
+		audiences.of[at] = &act.Audience{}
+	}
+	audiences.of[at].Join(s)
+}
+
+// leave takes s away, which has lost its last one.
+func leave(s *act.Scheduler, topic string) {
+	audiences.Lock()
+	defer audiences.Unlock()
+	if at := (place{s.Group(), topic}); audiences.of[at].Leave(s) {
+		delete(audiences.of, at)
+	}
+}
+
 // subscriber is a connection with subscriptions.
 type subscriber struct {
 	*listener.Conn
@@ -21,6 +61,9 @@ type subscriber struct {
 }
 
 func (x topics) add(s *subscriber, topic string) {
+	if len(x[topic]) == 0 {
+		join(s.Scheduler(), topic)
+	}
 	x[topic] = append(x[topic], s)
 	s.topics = append(s.topics, topic)
 }
@@ -28,18 +71,18 @@ func (x topics) add(s *subscriber, topic string) {
 // remove ends all subscriptions of s.
 func (x topics) remove(s *subscriber) {
 	for _, topic := range s.topics {
-		x.keep(topic, func(other *subscriber) bool { return other != s })
+		x.keep(s.Scheduler(), topic, func(other *subscriber) bool { return other != s })
 	}
 	s.topics = nil
 }
 
 // deliver pushes a message to the subscribers of a topic.
-func (x topics) deliver(topic string, message []byte) {
-	x.keep(topic, func(s *subscriber) bool { return s.deliver(message) == nil })
+func (x topics) deliver(at *act.Scheduler, topic string, message []byte) {
+	x.keep(at, topic, func(s *subscriber) bool { return s.deliver(message) == nil })
 }
 
 // keep removes the subscribers of a topic that are not to be kept.
-func (x topics) keep(topic string, kept func(*subscriber) bool) {
+func (x topics) keep(at *act.Scheduler, topic string, kept func(*subscriber) bool) {
 	all, ok := x[topic]
 	if !ok {
 		return
@@ -47,6 +90,7 @@ func (x topics) keep(topic string, kept func(*subscriber) bool) {
 	all = slices.DeleteFunc(all, func(s *subscriber) bool { return !kept(s) })
 	if len(all) == 0 {
 		delete(x, topic)
+		leave(at, topic)
 	} else {
 		x[topic] = all
 	}
