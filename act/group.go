@@ -194,7 +194,7 @@ func (g *Group) Close() error {
 	for _, w := range g.threads {
 		close(w.jobs)
 	}
-	g.threads = nil
+	g.threads, g.cfg.Draining, g.cfg.Idle = nil, nil, nil
 	return joined(all)
 }
 

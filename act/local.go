@@ -13,7 +13,8 @@ import (
 //
 // A value that is an io.Closer is closed with the scheduler, the latest made first. If the value has a method Drop(), the
 // scheduler calls it when an order drops what is left; Drop ends at once what the value keeps going without a task, such
-// as the last bytes of a connection (see Scheduler.Hold). The value stays usable.
+// as the last bytes of a connection (see Scheduler.Hold). The value stays usable, until Close has returned and all functions that
+// tasks have offloaded have.
 type Local[T any] struct {
 	index int
 	make  func(*Scheduler) T
@@ -49,7 +50,7 @@ func (l *Local[T]) Put(s *Scheduler, v T) {
 
 func (l *Local[T]) fill(s *Scheduler, v T) *T {
 	if s.closed {
-		panic("act: a Local was first used on a closed Scheduler")
+		panic("act: a Local was used on a closed Scheduler")
 	}
 	for len(s.locals) <= l.index {
 		s.locals = append(s.locals, nil)

@@ -47,12 +47,22 @@ func TestLocalsAreClosedWithTheirSchedulerTheLatestMadeFirst(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	onTop.Get(s)
 	a.Get(s)
+	s.Attach(reader{&held{}, func() { require.Equal(t, "A", a.Get(s).name, "still readable, for what closes after it") }})
 	require.NoError(t, s.Run())
 	require.Empty(t, h.String(), "the end of a Run closes nothing")
 	require.NoError(t, s.Close())
 	require.Equal(t, "ATB", h.String())
-	require.Equal(t, "A", a.Get(s).name, "still readable, for what closes after it")
-	require.PanicsWithValue(t, "act: a Local was first used on a closed Scheduler", func() { unused.Get(s) })
+	require.PanicsWithValue(t, "act: a Local was used on a closed Scheduler", func() { unused.Get(s) })
+}
+
+type reader struct {
+	*held
+	read func()
+}
+
+func (r reader) Close() error {
+	r.read()
+	return nil
 }
 
 func TestALocalThatCannotBeClosedDoesNotKeepTheOthersOpen(t *testing.T) {

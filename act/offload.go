@@ -75,6 +75,7 @@ func (o *offload) run() {
 	defer func() {
 		if !o.task.s.deliver(&o.node) {
 			o.task.closeAll() // the scheduler is closed
+			o.task.s.letGo()
 		}
 	}()
 	o.err = catch(o.f)
@@ -86,6 +87,7 @@ func (o *offload) handle(s *Scheduler) {
 	switch {
 	case t.state == abandoned:
 		s.remove(t)
+		s.letGo()
 	case o.err != nil:
 		t.extra.offload = nil
 		s.report(t, o.err)

@@ -230,6 +230,7 @@ func (s *Scheduler) drop(t *Task) {
 	s.trace.ended(t, ErrDropped)
 	if t.state == offloaded {
 		t.state = abandoned
+		s.users.Add(1)
 		t.stopTimers() // here: leave may be called on another goroutine
 		s.uncount(t.flags)
 		if p := s.guard(func() { t.action = Abandon(t.action) }); p != nil {

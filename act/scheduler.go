@@ -83,6 +83,7 @@ type Scheduler struct {
 	broken    error         // why nothing may run here any more
 	inside    bool          // in Run or Step
 	closed    bool
+	users     atomic.Int32 // see letGo
 
 	slab   slab
 	counts counts
@@ -122,6 +123,7 @@ func newScheduler(g *Group, index int) *Scheduler {
 		stride: 1,
 	}
 	s.self.s, s.due = s, never
+	s.users.Store(1)
 	s.now = s.clock.Monotonic()
 	s.SetIdler(hook.NewParker())
 	return s
@@ -287,6 +289,7 @@ func (s *Scheduler) Close() error {
 	for s.events = s.remoteEvents.Close(); !s.handleEvents(); {
 	}
 	s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie)
+	s.letGo()
 	if cut != nil {
 		cut.Dropped = true
 		return cut

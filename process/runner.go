@@ -83,7 +83,7 @@ func (r *runner) Act(t *act.Task) act.Directive {
 	r.waiting = false
 	r.sys.idle.remove(r)
 	r.noteOrder(t)
-	r.stopTimers()
+	stopTimers(r.disarmed.TakeAll())
 	r.shareIfLate()
 	r.inTurn = true
 	more := r.round()

@@ -129,6 +129,10 @@ func (x *local) Close() error {
 	if r.sys.allClosed() {
 		r.sys.endAll(r)
 		r.sys.resolve(func() bool { return true })
+		for _, other := range r.sys.runners { // a Ref may keep the System: nothing in it is to keep what processes have held
+			stopTimers(other.disarmed.Close())
+			other.order.Store(nil)
+		}
 	}
 	return nil
 }

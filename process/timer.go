@@ -69,9 +69,9 @@ func (x *timer) finish() bool { return x.over.CompareAndSwap(0, 1) }
 
 func (x *timer) ended(r *runner, _ Notice) { x.stop(r) }
 
-// stopTimers stops the timers of this thread that were stopped elsewhere.
-func (r *runner) stopTimers() {
-	for n := r.disarmed.TakeAll(); n != nil; {
+// stopTimers stops the timers of this thread that were stopped elsewhere: those from n on.
+func stopTimers(n *inbox.Node[*timer]) {
+	for n != nil {
 		next := n.Next()
 		n.Of.timer.Stop()
 		n = next
