@@ -141,3 +141,25 @@ func TestAllSubscribersGetTheSameMessagesInOneOrder(t *testing.T) {
 	}
 	end(t, r)
 }
+
+// In an upgrade, or at an end, nobody misses a message without being told: a subscriber is sent away, and a publisher is refused.
+func TestClientsLeaveAtOnce(t *testing.T) {
+	server := &service.TCP{Address: "127.0.0.1:0", Handler: publish.Serve}
+	r := servertest.Start(t, act.Config{Schedulers: 1}, server.Setup)
+	reads, writes := servertest.Dial(t, server.Addr()), servertest.Dial(t, server.Addr())
+	for _, c := range []net.Conn{reads, writes} {
+		servertest.Send(t, c, "sub news\n")
+		servertest.Expect(t, c, "+ news\n")
+	}
+	r.On(0, func(s *act.Scheduler) { // which reads nothing meanwhile
+		servertest.Send(t, writes, "pub news one\npub news two\n")
+		s.Group().Shutdown(servertest.Drain)
+	})
+	servertest.Expect(t, reads, "! the server ends: connect again\n")
+	servertest.Expect(t, writes, strings.Repeat("! the server ends: connect again\n", 3))
+	for _, c := range []net.Conn{reads, writes} {
+		servertest.ExpectEOF(t, c)
+		require.NoError(t, c.Close())
+	}
+	require.NoError(t, r.End())
+}
