@@ -4,7 +4,10 @@ package upgrade_test
 
 import (
 	"context"
+	"fmt"
 	"log"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -61,4 +64,44 @@ func ExampleUpgrade_Start() {
 		}
 	}()
 	server.Run(server.Listen(server.Addr, web.Serve))
+}
+
+// counter counts visits in memory. From SaveState on it counts no more, since the new process goes on from there.
+type counter struct {
+	visits atomic.Int64
+	stands atomic.Bool
+}
+
+func (c *counter) Setup(*act.Scheduler) error { return nil }
+func (c *counter) StateName() string          { return "visits" }
+
+func (c *counter) SaveState(context.Context) ([]byte, error) {
+	c.stands.Store(true)
+	return strconv.AppendInt(nil, c.visits.Load(), 10), nil
+}
+
+func (c *counter) LoadState(state []byte) error {
+	n, err := strconv.ParseInt(string(state), 10, 64)
+	c.visits.Store(n)
+	return err
+}
+
+// Settle has this program go on, unless the new one does.
+func (c *counter) Settle(err error) { c.stands.Store(err == nil) }
+
+func (c *counter) visit(w *httpd.Response, _ *httpd.Request) act.Action {
+	if c.stands.Load() {
+		w.SetStatus(503)
+		return nil
+	}
+	fmt.Fprintf(w, "visit %d\n", c.visits.Add(1))
+	return nil
+}
+
+// A state in memory goes on in the new process.
+func ExampleSettler() {
+	server, count := program.Server{Addr: "127.0.0.1:8080"}, &counter{}
+	server.Parse()
+	web := &httpd.Server{Handler: count.visit}
+	server.Run(count, server.Listen(server.Addr, web.Serve))
 }
