@@ -40,10 +40,6 @@ func TestAClosedGroupHoldsNothing(t *testing.T) {
 		name string
 		give func(s *act.Scheduler, h *held)
 	}{
-		{"a monitor", func(s *act.Scheduler, h *held) { s.Attach(h) }},
-		{"what a task owns", func(s *act.Scheduler, h *held) {
-			s.Spawn(act.Func(func(t *act.Task) act.Directive { t.Own(h); t.Waker(); return act.Wait }))
-		}},
 		{"a posted function", func(s *act.Scheduler, h *held) {
 			s.Spawn(act.Func(func(*act.Task) act.Directive {
 				_ = s.Post(func(*act.Scheduler) { runtime.KeepAlive(h) })

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// held is something large: a message, an action, an order.
+// held is something large: a message, an order.
 type held [1 << 16]byte
 
 func (h *held) Policy() shutdown.Policy                  { return shutdown.Policy{Time: time.Hour} }
@@ -26,9 +26,6 @@ func TestAClosedSystemHoldsNothing(t *testing.T) {
 		name string
 		give func(to process.Ref[*held], s *act.Scheduler, sys *process.System, h *held)
 	}{
-		{"an action", func(_ process.Ref[*held], _ *act.Scheduler, sys *process.System, h *held) {
-			process.Spawn[*held](sys, h, process.Options{})
-		}},
 		{"a message", func(to process.Ref[*held], _ *act.Scheduler, sys *process.System, h *held) { _ = to.Send(sys, h) }},
 		{"a timer", func(_ process.Ref[*held], s *act.Scheduler, sys *process.System, h *held) {
 			process.Spawn(sys, process.Func(func(p *process.Self[*held]) act.Directive {
