@@ -37,23 +37,32 @@ type Limits struct {
 // Limits returns the limits of c, with the defaults in place of zeros.
 func (c *Conn) Limits() Limits { return c.settings.limits }
 
-// Resolved returns l with the defaults in place of zeros. It panics on a negative bound, and on a Low that is not below
-// High.
-func (l Limits) Resolved() Limits {
+// Check returns what is wrong with l: a negative bound, a Low that is not below High, or an Overflow that means nothing.
+func (l Limits) Check() error {
 	if min(l.Read, l.High, l.Low, l.ReceiveBuffer, l.SendBuffer, l.Conns) < 0 || l.Linger < 0 {
-		panic(fmt.Sprintf("listener: Limits with a negative bound: %+v", l))
+		return fmt.Errorf("listener: Limits with a negative bound: %+v", l)
 	}
 	if l.Overflow > Abort {
-		panic(fmt.Sprintf("listener: Overflow(%d) means nothing", l.Overflow))
+		return fmt.Errorf("listener: Overflow(%d) means nothing", l.Overflow)
+	}
+	if high := cmp.Or(l.High, defaultHigh); cmp.Or(l.Low, high/4) >= high { // Write would block and be woken for ever
+		return fmt.Errorf("listener: Limits whose Low is not below High: %+v", l)
+	}
+	return nil
+}
+
+const defaultHigh = 64 << 10
+
+// Resolved returns l with the defaults in place of zeros. It panics if Check returns an error.
+func (l Limits) Resolved() Limits {
+	if err := l.Check(); err != nil {
+		panic(err.Error())
 	}
 	l.Read = cmp.Or(l.Read, 64<<10)
-	l.High = cmp.Or(l.High, 64<<10)
+	l.High = cmp.Or(l.High, defaultHigh)
 	l.Low = cmp.Or(l.Low, l.High/4)
 	l.Linger = cmp.Or(l.Linger, 5*time.Second)
 	l.Conns = cmp.Or(l.Conns, 1)
-	if l.Low >= l.High {
-		panic(fmt.Sprintf("listener: Limits whose Low is not below High: %+v", l)) // Write would block and be woken for ever
-	}
 	return l
 }
 

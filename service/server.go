@@ -54,8 +54,8 @@ type config struct {
 
 // setUp begins to accept on one scheduler: the first of a Group, or a further one. The error names where.
 func (v *server) setUp(s *act.Scheduler, where string, c config) error {
-	if c.handler == nil {
-		panic("service: without a Handler")
+	if err := c.check(); err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", where, err)
 	}
 	c.limits, c.row = c.limits.Resolved(), &hook.Service{}
 	allEnded.Get(s) // while the scheduler is open
@@ -84,6 +84,23 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 		}
 	}
 	return nil
+}
+
+// check returns what is wrong with the fields of a service.
+func (c *config) check() error {
+	switch {
+	case c.handler == nil:
+		return errors.New("there is no Handler")
+	case slices.ContainsFunc(c.filters, func(f listener.Filter) bool { return f == nil }):
+		return errors.New("a Filter is nil")
+	case c.filterTimeout < 0:
+		return fmt.Errorf("FilterTimeout is negative: %v", c.filterTimeout)
+	case c.atEnd > LastOfAll:
+		return fmt.Errorf("AtEnd has no value %d", c.atEnd)
+	case c.listen.Backlog < 0:
+		return fmt.Errorf("Backlog is negative: %d", c.listen.Backlog)
+	}
+	return c.limits.Check()
 }
 
 // mostConns bounds the default of MaxConns.

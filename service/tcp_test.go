@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -144,9 +145,19 @@ func TestAServiceInOneGroupIsRefusedToAnother(t *testing.T) {
 	}
 }
 
-func TestSetupWithoutAHandlerPanics(t *testing.T) {
+func TestASetupWithAFieldThatIsWrongSaysWhich(t *testing.T) {
 	s := act.New(act.Config{})
 	defer s.Close()
-	require.PanicsWithValue(t, "service: without a Handler", func() { _ = (&service.TCP{Address: loopback}).Setup(s) })
-	require.PanicsWithValue(t, "service: without a Handler", func() { _ = (&service.Unix{Path: "x"}).Setup(s) })
+	handler := func(*listener.Conn) act.Action { return nil }
+	for says, server := range map[string]*service.TCP{
+		"there is no Handler":             {},
+		"a Filter is nil":                 {Handler: handler, Filters: []listener.Filter{nil}},
+		"FilterTimeout is negative: -1ns": {Handler: handler, FilterTimeout: -1},
+		"AtEnd has no value 77":           {Handler: handler, AtEnd: 77},
+		"Backlog is negative: -1":         {Handler: handler, Backlog: -1},
+		"Low is not below High":           {Handler: handler, Limits: listener.Limits{High: 1, Low: 1}},
+	} {
+		server.Address = loopback
+		require.ErrorContains(t, server.Setup(s), says)
+	}
 }
