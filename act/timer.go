@@ -111,12 +111,12 @@ func (s *Scheduler) fireTimers() (inTime bool) {
 	return true
 }
 
-// NextDeadline returns when the scheduler has something to do by itself, on its own clock; false if never, and if nothing is left
-// that keeps Run from returning, since Step does nothing then. It is not later than the earliest deadline, and may be a little
-// earlier if there are many timers. While something is in the inbox it is now.
+// NextDeadline returns when the scheduler has something to do by itself, on its own clock; false if never. It is not later than the
+// earliest deadline, and may be a little earlier if there are many timers. While something is in the inbox it is now. If nothing
+// is left that keeps Run from returning, timers do not fire any more, and there is only the time of an order that was announced.
 func (s *Scheduler) NextDeadline() (time.Duration, bool) {
 	if s.Finished() && (s.group.cfg.Threads != Stepped || s.group.allFinished()) {
-		return 0, false
+		return s.due, s.due < never
 	}
 	return s.nextDue()
 }
