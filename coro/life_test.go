@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -290,13 +291,13 @@ func TestMisusePanicsWithASentence(t *testing.T) {
 		"a second Spawn": {func(co *coro.Co) error {
 			co.Scheduler().Spawn(co.Task().Action())
 			return co.Sleep(time.Millisecond)
-		}, "coro: a coroutine was spawned twice: a further task needs one of its own"},
+		}, "coro: a coroutine was spawned twice: a further task needs one of its own\n" + coro.ErrStopped.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, logs := newScheduler(t, act.Config{})
 			s.Spawn(coro.New(row.body))
 			require.NoError(t, s.Run())
-			require.Equal(t, []string{"panic: " + row.says}, failures(logs.All()))
+			require.Equal(t, "panic: "+row.says, strings.Join(failures(logs.All()), "\n"))
 		})
 	}
 }

@@ -41,7 +41,8 @@ func (r *routine) Act(t *act.Task) act.Directive {
 		case nil:
 			co.begin(t)
 		case t:
-		default:
+		default: // the end of t stops the body, of which the other task is to hear
+			co.task.Waker().Wake()
 			panic("coro: a coroutine was spawned twice: a further task needs one of its own")
 		}
 		co.calls = callsPerTurn
