@@ -84,7 +84,6 @@ var (
 	// EndWithOthers has t, if it was to end last of all, end with the others. It is called on the thread of the scheduler, and not
 	// in a turn of t.
 	EndWithOthers func(t any)
-
 )
 
 // Package inspect sets these, and nobody does if it is not linked. A goroutine has the labels of the one that has started it,
