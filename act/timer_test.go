@@ -121,6 +121,8 @@ func TestLateTimersKeepTheirDeadlinesAndTheirOrder(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
 	c.advance(time.Second)
 	s.Hold(1)
+	_, err := s.Step(1) // reads the clock
+	require.NoError(t, err)
 	var timers [4]act.Timer
 	var fired []time.Duration
 	for i, at := range []time.Duration{30, 10, 20, 10} {
@@ -132,7 +134,7 @@ func TestLateTimersKeepTheirDeadlinesAndTheirOrder(t *testing.T) {
 			}
 		}))
 	}
-	_, err := s.Step(1)
+	_, err = s.Step(1)
 	require.NoError(t, err)
 	require.Equal(t, []time.Duration{11, 13, 22, 30}, fired)
 	_, err = s.Step(1)

@@ -98,7 +98,7 @@ func (c *config) check() error {
 	case c.atEnd > LastOfAll:
 		return fmt.Errorf("AtEnd has no value %d", c.atEnd)
 	case c.listen.Backlog < 0:
-		return fmt.Errorf("Backlog is negative: %d", c.listen.Backlog)
+		return fmt.Errorf("a negative Backlog: %d", c.listen.Backlog)
 	}
 	return c.limits.Check()
 }

@@ -140,7 +140,9 @@ func compare(t *testing.T, b tape) {
 		require.Equal(t, slices.ContainsFunc(m.entries, func(e entry) bool { return e.node == n }), n.Armed())
 		checkNext(t, &w, &m)
 	}
-	for pop(math.MaxInt64) || pop(math.MaxInt64) { // the end of a loop, and another one
+	for range 2 { // the end of a loop, and another one
+		for pop(math.MaxInt64) {
+		}
 	}
 	require.Zero(t, armed(&w))
 	require.Zero(t, w.occupied)
