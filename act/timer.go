@@ -11,9 +11,9 @@ import (
 const timersAPass = 1024
 
 // Timer is a deadline, meant to be a field of its owner: arming it allocates nothing. The zero Timer is not armed. A Timer
-// fires in the first pass whose clock has reached its deadline, never before. Those that are due fire in order of deadline and of
-// arming. A pass fires at most 1024, and none after it has taken a millisecond; the next one goes on. See [Task.WakeAfter] and [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for the
-// scheduler's thread.
+// fires in the first pass whose clock has reached its deadline, never before. Those that are due fire in order of deadline and
+// of arming. A pass fires at most 1024, and none after it has taken a millisecond; the next one goes on. See [Task.WakeAfter]
+// and [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for the scheduler's thread.
 type Timer struct {
 	node       wheel.Node[*Timer]
 	task       *Task // whose timer it is
