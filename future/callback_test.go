@@ -80,7 +80,10 @@ func TestPendingCallbacksUnderOrders(t *testing.T) {
 			var cut *shutdown.Cut
 			require.ErrorAs(t, s.Run(), &cut)
 			require.Equal(t, 4, cut.Tasks)
-			require.Contains(t, fmt.Sprint(cut.Names), "future.callback")
+			for _, name := range []string{"_test.double, when a future is resolved", "future.Any", "future.All"} {
+				require.Contains(t, fmt.Sprint(cut.Names), name)
+			}
+			require.Equal(t, []shutdown.Count{{Name: "futures", N: 4}}, cut.Kinds)
 			require.Equal(t, row.g, outcome(g))
 			require.Equal(t, row.g, outcome(h))
 			require.Equal(t, row.g, outcome(k))

@@ -19,6 +19,7 @@ func Do[T any](s *act.Scheduler, a act.Action, value func() T) *Future[T] {
 }
 
 type doing[T any] struct {
+	kind
 	act.Child
 	value func() T
 	to    *Future[T]

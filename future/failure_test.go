@@ -71,6 +71,6 @@ func TestWhatIsDroppedIsReportedInTheCutOnly(t *testing.T) {
 	func() { future.Map(future.New[int](s), double) }()
 	servertest.Step(t, s)
 	s.Shutdown(servertest.Cut)
-	require.ErrorContains(t, s.Run(), "dropped 1 task (*future.callback[int,int])")
+	require.ErrorContains(t, s.Run(), "dropped 1 task (github.com/daimon-go/daimon/future_test.double, when a future is resolved)")
 	require.Zero(t, collected(logs, 0))
 }

@@ -30,6 +30,7 @@ func Any[T any](s *act.Scheduler, fs ...*Future[T]) *Future[T] {
 
 // all waits for one future after the other. Since it needs all of them, that takes no longer.
 type all[T any] struct {
+	kind
 	fs     []*Future[T]
 	to     *Future[[]T]
 	at     int
@@ -70,6 +71,7 @@ func (a *all[T]) Close() error {
 
 // first waits for all futures at once.
 type first[T any] struct {
+	kind
 	fs     []*Future[T]
 	to     *Future[T]
 	waits  []await

@@ -8,7 +8,7 @@ import (
 // Map returns a future of what fn returns for f's value. If f fails, the result fails with the same error and fn
 // is not called.
 func Map[T, U any](f *Future[T], fn func(T) (U, error)) *Future[U] {
-	return derive(f, func(v T, err error) (u U, _ error) {
+	return derive(f, fn, func(v T, err error) (u U, _ error) {
 		if err != nil {
 			return u, err
 		}
@@ -18,7 +18,7 @@ func Map[T, U any](f *Future[T], fn func(T) (U, error)) *Future[U] {
 
 // Recover returns a future of f's value, or of what fn returns for f's error.
 func (f *Future[T]) Recover(fn func(error) (T, error)) *Future[T] {
-	return derive(f, func(v T, err error) (T, error) {
+	return derive(f, fn, func(v T, err error) (T, error) {
 		if err != nil {
 			return fn(err)
 		}
@@ -41,8 +41,8 @@ func Then[T, U any](f *Future[T], fn func(T) *Future[U]) *Future[U] {
 	return c.to
 }
 
-func derive[T, U any](f *Future[T], fn func(T, error) (U, error)) *Future[U] {
-	c := &callback[T, U]{from: f, to: New[U](f.s), fn: fn}
+func derive[T, U any](f *Future[T], given any, fn func(T, error) (U, error)) *Future[U] {
+	c := &callback[T, U]{from: f, to: New[U](f.s), fn: fn, given: given}
 	register(f, c, &c.waiter)
 	return c.to
 }
@@ -55,10 +55,12 @@ func register[T any](f *Future[T], a act.Action, w *waiter) {
 
 // callback resolves to with what fn returns for the outcome of from.
 type callback[T, U any] struct {
+	kind
 	waiter
-	from *Future[T]
-	to   *Future[U]
-	fn   func(T, error) (U, error)
+	from  *Future[T]
+	to    *Future[U]
+	fn    func(T, error) (U, error)
+	given any // the function that fn calls
 }
 
 func (c *callback[T, U]) Act(t *act.Task) act.Directive {
@@ -70,7 +72,7 @@ func (c *callback[T, U]) Act(t *act.Task) act.Directive {
 }
 
 // Waits implements hook.Waiting.
-func (c *callback[T, U]) Waits(add func(what string)) { add("a future") }
+func (c *callback[T, U]) Waits(add func(what string)) { add("a future, for " + act.Name(c.given)) }
 
 // Close is called however the task ends. After the callback has run it does nothing.
 func (c *callback[T, U]) Close() error {
@@ -81,6 +83,7 @@ func (c *callback[T, U]) Close() error {
 
 // handler calls fn with the outcome of from.
 type handler[T any] struct {
+	kind
 	waiter
 	from *Future[T]
 	fn   func(T, error)
@@ -104,6 +107,7 @@ func (h *handler[T]) Close() error {
 
 // chain resolves to with the outcome of the future that fn returns for the value of from.
 type chain[T, U any] struct {
+	kind
 	waiter
 	from  *Future[T]
 	to    *Future[U]

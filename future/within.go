@@ -22,6 +22,7 @@ func (f *Future[T]) Within(d time.Duration) *Future[T] {
 }
 
 type within[T any] struct {
+	kind
 	from  *Future[T]
 	to    *Future[T]
 	wait  await
