@@ -101,8 +101,8 @@ func (f *filtered) WaitsFor(w *hook.Waits) {
 	}
 }
 
-// PeerError is the error of a connection whose peer has broken the protocol that carries the bytes, such as TLS. A Stream
-// that a filter puts under a connection returns it. It is as ordinary as a reset: a service logs it at debug level.
+// PeerError is the error of a connection whose peer has broken a protocol. A Stream that a filter puts under a connection
+// returns it, such as that of TLS, and so do [Line] and [Frame]. It is as ordinary as a reset: a service logs it at debug level.
 type PeerError struct{ Err error }
 
 func (e *PeerError) Error() string { return e.Err.Error() }

@@ -27,9 +27,9 @@ type Frame struct {
 	Max    int // the longest message, without its length; 0 means as much as Limits.Read, which bounds both together
 }
 
-// Read returns the next message without its length, lent until the turn ends. Behind the last one the error is io.EOF, and
-// io.ErrUnexpectedEOF if the peer has ended in the middle of one. A message that is too long is ErrTooLong as soon as its
-// length has come, and stays unread. Other errors are those of Conn.Peek; pass them to [Next].
+// Read returns the next message without its length, lent until the turn ends. Behind the last one the error is io.EOF, and a
+// [PeerError] with io.ErrUnexpectedEOF if the peer has ended in the middle of one. A message that is too long is a PeerError with
+// ErrTooLong as soon as its length has come, and stays unread. Other errors are those of Conn.Peek; pass them to [Next].
 func (f *Frame) Read() ([]byte, error) {
 	need := max(1, f.Length.size())
 	for {
@@ -37,7 +37,9 @@ func (f *Frame) Read() ([]byte, error) {
 		switch {
 		case len(in) >= need:
 		case err == io.EOF && len(in) > 0:
-			return nil, io.ErrUnexpectedEOF
+			return nil, &PeerError{io.ErrUnexpectedEOF}
+		case err == ErrTooLong:
+			return nil, &PeerError{err}
 		default:
 			return nil, err
 		}
@@ -50,7 +52,7 @@ func (f *Frame) Read() ([]byte, error) {
 		case head == 0:
 			need = len(in) + 1
 		case head < 0 || n > uint64(most):
-			return nil, ErrTooLong
+			return nil, &PeerError{ErrTooLong}
 		case len(in) < head+int(n):
 			need = head + int(n)
 		default:

@@ -15,8 +15,8 @@ type Line struct {
 }
 
 // Read returns the next line without its end, LF or CRLF, lent until the turn ends. The last line may have no end;
-// after it comes io.EOF. A line that is too long is ErrTooLong, and stays unread. Other errors are those of
-// Conn.Peek; pass them to [Next].
+// after it comes io.EOF. A line that is too long is a [PeerError] with ErrTooLong, and stays unread. Other
+// errors are those of Conn.Peek; pass them to [Next].
 func (l *Line) Read() ([]byte, error) {
 	most := l.Conn.settings.limits.Read
 	if l.Max > 0 {
@@ -31,7 +31,7 @@ func (l *Line) Read() ([]byte, error) {
 		l.searched = min(len(in), most) // of a line that is too long the end may be there, and does not count
 		switch {
 		case len(in) >= most:
-			return nil, ErrTooLong
+			return nil, &PeerError{ErrTooLong}
 		case err == io.EOF && len(in) > 0:
 			return l.take(in, len(in)), nil
 		case err != nil:

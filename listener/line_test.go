@@ -107,7 +107,7 @@ func TestALineThatIsTooLongStaysUnread(t *testing.T) {
 	for range 3 {
 		l.Turn(func(*act.Task) {
 			_, err := line.Read()
-			require.Equal(t, listener.ErrTooLong, err)
+			require.Equal(t, &listener.PeerError{Err: listener.ErrTooLong}, err)
 		})
 	}
 	require.Equal(t, 16, c.Buffered())
