@@ -34,8 +34,8 @@
 // the next. With n tasks ready, turns no longer than b and passes no longer than p, a woken task starts within
 // n·b + (1+n/64)·p, where p is: all demons that are ready once, at most 64 posted functions, at most 1024 due timers, the
 // remote wake-ups that have come (at most one a task), and one look at the operating system. When the functions, timers and
-// wake-ups of a pass have taken a millisecond, the one that runs is the last: the next pass goes on, with each kind in turn. The
-// clock is read after every 16th of them while they are short, and after each once some have taken long. After at most 64 turns the
-// scheduler takes in what comes from outside. Neither tasks nor demons can starve the other. The thread never sleeps while
-// anything is runnable or due.
+// wake-ups of a pass are seen to have taken a millisecond, the next pass goes on, with each kind in turn. The clock is read
+// after the first four of them, then ever more seldom, up to every 16th, while they are short, and after each once some have
+// taken long. After at most 64 turns the scheduler takes in what comes from outside. Neither tasks nor demons can starve the
+// other. The thread never sleeps while anything is runnable or due.
 package act

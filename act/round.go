@@ -163,6 +163,10 @@ const passTime = time.Millisecond
 // quarter of what it costs to post and call a function that does nothing.
 const readEvery = 16
 
+// readFirst is after how many it is read in a pass for the first time. If the functions of the pass before were short, the
+// next ones need not be.
+const readFirst = 4
+
 // beginPass takes in what came from outside and what is due, and queues the demons that are ready.
 func (s *Scheduler) beginPass() {
 	s.sincePass = 0
@@ -182,7 +186,7 @@ func (s *Scheduler) beginPass() {
 // takeIn takes in remote events, posted functions and timers: each kind until there are no more in this pass. When the time is
 // up the next pass begins with the next kind, so that each has all of the time in one of three passes.
 func (s *Scheduler) takeIn() {
-	s.read = s.now
+	s.read, s.unread, s.stride = s.now, 0, min(s.stride, readFirst)
 	for range 3 {
 		inTime := true
 		switch s.kind {
@@ -201,7 +205,7 @@ func (s *Scheduler) takeIn() {
 }
 
 // timeUp reports whether the time of the pass is up. It is asked after each function. While they are short it reads the
-// clock after every 16th; once some have taken long, after each, and then ever more seldom.
+// clock after the fourth, and then ever more seldom, up to every 16th; once some have taken long, after each.
 func (s *Scheduler) timeUp() bool {
 	if s.unread++; s.unread < s.stride {
 		return false

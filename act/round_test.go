@@ -259,6 +259,16 @@ func TestAPassTakesInForAMillisecond(t *testing.T) {
 				s.Spawn(act.Func(func(t *act.Task) act.Directive { t.Waker().Remote().Wake(); return act.Wait }))
 			}
 		}, "|eeee|ee|eeee|ee"},
+		{"posts behind short ones", func(s *act.Scheduler) {
+			for range 40 {
+				require.NoError(t, s.Post(func(*act.Scheduler) {}))
+			}
+			_, err := s.Step(1)
+			require.NoError(t, err)
+			for range 6 {
+				require.NoError(t, s.Post(func(*act.Scheduler) { h.WriteString("p"); c.advance(time.Second) }))
+			}
+		}, "||pppp|p|p"},
 		{"each kind, without an end", func(s *act.Scheduler) { timers(s, true); posts(s, true) }, "|pppp|tttt|pppp"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

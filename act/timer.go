@@ -12,7 +12,7 @@ const timersAPass = 1024
 
 // Timer is a deadline, meant to be a field of its owner: arming it allocates nothing. The zero Timer is not armed. A Timer
 // fires in the first pass whose clock has reached its deadline, never before. Those that are due fire in order of deadline and
-// of arming. A pass fires at most 1024, and none after it has taken a millisecond; the next one goes on. See [Task.WakeAfter]
+// of arming. A pass fires at most 1024, and ends after about a millisecond; the next one goes on. See [Task.WakeAfter]
 // and [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for the scheduler's thread.
 type Timer struct {
 	node       wheel.Node[*Timer]
