@@ -3,8 +3,10 @@ package listener
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,8 +136,10 @@ func (c *Connect) Close() error {
 // resolve finds the addresses: at once if Address has a number, otherwise by a lookup off the thread.
 func (c *Connect) resolve(t *act.Task) act.Directive {
 	if c.attempts.engine == nil {
-		c.Limits.Resolved() // it may panic, while there is no descriptor to close
-		var err error
+		err := c.check()
+		if err != nil {
+			return c.refuse(err)
+		}
 		if c.attempts.engine, err = monitor.EngineOf(t.Scheduler()); err != nil {
 			return c.refuse(err)
 		}
@@ -158,6 +162,17 @@ func (c *Connect) resolve(t *act.Task) act.Directive {
 		return c.refuse(t.Err())
 	}
 	return d
+}
+
+// check returns what is wrong with the fields.
+func (c *Connect) check() error {
+	switch {
+	case slices.ContainsFunc(c.Filters, func(f Filter) bool { return f == nil }):
+		return errors.New("a Filter is nil")
+	case c.FilterTimeout < 0:
+		return fmt.Errorf("a negative FilterTimeout: %v", c.FilterTimeout)
+	}
+	return c.Limits.Check()
 }
 
 func (c *Connect) beginLookup(t *act.Task) {

@@ -190,13 +190,19 @@ func TestAConnectClosedOnTheWayHasFailed(t *testing.T) {
 	}
 }
 
-// What was broken: the panic came when the connection stood, and its descriptor stayed open.
-func TestAConnectWithBadLimitsPanicsBeforeThereIsADescriptor(t *testing.T) {
-	l := servertest.New(t, act.Config{})
-	c := &listener.Connect{Address: listenAndGreet(t, "tcp", "127.0.0.1:0").String(), Limits: listener.Limits{Read: -1}}
-	l.Turn(func(task *act.Task) {
-		require.PanicsWithValue(t, "listener: Limits with a negative bound: {Read:-1 High:0 Low:0 Overflow:0 Linger:0s ReceiveBuffer:0 SendBuffer:0 Conns:0}",
-			func() { c.Act(task) })
-	})
-	require.Zero(t, l.OS.Count("add"))
+// What was broken: bad Limits were found when the connection stood, and its descriptor stayed open.
+func TestAConnectWithAFieldThatIsWrongFails(t *testing.T) {
+	address := listenAndGreet(t, "tcp", "127.0.0.1:0").String()
+	for says, c := range map[string]*listener.Connect{
+		"a Filter is nil":              {Filters: []listener.Filter{nil}},
+		"a negative FilterTimeout: -1": {FilterTimeout: -1},
+		"Limits with a negative bound": {Limits: listener.Limits{High: -1}},
+	} {
+		c.Address = address
+		l := servertest.New(t, act.Config{})
+		o := spawn(l.S, c)
+		require.Equal(t, act.Failed, o.over(l))
+		require.ErrorContains(t, o.err, says)
+		require.Zero(t, l.OS.Count("add"), "nothing is dialled")
+	}
 }
