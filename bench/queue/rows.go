@@ -35,6 +35,7 @@ var (
 	waits = []view{
 		{"median, µs", 1, func(f measure.Figures) float64 { return f.Median / 1000 }},
 		{"99 %, µs", 1, func(f measure.Figures) float64 { return f.P99 / 1000 }},
+		cost[1], // at a low rate
 	}
 )
 

@@ -201,14 +201,21 @@ func start(ctx context.Context, b *bench, enqueue func(context.Context) error) (
 	if err != nil {
 		return f, err
 	}
-	if err = enqueue(ctx); err == nil {
+	begin, err := measure.Now()
+	if err == nil {
+		err = enqueue(ctx)
+	}
+	if err == nil {
 		err = t.wait(ctx)
 	}
-	if err = cmp.Or(err, stop()); err != nil {
+	end, late := measure.Now()
+	if err = cmp.Or(err, late, stop()); err != nil {
 		return f, err
 	}
 	waits = waits[len(waits)/10:] // the first ones warm up
-	return measure.Figures{Median: measure.Percentile(waits, 50), P99: measure.Percentile(waits, 99)}, b.check(ctx, b.Tasks)
+	f = end.Since(begin, b.Tasks)
+	f.Median, f.P99 = measure.Percentile(waits, 50), measure.Percentile(waits, 99)
+	return f, b.check(ctx, b.Tasks)
 }
 
 // enqueue adds b.Tasks tasks, b.Rate a second on average. The gaps vary, since even ones would fall into step with polls.
