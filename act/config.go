@@ -27,7 +27,7 @@ type Config struct {
 
 	// CPUs are those of Bound threads, by the system's numbers: the first scheduler has the first one, and so on, and from the
 	// beginning if there are more schedulers. nil means all that the process may use, those first that are used least when Run
-	// begins: to which fewer threads of other programs are bound, and which have less load.
+	// begins: to which fewer threads of other programs are bound, and which have less load. With other Threads there must be none.
 	CPUs []int
 
 	// Idle is what a scheduler does when nothing is ready. nil sleeps until something happens, which is best for shared
@@ -82,7 +82,8 @@ const (
 	Locked Threads = iota
 	// Bound schedulers have a thread of their own, each bound to one of Config.CPUs. It is for a machine, or for CPUs, that no
 	// other program uses: a bound thread waits for its CPU also while others are idle. docs/cpus.md has figures. If the system
-	// refuses, which is logged once, and on other systems than Linux, schedulers are Locked.
+	// refuses to bind a thread, which is logged once, that scheduler and all further ones are Locked, and those before it stay
+	// bound. Other systems than Linux refuse the first one.
 	//
 	// A process that is started on a bound thread is bound to its CPU as well: start it in a function of [Task.Offload] or [Call],
 	// which is never on one. Starting a process blocks anyway.
@@ -120,6 +121,12 @@ func usual(cpus int) int {
 
 // resolved returns cfg with the meaning of zero values filled in.
 func (cfg Config) resolved() Config {
+	switch {
+	case cfg.Threads > Stepped:
+		panic(fmt.Sprintf("act: Config.Threads is unknown: %d", cfg.Threads))
+	case len(cfg.CPUs) > 0 && cfg.Threads != Bound:
+		panic("act: Config.CPUs are those of Bound threads only")
+	}
 	if cfg.Schedulers == 0 {
 		cfg.Schedulers = usual(cmp.Or(len(cfg.CPUs), len(thread.CPUs())))
 	}

@@ -22,6 +22,15 @@ func TestANegativeBoundPanics(t *testing.T) {
 	require.Panics(t, func() { act.NewGroup(act.Config{Shutdown: shutdown.Policy{Turns: -1}}) })
 }
 
+func TestThreadsThatThereAreNotPanic(t *testing.T) {
+	for says, cfg := range map[string]act.Config{
+		"act: Config.Threads is unknown: 3":                {Threads: act.Stepped + 1},
+		"act: Config.CPUs are those of Bound threads only": {Threads: act.Locked, CPUs: []int{0}},
+	} {
+		require.PanicsWithValue(t, says, func() { act.NewGroup(cfg) })
+	}
+}
+
 func TestAHoldTakenBackTooOftenChangesNothing(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	s.Hold(1)

@@ -39,7 +39,7 @@ type Group struct {
 // oneActive is what a scheduler that becomes active adds to Group.active.
 const oneActive = 1<<32 | 1
 
-// NewGroup makes the schedulers, and no threads yet. It panics if a bound in cfg is negative.
+// NewGroup makes the schedulers, and no threads yet. It panics if a field of cfg is wrong, such as a bound that is negative.
 func NewGroup(cfg Config) *Group {
 	g := &Group{cfg: cfg.resolved()}
 	for i := range g.cfg.Schedulers {

@@ -82,7 +82,7 @@ func TestWhichSchedulersAreBoundToWhichCPUs(t *testing.T) {
 		refuse error
 		bound  []int
 	}{
-		"none":                      {act.Config{Schedulers: 2, CPUs: []int{7}}, nil, nil},
+		"none":                      {act.Config{Schedulers: 2}, nil, nil},
 		"those of the list":         {act.Config{Threads: act.Bound, Schedulers: 2, CPUs: []int{7, 3, 5}}, nil, []int{7, 3}},
 		"from the beginning again":  {act.Config{Threads: act.Bound, Schedulers: 3, CPUs: []int{7, 3}}, nil, []int{7, 3, 7}},
 		"the system refuses to, so": {act.Config{Threads: act.Bound, Schedulers: 2, CPUs: []int{7}}, errors.New("not yours"), []int{7}},
@@ -118,7 +118,7 @@ func TestHowManySchedulersThereAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GOMAXPROCS", c.environment)
 			defer act.SetQuota(func() int { return c.quota })()
-			g, _ := newGroup(t, act.Config{CPUs: c.cpus})
+			g, _ := newGroup(t, act.Config{Threads: act.Bound, CPUs: c.cpus})
 			require.Len(t, g.Schedulers(), c.want)
 		})
 	}
@@ -270,6 +270,8 @@ func TestAGroupIsRunOnceAtATime(t *testing.T) {
 	require.NoError(t, g.Close())
 	require.ErrorIs(t, g.Run(t.Context(), func(*act.Scheduler) error { panic("set up after Close") }), act.ErrClosed)
 	require.NoError(t, g.Close(), "a second Close has nothing to do")
+	g, _ = newGroup(t, act.Config{Threads: act.Stepped})
+	require.ErrorIs(t, g.Run(t.Context(), func(*act.Scheduler) error { panic("set up to Run") }), act.ErrStepped)
 }
 
 func TestAGoexitEndsTheGroupWithAnErrorInsteadOfAHang(t *testing.T) {
