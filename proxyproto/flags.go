@@ -31,10 +31,13 @@ func (c *Config) trust(list string) error {
 			addr = addr.Unmap()
 			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 		}
+		if network.Addr().Is4In6() { // which no client's address is
+			network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-96)
+		}
 		switch {
 		case from == "unix":
 			c.Unix = true
-		case err != nil:
+		case err != nil, !network.IsValid():
 			return fmt.Errorf("%q is neither an address nor a network", from)
 		default:
 			c.Trusted = append(c.Trusted, network)
