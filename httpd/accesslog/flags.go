@@ -17,7 +17,8 @@ func (l *Log) Flags(fs *flag.FlagSet) (check func() error) {
 	}
 }
 
-// OnResponse returns Add, or nil if the flags ask for no log. It is for the field of that name of an httpd.Server, after parsing.
+// OnResponse returns Add, or nil if the flags have asked for no log. It is for the field of that name of an httpd.Server. After
+// parsing a server without a log has no cost; Add, which it is before, does nothing then.
 func (l *Log) OnResponse() func(*httpd.Response, *httpd.Request) {
 	if l.off {
 		return nil

@@ -13,13 +13,14 @@ import (
 func TestWithoutTheFlagThereIsNoLog(t *testing.T) {
 	for _, arguments := range [][]string{nil, {"-access-log", "x"}} {
 		l, fs := &Log{}, flag.NewFlagSet("", flag.ContinueOnError)
-		check := l.Flags(fs)
+		check, early := l.Flags(fs), l.OnResponse()
 		require.NoError(t, fs.Parse(arguments))
 		require.NoError(t, check())
 		require.Equal(t, arguments != nil, l.OnResponse() != nil)
 		if arguments == nil {
 			require.NoError(t, l.Setup(act.New(act.Config{})))
 			require.Nil(t, l.writer)
+			early(nil, nil) // does nothing
 		}
 	}
 }

@@ -53,8 +53,12 @@ func (l *Log) Setup(s *act.Scheduler) error {
 	return monitor.OnSignal(hangup{l, s.Logger()}, syscall.SIGHUP)(s)
 }
 
-// Add adds the line of a request. It is for httpd.Server.OnResponse. It panics on a scheduler that Setup was not called for.
+// Add adds the line of a request. It is for httpd.Server.OnResponse. It does nothing if the flags ask for no log, and panics on a
+// scheduler that Setup was not called for.
 func (l *Log) Add(w *httpd.Response, r *httpd.Request) {
+	if l.off {
+		return
+	}
 	if l.books == nil {
 		panic(missing)
 	}
