@@ -29,7 +29,10 @@ func (s *Server) Parse() {
 // define defines all flags. The function that it returns checks their values after parsing.
 func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 	checks := []func() error{s.flags(fs)}
-	for _, o := range s.Options {
+	for i, o := range s.Options {
+		if o == nil {
+			panic(fmt.Sprintf("program: Server.Options[%d] is nil", i))
+		}
 		checks = append(checks, o.Flags(fs))
 	}
 	return func() error {
@@ -41,6 +44,7 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 				return err
 			}
 		}
+		s.parsed = true
 		return nil
 	}
 }

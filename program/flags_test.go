@@ -50,7 +50,7 @@ func TestFieldsAreTheDefaults(t *testing.T) {
 	parsed(t, &s, "-addr", ":1", "-max-conns", "8", "-reactors", "3", "-idle", "interrupt", "-drain", "2s")
 	require.Equal(t, Server{Addr: ":1", MaxConns: 8, Config: act.Config{
 		Schedulers: 3, Shutdown: shutdown.Policy{Turns: 3, Time: 2 * time.Second, Drop: true},
-	}}, s)
+	}, parsed: true}, s)
 }
 
 func TestMemoryHasAUnit(t *testing.T) {
@@ -131,11 +131,16 @@ func (o option) Filters() []listener.Filter {
 func TestFiltersOfOptionsComeFirst(t *testing.T) {
 	said := ""
 	s := Server{Options: []Option{option{"a", &said}, option{"b", &said}}}
+	require.PanicsWithValue(t, "program: Listen comes after Parse, whose flags decide on the filters", func() { s.Listen("", nil) })
 	parsed(t, &s)
 	for _, f := range s.Listen("127.0.0.1:0", nil, option{"c", &said}.Filters()...).(*service.TCP).Filters {
 		f(nil)
 	}
 	require.Equal(t, "abc", said)
+}
+
+func TestANilOptionPanics(t *testing.T) {
+	require.PanicsWithValue(t, "program: Server.Options[1] is nil", func() { _, _ = parse(&Server{Options: []Option{option{}, nil}}) })
 }
 
 // What was broken: a program that wanted other Limits had to look at the type of its own service.

@@ -61,12 +61,15 @@ type Server struct {
 	// Upgrade replaces the program by a newer binary, on SIGUSR2; nil is the zero Upgrade. Run adds to its Services. If it has
 	// no Terms they are those of Config.Shutdown.
 	Upgrade *upgrade.Upgrade
+
+	parsed bool
 }
 
 // Option is a part of a server program with flags of its own, such as an inspect.Inspector. If it has a method
 // Filters() []listener.Filter, those filters prepare the connections of each address of [Server.Listen]: in the order of the
-// Options, so a proxyproto.Config comes before an admission.Limiter, and that before a secure.TLS. If it is a [Service], Run sets
-// it up before the others.
+// Options, so a proxyproto.Config comes before an admission.Limiter, and that before a secure.TLS. Other sockets have none of
+// them: a [service.TCP] of your own, such as a port for health checks, stays plain with a secure.TLS. An Option that is a
+// [Service] is set up by Run before the others.
 type Option interface {
 	// Flags defines the flags. Their defaults are the fields of the Option. The function that it returns checks the values after
 	// parsing; it may be nil. An error ends the program with status 2, so it is one sentence that names the flag.
@@ -97,8 +100,8 @@ func Serve(addr string, handler func(*listener.Conn) act.Action, options ...Opti
 }
 
 // Listen returns a service for an address, as the fields of s say. The filters prepare each connection before the handler, and
-// those of the Options come first. The service listens from [Server.Run] on. For a socket without them, or with other fields, pass
-// a [service.TCP] or [service.Unix] to Run.
+// those of the Options come first: before [Server.Parse] Listen panics if there may be any. The service listens from [Server.Run]
+// on. For a socket without the filters of the Options, or with other fields, pass a [service.TCP] or [service.Unix] to Run.
 func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) Socket {
 	filters = append(s.filters(), filters...)
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
@@ -112,6 +115,9 @@ func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, fi
 func (s *Server) filters() (all []listener.Filter) {
 	for _, o := range s.Options {
 		if x, ok := o.(interface{ Filters() []listener.Filter }); ok {
+			if !s.parsed {
+				panic("program: Listen comes after Parse, whose flags decide on the filters")
+			}
 			all = append(all, x.Filters()...)
 		}
 	}
