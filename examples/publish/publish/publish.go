@@ -64,7 +64,8 @@ func (x *session) Act(t *act.Task) act.Directive {
 		case errors.Is(err, net.ErrClosed): // by a Push
 			return act.Done
 		case err != nil && x.publish == nil && t.Order() != nil:
-			_ = x.Push([]byte("! " + goodbye + "\n"))
+			// A client that is too slow for its answers sees a reset.
+			_ = x.PushOr(listener.Abort, append(x.answer, "! "+goodbye+"\n"...))
 			return act.Done
 		case err != nil:
 			return listener.Next(t, err)

@@ -99,6 +99,40 @@ func TestASlowSubscriberLosesMessagesAndNoAnswer(t *testing.T) {
 	l.For(0)
 }
 
+// What was broken: at the end a subscriber that was too slow lost the last answers, and its connection was closed in order.
+func TestASlowSubscriberIsResetAtTheEnd(t *testing.T) {
+	for name, x := range map[string]struct {
+		say  string
+		room int
+	}{
+		"no room for the last answer":            {"", 8},
+		"room for the last, and an answer waits": {"sub " + strings.Repeat("t", 60) + "\n", 40},
+	} {
+		line := "a " + strings.Repeat("x", publish.MaxLine-x.room/2-len("a \n")) + "\n"
+		l := servertest.New(t, act.Config{})
+		limits := listener.Limits{High: 2 * publish.MaxLine, Overflow: listener.Drop}
+		c, peer := l.Conn("unix", limits)
+		other, publisher := l.Conn("unix", limits)
+		l.S.Spawn(publish.Serve(c))
+		l.S.Spawn(publish.Serve(other))
+		servertest.Send(t, peer, "sub a\n")
+		l.Until("the answer", func() bool { return l.OS.Count("send") > 0 })
+		servertest.Expect(t, peer, "+ a\n")
+		l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+		servertest.Send(t, publisher, strings.Repeat("pub "+line, 3))
+		l.Until("there is no room", func() bool { return c.Dropped() > 0 })
+		l.For(0)
+		servertest.Send(t, peer, x.say)
+		l.Until("it has been read", func() bool { return x.say == "" || l.OS.Count("receive") > 2 })
+		l.For(0)
+		l.S.Shutdown(servertest.Drain)
+		l.For(0)
+		require.Equal(t, net.ErrClosed, c.Flush(), name)
+		other.Abort()
+		l.For(0)
+	}
+}
+
 // The subscribers are on both reactors, and four publishers write at the same time.
 func TestAllSubscribersGetTheSameMessagesInOneOrder(t *testing.T) {
 	const subscribers, publishers, messages = 16, 4, 200
