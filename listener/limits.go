@@ -42,8 +42,8 @@ func (l Limits) Check() error {
 	if min(l.Read, l.High, l.Low, l.ReceiveBuffer, l.SendBuffer, l.Conns) < 0 || l.Linger < 0 {
 		return fmt.Errorf("listener: Limits with a negative bound: %+v", l)
 	}
-	if l.Overflow > Abort {
-		return fmt.Errorf("listener: Overflow(%d) means nothing", l.Overflow)
+	if err := l.Overflow.check(); err != nil {
+		return err
 	}
 	if high := cmp.Or(l.High, defaultHigh); cmp.Or(l.Low, high/4) >= high { // Write would block and be woken for ever
 		return fmt.Errorf("listener: Limits whose Low is not below High: %+v", l)

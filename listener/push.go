@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"fmt"
 	"math"
 	"net"
 	"os"
@@ -19,6 +20,13 @@ const (
 	Abort
 )
 
+func (o Overflow) check() error {
+	if o > Abort {
+		return fmt.Errorf("listener: Overflow(%d) means nothing", o)
+	}
+	return nil
+}
+
 // Push writes all of p or nothing, so that a message is never cut short: it is for messages from other tasks, such as
 // those of a broker to its subscribers. Messages of one turn go out together, as with Write. There is no room for p if
 // the bytes that are queued for a slow peer and p together are more than Limits.High. Then Limits.Overflow decides: the
@@ -33,6 +41,9 @@ func (c *Conn) Push(p []byte) error { return c.PushOr(c.settings.limits.Overflow
 // PushOr is Push with an Overflow for this message, in place of that of Limits: with Block or Abort a message is never
 // dropped. So an answer arrives on a connection whose other messages may be dropped.
 func (c *Conn) PushOr(o Overflow, p []byte) error {
+	if err := o.check(); err != nil {
+		panic(err.Error())
+	}
 	b, err := c.room(o, len(p))
 	if err == nil {
 		_, err = b.put(p, math.MaxInt, false) // all of it: at most what is gathered is queued beyond high

@@ -98,7 +98,10 @@ func TestAMessageWithoutRoom(t *testing.T) {
 	c, _ := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop})
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	l.Turn(func(*act.Task) { require.NoError(t, c.Push(make([]byte, 999))) })
-	l.Turn(func(*act.Task) { require.Equal(t, net.ErrClosed, c.PushOr(listener.Abort, make([]byte, 2))) })
+	l.Turn(func(*act.Task) {
+		require.PanicsWithValue(t, "listener: Overflow(77) means nothing", func() { _ = c.PushOr(77, make([]byte, 2)) })
+		require.Equal(t, net.ErrClosed, c.PushOr(listener.Abort, make([]byte, 2)))
+	})
 }
 
 // What was broken: a message was copied for each peer that is slow. Those that are worth it are referred to, and count once,

@@ -83,6 +83,7 @@ func (v *Client) Dial() act.Action {
 	if v.Handler == nil {
 		panic("websocket: Client without a Handler")
 	}
+	v.Overflow.check()
 	return &dialled{shake: &shake{client: v}}
 }
 

@@ -78,6 +78,16 @@ func TestMistakesPanic(t *testing.T) {
 		require.Panics(t, func() { _ = a.conn.SendPiece(websocket.Binary, nil, false) })
 	})
 	require.Panics(t, func() { (&websocket.Server{}).Serve(nil, nil) })
+	bad := websocket.Options{Overflow: 77}
+	for _, mistake := range []func(){
+		func() { _ = a.conn.PushOr(77, websocket.Prepare(websocket.Text, nil)) },
+		func() { (&websocket.Server{Handler: a.handler, Options: bad}).Serve(nil, nil) },
+		func() {
+			(&websocket.Client{Handler: func(*websocket.Conn) act.Action { return nil }, Options: bad}).Dial()
+		},
+	} {
+		require.PanicsWithValue(t, "websocket: Overflow(77) means nothing", mistake)
+	}
 }
 
 // On an order connections go on until their moment has come. The moments are spread evenly over the second half of the window, by the terms of the order.

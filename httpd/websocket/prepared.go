@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -82,6 +83,13 @@ const (
 	Disconnect
 )
 
+// check panics if o means nothing.
+func (o Overflow) check() {
+	if o > Disconnect {
+		panic(fmt.Sprintf("websocket: Overflow(%d) means nothing", o))
+	}
+}
+
 // ErrDropped is returned by Push for a message that was dropped, since none that waits may be dropped for it.
 var ErrDropped = errors.New("websocket: a message was dropped, since the peer is too slow")
 
@@ -103,6 +111,7 @@ func (c *Conn) Push(m *Prepared) error { return c.PushOr(c.options.Overflow, m) 
 // PushOr is Push with an Overflow for this message, in place of Options.Overflow. A message that was pushed with Block or
 // Disconnect is not dropped for a later one: so an answer arrives on a connection whose other messages may be dropped.
 func (c *Conn) PushOr(o Overflow, m *Prepared) error {
+	o.check()
 	if c.closed {
 		return net.ErrClosed
 	}

@@ -37,6 +37,7 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if v.Handler == nil {
 		panic("websocket: Server without a Handler")
 	}
+	v.Overflow.check()
 	var key []byte
 	keys, versions := 0, 0
 	for k := range r.Values("Sec-WebSocket-Key") {
