@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"encoding/binary"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -164,7 +165,11 @@ func (b *bucket) take(now time.Duration, rate, burst int) (wait time.Duration) {
 func (b *bucket) owe(now time.Duration, rate, burst int) (wait time.Duration) {
 	each := time.Second / time.Duration(rate)
 	*b = max(*b, bucket(now)) + bucket(each)
-	return max(0, time.Duration(*b)-now-each*time.Duration(cmp.Or(max(burst, 0), rate)))
+	most := time.Duration(cmp.Or(max(burst, 0), rate))
+	if each > 0 {
+		most = min(most, math.MaxInt64/each) // or each*most overflows
+	}
+	return max(0, time.Duration(*b)-now-each*most)
 }
 
 // enter keeps x, which has got its first connection.

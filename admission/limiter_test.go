@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -86,6 +87,7 @@ func TestHowFastASourceMayCome(t *testing.T) {
 		{"as many as the rate at once", 3, 0, []time.Duration{s, s, s, s, s + s/3 - 1, s + s/3, s + s/3}, "1110010"},
 		{"a burst", 1, 3, []time.Duration{s, s, s, s, 2 * s, 2 * s, 4 * s, 4 * s, 4 * s}, "111010110"},
 		{"no more than a burst after a long time", 1, 2, []time.Duration{s, 1000 * s, 1000 * s, 1000 * s}, "1110"},
+		{"a burst without an end", 50, math.MaxInt, []time.Duration{s, s, s}, "111"},
 		{"a clock that is a little behind", 1, 1, []time.Duration{s, s - 1, 2 * s}, "101"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
