@@ -186,11 +186,14 @@ func (b *Budget) Refer(p []byte) *Message {
 	last := &p[len(p)-1]
 	m := b.messages[last]
 	if m == nil {
-		m = &Message{last: last, bytes: len(p)}
+		m = &Message{last: last}
 		b.messages[last] = m
-		b.add(m.bytes)
 	}
 	m.references++
+	if more := len(p) - m.bytes; more > 0 { // the first reference may be to what is left when a part was sent
+		m.bytes += more
+		b.add(more)
+	}
 	return m
 }
 

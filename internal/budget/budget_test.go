@@ -239,8 +239,8 @@ func TestASharedMessageCountsOnce(t *testing.T) {
 	news, rest := make([]byte, 500), make([]byte, 400)
 	for i := range 100 {
 		c := x.holds(fmt.Sprint(i), 1, 0)
+		refer(c, news[100-i:]) // what is left when a part was sent
 		refer(c, news)
-		refer(c, news[i:]) // what is left when a part was sent
 	}
 	require.Equal(t, 100+500, x.b.Total())
 	refer(x.holds("own", 1, 0), rest)
