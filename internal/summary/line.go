@@ -28,25 +28,29 @@ func New[T any](write func(log *zap.Logger, of T)) *Line[T] {
 }
 
 // Add has add note what has happened on s. The line is written a second after the first one that it says something of, or when
-// the scheduler of that one is closed. It is called on the thread of s.
+// the scheduler of that one is closed. A scheduler that is closed begins none. It is called on the thread of s.
 func (l *Line[T]) Add(s *act.Scheduler, add func(of *T)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.begun[s.Group()]
 	if of == nil {
+		w := l.writers.Get(s) // panics if s is closed: so nothing is begun before
+		if w.closed {
+			return
+		}
+		s.CallAt(&w.timer, s.Now()+time.Second, w)
 		of = new(T)
 		l.begun[s.Group()] = of
-		w := l.writers.Get(s)
-		s.CallAt(&w.timer, s.Now()+time.Second, w)
 	}
 	add(of)
 }
 
 // writer is a scheduler that may have begun a line, which it writes then.
 type writer[T any] struct {
-	line  *Line[T]
-	s     *act.Scheduler
-	timer act.Timer
+	line   *Line[T]
+	s      *act.Scheduler
+	timer  act.Timer
+	closed bool // nobody would write a line
 }
 
 // Expire writes the line.
@@ -64,5 +68,6 @@ func (w *writer[T]) Close() error {
 	if w.timer.Armed() {
 		w.Expire()
 	}
+	w.closed = true
 	return nil
 }

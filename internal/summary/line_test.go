@@ -14,6 +14,42 @@ import (
 
 var line = summary.New(func(log *zap.Logger, n int) { log.Info("happened", zap.Int("times", n)) })
 
+// late is what happens while its scheduler is closed.
+type late struct{ s *act.Scheduler }
+
+func (l late) Close() error {
+	line.Add(l.s, func(n *int) { *n++ })
+	return nil
+}
+
+var lates = act.NewLocal(func(s *act.Scheduler) late { return late{s} })
+
+// What was broken: a line that was begun on a closed scheduler was not written, and no other of that Group after it.
+func TestAClosedSchedulerBeginsNoLine(t *testing.T) {
+	now := clock(time.Hour)
+	core, logs := observer.New(zap.InfoLevel)
+	g := act.NewGroup(act.Config{Schedulers: 3, Threads: act.Stepped, Clock: &now, Logger: zap.New(core)})
+	happens := func(s *act.Scheduler) {
+		line.Add(s, func(*int) {})
+		now += clock(time.Second)
+		s.Hold(1)
+		_, err := s.Step(1)
+		require.NoError(t, err)
+		s.Hold(-1)
+	}
+	all := g.Schedulers()
+	lates.Get(all[0])
+	happens(all[0])
+	lates.Get(all[1]) // has begun no line before
+	happens(all[2])
+	lates.Get(all[2]) // closed before what writes the line
+	logs.TakeAll()
+	require.NoError(t, g.Close())
+	written := logs.FilterMessage("happened").All()
+	require.Len(t, written, 1)
+	require.EqualValues(t, 1, written[0].ContextMap()["times"])
+}
+
 type clock time.Duration
 
 func (c *clock) Monotonic() time.Duration { return time.Duration(*c) }
