@@ -38,6 +38,7 @@ const (
 // server has ended.
 type site struct {
 	of    *Inspector
+	log   *zap.Logger
 	token []byte
 	end   context.CancelFunc
 	over  chan struct{}
@@ -60,7 +61,7 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 		token = rand.Text()
 	}
 	ctx, end := context.WithCancel(context.Background())
-	v := &site{of: x, token: []byte(token), end: end, over: make(chan struct{})}
+	v := &site{of: x, log: log, token: []byte(token), end: end, over: make(chan struct{})}
 	web := &httpd.Server{Handler: v.routes()}
 	tcp := &x.tcp
 	tcp.Address, tcp.Handler, tcp.MaxConns = x.Address, web.Serve, viewers
@@ -136,7 +137,7 @@ func (v *site) routes() httpd.Handler {
 	secret("/metrics", v.report("text/plain; version=0.0.4; charset=utf-8",
 		func(_ string, out *bytes.Buffer) {
 			v.of.Report(false).writeMetrics(out)
-			v.of.writeCollected(out)
+			v.of.writeCollected(out, v.log)
 		}))
 	secret("/json", v.report("application/json", func(_ string, out *bytes.Buffer) { encode(out, v.of.report(false, true)) }))
 	secret("/tasks.json", v.report("application/json",

@@ -7,17 +7,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"go.uber.org/zap"
 )
 
 // MetricSource has figures of your own for /metrics: see [Inspector].Sources.
 type MetricSource interface {
 	// Collect calls add for each figure, before it returns. It is called once for each request of /metrics, on a goroutine that
-	// is not a scheduler's thread. Several may call it at a time, so it uses atomics or locks. A panic fails the request.
+	// is not a scheduler's thread. Several may call it at a time, so it uses atomics or locks. After a panic, which is logged, all
+	// figures of the source are left out.
 	Collect(add func(Metric))
 }
 
 // Metric is a figure of a [MetricSource], in the data model of Prometheus. One that has a mistake is left out, as is each beyond
-// 10,000, and the figure daimon_collected_refused says how many that were.
+// 10,000, and the figure daimon_collected_refused says how many that were. A source that has panicked, or is nil, counts
+// there as one.
 type Metric struct {
 	// Name has letters, digits and "_", does not begin with a digit or "daimon_", and may come again with other labels. If it
 	// ends with "_total" the figure is a counter, and otherwise a gauge.
@@ -34,28 +38,48 @@ const mostCollected = 10_000
 
 var validName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
+// collected is a figure with the key of its sample.
+type collected struct {
+	Metric
+	key string
+}
+
 // writeCollected writes what the sources have.
-func (x *Inspector) writeCollected(out io.Writer) {
+func (x *Inspector) writeCollected(out io.Writer, log *zap.Logger) {
 	m, seen, refused := &metrics{samples: map[string][]string{}}, map[string]bool{}, 0
 	heads := map[string]string{} // by name
 	for _, c := range x.Sources {
-		c.Collect(func(f Metric) {
+		var own []collected
+		mistakes := 0
+		whole := collectFrom(c, log, func(f Metric) {
 			labels, ok := f.labels()
 			key := f.Name + "{" + labels + "}"
 			if !ok || seen[key] || len(seen) == mostCollected { // Prometheus takes nothing of a page on which a figure comes twice
-				refused++
+				mistakes++
 				return
 			}
 			seen[key] = true
+			own = append(own, collected{f, key})
+		})
+		if !whole {
+			for _, f := range own {
+				delete(seen, f.key)
+			}
+			refused++
+			continue
+		}
+		refused += mistakes
+		for _, f := range own {
 			if heads[f.Name] == "" {
 				kind := "gauge"
 				if strings.HasSuffix(f.Name, "_total") {
 					kind = "counter"
 				}
-				heads[f.Name] = fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s %[3]s\n", f.Name, escapeHelp.Replace(strings.ToValidUTF8(f.Help, "\uFFFD")), kind)
+				help := escapeHelp.Replace(strings.ToValidUTF8(f.Help, "\uFFFD"))
+				heads[f.Name] = fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s %[3]s\n", f.Name, help, kind)
 			}
-			m.sample(f.Name, key+" "+strconv.FormatFloat(f.Value, 'g', -1, 64))
-		})
+			m.sample(f.Name, f.key+" "+strconv.FormatFloat(f.Value, 'g', -1, 64))
+		}
 	}
 	for _, name := range m.names {
 		fmt.Fprint(out, heads[name], strings.Join(m.samples[name], "\n"), "\n")
@@ -64,6 +88,20 @@ func (x *Inspector) writeCollected(out io.Writer) {
 		fmt.Fprintf(out, "# HELP daimon_collected_refused figures of sources that are not on this page\n"+
 			"# TYPE daimon_collected_refused gauge\ndaimon_collected_refused %d\n", refused)
 	}
+}
+
+// collectFrom reports whether c has said all that it has: it is not nil, and has not panicked.
+func collectFrom(c MetricSource, log *zap.Logger, add func(Metric)) (whole bool) {
+	if c == nil {
+		return false
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("a source of figures panicked", zap.String("source", fmt.Sprintf("%T", c)), zap.Any("value", p), zap.Stack("stack"))
+		}
+	}()
+	c.Collect(add)
+	return true
 }
 
 var escapeHelp = strings.NewReplacer(`\`, `\\`, "\n", `\n`)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // orders are figures of a program.
@@ -22,7 +24,7 @@ func ExampleMetricSource() {
 	shop := &orders{}
 	shop.open.Add(2)
 	x := &Inspector{Address: "127.0.0.1:6060", Sources: []MetricSource{shop}} // with the others at /metrics
-	x.writeCollected(os.Stdout)
+	x.writeCollected(os.Stdout, zap.NewNop())
 	// Output:
 	// # HELP shop_orders orders that are open
 	// # TYPE shop_orders gauge
@@ -58,7 +60,7 @@ func TestMetricsOfSources(t *testing.T) {
 			}
 		})}}
 		var out strings.Builder
-		own.writeCollected(&out)
+		own.writeCollected(&out, zap.NewNop())
 		var samples []string
 		for line := range strings.Lines(out.String()) {
 			if !strings.HasPrefix(line, "#") {
@@ -69,4 +71,24 @@ func TestMetricsOfSources(t *testing.T) {
 		require.Equal(t, fmt.Sprint("daimon_collected_refused ", x.refused), samples[last], name)
 		require.Equal(t, x.want, strings.Join(samples[:last], ","), name)
 	}
+}
+
+// What was broken: no figure could be read, also of the schedulers.
+func TestASourceThatFailsIsLeftOut(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	x := &Inspector{Sources: []MetricSource{
+		collect(func(add func(Metric)) {
+			add(Metric{Name: "a"})
+			add(Metric{Name: "1a"})
+			panic("broken")
+		}),
+		nil,
+		collect(func(add func(Metric)) { add(Metric{Name: "a", Value: 7}) }),
+	}}
+	var out strings.Builder
+	x.writeCollected(&out, zap.New(core))
+	require.Contains(t, out.String(), "\na{} 7\n")
+	require.Contains(t, out.String(), "\ndaimon_collected_refused 2\n")
+	require.NotContains(t, out.String(), "a{} 0")
+	require.Equal(t, 1, logs.FilterMessage("a source of figures panicked").FilterField(zap.Any("value", "broken")).Len())
 }
