@@ -181,7 +181,7 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 	for seed := range int64(60) {
 		rnd := rand.New(rand.NewSource(seed))
 		w := &world{t: t, wanted: map[*act.Task]right{}, due: map[*act.Task]bool{}, slots: map[int]*act.Task{}}
-		s, _ := newScheduler(t, act.Config{
+		s, _, _ := newVirtual(t, act.Config{
 			TurnsPerPass: 1 + rnd.Intn(20),
 			Trace:        &act.Trace{Pass: func(*act.Scheduler) { w.pass() }},
 		})
