@@ -154,7 +154,7 @@ func TestASetupWithAFieldThatIsWrongSaysWhich(t *testing.T) {
 		"a Filter is nil":                 {Handler: handler, Filters: []listener.Filter{nil}},
 		"FilterTimeout is negative: -1ns": {Handler: handler, FilterTimeout: -1},
 		"AtEnd has no value 77":           {Handler: handler, AtEnd: 77},
-		"a negative Backlog: -1":         {Handler: handler, Backlog: -1},
+		"a negative Backlog: -1":          {Handler: handler, Backlog: -1},
 		"Low is not below High":           {Handler: handler, Limits: listener.Limits{High: 1, Low: 1}},
 	} {
 		server.Address = loopback
