@@ -28,9 +28,9 @@ type Limiter struct {
 	// Rate is how many new connections a source may make in a second; 0 means no bound. Burst is how many it may make at once
 	// when it has made none for long; 0 means Rate. Those that are refused do not count.
 	Rate, Burst int
-	// Messages is how many requests or messages a source may send in a second, on all of its connections together; 0 or
-	// less means no bound. MessageBurst is how many it may send at once when it has sent none for long; 0 means Messages. What counts is said
-	// by the program, which calls Take or Pace for each.
+	// Messages is how many requests or messages a source may send in a second, on all of its connections together; 0 or less
+	// means no bound. MessageBurst is how many it may send at once when it has sent none for long; 0 means Messages. What counts
+	// is said by the program, which calls Take or Pace for each.
 	Messages, MessageBurst int
 	// Remembered bounds how many sources without connections are remembered, until they have all of their bursts again. With more of
 	// them the one is forgotten that has been without a connection for longest. 0 means 65,536, about 12 MiB. Without Rate and

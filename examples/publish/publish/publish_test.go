@@ -68,11 +68,11 @@ func TestAnswers(t *testing.T) {
 	end(t, r)
 }
 
-// What was broken: an answer for which there was no room was dropped, as messages are.
-func TestASlowSubscriberLosesMessagesAndNoAnswer(t *testing.T) {
-	l := servertest.New(t, act.Config{})
+// slowSubscriber has a client that has subscribed to "a", and whose socket takes nothing from then on, beside one that publishes.
+func slowSubscriber(t *testing.T) (l *servertest.Stepped, c *listener.Conn, peer, publisher net.Conn, end func()) {
+	l = servertest.New(t, act.Config{})
 	limits := listener.Limits{High: 2 * publish.MaxLine, Overflow: listener.Drop}
-	c, peer := l.Conn("unix", limits)
+	c, peer = l.Conn("unix", limits)
 	other, publisher := l.Conn("unix", limits)
 	l.S.Spawn(publish.Serve(c))
 	l.S.Spawn(publish.Serve(other))
@@ -80,6 +80,15 @@ func TestASlowSubscriberLosesMessagesAndNoAnswer(t *testing.T) {
 	l.Until("the answer", func() bool { return l.OS.Count("send") > 0 })
 	servertest.Expect(t, peer, "+ a\n")
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+	return l, c, peer, publisher, func() {
+		other.Abort()
+		l.For(0)
+	}
+}
+
+// What was broken: an answer for which there was no room was dropped, as messages are.
+func TestASlowSubscriberLosesMessagesAndNoAnswer(t *testing.T) {
+	l, c, peer, publisher, end := slowSubscriber(t)
 	line, topic := "a "+strings.Repeat("x", publish.MaxLine-len("pub a \n"))+"\n", strings.Repeat("t", 60)
 	servertest.Send(t, publisher, strings.Repeat("pub "+line, 5))
 	l.Until("messages are lost", func() bool { return c.Dropped() == 3 })
@@ -95,8 +104,7 @@ func TestASlowSubscriberLosesMessagesAndNoAnswer(t *testing.T) {
 	l.Until("it is sent", func() bool { return l.OS.Count("send") > 0 })
 	servertest.Expect(t, peer, "# 3 lost\na last\n")
 	c.Abort()
-	other.Abort()
-	l.For(0)
+	end()
 }
 
 // What was broken: at the end a subscriber that was too slow lost the last answers, and its connection was closed in order.
@@ -109,16 +117,7 @@ func TestASlowSubscriberIsResetAtTheEnd(t *testing.T) {
 		"room for the last, and an answer waits": {"sub " + strings.Repeat("t", 60) + "\n", 40},
 	} {
 		line := "a " + strings.Repeat("x", publish.MaxLine-x.room/2-len("a \n")) + "\n"
-		l := servertest.New(t, act.Config{})
-		limits := listener.Limits{High: 2 * publish.MaxLine, Overflow: listener.Drop}
-		c, peer := l.Conn("unix", limits)
-		other, publisher := l.Conn("unix", limits)
-		l.S.Spawn(publish.Serve(c))
-		l.S.Spawn(publish.Serve(other))
-		servertest.Send(t, peer, "sub a\n")
-		l.Until("the answer", func() bool { return l.OS.Count("send") > 0 })
-		servertest.Expect(t, peer, "+ a\n")
-		l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
+		l, c, peer, publisher, end := slowSubscriber(t)
 		servertest.Send(t, publisher, strings.Repeat("pub "+line, 3))
 		l.Until("there is no room", func() bool { return c.Dropped() > 0 })
 		l.For(0)
@@ -128,8 +127,7 @@ func TestASlowSubscriberIsResetAtTheEnd(t *testing.T) {
 		l.S.Shutdown(servertest.Drain)
 		l.For(0)
 		require.Equal(t, net.ErrClosed, c.Flush(), name)
-		other.Abort()
-		l.For(0)
+		end()
 	}
 }
 
