@@ -63,7 +63,7 @@ func (e *Engine) reserve() (*claim, error) {
 	if e.stopping {
 		return nil, ErrStopped
 	}
-	room := e.cfg.Workers - len(e.works)
+	room := min(e.cfg.Workers+e.leaving, 2*e.cfg.Workers) - len(e.works)
 	for _, c := range e.claims {
 		room -= c.room
 	}
@@ -90,7 +90,7 @@ func (e *Engine) rooms() (kinds []string, most map[string]int) {
 	for _, name := range e.kinds {
 		if workers := e.cfg.Kinds[name].Workers; workers > 0 {
 			for _, w := range e.works {
-				if w.kind == name {
+				if w.kind == name && !w.leaves {
 					workers--
 				}
 			}

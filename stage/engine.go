@@ -70,7 +70,8 @@ type Config struct {
 	// two engines may have the same, since tokens tell their claims apart.
 	Worker string
 
-	// Workers is how many tasks the engine works on at a time, and so how many processors run; 0 means 8.
+	// Workers is how many tasks the engine works on at a time, and so how many processors run; 0 means 8. A task keeps no place
+	// while the store is only told of its end: with those the engine holds up to twice as many tasks.
 	Workers int
 
 	// Lease is how long a worker holds a task without a heartbeat; 0 means 15 s. A stage may take longer, since heartbeats
@@ -174,6 +175,7 @@ type Engine struct {
 	dropped     []*work       // of earlier runs: their leases end by themselves
 	claims      []*claim      // that the store has not answered yet, in order of their numbers
 	number      int64         // of the latest claim
+	leaving     int           // how many of works keep no place among the Workers
 	looks       int           // how many more heartbeats look for claims whose answers were lost
 	more        bool          // the last claim got all that it asked for: there may be more
 	done        chan struct{} // closed when nothing is claimed or being claimed; nil if no caller waits for that
@@ -514,6 +516,7 @@ func (e *Engine) remove(w *work) {
 	e.mu.Lock()
 	if i := slices.Index(e.works, w); i >= 0 {
 		e.works = slices.Delete(e.works, i, i+1)
+		w.leave(false)
 	}
 	settled, ring := e.settle(), e.more || w.due
 	e.mu.Unlock()

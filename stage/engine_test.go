@@ -305,6 +305,63 @@ func TestWorkersOfAKind(t *testing.T) {
 	})
 }
 
+// A task whose end the store is told keeps no place among the Workers, nor among those of its kind; an engine holds no more than
+// twice as many. One whose OnEnd runs keeps its place.
+func TestATaskThatEndsMakesRoom(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		ofKind int
+		onEnd  bool
+	}{{0, true}, {0, false}, {1, false}} {
+		onEachHost(t, func(t *testing.T, run host) {
+			begun, free, answers, ends := 0, make(chan struct{}), make(chan struct{}), make(chan struct{})
+			close(free)
+			e := engineOf(t, &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
+				if call == "Finish" {
+					<-answers
+				}
+				return do()
+			}}, 1, processor(func(context.Context) { begun++; <-free }), func(cfg *stage.Config) {
+				cfg.Poll, cfg.Workers = time.Hour, 1
+				if row.onEnd {
+					cfg.OnEnd = func(x stage.Task) {
+						if x.ID == 1 {
+							<-ends
+						}
+					}
+				}
+				cfg.Kinds["task"] = stage.Kind{Chain: cfg.Kinds["task"].Chain, Workers: row.ofKind}
+			})
+			for range 4 {
+				enqueued(t, e, "")
+			}
+			stop := run(e)
+			synctest.Wait()
+			require.Equal(t, 2, begun, "two wait for the store")
+			for range 2 {
+				answers <- struct{}{}
+				synctest.Wait()
+			}
+			if row.onEnd {
+				require.Equal(t, 2, begun)
+			}
+			close(ends)
+			synctest.Wait()
+			require.Equal(t, 4, begun)
+			close(answers)
+			synctest.Wait()
+			free = make(chan struct{})
+			for range 2 {
+				enqueued(t, e, "")
+			}
+			synctest.Wait()
+			require.Equal(t, 5, begun, "it works on one")
+			close(free)
+			require.NoError(t, stop(shutdown.Unbounded))
+		})
+	}
+}
+
 // A task that is enqueued while a claim is under way, which has asked for all the room, of the engine or of the kind, is claimed by
 // the next one at once.
 func TestEnqueuedDuringAClaim(t *testing.T) {

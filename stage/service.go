@@ -18,7 +18,7 @@ import (
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
 // Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines, as it does by default,
-// the engine reserves one for each of its Workers, and four for Call. It reserves one more for each of these: heartbeats;
+// the engine reserves two for each of its Workers, and four for Call. It reserves one more for each of these: heartbeats;
 // periodic tasks, Config.Retention and Engine.Future; the hints of a Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
@@ -28,7 +28,7 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil
 	}
-	x := &service{e: e, s: s, bodies: s.Reserve(e.cfg.Workers), beats: s.Reserve(1), calls: s.Reserve(callsAtOnce)}
+	x := &service{e: e, s: s, bodies: s.Reserve(2 * e.cfg.Workers), beats: s.Reserve(1), calls: s.Reserve(callsAtOnce)}
 	if err := e.begin(x); err != nil {
 		return err
 	}

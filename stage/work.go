@@ -47,6 +47,7 @@ type work struct {
 	// Under the engine's mu.
 	until   time.Duration // the end of the lease, by the clock now
 	parting bool          // the task is being given back, so its lease ends without being lost
+	leaves  bool          // the store is only told of its end: it keeps no place among the Workers
 	at      string        // task.Stage, for other goroutines
 	notes   *notes        // of the latest try, until its stage has finished
 }
@@ -362,6 +363,9 @@ func (w *work) left(r Return) (step, time.Duration) {
 		t.Progress, t.ProgressStage = p.Data, p.Stage
 	}
 	w.reach(t)
+	w.e.mu.Lock()
+	w.leave(false)
+	w.e.mu.Unlock()
 	if err := guarded(func() error { w.e.cfg.OnEnd(t); return nil }); err != nil {
 		w.log.Error("Config.OnEnd has panicked", panics.Fields(err)...)
 	}
@@ -426,8 +430,28 @@ func (w *work) noted() Progress {
 // part notes that the task is being given back.
 func (w *work) part() {
 	w.e.mu.Lock()
-	defer w.e.mu.Unlock()
 	w.parting = true
+	if w.commit == nil {
+		w.leave(true)
+	}
+	ring := w.leaves && w.e.more
+	w.e.mu.Unlock()
+	if ring {
+		w.e.where().ring()
+	}
+}
+
+// leave notes whether the task keeps no place among the Workers. Under the engine's mu.
+func (w *work) leave(leaves bool) {
+	switch {
+	case leaves == w.leaves:
+		return
+	case leaves:
+		w.e.leaving++
+	default:
+		w.e.leaving--
+	}
+	w.leaves = leaves
 }
 
 // guarded calls f, and makes an error of its panic.

@@ -21,29 +21,35 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stag
 		return nil, ctx.Err()
 	}
 	distinct, places, err := transition.Distinct(tasks)
-	switch {
-	case err != nil:
-	case places == nil:
-		ids, err = collect(ctx, s.pool, pgx.RowTo[stage.ID], s.sql.enqueue, s.added(tasks, nil)...)
-	default:
-		ids, err = s.enqueueUnique(ctx, distinct)
-	}
 	if err != nil {
 		return nil, s.failed(ctx, "enqueue", err)
 	}
-	s.announce(ctx, different(tasks))
+	hints := hintsOf(tasks, stage.Enqueuer(ctx))
+	now, later := s.enter(hints)
+	if places == nil {
+		ids, err = collect(ctx, s.pool, pgx.RowTo[stage.ID], s.sql.enqueue, s.added(tasks, now)...)
+	} else {
+		ids, err = s.enqueueUnique(ctx, distinct, now)
+	}
+	if err != nil {
+		later = nil // nothing was enqueued, or nobody knows: engines poll as well
+	}
+	s.leave(later)
+	if err != nil {
+		return nil, s.failed(ctx, "enqueue", err)
+	}
 	return transition.Spread(ids, places), nil
 }
 
 // enqueueUnique enqueues tasks of which some have keys, each once. The server ends a wait before ctx ends.
-func (s *tasks) enqueueUnique(ctx context.Context, tasks []stage.NewTask) (ids []stage.ID, err error) {
+func (s *tasks) enqueueUnique(ctx context.Context, tasks []stage.NewTask, notified []string) (ids []stage.ID, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	wait := patience(ctx)
 	b := &pgx.Batch{}
 	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, fmt.Sprint(wait.Milliseconds()))
-	b.Queue(s.sql.unique, s.addedUnique(tasks, nil)...).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(s.sql.unique, s.addedUnique(tasks, notified)...).Query(func(rows pgx.Rows) (err error) {
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[stage.ID])
 		return err
 	})
@@ -77,7 +83,7 @@ func (s *tasks) insert(ctx context.Context, tx pgx.Tx, tasks []stage.NewTask) ([
 	if places != nil {
 		text, args = s.sql.unique, s.addedUnique
 	}
-	rows, err := tx.Query(ctx, text, args(distinct, different(tasks))...)
+	rows, err := tx.Query(ctx, text, args(distinct, hintsOf(tasks, 0))...)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +138,7 @@ func (s *tasks) enqueueUniqueSQL(ctx context.Context, tx *sql.Tx, tasks []stage.
 	return ids, nil
 }
 
-// added returns the arguments of enqueue. It notifies of the kinds when it is committed.
+// added returns the arguments of enqueue. What is to be notified of is heard when it is committed.
 func (s *tasks) added(tasks []stage.NewTask, notified []string) []any {
 	n := len(tasks)
 	kinds, stages, data := make([]string, n), make([]string, n), make([][]byte, n)
@@ -165,13 +171,19 @@ func at(t stage.NewTask) *time.Time {
 	return &when
 }
 
-// different returns the kinds of the tasks, each once.
-func different(tasks []stage.NewTask) (kinds []string) {
-	for _, t := range tasks {
-		if len(kinds) == 0 || kinds[len(kinds)-1] != t.Kind { // tasks of a kind often come together
-			kinds = append(kinds, t.Kind)
+// hintsOf returns what is to be notified of when an engine enqueues the tasks, or anybody else: then it is 0.
+func hintsOf(tasks []stage.NewTask, engine int64) (hints []string) {
+	last := ""
+	for i, t := range tasks {
+		if i > 0 && t.Kind == last { // tasks of a kind often come together
+			continue
+		}
+		if last = t.Kind; engine == 0 {
+			hints = append(hints, hintOfKind(t.Kind))
+		} else {
+			hints = append(hints, hintOfEnqueued(t.Kind, engine))
 		}
 	}
-	slices.Sort(kinds)
-	return slices.Compact(kinds)
+	slices.Sort(hints)
+	return slices.Compact(hints)
 }

@@ -35,7 +35,7 @@ var texts = statements{
 		INSERT INTO daimon.task (kind, stage, data, due, created, changed)
 		SELECT t.kind, t.stage, t.data, greatest(now, now + t.after * interval '1 microsecond', t.at), now, now
 		FROM clock, unnest($1::text[], $2::text[], $3::bytea[], $6::bigint[], $7::timestamptz[]) AS t (kind, stage, data, after, at)
-		WHERE (SELECT count(pg_notify($4, left('kind ' || kind, 1000))) FROM unnest($5::text[]) AS kind) >= 0
+		WHERE (SELECT count(pg_notify($4, left(hint, 1000))) FROM unnest($5::text[]) AS hint) >= 0
 		RETURNING id`,
 
 	// For drivers that know no arrays.
@@ -56,7 +56,7 @@ var texts = statements{
 	// For drivers that know no arrays.
 	uniqueOne: uniqueOf(`
 		SELECT $1::text AS kind, $2::text AS stage, $3::bytea AS data, $5::bigint AS after, $6::timestamptz AS at,
-			$7::text AS key, $8::bigint AS within, 1 AS place, $9::bigint AS id`, `ARRAY[$1::text]`),
+			$7::text AS key, $8::bigint AS within, 1 AS place, $9::bigint AS id`, `ARRAY['kind ' || $1::text]`),
 
 	// The records of periodic tasks are made and locked in the order of their names, in transactions of their own and of Tick.
 	begin: `
@@ -290,11 +290,11 @@ var texts = statements{
 	paused: `SELECT kind FROM daimon.pause`,
 }
 
-// uniqueOf returns the statement for tasks of which some have keys, each key once, and the kinds to notify of. Keys are locked
+// uniqueOf returns the statement for tasks of which some have keys, each key once, and the hints to notify of. Keys are locked
 // in order, so that no two calls wait for each other. A call that has waited for another one sees its task: ON CONFLICT reads the
 // latest version of a row. horizon is how the Within of a new task gets there. The numbers are drawn before that, since
 // daimon.key needs them; those of tasks that are not added are lost.
-func uniqueOf(given, kinds string) string {
+func uniqueOf(given, hints string) string {
 	return `
 		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 		given AS MATERIALIZED (` + given + `
@@ -312,7 +312,7 @@ func uniqueOf(given, kinds string) string {
 			SELECT g.id, g.kind, g.stage, g.data, greatest(now, now + g.after * interval '1 microsecond', g.at), now, now
 			FROM clock, given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key
 			WHERE coalesce(l.task, g.id) = g.id
-				AND (SELECT count(pg_notify($4::text, left('kind ' || kind, 1000))) FROM unnest(` + kinds + `) AS kind) >= 0
+				AND (SELECT count(pg_notify($4::text, left(hint, 1000))) FROM unnest(` + hints + `) AS hint) >= 0
 		)
 		SELECT coalesce(l.task, g.id) FROM given AS g LEFT JOIN latest AS l ON l.kind = g.kind AND l.key = g.key ORDER BY g.place`
 }

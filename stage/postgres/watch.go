@@ -40,31 +40,48 @@ func hint(payload string) (h stage.Hint) {
 	return h
 }
 
-// announcements are the hints that engines are to hear, by notifications in transactions of their own. A transaction that
-// notifies has a lock on the whole server while it commits, so in the transactions that enqueue they would keep these from
-// being written to the disk together.
+// announcements are the hints that engines are to hear of tasks that were enqueued. A transaction that notifies has a lock on
+// the whole server while it commits, so in all transactions that enqueue they would keep these from being written to the disk
+// together. A call that enqueues alone notifies in its own transaction. Hints of the others share transactions of their own.
 type announcements struct {
 	announcing sync.Mutex
+	enqueuing  int                 // calls
+	alone      time.Time           // when the latest call began that has notified itself
 	hints      map[string]struct{} // not announced yet
 	running    bool                // announceAll
 }
 
-// announcePause is how long after an announcement the next one comes, at the least.
-const announcePause = 2 * time.Millisecond
+// alonePause is how long after a call that has notified itself the next one does, at the least.
+const alonePause = 5 * time.Millisecond
 
-// announce has the engines of all processes hear of the kinds of tasks that were enqueued with ctx, and does not wait for it.
-func (s *tasks) announce(ctx context.Context, kinds []string) {
+// enter begins a call that enqueues. It returns the hints of which its transaction notifies, and those to announce behind it.
+func (s *tasks) enter(hints []string) (now, later []string) {
 	s.announcing.Lock()
 	defer s.announcing.Unlock()
-	engine := stage.Enqueuer(ctx)
-	for _, kind := range kinds {
-		s.hints[hintOfEnqueued(kind, engine)] = struct{}{}
+	s.enqueuing++
+	if s.enqueuing > 1 || s.running || time.Since(s.alone) < alonePause {
+		return nil, hints
 	}
-	if !s.running && s.life.Err() == nil {
+	s.alone = time.Now()
+	return hints, nil
+}
+
+// leave ends the call, with the hints to announce.
+func (s *tasks) leave(later []string) {
+	s.announcing.Lock()
+	defer s.announcing.Unlock()
+	s.enqueuing--
+	for _, hint := range later {
+		s.hints[hint] = struct{}{}
+	}
+	if len(later) > 0 && !s.running && s.life.Err() == nil {
 		s.running = true
 		s.flushes.Go(s.announceAll)
 	}
 }
+
+// announcePause is how long after an announcement the next one comes, at the least.
+const announcePause = 2 * time.Millisecond
 
 // announceAll announces hints until none is left, also while the store is being closed. Those that come during an
 // announcement, and the pause after it, share the next one.

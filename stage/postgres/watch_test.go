@@ -63,6 +63,8 @@ func TestWatch(t *testing.T) {
 	require.NoError(t, err)
 	both(stage.Hint{Kind: "b"}) // once
 
+	other.Beside(func() { enqueued(t, other, stage.NewTask{Kind: "c", Stage: "NEW"}) })
+	both(stage.Hint{Kind: "c"})
 	ask := func(ok bool, err error) {
 		t.Helper()
 		require.NoError(t, err)
