@@ -26,6 +26,7 @@ func TestEachProgramRuns(t *testing.T) {
 		{"echo", "-pairs 2 -conns 10 -messages 500 -coro -plain", 0, "coro/daimon"},
 		{"http", "-pairs 1 -conns 10 -requests 500 -max 0.001", 1, "is above 0.001"},
 		{"idle", "-strategies interrupt,busy -rounds 1 -rest 20ms -scale 0.0005", 0, "| interrupt | "},
+		{"nethttp", "-pairs 1 -scale 0.001 -apart=false -rows small1,file1m-tls,stream,upload-chunked,proxy", 0, "| proxy | "},
 		{"process", "-pairs 1 -scale 0.001", 0, "hand-off"},
 		{"process", "-rows nothing", 1, "-rows takes some of hand-off,"},
 		{"publish", "-pairs 2 -subscribers 5 -messages 3 -bursts 10", 0, "control/one"},

@@ -133,7 +133,7 @@ type clients struct {
 
 func (m *measurement) start(ctx context.Context, s *server.Process, talk load.Talk, conns int, flags ...string) (*clients, error) {
 	c := &clients{}
-	arguments := append(flags, "-certificate", m.identity.certificate, strconv.Itoa(s.Port), strconv.Itoa(conns), "-1")
+	arguments := append(flags, "-certificate", m.identity.Certificate, strconv.Itoa(s.Port), strconv.Itoa(conns), "-1")
 	c.cmd = exec.CommandContext(ctx, m.load, arguments...)
 	c.cmd.Stderr = io.MultiWriter(&c.complaint, os.Stderr)
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

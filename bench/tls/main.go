@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
+	"github.com/daimon-go/daimon/bench/internal/identity"
 )
 
 // Options are the flags.
@@ -62,7 +63,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if m.build, err = build.Into(dir); err != nil {
 		return err
 	}
-	if m.identity, err = issue(dir); err != nil {
+	if m.identity, err = identity.Issue(dir); err != nil {
 		return err
 	}
 	if m.load, err = m.build.Go("tls/load"); err != nil {

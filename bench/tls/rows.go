@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/answer"
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/crowd"
+	"github.com/daimon-go/daimon/bench/internal/identity"
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/nginx"
 	"github.com/daimon-go/daimon/bench/internal/pairs"
@@ -38,7 +39,7 @@ type measurement struct {
 	Options
 	out      io.Writer
 	build    build.Builder
-	identity identity
+	identity identity.Files
 	load     string // tls/load, compiled
 }
 
@@ -70,7 +71,7 @@ func (m *measurement) servers(row string) (all []*server.Process, err error) {
 		candidates = []string{"daimon", "net/http"}
 	}
 	for _, name := range candidates {
-		s := &server.Process{Name: name, Reactors: m.Reactors, Flags: m.identity.flags()}
+		s := &server.Process{Name: name, Reactors: m.Reactors, Flags: m.identity.Flags()}
 		switch err := m.compile(row, s); {
 		case err == nginx.ErrMissing && !m.Limits:
 			fmt.Fprintf(m.out, "nginx is left out: %v\n", err)
@@ -133,7 +134,7 @@ func (m *measurement) judge(t pairs.Table, medians []float64) error {
 // cpu measures CPU time for an exchange.
 func (m *measurement) cpu(ctx context.Context, row, what string, exchanges int, clients load.Generator) (err error) {
 	clients.Program = m.load
-	clients.Flags = append(clients.Flags, "-certificate", m.identity.certificate)
+	clients.Flags = append(clients.Flags, "-certificate", m.identity.Certificate)
 	clients.CPU = -1 // handshakes are computed on any CPU
 	if row == "echo" || row == "http" {
 		if clients.CPU, err = load.CPU(m.Reactors, false); err != nil {
@@ -189,7 +190,7 @@ func (m *measurement) talk(row string, s *server.Process) (load.Talk, error) {
 	if err != nil {
 		return load.Talk{}, err
 	}
-	config, err := load.Trust(m.identity.certificate)
+	config, err := load.Trust(m.identity.Certificate)
 	if err != nil {
 		return load.Talk{}, err
 	}
@@ -214,7 +215,7 @@ func (m *measurement) memory(ctx context.Context, row string) error {
 	if err != nil {
 		return err
 	}
-	config, err := load.Trust(m.identity.certificate)
+	config, err := load.Trust(m.identity.Certificate)
 	if err != nil {
 		return err
 	}

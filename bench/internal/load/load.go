@@ -28,8 +28,9 @@ type Generator struct {
 // Build compiles c/load.c.
 func Build(b build.Builder) (program string, err error) { return b.C("internal/load/c/load.c") }
 
-// Cost is what one exchange cost, in ns: of the server's CPU, and by the clock on the wall.
-type Cost struct{ CPU, Wall float64 }
+// Cost is what one exchange cost: ns of the server's CPU, ns by the clock on the wall, and how often a thread of the
+// server went to sleep.
+type Cost struct{ CPU, Wall, Switches float64 }
 
 // Run makes new connections to s, with one exchange on each, and then measures further exchanges over all connections. So
 // neither accepting nor closing is measured, and with several reactors the kernel distributes the connections anew in
@@ -104,6 +105,7 @@ func measure(s *server.Process, in io.Writer, out *bufio.Reader, exchanges int) 
 	if _, err := out.ReadString('\n'); err != nil { // "ready"
 		return Cost{}, err
 	}
+	slept := s.Switches()
 	before, err := s.CPU()
 	if err != nil {
 		return Cost{}, err
@@ -119,7 +121,7 @@ func measure(s *server.Process, in io.Writer, out *bufio.Reader, exchanges int) 
 	}
 	after, err := s.CPU()
 	n := float64(exchanges)
-	return Cost{CPU: float64(after-before) / n, Wall: float64(wall) / n}, err
+	return Cost{CPU: float64(after-before) / n, Wall: float64(wall) / n, Switches: float64(s.Switches()-slept) / n}, err
 }
 
 // CPU returns the CPU for the load generator. On the CPU of the only reactor the two take turns: the load generator sends

@@ -62,7 +62,7 @@ func (t Table) withRatios(costs []float64) []float64 {
 func (t Table) printSpreads(out io.Writer, figures [][]float64) (median []float64) {
 	var low, high []float64
 	for _, f := range figures {
-		s := spread(f)
+		s := Of(f)
 		median, low, high = append(median, s.Median), append(low, s.Min), append(high, s.Max)
 	}
 	t.print(out, "median", t.texts(median))

@@ -203,6 +203,23 @@ func (s *Process) CPU() (time.Duration, error) {
 	return sum, nil
 }
 
+// Switches returns how often threads of the process and its workers have gone to sleep: voluntary_ctxt_switches of
+// proc_pid_status(5). Threads that have ended do not count.
+func (s *Process) Switches() (sum int) {
+	for _, pid := range s.family() {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)) // the pattern is a good one
+		for _, task := range tasks {
+			text, _ := os.ReadFile(task) // a thread may have ended meanwhile
+			_, rest, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+			var n int
+			if _, err := fmt.Sscan(rest, &n); err == nil {
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
 // Memory returns the resident set of the process and its workers, in bytes. Shared pages count in each process, so only
 // its growth is meaningful. The kernel walks the page tables for it; the figures of /proc/PID/statm are kept by each CPU and
 // collected now and then.

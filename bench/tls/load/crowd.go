@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"slices"
@@ -20,6 +21,7 @@ const patience = time.Minute
 type crowd struct {
 	handshakes string
 	every      time.Duration
+	answer     int // bytes of the content of an answer; -1: the talk has the answers
 	talk       load.Talk
 
 	addr    string
@@ -31,8 +33,9 @@ type crowd struct {
 // client has one exchange after the other, on a connection that is kept, or on one for each.
 type client struct {
 	of    *crowd
-	conn  net.Conn // nil with -handshakes
-	buf   []byte   // for one byte more than an answer has
+	conn  net.Conn      // nil with -handshakes
+	buf   []byte        // for one byte more than an answer has
+	in    *bufio.Reader // of conn, with -answer
 	phase int
 	took  []time.Duration // with -every
 }
@@ -55,6 +58,9 @@ func (c *crowd) prepare(addr string, conns int, certificate string) (err error) 
 			if k.conn, err = c.dial(); err != nil {
 				return err
 			}
+		}
+		if c.answer >= 0 {
+			k.in = bufio.NewReaderSize(k.conn, 64<<10)
 		}
 		c.clients = append(c.clients, k)
 	}
@@ -111,6 +117,9 @@ func (k *client) exchange() error {
 	}
 	if _, err := k.conn.Write(t.Message(k.phase)); err != nil {
 		return err
+	}
+	if k.in != nil {
+		return k.hear()
 	}
 	got, want := 0, t.Answer(k.phase)
 	for got < len(want) {

@@ -1,12 +1,13 @@
 // Command load is the load generator for servers that speak TLS:
 //
-//	load [-certificate FILE] [-handshakes KIND] [-every TIME] [-nice N] PORT CONNS CPU
+//	load [-certificate FILE] [-handshakes KIND] [-every TIME] [-answer N] [-nice N] PORT CONNS CPU
 //
 // It has the protocol of internal/load/c/load.c on standard input and output: clients in a closed loop, each in a
 // goroutine, that know what they will hear and compare every byte. With -handshakes an exchange is a connection: a
 // handshake, full or resumed, and close_notify in both directions. With -every each connection has an exchange in that
 // time, and the answer to a number of exchanges goes on with the median, the 99th percentile and the maximum of their
-// latencies, in ns.
+// latencies, in ns. With -answer the answers are of HTTP: their status and the length of their content are compared, and no
+// byte.
 package main
 
 import (
@@ -33,6 +34,7 @@ func main() {
 	certificate := flag.String("certificate", "", "the `file` of the certificate that the server must have; without one there is no TLS")
 	flag.StringVar(&c.handshakes, "handshakes", "", "full or resumed: an exchange is a handshake of this `kind`")
 	flag.DurationVar(&c.every, "every", 0, "the time between two exchanges of a connection")
+	flag.IntVar(&c.answer, "answer", -1, "answers are of HTTP, with so many `bytes` of content")
 	nice := flag.Int("nice", 0, "the nice value")
 	flag.Parse()
 	var port, conns, cpu int

@@ -1,0 +1,85 @@
+// Command nethttp measures what http.Handlers cost on Daimon, by package nethttp, against net/http's own server: CPU time and
+// voluntary context switches of a request, in interleaved pairs, with a second net/http as the control. See ../README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/daimon-go/daimon/bench/internal/build"
+	"github.com/daimon-go/daimon/bench/internal/command"
+	"github.com/daimon-go/daimon/bench/internal/identity"
+	"github.com/daimon-go/daimon/bench/nethttp/site"
+)
+
+// Options are the flags.
+type Options struct {
+	Rows            string
+	Server          string // a binary
+	Pairs, Reactors int
+	Scale           float64
+	Apart, Limits   bool
+	Profile         string // a directory
+}
+
+func main() {
+	var o Options
+	flag.StringVar(&o.Rows, "rows", strings.Join(names(), ","), "which rows are measured, in this order")
+	flag.StringVar(&o.Server, "server", "", "measure this `binary`, of nethttp/server in another tree, as well: as nethttp-other and inline-other")
+	flag.IntVar(&o.Pairs, "pairs", 10, "how often each server is measured")
+	flag.IntVar(&o.Reactors, "reactors", 1, "reactors, GOMAXPROCS of each server")
+	flag.Float64Var(&o.Scale, "scale", 1, "so many times the requests of a run")
+	flag.BoolVar(&o.Apart, "apart", true, "give the load generator a CPU that no reactor uses")
+	flag.BoolVar(&o.Limits, "limits", false, "fail when a median ratio is above its limit")
+	flag.StringVar(&o.Profile, "profile", "", "write a CPU profile of each server of each row into this `directory`")
+	flag.Parse()
+	valid := min(o.Pairs, o.Reactors) >= 1 && o.Scale > 0
+	command.Main("bench/nethttp", valid, "numbers are above 0", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
+}
+
+// run builds, measures, prints, and leaves no process and no file behind.
+func run(ctx context.Context, out io.Writer, o Options) error {
+	chosen, err := command.Choose("rows", o.Rows, names())
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "bench-nethttp-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	m := measurement{Options: o, out: out, root: filepath.Join(dir, "files")}
+	if err := errors.Join(os.Mkdir(m.root, 0o755), site.Files(m.root, files)); err != nil {
+		return err
+	}
+	b, err := build.Into(dir)
+	if err != nil {
+		return err
+	}
+	if m.program, err = b.Go("nethttp/server"); err != nil {
+		return err
+	}
+	if m.load, err = b.Go("tls/load"); err != nil {
+		return err
+	}
+	if m.identity, err = identity.Issue(dir); err != nil {
+		return err
+	}
+	var above []error
+	for _, i := range chosen {
+		err := m.row(ctx, rows[i])
+		var limit aboveLimit
+		if err != nil && !errors.As(err, &limit) {
+			return fmt.Errorf("%s: %w", rows[i].name, err)
+		}
+		above = append(above, err)
+	}
+	fmt.Fprintf(out, "\nns of CPU and voluntary context switches of a request; then the ratios of CPU to net/http, control first\n\n%s", m.summary)
+	return errors.Join(above...)
+}
