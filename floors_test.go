@@ -28,9 +28,9 @@ const floors = `
 	.
 	internal/oldest   time
 	shutdown          internal/oldest time
-	internal/netpoll  golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
-	internal/inbox    runtime
 	internal/race
+	internal/netpoll  internal/race golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
+	internal/inbox    runtime
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
 	internal/wheel

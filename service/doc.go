@@ -5,4 +5,7 @@
 //
 //	server := &service.TCP{Address: "127.0.0.1:7007", Handler: echo}
 //	err := act.Run(ctx, act.Config{}, server.Setup, monitor.Signals(shutdown.Policy{}))
+//
+// For the race detector it is as with package net: a test may read what a handler has set before it wrote, once the test
+// has received that. The end of a connection alone orders nothing.
 package service

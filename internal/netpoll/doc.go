@@ -23,4 +23,7 @@
 //
 // On Linux the calls that return at once on a non-blocking descriptor go to the kernel without the bookkeeping that the
 // runtime has for calls that may sleep. A send of a file may sleep, and keeps the books.
+//
+// The race detector is told of sends and receives what package net tells it: what a goroutine has done before it sends
+// happens before what another one does when it has received. As there, Accept, connecting and the end of a stream tell nothing.
 package netpoll

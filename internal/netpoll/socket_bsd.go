@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,7 +30,7 @@ func receive(fd int, p []byte) (int, error) {
 	}
 	p = p[:min(len(p), atOnce)]
 	for {
-		switch n, err := unix.Read(fd, p); {
+		switch n, err := syscall.Read(fd, p); { // not that of x/sys/unix: see release
 		case err == nil && n == 0:
 			return 0, io.EOF
 		case err != unix.EINTR:

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/internal/race"
 )
 
 const (
@@ -53,6 +55,9 @@ func receive(fd int, p []byte) (int, error) {
 		case errno == 0 && n == 0:
 			return 0, io.EOF
 		case errno == 0:
+			if race.Enabled {
+				_, _ = syscall.Read(fd, nil) // see release; without room it leaves the socket alone (net/socket.c, sock_read_iter)
+			}
 			return int(n), nil
 		case errno != unix.EINTR:
 			return 0, errno

@@ -43,6 +43,7 @@ func dialTCP(netip.AddrPort) (int, bool, error)            { return -1, false, e
 func waiting(int) bool                                     { return false }
 func dialUnix(string) (int, bool, error)                   { return -1, false, errSystem }
 func socketError(int) error                                { return errSystem }
+func release()                                             {}
 func receive(int, []byte) (int, error)                     { return 0, errSystem }
 func send(int, []byte, []byte) (int, error)                { return 0, errSystem }
 func sendFile(int, *os.File, int64, int) (int, error)      { return 0, errSystem }

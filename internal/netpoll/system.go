@@ -96,7 +96,10 @@ func (System) Receive(fd int, p []byte) (int, error) { return receive(fd, p) }
 
 // Send sends head and then p in one call, and returns how many bytes of both together were taken. Either
 // may be empty; without both nothing is called. A connection closed by the peer is EPIPE, not SIGPIPE.
-func (System) Send(fd int, head, p []byte) (int, error) { return send(fd, head, p) }
+func (System) Send(fd int, head, p []byte) (int, error) {
+	release()
+	return send(fd, head, p)
+}
 
 // SendFile sends up to n bytes of f from offset on, and returns how many were taken; 0 is the end of the file. The
 // file's own position is neither used nor moved. EINVAL, ENOSYS, EOPNOTSUPP and ENOTSUP say that this file, or any on
@@ -107,6 +110,7 @@ func (System) Send(fd int, head, p []byte) (int, error) { return send(fd, head, 
 // It is the one call here that may sleep: until the disk has given what is not in memory. f should be a regular file:
 // os.File.Fd makes pipes and sockets block.
 func (System) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
+	release()
 	return sendFile(fd, f, offset, n)
 }
 

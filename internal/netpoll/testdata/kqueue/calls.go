@@ -15,14 +15,6 @@ func Accept(fd int) (int, linux.Sockaddr, error) {
 	return n, sa, err
 }
 
-// Read refuses what Darwin refuses.
-func Read(fd int, p []byte) (int, error) {
-	if len(p) > math.MaxInt32 {
-		return -1, linux.EINVAL
-	}
-	return linux.Read(fd, p)
-}
-
 // SendmsgN refuses what Darwin refuses.
 func SendmsgN(fd int, p, oob []byte, to linux.Sockaddr, flags int) (int, error) {
 	if len(p) > math.MaxInt32 {
@@ -78,6 +70,7 @@ var (
 	Getsockname    = linux.Getsockname
 	NsecToTimespec = linux.NsecToTimespec
 	Pipe2          = linux.Pipe2
+	Read           = linux.Read
 	SetNonblock    = linux.SetNonblock
 	Shutdown       = linux.Shutdown
 	Socket         = linux.Socket

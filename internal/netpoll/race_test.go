@@ -1,0 +1,47 @@
+//go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
+
+package netpoll
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// The peer of a connection may be a goroutine of package net, which calls package syscall. What one end has set before it
+// sends, the other may read when it has received, without a lock: the race detector watches.
+func TestBytesOrderWhatBothEndsDo(t *testing.T) {
+	one, buf := []byte("1"), make([]byte, 8)
+	receive := func(fd int) (int, error) { return sys.Receive(fd, buf) }
+	read := func(fd int) (int, error) { return syscall.Read(fd, buf) }
+	f, _ := file(t, 1)
+	for name, row := range map[string]struct{ send, receive func(fd int) (int, error) }{
+		"send":     {func(fd int) (int, error) { return sys.Send(fd, nil, one) }, read},
+		"head":     {func(fd int) (int, error) { return sys.Send(fd, one, nil) }, read},
+		"two":      {func(fd int) (int, error) { return sys.Send(fd, one, one) }, read},
+		"sendfile": {func(fd int) (int, error) { return sys.SendFile(fd, f, 0, 1) }, read},
+		"receive":  {func(fd int) (int, error) { return syscall.Write(fd, one) }, receive},
+		"both":     {func(fd int) (int, error) { return sys.Send(fd, nil, one) }, receive},
+	} {
+		for network, pair := range pairs {
+			t.Run(name+", "+network, func(t *testing.T) {
+				from, to := pair(t)
+				hold(t, from)
+				hold(t, to)
+				set, sent := 0, make(chan error)
+				go func() {
+					set++
+					_, err := row.send(from) // nothing of t, whose lock would order
+					sent <- err
+				}()
+				polled(t, to, unix.POLLIN)
+				_, err := row.receive(to)
+				set++
+				require.NoError(t, err)
+				require.NoError(t, <-sent)
+			})
+		}
+	}
+}
