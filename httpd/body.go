@@ -8,7 +8,8 @@ import (
 
 // Body is the content of a request, in the pieces in which it comes. It is read as a listener.Conn is: Peek lends bytes,
 // Discard takes them, and a body that is not read holds up the client. What the handler leaves unread is thrown away, up
-// to 256 KiB; if there is more, the connection is closed.
+// to 256 KiB. If there is more, or the head of the answer is sent before the end of a body in chunks has come, the answer says
+// that the connection is closed behind it (RFC 9112 9.3, 9.6). An answer that is complete waits for that end, for up to 500 ms.
 type Body struct {
 	x      exchange
 	length int64 // -1: not known before its end

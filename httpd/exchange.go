@@ -30,11 +30,9 @@ type exchange interface {
 	trailers() iter.Seq2[[]byte, []byte]
 
 	inform(status int, fields []Field) // sends an interim response, if the client knows any
-	// begin sends the head of the response. length is that of the content, or -1 if it is unknown. If final, all of the
-	// content is in the Response.
-	begin(length int64, final bool)
-	send(p []byte)      // content; what there is no room for is kept
-	offer(p []byte) int // content, of which it sends as much as there is room for
+	begin(length int64)                // sends the head of the response. length is that of the content, or -1 if it is unknown
+	send(p []byte)                     // content; what there is no room for is kept
+	offer(p []byte) int                // content, of which it sends as much as there is room for
 	sendFile(f *os.File, offset, n int64) (int64, error)
 	end()         // sends what follows the content, behind all of that
 	room() int    // how many bytes of content are sent for certain, and not kept

@@ -165,12 +165,18 @@ func (e *http1Exchange) over() {
 	}
 }
 
-// lasts reports whether the connection cannot go on behind the response. If final, all of the content is there.
-func (e *http1Exchange) lasts(final bool) bool {
+// lasts reports whether the connection cannot go on behind the response, whatever the client sends.
+func (e *http1Exchange) lasts() bool {
 	c := &e.content
-	return e.session.stopping || !e.framing.Persistent || c.err != nil ||
+	return e.out.last || e.session.stopping || !e.framing.Persistent || c.err != nil ||
 		c.asks || // the client may send the body or not: it is unknown what comes next (RFC 9110 10.1.1)
-		final && c.left > drainable
+		c.left > drainable
+}
+
+// undecided reports whether the response, which the handler has given, can wait for the end of the body: only then it is
+// known whether the connection can go on behind it.
+func (e *http1Exchange) undecided() bool {
+	return e.content.kind == chunked && !e.out.sent && !e.out.leaves() && !e.lasts()
 }
 
 func (e *http1Exchange) scheduler() *act.Scheduler { return e.cache.s }
@@ -238,8 +244,11 @@ func (e *http1Exchange) inform(status int, fields []Field) {
 }
 
 // begin sends the head, and with it a small content that is there.
-func (e *http1Exchange) begin(length int64, final bool) {
-	w := &e.out
+func (e *http1Exchange) begin(length int64) {
+	w, c := &e.out, &e.content
+	if c.kind == chunked && c.piece == 0 && !c.asks {
+		_, _ = e.peek() // the handler may have taken all data and not asked for the end
+	}
 	switch old := e.parser.Minor == 0; {
 	case syntax.Bodiless(w.status):
 		e.coding = byNothing
@@ -250,7 +259,8 @@ func (e *http1Exchange) begin(length int64, final bool) {
 	default:
 		e.coding = byChunks
 	}
-	e.last = w.status != 101 && (w.last || e.lasts(final))
+	// Of a body whose end is not there yet more may come than is thrown away, and that would be too late to say so.
+	e.last = w.status != 101 && (e.lasts() || c.kind == chunked)
 	head := e.head(e.cache.scratch[:0], length)
 	if e.coding == byLength && !w.mute && len(head)+len(w.body) <= gathered { // nearly always: one call
 		w.count(int64(len(w.body)))

@@ -28,7 +28,7 @@ func (x *session) WaitsFor(w *hook.Waits) {
 	case sending:
 		x.add(w, "the client to take the response", x.pace.until(x.server))
 	case draining:
-		w.Add("the rest of a body that the handler has left")
+		x.add(w, "the rest of a body that the handler has left", x.limit)
 	case closing:
 		x.add(w, "the client to take the last response", x.pace.until(x.server))
 	case switched:

@@ -415,7 +415,7 @@ func (w *Response) begin(final bool) {
 	}
 	if w.err == nil {
 		w.sent, w.sized, w.left = true, length >= 0, length
-		w.x.begin(length, final)
+		w.x.begin(length)
 	}
 }
 

@@ -22,9 +22,12 @@ import (
 //	          head               answer            sent, persistent          body read
 //	awaiting ──────▶ handling ──────────▶ sending ──────────────────▶ draining ──────────▶ awaiting
 //	   │                │                    │  │                        │
-//	   │ refusal        │ failure: 500       │  │ the last one           │ too much of it
+//	   │ refusal        │ failure: 500       │  │ the last one           │ not in time
 //	   └──────────▶ sending ◀──┘             │  └────────▶ closing ◀─────┘
 //	                                         └──101, hijacked──▶ switched
+//
+// An answer that is complete before the end of a chunked body goes from handling to draining, and then to sending: only there it
+// is known whether it is the last one.
 //
 // What fails behind the head of its response is aborted, at once.
 //
@@ -65,8 +68,12 @@ const requestsATurn = 64
 // connections, and there is nothing to protect but a request that may be on its way: so an order does not wait for them.
 const idleLinger = 500 * time.Millisecond
 
-// drainable is how much of a body is thrown away so that the connection can go on.
-const drainable = 256 << 10
+// drainable is how much of a body is thrown away so that the connection can go on. An answer waits for no longer than drainTime
+// for the end of a body in chunks: its client may wait for the answer before it sends more.
+const (
+	drainable = 256 << 10
+	drainTime = 500 * time.Millisecond
+)
 
 // Act takes the connection as far as it goes. A phase that is over returns Done: the next one has begun.
 func (x *session) Act(t *act.Task) act.Directive {
@@ -296,6 +303,15 @@ func (x *session) deliver(t *act.Task) {
 
 // answered is called when the handler is done.
 func (x *session) answered(t *act.Task) act.Directive {
+	if x.exchange.undecided() {
+		x.closeAction()
+		return x.leftover(t.Scheduler().Now() + drainTime)
+	}
+	return x.finish(t)
+}
+
+// finish sends the answer, as far as there is room.
+func (x *session) finish(t *act.Task) act.Directive {
 	if err := x.exchange.out.finish(); err != nil {
 		return x.failed(t, err)
 	}
@@ -364,7 +380,7 @@ func (x *session) send(t *act.Task) act.Directive {
 	case e.content.kind == ended:
 		x.rest()
 	default:
-		x.phase, e.content.most = draining, e.content.taken+drainable
+		x.leftover(never) // the client may not be too slow, which bounds the time
 	}
 	return act.Done
 }
@@ -394,22 +410,34 @@ func (x *session) handOver(t *act.Task) {
 	}
 }
 
-// drain throws away what the handler has left of the body (RFC 9112 9.3): otherwise it would be the next request.
+// leftover begins to throw away what the handler has left of the body (RFC 9112 9.3): otherwise it would be the next request.
+func (x *session) leftover(until time.Duration) act.Directive {
+	x.phase, x.limit, x.exchange.content.most = draining, until, x.exchange.content.taken+drainable
+	return act.Done
+}
+
+// drain goes on with that until the end of the body, or of its bounds.
 func (x *session) drain(t *act.Task) act.Directive {
 	e := x.exchange
 	for {
 		in, err := e.peek()
-		switch {
-		case err == io.EOF:
-			x.rest()
-			return act.Done
-		case isBlocked(err):
+		if isBlocked(err) && t.Scheduler().Now() < x.limit {
+			x.wakeAt(t, x.limit)
 			return listener.Next(t, err)
-		case err != nil, e.content.taken+int64(len(in)) > e.content.most:
-			return x.depart()
+		}
+		if err != nil || e.content.taken+int64(len(in)) > e.content.most {
+			break
 		}
 		e.discard(len(in))
 	}
+	switch {
+	case !e.out.sent:
+		return x.finish(t)
+	case e.content.kind == ended:
+		x.rest()
+		return act.Done
+	}
+	return x.depart()
 }
 
 // rest begins to wait for the next request, which may be there already.

@@ -100,12 +100,12 @@ func TestUnreadBodies(t *testing.T) {
 			r.Body = io.NopCloser(strings.NewReader("x"))
 			s.write(w, strings.Repeat("x", 10000))
 		})
-		for _, text := range []string{framed(200 << 10)["length"], framed(200 << 10)["chunks"], framed(400 << 10)["length"]} {
+		for _, text := range []string{framed(200 << 10)["length"], framed(1 << 20)["length"], framed(1 << 20)["chunks"]} {
 			s.part(fmt.Sprint(len(text), " bytes"))
 			s.talk(text, true)
 			s.curtain()
 		}
-	}, but{"40", "\tConnection: close\n", "", "the handler could still read it"})
+	})
 }
 
 // What reads of a body return.
@@ -131,6 +131,9 @@ func TestReadsOfABody(t *testing.T) {
 			compare(t, func(s *scene) {
 				s.handleFunc(func(w http.ResponseWriter, r *http.Request) { row.handler(s, w, r) })
 				for _, name := range []string{"length", "chunks"} {
+					if name == "chunks" && row.name == "behind a flushed answer" {
+						continue // that is the last one, unless the end of the body has been seen by then
+					}
 					s.ask(name, framed(5)[name])
 				}
 				s.ask("no body", get)

@@ -67,7 +67,10 @@
 //   - Reading the body and writing the answer never exclude each other: EnableFullDuplex does nothing.
 //   - Close of a body returns nil, also if a Read has failed or would fail: it does not read what is left.
 //   - http.MaxBytesReader cannot have the connection closed, which net/http arranges by an unexported method. What is left
-//     of a body is thrown away, up to 256 KiB; if there is more, the connection is closed.
+//     of a body is thrown away, up to 256 KiB; if there is more, the answer says close.
+//   - An answer that begins before its handler has returned, since it is flushed or has more than 4 KiB, says close if the end of
+//     a body in chunks has not come by then. An answer that is complete waits for that end for up to 500 ms. net/http reads on
+//     before it answers, however long that takes.
 //   - A connection that was hijacked is no *net.TCPConn, since it stays with its scheduler.
 //   - After a panic, and after http.ErrAbortHandler, the client sees a reset in place of a plain end.
 package nethttp

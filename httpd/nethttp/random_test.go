@@ -53,6 +53,9 @@ func TestRandomHandlers(t *testing.T) {
 			line, _, _ := strings.Cut(request, "\n")
 			s.part(fmt.Sprint(seed, " ", line))
 			var steps []string
+			if strings.Contains(request, "chunked") { // of such a body that is not read to its end, a flushed answer may be the last
+				steps = append(steps, "read 100000")
+			}
 			for range random.IntN(4) {
 				steps = append(steps, drawRead(random))
 			}

@@ -264,7 +264,7 @@ func (c *client) content(q *request, r *http.Response) error {
 		c.seen.trailers++
 	}
 	c.seen.answers++
-	reason := q.parts || q.closes || c.order.Given || q.bad || q.expects || !c.gentle || c.Half || len(q.body) > drained || c.timed
+	reason := q.parts || q.closes || c.order.Given || q.bad || q.expects || !c.gentle || c.Half || q.early || c.timed
 	if r.Close && !reason {
 		return c.wrong(q, "the connection is closed for no reason")
 	}
@@ -334,7 +334,7 @@ func (c *client) aborts(q *request) bool {
 
 // departs reports whether the server may close the connection behind the answer without having said so.
 func (q *request) departs() bool {
-	return q.bad || q.client.timed && q.read < len(q.body) || len(q.body)-q.read > drained || q.client.Stop >= 0 && q.client.Stop < q.to()
+	return q.bad || q.client.timed && q.read < len(q.body) || q.client.Stop >= 0 && q.client.Stop < q.to()
 }
 
 // describe is for the report of a failure.

@@ -191,6 +191,7 @@ func (x *handling) step(s step) bool {
 func (x *handling) head() {
 	if !x.q.headed {
 		x.q.headed, x.q.ordered = true, x.q.conn.ordered
+		x.q.early = x.q.framing == chunked && !x.q.ended || len(x.q.body)-x.q.read > drained
 		x.out.Status(x.q.status)
 	}
 }
@@ -231,6 +232,7 @@ func (x *handling) compare(p []byte) {
 // ended checks the body at its end.
 func (x *handling) ended() {
 	q := x.q
+	q.ended = true
 	if q.read != len(q.body) || q.client.Sent < q.to() {
 		x.w.Errorf("the body of %v ends after %d bytes of %d", q, q.read, len(q.body))
 	}

@@ -53,7 +53,9 @@ type request struct {
 	read      int             // of the body
 	asked     bool            // the handler has read of the body
 	informed  int
+	ended     bool // the handler has seen the end of the body
 	headed    bool // the handler has made the head of its answer
+	early     bool // too early to know whether the connection can go on
 	ordered   bool // under an order
 	written   int
 	bad       bool // the body could not be read
