@@ -25,4 +25,6 @@ func TestLimited(t *testing.T) {
 	require.Equal(t, "200 429 429 200", statuses(all))
 	require.Equal(t, "1", all[1].get("Retry-After"))
 	require.Equal(t, "2", all[2].get("Retry-After"))
+	require.Panics(t, func() { httpd.Limited(nil, hello) })
+	require.Panics(t, func() { httpd.Limited(take, nil) })
 }

@@ -27,6 +27,7 @@ type Handler func(w *Response, r *Request) act.Action
 // Server makes the actions of connections: its Serve is the handler of a service.
 // It may serve any number of services and schedulers at a time, and must not be changed meanwhile.
 type Server struct {
+	// Handler answers the requests. Without it Serve panics: each connection is aborted, and the log says why.
 	Handler  Handler
 	Timeouts Timeouts
 	// MaxBody is the largest body of a request, in bytes, whatever the handler wants. A request that announces a longer

@@ -93,10 +93,11 @@ func TestTheContextOfAHandshakeEndsWithIt(t *testing.T) {
 	s.drain()
 }
 
-func TestConfigsThatCannotWorkPanic(t *testing.T) {
+func TestConfigsThatCannotWorkAreRefused(t *testing.T) {
 	require.PanicsWithValue(t, "secure: Server without a certificate", func() { secure.Server(&tls.Config{}, nil) })
 	require.PanicsWithValue(t, "secure: Client without a ServerName", func() { secure.Client(&tls.Config{}, nil) })
 	require.PanicsWithValue(t, "secure: Client with Renegotiation, which would wait in the middle of a Read", func() {
 		secure.Client(&tls.Config{ServerName: "localhost", Renegotiation: tls.RenegotiateOnceAsClient}, nil)
 	})
+	require.EqualError(t, (&secure.Tickets{}).Setup(nil), "secure: Tickets without a Config")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -26,7 +27,7 @@ const (
 //
 // There is a new key each day, and a session can be resumed for seven days.
 type Tickets struct {
-	// Config is the server's. Nobody else may set its ticket keys.
+	// Config is the server's, and must not be nil. Nobody else may set its ticket keys.
 	Config *tls.Config
 	// Name tells the Tickets of one program apart, if there are several.
 	Name string
@@ -37,6 +38,9 @@ type Tickets struct {
 
 // Setup makes a key. It is a set-up function as [act.Run] takes it.
 func (x *Tickets) Setup(s *act.Scheduler) error {
+	if x.Config == nil {
+		return errors.New("secure: Tickets without a Config")
+	}
 	if s.Index() > 0 || x.Config.SessionTicketsDisabled {
 		return nil
 	}
