@@ -96,7 +96,7 @@ const floors = `
 	                  crypto/x509 crypto/x509/pkix flag go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses
-	admission         act listener monitor container/list encoding/binary flag net net/netip time
+	admission         act listener monitor internal/hook container/list encoding/binary flag net time
 
 	# 4: the header of a proxy. net for its addresses
 	proxyproto        act listener monitor internal/hook encoding/binary flag hash/crc32 net net/netip time
@@ -112,7 +112,7 @@ const floors = `
 	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook
 	                  go.uber.org/zap net os time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
-	httpd/accesslog   act httpd monitor flag go.uber.org/zap net net/netip os syscall time
+	httpd/accesslog   act httpd monitor internal/hook flag go.uber.org/zap net os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
 	httpd/websocket/internal/frame   encoding/binary
 	# compress/flate has no compressor without a state, which would be a megabyte for each message that is being compressed

@@ -6,12 +6,12 @@ import (
 	"encoding/binary"
 	"math"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -99,18 +99,12 @@ func (l *Limiter) Filter(c *listener.Conn) act.Action {
 
 // keyOf returns the source that an address belongs to.
 func keyOf(a net.Addr) (k key, ok bool) {
-	var ip netip.Addr
-	switch a := a.(type) {
-	case *net.TCPAddr:
-		ip = a.AddrPort().Addr()
-	case *net.UDPAddr: // that a PROXY header has named
-		ip = a.AddrPort().Addr()
-	}
+	ip := hook.AddrPort(a).Addr()
 	if !ip.IsValid() {
 		return k, false
 	}
 	k = ip.As16()
-	if ip.Unmap().Is6() {
+	if ip.Is6() {
 		clear(k[8:])
 	}
 	return k, true

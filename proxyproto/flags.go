@@ -28,12 +28,9 @@ func (c *Config) trust(list string) error {
 	for from := range strings.SplitSeq(list, ",") {
 		network, err := netip.ParsePrefix(from)
 		if addr, bad := netip.ParseAddr(from); bad == nil {
-			addr = addr.Unmap()
 			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 		}
-		if network.Addr().Is4In6() { // which no client's address is
-			network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-96)
-		}
+		network = plain(network)
 		switch {
 		case from == "unix":
 			c.Unix = true

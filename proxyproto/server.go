@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -21,7 +22,7 @@ import (
 // nothing is read of what others send, as with HAProxy's expect-proxy. If it begins with a header, the protocol above
 // refuses that as it refuses any other bytes that are not its own.
 type Config struct {
-	// Trusted has the networks of the proxies. What connects from there must be a proxy that sends a header itself: one that
+	// Trusted has the networks of the proxies; those of IPv4 also as IPv4-mapped ones, such as ::ffff:10.0.0.0/104. What connects from there must be a proxy that sends a header itself: one that
 	// only passes on bytes lets its clients choose their addresses.
 	Trusted []netip.Prefix
 	// Unix trusts those that connect over a Unix socket, which the permissions of its file let in.
@@ -47,6 +48,9 @@ var errStranger = errors.New("proxyproto: the sender is not trusted")
 // Server panics if nobody is trusted.
 func Server(config Config) listener.Filter {
 	config.Trusted = slices.Clone(config.Trusted)
+	for i, p := range config.Trusted {
+		config.Trusted[i] = plain(p)
+	}
 	if config.nobody() || slices.ContainsFunc(config.Trusted, func(p netip.Prefix) bool { return !p.IsValid() }) {
 		panic("proxyproto: a Config that trusts nobody, or an invalid network")
 	}
@@ -62,14 +66,20 @@ func Server(config Config) listener.Filter {
 }
 
 func (c *Config) trusts(sender net.Addr) bool {
-	switch a := sender.(type) {
-	case *net.TCPAddr:
-		ip := a.AddrPort().Addr().Unmap().WithZone("")
-		return slices.ContainsFunc(c.Trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
-	case *net.UnixAddr:
+	if _, unix := sender.(*net.UnixAddr); unix {
 		return c.Unix
 	}
-	return false
+	ip := hook.AddrPort(sender).Addr().WithZone("")
+	return slices.ContainsFunc(c.Trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// plain returns a network of IPv4-mapped addresses as one of IPv4: senders have such addresses. One that has others as well
+// becomes invalid.
+func plain(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p
 }
 
 // refuse aborts the connection: a sender that waits for an answer notices that at once.

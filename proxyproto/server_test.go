@@ -83,6 +83,10 @@ func TestWhereAConnectionComesFrom(t *testing.T) {
 		{"no header from elsewhere", proxyproto.Config{Trusted: elsewhere}, "hello", real, "hello"},
 		{"others are refused", proxyproto.Config{Trusted: elsewhere, RefuseOthers: true}, header + "hello", refused, ""},
 		{"Unix alone is trusted", proxyproto.Config{Unix: true}, header + "hello", real, header + "hello"},
+		{"a network of IPv4-mapped addresses", proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("::ffff:127.0.0.0/104")}},
+			header + "hello", client, "hello"},
+		{"an IPv4-mapped address", proxyproto.Config{Trusted: []netip.Prefix{netip.PrefixFrom(netip.MustParseAddr("::ffff:127.0.0.1"), 128)}},
+			header + "hello", client, "hello"},
 		{"an optional header", proxyproto.Config{Trusted: loopback, Optional: true}, header + "hello", client, "hello"},
 		{"an optional header that is not there", proxyproto.Config{Trusted: loopback, Optional: true}, "PRETTY", real, "PRETTY"},
 		{"nothing at all, with an optional header", proxyproto.Config{Trusted: loopback, Optional: true}, "", real, ""},
@@ -148,7 +152,8 @@ func rowOf(s *act.Scheduler) (found hook.Service) {
 }
 
 func TestAConfigThatTrustsNobodyPanics(t *testing.T) {
-	for _, c := range []proxyproto.Config{{}, {Trusted: []netip.Prefix{{}}}, {Unix: true, Trusted: []netip.Prefix{{}}}} {
+	for _, c := range []proxyproto.Config{{}, {Trusted: []netip.Prefix{{}}}, {Unix: true, Trusted: []netip.Prefix{{}}},
+		{Trusted: []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/95")}}} {
 		require.Panics(t, func() { proxyproto.Server(c) })
 	}
 	require.NotPanics(t, func() { proxyproto.Server(proxyproto.Config{Unix: true}) })

@@ -2,7 +2,6 @@ package proxyproto
 
 import (
 	"net"
-	"net/netip"
 
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
@@ -70,9 +69,8 @@ func (s *stream) WaitsFor(w *hook.Waits) {
 
 // PeerAddress implements hook.Addressed.
 func (s *stream) PeerAddress() hook.Address {
-	if a, ok := s.header.Source.(*net.TCPAddr); ok {
-		at := a.AddrPort()
-		return hook.Address{TCP: netip.AddrPortFrom(at.Addr().Unmap(), at.Port())}
+	if at := hook.AddrPort(s.header.Source); at.IsValid() {
+		return hook.Address{TCP: at}
 	}
 	return hook.Address{Name: s.header.Source.String()}
 }

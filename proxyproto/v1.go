@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 const (
@@ -82,20 +84,13 @@ func (h *Header) appendV1(p []byte) []byte {
 
 // ips returns the addresses and ports of two TCP or two UDP addresses, both IPv4 or both IPv6, without zones.
 func ips(source, destination net.Addr) (from, to netip.AddrPort, ok bool) {
-	switch s := source.(type) {
-	case *net.TCPAddr:
-		if d, same := destination.(*net.TCPAddr); same && s != nil && d != nil {
-			from, to = s.AddrPort(), d.AddrPort()
-		}
-	case *net.UDPAddr:
-		if d, same := destination.(*net.UDPAddr); same && s != nil && d != nil {
-			from, to = s.AddrPort(), d.AddrPort()
-		}
-	}
-	if !from.IsValid() || !to.IsValid() {
+	_, tcp := source.(*net.TCPAddr)
+	_, alike := destination.(*net.TCPAddr)
+	from, to = hook.AddrPort(source), hook.AddrPort(destination)
+	if tcp != alike || !from.IsValid() || !to.IsValid() {
 		return from, to, false
 	}
-	a, b := from.Addr().Unmap().WithZone(""), to.Addr().Unmap().WithZone("")
+	a, b := from.Addr().WithZone(""), to.Addr().WithZone("")
 	if a.Is4() != b.Is4() {
 		a, b = netip.AddrFrom16(a.As16()), netip.AddrFrom16(b.As16())
 	}

@@ -3,13 +3,13 @@ package accesslog
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Format is the format of the lines: see the package's comment. It is a flag.Value.
@@ -91,19 +91,18 @@ func appendJSON(to []byte, c *clock, s *act.Scheduler, w *httpd.Response, r *htt
 
 // appendHost appends the address of a client without its port.
 func appendHost(to []byte, addr net.Addr) []byte {
-	if a, ok := addr.(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap().AppendTo(to)
+	if at := hook.AddrPort(addr); at.IsValid() {
+		return at.Addr().AppendTo(to)
 	}
 	return appendAddr(to, addr)
 }
 
 // appendAddr appends the address of a client. One of a Unix socket has no name.
 func appendAddr(to []byte, addr net.Addr) []byte {
-	switch a := addr.(type) {
-	case *net.TCPAddr:
-		at := a.AddrPort()
-		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).AppendTo(to)
-	case *net.UnixAddr:
+	if at := hook.AddrPort(addr); at.IsValid() {
+		return at.AppendTo(to)
+	}
+	if _, unix := addr.(*net.UnixAddr); unix {
 		return append(to, "unix:"...)
 	}
 	return append(to, '-') // the system no longer knows it

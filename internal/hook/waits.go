@@ -20,6 +20,15 @@ func (a Address) String() string {
 	return a.Name
 }
 
+// AddrPort returns the value of an address of TCP or UDP, and the zero AddrPort for one of another network. An IPv4-mapped
+// address (RFC 4291 2.5.5.2) becomes one of IPv4, so that values can be compared.
+func AddrPort(addr any) (at netip.AddrPort) {
+	if a, ok := addr.(interface{ AddrPort() netip.AddrPort }); ok {
+		at = a.AddrPort()
+	}
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+}
+
 // Addressed is a Stream that knows its peer as a value. On Linux PeerAddress allocates nothing for TCP.
 type Addressed interface {
 	PeerAddress() Address
