@@ -128,15 +128,13 @@ func (x *exchange) serve() {
 			x.failure = panics.Recovered(v)
 		}
 	}()
+	defer removeFiles(&x.req)
 	x.adapter.handler().ServeHTTP(&x.writer, &x.req)
 	var late error
 	if out := x.out.Load(); out != nil {
 		_, late = out.Write(nil) // a deadline has passed
 	}
 	x.last = x.writer.finish(late)
-	if x.req.MultipartForm != nil {
-		_ = x.req.MultipartForm.RemoveAll()
-	}
 	x.failure = nil
 }
 

@@ -45,6 +45,7 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 	*to = writer{to: inlineOutlet{w}, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
 		mute: req.Method == http.MethodHead}
 	defer x.body.end() // also after a panic: content is lent for this turn
+	defer removeFiles(req)
 	if !completes(a.handler(), to, req) {
 		return act.Func(func(t *act.Task) act.Directive { return t.Fail(httpd.ErrAbort) })
 	}

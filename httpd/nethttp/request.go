@@ -52,6 +52,13 @@ func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (conte
 	return cancel, nil
 }
 
+// removeFiles removes the temporary files of ParseMultipartForm, when the handler has returned.
+func removeFiles(req *http.Request) {
+	if req.MultipartForm != nil {
+		_ = req.MultipartForm.RemoveAll()
+	}
+}
+
 // values is the context of a request without its end.
 type values struct {
 	context.Context
