@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"iter"
+	"time"
 
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
@@ -20,7 +21,7 @@ func (b *Body) Length() int64 { return b.length }
 
 // Peek lends the bytes of the body that are there, at least one, until the turn ends. Otherwise the error says why: an
 // act.Blocked; io.EOF after the last byte; or what is wrong with the body, which the client is told if the handler
-// fails with that error. The first Peek sends 100 (Continue) to a client that waits for it.
+// fails with that error. Of a body that comes too slowly it is an os.ErrDeadlineExceeded, and a net.Error. The first Peek sends 100 (Continue) to a client that waits for it.
 func (b *Body) Peek() ([]byte, error) { return b.x.peek() }
 
 // Discard takes the first n bytes of what Peek lent. It panics if there are fewer.
@@ -29,6 +30,10 @@ func (b *Body) Discard(n int) { b.x.discard(n) }
 // Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns an act.Blocked
 // error instead of waiting. With a large p most bodies are received into it, without a copy.
 func (b *Body) Read(p []byte) (int, error) { return b.x.read(p) }
+
+// SetTimeout has d take the place of Timeouts.Body for this body, from now on. 0 means that of the Server, and a negative d means
+// no limit. For the rest that the handler leaves unread it is that of the Server again.
+func (b *Body) SetTimeout(d time.Duration) { b.x.waitForBody(d) }
 
 // Trailer returns the value of the first trailer field with this name (RFC 9110 6.5), without regard to case. It returns
 // nil if there is none, and until Peek has returned io.EOF.

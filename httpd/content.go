@@ -2,8 +2,10 @@ package httpd
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"iter"
+	"os"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -24,6 +26,8 @@ type content struct {
 	taken    int64         // bytes
 	most     int64         // of them, while what is left is thrown away
 	patience time.Duration // how long the client may still keep the handler waiting
+	allowed  time.Duration // the most that is
+	stream   bool          // which it is again after each byte; else it grows with the bytes
 	since    time.Duration // since when the handler waits for more, 0 if it does not
 	cause    act.Blocked
 }
@@ -37,9 +41,10 @@ const (
 )
 
 var (
-	errSlowHead = &syntax.Refusal{Status: 408, Why: "a head that takes too long"}   // 9110 15.5.9
-	errSlowBody = &syntax.Refusal{Status: 408, Why: "a body that comes too slowly"} // 9110 15.5.9
-	errCut      = &syntax.Refusal{Status: 400, Why: "the connection has ended in the middle of a body",
+	errSlowHead = &syntax.Refusal{Status: 408, Why: "a head that takes too long"} // 9110 15.5.9
+	errSlowBody = &syntax.Refusal{Status: 408, Why: "a body that comes too slowly",
+		Err: os.ErrDeadlineExceeded} // 9110 15.5.9
+	errCut = &syntax.Refusal{Status: 400, Why: "the connection has ended in the middle of a body",
 		Err: io.ErrUnexpectedEOF} // 9112 8
 	errLarge    = &syntax.Refusal{Status: 413, Why: "a body that is longer than the handler wants"}      // 9110 15.5.14
 	errTooLarge = &syntax.Refusal{Status: 413, Why: "a body that is longer than Server.MaxBody"}         // 9110 15.5.14
@@ -54,16 +59,33 @@ func (c *content) reset() {
 
 // begin is called with the head, and returns the length for the Body.
 func (c *content) begin(f http1.Framing, v *Server) int64 {
-	c.asks, c.patience = f.Continue, or(v.Timeouts.Body, standardBody)
+	c.asks = f.Continue
 	switch {
 	case f.Chunked:
-		c.kind = chunked
+		c.kind, f.Length = chunked, -1
 		c.chunks.Reset()
-		return -1
 	case f.Length > 0:
 		c.kind, c.left = sized, f.Length
 	}
+	c.stream = f.Chunked
+	c.wait(or(v.Timeouts.Body, standardBody))
 	return f.Length
+}
+
+func (c *content) wait(d time.Duration) { c.patience, c.allowed = d, d }
+
+func (e *http1Exchange) waitForBody(d time.Duration) {
+	e.content.wait(or(cmp.Or(d, e.session.server.Timeouts.Body), standardBody))
+}
+
+// leave is called when the handler has left the rest, which nobody has patience for.
+func (c *content) leave(v *Server) {
+	c.most, c.stream = c.taken+drainable, false
+	if d := or(v.Timeouts.Body, standardRest); d < never {
+		c.wait(min(d, standardRest))
+	} else {
+		c.wait(never)
+	}
 }
 
 func (e *http1Exchange) peek() ([]byte, error) {
@@ -168,10 +190,8 @@ func (e *http1Exchange) noMore(err error) error {
 }
 
 const (
-	standardBody = 5 * time.Second
-	// mostPatience is how much patience a fast client can earn: without a bound the first megabyte of a body would buy an
-	// hour of silence before its last byte.
-	mostPatience = 30 * time.Second
+	standardBody = time.Minute
+	standardRest = 5 * time.Second // that nobody wants
 )
 
 // woken ends a wait for more, with the turn: the handler may not want it any longer.
@@ -195,8 +215,10 @@ func (e *http1Exchange) discard(n int) {
 func (e *http1Exchange) took(n int) {
 	c := &e.content
 	c.taken += int64(n)
-	if c.patience < mostPatience {
-		c.patience = min(mostPatience, c.patience+time.Duration(n)*(time.Second/slowest))
+	if c.stream && n > 0 {
+		c.patience = c.allowed
+	} else { // the first megabyte does not buy an hour of silence before the last byte
+		c.patience = min(c.allowed, c.patience+time.Duration(n)*(time.Second/slowest))
 	}
 	if c.kind == chunked {
 		c.piece -= n

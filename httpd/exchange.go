@@ -26,6 +26,7 @@ type exchange interface {
 	// The content of the request: see Body.
 	peek() ([]byte, error)
 	discard(n int)
+	waitForBody(d time.Duration) // see Body.SetTimeout
 	read(p []byte) (int, error)
 	trailers() iter.Seq2[[]byte, []byte]
 

@@ -26,11 +26,11 @@ func (x *session) WaitsFor(w *hook.Waits) {
 		}
 		hook.AskValues(x.exchange.action, w)
 	case sending:
-		x.add(w, "the client to take the response", x.pace.until(x.server))
+		x.add(w, "the client to take the response", x.pace.cut())
 	case draining:
 		x.add(w, "the rest of a body that the handler has left", x.limit)
 	case closing:
-		x.add(w, "the client to take the last response", x.pace.until(x.server))
+		x.add(w, "the client to take the last response", x.pace.cut())
 	case switched:
 		hook.AskValues(x.next.Action, w)
 	}

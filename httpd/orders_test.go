@@ -62,7 +62,7 @@ func TestAnOrderToDrain(t *testing.T) {
 		"in a handler, for long":   {late, "GET /40000 HTTP/1.1\nHost: a\n\n", "", "", aborted, 30 * time.Second},
 		"in an answer":             {streamed, get + "\n", "", "200", closed, time.Second},
 		"in what is not wanted":    {func(*httpd.Response, *httpd.Request) act.Action { return nil }, post + "Content-Length: 5\n\nhel", "lo" + behind, "200 200!", closed, 0},
-		"with an end, in a body":   {(&recorder{}).serve, post + "Content-Length: 5\n\nhel", "", "408!", closed, 6 * time.Second},
+		"with an end, in a body":   {hurried, post + "Content-Length: 5\n\nhel", "", "408!", closed, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDriver(t)

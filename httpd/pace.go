@@ -1,21 +1,50 @@
 package httpd
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // pace measures how fast a client takes what it is sent, in however many responses: from when something could not go out
-// at once, until all has gone out.
+// at once, until all has gone out. It is a window of Timeouts.Write, which moves on with each look: what the buffers of the
+// system take when a client stops buys no time but that of a look.
 type pace struct {
-	put   int64         // bytes given to the connection, and those that were queued at the beginning
-	mark  int64         // how many of them the client had taken when it was last looked at
-	since time.Duration // when that was
+	window time.Duration
+	put    int64         // bytes given to the connection, and those that were queued at the beginning
+	taken  [looks]int64  // how many of them the client had taken at the latest looks
+	n      int           // looks so far
+	since  time.Duration // when the latest one was
 }
 
+// looks is how many there are in a window.
+const looks = 8
+
 // until returns when it is looked at again.
-func (p *pace) until(v *Server) time.Duration {
-	if p == nil { // all has gone out meanwhile
+func (p *pace) until() time.Duration { return p.after(1) }
+
+// cut returns when a client that takes nothing may be cut off, at the earliest.
+func (p *pace) cut() time.Duration {
+	if p == nil {
 		return never
 	}
-	return p.since + or(v.Timeouts.Write, time.Minute)
+	return p.after(max(1, looks-p.n))
+}
+
+// after returns when n further looks are over.
+func (p *pace) after(n int) time.Duration {
+	if p == nil || p.window == never { // nil: all has gone out meanwhile
+		return never
+	}
+	return p.since + p.window/looks*time.Duration(n)
+}
+
+// slow looks at a client that has taken so many bytes, and reports whether it was too slow in all of the window.
+func (p *pace) slow(now time.Duration, taken int64) bool {
+	before := &p.taken[p.n%looks] // at the beginning of the window
+	slow := p.n >= looks-1 && float64(taken-*before) < p.window.Seconds()*slowest
+	*before = taken
+	p.n, p.since = p.n+1, now
+	return slow
 }
 
 // give gives bytes to the connection.
@@ -35,22 +64,21 @@ func (x *session) given(n int64) {
 }
 
 // stalled is called when there is no room for more. It reports whether the client has been too slow for all of
-// Timeouts.Write, and begins a new measurement if it has not.
+// Timeouts.Write.
 func (x *session) stalled() bool {
-	now, p := x.conn.Scheduler().Now(), x.pace
-	if p == nil {
-		x.pace = &pace{put: int64(x.conn.Queued()), since: now}
+	now, p, window := x.conn.Scheduler().Now(), x.pace, x.writeTimeout()
+	if p == nil || p.window != window {
+		x.pace = &pace{window: window, put: int64(x.conn.Queued()), since: now}
 		return false
 	}
-	until := p.until(x.server)
-	if now < until {
+	if now < p.until() {
 		return false
 	}
 	_ = x.conn.Flush() // a system may report late that there is room; an error is the next call's
-	taken := p.put - int64(x.conn.Queued())
-	if float64(taken-p.mark) < (until-p.since).Seconds()*slowest {
-		return true
-	}
-	p.since, p.mark = now, taken
-	return false
+	return p.slow(now, p.put-int64(x.conn.Queued()))
+}
+
+// writeTimeout is that of the present response, or the server's.
+func (x *session) writeTimeout() time.Duration {
+	return or(cmp.Or(x.exchange.out.timeout, x.server.Timeouts.Write), time.Minute)
 }

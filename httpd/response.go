@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
@@ -36,6 +37,7 @@ type Response struct {
 	roomy     bool                            // the handler has not returned: it cannot wait
 	short     bool                            // the latest Write did not take all
 	hijacked  bool                            // there is no answer, or no more of it
+	timeout   time.Duration                   // in place of Timeouts.Write; 0: none
 	err       error                           // why the answer is none
 	next      func(*listener.Conn) act.Action // by SwitchProtocols or Hijack
 }
@@ -53,8 +55,9 @@ var (
 	ErrLength = errors.New("httpd: the content is not as long as was announced")
 	// ErrLate is returned for changes to a head that has been sent.
 	ErrLate = errors.New("httpd: the head of the response has been sent")
-	// ErrSlow is returned when the client takes the response too slowly; it is an os.ErrDeadlineExceeded.
-	ErrSlow = fmt.Errorf("httpd: the client takes the response too slowly: %w", os.ErrDeadlineExceeded)
+	// ErrSlow is returned when the client takes the response too slowly. It is an os.ErrDeadlineExceeded, and a net.Error whose
+	// Timeout returns true. So is the error of a Body that comes too slowly.
+	ErrSlow error = slowClient{}
 	// ErrAbort is for an action that fails in order to abort its connection: t.Fail(httpd.ErrAbort). The client gets no
 	// answer, also if nothing of it was sent, and sees that something is missing. ErrAbort itself is logged at level debug
 	// and does not fail the task. An error that wraps it together with another one does both.
@@ -62,6 +65,15 @@ var (
 	// ErrNoUpgrade is returned by SwitchProtocols if the client has not asked for the protocol.
 	ErrNoUpgrade = errors.New("httpd: the client has not asked for an upgrade to this protocol")
 )
+
+type slowClient struct{}
+
+func (slowClient) Error() string { return "httpd: the client takes the response too slowly" }
+func (slowClient) Unwrap() error { return os.ErrDeadlineExceeded }
+
+// Timeout and Temporary implement net.Error.
+func (slowClient) Timeout() bool   { return true }
+func (slowClient) Temporary() bool { return true }
 
 func (w *Response) reset() {
 	if cap(w.body) > gathered || cap(w.fields) > gathered {
@@ -71,7 +83,7 @@ func (w *Response) reset() {
 	w.whole, w.err, w.next = nil, nil, nil
 	w.status, w.announced, w.left, w.written = 200, -1, 0, 0
 	w.sized, w.mute, w.upgrade, w.sent, w.last, w.roomy, w.short = false, false, false, false, false, false, false
-	w.hijacked = false
+	w.hijacked, w.timeout = false, 0
 }
 
 // SetStatus sets the status code, from 200 to 599; without it the status is 200. It panics on any other code. The answer
@@ -164,6 +176,10 @@ func (w *Response) SetLength(n int64) {
 		w.announced = n
 	}
 }
+
+// SetTimeout has d take the place of Timeouts.Write for this response, from now on. 0 means that of the Server, and a negative d
+// means no limit.
+func (w *Response) SetTimeout(d time.Duration) { w.timeout = d }
 
 // Close has the connection closed after this response, and tells the client so.
 func (w *Response) Close() { w.last = true }

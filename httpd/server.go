@@ -48,20 +48,22 @@ type Server struct {
 	OnResponse func(w *Response, r *Request)
 }
 
-// Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not extend it.
-// The zero Timeouts are good for servers on the Internet. A negative time-out means no limit.
+// Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not extend it, but for
+// bodies whose length is unknown. The zero Timeouts are good for servers on the Internet. A negative time-out means no limit.
 type Timeouts struct {
 	// Head bounds the wait for the first byte of a connection. From the first byte of each request it bounds the arrival
 	// of its fields; a slower client gets 408. 0 means 10 s.
 	Head time.Duration
 	// Idle is how long a connection is kept between two requests. 0 means 75 s.
 	Idle time.Duration
-	// Body is how long the server waits in all for a body that comes slower than 240 bytes a second. Only the time in
-	// which a handler wants more of it counts. A client that is faster earns more time, a second for each 240 bytes, up
-	// to 30 s: a fast start does not buy hours of silence. 0 means 5 s.
+	// Body is how long a body may pause while a handler wants more of it. A body without a Content-Length is a stream, which may
+	// pause as long after each byte. One with a Content-Length is at hand, so its pauses may take as long in all; but each
+	// 240 bytes make up for a second of them. 0 means 60 s, as with nginx; net/http has no limit. The rest that a handler
+	// leaves unread has 5 s, or Body if that is less, whatever its length. Body.SetTimeout sets that of one body.
 	Body time.Duration
-	// Write is how long a client may take less than 240 bytes a second while there is something to send; then it is cut
-	// off. 0 means 60 s, which is 14,400 bytes.
+	// Write is how long a client may take less than 240 bytes a second while there is something to send. It is cut off
+	// then, at most an eighth of the time later. 0 means 60 s, which is 14,400 bytes. Response.SetTimeout sets that of one
+	// response.
 	Write time.Duration
 }
 

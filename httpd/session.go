@@ -412,7 +412,8 @@ func (x *session) handOver(t *act.Task) {
 
 // leftover begins to throw away what the handler has left of the body (RFC 9112 9.3): otherwise it would be the next request.
 func (x *session) leftover(until time.Duration) act.Directive {
-	x.phase, x.limit, x.exchange.content.most = draining, until, x.exchange.content.taken+drainable
+	x.phase, x.limit = draining, until
+	x.exchange.content.leave(x.server)
 	return act.Done
 }
 

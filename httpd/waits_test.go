@@ -41,7 +41,7 @@ func TestWaitsOfAConnection(t *testing.T) {
 		"":                    "the first request, for up to 10s",
 		"GET /" + head + "\n": "the next request, for up to 1m15s",
 		"GET /" + head:        "the rest of a request's head, for up to 10s",
-		"POST /body" + head + "Content-Length: 9\n\n1234":                "more of the request's body, for up to 5s",
+		"POST /body" + head + "Content-Length: 9\n\n1234":                "more of the request's body, for up to 1m0s",
 		"GET /gate" + head + "\n":                                        "a gate",
 		"POST /" + head + "Content-Length: 9\n\n":                        "the rest of a body that the handler has left",
 		"GET /switch" + head + "Connection: upgrade\nUpgrade: other\n\n": "another gate",

@@ -38,7 +38,7 @@
 //
 //   - ReadHeaderTimeout, IdleTimeout: httpd.Timeouts.Head and Idle.
 //   - ReadTimeout, WriteTimeout: httpd.Timeouts.Body and Write. They bound how long a client may be slow, not the whole time.
-//     http.ResponseController sets deadlines of one request.
+//     The deadlines of http.ResponseController take their place until the handler returns; the zero time means none.
 //   - MaxHeaderBytes: a head has at most 64 KiB and 100 fields. httpd.Server.MaxBody bounds bodies.
 //   - TLSConfig: that of secure.Server, which is a filter of the service.
 //   - ErrorLog: act.Config.Logger. A log of requests: package accesslog, or a handler around the others.
@@ -51,7 +51,7 @@
 //
 //   - There is no HTTP/2, and so no http.Pusher.
 //   - The syntax of requests is strict, as package httpd says, so that nothing is smuggled past a proxy. CONNECT is refused.
-//     Limits and timeouts are there by default: a body that pauses for 5 s while the handler reads may be given up.
+//     Limits and timeouts are there by default: a body that pauses for 60 s while the handler reads is given up.
 //   - Date, Connection and Transfer-Encoding are the server's, since it frames the answers. Of a handler's Connection only
 //     "close" has an effect, in any list. Upgrade is sent only with 426, and no invalid Content-Length. HTTP/1.1 answers
 //     without a length are always sent in chunks.

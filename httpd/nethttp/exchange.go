@@ -50,7 +50,9 @@ type exchange struct {
 	out     atomic.Pointer[lane.Lane]
 	head    atomic.Pointer[head] // before what is in out
 	ask     atomic.Pointer[ask]
-	late    atomic.Bool // a deadline for reads has ended one: the connection has to be closed
+	timed   struct{ read, write atomic.Bool } // deadlines of the handler take the place of the server's time-outs
+	slow    atomic.Bool                       // the client has not taken the answer in time
+	late    atomic.Bool                       // a deadline for reads has ended one: the connection has to be closed
 	state   atomic.Int32
 	trailer http.Header // of the request, before the end of in
 
@@ -176,6 +178,7 @@ func (x *exchange) count(n int) {
 func (x *exchange) carry(t *act.Task) act.Directive {
 	x.bell.Set(t.Waker()) // before looking for what the handler has done
 	over, broken := x.state.Load() == returned, error(nil)
+	x.time(over)
 	if over {
 		broken = x.broken()
 	} else {
@@ -204,6 +207,20 @@ func (x *exchange) carry(t *act.Task) act.Directive {
 		return act.Wait
 	}
 	return act.Yield
+}
+
+// time has the deadlines of a handler take the place of the server's time-outs, until it has returned.
+func (x *exchange) time(over bool) {
+	if x.timed.read.Load() {
+		x.r.Body.SetTimeout(-1)
+	}
+	switch {
+	case !x.timed.write.Load():
+	case over:
+		x.w.SetTimeout(0)
+	default:
+		x.w.SetTimeout(-1)
+	}
 }
 
 // piecesPerTurn bounds how many pieces of an answer are sent in a turn.
@@ -367,6 +384,10 @@ func (x *exchange) Close() error {
 	if !x.state.CompareAndSwap(running, abandoned) {
 		return nil
 	}
+	if x.r.Scheduler().Here() {
+		_, err := x.w.Write(nil)
+		x.slow.Store(err == httpd.ErrSlow)
+	}
 	x.end()
 	if out := x.out.Load(); out != nil {
 		out.End(net.ErrClosed) // what it has lent must not wait for the turn that has ended by a panic
@@ -430,15 +451,18 @@ func (x *exchange) start(h *head) {
 
 func (x *exchange) write(p []byte) (int, error) {
 	n, err := x.lane().Write(p)
-	return n, errorOf(err)
+	return n, x.errorOf(err)
 }
 
 // errorOf returns what an error of a lane is for a handler.
-func errorOf(err error) error {
-	if err == lane.ErrOver { // the request was given up
-		return net.ErrClosed
+func (x *exchange) errorOf(err error) error {
+	switch {
+	case err != lane.ErrOver:
+		return err
+	case x.slow.Load():
+		return httpd.ErrSlow
 	}
-	return err
+	return net.ErrClosed // the request was given up
 }
 
 func (x *exchange) lane() *lane.Lane {
@@ -492,11 +516,18 @@ func (x *exchange) request(a *ask) reply {
 }
 
 func (x *exchange) deadlines() (read, write func(time.Time), err error) {
-	read = func(time.Time) {}
-	if x.in != nil {
-		read = x.in.SetDeadline
+	read = func(at time.Time) {
+		if x.in != nil {
+			x.timed.read.Store(true)
+			x.in.SetDeadline(at)
+		}
 	}
-	return read, x.lane().SetDeadline, nil
+	write = func(at time.Time) {
+		x.timed.write.Store(true)
+		x.bell.Wake() // before the task finds the client too slow
+		x.lane().SetDeadline(at)
+	}
+	return read, write, nil
 }
 
 // body is the body of a request.
@@ -559,7 +590,7 @@ func (b *body) note(err error) error {
 		b.ended.Store(true)
 		b.trailed.Do(func() { addTrailers(&b.x.req, b.x.trailer) })
 	}
-	return errorOf(err)
+	return b.x.errorOf(err)
 }
 
 // Close does not wait for the rest, which is thrown away when the answer is sent.

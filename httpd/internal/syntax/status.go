@@ -36,3 +36,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return "httpd: " + r.Why }
 func (r *Refusal) Unwrap() error { return r.Err }
+
+// Timeout and Temporary implement net.Error.
+func (r *Refusal) Timeout() bool   { return r.Status == 408 }
+func (r *Refusal) Temporary() bool { return r.Timeout() }
