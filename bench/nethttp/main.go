@@ -15,7 +15,6 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/internal/identity"
-	"github.com/daimon-go/daimon/bench/nethttp/site"
 )
 
 // Options are the flags.
@@ -54,10 +53,12 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	m := measurement{Options: o, out: out, root: filepath.Join(dir, "files")}
-	if err := errors.Join(os.Mkdir(m.root, 0o755), site.Files(m.root, files)); err != nil {
-		return err
+	for name, size := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, size), 0o644); err != nil {
+			return err
+		}
 	}
+	m := measurement{Options: o, out: out, root: dir}
 	b, err := build.Into(dir)
 	if err != nil {
 		return err

@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"strings"
 
+	"github.com/daimon-go/daimon/bench/internal/answer"
 	"github.com/daimon-go/daimon/bench/internal/cpu"
+	"github.com/daimon-go/daimon/bench/internal/crowd"
 	"github.com/daimon-go/daimon/bench/internal/identity"
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/pairs"
 	"github.com/daimon-go/daimon/bench/internal/server"
+	"github.com/daimon-go/daimon/bench/nethttp/site"
 )
 
 // aboveLimit is the error of a row whose figures are not good enough.
@@ -24,130 +28,123 @@ type measurement struct {
 	program, load string // compiled
 	root          string // of the files
 	identity      identity.Files
-	summary       string // of the rows so far
+	summary       string // of the rows so far, as Markdown
 }
 
-// row starts the servers of a row, measures them, and ends them.
 func (m *measurement) row(ctx context.Context, r row) error {
-	clients := load.Generator{Program: m.load, Flags: []string{"-answer", fmt.Sprint(r.answer)}, Conns: r.conns}
-	if r.tls {
-		clients.Flags = append(clients.Flags, "-certificate", m.identity.Certificate)
-	}
-	var err error
-	if clients.CPU, err = load.CPU(m.Reactors, m.Apart); err != nil {
+	on, err := load.CPU(m.Reactors, m.Apart)
+	if err != nil {
 		return err
 	}
-	origin, err := m.origin(ctx, clients.CPU)
+	origin, err := m.origin(ctx, on)
 	if err != nil {
 		return err
 	}
 	defer origin.Stop()
 	servers := m.servers(r, "http://"+origin.Addr())
+	if r.idle {
+		fmt.Fprintf(m.out, "\n%s: growth of the server's resident set per idle connection, bytes; conns %d\n", r.name, r.conns)
+		return m.measure(r, servers, func(s *server.Process) (load.Cost, error) {
+			growth, err := crowd.Each(ctx, s, m.scaled(r.conns), func(c net.Conn) error {
+				_, err := answer.Ask(c, r.talk().Say, site.Hello)
+				return err
+			})
+			return load.Cost{CPU: growth}, err
+		})
+	}
 	stop, err := server.StartAll(ctx, servers)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	return m.measure(ctx, r, servers, clients)
+	clients := load.Generator{Program: m.load, Flags: []string{"-answer", fmt.Sprint(r.answer)}, Conns: r.conns, CPU: on}
+	if r.tls {
+		clients.Flags = append(clients.Flags, "-certificate", m.identity.Certificate)
+	}
+	run := func(s *server.Process) (load.Cost, error) {
+		return clients.Run(ctx, s, r.talk(), max(r.conns, m.scaled(r.exchanges)))
+	}
+	for _, s := range servers { // warms up, counts nowhere
+		if _, err := run(s); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(m.out, "\n%s: server CPU per request, ns; conns %d, requests %d, reactors %d, load on CPU %d (-1: any)\n",
+		r.name, r.conns, max(r.conns, m.scaled(r.exchanges)), m.Reactors, on)
+	return m.measure(r, servers, run)
 }
+
+func (m *measurement) scaled(n int) int { return max(1, int(float64(n)*m.Scale)) }
 
 // origin starts the server behind the proxies, where the load generator runs.
 func (m *measurement) origin(ctx context.Context, on int) (*server.Process, error) {
 	s := &server.Process{Name: "origin", Program: m.program, Reactors: 1, Anywhere: true, Flags: []string{"-root", m.root}}
-	var cpus []int
-	if on >= 0 {
-		cpus = []int{on}
+	if on < 0 {
+		return s, s.Start(ctx)
 	}
-	return s, cpu.On(cpus, func() error { return s.Start(ctx) })
+	return s, cpu.On([]int{on}, func() error { return s.Start(ctx) })
 }
 
-// servers has the servers of a row. The first is the one that the others are compared with.
+// servers has the servers of a row. The others are compared with the first one.
 func (m *measurement) servers(r row, origin string) (all []*server.Process) {
-	add := func(name, program, stack string) {
-		s := &server.Process{Name: name, Program: program, Reactors: m.Reactors}
-		s.Flags = []string{"-stack", stack, "-root", m.root, "-origin", origin}
+	for _, c := range []struct{ name, program, stack string }{
+		{"net/http", m.program, "std"}, {"control", m.program, "std"},
+		{"nethttp", m.program, "daimon"}, {"inline", m.program, "inline"},
+		{"nethttp-other", m.Server, "daimon"}, {"inline-other", m.Server, "inline"},
+	} {
+		if c.program == "" || c.stack == "inline" && r.inline == 0 {
+			continue
+		}
+		flags := []string{"-stack", c.stack, "-root", m.root, "-origin", origin}
 		if r.tls {
-			s.Flags = append(s.Flags, m.identity.Flags()...)
+			flags = append(flags, m.identity.Flags()...)
 		}
 		if m.Profile != "" {
-			s.Flags = append(s.Flags, "-profile", filepath.Join(m.Profile, r.name+"-"+strings.ReplaceAll(name, "/", "-")+".pprof"))
+			flags = append(flags, "-profile", filepath.Join(m.Profile, r.name+"-"+strings.ReplaceAll(c.name, "/", "-")+".pprof"))
 		}
-		all = append(all, s)
-	}
-	both := func(suffix, program string) {
-		add("nethttp"+suffix, program, "daimon")
-		if r.inline > 0 {
-			add("inline"+suffix, program, "inline")
-		}
-	}
-	add("net/http", m.program, "std")
-	add("control", m.program, "std")
-	both("", m.program)
-	if m.Server != "" {
-		both("-other", m.Server)
+		all = append(all, &server.Process{Name: c.name, Program: c.program, Reactors: m.Reactors, Flags: flags})
 	}
 	return all
 }
 
-func (m *measurement) measure(ctx context.Context, r row, servers []*server.Process, clients load.Generator) error {
-	exchanges := max(r.conns, int(float64(r.exchanges)*m.Scale))
-	costs := make([][]load.Cost, len(servers))
-	run := func(i int) (float64, error) {
-		cost, err := clients.Run(ctx, servers[i], r.talk(), exchanges)
-		costs[i] = append(costs[i], cost)
-		return cost.CPU, err
-	}
-	for i := range servers { // warms up, counts nowhere
-		if _, err := run(i); err != nil {
-			return err
-		}
-	}
-	clear(costs)
-	fmt.Fprintf(m.out, "\n%s: server CPU per request, ns; conns %d, requests %d, reactors %d, load on CPU %d (-1: any)\n",
-		r.name, r.conns, exchanges, m.Reactors, clients.CPU)
-	t := r.table(servers)
-	medians, err := t.Measure(m.out, m.Pairs, run)
-	if err != nil {
-		return err
-	}
-	m.summarize(r, servers, costs)
-	if err := t.Judge(medians); err != nil && m.Limits {
-		return aboveLimit{fmt.Errorf("%s: %w", r.name, err)}
-	}
-	return nil
-}
-
-// table has the ratios to the first server.
-func (r row) table(servers []*server.Process) (t pairs.Table) {
+// measure prints the table of a row, and adds a line to the summary.
+func (m *measurement) measure(r row, servers []*server.Process, run func(*server.Process) (load.Cost, error)) error {
 	limits := map[string]float64{"nethttp": r.most, "inline": r.inline}
+	var t pairs.Table
 	for i, s := range servers {
 		t.Columns = append(t.Columns, s.Name)
 		if i > 0 {
 			t.Ratios = append(t.Ratios, pairs.Ratio{Of: i, To: 0, Limit: limits[s.Name]})
 		}
 	}
-	return t
-}
-
-// summarize adds a line of Markdown, and the heads above the first.
-func (m *measurement) summarize(r row, servers []*server.Process, costs [][]load.Cost) {
-	line := "| " + r.name
-	for _, of := range costs {
-		line += fmt.Sprintf(" | %.0f, %.2f", spread(of, func(pair int) float64 { return of[pair].CPU }).Median,
-			spread(of, func(pair int) float64 { return of[pair].Switches }).Median)
+	costs := make([][]load.Cost, len(servers)) // by server and pair
+	medians, err := t.Measure(m.out, m.Pairs, func(i int) (float64, error) {
+		cost, err := run(servers[i])
+		costs[i] = append(costs[i], cost)
+		return cost.CPU, err
+	})
+	if err != nil {
+		return err
 	}
-	for _, of := range costs[1:] {
-		s := spread(of, func(pair int) float64 { return of[pair].CPU / costs[0][pair].CPU })
-		line += fmt.Sprintf(" | %.2f (%.2f–%.2f)", s.Median, s.Min, s.Max)
+	m.summary += "| " + r.name
+	spread := func(column int, figure func(of, to load.Cost) float64) pairs.Spread {
+		var all []float64
+		for pair, of := range costs[column] {
+			all = append(all, figure(of, costs[0][pair]))
+		}
+		return pairs.Of(all)
 	}
-	m.summary += line + " |\n"
-}
-
-// spread is that of a figure of each pair.
-func spread(of []load.Cost, figure func(pair int) float64) pairs.Spread {
-	var all []float64
-	for pair := range of {
-		all = append(all, figure(pair))
+	for i := range servers {
+		m.summary += fmt.Sprintf(" | %.0f, %.2f", spread(i, func(of, _ load.Cost) float64 { return of.CPU }).Median,
+			spread(i, func(of, _ load.Cost) float64 { return of.Switches }).Median)
 	}
-	return pairs.Of(all)
+	for i := range servers[1:] {
+		s := spread(i+1, func(of, to load.Cost) float64 { return of.CPU / to.CPU })
+		m.summary += fmt.Sprintf(" | %.2f (%.2f–%.2f)", s.Median, s.Min, s.Max)
+	}
+	m.summary += " |\n"
+	if err := t.Judge(medians); err != nil && m.Limits {
+		return aboveLimit{fmt.Errorf("%s: %w", r.name, err)}
+	}
+	return nil
 }

@@ -2,7 +2,8 @@ package main
 
 import (
 	"bytes"
-	"fmt"
+	"io"
+	"net/http"
 
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/nethttp/site"
@@ -13,7 +14,7 @@ const (
 	mega = 1 << 20
 )
 
-// files are those of the sites.
+// files are those of the site, and their sizes.
 var files = map[string]int{"1m.pdf": mega, "64m.pdf": 64 * mega}
 
 // row is a request, and what of it is measured.
@@ -23,6 +24,7 @@ type row struct {
 	chunked          bool // the body has no Content-Length
 	answer           int  // bytes of its content
 	tls              bool
+	idle             bool // memory is measured, with an exchange on each connection, and not CPU time
 	conns, exchanges int
 	most, inline     float64 // limits of the medians; inline 0: not measured
 }
@@ -37,13 +39,14 @@ var rows = []row{
 	{name: "file64m", path: "/files/64m.pdf", answer: 64 * mega, conns: 2, exchanges: 20, most: 1, inline: 1},
 	{name: "file1m-tls", path: "/files/1m.pdf", tls: true, answer: mega, conns: 10, exchanges: 500, most: 1, inline: 1},
 	{name: "file64m-tls", path: "/files/64m.pdf", tls: true, answer: 64 * mega, conns: 2, exchanges: 8, most: 1, inline: 1},
-	{name: "stream", path: "/stream", answer: site.Pieces * site.Piece, conns: 10, exchanges: 500, most: 1, inline: 1},
+	{name: "stream", path: "/stream", answer: site.Pieces * site.Streamed, conns: 10, exchanges: 500, most: 1, inline: 1},
 	{name: "flushes", path: "/flushes", answer: site.Pieces * site.Flushed, conns: 10, exchanges: 1000, most: 1, inline: 1},
 	{name: "post64k", path: "/read", body: 64 * kilo, answer: len(site.Hello), conns: 10, exchanges: 4000, most: 1, inline: 1},
 	{name: "upload", path: "/discard", body: 16 * mega, answer: len(site.Hello), conns: 4, exchanges: 60, most: 1},
 	{name: "upload-chunked", path: "/discard", body: 16 * mega, chunked: true, answer: len(site.Hello), conns: 4, exchanges: 60, most: 1},
 	{name: "proxy", path: "/proxy/json", answer: len(site.JSON), conns: 100, exchanges: 5000, most: 1},
 	{name: "proxy1m", path: "/proxy/files/1m.pdf", answer: mega, conns: 10, exchanges: 500, most: 1},
+	{name: "idle", path: "/small", idle: true, conns: 5000, most: 0.1, inline: 0.1},
 }
 
 // names are those of all rows.
@@ -54,28 +57,20 @@ func names() (all []string) {
 	return all
 }
 
-// talk is what is sent: the load generator only wants an answer of some length.
+// talk is what is sent, as net/http's client sends it. The load generator knows the length of the answer.
 func (r row) talk() load.Talk {
-	head := fmt.Sprintf("%s HTTP/1.1\r\nHost: localhost\r\n", r.path)
-	body := bytes.Repeat([]byte("x"), r.body)
-	switch {
-	case r.body == 0:
-		head = "GET " + head
-	case r.chunked:
-		head = "POST " + head + "Transfer-Encoding: chunked\r\n"
-		body = chunks(body)
-	default:
-		head = fmt.Sprintf("POST %sContent-Length: %d\r\n", head, r.body)
+	method, body := http.MethodGet, io.Reader(http.NoBody)
+	if r.body > 0 {
+		method, body = http.MethodPost, bytes.NewReader(make([]byte, r.body))
 	}
-	return load.Talk{Say: append([]byte(head+"\r\n"), body...)}
-}
-
-// chunks has body in chunks of 32 KiB, as net/http's client sends them.
-func chunks(body []byte) (text []byte) {
-	const size = 32 * kilo
-	for ; len(body) > 0; body = body[min(size, len(body)):] {
-		piece := body[:min(size, len(body))]
-		text = fmt.Appendf(text, "%x\r\n%s\r\n", len(piece), piece)
+	if r.chunked {
+		body = struct{ io.Reader }{body} // whose length nobody knows
 	}
-	return append(text, "0\r\n\r\n"...)
+	request, err := http.NewRequest(method, "http://localhost"+r.path, body)
+	if err != nil {
+		panic(err) // the path is good
+	}
+	var text bytes.Buffer
+	_ = request.Write(&text) // a Buffer takes everything
+	return load.Talk{Say: text.Bytes()}
 }

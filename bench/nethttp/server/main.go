@@ -8,6 +8,7 @@ import (
 	"flag"
 	"log"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime"
@@ -34,8 +35,9 @@ func main() {
 	}}
 	options.Config.Logger = zap.NewNop() // its lines would stand between those of the table
 	options.Parse()
-	handler, err := site.New(*root, *origin)
+	to, err := url.Parse(*origin)
 	check(err)
+	handler := site.New(*root, to)
 	if *profile != "" {
 		file, err := os.Create(*profile)
 		check(err)

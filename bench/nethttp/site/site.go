@@ -2,107 +2,75 @@
 package site
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
-// Hello is the content of /small and the answer to each body.
+// Hello is the content of /small, and the answer to a body.
 const Hello = "Hello, World!"
 
-// JSON is the content of /json, of 2 KiB. It is not encoded for each request, which would cost all servers the same.
+// JSON is the content of /json, 2 KiB. It is not encoded for each request: that would cost the same on all servers.
 var JSON = "[" + strings.Repeat(`{"id":1234,"name":"a thing that was sold","price":12.50,"paid":1},`, 31) + "0]"
 
-// Of /stream and /flushes.
+// Pieces is the number of pieces of /stream, of the size Streamed, and of /flushes, of the size Flushed.
 const (
-	Pieces  = 64
-	Piece   = 32 << 10
-	Flushed = 1 << 10
+	Pieces   = 64
+	Streamed = 32 << 10
+	Flushed  = 1 << 10
 )
 
-// New returns the handler of a site. Its files are in root. Requests below /proxy/ go to an origin, if there is one.
-func New(root, origin string) (http.Handler, error) {
+// New returns the handler of the site. Its files are in the directory root. Requests below /proxy/ go to the origin.
+func New(root string, origin *url.URL) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /small", small)
-	mux.HandleFunc("GET /json", list)
+	mux.HandleFunc("GET /small", text("text/plain", Hello))
+	mux.HandleFunc("GET /json", text("application/json", JSON))
 	mux.Handle("GET /files/", http.StripPrefix("/files", http.FileServer(http.Dir(root))))
-	mux.HandleFunc("GET /stream", stream)
-	mux.HandleFunc("GET /flushes", flushes)
-	mux.HandleFunc("POST /read", read)
-	mux.HandleFunc("POST /discard", discard)
-	if origin != "" {
-		to, err := url.Parse(origin)
-		if err != nil {
-			return nil, err
-		}
-		mux.Handle("/proxy/", http.StripPrefix("/proxy", proxy(to)))
+	mux.HandleFunc("GET /stream", stream(Streamed, false))
+	mux.HandleFunc("GET /flushes", stream(Flushed, true))
+	mux.HandleFunc("POST /read", take(func(body io.Reader) (int64, error) {
+		content, err := io.ReadAll(body)
+		return int64(len(content)), err
+	}))
+	mux.HandleFunc("POST /discard", take(func(body io.Reader) (int64, error) { return io.Copy(io.Discard, body) }))
+	mux.Handle("GET /proxy/", http.StripPrefix("/proxy", proxy(origin)))
+	return mux
+}
+
+func text(kind, content string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind) // else the content is looked at to find one
+		_, _ = io.WriteString(w, content)
 	}
-	return mux, nil
 }
 
-// Files writes the files of a site: name and size.
-func Files(root string, files map[string]int) error {
-	for name, size := range files {
-		if err := os.WriteFile(filepath.Join(root, name), bytes.Repeat([]byte("0123456789abcde\n"), size/16), 0o644); err != nil {
-			return err
+func stream(size int, flush bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		piece, to := make([]byte, size), http.NewResponseController(w)
+		for range Pieces {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+			if flush && to.Flush() != nil {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-func small(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, Hello)
-}
-
-func list(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, JSON)
-}
-
-func stream(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/octet-stream")
-	piece := make([]byte, Piece)
-	for range Pieces {
-		if _, err := w.Write(piece); err != nil {
+// take answers a body that was read whole.
+func take(read func(body io.Reader) (int64, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		n, err := read(r.Body)
+		if err != nil || r.ContentLength >= 0 && n != r.ContentLength {
+			http.Error(w, "half of a body", http.StatusBadRequest)
 			return
 		}
+		text("text/plain", Hello)(w, r)
 	}
-}
-
-func flushes(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/octet-stream")
-	piece := make([]byte, Flushed)
-	to := http.NewResponseController(w)
-	for range Pieces {
-		if _, err := w.Write(piece); err != nil || to.Flush() != nil {
-			return
-		}
-	}
-}
-
-func read(w http.ResponseWriter, r *http.Request) {
-	content, err := io.ReadAll(r.Body)
-	received(w, r, int64(len(content)), err)
-}
-
-func discard(w http.ResponseWriter, r *http.Request) {
-	n, err := io.Copy(io.Discard, r.Body)
-	received(w, r, n, err)
-}
-
-// received answers a body of n bytes.
-func received(w http.ResponseWriter, r *http.Request, n int64, err error) {
-	if err != nil || r.ContentLength >= 0 && n != r.ContentLength {
-		http.Error(w, "half of a body", http.StatusBadRequest)
-		return
-	}
-	small(w, r)
 }
 
 // proxy keeps as many connections as there are clients. The default is 2, and a connection for each further request.
