@@ -30,8 +30,8 @@ func (o Options) cpu(ctx context.Context, out io.Writer, clients load.Generator,
 				return err
 			}
 		}
-		fmt.Fprintf(out, "server CPU per %s, ns; %d at a time, conns %d, requests %d, reactors %d, load on CPU %d (-1: any)\n"+
-			"bytes of an answer:%s\n", o.what(), depth, o.Conns, exchanges*depth, o.Reactors, clients.CPU, sizes(servers, talks))
+		fmt.Fprintf(out, "server CPU per request, ns; %d at a time, conns %d, requests %d, reactors %d, load on CPU %d (-1: any)\n"+
+			"bytes of an answer:%s\n", depth, o.Conns, exchanges*depth, o.Reactors, clients.CPU, sizes(servers, talks))
 		table := o.table(servers, depth)
 		medians, err := table.Measure(out, o.Pairs, run)
 		if err != nil {
@@ -57,7 +57,7 @@ func (o Options) talks(servers []*server.Process, depth int) (talks []load.Talk,
 }
 
 func (o Options) talk(s *server.Process, depth int) (load.Talk, error) {
-	r, want, err := o.exchange(s.Addr())
+	r, err := answer.Request(o.Request, s.Addr())
 	if err != nil {
 		return load.Talk{}, err
 	}
@@ -66,7 +66,7 @@ func (o Options) talk(s *server.Process, depth int) (load.Talk, error) {
 		return load.Talk{}, err
 	}
 	defer c.Close()
-	a, err := answer.Ask(c, r, want)
+	a, err := answer.Ask(c, r, answer.Hello)
 	if err != nil {
 		return load.Talk{}, fmt.Errorf("%s: %w", s.Name, err)
 	}

@@ -1,6 +1,5 @@
 // Command http measures the CPU time that a server spends on one HTTP request: Daimon's examples/httpd
-// against fasthttp, net/http and nginx, and a handler of net/http on Daimon's reactors against net/http's own server, in
-// interleaved pairs, with a second fasthttp and a second net/http as the controls; or, with
+// against fasthttp, net/http and nginx, in interleaved pairs, with a second fasthttp as the control; or, with
 // -idle, the memory that it spends on a connection on which nothing happens. See ../README.md.
 package main
 
@@ -13,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/daimon-go/daimon/bench/internal/answer"
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/internal/load"
@@ -25,8 +25,7 @@ type Options struct {
 	Server, Nginx                    string // binaries
 	Pairs, Conns, Requests, Reactors int
 	Depths                           depths
-	Exchange                         string // "": get
-	Request                          string // of get: a file; "": a small one
+	Request                          string // a file; "": a small one
 	Apart                            bool   // the load generator has a CPU of its own
 	Max                              float64
 	Limits                           bool
@@ -35,7 +34,7 @@ type Options struct {
 
 func main() {
 	o := Options{Depths: depths{1, 16}}
-	flag.StringVar(&o.Servers, "servers", "", "which servers are measured, in this order (default: all that know the -exchange)")
+	flag.StringVar(&o.Servers, "servers", all, "which servers are measured, in this order")
 	flag.StringVar(&o.Server, "server", "", "measure this `binary` (with flags -addr and -reactors) as daimon, instead of examples/httpd")
 	flag.StringVar(&o.Nginx, "nginx", "", "the `path` of nginx (default: where it is installed)")
 	flag.IntVar(&o.Pairs, "pairs", 20, "how often each server is measured")
@@ -43,8 +42,7 @@ func main() {
 	flag.IntVar(&o.Requests, "requests", 200000, "requests of a run, over all connections")
 	flag.IntVar(&o.Reactors, "reactors", 1, "reactors, GOMAXPROCS, workers of each server")
 	flag.Var(&o.Depths, "depth", "how many requests are sent at a time; several `numbers`, each for a table of its own")
-	flag.StringVar(&o.Exchange, "exchange", get, "`what` is asked for: get, or a body of 1 MiB: download, upload")
-	flag.StringVar(&o.Request, "request", "", "for get, send the content of this `file`, not a small one")
+	flag.StringVar(&o.Request, "request", "", "send the content of this `file`, not a small one")
 	flag.BoolVar(&o.Apart, "apart", false, "give the load generator a CPU that no reactor uses")
 	flag.BoolVar(&o.Limits, "limits", false, "fail when a median ratio is above its limit")
 	flag.Float64Var(&o.Max, "max", 0, "the only limit: fail when the median of daimon/fasthttp is above this (0: the limits of the README)")
@@ -73,7 +71,7 @@ func (d *depths) Set(text string) error {
 
 // run builds, measures, prints, and leaves no process and no file behind.
 func run(ctx context.Context, out io.Writer, o Options) error {
-	if _, _, err := o.exchange("nowhere"); err != nil { // before anything is compiled
+	if _, err := answer.Request(o.Request, ""); err != nil { // before anything is compiled
 		return err
 	}
 	dir, err := os.MkdirTemp("", "bench-http-")
