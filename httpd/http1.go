@@ -255,7 +255,7 @@ func (e *http1Exchange) begin(length int64) {
 	case length >= 0 && (old || len(w.trailers) == 0 || w.announced >= 0 || w.whole != nil):
 		e.coding = byLength
 	case old:
-		e.coding, w.last = byEnd, true
+		e.coding, w.last = byEnd, w.last || !w.mute
 	default:
 		e.coding = byChunks
 	}

@@ -55,15 +55,24 @@ func newHead(header http.Header, status int) head {
 	return h
 }
 
-// sniff adds the type of a content that begins with p, or with next if p is empty.
+// sniff adds the type of a content that begins with p and goes on with next, unless there is one or it was asked before.
 func (h *head) sniff(p, next []byte) {
-	if len(p) == 0 {
+	switch {
+	case !h.untyped:
+		return
+	case len(p) == 0:
 		p = next
+	case len(p) < sniffed:
+		p = append(p[:len(p):len(p)], next[:min(len(next), sniffed-len(p))]...)
 	}
-	if h.untyped && len(p) > 0 {
+	h.untyped = false
+	if len(p) > 0 {
 		h.fields = append(h.fields, field{"Content-Type", http.DetectContentType(p)})
 	}
 }
+
+// sniffed is how much of a content http.DetectContentType looks at.
+const sniffed = 512
 
 // apply gives the head to w.
 func (h *head) apply(w *httpd.Response) {

@@ -153,6 +153,7 @@ func (w *writer) hand(p []byte) error {
 		w.settle(http.StatusOK)
 	}
 	if w.to.gathers() == everything {
+		w.head.sniff(w.body, p)
 		return nil
 	}
 	if !w.sent {
@@ -204,7 +205,7 @@ func (w *writer) FlushError() error {
 			w.settle(http.StatusOK)
 		}
 		w.head.sniff(w.body, nil)
-		w.head.untyped, w.head.chunks = false, true
+		w.head.chunks = true
 		return nil
 	}
 	return w.hand(nil)
