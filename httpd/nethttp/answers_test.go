@@ -1,31 +1,17 @@
 package nethttp_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
-	"testing"
+	"testing/iotest"
 )
 
 const get = "GET / HTTP/1.1\nHost: a\n\n"
-
-// What an answer may have.
-const (
-	plain   = "\tContent-Type: text/plain; charset=utf-8\n"
-	chunked = "\tTransfer-Encoding: chunked\n"
-	failed  = "500\n\tConnection: close\n\tContent-Length: 26\n" + plain + "\t\"500 Internal Server Error\\n\"\nclosed\n"
-)
-
-// A row is a handler, which is asked in all ways, or only by GET if that makes a difference. What TestRandomHandlers draws,
-// statuses, pieces, flushes, types and trailers, has no rows.
-type row struct {
-	name    string
-	handler func(s *scene, w http.ResponseWriter, r *http.Request)
-	once    bool // only by GET
-	but     []but
-}
 
 // write writes, and says what was wrong with it.
 func (s *scene) write(w http.ResponseWriter, text string) {
@@ -34,12 +20,16 @@ func (s *scene) write(w http.ResponseWriter, text string) {
 	}
 }
 
+// handler is what a row has for an http.Handler.
+type handler = func(s *scene, w http.ResponseWriter, r *http.Request)
+
 // does returns a handler of these steps: "status 404; set A: b; write hello".
-func does(text string) func(*scene, http.ResponseWriter, *http.Request) {
+func does(text string) handler {
 	return func(s *scene, w http.ResponseWriter, r *http.Request) {
 		for step := range strings.SplitSeq(text, "; ") {
 			what, rest, _ := strings.Cut(step, " ")
 			n, _ := strconv.Atoi(rest)
+			name, value, _ := strings.Cut(rest, ": ")
 			switch what {
 			case "":
 			case "write":
@@ -51,10 +41,8 @@ func does(text string) func(*scene, http.ResponseWriter, *http.Request) {
 			case "status":
 				w.WriteHeader(n)
 			case "set":
-				name, value, _ := strings.Cut(rest, ": ")
 				w.Header().Set(name, value)
 			case "add":
-				name, value, _ := strings.Cut(rest, ": ")
 				w.Header().Add(name, value)
 			case "delete":
 				w.Header().Del(rest)
@@ -62,6 +50,8 @@ func does(text string) func(*scene, http.ResponseWriter, *http.Request) {
 				s.read(r.Body, n)
 			case "close":
 				s.say("%v", r.Body.Close())
+			case "abort":
+				panic(http.ErrAbortHandler)
 			default:
 				panic("no step: " + step)
 			}
@@ -70,28 +60,12 @@ func does(text string) func(*scene, http.ResponseWriter, *http.Request) {
 }
 
 // fields returns a handler that sets fields, as name and value in turn, and writes a word.
-func fields(pairs ...string) func(*scene, http.ResponseWriter, *http.Request) {
+func fields(pairs ...string) handler {
 	return func(s *scene, w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(pairs); i += 2 {
 			w.Header()[pairs[i]] = append(w.Header()[pairs[i]], pairs[i+1])
 		}
 		s.write(w, "hello")
-	}
-}
-
-// asked are the requests that each handler of a table gets.
-var asked = []struct{ name, request string }{
-	{"GET", get},
-	{"HEAD", "HEAD / HTTP/1.1\nHost: a\n\n"},
-	{"closing GET", "GET / HTTP/1.1\nHost: a\nConnection: close\n\n"},
-	{"old GET", "GET / HTTP/1.0\n\n"},
-	{"old lasting GET", "GET / HTTP/1.0\nConnection: keep-alive\n\n"},
-	{"POST", "POST / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello"},
-}
-
-func compareAll(t *testing.T, rows []row) {
-	for _, row := range rows {
-		row.compare(t)
 	}
 }
 
@@ -106,140 +80,207 @@ func (s *scene) panics(what string, f func()) {
 	s.say("%s: no panic", what)
 }
 
-func (row row) compare(t *testing.T) {
-	t.Run(row.name, func(t *testing.T) {
-		compare(t, func(s *scene) {
-			s.handleFunc(func(w http.ResponseWriter, r *http.Request) { row.handler(s, w, r) })
-			once := row.once || len(row.but) > 0
-			for i, a := range asked {
-				switch {
-				case i == 0 || i == len(asked)-1 && !once:
-					s.ask(a.name, a.request)
-				case !once:
-					s.part(a.name)
-					s.talk(a.request, false)
-					s.curtain()
-				}
-			}
-		}, row.but...)
-	})
-}
+// unswitched are the differences of a handler that says 101 and does not hijack.
+var unswitched = []but{{"", "101 Switching Protocols", "500 Internal Server Error", switched}, {"", "\tUpgrade: a\n", "", switched},
+	{"", "Connection: Upgrade\n", "Content-Length: 0\n", switched}}
 
-func TestStatuses(t *testing.T) {
-	for _, code := range []int{205, 426, 599, 600} {
-		var alone, full []but
-		switch code {
-		case 205:
-			full = []but{{"", "\tContent-Length: 5\n" + plain + "\t\"hello\"\nlasts\n",
-				"\tContent-Length: 0\nlasts\nhandler: wrote 0 of 5: ErrBodyNotAllowed\n", "205 has no content (RFC 9110 15.3.6)"}}
-		case 600:
-			alone = []but{{"", "", "closed\n", "it is no status (RFC 9110 15): WriteHeader panics"}}
-			full = alone
-		}
-		compareAll(t, []row{
-			{name: fmt.Sprint(code, " alone"), handler: does(fmt.Sprint("status ", code)), but: alone},
-			{name: fmt.Sprint(code, " with a body"), handler: does(fmt.Sprintf("status %d; write hello", code)), but: full},
-		})
-	}
-	for _, code := range []int{204, 304} {
-		row{name: fmt.Sprint(code, " with fields of a body"),
-			handler: does(fmt.Sprint("set Content-Type: text/x; set Content-Length: 5; set ETag: \"a\"; status ", code))}.compare(t)
-	}
-	compareAll(t, []row{
-		{name: "invalid", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+// answers are scenes of what a handler writes. What TestRandomHandlers draws, statuses, pieces, flushes, types and trailers, has
+// no rows.
+func answers() []row {
+	rows := []row{
+		{name: "204 with fields of a body",
+			handler: does("set Content-Type: text/x; set Content-Length: 5; set ETag: \"a\"; status 204")},
+		{name: "304 with fields of a body",
+			handler: does("set Content-Type: text/x; set Content-Length: 5; set ETag: \"a\"; status 304")},
+		{name: "205", handler: does("status 205")},
+		{name: "205 with a body", request: get, handler: does("status 205; write hello"),
+			differs: []but{{"", "Length: 5\n\tContent-Type: text/plain; charset=utf-8\n", "Length: 0\n", "205 has no content"},
+				{"", "\t\"hello\"\nlasts\n", "lasts\nhandler: wrote 0 of 5: ErrBodyNotAllowed\n", "205 has no content"}}},
+		{name: "426", request: get, handler: does("set Upgrade: a/1; status 426; write hello"),
+			differs: []but{{"", "Required\n", "Required\n\tConnection: upgrade\n", "and then with Connection: upgrade"}}},
+		{name: "599", handler: does("status 599")},
+		{name: "600", request: get, handler: does("status 600"),
+			differs: []but{{"", "", "closed\n", "A status is from 100 to 599"}}},
+		{name: "invalid statuses", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			for _, code := range []int{-1, 0, 1, 99, 1000, 2000} {
 				s.panics(fmt.Sprint(code), func() { w.WriteHeader(code) })
 			}
 			w.WriteHeader(403)
 			s.panics("late", func() { w.WriteHeader(0) })
 		}},
-		{name: "invalid and nobody recovers", handler: does("status 99")},
-	})
-}
+		{name: "an invalid status", request: get, handler: does("status 99")},
 
-func TestContent(t *testing.T) {
-	rows := []row{
 		{name: "flushed with a length", handler: does("set Content-Length: 5; flush; write he; flush; write llo")},
-		{name: "Error", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "500")
-			w.Header().Set("Content-Encoding", "gzip")
-			w.Header().Set("Etag", "x")
-			http.Error(w, "it is wrong", http.StatusTeapot)
-		}},
-		{name: "Redirect", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "b?c=<d>", http.StatusFound)
-		}},
-	}
-	rows = append(rows, row{name: "4096 bytes", handler: does("fill 4096"),
-		but: []but{{"", "\tContent-Type: text/html; charset=utf-8\n" + chunked,
-			"\tContent-Length: 4096\n\tContent-Type: text/html; charset=utf-8\n", "as much is gathered; net/http gathers 2 KiB"}}})
-	rows = append(rows, row{name: "300000 bytes copied", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-		k, err := io.Copy(w, strings.NewReader(strings.Repeat("0123456789abcdef", 300000/16)))
-		s.say("%d %v", k, err)
-	}})
-	compareAll(t, rows)
-}
+		{name: "more than 2 KiB", request: get, handler: does("fill 2049"),
+			differs: []but{{"", chunked, "", "up to 4 KiB"},
+				{"", "\tContent-T", "\tContent-Length: 2049\n\tContent-T", "up to 4 KiB"}}},
+		{name: "300000 bytes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			k, err := io.Copy(w, strings.NewReader(strings.Repeat("0123456789abcdef", 300000/16)))
+			s.say("%d %v", k, err)
+		},
+			inline: []but{{"old lasting GET", "Connection: close", "Connection: keep-alive", whole},
+				{"old lasting GET", "closed", "lasts", whole}}},
+		{name: "short", request: get, handler: does("set Content-Length: 6; write hello"),
+			differs: []but{{"", "", failed, "is shorter than the Content-Length"}}},
+		{name: "short, flushed", request: get, handler: does("set Content-Length: 6; flush; write hello"),
+			inline: []but{{"", "", failed, whole}}},
+		{name: "a type of two writes", request: get, handler: does("write <ht; write ml>; fill 9000")},
+		{name: "exceeded", request: get, handler: does("set Content-Length: 4; write h; write ell; write o"),
+			differs: []but{{"", "closed\n", "lasts\n", "If it was to be longer"}}},
+		{name: "exceeded, flushed", request: get, handler: does("set Content-Length: 4; flush; write hello"),
+			inline: []but{{"", "", failed + "handler: wrote 0 of 5: ErrContentLength\n", whole}}},
+		{name: "exceeded, then no more is taken", request: get,
+			handler: does("set Content-Length: 5; flush; write he; write hello; write llo"),
+			inline: []but{{"", "", failed + "handler: wrote 0 of 5: ErrContentLength\n" +
+				"handler: wrote 0 of 3: ErrContentLength\n", whole}}},
+		{name: "a length too late", handler: does("status 200; set Content-Length: 3; write hello")},
+		{name: "a length taken back too late",
+			handler: does("set Content-Length: 5; status 200; delete Content-Length; write hello")},
+		{name: "a length that is none", request: "HEAD / HTTP/1.1\nHost: a\n\n",
+			handler: does("set Content-Length: a; write hello"),
+			differs: []but{{"", "\tContent-Length: a\n", "", "An invalid Content-Length"},
+				{"", "drawn\n", "drawn\n" + chunked, "An invalid Content-Length"}}},
+		{name: "chunked", handler: does("set Transfer-Encoding: chunked; write hello")},
+		{name: "chunked and a length", request: get,
+			handler: does("set Transfer-Encoding: chunked; set Content-Length: 5; write hello")},
+		{name: "identity", request: get, handler: does("set Transfer-Encoding: identity; write hello"),
+			differs: []but{{"", "\tConnection: close\n", "", coding},
+				{"", "\t\"hello\"\nclosed", chunked + "\t\"hello\"\nlasts", coding}}},
+		{name: "coded", request: get, handler: does("set Transfer-Encoding: gzip; write hello"),
+			differs: []but{{"", "\tTransfer-Encoding: gzip\n", "", coding}}},
 
-func TestTypes(t *testing.T) {
-	rows := []row{
-		{name: "nil", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+		{name: "Date", request: get, handler: fields("Date", "Mon, 02 Jan 2006 15:04:05 GMT"),
+			differs: []but{{"", "Mon, 02 Jan 2006 15:04:05 GMT", "drawn", "Date is the server's"}}},
+		{name: "no Date", request: get,
+			handler: func(s *scene, w http.ResponseWriter, r *http.Request) { w.Header()["Date"] = nil },
+			differs: []but{{"", "Content-Length: 0\n", "Content-Length: 0\n\tDate: drawn\n", "Date is the server's"}}},
+		{name: "values in their order", handler: fields("A", "1", "B", "2", "A", "3")},
+		{name: "names as they are", handler: fields("x-lower", "1", "X-UPPER", "2")},
+		{name: "the ends of lines", handler: fields("A", "b\r\nC: d\ne\rf")},
+		{name: "space around", handler: fields("A", " \tb c\t ")},
+		{name: "beyond ASCII, in two lines", handler: fields("A", "ä\xff\nb")},
+		{name: "control characters", request: get, handler: fields("A", "b\x00c\x01d\x7fe"),
+			differs: []but{{"", "b\x00c\x01d\x7fe", "b c d e", "Control characters in fields"}}},
+		{name: "names that are none",
+			handler: fields("A b", "1", "", "2", "A:", "3", "A\nB", "4", "Ä", "5", "(a)", "6", "Good", "7")},
+		{name: "cookies", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			http.SetCookie(w, &http.Cookie{Name: "a", Value: "b c", Path: "/", MaxAge: 5, HttpOnly: true})
+			http.SetCookie(w, &http.Cookie{Name: "d", Value: "e"})
+		}},
+		{name: "Upgrade", request: get, handler: fields("Upgrade", "a/1"),
+			differs: []but{{"", "\tUpgrade: a/1\n", "", "Upgrade is sent only with 426"}}},
+		{name: "Connection: Close", request: get, handler: fields("Connection", "Close"),
+			differs: []but{{"", "Connection: Close", "Connection: close", connection}, {"", "lasts", "closed", connection}}},
+		{name: "Connection: keep-alive", request: get, handler: fields("Connection", "keep-alive"),
+			differs: []but{{"", "\tConnection: keep-alive\n", "", connection}}},
+		{name: "Connection: a", request: get, handler: fields("Connection", "a", "A", "b"),
+			differs: []but{{"", "\tConnection: a\n", "", connection}}},
+		{name: "Connection: close, a", request: get, handler: fields("Connection", "close, a", "A", "b"),
+			differs: []but{{"", "close, a", "close", connection}, {"", "lasts", "closed", connection}}},
+		{name: "changed in place after the status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			values := []string{"1"}
+			w.Header()["A"] = values
+			w.WriteHeader(200)
+			values[0] = "2"
+		}},
+
+		{name: "trailers with a prefix", request: get, handler: does("write hello; set Trailer:Sum: 1; add Trailer:Sum: 2"),
+			differs: []but{{"", "\tContent-Length: 5\n", "", prefixed},
+				{"", "\t\"hello\"\n", chunked + "\t\"hello\"\n\ttrailer Sum: 1\n\ttrailer Sum: 2\n", prefixed}}},
+		{name: "trailers with a prefix, flushed", handler: does("write hello; flush; set Trailer:Sum: 1"),
+			inline: []but{{"old lasting GET", "Connection: close", "Connection: keep-alive", whole},
+				{"old lasting GET", "closed", "lasts", whole}}},
+		{name: "trailers with a prefix and a length", handler: does("set Content-Length: 5; write hello; set Trailer:Sum: 1")},
+		{name: "trailers that are forbidden",
+			handler: does("set Trailer: Content-Length, Transfer-Encoding, Trailer, Sum; write hello; flush; " +
+				"set Content-Length: 1; set Transfer-Encoding: 1; set Sum: 1")},
+		{name: "trailers with the end of a line",
+			handler: does("set Trailer: Sum; write hello; flush; set Sum: 1\r\n2; set Trailer:A b: 3")},
+
+		{name: "HEAD of HTTP/1.0 that lasts", request: "HEAD / HTTP/1.0\nConnection: keep-alive\n\n", handler: does("flush; write hello")},
+		{name: "100", handler: does("set Link: <0>; status 100; write hello")},
+		{name: "102 and 103", handler: does("set Link: <0>; status 102; set Link: <1>; status 103; delete Link; write hello")},
+		{name: "101 and a write", request: get, handler: does("set Connection: Upgrade; set Upgrade: a; status 101; write hello"),
+			differs: unswitched},
+		{name: "103 behind the answer", request: get, handler: does("write hello; status 103; flush; status 103")},
+		{name: "101 that is none", request: get, handler: does("set Connection: Upgrade; set Upgrade: a; status 101"),
+			differs: unswitched},
+		{name: "103 with fields that are not of it", handler: does("set Content-Length: 5; set Transfer-Encoding: chunked; " +
+			"set Content-Type: a/b; status 103; delete Transfer-Encoding; write hello")},
+		{name: "103 with fields that are none", handler: does("set A b: 1; set C: d\ne; status 103")},
+		{name: "103 and close", request: get, handler: does("set Connection: close; status 103")},
+
+		{name: "aborted", handler: does("abort")},
+		{name: "aborted behind a write", request: get, handler: does("write hello; abort")},
+		{name: "aborted behind a flush", request: get, handler: does("write hello; flush; abort"),
+			inline: []but{{"", "", "closed\n", whole}}},
+		{name: "an error of the runtime behind a flush", request: get, handler: does("write hello; flush; of the test"),
+			inline: []but{{"", "", "closed\n", whole}}},
+
+		{name: "interfaces", request: get, handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			_, flusher := w.(http.Flusher)
+			_, hijacker := w.(http.Hijacker)
+			_, from := w.(io.ReaderFrom)
+			_, text := w.(io.StringWriter)
+			_, pusher := w.(http.Pusher)
+			_, unwraps := w.(interface{ Unwrap() http.ResponseWriter })
+			s.say("%t %t %t %t %t %t", flusher, hijacker, from, text, pusher, unwraps)
+			s.say("%v", http.NewResponseController(w).EnableFullDuplex())
+		}},
+		{name: "deadlines", request: get, handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			flow := http.NewResponseController(w)
+			s.say("%v %v", named(flow.SetReadDeadline(past)), named(flow.SetWriteDeadline(past)))
+		},
+			inline: []but{{"", "closed\n", "HTTP/1.1 200 OK\n\tDate: drawn\nlasts\n", unsupported},
+				{"", "nil nil", "ErrNotSupported ErrNotSupported", unsupported}}},
+		{name: "ReadFrom", handler: reads("<html>", 6)},
+		{name: "ReadFrom of a reader that fails", handler: reads("hello", 6)},
+		{name: "ReadFrom behind a write and a status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			does("status 404; write <b>")(s, w, r)
+			reads("hello", 5)(s, w, r)
+			s.write(w, "</b>")
+		}},
+		{name: "ReadFrom of a file between writes", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			does("set Content-Length: 150010; write <html")(s, w, r)
+			f, err := os.Open(os.Args[0]) // it is large
+			if err != nil {
+				s.say("%v", err)
+				return
+			}
+			defer f.Close()
+			n, err := io.Copy(w, io.LimitReader(f, 150000))
+			s.say("%d %v", n, named(err))
+			s.write(w, "/html")
+		}},
+
+		{name: "no type", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header()["Content-Type"] = nil
 			s.write(w, "<html>")
 		}},
-		{name: "not of coded content", handler: fields("Content-Encoding", "gzip")},
-		{name: "of content with an empty coding", handler: fields("Content-Encoding", "")},
+		{name: "the type of coded content", handler: fields("Content-Encoding", "gzip")},
+		{name: "the type of content with an empty coding", handler: fields("Content-Encoding", "")},
 	}
-	for _, text := range []string{"<!doctype html>", " \n<head>", "{}", "\x89PNG\r\n\x1a\n", "\x00\x01\x02", "%PDF-1.4", "\x1f\x8b\x08", "GIF89a",
-		"<?xml version", "\xef\xbb\xbftext", "ä", strings.Repeat(" ", 511) + "<html>", strings.Repeat(" ", 512) + "<html>"} {
-		rows = append(rows, row{name: fmt.Sprintf("of %.20q", text), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			s.write(w, text)
-		}})
-	}
-	compareAll(t, rows)
-}
-
-func TestLengths(t *testing.T) {
-	set := func(lengths []string, flush bool, writes ...string) func(*scene, http.ResponseWriter, *http.Request) {
-		return func(s *scene, w http.ResponseWriter, _ *http.Request) {
-			w.Header()["Content-Length"] = lengths
-			if flush {
-				w.(http.Flusher).Flush()
-			}
-			for _, text := range writes {
-				s.write(w, text)
-			}
+	for _, lengths := range [][]string{{""}, {"abc"}, {"-5"}, {" 5"}, {"5, 5"}, {"99999999999999999999"}, {}} {
+		for _, rest := range []string{"", "write hello", "flush; write hello"} {
+			rows = append(rows, row{name: fmt.Sprintf("length %q; %s", lengths, rest), request: get,
+				handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+					w.Header()["Content-Length"] = lengths
+					does(rest)(s, w, r)
+				}})
 		}
 	}
-	var rows []row
-	for _, lengths := range [][]string{{""}, {"abc"}, {"-5"}, {" 5"}, {"5, 5"}, {"99999999999999999999"}, {}} {
-		// Where there are no chunks, net/http sends them as they are.
-		rows = append(rows,
-			row{name: fmt.Sprintf("%q", lengths), handler: set(lengths, false, "hello"), once: true},
-			row{name: fmt.Sprintf("%q, flushed", lengths), handler: set(lengths, true, "hello"), once: true},
-			row{name: fmt.Sprintf("%q and no content", lengths), handler: set(lengths, false), once: true},
-		)
+	for _, text := range []string{"<!doctype html>", " \n<head>", "{}", "\x89PNG\r\n\x1a\n", "\x00\x01\x02", "%PDF-1.4", "\x1f\x8b\x08",
+		"GIF89a", "<?xml version", "\xef\xbb\xbftext", "ä", strings.Repeat(" ", 511) + "<html>", strings.Repeat(" ", 512) + "<html>"} {
+		rows = append(rows, row{name: fmt.Sprintf("the type of %.20q", text), request: get, handler: does("write " + text)})
 	}
-	short := []but{{"", "", failed, "the client gets no answer that is not whole"}}
-	lasts := []but{{"", "closed\n", "lasts\n", "the answer is whole"}}
-	compareAll(t, append(rows, []row{
-		{name: "exact, flushed", handler: set([]string{"5"}, true, "h", "ello")},
-		{name: "short", handler: set([]string{"6"}, false, "hello"), but: short},
-		{name: "short, flushed", handler: set([]string{"6"}, true, "hello")},
-		{name: "exceeded", handler: set([]string{"4"}, false, "h", "ell", "o"), but: lasts},
-		{name: "exceeded, flushed", handler: set([]string{"4"}, true, "hello")},
-		{name: "exceeded, then no more is taken", handler: set([]string{"5"}, true, "he", "hello", "llo")},
-		{name: "too late", handler: does("status 200; set Content-Length: 3; write hello")},
-		{name: "taken back too late", handler: does("set Content-Length: 5; status 200; delete Content-Length; write hello")},
-	}...))
+	return rows
 }
 
-func TestCodings(t *testing.T) {
-	const framing = "the framing is the server's"
-	compareAll(t, []row{
-		{name: "chunked", handler: fields("Transfer-Encoding", "chunked")},
-		{name: "chunked and a length", handler: fields("Transfer-Encoding", "chunked", "Content-Length", "5"), once: true},
-		{name: "identity", handler: fields("Transfer-Encoding", "identity"),
-			but: []but{{"", "\tConnection: close\n\t\"hello\"\nclosed", chunked + "\t\"hello\"\nlasts", framing}}},
-		{name: "gzip", handler: fields("Transfer-Encoding", "gzip"), but: []but{{"", "\tTransfer-Encoding: gzip\n", "", framing}}},
-	})
+// reads returns a handler that copies up to n bytes of a reader, which has no more than text.
+func reads(text string, n int64) handler {
+	return func(s *scene, w http.ResponseWriter, r *http.Request) {
+		from := io.MultiReader(strings.NewReader(text), iotest.ErrReader(errors.New("no")))
+		n, err := w.(io.ReaderFrom).ReadFrom(io.LimitReader(from, n))
+		s.say("%d %v", n, named(err))
+	}
 }

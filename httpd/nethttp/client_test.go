@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,25 +45,38 @@ func (s *scene) dial() *client {
 	return c
 }
 
-// raw writes the ends of lines as HTTP has them.
-func raw(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
+// raw writes the ends of lines as HTTP has them, and those that it does not have for "␊".
+func raw(text string) string { return strings.NewReplacer("\n", "\r\n", "␊", "\n").Replace(text) }
 
 // send sends text, with the ends of lines as HTTP has them. A server that is not interested any more is no error here.
 func (c *client) send(text string) { _, _ = io.WriteString(c.Conn, raw(text)) }
 
+// asks returns the method of a request.
+func (c *client) asks(request string) (method string) {
+	line, _, _ := strings.Cut(strings.TrimLeft(request, "\n"), "\n")
+	c.old = strings.HasSuffix(line, "HTTP/1.0")
+	method, _, _ = strings.Cut(line, " ")
+	return method
+}
+
 // answer is a response as it came over the wire.
 type answer struct {
+	line     string
 	status   int
-	fields   []string // sorted, without Date
+	fields   []string // sorted
 	body     []byte
 	trailers []string
 	cut      bool // the connection has ended before it
 	again    bool // it is the answer to again
+
+	method  string // of its request
+	old     bool   // which was of HTTP/1.0
+	refusal bool   // no handler was called
 }
 
 func (a *answer) String() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, a.status)
+	fmt.Fprintln(&b, a.line)
 	for _, f := range a.fields {
 		fmt.Fprintln(&b, "\t"+f)
 	}
@@ -84,10 +98,13 @@ func (a *answer) String() string {
 // final reports whether it is not an interim response.
 func (a *answer) final() bool { return a.status >= 200 || a.status == 101 }
 
+// drawn are what the server draws: the boundaries of multipart/byteranges; and its Date, while that of a handler here is old.
+var drawn = regexp.MustCompile("[0-9a-f]{60}|(Date: )?[A-Z][a-z]{2}, .. [A-Z][a-z]{2} 20[^0].* GMT")
+
 // digest is short for what is long.
 func digest(p []byte) string {
 	if len(p) <= 400 {
-		return strconv.Quote(string(p))
+		return strconv.Quote(drawn.ReplaceAllString(string(p), "${1}drawn"))
 	}
 	return fmt.Sprintf("%d bytes %08x", len(p), crc32.ChecksumIEEE(p))
 }
@@ -105,19 +122,17 @@ func (c *client) answer(method string) (*answer, error) {
 	if _, err := fmt.Sscanf(line, "HTTP/1.%1d %3d", new(int), &a.status); err != nil {
 		return nil, fmt.Errorf("no status line: %q", line)
 	}
+	a.line, a.method, a.old = line, method, c.old
 	if a.fields, err = c.lines(); err != nil {
 		return a, a.short(err)
 	}
-	slices.Sort(a.fields)
 	a.again = slices.Contains(a.fields, "Again: yes")
 	length, bad := strconv.ParseInt(a.get("Content-Length"), 10, 40) // as the client of net/http has it
 	chunked := slices.Contains(a.fields, "Transfer-Encoding: chunked")
-	a.fields = slices.DeleteFunc(a.fields, func(f string) bool {
-		return strings.HasPrefix(f, "Date: ") ||
-			method == "HEAD" && f == "Transfer-Encoding: chunked" || // net/http leaves it out where a GET would have it
-			a.status < 200 && f == "Connection: close" || // of a handler: net/http sends it with each of its responses
-			c.old && f == "Connection: close" // net/http leaves it out, since it is what such a client expects
-	})
+	for i, f := range a.fields {
+		a.fields[i] = drawn.ReplaceAllString(f, "${1}drawn")
+	}
+	slices.Sort(a.fields)
 	switch {
 	case method == "HEAD" || a.status < 200 || a.status == 204 || a.status == 304:
 	case chunked:
@@ -205,33 +220,47 @@ func (s *scene) hear(c *client, method string) *answer {
 	case err != nil:
 		require.NoError(s, err, s.name)
 	}
-	s.note("%s", strings.TrimSuffix(a.String(), "\n"))
+	s.notes(a)
 	return a
 }
 
-// talk has one connection on which request is sent, and then another one, to see whether the connection lasts. If
-// pipelined, both are sent together.
-func (s *scene) talk(request string, pipelined bool) {
+// notes notes an answer.
+func (s *scene) notes(a *answer) {
+	if s.name == "net/http" {
+		for i := range everywhere {
+			everywhere[i].amend(a)
+		}
+	}
+	if a.line != "" {
+		s.note("%s", strings.TrimSuffix(a.String(), "\n"))
+	}
+}
+
+// talk has one connection on which the requests are sent, and then another one, to see whether the connection lasts. If
+// pipelined, all are sent together.
+func (s *scene) talk(requests string, pipelined bool) {
 	s.Helper()
 	calls := s.calls.Load()
 	c := s.dial()
-	defer c.Close()
-	say := raw(request)
+	all := append(strings.Split(requests, "¶"), again)
+	say := make(chan string, len(all)) // a request may be answered before all of it is sent
 	if pipelined {
-		say += again
+		say <- strings.Join(all, "")
+	} else {
+		say <- all[0]
 	}
-	sent := make(chan struct{})
+	said := make(chan struct{})
 	go func() {
-		defer close(sent)
-		_, _ = io.WriteString(c.Conn, say)
+		defer close(said)
+		for text := range say {
+			c.send(text)
+		}
 	}()
-	defer func() { <-sent }()
+	defer func() { <-said }()
 	defer c.Close()
-	line, _, _ := strings.Cut(strings.TrimLeft(request, "\n"), "\n")
-	method, _, _ := strings.Cut(line, " ")
-	c.old = strings.HasSuffix(line, "HTTP/1.0")
-	for asked := pipelined; ; {
-		a, err := c.answer(method)
+	defer close(say)
+	for answered := int32(0); ; {
+		a, err := c.answer(c.asks(all[answered]))
 		if err == io.EOF {
 			s.note("closed")
 			return
@@ -241,27 +270,13 @@ func (s *scene) talk(request string, pipelined bool) {
 		case a.again:
 			s.note("lasts")
 			return
-		case c.old && !a.final(): // net/http sends it to a client that does not know it (RFC 9110 15.2)
-		case a.status >= 400 && s.calls.Load() == calls:
-			s.note("refused: %d", a.status) // in which words does not matter
-		default:
-			s.note("%s", strings.TrimSuffix(a.String(), "\n"))
-		}
-		if !asked && a.final() {
-			asked = true
-			select {
-			case <-sent:
-				_, _ = io.WriteString(c.Conn, again)
-			default: // the answer has come before the end of the request
-				go func() {
-					<-sent
-					_, _ = io.WriteString(c.Conn, again)
-				}()
+		case a.final():
+			a.refusal = s.calls.Load()-calls <= answered
+			if answered++; !pipelined {
+				say <- all[answered]
 			}
 		}
-		if a.final() {
-			method = ""
-		}
+		s.notes(a)
 	}
 }
 

@@ -47,30 +47,63 @@
 //
 // # What is different
 //
-// What net/http documents of a Handler, a Request and a ResponseWriter holds here, but for this:
+// What net/http documents of a Handler, a Request and a ResponseWriter holds here, but for this. TestScenes compares the two
+// byte by byte, and reads this list.
+//
+// Requests:
 //
 //   - There is no HTTP/2, and so no http.Pusher.
-//   - The syntax of requests is strict, as package httpd says, so that nothing is smuggled past a proxy. CONNECT is refused.
-//     Limits and timeouts are there by default: a body that pauses for 60 s while the handler reads is given up.
-//   - Date, Connection and Transfer-Encoding are the server's, since it frames the answers. Of a handler's Connection only
-//     "close" has an effect, in any list. Upgrade is sent only with 426, and no invalid Content-Length. HTTP/1.1 answers
-//     without a length are always sent in chunks.
-//   - The status must be from 100 to 599, as RFC 9110 says. 205 has no content. Control characters in fields become spaces.
-//   - 101 is sent by Hijack. Without that the client gets 500, since the connection goes on in HTTP.
-//   - An answer of up to 4 KiB gets a Content-Length; with net/http it is 2 KiB. If the content is shorter than the
-//     Content-Length that the handler has set, and nothing was sent yet, the client gets 500 in place of a part. If it
-//     was to be longer, the connection goes on, since the answer is whole.
-//   - Trailers with http.TrailerPrefix are sent behind small answers, too.
-//   - Clients of HTTP/1.0 get no interim responses, which they do not know. 100 (Continue) is not sent if the body has begun
-//     to come.
-//   - A request to HEAD is answered when the handler returns.
+//   - The syntax of requests is strict, as package httpd says, also that of chunks and trailers: nothing is smuggled past a
+//     proxy. net/http repairs some of what is refused here.
+//   - A head has at most 64 KiB and 100 fields, and a request line 16 KiB.
+//   - Timeouts are there by default, such as 60 s for a body that pauses while the handler reads: see httpd.Timeouts.
+//   - CONNECT is refused.
+//   - Empty lines before a request are skipped.
+//   - A request of HTTP/1.2 is one of HTTP/1.1, also in Request.Proto.
+//   - 100 (Continue) is not sent if the body has begun to come.
+//   - The errors of a body have other words. Those that net/http exports are the same.
 //   - Reading the body and writing the answer never exclude each other: EnableFullDuplex does nothing.
 //   - Close of a body returns nil, also if a Read has failed or would fail: it does not read what is left.
-//   - http.MaxBytesReader cannot have the connection closed, which net/http arranges by an unexported method. What is left
-//     of a body is thrown away, up to 256 KiB; if there is more, the answer says close.
+//   - What a handler leaves of a body is thrown away, up to 256 KiB beyond what is on its way to the handler; if there is more,
+//     the answer says close. With net/http it is 256 KiB.
 //   - An answer that begins before its handler has returned, since it is flushed or has more than 4 KiB, says close if the end of
 //     a body in chunks has not come by then. An answer that is complete waits for that end for up to 500 ms. net/http reads on
 //     before it answers, however long that takes.
+//   - The connection goes on behind a body that http.MaxBytesReader has cut. net/http closes it, by an unexported method.
+//   - The http.Server of http.ServerContextKey has no fields.
+//
+// Answers:
+//
+//   - Clients of HTTP/1.0 get status lines with HTTP/1.1, Connection: close at the end, and no interim responses, which they do
+//     not know.
+//   - The reason in a status line is that of RFC 9110, which net/http has otherwise for 413, 414, 416 and 422. It has none for
+//     other statuses.
+//   - A status is from 100 to 599, as RFC 9110 says: WriteHeader panics with others.
+//   - A refusal has a Date, a Content-Length and a text of its own.
+//   - An answer to HEAD has a Transfer-Encoding if that to GET has one.
+//   - A request to HEAD is answered when the handler returns.
+//   - Date is the server's, also if a handler has set one or nil.
+//   - Transfer-Encoding is the server's. HTTP/1.1 answers without a length are always sent in chunks.
+//   - An invalid Content-Length is never sent. net/http sends it where there are no chunks.
+//   - Of a handler's Connection only "close" has an effect, in any list.
+//   - Upgrade is sent only with 426, and then with Connection: upgrade.
+//   - An interim response has no Connection.
+//   - 101 is sent by Hijack. Without that the client gets 500, since the connection goes on in HTTP. The head of 101 has no Date
+//     but that of the handler.
+//   - 205 has no content.
+//   - Control characters in fields become spaces.
+//   - An answer of up to 4 KiB gets a Content-Length; with net/http it is 2 KiB.
+//   - If the content is shorter than the Content-Length that the handler has set, and nothing was sent yet, the client gets 500
+//     in place of a part. If it was to be longer, the connection goes on, since the answer is whole.
+//   - Trailers with http.TrailerPrefix are sent behind small answers, too.
 //   - A connection that was hijacked is no *net.TCPConn, since it stays with its scheduler.
 //   - After a panic, and after http.ErrAbortHandler, the client sees a reset in place of a plain end.
+//
+// With [Adapter].Inline there are more:
+//
+//   - The answer is sent when the handler has returned: Flush only settles the head. So all answers have a length, and the client
+//     sees nothing of one that is aborted or too short.
+//   - The body is received before the handler is called. A client that waits for 100 (Continue) gets it, a bad body is
+//     refused, and an unread one does not close the connection. Request.Trailer is complete. A body has at most 4 MiB.
+//   - Hijack and deadlines are not supported.
 package nethttp

@@ -51,7 +51,16 @@ func (j *journal) run(a *nethttp.Adapter, cfg *tls.Config, bound time.Duration) 
 
 // ours is the server of this package in the worlds.
 func ours(h http.Handler, cfg *tls.Config, j *journal) (string, func() error, error) {
-	address, order, over, err := j.run(&nethttp.Adapter{Handler: h}, cfg, patience)
+	return start(&nethttp.Adapter{Handler: h}, cfg, j)
+}
+
+// inline is the one whose handlers run on the scheduler's thread.
+func inline(h http.Handler, cfg *tls.Config, j *journal) (string, func() error, error) {
+	return start(&nethttp.Adapter{Handler: h, Inline: true}, cfg, j)
+}
+
+func start(a *nethttp.Adapter, cfg *tls.Config, j *journal) (string, func() error, error) {
+	address, order, over, err := j.run(a, cfg, patience)
 	return address, func() error { order(); return <-over }, err
 }
 

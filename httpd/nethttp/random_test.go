@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/daimon-go/daimon/internal/tier"
 )
 
@@ -40,13 +42,63 @@ func drawAnswer(random *rand.Rand) string {
 	return "flush"
 }
 
+// drawRequest draws a request that both servers take.
+func drawRequest(random *rand.Rand) string {
+	pick := func(words ...string) string { return words[random.IntN(len(words))] }
+	version := pick("1.1", "1.1", "1.1", "1.0")
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s HTTP/%s\nHost: %s\n", pick("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "get", "M-SEARCH"),
+		pick("/", "/a/b?c=d&e", "//a/../b", "/%41%2f", "/?", "http://b:80/c?d"), version, pick("a", "b.c:80", "[::1]", "1.2.3.4"))
+	for range random.IntN(5) {
+		fmt.Fprintf(&b, "%s:%s%s\n", pick("A", "a-b", "ACCEPT", "Cookie", "X_Y", "Range", "Trailer", "Te", "Upgrade", "Pragma", "Keep-Alive"),
+			pick("", " ", "\t "), pick("1", "b, c", "no-cache", "a=b; c=\"d\"", "bytes=0-", "\xe4\t!", "h2c", "Sum", ""))
+	}
+	for range random.IntN(2) {
+		fmt.Fprintf(&b, "Connection: %s\n", pick("close", "keep-alive", "Keep-Alive, A", "a ,CLOSE", "upgrade", ""))
+	}
+	text := strings.Repeat("0123456789abcdef", 1000)[:random.IntN(6)*random.IntN(3000)]
+	switch {
+	case random.IntN(3) == 0:
+		b.WriteString("\n")
+	case version == "1.0" || random.IntN(2) == 0:
+		fmt.Fprintf(&b, "Content-Length: %d\n\n%s", len(text), text)
+	default:
+		b.WriteString("transfer-encoding: Chunked\n\n")
+		for len(text) > 0 {
+			n := 1 + random.IntN(len(text))
+			fmt.Fprintf(&b, pick("%x", "0%X", "%x;a=b")+"\n%s\n", n, text[:n])
+			text = text[n:]
+		}
+		b.WriteString("0\n" + pick("", "Sum: 1\n", "Sum: 1\nB: 2\nsum: 3\n") + "\n")
+	}
+	return b.String()
+}
+
+// Requests as clients like them, one or some of them on a connection.
+func TestRandomRequests(t *testing.T) {
+	rounds := uint64(tier.Choose(200, 100, 20000))
+	compare(t, func(s *scene) {
+		for seed := range rounds {
+			random := rand.New(rand.NewPCG(seed, 34))
+			all := []string{drawRequest(random)}
+			for random.IntN(2) == 0 {
+				all = append(all, drawRequest(random))
+			}
+			s.part(fmt.Sprintf("%d %.300q", seed, all))
+			s.handleFunc(s.describe)
+			s.talk(strings.Join(all, "¶"), random.IntN(2) == 0)
+			s.curtain()
+		}
+	})
+}
+
 // Handlers that read what they like, and then answer as they like.
 func TestRandomHandlers(t *testing.T) {
 	requests := []string{get, "HEAD / HTTP/1.1\nHost: a\n\n", framed(6)["length"], framed(6)["chunks"], framed(50000)["length"],
-		framed(50000)["chunks"], "GET / HTTP/1.0\n\n", "POST / HTTP/1.0\nConnection: keep-alive\nContent-Length: 6\n\nhello!",
-		post("Connection: close\nContent-Length: 6", "hello!")}
+		framed(50000)["chunks"], "GET / HTTP/1.0\n\n", post("Connection: close\nContent-Length: 6", "hello!"),
+		"POST / HTTP/1.0\nConnection: keep-alive\nContent-Length: 6\n\nhello!"} // which Inline has its own answers to
 	rounds := uint64(tier.Choose(200, 100, 5000))
-	compare(t, func(s *scene) {
+	play := func(s *scene) {
 		for seed := range rounds {
 			random := rand.New(rand.NewPCG(seed, 19))
 			request := requests[random.IntN(len(requests))]
@@ -68,5 +120,8 @@ func TestRandomHandlers(t *testing.T) {
 			s.talk(request, random.IntN(2) == 0)
 			s.curtain()
 		}
-	})
+	}
+	compare(t, play)
+	requests = requests[:len(requests)-1]
+	require.Equal(t, unframed(run(t, worlds[0].theirs, play)), unframed(run(t, worlds[0].inline, play)))
 }

@@ -2,7 +2,6 @@ package nethttp_test
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -23,7 +22,8 @@ import (
 )
 
 // The tests here compare this package with the server of net/http. A scene is played on net/http and on an Adapter. What it
-// notes has to be the same on both, but for differences that are stated. So net/http itself says what is right.
+// notes has to be the same on both. So net/http itself says what is right. Most scenes are rows of a table, which may state
+// differences: see scenes_test.go.
 
 // site is a server that has been started, with a handler that changes from scene to scene.
 type site struct {
@@ -45,14 +45,14 @@ const patience = servertest.Timeout
 // A starter serves h on a new address, with TLS unless the config is nil.
 type starter func(h http.Handler, cfg *tls.Config, log *journal) (address string, stop func() error, err error)
 
-// world has a site of net/http and one of this package.
-type world struct{ theirs, ours *site }
+// world has a site of net/http and two of this package.
+type world struct{ theirs, ours, inline *site }
 
 // worlds are those without TLS and with it.
 var worlds [2]world
 
 // again is what a client asks to see whether a connection has lasted.
-const again = "GET /again HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+const again = "GET /again HTTP/1.1\nHost: a\nConnection: close\n\n"
 
 func (v *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/again" {
@@ -92,11 +92,11 @@ func (a all) Run() int {
 	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"},
 		CurvePreferences: []tls.CurveID{tls.X25519}}
 	for i, cfg := range []*tls.Config{nil, cfg} {
-		worlds[i] = world{open("net/http", netHTTP, cfg), open("nethttp", ours, cfg)}
+		worlds[i] = world{open("net/http", netHTTP, cfg), open("nethttp", ours, cfg), open("Inline", inline, cfg)}
 	}
 	status := a.M.Run()
 	for _, w := range worlds {
-		for _, v := range []*site{w.theirs, w.ours} {
+		for _, v := range []*site{w.theirs, w.ours, w.inline} {
 			if err := v.stop(); err != nil {
 				fmt.Println(v.name, "has not ended:", err)
 				status = max(status, 1)
@@ -174,22 +174,16 @@ type scene struct {
 // part is a piece of a scene, with what was noted in it.
 type part struct{ name, text string }
 
-// but is a difference on purpose: where net/http gives was, this package gives is. It is looked for in the parts whose
-// names begin with at. An empty was is all of a part.
-type but struct{ at, was, is, why string }
-
 // compare plays a scene without TLS, which makes no difference but to the addresses of a request.
-func compare(t *testing.T, play func(s *scene), differences ...but) {
+func compare(t *testing.T, play func(s *scene)) {
 	t.Helper()
-	worlds[0].compare(t, play, differences...)
+	worlds[0].compare(t, play)
 }
 
-// compare plays a scene. What it notes has to be the same, but for the differences.
-func (w world) compare(t *testing.T, play func(s *scene), differences ...but) {
+// compare plays a scene. What it notes has to be the same.
+func (w world) compare(t *testing.T, play func(s *scene)) {
 	t.Helper()
-	theirs, ours := run(t, w.theirs, play), run(t, w.ours, play)
-	amend(t, theirs, differences)
-	require.Equal(t, script(theirs), script(ours))
+	require.Equal(t, script(run(t, w.theirs, play)), script(run(t, w.ours, play)))
 }
 
 func run(t testing.TB, v *site, play func(s *scene)) []part {
@@ -200,23 +194,6 @@ func run(t testing.TB, v *site, play func(s *scene)) []part {
 	s.curtain()
 	v.log.take()
 	return s.parts
-}
-
-// amend makes of what net/http does what this package should do. A difference that is none is an error of the table.
-func amend(t testing.TB, parts []part, differences []but) {
-	t.Helper()
-	for _, d := range differences {
-		require.NotEmpty(t, d.why)
-		found := false
-		for i := range parts {
-			p := &parts[i]
-			was := cmp.Or(d.was, p.text)
-			if was != "" && strings.HasPrefix(p.name, d.at) && strings.Contains(p.text, was) {
-				found, p.text = true, strings.ReplaceAll(p.text, was, d.is)
-			}
-		}
-		require.True(t, found, "a difference that is none: %q at %q, in:\n%s", d.was, d.at, script(parts))
-	}
 }
 
 func script(parts []part) string {
