@@ -72,15 +72,16 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if m.identity, err = identity.Issue(dir); err != nil {
 		return err
 	}
-	var above []error
+	m.summary = "| row"
+	for _, c := range m.columns() {
+		m.summary += " | " + c.name
+	}
+	m.summary += " |\n|" + strings.Repeat("---|", len(m.columns())+1) + "\n"
 	for _, i := range chosen {
-		err := m.row(ctx, rows[i])
-		var limit aboveLimit
-		if err != nil && !errors.As(err, &limit) {
+		if err := m.row(ctx, rows[i]); err != nil {
 			return fmt.Errorf("%s: %w", rows[i].name, err)
 		}
-		above = append(above, err)
 	}
-	fmt.Fprintf(out, "\nns of CPU and voluntary context switches of a request; then the ratios of CPU to net/http, control first\n\n%s", m.summary)
-	return errors.Join(above...)
+	fmt.Fprintf(out, "\nns of CPU per request with net/http, ratios to it (minimum, maximum), voluntary context switches: medians\n\n%s", m.summary)
+	return errors.Join(m.above...)
 }

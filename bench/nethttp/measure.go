@@ -18,9 +18,6 @@ import (
 	"github.com/daimon-go/daimon/bench/nethttp/site"
 )
 
-// aboveLimit is the error of a row whose figures are not good enough.
-type aboveLimit struct{ error }
-
 // measurement is what all rows have in common.
 type measurement struct {
 	Options
@@ -28,7 +25,8 @@ type measurement struct {
 	program, load string // compiled
 	root          string // of the files
 	identity      identity.Files
-	summary       string // of the rows so far, as Markdown
+	summary       string  // of the rows so far, as Markdown
+	above         []error // of medians above their limits
 }
 
 func (m *measurement) row(ctx context.Context, r row) error {
@@ -85,14 +83,22 @@ func (m *measurement) origin(ctx context.Context, on int) (*server.Process, erro
 	return s, cpu.On([]int{on}, func() error { return s.Start(ctx) })
 }
 
-// servers has the servers of a row. The others are compared with the first one.
+// column is a server in all rows.
+type column struct{ name, program, stack string }
+
+// columns has the one that the others are compared with in front.
+func (m *measurement) columns() []column {
+	all := []column{{"net/http", m.program, "std"}, {"control", m.program, "std"}, {"nethttp", m.program, "daimon"}, {"inline", m.program, "inline"}}
+	if m.Server != "" {
+		all = append(all, column{"nethttp-other", m.Server, "daimon"}, column{"inline-other", m.Server, "inline"})
+	}
+	return all
+}
+
+// servers has those of a row.
 func (m *measurement) servers(r row, origin string) (all []*server.Process) {
-	for _, c := range []struct{ name, program, stack string }{
-		{"net/http", m.program, "std"}, {"control", m.program, "std"},
-		{"nethttp", m.program, "daimon"}, {"inline", m.program, "inline"},
-		{"nethttp-other", m.Server, "daimon"}, {"inline-other", m.Server, "inline"},
-	} {
-		if c.program == "" || c.stack == "inline" && r.inline == 0 {
+	for _, c := range m.columns() {
+		if c.stack == "inline" && r.inline == 0 {
 			continue
 		}
 		flags := []string{"-stack", c.stack, "-root", m.root, "-origin", origin}
@@ -117,34 +123,39 @@ func (m *measurement) measure(r row, servers []*server.Process, run func(*server
 			t.Ratios = append(t.Ratios, pairs.Ratio{Of: i, To: 0, Limit: limits[s.Name]})
 		}
 	}
-	costs := make([][]load.Cost, len(servers)) // by server and pair
+	costs := map[string][]load.Cost{} // in the order of the pairs
 	medians, err := t.Measure(m.out, m.Pairs, func(i int) (float64, error) {
 		cost, err := run(servers[i])
-		costs[i] = append(costs[i], cost)
+		costs[servers[i].Name] = append(costs[servers[i].Name], cost)
 		return cost.CPU, err
 	})
 	if err != nil {
 		return err
 	}
 	m.summary += "| " + r.name
-	spread := func(column int, figure func(of, to load.Cost) float64) pairs.Spread {
-		var all []float64
-		for pair, of := range costs[column] {
-			all = append(all, figure(of, costs[0][pair]))
-		}
-		return pairs.Of(all)
-	}
-	for i := range servers {
-		m.summary += fmt.Sprintf(" | %.0f, %.2f", spread(i, func(of, _ load.Cost) float64 { return of.CPU }).Median,
-			spread(i, func(of, _ load.Cost) float64 { return of.Switches }).Median)
-	}
-	for i := range servers[1:] {
-		s := spread(i+1, func(of, to load.Cost) float64 { return of.CPU / to.CPU })
-		m.summary += fmt.Sprintf(" | %.2f (%.2f–%.2f)", s.Median, s.Min, s.Max)
+	for _, c := range m.columns() {
+		m.summary += " | " + cell(c.name, costs)
 	}
 	m.summary += " |\n"
 	if err := t.Judge(medians); err != nil && m.Limits {
-		return aboveLimit{fmt.Errorf("%s: %w", r.name, err)}
+		m.above = append(m.above, fmt.Errorf("%s: %w", r.name, err))
 	}
 	return nil
+}
+
+// cell has the CPU time of net/http in ns, and of others the ratio to it, then the switches: medians.
+func cell(name string, costs map[string][]load.Cost) string {
+	var ns, ratios, switches []float64
+	for pair, cost := range costs[name] {
+		ns, ratios = append(ns, cost.CPU), append(ratios, cost.CPU/costs["net/http"][pair].CPU)
+		switches = append(switches, cost.Switches)
+	}
+	switch {
+	case ns == nil:
+		return ""
+	case name == "net/http":
+		return fmt.Sprintf("%.0f, %.2f", pairs.Of(ns).Median, pairs.Of(switches).Median)
+	}
+	ratio := pairs.Of(ratios)
+	return fmt.Sprintf("%.2f (%.2f–%.2f), %.2f", ratio.Median, ratio.Min, ratio.Max, pairs.Of(switches).Median)
 }

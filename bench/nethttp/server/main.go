@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"flag"
 	"log"
@@ -30,9 +29,7 @@ func main() {
 	root := flag.String("root", ".", "the `directory` of the files")
 	origin := flag.String("origin", "", "the `URL` of the server behind /proxy/")
 	profile := flag.String("profile", "", "write a CPU profile to this `file`")
-	options := program.Server{Addr: "127.0.0.1:7007", Options: []program.Option{
-		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
-	}}
+	options := program.Server{Addr: "127.0.0.1:7007", Options: []program.Option{&secure.TLS{}}}
 	options.Config.Logger = zap.NewNop() // its lines would stand between those of the table
 	options.Parse()
 	to, err := url.Parse(*origin)
@@ -61,7 +58,7 @@ func std(o *program.Server, h http.Handler) error {
 	runtime.GOMAXPROCS(o.Config.Schedulers)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	server := &http.Server{Addr: o.Addr, Handler: h, TLSConfig: &tls.Config{NextProtos: []string{"http/1.1"}}}
+	server := &http.Server{Addr: o.Addr, Handler: h}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	certificate, key := flag.Lookup("tls-cert").Value.String(), flag.Lookup("tls-key").Value.String()
 	var err error
