@@ -156,7 +156,7 @@ const floors = `
 	                  bufio context encoding/json go.uber.org/zap os os/exec os/signal syscall time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status. x/sys/unix for the clock of sd_notify
-	program           act demon internal/cli internal/thread listener monitor service shutdown upgrade
+	program           act demon internal/cli internal/hook internal/thread listener monitor service shutdown upgrade
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore golang.org/x/sys/unix net os os/signal path/filepath syscall time
 
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509

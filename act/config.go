@@ -154,6 +154,7 @@ func (cfg Config) resolved() Config {
 	if cfg.Logger == nil {
 		cfg.Logger = hook.DefaultLogger()
 	}
+	cfg.Logger = hook.Logger(cfg.Logger)
 	if cfg.Clock == nil {
 		cfg.Clock = systemClock{time.Now()}
 	}

@@ -276,5 +276,5 @@ func (x *Inspector) recorded(rec *recording, counts Recordings) []byte {
 	x.snapshot().writeText(&out, nil)
 	out.WriteString("\n")
 	out.Write(events.Bytes())
-	return out.Bytes()
+	return valid(&out)
 }

@@ -203,7 +203,7 @@ func (v *site) report(kind string, write func(find string, out *bytes.Buffer)) h
 		return answer(w, kind, func() ([]byte, error) {
 			var out bytes.Buffer
 			write(find, &out)
-			return out.Bytes(), nil
+			return valid(&out), nil
 		})
 	}
 }
@@ -227,7 +227,7 @@ func (v *site) text(w *httpd.Response, r *httpd.Request) act.Action {
 		}
 		var out bytes.Buffer
 		v.of.Report(true).withoutTasks().writeText(&out, before)
-		return out.Bytes(), nil
+		return valid(&out), nil
 	})
 }
 
@@ -254,9 +254,13 @@ func (v *site) last(w *httpd.Response, r *httpd.Request) act.Action {
 	return answer(w, plainText, func() ([]byte, error) {
 		var out bytes.Buffer
 		v.of.writeLast(&out, index, nil)
-		return out.Bytes(), nil
+		return valid(&out), nil
 	})
 }
+
+// valid returns the bytes of a text as UTF-8, for Prometheus drops a page that is not: what an action or a peer says of itself may
+// have others.
+func valid(text *bytes.Buffer) []byte { return bytes.ToValidUTF8(text.Bytes(), []byte("\uFFFD")) }
 
 const plainText = "text/plain; charset=utf-8"
 

@@ -5,21 +5,33 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
-	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
 )
 
 // visited starts the pages of an Inspector of two schedulers, and returns their address.
 func visited(t testing.TB) (x *Inspector, at string) {
 	x = running(t, 2)
+	return x, visit(t, x)
+}
+
+// visit starts the pages of x.
+func visit(t testing.TB, x *Inspector) (at string) {
 	x.Address, x.Token = "127.0.0.1:0", "secret"
 	core, logs := observer.New(zapcore.InfoLevel)
 	v, err := x.serve(zap.New(core))
@@ -28,7 +40,7 @@ func visited(t testing.TB) (x *Inspector, at string) {
 	said := logs.FilterMessageSnippet("inspect at").All()
 	require.Len(t, said, 1)
 	at, _, _ = strings.Cut(strings.TrimPrefix(said[0].Message, "inspect at "), "/?")
-	return x, at
+	return at
 }
 
 func get(t *testing.T, url string, change func(*http.Request)) (code int, kind, body string) {
@@ -134,6 +146,32 @@ func TestTheSameIsInAllForms(t *testing.T) {
 
 	code, _, _ = get(t, at+"/nowhere?token=secret", plain)
 	require.Equal(t, 404, code)
+}
+
+// Prometheus drops a page that is not UTF-8. The path of a Unix socket need not be, and an action may say anything.
+func TestWhatIsNotUTF8IsReplaced(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems have file names of UTF-8")
+	}
+	path := filepath.Join(servertest.ShortDir(t), "\xff")
+	x, odd := &Inspector{}, &service.Unix{Path: path, Handler: func(*listener.Conn) act.Action { return nil }}
+	core, logs := observer.New(zapcore.InfoLevel)
+	t.Cleanup(startRun(t, x, act.Config{Schedulers: 1, Logger: zap.New(core)}, odd.Setup, func(s *act.Scheduler) error {
+		s.Spawn(&waiter{what: "\xfe"})
+		s.Logger().With(zap.Int("n", 1)).Info("\xfd")
+		return nil
+	}))
+	at := visit(t, x)
+	require.True(t, utf8.ValidString(censused(t, x).Schedulers[0].Services[0].Name), "the same in all forms")
+	for _, page := range []string{"text?seconds=0", "tasks?", "metrics?", "json?", "tasks.json?", "last?"} {
+		code, _, body := get(t, at+"/"+page+"&token=secret", func(*http.Request) {})
+		require.Equal(t, 200, code, page)
+		require.True(t, utf8.ValidString(body), page)
+		require.Regexp(t, "\uFFFD|"+`\\ufffd`, body, page)
+	}
+	recorded := string(x.recorded(&recording{}, Recordings{}))
+	require.True(t, utf8.ValidString(recorded))
+	require.Equal(t, 2, logs.FilterMessageSnippet("\uFFFD").Len(), "at most … connections on it, and the other one: %v", logs.All())
 }
 
 // metricsOf reads the text format of Prometheus: each name has a text and its type first, and all its samples behind it.

@@ -48,7 +48,7 @@ type config struct {
 
 	replaced *config // of a connection that has gone on with another action: it has to say itself when it is idle
 
-	name string        // of the service, for package inspect
+	name string        // of the service, for package inspect: valid UTF-8, which the path of a Unix socket need not be
 	row  *hook.Service // of this scheduler: what was counted there
 }
 
@@ -72,7 +72,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 				"allow more (ulimit -n), or use fewer schedulers", where, err)
 		}
 	}
-	c.name = v.Addr().Network() + " " + v.Addr().String()
+	c.name = hook.Text(v.Addr().Network() + " " + v.Addr().String())
 	other := c
 	other.reclaimAfter, other.replaced = 0, &other
 	c.replaced = &other
