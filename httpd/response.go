@@ -32,6 +32,7 @@ type Response struct {
 	sized     bool                            // the head has said the length
 	mute      bool                            // it answers HEAD: everything as with GET, but no content
 	upgrade   bool                            // there is an Upgrade field
+	enough    bool                            // mute: content was written behind the head
 	sent      bool                            // the head is out
 	last      bool                            // the handler wants the connection closed behind it
 	roomy     bool                            // the handler has not returned: it cannot wait
@@ -83,7 +84,7 @@ func (w *Response) reset() {
 	w.whole, w.err, w.next = nil, nil, nil
 	w.status, w.announced, w.left, w.written = 200, -1, 0, 0
 	w.sized, w.mute, w.upgrade, w.sent, w.last, w.roomy, w.short = false, false, false, false, false, false, false
-	w.hijacked, w.timeout = false, 0
+	w.hijacked, w.enough, w.timeout = false, false, 0
 }
 
 // SetStatus sets the status code, from 200 to 599; without it the status is 200. It panics on any other code. The answer
@@ -235,7 +236,7 @@ func (w *Response) Write(p []byte) (int, error) {
 	for taken := 0; taken < len(p); {
 		err := w.Flush()
 		if err == nil && w.mute { // its head is out: a handler that goes on writing is told to wait, and is not asked again
-			err = nothing{}
+			w.enough, err = true, nothing{}
 		}
 		if err != nil {
 			w.short = !w.mute
@@ -384,8 +385,8 @@ var errHijacked = errors.New("httpd: the connection was hijacked")
 // leaves reports whether the connection is not HTTP behind this response.
 func (w *Response) leaves() bool { return w.hijacked || w.status == 101 }
 
-// complete reports whether a HEAD has its answer: nothing would hold up a handler that goes on writing.
-func (w *Response) complete() bool { return w.mute && w.sent && !w.hijacked }
+// complete reports whether a HEAD has its answer, and the handler has begun with the content: nothing would hold it up.
+func (w *Response) complete() bool { return w.enough && !w.hijacked }
 
 // Inform sends an interim response (RFC 9110 15.2), such as 103 (Early Hints). It may be called several times before the
 // head is sent. Clients of HTTP/1.0 get none. It panics if code is 101, or not from 100 to 199. After 100 (Continue)
@@ -445,7 +446,11 @@ func (w *Response) take() []byte {
 // send sends content, which there should be room for.
 func (w *Response) send(p []byte) {
 	w.count(int64(len(p)))
-	if len(p) > 0 && !w.mute && w.err == nil {
+	switch {
+	case len(p) == 0:
+	case w.mute:
+		w.enough = true
+	case w.err == nil:
 		w.x.send(p)
 	}
 }

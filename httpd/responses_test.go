@@ -171,3 +171,27 @@ func TestTheDateIsThatOfTheSecond(t *testing.T) {
 		d.pass(70 * time.Millisecond)
 	}
 }
+
+// An action that streams for ever goes on behind the head of the answer to HEAD, and is over with its first content.
+func TestHEADOfAStream(t *testing.T) {
+	d, turns := newDriver(t), 0
+	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
+		var tick act.Timer
+		turns = 0
+		return act.Func(func(t *act.Task) act.Directive {
+			if turns++; turns == 1 {
+				_ = w.Flush()
+			} else {
+				_, _ = w.WriteString("tick")
+			}
+			t.WakeAt(&tick, d.now+time.Second)
+			return act.Wait
+		})
+	}}, listener.Limits{}).send(raw("HEAD / HTTP/1.1\nHost: a\n\n"))
+	d.pass(10 * time.Second)
+	require.Equal(t, 2, turns)
+	c.send(raw("HEAD / HTTP/1.1\nHost: a\n\n"))
+	d.pass(10 * time.Second)
+	require.Equal(t, 2, turns)
+	require.Equal(t, "200 200", statuses(c.check(t, asked{head: true}, asked{head: true})))
+}

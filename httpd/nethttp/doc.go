@@ -81,7 +81,6 @@
 //   - A status is from 100 to 599, as RFC 9110 says: WriteHeader panics with others.
 //   - A refusal has a Date, a Content-Length and a text of its own.
 //   - An answer to HEAD has a Transfer-Encoding if that to GET has one.
-//   - A request to HEAD is answered when the handler returns.
 //   - Date is the server's, also if a handler has set one or nil.
 //   - Transfer-Encoding is the server's. HTTP/1.1 answers without a length are always sent in chunks.
 //   - An invalid Content-Length is never sent. net/http sends it where there are no chunks.

@@ -104,3 +104,24 @@ func TestABodyThatIsReadAfterItsHandler(t *testing.T) {
 		}
 	})
 }
+
+// HEAD is answered at Flush, and the handler goes on.
+func TestHEADIsAnsweredAtFlush(t *testing.T) {
+	for _, begin := range []string{"set A: b; flush", "write he; flush", "set Content-Length: 7; flush"} {
+		compare(t, func(s *scene) {
+			next := make(chan struct{})
+			s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+				does(begin)(s, w, r)
+				await(next)
+				s.say("%v", r.Context().Err())
+				s.write(w, "hello")
+			})
+			c := s.dial()
+			c.send("HEAD / HTTP/1.1\nHost: a\n\n")
+			s.hear(c, "HEAD")
+			close(next)
+			c.send(again)
+			s.hear(c, "GET")
+		})
+	}
+}

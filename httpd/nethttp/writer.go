@@ -165,7 +165,7 @@ func (w *writer) hand(p []byte) error {
 		w.head.sniff(w.body, p)
 		w.to.start(w.head)
 	}
-	if len(w.body) == 0 {
+	if len(w.body) == 0 || w.mute {
 		return nil
 	}
 	_, err := w.to.write(w.body)
@@ -200,7 +200,7 @@ func (w *writer) FlushError() error {
 	if w.over != nil || w.upgrade != nil {
 		return w.over
 	}
-	if w.mute { // only the head is settled
+	if w.mute && w.to.gathers() == everything { // only the head is settled
 		if w.head == nil {
 			w.settle(http.StatusOK)
 		}

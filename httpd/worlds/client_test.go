@@ -249,7 +249,7 @@ func (c *client) content(q *request, r *http.Response) error {
 	case r.ContentLength >= 0 && q.announced >= 0 && r.ContentLength != int64(q.announced):
 		return c.wrong(q, "a Content-Length of %d", r.ContentLength)
 	case q.announced >= 0 && got == q.announced && !mute: // it is complete before the handler has returned
-	case mute && c.kind == action: // and the action of the handler is over
+	case mute && c.kind != inline: // likewise; that of httpd is over
 	case !q.over || q.aborted || q.failed || q.short() && !mute:
 		if r.ContentLength < 0 && len(r.TransferEncoding) == 0 && !mute { // it is cut where the connection ends
 			return &incomplete{io.ErrUnexpectedEOF, true}
