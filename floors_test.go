@@ -178,8 +178,8 @@ const floors = `
 	# its flags name signals
 	examples/graceful       act admission demon examples/graceful/site httpd inspect monitor program proxyproto secure service upgrade
 	                  crypto/tls flag go.uber.org/zap os syscall time
-	examples/httpd          admission examples/httpd/web httpd httpd/accesslog inspect program proxyproto secure
-	                  crypto/tls flag io/fs os
+	examples/httpd          admission examples/httpd/web httpd httpd/accesslog httpd/files inspect program proxyproto secure
+	                  crypto/tls flag io/fs
 	examples/pace/pace      act shutdown time
 	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os
 	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time

@@ -89,14 +89,20 @@ func TestProxyOverTLSOnBothSides(t *testing.T) {
 	})
 }
 
-// SIGHUP is for the access log, which logrotate has renamed, and for the certificate. A connection of before goes on with the
-// certificate that it has. One that cannot be read leaves the old one in force.
-func TestHangupIsForTheAccessLogAndTheCertificate(t *testing.T) {
+// SIGHUP is for the access log, which logrotate has renamed, for the certificate, and for the directory, whose link a deployment has
+// switched. A connection of before goes on with the certificate that it has. One that cannot be read leaves the old one in force.
+func TestHangupIsForWhatWasOpened(t *testing.T) {
 	outside(t)
 	t.Parallel()
 	dir := t.TempDir()
 	first, log := certify(t, dir, soon()), filepath.Join(dir, "access.log")
-	server := serve(t, "httpd", append(first.flags(), "-access-log", log)...)
+	link := filepath.Join(dir, "link")
+	deploy := func(to string) {
+		root := t.TempDir()
+		require.NoError(t, errors.Join(os.WriteFile(filepath.Join(root, "a"), []byte(to), 0o644), os.RemoveAll(link), os.Symlink(root, link)))
+	}
+	deploy("1")
+	server := serve(t, "httpd", append(first.flags(), "-access-log", log, "-root", link)...)
 	old := overTLS(t, server.Addr)
 	visits := func(n string) {
 		t.Helper()
@@ -127,9 +133,13 @@ func TestHangupIsForTheAccessLogAndTheCertificate(t *testing.T) {
 	second.shows(t, server.Addr, false) // not yet
 	visits("2")
 	has("GET /?2 ", text(log+".1"))
+	deploy("2")
+	require.Equal(t, "1", curl(t, "https://"+server.Addr+"/files/a"))
 	server.Signal(t, syscall.SIGHUP)
 	has("opened the access log "+log+" again", server.Said)
 	has("read the certificate in "+second.cert+" again", server.Said)
+	has("reloaded", server.Said)
+	require.Equal(t, "2", curl(t, "https://"+server.Addr+"/files/a"))
 	second.shows(t, server.Addr, true)
 	kept.shows(t, server.Addr, false)
 

@@ -5,6 +5,8 @@
 //	curl --data-binary @README.md http://127.0.0.1:8080/echo
 //	curl http://127.0.0.1:8080/files/simulation.md
 //
+// The directory is opened at the start, and again on SIGHUP: send one when a deployment has switched a link, or renamed it.
+//
 // With TLS, and a certificate that nobody vouches for:
 //
 //	go run ./examples/httpd -tls-self
@@ -24,12 +26,12 @@ import (
 	"crypto/tls"
 	"flag"
 	"io/fs"
-	"os"
 
 	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/examples/httpd/web"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/accesslog"
+	"github.com/daimon-go/daimon/httpd/files"
 	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/proxyproto"
@@ -37,14 +39,12 @@ import (
 )
 
 func main() {
-	var files fs.FS
-	flag.Func("root", "a `directory` whose files are served under /files/; no link leads out of it", func(dir string) error {
-		root, err := os.OpenRoot(dir)
-		if err == nil {
-			files = root.FS()
-		}
-		return err
-	})
+	root := &files.Directory{}
+	flag.Func("root", "a `directory` whose files are served under /files/; no link leads out of it; SIGHUP opens it again",
+		func(dir string) error {
+			root.Path = dir
+			return root.Reload()
+		})
 	log, limits := &accesslog.Log{}, &admission.Limiter{Messages: -1}
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
 		&proxyproto.Config{},
@@ -54,6 +54,10 @@ func main() {
 		&inspect.Inspector{},
 	}}
 	server.Parse()
-	site := &httpd.Server{Handler: httpd.Limited(limits.Take, web.Site(files).Serve), MaxBody: 1 << 30, OnResponse: log.OnResponse()}
+	var served fs.FS
+	if root.Path != "" {
+		served, server.Reload = root, root.Reload
+	}
+	site := &httpd.Server{Handler: httpd.Limited(limits.Take, web.Site(served).Serve), MaxBody: 1 << 30, OnResponse: log.OnResponse()}
 	server.Run(server.Listen(server.Addr, site.Serve))
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/daimon-go/daimon/httpd/files"
 	"github.com/daimon-go/daimon/internal/servertest"
 )
 
@@ -87,6 +88,60 @@ func TestAFileReplacedByOneOfTheSameTimeAndSizeHasAnotherTag(t *testing.T) {
 	replaced := s.get("/f/a")
 	require.Equal(t, old.Header.Get("Last-Modified"), replaced.Header.Get("Last-Modified"))
 	require.NotEqual(t, old.Header.Get("ETag"), replaced.Header.Get("ETag"))
+}
+
+// What was broken: after a deployment by a link the old files were served until the end.
+func TestADirectoryIsOpenedAgain(t *testing.T) {
+	servertest.CheckDescriptors(t)
+	dir := t.TempDir()
+	link := filepath.Join(dir, "current")
+	deploy := func(version string) {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, version), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, version, "a"), []byte(version), 0o644))
+		require.NoError(t, os.Symlink(version, link+"+"))
+		require.NoError(t, os.Rename(link+"+", link))
+	}
+	d := &files.Directory{Path: link}
+	_, err := d.Open("a")
+	require.ErrorIs(t, err, fs.ErrClosed)
+	deploy("1")
+	require.NoError(t, d.Reload())
+	defer func() { require.NoError(t, d.Close()) }()
+	s := serve(t, d)
+	serves := func(version string) { require.Equal(t, version, s.get("/f/a").body) }
+	deploy("2")
+	serves("1")
+	require.NoError(t, d.Reload())
+	serves("2")
+	require.NoError(t, os.Remove(link))
+	require.ErrorIs(t, d.Reload(), fs.ErrNotExist)
+	serves("2")
+}
+
+// A directory is closed while others look into it.
+func TestADirectoryThatIsReplacedFailsNoCall(t *testing.T) {
+	d := &files.Directory{Path: t.TempDir()}
+	require.NoError(t, d.Reload())
+	defer func() { require.NoError(t, d.Close()) }()
+	over := make(chan error)
+	go func() {
+		for range 2000 {
+			if err := d.Reload(); err != nil {
+				over <- err
+			}
+		}
+		close(over)
+	}()
+	for {
+		select {
+		case err := <-over:
+			require.NoError(t, err)
+			return
+		default:
+			_, err := d.Stat(".")
+			require.NoError(t, err)
+		}
+	}
 }
 
 // faulty is an fs.FS whose files fail, and which counts its open files.

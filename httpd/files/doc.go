@@ -1,8 +1,11 @@
 // Package files serves the files of an fs.FS, of a directory or of the program itself, over httpd.
 //
-//	root, err := os.OpenRoot("public")
-//	public := &files.Server{FS: root.FS()}
-//	site.Handle("GET /static/{path...}", public.Serve)
+//	public := &files.Directory{Path: "public"}
+//	err := public.Reload()
+//	site.Handle("GET /static/{path...}", (&files.Server{FS: public}).Serve)
+//
+// A [Directory] is the one that was opened, whatever Path becomes. When a deployment has switched a link or renamed a directory, call
+// Reload again, or let SIGHUP call it as program.Server.Reload.
 //
 // It does what http.FileServerFS does in net/http: validators, conditions, ranges, index.html. It differs where a
 // default of FileServerFS has surprised its users: directories are not listed, names that begin with a dot are not
@@ -37,6 +40,6 @@
 //
 // A path is decoded once. It names no file if it has an escaped slash or backslash, NUL, bytes that are not UTF-8, an
 // empty segment, "." or "..", or, unless Server.Hidden is set, a segment that begins with a dot. So the FS is only asked
-// for names that fs.ValidPath allows. Whether a symbolic link may lead out of it depends on the FS: os.Root prevents that,
-// os.DirFS does not.
+// for names that fs.ValidPath allows. Whether a symbolic link may lead out of it depends on the FS: Directory and os.Root
+// prevent that, os.DirFS does not.
 package files

@@ -11,7 +11,8 @@ import (
 // Server answers GET and HEAD with the files of FS: its Serve is a httpd.Handler. It may be used on any number of
 // schedulers at a time, and must not be changed meanwhile.
 type Server struct {
-	// FS has the files. Its methods are called on goroutines of the executor, several at a time, and may block. For a directory use os.OpenRoot and its FS, so that no symbolic link leads out of it.
+	// FS has the files. Its methods are called on goroutines of the executor, several at a time, and may block. For a directory use
+	// a Directory, so that no symbolic link leads out of it.
 	FS fs.FS
 
 	// Index is the name of the file that is sent for a directory; "" means "index.html". A directory without that file
