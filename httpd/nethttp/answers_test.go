@@ -124,7 +124,7 @@ func answers() []row {
 			differs: []but{{"", "", failed, "is shorter than the Content-Length"}}},
 		{name: "short, flushed", request: get, handler: does("set Content-Length: 6; flush; write hello"),
 			inline: []but{{"", "", failed, whole}}},
-		{name: "a type of two writes", request: get, handler: does("write <ht; write ml>; fill 9000")},
+		{name: "a type of two writes", request: get, handler: does("write <ht; write ml>" + strings.Repeat("x", 5000))},
 		{name: "exceeded", request: get, handler: does("set Content-Length: 4; write h; write ell; write o"),
 			differs: []but{{"", "closed\n", "lasts\n", "If it was to be longer"}}},
 		{name: "exceeded, flushed", request: get, handler: does("set Content-Length: 4; flush; write hello"),
@@ -133,6 +133,7 @@ func answers() []row {
 			handler: does("set Content-Length: 5; flush; write he; write hello; write llo"),
 			inline: []but{{"", "", failed + "handler: wrote 0 of 5: ErrContentLength\n" +
 				"handler: wrote 0 of 3: ErrContentLength\n", whole}}},
+		{name: "a length of HEAD", request: "HEAD / HTTP/1.1\nHost: a\n\n", handler: does("set Content-Length: 5")},
 		{name: "a length too late", handler: does("status 200; set Content-Length: 3; write hello")},
 		{name: "a length taken back too late",
 			handler: does("set Content-Length: 5; status 200; delete Content-Length; write hello")},
@@ -163,6 +164,8 @@ func answers() []row {
 			differs: []but{{"", "b\x00c\x01d\x7fe", "b c d e", "Control characters in fields"}}},
 		{name: "names that are none",
 			handler: fields("A b", "1", "", "2", "A:", "3", "A\nB", "4", "Ä", "5", "(a)", "6", "Good", "7")},
+		{name: "long and many fields", request: get,
+			handler: does("set A: " + strings.Repeat("x", 100000) + strings.Repeat("; add B: c", 1000) + "; write hello")},
 		{name: "cookies", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			http.SetCookie(w, &http.Cookie{Name: "a", Value: "b c", Path: "/", MaxAge: 5, HttpOnly: true})
 			http.SetCookie(w, &http.Cookie{Name: "d", Value: "e"})

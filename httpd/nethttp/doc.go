@@ -95,7 +95,7 @@
 //   - If the content is shorter than the Content-Length that the handler has set, and nothing was sent yet, the client gets 500
 //     in place of a part. If it was to be longer, the connection goes on, since the answer is whole.
 //   - Trailers with http.TrailerPrefix are sent behind small answers, too.
-//   - A connection that was hijacked is no *net.TCPConn, since it stays with its scheduler.
+//   - A connection that was hijacked is no *net.TCPConn and no *tls.Conn, since it stays with its scheduler.
 //   - After a panic, and after http.ErrAbortHandler, the client sees a reset in place of a plain end.
 //
 // With [Adapter].Inline there are more:

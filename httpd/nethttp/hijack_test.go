@@ -32,12 +32,15 @@ func (s *scene) take(w http.ResponseWriter) (net.Conn, *bufio.ReadWriter, bool) 
 	return c, b, err == nil
 }
 
-// all of what the client receives up to the end.
+// rest is all of what the client receives up to the end. The fields of a head are sorted.
 func (s *scene) rest(c *client) {
 	s.Helper()
 	text, err := io.ReadAll(c.in)
 	require.True(s, err == nil || gone(err), "%v", err)
-	s.note("received %s, reset: %t", digest(text), errors.Is(err, syscall.ECONNRESET))
+	head, rest, _ := strings.Cut(string(text), "\r\n\r\n")
+	lines := strings.Split(drawn.ReplaceAllString(head, "${1}drawn"), "\r\n")
+	slices.Sort(lines[1:])
+	s.note("received %q %s, reset: %t", lines, digest([]byte(rest)), errors.Is(err, syscall.ECONNRESET))
 }
 
 // A deadline of the connection before Hijack is taken back by it.
@@ -135,51 +138,35 @@ func TestHijackLosesNothingThatIsWrittenWhileTheHeadIsMade(t *testing.T) {
 	require.NoError(t, <-over)
 }
 
-func TestHijack(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		request string
-		handler func(s *scene, w http.ResponseWriter, r *http.Request)
-		talk    func(s *scene, c *client) // nil: rest
-	}{
-		{name: "addresses", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
-				s.say("%t %t", c.LocalAddr().String() == s.address, c.RemoteAddr().String() == r.RemoteAddr)
-				_, is := c.RemoteAddr().(*net.TCPAddr)
-				s.say("%t %s", is, c.LocalAddr().Network())
-				_ = c.Close()
-			}
-		}},
-		{name: "what has come already, much",
-			request: get + strings.Repeat("0123456789", 2000), handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				if c, b, ok := s.take(w); ok {
-					s.read(b, 20000)
-					_ = c.Close()
-				}
-			}},
-		{name: "behind 101", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Upgrade", "x")
-			w.Header().Set("Connection", "Upgrade")
-			w.Header()["Date"] = nil
-			w.WriteHeader(101)
-			if c, _, ok := s.take(w); ok {
-				_, _ = io.WriteString(c, "hello")
-				_ = c.Close()
-			}
-		}},
-		{name: "behind a status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(404)
-			if c, _, ok := s.take(w); ok {
-				_, _ = io.WriteString(c, "hello")
-				_ = c.Close()
-			}
-		}, talk: func(s *scene, c *client) {
-			head, err := c.lines()
-			require.NoError(s, err)
-			s.note("%q", slices.DeleteFunc(head, func(line string) bool { return strings.HasPrefix(line, "Date: ") }))
-			s.rest(c)
-		}},
-		{name: "errors after it", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+// takes returns a handler that does some steps, takes the connection over, and closes it when f returns.
+func takes(steps string, f func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter)) handler {
+	return func(s *scene, w http.ResponseWriter, r *http.Request) {
+		does(steps)(s, w, r)
+		if c, b, ok := s.take(w); ok {
+			defer c.Close()
+			f(s, r, c, b)
+		}
+	}
+}
+
+// hijacks are scenes of handlers that take the connection over.
+func hijacks() []row {
+	hello := func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) { _, _ = io.WriteString(c, "hello") }
+	kind := func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) { s.say("%T", c) }
+	return []row{
+		{name: "type", raw: true, handler: takes("", kind), differs: []but{{"", "*net.TCPConn", "*listener.blocking", "no *net.TCPConn"}}},
+		{name: "type with TLS", raw: true, secure: true, handler: takes("", kind),
+			differs: []but{{"", "*tls.Conn", "*listener.blocking", "and no *tls.Conn"}}},
+		{name: "addresses", raw: true, handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) {
+			s.say("%t %t", c.LocalAddr().String() == s.address, c.RemoteAddr().String() == r.RemoteAddr)
+			s.say("%T %s", c.RemoteAddr(), c.LocalAddr().Network())
+		})},
+		{name: "what has come already, much", raw: true, request: get + strings.Repeat("0123456789", 2000),
+			handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) { s.read(b, 20000) })},
+		{name: "behind 101", raw: true, handler: takes("set Upgrade: x; set Connection: Upgrade; status 101", hello),
+			differs: []but{{"", ` "Date: drawn"`, "", "The head of 101 has no Date"}}},
+		{name: "behind a status", raw: true, handler: takes("status 404", hello)},
+		{name: "errors after it", raw: true, handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			c, _, ok := s.take(w)
 			if !ok {
 				return
@@ -194,43 +181,20 @@ func TestHijack(t *testing.T) {
 			_, _, err := w.(http.Hijacker).Hijack()
 			s.say("%v", named(err))
 		}},
-		{name: "an unread body in chunks",
-			request: framed(50)["chunks"] + "and more", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				if c, b, ok := s.take(w); ok {
-					s.read(b, 4+50+2+5+8)
-					_ = c.Close()
-				}
-			}},
-		{name: "the body after it", request: framed(5)["length"], handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, _, ok := s.take(w); ok {
+		{name: "Inline", request: get, handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}), inline: []but{{"", "Content-Length: 0\nclosed\n", "Date: drawn\nlasts\nhandler: Hijack: ErrNotSupported\n", unsupported}}},
+		{name: "an unread body in chunks", raw: true, request: framed(50)["chunks"] + "and more",
+			handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) { s.read(b, 4+50+2+5+8) })},
+		{name: "the body after it", raw: true, request: framed(5)["length"],
+			handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) {
 				_, err := r.Body.Read(make([]byte, 5))
 				s.say("an error: %t", err != nil)
-				_ = c.Close()
-			}
-		}},
-		{name: "the writer's buffer", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-			if c, b, ok := s.take(w); ok {
-				_, _ = b.WriteString("hello")
-				_ = b.Flush()
-				_, _ = b.WriteString("lost")
-				_ = c.Close()
-			}
-		}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			compare(t, func(s *scene) {
-				s.handleFunc(func(w http.ResponseWriter, r *http.Request) { row.handler(s, w, r) })
-				c := s.dial()
-				if row.request == "" {
-					row.request = get
-				}
-				c.send(row.request)
-				if row.talk != nil {
-					row.talk(s, c)
-				} else {
-					s.rest(c)
-				}
-			})
-		})
+			})},
+		{name: "the writer's buffer", raw: true, handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) {
+			_, _ = b.WriteString("hello")
+			_ = b.Flush()
+			_, _ = b.WriteString("lost")
+		})},
 	}
 }

@@ -12,31 +12,6 @@ import (
 	"github.com/daimon-go/daimon/httpd/nethttp"
 )
 
-// What is written goes on behind a head that was flushed, and behind a call of Hijack, which a handler on the scheduler's thread
-// cannot have.
-func TestInlineKeepsTheAnswer(t *testing.T) {
-	h := serve(t, &nethttp.Adapter{Inline: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		flow := http.NewResponseController(w)
-		_ = flow.Flush()
-		w.WriteHeader(404)
-		w.Header().Set("Late", "yes")
-		_, _, err := flow.Hijack()
-		_, _ = io.WriteString(w, "hello, world: "+err.Error())
-	})}, patience)
-	c := h.dial()
-	for _, method := range []string{"GET", "HEAD", "GET"} {
-		c.send(method + " / HTTP/1.1\nHost: a\n\n")
-		a, err := c.answer(method)
-		require.NoError(t, err)
-		require.Equal(t, 200, a.status)
-		require.Empty(t, a.get("Late"))
-		if method == "GET" {
-			require.Equal(t, "hello, world: "+http.ErrNotSupported.Error(), string(a.body))
-		}
-	}
-	require.NoError(t, h.end())
-}
-
 // The body of a request is lent for a turn. A goroutine that a handler has left behind reads nothing of it later, however
 // the handler has ended.
 func TestInlineBodiesEndWithTheirHandlers(t *testing.T) {
