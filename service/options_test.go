@@ -1,8 +1,10 @@
 package service_test
 
 import (
+	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +26,16 @@ type options struct {
 	keepAlive []time.Duration
 	buffers   []netpoll.Buffers
 	backlogs  []int
+	prompt    int // sockets whose small segments go out at once
+}
+
+func (o *options) SetNoDelay(fd int, on bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if on {
+		o.prompt++
+	}
+	return o.System.SetNoDelay(fd, on)
 }
 
 func (o *options) ListenTCP(at netip.AddrPort, lo netpoll.ListenOptions) (int, error) {
@@ -64,8 +76,15 @@ func (o *options) seen() (keepAlive []time.Duration, buffers []netpoll.Buffers) 
 }
 
 // Keep-alive is on for accepted and for dialled connections, unless it is switched off. Accepted TCP connections inherit
-// the options of the listening socket; those of a Unix socket have to be given theirs.
+// the options of the listening socket; those of a Unix socket have to be given theirs, and so have those of a socket that
+// package net has made: it may be one of Multipath TCP.
 func TestOptionsOfSockets(t *testing.T) {
+	l, err := net.Listen("tcp", loopback)
+	require.NoError(t, err)
+	defer l.Close()
+	foreign := &service.TCP{Name: "foreign", Handler: echo.Echo, Limits: listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}}
+	_, err = foreign.Inherit([]*service.Sockets{{Name: "foreign", FDs: []int{socketOf(t, l.(syscall.Conn))}}})
+	require.NoError(t, err)
 	sizes := listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}
 	given := netpoll.Buffers{Receive: 30000, Send: 40000}
 	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo.Echo, Limits: sizes, Backlog: 7}
@@ -74,6 +93,7 @@ func TestOptionsOfSockets(t *testing.T) {
 		service                  socketed
 		connect                  listener.Connect
 		listening, dialled       []time.Duration
+		accepted                 []time.Duration
 		buffers, atEach, dialing []netpoll.Buffers
 	}{
 		"the defaults": {service: &service.TCP{Address: loopback, Handler: echo.Echo},
@@ -89,6 +109,8 @@ func TestOptionsOfSockets(t *testing.T) {
 			buffers: []netpoll.Buffers{given}, dialing: []netpoll.Buffers{given}},
 		"buffers of Unix sockets": {service: unix, connect: listener.Connect{Limits: sizes},
 			atEach: []netpoll.Buffers{given}, dialing: []netpoll.Buffers{given}},
+		"a socket of package net": {service: foreign, dialled: []time.Duration{time.Minute},
+			accepted: []time.Duration{time.Minute}, atEach: []netpoll.Buffers{given}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			os := &options{}
@@ -103,13 +125,15 @@ func TestOptionsOfSockets(t *testing.T) {
 				require.Equal(t, []int{7}, os.backlogs)
 			}
 
+			os.prompt = 0
 			c := servertest.Dial(t, test.service.Addr())
 			servertest.Echo(t, c, "hello")
 			keepAlive, buffers = os.seen()
 			if netpoll.InheritsKeepAlive || test.service.Addr().Network() == "unix" {
-				require.Empty(t, keepAlive, "inherited")
+				require.Equal(t, test.accepted, keepAlive, "the others are inherited")
+				require.Equal(t, len(test.accepted), os.prompt)
 			} else {
-				require.Equal(t, test.listening, keepAlive)
+				require.Equal(t, append(test.listening, test.accepted...), keepAlive)
 			}
 			require.Equal(t, test.atEach, buffers)
 

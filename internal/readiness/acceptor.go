@@ -26,9 +26,11 @@ type Acceptor struct {
 	source    *source
 	addr      net.Addr
 	keepAlive time.Duration
+	delay     bool
 	shared    *shared // nil: the socket is the Acceptor's own
 	fd        int     // -1: closed
 	slot      uint32
+	foreign   bool            // the options are set on each connection
 	buffers   netpoll.Buffers // for each connection: those of a Unix socket are not inherited everywhere
 	ready     bool
 	stopped   bool
@@ -55,7 +57,8 @@ const (
 // acceptor makes an Acceptor of a socket that listens at the address at. The system knows its port, if at leaves that to it.
 func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Acceptor, error) {
 	local := sh != nil && sh.path != ""
-	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd), keepAlive: keptAlive(o.KeepAlive)}
+	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd),
+		keepAlive: keptAlive(o.KeepAlive), delay: o.Delay, foreign: sh != nil && sh.foreign}
 	if a.addr == nil {
 		if tcp, ok := at.(*net.TCPAddr); ok && tcp.Port == 0 {
 			_ = a.giveUp(fd) // the error that matters is the other one
@@ -67,7 +70,7 @@ func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Ac
 	if sh != nil {
 		kind = netpoll.SharedListener
 	}
-	if local {
+	if local || a.foreign {
 		a.buffers = o.Buffers
 	}
 	slot, err := e.watch(fd, kind, a)
@@ -98,8 +101,11 @@ func (a *Acceptor) Accept() (*Socket, error) {
 		a.source.limiter.Release()
 		return nil, a.refused(err)
 	}
-	if !netpoll.InheritsKeepAlive && !a.source.local {
-		_ = a.e.os.SetKeepAlive(fd, a.keepAlive) // it fails if the peer has gone, which a receive reports
+	if a.foreign {
+		_ = a.e.os.SetNoDelay(fd, !a.delay) // it fails if the peer has gone, which a receive reports
+	}
+	if a.foreign || !netpoll.InheritsKeepAlive && !a.source.local {
+		_ = a.e.os.SetKeepAlive(fd, a.keepAlive) // likewise
 	}
 	if a.buffers != (netpoll.Buffers{}) {
 		_ = a.e.os.SetBuffers(fd, a.buffers) // with other sizes it works too

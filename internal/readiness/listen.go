@@ -102,7 +102,9 @@ func (e *Engine) inherit(o ListenOptions) (*Acceptor, error) {
 	}
 	switch at := at.(type) {
 	case *net.TCPAddr:
-		if err := e.setTCP(fd, o); err != nil {
+		if o.Shared {
+			sh.foreign = true
+		} else if err := e.setTCP(fd, o); err != nil {
 			_ = e.os.Close(fd)
 			return nil, err
 		}
@@ -116,6 +118,9 @@ func (e *Engine) inherit(o ListenOptions) (*Acceptor, error) {
 type shared struct {
 	fd   int
 	path string // of a Unix socket
+	// foreign is one of TCP that another program or package net has made. It may be one of Multipath TCP, from which
+	// connections inherit no options.
+	foreign bool
 
 	mu    sync.Mutex
 	users int // 0: closed
