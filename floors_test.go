@@ -109,7 +109,7 @@ const floors = `
 	httpd/internal/syntax   unsafe
 	httpd/internal/http1    httpd/internal/syntax time
 	httpd/internal/route    httpd/internal/syntax
-	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook
+	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook internal/summary
 	                  go.uber.org/zap net os time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/hook flag go.uber.org/zap net os syscall time

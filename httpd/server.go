@@ -46,6 +46,9 @@ type Server struct {
 	// and no target, but not for a request that an order drops in the middle of an offloaded function. It must not block,
 	// nor keep its arguments. It may be nil.
 	OnResponse func(w *Response, r *Request)
+	// OnState is called when the state of a connection changes, on the thread of its scheduler. It must not block. To close the
+	// connection, it posts a function that does. It may be nil.
+	OnState func(c *listener.Conn, s ConnState)
 }
 
 // Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not extend it, but for
@@ -77,6 +80,9 @@ const slowest = 240
 func (v *Server) Serve(c *listener.Conn) act.Action {
 	if v.Handler == nil {
 		panic("httpd: Server without a Handler")
+	}
+	if v.OnState != nil {
+		v.OnState(c, StateNew)
 	}
 	return &session{server: v, conn: c}
 }

@@ -42,6 +42,7 @@ type session struct {
 	pace     *pace         // of a client that does not take everything at once; else nil
 	limit    time.Duration // when what it awaits must be there; 0: not set yet
 	phase    phase
+	state    ConnState
 	blank    uint8 // empty lines before the next request, which have been discarded
 	begun    bool  // part of a head has come, so limit is for the rest
 	served   bool  // a request; so it is idle, and not new, between two
@@ -159,6 +160,7 @@ func (x *session) engage() *http1Exchange {
 func (x *session) silence(t *act.Task, err error) act.Directive {
 	if x.skip(); x.exchange != nil && !x.begun {
 		x.begun, x.limit = true, 0
+		x.enter(StateActive)
 	}
 	now := t.Scheduler().Now()
 	blocked, is := err.(act.Blocked)
@@ -237,6 +239,7 @@ func (x *session) wakeAt(t *act.Task, when time.Duration) {
 
 // understand takes the head, in the turn in which it has ended.
 func (x *session) understand(t *act.Task) act.Directive {
+	x.enter(StateActive)
 	e := x.exchange
 	n := e.parser.Length
 	x.conn.Discard(n)
@@ -356,8 +359,9 @@ func (f *failure) As(target any) bool {
 
 // refuse answers with an error, as the last thing on this connection.
 func (x *session) refuse(t *act.Task, err error) act.Directive {
+	x.enter(StateActive)
 	bad := err.(*syntax.Refusal)
-	t.Scheduler().Logger().Debug("a request is refused", x.client(), zap.Error(bad))
+	x.note(t, "a request is refused", bad)
 	if err := x.engage().refuse(bad.Status); err != nil {
 		return x.abort(t, err)
 	}
@@ -402,6 +406,7 @@ func (x *session) handOver(t *act.Task) {
 		x.release()
 	}
 	x.pace, x.next, x.phase = nil, next, switched
+	x.enter(StateHijacked)
 	if x.stopping {
 		x.next.Stop(t, t.Order())
 	}
@@ -444,6 +449,7 @@ func (x *session) drain(t *act.Task) act.Directive {
 // rest begins to wait for the next request, which may be there already.
 func (x *session) rest() {
 	x.phase, x.served, x.begun, x.limit, x.blank = awaiting, true, false, 0, 0
+	x.enter(StateIdle)
 	if x.conn.Buffered() > 0 {
 		x.exchange.reset()
 	} else {
@@ -492,7 +498,7 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 		x.exchange.over()
 	}
 	if bad := (*syntax.Refusal)(nil); errors.As(err, &bad) || errors.Is(err, ErrSlow) || err == ErrAbort {
-		t.Scheduler().Logger().Debug("a connection is cut", x.client(), zap.Error(err))
+		x.note(t, "a connection is cut", err)
 		return act.Done
 	}
 	return t.Fail(err)
@@ -552,6 +558,7 @@ func (x *session) Abandon() act.Action {
 	if x.next != nil {
 		return x.next.Abandon()
 	}
+	x.enter(StateClosed)
 	a := x.exchange.action
 	x.exchange = nil
 	return act.Abandon(a)
@@ -564,6 +571,9 @@ func (x *session) Abandon() act.Action {
 func (x *session) Close() error {
 	if x.next != nil {
 		return x.next.Close()
+	}
+	if x.exchange == nil || !x.exchange.away {
+		x.enter(StateClosed)
 	}
 	if e := x.exchange; e != nil {
 		x.closeAction()
