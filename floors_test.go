@@ -122,8 +122,8 @@ const floors = `
 	                  httpd/websocket/internal/deflate internal/hook internal/race
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
-	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics listener monitor secure service
-	                  bufio context crypto/tls go.uber.org/zap net net/http net/url time unsafe
+	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics internal/summary listener monitor secure service
+	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
 	stage             act future internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
@@ -304,6 +304,7 @@ var doors = map[string][]string{
 	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
 	"httpd/accesslog/log.go":         {"time.After"},                                                   // how long the end waits for the last lines
 	"httpd/accesslog/writer.go":      {"go", "time.Now"},                                               // a file may block; how often losses are reported
+	"httpd/nethttp/server.go":        {"go"},                                                           // Serve returns before its schedulers have ended
 	"internal/lane/lane.go":          {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
 	"inspect/watchdog.go":            {"go", "time.NewTicker", "time.Now"},                             // it sees what holds up a scheduler, whose clock stands still then
 	"inspect/profile.go":             {"time.NewTimer"},                                                // how long a profile is taken, while the server goes on

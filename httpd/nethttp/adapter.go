@@ -6,10 +6,14 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/lane"
+	"github.com/daimon-go/daimon/internal/summary"
 )
 
 // Adapter makes an httpd.Handler of an http.Handler: its Serve. It may be used on any number of schedulers at a time, and
@@ -26,6 +30,7 @@ type Adapter struct {
 	// sent when the handler returns. Hijack and deadlines are not supported, and Most does not count.
 	Inline bool
 
+	of      *call // nil: of no Server
 	running atomic.Int64
 	server  http.Server // for http.ServerContextKey, which some handlers look for
 }
@@ -35,6 +40,9 @@ func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if string(r.Path()) == "*" { // OPTIONS of the server as a whole, which net/http answers likewise
 		return nil
 	}
+	if a.of != nil && a.of.closes.Load() {
+		w.Close()
+	}
 	if a.Inline {
 		return a.inline(w, r)
 	}
@@ -43,16 +51,26 @@ func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 		w.Error(http.StatusServiceUnavailable)
 		w.Add("Retry-After", "1")
 		executors.Get(r.Scheduler()).refused++
+		crowded.Add(r.Scheduler(), func(n *int) { *n++ })
 		return nil
 	}
 	x, err := newExchange(a, w, r)
 	if err != nil {
 		a.running.Add(-1)
-		w.Error(http.StatusBadRequest)
-		w.Close()
-		return nil
+		return refusal(err)
 	}
 	return x
+}
+
+var crowded = summary.New(func(log *zap.Logger, n int) {
+	log.Info("requests were refused: Adapter.Most others are being handled", zap.Int("in a second", n))
+})
+
+// refusal is the action of a request that is none of net/http.
+func refusal(err error) act.Action {
+	return act.Func(func(t *act.Task) act.Directive {
+		return t.Fail(&syntax.Refusal{Status: http.StatusBadRequest, Why: err.Error(), Err: err})
+	})
 }
 
 func (a *Adapter) handler() http.Handler {

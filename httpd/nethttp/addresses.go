@@ -12,9 +12,20 @@ import (
 
 // addresses are those of a connection, and what its TLS has negotiated.
 type addresses struct {
-	local  net.Addr
-	remote string
-	tls    *tls.ConnectionState // nil if there is no TLS; all requests share it, as those of net/http do
+	local, peer net.Addr
+	remote      string               // peer, as a text
+	tls         *tls.ConnectionState // nil if there is no TLS; all requests share it, as those of net/http do
+}
+
+func addressesOf(c *listener.Conn, peer net.Addr) addresses {
+	if peer == nil { // it has gone
+		peer = &net.UnixAddr{Name: "unknown", Net: "unknown"}
+	}
+	a := addresses{local: c.LocalAddr(), peer: peer, remote: peer.String()}
+	if state, ok := secure.State(c); ok {
+		a.tls = &state
+	}
+	return a
 }
 
 // known has the addresses of connections that have had requests lately, since to ask for them takes two system calls. It is
@@ -31,10 +42,7 @@ func (k known) of(r *httpd.Request) addresses {
 	conn := r.Conn()
 	a, ok := k[conn]
 	if !ok {
-		a = addresses{local: conn.LocalAddr(), remote: r.RemoteAddr().String()}
-		if state, ok := secure.State(conn); ok {
-			a.tls = &state
-		}
+		a = addressesOf(conn, r.RemoteAddr())
 		if len(k) == mostKnown {
 			clear(k)
 		}

@@ -31,7 +31,11 @@ type client struct {
 // dial makes a connection, which is closed at the end of the test at the latest.
 func (s *scene) dial() *client {
 	s.Helper()
-	tcp, err := net.Dial("tcp", s.address)
+	network := "tcp"
+	if strings.HasPrefix(s.address, "/") {
+		network = "unix"
+	}
+	tcp, err := net.Dial(network, s.address)
 	require.NoError(s, err)
 	c := &client{Conn: tcp}
 	s.Cleanup(func() { _ = tcp.Close() })

@@ -2,6 +2,7 @@
 // own handlers.
 //
 //	err := nethttp.ListenAndServe("127.0.0.1:8080", mux) // in place of http.ListenAndServe
+//	server := &nethttp.Server{Handler: mux}              // in place of &http.Server{Handler: mux}
 //
 // Within a Mux of httpd, an [Adapter] serves some patterns:
 //
@@ -26,24 +27,18 @@
 // to come. A Write of 64 KiB or more is not copied: it returns when the scheduler has taken all of it. So content that is at
 // hand is best written at once, with its Content-Length.
 //
-// An order to end waits for all handlers within its bound, also for those whose clients have gone. Contexts of requests do
-// not end with the order, but when its bound is reached. Handlers that have not returned then are counted in the
-// shutdown.Cut, and their calls fail with net.ErrClosed. Their requests stay as they are. A handler that streams until its
-// client goes has to learn of the order otherwise: examples/nethttp does so by signal.NotifyContext. Reads of a hijacked
-// connection return net.ErrClosed from the order on; writes go on until the handler closes it.
+// An order to end, such as that of Server.Shutdown, waits for all handlers within its bound, also for those whose clients
+// have gone. Contexts of requests do not end with the order, but when its bound is reached. Handlers that have not returned
+// then are counted in the shutdown.Cut, and their calls fail with net.ErrClosed. Their requests stay as they are. A handler
+// that streams until its client goes has to learn of the order otherwise: by Server.RegisterOnShutdown, or by
+// signal.NotifyContext, as in examples/nethttp. Reads of a hijacked connection return net.ErrClosed from the order on; writes
+// go on until the handler closes it.
 //
 // # In place of http.Server
 //
-// The fields of an http.Server do nothing here. These have similar effects:
-//
-//   - ReadHeaderTimeout, IdleTimeout: httpd.Timeouts.Head and Idle.
-//   - ReadTimeout, WriteTimeout: httpd.Timeouts.Body and Write. They bound how long a client may be slow, not the whole time.
-//     The deadlines of http.ResponseController take their place until the handler returns; the zero time means none.
-//   - MaxHeaderBytes: a head has at most 64 KiB and 100 fields. httpd.Server.MaxBody bounds bodies.
-//   - TLSConfig: that of secure.Server, which is a filter of the service.
-//   - ErrorLog: act.Config.Logger. A log of requests: package accesslog, or a handler around the others.
-//   - Shutdown and RegisterOnShutdown: the context of act.Run, or a signal; shutdown.Policy has the bound.
-//   - BaseContext, ConnContext, ConnState: nothing.
+// A [Server] has the fields and methods of an http.Server: a program that has one names another type, and its comments say
+// what differs. An Adapter is for programs that are more than that: package program has flags, reloads and upgrades, a
+// service.TCP or service.Unix has filters and bounds, httpd.Server has time-outs and MaxBody, and accesslog writes a log.
 //
 // # What is different
 //

@@ -31,9 +31,7 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 	req := &x.req
 	cancel, err := a.request(req, r, &x.ctx)
 	if err != nil {
-		w.Error(http.StatusBadRequest)
-		w.Close()
-		return nil
+		return refusal(err)
 	}
 	defer cancel()
 	if r.Body.Length() != 0 {

@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
@@ -20,7 +22,7 @@ import (
 // dialler starts a server on a stepped scheduler, whose clients begin with a request.
 func dialler(t *testing.T, h http.HandlerFunc) (l *servertest.Stepped, dial func(request string) net.Conn) {
 	a := &nethttp.Adapter{Most: 1, Handler: h}
-	l = servertest.New(t, act.Config{})
+	l = servertest.New(t, act.Config{Clock: &servertest.Clock{}})
 	v := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: a.Serve, Timeouts: untimed}).Serve}
 	require.NoError(t, v.Setup(l.S))
 	return l, func(request string) net.Conn {
@@ -80,6 +82,10 @@ func TestWhatAHandlerOnAGoroutineWaitsFor(t *testing.T) {
 	require.EqualValues(t, 1, counts()["http_handlers"])
 	dial(with("Connection: close"))
 	l.Until("one is refused", func() bool { return counts()["http_handlers_refused_total"] == 1 })
+	l.S.Clock().(*servertest.Clock).Pass(time.Second)
+	l.Until("a line says so", func() bool {
+		return l.Logs.FilterMessageSnippet("requests were refused").FilterLevelExact(zap.InfoLevel).Len() == 1
+	})
 
 	servertest.Reset(t, c)
 	l.Until("its client has gone", func() bool { return !slices.Contains(servertest.Said(l.S), "the end of "+from) })

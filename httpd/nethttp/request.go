@@ -23,8 +23,7 @@ func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (conte
 	if err != nil {
 		return nil, err
 	}
-	addr := peers.Get(r.Scheduler()).of(r)
-	v.Context, v.server, v.local = context.Background(), &a.server, addr.local
+	addr := a.origin(r, v)
 	ctx, cancel := context.WithCancel(v)
 	*req = *(&http.Request{Method: methodOf(r.Method()), URL: u, RequestURI: target, Host: host, Proto: r.Proto(), ProtoMajor: 1,
 		Header: text.header(r), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: addr.remote,
@@ -57,6 +56,23 @@ func removeFiles(req *http.Request) {
 	if req.MultipartForm != nil {
 		_ = req.MultipartForm.RemoveAll()
 	}
+}
+
+// origin gives v what requests of the connection have in common, and returns its addresses.
+func (a *Adapter) origin(r *httpd.Request, v *values) (addr addresses) {
+	v.Context, v.server = context.Background(), &a.server
+	var c *conn
+	if a.of != nil {
+		v.Context, v.server = a.of.base, &a.of.std
+		c = conns.Get(r.Scheduler())[r.Conn()]
+	}
+	if c != nil {
+		v.Context, addr = c.ctx, c.addresses
+	} else {
+		addr = peers.Get(r.Scheduler()).of(r)
+	}
+	v.local = addr.local
+	return addr
 }
 
 // values is the context of a request without its end.

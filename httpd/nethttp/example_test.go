@@ -1,0 +1,45 @@
+package nethttp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/daimon-go/daimon/httpd/nethttp"
+)
+
+// A program that has an http.Server names another type, and stays as it is.
+func ExampleServer() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := &nethttp.Server{ // it was &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintln(w, "Hello from", r.URL.Path)
+		}),
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+	ended := make(chan error)
+	go func() { ended <- server.Serve(listener) }()
+
+	if answer, err := http.Get("http://" + listener.Addr().String() + "/a"); err == nil {
+		_, _ = io.Copy(os.Stdout, answer.Body)
+		_ = answer.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+	}
+
+	within, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	fmt.Println(server.Shutdown(within))
+	fmt.Println(<-ended)
+	// Output:
+	// Hello from /a
+	// <nil>
+	// http: Server closed
+}
