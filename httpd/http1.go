@@ -69,17 +69,18 @@ var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
 // keepExchanges bounds how many are kept for the next requests.
 const keepExchanges = 64
 
-func (c *cache) take(x *session) *http1Exchange {
+func (c *cache) take(x *session) (e *http1Exchange) {
 	if n := len(c.idle); n > 0 {
-		e := c.idle[n-1]
+		e = c.idle[n-1]
 		c.idle = c.idle[:n-1]
 		e.session = x
-		return e
+	} else {
+		e = &http1Exchange{session: x, cache: c}
+		e.in.x, e.in.Body.x, e.out.x = e, e, e
+		e.in.head = &e.parser.Head
+		e.reset()
 	}
-	e := &http1Exchange{session: x, cache: c}
-	e.in.x, e.in.Body.x, e.out.x = e, e, e
-	e.in.head = &e.parser.Head
-	e.reset()
+	e.parser.Limits = x.server.heads()
 	return e
 }
 
@@ -252,6 +253,8 @@ func (e *http1Exchange) begin(length int64) {
 	switch old := e.parser.Minor == 0; {
 	case syntax.Bodiless(w.status):
 		e.coding = byNothing
+	case e.framing.Connect && w.status < 300: // RFC 9110 9.3.6: it has neither field
+		e.coding = byEnd
 	case length >= 0 && (old || len(w.trailers) == 0 || w.announced >= 0 || w.whole != nil):
 		e.coding = byLength
 	case old:

@@ -14,8 +14,8 @@ import (
 //
 // A path that only other methods match is answered with 405 and Allow, one that nothing matches with 404, and a method
 // that neither RFC 9110 nor a pattern knows with 501. "OPTIONS *" is answered with 204 and, as Allow, the methods that
-// patterns name. The zero Mux is ready. Patterns are added before the first
-// request; after that any number of schedulers may use it.
+// patterns name. CONNECT, if Server.Connect is the Serve of a Mux, is answered with 501 unless the pattern that matches names
+// it. The zero Mux is ready. Patterns are added before the first request; after that any number of schedulers may use it.
 type Mux struct {
 	routes   route.Tree
 	handlers []Handler // by the number of the pattern
@@ -37,6 +37,8 @@ func (m *Mux) Handle(pattern string, h Handler) {
 func (m *Mux) Serve(w *Response, r *Request) act.Action {
 	n, pattern, found := m.routes.Match(r.Method(), r.Host(), r.Path(), &r.values)
 	switch {
+	case string(r.Method()) == "CONNECT" && !strings.HasPrefix(pattern, "CONNECT "):
+		w.Error(501)
 	case found == route.Matched:
 		r.pattern = pattern
 		return m.handlers[n](w, r)

@@ -39,7 +39,8 @@ func (r *Request) Method() []byte { return r.head.Method.Of(r.text) }
 // latter need not be UTF-8, and may be what a terminal takes for an order: a log quotes them.
 func (r *Request) Target() []byte { return r.head.Target.Of(r.text) }
 
-// Path returns the path of the target as it came, with its escapes. It begins with "/", or it is "*" (with OPTIONS only).
+// Path returns the path of the target as it came, with its escapes. It begins with "/", or it is "*" (with OPTIONS only). A target
+// without a path has "/".
 func (r *Request) Path() []byte {
 	if p := r.head.Path; p.From < p.To {
 		return p.Of(r.text)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -28,17 +29,27 @@ type Handler func(w *Response, r *Request) act.Action
 // It may serve any number of services and schedulers at a time, and must not be changed meanwhile.
 type Server struct {
 	// Handler answers the requests. Without it Serve panics: each connection is aborted, and the log says why.
-	Handler  Handler
+	Handler Handler
+	// Connect is the Handler of requests with CONNECT, which are refused with 501 if it is nil. It begins a tunnel by
+	// Response.Hijack, and writes the 200 itself, or it refuses with a status; the connection is closed behind any answer. A
+	// target "host:port" is Request.Host, with "/" as the path. Lines of these requests may end in LF alone, as those of
+	// net/rpc do: nothing that follows can be taken for a request.
+	Connect  Handler
 	Timeouts Timeouts
 	// MaxBody is the largest body of a request, in bytes, whatever the handler wants. A request that announces a longer
 	// one is answered with 413 at once, before the handler is called and before 100 (Continue). If the length is not
 	// announced, Body.Peek fails where the body becomes longer. 0 means no limit: a body that a handler streams takes no
 	// memory, and WithBody has a limit of its own. Less than 0 means no limit, too.
 	MaxBody int64
+	// MaxHead and MaxFields bound the head of a request, in bytes and fields (431). A request line may have a quarter of MaxHead
+	// (414). 0 means 64 KiB, and 100 fields. A service with a larger MaxHead needs a listener.Limits.Read that is as large.
+	// A request keeps its head until it is answered, and 20 bytes for each field. MaxHeads bounds the heads that have not ended,
+	// whatever MaxHead is.
+	MaxHead, MaxFields int
 	// MaxHeads bounds the memory, in bytes, of the heads on a scheduler that have begun and not ended. One that would
 	// exceed it is answered with 503, and its connection is closed. A head that comes in one piece takes none; any other
 	// one takes at least 4 KiB, and at most twice what has come of it. 0 means 8 MiB, and less no bound: then a client that
-	// begins many heads and ends none takes up to 128 KiB with each.
+	// begins many heads and ends none takes up to twice MaxHead with each.
 	MaxHeads int
 	// OnResponse is called once for each request, for a log such as that of package accesslog: when its response has been
 	// given to the connection, or when nothing more of it will be given; up to Limits.High bytes of it may still be queued
@@ -81,10 +92,24 @@ func (v *Server) Serve(c *listener.Conn) act.Action {
 	if v.Handler == nil {
 		panic("httpd: Server without a Handler")
 	}
+	if v.MaxHead < 0 || v.MaxFields < 0 {
+		panic("httpd: Server with a negative MaxHead or MaxFields")
+	}
 	if v.OnState != nil {
 		v.OnState(c, StateNew)
 	}
 	return &session{server: v, conn: c}
+}
+
+func (v *Server) handler(connect bool) Handler {
+	if connect {
+		return v.Connect
+	}
+	return v.Handler
+}
+
+func (v *Server) heads() http1.Limits {
+	return http1.Limits{Head: v.MaxHead, Fields: v.MaxFields, Connect: v.Connect != nil}
 }
 
 func (v *Server) tooLarge(body int64) bool { return v.MaxBody > 0 && body > v.MaxBody }

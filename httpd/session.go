@@ -263,7 +263,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 	e := x.exchange
 	if e.action == nil {
 		e.out.roomy = true
-		e.action = x.server.Handler(&e.out, &e.in)
+		e.action = x.server.handler(e.framing.Connect)(&e.out, &e.in)
 		if e.out.roomy = false; e.action == nil {
 			return x.answered(t)
 		}

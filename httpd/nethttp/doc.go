@@ -50,9 +50,9 @@
 //   - There is no HTTP/2, and so no http.Pusher.
 //   - The syntax of requests is strict, as package httpd says, also that of chunks and trailers: nothing is smuggled past a
 //     proxy. net/http repairs some of what is refused here.
-//   - A head has at most 64 KiB and 100 fields, and a request line 16 KiB.
+//   - A head has at most 64 KiB and 100 fields, and a request line 16 KiB, unless the httpd.Server has other bounds.
 //   - Timeouts are there by default, such as 60 s for a body that pauses while the handler reads: see httpd.Timeouts.
-//   - CONNECT is refused.
+//     Deadlines of http.ResponseController take their place until the handler returns. The zero time means none.
 //   - Empty lines before a request are skipped.
 //   - A request of HTTP/1.2 is one of HTTP/1.1, also in Request.Proto.
 //   - 100 (Continue) is not sent if the body has begun to come.
@@ -76,6 +76,7 @@
 //   - A status is from 100 to 599, as RFC 9110 says: WriteHeader panics with others.
 //   - A refusal has a Date, a Content-Length and a text of its own.
 //   - An answer to HEAD has a Transfer-Encoding if that to GET has one.
+//   - An answer to CONNECT is the last one, and has no length if it is a success (RFC 9110 9.3.6).
 //   - Date is the server's, also if a handler has set one or nil.
 //   - Transfer-Encoding is the server's. HTTP/1.1 answers without a length are always sent in chunks.
 //   - An invalid Content-Length is never sent. net/http sends it where there are no chunks.

@@ -31,7 +31,7 @@ func (j *journal) run(a *nethttp.Adapter, cfg *tls.Config, bound time.Duration) 
 	if cfg != nil {
 		filters = append(filters, secure.Server(cfg, nil))
 	}
-	web := &httpd.Server{Handler: a.Serve, Timeouts: untimed}
+	web := &httpd.Server{Handler: a.Serve, Connect: a.Serve, Timeouts: untimed}
 	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
 	ctx, order := context.WithCancel(context.Background())
 	up, over := make(chan struct{}), make(chan error, 1)

@@ -19,9 +19,11 @@ import (
 func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (context.CancelFunc, error) {
 	text := make(text, 0, sizeOf(r))
 	target, host := text.add(r.Target()), text.add(r.Host())
-	u, err := url.ParseRequestURI(target)
-	if err != nil {
-		return nil, err
+	u, err := &url.URL{Host: target}, error(nil)
+	if target[0] == '/' || string(r.Method()) != http.MethodConnect {
+		if u, err = url.ParseRequestURI(target); err != nil {
+			return nil, err
+		}
 	}
 	addr := a.origin(r, v)
 	ctx, cancel := context.WithCancel(v)

@@ -118,6 +118,9 @@ func spoilt(read string) []but {
 		{"", `"hello" nil`, strconv.Quote(read) + " another error", strict}}
 }
 
+// connected are the differences of an answer to CONNECT.
+var connected = []but{{"", "\tContent-Length: 0", "\tConnection: close", "An answer to CONNECT"}, {"", "lasts", "closed", "An answer to CONNECT"}}
+
 // asked are the requests for handlers that make no difference.
 var asked = []struct{ name, request string }{
 	{"GET", get},

@@ -37,9 +37,13 @@ type Server struct {
 
 	// ReadHeaderTimeout and IdleTimeout are httpd.Timeouts.Head and Idle; one that is 0 is ReadTimeout. ReadTimeout and
 	// WriteTimeout are httpd.Timeouts.Body and Write: they bound how long a client may be slow, and not how long a request may
-	// take, as the deadlines of http.ResponseController do. What is 0 then has the default of httpd.Timeouts, where http.Server
+	// take, as the deadlines of http.ResponseController do, which take their place until the handler returns. What is 0 then has the default of httpd.Timeouts, where http.Server
 	// has no time-out. Less than 0 means none.
 	ReadHeaderTimeout, IdleTimeout, ReadTimeout, WriteTimeout time.Duration
+
+	// MaxHeaderBytes bounds the head of a request, which has at most a field for each 64 bytes of it, or 100. 0 means 64 KiB
+	// and 100 fields. A head that comes in pieces takes twice its memory.
+	MaxHeaderBytes int
 
 	// ConnState is called when the state of a connection changes, on the thread of its scheduler. It must not block, and must
 	// not call Shutdown or Close. A connection with TLS is new when its handshake is over. ConnContext says what the net.Conn is.
@@ -230,18 +234,22 @@ func (x *call) begin(s *act.Scheduler) error {
 
 // service makes the service of the listener, and returns its set-up function.
 func (x *call) service() (setup func(*act.Scheduler) error, err error) {
-	web := &httpd.Server{Handler: (&Adapter{Handler: x.Handler, of: x}).Serve, Timeouts: x.timeouts()}
+	a := &Adapter{Handler: x.Handler, of: x}
+	web := &httpd.Server{Handler: a.Serve, Connect: a.Serve, Timeouts: x.timeouts(),
+		MaxHead: max(x.MaxHeaderBytes, 0), MaxFields: max(x.MaxHeaderBytes/64, 100)}
 	if x.ConnState != nil || x.ConnContext != nil {
 		web.OnState = x.state
 	}
-	tcp := &service.TCP{Name: adopted, Handler: web.Serve, Filters: x.filters, FilterTimeout: max(0, web.Timeouts.Head)}
+	tcp := &service.TCP{Name: adopted, Handler: web.Serve, Filters: x.filters, FilterTimeout: max(0, web.Timeouts.Head),
+		Limits: listener.Limits{Read: max(x.MaxHeaderBytes, 64<<10)}}
 	switch l := x.listener.(type) {
 	case *place:
 		tcp.Address, l.TCP = l.address, tcp
 	case *net.TCPListener:
 		err = adopt(l, tcp.Inherit, false)
 	case *net.UnixListener: // its file is the business of l
-		unix := &service.Unix{Name: adopted, Handler: tcp.Handler, Filters: tcp.Filters, FilterTimeout: tcp.FilterTimeout}
+		unix := &service.Unix{Name: adopted, Handler: tcp.Handler, Filters: tcp.Filters, FilterTimeout: tcp.FilterTimeout,
+			Limits: tcp.Limits}
 		return unix.Setup, adopt(l, unix.Inherit, true)
 	default:
 		err = fmt.Errorf("nethttp: cannot serve a %T: only a *net.TCPListener and a *net.UnixListener are sockets", l)

@@ -345,6 +345,23 @@ func TestTimeoutsOfAServer(t *testing.T) {
 		nethttp.TimeoutsOf(&nethttp.Server{ReadHeaderTimeout: 1, IdleTimeout: 2, ReadTimeout: 3, WriteTimeout: 4}))
 }
 
+// With MaxHeaderBytes heads are as large as those of an http.Server by default, and CONNECT comes to the handler.
+func TestHeadsOfAServer(t *testing.T) {
+	l, v := listen("tcp", "127.0.0.1:0"), &nethttp.Server{Handler: http.NotFoundHandler(), MaxHeaderBytes: http.DefaultMaxHeaderBytes}
+	over := make(chan error, 1)
+	go func() { over <- v.Serve(l) }()
+	c := (&scene{TB: t, site: &site{address: l.Addr().String()}}).dial()
+	for _, request := range []string{with(strings.Repeat("A: b\n", 10_000) + "B: " + strings.Repeat("b", 800_000)), "CONNECT / HTTP/1.0\n\n"} {
+		c.send(request)
+		a, err := c.answer("GET")
+		require.NoError(t, err)
+		require.Equal(t, 404, a.status)
+	}
+	_ = c.Close()
+	require.NoError(t, v.Close())
+	require.Equal(t, http.ErrServerClosed, <-over)
+}
+
 // A connection that has ended is the collector's, and its context too.
 func TestAServerForgetsConnections(t *testing.T) {
 	var freed atomic.Int32

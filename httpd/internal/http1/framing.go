@@ -12,6 +12,7 @@ type Framing struct {
 	Chunked    bool
 	Length     int64 // of the body, if it is not chunked
 	Persistent bool  // the connection goes on behind this request (RFC 9112 9.3)
+	Connect    bool  // the method is CONNECT, behind which there is no further request
 	Continue   bool  // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
 }
 
@@ -41,9 +42,13 @@ func (p *Parser) Framing(in []byte) (f Framing, err error) {
 	} else if err = p.place(in); err != nil {
 		return f, err
 	}
-	f.Persistent = p.Minor > 0
-	if p.Count[syntax.Connection] > 0 {
+	f.Connect = string(p.Method.Of(in)) == "CONNECT"
+	switch {
+	case f.Connect:
+	case p.Count[syntax.Connection] > 0:
 		f.Persistent = p.persists(in)
+	default:
+		f.Persistent = p.Minor > 0
 	}
 	if p.Count[syntax.Expect] > 0 {
 		f.Continue, err = p.expectation(in, f)
@@ -103,9 +108,14 @@ func (p *Parser) place(in []byte) error {
 	method, target := p.Method.Of(in), p.Target.Of(in)
 	p.Path = p.Target
 	switch {
-	case string(method) == "CONNECT":
+	case string(method) == "CONNECT" && !p.Limits.Connect:
 		return errConnect
 	case target[0] == '/':
+	case string(method) == "CONNECT": // the authority alone (9112 3.2.3), so there is no path
+		if n := len(syntax.WithoutPort(target)); n == 0 || n == len(target) || !syntax.ValidHost(target) {
+			return errForm
+		}
+		p.Authority, p.Path.From = p.Target, p.Target.To
 	case string(target) == "*":
 		if string(method) != "OPTIONS" {
 			return errForm

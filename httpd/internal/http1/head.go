@@ -5,17 +5,24 @@ package http1
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// The limits of a head.
+// The limits of a head. Those of Limits are the defaults.
 const (
-	maxLine   = 16 << 10 // the request line
-	maxHead   = 64 << 10 // up to and with the empty line
+	maxLine   = maxHead / 4 // the request line
+	maxHead   = 64 << 10    // up to and with the empty line
 	maxFields = 100
 	maxBlank  = 8 // empty lines before the request line
 )
+
+// Limits are what a server allows.
+type Limits struct {
+	Head, Fields int  // bytes and fields of a head; 0: the default
+	Connect      bool // CONNECT, whose lines may end in LF alone, since nothing follows on its connection
+}
 
 // Parser reads the request line and the fields of a request, line by line as they come, in place. It keeps positions in
 // the bytes, which the caller holds and only appends to. It allocates nothing but the list of fields, once.
@@ -23,6 +30,7 @@ const (
 // If Response is set, it reads the head of a response, which begins with a status line.
 type Parser struct {
 	syntax.Head
+	Limits   Limits // set by the caller; Reset keeps it
 	Minor    byte   // of the version, 0 or 1
 	Blank    uint8  // empty lines before the request line
 	Response bool   // set by the caller; Reset sets it to false
@@ -53,8 +61,15 @@ var (
 	ErrLargeHead = &syntax.Refusal{Status: 431, Why: "a header section that is too large"} // 6585 5
 )
 
-// Reset prepares p for the next request on a connection. The list of fields keeps its memory.
-func (p *Parser) Reset() { *p = Parser{Head: syntax.Head{Fields: p.Fields[:0]}} }
+// Reset prepares p for the next request on a connection. The list of fields keeps its memory,
+// unless it is large.
+func (p *Parser) Reset() {
+	fields := p.Fields[:0]
+	if cap(fields) > 2*maxFields {
+		fields = nil
+	}
+	*p = Parser{Head: syntax.Head{Fields: fields}, Limits: p.Limits}
+}
 
 // OnlyBlank reports whether the first n bytes are complete empty lines and nothing else.
 func (p *Parser) OnlyBlank(n int) bool { return !p.begun && p.start == n }
@@ -66,14 +81,17 @@ func (p *Parser) Read(in []byte) (ended bool, err error) {
 	looked := p.looked // the next search waits for it, so it stays in a register
 	for {
 		end := syntax.Control(in, looked)
+		next := end + 2
 		if end+1 >= len(in) || in[end] != '\r' || in[end+1] != '\n' {
-			return false, p.noLineEnd(in, end)
+			if next = end + 1; !p.bareLF(in, end) {
+				return false, p.noLineEnd(in, end)
+			}
 		}
-		if err := p.within(end + 2); err != nil {
+		if err := p.within(next); err != nil {
 			return false, err
 		}
 		start := p.start
-		p.start, looked = end+2, end+2
+		p.start, looked = next, next
 		switch {
 		case start < end && p.begun:
 			err = p.fieldLine(in[:end], start)
@@ -93,6 +111,11 @@ func (p *Parser) Read(in []byte) (ended bool, err error) {
 			return false, err
 		}
 	}
+}
+
+// bareLF reports whether an LF at i ends a line by itself: as the client of net/rpc sends CONNECT.
+func (p *Parser) bareLF(in []byte, i int) bool {
+	return p.Limits.Connect && i < len(in) && in[i] == '\n' && bytes.HasPrefix(in, syntax.Bytes("CONNECT "))
 }
 
 // noLineEnd judges what is at i instead of CRLF: nothing yet or half of it, which is no error, or a control character.
@@ -116,10 +139,10 @@ func (p *Parser) noLineEnd(in []byte, i int) error {
 
 // within checks the limits of a head of which n bytes are read, also before its end has come.
 func (p *Parser) within(n int) error {
-	switch {
-	case !p.begun && n-p.start > maxLine:
+	switch most := cmp.Or(p.Limits.Head, maxHead); {
+	case !p.begun && n-p.start > most/4:
 		return errLongLine
-	case n > maxHead:
+	case n > most:
 		return ErrLargeHead
 	}
 	return nil
@@ -189,7 +212,7 @@ func (p *Parser) fieldLine(text []byte, from int) error {
 	switch {
 	case colon == from || colon == len(text) || text[colon] != ':':
 		return noField(text[from:])
-	case len(p.Fields) == maxFields:
+	case len(p.Fields) == cmp.Or(p.Limits.Fields, maxFields):
 		return errManyFields
 	}
 	value, end := colon+1, len(text)

@@ -87,6 +87,18 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// A list of many fields is not kept for the next request.
+func TestResetOfALargeHead(t *testing.T) {
+	for n, kept := range map[int]bool{100: true, 300: false} {
+		p := Parser{Limits: Limits{Fields: n}}
+		ended, err := p.Read([]byte(crlf("GET / HTTP/1.1\n" + strings.Repeat("A: b\n", n) + "\n")))
+		require.True(t, ended, err)
+		p.Reset()
+		require.Equal(t, kept, cap(p.Fields) >= n)
+		require.Equal(t, n, p.Limits.Fields)
+	}
+}
+
 // FuzzResponse compares with itself, cut anywhere, and with net/http.
 func FuzzResponse(f *testing.F) {
 	f.Add(crlf("HTTP/1.1 200 OK\nContent-Length: 3\n\n"), uint(20))

@@ -30,7 +30,7 @@ import (
 // requests. If that is neither of two, they conflict, and the second is refused.
 //
 // A pattern that can never match is refused as well, where ServeMux takes some: one with an empty segment, with "." or
-// ".." (also escaped), with CONNECT, or with a host that no Host field can have.
+// ".." (also escaped), or with a host that no Host field can have.
 type pattern struct {
 	text     string
 	method   string // "" is any
@@ -84,8 +84,6 @@ func (p *pattern) front() (path string, err error) {
 	switch {
 	case !syntax.Token.Only([]byte(p.method)):
 		return "", errors.New("its method is no token")
-	case p.method == "CONNECT":
-		return "", errors.New("it can never match, since CONNECT is for proxies")
 	case path == "" || path[0] != '/':
 		return "", errors.New("it has no path, which begins with a slash")
 	case len(host) > maxHost || !syntax.ValidHost(host) || len(syntax.WithoutPort(host)) < len(host):

@@ -6,7 +6,7 @@ import "unsafe"
 type Head struct {
 	Method, Target, Authority, Path, Query Span
 	Fields                                 []Field
-	Count                                  [Kinds]uint8 // of the fields of each kind
+	Count                                  [Kinds]uint32 // of the fields of each kind
 }
 
 // Span is the part of some bytes from From up to To.
