@@ -4,8 +4,8 @@
 //	err := public.Reload()
 //	site.Handle("GET /static/{path...}", (&files.Server{FS: public}).Serve)
 //
-// A [Directory] is the one that was opened, whatever Path becomes. When a deployment has switched a link or renamed a directory, call
-// Reload again, or let SIGHUP call it as program.Server.Reload.
+// A [Directory] is the one that was opened, whatever Path becomes. When a deployment has switched a link or renamed a
+// directory, call Reload again, or let SIGHUP call it as program.Server.Reload.
 //
 // It does what http.FileServerFS does in net/http: validators, conditions, ranges, index.html. It differs where a
 // default of FileServerFS has surprised its users: directories are not listed, names that begin with a dot are not
