@@ -58,6 +58,7 @@
 //   - 100 (Continue) is not sent if the body has begun to come.
 //   - The errors of a body have other words. Those that net/http exports are the same.
 //   - Reading the body and writing the answer never exclude each other: EnableFullDuplex does nothing.
+//   - SetReadDeadline has no effect on a request without a body. With net/http its context ends at the deadline.
 //   - Close of a body returns nil, also if a Read has failed or would fail: it does not read what is left.
 //   - What a handler leaves of a body is thrown away, up to 256 KiB beyond what is on its way to the handler; if there is more,
 //     the answer says close. With net/http it is 256 KiB.
@@ -80,7 +81,7 @@
 //   - Date is the server's, also if a handler has set one or nil.
 //   - Transfer-Encoding is the server's. HTTP/1.1 answers without a length are always sent in chunks.
 //   - An invalid Content-Length is never sent. net/http sends it where there are no chunks.
-//   - Of a handler's Connection only "close" has an effect, in any list.
+//   - Of a handler's Connection only "close" has an effect, in any list. Fields that it names are sent, and it is not.
 //   - Upgrade is sent only with 426, and then with Connection: upgrade.
 //   - An interim response has no Connection.
 //   - 101 is sent by Hijack. Without that the client gets 500, since the connection goes on in HTTP. The head of 101 has no Date
@@ -92,6 +93,8 @@
 //     in place of a part. If it was to be longer, the connection goes on, since the answer is whole.
 //   - Trailers with http.TrailerPrefix are sent behind small answers, too.
 //   - A connection that was hijacked is no *net.TCPConn and no *tls.Conn, since it stays with its scheduler.
+//   - Bytes behind a request are not Buffered after Hijack: both the net.Conn and the bufio.Reader on it return them. With net/http
+//     the net.Conn alone loses those that came with the request.
 //   - After a panic, and after http.ErrAbortHandler, the client sees a reset in place of a plain end.
 //
 // With [Adapter].Inline there are more:

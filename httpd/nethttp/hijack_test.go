@@ -164,6 +164,11 @@ func hijacks() []row {
 		})},
 		{name: "what has come already, much", raw: true, request: get + strings.Repeat("0123456789", 2000),
 			handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) { s.read(b, 20000) })},
+		{name: "what has come already is Buffered", raw: true, request: get + "hello",
+			handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) {
+				s.say("%d", b.Reader.Buffered())
+				s.read(b, 5)
+			}), differs: []but{{"", "handler: 5\n", "handler: 0\n", "are not Buffered after Hijack"}}},
 		{name: "behind 101", raw: true, handler: takes("set Upgrade: x; set Connection: Upgrade; status 101", hello),
 			differs: []but{{"", ` "Date: drawn"`, "", "The head of 101 has no Date"}}},
 		{name: "behind a status", raw: true, handler: takes("status 404", hello)},
