@@ -69,8 +69,8 @@ type Server struct {
 	std    http.Server // serves nothing: handlers find it in their contexts, and may register with it
 	closes atomic.Bool // connections, behind the next answer
 	mu     sync.Mutex
-	ended  bool // by Shutdown or Close
-	calls  []*call
+	ended  atomic.Bool // by Shutdown or Close
+	calls  []*call     // that have begun before
 }
 
 // ListenAndServe listens on Addr, with a socket for each scheduler, and serves. It returns as [Server.Serve] does.
@@ -144,7 +144,7 @@ func (v *Server) Close() error {
 func (v *Server) stop() []*call {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.ended = true
+	v.ended.Store(true)
 	for _, x := range v.calls {
 		x.stop()
 	}
@@ -204,6 +204,9 @@ func (x *call) stop() {
 
 // run serves until the call is stopped, or until what is set up gives another order.
 func (x *call) run(terms shutdown.Policy, setup ...func(*act.Scheduler) error) error {
+	if x.ended.Load() {
+		return http.ErrServerClosed
+	}
 	listen, err := x.service()
 	if err != nil {
 		return err
@@ -225,7 +228,7 @@ func (x *call) begin(s *act.Scheduler) error {
 	x.group, x.base = s.Group(), context.WithValue(base, http.ServerContextKey, &x.std)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.ended {
+	if x.ended.Load() {
 		return http.ErrServerClosed
 	}
 	x.calls = append(x.calls, x)

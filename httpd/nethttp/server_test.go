@@ -336,6 +336,10 @@ func TestAServerThatEndsBeforeItHasBegun(t *testing.T) {
 		return context.Background()
 	}
 	require.Equal(t, http.ErrServerClosed, v.Serve(l))
+	other := listen("tcp", "127.0.0.1:0")
+	defer other.Close()
+	v.Addr = other.Addr().String()
+	require.Equal(t, http.ErrServerClosed, v.ListenAndServe(), "it does not even try")
 }
 
 func TestTimeoutsOfAServer(t *testing.T) {
