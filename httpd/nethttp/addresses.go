@@ -21,6 +21,9 @@ func addressesOf(c *listener.Conn, peer net.Addr) addresses {
 	if peer == nil { // it has gone
 		peer = &net.UnixAddr{Name: "unknown", Net: "unknown"}
 	}
+	if u, is := peer.(*net.UnixAddr); is && u.Name == "" { // as package net calls those without a name
+		peer = &net.UnixAddr{Name: "@", Net: u.Net}
+	}
 	a := addresses{local: c.LocalAddr(), peer: peer, remote: peer.String()}
 	if state, ok := secure.State(c); ok {
 		a.tls = &state

@@ -52,8 +52,14 @@ func (s *scene) dial() *client {
 // raw writes the ends of lines as HTTP has them, and those that it does not have for "␊".
 func raw(text string) string { return strings.NewReplacer("\n", "\r\n", "␊", "\n").Replace(text) }
 
-// send sends text, with the ends of lines as HTTP has them. A server that is not interested any more is no error here.
-func (c *client) send(text string) { _, _ = io.WriteString(c.Conn, raw(text)) }
+// send sends text, with the ends of lines as HTTP has them, and closes this side behind "␄". A server that is not interested any
+// more is no error here.
+func (c *client) send(text string) {
+	text, ends := strings.CutSuffix(text, "␄")
+	if _, _ = io.WriteString(c.Conn, raw(text)); ends {
+		_ = c.Conn.(*net.TCPConn).CloseWrite()
+	}
+}
 
 // asks returns the method of a request.
 func (c *client) asks(request string) (method string) {

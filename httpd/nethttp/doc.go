@@ -54,6 +54,8 @@
 //   - Timeouts are there by default, such as 60 s for a body that pauses while the handler reads: see httpd.Timeouts.
 //     Deadlines of http.ResponseController take their place until the handler returns. The zero time means none.
 //   - Empty lines before a request are skipped.
+//   - A request that ends within its head, since the client has closed its side, gets no answer; with net/http it is 400. The
+//     answer to one that ends within its body says close.
 //   - A request of HTTP/1.2 is one of HTTP/1.1, also in Request.Proto.
 //   - 100 (Continue) is not sent if the body has begun to come.
 //   - The errors of a body have other words. Those that net/http exports are the same.

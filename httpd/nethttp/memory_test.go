@@ -47,19 +47,23 @@ func TestDeadlinesDoNotKeepRequests(t *testing.T) {
 // addressed is a servertest.Replay that has addresses.
 type addressed struct {
 	servertest.Replay
+	peer  net.Addr
 	asked int // for them
 }
 
 func (m *addressed) LocalAddr() net.Addr { m.asked++; return &net.TCPAddr{Port: 1} }
-func (m *addressed) PeerAddr() net.Addr  { m.asked++; return &net.TCPAddr{Port: 2} }
+func (m *addressed) PeerAddr() net.Addr  { m.asked++; return m.peer }
 
 func TestWhatARequestTakes(t *testing.T) {
 	tier.NoRace(t, "counts allocations")
 	s := act.New(act.Config{})
 	defer s.Close()
-	web := &httpd.Server{Handler: (&nethttp.Adapter{Inline: true, Handler: http.HandlerFunc(
-		func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") })}).Serve}
-	m := &addressed{Replay: servertest.Replay{Says: []byte(raw(get))}}
+	from := ""
+	web := &httpd.Server{Handler: (&nethttp.Adapter{Inline: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from = r.RemoteAddr
+		_, _ = io.WriteString(w, "hello")
+	})}).Serve}
+	m := &addressed{Replay: servertest.Replay{Says: []byte(raw(get))}, peer: &net.UnixAddr{Net: "unix"}}
 	s.Spawn(web.Serve(listener.NewConn(s, m, listener.Limits{})))
 	once := func() {
 		m.Again()
@@ -70,4 +74,5 @@ func TestWhatARequestTakes(t *testing.T) {
 	once()
 	require.LessOrEqual(t, testing.AllocsPerRun(100, once), 12.0)
 	require.Equal(t, 2, m.asked, "the addresses, once for all requests")
+	require.Equal(t, "@", from, "as net/http calls a client without a name, of a Unix socket")
 }

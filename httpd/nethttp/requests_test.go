@@ -145,6 +145,12 @@ func requests() []row {
 		{name: "several, of which one closes", request: with("A: 1") + "¶" + with("Connection: close") + "¶" + with("A: 2")},
 		{name: "several, of which one is bad", request: with("A: 1") + "¶" + with("A b: 1") + "¶" + with("A: 2")},
 
+		{name: "half a head", raw: true, request: "GET / HTTP/1.1\nHost: a\n␄",
+			differs: []but{{"", `"HTTP/1.1 400 Bad Request" "Connection: close" "Content-Type: text/plain; charset=utf-8"] "400 Bad Request"`, `""] ""`,
+				"that ends within its head"}}},
+		{name: "half a body", raw: true, request: post("Content-Length: 5", "he␄"),
+			differs: []but{{"", `"Content-Length: 0"`, `"Connection: close" "Content-Length: 0"`, "that ends within its body"}}},
+
 		{name: "names become canonical", request: with("x-lOWER: 1\nX_y: 2\nx-a-b: 3")},
 		{name: "fields of one name", request: with("A: 1\nB: 2\na: 3")},
 		{name: "blanks around values", request: with("A:   b c \t \nB:c\nC: \nD:")},
