@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -30,23 +29,16 @@ func TestConnect(t *testing.T) {
 		"GET / HTTP/1.0␊␊":                             "400! ",
 		get + "\nCONNECT / HTTP/1.0␊␊":                 "200 200! GET /; CONNECT / 1.0 host=",
 		"CONNECT / HTTP/1.1\nHost: a\nX: a␍\n\n":       "400! ",
-		"CONNECT /404 HTTP/1.1\nHost: a\n\n":           "404! CONNECT /404",
-		"CONNECT /hijack HTTP/1.1\nHost: a\n\nhello\n": "HELLO CONNECT /hijack",
+		"CONNECT /404 HTTP/1.1\nHost: a\n\n":           "404! ",
+		"CONNECT /hijack HTTP/1.1\nHost: a\n\nhello\n": "HELLO ",
 	} {
 		for _, pieces := range [][]string{{raw(says + behind)}, cut(raw(says+behind), nil)} {
 			k := &recorder{}
 			mux := &httpd.Mux{}
 			mux.Handle("/", k.serve)
 			mux.Handle("CONNECT /", k.serve)
-			mux.Handle("CONNECT /404", func(w *httpd.Response, r *httpd.Request) act.Action {
-				k.entries = append(k.entries, k.entry(r))
-				w.Error(404)
-				return nil
-			})
-			mux.Handle("CONNECT /hijack", func(w *httpd.Response, r *httpd.Request) act.Action {
-				k.entries = append(k.entries, k.entry(r))
-				return hijacking(w, r)
-			})
+			mux.Handle("CONNECT /404", does(t, "error 404"))
+			mux.Handle("CONNECT /hijack", hijacking)
 			c := d.dial(&httpd.Server{Handler: mux.Serve, Connect: mux.Serve}, listener.Limits{}).send(pieces...)
 			got, _, _ := strings.Cut(string(c.out), "\n")
 			if got != "HELLO" { // through the tunnel

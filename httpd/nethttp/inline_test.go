@@ -34,7 +34,7 @@ func TestInlineBodiesEndWithTheirHandlers(t *testing.T) {
 }
 
 // The files of a form are removed when the handler has returned, however it has ended.
-func TestFilesOfAFormAreRemovedHoweverItIsHandled(t *testing.T) {
+func TestFilesOfAFormAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	for _, failure := range []any{nil, http.ErrAbortHandler} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"mime/multipart"
 	"net"
 	"net/http"
 	"slices"
@@ -74,24 +73,6 @@ func TestAddressesOfARequest(t *testing.T) {
 func isTCPAddr(a net.Addr) bool {
 	_, is := a.(*net.TCPAddr)
 	return is
-}
-
-// The files of a form are removed when the handler has returned.
-func TestFilesOfAFormAreRemoved(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	compare(t, func(s *scene) {
-		forms := make(chan *multipart.Form, 1)
-		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := r.ParseMultipartForm(1); err != nil {
-				s.say("%v", err)
-			}
-			forms <- r.MultipartForm
-		})
-		body := "--x\nContent-Disposition: form-data; name=a; filename=b\n\n" + strings.Repeat("x", 1000) + "\n--x--\n"
-		s.talk(post("Content-Type: multipart/form-data; boundary=x\nContent-Length: "+fmt.Sprint(len(raw(body))), body), false)
-		_, err := (<-forms).File["a"][0].Open()
-		s.note("removed: %t", err != nil)
-	})
 }
 
 // A handler may change its request as it likes: the next one is another.
