@@ -37,12 +37,12 @@ type Server struct {
 
 	// ReadHeaderTimeout and IdleTimeout are httpd.Timeouts.Head and Idle; one that is 0 is ReadTimeout. ReadTimeout and
 	// WriteTimeout are httpd.Timeouts.Body and Write: they bound how long a client may be slow, and not how long a request may
-	// take, as the deadlines of http.ResponseController do, which take their place until the handler returns. What is 0 then has the default of httpd.Timeouts, where http.Server
-	// has no time-out. Less than 0 means none.
+	// take. The deadlines of http.ResponseController do that, and take their place until the handler returns. What is 0 has the
+	// default of httpd.Timeouts, where http.Server has no time-out. Less than 0 means none.
 	ReadHeaderTimeout, IdleTimeout, ReadTimeout, WriteTimeout time.Duration
 
-	// MaxHeaderBytes bounds the head of a request, which has at most a field for each 64 bytes of it, or 100. 0 means 64 KiB
-	// and 100 fields. A head that comes in pieces takes twice its memory.
+	// MaxHeaderBytes bounds the head of a request, which has at most a field for each 64 bytes of it, or 100, and a quarter of it
+	// in the request line. 0 means 64 KiB and 100 fields. A head that comes in pieces takes twice its memory.
 	MaxHeaderBytes int
 
 	// ConnState is called when the state of a connection changes, on the thread of its scheduler. It must not block, and must
@@ -285,10 +285,13 @@ func adopt(l syscall.Conn, inherit func([]*service.Sockets) ([]*service.Sockets,
 	if err != nil {
 		return err
 	}
-	sockets := &service.Sockets{Name: adopted, FDs: make([]int, 1), Lent: lent}
+	sockets := &service.Sockets{Name: adopted, FDs: []int{-1}, Lent: lent}
 	failure := raw.Control(func(fd uintptr) { sockets.FDs[0], err = monitor.DuplicateSocket(int(fd)) })
 	if err = cmp.Or(failure, err); err == nil {
 		_, err = inherit([]*service.Sockets{sockets})
+	}
+	if err != nil {
+		sockets.Close()
 	}
 	return err
 }
@@ -298,7 +301,8 @@ func adopt(l syscall.Conn, inherit func([]*service.Sockets) ([]*service.Sockets,
 func logger(to *log.Logger) *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.TimeKey = ""
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.AddSync(printer{cmp.Or(to, log.Default())}), zapcore.InfoLevel)
+	out := zapcore.AddSync(printer{cmp.Or(to, log.Default())})
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), out, zapcore.InfoLevel)
 	return zap.New(zapcore.NewSamplerWithOptions(core, time.Second, 10, 100))
 }
 
