@@ -211,6 +211,8 @@ func answers() []row {
 		{name: "103 with fields that are not of it", handler: does("set Content-Length: 5; set Transfer-Encoding: chunked; " +
 			"set Content-Type: a/b; status 103; delete Transfer-Encoding; write hello")},
 		{name: "103 with fields that are none", handler: does("set A b: 1; set C: d\ne; status 103")},
+		{name: "Host and Expect", request: get, handler: fields("Host", "b", "Expect", "c"),
+			differs: []but{{"", "\tExpect: c\n\tHost: b\n", "", "Host and Expect"}}},
 		{name: "103 and close", request: get, handler: does("set Connection: close; status 103")},
 
 		{name: "aborted", handler: does("abort")},

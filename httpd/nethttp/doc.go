@@ -58,7 +58,9 @@
 //     answer to one that ends within its body says close.
 //   - A request of HTTP/1.2 is one of HTTP/1.1, also in Request.Proto.
 //   - 100 (Continue) is not sent if the body has begun to come.
-//   - The errors of a body have other words. Those that net/http exports are the same.
+//   - A handler may read a part of a body that its client has announced with Expect: 100-continue. Behind that net/http closes
+//     the connection.
+//   - The errors of a body have other words. Errors that packages io, os and net/http export are the same.
 //   - Reading the body and writing the answer never exclude each other: EnableFullDuplex does nothing.
 //   - SetReadDeadline has no effect on a request without a body. With net/http its context ends at the deadline.
 //   - Close of a body returns nil, also if a Read has failed or would fail: it does not read what is left.
@@ -68,7 +70,7 @@
 //     a body in chunks has not come by then. An answer that is complete waits for that end for up to 500 ms. net/http reads on
 //     before it answers, however long that takes.
 //   - The connection goes on behind a body that http.MaxBytesReader has cut. net/http closes it, by an unexported method.
-//   - The http.Server of http.ServerContextKey has no fields.
+//   - The http.Server of http.ServerContextKey has no fields. It serves nothing.
 //
 // Answers:
 //
@@ -86,6 +88,7 @@
 //   - Of a handler's Connection only "close" has an effect, in any list. Fields that it names are sent, and it is not.
 //   - Upgrade is sent only with 426, and then with Connection: upgrade.
 //   - An interim response has no Connection.
+//   - Host and Expect, which are fields of requests, are not sent.
 //   - 101 is sent by Hijack. Without that the client gets 500, since the connection goes on in HTTP. The head of 101 has no Date
 //     but that of the handler.
 //   - 205 has no content.

@@ -26,6 +26,7 @@ const (
 	bounds      = "A head has at most"
 	connection  = "Of a handler's Connection only"
 	coding      = "Transfer-Encoding is the server's"
+	partly      = "A handler may read a part of a body"
 	prefixed    = "Trailers with http.TrailerPrefix"
 	switched    = "101 is sent by Hijack"
 	unended     = "says close if the end of a body in chunks"
