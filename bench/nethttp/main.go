@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/internal/identity"
+	"github.com/daimon-go/daimon/bench/internal/load"
 )
 
 // Options are the flags.
@@ -66,7 +67,10 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if m.program, err = b.Go("nethttp/server"); err != nil {
 		return err
 	}
-	if m.load, err = b.Go("tls/load"); err != nil {
+	if m.counting, err = b.Go("tls/load"); err != nil {
+		return err
+	}
+	if m.exact, err = load.Build(b); err != nil {
 		return err
 	}
 	if m.identity, err = identity.Issue(dir); err != nil {

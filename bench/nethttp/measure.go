@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/daimon-go/daimon/bench/internal/answer"
@@ -15,18 +16,19 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/load"
 	"github.com/daimon-go/daimon/bench/internal/pairs"
 	"github.com/daimon-go/daimon/bench/internal/server"
-	"github.com/daimon-go/daimon/bench/nethttp/site"
 )
 
 // measurement is what all rows have in common.
 type measurement struct {
 	Options
-	out           io.Writer
-	program, load string // compiled
-	root          string // of the files
-	identity      identity.Files
-	summary       string  // of the rows so far, as Markdown
-	above         []error // of medians above their limits
+	out      io.Writer
+	program  string // nethttp/server
+	exact    string // internal/load/c/load.c, which compares every byte of an answer
+	counting string // tls/load, which compares the status and the length
+	root     string // of the files
+	identity identity.Files
+	summary  string  // of the rows so far, as Markdown
+	above    []error // of medians above their limits
 }
 
 func (m *measurement) row(ctx context.Context, r row) error {
@@ -44,7 +46,7 @@ func (m *measurement) row(ctx context.Context, r row) error {
 		fmt.Fprintf(m.out, "\n%s: growth of the server's resident set per idle connection, bytes; conns %d\n", r.name, r.conns)
 		return m.measure(r, servers, func(s *server.Process) (load.Cost, error) {
 			growth, err := crowd.Each(ctx, s, m.scaled(r.conns), func(c net.Conn) error {
-				_, err := answer.Ask(c, r.talk().Say, site.Hello)
+				_, err := answer.Ask(c, r.request(), r.content)
 				return err
 			})
 			return load.Cost{CPU: growth}, err
@@ -55,12 +57,20 @@ func (m *measurement) row(ctx context.Context, r row) error {
 	if err != nil {
 		return err
 	}
-	clients := load.Generator{Program: m.load, Flags: []string{"-answer", fmt.Sprint(r.answer)}, Conns: r.conns, CPU: on}
+	clients := load.Generator{Program: m.exact, Conns: r.conns, CPU: on}
+	if !r.exact() {
+		clients.Program, clients.Flags = m.counting, []string{"-answer", strconv.Itoa(max(r.length, len(r.content)))}
+	}
 	if r.tls {
 		clients.Flags = append(clients.Flags, "-certificate", m.identity.Certificate)
 	}
+	exchanges := max(r.conns, m.scaled(r.exchanges))
 	run := func(s *server.Process) (load.Cost, error) {
-		return clients.Run(ctx, s, r.talk(), max(r.conns, m.scaled(r.exchanges)))
+		talk, err := r.talk(s)
+		if err != nil {
+			return load.Cost{}, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		return clients.Run(ctx, s, talk, exchanges)
 	}
 	for _, s := range servers { // warms up, counts nowhere
 		if _, err := run(s); err != nil {
@@ -68,7 +78,7 @@ func (m *measurement) row(ctx context.Context, r row) error {
 		}
 	}
 	fmt.Fprintf(m.out, "\n%s: server CPU per request, ns; conns %d, requests %d, reactors %d, load on CPU %d (-1: any)\n",
-		r.name, r.conns, max(r.conns, m.scaled(r.exchanges)), m.Reactors, on)
+		r.name, r.conns, exchanges, m.Reactors, on)
 	return m.measure(r, servers, run)
 }
 

@@ -128,7 +128,7 @@ func parse(head string, want int) (length, date int, err error) {
 		err = fmt.Errorf("the Content-Length is not %d: %q", want, head)
 	case date < 0:
 		err = errors.New("no Date")
-	case kind != "text/plain" && !strings.HasPrefix(kind, "text/plain;"):
+	case kind != "text/plain" && !strings.HasPrefix(kind, "text/plain;") && kind != "application/json":
 		err = fmt.Errorf("the Content-Type is %q", kind)
 	}
 	return length, date, err

@@ -45,7 +45,7 @@ func (b Builder) compile(in, source string, compiler ...string) (program string,
 	if program, ok := b.done[key]; ok {
 		return program, nil
 	}
-	program = filepath.Join(b.To, strings.TrimSuffix(filepath.Base(source), ".c"))
+	program = filepath.Join(b.To, strings.ReplaceAll(strings.TrimSuffix(source, ".c"), "/", "-")) // sources may end alike
 	cmd := exec.Command(compiler[0], append(compiler[1:], "-o", program, "./"+source)...)
 	cmd.Dir = in
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -12,8 +12,8 @@ import (
 // Hello is the content of /small, and the answer to a body.
 const Hello = "Hello, World!"
 
-// JSON is the content of /json, 2 KiB. It is not encoded for each request: that would cost the same on all servers.
-var JSON = "[" + strings.Repeat(`{"id":1234,"name":"a thing that was sold","price":12.50,"paid":1},`, 31) + "0]"
+// JSON is the content of /json, nearly 2 KiB. It is not encoded for each request: that would cost the same on all servers.
+var JSON = "[" + strings.Repeat(`{"id":1234,"name":"a thing that was sold","price":12.5,"paid":1},`, 31) + "0]"
 
 // Pieces is the number of pieces of /stream, of the size Streamed, and of /flushes, of the size Flushed.
 const (
