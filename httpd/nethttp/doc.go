@@ -27,6 +27,11 @@
 // to come. A Write of 64 KiB or more is not copied: it returns when the scheduler has taken all of it. So content that is at
 // hand is best written at once, with its Content-Length.
 //
+// A handler that computes holds a processor of the Go runtime (GOMAXPROCS) for 10 ms at a time. While schedulers run there are two
+// processors more than schedulers. When handlers hold all of them, another request waits for a processor three times: to be
+// read, handled and answered. Requests to a server of net/http wait likewise. A semaphore in the handlers that compute, with a
+// place for each CPU, keeps processors free for the others.
+//
 // An order to end, such as that of Server.Shutdown, waits for all handlers within its bound, also for those whose clients
 // have gone. Contexts of requests do not end with the order, but when its bound is reached. Handlers that have not returned
 // then are counted in the shutdown.Cut, and their calls fail with net.ErrClosed. Their requests stay as they are. A handler
