@@ -524,7 +524,6 @@ func (x *exchange) deadlines() (read, write func(time.Time), err error) {
 	}
 	write = func(at time.Time) {
 		x.timed.write.Store(true)
-		x.bell.Wake() // before the task finds the client too slow
 		x.lane().SetDeadline(at)
 	}
 	return read, write, nil
