@@ -99,8 +99,10 @@ func answers() []row {
 		{name: "426", request: get, handler: does("set Upgrade: a/1; status 426; write hello"),
 			differs: []but{{"", "Required\n", "Required\n\tConnection: upgrade\n", "and then with Connection: upgrade"}}},
 		{name: "599", handler: does("status 599")},
-		{name: "600", request: get, handler: does("status 600"),
-			differs: []but{{"", "", "closed\n", "A status is from 100 to 599"}}},
+		{name: "600", request: get, handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			s.panics("600", func() { w.WriteHeader(600) })
+		}, differs: []but{{"", "HTTP/1.1 600 ", "HTTP/1.1 200 OK", "A status is from 100 to 599"},
+			{"", "no panic", "panic", "A status is from 100 to 599"}}},
 		{name: "invalid statuses", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			for _, code := range []int{-1, 0, 1, 99, 1000, 2000} {
 				s.panics(fmt.Sprint(code), func() { w.WriteHeader(code) })
