@@ -128,7 +128,7 @@ func answers() []row {
 			inline: []but{{"", "", failed, whole}}},
 		{name: "a type of two writes", request: get, handler: does("write <ht; write ml>" + strings.Repeat("x", 5000))},
 		{name: "exceeded", request: get, handler: does("set Content-Length: 4; write h; write ell; write o"),
-			differs: []but{{"", "closed\n", "lasts\n", "If it was to be longer"}}},
+			differs: []but{{"", "closed\n", "lasts\n", "If it would be longer"}}},
 		{name: "exceeded, flushed", request: get, handler: does("set Content-Length: 4; flush; write hello"),
 			inline: []but{{"", "", failed + "handler: wrote 0 of 5: ErrContentLength\n", whole}}},
 		{name: "exceeded, then no more is taken", request: get,

@@ -53,8 +53,8 @@
 // Requests:
 //
 //   - There is no HTTP/2, and so no http.Pusher.
-//   - The syntax of requests is strict, as package httpd says, also that of chunks and trailers: nothing is smuggled past a
-//     proxy. net/http repairs some of what is refused here.
+//   - The syntax of requests is strict, as package httpd says, and so is that of chunks and trailers: no request is smuggled past
+//     a proxy. net/http repairs some of what is refused here.
 //   - A head has at most 64 KiB and 100 fields, and a request line 16 KiB, unless the httpd.Server has other bounds.
 //   - Timeouts are there by default, such as 60 s for a body that pauses while the handler reads: see httpd.Timeouts.
 //     Deadlines of http.ResponseController take their place until the handler returns. The zero time means none.
@@ -63,8 +63,7 @@
 //     answer to one that ends within its body says close.
 //   - A request of HTTP/1.2 is one of HTTP/1.1, also in Request.Proto.
 //   - 100 (Continue) is not sent if the body has begun to come.
-//   - A handler may read a part of a body that its client has announced with Expect: 100-continue. Behind that net/http closes
-//     the connection.
+//   - The connection goes on if a handler reads only a part of a body that came with Expect: 100-continue. net/http closes it.
 //   - The errors of a body have other words. Errors that packages io, os and net/http export are the same.
 //   - Reading the body and writing the answer never exclude each other: EnableFullDuplex does nothing.
 //   - SetReadDeadline has no effect on a request without a body. With net/http its context ends at the deadline.
@@ -79,10 +78,10 @@
 //
 // Answers:
 //
-//   - Clients of HTTP/1.0 get status lines with HTTP/1.1, Connection: close at the end, and no interim responses, which they do
-//     not know.
-//   - The reason in a status line is that of RFC 9110, which net/http has otherwise for 413, 414, 416 and 422. It has none for
-//     other statuses.
+//   - Clients of HTTP/1.0 get status lines with HTTP/1.1, Connection: close if the connection ends, and no interim responses,
+//     which they do not know.
+//   - The reason in a status line is that of RFC 9110; net/http has others for 413, 414, 416 and 422. A status that is not
+//     registered has none.
 //   - A status is from 100 to 599, as RFC 9110 says: WriteHeader panics with others.
 //   - A refusal has a Date, a Content-Length and a text of its own.
 //   - An answer to HEAD has a Transfer-Encoding if that to GET has one.
@@ -100,7 +99,7 @@
 //   - Control characters in fields become spaces.
 //   - An answer of up to 4 KiB gets a Content-Length; with net/http it is 2 KiB.
 //   - If the content is shorter than the Content-Length that the handler has set, and nothing was sent yet, the client gets 500
-//     in place of a part. If it was to be longer, the connection goes on, since the answer is whole.
+//     in place of a part. If it would be longer, the connection goes on, since the answer is whole.
 //   - Trailers with http.TrailerPrefix are sent behind small answers, too.
 //   - A connection that was hijacked is no *net.TCPConn and no *tls.Conn, since it stays with its scheduler.
 //   - Bytes behind a request are not Buffered after Hijack: both the net.Conn and the bufio.Reader on it return them. With net/http

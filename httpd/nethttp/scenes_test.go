@@ -26,7 +26,7 @@ const (
 	bounds      = "A head has at most"
 	connection  = "Of a handler's Connection only"
 	coding      = "Transfer-Encoding is the server's"
-	partly      = "A handler may read a part of a body"
+	partly      = "The connection goes on if a handler reads only a part"
 	prefixed    = "Trailers with http.TrailerPrefix"
 	switched    = "101 is sent by Hijack"
 	unended     = "says close if the end of a body in chunks"
@@ -65,7 +65,7 @@ var everywhere = []struct {
 	amend func(a *answer)
 }{
 	{"get status lines with HTTP/1.1", func(a *answer) { a.line = strings.Replace(a.line, "HTTP/1.0", "HTTP/1.1", 1) }},
-	{"has none for other statuses", func(a *answer) { a.line = strings.TrimSuffix(a.line, fmt.Sprint("status code ", a.status)) }},
+	{"is not registered has none", func(a *answer) { a.line = strings.TrimSuffix(a.line, fmt.Sprint("status code ", a.status)) }},
 	{"no interim responses", func(a *answer) {
 		if a.old && !a.final() {
 			a.line = ""
@@ -76,7 +76,7 @@ var everywhere = []struct {
 			a.fields = slices.DeleteFunc(a.fields, func(f string) bool { return strings.HasPrefix(f, "Connection:") })
 		}
 	}},
-	{"Connection: close at the end", func(a *answer) {
+	{"Connection: close if the connection ends", func(a *answer) {
 		if a.old && a.get("Connection") == "" {
 			a.add("Connection: close")
 		}
