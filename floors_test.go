@@ -105,11 +105,11 @@ const floors = `
 	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
 
 	# 5: HTTP. The internal packages know no connection: bytes and texts go in, positions come out. time is for what is a
-	# date and how long; os for a file to send and an error
+	# date and how long; os for a file to send and an error; monitor for a goroutine that sends
 	httpd/internal/syntax   unsafe
 	httpd/internal/http1    httpd/internal/syntax time
 	httpd/internal/route    httpd/internal/syntax
-	httpd             act shutdown listener httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook internal/summary
+	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook internal/summary
 	                  go.uber.org/zap net os time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/hook flag go.uber.org/zap net os syscall time
@@ -123,7 +123,7 @@ const floors = `
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
 	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics internal/summary listener monitor secure service
-	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url syscall time unsafe
+	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
 	stage             act future internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time

@@ -35,6 +35,7 @@ type exchange interface {
 	send(p []byte)                     // content; what there is no room for is kept
 	offer(p []byte) int                // content, of which it sends as much as there is room for
 	sendFile(f *os.File, offset, n int64) (int64, error)
+	lend() (*Sender, error)
 	end()         // sends what follows the content, behind all of that
 	room() int    // how many bytes of content are sent for certain, and not kept
 	ready() error // why there is no room: an act.Blocked, or why there never will be

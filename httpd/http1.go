@@ -153,6 +153,7 @@ func (e *http1Exchange) begins() {
 // over calls OnResponse, once, if there was a request. Content that was not given to the connection is not counted then.
 // What is pending may include framing, so the count of a response that was cut off may be a few bytes too small.
 func (e *http1Exchange) over() {
+	e.out.recall()
 	if f := e.session.server.OnResponse; f != nil && !e.told && (e.parser.Length > 0 || e.out.sent) {
 		e.told = true
 		w := &e.out

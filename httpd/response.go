@@ -40,6 +40,7 @@ type Response struct {
 	hijacked  bool                            // there is no answer, or no more of it
 	timeout   time.Duration                   // in place of Timeouts.Write; 0: none
 	err       error                           // why the answer is none
+	lent      *Sender                         // by Lend
 	next      func(*listener.Conn) act.Action // by SwitchProtocols or Hijack
 }
 
@@ -84,7 +85,7 @@ func (w *Response) reset() {
 	w.whole, w.err, w.next = nil, nil, nil
 	w.status, w.announced, w.left, w.written = 200, -1, 0, 0
 	w.sized, w.mute, w.upgrade, w.sent, w.last, w.roomy, w.short = false, false, false, false, false, false, false
-	w.hijacked, w.enough, w.timeout = false, false, 0
+	w.hijacked, w.enough, w.timeout, w.lent = false, false, 0, nil
 }
 
 // SetStatus sets the status code, from 200 to 599; without it the status is 200. It panics on any other code. The answer
@@ -255,6 +256,7 @@ func (w *Response) WriteString(s string) (int, error) { return w.Write(syntax.By
 
 // writable returns why n more bytes could not be written, whatever room there is.
 func (w *Response) writable(n int) error {
+	w.recall()
 	switch {
 	case w.hijacked:
 		return errHijacked
@@ -360,6 +362,7 @@ func (w *Response) SwitchProtocols(protocol string, next func(*listener.Conn) ac
 // The error is that of Write, or ErrLate after SetBody and SwitchProtocols. Then the handler answers as usual. After Hijack
 // nothing can be written, and an action that fails has the connection aborted.
 func (w *Response) Hijack(next func(*listener.Conn) act.Action) error {
+	w.recall()
 	switch {
 	case next == nil:
 		panic("httpd: Hijack without an action")
@@ -464,6 +467,7 @@ func (w *Response) count(n int64) {
 
 // finish is called when the handler has answered.
 func (w *Response) finish() error {
+	w.recall()
 	if w.hijacked {
 		return w.err
 	}

@@ -1,7 +1,11 @@
 package httpd_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +64,47 @@ func filling(w *httpd.Response, n int) act.Action {
 	})
 }
 
+// lending answers with n bytes, some of which a Sender sends, if there is one: of a file, if it is not nil.
+func lending(w *httpd.Response, f *os.File, n int) act.Action {
+	content := []byte(strings.Repeat("x", n))
+	pieces := []int{0, 1, 100, 4096, 10_000, n - 20_000} // some are left
+	return act.Func(func(t *act.Task) act.Directive {
+		for {
+			if len(pieces) == 0 {
+				k, err := w.Write(content)
+				content = content[k:]
+				return listener.Next(t, cmp.Or(err, io.EOF))
+			}
+			var k int
+			s, err := w.Lend()
+			switch {
+			case err == errors.ErrUnsupported:
+				pieces = nil
+				continue
+			case err != nil:
+				return listener.Next(t, err)
+			case f != nil && len(pieces) == 2:
+				var sent int64
+				sent, err = s.SendFile(f, int64(n-len(content)), int64(pieces[0]))
+				k = int(sent)
+			default:
+				k, err = s.Write(content[:min(pieces[0], len(content))])
+			}
+			content = content[k:]
+			if pieces[0] -= k; err == monitor.ErrWouldBlock {
+				if err := s.Ready(); err != nil {
+					return listener.Next(t, err)
+				}
+				continue
+			}
+			if err != nil {
+				return t.Fail(err)
+			}
+			pieces = pieces[1:]
+		}
+	})
+}
+
 // sending answers with a file, of which the length must have been announced.
 func sending(w *httpd.Response, f *os.File, n int64) act.Action {
 	at := int64(0)
@@ -96,6 +141,11 @@ func TestFramingOfResponses(t *testing.T) {
 		"fill 204800":             {"200 chunked: 204800 bytes", "200 chunked", "200! up to the end: 204800 bytes", "200! up to the end: 204800 bytes"},
 		"a file": {"200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes",
 			"200 length 204800 keep-alive: 204800 bytes"},
+		"lend 204800": {"200 chunked: 204800 bytes", "200 chunked", "200! up to the end: 204800 bytes", "200! up to the end: 204800 bytes"},
+		"length 204800, lend 204800": {"200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes",
+			"200 length 204800 keep-alive: 204800 bytes"},
+		"a lent file": {"200 length 204800: 204800 bytes", "200 length 204800", "200! length 204800: 204800 bytes",
+			"200 length 204800 keep-alive: 204800 bytes"},
 		"status 204":                         {"204", "204", "204!", "204 keep-alive"},
 		"status 304, length 3, field, flush": {"304", "304", "304!", "304 keep-alive"},
 		"write 5, error 404": {"404 length 14: 404 Not Found\n", "404 length 14", "404! length 14: 404 Not Found\n",
@@ -111,6 +161,12 @@ func TestFramingOfResponses(t *testing.T) {
 				web.Handler = func(w *httpd.Response, _ *httpd.Request) act.Action {
 					w.SetLength(204800)
 					return sending(w, file, 204800)
+				}
+			}
+			if text == "a lent file" {
+				web.Handler = func(w *httpd.Response, _ *httpd.Request) act.Action {
+					w.SetLength(204800)
+					return lending(w, file, 204800)
 				}
 			}
 			for _, ask := range []struct {
@@ -131,7 +187,7 @@ func TestFramingOfResponses(t *testing.T) {
 					if race.Enabled && piece == 100 && strings.HasSuffix(ask.want, " 204800 bytes") {
 						continue // thousands of turns, which go test ./... takes without the detector
 					}
-					for _, over := range []func(*wire) monitor.Stream{plainStream, fileStream} {
+					for _, over := range []func(*wire) monitor.Stream{plainStream, fileStream, lendStream} {
 						c := d.dialOver(web, listener.Limits{}, over)
 						c.takes(piece, raw(ask.says+ask.says))
 						var got []string
@@ -156,6 +212,48 @@ func (c *client) takes(piece int, says string) {
 		c.take(piece - c.room)
 	}
 	c.room = plenty
+}
+
+// What a Sender refuses: more than the head says, and everything when the loan has ended. Half a chunk is no answer.
+func TestASenderKnowsItsLimits(t *testing.T) {
+	d := newDriver(t)
+	var s *httpd.Sender
+	var written *httpd.Response
+	ask := func(handler func(w *httpd.Response, t *act.Task) act.Directive) *client {
+		c := d.dialOver(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+			return act.Func(func(t *act.Task) act.Directive { return handler(w, t) })
+		}}, listener.Limits{}, lendStream)
+		c.room = 5000
+		c.send(raw(get + "\n"))
+		return c
+	}
+	ask(func(w *httpd.Response, _ *act.Task) act.Directive {
+		w.SetLength(10)
+		s, _ = w.Lend()
+		_, err := s.Write(make([]byte, 11))
+		require.Equal(t, httpd.ErrLength, err)
+		_, err = s.SendFile(nil, 0, 11)
+		require.Equal(t, httpd.ErrLength, err)
+		_, err = s.Write(make([]byte, 10))
+		require.NoError(t, err)
+		return act.Done
+	}).closesInOrder(t)
+	_, err := s.Write([]byte("x"))
+	require.Equal(t, net.ErrClosed, err)
+	_, err = s.SendFile(nil, 0, 1)
+	require.Equal(t, net.ErrClosed, err)
+
+	c := ask(func(w *httpd.Response, _ *act.Task) act.Directive {
+		written = w
+		s, _ = w.Lend()
+		_, err := s.SendFile(nil, 0, 1)
+		require.Equal(t, errors.ErrUnsupported, err)
+		_, err = s.Write(make([]byte, 10_000))
+		require.Equal(t, monitor.ErrWouldBlock, err)
+		return act.Done
+	})
+	require.Equal(t, aborted, c.state)
+	require.Positive(t, written.Written())
 }
 
 // RFC 9110 6.6.1: the date is that of the second, also when it is not made anew for every answer.

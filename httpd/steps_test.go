@@ -121,6 +121,8 @@ func does(t testing.TB, text string) httpd.Handler {
 				return steps(all[i:], nil, w)
 			case "fill":
 				return filling(w, s.n)
+			case "lend":
+				return lending(w, nil, s.n)
 			case "send":
 				return sending(w, fileOf(t, 10), int64(s.n))
 			case "fail":

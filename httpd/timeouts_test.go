@@ -187,7 +187,12 @@ func TestAResponseHasATimeout(t *testing.T) {
 		h    httpd.Handler
 		over func(*wire) monitor.Stream
 	}
-	ways := map[string]way{"a file, read": {file, plainStream}, "a file, not read": {file, fileStream}, "endless": {endless, plainStream}}
+	lentFile := func(w *httpd.Response, _ *httpd.Request) act.Action {
+		w.SetLength(1 << 20)
+		return lending(w, f, 1<<20)
+	}
+	ways := map[string]way{"a file, read": {file, plainStream}, "a file, not read": {file, fileStream}, "endless": {endless, plainStream},
+		"lent": {does(t, "lend 1048576"), lendStream}, "a lent file": {lentFile, lendStream}}
 	for _, text := range []string{"whole 1048576", "fill 1048576", "length 1048576, fill 1048576", "close, whole 50000"} {
 		ways[text] = way{does(t, text), plainStream}
 	}

@@ -227,3 +227,51 @@ func (w fileWire) AwaitOutput(x act.Waker, low int) {
 	}
 	w.writer, w.low = x, low
 }
+
+// lendWire is a wire whose sending side can be lent. That is its own Output.
+type lendWire struct {
+	fileWire
+	loans int
+	sent  uint64
+	short bool // the latest call found no more room
+}
+
+func lendStream(w *wire) monitor.Stream { return &lendWire{fileWire: fileWire{w}} }
+
+func (w *lendWire) LendOutput() monitor.Output {
+	w.loans++
+	return lentWire{w}
+}
+
+type lentWire struct{ w *lendWire }
+
+func (o lentWire) Send(head, p []byte) (int, error) {
+	if _, err := o.w.Queued(); err != nil {
+		return 0, err
+	}
+	all := append(head[:len(head):len(head)], p...)
+	n := min(o.w.room, len(all))
+	return o.moved(n, all[:n], n == len(all))
+}
+
+func (o lentWire) SendFile(f *os.File, offset int64, n int) (int, error) {
+	p := make([]byte, min(n, o.w.room))
+	k, err := f.ReadAt(p, offset)
+	if len(p) > 0 && k == 0 {
+		return 0, err
+	}
+	return o.moved(k, p[:k], k > 0)
+}
+
+func (o lentWire) moved(n int, p []byte, all bool) (int, error) {
+	o.w.out, o.w.room, o.w.sent, o.w.short = append(o.w.out, p...), o.w.room-n, o.w.sent+uint64(n), !all
+	if !all {
+		return n, monitor.ErrWouldBlock
+	}
+	return n, nil
+}
+
+func (o lentWire) Sent() uint64      { return o.w.sent }
+func (o lentWire) Full() bool        { return o.w.short && o.w.room == 0 }
+func (o lentWire) Await(x act.Waker) { o.w.AwaitOutput(x, 0) }
+func (o lentWire) Return()           { o.w.loans-- }

@@ -215,4 +215,5 @@ func asStream(k *readiness.Socket, err error) (Stream, error) {
 var (
 	_ CloseNotifier = (*readiness.Socket)(nil)
 	_ FileSender    = (*readiness.Socket)(nil)
+	_ OutputLender  = (*readiness.Socket)(nil)
 )

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/readiness"
 )
 
 // Stream is what lies under a connection: bytes in order, both ways, on one scheduler. An [Engine] makes Streams, and a
@@ -15,7 +16,7 @@ import (
 //
 //	Unwrap() Stream
 //
-// that returns the one below. A Conn then still finds its [CloseNotifier], [FileSender] and [SharedSender] there.
+// that returns the one below. A Conn then still finds its [CloseNotifier], [FileSender], [SharedSender] and [OutputLender] there.
 type Stream interface {
 	// Lend receives, and lends what came: from 1 to most bytes, valid until the turn ends and never overlapping another
 	// loan of the same turn. ErrWouldBlock: nothing is there yet. io.EOF: the peer has sent everything, and nothing that
@@ -101,6 +102,32 @@ type SharedSender interface {
 	// is short.
 	SendShared(head, p []byte, high int) (int, error)
 }
+
+// OutputLender is a Stream that lets a goroutine send for it.
+type OutputLender interface {
+	Stream
+	// LendOutput lends the sending side. Until Return nothing else may be sent. It returns nil if something is queued, or if
+	// nothing can be sent any more.
+	LendOutput() Output
+}
+
+// Output is the sending side of a Stream while it is lent. One goroutine at a time calls Send and SendFile, without a turn of
+// the scheduler; Sent may be called on any. The other methods belong to the scheduler's thread. A Stream that is closed ends
+// the loan.
+//
+//	// Send sends some of head and then p in one call of the system, and does not wait. ErrWouldBlock: no more than the
+//	// returned number of bytes had room. net.ErrClosed: the loan has ended. Any other error is the connection's, and stays.
+//	Send(head, p []byte) (int, error)
+//	// SendFile sends up to n > 0 bytes of f. The errors are those of Send and of [FileSender].
+//	SendFile(f *os.File, offset int64, n int) (int, error)
+//	// Sent returns how many bytes were sent.
+//	Sent() uint64
+//	// Full reports whether there has been no room since the latest call. Await then wakes w when there is some.
+//	Full() bool
+//	Await(w act.Waker)
+//	// Return ends the loan. It waits for a call that is under way, which does not block.
+//	Return()
+type Output = readiness.Output
 
 // As returns the T that s is, or that it finds below Streams with a method Unwrap. T is the type of a Stream, or an interface that
 // some of them have. A nil Stream is none.

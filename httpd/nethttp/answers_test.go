@@ -255,8 +255,11 @@ func answers() []row {
 				return
 			}
 			defer f.Close()
-			n, err := io.Copy(w, io.LimitReader(f, 150000))
-			s.say("%d %v", n, named(err))
+			for _, n := range []int64{100_000, 50_000} {
+				part := &io.LimitedReader{R: f, N: n}
+				n, err := io.Copy(w, part)
+				s.say("%d %d %v", n, part.N, named(err))
+			}
 			s.write(w, "/html")
 		}},
 

@@ -19,13 +19,17 @@
 //	the scheduler's thread                                 a goroutine
 //	head ──▶ http.Request ─────────────────────────────▶ ServeHTTP
 //	body ──▶ chunks, once the handler reads ───────────▶ Request.Body
-//	client ◀── chunks, of more than 4 KiB or flushed ◀── ResponseWriter
 //	client ◀── small answers, whole ◀─────────────────── return
+//	client ◀──────────────────────── large answers, calls of the system by the goroutine
+//	client ◀── with TLS: chunks, of more than 4 KiB ◀─── ResponseWriter
 //
-// A chunk has up to 16 KiB. At most two of an answer and five of a body are on their way, so a slow client holds up the
-// handler, and a slow handler the client. A body with a Content-Length comes in chunks of up to 64 KiB, while as much is still
-// to come. A Write of 64 KiB or more is not copied: it returns when the scheduler has taken all of it. So content that is at
-// hand is best written at once, with its Content-Length.
+// A Write of 16 KiB, and the third piece of a smaller answer that is sent piece by piece, has the connection lent to the
+// goroutine (see httpd.Response.Lend). From there on it sends by itself, as with net/http, and a part of a file by sendfile(2);
+// the scheduler only waits for room. A connection with TLS is not lent: chunks of 16 KiB go to the scheduler, two at a time, and a
+// Write of 64 KiB or more, which is not copied, returns when the scheduler has taken all of it.
+//
+// A body comes in chunks of up to 16 KiB, or of 64 KiB if it is large. At most 80 KiB are on their way to a handler that has not
+// read yet, and 256 KiB to one that reads a large body: so a slow handler holds up the client.
 //
 // A handler that computes holds a processor of the Go runtime (GOMAXPROCS) for 10 ms at a time. While schedulers run there are two
 // processors more than schedulers. When handlers hold all of them, another request waits for a processor three times: to be

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/daimon-go/daimon/internal/lane"
 	"github.com/daimon-go/daimon/internal/panics"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 // exchange is a request that a handler answers on a goroutine: the action of the request, and what its goroutine shares
@@ -36,7 +38,7 @@ type exchange struct {
 	r        *httpd.Request
 	asked    bool  // bytes of the body may be received
 	received bool  // nothing more of it will be
-	toCome   int64 // of its known length
+	toCome   int64 // of its length; if that is not known, -1 less what has come
 	applied  bool  // the head was given to w
 	switched bool  // the connection was hijacked
 	gone     bool  // the client has closed its side
@@ -58,7 +60,10 @@ type exchange struct {
 
 	// The goroutine's, and the task's when the handler has returned.
 	writer  writer
-	last    *head // what no lane has carried
+	pieces  int           // of the answer that were handed on
+	sender  *httpd.Sender // sends the others; nil: the task does
+	alone   bool          // sender was asked for
+	last    *head         // what no lane has carried
 	failure *act.Panic
 }
 
@@ -72,15 +77,18 @@ const (
 
 // ask is what the goroutine has the task do, and waits for.
 type ask struct {
-	interim *head        // to be sent
-	unread  bool         // the rest of the body is to stay unread; nothing else is asked for
-	answer  chan<- reply // has room
+	interim *head         // to be sent
+	unread  bool          // the rest of the body is to stay unread; nothing else is asked for
+	lend    bool          // the goroutine is to send by itself
+	room    *httpd.Sender // is waited for
+	answer  chan<- reply  // has room
 }
 
 // reply is what came of it.
 type reply struct {
-	conn net.Conn
-	err  error
+	conn   net.Conn
+	sender *httpd.Sender
+	err    error
 }
 
 // newExchange has the handler called. It fails if the target of the request is none of a URL.
@@ -262,10 +270,10 @@ func (x *exchange) receive(t *act.Task) {
 	}
 }
 
-// receivePiece receives some of the body. If much is to come, there is one copy less.
+// receivePiece receives some of the body. If much is to come, or has come, that is as much as a lane has memory for.
 func (x *exchange) receivePiece() error {
-	if x.toCome >= lane.Long {
-		n, err := x.in.Fill(x.r.Body.Read)
+	if x.toCome >= lane.Long || x.toCome <= -lane.Long {
+		n, err := x.in.Fill(x.receiveInto)
 		x.toCome -= int64(n)
 		return err
 	}
@@ -276,6 +284,19 @@ func (x *exchange) receivePiece() error {
 		x.toCome -= int64(n)
 	}
 	return err
+}
+
+// receiveInto fills p as far as it can. For the last bytes of p a connection would receive more than they are.
+func (x *exchange) receiveInto(p []byte) (n int, err error) {
+	for len(p)-n >= 4<<10 && err == nil {
+		var k int
+		k, err = x.r.Body.Read(p[n:])
+		n += k
+	}
+	if n > 0 {
+		err = nil // it comes again
+	}
+	return n, err
 }
 
 // send sends one piece of the answer, and reports whether there may be more. An error says why it cannot be sent.
@@ -323,6 +344,20 @@ func (x *exchange) comply(a *ask) (err error, more bool) {
 		x.received = true
 		x.in.End(http.ErrHijacked)
 		a.answer <- reply{}
+		return nil, true
+	}
+	if a.lend || a.room != nil {
+		var r reply
+		if a.lend {
+			r.sender, r.err = x.w.Lend()
+		} else {
+			r.err = a.room.Ready()
+		}
+		if isBlocked(r.err) {
+			return r.err, false
+		}
+		x.ask.Store(nil)
+		a.answer <- r
 		return nil, true
 	}
 	if x.applied {
@@ -449,9 +484,57 @@ func (x *exchange) start(h *head) {
 	x.bell.Wake()
 }
 
+// write hands on a piece, and waits until there is room for the next. The goroutine sends large pieces by itself, and those of an
+// answer that is sent bit by bit.
 func (x *exchange) write(p []byte) (int, error) {
-	n, err := x.lane().Write(p)
-	return n, x.errorOf(err)
+	if len(p) > 0 {
+		if x.pieces++; x.pieces > alonePieces || len(p) >= aloneSize {
+			x.borrow()
+		}
+	}
+	if x.sender == nil {
+		n, err := x.lane().Write(p)
+		return n, x.errorOf(err)
+	}
+	return alone(x, func(n int) (int, error) { return x.sender.Write(p[n:]) })
+}
+
+// alone has the goroutine send until all is sent. Between two calls of send it waits for room, until the deadline.
+func alone[N int | int64](x *exchange, send func(from N) (N, error)) (sent N, err error) {
+	for {
+		if _, err := x.lane().Write(nil); err != nil {
+			return sent, x.errorOf(err)
+		}
+		n, err := send(sent)
+		if sent += n; err != monitor.ErrWouldBlock {
+			return sent, err
+		}
+		if err := x.request(&ask{room: x.sender}).err; err != nil {
+			return sent, err
+		}
+	}
+}
+
+// From which piece, or from which size on a goroutine sends by itself. To begin with that costs a turn of the task.
+const (
+	alonePieces = 2
+	aloneSize   = 16 << 10
+)
+
+// borrow has the goroutine send by itself, if it may.
+func (x *exchange) borrow() {
+	if !x.alone {
+		x.alone = true
+		x.sender = x.request(&ask{lend: true}).sender // an error is the next call's
+	}
+}
+
+// sendFile sends a part of a file. The error is errors.ErrUnsupported if it has to be read and written.
+func (x *exchange) sendFile(f *os.File, offset, n int64) (sent int64, err error) {
+	if x.borrow(); x.sender == nil {
+		return 0, errors.ErrUnsupported
+	}
+	return alone(x, func(from int64) (int64, error) { return x.sender.SendFile(f, offset+from, n-from) })
 }
 
 // errorOf returns what an error of a lane is for a handler.
@@ -502,16 +585,22 @@ func (x *exchange) request(a *ask) reply {
 	for done := func() bool { return len(answer) > 0 || lane.IsClosed(x.over) }; x.on.wait != nil && !done(); {
 		x.on.wait(done)
 	}
+	var late <-chan struct{}
+	if a.lend || a.room != nil {
+		late = x.lane().Alarm()
+	}
 	select {
 	case v := <-answer:
 		return v
+	case <-late:
+		return reply{} // the next call looks at the deadline
 	case <-x.over:
 	}
 	select {
 	case v := <-answer: // it came before the end: that of Hijack is followed by it
 		return v
 	default:
-		return reply{err: net.ErrClosed}
+		return reply{err: x.errorOf(lane.ErrOver)}
 	}
 }
 

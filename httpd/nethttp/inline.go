@@ -2,9 +2,11 @@ package nethttp
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -112,6 +114,10 @@ func (o inlineOutlet) inform(h *head) error { return h.inform(o.w) }
 
 func (inlineOutlet) hijack() (conn net.Conn, unread []byte, err error) {
 	return nil, nil, http.ErrNotSupported
+}
+
+func (inlineOutlet) sendFile(f *os.File, offset, n int64) (int64, error) {
+	return 0, errors.ErrUnsupported
 }
 
 func (inlineOutlet) deadlines() (read, write func(time.Time), err error) {

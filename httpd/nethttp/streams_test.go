@@ -13,33 +13,43 @@ import (
 
 // What is flushed arrives before the handler returns, and so does an interim response.
 func TestFlush(t *testing.T) {
-	compare(t, func(s *scene) {
-		next := make(chan struct{})
-		s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(103)
-			await(next)
-			for range 3 {
-				s.write(w, "hello")
-				w.(http.Flusher).Flush()
-				await(next)
-			}
-		})
-		c := s.dial()
-		c.send(get)
-		s.hear(c, "GET")
-		next <- struct{}{}
-		_, err := c.lines()
-		require.NoError(s, err)
+	for _, text := range []string{"hello", strings.Repeat("hello", 4000)} {
+		compare(t, func(s *scene) { flush(s, text) })
+	}
+}
+
+func flush(s *scene, text string) {
+	next := make(chan struct{})
+	s.handleFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(103)
+		await(next)
 		for range 3 {
-			chunk, err := io.ReadAll(io.LimitReader(c.in, int64(len("5\r\nhello\r\n"))))
-			require.NoError(s, err)
-			s.note("%q", chunk)
-			next <- struct{}{}
+			s.write(w, text)
+			w.(http.Flusher).Flush()
+			await(next)
 		}
-		rest, err := c.lines()
-		require.NoError(s, err)
-		s.note("%q", rest)
 	})
+	c := s.dial()
+	c.send(get)
+	s.hear(c, "GET")
+	next <- struct{}{}
+	_, err := c.lines()
+	require.NoError(s, err)
+	for range 3 {
+		for left := len(text); left > 0; { // whole chunks
+			size := 0
+			_, err := fmt.Fscanf(c.in, "%x\r\n", &size)
+			require.NoError(s, err)
+			chunk, err := io.ReadAll(io.LimitReader(c.in, int64(size)+2))
+			require.NoError(s, err)
+			require.Equal(s, text[len(text)-left:][:size]+"\r\n", string(chunk))
+			left -= size
+		}
+		next <- struct{}{}
+	}
+	rest, err := c.lines()
+	require.NoError(s, err)
+	s.note("%q", rest)
 }
 
 // A client that waits for 100 before it sends the body.

@@ -3,12 +3,14 @@ package nethttp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -45,6 +47,7 @@ type outlet interface {
 	write(p []byte) (int, error)
 	inform(h *head) error
 	hijack() (conn net.Conn, unread []byte, err error) // unread comes before what conn reads
+	sendFile(f *os.File, offset, n int64) (int64, error)
 	deadlines() (read, write func(time.Time), err error)
 }
 
@@ -180,16 +183,69 @@ func (w *writer) fail(err error) {
 	}
 }
 
-// ReadFrom makes io.Copy use large pieces.
+// ReadFrom makes io.Copy use large pieces, and has the system send a part of a file.
 func (w *writer) ReadFrom(src io.Reader) (int64, error) {
-	p := pieces.Get().(*[32 << 10]byte)
+	sent, err := w.sendFile(src)
+	if err != errors.ErrUnsupported {
+		return sent, err
+	}
+	p := pieces.Get().(*[pieceSize]byte)
 	defer pieces.Put(p)
-	return io.CopyBuffer(onlyWriter{w}, src, p[:])
+	n, err := io.CopyBuffer(onlyWriter{w}, src, p[:])
+	return sent + n, err
 }
 
 type onlyWriter struct{ io.Writer }
 
-var pieces = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+const pieceSize = 128 << 10
+
+var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
+
+// fewestOfFile is from how many bytes on a file is sent by the system.
+const fewestOfFile = 16 << 10
+
+// sendFile sends what src reads if that is a part of a file and the head says the length, as http.ServeContent has it.
+func (w *writer) sendFile(src io.Reader) (sent int64, err error) {
+	part, ok := src.(*io.LimitedReader)
+	if !ok || part.N < fewestOfFile {
+		return 0, errors.ErrUnsupported
+	}
+	f, ok := part.R.(*os.File)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over != nil || w.upgrade != nil || w.head == nil || w.mute || w.written+part.N > w.head.length {
+		return 0, errors.ErrUnsupported // Write knows what to do
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, errors.ErrUnsupported
+	}
+	at, err := f.Seek(0, io.SeekCurrent)
+	if err != nil || info.Size()-at < part.N {
+		return 0, errors.ErrUnsupported
+	}
+	if w.head.untyped {
+		var first [sniffed]byte
+		n, _ := f.ReadAt(first[:], at) // an error comes again
+		w.head.sniff(w.body, first[:n])
+	}
+	if err := w.hand(nil); err != nil {
+		return 0, err
+	}
+	sent, err = w.to.sendFile(f, at, part.N)
+	w.written += sent
+	part.N -= sent
+	if _, wrong := f.Seek(at+sent, io.SeekStart); wrong != nil {
+		err = cmp.Or(err, wrong)
+	}
+	if err != errors.ErrUnsupported {
+		w.fail(err)
+	}
+	return sent, err
+}
 
 func (w *writer) Flush() { _ = w.FlushError() }
 
@@ -208,7 +264,12 @@ func (w *writer) FlushError() error {
 		w.head.chunks = true
 		return nil
 	}
-	return w.hand(nil)
+	if err := w.hand(nil); err != nil {
+		return err
+	}
+	_, err := w.to.write(nil) // also the end of a chunk
+	w.fail(err)
+	return err
 }
 
 // Hijack gives the connection to the handler. What was written is sent before.

@@ -12,21 +12,41 @@ const (
 
 // Memory is lent until the turn ends, and then again. The zero Memory has nothing yet.
 type Memory struct {
-	bytes []byte
-	lent  int    // until the turn ends
-	turn  uint64 // the turn of lent
+	blocks [][]byte // in the order in which a turn uses them
+	used   int      // of blocks, before the present one
+	bytes  []byte   // the present one
+	lent   int      // of it, until the turn ends
+	turn   uint64   // the turn of used and lent
 }
+
+// kept is how many blocks are kept for the next turns. What a turn is lent beyond them is the collector's.
+const kept = 4
 
 // Room returns memory for a loan of the present turn of s, at least 4 KiB. What a turn was lent stays valid until all
 // functions of AtTurnEnd have run.
 func (m *Memory) Room(s any) []byte {
-	if now := hook.TurnCount(s); m.turn != now {
+	now := hook.TurnCount(s)
+	switch {
+	case m.turn != now && len(m.blocks) > 0:
+		m.turn, m.used, m.lent, m.bytes = now, 0, 0, m.blocks[0]
+	case len(m.bytes)-m.lent < least:
 		m.turn, m.lent = now, 0
-	}
-	if len(m.bytes)-m.lent < least {
-		m.bytes, m.lent = make([]byte, size), 0 // the old one may be lent until the end of the turn; then it is the collector's
+		m.bytes = m.next()
 	}
 	return m.bytes[m.lent:]
+}
+
+// next returns the next block.
+func (m *Memory) next() []byte {
+	if m.used++; m.used < len(m.blocks) {
+		return m.blocks[m.used]
+	}
+	b := make([]byte, size)
+	if len(m.blocks) < kept {
+		m.used = len(m.blocks)
+		m.blocks = append(m.blocks, b)
+	}
+	return b
 }
 
 // Lend lends the first n bytes of the Room.

@@ -34,16 +34,26 @@ func (k *Socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 
 // blame finds out what is at fault, which an errno does not say: if the file can be read, it is the connection.
 func (k *Socket) blame(f *os.File, offset int64, err error) error {
-	if _, wrong := f.ReadAt(make([]byte, 1), offset); wrong != nil && wrong != io.EOF {
+	if wrong := unreadable(f, offset); wrong != nil {
 		return wrong
 	}
 	k.fail(err)
 	return err
 }
 
+func unreadable(f *os.File, offset int64) error {
+	if _, err := f.ReadAt(make([]byte, 1), offset); err != io.EOF {
+		return err
+	}
+	return nil
+}
+
 // room goes on with what had to wait for it.
 func (k *Socket) room() {
 	k.state &^= full
+	if k.out != nil && k.out.lent != nil {
+		k.out.lent.rooms.Add(1)
+	}
 	switch {
 	case k.queued() > 0:
 		k.flush()

@@ -99,6 +99,7 @@ type outbound struct {
 	timer   act.Timer
 	account budget.Account // of queue
 	since   uint32         // the tick when the system last took some of the queue, or it began
+	lent    *output        // nil: only the scheduler's thread sends
 }
 
 // ref is bytes that nobody changes, behind so many bytes of the queue that follow the ref before it.
@@ -421,7 +422,7 @@ func (k *Socket) outbound() *outbound {
 
 // calm gives the outbound part back when nothing is in it.
 func (k *Socket) calm() {
-	if o := k.out; o != nil && o.err == nil && k.queued() == 0 && k.state&lingering == 0 {
+	if o := k.out; o != nil && o.err == nil && o.lent == nil && k.queued() == 0 && k.state&lingering == 0 {
 		k.out = nil
 		k.source.e.giveOutbound(o)
 	}
@@ -542,6 +543,9 @@ func (k *Socket) dismiss() {
 	k.reader = act.Waker{}
 	if k.out != nil {
 		k.out.account.Owner = k.out
+		if k.out.lent != nil {
+			k.out.lent.Return()
+		}
 	}
 }
 

@@ -1,0 +1,146 @@
+package readiness
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/daimon-go/daimon/act"
+)
+
+// Output is what monitor.Output documents.
+type Output interface {
+	Send(head, p []byte) (int, error)
+	SendFile(f *os.File, offset int64, n int) (int, error)
+	Sent() uint64
+	Full() bool
+	Await(w act.Waker)
+	Return()
+}
+
+// output is the sending side of a Socket while a goroutine has it.
+//
+//	the goroutine                        the scheduler's thread
+//	Send: the system takes no more ────▶ Full, unless there was room since then: Await
+//	Send again                    ◀───── the system reports room
+type output struct {
+	k     *Socket
+	rooms atomic.Uint32 // how often the system has reported room
+	sent  atomic.Uint64 // bytes
+
+	mu    sync.Mutex // so that the descriptor is not closed during a call
+	fd    int        // -1: the loan has ended
+	seen  uint32     // rooms before the latest call
+	calls uint64
+	err   error // of the system
+}
+
+// LendOutput implements monitor.OutputLender.
+func (k *Socket) LendOutput() Output {
+	if k.sendable() != nil || k.queued() > 0 || k.state&full != 0 || k.out != nil && k.out.lent != nil {
+		return nil
+	}
+	o := &output{k: k, fd: int(k.fd)}
+	k.outbound().lent = o
+	return o
+}
+
+// Send takes a short send for the end of the room, as Socket.flush does.
+func (o *output) Send(head, p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.begin(); err != nil {
+		return 0, err
+	}
+	n, err := o.end(o.k.source.e.os.Send(o.fd, head, p))
+	switch {
+	case err == nil && n < len(head)+len(p):
+		err = ErrWouldBlock
+	case err != nil && err != ErrWouldBlock:
+		o.err = err
+	}
+	return n, err
+}
+
+func (o *output) SendFile(f *os.File, offset int64, n int) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.begin(); err != nil {
+		return 0, err
+	}
+	n, err := o.end(o.k.source.e.os.SendFile(o.fd, f, offset, n))
+	switch {
+	case err == nil && n == 0:
+		err = io.ErrUnexpectedEOF
+	case err == nil || err == ErrWouldBlock:
+	case err == syscall.EINVAL || errors.Is(err, errors.ErrUnsupported):
+		err = errors.ErrUnsupported
+	default:
+		if wrong := unreadable(f, offset); wrong != nil {
+			return n, wrong
+		}
+		o.err = err
+	}
+	return n, err
+}
+
+// begin begins a call of the system, under mu, and end notes what came of it.
+func (o *output) begin() error {
+	if o.fd < 0 {
+		return net.ErrClosed
+	}
+	o.seen = o.rooms.Load()
+	return o.err
+}
+
+func (o *output) end(n int, err error) (int, error) {
+	switch err {
+	case nil:
+		o.calls++
+		o.sent.Add(uint64(n))
+		return n, nil
+	case syscall.EAGAIN:
+		return 0, ErrWouldBlock
+	}
+	return 0, err
+}
+
+func (o *output) Sent() uint64 { return o.sent.Load() }
+
+func (o *output) Full() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fd < 0 || o.seen != o.rooms.Load() || o.k.sendable() != nil {
+		return false
+	}
+	o.k.state |= full
+	return true
+}
+
+func (o *output) Await(w act.Waker) { o.k.AwaitOutput(w, 0) }
+
+// Return waits for a call that is under way.
+func (o *output) Return() {
+	o.mu.Lock()
+	lent := o.fd >= 0
+	o.fd = -1
+	o.mu.Unlock()
+	if !lent {
+		return
+	}
+	k, e := o.k, o.k.source.e
+	k.out.lent = nil
+	k.state &^= full
+	k.since = e.tick()
+	k.taken = k.taken || o.Sent() > 0
+	e.counts.Sends += o.calls
+	e.counts.Sent += o.Sent()
+	if o.err != nil {
+		k.fail(o.err)
+	}
+	k.calm()
+}
