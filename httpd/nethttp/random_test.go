@@ -97,7 +97,7 @@ func TestRandomHandlers(t *testing.T) {
 	requests := []string{get, "HEAD / HTTP/1.1\nHost: a\n\n", framed(6)["length"], framed(6)["chunks"], framed(50000)["length"],
 		framed(50000)["chunks"], "GET / HTTP/1.0\n\n", post("Connection: close\nContent-Length: 6", "hello!"),
 		"POST / HTTP/1.0\nConnection: keep-alive\nContent-Length: 6\n\nhello!"} // which Inline has its own answers to
-	rounds := uint64(tier.Choose(200, 100, 5000))
+	rounds := uint64(tier.Choose(100, 100, 5000))
 	play := func(s *scene) {
 		for seed := range rounds {
 			random := rand.New(rand.NewPCG(seed, 19))
@@ -121,7 +121,9 @@ func TestRandomHandlers(t *testing.T) {
 			s.curtain()
 		}
 	}
-	compare(t, play)
+	for _, w := range worlds { // large answers go other ways with TLS
+		w.compare(t, play)
+	}
 	requests = requests[:len(requests)-1]
 	require.Equal(t, unframed(run(t, worlds[0].theirs, play)), unframed(run(t, worlds[0].inline, play)))
 }
