@@ -38,7 +38,7 @@ type exchange struct {
 	r        *httpd.Request
 	asked    bool  // bytes of the body may be received
 	received bool  // nothing more of it will be
-	toCome   int64 // of its length; if that is not known, -1 less what has come
+	toCome   int64 // of its length; if that is not known, less than 0
 	applied  bool  // the head was given to w
 	switched bool  // the connection was hijacked
 	gone     bool  // the client has closed its side
@@ -270,9 +270,9 @@ func (x *exchange) receive(t *act.Task) {
 	}
 }
 
-// receivePiece receives some of the body. If much is to come, or has come, that is as much as a lane has memory for.
+// receivePiece receives some of the body. If much is to come, or comes in chunks, that is as much as a lane has memory for.
 func (x *exchange) receivePiece() error {
-	if x.toCome >= lane.Long || x.toCome <= -lane.Long {
+	if x.toCome >= lane.Long || x.toCome < 0 {
 		n, err := x.in.Fill(x.receiveInto)
 		x.toCome -= int64(n)
 		return err
