@@ -50,7 +50,7 @@ var rows = []row{
 	{name: "upload-chunked", path: "/discard", body: 16 * mega, chunked: true, content: site.Hello, conns: 4, exchanges: 60, most: 1},
 	{name: "proxy", path: "/proxy/json", content: site.JSON, conns: 100, exchanges: 5000, most: 1},
 	{name: "proxy1m", path: "/proxy/files/1m.pdf", length: mega, conns: 10, exchanges: 500, most: 1},
-	{name: "idle", path: "/small", idle: true, content: site.Hello, conns: 5000, most: 0.1, inline: 0.1},
+	{name: "idle", path: "/small", idle: true, content: site.Hello, conns: 10000, most: 0.1, inline: 0.1},
 }
 
 // names are those of all rows.
