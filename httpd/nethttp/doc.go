@@ -31,10 +31,10 @@
 // A body comes in chunks of up to 16 KiB, or of 64 KiB if it is large. At most 80 KiB are on their way to a handler that has not
 // read yet, and 256 KiB to one that reads a large body: so a slow handler holds up the client.
 //
-// A handler that computes holds a processor of the Go runtime (GOMAXPROCS) for 10 ms at a time. While schedulers run there are two
-// processors more than schedulers. When handlers hold all of them, another request waits for a processor three times: to be
-// read, handled and answered. Requests to a server of net/http wait likewise. A semaphore in the handlers that compute, with a
-// place for each CPU, keeps processors free for the others.
+// A handler that computes holds a processor of the Go runtime (GOMAXPROCS) for 10 ms at a time. While schedulers run, there
+// are two processors more than schedulers. When handlers hold all of them, another request waits for a processor three times:
+// to be read, handled and answered. With Inline it waits once. Requests to a server of net/http wait likewise. A semaphore in
+// the handlers that compute, with a place for each CPU, keeps processors free for the others.
 //
 // An order to end, such as that of Server.Shutdown, waits for all handlers within its bound, also for those whose clients
 // have gone. Contexts of requests do not end with the order, but when its bound is reached. Handlers that have not returned
