@@ -27,7 +27,9 @@ type Adapter struct {
 	Most int
 	// Inline has handlers called on the scheduler's thread, in place of a goroutine: less than half the price, for handlers
 	// that never block. A request is handled when its whole body is there, of at most 4 MiB (413), and the answer is
-	// sent when the handler returns. Hijack and deadlines are not supported, and Most does not count.
+	// sent when the handler returns. All of its content is kept until it is sent, and counts for the listener.Budget; of a file
+	// that io.Copy sends behind a Content-Length only the descriptor is. Hijack and deadlines are not supported, and Most does
+	// not count.
 	Inline bool
 
 	of      *call // nil: of no Server

@@ -126,6 +126,8 @@ func answers() []row {
 			differs: []but{{"", "", failed, "is shorter than the Content-Length"}}},
 		{name: "short, flushed", request: get, handler: does("set Content-Length: 6; flush; write hello"),
 			inline: []but{{"", "", failed, whole}}},
+		{name: "short, large", request: get, handler: does("set Content-Length: 100001; fill 100000"),
+			inline: []but{{"", "", failed, whole}}},
 		{name: "a type of two writes", request: get, handler: does("write <ht; write ml>" + strings.Repeat("x", 5000))},
 		{name: "exceeded", request: get, handler: does("set Content-Length: 4; write h; write ell; write o"),
 			differs: []but{{"", "closed\n", "lasts\n", "If it would be longer"}}},
@@ -195,6 +197,7 @@ func answers() []row {
 		{name: "trailers with a prefix, flushed", handler: does("write hello; flush; set Trailer:Sum: 1"),
 			inline: []but{{"old lasting GET", "Connection: close", "Connection: keep-alive", whole},
 				{"old lasting GET", "closed", "lasts", whole}}},
+		{name: "trailers with a prefix, large", request: get, handler: does("fill 200000; set Trailer:Sum: 1")},
 		{name: "trailers with a prefix and a length", handler: does("set Content-Length: 5; write hello; set Trailer:Sum: 1")},
 		{name: "trailers that are forbidden",
 			handler: does("set Trailer: Content-Length, Transfer-Encoding, Trailer, Sum; write hello; flush; " +
@@ -255,7 +258,7 @@ func answers() []row {
 				return
 			}
 			defer f.Close()
-			for _, n := range []int64{100_000, 50_000} {
+			for _, n := range []int64{100_000, 20_000, 20_000, 10_000} {
 				part := &io.LimitedReader{R: f, N: n}
 				n, err := io.Copy(w, part)
 				s.say("%d %d %v", n, part.N, named(err))

@@ -112,8 +112,8 @@
 //
 // With [Adapter].Inline there are more:
 //
-//   - The answer is sent when the handler has returned: Flush only settles the head. So all answers have a length, and the client
-//     sees nothing of one that is aborted or too short.
+//   - The answer is sent when the handler has returned: Flush only settles the head. So all answers without trailers have a
+//     length, and the client sees nothing of one that is aborted or too short.
 //   - The body is received before the handler is called. A client that waits for 100 (Continue) gets it, a bad body is
 //     refused, and an unread one does not close the connection. Request.Trailer is complete. A body has at most 4 MiB.
 //   - Hijack and deadlines are not supported.

@@ -476,7 +476,7 @@ func isBlocked(err error) bool {
 
 // The outlet of the writer, on the goroutine.
 
-func (x *exchange) gathers() int { return gathered }
+func (x *exchange) keeps() bool { return false }
 
 func (x *exchange) start(h *head) {
 	h.close = h.close || x.late.Load()

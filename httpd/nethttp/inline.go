@@ -3,7 +3,6 @@ package nethttp
 import (
 	"bytes"
 	"errors"
-	"math"
 	"net"
 	"net/http"
 	"os"
@@ -28,6 +27,7 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 		req    http.Request // as in an exchange
 		ctx    values
 		writer writer
+		out    inlineOutlet
 		body   lentBody
 	}{}
 	req := &x.req
@@ -41,48 +41,39 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 		x.body.rest.Reset(content)
 		req.Body = &x.body
 	}
-	to := &x.writer
-	*to = writer{to: inlineOutlet{w}, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
+	to, out := &x.writer, &x.out
+	out.w = w
+	*to = writer{to: out, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
 		mute: req.Method == http.MethodHead}
 	defer x.body.end() // also after a panic: content is lent for this turn
 	defer removeFiles(req)
+	defer out.discard()
 	if !completes(a.handler(), to, req) {
 		return act.Func(func(t *act.Task) act.Directive { return t.Fail(httpd.ErrAbort) })
 	}
-	h := to.finish(nil)
-	h.last(w, to.mute)
-	switch {
-	case to.mute:
-	case h.length < 0 && h.chunks:
-		return &inPieces{w: w, body: to.body, trailers: to.trailers()}
-	case len(to.body) > gathered:
-		w.SetBody(to.body)
-	default:
-		_, _ = w.Write(to.body) // there is always room
-		to.free()
+	to.finish(nil)
+	h, trailers := to.head, to.trailers()
+	if len(out.parts) == 0 {
+		h.last(w, to.mute)
+		if !to.mute {
+			_, _ = w.Write(to.body) // there is always room
+			to.free()
+		}
+		for _, f := range trailers {
+			w.AddTrailer(f.name, f.value)
+		}
+		return nil
 	}
-	for _, f := range to.trailers() {
-		w.AddTrailer(f.name, f.value)
+	if h.chunks = h.chunks || len(trailers) > 0; h.length < 0 && !h.chunks {
+		h.length = to.written
 	}
-	return nil
-}
-
-// inPieces sends the content of an inline handler that is not sent as a whole.
-type inPieces struct {
-	w        *httpd.Response
-	body     []byte
-	trailers []field
-}
-
-func (x *inPieces) Act(t *act.Task) act.Directive {
-	n, err := x.w.Write(x.body)
-	if x.body = x.body[n:]; err != nil {
-		return listener.Next(t, err)
+	h.last(w, false)
+	if to.written < h.length {
+		return nil // the client gets 500, since the content is missing
 	}
-	for _, f := range x.trailers {
-		x.w.AddTrailer(f.name, f.value)
-	}
-	return act.Done
+	_, _ = out.write(to.body)
+	to.free()
+	return out.send(r.Conn(), trailers)
 }
 
 // completes calls the handler, and reports whether it has answered. A panic goes on, unless it is http.ErrAbortHandler.
@@ -91,6 +82,7 @@ func completes(h http.Handler, w *writer, r *http.Request) (completed bool) {
 		if completed {
 			return
 		}
+		w.finish(nil)
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			panic(v)
 		}
@@ -99,28 +91,133 @@ func completes(h http.Handler, w *writer, r *http.Request) (completed bool) {
 	return true
 }
 
-// everything is what is gathered on the scheduler's thread.
-const everything = math.MaxInt
+// inlineOutlet is the outlet of a writer whose handler runs on the scheduler's thread: it keeps everything until the handler has
+// returned. From then on it is the action that sends it.
+type inlineOutlet struct {
+	w        *httpd.Response
+	parts    []part // of the content, unless the writer has gathered all of it
+	files    int    // among them, also those that were sent
+	conn     *listener.Conn
+	held     int // bytes of memory that conn holds for it
+	trailers []field
+}
 
-// inlineOutlet is the outlet of a writer whose handler runs on the scheduler's thread: everything is kept.
-type inlineOutlet struct{ w *httpd.Response }
+// part is a part of the content: n bytes of a block, or of a file, from an offset on.
+type part struct {
+	block   *[blockSize]byte
+	file    *os.File
+	from, n int64
+}
 
-func (inlineOutlet) gathers() int                { return everything }
-func (inlineOutlet) start(*head)                 {}
-func (inlineOutlet) write(p []byte) (int, error) { return len(p), nil }
+// blockSize is how much memory is taken at a time for content. The same blocks serve one answer after the other.
+const blockSize = 64 << 10
+
+var blocks = sync.Pool{New: func() any { return new([blockSize]byte) }} // and no Local: a handler may have goroutines that write
+
+// mostFiles bounds the descriptors of an answer. Further parts of files are read.
+const mostFiles = 8
+
+func (*inlineOutlet) keeps() bool { return true }
+func (*inlineOutlet) start(*head) {}
+
+func (o *inlineOutlet) write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		if n := len(o.parts); n == 0 || o.parts[n-1].block == nil || o.parts[n-1].n == blockSize {
+			o.parts = append(o.parts, part{block: blocks.Get().(*[blockSize]byte)})
+		}
+		last := &o.parts[len(o.parts)-1]
+		n := copy(last.block[last.n:], rest)
+		last.n, rest = last.n+int64(n), rest[n:]
+	}
+	return len(p), nil
+}
+
+// sendFile duplicates f, since the handler closes it before it is sent.
+func (o *inlineOutlet) sendFile(f *os.File, offset, n int64) (int64, error) {
+	if o.files == mostFiles {
+		return 0, errors.ErrUnsupported
+	}
+	own, err := duplicate(f)
+	if err != nil {
+		return 0, errors.ErrUnsupported // it is read instead
+	}
+	o.files++
+	o.parts = append(o.parts, part{file: own, from: offset, n: n})
+	return n, nil
+}
+
+// send returns the action that sends the content.
+func (o *inlineOutlet) send(c *listener.Conn, trailers []field) act.Action {
+	o.conn, o.trailers = c, trailers
+	o.held = (len(o.parts) - o.files) * blockSize
+	c.Hold(o.held)
+	return o
+}
+
+func (o *inlineOutlet) Act(t *act.Task) act.Directive {
+	for range piecesPerTurn {
+		if len(o.parts) == 0 {
+			for _, f := range o.trailers {
+				o.w.AddTrailer(f.name, f.value)
+			}
+			return act.Done
+		}
+		p := &o.parts[0]
+		n, err := p.send(o.w)
+		if p.from, p.n = p.from+n, p.n-n; err != nil || p.n > 0 {
+			return listener.Next(t, err) // without an error SendFile has sent enough for a turn
+		}
+		o.drop()
+	}
+	return act.Yield
+}
+
+func (p *part) send(w *httpd.Response) (int64, error) {
+	if p.file != nil {
+		return w.SendFile(p.file, p.from, p.n)
+	}
+	n, err := w.Write(p.block[p.from:][:p.n])
+	return int64(n), err
+}
+
+// drop drops the first part.
+func (o *inlineOutlet) drop() {
+	p := o.parts[0]
+	o.parts = o.parts[1:]
+	if p.file != nil {
+		_ = p.file.Close() // it was only read
+		return
+	}
+	blocks.Put(p.block)
+	if o.held > 0 && o.conn.Scheduler().Here() {
+		o.held -= blockSize
+		o.conn.Hold(-blockSize)
+	}
+}
+
+// Close drops what was not sent.
+func (o *inlineOutlet) Close() error {
+	for len(o.parts) > 0 {
+		o.drop()
+	}
+	return nil
+}
+
+// discard is Close, unless the content is to be sent.
+func (o *inlineOutlet) discard() {
+	if o.conn == nil {
+		_ = o.Close()
+	}
+}
 
 // inform loses what there is no room for: it cannot wait.
-func (o inlineOutlet) inform(h *head) error { return h.inform(o.w) }
+func (o *inlineOutlet) inform(h *head) error { return h.inform(o.w) }
 
-func (inlineOutlet) hijack() (conn net.Conn, unread []byte, err error) {
+func (*inlineOutlet) hijack() (conn net.Conn, unread []byte, err error) {
 	return nil, nil, http.ErrNotSupported
 }
 
-func (inlineOutlet) sendFile(f *os.File, offset, n int64) (int64, error) {
-	return 0, errors.ErrUnsupported
-}
-
-func (inlineOutlet) deadlines() (read, write func(time.Time), err error) {
+func (*inlineOutlet) deadlines() (read, write func(time.Time), err error) {
 	return nil, nil, http.ErrNotSupported
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,5 +60,50 @@ func TestFilesOfAFormAreRemoved(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, left, "inline: %t, panic: %v", inline, failure)
 		}
+	}
+}
+
+// A file that an inline handler copies has a descriptor until it is sent, or cannot be sent any more.
+func TestFilesOfInlineHandlersAreClosed(t *testing.T) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("no /proc")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector closes files, too
+	file := filepath.Join(t.TempDir(), "large")
+	require.NoError(t, os.WriteFile(file, []byte("content"), 0o600))
+	const size = 64 << 20 // more than sockets take
+	require.NoError(t, os.Truncate(file, size))
+	opened := func() (n int) {
+		all, _ := os.ReadDir("/proc/self/fd")
+		for _, fd := range all {
+			if path, _ := os.Readlink("/proc/self/fd/" + fd.Name()); path == file {
+				n++
+			}
+		}
+		return n
+	}
+	for _, failure := range []any{nil, http.ErrAbortHandler, "a failure"} {
+		h := serve(t, &nethttp.Adapter{Inline: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(size))
+			w.WriteHeader(http.StatusOK)
+			f, err := os.Open(file)
+			if err == nil {
+				defer f.Close()
+				_, err = io.CopyN(w, f, size)
+			}
+			if failure != nil || err != nil {
+				panic(failure)
+			}
+		})}, patience)
+		c := h.dial()
+		c.send(get)
+		_, err := c.in.Peek(1000)
+		if failure == nil {
+			require.NoError(t, err)
+			require.Equal(t, 1, opened())
+		}
+		_ = c.Close() // in the middle
+		require.NoError(t, h.end())
+		require.Zero(t, opened())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -44,35 +45,69 @@ func TestDeadlinesDoNotKeepRequests(t *testing.T) {
 	})
 }
 
-// addressed is a servertest.Replay that has addresses.
+// addressed is a servertest.Replay that has addresses, and looks at the memory of connections while something is sent.
 type addressed struct {
 	servertest.Replay
-	peer  net.Addr
-	asked int // for them
+	s     *act.Scheduler
+	asked int // for addresses
+	held  int // bytes at most
 }
 
 func (m *addressed) LocalAddr() net.Addr { m.asked++; return &net.TCPAddr{Port: 1} }
-func (m *addressed) PeerAddr() net.Addr  { m.asked++; return m.peer }
+func (m *addressed) PeerAddr() net.Addr  { m.asked++; return &net.UnixAddr{Net: "unix"} }
 
-func TestWhatARequestTakes(t *testing.T) {
-	tier.NoRace(t, "counts allocations")
+func (m *addressed) Send(head, p []byte, room int) (int, error) {
+	m.held = max(m.held, budget.Of(m.s).Total())
+	return m.Replay.Send(head, p, room)
+}
+
+// replays returns a stream, and a function that has an Inline handler answer a request on it.
+func replays(t testing.TB, h http.HandlerFunc) (m *addressed, once func()) {
 	s := act.New(act.Config{})
-	defer s.Close()
-	from := ""
-	web := &httpd.Server{Handler: (&nethttp.Adapter{Inline: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from = r.RemoteAddr
-		_, _ = io.WriteString(w, "hello")
-	})}).Serve}
-	m := &addressed{Replay: servertest.Replay{Says: []byte(raw(get))}, peer: &net.UnixAddr{Net: "unix"}}
+	t.Cleanup(func() { _ = s.Close() })
+	m = &addressed{Replay: servertest.Replay{Says: []byte(raw(get))}, s: s}
+	web := &httpd.Server{Handler: (&nethttp.Adapter{Inline: true, Handler: h}).Serve}
 	s.Spawn(web.Serve(listener.NewConn(s, m, listener.Limits{})))
-	once := func() {
+	return m, func() {
 		m.Again()
 		for n := 1; n > 0; {
 			n, _ = s.Step(10)
 		}
 	}
+}
+
+func TestWhatARequestTakes(t *testing.T) {
+	tier.NoRace(t, "counts allocations")
+	from := ""
+	m, once := replays(t, func(w http.ResponseWriter, r *http.Request) {
+		from = r.RemoteAddr
+		_, _ = io.WriteString(w, "hello")
+	})
 	once()
 	require.LessOrEqual(t, testing.AllocsPerRun(100, once), 12.0)
 	require.Equal(t, 2, m.asked, "the addresses, once for all requests")
 	require.Equal(t, "@", from, "as net/http calls a client without a name, of a Unix socket")
+}
+
+// What an inline handler writes is kept in blocks, which count for the budget until they are sent, and serve the next answer.
+func TestWhatALargeInlineAnswerTakes(t *testing.T) {
+	tier.NoRace(t, "counts memory, and drops some of what a sync.Pool has")
+	const size = 512 << 10
+	piece := make([]byte, size/32)
+	m, once := replays(t, func(w http.ResponseWriter, r *http.Request) {
+		for range 32 {
+			_, _ = w.Write(piece)
+		}
+	})
+	once()
+	require.GreaterOrEqual(t, m.held, size)
+	require.Less(t, budget.Of(m.s).Total(), size/8, "behind the answer")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 10 {
+		once()
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(5*size), "in ten answers")
+	require.Greater(t, m.Sent, 11*size)
 }

@@ -42,7 +42,7 @@ type writer struct {
 
 // outlet is where a writer hands its answer to, before the handler returns.
 type outlet interface {
-	gathers() int // the most bytes that are kept until then; everything: nothing is handed on
+	keeps() bool // nothing is sent before
 	start(h *head)
 	write(p []byte) (int, error)
 	inform(h *head) error
@@ -126,15 +126,14 @@ func (w *writer) write(p []byte) (int, error) {
 		w.body = append(w.body, p[:min(len(p), gathered-len(w.body))]...)
 		return len(p), nil
 	}
-	most := w.to.gathers()
-	if len(w.body)+len(p) <= most {
+	if len(w.body)+len(p) <= gathered {
 		w.gather(p)
 		return len(p), nil
 	}
 	if err := w.hand(p); err != nil {
 		return 0, err
 	}
-	if len(p) < most { // there is room for it now
+	if len(p) < gathered { // there is room for it now
 		w.gather(p)
 		return len(p), nil
 	}
@@ -144,7 +143,7 @@ func (w *writer) write(p []byte) (int, error) {
 }
 
 func (w *writer) gather(p []byte) {
-	if w.body == nil && len(p) <= gathered {
+	if w.body == nil {
 		w.body = buffers.Get().(*[gathered]byte)[:0]
 	}
 	w.body = append(w.body, p...)
@@ -154,10 +153,6 @@ func (w *writer) gather(p []byte) {
 func (w *writer) hand(p []byte) error {
 	if w.head == nil {
 		w.settle(http.StatusOK)
-	}
-	if w.to.gathers() == everything {
-		w.head.sniff(w.body, p)
-		return nil
 	}
 	if !w.sent {
 		if _, err := w.to.write(nil); err != nil { // a deadline has passed
@@ -256,12 +251,12 @@ func (w *writer) FlushError() error {
 	if w.over != nil || w.upgrade != nil {
 		return w.over
 	}
-	if w.mute && w.to.gathers() == everything { // only the head is settled
+	if w.to.keeps() { // only the head is settled
 		if w.head == nil {
 			w.settle(http.StatusOK)
 		}
 		w.head.sniff(w.body, nil)
-		w.head.chunks = true
+		w.head.chunks = w.head.chunks || w.mute
 		return nil
 	}
 	if err := w.hand(nil); err != nil {
@@ -347,7 +342,7 @@ func (w *writer) finish(err error) *head {
 		w.settle(http.StatusOK)
 	}
 	w.head.sniff(w.body, nil)
-	if w.mute && w.head.length < 0 && !w.head.chunks && 0 < w.written && w.written <= int64(w.to.gathers()) {
+	if w.mute && w.head.length < 0 && !w.head.chunks && 0 < w.written && (w.written <= gathered || w.to.keeps()) {
 		w.head.length = w.written
 	}
 	return w.head
