@@ -62,6 +62,8 @@ func (s *script) Stop(_ *act.Task, o shutdown.Order) { s.told = append(s.told, o
 
 func (s *script) Close() error { s.closed++; return nil }
 
+func (s *script) Waits(add func(what string)) { add("the peer") }
+
 func TestWithinBoundsAnAction(t *testing.T) {
 	bad := errors.New("bad")
 	for name, row := range map[string]struct {
@@ -88,6 +90,7 @@ func TestWithinBoundsAnAction(t *testing.T) {
 			late := row.wantErr == os.ErrDeadlineExceeded
 			if late {
 				require.Equal(t, 1, child.closed, "the loser")
+				require.ErrorContains(t, o.err, "within 1s, waiting for the peer: ")
 			} else {
 				require.Zero(t, child.closed, "it has finished")
 			}

@@ -3,9 +3,11 @@ package listener
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Sleep is a leaf that waits for a time: For, from its first turn on. On an order it goes on.
@@ -41,10 +43,10 @@ func (s *Sleep) Close() error {
 }
 
 // Within bounds a in time, from its first turn on: if a has not finished by then it is closed, if it is an io.Closer, and
-// Within fails with an error that is os.ErrDeadlineExceeded. While a function that a has offloaded runs, a cannot be
-// closed. If the function returns late, a has one more turn, in which it may finish; if it offloads another function
-// instead, Within fails when that has returned. An a that has finished is closed with the whole. An order is passed on
-// to a.
+// Within fails with an error that is os.ErrDeadlineExceeded and says what a has waited for. While a function that a has
+// offloaded runs, a cannot be closed. If the function returns late, a has one more turn, in which it may finish; if it
+// offloads another function instead, Within fails when that has returned. An a that has finished is closed with the whole. An
+// order is passed on to a.
 func Within(d time.Duration, a act.Action) act.Action {
 	if a == nil {
 		panic("listener: Within of a nil action")
@@ -74,11 +76,21 @@ func (w *within) Act(t *act.Task) act.Directive {
 	case late && d == act.Async:
 		w.overdue = true
 	case late:
-		w.err = fmt.Errorf("listener: not finished within %v: %w", w.sleep.For, os.ErrDeadlineExceeded)
+		w.err = fmt.Errorf("listener: not finished within %v%s: %w", w.sleep.For, w.waited(), os.ErrDeadlineExceeded)
 		_ = w.Close() // the error that matters is the other one
 		return t.Fail(w.err)
 	}
 	return d
+}
+
+// waited says what the action waits for, as far as it says so itself.
+func (w *within) waited() string {
+	var all []string
+	hook.AskWaits(w.Action, func(what string) { all = append(all, what) })
+	if len(all) == 0 {
+		return ""
+	}
+	return ", waiting for " + strings.Join(all, ", ")
 }
 
 // Abandon passes on to what is bounded, which has offloaded something.
