@@ -25,7 +25,7 @@ type Adapter struct {
 	// Retry-After. A handler counts until it has returned, also if its client has gone. 0 means no bound: then a connection
 	// has one handler at a time, and those that go on after their client has gone.
 	Most int
-	// Inline has handlers called on the scheduler's thread, in place of a goroutine: less than half the price, for handlers
+	// Inline has handlers called on the scheduler's thread, in place of a goroutine: two thirds of the price, for handlers
 	// that never block. A request is handled when its whole body is there, of at most 4 MiB (413), and the answer is
 	// sent when the handler returns. All of its content is kept until it is sent, and counts for the listener.Budget; of a file
 	// that io.Copy sends behind a Content-Length only the descriptor is. Hijack and deadlines are not supported, and Most does

@@ -13,8 +13,8 @@
 //	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: web.Serve}).Serve)
 //
 // A handler may block: each running request has a goroutine, whatever act.Config.Offloads says. An act.Config.Executor of
-// one's own has to have a method Reserve for that; otherwise handlers share its goroutines with everything else. The scheduler parses requests and sends answers. A connection
-// between two requests has no goroutine and no buffer.
+// one's own has to have a method Reserve for that; otherwise handlers share its goroutines with everything else. The scheduler
+// parses requests and sends small answers. A connection between two requests has no goroutine and no buffer.
 //
 //	the scheduler's thread                                 a goroutine
 //	head ──▶ http.Request ─────────────────────────────▶ ServeHTTP
