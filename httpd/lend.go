@@ -22,6 +22,7 @@ type Sender struct {
 	chunked bool
 	frame   []byte // what goes first: framing, and small content
 	left    int    // of the chunk that was begun
+	held    bool   // the connection may hold what it has taken: it wants another call
 	most    int64  // how much content the head has left, -1: not said
 	taken   int64  // content
 	whole   bool   // a call has sent all since the latest Ready
@@ -32,7 +33,8 @@ type Sender struct {
 // goroutine has, each Write is then a call of the system, and no work for the scheduler. The head, and what was written before,
 // is sent first. The loan ends with the next call that writes to the Response, or when the handler has finished.
 //
-// The error is that of Write. It is errors.ErrUnsupported if the connection cannot be lent, as with TLS, and for HEAD.
+// With TLS the goroutine encrypts, too. The error is that of Write. It is errors.ErrUnsupported for HEAD, and if the connection
+// cannot be lent.
 func (w *Response) Lend() (*Sender, error) {
 	if err := w.Flush(); err != nil {
 		return nil, err
@@ -111,11 +113,12 @@ func (s *Sender) Write(p []byte) (n int, err error) {
 		n = len(p)
 		s.take(n)
 	}
-	for first := true; first && len(s.frame) > 0 || n < len(p); first = false {
+	for first := true; first && (s.held || len(s.frame) > 0) || n < len(p); first = false {
 		k, err := s.to.Send(s.frame, p[n:min(len(p), n+sendCall)])
 		framing := min(k, len(s.frame))
 		s.frame = s.frame[:copy(s.frame, s.frame[framing:])]
 		n += k - framing
+		s.held = err == monitor.ErrWouldBlock
 		if s.take(k - framing); err != nil {
 			return n, err
 		}

@@ -116,7 +116,8 @@ type OutputLender interface {
 // the loan.
 //
 //	// Send sends some of head and then p in one call of the system, and does not wait. ErrWouldBlock: no more than the
-//	// returned number of bytes had room. net.ErrClosed: the loan has ended. Any other error is the connection's, and stays.
+//	// returned number of bytes had room. TLS may hold some of these: they are sent by the next call, which may have nothing
+//	// else to send, or by Return. net.ErrClosed: the loan has ended. Any other error is the connection's, and stays.
 //	Send(head, p []byte) (int, error)
 //	// SendFile sends up to n > 0 bytes of f. The errors are those of Send and of [FileSender].
 //	SendFile(f *os.File, offset int64, n int) (int, error)

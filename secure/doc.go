@@ -22,6 +22,8 @@
 //   - What Conn.Room returns is certain for one Write, and not for several of a turn: each record, of about 1 KiB at first and
 //     16 KiB later, grows by 22 to 69 bytes.
 //   - SendFile reads the file, since all bytes have to be encrypted.
+//   - While the sending side is lent to a goroutine (monitor.OutputLender) that goroutine encrypts. What crypto/tls answers to the
+//     peer meanwhile is sent before the next data, or when the loan ends. At most 96 KiB are encrypted and not sent.
 //
 // [State] returns what was negotiated. The Handler of a service comes after the filters, so it can choose the protocol:
 //

@@ -41,8 +41,9 @@ type stream struct {
 	cache          *cache     // nil during the handshake
 	shake          *handshake // nil after it
 
-	in      []byte // received and not yet read by secret
-	out     []byte // written by secret and not yet sent; nil at rest
+	in      []byte  // received and not yet read by secret
+	out     []byte  // written by secret and not yet sent; nil at rest
+	lent    *output // nil: only the scheduler's thread sends
 	records records
 	conn    *listener.Conn
 	counted int   // bytes that are counted for conn
@@ -80,7 +81,11 @@ func (s *stream) over(below monitor.Stream, c *listener.Conn) {
 
 // count counts the memory of what has passed by and was not taken.
 func (s *stream) count() {
-	if n := s.records.held(); n != s.counted {
+	n := s.records.held()
+	if s.lent != nil {
+		n += s.lent.held
+	}
+	if n != s.counted {
 		s.conn.Hold(n - s.counted)
 		s.counted = n
 	}
@@ -241,6 +246,9 @@ func (s *stream) notify() error {
 }
 
 func (s *stream) Close(linger time.Duration) {
+	if s.lent != nil {
+		s.lent.Return()
+	}
 	if s.err == nil {
 		_ = s.notify() // an error means that the peer has gone
 	}

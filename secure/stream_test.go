@@ -24,9 +24,13 @@ type stepped struct {
 	under *holding // what the peer speaks over
 }
 
-func step(t testing.TB, limits listener.Limits) *stepped {
+// step makes the handshake. keys get the peer's.
+func step(t testing.TB, limits listener.Limits, keys ...io.Writer) *stepped {
 	t.Helper()
 	server, client := identities(t)
+	for _, w := range keys {
+		client.KeyLogWriter = w
+	}
 	l := servertest.New(t, act.Config{})
 	c, raw := l.Conn("tcp", limits)
 	under := &holding{Conn: raw}

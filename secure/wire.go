@@ -46,6 +46,9 @@ func (w *wire) Read(p []byte) (int, error) {
 
 // Write takes all of p. It is sent by flush.
 func (w *wire) Write(p []byte) (int, error) {
+	if w.lent != nil {
+		return w.lent.write(p)
+	}
 	if w.out == nil && w.cache != nil {
 		w.out, w.cache.out = w.cache.out, nil
 	}

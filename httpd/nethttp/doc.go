@@ -21,12 +21,12 @@
 //	body ──▶ chunks, once the handler reads ───────────▶ Request.Body
 //	client ◀── small answers, whole ◀─────────────────── return
 //	client ◀──────────────────────── large answers, calls of the system by the goroutine
-//	client ◀── with TLS: chunks, of more than 4 KiB ◀─── ResponseWriter
 //
 // A Write of 16 KiB, and the third piece of a smaller answer that is sent piece by piece, has the connection lent to the
 // goroutine (see httpd.Response.Lend). From there on it sends by itself, as with net/http, and a part of a file by sendfile(2);
-// the scheduler only waits for room. A connection with TLS is not lent: chunks of 16 KiB go to the scheduler, two at a time, and a
-// Write of 64 KiB or more, which is not copied, returns when the scheduler has taken all of it.
+// the scheduler only waits for room. With TLS the goroutine reads the file and encrypts it. A connection whose filter hides it (see
+// monitor.Stream) cannot be lent: chunks of 16 KiB go to the scheduler, two at a time, and a Write of 64 KiB or more, which is not
+// copied, returns when the scheduler has taken all of it.
 //
 // A body comes in chunks of up to 16 KiB, or of 64 KiB if it is large. At most 80 KiB are on their way to a handler that has not
 // read yet, and 256 KiB to one that reads a large body: so a slow handler holds up the client.
