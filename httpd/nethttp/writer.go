@@ -192,7 +192,7 @@ func (w *writer) ReadFrom(src io.Reader) (int64, error) {
 
 type onlyWriter struct{ io.Writer }
 
-const pieceSize = 128 << 10
+const pieceSize = 48 << 10 // TLS makes three records of it
 
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
