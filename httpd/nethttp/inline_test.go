@@ -14,13 +14,14 @@ import (
 	"github.com/daimon-go/daimon/httpd/nethttp"
 )
 
-// The body of a request is lent for a turn. A goroutine that a handler has left behind reads nothing of it later, however
-// the handler has ended.
+// The body of a request is lent for a turn. A goroutine that a handler has left behind reads nothing of it later and writes
+// nothing, however the handler has ended.
 func TestInlineBodiesEndWithTheirHandlers(t *testing.T) {
 	for _, failure := range []any{nil, http.ErrAbortHandler, "a failure"} {
-		kept := make(chan io.Reader, 1)
+		kept, answer := make(chan io.Reader, 1), make(chan io.Writer, 1)
 		h := serve(t, &nethttp.Adapter{Inline: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			kept <- r.Body
+			answer <- w
 			if failure != nil {
 				panic(failure)
 			}
@@ -31,6 +32,8 @@ func TestInlineBodiesEndWithTheirHandlers(t *testing.T) {
 		n, err := (<-kept).Read(make([]byte, 5))
 		require.Zero(t, n, failure)
 		require.ErrorIs(t, err, http.ErrBodyReadAfterClose, failure)
+		_, err = (<-answer).Write(make([]byte, 100_000))
+		require.Error(t, err, failure)
 		require.NoError(t, h.end())
 	}
 }
