@@ -82,7 +82,7 @@ func completes(h http.Handler, w *writer, r *http.Request) (completed bool) {
 		if completed {
 			return
 		}
-		w.finish(nil)
+		w.finish(http.ErrAbortHandler)
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			panic(v)
 		}

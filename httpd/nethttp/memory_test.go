@@ -48,9 +48,10 @@ func TestDeadlinesDoNotKeepRequests(t *testing.T) {
 // addressed is a servertest.Replay that has addresses, and looks at the memory of connections while something is sent.
 type addressed struct {
 	servertest.Replay
-	s     *act.Scheduler
-	asked int // for addresses
-	held  int // bytes at most
+	s       *act.Scheduler
+	asked   int   // for addresses
+	held    int   // bytes at most
+	written int64 // as OnResponse has it
 }
 
 func (m *addressed) LocalAddr() net.Addr { m.asked++; return &net.TCPAddr{Port: 1} }
@@ -66,7 +67,8 @@ func replays(t testing.TB, h http.HandlerFunc) (m *addressed, once func()) {
 	s := act.New(act.Config{})
 	t.Cleanup(func() { _ = s.Close() })
 	m = &addressed{Replay: servertest.Replay{Says: []byte(raw(get))}, s: s}
-	web := &httpd.Server{Handler: (&nethttp.Adapter{Inline: true, Handler: h}).Serve}
+	web := &httpd.Server{Handler: (&nethttp.Adapter{Inline: true, Handler: h}).Serve,
+		OnResponse: func(w *httpd.Response, _ *httpd.Request) { m.written = w.Written() }}
 	s.Spawn(web.Serve(listener.NewConn(s, m, listener.Limits{})))
 	return m, func() {
 		m.Again()
@@ -101,6 +103,7 @@ func TestWhatALargeInlineAnswerTakes(t *testing.T) {
 	})
 	once()
 	require.GreaterOrEqual(t, m.held, size)
+	require.EqualValues(t, size, m.written)
 	require.Less(t, budget.Of(m.s).Total(), size/8, "behind the answer")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
