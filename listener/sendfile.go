@@ -11,7 +11,7 @@ import (
 
 const (
 	fileCall  = 512 << 10 // what SendFile sends at most, so that a turn does not serve one download alone
-	filePiece = 64 << 10  // what is read at most of a file that cannot be sent otherwise
+	filePiece = 48 << 10  // what is read at most of a file that cannot be sent otherwise: a part of secure
 )
 
 // SendFile sends n bytes of f from offset on, after all that was written before, and returns how many. One call sends

@@ -26,16 +26,12 @@ type output struct {
 	sent int        // of it
 }
 
-const (
-	// atOnce is how much a Send encrypts: the records go into one packet of loopback, and nearly so elsewhere (GSO).
-	atOnce = 48 << 10
-	// mostHeld bounds what is encrypted and not sent: a peer could ask for answers without end (KeyUpdate).
-	mostHeld = 2 * atOnce
-)
+// mostHeld bounds what is encrypted and not sent: a peer could ask for answers without end (KeyUpdate).
+const mostHeld = 2 * part
 
 // outputs is memory for what a Send encrypts.
 var outputs = sync.Pool{New: func() any {
-	p := make([]byte, 0, atOnce+8<<10)
+	p := make([]byte, 0, part+8<<10)
 	return &p
 }}
 
@@ -55,7 +51,7 @@ func (s *stream) LendOutput() monitor.Output {
 	return s.lent
 }
 
-// Send encrypts up to atOnce bytes, and sends them with one call of the system. What the system does not take is held, and the
+// Send encrypts a part, and sends it with one call of the system. What the system does not take is held, and the
 // next Send begins with it.
 func (o *output) Send(head, p []byte) (n int, err error) {
 	o.calls.Lock()
@@ -66,7 +62,7 @@ func (o *output) Send(head, p []byte) (n int, err error) {
 	if err := o.flush(); err != nil {
 		return 0, err
 	}
-	for _, p := range [][]byte{head, p[:min(len(p), atOnce)]} {
+	for _, p := range [][]byte{head, p[:min(len(p), part)]} {
 		k, err := o.s.secret.Write(p)
 		if n += k; err != nil {
 			return n, err

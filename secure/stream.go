@@ -25,8 +25,9 @@ func State(c *listener.Conn) (tls.ConnectionState, bool) {
 }
 
 const (
-	// part is how much plaintext Send encrypts before it sends.
-	part = 64 << 10
+	// part is how much plaintext is encrypted before it is sent: its records fit into one packet of the loopback device, and a
+	// fourth one would begin another.
+	part = 48 << 10
 	// ahead is how many bytes may be queued beyond the high mark before nothing is decrypted any more. What is written to
 	// the Stream takes less, so only the answers of crypto/tls itself get there.
 	ahead = 16 << 10
