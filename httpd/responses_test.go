@@ -256,6 +256,30 @@ func TestASenderKnowsItsLimits(t *testing.T) {
 	require.Positive(t, written.Written())
 }
 
+// What a connection has taken and holds, as one with TLS may, is sent when there is room: the handler need not write more.
+func TestASenderSendsWhatIsHeld(t *testing.T) {
+	d, sent := newDriver(t), 0
+	c := d.dialOver(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		content := make([]byte, 10_000)
+		w.SetLength(10_000)
+		return act.Func(func(t *act.Task) act.Directive {
+			s, _ := w.Lend()
+			n, err := s.Write(content)
+			sent += n
+			if content = content[n:]; err == nil {
+				return act.Wait
+			}
+			return listener.Next(t, s.Ready())
+		})
+	}}, listener.Limits{}, func(w *wire) monitor.Stream { return &lendWire{fileWire: fileWire{w}, holds: true} })
+	c.room = 5000
+	c.send(raw(get + "\n"))
+	require.Equal(t, 10_000, sent)
+	c.take(10_000)
+	d.settle()
+	require.Greater(t, len(c.out), 10_000)
+}
+
 // RFC 9110 6.6.1: the date is that of the second, also when it is not made anew for every answer.
 func TestTheDateIsThatOfTheSecond(t *testing.T) {
 	d := newDriver(t)

@@ -234,6 +234,8 @@ type lendWire struct {
 	loans int
 	sent  uint64
 	short bool // the latest call found no more room
+	holds bool // what there is no room for is taken, and sent by the next call
+	held  []byte
 }
 
 func lendStream(w *wire) monitor.Stream { return &lendWire{fileWire: fileWire{w}} }
@@ -250,6 +252,12 @@ func (o lentWire) Send(head, p []byte) (int, error) {
 		return 0, err
 	}
 	all := append(head[:len(head):len(head)], p...)
+	if o.w.holds {
+		o.w.held = append(o.w.held, all...)
+		n, err := o.moved(min(o.w.room, len(o.w.held)), o.w.held[:min(o.w.room, len(o.w.held))], o.w.room >= len(o.w.held))
+		o.w.held = o.w.held[n:]
+		return len(all), err
+	}
 	n := min(o.w.room, len(all))
 	return o.moved(n, all[:n], n == len(all))
 }
