@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/servertest"
 	"github.com/daimon-go/daimon/internal/tlstest"
 	"github.com/daimon-go/daimon/listener"
@@ -37,12 +38,15 @@ func TestALentConnectionSendsAllInOrder(t *testing.T) {
 			require.Equal(t, monitor.ErrWouldBlock, err)
 			require.Zero(t, more, "what is held goes first")
 			require.True(t, o.Full())
+			require.GreaterOrEqual(t, budget.Of(x.S).Total(), n, "it counts")
 			_, err = o.SendFile(nil, 0, 1)
 			require.Equal(t, errors.ErrUnsupported, err)
 			x.OS.Fail = nil
 			require.NoError(t, next(x, o))
 			servertest.Expect(t, x.peer, "head"+string(text[:n]))
 			o.Return()
+			x.Turn(func(*act.Task) {})
+			require.Less(t, budget.Of(x.S).Total(), n)
 			_, err = o.Send(nil, text)
 			require.Equal(t, net.ErrClosed, err)
 			x.Abort()
