@@ -12,6 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 // visit runs a server, lets a client of net/http visit it, and ends it.
@@ -182,6 +183,46 @@ func ExampleWithBody() {
 
 // A handler leaves HTTP for another protocol, here an echo of lines. A client that does not ask for it gets its name
 // with 426.
+// An offloaded function makes the content and sends it, and the scheduler waits for room.
+func ExampleResponse_Lend() {
+	content := strings.Repeat("much to compute ", 100_000)
+	handler := func(w *httpd.Response, _ *httpd.Request) act.Action {
+		rest, failure := []byte(content), error(nil)
+		send := func(s *httpd.Sender) func() {
+			return func() {
+				n, err := s.Write(rest)
+				rest, failure = rest[n:], err
+			}
+		}
+		return act.Func(func(t *act.Task) act.Directive {
+			s, err := w.Lend()
+			if err == nil && failure == monitor.ErrWouldBlock {
+				err = s.Ready()
+			} else if err == nil {
+				err = failure
+			}
+			switch {
+			case err != nil:
+				return listener.Next(t, err)
+			case len(rest) == 0:
+				return act.Done
+			}
+			failure = nil
+			return t.Offload(send(s))
+		})
+	}
+	visit(&httpd.Server{Handler: handler}, func(at string) {
+		answer, err := http.Get(at)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		n, err := io.Copy(io.Discard, answer.Body)
+		fmt.Println(n, err)
+	})
+	// Output: 1600000 <nil>
+}
+
 func ExampleResponse_SwitchProtocols() {
 	echo := func(c *listener.Conn) act.Action {
 		lines := listener.Line{Conn: c}

@@ -68,9 +68,13 @@ func (w *Response) recall() {
 	s.over = true
 	s.note()
 	w.count(s.taken)
-	if s.e.pending = s.frame; s.left > 0 {
-		w.fail(errPart)
+	if s.e.pending = s.frame; s.left == 0 {
+		return
 	}
+	if _, err := s.e.session.conn.Write(nil); err != nil && !isBlocked(err) {
+		_ = s.e.lose(err)
+	}
+	w.fail(errPart) // if that is not why
 }
 
 var errPart = errors.New("httpd: a part of the content is missing")
@@ -163,8 +167,8 @@ func (s *Sender) SendFile(f *os.File, offset, n int64) (sent int64, err error) {
 	return sent, err
 }
 
-// Ready returns nil if Write may be called again after monitor.ErrWouldBlock. Otherwise the error is that of Response.Write. It
-// is called on the scheduler's thread.
+// Ready returns nil if Write may be called again after monitor.ErrWouldBlock. It is an act.Blocked while there is no room, or
+// another error of Response.Write. It is called on the scheduler's thread.
 func (s *Sender) Ready() error {
 	e := s.e
 	switch {

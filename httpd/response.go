@@ -105,8 +105,8 @@ func (w *Response) SetStatus(code int) {
 // Server.OnResponse it is 0 if no answer was sent.
 func (w *Response) Status() int { return w.status }
 
-// Written returns how many bytes of content were given to the connection so far. For HEAD it returns how many would have
-// been.
+// Written returns how many bytes of content were given to the connection so far, but for those of a Sender until its loan ends.
+// For HEAD it returns how many would have been.
 func (w *Response) Written() int64 { return w.written }
 
 // Add adds a field. The answer fails (see Handler) if the name is not a token (RFC 9110 5.6.2), if the value has a

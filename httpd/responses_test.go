@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -219,11 +220,12 @@ func TestASenderKnowsItsLimits(t *testing.T) {
 	d := newDriver(t)
 	var s *httpd.Sender
 	var written *httpd.Response
+	var last *client
 	ask := func(handler func(w *httpd.Response, t *act.Task) act.Directive) *client {
 		c := d.dialOver(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 			return act.Func(func(t *act.Task) act.Directive { return handler(w, t) })
 		}}, listener.Limits{}, lendStream)
-		c.room = 5000
+		c.room, last = 5000, c
 		c.send(raw(get + "\n"))
 		return c
 	}
@@ -254,6 +256,15 @@ func TestASenderKnowsItsLimits(t *testing.T) {
 	})
 	require.Equal(t, aborted, c.state)
 	require.Positive(t, written.Written())
+	require.ErrorContains(t, c.err, "a part of the content is missing")
+
+	c = ask(func(w *httpd.Response, _ *act.Task) act.Directive {
+		s, _ = w.Lend()
+		_, _ = s.Write(make([]byte, 10_000))
+		last.finish(syscall.ECONNRESET)
+		return act.Done
+	})
+	require.Equal(t, syscall.ECONNRESET, c.err, "the client is to blame")
 }
 
 // What a connection has taken and holds, as one with TLS may, is sent when there is room: the handler need not write more.

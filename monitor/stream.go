@@ -126,7 +126,7 @@ type OutputLender interface {
 //	// Full reports whether there has been no room since the latest call. Await then wakes w when there is some.
 //	Full() bool
 //	Await(w act.Waker)
-//	// Return ends the loan. It waits for a call that is under way, which does not block.
+//	// Return ends the loan. It waits for a call that is under way: that of SendFile may wait for the disk.
 //	Return()
 type Output = readiness.Output
 

@@ -42,7 +42,7 @@ func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if string(r.Path()) == "*" { // OPTIONS of the server as a whole, which net/http answers likewise
 		return nil
 	}
-	if a.of != nil && a.of.closes.Load() {
+	if a.closes() {
 		w.Close()
 	}
 	if a.Inline {
@@ -74,6 +74,9 @@ func refusal(err error) act.Action {
 		return t.Fail(&syntax.Refusal{Status: http.StatusBadRequest, Why: err.Error(), Err: err})
 	})
 }
+
+// closes reports whether the Server, if there is one, wants connections closed behind their answers.
+func (a *Adapter) closes() bool { return a.of != nil && (a.of.closes.Load() || a.of.ended.Load()) }
 
 func (a *Adapter) handler() http.Handler {
 	if a.Handler == nil {

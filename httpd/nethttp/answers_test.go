@@ -265,6 +265,18 @@ func answers() []row {
 			}
 			s.write(w, "/html")
 		}},
+		{name: "ReadFrom of a whole file, without a status", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
+			f, err := os.CreateTemp(s.TempDir(), "")
+			if err == nil {
+				_, err = f.WriteString(strings.Repeat("hello", 10_000))
+			}
+			defer f.Close()
+			_, behind := f.Seek(5, io.SeekStart)
+			w.Header().Set("Content-Length", "49995")
+			n, late := io.Copy(w, f)
+			end, _ := f.Seek(0, io.SeekCurrent)
+			s.say("%v %v: %d %v, at %d", err, behind, n, named(late), end)
+		}},
 
 		{name: "no type", handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			w.Header()["Content-Type"] = nil

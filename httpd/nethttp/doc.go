@@ -20,7 +20,7 @@
 //	head ──▶ http.Request ─────────────────────────────▶ ServeHTTP
 //	body ──▶ chunks, once the handler reads ───────────▶ Request.Body
 //	client ◀── small answers, whole ◀─────────────────── return
-//	client ◀──────────────────────── large answers, calls of the system by the goroutine
+//	client ◀──────────────────────── large answers: the goroutine sends by itself
 //
 // A Write of 16 KiB, and the third piece of a smaller answer that is sent piece by piece, has the connection lent to the
 // goroutine (see httpd.Response.Lend). From there on it sends by itself, as with net/http, and a part of a file by sendfile(2);
@@ -45,8 +45,8 @@
 //
 // # In place of http.Server
 //
-// A [Server] has the fields and methods of an http.Server: a program that has one names another type, and its comments say
-// what differs. An Adapter is for programs that are more than that: package program has flags, reloads and upgrades, a
+// A [Server] has the fields and methods of an http.Server, but for those of HTTP/2: a program that has one names another type,
+// and its comments say what differs. An Adapter is for programs that are more than that: package program has flags, reloads and upgrades, a
 // service.TCP or service.Unix has filters and bounds, httpd.Server has time-outs and MaxBody, and accesslog writes a log.
 //
 // # What is different
@@ -60,8 +60,9 @@
 //   - The syntax of requests is strict, as package httpd says, and so is that of chunks and trailers: no request is smuggled past
 //     a proxy. net/http repairs some of what is refused here.
 //   - A head has at most 64 KiB and 100 fields, and a request line 16 KiB, unless the httpd.Server has other bounds.
-//   - Timeouts are there by default, such as 60 s for a body that pauses while the handler reads: see httpd.Timeouts.
-//     Deadlines of http.ResponseController take their place until the handler returns. The zero time means none.
+//   - Timeouts are there by default, such as 60 s for a body that pauses while the handler reads, and for a client that takes
+//     nothing of an answer: see httpd.Timeouts. The buffer of a slow client can be full for that long. Deadlines of
+//     http.ResponseController take their place until the handler returns. The zero time means none.
 //   - Empty lines before a request are skipped.
 //   - A request that ends within its head, since the client has closed its side, gets no answer; with net/http it is 400. The
 //     answer to one that ends within its body says close.

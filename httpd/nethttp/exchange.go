@@ -59,12 +59,12 @@ type exchange struct {
 	trailer http.Header // of the request, before the end of in
 
 	// The goroutine's, and the task's when the handler has returned.
-	writer  writer
-	pieces  int           // of the answer that were handed on
-	sender  *httpd.Sender // sends the others; nil: the task does
-	alone   bool          // sender was asked for
-	last    *head         // what no lane has carried
-	failure *act.Panic
+	writer   writer
+	pieces   int           // of the answer that were handed on
+	sender   *httpd.Sender // sends the others; nil: the task does
+	borrowed bool          // sender was asked for
+	last     *head         // what no lane has carried
+	failure  *act.Panic
 }
 
 // The states of an exchange.
@@ -77,11 +77,8 @@ const (
 
 // ask is what the goroutine has the task do, and waits for.
 type ask struct {
-	interim *head         // to be sent
-	unread  bool          // the rest of the body is to stay unread; nothing else is asked for
-	lend    bool          // the goroutine is to send by itself
-	room    *httpd.Sender // is waited for
-	answer  chan<- reply  // has room
+	do     func(*ask) reply // on the task: again, as long as the error is a Blocked
+	answer chan<- reply     // has room
 }
 
 // reply is what came of it.
@@ -195,6 +192,8 @@ func (x *exchange) carry(t *act.Task) act.Directive {
 	for range piecesPerTurn {
 		err, more := x.send(over && x.failure == nil)
 		switch {
+		case broken != nil && err != nil && !isBlocked(err):
+			return t.Fail(broken)
 		case err != nil:
 			return listener.Next(t, err)
 		case more:
@@ -330,53 +329,31 @@ func (x *exchange) send(over bool) (err error, more bool) {
 
 // comply does what the goroutine has asked for.
 func (x *exchange) comply(a *ask) (err error, more bool) {
-	if a.interim != nil {
-		err := a.interim.inform(x.w)
-		if isBlocked(err) {
-			return err, false // it is sent when there is room
-		}
-		x.ask.Store(nil)
-		a.answer <- reply{err: err}
-		return nil, true
+	r := a.do(a)
+	if isBlocked(r.err) {
+		return r.err, false // it is done when there is room
 	}
-	if a.unread {
-		x.ask.Store(nil)
-		x.received = true
-		x.in.End(http.ErrHijacked)
-		a.answer <- reply{}
-		return nil, true
-	}
-	if a.lend || a.room != nil {
-		var r reply
-		if a.lend {
-			r.sender, r.err = x.w.Lend()
-		} else {
-			r.err = a.room.Ready()
-		}
-		if isBlocked(r.err) {
-			return r.err, false
-		}
-		x.ask.Store(nil)
+	x.ask.CompareAndSwap(a, nil) // the goroutine may have given it up, and asked for something else
+	if !x.switched {
 		a.answer <- r
-		return nil, true
 	}
+	return nil, !x.switched
+}
+
+// switchTo gives the connection to the goroutine, which is told by the action that follows.
+func (x *exchange) switchTo(a *ask) reply {
 	if x.applied {
 		if err := x.w.Flush(); err != nil {
-			return err, false
+			return reply{err: err}
 		}
 	}
-	x.ask.Store(nil)
-	err = x.w.Hijack(func(c *listener.Conn) act.Action {
+	err := x.w.Hijack(func(c *listener.Conn) act.Action {
 		b := &listener.Bridge{Conn: c}
 		a.answer <- reply{conn: b.NetConn()}
 		return b
 	})
-	if err != nil {
-		a.answer <- reply{err: err}
-		return nil, true
-	}
-	x.switched = true
-	return nil, false
+	x.switched = err == nil
+	return reply{err: err}
 }
 
 // finish sends what is left when the handler has returned.
@@ -386,7 +363,7 @@ func (x *exchange) finish() error {
 	}
 	if h := x.last; h != nil && !x.applied {
 		x.applied = true
-		h.close = h.close || x.late.Load()
+		h.close = h.close || x.late.Load() || x.adapter.closes()
 		h.last(x.w, x.writer.mute)
 	}
 	if !x.writer.mute {
@@ -479,7 +456,7 @@ func isBlocked(err error) bool {
 func (x *exchange) keeps() bool { return false }
 
 func (x *exchange) start(h *head) {
-	h.close = h.close || x.late.Load()
+	h.close = h.close || x.late.Load() || x.adapter.closes()
 	x.head.Store(h)
 	x.bell.Wake()
 }
@@ -496,11 +473,15 @@ func (x *exchange) write(p []byte) (int, error) {
 		n, err := x.lane().Write(p)
 		return n, x.errorOf(err)
 	}
-	return alone(x, func(n int) (int, error) { return x.sender.Write(p[n:]) })
+	n, err := x.alone(func(n int64) (int64, error) {
+		k, err := x.sender.Write(p[n:])
+		return int64(k), err
+	})
+	return int(n), err
 }
 
 // alone has the goroutine send until all is sent. Between two calls of send it waits for room, until the deadline.
-func alone[N int | int64](x *exchange, send func(from N) (N, error)) (sent N, err error) {
+func (x *exchange) alone(send func(from int64) (int64, error)) (sent int64, err error) {
 	for {
 		if _, err := x.lane().Write(nil); err != nil {
 			return sent, x.errorOf(err)
@@ -509,7 +490,7 @@ func alone[N int | int64](x *exchange, send func(from N) (N, error)) (sent N, er
 		if sent += n; err != monitor.ErrWouldBlock {
 			return sent, err
 		}
-		if err := x.request(&ask{room: x.sender}).err; err != nil {
+		if err := x.request(func(*ask) reply { return reply{err: x.sender.Ready()} }, x.lane().Alarm()).err; err != nil {
 			return sent, err
 		}
 	}
@@ -523,10 +504,14 @@ const (
 
 // borrow has the goroutine send by itself, if it may.
 func (x *exchange) borrow() {
-	if !x.alone {
-		x.alone = true
-		x.sender = x.request(&ask{lend: true}).sender // an error is the next call's
+	if x.borrowed {
+		return
 	}
+	x.borrowed = true
+	x.sender = x.request(func(*ask) reply {
+		s, err := x.w.Lend()
+		return reply{sender: s, err: err} // another error than a Blocked is the next call's
+	}, x.lane().Alarm()).sender
 }
 
 // sendFile sends a part of a file. The error is errors.ErrUnsupported if it has to be read and written.
@@ -534,7 +519,7 @@ func (x *exchange) sendFile(f *os.File, offset, n int64) (sent int64, err error)
 	if x.borrow(); x.sender == nil {
 		return 0, errors.ErrUnsupported
 	}
-	return alone(x, func(from int64) (int64, error) { return x.sender.SendFile(f, offset+from, n-from) })
+	return x.alone(func(from int64) (int64, error) { return x.sender.SendFile(f, offset+from, n-from) })
 }
 
 // errorOf returns what an error of a lane is for a handler.
@@ -561,38 +546,40 @@ func (x *exchange) lane() *lane.Lane {
 }
 
 func (x *exchange) inform(h *head) error {
-	return x.request(&ask{interim: h}).err
+	return x.request(func(*ask) reply { return reply{err: h.inform(x.w)} }, nil).err
 }
 
 func (x *exchange) hijack() (conn net.Conn, unread []byte, err error) {
 	if x.in != nil {
-		if a := x.request(&ask{unread: true}); a.err != nil {
-			return nil, nil, a.err
+		rest := x.request(func(*ask) reply {
+			x.received = true
+			x.in.End(http.ErrHijacked) // the rest stays unread
+			return reply{}
+		}, nil)
+		if rest.err != nil {
+			return nil, nil, rest.err
 		}
 		x.in.SetDeadline(time.Time{})
 		unread, _ = io.ReadAll(x.in) // the error is that of its end
 	}
-	a := x.request(&ask{})
+	a := x.request(x.switchTo, nil)
 	return a.conn, unread, a.err
 }
 
-// request has the task do something, behind all that was written.
-func (x *exchange) request(a *ask) reply {
+// request has the task do something, behind all that was written. It is given up when there is something in late.
+func (x *exchange) request(do func(*ask) reply, late <-chan struct{}) reply {
 	answer := make(chan reply, 1)
-	a.answer = answer
+	a := &ask{do: do, answer: answer}
 	x.ask.Store(a)
 	x.bell.Wake()
 	for done := func() bool { return len(answer) > 0 || lane.IsClosed(x.over) }; x.on.wait != nil && !done(); {
 		x.on.wait(done)
 	}
-	var late <-chan struct{}
-	if a.lend || a.room != nil {
-		late = x.lane().Alarm()
-	}
 	select {
 	case v := <-answer:
 		return v
 	case <-late:
+		x.ask.CompareAndSwap(a, nil)
 		return reply{} // the next call looks at the deadline
 	case <-x.over:
 	}

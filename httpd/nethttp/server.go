@@ -29,7 +29,8 @@ import (
 
 // Server takes the place of an http.Server. Its fields and methods mean what those of http.Server mean, but for what their
 // comments say. Signals are left to the program. A Server is used by pointer, and its fields must not be changed once it
-// serves. Each call of Serve and the like has schedulers of its own, one for each CPU. There is no HTTP/2.
+// serves. Each call of Serve and the like has schedulers of its own, one for each CPU. There is no HTTP/2, and so none of the fields
+// TLSNextProto, HTTP2 and Protocols; nor is there DisableGeneralOptionsHandler.
 type Server struct {
 	Addr      string       // "host:port", for ListenAndServe and ListenAndServeTLS; empty means ":http" or ":https"
 	Handler   http.Handler // nil means http.DefaultServeMux

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"reflect"
 	"strconv"
 	"sync"
 	"time"
@@ -199,27 +200,38 @@ var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 // fewestOfFile is from how many bytes on a file is sent by the system.
 const fewestOfFile = 16 << 10
 
-// sendFile sends what src reads if that is a part of a file and the head says the length, as http.ServeContent has it.
+// sendFile sends what src reads if that is a file, or a part of one, and the head says the length. The error is
+// errors.ErrUnsupported if the rest has to be read.
 func (w *writer) sendFile(src io.Reader) (sent int64, err error) {
-	part, ok := src.(*io.LimitedReader)
-	if !ok || part.N < fewestOfFile {
-		return 0, errors.ErrUnsupported
+	part, limited := src.(*io.LimitedReader)
+	if limited {
+		src = part.R
 	}
-	f, ok := part.R.(*os.File)
-	if !ok {
+	f := fileOf(src)
+	if f == nil {
 		return 0, errors.ErrUnsupported
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over != nil || w.upgrade != nil || w.head == nil || w.mute || w.written+part.N > w.head.length {
-		return 0, errors.ErrUnsupported // Write knows what to do
 	}
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, errors.ErrUnsupported
 	}
 	at, err := f.Seek(0, io.SeekCurrent)
-	if err != nil || info.Size()-at < part.N {
+	n := info.Size() - at
+	if limited {
+		n = min(n, part.N)
+	}
+	if err != nil || n < fewestOfFile {
+		return 0, errors.ErrUnsupported
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over != nil || w.upgrade != nil || w.mute {
+		return 0, errors.ErrUnsupported // Write knows what to do
+	}
+	if w.head == nil {
+		w.settle(http.StatusOK)
+	}
+	if syntax.Empty(w.head.status) || w.written+n > w.head.length {
 		return 0, errors.ErrUnsupported
 	}
 	if w.head.untyped {
@@ -230,9 +242,11 @@ func (w *writer) sendFile(src io.Reader) (sent int64, err error) {
 	if err := w.hand(nil); err != nil {
 		return 0, err
 	}
-	sent, err = w.to.sendFile(f, at, part.N)
+	sent, err = w.to.sendFile(f, at, n)
 	w.written += sent
-	part.N -= sent
+	if limited {
+		part.N -= sent
+	}
 	if _, wrong := f.Seek(at+sent, io.SeekStart); wrong != nil {
 		err = cmp.Or(err, wrong)
 	}
@@ -240,6 +254,20 @@ func (w *writer) sendFile(src io.Reader) (sent int64, err error) {
 		w.fail(err)
 	}
 	return sent, err
+}
+
+// fileOf returns the file that src reads, or nil. io.Copy of a file gives a struct around it, without the method WriteTo.
+func fileOf(src io.Reader) *os.File {
+	if f, ok := src.(*os.File); ok {
+		return f
+	}
+	if v := reflect.ValueOf(src); v.Kind() == reflect.Struct && v.Type().PkgPath() == "os" {
+		if v = v.FieldByName("File"); v.IsValid() && v.CanInterface() {
+			f, _ := v.Interface().(*os.File)
+			return f
+		}
+	}
+	return nil
 }
 
 func (w *writer) Flush() { _ = w.FlushError() }

@@ -405,6 +405,10 @@ func (l *Lane) SetDeadline(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.StopTimer()
+	select {
+	case <-l.alarm: // of the old one
+	default:
+	}
 	l.deadline = time.Time{}
 	if at.IsZero() {
 		return

@@ -35,8 +35,10 @@ type output struct {
 	mu    sync.Mutex // so that the descriptor is not closed during a call
 	fd    int        // -1: the loan has ended
 	seen  uint32     // rooms before the latest call
-	calls uint64
-	err   error // of the system
+	calls uint64     // that are not counted yet
+	err   error      // of the system
+
+	counted uint64 // of sent
 }
 
 // LendOutput implements monitor.OutputLender.
@@ -118,7 +120,19 @@ func (o *output) Full() bool {
 		return false
 	}
 	o.k.state |= full
+	o.count()
 	return true
+}
+
+// count counts what was sent, on the scheduler's thread, when no call is under way.
+func (o *output) count() {
+	e, sent := o.k.source.e, o.Sent()
+	if sent > o.counted {
+		o.k.since = e.tick()
+	}
+	e.counts.Sends += o.calls
+	e.counts.Sent += sent - o.counted
+	o.calls, o.counted = 0, sent
 }
 
 func (o *output) Await(w act.Waker) { o.k.AwaitOutput(w, 0) }
@@ -132,13 +146,11 @@ func (o *output) Return() {
 	if !lent {
 		return
 	}
-	k, e := o.k, o.k.source.e
+	k := o.k
 	k.out.lent = nil
 	k.state &^= full
-	k.since = e.tick()
 	k.taken = k.taken || o.Sent() > 0
-	e.counts.Sends += o.calls
-	e.counts.Sent += o.Sent()
+	o.count()
 	if o.err != nil {
 		k.fail(o.err)
 	}
