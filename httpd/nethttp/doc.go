@@ -28,8 +28,8 @@
 // monitor.Stream) cannot be lent: chunks of 16 KiB go to the scheduler, two at a time, and a Write of 64 KiB or more, which is not
 // copied, returns when the scheduler has taken all of it.
 //
-// A body comes in chunks of up to 16 KiB, or of 64 KiB if it is large. At most 80 KiB are on their way to a handler that has not
-// read yet, and 256 KiB to one that reads a large body: so a slow handler holds up the client.
+// A body comes in chunks of up to 16 KiB, or of 64 KiB if it is large. At most 80 KiB, or 128 KiB of a large body, are on their way
+// to the handler: so a slow handler holds up the client.
 //
 // A handler that computes holds a processor of the Go runtime (GOMAXPROCS) for 10 ms at a time. While schedulers run, there
 // are two processors more than schedulers. When handlers hold all of them, another request waits for a processor three times:

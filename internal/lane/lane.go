@@ -29,8 +29,6 @@ const (
 	ChunkSize = 16 << 10
 	// Long is the length from which on a Write lends what it writes: more than a lane holds. Fill takes as much at a time.
 	Long = 64 << 10
-	// Longs is how many chunks a lane holds that Fill has filled: the more, the fewer switches between two threads.
-	Longs = 4
 )
 
 // ErrOver is returned by calls when the lane is over, and by Write after Finish.
@@ -56,7 +54,6 @@ type Lane struct {
 	large    bool         // Fill has put long chunks in it
 	wanted   atomic.Bool  // a Read waits
 	filled   atomic.Bool  // the task waits for room
-	begun    atomic.Bool  // Read has taken a chunk
 	finished atomic.Bool
 
 	ended    chan struct{} // closed by End
@@ -86,7 +83,7 @@ func WaitOf(x act.Executor) Wait {
 
 // To returns a lane to goroutines. over is closed when no call can succeed any more; nil means never. bell is the Waker of
 // the task, which the task sets in each turn before it looks at the lane.
-func To(over <-chan struct{}, bell *act.AtomicWaker) *Lane { return of(Longs-1+atOnce, over, bell) }
+func To(over <-chan struct{}, bell *act.AtomicWaker) *Lane { return of(Chunks-1+atOnce, over, bell) }
 
 // From returns a lane from goroutines. The parameters are those of To.
 func From(over <-chan struct{}, bell *act.AtomicWaker) *Lane { return of(Chunks, over, bell) }
@@ -101,19 +98,11 @@ func of(most int, over <-chan struct{}, bell *act.AtomicWaker) *Lane {
 // Full reports whether there is no room for Put. The task is woken when the lane is empty, and can fill all of it in one
 // turn, while the last chunk is read.
 func (l *Lane) Full() bool {
-	if l.n.Load() < l.most() {
+	if l.n.Load() < Chunks {
 		return false
 	}
 	l.filled.Store(true)
 	return l.n.Load() > 0 // in this order: see accept
-}
-
-// most is how many chunks make a lane to goroutines Full: more only for a reader that takes them.
-func (l *Lane) most() int32 {
-	if l.large && l.begun.Load() {
-		return Longs
-	}
-	return Chunks
 }
 
 // Held returns how much memory the chunks take that are in it, about. It is for the task's side.
@@ -126,7 +115,7 @@ func (l *Lane) Held() int {
 
 // Put copies bytes for Read and returns how many: all of p if it is not longer than 64 KiB. It panics if the lane is Full.
 func (l *Lane) Put(p []byte) (n int) {
-	if len(p) > 0 && l.n.Load() >= l.most() {
+	if len(p) > 0 && l.n.Load() >= Chunks {
 		panic("lane: Put without room")
 	}
 	for n < len(p) && int(l.n.Load()) < cap(l.chunks) {
@@ -141,7 +130,7 @@ func (l *Lane) Put(p []byte) (n int) {
 // Fill has f read into memory that Read takes it from, up to 64 KiB: that is one copy less than Put. It returns what f has
 // returned. It panics if the lane is Full.
 func (l *Lane) Fill(f func(p []byte) (int, error)) (int, error) {
-	if l.n.Load() >= l.most() {
+	if l.n.Load() >= Chunks {
 		panic("lane: Fill without room")
 	}
 	m := longs.Get().(*[Long]byte)
@@ -283,7 +272,6 @@ func (l *Lane) await() error {
 
 func (l *Lane) accept(x chunk) {
 	l.front = x
-	l.begun.Store(true)
 	l.wanted.Store(false) // before n says that nothing is on its way
 	if l.n.Add(-1) == 0 && l.filled.Load() {
 		l.filled.Store(false)

@@ -59,7 +59,7 @@ func bubble(t *testing.T, f func(t *testing.T, l *lane.Lane, over chan struct{})
 
 func TestALaneHoldsABoundedNumberOfChunks(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *lane.Lane, over chan struct{}) {
-		const lent = 6 // chunks: those for which a connection lends bytes, and those of Fill but one
+		const lent = 4 // chunks for which a connection lends bytes
 		l := lane.To(over, &act.AtomicWaker{})
 		require.Equal(t, lane.ChunkSize, l.Put(full(1)))
 		require.False(t, l.Full())

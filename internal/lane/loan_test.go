@@ -79,13 +79,6 @@ func TestFillReceivesIntoTheMemoryOfALane(t *testing.T) {
 		_, err := io.ReadFull(l, p)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(append(full(4), full(1)[:10]...), p))
-		for range lane.Longs { // the reader takes them
-			require.False(t, l.Full())
-			_, _ = l.Fill(fills(lane.Long, nil))
-		}
-		require.True(t, l.Full())
-		_, err = io.ReadFull(l, make([]byte, lane.Longs*lane.Long))
-		require.NoError(t, err)
 
 		k, err := l.Fill(fills(0, errOurs))
 		require.Equal(t, result{0, errOurs}, result{k, err})

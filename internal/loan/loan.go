@@ -20,7 +20,7 @@ type Memory struct {
 }
 
 // kept is how many blocks are kept for the next turns. What a turn is lent beyond them is the collector's.
-const kept = 8
+const kept = 4
 
 // Room returns memory for a loan of the present turn of s, at least 4 KiB. What a turn was lent stays valid until all
 // functions of AtTurnEnd have run.
