@@ -122,9 +122,8 @@ const floors = `
 	                  httpd/websocket/internal/deflate internal/hook internal/race
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
-	# x/sys/unix duplicates the descriptor of a file that is sent when its handler has closed it
 	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics internal/summary listener monitor secure service
-	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore golang.org/x/sys/unix log net net/http net/url os reflect syscall time unsafe
+	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
 	stage             act future internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time

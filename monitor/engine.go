@@ -116,8 +116,8 @@ func AdoptSocket(fd int) (addr net.Addr, spread bool, err error) {
 	return os.LocalAddr(fd), spread, nil
 }
 
-// DuplicateSocket returns another descriptor of a socket, which stays open when the first one is closed, and which the caller
-// closes. Any goroutine.
+// DuplicateSocket returns another descriptor of a socket, or of a file, which stays open when the first one is closed, and which
+// the caller closes. Any goroutine.
 func DuplicateSocket(fd int) (int, error) { return netpoll.System{}.Duplicate(fd) }
 
 // CloseSocket closes a descriptor that DuplicateSocket has returned, or one that was inherited and is not used. Any goroutine.

@@ -12,6 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
 )
 
 // inline answers a request on the scheduler's thread.
@@ -137,12 +138,12 @@ func (o *inlineOutlet) sendFile(f *os.File, offset, n int64) (int64, error) {
 	if o.files == mostFiles {
 		return 0, errors.ErrUnsupported
 	}
-	own, err := duplicate(f)
+	fd, err := monitor.DuplicateSocket(int(f.Fd()))
 	if err != nil {
 		return 0, errors.ErrUnsupported // it is read instead
 	}
 	o.files++
-	o.parts = append(o.parts, part{file: own, from: offset, n: n})
+	o.parts = append(o.parts, part{file: os.NewFile(uintptr(fd), f.Name()), from: offset, n: n})
 	return n, nil
 }
 
