@@ -39,20 +39,21 @@ func (w *Response) Lend() (*Sender, error) {
 	if err := w.Flush(); err != nil {
 		return nil, err
 	}
-	if w.lent == nil && !w.mute {
-		s, err := w.x.lend()
-		if err != nil {
-			return nil, err
-		}
-		w.lent = s
-		if s.most = -1; w.sized {
-			s.most = w.left
-		}
-	}
-	if w.lent == nil {
+	switch {
+	case w.mute:
 		return nil, errors.ErrUnsupported
+	case w.lent != nil:
+		return w.lent, nil
 	}
-	return w.lent, nil
+	s, err := w.x.lend()
+	if err != nil {
+		return nil, err
+	}
+	if s.most = -1; w.sized {
+		s.most = w.left
+	}
+	w.lent = s
+	return s, nil
 }
 
 // recall ends the loan.

@@ -32,12 +32,10 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stag
 		ids, err = s.enqueueUnique(ctx, distinct, now)
 	}
 	if err != nil {
-		later = nil // nothing was enqueued, or nobody knows: engines poll as well
-	}
-	s.leave(later)
-	if err != nil {
+		s.leave(nil) // nothing was enqueued, or nobody knows: engines poll as well
 		return nil, s.failed(ctx, "enqueue", err)
 	}
+	s.leave(later)
 	return transition.Spread(ids, places), nil
 }
 
