@@ -4,19 +4,19 @@
 # All tests. Installs the programs that they need where it may: a C compiler, curl, openssl, PostgreSQL,
 # PgBouncer, strace, wrk, ssh, Chromium, HAProxy.
 test:
-	go run ./internal/tier/run full
+	go run ./internal/testing/tier/run full
 
 # What needs nothing but Go.
 quick:
-	go run ./internal/tier/run quick
+	go run ./internal/testing/tier/run quick
 
 # All mutants, all interleavings, long random runs, and each fuzzer for half a minute.
 long:
-	go run ./internal/tier/run long
+	go run ./internal/testing/tier/run long
 
 # What measures time, processor time and memory, one test at a time: a row for each figure. Leave the machine alone meanwhile.
 measure:
-	go run ./internal/tier/run measure
+	go run ./internal/testing/tier/run measure
 
 # All simulated worlds, as many of each as you like: make sim SEEDS=100000 FROM=1000000
 SEEDS ?= 10000

@@ -29,7 +29,7 @@ const floors = `
 	internal/oldest   time
 	shutdown          internal/oldest time
 	internal/race
-	internal/netpoll  internal/race golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
+	netpoll  internal/race golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
@@ -40,17 +40,17 @@ const floors = `
 	internal/pool     internal/hook internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/terms    shutdown time
-	internal/tier   internal/race os os/exec path/filepath testing
-	internal/pgserver   internal/tier net os os/exec os/user path/filepath syscall time
+	internal/testing/tier   internal/race os os/exec path/filepath testing
+	internal/testing/pgserver   internal/testing/tier net os os/exec os/user path/filepath syscall time
 	internal/cli      flag os time
-	internal/tlstest   crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
-	internal/exectest   github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix hash/crc32 os
+	internal/testing/tlstest   crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
+	internal/testing/exectest   github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix hash/crc32 os
 	                  os/exec path/filepath regexp syscall testing time
-	internal/traffic   bufio crypto/tls math/rand/v2 net net/http os time
-	internal/price   internal/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time unsafe
-	internal/tier/run   internal/pgserver internal/tier bufio encoding/json os os/exec path/filepath regexp runtime time
+	internal/testing/traffic   bufio crypto/tls math/rand/v2 net net/http os time
+	internal/testing/price   internal/testing/tier github.com/stretchr/testify/require golang.org/x/sys/unix syscall testing time unsafe
+	internal/testing/tier/run   internal/testing/pgserver internal/testing/tier bufio encoding/json os os/exec path/filepath regexp runtime time
 	e2e
-	internal/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
+	internal/testing/mutant   go/ast go/build go/parser go/scanner go/token os path/filepath regexp
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
 	# wraps, see TestDoors; of os the environment
@@ -69,22 +69,22 @@ const floors = `
 	# 2: demons, futures, monitors. Only internal/readiness, the engine that monitor has by default, knows descriptors
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
-	internal/readiness   act internal/budget internal/netpoll internal/audit internal/hook internal/loan net net/netip os syscall time
-	monitor           act shutdown internal/netpoll internal/readiness internal/inbox context go.uber.org/zap net net/netip os os/signal syscall time
+	internal/readiness   act internal/budget netpoll internal/audit internal/hook internal/loan net net/netip os syscall time
+	monitor           act shutdown netpoll internal/readiness internal/inbox context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
 	listener          act shutdown monitor internal/budget internal/hook internal/lane internal/race internal/summary
 	                  context encoding/binary go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
-	internal/filtertest   act listener monitor
-	internal/servertest   act demon internal/hook internal/netpoll internal/race internal/readiness internal/tier listener monitor
+	internal/testing/filtertest   act listener monitor
+	internal/testing/servertest   act demon internal/hook netpoll internal/race internal/readiness internal/testing/tier listener monitor
 	                  shutdown context github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap
 	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
 	# 4: what makes tasks
 	service           act shutdown monitor listener internal/hook internal/resource go.uber.org/zap io/fs net os os/user syscall time
-	internal/streamtest   act internal/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
+	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
@@ -129,7 +129,7 @@ const floors = `
 	stage             act future internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
 	stage/internal/transition   stage time
 	stage/internal/migration   io/fs path
-	stage/internal/storm   internal/tier stage context database/sql github.com/stretchr/testify/require go.uber.org/zap
+	stage/internal/storm   internal/testing/tier stage context database/sql github.com/stretchr/testify/require go.uber.org/zap
 	                  math/rand/v2 os os/exec os/signal syscall testing time
 	stage/memory      stage stage/internal/transition container/heap context time
 	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime
@@ -137,17 +137,17 @@ const floors = `
 	stage/internal/enginetest   act shutdown stage context testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown internal/budget internal/netpoll internal/readiness monitor internal/audit internal/hook internal/thread
+	sim               act shutdown internal/budget netpoll internal/readiness monitor internal/audit internal/hook internal/thread
 	                  context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 	# messages of clients, for worlds
 	sim/framing       bufio encoding/binary
 	# a client with its manners, for worlds
-	internal/party    act listener shutdown sim math/rand/v2 time os testing
+	internal/testing/party    act listener shutdown sim math/rand/v2 time os testing
 
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime and encoding/binary for stacks, os for files of /proc, and x/sys/unix for the
 	# numbers of system calls. Files are written with what has just happened, also on a signal: monitor, os, syscall
-	inspect           act httpd httpd/files internal/hook internal/netpoll internal/thread listener monitor service shutdown
+	inspect           act httpd httpd/files internal/hook netpoll internal/thread listener monitor service shutdown
 	                  context crypto/rand crypto/subtle embed encoding/binary encoding/json flag go.uber.org/zap golang.org/x/sys/unix
 	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
 
@@ -296,37 +296,37 @@ func goFiles(t *testing.T) (files []string) {
 // else asks its scheduler, so one seed gives one history. A further door is a further way for two runs
 // to differ, and for a simulation to miss something.
 var doors = map[string][]string{
-	"act/config.go":                  {"time.Now", "time.Since"},                                       // the system's Clock
-	"internal/hook/parker.go":        {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
-	"act/group.go":                   {"go"},                                                           // the threads, and the goroutines that wait for them
-	"internal/pool/pool.go":          {"go"},                                                           // the default Executor, and the slots of handshakes
-	"coro/routine.go":                {"time.AfterFunc"},                                               // a stopped body that does not end is reported
-	"internal/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
-	"httpd/accesslog/log.go":         {"time.After"},                                                   // how long the end waits for the last lines
-	"httpd/accesslog/writer.go":      {"go", "time.Now"},                                               // a file may block; how often losses are reported
-	"httpd/nethttp/server.go":        {"go"},                                                           // Serve returns before its schedulers have ended
-	"internal/lane/lane.go":          {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
-	"inspect/watchdog.go":            {"go", "time.NewTicker", "time.Now"},                             // it sees what holds up a scheduler, whose clock stands still then
-	"inspect/profile.go":             {"time.NewTimer"},                                                // how long a profile is taken, while the server goes on
-	"inspect/recorder.go":            {"go", "time.Now", "time.After", "time.AfterFunc"},               // a disk may block; how often files are written
-	"inspect/server.go":              {"go"},                                                           // pages that outlive a stuck scheduler
-	"monitor/signals.go":             {"go"},                                                           // os/signal hands over on a channel
-	"internal/thread/leastused.go":   {"time.Sleep"},                                                   // the load of CPUs is a difference; at set-up only
-	"internal/netpoll/listen.go":     {"time.Sleep"},                                                   // another program binds the same path; at set-up only
-	"internal/netpoll/runtime.go":    {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
-	"secure/handshakes.go":           {"go", "time.AfterFunc"},                                         // a step that takes long goes on without its slot
-	"upgrade/predecessor.go":         {"time.Sleep"},                                                   // a process that is dying; at set-up only
-	"secure/selfsigned.go":           {"time.Now"},                                                     // when a certificate is valid
-	"stage/goroutines.go":            {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
-	"upgrade/state.go":               {"go"},                                                           // a service may not return in time
-	"upgrade/child.go":               {"go"},                                                           // a child is waited for, so that it is no zombie
-	"stage/memory/store.go":          {"time.Now"},                                                     // unless it is given another clock
-	"stage/run.go":                   {"time.NewTimer"},                                                // likewise
-	"sim/test.go":                    {"time.Now", "time.Since"},                                       // how long it took, to be printed
+	"act/config.go":                          {"time.Now", "time.Since"},                                       // the system's Clock
+	"internal/hook/parker.go":                {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
+	"act/group.go":                           {"go"},                                                           // the threads, and the goroutines that wait for them
+	"internal/pool/pool.go":                  {"go"},                                                           // the default Executor, and the slots of handshakes
+	"coro/routine.go":                        {"time.AfterFunc"},                                               // a stopped body that does not end is reported
+	"internal/testing/servertest/stepped.go": {"go", "time.After", "time.Now", "time.Sleep"},                   // a part of tests
+	"httpd/accesslog/log.go":                 {"time.After"},                                                   // how long the end waits for the last lines
+	"httpd/accesslog/writer.go":              {"go", "time.Now"},                                               // a file may block; how often losses are reported
+	"httpd/nethttp/server.go":                {"go"},                                                           // Serve returns before its schedulers have ended
+	"internal/lane/lane.go":                  {"time.Now", "time.Until", "time.AfterFunc"},                     // deadlines of goroutines that block
+	"inspect/watchdog.go":                    {"go", "time.NewTicker", "time.Now"},                             // it sees what holds up a scheduler, whose clock stands still then
+	"inspect/profile.go":                     {"time.NewTimer"},                                                // how long a profile is taken, while the server goes on
+	"inspect/recorder.go":                    {"go", "time.Now", "time.After", "time.AfterFunc"},               // a disk may block; how often files are written
+	"inspect/server.go":                      {"go"},                                                           // pages that outlive a stuck scheduler
+	"monitor/signals.go":                     {"go"},                                                           // os/signal hands over on a channel
+	"internal/thread/leastused.go":           {"time.Sleep"},                                                   // the load of CPUs is a difference; at set-up only
+	"netpoll/listen.go":                      {"time.Sleep"},                                                   // another program binds the same path; at set-up only
+	"netpoll/runtime.go":                     {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
+	"secure/handshakes.go":                   {"go", "time.AfterFunc"},                                         // a step that takes long goes on without its slot
+	"upgrade/predecessor.go":                 {"time.Sleep"},                                                   // a process that is dying; at set-up only
+	"secure/selfsigned.go":                   {"time.Now"},                                                     // when a certificate is valid
+	"stage/goroutines.go":                    {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
+	"upgrade/state.go":                       {"go"},                                                           // a service may not return in time
+	"upgrade/child.go":                       {"go"},                                                           // a child is waited for, so that it is no zombie
+	"stage/memory/store.go":                  {"time.Now"},                                                     // unless it is given another clock
+	"stage/run.go":                           {"time.NewTimer"},                                                // likewise
+	"sim/test.go":                            {"time.Now", "time.Since"},                                       // how long it took, to be printed
 }
 
 // doorless are examples, and suites that tests are made of, beside which no other time comes in.
-var doorless = []string{"examples/", "internal/exectest/", "internal/pgserver/", "internal/price/", "internal/streamtest/", "internal/tier/run/", "internal/traffic/", "stage/internal/enginetest/", "stage/internal/storm/", "stage/storetest/"}
+var doorless = []string{"examples/", "internal/testing/exectest/", "internal/testing/pgserver/", "internal/testing/price/", "internal/testing/streamtest/", "internal/testing/tier/run/", "internal/testing/traffic/", "stage/internal/enginetest/", "stage/internal/storm/", "stage/storetest/"}
 
 var clocks = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/internal/thread"
-	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // computers are programs of one scheduler that only compute, for two seconds.

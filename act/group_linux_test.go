@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/internal/thread"
-	"github.com/daimon-go/daimon/internal/tier"
 )
 
 // What was broken: all schedulers were bound, each to the CPU with its number, so that programs shared the first ones. What a

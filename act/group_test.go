@@ -16,8 +16,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/internal/thread"
-	"github.com/daimon-go/daimon/internal/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
 

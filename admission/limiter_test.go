@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/price"
+	"github.com/daimon-go/daimon/internal/testing/price"
 	"github.com/stretchr/testify/require"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
 )
 
 // A client is one connection to the server, TCP or Unix. All of its calls end with an error when patience is over.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 // secondAddress returns the second address that a program logs.

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/inspect"
-	"github.com/daimon-go/daimon/internal/exectest"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 // A viewer asks a program for its pages of package inspect.

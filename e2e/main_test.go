@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
 	"github.com/daimon-go/daimon/internal/race"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // patience is what a client or a test waits for before it calls the program stuck.

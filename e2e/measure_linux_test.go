@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
-	"github.com/daimon-go/daimon/internal/price"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
+	"github.com/daimon-go/daimon/internal/testing/price"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // Ten thousand connections that were used are what a server is for: each costs a small record, or a small stack, and over TLS what

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // haproxy runs HAProxy with these sections, each of which listens at one of the addresses that it returns: "bind LISTEN". The

@@ -22,9 +22,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
-	"github.com/daimon-go/daimon/internal/tier"
-	"github.com/daimon-go/daimon/internal/traffic"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/daimon-go/daimon/internal/testing/traffic"
 )
 
 // upgraded is a server whose process changes. Its processes write to one log.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 )

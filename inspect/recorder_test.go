@@ -20,7 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 

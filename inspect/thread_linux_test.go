@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // gate holds up a turn until the watchdog has reported it.

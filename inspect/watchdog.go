@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // Watch says when the watchdog reports a [Stall]. The zero value is 50 ms.

@@ -6,8 +6,8 @@ import (
 	"net"
 	"testing"
 
-	"github.com/daimon-go/daimon/internal/filtertest"
-	"github.com/daimon-go/daimon/internal/streamtest"
+	"github.com/daimon-go/daimon/internal/testing/filtertest"
+	"github.com/daimon-go/daimon/internal/testing/streamtest"
 	"github.com/daimon-go/daimon/listener"
 )
 

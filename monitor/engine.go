@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // Engine makes the connections of one scheduler: it listens and dials. The default is a readiness engine, over epoll or

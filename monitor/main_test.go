@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 // childVariable names the child that a test binary is to be instead of running tests.

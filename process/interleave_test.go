@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/daimon-go/daimon/internal/mutant"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/mutant"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/stretchr/testify/require"
 )
 
@@ -37,7 +37,7 @@ import (
 //	INTERLEAVE='-test.run=TestInterleaveRandomly -seeds=1000000' …
 //	INTERLEAVE='-test.run=TestInterleave$ -deeper=1' … # one preemption more
 //
-// Each mutant in testdata/interleave/faults breaks one thing (package internal/mutant describes the files). Its head names
+// Each mutant in testdata/interleave/faults breaks one thing (package internal/testing/mutant describes the files). Its head names
 // the cases that must find it, "random" being the random worlds, and what they must report. All of them are compiled into
 // the one program: a function that a mutant changes is there twice, and a variable chooses.
 //

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/process"
 )
 

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"

@@ -3,7 +3,7 @@ package secure_test
 import (
 	"testing"
 
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m) }

@@ -5,7 +5,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/daimon-go/daimon/internal/streamtest"
+	"github.com/daimon-go/daimon/internal/testing/streamtest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 )

@@ -13,10 +13,10 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/readiness"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 )

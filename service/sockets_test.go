@@ -12,9 +12,9 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/netpoll"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/netpoll"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -43,7 +43,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 	})
 }
 
-// "" is everything there is, IPv4 and IPv6, and a name is looked up. Which clients reach which address shows in internal/netpoll.
+// "" is everything there is, IPv4 and IPv6, and a name is looked up. Which clients reach which address shows in netpoll.
 func TestTCPHosts(t *testing.T) {
 	for listens, dialled := range map[string][]string{"": {"127.0.0.1", "::1"}, "localhost": {"localhost"}} {
 		v := &service.TCP{Address: net.JoinHostPort(listens, "0"), Handler: answers("hello")}

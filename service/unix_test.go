@@ -15,8 +15,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/netpoll"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -61,7 +61,7 @@ func (w *world) servedByAll(t *testing.T, x shares, addr net.Addr) {
 	require.NoError(t, w.order(servertest.Drain))
 }
 
-// What stands in the way of a socket file shows in internal/netpoll.
+// What stands in the way of a socket file shows in netpoll.
 func TestUnixFile(t *testing.T) {
 	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)

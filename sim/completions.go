@@ -14,9 +14,9 @@ import (
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // Completions is a set-up function for [World.Server]. It gives the scheduler a completion engine, which works like

@@ -13,7 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/mutant"
+	"github.com/daimon-go/daimon/internal/testing/mutant"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"

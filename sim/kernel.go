@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // kernel is the operating system of one Server: its descriptors and calls.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 func (h *recorder) listen(o netpoll.ListenOptions) (fd int, addr netip.AddrPort) {

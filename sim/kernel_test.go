@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // kernelBench is a world with one server, whose calls the test makes itself. No scheduler runs.

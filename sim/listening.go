@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // internet is what the servers and clients of a world share: the addresses, the connections, and the file system of

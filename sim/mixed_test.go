@@ -15,7 +15,7 @@ import (
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/examples/proxy/proxy"
-	"github.com/daimon-go/daimon/internal/party"
+	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/mutant"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/mutant"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/stretchr/testify/require"
 )
 
 // TestMutants tries whether the simulation finds what it is there to find. Each mutant in testdata/mutants breaks one
-// thing (package internal/mutant has the form of the files, and tests that all of them still apply). Its head says
+// thing (package internal/testing/mutant has the form of the files, and tests that all of them still apply). Its head says
 // which scenario finds it, one of this package or "TestWorldStages in stage", and how many worlds must be enough.
 //
 //	# A task that is woken within its own turn goes to sleep all the same.

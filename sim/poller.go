@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // poller models edge-triggered epoll(7): a list of descriptors that have changed. What is ready is determined when a

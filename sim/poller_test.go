@@ -5,8 +5,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 func (b *kernelBench) poller() *poller {

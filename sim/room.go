@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // A service that has no place or no descriptor for a client that waits may close a connection that has been idle: see

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/streamtest"
+	"github.com/daimon-go/daimon/internal/testing/streamtest"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"

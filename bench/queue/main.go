@@ -13,7 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
-	"github.com/daimon-go/daimon/internal/pgserver"
+	"github.com/daimon-go/daimon/internal/testing/pgserver"
 )
 
 // Options are the flags.

@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/bench/internal/build"
 	"github.com/daimon-go/daimon/bench/internal/command"
 	"github.com/daimon-go/daimon/bench/replace/site"
-	"github.com/daimon-go/daimon/internal/traffic"
+	"github.com/daimon-go/daimon/internal/testing/traffic"
 )
 
 // Options are the flags.

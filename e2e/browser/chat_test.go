@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
 )
 
 // chatServer is examples/chat that runs.

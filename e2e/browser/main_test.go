@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
 )
 
 // TestMain makes this process the parent of all that its children leave behind (prctl(2)): so it can see whether they

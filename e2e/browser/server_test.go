@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
 )
 
 // patience is how long a test waits for something before it calls that stuck.

@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/examples/websocket-echo/echo"
 	"github.com/daimon-go/daimon/httpd"
 	daimon "github.com/daimon-go/daimon/httpd/websocket"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"

@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	daimon "github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/coroutine"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 // What a client says to the server below. Everything else is sent back.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/examples/report/report"
-	"github.com/daimon-go/daimon/internal/exectest"
+	"github.com/daimon-go/daimon/internal/testing/exectest"
 	"github.com/daimon-go/daimon/stage"
 )
 

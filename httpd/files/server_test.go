@@ -19,7 +19,7 @@ import (
 
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/files"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 var modified = time.Date(2026, 8, 1, 12, 0, 0, 500_000_000, time.UTC)

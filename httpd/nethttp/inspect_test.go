@@ -15,7 +15,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/service"
 )
 

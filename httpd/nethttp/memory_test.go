@@ -15,8 +15,8 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 

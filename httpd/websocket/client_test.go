@@ -21,8 +21,8 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
-	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 

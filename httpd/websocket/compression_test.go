@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
-	"github.com/daimon-go/daimon/internal/price"
+	"github.com/daimon-go/daimon/internal/testing/price"
 	"github.com/daimon-go/daimon/listener"
 )
 

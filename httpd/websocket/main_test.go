@@ -19,7 +19,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/listener"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/party"
+	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/shutdown"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/party"
+	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/sim"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/party"
+	"github.com/daimon-go/daimon/internal/testing/party"
 )
 
 // request is what a client asks, what the handler does for it, and what has happened.

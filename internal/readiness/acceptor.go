@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // LastAccepts bounds how many connections an Acceptor still gives after Stop: as many as a backlog usually holds

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // AwaitEnd implements monitor.CloseNotifier. It shares the place of AwaitInput, and a bit says which of the two it is.

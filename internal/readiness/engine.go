@@ -7,7 +7,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/loan"
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // batch bounds the events taken in one look.

@@ -3,7 +3,7 @@ package readiness
 import (
 	"unsafe"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // SocketSize is the memory of a connection below its Conn.

@@ -6,7 +6,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // State is what package sim sees of a Socket.

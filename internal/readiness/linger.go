@@ -3,7 +3,7 @@ package readiness
 import (
 	"io"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // linger takes a socket that is being closed as far as it goes now: to send the queue, to close the write side, and to

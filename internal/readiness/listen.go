@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // ListenOptions are those of package monitor.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // OS is a poller and the socket calls, by descriptor. [netpoll.System] is the real one and documents each method; a

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // file returns a file of n zeroes.

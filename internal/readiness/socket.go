@@ -11,7 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/netpoll"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // source is what the sockets of one service, or of one kind of dialled connections, have in common on a scheduler.

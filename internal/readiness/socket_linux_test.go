@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
-	"github.com/daimon-go/daimon/internal/servertest"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // raw calls f with the descriptor of a connection.

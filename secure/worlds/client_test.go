@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/party"
+	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/sim"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/party"
+	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"

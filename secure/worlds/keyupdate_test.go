@@ -13,8 +13,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/party"
-	"github.com/daimon-go/daimon/internal/tlstest"
+	"github.com/daimon-go/daimon/internal/testing/party"
+	"github.com/daimon-go/daimon/internal/testing/tlstest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"

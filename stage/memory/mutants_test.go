@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/mutant"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/mutant"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // TestMutants breaks the rules of package transition, one at a time, and has TestStore find each mistake. The twin of

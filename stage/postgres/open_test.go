@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/pgserver"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/pgserver"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
 )

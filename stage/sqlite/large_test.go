@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/daimon-go/daimon/internal/price"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/price"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
 	"github.com/daimon-go/daimon/stage/storetest"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/storm"
 	"github.com/daimon-go/daimon/stage/sqlite"

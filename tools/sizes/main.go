@@ -41,9 +41,9 @@ const (
 var columns = [...]string{"product", "tests", "names", "examples", "longest file", "longest function", "longest test"}
 
 // suites are the packages that only tests import: their lines are lines of tests.
-var suites = []string{"e2e", "e2e/browser", "e2e/libraries", "internal/exectest", "internal/filtertest", "internal/mutant", "internal/pgserver",
-	"internal/price", "internal/servertest", "internal/streamtest", "internal/tier", "internal/tier/run", "internal/tlstest", "internal/traffic",
-	"internal/party", "stage/internal/enginetest", "stage/internal/storm", "stage/storetest"}
+var suites = []string{"e2e", "e2e/browser", "e2e/libraries", "internal/testing/exectest", "internal/testing/filtertest", "internal/testing/mutant", "internal/testing/pgserver",
+	"internal/testing/price", "internal/testing/servertest", "internal/testing/streamtest", "internal/testing/tier", "internal/testing/tier/run", "internal/testing/tlstest", "internal/testing/traffic",
+	"internal/testing/party", "stage/internal/enginetest", "stage/internal/storm", "stage/storetest"}
 
 // beside are the folders whose programs are neither product nor tests.
 var beside = []string{"bench", "examples", "tools"}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // Eight bytes at a time give what the tables give one by one: for each byte at each place, in texts of any length up to

@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/coroutine"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/service"
 )
 

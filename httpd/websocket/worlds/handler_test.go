@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
-	"github.com/daimon-go/daimon/internal/party"
+	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/shutdown"
 )
 

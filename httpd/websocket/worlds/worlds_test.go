@@ -17,8 +17,8 @@ import (
 
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
-	"github.com/daimon-go/daimon/internal/party"
-	"github.com/daimon-go/daimon/internal/servertest"
+	"github.com/daimon-go/daimon/internal/testing/party"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"
 )

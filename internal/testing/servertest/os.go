@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/netpoll"
 	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // OS makes the system calls of netpoll.System, and counts those that a connection repeats. Its fields may be set while

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/daimon-go/daimon/internal/pgserver"
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/pgserver"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // orphan is set in a process that starts a server and ends without closing it.

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // Main is the TestMain of a package whose tests run schedulers and their clients. A busy scheduler lets go of no processor, so

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/daimon-go/daimon/internal/pgserver"
+	"github.com/daimon-go/daimon/internal/testing/pgserver"
 )
 
 // database starts a PostgreSQL, which the packages of the run share. The function that it returns stops it.

@@ -20,10 +20,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
-const root = "../.."
+const root = "../../.."
 
 // catalogues are the folders of mutants, with what the head of each file has to say.
 var catalogues = []struct {

@@ -1,9 +1,9 @@
 // Command run runs the tests of a tier, and says in the end which took longest and what the tier left out:
 //
-//	go run ./internal/tier/run quick
-//	go run ./internal/tier/run full
-//	go run ./internal/tier/run long
-//	go run ./internal/tier/run measure
+//	go run ./internal/testing/tier/run quick
+//	go run ./internal/testing/tier/run full
+//	go run ./internal/testing/tier/run long
+//	go run ./internal/testing/tier/run measure
 //
 // It prints the line of each package as go test does, and the output of tests that fail. Its status is 1 if one does.
 package main
@@ -88,7 +88,7 @@ func full(r *report) {
 // alone are the packages in which no two goroutines share memory: pure functions and simulated worlds.
 var alone = []string{"sim", "secure/worlds", "httpd/worlds", "httpd/websocket/worlds", "httpd/internal/http1",
 	"httpd/internal/route", "httpd/internal/syntax", "httpd/websocket/internal/deflate", "httpd/websocket/internal/frame",
-	"internal/mutant", "internal/wheel"}
+	"internal/testing/mutant", "internal/wheel"}
 
 // long runs all mutants, all interleavings and all random runs, and each fuzzer for half a minute.
 func long(r *report) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/daimon-go/daimon/internal/traffic"
+	"github.com/daimon-go/daimon/internal/testing/traffic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

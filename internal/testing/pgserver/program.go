@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // patience is how long a program may take to start or to end. More is a hang.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // A tool is a program that tests use, with the Debian packages that have it.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/tier"
+	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
 // The files for kqueue, over an emulation of it, which is in testdata/kqueue. The tests of the packages run as they
@@ -19,7 +19,7 @@ import (
 func TestKqueueEmulation(t *testing.T) {
 	tier.Need(t, tier.Full, "compiles packages and their tests once more")
 	// What stands above is compiled for a minute.
-	above := tier.Choose(nil, nil, []string{"../../service", "../../listener", "../../httpd", "../../monitor", "../readiness"})
+	above := tier.Choose(nil, nil, []string{"../service", "../listener", "../httpd", "../monitor", "../internal/readiness"})
 	for system, packages := range map[string][]string{
 		"darwin": append(above, "."),
 		"netbsd": {"."}, // is interrupted by a pipe, and has accept4
@@ -35,7 +35,7 @@ func TestKqueueEmulation(t *testing.T) {
 	}
 }
 
-const emulation = `unix "github.com/daimon-go/daimon/internal/netpoll/kqueue"`
+const emulation = `unix "github.com/daimon-go/daimon/netpoll/kqueue"`
 
 // emulate returns the file for go test -overlay that puts the files of a system in place of those of Linux: all files
 // of this package, and the test files of the others.
