@@ -422,6 +422,22 @@ func TestRunLeavesAProcessorForTheOthersAndGivesItBack(t *testing.T) {
 	require.Equal(t, before, during)
 }
 
+func TestRunMakesCollectionsOfASmallHeapRarer(t *testing.T) {
+	next := func(environment string) (bytes uint64) {
+		t.Setenv("GOGC", environment)
+		require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 1}, func(*act.Scheduler) error {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			bytes = m.NextGC - m.HeapAlloc
+			return nil
+		}))
+		return bytes
+	}
+	require.GreaterOrEqual(t, next(""), uint64(8<<20))
+	require.Less(t, next("100"), uint64(8<<20), "set by the user")
+}
+
 func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	runtime.LockOSThread()

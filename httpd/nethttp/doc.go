@@ -36,8 +36,8 @@
 // to be read, handled and answered. With Inline it waits once. Requests to a server of net/http wait likewise. A semaphore in
 // the handlers that compute, with a place for each CPU, keeps processors free for the others.
 //
-// A collection of garbage costs more CPU time beside schedulers than without, if they keep all CPUs busy. A server with a small
-// heap, and so with many collections, should run with GOGC=400 or more: bench/README.md has figures.
+// A collection of garbage costs more CPU time beside schedulers than without, if they keep all CPUs busy. So [act.Run] makes
+// collections of a small heap rarer. A server whose handlers allocate much should run with a higher GOGC.
 //
 // An order to end, such as that of Server.Shutdown, waits for all handlers within its bound, also for those whose clients
 // have gone. Contexts of requests do not end with the order, but when its bound is reached. Handlers that have not returned
