@@ -6,7 +6,7 @@ import (
 )
 
 // Programs are the paths of what is run.
-type Programs struct{ Subject, Coro, Reads, Epoll, Plain, Load string }
+type Programs struct{ Subject, Coro, Reads, Epoll, Plain, Gnet, Nbio, Load string }
 
 // compile compiles into the directory to. A subject that is given is not compiled.
 func compile(to, subject string) (p Programs, err error) {
@@ -18,6 +18,12 @@ func compile(to, subject string) (p Programs, err error) {
 		return p, err
 	}
 	if p.Plain, err = b.Go("echo/plain"); err != nil {
+		return p, err
+	}
+	if p.Gnet, err = b.Go("echo/gnet"); err != nil {
+		return p, err
+	}
+	if p.Nbio, err = b.Go("echo/nbio"); err != nil {
 		return p, err
 	}
 	if p.Coro, err = b.Daimon("examples/echo-coro"); err != nil {

@@ -26,6 +26,7 @@ type Options struct {
 	Server                string  // a binary; "": Daimon's examples/echo, built here
 	Coro                  bool    // examples/echo-coro and reads beside it
 	Plain                 bool    // package net beside them
+	Loops                 bool    // gnet and nbio beside them
 	Inspect               bool    // the server with -inspect, and itself once more as the control
 	Bound                 bool    // the server with -cpus auto, and itself once more as the control
 	Apart                 bool    // the load generator has a CPU of its own
@@ -43,6 +44,7 @@ func main() {
 	flag.StringVar(&o.Server, "server", "", "measure this `binary` (with flags -addr and -reactors) instead of examples/echo")
 	flag.BoolVar(&o.Coro, "coro", false, "measure examples/echo-coro and reads too, against examples/echo")
 	flag.BoolVar(&o.Plain, "plain", false, "measure a goroutine-per-connection server too")
+	flag.BoolVar(&o.Loops, "loops", false, "measure other event loops for Go too: gnet and nbio")
 	flag.BoolVar(&o.Inspect, "inspect", false, "measure the server with -inspect too, against itself without")
 	flag.BoolVar(&o.Bound, "bound", false, "measure the server with -cpus auto too, against itself without; the system places them and the load")
 	flag.BoolVar(&o.Apart, "apart", false, "give the load generator a CPU that no reactor uses")
@@ -121,6 +123,10 @@ func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.
 	divide(add("control", p.Epoll), epoll, 0)
 	if o.Plain {
 		divide(add("plain", p.Plain), epoll, 0)
+	}
+	if o.Loops {
+		divide(add("gnet", p.Gnet), epoll, 0)
+		divide(add("nbio", p.Nbio), epoll, 0)
 	}
 	return servers, ratios
 }
