@@ -32,7 +32,8 @@
 // # Stalls
 //
 // A watchdog reports a turn that takes longer than 50 ms (see [Watch]) while it still runs: its [Cause], the kind of its action,
-// its connection and its stack. On systems other than Linux the cause is told from the stack alone. In a turn of a process the kind
+// its connection and its stack. Of a turn in a system call it names the call and what it is about, "read of pipe:[4711]", and has no
+// stack. On systems other than Linux the cause is told from the stack alone. In a turn of a process the kind
 // is that of the action that runs all processes of the scheduler, and the stack says which one it is. The connection is that of the
 // socket: behind a PROXY header its peer is the proxy.
 //

@@ -2,9 +2,7 @@ package inspect
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -16,11 +14,11 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// A stack is had in one of two ways. The goroutine profile stops all goroutines for a moment, and takes what each of them
-// is doing while they go on. For that each has to reach a safepoint: one that computes is interrupted, and one that is
-// parked, or in a system call that the runtime knows of, has no processor. But a system call that was made by syscall.RawSyscall
-// holds its processor, and would keep all other goroutines stopped until it returns. Therefore the stack of a thread that is
-// in a system call is read in its memory, which the thread leaves as it is meanwhile.
+// A stack is had from the goroutine profile. That stops all goroutines for a moment, and takes what each of them is doing while they
+// go on. For that each has to reach a safepoint: one that computes is interrupted, and one that is parked, or in a system call that
+// the runtime knows of, has no processor. But a system call that was made by syscall.RawSyscall holds its processor, and would keep
+// all other goroutines stopped until it returns. From outside the two kinds of calls look the same, so of a thread that is in a
+// system call the call is named, and no stack is had.
 
 // profiled returns the frames of the scheduler's turn, the innermost first, from the goroutine profile; nil if it has none.
 func profiled(name string) []runtime.Frame {
@@ -99,107 +97,6 @@ func contains(stack []runtime.Frame, prefix string) bool {
 		}
 	}
 	return false
-}
-
-const (
-	window = 32 << 10 // of a stack that is read in memory
-	inner  = 64       // words in which the first frame record is looked for
-	depth  = 128      // frames
-)
-
-// unwound returns the frames of a thread that is blocked in the kernel, from its memory. It entered the kernel in a function
-// without a frame, so the return address of that is at sp; but the caller has a frame, of unknown size. The other frames are a
-// chain:
-//
-//	sp ─▶ return address
-//	      …            the frame of the caller
-//	   ┌─ address      ◀─ the first record
-//	   │  return address
-//	   └▶ address      …
-//
-// The first record is recognized by two things: its chain leads to the end of the stack, and before its return address there
-// is a call of the function whose frame is below. What earlier calls have left in the frame looks like a chain as well, but
-// they have called something else. What can be had without such a record is returned alone.
-func unwound(mem io.ReaderAt, sp, pc uint64) []runtime.Frame {
-	buf := make([]byte, window)
-	n, _ := mem.ReadAt(buf, int64(sp)) // less at the end of the memory
-	words := make([]uint64, n/8)
-	for i := range words {
-		words[i] = binary.NativeEndian.Uint64(buf[8*i:])
-	}
-	fn := entry(pc)
-	if fn == 0 || n == 0 {
-		return nil // in C
-	}
-	pcs := []uintptr{uintptr(pc) + 1} // all others are return addresses, which are looked up less 1
-	if called(mem, words[0], fn) {
-		pcs = append(pcs, uintptr(words[0]))
-		fn = entry(words[0])
-	}
-	for i := range min(inner, len(words)) {
-		if chain := follow(words, sp, i); chain != nil && called(mem, uint64(chain[0]), fn) {
-			return symbols(append(pcs, chain...))
-		}
-	}
-	return symbols(pcs)
-}
-
-// called reports whether there is a call of the function fn before the return address, direct or by one jump, as from
-// x/sys/unix to syscall. It knows amd64: E8 is a call and E9 a jump, to a distance from the next instruction.
-func called(mem io.ReaderAt, back, fn uint64) bool {
-	if runtime.GOARCH != "amd64" || !isCode(back) {
-		return false
-	}
-	target := func(code byte, next uint64) uint64 {
-		var b [5]byte
-		if _, err := mem.ReadAt(b[:], int64(next)-5); err != nil || b[0] != code {
-			return 0
-		}
-		return next + uint64(int64(int32(binary.LittleEndian.Uint32(b[1:]))))
-	}
-	to := target(0xe8, back)
-	return to != 0 && (to == fn || target(0xe9, to+5) == fn)
-}
-
-// follow returns the return addresses of the chain of records that begins at words[i], nil if it is none.
-func follow(words []uint64, sp uint64, i int) (pcs []uintptr) {
-	for len(pcs) < depth && i+1 < len(words) {
-		next, pc := words[i], words[i+1]
-		if !isCode(pc) {
-			return nil
-		}
-		pcs = append(pcs, uintptr(pc))
-		if next == 0 {
-			return pcs
-		}
-		at := (next - sp) / 8
-		if next%8 != 0 || next < sp || at <= uint64(i) || at > 1<<20 {
-			return nil
-		}
-		i = int(at)
-	}
-	if len(pcs) < 2 { // one could be by chance
-		return nil
-	}
-	return pcs
-}
-
-func isCode(pc uint64) bool { return runtime.FuncForPC(uintptr(pc)) != nil }
-
-// entry returns where the Go function at pc begins, 0 if there is none.
-func entry(pc uint64) uint64 {
-	if f := runtime.FuncForPC(uintptr(pc)); f != nil {
-		return uint64(f.Entry())
-	}
-	return 0
-}
-
-// goFunction returns the name of the Go function at pc, "" if there is none.
-func goFunction(pc uint64) string {
-	if f := runtime.FuncForPC(uintptr(pc)); f != nil {
-		return f.Name()
-	}
-	return ""
 }
 
 // actPath is the import path of package act.

@@ -32,8 +32,7 @@ type Stall struct {
 
 	// Func and At are the innermost function that is neither of the standard library nor of package act; At is the path of its
 	// package, its file and line, as example.com/a/b/file.go:12, or main.go:12 in the program's own package main. Stack has all
-	// functions of the turn, the innermost first. They are empty if the stack could not be had. In a system call that was made
-	// without the Go scheduler, as Daimon's own are, Stack has less on systems other than amd64.
+	// functions of the turn, the innermost first. They are empty if the stack could not be had, as in a system call.
 	Func  string   `json:"func,omitempty"`
 	At    string   `json:"at,omitempty"`
 	Stack []string `json:"stack,omitempty"`

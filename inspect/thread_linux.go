@@ -5,6 +5,7 @@ package inspect
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ type glance struct {
 	waited time.Duration // for a CPU, until it had one
 	call   int           // the number of the system call that it is blocked in; fault, or none
 	first  uint64        // the first argument of the call
-	sp, pc uint64        // where it entered the kernel, if it is blocked
+	pc     uint64        // where it entered the kernel, if it is blocked
 }
 
 const (
@@ -77,7 +78,6 @@ func (g *glance) parseCall(line string) {
 	}
 	g.call = number
 	g.first, _ = strconv.ParseUint(f[1], 0, 64)
-	g.sp, _ = strconv.ParseUint(f[len(f)-2], 0, 64)
 	g.pc, _ = strconv.ParseUint(f[len(f)-1], 0, 64)
 }
 
@@ -104,7 +104,7 @@ func judge(before, now glance, passed, limit time.Duration) (Cause, string) {
 
 // parked reports whether the thread has no goroutine to run: the one that is locked to it waits in the runtime.
 func (g *glance) parked() bool {
-	return g.call == unix.SYS_FUTEX && goFunction(g.pc) == "runtime.futex"
+	return g.call == unix.SYS_FUTEX && runtime.FuncForPC(uintptr(g.pc)).Name() == "runtime.futex" // "" of a nil Func
 }
 
 // inKernel reports whether the thread is blocked by something other than the runtime.
@@ -114,11 +114,6 @@ func (g *glance) inKernel() bool { return g.call != none && !g.parked() }
 // but that it sleeps.
 func (g *glance) starved(cause Cause) bool {
 	return g.state == 'R' && cause == WaitsForCPU || g.call == none && g.state != 'R' && g.state != 0
-}
-
-// still reports whether the thread has not left the kernel since the glance before.
-func (g *glance) still(before glance) bool {
-	return g.call == before.call && g.sp == before.sp && g.pc == before.pc
 }
 
 // callName names the call, and what the descriptor is that it was given: "read of pipe:[4711]". Of a file it is "read of a file",

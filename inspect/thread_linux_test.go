@@ -36,8 +36,8 @@ func (g *gate) next() *gate {
 	return g
 }
 
-// plant runs a scheduler on which stall is called until a report of this cause, and of the line that the gate has noted, has
-// come meanwhile. On a busy machine it may be reported as waiting for a CPU first, which is true, and as what it is after a
+// plant runs a scheduler on which stall is called until a report of this cause, and of the line that the gate has noted unless that
+// cause leaves no stack, has come meanwhile. On a busy machine it may be reported as waiting for a CPU first, which is true, and as what it is after a
 // second. If it is not, stall is called again.
 func plant(t *testing.T, want Cause, posted bool, stall func(*gate)) Stall {
 	t.Helper()
@@ -60,7 +60,7 @@ func plant(t *testing.T, want Cause, posted bool, stall func(*gate)) Stall {
 				continue
 			}
 			s := last[0]
-			right := s.Cause == want && (want == WaitsForCPU || s.At == g.line.Load())
+			right := s.Cause == want && (want == InSystemCall || s.At == g.line.Load())
 			if right {
 				found <- s
 			}
@@ -150,7 +150,7 @@ func TestWhatHoldsUpASchedulerIsNamed(t *testing.T) {
 		slow   bool
 	}{
 		{"a loop in a coroutine", Computing, false, inCoroutine, "", "inCoroutine.func1", true},
-		{"a system call in a posted function", InSystemCall, true, blockedRead, `^read of pipe:\[\d+\]$`, "blockedRead", false},
+		{"a system call in a posted function", InSystemCall, true, blockedRead, `^read of pipe:\[\d+\]$`, "", false},
 		{"a lock", Parked, false, locked, `^sync\.\(\*Mutex\)\.Lock$`, "locked", true},
 		{"a collection", Collector, false, collects, "", "collects", true},
 	} {
@@ -160,11 +160,12 @@ func TestWhatHoldsUpASchedulerIsNamed(t *testing.T) {
 			}
 			s := plant(t, row.cause, row.posted, row.stall)
 			require.Regexp(t, row.detail, s.Detail)
+			if row.cause == InSystemCall {
+				require.Empty(t, s.Stack, "a profile might have had to wait for the end of the call")
+				return
+			}
 			require.Regexp(t, `\.`+row.fn+"$", s.Func)
 			require.NotEmpty(t, s.Stack)
-			if row.cause == InSystemCall { // a profile might have had to wait for the end of the call
-				require.Contains(t, s.Stack[0], "Syscall6 ", "it was read in memory, and no goroutine was stopped for it")
-			}
 			require.Contains(t, fmt.Sprint(s.Stack), s.Func+" "+s.At)
 			require.NotContains(t, fmt.Sprint(s.Stack), schedulerMethod, "the stack is that of the turn")
 		})
@@ -196,7 +197,6 @@ func blockedRead(g *gate) {
 		<-g.ch
 		_, _ = syscall.Write(p[1], []byte{1})
 	}()
-	g.next()
 	_, _ = syscall.Read(p[0], make([]byte, 1))
 }
 
@@ -278,9 +278,9 @@ func TestFilesOfAThread(t *testing.T) {
 		{"running", "7 (a b) R 1 7 7", "9120000 13000 4\n", "running\n",
 			glance{state: 'R', cpu: 9120000, waited: 13000, call: none}},
 		{"in a call", "7 (a) S 1", "1 2 3\n", "0 0x7 0x2 0x3 0x4 0x5 0x6 0x7ffe10 0x40a1ee\n",
-			glance{state: 'S', cpu: 1, waited: 2, call: 0, first: 7, sp: 0x7ffe10, pc: 0x40a1ee}},
+			glance{state: 'S', cpu: 1, waited: 2, call: 0, first: 7, pc: 0x40a1ee}},
 		{"a page fault", "7 (a) D 1", "1 2 3\n", "-1 0x7ffe10 0x40a1ee\n",
-			glance{state: 'D', cpu: 1, waited: 2, call: fault, first: 0x7ffe10, sp: 0x7ffe10, pc: 0x40a1ee}},
+			glance{state: 'D', cpu: 1, waited: 2, call: fault, first: 0x7ffe10, pc: 0x40a1ee}},
 		{"a program with a strange name", "7 (a) R (b)) S 1", "", "", glance{state: 'S', call: none}},
 		{"a kernel without schedstat", "7 (a b) R 1 7 7 0 -1 4194304 300 0 0 0 12 3 0 0 20", "", "running\n",
 			glance{state: 'R', cpu: 150 * time.Millisecond, call: none}},

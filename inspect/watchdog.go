@@ -2,8 +2,6 @@ package inspect
 
 import (
 	"cmp"
-	"io"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -41,7 +39,6 @@ type watchdog struct {
 	tick     time.Duration
 	next     time.Duration // until the next look: tick, or idleTicks of them
 	log      *zap.Logger
-	mem      io.ReaderAt // the memory of the process; nil if it cannot be read
 	pauses   pauses
 	recorder *recorder // nil if there is none
 	last     time.Time // of the latest look
@@ -108,9 +105,6 @@ func newWatchdog(w Watch, log *zap.Logger) *watchdog {
 		}})
 	}
 	slices.SortStableFunc(d.limits, func(a, b limit) int { return cmp.Compare(a.after, b.after) })
-	if mem, err := os.Open("/proc/self/mem"); err == nil {
-		d.mem = mem
-	}
 	return d
 }
 
@@ -153,9 +147,6 @@ func (d *watchdog) close() {
 	if d.end != nil {
 		close(d.end)
 		<-d.ended
-	}
-	if c, ok := d.mem.(io.Closer); ok {
-		_ = c.Close()
 	}
 }
 
@@ -357,7 +348,7 @@ func (s *Stall) connection(fd int32) {
 
 // stackOf finds the cause, and returns the stack where that holds up nobody else:
 //
-//	blocked in the kernel              read in the memory of the thread, while it stays there
+//	blocked in the kernel              none: the call may keep its processor
 //	ready, and without a CPU           none: it cannot be stopped before it has one, and the stack would say nothing
 //	asleep, nothing further is known   none: it may be in a system call that keeps its processor
 //	another scheduler is in the kernel none: that call may keep its processor
@@ -370,9 +361,7 @@ func (d *watchdog) stackOf(r *record, s *Stall, now time.Time) []runtime.Frame {
 	g := glanceAt(r.tid.Load())
 	s.Cause, s.Detail = judge(r.before, g, now.Sub(r.beforeAt), 2*d.tick)
 	switch {
-	case g.inKernel():
-		return d.outside(r, g)
-	case g.starved(s.Cause):
+	case g.inKernel(), g.starved(s.Cause):
 		return nil
 	case d.othersInKernel(r):
 		s.Detail = "its stack is not known, since another scheduler is in a system call"
@@ -383,18 +372,6 @@ func (d *watchdog) stackOf(r *record, s *Stall, now time.Time) []runtime.Frame {
 		if cause != Unknown {
 			s.Cause, s.Detail = cause, detail
 		}
-	}
-	return frames
-}
-
-// outside returns the stack of a thread that is blocked in the kernel; nil if it does not stay there.
-func (d *watchdog) outside(r *record, g glance) []runtime.Frame {
-	if d.mem == nil {
-		return nil
-	}
-	frames := unwound(d.mem, g.sp, g.pc)
-	if now := glanceAt(r.tid.Load()); !now.still(g) {
-		return nil
 	}
 	return frames
 }
