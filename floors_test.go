@@ -26,8 +26,7 @@ const module = "github.com/daimon-go/daimon"
 const floors = `
 	# 0: data, mechanisms, and pieces that know nothing of each other
 	.
-	internal/oldest   time
-	shutdown          internal/oldest time
+	shutdown          time
 	internal/race
 	netpoll  internal/race golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
@@ -39,7 +38,7 @@ const floors = `
 	internal/loan     internal/hook
 	internal/pool     internal/hook internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/panics   go.uber.org/zap runtime/debug
-	internal/terms    shutdown time
+	internal/merge    shutdown time
 	internal/testing/tier   internal/race os os/exec path/filepath testing
 	internal/testing/pgserver   internal/testing/tier net os os/exec os/user path/filepath syscall time
 	internal/cli      flag os time
@@ -54,7 +53,7 @@ const floors = `
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
 	# wraps, see TestDoors; of os the environment
-	act               shutdown internal/audit internal/hook internal/inbox internal/oldest internal/panics internal/pool internal/race internal/resource internal/terms internal/thread internal/wheel
+	act               shutdown internal/audit internal/hook internal/inbox internal/merge internal/panics internal/pool internal/race internal/resource internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime time unsafe
 
 	# 2: bytes between a task and goroutines. os and time for the deadlines of those
@@ -89,7 +88,7 @@ const floors = `
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap net os runtime runtime/debug time
-	tasklet           act internal/terms internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
+	tasklet           act internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
 	secure            act coro demon listener monitor internal/budget internal/hook internal/loan internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
@@ -102,7 +101,7 @@ const floors = `
 	proxyproto        act listener monitor internal/hook encoding/binary flag hash/crc32 net net/netip time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
-	process           act internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
+	process           act internal/merge internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
 
 	# 5: HTTP. The internal packages know no connection: bytes and texts go in, positions come out. time is for what is a
 	# date and how long; os for a file to send and an error; monitor for a goroutine that sends
@@ -126,7 +125,7 @@ const floors = `
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
-	stage             act future internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
+	stage             act future internal/merge internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
 	stage/internal/transition   stage time
 	stage/internal/migration   io/fs path
 	stage/internal/storm   internal/testing/tier stage context database/sql github.com/stretchr/testify/require go.uber.org/zap

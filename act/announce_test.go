@@ -48,13 +48,13 @@ func TestThePhasesOfAnEnd(t *testing.T) {
 			s.Spawn(h.second("t", "!"))
 			o := plain(c.policy)
 			s.Shutdown(o)
-			require.Equal(t, o, s.Group().Ending(), "announced or in force")
+			require.Equal(t, o, s.Group().Order(), "announced or in force")
 			cut := requireCut(t, s.Run())
 			require.Equal(t, c.trace, h.String())
 			require.Equal(t, c.ends, clock.Monotonic())
 			require.Equal(t, 1, cut.Tasks)
 			require.Equal(t, o, cut.Order)
-			require.Nil(t, s.Group().Ending(), "the order is spent")
+			require.Nil(t, s.Group().Order(), "the order is spent")
 		})
 	}
 }

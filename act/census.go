@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/oldest"
+	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -113,7 +113,7 @@ func (c *census) count(t *Task) {
 	if !c.drain { // to make a name takes longer than all the rest
 		one.Names = []shutdown.Count{{Name: t.String(), N: 1}}
 	}
-	c.cut.Add(&one)
+	merge.Add(&c.cut, &one)
 	if c.s.waitsFor(t) {
 		c.keep(c.candidate(t, kind))
 	}
@@ -147,15 +147,15 @@ func (c *census) candidate(t *Task, kind string) candidate {
 	return x
 }
 
-func (c *census) keep(x candidate) { c.oldest = oldest.Keep(c.oldest, x, candidateKey) }
+func (c *census) keep(x candidate) { c.oldest = merge.Oldest(c.oldest, x, candidateKey) }
 
 // result describes the oldest that are still there, and returns all that is left; nil if nothing.
 func (c *census) result() *shutdown.Cut {
 	for i := range c.oldest {
-		c.cut.Add(&shutdown.Cut{Left: []shutdown.Unfinished{c.oldest[i].Unfinished}})
+		merge.Add(&c.cut, &shutdown.Cut{Left: []shutdown.Unfinished{c.oldest[i].Unfinished}})
 	}
 	if held := c.s.heldFor(); held != nil {
-		c.cut.Add(held)
+		merge.Add(&c.cut, held)
 	}
 	if c.cut.Tasks+c.cut.Demons+c.cut.Lingering+c.cut.Processes == 0 {
 		return nil
@@ -251,10 +251,10 @@ func (s *Scheduler) noteCut(t *Task) {
 	}
 	c := census{s: s}
 	c.count(t)
-	s.cut.Add(&c.cut)
-	if len(s.cut.Left) == oldest.Most { // there may be very many, and to ask for a peer is a system call
+	merge.Add(s.cut, &c.cut)
+	if len(s.cut.Left) == merge.Most { // there may be very many, and to ask for a peer is a system call
 		return
 	}
 	c.oldest[0].describe(s)
-	s.cut.Add(&shutdown.Cut{Left: []shutdown.Unfinished{c.oldest[0].Unfinished}})
+	merge.Add(s.cut, &shutdown.Cut{Left: []shutdown.Unfinished{c.oldest[0].Unfinished}})
 }

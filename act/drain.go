@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/terms"
+	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -94,9 +94,9 @@ func (x *draining) Expire() {
 func (s *Scheduler) phase() (shutdown.Phase, time.Duration) {
 	switch {
 	case s.order == nil:
-		var t terms.Terms
+		var t merge.Terms
 		for _, r := range s.announced {
-			t, _ = t.Merge(r.terms, r.at)
+			t, _ = t.With(r.terms, r.at)
 		}
 		return shutdown.Announced, t.Until
 	case s.now < s.terms.Leave:
@@ -161,7 +161,7 @@ func (d *drain) silent(g *Group, tick int) (all []int) {
 // sum adds up what all have said; nil if nothing is left.
 func (d *drain) sum(s *Scheduler, tick int) *shutdown.Drain {
 	all := &shutdown.Drain{For: s.now - d.begun, Silent: d.silent(s.group, tick)}
-	all.Cut.Order = s.group.Ending()
+	all.Cut.Order = s.group.Order()
 	found := len(all.Silent) > 0
 	for i := range d.parts {
 		p := &d.parts[i]
@@ -175,7 +175,7 @@ func (d *drain) sum(s *Scheduler, tick int) *shutdown.Drain {
 		all.Ended += int(p.ended - p.told)
 		p.told = p.ended
 		if p.cut != nil {
-			all.Cut.Add(p.cut)
+			merge.Add(&all.Cut, p.cut)
 			found = true
 		}
 	}

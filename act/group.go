@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -182,7 +183,7 @@ func joined(results []error) error {
 		} else if sum == nil {
 			sum = cut
 		} else {
-			sum.Add(cut)
+			merge.Add(sum, cut)
 		}
 	}
 	if err := errors.Join(others...); err != nil || sum == nil {

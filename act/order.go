@@ -1,11 +1,12 @@
 package act
 
 import (
+	"reflect"
 	"slices"
-	"time"
+	"sync"
+	"sync/atomic"
 
-	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/terms"
+	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -26,218 +27,94 @@ import (
 // The order is spent when Run returns.
 func (s *Scheduler) Shutdown(o shutdown.Order) { s.group.give(o, s) }
 
-// obey takes in the orders that have come, and puts into force what has been announced for long enough.
-func (s *Scheduler) obey() {
-	if s.orders.Empty() && s.now < s.due {
+// given is an order, from Shutdown until it is spent on all schedulers that it was given to. They share it, so that it is
+// withdrawn for all of them or for none.
+type given struct {
+	order shutdown.Order
+	terms shutdown.Policy // resolved
+	stage atomic.Uint32
+	left  int // schedulers on which it is not spent; under orders.mu of the Group
+}
+
+const (
+	announced uint32 = iota // no scheduler has begun to obey it
+	inForce
+	withdrawn
+)
+
+// enforce reports whether x is in force, or can be put into force now.
+func (x *given) enforce() bool {
+	return x.stage.CompareAndSwap(announced, inForce) || x.stage.Load() == inForce
+}
+
+// orders are those of a Group that are announced or in force, in the order in which they were given.
+type orders struct {
+	mu  sync.Mutex
+	all []*given
+}
+
+// give gives an order to some schedulers of g.
+func (g *Group) give(o shutdown.Order, to ...*Scheduler) {
+	if o == nil {
+		panic("act: Shutdown without an order")
+	}
+	x := &given{order: o, terms: o.Policy().Resolved(), left: len(to)}
+	if x.terms.Announce == 0 {
+		x.stage.Store(inForce)
+	}
+	g.orders.mu.Lock()
+	g.orders.all = append(g.orders.all, x)
+	g.orders.mu.Unlock()
+	for _, s := range to {
+		s.receive(x)
+	}
+}
+
+func (s *Scheduler) receive(x *given) {
+	if s.trace != nil && s.trace.Ordered != nil {
+		s.trace.Ordered(s, x.order)
+	}
+	if !s.orders.Push(&inbox.Node[*given]{Of: x}) {
+		s.group.spend(x) // the scheduler is closed
 		return
 	}
-	s.orderPending.Store(true) // Shutdown may not have come to that yet
-	s.exited.Store(false)
-	s.group.activate(s)
-	s.enforceDue()
-	for !s.orders.Empty() { // a Stop may have given another one: after an order that halts, nothing else would take it
-		for n := s.orders.TakeAll(); n != nil; n = n.Next() {
-			s.announce(n.Of)
-		}
-		s.enforceDue() // all of them together: see noteWaits
-	}
-	if s.order == nil { // what has come is only announced, or was withdrawn
-		s.settleOrders()
+	s.orderPending.Store(true)
+	s.interrupt()
+}
+
+// spend is called when x is of no more use to a scheduler.
+func (g *Group) spend(x *given) {
+	g.orders.mu.Lock()
+	defer g.orders.mu.Unlock()
+	if x.left--; x.left == 0 {
+		g.orders.all = slices.DeleteFunc(g.orders.all, func(y *given) bool { return y == x })
 	}
 }
 
-// settleOrders lets turns go on without a look at orders.
-func (s *Scheduler) settleOrders() {
-	if s.orderPending.Store(false); !s.orders.Empty() {
-		s.orderPending.Store(true) // another order has come meanwhile: receive stores after pushing, so one of both sees it
-	}
-}
-
-// merge adds an order to the terms in force, and tells all tasks if they became stricter. Of its time is left what the
-// announcement has not taken.
-func (s *Scheduler) merge(r received) (stricter bool) {
-	s.now = s.clock.Monotonic()
-	p, bounded := r.terms, s.terms.Turns > 0
-	if p.Announce = 0; p.Time > 0 {
-		p.Time = max(1, p.Time-(s.now-r.at))
-	}
-	merged, stricter := s.terms.Merge(p, s.now)
-	if !stricter {
-		return false
-	}
-	if s.order == nil {
-		s.ordered = s.now
-	}
-	s.beginDraining()
-	s.beginInactivity(merged.Inactivity)
-	s.terms, s.order, s.since, s.leavers = merged, r.order, s.now, 0
-	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halting
-	if merged.Kind != shutdown.Suspending {
-		s.notify(func(t *Task) bool { return t.flags&last == 0 || s.lastTold }, bounded)
-	}
-	return true
-}
-
-// noteWaits notes what tasks wait for, if one of these orders halts. They are about to be told, and so made ready, and no turn comes
-// behind an order that halts.
-func (s *Scheduler) noteWaits(all []received) {
-	halts := func(r received) bool { return r.terms.Kind == shutdown.Halting && r.enforce() }
-	if s.halted == nil && slices.ContainsFunc(all, halts) {
-		s.halted = s.whole(true)
-	}
-}
-
-// notify tells some tasks of s.order. A task whose offloaded function runs is told when that has returned, one that is
-// spawned meanwhile before its first turn. bounded reports whether turns were counted before.
-func (s *Scheduler) notify(whom func(*Task) bool, bounded bool) {
-	s.slab.all(func(t *Task) {
-		if !whom(t) {
-			return
-		}
-		t.flags |= untold
-		if !bounded || t.left > s.terms.Turns {
-			t.left = s.terms.Turns
-		}
-	})
-	s.slab.all(func(t *Task) {
-		if t.flags&untold != 0 && t.state != offloaded && t.state != abandoned && whom(t) {
-			s.tell(t)
-		}
-	})
-}
-
-// tell tells t of the present order and makes it ready once.
-func (s *Scheduler) tell(t *Task) {
-	t.flags &^= untold
-	if s.trace != nil && s.trace.Told != nil {
-		s.trace.Told(t, s.order)
-	}
-	if st, ok := t.action.(Stopper); ok {
-		if p := s.guard(func() { st.Stop(t, s.order) }); p != nil {
-			failed := &Child{Action: t.action} // it fails in its next turn
-			failed.fail(p)
-			t.action = failed
-		}
-		s.endTurnAfterPanic(t)
-		s.err = nil // a Fail in Stop belongs to no turn
-	}
-	t.wake()
-}
-
-// grantTurn reports whether t may have a turn under the order in force, and tells it of the order before if that has not
-// been done. A task that has used up its turns is dropped or set aside.
-func (s *Scheduler) grantTurn(t *Task) bool {
-	s.running = nil // a panic here is not that of the previous task
-	if s.order == nil {
-		return true // it is spent, or was given too late to count
-	}
-	if t.flags&last != 0 && !s.lastTold {
-		return true
-	}
-	if t.flags&untold != 0 {
-		s.tell(t)
-	}
-	if t.flags&(isDemon|last) == 0 {
-		s.noteProgress()
-	}
-	if s.terms.Turns == 0 || s.now < s.terms.Leave || t.flags&background != 0 {
-		return true // monitors have no bound: without them the others could not use the turns that they have left
-	}
-	if t.left > 0 {
-		t.left--
-		return true
-	}
-	if s.terms.Drop {
-		s.noteCut(t)
-		s.drop(t)
-	} else {
-		t.state = exhausted
-		s.exhausted.push(t)
-		s.exhaustedCount++
-	}
-	return false
-}
-
-// termsMet reports whether the order ends Run, whatever is left.
-func (s *Scheduler) termsMet() bool {
-	switch {
-	case !s.terms.Given:
-		return false
-	case s.terms.Kind == shutdown.Halting, s.terms.Kind == shutdown.Suspending:
-		return true
-	}
-	if s.terms.Until > 0 && s.now >= s.terms.Until {
-		return true
-	}
-	i := s.terms.Inactivity
-	return i > 0 && s.now-time.Duration(s.progress.Load()) >= i && s.now >= s.inactiveAt()
-}
-
-// conclude spends the order at the end of Run: it drops what is left if the order says so, makes the rest ready for a later
-// Run, and returns what was cut.
-func (s *Scheduler) conclude() error {
-	s.group.activate(s) // what is dropped may post to another scheduler
-	cut := s.left()
-	s.endDraining()
-	if s.terms.Drop && s.broken == nil {
-		s.dropAll()
-	}
-	for t := s.exhausted.pop(); t != nil; t = s.exhausted.pop() {
-		s.enqueue(t)
-	}
-	s.exhaustedCount = 0
-	eachLocal(s, hook.Leaver.Leave)
-	s.order, s.terms, s.cut, s.halted, s.lastTold = nil, terms.Terms{}, nil, nil, false
-	s.forgetOrders()
-	s.concluded++
-	s.group.orderSpent(s)
-	s.settleOrders()
-	if s.broken != nil {
-		return s.broken
-	}
-	if cut != nil {
-		return cut
+// Order returns the latest order that was announced or is in force on a scheduler of the Group, nil if there is none: then
+// the Group is not about to end. Any goroutine.
+func (g *Group) Order() shutdown.Order {
+	g.orders.mu.Lock()
+	defer g.orders.mu.Unlock()
+	if n := len(g.orders.all); n > 0 {
+		return g.orders.all[n-1].order
 	}
 	return nil
 }
 
-// dropAll drops all tasks and demons but the attached ones, and what the Locals keep going. What a Close spawns meanwhile
-// stays for a later Run.
-func (s *Scheduler) dropAll() {
-	s.ready, s.demonic, s.demons, s.exhausted = queue{}, queue{}, queue{}, queue{}
-	s.passing = false
-	var left []*Task // a copy: places that become free may be taken again
-	s.slab.all(func(t *Task) {
-		switch {
-		case t.state == abandoned:
-		case t.flags&background == 0:
-			left = append(left, t)
-			if t.state != offloaded {
-				t.state = leaving // all of them before the first is closed, which may wake others
-			}
-		case t.state == ready:
-			s.enqueue(t)
-		}
+// Withdraw withdraws orders that are equal to o and only announced, on all schedulers: see shutdown.Policy. It reports
+// whether there was one. If o is in force on any scheduler, Withdraw does nothing. An order that cannot be compared, such as
+// a struct with a slice, must be given as a pointer, otherwise Withdraw panics. Any goroutine.
+func (g *Group) Withdraw(o shutdown.Order) (was bool) {
+	if !reflect.ValueOf(o).Comparable() {
+		panic("act: Withdraw of an order that cannot be compared: give it as a pointer")
+	}
+	g.orders.mu.Lock()
+	defer g.orders.mu.Unlock()
+	g.orders.all = slices.DeleteFunc(g.orders.all, func(x *given) bool {
+		gone := reflect.ValueOf(x.order).Comparable() && x.order == o && x.stage.CompareAndSwap(announced, withdrawn)
+		was = was || gone
+		return gone
 	})
-	for _, t := range left {
-		s.drop(t)
-	}
-	eachLocal(s, func(x interface{ Drop() }) { x.Drop() })
-}
-
-// drop removes t unfinished. If an offloaded function runs, t is closed when that returns.
-func (s *Scheduler) drop(t *Task) {
-	s.trace.ended(t, ErrDropped)
-	if t.state == offloaded {
-		t.state = abandoned
-		s.users.Add(1)
-		t.stopTimers() // here: leave may be called on another goroutine
-		s.uncount(t.flags)
-		if p := s.guard(func() { t.action = Abandon(t.action) }); p != nil {
-			s.report(t, p)
-			t.action = nil
-		}
-		return
-	}
-	s.remove(t)
+	return was
 }

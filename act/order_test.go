@@ -429,7 +429,7 @@ func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 				require.Equal(t, halt, cut.Order)
 				require.True(t, cut.Dropped)
 			})
-			require.Nil(t, s.Group().Ending(), "the order is spent")
+			require.Nil(t, s.Group().Order(), "the order is spent")
 			require.NoError(t, s.Run())
 		})
 	}

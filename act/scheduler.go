@@ -13,10 +13,8 @@ import (
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/race"
-	"github.com/daimon-go/daimon/internal/terms"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/internal/wheel"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Scheduler runs actions on one thread, one turn at a time. It is made by New or NewGroup; then Run or Step are called
@@ -55,51 +53,37 @@ type Scheduler struct {
 	posts        *inbox.Ring[func(*Scheduler)]
 	room         inbox.Room[RemoteWaker]
 	remoteEvents inbox.Stack[remoteEvent]
-	orders       inbox.Stack[*given]
-	orderPending atomic.Bool // true while orders has any and while one is in force; it may stay true a little longer
+
+	ending // what has to do with orders
 
 	// What keeps Run from returning: live tasks, demons that are not in the background, and Hold. The exhausted are
 	// counted among them, and do not.
 	live, installed, held int
-	exhausted             queue // out of turns under an order
-	exhaustedCount        int
-	lasts                 int // of live and installed, those that end last
 
-	// The end.
-	ordered   time.Duration  // when the first order came that is in force
-	announced []received     // orders that were taken in and are not in force
-	due       time.Duration  // when they come into force, or never
-	order     shutdown.Order // in force
-	terms     terms.Terms
-	since     time.Duration // when order came into force
-	leavers   uint16        // moments of its window that were given away
-	lastTold  bool          // also those that end last obey it
-	obeyed    []*given      // what terms consist of
-	progress  atomic.Int64  // when something for which the end waits has happened last, if terms ask for it
-	concluded uint          // orders that are spent, or Runs that have returned
-	cut       *shutdown.Cut // what was dropped on the way
-	halted    *census       // what tasks waited for when an order came that halts
-	draining  *draining     // nil unless somebody wants to know what an end waits for
-	broken    error         // why nothing may run here any more
-	inside    bool          // in Run or Step
-	closed    bool
-	users     atomic.Int32 // see letGo
+	// Its life.
+	inside bool // in Run or Step
+	closed bool
+	broken error         // why nothing may run here any more
+	active bool          // counted in Group.active
+	exited atomic.Bool   // not in Run
+	users  atomic.Int32  // see letGo
+	thread uint64        // of the latest Run or Step
+	at     atomic.Uint64 // thread while in Run or Step, else 0
+	tied   []hook.Tied   // what lives on thread
 
+	// What it has.
 	slab   slab
-	counts counts
 	self   Task // owns the timers of CallAt
 	locals []any
 	made   []any // the values of locals, in the order of making
 	group  *Group
 	index  int
-	trace  *Trace
 	logger *zap.Logger
-	crash  bool
-	active bool          // counted in Group.active
-	exited atomic.Bool   // not in Run
-	thread uint64        // of the latest Run or Step
-	at     atomic.Uint64 // thread while in Run or Step, else 0
-	tied   []hook.Tied
+	crash  bool // Config.Crash
+
+	// Who watches it.
+	trace  *Trace
+	counts counts
 	word   uint // see touch
 }
 

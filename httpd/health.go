@@ -15,7 +15,7 @@ func Healthy(w *Response, _ *Request) act.Action {
 // If the order says that another process serves the same address, by a method Replaced() bool as that of package upgrade has, the
 // status stays 200.
 func Ready(w *Response, r *Request) act.Action {
-	order := r.Conn().Scheduler().Group().Ending()
+	order := r.Conn().Scheduler().Group().Order()
 	other, ok := order.(interface{ Replaced() bool })
 	if order != nil && !(ok && other.Replaced()) {
 		say(w, 503, "the server is about to end\n")

@@ -34,7 +34,7 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, "200", ask("/readyz"), "it was withdrawn")
 	d.s.Shutdown(replaced{shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Announce: 10 * time.Second, Drop: true}}})
 	require.Equal(t, "200", ask("/readyz"), "another process serves")
-	require.True(t, d.s.Group().Withdraw(d.s.Group().Ending()))
+	require.True(t, d.s.Group().Withdraw(d.s.Group().Order()))
 	d.s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Spread: time.Minute}})
 	d.dial(&httpd.Server{Handler: late}, listener.Limits{}) // takes the first moment, perhaps
 	require.Equal(t, "503!", ask("/readyz"), "in force")

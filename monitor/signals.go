@@ -31,7 +31,7 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return onFirst(ordering{}, func(g *act.Group) (end func()) {
 		n, log := 0, g.Schedulers()[0].Logger()
 		return notify(func(sig os.Signal) {
-			if n == 1 && g.Ending() == nil { // it was withdrawn
+			if n == 1 && g.Order() == nil { // it was withdrawn
 				n = 0
 			}
 			n++

@@ -50,12 +50,12 @@ func TestAfterAWithdrawalTheNextSignalIsTheFirst(t *testing.T) {
 	})
 	for n := range 3 {
 		raise(syscall.SIGTERM)
-		require.Eventually(t, func() bool { return r.Logs.FilterMessage("ending").Len() == n+1 && r.Group.Ending() != nil }, servertest.Timeout, time.Millisecond)
-		require.True(t, r.Group.Withdraw(r.Group.Ending()))
+		require.Eventually(t, func() bool { return r.Logs.FilterMessage("ending").Len() == n+1 && r.Group.Order() != nil }, servertest.Timeout, time.Millisecond)
+		require.True(t, r.Group.Withdraw(r.Group.Order()))
 	}
 	require.Empty(t, told)
 	raise(syscall.SIGTERM)
-	require.Eventually(t, func() bool { return r.Group.Ending() != nil }, servertest.Timeout, time.Millisecond)
+	require.Eventually(t, func() bool { return r.Group.Order() != nil }, servertest.Timeout, time.Millisecond)
 	raise(syscall.SIGINT)
 	var cut *shutdown.Cut
 	require.ErrorAs(t, r.End(), &cut)

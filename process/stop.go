@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -81,7 +82,7 @@ func (x *local) Account(c *shutdown.Cut) (holds int) {
 	}
 	for _, p := range all {
 		c.Processes++
-		c.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: p.String(), N: 1}}})
+		merge.Add(c, &shutdown.Cut{Names: []shutdown.Count{{Name: p.String(), N: 1}}})
 	}
 	return 1
 }

@@ -98,7 +98,7 @@ func (n *notifier) Act(t *act.Task) act.Directive {
 	}
 	n.bell.Set(t.Waker())
 	if n.order == nil && n.announced.Load() {
-		if n.group.Ending() != nil {
+		if n.group.Order() != nil {
 			t.WakeAfter(&n.look, time.Second)
 		} else if n.announced.Swap(false) {
 			n.send("STATUS=serving")

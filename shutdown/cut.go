@@ -2,15 +2,9 @@ package shutdown
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/daimon-go/daimon/internal/oldest"
 )
-
-// maxNames bounds the different names in a Cut, and the kinds.
-const maxNames = 8
 
 // Cut is the error of an end that left something undone. It says what, and under which order, so that an operator sees what
 // did not finish in time.
@@ -140,39 +134,6 @@ func text(o Order) string {
 		return fmt.Sprint(o)
 	}
 	return fmt.Sprintf("%T", o)
-}
-
-// Add adds what o counts and names. Of the orders, c keeps its own if it has one.
-func (c *Cut) Add(o *Cut) {
-	c.Tasks += o.Tasks
-	c.Demons += o.Demons
-	c.Offloads += o.Offloads
-	c.Lingering += o.Lingering
-	c.Processes += o.Processes
-	c.Dropped = c.Dropped || o.Dropped
-	if c.Order == nil {
-		c.Order = o.Order
-	}
-	c.Names, c.Kinds = added(c.Names, o.Names), added(c.Kinds, o.Kinds)
-	for _, l := range o.Left {
-		c.Left = oldest.Keep(c.Left, l, leftKey)
-	}
-}
-
-func leftKey(l *Unfinished) (kind string, still time.Duration) { return l.Kind, l.Still }
-
-// added returns the sum of both, of the first maxNames names.
-func added(all, more []Count) []Count {
-	for _, n := range more {
-		i := slices.IndexFunc(all, func(known Count) bool { return known.Name == n.Name })
-		switch {
-		case i >= 0:
-			all[i].N += n.N
-		case len(all) < maxNames:
-			all = append(all, n)
-		}
-	}
-	return all
 }
 
 func plural(n int, noun string) string {

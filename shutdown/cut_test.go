@@ -1,7 +1,6 @@
 package shutdown_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -41,26 +40,4 @@ func TestACutIsOneSentenceThatExplainsItself(t *testing.T) {
 	} {
 		require.EqualError(t, &cut, says)
 	}
-}
-
-func TestCutsOfSeveralSchedulersAreAddedUp(t *testing.T) {
-	all := &shutdown.Cut{Tasks: 1, Demons: 2, Offloads: 3, Lingering: 4, Names: []shutdown.Count{{"a", 1}, {"both", 2}}}
-	all.Add(&shutdown.Cut{Tasks: 10, Demons: 20, Offloads: 30, Lingering: 40, Dropped: true, Order: upgrade{"b"},
-		Names: []shutdown.Count{{"b", 10}, {"both", 20}}})
-	require.Equal(t, &shutdown.Cut{Tasks: 11, Demons: 22, Offloads: 33, Lingering: 44, Dropped: true, Order: upgrade{"b"},
-		Names: []shutdown.Count{{"a", 1}, {"both", 22}, {"b", 10}}}, all)
-
-	all.Add(&shutdown.Cut{Order: shutdown.Now{}})
-	require.Equal(t, upgrade{"b"}, all.Order, "the first order that is known stays")
-}
-
-func TestACutNamesOnlySoMany(t *testing.T) {
-	all := &shutdown.Cut{}
-	for i := range 24 {
-		all.Add(&shutdown.Cut{Tasks: 1, Names: []shutdown.Count{{fmt.Sprint(i), 1}}})
-	}
-	all.Add(&shutdown.Cut{Tasks: 1, Names: []shutdown.Count{{"0", 1}}})
-	require.Len(t, all.Names, 8)
-	require.Equal(t, shutdown.Count{Name: "0", N: 2}, all.Names[0], "one that has a place is counted on")
-	require.Equal(t, 25, all.Tasks, "all are counted")
 }

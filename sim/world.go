@@ -359,7 +359,7 @@ func (w *World) endServers() {
 	}
 	w.heal()
 	for _, s := range w.servers {
-		if s.group.Ending() == nil {
+		if s.group.Order() == nil {
 			s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: shutdown.Grace, Drop: true}})
 		}
 	}

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 
+	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -83,7 +84,7 @@ func (e *Engine) finish(p *period, o shutdown.Order) error {
 	cut := &shutdown.Cut{Order: o, Dropped: true, Tasks: len(e.works)}
 	for _, w := range e.works {
 		w.lose(ErrLeaseLost)
-		cut.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: w.text(), N: 1}}})
+		merge.Add(cut, &shutdown.Cut{Names: []shutdown.Count{{Name: w.text(), N: 1}}})
 	}
 	p.cut = cut
 	return cut

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/terms"
+	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -140,13 +140,13 @@ func (c *core) start() {
 // given is an order to a Run.
 type given struct {
 	order shutdown.Order
-	terms terms.Terms // its terms on the clock of the act.Scheduler; the zero Terms: it was given before Run
+	terms merge.Terms // its terms on the clock of the act.Scheduler; the zero Terms: it was given before Run
 	at    time.Duration
 }
 
 // begin begins to count the time of g.
 func (g *given) begin(now time.Duration) {
-	g.terms, _ = g.terms.Merge(g.order.Policy(), now)
+	g.terms, _ = g.terms.With(g.order.Policy(), now)
 	g.at = now
 }
 
@@ -208,7 +208,7 @@ func (c *core) account(err error) error {
 	c.mu.Unlock()
 	for _, t := range late {
 		cut.Tasks++
-		cut.Add(&shutdown.Cut{Names: []shutdown.Count{{Name: act.Name(t), N: 1}}})
+		merge.Add(cut, &shutdown.Cut{Names: []shutdown.Count{{Name: act.Name(t), N: 1}}})
 	}
 	return err
 }

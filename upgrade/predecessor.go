@@ -103,7 +103,7 @@ func (p *predecessor) takeOver(u *Upgrade) error {
 	if p.from == nil {
 		return nil
 	}
-	if u.group.Ending() != nil {
+	if u.group.Order() != nil {
 		return errEnding
 	}
 	_, _ = fmt.Fprintln(p.to, ready) // if nobody reads it, the next line says why
@@ -121,7 +121,7 @@ func (p *predecessor) takeOver(u *Upgrade) error {
 	if err := u.load(all); err != nil {
 		return err
 	}
-	if u.group.Ending() != nil {
+	if u.group.Order() != nil {
 		return errEnding
 	}
 	_, _ = fmt.Fprintln(p.to, serving)

@@ -142,7 +142,7 @@ func (u *Upgrade) terms() shutdown.Policy {
 }
 
 // ending reports whether this program has an order to end, be it only announced: the new one would not know of it.
-func (u *Upgrade) ending() bool { return u.living.Err() != nil || u.group.Ending() != nil }
+func (u *Upgrade) ending() bool { return u.living.Err() != nil || u.group.Order() != nil }
 
 // Close ends an upgrade that is under way. If an older program waits for this one, Close says to it that this one has failed with
 // err. Close is called when Run has returned, or if a service could not be set up.

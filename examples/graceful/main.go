@@ -109,7 +109,7 @@ func (x *withdrawal) Setup(s *act.Scheduler) error {
 // Signal is called on a goroutine of its own.
 func (x *withdrawal) Signal(os.Signal) {
 	log := x.group.Schedulers()[0].Logger()
-	if o := x.group.Ending(); o != nil && x.group.Withdraw(o) {
+	if o := x.group.Order(); o != nil && x.group.Withdraw(o) {
 		log.Info("the end is withdrawn")
 	} else {
 		log.Warn("there is no end that is only announced")

@@ -1,5 +1,4 @@
-// Package oldest chooses a few of very many that wait, for a report.
-package oldest
+package merge
 
 import (
 	"cmp"
@@ -7,13 +6,13 @@ import (
 	"time"
 )
 
-// Most is how many are chosen.
+// Most is how many of those that wait are in a Cut.
 const Most = 16
 
-// Keep adds x to what it has chosen before, and returns at most Most of them. It takes one of each kind, then a second one of
+// Oldest adds x to what it has chosen before, and returns at most Most of them. It takes one of each kind, then a second one of
 // each, and so on, and of a kind those first that have been still for longest: a crowd of one kind hides no other. What is
 // chosen of several lists is what would be chosen of one.
-func Keep[T any](all []T, x T, key func(*T) (kind string, still time.Duration)) []T {
+func Oldest[T any](all []T, x T, key func(*T) (kind string, still time.Duration)) []T {
 	if len(all) == Most && !precedesLast(all, &x, key) {
 		return all
 	}

@@ -1,5 +1,4 @@
-// Package terms merges the policies of several orders.
-package terms
+package merge
 
 import (
 	"math"
@@ -13,7 +12,7 @@ import (
 type Terms struct {
 	Kind       shutdown.Kind
 	Turns      uint32        // further turns of each task; 0: no such bound
-	Until      time.Duration // on the clock that Merge was given readings of; 0: no such bound
+	Until      time.Duration // on the clock that With was given readings of; 0: no such bound
 	Leave      time.Duration // when the last idle connection is to end
 	Inactivity time.Duration // 0: no such bound
 	Drop       bool
@@ -23,11 +22,11 @@ type Terms struct {
 // strictness ranks kinds: Suspending > Halting > Bounded > Endless.
 var strictness = [...]int{shutdown.Bounded: 1, shutdown.Endless: 0, shutdown.Halting: 2, shutdown.Suspending: 3}
 
-// Merge returns the strictest of t and p, field by field, where p comes into force at now, and whether anything became
+// With returns the strictest of t and p, field by field, where p comes into force at now, and whether anything became
 // stricter: fewer turns beat more, less time beats more, a bound beats none, no Spread beats one, Drop wins. p.Turns counts
 // from now on, t.Turns from when it was given: a caller that has counted turns since then compares for each task. p.Announce
 // is the business of the caller.
-func (t Terms) Merge(p shutdown.Policy, now time.Duration) (merged Terms, stricter bool) {
+func (t Terms) With(p shutdown.Policy, now time.Duration) (merged Terms, stricter bool) {
 	p = p.Resolved()
 	merged = t
 	if !t.Given || strictness[p.Kind] > strictness[t.Kind] {

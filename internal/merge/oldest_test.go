@@ -1,4 +1,4 @@
-package oldest_test
+package merge_test
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/oldest"
+	"github.com/daimon-go/daimon/internal/merge"
 )
 
 type row struct {
@@ -22,7 +22,7 @@ func key(r *row) (string, time.Duration) { return r.kind, r.still }
 
 func keep(rows []row) (all []row) {
 	for _, r := range rows {
-		all = oldest.Keep(all, r, key)
+		all = merge.Oldest(all, r, key)
 	}
 	return all
 }
@@ -45,13 +45,13 @@ func TestWhatIsChosenOfListsIsWhatIsChosenOfAll(t *testing.T) {
 			seen[x.kind]++
 		}
 		slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(ranks[a.n], ranks[b.n]) })
-		all = append([]row{}, all[:min(len(all), oldest.Most)]...)
+		all = append([]row{}, all[:min(len(all), merge.Most)]...)
 		require.Equal(t, all, append([]row{}, keep(rows)...), "seed %d", seed)
 
 		for len(rows) > 0 {
 			n := 1 + r.IntN(len(rows))
 			for _, x := range keep(rows[:n]) {
-				merged = oldest.Keep(merged, x, key)
+				merged = merge.Oldest(merged, x, key)
 			}
 			rows = rows[n:]
 		}

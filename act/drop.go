@@ -1,0 +1,56 @@
+package act
+
+// dropAll drops all tasks and demons but the attached ones, and what the Locals keep going. What a Close spawns meanwhile
+// stays for a later Run.
+func (s *Scheduler) dropAll() {
+	s.ready, s.demonic, s.demons, s.exhausted = queue{}, queue{}, queue{}, queue{}
+	s.passing = false
+	var left []*Task // a copy: places that become free may be taken again
+	s.slab.all(func(t *Task) {
+		switch {
+		case t.state == abandoned:
+		case t.flags&background == 0:
+			left = append(left, t)
+			if t.state != offloaded {
+				t.state = leaving // all of them before the first is closed, which may wake others
+			}
+		case t.state == ready:
+			s.enqueue(t)
+		}
+	})
+	for _, t := range left {
+		s.drop(t)
+	}
+	eachLocal(s, func(x interface{ Drop() }) { x.Drop() })
+}
+
+// drop removes t unfinished. If an offloaded function runs, t is closed when that returns.
+func (s *Scheduler) drop(t *Task) {
+	s.trace.ended(t, ErrDropped)
+	if t.state == offloaded {
+		t.state = abandoned
+		s.users.Add(1)
+		t.stopTimers() // here: leave may be called on another goroutine
+		s.uncount(t.flags)
+		if p := s.guard(func() { t.action = Abandon(t.action) }); p != nil {
+			s.report(t, p)
+			t.action = nil
+		}
+		return
+	}
+	s.remove(t)
+}
+
+// letGo is called at the end of Close, and for each abandoned task when its function has returned, whatever comes last. A closed
+// Scheduler may be kept for any length of time, by wakers and Groups. It keeps nothing that its actions and services have held.
+func (s *Scheduler) letGo() {
+	if s.users.Add(-1) > 0 {
+		return
+	}
+	for _, ok := s.posts.Pop(); ok; _, ok = s.posts.Pop() {
+	}
+	s.self.stopTimers()
+	s.locals, s.ends, s.passEnds = nil, nil, nil
+	s.order, s.cut, s.halted, s.err, s.broken = nil, nil, nil, nil, nil
+	s.idler.Store(nil) // nothing interrupts it any more
+}

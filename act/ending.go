@@ -1,0 +1,284 @@
+package act
+
+import (
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/inbox"
+	"github.com/daimon-go/daimon/internal/merge"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// ending is the part of a Scheduler that has to do with orders. What it goes through:
+//
+//	Shutdown ─▶ orders ─ obey ─▶ announced ─ enforceDue ─▶ order and terms ─ merge ─▶ tasks are told
+//	                                                                ─ termsMet, conclude ─▶ spent
+type ending struct {
+	// What has come.
+	orders       inbox.Stack[*given] // from any goroutine
+	orderPending atomic.Bool         // true while orders has any and while one is in force; it may stay true a little longer
+	announced    []received          // orders that were taken in and are not in force
+	due          time.Duration       // when they come into force, or never
+
+	// What is in force.
+	order    shutdown.Order // the latest that made the terms stricter; nil: none
+	terms    merge.Terms
+	obeyed   []*given      // what terms consist of
+	ordered  time.Duration // when the first of them came into force
+	since    time.Duration // when order did
+	leavers  uint16        // moments of its window that were given away
+	lastTold bool          // also those that end last obey it
+	progress atomic.Int64  // when something for which the end waits has happened last, if terms ask for it
+
+	// Who is left.
+	exhausted      queue // out of turns
+	exhaustedCount int
+	lasts          int           // tasks and demons that end last
+	cut            *shutdown.Cut // what was dropped on the way
+	halted         *census       // what tasks waited for when an order came that halts
+	draining       *draining     // nil unless somebody wants to know what an end waits for
+	concluded      uint          // orders that are spent, or Runs that have returned
+}
+
+// received is an order that a scheduler has taken in.
+type received struct {
+	*given
+	at    time.Duration
+	begin time.Duration // when it comes into force
+}
+
+const never time.Duration = math.MaxInt64
+
+// obey takes in the orders that have come, and puts into force what has been announced for long enough.
+func (s *Scheduler) obey() {
+	if s.orders.Empty() && s.now < s.due {
+		return
+	}
+	s.orderPending.Store(true) // Shutdown may not have come to that yet
+	s.exited.Store(false)
+	s.group.activate(s)
+	s.enforceDue()
+	for !s.orders.Empty() { // a Stop may have given another one: after an order that halts, nothing else would take it
+		for n := s.orders.TakeAll(); n != nil; n = n.Next() {
+			s.announce(n.Of)
+		}
+		s.enforceDue() // all of them together: see noteWaits
+	}
+	if s.order == nil { // what has come is only announced, or was withdrawn
+		s.settleOrders()
+	}
+}
+
+// settleOrders lets turns go on without a look at orders.
+func (e *ending) settleOrders() {
+	if e.orderPending.Store(false); !e.orders.Empty() {
+		e.orderPending.Store(true) // another order has come meanwhile: receive stores after pushing, so one of both sees it
+	}
+}
+
+// announce takes x in. enforceDue puts it into force at once, or when it has been announced for long enough here. If an order is in
+// force, nothing is only announced any more: the least of all times counts, as with the other bounds.
+func (s *Scheduler) announce(x *given) {
+	if s.group.late(x.order) {
+		s.group.spend(x)
+		return
+	}
+	s.now = s.clock.Monotonic()
+	begin := s.now + x.terms.Announce
+	if s.order != nil || x.stage.Load() == inForce {
+		begin = s.now
+	}
+	s.announced = append(s.announced, received{x, s.now, begin})
+	s.plan()
+	s.beginDraining()
+}
+
+// plan forgets what was withdrawn, and finds out when the rest comes into force.
+func (e *ending) plan() {
+	e.announced = slices.DeleteFunc(e.announced, func(r received) bool { return r.stage.Load() == withdrawn })
+	e.due = never
+	for _, r := range e.announced {
+		e.due = min(e.due, r.begin)
+	}
+}
+
+// enforceDue puts what was announced into force, if it is time to.
+func (s *Scheduler) enforceDue() {
+	if s.plan(); s.now < s.due {
+		return
+	}
+	all := s.announced
+	s.announced, s.due = nil, never
+	s.noteWaits(all)
+	for _, r := range all {
+		switch {
+		case !r.enforce(): // it was withdrawn, and is known to nobody any more
+		case s.merge(r):
+			s.obeyed = append(s.obeyed, r.given)
+		default:
+			s.group.spend(r.given)
+		}
+	}
+}
+
+// merge adds an order to the terms in force, and tells all tasks if they became stricter. Of its time is left what the
+// announcement has not taken.
+func (s *Scheduler) merge(r received) (stricter bool) {
+	s.now = s.clock.Monotonic()
+	p, bounded := r.terms, s.terms.Turns > 0
+	if p.Announce = 0; p.Time > 0 {
+		p.Time = max(1, p.Time-(s.now-r.at))
+	}
+	merged, stricter := s.terms.With(p, s.now)
+	if !stricter {
+		return false
+	}
+	if s.order == nil {
+		s.ordered = s.now
+	}
+	s.beginDraining()
+	s.beginInactivity(merged.Inactivity)
+	s.terms, s.order, s.since, s.leavers = merged, r.order, s.now, 0
+	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halting
+	if merged.Kind != shutdown.Suspending {
+		s.notify(func(t *Task) bool { return t.flags&last == 0 || s.lastTold }, bounded)
+	}
+	return true
+}
+
+// noteWaits notes what tasks wait for, if one of these orders halts. They are about to be told, and so made ready, and no turn comes
+// behind an order that halts.
+func (s *Scheduler) noteWaits(all []received) {
+	halts := func(r received) bool { return r.terms.Kind == shutdown.Halting && r.enforce() }
+	if s.halted == nil && slices.ContainsFunc(all, halts) {
+		s.halted = s.whole(true)
+	}
+}
+
+// notify tells some tasks of s.order. A task whose offloaded function runs is told when that has returned, one that is
+// spawned meanwhile before its first turn. bounded reports whether turns were counted before.
+func (s *Scheduler) notify(whom func(*Task) bool, bounded bool) {
+	s.slab.all(func(t *Task) {
+		if !whom(t) {
+			return
+		}
+		t.flags |= untold
+		if !bounded || t.left > s.terms.Turns {
+			t.left = s.terms.Turns
+		}
+	})
+	s.slab.all(func(t *Task) {
+		if t.flags&untold != 0 && t.state != offloaded && t.state != abandoned && whom(t) {
+			s.tell(t)
+		}
+	})
+}
+
+// tell tells t of the present order and makes it ready once.
+func (s *Scheduler) tell(t *Task) {
+	t.flags &^= untold
+	if s.trace != nil && s.trace.Told != nil {
+		s.trace.Told(t, s.order)
+	}
+	if st, ok := t.action.(Stopper); ok {
+		if p := s.guard(func() { st.Stop(t, s.order) }); p != nil {
+			failed := &Child{Action: t.action} // it fails in its next turn
+			failed.fail(p)
+			t.action = failed
+		}
+		s.endTurnAfterPanic(t)
+		s.err = nil // a Fail in Stop belongs to no turn
+	}
+	t.wake()
+}
+
+// grantTurn reports whether t may have a turn under the order in force, and tells it of the order before if that has not
+// been done. A task that has used up its turns is dropped or set aside.
+func (s *Scheduler) grantTurn(t *Task) bool {
+	s.running = nil // a panic here is not that of the previous task
+	if s.order == nil {
+		return true // it is spent, or was given too late to count
+	}
+	if t.flags&last != 0 && !s.lastTold {
+		return true
+	}
+	if t.flags&untold != 0 {
+		s.tell(t)
+	}
+	if t.flags&(isDemon|last) == 0 {
+		s.noteProgress()
+	}
+	if s.terms.Turns == 0 || s.now < s.terms.Leave || t.flags&background != 0 {
+		return true // monitors have no bound: without them the others could not use the turns that they have left
+	}
+	if t.left > 0 {
+		t.left--
+		return true
+	}
+	if s.terms.Drop {
+		s.noteCut(t)
+		s.drop(t)
+	} else {
+		t.state = exhausted
+		s.exhausted.push(t)
+		s.exhaustedCount++
+	}
+	return false
+}
+
+// termsMet reports whether the order ends Run, whatever is left.
+func (s *Scheduler) termsMet() bool {
+	switch {
+	case !s.terms.Given:
+		return false
+	case s.terms.Kind == shutdown.Halting, s.terms.Kind == shutdown.Suspending:
+		return true
+	}
+	if s.terms.Until > 0 && s.now >= s.terms.Until {
+		return true
+	}
+	i := s.terms.Inactivity
+	return i > 0 && s.now-time.Duration(s.progress.Load()) >= i && s.now >= s.inactiveAt()
+}
+
+// conclude spends the order at the end of Run: it drops what is left if the order says so, makes the rest ready for a later
+// Run, and returns what was cut.
+func (s *Scheduler) conclude() error {
+	s.group.activate(s) // what is dropped may post to another scheduler
+	cut := s.left()
+	s.endDraining()
+	if s.terms.Drop && s.broken == nil {
+		s.dropAll()
+	}
+	for t := s.exhausted.pop(); t != nil; t = s.exhausted.pop() {
+		s.enqueue(t)
+	}
+	s.exhaustedCount = 0
+	eachLocal(s, hook.Leaver.Leave)
+	s.order, s.terms, s.cut, s.halted, s.lastTold = nil, merge.Terms{}, nil, nil, false
+	s.forgetOrders()
+	s.concluded++
+	s.group.orderSpent(s)
+	s.settleOrders()
+	if s.broken != nil {
+		return s.broken
+	}
+	if cut != nil {
+		return cut
+	}
+	return nil
+}
+
+// forgetOrders spends all orders that were taken in.
+func (s *Scheduler) forgetOrders() {
+	for _, x := range s.obeyed {
+		s.group.spend(x)
+	}
+	for _, r := range s.announced {
+		s.group.spend(r.given)
+	}
+	s.obeyed, s.announced, s.due = nil, nil, never
+}

@@ -1,0 +1,32 @@
+package act
+
+// InstallLast is Install for a demon that ends last of all, such as a service for metrics. Under an order it and all that is
+// spawned in its turns, and so on, go on without being told, and without a bound of turns, until nothing else is left here
+// that keeps Run from returning. Then they are told of the order, and Run waits for them within its bounds.
+func (s *Scheduler) InstallLast(d Demon) {
+	s.admit(d, isDemon|last)
+	s.installed++
+}
+
+// endWithOthers is hook.EndWithOthers. Under an order t is told at the beginning of its next turn, which this gives it.
+func (s *Scheduler) endWithOthers(t *Task) {
+	if t.flags&last == 0 || t.state == abandoned { // one that is abandoned is not counted any more
+		return
+	}
+	t.flags &^= last
+	s.lasts--
+	if s.order != nil && !s.lastTold {
+		t.flags |= untold
+		t.left = s.terms.Turns
+		t.wake()
+	}
+}
+
+// tellLast tells those that end last of the order, if nothing else is left.
+func (s *Scheduler) tellLast() {
+	if s.order == nil || s.lastTold || s.lasts == 0 || s.live+s.installed+s.held-s.exhaustedCount > s.lasts || !s.nothingCame() {
+		return
+	}
+	s.lastTold = true
+	s.notify(func(t *Task) bool { return t.flags&last != 0 }, false)
+}

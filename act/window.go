@@ -1,0 +1,72 @@
+package act
+
+import (
+	"math/bits"
+	"time"
+)
+
+// parts is how many moments there are in the second half of the window of an order.
+const parts = 1 << 16
+
+// NextLeaveTime returns when an action is to end under the order in force, if all it does is to wait for new work: on the
+// scheduler's clock, now if there is no window (see shutdown.Policy). Each call takes the next moment of its second half, which
+// is in the middle of the largest gap between those before; so they are spread evenly, however many ask.
+func (t *Task) NextLeaveTime() time.Duration {
+	s := t.s
+	s.touch()
+	if s.order == nil || s.now >= s.terms.Leave || t.flags&last != 0 {
+		return s.now
+	}
+	place := bits.Reverse16(s.leavers) + uint16(s.index)*40503 // the golden ratio: schedulers differ
+	s.leavers++
+	half := (s.terms.Leave - s.since) / 2
+	return s.terms.Leave - half + half/parts*time.Duration(place)
+}
+
+// newcomer is how long what a peer has sent with the first round trip may be on its way: in that time a segment that was lost
+// comes again, on most ways.
+const newcomer = time.Second
+
+// FirstLeaveTime is NextLeaveTime for an action that has waited for its first work since the given time, such as a request on a
+// connection that was accepted just now: it may be on its way. The action has a second for it in all, or longer if there is a window; but
+// at most half of what is left of the order's time, and half of its Inactivity. With a bound of turns there is no such time.
+func (t *Task) FirstLeaveTime(since time.Duration) time.Duration {
+	s, leave := t.s, t.NextLeaveTime()
+	if s.order == nil || s.terms.Turns > 0 {
+		return leave
+	}
+	until := since + newcomer
+	if s.terms.Until > 0 {
+		until = min(until, s.now+(s.terms.Until-s.now)/2)
+	}
+	if s.terms.Inactivity > 0 {
+		until = min(until, s.now+s.terms.Inactivity/2)
+	}
+	return max(leave, until)
+}
+
+// beginInactivity is called before the bound of inactivity becomes d. A shorter one counts from now on, unless the one before
+// ends earlier.
+func (s *Scheduler) beginInactivity(d time.Duration) {
+	from := s.now
+	if before := s.terms.Inactivity; before > 0 {
+		from = min(from, time.Duration(s.progress.Load())+before-d)
+	}
+	s.progress.Store(int64(from))
+}
+
+// noteProgress is called when something happens for which an end waits.
+func (s *Scheduler) noteProgress() {
+	if s.terms.Inactivity > 0 {
+		s.progress.Store(int64(s.now))
+	}
+}
+
+// inactiveAt returns when Inactivity ends Run, if nothing happens until then: it is no bound of the window.
+func (s *Scheduler) inactiveAt() time.Duration {
+	latest := max(s.progress.Load(), int64(s.terms.Leave))
+	for _, other := range s.group.schedulers {
+		latest = max(latest, other.progress.Load())
+	}
+	return time.Duration(latest) + s.terms.Inactivity
+}
