@@ -127,7 +127,6 @@ const floors = `
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
 	stage             act future internal/merge internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
 	stage/internal/transition   stage time
-	stage/internal/migration   io/fs path
 	stage/internal/storm   internal/testing/tier stage context database/sql github.com/stretchr/testify/require go.uber.org/zap
 	                  math/rand/v2 os os/exec os/signal syscall testing time
 	stage/memory      stage stage/internal/transition container/heap context time

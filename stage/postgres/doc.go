@@ -2,7 +2,7 @@
 // of machines, share them. Its server is PostgreSQL 13 or later; the tests run on 15.
 //
 //	            ┌─ pool: claims, ends of stages, your queries ─┐
-//	a process ──┼─ one connection for heartbeats ──────────────┼──▶ the schema daimon: task, migration
+//	a process ──┼─ one connection for heartbeats ──────────────┼──▶ the schema daimon: task, key, …
 //	            └─ one connection that listens ◀── NOTIFY ─────┘
 //
 // A claim, a heartbeat, Enqueue and Enter are one message each, whatever the number of tasks; a claim of more than a hundred kinds
@@ -51,7 +51,7 @@
 //
 // # Tables
 //
-// [Migrations] shows the tables, and the settings with which they are vacuumed. Open makes them. Tasks that have ended
+// [DDL] shows the tables, and the settings with which they are vacuumed. Open makes them. Tasks that have ended
 // are deleted with Store.Purge, or stage.Config.Retention. You may also delete them yourself:
 //
 //	DELETE FROM daimon.task WHERE due IS NULL AND until IS NULL AND status <> 'SUSPENDED' AND changed < now() - interval '30 days'

@@ -36,7 +36,7 @@ func TestOpenSays(t *testing.T) {
 	guest := unique("guest")
 	do(t, s, `CREATE ROLE `+guest+` LOGIN PASSWORD 'guest'`)
 	newer := newConfig(t)
-	do(t, open(t, newer), `INSERT INTO `+pgx.Identifier{newer.Schema}.Sanitize()+`.migration VALUES (1000, 'of the future')`)
+	do(t, open(t, newer), `UPDATE `+pgx.Identifier{newer.Schema}.Sanitize()+`.version SET number = 1000`)
 	tier.Tool(t, "pgbouncer")
 	bouncer, err := srv.Bounce(4)
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestOpenSays(t *testing.T) {
 		{"no such database", postgres.Config{Connection: as("postgres", "secret", "nothing")},
 			[]string{`database "nothing" does not exist`, "create the database first"}},
 		{"no rights", postgres.Config{Connection: as(guest, "guest", database), Schema: "elsewhere"},
-			[]string{"permission denied", "grant CREATE on the database, or have another user execute Migrations"}},
+			[]string{"permission denied", "grant CREATE on the database, or have another user execute DDL"}},
 		{"nobody listens", postgres.Config{Connection: "postgres://postgres@127.0.0.1:1/tasks"}, []string{"connection refused"}},
 		{"no URL", postgres.Config{Connection: "postgres://127.0.0.1:port/tasks"}, []string{"cannot parse"}},
 		{"a small pool", postgres.Config{Connection: srv.URL(database) + "&pool_max_conns=1"},
@@ -61,7 +61,7 @@ func TestOpenSays(t *testing.T) {
 		{"nothing can be written", postgres.Config{
 			Connection: srv.URL(database) + "&default_transaction_read_only=on", Schema: "unwritten",
 		}, []string{"read-only transaction", "the server lets nothing be written"}},
-		{"a newer schema", newer, []string{"has had migration 1000, of which this program, with ", ", is too old to know"}},
+		{"a newer schema", newer, []string{"its tables are of version 1000, and this program knows version 1"}},
 		{"a long name", postgres.Config{Connection: srv.URL(database), Schema: strings.Repeat("x", 64)},
 			[]string{"longer than PostgreSQL's names"}},
 		{"a pooler", postgres.Config{Connection: bouncer.URL(database)},
@@ -107,14 +107,14 @@ func TestOpenOfOtherServers(t *testing.T) {
 	require.ErrorContains(t, err, "the server is a hot standby")
 }
 
-// TestMigrations has an administrator execute them, and a user without rights to create anything work.
-func TestMigrations(t *testing.T) {
+// TestDDL has an administrator execute it, and a user without rights to create anything work.
+func TestDDL(t *testing.T) {
 	srv := server(t)
 	migrated, worker := unique("migrated"), unique("worker")
 	url, err := srv.Create(migrated)
 	require.NoError(t, err)
 	const schema = `My "tasks"`
-	_, err = srv.Do(migrated, postgres.Migrations(schema))
+	_, err = srv.Do(migrated, postgres.DDL(schema))
 	require.NoError(t, err)
 	_, err = srv.Do(migrated, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD 'worker'; GRANT USAGE ON SCHEMA "My ""tasks""" TO %[1]s;
 		GRANT ALL ON ALL TABLES IN SCHEMA "My ""tasks""" TO %[1]s;
@@ -123,7 +123,7 @@ func TestMigrations(t *testing.T) {
 	s := open(t, postgres.Config{Connection: strings.Replace(url, "postgres:secret", worker+":worker", 1), Schema: schema})
 	claimed(t, s, time.Hour)
 	enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED", Key: "k"})
-	require.Contains(t, postgres.Migrations(""), `CREATE SCHEMA "daimon";`)
+	require.Contains(t, postgres.DDL(""), `CREATE SCHEMA "daimon";`)
 }
 
 // TestOpenTogether has many make the schema at once.

@@ -68,8 +68,8 @@ const connectTimeout = 10 * time.Second
 // leastConnections is how many connections the pool must have: for a claim and a flush at the same time.
 const leastConnections = 2
 
-// Open connects to the database, and applies the migrations that its schema has not had; it makes the schema. It waits for
-// other processes that do the same. The error says what is wrong if the database does not suit.
+// Open connects to the database, and makes the schema and its tables if they are not there. It waits for other processes that do
+// the same. The error says what is wrong if the database does not suit, or if its tables are of another release.
 func Open(ctx context.Context, cfg Config) (*Store, error) { return open(ctx, cfg, "") }
 
 // open is Open with the SQL of another clock.
@@ -100,8 +100,8 @@ func open(ctx context.Context, cfg Config, clock string) (*Store, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, errors.Join(s.failed(ctx, "open", err), s.Close())
 	}
-	if err := s.migrate(ctx); err != nil {
-		return nil, errors.Join(s.failed(ctx, "migrate", err), s.Close())
+	if err := s.create(ctx); err != nil {
+		return nil, errors.Join(s.failed(ctx, "make the tables", err), s.Close())
 	}
 	if err := s.count(ctx, cfg.Counts); err != nil {
 		return nil, errors.Join(s.failed(ctx, "count", err), s.Close())
@@ -209,7 +209,7 @@ func advice(err error) string {
 	case e.Code == "3D000":
 		return " (create the database first: the store makes only its schema)"
 	case e.Code == "42501":
-		return " (the user lacks rights: grant CREATE on the database, or have another user execute Migrations and grant " +
+		return " (the user lacks rights: grant CREATE on the database, or have another user execute DDL and grant " +
 			"USAGE on the schema and all rights on its tables and sequences)"
 	case e.Code == "53300":
 		return " (the server's max_connections is too small for the pools of all processes, which need " +

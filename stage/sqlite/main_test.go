@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,9 +19,6 @@ const childVariable = "DAIMON_SQLITE_CHILD"
 
 // child is what that process does.
 var child func(path string) error
-
-// migrations is how many a new database has.
-var migrations = strings.Count(sqlite.Migrations(), "BEGIN IMMEDIATE;")
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {

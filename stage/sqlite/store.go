@@ -58,12 +58,9 @@ type database struct {
 	vetoed atomic.Bool
 }
 
-// Open opens the database in the file with that path, or makes it, and applies the migrations that it has not had. It
-// waits for other processes that do the same. The directory must exist, and allow for files beside the database, with -wal
-// and -shm behind its name.
-//
-// End the programs of older releases before a newer one opens the file: they cannot open it again. One that has it open
-// goes on, but looks at all due tasks in each claim, and knows no pauses.
+// Open opens the database in the file with that path, or makes it, with its tables. It waits for other processes that do the
+// same, and refuses tables of another release. The directory must exist, and allow for files beside the database, with -wal and
+// -shm behind its name.
 //
 // The path is a path, whatever characters it has: "file:…" is refused. So is ":memory:", since a database in memory would
 // have one connection and no second process; use package memory.
@@ -137,7 +134,7 @@ func (s *tasks) setUp(ctx context.Context) error {
 	if err != nil {
 		return s.failed("open", err)
 	}
-	if err := s.migrate(ctx); err != nil {
+	if err := s.create(ctx); err != nil {
 		return err
 	}
 	return s.failed("open", s.patiently(ctx, begun, s.prepare))

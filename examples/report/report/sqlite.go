@@ -20,8 +20,8 @@ var fileTables string
 // file is a database of SQLite.
 type file struct{ *sqlite.Store }
 
-// Schema returns the SQL that creates all tables of a file.
-func Schema() string { return sqlite.Migrations() + "\n" + fileTables }
+// Schema returns the SQL that creates the tables of the reports in a file.
+func Schema() string { return fileTables }
 
 func openFile(path string) (*Reports, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,0 @@
--- The kinds that are paused.
-CREATE TABLE daimon.pause (
-	kind text PRIMARY KEY
-);
