@@ -1,6 +1,7 @@
 package httpd_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ import (
 func keepLog(d *driver, f accesslog.Format, web *httpd.Server) (lines func() []string) {
 	log := &accesslog.Log{Path: filepath.Join(d.t.TempDir(), "access.log"), Format: f}
 	require.NoError(d.t, log.Setup(d.s))
-	web.OnResponse = log.Add
+	web.OnResponse = log.OnResponse()
 	d.s.Hold(1) // as a service does: otherwise it has no pass when all connections have ended
 	return func() []string {
 		_ = d.s.Close()
@@ -51,7 +52,7 @@ func TestFormatsOfTheAccessLog(t *testing.T) {
 			`{"time":"2026-11-21T12:00:03.250Z","client":"192.0.2.1:4711","tls":false,"method":"","target":"",` +
 				`"protocol":"HTTP/1.0","host":"","status":400,"bytes":16,"seconds":0.000000,"referer":"","user_agent":""}`},
 	} {
-		t.Run(f.String(), func(t *testing.T) {
+		t.Run(fmt.Sprint("format ", f), func(t *testing.T) {
 			d := newDriver(t)
 			web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 				return act.Seq(&listener.Sleep{For: 1250 * time.Millisecond}, act.Func(func(*act.Task) act.Directive {

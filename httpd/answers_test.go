@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
@@ -140,7 +140,7 @@ func (a answer) judge(q asked) (closes bool, err error) {
 		}
 		return false, nil
 	}
-	if when, err := time.Parse(httpd.TimeFormat, a.get("Date")); err != nil || when.Before(noon) {
+	if when, err := time.Parse(http.TimeFormat, a.get("Date")); err != nil || when.Before(noon) {
 		return false, fmt.Errorf("Date: %q: %w", a.get("Date"), err)
 	}
 	if a.get("Upgrade") != "" { // RFC 9110 7.8

@@ -68,7 +68,7 @@ func TestAPlainRequestAllocatesNothing(t *testing.T) {
 			return nil
 		}, "GET /a?b=c HTTP/1.1\nHost: a\n\n"},
 		"whole":               {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetBody(body); return nil }, get + "\n"},
-		"an error":            {func(w *httpd.Response, _ *httpd.Request) act.Action { w.Error(404); return nil }, get + "\n"},
+		"an error":            {func(w *httpd.Response, _ *httpd.Request) act.Action { w.StatusOnly(404); return nil }, get + "\n"},
 		"no content":          {func(w *httpd.Response, _ *httpd.Request) act.Action { w.SetStatus(204); return nil }, get + "\n"},
 		"streamed":            {func(w *httpd.Response, _ *httpd.Request) act.Action { _ = w.Flush(); _, _ = w.Write(body); return nil }, get + "\n"},
 		"a body":              {httpd.WithBody(0, func(w *httpd.Response, _ *httpd.Request, b []byte) act.Action { _, _ = w.Write(b); return nil }), post + "Content-Length: 5\n\nhello"},

@@ -236,7 +236,7 @@ func ExampleResponse_SwitchProtocols() {
 	}
 	upgrade := func(w *httpd.Response, r *httpd.Request) act.Action {
 		if err := w.SwitchProtocols("line-echo", echo); err != nil {
-			w.Error(426) // Upgrade Required
+			w.StatusOnly(426) // Upgrade Required
 			w.Add("Upgrade", "line-echo")
 		}
 		return nil

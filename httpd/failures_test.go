@@ -200,8 +200,8 @@ func TestTheNameInALogIsPrintable(t *testing.T) {
 	require.Equal(t, "httpd: GET /{a}|%E9%C2%9B2J", d.logs.All()[0].ContextMap()["task"])
 }
 
-// Error takes the place of all that was written or added before.
-func TestErrorForgetsWhatWasAddedBefore(t *testing.T) {
+// StatusOnly takes the place of all that was written or added before.
+func TestStatusOnlyForgetsWhatWasAddedBefore(t *testing.T) {
 	d := newDriver(t)
 	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
 		w.Add("Location", "/elsewhere")
@@ -209,9 +209,25 @@ func TestErrorForgetsWhatWasAddedBefore(t *testing.T) {
 		w.AddTrailer("Sum", "1")
 		w.SetLength(4)
 		_, _ = w.WriteString("well")
-		w.Error(404)
+		w.StatusOnly(404)
 		return nil
 	}}, listener.Limits{}).send(raw(get + "\n"))
 	require.Equal(t, "HTTP/1.1 404 Not Found\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\nContent-Length: 14\r\n"+
 		"Content-Type: text/plain; charset=utf-8\r\n\r\n404 Not Found\n", c.received())
+}
+
+// Set takes the place of all fields with its name, in any case, and of no others.
+func TestSetReplacesTheFieldsOfItsName(t *testing.T) {
+	d := newDriver(t)
+	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+		w.StatusOnly(404)
+		w.Add("A", "1")
+		w.Set("content-type", "a/b")
+		w.Add("a", "2")
+		w.Add("AA", "3")
+		w.Set("A", "4")
+		return nil
+	}}, listener.Limits{}).send(raw(get + "\n"))
+	require.Equal(t, "HTTP/1.1 404 Not Found\r\nDate: Sat, 21 Nov 2026 12:00:00 GMT\r\nContent-Length: 14\r\n"+
+		"content-type: a/b\r\nAA: 3\r\nA: 4\r\n\r\n404 Not Found\n", c.received())
 }

@@ -427,7 +427,7 @@ func (e *http1Exchange) refuse(status int) error {
 	w := &e.out
 	w.mute = string(e.in.Method()) == "HEAD"
 	w.err = nil
-	w.Error(status)
+	w.StatusOnly(status)
 	w.last = true
 	return w.finish()
 }

@@ -55,7 +55,7 @@ func late(w *httpd.Response, r *httpd.Request) act.Action {
 	var ms int
 	path := string(r.Path())
 	if _, err := fmt.Sscanf(path, "/%d", &ms); err != nil {
-		w.Error(404)
+		w.StatusOnly(404)
 		return nil
 	}
 	return act.Seq(&listener.Sleep{For: time.Duration(ms) * time.Millisecond}, act.Func(func(*act.Task) act.Directive {

@@ -21,7 +21,7 @@ func Limited(take func(c *listener.Conn) (wait time.Duration), h Handler) Handle
 		if wait <= 0 {
 			return h(w, r)
 		}
-		w.Error(429)
+		w.StatusOnly(429)
 		w.Add("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
 		return nil
 	}

@@ -38,20 +38,20 @@ func (m *Mux) Serve(w *Response, r *Request) act.Action {
 	n, pattern, found := m.routes.Match(r.Method(), r.Host(), r.Path(), &r.values)
 	switch {
 	case string(r.Method()) == "CONNECT" && !strings.HasPrefix(pattern, "CONNECT "):
-		w.Error(501)
+		w.StatusOnly(501)
 	case found == route.Matched:
 		r.pattern = pattern
 		return m.handlers[n](w, r)
 	case string(r.Path()) == "*": // of the server as a whole (RFC 9110 9.3.7)
-		w.Error(204)
+		w.StatusOnly(204)
 		w.Add("Allow", strings.Join(m.routes.Methods("OPTIONS"), ", "))
 	case !m.knows(r.Method()):
-		w.Error(501) // RFC 9110 9.1
+		w.StatusOnly(501) // RFC 9110 9.1
 	case found == route.NoMethod:
-		w.Error(405)
+		w.StatusOnly(405)
 		w.Add("Allow", strings.Join(m.routes.Allow(r.Host(), r.Path()), ", "))
 	default:
-		w.Error(404)
+		w.StatusOnly(404)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -46,9 +46,6 @@ type Response struct {
 
 // gathered is how much is kept back to find out the Content-Length, and to make chunks larger.
 const gathered = 4 << 10
-
-// TimeFormat is the format in which HTTP writes a point in time, which must be in UTC (RFC 9110 5.6.7).
-const TimeFormat = http1.TimeFormat
 
 var (
 	// ErrNoContent is returned for content where the status has none: 101, 204, 205 and 304.
@@ -109,7 +106,7 @@ func (w *Response) Status() int { return w.status }
 // For HEAD it returns how many would have been.
 func (w *Response) Written() int64 { return w.written }
 
-// Add adds a field. The answer fails (see Handler) if the name is not a token (RFC 9110 5.6.2), if the value has a
+// Add adds a field, behind those of the same name. The answer fails (see Handler) if the name is not a token (RFC 9110 5.6.2), if the value has a
 // control character (RFC 9110 5.5), if the server itself sets the field, or if the head has been sent. The field
 // Upgrade is only for status 426, and names the protocols that the client should switch to.
 func (w *Response) Add(name, value string) {
@@ -124,6 +121,29 @@ func (w *Response) Add(name, value string) {
 		w.upgrade = w.upgrade || kind == syntax.Upgrade
 	}
 }
+
+// Set is Add in place of all fields with this name, in any case, that were added before.
+func (w *Response) Set(name, value string) {
+	if w.sent {
+		w.fail(ErrLate)
+		return
+	}
+	kept := w.fields[:0]
+	for rest := w.fields; len(rest) > 0; {
+		n := len(rest)
+		if i := bytes.Index(rest[2:], crlf); i >= 0 {
+			n = 2 + i
+		}
+		if old, _, _ := bytes.Cut(rest[2:n], colon); !syntax.EqualFold(old, name) {
+			kept = append(kept, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	w.fields = kept
+	w.Add(name, value)
+}
+
+var crlf, colon = []byte("\r\n"), []byte(":")
 
 // Field is a header field that was checked once. It is for fields that many responses have in common.
 type Field struct{ line string }
@@ -183,11 +203,12 @@ func (w *Response) SetLength(n int64) {
 // means no limit.
 func (w *Response) SetTimeout(d time.Duration) { w.timeout = d }
 
-// Close has the connection closed after this response, and tells the client so.
-func (w *Response) Close() { w.last = true }
+// CloseAfter has the connection closed after this response, and tells the client so.
+func (w *Response) CloseAfter() { w.last = true }
 
-// Error makes the response consist of its status alone, in place of everything written or added so far.
-func (w *Response) Error(code int) {
+// StatusOnly makes the response consist of its status alone, and a line of text that names it, in place of everything written or
+// added so far. The handler may add fields after that.
+func (w *Response) StatusOnly(code int) {
 	if w.sent {
 		w.fail(ErrLate)
 		return

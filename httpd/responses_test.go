@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -300,7 +301,7 @@ func TestTheDateIsThatOfTheSecond(t *testing.T) {
 		c.send(raw(get + "\n"))
 		all, err := understand(c.received(), false)
 		require.NoError(t, err)
-		require.Equal(t, d.Wall().Format(httpd.TimeFormat), all[0].get("Date"))
+		require.Equal(t, d.Wall().Format(http.TimeFormat), all[0].get("Date"))
 		d.pass(70 * time.Millisecond)
 	}
 }

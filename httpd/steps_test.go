@@ -36,9 +36,9 @@ func (s step) do(w *httpd.Response, f *os.File) error {
 	case "whole":
 		w.SetBody(bytes.Repeat([]byte("w"), s.n))
 	case "error":
-		w.Error(s.n)
+		w.StatusOnly(s.n)
 	case "close":
-		w.Close()
+		w.CloseAfter()
 	case "trailer":
 		w.AddTrailer("X-T", "v")
 	case "file":

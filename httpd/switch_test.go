@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func hijacking(w *httpd.Response, _ *httpd.Request) act.Action {
 func upgrading(w *httpd.Response, r *httpd.Request) act.Action {
 	w.Add("X-Key", "abc")
 	if err := w.SwitchProtocols("line-echo", lines(nil)); err != nil {
-		w.Error(426)
+		w.StatusOnly(426)
 		w.Add("Upgrade", "line-echo")
 		_, _ = fmt.Fprintln(w, err)
 	}
@@ -103,7 +104,7 @@ const upgrade = "GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: line-ech
 // The bytes behind the head belong to the new protocol, however they come, and no byte of them is read as HTTP. A hijacked
 // connection gets no answer.
 func TestAllBehindTheHeadBelongsToTheNextProtocol(t *testing.T) {
-	switched := raw("HTTP/1.1 101 Switching Protocols\nDate: " + noon.Format(httpd.TimeFormat) +
+	switched := raw("HTTP/1.1 101 Switching Protocols\nDate: " + noon.Format(http.TimeFormat) +
 		"\nConnection: upgrade\nX-Key: abc\nUpgrade: line-echo\n\n")
 	for head, row := range map[string]struct {
 		handler httpd.Handler

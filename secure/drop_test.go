@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
@@ -22,11 +23,11 @@ func TestADropInEachStateOfAHandshake(t *testing.T) {
 	base, client := identities(t)
 	for _, state := range []string{"nothing has come", "a part of the first message", "waiting for the client", "computing",
 		"waiting for a slot", "over", "refused"} {
-		for _, h := range []*secure.Handshakes{{Slots: 1}, {OnReactor: true}} {
-			if h.OnReactor && (state == "computing" || state == "waiting for a slot") {
+		for _, x := range []act.Executor{nil, simulated{}} {
+			if x != nil && (state == "computing" || state == "waiting for a slot") {
 				continue // it would hold up the scheduler
 			}
-			name := map[bool]string{true: " on the reactor", false: " on goroutines"}[h.OnReactor]
+			name := map[bool]string{true: " in turns", false: " on goroutines"}[x != nil]
 			t.Run(state+name, func(t *testing.T) {
 				before := goleak.IgnoreCurrent()
 				computing := make(chan struct{}, 100)
@@ -43,8 +44,8 @@ func TestADropInEachStateOfAHandshake(t *testing.T) {
 					}
 					return &base.Certificates[0], nil
 				}}
-				s := serve(t, &service.TCP{Handler: echo.Echo, FilterTimeout: time.Minute,
-					Filters: []listener.Filter{secure.Server(server, h)}})
+				s := serveWith(t, act.Config{Schedulers: 1, Executor: x}, &service.TCP{Handler: echo.Echo, FilterTimeout: time.Minute,
+					Filters: []listener.Filter{secure.Server(server, &secure.Handshakes{Slots: 1})}})
 				switch state {
 				case "nothing has come":
 					s.stalls(10, 0, client)

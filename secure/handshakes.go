@@ -34,9 +34,6 @@ type Handshakes struct {
 	// config asks for client certificates, of which crypto/tls reads 256 KiB, it takes up to 350 KiB, and about 10 ms of CPU
 	// more at its end. Limits of the connection do not bound this.
 	Waiting int
-	// OnReactor computes handshakes in coroutines on the scheduler's own thread, which they hold up, and not on goroutines.
-	// Then Slots means nothing. It is for simulations and tests, in which nothing may happen on other threads.
-	OnReactor bool
 
 	once    sync.Once
 	free    slots
@@ -61,8 +58,8 @@ type driver interface {
 }
 
 func (h *Handshakes) driver(x *handshake) driver {
-	if h.OnReactor {
-		return &onReactor{body: coro.New(func(co *coro.Co) error {
+	if caches.Get(x.conn.Scheduler()).simulated {
+		return &inTurns{body: coro.New(func(co *coro.Co) error {
 			x.pause = co.Yield
 			x.run()
 			return nil
@@ -71,10 +68,10 @@ func (h *Handshakes) driver(x *handshake) driver {
 	return &offThread{x: x}
 }
 
-// onReactor is the driver that has a coroutine of its scheduler.
-type onReactor struct{ body act.Action }
+// inTurns is the driver of simulations, in which nothing may happen on other threads: it has a coroutine of its scheduler.
+type inTurns struct{ body act.Action }
 
-func (d *onReactor) step(t *act.Task) act.Directive {
+func (d *inTurns) step(t *act.Task) act.Directive {
 	v := d.body.Act(t)
 	if v == act.Yield { // a pause
 		return act.Done
@@ -82,9 +79,9 @@ func (d *onReactor) step(t *act.Task) act.Directive {
 	return v
 }
 
-func (d *onReactor) Waits(add func(what string)) { hook.AskWaits(d.body, add) }
+func (d *inTurns) Waits(add func(what string)) { hook.AskWaits(d.body, add) }
 
-func (d *onReactor) Close() error { return d.body.(io.Closer).Close() }
+func (d *inTurns) Close() error { return d.body.(io.Closer).Close() }
 
 // offThread is the driver that computes on goroutines: each step is a function that resumes a coroutine.
 type offThread struct {
@@ -192,7 +189,7 @@ func (h *slots) execute(f func(), atMost time.Duration) {
 	h.Pool.Execute(func() {
 		defer h.watch(atMost)()
 		f()
-		// A reactor that has woken up, and finds no processor, would otherwise wait for up to 10 ms while steps are queued. To
+		// A scheduler that has woken up, and finds no processor, would otherwise wait for up to 10 ms while steps are queued. To
 		// yield after each of them would cost more thread switches.
 		if h.steps.Add(1)%4 == 0 {
 			runtime.Gosched()

@@ -49,9 +49,20 @@ func serve(t testing.TB, v *service.TCP) *serving { return serveOn(t, 1, v) }
 
 // serveOn starts a server on n schedulers.
 func serveOn(t testing.TB, n int, v *service.TCP, before ...func(*act.Scheduler) error) *serving {
-	v.Address = "127.0.0.1:0"
-	return &serving{servertest.Start(t, act.Config{Schedulers: n}, append(before, v.Setup)...), v}
+	return serveWith(t, act.Config{Schedulers: n}, v, before...)
 }
+
+func serveWith(t testing.TB, cfg act.Config, v *service.TCP, before ...func(*act.Scheduler) error) *serving {
+	v.Address = "127.0.0.1:0"
+	return &serving{servertest.Start(t, cfg, append(before, v.Setup)...), v}
+}
+
+// simulated is an Executor as that of a simulation, which has handshakes computed in turns.
+type simulated struct{}
+
+func (simulated) Execute(f func())           { go f() }
+func (x simulated) Reserve(int) act.Executor { return x }
+func (simulated) Wait(func() bool)           { panic("nothing waits in a test without a world") }
 
 // overTLS returns a service that echoes over TLS.
 func overTLS(config *tls.Config) *service.TCP {

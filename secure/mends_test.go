@@ -47,7 +47,7 @@ func TestRoomHoldsForOneWrite(t *testing.T) {
 
 // A panic in a function of the config is a mistake of the program: it is reported, and ends this connection alone.
 func TestAPanicInAFunctionOfTheConfigIsReported(t *testing.T) {
-	for _, h := range []*secure.Handshakes{nil, {OnReactor: true}} {
+	for _, x := range []act.Executor{nil, simulated{}} {
 		server, client := identities(t)
 		cert := server.Certificates[0]
 		server = &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -56,7 +56,8 @@ func TestAPanicInAFunctionOfTheConfigIsReported(t *testing.T) {
 			}
 			return &cert, nil
 		}}
-		s := serve(t, &service.TCP{Handler: echo.Echo, Filters: []listener.Filter{secure.Server(server, h)}})
+		s := serveWith(t, act.Config{Schedulers: 1, Executor: x},
+			&service.TCP{Handler: echo.Echo, Filters: []listener.Filter{secure.Server(server, nil)}})
 		bad := client.Clone()
 		bad.ServerName = "panic"
 		require.Error(t, s.handshake(bad))

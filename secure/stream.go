@@ -58,12 +58,16 @@ type stream struct {
 
 // cache is what all connections of a scheduler share.
 type cache struct {
-	s     *act.Scheduler
-	loans loan.Memory
-	out   []byte // memory for the next output: what a turn gathers and a part, with what TLS adds
+	s         *act.Scheduler
+	loans     loan.Memory
+	simulated bool   // the world has no goroutines: see package sim
+	out       []byte // memory for the next output: what a turn gathers and a part, with what TLS adds
 }
 
-var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
+var caches = act.NewLocal(func(s *act.Scheduler) *cache {
+	_, simulated := s.Reserve(1).(interface{ Wait(until func() bool) }) // as package sim has it, for want of goroutines
+	return &cache{s: s, simulated: simulated}
+})
 
 // errWriteClosed is the error of a Send after CloseWrite. It wraps nothing: it is a bug of the caller.
 var errWriteClosed = errors.New("secure: the write side was closed")

@@ -1,7 +1,7 @@
 // Package accesslog writes a line for each request of an httpd.Server, to a file or to standard output:
 //
 //	log := &accesslog.Log{Path: "access.log"}
-//	web := &httpd.Server{Handler: site.Serve, OnResponse: log.Add}
+//	web := &httpd.Server{Handler: site.Serve, OnResponse: log.OnResponse()}
 //	server.Run(log, server.Listen(server.Addr, web.Serve))
 //
 // With package program a Log is also an Option, whose flags are -access-log and -access-log-format: see [Log.OnResponse].

@@ -1,9 +1,7 @@
 package accesslog
 
 import (
-	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -12,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/internal/hook"
 )
 
-// Format is the format of the lines: see the package's comment. It is a flag.Value.
+// Format is the format of the lines: see the package's comment.
 type Format uint8
 
 const (
@@ -21,20 +19,8 @@ const (
 	JSON                   // an object on each line
 )
 
+// formats are their names, for flags.
 var formats = []string{"combined", "common", "json"}
-
-// String returns the name of the format: combined, common or json.
-func (f Format) String() string { return formats[f] }
-
-// Set sets the format by its name.
-func (f *Format) Set(name string) error {
-	i := slices.Index(formats, name)
-	if i < 0 {
-		return fmt.Errorf("%q is not combined, common or json", name)
-	}
-	*f = Format(i)
-	return nil
-}
 
 // append appends the line of a request whose answer is over.
 func (f Format) append(to []byte, c *clock, s *act.Scheduler, w *httpd.Response, r *httpd.Request) []byte {

@@ -51,11 +51,11 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestFormatIsAFlag(t *testing.T) {
-	var f Format
+	var l Log
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.Var(&f, "format", "")
-	require.NoError(t, flags.Parse([]string{"-format", "json"}))
-	require.Equal(t, JSON, f)
-	require.ErrorContains(t, flags.Parse([]string{"-format", "xml"}), `"xml" is not combined, common or json`)
+	_ = l.Flags(flags)
+	require.NoError(t, flags.Parse([]string{"-access-log-format", "json"}))
+	require.Equal(t, JSON, l.Format)
+	require.ErrorContains(t, flags.Parse([]string{"-access-log-format", "xml"}), `"xml" is not combined, common or json`)
 }

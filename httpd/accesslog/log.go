@@ -53,9 +53,17 @@ func (l *Log) Setup(s *act.Scheduler) error {
 	return monitor.OnSignal(hangup{l, s.Logger()}, syscall.SIGHUP)(s)
 }
 
-// Add adds the line of a request. It is for httpd.Server.OnResponse. It does nothing if the flags ask for no log, and panics on a
-// scheduler that Setup was not called for.
-func (l *Log) Add(w *httpd.Response, r *httpd.Request) {
+// OnResponse returns what adds the line of a request, for the field of that name of an httpd.Server. It panics on a scheduler that
+// Setup was not called for. If the flags ask for no log, OnResponse returns nil after they were parsed; what it returned before does
+// nothing then.
+func (l *Log) OnResponse() func(*httpd.Response, *httpd.Request) {
+	if l.off {
+		return nil
+	}
+	return l.add
+}
+
+func (l *Log) add(w *httpd.Response, r *httpd.Request) {
 	if l.off {
 		return
 	}

@@ -228,5 +228,5 @@ func TestAFileThatCannotBeOpenedFailsTheSetup(t *testing.T) {
 	defer s.Close()
 	require.ErrorIs(t, (&Log{Path: pipe}).Setup(s), syscall.ENXIO)
 	require.ErrorIs(t, (&Log{Path: filepath.Join(pipe+"s", "access.log")}).Setup(s), os.ErrNotExist)
-	require.PanicsWithValue(t, missing, func() { (&Log{}).Add(nil, nil) }, "without Setup")
+	require.PanicsWithValue(t, missing, func() { (&Log{}).OnResponse()(nil, nil) }, "without Setup")
 }

@@ -60,17 +60,17 @@ func (a *answer) reply(t *act.Task) act.Directive {
 	case code == 500: // httpd answers with that, and reports the error
 		return t.Fail(fmt.Errorf("files: %w", a.err))
 	case code != 0:
-		a.w.Error(code)
+		a.w.StatusOnly(code)
 		return act.Done
 	case a.slash:
-		a.w.Error(301)
+		a.w.StatusOnly(301)
 		a.w.Add("Location", withSlash(a.r.Path(), a.r.Query()))
 		return act.Done
 	}
 	v := versionOf(a.modified, a.size, a.inode)
 	switch v.status(a.r) {
 	case 412:
-		a.w.Error(412)
+		a.w.StatusOnly(412)
 		return act.Done
 	case 304: // with what a cache needs to find its own copy (RFC 9110 15.4.5)
 		a.w.SetStatus(304)
@@ -90,7 +90,7 @@ func (a *answer) represent(t *act.Task, v version) act.Directive {
 		parts, obeyed = ranges(v.rangeField(a.r), a.size)
 	}
 	if obeyed && len(parts) == 0 {
-		a.w.Error(416)
+		a.w.StatusOnly(416)
 		a.w.Add("Content-Range", fmt.Sprintf("bytes */%d", a.size))
 		return act.Done
 	}

@@ -37,13 +37,13 @@ func (s *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	}
 	head := string(r.Method()) == "HEAD"
 	if !head && string(r.Method()) != "GET" {
-		w.Error(405)
+		w.StatusOnly(405)
 		w.Add("Allow", "GET, HEAD")
 		return nil
 	}
 	name, dir, ok := s.name(r)
 	if !ok {
-		w.Error(404)
+		w.StatusOnly(404)
 		return nil
 	}
 	return &answer{server: s, w: w, r: r, head: head, found: found{name: name, dir: dir}}

@@ -3,8 +3,6 @@ package files
 import (
 	"strconv"
 	"time"
-
-	"github.com/daimon-go/daimon/httpd"
 )
 
 // version identifies the content of a file at one time: the validators of RFC 9110 8.8. The zero version is of a file
@@ -53,7 +51,7 @@ func (v version) lastModified(now time.Time) string {
 // In the second one Go takes the years 69 to 99 for those of the past century, while the RFC looks at the present year.
 // The day of the week does not fit then, so the date is invalid.
 var layouts = [...]string{
-	httpd.TimeFormat,
+	"Mon, 02 Jan 2006 15:04:05 GMT",
 	"Monday, 02-Jan-06 15:04:05 GMT",
 	"Mon Jan _2 15:04:05 2006",
 }

@@ -43,14 +43,14 @@ func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 		return nil
 	}
 	if a.closes() {
-		w.Close()
+		w.CloseAfter()
 	}
 	if a.Inline {
 		return a.inline(w, r)
 	}
 	if a.running.Add(1) > int64(cmp.Or(a.Most, math.MaxInt)) {
 		a.running.Add(-1)
-		w.Error(http.StatusServiceUnavailable)
+		w.StatusOnly(http.StatusServiceUnavailable)
 		w.Add("Retry-After", "1")
 		executors.Get(r.Scheduler()).refused++
 		crowded.Add(r.Scheduler(), func(n *int) { *n++ })

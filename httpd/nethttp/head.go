@@ -84,7 +84,7 @@ func (h *head) apply(w *httpd.Response) {
 		w.SetLength(h.length)
 	}
 	if h.close {
-		w.Close()
+		w.CloseAfter()
 	}
 }
 

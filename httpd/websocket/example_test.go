@@ -48,7 +48,7 @@ func ExampleConn_Push() {
 		everybody.Join(c.Scheduler())
 		return &member{conn: c}
 	}
-	room := &websocket.Server{Handler: join, Options: websocket.Options{Overflow: websocket.Drop}}
+	room := &websocket.Server{Handler: join, Options: websocket.Options{Overflow: websocket.DropOldest}}
 	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: room.Serve}).Serve)
 }
 

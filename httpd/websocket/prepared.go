@@ -76,9 +76,9 @@ type Overflow uint8
 const (
 	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
 	Block Overflow = iota
-	// Drop drops the oldest message that waits and was pushed with Drop, and counts it; see [Conn.Dropped]. If that is the
+	// DropOldest drops the oldest message that waits and was pushed with DropOldest, and counts it; see [Conn.Dropped]. If that is the
 	// message itself, the error is [ErrDropped].
-	Drop
+	DropOldest
 	// Disconnect closes the connection with code 1008. What waits is dropped, and the error is net.ErrClosed.
 	Disconnect
 )
@@ -115,7 +115,7 @@ func (c *Conn) PushOr(o Overflow, m *Prepared) error {
 	if c.closed {
 		return net.ErrClosed
 	}
-	if c.queue(m, o == Drop); c.waits() == 1 && !c.gathers {
+	if c.queue(m, o == DropOldest); c.waits() == 1 && !c.gathers {
 		c.gathers = true
 		c.conn.Scheduler().AtTurnEnd((*gathered)(c))
 	}

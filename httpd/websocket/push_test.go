@@ -70,7 +70,7 @@ func TestPushesOfOnePassGoOutTogether(t *testing.T) {
 
 // How many messages wait for a peer that is slow, and what becomes of one more. TestWorldServer shows what the peer gets.
 func TestOverflow(t *testing.T) {
-	for _, overflow := range []websocket.Overflow{websocket.Block, websocket.Drop, websocket.Disconnect} {
+	for _, overflow := range []websocket.Overflow{websocket.Block, websocket.DropOldest, websocket.Disconnect} {
 		for backlog, waits := range map[int]int{5: 5, 0: 64, -1: 0} {
 			w, a, _ := slow(t, websocket.Options{Overflow: overflow, Backlog: backlog})
 			w.Turn(func(*act.Task) {
@@ -83,7 +83,7 @@ func TestOverflow(t *testing.T) {
 			switch overflow {
 			case websocket.Block:
 				require.Implements(t, (*act.Blocked)(nil), err)
-			case websocket.Drop:
+			case websocket.DropOldest:
 				require.Equal(t, waits == 0, err == websocket.ErrDropped, "the oldest, or the message itself")
 				require.Equal(t, 1, a.conn.Dropped())
 			case websocket.Disconnect:
@@ -95,16 +95,16 @@ func TestOverflow(t *testing.T) {
 
 // What was broken: an answer that waited was dropped for a later message.
 func TestAnAnswerIsNotDropped(t *testing.T) {
-	w, a, c := slow(t, websocket.Options{Overflow: websocket.Drop, Backlog: 2})
+	w, a, c := slow(t, websocket.Options{Overflow: websocket.DropOldest, Backlog: 2})
 	push := func(o websocket.Overflow, n int) (err error) {
 		w.Turn(func(*act.Task) { err = a.conn.PushOr(o, note(n)) })
 		return err
 	}
-	require.NoError(t, push(websocket.Drop, 0))
+	require.NoError(t, push(websocket.DropOldest, 0))
 	require.NoError(t, push(websocket.Block, 1))
-	require.NoError(t, push(websocket.Drop, 2), "for 0")
+	require.NoError(t, push(websocket.DropOldest, 2), "for 0")
 	require.Implements(t, (*act.Blocked)(nil), push(websocket.Block, 3))
-	require.NoError(t, push(websocket.Drop, 2), "for 2")
+	require.NoError(t, push(websocket.DropOldest, 2), "for 2")
 	w.Turn(func(*act.Task) { require.Equal(t, 2, a.conn.Dropped()) })
 	require.Equal(t, fmt.Sprintf("binary of %d", full), c.next())
 	c.hear(1, 3)

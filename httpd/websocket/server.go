@@ -48,21 +48,21 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	}
 	switch {
 	case string(r.Method()) != "GET":
-		w.Error(405)
+		w.StatusOnly(405)
 		w.Add("Allow", "GET")
 		return nil
 	case string(r.Header("Sec-WebSocket-Version")) != "13" || versions != 1:
 		return refuse(w)
 	case keys != 1 || !isKey(key):
-		w.Error(400)
+		w.StatusOnly(400)
 		return nil
 	case !v.mayConnect(r):
-		w.Error(403)
+		w.StatusOnly(403)
 		return nil
 	}
 	codec, extensions, err := v.Compression.answer(r)
 	if err != nil {
-		w.Error(400)
+		w.StatusOnly(400)
 		return nil
 	}
 	subprotocol := v.choose(r)
@@ -74,7 +74,7 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	case err == httpd.ErrNoUpgrade:
 		return refuse(w)
 	case err != nil: // it has a body
-		w.Error(400)
+		w.StatusOnly(400)
 		return nil
 	}
 	w.Add("Sec-WebSocket-Accept", accept(key))
@@ -89,7 +89,7 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 
 // refuse says what would be understood (RFC 6455 4.4).
 func refuse(w *httpd.Response) act.Action {
-	w.Error(426)
+	w.StatusOnly(426)
 	w.Add("Upgrade", "websocket")
 	w.Add("Sec-WebSocket-Version", "13")
 	return nil

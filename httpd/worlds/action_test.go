@@ -33,7 +33,7 @@ func (h *server) act(q *request, w *httpd.Response, r *httpd.Request) act.Action
 		w.SetLength(int64(q.announced))
 	}
 	if q.parts {
-		w.Close()
+		w.CloseAfter()
 	}
 	if q.headed = q.collect >= 0; q.ending != tunnels && q.ending != leavesATunnel {
 		w.SetStatus(q.status)

@@ -50,7 +50,7 @@ func newWorld(t *testing.T, w *sim.World, identity tls.Certificate) *world {
 		ClientAuth: pick(w, tls.NoClientCert, tls.RequireAndVerifyClientCert)}
 	client := &tls.Config{Time: now, RootCAs: roots, ServerName: "world", Certificates: []tls.Certificate{identity},
 		ClientSessionCache: tls.NewLRUClientSessionCache(0), NextProtos: []string{"echo"}, MaxVersion: pick[uint16](w, 0, 0, tls.VersionTLS12)}
-	return &world{w, server, client, &secure.Handshakes{OnReactor: true}}
+	return &world{w, server, client, &secure.Handshakes{}}
 }
 
 // filters returns those of a server.

@@ -78,7 +78,7 @@ func (x *Site) short(w *httpd.Response, _ *httpd.Request) act.Action {
 func (x *Site) slow(w *httpd.Response, r *httpd.Request) act.Action {
 	long, err := time.ParseDuration(parameter(r, "for", "1s"))
 	if err != nil {
-		w.Error(400)
+		w.StatusOnly(400)
 		return nil
 	}
 	return act.Seq(&listener.Sleep{For: long}, act.Func(func(*act.Task) act.Directive {
@@ -99,7 +99,7 @@ type lines struct {
 func stream(w *httpd.Response, r *httpd.Request) act.Action {
 	n, err := strconv.Atoi(parameter(r, "lines", "20"))
 	if err != nil {
-		w.Error(400)
+		w.StatusOnly(400)
 		return nil
 	}
 	w.AddField(plain)
@@ -133,7 +133,7 @@ func (x *lines) Close() error {
 func large(w *httpd.Response, r *httpd.Request) act.Action {
 	n, err := strconv.Atoi(parameter(r, "mib", "16"))
 	if err != nil || n < 0 || n > 1<<20 {
-		w.Error(400)
+		w.StatusOnly(400)
 		return nil
 	}
 	var zeros [16 << 10]byte

@@ -106,7 +106,7 @@ func (x *Shop) submit(w *httpd.Response, r *httpd.Request, body []byte) act.Acti
 func (x *Shop) account(w *httpd.Response, r *httpd.Request) act.Action {
 	to := x.customer(string(r.Value("name")), false)
 	if to.ID() == 0 {
-		w.Error(404)
+		w.StatusOnly(404)
 		return nil
 	}
 	ask := &process.Ask[message, string]{To: to, Within: patience, Message: func(reply process.Reply[string]) message {
@@ -127,7 +127,7 @@ func (x *Shop) job(w *httpd.Response, r *httpd.Request) act.Action {
 	})
 	return &question{act.Child{Action: look}, w, func() {
 		if look.Value.ID == 0 {
-			w.Error(404)
+			w.StatusOnly(404)
 			return
 		}
 		say(w, condition(&look.Value))
@@ -146,7 +146,7 @@ func (q *question) Act(t *act.Task) act.Directive {
 	case act.Done:
 		q.answer()
 	case act.Failed:
-		q.w.Error(503)
+		q.w.StatusOnly(503)
 	default:
 		return d
 	}

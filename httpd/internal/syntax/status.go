@@ -18,7 +18,7 @@ var texts = map[int]string{
 	429: "Too Many Requests", 431: "Request Header Fields Too Large", 451: "Unavailable For Legal Reasons",
 	500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
 	504: "Gateway Timeout", 505: "HTTP Version Not Supported", 506: "Variant Also Negotiates",
-	507: "Insufficient Storage", 508: "Loop Detected", 511: "Network Authentication Required",
+	507: "Insufficient Storage", 508: "Loop Detected", 510: "Not Extended", 511: "Network Authentication Required",
 }
 
 // Bodiless reports whether a response with this status has no content, whatever its fields say (RFC 9112 6.3).

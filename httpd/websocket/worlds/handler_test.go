@@ -331,7 +331,7 @@ func (x *handler) push(n notice) error {
 		x.w.Errorf("a notice is taken after the end\n%s", x.c.describe())
 	case err == nil:
 		dropped := x.conn.Dropped() - before
-		if dropped > 1 || dropped > 0 && x.overflow != websocket.Drop {
+		if dropped > 1 || dropped > 0 && x.overflow != websocket.DropOldest {
 			x.w.Errorf("%d notices are dropped\n%s", dropped, x.c.describe())
 		}
 		x.note(len(x.sent), n.message, true)

@@ -124,7 +124,7 @@ func (h *server) open(t *testing.T) {
 		h.options = websocket.Compression{On: w.Rand().IntN(8) > 0, Takeover: w.Rand().IntN(2) == 0, Min: pick(w, 0, 1, 1000)}
 		v.Compression = h.options
 	}
-	h.backlog, h.overflow = pick(w, 64, 1, 3, 10, 0), pick(w, websocket.Block, websocket.Drop, websocket.Disconnect)
+	h.backlog, h.overflow = pick(w, 64, 1, 3, 10, 0), pick(w, websocket.Block, websocket.DropOldest, websocket.Disconnect)
 	if v.Backlog, v.Overflow = h.backlog, h.overflow; h.backlog == 0 {
 		v.Backlog = -1
 	}
