@@ -158,37 +158,21 @@ const floors = `
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore golang.org/x/sys/unix net os os/signal path/filepath syscall time
 
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509
-	examples/internal/tool   act internal/cli monitor shutdown context os
-	examples/chat/chat      act httpd httpd/files httpd/websocket listener process shutdown embed encoding/json io/fs time
-	examples/chat           admission examples/chat/chat httpd inspect program proxyproto secure crypto/tls flag
-	examples/checksum/checksum   act demon crypto/sha256 os time
-	examples/checksum       examples/checksum/checksum examples/internal/tool internal/cli flag os time
+	examples/chat           act admission httpd httpd/files httpd/websocket inspect listener process program proxyproto secure shutdown
+	                  crypto/tls embed encoding/json flag io/fs time
 	examples/echo/echo      act listener
 	examples/echo           admission examples/echo/echo inspect program proxyproto secure
-	examples/echo-coro/echo   coro
-	examples/echo-coro      admission coro examples/echo-coro/echo inspect program proxyproto secure
-	examples/fetch/fetch    act coro future listener tasklet net time
-	examples/fetch          act examples/fetch/fetch examples/internal/tool internal/cli flag os
-	examples/hello/hello    act listener
-	examples/hello          examples/hello/hello inspect program
-	examples/httpd/web      act httpd httpd/files listener io/fs
-	examples/graceful/site  act httpd httpd/websocket listener net/url os time
+	examples/echo-coro      admission coro inspect program proxyproto secure
+	examples/fetch          act coro future internal/cli listener monitor shutdown tasklet context flag net time
+	examples/hello          act inspect listener program
 	# its flags name signals
-	examples/graceful       act admission demon examples/graceful/site httpd inspect monitor program proxyproto secure service upgrade
-	                  crypto/tls flag go.uber.org/zap os syscall time
-	examples/httpd          admission examples/httpd/web httpd httpd/accesslog httpd/files inspect program proxyproto secure
+	examples/graceful       act admission demon httpd httpd/websocket inspect listener monitor program proxyproto secure service upgrade
+	                  crypto/tls flag go.uber.org/zap net/url os syscall time
+	examples/httpd          act admission httpd httpd/accesslog httpd/files inspect listener program proxyproto secure
 	                  crypto/tls flag io/fs
-	examples/pace/pace      act shutdown time
-	examples/pace           examples/pace/pace examples/internal/tool internal/cli flag os
-	examples/press/press    act httpd listener process stage stage/memory context encoding/json net time
-	examples/press          admission examples/press/press inspect internal/cli program proxyproto secure crypto/tls os time
 	examples/proxy/proxy    act listener proxyproto net time
 	examples/proxy          admission examples/proxy/proxy inspect internal/cli listener program proxyproto secure
 	                  crypto/tls crypto/x509 flag net os
-	examples/publish/publish   act listener net
-	examples/publish        examples/publish/publish inspect listener program flag
-	examples/remind/remind  act listener service bufio time
-	examples/remind         examples/remind/remind examples/internal/tool internal/cli os
 	examples/websocket-echo/echo   act httpd httpd/websocket
 	examples/websocket-echo   admission examples/websocket-echo/echo httpd httpd/websocket inspect program proxyproto secure
 	                  crypto/tls flag

@@ -10,7 +10,7 @@
 // its descriptors and its end, and for other programs that talk to ours. The echo server shows what every server has from the packages
 // below. The others show that their programs do what they are for.
 //
-// Folder browser, a module of its own, uses the web server with Chromium. The tests of examples/nethttp,
-// examples/report and examples/jobs, which are modules as well, are beside them. Folder libraries, another module, has no program: it puts
+// Folder browser, a module of its own, uses the web server with Chromium. The tests of examples/nethttp and
+// examples/jobs, which are modules as well, are beside them. Folder libraries, another module, has no program: it puts
 // libraries such as golang.org/x/crypto/ssh on connections, and handlers of net/http on httpd/nethttp.
 package e2e

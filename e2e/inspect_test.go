@@ -109,7 +109,7 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"chat", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "nethttp", "press", "proxy", "publish", "websocket-echo",
+		"chat", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "nethttp", "proxy", "websocket-echo",
 	}, servers)
 }
 
@@ -234,18 +234,14 @@ func TestPagesShowNothingOfWhatProcessesAreFor(t *testing.T) {
 	const secret = "nobodys-business"
 	chat := serve(t, "chat", append([]string{"-web", "127.0.0.1:0"}, inspectable...)...)
 	servertest.Send(t, dial(t, chat.Addr), secret+"\n/join "+secret+"\n"+secret+"\n")
-	shop := serve(t, "press", inspectable...)
-	require.Contains(t, curl(t, "-d", "text", "http://"+shop.Addr+"/customers/"+secret+"/jobs"), "job 1")
-	for kind, p := range map[string]*exectest.Program{"*chat.room": chat, "press.(*customer).receive": shop} {
-		v := viewerOf(t, p)
-		exectest.Eventually(t, patience, kind, func() bool {
-			_, tasks := v.get(t, "/tasks")
-			return strings.Contains(tasks, kind)
-		})
-		for _, page := range everyPage {
-			_, body := v.get(t, page)
-			require.NotContains(t, body, secret, page)
-		}
-		require.NotContains(t, p.Said(), secret, "the log")
+	v := viewerOf(t, chat)
+	exectest.Eventually(t, patience, "a room", func() bool {
+		_, tasks := v.get(t, "/tasks")
+		return strings.Contains(tasks, "*main.room")
+	})
+	for _, page := range everyPage {
+		_, body := v.get(t, page)
+		require.NotContains(t, body, secret, page)
 	}
+	require.NotContains(t, chat.Said(), secret, "the log")
 }

@@ -28,21 +28,11 @@ func outside(t *testing.T) {
 
 // shares has the programs whose schedulers share memory of their own: rooms, jobs, and what goes to a new process. They have the
 // race detector if the tests have it.
-var shares = map[string]bool{"chat": true, "echo": true, "graceful": true, "press": true}
+var shares = map[string]bool{"chat": true, "echo": true, "graceful": true}
 
 // example is the build of an example.
 func example(name string) exectest.Build {
 	return exectest.Build{Dir: "../examples/" + name, Race: race.Enabled && shares[name]}
-}
-
-// run starts an example with these arguments, and with the given standard input, nil for none.
-func run(t *testing.T, name string, in *os.File, arguments ...string) *exectest.Program {
-	t.Helper()
-	cmd := example(name).Command(t, arguments...)
-	if in != nil {
-		cmd.Stdin = in
-	}
-	return exectest.Start(t, cmd)
 }
 
 // serve starts an example on a free port of the loopback, and returns when it listens.
@@ -62,7 +52,7 @@ func listen(t *testing.T, cmd *exec.Cmd) *exectest.Program {
 // exits requires that a program ends at once, and says why in one sentence.
 func exits(t *testing.T, name string, status int, says string, flags ...string) {
 	t.Helper()
-	p := run(t, name, nil, flags...)
+	p := exectest.Start(t, example(name).Command(t, flags...))
 	require.Equal(t, status, p.Exit(t))
 	require.Equal(t, name+": "+says+"\n", p.Said())
 	require.Empty(t, p.Out())

@@ -178,7 +178,6 @@ func TestBadFlags(t *testing.T) {
 		{"proxy", 2, `invalid value ":7007" for flag -to: missing host in address`, []string{"-to", ":7007"}},
 		{"proxy", 2, `invalid value "127.0.0.1:0" for flag -to: port 0 cannot be connected to`, []string{"-to", "127.0.0.1:0"}},
 		{"proxy", 2, `invalid value "unix:" for flag -to: missing path`, []string{"-to", "unix:"}},
-		{"publish", 2, `invalid value "wait" for flag -slow: it must be drop or abort`, []string{"-slow=wait"}},
 		{"httpd", 2, `invalid value "/nowhere" for flag -root: open /nowhere: no such file or directory`, []string{"-root", nowhere}},
 		{"httpd", 1, "cannot open the access log: open /nowhere/a: no such file or directory", []string{"-access-log", nowhere + "/a"}},
 	} {
@@ -190,7 +189,7 @@ func TestBadFlags(t *testing.T) {
 func TestAServerWithoutPackageSecureHasNoCodeOfTLS(t *testing.T) {
 	outside(t)
 	t.Parallel()
-	for name, has := range map[string]bool{"hello": false, "publish": false, "echo": true} {
+	for name, has := range map[string]bool{"hello": false, "echo": true} {
 		binary, err := os.ReadFile(example(name).Path(t))
 		require.NoError(t, err)
 		require.Equal(t, has, bytes.Contains(binary, []byte("crypto/tls.(*Conn).Handshake")), name)

@@ -49,7 +49,7 @@ type Periodic struct {
 //
 // The schedules of github.com/netresearch/go-cron are Schedules, and those of github.com/robfig/cron/v3, which has had no release
 // since 2020. Without CRON_TZ= their times are UTC. With it, a time that summer time skips is an hour later on that day for those
-// of go-cron, and one that comes twice in autumn is two ticks. The example of package examples/report/report has one.
+// of go-cron, and one that comes twice in autumn is two ticks. See e2e/libraries/cron_test.go.
 type Schedule interface {
 	Next(t time.Time) time.Time
 }

@@ -1,6 +1,5 @@
-// Command publish measures the CPU time that a publish/subscribe server spends on one delivery: Daimon's
-// examples/publish on two reactors against the same on one, in interleaved pairs, with one reactor against itself as the
-// control. See ../README.md.
+// Command publish measures the CPU time that a publish/subscribe server spends on one delivery: topics, a server of Daimon, on two
+// reactors against the same on one, in interleaved pairs, with one reactor against itself as the control. See ../README.md.
 package main
 
 import (
@@ -46,7 +45,7 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	if err != nil {
 		return err
 	}
-	program, err := b.Daimon("examples/publish")
+	program, err := b.Go("publish/topics")
 	if err != nil {
 		return err
 	}

@@ -11,5 +11,7 @@
 //
 // Headers of the PROXY protocol are read as github.com/pires/go-proxyproto reads them.
 //
+// The schedules of github.com/netresearch/go-cron are schedules of periodic tasks of package stage.
+//
 // It is a module of its own, so that the library does not depend on them.
 package libraries

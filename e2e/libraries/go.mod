@@ -7,6 +7,7 @@ replace github.com/daimon-go/daimon => ../..
 require (
 	github.com/coder/websocket v1.8.15
 	github.com/daimon-go/daimon v0.0.0
+	github.com/netresearch/go-cron v0.9.1
 	github.com/pires/go-proxyproto v0.15.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0

@@ -12,7 +12,6 @@ import (
 	"flag"
 
 	"github.com/daimon-go/daimon/admission"
-	"github.com/daimon-go/daimon/examples/chat/chat"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/program"
@@ -27,7 +26,7 @@ func main() {
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
 	}}
 	server.Parse()
-	rooms := chat.New()
+	rooms := New()
 	services := []program.Service{rooms, server.Listen(server.Addr, rooms.Member)}
 	if *web != "" {
 		site := &httpd.Server{Handler: rooms.Site()}

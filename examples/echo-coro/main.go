@@ -6,9 +6,10 @@
 package main
 
 import (
+	"io"
+
 	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/examples/echo-coro/echo"
 	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/program"
 	"github.com/daimon-go/daimon/proxyproto"
@@ -16,5 +17,13 @@ import (
 )
 
 func main() {
-	program.Serve("127.0.0.1:7007", coro.Serve(echo.Echo), &proxyproto.Config{}, &admission.Limiter{}, &secure.TLS{}, &inspect.Inspector{})
+	program.Serve("127.0.0.1:7007", coro.Serve(echo), &proxyproto.Config{}, &admission.Limiter{}, &secure.TLS{}, &inspect.Inspector{})
+}
+
+// echo serves one connection. A client that stops reading is no longer read from. When it has sent its last byte, all of
+// it is still sent back. While no bytes arrive there is no buffer: see coro.Conn.WriteTo. On an order it goes on until
+// the client has closed.
+func echo(c *coro.Conn) error {
+	_, err := io.Copy(c, c)
+	return err
 }

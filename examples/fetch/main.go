@@ -7,22 +7,23 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/examples/fetch/fetch"
-	"github.com/daimon-go/daimon/examples/internal/tool"
 	"github.com/daimon-go/daimon/internal/cli"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 func main() {
-	names := strings.Join(slices.Sorted(maps.Keys(fetch.Forms)), ", ")
+	names := strings.Join(slices.Sorted(maps.Keys(forms)), ", ")
 	as := flag.String("as", "action", "the `form` of the program: "+names)
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: fetch [-as form] address address")
@@ -30,7 +31,7 @@ func main() {
 	}
 	cli.Parse("fetch", func() error {
 		switch {
-		case fetch.Forms[*as] == nil:
+		case forms[*as] == nil:
 			return fmt.Errorf("-as must be one of %s: %q", names, *as)
 		case flag.NArg() < 2:
 			return errors.New("missing address")
@@ -40,16 +41,17 @@ func main() {
 		return nil
 	})
 	var outcome error
-	tool.Run("fetch", func(s *act.Scheduler) error {
-		fetch.Forms[*as](s, flag.Arg(0), flag.Arg(1), func(lines []string, err error) {
+	start := func(s *act.Scheduler) error {
+		forms[*as](s, flag.Arg(0), flag.Arg(1), func(lines []string, err error) {
 			if outcome = err; err == nil {
 				_, outcome = fmt.Println(strings.Join(lines, "\n"))
 			}
 		})
 		return nil
-	})
-	if outcome != nil {
-		fmt.Fprintln(os.Stderr, "fetch:", outcome)
-		os.Exit(1)
+	}
+	atOnce := shutdown.Policy{Kind: shutdown.Halting, Drop: true} // what a signal does
+	err := act.Run(context.Background(), act.Config{Schedulers: 1}, start, monitor.Signals(atOnce))
+	if err = cmp.Or(err, outcome); err != nil {
+		cli.Exit("fetch", err, 1)
 	}
 }

@@ -37,7 +37,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/admission"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/examples/graceful/site"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/monitor"
@@ -49,10 +48,10 @@ import (
 )
 
 func main() {
-	pages := &site.Site{}
+	pages := &site{}
 	var reload func() error
 	flag.Func("text", "a `file` whose text the page / shows; SIGHUP reads it again", func(path string) error {
-		reload = func() error { return pages.Read(path) }
+		reload = func() error { return pages.read(path) }
 		return reload()
 	})
 	atEnd := service.FinishRequest
@@ -61,7 +60,7 @@ func main() {
 			atEnd, err = ending(word)
 			return err
 		})
-	health := flag.String("health", "", "an `address` for /healthz and /readyz that is served until all else has ended")
+	readiness := flag.String("health", "", "an `address` for /healthz and /readyz that is served until all else has ended")
 	within := flag.Duration("upgrade-within", time.Minute, "the `duration` that a newer binary may take until it is ready to take over")
 	var upgradeOn, withdrawOn os.Signal
 	signalVar(&upgradeOn, "upgrade-on", "the `signal` that has a newer binary started: USR1, USR2 (the default) or WINCH")
@@ -73,11 +72,11 @@ func main() {
 	server.Parse()
 	server.Reload = reload
 	server.Upgrade = &upgrade.Upgrade{Signal: upgradeOn, Within: *within}
-	web := &httpd.Server{Handler: pages.Routes().Serve}
+	web := &httpd.Server{Handler: pages.routes().Serve}
 	services := []program.Service{background{}, named("web", atEnd, server.Listen(server.Addr, web.Serve))}
-	if *health != "" {
-		last := &httpd.Server{Handler: site.Health().Serve}
-		services = append(services, &service.TCP{Name: "health", Address: *health, Handler: last.Serve, AtEnd: service.LastOfAll})
+	if *readiness != "" {
+		last := &httpd.Server{Handler: health().Serve}
+		services = append(services, &service.TCP{Name: "health", Address: *readiness, Handler: last.Serve, AtEnd: service.LastOfAll})
 	}
 	if withdrawOn != nil {
 		services = append(services, &withdrawal{on: withdrawOn})

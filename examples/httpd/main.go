@@ -28,7 +28,6 @@ import (
 	"io/fs"
 
 	"github.com/daimon-go/daimon/admission"
-	"github.com/daimon-go/daimon/examples/httpd/web"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/accesslog"
 	"github.com/daimon-go/daimon/httpd/files"
@@ -58,6 +57,6 @@ func main() {
 	if root.Path != "" {
 		served, server.Reload = root, root.Reload
 	}
-	site := &httpd.Server{Handler: httpd.Limited(limits.Take, web.Site(served).Serve), MaxBody: 1 << 30, OnResponse: log.OnResponse()}
+	site := &httpd.Server{Handler: httpd.Limited(limits.Take, routes(served).Serve), MaxBody: 1 << 30, OnResponse: log.OnResponse()}
 	server.Run(server.Listen(server.Addr, site.Serve))
 }

@@ -17,7 +17,7 @@
 //	curl -X POST -H "X-Jobs-Token: $token" $at/api/tasks/1/cancel
 //
 // Each kind of task has terms: how many are worked on at a time, how often a stage is tried, after which pause, and for how long
-// (jobs/work.go). Each full hour a task counts the others (-report 1h): its data are the numbers. Tasks that have finished are
+// (work.go). Each full hour a task counts the others (-report 1h): its data are the numbers. Tasks that have finished are
 // deleted after a week, those that were cancelled after a day, and those that have failed never.
 //
 // Whoever reaches the address may see and change all tasks: the token protects against other sites that a browser shows,
@@ -38,7 +38,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/daimon-go/daimon/admission"
-	"github.com/daimon-go/daimon/examples/jobs/jobs"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/internal/cli"
@@ -48,7 +47,7 @@ import (
 )
 
 func main() {
-	var x jobs.Jobs
+	var x Jobs
 	flag.StringVar(&x.DB, "db", "jobs.db", "the `database`: a file, or the URL of one of PostgreSQL, postgres://...")
 	flag.IntVar(&x.Load, "load", 0, "the `number` of tasks to add at each start, but not in an upgrade: pictures, invoices and mails")
 	flag.IntVar(&x.Workers, "workers", 16, "the `number` of tasks to work on at a time")

@@ -58,7 +58,7 @@ func (s *site) ask(method, path string, fields map[string]string) (code int, tex
 	return a.StatusCode, strings.TrimSpace(string(all))
 }
 
-type view struct {
+type shown struct {
 	Kinds []struct {
 		Name   string
 		Paused bool
@@ -71,7 +71,7 @@ type view struct {
 	More bool
 }
 
-func (s *site) view(query string) (v view) {
+func (s *site) view(query string) (v shown) {
 	s.t.Helper()
 	code, text := s.ask("GET", "/api/tasks?"+query, nil)
 	require.Equal(s.t, 200, code, text)
@@ -80,7 +80,7 @@ func (s *site) view(query string) (v view) {
 }
 
 // counts adds up the counts of all kinds.
-func (v view) counts() map[string]int {
+func (v shown) counts() map[string]int {
 	all := map[string]int{}
 	for _, k := range v.Kinds {
 		for state, n := range k.Counts {

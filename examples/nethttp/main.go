@@ -30,7 +30,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/admission"
-	"github.com/daimon-go/daimon/examples/nethttp/site"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/inspect"
@@ -41,9 +40,9 @@ import (
 )
 
 func main() {
-	var o site.Options
-	flag.Func("upstream", "the `URL` of a server that gets the requests below /api/", o.SetUpstream)
-	cli.DurationVar(&o.Timeout, "timeout", 10*time.Second, "the `duration` after which a page is given up")
+	var o options
+	flag.Func("upstream", "the `URL` of a server that gets the requests below /api/", o.setUpstream)
+	cli.DurationVar(&o.timeout, "timeout", 10*time.Second, "the `duration` after which a page is given up")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
@@ -52,7 +51,7 @@ func main() {
 
 	ending, forget := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer forget()
-	adapter := &nethttp.Adapter{Handler: site.New(ending, o)}
+	adapter := &nethttp.Adapter{Handler: site(ending, o)}
 	web := &httpd.Server{Handler: adapter.Serve, MaxBody: 1 << 30}
 	server.Run(server.Listen(server.Addr, web.Serve))
 }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"embed"
+	"io/fs"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/files"
+	"github.com/daimon-go/daimon/httpd/websocket"
+)
+
+// maxMessage bounds a message of a page. A line that is too long, but not absurdly so, gets an answer.
+const maxMessage = 16 << 10
+
+//go:embed page
+var embedded embed.FS
+
+// policy lets the page load and do only what is its own: no script or style in the text, nothing from elsewhere, and no
+// other page around it.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Site is the handler of the web server: it has the page, and the members' connections of WebSocket at /ws. A page from
+// elsewhere may not connect.
+func (c *Chat) Site() httpd.Handler {
+	root, err := fs.Sub(embedded, "page")
+	if err != nil {
+		panic(err)
+	}
+	page := &files.Server{FS: root}
+	sockets := &websocket.Server{Handler: c.visitor, Options: websocket.Options{
+		MaxMessage: maxMessage,
+		Backlog:    -1, // what a member has not heard yet waits in the list of its room
+		Timeouts:   websocket.Timeouts{Close: farewell},
+	}}
+	site := &httpd.Mux{}
+	site.Handle("/ws", sockets.Serve)
+	site.Handle("/{path...}", func(w *httpd.Response, r *httpd.Request) act.Action {
+		w.Add("Content-Security-Policy", policy)
+		w.Add("Referrer-Policy", "no-referrer")
+		w.Add("Cache-Control", "max-age=60") // browsers ask for the icon each time the address changes
+		return page.Serve(w, r)
+	})
+	return site.Serve
+}
+
+// visitor is the action of a page's connection.
+func (c *Chat) visitor(conn *websocket.Conn, _ *httpd.Request) act.Action {
+	return &member{chat: c, wire: &page{conn}, seat: &seat{}}
+}
