@@ -35,7 +35,6 @@ const floors = `
 	internal/wheel
 	internal/audit
 	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore net/netip os time
-	internal/loan     internal/hook
 	internal/pool     internal/hook internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/merge    shutdown time
@@ -63,13 +62,14 @@ const floors = `
 	internal/summary  act go.uber.org/zap time
 
 	# 2: what the connections of a scheduler hold
-	internal/budget   act internal/resource internal/summary go.uber.org/zap time
+	internal/budget   act internal/hook internal/resource internal/summary go.uber.org/zap time
 
-	# 2: demons, futures, monitors. Only internal/readiness, the engine that monitor has by default, knows descriptors
+	# 2: demons, futures, monitors. The engine that monitor has by default, and what sim puts below it, know descriptors
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
-	internal/readiness   act internal/budget netpoll internal/audit internal/hook internal/loan net net/netip os syscall time
-	monitor           act shutdown netpoll internal/readiness internal/inbox context go.uber.org/zap net net/netip os os/signal syscall time
+	internal/engine   act netpoll internal/audit net net/netip os time
+	monitor           act shutdown netpoll internal/audit internal/budget internal/engine internal/hook internal/inbox
+	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
 	listener          act shutdown monitor internal/budget internal/hook internal/lane internal/race internal/summary
@@ -77,7 +77,7 @@ const floors = `
 
 	# what tests put a scheduler on; nothing else imports it
 	internal/testing/filtertest   act listener monitor
-	internal/testing/servertest   act demon internal/hook netpoll internal/race internal/readiness internal/testing/tier listener monitor
+	internal/testing/servertest   act demon internal/hook netpoll internal/engine internal/race internal/testing/tier listener monitor
 	                  shutdown context github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap
 	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
@@ -91,7 +91,7 @@ const floors = `
 	tasklet           act internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro demon listener monitor internal/budget internal/hook internal/loan internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro demon listener monitor internal/budget internal/hook internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix flag go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses
@@ -135,7 +135,7 @@ const floors = `
 	stage/internal/enginetest   act shutdown stage context testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown internal/budget netpoll internal/readiness monitor internal/audit internal/hook internal/thread
+	sim               act shutdown internal/budget netpoll internal/engine monitor internal/audit internal/hook internal/thread
 	                  context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 	# messages of clients, for worlds
 	sim/framing       bufio encoding/binary

@@ -37,7 +37,7 @@ func listen(s *act.Scheduler, at string, sibling monitor.Acceptor, limiter *moni
 		return nil, err
 	}
 	addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(at))
-	return e.Listen(monitor.ListenOptions{Addr: addr, Sibling: sibling, Limiter: limiter})
+	return e.Listen(monitor.ListenOptions{Addr: addr, Sibling: sibling, ConnOptions: monitor.ConnOptions{Limiter: limiter}})
 }
 
 // acceptAll is a task that accepts until its acceptor is closed.

@@ -22,7 +22,7 @@ const (
 // one before it, or as soon as one has failed. The first that connects wins, and the others are closed.
 type attempts struct {
 	engine   monitor.Engine
-	options  monitor.DialOptions
+	options  monitor.ConnOptions
 	rest     []net.Addr // for which no attempt has begun
 	pending  []attempt  // in the order in which they began
 	failures []error

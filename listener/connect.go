@@ -188,7 +188,7 @@ func (c *Connect) beginLookup(t *act.Task) {
 // try notes the addresses to be tried.
 func (c *Connect) try(addresses ...net.Addr) act.Directive {
 	c.attempts.rest = addresses
-	c.attempts.options = monitor.DialOptions{KeepAlive: c.KeepAlive, ReceiveBuffer: c.Limits.ReceiveBuffer, SendBuffer: c.Limits.SendBuffer}
+	c.attempts.options = monitor.ConnOptions{KeepAlive: c.KeepAlive, ReceiveBuffer: c.Limits.ReceiveBuffer, SendBuffer: c.Limits.SendBuffer}
 	c.step, c.state = act.Child{}, resolved
 	return act.Done
 }

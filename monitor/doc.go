@@ -1,7 +1,7 @@
 // Package monitor has what wakes tasks from outside their scheduler, and the interfaces of connections.
 //
 // An [Engine] makes the connections of a scheduler, as values of type [Stream]. The default engine uses epoll or kqueue
-// and becomes the scheduler's Idler: the thread sleeps in the operating system's poller and nowhere else. SetEngine
+// and becomes the scheduler's Idler: the thread sleeps in the operating system's poller and nowhere else. [SetEngine]
 // replaces it. Package listener has what most programs use: a Conn over a Stream, and the actions Accept and Connect.
 //
 // A [Resolver] looks up the names that are dialled.

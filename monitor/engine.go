@@ -1,12 +1,12 @@
 package monitor
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -19,21 +19,23 @@ type Engine interface {
 	// Listen begins to accept connections. The error names no address.
 	Listen(o ListenOptions) (Acceptor, error)
 	// Dial begins to connect to addr, a *net.TCPAddr or *net.UnixAddr. Small segments go out at once (TCP_NODELAY).
-	Dial(addr net.Addr, o DialOptions) (PendingConn, error)
+	Dial(addr net.Addr, o ConnOptions) (PendingConn, error)
 }
 
-// DialOptions say how an Engine dials.
-type DialOptions struct {
-	// KeepAlive, ReceiveBuffer and SendBuffer are those of [ListenOptions].
-	KeepAlive                 time.Duration
+// ConnOptions are the options of connections, those that are accepted and those that are dialled.
+type ConnOptions struct {
+	// KeepAlive is the time of silence after which the system probes a TCP peer; 0 means a minute, and less never.
+	KeepAlive time.Duration
+	// ReceiveBuffer and SendBuffer are the sizes of the system's buffers for each connection, in bytes (SO_RCVBUF,
+	// SO_SNDBUF); 0 leaves them to the system.
 	ReceiveBuffer, SendBuffer int
-	// Limiter gives the stream a place until its descriptor is closed; without a place the error is ErrFull. It may be
-	// nil.
+	// Limiter bounds the connections; nil means no bound. A Dial without a place fails with ErrFull.
 	Limiter *ConnLimiter
 }
 
 // ListenOptions say where and how an Engine listens.
 type ListenOptions struct {
+	ConnOptions
 	// Addr is a *net.TCPAddr, where no IP means all addresses of the machine and port 0 one of the system's choice, or a
 	// *net.UnixAddr. No other program, not even another instance of this one, can listen at the same address; a Unix
 	// socket file at which nothing listens is replaced.
@@ -52,16 +54,9 @@ type ListenOptions struct {
 	Backlog int
 	// Delay leaves Nagle's algorithm on (RFC 896).
 	Delay bool
-	// KeepAlive is the time of silence after which the system probes a TCP peer; 0 means a minute, and less never.
-	KeepAlive time.Duration
-	// ReceiveBuffer and SendBuffer are the sizes of the system's buffers for each connection, in bytes (SO_RCVBUF,
-	// SO_SNDBUF); 0 leaves them to the system.
-	ReceiveBuffer, SendBuffer int
 	// Prepare, if there is one, is called with the path of a Unix socket file that has just been made, before anybody can
 	// connect: to change its mode, for example. Its error is that of Listen, and the file is removed.
 	Prepare func(path string) error
-	// Limiter bounds the connections; nil means no bound. See [ConnLimiter].
-	Limiter *ConnLimiter
 }
 
 // Acceptor accepts the connections of one listening socket, or of a scheduler's part in it.
@@ -136,23 +131,23 @@ type PendingConn interface {
 // Errors of an Engine and its streams.
 var (
 	// ErrWouldBlock: nothing can be done at once. Await, and call again.
-	ErrWouldBlock = readiness.ErrWouldBlock
+	ErrWouldBlock = errors.New("monitor: would block")
 	// ErrFull: a ConnLimiter has no place.
-	ErrFull = readiness.ErrFull
+	ErrFull = errors.New("monitor: too many connections")
 	// ErrConnAborted: a connection was lost before it was accepted.
-	ErrConnAborted = readiness.ErrConnAborted
+	ErrConnAborted = errors.New("monitor: a connection was lost before it was accepted")
 	// ErrShortage: descriptors, or memory for connections, are exhausted.
-	ErrShortage = readiness.ErrShortage
+	ErrShortage = errors.New("monitor: out of resources")
 )
 
-var engines = act.NewLocal(func(s *act.Scheduler) Engine { return readinessEngine{readiness.Of(s)} })
+var engines = act.NewLocal(func(s *act.Scheduler) Engine { return newReadiness(s) })
 
 // EngineOf returns the engine of s. The default engine becomes the Idler of s with the first call, and the error is that
 // of opening a poller.
 func EngineOf(s *act.Scheduler) (Engine, error) {
 	e := engines.Get(s)
-	if r, ok := e.(readinessEngine); ok {
-		if err := r.e.Open(); err != nil {
+	if r, ok := e.(*readiness); ok {
+		if err := r.open(); err != nil {
 			return nil, err
 		}
 	}
@@ -163,57 +158,3 @@ func EngineOf(s *act.Scheduler) (Engine, error) {
 // comes before those of services is the place for it. An engine must also be
 // the Idler of s: call [act.Scheduler.SetIdler] as well. sim/completions.go is an example.
 func SetEngine(s *act.Scheduler, e Engine) { engines.Put(s, e) }
-
-// readinessEngine turns the types of package readiness into interfaces.
-type readinessEngine struct{ e *readiness.Engine }
-
-func (r readinessEngine) Listen(o ListenOptions) (Acceptor, error) {
-	a, err := r.e.Listen(o.below())
-	if err != nil {
-		return nil, err
-	}
-	return readinessAcceptor{a}, nil
-}
-
-func (r readinessEngine) Dial(addr net.Addr, o DialOptions) (PendingConn, error) {
-	d, err := r.e.Dial(addr, o.below())
-	if err != nil {
-		return nil, err
-	}
-	return readinessDial{d}, nil
-}
-
-// below returns o as package readiness has it: that stands below this one, and cannot name Acceptor and ConnLimiter.
-func (o ListenOptions) below() readiness.ListenOptions {
-	sibling, _ := o.Sibling.(readinessAcceptor)
-	return readiness.ListenOptions{Addr: o.Addr, Sibling: sibling.Acceptor, Inherited: o.Inherited, Shared: o.Shared, Backlog: o.Backlog, Delay: o.Delay,
-		KeepAlive: o.KeepAlive, Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer},
-		Prepare: o.Prepare, Limiter: o.Limiter}
-}
-
-func (o DialOptions) below() readiness.DialOptions {
-	return readiness.DialOptions{KeepAlive: o.KeepAlive, Buffers: netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer},
-		Limiter: o.Limiter}
-}
-
-type readinessAcceptor struct{ *readiness.Acceptor }
-
-func (a readinessAcceptor) Accept() (Stream, error) { return asStream(a.Acceptor.Accept()) }
-
-type readinessDial struct{ *readiness.Dial }
-
-func (d readinessDial) Stream() (Stream, error) { return asStream(d.Dial.Stream()) }
-
-// asStream keeps a nil Socket from becoming a Stream.
-func asStream(k *readiness.Socket, err error) (Stream, error) {
-	if err != nil {
-		return nil, err
-	}
-	return k, nil
-}
-
-var (
-	_ CloseNotifier = (*readiness.Socket)(nil)
-	_ FileSender    = (*readiness.Socket)(nil)
-	_ OutputLender  = (*readiness.Socket)(nil)
-)

@@ -1,4 +1,48 @@
 package monitor
 
+import (
+	"unsafe"
+
+	"github.com/daimon-go/daimon/netpoll"
+)
+
 // Waiting is how many wait for a place in l.
 func Waiting(l *ConnLimiter) int { return int(l.waiting.Load()) }
+
+// LastAccepts is how many connections an acceptor still gives after Stop.
+var LastAccepts = &lastAccepts
+
+// SocketSize is the memory of a connection below its Conn.
+const SocketSize = unsafe.Sizeof(socket{})
+
+// Lent returns how many bytes are lent in the present turn.
+func Lent(engine Engine) int {
+	e := engine.(*readiness)
+	e.loans.Room(e.s)
+	return e.loans.Lent()
+}
+
+// Busy returns how many sockets have an outbound part, and the capacity of their queues.
+func Busy(engine Engine) (sockets, memory int) {
+	for _, sl := range engine.(*readiness).slots {
+		if k, ok := sl.watcher.(*socket); ok && k.out != nil {
+			sockets++
+			memory += cap(k.out.queue)
+		}
+	}
+	return sockets, memory
+}
+
+// Starving returns how many acceptors wait for a descriptor.
+func Starving(e Engine) int { return len(e.(*readiness).starving) }
+
+// Stock returns how many queues are kept for sockets to come, and the capacity of the largest.
+func Stock(e Engine) (n, largest int) {
+	for _, b := range e.(*readiness).buffers {
+		largest = max(largest, cap(b))
+	}
+	return len(e.(*readiness).buffers), largest
+}
+
+// Reported reports whether an event has said r of s.
+func Reported(s Stream, r netpoll.Ready) bool { return s.(*socket).ready&r == r }

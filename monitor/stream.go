@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
 )
 
 // Stream is what lies under a connection: bytes in order, both ways, on one scheduler. An [Engine] makes Streams, and a
@@ -114,21 +113,21 @@ type OutputLender interface {
 // Output is the sending side of a Stream while it is lent. One goroutine at a time calls Send and SendFile, without a turn of
 // the scheduler; Sent may be called on any. The other methods belong to the scheduler's thread. A Stream that is closed ends
 // the loan.
-//
-//	// Send sends some of head and then p in one call of the system, and does not wait. ErrWouldBlock: no more than the
-//	// returned number of bytes had room. TLS may hold some of these: they are sent by the next call, which may have nothing
-//	// else to send, or by Return. net.ErrClosed: the loan has ended. Any other error is the connection's, and stays.
-//	Send(head, p []byte) (int, error)
-//	// SendFile sends up to n > 0 bytes of f. The errors are those of Send and of [FileSender].
-//	SendFile(f *os.File, offset int64, n int) (int, error)
-//	// Sent returns how many bytes were sent.
-//	Sent() uint64
-//	// Full reports whether there has been no room since the latest call. Await then wakes w when there is some.
-//	Full() bool
-//	Await(w act.Waker)
-//	// Return ends the loan. It waits for a call that is under way: that of SendFile may wait for the disk.
-//	Return()
-type Output = readiness.Output
+type Output interface {
+	// Send sends some of head and then p in one call of the system, and does not wait. ErrWouldBlock: no more than the
+	// returned number of bytes had room. TLS may hold some of these: they are sent by the next call, which may have nothing
+	// else to send, or by Return. net.ErrClosed: the loan has ended. Any other error is the connection's, and stays.
+	Send(head, p []byte) (int, error)
+	// SendFile sends up to n > 0 bytes of f. The errors are those of Send and of [FileSender].
+	SendFile(f *os.File, offset int64, n int) (int, error)
+	// Sent returns how many bytes were sent.
+	Sent() uint64
+	// Full reports whether there has been no room since the latest call. Await then wakes w when there is some.
+	Full() bool
+	Await(w act.Waker)
+	// Return ends the loan. It waits for a call that is under way: that of SendFile may wait for the disk.
+	Return()
+}
 
 // As returns the T that s is, or that it finds below Streams with a method Unwrap. T is the type of a Stream, or an interface that
 // some of them have. A nil Stream is none.

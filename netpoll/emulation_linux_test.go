@@ -19,7 +19,7 @@ import (
 func TestKqueueEmulation(t *testing.T) {
 	tier.Need(t, tier.Full, "compiles packages and their tests once more")
 	// What stands above is compiled for a minute.
-	above := tier.Choose(nil, nil, []string{"../service", "../listener", "../httpd", "../monitor", "../internal/readiness"})
+	above := tier.Choose(nil, nil, []string{"../service", "../listener", "../httpd", "../monitor"})
 	for system, packages := range map[string][]string{
 		"darwin": append(above, "."),
 		"netbsd": {"."}, // is interrupted by a pipe, and has accept4

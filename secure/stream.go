@@ -9,7 +9,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/loan"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -59,7 +58,7 @@ type stream struct {
 // cache is what all connections of a scheduler share.
 type cache struct {
 	s         *act.Scheduler
-	loans     loan.Memory
+	loans     budget.Loans
 	simulated bool   // the world has no goroutines: see package sim
 	out       []byte // memory for the next output: what a turn gathers and a part, with what TLS adds
 }

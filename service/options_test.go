@@ -13,7 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/netpoll"
@@ -114,7 +114,7 @@ func TestOptionsOfSockets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			os := &options{}
 			w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-				readiness.Inject(s, os)
+				engine.Below.Put(s, os)
 				return nil
 			}, test.service.Setup)
 			keepAlive, buffers := os.seen()
@@ -137,7 +137,7 @@ func TestOptionsOfSockets(t *testing.T) {
 
 			os = &options{}
 			other := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-				readiness.Inject(s, os)
+				engine.Below.Put(s, os)
 				dial := test.connect
 				dial.Address = test.service.Addr().String()
 				if test.service.Addr().Network() == "unix" {

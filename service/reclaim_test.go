@@ -12,8 +12,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -137,7 +137,7 @@ func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
 		return nil
 	}}
 	w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-		readiness.Inject(s, system)
+		engine.Below.Put(s, system)
 		return nil
 	}, v.Setup)
 	for range 4 {
@@ -157,7 +157,7 @@ func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
 		return nil
 	}}
 	w := begin(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
-		readiness.Inject(s, system)
+		engine.Below.Put(s, system)
 		return nil
 	}, v.Setup)
 	first := servertest.Dial(t, v.Addr())

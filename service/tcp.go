@@ -81,7 +81,7 @@ type TCP struct {
 // that names the address.
 func (v *TCP) Setup(s *act.Scheduler) error {
 	return v.setUp(s, v.Address, config{
-		listen:   monitor.ListenOptions{Backlog: v.Backlog, Delay: v.Delay, KeepAlive: v.KeepAlive},
+		listen:   monitor.ListenOptions{Backlog: v.Backlog, Delay: v.Delay, ConnOptions: monitor.ConnOptions{KeepAlive: v.KeepAlive}},
 		resolve:  v.resolve,
 		maxConns: v.MaxConns, limits: v.Limits, handler: v.Handler,
 		filters: v.Filters, filterTimeout: v.FilterTimeout, reclaimAfter: v.ReclaimAfter, atEnd: v.AtEnd,

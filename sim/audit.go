@@ -3,7 +3,8 @@ package sim
 import (
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // audit checks what would cost too much in each step.
@@ -18,9 +19,13 @@ func (w *World) audit() {
 			}
 			r.count()
 			queued := 0
-			readiness.Inspect(r.s, func(s readiness.State) {
-				r.checkWaiters(s)
-				queued += s.Queued
+			hook.EachLocal(r.s, func(v any) {
+				if e, ok := v.(engine.Audited); ok {
+					e.EachState(func(s engine.State) {
+						r.checkWaiters(s)
+						queued += s.Queued
+					})
+				}
 			})
 			if n := budget.Of(r.s).Total(); n < queued {
 				w.Errorf("%v: %d bytes are queued, and %d are counted", r, queued, n)
@@ -30,7 +35,7 @@ func (w *World) audit() {
 }
 
 // checkWaiters checks that a waiting task will be woken: what it waits for is not there, or an event is still coming.
-func (r *runner) checkWaiters(s readiness.State) {
+func (r *runner) checkWaiters(s engine.State) {
 	f := r.server.kernel.files[s.FD]
 	if r.at >= 0 || f == nil || f.end == nil {
 		return // the scheduler is about to run, or get has failed the world

@@ -13,8 +13,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
@@ -35,7 +35,7 @@ var runners = act.NewLocal(func(*act.Scheduler) *runner { panic("sim: Completion
 // completer is the completion engine of one scheduler, and its Idler.
 type completer struct {
 	r         *runner
-	counts    readiness.Counts
+	counts    engine.Counts
 	lingering []*stream
 }
 
@@ -247,7 +247,7 @@ func (d *acceptor) Waits(add func(what string)) {
 func (d *acceptor) Addr() net.Addr { return d.l.address() }
 
 // Dial implements monitor.Engine. The options of TCP have no effect.
-func (e *completer) Dial(addr net.Addr, o monitor.DialOptions) (monitor.PendingConn, error) {
+func (e *completer) Dial(addr net.Addr, o monitor.ConnOptions) (monitor.PendingConn, error) {
 	limiter := o.Limiter
 	if !limiter.Acquire() {
 		return nil, monitor.ErrFull
@@ -321,7 +321,7 @@ type stream struct {
 	taken   bool // all that was queued, at least once
 	outErr  error
 	writing bool // a send is under way
-	writers readiness.Writers
+	writers engine.Writers
 	ending  bool // CloseWrite was called
 	closing bool // Close was called
 	closed  bool

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -143,7 +143,7 @@ func (k *kernel) open() (names []string) {
 }
 
 // forRunner returns the OS of one scheduler.
-func (k *kernel) forRunner(r *runner) readiness.OS { return &view{kernel: k, r: r} }
+func (k *kernel) forRunner(r *runner) engine.OS { return &view{kernel: k, r: r} }
 
 // view is a kernel as one scheduler sees it.
 type view struct {
@@ -152,8 +152,8 @@ type view struct {
 	p *poller
 }
 
-// OpenPoller and the following methods implement readiness.OS. A poller takes two descriptors.
-func (v *view) OpenPoller() (readiness.Poller, error) {
+// OpenPoller and the following methods implement engine.OS. A poller takes two descriptors.
+func (v *view) OpenPoller() (engine.Poller, error) {
 	k := v.kernel
 	if k.full(2) {
 		return nil, k.w.result(k, opensPoller, 0, syscall.EMFILE)

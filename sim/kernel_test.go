@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -19,7 +19,7 @@ type kernelBench struct {
 	w *World
 	k *kernel
 	r *runner
-	readiness.OS
+	engine.OS
 }
 
 func newBench(t testing.TB, o Options) *kernelBench {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -24,7 +24,7 @@ func (b *kernelBench) watched() (e *end, fd int, p *poller) {
 }
 
 // look polls without waiting.
-func (b *kernelBench) look(p readiness.Poller) []netpoll.Event {
+func (b *kernelBench) look(p engine.Poller) []netpoll.Event {
 	events := make([]netpoll.Event, 8)
 	n, err := p.Wait(events, 0)
 	require.NoError(b.t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -58,7 +58,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 		r := &runner{server: v, w: w, s: s, at: -1, model: model{turns: cfg.TurnsPerPass, tasks: map[*act.Task]*task{}, kinds: map[string]*kind{}}}
 		v.runners = append(v.runners, r)
 		budget.Of(s) // also without connections
-		readiness.Inject(s, v.kernel.forRunner(r))
+		engine.Below.Put(s, v.kernel.forRunner(r))
 		runners.Put(s, r)
 		monitor.SetResolver(s, &w.net)
 	}

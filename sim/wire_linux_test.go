@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/netpoll"
 )
@@ -22,16 +22,16 @@ import (
 // machine is the system of this machine, over its loopback.
 type machine struct{ netpoll.System }
 
-func (r machine) OpenPoller() (readiness.Poller, error) { return r.System.OpenPoller() }
+func (r machine) OpenPoller() (engine.Poller, error) { return r.System.OpenPoller() }
 
 // recorder runs a script on the system of this machine, or on the simulated one.
 type recorder struct {
-	os          readiness.OS
+	os          engine.OS
 	settle      func()
 	expectInput func(fd int) // lets the simulated kernel accept a receive without an event
 	dir         string
 	log         []string
-	poller      readiness.Poller
+	poller      engine.Poller
 	fds         []int // by name; -1: not open
 }
 

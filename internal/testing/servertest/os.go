@@ -1,11 +1,12 @@
 package servertest
 
 import (
+	"net/netip"
 	"os"
 	"sync"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -22,6 +23,8 @@ type OS struct {
 	// Most bounds the bytes of a Receive, a Send or a SendFile, if it is not 0. After a Send that is cut short the kernel
 	// reports no room, since there was room all the time.
 	Most int
+
+	dialled int // a connected socket that the next dial returns; 0: none
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -95,7 +98,7 @@ func (o *OS) most(p []byte) []byte {
 	return p
 }
 
-// Accept implements readiness.OS, as do the methods below.
+// Accept implements engine.OS, as do the methods below.
 func (o *OS) Accept(fd int) (int, error) {
 	if err := o.call("accept", fd); err != nil {
 		return -1, err
@@ -164,7 +167,21 @@ func (o *OS) Reset(fd int) error {
 	return failed
 }
 
-func (o *OS) OpenPoller() (readiness.Poller, error) {
+func (o *OS) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) {
+	if o.dialled != 0 {
+		return o.dialled, true, nil
+	}
+	return o.System.DialTCP(addr)
+}
+
+func (o *OS) DialUnix(path string) (fd int, done bool, err error) {
+	if o.dialled != 0 {
+		return o.dialled, true, nil
+	}
+	return o.System.DialUnix(path)
+}
+
+func (o *OS) OpenPoller() (engine.Poller, error) {
 	if err := o.call("open", -1); err != nil {
 		return nil, err
 	}

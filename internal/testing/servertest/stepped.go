@@ -17,7 +17,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -42,15 +42,15 @@ func New(t testing.TB, cfg act.Config) *Stepped {
 		cfg.Logger = zap.New(core)
 	}
 	l := &Stepped{T: t, S: act.New(cfg), OS: &OS{}, Logs: logs}
-	readiness.Inject(l.S, l.OS)
+	engine.Below.Put(l.S, l.OS)
 	t.Cleanup(func() { _ = l.S.Close() }) // a Cut is the business of the tests that cut
 	return l
 }
 
 // Engine opens and returns the engine of the scheduler.
-func (l *Stepped) Engine() *readiness.Engine {
-	e := readiness.Of(l.S)
-	require.NoError(l.T, e.Open())
+func (l *Stepped) Engine() monitor.Engine {
+	e, err := monitor.EngineOf(l.S)
+	require.NoError(l.T, err)
 	return e
 }
 
@@ -95,14 +95,24 @@ func (l *Stepped) For(d time.Duration) {
 	})
 }
 
-// Stream returns both ends of a connection. network is "tcp" or "unix". The caller has acquired a place of limiter, which
-// may be nil.
-func (l *Stepped) Stream(network string, limiter *monitor.ConnLimiter) (*readiness.Socket, net.Conn) {
+// Stream returns both ends of a connection. network is "tcp" or "unix". The limiter may be nil.
+func (l *Stepped) Stream(network string, limiter *monitor.ConnLimiter) (monitor.Stream, net.Conn) {
 	l.T.Helper()
 	fd, peer := l.Pair(network)
-	stream, err := l.Engine().Adopt(fd, network == "unix", limiter)
+	return l.Adopt(fd, peer.LocalAddr(), limiter), peer
+}
+
+// Adopt makes a Stream of a connected socket, as a connection that was dialled to addr.
+func (l *Stepped) Adopt(fd int, addr net.Addr, limiter *monitor.ConnLimiter) monitor.Stream {
+	l.T.Helper()
+	l.Engine()
+	l.OS.dialled = fd
+	defer func() { l.OS.dialled = 0 }()
+	dial, err := l.Engine().Dial(addr, monitor.ConnOptions{Limiter: limiter})
 	require.NoError(l.T, err)
-	return stream, peer
+	stream, err := dial.Stream()
+	require.NoError(l.T, err)
+	return stream
 }
 
 // Conn is Stream with a listener.Conn.

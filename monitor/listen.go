@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"cmp"
@@ -13,37 +13,36 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// ListenOptions are those of package monitor.
-type ListenOptions struct {
-	Addr      net.Addr
-	Sibling   *Acceptor
-	Inherited int
-	Shared    bool
-	Backlog   int
-	Delay     bool
-	KeepAlive time.Duration
-	Buffers   netpoll.Buffers
-	Prepare   func(path string) error
-	Limiter   Limiter
-}
-
 // keepAlive is the default.
 const keepAlive = time.Minute
 
 // keptAlive returns what SetKeepAlive takes for a setting: 0 means the default, and less than 0 never.
 func keptAlive(setting time.Duration) time.Duration { return max(0, cmp.Or(setting, keepAlive)) }
 
-// Listen implements monitor.Engine.
-func (e *Engine) Listen(o ListenOptions) (*Acceptor, error) {
-	if o.Sibling != nil && o.Sibling.shared != nil {
-		return e.join(o.Sibling, o)
+func (o ConnOptions) buffers() netpoll.Buffers {
+	return netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer}
+}
+
+// Listen implements Engine.
+func (e *readiness) Listen(o ListenOptions) (Acceptor, error) {
+	a, err := e.listen(o)
+	if err != nil {
+		return nil, err // not a: a nil *acceptor would be an Acceptor
+	}
+	return a, nil
+}
+
+func (e *readiness) listen(o ListenOptions) (*acceptor, error) {
+	sibling, _ := o.Sibling.(*acceptor)
+	if sibling != nil && sibling.shared != nil {
+		return e.join(sibling, o)
 	}
 	if o.Inherited != 0 {
 		return e.inherit(o)
 	}
 	switch addr := o.Addr.(type) {
 	case *net.TCPAddr:
-		return e.listenTCP(addr.AddrPort(), o)
+		return e.listenTCP(addr.AddrPort(), sibling, o)
 	case *net.UnixAddr:
 		return e.listenUnix(addr.Name, o)
 	}
@@ -52,9 +51,9 @@ func (e *Engine) Listen(o ListenOptions) (*Acceptor, error) {
 
 // listenTCP opens a socket of the scheduler's own, where the system spreads the connections over those of one port.
 // Where it does not, the first is for all schedulers.
-func (e *Engine) listenTCP(at netip.AddrPort, o ListenOptions) (*Acceptor, error) {
-	if o.Sibling != nil {
-		at = o.Sibling.addr.(*net.TCPAddr).AddrPort()
+func (e *readiness) listenTCP(at netip.AddrPort, sibling *acceptor, o ListenOptions) (*acceptor, error) {
+	if sibling != nil {
+		at = sibling.addr.(*net.TCPAddr).AddrPort()
 	}
 	if at.Addr().IsValid() {
 		return e.listenAt(at, o)
@@ -66,7 +65,7 @@ func (e *Engine) listenTCP(at netip.AddrPort, o ListenOptions) (*Acceptor, error
 	return a, err
 }
 
-func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error) {
+func (e *readiness) listenAt(at netip.AddrPort, o ListenOptions) (*acceptor, error) {
 	fd, err := e.os.ListenTCP(at, netpoll.ListenOptions{Backlog: o.Backlog, First: o.Sibling == nil})
 	if err != nil {
 		return nil, err
@@ -84,16 +83,16 @@ func (e *Engine) listenAt(at netip.AddrPort, o ListenOptions) (*Acceptor, error)
 
 // setTCP sets the options on the listening socket: connections inherit them, which saves a system call for each; but see
 // Accept.
-func (e *Engine) setTCP(fd int, o ListenOptions) error {
+func (e *readiness) setTCP(fd int, o ListenOptions) error {
 	err := errors.Join(e.os.SetNoDelay(fd, !o.Delay), e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive)))
-	if err == nil && o.Buffers != (netpoll.Buffers{}) {
-		err = e.os.SetBuffers(fd, o.Buffers)
+	if b := o.buffers(); err == nil && b != (netpoll.Buffers{}) {
+		err = e.os.SetBuffers(fd, b)
 	}
 	return err
 }
 
 // inherit listens on a socket that another process has made. It closes the socket after an error.
-func (e *Engine) inherit(o ListenOptions) (*Acceptor, error) {
+func (e *readiness) inherit(o ListenOptions) (*acceptor, error) {
 	fd := o.Inherited
 	at := e.os.LocalAddr(fd)
 	var sh *shared
@@ -126,7 +125,7 @@ type shared struct {
 	users int // 0: closed
 }
 
-func (e *Engine) listenUnix(path string, o ListenOptions) (*Acceptor, error) {
+func (e *readiness) listenUnix(path string, o ListenOptions) (*acceptor, error) {
 	fd, err := e.os.ListenUnix(path, netpoll.ListenOptions{Backlog: o.Backlog, Prepare: o.Prepare})
 	if err != nil {
 		return nil, err
@@ -134,7 +133,7 @@ func (e *Engine) listenUnix(path string, o ListenOptions) (*Acceptor, error) {
 	return e.acceptor(fd, o.Addr, o, &shared{fd: fd, path: path, users: 1})
 }
 
-func (e *Engine) join(a *Acceptor, o ListenOptions) (*Acceptor, error) {
+func (e *readiness) join(a *acceptor, o ListenOptions) (*acceptor, error) {
 	sh := a.shared
 	sh.mu.Lock()
 	closed := sh.users == 0
@@ -150,7 +149,7 @@ func (e *Engine) join(a *Acceptor, o ListenOptions) (*Acceptor, error) {
 
 // leave takes the socket from the poller of e, or else its arrivals would go on waking that scheduler, for nothing. The
 // last to leave closes the socket, and unlinks it if it was not given to another process.
-func (sh *shared) leave(e *Engine, given bool) error {
+func (sh *shared) leave(e *readiness, given bool) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if sh.users--; sh.users > 0 {

@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// SendFile implements monitor.FileSender. Nothing of the file is queued here: without room the caller waits, see full.
-func (k *Socket) SendFile(f *os.File, offset int64, n int) (int, error) {
+// SendFile implements FileSender. Nothing of the file is queued here: without room the caller waits, see full.
+func (k *socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 	if err := k.sendable(); err != nil {
 		return 0, err
 	}
@@ -33,7 +33,7 @@ func (k *Socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 }
 
 // blame finds out what is at fault, which an errno does not say: if the file can be read, it is the connection.
-func (k *Socket) blame(f *os.File, offset int64, err error) error {
+func (k *socket) blame(f *os.File, offset int64, err error) error {
 	if wrong := unreadable(f, offset); wrong != nil {
 		return wrong
 	}
@@ -49,7 +49,7 @@ func unreadable(f *os.File, offset int64) error {
 }
 
 // room goes on with what had to wait for it.
-func (k *Socket) room() {
+func (k *socket) room() {
 	k.state &^= full
 	if k.out != nil && k.out.lent != nil {
 		k.out.lent.rooms.Add(1)

@@ -1,4 +1,4 @@
-package readiness_test
+package monitor_test
 
 import (
 	"io"
@@ -11,23 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
 // entered returns a stream that has a place of a limiter of its own.
-func entered(l *servertest.Stepped, network string) (*readiness.Socket, net.Conn, *monitor.ConnLimiter) {
+func entered(l *servertest.Stepped, network string) (monitor.Stream, net.Conn, *monitor.ConnLimiter) {
 	l.T.Helper()
 	places := monitor.NewConnLimiter(1)
-	require.True(l.T, places.Acquire())
 	stream, peer := l.Stream(network, places)
 	return stream, peer, places
 }
 
 // clog queues a megabyte that the system does not take.
-func clog(l *servertest.Stepped, s *readiness.Socket) {
+func clog(l *servertest.Stepped, s monitor.Stream) {
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	_, err := s.Send(nil, make([]byte, 1<<20), 1<<20)
 	require.NoError(l.T, err)
@@ -57,12 +55,12 @@ func TestOnlySmallQueuesAreKept(t *testing.T) {
 		large, _ := stream.Queued()
 		require.Greater(t, large, 64<<10, "it has grown")
 		stream.Abort()
-		if n, _ := readiness.Stock(l.Engine()); n > 0 {
+		if n, _ := monitor.Stock(l.Engine()); n > 0 {
 			require.FailNow(t, "kept", "after %d", i)
 		}
 	}
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
-	streams := make([]*readiness.Socket, more)
+	streams := make([]monitor.Stream, more)
 	for i := range streams {
 		streams[i], _ = l.Stream("unix", nil)
 		_, err := streams[i].Send(nil, []byte("a little"), 1<<20)
@@ -71,7 +69,7 @@ func TestOnlySmallQueuesAreKept(t *testing.T) {
 	for _, stream := range streams {
 		stream.Abort()
 	}
-	n, largest := readiness.Stock(l.Engine())
+	n, largest := monitor.Stock(l.Engine())
 	require.Equal(t, 64, n)
 	require.LessOrEqual(t, largest, 64<<10)
 }
@@ -134,7 +132,7 @@ func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
 		require.NoError(t, err)
 		queued, _ := stream.Queued()
 		require.NotZero(t, queued)
-		_, memory := readiness.Busy(l.Engine())
+		_, memory := monitor.Busy(l.Engine())
 		require.LessOrEqual(t, memory, 128<<10)
 	}
 }

@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"errors"
@@ -11,17 +11,18 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/budget"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
 // source is what the sockets of one service, or of one kind of dialled connections, have in common on a scheduler.
 type source struct {
-	e       *Engine
-	limiter Limiter
+	e       *readiness
+	limiter *ConnLimiter
 	local   bool // Unix sockets: after a short read there may be more
 }
 
-func (e *Engine) sourceOf(local bool, limiter Limiter) *source {
+func (e *readiness) sourceOf(local bool, limiter *ConnLimiter) *source {
 	src := source{e: e, limiter: limiter, local: local}
 	if e.source == nil || *e.source != src {
 		e.source = &src
@@ -29,18 +30,11 @@ func (e *Engine) sourceOf(local bool, limiter Limiter) *source {
 	return e.source
 }
 
-// Adopt makes a Socket of a connected non-blocking socket, which it owns from then on; local says that it is a Unix
-// socket. The caller has acquired a place of limiter, which the Socket releases when its descriptor closes, after
-// lingering. After an error the descriptor is closed and the place released.
-func (e *Engine) Adopt(fd int, local bool, limiter Limiter) (*Socket, error) {
-	if err := e.Open(); err != nil {
-		return nil, err
-	}
-	return e.sourceOf(local, limiter).adopt(fd)
-}
-
-func (src *source) adopt(fd int) (*Socket, error) {
-	k := &Socket{source: src, fd: int32(fd), since: src.e.tick()}
+// adopt makes a socket of a connected non-blocking one, which it owns from then on. The caller has acquired a place of the
+// limiter, which the socket releases when its descriptor closes, after lingering. After an error the descriptor is closed and
+// the place released.
+func (src *source) adopt(fd int) (*socket, error) {
+	k := &socket{source: src, fd: int32(fd), since: src.e.tick()}
 	slot, err := src.e.watch(fd, netpoll.Stream, k)
 	if err != nil {
 		_ = src.e.os.Close(fd) // the error that matters is the other one
@@ -52,13 +46,13 @@ func (src *source) adopt(fd int) (*Socket, error) {
 	return k, nil
 }
 
-// Socket is a monitor.Stream over a descriptor. At rest it is 48 bytes; what a connection needs when its peer does not
+// socket is a Stream over a descriptor. At rest it is 48 bytes; what a connection needs when its peer does not
 // take what is sent, or when it is being closed, is in out.
 //
 //	open ──CloseWrite──▶ ending ─(queue empty: half-closed)─▶ ended
 //	  │                                                         │
 //	  └──Close──▶ lingering: flush ▶ half-close ▶ discard until EOF, or time is up ──▶ closed
-type Socket struct {
+type socket struct {
 	source *source
 	reader act.Waker
 	out    *outbound // nil at rest
@@ -88,13 +82,13 @@ const (
 //	refs    r0          r1           what is sent in this order: two bytes of queue, r0, one, r1, three
 //	queue      ──▶ 2 r0 1 r1 3
 type outbound struct {
-	k       *Socket
+	k       *socket
 	queue   []byte // copies of what was taken and not sent: queue[sent:]
 	sent    int
 	refs    []ref // what was taken without a copy
 	shared  int   // bytes of refs
 	behind  int   // bytes of queue behind the last of refs
-	writers Writers
+	writers engine.Writers
 	err     error // why nothing can be sent any more
 	timer   act.Timer
 	account budget.Account // of queue
@@ -116,7 +110,7 @@ const (
 
 var errWriteClosed = errors.New("monitor: the write side was closed") // wraps nothing: a bug of the caller
 
-func (k *Socket) Lend(most int) ([]byte, error) {
+func (k *socket) Lend(most int) ([]byte, error) {
 	if err := k.receivable(); err != nil {
 		return nil, err
 	}
@@ -129,7 +123,7 @@ func (k *Socket) Lend(most int) ([]byte, error) {
 	return e.loans.Lend(n), nil
 }
 
-func (k *Socket) Receive(p []byte) (int, error) {
+func (k *socket) Receive(p []byte) (int, error) {
 	if err := k.receivable(); err != nil {
 		return 0, err
 	}
@@ -137,7 +131,7 @@ func (k *Socket) Receive(p []byte) (int, error) {
 }
 
 // receivable spares a call that would only find that nothing is there.
-func (k *Socket) receivable() error {
+func (k *socket) receivable() error {
 	switch {
 	case k.fd < 0:
 		return net.ErrClosed
@@ -149,7 +143,7 @@ func (k *Socket) receivable() error {
 	return ErrWouldBlock
 }
 
-func (k *Socket) receive(p []byte) (int, error) {
+func (k *socket) receive(p []byte) (int, error) {
 	e := k.source.e
 	n, err := e.os.Receive(int(k.fd), p)
 	if err != nil {
@@ -165,7 +159,7 @@ func (k *Socket) receive(p []byte) (int, error) {
 }
 
 // refused interprets the error of a receive.
-func (k *Socket) refused(p []byte, err error) (int, error) {
+func (k *socket) refused(p []byte, err error) (int, error) {
 	switch {
 	case err == syscall.EAGAIN && k.ready&netpoll.Priority != 0: // a signal may have caused it, see netpoll
 		k.ready &^= netpoll.Priority
@@ -184,7 +178,7 @@ func (k *Socket) refused(p []byte, err error) (int, error) {
 
 // eof returns what an EOF means. The system reports a reset once, and then an orderly end: a send may have
 // returned the error, or no call yet if the reset came behind the peer's end.
-func (k *Socket) eof() error {
+func (k *socket) eof() error {
 	if err := k.broken(); err != nil {
 		return err
 	}
@@ -194,20 +188,20 @@ func (k *Socket) eof() error {
 // shortRead takes a short read for the end of what is there, which saves the call that would say so. It is not the
 // end on a Unix socket, where ancillary data splits reads; nor with Priority or Partial, because TCP stops at
 // the mark of out-of-band data; nor after the peer has closed, when the EOF is behind it and brings no edge of its own.
-func (k *Socket) shortRead() {
+func (k *socket) shortRead() {
 	if !k.source.local && k.ready&(netpoll.Priority|netpoll.Partial|netpoll.PeerClosed|netpoll.Error) == 0 {
 		k.ready &^= netpoll.In
 	}
 }
 
-func (k *Socket) Send(head, p []byte, high int) (int, error) { return k.send(head, p, high, false) }
+func (k *socket) Send(head, p []byte, high int) (int, error) { return k.send(head, p, high, false) }
 
-// SendShared implements monitor.SharedSender.
-func (k *Socket) SendShared(head, p []byte, high int) (int, error) {
+// SendShared implements SharedSender.
+func (k *socket) SendShared(head, p []byte, high int) (int, error) {
 	return k.send(head, p, high, true)
 }
 
-func (k *Socket) send(head, p []byte, high int, shared bool) (int, error) {
+func (k *socket) send(head, p []byte, high int, shared bool) (int, error) {
 	if len(head)+len(p) == 0 {
 		return 0, k.resend()
 	}
@@ -250,7 +244,7 @@ func (k *Socket) send(head, p []byte, high int, shared bool) (int, error) {
 
 // resend is Send with nothing to send. A send that is cut short makes the kernel report room, as the one before did,
 // so trying loses no event.
-func (k *Socket) resend() error {
+func (k *socket) resend() error {
 	if k.fd < 0 || k.state&lingering != 0 {
 		return net.ErrClosed
 	}
@@ -263,7 +257,7 @@ func (k *Socket) resend() error {
 	return nil
 }
 
-func (k *Socket) sendable() error {
+func (k *socket) sendable() error {
 	switch {
 	case k.fd < 0:
 		return net.ErrClosed
@@ -275,16 +269,16 @@ func (k *Socket) sendable() error {
 	return nil
 }
 
-func (k *Socket) Queued() (int, error) { return k.queued(), k.sendable() }
+func (k *socket) Queued() (int, error) { return k.queued(), k.sendable() }
 
-func (k *Socket) queued() int {
+func (k *socket) queued() int {
 	if k.out == nil {
 		return 0
 	}
 	return len(k.out.queue) - k.out.sent + k.out.shared
 }
 
-func (k *Socket) AwaitInput(w act.Waker) {
+func (k *socket) AwaitInput(w act.Waker) {
 	k.reader = w
 	k.state &^= forEnd
 	switch {
@@ -294,7 +288,7 @@ func (k *Socket) AwaitInput(w act.Waker) {
 	}
 }
 
-func (k *Socket) AwaitOutput(w act.Waker, low int) {
+func (k *socket) AwaitOutput(w act.Waker, low int) {
 	if k.queued() <= low && k.state&full == 0 {
 		w.Wake()
 		return
@@ -303,7 +297,7 @@ func (k *Socket) AwaitOutput(w act.Waker, low int) {
 	k.outbound().writers.Await(w, low)
 }
 
-func (k *Socket) Wake() {
+func (k *socket) Wake() {
 	k.reader.Wake()
 	if k.out != nil {
 		k.out.writers.Wake(-1)
@@ -311,7 +305,7 @@ func (k *Socket) Wake() {
 }
 
 // event handles what the OS reports.
-func (k *Socket) event(r netpoll.Ready) {
+func (k *socket) event(r netpoll.Ready) {
 	if r&(netpoll.PeerClosed|netpoll.Error) != 0 {
 		r |= netpoll.In // the call that says what happened is a receive
 	}
@@ -338,7 +332,7 @@ func (k *Socket) event(r netpoll.Ready) {
 }
 
 // flush sends as much of the queue as the socket takes.
-func (k *Socket) flush() {
+func (k *socket) flush() {
 	o := k.out
 	e := k.source.e
 	for short := false; !short && k.queued() > 0; {
@@ -368,7 +362,7 @@ func (k *Socket) flush() {
 }
 
 // flushed closes the write side if that only waited for the queue.
-func (k *Socket) flushed() {
+func (k *socket) flushed() {
 	if k.state&(ending|ended) == ending {
 		k.state |= ended
 		if err := k.source.e.os.CloseWrite(int(k.fd)); err != nil {
@@ -378,7 +372,7 @@ func (k *Socket) flushed() {
 }
 
 // fail notes that nothing can be sent any more, and wakes the waiting tasks: their next call returns err.
-func (k *Socket) fail(err error) {
+func (k *socket) fail(err error) {
 	o := k.outbound()
 	o.err = err
 	k.source.e.counts.Broken++
@@ -387,7 +381,7 @@ func (k *Socket) fail(err error) {
 	k.Wake()
 }
 
-func (k *Socket) CloseWrite() error {
+func (k *socket) CloseWrite() error {
 	if err := k.sendable(); err != nil && err != errWriteClosed {
 		return err
 	}
@@ -401,10 +395,10 @@ func (k *Socket) CloseWrite() error {
 	return nil
 }
 
-func (k *Socket) LocalAddr() net.Addr { return k.addr(k.source.e.os.LocalAddr) }
-func (k *Socket) PeerAddr() net.Addr  { return k.addr(k.source.e.os.PeerAddr) }
+func (k *socket) LocalAddr() net.Addr { return k.addr(k.source.e.os.LocalAddr) }
+func (k *socket) PeerAddr() net.Addr  { return k.addr(k.source.e.os.PeerAddr) }
 
-func (k *Socket) addr(ask func(fd int) net.Addr) net.Addr {
+func (k *socket) addr(ask func(fd int) net.Addr) net.Addr {
 	if k.fd < 0 {
 		return nil
 	}
@@ -412,7 +406,7 @@ func (k *Socket) addr(ask func(fd int) net.Addr) net.Addr {
 }
 
 // outbound returns the outbound part, and makes it if there is none.
-func (k *Socket) outbound() *outbound {
+func (k *socket) outbound() *outbound {
 	if k.out == nil {
 		k.out = k.source.e.takeOutbound()
 		k.out.k = k
@@ -421,7 +415,7 @@ func (k *Socket) outbound() *outbound {
 }
 
 // calm gives the outbound part back when nothing is in it.
-func (k *Socket) calm() {
+func (k *socket) calm() {
 	if o := k.out; o != nil && o.err == nil && o.lent == nil && k.queued() == 0 && k.state&lingering == 0 {
 		k.out = nil
 		k.source.e.giveOutbound(o)
@@ -520,7 +514,7 @@ func (o *outbound) free() {
 }
 
 // Close, in stages.
-func (k *Socket) Close(within time.Duration) {
+func (k *socket) Close(within time.Duration) {
 	if k.fd < 0 || k.state&lingering != 0 {
 		return
 	}
@@ -537,7 +531,7 @@ func (k *Socket) Close(within time.Duration) {
 }
 
 // dismiss wakes the waiting tasks for the last time: another task may wait than the one that gives the socket up.
-func (k *Socket) dismiss() {
+func (k *socket) dismiss() {
 	k.Wake()
 	k.state &^= full
 	k.reader = act.Waker{}
@@ -550,7 +544,7 @@ func (k *Socket) dismiss() {
 }
 
 // Abort, at once.
-func (k *Socket) Abort() {
+func (k *socket) Abort() {
 	if k.fd >= 0 {
 		k.dismiss()
 		k.source.e.counts.Aborts++

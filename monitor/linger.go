@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"io"
@@ -8,7 +8,7 @@ import (
 
 // linger takes a socket that is being closed as far as it goes now: to send the queue, to close the write side, and to
 // read on until the peer has closed too, so that the kernel has no reason to reset the connection under the last bytes.
-func (k *Socket) linger() {
+func (k *socket) linger() {
 	if k.out.err == nil && k.queued() > 0 {
 		k.flush()
 	} else if k.out.err == nil {
@@ -22,7 +22,7 @@ func (k *Socket) linger() {
 
 // discard receives once and throws it away. As long as there may be more it is called again in the next pass: a peer
 // that sends for ever gets one receive a pass, until its time is up.
-func (k *Socket) discard() {
+func (k *socket) discard() {
 	if k.ready&netpoll.In == 0 || k.state&finished != 0 {
 		return
 	}
@@ -47,7 +47,7 @@ type nextPass struct{}
 func (nextPass) Expire() {}
 
 // discardAgain gives each socket one more receive; one that needs yet another waits for the next pass.
-func (e *Engine) discardAgain() {
+func (e *readiness) discardAgain() {
 	now := e.again
 	e.again, e.before = e.before, nil
 	for i, k := range now {
@@ -71,7 +71,7 @@ func (o *outbound) Expire() {
 }
 
 // release closes the descriptor by one of the two ways of the OS, and gives everything back.
-func (k *Socket) release(how func(fd int) error) {
+func (k *socket) release(how func(fd int) error) {
 	e := k.source.e
 	fd := int(k.fd)
 	k.fd = -1
@@ -98,7 +98,7 @@ const (
 	keepBuffers = 64
 )
 
-func (e *Engine) takeBuffer() []byte {
+func (e *readiness) takeBuffer() []byte {
 	if n := len(e.buffers); n > 0 {
 		b := e.buffers[n-1]
 		e.buffers = e.buffers[:n-1]
@@ -107,13 +107,13 @@ func (e *Engine) takeBuffer() []byte {
 	return make([]byte, 0, bufferSize)
 }
 
-func (e *Engine) giveBuffer(b []byte) {
+func (e *readiness) giveBuffer(b []byte) {
 	if cap(b) >= bufferSize && cap(b) <= 4*bufferSize && len(e.buffers) < keepBuffers {
 		e.buffers = append(e.buffers, b[:0])
 	}
 }
 
-func (e *Engine) takeOutbound() *outbound {
+func (e *readiness) takeOutbound() *outbound {
 	if n := len(e.idle); n > 0 {
 		o := e.idle[n-1]
 		e.idle = e.idle[:n-1]
@@ -122,7 +122,7 @@ func (e *Engine) takeOutbound() *outbound {
 	return &outbound{}
 }
 
-func (e *Engine) giveOutbound(o *outbound) {
+func (e *readiness) giveOutbound(o *outbound) {
 	*o = outbound{writers: o.writers[:0]}
 	if len(e.idle) < keepBuffers && cap(o.writers) <= keepBuffers {
 		e.idle = append(e.idle, o)

@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"net"
@@ -8,8 +8,8 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// AwaitEnd implements monitor.CloseNotifier. It shares the place of AwaitInput, and a bit says which of the two it is.
-func (k *Socket) AwaitEnd(w act.Waker) (half bool, err error) {
+// AwaitEnd implements CloseNotifier. It shares the place of AwaitInput, and a bit says which of the two it is.
+func (k *socket) AwaitEnd(w act.Waker) (half bool, err error) {
 	half = k.ready&netpoll.PeerClosed != 0
 	if k.fd < 0 || k.state&lingering != 0 {
 		return half, net.ErrClosed
@@ -24,7 +24,7 @@ func (k *Socket) AwaitEnd(w act.Waker) (half bool, err error) {
 
 // broken returns why nothing can be sent any more. An Error event alone does not say: both sides may have closed in
 // order. What the system reports once is kept.
-func (k *Socket) broken() error {
+func (k *socket) broken() error {
 	if k.out != nil && k.out.err != nil {
 		return k.out.err
 	}
@@ -39,7 +39,7 @@ func (k *Socket) broken() error {
 }
 
 // peerClosed notes that the peer sends nothing more, which an event or a receive reports, whichever is first.
-func (k *Socket) peerClosed() {
+func (k *socket) peerClosed() {
 	if k.ready&netpoll.PeerClosed == 0 && k.state&forEnd != 0 {
 		k.reader.Wake()
 	}
@@ -49,10 +49,10 @@ func (k *Socket) peerClosed() {
 // tickBits: a tick is 2^20 ns, about a millisecond, so that 32 bits last for 52 days.
 const tickBits = 20
 
-func (e *Engine) tick() uint32 { return uint32(e.s.Now() >> tickBits) }
+func (e *readiness) tick() uint32 { return uint32(e.s.Now() >> tickBits) }
 
-// IdleSince implements monitor.IdleReporter.
-func (k *Socket) IdleSince() (since time.Duration, idle bool) {
+// IdleSince implements IdleReporter.
+func (k *socket) IdleSince() (since time.Duration, idle bool) {
 	now := k.source.e.s.Now()
 	ago := time.Duration(uint32(now>>tickBits)-k.since) << tickBits
 	return now>>tickBits<<tickBits - ago,

@@ -1,4 +1,4 @@
-package readiness_test
+package engine_test
 
 import (
 	"testing"
@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 func TestThoseWhoseMarkIsReachedAreWokenInOrder(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	var q readiness.Writers
+	var q engine.Writers
 	woken := ""
 	wait := func(name string, low int) {
 		begun := false
@@ -45,7 +45,7 @@ func TestThoseWhoseMarkIsReachedAreWokenInOrder(t *testing.T) {
 // A task that has other reasons to be woken, such as input, waits for room again in each of its turns.
 func TestATaskThatWaitsForRoomAgainAndAgainTakesOnePlace(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	var q readiness.Writers
+	var q engine.Writers
 	const patient = 20
 	woken := 0
 	for range patient {

@@ -1,4 +1,4 @@
-package readiness_test
+package monitor_test
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -30,17 +30,17 @@ func file(t *testing.T, n int64) *os.File {
 
 // Whatever ends the wait for room ends it: a deadline, an error, the end of the Stream.
 func TestTheWaitForRoomForAFileEnds(t *testing.T) {
-	for name, end := range map[string]func(l *servertest.Stepped, s *readiness.Socket){
-		"Wake":  func(_ *servertest.Stepped, s *readiness.Socket) { s.Wake() },
-		"Close": func(_ *servertest.Stepped, s *readiness.Socket) { s.Close(time.Millisecond) },
-		"Abort": func(_ *servertest.Stepped, s *readiness.Socket) { s.Abort() },
-		"a failed send": func(l *servertest.Stepped, s *readiness.Socket) {
+	for name, end := range map[string]func(l *servertest.Stepped, s monitor.Stream){
+		"Wake":  func(_ *servertest.Stepped, s monitor.Stream) { s.Wake() },
+		"Close": func(_ *servertest.Stepped, s monitor.Stream) { s.Close(time.Millisecond) },
+		"Abort": func(_ *servertest.Stepped, s monitor.Stream) { s.Abort() },
+		"a failed send": func(l *servertest.Stepped, s monitor.Stream) {
 			l.OS.Fail = func(string, int) error { return syscall.EPIPE }
 			_, err := s.Send(nil, []byte("x"), 10)
 			require.Equal(l.T, syscall.EPIPE, err)
 			l.OS.Fail = nil
 		},
-		"an error that is reported as nothing else": func(l *servertest.Stepped, _ *readiness.Socket) {
+		"an error that is reported as nothing else": func(l *servertest.Stepped, _ monitor.Stream) {
 			l.OS.Events = func(got []netpoll.Event) []netpoll.Event {
 				return append(got, netpoll.Event{Tag: 0, Ready: netpoll.Error})
 			}
@@ -51,8 +51,8 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 			stream, _ := l.Stream("unix", nil)
 			l.For(0) // it is known that there is room, and will not be news
 			l.OS.Fail = servertest.Failing("sendfile", syscall.EAGAIN)
-			_, err := stream.SendFile(file(t, 10), 0, 10)
-			require.Equal(t, readiness.ErrWouldBlock, err)
+			_, err := stream.(monitor.FileSender).SendFile(file(t, 10), 0, 10)
+			require.Equal(t, monitor.ErrWouldBlock, err)
 			woken := 0
 			l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
 			l.For(0)
@@ -74,7 +74,7 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 func TestErrorsOfSendFile(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, _ := l.Stream("unix", nil)
-	sender, f, said := stream, file(t, 10), error(nil)
+	sender, f, said := stream.(monitor.FileSender), file(t, 10), error(nil)
 	l.OS.Fail = func(string, int) error { return said }
 	for _, said = range []error{syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.ENOTSUP} {
 		_, err := sender.SendFile(f, 0, 10)

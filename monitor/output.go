@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"errors"
@@ -12,23 +12,13 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Output is what monitor.Output documents.
-type Output interface {
-	Send(head, p []byte) (int, error)
-	SendFile(f *os.File, offset int64, n int) (int, error)
-	Sent() uint64
-	Full() bool
-	Await(w act.Waker)
-	Return()
-}
-
 // output is the sending side of a Socket while a goroutine has it.
 //
 //	the goroutine                        the scheduler's thread
 //	Send: the system takes no more ────▶ Full, unless there was room since then: Await
 //	Send again                    ◀───── the system reports room
 type output struct {
-	k     *Socket
+	k     *socket
 	rooms atomic.Uint32 // how often the system has reported room
 	sent  atomic.Uint64 // bytes
 
@@ -41,8 +31,8 @@ type output struct {
 	counted uint64 // of sent
 }
 
-// LendOutput implements monitor.OutputLender.
-func (k *Socket) LendOutput() Output {
+// LendOutput implements OutputLender.
+func (k *socket) LendOutput() Output {
 	if k.sendable() != nil || k.queued() > 0 || k.state&full != 0 || k.out != nil && k.out.lent != nil {
 		return nil
 	}

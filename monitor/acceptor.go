@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"errors"
@@ -12,22 +12,22 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// LastAccepts bounds how many connections an Acceptor still gives after Stop: as many as a backlog usually holds
+// lastAccepts bounds how many connections an acceptor still gives after Stop: as many as a backlog usually holds
 // (net.core.somaxconn), so that clients that go on connecting do not keep it open. It is a variable for tests.
-var LastAccepts = 4096
+var lastAccepts = 4096
 
 // deniedInARow is how many connections may fail with EPERM before it is taken for something that lasts, such as a filter
 // of system calls (seccomp(2)), which refuses the call and leaves the connection in the backlog.
 const deniedInARow = 64
 
-// Acceptor is a listening socket as one scheduler sees it. It implements monitor.Acceptor.
-type Acceptor struct {
-	e         *Engine
+// acceptor is a listening socket as one scheduler sees it. It is a Giver.
+type acceptor struct {
+	e         *readiness
 	source    *source
 	addr      net.Addr
 	keepAlive time.Duration
 	delay     bool
-	shared    *shared // nil: the socket is the Acceptor's own
+	shared    *shared // nil: the socket is the acceptor's own
 	fd        int     // -1: closed
 	slot      uint32
 	foreign   bool            // the options are set on each connection
@@ -36,7 +36,7 @@ type Acceptor struct {
 	stopped   bool
 	given     bool     // to another process
 	lacks     resource // why the last Accept gave nothing, beside there being none
-	starving  bool     // in Engine.starving
+	starving  bool     // in readiness.starving
 	late      int      // connections given since Stop
 	lost      int      // connections lost in a row
 	full      uint64   // refusals for want of a place, see Refusals
@@ -54,10 +54,10 @@ const (
 	permission
 )
 
-// acceptor makes an Acceptor of a socket that listens at the address at. The system knows its port, if at leaves that to it.
-func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Acceptor, error) {
+// acceptor makes an acceptor of a socket that listens at the address at. The system knows its port, if at leaves that to it.
+func (e *readiness) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*acceptor, error) {
 	local := sh != nil && sh.path != ""
-	a := &Acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd),
+	a := &acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd),
 		keepAlive: keptAlive(o.KeepAlive), delay: o.Delay, foreign: sh != nil && sh.foreign}
 	if a.addr == nil {
 		if tcp, ok := at.(*net.TCPAddr); ok && tcp.Port == 0 {
@@ -71,7 +71,7 @@ func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Ac
 		kind = netpoll.SharedListener
 	}
 	if local || a.foreign {
-		a.buffers = o.Buffers
+		a.buffers = o.buffers()
 	}
 	slot, err := e.watch(fd, kind, a)
 	if err != nil {
@@ -82,11 +82,11 @@ func (e *Engine) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*Ac
 	return a, nil
 }
 
-// Accept implements monitor.Acceptor.
-func (a *Acceptor) Accept() (*Socket, error) {
+// Accept implements Acceptor.
+func (a *acceptor) Accept() (Stream, error) {
 	a.lacks = nothing
 	switch {
-	case a.fd < 0, a.late == LastAccepts:
+	case a.fd < 0, a.late == lastAccepts:
 		return nil, net.ErrClosed
 	case !a.ready:
 		return nil, a.none(ErrWouldBlock)
@@ -123,14 +123,14 @@ func (a *Acceptor) Accept() (*Socket, error) {
 }
 
 // none returns err, or after Stop that there will be nothing more.
-func (a *Acceptor) none(err error) error {
+func (a *acceptor) none(err error) error {
 	if a.stopped {
 		return net.ErrClosed
 	}
 	return err
 }
 
-func (a *Acceptor) lacking(err error, of resource) error {
+func (a *acceptor) lacking(err error, of resource) error {
 	a.lacks = of
 	a.short++
 	a.e.counts.Shortages++
@@ -138,7 +138,7 @@ func (a *Acceptor) lacking(err error, of resource) error {
 }
 
 // refused classifies what accept(2) returned.
-func (a *Acceptor) refused(err error) error {
+func (a *acceptor) refused(err error) error {
 	switch {
 	case err == syscall.EAGAIN:
 		a.ready, a.lost = false, 0
@@ -163,8 +163,8 @@ var aborted = []error{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, sysca
 // exhausted has the errors that pass when something is given back.
 var exhausted = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
-// Await implements monitor.Acceptor.
-func (a *Acceptor) Await(w act.Waker) {
+// Await implements Acceptor.
+func (a *acceptor) Await(w act.Waker) {
 	a.waker = w
 	switch {
 	case a.fd < 0 || a.stopped:
@@ -183,47 +183,47 @@ func (a *Acceptor) Await(w act.Waker) {
 }
 
 // Crowded reports whether the last Accept gave nothing for want of a place or a descriptor, while a connection waits.
-func (a *Acceptor) Crowded() bool {
+func (a *acceptor) Crowded() bool {
 	return (a.lacks == aPlace || a.lacks == aDescriptor) && a.fd >= 0 && a.e.os.Waiting(a.fd)
 }
 
-// Stop implements monitor.Acceptor.
-func (a *Acceptor) Stop() {
+// Stop implements Acceptor.
+func (a *acceptor) Stop() {
 	a.stopped = true
 	a.ready = true // look, even if no event has reported a connection yet
 	a.waker.Wake()
 }
 
 // Descriptor returns that of the listening socket; -1 after Close.
-func (a *Acceptor) Descriptor() int { return a.fd }
+func (a *acceptor) Descriptor() int { return a.fd }
 
 // Give is Stop for a socket on which another process listens from now on. What waits there is left to that process, and Close
 // does not remove a Unix socket file. It is called before Close, and again without effect.
 //
 // A socket that several schedulers share is an exception: an arrival wakes only one of all that listen on it, also of other
 // processes (EPOLLEXCLUSIVE). One that has woken this scheduler would not be noticed elsewhere, so it is accepted here.
-func (a *Acceptor) Give() {
+func (a *acceptor) Give() {
 	if a.given || a.fd < 0 {
 		return
 	}
 	a.given = true
 	_ = a.e.poller.Remove(a.fd) // while another process has the socket, to close it here would not be enough
 	if a.shared == nil {
-		a.late = LastAccepts
+		a.late = lastAccepts
 	}
 	a.Stop()
 }
 
-// Addr implements monitor.Acceptor.
-func (a *Acceptor) Addr() net.Addr { return a.addr }
+// Addr implements Acceptor.
+func (a *acceptor) Addr() net.Addr { return a.addr }
 
-func (a *Acceptor) event(netpoll.Ready) {
+func (a *acceptor) event(netpoll.Ready) {
 	a.ready = true
 	a.waker.Wake()
 }
 
-// Close implements monitor.Acceptor. What was not accepted is reset by the system.
-func (a *Acceptor) Close() error {
+// Close implements Acceptor. What was not accepted is reset by the system.
+func (a *acceptor) Close() error {
 	if a.fd < 0 {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (a *Acceptor) Close() error {
 }
 
 // giveUp closes the socket, or this scheduler's part in it.
-func (a *Acceptor) giveUp(fd int) (err error) {
+func (a *acceptor) giveUp(fd int) (err error) {
 	if a.shared != nil {
 		err = a.shared.leave(a.e, a.given)
 	} else {
@@ -246,4 +246,4 @@ func (a *Acceptor) giveUp(fd int) (err error) {
 }
 
 // Abort is Close.
-func (a *Acceptor) Abort() { _ = a.Close() }
+func (a *acceptor) Abort() { _ = a.Close() }

@@ -1,29 +1,21 @@
-package readiness
+package monitor
 
 import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Dial is a connection that is being established. It implements monitor.PendingConn.
-type Dial struct {
-	k *Socket // nil: taken or closed
+// dial is a connection that is being established.
+type dial struct {
+	k *socket // nil: taken or closed
 }
 
-// DialOptions are those of package monitor.
-type DialOptions struct {
-	KeepAlive time.Duration
-	Buffers   netpoll.Buffers
-	Limiter   Limiter
-}
-
-// Dial implements monitor.Engine.
-func (e *Engine) Dial(addr net.Addr, o DialOptions) (*Dial, error) {
+// Dial implements Engine.
+func (e *readiness) Dial(addr net.Addr, o ConnOptions) (PendingConn, error) {
 	limiter := o.Limiter
 	if !limiter.Acquire() {
 		return nil, ErrFull
@@ -41,8 +33,8 @@ func (e *Engine) Dial(addr net.Addr, o DialOptions) (*Dial, error) {
 	default:
 		err = fmt.Errorf("monitor: dialing %T: %w", addr, errors.ErrUnsupported)
 	}
-	if err == nil && o.Buffers != (netpoll.Buffers{}) {
-		err = e.os.SetBuffers(fd, o.Buffers)
+	if b := o.buffers(); err == nil && b != (netpoll.Buffers{}) {
+		err = e.os.SetBuffers(fd, b)
 	}
 	if err != nil {
 		if fd >= 0 {
@@ -59,11 +51,11 @@ func (e *Engine) Dial(addr net.Addr, o DialOptions) (*Dial, error) {
 	if !done {
 		k.state |= dialing
 	}
-	return &Dial{k}, nil
+	return &dial{k}, nil
 }
 
-// Stream implements monitor.PendingConn.
-func (d *Dial) Stream() (*Socket, error) {
+// Stream implements PendingConn.
+func (d *dial) Stream() (Stream, error) {
 	k := d.k
 	if k == nil {
 		return nil, net.ErrClosed
@@ -82,8 +74,8 @@ func (d *Dial) Stream() (*Socket, error) {
 	return k, nil
 }
 
-// Await implements monitor.PendingConn.
-func (d *Dial) Await(w act.Waker) {
+// Await implements PendingConn.
+func (d *dial) Await(w act.Waker) {
 	if d.k == nil {
 		w.Wake()
 		return
@@ -91,8 +83,8 @@ func (d *Dial) Await(w act.Waker) {
 	d.k.AwaitInput(w)
 }
 
-// Close implements monitor.PendingConn.
-func (d *Dial) Close() {
+// Close implements PendingConn.
+func (d *dial) Close() {
 	if d.k != nil {
 		d.k.Abort()
 		d.k = nil

@@ -1,4 +1,4 @@
-package readiness_test
+package monitor_test
 
 import (
 	"net"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -20,27 +20,27 @@ var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 var unlimited *monitor.ConnLimiter
 
 // open returns an acceptor of l.
-func open(l *servertest.Stepped, limiter *monitor.ConnLimiter) *readiness.Acceptor {
+func open(l *servertest.Stepped, limiter *monitor.ConnLimiter) monitor.Acceptor {
 	l.T.Helper()
-	a, err := l.Engine().Listen(readiness.ListenOptions{Addr: loopback, Limiter: limiter})
+	a, err := l.Engine().Listen(monitor.ListenOptions{Addr: loopback, ConnOptions: monitor.ConnOptions{Limiter: limiter}})
 	require.NoError(l.T, err)
 	return a
 }
 
 // next steps until Accept does better than ErrWouldBlock.
-func next(l *servertest.Stepped, a *readiness.Acceptor) (k *readiness.Socket, err error) {
+func next(l *servertest.Stepped, a monitor.Acceptor) (k monitor.Stream, err error) {
 	l.T.Helper()
 	l.Until("a connection, or an error", func() bool {
 		k, err = a.Accept()
-		return err != readiness.ErrWouldBlock
+		return err != monitor.ErrWouldBlock
 	})
 	return k, err
 }
 
 // After Stop come the connections that are in the backlog, as far as there are places and descriptors, up to a bound.
 func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
-	defer func(before int) { readiness.LastAccepts = before }(readiness.LastAccepts)
-	readiness.LastAccepts = 3
+	defer func(before int) { *monitor.LastAccepts = before }(*monitor.LastAccepts)
+	*monitor.LastAccepts = 3
 	for name, test := range map[string]struct {
 		places, knocks, given int
 		short                 syscall.Errno
@@ -75,7 +75,7 @@ func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
 					break
 				}
 				if err != nil {
-					require.ErrorIs(t, err, readiness.ErrConnAborted)
+					require.ErrorIs(t, err, monitor.ErrConnAborted)
 					continue
 				}
 				given++
@@ -93,7 +93,7 @@ func TestASocketThatCannotBeWatchedIsClosed(t *testing.T) {
 	l.OS.Fail = servertest.Failing("add", syscall.ENOMEM)
 	path := filepath.Join(servertest.ShortDir(t), "s")
 	for _, addr := range []net.Addr{loopback, &net.UnixAddr{Name: path, Net: "unix"}} {
-		_, err := l.Engine().Listen(readiness.ListenOptions{Addr: addr, Limiter: unlimited})
+		_, err := l.Engine().Listen(monitor.ListenOptions{Addr: addr})
 		require.ErrorIs(t, err, syscall.ENOMEM)
 	}
 	require.NoFileExists(t, path)
@@ -107,7 +107,7 @@ func TestAnAcceptorWithoutADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T)
 	servertest.Dial(t, a.Addr())
 	l.OS.Fail = servertest.Failing("accept", syscall.EMFILE)
 	_, err := next(l, a)
-	require.ErrorIs(t, err, readiness.ErrShortage)
+	require.ErrorIs(t, err, monitor.ErrShortage)
 	require.ErrorIs(t, err, syscall.EMFILE)
 	woken := 0
 	l.S.Spawn(servertest.Waits(func(t *act.Task) {
@@ -116,11 +116,11 @@ func TestAnAcceptorWithoutADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T)
 		}
 	}, &woken))
 	l.For(0)
-	require.Equal(t, 1, readiness.Starving(l.Engine()))
+	require.Equal(t, 1, monitor.Starving(l.Engine()))
 	require.Zero(t, woken)
 	stream.Abort()
 	l.Until("woken", func() bool { return woken == 1 })
-	require.Zero(t, readiness.Starving(l.Engine()))
+	require.Zero(t, monitor.Starving(l.Engine()))
 	require.NoError(t, a.Close())
 }
 
@@ -130,11 +130,11 @@ type nameless struct{ *servertest.OS }
 func (nameless) LocalAddr(int) net.Addr { return nil }
 
 // on returns a fixture whose engine works on os.
-func on(t *testing.T, os readiness.OS) *servertest.Stepped {
+func on(t *testing.T, os engine.OS) *servertest.Stepped {
 	t.Helper()
 	servertest.CheckDescriptors(t)
 	l := &servertest.Stepped{T: t, S: act.New(act.Config{})}
-	readiness.Inject(l.S, os)
+	engine.Below.Put(l.S, os)
 	t.Cleanup(func() { require.NoError(t, l.S.Close()) })
 	l.Engine()
 	return l
@@ -143,18 +143,18 @@ func on(t *testing.T, os readiness.OS) *servertest.Stepped {
 func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testing.T) {
 	l := on(t, nameless{&servertest.OS{}})
 	other := on(t, nameless{&servertest.OS{}})
-	_, err := l.Engine().Listen(readiness.ListenOptions{Addr: loopback, Limiter: unlimited})
+	_, err := l.Engine().Listen(monitor.ListenOptions{Addr: loopback})
 	require.EqualError(t, err, "monitor: the system does not say which port it has chosen (getsockname); name one")
 
 	door, err := net.Listen("tcp", "127.0.0.1:0") // for a port that is free
 	require.NoError(t, err)
 	require.NoError(t, door.Close())
 	for _, at := range []net.Addr{door.Addr(), &net.UnixAddr{Name: filepath.Join(servertest.ShortDir(t), "s"), Net: "unix"}} {
-		first, err := l.Engine().Listen(readiness.ListenOptions{Addr: at, Limiter: unlimited})
+		first, err := l.Engine().Listen(monitor.ListenOptions{Addr: at})
 		require.NoError(t, err)
 		require.Equal(t, at.String(), first.Addr().String())
 		if at.Network() == "tcp" {
-			second, err := other.Engine().Listen(readiness.ListenOptions{Addr: at, Sibling: first, Limiter: unlimited})
+			second, err := other.Engine().Listen(monitor.ListenOptions{Addr: at, Sibling: first})
 			require.NoError(t, err)
 			require.Equal(t, at.String(), second.Addr().String())
 			require.NoError(t, second.Close())
@@ -188,7 +188,7 @@ func TestASharedSocketStaysOpenForTheOthers(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.Engine() // each fixture counts descriptors from its beginning
 	other := servertest.New(t, act.Config{})
-	o := readiness.ListenOptions{Addr: &net.UnixAddr{Name: path, Net: "unix"}, Limiter: unlimited}
+	o := monitor.ListenOptions{Addr: &net.UnixAddr{Name: path, Net: "unix"}}
 	first, err := l.Engine().Listen(o)
 	require.NoError(t, err)
 	o.Sibling = first

@@ -1,4 +1,4 @@
-package readiness_test
+package monitor_test
 
 import (
 	"io"
@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -19,15 +20,15 @@ func TestALentSocketWaitsForRoom(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	s, peer := l.Stream("unix", nil)
 	l.For(0) // it is known that there is room, and will not be news
-	o := s.LendOutput()
-	require.Nil(t, s.LendOutput(), "it is lent")
+	o := s.(monitor.OutputLender).LendOutput()
+	require.Nil(t, s.(monitor.OutputLender).LendOutput(), "it is lent")
 	text := make([]byte, 1<<20)
 	sent := 0
 	for err := error(nil); err == nil; {
 		var n int
 		n, err = o.Send([]byte("ab"), text)
 		sent += n
-		require.True(t, err == nil || err == readiness.ErrWouldBlock)
+		require.True(t, err == nil || err == monitor.ErrWouldBlock)
 	}
 	require.EqualValues(t, sent, o.Sent())
 	require.True(t, o.Full())
@@ -43,12 +44,12 @@ func TestALentSocketWaitsForRoom(t *testing.T) {
 
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	_, err = o.Send(nil, text)
-	require.Equal(t, readiness.ErrWouldBlock, err)
+	require.Equal(t, monitor.ErrWouldBlock, err)
 	require.True(t, o.Full())
 	o.Return()
-	o = s.LendOutput() // there was no room for the other one
+	o = s.(monitor.OutputLender).LendOutput() // there was no room for the other one
 	_, err = o.Send(nil, text)
-	require.Equal(t, readiness.ErrWouldBlock, err)
+	require.Equal(t, monitor.ErrWouldBlock, err)
 	l.OS.Events = func(got []netpoll.Event) []netpoll.Event {
 		return append(got, netpoll.Event{Tag: 0, Ready: netpoll.Out})
 	}
@@ -59,21 +60,21 @@ func TestALentSocketWaitsForRoom(t *testing.T) {
 	_, err = s.Send(nil, []byte("x"), 10)
 	require.NoError(t, err)
 	counts := map[string]uint64{}
-	l.Engine().Counts(func(name string, n uint64) { counts[name] = n })
+	l.Engine().(hook.Counter).Counts(func(name string, n uint64) { counts[name] = n })
 	require.EqualValues(t, sent+1, counts["sent_bytes_total"], "%v", counts)
 	s.Abort()
 	require.NoError(t, l.S.Run())
 }
 
 func TestWhatEndsALoan(t *testing.T) {
-	for name, end := range map[string]func(s *readiness.Socket, o readiness.Output){
-		"Return": func(_ *readiness.Socket, o readiness.Output) { o.Return() },
-		"Close":  func(s *readiness.Socket, _ readiness.Output) { s.Close(time.Hour) },
-		"Abort":  func(s *readiness.Socket, _ readiness.Output) { s.Abort() },
+	for name, end := range map[string]func(s monitor.Stream, o monitor.Output){
+		"Return": func(_ monitor.Stream, o monitor.Output) { o.Return() },
+		"Close":  func(s monitor.Stream, _ monitor.Output) { s.Close(time.Hour) },
+		"Abort":  func(s monitor.Stream, _ monitor.Output) { s.Abort() },
 	} {
 		l := servertest.New(t, act.Config{})
 		s, _ := l.Stream("unix", nil)
-		o := s.LendOutput()
+		o := s.(monitor.OutputLender).LendOutput()
 		end(s, o)
 		_, err := o.Send(nil, []byte("x"))
 		require.Equal(t, errClosed, err, name)
@@ -90,7 +91,7 @@ func TestALoanKeepsItsError(t *testing.T) {
 	for _, call := range []string{"send", "sendfile"} {
 		l := servertest.New(t, act.Config{})
 		s, _ := l.Stream("unix", nil)
-		o := s.LendOutput()
+		o := s.(monitor.OutputLender).LendOutput()
 		gone := file(t, 10)
 		_, err := o.SendFile(gone, 10, 10)
 		require.Equal(t, io.ErrUnexpectedEOF, err)
@@ -110,19 +111,19 @@ func TestALoanKeepsItsError(t *testing.T) {
 		o.Return()
 		_, err = s.Queued()
 		require.Equal(t, syscall.EPIPE, err)
-		require.Nil(t, s.LendOutput())
+		require.Nil(t, s.(monitor.OutputLender).LendOutput())
 		s.Abort()
 	}
 	l := servertest.New(t, act.Config{})
 	s, peer := l.Stream("unix", nil)
-	o := s.LendOutput()
+	o := s.(monitor.OutputLender).LendOutput()
 	_, err := peer.Write([]byte("x"))
 	require.NoError(t, err)
 	l.OS.Fail = func(call string, _ int) error {
 		return map[string]error{"send": syscall.EAGAIN, "receive": syscall.ECONNRESET}[call]
 	}
 	_, err = o.Send(nil, []byte("x"))
-	require.Equal(t, readiness.ErrWouldBlock, err)
+	require.Equal(t, monitor.ErrWouldBlock, err)
 	l.Until("an event", func() bool {
 		_, err := s.Receive(make([]byte, 1))
 		return err == syscall.ECONNRESET

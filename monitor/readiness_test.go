@@ -1,4 +1,4 @@
-package readiness_test
+package monitor_test
 
 import (
 	"fmt"
@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -23,18 +24,18 @@ func TestEachSchedulerHasOneEngineThatDoesNotKeepRun(t *testing.T) {
 	require.Same(t, l.Engine(), l.Engine())
 	stream, _ := l.Stream("tcp", nil)
 	require.NoError(t, l.S.Run(), "a connection that no task waits for does not keep Run from returning")
-	require.Panics(t, func() { readiness.Inject(l.S, l.OS) }, "the first engine may be in use")
+	require.Panics(t, func() { engine.Below.Put(l.S, l.OS) }, "the first engine may be in use")
 	stream.Abort()
 }
 
 func TestAPollerThatCannotBeOpenedIsAnErrorAndMayBeTriedAgain(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.OS.Fail = servertest.Failing("open", syscall.EMFILE)
-	err := readiness.Of(l.S).Open()
+	_, err := monitor.EngineOf(l.S)
 	require.ErrorIs(t, err, syscall.EMFILE)
 	require.EqualError(t, err, "monitor: opening a poller: too many open files")
 	l.OS.Fail = nil
-	err = readiness.Of(l.S).Open()
+	_, err = monitor.EngineOf(l.S)
 	require.NoError(t, err)
 }
 
@@ -54,8 +55,7 @@ func TestAnEventForAClosedAndReusedDescriptorIsIgnored(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.Engine() // its descriptors are not to come between
 	fd, _ := l.Pair("tcp")
-	first, err := l.Engine().Adopt(fd, false, unlimited)
-	require.NoError(t, err)
+	first := l.Adopt(fd, loopback, unlimited)
 	stale := l.OS.Tag(fd)
 	spare, other := l.Pair("tcp") // made before the close, so that its number is another
 	first.Abort()
@@ -64,8 +64,7 @@ func TestAnEventForAClosedAndReusedDescriptorIsIgnored(t *testing.T) {
 
 	again, peer := l.Pair("tcp")
 	require.Equal(t, fd, again, "the system gives the number again")
-	second, err := l.Engine().Adopt(again, false, unlimited)
-	require.NoError(t, err)
+	second := l.Adopt(again, loopback, unlimited)
 	defer second.Abort()
 	require.Equal(t, uint32(stale), uint32(l.OS.Tag(again)), "and the engine the slot")
 	require.NotEqual(t, stale, l.OS.Tag(again))
@@ -80,8 +79,8 @@ func TestAnEventForAClosedAndReusedDescriptorIsIgnored(t *testing.T) {
 	l.OS.Forget()
 	l.Until("five late events", func() bool { return told >= 5 })
 	require.Zero(t, woken)
-	_, err = second.Lend(1)
-	require.Equal(t, readiness.ErrWouldBlock, err)
+	_, err := second.Lend(1)
+	require.Equal(t, monitor.ErrWouldBlock, err)
 	require.Zero(t, l.OS.Count("receive"))
 
 	servertest.Send(t, peer, "for the second")
@@ -91,7 +90,7 @@ func TestAnEventForAClosedAndReusedDescriptorIsIgnored(t *testing.T) {
 func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
 	const n = 40
 	l := servertest.New(t, act.Config{})
-	streams := make([]*readiness.Socket, n)
+	streams := make([]monitor.Stream, n)
 	for i := range streams {
 		stream, peer := l.Stream([]string{"tcp", "unix"}[i%2], nil)
 		defer stream.Abort()
@@ -100,7 +99,7 @@ func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
 	}
 	l.Turn(func(*act.Task) {
 		loans := make([][]byte, n)
-		for total := 0; total < n; l.Engine().Idle(0) { // until all are known to be ready
+		for total := 0; total < n; l.Engine().(act.Idler).Idle(0) { // until all are known to be ready
 			for i, stream := range streams {
 				if len(loans[i]) > 0 {
 					continue
@@ -141,9 +140,9 @@ func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 			}
 			loan = lent
 			l.S.AtTurnEnd(servertest.TurnEnd(func() {
-				for err := readiness.ErrWouldBlock; err == readiness.ErrWouldBlock; {
+				for err := monitor.ErrWouldBlock; err == monitor.ErrWouldBlock; {
 					if other, err = b.Lend(100); err != nil {
-						l.Engine().Idle(time.Millisecond)
+						l.Engine().(act.Idler).Idle(time.Millisecond)
 					}
 				}
 				l.S.AtTurnEnd(servertest.TurnEnd(func() { rest = slices.Clone(other) }))
@@ -154,7 +153,7 @@ func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 	})
 	require.Equal(t, "the first's bytes", string(loan))
 	require.Equal(t, "something else!!!", string(rest))
-	l.Turn(func(*act.Task) { require.Zero(t, readiness.Lent(l.Engine()), "and not longer") })
+	l.Turn(func(*act.Task) { require.Zero(t, monitor.Lent(l.Engine()), "and not longer") })
 }
 
 func TestEverythingIsClosedWithTheScheduler(t *testing.T) {

@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"fmt"
@@ -6,34 +6,39 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/loan"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
 // batch bounds the events taken in one look.
 const batch = 256
 
-// Engine is the readiness engine of one scheduler.
-type Engine struct {
+// readiness is the default engine: over epoll or kqueue, which report when a descriptor is ready. It is the Idler of its
+// scheduler: the thread sleeps in the operating system's poller and nowhere else.
+//
+// A descriptor is registered once. From then on its readiness is a bit, set by events and cleared when a call finds that
+// nothing is left. What a task has written and the socket would not take is sent on, and a closed connection is closed
+// in stages, without a turn of the task.
+type readiness struct {
 	s      *act.Scheduler
-	os     OS
-	poller Poller
-	counts Counts
+	os     engine.OS
+	poller engine.Poller
+	counts engine.Counts
 	events [batch]netpoll.Event
 
 	slots []slot
 	spare []uint32 // indices of slots that are free, the last freed first
 
-	loans   loan.Memory // receives of the present turn
+	loans   budget.Loans // receives of the present turn
 	buffers [][]byte
 	idle    []*outbound // not in use
 	source  *source     // the latest: a thousand dialled connections share one
 	budget  *budget.Budget
 
-	again    []*Socket   // have more to discard, which no event will report
-	before   []*Socket   // the memory of an earlier again
+	again    []*socket   // have more to discard, which no event will report
+	before   []*socket   // the memory of an earlier again
 	soon     act.Timer   // armed if there are any
-	starving []*Acceptor // wait for a descriptor to become free
+	starving []*acceptor // wait for a descriptor to become free
 }
 
 // slot is where an event finds the watcher of its descriptor. The generation is part of the event's tag: an event of a
@@ -48,18 +53,13 @@ type watcher interface {
 	Abort()
 }
 
-var engines = act.NewLocal(func(s *act.Scheduler) *Engine { return newEngine(s, kernel{}) })
+// newReadiness opens nothing yet.
+func newReadiness(s *act.Scheduler) *readiness {
+	return &readiness{s: s, os: engine.Below.Get(s), budget: budget.Of(s)}
+}
 
-func newEngine(s *act.Scheduler, os OS) *Engine { return &Engine{s: s, os: os, budget: budget.Of(s)} }
-
-// Of returns the engine of s. It opens nothing yet.
-func Of(s *act.Scheduler) *Engine { return engines.Get(s) }
-
-// Inject has the engine of s work on another OS. It must come before the first use.
-func Inject(s *act.Scheduler, os OS) { engines.Put(s, newEngine(s, os)) }
-
-// Open opens the poller and makes the engine the Idler of its scheduler; further calls do nothing.
-func (e *Engine) Open() error {
+// open opens the poller and makes the engine the Idler of its scheduler; further calls do nothing.
+func (e *readiness) open() error {
 	if e.poller == nil {
 		p, err := e.os.OpenPoller()
 		if err != nil {
@@ -72,7 +72,7 @@ func (e *Engine) Open() error {
 }
 
 // Idle takes the events that the OS reports, and sleeps there for at most atMost.
-func (e *Engine) Idle(atMost time.Duration) {
+func (e *readiness) Idle(atMost time.Duration) {
 	if len(e.again) > 0 {
 		atMost = 0
 	}
@@ -89,9 +89,9 @@ func (e *Engine) Idle(atMost time.Duration) {
 }
 
 // Interrupt ends a sleep in Idle. Any goroutine.
-func (e *Engine) Interrupt() { e.poller.Interrupt() }
+func (e *readiness) Interrupt() { e.poller.Interrupt() }
 
-func (e *Engine) dispatch(ev *netpoll.Event) {
+func (e *readiness) dispatch(ev *netpoll.Event) {
 	index, generation := uint32(ev.Tag), uint32(ev.Tag>>32)
 	if sl := &e.slots[index]; sl.generation == generation && sl.watcher != nil {
 		sl.watcher.event(ev.Ready)
@@ -99,7 +99,7 @@ func (e *Engine) dispatch(ev *netpoll.Event) {
 }
 
 // watch registers fd for w, once for its life. After an error the caller still owns fd.
-func (e *Engine) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
+func (e *readiness) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
 	if n := len(e.spare); n > 0 {
 		index, e.spare = e.spare[n-1], e.spare[:n-1]
 	} else {
@@ -116,14 +116,14 @@ func (e *Engine) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err err
 }
 
 // unwatch frees the slot; the descriptor is about to be closed, which unregisters it.
-func (e *Engine) unwatch(index uint32) {
+func (e *readiness) unwatch(index uint32) {
 	e.slots[index].generation++
 	e.slots[index].watcher = nil
 	e.spare = append(e.spare, index)
 }
 
 // descriptorFreed wakes the acceptors that wait for one.
-func (e *Engine) descriptorFreed() {
+func (e *readiness) descriptorFreed() {
 	for _, a := range e.starving {
 		a.starving = false
 		a.waker.Wake()
@@ -132,16 +132,16 @@ func (e *Engine) descriptorFreed() {
 }
 
 // Drop aborts the sockets that linger.
-func (e *Engine) Drop() {
+func (e *readiness) Drop() {
 	for i := range e.slots {
-		if k, ok := e.slots[i].watcher.(*Socket); ok && k.state&lingering != 0 {
+		if k, ok := e.slots[i].watcher.(*socket); ok && k.state&lingering != 0 {
 			k.Abort()
 		}
 	}
 }
 
 // Close closes every watched descriptor, and the poller. The scheduler calls it when it is closed.
-func (e *Engine) Close() error {
+func (e *readiness) Close() error {
 	if e.poller == nil {
 		return nil
 	}

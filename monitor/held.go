@@ -1,4 +1,4 @@
-package readiness
+package monitor
 
 import (
 	"time"
@@ -7,7 +7,7 @@ import (
 )
 
 // HeldFor says for whom the queue is held, if anything is queued, and returns how much memory it takes.
-func (k *Socket) HeldFor(o budget.Owner) (bytes int) {
+func (k *socket) HeldFor(o budget.Owner) (bytes int) {
 	if k.out == nil {
 		return 0
 	}
@@ -16,7 +16,7 @@ func (k *Socket) HeldFor(o budget.Owner) (bytes int) {
 }
 
 // Parts implements budget.Sharer.
-func (k *Socket) Parts() (bytes int) {
+func (k *socket) Parts() (bytes int) {
 	if k.out != nil {
 		for _, r := range k.out.refs {
 			bytes += r.message.Part()
@@ -26,7 +26,7 @@ func (k *Socket) Parts() (bytes int) {
 }
 
 // Taken reports whether the system has ever taken all that was queued or sent.
-func (k *Socket) Taken() bool { return k.taken }
+func (k *socket) Taken() bool { return k.taken }
 
 // An outbound is the Owner of its queue as long as there is no other: a socket that lingers has none.
 

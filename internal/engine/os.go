@@ -1,7 +1,8 @@
-package readiness
+// Package engine is the door between the engines of package monitor and package sim, which simulates the kernel below one of
+// them and has another one of its own. Tests put their kernels there, too. Nothing of it is for users.
+package engine
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -10,6 +11,10 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/netpoll"
 )
+
+// Below is the OS on which the readiness engine of a scheduler works. Package sim, or a test, puts another one there before the
+// engine is used.
+var Below = act.NewLocal(func(*act.Scheduler) OS { return kernel{} })
 
 // OS is a poller and the socket calls, by descriptor. [netpoll.System] is the real one and documents each method; a
 // simulated kernel is another.
@@ -46,7 +51,7 @@ type Poller interface {
 	Close() error
 }
 
-// kernel is the OS of a scheduler without a call of Inject.
+// kernel is the OS unless there is another one.
 type kernel struct{ netpoll.System }
 
 func (k kernel) OpenPoller() (Poller, error) {
@@ -56,18 +61,3 @@ func (k kernel) OpenPoller() (Poller, error) {
 	}
 	return p, nil
 }
-
-// Limiter bounds how many connections there are; monitor.ConnLimiter is the only one.
-type Limiter interface {
-	Acquire() bool
-	Release()
-	Await(b *act.AtomicWaker)
-}
-
-// The errors that package monitor documents.
-var (
-	ErrWouldBlock  = errors.New("monitor: would block")
-	ErrFull        = errors.New("monitor: too many connections")
-	ErrConnAborted = errors.New("monitor: a connection was lost before it was accepted")
-	ErrShortage    = errors.New("monitor: out of resources")
-)

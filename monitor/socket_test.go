@@ -1,4 +1,4 @@
-package readiness_test
+package monitor_test
 
 import (
 	"io"
@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
 var errClosed = net.ErrClosed
 
 // requireClosed requires every call to report that the stream was given up, and none to do harm.
-func requireClosed(t *testing.T, stream *readiness.Socket) {
+func requireClosed(t *testing.T, stream monitor.Stream) {
 	t.Helper()
 	_, err := stream.Lend(1)
 	require.Equal(t, errClosed, err)
@@ -38,12 +38,12 @@ func requireClosed(t *testing.T, stream *readiness.Socket) {
 
 func TestASocketAtRestIsSmall(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) == 8 {
-		require.LessOrEqual(t, readiness.SocketSize, uintptr(48))
+		require.LessOrEqual(t, monitor.SocketSize, uintptr(48))
 	}
 }
 
 // receiveAll lends until ErrWouldBlock or an end.
-func receiveAll(stream *readiness.Socket) (got []byte, err error) {
+func receiveAll(stream monitor.Stream) (got []byte, err error) {
 	for {
 		part, err := stream.Lend(64 << 10)
 		if err != nil {
@@ -54,11 +54,11 @@ func receiveAll(stream *readiness.Socket) (got []byte, err error) {
 }
 
 // listen gathers in *got what stream receives from now on, and notes in *end how it ends.
-func listen(l *servertest.Stepped, stream *readiness.Socket, got *[]byte, end *error) {
+func listen(l *servertest.Stepped, stream monitor.Stream, got *[]byte, end *error) {
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
 		part, err := receiveAll(stream)
 		*got = append(*got, part...)
-		if err == readiness.ErrWouldBlock {
+		if err == monitor.ErrWouldBlock {
 			stream.AwaitInput(t.Waker())
 			return act.Wait
 		}
@@ -97,10 +97,10 @@ func TestAnEndWithAResetBehindItIsNoOrderlyEnd(t *testing.T) {
 	stream, peer := l.Stream("tcp", nil)
 	defer stream.Abort()
 	require.NoError(t, peer.Close())
-	l.Until("the end", func() bool { return readiness.Reported(stream, netpoll.PeerClosed) })
+	l.Until("the end", func() bool { return monitor.Reported(stream, netpoll.PeerClosed) })
 	_, err := stream.Send(nil, []byte("is anybody there?"), 100)
 	require.NoError(t, err, "the system does not know yet")
-	l.Until("the reset", func() bool { return readiness.Reported(stream, netpoll.Error) })
+	l.Until("the reset", func() bool { return monitor.Reported(stream, netpoll.Error) })
 	_, err = stream.Lend(100)
 	require.Error(t, err)
 	require.NotEqual(t, io.EOF, err)

@@ -1,4 +1,4 @@
-package readiness_test
+package monitor_test
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/readiness"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -96,7 +96,7 @@ func exchange(t *testing.T, r *rand.Rand, network, mark string, split func(*test
 		for {
 			part, err := stream.Lend(room)
 			got = append(got, part...)
-			if err == readiness.ErrWouldBlock {
+			if err == monitor.ErrWouldBlock {
 				stream.AwaitInput(t.Waker())
 				return act.Wait
 			}
@@ -120,7 +120,7 @@ func TestAReceiveAtTheMarkIsTriedTwice(t *testing.T) {
 	servertest.Send(t, peer, "before")
 	shout(t, peer, "!")
 	servertest.Send(t, peer, "behind")
-	l.Until("the mark", func() bool { return readiness.Reported(stream, netpoll.Priority) })
+	l.Until("the mark", func() bool { return monitor.Reported(stream, netpoll.Priority) })
 	calls := 0
 	l.OS.Fail = func(call string, _ int) error {
 		if call == "receive" {
@@ -148,7 +148,7 @@ func TestADialledConnectionDoesNotDelaySmallSegments(t *testing.T) {
 		}
 		return nil
 	}
-	dial, err := l.Engine().Dial(door.Addr(), readiness.DialOptions{Limiter: unlimited})
+	dial, err := l.Engine().Dial(door.Addr(), monitor.ConnOptions{})
 	require.NoError(t, err)
 	defer dial.Close()
 	on, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)

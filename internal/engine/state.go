@@ -1,0 +1,18 @@
+package engine
+
+// State is what package sim sees of a connection of the readiness engine.
+type State struct {
+	FD             int
+	In             bool // there may be something to receive
+	Reader, Writer bool // a task waits for input, for room
+	Queued         int  // bytes that the system has not taken yet
+	Dialing        bool // the reader waits for the connection
+	ForEnd         bool // the reader waits for the end, and not for input
+	Half           bool // the peer is known to have closed its side
+}
+
+// Audited is the readiness engine of a scheduler, as a value of an act.Local.
+type Audited interface {
+	// EachState calls visit for each open connection.
+	EachState(visit func(State))
+}
