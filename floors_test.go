@@ -33,9 +33,9 @@ const floors = `
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
 	internal/wheel
-	internal/audit
-	internal/hook     shutdown go.uber.org/zap go.uber.org/zap/zapcore net/netip os time
-	internal/pool     internal/hook internal/inbox golang.org/x/sys/unix syscall unsafe
+	internal/hook     shutdown net/netip time
+	internal/logs     go.uber.org/zap go.uber.org/zap/zapcore os time
+	internal/pool     internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/panics   go.uber.org/zap runtime/debug
 	internal/merge    shutdown time
 	internal/testing/tier   internal/race os os/exec path/filepath testing
@@ -52,7 +52,7 @@ const floors = `
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
 	# wraps, see TestDoors; of os the environment
-	act               shutdown internal/audit internal/hook internal/inbox internal/merge internal/panics internal/pool internal/race internal/resource internal/thread internal/wheel
+	act               shutdown internal/hook internal/logs internal/inbox internal/merge internal/panics internal/pool internal/race internal/resource internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime time unsafe
 
 	# 2: bytes between a task and goroutines. os and time for the deadlines of those
@@ -62,13 +62,13 @@ const floors = `
 	internal/summary  act go.uber.org/zap time
 
 	# 2: what the connections of a scheduler hold
-	internal/budget   act internal/hook internal/resource internal/summary go.uber.org/zap time
+	internal/budget   act internal/resource internal/summary go.uber.org/zap time
 
 	# 2: demons, futures, monitors. The engine that monitor has by default, and what sim puts below it, know descriptors
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
-	internal/engine   act netpoll internal/audit net net/netip os time
-	monitor           act shutdown netpoll internal/audit internal/budget internal/engine internal/hook internal/inbox
+	internal/engine   act netpoll net net/netip os time
+	monitor           act shutdown netpoll internal/budget internal/engine internal/hook internal/inbox
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
@@ -82,12 +82,12 @@ const floors = `
 	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
 	# 4: what makes tasks
-	service           act shutdown monitor listener internal/hook internal/resource go.uber.org/zap io/fs net os os/user syscall time
+	service           act shutdown monitor listener internal/hook internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
-	coro              act internal/panics shutdown listener future internal/audit internal/hook context go.uber.org/zap net os runtime runtime/debug time
+	coro              act internal/panics shutdown listener future internal/hook context go.uber.org/zap net os runtime runtime/debug time
 	tasklet           act internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
@@ -125,7 +125,7 @@ const floors = `
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
-	stage             act future internal/merge internal/panics shutdown internal/hook context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
+	stage             act future internal/merge internal/panics shutdown internal/hook internal/logs context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
 	stage/internal/transition   stage time
 	stage/internal/storm   internal/testing/tier stage context database/sql github.com/stretchr/testify/require go.uber.org/zap
 	                  math/rand/v2 os os/exec os/signal syscall testing time
@@ -135,7 +135,7 @@ const floors = `
 	stage/internal/enginetest   act shutdown stage context testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown internal/budget netpoll internal/engine monitor internal/audit internal/hook internal/thread
+	sim               act shutdown internal/budget netpoll internal/engine monitor internal/hook internal/thread
 	                  context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 	# messages of clients, for worlds
 	sim/framing       bufio encoding/binary
@@ -145,7 +145,7 @@ const floors = `
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime for stacks, os for files of /proc, and x/sys/unix for the
 	# numbers of system calls. Files are written with what has just happened, also on a signal: monitor, os, syscall
-	inspect           act httpd httpd/files internal/hook netpoll internal/thread listener monitor service shutdown
+	inspect           act httpd httpd/files internal/hook internal/pool internal/logs netpoll internal/thread listener monitor service shutdown
 	                  context crypto/rand crypto/subtle embed encoding/json flag go.uber.org/zap golang.org/x/sys/unix
 	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
 
@@ -154,7 +154,7 @@ const floors = `
 	                  bufio context encoding/json go.uber.org/zap os os/exec os/signal syscall time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status. x/sys/unix for the clock of sd_notify
-	program           act demon internal/cli internal/hook internal/thread listener monitor service shutdown upgrade
+	program           act demon internal/cli internal/logs internal/thread listener monitor service shutdown upgrade
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore golang.org/x/sys/unix net os os/signal path/filepath syscall time
 
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509
@@ -279,7 +279,7 @@ func goFiles(t *testing.T) (files []string) {
 // to differ, and for a simulation to miss something.
 var doors = map[string][]string{
 	"act/config.go":                          {"time.Now", "time.Since"},                                       // the system's Clock
-	"internal/hook/parker.go":                {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
+	"act/park.go":                            {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
 	"act/group.go":                           {"go"},                                                           // the threads, and the goroutines that wait for them
 	"internal/pool/pool.go":                  {"go"},                                                           // the default Executor, and the slots of handshakes
 	"coro/routine.go":                        {"time.AfterFunc"},                                               // a stopped body that does not end is reported

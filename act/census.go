@@ -187,7 +187,7 @@ func (x *candidate) describe(s *Scheduler) {
 	}
 	if x.t.state == waiting {
 		hook.AskWaits(x.t.action, x.wait)
-		if d := s.describe(x.t, 0); d.Timers > 0 {
+		if d := s.describe(x.t); d.Timers > 0 {
 			x.wait(due(d.Due))
 		}
 	}

@@ -3,6 +3,7 @@ package act
 import (
 	"io"
 
+	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -70,6 +71,15 @@ func (c *Child) Act(t *Task) Directive {
 		return t.Fail(*c.err)
 	}
 	return d
+}
+
+func init() {
+	hook.Child = func(a any) any {
+		if parent, ok := a.(interface{ child() Action }); ok {
+			return parent.child()
+		}
+		return nil
+	}
 }
 
 // child is Action, also of a type that embeds Child.

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
@@ -152,9 +152,9 @@ func (cfg Config) resolved() Config {
 		cfg.Executor = newExecutor(cfg.Offloads)
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = hook.DefaultLogger()
+		cfg.Logger = logs.Default()
 	}
-	cfg.Logger = hook.Logger(cfg.Logger)
+	cfg.Logger = logs.Valid(cfg.Logger)
 	if cfg.Clock == nil {
 		cfg.Clock = systemClock{time.Now()}
 	}

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
@@ -444,7 +443,7 @@ func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	s.Spawn(act.Func(forever))
 	tie := tied{}
-	s.Post(func(s *act.Scheduler) { hook.Tie(s, &tie); hook.Tie(s, &tie) })
+	s.Post(func(s *act.Scheduler) { s.Internals().Tie(&tie); s.Internals().Tie(&tie) })
 	_, err := s.Step(100)
 	require.NoError(t, err)
 	elsewhere := func(f func() error) error {
@@ -488,7 +487,7 @@ func TestAGoexitDropsWhatIsTiedWhileItsThreadIsThere(t *testing.T) {
 	closed, on := 0, false
 	s := g.Schedulers()[0]
 	err := g.Run(t.Context(), func(s *act.Scheduler) error {
-		hook.Tie(s, &tied{gone: true})
+		s.Internals().Tie(&tied{gone: true})
 		s.Spawn(closing{forever, &closed})
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
 			t.Own(&closer{func() error { on = s.Here(); return nil }})

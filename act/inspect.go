@@ -43,24 +43,17 @@ func (s *Scheduler) eachCount(add func(name string, n uint64)) {
 	}
 }
 
-// eachTask is hook.EachTask.
-func (s *Scheduler) eachTask(from uint32, visit func(hook.Task) bool) (next uint32) {
-	place := max(from, 1)
-	for int(place-1) < len(s.slab.chunks)*chunk {
-		t := &s.slab.chunks[(place-1)/chunk][(place-1)%chunk]
-		place++
-		if t.state != free && t.state != leaving && !visit(s.describe(t, place-1)) {
-			return place
-		}
-	}
-	return 0
+// status is what a scheduler knows of one of its tasks.
+type status struct {
+	State  string        // ready, running, waiting, offloaded, out of turns, abandoned
+	Told   bool          // of the order in force
+	Timers int           // armed
+	Due    time.Duration // from now until the first of them
+	Turns  uint64        // of all tasks that have had this place
 }
 
-func (s *Scheduler) describe(t *Task, place uint32) hook.Task {
-	d := hook.Task{
-		Task: t, ID: place, Action: t.action, State: stateNames[t.state],
-		Demon: t.flags&isDemon != 0, Told: s.order != nil && t.flags&untold == 0, Turns: t.turn,
-	}
+func (s *Scheduler) describe(t *Task) status {
+	d := status{State: stateNames[t.state], Told: s.order != nil && t.flags&untold == 0, Turns: t.turn}
 	for tm := t.timers; tm != nil; tm = tm.next {
 		if d.Timers++; d.Timers == 1 || tm.When() < d.Due {
 			d.Due = tm.When()
@@ -77,7 +70,7 @@ var stateNames = [...]string{
 	exhausted: "out of turns", abandoned: "abandoned",
 }
 
-// inForce is hook.Order.
+// inForce is Order of [internals].
 func (s *Scheduler) inForce() (order shutdown.Order, since, left time.Duration) {
 	now := s.clock.Monotonic()
 	if s.terms.Until > 0 {
@@ -86,7 +79,7 @@ func (s *Scheduler) inForce() (order shutdown.Order, since, left time.Duration) 
 	return s.order, now - s.ordered, left
 }
 
-// kind is hook.Kind.
+// kind is Kind of [internals].
 func (t *Task) kind() string {
 	a := t.action
 	if x, ok := a.(hook.Serving); ok {

@@ -8,7 +8,7 @@ func (s *Scheduler) InstallLast(d Demon) {
 	s.installed++
 }
 
-// endWithOthers is hook.EndWithOthers. Under an order t is told at the beginning of its next turn, which this gives it.
+// endWithOthers is EndWithOthers of [internals]. Under an order t is told at the beginning of its next turn, which this gives it.
 func (s *Scheduler) endWithOthers(t *Task) {
 	if t.flags&last == 0 || t.state == abandoned { // one that is abandoned is not counted any more
 		return

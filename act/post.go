@@ -6,7 +6,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/thread"
 )
@@ -71,7 +70,7 @@ func (s *Scheduler) runPosts() (inTime bool) {
 		}
 		if p := s.guard(func() { f(s) }); p != nil {
 			s.logger.Error("a posted function panicked", zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
-			hook.NotePanic(s, "a posted function", p.Stack)
+			s.Internals().Panicked("a posted function", p.Stack)
 		}
 		s.ended++
 		s.counts.posts++

@@ -250,7 +250,7 @@ func (s *Scheduler) endPass(sleep bool) {
 	}
 }
 
-// callPassEnds calls what hook.AtPassEnd has collected.
+// callPassEnds calls what internals.AtPassEnd has collected.
 func (s *Scheduler) callPassEnds() {
 	for i, f := range s.passEnds {
 		s.passEnds[i] = nil

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -174,7 +173,7 @@ func TestFunctionsAtTheEndOfAPass(t *testing.T) {
 		}
 		begun = true
 		w := t.Waker().Remote()
-		hook.AtPassEnd(s, func() { say("end"); w.Wake() })
+		s.Internals().AtPassEnd(func() { say("end"); w.Wake() })
 		say("turn")
 		return act.Wait
 	}))
@@ -182,7 +181,7 @@ func TestFunctionsAtTheEndOfAPass(t *testing.T) {
 	require.Equal(t, []string{"turn", "end", "woken"}, said)
 
 	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		hook.AtPassEnd(s, func() { say("left") })
+		s.Internals().AtPassEnd(func() { say("left") })
 		return act.Done
 	}))
 	_, err := s.Step(1)

@@ -28,7 +28,7 @@ type Scheduler struct {
 	err       error // Task.Err
 	ends      []interface{ TurnEnd() }
 	passEnds  []func()
-	ended     uint64 // turns and posted functions; see hook.TurnCount
+	ended     uint64 // turns and posted functions; see internals.TurnCount
 	sincePass int    // turns of tasks taken
 	turns     int    // Config.TurnsPerPass
 
@@ -82,9 +82,10 @@ type Scheduler struct {
 	crash  bool // Config.Crash
 
 	// Who watches it.
-	trace  *Trace
-	counts counts
-	word   uint // see touch
+	trace    *Trace
+	observer observer
+	counts   counts
+	word     uint // see touch
 }
 
 // New returns a scheduler that is alone in its Group and has no thread of its own: Run and Step run it on the goroutine
@@ -109,7 +110,7 @@ func newScheduler(g *Group, index int) *Scheduler {
 	s.self.s, s.due = s, never
 	s.users.Store(1)
 	s.now = s.clock.Monotonic()
-	s.SetIdler(hook.NewParker())
+	s.SetIdler(newParker())
 	return s
 }
 

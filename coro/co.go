@@ -12,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -134,7 +133,7 @@ func (co *Co) runChild() (d act.Directive, over bool) {
 	case act.Done:
 		return d, true
 	case act.Failed:
-		co.outcome = hook.Failure(co.task)
+		co.outcome = co.task.Scheduler().Internals().Failure()
 		return d, true
 	case act.Async:
 		return d, false

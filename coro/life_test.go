@@ -15,7 +15,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
@@ -108,27 +107,26 @@ func leave() { runtime.Goexit() }
 func TestAThousandAtOnceLeaveNoneBehind(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	before := runtime.NumGoroutine()
-	most := 0
+	most := uint64(0)
 	for range 1000 {
 		s.Spawn(coro.New(func(co *coro.Co) error {
-			live, _ := audit.Coroutines(s)
-			most = max(most, live)
+			most = max(most, servertest.CountsOf(s)["coroutines"])
 			return co.Yield()
 		}))
 	}
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		live, resting := audit.Coroutines(s)
-		if live > 0 {
+		counts := servertest.CountsOf(s)
+		if counts["coroutines"] > 0 {
 			return act.Yield
 		}
-		require.Equal(panicking{}, 256, resting)
+		require.EqualValues(panicking{}, 256, counts["coroutines_kept"])
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
 	require.Zero(t, logs.Len(), logs.All())
-	require.Equal(t, 1000, most)
-	live, resting := audit.Coroutines(s)
-	require.Zero(t, live+resting)
+	require.EqualValues(t, 1000, most)
+	counts := servertest.CountsOf(s)
+	require.Zero(t, counts["coroutines"]+counts["coroutines_kept"])
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 

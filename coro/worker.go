@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/audit"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
@@ -34,11 +32,10 @@ const maxIdle = 256
 
 var pools = act.NewLocal(func(s *act.Scheduler) *pool { return &pool{s: s} })
 
-func init() {
-	audit.Coroutines = func(s any) (live, idle int) {
-		p := pools.Get(s.(*act.Scheduler))
-		return p.live, len(p.idle)
-	}
+// Counts implements hook.Counter.
+func (p *pool) Counts(add func(name string, n uint64)) {
+	add("coroutines", uint64(p.live))
+	add("coroutines_kept", uint64(len(p.idle)))
 }
 
 // start gives co a worker.
@@ -54,7 +51,7 @@ func (p *pool) start(co *Co) {
 }
 
 func (p *pool) add() {
-	hook.Tie(p.s, p)
+	p.s.Internals().Tie(p)
 	w := &worker{pool: p}
 	w.next, w.stop = iter.Pull(w.work)
 	p.idle = append(p.idle, w)
@@ -90,10 +87,10 @@ func (p *pool) resume(co *Co) act.Directive {
 func (w *worker) work(yield func(act.Directive) bool) {
 	w.yield = func(d act.Directive) bool {
 		onward := yield(d)
-		w.resumed()
+		w.pool.s.Internals().Resumed()
 		return onward
 	}
-	w.resumed()
+	w.pool.s.Internals().Resumed()
 	for {
 		w.run()
 		if len(w.pool.idle) == maxIdle {
@@ -103,13 +100,6 @@ func (w *worker) work(yield func(act.Directive) bool) {
 		if !w.yield(act.Done) {
 			return
 		}
-	}
-}
-
-// resumed is called after each switch to the coroutine.
-func (w *worker) resumed() {
-	if f := hook.Resumed.Load(); f != nil {
-		(*f)(w.pool.s)
 	}
 }
 

@@ -65,7 +65,7 @@ func (h *hybrid) Interrupt() {
 // looking reports whether there was a turn within spin. The clock was read by the pass, a moment ago.
 func (h *hybrid) looking() bool {
 	now := h.s.Now()
-	if turns := hook.TurnCount(h.s); turns != h.turns {
+	if turns := h.s.Internals().TurnCount(); turns != h.turns {
 		h.turns, h.until = turns, now+h.spin
 	}
 	return now < h.until

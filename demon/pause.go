@@ -14,15 +14,15 @@ import (
 // The pause is by Go's timers, which in an idle process may take 1 ms for less.
 func Pause(d time.Duration) act.Strategy {
 	mustBePositive("Pause", d)
-	return func(_ *act.Scheduler, present act.Idler) act.Idler {
-		return &pause{hook.NewParker(), present, d}
+	return func(s *act.Scheduler, present act.Idler) act.Idler {
+		return &pause{s.Internals().NewParker(), present, d}
 	}
 }
 
 type pause struct {
-	*hook.Parker           // an Interrupt outside of a pause ends the next one
-	present      act.Idler // it only looks, so Interrupt need not reach it
-	length       time.Duration
+	act.Idler           // it only sleeps; an Interrupt outside of a pause ends the next one
+	present   act.Idler // it only looks, so Interrupt need not reach it
+	length    time.Duration
 }
 
 // Rest implements hook.Resting.
@@ -32,6 +32,6 @@ func (p *pause) Idle(atMost time.Duration) {
 	if atMost < 0 || atMost > p.length {
 		atMost = p.length
 	}
-	p.Parker.Idle(atMost)
+	p.Idler.Idle(atMost)
 	p.present.Idle(0)
 }

@@ -286,7 +286,7 @@ func (x *session) handle(t *act.Task) act.Directive {
 	}
 	switch {
 	case d == act.Failed:
-		return x.failed(t, hook.Failure(t))
+		return x.failed(t, t.Scheduler().Internals().Failure())
 	case d == act.Done, d != act.Async && e.out.complete():
 		return x.answered(t)
 	}

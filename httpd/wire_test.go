@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -61,7 +60,7 @@ func (w *wire) Lend(most int) ([]byte, error) {
 	if w.in[0] = w.in[0][n:]; w.in[0] == "" {
 		w.in = w.in[1:]
 	}
-	w.loans, w.lent = append(w.loans, p), hook.TurnCount(w.s)
+	w.loans, w.lent = append(w.loans, p), w.s.Internals().TurnCount()
 	return p, nil
 }
 
@@ -72,7 +71,7 @@ func (w *wire) Receive(p []byte) (int, error) {
 
 // spoil overwrites what was lent in an earlier turn.
 func (w *wire) spoil() {
-	if len(w.loans) == 0 || w.lent == hook.TurnCount(w.s) {
+	if len(w.loans) == 0 || w.lent == w.s.Internals().TurnCount() {
 		return
 	}
 	for _, p := range w.loans {

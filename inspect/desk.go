@@ -34,7 +34,7 @@ type desk struct {
 
 	// The methods as functions: to make one of them is an allocation.
 	count   func(name string, n uint64)
-	visit   func(hook.Task) bool
+	visit   func(*act.Task) bool
 	visited func(row any) bool
 	local   func(v any)
 }
@@ -143,8 +143,8 @@ func (d *desk) begin() {
 	clear(d.lists)
 	d.place, d.lists, d.next, d.again = 1, d.lists[:0], 0, true
 	d.probe.reportTo(d.question.report)
-	hook.Counts(d.probe.s, d.count)
-	hook.EachLocal(d.probe.s, d.local)
+	d.probe.s.Internals().Counts(d.count)
+	d.probe.s.Internals().EachLocal(d.local)
 }
 
 func (d *desk) add(name string, n uint64) { d.question.report.Counts[name] += n }
@@ -173,7 +173,7 @@ func (d *desk) late() bool { return d.probe.clock() >= d.until }
 // work visits tasks, or the rows of a list, until the slice is over, and reports whether there may be more.
 func (d *desk) work() bool {
 	if d.place != 0 {
-		d.place = hook.EachTask(d.probe.s, d.place, d.visit)
+		d.place = d.probe.s.Internals().EachTask(d.place, d.visit)
 		return true
 	}
 	if d.next == len(d.lists) {
@@ -187,14 +187,14 @@ func (d *desk) work() bool {
 	return true
 }
 
-func (d *desk) visitTask(t hook.Task) bool {
-	if t.Demon {
-		d.meet(t.Action)
+func (d *desk) visitTask(t *act.Task) bool {
+	if t.Demon() {
+		d.meet(t.Action())
 	}
 	if d.question.tasks {
 		d.describe(t)
 	}
-	return !d.question.tasks && t.ID%unasked != 0 || !d.late()
+	return !d.question.tasks && d.probe.s.Internals().Place(t)%unasked != 0 || !d.late()
 }
 
 func (d *desk) visitRow(row any) bool {
@@ -215,33 +215,34 @@ func (d *desk) visitRow(row any) bool {
 }
 
 // describe writes down what is known of a task.
-func (d *desk) describe(t hook.Task) {
+func (d *desk) describe(t *act.Task) {
 	p, q := d.probe, d.question
 	v := q.views.Next()
-	r := p.row(t.Task.(*act.Task))
+	id, is := p.s.Internals().Place(t), p.s.Internals().Describe(t)
+	r := p.rowAt(t, id)
 	now := p.millis()
 	v.Task = Task{
-		ID: t.ID, Scheduler: p.index, Kind: r.kind.name, State: t.State, Demon: t.Demon, Told: t.Told,
+		ID: id, Scheduler: p.index, Kind: r.kind.name, State: is.State, Demon: t.Demon(), Told: is.Told,
 		Age: time.Duration(now-r.born) * time.Millisecond, Since: time.Duration(now-r.last) * time.Millisecond,
-		born: r.born, last: r.last, turns: t.Turns,
+		born: r.born, last: r.last, turns: is.Turns,
 	}
 	v.due = -1
-	if t.State == "offloaded" || t.State == "abandoned" { // the action belongs to its function
+	if is.State == "offloaded" || is.State == "abandoned" { // the action belongs to its function
 		v.Name = v.Kind
 		q.waits.Add("a function that runs elsewhere")
 		v.wait = q.waits.Len()
 		return
 	}
-	v.Name = name(t.Action)
-	if x, ok := t.Action.(hook.Connected); ok {
+	v.Name = name(t.Action())
+	if x, ok := t.Action().(hook.Connected); ok {
 		if c, open := x.Connection(); open {
 			v.peer, v.Unread, v.Queued, v.Still, v.Stuck = c.Peer, c.Unread, c.Queued, c.Still, c.Stuck
 		}
 	}
-	if t.State != "ready" {
-		hook.AskValues(t.Action, q.waits)
-		if t.Timers > 0 {
-			v.due = t.Due
+	if is.State != "ready" {
+		hook.AskValues(t.Action(), q.waits)
+		if is.Timers > 0 {
+			v.due = is.Due
 		}
 	}
 	v.wait = q.waits.Len()

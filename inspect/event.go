@@ -20,7 +20,7 @@ const (
 //	1       changes whenever the ring begins anew
 //	59      a time since the probe was made, in ns; or a number of events; or
 //	        3   the verdict of a turn
-//	        23  the id of a task: see hook.Place
+//	        23  the id of a task: its place, see act
 //	        21  a descriptor and 1; 0: none, or too large
 //	        12  the number of a kind
 type event uint64

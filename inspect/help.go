@@ -94,6 +94,9 @@ process_messages_dropped_total  Messages to processes that were dropped.
 process_dead_letters_total      Of these, to processes that had ended.
 process_handoffs_total          Processes that ran at once, on the thread of a process that had sent them a message.
 
+coroutines                      Coroutines that have begun and not ended.
+coroutines_kept                 Coroutines of the Go runtime that are kept for the next ones.
+
 source_messages_refused_total   Requests and messages that were refused since their source had sent too many.
 source_pauses_total             Times that reading from a connection paused since its source had sent too many messages.
 

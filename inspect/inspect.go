@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 )
@@ -329,7 +328,7 @@ func (p *probe) state() string {
 		return "in a turn of " + now.kind
 	case now.state() == pass:
 		return "in a pass"
-	case now.state() == asleep && hook.Rests(p.s):
+	case now.state() == asleep && p.s.Internals().Rests():
 		return "asleep"
 	case now.state() == asleep:
 		return "waking up"

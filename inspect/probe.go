@@ -48,7 +48,7 @@ type row struct {
 	fd         int32  // -1: not known
 }
 
-// kind is a kind of action: see hook.Kind.
+// kind is a kind of action: see Kind of act's internals.
 type kind struct {
 	name   string
 	number uint32          // of events
@@ -62,10 +62,12 @@ type kind struct {
 var probes = act.NewLocal(newProbe)
 
 func newProbe(s *act.Scheduler) *probe {
-	return &probe{
+	p := &probe{
 		watched: watched{name: fmt.Sprintf("%d of %p", s.Index(), s.Group())}, s: s, index: s.Index(), start: s.Now(),
 		kinds: map[string]*kind{}, idleSince: -1, idleUntil: -1, turnSince: -1,
 	}
+	s.Internals().Observe(p.panicked, p.resumed)
+	return p
 }
 
 // trace is the Trace of all probes.
@@ -83,7 +85,7 @@ var trace = &act.Trace{
 func of(t *act.Task) *probe { return probes.Get(t.Scheduler()) }
 
 // row returns that of t. A task that has no place shares the first one.
-func (p *probe) row(t *act.Task) *row { return p.rowAt(t, hook.Place(t)) }
+func (p *probe) row(t *act.Task) *row { return p.rowAt(t, p.s.Internals().Place(t)) }
 
 func (p *probe) rowAt(t *act.Task, n uint32) *row {
 	place := int(max(n, 1))
@@ -98,7 +100,7 @@ func (p *probe) rowAt(t *act.Task, n uint32) *row {
 }
 
 func (p *probe) begin(t *act.Task, r *row) {
-	name := hook.Kind(t)
+	name := p.s.Internals().Kind(t)
 	k := p.kinds[name]
 	if k == nil {
 		k = &kind{name: name, number: p.kindNumber(name)}
@@ -121,7 +123,7 @@ func (p *probe) taskSpawned(t *act.Task) {
 
 // about is an event of t.
 func (p *probe) about(what event, t *act.Task) event {
-	place := hook.Place(t)
+	place := p.s.Internals().Place(t)
 	return eventOf(what, p.rowAt(t, place).kind.number, place)
 }
 
@@ -150,10 +152,10 @@ func (p *probe) taskEnded(t *act.Task, err error) {
 
 // noteEnd notes an end that no verdict says.
 func (p *probe) noteEnd(t *act.Task, err error) {
-	inItsTurn := p.isTurnOf(hook.Place(t))
+	inItsTurn := p.isTurnOf(p.s.Internals().Place(t))
 	cause, panicking := errors.AsType[*act.Panic](err)
 	if panicking {
-		defer func() { p.panics(hook.Place(t), p.row(t).kind.name, cause.Stack) }() // with the event
+		defer func() { p.panics(p.s.Internals().Place(t), p.row(t).kind.name, cause.Stack) }() // with the event
 	}
 	switch {
 	case err == nil, inItsTurn && p.present.verdict() == act.Failed:
@@ -169,7 +171,7 @@ func (p *probe) noteEnd(t *act.Task, err error) {
 }
 
 func (p *probe) taskWoken(t *act.Task) {
-	place := hook.Place(t)
+	place := p.s.Internals().Place(t)
 	k := p.rowAt(t, place).kind
 	k.woken++
 	p.note(eventOf(woken, k.number, place))
@@ -180,7 +182,7 @@ func (p *probe) taskWoken(t *act.Task) {
 
 func (p *probe) turnStart(t *act.Task) {
 	p.goOn()
-	place := hook.Place(t)
+	place := p.s.Internals().Place(t)
 	r := p.rowAt(t, place)
 	r.kind.turns++
 	r.last = p.millis()
@@ -220,8 +222,7 @@ func descriptor(t *act.Task) int32 {
 
 // beginRound notes the task with which a round ends that begins with the turn of t.
 func (p *probe) beginRound(t *act.Task) {
-	p.last, _ = hook.LastReady(p.s).(*act.Task)
-	if p.last == nil {
+	if p.last = p.s.Internals().LastReady(); p.last == nil {
 		p.last = t
 	}
 }
@@ -250,7 +251,7 @@ func (p *probe) idleBegin(atMost time.Duration) {
 		return
 	}
 	// A pass without a turn is a part of the idle time: a thread that only looks makes hardly anything else.
-	if p.idleSince = p.idleUntil; p.idleUntil < 0 || hook.TurnCount(p.s) != p.idleTurns {
+	if p.idleSince = p.idleUntil; p.idleUntil < 0 || p.s.Internals().TurnCount() != p.idleTurns {
 		p.idleSince = p.clock()
 	}
 	p.asleep(max(p.idleSince, p.s.Now()) - p.start)
@@ -260,7 +261,7 @@ func (p *probe) idleBegin(atMost time.Duration) {
 func (p *probe) goOn() {
 	if p.isAway() {
 		p.idleUntil = -1
-		hook.Tie(p.s, p)
+		p.s.Internals().Tie(p)
 	}
 	if p.idleSince >= 0 {
 		p.idleEnd()
@@ -269,7 +270,7 @@ func (p *probe) goOn() {
 
 func (p *probe) idleEnd() {
 	how := hook.Asleep
-	if i, ok := hook.Idler(p.s).(hook.Resting); ok {
+	if i, ok := p.s.Internals().Idler().(hook.Resting); ok {
 		how = i.Rest()
 	}
 	if how == hook.Looking {
@@ -277,7 +278,7 @@ func (p *probe) idleEnd() {
 	} else {
 		p.sleeps++
 	}
-	p.idleUntil, p.idleTurns = p.s.Now(), hook.TurnCount(p.s)
+	p.idleUntil, p.idleTurns = p.s.Now(), p.s.Internals().TurnCount()
 	p.idle[how] += max(0, p.idleUntil-p.idleSince)
 	p.note(timed(sleepEnded, p.idleUntil-p.start))
 	p.idleSince = -1

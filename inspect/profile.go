@@ -16,7 +16,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/pool"
 )
 
 // kindLabel is the key of the label that says of what kind the action is whose turn it is, while a CPU profile is taken.
@@ -26,21 +26,17 @@ const kindLabel = "kind"
 var profiling atomic.Bool
 
 func init() {
-	hook.Unlabel = func() { pprof.SetGoroutineLabels(context.Background()) }
+	pool.Unlabel = func() { pprof.SetGoroutineLabels(context.Background()) }
 }
 
 // labelTurns begins or ends to label turns, in all schedulers that are inspected, and their coroutines.
-func labelTurns(on bool) {
-	if profiling.Store(on); !on {
-		hook.Resumed.Store(nil)
-		return
+func labelTurns(on bool) { profiling.Store(on) }
+
+// resumed gives a coroutine the labels of the present turn.
+func (p *probe) resumed() {
+	if p.labelled != nil && profiling.Load() {
+		pprof.SetGoroutineLabels(p.labelled.labels)
 	}
-	labelCoroutine := func(s any) {
-		if p := probes.Get(s.(*act.Scheduler)); p.labelled != nil {
-			pprof.SetGoroutineLabels(p.labelled.labels)
-		}
-	}
-	hook.Resumed.Store(&labelCoroutine)
 }
 
 // label gives the scheduler's goroutine the label of a kind while turns are labelled. nil takes it away, and leaves that of the

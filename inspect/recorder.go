@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
 const (
@@ -228,11 +225,9 @@ func (p *probe) panics(t uint32, kind string, stack []byte) *recording {
 	return p.recordPanic(fmt.Sprintf("task %d of scheduler %d, %s, has panicked", t, p.index, kind), stack)
 }
 
-func init() {
-	hook.Panicked = func(s any, what string, stack []byte) {
-		p := probes.Get(s.(*act.Scheduler))
-		p.recordPanic(fmt.Sprintf("%s of scheduler %d has panicked", what, p.index), stack)
-	}
+// panicked is for a panic that fails no task.
+func (p *probe) panicked(what string, stack []byte) {
+	p.recordPanic(fmt.Sprintf("%s of scheduler %d has panicked", what, p.index), stack)
 }
 
 func (p *probe) recordPanic(why string, stack []byte) *recording {
@@ -246,7 +241,7 @@ func (p *probe) recordPanic(why string, stack []byte) *recording {
 	})
 }
 
-// Untie is for hook.Tie: Run or Step returns. In the middle of a turn it does so because a panic ends the process, with
+// Untie implements hook.Tied: Run or Step returns. In the middle of a turn it does so because a panic ends the process, with
 // act.Config.Crash, or because the action has ended the goroutine: then the file is written before.
 func (p *probe) Untie() bool {
 	if x := p.sight(); x.state() == turn && p.present.verdict() == unended {

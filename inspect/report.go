@@ -10,7 +10,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Report is what a server was doing at one moment.
@@ -127,8 +126,8 @@ func (p *probe) reportTo(s *Scheduler) {
 	s.Counts["failed_total"], s.Counts["dropped_total"] = p.failed, p.dropped
 	s.Counts["woken_total"], s.Counts["rounds_total"] = p.woken, p.rounds
 	s.Counts["looks_total"], s.Counts["sleeps_total"] = p.looks, p.sleeps
-	if order, since, left := hook.Order(p.s); order != nil {
-		s.Ends = &Ending{act.Name(order), fmt.Sprint(order.(shutdown.Order).Policy()), since, left}
+	if order, since, left := p.s.Internals().Order(); order != nil {
+		s.Ends = &Ending{act.Name(order), fmt.Sprint(order.Policy()), since, left}
 	}
 	for name, k := range p.kinds {
 		s.Kinds = append(s.Kinds, Kind{name, k.alive, k.spawned, k.failed, k.turns, k.woken, k.took, k.wakes})

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/logs"
 )
 
 // MetricSource has figures of your own for /metrics: see [Inspector].Sources.
@@ -77,7 +77,7 @@ func (x *Inspector) writeCollected(out io.Writer, log *zap.Logger) {
 				if strings.HasSuffix(f.Name, "_total") {
 					kind = "counter"
 				}
-				help := escapeHelp.Replace(hook.Text(f.Help))
+				help := escapeHelp.Replace(logs.Text(f.Help))
 				heads[f.Name] = fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s %[3]s\n", f.Name, help, kind)
 			}
 			m.sample(f.Name, f.key+" "+strconv.FormatFloat(f.Value, 'g', -1, 64))
@@ -119,7 +119,7 @@ func (f *Metric) labels() (text string, ok bool) {
 			return "", false
 		}
 		names = append(names, pair[0])
-		all = append(all, labels(pair[0], hook.Text(pair[1])))
+		all = append(all, labels(pair[0], logs.Text(pair[1])))
 	}
 	slices.Sort(all)
 	return strings.Join(all, ","), true

@@ -3,7 +3,6 @@ package monitor
 import (
 	"time"
 
-	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/netpoll"
@@ -16,7 +15,7 @@ func (e *readiness) EachState(visit func(engine.State)) {
 			visit(engine.State{
 				FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(),
 				Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
-				Reader: audit.Waits(&k.reader), Writer: k.out != nil && k.out.writers.Waiting(),
+				Reader: k.reader.Armed(), Writer: k.out != nil && k.out.writers.Waiting(),
 			})
 		}
 	}
@@ -28,7 +27,7 @@ func (e *readiness) Counts(add func(name string, n uint64)) { e.counts.Counts(ad
 // WaitsFor implements hook.Valued, for all tasks that wait for k.
 func (k *socket) WaitsFor(w *hook.Waits) {
 	switch {
-	case k.fd < 0 || !audit.Waits(&k.reader):
+	case k.fd < 0 || !k.reader.Armed():
 	case k.state&dialing != 0:
 		w.Add("the answer to a connect")
 	case k.state&forEnd != 0:
@@ -102,7 +101,7 @@ func (k *socket) Closing() (l hook.Lingering) {
 // Waits implements hook.Waiting, for the task that waits for a.
 func (a *acceptor) Waits(add func(what string)) {
 	switch {
-	case a.fd < 0 || !audit.Waits(&a.waker):
+	case a.fd < 0 || !a.waker.Armed():
 	case a.lacks == aPlace:
 		add("a place for another connection, at the limit")
 	case a.lacks == aDescriptor:

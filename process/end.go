@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
@@ -67,7 +66,7 @@ func (c *core) kill(r *runner, why Reason, err error) bool {
 // fail ends c after a panic.
 func (r *runner) fail(c *core, p *act.Panic) {
 	r.s.Logger().Error("a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
-	hook.NotePanic(r.s, "a process", p.Stack)
+	r.s.Internals().Panicked("a process", p.Stack)
 	c.setFailure(p)
 	r.end(c, Panicked)
 }
@@ -144,7 +143,7 @@ func (r *runner) close(c *core, x io.Closer) {
 
 // protect calls f, which belongs to a process that has ended, and logs a panic.
 func (r *runner) protect(c *core, f func()) {
-	if hook.Crashes(r.s) {
+	if r.s.Internals().Crash() {
 		f()
 		return
 	}
@@ -152,7 +151,7 @@ func (r *runner) protect(c *core, f func()) {
 		if v := recover(); v != nil {
 			p := panics.Recovered(v)
 			r.s.Logger().Error("the end of a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
-			hook.NotePanic(r.s, "the end of a process", p.Stack)
+			r.s.Internals().Panicked("the end of a process", p.Stack)
 		}
 	}()
 	f()

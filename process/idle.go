@@ -3,7 +3,7 @@ package process
 import (
 	"slices"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/act"
 )
 
 // idleStack holds the runners that have no process to run; their schedulers may be busy with tasks. A thread that has made
@@ -44,6 +44,9 @@ func (x *idleStack) push(r *runner) (now snapshot) {
 	return snapshot{len(x.stack), x.changes}
 }
 
+// rests reports whether no turn on s delays what comes from elsewhere. Interleavings replace it.
+var rests = func(s *act.Scheduler) bool { return s.Internals().Rests() }
+
 // pop takes off a runner, which the caller then wakes: of those whose schedulers rest, or else of all, the one that was
 // pushed last. It returns nil if there is none.
 func (x *idleStack) pop() *runner {
@@ -53,7 +56,7 @@ func (x *idleStack) pop() *runner {
 	lock(&x.word)
 	defer x.unlock()
 	for i, r := range slices.Backward(x.stack) {
-		if hook.Rests(r.s) {
+		if rests(r.s) {
 			return x.takeOff(i)
 		}
 	}

@@ -112,7 +112,7 @@ func (r *runner) round() (more bool) {
 		}
 		r.keepRun()
 		if left == r.budget {
-			hook.Progress(r.s)
+			r.s.Internals().Progress()
 		}
 		r.shareIfLate()
 		left -= r.run(c, left)
@@ -322,7 +322,7 @@ func (r *runner) adaptBudget() {
 
 // recoverTurn ends the process whose turn has panicked.
 func (r *runner) recoverTurn(more *bool) {
-	if hook.Crashes(r.s) {
+	if r.s.Internals().Crash() {
 		return
 	}
 	v := recover()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Config configures a System. The zero Config is good.
@@ -240,13 +239,13 @@ func (sys *System) enqueueAnywhere(c *core) {
 		x = sys.runners[sys.outside.turn.Add(1)%uint32(len(sys.runners))]
 	}
 	y := x.put(c)
-	rests := hook.Rests(y.s) && y.inRun.Load()
+	resting := rests(y.s) && y.inRun.Load()
 	sys.inTransit.Add(-1) // before wake: the runner that wakes may find that nothing is left to do
 	y.wake()
 	if y != x {
 		x.wake()
 	}
-	if !rests {
+	if !resting {
 		sys.idle.wakeOne()
 	}
 }

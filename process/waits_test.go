@@ -16,7 +16,7 @@ import (
 // lister returns what lists the processes of s.
 func lister(t testing.TB, s *act.Scheduler) (found hook.Lister) {
 	t.Helper()
-	hook.EachLocal(s, func(v any) {
+	s.Internals().EachLocal(func(v any) {
 		if l, ok := v.(hook.Lister); ok {
 			found = l
 		}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/cli"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
@@ -150,7 +150,7 @@ func (s *Server) run(services []Service) error {
 	if cfg.Logger == nil {
 		cfg.Logger = logger()
 	}
-	cfg.Logger = hook.Logger(cfg.Logger)
+	cfg.Logger = logs.Valid(cfg.Logger)
 	for _, v := range services {
 		if c, ok := v.(interface{ Configure(*act.Config) }); ok {
 			c.Configure(&cfg)

@@ -142,8 +142,8 @@ func visit(at net.Addr, sends string, piece int) (me, hears string, err error) {
 
 // rowOf returns what the only service of s has counted.
 func rowOf(s *act.Scheduler) (found hook.Service) {
-	hook.EachTask(s, 1, func(x hook.Task) bool {
-		if v, ok := x.Action.(hook.Lister); ok {
+	s.Internals().EachTask(1, func(x *act.Task) bool {
+		if v, ok := x.Action().(hook.Lister); ok {
 			v.List(true, func(row any) bool { found = *row.(*hook.Service); return true })
 		}
 		return true
@@ -211,15 +211,15 @@ func TestWhatIsSaidOfAConnectionNamesItsClient(t *testing.T) {
 	l.UntilSaid(accepts, "a filter of the connection: PROXY header", "input from "+proxy)
 	servertest.Send(t, c, header)
 	l.UntilSaid(accepts, "input from 192.0.2.7:4711 by way of "+proxy)
-	hook.EachTask(l.S, 1, func(x hook.Task) bool {
-		if x.Demon {
+	l.S.Internals().EachTask(1, func(x *act.Task) bool {
+		if x.Demon() {
 			return true
 		}
-		seen, ok := x.Action.(hook.Connected).Connection()
+		seen, ok := x.Action().(hook.Connected).Connection()
 		require.True(t, ok)
 		require.Equal(t, "192.0.2.7:4711", seen.Peer.String())
 		require.GreaterOrEqual(t, seen.Still, time.Duration(0), "it is known below")
-		require.Greater(t, x.Action.(hook.Descriptor).Descriptor(), 2)
+		require.Greater(t, x.Action().(hook.Descriptor).Descriptor(), 2)
 		return true
 	})
 	servertest.Send(t, c, "fail")

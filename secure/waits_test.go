@@ -45,8 +45,8 @@ func TestWhatAConnectionOfTLSSays(t *testing.T) {
 	require.Zero(t, servertest.CountsOf(l.S)["handshakes"])
 
 	found := -1
-	hook.EachTask(l.S, 1, func(x hook.Task) bool {
-		if d, ok := x.Action.(hook.Descriptor); ok {
+	l.S.Internals().EachTask(1, func(x *act.Task) bool {
+		if d, ok := x.Action().(hook.Descriptor); ok {
 			found = d.Descriptor()
 		}
 		return true

@@ -80,18 +80,19 @@ func (a *acceptor) search() {
 	}
 	latest := a.home.Now() - after
 	a.found = a.found[:0:0]
-	hook.EachWaiting(a.home, func(t any) {
-		task := t.(*act.Task)
-		x, ok := task.Action().(*session)
-		if !ok || x.config != a.config && x.config != a.config.replaced {
-			return
+	in := a.home.Internals()
+	in.EachTask(1, func(t *act.Task) bool {
+		x, ok := t.Action().(*session)
+		if !ok || !in.Waiting(t) || x.config != a.config && x.config != a.config.replaced {
+			return true
 		}
 		if since, idle := x.idleSince(); idle && since <= latest {
-			a.found = append(a.found, found{task, x, since})
+			a.found = append(a.found, found{t, x, since})
 			if len(a.found) == 2*mostFound {
 				a.found = first(a.found)
 			}
 		}
+		return true
 	})
 	a.found = first(a.found)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
@@ -72,7 +73,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 				"allow more (ulimit -n), or use fewer schedulers", where, err)
 		}
 	}
-	c.name = hook.Text(v.Addr().Network() + " " + v.Addr().String())
+	c.name = logs.Text(v.Addr().Network() + " " + v.Addr().String())
 	other := c
 	other.reclaimAfter, other.replaced = 0, &other
 	c.replaced = &other

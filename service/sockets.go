@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -193,9 +192,10 @@ func (v *server) Give() {
 
 // endWithOthers has the connections on one scheduler end with those of other services: the other process is there to the last.
 func (c *config) endWithOthers(s *act.Scheduler) {
-	hook.EachTask(s, 1, func(t hook.Task) bool {
-		if x, ok := t.Action.(*session); ok && x.config != nil && x.config.replaced == c.replaced {
-			hook.EndWithOthers(t.Task)
+	in := s.Internals()
+	in.EachTask(1, func(t *act.Task) bool {
+		if x, ok := t.Action().(*session); ok && x.config != nil && x.config.replaced == c.replaced {
+			in.EndWithOthers(t)
 		}
 		return true
 	})

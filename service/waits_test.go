@@ -23,9 +23,9 @@ import (
 func sessionOf(t *testing.T, s *act.Scheduler) any {
 	t.Helper()
 	var found []any
-	hook.EachTask(s, 1, func(x hook.Task) bool {
-		if !x.Demon {
-			found = append(found, x.Action)
+	s.Internals().EachTask(1, func(x *act.Task) bool {
+		if !x.Demon() {
+			found = append(found, x.Action())
 		}
 		return true
 	})
@@ -52,8 +52,8 @@ func rows(s *act.Scheduler) (all []hook.Service) {
 			})
 		}
 	}
-	hook.EachLocal(s, list)
-	hook.EachTask(s, 1, func(x hook.Task) bool { list(x.Action); return true })
+	s.Internals().EachLocal(list)
+	s.Internals().EachTask(1, func(x *act.Task) bool { list(x.Action()); return true })
 	return all
 }
 

@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/engine"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // audit checks what would cost too much in each step.
@@ -14,12 +12,12 @@ func (w *World) audit() {
 			continue
 		}
 		for _, r := range v.runners {
-			if err := audit.Scheduler(r.s); err != nil {
+			if err := r.s.Internals().Audit(); err != nil {
 				w.Errorf("%v: %w", r, err)
 			}
 			r.count()
 			queued := 0
-			hook.EachLocal(r.s, func(v any) {
+			r.s.Internals().EachLocal(func(v any) {
 				if e, ok := v.(engine.Audited); ok {
 					e.EachState(func(s engine.State) {
 						r.checkWaiters(s)

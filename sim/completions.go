@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/hook"
@@ -239,7 +238,7 @@ func (d *acceptor) Waits(add func(what string)) {
 	case d.closed:
 	case d.full:
 		add("a place for another connection, at the limit")
-	case audit.Waits(&d.waker):
+	case d.waker.Armed():
 		add("connections to " + d.Addr().String())
 	}
 }
@@ -668,7 +667,7 @@ func (k *stream) PeerAddr() net.Addr  { return k.end.peerAddr() }
 // WaitsFor implements hook.Valued, for all tasks that wait for k.
 func (k *stream) WaitsFor(w *hook.Waits) {
 	switch {
-	case k.closed || !audit.Waits(&k.reader):
+	case k.closed || !k.reader.Armed():
 	case k.dialing:
 		w.Add("the answer to a connect")
 	case k.forEnd:

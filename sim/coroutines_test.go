@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/audit"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
@@ -65,7 +65,6 @@ type bodyCount struct {
 
 func watch(w *sim.World) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
-		_, _ = audit.Coroutines(s) // before, so that this is closed earlier
 		bodies.Put(s, &bodyCount{w: w, s: s})
 		return nil
 	}
@@ -73,7 +72,7 @@ func watch(w *sim.World) func(*act.Scheduler) error {
 
 func (c *bodyCount) Close() error {
 	c.closed = true
-	if live, _ := audit.Coroutines(c.s); live != 0 || c.alive != 0 {
+	if live := servertest.CountsOf(c.s)["coroutines"]; live != 0 || c.alive != 0 {
 		c.w.Errorf("%d coroutines are left, and %d bodies", live, c.alive)
 	}
 	return nil

@@ -13,7 +13,7 @@ type kind struct{ spawned, turns uint64 }
 
 // kind returns that of t.
 func (r *runner) kind(t *act.Task) *kind {
-	name := hook.Kind(t)
+	name := r.s.Internals().Kind(t)
 	k := r.kinds[name]
 	if k == nil {
 		k = &kind{}
@@ -27,8 +27,8 @@ func (r *runner) kind(t *act.Task) *kind {
 func (r *runner) count() {
 	counts := map[string]uint64{}
 	add := func(name string, n uint64) { counts[name] += n }
-	hook.Counts(r.s, add)
-	hook.EachLocal(r.s, func(v any) {
+	r.s.Internals().Counts(add)
+	r.s.Internals().EachLocal(func(v any) {
 		if c, ok := v.(hook.Counter); ok {
 			c.Counts(add)
 		}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -127,7 +126,7 @@ func (r *runner) taskSpawned(t *act.Task) {
 		r.w.Errorf("%v: the memory of %v is used again before it has ended", r, m.tasks[t])
 	}
 	m.spawned++
-	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: t.Demon(), last: hook.EndsLast(t), kind: r.kind(t)}
+	x := &task{r: r, pass: -1, left: math.MaxInt, serial: m.spawned, action: t.Action(), demon: t.Demon(), last: r.s.Internals().EndsLast(t), kind: r.kind(t)}
 	x.kind.spawned++
 	m.tasks[t] = x
 	r.becomes(x, ready)

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/audit"
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/monitor"
@@ -210,11 +209,11 @@ func (r *runner) step() {
 	}
 	r.woken = false
 	n := 1 + w.dice[schedule].below(atATime)
-	before, passes := audit.Concluded(r.s), r.passes
+	before, passes := r.s.Internals().Concluded(), r.passes
 	taken, err := r.s.Step(n)
 	w.stats.turns += taken
 	w.now += passTime
-	if err != nil || audit.Concluded(r.s) > before {
+	if err != nil || r.s.Internals().Concluded() > before {
 		r.end(err)
 		return
 	}

@@ -16,7 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -332,7 +332,7 @@ func (cfg Config) resolved() Config {
 		cfg.Backoff = doubling
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = hook.DefaultLogger()
+		cfg.Logger = logs.Default()
 	}
 	cfg.Shutdown = cfg.Shutdown.Resolved()
 	cfg.Periodic, cfg.Retention = maps.Clone(cfg.Periodic), maps.Clone(cfg.Retention)

@@ -27,8 +27,8 @@ func (g gated) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 func rowOf(t *testing.T, s *act.Scheduler) (found hook.Stages) {
 	t.Helper()
 	n := 0
-	hook.EachTask(s, 1, func(x hook.Task) bool {
-		if v, ok := x.Action.(hook.Lister); ok {
+	s.Internals().EachTask(1, func(x *act.Task) bool {
+		if v, ok := x.Action().(hook.Lister); ok {
 			require.False(t, v.List(true, func(row any) bool { found, n = *row.(*hook.Stages), n+1; return true }))
 			require.False(t, v.List(false, nil))
 		}

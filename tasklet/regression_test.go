@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -46,7 +45,7 @@ func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
 			d := &ending{r: r, clock: clock}
 			schedule(t, r, wait, &known{order: order})
 			schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-				hook.Tie(r.Act(), d)
+				r.Act().Internals().Tie(d)
 				if !before {
 					r.Shutdown(order)
 				}

@@ -11,7 +11,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/lane"
 	"github.com/daimon-go/daimon/internal/summary"
 )
@@ -111,7 +110,7 @@ type batcher interface {
 }
 
 var executors = act.NewLocal(func(s *act.Scheduler) *executor {
-	c := &executor{Executor: s.Reserve(math.MaxInt32), atEnd: func(f func()) { hook.AtPassEnd(s, f) }}
+	c := &executor{Executor: s.Reserve(math.MaxInt32), atEnd: func(f func()) { s.Internals().AtPassEnd(f) }}
 	c.wait = lane.WaitOf(c.Executor)
 	c.pool, _ = c.Executor.(batcher)
 	return c

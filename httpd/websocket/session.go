@@ -6,7 +6,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -53,7 +52,7 @@ func (x *session) goOn(t *act.Task) act.Directive {
 	case act.Done:
 		return x.finish(t)
 	case act.Failed:
-		if err := hook.Failure(t); !x.ends(err) {
+		if err := t.Err(); !x.ends(err) {
 			x.more().failure = err
 		}
 		return x.finish(t)

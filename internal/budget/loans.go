@@ -1,9 +1,6 @@
 package budget
 
-import (
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
-)
+import "github.com/daimon-go/daimon/act"
 
 const (
 	// loanBlock is what one loan can be at most, and what all loans of a turn share.
@@ -27,7 +24,7 @@ const keptBlocks = 4
 // Room returns memory for a loan of the present turn of s, at least 4 KiB. What a turn was lent stays valid until all
 // functions of AtTurnEnd have run.
 func (m *Loans) Room(s *act.Scheduler) []byte {
-	now := hook.TurnCount(s)
+	now := s.Internals().TurnCount()
 	switch {
 	case m.turn != now && len(m.blocks) > 0:
 		m.turn, m.used, m.lent, m.bytes = now, 0, 0, m.blocks[0]

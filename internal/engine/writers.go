@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/audit"
 )
 
 // Writers are the tasks that wait for room in a stream, in the order in which they began to.
@@ -40,7 +39,7 @@ func (q *Writers) Wake(queued int) {
 // Waiting reports whether a task waits.
 func (q Writers) Waiting() bool {
 	for i := range q {
-		if audit.Waits(&q[i].waker) {
+		if q[i].waker.Armed() {
 			return true
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
@@ -88,12 +87,16 @@ func (p *Pool) recruit() {
 	}
 }
 
+// Unlabel takes the labels of the calling goroutine away, in profiles (see runtime/pprof): it has those of the one that started it.
+// Package inspect sets it; nil if it is not linked.
+var Unlabel func()
+
 // work calls functions until there are none, and then waits, if no other goroutine does. It is counted in running while
 // it calls. Execute looks at coming and running after pushing; work looks for functions after it has changed them. So one
 // of them sees the other.
 func (p *Pool) work() {
-	if hook.Unlabel != nil {
-		hook.Unlabel() // it will call functions of others than the one for which it was started
+	if Unlabel != nil {
+		Unlabel() // it will call functions of others than the one for which it was started
 	}
 	counted := true
 	defer func() { // also after a Goexit in a function

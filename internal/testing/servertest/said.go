@@ -11,9 +11,9 @@ import (
 // Said returns what the waiting tasks and demons of s say that they wait for, in the order of their places. It is called on
 // the thread of s.
 func Said(s *act.Scheduler) (all []string) {
-	hook.EachTask(s, 1, func(x hook.Task) bool {
-		if x.State == "waiting" {
-			hook.AskWaits(x.Action, func(what string) { all = append(all, what) })
+	s.Internals().EachTask(1, func(x *act.Task) bool {
+		if s.Internals().Waiting(x) {
+			hook.AskWaits(x.Action(), func(what string) { all = append(all, what) })
 		}
 		return true
 	})
@@ -34,7 +34,7 @@ func (l *Stepped) UntilSaid(want ...string) {
 // CountsOf returns what hook.Counters of s have counted. It is called on the thread of s.
 func CountsOf(s *act.Scheduler) map[string]uint64 {
 	all := map[string]uint64{}
-	hook.EachLocal(s, func(v any) {
+	s.Internals().EachLocal(func(v any) {
 		if c, ok := v.(hook.Counter); ok {
 			c.Counts(func(name string, n uint64) { all[name] += n })
 		}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/steps"
 	bells "github.com/daimon-go/daimon/internal/steps/bells"
 	"github.com/daimon-go/daimon/shutdown"
@@ -129,7 +128,7 @@ func newWorld(c chooser, all loops, cfg Config) *world {
 		w.shadowAt(unsafe.Pointer(n), &shadow{kind: ofCount, name: "a count"}, false)
 	}
 	steps.Watching, bells.Watching = recorder{w, false}, recorder{w, true}
-	hook.Rests = func(s any) bool { return !w.noneRests && !w.threads[s.(*act.Scheduler).Index()].busy }
+	rests = func(s *act.Scheduler) bool { return !w.noneRests && !w.threads[s.Index()].busy }
 	return w
 }
 

@@ -1,4 +1,5 @@
-package hook
+// Package logs has the logger that stands for a nil one, and makes texts of others fit for a log.
+package logs
 
 import (
 	"os"
@@ -10,9 +11,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// DefaultLogger returns what a nil Config.Logger stands for. It samples: the failures that a million clients can cause
+// Default returns what a nil Logger of a Config stands for. It samples: the failures that a million clients can cause
 // must not drown a server.
-func DefaultLogger() *zap.Logger {
+func Default() *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
 	core := zapcore.NewCore(zapcore.NewConsoleEncoder(encoding), zapcore.Lock(os.Stderr), zapcore.WarnLevel)
@@ -23,9 +24,9 @@ func DefaultLogger() *zap.Logger {
 // peer says of itself.
 func Text(text string) string { return strings.ToValidUTF8(text, string(utf8.RuneError)) }
 
-// Logger returns log with messages that are valid UTF-8, as its encoders make fields. The console encoder of zap takes a
+// Valid returns log with messages that are valid UTF-8, as its encoders make fields. The console encoder of zap takes a
 // message as it is.
-func Logger(log *zap.Logger) *zap.Logger {
+func Valid(log *zap.Logger) *zap.Logger {
 	if _, is := log.Core().(textual); is {
 		return log
 	}

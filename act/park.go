@@ -1,23 +1,21 @@
-package hook
+package act
 
 import "time"
 
-// Parker is the act.Idler of a scheduler without descriptors: it only sleeps. To park a locked goroutine on a channel costs
+// parker is the Idler of a scheduler without descriptors: it only sleeps. To park a locked goroutine on a channel costs
 // 3–17 µs.
-type Parker struct {
+type parker struct {
 	interrupt chan struct{} // of capacity 1: an Interrupt outside of a sleep ends the next one
 	timer     *time.Timer
 }
 
-// NewParker returns a Parker.
-func NewParker() *Parker {
+func newParker() *parker {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
-	return &Parker{make(chan struct{}, 1), t}
+	return &parker{make(chan struct{}, 1), t}
 }
 
-// Idle sleeps as act.Idler says.
-func (p *Parker) Idle(atMost time.Duration) {
+func (p *parker) Idle(atMost time.Duration) {
 	switch {
 	case atMost == 0:
 	case atMost < 0:
@@ -32,8 +30,7 @@ func (p *Parker) Idle(atMost time.Duration) {
 	}
 }
 
-// Interrupt ends a sleep.
-func (p *Parker) Interrupt() {
+func (p *parker) Interrupt() {
 	select {
 	case p.interrupt <- struct{}{}:
 	default: // one is enough

@@ -1,0 +1,152 @@
+package act
+
+import (
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// Internals returns what the other packages of Daimon need of a scheduler and programs do not. It is not part of the API: what
+// it has may change with every release.
+func (s *Scheduler) Internals() *internals { return (*internals)(s) }
+
+// internals is a Scheduler with methods that only packages of this module call. Its methods are called on the scheduler's thread,
+// except where others are named.
+type internals Scheduler
+
+func (i *internals) of() *Scheduler { return (*Scheduler)(i) }
+
+// Tie registers x, which lives on the thread of Run or Step and nowhere else. From then on Run, Step and Close on another thread
+// return ErrWrongThread, until Untie has returned true.
+func (i *internals) Tie(x hook.Tied) {
+	s := i.of()
+	s.touch()
+	if !s.inside {
+		s.thread = thread.ID() // a set-up function is called before Run
+	}
+	if !slices.Contains(s.tied, x) {
+		s.tied = append(s.tied, x)
+	}
+}
+
+// Crash is Config.Crash. A package that runs actions of others in turns of its own does not recover their panics then. Any goroutine.
+func (i *internals) Crash() bool { return i.crash }
+
+// TurnCount returns how many turns and posted functions have ended.
+func (i *internals) TurnCount() uint64 {
+	i.of().touch()
+	return i.ended
+}
+
+// Failure returns Task.Err after an action has returned Failed. It is never nil: if the action did not say why, it is an error that
+// says so. A [Child] does the same.
+func (i *internals) Failure() error { return i.of().failure() }
+
+// Rests reports whether the thread sleeps, or is in neither Run nor Step: then no turn delays what comes from elsewhere. Any
+// goroutine.
+func (i *internals) Rests() bool { return i.asleep.Load() || i.at.Load() == 0 }
+
+// AtPassEnd has f called once, at the end of the present pass: before the thread looks at the operating system, sleeps, or leaves
+// Run or Step.
+func (i *internals) AtPassEnd(f func()) { i.passEnds = append(i.passEnds, f) }
+
+// Progress says that something has happened for which an end waits, and which is no turn of a task: see Inactivity of
+// shutdown.Policy.
+func (i *internals) Progress() { i.of().noteProgress() }
+
+// EndsLast reports whether t ends last of all: see InstallLast.
+func (i *internals) EndsLast(t *Task) bool { return t.flags&last != 0 }
+
+// EndWithOthers has t, if it was to end last of all, end with the others. It is not called in a turn of t.
+func (i *internals) EndWithOthers(t *Task) { i.of().endWithOthers(t) }
+
+// Place returns the number of t among the Tasks of its scheduler, from 1; 0 beyond the first four million. A Task that is used
+// again keeps it.
+func (i *internals) Place(t *Task) uint32 { return i.slab.place(t) }
+
+// Kind returns the name of the kind of t: the service that its action belongs to, the name of a function, or a type.
+func (i *internals) Kind(t *Task) string { return t.kind() }
+
+// Waiting reports whether t waits: it is not in its turn, not ready, and nothing that it has offloaded runs.
+func (i *internals) Waiting(t *Task) bool { return t.state == waiting }
+
+// EachTask calls visit for the tasks and demons in the order of their places, from the place from on, until visit returns false. It
+// returns where to go on, 0 at the end.
+func (i *internals) EachTask(from uint32, visit func(t *Task) bool) (next uint32) {
+	place := max(from, 1)
+	for int(place-1) < len(i.slab.chunks)*chunk {
+		t := &i.slab.chunks[(place-1)/chunk][(place-1)%chunk]
+		place++
+		if t.state != free && t.state != leaving && !visit(t) {
+			return place
+		}
+	}
+	return 0
+}
+
+// Describe returns what the scheduler knows of t.
+func (i *internals) Describe(t *Task) status { return i.of().describe(t) }
+
+// EachLocal calls visit for the values of all Locals.
+func (i *internals) EachLocal(visit func(v any)) {
+	for _, v := range i.made {
+		visit(v)
+	}
+}
+
+// LastReady returns the last task of the ready queue, nil if none is ready.
+func (i *internals) LastReady() *Task {
+	if i.ready.head == nil {
+		return nil
+	}
+	return i.ready.tail
+}
+
+// Idler returns the Idler as the strategy has wrapped it.
+func (i *internals) Idler() Idler { return i.idler.Load().Idler }
+
+// NewParker returns an Idler that only sleeps.
+func (i *internals) NewParker() Idler { return newParker() }
+
+// Order returns the order to end that the scheduler obeys, nil if none; for how long; and how much time it leaves, 0 if it has no
+// such bound.
+func (i *internals) Order() (order shutdown.Order, since, left time.Duration) {
+	return i.of().inForce()
+}
+
+// Counts calls add for what the scheduler has counted.
+func (i *internals) Counts(add func(name string, n uint64)) { i.of().eachCount(add) }
+
+// observer has functions of package inspect; nil if it does not look.
+type observer struct {
+	panicked func(what string, stack []byte)
+	resumed  func()
+}
+
+// Observe sets what Panicked and Resumed call.
+func (i *internals) Observe(panicked func(what string, stack []byte), resumed func()) {
+	i.observer = observer{panicked, resumed}
+}
+
+// Panicked notes a panic that fails no task, with its stack. What has panicked is said without what its clients have chosen.
+func (i *internals) Panicked(what string, stack []byte) {
+	if f := i.observer.panicked; f != nil {
+		f(what, stack)
+	}
+}
+
+// Resumed is called in a coroutine after each switch to it, for the labels that its goroutine has in profiles (see runtime/pprof).
+func (i *internals) Resumed() {
+	if f := i.observer.resumed; f != nil {
+		f()
+	}
+}
+
+// Audit says which parts of the scheduler do not agree with each other, between two Steps. For simulations.
+func (i *internals) Audit() error { return i.of().audit() }
+
+// Concluded returns how many orders have been carried out. For simulations.
+func (i *internals) Concluded() uint { return i.concluded }
