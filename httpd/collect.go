@@ -38,6 +38,7 @@ type collector struct {
 	most int
 	h    func(w *Response, r *Request, body []byte) act.Action
 	body []byte
+	held listener.Meter
 }
 
 func (c *collector) Act(t *act.Task) act.Directive {
@@ -53,23 +54,20 @@ func (c *collector) Act(t *act.Task) act.Directive {
 		case len(c.body)+len(in) > c.most:
 			return t.Fail(errLarge)
 		}
-		before := cap(c.body)
 		if c.body == nil && c.r.Body.Length() > 0 {
 			c.body = make([]byte, 0, min(c.r.Body.Length(), atFirst))
 		}
 		c.body = append(c.body, in...)
 		c.r.Body.Discard(len(in))
-		c.r.Conn().Hold(cap(c.body) - before)
+		c.held.Set(c.r.Conn(), cap(c.body))
 	}
 	return c.Child.Act(t)
 }
 
 // free gives the memory of the body back.
 func (c *collector) free() {
-	if c.body != nil {
-		c.r.Conn().Hold(-cap(c.body))
-		c.body = nil
-	}
+	c.body = nil
+	c.held.Set(c.r.Conn(), 0)
 }
 
 // Close implements io.Closer.

@@ -34,7 +34,7 @@ type http1Exchange struct {
 	lost    error         // why the client cannot be told anything any more
 	cause   act.Blocked
 	held    int // bytes of memory that an unfinished head takes, of cache.heads
-	counted int // bytes of memory that the connection holds for it
+	meter   listener.Meter
 
 	action  act.Action // of the handler, if it is not done in one go
 	failure error      // of the handler. The client has been told, and in the end the task fails with it
@@ -128,14 +128,7 @@ func (e *http1Exchange) count() {
 	if e.in.kept {
 		n += cap(e.in.text)
 	}
-	e.countAs(n)
-}
-
-func (e *http1Exchange) countAs(n int) {
-	if n != e.counted {
-		e.session.conn.Hold(n - e.counted)
-		e.counted = n
-	}
+	e.meter.Set(e.session.conn, n)
 }
 
 // smallHead is the least memory that an unfinished head takes: a small buffer of its connection.

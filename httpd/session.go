@@ -400,7 +400,7 @@ func (x *session) handOver(t *act.Task) {
 	next := &act.Child{Action: x.exchange.out.next(x.conn)}
 	x.closeAction()
 	if hijacked {
-		x.exchange.countAs(0)
+		x.exchange.meter.Set(x.conn, 0)
 		x.exchange = nil // it is the collector's: a goroutine may still look at the request
 	} else {
 		x.release()
@@ -528,7 +528,7 @@ func (x *session) closeAction() {
 
 func (x *session) release() {
 	if x.exchange != nil {
-		x.exchange.countAs(0)
+		x.exchange.meter.Set(x.conn, 0)
 		x.exchange.cache.give(x.exchange)
 		x.exchange = nil
 	}

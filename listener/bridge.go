@@ -51,7 +51,7 @@ type Bridge struct {
 	half     bool // CloseWrite was passed on
 	closing  bool // Conn accepts the last bytes until a deadline
 	broken   bool // Conn was aborted
-	counted  int  // bytes of memory that Conn holds for it
+	held     Meter
 }
 
 // Act calls F in its first turn, and carries bytes.
@@ -61,8 +61,7 @@ func (b *Bridge) Act(t *act.Task) act.Directive {
 	if !d.Finished() {
 		n = b.far.in.Held() + b.far.out.Held()
 	}
-	b.Conn.Hold(n - b.counted)
-	b.counted = n
+	b.held.Set(b.Conn, n)
 	return d
 }
 

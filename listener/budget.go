@@ -13,7 +13,7 @@ import (
 // half of the memory that the process may have: that of the machine, of the control group (cgroup) or GOMEMLIMIT, the least of
 // them. Less than 0 is no bound.
 //
-// What counts is what a connection has between two turns: unread bytes, queued output, and what is counted by [Conn.Hold], as
+// What counts is what a connection has between two turns: unread bytes, queued output, and what a [Meter] counts, as
 // packages httpd, websocket, secure and nethttp and a [Bridge] do: heads, bodies that are gathered, answers, records and
 // handshakes of TLS, parts of messages. It counts as memory: a queue of one byte takes 16 KiB. These do not count: the buffers of
 // the system (Limits.ReceiveBuffer and SendBuffer), messages that wait in a websocket.Options.Backlog, bodies of
@@ -46,17 +46,19 @@ func Budget(total int) func(*act.Scheduler) error {
 	}
 }
 
-// Hold counts n more bytes of memory that something keeps for the connection beside what it keeps itself, such as a protocol of
-// one's own with a part of a message; with a negative n they are given back. They count for the budget of the scheduler: see
-// [Budget]. When the connection is closed or aborted all of them are given back, and from then on it does nothing.
-func (c *Conn) Hold(n int) {
-	if c.stream == nil || n == 0 {
+// Meter counts the memory that something keeps for a connection, beside what a Conn keeps itself: a protocol of one's own has one
+// for parts of messages. It counts for the budget of the scheduler: see [Budget]. The zero Meter counts nothing yet.
+type Meter struct{ bytes int }
+
+// Set says how many bytes are kept now. It is called with the same Conn each time. When that is closed or aborted all of them are
+// given back, and from then on Set has no effect. Between two turns the count has to be true.
+func (m *Meter) Set(c *Conn, bytes int) {
+	more := bytes - m.bytes
+	if m.bytes = bytes; more == 0 || c.stream == nil {
 		return
 	}
 	b := c.activate()
-	if b.held += n; b.held < 0 {
-		panic("listener: Hold taken back more often than given")
-	}
+	b.held += more
 	b.count()
 }
 

@@ -41,22 +41,24 @@ func TestWhatAConnectionHoldsIsCounted(t *testing.T) {
 	l.Until("all is taken", func() bool { return c.Queued() == 0 })
 	require.Zero(t, b.Total())
 
-	l.Turn(func(*act.Task) { c.Hold(100) })
+	var one, other listener.Meter
+	l.Turn(func(*act.Task) { one.Set(c, 100) })
 	require.Equal(t, 100, b.Total())
-	l.Turn(func(*act.Task) { c.Hold(-30) })
-	require.Equal(t, 70, b.Total())
-	require.Panics(t, func() { c.Hold(-71) })
+	l.Turn(func(*act.Task) { other.Set(c, 5) })
+	l.Turn(func(*act.Task) { one.Set(c, 70) })
+	require.Equal(t, 75, b.Total())
 }
 
 // What is held for a connection is given back with it, and nothing is held for one that is closed.
 func TestNothingIsHeldForAClosedConnection(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, _ := l.Conn("tcp", listener.Limits{})
-	l.Turn(func(*act.Task) { c.Hold(100) })
+	var m listener.Meter
+	l.Turn(func(*act.Task) { m.Set(c, 100) })
 	l.Turn(func(*act.Task) {
 		c.Abort()
 		require.Zero(t, budget.Of(l.S).Total())
-		c.Hold(5)
+		m.Set(c, 5)
 	})
 	require.Zero(t, budget.Of(l.S).Total())
 }

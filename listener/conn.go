@@ -57,7 +57,7 @@ type buffers struct {
 	buffer []byte // where own lies
 	deadlines
 	account budget.Account
-	held    int      // bytes, by Hold
+	held    int      // bytes, by Meters
 	dropped int      // messages, by Push
 	peer    net.Addr // after Abort
 	loans   [][]byte // all that was lent in this turn; only with the race detector, see poison

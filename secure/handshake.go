@@ -89,7 +89,7 @@ type handshake struct {
 	finished error // why nothing more comes
 	crowded  bool  // given up for another one
 	left     bool  // it does not count any more
-	counted  int   // bytes of memory
+	held     listener.Meter
 
 	ctx    context.Context // of the functions of the config
 	cancel context.CancelFunc
@@ -114,8 +114,7 @@ func (x *handshake) count(d act.Directive) {
 	if !d.Finished() && (x.begun || x.stream.in != nil) {
 		n = underWay + cap(x.stream.in)
 	}
-	x.conn.Hold(n - x.counted)
-	x.counted = n
+	x.held.Set(x.conn, n)
 }
 
 func (x *handshake) goOn(t *act.Task) act.Directive {

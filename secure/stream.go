@@ -46,7 +46,7 @@ type stream struct {
 	lent    *output // nil: only the scheduler's thread sends
 	records records
 	conn    *listener.Conn
-	counted int   // bytes that are counted for conn
+	held    listener.Meter
 	high    int   // Limits.High
 	err     error // of TLS: nothing can be read or sent any more
 	broken  error // of the Stream below, as it was received
@@ -89,10 +89,7 @@ func (s *stream) count() {
 	if s.lent != nil {
 		n += s.lent.held
 	}
-	if n != s.counted {
-		s.conn.Hold(n - s.counted)
-		s.counted = n
-	}
+	s.held.Set(s.conn, n)
 }
 
 // HeldFor says for whom the bytes are held that are queued below, and returns how much memory they take.

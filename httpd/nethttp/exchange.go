@@ -44,7 +44,7 @@ type exchange struct {
 	gone     bool  // the client has closed its side
 	ending   bool  // the connection is aborted in the next turn
 	given    int   // bytes of what the writer had gathered when the handler returned
-	counted  int   // bytes of memory that the connection holds for it
+	held     listener.Meter
 
 	// Of both.
 	bell    act.AtomicWaker
@@ -168,16 +168,8 @@ func (x *exchange) Act(t *act.Task) act.Directive {
 	if out := x.out.Load(); out != nil && !d.Finished() {
 		n += out.Held()
 	}
-	x.count(n)
+	x.held.Set(x.r.Conn(), n)
 	return d
-}
-
-// count counts what is on its way.
-func (x *exchange) count(n int) {
-	if n != x.counted {
-		x.r.Conn().Hold(n - x.counted)
-		x.counted = n
-	}
 }
 
 func (x *exchange) carry(t *act.Task) act.Directive {
@@ -390,8 +382,8 @@ func (x *exchange) Waits(add func(what string)) {
 // ends, and a task takes the place of the exchange, so that Run goes on waiting for the handler. When an order drops
 // everything there is no such task: it would begin after the next turn.
 func (x *exchange) Close() error {
-	if x.counted > 0 && x.r.Scheduler().Here() {
-		x.count(0)
+	if x.r.Scheduler().Here() {
+		x.held.Set(x.r.Conn(), 0)
 	}
 	if !x.state.CompareAndSwap(running, abandoned) {
 		return nil

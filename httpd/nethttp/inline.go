@@ -99,7 +99,8 @@ type inlineOutlet struct {
 	parts    []part // of the content, unless the writer has gathered all of it
 	files    int    // among them, also those that were sent
 	conn     *listener.Conn
-	held     int // bytes of memory that conn holds for it
+	kept     int // blocks among them
+	held     listener.Meter
 	trailers []field
 }
 
@@ -124,6 +125,7 @@ func (*inlineOutlet) start(*head) {}
 func (o *inlineOutlet) write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		if n := len(o.parts); n == 0 || o.parts[n-1].block == nil || o.parts[n-1].n == blockSize {
+			o.kept++
 			o.parts = append(o.parts, part{block: blocks.Get().(*[blockSize]byte)})
 		}
 		last := &o.parts[len(o.parts)-1]
@@ -150,8 +152,7 @@ func (o *inlineOutlet) sendFile(f *os.File, offset, n int64) (int64, error) {
 // send returns the action that sends the content.
 func (o *inlineOutlet) send(c *listener.Conn, trailers []field) act.Action {
 	o.conn, o.trailers = c, trailers
-	o.held = (len(o.parts) - o.files) * blockSize
-	c.Hold(o.held)
+	o.held.Set(c, o.kept*blockSize)
 	return o
 }
 
@@ -190,9 +191,8 @@ func (o *inlineOutlet) drop() {
 		return
 	}
 	blocks.Put(p.block)
-	if o.held > 0 && o.conn.Scheduler().Here() {
-		o.held -= blockSize
-		o.conn.Hold(-blockSize)
+	if o.kept--; o.conn != nil && o.conn.Scheduler().Here() {
+		o.held.Set(o.conn, o.kept*blockSize)
 	}
 }
 

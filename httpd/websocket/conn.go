@@ -100,7 +100,7 @@ type extra struct {
 	dropped int
 	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
 
-	counted int // bytes of memory that the connection holds
+	held listener.Meter
 
 	// What belongs to the session.
 	failure error         // of the user's action
@@ -122,9 +122,8 @@ func (c *Conn) more() *extra {
 // has to bound them; only the references count.
 func (c *Conn) count() {
 	x := c.extra
-	if n := cap(x.partial) + len(x.out) + cap(x.pong) + 16*cap(x.backlog); n != x.counted {
-		c.conn.Hold(n - x.counted)
-		x.counted = n
+	if x != &none {
+		x.held.Set(c.conn, cap(x.partial)+len(x.out)+cap(x.pong)+16*cap(x.backlog))
 	}
 }
 
@@ -133,7 +132,7 @@ func (c *Conn) settle() {
 	c.count()
 	x := c.extra
 	if x != &none && x.partial == nil && x.got == nil && x.out == nil && !x.ponged && x.backlog == nil && x.dropped == 0 &&
-		x.waiting == nil && x.counted == 0 && x.failure == nil && x.leave == 0 {
+		x.waiting == nil && x.held == (listener.Meter{}) && x.failure == nil && x.leave == 0 {
 		c.extra = &none
 	}
 }
