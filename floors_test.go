@@ -108,8 +108,9 @@ const floors = `
 	httpd/internal/syntax   unsafe
 	httpd/internal/http1    httpd/internal/syntax time
 	httpd/internal/route    httpd/internal/syntax
-	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/route internal/hook internal/summary
-	                  go.uber.org/zap net os time
+	httpd/internal/timeout   act time
+	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/route httpd/internal/timeout
+	                  internal/hook internal/summary go.uber.org/zap net os time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/hook flag go.uber.org/zap net os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
@@ -117,7 +118,7 @@ const floors = `
 	# compress/flate has no compressor without a state, which would be a megabyte for each message that is being compressed
 	httpd/websocket/internal/deflate   httpd/internal/syntax compress/flate github.com/klauspost/compress/flate
 	# the handshake of WebSocket has a SHA-1 in base64; a client masks with random keys
-	httpd/websocket   act shutdown listener httpd httpd/internal/http1 httpd/internal/syntax httpd/websocket/internal/frame
+	httpd/websocket   act shutdown listener httpd httpd/internal/http1 httpd/internal/syntax httpd/internal/timeout httpd/websocket/internal/frame
 	                  httpd/websocket/internal/deflate internal/hook internal/race
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket

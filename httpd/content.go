@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -68,23 +69,23 @@ func (c *content) begin(f http1.Framing, v *Server) int64 {
 		c.kind, c.left = sized, f.Length
 	}
 	c.stream = f.Chunked
-	c.wait(or(v.Timeouts.Body, standardBody))
+	c.wait(timeout.Or(v.Timeouts.Body, standardBody))
 	return f.Length
 }
 
 func (c *content) wait(d time.Duration) { c.patience, c.allowed = d, d }
 
 func (e *http1Exchange) waitForBody(d time.Duration) {
-	e.content.wait(or(cmp.Or(d, e.session.server.Timeouts.Body), standardBody))
+	e.content.wait(timeout.Or(cmp.Or(d, e.session.server.Timeouts.Body), standardBody))
 }
 
 // leave is called when the handler has left the rest, which nobody has patience for.
 func (c *content) leave(v *Server) {
 	c.most, c.stream = c.taken+drainable, false
-	if d := or(v.Timeouts.Body, standardRest); d < never {
+	if d := timeout.Or(v.Timeouts.Body, standardRest); d < timeout.Never {
 		c.wait(min(d, standardRest))
 	} else {
-		c.wait(never)
+		c.wait(timeout.Never)
 	}
 }
 
@@ -249,5 +250,5 @@ func (b *blockedContent) Arm(t *act.Task) {
 	e := (*http1Exchange)(b)
 	e.content.cause.Arm(t)
 	e.content.since = max(1, t.Scheduler().Now())
-	e.session.wakeAt(t, e.content.since+e.content.patience)
+	e.session.timer.WakeAt(t, e.content.since+e.content.patience)
 }

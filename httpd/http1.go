@@ -435,5 +435,5 @@ func (*blockedOutput) Error() string {
 // Arm has the task woken when there is room, and when the client has been too slow.
 func (b *blockedOutput) Arm(t *act.Task) {
 	b.cause.Arm(t)
-	b.session.wakeAt(t, b.session.pace.until())
+	b.session.timer.WakeAt(t, b.session.pace.until())
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/internal/hook"
 )
 
@@ -59,7 +60,7 @@ func (x *session) Redacted() string {
 
 // add adds what, and how long is left until when.
 func (x *session) add(w *hook.Waits, what string, when time.Duration) {
-	if when <= 0 || when >= never {
+	if when <= 0 || when >= timeout.Never {
 		w.Add(what)
 	} else {
 		w.AddTimed(what, max(0, when-x.conn.Scheduler().Now()))

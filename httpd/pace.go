@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"cmp"
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"time"
 )
 
@@ -25,15 +26,15 @@ func (p *pace) until() time.Duration { return p.after(1) }
 // cut returns when a client that takes nothing may be cut off, at the earliest.
 func (p *pace) cut() time.Duration {
 	if p == nil {
-		return never
+		return timeout.Never
 	}
 	return p.after(max(1, looks-p.n))
 }
 
 // after returns when n further looks are over.
 func (p *pace) after(n int) time.Duration {
-	if p == nil || p.window == never { // nil: all has gone out meanwhile
-		return never
+	if p == nil || p.window == timeout.Never { // nil: all has gone out meanwhile
+		return timeout.Never
 	}
 	return p.since + p.window/looks*time.Duration(n)
 }
@@ -80,5 +81,5 @@ func (x *session) stalled() bool {
 
 // writeTimeout is that of the present response, or the server's.
 func (x *session) writeTimeout() time.Duration {
-	return or(cmp.Or(x.exchange.out.timeout, x.server.Timeouts.Write), time.Minute)
+	return timeout.Or(cmp.Or(x.exchange.out.timeout, x.server.Timeouts.Write), time.Minute)
 }

@@ -1,8 +1,6 @@
 package httpd
 
 import (
-	"cmp"
-	"math"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -113,14 +111,3 @@ func (v *Server) heads() http1.Limits {
 }
 
 func (v *Server) tooLarge(body int64) bool { return v.MaxBody > 0 && body > v.MaxBody }
-
-// or returns d, or standard if d is 0, or never if d is negative.
-func or(d, standard time.Duration) time.Duration {
-	if d = cmp.Or(d, standard); d < 0 {
-		return never
-	}
-	return d
-}
-
-// never is later than any server lives. Adding to it does not overflow.
-const never time.Duration = math.MaxInt64 / 2

@@ -12,6 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
@@ -37,7 +38,7 @@ type session struct {
 	conn     *listener.Conn
 	exchange *http1Exchange // nil at rest
 	next     *act.Child     // the action of another protocol, once switched, for an action that is around this one
-	timer    act.Timer
+	timer    timeout.Timer
 	peer     net.Addr      // asked for with the first request, if there is an OnResponse: later the system may not know it
 	pace     *pace         // of a client that does not take everything at once; else nil
 	limit    time.Duration // when what it awaits must be there; 0: not set yet
@@ -186,7 +187,7 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 		return x.depart()
 	}
 	blocked.Arm(t)
-	x.wakeAt(t, x.limit)
+	x.timer.WakeAt(t, x.limit)
 	return act.Wait
 }
 
@@ -210,9 +211,9 @@ func (x *session) skip() {
 // patience returns how long the client may take with what is awaited.
 func (x *session) patience() time.Duration {
 	if x.served && !x.begun {
-		return or(x.server.Timeouts.Idle, 75*time.Second)
+		return timeout.Or(x.server.Timeouts.Idle, 75*time.Second)
 	}
-	return or(x.server.Timeouts.Head, 10*time.Second)
+	return timeout.Or(x.server.Timeouts.Head, 10*time.Second)
 }
 
 // IdleSince tells a service at MaxConns since when nothing is lost by closing the connection: between two requests, when
@@ -227,14 +228,6 @@ func (x *session) IdleSince() (since time.Duration, idle bool) {
 		return 0, false
 	}
 	return x.limit - x.patience(), x.phase == awaiting && x.limit != 0 && !x.begun && x.conn.Queued() == 0
-}
-
-// wakeAt has a turn come at the given time. The timer is lazy: one that fires too early costs a turn, while setting it
-// for every request would cost every request.
-func (x *session) wakeAt(t *act.Task, when time.Duration) {
-	if when < never && (!x.timer.Armed() || x.timer.When() > when) {
-		t.WakeAt(&x.timer, when)
-	}
 }
 
 // understand takes the head, in the turn in which it has ended.
@@ -384,7 +377,7 @@ func (x *session) send(t *act.Task) act.Directive {
 	case e.content.kind == ended:
 		x.rest()
 	default:
-		x.leftover(never) // the client may not be too slow, which bounds the time
+		x.leftover(timeout.Never) // the client may not be too slow, which bounds the time
 	}
 	return act.Done
 }
@@ -428,7 +421,7 @@ func (x *session) drain(t *act.Task) act.Directive {
 	for {
 		in, err := e.peek()
 		if isBlocked(err) && t.Scheduler().Now() < x.limit {
-			x.wakeAt(t, x.limit)
+			x.timer.WakeAt(t, x.limit)
 			return listener.Next(t, err)
 		}
 		if err != nil || e.content.taken+int64(len(in)) > e.content.most {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
@@ -100,7 +101,7 @@ func (x *dialled) Act(t *act.Task) act.Directive {
 	}
 	if x.Action == nil {
 		x.Action = x.shake
-		if limit := or(x.shake.client.DialTimeout, dialTimeout); limit != never {
+		if limit := timeout.Or(x.shake.client.DialTimeout, dialTimeout); limit != timeout.Never {
 			x.Action = listener.Within(limit, x.shake)
 		}
 	}

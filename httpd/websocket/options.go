@@ -45,14 +45,3 @@ func (o *Options) maxMessage() int64 {
 }
 
 func (o *Options) backlog() int { return max(0, cmp.Or(o.Backlog, 64)) }
-
-// or returns d, or standard if d is 0, or never if d is negative.
-func or(d, standard time.Duration) time.Duration {
-	if d = cmp.Or(d, standard); d < 0 {
-		return never
-	}
-	return d
-}
-
-// never is later than any server lives. Adding to it does not overflow.
-const never time.Duration = math.MaxInt64 / 4

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -16,7 +17,7 @@ import (
 type session struct {
 	Conn
 	act.Child // the user's
-	timer     act.Timer
+	timer     timeout.Timer
 	since     time.Duration // when the peer was asked for a sign of life, or when ending began
 	behind    bool          // the peer had something to take then
 	stopping  bool          // an order has come
@@ -99,7 +100,7 @@ func (x *session) rest(t *act.Task) act.Directive {
 		return act.Yield
 	}
 	if x.stopping {
-		x.wakeAt(t, x.extra.leave)
+		x.timer.WakeAt(t, x.extra.leave)
 	}
 	x.settle()
 	return act.Wait
@@ -123,7 +124,7 @@ func (x *session) look() error {
 // alive asks a peer that is silent for a sign of life, and cuts off one that gives none. One of which something is unread is
 // asked as well, and need not answer.
 func (x *session) alive(t *act.Task, unread bool) bool {
-	ping, pong := or(x.options.Timeouts.Ping, 30*time.Second), or(x.options.Timeouts.Pong, 30*time.Second)
+	ping, pong := timeout.Or(x.options.Timeouts.Ping, 30*time.Second), timeout.Or(x.options.Timeouts.Pong, 30*time.Second)
 	now := t.Scheduler().Now()
 	if unread {
 		x.asked = false // the answer is behind it; but the ping finds out that a peer has gone
@@ -147,22 +148,15 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 		} // else it has enough to take, which is a sign of life as well
 	}
 	if x.asked {
-		x.wakeAt(t, x.since+pong)
+		x.timer.WakeAt(t, x.since+pong)
 	} else {
-		x.wakeAt(t, x.heard+ping)
+		x.timer.WakeAt(t, x.heard+ping)
 	}
 	return true
 }
 
 // taken returns how many bytes the system has taken since the peer was asked.
 func (x *session) taken() int64 { return x.given - int64(x.conn.Queued()) }
-
-// wakeAt has a turn come at the given time, or earlier: setting the timer for every message would cost every message.
-func (x *session) wakeAt(t *act.Task, when time.Duration) {
-	if when < never && (!x.timer.Armed() || x.timer.When() > when) {
-		t.WakeAt(&x.timer, when)
-	}
-}
 
 // finish begins to end the connection.
 func (x *session) finish(t *act.Task) act.Directive {
@@ -181,7 +175,7 @@ const skipped = 64
 // end waits until the peer has answered the close frame, and everything has been handed to the system. Then it closes, in
 // stages, so that the close frame arrives (RFC 6455 7.1.1).
 func (x *session) end(t *act.Task) act.Directive {
-	limit := x.since + or(x.options.Timeouts.Close, 5*time.Second)
+	limit := x.since + timeout.Or(x.options.Timeouts.Close, 5*time.Second)
 	late := t.Scheduler().Now() >= limit
 	for n := 0; x.extra.got == nil && !late; n++ {
 		err := x.skip()
@@ -202,11 +196,11 @@ func (x *session) end(t *act.Task) act.Directive {
 		blocked.Arm(t)
 	}
 	if (more || err == nil && x.extra.got == nil) && !late {
-		x.wakeAt(t, limit)
+		x.timer.WakeAt(t, limit)
 		return act.Wait
 	}
 	if x.client && err == nil && !late && x.awaitEnd(t) {
-		x.wakeAt(t, limit)
+		x.timer.WakeAt(t, limit)
 		return act.Wait
 	}
 	if err != nil && !more {
