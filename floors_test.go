@@ -126,14 +126,15 @@ const floors = `
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
-	stage             act future internal/merge internal/panics shutdown internal/hook internal/logs context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
-	stage/internal/transition   stage time
-	stage/internal/storm   internal/testing/tier stage context database/sql github.com/stretchr/testify/require go.uber.org/zap
+	stage/store       context time
+	stage/internal/transition   stage/store context time
+	stage             stage/store stage/internal/transition act future internal/merge internal/panics shutdown internal/hook internal/logs context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
+	stage/internal/storm   internal/testing/tier stage stage/store context database/sql github.com/stretchr/testify/require go.uber.org/zap
 	                  math/rand/v2 os os/exec os/signal syscall testing time
-	stage/memory      stage stage/internal/transition container/heap context time
-	stage/storetest   stage stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime
+	stage/memory      stage/store stage/internal/transition container/heap context time
+	stage/storetest   stage/store stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime
 	                  testing time
-	stage/internal/enginetest   act shutdown stage context testing time
+	stage/internal/enginetest   act shutdown stage stage/store context testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/budget netpoll internal/engine monitor internal/hook internal/thread

@@ -6,32 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-// ErrFailed is in the error of a task that has failed for good: see Task.Err.
-var ErrFailed = errors.New("stage: failed for good")
-
-// Err returns nil if the task has finished, or has not ended. Otherwise it returns why it has not finished: ErrCanceled, or an
-// error that wraps ErrFailed and has the first line of Failure.
-func (t *Task) Err() error {
-	switch {
-	case t.Status == Cancelled:
-		return ErrCanceled
-	case t.Status == Error && t.Ended():
-		line, _, _ := strings.Cut(t.Failure, "\n")
-		return fmt.Errorf("%w: %s", ErrFailed, line)
-	}
-	return nil
-}
-
 // Await waits until a task has ended, and returns it then. Task.Err says how it has ended, and Data is what its last stage has
-// left. A suspended task has not ended. The error is ErrNotFound if there is no such task, or if it is deleted meanwhile. When ctx
+// left. A suspended task has not ended. The error is store.ErrNotFound if there is no such task, or if it is deleted meanwhile. When ctx
 // ends, it is the cause of that. A store that does not answer is asked again.
 //
 // Any engine may work on the task, and this one need not run. If this engine ends the task, Await returns at once. Otherwise the
@@ -39,13 +23,13 @@ func (t *Task) Err() error {
 // all tasks that goroutines wait for through this engine, up to 1000, with their Data. While no caller waits, there are no calls.
 //
 // Await blocks, so it is for goroutines: see Future for actions. A processor that waits keeps its place among the Workers.
-func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
+func (e *Engine) Await(ctx context.Context, id store.ID) (store.Task, error) {
 	type end struct {
-		task Task
+		task store.Task
 		err  error
 	}
 	c := make(chan end, 1)
-	e.alone.waits.wait(ctx, id, func(t Task, err error) { c <- end{t, err} })
+	e.alone.waits.wait(ctx, id, func(t store.Task, err error) { c <- end{t, err} })
 	x := <-c
 	return x.task, x.err
 }
@@ -60,13 +44,13 @@ func (e *Engine) Await(ctx context.Context, id ID) (Task, error) {
 //
 // The future does not keep act.Group's Run from returning. A task that waits for it does, also after an order, within the bounds
 // of that: end ctx if it should not.
-func (e *Engine) Future(ctx context.Context, s *act.Scheduler, id ID) *future.Future[Task] {
-	f := future.New[Task](s)
-	e.waitsOf(s).wait(ctx, id, func(t Task, err error) {
+func (e *Engine) Future(ctx context.Context, s *act.Scheduler, id store.ID) *future.Future[store.Task] {
+	f := future.New[store.Task](s)
+	e.waitsOf(s).wait(ctx, id, func(t store.Task, err error) {
 		switch {
 		case err == nil:
 			_ = f.Resolve(t)
-		case f.Fail(err) == nil && !errors.Is(err, ErrNotFound):
+		case f.Fail(err) == nil && !errors.Is(err, store.ErrNotFound):
 			_, _ = f.Value() // so that it counts as seen: the caller has ended ctx, or the scheduler is closed
 		}
 	})
@@ -93,7 +77,7 @@ func (e *Engine) forget(x *maintenance) {
 }
 
 // mayHaveEnded has those told that wait for the task, if it has ended.
-func (e *Engine) mayHaveEnded(id ID) {
+func (e *Engine) mayHaveEnded(id store.ID) {
 	e.mu.Lock()
 	x := e.maintenance
 	e.mu.Unlock()
@@ -110,33 +94,33 @@ type waits struct {
 	begin func(*waits) (ring, end func()) // begins to look; nil in a Group
 
 	mu   sync.Mutex
-	of   map[ID][]*wait // in order of their beginnings; nil if they are closed
-	news map[ID]bool    // not to wait for next: a wait for it has begun, or it may have ended here
-	next time.Duration  // when to ask for all
-	ring func()         // has look called
-	end  func()         // ends the looks; nil in a Group
+	of   map[store.ID][]*wait // in order of their beginnings; nil if they are closed
+	news map[store.ID]bool    // not to wait for next: a wait for it has begun, or it may have ended here
+	next time.Duration        // when to ask for all
+	ring func()               // has look called
+	end  func()               // ends the looks; nil in a Group
 }
 
 func newWaits(e *Engine, now func() time.Duration) *waits {
-	return &waits{e: e, now: now, of: map[ID][]*wait{}, news: map[ID]bool{}}
+	return &waits{e: e, now: now, of: map[store.ID][]*wait{}, news: map[store.ID]bool{}}
 }
 
 // wait is one for the end of a task.
 type wait struct {
-	id   ID
-	told func(Task, error) // is called once, and does not block
-	off  func() bool       // forgets the context
-	over bool              // it is told, or going to be; under the mu of its waits
+	id   store.ID
+	told func(store.Task, error) // is called once, and does not block
+	off  func() bool             // forgets the context
+	over bool                    // it is told, or going to be; under the mu of its waits
 }
 
 const mostAwaited = 1000 // in a call of the store
 
 // wait has told called with the task when it has ended, or with an error. It registers first: the look comes afterwards.
-func (x *waits) wait(ctx context.Context, id ID, told func(Task, error)) {
+func (x *waits) wait(ctx context.Context, id store.ID, told func(store.Task, error)) {
 	w := &wait{id: id, told: told}
 	w.off = context.AfterFunc(ctx, func() {
 		if x.leave(w) {
-			w.told(Task{}, context.Cause(ctx))
+			w.told(store.Task{}, context.Cause(ctx))
 		}
 	})
 	x.mu.Lock()
@@ -147,7 +131,7 @@ func (x *waits) wait(ctx context.Context, id ID, told func(Task, error)) {
 	case x.of == nil:
 		w.over = true
 		w.off()
-		w.told(Task{}, future.ErrDropped)
+		w.told(store.Task{}, future.ErrDropped)
 		return
 	case len(x.of) == 0 && x.begin != nil:
 		x.ring, x.end = x.begin(x)
@@ -182,7 +166,7 @@ func (x *waits) leave(w *wait) bool {
 }
 
 // recall has the next look ask for a task, at once, if it is waited for.
-func (x *waits) recall(id ID) {
+func (x *waits) recall(id store.ID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.of[id]) > 0 {
@@ -198,7 +182,7 @@ func (x *waits) look(ctx context.Context) (after time.Duration, err error) {
 		return 0, err
 	}
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(asked)), mostAwaited) {
-		tasks, err := x.e.cfg.Store.List(ctx, Selection{IDs: ids})
+		tasks, err := x.e.cfg.Store.List(ctx, store.Selection{IDs: ids})
 		if err != nil {
 			x.mu.Lock()
 			defer x.mu.Unlock()
@@ -214,7 +198,7 @@ func (x *waits) look(ctx context.Context) (after time.Duration, err error) {
 		}
 		for _, id := range ids {
 			if some, missing := asked[id]; missing {
-				x.tell(some, Task{}, fmt.Errorf("%w: %d", ErrNotFound, id))
+				x.tell(some, store.Task{}, fmt.Errorf("%w: %d", store.ErrNotFound, id))
 			}
 		}
 	}
@@ -228,14 +212,14 @@ func (x *waits) look(ctx context.Context) (after time.Duration, err error) {
 
 // take returns the waits whose tasks the store is to be asked for. What the store has answered before a wait began counts for
 // nothing for it: the task may have been resumed since.
-func (x *waits) take(ctx context.Context) (map[ID][]*wait, error) {
+func (x *waits) take(ctx context.Context) (map[store.ID][]*wait, error) {
 	poll := x.e.polling()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return nil, err // the news are for the next look, perhaps of another goroutine
 	}
-	asked := map[ID][]*wait{}
+	asked := map[store.ID][]*wait{}
 	if now := x.now(); now >= x.next {
 		x.next = now + poll
 		for id, some := range x.of {
@@ -251,7 +235,7 @@ func (x *waits) take(ctx context.Context) (map[ID][]*wait, error) {
 }
 
 // tell ends waits with what they have waited for. Each gets bytes of its own.
-func (x *waits) tell(some []*wait, t Task, err error) {
+func (x *waits) tell(some []*wait, t store.Task, err error) {
 	for _, w := range some {
 		if x.leave(w) {
 			w.off()
@@ -268,6 +252,6 @@ func (x *waits) close() {
 	x.of = nil
 	x.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(of)) {
-		x.tell(of[id], Task{}, future.ErrDropped)
+		x.tell(of[id], store.Task{}, future.ErrDropped)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // A look asks for all that is waited for, in calls of a thousand. While nothing waits there is none. The engine does not run.
@@ -37,7 +38,7 @@ func TestLooks(t *testing.T) {
 			if call == "List" {
 				mu.Lock()
 				defer mu.Unlock()
-				sizes = append(sizes, len(arg.(stage.Selection).IDs))
+				sizes = append(sizes, len(arg.(store.Selection).IDs))
 				if fail--; fail >= 0 {
 					return errors.New("no answer")
 				}
@@ -51,15 +52,15 @@ func TestLooks(t *testing.T) {
 			return all
 		}
 		e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.Poll = poll })
-		ids, err := s.Enqueue(t.Context(), slices.Repeat([]stage.NewTask{{Kind: "of others", Stage: "0"}}, 1500)...)
+		ids, err := s.Enqueue(t.Context(), slices.Repeat([]store.NewTask{{Kind: "of others", Stage: "0"}}, 1500)...)
 		require.NoError(t, err)
-		told := map[stage.ID]int{}
+		told := map[store.ID]int{}
 		for _, id := range ids {
 			go func() {
 				x, err := e.Await(t.Context(), id)
 				mu.Lock()
 				defer mu.Unlock()
-				if err == nil && x.Status == stage.Cancelled {
+				if err == nil && x.Status == store.Canceled {
 					told[x.ID]++
 				}
 			}()
@@ -90,11 +91,11 @@ func TestLooks(t *testing.T) {
 
 // gate is a store whose answers to List, once they are there, are held back.
 type gate struct {
-	stage.Store
+	store.Store
 	asked, open chan struct{}
 }
 
-func (s gate) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
+func (s gate) List(ctx context.Context, sel store.Selection) ([]store.Task, error) {
 	tasks, err := s.Store.List(ctx, sel)
 	s.asked <- struct{}{}
 	<-s.open
@@ -111,8 +112,8 @@ func TestAWaitThatBeginsDuringALook(t *testing.T) {
 		idle := act.New(act.Config{Logger: zap.NewNop()}) // which has no part in anything
 		defer func() { require.NoError(t, idle.Close()) }()
 		begun := time.Now()
-		wait := func(id stage.ID) *future.Future[stage.Task] { return e.Future(t.Context(), idle, id) }
-		status := func(f *future.Future[stage.Task]) stage.Status {
+		wait := func(id store.ID) *future.Future[store.Task] { return e.Future(t.Context(), idle, id) }
+		status := func(f *future.Future[store.Task]) store.Status {
 			synctest.Wait()
 			x, err := f.Value()
 			if err != nil {
@@ -122,7 +123,7 @@ func TestAWaitThatBeginsDuringALook(t *testing.T) {
 		}
 		before := wait(failed)
 		<-s.asked
-		for _, id := range []stage.ID{failed, ended} {
+		for _, id := range []store.ID{failed, ended} {
 			_, err := s.Resume(t.Context(), id, true)
 			require.NoError(t, err)
 		}
@@ -130,17 +131,17 @@ func TestAWaitThatBeginsDuringALook(t *testing.T) {
 		require.NoError(t, err)
 		during, other := wait(failed), wait(ended)
 		s.open <- struct{}{}
-		require.Equal(t, stage.Error, status(before))
+		require.Equal(t, store.Failed, status(before))
 		require.Empty(t, status(during))
 		<-s.asked
 		s.open <- struct{}{}
-		require.Equal(t, stage.Cancelled, status(other))
+		require.Equal(t, store.Canceled, status(other))
 		require.Empty(t, status(during))
 		_, err = e.Cancel(t.Context(), failed)
 		require.NoError(t, err)
 		<-s.asked
 		s.open <- struct{}{}
-		require.Equal(t, stage.Cancelled, status(during))
+		require.Equal(t, store.Canceled, status(during))
 		require.Less(t, time.Since(begun), time.Minute)
 	})
 }
@@ -148,9 +149,9 @@ func TestAWaitThatBeginsDuringALook(t *testing.T) {
 // A future is pending when the engine and the Group's Run have ended, which it does not hold up. It fails when its scheduler is
 // closed, and what waits on goroutines is none the worse.
 func TestEndedWithoutItsScheduler(t *testing.T) {
-	store := memory.New(nil)
-	e := engineOf(t, store, 1, nothing, func(cfg *stage.Config) { cfg.Poll = 10 * time.Millisecond })
-	ids, err := store.Enqueue(t.Context(), stage.NewTask{Kind: "of others", Stage: "0"})
+	kept := memory.New(nil)
+	e := engineOf(t, kept, 1, nothing, func(cfg *stage.Config) { cfg.Poll = 10 * time.Millisecond })
+	ids, err := kept.Enqueue(t.Context(), store.NewTask{Kind: "of others", Stage: "0"})
 	require.NoError(t, err)
 	s := act.New(act.Config{Logger: zap.NewNop()})
 	require.NoError(t, e.Setup(s))
@@ -164,11 +165,11 @@ func TestEndedWithoutItsScheduler(t *testing.T) {
 	require.Equal(t, future.ErrDropped, err)
 
 	f = e.Future(t.Context(), s, ids[0])
-	_, err = store.Cancel(t.Context(), ids[0])
+	_, err = kept.Cancel(t.Context(), ids[0])
 	require.NoError(t, err)
 	x, err := e.Await(t.Context(), ids[0])
 	require.NoError(t, err)
-	require.Equal(t, stage.Cancelled, x.Status)
+	require.Equal(t, store.Canceled, x.Status)
 	require.Eventually(t, f.Resolved, servertest.Timeout, time.Millisecond)
 }
 
@@ -184,7 +185,7 @@ func TestAwaitInVain(t *testing.T) {
 			}
 			err := do()
 			if call == "Cancel" { // and nobody sees it cancelled
-				_, _ = s.Store.Purge(ctx, stage.Purge{Status: stage.Cancelled, Limit: 1})
+				_, _ = s.Store.Purge(ctx, store.Purge{Status: store.Canceled, Limit: 1})
 			}
 			return err
 		}}
@@ -203,20 +204,20 @@ func TestAwaitInVain(t *testing.T) {
 		answers.Store(true)
 		time.AfterFunc(time.Minute, func() { _, _ = e.Cancel(context.Background(), id) })
 		_, err := e.Await(t.Context(), id)
-		require.ErrorIs(t, err, stage.ErrNotFound)
+		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
 
 func TestTypedAwait(t *testing.T) {
 	words := stage.Typed[string]{Kind: "task"}
-	var told []stage.ID // by OnEnd
-	e := engineOf(t, memory.New(nil), 1, words.Processor(func(_ context.Context, _ *stage.Task, v string) (stage.Commit, error) {
+	var told []store.ID // by OnEnd
+	e := engineOf(t, memory.New(nil), 1, words.Processor(func(_ context.Context, _ *store.Task, v string) (store.Commit, error) {
 		if v == "bad" {
 			return nil, stage.Permanent(errors.New("out of paper\nand of ink"))
 		}
-		return func(_ context.Context, tx stage.Tx) error { return words.SetData(tx, v+" and more") }, nil
-	}), func(cfg *stage.Config) { cfg.Workers, cfg.OnEnd = 1, func(x stage.Task) { told = append(told, x.ID) } })
-	enqueue := func(v string) stage.ID {
+		return func(_ context.Context, tx store.Tx) error { return words.SetData(tx, v+" and more") }, nil
+	}), func(cfg *stage.Config) { cfg.Workers, cfg.OnEnd = 1, func(x store.Task) { told = append(told, x.ID) } })
+	enqueue := func(v string) store.ID {
 		id, err := words.Enqueue(t.Context(), e, v)
 		require.NoError(t, err)
 		return id
@@ -228,16 +229,16 @@ func TestTypedAwait(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "good and more", v)
 	_, err = words.Await(t.Context(), e, bad)
-	require.ErrorIs(t, err, stage.ErrFailed)
+	require.ErrorIs(t, err, store.ErrFailed)
 	require.EqualError(t, err, "stage: failed for good: out of paper")
 	cancelled := enqueue("")
 	_, err = e.Cancel(t.Context(), cancelled)
 	require.NoError(t, err)
 	_, err = words.Await(t.Context(), e, cancelled)
-	require.Equal(t, stage.ErrCanceled, err)
-	require.Equal(t, []stage.ID{good, bad}, told, "and not of one that no worker held")
+	require.Equal(t, store.ErrCanceled, err)
+	require.Equal(t, []store.ID{good, bad}, told, "and not of one that no worker held")
 	_, err = words.Await(t.Context(), e, 4711)
-	require.ErrorIs(t, err, stage.ErrNotFound)
+	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
 // TestWorldAwaits is a few processes whose engines share an unreliable store, and whose tasks wait for those of the store, while these
@@ -293,10 +294,10 @@ func TestWorldAwaits(t *testing.T) {
 type awaiter struct {
 	y    *tasksWorld
 	e    *stage.Engine
-	id   stage.ID
+	id   store.ID
 	of   map[*awaiter]bool // of all that have begun, and have not come to an end
-	was  stage.Task
-	f    *future.Future[stage.Task]
+	was  store.Task
+	f    *future.Future[store.Task]
 	wait act.Action
 	left int
 }
@@ -321,7 +322,7 @@ func (a *awaiter) Act(t *act.Task) act.Directive {
 		a.y.w.Errorf("task %d is there, and the wait for it ends with %v (%v)", a.id, err, wrong)
 	case !x.Ended() || x.Changed.Before(a.was.Changed):
 		a.y.w.Errorf("the wait for task %d, which was %+v, ends with %+v", a.id, a.was, x)
-	case x.Status != stage.Error && (x.Status != is.Status || x.Stage != is.Stage || string(x.Data) != string(is.Data)):
+	case x.Status != store.Failed && (x.Status != is.Status || x.Stage != is.Stage || string(x.Data) != string(is.Data)):
 		a.y.w.Errorf("the wait ends with %+v, which is %+v", x, is)
 	}
 	if a.left--; a.left > 0 {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Fire claims due tasks, as many as Config.Workers leaves room for. Those of higher priorities come first. Within a priority new
@@ -23,7 +25,7 @@ func (e *Engine) Fire(ctx context.Context) (int, error) {
 
 // claim is a claim that the store has not answered yet.
 type claim struct {
-	ticket   Ticket
+	ticket   store.Ticket
 	room     int                  // how many tasks it asks for
 	kinds    []string             // of these kinds
 	most     map[string]int       // how many of kinds with a bound of their own
@@ -38,11 +40,11 @@ func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 	if c == nil {
 		return nil, err
 	}
-	var tasks []Task
+	var tasks []store.Task
 	defer func() { works = e.admit(c, tasks) }()           // also if the store panics
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2) // a claim that takes longer leaves too little of the lease
 	defer cancel()
-	tasks, err = e.cfg.Store.Claim(ctx, Claim{
+	tasks, err = e.cfg.Store.Claim(ctx, store.Claim{
 		Ticket: c.ticket, Worker: e.cfg.Worker, Kinds: c.kinds, Limit: c.room, Most: c.most, Length: e.cfg.Lease, Shows: e.shows,
 		Priorities: e.priorities,
 	})
@@ -75,7 +77,7 @@ func (e *Engine) reserve() (*claim, error) {
 		return nil, nil
 	}
 	e.number++
-	c := &claim{ticket: Ticket{e.id, e.number}, room: min(room, mostClaimed), kinds: kinds, most: most, now: e.host.now}
+	c := &claim{ticket: store.Ticket{Engine: e.id, Number: e.number}, room: min(room, mostClaimed), kinds: kinds, most: most, now: e.host.now}
 	c.asked = c.now()
 	e.claims = append(e.claims, c)
 	return c, nil
@@ -109,7 +111,7 @@ func (e *Engine) rooms() (kinds []string, most map[string]int) {
 
 // full reports whether there may be more tasks than the claim has got: it has got as many as it asked for, in all or of a
 // kind, or there are kinds of which it could not ask for any.
-func (c *claim) full(tasks []Task, kinds int) bool {
+func (c *claim) full(tasks []store.Task, kinds int) bool {
 	of := map[string]int{}
 	for _, t := range tasks {
 		of[t.Kind]++
@@ -123,7 +125,7 @@ func (c *claim) full(tasks []Task, kinds int) bool {
 }
 
 // admit ends a claim, and makes works of what was claimed.
-func (e *Engine) admit(c *claim, tasks []Task) []*work {
+func (e *Engine) admit(c *claim, tasks []store.Task) []*work {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.claims = slices.DeleteFunc(e.claims, func(other *claim) bool { return other == c })
@@ -147,13 +149,13 @@ func (e *Engine) admit(c *claim, tasks []Task) []*work {
 // worker was lost at a dynamic stage goes back to the static one before, and that was an attempt. So does a task that is
 // found at a dynamic stage otherwise, perhaps one of another release, without an attempt. Of a task that was lost at a
 // static stage there may be a request, so it stays there until it enters the next.
-func shows(kind string, c *Chain) (all []Show) {
+func shows(kind string, c *Chain) (all []store.Show) {
 	for i := 1; i < len(c.stages); i += 2 {
 		before, dynamic := c.stages[i-1].Name, c.stages[i].Name
 		all = append(all,
-			Show{Kind: kind, Found: before, Stage: dynamic},
-			Show{Kind: kind, Found: dynamic, Stage: before},
-			Show{Kind: kind, Found: dynamic, Lost: true, Stage: before, Attempts: 1},
+			store.Show{Kind: kind, Found: before, Stage: dynamic},
+			store.Show{Kind: kind, Found: dynamic, Stage: before},
+			store.Show{Kind: kind, Found: dynamic, Lost: true, Stage: before, Attempts: 1},
 		)
 	}
 	return all
@@ -165,7 +167,7 @@ func shows(kind string, c *Chain) (all []Show) {
 func (e *Engine) recoverClaims(ctx context.Context) error {
 	e.mu.Lock()
 	e.dropped = slices.DeleteFunc(e.dropped, func(w *work) bool { return w.until <= w.now() })
-	looks, known, before := e.looks, slices.Concat(e.works, e.dropped), Ticket{e.id, e.number + 1}
+	looks, known, before := e.looks, slices.Concat(e.works, e.dropped), store.Ticket{Engine: e.id, Number: e.number + 1}
 	if len(e.claims) > 0 {
 		before = e.claims[0].ticket
 	}
@@ -201,7 +203,7 @@ func (e *Engine) recoverClaims(ctx context.Context) error {
 func (e *Engine) sendBack(ctx context.Context, works []*work) {
 	for _, w := range works {
 		w.stop(ErrInterrupted)
-		defer context.AfterFunc(ctx, func() { w.lose(ErrLeaseLost) })()
+		defer context.AfterFunc(ctx, func() { w.lose(store.ErrLeaseLost) })()
 		for after := time.Duration(0); after == 0 && !w.over(); {
 			after = w.step()
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // good is the least that an engine needs.
@@ -68,7 +69,7 @@ func TestInvalidConfigs(t *testing.T) {
 		"what is negative": {func(cfg *stage.Config) {
 			cfg.Kinds["report"] = stage.Kind{Chain: reportChain(), Workers: -1, Attempts: -2, Timeout: -3}
 			cfg.Workers, cfg.Attempts, cfg.Timeout, cfg.Poll, cfg.Heartbeat = -1, -2, -3, -4, -5
-			cfg.Retention = map[stage.Status]time.Duration{stage.Normal: -6, stage.Error: 0}
+			cfg.Retention = map[store.Status]time.Duration{store.Normal: -6, store.Failed: 0}
 		}, []string{
 			`Kinds["report"].Workers is negative: -1`, `Kinds["report"].Attempts is negative: -2`, `Kinds["report"].Timeout is negative: -3ns`,
 			"Workers is negative: -1", "Attempts is negative: -2", "Timeout is negative: -3ns", "Poll is negative: -4ns",
@@ -79,7 +80,7 @@ func TestInvalidConfigs(t *testing.T) {
 		"a lease too short": {func(cfg *stage.Config) { cfg.Lease = 10 }, []string{"Lease is less than stores can count: 10ns"}},
 		"a beat too long":   {func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = 10e6, 20e6 }, []string{"Heartbeat (20ms) must be below Lease (10ms)"}},
 		"a retention of what has no end": {func(cfg *stage.Config) {
-			cfg.Retention = map[stage.Status]time.Duration{stage.Suspended: time.Hour}
+			cfg.Retention = map[store.Status]time.Duration{store.Suspended: time.Hour}
 		}, []string{`Retention has a status in which no task ends: "SUSPENDED"`}},
 		"periodic tasks": {func(cfg *stage.Config) {
 			cfg.Periodic = map[string]stage.Periodic{"b": {Kind: "copy", Missed: 3, Most: 1001}}
@@ -125,11 +126,11 @@ func TestShortLeasesHaveHeartbeats(t *testing.T) {
 
 // asked is a Store that only notes what it is asked for.
 type asked struct {
-	stage.Store
-	claim stage.Claim
+	store.Store
+	claim store.Claim
 }
 
-func (s *asked) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+func (s *asked) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
 	s.claim = c
 	return s.Store.Claim(ctx, c)
 }
@@ -176,7 +177,7 @@ func TestBackoffDoubles(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	cfg := good()
 	cfg.Store, cfg.Attempts, cfg.Logger = memory.New(func() time.Time { return now }), 100, zap.NewNop()
-	cfg.Provider = stage.Processors{"load": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
+	cfg.Provider = stage.Processors{"load": stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) {
 		return nil, fmt.Errorf("no luck")
 	})}
 	e, err := stage.New(cfg)

@@ -7,7 +7,7 @@
 //
 // A static stage is a stored result. A dynamic stage is work under way: all readers of the store can see it, but it is
 // temporary. The task then reaches the next static stage, or goes back to the one before. Beside the stage a task has a
-// [Status], which says what is being done about it.
+// [store.Status], which says what is being done about it.
 //
 //	chain := stage.Begin("CREATED").
 //		Then("LOADING_DATA", "load", "DATA_LOADED").
@@ -21,9 +21,9 @@
 //	err = engine.Run(ctx)
 //
 // An [Engine] claims tasks and calls processors for them, on goroutines ([Engine.Run]) or as a service of a Group
-// ([Engine.Setup]). Any number of engines, in any number of processes, share a [Store].
+// ([Engine.Setup]). Any number of engines, in any number of processes, share a [store.Store].
 //
-// A long stage can note how far it has come ([Task.SetProgress]). Heartbeats store that, and the next try of the stage, after a
+// A long stage can note how far it has come ([SetProgress]). Heartbeats store that, and the next try of the stage, after a
 // failure or a crash, goes on from there.
 //
 // The latest attempts of a task that have failed are kept, with their times and errors ([Engine.Failures]).
@@ -44,14 +44,14 @@
 //	priorities, queues, pauses        Kind.Priority, Kind.Queue, Config.Queues, Engine.PauseKind
 //	attempts, back-off, time-out      Kind.Attempts, Kind.Backoff, Kind.Timeout, Permanent
 //	concurrency                       Config.Workers, Kind.Workers
-//	retryable                         the status Error, Selection.Running
-//	discarded, dead                   the status Error, Selection.Ended
+//	retryable                         the status Failed, Selection.Running
+//	discarded, dead                   the status Failed, Selection.Ended
 //	arguments                         Typed
 //	middleware, hooks                 Config.Middleware, Config.OnEnd
 //	results, awaiting                 Engine.Await, Engine.Future, Typed.Await
 //	subscriptions                     Config.OnEnd, for what ends under this engine
 //	errors                            Engine.Failures
-//	checkpoints, cursors              Task.SetProgress
+//	checkpoints, cursors              SetProgress
 //	statistics, lists                 Engine.Counts, Selection
 //	pruning                           Config.Retention, Engine.Purge
 //
@@ -87,7 +87,7 @@
 // stage along the chain of the engine that claims it. Stages can be added anywhere. If an engine does not know a stage or its
 // processor, that is a failure. The stage is tried again later, perhaps by an engine that knows it. So Attempts and Backoff must
 // outlast the change. Before a static stage is removed or renamed, the tasks that rest there have to continue
-// ([Selection] finds them).
+// ([store.Selection] finds them).
 //
 // # What it is not
 //

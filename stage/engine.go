@@ -18,12 +18,14 @@ import (
 
 	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Config configures an Engine. Store, Kinds and Provider are required; the zero value of any other field is useful.
 type Config struct {
 	// Store keeps the tasks. Engines that share it share the work.
-	Store Store
+	Store store.Store
 
 	// Kinds has the kinds of task that this engine knows. It claims no others. If there are many, a claim takes some microseconds for
 	// each kind with tasks that wait, whether they are due or not, and for the others next to nothing.
@@ -52,16 +54,16 @@ type Config struct {
 	// other work.)
 	Periodic map[string]Periodic
 
-	// Retention says how long tasks are kept that have ended: Normal stands for those that have finished, Cancelled, and Error
+	// Retention says how long tasks are kept that have ended: Normal stands for those that have finished, Canceled, and Error
 	// for those that have failed for good. An engine that runs deletes those that ended longer ago, also of kinds that it does
 	// not know, 1000 in a call of the store. It looks for them once a minute. If a tenth of the duration is less, it looks that
 	// often, but not more often than Poll. The interval varies as Poll does. Tasks in a status without an entry are kept until
 	// Engine.Purge. Any number of engines may have a Retention.
 	//
-	// A task that is deleted loses its Key, and an Await of it returns ErrNotFound. So keep tasks for longer than their Within, and
+	// A task that is deleted loses its Key, and an Await of it returns store.ErrNotFound. So keep tasks for longer than their Within, and
 	// than callers may repeat an Enqueue. Keep them also for longer than callers take to begin an Await, and one and a half of their
 	// Poll more.
-	Retention map[Status]time.Duration
+	Retention map[store.Status]time.Duration
 
 	// Middleware is put around the processor of each stage, the first one outside.
 	Middleware []Middleware
@@ -114,7 +116,7 @@ type Config struct {
 	// OnEnd is called at most once for each end of a task. It is not called if the process dies after the commit, or if the
 	// answer of the store is lost for good. Nor is it if Cancel ends a task that no worker holds. So what must not be missed
 	// belongs in the Commit of the last stage.
-	OnEnd func(t Task)
+	OnEnd func(t store.Task)
 
 	// Shutdown has the terms of the stop when the context of Run ends. The zero Policy gives processors 30 s to return.
 	// In a Group it is not used: there the orders have terms.
@@ -160,7 +162,7 @@ type Engine struct {
 	cfg   Config
 	id    int64    // in the tickets of its claims
 	kinds []string // that it claims
-	shows []Show
+	shows []store.Show
 
 	bounded    bool           // some of the kinds have Workers of their own
 	priorities map[string]int // of kinds; nil if all are 0
@@ -269,8 +271,8 @@ func (cfg Config) check() error {
 		}
 	}
 	for name, p := range cfg.Periodic {
-		say(name != "" && len(name) <= MaxKey && storable(name),
-			"Periodic has a name that is not UTF-8 without NUL of 1 to %d bytes: %q", MaxKey, name)
+		say(name != "" && len(name) <= store.MaxKey && storable(name),
+			"Periodic has a name that is not UTF-8 without NUL of 1 to %d bytes: %q", store.MaxKey, name)
 		for _, err := range p.check(cfg) {
 			say(false, "Periodic[%q].%w", name, err)
 		}
@@ -353,7 +355,7 @@ func doubling(n int) time.Duration { return min(time.Second<<min(n-1, 16), 5*tim
 
 // Enqueue adds a task of one of the engine's kinds at the first stage of its chain, with data for its processors. An
 // engine that runs claims it at once, if it has room. The error may be ErrUnknownKind.
-func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, error) {
+func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (store.ID, error) {
 	n, err := e.NewTask(kind, data)
 	if err != nil {
 		return 0, err
@@ -367,18 +369,18 @@ func (e *Engine) Enqueue(ctx context.Context, kind string, data []byte) (ID, err
 
 // NewTask returns a task of one of the engine's kinds at the first stage of its chain. It is for EnqueueAll, or for the function
 // of a store that enqueues in a transaction of yours. Callers may set After, At, Key and Within. The error may be ErrUnknownKind.
-func (e *Engine) NewTask(kind string, data []byte) (NewTask, error) {
+func (e *Engine) NewTask(kind string, data []byte) (store.NewTask, error) {
 	k, ok := e.cfg.Kinds[kind]
 	if !ok {
-		return NewTask{}, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
+		return store.NewTask{}, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
 	}
-	return NewTask{Kind: kind, Stage: k.Chain.stages[0].Name, Data: data}, nil
+	return store.NewTask{Kind: kind, Stage: k.Chain.stages[0].Name, Data: data}, nil
 }
 
 // EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in order. Tasks of
 // kinds that this engine does not know are added too, and wait for an engine that knows them.
-func (e *Engine) EnqueueAll(ctx context.Context, tasks ...NewTask) ([]ID, error) {
-	ids, err := e.cfg.Store.Enqueue(context.WithValue(ctx, enqueuer{}, e.id), tasks...)
+func (e *Engine) EnqueueAll(ctx context.Context, tasks ...store.NewTask) ([]store.ID, error) {
+	ids, err := e.cfg.Store.Enqueue(transition.WithEnqueuer(ctx, e.id), tasks...)
 	if err == nil {
 		e.where().ring()
 	}
@@ -388,21 +390,23 @@ func (e *Engine) EnqueueAll(ctx context.Context, tasks ...NewTask) ([]ID, error)
 // Suspend takes a task out of work until Resume, whichever process works on it. The task goes back to its last static stage,
 // and is Suspended there. When Suspend has returned true, no stage of the task finishes any more. If its last attempt fails
 // before the worker has learnt of the request, the task has failed for good instead, and only ResumeFailed lets it go on.
-// Suspend returns false for a task that is suspended already or does not run. The error may be ErrNotFound.
-func (e *Engine) Suspend(ctx context.Context, id ID) (bool, error) {
-	return e.stop(ctx, id, e.cfg.Store.Suspend, ErrSuspended)
+// Suspend returns false for a task that is suspended already or does not run. The error may be store.ErrNotFound.
+func (e *Engine) Suspend(ctx context.Context, id store.ID) (bool, error) {
+	return e.stop(ctx, id, e.cfg.Store.Suspend, store.ErrSuspended)
 }
 
 // Resume lets a suspended task continue from its last static stage when it is claimed next. A suspension that has not
-// taken place yet is withdrawn. Resume returns false for a task in any other state. The error may be ErrNotFound.
-func (e *Engine) Resume(ctx context.Context, id ID) (bool, error) { return e.resume(ctx, id, false) }
+// taken place yet is withdrawn. Resume returns false for a task in any other state. The error may be store.ErrNotFound.
+func (e *Engine) Resume(ctx context.Context, id store.ID) (bool, error) {
+	return e.resume(ctx, id, false)
+}
 
-// ResumeFailed does what Resume does, also for a task in Error, whose attempts begin anew.
-func (e *Engine) ResumeFailed(ctx context.Context, id ID) (bool, error) {
+// ResumeFailed does what Resume does, also for a task that is Failed, whose attempts begin anew.
+func (e *Engine) ResumeFailed(ctx context.Context, id store.ID) (bool, error) {
 	return e.resume(ctx, id, true)
 }
 
-func (e *Engine) resume(ctx context.Context, id ID, failed bool) (bool, error) {
+func (e *Engine) resume(ctx context.Context, id store.ID, failed bool) (bool, error) {
 	ok, err := e.cfg.Store.Resume(ctx, id, failed)
 	if ok {
 		e.where().ring()
@@ -410,11 +414,11 @@ func (e *Engine) resume(ctx context.Context, id ID, failed bool) (bool, error) {
 	return ok, err
 }
 
-// Cancel ends a task for good, whichever process works on it: it goes back to its last static stage, and is Cancelled
+// Cancel ends a task for good, whichever process works on it: it goes back to its last static stage, and is Canceled
 // there. When Cancel has returned true, no stage of the task finishes any more. It returns false for a task that is
-// finished or cancelled already. The error may be ErrNotFound.
-func (e *Engine) Cancel(ctx context.Context, id ID) (bool, error) {
-	ok, err := e.stop(ctx, id, e.cfg.Store.Cancel, ErrCanceled)
+// finished or cancelled already. The error may be store.ErrNotFound.
+func (e *Engine) Cancel(ctx context.Context, id store.ID) (bool, error) {
+	ok, err := e.stop(ctx, id, e.cfg.Store.Cancel, store.ErrCanceled)
 	if ok {
 		e.mayHaveEnded(id)
 	}
@@ -448,28 +452,30 @@ func (e *Engine) ResumeKind(ctx context.Context, kind string) (bool, error) {
 func (e *Engine) PausedKinds(ctx context.Context) ([]string, error) { return e.cfg.Store.Paused(ctx) }
 
 // Get returns a task.
-func (e *Engine) Get(ctx context.Context, id ID) (Task, error) { return e.cfg.Store.Get(ctx, id) }
+func (e *Engine) Get(ctx context.Context, id store.ID) (store.Task, error) {
+	return e.cfg.Store.Get(ctx, id)
+}
 
 // Failures returns the records of the attempts of a task that have failed, of all its stages, in order: the latest
 // MaxFailures. They have the texts that Task.Failure had, or say that the worker was lost, and the times by the store's clock.
-// The error may be ErrNotFound.
-func (e *Engine) Failures(ctx context.Context, id ID) ([]Failure, error) {
+// The error may be store.ErrNotFound.
+func (e *Engine) Failures(ctx context.Context, id store.ID) ([]store.Failure, error) {
 	return e.cfg.Store.Failures(ctx, id)
 }
 
 // List returns tasks in order of their numbers or the newest first, also those of kinds that the engine does not know. See
 // Store.List.
-func (e *Engine) List(ctx context.Context, s Selection) ([]Task, error) {
+func (e *Engine) List(ctx context.Context, s store.Selection) ([]store.Task, error) {
 	return e.cfg.Store.List(ctx, s)
 }
 
 // Counts returns how many tasks there are of each kind, at each stage, in each status, also of kinds that the engine does
 // not know. See Store.Counts.
-func (e *Engine) Counts(ctx context.Context) ([]Count, error) { return e.cfg.Store.Counts(ctx) }
+func (e *Engine) Counts(ctx context.Context) ([]store.Count, error) { return e.cfg.Store.Counts(ctx) }
 
 // Purge deletes tasks that have ended, also of kinds that the engine does not know. It is an error if no task ends with
 // p.Status, p.Age is negative, or p.Limit is less than 1. See Store.Purge.
-func (e *Engine) Purge(ctx context.Context, p Purge) (int, error) {
+func (e *Engine) Purge(ctx context.Context, p store.Purge) (int, error) {
 	switch {
 	case !slices.Contains(ends, p.Status):
 		return 0, fmt.Errorf("stage: Purge.Status is one with which no task ends: %q", p.Status)
@@ -482,7 +488,7 @@ func (e *Engine) Purge(ctx context.Context, p Purge) (int, error) {
 }
 
 // ends are the statuses with which tasks end.
-var ends = []Status{Normal, Cancelled, Error}
+var ends = []store.Status{store.Normal, store.Canceled, store.Failed}
 
 // where returns the present host.
 func (e *Engine) where() host {
@@ -492,7 +498,7 @@ func (e *Engine) where() host {
 }
 
 // stop makes a request, and ends the context of the task if this engine works on it.
-func (e *Engine) stop(ctx context.Context, id ID, request func(context.Context, ID) (bool, error), why error) (bool, error) {
+func (e *Engine) stop(ctx context.Context, id store.ID, request func(context.Context, store.ID) (bool, error), why error) (bool, error) {
 	ok, err := request(ctx, id)
 	if ok {
 		for _, w := range e.claimed() {
@@ -520,7 +526,7 @@ func (e *Engine) remove(w *work) {
 	}
 	settled, ring := e.settle(), e.more || w.due
 	e.mu.Unlock()
-	w.lose(ErrLeaseLost) // frees what was derived from its contexts
+	w.lose(store.ErrLeaseLost) // frees what was derived from its contexts
 	if settled {
 		e.where().settled()
 	}

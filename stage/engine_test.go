@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // What follows is for engines in each host. What one engine does with a task, step by step, and what engines do together is in
@@ -87,7 +88,7 @@ func TestLife(t *testing.T) {
 			}
 			cfg.Provider = stage.Processors{
 				"load": computes(func() error { note("  load"); return nil }, func() error { note("  commit"); return nil }),
-				"build": stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+				"build": stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 					note("  build")
 					switch builds++; builds {
 					case 1:
@@ -135,15 +136,15 @@ func quiet() error { return nil }
 
 // computes is a processor that returns what f returns, and a commit that returns what written returns.
 func computes(f, written func() error) stage.Processor {
-	return stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) {
-		return func(context.Context, stage.Tx) error { return written() }, f()
+	return stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) {
+		return func(context.Context, store.Tx) error { return written() }, f()
 	})
 }
 
 // around returns a middleware that calls before and after, and fails with their errors.
 func around(before, after func() error) stage.Middleware {
 	return func(next stage.Processor) stage.Processor {
-		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		return stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
 			if err := before(); err != nil {
 				return nil, err
 			}
@@ -188,7 +189,7 @@ func TestTroublesAreTheTasks(t *testing.T) {
 			test := func(t *testing.T, run host) {
 				e := engineOf(t, memory.New(nil), 1, nil, func(cfg *stage.Config) {
 					cfg.Provider, cfg.Workers, cfg.Attempts = row.provider, 1, 2
-					cfg.OnEnd = func(stage.Task) { _ = goexits() } // which is no more trouble than a panic
+					cfg.OnEnd = func(store.Task) { _ = goexits() } // which is no more trouble than a panic
 				})
 				stop := run(e)
 				for range 2 { // more than there are workers
@@ -215,7 +216,7 @@ func TestTroublesAreTheTasks(t *testing.T) {
 func TestFoundAtAnotherStage(t *testing.T) {
 	for at, want := range map[string]string{"GONE": "GONE ERROR", "1": "1 NORMAL"} {
 		s := memory.New(nil)
-		ids, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "task", Stage: at})
+		ids, err := s.Enqueue(t.Context(), store.NewTask{Kind: "task", Stage: at})
 		require.NoError(t, err)
 		x := fires(t, engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.Attempts = 1 }), ids[0])
 		require.Equal(t, want, state(x))
@@ -229,7 +230,7 @@ func TestTimeout(t *testing.T) {
 	for name, obeys := range map[string]bool{"obeys": true, "returns as if all were well": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := worksOff(t, engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+				x := worksOff(t, engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 					<-ctx.Done()
 					require.ErrorIs(t, stage.CheckSuspended(ctx), stage.ErrTimeout)
 					if obeys {
@@ -271,7 +272,7 @@ func TestWorkersOfAKind(t *testing.T) {
 			few.Workers = 2
 			cfg.Kinds = map[string]stage.Kind{"task": few, "other": {Chain: few.Chain}}
 			cfg.Workers, cfg.Poll = 6, time.Hour
-			cfg.Provider = stage.Processors{"p": stage.ProcessorFunc(func(_ context.Context, x *stage.Task) (stage.Commit, error) {
+			cfg.Provider = stage.Processors{"p": stage.ProcessorFunc(func(_ context.Context, x *store.Task) (store.Commit, error) {
 				if !first.Load() {
 					<-release
 				}
@@ -286,7 +287,7 @@ func TestWorkersOfAKind(t *testing.T) {
 		}
 		stop := run(e)
 		synctest.Wait()
-		all, err := e.List(t.Context(), stage.Selection{Status: stage.InProcessing})
+		all, err := e.List(t.Context(), store.Selection{Status: store.InProcessing})
 		require.NoError(t, err)
 		for _, x := range all {
 			busy[x.Kind]++
@@ -298,7 +299,7 @@ func TestWorkersOfAKind(t *testing.T) {
 		first.Store(true)
 		close(release)
 		synctest.Wait()
-		left, err := e.List(t.Context(), stage.Selection{Running: true})
+		left, err := e.List(t.Context(), store.Selection{Running: true})
 		require.NoError(t, err)
 		require.Empty(t, left)
 		require.NoError(t, stop(shutdown.Unbounded))
@@ -324,7 +325,7 @@ func TestATaskThatEndsMakesRoom(t *testing.T) {
 			}}, 1, processor(func(context.Context) { begun++; <-free }), func(cfg *stage.Config) {
 				cfg.Poll, cfg.Workers = time.Hour, 1
 				if row.onEnd {
-					cfg.OnEnd = func(x stage.Task) {
+					cfg.OnEnd = func(x store.Task) {
 						if x.ID == 1 {
 							<-ends
 						}
@@ -427,30 +428,30 @@ func TestRunning(t *testing.T) {
 // failure, and is not written.
 func TestRequestsReachTheProcessor(t *testing.T) {
 	t.Parallel()
-	type request func(e *stage.Engine) func(context.Context, stage.ID) (bool, error)
-	suspend := func(e *stage.Engine) func(context.Context, stage.ID) (bool, error) { return e.Suspend }
-	cancel := func(e *stage.Engine) func(context.Context, stage.ID) (bool, error) { return e.Cancel }
+	type request func(e *stage.Engine) func(context.Context, store.ID) (bool, error)
+	suspend := func(e *stage.Engine) func(context.Context, store.ID) (bool, error) { return e.Suspend }
+	cancel := func(e *stage.Engine) func(context.Context, store.ID) (bool, error) { return e.Cancel }
 	for name, row := range map[string]struct {
 		ask  request
 		ends func() error
 		why  error
 		want string
 	}{
-		"suspended, and returns results": {suspend, quiet, stage.ErrSuspended, "0 SUSPENDED"},
-		"suspended, and fails":           {suspend, func() error { return stage.Permanent(fail()) }, stage.ErrSuspended, "0 SUSPENDED"},
-		"suspended, and panics":          {suspend, panics, stage.ErrSuspended, "0 SUSPENDED"},
-		"suspended, and exits":           {suspend, goexits, stage.ErrSuspended, "0 SUSPENDED"},
-		"cancelled, and returns results": {cancel, quiet, stage.ErrCanceled, "0 CANCELLED"},
+		"suspended, and returns results": {suspend, quiet, store.ErrSuspended, "0 SUSPENDED"},
+		"suspended, and fails":           {suspend, func() error { return stage.Permanent(fail()) }, store.ErrSuspended, "0 SUSPENDED"},
+		"suspended, and panics":          {suspend, panics, store.ErrSuspended, "0 SUSPENDED"},
+		"suspended, and exits":           {suspend, goexits, store.ErrSuspended, "0 SUSPENDED"},
+		"cancelled, and returns results": {cancel, quiet, store.ErrCanceled, "0 CANCELLED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEachHost(t, func(t *testing.T, run host) {
 				var processor context.Context
-				goOn, ended := make(chan struct{}), stage.Status("")
-				e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+				goOn, ended := make(chan struct{}), store.Status("")
+				e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 					processor = ctx
 					<-goOn
-					return func(context.Context, stage.Tx) error { t.Error("written"); return nil }, row.ends()
-				}), func(cfg *stage.Config) { cfg.OnEnd = func(x stage.Task) { ended += x.Status } })
+					return func(context.Context, store.Tx) error { t.Error("written"); return nil }, row.ends()
+				}), func(cfg *stage.Config) { cfg.OnEnd = func(x store.Task) { ended += x.Status } })
 				stop := run(e)
 				id := enqueued(t, e, "")
 				synctest.Wait()
@@ -463,7 +464,7 @@ func TestRequestsReachTheProcessor(t *testing.T) {
 				require.Equal(t, row.want, state(x))
 				require.Zero(t, x.Attempt)
 				require.Empty(t, x.Failure)
-				require.Equal(t, x.Ended(), ended == stage.Cancelled, "%s", ended)
+				require.Equal(t, x.Ended(), ended == store.Canceled, "%s", ended)
 				require.NoError(t, stop(shutdown.Unbounded))
 			})
 		})
@@ -515,8 +516,8 @@ func TestTheEndOfAContextIsAStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
-					return func(context.Context, stage.Tx) error {
+				e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
+					return func(context.Context, store.Tx) error {
 						cancel()
 						if !obeys {
 							time.Sleep(time.Minute)
@@ -597,7 +598,7 @@ func TestAClaimThatIsDoneLate(t *testing.T) {
 				return hangs(ctx)
 			}
 			return do()
-		}}, 1, stage.ProcessorFunc(func(_ context.Context, x *stage.Task) (stage.Commit, error) {
+		}}, 1, stage.ProcessorFunc(func(_ context.Context, x *store.Task) (store.Commit, error) {
 			if x.ID == 1 {
 				<-release
 			}
@@ -610,9 +611,9 @@ func TestAClaimThatIsDoneLate(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		require.Error(t, stop(shutdown.Policy{Time: time.Second, Drop: true}))
 
-		ids, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "task", Stage: "0"})
+		ids, err := s.Enqueue(t.Context(), store.NewTask{Kind: "task", Stage: "0"})
 		require.NoError(t, err)
-		claimed, err := s.Claim(t.Context(), late.(stage.Claim))
+		claimed, err := s.Claim(t.Context(), late.(store.Claim))
 		require.NoError(t, err)
 		require.Len(t, claimed, 1)
 		stop = run(e)
@@ -632,7 +633,7 @@ func TestOnEndTakesItsTime(t *testing.T) {
 		e := engineOf(t, &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
 			require.NotEqual(t, "Heartbeat", call)
 			return do()
-		}}, 1, nothing, func(cfg *stage.Config) { cfg.OnEnd = func(stage.Task) { <-release } })
+		}}, 1, nothing, func(cfg *stage.Config) { cfg.OnEnd = func(store.Task) { <-release } })
 		stop := run(e)
 		enqueued(t, e, "")
 		time.Sleep(10 * time.Second)
@@ -698,7 +699,7 @@ func TestCallsHaveTheirOwnPlaces(t *testing.T) {
 		require.Equal(t, 15*time.Second, late)
 		close(release)
 		synctest.Wait()
-		for id := range stage.ID(2) {
+		for id := range store.ID(2) {
 			x := get(t, e, id+1)
 			require.Equal(t, "1 NORMAL", state(x))
 			require.EqualValues(t, 1, x.Token, "its lease was not lost")

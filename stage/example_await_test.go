@@ -10,6 +10,7 @@ import (
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // greetings are tasks whose data are a name at first, and then a greeting.
@@ -17,8 +18,8 @@ var greetings = stage.Typed[string]{Kind: "greeting"}
 
 // greeter returns an engine that makes greetings.
 func greeter() *stage.Engine {
-	greet := func(_ context.Context, _ *stage.Task, name string) (stage.Commit, error) {
-		return func(_ context.Context, tx stage.Tx) error { return greetings.SetData(tx, "hello, "+name) }, nil
+	greet := func(_ context.Context, _ *store.Task, name string) (store.Commit, error) {
+		return func(_ context.Context, tx store.Tx) error { return greetings.SetData(tx, "hello, "+name) }, nil
 	}
 	return must(stage.New(stage.Config{
 		Store:    memory.New(nil),
@@ -28,12 +29,12 @@ func greeter() *stage.Engine {
 }
 
 // enqueue is an action that adds a greeting. Other actions go on while the store is asked.
-func enqueue(engine *stage.Engine, name string) *act.Call[stage.ID] {
-	return stage.Call(engine, func(ctx context.Context) (stage.ID, error) { return greetings.Enqueue(ctx, engine, name) })
+func enqueue(engine *stage.Engine, name string) *act.Call[store.ID] {
+	return stage.Call(engine, func(ctx context.Context) (store.ID, error) { return greetings.Enqueue(ctx, engine, name) })
 }
 
 // printGreeting prints the result of a task that has ended.
-func printGreeting(t stage.Task, err error) {
+func printGreeting(t store.Task, err error) {
 	if err == nil {
 		err = t.Err()
 	}
@@ -76,8 +77,8 @@ func ExampleTyped_Await() {
 // visitor is an action that enqueues a task, and waits for its result.
 type visitor struct {
 	engine  *stage.Engine
-	enqueue *act.Call[stage.ID]
-	ended   *future.Future[stage.Task]
+	enqueue *act.Call[store.ID]
+	ended   *future.Future[store.Task]
 	wait    act.Action
 	leave   func()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // must returns an engine that is configured well.
@@ -59,19 +60,19 @@ func reports() (map[string]stage.Kind, stage.Processors) {
 	chain := stage.Begin("CREATED").
 		Then("LOADING_DATA", "load", "DATA_LOADED").
 		Then("BUILDING_REPORT", "build", "FINISHED")
-	load := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+	load := func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		data := append(t.Data, ", loaded"...)               // computed first,
-		return func(_ context.Context, tx stage.Tx) error { // written last, together with DATA_LOADED
+		return func(_ context.Context, tx store.Tx) error { // written last, together with DATA_LOADED
 			tx.SetData(data)
 			return nil
 		}, nil
 	}
 	var paper atomic.Bool // several reports may be built at the same time
-	build := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+	build := func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		if !paper.Swap(true) {
 			return nil, stage.Permanent(errors.New("out of paper"))
 		}
-		return func(_ context.Context, tx stage.Tx) error {
+		return func(_ context.Context, tx store.Tx) error {
 			tx.SetData(append(t.Data, ", built"...))
 			return nil
 		}, nil
@@ -118,7 +119,7 @@ func ExampleConfig_onEnd() {
 	kinds, processors := reports()
 	engine := must(stage.New(stage.Config{
 		Store: memory.New(nil), Kinds: kinds, Provider: processors,
-		OnEnd: func(t stage.Task) {
+		OnEnd: func(t store.Task) {
 			if t.Finished() {
 				fmt.Println(t.String(), "has finished")
 			} else {
@@ -146,9 +147,9 @@ func ExampleTyped() {
 		Store: memory.New(nil),
 		Kinds: map[string]stage.Kind{"month": {Chain: stage.Begin("OPEN").Then("CLOSING", "close", "CLOSED")}},
 		Provider: stage.Processors{
-			"close": months.Processor(func(_ context.Context, _ *stage.Task, m Month) (stage.Commit, error) {
+			"close": months.Processor(func(_ context.Context, _ *store.Task, m Month) (store.Commit, error) {
 				next := Month{m.Year, m.Month + 1}
-				return func(_ context.Context, tx stage.Tx) error { return months.SetData(tx, next) }, nil
+				return func(_ context.Context, tx store.Tx) error { return months.SetData(tx, next) }, nil
 			}),
 		},
 	}))
@@ -164,7 +165,7 @@ func ExampleTyped() {
 // A middleware sees each stage begin and end. Here it writes what a tracer would get.
 func ExampleMiddleware() {
 	traced := func(next stage.Processor) stage.Processor {
-		return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+		return stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
 			fmt.Println(t, "begins", t.Stage)
 			commit, err := next.Process(ctx, t)
 			fmt.Println(t, "has ended", t.Stage+":", err)
@@ -232,7 +233,7 @@ func ExampleNewTask_key() {
 // Urgent reports are a kind of their own, with the same chain.
 func ExampleKind() {
 	chain := stage.Begin("NEW").Then("WRITING", "write", "WRITTEN")
-	write := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+	write := func(_ context.Context, t *store.Task) (store.Commit, error) {
 		fmt.Println(t.Kind, string(t.Data))
 		return nil, nil
 	}
@@ -259,18 +260,18 @@ func ExampleKind() {
 
 // Movies are made by engines on machines that are good at it. Others add them.
 func ExampleConfig_queues() {
-	store := memory.New(nil)
+	s := memory.New(nil)
 	kinds := map[string]stage.Kind{
 		"letter": {Chain: stage.Begin("NEW").Then("WRITING", "write", "WRITTEN")},
 		"movie":  {Chain: stage.Begin("NEW").Then("RENDERING", "render", "RENDERED"), Queue: "render"},
 	}
 	engine := func(queue string) *stage.Engine {
-		does := stage.ProcessorFunc(func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+		does := stage.ProcessorFunc(func(_ context.Context, t *store.Task) (store.Commit, error) {
 			fmt.Printf("a %s by the engine of %q\n", t.Kind, queue)
 			return nil, nil
 		})
 		return must(stage.New(stage.Config{
-			Store: store, Kinds: kinds, Queues: []string{queue}, Provider: stage.Processors{"write": does, "render": does},
+			Store: s, Kinds: kinds, Queues: []string{queue}, Provider: stage.Processors{"write": does, "render": does},
 		}))
 	}
 	web, studio := engine(""), engine("render")
@@ -293,14 +294,14 @@ func ExampleSelection() {
 	for range 5 {
 		_, _ = engine.Enqueue(ctx, "report", nil)
 	}
-	page := stage.Selection{Kind: "report", Newest: true, Limit: 2}
+	page := store.Selection{Kind: "report", Newest: true, Limit: 2}
 	for {
 		tasks, err := engine.List(ctx, page)
 		if err != nil || len(tasks) == 0 {
 			fmt.Println(err)
 			return
 		}
-		var ids []stage.ID
+		var ids []store.ID
 		for _, t := range tasks {
 			ids = append(ids, t.ID)
 		}
@@ -337,17 +338,17 @@ func ExampleEngine_PauseKind() {
 // Two engines have the same periodic task. Each tick is run once.
 func ExamplePeriodic() {
 	ran := make(chan string)
-	note := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+	note := func(_ context.Context, t *store.Task) (store.Commit, error) {
 		ran <- string(t.Data)
 		return nil, nil
 	}
-	store := memory.New(nil)
+	s := memory.New(nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var engines sync.WaitGroup
 	for range 2 {
 		engine := must(stage.New(stage.Config{
-			Store:    store,
+			Store:    s,
 			Kinds:    map[string]stage.Kind{"note": {Chain: stage.Begin("NEW").Then("WRITING", "note", "WRITTEN")}},
 			Provider: stage.Processors{"note": stage.ProcessorFunc(note)},
 			Periodic: map[string]stage.Periodic{
@@ -376,7 +377,7 @@ func ExamplePeriodic() {
 }
 
 // imports returns an engine whose tasks have one stage, in which load is called, and a task.
-func imports(load stage.ProcessorFunc) (*stage.Engine, stage.ID) {
+func imports(load stage.ProcessorFunc) (*stage.Engine, store.ID) {
 	engine := must(stage.New(stage.Config{
 		Store:    memory.New(nil),
 		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
@@ -392,7 +393,7 @@ func imports(load stage.ProcessorFunc) (*stage.Engine, stage.ID) {
 // A processor puts its task off until what it needs is there. That is not a failed attempt.
 func ExampleSnooze() {
 	ready := false
-	load := func(context.Context, *stage.Task) (stage.Commit, error) {
+	load := func(context.Context, *store.Task) (store.Commit, error) {
 		if !ready {
 			ready = true
 			return nil, stage.Snooze(0) // or time.Hour
@@ -413,7 +414,7 @@ func ExampleSnooze() {
 
 // An error that will not go away is not tried again.
 func ExamplePermanent() {
-	engine, id := imports(func(context.Context, *stage.Task) (stage.Commit, error) {
+	engine, id := imports(func(context.Context, *store.Task) (store.Commit, error) {
 		return nil, stage.Permanent(errors.New("no such address"))
 	})
 	work(engine)
@@ -423,10 +424,10 @@ func ExamplePermanent() {
 }
 
 // A processor notes how far it has come. When it is tried again, after a failure or a crash, it goes on from there.
-func ExampleTask_SetProgress() {
+func ExampleSetProgress() {
 	lines := []string{"one", "two", "three"}
 	stumbled := false
-	load := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+	load := func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		done, _ := strconv.Atoi(string(t.Progress))
 		for i := done; i < len(lines); i++ {
 			if lines[i] == "three" && !stumbled {
@@ -434,7 +435,7 @@ func ExampleTask_SetProgress() {
 				return nil, errors.New("stumbled")
 			}
 			fmt.Println("imported", lines[i])
-			t.SetProgress([]byte(strconv.Itoa(i + 1)))
+			stage.SetProgress(ctx, []byte(strconv.Itoa(i+1)))
 		}
 		return nil, nil
 	}
@@ -455,7 +456,7 @@ func ExampleTask_SetProgress() {
 
 // A task that has finished at last still has the records of the attempts that have failed.
 func ExampleEngine_Failures() {
-	load := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+	load := func(_ context.Context, t *store.Task) (store.Commit, error) {
 		if t.Attempt < 2 {
 			return nil, fmt.Errorf("no answer from mirror %d", t.Attempt+1)
 		}
@@ -490,7 +491,7 @@ func ExampleEngine_Purge() {
 		work(engine)
 	}
 	fmt.Println(engine.Counts(ctx))
-	fmt.Println(engine.Purge(ctx, stage.Purge{Status: stage.Normal, Limit: 100}))
+	fmt.Println(engine.Purge(ctx, store.Purge{Status: store.Normal, Limit: 100}))
 	fmt.Println(engine.Counts(ctx))
 	// Output:
 	// [{report CREATED NORMAL 3} {report DATA_LOADED ERROR 1} {report FINISHED NORMAL 1}] <nil>
@@ -502,7 +503,7 @@ func ExampleEngine_Purge() {
 func ExampleEngine_Setup() {
 	kinds := map[string]stage.Kind{"nap": {Chain: stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}}
 	asleep := make(chan bool, 1)
-	sleep := func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+	sleep := func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		asleep <- true
 		select {
 		case <-time.After(time.Hour):

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // beat renews the leases of all works in one transaction, and passes on the requests that the store answers. It looks for
@@ -31,7 +33,7 @@ func (e *Engine) renew(ctx context.Context, works []*work) error {
 	if len(works) == 0 {
 		return nil
 	}
-	renewals := make([]Renewal, len(works))
+	renewals := make([]store.Renewal, len(works))
 	sent := make([]func(), len(works)) // nil where there is no progress to send
 	until := make([]time.Duration, len(works))
 	for i, w := range works {
@@ -52,7 +54,7 @@ func (e *Engine) renew(ctx context.Context, works []*work) error {
 }
 
 // renewal returns what to send for w. sent, unless it is nil, is to be called when the store has it.
-func (w *work) renewal() (r Renewal, sent func()) {
+func (w *work) renewal() (r store.Renewal, sent func()) {
 	w.e.mu.Lock()
 	n := w.notes
 	w.e.mu.Unlock()
@@ -88,7 +90,7 @@ func (e *Engine) needsHeartbeats() bool {
 }
 
 // heard handles the answer to a heartbeat. The task may have been given back meanwhile.
-func (w *work) heard(b Beat, until time.Duration) {
+func (w *work) heard(b store.Beat, until time.Duration) {
 	w.e.mu.Lock()
 	parting := w.parting
 	if b.Renewed {
@@ -97,11 +99,11 @@ func (w *work) heard(b Beat, until time.Duration) {
 	w.e.mu.Unlock()
 	switch {
 	case b.Lost && !parting:
-		w.lose(ErrLeaseLost)
-	case b.Wanted == Suspension:
-		w.stop(ErrSuspended)
-	case b.Wanted == Ending:
-		w.stop(ErrCanceled)
+		w.lose(store.ErrLeaseLost)
+	case b.Wanted == store.Suspended:
+		w.stop(store.ErrSuspended)
+	case b.Wanted == store.Canceled:
+		w.stop(store.ErrCanceled)
 	}
 }
 
@@ -110,7 +112,7 @@ func (w *work) heard(b Beat, until time.Duration) {
 func (e *Engine) expire() {
 	for _, w := range e.claimed() {
 		if w.expired() {
-			w.lose(ErrLeaseLost)
+			w.lose(store.ErrLeaseLost)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // lasts is a stage that takes that long, unless its context ends.
@@ -23,7 +24,7 @@ func lasts(ctx context.Context, long time.Duration) {
 }
 
 // runsOff has e run until a task has ended, and returns that.
-func runsOff(t *testing.T, run host, e *stage.Engine) stage.Task {
+func runsOff(t *testing.T, run host, e *stage.Engine) store.Task {
 	t.Helper()
 	id := enqueued(t, e, "")
 	stop := run(e)
@@ -107,7 +108,7 @@ func TestContextsEndWithTheLease(t *testing.T) {
 					at := time.Now()
 					lasts(ctx, 25*time.Second)
 					if row.token == 2 {
-						require.ErrorIs(t, stage.CheckSuspended(ctx), stage.ErrLeaseLost)
+						require.ErrorIs(t, stage.CheckSuspended(ctx), store.ErrLeaseLost)
 						require.Less(t, time.Since(at), 17*time.Second, "a lease of 15, a heartbeat, and what it took to begin")
 					}
 				})))
@@ -156,7 +157,7 @@ func TestCallsThatHangAreMadeAgain(t *testing.T) {
 			return do()
 		}}
 		var begun []time.Time
-		x := runsOff(t, run, engineOf(t, s, 2, stage.ProcessorFunc(func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+		x := runsOff(t, run, engineOf(t, s, 2, stage.ProcessorFunc(func(ctx context.Context, x *store.Task) (store.Commit, error) {
 			if begun = append(begun, time.Now()); len(begun) == 1 {
 				lasts(ctx, 5*time.Second) // so that there is a heartbeat
 				return nil, errors.New("so that there is a Return")
@@ -180,7 +181,7 @@ func TestTasksThatAreGivenBackKeepNoHeartbeatsWaiting(t *testing.T) {
 		claims, returns := 0, 0
 		s := memory.New(nil)
 		e = engineOf(t, &unreliable{s, func(ctx context.Context, call string, _ any, do func() error) error {
-			running, _ := s.List(ctx, stage.Selection{Stage: "0", Running: true})
+			running, _ := s.List(ctx, store.Selection{Stage: "0", Running: true})
 			switch {
 			case call == "Claim" && len(running) > 0:
 				if claims++; claims == 2 {
@@ -192,7 +193,7 @@ func TestTasksThatAreGivenBackKeepNoHeartbeatsWaiting(t *testing.T) {
 				}
 			}
 			return do()
-		}}, 1, stage.ProcessorFunc(func(ctx context.Context, x *stage.Task) (stage.Commit, error) {
+		}}, 1, stage.ProcessorFunc(func(ctx context.Context, x *store.Task) (store.Commit, error) {
 			if x.ID == 1 {
 				enqueued(t, e, "")
 				lasts(ctx, 50*time.Second)
@@ -227,8 +228,8 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 		}
 		return err
 	}
-	store := &unreliable{memory.New(func() time.Time { return time.Unix(0, 0).Add(now) }), slow}
-	e := engineOf(t, store, 1, nothing, func(cfg *stage.Config) { cfg.Lease = time.Second })
+	s := &unreliable{memory.New(func() time.Time { return time.Unix(0, 0).Add(now) }), slow}
+	e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.Lease = time.Second })
 	stage.Stepped(e, func() time.Duration { return now })
 	enqueued(t, e, "")
 	_, err := e.Fire(t.Context())
@@ -242,7 +243,7 @@ func TestLeaseCountsFromTheRequest(t *testing.T) {
 	require.NoError(t, w.Cause())
 	now += 200 * time.Millisecond
 	e.Expire()
-	require.ErrorIs(t, w.Cause(), stage.ErrLeaseLost)
+	require.ErrorIs(t, w.Cause(), store.ErrLeaseLost)
 }
 
 // A heartbeat said that the lease had ended, since the task had finished, and the end was never known.
@@ -257,7 +258,7 @@ func TestAHeartbeatAfterALostAnswerLeavesTheEndToBeKnown(t *testing.T) {
 		}
 		return err
 	}}
-	e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.OnEnd = func(stage.Task) { ended++ } })
+	e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.OnEnd = func(store.Task) { ended++ } })
 	stage.Stepped(e, func() time.Duration { return 0 })
 	enqueued(t, e, "")
 	_, err := e.Fire(t.Context())

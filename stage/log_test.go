@@ -12,20 +12,21 @@ import (
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Task.Failure, which is stored, has the stack from the function on that has panicked, within MaxFailure bytes.
 func TestTheFailureOfAPanicHasItsStack(t *testing.T) {
 	for text, says := range map[string]string{
 		"boom":                                  "panic: boom\n\ngithub.com/daimon-go/daimon/stage_test.TestTheFailureOfAPanicHasItsStack.func",
-		strings.Repeat("x", stage.MaxFailure+1): "panic: xxx",
+		strings.Repeat("x", store.MaxFailure+1): "panic: xxx",
 	} {
-		var ended stage.Task
+		var ended store.Task
 		x := worksOff(t, engineOf(t, memory.New(nil), 1, processor(func(context.Context) { panic(text) }), func(cfg *stage.Config) {
-			cfg.Attempts, cfg.OnEnd = 1, func(t stage.Task) { ended = t }
+			cfg.Attempts, cfg.OnEnd = 1, func(t store.Task) { ended = t }
 		}))
 		require.Equal(t, x.Failure, ended.Failure)
-		require.LessOrEqual(t, len(x.Failure), stage.MaxFailure)
+		require.LessOrEqual(t, len(x.Failure), store.MaxFailure)
 		require.Equal(t, says, x.Failure[:len(says)])
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 func TestMain(m *testing.M) {
@@ -92,7 +93,7 @@ var abrupt = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
 
 // processor is one made of a function that only has to wait.
 func processor(f func(ctx context.Context)) stage.Processor {
-	return stage.ProcessorFunc(func(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+	return stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 		f(ctx)
 		return nil, nil
 	})
@@ -101,14 +102,14 @@ func processor(f func(ctx context.Context)) stage.Processor {
 var nothing = processor(func(context.Context) {})
 
 // engineOf has one kind of task, "task", whose stages, from "0" by way of "0+" to "1" and so on, all have the same processor.
-func engineOf(t testing.TB, store stage.Store, stages int, p stage.Processor, change ...func(*stage.Config)) *stage.Engine {
+func engineOf(t testing.TB, s store.Store, stages int, p stage.Processor, change ...func(*stage.Config)) *stage.Engine {
 	t.Helper()
 	chain := stage.Begin("0")
 	for i := range stages {
 		chain = chain.Then(fmt.Sprint(i, "+"), "p", fmt.Sprint(i+1))
 	}
 	cfg := stage.Config{
-		Store:    store,
+		Store:    s,
 		Kinds:    map[string]stage.Kind{"task": {Chain: chain}},
 		Provider: stage.Processors{"p": p},
 		Backoff:  func(int) time.Duration { return 0 },
@@ -123,7 +124,7 @@ func engineOf(t testing.TB, store stage.Store, stages int, p stage.Processor, ch
 }
 
 // enqueued adds a task of the kind "task".
-func enqueued(t testing.TB, e *stage.Engine, data string) stage.ID {
+func enqueued(t testing.TB, e *stage.Engine, data string) store.ID {
 	t.Helper()
 	id, err := e.Enqueue(t.Context(), "task", []byte(data))
 	require.NoError(t, err)
@@ -132,8 +133,8 @@ func enqueued(t testing.TB, e *stage.Engine, data string) stage.ID {
 
 // get returns a task as the store has it.
 func get(t testing.TB, s interface {
-	Get(context.Context, stage.ID) (stage.Task, error)
-}, id stage.ID) stage.Task {
+	Get(context.Context, store.ID) (store.Task, error)
+}, id store.ID) store.Task {
 	t.Helper()
 	x, err := s.Get(t.Context(), id)
 	require.NoError(t, err)
@@ -141,16 +142,16 @@ func get(t testing.TB, s interface {
 }
 
 // state is where a task is, and what is being done about it.
-func state(x stage.Task) string { return x.Stage + " " + string(x.Status) }
+func state(x store.Task) string { return x.Stage + " " + string(x.Status) }
 
 // worksOff has e work off one task, and returns what becomes of it.
-func worksOff(t testing.TB, e *stage.Engine) stage.Task {
+func worksOff(t testing.TB, e *stage.Engine) store.Task {
 	t.Helper()
 	return fires(t, e, enqueued(t, e, ""))
 }
 
 // fires has e claim tasks once, waits for their ends, and returns one of them.
-func fires(t testing.TB, e *stage.Engine, id stage.ID) stage.Task {
+func fires(t testing.TB, e *stage.Engine, id store.ID) store.Task {
 	t.Helper()
 	_, err := e.Fire(t.Context())
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // period is the time of an engine until the end of a Stop, or of its Group. If it runs again, another period begins.
@@ -83,7 +84,7 @@ func (e *Engine) finish(p *period, o shutdown.Order) error {
 	e.dropped = append(e.dropped, e.works...)
 	cut := &shutdown.Cut{Order: o, Dropped: true, Tasks: len(e.works)}
 	for _, w := range e.works {
-		w.lose(ErrLeaseLost)
+		w.lose(store.ErrLeaseLost)
 		merge.Add(cut, &shutdown.Cut{Names: []shutdown.Count{{Name: w.text(), N: 1}}})
 	}
 	p.cut = cut

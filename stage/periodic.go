@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Periodic is a task that is enqueued again and again, at the ticks of a Schedule. The store keeps the latest tick of each
@@ -183,7 +185,7 @@ func (y *timetable) look(ctx context.Context) (after time.Duration, err error) {
 
 // due returns the ticks that are to be run, and of names of which nothing is known yet, as many as fit a call. It reports
 // whether there may be more.
-func (y *timetable) due() (ticks []Tick, rows []*row, full bool) {
+func (y *timetable) due() (ticks []store.Tick, rows []*row, full bool) {
 	now, tasks := y.time(), 0
 	for _, r := range y.rows {
 		if len(ticks) == mostTicks || tasks >= mostTicks {
@@ -214,8 +216,8 @@ func (y *timetable) wait() time.Duration {
 func (r *row) dueAt(now time.Time) bool { return !r.next.IsZero() && !r.next.After(now) }
 
 // wanted returns what the store is to be asked for, if anything.
-func (r *row) wanted(now time.Time) (t Tick, ok bool) {
-	t = Tick{Name: r.name, Last: r.last}
+func (r *row) wanted(now time.Time) (t store.Tick, ok bool) {
+	t = store.Tick{Name: r.name, Last: r.last}
 	switch {
 	case r.over:
 	case r.last.IsZero():
@@ -253,7 +255,7 @@ func (r *row) record(last time.Time) {
 }
 
 // tick returns the tick for all that is due.
-func (r *row) tick(now time.Time) Tick {
+func (r *row) tick(now time.Time) store.Tick {
 	most := 1
 	if r.Missed == MissedEach {
 		most = cmp.Or(r.Most, 100)
@@ -261,9 +263,9 @@ func (r *row) tick(now time.Time) Tick {
 	passed := r.passed(now, most)
 	if r.over || len(passed) == 0 {
 		r.over = true
-		return Tick{}
+		return store.Tick{}
 	}
-	t := Tick{Name: r.name, Last: r.last, Next: passed[len(passed)-1]}
+	t := store.Tick{Name: r.name, Last: r.last, Next: passed[len(passed)-1]}
 	passed = passed[max(0, len(passed)-most):]
 	if r.Missed == MissedSkip && now.Sub(t.Next) >= tickLate {
 		passed = nil
@@ -272,10 +274,10 @@ func (r *row) tick(now time.Time) Tick {
 		data, err := r.data(at)
 		if err != nil {
 			r.broken(err)
-			return Tick{}
+			return store.Tick{}
 		}
 		first := r.e.cfg.Kinds[r.Kind].Chain.stages[0].Name
-		t.Tasks = append(t.Tasks, NewTask{Kind: r.Kind, Stage: first, Data: data})
+		t.Tasks = append(t.Tasks, store.NewTask{Kind: r.Kind, Stage: first, Data: data})
 	}
 	return t
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // looker is an engine whose timetable a test looks at, over a store whose clock it puts forward.
@@ -27,17 +28,17 @@ type looker struct {
 	clock   time.Time
 	jumped  time.Duration // by which the clock has not gone but jumped
 	calls   int
-	store   stage.Store
+	store   store.Store
 	pollers *stage.Pollers
 }
 
 // counting is its store, whose calls it counts.
 type counting struct {
-	stage.Store
+	store.Store
 	l *looker
 }
 
-func (c counting) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+func (c counting) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
 	c.l.calls++
 	require.LessOrEqual(c.l.t, len(ticks), 1000)
 	return c.Store.Tick(ctx, ticks...)
@@ -68,7 +69,7 @@ func (l *looker) jump(by time.Duration) {
 
 // ran returns the ticks of all tasks after the first n.
 func (l *looker) ran(n int) (ticks []string) {
-	tasks, err := l.store.List(l.t.Context(), stage.Selection{After: stage.ID(n)})
+	tasks, err := l.store.List(l.t.Context(), store.Selection{After: store.ID(n)})
 	require.NoError(l.t, err)
 	for _, t := range tasks {
 		ticks = append(ticks, string(t.Data))
@@ -236,11 +237,11 @@ func TestEvery(t *testing.T) {
 
 // skewed is the store as an engine sees it that believes in another time.
 type skewed struct {
-	stage.Store
+	store.Store
 	by time.Duration
 }
 
-func (s skewed) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+func (s skewed) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
 	ticked, err := s.Store.Tick(ctx, ticks...)
 	ticked.Now = ticked.Now.Add(s.by)
 	return ticked, err
@@ -258,7 +259,7 @@ func TestWorldPeriodic(t *testing.T) {
 			}
 			e, err := stage.New(stage.Config{
 				Store: skewed{y.store, off}, Kinds: map[string]stage.Kind{"note": {Chain: stage.Begin("A").Then("B", "note", "C")}},
-				Provider: stage.Processors{"note": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) { return nil, nil })},
+				Provider: stage.Processors{"note": stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) { return nil, nil })},
 				Worker:   name, Poll: 5 * time.Second, Heartbeat: 4 * time.Second, Logger: zap.NewNop(), Periodic: map[string]stage.Periodic{
 					"p": {Kind: "note", Schedule: stage.Every(5 * time.Second), Missed: stage.MissedEach, Most: 1000},
 					"q": {Kind: "note", Schedule: stage.Every(time.Hour)},
@@ -277,7 +278,7 @@ func TestWorldPeriodic(t *testing.T) {
 		require.NoError(t, err)
 		w.Client("10.0.0.1:7007", func(c *sim.Client) error {
 			c.Sleep(3 * time.Minute) // a call of the store may take one
-			tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
+			tasks, err := y.store.Store.List(context.Background(), store.Selection{})
 			if len(tasks) < 14 {
 				w.Errorf("there are only %d ticks", len(tasks))
 			}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Processor does the work of a dynamic stage.
@@ -16,16 +19,18 @@ type Processor interface {
 	//
 	// ctx ends when the stage has to stop, and CheckSuspended says why. If Process returns after that, whatever it
 	// returns, the task is rolled back. After an error the stage is tried again, as Config.Attempts and Backoff say,
-	// unless the error is ErrPermanent. A Process that returns ErrSuspended without a request suspends its task, and one that
+	// unless the error is store.ErrPermanent. A Process that returns store.ErrSuspended without a request suspends its task, and one that
 	// returns Snooze puts it off.
-	Process(ctx context.Context, t *Task) (Commit, error)
+	Process(ctx context.Context, t *store.Task) (store.Commit, error)
 }
 
 // ProcessorFunc is a function as a Processor.
-type ProcessorFunc func(ctx context.Context, t *Task) (Commit, error)
+type ProcessorFunc func(ctx context.Context, t *store.Task) (store.Commit, error)
 
 // Process calls f.
-func (f ProcessorFunc) Process(ctx context.Context, t *Task) (Commit, error) { return f(ctx, t) }
+func (f ProcessorFunc) Process(ctx context.Context, t *store.Task) (store.Commit, error) {
+	return f(ctx, t)
+}
 
 // Provider finds processors by their ids.
 type Provider interface {
@@ -46,8 +51,8 @@ func (ps Processors) Processor(id string) (Processor, error) {
 	return nil, fmt.Errorf("stage: no processor %q", id)
 }
 
-// CheckSuspended returns nil while the stage may go on, and otherwise why it has to stop: ErrSuspended, ErrCanceled,
-// ErrInterrupted when the engine stops, ErrLeaseLost when another worker may hold the task by now, ErrTimeout. A processor
+// CheckSuspended returns nil while the stage may go on, and otherwise why it has to stop: store.ErrSuspended, store.ErrCanceled,
+// ErrInterrupted when the engine stops, store.ErrLeaseLost when another worker may hold the task by now, ErrTimeout. A processor
 // calls it every now and then, or waits for ctx.Done. It is context.Cause(ctx) under a name that says what it is for.
 //
 // A request that was made through this engine is seen at once, and one that was made elsewhere is seen with the next
@@ -60,13 +65,9 @@ var ErrTimeout = errors.New("stage: the processor has taken too long")
 // ErrInterrupted is the cause of a context that has ended because the engine stops.
 var ErrInterrupted = errors.New("stage: interrupted")
 
-// Permanent wraps err as one that is not tried again: the task stays in Error until it is resumed. nil stays nil.
-func Permanent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return permanent{err}
-}
+// Permanent wraps err as one that is not tried again: it is a store.ErrPermanent, and the task stays Failed until it is resumed. nil
+// stays nil.
+func Permanent(err error) error { return transition.Permanent(err) }
 
 // Snooze returns an error with which a Processor, or its Commit, puts its task off. The task goes back to its last static
 // stage. The stage begins again after that long, by the store's clock, when an engine polls (Config.Poll), or at once if the
@@ -76,14 +77,6 @@ func Snooze(after time.Duration) error { return snooze(max(0, after)) }
 type snooze time.Duration
 
 func (s snooze) Error() string { return "stage: put off by " + time.Duration(s).String() }
-
-// ErrPermanent matches the errors that Permanent returns, for errors.Is.
-var ErrPermanent = errors.New("stage: permanent")
-
-type permanent struct{ error }
-
-func (p permanent) Unwrap() error        { return p.error }
-func (p permanent) Is(target error) bool { return target == ErrPermanent }
 
 // Middleware returns a Processor that calls next, and does something around it, such as tracing, counting or checks. It is
 // called whenever a stage begins. To wrap a single processor, call it where the Provider has that processor.

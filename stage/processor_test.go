@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 func TestPermanentErrorsStayWhatTheyAre(t *testing.T) {
@@ -17,28 +18,28 @@ func TestPermanentErrorsStayWhatTheyAre(t *testing.T) {
 	err := stage.Permanent(fmt.Errorf("page 7: %w", cause))
 	require.EqualError(t, err, "page 7: no such page")
 	require.ErrorIs(t, err, cause)
-	require.True(t, errors.Is(err, stage.ErrPermanent))
-	require.True(t, errors.Is(fmt.Errorf("again: %w", err), stage.ErrPermanent))
-	require.False(t, errors.Is(cause, stage.ErrPermanent))
-	require.False(t, errors.Is(nil, stage.ErrPermanent))
+	require.True(t, errors.Is(err, store.ErrPermanent))
+	require.True(t, errors.Is(fmt.Errorf("again: %w", err), store.ErrPermanent))
+	require.False(t, errors.Is(cause, store.ErrPermanent))
+	require.False(t, errors.Is(nil, store.ErrPermanent))
 }
 
 func TestRunsFinishedAndEnded(t *testing.T) {
 	for _, row := range []struct {
-		status                stage.Status
+		status                store.Status
 		due                   bool
 		runs, finished, ended bool
 	}{
-		{stage.Normal, true, true, false, false},
-		{stage.Normal, false, false, true, true},
-		{stage.InProcessing, true, true, false, false},
-		{stage.Resumed, true, true, false, false},
-		{stage.Error, true, true, false, false}, // it is tried again
-		{stage.Error, false, false, false, true},
-		{stage.Suspended, false, false, false, false},
-		{stage.Cancelled, false, false, false, true},
+		{store.Normal, true, true, false, false},
+		{store.Normal, false, false, true, true},
+		{store.InProcessing, true, true, false, false},
+		{store.Resumed, true, true, false, false},
+		{store.Failed, true, true, false, false}, // it is tried again
+		{store.Failed, false, false, false, true},
+		{store.Suspended, false, false, false, false},
+		{store.Canceled, false, false, false, true},
 	} {
-		task := &stage.Task{Status: row.status}
+		task := &store.Task{Status: row.status}
 		if row.due {
 			task.Due = time.Unix(1e9, 0)
 		}

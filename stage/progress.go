@@ -1,9 +1,38 @@
 package stage
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/daimon-go/daimon/stage/store"
 )
+
+// SetProgress notes how far the processor that was given ctx has come, and replaces what it has noted before. The next try of the
+// stage gets a copy of data as Task.Progress, unless the stage finishes. After a crash it does if a heartbeat has stored data by
+// then. A stage that fails, is suspended or is interrupted stores it when the task goes back. No data, not even nil, is progress
+// too: the next try begins anew.
+//
+// A processor may call SetProgress often, from any of its goroutines: that costs a copy, and each heartbeat stores no more than the
+// latest. When the processor has returned, it does nothing. It panics if there are more than 4096 bytes, and if ctx is not, and is
+// not derived from, what a processor was given.
+func SetProgress(ctx context.Context, data []byte) {
+	n, ok := ctx.Value(noted{}).(*notes)
+	if !ok {
+		panic("stage: SetProgress is for the context that a processor was given")
+	}
+	if len(data) > mostProgress {
+		panic(fmt.Sprintf("stage: SetProgress with %d bytes; %d is the most", len(data), mostProgress))
+	}
+	n.set(data)
+}
+
+// mostProgress bounds Task.Progress, in bytes.
+const mostProgress = 4096
+
+// noted is the key of the notes of a context.
+type noted struct{}
 
 // notes has what a processor has noted in one try of a stage.
 type notes struct {
@@ -35,13 +64,13 @@ func (n *notes) end() {
 }
 
 // unstored returns what no heartbeat has stored yet, and its number.
-func (n *notes) unstored() (Progress, int) {
+func (n *notes) unstored() (store.Progress, int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.number == n.stored {
-		return Progress{}, 0
+		return store.Progress{}, 0
 	}
-	return Progress{n.stage, n.data}, n.number
+	return store.Progress{Stage: n.stage, Data: n.data}, n.number
 }
 
 // store notes that a heartbeat has stored what had that number.
@@ -52,11 +81,11 @@ func (n *notes) store(number int) {
 }
 
 // latest returns what was noted last, whether it is stored or not: a heartbeat that was given up may come late.
-func (n *notes) latest() Progress {
+func (n *notes) latest() store.Progress {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.number == 0 {
-		return Progress{}
+		return store.Progress{}
 	}
-	return Progress{n.stage, n.data}
+	return store.Progress{Stage: n.stage, Data: n.data}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // A Cut named a work while it reached another stage: the race detector watches.
@@ -138,11 +139,11 @@ func TestAnEngineIsAsBeforeAfterASetUpThatFailed(t *testing.T) {
 // A Backoff that panicked was called again and again, and its task never returned.
 func TestABackoffThatPanicsIsCalledOnce(t *testing.T) {
 	calls := 0
-	fails := stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) { return nil, errors.New("bad") })
+	fails := stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) { return nil, errors.New("bad") })
 	x := worksOff(t, engineOf(t, memory.New(nil), 1, fails, func(cfg *stage.Config) {
 		cfg.Backoff = func(int) time.Duration { calls++; panic("backoff") }
 	}))
-	require.Equal(t, stage.Error, x.Status)
+	require.Equal(t, store.Failed, x.Status)
 	require.True(t, x.Runs())
 	require.Equal(t, 1, calls)
 }
@@ -167,8 +168,8 @@ func TestAClaimThatPanicsLeavesItsRoom(t *testing.T) {
 
 // What a processor does to its snapshot is nothing to the engine.
 func TestASnapshotIsTheProcessorsOwn(t *testing.T) {
-	e := engineOf(t, memory.New(nil), 2, stage.ProcessorFunc(func(_ context.Context, x *stage.Task) (stage.Commit, error) {
-		*x = stage.Task{ID: 77, Stage: "elsewhere"}
+	e := engineOf(t, memory.New(nil), 2, stage.ProcessorFunc(func(_ context.Context, x *store.Task) (store.Commit, error) {
+		*x = store.Task{ID: 77, Stage: "elsewhere"}
 		return nil, nil
 	}))
 	require.Equal(t, "2", worksOff(t, e).Stage)
@@ -182,7 +183,7 @@ func TestUnavailableStoreIsNoFailedAttempt(t *testing.T) {
 		u := &unreliable{memory.New(nil), func(_ context.Context, call string, _ any, do func() error) error {
 			if call == "Finish" {
 				if calls++; calls <= 3 {
-					return fmt.Errorf("%w: the disk is full", stage.ErrUnavailable)
+					return fmt.Errorf("%w: the disk is full", store.ErrUnavailable)
 				}
 			}
 			return do()
@@ -219,7 +220,7 @@ func TestWhatIsDueAtOnceIsTriedAgainAtOnce(t *testing.T) {
 			}
 			return err
 		}}
-		e := engineOf(t, s, 1, stage.ProcessorFunc(func(_ context.Context, x *stage.Task) (stage.Commit, error) {
+		e := engineOf(t, s, 1, stage.ProcessorFunc(func(_ context.Context, x *store.Task) (store.Commit, error) {
 			if string(x.Data) == "long" {
 				<-end
 				return nil, nil

@@ -3,6 +3,8 @@ package stage
 import (
 	"context"
 	"time"
+
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 const (
@@ -11,8 +13,8 @@ const (
 )
 
 // retaining returns what a poller does that deletes tasks that have ended in a status.
-func (e *Engine) retaining(s Status) func(context.Context) (time.Duration, error) {
-	p := Purge{Status: s, Age: e.cfg.Retention[s], Limit: mostPurged}
+func (e *Engine) retaining(s store.Status) func(context.Context) (time.Duration, error) {
+	p := store.Purge{Status: s, Age: e.cfg.Retention[s], Limit: mostPurged}
 	every := max(e.cfg.Poll, min(purgeEvery, p.Age/10))
 	return func(ctx context.Context) (time.Duration, error) {
 		n, err := e.cfg.Store.Purge(ctx, p)

@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // TestRetention has 2500 tasks that were cancelled, and an engine whose first call is not answered. There are no other calls in
@@ -24,21 +25,21 @@ func TestRetention(t *testing.T) {
 			if call != "Purge" {
 				return do()
 			}
-			require.Equal(t, stage.Purge{Status: stage.Cancelled, Age: age, Limit: 1000}, arg)
+			require.Equal(t, store.Purge{Status: store.Canceled, Age: age, Limit: 1000}, arg)
 			if at = append(at, time.Now()); len(at) == 1 {
 				return errors.New("no answer")
 			}
 			return do()
 		}}
 		e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) {
-			cfg.Retention, cfg.Poll = map[stage.Status]time.Duration{stage.Cancelled: age}, poll
+			cfg.Retention, cfg.Poll = map[store.Status]time.Duration{store.Canceled: age}, poll
 		})
 		for range 2500 {
 			_, err := e.Cancel(t.Context(), enqueued(t, e, ""))
 			require.NoError(t, err)
 		}
 		left := func() int {
-			all, err := s.List(t.Context(), stage.Selection{})
+			all, err := s.List(t.Context(), store.Selection{})
 			require.NoError(t, err)
 			return len(all)
 		}
@@ -67,11 +68,11 @@ func TestRetention(t *testing.T) {
 
 func TestAPurgeThatCouldDeleteNothingIsAnError(t *testing.T) {
 	e := engineOf(t, memory.New(nil), 1, nothing)
-	for text, p := range map[string]stage.Purge{
-		`stage: Purge.Status is one with which no task ends: "SUSPENDED"`: {Status: stage.Suspended, Limit: 1},
+	for text, p := range map[string]store.Purge{
+		`stage: Purge.Status is one with which no task ends: "SUSPENDED"`: {Status: store.Suspended, Limit: 1},
 		`stage: Purge.Status is one with which no task ends: ""`:          {Limit: 1},
-		"stage: Purge.Age is negative: -1ns":                              {Status: stage.Error, Age: -1, Limit: 1},
-		"stage: Purge.Limit is less than 1: 0":                            {Status: stage.Normal},
+		"stage: Purge.Age is negative: -1ns":                              {Status: store.Failed, Age: -1, Limit: 1},
+		"stage: Purge.Limit is less than 1: 0":                            {Status: store.Normal},
 	} {
 		_, err := e.Purge(t.Context(), p)
 		require.EqualError(t, err, text)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Run claims tasks and works on them until ctx ends. Then it stops on the terms of Config.Shutdown, and returns the error
@@ -19,7 +20,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.conclude()
 	defer e.stopAfter(ctx)()
 	p := e.current()
-	if w, ok := e.cfg.Store.(Watcher); ok {
+	if w, ok := e.cfg.Store.(store.Watcher); ok {
 		var watch sync.WaitGroup
 		defer watch.Wait()
 		watch.Go(func() { e.watch(p, w) })

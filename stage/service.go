@@ -9,6 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Setup is a set-up function for a Group, and replaces Run: it makes the engine a service of the scheduler. If several
@@ -38,7 +39,7 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	e.mu.Lock()
 	e.maintenance = x.maintenance
 	e.mu.Unlock()
-	if w, ok := e.cfg.Store.(Watcher); ok {
+	if w, ok := e.cfg.Store.(store.Watcher); ok {
 		s.Reserve(1).Execute(func() { e.watch(p, w) })
 	}
 	s.Install(x)

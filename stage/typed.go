@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Typed is a kind of task whose Data is a value of type T. With Marshal and Unmarshal unset, Data is JSON as package
@@ -20,7 +22,7 @@ type Typed[T any] struct {
 }
 
 // Enqueue is Engine.Enqueue with v as the Data.
-func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (ID, error) {
+func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (store.ID, error) {
 	data, err := k.Data(v)
 	if err != nil {
 		return 0, err
@@ -29,10 +31,10 @@ func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (ID, error) {
 }
 
 // NewTask is Engine.NewTask with v as the Data, for EnqueueAll.
-func (k Typed[T]) NewTask(e *Engine, v T) (NewTask, error) {
+func (k Typed[T]) NewTask(e *Engine, v T) (store.NewTask, error) {
 	data, err := k.Data(v)
 	if err != nil {
-		return NewTask{}, err
+		return store.NewTask{}, err
 	}
 	return e.NewTask(k.Kind, data)
 }
@@ -51,7 +53,7 @@ func (k Typed[T]) Data(v T) ([]byte, error) {
 }
 
 // Value returns what the Data of t is.
-func (k Typed[T]) Value(t *Task) (v T, err error) {
+func (k Typed[T]) Value(t *store.Task) (v T, err error) {
 	unmarshal := k.Unmarshal
 	if unmarshal == nil {
 		unmarshal = func(data []byte, v *T) error { return json.Unmarshal(data, v) }
@@ -64,7 +66,7 @@ func (k Typed[T]) Value(t *Task) (v T, err error) {
 
 // Await is Engine.Await with a value: the Data that the last stage has left. The error is Task.Err if the task has not finished.
 // The caller knows that the task is of this Kind.
-func (k Typed[T]) Await(ctx context.Context, e *Engine, id ID) (v T, err error) {
+func (k Typed[T]) Await(ctx context.Context, e *Engine, id store.ID) (v T, err error) {
 	t, err := e.Await(ctx, id)
 	if err == nil {
 		err = t.Err()
@@ -76,7 +78,7 @@ func (k Typed[T]) Await(ctx context.Context, e *Engine, id ID) (v T, err error) 
 }
 
 // SetData is Tx.SetData with v as the Data. A Commit returns the error.
-func (k Typed[T]) SetData(tx Tx, v T) error {
+func (k Typed[T]) SetData(tx store.Tx, v T) error {
 	data, err := k.Data(v)
 	if err == nil {
 		tx.SetData(data)
@@ -86,8 +88,8 @@ func (k Typed[T]) SetData(tx Tx, v T) error {
 
 // Processor returns a Processor that calls process with the value of the task. If the Data is no T, the task fails for good at
 // once ([Permanent]). An Unmarshal that returns [Snooze] leaves the task to an engine of another release, which may know better.
-func (k Typed[T]) Processor(process func(ctx context.Context, t *Task, v T) (Commit, error)) Processor {
-	return ProcessorFunc(func(ctx context.Context, t *Task) (Commit, error) {
+func (k Typed[T]) Processor(process func(ctx context.Context, t *store.Task, v T) (store.Commit, error)) Processor {
+	return ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		v, err := k.Value(t)
 		if err != nil {
 			return nil, Permanent(err)

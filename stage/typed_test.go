@@ -10,6 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // A task with data that is no value fails for good at its first attempt, unless Unmarshal puts it off.
@@ -17,7 +18,7 @@ func TestDataThatIsNoValue(t *testing.T) {
 	for _, k := range []stage.Typed[int]{
 		{Kind: "task"}, {Kind: "task", Unmarshal: func([]byte, *int) error { return stage.Snooze(time.Hour) }},
 	} {
-		e := engineOf(t, memory.New(nil), 1, k.Processor(func(context.Context, *stage.Task, int) (stage.Commit, error) {
+		e := engineOf(t, memory.New(nil), 1, k.Processor(func(context.Context, *store.Task, int) (store.Commit, error) {
 			t.Error("called without a value")
 			return nil, nil
 		}))
@@ -54,7 +55,7 @@ func TestDataInAnotherForm(t *testing.T) {
 	data, err := k.Data(255)
 	require.NoError(t, err)
 	require.Equal(t, "ff", string(data))
-	n, err := k.Value(&stage.Task{Data: data})
+	n, err := k.Value(&store.Task{Data: data})
 	require.NoError(t, err)
 	require.Equal(t, 255, n)
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // unreliable is a store whose calls pass answer, with the name of the call and its argument. answer calls do, which makes the call,
 // or does not, and returns do's error or another one that stands for an answer that is lost.
 type unreliable struct {
-	stage.Store
+	store.Store
 	answer func(ctx context.Context, call string, arg any, do func() error) error
 }
 
@@ -29,60 +29,60 @@ func answered[T any](ctx context.Context, u *unreliable, call string, arg any, f
 	return got, nil
 }
 
-func (u *unreliable) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
-	return answered(ctx, u, "Enqueue", tasks, func() ([]stage.ID, error) { return u.Store.Enqueue(ctx, tasks...) })
+func (u *unreliable) Enqueue(ctx context.Context, tasks ...store.NewTask) ([]store.ID, error) {
+	return answered(ctx, u, "Enqueue", tasks, func() ([]store.ID, error) { return u.Store.Enqueue(ctx, tasks...) })
 }
 
-func (u *unreliable) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
-	return answered(ctx, u, "Tick", ticks, func() (stage.Ticked, error) { return u.Store.Tick(ctx, ticks...) })
+func (u *unreliable) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
+	return answered(ctx, u, "Tick", ticks, func() (store.Ticked, error) { return u.Store.Tick(ctx, ticks...) })
 }
 
-func (u *unreliable) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
-	return answered(ctx, u, "Claim", c, func() ([]stage.Task, error) { return u.Store.Claim(ctx, c) })
+func (u *unreliable) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
+	return answered(ctx, u, "Claim", c, func() ([]store.Task, error) { return u.Store.Claim(ctx, c) })
 }
 
-func (u *unreliable) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
-	return answered(ctx, u, "Claimed", t, func() ([]stage.Task, error) { return u.Store.Claimed(ctx, t) })
+func (u *unreliable) Claimed(ctx context.Context, t store.Ticket) ([]store.Task, error) {
+	return answered(ctx, u, "Claimed", t, func() ([]store.Task, error) { return u.Store.Claimed(ctx, t) })
 }
 
-func (u *unreliable) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
-	return answered(ctx, u, "Enter", l, func() (stage.Task, error) { return u.Store.Enter(ctx, l, at, attempt) })
+func (u *unreliable) Enter(ctx context.Context, l store.Lease, at string, attempt int) (store.Task, error) {
+	return answered(ctx, u, "Enter", l, func() (store.Task, error) { return u.Store.Enter(ctx, l, at, attempt) })
 }
 
-func (u *unreliable) Finish(ctx context.Context, l stage.Lease, p stage.Passage, c stage.Commit) error {
+func (u *unreliable) Finish(ctx context.Context, l store.Lease, p store.Passage, c store.Commit) error {
 	_, err := answered(ctx, u, "Finish", l, func() (struct{}, error) { return struct{}{}, u.Store.Finish(ctx, l, p, c) })
 	return err
 }
 
-func (u *unreliable) Return(ctx context.Context, l stage.Lease, r stage.Return) (stage.Status, error) {
-	return answered(ctx, u, "Return", r, func() (stage.Status, error) { return u.Store.Return(ctx, l, r) })
+func (u *unreliable) Return(ctx context.Context, l store.Lease, r store.Return) (store.Status, error) {
+	return answered(ctx, u, "Return", r, func() (store.Status, error) { return u.Store.Return(ctx, l, r) })
 }
 
-func (u *unreliable) Heartbeat(ctx context.Context, r []stage.Renewal, d time.Duration) ([]stage.Beat, error) {
-	return answered(ctx, u, "Heartbeat", r, func() ([]stage.Beat, error) { return u.Store.Heartbeat(ctx, r, d) })
+func (u *unreliable) Heartbeat(ctx context.Context, r []store.Renewal, d time.Duration) ([]store.Beat, error) {
+	return answered(ctx, u, "Heartbeat", r, func() ([]store.Beat, error) { return u.Store.Heartbeat(ctx, r, d) })
 }
 
-func (u *unreliable) List(ctx context.Context, s stage.Selection) ([]stage.Task, error) {
-	return answered(ctx, u, "List", s, func() ([]stage.Task, error) { return u.Store.List(ctx, s) })
+func (u *unreliable) List(ctx context.Context, s store.Selection) ([]store.Task, error) {
+	return answered(ctx, u, "List", s, func() ([]store.Task, error) { return u.Store.List(ctx, s) })
 }
 
 func (u *unreliable) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
 	return answered(ctx, u, "SetPaused", kind, func() (bool, error) { return u.Store.SetPaused(ctx, kind, paused) })
 }
 
-func (u *unreliable) Suspend(ctx context.Context, id stage.ID) (bool, error) {
+func (u *unreliable) Suspend(ctx context.Context, id store.ID) (bool, error) {
 	return answered(ctx, u, "Suspend", id, func() (bool, error) { return u.Store.Suspend(ctx, id) })
 }
 
-func (u *unreliable) Resume(ctx context.Context, id stage.ID, failed bool) (bool, error) {
+func (u *unreliable) Resume(ctx context.Context, id store.ID, failed bool) (bool, error) {
 	return answered(ctx, u, "Resume", id, func() (bool, error) { return u.Store.Resume(ctx, id, failed) })
 }
 
-func (u *unreliable) Cancel(ctx context.Context, id stage.ID) (bool, error) {
+func (u *unreliable) Cancel(ctx context.Context, id store.ID) (bool, error) {
 	return answered(ctx, u, "Cancel", id, func() (bool, error) { return u.Store.Cancel(ctx, id) })
 }
 
-func (u *unreliable) Purge(ctx context.Context, p stage.Purge) (int, error) {
+func (u *unreliable) Purge(ctx context.Context, p store.Purge) (int, error) {
 	return answered(ctx, u, "Purge", p, func() (int, error) { return u.Store.Purge(ctx, p) })
 }
 

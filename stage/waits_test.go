@@ -11,15 +11,16 @@ import (
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // gated is a store that answers a claim when it may.
 type gated struct {
-	stage.Store
+	store.Store
 	claim chan struct{}
 }
 
-func (g gated) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+func (g gated) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
 	<-g.claim
 	return g.Store.Claim(ctx, c)
 }
@@ -39,14 +40,14 @@ func rowOf(t *testing.T, s *act.Scheduler) (found hook.Stages) {
 }
 
 func TestWhatAnEngineSays(t *testing.T) {
-	store := gated{memory.New(nil), make(chan struct{})}
+	s := gated{memory.New(nil), make(chan struct{})}
 	work := make(chan struct{})
 	e, err := stage.New(stage.Config{
-		Store:    store,
+		Store:    s,
 		Worker:   "w",
 		Workers:  3,
 		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("NEW").Then("WORKING", "p", "DONE")}},
-		Provider: stage.Processors{"p": stage.ProcessorFunc(func(context.Context, *stage.Task) (stage.Commit, error) { <-work; return nil, nil })},
+		Provider: stage.Processors{"p": stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) { <-work; return nil, nil })},
 	})
 	require.NoError(t, err)
 	l := servertest.New(t, act.Config{})
@@ -58,7 +59,7 @@ func TestWhatAnEngineSays(t *testing.T) {
 	require.Equal(t, hook.Stages{
 		Worker: "w", Kinds: []string{"report"}, Workers: 3, Waits: []string{"the store, for a claim"},
 	}, rowOf(t, l.S))
-	close(store.claim)
+	close(s.claim)
 	l.Until("its processor runs", func() bool {
 		all := rowOf(t, l.S).Running
 		return len(all) == 1 && all[0] == "report 1 at WORKING"

@@ -3,10 +3,12 @@ package stage
 import (
 	"context"
 	"slices"
+
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // watch passes on the hints of the store, until p ends.
-func (e *Engine) watch(p *period, w Watcher) {
+func (e *Engine) watch(p *period, w store.Watcher) {
 	for {
 		err := w.Watch(p, e.heard)
 		if p.Err() != nil {
@@ -20,7 +22,7 @@ func (e *Engine) watch(p *period, w Watcher) {
 }
 
 // heard follows a hint.
-func (e *Engine) heard(h Hint) {
+func (e *Engine) heard(h store.Hint) {
 	if _, claimed := slices.BinarySearch(e.kinds, h.Kind); claimed && h.Enqueuer != e.id {
 		e.where().ring()
 	}

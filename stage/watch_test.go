@@ -12,29 +12,31 @@ import (
 
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // watched is a store that passes on hints. An error in their place is what Watch returns.
 type watched struct {
-	stage.Store
+	store.Store
 	hints    chan any
 	calls    []time.Time // of Watch
 	enqueuer int64       // of the latest task
 	claims   atomic.Int64
 }
 
-func (s *watched) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
-	s.enqueuer = stage.Enqueuer(ctx)
+func (s *watched) Enqueue(ctx context.Context, tasks ...store.NewTask) ([]store.ID, error) {
+	s.enqueuer = transition.Enqueuer(ctx)
 	return s.Store.Enqueue(ctx, tasks...)
 }
 
-func (s *watched) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+func (s *watched) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
 	s.claims.Add(1)
 	return s.Store.Claim(ctx, c)
 }
 
-func (s *watched) Watch(ctx context.Context, heard func(stage.Hint)) error {
+func (s *watched) Watch(ctx context.Context, heard func(store.Hint)) error {
 	s.calls = append(s.calls, time.Now())
 	for {
 		select {
@@ -44,7 +46,7 @@ func (s *watched) Watch(ctx context.Context, heard func(stage.Hint)) error {
 			if err, ok := h.(error); ok {
 				return err
 			}
-			heard(h.(stage.Hint))
+			heard(h.(store.Hint))
 		}
 	}
 }
@@ -62,22 +64,22 @@ func TestHints(t *testing.T) {
 			cfg.Poll, cfg.Heartbeat, cfg.Lease = time.Hour, time.Hour, 3*time.Hour
 		})
 		stop := run(e) // it has polled once
-		ids, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "task", Stage: "0"})
+		ids, err := s.Enqueue(t.Context(), store.NewTask{Kind: "task", Stage: "0"})
 		require.NoError(t, err)
 		begun := time.Now()
-		then := func(hint stage.Hint, want stage.Status) {
+		then := func(hint store.Hint, want store.Status) {
 			t.Helper()
 			s.hints <- hint
 			synctest.Wait()
 			require.Equal(t, want, get(t, s, ids[0]).Status)
 		}
-		then(stage.Hint{Kind: "of others"}, stage.Normal)
-		then(stage.Hint{Kind: "task"}, stage.InProcessing)
+		then(store.Hint{Kind: "of others"}, store.Normal)
+		then(store.Hint{Kind: "task"}, store.InProcessing)
 		_, err = s.Suspend(t.Context(), ids[0])
 		require.NoError(t, err)
-		then(stage.Hint{Wanted: ids[0] + 1}, stage.InProcessing)
-		then(stage.Hint{Wanted: ids[0]}, stage.Suspended)
-		require.Equal(t, []error{stage.ErrSuspended}, causes)
+		then(store.Hint{Wanted: ids[0] + 1}, store.InProcessing)
+		then(store.Hint{Wanted: ids[0]}, store.Suspended)
+		require.Equal(t, []error{store.ErrSuspended}, causes)
 		require.Equal(t, begun, time.Now(), "by the clock all this is one moment")
 
 		s.hints <- errors.New("deaf")
@@ -102,7 +104,7 @@ func TestALoneTaskIsOneClaim(t *testing.T) {
 		id, err := e.Enqueue(t.Context(), "task", nil)
 		require.NoError(t, err)
 		synctest.Wait()
-		s.hints <- stage.Hint{Kind: "task", Enqueuer: s.enqueuer}
+		s.hints <- store.Hint{Kind: "task", Enqueuer: s.enqueuer}
 		synctest.Wait()
 		require.Equal(t, "1", get(t, s, id).Stage)
 		require.EqualValues(t, 1, s.claims.Load()-before)

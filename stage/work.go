@@ -11,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/panics"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // work is a claimed task on its way along its chain, one step after another. Its host decides on which goroutine each
@@ -25,16 +26,16 @@ type work struct {
 	e     *Engine
 	kind  string
 	terms Kind
-	lease Lease
+	lease store.Lease
 	name  string
 	now   func() time.Duration // the clock of the host that has claimed it
 	log   *zap.Logger
 
 	// Only for the goroutine that takes the steps.
-	task    Task // as it is in the store
-	next    step // nil if the work is over
-	commit  Commit
-	back    Return
+	task    store.Task // as it is in the store
+	next    step       // nil if the work is over
+	commit  store.Commit
+	back    store.Return
 	refused int  // how often in a row the store has not answered
 	due     bool // the task has been given back, and is due at once
 
@@ -55,7 +56,7 @@ type work struct {
 // step does one thing, and returns what to do next and after how long.
 type step func(*work) (step, time.Duration)
 
-func newWork(e *Engine, t Task, now func() time.Duration, until time.Duration) *work {
+func newWork(e *Engine, t store.Task, now func() time.Duration, until time.Duration) *work {
 	w := &work{
 		e: e, kind: t.Kind, terms: e.cfg.Kinds[t.Kind], lease: t.Lease(), name: t.String(), now: now, task: t, next: (*work).begin,
 		until: until, at: t.Stage,
@@ -97,7 +98,7 @@ func (w *work) begin() (step, time.Duration) {
 	case s.dynamic():
 		return (*work).process, 0
 	case s == w.terms.Chain.last():
-		return w.giveBackAs(w.unharmed(Normal))
+		return w.giveBackAs(w.unharmed(store.Normal))
 	case w.task.Attempt >= w.terms.Attempts:
 		return w.failedFor(w.task.Attempt, Permanent(errWorkerLost))
 	}
@@ -123,7 +124,7 @@ func (w *work) enter() (step, time.Duration) {
 		return (*work).process, 0
 	case refusal(err):
 		return w.stopped(err)
-	case errors.Is(err, ErrPermanent):
+	case errors.Is(err, store.ErrPermanent):
 		return w.failed(err)
 	}
 	return w.again((*work).enter, err)
@@ -155,7 +156,7 @@ func (w *work) process() (step, time.Duration) {
 }
 
 // compute calls the processor in its middleware. A panic is an error.
-func (w *work) compute(ctx context.Context) (commit Commit, err error) {
+func (w *work) compute(ctx context.Context) (commit store.Commit, err error) {
 	err = guarded(func() error {
 		s, err := w.terms.Chain.find(w.task.Stage)
 		if err != nil {
@@ -172,8 +173,9 @@ func (w *work) compute(ctx context.Context) (commit Commit, err error) {
 		if t.ProgressStage != t.Stage {
 			t.Progress, t.ProgressStage = nil, ""
 		}
-		t.notes = w.noting(&notes{stage: t.Stage})
-		defer t.notes.end()
+		n := w.noting(&notes{stage: t.Stage})
+		defer n.end()
+		ctx := context.WithValue(ctx, noted{}, n)
 		commit, err = wrapped(p, w.e.cfg.Middleware).Process(ctx, &t)
 		return err
 	})
@@ -194,20 +196,20 @@ func (w *work) finish() (step, time.Duration) {
 	var refused error // the commit's last error, not the store's
 	commit := w.commit
 	if commit != nil {
-		commit = func(ctx context.Context, tx Tx) error {
+		commit = func(ctx context.Context, tx store.Tx) error {
 			refused = guarded(func() error { return w.commit(ctx, tx) })
 			return refused
 		}
 	}
 	ctx, cancel := w.call()
 	defer cancel()
-	err = w.e.cfg.Store.Finish(ctx, w.lease, Passage{w.task.Stage, next.Name, last}, commit)
+	err = w.e.cfg.Store.Finish(ctx, w.lease, store.Passage{From: w.task.Stage, To: next.Name, Last: last}, commit)
 	if err == nil {
 		w.e.counts.finished.Add(1)
 	}
 	switch {
 	case err == nil && last:
-		return w.left(Return{Stage: next.Name, Status: Normal})
+		return w.left(store.Return{Stage: next.Name, Status: store.Normal})
 	case err == nil:
 		w.refused, w.commit = 0, nil
 		w.task.Stage, w.task.Attempt, w.task.Failure = next.Name, 0, ""
@@ -215,13 +217,13 @@ func (w *work) finish() (step, time.Duration) {
 		w.noting(nil)
 		w.reach(w.task)
 		return (*work).enter, 0
-	case errors.Is(err, ErrUnavailable), refused != nil && ctx.Err() != nil && w.held.Err() == nil:
+	case errors.Is(err, store.ErrUnavailable), refused != nil && ctx.Err() != nil && w.held.Err() == nil:
 		return w.again((*work).finish, err)
 	case refused != nil:
 		return w.endedBy(refused)
 	case refusal(err):
 		return w.stopped(err)
-	case errors.Is(err, ErrPermanent): // the store's, of a commit that has spoilt the transaction
+	case errors.Is(err, store.ErrPermanent): // the store's, of a commit that has spoilt the transaction
 		return w.failed(err)
 	}
 	return w.again((*work).finish, err)
@@ -232,11 +234,11 @@ func (w *work) endedBy(err error) (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why)
 	}
-	if errors.Is(err, ErrSuspended) {
-		return w.giveBackAs(w.unharmed(Suspended))
+	if errors.Is(err, store.ErrSuspended) {
+		return w.giveBackAs(w.unharmed(store.Suspended))
 	}
 	if after, ok := errors.AsType[snooze](err); ok {
-		r := w.unharmed(Normal)
+		r := w.unharmed(store.Normal)
 		r.Runs, r.After = true, time.Duration(after)
 		return w.giveBackAs(r)
 	}
@@ -252,8 +254,8 @@ func (w *work) failed(err error) (step, time.Duration) { return w.failedFor(w.ta
 // failedFor is failed, with the number of the attempt.
 func (w *work) failedFor(attempt int, err error) (step, time.Duration) {
 	w.e.counts.failed.Add(1)
-	r := Return{Status: Error, Attempt: attempt, Failure: failure(err)}
-	if !errors.Is(err, ErrPermanent) && attempt < w.terms.Attempts {
+	r := store.Return{Status: store.Failed, Attempt: attempt, Failure: failure(err)}
+	if !errors.Is(err, store.ErrPermanent) && attempt < w.terms.Attempts {
 		r.Runs, r.After = true, w.backoff(attempt)
 	}
 	fields := []zap.Field{zap.String("stage", w.task.Stage), zap.Int("attempt", attempt), zap.Bool("again", r.Runs), zap.Error(err)}
@@ -276,7 +278,7 @@ func failure(err error) string {
 		}
 		text += "\n\n" + stack
 	}
-	return text[:min(len(text), MaxFailure)]
+	return text[:min(len(text), store.MaxFailure)]
 }
 
 // backoff calls Backoff. If that panics, the default takes its place.
@@ -296,24 +298,24 @@ var errGoexit = errors.New("stage: the processor has called runtime.Goexit")
 
 // stopped gives up the stage, which counts neither as an attempt nor as a failure.
 func (w *work) stopped(why error) (step, time.Duration) {
-	r := w.unharmed(Normal)
+	r := w.unharmed(store.Normal)
 	r.Runs = true
 	switch {
-	case errors.Is(why, ErrLeaseLost):
+	case errors.Is(why, store.ErrLeaseLost):
 		return w.lost()
-	case errors.Is(why, ErrSuspended):
-		r.Status = Resumed // if the request was withdrawn; else the store makes it Suspended
+	case errors.Is(why, store.ErrSuspended):
+		r.Status = store.Resumed // if the request was withdrawn; else the store makes it Suspended
 	}
 	return w.giveBackAs(r)
 }
 
 // unharmed returns a Return with the attempt and failure that the task has.
-func (w *work) unharmed(s Status) Return {
-	return Return{Status: s, Attempt: w.task.Attempt, Failure: w.task.Failure}
+func (w *work) unharmed(s store.Status) store.Return {
+	return store.Return{Status: s, Attempt: w.task.Attempt, Failure: w.task.Failure}
 }
 
 // giveBackAs gives the task back at its last static stage.
-func (w *work) giveBackAs(r Return) (step, time.Duration) {
+func (w *work) giveBackAs(r store.Return) (step, time.Duration) {
 	r.Stage = w.task.Stage
 	if s, err := w.terms.Chain.find(r.Stage); err == nil && s.dynamic() {
 		before, _ := w.terms.Chain.previous(r.Stage)
@@ -333,9 +335,9 @@ func (w *work) giveBack() (step, time.Duration) {
 	switch {
 	case err == nil:
 		w.back.Status = status
-		w.due = w.back.Runs && w.back.After == 0 && status != Suspended && status != Cancelled
+		w.due = w.back.Runs && w.back.After == 0 && status != store.Suspended && status != store.Canceled
 		return w.left(w.back)
-	case refusal(err), errors.Is(err, ErrPermanent):
+	case refusal(err), errors.Is(err, store.ErrPermanent):
 		return w.lost()
 	}
 	return w.again((*work).giveBack, err)
@@ -343,22 +345,22 @@ func (w *work) giveBack() (step, time.Duration) {
 
 // left ends the work when the store has the task as r says. If that is the end of the task, callers that wait for it are to be
 // told, and it calls Config.OnEnd, in the same step, so that an order cannot come in between.
-func (w *work) left(r Return) (step, time.Duration) {
-	if r.Status == Suspended {
+func (w *work) left(r store.Return) (step, time.Duration) {
+	if r.Status == store.Suspended {
 		w.e.counts.suspended.Add(1)
 	}
-	continues := r.Status == Suspended || r.Runs && r.Status != Cancelled
+	continues := r.Status == store.Suspended || r.Runs && r.Status != store.Canceled
 	if !continues {
 		w.e.mayHaveEnded(w.lease.Task)
 	}
 	if w.e.cfg.OnEnd == nil || continues {
 		return nil, 0
 	}
-	w.next = nil         // also if OnEnd calls Goexit
-	w.lose(ErrLeaseLost) // so no heartbeat is sent for it
+	w.next = nil               // also if OnEnd calls Goexit
+	w.lose(store.ErrLeaseLost) // so no heartbeat is sent for it
 	t := w.task
 	t.Stage, t.Status, t.Attempt, t.Failure = r.Stage, r.Status, r.Attempt, r.Failure
-	t.Wanted, t.Due, t.Changed = Nothing, time.Time{}, time.Time{}
+	t.Wanted, t.Due, t.Changed = "", time.Time{}, time.Time{}
 	if p := r.Progress; p.Stage != "" || t.Finished() {
 		t.Progress, t.ProgressStage = p.Data, p.Stage
 	}
@@ -397,11 +399,11 @@ func (w *work) again(same step, err error) (step, time.Duration) {
 
 // refusal reports whether err is an answer of the store, and no failure of it.
 func refusal(err error) bool {
-	return errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrSuspended) || errors.Is(err, ErrCanceled)
+	return errors.Is(err, store.ErrLeaseLost) || errors.Is(err, store.ErrSuspended) || errors.Is(err, store.ErrCanceled)
 }
 
 // reach notes the task as it is in the store now.
-func (w *work) reach(t Task) {
+func (w *work) reach(t store.Task) {
 	w.task = t
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
@@ -417,12 +419,12 @@ func (w *work) noting(n *notes) *notes {
 }
 
 // noted returns what the processor has noted that was called last, unless its stage has finished.
-func (w *work) noted() Progress {
+func (w *work) noted() store.Progress {
 	w.e.mu.Lock()
 	n := w.notes
 	w.e.mu.Unlock()
 	if n == nil {
-		return Progress{}
+		return store.Progress{}
 	}
 	return n.latest()
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // TestWorldStages is a few processes with engines over one store that they share, some of which get orders or die, while
@@ -30,7 +31,7 @@ func TestWorldStages(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)
 		if w.Rand().IntN(8) == 0 {
-			y.retention = map[stage.Status]time.Duration{stage.Normal: 3 * time.Minute, stage.Cancelled: 2 * time.Minute, stage.Error: 3 * time.Second}
+			y.retention = map[store.Status]time.Duration{store.Normal: 3 * time.Minute, store.Canceled: 2 * time.Minute, store.Failed: 3 * time.Second}
 		}
 		for _, name := range []string{"A", "B", "C"} {
 			v := y.process(t, name, pick(w, nil, []string{"", "express"}, []string{""}, []string{"express"}), nil)
@@ -84,20 +85,20 @@ type tasksWorld struct {
 	silent   bool // it has not, at least once
 	engines  []*stage.Engine
 	queues   map[string][]string // of engines
-	tasks    []stage.ID
+	tasks    []store.ID
 	enqueued int                 // how many were to be
-	stopped  map[stage.ID]bool   // by Suspend or Cancel, since when nothing of them may finish
-	told     map[stage.ID]bool   // to have finished or been cancelled
-	noted    map[stage.ID]string // by processors, last
+	stopped  map[store.ID]bool   // by Suspend or Cancel, since when nothing of them may finish
+	told     map[store.ID]bool   // to have finished or been cancelled
+	noted    map[store.ID]string // by processors, last
 
-	retention map[stage.Status]time.Duration
-	purged    map[stage.ID]stage.Task // as they were
+	retention map[store.Status]time.Duration
+	purged    map[store.ID]store.Task // as they were
 }
 
 func newTasksWorld(w *sim.World) *tasksWorld {
 	y := &tasksWorld{
-		w: w, queues: map[string][]string{}, stopped: map[stage.ID]bool{}, told: map[stage.ID]bool{}, noted: map[stage.ID]string{},
-		purged: map[stage.ID]stage.Task{},
+		w: w, queues: map[string][]string{}, stopped: map[store.ID]bool{}, told: map[store.ID]bool{}, noted: map[store.ID]string{},
+		purged: map[store.ID]store.Task{},
 	}
 	y.often = pick(w, 0, 500, 8000)
 	y.store = &unreliable{Store: witnessed{memory.New(y.wall), y}, answer: y.answer}
@@ -140,7 +141,7 @@ func (f closer) Close() error { f(); return nil }
 
 // over looks at what a process leaves that was not cut: nothing.
 func (y *tasksWorld) over(name string, v *sim.Server) {
-	tasks, err := y.store.Store.List(context.Background(), stage.Selection{Status: stage.InProcessing})
+	tasks, err := y.store.Store.List(context.Background(), store.Selection{Status: store.InProcessing})
 	if v.Err() != nil || err != nil || y.silent {
 		return
 	}
@@ -159,7 +160,7 @@ func (y *tasksWorld) moment() time.Duration {
 func (y *tasksWorld) engine() *stage.Engine { return y.engines[y.w.Rand().IntN(len(y.engines))] }
 
 // work is the processor of all stages. What a stage leaves is the way so far.
-func (y *tasksWorld) work(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+func (y *tasksWorld) work(ctx context.Context, t *store.Task) (store.Commit, error) {
 	w := y.w
 	so := string(t.Data) + t.Stage + " "
 	if want := strings.Join(dynamic(t.Stage), " ") + " "; so != want {
@@ -169,19 +170,19 @@ func (y *tasksWorld) work(ctx context.Context, t *stage.Task) (stage.Commit, err
 		w.Errorf("task %d is at %s, and gets progress of another stage: %q of %q", t.ID, t.Stage, before, t.ProgressStage)
 	}
 	y.noted[t.ID] = fmt.Sprint(t.Stage, " ", t.Token)
-	t.SetProgress([]byte(y.noted[t.ID]))
+	stage.SetProgress(ctx, []byte(y.noted[t.ID]))
 	switch {
 	case w.Happens(2000):
 		return nil, errors.New("a bad day")
 	case w.Happens(500):
 		return nil, stage.Permanent(errors.New("not to be done"))
 	case w.Happens(500):
-		return nil, stage.ErrSuspended
+		return nil, store.ErrSuspended
 	case w.Happens(500):
 		panic("a bug")
 	}
 	refuse := w.Happens(1000)
-	return func(_ context.Context, tx stage.Tx) error {
+	return func(_ context.Context, tx store.Tx) error {
 		tx.SetData([]byte(so))
 		if refuse {
 			return errors.New("cannot be written")
@@ -194,15 +195,15 @@ func (y *tasksWorld) work(ctx context.Context, t *stage.Task) (stage.Commit, err
 }
 
 // ended is told of the ends of tasks, once they are stored.
-func (y *tasksWorld) ended(t stage.Task) {
+func (y *tasksWorld) ended(t store.Task) {
 	x, err := y.store.Store.Get(context.Background(), t.ID)
 	if was, ok := y.purged[t.ID]; ok {
 		x, err = was, nil
 	}
 	switch {
-	case err != nil, t.Runs(), t.Status == stage.Suspended:
+	case err != nil, t.Runs(), t.Status == store.Suspended:
 		y.w.Errorf("told of an end that is none: %+v (%v)", t, err)
-	case t.Status == stage.Error: // it may have been resumed
+	case t.Status == store.Failed: // it may have been resumed
 		if x.Token == t.Token && strings.HasPrefix(t.Failure, "not to be done") && string(x.Progress) != y.noted[t.ID] {
 			y.w.Errorf("task %d has progress %q, and has noted %q", t.ID, x.Progress, y.noted[t.ID])
 		}
@@ -286,22 +287,22 @@ func (y *tasksWorld) unpause() {
 
 // witnessed is the store of a world, which looks at what it gives to engines and at what it deletes.
 type witnessed struct {
-	stage.Store
+	store.Store
 	y *tasksWorld
 }
 
 // Claim gives no task of a kind that is paused or in a queue of others, and none while one of a higher priority is due. A task
 // has the progress that it had.
-func (s witnessed) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+func (s witnessed) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
 	y := s.y
 	paused, wrong := s.Paused(ctx)
-	before, none := s.List(ctx, stage.Selection{Running: true})
+	before, none := s.List(ctx, store.Selection{Running: true})
 	tasks, err := s.Store.Claim(ctx, c)
 	if wrong = errors.Join(wrong, none); wrong != nil {
 		y.w.Errorf("no tasks: %v", wrong)
 	}
 	queues := y.queues[c.Worker]
-	may := func(t stage.Task) bool {
+	may := func(t store.Task) bool {
 		return (queues == nil || slices.Contains(queues, kinds[t.Kind].Queue)) && !slices.Contains(paused, t.Kind)
 	}
 	for _, t := range tasks {
@@ -312,7 +313,7 @@ func (s witnessed) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, erro
 			if x.ID == t.ID && (string(x.Progress) != string(t.Progress) || x.ProgressStage != t.ProgressStage) {
 				y.w.Errorf("%+v was claimed, and had progress %q of %q", t, x.Progress, x.ProgressStage)
 			}
-			left := !slices.ContainsFunc(tasks, func(t stage.Task) bool { return t.ID == x.ID })
+			left := !slices.ContainsFunc(tasks, func(t store.Task) bool { return t.ID == x.ID })
 			if left && kinds[x.Kind].Priority > kinds[t.Kind].Priority && may(x) && !x.Due.After(y.wall()) {
 				y.w.Errorf("%+v was claimed before %+v", t, x)
 			}
@@ -322,7 +323,7 @@ func (s witnessed) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, erro
 }
 
 // Purge deletes tasks that have ended, and none before its time.
-func (s witnessed) Purge(ctx context.Context, p stage.Purge) (int, error) {
+func (s witnessed) Purge(ctx context.Context, p store.Purge) (int, error) {
 	y := s.y
 	before := y.all()
 	n, err := s.Store.Purge(ctx, p)
@@ -331,7 +332,7 @@ func (s witnessed) Purge(ctx context.Context, p stage.Purge) (int, error) {
 	}
 	after := y.all()
 	for _, t := range before {
-		if slices.ContainsFunc(after, func(x stage.Task) bool { return x.ID == t.ID }) {
+		if slices.ContainsFunc(after, func(x store.Task) bool { return x.ID == t.ID }) {
 			continue
 		}
 		if age, ok := y.retention[t.Status]; !ok || !t.Ended() || y.wall().Sub(t.Changed) < age {
@@ -343,15 +344,15 @@ func (s witnessed) Purge(ctx context.Context, p stage.Purge) (int, error) {
 }
 
 // all returns the tasks that are there.
-func (y *tasksWorld) all() []stage.Task {
-	tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
+func (y *tasksWorld) all() []store.Task {
+	tasks, err := y.store.Store.List(context.Background(), store.Selection{})
 	if err != nil {
 		y.w.Errorf("no tasks: %v", err)
 	}
 	return tasks
 }
 
-func (y *tasksWorld) resume(e *stage.Engine, id stage.ID) {
+func (y *tasksWorld) resume(e *stage.Engine, id store.ID) {
 	was := y.stopped[id]
 	y.stopped[id] = false // before: it may be under way again when Resume returns
 	if ok, err := e.ResumeFailed(context.Background(), id); !ok && err == nil {
@@ -411,7 +412,7 @@ func (y *tasksWorld) visit(calm, done time.Duration) sim.Script {
 }
 
 func (y *tasksWorld) resumeAll() error {
-	tasks, err := y.store.Store.List(context.Background(), stage.Selection{})
+	tasks, err := y.store.Store.List(context.Background(), store.Selection{})
 	for _, t := range tasks {
 		y.resume(y.engines[len(y.engines)-1], t.ID)
 	}
@@ -432,16 +433,16 @@ func (y *tasksWorld) allDone() error {
 		y.w.Errorf("%d tasks were enqueued, and there are %d", y.enqueued, len(tasks))
 	}
 	for _, t := range tasks {
-		finished := t.Stage == "D" && t.Status == stage.Normal && string(t.Data) == "a-b b-c c-d "
+		finished := t.Stage == "D" && t.Status == store.Normal && string(t.Data) == "a-b b-c c-d "
 		_, failed := y.purged[t.ID]
-		if failed = failed && t.Status == stage.Error; !finished && !failed && t.Status != stage.Cancelled {
+		if failed = failed && t.Status == store.Failed; !finished && !failed && t.Status != store.Canceled {
 			y.w.Errorf("not finished at the end: %+v", t)
 		}
 		if finished && !y.told[t.ID] && y.often == 0 {
 			y.w.Errorf("not told of the end: %+v", t)
 		}
 	}
-	if !slices.ContainsFunc(tasks, func(t stage.Task) bool { return t.Stage == "D" }) {
+	if !slices.ContainsFunc(tasks, func(t store.Task) bool { return t.Stage == "D" }) {
 		y.w.Errorf("none of %d tasks has finished", len(tasks))
 	}
 	return nil

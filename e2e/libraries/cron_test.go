@@ -13,6 +13,7 @@ import (
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // A periodic task whose ticks are those of a cron expression, in a time zone. The data of a task is what its processor needs to
@@ -24,7 +25,7 @@ func Example_cron() {
 		return
 	}
 	reports := stage.Typed[time.Time]{Kind: "report"}
-	write := func(_ context.Context, _ *stage.Task, tick time.Time) (stage.Commit, error) {
+	write := func(_ context.Context, _ *store.Task, tick time.Time) (store.Commit, error) {
 		fmt.Println("the report of", tick.Format(time.DateOnly))
 		return nil, nil
 	}

@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // query is what a viewer wants to see: the newest tasks, or those with lower numbers than one.
 type query struct {
 	kind   string // "" means all
 	state  state  // "" means all
-	before stage.ID
+	before store.ID
 }
 
 // state is what has become of a task, as people see it.
@@ -37,17 +38,17 @@ const (
 var states = []state{waiting, atWork, finished, failed, suspended, cancelled}
 
 // stateOf returns the state of tasks of a kind at a stage.
-func stateOf(kind, at string, status stage.Status) state {
+func stateOf(kind, at string, status store.Status) state {
 	switch status {
-	case stage.InProcessing:
+	case store.InProcessing:
 		return atWork
-	case stage.Error:
+	case store.Failed:
 		return failed
-	case stage.Suspended:
+	case store.Suspended:
 		return suspended
-	case stage.Cancelled:
+	case store.Canceled:
 		return cancelled
-	case stage.Normal:
+	case store.Normal:
 		if at == last(kind) {
 			return finished
 		}
@@ -79,7 +80,7 @@ func parse(values url.Values) (q query, err error) {
 		if err != nil || n < 1 {
 			return q, fmt.Errorf("%w: %q is no number of a task", errAsked, text)
 		}
-		q.before = stage.ID(n)
+		q.before = store.ID(n)
 	}
 	return q, nil
 }
@@ -91,9 +92,9 @@ const (
 )
 
 // selections returns those that together have the tasks of the query.
-func (q query) selections() (all []stage.Selection) {
-	one := stage.Selection{Kind: q.kind, Before: q.before, Newest: true, Limit: page + 1}
-	with := func(status stage.Status, running bool) {
+func (q query) selections() (all []store.Selection) {
+	one := store.Selection{Kind: q.kind, Before: q.before, Newest: true, Limit: page + 1}
+	with := func(status store.Status, running bool) {
 		s := one
 		s.Status, s.Running = status, running
 		all = append(all, s)
@@ -101,19 +102,19 @@ func (q query) selections() (all []stage.Selection) {
 	switch q.state {
 	case "":
 		if q.before == 0 {
-			with(stage.InProcessing, false)
+			with(store.InProcessing, false)
 			all[0].Limit = top
 		}
 		all = append(all, one)
 	case waiting:
-		with(stage.Normal, true)
-		with(stage.Resumed, true)
+		with(store.Normal, true)
+		with(store.Resumed, true)
 	case finished:
-		one.Status, one.Ended = stage.Normal, true
+		one.Status, one.Ended = store.Normal, true
 		all = append(all, one)
 	default:
-		with(map[state]stage.Status{
-			atWork: stage.InProcessing, failed: stage.Error, suspended: stage.Suspended, cancelled: stage.Cancelled,
+		with(map[state]store.Status{
+			atWork: store.InProcessing, failed: store.Failed, suspended: store.Suspended, cancelled: store.Canceled,
 		}[q.state], false)
 	}
 	return all
@@ -135,7 +136,7 @@ type kindView struct {
 
 // row is a task.
 type row struct {
-	ID      stage.ID  `json:"id"`
+	ID      store.ID  `json:"id"`
 	Kind    string    `json:"kind"`
 	Stage   string    `json:"stage"`
 	State   state     `json:"state"`
@@ -149,7 +150,7 @@ type row struct {
 	Can     []string  `json:"can"` // what may be asked of the task
 }
 
-func rowOf(t stage.Task) row {
+func rowOf(t store.Task) row {
 	x := row{
 		ID: t.ID, Kind: t.Kind, Stage: t.Stage, State: stateOf(t.Kind, t.Stage, t.Status),
 		Attempt: t.Attempt, Changed: t.Changed, Can: []string{},
@@ -158,9 +159,9 @@ func rowOf(t stage.Task) row {
 	x.Failure = string(first)
 	_, _ = fmt.Sscanf(string(t.Progress), "%d of %d", &x.Done, &x.Of)
 	switch t.Wanted {
-	case stage.Suspension:
+	case store.Suspended:
 		x.Wanted = "suspend"
-	case stage.Ending:
+	case store.Canceled:
 		x.Wanted = "cancel"
 	}
 	switch x.State {
@@ -251,7 +252,7 @@ func (b *board) view(ctx context.Context, q query) (v view, err error) {
 	if v.Kinds, err = b.kinds(ctx, counts); err != nil {
 		return v, err
 	}
-	var tasks []stage.Task
+	var tasks []store.Task
 	for _, s := range q.selections() {
 		if s.Limit = min(s.Limit, has(counts, s)); s.Limit == 0 {
 			continue
@@ -262,10 +263,10 @@ func (b *board) view(ctx context.Context, q query) (v view, err error) {
 		}
 		tasks = append(tasks, some...)
 	}
-	slices.SortStableFunc(tasks, func(a, b stage.Task) int { return cmp.Compare(b.ID, a.ID) })
-	tasks = slices.CompactFunc(tasks, func(a, b stage.Task) bool { return a.ID == b.ID })
+	slices.SortStableFunc(tasks, func(a, b store.Task) int { return cmp.Compare(b.ID, a.ID) })
+	tasks = slices.CompactFunc(tasks, func(a, b store.Task) bool { return a.ID == b.ID })
 	if q.before == 0 { // a worker takes the oldest, which would be on the last page
-		slices.SortStableFunc(tasks, func(a, b stage.Task) int { return cmp.Compare(rank(a), rank(b)) })
+		slices.SortStableFunc(tasks, func(a, b store.Task) int { return cmp.Compare(rank(a), rank(b)) })
 	}
 	v.More = len(tasks) > page
 	v.Tasks = []row{}
@@ -276,8 +277,8 @@ func (b *board) view(ctx context.Context, q query) (v view, err error) {
 }
 
 // rank is 0 for tasks at work, and 1 for others.
-func rank(t stage.Task) int {
-	if t.Status == stage.InProcessing {
+func rank(t store.Task) int {
+	if t.Status == store.InProcessing {
 		return 0
 	}
 	return 1
@@ -285,7 +286,7 @@ func rank(t stage.Task) int {
 
 // has returns how many tasks a selection has, of any number. The store looks no further when it has found them: for a few that have
 // finished it would look at all of their kind.
-func has(counts []stage.Count, s stage.Selection) (n int) {
+func has(counts []store.Count, s store.Selection) (n int) {
 	for _, c := range counts {
 		if (s.Kind == "" || s.Kind == c.Kind) && (s.Stage == "" || s.Stage == c.Stage) && (s.Status == "" || s.Status == c.Status) &&
 			(!s.Running || stateOf(c.Kind, c.Stage, c.Status) == waiting) &&
@@ -297,7 +298,7 @@ func has(counts []stage.Count, s stage.Selection) (n int) {
 }
 
 // kinds returns the kinds that this program knows.
-func (b *board) kinds(ctx context.Context, counts []stage.Count) (all []kindView, err error) {
+func (b *board) kinds(ctx context.Context, counts []store.Count) (all []kindView, err error) {
 	paused, err := b.engine.PausedKinds(ctx)
 	if err != nil {
 		return nil, err

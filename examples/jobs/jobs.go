@@ -22,6 +22,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Jobs is a service: the engine that works on the tasks of a database. Site has its pages.
@@ -35,7 +36,7 @@ type Jobs struct {
 	Hosts   []string      // names by which browsers may reach the pages, beside addresses and localhost
 	Logger  *zap.Logger
 
-	store  store
+	store  s
 	engine *stage.Engine
 	board  board
 	token  string
@@ -83,7 +84,7 @@ func (x *Jobs) prepare(ctx context.Context) error {
 		Lease:      5 * time.Second, Heartbeat: 500 * time.Millisecond, // which stores the progress that the page shows
 		Backoff: func(n int) time.Duration { return time.Duration(n) * time.Second },
 		// Tasks that have failed are kept until somebody has looked at them.
-		Retention: map[stage.Status]time.Duration{stage.Normal: 7 * 24 * time.Hour, stage.Cancelled: 24 * time.Hour},
+		Retention: map[store.Status]time.Duration{store.Normal: 7 * 24 * time.Hour, store.Canceled: 24 * time.Hour},
 		Logger:    x.Logger,
 	}
 	if x.Report > 0 {
@@ -124,18 +125,18 @@ const maxAdded = 10_000
 // create adds n tasks of a kind, or of three kinds in turn if it is "", and returns their numbers. They are due that long from now. With
 // a key, which is for one task, nothing is added if there is a task of the kind with the same key: the number is that of the other
 // one.
-func (x *Jobs) create(ctx context.Context, kind string, n int, after time.Duration, key string) ([]stage.ID, error) {
+func (x *Jobs) create(ctx context.Context, kind string, n int, after time.Duration, key string) ([]store.ID, error) {
 	switch {
 	case n < 1 || n > maxAdded:
 		return nil, fmt.Errorf("%w: the number of tasks must be from 1 to %d, not %d", errAsked, maxAdded, n)
 	case key != "" && (n > 1 || kind == ""):
 		return nil, fmt.Errorf("%w: a key is for one task of one kind", errAsked)
-	case len(key) > stage.MaxKey || !utf8.ValidString(key) || strings.Contains(key, "\x00"):
-		return nil, fmt.Errorf("%w: a key is UTF-8 without NUL of at most %d bytes", errAsked, stage.MaxKey)
+	case len(key) > store.MaxKey || !utf8.ValidString(key) || strings.Contains(key, "\x00"):
+		return nil, fmt.Errorf("%w: a key is UTF-8 without NUL of at most %d bytes", errAsked, store.MaxKey)
 	case after < 0:
 		return nil, fmt.Errorf("%w: the delay must not be negative: %v", errAsked, after)
 	}
-	tasks := make([]stage.NewTask, n)
+	tasks := make([]store.NewTask, n)
 	for i := range tasks {
 		of := orders
 		of.Kind = cmp.Or(kind, inTurn[i%len(inTurn)])

@@ -10,7 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/internal/testing/exectest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Two programs work on one database, and are killed by turns while tasks are at work. After each kill, and in the end, every task
@@ -68,7 +68,7 @@ func (s *site) consistent(tasks int) {
 				break
 			}
 			if at.Processor != "" {
-				want += stepsOf(&stage.Task{ID: stage.ID(id + 1), Stage: at.Name})
+				want += stepsOf(&store.Task{ID: store.ID(id + 1), Stage: at.Name})
 			}
 		}
 		require.Equal(s.t, want, o.Steps, text)

@@ -24,6 +24,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/files"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 //go:embed page
@@ -189,13 +190,13 @@ func (x *Jobs) task(w *httpd.Response, r *httpd.Request, _ url.Values) act.Actio
 	})
 }
 
-func number(r *httpd.Request) (stage.ID, error) {
+func number(r *httpd.Request) (store.ID, error) {
 	text := string(r.Value("id"))
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %q is no number of a task", errAsked, text)
 	}
-	return stage.ID(n), nil
+	return store.ID(n), nil
 }
 
 func (x *Jobs) add(w *httpd.Response, _ *httpd.Request, values url.Values) act.Action {
@@ -213,14 +214,14 @@ func (x *Jobs) add(w *httpd.Response, _ *httpd.Request, values url.Values) act.A
 	}
 	return x.answer(w, func(ctx context.Context) (any, error) {
 		ids, err := x.create(ctx, values.Get("kind"), n, after, values.Get("key"))
-		return map[string][]stage.ID{"ids": ids}, err
+		return map[string][]store.ID{"ids": ids}, err
 	})
 }
 
 // request asks for something of a task. The answer says whether that has changed anything.
 func (x *Jobs) request(w *httpd.Response, r *httpd.Request, _ url.Values) act.Action {
 	id, err := number(r)
-	f := map[string]func(context.Context, stage.ID) (bool, error){
+	f := map[string]func(context.Context, store.ID) (bool, error){
 		"suspend": x.engine.Suspend, "resume": x.engine.Resume, "retry": x.engine.ResumeFailed, "cancel": x.engine.Cancel,
 	}[string(r.Value("what"))]
 	switch {
@@ -281,7 +282,7 @@ func (x *Jobs) refuse(w *httpd.Response, err error) act.Action {
 		w.SetStatus(403)
 	case errors.Is(err, errAsked):
 		w.SetStatus(400)
-	case errors.Is(err, stage.ErrNotFound), errors.Is(err, stage.ErrUnknownKind), errors.Is(err, errPath):
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, stage.ErrUnknownKind), errors.Is(err, errPath):
 		w.SetStatus(404)
 	default:
 		w.SetStatus(503)

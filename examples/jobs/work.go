@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // An order is the Data of each task.
@@ -57,7 +58,7 @@ func (x *Jobs) processors() stage.Processors {
 
 // timed is a middleware: errors, which the page shows, say how long the attempt has taken.
 func timed(next stage.Processor) stage.Processor {
-	return stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
+	return stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		begun := time.Now()
 		commit, err := next.Process(ctx, t)
 		if err != nil {
@@ -68,7 +69,7 @@ func timed(next stage.Processor) stage.Processor {
 }
 
 // report counts the tasks in each state. The numbers become the Data of the task.
-func (x *Jobs) report(ctx context.Context, _ *stage.Task) (stage.Commit, error) {
+func (x *Jobs) report(ctx context.Context, _ *store.Task) (store.Commit, error) {
 	counts, err := x.engine.Counts(ctx)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (x *Jobs) report(ctx context.Context, _ *stage.Task) (stage.Commit, error) 
 	for _, c := range counts {
 		n[stateOf(c.Kind, c.Stage, c.Status)] += c.N
 	}
-	return func(_ context.Context, tx stage.Tx) error { return stage.Typed[map[state]int]{}.SetData(tx, n) }, nil
+	return func(_ context.Context, tx store.Tx) error { return stage.Typed[map[state]int]{}.SetData(tx, n) }, nil
 }
 
 // most is how many steps a stage has at most.
@@ -85,7 +86,7 @@ const most = 8
 
 // work takes some steps, with a pause before each, and then succeeds or fails. The number of steps that it has taken is its
 // progress, so that another worker goes on there.
-func (x *Jobs) work(ctx context.Context, t *stage.Task, o order) (stage.Commit, error) {
+func (x *Jobs) work(ctx context.Context, t *store.Task, o order) (store.Commit, error) {
 	steps := stepsOf(t)
 	for n := taken(t.Progress); n < steps; n++ {
 		select {
@@ -93,7 +94,7 @@ func (x *Jobs) work(ctx context.Context, t *stage.Task, o order) (stage.Commit, 
 		case <-ctx.Done():
 			return nil, stage.CheckSuspended(ctx)
 		}
-		t.SetProgress(fmt.Appendf(nil, "%d of %d", n+1, steps))
+		stage.SetProgress(ctx, fmt.Appendf(nil, "%d of %d", n+1, steps))
 	}
 	switch luck := draw(t, t.Token); {
 	case luck%101 == 0:
@@ -102,11 +103,11 @@ func (x *Jobs) work(ctx context.Context, t *stage.Task, o order) (stage.Commit, 
 		return nil, errors.New("no luck this time")
 	}
 	o.Steps += steps
-	return func(_ context.Context, tx stage.Tx) error { return orders.SetData(tx, o) }, nil
+	return func(_ context.Context, tx store.Tx) error { return orders.SetData(tx, o) }, nil
 }
 
 // stepsOf returns how many steps the stage takes at which a task is.
-func stepsOf(t *stage.Task) int { return 1 + int(draw(t, 0)%most) }
+func stepsOf(t *store.Task) int { return 1 + int(draw(t, 0)%most) }
 
 // taken returns how many steps a progress says are done, 0 if there is none.
 func taken(progress []byte) (n int) {
@@ -115,7 +116,7 @@ func taken(progress []byte) (n int) {
 }
 
 // draw returns a number that is the same each time for a stage of a task and n.
-func draw(t *stage.Task, n int64) uint64 {
+func draw(t *store.Task, n int64) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, t.ID, t.Stage, n)
 	return h.Sum64() >> 16

@@ -4,8 +4,8 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // agenda has the tasks of one kind that are due at some time, either the fresh ones or the others, as a heap in the order
@@ -37,7 +37,7 @@ func (a *agenda) Pop() any {
 }
 
 // agenda returns the agenda of tasks of a kind that are fresh or not.
-func (s *store) agenda(kind string, fresh bool) *agenda {
+func (s *tasks) agenda(kind string, fresh bool) *agenda {
 	k := class{kind, fresh}
 	a := s.due[k]
 	if a == nil {
@@ -54,7 +54,7 @@ type class struct {
 }
 
 // put makes t the task of e, and moves e to where it is due.
-func (s *store) put(e *entry, t stage.Task) {
+func (s *tasks) put(e *entry, t store.Task) {
 	e.task = t
 	s.count(e)
 	a := s.agenda(t.Kind, transition.Fresh(&t))
@@ -70,7 +70,7 @@ func (s *store) put(e *entry, t stage.Task) {
 }
 
 // takeDue takes tasks out of their agendas, those that come first in the order of claims. Each has to be put back.
-func (s *store) takeDue(c stage.Claim, now time.Time) (taken []*entry) {
+func (s *tasks) takeDue(c store.Claim, now time.Time) (taken []*entry) {
 	h := heads{priorities: c.Priorities}
 	for _, kind := range transition.Kinds(c) {
 		for _, fresh := range []bool{false, true} {

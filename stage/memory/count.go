@@ -4,14 +4,14 @@ import (
 	"context"
 	"slices"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // counted is what tasks are counted by.
 type counted struct {
 	kind, stage string
-	status      stage.Status
+	status      store.Status
 }
 
 // count is how many tasks there are of one kind, at one stage, in one status.
@@ -21,7 +21,7 @@ type count struct {
 }
 
 // count moves e to the count of its task.
-func (s *store) count(e *entry) {
+func (s *tasks) count(e *entry) {
 	of := counted{e.task.Kind, e.task.Stage, e.task.Status}
 	if e.count != nil {
 		if e.count.counted == of {
@@ -38,15 +38,15 @@ func (s *store) count(e *entry) {
 	e.count = c
 }
 
-func (s *store) Counts(ctx context.Context) ([]stage.Count, error) {
+func (s *tasks) Counts(ctx context.Context) ([]store.Count, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
-	var all []stage.Count
+	var all []store.Count
 	for of, c := range s.counts {
 		if c.n > 0 {
-			all = append(all, stage.Count{Kind: of.kind, Stage: of.stage, Status: of.status, N: c.n})
+			all = append(all, store.Count{Kind: of.kind, Stage: of.stage, Status: of.status, N: c.n})
 		}
 	}
 	slices.SortFunc(all, transition.CountOrder)

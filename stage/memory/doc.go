@@ -1,4 +1,4 @@
-// Package memory has the stage.Store that keeps its tasks in memory: for tests, for simulation, and for work that need
+// Package memory has the store.Store that keeps its tasks in memory: for tests, for simulation, and for work that need
 // not survive the process.
 //
 // A Claim costs O(log n) for each task that it gives, any other transition O(log n), a List or a Purge O(n). Tasks that

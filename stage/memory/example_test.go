@@ -5,24 +5,24 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // What an engine does with a store: a claim, and the end of a stage.
 func Example() {
 	ctx := context.Background()
 	s := memory.New(nil)
-	ids, _ := s.Enqueue(ctx, stage.NewTask{Kind: "report", Stage: "CREATED", Data: []byte("2026")})
+	ids, _ := s.Enqueue(ctx, store.NewTask{Kind: "report", Stage: "CREATED", Data: []byte("2026")})
 
-	claimed, _ := s.Claim(ctx, stage.Claim{
+	claimed, _ := s.Claim(ctx, store.Claim{
 		Worker: "ann", Kinds: []string{"report"}, Limit: 8, Length: 15 * time.Second,
-		Shows: []stage.Show{{Kind: "report", Found: "CREATED", Stage: "BUILDING"}},
+		Shows: []store.Show{{Kind: "report", Found: "CREATED", Stage: "BUILDING"}},
 	})
 	t, _ := s.Get(ctx, ids[0])
 	fmt.Println(t.Stage, t.Status)
 
-	_ = s.Finish(ctx, claimed[0].Lease(), stage.Passage{From: "BUILDING", To: "BUILT", Last: true}, func(_ context.Context, tx stage.Tx) error {
+	_ = s.Finish(ctx, claimed[0].Lease(), store.Passage{From: "BUILDING", To: "BUILT", Last: true}, func(_ context.Context, tx store.Tx) error {
 		tx.SetData([]byte("the report of 2026"))
 		return nil
 	})

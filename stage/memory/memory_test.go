@@ -6,8 +6,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
@@ -23,11 +23,11 @@ func open(*testing.T) storetest.Harness {
 	s := memory.New(func() time.Time { return clock })
 	return storetest.Harness{
 		Store:   s,
-		Again:   func() stage.Store { return s },
+		Again:   func() store.Store { return s },
 		Advance: func(d time.Duration) { clock = clock.Add(d) },
 	}
 }
 
 func BenchmarkStore(b *testing.B) {
-	storetest.Benchmark(b, func(*testing.B) stage.Store { return memory.New(nil) })
+	storetest.Benchmark(b, func(*testing.B) store.Store { return memory.New(nil) })
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-func (s *store) Purge(ctx context.Context, p stage.Purge) (int, error) {
+func (s *tasks) Purge(ctx context.Context, p store.Purge) (int, error) {
 	if err := s.acquire(ctx); err != nil {
 		return 0, err
 	}

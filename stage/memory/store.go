@@ -8,17 +8,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-type store struct {
+type tasks struct {
 	now    func() time.Time
 	lock   chan struct{} // full while it is held: a mutex for which a caller waits no longer than its context lasts
 	tasks  []*entry      // in order of their numbers
-	last   stage.ID      // the latest number
+	last   store.ID      // the latest number
 	due    map[class]*agenda
-	keys   map[key]stage.ID     // of the latest tasks with keys
+	keys   map[key]store.ID     // of the latest tasks with keys
 	ticks  map[string]time.Time // the latest ones of periodic tasks, by name
 	paused map[string]bool      // kinds
 	counts map[counted]*count
@@ -29,18 +29,18 @@ type key struct{ kind, key string }
 
 // New returns an empty store. now is its clock; nil means time.Now. The clock is read under the store's lock, by the
 // goroutine that calls a method, and must not return the zero Time, which means never.
-func New(now func() time.Time) stage.Store {
+func New(now func() time.Time) store.Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &store{
-		now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}, keys: map[key]stage.ID{}, ticks: map[string]time.Time{},
+	return &tasks{
+		now: now, lock: make(chan struct{}, 1), due: map[class]*agenda{}, keys: map[key]store.ID{}, ticks: map[string]time.Time{},
 		paused: map[string]bool{}, counts: map[counted]*count{},
 	}
 }
 
 // acquire takes the lock, unless ctx has ended or ends before.
-func (s *store) acquire(ctx context.Context) error {
+func (s *tasks) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -57,9 +57,9 @@ func (s *store) acquire(ctx context.Context) error {
 	}
 }
 
-func (s *store) release() { <-s.lock }
+func (s *tasks) release() { <-s.lock }
 
-func (s *store) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID, error) {
+func (s *tasks) Enqueue(ctx context.Context, tasks ...store.NewTask) ([]store.ID, error) {
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *store) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID
 	}
 	defer s.release()
 	now := s.now()
-	ids := make([]stage.ID, len(distinct))
+	ids := make([]store.ID, len(distinct))
 	for i, n := range distinct {
 		ids[i] = s.enqueue(n, now)
 	}
@@ -77,7 +77,7 @@ func (s *store) Enqueue(ctx context.Context, tasks ...stage.NewTask) ([]stage.ID
 }
 
 // enqueue adds a task, unless another one stands for it, and returns the number of either.
-func (s *store) enqueue(n stage.NewTask, now time.Time) stage.ID {
+func (s *tasks) enqueue(n store.NewTask, now time.Time) store.ID {
 	k := key{n.Kind, n.Key}
 	if n.Key != "" {
 		if id, ok := s.keys[k]; ok && transition.Stands(s.find(id).task.Created, n, now) {
@@ -97,14 +97,14 @@ func (s *store) enqueue(n stage.NewTask, now time.Time) stage.ID {
 	return t.ID
 }
 
-func (s *store) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
+func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
 	if err := s.acquire(ctx); err != nil {
-		return stage.Ticked{}, err
+		return store.Ticked{}, err
 	}
 	defer s.release()
 	now := s.now().Round(0)
 	last := make([]time.Time, len(ticks))
-	var tasks []stage.NewTask
+	var tasks []store.NewTask
 	for i, t := range ticks {
 		var runs bool
 		if last[i], runs = transition.Tick(s.ticks[t.Name], t, now); runs {
@@ -113,7 +113,7 @@ func (s *store) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, er
 	}
 	distinct, _, err := transition.Distinct(tasks)
 	if err != nil {
-		return stage.Ticked{}, err
+		return store.Ticked{}, err
 	}
 	for i, t := range ticks {
 		s.ticks[t.Name] = last[i]
@@ -121,17 +121,17 @@ func (s *store) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, er
 	for _, n := range distinct {
 		s.enqueue(n, now)
 	}
-	return stage.Ticked{Now: now, Last: last}, nil
+	return store.Ticked{Now: now, Last: last}, nil
 }
 
-func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+func (s *tasks) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
 	now := s.now()
 	taken := s.takeDue(c, now)
-	claimed := make([]stage.Task, len(taken))
+	claimed := make([]store.Task, len(taken))
 	for i, e := range taken {
 		t := e.task
 		if f, failed := transition.Claim(&t, c, now); failed {
@@ -146,13 +146,13 @@ func (s *store) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 }
 
 // Claimed looks at all tasks: it is called after a claim without an answer, which a store in memory never gives.
-func (s *store) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
+func (s *tasks) Claimed(ctx context.Context, t store.Ticket) ([]store.Task, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
 	now := s.now()
-	var claimed []stage.Task
+	var claimed []store.Task
 	for _, e := range s.tasks {
 		if e.ticket.Engine == t.Engine && e.ticket.Number < t.Number && transition.Holds(&e.task, e.task.Lease(), now) {
 			claimed = append(claimed, snapshot(&e.task))
@@ -161,8 +161,8 @@ func (s *store) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, erro
 	return claimed, nil
 }
 
-func (s *store) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (t stage.Task, err error) {
-	err = s.held(ctx, l, func(held *stage.Task, now time.Time) error {
+func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int) (t store.Task, err error) {
+	err = s.held(ctx, l, func(held *store.Task, now time.Time) error {
 		err := transition.Enter(held, l, at, attempt, now)
 		if err == nil {
 			t = snapshot(held)
@@ -173,8 +173,8 @@ func (s *store) Enter(ctx context.Context, l stage.Lease, at string, attempt int
 }
 
 // Finish calls commit under the lock: it must not call the store, and all other calls wait for it.
-func (s *store) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
-	return s.held(ctx, l, func(t *stage.Task, now time.Time) error {
+func (s *tasks) Finish(ctx context.Context, l store.Lease, p store.Passage, commit store.Commit) error {
+	return s.held(ctx, l, func(t *store.Task, now time.Time) error {
 		if again, err := transition.MayFinish(t, l, p, now); again || err != nil {
 			return err
 		}
@@ -195,8 +195,8 @@ type tx struct{ data []byte }
 
 func (t *tx) SetData(data []byte) { t.data = copied(data) }
 
-func (s *store) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
-	err = s.held(ctx, l, func(t *stage.Task, now time.Time) error {
+func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (status store.Status, err error) {
+	err = s.held(ctx, l, func(t *store.Task, now time.Time) error {
 		r.Progress.Data = copied(r.Progress.Data)
 		f, failed := transition.Failed(t, r, now.Round(0).UTC())
 		if err := transition.Return(t, l, r, now); err != nil {
@@ -212,7 +212,7 @@ func (s *store) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 }
 
 // held applies a rule to the task of a lease.
-func (s *store) held(ctx context.Context, l stage.Lease, rule func(t *stage.Task, now time.Time) error) error {
+func (s *tasks) held(ctx context.Context, l store.Lease, rule func(t *store.Task, now time.Time) error) error {
 	if err := s.acquire(ctx); err != nil {
 		return err
 	}
@@ -228,15 +228,15 @@ func (s *store) held(ctx context.Context, l stage.Lease, rule func(t *stage.Task
 	return err
 }
 
-func (s *store) Heartbeat(ctx context.Context, renewals []stage.Renewal, length time.Duration) ([]stage.Beat, error) {
+func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) ([]store.Beat, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
 	now := s.now()
-	beats := make([]stage.Beat, len(renewals))
+	beats := make([]store.Beat, len(renewals))
 	for i, r := range renewals {
-		var t *stage.Task
+		var t *store.Task
 		if e := s.find(r.Lease.Task); e != nil {
 			t = &e.task
 		}
@@ -254,19 +254,19 @@ func (s *store) Heartbeat(ctx context.Context, renewals []stage.Renewal, length 
 	return beats, nil
 }
 
-func (s *store) Suspend(ctx context.Context, id stage.ID) (bool, error) {
+func (s *tasks) Suspend(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, id, transition.Suspend)
 }
 
-func (s *store) Resume(ctx context.Context, id stage.ID, failed bool) (bool, error) {
+func (s *tasks) Resume(ctx context.Context, id store.ID, failed bool) (bool, error) {
 	return s.request(ctx, id, transition.Resume(failed))
 }
 
-func (s *store) Cancel(ctx context.Context, id stage.ID) (bool, error) {
+func (s *tasks) Cancel(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, id, transition.Cancel)
 }
 
-func (s *store) request(ctx context.Context, id stage.ID, rule transition.Request) (bool, error) {
+func (s *tasks) request(ctx context.Context, id store.ID, rule transition.Request) (bool, error) {
 	if err := s.acquire(ctx); err != nil {
 		return false, err
 	}
@@ -282,7 +282,7 @@ func (s *store) request(ctx context.Context, id stage.ID, rule transition.Reques
 	return changed, nil
 }
 
-func (s *store) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
+func (s *tasks) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
 	if err := s.acquire(ctx); err != nil {
 		return false, err
 	}
@@ -298,7 +298,7 @@ func (s *store) SetPaused(ctx context.Context, kind string, paused bool) (bool, 
 	return true, nil
 }
 
-func (s *store) Paused(ctx context.Context) ([]string, error) {
+func (s *tasks) Paused(ctx context.Context) ([]string, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
@@ -306,19 +306,19 @@ func (s *store) Paused(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(s.paused)), nil
 }
 
-func (s *store) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
+func (s *tasks) Get(ctx context.Context, id store.ID) (store.Task, error) {
 	if err := s.acquire(ctx); err != nil {
-		return stage.Task{}, err
+		return store.Task{}, err
 	}
 	defer s.release()
 	e := s.find(id)
 	if e == nil {
-		return stage.Task{}, transition.NotFound(id)
+		return store.Task{}, transition.NotFound(id)
 	}
 	return snapshot(&e.task), nil
 }
 
-func (s *store) Failures(ctx context.Context, id stage.ID) ([]stage.Failure, error) {
+func (s *tasks) Failures(ctx context.Context, id store.ID) ([]store.Failure, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
@@ -330,12 +330,12 @@ func (s *store) Failures(ctx context.Context, id stage.ID) ([]stage.Failure, err
 	return slices.Clone(e.failures), nil
 }
 
-func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
+func (s *tasks) List(ctx context.Context, sel store.Selection) ([]store.Task, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
-	var found []stage.Task
+	var found []store.Task
 	few := s.between(sel)
 	sel.IDs = nil // not to be looked for again
 	for _, e := range few {
@@ -350,7 +350,7 @@ func (s *store) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 }
 
 // between returns the entries with the numbers that sel selects, in its order.
-func (s *store) between(sel stage.Selection) iter.Seq2[int, *entry] {
+func (s *tasks) between(sel store.Selection) iter.Seq2[int, *entry] {
 	first, end := s.index(sel.After), len(s.tasks)
 	if sel.Before != 0 {
 		end = s.index(sel.Before - 1)
@@ -366,7 +366,7 @@ func (s *store) between(sel stage.Selection) iter.Seq2[int, *entry] {
 }
 
 // those returns the entries with these numbers, each once, in order.
-func (s *store) those(ids []stage.ID) (few []*entry) {
+func (s *tasks) those(ids []store.ID) (few []*entry) {
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
 		if e := s.find(id); e != nil {
 			few = append(few, e)
@@ -376,15 +376,15 @@ func (s *store) those(ids []stage.ID) (few []*entry) {
 }
 
 // index returns how many tasks have numbers up to id.
-func (s *store) index(id stage.ID) int {
+func (s *tasks) index(id store.ID) int {
 	if id < 1 {
 		return 0
 	}
-	n := int(min(id, stage.ID(len(s.tasks)))) // at most
+	n := int(min(id, store.ID(len(s.tasks)))) // at most
 	if n == 0 || s.tasks[n-1].task.ID == id {
 		return n // at once, if none was deleted
 	}
-	i, there := slices.BinarySearchFunc(s.tasks[:n], id, func(e *entry, id stage.ID) int { return cmp.Compare(e.task.ID, id) })
+	i, there := slices.BinarySearchFunc(s.tasks[:n], id, func(e *entry, id store.ID) int { return cmp.Compare(e.task.ID, id) })
 	if there {
 		i++
 	}
@@ -392,7 +392,7 @@ func (s *store) index(id stage.ID) int {
 }
 
 // find returns the entry of a task, or nil.
-func (s *store) find(id stage.ID) *entry {
+func (s *tasks) find(id store.ID) *entry {
 	if n := s.index(id); n > 0 && s.tasks[n-1].task.ID == id {
 		return s.tasks[n-1]
 	}
@@ -401,22 +401,22 @@ func (s *store) find(id stage.ID) *entry {
 
 // entry is a task and its place.
 type entry struct {
-	task   stage.Task
-	ticket stage.Ticket // of the latest claim
+	task   store.Task
+	ticket store.Ticket // of the latest claim
 	key    string       // NewTask.Key
 	count  *count       // where it is counted
 	in     *agenda      // nil exactly when task.Due is zero
 	place  int          // in it
 
-	failures []stage.Failure // the latest ones
+	failures []store.Failure // the latest ones
 }
 
 // record adds to the failures, in place of the oldest if there are too many.
-func (e *entry) record(f stage.Failure) {
-	e.failures = append(slices.Clone(e.failures[max(0, len(e.failures)+1-stage.MaxFailures):]), f)
+func (e *entry) record(f store.Failure) {
+	e.failures = append(slices.Clone(e.failures[max(0, len(e.failures)+1-store.MaxFailures):]), f)
 }
 
-func snapshot(of *stage.Task) stage.Task {
+func snapshot(of *store.Task) store.Task {
 	t := *of
 	t.Data, t.Progress = copied(t.Data), copied(t.Progress)
 	return t

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // few is how many kinds a claim looks at whether they have tasks or not. It is as many as engines usually have at most, since narrow
@@ -17,7 +17,7 @@ import (
 const few = 100
 
 // Claim is one message, and another one before it if there are more than a few kinds.
-func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+func (s *tasks) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
 	c.Kinds = transition.Kinds(c)
 	if len(c.Kinds) > few {
 		if err := s.narrow(ctx, &c); len(c.Kinds) == 0 || err != nil {
@@ -48,13 +48,13 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) 
 const others = 100
 
 // narrow leaves the kinds that a claim has to look at: those with tasks that may be lost, and those whose first tasks come first.
-func (s *tasks) narrow(ctx context.Context, c *stage.Claim) error {
+func (s *tasks) narrow(ctx context.Context, c *store.Claim) error {
 	type head struct {
-		stage.Task // as far as transition.Order looks at it
+		store.Task // as far as transition.Order looks at it
 		lost       bool
 	}
 	heads, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (h head, err error) {
-		h.Status = stage.Normal
+		h.Status = store.Normal
 		return h, r.Scan(&h.Kind, &h.lost, &h.Token, &h.Due, &h.ID)
 	}, s.sql.heads)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *tasks) narrow(ctx context.Context, c *stage.Claim) error {
 	}
 	slices.Sort(kinds)
 	c.Kinds = slices.Compact(kinds)
-	var shows []stage.Show
+	var shows []store.Show
 	for _, show := range c.Shows {
 		if _, ok := slices.BinarySearch(c.Kinds, show.Kind); ok {
 			shows = append(shows, show)
@@ -137,7 +137,7 @@ func (s *looks) look(kinds []string) *look {
 }
 
 // scan reads a row of claim.
-func (l *look) scan(r pgx.CollectableRow) (stage.Task, error) {
+func (l *look) scan(r pgx.CollectableRow) (store.Task, error) {
 	var fresh bool
 	var since time.Time
 	t, err := scanTask(r, &fresh, &since)

@@ -16,18 +16,19 @@ import (
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-var last = stage.Passage{From: "WORKING", To: "DONE", Last: true}
+var last = store.Passage{From: "WORKING", To: "DONE", Last: true}
 
 // working shows a new task at the stage that last ends.
-var working = []stage.Show{{Kind: "a", Found: "CREATED", Stage: "WORKING"}}
+var working = []store.Show{{Kind: "a", Found: "CREATED", Stage: "WORKING"}}
 
 // claimed adds a task and claims it.
-func claimed(t testing.TB, s stage.Store, length time.Duration) stage.Lease {
+func claimed(t testing.TB, s store.Store, length time.Duration) store.Lease {
 	t.Helper()
-	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
-	tasks, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: length, Shows: working})
+	id := enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
+	tasks, err := s.Claim(t.Context(), store.Claim{Kinds: []string{"a"}, Limit: 1, Length: length, Shows: working})
 	require.NoError(t, err)
 	require.Len(t, tasks, 1)
 	require.Equal(t, id, tasks[0].ID)
@@ -46,19 +47,19 @@ func withReports(t testing.TB) (s *postgres.Store, table string) {
 // TestCommit looks from another connection for the rows of a stage and for its end: both or nothing.
 func TestCommit(t *testing.T) {
 	s, table := withReports(t)
-	is := func(l stage.Lease, rows int, state string) {
+	is := func(l store.Lease, rows int, state string) {
 		t.Helper()
 		task, err := s.Get(t.Context(), l.Task)
 		require.NoError(t, err)
 		require.Equal(t, rows, count(t, s, table+` WHERE task = $1`, l.Task))
 		require.Equal(t, state, task.Stage+" "+string(task.Status))
 	}
-	insert := func(ctx context.Context, tx stage.Tx, l stage.Lease) {
+	insert := func(ctx context.Context, tx store.Tx, l store.Lease) {
 		_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+table+` VALUES ($1)`, l.Task)
 		require.NoError(t, err)
 	}
 	l := claimed(t, s, time.Hour)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 		insert(ctx, tx, l)
 		is(l, 0, "WORKING IN_PROCESSING")
 		return nil
@@ -75,7 +76,7 @@ func TestCommit(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			defer func() { _ = recover() }()
-			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 				insert(ctx, tx, l)
 				return end()
 			})
@@ -91,21 +92,21 @@ func TestCommit(t *testing.T) {
 // before. What passes is marked, so that the Commit is called again: it is not the task's fault.
 func TestCommitWrong(t *testing.T) {
 	s, table := withReports(t)
-	exec := func(ctx context.Context, tx stage.Tx, sql string) error {
+	exec := func(ctx context.Context, tx store.Tx, sql string) error {
 		_, err := postgres.Tx(tx).Exec(ctx, sql)
 		return err
 	}
 	ignore := func(error) {}
-	raises := func(code string) stage.Commit {
-		return func(ctx context.Context, tx stage.Tx) error {
+	raises := func(code string) store.Commit {
+		return func(ctx context.Context, tx store.Tx) error {
 			return exec(ctx, tx, `DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '`+code+`'; END $$`)
 		}
 	}
 	const lost = `SELECT pg_terminate_backend(pg_backend_pid())`
 	// What was broken: if the server had ended a transaction because it heard nothing, the task failed for good. Perhaps the process
 	// stood still, or the network.
-	stands := func(then func(ctx context.Context, tx stage.Tx) error) stage.Commit {
-		return func(ctx context.Context, tx stage.Tx) error {
+	stands := func(then func(ctx context.Context, tx store.Tx) error) store.Commit {
+		return func(ctx context.Context, tx store.Tx) error {
 			require.NoError(t, exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = 20`))
 			pid := postgres.Tx(tx).Conn().PgConn().PID()
 			require.Eventually(t, func() bool { return count(t, s, `pg_stat_activity WHERE pid = $1`, pid) == 0 },
@@ -113,66 +114,66 @@ func TestCommitWrong(t *testing.T) {
 			return then(ctx, tx)
 		}
 	}
-	selects := func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, `SELECT 1`) }
+	selects := func(ctx context.Context, tx store.Tx) error { return exec(ctx, tx, `SELECT 1`) }
 	for _, row := range []struct {
 		name   string
-		commit stage.Commit
+		commit store.Commit
 		says   string
 		is     error // nil: an attempt that is tried again
 	}{
-		{"Commit", func(ctx context.Context, tx stage.Tx) error {
-			require.ErrorIs(t, postgres.Tx(tx).Commit(ctx), stage.ErrPermanent)
+		{"Commit", func(ctx context.Context, tx store.Tx) error {
+			require.ErrorIs(t, postgres.Tx(tx).Commit(ctx), store.ErrPermanent)
 			return nil
-		}, "has ended the transaction", stage.ErrPermanent},
-		{"ROLLBACK and BEGIN", func(ctx context.Context, tx stage.Tx) error {
+		}, "has ended the transaction", store.ErrPermanent},
+		{"ROLLBACK and BEGIN", func(ctx context.Context, tx store.Tx) error {
 			require.NoError(t, exec(ctx, tx, `ROLLBACK`))
 			return exec(ctx, tx, `BEGIN`)
-		}, "has ended the transaction", stage.ErrPermanent},
-		{"a statement that fails", func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, `SELECT 1 / 0`) },
+		}, "has ended the transaction", store.ErrPermanent},
+		{"a statement that fails", func(ctx context.Context, tx store.Tx) error { return exec(ctx, tx, `SELECT 1 / 0`) },
 			"division by zero", nil},
-		{"a statement that fails, and is passed over", func(ctx context.Context, tx stage.Tx) error {
+		{"a statement that fails, and is passed over", func(ctx context.Context, tx store.Tx) error {
 			ignore(exec(ctx, tx, `INSERT INTO `+table+` VALUES (NULL)`))
 			ignore(exec(ctx, tx, `SELECT 1`))
 			return nil
-		}, "null value in column", stage.ErrPermanent},
-		{"a deadlock that is passed over", func(ctx context.Context, tx stage.Tx) error {
+		}, "null value in column", store.ErrPermanent},
+		{"a deadlock that is passed over", func(ctx context.Context, tx store.Tx) error {
 			ignore(exec(ctx, tx, `DO $$ BEGIN RAISE EXCEPTION 'a deadlock' USING ERRCODE = '40P01'; END $$`))
 			return nil
 		}, "a deadlock", nil},
-		{"a cancelled statement that is passed over", func(ctx context.Context, tx stage.Tx) error {
+		{"a cancelled statement that is passed over", func(ctx context.Context, tx store.Tx) error {
 			ignore(raises("57014")(ctx, tx))
 			return nil
 		}, "57014", nil},
-		{"rows that are left open", func(ctx context.Context, tx stage.Tx) error {
+		{"rows that are left open", func(ctx context.Context, tx store.Tx) error {
 			_, err := postgres.Tx(tx).Query(ctx, `SELECT generate_series(1, 10)`)
 			return err
-		}, "left rows of a query open", stage.ErrPermanent},
-		{"a deferred constraint", func(ctx context.Context, tx stage.Tx) error {
+		}, "left rows of a query open", store.ErrPermanent},
+		{"a deferred constraint", func(ctx context.Context, tx store.Tx) error {
 			return exec(ctx, tx, `INSERT INTO `+table+` VALUES (-5)`)
-		}, "violates foreign key constraint", stage.ErrPermanent},
-		{"a deadlock", raises("40P01"), "x", stage.ErrUnavailable},
-		{"a serialization failure", raises("40001"), "x", stage.ErrUnavailable},
-		{"too many connections", raises("53300"), "x", stage.ErrUnavailable},
-		{"nothing can be written", raises("25006"), "25006", stage.ErrUnavailable},
+		}, "violates foreign key constraint", store.ErrPermanent},
+		{"a deadlock", raises("40P01"), "x", store.ErrUnavailable},
+		{"a serialization failure", raises("40001"), "x", store.ErrUnavailable},
+		{"too many connections", raises("53300"), "x", store.ErrUnavailable},
+		{"nothing can be written", raises("25006"), "25006", store.ErrUnavailable},
 		{"an internal error", raises("XX000"), "XX000", nil},
-		{"a connection that is lost", func(ctx context.Context, tx stage.Tx) error { return exec(ctx, tx, lost) },
-			"terminating connection", stage.ErrUnavailable},
-		{"a connection that is lost, and a permanent error", func(ctx context.Context, tx stage.Tx) error {
+		{"a connection that is lost", func(ctx context.Context, tx store.Tx) error { return exec(ctx, tx, lost) },
+			"terminating connection", store.ErrUnavailable},
+		{"a connection that is lost, and a permanent error", func(ctx context.Context, tx store.Tx) error {
 			ignore(exec(ctx, tx, lost))
 			return stage.Permanent(errors.New("for good"))
-		}, "for good", stage.ErrPermanent},
-		{"it stands still, and then does nothing", stands(func(context.Context, stage.Tx) error { return nil }), "", nil},
-		{"it stands still, and then passes over an error", stands(func(ctx context.Context, tx stage.Tx) error {
+		}, "for good", store.ErrPermanent},
+		{"it stands still, and then does nothing", stands(func(context.Context, store.Tx) error { return nil }), "", nil},
+		{"it stands still, and then passes over an error", stands(func(ctx context.Context, tx store.Tx) error {
 			require.Error(t, selects(ctx, tx))
 			return nil
 		}), "", nil},
-		{"it stands still, and then returns an error", stands(selects), "", stage.ErrUnavailable},
-		{"a context of its own", func(ctx context.Context, tx stage.Tx) error {
+		{"it stands still, and then returns an error", stands(selects), "", store.ErrUnavailable},
+		{"a context of its own", func(ctx context.Context, tx store.Tx) error {
 			ctx, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			defer cancel()
 			return exec(ctx, tx, `SELECT pg_sleep(600)`)
 		}, "deadline exceeded", nil},
-		{"a statement_timeout of its own", func(ctx context.Context, tx stage.Tx) error {
+		{"a statement_timeout of its own", func(ctx context.Context, tx store.Tx) error {
 			return exec(ctx, tx, `SET LOCAL statement_timeout = 20; SELECT pg_sleep(600)`)
 		}, "statement timeout", nil},
 	} {
@@ -182,14 +183,14 @@ func TestCommitWrong(t *testing.T) {
 			require.NoError(t, err)
 			err = s.Finish(t.Context(), l, last, row.commit)
 			require.ErrorContains(t, err, row.says)
-			require.Equal(t, row.is == stage.ErrPermanent, errors.Is(err, stage.ErrPermanent), "%v", err)
-			require.Equal(t, row.is == stage.ErrUnavailable, errors.Is(err, stage.ErrUnavailable), "%v", err)
-			require.LessOrEqual(t, strings.Count(err.Error(), stage.ErrUnavailable.Error()), 1, "%v", err)
+			require.Equal(t, row.is == store.ErrPermanent, errors.Is(err, store.ErrPermanent), "%v", err)
+			require.Equal(t, row.is == store.ErrUnavailable, errors.Is(err, store.ErrUnavailable), "%v", err)
+			require.LessOrEqual(t, strings.Count(err.Error(), store.ErrUnavailable.Error()), 1, "%v", err)
 			after, err := s.Get(t.Context(), l.Task)
 			require.NoError(t, err)
 			require.Equal(t, before, after)
 			require.Zero(t, count(t, s, table))
-			require.NoError(t, s.Finish(t.Context(), l, last, func(context.Context, stage.Tx) error { return nil }))
+			require.NoError(t, s.Finish(t.Context(), l, last, func(context.Context, store.Tx) error { return nil }))
 		})
 	}
 }
@@ -198,7 +199,7 @@ func TestCommitWrong(t *testing.T) {
 func TestSavepoint(t *testing.T) {
 	s, table := withReports(t)
 	l := claimed(t, s, time.Hour)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 		err := pgx.BeginFunc(ctx, postgres.Tx(tx), func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `SELECT 1 / 0`)
 			return err
@@ -214,7 +215,7 @@ func TestTxOfAnotherStore(t *testing.T) {
 	s := memory.New(nil)
 	l := claimed(t, s, time.Hour)
 	require.PanicsWithValue(t, "postgres: Tx is for transactions of this package's Store, and this is a *memory.tx", func() {
-		_ = s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
+		_ = s.Finish(t.Context(), l, last, func(_ context.Context, tx store.Tx) error {
 			postgres.Tx(tx)
 			return nil
 		})
@@ -226,8 +227,8 @@ func TestTxAfterItsCommit(t *testing.T) {
 	s, _ := withReports(t)
 	for _, want := range []error{nil, errors.New("on purpose")} {
 		l := claimed(t, s, time.Hour)
-		var kept stage.Tx
-		require.Equal(t, want, s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
+		var kept store.Tx
+		require.Equal(t, want, s.Finish(t.Context(), l, last, func(_ context.Context, tx store.Tx) error {
 			kept = tx
 			return want
 		}))
@@ -241,15 +242,15 @@ func TestLateAndLost(t *testing.T) {
 	s := open(t, newConfig(t))
 	tx, err := s.Pool().Begin(t.Context())
 	require.NoError(t, err)
-	late, err := s.EnqueueIn(t.Context(), tx, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	late, err := s.EnqueueIn(t.Context(), tx, store.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `UPDATE `+s.Schema()+`.task SET due = due - interval '1 h' WHERE id = $1`, late[0])
 	require.NoError(t, err)
 	lost := claimed(t, s, time.Millisecond)
 	require.NoError(t, tx.Commit(t.Context()))
-	found := map[stage.ID]bool{}
+	found := map[store.ID]bool{}
 	require.Eventually(t, func() bool {
-		tasks, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Minute})
+		tasks, err := s.Claim(t.Context(), store.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Minute})
 		require.NoError(t, err)
 		for _, task := range tasks {
 			found[task.ID] = true
@@ -279,7 +280,7 @@ func TestFinishRefused(t *testing.T) {
 			<-begin
 			err := s.Finish(t.Context(), l, p, nil)
 			assert.Equal(t, p != last, err != nil, "%v", err)
-			assert.Equal(t, p != last, errors.Is(err, stage.ErrPermanent), "%v", err)
+			assert.Equal(t, p != last, errors.Is(err, store.ErrPermanent), "%v", err)
 		})
 	}
 	close(begin)
@@ -302,12 +303,12 @@ func TestFinishLate(t *testing.T) {
 	outcomes := map[bool]int{}
 	for seconds := range 12 {
 		l := claimed(t, s, time.Duration(seconds+1)*time.Second)
-		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 			_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+admin.Schema()+`.report VALUES ($1)`, l.Task)
 			return err
 		})
 		if err != nil {
-			require.ErrorIs(t, err, stage.ErrLeaseLost)
+			require.ErrorIs(t, err, store.ErrLeaseLost)
 		}
 		outcomes[err == nil]++
 		done := count(t, s, admin.Schema()+`.task WHERE id = $1 AND stage = 'DONE'`, l.Task)

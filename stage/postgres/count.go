@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // counting makes a table of counts, written for the schema daimon. Each statement adds rows with the differences that it makes,
@@ -83,13 +83,13 @@ func (s *tasks) count(ctx context.Context, begin bool) error {
 }
 
 // Counts looks at all tasks without Config.Counts.
-func (s *tasks) Counts(ctx context.Context) ([]stage.Count, error) {
+func (s *tasks) Counts(ctx context.Context) ([]store.Count, error) {
 	text := `SELECT kind, stage, status, count(*)::bigint FROM daimon.task GROUP BY kind, stage, status`
 	if s.counted {
 		text = `SELECT kind, stage, status, sum(n)::bigint FROM daimon.count GROUP BY kind, stage, status HAVING sum(n) > 0`
 	}
 	// Compiling the statement would take longer than executing it.
-	all, err := collectWith(ctx, s.pool, `SELECT set_config('jit', 'off', true)`, pgx.RowToStructByPos[stage.Count], s.sql.adapted(text))
+	all, err := collectWith(ctx, s.pool, `SELECT set_config('jit', 'off', true)`, pgx.RowToStructByPos[store.Count], s.sql.adapted(text))
 	slices.SortFunc(all, transition.CountOrder)
 	return all, s.failed(ctx, "counts", err)
 }

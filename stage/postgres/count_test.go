@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/testing/tier"
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
@@ -28,10 +28,10 @@ func TestCountsOfASchema(t *testing.T) {
 	cfg := newConfig(t)
 	without := open(t, cfg)
 	for range 3 {
-		enqueued(t, without, stage.NewTask{Kind: "a", Stage: "CREATED"})
+		enqueued(t, without, store.NewTask{Kind: "a", Stage: "CREATED"})
 	}
-	want := func(n int, status stage.Status) []stage.Count {
-		return []stage.Count{{Kind: "a", Stage: "CREATED", Status: status, N: n}}
+	want := func(n int, status store.Status) []store.Count {
+		return []store.Count{{Kind: "a", Stage: "CREATED", Status: status, N: n}}
 	}
 	counting := cfg
 	counting.Counts = true
@@ -40,15 +40,15 @@ func TestCountsOfASchema(t *testing.T) {
 	table := s.Schema() + `.task`
 	for _, step := range []struct {
 		text string
-		want []stage.Count
+		want []store.Count
 	}{
-		{`SELECT 1`, want(3, stage.Normal)},
-		{`DELETE FROM ` + table + ` WHERE id = 1`, want(2, stage.Normal)},
-		{`UPDATE ` + table + ` SET status = 'CANCELLED', due = NULL`, want(2, stage.Cancelled)},
-		{`UPDATE ` + table + ` SET changed = now()`, want(2, stage.Cancelled)},
-		{`SELECT ` + s.Schema() + `.count_together()`, want(2, stage.Cancelled)},
+		{`SELECT 1`, want(3, store.Normal)},
+		{`DELETE FROM ` + table + ` WHERE id = 1`, want(2, store.Normal)},
+		{`UPDATE ` + table + ` SET status = 'CANCELLED', due = NULL`, want(2, store.Canceled)},
+		{`UPDATE ` + table + ` SET changed = now()`, want(2, store.Canceled)},
+		{`SELECT ` + s.Schema() + `.count_together()`, want(2, store.Canceled)},
 		{`TRUNCATE ` + table + ` CASCADE`, nil},
-		{`INSERT INTO ` + table + ` (kind, stage, created, changed) VALUES ('a', 'CREATED', now(), now())`, want(1, stage.Normal)},
+		{`INSERT INTO ` + table + ` (kind, stage, created, changed) VALUES ('a', 'CREATED', now(), now())`, want(1, store.Normal)},
 	} {
 		do(t, s, step.text)
 		for _, s := range []*postgres.Store{without, s, again, later} {
@@ -70,7 +70,7 @@ func TestCountsTogether(t *testing.T) {
 	for range both {
 		all.Go(func() {
 			for range each {
-				if _, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"}); err != nil {
+				if _, err := s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"}); err != nil {
 					t.Error(err)
 				}
 				if _, err := s.Pool().Exec(t.Context(), together); err != nil {
@@ -84,7 +84,7 @@ func TestCountsTogether(t *testing.T) {
 		t.Helper()
 		got, err := s.Counts(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []stage.Count{{Kind: "a", Stage: "CREATED", Status: stage.Normal, N: n}}, got)
+		require.Equal(t, []store.Count{{Kind: "a", Stage: "CREATED", Status: store.Normal, N: n}}, got)
 	}
 	counts(both * each)
 	tx, err := s.Pool().Begin(t.Context())
@@ -92,7 +92,7 @@ func TestCountsTogether(t *testing.T) {
 	_, err = tx.Exec(t.Context(), together)
 	require.NoError(t, err)
 	do(t, s, together) // waits for nothing
-	enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
 	counts(both*each + 1)
 	require.NoError(t, tx.Commit(t.Context()))
 	counts(both*each + 1)
@@ -100,12 +100,12 @@ func TestCountsTogether(t *testing.T) {
 	counts(both*each + 1)
 	require.Equal(t, 1, count(t, s, s.Schema()+`.count`))
 
-	claimed, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 50, Length: time.Hour})
+	claimed, err := s.Claim(t.Context(), store.Claim{Kinds: []string{"a"}, Limit: 50, Length: time.Hour})
 	require.NoError(t, err)
 	rows := count(t, s, s.Schema()+`.count`)
-	var renewals []stage.Renewal
+	var renewals []store.Renewal
 	for _, task := range claimed {
-		renewals = append(renewals, stage.Renewal{Lease: task.Lease()})
+		renewals = append(renewals, store.Renewal{Lease: task.Lease()})
 	}
 	_, err = s.Heartbeat(t.Context(), renewals, time.Hour)
 	require.NoError(t, err)

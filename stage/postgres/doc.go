@@ -1,4 +1,4 @@
-// Package postgres has the stage.Store that keeps its tasks in a PostgreSQL database: any number of processes, on any number
+// Package postgres has the store.Store that keeps its tasks in a PostgreSQL database: any number of processes, on any number
 // of machines, share them. Its server is PostgreSQL 13 or later; the tests run on 15.
 //
 //	            ┌─ pool: claims, ends of stages, your queries ─┐
@@ -7,7 +7,7 @@
 //
 // A claim, a heartbeat, Enqueue and Enter are one message each, whatever the number of tasks; a claim of more than a hundred kinds
 // is two. A stage without a
-// stage.Commit ends in a statement that it shares with all stages that end at the same moment. A stage with one ends in a
+// store.Commit ends in a statement that it shares with all stages that end at the same moment. A stage with one ends in a
 // transaction of two messages, and a third if it sets the data, beside those of the Commit. Requests, and tasks that are
 // given back, take three. Tasks with keys have a statement of their own, one for all that are enqueued in a call.
 //
@@ -56,7 +56,7 @@
 //
 //	DELETE FROM daimon.task WHERE due IS NULL AND until IS NULL AND status <> 'SUSPENDED' AND changed < now() - interval '30 days'
 //
-// With a task that is deleted goes its key (stage.NewTask): the next one with that key is added.
+// With a task that is deleted goes its key (store.NewTask): the next one with that key is added.
 //
 // With Config.Counts there are the table count and triggers of the table task that keep it. To end that, drop the triggers
 // count_insert, count_update, count_delete and count_truncate while no program is connected.

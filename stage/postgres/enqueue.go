@@ -10,13 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Enqueue is one statement, whatever the number of tasks. Engines hear of them shortly after. With keys, it waits for other
 // transactions that enqueue with the same ones.
-func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stage.ID, err error) {
+func (s *tasks) Enqueue(ctx context.Context, tasks ...store.NewTask) (ids []store.ID, err error) {
 	if len(tasks) == 0 {
 		return nil, ctx.Err()
 	}
@@ -24,10 +24,10 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stag
 	if err != nil {
 		return nil, s.failed(ctx, "enqueue", err)
 	}
-	hints := hintsOf(tasks, stage.Enqueuer(ctx))
+	hints := hintsOf(tasks, transition.Enqueuer(ctx))
 	now, later := s.enter(hints)
 	if places == nil {
-		ids, err = collect(ctx, s.pool, pgx.RowTo[stage.ID], s.sql.enqueue, s.added(tasks, now)...)
+		ids, err = collect(ctx, s.pool, pgx.RowTo[store.ID], s.sql.enqueue, s.added(tasks, now)...)
 	} else {
 		ids, err = s.enqueueUnique(ctx, distinct, now)
 	}
@@ -40,7 +40,7 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stag
 }
 
 // enqueueUnique enqueues tasks of which some have keys, each once. The server ends a wait before ctx ends.
-func (s *tasks) enqueueUnique(ctx context.Context, tasks []stage.NewTask, notified []string) (ids []stage.ID, err error) {
+func (s *tasks) enqueueUnique(ctx context.Context, tasks []store.NewTask, notified []string) (ids []store.ID, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (s *tasks) enqueueUnique(ctx context.Context, tasks []stage.NewTask, notifi
 	b := &pgx.Batch{}
 	b.Queue(`SELECT set_config('lock_timeout', $1, true)`, fmt.Sprint(wait.Milliseconds()))
 	b.Queue(s.sql.unique, s.addedUnique(tasks, notified)...).Query(func(rows pgx.Rows) (err error) {
-		ids, err = pgx.CollectRows(rows, pgx.RowTo[stage.ID])
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[store.ID])
 		return err
 	})
 	err = s.pool.SendBatch(ctx, b).Close()
@@ -63,13 +63,13 @@ func (s *tasks) enqueueUnique(ctx context.Context, tasks []stage.NewTask, notifi
 //
 // A task with a key keeps other transactions from enqueuing with that key until yours ends. Two transactions that enqueue
 // the same keys in several calls, in different orders, deadlock: PostgreSQL makes one of them fail.
-func (s *Store) EnqueueIn(ctx context.Context, tx pgx.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
+func (s *Store) EnqueueIn(ctx context.Context, tx pgx.Tx, tasks ...store.NewTask) ([]store.ID, error) {
 	ids, err := s.insert(ctx, tx, tasks)
 	return ids, s.failed(ctx, "enqueue", err)
 }
 
 // insert enqueues tasks in a transaction, which notifies of their kinds.
-func (s *tasks) insert(ctx context.Context, tx pgx.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
+func (s *tasks) insert(ctx context.Context, tx pgx.Tx, tasks []store.NewTask) ([]store.ID, error) {
 	if len(tasks) == 0 {
 		return nil, ctx.Err()
 	}
@@ -85,7 +85,7 @@ func (s *tasks) insert(ctx context.Context, tx pgx.Tx, tasks []stage.NewTask) ([
 	if err != nil {
 		return nil, err
 	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[stage.ID])
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[store.ID])
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *tasks) insert(ctx context.Context, tx pgx.Tx, tasks []stage.NewTask) ([
 
 // EnqueueInSQL is EnqueueIn for a transaction of database/sql, of any driver for PostgreSQL. It is a statement for each task,
 // and two if any has a key.
-func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
+func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...store.NewTask) ([]store.ID, error) {
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
 		return nil, s.failed(ctx, "enqueue", err)
@@ -103,7 +103,7 @@ func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.New
 		ids, err := s.enqueueUniqueSQL(ctx, tx, distinct)
 		return transition.Spread(ids, places), s.failed(ctx, "enqueue", err)
 	}
-	ids := make([]stage.ID, len(tasks))
+	ids := make([]store.ID, len(tasks))
 	for i, t := range tasks {
 		err := tx.QueryRowContext(ctx, s.sql.enqueueOne, t.Kind, t.Stage, t.Data, s.schema, microseconds(t.After), at(t)).Scan(&ids[i])
 		if err != nil {
@@ -114,8 +114,8 @@ func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...stage.New
 }
 
 // enqueueUniqueSQL draws numbers in the order of the tasks, and enqueues in that of their keys, as unique does.
-func (s *tasks) enqueueUniqueSQL(ctx context.Context, tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
-	ids, order := make([]stage.ID, len(tasks)), make([]int, len(tasks))
+func (s *tasks) enqueueUniqueSQL(ctx context.Context, tx *sql.Tx, tasks []store.NewTask) ([]store.ID, error) {
+	ids, order := make([]store.ID, len(tasks)), make([]int, len(tasks))
 	for i := range tasks {
 		order[i] = i
 		if err := tx.QueryRowContext(ctx, `SELECT nextval($1::text::regclass)`, s.sequence()).Scan(&ids[i]); err != nil {
@@ -137,7 +137,7 @@ func (s *tasks) enqueueUniqueSQL(ctx context.Context, tx *sql.Tx, tasks []stage.
 }
 
 // added returns the arguments of enqueue. What is to be notified of is heard when it is committed.
-func (s *tasks) added(tasks []stage.NewTask, notified []string) []any {
+func (s *tasks) added(tasks []store.NewTask, notified []string) []any {
 	n := len(tasks)
 	kinds, stages, data := make([]string, n), make([]string, n), make([][]byte, n)
 	after, when := make([]int64, n), make([]*time.Time, n)
@@ -148,7 +148,7 @@ func (s *tasks) added(tasks []stage.NewTask, notified []string) []any {
 }
 
 // addedUnique returns the arguments of unique.
-func (s *tasks) addedUnique(tasks []stage.NewTask, notified []string) []any {
+func (s *tasks) addedUnique(tasks []store.NewTask, notified []string) []any {
 	keys, within := make([]string, len(tasks)), make([]int64, len(tasks))
 	for i, t := range tasks {
 		keys[i], within[i] = t.Key, microseconds(t.Within)
@@ -160,7 +160,7 @@ func (s *tasks) addedUnique(tasks []stage.NewTask, notified []string) []any {
 func (s *tasks) sequence() string { return pgx.Identifier{s.schema, "task_id_seq"}.Sanitize() }
 
 // at returns t.At, rounded up as microseconds does, or nil if it is not set.
-func at(t stage.NewTask) *time.Time {
+func at(t store.NewTask) *time.Time {
 	when := transition.At(t)
 	if when.IsZero() {
 		return nil
@@ -170,7 +170,7 @@ func at(t stage.NewTask) *time.Time {
 }
 
 // hintsOf returns what is to be notified of when an engine enqueues the tasks, or anybody else: then it is 0.
-func hintsOf(tasks []stage.NewTask, engine int64) (hints []string) {
+func hintsOf(tasks []store.NewTask, engine int64) (hints []string) {
 	last := ""
 	for i, t := range tasks {
 		if i > 0 && t.Kind == last { // tasks of a kind often come together

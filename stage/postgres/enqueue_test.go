@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Tasks that are enqueued in a transaction, of pgx or of database/sql, are there with its rows, and only then. A key is free again if
@@ -23,8 +23,8 @@ func TestEnqueueIn(t *testing.T) {
 	defer func() { require.NoError(t, db.Close()) }()
 	ctx := t.Context()
 	// Each enqueues tasks, and inserts a row, in a transaction.
-	ways := map[string]func(commit bool, tasks ...stage.NewTask) ([]stage.ID, error){
-		"pgx": func(commit bool, tasks ...stage.NewTask) ([]stage.ID, error) {
+	ways := map[string]func(commit bool, tasks ...store.NewTask) ([]store.ID, error){
+		"pgx": func(commit bool, tasks ...store.NewTask) ([]store.ID, error) {
 			tx, err := s.Pool().Begin(ctx)
 			require.NoError(t, err)
 			defer func() { _ = tx.Rollback(ctx) }()
@@ -36,7 +36,7 @@ func TestEnqueueIn(t *testing.T) {
 			}
 			return ids, err
 		},
-		"database/sql": func(commit bool, tasks ...stage.NewTask) ([]stage.ID, error) {
+		"database/sql": func(commit bool, tasks ...store.NewTask) ([]store.ID, error) {
 			tx, err := db.BeginTx(ctx, nil)
 			require.NoError(t, err)
 			defer func() { _ = tx.Rollback() }()
@@ -52,19 +52,19 @@ func TestEnqueueIn(t *testing.T) {
 	at := time.Date(2100, 1, 1, 0, 0, 0, 1000, time.UTC)
 	odd := `{"a\b",NULL} 'ü' $1`
 	for kind, way := range ways {
-		enqueue := func(commit bool, tasks ...stage.NewTask) []stage.ID {
+		enqueue := func(commit bool, tasks ...store.NewTask) []store.ID {
 			ids, err := way(commit, tasks...)
 			require.NoError(t, err, kind)
 			return ids
 		}
-		tasks := []stage.NewTask{
+		tasks := []store.NewTask{
 			{Kind: kind, Stage: odd, Data: []byte{0, 255, '"'}, Key: odd}, {Kind: kind, Stage: "NEW", At: at},
 			{Kind: kind, Stage: "NEW", After: time.Hour}, {Kind: kind, Stage: "NEW", Key: odd},
 		}
 		before := count(t, s, s.Schema()+`.step`)
 		ids := enqueue(false, tasks...)
 		_, err := s.Get(ctx, ids[0])
-		require.ErrorIs(t, err, stage.ErrNotFound)
+		require.ErrorIs(t, err, store.ErrNotFound)
 		require.Equal(t, before, count(t, s, s.Schema()+`.step`))
 		ids = enqueue(true, tasks...)
 		require.Equal(t, before+1, count(t, s, s.Schema()+`.step`))
@@ -73,8 +73,8 @@ func TestEnqueueIn(t *testing.T) {
 			task, err := s.Get(ctx, id)
 			require.NoError(t, err)
 			due := []time.Time{task.Created, at, task.Created.Add(time.Hour)}[i]
-			require.Equal(t, stage.Task{
-				ID: id, Kind: kind, Stage: tasks[i].Stage, Status: stage.Normal, Data: tasks[i].Data,
+			require.Equal(t, store.Task{
+				ID: id, Kind: kind, Stage: tasks[i].Stage, Status: store.Normal, Data: tasks[i].Data,
 				Due: due, Created: task.Created, Changed: task.Created,
 			}, task)
 		}
@@ -85,14 +85,14 @@ func TestEnqueueIn(t *testing.T) {
 		require.Greater(t, enqueue(true, tasks[2])[0], ids[2], "without a key")
 	}
 	var none *sql.Tx
-	_, err := s.EnqueueInSQL(t.Context(), none, stage.NewTask{Kind: "a", Key: "a\x00b"})
+	_, err := s.EnqueueInSQL(t.Context(), none, store.NewTask{Kind: "a", Key: "a\x00b"})
 	require.ErrorContains(t, err, "NUL")
 }
 
 // A transaction that has a key keeps another call waiting, which finds its task, or adds one if there is none.
 func TestKeyIsWaitedFor(t *testing.T) {
 	s := open(t, newConfig(t))
-	n := stage.NewTask{Kind: "a", Stage: "NEW", Key: "k"}
+	n := store.NewTask{Kind: "a", Stage: "NEW", Key: "k"}
 	for _, commit := range []bool{false, true} {
 		tx, err := s.Pool().Begin(t.Context())
 		require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestKeyIsWaitedFor(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-		second := make(chan stage.ID, 1)
+		second := make(chan store.ID, 1)
 		go func() {
 			ids, err := s.Enqueue(t.Context(), n)
 			if err == nil {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // OpenClock is Open with the SQL of another clock.
@@ -26,13 +26,13 @@ func (s *Store) Texts() Texts {
 // InOrder is the statement before that of Listing, which finds what sel selects.
 const InOrder = inOrder
 
-func (s *Store) Listing(sel stage.Selection, few bool) string { return s.list(sel, few) }
+func (s *Store) Listing(sel store.Selection, few bool) string { return s.list(sel, few) }
 
 // Many is how many tasks are too many to look at all of them for a page.
 const Many = transition.Many
 
 // Counting returns the statement that counts the tasks that run, or have ended.
-func (s *Store) Counting(sel stage.Selection) (text string, args []any) {
+func (s *Store) Counting(sel store.Selection) (text string, args []any) {
 	text, args = countNarrow(sel)
 	return s.sql.adapted(text), args
 }

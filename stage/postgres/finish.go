@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Finish without a commit is a part of a statement that finishes all stages of the moment: see flush. With a commit it is a
@@ -24,10 +24,10 @@ import (
 // commit is called again. If it is always so slow, the lease ends.
 //
 // An error of commit that has one of PostgreSQL's in it, of the kind that passes (a deadlock, a serialization failure, a
-// server that shuts down, has waited too long or lets nothing be written, a lost connection), is stage.ErrUnavailable as well,
+// server that shuts down, has waited too long or lets nothing be written, a lost connection), is store.ErrUnavailable as well,
 // unless it is Permanent. A statement that was cancelled, perhaps since it took too long, is an attempt. If a statement of
 // commit has failed and commit has gone on, nothing has changed, and the error of that statement counts.
-func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+func (s *tasks) Finish(ctx context.Context, l store.Lease, p store.Passage, commit store.Commit) error {
 	if commit == nil {
 		if done, err := s.flushed(ctx, l, p); done || err != nil {
 			return s.failed(ctx, "finish", err)
@@ -42,10 +42,10 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 		})
 	}
 	err := s.locked(ctx, l.Task, l, finish,
-		func(tx pgx.Tx, t *stage.Task, now time.Time) error {
+		func(tx pgx.Tx, t *store.Task, now time.Time) error {
 			again, err := transition.MayFinish(t, l, p, now)
 			if !again && err == nil && !finished {
-				err = stage.ErrLeaseLost // it has ended between the two statements
+				err = store.ErrLeaseLost // it has ended between the two statements
 			}
 			if again || err != nil {
 				refused = err
@@ -64,13 +64,13 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 }
 
 // write calls commit, and writes the data that it leaves.
-func (s *tasks) write(ctx context.Context, l stage.Lease, tx pgx.Tx, commit stage.Commit) (refused, err error) {
+func (s *tasks) write(ctx context.Context, l store.Lease, tx pgx.Tx, commit store.Commit) (refused, err error) {
 	conn := tx.Conn().PgConn()
 	written := &transaction{Tx: tx}
 	delete(conn.CustomData(), lastError)
 	if refused := commit(ctx, written); refused != nil {
 		if unavailable(conn, refused) {
-			refused = s.failed(ctx, "finish", fmt.Errorf("%w: %w", stage.ErrUnavailable, refused))
+			refused = s.failed(ctx, "finish", fmt.Errorf("%w: %w", store.ErrUnavailable, refused))
 		}
 		return refused, nil
 	}
@@ -78,7 +78,7 @@ func (s *tasks) write(ctx context.Context, l stage.Lease, tx pgx.Tx, commit stag
 	case conn.IsClosed():
 		return nil, errors.New("the connection was lost during the Commit")
 	case conn.IsBusy():
-		return nil, stage.Permanent(errors.New("the Commit has left rows of a query open"))
+		return nil, transition.Permanent(errors.New("the Commit has left rows of a query open"))
 	case written.ended || conn.TxStatus() == 'I':
 		return nil, errEnded
 	case conn.TxStatus() == 'E':
@@ -95,7 +95,7 @@ func (s *tasks) write(ctx context.Context, l stage.Lease, tx pgx.Tx, commit stag
 func unavailable(conn *pgconn.PgConn, err error) bool {
 	// A context that has ended closes the connection, too: one of the Commit's own would end again.
 	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	return !errors.Is(err, stage.ErrPermanent) && (repeated(err) == later || conn.IsClosed() && !ended)
+	return !errors.Is(err, store.ErrPermanent) && (repeated(err) == later || conn.IsClosed() && !ended)
 }
 
 // broken makes errors of a transaction Permanent that come again when it is repeated.
@@ -109,11 +109,11 @@ func broken(err error) error {
 	case repeated(err) != never:
 		return err
 	}
-	return stage.Permanent(err) // such as a deferred constraint, checked by COMMIT
+	return transition.Permanent(err) // such as a deferred constraint, checked by COMMIT
 }
 
 // errEnded is the error when a Commit has ended the transaction that it was given.
-var errEnded = stage.Permanent(errors.New("the Commit has ended the transaction that it was to write in"))
+var errEnded = transition.Permanent(errors.New("the Commit has ended the transaction that it was to write in"))
 
 // commitQuery commits a transaction if it is still the one with that mark, which has no quotes. Otherwise a division by zero
 // keeps COMMIT from being executed.
@@ -159,11 +159,11 @@ func (t *transaction) Rollback(ctx context.Context) error { return t.Commit(ctx)
 // stage is. It is good until the Commit returns, and must not be ended; transactions in it, of its Begin, may. Tx panics for
 // the Tx of another store.
 //
-//	return func(ctx context.Context, tx stage.Tx) error {
+//	return func(ctx context.Context, tx store.Tx) error {
 //		_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO report (task, body) VALUES ($1, $2)`, t.ID, body)
 //		return err
 //	}, nil
-func Tx(tx stage.Tx) pgx.Tx {
+func Tx(tx store.Tx) pgx.Tx {
 	t, ok := tx.(*transaction)
 	if !ok {
 		panic(fmt.Sprintf("postgres: Tx is for transactions of this package's Store, and this is a %T", tx))
@@ -183,8 +183,8 @@ type finishes struct {
 
 // passage is a Finish without a commit.
 type passage struct {
-	l      stage.Lease
-	p      stage.Passage
+	l      store.Lease
+	p      store.Passage
 	done   bool
 	err    error
 	answer chan struct{} // closed when done and err are set
@@ -195,7 +195,7 @@ const mostFlushed = 1000
 
 // flushed has the next flush finish the stage. If done is false without an error, there is more to be said about it, or
 // another call has locked the task.
-func (s *tasks) flushed(ctx context.Context, l stage.Lease, p stage.Passage) (done bool, err error) {
+func (s *tasks) flushed(ctx context.Context, l store.Lease, p store.Passage) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -240,7 +240,7 @@ func (s *tasks) finishAll(all []*passage) {
 	ctx, cancel := context.WithTimeout(s.life, 10*time.Second)
 	defer cancel()
 	type end struct {
-		stage.Lease
+		store.Lease
 		At string
 	}
 	ends, err := collect(ctx, s.pool, pgx.RowToStructByPos[end], s.sql.finish, arguments(all...)...)

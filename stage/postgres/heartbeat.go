@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // heartbeats have a connection beside the pool. In the pool they would wait for Commits and for your queries; and when
@@ -17,7 +17,7 @@ type heartbeats struct {
 }
 
 // Heartbeat is one statement, and waits for no row.
-func (s *tasks) Heartbeat(ctx context.Context, renewals []stage.Renewal, length time.Duration) (beats []stage.Beat, err error) {
+func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) (beats []store.Beat, err error) {
 	if len(renewals) == 0 {
 		return nil, ctx.Err()
 	}
@@ -35,7 +35,7 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []stage.Renewal, length 
 		progress[i], at[i] = r.Progress.Data, r.Progress.Stage
 	}
 	err = s.beat(ctx, func(conn *pgx.Conn) (err error) {
-		beats, err = collect(ctx, conn, func(r pgx.CollectableRow) (b stage.Beat, err error) {
+		beats, err = collect(ctx, conn, func(r pgx.CollectableRow) (b store.Beat, err error) {
 			err = r.Scan(&b.Renewed, &b.Lost, &b.Wanted)
 			return b, err
 		}, s.sql.heartbeat, ids, tokens, microseconds(length), progress, at)
@@ -45,7 +45,7 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []stage.Renewal, length 
 }
 
 // Claimed does not see a claim that has not been committed yet. It is a part of heartbeats.
-func (s *tasks) Claimed(ctx context.Context, t stage.Ticket) (all []stage.Task, err error) {
+func (s *tasks) Claimed(ctx context.Context, t store.Ticket) (all []store.Task, err error) {
 	err = s.beat(ctx, func(conn *pgx.Conn) (err error) {
 		all, err = collect(ctx, conn, scanned, s.sql.claimed, t.Engine, t.Number)
 		return err

@@ -10,18 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // renewed sends a heartbeat.
-func renewed(t *testing.T, s *postgres.Store, l stage.Lease, within time.Duration) error {
+func renewed(t *testing.T, s *postgres.Store, l store.Lease, within time.Duration) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	beats, err := s.Heartbeat(ctx, []stage.Renewal{{Lease: l}}, time.Hour)
+	beats, err := s.Heartbeat(ctx, []store.Renewal{{Lease: l}}, time.Hour)
 	if err == nil {
-		require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
+		require.Equal(t, []store.Beat{{Renewed: true}}, beats)
 	}
 	return err
 }
@@ -50,7 +50,7 @@ func TestHeartbeatAfterAllConnectionsHaveBecomeSilent(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	}
 	require.NoError(t, renewed(t, s, l, 2*time.Minute))
-	_, err := s.Claimed(t.Context(), stage.Ticket{})
+	_, err := s.Claimed(t.Context(), store.Ticket{})
 	require.NoError(t, err)
 }
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/daimon-go/daimon/internal/testing/price"
 	"github.com/daimon-go/daimon/internal/testing/tier"
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
@@ -27,17 +27,17 @@ func TestMeasureLarge(t *testing.T) {
 	s = open(t, cfg)
 	kinds := []string{"a", "b", "c", "none"}
 	price.AtMost(t, "ms of the slowest call", 100, func() float64 { return storetest.Large(t, s, kinds) })
-	pages := func(what string, sel stage.Selection) {
+	pages := func(what string, sel store.Selection) {
 		price.AtMost(t, "ms of the slowest page when "+what, 100, func() float64 { return storetest.LargePages(t, s, kinds, sel) })
 	}
 	oldestRun := func(n int) {
 		do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'DONE', due = NULL, token = 1 WHERE due IS NOT NULL`)
 		do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'CREATED', status = 'NORMAL', due = now(), token = 0 WHERE id <= $1`, n)
-		pages(fmt.Sprint(n, " run"), stage.Selection{Running: true})
+		pages(fmt.Sprint(n, " run"), store.Selection{Running: true})
 	}
 	oldestRun(100)
 	oldestRun(postgres.Many)
 	do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'CREATED', status = 'NORMAL', due = now(), token = 0 WHERE due IS NULL AND id > 100`)
 	do(t, s, `UPDATE `+s.Schema()+`.task SET stage = 'DONE', due = NULL, token = 1 WHERE id <= 100`)
-	pages("100 have ended", stage.Selection{Ended: true})
+	pages("100 have ended", store.Selection{Ended: true})
 }

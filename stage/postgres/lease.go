@@ -10,18 +10,18 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // read returns the tasks of a query.
-func (s *tasks) read(ctx context.Context, what, sql string, args ...any) ([]stage.Task, error) {
+func (s *tasks) read(ctx context.Context, what, sql string, args ...any) ([]store.Task, error) {
 	all, err := collect(ctx, s.pool, scanned, sql, args...)
 	return all, s.failed(ctx, what, err)
 }
 
 // scanned reads a row that has the columns of a task.
-func scanned(r pgx.CollectableRow) (stage.Task, error) { return scanTask(r) }
+func scanned(r pgx.CollectableRow) (store.Task, error) { return scanTask(r) }
 
 // indexesOnly is for the transaction of a statement. The server keeps its plan, perhaps from a time when the table was small
 // enough to be read whole, and would read it whole ever after.
@@ -58,16 +58,16 @@ func collectWith[T any](ctx context.Context, on batches, settings string, scan p
 }
 
 // Enter is one statement. If that does not find the row, or finds it locked, a transaction finds out why.
-func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
+func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int) (store.Task, error) {
 	entered, err := s.read(ctx, "enter", s.sql.enter, l.Task, l.Token, at, attempt)
 	if err != nil {
-		return stage.Task{}, err
+		return store.Task{}, err
 	}
 	if len(entered) == 1 {
 		return entered[0], nil
 	}
-	var t stage.Task
-	err = s.change(ctx, "enter", l.Task, func(held *stage.Task, now time.Time) (func(*pgx.Batch), error) {
+	var t store.Task
+	err = s.change(ctx, "enter", l.Task, func(held *store.Task, now time.Time) (func(*pgx.Batch), error) {
 		err := transition.Enter(held, l, at, attempt, now)
 		if err == nil {
 			t = *held
@@ -77,8 +77,8 @@ func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int
 	return t, err
 }
 
-func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
-	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) (func(*pgx.Batch), error) {
+func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (status store.Status, err error) {
+	err = s.change(ctx, "return", l.Task, func(t *store.Task, now time.Time) (func(*pgx.Batch), error) {
 		noted := transition.Notes(t, r.Progress)
 		f, failed := transition.Failed(t, r, now)
 		if err := transition.Return(t, l, r, now); err != nil {
@@ -90,7 +90,7 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 				b.Queue(s.sql.note, t.ID, t.Progress, t.ProgressStage)
 			}
 			if failed {
-				b.Queue(s.sql.fail, t.ID, t.Token, f.Stage, f.Attempt, f.Time, f.Text, stage.MaxFailures)
+				b.Queue(s.sql.fail, t.ID, t.Token, f.Stage, f.Attempt, f.Time, f.Text, store.MaxFailures)
 			}
 		}, nil
 	})
@@ -102,13 +102,13 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 
 // A rule is one of package transition. t is nil if there is no such task. more, unless it is nil, adds what
 // else the transaction does.
-type rule func(t *stage.Task, now time.Time) (more func(*pgx.Batch), err error)
+type rule func(t *store.Task, now time.Time) (more func(*pgx.Batch), err error)
 
 // change applies a rule to a task in a transaction of three messages, and writes the task unless the rule answers with an
 // error, which change returns as it is.
-func (s *tasks) change(ctx context.Context, what string, id stage.ID, apply rule) error {
+func (s *tasks) change(ctx context.Context, what string, id store.ID, apply rule) error {
 	var refused error
-	err := s.locked(ctx, id, stage.Lease{}, nil, func(tx pgx.Tx, t *stage.Task, now time.Time) error {
+	err := s.locked(ctx, id, store.Lease{}, nil, func(tx pgx.Tx, t *store.Task, now time.Time) error {
 		more, err := apply(t, now)
 		if err != nil {
 			refused = err
@@ -129,7 +129,7 @@ func (s *tasks) change(ctx context.Context, what string, id stage.ID, apply rule
 
 // locked calls do in a transaction that has locked a task, unless there is none, and commits it if do returns nil. more
 // adds statements to the first message, behind the one that locks. l marks the transaction as the one that finishes a stage.
-func (s *tasks) locked(ctx context.Context, id stage.ID, l stage.Lease, more func(*pgx.Batch), do func(pgx.Tx, *stage.Task, time.Time) error) error {
+func (s *tasks) locked(ctx context.Context, id store.ID, l store.Lease, more func(*pgx.Batch), do func(pgx.Tx, *store.Task, time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *tasks) locked(ctx context.Context, id stage.ID, l stage.Lease, more fun
 	}
 	defer conn.Release()
 	wait, mark := patience(ctx), fmt.Sprintf("%d/%d", l.Task, l.Token)
-	var t *stage.Task
+	var t *store.Task
 	var now time.Time
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted, CommitQuery: commitQuery(mark)})

@@ -8,11 +8,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
+func (s *tasks) List(ctx context.Context, sel store.Selection) ([]store.Task, error) {
 	few, err := s.few(ctx, sel)
 	if err != nil {
 		return nil, s.failed(ctx, "list", err)
@@ -34,7 +34,7 @@ const inOrder = `SELECT set_config('enable_seqscan', 'off', true), set_config('e
 	set_config('max_parallel_workers_per_gather', '0', true)`
 
 // few reports whether sel asks for tasks that run, or for such as have ended, of which there are so few that indexes find all.
-func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
+func (s *tasks) few(ctx context.Context, sel store.Selection) (bool, error) {
 	text, args := countNarrow(sel)
 	if text == "" {
 		return false, nil
@@ -44,7 +44,7 @@ func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
 }
 
 // countNarrow returns the statement that counts the tasks of narrow, up to one more than transition.Many, or "".
-func countNarrow(sel stage.Selection) (text string, args []any) {
+func countNarrow(sel store.Selection) (text string, args []any) {
 	those, of := narrow(sel, `id`, `$2`, `$2`)
 	if those == "" {
 		return "", nil
@@ -54,7 +54,7 @@ func countNarrow(sel stage.Selection) (text string, args []any) {
 
 // narrow returns a query of what is wanted of tasks that run, or of such as have ended, index by index. It is "" if sel does not ask
 // for them, or if an index has fewer. kind and status are parameters, of which it needs at most one: args has that.
-func narrow(sel stage.Selection, what, kind, status string) (text string, args []any) {
+func narrow(sel store.Selection, what, kind, status string) (text string, args []any) {
 	from := `SELECT ` + what + ` FROM daimon.task WHERE `
 	switch running, ended := transition.Narrow(sel); {
 	case running:
@@ -77,7 +77,7 @@ func narrow(sel stage.Selection, what, kind, status string) (text string, args [
 // list returns the statement that finds what sel selects. Its bounds and its order are those of one index: the planner would
 // choose by statistics, which do not know that, for example, all tasks in Error are old; and a plan for any arguments does not
 // know which kinds are rare. So a column of that index is in no other condition: the order would be by id alone.
-func (s *tasks) list(sel stage.Selection, few bool) string {
+func (s *tasks) list(sel store.Selection, few bool) string {
 	const (
 		ofStage = ` AND ($5 = '' OR stage = $5) AND (NOT $7::bool OR due IS NOT NULL OR until IS NOT NULL)` +
 			` AND (NOT $8::bool OR ended IS NOT NULL)`
@@ -93,10 +93,10 @@ func (s *tasks) list(sel stage.Selection, few bool) string {
 	case sel.IDs != nil: // sorted here: not all servers read an index for an array in order
 		with = `WITH those AS MATERIALIZED (SELECT * FROM daimon.task WHERE id = ANY ($9::bigint[])) `
 		from, where, order = `those`, `id > $1 AND id < $2`+ofKind+ofStatus, `id`
-	case sel.Status == stage.InProcessing: // few, which are sorted
+	case sel.Status == store.InProcessing: // few, which are sorted
 		with = `WITH held AS MATERIALIZED (SELECT * FROM daimon.task WHERE watch IS NOT NULL ORDER BY kind, watch) `
 		from, where, order = `held`, `id > $1 AND id < $2`+ofKind+ofStatus, `id`
-	case sel.Status != stage.Normal && sel.Status != "":
+	case sel.Status != store.Normal && sel.Status != "":
 		where, order = rare+` AND (status, id) > ($6, $1) AND (status, id) < ($6, $2)`+ofKind, `status, id`
 		if sel.Kind != "" {
 			where += ` AND kind = $4` // also in a plan for any arguments

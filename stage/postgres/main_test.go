@@ -12,8 +12,8 @@ import (
 
 	"github.com/daimon-go/daimon/internal/testing/pgserver"
 	"github.com/daimon-go/daimon/internal/testing/tier"
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // database is that of this run of the tests: other packages may share the server.
@@ -85,7 +85,7 @@ func open(t testing.TB, cfg postgres.Config) *postgres.Store {
 }
 
 // enqueued adds a task.
-func enqueued(t testing.TB, s stage.Store, n stage.NewTask) stage.ID {
+func enqueued(t testing.TB, s store.Store, n store.NewTask) store.ID {
 	t.Helper()
 	ids, err := s.Enqueue(t.Context(), n)
 	require.NoError(t, err)

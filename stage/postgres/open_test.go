@@ -16,8 +16,8 @@ import (
 
 	"github.com/daimon-go/daimon/internal/testing/pgserver"
 	"github.com/daimon-go/daimon/internal/testing/tier"
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // unique returns a name that no test of this run has had.
@@ -122,7 +122,7 @@ func TestDDL(t *testing.T) {
 	require.NoError(t, err)
 	s := open(t, postgres.Config{Connection: strings.Replace(url, "postgres:secret", worker+":worker", 1), Schema: schema})
 	claimed(t, s, time.Hour)
-	enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED", Key: "k"})
+	enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED", Key: "k"})
 	require.Contains(t, postgres.DDL(""), `CREATE SCHEMA "daimon";`)
 }
 
@@ -159,7 +159,7 @@ func TestClosed(t *testing.T) {
 func TestTablesAreGone(t *testing.T) {
 	s := open(t, newConfig(t))
 	do(t, s, `DROP SCHEMA `+s.Schema()+` CASCADE`)
-	_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+	_, err := s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 	require.ErrorContains(t, err, "the tables of the store are gone")
 }
 

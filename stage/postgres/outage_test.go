@@ -15,6 +15,7 @@ import (
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // TestRestarted has two engines work while all connections end, again and again, and the server is restarted, in order and as a
@@ -38,9 +39,9 @@ func TestRestarted(t *testing.T) {
 		e, err := stage.New(stage.Config{
 			Store: s, Kinds: map[string]stage.Kind{"job": {Chain: chain}}, Workers: 3, Lease: time.Hour, Poll: 100 * time.Millisecond,
 			Logger: zap.NewNop(),
-			Provider: stage.Processors{"write": stage.ProcessorFunc(func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+			Provider: stage.Processors{"write": stage.ProcessorFunc(func(_ context.Context, t *store.Task) (store.Commit, error) {
 				time.Sleep(rand.N(100 * time.Millisecond))
-				return func(ctx context.Context, tx stage.Tx) error {
+				return func(ctx context.Context, tx store.Tx) error {
 					_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO daimon.step VALUES ($1, $2)`, t.ID, t.Stage)
 					return err
 				}, nil
@@ -50,7 +51,7 @@ func TestRestarted(t *testing.T) {
 		all.Go(func() { require.NoError(t, e.Run(ctx)) })
 	}
 	const tasks = 100
-	_, err = direct.Enqueue(ctx, slices.Repeat([]stage.NewTask{{Kind: "job", Stage: "NEW"}}, tasks)...)
+	_, err = direct.Enqueue(ctx, slices.Repeat([]store.NewTask{{Kind: "job", Stage: "NEW"}}, tasks)...)
 	require.NoError(t, err)
 	works := func(more int) {
 		t.Helper()

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // node is a node of a plan, of EXPLAIN (ANALYZE, FORMAT JSON).
@@ -123,25 +123,25 @@ func pagesArePlanned(t *testing.T, s *postgres.Store) {
 	const first, last = math.MinInt64, math.MaxInt64
 	for _, row := range []struct {
 		name      string
-		selection stage.Selection
+		selection store.Selection
 		few       bool
 		index     string
 		rows      int
 	}{
-		{"all", stage.Selection{}, false, "task_pkey", 10},
-		{"a kind that is not rare", stage.Selection{Kind: "ab"}, false, "task_kind", 10},
-		{"a kind, and the usual status", stage.Selection{Kind: "c", Status: stage.Normal}, false, "task_kind", 10},
-		{"a status that is rare", stage.Selection{Status: stage.Error}, false, "task_status", 10},
-		{"a status that none has", stage.Selection{Status: stage.Suspended}, false, "task_status", 0},
-		{"a status that is rare, and a kind", stage.Selection{Kind: "c", Status: stage.Error}, false, "task_kind_status", 3},
-		{"in processing", stage.Selection{Status: stage.InProcessing}, false, "task_watch", 100},
-		{"those with some numbers", stage.Selection{IDs: []stage.ID{7, 99_999, 50_000, 1 << 40}}, false, "task_pkey", 3},
-		{"of them those of a kind and a status", stage.Selection{IDs: []stage.ID{7, 99_999, 50_000}, Kind: "ab", Status: stage.Error}, false, "task_pkey", 3},
-		{"few that run", stage.Selection{Running: true}, true, "task_due", 130},
-		{"few of a kind that run", stage.Selection{Running: true, Kind: "ab", Status: stage.Normal}, true, "task_due", 130},
-		{"few of a kind that run, of which there are none", stage.Selection{Running: true, Kind: "none"}, true, "task_watch", 0},
-		{"few that have ended, of which there are none", stage.Selection{Ended: true, Status: stage.Suspended}, true, "task_ended", 0},
-		{"very many that have ended", stage.Selection{Ended: true, Status: stage.Error}, false, "task_status", 10},
+		{"all", store.Selection{}, false, "task_pkey", 10},
+		{"a kind that is not rare", store.Selection{Kind: "ab"}, false, "task_kind", 10},
+		{"a kind, and the usual status", store.Selection{Kind: "c", Status: store.Normal}, false, "task_kind", 10},
+		{"a status that is rare", store.Selection{Status: store.Failed}, false, "task_status", 10},
+		{"a status that none has", store.Selection{Status: store.Suspended}, false, "task_status", 0},
+		{"a status that is rare, and a kind", store.Selection{Kind: "c", Status: store.Failed}, false, "task_kind_status", 3},
+		{"in processing", store.Selection{Status: store.InProcessing}, false, "task_watch", 100},
+		{"those with some numbers", store.Selection{IDs: []store.ID{7, 99_999, 50_000, 1 << 40}}, false, "task_pkey", 3},
+		{"of them those of a kind and a status", store.Selection{IDs: []store.ID{7, 99_999, 50_000}, Kind: "ab", Status: store.Failed}, false, "task_pkey", 3},
+		{"few that run", store.Selection{Running: true}, true, "task_due", 130},
+		{"few of a kind that run", store.Selection{Running: true, Kind: "ab", Status: store.Normal}, true, "task_due", 130},
+		{"few of a kind that run, of which there are none", store.Selection{Running: true, Kind: "none"}, true, "task_watch", 0},
+		{"few that have ended, of which there are none", store.Selection{Ended: true, Status: store.Suspended}, true, "task_ended", 0},
+		{"very many that have ended", store.Selection{Ended: true, Status: store.Failed}, false, "task_status", 10},
 	} {
 		for _, row.selection.Newest = range []bool{false, true} {
 			for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
@@ -159,14 +159,14 @@ func pagesArePlanned(t *testing.T, s *postgres.Store) {
 		}
 	}
 	for _, row := range []struct {
-		selection stage.Selection
+		selection store.Selection
 		indexes   []string
 		rows      float64
 	}{
-		{stage.Selection{Running: true}, []string{"task_due", "task_watch"}, 130},
-		{stage.Selection{Running: true, Kind: "ab"}, []string{"task_due", "task_watch"}, 130},
-		{stage.Selection{Ended: true}, []string{"task_ended"}, postgres.Many + 1},
-		{stage.Selection{Ended: true, Status: stage.Normal}, []string{"task_ended"}, postgres.Many + 1},
+		{store.Selection{Running: true}, []string{"task_due", "task_watch"}, 130},
+		{store.Selection{Running: true, Kind: "ab"}, []string{"task_due", "task_watch"}, 130},
+		{store.Selection{Ended: true}, []string{"task_ended"}, postgres.Many + 1},
+		{store.Selection{Ended: true, Status: store.Normal}, []string{"task_ended"}, postgres.Many + 1},
 	} {
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 			sql, args := s.Counting(row.selection)
@@ -189,8 +189,8 @@ func TestManyRun(t *testing.T) {
 	do(t, s, `UPDATE `+s.Schema()+`.task SET status = 'IN_PROCESSING', token = 1, until = now(), watch = now() WHERE id = 2`)
 	do(t, s, `UPDATE `+s.Schema()+`.task SET status = 'IN_PROCESSING', token = 1, until = now(), watch = now(), due = NULL WHERE id = 7`)
 	do(t, s, `DELETE FROM `+s.Schema()+`.task WHERE id = 19`)
-	manyAreListed(t, s, stage.Selection{Running: true}, map[stage.Status][][]stage.ID{
-		"": {{10, 8, 7, 6}, {2, 3}}, stage.Normal: {{10, 8, 6, 5}, {3, 4}},
+	manyAreListed(t, s, store.Selection{Running: true}, map[store.Status][][]store.ID{
+		"": {{10, 8, 7, 6}, {2, 3}}, store.Normal: {{10, 8, 6, 5}, {3, 4}},
 	})
 }
 
@@ -200,14 +200,14 @@ func TestManyHaveEnded(t *testing.T) {
 	do(t, s, `INSERT INTO `+s.Schema()+`.task (kind, stage, status, due, created, changed)
 		SELECT 'a', 'CREATED', CASE WHEN n = 7 THEN 'ERROR' ELSE 'NORMAL' END, CASE WHEN n = 9 OR n < 3 THEN now() END, now(), now()
 		FROM generate_series(1, $1::int) AS n`, postgres.Many+4)
-	manyAreListed(t, s, stage.Selection{Ended: true}, map[stage.Status][][]stage.ID{
-		"": {{10, 8, 7, 6}, {3, 4}}, stage.Normal: {{10, 8, 6, 5}, {3, 4}},
+	manyAreListed(t, s, store.Selection{Ended: true}, map[store.Status][][]store.ID{
+		"": {{10, 8, 7, 6}, {3, 4}}, store.Normal: {{10, 8, 6, 5}, {3, 4}},
 	})
 }
 
 // manyAreListed wants two pages, of which the first goes back from the tenth task, before and after the twentieth is deleted.
-func manyAreListed(t *testing.T, s *postgres.Store, sel stage.Selection, want map[stage.Status][][]stage.ID) {
-	listed := func(sel stage.Selection) (ids []stage.ID) {
+func manyAreListed(t *testing.T, s *postgres.Store, sel store.Selection, want map[store.Status][][]store.ID) {
+	listed := func(sel store.Selection) (ids []store.ID) {
 		tasks, err := s.List(t.Context(), sel)
 		require.NoError(t, err)
 		for _, task := range tasks {

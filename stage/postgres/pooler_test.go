@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/testing/tier"
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
@@ -46,16 +46,16 @@ func TestPoolerMixes(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range tasks / 8 {
-				ids, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+				ids, err := s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 				require.NoError(t, err)
 				_, err = s.Get(t.Context(), ids[0])
 				require.NoError(t, err)
-				var got []stage.Task
+				var got []store.Task
 				for len(got) == 0 { // a claim and a heartbeat leave out what another claim looks at
-					got, err = s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Hour, Shows: working})
+					got, err = s.Claim(t.Context(), store.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Hour, Shows: working})
 					require.NoError(t, err)
 				}
-				beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: got[0].Lease()}}, time.Hour)
+				beats, err := s.Heartbeat(t.Context(), []store.Renewal{{Lease: got[0].Lease()}}, time.Hour)
 				require.NoError(t, err)
 				require.False(t, beats[0].Lost)
 				require.NoError(t, s.Finish(t.Context(), got[0].Lease(), last, nil))

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/storm"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // The environment of a process that works.
@@ -53,7 +53,7 @@ func works() error {
 
 // stepIn writes to the table of a storm.
 func stepIn(s *postgres.Store) storm.Step {
-	return func(ctx context.Context, tx stage.Tx, id stage.ID, at string) error {
+	return func(ctx context.Context, tx store.Tx, id store.ID, at string) error {
 		_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+s.Schema()+`.step VALUES ($1, $2)`, id, at)
 		return err
 	}

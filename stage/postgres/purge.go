@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 const purge = `
@@ -16,7 +16,7 @@ const purge = `
 	)) RETURNING id`
 
 // Purge is one statement, and waits for no row.
-func (s *tasks) Purge(ctx context.Context, p stage.Purge) (int, error) {
-	ids, err := collectWith(ctx, s.pool, inOrder, pgx.RowTo[stage.ID], s.sql.adapted(purge), string(p.Status), microseconds(p.Age), max(0, p.Limit))
+func (s *tasks) Purge(ctx context.Context, p store.Purge) (int, error) {
+	ids, err := collectWith(ctx, s.pool, inOrder, pgx.RowTo[store.ID], s.sql.adapted(purge), string(p.Status), microseconds(p.Age), max(0, p.Limit))
 	return len(ids), s.failed(ctx, "purge", err)
 }

@@ -9,35 +9,35 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-func (s *tasks) Suspend(ctx context.Context, id stage.ID) (bool, error) {
+func (s *tasks) Suspend(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "suspend", id, transition.Suspend)
 }
 
-func (s *tasks) Resume(ctx context.Context, id stage.ID, failed bool) (bool, error) {
+func (s *tasks) Resume(ctx context.Context, id store.ID, failed bool) (bool, error) {
 	return s.request(ctx, "resume", id, transition.Resume(failed))
 }
 
-func (s *tasks) Cancel(ctx context.Context, id stage.ID) (bool, error) {
+func (s *tasks) Cancel(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "cancel", id, transition.Cancel)
 }
 
 // errUnchanged ends the transaction of a request that makes no difference.
 var errUnchanged = errors.New("nothing has changed")
 
-func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule transition.Request) (bool, error) {
-	err := s.change(ctx, what, id, func(t *stage.Task, now time.Time) (func(*pgx.Batch), error) {
+func (s *tasks) request(ctx context.Context, what string, id store.ID, rule transition.Request) (bool, error) {
+	err := s.change(ctx, what, id, func(t *store.Task, now time.Time) (func(*pgx.Batch), error) {
 		switch {
 		case t == nil:
 			return nil, transition.NotFound(id)
 		case !rule(t, now):
 			return nil, errUnchanged
-		case t.Wanted != stage.Nothing:
+		case t.Wanted != "":
 			return s.hint(hintOfRequest(id)), nil
-		case t.Status == stage.Resumed:
+		case t.Status == store.Resumed:
 			return s.hint(hintOfKind(t.Kind)), nil
 		}
 		return nil, nil
@@ -77,20 +77,20 @@ func (s *tasks) Paused(ctx context.Context) ([]string, error) {
 	return kinds, s.failed(ctx, "paused", err)
 }
 
-func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
+func (s *tasks) Get(ctx context.Context, id store.ID) (store.Task, error) {
 	found, err := s.read(ctx, "get", s.sql.get, id)
 	if err == nil && len(found) == 0 {
 		err = transition.NotFound(id)
 	}
 	if err != nil {
-		return stage.Task{}, err
+		return store.Task{}, err
 	}
 	return found[0], nil
 }
 
 // Failures reads a table of its own.
-func (s *tasks) Failures(ctx context.Context, id stage.ID) ([]stage.Failure, error) {
-	all, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (f stage.Failure, err error) {
+func (s *tasks) Failures(ctx context.Context, id store.ID) ([]store.Failure, error) {
+	all, err := collect(ctx, s.pool, func(r pgx.CollectableRow) (f store.Failure, err error) {
 		err = r.Scan(&f.Stage, &f.Attempt, &f.Time, &f.Text)
 		f.Time = f.Time.UTC()
 		return f, err
@@ -99,5 +99,5 @@ func (s *tasks) Failures(ctx context.Context, id stage.ID) ([]stage.Failure, err
 		_, err = s.Get(ctx, id)
 		return nil, err
 	}
-	return all[max(0, len(all)-stage.MaxFailures):], s.failed(ctx, "failures", err)
+	return all[max(0, len(all)-store.MaxFailures):], s.failed(ctx, "failures", err)
 }

@@ -4,7 +4,7 @@ CREATE TABLE daimon.task (
 	stage   text        NOT NULL,
 	status  text        NOT NULL DEFAULT 'NORMAL'
 		CHECK (status IN ('NORMAL', 'IN_PROCESSING', 'SUSPENDED', 'RESUMED', 'ERROR', 'CANCELLED')),
-	wanted  text        NOT NULL DEFAULT '' CHECK (wanted IN ('', 'SUSPEND', 'CANCEL')),
+	wanted  text        NOT NULL DEFAULT '' CHECK (wanted IN ('', 'SUSPENDED', 'CANCELLED')),
 	attempt integer     NOT NULL DEFAULT 0,
 	failure text        NOT NULL DEFAULT '',
 	due     timestamptz, -- when it may be claimed; NULL: never, or in processing

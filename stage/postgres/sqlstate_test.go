@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // All classes of appendix A of PostgreSQL's documentation, and the codes that are no case of their class.
@@ -39,25 +39,25 @@ func TestRefused(t *testing.T) {
 			BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '99999'; END $$;
 			CREATE TRIGGER refuse BEFORE INSERT OR UPDATE OR DELETE ON its.task EXECUTE FUNCTION its.refuse()`))
 	}
-	back := stage.Return{Stage: "CREATED", Status: stage.Normal}
-	commit := func(context.Context, stage.Tx) error { return nil }
-	for name, call := range map[string]func(l stage.Lease) error{
-		"a finish": func(l stage.Lease) error { return s.Finish(t.Context(), l, last, nil) },
-		"a commit": func(l stage.Lease) error { return s.Finish(t.Context(), l, last, commit) },
-		"a return": func(l stage.Lease) error { _, err := s.Return(t.Context(), l, back); return err },
-		"an enter": func(l stage.Lease) error { _, err := s.Enter(t.Context(), l, "ANOTHER", 0); return err },
-		"a beat":   func(l stage.Lease) error { return renewed(t, s, l, 2*time.Minute) },
-		"a cancel": func(l stage.Lease) error { _, err := s.Cancel(t.Context(), l.Task); return err },
-		"a purge":  func(stage.Lease) error { _, err := s.Purge(t.Context(), stage.Purge{Status: stage.Error}); return err },
-		"a claim": func(stage.Lease) error {
-			_, err := s.Claim(t.Context(), stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Hour})
+	back := store.Return{Stage: "CREATED", Status: store.Normal}
+	commit := func(context.Context, store.Tx) error { return nil }
+	for name, call := range map[string]func(l store.Lease) error{
+		"a finish": func(l store.Lease) error { return s.Finish(t.Context(), l, last, nil) },
+		"a commit": func(l store.Lease) error { return s.Finish(t.Context(), l, last, commit) },
+		"a return": func(l store.Lease) error { _, err := s.Return(t.Context(), l, back); return err },
+		"an enter": func(l store.Lease) error { _, err := s.Enter(t.Context(), l, "ANOTHER", 0); return err },
+		"a beat":   func(l store.Lease) error { return renewed(t, s, l, 2*time.Minute) },
+		"a cancel": func(l store.Lease) error { _, err := s.Cancel(t.Context(), l.Task); return err },
+		"a purge":  func(store.Lease) error { _, err := s.Purge(t.Context(), store.Purge{Status: store.Failed}); return err },
+		"a claim": func(store.Lease) error {
+			_, err := s.Claim(t.Context(), store.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Hour})
 			return err
 		},
-		"an enqueue": func(stage.Lease) error {
-			_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "b", Stage: "CREATED"})
+		"an enqueue": func(store.Lease) error {
+			_, err := s.Enqueue(t.Context(), store.NewTask{Kind: "b", Stage: "CREATED"})
 			return err
 		},
-		"a statement of the user": func(l stage.Lease) error {
+		"a statement of the user": func(l store.Lease) error {
 			c, err := s.Pool().Acquire(t.Context())
 			require.NoError(t, err)
 			defer c.Release()
@@ -72,7 +72,7 @@ func TestRefused(t *testing.T) {
 			err := call(l)
 			require.ErrorContains(t, err, code, name)
 			isEnd := name == "a finish" || name == "a commit"
-			require.Equal(t, permanent && isEnd, errors.Is(err, stage.ErrPermanent), "%s: %v", name, err)
+			require.Equal(t, permanent && isEnd, errors.Is(err, store.ErrPermanent), "%s: %v", name, err)
 			do(t, s, `DROP TRIGGER refuse ON `+s.Schema()+`.task`)
 			require.NoError(t, call(l), "%s, again", name)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Config configures a Store. The zero Config connects as psql does without arguments: see [pgconn.ParseConfig].
@@ -37,15 +37,15 @@ type Config struct {
 	Counts bool
 }
 
-// Store is a stage.Store in a PostgreSQL database. Open makes one.
+// Store is a store.Store in a PostgreSQL database. Open makes one.
 type Store struct{ *tasks }
 
 var (
-	_ stage.Store   = Store{}
-	_ stage.Watcher = Store{}
+	_ store.Store   = Store{}
+	_ store.Watcher = Store{}
 )
 
-// tasks is the stage.Store of a Store.
+// tasks is the store.Store of a Store.
 type tasks struct {
 	pool   *pgxpool.Pool
 	schema string // also the channel of notifications
@@ -86,7 +86,7 @@ func open(ctx context.Context, cfg Config, clock string) (*Store, error) {
 		schema: schema, pooler: cfg.Pooler, sql: newStatements(schema, clock),
 		looks:         looks{pause: 200 * time.Millisecond, since: map[string]time.Time{}},
 		announcements: announcements{hints: map[string]struct{}{}},
-		watchers:      watchers{heard: map[*func(stage.Hint)]struct{}{}, listens: make(chan struct{}, 1)},
+		watchers:      watchers{heard: map[*func(store.Hint)]struct{}{}, listens: make(chan struct{}, 1)},
 		heartbeats:    heartbeats{make(chan *pgx.Conn, 1)},
 	}}
 	s.beating <- nil

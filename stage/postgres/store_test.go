@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
@@ -32,7 +32,7 @@ func harness(t *testing.T, cfg postgres.Config) storetest.Harness {
 	}
 	return storetest.Harness{
 		Store: connect(),
-		Again: func() stage.Store { return connect() },
+		Again: func() store.Store { return connect() },
 		Advance: func(d time.Duration) {
 			do(t, admin, `UPDATE `+clock+` SET now = now + $1::bigint * interval '1 microsecond'`, d.Microseconds())
 		},
@@ -43,7 +43,7 @@ func harness(t *testing.T, cfg postgres.Config) storetest.Harness {
 func BenchmarkStore(b *testing.B) {
 	for name, counts := range map[string]bool{"plain": false, "counts": true} {
 		b.Run(name, func(b *testing.B) {
-			storetest.Benchmark(b, func(b *testing.B) stage.Store {
+			storetest.Benchmark(b, func(b *testing.B) store.Store {
 				cfg := newConfig(b)
 				cfg.Counts = counts
 				s, err := postgres.OpenClock(b.Context(), cfg, "clock_timestamp()")
@@ -56,5 +56,5 @@ func BenchmarkStore(b *testing.B) {
 }
 
 func BenchmarkEngine(b *testing.B) {
-	enginetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newConfig(b)) })
+	enginetest.Benchmark(b, func(b *testing.B) store.Store { return open(b, newConfig(b)) })
 }

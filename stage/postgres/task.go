@@ -5,16 +5,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // scanTask reads a row of columns, and what comes after them.
-func scanTask(row pgx.Row, more ...any) (t stage.Task, err error) {
+func scanTask(row pgx.Row, more ...any) (t store.Task, err error) {
 	var due *time.Time
 	all := append(make([]any, 0, 15+len(more)), &t.ID, &t.Kind, &t.Stage, &t.Status, &t.Wanted, &t.Data, &t.Attempt, &t.Failure,
 		&due, &t.Worker, &t.Token, &t.Created, &t.Changed, &t.Progress, &t.ProgressStage)
 	if err := row.Scan(append(all, more...)...); err != nil {
-		return stage.Task{}, err
+		return store.Task{}, err
 	}
 	if due != nil {
 		t.Due = due.UTC()
@@ -29,9 +29,9 @@ func scanTask(row pgx.Row, more ...any) (t stage.Task, err error) {
 }
 
 // values returns the arguments of save. A task in processing has no due there, and keeps the end of its lease.
-func values(t *stage.Task) []any {
+func values(t *store.Task) []any {
 	var due *time.Time
-	if t.Runs() && t.Status != stage.InProcessing {
+	if t.Runs() && t.Status != store.InProcessing {
 		due = &t.Due
 	}
 	return []any{t.ID, t.Stage, string(t.Status), string(t.Wanted), t.Attempt, t.Failure, due, t.Changed}

@@ -7,13 +7,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Tick is one transaction, whatever the number of ticks, and a statement if there are none. Names that have no record get one
 // before that.
-func (s *tasks) Tick(ctx context.Context, ticks ...stage.Tick) (ticked stage.Ticked, err error) {
+func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (ticked store.Ticked, err error) {
 	if len(ticks) == 0 {
 		err := s.pool.QueryRow(ctx, s.sql.now).Scan(&ticked.Now)
 		ticked.Now = ticked.Now.UTC()
@@ -30,7 +30,7 @@ func (s *tasks) Tick(ctx context.Context, ticks ...stage.Tick) (ticked stage.Tic
 		}
 		switch {
 		case err != nil:
-			return stage.Ticked{}, s.failed(ctx, "tick", err)
+			return store.Ticked{}, s.failed(ctx, "tick", err)
 		case len(missing) == 0:
 			return ticked, nil
 		}
@@ -38,7 +38,7 @@ func (s *tasks) Tick(ctx context.Context, ticks ...stage.Tick) (ticked stage.Tic
 }
 
 // tick runs ticks in a transaction, unless there are names without a record.
-func (s *tasks) tick(ctx context.Context, tx pgx.Tx, ticks []stage.Tick) (ticked stage.Ticked, missing []string, err error) {
+func (s *tasks) tick(ctx context.Context, tx pgx.Tx, ticks []store.Tick) (ticked store.Ticked, missing []string, err error) {
 	names := make([]string, len(ticks))
 	for i, t := range ticks {
 		names[i] = t.Name
@@ -63,7 +63,7 @@ func (s *tasks) tick(ctx context.Context, tx pgx.Tx, ticks []stage.Tick) (ticked
 	ticked.Now = ticked.Now.UTC()
 	var changed []string
 	var last []time.Time
-	var tasks []stage.NewTask
+	var tasks []store.NewTask
 	for _, t := range ticks {
 		record := records[t.Name]
 		if record.IsZero() {

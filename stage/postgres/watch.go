@@ -14,17 +14,17 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // What is notified of: a kind of which a task is due, one of which an engine has enqueued a task, and a task that something is
 // wanted of. PostgreSQL sends equal ones of a transaction once.
 func hintOfKind(kind string) string                   { return "kind " + kind }
 func hintOfEnqueued(kind string, engine int64) string { return fmt.Sprintf("new %d %s", engine, kind) }
-func hintOfRequest(id stage.ID) string                { return fmt.Sprintf("task %d", id) }
+func hintOfRequest(id store.ID) string                { return fmt.Sprintf("task %d", id) }
 
 // hint returns what a notification says, or the zero Hint.
-func hint(payload string) (h stage.Hint) {
+func hint(payload string) (h store.Hint) {
 	what, of, _ := strings.Cut(payload, " ")
 	switch what {
 	case "kind":
@@ -35,7 +35,7 @@ func hint(payload string) (h stage.Hint) {
 		h.Enqueuer, _ = strconv.ParseInt(engine, 10, 64) // 0 is no engine
 	case "task":
 		id, _ := strconv.ParseInt(of, 10, 64) // 0 is no task
-		h.Wanted = stage.ID(id)
+		h.Wanted = store.ID(id)
 	}
 	return h
 }
@@ -108,12 +108,12 @@ func (s *tasks) announceAll() {
 // watchers are the callers of Watch. One of them listens for all.
 type watchers struct {
 	watching sync.Mutex
-	heard    map[*func(stage.Hint)]struct{}
+	heard    map[*func(store.Hint)]struct{}
 	listens  chan struct{} // full while one listens
 }
 
 // Watch listens on a connection beside the pool, one for all calls. With Config.Pooler it only waits for the end of ctx.
-func (s *tasks) Watch(ctx context.Context, heard func(stage.Hint)) error {
+func (s *tasks) Watch(ctx context.Context, heard func(store.Hint)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.life, func() { cancel(errClosed) })()
@@ -142,7 +142,7 @@ func (s *tasks) Watch(ctx context.Context, heard func(stage.Hint)) error {
 var errClosed = errors.New("postgres: the store is closed")
 
 // tell passes a hint on to all.
-func (s *tasks) tell(h stage.Hint) {
+func (s *tasks) tell(h store.Hint) {
 	s.watching.Lock()
 	defer s.watching.Unlock()
 	for heard := range s.heard {

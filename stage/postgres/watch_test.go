@@ -7,17 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // hints starts to watch, and returns what is heard, and how to stop.
-func hints(t *testing.T, s *postgres.Store) (heard chan stage.Hint, stop func() error) {
+func hints(t *testing.T, s *postgres.Store) (heard chan store.Hint, stop func() error) {
 	t.Helper()
-	heard = make(chan stage.Hint, 100)
+	heard = make(chan store.Hint, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Watch(ctx, func(h stage.Hint) { heard <- h }) }()
+	go func() { ended <- s.Watch(ctx, func(h store.Hint) { heard <- h }) }()
 	stop = func() error {
 		cancel()
 		return <-ended
@@ -34,14 +34,14 @@ func listens(t *testing.T, s *postgres.Store, connections int) {
 	}, 2*time.Minute, 5*time.Millisecond)
 }
 
-func next(t *testing.T, heard chan stage.Hint) stage.Hint {
+func next(t *testing.T, heard chan store.Hint) store.Hint {
 	t.Helper()
 	select {
 	case h := <-heard:
 		return h
 	case <-time.After(2 * time.Minute):
 		require.FailNow(t, "no hint")
-		return stage.Hint{}
+		return store.Hint{}
 	}
 }
 
@@ -52,31 +52,31 @@ func TestWatch(t *testing.T) {
 	first, stop := hints(t, s)
 	listens(t, s, 1)
 	second, stopSecond := hints(t, s)
-	both := func(want stage.Hint) {
+	both := func(want store.Hint) {
 		t.Helper()
 		require.Equal(t, want, next(t, first))
 		require.Equal(t, want, next(t, second))
 	}
 	l := claimed(t, other, time.Hour)
-	both(stage.Hint{Kind: "a"})
-	ids, err := other.Enqueue(t.Context(), stage.NewTask{Kind: "b", Stage: "NEW"}, stage.NewTask{Kind: "b", Stage: "NEW"})
+	both(store.Hint{Kind: "a"})
+	ids, err := other.Enqueue(t.Context(), store.NewTask{Kind: "b", Stage: "NEW"}, store.NewTask{Kind: "b", Stage: "NEW"})
 	require.NoError(t, err)
-	both(stage.Hint{Kind: "b"}) // once
+	both(store.Hint{Kind: "b"}) // once
 
-	other.Beside(func() { enqueued(t, other, stage.NewTask{Kind: "c", Stage: "NEW"}) })
-	both(stage.Hint{Kind: "c"})
+	other.Beside(func() { enqueued(t, other, store.NewTask{Kind: "c", Stage: "NEW"}) })
+	both(store.Hint{Kind: "c"})
 	ask := func(ok bool, err error) {
 		t.Helper()
 		require.NoError(t, err)
 		require.True(t, ok)
 	}
 	ask(other.Suspend(t.Context(), l.Task))
-	both(stage.Hint{Wanted: l.Task})
+	both(store.Hint{Wanted: l.Task})
 	ask(other.Cancel(t.Context(), l.Task))
-	both(stage.Hint{Wanted: l.Task})
+	both(store.Hint{Wanted: l.Task})
 	ask(other.Suspend(t.Context(), ids[0])) // which no worker holds
 	ask(other.Resume(t.Context(), ids[0], false))
-	both(stage.Hint{Kind: "b"})
+	both(store.Hint{Kind: "b"})
 
 	var pid int
 	require.NoError(t, s.Pool().QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE query = $1`, "LISTEN "+s.Schema()).Scan(&pid))
@@ -85,7 +85,7 @@ func TestWatch(t *testing.T) {
 		return count(t, s, `pg_stat_activity WHERE query = $1 AND state = 'idle' AND pid <> $2`, "LISTEN "+s.Schema(), pid) == 1
 	}, 2*time.Minute, 5*time.Millisecond)
 	claimed(t, other, time.Hour)
-	require.Equal(t, stage.Hint{Kind: "a"}, next(t, second))
+	require.Equal(t, store.Hint{Kind: "a"}, next(t, second))
 	require.ErrorIs(t, stopSecond(), context.Canceled)
 	require.Empty(t, first)
 	require.Empty(t, second)
@@ -95,7 +95,7 @@ func TestWatch(t *testing.T) {
 func TestWatchLost(t *testing.T) {
 	s := open(t, newConfig(t))
 	ended := make(chan error, 1)
-	go func() { ended <- s.Watch(t.Context(), func(stage.Hint) {}) }()
+	go func() { ended <- s.Watch(t.Context(), func(store.Hint) {}) }()
 	listens(t, s, 1)
 	do(t, s, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = $1`, "LISTEN "+s.Schema())
 	select {
@@ -115,8 +115,8 @@ func TestTheLastTaskOfAStoreThatIsClosedIsAnnounced(t *testing.T) {
 	for range 20 {
 		other, err := postgres.Open(t.Context(), cfg)
 		require.NoError(t, err)
-		enqueued(t, other, stage.NewTask{Kind: "first", Stage: "CREATED"})
-		enqueued(t, other, stage.NewTask{Kind: "last", Stage: "CREATED"})
+		enqueued(t, other, store.NewTask{Kind: "first", Stage: "CREATED"})
+		enqueued(t, other, store.NewTask{Kind: "last", Stage: "CREATED"})
 		require.NoError(t, other.Close())
 		for next(t, heard).Kind != "last" {
 		}

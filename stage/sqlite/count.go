@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"slices"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // counting makes a table of counts, which triggers keep. Heartbeats do not fire them.
@@ -53,7 +53,7 @@ func (s *tasks) count(ctx context.Context, begin bool) error {
 }
 
 // Counts waits for no write. Without Config.Counts it looks at all tasks.
-func (s *tasks) Counts(ctx context.Context) ([]stage.Count, error) {
+func (s *tasks) Counts(ctx context.Context) ([]store.Count, error) {
 	text := `SELECT kind, stage, status, count(*) FROM daimon_task GROUP BY kind, stage, status`
 	if s.counted {
 		text = `SELECT kind, stage, status, n FROM daimon_count WHERE n > 0`
@@ -63,14 +63,14 @@ func (s *tasks) Counts(ctx context.Context) ([]stage.Count, error) {
 	return all, s.failed("counts", because(ctx, err))
 }
 
-func (s *tasks) counts(ctx context.Context, text string) (all []stage.Count, err error) {
+func (s *tasks) counts(ctx context.Context, text string) (all []store.Count, err error) {
 	rows, err := s.reader.QueryContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var c stage.Count
+		var c store.Count
 		if err := rows.Scan(&c.Kind, &c.Stage, &c.Status, &c.N); err != nil {
 			return nil, err
 		}

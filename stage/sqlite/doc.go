@@ -1,4 +1,4 @@
-// Package sqlite has the stage.Store that keeps its tasks in an SQLite database: one file, no server, any number of
+// Package sqlite has the store.Store that keeps its tasks in an SQLite database: one file, no server, any number of
 // processes on the machine. It is the one to begin with when tasks have to survive the process.
 //
 //	                    ┌─ one connection that writes, BEGIN IMMEDIATE: the transitions, Update
@@ -12,7 +12,7 @@
 // leaves nothing behind. One that is stopped there (SIGSTOP, a debugger) keeps all others from writing until it continues
 // or is killed.
 //
-// Your own tables go into the same file. [SQL] gives a stage.Commit the transaction in which its stage ends: the rows
+// Your own tables go into the same file. [SQL] gives a store.Commit the transaction in which its stage ends: the rows
 // that it writes are there exactly when the stage is. [Store.Update] makes and changes your tables otherwise, and
 // [Store.DB] reads. [Store.EnqueueIn] adds tasks in the transaction of either, so that they are there exactly if your
 // rows are.
@@ -23,7 +23,7 @@
 //
 //	DELETE FROM daimon_task WHERE due IS NULL AND status <> 'SUSPENDED' AND changed < ?
 //
-// With a task that is deleted goes its key (stage.NewTask): the next one with that key is added.
+// With a task that is deleted goes its key (store.NewTask): the next one with that key is added.
 //
 // With Config.Counts there are daimon_count and triggers that keep it. To end that, drop the triggers daimon_count_insert,
 // daimon_count_update and daimon_count_delete while no program has the file open.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // A stage computes, and writes its rows in the transaction in which it ends: they are there exactly when its static stage is.
@@ -34,9 +35,9 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	build := func(_ context.Context, t *stage.Task) (stage.Commit, error) {
+	build := func(_ context.Context, t *store.Task) (store.Commit, error) {
 		body := "the report of " + string(t.Data)
-		return func(ctx context.Context, tx stage.Tx) error {
+		return func(ctx context.Context, tx store.Tx) error {
 			_, err := sqlite.SQL(tx).ExecContext(ctx, `INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
 			return err
 		}, nil

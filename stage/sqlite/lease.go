@@ -11,11 +11,11 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-// tasks is the stage.Store of a Store. Each transition locks the database, reads the tasks and the clock, applies a rule of
+// tasks is the store.Store of a Store. Each transition locks the database, reads the tasks and the clock, applies a rule of
 // package transition, and writes the tasks.
 type tasks struct {
 	database
@@ -24,7 +24,7 @@ type tasks struct {
 }
 
 // Enqueue costs one transaction, whatever the number of tasks.
-func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stage.ID, err error) {
+func (s *tasks) Enqueue(ctx context.Context, tasks ...store.NewTask) (ids []store.ID, err error) {
 	err = s.write(ctx, "enqueue", func(tx *sql.Tx) error {
 		ids, err = s.insert(tx, tasks)
 		return err
@@ -33,13 +33,13 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...stage.NewTask) (ids []stag
 }
 
 // insert adds tasks. Where a task that is there has the same key, it returns the number of that one.
-func (s *tasks) insert(tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
+func (s *tasks) insert(tx *sql.Tx, tasks []store.NewTask) ([]store.ID, error) {
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
 		return nil, err
 	}
 	now, insert := s.now(), tx.Stmt(s.enqueue)
-	ids := make([]stage.ID, len(distinct))
+	ids := make([]store.ID, len(distinct))
 	for i, n := range distinct {
 		if n.Key != "" {
 			id, err := s.stands(tx, n, now)
@@ -60,7 +60,7 @@ func (s *tasks) insert(tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
 		if err != nil {
 			return nil, err
 		}
-		ids[i] = stage.ID(id)
+		ids[i] = store.ID(id)
 		if n.Key != "" {
 			if _, err := tx.Stmt(s.keep).Exec(n.Kind, n.Key, id); err != nil {
 				return nil, err
@@ -71,7 +71,7 @@ func (s *tasks) insert(tx *sql.Tx, tasks []stage.NewTask) ([]stage.ID, error) {
 }
 
 // stands returns the number of the task that stands for n, or 0.
-func (s *tasks) stands(tx *sql.Tx, n stage.NewTask, now time.Time) (id stage.ID, err error) {
+func (s *tasks) stands(tx *sql.Tx, n store.NewTask, now time.Time) (id store.ID, err error) {
 	var created int64
 	switch err := tx.Stmt(s.key).QueryRow(n.Kind, n.Key).Scan(&id, &created); {
 	case errors.Is(err, sql.ErrNoRows):
@@ -85,7 +85,7 @@ func (s *tasks) stands(tx *sql.Tx, n stage.NewTask, now time.Time) (id stage.ID,
 }
 
 // Claim costs one transaction, whatever the limit.
-func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task, err error) {
+func (s *tasks) Claim(ctx context.Context, c store.Claim) (claimed []store.Task, err error) {
 	err = s.write(ctx, "claim", func(tx *sql.Tx) error {
 		now := s.now()
 		if claimed, err = s.first(tx, c, now); len(claimed) == 0 || err != nil {
@@ -112,8 +112,8 @@ func (s *tasks) Claim(ctx context.Context, c stage.Claim) (claimed []stage.Task,
 }
 
 // first returns the tasks to claim, in order.
-func (s *tasks) first(tx *sql.Tx, c stage.Claim, now time.Time) ([]stage.Task, error) {
-	var all []stage.Task
+func (s *tasks) first(tx *sql.Tx, c store.Claim, now time.Time) ([]store.Task, error) {
+	var all []store.Task
 	for _, same := range ranked(transition.Kinds(c), c.Priorities) {
 		for _, fresh := range []bool{false, true} {
 			more, err := s.firstOf(tx, fresh, same, c, all, now)
@@ -154,8 +154,8 @@ func ranked(kinds []string, priorities map[string]int) (groups [][]string) {
 // as many as c allows beside those in taken. Each kind is asked for by itself: the index has its tasks in order, and SQLite
 // would sort all that are due if it were asked for several kinds.
 func (s *tasks) firstOf(
-	tx *sql.Tx, fresh bool, kinds []string, c stage.Claim, taken []stage.Task, now time.Time,
-) (all []stage.Task, _ error) {
+	tx *sql.Tx, fresh bool, kinds []string, c store.Claim, taken []store.Task, now time.Time,
+) (all []store.Task, _ error) {
 	limit := c.Limit - len(taken)
 	if limit <= 0 {
 		return nil, nil
@@ -198,10 +198,10 @@ const few = 16
 
 // headsOf returns of each kind that may have due tasks what comes before all of them in a claim: the first of them, in the
 // order of claims, if there are many kinds.
-func (s *tasks) headsOf(tx *sql.Tx, fresh bool, kinds []string, now time.Time) (heads []stage.Task, err error) {
+func (s *tasks) headsOf(tx *sql.Tx, fresh bool, kinds []string, now time.Time) (heads []store.Task, err error) {
 	if len(kinds) <= few {
 		for _, kind := range kinds {
-			heads = append(heads, stage.Task{Kind: kind})
+			heads = append(heads, store.Task{Kind: kind})
 		}
 		return heads, nil
 	}
@@ -212,7 +212,7 @@ func (s *tasks) headsOf(tx *sql.Tx, fresh bool, kinds []string, now time.Time) (
 	if heads, err = appendRows(nil, rows, scanDue); err != nil {
 		return nil, err
 	}
-	heads = slices.DeleteFunc(heads, func(t stage.Task) bool {
+	heads = slices.DeleteFunc(heads, func(t store.Task) bool {
 		_, ok := slices.BinarySearch(kinds, t.Kind)
 		return !ok
 	})
@@ -220,15 +220,15 @@ func (s *tasks) headsOf(tx *sql.Tx, fresh bool, kinds []string, now time.Time) (
 	return heads, nil
 }
 
-func number(t stage.Task) stage.ID { return t.ID }
+func number(t store.Task) store.ID { return t.ID }
 
-func order(priorities map[string]int) func(t, u stage.Task) int {
-	return func(t, u stage.Task) int { return transition.Order(&t, &u, priorities) }
+func order(priorities map[string]int) func(t, u store.Task) int {
+	return func(t, u store.Task) int { return transition.Order(&t, &u, priorities) }
 }
 
 // Claimed waits for no write, and so does not see a claim that has not been committed yet.
-func (s *tasks) Claimed(ctx context.Context, t stage.Ticket) ([]stage.Task, error) {
-	var held []stage.Task
+func (s *tasks) Claimed(ctx context.Context, t store.Ticket) ([]store.Task, error) {
+	var held []store.Task
 	rows, err := s.claimed.QueryContext(ctx, t.Engine, t.Number, s.now().UnixMilli())
 	if err == nil {
 		held, err = appendRows(nil, rows, scanWhole)
@@ -253,7 +253,7 @@ func appendRows[T any](all []T, rows *sql.Rows, scan func(row) (T, error)) ([]T,
 }
 
 // pointer returns the task that was read, or nil if there was none.
-func pointer(t stage.Task, err error) (*stage.Task, error) {
+func pointer(t store.Task, err error) (*store.Task, error) {
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
@@ -263,7 +263,7 @@ func pointer(t stage.Task, err error) (*stage.Task, error) {
 	return &t, nil
 }
 
-func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int) (entered stage.Task, err error) {
+func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int) (entered store.Task, err error) {
 	err = s.write(ctx, "enter", func(tx *sql.Tx) error {
 		t, err := pointer(scanWhole(tx.Stmt(s.whole).QueryRow(l.Task)))
 		if err != nil {
@@ -281,10 +281,10 @@ func (s *tasks) Enter(ctx context.Context, l stage.Lease, at string, attempt int
 
 // A rule is one of package transition. t is nil if there is no such task. more, unless it is nil, writes what is not in the
 // row of the task.
-type rule func(t *stage.Task, now time.Time) (more func(*sql.Tx) error, err error)
+type rule func(t *store.Task, now time.Time) (more func(*sql.Tx) error, err error)
 
 // change applies a rule to a task, and writes the task unless the rule answers with an error.
-func (s *tasks) change(ctx context.Context, what string, id stage.ID, apply rule) error {
+func (s *tasks) change(ctx context.Context, what string, id store.ID, apply rule) error {
 	return s.write(ctx, what, func(tx *sql.Tx) error {
 		t, err := pointer(scanBrief(tx.Stmt(s.brief).QueryRow(id)))
 		if err != nil {
@@ -305,8 +305,8 @@ func (s *tasks) change(ctx context.Context, what string, id stage.ID, apply rule
 // too, so commit must not call methods of the Store that write. Reads go on.
 //
 // An error of commit that has one of SQLite's in it, of the kind that passes (a full disk, I/O, locks, no memory, files that
-// cannot be opened or written), is stage.ErrUnavailable as well, unless it is Permanent.
-func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+// cannot be opened or written), is store.ErrUnavailable as well, unless it is Permanent.
+func (s *tasks) Finish(ctx context.Context, l store.Lease, p store.Passage, commit store.Commit) error {
 	var refused error
 	err := s.write(ctx, "finish", func(tx *sql.Tx) error {
 		t, err := pointer(scanBrief(tx.Stmt(s.brief).QueryRow(l.Task)))
@@ -345,21 +345,21 @@ func (s *tasks) Finish(ctx context.Context, l stage.Lease, p stage.Passage, comm
 	case refused == nil:
 		return err
 	case passing(refused):
-		return s.failed("finish", fmt.Errorf("%w: %w", stage.ErrUnavailable, refused))
+		return s.failed("finish", fmt.Errorf("%w: %w", store.ErrUnavailable, refused))
 	}
 	return refused
 }
 
 // passing reports whether a Commit has failed for a reason of SQLite's own that may be over some time later.
 func passing(err error) bool {
-	return !errors.Is(err, stage.ErrPermanent) && slices.ContainsFunc([]int{
+	return !errors.Is(err, store.ErrPermanent) && slices.ContainsFunc([]int{
 		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_NOMEM, lib.SQLITE_READONLY,
 		lib.SQLITE_CANTOPEN, lib.SQLITE_PROTOCOL,
 	}, func(code int) bool { return is(err, code) })
 }
 
-func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (status stage.Status, err error) {
-	err = s.change(ctx, "return", l.Task, func(t *stage.Task, now time.Time) (func(*sql.Tx) error, error) {
+func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (status store.Status, err error) {
+	err = s.change(ctx, "return", l.Task, func(t *store.Task, now time.Time) (func(*sql.Tx) error, error) {
 		noted := transition.Notes(t, r.Progress)
 		f, failed := transition.Failed(t, r, now)
 		if err := transition.Return(t, l, r, now); err != nil {
@@ -382,27 +382,27 @@ func (s *tasks) Return(ctx context.Context, l stage.Lease, r stage.Return) (stat
 }
 
 // noteFailure writes the record of the failure under a lease, in place of the oldest one if there are too many.
-func (s *tasks) noteFailure(tx *sql.Tx, l stage.Lease, f stage.Failure) error {
+func (s *tasks) noteFailure(tx *sql.Tx, l store.Lease, f store.Failure) error {
 	_, err := tx.Stmt(s.fail).Exec(l.Task, l.Token, f.Stage, f.Attempt, f.Time.UnixMilli(), f.Text)
 	if err == nil {
-		_, err = tx.Stmt(s.trim).Exec(l.Task, stage.MaxFailures)
+		_, err = tx.Stmt(s.trim).Exec(l.Task, store.MaxFailures)
 	}
 	return err
 }
 
 // noteProgress writes progress.
-func (s *tasks) noteProgress(tx *sql.Tx, id stage.ID, p stage.Progress) error {
+func (s *tasks) noteProgress(tx *sql.Tx, id store.ID, p store.Progress) error {
 	_, err := tx.Stmt(s.note).Exec(id, p.Stage, p.Data)
 	return err
 }
 
 // Heartbeat costs one transaction, whatever the number of leases, and a statement for each that comes with progress.
-func (s *tasks) Heartbeat(ctx context.Context, renewals []stage.Renewal, length time.Duration) ([]stage.Beat, error) {
+func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) ([]store.Beat, error) {
 	if len(renewals) == 0 {
 		return nil, ctx.Err()
 	}
-	beats := make([]stage.Beat, len(renewals))
-	of := func(r stage.Renewal) stage.ID { return r.Lease.Task }
+	beats := make([]store.Beat, len(renewals))
+	of := func(r store.Renewal) store.ID { return r.Lease.Task }
 	err := s.write(ctx, "heartbeat", func(tx *sql.Tx) error {
 		rows, err := tx.Stmt(s.briefs).Query(numbers(renewals, of))
 		if err != nil {
@@ -413,11 +413,11 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []stage.Renewal, length 
 			return err
 		}
 		now := s.now()
-		byID := make(map[stage.ID]*stage.Task, len(held))
+		byID := make(map[store.ID]*store.Task, len(held))
 		for i := range held {
 			byID[held[i].ID] = &held[i]
 		}
-		var renewed []stage.Renewal
+		var renewed []store.Renewal
 		for i, r := range renewals {
 			t := byID[r.Lease.Task]
 			if beats[i] = transition.Beat(t, r.Lease, now); !beats[i].Renewed {

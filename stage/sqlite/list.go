@@ -6,13 +6,13 @@ import (
 	"database/sql"
 	"encoding/json"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // List waits for no write.
-func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, error) {
-	var found []stage.Task
+func (s *tasks) List(ctx context.Context, sel store.Selection) ([]store.Task, error) {
+	var found []store.Task
 	few, err := s.few(ctx, sel)
 	if err == nil {
 		var rows *sql.Rows
@@ -25,7 +25,7 @@ func (s *tasks) List(ctx context.Context, sel stage.Selection) ([]stage.Task, er
 }
 
 // few reports whether sel asks for tasks that run, or for such as have ended, of which there are so few that an index finds all.
-func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
+func (s *tasks) few(ctx context.Context, sel store.Selection) (bool, error) {
 	text, args := narrow(sel)
 	if text == "" {
 		return false, nil
@@ -37,7 +37,7 @@ func (s *tasks) few(ctx context.Context, sel stage.Selection) (bool, error) {
 
 // narrow returns a query of the numbers of tasks that run, or of such as have ended, by one index. It is "" if sel
 // does not ask for them, or if an index has fewer.
-func narrow(sel stage.Selection) (text string, args []any) {
+func narrow(sel store.Selection) (text string, args []any) {
 	switch running, ended := transition.Narrow(sel); {
 	case running:
 		text = `SELECT id FROM daimon_task INDEXED BY daimon_task_due WHERE due IS NOT NULL`
@@ -55,7 +55,7 @@ func narrow(sel stage.Selection) (text string, args []any) {
 
 // list returns the statement that finds what sel selects. It names the index: SQLite would choose by what was in the table at
 // the time of the last ANALYZE.
-func list(sel stage.Selection, few bool) (text string, args []any) {
+func list(sel store.Selection, few bool) (text string, args []any) {
 	index, where := ``, `true`
 	switch {
 	case few: // in the order of their numbers, until there are enough
@@ -65,11 +65,11 @@ func list(sel stage.Selection, few bool) (text string, args []any) {
 		index, where = `NOT INDEXED `, `id IN (SELECT value FROM json_each(?))`
 		numbers, _ := json.Marshal(sel.IDs) // which cannot fail
 		args = append(args, string(numbers))
-	case sel.Status == stage.InProcessing:
+	case sel.Status == store.InProcessing:
 		index, where = `INDEXED BY daimon_task_due `, `due IS NOT NULL AND `+fresh+` = 0`
-	case sel.Status != stage.Normal && sel.Status != "" && sel.Kind != "":
+	case sel.Status != store.Normal && sel.Status != "" && sel.Kind != "":
 		index, where = `INDEXED BY daimon_task_status_kind `, rare
-	case sel.Status != stage.Normal && sel.Status != "":
+	case sel.Status != store.Normal && sel.Status != "":
 		index, where = `INDEXED BY daimon_task_status `, rare
 	case sel.Kind != "":
 		index = `INDEXED BY daimon_task_kind `

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // childVariable makes a test binary a process of a storm, whose argument is a database.
@@ -44,7 +44,7 @@ func open(t testing.TB, path string, cfg sqlite.Config) *sqlite.Store {
 }
 
 // enqueued adds a task.
-func enqueued(t testing.TB, s stage.Store, n stage.NewTask) stage.ID {
+func enqueued(t testing.TB, s store.Store, n store.NewTask) store.ID {
 	t.Helper()
 	ids, err := s.Enqueue(t.Context(), n)
 	require.NoError(t, err)

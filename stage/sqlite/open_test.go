@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 func TestPaths(t *testing.T) {
@@ -23,9 +23,9 @@ func TestPaths(t *testing.T) {
 		path := filepath.Join(dir, name)
 		s, err := sqlite.Open(path, sqlite.Config{Relaxed: true})
 		require.NoError(t, err, name)
-		_, err = s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+		_, err = s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 		require.NoError(t, err, name)
-		all, err := s.List(t.Context(), stage.Selection{})
+		all, err := s.List(t.Context(), store.Selection{})
 		require.NoError(t, err, name)
 		require.Len(t, all, 1, "the readers have opened the same file")
 		require.NoError(t, s.Close())
@@ -42,7 +42,7 @@ func TestRelativePath(t *testing.T) {
 	t.Chdir(dir)
 	s := open(t, "tasks.db", sqlite.Config{})
 	t.Chdir(t.TempDir())
-	_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+	_, err := s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, err)
 	_, err = s.Get(t.Context(), 1)
 	require.NoError(t, err)
@@ -117,14 +117,14 @@ func TestClose(t *testing.T) {
 	dir := t.TempDir()
 	s, err := sqlite.Open(filepath.Join(dir, "tasks.db"), sqlite.Config{})
 	require.NoError(t, err)
-	enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
 	if runtime.GOOS == "linux" {
 		require.NotEmpty(t, descriptors(t, dir))
 	}
 	require.NoError(t, s.Close())
 	require.Empty(t, descriptors(t, dir))
 	require.NoFileExists(t, filepath.Join(dir, "tasks.db-wal"), "all is in the one file")
-	_, err = s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+	_, err = s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 	require.ErrorContains(t, err, "closed")
 	_, err = s.Get(t.Context(), 1)
 	require.ErrorContains(t, err, "closed")
@@ -165,7 +165,7 @@ func TestOpenAtOnce(t *testing.T) {
 			if !assert.NoError(t, err) {
 				return
 			}
-			_, err = s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+			_, err = s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 			assert.NoError(t, err)
 			assert.NoError(t, s.Close())
 		})

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/testing/tier"
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/storm"
 	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 func init() { child = stormy }
@@ -42,7 +42,7 @@ func stormy(path string) error {
 	return errors.Join(storm.Work(ctx, s, number, step), s.Close())
 }
 
-func step(_ context.Context, tx stage.Tx, id stage.ID, at string) error {
+func step(_ context.Context, tx store.Tx, id store.ID, at string) error {
 	_, err := sqlite.SQL(tx).Exec(`INSERT INTO step (task, stage) VALUES (?, ?)`, id, at)
 	return err
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 const purge = `DELETE FROM daimon_task WHERE id IN (
@@ -13,7 +13,7 @@ const purge = `DELETE FROM daimon_task WHERE id IN (
 	ORDER BY changed, id LIMIT ?3)`
 
 // Purge is one transaction, for which other writes wait: the Limit should not be above some thousand.
-func (s *tasks) Purge(ctx context.Context, p stage.Purge) (int, error) {
+func (s *tasks) Purge(ctx context.Context, p store.Purge) (int, error) {
 	var n int64
 	err := s.write(ctx, "purge", func(tx *sql.Tx) error {
 		r, err := tx.Exec(purge, string(p.Status), s.now().Add(-p.Age).UnixMilli(), max(0, p.Limit))

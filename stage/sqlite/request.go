@@ -6,27 +6,27 @@ import (
 	"errors"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-func (s *tasks) Suspend(ctx context.Context, id stage.ID) (bool, error) {
+func (s *tasks) Suspend(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "suspend", id, transition.Suspend)
 }
 
-func (s *tasks) Resume(ctx context.Context, id stage.ID, failed bool) (bool, error) {
+func (s *tasks) Resume(ctx context.Context, id store.ID, failed bool) (bool, error) {
 	return s.request(ctx, "resume", id, transition.Resume(failed))
 }
 
-func (s *tasks) Cancel(ctx context.Context, id stage.ID) (bool, error) {
+func (s *tasks) Cancel(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "cancel", id, transition.Cancel)
 }
 
 // errUnchanged ends the transaction of a request that makes no difference.
 var errUnchanged = errors.New("nothing has changed")
 
-func (s *tasks) request(ctx context.Context, what string, id stage.ID, rule transition.Request) (bool, error) {
-	err := s.change(ctx, what, id, func(t *stage.Task, now time.Time) (func(*sql.Tx) error, error) {
+func (s *tasks) request(ctx context.Context, what string, id store.ID, rule transition.Request) (bool, error) {
+	err := s.change(ctx, what, id, func(t *store.Task, now time.Time) (func(*sql.Tx) error, error) {
 		switch {
 		case t == nil:
 			return nil, transition.NotFound(id)
@@ -82,7 +82,7 @@ func (s *tasks) readPaused(ctx context.Context) (kinds []string, _ error) {
 }
 
 // Get waits for no write.
-func (s *tasks) Get(ctx context.Context, id stage.ID) (stage.Task, error) {
+func (s *tasks) Get(ctx context.Context, id store.ID) (store.Task, error) {
 	t, err := scanWhole(s.get.QueryRowContext(ctx, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = transition.NotFound(id)
@@ -99,7 +99,7 @@ func because(ctx context.Context, err error) error {
 }
 
 // Failures waits for no write.
-func (s *tasks) Failures(ctx context.Context, id stage.ID) (all []stage.Failure, err error) {
+func (s *tasks) Failures(ctx context.Context, id store.ID) (all []store.Failure, err error) {
 	rows, err := s.failures.QueryContext(ctx, id)
 	if err == nil {
 		all, err = appendRows(nil, rows, scanFailure)
@@ -112,7 +112,7 @@ func (s *tasks) Failures(ctx context.Context, id stage.ID) (all []stage.Failure,
 }
 
 // scanFailure reads a row of failures.
-func scanFailure(r row) (f stage.Failure, err error) {
+func scanFailure(r row) (f store.Failure, err error) {
 	var failed int64
 	err = r.Scan(&f.Stage, &f.Attempt, &failed, &f.Text)
 	f.Time = at(failed)

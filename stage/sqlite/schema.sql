@@ -4,7 +4,7 @@ CREATE TABLE daimon_task (
 	kind    TEXT    NOT NULL,
 	stage   TEXT    NOT NULL,
 	status  TEXT    NOT NULL CHECK (status IN ('NORMAL', 'IN_PROCESSING', 'SUSPENDED', 'RESUMED', 'ERROR', 'CANCELLED')),
-	wanted  TEXT    NOT NULL DEFAULT '' CHECK (wanted IN ('', 'SUSPEND', 'CANCEL')),
+	wanted  TEXT    NOT NULL DEFAULT '' CHECK (wanted IN ('', 'SUSPENDED', 'CANCELLED')),
 	attempt INTEGER NOT NULL DEFAULT 0,
 	failure TEXT    NOT NULL DEFAULT '',
 	due     INTEGER, -- NULL: never

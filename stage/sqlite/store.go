@@ -16,7 +16,8 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Config configures a Store. The zero Config is useful.
@@ -38,10 +39,10 @@ type Config struct {
 	Counts bool
 }
 
-// Store is a stage.Store in an SQLite database. Open makes one.
+// Store is a store.Store in an SQLite database. Open makes one.
 type Store struct{ *tasks }
 
-var _ stage.Store = Store{}
+var _ store.Store = Store{}
 
 // database is the file, and the connections to it.
 type database struct {
@@ -174,18 +175,18 @@ func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 
 // EnqueueIn does what Enqueue does, in a transaction of this store's Update or SQL: the tasks are there exactly if your rows
 // are. Engines find them when they poll. The keys of tasks count as in Enqueue.
-func (s *Store) EnqueueIn(tx *sql.Tx, tasks ...stage.NewTask) ([]stage.ID, error) {
+func (s *Store) EnqueueIn(tx *sql.Tx, tasks ...store.NewTask) ([]store.ID, error) {
 	return s.insert(tx, tasks)
 }
 
 // failed adds the operation and the file to an error, unless it is an answer of the Store interface.
 func (s *database) failed(what string, err error) error {
-	answers := []error{stage.ErrNotFound, stage.ErrLeaseLost, stage.ErrSuspended, stage.ErrCanceled}
+	answers := []error{store.ErrNotFound, store.ErrLeaseLost, store.ErrSuspended, store.ErrCanceled}
 	if err == nil || slices.ContainsFunc(answers, func(answer error) bool { return errors.Is(err, answer) }) {
 		return err
 	}
 	if is(err, lib.SQLITE_CONSTRAINT) { // such as a deferred one of the user's tables, checked by COMMIT
-		err = stage.Permanent(err)
+		err = transition.Permanent(err)
 	}
 	return fmt.Errorf("sqlite: %s in %s: %w", what, s.path, err)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/testing/tier"
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/store"
 	"github.com/daimon-go/daimon/stage/storetest"
 )
 
@@ -48,7 +48,7 @@ func harness(t *testing.T, counts bool) storetest.Harness {
 	t.Cleanup(func() { intact(t, s.DB()) })
 	return storetest.Harness{
 		Store:   s,
-		Again:   func() stage.Store { return connect(false) },
+		Again:   func() store.Store { return connect(false) },
 		Advance: func(d time.Duration) { c.since.Add(int64(d)) },
 	}
 }
@@ -58,22 +58,22 @@ func TestCountsOfAFile(t *testing.T) {
 	path := newPath(t)
 	without := open(t, path, sqlite.Config{})
 	for range 3 {
-		enqueued(t, without, stage.NewTask{Kind: "a", Stage: "CREATED"})
+		enqueued(t, without, store.NewTask{Kind: "a", Stage: "CREATED"})
 	}
-	want := func(n int, status stage.Status) []stage.Count {
-		return []stage.Count{{Kind: "a", Stage: "CREATED", Status: status, N: n}}
+	want := func(n int, status store.Status) []store.Count {
+		return []store.Count{{Kind: "a", Stage: "CREATED", Status: status, N: n}}
 	}
 	s := open(t, path, sqlite.Config{Counts: true})
 	db := raw(t, path)
 	for _, step := range []struct {
 		text string
-		want []stage.Count
+		want []store.Count
 	}{
-		{`SELECT 1`, want(3, stage.Normal)},
-		{`DELETE FROM daimon_task WHERE id = 1`, want(2, stage.Normal)},
-		{`UPDATE daimon_task SET status = 'CANCELLED', due = NULL`, want(2, stage.Cancelled)},
+		{`SELECT 1`, want(3, store.Normal)},
+		{`DELETE FROM daimon_task WHERE id = 1`, want(2, store.Normal)},
+		{`UPDATE daimon_task SET status = 'CANCELLED', due = NULL`, want(2, store.Canceled)},
 		{`DELETE FROM daimon_task`, nil},
-		{`INSERT INTO daimon_task (kind, stage, status, created, changed) VALUES ('a', 'CREATED', 'NORMAL', 1, 1)`, want(1, stage.Normal)},
+		{`INSERT INTO daimon_task (kind, stage, status, created, changed) VALUES ('a', 'CREATED', 'NORMAL', 1, 1)`, want(1, store.Normal)},
 	} {
 		do(t, db, step.text)
 		for _, s := range []*sqlite.Store{without, s, open(t, path, sqlite.Config{}), open(t, path, sqlite.Config{Counts: true})} {
@@ -89,9 +89,9 @@ func TestRounding(t *testing.T) {
 	s, err := sqlite.OpenClock(newPath(t), sqlite.Config{}, func() time.Time { return time.UnixMicro(5_000_999) })
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	_, err = s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+	_, err = s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, err)
-	claimed, err := s.Claim(t.Context(), stage.Claim{
+	claimed, err := s.Claim(t.Context(), store.Claim{
 		Kinds: []string{"a"}, Limit: 1, Length: 1500 * time.Microsecond, Shows: working,
 	})
 	require.NoError(t, err)
@@ -121,22 +121,22 @@ func TestPlan(t *testing.T) {
 func TestPlansOfPages(t *testing.T) {
 	s := open(t, newPath(t), sqlite.Config{})
 	for _, row := range []struct {
-		selection stage.Selection
+		selection store.Selection
 		few       bool
 		want      string // of all kinds of steps
 	}{
-		{stage.Selection{Before: 7}, false, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
-		{stage.Selection{Kind: "a"}, false, "SEARCH daimon_task USING INDEX daimon_task_kind (kind=? AND rowid>?)"},
-		{stage.Selection{Kind: "a", Status: stage.Normal}, false, "SEARCH daimon_task USING INDEX daimon_task_kind (kind=? AND rowid>?)"},
-		{stage.Selection{Status: stage.Error}, false, "SEARCH daimon_task USING INDEX daimon_task_status (status=? AND rowid>?)"},
-		{stage.Selection{Status: stage.Error, Kind: "a"}, false,
+		{store.Selection{Before: 7}, false, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+		{store.Selection{Kind: "a"}, false, "SEARCH daimon_task USING INDEX daimon_task_kind (kind=? AND rowid>?)"},
+		{store.Selection{Kind: "a", Status: store.Normal}, false, "SEARCH daimon_task USING INDEX daimon_task_kind (kind=? AND rowid>?)"},
+		{store.Selection{Status: store.Failed}, false, "SEARCH daimon_task USING INDEX daimon_task_status (status=? AND rowid>?)"},
+		{store.Selection{Status: store.Failed, Kind: "a"}, false,
 			"SEARCH daimon_task USING INDEX daimon_task_status_kind (status=? AND kind=? AND rowid>?)"},
-		{stage.Selection{Running: true}, false, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
-		{stage.Selection{IDs: []stage.ID{3, 4}, Kind: "a"}, false, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid=?)"},
-		{stage.Selection{Running: true, Status: stage.Normal}, true, "SCAN daimon_task USING COVERING INDEX daimon_task_due"},
-		{stage.Selection{Running: true, Kind: "a"}, true,
+		{store.Selection{Running: true}, false, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid>?)"},
+		{store.Selection{IDs: []store.ID{3, 4}, Kind: "a"}, false, "SEARCH daimon_task USING INTEGER PRIMARY KEY (rowid=?)"},
+		{store.Selection{Running: true, Status: store.Normal}, true, "SCAN daimon_task USING COVERING INDEX daimon_task_due"},
+		{store.Selection{Running: true, Kind: "a"}, true,
 			"SEARCH daimon_task USING COVERING INDEX daimon_task_due (<expr>=? AND kind=? AND due>?)"},
-		{stage.Selection{Ended: true, Status: stage.Normal}, true, "SEARCH daimon_task USING INDEX daimon_task_ended (status=?)"},
+		{store.Selection{Ended: true, Status: store.Normal}, true, "SEARCH daimon_task USING INDEX daimon_task_ended (status=?)"},
 	} {
 		for _, row.selection.Newest = range []bool{false, true} {
 			text, args := sqlite.List(row.selection, row.few)
@@ -158,18 +158,18 @@ func TestRunningAndEnded(t *testing.T) {
 		SELECT iif(n = 12, 'b', 'a'), 'CREATED', iif(n = 7, 'IN_PROCESSING', 'NORMAL'), n % 2, iif(n > 2 AND n <> 9, 100 - n, NULL), n, n
 		FROM count`)
 	for _, row := range []struct {
-		selection stage.Selection
+		selection store.Selection
 		want      string
 	}{
-		{stage.Selection{Running: true, Before: 11, Newest: true, Limit: 4}, "10,8,7,6"},
-		{stage.Selection{Running: true, Status: stage.Normal, Before: 11, Newest: true, Limit: 4}, "10,8,6,5"},
-		{stage.Selection{Running: true, Kind: "a", After: 10, Limit: 2}, "11,13"},
-		{stage.Selection{Running: true, Kind: "a", Newest: true, Limit: 2}, "20,19"},
-		{stage.Selection{Running: true, Kind: "b"}, "12"},
-		{stage.Selection{Running: true, Limit: 2}, "3,4"},
-		{stage.Selection{Ended: true}, "1,2,9"},
-		{stage.Selection{Ended: true, Kind: "a", Status: stage.Normal, Newest: true, Limit: 2}, "9,2"},
-		{stage.Selection{Ended: true, Before: 9, Newest: true}, "2,1"},
+		{store.Selection{Running: true, Before: 11, Newest: true, Limit: 4}, "10,8,7,6"},
+		{store.Selection{Running: true, Status: store.Normal, Before: 11, Newest: true, Limit: 4}, "10,8,6,5"},
+		{store.Selection{Running: true, Kind: "a", After: 10, Limit: 2}, "11,13"},
+		{store.Selection{Running: true, Kind: "a", Newest: true, Limit: 2}, "20,19"},
+		{store.Selection{Running: true, Kind: "b"}, "12"},
+		{store.Selection{Running: true, Limit: 2}, "3,4"},
+		{store.Selection{Ended: true}, "1,2,9"},
+		{store.Selection{Ended: true, Kind: "a", Status: store.Normal, Newest: true, Limit: 2}, "9,2"},
+		{store.Selection{Ended: true, Before: 9, Newest: true}, "2,1"},
 	} {
 		for _, few := range []bool{false, true} {
 			text, args := sqlite.List(row.selection, few)
@@ -198,7 +198,7 @@ func plan(t *testing.T, s *sqlite.Store, statement string, args ...any) (steps [
 func BenchmarkStore(b *testing.B) {
 	for name, cfg := range map[string]sqlite.Config{"FULL": {}, "NORMAL": {Relaxed: true}, "NORMAL, counts": {Relaxed: true, Counts: true}} {
 		b.Run(name, func(b *testing.B) {
-			storetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newPath(b), cfg) })
+			storetest.Benchmark(b, func(b *testing.B) store.Store { return open(b, newPath(b), cfg) })
 		})
 	}
 }
@@ -206,7 +206,7 @@ func BenchmarkStore(b *testing.B) {
 func BenchmarkEngine(b *testing.B) {
 	for name, cfg := range map[string]sqlite.Config{"full": {}, "relaxed": {Relaxed: true}} {
 		b.Run(name, func(b *testing.B) {
-			enginetest.Benchmark(b, func(b *testing.B) stage.Store { return open(b, newPath(b), cfg) })
+			enginetest.Benchmark(b, func(b *testing.B) store.Store { return open(b, newPath(b), cfg) })
 		})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // statements are prepared: get, claimed, failures and paused for the readers, the others for the writer. Those that read or write
@@ -123,7 +123,7 @@ func (s *tasks) prepare() error {
 type row interface{ Scan(...any) error }
 
 // scanDue reads a row of due or heads.
-func scanDue(r row) (t stage.Task, err error) {
+func scanDue(r row) (t store.Task, err error) {
 	var due int64
 	err = r.Scan(&t.ID, &due, &t.Kind)
 	t.Due = at(due)
@@ -131,16 +131,16 @@ func scanDue(r row) (t stage.Task, err error) {
 }
 
 // scanBrief reads a row of brief.
-func scanBrief(r row) (t stage.Task, err error) {
+func scanBrief(r row) (t store.Task, err error) {
 	err = scan(r, &t)
 	return t, err
 }
 
 // scanWhole reads a row of whole.
-func scanWhole(r row) (t stage.Task, err error) {
+func scanWhole(r row) (t store.Task, err error) {
 	var created, changed int64
 	if err := scan(r, &t, &t.Kind, &t.Worker, &created, &changed, &t.Data, &t.Progress); err != nil {
-		return stage.Task{}, err
+		return store.Task{}, err
 	}
 	for _, data := range []*[]byte{&t.Data, &t.Progress} {
 		if len(*data) == 0 {
@@ -151,7 +151,7 @@ func scanWhole(r row) (t stage.Task, err error) {
 	return t, nil
 }
 
-func scan(r row, t *stage.Task, more ...any) error {
+func scan(r row, t *store.Task, more ...any) error {
 	var due sql.NullInt64
 	var noted sql.NullString
 	all := append(make([]any, 0, 9+len(more)),
@@ -165,12 +165,12 @@ func scan(r row, t *stage.Task, more ...any) error {
 }
 
 // values returns the arguments of save, with room for some more.
-func values(t *stage.Task) []any {
+func values(t *store.Task) []any {
 	return append(make([]any, 0, 10), t.ID, t.Stage, string(t.Status), string(t.Wanted), t.Attempt, t.Failure, ending(t), t.Changed.UnixMilli())
 }
 
 // ending returns the column due of a task.
-func ending(t *stage.Task) any {
+func ending(t *store.Task) any {
 	if t.Runs() {
 		return milliseconds(t.Due)
 	}
@@ -184,7 +184,7 @@ func at(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 func milliseconds(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
 // numbers returns them as a JSON array.
-func numbers[T any](of []T, id func(T) stage.ID) string {
+func numbers[T any](of []T, id func(T) store.ID) string {
 	text := []byte{'['}
 	for i, one := range of {
 		if i > 0 {

@@ -6,18 +6,18 @@ import (
 	"errors"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Tick costs one transaction, whatever the number of ticks, and none for none.
-func (s *tasks) Tick(ctx context.Context, ticks ...stage.Tick) (ticked stage.Ticked, err error) {
+func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (ticked store.Ticked, err error) {
 	if len(ticks) == 0 {
-		return committed(stage.Ticked{Now: s.now()}, ctx.Err())
+		return committed(store.Ticked{Now: s.now()}, ctx.Err())
 	}
 	err = s.write(ctx, "tick", func(tx *sql.Tx) error {
-		ticked = stage.Ticked{Now: s.now(), Last: make([]time.Time, len(ticks))}
-		var tasks []stage.NewTask
+		ticked = store.Ticked{Now: s.now(), Last: make([]time.Time, len(ticks))}
+		var tasks []store.NewTask
 		for i, t := range ticks {
 			record, err := s.record(tx, t.Name)
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // TestContextsThatEnd ends contexts in the middle of everything: each call is done or not done, and the store goes on.
@@ -34,7 +35,7 @@ func TestContextsThatEnd(t *testing.T) {
 		case 0:
 			_, err = s.Suspend(ctx, l.Task)
 		case 1:
-			_, err = s.List(ctx, stage.Selection{})
+			_, err = s.List(ctx, store.Selection{})
 		case 2:
 			err = s.Update(ctx, func(tx *sql.Tx) error {
 				_, err := tx.ExecContext(ctx, `INSERT INTO report (task, body)
@@ -47,7 +48,7 @@ func TestContextsThatEnd(t *testing.T) {
 				require.Zero(t, n)
 			}
 		default:
-			err = s.Finish(ctx, l, last, func(ctx context.Context, tx stage.Tx) error {
+			err = s.Finish(ctx, l, last, func(ctx context.Context, tx store.Tx) error {
 				_, err := sqlite.SQL(tx).ExecContext(ctx, `INSERT INTO report (task, body) VALUES (?, 'done')`, l.Task)
 				return err
 			})
@@ -62,7 +63,7 @@ func TestContextsThatEnd(t *testing.T) {
 		timer.Stop()
 		cancel()
 	}
-	_, err := other.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+	_, err := other.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, err, "no lock was left")
 	intact(t, s.DB())
 }
@@ -77,12 +78,12 @@ func (endsUnnoticed) Err() error            { return context.Canceled }
 func TestAfterAContextHasEndedAnErrorIsThatOfTheContext(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, sqlite.Config{})
-	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	id := enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
 	reads := map[string]func(context.Context) error{
 		"get":  func(ctx context.Context) error { _, err := s.Get(ctx, id); return err },
-		"list": func(ctx context.Context) error { _, err := s.List(ctx, stage.Selection{}); return err },
+		"list": func(ctx context.Context) error { _, err := s.List(ctx, store.Selection{}); return err },
 		"claimed": func(ctx context.Context) error {
-			_, err := s.Claimed(ctx, stage.Ticket{Engine: 1, Number: 1})
+			_, err := s.Claimed(ctx, store.Ticket{Engine: 1, Number: 1})
 			return err
 		},
 	}
@@ -101,7 +102,7 @@ func TestLocked(t *testing.T) {
 	path := newPath(t)
 	const busy = 50 * time.Millisecond
 	s := open(t, path, sqlite.Config{Busy: busy})
-	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	id := enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
 	db := raw(t, path)
 	do(t, db, `BEGIN IMMEDIATE`)
 	begun := time.Now()
@@ -112,8 +113,8 @@ func TestLocked(t *testing.T) {
 
 	task, err := s.Get(t.Context(), id)
 	require.NoError(t, err, "reads do not wait")
-	require.Equal(t, stage.Normal, task.Status)
-	_, err = s.Claimed(t.Context(), stage.Ticket{Engine: 1, Number: 1})
+	require.Equal(t, store.Normal, task.Status)
+	_, err = s.Claimed(t.Context(), store.Ticket{Engine: 1, Number: 1})
 	require.NoError(t, err, "nor does an engine that looks for its claims")
 	second, err := sqlite.Open(path, sqlite.Config{Busy: 1})
 	require.NoError(t, err, "nor does Open")
@@ -139,7 +140,7 @@ func TestBothWaitsTogetherTakeBusy(t *testing.T) {
 		for range 2 {
 			all.Go(func() {
 				begun := time.Now()
-				_, err := s.Enqueue(t.Context(), stage.NewTask{Kind: "a", Stage: "CREATED"})
+				_, err := s.Enqueue(t.Context(), store.NewTask{Kind: "a", Stage: "CREATED"})
 				if err == nil || time.Since(begun) > 11*time.Second {
 					t.Errorf("%v after %v", err, time.Since(begun))
 				}
@@ -159,60 +160,60 @@ func TestFull(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
 	l := claimed(t, s, time.Hour)
 	large := strings.Repeat("x", 100_000)
-	full := func(_ context.Context, tx stage.Tx) error {
+	full := func(_ context.Context, tx store.Tx) error {
 		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, large)
 		return err
 	}
-	before, err := s.List(t.Context(), stage.Selection{})
+	before, err := s.List(t.Context(), store.Selection{})
 	require.NoError(t, err)
 	for _, row := range []struct {
 		name        string
-		commit      stage.Commit
+		commit      store.Commit
 		unavailable bool
 	}{
 		{"a full disk", full, true},
-		{"a full disk, in other words", func(ctx context.Context, tx stage.Tx) error {
+		{"a full disk, in other words", func(ctx context.Context, tx store.Tx) error {
 			return fmt.Errorf("to write a report: %w", full(ctx, tx))
 		}, true},
-		{"a full disk, for good", func(ctx context.Context, tx stage.Tx) error { return stage.Permanent(full(ctx, tx)) }, false},
-		{"a full disk, and more", func(ctx context.Context, tx stage.Tx) error {
+		{"a full disk, for good", func(ctx context.Context, tx store.Tx) error { return stage.Permanent(full(ctx, tx)) }, false},
+		{"a full disk, and more", func(ctx context.Context, tx store.Tx) error {
 			_ = full(ctx, tx)
 			return full(ctx, tx)
 		}, true},
-		{"nothing can be written", func(ctx context.Context, tx stage.Tx) error {
+		{"nothing can be written", func(ctx context.Context, tx store.Tx) error {
 			_, _ = sqlite.SQL(tx).Exec(`PRAGMA query_only = 1`)
 			defer func() { _, _ = sqlite.SQL(tx).Exec(`PRAGMA query_only = 0`) }()
 			return full(ctx, tx)
 		}, true},
-		{"data", func(_ context.Context, tx stage.Tx) error { tx.SetData([]byte(large)); return nil }, false},
-		{"a broken rule", func(_ context.Context, tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task+1) }, false},
-		{"no SQL", func(_ context.Context, tx stage.Tx) error { _, err := sqlite.SQL(tx).Exec(`DO`); return err }, false},
-		{"something else", func(context.Context, stage.Tx) error { return errors.New("on purpose") }, false},
+		{"data", func(_ context.Context, tx store.Tx) error { tx.SetData([]byte(large)); return nil }, false},
+		{"a broken rule", func(_ context.Context, tx store.Tx) error { return insert(sqlite.SQL(tx), l.Task+1) }, false},
+		{"no SQL", func(_ context.Context, tx store.Tx) error { _, err := sqlite.SQL(tx).Exec(`DO`); return err }, false},
+		{"something else", func(context.Context, store.Tx) error { return errors.New("on purpose") }, false},
 	} {
 		var pages int // of the connection, which may be another one after an error
 		require.NoError(t, s.Writer().QueryRow(`PRAGMA page_count`).Scan(&pages))
 		do(t, s.Writer(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+2))
 		var cause error
-		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+		err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 			cause = row.commit(ctx, tx)
 			return cause
 		})
 		require.Error(t, err, row.name)
-		require.Equal(t, row.unavailable, errors.Is(err, stage.ErrUnavailable), "%s: %v", row.name, err)
+		require.Equal(t, row.unavailable, errors.Is(err, store.ErrUnavailable), "%s: %v", row.name, err)
 		if cause != nil {
 			require.ErrorIs(t, err, cause)
 		}
 		if cause != nil && !row.unavailable {
 			require.Equal(t, cause, err, "as it is")
 		}
-		after, err := s.List(t.Context(), stage.Selection{})
+		after, err := s.List(t.Context(), store.Selection{})
 		require.NoError(t, err)
 		require.Equal(t, before, after, row.name)
 		require.Zero(t, count(t, s.DB(), `report`), row.name)
-		beats, err := s.Heartbeat(t.Context(), []stage.Renewal{{Lease: l}}, time.Hour)
+		beats, err := s.Heartbeat(t.Context(), []store.Renewal{{Lease: l}}, time.Hour)
 		require.NoError(t, err)
-		require.Equal(t, []stage.Beat{{Renewed: true}}, beats)
-		before, err = s.List(t.Context(), stage.Selection{})
+		require.Equal(t, []store.Beat{{Renewed: true}}, beats)
+		before, err = s.List(t.Context(), store.Selection{})
 		require.NoError(t, err)
 	}
 	do(t, s.Writer(), `PRAGMA max_page_count = 1000000`)

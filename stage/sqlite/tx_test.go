@@ -11,21 +11,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
 	"github.com/daimon-go/daimon/stage/sqlite"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-var last = stage.Passage{From: "WORKING", To: "DONE", Last: true}
+var last = store.Passage{From: "WORKING", To: "DONE", Last: true}
 
 // working shows a new task at the stage that last ends.
-var working = []stage.Show{{Kind: "a", Found: "CREATED", Stage: "WORKING"}}
+var working = []store.Show{{Kind: "a", Found: "CREATED", Stage: "WORKING"}}
 
 // claimed adds a task and claims it.
-func claimed(t testing.TB, s stage.Store, length time.Duration) stage.Lease {
+func claimed(t testing.TB, s store.Store, length time.Duration) store.Lease {
 	t.Helper()
-	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
-	tasks, err := s.Claim(t.Context(), stage.Claim{
+	id := enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
+	tasks, err := s.Claim(t.Context(), store.Claim{
 		Kinds: []string{"a"}, Limit: 1, Length: length, Shows: working,
 	})
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func withReports(t testing.TB, cfg sqlite.Config) (s *sqlite.Store, path string)
 	return s, path
 }
 
-func insert(tx *sql.Tx, id stage.ID) error {
+func insert(tx *sql.Tx, id store.ID) error {
 	_, err := tx.Exec(`INSERT INTO report (task, body) VALUES (?, 'done')`, id)
 	return err
 }
@@ -55,7 +55,7 @@ func insert(tx *sql.Tx, id stage.ID) error {
 func TestCommit(t *testing.T) {
 	s, path := withReports(t, sqlite.Config{})
 	other := open(t, path, sqlite.Config{})
-	is := func(l stage.Lease, rows int, state string) {
+	is := func(l store.Lease, rows int, state string) {
 		t.Helper()
 		task, err := other.Get(t.Context(), l.Task)
 		require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestCommit(t *testing.T) {
 		require.Equal(t, state, task.Stage+" "+string(task.Status))
 	}
 	l := claimed(t, s, time.Hour)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 		require.NoError(t, insert(sqlite.SQL(tx), l.Task))
 		is(l, 0, "WORKING IN_PROCESSING")
 		return nil
@@ -80,7 +80,7 @@ func TestCommit(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			defer func() { _ = recover() }()
-			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 				require.NoError(t, insert(sqlite.SQL(tx), l.Task))
 				return end()
 			})
@@ -117,14 +117,14 @@ func TestCommitEnds(t *testing.T) {
 			l := claimed(t, s, time.Hour)
 			before, err := s.Get(t.Context(), l.Task)
 			require.NoError(t, err)
-			err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+			err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 				tx.SetData([]byte("lost"))
 				require.NoError(t, insert(sqlite.SQL(tx), l.Task))
 				row.end(sqlite.SQL(tx))
 				return nil
 			})
 			require.ErrorContains(t, err, "the function that was to write in the transaction has ended it, and nothing has changed")
-			require.True(t, errors.Is(err, stage.ErrPermanent))
+			require.True(t, errors.Is(err, store.ErrPermanent))
 			err = s.Update(t.Context(), func(tx *sql.Tx) error {
 				require.NoError(t, insert(tx, l.Task))
 				row.end(tx)
@@ -136,7 +136,7 @@ func TestCommitEnds(t *testing.T) {
 			require.Equal(t, before, after)
 			require.Zero(t, count(t, s.DB(), `report`))
 
-			require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
+			require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
 			require.Equal(t, 1, count(t, s.DB(), `report`), "and the store goes on")
 		})
 	}
@@ -145,8 +145,8 @@ func TestCommitEnds(t *testing.T) {
 		s, path := withReports(t, sqlite.Config{})
 		other := open(t, path, sqlite.Config{})
 		l := claimed(t, s, time.Hour)
-		var before stage.Task
-		require.ErrorIs(t, s.Finish(t.Context(), l, stage.Passage{From: "WORKING", To: "DONE"}, func(ctx context.Context, tx stage.Tx) error {
+		var before store.Task
+		require.ErrorIs(t, s.Finish(t.Context(), l, store.Passage{From: "WORKING", To: "DONE"}, func(ctx context.Context, tx store.Tx) error {
 			_, err := sqlite.SQL(tx).Exec(`ROLLBACK`)
 			require.NoError(t, err)
 			ok, err := other.Suspend(t.Context(), l.Task)
@@ -156,7 +156,7 @@ func TestCommitEnds(t *testing.T) {
 			require.NoError(t, err)
 			_, err = sqlite.SQL(tx).Exec(`BEGIN IMMEDIATE`)
 			return err
-		}), stage.ErrPermanent)
+		}), store.ErrPermanent)
 		after, err := other.Get(t.Context(), l.Task)
 		require.NoError(t, err)
 		require.Equal(t, before, after)
@@ -171,12 +171,12 @@ func TestCommitEnds(t *testing.T) {
 		l := claimed(t, s, time.Hour)
 		before, err := s.Get(t.Context(), l.Task)
 		require.NoError(t, err)
-		err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+		err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 			_, err := sqlite.SQL(tx).Exec(`INSERT INTO page (report) VALUES (1000)`)
 			return err
 		})
 		require.ErrorContains(t, err, "FOREIGN KEY")
-		require.True(t, errors.Is(err, stage.ErrPermanent), "trying again would not mend it")
+		require.True(t, errors.Is(err, store.ErrPermanent), "trying again would not mend it")
 		after, err := s.Get(t.Context(), l.Task)
 		require.NoError(t, err)
 		require.Equal(t, before, after)
@@ -185,7 +185,7 @@ func TestCommitEnds(t *testing.T) {
 	t.Run("rows that stay open", func(t *testing.T) {
 		s, _ := withReports(t, sqlite.Config{})
 		l := claimed(t, s, time.Hour)
-		require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+		require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 			rows, err := sqlite.SQL(tx).Query(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 1000`)
 			require.NoError(t, err)
 			require.True(t, rows.Next())
@@ -200,7 +200,7 @@ func TestSQLOfAnotherStore(t *testing.T) {
 	s := memory.New(nil)
 	l := claimed(t, s, time.Hour)
 	require.PanicsWithValue(t, "sqlite: SQL is for transactions of this package's Store, and this is a *memory.tx", func() {
-		_ = s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+		_ = s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 			sqlite.SQL(tx)
 			return nil
 		})
@@ -211,8 +211,8 @@ func TestSQLOfAnotherStore(t *testing.T) {
 func TestTxAfterItsCommit(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
 	l := claimed(t, s, time.Hour)
-	var kept stage.Tx
-	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx stage.Tx) error {
+	var kept store.Tx
+	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 		kept = tx
 		return nil
 	}))
@@ -235,11 +235,11 @@ func TestCommitOutlivesLease(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, (*one).Close()) })
 	}
 	l := claimed(t, s, time.Hour)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(_ context.Context, tx stage.Tx) error {
+	require.NoError(t, s.Finish(t.Context(), l, last, func(_ context.Context, tx store.Tx) error {
 		c.since.Add(int64(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		_, err := other.Claim(ctx, stage.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Minute})
+		_, err := other.Claim(ctx, store.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Minute})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		return insert(sqlite.SQL(tx), l.Task)
 	}))
@@ -250,7 +250,7 @@ func TestCommitOutlivesLease(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
-	id := enqueued(t, s, stage.NewTask{Kind: "a", Stage: "CREATED"})
+	id := enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
 	require.NoError(t, s.Update(t.Context(), func(tx *sql.Tx) error { return insert(tx, id) }))
 	require.Equal(t, 1, count(t, s.DB(), `report`))
 
@@ -273,10 +273,10 @@ func TestUpdate(t *testing.T) {
 // the task is deleted.
 func TestEnqueueIn(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
-	n := stage.NewTask{Kind: "a", Stage: "CREATED", Data: []byte("data"), Key: "k"}
-	enqueue := func(end error) (ids []stage.ID) {
+	n := store.NewTask{Kind: "a", Stage: "CREATED", Data: []byte("data"), Key: "k"}
+	enqueue := func(end error) (ids []store.ID) {
 		require.Equal(t, end, s.Update(t.Context(), func(tx *sql.Tx) (err error) {
-			ids, err = s.EnqueueIn(tx, n, stage.NewTask{Kind: "b", Stage: "OLD"}, n)
+			ids, err = s.EnqueueIn(tx, n, store.NewTask{Kind: "b", Stage: "OLD"}, n)
 			require.NoError(t, err)
 			require.NoError(t, insert(tx, ids[0]))
 			return end
@@ -289,11 +289,11 @@ func TestEnqueueIn(t *testing.T) {
 	require.Equal(t, 1, count(t, s.DB(), `report`))
 	require.Equal(t, ids[0], ids[2])
 	require.Equal(t, ids[0], enqueued(t, s, n))
-	for i, has := range []stage.Task{{Kind: "a", Stage: "CREATED", Data: n.Data}, {Kind: "b", Stage: "OLD"}} {
+	for i, has := range []store.Task{{Kind: "a", Stage: "CREATED", Data: n.Data}, {Kind: "b", Stage: "OLD"}} {
 		x, err := s.Get(t.Context(), ids[i])
 		require.NoError(t, err)
 		require.True(t, x.Runs())
-		require.Equal(t, has, stage.Task{Kind: x.Kind, Stage: x.Stage, Data: x.Data})
+		require.Equal(t, has, store.Task{Kind: x.Kind, Stage: x.Stage, Data: x.Data})
 	}
 	do(t, s.Writer(), `DELETE FROM report; DELETE FROM daimon_task WHERE id = ?`, ids[0])
 	require.Zero(t, count(t, s.DB(), `daimon_key`))

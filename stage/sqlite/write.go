@@ -13,7 +13,8 @@ import (
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // connect opens a pool of at most n connections, each with these parameters and the common ones.
@@ -132,7 +133,7 @@ func is(err error, code int) bool {
 }
 
 // errEnded is the error when a Commit or an Update has ended the transaction that it was given.
-var errEnded = stage.Permanent(errors.New("the function that was to write in the transaction has ended it, and nothing has changed"))
+var errEnded = transition.Permanent(errors.New("the function that was to write in the transaction has ended it, and nothing has changed"))
 
 // vetoing calls do, which calls code of the user, and reports if that has ended the transaction.
 func (s *database) vetoing(do func() error) error {
@@ -158,11 +159,11 @@ func (t *transaction) SetData(data []byte) { t.data, t.set = append([]byte(nil),
 // stage is. It is good until the Commit returns. SQL panics for the Tx of another store. If the Commit ends the transaction
 // itself, nothing has changed, and Finish returns an error.
 //
-//	return func(ctx context.Context, tx stage.Tx) error {
+//	return func(ctx context.Context, tx store.Tx) error {
 //		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
 //		return err
 //	}, nil
-func SQL(tx stage.Tx) *sql.Tx {
+func SQL(tx store.Tx) *sql.Tx {
 	t, ok := tx.(*transaction)
 	if !ok {
 		panic(fmt.Sprintf("sqlite: SQL is for transactions of this package's Store, and this is a %T", tx))

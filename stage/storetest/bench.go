@@ -5,23 +5,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Benchmark measures the calls that an engine makes, one at a time. open is called for each benchmark, and registers with b
 // the closing of what it opens. The clock of the store must run.
-func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
+func Benchmark(b *testing.B, open func(b *testing.B) store.Store) {
 	ctx := context.Background()
 	data := []byte("some 30 bytes, as a task's are")
-	fill := func(b *testing.B, s stage.Store, n int) {
+	fill := func(b *testing.B, s store.Store, n int) {
 		for range n {
-			if _, err := s.Enqueue(ctx, stage.NewTask{Kind: "a", Stage: created, Data: data}); err != nil {
+			if _, err := s.Enqueue(ctx, store.NewTask{Kind: "a", Stage: created, Data: data}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
-	claim := func(b *testing.B, s stage.Store, length time.Duration) []stage.Task {
-		claimed, err := s.Claim(ctx, stage.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 8, Length: length, Shows: keep("a")})
+	claim := func(b *testing.B, s store.Store, length time.Duration) []store.Task {
+		claimed, err := s.Claim(ctx, store.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 8, Length: length, Shows: keep("a")})
 		if err != nil || len(claimed) != 8 {
 			b.Fatal(len(claimed), err)
 		}
@@ -40,7 +40,7 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 		s := open(b)
 		fill(b, s, 8)
 		l := claim(b, s, time.Hour)[0].Lease()
-		commit := func(_ context.Context, tx stage.Tx) error {
+		commit := func(_ context.Context, tx store.Tx) error {
 			tx.SetData(data)
 			return nil
 		}
@@ -57,9 +57,9 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 	b.Run("Heartbeat of 8 with progress", func(b *testing.B) {
 		s := open(b)
 		fill(b, s, 8)
-		var all []stage.Renewal
+		var all []store.Renewal
 		for _, t := range claim(b, s, time.Hour) {
-			all = append(all, stage.Renewal{Lease: t.Lease(), Progress: stage.Progress{Stage: t.Stage, Data: make([]byte, 64)}})
+			all = append(all, store.Renewal{Lease: t.Lease(), Progress: store.Progress{Stage: t.Stage, Data: make([]byte, 64)}})
 		}
 		b.ReportAllocs()
 		for b.Loop() {

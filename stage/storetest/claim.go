@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 func testClaim(f *fixture) {
@@ -13,14 +13,14 @@ func testClaim(f *fixture) {
 	f.advance(time.Second)
 	was := f.get(id)
 	now := was.Created.Add(time.Second)
-	tasks, err := f.a.Claim(f.ctx, stage.Claim{
+	tasks, err := f.a.Claim(f.ctx, store.Claim{
 		Worker: "ann", Kinds: []string{"report"}, Limit: 1, Length: length,
-		Shows: []stage.Show{{Kind: "report", Found: created, Stage: working, Attempts: 3}},
+		Shows: []store.Show{{Kind: "report", Found: created, Stage: working, Attempts: 3}},
 	})
 	f.NoError(err)
 	f.Len(tasks, 1)
 	want := was
-	want.Stage, want.Status, want.Attempt = working, stage.InProcessing, 3
+	want.Stage, want.Status, want.Attempt = working, store.InProcessing, 3
 	want.Worker, want.Token = "ann", tasks[0].Token
 	want.Due, want.Changed = now.Add(length), now
 	f.Equal(plain(want), plain(tasks[0]))
@@ -31,14 +31,14 @@ func testClaim(f *fixture) {
 }
 
 func testClaimOrder(f *fixture) {
-	claim := func(worker string) stage.Task {
-		tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: worker, Kinds: []string{"a"}, Limit: 1, Length: length})
+	claim := func(worker string) store.Task {
+		tasks, err := f.a.Claim(f.ctx, store.Claim{Worker: worker, Kinds: []string{"a"}, Limit: 1, Length: length})
 		f.NoError(err)
 		f.Len(tasks, 1)
 		return tasks[0]
 	}
-	giveBack := func(t stage.Task, status stage.Status, after time.Duration) {
-		f.returned(t, stage.Return{Stage: created, Status: status, Runs: true, After: after})
+	giveBack := func(t store.Task, status store.Status, after time.Duration) {
+		f.returned(t, store.Return{Stage: created, Status: status, Runs: true, After: after})
 	}
 	first := f.enqueue("a")
 	f.advance(time.Millisecond)
@@ -50,10 +50,10 @@ func testClaimOrder(f *fixture) {
 	lost := claim("left by it") // the first; due when its lease has ended, in 10 s
 	f.Equal(first, lost.ID)
 	failed := claim("fails")
-	giveBack(failed, stage.Error, 5*time.Second)
+	giveBack(failed, store.Failed, 5*time.Second)
 	interrupted := claim("stops")
 	f.Equal(third, interrupted.ID, "that one rests")
-	giveBack(interrupted, stage.Normal, 7*time.Second)
+	giveBack(interrupted, store.Normal, 7*time.Second)
 	f.yes(f.suspend(fourth))
 	f.advance(6 * time.Second)
 	f.yes(f.resume(fourth)) // due in 6 s, and never claimed
@@ -61,51 +61,51 @@ func testClaimOrder(f *fixture) {
 	other := f.enqueue("b") // due in 11 s
 	fresh := f.enqueue("a")
 
-	order := []stage.ID{failed.ID, fourth, interrupted.ID, lost.ID, backlog, other, fresh}
+	order := []store.ID{failed.ID, fourth, interrupted.ID, lost.ID, backlog, other, fresh}
 	f.Equal(order[:2], ids(f.claims(2, "b", "a")), "the longest due first, but new ones last")
 	f.Equal(order[2:5], ids(f.claims(3, "a", "b")), "whatever the order of the kinds")
 	f.Equal(order[5:], ids(f.claims(3, "a", "b")))
 
 	f.advance(length) // all at once: the lower numbers first
-	f.Equal([]stage.ID{first, failed.ID, third, fourth, backlog, other, fresh}, ids(f.claims(10, "b", "a")))
+	f.Equal([]store.ID{first, failed.ID, third, fourth, backlog, other, fresh}, ids(f.claims(10, "b", "a")))
 
 	// Tasks that rest are no obstacle to new ones, and a request that was withdrawn makes a new task no other.
-	giveBack(f.claimed("c"), stage.Error, time.Hour)
+	giveBack(f.claimed("c"), store.Failed, time.Hour)
 	new1, new2 := f.enqueue("c"), f.enqueue("c")
-	f.Equal([]stage.ID{new1, new2}, ids(f.claims(10, "c")))
+	f.Equal([]store.ID{new1, new2}, ids(f.claims(10, "c")))
 }
 
 // testPriorities has old and new tasks of three kinds.
 func testPriorities(f *fixture) {
 	again, lost := f.claimed("low"), f.claimed("mid")
-	f.returned(again, stage.Return{Stage: created, Status: stage.Error, Runs: true})
+	f.returned(again, store.Return{Stage: created, Status: store.Failed, Runs: true})
 	f.advance(length)
-	old := f.returned(f.claimed("high"), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+	old := f.returned(f.claimed("high"), store.Return{Stage: created, Status: store.Normal, Runs: true})
 	f.advance(time.Second)
 	low, mid1, high1 := f.enqueue("low"), f.enqueue("mid"), f.enqueue("high")
 	mid2, high2, high3 := f.enqueue("mid"), f.enqueue("high"), f.enqueue("high")
-	claim := func(limit int, most, priorities map[string]int) []stage.ID {
+	claim := func(limit int, most, priorities map[string]int) []store.ID {
 		f.t.Helper()
-		tasks, err := f.a.Claim(f.ctx, stage.Claim{
+		tasks, err := f.a.Claim(f.ctx, store.Claim{
 			Kinds: []string{"low", "high", "mid"}, Limit: limit, Most: most, Priorities: priorities, Length: time.Hour,
 		})
 		f.NoError(err)
 		return ids(tasks)
 	}
 	priorities := map[string]int{"low": -1, "high": 1, "none": 9}
-	f.Equal([]stage.ID{old.ID, high1}, claim(2, nil, priorities), "old ones of the same priority first")
-	f.Equal([]stage.ID{high2}, claim(1, nil, priorities), "those of lower ones leave room for new ones")
-	f.Equal([]stage.ID{lost.ID}, claim(1, map[string]int{"high": 0}, priorities), "and those of higher ones do not")
-	f.Equal([]stage.ID{high3, mid1}, claim(2, map[string]int{"mid": 1}, priorities))
-	f.Equal([]stage.ID{again.ID}, claim(1, nil, map[string]int{"low": 0}), "0 is as good as none")
-	f.Equal([]stage.ID{low, mid2}, claim(9, nil, map[string]int{"low": math.MaxInt, "mid": math.MinInt}))
+	f.Equal([]store.ID{old.ID, high1}, claim(2, nil, priorities), "old ones of the same priority first")
+	f.Equal([]store.ID{high2}, claim(1, nil, priorities), "those of lower ones leave room for new ones")
+	f.Equal([]store.ID{lost.ID}, claim(1, map[string]int{"high": 0}, priorities), "and those of higher ones do not")
+	f.Equal([]store.ID{high3, mid1}, claim(2, map[string]int{"mid": 1}, priorities))
+	f.Equal([]store.ID{again.ID}, claim(1, nil, map[string]int{"low": 0}), "0 is as good as none")
+	f.Equal([]store.ID{low, mid2}, claim(9, nil, map[string]int{"low": math.MaxInt, "mid": math.MinInt}))
 }
 
 // testClaimShows has a row for each stage, lost and not, but for one kind.
 func testClaimShows(f *fixture) {
-	claim := stage.Claim{
+	claim := store.Claim{
 		Worker: "ann", Kinds: []string{"a", "b"}, Limit: 10, Length: length,
-		Shows: []stage.Show{
+		Shows: []store.Show{
 			{Kind: "a", Found: "X", Stage: "XING", Attempts: 2},
 			{Kind: "a", Found: "XING", Lost: true, Stage: "X", Attempts: 1},
 			{Kind: "a", Found: "Y", Lost: true, Stage: "YING"},
@@ -113,9 +113,9 @@ func testClaimShows(f *fixture) {
 			{Kind: "b", Found: "Y", Stage: "of another stage", Attempts: 9},
 		},
 	}
-	x := f.enqueued(stage.NewTask{Kind: "a", Stage: "X"})
-	y := f.enqueued(stage.NewTask{Kind: "a", Stage: "Y"})
-	b := f.enqueued(stage.NewTask{Kind: "b", Stage: "X"})
+	x := f.enqueued(store.NewTask{Kind: "a", Stage: "X"})
+	y := f.enqueued(store.NewTask{Kind: "a", Stage: "Y"})
+	b := f.enqueued(store.NewTask{Kind: "b", Stage: "X"})
 	shows := func(want ...string) {
 		f.t.Helper()
 		tasks, err := f.a.Claim(f.ctx, claim)
@@ -127,7 +127,7 @@ func testClaimShows(f *fixture) {
 		}
 		f.Equal(want, got)
 	}
-	at := func(id stage.ID, s string, attempt int) string { return fmt.Sprintf("%d at %s, %d", id, s, attempt) }
+	at := func(id store.ID, s string, attempt int) string { return fmt.Sprintf("%d at %s, %d", id, s, attempt) }
 	shows(at(x, "XING", 2), at(y, "Y", 0), at(b, "X", 0)) // without a row, a task stays where it is found
 	f.advance(length)
 	shows(at(x, "X", 3), at(y, "YING", 0), at(b, "X", 0))
@@ -137,11 +137,11 @@ func testClaimShows(f *fixture) {
 
 // testClaimed asks for what was claimed before a claim. Other tickets are those of the random histories.
 func testClaimed(f *fixture) {
-	var all []stage.ID
-	ticket := func(number int64) stage.Ticket { return stage.Ticket{Engine: math.MinInt64, Number: number} }
+	var all []store.ID
+	ticket := func(number int64) store.Ticket { return store.Ticket{Engine: math.MinInt64, Number: number} }
 	for number := range int64(3) {
 		all = append(all, f.enqueue("a"))
-		_, err := f.a.Claim(f.ctx, stage.Claim{Ticket: ticket(number), Kinds: []string{"a"}, Limit: 1, Length: length})
+		_, err := f.a.Claim(f.ctx, store.Claim{Ticket: ticket(number), Kinds: []string{"a"}, Limit: 1, Length: length})
 		f.NoError(err)
 	}
 	for number := range int64(4) {

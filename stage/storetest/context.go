@@ -4,55 +4,55 @@ import (
 	"context"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // calls are all methods, as they would succeed for a claimed task, but for the context.
-func calls(t stage.Task) map[string]func(context.Context, stage.Store) error {
-	return map[string]func(context.Context, stage.Store) error{
-		"Enqueue": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Enqueue(ctx, stage.NewTask{Kind: "b", Stage: created}))
+func calls(t store.Task) map[string]func(context.Context, store.Store) error {
+	return map[string]func(context.Context, store.Store) error{
+		"Enqueue": func(ctx context.Context, s store.Store) error {
+			return failure(s.Enqueue(ctx, store.NewTask{Kind: "b", Stage: created}))
 		},
-		"Enqueue with a key": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Enqueue(ctx, stage.NewTask{Kind: "b", Stage: created, Key: "k"}))
+		"Enqueue with a key": func(ctx context.Context, s store.Store) error {
+			return failure(s.Enqueue(ctx, store.NewTask{Kind: "b", Stage: created, Key: "k"}))
 		},
-		"Tick":            func(ctx context.Context, s stage.Store) error { return failure(s.Tick(ctx, stage.Tick{Name: "t"})) },
-		"Tick of nothing": func(ctx context.Context, s stage.Store) error { return failure(s.Tick(ctx)) },
-		"Claim": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Claim(ctx, stage.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length}))
+		"Tick":            func(ctx context.Context, s store.Store) error { return failure(s.Tick(ctx, store.Tick{Name: "t"})) },
+		"Tick of nothing": func(ctx context.Context, s store.Store) error { return failure(s.Tick(ctx)) },
+		"Claim": func(ctx context.Context, s store.Store) error {
+			return failure(s.Claim(ctx, store.Claim{Kinds: []string{t.Kind, "fresh"}, Limit: 10, Length: length}))
 		},
-		"Claimed": func(ctx context.Context, s stage.Store) error { return failure(s.Claimed(ctx, stage.Ticket{})) },
-		"Enter": func(ctx context.Context, s stage.Store) error {
+		"Claimed": func(ctx context.Context, s store.Store) error { return failure(s.Claimed(ctx, store.Ticket{})) },
+		"Enter": func(ctx context.Context, s store.Store) error {
 			return failure(s.Enter(ctx, t.Lease(), "ELSEWHERE", 9))
 		},
-		"Finish": func(ctx context.Context, s stage.Store) error {
-			return s.Finish(ctx, t.Lease(), last, func(_ context.Context, tx stage.Tx) error {
+		"Finish": func(ctx context.Context, s store.Store) error {
+			return s.Finish(ctx, t.Lease(), last, func(_ context.Context, tx store.Tx) error {
 				tx.SetData(nil)
 				return nil
 			})
 		},
-		"Return": func(ctx context.Context, s stage.Store) error { return failure(s.Return(ctx, t.Lease(), failed)) },
-		"Heartbeat": func(ctx context.Context, s stage.Store) error {
+		"Return": func(ctx context.Context, s store.Store) error { return failure(s.Return(ctx, t.Lease(), failed)) },
+		"Heartbeat": func(ctx context.Context, s store.Store) error {
 			return failure(s.Heartbeat(ctx, renewals(t.Lease()), 9*length))
 		},
-		"Suspend":   func(ctx context.Context, s stage.Store) error { return failure(s.Suspend(ctx, t.ID)) },
-		"Resume":    func(ctx context.Context, s stage.Store) error { return failure(s.Resume(ctx, t.ID, true)) },
-		"Cancel":    func(ctx context.Context, s stage.Store) error { return failure(s.Cancel(ctx, t.ID)) },
-		"SetPaused": func(ctx context.Context, s stage.Store) error { return failure(s.SetPaused(ctx, "fresh", true)) },
-		"SetPaused, to end a pause": func(ctx context.Context, s stage.Store) error {
+		"Suspend":   func(ctx context.Context, s store.Store) error { return failure(s.Suspend(ctx, t.ID)) },
+		"Resume":    func(ctx context.Context, s store.Store) error { return failure(s.Resume(ctx, t.ID, true)) },
+		"Cancel":    func(ctx context.Context, s store.Store) error { return failure(s.Cancel(ctx, t.ID)) },
+		"SetPaused": func(ctx context.Context, s store.Store) error { return failure(s.SetPaused(ctx, "fresh", true)) },
+		"SetPaused, to end a pause": func(ctx context.Context, s store.Store) error {
 			return failure(s.SetPaused(ctx, "paused", false))
 		},
-		"Paused":   func(ctx context.Context, s stage.Store) error { return failure(s.Paused(ctx)) },
-		"Get":      func(ctx context.Context, s stage.Store) error { return failure(s.Get(ctx, t.ID)) },
-		"Failures": func(ctx context.Context, s stage.Store) error { return failure(s.Failures(ctx, t.ID)) },
-		"List":     func(ctx context.Context, s stage.Store) error { return failure(s.List(ctx, stage.Selection{})) },
-		"List of some": func(ctx context.Context, s stage.Store) error {
-			return failure(s.List(ctx, stage.Selection{IDs: []stage.ID{t.ID}}))
+		"Paused":   func(ctx context.Context, s store.Store) error { return failure(s.Paused(ctx)) },
+		"Get":      func(ctx context.Context, s store.Store) error { return failure(s.Get(ctx, t.ID)) },
+		"Failures": func(ctx context.Context, s store.Store) error { return failure(s.Failures(ctx, t.ID)) },
+		"List":     func(ctx context.Context, s store.Store) error { return failure(s.List(ctx, store.Selection{})) },
+		"List of some": func(ctx context.Context, s store.Store) error {
+			return failure(s.List(ctx, store.Selection{IDs: []store.ID{t.ID}}))
 		},
-		"Purge": func(ctx context.Context, s stage.Store) error {
-			return failure(s.Purge(ctx, stage.Purge{Status: stage.Normal, Limit: 1}))
+		"Purge": func(ctx context.Context, s store.Store) error {
+			return failure(s.Purge(ctx, store.Purge{Status: store.Normal, Limit: 1}))
 		},
-		"Counts": func(ctx context.Context, s stage.Store) error { return failure(s.Counts(ctx)) },
+		"Counts": func(ctx context.Context, s store.Store) error { return failure(s.Counts(ctx)) },
 	}
 }
 
@@ -64,14 +64,14 @@ func testEndedContext(f *fixture) {
 	f.enqueue("fresh")
 	f.yes(f.a.SetPaused(f.ctx, "paused", true))
 	t := f.asked(f.claimed("a"), f.suspend)
-	before, err := f.b.List(f.ctx, stage.Selection{})
+	before, err := f.b.List(f.ctx, store.Selection{})
 	f.NoError(err)
 	for name, call := range calls(t) {
 		for range 20 { // whichever case a select takes first
 			f.ErrorIs(call(ended, f.a), context.Canceled, name)
 		}
 		f.ErrorIs(call(late, f.a), context.DeadlineExceeded, name)
-		after, err := f.b.List(f.ctx, stage.Selection{})
+		after, err := f.b.List(f.ctx, store.Selection{})
 		f.NoError(err)
 		f.Equal(before, after, name)
 		paused, err := f.b.Paused(f.ctx)
@@ -86,7 +86,7 @@ func testContextEnds(f *fixture) {
 	writing, goOn := make(chan struct{}), make(chan struct{})
 	var finished error
 	wait := start(1, func(int) {
-		finished = f.a.Finish(f.ctx, t.Lease(), last, func(context.Context, stage.Tx) error {
+		finished = f.a.Finish(f.ctx, t.Lease(), last, func(context.Context, store.Tx) error {
 			close(writing)
 			select {
 			case <-goOn:
@@ -99,7 +99,7 @@ func testContextEnds(f *fixture) {
 	<-writing
 	all := calls(t)
 	for _, name := range []string{"Enter", "Finish", "Return", "Suspend", "Cancel"} {
-		for _, s := range []stage.Store{f.a, f.b} {
+		for _, s := range []store.Store{f.a, f.b} {
 			ctx, cancel := context.WithTimeout(f.ctx, 20*time.Millisecond)
 			err := all[name](ctx, s)
 			cancel()
@@ -111,7 +111,7 @@ func testContextEnds(f *fixture) {
 	f.NoError(finished)
 	want := f.get(t.ID)
 	f.Equal(done, want.Stage)
-	f.Equal(stage.Normal, want.Status)
+	f.Equal(store.Normal, want.Status)
 	f.Equal(t.Data, want.Data, "and nothing of what was given up comes later")
 	f.Empty(want.Wanted)
 }

@@ -1,4 +1,4 @@
-// Package storetest has the test suite that every stage.Store passes, and benchmarks to compare stores.
+// Package storetest has the test suite that every store.Store passes, and benchmarks to compare stores.
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Harness {
@@ -6,7 +6,7 @@
 //			s := memory.New(func() time.Time { return clock })
 //			return storetest.Harness{
 //				Store:   s,
-//				Again:   func() stage.Store { return s },
+//				Again:   func() store.Store { return s },
 //				Advance: func(d time.Duration) { clock = clock.Add(d) },
 //			}
 //		})

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 func testEnqueue(f *fixture) {
@@ -16,8 +16,8 @@ func testEnqueue(f *fixture) {
 	f.Positive(id)
 	t := f.get(id)
 	f.False(t.Created.IsZero())
-	f.Equal(plain(stage.Task{
-		ID: id, Kind: "report", Stage: created, Status: stage.Normal, Data: []byte("data of report"),
+	f.Equal(plain(store.Task{
+		ID: id, Kind: "report", Stage: created, Status: store.Normal, Data: []byte("data of report"),
 		Due: t.Created, Created: t.Created, Changed: t.Created,
 	}), plain(t), "normal, due at once, with no attempts, no worker, no token")
 
@@ -30,9 +30,9 @@ func testEnqueue(f *fixture) {
 	none, err := f.a.Enqueue(f.ctx)
 	f.NoError(err)
 	f.Empty(none)
-	var many []stage.NewTask
+	var many []store.NewTask
 	for i := range 1000 {
-		many = append(many, stage.NewTask{Kind: fmt.Sprint("kind ", i%3), Stage: fmt.Sprint("STAGE ", i), Data: []byte{byte(i)}})
+		many = append(many, store.NewTask{Kind: fmt.Sprint("kind ", i%3), Stage: fmt.Sprint("STAGE ", i), Data: []byte{byte(i)}})
 	}
 	ids, err := f.a.Enqueue(f.ctx, many...)
 	f.NoError(err)
@@ -40,14 +40,14 @@ func testEnqueue(f *fixture) {
 	f.IsIncreasing(ids)
 	for i, id := range ids {
 		t := f.get(id)
-		f.Equal(many[i], stage.NewTask{Kind: t.Kind, Stage: t.Stage, Data: t.Data})
+		f.Equal(many[i], store.NewTask{Kind: t.Kind, Stage: t.Stage, Data: t.Data})
 	}
 }
 
 // testLater has tasks that are not due at once. They are claimed in the order in which they become due.
 func testLater(f *fixture) {
 	now := f.get(f.enqueue("now")).Created
-	due := map[stage.ID]time.Duration{}
+	due := map[store.ID]time.Duration{}
 	for _, row := range []struct {
 		after, at, due time.Duration
 	}{
@@ -58,7 +58,7 @@ func testLater(f *fixture) {
 		{after: length, at: 4 * length, due: 4 * length},
 		{after: length, at: -length, due: length},
 	} {
-		n := stage.NewTask{Kind: "later", Stage: created, After: row.after}
+		n := store.NewTask{Kind: "later", Stage: created, After: row.after}
 		if row.at != 0 {
 			n.At = now.Add(row.at).In(time.FixedZone("", 3600))
 		}
@@ -74,13 +74,13 @@ func testLater(f *fixture) {
 		for _, t := range f.claims(9, "later") {
 			f.Equal(step*length, due[t.ID])
 			delete(due, t.ID)
-			f.returned(t, stage.Return{Stage: created, Status: stage.Error})
+			f.returned(t, store.Return{Stage: created, Status: store.Failed})
 		}
 		f.advance(length)
 	}
 	f.Empty(due)
 
-	suspended := f.enqueued(stage.NewTask{Kind: "later", Stage: created, After: length})
+	suspended := f.enqueued(store.NewTask{Kind: "later", Stage: created, After: length})
 	f.yes(f.a.Suspend(f.ctx, suspended))
 	f.yes(f.a.Resume(f.ctx, suspended, false))
 	f.Len(f.claims(9, "later"), 1, "resumed means at once")
@@ -94,26 +94,26 @@ func testFarTimes(f *fixture) {
 		time.Unix(1<<62, 0): end, time.Unix(math.MaxInt64, 0): end, end.Add(1): end, end.AddDate(-1, 0, 0): end.AddDate(-1, 0, 0),
 		time.Unix(-1<<62, 0): begun, time.Unix(-9e12, 0): begun, time.Unix(0, 0): begun, time.Time{}.Add(1): begun, {}: begun,
 	} {
-		f.Equal(due, f.get(f.enqueued(stage.NewTask{Kind: "at", Stage: created, At: at})).Due, "%v", at)
+		f.Equal(due, f.get(f.enqueued(store.NewTask{Kind: "at", Stage: created, At: at})).Due, "%v", at)
 	}
 	const long = time.Duration(math.MaxInt64)
 	f.Len(f.claims(9, "at"), 5)
-	task := stage.NewTask{Kind: "after", Stage: created, After: long, Key: "k", Within: long}
+	task := store.NewTask{Kind: "after", Stage: created, After: long, Key: "k", Within: long}
 	first := f.enqueued(task)
 
 	held, back := f.claimed("held"), f.claimed("back")
-	f.returned(back, stage.Return{Stage: created, Status: stage.Error, Runs: true, After: long})
+	f.returned(back, store.Return{Stage: created, Status: store.Failed, Runs: true, After: long})
 	_, err := f.a.Heartbeat(f.ctx, renewals(held.Lease()), long)
 	f.NoError(err)
 	f.enqueue("leased")
-	leased, err := f.a.Claim(f.ctx, stage.Claim{Kinds: []string{"leased"}, Limit: 1, Length: long})
+	leased, err := f.a.Claim(f.ctx, store.Claim{Kinds: []string{"leased"}, Limit: 1, Length: long})
 	f.NoError(err)
 	f.Len(leased, 1)
 	f.advance(200 * 365 * 24 * time.Hour)
 	f.Empty(f.claims(9, "after", "held", "back", "leased"))
 	f.Equal(first, f.enqueued(task), "the key")
 	f.yes(f.a.Cancel(f.ctx, first))
-	n, err := f.a.Purge(f.ctx, stage.Purge{Status: stage.Cancelled, Age: long, Limit: 9})
+	n, err := f.a.Purge(f.ctx, store.Purge{Status: store.Canceled, Age: long, Limit: 9})
 	f.NoError(err)
 	f.Zero(n)
 }
@@ -140,12 +140,12 @@ func testData(f *fixture) {
 				f.Nil(got, row.name)
 			}
 		}
-		id := f.enqueued(stage.NewTask{Kind: row.name, Stage: created, Data: row.data})
+		id := f.enqueued(store.NewTask{Kind: row.name, Stage: created, Data: row.data})
 		same(f.get(id).Data)
 		t := f.claim(row.name)
 		same(t.Data)
 		for _, data := range [][]byte{[]byte("something else"), row.data} {
-			f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx stage.Tx) error {
+			f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx store.Tx) error {
 				tx.SetData([]byte("the latest counts"))
 				tx.SetData(data)
 				return nil
@@ -155,7 +155,7 @@ func testData(f *fixture) {
 			f.NoError(err)
 		}
 		same(f.get(id).Data)
-		listed, err := f.b.List(f.ctx, stage.Selection{Kind: row.name})
+		listed, err := f.b.List(f.ctx, store.Selection{Kind: row.name})
 		f.NoError(err)
 		f.Len(listed, 1)
 		same(listed[0].Data)
@@ -170,7 +170,7 @@ func testBytes(f *fixture) {
 		}
 	}
 	given := []byte("as enqueued")
-	id := f.enqueued(stage.NewTask{Kind: "report", Stage: created, Data: given})
+	id := f.enqueued(store.NewTask{Kind: "report", Stage: created, Data: given})
 	spoil(given)
 
 	tasks := f.claims(1, "report")
@@ -185,15 +185,15 @@ func testBytes(f *fixture) {
 	f.Equal("as enqueued", string(f.get(id).Data))
 
 	given = []byte("as finished")
-	f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx stage.Tx) error {
+	f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx store.Tx) error {
 		tx.SetData(given)
 		spoil(given)
 		return nil
 	}))
-	for _, s := range []stage.Store{f.a, f.b} {
+	for _, s := range []store.Store{f.a, f.b} {
 		t, err = s.Get(f.ctx, id)
 		f.NoError(err)
-		tasks, err = s.List(f.ctx, stage.Selection{})
+		tasks, err = s.List(f.ctx, store.Selection{})
 		f.NoError(err)
 		for _, data := range [][]byte{t.Data, tasks[0].Data, f.get(id).Data} {
 			f.Equal("as finished", string(data))
@@ -208,25 +208,25 @@ func testNames(f *fixture) {
 	for _, name := range []string{
 		`it's`, `"; DROP TABLE daimon_task; --`, "%_*?", "Überblick 報告 😀", " ", "  ", `{a,"b\\c"}`, "NULL", strings.Repeat("long ", 100),
 	} {
-		n := stage.NewTask{Kind: name, Stage: name, Key: name[:min(len(name), stage.MaxKey)]}
+		n := store.NewTask{Kind: name, Stage: name, Key: name[:min(len(name), store.MaxKey)]}
 		id := f.enqueued(n)
 		f.Equal(id, f.enqueued(n), "the same key")
 		same := n
 		same.Kind = "keys"
 		f.Greater(f.enqueued(same), id, "all keys are different")
-		tasks, err := f.a.Claim(f.ctx, stage.Claim{
+		tasks, err := f.a.Claim(f.ctx, store.Claim{
 			Worker: name, Kinds: []string{name}, Limit: 10, Length: length,
-			Shows: []stage.Show{{Kind: name, Found: name, Stage: name + "ING"}},
+			Shows: []store.Show{{Kind: name, Found: name, Stage: name + "ING"}},
 		})
 		f.NoError(err, name)
-		f.Equal([]stage.ID{id}, ids(tasks), name)
+		f.Equal([]store.ID{id}, ids(tasks), name)
 		t := f.get(id)
 		f.Equal(plain(t), plain(tasks[0]))
 		f.Equal([]string{name, name + "ING", name}, []string{t.Kind, t.Stage, t.Worker})
-		listed, err := f.b.List(f.ctx, stage.Selection{Kind: name, Stage: name + "ING"})
+		listed, err := f.b.List(f.ctx, store.Selection{Kind: name, Stage: name + "ING"})
 		f.NoError(err, name)
-		f.Equal([]stage.ID{id}, ids(listed), name)
-		_, err = f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: name + "ED", Status: stage.Error, Failure: name})
+		f.Equal([]store.ID{id}, ids(listed), name)
+		_, err = f.a.Return(f.ctx, t.Lease(), store.Return{Stage: name + "ED", Status: store.Failed, Failure: name})
 		f.NoError(err)
 		t = f.get(id)
 		f.Equal([]string{name + "ED", name}, []string{t.Stage, t.Failure})
@@ -234,7 +234,7 @@ func testNames(f *fixture) {
 }
 
 func testList(f *fixture) {
-	none, err := f.a.List(f.ctx, stage.Selection{})
+	none, err := f.a.List(f.ctx, store.Selection{})
 	f.NoError(err)
 	f.Empty(none)
 
@@ -244,33 +244,33 @@ func testList(f *fixture) {
 	_, err = f.a.Suspend(f.ctx, b4)
 	f.NoError(err)
 	f.Len(f.claims(1, "a"), 1) // a1
-	many := []stage.ID{a3, b4, a5}
-	for i := range stage.ID(5000) {
+	many := []store.ID{a3, b4, a5}
+	for i := range store.ID(5000) {
 		many = append(many, b2-i)
 	}
 	for _, row := range []struct {
 		name      string
-		selection stage.Selection
-		want      []stage.ID
+		selection store.Selection
+		want      []store.ID
 	}{
-		{"all", stage.Selection{}, []stage.ID{a1, b2, a3, b4, a5}},
-		{"a kind", stage.Selection{Kind: "a"}, []stage.ID{a1, a3, a5}},
-		{"a stage", stage.Selection{Stage: working}, []stage.ID{a1}},
-		{"a status", stage.Selection{Status: stage.Suspended}, []stage.ID{a3, b4}},
-		{"those that run", stage.Selection{Running: true}, []stage.ID{a1, b2, a5}},
-		{"behind a number", stage.Selection{After: b2}, []stage.ID{a3, b4, a5}},
-		{"behind less than the first", stage.Selection{After: math.MinInt64}, []stage.ID{a1, b2, a3, b4, a5}},
-		{"before a number", stage.Selection{Before: a3}, []stage.ID{a1, b2}},
-		{"before a number that is none", stage.Selection{Before: -1}, []stage.ID{}},
-		{"the newest", stage.Selection{Newest: true}, []stage.ID{a5, b4, a3, b2, a1}},
-		{"the newest of a kind", stage.Selection{Newest: true, Kind: "a", Limit: 2}, []stage.ID{a5, a3}},
-		{"those with some numbers", stage.Selection{IDs: []stage.ID{a5, b2, a5, a1}}, []stage.ID{a1, b2, a5}},
-		{"very many numbers", stage.Selection{IDs: many}, []stage.ID{a1, b2, a3, b4, a5}},
-		{"none", stage.Selection{IDs: []stage.ID{}}, []stage.ID{}},
-		{"numbers that no task has", stage.Selection{IDs: []stage.ID{0, -1, a5 + 1000, math.MaxInt64, math.MinInt64, b4}}, []stage.ID{b4}},
-		{"some numbers, a page", stage.Selection{IDs: []stage.ID{a5, b4, b2, a1}, After: a1, Before: a5, Limit: 1}, []stage.ID{b2}},
-		{"some", stage.Selection{Limit: 2}, []stage.ID{a1, b2}},
-		{"a page of a kind: the limit counts what passes", stage.Selection{Kind: "a", After: a1, Limit: 1}, []stage.ID{a3}},
+		{"all", store.Selection{}, []store.ID{a1, b2, a3, b4, a5}},
+		{"a kind", store.Selection{Kind: "a"}, []store.ID{a1, a3, a5}},
+		{"a stage", store.Selection{Stage: working}, []store.ID{a1}},
+		{"a status", store.Selection{Status: store.Suspended}, []store.ID{a3, b4}},
+		{"those that run", store.Selection{Running: true}, []store.ID{a1, b2, a5}},
+		{"behind a number", store.Selection{After: b2}, []store.ID{a3, b4, a5}},
+		{"behind less than the first", store.Selection{After: math.MinInt64}, []store.ID{a1, b2, a3, b4, a5}},
+		{"before a number", store.Selection{Before: a3}, []store.ID{a1, b2}},
+		{"before a number that is none", store.Selection{Before: -1}, []store.ID{}},
+		{"the newest", store.Selection{Newest: true}, []store.ID{a5, b4, a3, b2, a1}},
+		{"the newest of a kind", store.Selection{Newest: true, Kind: "a", Limit: 2}, []store.ID{a5, a3}},
+		{"those with some numbers", store.Selection{IDs: []store.ID{a5, b2, a5, a1}}, []store.ID{a1, b2, a5}},
+		{"very many numbers", store.Selection{IDs: many}, []store.ID{a1, b2, a3, b4, a5}},
+		{"none", store.Selection{IDs: []store.ID{}}, []store.ID{}},
+		{"numbers that no task has", store.Selection{IDs: []store.ID{0, -1, a5 + 1000, math.MaxInt64, math.MinInt64, b4}}, []store.ID{b4}},
+		{"some numbers, a page", store.Selection{IDs: []store.ID{a5, b4, b2, a1}, After: a1, Before: a5, Limit: 1}, []store.ID{b2}},
+		{"some", store.Selection{Limit: 2}, []store.ID{a1, b2}},
+		{"a page of a kind: the limit counts what passes", store.Selection{Kind: "a", After: a1, Limit: 1}, []store.ID{a3}},
 	} {
 		tasks, err := f.b.List(f.ctx, row.selection)
 		f.NoError(err, row.name)
@@ -280,7 +280,7 @@ func testList(f *fixture) {
 		}
 	}
 	f.yes(f.cancel(a5))
-	tasks, err := f.b.List(f.ctx, stage.Selection{Ended: true})
+	tasks, err := f.b.List(f.ctx, store.Selection{Ended: true})
 	f.NoError(err)
-	f.Equal([]stage.ID{a5}, ids(tasks), "a suspended task has not ended")
+	f.Equal([]store.ID{a5}, ids(tasks), "a suspended task has not ended")
 }

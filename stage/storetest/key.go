@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // keyed is a task with a key.
-func keyed(kind, key string, within time.Duration) stage.NewTask {
-	return stage.NewTask{Kind: kind, Stage: created, Data: []byte("data"), Key: key, Within: within}
+func keyed(kind, key string, within time.Duration) store.NewTask {
+	return store.NewTask{Kind: kind, Stage: created, Data: []byte("data"), Key: key, Within: within}
 }
 
 func testKeys(f *fixture) {
@@ -36,7 +36,7 @@ func testKeys(f *fixture) {
 	f.yes(f.a.Cancel(f.ctx, first))
 	f.advance(time.Hour)
 	f.Equal(first, f.enqueued(keyed("a", "k", 0)))
-	f.Equal(stage.Cancelled, f.get(first).Status)
+	f.Equal(store.Canceled, f.get(first).Status)
 }
 
 // testKeyWindow has windows that begin when a task is added, and not when another one was not.
@@ -60,15 +60,15 @@ func testKeyWindow(f *fixture) {
 }
 
 func testKeyNames(f *fixture) {
-	for name, bad := range map[string]stage.NewTask{
-		"bytes": keyed("a", strings.Repeat("k", stage.MaxKey+1), 0), "NUL": keyed("a", "a\x00b", 0),
+	for name, bad := range map[string]store.NewTask{
+		"bytes": keyed("a", strings.Repeat("k", store.MaxKey+1), 0), "NUL": keyed("a", "a\x00b", 0),
 		"UTF-8": keyed("a", "a\xffb", 0), "negative": keyed("a", "k", -1),
 	} {
 		ids, err := f.a.Enqueue(f.ctx, keyed("a", "", 0), bad)
 		f.ErrorContains(err, name)
 		f.Empty(ids)
 	}
-	all, err := f.a.List(f.ctx, stage.Selection{})
+	all, err := f.a.List(f.ctx, store.Selection{})
 	f.NoError(err)
 	f.Empty(all, "all or none")
 }
@@ -78,15 +78,15 @@ func testKeysAtOnce(f *fixture) {
 	const keys = 20
 	for round := range 10 {
 		within := []time.Duration{0, time.Hour}[round%2]
-		var got [goroutines]map[string]stage.ID
+		var got [goroutines]map[string]store.ID
 		var errs [goroutines]error
 		together(goroutines, func(i int) {
-			var tasks []stage.NewTask
+			var tasks []store.NewTask
 			for _, k := range rand.Perm(keys) {
 				tasks = append(tasks, keyed("a", fmt.Sprintf("%d of %d", k, round), within))
 			}
 			ids, err := f.side(i).Enqueue(polite{f.ctx}, tasks...)
-			got[i], errs[i] = map[string]stage.ID{}, err
+			got[i], errs[i] = map[string]store.ID{}, err
 			for j, id := range ids {
 				got[i][tasks[j].Key] = id
 			}
@@ -97,7 +97,7 @@ func testKeysAtOnce(f *fixture) {
 			f.Equal(got[0], got[i], "one task for each key")
 		}
 	}
-	all, err := f.a.List(f.ctx, stage.Selection{})
+	all, err := f.a.List(f.ctx, store.Selection{})
 	f.NoError(err)
 	f.Len(all, 10*keys)
 }

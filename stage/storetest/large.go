@@ -6,31 +6,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Large returns how many milliseconds the slowest call takes of a store with very many tasks: its counts, a purge, and the pages
 // of LargePages, of all tasks, and of those that run or have ended.
-func Large(t *testing.T, s stage.Store, kinds []string) (slowest float64) {
+func Large(t *testing.T, s store.Store, kinds []string) (slowest float64) {
 	return max(
 		timed(t, func() error { _, err := s.Counts(t.Context()); return err }),
 		timed(t, func() error {
-			_, err := s.Purge(t.Context(), stage.Purge{Status: stage.Normal, Limit: 1000})
+			_, err := s.Purge(t.Context(), store.Purge{Status: store.Normal, Limit: 1000})
 			return err
 		}),
-		LargePages(t, s, kinds, stage.Selection{}),
-		LargePages(t, s, kinds, stage.Selection{Running: true}),
-		LargePages(t, s, kinds, stage.Selection{Ended: true}),
+		LargePages(t, s, kinds, store.Selection{}),
+		LargePages(t, s, kinds, store.Selection{Running: true}),
+		LargePages(t, s, kinds, store.Selection{Ended: true}),
 	)
 }
 
 // LargePages returns how many milliseconds the slowest page takes of the newest 100 tasks of what sel selects: of all, and of each
 // of the kinds and statuses.
-func LargePages(t *testing.T, s stage.Store, kinds []string, sel stage.Selection) (slowest float64) {
+func LargePages(t *testing.T, s store.Store, kinds []string, sel store.Selection) (slowest float64) {
 	sel.Newest, sel.Limit = true, 100
 	for _, sel.Kind = range append([]string{""}, kinds...) {
-		for _, sel.Status = range []stage.Status{
-			"", stage.Normal, stage.InProcessing, stage.Suspended, stage.Resumed, stage.Error, stage.Cancelled,
+		for _, sel.Status = range []store.Status{
+			"", store.Normal, store.InProcessing, store.Suspended, store.Resumed, store.Failed, store.Canceled,
 		} {
 			slowest = max(slowest, timed(t, func() error { _, err := s.List(t.Context(), sel); return err }))
 		}

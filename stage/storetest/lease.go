@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // ends are ways in which a function does not return.
@@ -29,10 +29,10 @@ func escapes(f *fixture, name string, do func()) {
 }
 
 // failed is what the task was returned as by its worker before.
-var failed = stage.Return{Stage: created, Status: stage.Error, Attempt: 2, Failure: "no luck", Runs: true}
+var failed = store.Return{Stage: created, Status: store.Failed, Attempt: 2, Failure: "no luck", Runs: true}
 
 // claimedAgain is a task that is claimed, and has failed before.
-func (f *fixture) claimedAgain(kind string) stage.Task {
+func (f *fixture) claimedAgain(kind string) store.Task {
 	first := f.claimed(kind)
 	f.returned(first, failed)
 	t := f.claim(kind)
@@ -45,7 +45,7 @@ func (f *fixture) claimedAgain(kind string) stage.Task {
 func testFinish(f *fixture) {
 	t := f.claimedAgain("a")
 	f.advance(time.Second)
-	f.NoError(f.b.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx stage.Tx) error {
+	f.NoError(f.b.Finish(f.ctx, t.Lease(), passage, func(_ context.Context, tx store.Tx) error {
 		tx.SetData([]byte("half of it"))
 		return nil
 	}))
@@ -57,12 +57,12 @@ func testFinish(f *fixture) {
 	entered, err := f.b.Enter(f.ctx, t.Lease(), "ENDING", 0)
 	f.NoError(err)
 	f.advance(time.Second)
-	f.NoError(f.b.Finish(f.ctx, t.Lease(), stage.Passage{From: "ENDING", To: "ENDED", Last: true}, func(_ context.Context, tx stage.Tx) error {
+	f.NoError(f.b.Finish(f.ctx, t.Lease(), store.Passage{From: "ENDING", To: "ENDED", Last: true}, func(_ context.Context, tx store.Tx) error {
 		tx.SetData([]byte("all of it"))
 		return nil
 	}))
 	want = entered
-	want.Stage, want.Status, want.Data = "ENDED", stage.Normal, []byte("all of it")
+	want.Stage, want.Status, want.Data = "ENDED", store.Normal, []byte("all of it")
 	want.Due, want.Changed = time.Time{}, entered.Changed.Add(time.Second)
 	f.Equal(plain(want), plain(f.get(t.ID)), "normal, never due, and given back")
 	f.advance(100 * length)
@@ -70,22 +70,22 @@ func testFinish(f *fixture) {
 }
 
 func testCommitFails(f *fixture) {
-	for _, p := range []stage.Passage{passage, last} {
+	for _, p := range []store.Passage{passage, last} {
 		t := f.claimedAgain("a")
 		f.advance(time.Second)
 		refused := errors.New("on purpose")
-		err := f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx stage.Tx) error {
+		err := f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx store.Tx) error {
 			tx.SetData([]byte("lost"))
 			return refused
 		})
 		f.Equal(refused, err, "as it is")
 		f.same(t)
-		wrapped := fmt.Errorf("wrapped: %w", stage.ErrNotFound)
-		f.Equal(wrapped, f.a.Finish(f.ctx, t.Lease(), p, func(context.Context, stage.Tx) error { return wrapped }), "as it is")
+		wrapped := fmt.Errorf("wrapped: %w", store.ErrNotFound)
+		f.Equal(wrapped, f.a.Finish(f.ctx, t.Lease(), p, func(context.Context, store.Tx) error { return wrapped }), "as it is")
 		f.same(t)
 		for name, end := range ends {
 			escapes(f, name, func() {
-				_ = f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx stage.Tx) error {
+				_ = f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx store.Tx) error {
 					tx.SetData([]byte("lost"))
 					end()
 					return nil
@@ -93,52 +93,52 @@ func testCommitFails(f *fixture) {
 			})
 			f.same(t)
 		}
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx stage.Tx) error {
+		f.NoError(f.a.Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx store.Tx) error {
 			tx.SetData([]byte("at last"))
 			return nil
 		}), "the holder still has it")
 		f.Equal("at last", string(f.get(t.ID).Data))
 		f.Equal(done, f.get(t.ID).Stage)
 		if !p.Last {
-			f.returned(t, stage.Return{Stage: done, Status: stage.Normal})
+			f.returned(t, store.Return{Stage: done, Status: store.Normal})
 		}
 	}
 }
 
 func testReturn(f *fixture) {
-	type ask = []func(stage.ID) (bool, error)
-	interrupted := stage.Return{Stage: created, Status: stage.Normal, Attempt: 1, Failure: "an earlier one", Runs: true}
-	again := stage.Return{Stage: created, Status: stage.Error, Attempt: 3, Failure: "no luck", Runs: true, After: time.Hour}
-	gone := stage.Return{Stage: done, Status: stage.Normal}
-	never := stage.Return{Stage: created, Status: stage.Error, Attempt: 5, Failure: "no more"}
+	type ask = []func(store.ID) (bool, error)
+	interrupted := store.Return{Stage: created, Status: store.Normal, Attempt: 1, Failure: "an earlier one", Runs: true}
+	again := store.Return{Stage: created, Status: store.Failed, Attempt: 3, Failure: "no luck", Runs: true, After: time.Hour}
+	gone := store.Return{Stage: done, Status: store.Normal}
+	never := store.Return{Stage: created, Status: store.Failed, Attempt: 5, Failure: "no more"}
 	for _, row := range []struct {
 		name string
-		r    stage.Return
+		r    store.Return
 		ask  ask
-		want stage.Status
+		want store.Status
 		due  time.Duration // from now on; below 0: never
 	}{
-		{"interrupted", interrupted, nil, stage.Normal, 0},
-		{"interrupted, in a while", stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Minute}, nil, stage.Normal, time.Minute},
-		{"no failure, whatever the attempt", stage.Return{Stage: created, Status: stage.Normal, Attempt: 7, Runs: true}, nil, stage.Normal, 0},
-		{"resumed", stage.Return{Stage: created, Status: stage.Resumed, Runs: true}, nil, stage.Resumed, 0},
-		{"to be tried again", again, nil, stage.Error, time.Hour},
-		{"failed for good", never, nil, stage.Error, -1},
-		{"failed for good: After is nothing by itself", stage.Return{Stage: created, Status: stage.Error, After: time.Hour}, nil, stage.Error, -1},
-		{"suspended by itself", stage.Return{Stage: created, Status: stage.Suspended, Attempt: 1}, nil, stage.Suspended, -1},
-		{"cancelled by itself", stage.Return{Stage: created, Status: stage.Cancelled}, nil, stage.Cancelled, -1},
-		{"finished", gone, nil, stage.Normal, -1},
-		{"at a stage that the chain does not know", stage.Return{Stage: "GONE", Status: stage.Error, Failure: "?"}, nil, stage.Error, -1},
+		{"interrupted", interrupted, nil, store.Normal, 0},
+		{"interrupted, in a while", store.Return{Stage: created, Status: store.Normal, Runs: true, After: time.Minute}, nil, store.Normal, time.Minute},
+		{"no failure, whatever the attempt", store.Return{Stage: created, Status: store.Normal, Attempt: 7, Runs: true}, nil, store.Normal, 0},
+		{"resumed", store.Return{Stage: created, Status: store.Resumed, Runs: true}, nil, store.Resumed, 0},
+		{"to be tried again", again, nil, store.Failed, time.Hour},
+		{"failed for good", never, nil, store.Failed, -1},
+		{"failed for good: After is nothing by itself", store.Return{Stage: created, Status: store.Failed, After: time.Hour}, nil, store.Failed, -1},
+		{"suspended by itself", store.Return{Stage: created, Status: store.Suspended, Attempt: 1}, nil, store.Suspended, -1},
+		{"cancelled by itself", store.Return{Stage: created, Status: store.Canceled}, nil, store.Canceled, -1},
+		{"finished", gone, nil, store.Normal, -1},
+		{"at a stage that the chain does not know", store.Return{Stage: "GONE", Status: store.Failed, Failure: "?"}, nil, store.Failed, -1},
 
-		{"interrupted, and suspended", interrupted, ask{f.suspend}, stage.Suspended, -1},
-		{"to be tried again, but suspended", again, ask{f.suspend}, stage.Suspended, -1},
-		{"to be tried again, but cancelled", again, ask{f.cancel}, stage.Cancelled, -1},
-		{"failed for good, and suspended", never, ask{f.suspend}, stage.Error, -1},
-		{"failed for good, but cancelled", never, ask{f.cancel}, stage.Cancelled, -1},
-		{"finished, and suspended", gone, ask{f.suspend}, stage.Suspended, -1},
-		{"finished, and cancelled", gone, ask{f.cancel}, stage.Cancelled, -1},
-		{"cancelled after a suspension", interrupted, ask{f.suspend, f.cancel}, stage.Cancelled, -1},
-		{"the suspension is withdrawn", again, ask{f.suspend, f.resume}, stage.Error, time.Hour},
+		{"interrupted, and suspended", interrupted, ask{f.suspend}, store.Suspended, -1},
+		{"to be tried again, but suspended", again, ask{f.suspend}, store.Suspended, -1},
+		{"to be tried again, but cancelled", again, ask{f.cancel}, store.Canceled, -1},
+		{"failed for good, and suspended", never, ask{f.suspend}, store.Failed, -1},
+		{"failed for good, but cancelled", never, ask{f.cancel}, store.Canceled, -1},
+		{"finished, and suspended", gone, ask{f.suspend}, store.Suspended, -1},
+		{"finished, and cancelled", gone, ask{f.cancel}, store.Canceled, -1},
+		{"cancelled after a suspension", interrupted, ask{f.suspend, f.cancel}, store.Canceled, -1},
+		{"the suspension is withdrawn", again, ask{f.suspend, f.resume}, store.Failed, time.Hour},
 	} {
 		t := f.claimedAgain(row.name)
 		for _, ask := range row.ask {
@@ -157,12 +157,12 @@ func testReturn(f *fixture) {
 		}
 		f.Equal(plain(want), plain(f.get(t.ID)), row.name)
 		records := 1 // of the failure before
-		if row.r.Status == stage.Error && row.r.Attempt > t.Attempt {
+		if row.r.Status == store.Failed && row.r.Attempt > t.Attempt {
 			records++
 		}
 		f.Len(f.failures(t.ID), records, row.name)
 
-		f.ErrorIs(failure(f.a.Return(f.ctx, t.Lease(), row.r)), stage.ErrLeaseLost, row.name)
+		f.ErrorIs(failure(f.a.Return(f.ctx, t.Lease(), row.r)), store.ErrLeaseLost, row.name)
 		f.same(want)
 		if row.due > 0 {
 			f.advance(row.due - time.Millisecond)
@@ -176,16 +176,16 @@ func testReturn(f *fixture) {
 	}
 }
 
-func (f *fixture) suspend(id stage.ID) (bool, error) { return f.b.Suspend(f.ctx, id) }
+func (f *fixture) suspend(id store.ID) (bool, error) { return f.b.Suspend(f.ctx, id) }
 
-func (f *fixture) resume(id stage.ID) (bool, error) { return f.b.Resume(f.ctx, id, false) }
+func (f *fixture) resume(id store.ID) (bool, error) { return f.b.Resume(f.ctx, id, false) }
 
-func (f *fixture) resumeFailed(id stage.ID) (bool, error) { return f.b.Resume(f.ctx, id, true) }
+func (f *fixture) resumeFailed(id store.ID) (bool, error) { return f.b.Resume(f.ctx, id, true) }
 
-func (f *fixture) cancel(id stage.ID) (bool, error) { return f.b.Cancel(f.ctx, id) }
+func (f *fixture) cancel(id store.ID) (bool, error) { return f.b.Cancel(f.ctx, id) }
 
 func testFailure(f *fixture) {
-	const most = stage.MaxFailure
+	const most = store.MaxFailure
 	x := strings.Repeat("x", most)
 	for _, row := range []struct{ name, failure, want string }{
 		{"lines", "one\ntwo\r\n\tthree", "one\ntwo\r\n\tthree"},
@@ -198,16 +198,16 @@ func testFailure(f *fixture) {
 		{"NULs", strings.Repeat("\x00", 2*most), strings.Repeat("\uFFFD", most/3)},
 	} {
 		t := f.claimed(row.name)
-		_, err := f.a.Return(f.ctx, t.Lease(), stage.Return{Stage: created, Status: stage.Error, Failure: row.failure})
+		_, err := f.a.Return(f.ctx, t.Lease(), store.Return{Stage: created, Status: store.Failed, Failure: row.failure})
 		f.NoError(err, row.name)
 		f.Equal(row.want, f.get(t.ID).Failure, row.name)
 	}
 }
 
 // renewals are for leases, without progress.
-func renewals(leases ...stage.Lease) (all []stage.Renewal) {
+func renewals(leases ...store.Lease) (all []store.Renewal) {
 	for _, l := range leases {
-		all = append(all, stage.Renewal{Lease: l})
+		all = append(all, store.Renewal{Lease: l})
 	}
 	return all
 }
@@ -219,7 +219,7 @@ func testHeartbeatRenews(f *fixture) {
 		f.advance(length - time.Millisecond)
 		beats, err := f.b.Heartbeat(f.ctx, renewals(t.Lease()), length)
 		f.NoError(err)
-		f.Equal([]stage.Beat{{Renewed: true, Wanted: stage.Suspension}}, beats)
+		f.Equal([]store.Beat{{Renewed: true, Wanted: store.Suspended}}, beats)
 		t.Due = t.Due.Add(length - time.Millisecond)
 		f.same(t) // so it does not count as a change either
 		f.Empty(f.claims(1, "a"))
@@ -228,19 +228,19 @@ func testHeartbeatRenews(f *fixture) {
 
 	beats, err := f.b.Heartbeat(f.ctx, renewals(t.Lease(), other.Lease()), time.Second)
 	f.NoError(err)
-	f.Equal([]stage.Beat{{Renewed: true, Wanted: stage.Suspension}, {Lost: true}}, beats)
+	f.Equal([]store.Beat{{Renewed: true, Wanted: store.Suspended}, {Lost: true}}, beats)
 	f.same(other) // a lease that has ended does not come back
 	t.Due = t.Due.Add(time.Second - length)
 	f.same(t) // so long from now, not longer
 	f.advance(time.Second)
 	beats, err = f.b.Heartbeat(f.ctx, renewals(t.Lease()), length)
 	f.NoError(err)
-	f.Equal([]stage.Beat{{Lost: true}}, beats)
+	f.Equal([]store.Beat{{Lost: true}}, beats)
 	f.same(t)
 
 	t = f.claimed("c")
 	beats, err = f.b.Heartbeat(f.ctx, renewals(t.Lease(), t.Lease()), 0)
 	f.NoError(err)
-	f.Equal([]stage.Beat{{Renewed: true}, {Renewed: true}}, beats, "one answer, however often it is asked, even if that ends it")
+	f.Equal([]store.Beat{{Renewed: true}, {Renewed: true}}, beats, "one answer, however often it is asked, even if that ends it")
 	f.claim("c")
 }

@@ -8,99 +8,99 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // conditions are all conditions of a task that a store distinguishes.
 var conditions = []struct {
 	name string
-	make func(f *fixture, kind string) stage.Task
+	make func(f *fixture, kind string) store.Task
 }{
-	{"new", func(f *fixture, kind string) stage.Task { return f.get(f.enqueue(kind)) }},
-	{"claimed", func(f *fixture, kind string) stage.Task { return f.claimed(kind) }},
-	{"claimed, to be suspended", func(f *fixture, kind string) stage.Task {
+	{"new", func(f *fixture, kind string) store.Task { return f.get(f.enqueue(kind)) }},
+	{"claimed", func(f *fixture, kind string) store.Task { return f.claimed(kind) }},
+	{"claimed, to be suspended", func(f *fixture, kind string) store.Task {
 		return f.asked(f.claimed(kind), f.suspend)
 	}},
-	{"claimed, to be cancelled", func(f *fixture, kind string) stage.Task {
+	{"claimed, to be cancelled", func(f *fixture, kind string) store.Task {
 		return f.asked(f.claimed(kind), f.cancel)
 	}},
-	{"its lease has ended", func(f *fixture, kind string) stage.Task {
+	{"its lease has ended", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.advance(length)
 		return t
 	}},
-	{"ended, to be suspended", func(f *fixture, kind string) stage.Task {
+	{"ended, to be suspended", func(f *fixture, kind string) store.Task {
 		t := f.asked(f.claimed(kind), f.suspend)
 		f.advance(length)
 		return t
 	}},
-	{"ended, to be cancelled", func(f *fixture, kind string) stage.Task {
+	{"ended, to be cancelled", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.advance(length)
 		return f.asked(t, f.cancel)
 	}},
-	{"claimed again", func(f *fixture, kind string) stage.Task {
+	{"claimed again", func(f *fixture, kind string) store.Task {
 		first := f.claimed(kind)
 		f.advance(length)
 		t := f.claim(kind)
 		f.Greater(t.Token, first.Token)
 		return t
 	}},
-	{"between two stages", func(f *fixture, kind string) stage.Task {
+	{"between two stages", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
 		return f.get(t.ID)
 	}},
-	{"in the next stage", func(f *fixture, kind string) stage.Task {
+	{"in the next stage", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
 		t, err := f.a.Enter(f.ctx, t.Lease(), "ENDING", 0)
 		f.NoError(err)
 		return t
 	}},
-	{"between, to be suspended", func(f *fixture, kind string) stage.Task {
+	{"between, to be suspended", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
 		return f.asked(t, f.suspend)
 	}},
-	{"between, lease has ended", func(f *fixture, kind string) stage.Task {
+	{"between, lease has ended", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
 		f.advance(length)
 		return f.get(t.ID)
 	}},
-	{"interrupted", func(f *fixture, kind string) stage.Task {
-		return f.returned(f.claimed(kind), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+	{"interrupted", func(f *fixture, kind string) store.Task {
+		return f.returned(f.claimed(kind), store.Return{Stage: created, Status: store.Normal, Runs: true})
 	}},
-	{"interrupted, rests", func(f *fixture, kind string) stage.Task {
-		return f.returned(f.claimed(kind), stage.Return{Stage: created, Status: stage.Normal, Runs: true, After: time.Hour})
+	{"interrupted, rests", func(f *fixture, kind string) store.Task {
+		return f.returned(f.claimed(kind), store.Return{Stage: created, Status: store.Normal, Runs: true, After: time.Hour})
 	}},
-	{"suspended", func(f *fixture, kind string) stage.Task { return f.asked(f.get(f.enqueue(kind)), f.suspend) }},
-	{"suspended at work", func(f *fixture, kind string) stage.Task {
+	{"suspended", func(f *fixture, kind string) store.Task { return f.asked(f.get(f.enqueue(kind)), f.suspend) }},
+	{"suspended at work", func(f *fixture, kind string) store.Task {
 		r := failed
-		r.Status = stage.Normal
+		r.Status = store.Normal
 		return f.returned(f.asked(f.claimedAgain(kind), f.suspend), r)
 	}},
-	{"resumed", func(f *fixture, kind string) stage.Task {
+	{"resumed", func(f *fixture, kind string) store.Task {
 		return f.asked(f.asked(f.get(f.enqueue(kind)), f.suspend), f.resume)
 	}},
-	{"failed", func(f *fixture, kind string) stage.Task { return f.returned(f.claimed(kind), failed) }},
-	{"failed, rests", func(f *fixture, kind string) stage.Task {
-		return f.returned(f.claimed(kind), stage.Return{Stage: created, Status: stage.Error, Attempt: 1, Runs: true, After: time.Hour})
+	{"failed", func(f *fixture, kind string) store.Task { return f.returned(f.claimed(kind), failed) }},
+	{"failed, rests", func(f *fixture, kind string) store.Task {
+		return f.returned(f.claimed(kind), store.Return{Stage: created, Status: store.Failed, Attempt: 1, Runs: true, After: time.Hour})
 	}},
-	{"failed for good", func(f *fixture, kind string) stage.Task {
-		return f.returned(f.claimed(kind), stage.Return{Stage: created, Status: stage.Error, Attempt: 1})
+	{"failed for good", func(f *fixture, kind string) store.Task {
+		return f.returned(f.claimed(kind), store.Return{Stage: created, Status: store.Failed, Attempt: 1})
 	}},
-	{"cancelled", func(f *fixture, kind string) stage.Task { return f.asked(f.get(f.enqueue(kind)), f.cancel) }},
-	{"cancelled at work", func(f *fixture, kind string) stage.Task {
-		return f.returned(f.asked(f.claimed(kind), f.cancel), stage.Return{Stage: created, Status: stage.Normal, Runs: true})
+	{"cancelled", func(f *fixture, kind string) store.Task { return f.asked(f.get(f.enqueue(kind)), f.cancel) }},
+	{"cancelled at work", func(f *fixture, kind string) store.Task {
+		return f.returned(f.asked(f.claimed(kind), f.cancel), store.Return{Stage: created, Status: store.Normal, Runs: true})
 	}},
-	{"finished", func(f *fixture, kind string) stage.Task {
+	{"finished", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, nil))
 		return f.get(t.ID)
 	}},
-	{"finished long ago", func(f *fixture, kind string) stage.Task {
+	{"finished long ago", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, nil))
 		f.advance(100 * length)
@@ -109,13 +109,13 @@ var conditions = []struct {
 }
 
 // asked makes a request, which has to make a difference.
-func (f *fixture) asked(t stage.Task, ask func(stage.ID) (bool, error)) stage.Task {
+func (f *fixture) asked(t store.Task, ask func(store.ID) (bool, error)) store.Task {
 	f.t.Helper()
 	f.yes(ask(t.ID))
 	return f.get(t.ID)
 }
 
-func (f *fixture) returned(t stage.Task, r stage.Return) stage.Task {
+func (f *fixture) returned(t store.Task, r store.Return) store.Task {
 	f.t.Helper()
 	_, err := f.a.Return(f.ctx, t.Lease(), r)
 	f.NoError(err)
@@ -126,17 +126,17 @@ func (f *fixture) returned(t stage.Task, r stage.Return) stage.Task {
 const requests = `
                           suspend                claim          cancel                resume                resume failed
 new                       SUSPENDED never        IN_PROCESSING  CANCELLED never       no                    no
-claimed                   IN_PROCESSING+SUSPEND  no             IN_PROCESSING+CANCEL  no                    no
-claimed, to be suspended  no                     no             IN_PROCESSING+CANCEL  IN_PROCESSING         IN_PROCESSING
+claimed                   IN_PROCESSING+SUSPENDED  no             IN_PROCESSING+CANCELLED  no                    no
+claimed, to be suspended  no                     no             IN_PROCESSING+CANCELLED  IN_PROCESSING         IN_PROCESSING
 claimed, to be cancelled  no                     no             no                    no                    no
-its lease has ended       IN_PROCESSING+SUSPEND  IN_PROCESSING  IN_PROCESSING+CANCEL  no                    no
-ended, to be suspended    no             IN_PROCESSING+SUSPEND  IN_PROCESSING+CANCEL  IN_PROCESSING         IN_PROCESSING
-ended, to be cancelled    no             IN_PROCESSING+CANCEL   no                    no                    no
-claimed again             IN_PROCESSING+SUSPEND  no             IN_PROCESSING+CANCEL  no                    no
-between two stages        IN_PROCESSING+SUSPEND  no             IN_PROCESSING+CANCEL  no                    no
-in the next stage         IN_PROCESSING+SUSPEND  no             IN_PROCESSING+CANCEL  no                    no
-between, to be suspended  no                     no             IN_PROCESSING+CANCEL  IN_PROCESSING         IN_PROCESSING
-between, lease has ended  IN_PROCESSING+SUSPEND  IN_PROCESSING  IN_PROCESSING+CANCEL  no                    no
+its lease has ended       IN_PROCESSING+SUSPENDED  IN_PROCESSING  IN_PROCESSING+CANCELLED  no                    no
+ended, to be suspended    no             IN_PROCESSING+SUSPENDED  IN_PROCESSING+CANCELLED  IN_PROCESSING         IN_PROCESSING
+ended, to be cancelled    no             IN_PROCESSING+CANCELLED   no                    no                    no
+claimed again             IN_PROCESSING+SUSPENDED  no             IN_PROCESSING+CANCELLED  no                    no
+between two stages        IN_PROCESSING+SUSPENDED  no             IN_PROCESSING+CANCELLED  no                    no
+in the next stage         IN_PROCESSING+SUSPENDED  no             IN_PROCESSING+CANCELLED  no                    no
+between, to be suspended  no                     no             IN_PROCESSING+CANCELLED  IN_PROCESSING         IN_PROCESSING
+between, lease has ended  IN_PROCESSING+SUSPENDED  IN_PROCESSING  IN_PROCESSING+CANCELLED  no                    no
 interrupted               SUSPENDED never        IN_PROCESSING  CANCELLED never       no                    no
 interrupted, rests        SUSPENDED never        no             CANCELLED never       no                    no
 suspended                 no                     no             CANCELLED never       RESUMED               RESUMED
@@ -152,12 +152,12 @@ finished long ago         no                     no             no              
 `
 
 func testRequests(f *fixture) {
-	operations := map[string]func(t stage.Task) (bool, error){
-		"suspend":       func(t stage.Task) (bool, error) { return f.suspend(t.ID) },
-		"resume":        func(t stage.Task) (bool, error) { return f.resume(t.ID) },
-		"resume failed": func(t stage.Task) (bool, error) { return f.resumeFailed(t.ID) },
-		"cancel":        func(t stage.Task) (bool, error) { return f.cancel(t.ID) },
-		"claim": func(t stage.Task) (bool, error) {
+	operations := map[string]func(t store.Task) (bool, error){
+		"suspend":       func(t store.Task) (bool, error) { return f.suspend(t.ID) },
+		"resume":        func(t store.Task) (bool, error) { return f.resume(t.ID) },
+		"resume failed": func(t store.Task) (bool, error) { return f.resumeFailed(t.ID) },
+		"cancel":        func(t store.Task) (bool, error) { return f.cancel(t.ID) },
+		"claim": func(t store.Task) (bool, error) {
 			f.yes(f.a.SetPaused(f.ctx, t.Kind, true))
 			f.Empty(f.claims(10, t.Kind), "while the kind is paused")
 			f.same(t)
@@ -165,14 +165,14 @@ func testRequests(f *fixture) {
 			return len(f.claims(10, t.Kind)) == 1, nil
 		},
 	}
-	f.fill(requests, func(t stage.Task, operation string) string {
+	f.fill(requests, func(t store.Task, operation string) string {
 		f.advance(time.Millisecond)
 		made, err := operations[operation](t)
 		f.NoError(err)
 		if made {
 			f.Greater(f.get(t.ID).Changed, t.Changed, "%s: %s", t.Kind, operation)
 			if attempts := t.Attempt; strings.HasPrefix(operation, "resume") {
-				if t.Status == stage.Error { // it begins anew
+				if t.Status == store.Failed { // it begins anew
 					attempts = 0
 				}
 				f.Equal(attempts, f.get(t.ID).Attempt, "%s: %s", t.Kind, operation)
@@ -189,15 +189,15 @@ const leases = `
                           enter          finish                finish last   return           heartbeat
 new                       lost           lost                  lost          lost             lost
 claimed                   IN_PROCESSING  IN_PROCESSING         NORMAL never  RESUMED          IN_PROCESSING
-claimed, to be suspended  suspended      suspended             suspended     SUSPENDED never  IN_PROCESSING+SUSPEND
-claimed, to be cancelled  cancelled      cancelled             cancelled     CANCELLED never  IN_PROCESSING+CANCEL
+claimed, to be suspended  suspended      suspended             suspended     SUSPENDED never  IN_PROCESSING+SUSPENDED
+claimed, to be cancelled  cancelled      cancelled             cancelled     CANCELLED never  IN_PROCESSING+CANCELLED
 its lease has ended       lost           lost                  lost          lost             lost
 ended, to be suspended    lost           lost                  lost          lost             lost
 ended, to be cancelled    lost           lost                  lost          lost             lost
 claimed again             IN_PROCESSING  IN_PROCESSING         NORMAL never  RESUMED          IN_PROCESSING
 between two stages        IN_PROCESSING  again                 lost          RESUMED          IN_PROCESSING
 in the next stage         IN_PROCESSING  lost                  lost          RESUMED          IN_PROCESSING
-between, to be suspended  suspended      again                 suspended     SUSPENDED never  IN_PROCESSING+SUSPEND
+between, to be suspended  suspended      again                 suspended     SUSPENDED never  IN_PROCESSING+SUSPENDED
 between, lease has ended  lost           lost                  lost          lost             lost
 interrupted               lost           lost                  lost          lost             lost
 interrupted, rests        lost           lost                  lost          lost             lost
@@ -215,12 +215,12 @@ finished long ago         lost           lost                  again         los
 
 func testLeases(f *fixture) {
 	called := false
-	commit := func(context.Context, stage.Tx) error {
+	commit := func(context.Context, store.Tx) error {
 		called = true
 		return nil
 	}
-	operations := map[string]func(l stage.Lease) error{
-		"enter": func(l stage.Lease) error {
+	operations := map[string]func(l store.Lease) error{
+		"enter": func(l store.Lease) error {
 			t, err := f.b.Enter(f.ctx, l, working, 3)
 			if err == nil {
 				f.Equal(3, t.Attempt)
@@ -228,31 +228,31 @@ func testLeases(f *fixture) {
 			}
 			return err
 		},
-		"finish":      func(l stage.Lease) error { return f.b.Finish(f.ctx, l, passage, commit) },
-		"finish last": func(l stage.Lease) error { return f.b.Finish(f.ctx, l, last, commit) },
-		"return": func(l stage.Lease) error {
-			return failure(f.b.Return(f.ctx, l, stage.Return{Stage: created, Status: stage.Resumed, Runs: true}))
+		"finish":      func(l store.Lease) error { return f.b.Finish(f.ctx, l, passage, commit) },
+		"finish last": func(l store.Lease) error { return f.b.Finish(f.ctx, l, last, commit) },
+		"return": func(l store.Lease) error {
+			return failure(f.b.Return(f.ctx, l, store.Return{Stage: created, Status: store.Resumed, Runs: true}))
 		},
-		"heartbeat": func(l stage.Lease) error {
+		"heartbeat": func(l store.Lease) error {
 			at := "NOWHERE"
 			if t, err := f.b.Get(f.ctx, l.Task); err == nil {
 				at = t.Stage
 			}
 			b := f.beat(l, at, "some")
 			if b.Lost {
-				return stage.ErrLeaseLost
+				return store.ErrLeaseLost
 			}
 			now := f.get(l.Task)
-			f.Equal(stage.Beat{Renewed: true, Wanted: now.Wanted}, b)
+			f.Equal(store.Beat{Renewed: true, Wanted: now.Wanted}, b)
 			f.Equal("some", string(now.Progress))
 			return nil
 		},
 	}
-	f.fill(leases, func(t stage.Task, operation string) string {
+	f.fill(leases, func(t store.Task, operation string) string {
 		do := operations[operation]
 		for _, token := range []int64{0, t.Token - 1, t.Token + 1, -t.Token} {
 			if token != t.Token {
-				f.ErrorIs(do(stage.Lease{Task: t.ID, Token: token}), stage.ErrLeaseLost)
+				f.ErrorIs(do(store.Lease{Task: t.ID, Token: token}), store.ErrLeaseLost)
 			}
 		}
 		f.same(t)
@@ -274,24 +274,24 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.Is(err, stage.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound):
 		return "not found"
-	case errors.Is(err, stage.ErrLeaseLost):
+	case errors.Is(err, store.ErrLeaseLost):
 		return "lost"
-	case errors.Is(err, stage.ErrSuspended):
+	case errors.Is(err, store.ErrSuspended):
 		return "suspended"
-	case errors.Is(err, stage.ErrCanceled):
+	case errors.Is(err, store.ErrCanceled):
 		return "cancelled"
 	}
 	return "refused"
 }
 
 // brief returns what the task is now.
-func (f *fixture) brief(id stage.ID) string {
+func (f *fixture) brief(id store.ID) string {
 	f.t.Helper()
 	t := f.get(id)
 	text := string(t.Status)
-	if t.Wanted != stage.Nothing {
+	if t.Wanted != "" {
 		text += "+" + string(t.Wanted)
 	}
 	if t.Due.IsZero() {
@@ -304,7 +304,7 @@ func (f *fixture) brief(id stage.ID) string {
 var changes = regexp.MustCompile(`^[A-Z]`)
 
 // fill compares each cell of a table with what do returns for a new task.
-func (f *fixture) fill(want string, do func(t stage.Task, column string) string) {
+func (f *fixture) fill(want string, do func(t store.Task, column string) string) {
 	columns := regexp.MustCompile(`\s{2,}`)
 	lines := strings.Split(strings.TrimRight(strings.TrimLeft(want, "\n"), "\n"), "\n")
 	head := columns.Split(strings.TrimSpace(lines[0]), -1)

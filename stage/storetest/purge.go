@@ -3,23 +3,23 @@ package storetest
 import (
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 func testPurge(f *fixture) {
-	purge := func(want int, status stage.Status, age time.Duration, limit int) {
+	purge := func(want int, status store.Status, age time.Duration, limit int) {
 		f.t.Helper()
-		n, err := f.a.Purge(f.ctx, stage.Purge{Status: status, Age: age, Limit: limit})
+		n, err := f.a.Purge(f.ctx, store.Purge{Status: status, Age: age, Limit: limit})
 		f.NoError(err)
 		f.Equal(want, n, "%s", status)
 	}
-	left := func(want ...stage.ID) {
+	left := func(want ...store.ID) {
 		f.t.Helper()
-		all, err := f.b.List(f.ctx, stage.Selection{})
+		all, err := f.b.List(f.ctx, store.Selection{})
 		f.NoError(err)
-		f.Equal(append([]stage.ID{}, want...), ids(all))
+		f.Equal(append([]store.ID{}, want...), ids(all))
 	}
-	keyed := stage.NewTask{Kind: "end", Stage: created, Key: "k"}
+	keyed := store.NewTask{Kind: "end", Stage: created, Key: "k"}
 	first := f.enqueued(keyed)
 	t1 := f.claim("end")
 	second := f.claimed("end")
@@ -29,30 +29,30 @@ func testPurge(f *fixture) {
 
 	fresh := f.enqueue("new")
 	held, suspended, again, failedTask, cancelled := f.claimed("held"), f.claimed("s"), f.claimed("again"), f.claimed("failed"), f.enqueue("cancelled")
-	f.returned(suspended, stage.Return{Stage: created, Status: stage.Suspended})
-	f.returned(failedTask, stage.Return{Stage: created, Status: stage.Error})
-	f.returned(again, stage.Return{Stage: created, Status: stage.Error, Runs: true, After: time.Hour})
+	f.returned(suspended, store.Return{Stage: created, Status: store.Suspended})
+	f.returned(failedTask, store.Return{Stage: created, Status: store.Failed})
+	f.returned(again, store.Return{Stage: created, Status: store.Failed, Runs: true, After: time.Hour})
 	f.yes(f.a.Cancel(f.ctx, cancelled))
 	f.advance(time.Second)
 
-	for _, status := range []stage.Status{stage.InProcessing, stage.Suspended, stage.Resumed, "", "DONE"} {
+	for _, status := range []store.Status{store.InProcessing, store.Suspended, store.Resumed, "", "DONE"} {
 		purge(0, status, 0, 100)
 	}
-	purge(0, stage.Normal, 0, 0)
-	purge(0, stage.Normal, 3*time.Second, 100)
-	purge(0, stage.Error, time.Second+time.Millisecond, 100)
+	purge(0, store.Normal, 0, 0)
+	purge(0, store.Normal, 3*time.Second, 100)
+	purge(0, store.Failed, time.Second+time.Millisecond, 100)
 	left(first, second.ID, fresh, held.ID, suspended.ID, again.ID, failedTask.ID, cancelled)
-	purge(1, stage.Normal, time.Second, 1)
+	purge(1, store.Normal, time.Second, 1)
 	left(first, fresh, held.ID, suspended.ID, again.ID, failedTask.ID, cancelled) // the second ended before
-	purge(0, stage.Normal, time.Second+time.Millisecond, 100)
+	purge(0, store.Normal, time.Second+time.Millisecond, 100)
 	same, err := f.b.Enqueue(f.ctx, keyed)
 	f.NoError(err)
-	f.Equal([]stage.ID{first}, same, "its key stands")
-	purge(1, stage.Normal, time.Second, 100)
-	f.ErrorIs(failure(f.b.Get(f.ctx, first)), stage.ErrNotFound)
-	f.ErrorIs(f.a.Finish(f.ctx, t1.Lease(), last, nil), stage.ErrLeaseLost)
-	purge(1, stage.Error, time.Second, 100)
-	purge(1, stage.Cancelled, 0, 100)
+	f.Equal([]store.ID{first}, same, "its key stands")
+	purge(1, store.Normal, time.Second, 100)
+	f.ErrorIs(failure(f.b.Get(f.ctx, first)), store.ErrNotFound)
+	f.ErrorIs(f.a.Finish(f.ctx, t1.Lease(), last, nil), store.ErrLeaseLost)
+	purge(1, store.Failed, time.Second, 100)
+	purge(1, store.Canceled, 0, 100)
 	left(fresh, held.ID, suspended.ID, again.ID)
 
 	next := f.enqueued(keyed)

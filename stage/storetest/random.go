@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Each history has that many steps, and at most that many tasks: few, so that much happens to each.
@@ -42,8 +42,8 @@ type history struct {
 	twin   *twin
 	r      *rand.Rand
 	base   time.Time
-	ids    []stage.ID
-	leases []stage.Lease // all that were ever given
+	ids    []store.ID
+	leases []store.Lease // all that were ever given
 	number int64         // of the latest claim
 	log    []string
 	err    error // the latest
@@ -51,10 +51,10 @@ type history struct {
 
 // begin adds a task, whose Created is the time.
 func (h *history) begin() {
-	n := stage.NewTask{Kind: "a", Stage: created}
+	n := store.NewTask{Kind: "a", Stage: created}
 	id := h.enqueued(n)
 	h.base = h.get(id).Created
-	h.twin.now, h.twin.ids = h.base, []stage.ID{id}
+	h.twin.now, h.twin.ids = h.base, []store.ID{id}
 	_, err := h.twin.Enqueue(h.ctx, n)
 	h.NoError(err)
 	h.ids = append(h.ids, id)
@@ -69,9 +69,9 @@ func (h *history) step() {
 	if got != want {
 		h.fail("it answers\n\t%s\nbut the twin\n\t%s", got, want)
 	}
-	all, err := h.side(h.r.IntN(2)).List(h.ctx, stage.Selection{})
+	all, err := h.side(h.r.IntN(2)).List(h.ctx, store.Selection{})
 	h.NoError(err)
-	twins, _ := h.twin.List(h.ctx, stage.Selection{})
+	twins, _ := h.twin.List(h.ctx, store.Selection{})
 	if got, want := h.texts(all), h.texts(twins); got != want {
 		h.fail("then it has\n%s\nbut the twin\n%s", got, want)
 	}
@@ -86,7 +86,7 @@ func (h *history) step() {
 	for _, t := range all {
 		h.leases = append(h.leases, t.Lease())
 	}
-	slices.SortFunc(h.leases, func(l, m stage.Lease) int { return int((l.Task-m.Task)*1000) + int(l.Token-m.Token) })
+	slices.SortFunc(h.leases, func(l, m store.Lease) int { return int((l.Task-m.Task)*1000) + int(l.Token-m.Token) })
 	h.leases = slices.Compact(h.leases)
 }
 
@@ -105,7 +105,7 @@ func (h *history) outcome(err error) string {
 }
 
 // operation draws what to do next. The function is called for the store and then for the twin, and returns the answer.
-func (h *history) operation() (name string, do func(s stage.Store) string) {
+func (h *history) operation() (name string, do func(s store.Store) string) {
 	switch n := h.r.IntN(100); {
 	case n < 6 && len(h.twin.tasks) < tasks:
 		return h.enqueue()
@@ -120,14 +120,14 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 	case n < 67:
 		return h.heartbeat()
 	case n < 75:
-		return h.request("Suspend", stage.Store.Suspend)
+		return h.request("Suspend", store.Store.Suspend)
 	case n < 85:
 		failed := h.r.IntN(2) == 0
-		return h.request(fmt.Sprintf("Resume failed=%v", failed), func(s stage.Store, ctx context.Context, id stage.ID) (bool, error) {
+		return h.request(fmt.Sprintf("Resume failed=%v", failed), func(s store.Store, ctx context.Context, id store.ID) (bool, error) {
 			return s.Resume(ctx, id, failed)
 		})
 	case n < 87:
-		return h.request("Cancel", stage.Store.Cancel)
+		return h.request("Cancel", store.Store.Cancel)
 	case n < 89:
 		return h.list()
 	case n < 91:
@@ -140,7 +140,7 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 		return h.purge()
 	}
 	d := time.Duration(h.r.IntN(4000)) * time.Millisecond
-	return fmt.Sprintf("Advance %v", d), func(s stage.Store) string {
+	return fmt.Sprintf("Advance %v", d), func(s store.Store) string {
 		if s == h.twin {
 			h.twin.now = h.twin.now.Add(d)
 		} else {
@@ -150,10 +150,10 @@ func (h *history) operation() (name string, do func(s stage.Store) string) {
 	}
 }
 
-func (h *history) enqueue() (string, func(stage.Store) string) {
-	var all []stage.NewTask
+func (h *history) enqueue() (string, func(store.Store) string) {
+	var all []store.NewTask
 	for range 1 + h.r.IntN(2) {
-		n := stage.NewTask{Kind: h.one("a", "b", "c"), Stage: created, Data: []byte(h.one("", "one", "two"))}
+		n := store.NewTask{Kind: h.one("a", "b", "c"), Stage: created, Data: []byte(h.one("", "one", "two"))}
 		if h.r.IntN(4) == 0 {
 			n.After = h.time()
 		}
@@ -165,7 +165,7 @@ func (h *history) enqueue() (string, func(stage.Store) string) {
 		}
 		all = append(all, n)
 	}
-	return fmt.Sprintf("Enqueue %+v", all), func(s stage.Store) string {
+	return fmt.Sprintf("Enqueue %+v", all), func(s store.Store) string {
 		ids, err := s.Enqueue(h.ctx, all...)
 		if s != h.twin {
 			h.Len(ids, len(all))
@@ -182,31 +182,31 @@ func (h *history) enqueue() (string, func(stage.Store) string) {
 }
 
 // tick has ticks of names that are there and of one that is not, with the right record or another one.
-func (h *history) tick() (string, func(stage.Store) string) {
-	var ticks []stage.Tick
+func (h *history) tick() (string, func(store.Store) string) {
+	var ticks []store.Tick
 	for _, name := range []string{"x", "y", "z"}[h.r.IntN(3):] {
-		t := stage.Tick{Name: name, Last: h.twin.ticks[name]}
+		t := store.Tick{Name: name, Last: h.twin.ticks[name]}
 		t.Next = t.Last.Add(h.time())
 		if h.r.IntN(5) == 0 {
 			t.Last = h.base
 		}
 		if h.r.IntN(3) == 0 { // mostly with a key, so that there are not too many tasks
-			t.Tasks = []stage.NewTask{{Kind: "c", Stage: created, Key: "tick", Data: []byte(name)}}
+			t.Tasks = []store.NewTask{{Kind: "c", Stage: created, Key: "tick", Data: []byte(name)}}
 		}
 		ticks = append(ticks, t)
 	}
-	return fmt.Sprintf("Tick %+v", ticks), func(s stage.Store) string {
+	return fmt.Sprintf("Tick %+v", ticks), func(s store.Store) string {
 		if s != h.twin {
-			before, err := s.List(h.ctx, stage.Selection{})
+			before, err := s.List(h.ctx, store.Selection{})
 			h.NoError(err)
 			defer func() {
-				after, err := s.List(h.ctx, stage.Selection{})
+				after, err := s.List(h.ctx, store.Selection{})
 				h.NoError(err)
 				h.twin.ids = nil
 				for _, t := range after[len(before):] {
 					h.ids, h.twin.ids = append(h.ids, t.ID), append(h.twin.ids, t.ID)
 				}
-				h.twin.ids = append(h.twin.ids, make([]stage.ID, len(ticks))...)
+				h.twin.ids = append(h.twin.ids, make([]store.ID, len(ticks))...)
 			}()
 		}
 		ticked, err := s.Tick(h.ctx, ticks...)
@@ -226,7 +226,7 @@ var others = func() (all []string) {
 	return all
 }()
 
-func (h *history) claim() (string, func(stage.Store) string) {
+func (h *history) claim() (string, func(store.Store) string) {
 	var kinds []string
 	for range h.r.IntN(4) {
 		kinds = append(kinds, h.one("a", "b", "c"))
@@ -242,8 +242,8 @@ func (h *history) claim() (string, func(stage.Store) string) {
 	if h.r.IntN(2) == 0 {
 		priorities = map[string]int{"a": h.r.IntN(3) - 1, "b": h.r.IntN(3) - 1}
 	}
-	c := stage.Claim{
-		Ticket: stage.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number},
+	c := store.Claim{
+		Ticket: store.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number},
 		Worker: h.one("ann", "ben"), Kinds: kinds, Limit: h.r.IntN(5), Most: most, Priorities: priorities,
 		Length: h.time(),
 	}
@@ -251,17 +251,17 @@ func (h *history) claim() (string, func(stage.Store) string) {
 		for i, found := range []string{created, "S0", "S1", "S2", "T0", "T1"} {
 			for _, lost := range []bool{false, true} {
 				if h.r.IntN(4) > 0 {
-					c.Shows = append(c.Shows, stage.Show{
+					c.Shows = append(c.Shows, store.Show{
 						Kind: kind, Found: found, Lost: lost, Stage: fmt.Sprintf("S%d", i%3), Attempts: h.r.IntN(3),
 					})
 				}
 			}
 		}
 	}
-	return fmt.Sprintf("Claim %+v", c), func(s stage.Store) string {
+	return fmt.Sprintf("Claim %+v", c), func(s store.Store) string {
 		claimed, err := s.Claim(h.ctx, c)
 		if s != h.twin {
-			h.twin.tokens = map[stage.ID]int64{}
+			h.twin.tokens = map[store.ID]int64{}
 			for _, t := range claimed {
 				h.twin.tokens[t.ID] = t.Token
 			}
@@ -270,17 +270,17 @@ func (h *history) claim() (string, func(stage.Store) string) {
 	}
 }
 
-func (h *history) claimed() (string, func(stage.Store) string) {
-	t := stage.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number - int64(h.r.IntN(5))}
-	return fmt.Sprintf("Claimed %v", t), func(s stage.Store) string {
+func (h *history) claimed() (string, func(store.Store) string) {
+	t := store.Ticket{Engine: int64(h.r.IntN(2)), Number: h.number - int64(h.r.IntN(5))}
+	return fmt.Sprintf("Claimed %v", t), func(s store.Store) string {
 		held, err := s.Claimed(h.ctx, t)
 		return fmt.Sprintf("%s %s", h.texts(held), h.outcome(err))
 	}
 }
 
-func (h *history) enter() (string, func(stage.Store) string) {
+func (h *history) enter() (string, func(store.Store) string) {
 	l, at, attempt := h.lease(), h.one("S0", "S1", "S2"), h.r.IntN(3)
-	return fmt.Sprintf("Enter %v %s %d", l, at, attempt), func(s stage.Store) string {
+	return fmt.Sprintf("Enter %v %s %d", l, at, attempt), func(s store.Store) string {
 		t, err := s.Enter(h.ctx, l, at, attempt)
 		if err != nil {
 			h.Zero(t)
@@ -290,17 +290,17 @@ func (h *history) enter() (string, func(stage.Store) string) {
 	}
 }
 
-func (h *history) finish() (string, func(stage.Store) string) {
+func (h *history) finish() (string, func(store.Store) string) {
 	l := h.lease()
-	p := stage.Passage{From: h.one("S0", "S1", "S2"), To: h.one("T0", "T1"), Last: h.r.IntN(4) == 0}
+	p := store.Passage{From: h.one("S0", "S1", "S2"), To: h.one("T0", "T1"), Last: h.r.IntN(4) == 0}
 	if h.r.IntN(4) > 0 {
 		p.From = h.twin.tasks[l.Task].Stage
 	}
 	refused := errors.New("refused")
 	how := h.one("no commit", "nothing", "data", "none", "an error")
-	return fmt.Sprintf("Finish %v %v, %s", l, p, how), func(s stage.Store) string {
+	return fmt.Sprintf("Finish %v %v, %s", l, p, how), func(s store.Store) string {
 		called := false
-		commit := func(_ context.Context, tx stage.Tx) error {
+		commit := func(_ context.Context, tx store.Tx) error {
 			called = true
 			switch how {
 			case "data":
@@ -321,45 +321,45 @@ func (h *history) finish() (string, func(stage.Store) string) {
 	}
 }
 
-func (h *history) giveBack() (string, func(stage.Store) string) {
-	r := stage.Return{
-		Stage: h.one("T0", "T1"), Status: stage.Status(h.one("NORMAL", "ERROR", "RESUMED", "SUSPENDED", "CANCELLED")),
+func (h *history) giveBack() (string, func(store.Store) string) {
+	r := store.Return{
+		Stage: h.one("T0", "T1"), Status: store.Status(h.one("NORMAL", "ERROR", "RESUMED", "SUSPENDED", "CANCELLED")),
 		Attempt: h.r.IntN(3), Failure: h.one("", "no luck", "no more"), Runs: h.r.IntN(4) > 0, After: h.time(),
 	}
 	switch r.Status {
-	case stage.Resumed:
+	case store.Resumed:
 		r.Runs = true
-	case stage.Suspended, stage.Cancelled:
+	case store.Suspended, store.Canceled:
 		r.Runs = false
 	}
 	l := h.lease()
 	r.Progress = h.progress(l)
-	return fmt.Sprintf("Return %v %+v", l, r), func(s stage.Store) string {
+	return fmt.Sprintf("Return %v %+v", l, r), func(s store.Store) string {
 		status, err := s.Return(h.ctx, l, r)
 		return fmt.Sprintf("%s %s", status, h.outcome(err))
 	}
 }
 
-func (h *history) heartbeat() (string, func(stage.Store) string) {
-	var all []stage.Renewal
+func (h *history) heartbeat() (string, func(store.Store) string) {
+	var all []store.Renewal
 	for range h.r.IntN(5) {
-		r := stage.Renewal{Lease: h.lease()}
-		if !slices.ContainsFunc(all, func(other stage.Renewal) bool { return other.Lease == r.Lease }) {
+		r := store.Renewal{Lease: h.lease()}
+		if !slices.ContainsFunc(all, func(other store.Renewal) bool { return other.Lease == r.Lease }) {
 			r.Progress = h.progress(r.Lease)
 		}
 		all = append(all, r)
 	}
 	d := h.time()
-	return fmt.Sprintf("Heartbeat %v for %v", all, d), func(s stage.Store) string {
+	return fmt.Sprintf("Heartbeat %v for %v", all, d), func(s store.Store) string {
 		beats, err := s.Heartbeat(h.ctx, all, d)
 		return fmt.Sprintf("%v %s", beats, h.outcome(err))
 	}
 }
 
 // failures asks for those of a task.
-func (h *history) failures() (string, func(stage.Store) string) {
+func (h *history) failures() (string, func(store.Store) string) {
 	id := h.ids[h.r.IntN(len(h.ids))]
-	return fmt.Sprintf("Failures %d", id), func(s stage.Store) string {
+	return fmt.Sprintf("Failures %d", id), func(s store.Store) string {
 		all, err := s.Failures(h.ctx, id)
 		text := h.outcome(err)
 		for _, f := range all {
@@ -370,33 +370,33 @@ func (h *history) failures() (string, func(stage.Store) string) {
 }
 
 // progress is mostly of the stage at which the task is, and often none.
-func (h *history) progress(l stage.Lease) stage.Progress {
+func (h *history) progress(l store.Lease) store.Progress {
 	switch h.r.IntN(6) {
 	case 0, 1, 2:
-		return stage.Progress{Stage: h.twin.tasks[l.Task].Stage, Data: []byte(h.one("", "half", "all"))}
+		return store.Progress{Stage: h.twin.tasks[l.Task].Stage, Data: []byte(h.one("", "half", "all"))}
 	case 3:
-		return stage.Progress{Stage: h.one("S0", "S1", "S2"), Data: []byte("some")}
+		return store.Progress{Stage: h.one("S0", "S1", "S2"), Data: []byte("some")}
 	}
-	return stage.Progress{}
+	return store.Progress{}
 }
 
-type request func(s stage.Store, ctx context.Context, id stage.ID) (bool, error)
+type request func(s store.Store, ctx context.Context, id store.ID) (bool, error)
 
-func (h *history) request(name string, ask request) (string, func(stage.Store) string) {
+func (h *history) request(name string, ask request) (string, func(store.Store) string) {
 	id := h.ids[h.r.IntN(len(h.ids))]
 	if h.r.IntN(20) == 0 {
 		id += 1000
 	}
-	return fmt.Sprintf("%s %d", name, id), func(s stage.Store) string {
+	return fmt.Sprintf("%s %d", name, id), func(s store.Store) string {
 		made, err := ask(s, h.ctx, id)
 		return fmt.Sprintf("%v %s", made, h.outcome(err))
 	}
 }
 
 // pause ends a pause more often than it begins one, so that most tasks can be claimed.
-func (h *history) pause() (string, func(stage.Store) string) {
+func (h *history) pause() (string, func(store.Store) string) {
 	kind, paused := h.one("a", "b", "c"), h.r.IntN(3) == 0
-	return fmt.Sprintf("SetPaused %s %v", kind, paused), func(s stage.Store) string {
+	return fmt.Sprintf("SetPaused %s %v", kind, paused), func(s store.Store) string {
 		changed, err := s.SetPaused(h.ctx, kind, paused)
 		kinds, failure := s.Paused(h.ctx)
 		h.NoError(failure)
@@ -404,10 +404,10 @@ func (h *history) pause() (string, func(stage.Store) string) {
 	}
 }
 
-func (h *history) list() (string, func(stage.Store) string) {
-	f := stage.Selection{
+func (h *history) list() (string, func(store.Store) string) {
+	f := store.Selection{
 		Kind: h.one("", "a", "b"), Stage: h.one("", "", created, "S0", "T0"),
-		Status: stage.Status(h.one("", "", "NORMAL", "ERROR", "IN_PROCESSING", "SUSPENDED", "RESUMED", "CANCELLED")),
+		Status: store.Status(h.one("", "", "NORMAL", "ERROR", "IN_PROCESSING", "SUSPENDED", "RESUMED", "CANCELLED")),
 		Limit:  h.r.IntN(4), Running: h.r.IntN(3) == 0, Ended: h.r.IntN(4) == 0, Newest: h.r.IntN(2) == 0,
 	}
 	if h.r.IntN(2) == 0 {
@@ -417,20 +417,20 @@ func (h *history) list() (string, func(stage.Store) string) {
 		f.Before = h.ids[h.r.IntN(len(h.ids))]
 	}
 	if h.r.IntN(3) == 0 {
-		f.IDs = []stage.ID{}
+		f.IDs = []store.ID{}
 		for range h.r.IntN(10) {
-			f.IDs = append(f.IDs, h.ids[h.r.IntN(len(h.ids))]+stage.ID(h.r.IntN(2)))
+			f.IDs = append(f.IDs, h.ids[h.r.IntN(len(h.ids))]+store.ID(h.r.IntN(2)))
 		}
 	}
-	return fmt.Sprintf("List %+v", f), func(s stage.Store) string {
+	return fmt.Sprintf("List %+v", f), func(s store.Store) string {
 		found, err := s.List(h.ctx, f)
 		return fmt.Sprintf("%s %s", h.texts(found), h.outcome(err))
 	}
 }
 
-func (h *history) purge() (string, func(stage.Store) string) {
-	p := stage.Purge{Status: stage.Status(h.one("NORMAL", "CANCELLED", "ERROR", "SUSPENDED", "IN_PROCESSING")), Age: h.time(), Limit: h.r.IntN(3)}
-	return fmt.Sprintf("Purge %+v", p), func(s stage.Store) string {
+func (h *history) purge() (string, func(store.Store) string) {
+	p := store.Purge{Status: store.Status(h.one("NORMAL", "CANCELLED", "ERROR", "SUSPENDED", "IN_PROCESSING")), Age: h.time(), Limit: h.r.IntN(3)}
+	return fmt.Sprintf("Purge %+v", p), func(s store.Store) string {
 		n, err := s.Purge(h.ctx, p)
 		return fmt.Sprintf("%d %s", n, h.outcome(err))
 	}
@@ -444,8 +444,8 @@ func (h *history) time() time.Duration {
 }
 
 // lease returns mostly one that has not ended, if there is any; else one that has, or that was never given.
-func (h *history) lease() stage.Lease {
-	var live []stage.Lease
+func (h *history) lease() store.Lease {
+	var live []store.Lease
 	for _, l := range h.leases {
 		if transition.Holds(h.twin.find(l.Task), l, h.twin.now) {
 			live = append(live, l)
@@ -455,7 +455,7 @@ func (h *history) lease() stage.Lease {
 		return live[h.r.IntN(len(live))]
 	}
 	if len(h.leases) == 0 {
-		return stage.Lease{Task: h.ids[0]}
+		return store.Lease{Task: h.ids[0]}
 	}
 	l := h.leases[h.r.IntN(len(h.leases))]
 	if h.r.IntN(10) == 0 {
@@ -464,7 +464,7 @@ func (h *history) lease() stage.Lease {
 	return l
 }
 
-func (h *history) texts(tasks []stage.Task) string {
+func (h *history) texts(tasks []store.Task) string {
 	var lines []string
 	for _, t := range tasks {
 		lines = append(lines, h.text(t))
@@ -473,7 +473,7 @@ func (h *history) texts(tasks []stage.Task) string {
 }
 
 // text is all of a task in a line.
-func (h *history) text(t stage.Task) string {
+func (h *history) text(t store.Task) string {
 	since := func(at time.Time) string {
 		if at.IsZero() {
 			return "never"

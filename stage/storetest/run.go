@@ -8,16 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Harness is an empty store, and what a test needs beside it.
 type Harness struct {
-	Store stage.Store
+	Store store.Store
 
 	// Again returns a second connection to the same tasks, as another process has it. For a store of one process it
 	// returns Store.
-	Again func() stage.Store
+	Again func() store.Store
 
 	// Advance sets the store's clock forward, or back, by whole milliseconds. Otherwise the clock stands still.
 	Advance func(time.Duration)
@@ -79,7 +79,7 @@ type fixture struct {
 	*require.Assertions
 	t       *testing.T
 	ctx     context.Context // ends when something hangs
-	a, b    stage.Store
+	a, b    store.Store
 	advance func(time.Duration)
 }
 
@@ -98,18 +98,18 @@ const (
 	done    = "DONE"
 )
 
-var passage = stage.Passage{From: working, To: done}
+var passage = store.Passage{From: working, To: done}
 
 // last is passage at the end of a chain.
-var last = stage.Passage{From: working, To: done, Last: true}
+var last = store.Passage{From: working, To: done, Last: true}
 
 // enqueue adds a task.
-func (f *fixture) enqueue(kind string) stage.ID {
+func (f *fixture) enqueue(kind string) store.ID {
 	f.t.Helper()
-	return f.enqueued(stage.NewTask{Kind: kind, Stage: created, Data: []byte("data of " + kind)})
+	return f.enqueued(store.NewTask{Kind: kind, Stage: created, Data: []byte("data of " + kind)})
 }
 
-func (f *fixture) enqueued(n stage.NewTask) stage.ID {
+func (f *fixture) enqueued(n store.NewTask) store.ID {
 	f.t.Helper()
 	ids, err := f.a.Enqueue(f.ctx, n)
 	f.NoError(err)
@@ -118,13 +118,13 @@ func (f *fixture) enqueued(n stage.NewTask) stage.ID {
 }
 
 // keep has a claim show tasks of the kinds at the stage working, wherever they are found.
-func keep(kinds ...string) (all []stage.Show) {
+func keep(kinds ...string) (all []store.Show) {
 	kinds = slices.Clone(kinds)
 	slices.Sort(kinds)
 	for _, kind := range slices.Compact(kinds) {
 		for _, found := range []string{created, done} {
 			for _, lost := range []bool{false, true} {
-				all = append(all, stage.Show{Kind: kind, Found: found, Lost: lost, Stage: working})
+				all = append(all, store.Show{Kind: kind, Found: found, Lost: lost, Stage: working})
 			}
 		}
 	}
@@ -132,15 +132,15 @@ func keep(kinds ...string) (all []stage.Show) {
 }
 
 // claims claims at most limit tasks of the kinds.
-func (f *fixture) claims(limit int, kinds ...string) []stage.Task {
+func (f *fixture) claims(limit int, kinds ...string) []store.Task {
 	f.t.Helper()
-	tasks, err := f.a.Claim(f.ctx, stage.Claim{Worker: "ann", Kinds: kinds, Limit: limit, Length: length, Shows: keep(kinds...)})
+	tasks, err := f.a.Claim(f.ctx, store.Claim{Worker: "ann", Kinds: kinds, Limit: limit, Length: length, Shows: keep(kinds...)})
 	f.NoError(err)
 	return tasks
 }
 
 // claim claims the one task of the kind.
-func (f *fixture) claim(kind string) stage.Task {
+func (f *fixture) claim(kind string) store.Task {
 	f.t.Helper()
 	tasks := f.claims(10, kind)
 	f.Len(tasks, 1)
@@ -148,14 +148,14 @@ func (f *fixture) claim(kind string) stage.Task {
 }
 
 // claimed returns a new task that has been claimed.
-func (f *fixture) claimed(kind string) stage.Task {
+func (f *fixture) claimed(kind string) store.Task {
 	f.t.Helper()
 	f.enqueue(kind)
 	return f.claim(kind)
 }
 
 // get returns the task, as the other connection sees it.
-func (f *fixture) get(id stage.ID) stage.Task {
+func (f *fixture) get(id store.ID) store.Task {
 	f.t.Helper()
 	t, err := f.b.Get(f.ctx, id)
 	f.NoError(err)
@@ -163,7 +163,7 @@ func (f *fixture) get(id stage.ID) stage.Task {
 }
 
 // same requires that the task has not changed.
-func (f *fixture) same(was stage.Task) {
+func (f *fixture) same(was store.Task) {
 	f.t.Helper()
 	f.Equal(plain(was), plain(f.get(was.ID)))
 }
@@ -179,7 +179,7 @@ func (f *fixture) yes(made bool, err error) {
 func failure[T any](_ T, err error) error { return err }
 
 // plain makes tasks comparable: times in UTC, without a monotonic clock.
-func plain(t stage.Task) stage.Task {
+func plain(t store.Task) store.Task {
 	for _, at := range []*time.Time{&t.Due, &t.Created, &t.Changed} {
 		if !at.IsZero() {
 			*at = at.Round(0).UTC()
@@ -188,8 +188,8 @@ func plain(t stage.Task) stage.Task {
 	return t
 }
 
-func ids(tasks []stage.Task) []stage.ID {
-	all := []stage.ID{}
+func ids(tasks []store.Task) []store.ID {
+	all := []store.ID{}
 	for _, t := range tasks {
 		all = append(all, t.ID)
 	}

@@ -3,19 +3,19 @@ package storetest
 import (
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // tick makes a call with one tick, and returns the record, and how many tasks of the name there are then.
-func (f *fixture) tick(t stage.Tick) (last time.Time, tasks int) {
+func (f *fixture) tick(t store.Tick) (last time.Time, tasks int) {
 	f.t.Helper()
 	if t.Tasks == nil {
-		t.Tasks = []stage.NewTask{{Kind: t.Name, Stage: created, Data: []byte("data")}}
+		t.Tasks = []store.NewTask{{Kind: t.Name, Stage: created, Data: []byte("data")}}
 	}
 	ticked, err := f.a.Tick(f.ctx, t)
 	f.NoError(err)
 	f.Len(ticked.Last, 1)
-	all, err := f.b.List(f.ctx, stage.Selection{Kind: t.Name})
+	all, err := f.b.List(f.ctx, store.Selection{Kind: t.Name})
 	f.NoError(err)
 	return ticked.Last[0], len(all)
 }
@@ -23,10 +23,10 @@ func (f *fixture) tick(t stage.Tick) (last time.Time, tasks int) {
 func testTicks(f *fixture) {
 	begun := f.get(f.enqueue("now")).Created
 	at := func(d time.Duration) time.Time { return begun.Add(d) }
-	tick := func(last, next time.Duration) stage.Tick {
-		return stage.Tick{Name: "t", Last: at(last), Next: at(next)}
+	tick := func(last, next time.Duration) store.Tick {
+		return store.Tick{Name: "t", Last: at(last), Next: at(next)}
 	}
-	is := func(t stage.Tick, want time.Duration, tasks int) {
+	is := func(t store.Tick, want time.Duration, tasks int) {
 		f.t.Helper()
 		last, n := f.tick(t)
 		f.True(last.Equal(at(want)), "%v after %v", last, begun)
@@ -37,10 +37,10 @@ func testTicks(f *fixture) {
 	f.True(none.Now.Equal(begun))
 	f.Empty(none.Last)
 
-	is(stage.Tick{Name: "t", Next: at(0)}, 0, 0) // a new name begins now, whatever is asked
+	is(store.Tick{Name: "t", Next: at(0)}, 0, 0) // a new name begins now, whatever is asked
 	f.advance(length)
-	is(stage.Tick{Name: "t"}, 0, 0)                 // it is known now
-	is(stage.Tick{Name: "t", Next: at(1000)}, 0, 0) // and not by an engine that does not know the record
+	is(store.Tick{Name: "t"}, 0, 0)                 // it is known now
+	is(store.Tick{Name: "t", Next: at(1000)}, 0, 0) // and not by an engine that does not know the record
 	is(tick(length, length), 0, 0)                  // nor by one that has another record
 	is(tick(0, length+time.Millisecond), 0, 0)      // it is not time yet
 	is(tick(0, 0), 0, 0)                            // it is the same one
@@ -51,22 +51,22 @@ func testTicks(f *fixture) {
 	is(tick(length-time.Millisecond, length), length, 2) // just in time
 	f.advance(time.Hour)
 	empty := tick(length, length+time.Minute)
-	empty.Tasks = []stage.NewTask{}
+	empty.Tasks = []store.NewTask{}
 	is(empty, length+time.Minute, 2) // without tasks
 	several := tick(length+time.Minute, time.Hour)
 	several.Next = several.Next.In(time.FixedZone("", 3600))
-	several.Tasks = []stage.NewTask{{Kind: "t", Stage: created, Key: "k"}, {Kind: "t", Stage: created}, {Kind: "t", Stage: created, Key: "k"}}
+	several.Tasks = []store.NewTask{{Kind: "t", Stage: created, Key: "k"}, {Kind: "t", Stage: created}, {Kind: "t", Stage: created, Key: "k"}}
 	is(several, time.Hour, 4)
-	all, err := f.b.List(f.ctx, stage.Selection{Kind: "t"})
+	all, err := f.b.List(f.ctx, store.Selection{Kind: "t"})
 	f.NoError(err)
 	t := all[0]
-	f.Equal(plain(stage.Task{
-		ID: t.ID, Kind: "t", Stage: created, Status: stage.Normal, Data: []byte("data"),
+	f.Equal(plain(store.Task{
+		ID: t.ID, Kind: "t", Stage: created, Status: store.Normal, Data: []byte("data"),
 		Due: at(length), Created: at(length), Changed: at(length),
 	}), plain(t))
 
 	bad := tick(time.Hour, time.Hour+1e9)
-	bad.Tasks = []stage.NewTask{{Kind: "t", Stage: created, Key: "a\x00b"}}
+	bad.Tasks = []store.NewTask{{Kind: "t", Stage: created, Key: "a\x00b"}}
 	_, err = f.a.Tick(f.ctx, bad)
 	f.Error(err)
 	is(tick(0, 0), time.Hour, 4)

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // goroutines is how many ask at once.
@@ -41,7 +41,7 @@ func (c polite) Err() error {
 }
 
 // side is the connection of a goroutine.
-func (f *fixture) side(i int) stage.Store { return []stage.Store{f.a, f.b}[i%2] }
+func (f *fixture) side(i int) store.Store { return []store.Store{f.a, f.b}[i%2] }
 
 func testClaimsAtOnce(f *fixture) {
 	const tasks = 120
@@ -49,11 +49,11 @@ func testClaimsAtOnce(f *fixture) {
 	for i := range tasks {
 		f.enqueue(kinds[i%3])
 	}
-	var got [goroutines][]stage.Task
+	var got [goroutines][]store.Task
 	var errs [goroutines]error
 	together(goroutines, func(i int) {
 		for limit := i; limit < i+2*tasks; limit++ {
-			claimed, err := f.side(i).Claim(f.ctx, stage.Claim{
+			claimed, err := f.side(i).Claim(f.ctx, store.Claim{
 				Worker: fmt.Sprint(i), Kinds: kinds, Limit: 1 + limit%4, Length: length,
 			})
 			if len(claimed) == 0 || err != nil {
@@ -63,7 +63,7 @@ func testClaimsAtOnce(f *fixture) {
 			got[i] = append(got[i], claimed...)
 		}
 	})
-	seen := map[stage.ID]bool{}
+	seen := map[store.ID]bool{}
 	for i := range goroutines {
 		f.NoError(errs[i])
 		for _, t := range got[i] {
@@ -81,11 +81,11 @@ func testRequestsAtOnce(f *fixture) {
 		id := f.enqueue("a")
 		for _, row := range []struct {
 			name string
-			ask  func(s stage.Store) (bool, error)
+			ask  func(s store.Store) (bool, error)
 		}{
-			{"suspend", func(s stage.Store) (bool, error) { return s.Suspend(f.ctx, id) }},
-			{"resume", func(s stage.Store) (bool, error) { return s.Resume(f.ctx, id, true) }},
-			{"cancel", func(s stage.Store) (bool, error) { return s.Cancel(f.ctx, id) }},
+			{"suspend", func(s store.Store) (bool, error) { return s.Suspend(f.ctx, id) }},
+			{"resume", func(s store.Store) (bool, error) { return s.Resume(f.ctx, id, true) }},
+			{"cancel", func(s store.Store) (bool, error) { return s.Cancel(f.ctx, id) }},
 		} {
 			var made atomic.Int32
 			var errs [goroutines]error
@@ -105,12 +105,12 @@ func testRequestsAtOnce(f *fixture) {
 
 func testFinishesAtOnce(f *fixture) {
 	for range 10 {
-		for _, p := range []stage.Passage{passage, last} {
+		for _, p := range []store.Passage{passage, last} {
 			t := f.claimed("a")
 			var calls atomic.Int32
 			var errs [goroutines]error
 			together(goroutines, func(i int) {
-				errs[i] = f.side(i).Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx stage.Tx) error {
+				errs[i] = f.side(i).Finish(f.ctx, t.Lease(), p, func(_ context.Context, tx store.Tx) error {
 					calls.Add(1)
 					tx.SetData([]byte("done"))
 					return nil
@@ -122,7 +122,7 @@ func testFinishesAtOnce(f *fixture) {
 			f.EqualValues(1, calls.Load(), "one of them finishes it, the others find that")
 			f.Equal("done", string(f.get(t.ID).Data))
 			if !p.Last {
-				f.returned(t, stage.Return{Stage: done, Status: stage.Normal})
+				f.returned(t, store.Return{Stage: done, Status: store.Normal})
 			}
 		}
 	}
@@ -132,13 +132,13 @@ func testFinishesAtOnce(f *fixture) {
 // are renewed.
 func testHeartbeatBeside(f *fixture) {
 	slow, other := f.claimed("slow"), f.claimed("other")
-	leases := []stage.Lease{other.Lease(), slow.Lease(), {Task: other.ID, Token: other.Token + 1}}
+	leases := []store.Lease{other.Lease(), slow.Lease(), {Task: other.ID, Token: other.Token + 1}}
 	committing, goOn, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var finishErr, beatErr error
-	var beats []stage.Beat
+	var beats []store.Beat
 	wait := start(2, func(i int) {
 		if i == 0 {
-			finishErr = f.a.Finish(f.ctx, slow.Lease(), passage, func(context.Context, stage.Tx) error {
+			finishErr = f.a.Finish(f.ctx, slow.Lease(), passage, func(context.Context, store.Tx) error {
 				close(committing)
 				<-goOn
 				return nil
@@ -159,6 +159,6 @@ func testHeartbeatBeside(f *fixture) {
 	f.NoError(finishErr)
 	f.NoError(beatErr)
 	f.Len(beats, 3)
-	f.Equal([]stage.Beat{{Renewed: true}, {Lost: true}}, []stage.Beat{beats[0], beats[2]})
+	f.Equal([]store.Beat{{Renewed: true}, {Lost: true}}, []store.Beat{beats[0], beats[2]})
 	f.False(beats[1].Lost)
 }

@@ -6,39 +6,39 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/internal/transition"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
-// twin is a slow and obvious stage.Store: a map, and the rules of package transition. It belongs to one goroutine. The tables
+// twin is a slow and obvious store.Store: a map, and the rules of package transition. It belongs to one goroutine. The tables
 // and the other tests of the suite show that the rules are right.
 type twin struct {
 	now     time.Time
-	tasks   map[stage.ID]stage.Task
-	tickets map[stage.ID]stage.Ticket // of the latest claims
-	keys    map[[2]string]stage.ID    // by kind and key
+	tasks   map[store.ID]store.Task
+	tickets map[store.ID]store.Ticket // of the latest claims
+	keys    map[[2]string]store.ID    // by kind and key
 	ticks   map[string]time.Time      // by name
 	paused  map[string]bool           // kinds
 
-	failures map[stage.ID][]stage.Failure
+	failures map[store.ID][]store.Failure
 
 	// What a store may choose.
-	ids    []stage.ID         // of the next tasks
-	tokens map[stage.ID]int64 // of the next claim
+	ids    []store.ID         // of the next tasks
+	tokens map[store.ID]int64 // of the next claim
 }
 
-var _ stage.Store = (*twin)(nil)
+var _ store.Store = (*twin)(nil)
 
 func newTwin() *twin {
 	return &twin{
-		tasks: map[stage.ID]stage.Task{}, tickets: map[stage.ID]stage.Ticket{}, keys: map[[2]string]stage.ID{},
+		tasks: map[store.ID]store.Task{}, tickets: map[store.ID]store.Ticket{}, keys: map[[2]string]store.ID{},
 		ticks: map[string]time.Time{}, paused: map[string]bool{},
-		failures: map[stage.ID][]stage.Failure{},
+		failures: map[store.ID][]store.Failure{},
 	}
 }
 
-func (s *twin) Enqueue(_ context.Context, tasks ...stage.NewTask) (ids []stage.ID, _ error) {
-	given := map[[2]string]stage.ID{} // in this call
+func (s *twin) Enqueue(_ context.Context, tasks ...store.NewTask) (ids []store.ID, _ error) {
+	given := map[[2]string]store.ID{} // in this call
 	for i, n := range tasks {
 		key := [2]string{n.Kind, n.Key}
 		id, there := given[key]
@@ -59,9 +59,9 @@ func (s *twin) Enqueue(_ context.Context, tasks ...stage.NewTask) (ids []stage.I
 	return ids, nil
 }
 
-func (s *twin) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, error) {
-	ticked := stage.Ticked{Now: s.now}
-	var tasks []stage.NewTask
+func (s *twin) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
+	ticked := store.Ticked{Now: s.now}
+	var tasks []store.NewTask
 	for _, t := range ticks {
 		record, runs := transition.Tick(s.ticks[t.Name], t, s.now)
 		if s.ticks[t.Name] = record; runs {
@@ -73,16 +73,16 @@ func (s *twin) Tick(ctx context.Context, ticks ...stage.Tick) (stage.Ticked, err
 	return ticked, err
 }
 
-func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {
-	var due []stage.Task
+func (s *twin) Claim(_ context.Context, c store.Claim) ([]store.Task, error) {
+	var due []store.Task
 	for _, t := range s.tasks {
 		if slices.Contains(c.Kinds, t.Kind) && !s.paused[t.Kind] && transition.Due(&t, s.now) {
 			due = append(due, t)
 		}
 	}
-	slices.SortFunc(due, func(t, u stage.Task) int { return transition.Order(&t, &u, c.Priorities) })
+	slices.SortFunc(due, func(t, u store.Task) int { return transition.Order(&t, &u, c.Priorities) })
 	of := map[string]int{}
-	due = slices.DeleteFunc(due, func(t stage.Task) bool {
+	due = slices.DeleteFunc(due, func(t store.Task) bool {
 		of[t.Kind]++
 		most, bounded := c.Most[t.Kind]
 		return bounded && of[t.Kind] > most
@@ -100,7 +100,7 @@ func (s *twin) Claim(_ context.Context, c stage.Claim) ([]stage.Task, error) {
 	return due, nil
 }
 
-func (s *twin) Claimed(_ context.Context, k stage.Ticket) (held []stage.Task, _ error) {
+func (s *twin) Claimed(_ context.Context, k store.Ticket) (held []store.Task, _ error) {
 	for _, id := range slices.Sorted(maps.Keys(s.tickets)) {
 		t, of := s.tasks[id], s.tickets[id]
 		if of.Engine == k.Engine && of.Number < k.Number && transition.Holds(&t, t.Lease(), s.now) {
@@ -111,23 +111,23 @@ func (s *twin) Claimed(_ context.Context, k stage.Ticket) (held []stage.Task, _ 
 }
 
 // find returns a copy of the task, or nil.
-func (s *twin) find(id stage.ID) *stage.Task {
+func (s *twin) find(id store.ID) *store.Task {
 	if t, ok := s.tasks[id]; ok {
 		return &t
 	}
 	return nil
 }
 
-func (s *twin) Enter(_ context.Context, l stage.Lease, at string, attempt int) (stage.Task, error) {
+func (s *twin) Enter(_ context.Context, l store.Lease, at string, attempt int) (store.Task, error) {
 	t := s.find(l.Task)
 	if err := transition.Enter(t, l, at, attempt, s.now); err != nil {
-		return stage.Task{}, err
+		return store.Task{}, err
 	}
 	s.tasks[t.ID] = *t
 	return *t, nil
 }
 
-func (s *twin) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commit stage.Commit) error {
+func (s *twin) Finish(ctx context.Context, l store.Lease, p store.Passage, commit store.Commit) error {
 	t := s.find(l.Task)
 	if again, err := transition.MayFinish(t, l, p, s.now); again || err != nil {
 		return err
@@ -142,11 +142,11 @@ func (s *twin) Finish(ctx context.Context, l stage.Lease, p stage.Passage, commi
 	return nil
 }
 
-type twinTx struct{ t *stage.Task }
+type twinTx struct{ t *store.Task }
 
 func (tx twinTx) SetData(data []byte) { tx.t.Data = data }
 
-func (s *twin) Return(_ context.Context, l stage.Lease, r stage.Return) (stage.Status, error) {
+func (s *twin) Return(_ context.Context, l store.Lease, r store.Return) (store.Status, error) {
 	t := s.find(l.Task)
 	f, failed := transition.Failed(t, r, s.now)
 	if err := transition.Return(t, l, r, s.now); err != nil {
@@ -159,8 +159,8 @@ func (s *twin) Return(_ context.Context, l stage.Lease, r stage.Return) (stage.S
 	return t.Status, nil
 }
 
-func (s *twin) Heartbeat(_ context.Context, renewals []stage.Renewal, length time.Duration) ([]stage.Beat, error) {
-	var beats []stage.Beat
+func (s *twin) Heartbeat(_ context.Context, renewals []store.Renewal, length time.Duration) ([]store.Beat, error) {
+	var beats []store.Beat
 	for _, r := range renewals {
 		beats = append(beats, transition.Beat(s.find(r.Lease.Task), r.Lease, s.now))
 	}
@@ -174,22 +174,22 @@ func (s *twin) Heartbeat(_ context.Context, renewals []stage.Renewal, length tim
 	return beats, nil
 }
 
-func (s *twin) Suspend(_ context.Context, id stage.ID) (bool, error) {
+func (s *twin) Suspend(_ context.Context, id store.ID) (bool, error) {
 	return s.request(id, transition.Suspend)
 }
 
-func (s *twin) Resume(_ context.Context, id stage.ID, failed bool) (bool, error) {
+func (s *twin) Resume(_ context.Context, id store.ID, failed bool) (bool, error) {
 	return s.request(id, transition.Resume(failed))
 }
 
-func (s *twin) Cancel(_ context.Context, id stage.ID) (bool, error) {
+func (s *twin) Cancel(_ context.Context, id store.ID) (bool, error) {
 	return s.request(id, transition.Cancel)
 }
 
-func (s *twin) request(id stage.ID, rule transition.Request) (bool, error) {
+func (s *twin) request(id store.ID, rule transition.Request) (bool, error) {
 	t := s.find(id)
 	if t == nil {
-		return false, stage.ErrNotFound
+		return false, store.ErrNotFound
 	}
 	changed := rule(t, s.now)
 	s.tasks[id] = *t
@@ -211,22 +211,22 @@ func (s *twin) Paused(context.Context) (all []string, _ error) {
 	return all, nil
 }
 
-func (s *twin) Get(_ context.Context, id stage.ID) (stage.Task, error) {
+func (s *twin) Get(_ context.Context, id store.ID) (store.Task, error) {
 	if t := s.find(id); t != nil {
 		return *t, nil
 	}
-	return stage.Task{}, stage.ErrNotFound
+	return store.Task{}, store.ErrNotFound
 }
 
-func (s *twin) Failures(_ context.Context, id stage.ID) ([]stage.Failure, error) {
+func (s *twin) Failures(_ context.Context, id store.ID) ([]store.Failure, error) {
 	if s.find(id) == nil {
-		return nil, stage.ErrNotFound
+		return nil, store.ErrNotFound
 	}
 	all := s.failures[id]
-	return all[max(0, len(all)-stage.MaxFailures):], nil
+	return all[max(0, len(all)-store.MaxFailures):], nil
 }
 
-func (s *twin) List(_ context.Context, sel stage.Selection) (all []stage.Task, _ error) {
+func (s *twin) List(_ context.Context, sel store.Selection) (all []store.Task, _ error) {
 	ids := slices.Sorted(maps.Keys(s.tasks))
 	if sel.Newest {
 		slices.Reverse(ids)
@@ -239,10 +239,10 @@ func (s *twin) List(_ context.Context, sel stage.Selection) (all []stage.Task, _
 	return all, nil
 }
 
-func (s *twin) Counts(context.Context) (all []stage.Count, _ error) {
-	n := map[stage.Count]int{}
+func (s *twin) Counts(context.Context) (all []store.Count, _ error) {
+	n := map[store.Count]int{}
 	for _, t := range s.tasks {
-		n[stage.Count{Kind: t.Kind, Stage: t.Stage, Status: t.Status}]++
+		n[store.Count{Kind: t.Kind, Stage: t.Stage, Status: t.Status}]++
 	}
 	for c, n := range n {
 		c.N = n
@@ -252,19 +252,19 @@ func (s *twin) Counts(context.Context) (all []stage.Count, _ error) {
 	return all, nil
 }
 
-func (s *twin) Purge(_ context.Context, p stage.Purge) (int, error) {
-	var ended []stage.Task
+func (s *twin) Purge(_ context.Context, p store.Purge) (int, error) {
+	var ended []store.Task
 	for _, t := range s.tasks {
 		if transition.Purged(&t, p, s.now) {
 			ended = append(ended, t)
 		}
 	}
-	slices.SortFunc(ended, func(t, u stage.Task) int { return transition.EndOrder(&t, &u) })
+	slices.SortFunc(ended, func(t, u store.Task) int { return transition.EndOrder(&t, &u) })
 	ended = ended[:min(len(ended), max(0, p.Limit))]
 	for _, t := range ended {
 		delete(s.tasks, t.ID)
 		delete(s.tickets, t.ID)
-		maps.DeleteFunc(s.keys, func(_ [2]string, id stage.ID) bool { return id == t.ID })
+		maps.DeleteFunc(s.keys, func(_ [2]string, id store.ID) bool { return id == t.ID })
 	}
 	return len(ended), nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/daimon-go/daimon/bench/queue/measure"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // daimonQueue is an Engine on goroutines, over the store of stage/postgres.
@@ -25,13 +26,13 @@ func openDaimon(ctx context.Context, o Options) (queue, error) {
 		return nil, err
 	}
 	cfg.MaxConns = int32(o.Conns)
-	store, err := postgres.Open(ctx, postgres.Config{Pool: cfg})
+	s, err := postgres.Open(ctx, postgres.Config{Pool: cfg})
 	if err != nil {
 		return nil, err
 	}
-	q := &daimonQueue{o: o, store: store}
+	q := &daimonQueue{o: o, store: s}
 	if q.engine, err = q.newEngine(task{}); err != nil {
-		_ = store.Close() // the first error is the cause
+		_ = s.Close() // the first error is the cause
 		return nil, err
 	}
 	return q, nil
@@ -41,7 +42,7 @@ func (q *daimonQueue) newEngine(t task) (*stage.Engine, error) {
 	cfg := stage.Config{
 		Store: q.store,
 		Kinds: map[string]stage.Kind{"job": {Chain: stage.Begin("NEW").Then("DOING", "do", "DONE")}},
-		Provider: stage.Processors{"do": stage.ProcessorFunc(func(ctx context.Context, s *stage.Task) (stage.Commit, error) {
+		Provider: stage.Processors{"do": stage.ProcessorFunc(func(ctx context.Context, s *store.Task) (store.Commit, error) {
 			t.do(ctx, int64(binary.LittleEndian.Uint64(s.Data)))
 			return nil, nil
 		})},
@@ -51,7 +52,7 @@ func (q *daimonQueue) newEngine(t task) (*stage.Engine, error) {
 		cfg.Store = timed{q.store, t.claimed}
 	}
 	if t.ended != nil {
-		cfg.OnEnd = func(stage.Task) { t.ended() }
+		cfg.OnEnd = func(store.Task) { t.ended() }
 	}
 	return stage.New(cfg)
 }
@@ -62,7 +63,7 @@ type timed struct {
 	claimed func(time.Duration, int)
 }
 
-func (s timed) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
+func (s timed) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
 	begin := time.Now()
 	tasks, err := s.Store.Claim(ctx, c)
 	s.claimed(time.Since(begin), len(tasks))
@@ -70,7 +71,7 @@ func (s timed) Claim(ctx context.Context, c stage.Claim) ([]stage.Task, error) {
 }
 
 func (q *daimonQueue) enqueue(ctx context.Context, n int) error {
-	tasks := make([]stage.NewTask, n)
+	tasks := make([]store.NewTask, n)
 	for i := range tasks {
 		var err error
 		if tasks[i], err = q.engine.NewTask("job", binary.LittleEndian.AppendUint64(nil, uint64(measure.Clock()))); err != nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Benchmark measures engines over the stores that open returns, on goroutines and in a Group: how many tasks of one stage
 // that does nothing they finish in a second ("tasks/s"; a task is two transactions, and several tasks share the first), and
 // how long after Enqueue in the same process a processor begins ("p50-µs", "p99-µs"). open registers the closing with b.
-func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
+func Benchmark(b *testing.B, open func(b *testing.B) store.Store) {
 	for _, in := range []struct {
 		name string
 		run  func(context.Context, *stage.Engine) error
@@ -32,7 +33,7 @@ func Benchmark(b *testing.B, open func(b *testing.B) stage.Store) {
 }
 
 // benched is an engine whose tasks have one stage.
-func benched(b *testing.B, s stage.Store, p stage.ProcessorFunc) *stage.Engine {
+func benched(b *testing.B, s store.Store, p stage.ProcessorFunc) *stage.Engine {
 	e, err := stage.New(stage.Config{
 		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: stage.Begin("NEW").Then("DOING", "p", "DONE")}},
 		Provider: stage.Processors{"p": p},
@@ -43,11 +44,11 @@ func benched(b *testing.B, s stage.Store, p stage.ProcessorFunc) *stage.Engine {
 	return e
 }
 
-func benchmarkTasks(b *testing.B, s stage.Store, run func(context.Context, *stage.Engine) error) {
+func benchmarkTasks(b *testing.B, s store.Store, run func(context.Context, *stage.Engine) error) {
 	ctx, stop := context.WithCancel(context.Background())
 	var left atomic.Int64
 	left.Store(int64(b.N))
-	e := benched(b, s, func(context.Context, *stage.Task) (stage.Commit, error) {
+	e := benched(b, s, func(context.Context, *store.Task) (store.Commit, error) {
 		if left.Add(-1) == 0 {
 			stop()
 		}
@@ -63,17 +64,17 @@ func benchmarkTasks(b *testing.B, s stage.Store, run func(context.Context, *stag
 		b.Fatal(err)
 	}
 	b.StopTimer()
-	open, err := s.List(context.Background(), stage.Selection{Running: true}) // the last ones were interrupted
+	open, err := s.List(context.Background(), store.Selection{Running: true}) // the last ones were interrupted
 	if err != nil || len(open) > 8 {
 		b.Fatal(len(open), err)
 	}
 	b.ReportMetric(float64(b.N-len(open))/b.Elapsed().Seconds(), "tasks/s")
 }
 
-func benchmarkLatency(b *testing.B, s stage.Store, run func(context.Context, *stage.Engine) error) {
+func benchmarkLatency(b *testing.B, s store.Store, run func(context.Context, *stage.Engine) error) {
 	ctx, stop := context.WithCancel(context.Background())
 	begun := make(chan time.Time, 1)
-	e := benched(b, s, func(context.Context, *stage.Task) (stage.Commit, error) {
+	e := benched(b, s, func(context.Context, *store.Task) (store.Commit, error) {
 		begun <- time.Now()
 		return nil, nil
 	})

@@ -24,11 +24,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Site is where a storm takes place.
 type Site struct {
-	Store stage.Store // which counts its tasks
+	Store store.Store // which counts its tasks
 	DB    *sql.DB     // of the same database
 	Steps string      // the table with the rows of Step: task, stage
 	Step  Step
@@ -44,16 +45,16 @@ type storm struct {
 	t       testing.TB
 	workers [Processes]*exec.Cmd
 	stopped map[int]time.Time             // when, by the number of the process
-	paused  map[string]map[stage.ID]int64 // the tokens of the tasks when the pause of their kind had begun
-	seen    map[stage.ID]stage.Task       // the latest one with progress
+	paused  map[string]map[store.ID]int64 // the tokens of the tasks when the pause of their kind had begun
+	seen    map[store.ID]store.Task       // the latest one with progress
 
-	there                map[stage.ID]stage.Task // all tasks, at the latest look
+	there                map[store.ID]store.Task // all tasks, at the latest look
 	looked               time.Time               // when that began
 	changed              time.Time               // when a look has found a task changed
-	purged               map[stage.ID]stage.Task // those that are deleted, at the last look that found them
-	suspended, cancelled map[stage.ID]stage.Task // after the request
-	suspensions          map[stage.ID]int        // how often each task was suspended
-	unseen               map[stage.ID]bool       // those that were purged before they were seen cancelled
+	purged               map[store.ID]store.Task // those that are deleted, at the last look that found them
+	suspended, cancelled map[store.ID]store.Task // after the request
+	suspensions          map[store.ID]int        // how often each task was suspended
+	unseen               map[store.ID]bool       // those that were purged before they were seen cancelled
 
 	kills, ticks, stops, lost, carried int
 }
@@ -70,9 +71,9 @@ type storm struct {
 func Run(t testing.TB, s Site) {
 	w := &storm{
 		Assertions: require.New(t), Site: s, t: t,
-		stopped: map[int]time.Time{}, paused: map[string]map[stage.ID]int64{}, seen: map[stage.ID]stage.Task{},
-		there: map[stage.ID]stage.Task{}, purged: map[stage.ID]stage.Task{},
-		suspended: map[stage.ID]stage.Task{}, cancelled: map[stage.ID]stage.Task{}, suspensions: map[stage.ID]int{}, unseen: map[stage.ID]bool{},
+		stopped: map[int]time.Time{}, paused: map[string]map[store.ID]int64{}, seen: map[store.ID]store.Task{},
+		there: map[store.ID]store.Task{}, purged: map[store.ID]store.Task{},
+		suspended: map[store.ID]store.Task{}, cancelled: map[store.ID]store.Task{}, suspensions: map[store.ID]int{}, unseen: map[store.ID]bool{},
 	}
 	for i := range w.workers {
 		w.start(i)
@@ -130,8 +131,8 @@ func (w *storm) start(number int) {
 	w.workers[number] = cmd
 }
 
-func (w *storm) tasks() []stage.Task {
-	all, err := w.Store.List(w.t.Context(), stage.Selection{})
+func (w *storm) tasks() []store.Task {
+	all, err := w.Store.List(w.t.Context(), store.Selection{})
 	w.NoError(err)
 	return all
 }
@@ -152,7 +153,7 @@ func (w *storm) enough() bool {
 }
 
 // all returns all tasks, those that are deleted too.
-func (w *storm) all() map[stage.ID]stage.Task {
+func (w *storm) all() map[store.ID]store.Task {
 	all := maps.Clone(w.there)
 	maps.Copy(all, w.purged)
 	return all
@@ -183,9 +184,9 @@ func (w *storm) endPause(kind string) {
 	delete(w.paused, kind)
 }
 
-func (w *storm) tokens(kind string) map[stage.ID]int64 {
-	tokens := map[stage.ID]int64{}
-	all, err := w.Store.List(w.t.Context(), stage.Selection{Kind: kind})
+func (w *storm) tokens(kind string) map[store.ID]int64 {
+	tokens := map[store.ID]int64{}
+	all, err := w.Store.List(w.t.Context(), store.Selection{Kind: kind})
 	w.NoError(err)
 	for _, t := range all {
 		tokens[t.ID] = t.Token
@@ -202,7 +203,7 @@ func (w *storm) request() {
 	}
 	for id, t := range w.there {
 		switch {
-		case t.Status != stage.InProcessing || t.Wanted != stage.Nothing || rand.IntN(3) > 0:
+		case t.Status != store.InProcessing || t.Wanted != "" || rand.IntN(3) > 0:
 		case rand.IntN(4) == 0:
 			w.ask(id, w.Store.Cancel, w.cancelled)
 		case w.ask(id, w.Store.Suspend, w.suspended):
@@ -213,14 +214,14 @@ func (w *storm) request() {
 
 // ask makes a request, and keeps the task as it is then in made. It reports whether the request was accepted. On a slow machine
 // the task may be cancelled and purged by then, and is kept as it was at the latest look: a stage may have finished since.
-func (w *storm) ask(id stage.ID, request func(context.Context, stage.ID) (bool, error), made map[stage.ID]stage.Task) bool {
+func (w *storm) ask(id store.ID, request func(context.Context, store.ID) (bool, error), made map[store.ID]store.Task) bool {
 	ok, err := request(w.t.Context(), id)
 	w.NoError(err)
 	if !ok {
 		return false
 	}
 	now, err := w.Store.Get(w.t.Context(), id)
-	if errors.Is(err, stage.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) {
 		w.GreaterOrEqual(time.Since(w.looked), retention, "%v", w.there[id])
 		w.unseen[id] = true
 		now, err = w.there[id], nil
@@ -231,7 +232,7 @@ func (w *storm) ask(id stage.ID, request func(context.Context, stage.ID) (bool, 
 }
 
 // resume ends a suspension.
-func (w *storm) resume(id stage.ID) {
+func (w *storm) resume(id store.ID) {
 	made, err := w.Store.Resume(w.t.Context(), id, false)
 	w.NoError(err)
 	w.True(made, "%v", w.suspended[id])
@@ -240,19 +241,19 @@ func (w *storm) resume(id stage.ID) {
 
 // look compares the tasks with what was seen before.
 func (w *storm) look() {
-	now, there := time.Now(), map[stage.ID]stage.Task{}
+	now, there := time.Now(), map[store.ID]store.Task{}
 	for _, t := range w.tasks() {
 		there[t.ID] = t
 		if !t.Changed.Equal(w.there[t.ID].Changed) {
 			w.changed = now
 		}
 		w.progress(t)
-		w.rests(t, w.suspended, stage.Suspended, stage.Suspension)
-		w.rests(t, w.cancelled, stage.Cancelled, stage.Ending)
+		w.rests(t, w.suspended, store.Suspended, store.Suspended)
+		w.rests(t, w.cancelled, store.Canceled, store.Canceled)
 		if t.Attempt > w.there[t.ID].Attempt {
 			w.lost++
 		}
-		w.NotEqual(stage.Error, t.Status, t.Failure)
+		w.NotEqual(store.Failed, t.Status, t.Failure)
 	}
 	for id, was := range w.there {
 		if _, ok := there[id]; !ok {
@@ -263,7 +264,7 @@ func (w *storm) look() {
 }
 
 // progress compares the progress of a task with what was seen before: until the stage has finished there is no less.
-func (w *storm) progress(t stage.Task) {
+func (w *storm) progress(t store.Task) {
 	n, err := progress(&t)
 	w.NoError(err)
 	if was, ok := w.seen[t.ID]; ok && place(t.Kind, t.Stage) <= place(t.Kind, was.ProgressStage) {
@@ -280,7 +281,7 @@ func (w *storm) progress(t stage.Task) {
 }
 
 // rests checks that a task has finished no stage since the request to suspend or cancel it.
-func (w *storm) rests(t stage.Task, asked map[stage.ID]stage.Task, s stage.Status, wanted stage.Wanted) {
+func (w *storm) rests(t store.Task, asked map[store.ID]store.Task, s store.Status, wanted store.Status) {
 	if was, ok := asked[t.ID]; ok {
 		w.Equal(finished(was), finished(t), "a stage has finished after a request: %v", t)
 		w.True(t.Status == s || t.Wanted == wanted, "after a request: %v", t)
@@ -288,9 +289,9 @@ func (w *storm) rests(t stage.Task, asked map[stage.ID]stage.Task, s stage.Statu
 }
 
 // purge notes that a task was deleted. It had ended early enough, unless the latest look is too long ago to know.
-func (w *storm) purge(was stage.Task) {
+func (w *storm) purge(was store.Task) {
 	if time.Since(w.looked) < retention {
-		w.Equal(stage.Cancelled, was.Status, "%v", was)
+		w.Equal(store.Canceled, was.Status, "%v", was)
 		w.GreaterOrEqual(time.Since(was.Changed), retention, "%v", was)
 	}
 	w.purged[was.ID] = was
@@ -302,7 +303,7 @@ func place(kind, at string) int {
 }
 
 // finished returns how many stages of a task have finished.
-func finished(t stage.Task) int { return place(t.Kind, t.Stage) / 2 }
+func finished(t store.Task) int { return place(t.Kind, t.Stage) / 2 }
 
 // strike kills a process, perhaps in the middle of a Tick, and starts it again, or stops it, or lets it go on.
 func (w *storm) strike(i int) {
@@ -338,7 +339,7 @@ func (w *storm) finish() {
 	var all sync.WaitGroup
 	all.Go(func() { err = e.Run(ctx) })
 	w.Eventually(func() bool {
-		return !slices.ContainsFunc(w.tasks(), func(t stage.Task) bool { return t.Runs() })
+		return !slices.ContainsFunc(w.tasks(), func(t store.Task) bool { return t.Runs() })
 	}, 2*time.Minute, 20*time.Millisecond)
 	stop()
 	all.Wait()
@@ -347,12 +348,12 @@ func (w *storm) finish() {
 
 func (w *storm) verdict() {
 	w.look()
-	ofKey, ran, recount := map[string]int{}, map[string][]time.Time{}, map[stage.Count]int{}
+	ofKey, ran, recount := map[string]int{}, map[string][]time.Time{}, map[store.Count]int{}
 	rows := 0
 	for _, id := range slices.Sorted(maps.Keys(w.all())) {
 		t, there := w.there[id]
 		if there {
-			recount[stage.Count{Kind: t.Kind, Stage: t.Stage, Status: t.Status}]++
+			recount[store.Count{Kind: t.Kind, Stage: t.Stage, Status: t.Status}]++
 			w.ended(t)
 		} else {
 			t = w.purged[id]
@@ -397,11 +398,11 @@ func (w *storm) verdict() {
 }
 
 // ended checks how a task has ended.
-func (w *storm) ended(t stage.Task) {
+func (w *storm) ended(t store.Task) {
 	failures, err := w.Store.Failures(w.t.Context(), t.ID)
 	w.NoError(err)
 	if _, cancelled := w.cancelled[t.ID]; cancelled {
-		w.Equal(stage.Cancelled, t.Status, "%v", t)
+		w.Equal(store.Canceled, t.Status, "%v", t)
 	} else {
 		w.Equal("DONE NORMAL", t.Stage+" "+string(t.Status), "%v: %s", t.ID, t.Failure)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Lease is that of the engines. If one ends because the machine is slow, that is one more worker that was lost: nothing
@@ -28,7 +29,7 @@ const Lease = 2 * time.Second
 const Processes = 4
 
 // A Step commits a stage: it writes a row with the task and the stage.
-type Step func(ctx context.Context, tx stage.Tx, id stage.ID, at string) error
+type Step func(ctx context.Context, tx store.Tx, id store.ID, at string) error
 
 // The kinds have two priorities and two queues. Those of keyed have tasks with keys.
 var (
@@ -66,20 +67,20 @@ var steps = map[string]struct {
 func keys() int { return tier.Choose(20, 36, 300) }
 
 // key returns one of them.
-func key(i int) stage.NewTask {
+func key(i int) store.NewTask {
 	name := fmt.Sprint("key ", i)
-	return stage.NewTask{Kind: keyed[i%len(keyed)], Stage: "NEW", Key: name, Data: []byte(name)}
+	return store.NewTask{Kind: keyed[i%len(keyed)], Stage: "NEW", Key: name, Data: []byte(name)}
 }
 
 // config is that of an engine. The last one is quick, and has no ticks.
-func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
+func config(s store.Store, step Step, queues []string, last bool) stage.Config {
 	pause := func(most time.Duration) time.Duration {
 		if last {
 			return 0
 		}
 		return rand.N(most)
 	}
-	check := func(t *stage.Task) error {
+	check := func(t *store.Task) error {
 		switch queue := kinds[t.Kind].Queue; {
 		case len(queues) > 0 && !slices.Contains(queues, queue):
 			return stage.Permanent(fmt.Errorf("claimed for the queues %q, and not for %q", queues, queue))
@@ -88,13 +89,13 @@ func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
 		}
 		return nil
 	}
-	work := func(ctx context.Context, t *stage.Task) error {
+	work := func(ctx context.Context, t *store.Task) error {
 		n, err := progress(t)
 		if err = errors.Join(err, check(t)); err != nil {
 			return stage.Permanent(err)
 		}
 		for of := steps[t.Stage]; n < of.n; n++ {
-			t.SetProgress(fmt.Appendf(nil, "%s %d", t.Stage, n+1))
+			stage.SetProgress(ctx, fmt.Appendf(nil, "%s %d", t.Stage, n+1))
 			select {
 			case <-time.After(pause(of.most)):
 			case <-ctx.Done():
@@ -107,17 +108,17 @@ func config(s stage.Store, step Step, queues []string, last bool) stage.Config {
 		Store: s, Kinds: kinds, Queues: queues, Workers: 4, Lease: Lease, Heartbeat: Lease / 10, Poll: Lease / 20, Attempts: 1000,
 		Backoff: func(int) time.Duration { return 10 * time.Millisecond }, Logger: zap.NewNop(),
 		Provider: stage.Processors{
-			"write": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) {
-				return func(ctx context.Context, tx stage.Tx) error { return step(ctx, tx, t.ID, t.Stage) }, work(ctx, t)
+			"write": stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
+				return func(ctx context.Context, tx store.Tx) error { return step(ctx, tx, t.ID, t.Stage) }, work(ctx, t)
 			}),
-			"nothing": stage.ProcessorFunc(func(ctx context.Context, t *stage.Task) (stage.Commit, error) { return nil, work(ctx, t) }),
+			"nothing": stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) { return nil, work(ctx, t) }),
 		},
 	}
 	if last {
 		cfg.Workers = 20
 		return cfg
 	}
-	cfg.Retention = map[stage.Status]time.Duration{stage.Cancelled: retention}
+	cfg.Retention = map[store.Status]time.Duration{store.Canceled: retention}
 	cfg.Periodic = map[string]stage.Periodic{}
 	for name, x := range ticks {
 		cfg.Periodic[name] = stage.Periodic{
@@ -139,7 +140,7 @@ var doomed = make(chan os.Signal, 1)
 func init() { signal.Notify(doomed, syscall.SIGUSR1) }
 
 // progress returns how many steps of its stage the task has made.
-func progress(t *stage.Task) (n int, err error) {
+func progress(t *store.Task) (n int, err error) {
 	if t.Progress == nil {
 		return 0, nil
 	}
@@ -151,7 +152,7 @@ func progress(t *stage.Task) (n int, err error) {
 
 // Work is what a process does, given its number below Processes, until ctx ends: its engine works, and it enqueues all tasks with
 // keys, a few at a time, again and again. After SIGUSR1 it dies in the middle of a Tick.
-func Work(ctx context.Context, s stage.Store, number int, step Step) error {
+func Work(ctx context.Context, s store.Store, number int, step Step) error {
 	e, err := stage.New(config(s, step, queues[number], false))
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func Work(ctx context.Context, s stage.Store, number int, step Step) error {
 	all.Go(func() {
 		const few, pause = 5, Lease / 10
 		for ctx.Err() == nil {
-			var tasks []stage.NewTask
+			var tasks []store.NewTask
 			now := int(time.Now().UnixNano()/int64(pause)%int64(keys())) * few // all processes the same ones
 			for _, i := range rand.Perm(few + 1) {                             // one of which comes again
 				tasks = append(tasks, key((now+i)%keys()))

@@ -1,4 +1,4 @@
-// Package transition has the rules by which a task of package stage changes: for each method of a stage.Store, when it
+// Package transition has the rules by which a task of package stage changes: for each method of a store.Store, when it
 // is allowed and what it does to the task. They are pure functions of a task and a time, written once for all stores.
 //
 // A store applies a rule in four steps, in one transaction:

@@ -6,12 +6,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/store"
 )
 
 // Distinct returns the tasks without those that have the kind and the key of an earlier one, and the place there of each task.
 // If none has a key, it returns the tasks, and no places. The error is about a key that no store takes.
-func Distinct(tasks []stage.NewTask) (distinct []stage.NewTask, places []int, err error) {
+func Distinct(tasks []store.NewTask) (distinct []store.NewTask, places []int, err error) {
 	places, err = firsts(tasks)
 	if places == nil || err != nil {
 		return tasks, nil, err
@@ -28,7 +28,7 @@ func Distinct(tasks []stage.NewTask) (distinct []stage.NewTask, places []int, er
 }
 
 // firsts returns for each task the place of the first one with the same kind and key, or nil if none has a key.
-func firsts(tasks []stage.NewTask) (first []int, err error) {
+func firsts(tasks []store.NewTask) (first []int, err error) {
 	type key struct{ kind, key string }
 	var seen map[key]int
 	for i, n := range tasks {
@@ -54,10 +54,10 @@ func firsts(tasks []stage.NewTask) (first []int, err error) {
 }
 
 // check returns what is wrong with the key of a task.
-func check(n stage.NewTask) error {
+func check(n store.NewTask) error {
 	switch {
-	case len(n.Key) > stage.MaxKey:
-		return fmt.Errorf("stage: the key of a task of kind %q has %d bytes, and %d is the most", n.Kind, len(n.Key), stage.MaxKey)
+	case len(n.Key) > store.MaxKey:
+		return fmt.Errorf("stage: the key of a task of kind %q has %d bytes, and %d is the most", n.Kind, len(n.Key), store.MaxKey)
 	case !utf8.ValidString(n.Key) || strings.Contains(n.Key, "\x00"):
 		return fmt.Errorf("stage: the key of a task of kind %q is not UTF-8 without NUL: %q", n.Kind, n.Key)
 	case n.Within < 0:
@@ -67,11 +67,11 @@ func check(n stage.NewTask) error {
 }
 
 // Spread returns the numbers of all tasks, given those of the distinct ones.
-func Spread(ids []stage.ID, places []int) []stage.ID {
+func Spread(ids []store.ID, places []int) []store.ID {
 	if places == nil {
 		return ids
 	}
-	all := make([]stage.ID, len(places))
+	all := make([]store.ID, len(places))
 	for i, place := range places {
 		all[i] = ids[place]
 	}
@@ -79,6 +79,6 @@ func Spread(ids []stage.ID, places []int) []stage.ID {
 }
 
 // Stands reports whether a task that was enqueued at that time, with the kind and key of n, stands for n.
-func Stands(enqueued time.Time, n stage.NewTask, now time.Time) bool {
+func Stands(enqueued time.Time, n store.NewTask, now time.Time) bool {
 	return n.Within == 0 || now.Sub(enqueued) < n.Within
 }

@@ -1,4 +1,4 @@
-package stage
+package store
 
 import (
 	"context"
@@ -65,12 +65,12 @@ type Store interface {
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
 
 	// Return gives the task back as r says, and returns its status. If there is a request, the task is Suspended or
-	// Cancelled at r.Stage instead, never due, with r's attempt and failure. But a request to suspend changes nothing if r has
-	// the Status Error and not Runs: the task has failed for good then. Return keeps r.Progress as Heartbeat does. The
+	// Canceled at r.Stage instead, never due, with r's attempt and failure. But a request to suspend changes nothing if r has
+	// the Status Failed and not Runs: the task has failed for good then. Return keeps r.Progress as Heartbeat does. The
 	// store makes r.Failure a text that all stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to
 	// at most MaxFailure bytes, after a whole rune.
 	//
-	// A Return with the Status Error, even where a request makes something else of it, ends an attempt that has failed. The
+	// A Return with the Status Failed, even where a request makes something else of it, ends an attempt that has failed. The
 	// store keeps a record of that for Failures, if r.Attempt is above that of the task.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
@@ -88,7 +88,7 @@ type Store interface {
 	Suspend(ctx context.Context, id ID) (bool, error)
 
 	// Resume makes a Suspended task Resumed and due at once, and withdraws a request to suspend. If failed is set, it
-	// does the same for a task in Error, whose attempts begin anew. It reports whether that changed anything.
+	// does the same for a task that is Failed, whose attempts begin anew. It reports whether that changed anything.
 	Resume(ctx context.Context, id ID, failed bool) (bool, error)
 
 	// Cancel ends a task that has not finished: at once if no worker holds it, else by a request, which replaces one to
@@ -246,7 +246,7 @@ type Progress struct {
 type Beat struct {
 	Renewed bool
 	Lost    bool
-	Wanted  Wanted
+	Wanted  Status
 }
 
 // Selection says which tasks to list. A zero field matches all tasks.
@@ -274,7 +274,7 @@ type Count struct {
 
 // Purge says which tasks to delete. Tasks that run, are suspended or may run again by themselves are never among them.
 type Purge struct {
-	Status Status        // Normal for those that have finished, Cancelled, or Error for those that have failed for good
+	Status Status        // Normal for those that have finished, Canceled, or Error for those that have failed for good
 	Age    time.Duration // they ended at least that long ago, by the store's clock
 	Limit  int           // above 0
 }
@@ -313,22 +313,19 @@ type Hint struct {
 	Enqueuer int64 // the engine that has enqueued the task, as in Ticket.Engine; 0 if it is another change, or is not known
 }
 
-// Enqueuer returns the number of the Engine that calls Store.Enqueue with this ctx, as in Ticket.Engine, or 0. A [Watcher] puts
-// it in its hints: an Engine that has enqueued a task need not be told.
-func Enqueuer(ctx context.Context) int64 {
-	engine, _ := ctx.Value(enqueuer{}).(int64)
-	return engine
-}
-
-// enqueuer is the key of the value that Enqueuer returns.
-type enqueuer struct{}
-
-// Errors of a Store, to be found with errors.Is.
+// Errors of a Store, to be found with errors.Is. Those from ErrLeaseLost to ErrCanceled are also the causes with which the context
+// of a processor ends.
 var (
 	ErrNotFound  = errors.New("stage: no such task")
-	ErrLeaseLost = errors.New("stage: lease lost")
+	ErrLeaseLost = errors.New("stage: lease lost") // another worker may hold the task
 	ErrSuspended = errors.New("stage: suspended")
-	ErrCanceled  = errors.New("stage: cancelled")
+	ErrCanceled  = errors.New("stage: canceled")
+
+	// ErrFailed is in the error of a task that has failed for good: see Task.Err.
+	ErrFailed = errors.New("stage: failed for good")
+
+	// ErrPermanent marks an error with which it is in vain to try again: see stage.Permanent.
+	ErrPermanent = errors.New("stage: permanent")
 
 	// ErrUnavailable marks an error of a Commit whose cause is the store: the Commit is called again.
 	ErrUnavailable = errors.New("stage: the store is not available")

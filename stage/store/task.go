@@ -1,7 +1,8 @@
-package stage
+package store
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -26,18 +27,8 @@ const (
 	InProcessing Status = "IN_PROCESSING" // a worker holds it, under a lease
 	Suspended    Status = "SUSPENDED"     // at its last static stage, until it is resumed
 	Resumed      Status = "RESUMED"       // to be claimed again
-	Error        Status = "ERROR"         // a stage has failed; see Task.Due
-	Cancelled    Status = "CANCELLED"     // at its last static stage, for good
-)
-
-// Wanted is a request to the worker that holds a task.
-type Wanted string
-
-// The requests. Their texts are what the stores keep.
-const (
-	Nothing    Wanted = ""
-	Suspension Wanted = "SUSPEND"
-	Ending     Wanted = "CANCEL"
+	Failed       Status = "ERROR"         // a stage has failed; see Task.Due
+	Canceled     Status = "CANCELLED"     // at its last static stage, for good
 )
 
 // Task is a snapshot of what a store knows of a task. It is a record, not a task of a scheduler, which is an act.Task.
@@ -46,7 +37,7 @@ type Task struct {
 	Kind   string // names its chain
 	Stage  string // the dynamic one while it is being worked on, else the last static one
 	Status Status
-	Wanted Wanted // Nothing unless the Status is InProcessing
+	Wanted Status // Nothing unless the Status is InProcessing
 
 	// Data is what the task was enqueued with, or what its latest finished stage has left (see Tx.SetData); nil if that
 	// is empty. Caller and store never share the bytes.
@@ -54,11 +45,11 @@ type Task struct {
 
 	// Attempt counts the failures of the present stage: errors, and workers that were lost. Failure is the text of the
 	// latest error, and of a panic also the stack, after an empty line. It is cut to MaxFailure bytes. A stage that
-	// finishes clears both. Engine.Failures has those of earlier attempts.
+	// finishes clears both. Store.Failures has those of earlier attempts.
 	Attempt int
 	Failure string
 
-	// Progress is what the processor of the stage ProgressStage has noted with SetProgress, in this try or an earlier one.
+	// Progress is what the processor of the stage ProgressStage has noted with stage.SetProgress, in this try or an earlier one.
 	// Both are empty if none has, and when a stage finishes. A processor gets the Progress of its own stage, or nil.
 	Progress      []byte
 	ProgressStage string
@@ -73,8 +64,6 @@ type Task struct {
 
 	Created time.Time
 	Changed time.Time // the last transition; heartbeats do not count
-
-	notes *notes // of the processor that was given this Task
 }
 
 // MaxFailure bounds Task.Failure, in bytes.
@@ -90,29 +79,24 @@ func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }
 // for good, it is not.
 func (t *Task) Runs() bool { return !t.Due.IsZero() }
 
-// SetProgress notes how far the processor that was given t has come, and replaces what it has noted before. The next try
-// of the stage gets a copy of data as Task.Progress, unless the stage finishes. After a crash it does if a heartbeat has stored
-// data by then. A stage that fails, is suspended or is interrupted stores it when the task goes back. No data, not
-// even nil, is progress too: the next try begins anew.
-//
-// A processor may call SetProgress often, from any of its goroutines: that costs a copy, and each heartbeat stores no more
-// than the latest. When Process has returned, it does nothing. It panics if there are more than MaxProgress bytes, and if t
-// is not what a processor was given.
-func (t *Task) SetProgress(data []byte) {
-	if t.notes == nil {
-		panic("stage: SetProgress is for the Task that a processor was given")
-	}
-	if len(data) > MaxProgress {
-		panic(fmt.Sprintf("stage: SetProgress with %d bytes; MaxProgress is %d", len(data), MaxProgress))
-	}
-	t.notes.set(data)
-}
-
 // Finished reports whether the task has reached the last stage of its chain.
 func (t *Task) Finished() bool { return t.Status == Normal && !t.Runs() }
 
 // Ended reports whether the task has come to an end: it is finished or cancelled, or has failed for good.
 func (t *Task) Ended() bool { return !t.Runs() && t.Status != Suspended }
+
+// Err returns nil if the task has finished, or has not ended. Otherwise it returns why it has not finished: ErrCanceled, or an
+// error that wraps ErrFailed and has the first line of Failure.
+func (t *Task) Err() error {
+	switch {
+	case t.Status == Canceled:
+		return ErrCanceled
+	case t.Status == Failed && t.Ended():
+		line, _, _ := strings.Cut(t.Failure, "\n")
+		return fmt.Errorf("%w: %s", ErrFailed, line)
+	}
+	return nil
+}
 
 // Lease returns the lease of the present holder.
 func (t *Task) Lease() Lease { return Lease{t.ID, t.Token} }
