@@ -82,7 +82,7 @@ const floors = `
 	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
 	# 4: what makes tasks
-	service           act shutdown monitor listener internal/hook internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
+	service           act shutdown monitor netpoll listener internal/hook internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 
@@ -122,7 +122,7 @@ const floors = `
 	                  httpd/websocket/internal/deflate internal/hook internal/race
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
-	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics internal/summary listener monitor secure service
+	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics internal/summary listener monitor netpoll secure service
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
@@ -152,7 +152,7 @@ const floors = `
 	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
 
 	# 5: a program replaces another one. It starts a process with pipes and descriptors, and reads the environment
-	upgrade           act monitor service shutdown
+	upgrade           act monitor netpoll service shutdown
 	                  bufio context encoding/json go.uber.org/zap os os/exec os/signal syscall time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status. x/sys/unix for the clock of sd_notify
@@ -296,7 +296,7 @@ var doors = map[string][]string{
 	"inspect/server.go":                      {"go"},                                                           // pages that outlive a stuck scheduler
 	"monitor/signals.go":                     {"go"},                                                           // os/signal hands over on a channel
 	"internal/thread/leastused.go":           {"time.Sleep"},                                                   // the load of CPUs is a difference; at set-up only
-	"netpoll/listen.go":                      {"time.Sleep"},                                                   // another program binds the same path; at set-up only
+	"netpoll/listen_unix.go":                 {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"netpoll/runtime.go":                     {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
 	"secure/handshakes.go":                   {"go", "time.AfterFunc"},                                         // a step that takes long goes on without its slot
 	"upgrade/predecessor.go":                 {"time.Sleep"},                                                   // a process that is dying; at set-up only

@@ -12,7 +12,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // All addresses of 127.0.0.0/8 are those of Linux's loopback. The first one is mute, since its backlog is full; the second is
@@ -21,7 +20,7 @@ func TestTheAddressThatConnectsFirstWins(t *testing.T) {
 	l, clock := virtual(t)
 	l.Engine()
 	l.OS.Forget()
-	mute, err := l.OS.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), netpoll.ListenOptions{Backlog: 1, First: true})
+	mute, err := l.OS.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), 1)
 	require.NoError(t, err)
 	defer l.OS.Close(mute)
 	_, port, err := net.SplitHostPort(l.OS.LocalAddr(mute).String())

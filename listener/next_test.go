@@ -10,7 +10,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // reads is an action that reads at most so many bytes a turn, and answers with the connection's own Next.
@@ -35,7 +34,7 @@ func TestConnNextSavesATurn(t *testing.T) {
 	for n := 1; n <= 10; n++ {
 		servertest.Send(t, peer, "0123456789")
 		l.Until("it is read", func() bool { return len(got) == 10*n && o.directive == act.Wait })
-		require.Equal(t, 1+n*netpoll.Receives, o.turns, "one for each message, where one receive is enough")
+		require.Equal(t, 1+n*l.OS.Receives(), o.turns, "one for each message, where one receive is enough")
 	}
 }
 

@@ -30,8 +30,8 @@ type acceptor struct {
 	shared    *shared // nil: the socket is the acceptor's own
 	fd        int     // -1: closed
 	slot      uint32
-	foreign   bool            // the options are set on each connection
-	buffers   netpoll.Buffers // for each connection: those of a Unix socket are not inherited everywhere
+	foreign   bool        // the options are set on each connection
+	each      ConnOptions // for each connection: the buffers of a Unix socket are not inherited everywhere
 	ready     bool
 	stopped   bool
 	given     bool     // to another process
@@ -66,12 +66,12 @@ func (e *readiness) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (
 		}
 		a.addr = at
 	}
-	kind := netpoll.Listener
+	kind := netpoll.Input
 	if sh != nil {
 		kind = netpoll.SharedListener
 	}
 	if local || a.foreign {
-		a.buffers = o.buffers()
+		a.each = o.ConnOptions
 	}
 	slot, err := e.watch(fd, kind, a)
 	if err != nil {
@@ -107,9 +107,7 @@ func (a *acceptor) Accept() (Stream, error) {
 	if a.foreign || !netpoll.InheritsKeepAlive && !a.source.local {
 		_ = a.e.os.SetKeepAlive(fd, a.keepAlive) // likewise
 	}
-	if a.buffers != (netpoll.Buffers{}) {
-		_ = a.e.os.SetBuffers(fd, a.buffers) // with other sizes it works too
-	}
+	_ = a.e.setBuffers(fd, a.each) // with other sizes it works too
 	k, err := a.source.adopt(fd)
 	if err != nil { // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
 		return nil, a.lacking(err, aDescriptor)

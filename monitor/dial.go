@@ -33,8 +33,8 @@ func (e *readiness) Dial(addr net.Addr, o ConnOptions) (PendingConn, error) {
 	default:
 		err = fmt.Errorf("monitor: dialing %T: %w", addr, errors.ErrUnsupported)
 	}
-	if b := o.buffers(); err == nil && b != (netpoll.Buffers{}) {
-		err = e.os.SetBuffers(fd, b)
+	if err == nil {
+		err = e.setBuffers(fd, o)
 	}
 	if err != nil {
 		if fd >= 0 {

@@ -2,12 +2,10 @@ package monitor
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // Engine makes the connections of one scheduler: it listens and dials. The default is a readiness engine, over epoll or
@@ -45,7 +43,7 @@ type ListenOptions struct {
 	// connections; on macOS, NetBSD and OpenBSD, which do not, one socket for all. Unix: one socket for all, unlinked when
 	// the last Acceptor is closed.
 	Sibling Acceptor
-	// Inherited is the descriptor of a socket that another process has made, and that AdoptSocket has prepared; 0: none. The
+	// Inherited is the descriptor of a socket that another process has made, and that netpoll.System.Adopt has prepared; 0: none. The
 	// Engine closes it, also after an error. Addr and Sibling do not count then. With Shared it is for all schedulers: the
 	// others name this Acceptor as their Sibling.
 	Inherited int
@@ -98,25 +96,6 @@ type Giver interface {
 	// those whose arrival only this one was told of; Close does not remove a Unix socket file.
 	Give()
 }
-
-// AdoptSocket prepares fd, a listening socket that another process has made, for ListenOptions.Inherited. Before anybody else
-// uses it, since it sets O_NONBLOCK, which holds for all descriptors of the socket, and FD_CLOEXEC. It returns the address.
-// spread reports whether each scheduler can have a socket of its own at this address; otherwise all of them have to share this
-// one. It is an error if fd is not a listening socket of TCP or Unix streams. Any goroutine.
-func AdoptSocket(fd int) (addr net.Addr, spread bool, err error) {
-	os := netpoll.System{}
-	if spread, err = os.Adopt(fd); err != nil {
-		return nil, false, fmt.Errorf("descriptor %d is not a socket that listens for streams: %w", fd, err)
-	}
-	return os.LocalAddr(fd), spread, nil
-}
-
-// DuplicateSocket returns another descriptor of a socket, or of a file, which stays open when the first one is closed, and which
-// the caller closes. Any goroutine.
-func DuplicateSocket(fd int) (int, error) { return netpoll.System{}.Duplicate(fd) }
-
-// CloseSocket closes a descriptor that DuplicateSocket has returned, or one that was inherited and is not used. Any goroutine.
-func CloseSocket(fd int) error { return netpoll.System{}.Close(fd) }
 
 // PendingConn is a connection that is being established.
 type PendingConn interface {

@@ -19,8 +19,12 @@ const keepAlive = time.Minute
 // keptAlive returns what SetKeepAlive takes for a setting: 0 means the default, and less than 0 never.
 func keptAlive(setting time.Duration) time.Duration { return max(0, cmp.Or(setting, keepAlive)) }
 
-func (o ConnOptions) buffers() netpoll.Buffers {
-	return netpoll.Buffers{Receive: o.ReceiveBuffer, Send: o.SendBuffer}
+// setBuffers sets the sizes of the buffers that o names.
+func (e *readiness) setBuffers(fd int, o ConnOptions) error {
+	if o.ReceiveBuffer|o.SendBuffer == 0 {
+		return nil
+	}
+	return e.os.SetBuffers(fd, o.ReceiveBuffer, o.SendBuffer)
 }
 
 // Listen implements Engine.
@@ -66,7 +70,11 @@ func (e *readiness) listenTCP(at netip.AddrPort, sibling *acceptor, o ListenOpti
 }
 
 func (e *readiness) listenAt(at netip.AddrPort, o ListenOptions) (*acceptor, error) {
-	fd, err := e.os.ListenTCP(at, netpoll.ListenOptions{Backlog: o.Backlog, First: o.Sibling == nil})
+	listen := e.os.ListenTCP
+	if o.Sibling != nil {
+		listen = e.os.JoinTCP
+	}
+	fd, err := listen(at, o.Backlog)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +93,8 @@ func (e *readiness) listenAt(at netip.AddrPort, o ListenOptions) (*acceptor, err
 // Accept.
 func (e *readiness) setTCP(fd int, o ListenOptions) error {
 	err := errors.Join(e.os.SetNoDelay(fd, !o.Delay), e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive)))
-	if b := o.buffers(); err == nil && b != (netpoll.Buffers{}) {
-		err = e.os.SetBuffers(fd, b)
+	if err == nil {
+		err = e.setBuffers(fd, o.ConnOptions)
 	}
 	return err
 }
@@ -126,7 +134,7 @@ type shared struct {
 }
 
 func (e *readiness) listenUnix(path string, o ListenOptions) (*acceptor, error) {
-	fd, err := e.os.ListenUnix(path, netpoll.ListenOptions{Backlog: o.Backlog, Prepare: o.Prepare})
+	fd, err := e.os.ListenUnix(path, o.Backlog, o.Prepare)
 	if err != nil {
 		return nil, err
 	}

@@ -8,30 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func adopt(fd int) (spread bool, err error) {
+func adopt(fd int) (addr net.Addr, spread bool, err error) {
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-		return false, err
+		return nil, false, err
 	} else if kind != unix.SOCK_STREAM {
-		return false, unix.EPROTONOSUPPORT
+		return nil, false, unix.EPROTONOSUPPORT
 	}
 	if listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil {
-		return false, err
+		return nil, false, err
 	} else if listens == 0 {
-		return false, unix.EINVAL
+		return nil, false, unix.EINVAL
 	}
-	addr := localAddr(fd)
-	if addr == nil {
-		return false, unix.EAFNOSUPPORT
+	if addr = localAddr(fd); addr == nil {
+		return nil, false, unix.EAFNOSUPPORT
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	unix.CloseOnExec(fd)
-	if _, tcp := addr.(*net.TCPAddr); !tcp || !SpreadsTCP {
-		return false, nil
+	if _, tcp := addr.(*net.TCPAddr); !tcp || !spreadsTCP {
+		return addr, false, nil
 	}
 	shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, portShared)
-	return shared != 0, err
+	return addr, shared != 0, err
 }
 
 func duplicate(fd int) (int, error) {

@@ -4,6 +4,10 @@
 // descriptors, each registered once and edge-triggered, and reports them by a tag of the caller's. [System] is the set
 // of socket calls; a simulated network can stand in its place with the same methods.
 //
+// Descriptors are numbers that the caller owns: it closes them, once, and not while another goroutine uses them, since the
+// system gives the number again. The first Poller of a program has the Go runtime open its own poller as well, which takes
+// descriptors; otherwise the runtime does so with its first timer, and ends the process if it gets none.
+//
 // Edge-triggered means that an event is reported when something changes, not while it stays so. After an [In] a caller
 // receives until EAGAIN before it waits for the next In, or remembers that it has not. A report gives all that is ready
 // at its time, not only what is new: on Linux arriving bytes are reported as In|Out while there is room to send.

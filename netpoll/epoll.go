@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Receives is how many receives a message on TCP takes.
-const Receives = 1
-
 // selector is epoll(7) with an eventfd(2) to wake it.
 //
 // The eventfd is registered edge-triggered and never read: each write is a new edge, also when the
@@ -44,7 +41,8 @@ func (s *selector) open() (err error) {
 // takes IN, OUT, ET and WAKEUP only: with RDHUP or PRI it is EINVAL (epoll_ctl(2)).
 var interest = [...]uint32{
 	Stream:         unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET,
-	Listener:       unix.EPOLLIN | unix.EPOLLET,
+	Input:          unix.EPOLLIN | unix.EPOLLET,
+	Output:         unix.EPOLLOUT | unix.EPOLLET,
 	SharedListener: unix.EPOLLIN | unix.EPOLLET | unix.EPOLLEXCLUSIVE,
 }
 

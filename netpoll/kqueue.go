@@ -25,9 +25,6 @@ type selector struct {
 
 const none = SharedListener + 1
 
-// Receives is how many receives a message on TCP takes: the second returns EAGAIN, see [Partial].
-const Receives = 2
-
 func (s *selector) open() (err error) {
 	if s.kq, err = unix.Kqueue(); err != nil {
 		return err
@@ -53,36 +50,34 @@ func (s *selector) add(fd int, tag uint64, k Kind) error {
 		return unix.EEXIST
 	}
 	s.tags[fd], s.kinds[fd] = tag, k
+	return s.filter(fd, k, unix.EV_ADD|unix.EV_CLEAR)
+}
+
+// has reports whether fd is registered: only then is it no error to enable its filters, which are enabled already.
+func (s *selector) has(fd int) bool { return s.filter(fd, s.kinds[fd], unix.EV_ENABLE) == nil }
+
+// filter changes the filters of a kind.
+func (s *selector) filter(fd int, k Kind, flags int) error {
 	var changes [2]unix.Kevent_t
-	unix.SetKevent(&changes[0], fd, unix.EVFILT_READ, unix.EV_ADD|unix.EV_CLEAR)
-	unix.SetKevent(&changes[1], fd, unix.EVFILT_WRITE, unix.EV_ADD|unix.EV_CLEAR)
-	if k == Stream {
+	unix.SetKevent(&changes[0], fd, unix.EVFILT_READ, flags)
+	unix.SetKevent(&changes[1], fd, unix.EVFILT_WRITE, flags)
+	switch k {
+	case Stream:
 		return change(s.kq, changes[:])
+	case Output:
+		return change(s.kq, changes[1:])
 	}
 	return change(s.kq, changes[:1])
 }
 
-// has reports whether fd is registered: only then is it no error to enable its filter, which is enabled already.
-func (s *selector) has(fd int) bool {
-	var enable [1]unix.Kevent_t
-	unix.SetKevent(&enable[0], fd, unix.EVFILT_READ, unix.EV_ENABLE)
-	return change(s.kq, enable[:]) == nil
-}
-
-// remove takes the filters back; a listener has no second one.
+// remove takes the filters back.
 func (s *selector) remove(fd int) error {
 	if fd < 0 || fd >= len(s.kinds) {
 		return unix.ENOENT
 	}
 	k := s.kinds[fd]
 	s.kinds[fd] = none
-	var changes [2]unix.Kevent_t
-	unix.SetKevent(&changes[0], fd, unix.EVFILT_READ, unix.EV_DELETE)
-	unix.SetKevent(&changes[1], fd, unix.EVFILT_WRITE, unix.EV_DELETE)
-	if k == Stream {
-		return change(s.kq, changes[:])
-	}
-	return change(s.kq, changes[:1])
+	return s.filter(fd, k, unix.EV_DELETE)
 }
 
 // change applies changes and takes no events, so it does not sleep.

@@ -23,7 +23,7 @@ func init() { children["listen"] = listenAsChild }
 
 // listenAsChild is a second instance of a server.
 func listenAsChild() {
-	_, err := sys.ListenTCP(netip.MustParseAddrPort(os.Getenv("NETPOLL_TEST_ADDR")), ListenOptions{First: true})
+	_, err := sys.ListenTCP(netip.MustParseAddrPort(os.Getenv("NETPOLL_TEST_ADDR")), 0)
 	fmt.Print(err)
 }
 
@@ -43,11 +43,11 @@ func TestSecondInstanceIsRefused(t *testing.T) {
 			balanced(t)
 			_, addr := listen(t, loopback)
 			for range siblings {
-				fd, err := sys.ListenTCP(addr, ListenOptions{})
+				fd, err := sys.JoinTCP(addr, 0)
 				require.NoError(t, err)
 				hold(t, fd)
 			}
-			_, err := sys.ListenTCP(addr, ListenOptions{First: true})
+			_, err := sys.ListenTCP(addr, 0)
 			require.Equal(t, unix.EADDRINUSE, err, "in this process")
 			require.Equal(t, unix.EADDRINUSE.Error(), asChild(t, "listen", "NETPOLL_TEST_ADDR="+addr.String()))
 		})
@@ -60,7 +60,7 @@ func TestOfInstancesThatStartTogetherOneListens(t *testing.T) {
 	l, addr := listen(t, loopback)
 	require.NoError(t, unix.Shutdown(l, unix.SHUT_RDWR)) // stays bound and keeps others from the port
 	for range 100 {
-		won := together(4, func() (int, error) { return sys.ListenTCP(addr, ListenOptions{First: true}) })
+		won := together(4, func() (int, error) { return sys.ListenTCP(addr, 0) })
 		require.Len(t, won, 1)
 		require.NoError(t, sys.Close(won[0]))
 	}
@@ -88,7 +88,7 @@ func together(n int, f func() (int, error)) (won []int) {
 
 func TestRestartBesideTimeWait(t *testing.T) {
 	balanced(t)
-	l, err := sys.ListenTCP(loopback, ListenOptions{First: true})
+	l, err := sys.ListenTCP(loopback, 0)
 	require.NoError(t, err)
 	addr := addrPort(t, l)
 	client := dialled(t, addr)
@@ -97,10 +97,10 @@ func TestRestartBesideTimeWait(t *testing.T) {
 	require.Empty(t, hearAll(t, client))
 	require.NoError(t, sys.Close(client))
 	require.NoError(t, sys.Close(l))
-	again, err := sys.ListenTCP(addr, ListenOptions{First: true})
+	again, err := sys.ListenTCP(addr, 0)
 	require.NoError(t, err)
 	hold(t, again)
-	sibling, err := sys.ListenTCP(addr, ListenOptions{})
+	sibling, err := sys.JoinTCP(addr, 0)
 	require.NoError(t, err)
 	hold(t, sibling)
 }
@@ -146,7 +146,7 @@ func TestVersionsOfTheInternetProtocol(t *testing.T) {
 			}
 		})
 	}
-	_, err := sys.ListenTCP(netip.AddrPort{}, ListenOptions{})
+	_, err := sys.JoinTCP(netip.AddrPort{}, 0)
 	require.Equal(t, unix.EINVAL, err)
 }
 
@@ -154,14 +154,14 @@ func TestFileThatIsNoSocketIsNotTouched(t *testing.T) {
 	balanced(t)
 	dir := folder(t)
 	live, file, link := filepath.Join(dir, "live"), filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	l, err := sys.ListenUnix(live, ListenOptions{})
+	l, err := sys.ListenUnix(live, 0, nil)
 	require.NoError(t, err)
 	require.NoError(t, sys.Close(l))
 	require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
 	require.NoError(t, os.Symlink(live, link))
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
 	for _, name := range []string{"file", "link", "dir"} {
-		_, err := sys.ListenUnix(filepath.Join(dir, name), ListenOptions{})
+		_, err := sys.ListenUnix(filepath.Join(dir, name), 0, nil)
 		require.Equal(t, unix.ENOTSOCK, err, name)
 	}
 	content, err := os.ReadFile(file)
@@ -176,7 +176,7 @@ func TestUnlinkRemovesOnlyAnUnusedSocket(t *testing.T) {
 	balanced(t)
 	dir := folder(t)
 	path, file := filepath.Join(dir, "s"), filepath.Join(dir, "file")
-	l, err := sys.ListenUnix(path, ListenOptions{})
+	l, err := sys.ListenUnix(path, 0, nil)
 	require.NoError(t, err)
 	require.NoError(t, sys.Unlink(path))
 	require.FileExists(t, path, "a socket listens")
@@ -193,14 +193,14 @@ func TestUnlinkRemovesOnlyAnUnusedSocket(t *testing.T) {
 func TestPathsThatCannotBe(t *testing.T) {
 	balanced(t)
 	dir := folder(t)
-	_, err := sys.ListenUnix(filepath.Join(dir, strings.Repeat("x", 200)), ListenOptions{})
+	_, err := sys.ListenUnix(filepath.Join(dir, strings.Repeat("x", 200)), 0, nil)
 	require.Equal(t, unix.ENAMETOOLONG, err)
-	_, err = sys.ListenUnix("", ListenOptions{})
+	_, err = sys.ListenUnix("", 0, nil)
 	require.Equal(t, unix.EINVAL, err)
-	_, err = sys.ListenUnix(filepath.Join(dir, "no", "such"), ListenOptions{})
+	_, err = sys.ListenUnix(filepath.Join(dir, "no", "such"), 0, nil)
 	require.Equal(t, unix.ENOENT, err)
 	longest := len(unix.RawSockaddrUnix{}.Path) - 1
-	l, err := sys.ListenUnix(filepath.Join(dir, strings.Repeat("x", longest-len(dir)-1)), ListenOptions{})
+	l, err := sys.ListenUnix(filepath.Join(dir, strings.Repeat("x", longest-len(dir)-1)), 0, nil)
 	require.NoError(t, err)
 	require.Len(t, sys.LocalAddr(l).String(), longest)
 	hold(t, l)
@@ -211,7 +211,7 @@ func TestOfProgramsThatFindOneStaleSocketOneListens(t *testing.T) {
 	balanced(t)
 	path := filepath.Join(folder(t), "s")
 	for range 100 / staleProbes { // which take time
-		won := together(4, func() (int, error) { return sys.ListenUnix(path, ListenOptions{}) })
+		won := together(4, func() (int, error) { return sys.ListenUnix(path, 0, nil) })
 		require.Len(t, won, 1)
 		fd, _, err := sys.DialUnix(path)
 		require.NoError(t, err, "the winner has the path")
@@ -229,7 +229,7 @@ func TestALockOfAnotherProcessDelaysAndDoesNotPrevent(t *testing.T) {
 	hold(t, lock)
 	require.NoError(t, unix.Flock(lock, unix.LOCK_EX))
 	began := time.Now()
-	l, err := sys.ListenUnix(filepath.Join(dir, "s"), ListenOptions{})
+	l, err := sys.ListenUnix(filepath.Join(dir, "s"), 0, nil)
 	require.NoError(t, err)
 	hold(t, l)
 	require.GreaterOrEqual(t, time.Since(began), time.Second)
@@ -238,13 +238,13 @@ func TestALockOfAnotherProcessDelaysAndDoesNotPrevent(t *testing.T) {
 func TestASocketFileThatCannotBePreparedIsRemoved(t *testing.T) {
 	balanced(t)
 	path := filepath.Join(folder(t), "s")
-	_, err := sys.ListenUnix(path, ListenOptions{Prepare: func(at string) error {
+	_, err := sys.ListenUnix(path, 0, func(at string) error {
 		require.Equal(t, path, at)
 		require.FileExists(t, path)
 		_, _, err := sys.DialUnix(path)
 		require.Equal(t, unix.ECONNREFUSED, err, "nobody can connect yet")
 		return unix.EPERM
-	}})
+	})
 	require.Equal(t, unix.EPERM, err)
 	require.NoFileExists(t, path)
 }

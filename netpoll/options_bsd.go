@@ -6,8 +6,8 @@ import "golang.org/x/sys/unix"
 
 const (
 	noSignal          = unix.MSG_NOSIGNAL
-	SpreadsTCP        = true
-	InheritsKeepAlive = true
+	spreadsTCP        = true
+	inheritsKeepAlive = true
 )
 
 // keepAliveTimes: DragonFly before 5.8 counted milliseconds, and probes there more eagerly.

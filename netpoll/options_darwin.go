@@ -7,8 +7,8 @@ import "golang.org/x/sys/unix"
 const noSignal = 0
 
 const (
-	SpreadsTCP        = false
-	InheritsKeepAlive = false
+	spreadsTCP        = false
+	inheritsKeepAlive = false
 )
 
 // keepAliveTimes: TCP_KEEPALIVE is Darwin's name of TCP_KEEPIDLE.

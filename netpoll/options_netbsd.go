@@ -4,8 +4,8 @@ import "golang.org/x/sys/unix"
 
 const (
 	noSignal          = unix.MSG_NOSIGNAL
-	SpreadsTCP        = false
-	InheritsKeepAlive = false
+	spreadsTCP        = false
+	inheritsKeepAlive = false
 )
 
 var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}

@@ -4,8 +4,8 @@ package netpoll
 const noSignal = 0x400
 
 const (
-	SpreadsTCP        = false
-	InheritsKeepAlive = true
+	spreadsTCP        = false
+	inheritsKeepAlive = true
 )
 
 // keepAliveTimes: they are the system's alone (sysctl net.inet.tcp.keepidle).

@@ -54,8 +54,10 @@ type Kind uint8
 const (
 	// Stream is a connection: watched for everything.
 	Stream Kind = iota
-	// Listener is a listening socket that this poller alone watches: In only.
-	Listener
+	// Input is watched for In only: a listening socket that this poller alone watches, or the read end of a pipe.
+	Input
+	// Output is watched for Out only: the write end of a pipe.
+	Output
 	// SharedListener is one listening socket registered at several pollers: In only. On Linux (EPOLLEXCLUSIVE) at least
 	// one of the pollers that wait reports an arrival, usually not all; on kqueue all do. An accept may find nothing.
 	SharedListener

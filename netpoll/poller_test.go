@@ -93,7 +93,7 @@ func TestConnectInProgressIsDecidedByOutOrError(t *testing.T) {
 		balanced(t)
 		p := newPoller(t)
 		l, addr := listen(t, loopback)
-		sibling, err := sys.ListenTCP(addr, ListenOptions{}) // the port stays taken, so no other socket gets it
+		sibling, err := sys.JoinTCP(addr, 0) // the port stays taken, so no other socket gets it
 		require.NoError(t, err)
 		require.NoError(t, unix.Shutdown(l, unix.SHUT_RDWR))
 		require.NoError(t, unix.Shutdown(sibling, unix.SHUT_RDWR))
@@ -191,7 +191,7 @@ func TestMisuseIsRefused(t *testing.T) {
 	balanced(t)
 	p := newPoller(t)
 	l, _ := listen(t, loopback)
-	require.PanicsWithValue(t, "netpoll: the tag ^uint64(0) belongs to the interrupt", func() { _ = p.Add(l, reserved, Listener) })
+	require.PanicsWithValue(t, "netpoll: the tag ^uint64(0) belongs to the interrupt", func() { _ = p.Add(l, reserved, Input) })
 	require.PanicsWithValue(t, "netpoll: Wait needs room for at least one event", func() { _, _ = p.Wait(nil, 0) })
 	require.Equal(t, unix.EINVAL, p.Add(l, 1, SharedListener+1))
 	require.Equal(t, unix.EBADF, p.Add(-1, 1, Stream))

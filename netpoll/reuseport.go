@@ -8,8 +8,8 @@ import "golang.org/x/sys/unix"
 // in every instance of the program. Set between bind and listen, it would let in two that start together: a socket that
 // is bound but does not listen hinders no other with SO_REUSEADDR. Set late, the second to listen is refused. On Linux
 // the siblings find the first and make it a member of their group (reuseport_add_sock).
-func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) error {
-	if !o.First {
+func firstOrSibling(fd, domain int, sa unix.Sockaddr, first bool, setting int) error {
+	if !first {
 		if err := sharePort(fd); err != nil {
 			return err
 		}
@@ -17,7 +17,7 @@ func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) error {
 	if err := bindTCP(fd, domain, sa); err != nil {
 		return err
 	}
-	if err := unix.Listen(fd, o.backlog()); err != nil || !o.First {
+	if err := unix.Listen(fd, backlog(setting)); err != nil || !first {
 		return err
 	}
 	return sharePort(fd)

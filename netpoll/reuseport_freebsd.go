@@ -8,8 +8,8 @@ const portShared = unix.SO_REUSEPORT_LB
 // firstOrSibling binds and listens. A socket becomes a member of the group that connections are spread
 // over when it binds with SO_REUSEPORT_LB set, not when the option is set later. So whether the first is
 // alone is asked with another socket, which also chooses the port if that is 0.
-func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) (err error) {
-	if o.First {
+func firstOrSibling(fd, domain int, sa unix.Sockaddr, first bool, setting int) (err error) {
+	if first {
 		if sa, err = alone(domain, sa); err != nil {
 			return err
 		}
@@ -20,7 +20,7 @@ func firstOrSibling(fd, domain int, sa unix.Sockaddr, o ListenOptions) (err erro
 	if err := bindTCP(fd, domain, sa); err != nil {
 		return err
 	}
-	return unix.Listen(fd, o.backlog())
+	return unix.Listen(fd, backlog(setting))
 }
 
 // alone returns the address as bound, or EADDRINUSE.

@@ -86,14 +86,14 @@ func setKeepAlive(fd int, idle time.Duration) error {
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 }
 
-func setBuffers(fd int, b Buffers) error {
-	if b.Receive > 0 {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, b.Receive); err != nil {
+func setBuffers(fd, receiving, sending int) error {
+	if receiving > 0 {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiving); err != nil {
 			return err
 		}
 	}
-	if b.Send > 0 {
-		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, b.Send)
+	if sending > 0 {
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, sending)
 	}
 	return nil
 }

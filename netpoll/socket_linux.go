@@ -13,13 +13,10 @@ import (
 )
 
 const (
-	// SpreadsTCP reports whether the system spreads connections over the listening sockets of a TCP port.
-	SpreadsTCP = true
-	// InheritsKeepAlive reports whether an accepted socket has the SetKeepAlive of the listening one.
-	InheritsKeepAlive = true
-
-	mapsIPv4    = true
-	staleProbes = 1 // a full backlog is EAGAIN, so a refusal is final
+	spreadsTCP        = true
+	inheritsKeepAlive = true
+	mapsIPv4          = true
+	staleProbes       = 1 // a full backlog is EAGAIN, so a refusal is final
 )
 
 func abstract(path string) bool { return path[0] == '@' || path[0] == 0 }

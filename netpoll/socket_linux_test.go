@@ -28,33 +28,32 @@ func TestKeepAliveTimes(t *testing.T) {
 // socket(7): Linux doubles what is asked for.
 func TestBuffersHaveTheSizesThatWereSet(t *testing.T) {
 	balanced(t)
-	for _, b := range []Buffers{{20000, 0}, {0, 30000}, {40000, 50000}} {
-		sizes := func(fd int) Buffers {
+	for _, b := range [][2]int{{20000, 0}, {0, 30000}, {40000, 50000}} {
+		sizes := func(fd int) [2]int {
 			receive, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
 			require.NoError(t, err)
 			send, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
 			require.NoError(t, err)
-			return Buffers{receive, send}
+			return [2]int{receive, send}
 		}
 		client, server := unixPair(t)
 		hold(t, client)
 		hold(t, server)
 		want := sizes(client)
-		if b.Receive > 0 {
-			want.Receive = 2 * b.Receive
+		for i, n := range b {
+			if n > 0 {
+				want[i] = 2 * n
+			}
 		}
-		if b.Send > 0 {
-			want.Send = 2 * b.Send
-		}
-		require.NoError(t, sys.SetBuffers(client, b))
+		require.NoError(t, sys.SetBuffers(client, b[0], b[1]))
 		require.Equal(t, want, sizes(client))
 	}
 }
 
 func TestBacklogBounds(t *testing.T) {
-	require.Equal(t, maxBacklog, ListenOptions{}.backlog())
-	require.Equal(t, maxBacklog, ListenOptions{Backlog: -1}.backlog())
-	require.Equal(t, 5, ListenOptions{Backlog: 5}.backlog())
+	require.Equal(t, maxBacklog, backlog(0))
+	require.Equal(t, maxBacklog, backlog(-1))
+	require.Equal(t, 5, backlog(5))
 }
 
 func TestHotCallsDoNotAllocate(t *testing.T) {

@@ -144,7 +144,7 @@ func TestDescriptorsDoNotBlockNorLeak(t *testing.T) {
 	}
 	listen(t, loopback)
 	path := filepath.Join(folder(t), "s")
-	l, err := sys.ListenUnix(path, ListenOptions{})
+	l, err := sys.ListenUnix(path, 0, nil)
 	require.NoError(t, err)
 	hold(t, l)
 	ours := slices.DeleteFunc(descriptors(), func(fd int) bool { return slices.Contains(before, fd) })
@@ -204,7 +204,7 @@ func TestAddresses(t *testing.T) {
 	t.Run("unix", func(t *testing.T) {
 		balanced(t)
 		path := filepath.Join(folder(t), "s")
-		l, err := sys.ListenUnix(path, ListenOptions{})
+		l, err := sys.ListenUnix(path, 0, nil)
 		require.NoError(t, err)
 		hold(t, l)
 		fd, _, err := sys.DialUnix(path)

@@ -18,9 +18,8 @@ var errSystem = fmt.Errorf("netpoll: %s has neither epoll nor kqueue: %w", runti
 var errClosed = errSystem
 
 const (
-	Receives          = 1
-	SpreadsTCP        = false
-	InheritsKeepAlive = false
+	spreadsTCP        = false
+	inheritsKeepAlive = false
 )
 
 // selector can not be opened, so no method of a Poller is ever reached.
@@ -33,26 +32,26 @@ func (*selector) wait([]Event, time.Duration) (int, error) { return 0, errSystem
 func (*selector) wake()                                    {}
 func (*selector) close() error                             { return errSystem }
 
-func listenTCP(netip.AddrPort, ListenOptions) (int, error) { return -1, errSystem }
-func listenUnix(string, ListenOptions) (int, error)        { return -1, errSystem }
-func adopt(int) (bool, error)                              { return false, errSystem }
-func duplicate(int) (int, error)                           { return -1, errSystem }
-func unlinkUnix(string) error                              { return errSystem }
-func accept(int) (int, error)                              { return -1, errSystem }
-func dialTCP(netip.AddrPort) (int, bool, error)            { return -1, false, errSystem }
-func waiting(int) bool                                     { return false }
-func dialUnix(string) (int, bool, error)                   { return -1, false, errSystem }
-func socketError(int) error                                { return errSystem }
-func release()                                             {}
-func receive(int, []byte) (int, error)                     { return 0, errSystem }
-func send(int, []byte, []byte) (int, error)                { return 0, errSystem }
-func sendFile(int, *os.File, int64, int) (int, error)      { return 0, errSystem }
-func closeWrite(int) error                                 { return errSystem }
-func closeFD(int) error                                    { return errSystem }
-func reset(int) error                                      { return errSystem }
-func localAddr(int) net.Addr                               { return nil }
-func peerAddr(int) net.Addr                                { return nil }
-func peerAddrPort(int) netip.AddrPort                      { return netip.AddrPort{} }
-func setNoDelay(int, bool) error                           { return errSystem }
-func setKeepAlive(int, time.Duration) error                { return errSystem }
-func setBuffers(int, Buffers) error                        { return errSystem }
+func listenTCP(netip.AddrPort, bool, int) (int, error)        { return -1, errSystem }
+func listenUnix(string, int, func(string) error) (int, error) { return -1, errSystem }
+func adopt(int) (net.Addr, bool, error)                       { return nil, false, errSystem }
+func duplicate(int) (int, error)                              { return -1, errSystem }
+func unlinkUnix(string) error                                 { return errSystem }
+func accept(int) (int, error)                                 { return -1, errSystem }
+func dialTCP(netip.AddrPort) (int, bool, error)               { return -1, false, errSystem }
+func waiting(int) bool                                        { return false }
+func dialUnix(string) (int, bool, error)                      { return -1, false, errSystem }
+func socketError(int) error                                   { return errSystem }
+func release()                                                {}
+func receive(int, []byte) (int, error)                        { return 0, errSystem }
+func send(int, []byte, []byte) (int, error)                   { return 0, errSystem }
+func sendFile(int, *os.File, int64, int) (int, error)         { return 0, errSystem }
+func closeWrite(int) error                                    { return errSystem }
+func closeFD(int) error                                       { return errSystem }
+func reset(int) error                                         { return errSystem }
+func localAddr(int) net.Addr                                  { return nil }
+func peerAddr(int) net.Addr                                   { return nil }
+func peerAddrPort(int) netip.AddrPort                         { return netip.AddrPort{} }
+func setNoDelay(int, bool) error                              { return errSystem }
+func setKeepAlive(int, time.Duration) error                   { return errSystem }
+func setBuffers(int, int, int) error                          { return errSystem }

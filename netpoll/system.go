@@ -14,37 +14,38 @@ import (
 // is closed while another call uses it, that call may use a new one of the same number.
 type System struct{}
 
-// ListenOptions are the terms of a listening socket.
-type ListenOptions struct {
-	// Backlog bounds the connections waiting to be accepted. The system (net.core.somaxconn, kern.ipc.somaxconn) cuts
-	// larger values, and allows as many as it can for 0 or less.
-	Backlog int
-	// First is for the TCP socket that takes an address; its siblings share it.
-	First bool
-	// Prepare, if there is one, is called with the path of a Unix socket file that has just been made, before anybody can
-	// connect. Its error is ListenUnix's, and the file is removed.
-	Prepare func(path string) error
-}
-
-// Buffers are the sizes of a socket's buffers in the system, in bytes; 0 leaves one to the system, which adapts it (TCP).
-type Buffers struct{ Receive, Send int }
+const (
+	// SpreadsTCP reports whether the system spreads connections over the listening sockets of a TCP port.
+	SpreadsTCP = spreadsTCP
+	// InheritsKeepAlive reports whether an accepted socket has the SetKeepAlive of the listening one.
+	InheritsKeepAlive = inheritsKeepAlive
+)
 
 // ListenTCP listens at addr, port 0 being one of the system's choice (ask LocalAddr). [::] takes IPv4 too where the
 // system can (not on OpenBSD and DragonFly); an IPv4 address mapped into IPv6 is IPv4. EINVAL is the zero address,
-// ENODEV an unknown zone.
+// ENODEV an unknown zone. The backlog bounds the connections that wait to be accepted. The system (net.core.somaxconn,
+// kern.ipc.somaxconn) cuts larger values, and allows as many as it can for 0 or less.
 //
-// One server has a listening socket for each of its threads. The first, with First, takes the address alone: EADDRINUSE
-// if any socket listens there, even one of another instance of the program that has started at the same moment.
-// Then its siblings, without First, join. An address whose last connections are still in TIME_WAIT is free.
+// The socket takes the address alone: EADDRINUSE if any socket listens there, even one of another instance of the program
+// that has started at the same moment. An address whose last connections are still in TIME_WAIT is free. Further sockets
+// of the program get there with [System.JoinTCP].
+func (System) ListenTCP(addr netip.AddrPort, backlog int) (fd int, err error) {
+	return listenTCP(addr, true, backlog)
+}
+
+// JoinTCP is ListenTCP at an address where a socket of this program listens already: one server has a listening socket for
+// each of its threads.
 //
 // Linux, DragonFly and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. On FreeBSD two instances
 // that start at the same moment may both be let in. Whether the first of DragonFly, which shares its port late, gets any
 // was not tried. Darwin, NetBSD and OpenBSD do not spread: one sibling may get all. See [SpreadsTCP].
-func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error) {
-	return listenTCP(addr, o)
+func (System) JoinTCP(addr netip.AddrPort, backlog int) (fd int, err error) {
+	return listenTCP(addr, false, backlog)
 }
 
-// ListenUnix listens at a path. A socket file at which nothing listens is replaced; First is not looked at. EADDRINUSE
+// ListenUnix listens at a path, with a backlog as that of ListenTCP. A socket file at which nothing listens is replaced. prepare,
+// if it is not nil, is called with the path of a socket file that has just been made, before anybody can connect; its error is
+// that of ListenUnix, and the file is removed. EADDRINUSE
 // says that a program listens, ENOTSOCK that another file lies there, ENAMETOOLONG that the path does not fit (107
 // bytes on Linux, 103 elsewhere). On Linux a path that begins with @ or NUL is an abstract name, with no file. Close
 // does not remove the file.
@@ -54,15 +55,15 @@ func (System) ListenTCP(addr netip.AddrPort, o ListenOptions) (fd int, err error
 // without it (the directory is not readable, or another process holds the lock) the last to start could take the path
 // from another that has bound and does not listen yet. On kqueue a live server with a full backlog refuses as a dead
 // one does; it is asked ten times within a tenth of a second.
-func (System) ListenUnix(path string, o ListenOptions) (fd int, err error) {
-	return listenUnix(path, o)
+func (System) ListenUnix(path string, backlog int, prepare func(path string) error) (fd int, err error) {
+	return listenUnix(path, backlog, prepare)
 }
 
-// Adopt prepares fd, a listening socket that another process has made, for the other methods: it is non-blocking and
-// close-on-exec then. spread reports whether further sockets may join its port (see [SpreadsTCP]), as siblings without First.
+// Adopt prepares fd, a listening socket that another process has made, for the other methods: it is non-blocking, as all
+// descriptors of that socket, and close-on-exec then. It returns the address. spread reports whether further sockets may join its port (see [SpreadsTCP]), by JoinTCP.
 // EINVAL: it does not listen; EPROTONOSUPPORT: it is not a stream socket; EAFNOSUPPORT: it is neither TCP nor Unix; EBADF and
 // ENOTSOCK: it is no socket.
-func (System) Adopt(fd int) (spread bool, err error) { return adopt(fd) }
+func (System) Adopt(fd int) (addr net.Addr, spread bool, err error) { return adopt(fd) }
 
 // Duplicate returns another descriptor of what fd is (dup(2)), close-on-exec as all.
 func (System) Duplicate(fd int) (int, error) { return duplicate(fd) }
@@ -75,7 +76,8 @@ func (System) Unlink(path string) error { return unlinkUnix(path) }
 // which a connection may still wait, which no further edge reports; and of fd.
 func (System) Accept(fd int) (int, error) { return accept(fd) }
 
-// Waiting reports whether a connection waits to be accepted.
+// Waiting reports whether a connection waits to be accepted, without taking it: a server that has no place for one asks
+// whether a client wants it before it makes room.
 func (System) Waiting(fd int) bool { return waiting(fd) }
 
 // DialTCP begins to connect to addr. If done is false the connect is in progress: add fd to a Poller,
@@ -132,8 +134,8 @@ func (System) LocalAddr(fd int) net.Addr { return localAddr(fd) }
 // PeerAddr is the address of the other end, as LocalAddr is of this. Linux still knows it after a reset.
 func (System) PeerAddr(fd int) net.Addr { return peerAddr(fd) }
 
-// PeerAddrPort is the PeerAddr of a TCP socket as a value, which Linux makes without an allocation; the zero value if it is not known,
-// also after a reset.
+// PeerAddrPort is the PeerAddr of a TCP socket as a value; the zero value if it is not known, also after a reset. On Linux it
+// allocates nothing, for a view of all connections.
 func (System) PeerAddrPort(fd int) netip.AddrPort { return peerAddrPort(fd) }
 
 // SetNoDelay sends small segments at once (true) or gathers them while earlier ones are not
@@ -145,7 +147,10 @@ func (System) SetNoDelay(fd int, on bool) error { return setNoDelay(fd, on) }
 // OpenBSD has no times per connection: there it only switches.
 func (System) SetKeepAlive(fd int, idle time.Duration) error { return setKeepAlive(fd, idle) }
 
-// SetBuffers sets the sizes of fd's buffers (SO_RCVBUF, SO_SNDBUF). The system may cut them (net.core.rmem_max and
+// SetBuffers sets the sizes of fd's buffers in bytes (SO_RCVBUF, SO_SNDBUF); 0 leaves one to the system, which adapts it (TCP).
+// What a peer does not read, or sends and nobody reads, takes that much of the kernel's memory for each connection. The system may cut them (net.core.rmem_max and
 // wmem_max) and adds what it needs for itself: Linux doubles them. TCP connections inherit those of the listening socket,
 // Unix connections do not everywhere.
-func (System) SetBuffers(fd int, b Buffers) error { return setBuffers(fd, b) }
+func (System) SetBuffers(fd, receiving, sending int) error {
+	return setBuffers(fd, receiving, sending)
+}

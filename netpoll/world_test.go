@@ -61,7 +61,7 @@ func folder(t testing.TB) string { // t.TempDir is longer than a socket's path m
 }
 
 func listen(t testing.TB, addr netip.AddrPort) (fd int, bound netip.AddrPort) {
-	fd, err := sys.ListenTCP(addr, ListenOptions{First: true})
+	fd, err := sys.ListenTCP(addr, 0)
 	require.NoError(t, err)
 	return hold(t, fd), addrPort(t, fd)
 }
@@ -80,7 +80,7 @@ var absent = []error{unix.EADDRNOTAVAIL, unix.EAFNOSUPPORT, unix.ENETUNREACH, un
 
 // refused wants addr to be one that this machine does not have.
 func refused(t testing.TB, addr netip.AddrPort) {
-	_, err := sys.ListenTCP(addr, ListenOptions{First: true})
+	_, err := sys.ListenTCP(addr, 0)
 	require.Contains(t, absent, err)
 }
 
@@ -120,7 +120,7 @@ func dialled(t testing.TB, addr netip.AddrPort) int {
 
 // tcpPair is a connection; the caller owns both ends.
 func tcpPair(t testing.TB) (client, server int) {
-	l, err := sys.ListenTCP(loopback, ListenOptions{First: true})
+	l, err := sys.ListenTCP(loopback, 0)
 	require.NoError(t, err)
 	client = dialled(t, addrPort(t, l))
 	server = accepted(t, l)
@@ -130,7 +130,7 @@ func tcpPair(t testing.TB) (client, server int) {
 
 func unixPair(t testing.TB) (client, server int) {
 	path := filepath.Join(folder(t), "s")
-	l, err := sys.ListenUnix(path, ListenOptions{})
+	l, err := sys.ListenUnix(path, 0, nil)
 	require.NoError(t, err)
 	client, done, err := sys.DialUnix(path)
 	require.NoError(t, err)

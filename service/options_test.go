@@ -20,12 +20,15 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
+// sizes are those of the buffers of a socket: receiving, and sending.
+type sizes struct{ receiving, sending int }
+
 // options is an OS that notes the options of sockets that are set.
 type options struct {
 	servertest.OS
 	mu        sync.Mutex
 	keepAlive []time.Duration
-	buffers   []netpoll.Buffers
+	buffers   []sizes
 	backlogs  []int
 	prompt    atomic.Int32 // sockets whose small segments go out at once
 }
@@ -37,18 +40,18 @@ func (o *options) SetNoDelay(fd int, on bool) error {
 	return o.System.SetNoDelay(fd, on)
 }
 
-func (o *options) ListenTCP(at netip.AddrPort, lo netpoll.ListenOptions) (int, error) {
+func (o *options) ListenTCP(at netip.AddrPort, backlog int) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.backlogs = append(o.backlogs, lo.Backlog)
-	return o.System.ListenTCP(at, lo)
+	o.backlogs = append(o.backlogs, backlog)
+	return o.System.ListenTCP(at, backlog)
 }
 
-func (o *options) ListenUnix(path string, lo netpoll.ListenOptions) (int, error) {
+func (o *options) ListenUnix(path string, backlog int, prepare func(string) error) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.backlogs = append(o.backlogs, lo.Backlog)
-	return o.System.ListenUnix(path, lo)
+	o.backlogs = append(o.backlogs, backlog)
+	return o.System.ListenUnix(path, backlog, prepare)
 }
 
 func (o *options) SetKeepAlive(fd int, idle time.Duration) error {
@@ -58,15 +61,15 @@ func (o *options) SetKeepAlive(fd int, idle time.Duration) error {
 	return o.System.SetKeepAlive(fd, idle)
 }
 
-func (o *options) SetBuffers(fd int, b netpoll.Buffers) error {
+func (o *options) SetBuffers(fd, receiving, sending int) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.buffers = append(o.buffers, b)
-	return o.System.SetBuffers(fd, b)
+	o.buffers = append(o.buffers, sizes{receiving, sending})
+	return o.System.SetBuffers(fd, receiving, sending)
 }
 
 // seen returns what was noted, and forgets it.
-func (o *options) seen() (keepAlive []time.Duration, buffers []netpoll.Buffers) {
+func (o *options) seen() (keepAlive []time.Duration, buffers []sizes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	keepAlive, buffers = o.keepAlive, o.buffers
@@ -84,16 +87,16 @@ func TestOptionsOfSockets(t *testing.T) {
 	foreign := &service.TCP{Name: "foreign", Handler: echo.Echo, Limits: listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}}
 	_, err = foreign.Inherit([]*service.Sockets{{Name: "foreign", FDs: []int{socketOf(t, l.(syscall.Conn))}}})
 	require.NoError(t, err)
-	sizes := listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}
-	given := netpoll.Buffers{Receive: 30000, Send: 40000}
-	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo.Echo, Limits: sizes, Backlog: 7}
-	sized := &service.TCP{Address: loopback, Handler: echo.Echo, Limits: sizes, Backlog: 7}
+	limits := listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}
+	given := sizes{30000, 40000}
+	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo.Echo, Limits: limits, Backlog: 7}
+	sized := &service.TCP{Address: loopback, Handler: echo.Echo, Limits: limits, Backlog: 7}
 	for name, test := range map[string]struct {
 		service                  socketed
 		connect                  listener.Connect
 		listening, dialled       []time.Duration
 		accepted                 []time.Duration
-		buffers, atEach, dialing []netpoll.Buffers
+		buffers, atEach, dialing []sizes
 	}{
 		"the defaults": {service: &service.TCP{Address: loopback, Handler: echo.Echo},
 			listening: []time.Duration{time.Minute}, dialled: []time.Duration{time.Minute}},
@@ -103,13 +106,13 @@ func TestOptionsOfSockets(t *testing.T) {
 		"never": {service: &service.TCP{Address: loopback, Handler: echo.Echo, KeepAlive: -1},
 			connect:   listener.Connect{KeepAlive: -time.Second},
 			listening: []time.Duration{0}, dialled: []time.Duration{0}},
-		"buffers": {service: sized, connect: listener.Connect{Limits: sizes},
+		"buffers": {service: sized, connect: listener.Connect{Limits: limits},
 			listening: []time.Duration{time.Minute}, dialled: []time.Duration{time.Minute},
-			buffers: []netpoll.Buffers{given}, dialing: []netpoll.Buffers{given}},
-		"buffers of Unix sockets": {service: unix, connect: listener.Connect{Limits: sizes},
-			atEach: []netpoll.Buffers{given}, dialing: []netpoll.Buffers{given}},
+			buffers: []sizes{given}, dialing: []sizes{given}},
+		"buffers of Unix sockets": {service: unix, connect: listener.Connect{Limits: limits},
+			atEach: []sizes{given}, dialing: []sizes{given}},
 		"a socket of package net": {service: foreign, dialled: []time.Duration{time.Minute},
-			accepted: []time.Duration{time.Minute}, atEach: []netpoll.Buffers{given}},
+			accepted: []time.Duration{time.Minute}, atEach: []sizes{given}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			os := &options{}

@@ -10,7 +10,11 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 )
+
+// system is for the descriptors of sockets that go from one process to another. What listens is made by an engine.
+var system netpoll.System
 
 // Sockets are the listening sockets of one service that come from another process, or go to one. Package upgrade carries
 // them over.
@@ -44,9 +48,9 @@ func (v *server) inherit(all []*Sockets, name, address string, resolve func() (n
 			in.FDs = append(in.FDs, x.FDs...)
 		}
 		for _, fd := range x.FDs {
-			_, spread, err := monitor.AdoptSocket(fd)
+			_, spread, err := system.Adopt(fd)
 			if err != nil {
-				return all, err
+				return all, fmt.Errorf("descriptor %d is not a socket that listens for streams: %w", fd, err)
 			}
 			v.inherited.shared = v.inherited.shared || !spread
 		}
@@ -62,7 +66,7 @@ func (x *Sockets) of(name, address string, resolve func() (net.Addr, error)) boo
 	case x.Address != "":
 		return x.Address == address
 	}
-	bound, _, err := monitor.AdoptSocket(x.FDs[0])
+	bound, _, err := system.Adopt(x.FDs[0])
 	if err != nil {
 		return false
 	}
@@ -152,7 +156,7 @@ func (v *server) duplicates(name, address string) (*Sockets, error) {
 			continue
 		}
 		known = append(known, fd)
-		twin, err := monitor.DuplicateSocket(fd)
+		twin, err := system.Duplicate(fd)
 		if err != nil {
 			x.Close()
 			return nil, err
@@ -168,7 +172,7 @@ func (v *server) duplicates(name, address string) (*Sockets, error) {
 // Close closes the descriptors.
 func (x *Sockets) Close() {
 	for _, fd := range x.FDs {
-		_ = monitor.CloseSocket(fd)
+		_ = system.Close(fd)
 	}
 	x.FDs = nil
 }

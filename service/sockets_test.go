@@ -13,7 +13,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 )
@@ -102,7 +101,7 @@ func both2(path, text string) []heir {
 func socketOf(t *testing.T, l syscall.Conn) (fd int) {
 	raw, err := l.SyscallConn()
 	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(of uintptr) { fd, err = monitor.DuplicateSocket(int(of)) }))
+	require.NoError(t, raw.Control(func(of uintptr) { fd, err = netpoll.System{}.Duplicate(int(of)) }))
 	require.NoError(t, err)
 	return fd
 }
@@ -197,7 +196,7 @@ func TestWhatIsNoListeningSocketIsNotInherited(t *testing.T) {
 			_, err := v.Inherit([]*service.Sockets{{Address: loopback, FDs: []int{fd}}})
 			require.ErrorContains(t, err, fmt.Sprintf("descriptor %d is not a socket that listens for streams", fd))
 			if name == "datagrams" || name == "a connection" {
-				require.NoError(t, monitor.CloseSocket(fd))
+				require.NoError(t, netpoll.System{}.Close(fd))
 			}
 		})
 	}

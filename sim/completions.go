@@ -73,18 +73,18 @@ func (e *completer) Listen(o monitor.ListenOptions) (monitor.Acceptor, error) {
 }
 
 func (e *completer) listen(o monitor.ListenOptions) (*listening, error) {
-	n, lo := &e.r.w.net, netpoll.ListenOptions{Backlog: o.Backlog, First: o.Sibling == nil}
+	n := &e.r.w.net
 	if unix, ok := o.Addr.(*net.UnixAddr); ok {
 		if o.Sibling != nil {
 			return o.Sibling.(*acceptor).l, nil
 		}
-		return n.listenUnix(unix.Name, lo)
+		return n.listenUnix(unix.Name, o.Backlog)
 	}
 	at := o.Addr.(*net.TCPAddr).AddrPort()
 	if !at.Addr().IsValid() {
 		at = netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
 	}
-	return n.listenTCP(at, lo)
+	return n.listenTCP(at, o.Sibling == nil, o.Backlog)
 }
 
 // acceptor is a monitor.Acceptor. An accept starts when a connection waits and the limiter has room. It completes some

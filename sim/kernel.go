@@ -172,12 +172,16 @@ func (w *World) result(of subject, c call, n int, err error) error {
 	return err
 }
 
-func (v *view) ListenTCP(addr netip.AddrPort, o netpoll.ListenOptions) (int, error) {
-	return v.listen(listensTCP, func() (*listening, error) { return v.w.net.listenTCP(addr, o) })
+func (v *view) ListenTCP(addr netip.AddrPort, backlog int) (int, error) {
+	return v.listen(listensTCP, func() (*listening, error) { return v.w.net.listenTCP(addr, true, backlog) })
 }
 
-func (v *view) ListenUnix(path string, o netpoll.ListenOptions) (int, error) {
-	return v.listen(listensUnix, func() (*listening, error) { return v.w.net.listenUnix(path, o) })
+func (v *view) JoinTCP(addr netip.AddrPort, backlog int) (int, error) {
+	return v.listen(listensTCP, func() (*listening, error) { return v.w.net.listenTCP(addr, false, backlog) })
+}
+
+func (v *view) ListenUnix(path string, backlog int, _ func(string) error) (int, error) {
+	return v.listen(listensUnix, func() (*listening, error) { return v.w.net.listenUnix(path, backlog) })
 }
 
 func (v *view) listen(c call, listen func() (*listening, error)) (int, error) {
@@ -533,7 +537,7 @@ func (v *view) Waiting(fd int) bool {
 	return true
 }
 
-func (v *view) SetBuffers(fd int, _ netpoll.Buffers) error {
+func (v *view) SetBuffers(fd, _, _ int) error {
 	if v.get(fd, "SO_RCVBUF") == nil {
 		return syscall.EBADF
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-func (h *recorder) listen(o netpoll.ListenOptions) (fd int, addr netip.AddrPort) {
-	fd, err := h.os.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), o)
+func (h *recorder) listen() (fd int, addr netip.AddrPort) {
+	fd, err := h.os.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), 0)
 	h.logf("listen: %v", err)
 	return fd, netip.MustParseAddrPort(h.os.LocalAddr(fd).String())
 }
 
-func (h *recorder) listenUnix(name string, o netpoll.ListenOptions) int {
-	fd, err := h.os.ListenUnix(filepath.Join(h.dir, name), o)
+func (h *recorder) listenUnix(name string, backlog int) int {
+	fd, err := h.os.ListenUnix(filepath.Join(h.dir, name), backlog, nil)
 	h.logf("listen at %s: %v", name, err)
 	return fd
 }
@@ -76,11 +76,9 @@ func (h *recorder) ready(fd int, kind netpoll.Kind) {
 	_ = p.Close()
 }
 
-var alone = netpoll.ListenOptions{First: true}
-
 var scripts = map[string]func(h *recorder){
 	"nothing listens": func(h *recorder) {
-		l, addr := h.listen(alone)
+		l, addr := h.listen()
 		h.close(l)
 		fd := h.dial(addr)
 		h.ready(fd, netpoll.Stream)
@@ -92,7 +90,7 @@ var scripts = map[string]func(h *recorder){
 		h.close(fd)
 	},
 	"nothing listens, and a receive reports it": func(h *recorder) {
-		l, addr := h.listen(alone)
+		l, addr := h.listen()
 		h.close(l)
 		fd := h.dial(addr)
 		h.receive(fd)
@@ -100,14 +98,14 @@ var scripts = map[string]func(h *recorder){
 		h.close(fd)
 	},
 	"connections are accepted in order": func(h *recorder) {
-		l, addr := h.listen(alone)
+		l, addr := h.listen()
 		var fds []int
 		for _, text := range []string{"a", "b", "c"} {
 			fd := h.dial(addr)
 			h.send(fd, text)
 			fds = append(fds, fd)
 		}
-		h.ready(l, netpoll.Listener)
+		h.ready(l, netpoll.Input)
 		for range fds {
 			fd := h.accept(l)
 			h.receive(fd)
@@ -115,17 +113,17 @@ var scripts = map[string]func(h *recorder){
 			h.close(fd)
 		}
 		h.accept(l)
-		h.ready(l, netpoll.Listener)
+		h.ready(l, netpoll.Input)
 		h.close(fds...)
 		h.close(l)
 	},
 	"reset before accept": func(h *recorder) {
-		l, addr := h.listen(alone)
+		l, addr := h.listen()
 		a := h.dial(addr)
 		h.send(a, "never mind")
 		h.logf("reset: %v", h.os.Reset(a))
 		h.settle()
-		h.ready(l, netpoll.Listener)
+		h.ready(l, netpoll.Input)
 		fd := h.accept(l)
 		h.ready(fd, netpoll.Stream)
 		h.receive(fd)
@@ -136,7 +134,7 @@ var scripts = map[string]func(h *recorder){
 		h.close(fd, l)
 	},
 	"closed before accept": func(h *recorder) {
-		l, addr := h.listen(alone)
+		l, addr := h.listen()
 		a := h.dial(addr)
 		h.send(a, "last words")
 		h.close(a)
@@ -152,7 +150,7 @@ var scripts = map[string]func(h *recorder){
 		h.close(fd, l)
 	},
 	"the port closes over a backlog": func(h *recorder) {
-		l, addr := h.listen(alone)
+		l, addr := h.listen()
 		a := h.dial(addr)
 		h.send(a, "hello")
 		h.close(l)
@@ -163,15 +161,15 @@ var scripts = map[string]func(h *recorder){
 		h.close(a)
 	},
 	"a server listens": func(h *recorder) {
-		l, addr := h.listen(alone)
-		_, err := h.os.ListenTCP(addr, alone)
+		l, addr := h.listen()
+		_, err := h.os.ListenTCP(addr, 0)
 		h.logf("another first: %v", err)
-		s, err := h.os.ListenTCP(addr, netpoll.ListenOptions{})
+		s, err := h.os.JoinTCP(addr, 0)
 		h.logf("a sibling: %v", err)
 		h.close(l, s)
 	},
 	"what is called is refused": func(h *recorder) {
-		_, err := h.os.ListenTCP(netip.AddrPort{}, alone)
+		_, err := h.os.ListenTCP(netip.AddrPort{}, 0)
 		h.logf("no address: %v", err)
 		_, _, err = h.os.DialTCP(netip.AddrPort{})
 		h.logf("no address: %v", err)
@@ -179,48 +177,48 @@ var scripts = map[string]func(h *recorder){
 			_, _, err = h.os.DialUnix(path)
 			h.logf("path %d: %v", i, err)
 		}
-		_, err = h.os.ListenUnix("", alone)
+		_, err = h.os.ListenUnix("", 0, nil)
 		h.logf("no path: %v", err)
-		_, err = h.os.ListenUnix(string(make([]byte, 108)), alone)
+		_, err = h.os.ListenUnix(string(make([]byte, 108)), 0, nil)
 		h.logf("a long path: %v", err)
 		h.logf("unlink nothing: %v", h.os.Unlink(filepath.Join(h.dir, "nobody")))
 		h.logf("unlink an abstract name: %v", h.os.Unlink("@nobody"))
 	},
 	"a path's life": func(h *recorder) {
-		l := h.listenUnix("s", alone)
-		h.listenUnix("s", alone) // connects to find out whether a server listens
+		l := h.listenUnix("s", 0)
+		h.listenUnix("s", 0) // connects to find out whether a server listens
 		h.close(h.accept(l))
 		h.logf("unlink: %v", h.os.Unlink(filepath.Join(h.dir, "s")))
 		h.close(h.accept(l))
 		h.accept(l)
 		h.close(l)
 		h.dialUnix("s")
-		l = h.listenUnix("s", alone)
+		l = h.listenUnix("s", 0)
 		h.close(l)
 		h.logf("unlink: %v", h.os.Unlink(filepath.Join(h.dir, "s")))
 		h.dialUnix("s")
 	},
 	"an abstract name's life": func(h *recorder) {
-		l, err := h.os.ListenUnix("@daimon/sim/test", alone)
+		l, err := h.os.ListenUnix("@daimon/sim/test", 0, nil)
 		h.logf("listen: %v", err)
 		h.logf("address: %v", h.os.LocalAddr(l))
-		_, err = h.os.ListenUnix("\x00daimon/sim/test", alone)
+		_, err = h.os.ListenUnix("\x00daimon/sim/test", 0, nil)
 		h.logf("listen: %v", err)
 		h.accept(l)
 		h.close(l)
 		_, _, err = h.os.DialUnix("@daimon/sim/test")
 		h.logf("dial: %v", err)
-		l, err = h.os.ListenUnix("@daimon/sim/test", alone)
+		l, err = h.os.ListenUnix("@daimon/sim/test", 0, nil)
 		h.logf("listen: %v", err)
 		h.close(l)
 	},
 	"a path's backlog is full": func(h *recorder) {
-		l := h.listenUnix("s", netpoll.ListenOptions{Backlog: 2})
+		l := h.listenUnix("s", 2)
 		var fds []int
 		for range 5 {
 			fds = append(fds, h.dialUnix("s"))
 		}
-		h.listenUnix("s", alone)
+		h.listenUnix("s", 0)
 		g := h.accept(l)
 		fds = append(fds, h.dialUnix("s"))
 		h.close(l)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/engine"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // kernelBench is a world with one server, whose calls the test makes itself. No scheduler runs.
@@ -62,7 +61,7 @@ func (p *fakeHolder) number() uint64 { return p.id }
 var port80 = netip.MustParseAddrPort("10.0.0.1:80")
 
 func (b *kernelBench) listen() int {
-	fd, err := b.ListenTCP(port80, netpoll.ListenOptions{First: true})
+	fd, err := b.ListenTCP(port80, 0)
 	require.NoError(b.t, err)
 	return fd
 }
@@ -153,9 +152,13 @@ func TestListenAddressConflicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Options{})
-			_, err := b.ListenTCP(netip.MustParseAddrPort(c.first), netpoll.ListenOptions{First: true})
+			_, err := b.ListenTCP(netip.MustParseAddrPort(c.first), 0)
 			require.NoError(t, err)
-			fd, err := b.ListenTCP(netip.MustParseAddrPort(c.second), netpoll.ListenOptions{First: !c.sibling})
+			listen := b.ListenTCP
+			if c.sibling {
+				listen = b.JoinTCP
+			}
+			fd, err := listen(netip.MustParseAddrPort(c.second), 0)
 			if c.err != nil {
 				require.Equal(t, c.err, err)
 				return
@@ -169,7 +172,7 @@ func TestListenAddressConflicts(t *testing.T) {
 // The SYN is sent again after 1, 2 and 4 s.
 func TestFullBacklogIsTriedAgain(t *testing.T) {
 	b := newBench(t, Options{})
-	l, err := b.ListenTCP(port80, netpoll.ListenOptions{First: true, Backlog: 1})
+	l, err := b.ListenTCP(port80, 1)
 	require.NoError(t, err)
 	b.dialled()
 	b.dialled()

@@ -80,27 +80,27 @@ func (l *listening) String() string {
 
 func (l *listening) number() uint64 { return numbersOfPorts | l.id }
 
-func (n *internet) newListening(o netpoll.ListenOptions) *listening {
+func (n *internet) newListening(backlog int) *listening {
 	n.made++
-	l := &listening{n: n, id: n.made, backlog: o.Backlog}
+	l := &listening{n: n, id: n.made, backlog: backlog}
 	if l.backlog <= 0 {
 		l.backlog = 4096 // net.core.somaxconn
 	}
 	return l
 }
 
-// listenTCP is System.ListenTCP.
-func (n *internet) listenTCP(addr netip.AddrPort, o netpoll.ListenOptions) (*listening, error) {
+// listenTCP is System.ListenTCP for the first, and else JoinTCP.
+func (n *internet) listenTCP(addr netip.AddrPort, first bool, backlog int) (*listening, error) {
 	addr, err := plain(addr)
 	if err != nil {
 		return nil, err
 	}
 	if addr.Port() == 0 {
 		addr = netip.AddrPortFrom(addr.Addr(), n.nextPort())
-	} else if o.First && slices.ContainsFunc(n.ports, func(l *listening) bool { return overlap(l.addr, addr) }) {
+	} else if first && slices.ContainsFunc(n.ports, func(l *listening) bool { return overlap(l.addr, addr) }) {
 		return nil, syscall.EADDRINUSE
 	}
-	l := n.newListening(o)
+	l := n.newListening(backlog)
 	l.addr = addr
 	n.ports = append(n.ports, l)
 	return l, nil
@@ -366,7 +366,7 @@ func spelled(path string) (string, error) {
 }
 
 // listenUnix is System.ListenUnix. Like it, it finds out by connecting whether a server listens.
-func (n *internet) listenUnix(path string, o netpoll.ListenOptions) (*listening, error) {
+func (n *internet) listenUnix(path string, backlog int) (*listening, error) {
 	path, err := spelled(path)
 	if err != nil {
 		return nil, err
@@ -374,7 +374,7 @@ func (n *internet) listenUnix(path string, o netpoll.ListenOptions) (*listening,
 	if _, ok := n.files[path]; ok && (abstract(path) || n.probe(path)) {
 		return nil, syscall.EADDRINUSE
 	}
-	l := n.newListening(o)
+	l := n.newListening(backlog)
 	l.path = path
 	n.files[path] = l
 	return l, nil

@@ -54,7 +54,7 @@ func TestRoomIsReported(t *testing.T) {
 		var e *end
 		var fd int
 		if local {
-			l, err := b.ListenUnix("/s", netpoll.ListenOptions{})
+			l, err := b.ListenUnix("/s", 0, nil)
 			require.NoError(t, err)
 			e, err = b.w.net.dialUnix("/s", &fakeHolder{})
 			require.NoError(t, err)

@@ -82,11 +82,11 @@ func (h *recorder) connect(local bool) {
 	h.poller, _ = h.os.OpenPoller()
 	var l, a int
 	if local {
-		l = h.listenUnix("s", netpoll.ListenOptions{})
+		l = h.listenUnix("s", 0)
 		a = h.dialUnix("s")
 	} else {
 		var addr netip.AddrPort
-		l, addr = h.listen(alone)
+		l, addr = h.listen()
 		a = h.dial(addr)
 	}
 	h.logf("connected: %v", h.os.SocketError(a))

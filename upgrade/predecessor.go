@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -63,7 +63,7 @@ func (u *Upgrade) share(m *message) error {
 		}
 	}
 	for _, x := range sockets {
-		at, _, _ := monitor.AdoptSocket(x.FDs[0]) // nil if it is not known
+		at, _, _ := netpoll.System{}.Adopt(x.FDs[0]) // nil if it is not known
 		u.unclaimed = append(u.unclaimed, strings.TrimSpace(fmt.Sprintf("%s %v", x.Name, at)))
 	}
 	closeAll(sockets)
@@ -196,9 +196,9 @@ func activation() (all []*service.Sockets, err error) {
 	known := map[string]*service.Sockets{}
 	for i := range n {
 		fd := firstFD + i
-		addr, _, err := monitor.AdoptSocket(fd)
+		addr, _, err := netpoll.System{}.Adopt(fd)
 		if err != nil { // a FIFO, or a socket for datagrams
-			return nil, fmt.Errorf("%s: %w", listenFDs, err)
+			return nil, fmt.Errorf("%s: descriptor %d is not a socket that listens for streams: %w", listenFDs, fd, err)
 		}
 		x := &service.Sockets{Lent: true}
 		if nameOf != nil && nameOf[i] != "unknown" {

@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // inline answers a request on the scheduler's thread.
@@ -140,7 +140,7 @@ func (o *inlineOutlet) sendFile(f *os.File, offset, n int64) (int64, error) {
 	if o.files == mostFiles {
 		return 0, errors.ErrUnsupported
 	}
-	fd, err := monitor.DuplicateSocket(int(f.Fd()))
+	fd, err := netpoll.System{}.Duplicate(int(f.Fd()))
 	if err != nil {
 		return 0, errors.ErrUnsupported // it is read instead
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
@@ -287,7 +287,7 @@ func adopt(l syscall.Conn, inherit func([]*service.Sockets) ([]*service.Sockets,
 		return err
 	}
 	sockets := &service.Sockets{Name: adopted, FDs: []int{-1}, Lent: lent}
-	failure := raw.Control(func(fd uintptr) { sockets.FDs[0], err = monitor.DuplicateSocket(int(fd)) })
+	failure := raw.Control(func(fd uintptr) { sockets.FDs[0], err = netpoll.System{}.Duplicate(int(fd)) })
 	if err = cmp.Or(failure, err); err == nil {
 		_, err = inherit([]*service.Sockets{sockets})
 	}

@@ -20,8 +20,9 @@ var Below = act.NewLocal(func(*act.Scheduler) OS { return kernel{} })
 // simulated kernel is another.
 type OS interface {
 	OpenPoller() (Poller, error)
-	ListenTCP(addr netip.AddrPort, o netpoll.ListenOptions) (fd int, err error)
-	ListenUnix(path string, o netpoll.ListenOptions) (fd int, err error)
+	ListenTCP(addr netip.AddrPort, backlog int) (fd int, err error)
+	JoinTCP(addr netip.AddrPort, backlog int) (fd int, err error)
+	ListenUnix(path string, backlog int, prepare func(path string) error) (fd int, err error)
 	DialTCP(addr netip.AddrPort) (fd int, done bool, err error)
 	DialUnix(path string) (fd int, done bool, err error)
 	Accept(fd int) (int, error)
@@ -39,7 +40,7 @@ type OS interface {
 	PeerAddrPort(fd int) netip.AddrPort
 	SetNoDelay(fd int, on bool) error
 	SetKeepAlive(fd int, idle time.Duration) error
-	SetBuffers(fd int, b netpoll.Buffers) error
+	SetBuffers(fd, receiving, sending int) error
 }
 
 // Poller is the part of an OS that belongs to one scheduler; see netpoll.Poller.

@@ -3,7 +3,9 @@ package servertest
 import (
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/internal/engine"
@@ -24,7 +26,8 @@ type OS struct {
 	// reports no room, since there was room all the time.
 	Most int
 
-	dialled int // a connected socket that the next dial returns; 0: none
+	partial atomic.Bool // an event has said so
+	dialled int         // a connected socket that the next dial returns; 0: none
 
 	mu    sync.Mutex
 	calls map[string]int
@@ -40,6 +43,15 @@ func Failing(call string, err error) func(string, int) error {
 		}
 		return nil
 	}
+}
+
+// Receives returns how many receives a message on TCP takes: a second one, which returns EAGAIN, if the poller has said
+// netpoll.Partial.
+func (o *OS) Receives() int {
+	if o.partial.Load() {
+		return 2
+	}
+	return 1
 }
 
 // Count returns how many calls of that name were made since the last Forget: "accept", "add", "close", "closewrite",
@@ -212,6 +224,9 @@ func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 		return 0, err
 	}
 	n, err := p.Poller.Wait(events, atMost)
+	if err == nil && slices.ContainsFunc(events[:n], func(e netpoll.Event) bool { return e.Ready&netpoll.Partial != 0 }) {
+		p.os.partial.Store(true)
+	}
 	if p.os.Events != nil && err == nil {
 		n = len(p.os.Events(events[:n]))
 	}
