@@ -36,9 +36,9 @@ func TestThePhasesOfAnEnd(t *testing.T) {
 		"none":                     {shutdown.Policy{Time: 3500 * ms}, "!tttt", 3500 * ms},
 		"announced":                {shutdown.Policy{Time: 3500 * ms, Announce: 1500 * ms}, "tt!ttt", 3500 * ms},
 		"announced for too long":   {shutdown.Policy{Time: 3 * time.Second, Announce: time.Hour}, "tt!tt", 3 * time.Second},
-		"announced, then no turns": {shutdown.Policy{Kind: shutdown.Halting, Announce: 2500 * ms}, "ttt!", 2500 * ms},
+		"announced, then no turns": {shutdown.Policy{Kind: shutdown.Halt, Announce: 2500 * ms}, "ttt!", 2500 * ms},
 		"announced, then suspended": {
-			shutdown.Policy{Kind: shutdown.Suspending, Announce: 2500 * ms}, "ttt", 2500 * ms},
+			shutdown.Policy{Kind: shutdown.Suspend, Announce: 2500 * ms}, "ttt", 2500 * ms},
 		"announced, then some turns": {shutdown.Policy{Turns: 2, Announce: 1500 * ms, Drop: true}, "tt!tt", 3 * time.Second},
 		"some turns behind a window": {shutdown.Policy{Turns: 2, Announce: 1500 * ms, Spread: 2 * time.Second, Drop: true}, "tt!ttttt", 6 * time.Second},
 	} {

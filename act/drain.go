@@ -25,11 +25,24 @@ type drain struct {
 type part struct {
 	in    bool // it obeys an order, or one is announced
 	tick  int
-	phase shutdown.Phase
+	phase phase
 	until time.Duration // 0: no bound
 	cut   *shutdown.Cut // nil: nothing is left
 	ended uint64        // tasks that have ended by now
 	told  uint64        // and by the latest report
+}
+
+// phase is how far an end has come.
+type phase int
+
+const (
+	announcing phase = iota // all goes on
+	spreading               // idle connections end, one after the other
+	finishing               // what has begun goes on
+)
+
+func (p phase) String() string {
+	return [...]string{announcing: "announced", spreading: "spreading", finishing: "finishing"}[p]
 }
 
 // draining is the part of a scheduler in that, from the moment an order is taken in until it is spent.
@@ -91,18 +104,18 @@ func (x *draining) Expire() {
 }
 
 // phase returns how far the end has come, and when it ends at the latest.
-func (s *Scheduler) phase() (shutdown.Phase, time.Duration) {
+func (s *Scheduler) phase() (phase, time.Duration) {
 	switch {
 	case s.order == nil:
 		var t merge.Terms
 		for _, r := range s.announced {
 			t, _ = t.With(r.terms, r.at)
 		}
-		return shutdown.Announced, t.Until
+		return announcing, t.Until
 	case s.now < s.terms.Leave:
-		return shutdown.Spreading, s.terms.Until
+		return spreading, s.terms.Until
 	}
-	return shutdown.Finishing, s.terms.Until
+	return finishing, s.terms.Until
 }
 
 // join returns when the end has begun.
@@ -162,13 +175,13 @@ func (d *drain) silent(g *Group, tick int) (all []int) {
 func (d *drain) sum(s *Scheduler, tick int) *shutdown.Drain {
 	all := &shutdown.Drain{For: s.now - d.begun, Silent: d.silent(s.group, tick)}
 	all.Cut.Order = s.group.Order()
-	found := len(all.Silent) > 0
+	found, far := len(all.Silent) > 0, announcing
 	for i := range d.parts {
 		p := &d.parts[i]
 		if !p.in || p.tick == 0 {
 			continue
 		}
-		all.Phase = max(all.Phase, p.phase)
+		far = max(far, p.phase)
 		if p.until > 0 && (all.Bound == 0 || p.until-s.now < all.Bound) {
 			all.Bound = max(0, p.until-s.now)
 		}
@@ -182,5 +195,6 @@ func (d *drain) sum(s *Scheduler, tick int) *shutdown.Drain {
 	if !found {
 		return nil
 	}
+	all.Phase = far.String()
 	return all
 }

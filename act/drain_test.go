@@ -83,14 +83,14 @@ func TestAnEndSaysEachSecondWhatItWaitsFor(t *testing.T) {
 
 // What was broken: an order that halts makes all tasks ready, and then they were described.
 func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
-	halt := shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+	halt := shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 	for name, c := range map[string]struct {
 		orders []shutdown.Policy
 		stays  bool // the demon, when it is told
 		left   []string
 	}{
 		"at once": {[]shutdown.Policy{halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s"}},
-		"both were announced": {[]shutdown.Policy{halt, {Time: time.Minute, Announce: time.Second / 2}, {Kind: shutdown.Halting, Announce: time.Second / 2, Drop: true}}, false,
+		"both were announced": {[]shutdown.Policy{halt, {Time: time.Minute, Announce: time.Second / 2}, {Kind: shutdown.Halt, Announce: time.Second / 2, Drop: true}}, false,
 			[]string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6s"}},
 		"a demon that stayed": {[]shutdown.Policy{{}, halt}, true, []string{"sleeper of bed, peer a, still for 1s, waits for the morning, a timer due in 6.5s", "*act_test.demon, waiting"}},
 	} {
@@ -120,7 +120,7 @@ func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
 			require.Equal(t, c.left, left)
 
 			s.Spawn(&sleeper{until: 9 * time.Second, peer: "later"})
-			s.Shutdown(plain(shutdown.Suspend))
+			s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend}))
 			left = nil
 			for _, l := range requireCut(t, s.Run()).Left {
 				left = append(left, l.Peer)

@@ -142,8 +142,8 @@ func (s *Scheduler) merge(r received) (stricter bool) {
 	s.beginDraining()
 	s.beginInactivity(merged.Inactivity)
 	s.terms, s.order, s.since, s.leavers = merged, r.order, s.now, 0
-	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halting
-	if merged.Kind != shutdown.Suspending {
+	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halt
+	if merged.Kind != shutdown.Suspend {
 		s.notify(func(t *Task) bool { return t.flags&last == 0 || s.lastTold }, bounded)
 	}
 	return true
@@ -152,7 +152,7 @@ func (s *Scheduler) merge(r received) (stricter bool) {
 // noteWaits notes what tasks wait for, if one of these orders halts. They are about to be told, and so made ready, and no turn comes
 // behind an order that halts.
 func (s *Scheduler) noteWaits(all []received) {
-	halts := func(r received) bool { return r.terms.Kind == shutdown.Halting && r.enforce() }
+	halts := func(r received) bool { return r.terms.Kind == shutdown.Halt && r.enforce() }
 	if s.halted == nil && slices.ContainsFunc(all, halts) {
 		s.halted = s.whole(true)
 	}
@@ -234,7 +234,7 @@ func (s *Scheduler) termsMet() bool {
 	switch {
 	case !s.terms.Given:
 		return false
-	case s.terms.Kind == shutdown.Halting, s.terms.Kind == shutdown.Suspending:
+	case s.terms.Kind == shutdown.Halt, s.terms.Kind == shutdown.Suspend:
 		return true
 	}
 	if s.terms.Until > 0 && s.now >= s.terms.Until {

@@ -281,7 +281,7 @@ func ExampleDemon() {
 	s := act.New(act.Config{})
 	s.Install(new(gardener))
 	_, _ = s.Step(2)
-	s.Shutdown(shutdown.Now{})
+	s.Shutdown(shutdown.Policy{})
 	fmt.Println(s.Run())
 	// Output:
 	// rakes

@@ -21,7 +21,7 @@ import (
 )
 
 // haltAndDrop ends a Run at once.
-var haltAndDrop = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+var haltAndDrop = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 
 // newGroup returns a Group that is closed at the end of the test, and what it logs.
 func newGroup(t testing.TB, cfg act.Config) (*act.Group, *observer.ObservedLogs) {
@@ -294,7 +294,7 @@ func TestAGoexitEndsTheGroupWithAnErrorInsteadOfAHang(t *testing.T) {
 		"in a set-up function": {"", func(*act.Scheduler) { runtime.Goexit() }},
 		"in Stop": {"", func(s *act.Scheduler) {
 			s.Spawn(told{idle, func(*act.Task, shutdown.Order) { runtime.Goexit() }})
-			s.Shutdown(plain(shutdown.Unbounded))
+			s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
 		}},
 		"in an Expire": {"", func(s *act.Scheduler) {
 			s.CallAt(&timer, s.Now(), expiry(runtime.Goexit))
@@ -386,7 +386,7 @@ func TestCloseOfAGroupReportsOneCutForAll(t *testing.T) {
 				return nil
 			}}})
 		}
-		s.Shutdown(plain(shutdown.Suspend))
+		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend}))
 		return nil
 	}))
 	require.Empty(t, closed)

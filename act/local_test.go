@@ -115,7 +115,7 @@ func TestADropReachesWhatTheLocalsKeepGoing(t *testing.T) {
 	require.Equal(t, 1, drops)
 	require.Equal(t, []string{"a task failed"}, messages(logs), "one that panics is reported, and harms nothing else")
 	s.Spawn(yields(3))
-	s.Shutdown(plain(shutdown.Unbounded))
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
 	require.NoError(t, s.Run(), "the value stays usable")
 	require.Equal(t, 1, drops, "and nothing is dropped where the order does not say so")
 }

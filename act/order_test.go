@@ -111,7 +111,7 @@ func suspendedAt(t *testing.T, bound, at int) (string, int) {
 	cfg := act.Config{TurnsPerPass: bound, Trace: &act.Trace{
 		TurnStart: func(*act.Task) {
 			if turns == at {
-				s.Shutdown(plain(shutdown.Suspend))
+				s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend}))
 			}
 			turns++
 		},
@@ -136,13 +136,13 @@ func TestWhatAnOrderLeavesForALaterRun(t *testing.T) {
 		later  string
 		tasks  int // cut
 	}{
-		"nothing":                       {shutdown.Unbounded, "abcABCABCAA", "", 0},
+		"nothing":                       {shutdown.Policy{Kind: shutdown.Unbounded}, "abcABCABCAA", "", 0},
 		"who is out of turns":           {shutdown.Policy{Turns: 2}, "abcABCABC", "AA", 1},
 		"out of turns, and dropped":     {shutdown.Policy{Turns: 1, Drop: true}, "abcABCxxx", "", 3},
-		"all, told":                     {shutdown.Halt, "abc", "ABCABCAA", 3},
-		"all, told and dropped":         {shutdown.Policy{Kind: shutdown.Halting, Drop: true}, "abcxxx", "", 3},
-		"all, who hear nothing":         {shutdown.Suspend, "", "ABCABCAA", 3},
-		"who hear nothing, and dropped": {shutdown.Policy{Kind: shutdown.Suspending, Drop: true}, "xxx", "", 3},
+		"all, told":                     {shutdown.Policy{Kind: shutdown.Halt}, "abc", "ABCABCAA", 3},
+		"all, told and dropped":         {shutdown.Policy{Kind: shutdown.Halt, Drop: true}, "abcxxx", "", 3},
+		"all, who hear nothing":         {shutdown.Policy{Kind: shutdown.Suspend}, "", "ABCABCAA", 3},
+		"who hear nothing, and dropped": {shutdown.Policy{Kind: shutdown.Suspend, Drop: true}, "xxx", "", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var h history
@@ -193,7 +193,7 @@ func TestTheDroppedAreGarbage(t *testing.T) {
 	}
 	_, err := s.Step(5)
 	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspending, Drop: true}))
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend, Drop: true}))
 	require.Equal(t, 3, requireCut(t, s.Run()).Tasks)
 	runtime.GC()
 	for i, a := range gone {
@@ -249,7 +249,7 @@ func TestAnOrderCallsStopOfWaitingTasksAndMakesThemReadyOnce(t *testing.T) {
 	s.Spawn(told{waits(2), func(t *act.Task, _ shutdown.Order) { stops++; t.Waker().Wake(); t.Waker().Wake() }})
 	_, err := s.Step(100)
 	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Unbounded))
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
 	for range 3 {
 		_, err = s.Step(100)
 		require.NoError(t, err)
@@ -278,7 +278,7 @@ func TestAStopThatPanicsFailsThatTaskAlone(t *testing.T) {
 	}, func(*act.Task, shutdown.Order) { heard++ }})
 	_, err := s.Step(2)
 	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Unbounded))
+	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
 	require.NoError(t, s.Run())
 	require.Equal(t, 1, heard, "the others are told")
 	require.Equal(t, 1, closed)
@@ -306,14 +306,14 @@ func TestAFailInStopIsNotTheFailureOfALaterTurn(t *testing.T) {
 				return act.Failed
 			}
 			if !waits {
-				s.Shutdown(plain(shutdown.Unbounded))
+				s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
 			}
 			s.Spawn(told{end, func(t *act.Task, _ shutdown.Order) { t.Fail(errors.New("of no turn")) }})
 			s.Spawn(gateway{end})
 			if waits {
 				_, err := s.Step(2)
 				require.NoError(t, err)
-				s.Shutdown(plain(shutdown.Unbounded))
+				s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
 			}
 			require.NoError(t, s.Run())
 			require.Len(t, ended, 2)
@@ -335,15 +335,15 @@ func TestStopIsRepeatedOnlyWhenSomethingGotStricter(t *testing.T) {
 		policy   shutdown.Policy
 		stricter bool
 	}{
-		{shutdown.Unbounded, true},
-		{shutdown.Unbounded, false},
+		{shutdown.Policy{Kind: shutdown.Unbounded}, true},
+		{shutdown.Policy{Kind: shutdown.Unbounded}, false},
 		{shutdown.Policy{Turns: 1000}, true},
 		{shutdown.Policy{Turns: 1001}, false},
 		{shutdown.Policy{Turns: 1000, Time: time.Hour}, true},
 		{shutdown.Policy{Time: time.Hour}, false}, // an hour from now is later
 		{shutdown.Policy{Time: time.Minute}, true},
 		{shutdown.Policy{Turns: 999}, true},
-		{shutdown.Policy{Kind: shutdown.Endless, Drop: true}, true},
+		{shutdown.Policy{Kind: shutdown.Unbounded, Drop: true}, true},
 		{shutdown.Policy{}, true}, // thirty seconds
 		{shutdown.Policy{}, false},
 		{shutdown.Policy{Turns: 1, Time: 30 * time.Second, Drop: true}, true},
@@ -395,7 +395,7 @@ type upgrade struct {
 func (u upgrade) Policy() shutdown.Policy { return u.policy }
 
 func TestAnOrderMayComeFromAnywhere(t *testing.T) {
-	halt := plain(shutdown.Policy{Kind: shutdown.Halting, Drop: true})
+	halt := plain(shutdown.Policy{Kind: shutdown.Halt, Drop: true})
 	for name, give := range map[string]func(s *act.Scheduler){
 		"from a turn": func(s *act.Scheduler) {
 			s.Spawn(act.Func(func(*act.Task) act.Directive { s.Shutdown(halt); return act.Yield }))
@@ -416,7 +416,7 @@ func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 		},
 		"in Stop": func(s *act.Scheduler) {
 			s.Spawn(told{forever, func(*act.Task, shutdown.Order) { s.Shutdown(halt) }})
-			s.Shutdown(plain(shutdown.Unbounded))
+			s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -444,7 +444,7 @@ func TestASenselessOrderPanicsWhereItIsGiven(t *testing.T) {
 }
 
 func TestMonitorsSurviveADrop(t *testing.T) {
-	for _, kind := range []shutdown.Kind{shutdown.Halting, shutdown.Suspending} {
+	for _, kind := range []shutdown.Kind{shutdown.Halt, shutdown.Suspend} {
 		s, logs := newScheduler(t, act.Config{})
 		turns := [4]int{}
 		monitorOf := func(i int) act.Demon {
@@ -489,7 +489,7 @@ func TestACutCountsAndNamesWhatItCut(t *testing.T) {
 	attach(s)
 	_, err := s.Step(10)
 	require.NoError(t, err)
-	o := upgrade{"b", shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
+	o := upgrade{"b", shutdown.Policy{Kind: shutdown.Halt, Drop: true}}
 	s.Shutdown(o)
 	err = s.Run()
 	s.Hold(-2)
@@ -526,7 +526,7 @@ func TestTheDroppedAreNotWokenByTheirClosers(t *testing.T) {
 	}
 	_, err := s.Step(3)
 	require.NoError(t, err)
-	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Millisecond, Drop: true}})
+	s.Shutdown(shutdown.Policy{Time: time.Millisecond, Drop: true})
 	require.Error(t, s.Run(), "a Cut")
 	require.Equal(t, "www"+"ccc", h.take(), "woken to be told, and by nothing else")
 	for _, letter := range []string{"A", "B", "C", "D"} { // in the places of the dropped

@@ -180,7 +180,7 @@ func ExampleCo_UntilOrder() {
 				return err
 			}
 			if name == "the end\n" {
-				c.Co().Scheduler().Group().Shutdown(shutdown.Now{})
+				c.Co().Scheduler().Group().Shutdown(shutdown.Policy{})
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-var haltAndDrop = shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
+var haltAndDrop = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 
 // newScheduler returns a scheduler that is closed at the end of the test.
 func newScheduler(t testing.TB, cfg act.Config) (*act.Scheduler, *observer.ObservedLogs) {

@@ -383,10 +383,10 @@ func TestAWaitForARequestIsCutShortWhenTheConnectionIsToEnd(t *testing.T) {
 			l.Until("its first request", begun)
 			wait(&got.never)
 			l.Turn(func(*act.Task) {})
-			l.S.Shutdown(shutdown.Now{Terms: row.terms})
+			l.S.Shutdown(row.terms)
 			if row.second {
 				l.Turn(func(*act.Task) {})
-				l.S.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+				l.S.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 			}
 			begin := clock.Monotonic()
 			for _, at := range slices.Sorted(maps.Keys(row.want)) {

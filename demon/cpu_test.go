@@ -33,7 +33,7 @@ func TestMeasureIdleCPU(t *testing.T) {
 				time.Sleep(in)
 				return float64(used(t)-before) / float64(in)
 			})
-			s.Shutdown(shutdown.Now{})
+			s.Shutdown(shutdown.Policy{})
 			require.NoError(t, servertest.Receive(t, ended))
 		})
 	}

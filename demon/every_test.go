@@ -118,12 +118,12 @@ func TestEveryMayOffload(t *testing.T) {
 }
 
 func TestEveryHoldsRunUntilAnOrder(t *testing.T) {
-	for _, policy := range []shutdown.Policy{shutdown.Unbounded, {Turns: 1}} {
+	for _, policy := range []shutdown.Policy{{Kind: shutdown.Unbounded}, {Turns: 1}} {
 		s, _, _ := stepped(t)
 		s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { panic("ticked") }))
 		servertest.Step(t, s)
 		require.False(t, s.Finished())
-		s.Shutdown(shutdown.Now{Terms: policy})
+		s.Shutdown(policy)
 		require.NoError(t, s.Run(), "nothing was left")
 	}
 }
@@ -133,7 +133,7 @@ func TestEverySuspendedGoesOnWithOneTick(t *testing.T) {
 	ticks := 0
 	s.Install(demon.Every(time.Second, func(*act.Task) act.Directive { ticks++; return act.Wait }))
 	servertest.Step(t, s)
-	s.Shutdown(shutdown.Now{Terms: shutdown.Suspend})
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Suspend})
 	_, err := s.Step(1)
 	require.IsType(t, &shutdown.Cut{}, err)
 	c.Pass(time.Hour + time.Second/2)

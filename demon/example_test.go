@@ -48,7 +48,7 @@ func ExampleStay() {
 	s.Install(demon.Stay())
 	go func() {
 		s.Post(func(*act.Scheduler) { fmt.Println("hello from outside") })
-		s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+		s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 	}()
 	fmt.Println(s.Run())
 	// Output:

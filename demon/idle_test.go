@@ -134,7 +134,7 @@ func hybrids(t *testing.T) (*act.Scheduler, *engine, *servertest.Clock) {
 		case atMost > 0:
 			c.Pass(atMost)
 		default:
-			s.Shutdown(shutdown.Now{})
+			s.Shutdown(shutdown.Policy{})
 			e.over = true // how the end goes is not this strategy's matter
 		}
 	}

@@ -49,7 +49,7 @@ func reached(t *testing.T, idle act.Strategy) {
 		})
 	}
 	all.Wait()
-	s.Shutdown(shutdown.Now{})
+	s.Shutdown(shutdown.Policy{})
 	require.NoError(t, servertest.Receive(t, ended))
 	require.Len(t, ran, posters*each)
 	for _, times := range ran {

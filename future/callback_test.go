@@ -30,7 +30,7 @@ func TestCallbacksKeepTheirOrderWhenAnOrderMakesThemReady(t *testing.T) {
 		f.Handle(func(int, error) { log += string(c) })
 	}
 	servertest.Step(t, s)
-	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 	require.NoError(t, f.Resolve(1))
 	require.NoError(t, s.Run())
 	require.Equal(t, "abcde", log)
@@ -63,10 +63,10 @@ func TestPendingCallbacksUnderOrders(t *testing.T) {
 		terms shutdown.Policy
 		g     string
 	}{
-		{"zero bound, kept", shutdown.Halt, "pending"},
-		{"zero bound, dropped", shutdown.Policy{Kind: shutdown.Halting, Drop: true}, "future: dropped before it was resolved"},
-		{"suspended", shutdown.Suspend, "pending"},
-		{"suspended and dropped", shutdown.Policy{Kind: shutdown.Suspending, Drop: true}, "future: dropped before it was resolved"},
+		{"zero bound, kept", shutdown.Policy{Kind: shutdown.Halt}, "pending"},
+		{"zero bound, dropped", shutdown.Policy{Kind: shutdown.Halt, Drop: true}, "future: dropped before it was resolved"},
+		{"suspended", shutdown.Policy{Kind: shutdown.Suspend}, "pending"},
+		{"suspended and dropped", shutdown.Policy{Kind: shutdown.Suspend, Drop: true}, "future: dropped before it was resolved"},
 		{"time, then dropped", shutdown.Policy{Time: 1, Drop: true}, "future: dropped before it was resolved"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPendingCallbacksUnderOrders(t *testing.T) {
 			k := future.Then(f, func(int) *future.Future[int] { return f })
 			all := future.All(s, f)
 			servertest.Step(t, s)
-			s.Shutdown(shutdown.Now{Terms: row.terms})
+			s.Shutdown(row.terms)
 			var cut *shutdown.Cut
 			require.ErrorAs(t, s.Run(), &cut)
 			require.Equal(t, 4, cut.Tasks)
@@ -103,7 +103,7 @@ func TestADrainWaitsForAGoroutineThatResolves(t *testing.T) {
 	f := future.New[int](s)
 	g := future.Map(f, double)
 	servertest.Step(t, s)
-	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 	go func() { _ = f.Resolve(1) }()
 	require.NoError(t, s.Run())
 	require.Equal(t, "2", outcome(g))
@@ -116,7 +116,7 @@ func TestACallbackThatIsDroppedDoesNotHoldUpTheNext(t *testing.T) {
 	f.Handle(func(int, error) { log += "a" })
 	servertest.Step(t, s)
 	for _, stricter := range []shutdown.Policy{{Turns: 2, Drop: true}, {Turns: 2, Drop: true, Time: time.Hour}} {
-		s.Shutdown(shutdown.Now{Terms: stricter}) // being told takes one of the two turns
+		s.Shutdown(stricter) // being told takes one of the two turns
 		servertest.Step(t, s)
 	}
 	f.Handle(func(int, error) { log += "b" })

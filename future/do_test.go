@@ -75,7 +75,7 @@ func TestDoPassesOrdersOnAndFailsWhenItIsDropped(t *testing.T) {
 	f := future.Do(s, j, func() int { return 7 })
 	_, err := s.Step(3)
 	require.NoError(t, err)
-	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Turns: 2, Drop: true}})
+	s.Shutdown(shutdown.Policy{Turns: 2, Drop: true})
 	var cut *shutdown.Cut
 	require.ErrorAs(t, s.Run(), &cut)
 	require.Equal(t, []shutdown.Count{{Name: "job", N: 1}}, cut.Names)

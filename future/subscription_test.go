@@ -34,7 +34,7 @@ func dropped(t *testing.T, s *act.Scheduler) {
 		n, err = s.Step(100)
 		require.NoError(t, err)
 	}
-	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Halt, Drop: true})
 	require.IsType(t, &shutdown.Cut{}, s.Run())
 }
 

@@ -26,21 +26,25 @@ func TestHealth(t *testing.T) {
 	}
 	require.Equal(t, "200", ask("/healthz"))
 	require.Equal(t, "200", ask("/readyz"))
-	o := shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Announce: 10 * time.Second, Drop: true}}
+	o := shutdown.Policy{Time: time.Minute, Announce: 10 * time.Second, Drop: true}
 	d.s.Shutdown(o)
 	require.Equal(t, "503", ask("/readyz"))
 	require.Equal(t, "200", ask("/healthz"))
 	require.True(t, d.s.Group().Withdraw(o))
 	require.Equal(t, "200", ask("/readyz"), "it was withdrawn")
-	d.s.Shutdown(replaced{shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Announce: 10 * time.Second, Drop: true}}})
+	d.s.Shutdown(replaced{})
 	require.Equal(t, "200", ask("/readyz"), "another process serves")
 	require.True(t, d.s.Group().Withdraw(d.s.Group().Order()))
-	d.s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Spread: time.Minute}})
+	d.s.Shutdown(shutdown.Policy{Spread: time.Minute})
 	d.dial(&httpd.Server{Handler: late}, listener.Limits{}) // takes the first moment, perhaps
 	require.Equal(t, "503!", ask("/readyz"), "in force")
 }
 
 // replaced is the order of a process that another one has replaced.
-type replaced struct{ shutdown.Now }
+type replaced struct{}
+
+func (replaced) Policy() shutdown.Policy {
+	return shutdown.Policy{Time: time.Minute, Announce: 10 * time.Second, Drop: true}
+}
 
 func (replaced) Replaced() bool { return true }

@@ -14,7 +14,7 @@ import (
 )
 
 // draining is the order of a server that is going to be replaced.
-var draining = shutdown.Now{Terms: shutdown.Policy{Time: 30 * time.Second, Drop: true}}
+var draining = shutdown.Policy{Time: 30 * time.Second, Drop: true}
 
 // obey gives an order, and lets time pass until the scheduler has obeyed it.
 func (d *driver) obey(o shutdown.Order, meanwhile func()) (cut error) {
@@ -98,7 +98,7 @@ func TestIdleConnectionsEndOverTheWindowOfAnOrder(t *testing.T) {
 	for range 9 {
 		all = append(all, d.dial(&httpd.Server{Handler: late}, listener.Limits{}).send(raw("GET /x HTTP/1.1\nHost: a\n\n")))
 	}
-	d.s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute, Spread: 8 * time.Second}})
+	d.s.Shutdown(shutdown.Policy{Time: time.Minute, Spread: 8 * time.Second})
 	asks := all[8]
 	asks.received()
 	require.Equal(t, "404!", statuses(asks.send(raw("GET /x HTTP/1.1\nHost: a\n\n")).check(t)))
@@ -160,7 +160,7 @@ func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
 				require.NoError(t, d.obey(draining, nil))
 				require.Equal(t, "200!", statuses(c.check(t)))
 			case "dropped":
-				require.Error(t, d.obey(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}, nil))
+				require.Error(t, d.obey(shutdown.Policy{Kind: shutdown.Halt, Drop: true}, nil))
 				require.Equal(t, aborted, c.state)
 			}
 			require.Equal(t, want, notes, "%s, %q", end, says)

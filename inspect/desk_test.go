@@ -76,14 +76,14 @@ func TestAnOrderIsInTheReport(t *testing.T) {
 	require.Nil(t, r.Ends)
 	require.False(t, r.Tasks[1].Told)
 
-	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 10 * time.Second, Drop: true}})
+	s.Shutdown(shutdown.Policy{Time: 10 * time.Second, Drop: true})
 	step(t, s)
 	c.now += 3 * time.Second
-	s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: 5 * time.Second, Drop: true}})
+	s.Shutdown(shutdown.Policy{Time: 5 * time.Second, Drop: true})
 	step(t, s)
 	c.now += time.Second
 	r = asked(t, s, x, true)
-	require.Equal(t, "ending for 4s: shutdown.Now; terms: drain, 5s, then drop; 4s are left", r.Ends.String(), "since the first one")
+	require.Equal(t, "ending for 4s: drain, 5s, then drop; terms: drain, 5s, then drop; 4s are left", r.Ends.String(), "since the first one")
 	require.True(t, r.Tasks[1].Told)
 	require.Equal(t, "waiting, told to end", r.Tasks[1].state())
 	require.Equal(t, "told to end, waits for a letter", r.Tasks[1].reason())
@@ -250,7 +250,7 @@ func runs(t testing.TB, x *Inspector, cfg act.Config) {
 // startRun starts a Group that x inspects, and returns a function that ends it.
 func startRun(t testing.TB, x *Inspector, cfg act.Config, setup ...func(*act.Scheduler) error) (end func()) {
 	n := cfg.Schedulers
-	cfg.Shutdown = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+	cfg.Shutdown = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 	x.Configure(&cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error)

@@ -46,7 +46,7 @@ func TestTheLastEventsSayWhatHasHappened(t *testing.T) {
 	s.Spawn(act.Func(func(x *act.Task) act.Directive {                                     // 7
 		if naps--; naps < 0 {
 			waker.Wake()
-			s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+			s.Shutdown(shutdown.Policy{Kind: shutdown.Halt, Drop: true})
 			return act.Done
 		}
 		x.WakeAfter(&tm, time.Minute)

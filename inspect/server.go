@@ -68,7 +68,7 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 	listening := make(chan error, 2)
 	cfg := act.Config{
 		Schedulers: 1, Logger: log,
-		Shutdown: shutdown.Policy{Kind: shutdown.Halting, Drop: true},
+		Shutdown: shutdown.Policy{Kind: shutdown.Halt, Drop: true},
 	}
 	go func() {
 		defer close(v.over)

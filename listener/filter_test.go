@@ -37,7 +37,7 @@ func TestCloseAndAbandonOfAConnectEndItsFilters(t *testing.T) {
 			defer peer.Close()
 			l.For(0)
 			require.Nil(t, dial.Conn(), "it is not ready")
-			l.Turn(func(task *act.Task) { dial.Stop(task, shutdown.Now{}) })
+			l.Turn(func(task *act.Task) { dial.Stop(task, shutdown.Policy{}) })
 			require.Len(t, p.told, 1)
 			test.end(l, dial)
 			require.Equal(t, test.closed, p.closed)

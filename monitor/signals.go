@@ -41,7 +41,7 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 				g.Shutdown(Signal{sig, terms})
 			case 2:
 				log.Warn("what is left is cut, by a second signal", zap.Stringer("signal", sig))
-				g.Shutdown(Signal{sig, shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+				g.Shutdown(Signal{sig, shutdown.Policy{Kind: shutdown.Halt, Drop: true}})
 			default:
 				log.Warn("ended at once by a third signal", zap.Stringer("signal", sig))
 				_ = log.Sync()

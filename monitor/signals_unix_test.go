@@ -59,7 +59,7 @@ func TestAfterAWithdrawalTheNextSignalIsTheFirst(t *testing.T) {
 	raise(syscall.SIGINT)
 	var cut *shutdown.Cut
 	require.ErrorAs(t, r.End(), &cut)
-	require.Equal(t, shutdown.Halting, cut.Order.Policy().Kind)
+	require.Equal(t, shutdown.Halt, cut.Order.Policy().Kind)
 	require.NoError(t, r.Group.Close())
 }
 
@@ -79,7 +79,7 @@ func init() {
 	children["again"] = func() {
 		g := act.NewGroup(act.Config{Schedulers: 1, Logger: zap.NewNop()})
 		for range 2 {
-			err := g.Run(context.Background(), monitor.Signals(shutdown.Unbounded), func(s *act.Scheduler) error {
+			err := g.Run(context.Background(), monitor.Signals(shutdown.Policy{Kind: shutdown.Unbounded}), func(s *act.Scheduler) error {
 				s.Spawn(act.Func(func(t *act.Task) act.Directive {
 					if t.Order() != nil {
 						return act.Done
@@ -107,7 +107,7 @@ func impatient(signals ...syscall.Signal) {
 		}
 	}
 	trace := &act.Trace{Ordered: func(*act.Scheduler, shutdown.Order) { next() }}
-	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log, Trace: trace}, monitor.Signals(shutdown.Unbounded),
+	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log, Trace: trace}, monitor.Signals(shutdown.Policy{Kind: shutdown.Unbounded}),
 		func(s *act.Scheduler) error {
 			s.Spawn(act.Func(func(t *act.Task) act.Directive {
 				t.Waker()

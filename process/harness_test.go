@@ -195,4 +195,4 @@ type namedOrder struct {
 func (o namedOrder) Policy() shutdown.Policy { return o.terms }
 
 // drain is an order without a bound.
-var drain = shutdown.Now{Terms: shutdown.Unbounded}
+var drain = shutdown.Policy{Kind: shutdown.Unbounded}

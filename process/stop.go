@@ -73,7 +73,7 @@ func (x *local) Account(c *shutdown.Cut) (holds int) {
 	if r.next != nil {
 		all = append(all, r.next)
 	}
-	if c.Order != nil && c.Order.Policy().Resolved().Kind >= shutdown.Halting {
+	if c.Order != nil && c.Order.Policy().Resolved().Kind >= shutdown.Halt {
 		for _, p := range r.sys.registries[r.s.Index()].processes() {
 			if p.word.Load()&states == sleeping {
 				all = append(all, p)

@@ -36,7 +36,7 @@ func newRepeated(t testing.TB, schedulers int) *repeated {
 func (x *repeated) run(terms *shutdown.Policy, setup ...func()) error {
 	x.t.Helper()
 	if terms != nil {
-		x.g.Shutdown(shutdown.Now{Terms: *terms})
+		x.g.Shutdown(*terms)
 	}
 	return runToEnd(x.t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
@@ -93,13 +93,13 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		done  bool // all messages are received
 		left  int64
 	}{
-		{"as long as it takes", shutdown.Unbounded, true, busy + sleeping},
+		{"as long as it takes", shutdown.Policy{Kind: shutdown.Unbounded}, true, busy + sleeping},
 		{"turns, which are not counted", shutdown.Policy{Turns: 5}, true, busy + sleeping},
 		{"time, then drop", shutdown.Policy{Time: servertest.Timeout, Drop: true}, true, 0},
 		{"the zero policy", shutdown.Policy{}, true, 0},
-		{"halt", shutdown.Halt, false, busy + sleeping},
-		{"suspend", shutdown.Suspend, false, busy + sleeping},
-		{"suspend, and drop", shutdown.Policy{Kind: shutdown.Suspending, Drop: true}, false, 0},
+		{"halt", shutdown.Policy{Kind: shutdown.Halt}, false, busy + sleeping},
+		{"suspend", shutdown.Policy{Kind: shutdown.Suspend}, false, busy + sleeping},
+		{"suspend, and drop", shutdown.Policy{Kind: shutdown.Suspend, Drop: true}, false, 0},
 	} {
 		for _, schedulers := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s, %d", row.name, schedulers), func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestTheBoundInTimeEndsABusyProcess(t *testing.T) {
 			}
 			return act.Yield
 		}), func() error { closed++; return nil }}, process.Options{Name: "restless"})
-		x.g.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Second, Drop: drop}})
+		x.g.Shutdown(shutdown.Policy{Time: time.Second, Drop: drop})
 		step := func() (cuts error) {
 			for _, s := range x.g.Schedulers() {
 				_, err := s.Step(10)
@@ -194,7 +194,7 @@ func TestStopComesBeforeTheNextTurn(t *testing.T) {
 	asleep, queued := spawn("asleep"), spawn("queued")
 	x.all()
 	require.NoError(t, queued.Send(x.sys, func(*jobSelf) { log = append(log, "queued's message") }))
-	x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+	x.g.Shutdown(namedOrder{"o", shutdown.Policy{Kind: shutdown.Unbounded}})
 	x.all()
 	require.Equal(t, []string{"queued told", "queued's message", "asleep told"}, log)
 	require.True(t, asleep.Kill())
@@ -211,7 +211,7 @@ func TestStopIsCalledForStricterOrdersOnly(t *testing.T) {
 	}
 	hour := func(n int) shutdown.Policy { return shutdown.Policy{Time: time.Duration(n) * time.Hour} }
 	for _, o := range []namedOrder{
-		{"a", shutdown.Unbounded}, {"a again", shutdown.Unbounded}, {"b", hour(9)}, {"later", hour(10)}, {"c", hour(8)},
+		{"a", shutdown.Policy{Kind: shutdown.Unbounded}}, {"a again", shutdown.Policy{Kind: shutdown.Unbounded}}, {"b", hour(9)}, {"later", hour(10)}, {"c", hour(8)},
 	} {
 		x.g.Shutdown(o)
 		x.all()
@@ -227,7 +227,7 @@ func TestStopIsNotCalledForAPastOrder(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		x := newStepped(t, 2)
 		x.spawn(process.Options{})
-		x.g.Shutdown(namedOrder{"spent", shutdown.Unbounded})
+		x.g.Shutdown(namedOrder{"spent", shutdown.Policy{Kind: shutdown.Unbounded}})
 		x.all()
 		all := []*stopRecorder{}
 		for range 4 {
@@ -257,7 +257,7 @@ func TestAStopperMayEndAndSend(t *testing.T) {
 		ref := process.Spawn(x.sys, s, process.Options{})
 		h := x.watcher(ref)
 		require.NoError(t, ref.Send(x.sys, func(*jobSelf) { t.Error("it has ended before") }))
-		x.g.Shutdown(namedOrder{"o", shutdown.Unbounded})
+		x.g.Shutdown(namedOrder{"o", shutdown.Policy{Kind: shutdown.Unbounded}})
 		x.all()
 		require.Equal(t, "farewell", heard)
 		require.Equal(t, []process.Reason{want}, h.reasons())
@@ -317,7 +317,7 @@ func TestASetUpThatFailsEndsAll(t *testing.T) {
 
 // Timers expire, operations finish, and questions are answered when Step continues after an order, as in the next Run.
 func TestStepContinuesAfterAnOrder(t *testing.T) {
-	for name, terms := range map[string]shutdown.Policy{"suspend": shutdown.Suspend, "halt": shutdown.Halt, "drain": shutdown.Unbounded} {
+	for name, terms := range map[string]shutdown.Policy{"suspend": shutdown.Policy{Kind: shutdown.Suspend}, "halt": shutdown.Policy{Kind: shutdown.Halt}, "drain": shutdown.Policy{Kind: shutdown.Unbounded}} {
 		t.Run(name, func(t *testing.T) {
 			x, got := newStepped(t, 2), &outcomes{}
 			asked := x.spawn(process.Options{})
@@ -392,7 +392,7 @@ func TestSetupOnOneSchedulerOnly(t *testing.T) {
 		step()
 		require.True(t, ran)
 		require.True(t, quiescent.Resolved())
-		g.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Suspending, Drop: true}})
+		g.Shutdown(shutdown.Policy{Kind: shutdown.Suspend, Drop: true})
 		for range 4 {
 			step()
 		}
@@ -405,7 +405,7 @@ func TestTheCutOfAnOrderThatHaltsNamesProcessesThatSleep(t *testing.T) {
 	x := newStepped(t, 1)
 	x.spawn(process.Options{Name: "sleeper"})
 	x.all()
-	x.g.Shutdown(shutdown.Now{Terms: shutdown.Halt})
+	x.g.Shutdown(shutdown.Policy{Kind: shutdown.Halt})
 	_, err := x.g.Schedulers()[0].Step(1000)
 	var cut *shutdown.Cut
 	require.ErrorAs(t, err, &cut)

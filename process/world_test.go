@@ -29,8 +29,8 @@ func TestWorldProcesses(t *testing.T) {
 		require.NoError(t, err)
 		if w.Rand().IntN(3) == 0 {
 			c.ordered = true
-			terms := pick(w, shutdown.Unbounded, shutdown.Policy{Time: time.Minute}, shutdown.Policy{Time: time.Millisecond, Drop: true})
-			w.At(time.Duration(w.Rand().Int64N(int64(10*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+			terms := pick(w, shutdown.Policy{Kind: shutdown.Unbounded}, shutdown.Policy{Time: time.Minute}, shutdown.Policy{Time: time.Millisecond, Drop: true})
+			w.At(time.Duration(w.Rand().Int64N(int64(10*time.Second))), func() { v.Shutdown(terms) })
 		}
 		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
 		_, err = w.Server("last", act.Config{}, last.Setup)

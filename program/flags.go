@@ -139,7 +139,7 @@ func (d *drain) String() string {
 	}
 	terms := d.terms.Resolved()
 	if terms.Kind != shutdown.Bounded {
-		return terms.Kind.String()
+		return shutdown.Policy{Kind: terms.Kind}.String()
 	}
 	return terms.Time.String()
 }
@@ -153,7 +153,7 @@ func (d *drain) Set(text string) error {
 	case v < 0:
 		return errors.New("it must not be negative")
 	case v == 0:
-		*d.terms = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+		*d.terms = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 	default:
 		*d.terms = shutdown.Policy{Time: time.Duration(v), Drop: true}
 	}

@@ -71,7 +71,7 @@ func TestMemoryHasAUnit(t *testing.T) {
 
 func TestDrainNamesItsDefault(t *testing.T) {
 	for says, terms := range map[string]shutdown.Policy{
-		"30s": {}, "2s": {Time: 2 * time.Second}, "endless": shutdown.Unbounded, "halt": shutdown.Halt,
+		"30s": {}, "2s": {Time: 2 * time.Second}, "endless": shutdown.Policy{Kind: shutdown.Unbounded}, "halt": shutdown.Policy{Kind: shutdown.Halt},
 	} {
 		require.Equal(t, says, parsed(t, &Server{Config: act.Config{Shutdown: terms}}))
 	}
@@ -90,8 +90,8 @@ func TestFlagsOfThePhases(t *testing.T) {
 		"turns":          {shutdown.Policy{}, []string{"-turns", "5"}, shutdown.Policy{Time: 30 * time.Second, Turns: 5, Drop: true}},
 		"and no more":    {shutdown.Policy{Time: time.Minute, Turns: 7}, []string{"-turns", "0"}, shutdown.Policy{Time: time.Minute}},
 		"of the program": {shutdown.Policy{Time: time.Minute, Spread: time.Second}, []string{"-drain", "9s"}, shutdown.Policy{Time: 9 * time.Second, Spread: time.Second, Drop: true}},
-		"a cut":          {shutdown.Policy{}, []string{"-drain", "0"}, shutdown.Policy{Kind: shutdown.Halting, Drop: true}},
-		"at once":        {shutdown.Policy{}, []string{"-drain", "0", "-announce", "5s"}, shutdown.Policy{Kind: shutdown.Halting, Announce: 5 * time.Second, Drop: true}},
+		"a cut":          {shutdown.Policy{}, []string{"-drain", "0"}, shutdown.Policy{Kind: shutdown.Halt, Drop: true}},
+		"at once":        {shutdown.Policy{}, []string{"-drain", "0", "-announce", "5s"}, shutdown.Policy{Kind: shutdown.Halt, Announce: 5 * time.Second, Drop: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Server{Config: act.Config{Shutdown: c.program}}

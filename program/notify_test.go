@@ -103,7 +103,7 @@ func TestTheWatchdogOfTheSupervisorIsFedWhileAllReactorsTurn(t *testing.T) {
 func TestTheWatchdogOfTheSupervisorIsFedDuringAnEnd(t *testing.T) {
 	x := newSupervised(t)
 	x.hears(0, 1)
-	x.group.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute}})
+	x.group.Shutdown(shutdown.Policy{Time: time.Minute})
 	require.Regexp(t, `^STOPPING=1 EXTEND_TIMEOUT_USEC=10000000 STATUS=ending: drain, 1m0s`, x.hears(0, 1))
 	for range 5 {
 		require.Equal(t, fed, x.after(100*time.Millisecond, 0, 1))
@@ -117,7 +117,7 @@ func TestTheWatchdogOfTheSupervisorIsFedDuringAnEnd(t *testing.T) {
 func TestTheSupervisorIsToldOfAWithdrawal(t *testing.T) {
 	x := newSupervised(t)
 	x.hears(0, 1)
-	announced := shutdown.Now{Terms: shutdown.Policy{Time: time.Hour, Announce: time.Minute}}
+	announced := shutdown.Policy{Time: time.Hour, Announce: time.Minute}
 	x.group.Shutdown(announced)
 	x.hears(0, 1)
 	x.drain(shutdown.Drain{Cut: shutdown.Cut{Order: announced}})
@@ -146,7 +146,7 @@ func TestTheSupervisorIsToldOfAReplacementOnce(t *testing.T) {
 	x.group.Shutdown(replaced)
 	require.Equal(t, "MAINPID=77", x.hears(0, 1))
 	x.drain(shutdown.Drain{Cut: shutdown.Cut{Order: replaced}})
-	x.group.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute}})
+	x.group.Shutdown(shutdown.Policy{Time: time.Minute})
 	reloading{x.notifier}.Signal(nil)
 	require.Empty(t, x.after(10*time.Second, 0, 1))
 }

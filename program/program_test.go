@@ -57,7 +57,7 @@ var mains = map[string]func(){
 		if err != nil {
 			panic(err)
 		}
-		server := program.Server{Addr: "127.0.0.1:0", Upgrade: &upgrade.Upgrade{Program: self, Terms: servertest.Cut.Terms}}
+		server := program.Server{Addr: "127.0.0.1:0", Upgrade: &upgrade.Upgrade{Program: self, Terms: servertest.Cut}}
 		server.Parse()
 		server.Run(server.Listen(server.Addr, echo.Echo))
 	},

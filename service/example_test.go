@@ -106,7 +106,7 @@ func ExampleTCP_idleSince() {
 		return nil
 	}
 	cut := &shutdown.Cut{}
-	err := act.Run(ctx, act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}, server.Setup, clients)
+	err := act.Run(ctx, act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Kind: shutdown.Halt, Drop: true}}, server.Setup, clients)
 	fmt.Println(err == nil || errors.As(err, &cut))
 	// Output:
 	// hello <nil>

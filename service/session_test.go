@@ -298,7 +298,7 @@ func TestADroppedConnectionIsAborted(t *testing.T) {
 // farewell is an order of the application's own type.
 type farewell struct{ words string }
 
-func (farewell) Policy() shutdown.Policy { return servertest.Drain.Terms }
+func (farewell) Policy() shutdown.Policy { return servertest.Drain }
 
 // polite says goodbye on an order, in the order's words.
 func polite(c *listener.Conn, closed *atomic.Int64) act.Action {

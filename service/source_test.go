@@ -123,7 +123,7 @@ func TestASourceEndsOnAnOrder(t *testing.T) {
 				t.Waker()
 				if supplied++; supplied == 3 || verdict == act.Wait {
 					told = true
-					s.Shutdown(shutdown.Now{})
+					s.Shutdown(shutdown.Policy{})
 				}
 				return h.task("A", 10), verdict
 			}))
@@ -139,7 +139,7 @@ func TestASourceWithAnOrderBeforeItsFirstTurnMakesNothing(t *testing.T) {
 	s.Install(service.New(func(*act.Task) (act.Action, act.Directive) {
 		panic("too late")
 	}))
-	s.Shutdown(shutdown.Now{})
+	s.Shutdown(shutdown.Policy{})
 	require.NoError(t, s.Run())
 }
 

@@ -173,7 +173,7 @@ func TestAServiceHasARowAsLongAsItHasConnections(t *testing.T) {
 	require.Equal(t, byDefault, rows(l.S)[1].Max)
 	require.Equal(t, v.Addr().Network()+" "+v.Addr().String(), before.Name)
 	require.NoError(t, second.Close())
-	l.S.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	l.S.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 	l.Until("they accept no more, and the other one has no connections", func() bool { return len(rows(l.S)) == 1 })
 	after := row(t, l.S)
 	require.Equal(t, 1, after.Open)

@@ -20,7 +20,7 @@ import (
 )
 
 // suspend stops a server and keeps everything.
-var suspend = shutdown.Now{Terms: shutdown.Suspend}
+var suspend = shutdown.Policy{Kind: shutdown.Suspend}
 
 // world is a Group that runs while the test goes on.
 type world struct{ *servertest.Running }

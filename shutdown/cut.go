@@ -97,7 +97,10 @@ func (c *Cut) Error() string {
 	fmt.Fprintf(&b, "shutdown: %s %s", verb, c.counts())
 	writeCounts(&b, c.Names)
 	if c.Order != nil {
-		fmt.Fprintf(&b, "; order: %s; terms: %v", text(c.Order), c.Order.Policy())
+		if _, plain := c.Order.(Policy); !plain {
+			fmt.Fprintf(&b, "; order: %s", text(c.Order))
+		}
+		fmt.Fprintf(&b, "; terms: %v", c.Order.Policy())
 	}
 	return b.String()
 }

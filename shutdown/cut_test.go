@@ -28,8 +28,8 @@ func (deadline) Error() string    { return "the night is over" }
 func TestACutIsOneSentenceThatExplainsItself(t *testing.T) {
 	for says, cut := range map[string]shutdown.Cut{
 		"shutdown: left 1 task": {Tasks: 1},
-		"shutdown: dropped 2 tasks, 1 demon (2 × main.gateway, main.tick); order: shutdown.Now; terms: drain, 30s, then drop": {
-			Tasks: 2, Demons: 1, Dropped: true, Names: []shutdown.Count{{"main.gateway", 2}, {"main.tick", 1}}, Order: shutdown.Now{}},
+		"shutdown: dropped 2 tasks, 1 demon (2 × main.gateway, main.tick); terms: drain, 30s, then drop": {
+			Tasks: 2, Demons: 1, Dropped: true, Names: []shutdown.Count{{"main.gateway", 2}, {"main.tick", 1}}, Order: shutdown.Policy{}},
 		"shutdown: dropped 1200 tasks, 3 running offloads, 17 lingering closes (1200 × main.chat)" +
 			"; order: shutdown_test.upgrade; terms: drain, 3 turns a task, 1s, then drop": {
 			Tasks: 1200, Offloads: 3, Lingering: 17, Dropped: true, Names: []shutdown.Count{{"main.chat", 1200}}, Order: upgrade{"b"}},

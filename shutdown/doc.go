@@ -3,7 +3,7 @@
 //
 // It runs nothing. Package act obeys orders; an application gives them:
 //
-//	s.Shutdown(shutdown.Now{}) // the default policy: drain for 30 s, then drop
+//	s.Shutdown(shutdown.Policy{}) // the default policy: drain for 30 s, then drop
 //
 // A [Policy] may let an end come in phases: announced first, and with idle connections that leave one after the other.
 //
@@ -12,5 +12,5 @@
 //
 //	type Upgrade struct{ Successor string }
 //
-//	func (Upgrade) Policy() shutdown.Policy { return shutdown.Unbounded }
+//	func (Upgrade) Policy() shutdown.Policy { return shutdown.Policy{Kind: shutdown.Unbounded} }
 package shutdown

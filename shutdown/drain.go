@@ -6,26 +6,9 @@ import (
 	"time"
 )
 
-// Phase is how far an end has come: see [Policy].
-type Phase uint8
-
-// The phases.
-const (
-	Announced Phase = iota // all goes on
-	Spreading              // idle connections end, one after the other
-	Finishing              // what has begun goes on
-)
-
-func (p Phase) String() string {
-	if p > Finishing {
-		return fmt.Sprintf("Phase(%d)", uint8(p))
-	}
-	return [...]string{Announced: "announced", Spreading: "spreading", Finishing: "finishing"}[p]
-}
-
 // Drain is how an end is going on, of all schedulers of a Group together.
 type Drain struct {
-	Phase Phase
+	Phase string        // how far it has come: "announced", "spreading" or "finishing", see [Policy]
 	For   time.Duration // since the order was obeyed, or announced
 	Bound time.Duration // until the rest is cut; 0: no such bound
 	Ended int           // tasks that have ended since the report before, or since the order
@@ -39,7 +22,7 @@ type Drain struct {
 // String is one line without an end.
 func (d Drain) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "ending for %v, %v", round(d.For), d.Phase)
+	fmt.Fprintf(&b, "ending for %v, %s", round(d.For), d.Phase)
 	if d.Bound > 0 {
 		fmt.Fprintf(&b, ", for %v more at most", round(d.Bound))
 	}

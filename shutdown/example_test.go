@@ -11,13 +11,13 @@ import (
 // Terms in the order of their patience. A field that is set replaces the zero Policy whole.
 func ExamplePolicy() {
 	for _, terms := range []shutdown.Policy{
-		shutdown.Unbounded,
+		shutdown.Policy{Kind: shutdown.Unbounded},
 		{Turns: 5},
 		{Time: time.Minute},
 		{}, // what most servers want
 		{Turns: 5, Time: time.Second, Drop: true},
-		shutdown.Halt,
-		shutdown.Suspend,
+		shutdown.Policy{Kind: shutdown.Halt},
+		shutdown.Policy{Kind: shutdown.Suspend},
 	} {
 		fmt.Println(terms)
 	}
@@ -45,7 +45,7 @@ func farewell(o shutdown.Order) string {
 }
 
 func ExampleOrder() {
-	for _, o := range []shutdown.Order{shutdown.Now{}, Move{To: "10.0.0.2:7007"}} {
+	for _, o := range []shutdown.Order{shutdown.Policy{}, Move{To: "10.0.0.2:7007"}} {
 		fmt.Printf("%s (%v)\n", farewell(o), o.Policy())
 	}
 	// Output:
@@ -77,7 +77,7 @@ func ExampleCut() {
 // A program is told each second of an end what it waits for: see Config.Draining of package act.
 func ExampleDrain() {
 	d := shutdown.Drain{
-		Phase: shutdown.Finishing, For: 12 * time.Second, Bound: 18 * time.Second, Ended: 3,
+		Phase: "finishing", For: 12 * time.Second, Bound: 18 * time.Second, Ended: 3,
 		Cut: shutdown.Cut{Tasks: 41, Kinds: []shutdown.Count{{Name: "tcp 10.0.0.1:443", N: 41}}, Left: []shutdown.Unfinished{{
 			Kind: "tcp 10.0.0.1:443", Name: "upload", State: "waiting", Peer: "10.0.0.7:5012",
 			Waits: []string{"input from 10.0.0.7:5012"}, Still: 9 * time.Second,

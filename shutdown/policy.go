@@ -5,21 +5,15 @@ import (
 	"time"
 )
 
-// Grace is how long work may go on under the zero Policy.
-const Grace = 30 * time.Second
+// grace is how long work may go on under the zero Policy.
+const grace = 30 * time.Second
 
 // Order is the reason for an end. Every action receives the value itself, so an application's own type can carry more than
-// the terms.
+// the terms. A [Policy] is an Order that has only terms.
 type Order interface {
 	// Policy returns the terms. They are read once, when the order is given; an action may read them as well.
 	Policy() Policy
 }
-
-// Now is an order that has only terms.
-type Now struct{ Terms Policy }
-
-// Policy returns the terms.
-func (n Now) Policy() Policy { return n.Terms }
 
 // Kind is how much work is still done after an order.
 type Kind uint8
@@ -27,22 +21,15 @@ type Kind uint8
 const (
 	// Bounded lets work go on within Policy.Turns and Policy.Time.
 	Bounded Kind = iota
-	// Endless lets work go on until it ends by itself.
-	Endless
-	// Halting takes no further turn: the bound is zero.
-	Halting
-	// Suspending takes no further turn and tells no action, so that a later Run goes on where this one has ended.
-	Suspending
+	// Unbounded tells all actions and lets work go on until it ends by itself.
+	Unbounded
+	// Halt tells all actions and takes no further turn: the bound is zero.
+	Halt
+	// Suspend takes no further turn and tells no action, so that a later Run goes on where this one has ended.
+	Suspend
 )
 
-func (k Kind) String() string {
-	if k > Suspending {
-		return fmt.Sprintf("Kind(%d)", uint8(k))
-	}
-	return [...]string{Bounded: "bounded", Endless: "endless", Halting: "halt", Suspending: "suspend"}[k]
-}
-
-// Policy is the terms of an end. The zero Policy means {Time: Grace, Drop: true}: drain for 30 s, then drop. A Policy with
+// Policy is the terms of an end. The zero Policy means {Time: 30 * time.Second, Drop: true}: drain, then drop. A Policy with
 // any field set is taken as it is, so Policy{Turns: 5} has no bound in time and drops nothing.
 //
 // An end has up to three phases, each with bounds of its own. Time bounds all of them together. A phase is left out if its field
@@ -72,15 +59,8 @@ type Policy struct {
 	Drop bool
 }
 
-// Policies with names. They must not be changed.
-var (
-	// Unbounded tells all actions and waits until they have finished.
-	Unbounded = Policy{Kind: Endless}
-	// Halt stops at once and keeps what is left.
-	Halt = Policy{Kind: Halting}
-	// Suspend stops at once, tells no action, and keeps everything as it is.
-	Suspend = Policy{Kind: Suspending}
-)
+// Policy returns p: s.Shutdown(shutdown.Policy{}) drains for 30 s.
+func (p Policy) Policy() Policy { return p }
 
 // Resolved returns p with the defaults of the zero Policy filled in, and with phases that fit into Time. It panics on a
 // negative bound and on an unknown Kind.
@@ -89,14 +69,14 @@ func (p Policy) Resolved() Policy {
 		panic(fmt.Sprintf("shutdown: a Policy with a negative bound: %d turns, %v, announced for %v, spread over %v, inactive for %v",
 			p.Turns, p.Time, p.Announce, p.Spread, p.Inactivity))
 	}
-	if p.Kind > Suspending {
+	if p.Kind > Suspend {
 		panic(fmt.Sprintf("shutdown: a Policy with no such Kind: %d", p.Kind))
 	}
 	if p == (Policy{}) {
-		return Policy{Time: Grace, Drop: true}
+		return Policy{Time: grace, Drop: true}
 	}
 	if p.Kind == Bounded && p.Turns == 0 && p.Time == 0 && p.Inactivity == 0 { // nothing bounds it
-		p.Kind = Endless
+		p.Kind = Unbounded
 	}
 	if p.Kind == Bounded && p.Time > 0 {
 		p.Announce = min(p.Announce, p.Time/2)
@@ -107,9 +87,8 @@ func (p Policy) Resolved() Policy {
 
 func (p Policy) String() string {
 	p = p.Resolved()
-	text := p.Kind.String()
+	text := [...]string{Bounded: "drain", Unbounded: "endless", Halt: "halt", Suspend: "suspend"}[p.Kind]
 	if p.Kind == Bounded {
-		text = "drain"
 		if p.Turns > 0 {
 			text += fmt.Sprintf(", %d turns a task", p.Turns)
 		}
@@ -117,10 +96,10 @@ func (p Policy) String() string {
 			text += fmt.Sprintf(", %v", p.Time)
 		}
 	}
-	if p.Inactivity > 0 && p.Kind < Halting {
+	if p.Inactivity > 0 && p.Kind < Halt {
 		text += fmt.Sprintf(", %v without activity", p.Inactivity)
 	}
-	if p.Spread > 0 && p.Kind < Halting {
+	if p.Spread > 0 && p.Kind < Halt {
 		text += fmt.Sprintf(", idle connections over %v", p.Spread)
 	}
 	if p.Announce > 0 {

@@ -11,7 +11,7 @@ import (
 
 func TestTheZeroPolicyDrainsForThirtySecondsThenDrops(t *testing.T) {
 	require.Equal(t, shutdown.Policy{Time: 30 * time.Second, Drop: true}, shutdown.Policy{}.Resolved())
-	require.Equal(t, shutdown.Policy{}, shutdown.Now{}.Policy())
+	require.Equal(t, shutdown.Policy{}, shutdown.Policy{}.Policy())
 }
 
 func TestAnySetFieldReplacesTheZeroPolicyWhole(t *testing.T) {
@@ -23,12 +23,12 @@ func TestAnySetFieldReplacesTheZeroPolicyWhole(t *testing.T) {
 		"both stay both": {
 			shutdown.Policy{Turns: 5, Time: time.Second}, shutdown.Policy{Turns: 5, Time: time.Second}},
 		"only Drop has no bound": {
-			shutdown.Policy{Drop: true}, shutdown.Policy{Kind: shutdown.Endless, Drop: true}},
-		"Unbounded": {shutdown.Unbounded, shutdown.Policy{Kind: shutdown.Endless}},
+			shutdown.Policy{Drop: true}, shutdown.Policy{Kind: shutdown.Unbounded, Drop: true}},
+		"Unbounded": {shutdown.Policy{Kind: shutdown.Unbounded}, shutdown.Policy{Kind: shutdown.Unbounded}},
 		"inactivity is a bound": {
 			shutdown.Policy{Inactivity: time.Second}, shutdown.Policy{Inactivity: time.Second}},
 		"phases have no bound": {
-			shutdown.Policy{Announce: 1, Spread: 2}, shutdown.Policy{Kind: shutdown.Endless, Announce: 1, Spread: 2}},
+			shutdown.Policy{Announce: 1, Spread: 2}, shutdown.Policy{Kind: shutdown.Unbounded, Announce: 1, Spread: 2}},
 		"phases fit into the time": {
 			shutdown.Policy{Time: time.Minute, Announce: 20 * time.Second, Spread: 20 * time.Second, Inactivity: time.Hour},
 			shutdown.Policy{Time: time.Minute, Announce: 20 * time.Second, Spread: 20 * time.Second, Inactivity: time.Hour}},
@@ -37,8 +37,8 @@ func TestAnySetFieldReplacesTheZeroPolicyWhole(t *testing.T) {
 			shutdown.Policy{Time: time.Minute, Announce: 30 * time.Second, Spread: 15 * time.Second}},
 		"each phase has its own bound": {
 			shutdown.Policy{Turns: 5, Spread: time.Second}, shutdown.Policy{Turns: 5, Spread: time.Second}},
-		"Halt":    {shutdown.Halt, shutdown.Policy{Kind: shutdown.Halting}},
-		"Suspend": {shutdown.Suspend, shutdown.Policy{Kind: shutdown.Suspending}},
+		"Halt":    {shutdown.Policy{Kind: shutdown.Halt}, shutdown.Policy{Kind: shutdown.Halt}},
+		"Suspend": {shutdown.Policy{Kind: shutdown.Suspend}, shutdown.Policy{Kind: shutdown.Suspend}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.resolved, c.given.Resolved())
@@ -57,7 +57,7 @@ func TestAPolicyThatMeansNothingPanicsWithASentence(t *testing.T) {
 		"to announce":     {shutdown.Policy{Announce: -1}, "negative bound"},
 		"to spread":       {shutdown.Policy{Spread: -1}, "negative bound"},
 		"inactivity":      {shutdown.Policy{Inactivity: -1}, "negative bound"},
-		"an unknown kind": {shutdown.Policy{Kind: shutdown.Suspending + 1}, "no such Kind"},
+		"an unknown kind": {shutdown.Policy{Kind: shutdown.Suspend + 1}, "no such Kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() { require.Contains(t, recover(), c.says) }()

@@ -16,7 +16,6 @@ import (
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/proxyproto"
 	"github.com/daimon-go/daimon/service"
-	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
@@ -38,7 +37,7 @@ func TestWorldSources(t *testing.T) {
 			w.At(time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, 5*time.Second)))), func() { w.Client(address, x.visits) })
 		}
 		if terms, given := order(w); given {
-			w.At(time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, time.Second)))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+			w.At(time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, time.Second)))), func() { v.Shutdown(terms) })
 			return
 		}
 		w.At(50*time.Second, func() {

@@ -46,7 +46,7 @@ func (e *orderly) drain(d shutdown.Drain) {
 		e.w.Errorf("at %v a scheduler is missed that has turns: %v", now, d)
 	case before.at > 0 && now < before.at+time.Second-tolerance && !first:
 		e.w.Errorf("two reports at %v and %v", before.at, now)
-	case d.Phase == shutdown.Announced && must, d.Phase > shutdown.Announced && !may:
+	case d.Phase == "announced" && must, d.Phase != "announced" && !may:
 		e.w.Errorf("at %v an order is in force: %v, and the report says: %v", now, may, d)
 	case d.Cut.Tasks < left:
 		e.w.Errorf("%d tasks are left at %v, and the report says: %v", left, now, d)

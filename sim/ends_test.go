@@ -86,7 +86,7 @@ func (e *orderly) bound(last time.Duration) time.Duration {
 		switch {
 		case o.withdrawn:
 			continue
-		case p.Kind == shutdown.Halting:
+		case p.Kind == shutdown.Halt:
 			at = max(begins, o.given)
 		case p.Kind == shutdown.Bounded && p.Time > 0:
 			at = max(begins, o.given+p.Time)
@@ -199,7 +199,7 @@ func (x *worker) Stop(t *act.Task, o shutdown.Order) {
 		return
 	}
 	may, _ := e.inForce()
-	halting := slices.ContainsFunc(e.orders, func(o *announcedOrder) bool { return o.terms.Kind == shutdown.Halting })
+	halting := slices.ContainsFunc(e.orders, func(o *announcedOrder) bool { return o.terms.Kind == shutdown.Halt })
 	switch {
 	case order.withdrawn:
 		e.w.Errorf("a task is told at %v of the order %d, which was withdrawn", e.w.Now(), order.n)
@@ -311,7 +311,7 @@ func (e *orderly) give() {
 		terms.Turns = 1 + e.w.Rand().IntN(5)
 	}
 	if e.w.Rand().IntN(8) == 0 {
-		terms.Kind = shutdown.Halting
+		terms.Kind = shutdown.Halt
 	}
 	o := &announcedOrder{len(e.orders), terms, e.w.Now(), false}
 	e.orders = append(e.orders, o)
@@ -403,7 +403,7 @@ func TestWorldNewcomers(t *testing.T) {
 				w.Client("10.0.0.1:80", pick(w, n.late, n.late, n.silent, n.idle))
 			})
 		}
-		w.At(n.ordered, func() { v.Shutdown(shutdown.Now{Terms: n.terms}) })
+		w.At(n.ordered, func() { v.Shutdown(n.terms) })
 	})
 }
 
@@ -518,7 +518,7 @@ func TestWorldArrivedBeforeTheOrder(t *testing.T) {
 			for _, c := range clients {
 				served[c] = c.Arrived() > 0
 			}
-			v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Minute}})
+			v.Shutdown(shutdown.Policy{Time: time.Minute})
 		})
 	})
 }

@@ -59,7 +59,7 @@ func TestWorldFilters(t *testing.T) {
 		if terms, given := order(w); given {
 			w.At(time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, time.Second)))), func() {
 				ordered = true
-				pick(w, b, f).Shutdown(shutdown.Now{Terms: terms})
+				pick(w, b, f).Shutdown(terms)
 			})
 		}
 	})

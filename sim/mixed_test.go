@@ -61,7 +61,7 @@ func visited(w *sim.World, v *sim.Server, addresses ...string) {
 	}
 	w.ClientAfterStorm(addresses[0], party.Echoes(w))
 	if terms, given := order(w); given {
-		w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+		w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() { v.Shutdown(terms) })
 	}
 }
 
@@ -94,9 +94,9 @@ func order(w *sim.World) (terms shutdown.Policy, given bool) {
 	turns, bound := 1+w.Rand().IntN(5), time.Duration(w.Rand().Int64N(int64(time.Second)))
 	switch w.Rand().IntN(8) {
 	case 0:
-		return shutdown.Policy{Kind: shutdown.Endless}, true
+		return shutdown.Policy{Kind: shutdown.Unbounded}, true
 	case 1:
-		return shutdown.Policy{Kind: shutdown.Halting, Drop: true}, true
+		return shutdown.Policy{Kind: shutdown.Halt, Drop: true}, true
 	case 2:
 		return shutdown.Policy{Time: bound + 1, Drop: true}, true
 	case 3:

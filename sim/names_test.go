@@ -18,7 +18,6 @@ import (
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/service"
-	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
@@ -216,7 +215,7 @@ func TestWorldNames(t *testing.T) {
 			if terms, given := order(w); given {
 				w.At(time.Duration(w.Rand().Int64N(int64(time.Second))), func() {
 					ordered = true
-					v.Shutdown(shutdown.Now{Terms: terms})
+					v.Shutdown(terms)
 				})
 			}
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/proxyproto"
 	"github.com/daimon-go/daimon/service"
-	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 )
 
@@ -49,7 +48,7 @@ func TestWorldHeaders(t *testing.T) {
 			})
 		}
 		if terms, given := order(w); given {
-			w.At(time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, time.Second)))), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+			w.At(time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, time.Second)))), func() { v.Shutdown(terms) })
 		}
 	})
 }

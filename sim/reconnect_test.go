@@ -71,7 +71,7 @@ func TestReconnect(t *testing.T) {
 					lasts = 6 * time.Second
 					w.Host("name", end.address)
 					over := w.Now() + pause
-					w.At(over+end.at, func() { program.Shutdown(shutdown.Now{Terms: shutdown.Unbounded}) })
+					w.At(over+end.at, func() { program.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded}) })
 					w.At(over+end.ends-ms, func() { require.False(t, program.Ended()) })
 					w.At(over+end.ends+100*ms, func() { require.True(t, program.Ended()) })
 					return true
@@ -114,7 +114,7 @@ func TestWorldReconnect(t *testing.T) {
 		if terms, given := order(w); given {
 			w.At(time.Duration(w.Rand().Int64N(int64(time.Minute))), func() {
 				ordered = true
-				program.Shutdown(shutdown.Now{Terms: terms})
+				program.Shutdown(terms)
 			})
 		}
 	})

@@ -101,7 +101,7 @@ func (v *Server) ordered(r *runner, o shutdown.Order) {
 	v.order, v.given = o, v.w.now
 	terms := o.Policy().Resolved()
 	switch {
-	case terms.Kind == shutdown.Halting, terms.Kind == shutdown.Suspending:
+	case terms.Kind == shutdown.Halt, terms.Kind == shutdown.Suspend:
 		v.dues = append(v.dues, due{o, v.w.now + terms.Announce + slack})
 	case terms.Kind == shutdown.Bounded && terms.Time > 0:
 		v.dues = append(v.dues, due{o, v.w.now + terms.Time + slack})
@@ -244,7 +244,7 @@ func (r *runner) end(err error) {
 	r.w.disable(r)
 	for _, x := range r.sorted() {
 		unbegun := x.state == ready && x.serial > r.newer // it would be notified before its first turn, which does not come
-		if o := r.server.order; o != nil && x.notified == 0 && x.state != away && !unbegun && !x.last && o.Policy().Kind != shutdown.Suspending {
+		if o := r.server.order; o != nil && x.notified == 0 && x.state != away && !unbegun && !x.last && o.Policy().Kind != shutdown.Suspend {
 			r.w.Errorf("%v was not notified of the order", x)
 		}
 	}

@@ -57,7 +57,7 @@ func sessions(t *testing.T) func(w *sim.World) {
 		if terms, given := order(w); given {
 			at := time.Duration(w.Rand().Int64N(int64(10 * time.Second)))
 			for range 2 {
-				w.At(at, func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+				w.At(at, func() { v.Shutdown(terms) })
 				at += time.Duration(w.Rand().Int64N(int64(time.Second)))
 			}
 		}

@@ -360,7 +360,7 @@ func (w *World) endServers() {
 	w.heal()
 	for _, s := range w.servers {
 		if s.group.Order() == nil {
-			s.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: shutdown.Grace, Drop: true}})
+			s.Shutdown(shutdown.Policy{})
 		}
 	}
 	for _, s := range w.servers {

@@ -93,7 +93,7 @@ func TestLivelockFailsTheWorld(t *testing.T) {
 
 func TestDisobeyedOrderFailsTheWorld(t *testing.T) {
 	w, v := worldOf(t, sim.Options{Calm: time.Hour}, mute)
-	w.At(time.Second, func() { v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Endless}}) })
+	w.At(time.Second, func() { v.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded}) })
 	w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Sleep(2 * time.Second); return nil })
 	require.ErrorContains(t, w.Run(), "still waiting for server to end")
 }
@@ -257,7 +257,7 @@ func TestClientAfterStorm(t *testing.T) {
 func TestServerShutsItselfDown(t *testing.T) {
 	quits := func(c *listener.Conn) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
-			t.Scheduler().Group().Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Second, Drop: true}})
+			t.Scheduler().Group().Shutdown(shutdown.Policy{Time: time.Second, Drop: true})
 			return act.Done
 		})
 	}

@@ -156,7 +156,7 @@ func TestEndedWithoutItsScheduler(t *testing.T) {
 	s := act.New(act.Config{Logger: zap.NewNop()})
 	require.NoError(t, e.Setup(s))
 	f := e.Future(t.Context(), s, ids[0])
-	s.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 	require.NoError(t, s.Run())
 	_, err = f.Value()
 	require.Equal(t, future.ErrPending, err)
@@ -261,7 +261,7 @@ func TestWorldAwaits(t *testing.T) {
 				y.process(t, name, nil, nil, last.Setup, setup)
 			} else if v := y.process(t, name, nil, nil, setup); w.Rand().IntN(3) > 0 {
 				terms := pick(w, bounded...)
-				w.At(y.moment(), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+				w.At(y.moment(), func() { v.Shutdown(terms) })
 			}
 			e := y.engines[len(y.engines)-1]
 			for range w.Rand().IntN(4) {

@@ -113,7 +113,7 @@ func TestLife(t *testing.T) {
 		_, err = e.Await(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, begun, time.Now())
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 		require.Equal(t, life, history)
 	})
 }
@@ -201,7 +201,7 @@ func TestTroublesAreTheTasks(t *testing.T) {
 					require.False(t, x.Runs())
 					require.Contains(t, x.Failure, row.says)
 				}
-				require.NoError(t, stop(shutdown.Unbounded))
+				require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 			}
 			if row.says == "Goexit" { // which may end a goroutine of the host
 				onEachHost(t, test)
@@ -302,7 +302,7 @@ func TestWorkersOfAKind(t *testing.T) {
 		left, err := e.List(t.Context(), store.Selection{Running: true})
 		require.NoError(t, err)
 		require.Empty(t, left)
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	})
 }
 
@@ -358,7 +358,7 @@ func TestATaskThatEndsMakesRoom(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, 5, begun, "it works on one")
 			close(free)
-			require.NoError(t, stop(shutdown.Unbounded))
+			require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 		})
 	}
 }
@@ -391,7 +391,7 @@ func TestEnqueuedDuringAClaim(t *testing.T) {
 			close(answer)
 			synctest.Wait()
 			require.Equal(t, "1 NORMAL", state(get(t, e, second)))
-			require.NoError(t, stop(shutdown.Unbounded))
+			require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 		})
 	}
 }
@@ -411,7 +411,7 @@ func TestRunning(t *testing.T) {
 			require.NoError(t, e.Wait(t.Context()))
 			synctest.Wait()
 			require.Equal(t, "1 NORMAL", state(get(t, e, id)))
-			require.NoError(t, stop(shutdown.Unbounded))
+			require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 			_, err := e.Fire(t.Context())
 			require.ErrorIs(t, err, stage.ErrStopped)
 			ok, err := e.Cancel(t.Context(), enqueued(t, e, ""))
@@ -465,7 +465,7 @@ func TestRequestsReachTheProcessor(t *testing.T) {
 				require.Zero(t, x.Attempt)
 				require.Empty(t, x.Failure)
 				require.Equal(t, x.Ended(), ended == store.Canceled, "%s", ended)
-				require.NoError(t, stop(shutdown.Unbounded))
+				require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 			})
 		})
 	}
@@ -505,7 +505,7 @@ func TestAStopNamesWhatIgnoresIt(t *testing.T) {
 		failures, err := e.Failures(t.Context(), id)
 		require.NoError(t, err)
 		require.Len(t, failures, 1, "a worker was lost")
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	})
 }
 
@@ -621,7 +621,7 @@ func TestAClaimThatIsDoneLate(t *testing.T) {
 		require.Equal(t, "1 NORMAL", state(get(t, s, ids[0])))
 		require.Equal(t, "0+ IN_PROCESSING", state(get(t, s, dropped)), "it is left to its lease")
 		close(release)
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	})
 }
 
@@ -704,7 +704,7 @@ func TestCallsHaveTheirOwnPlaces(t *testing.T) {
 			require.Equal(t, "1 NORMAL", state(x))
 			require.EqualValues(t, 1, x.Token, "its lease was not lost")
 		}
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 		time.Sleep(time.Second)
 	})
 }

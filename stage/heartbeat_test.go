@@ -30,7 +30,7 @@ func runsOff(t *testing.T, run host, e *stage.Engine) store.Task {
 	stop := run(e)
 	_, err := e.Await(t.Context(), id)
 	require.NoError(t, err)
-	require.NoError(t, stop(shutdown.Unbounded))
+	require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	x := get(t, e, id)
 	require.True(t, x.Finished(), "%+v", x)
 	return x

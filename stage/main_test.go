@@ -41,11 +41,11 @@ var hosts = map[string]host{
 		go func() { ended <- e.Run(ctx) }()
 		synctest.Wait()
 		return func(terms shutdown.Policy) error {
-			if terms == shutdown.Unbounded {
+			if terms == (shutdown.Policy{Kind: shutdown.Unbounded}) {
 				cancel()
 				return <-ended
 			}
-			err := e.Stop(shutdown.Now{Terms: terms})
+			err := e.Stop(terms)
 			<-ended
 			cancel()
 			return err
@@ -63,7 +63,7 @@ func inGroup(cfg act.Config, more ...func(*act.Scheduler) error) host {
 		go func() { ended <- g.Run(context.Background(), append(more, e.Setup)...) }()
 		synctest.Wait()
 		return func(terms shutdown.Policy) error {
-			g.Shutdown(shutdown.Now{Terms: terms})
+			g.Shutdown(terms)
 			err := <-ended
 			return errors.Join(err, g.Close())
 		}
@@ -89,7 +89,7 @@ func onGoroutines(t *testing.T, do func(t *testing.T, run host)) {
 }
 
 // abrupt are the terms of a stop that waits for nothing.
-var abrupt = shutdown.Policy{Kind: shutdown.Halting, Drop: true}
+var abrupt = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 
 // processor is one made of a function that only has to wait.
 func processor(f func(ctx context.Context)) stage.Processor {

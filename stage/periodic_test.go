@@ -15,7 +15,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/service"
-	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
@@ -270,7 +269,7 @@ func TestWorldPeriodic(t *testing.T) {
 			require.NoError(t, err)
 			if name != "last" && w.Rand().IntN(3) > 0 {
 				terms := pick(w, bounded...)
-				w.At(y.moment(), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+				w.At(y.moment(), func() { v.Shutdown(terms) })
 			}
 		}
 		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}

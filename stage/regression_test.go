@@ -30,7 +30,7 @@ func TestACutMayNameTasksWhileTheirStagesChange(t *testing.T) {
 		}
 		_, err := e.Fire(t.Context())
 		require.NoError(t, err)
-		_ = e.Stop(shutdown.Now{Terms: abrupt}) // mostly a Cut
+		_ = e.Stop(abrupt) // mostly a Cut
 		require.NoError(t, e.Wait(t.Context()))
 	}
 }
@@ -45,7 +45,7 @@ func TestAStopBesideAFire(t *testing.T) {
 			defer close(fired)
 			_, _ = e.Fire(context.Background())
 		}()
-		require.NoError(t, e.Stop(shutdown.Now{}))
+		require.NoError(t, e.Stop(shutdown.Policy{}))
 		<-fired
 		require.NoError(t, e.Wait(t.Context()))
 	}
@@ -84,7 +84,7 @@ func TestALeaseIsReadWithTheClockItWasClaimedBy(t *testing.T) {
 				go func() { ended <- g.Run(context.Background(), e.Setup) }()
 				require.NoError(t, e.Wait(t.Context()))
 				require.NoError(t, cause)
-				g.Shutdown(shutdown.Now{Terms: shutdown.Unbounded})
+				g.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 				require.NoError(t, <-ended)
 				require.NoError(t, g.Close())
 				time.Sleep(time.Second) // in which idle goroutines of the Group's executor end
@@ -100,7 +100,7 @@ func TestRunEndsWithAStopWhileNothingCanBeClaimed(t *testing.T) {
 		s := &unreliable{memory.New(nil), func(context.Context, string, any, func() error) error { return errLost }}
 		begun := time.Now()
 		stop := hosts["goroutines"](engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.Poll = time.Hour }))
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 		require.Zero(t, time.Since(begun))
 	})
 }
@@ -163,7 +163,7 @@ func TestAClaimThatPanicsLeavesItsRoom(t *testing.T) {
 	require.Panics(t, func() { _, _ = e.Fire(t.Context()) })
 	x := fires(t, e, id)
 	require.True(t, x.Finished())
-	require.NoError(t, e.Stop(shutdown.Now{})) // else heartbeats look for the claim that had no answer
+	require.NoError(t, e.Stop(shutdown.Policy{})) // else heartbeats look for the claim that had no answer
 }
 
 // What a processor does to its snapshot is nothing to the engine.
@@ -253,6 +253,6 @@ func TestWhatIsDueAtOnceIsTriedAgainAtOnce(t *testing.T) {
 		require.Equal(t, "1 NORMAL", state(get(t, e, id)))
 		require.Zero(t, time.Since(begun))
 		close(end)
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	})
 }

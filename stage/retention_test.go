@@ -62,7 +62,7 @@ func TestRetention(t *testing.T) {
 		}
 		require.Equal(t, at[n-2], at[n], "1000, 1000 and 500, without a pause")
 		require.GreaterOrEqual(t, at[n].Sub(begun), age)
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	})
 }
 

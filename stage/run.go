@@ -98,7 +98,7 @@ func (e *Engine) Stop(o shutdown.Order) error {
 	p := e.interrupt()
 	bound, cancel := context.WithCancel(p)
 	switch {
-	case terms.Kind == shutdown.Halting, terms.Kind == shutdown.Suspending:
+	case terms.Kind == shutdown.Halt, terms.Kind == shutdown.Suspend:
 		cancel()
 	case terms.Kind == shutdown.Bounded && terms.Time > 0:
 		bound, cancel = context.WithTimeout(p, terms.Time)

@@ -87,7 +87,7 @@ func TestHints(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, s.calls, 2, "it is called again")
 		require.GreaterOrEqual(t, s.calls[1].Sub(begun), 30*time.Minute, "after about a poll")
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	})
 }
 
@@ -108,6 +108,6 @@ func TestALoneTaskIsOneClaim(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "1", get(t, s, id).Stage)
 		require.EqualValues(t, 1, s.claims.Load()-before)
-		require.NoError(t, stop(shutdown.Unbounded))
+		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	})
 }

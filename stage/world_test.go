@@ -37,7 +37,7 @@ func TestWorldStages(t *testing.T) {
 			v := y.process(t, name, pick(w, nil, []string{"", "express"}, []string{""}, []string{"express"}), nil)
 			if w.Rand().IntN(3) > 0 {
 				terms := pick(w, bounded...)
-				w.At(y.moment(), func() { v.Shutdown(shutdown.Now{Terms: terms}) })
+				w.At(y.moment(), func() { v.Shutdown(terms) })
 			}
 		}
 		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
@@ -58,15 +58,15 @@ func TestWorldStages(t *testing.T) {
 
 // bounded are the terms of orders, one of each kind but those that suspend.
 var bounded = []shutdown.Policy{
-	shutdown.Halt,
-	{Kind: shutdown.Halting, Drop: true},
+	shutdown.Policy{Kind: shutdown.Halt},
+	{Kind: shutdown.Halt, Drop: true},
 	{Turns: 1, Time: time.Millisecond},
 	{Turns: 1, Time: time.Millisecond, Drop: true},
 	{Turns: 3, Time: 10 * time.Millisecond, Drop: true},
 	{Time: 1},
 	{Time: time.Millisecond, Drop: true},
 	{Time: time.Second, Drop: true},
-	shutdown.Unbounded,
+	shutdown.Policy{Kind: shutdown.Unbounded},
 }
 
 func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))] }
@@ -363,7 +363,7 @@ func (y *tasksWorld) resume(e *stage.Engine, id store.ID) {
 // TestStagesAreCutAtEveryTurn gives each kind of order at the end of the first turn of a process, the second, and so
 // on, until its work has ended before. Another process finishes what is left.
 func TestStagesAreCutAtEveryTurn(t *testing.T) {
-	for _, terms := range append([]shutdown.Policy{shutdown.Suspend, {Kind: shutdown.Suspending, Drop: true}}, bounded...) {
+	for _, terms := range append([]shutdown.Policy{{Kind: shutdown.Suspend}, {Kind: shutdown.Suspend, Drop: true}}, bounded...) {
 		t.Run(terms.String(), func(t *testing.T) {
 			worlds := 0
 			for at := 1; ordered(t, terms, at); at++ {
@@ -383,7 +383,7 @@ func ordered(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 	v = y.process(t, "first", nil, &act.Trace{TurnEnd: func(*act.Task, act.Directive) {
 		if turns++; turns == at && w.Now() < 10*time.Second {
 			given = true
-			v.Shutdown(shutdown.Now{Terms: terms})
+			v.Shutdown(terms)
 		}
 	}})
 	for range 3 {

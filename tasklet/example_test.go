@@ -201,7 +201,7 @@ func (c *clerk) Task(r *tasklet.Runner) tasklet.Directive {
 		c.late++
 	}
 	if c.served++; c.served == 3 {
-		r.Shutdown(shutdown.Now{Terms: shutdown.Policy{Turns: 2}})
+		r.Shutdown(shutdown.Policy{Turns: 2})
 	}
 	return tasklet.Sync
 }
@@ -221,6 +221,6 @@ func ExampleRunner_Shutdown() {
 	fmt.Println(c.served, "served,", c.late, "of them after the order")
 	// Output:
 	// after 3 of them: drain, 2 turns a task
-	// shutdown: left 1 task (clerk); order: shutdown.Now; terms: drain, 2 turns a task
+	// shutdown: left 1 task (clerk); terms: drain, 2 turns a task
 	// 5 served, 2 of them after the order
 }

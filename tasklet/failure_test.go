@@ -76,7 +76,7 @@ func TestAPanicAfterRunIsReported(t *testing.T) {
 		}))
 		go func() {
 			<-in
-			r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: drop}))
+			r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt, Drop: drop}))
 		}()
 		inTime(t, func() { require.Equal(t, 1, requireCut(t, r.Run()).Offloads) })
 		close(out)

@@ -131,7 +131,7 @@ func schedule(t testing.TB, r *tasklet.Runner, d tasklet.Directive, all ...taskl
 }
 
 // terms returns an order with these terms.
-func terms(p shutdown.Policy) shutdown.Order { return shutdown.Now{Terms: p} }
+func terms(p shutdown.Policy) shutdown.Order { return p }
 
 // inTime fails the test if f hangs.
 func inTime(t testing.TB, f func()) {

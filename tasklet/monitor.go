@@ -130,8 +130,8 @@ func (c *core) start() {
 		case p.Time == 0:
 		case left > 0:
 			p.Time = min(p.Time, left)
-		case p.Kind < shutdown.Halting:
-			p.Kind = shutdown.Halting // the time is over: no further turn
+		case p.Kind < shutdown.Halt:
+			p.Kind = shutdown.Halt // the time is over: no further turn
 		}
 		s.Shutdown(rest{g.order, p})
 	}

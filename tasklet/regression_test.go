@@ -79,7 +79,7 @@ func TestStopComesBeforeTheNextASYNCPhase(t *testing.T) {
 	for name, row := range map[string]struct {
 		policy shutdown.Policy
 		want   string
-	}{"in force": {shutdown.Unbounded, "(T)T"}, "spent": {shutdown.Halt, "T"}} {
+	}{"in force": {shutdown.Policy{Kind: shutdown.Unbounded}, "(T)T"}, "spent": {shutdown.Policy{Kind: shutdown.Halt}, "T"}} {
 		t.Run(name, func(t *testing.T) {
 			exec, h := &later{}, &history{}
 			a := act.New(act.Config{Executor: exec})
@@ -121,8 +121,8 @@ func (b *between) Task(r *tasklet.Runner) tasklet.Directive {
 // An awaited action is closed however the tasklet ends.
 func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
 	for name, policy := range map[string]shutdown.Policy{
-		"suspended and dropped": {Kind: shutdown.Suspending, Drop: true},
-		"a panic in Stop":       shutdown.Unbounded,
+		"suspended and dropped": {Kind: shutdown.Suspend, Drop: true},
+		"a panic in Stop":       shutdown.Policy{Kind: shutdown.Unbounded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := observed(act.Config{})
@@ -151,7 +151,7 @@ func TestAnOrderBeforeTheFirstTurnCutsMembers(t *testing.T) {
 	s := act.New(act.Config{})
 	r := tasklet.RunnerOf(s)
 	schedule(t, r, sync_, &called{func() string { return "A" }})
-	s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halting, Drop: true}))
+	s.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt, Drop: true}))
 	var cut *shutdown.Cut
 	require.ErrorAs(t, s.Run(), &cut)
 	require.Equal(t, []shutdown.Count{{Name: "A", N: 1}}, cut.Names)

@@ -60,8 +60,8 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		again  string // of a second one, which is halted after some phases
 	}{
 		{"turns are SYNC phases", shutdown.Policy{Turns: 2}, "(A)(B)ABAB", "A B ", "AB"},
-		{"halt and drop", shutdown.Policy{Kind: shutdown.Halting, Drop: true}, "(A)(B)", "A B ", ""},
-		{"suspend calls no Stop", shutdown.Suspend, "", "A B ", "AB"},
+		{"halt and drop", shutdown.Policy{Kind: shutdown.Halt, Drop: true}, "(A)(B)", "A B ", ""},
+		{"suspend calls no Stop", shutdown.Policy{Kind: shutdown.Suspend}, "", "A B ", "AB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r, h := tasklet.NewRunner(), &history{}
@@ -75,7 +75,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 
 			n := 0
 			schedule(t, r, sync_, tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
-				r.Shutdown(terms(shutdown.Suspend))
+				r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Suspend}))
 				n++
 				return sync_
 			}))
@@ -91,7 +91,7 @@ func TestAnOrderIsKnownAtOnce(t *testing.T) {
 	s := act.New(act.Config{})
 	defer s.Close()
 	r := tasklet.RunnerOf(s)
-	order := terms(shutdown.Unbounded)
+	order := terms(shutdown.Policy{Kind: shutdown.Unbounded})
 	var known []shutdown.Order
 	s.Spawn(act.Func(func(*act.Task) act.Directive {
 		known = append(known, r.Order())
@@ -116,7 +116,7 @@ func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
 	require.Equal(t, sorted("W tasklet of WAIT "), sorted(names(cut)))
 	require.Equal(t, "(W)", h.take())
 	schedule(t, r, sync_, h.play("B"))
-	r.Shutdown(terms(shutdown.Halt))
+	r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt}))
 	require.Equal(t, sorted("B W tasklet of WAIT "), sorted(names(requireCut(t, r.Run()))), "they are kept")
 }
 
@@ -142,7 +142,7 @@ func TestAHaltedRunIsRunAgain(t *testing.T) {
 			}}
 			right := r.Suspend(h.play("W"))
 			schedule(t, r, sync_, x)
-			go func() { <-in; r.Shutdown(terms(shutdown.Halt)) }()
+			go func() { <-in; r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt})) }()
 			var cut *shutdown.Cut
 			inTime(t, func() { cut = requireCut(t, r.Run()) })
 			require.Equal(t, 2, cut.Tasks)
@@ -165,7 +165,7 @@ func TestAStopThatPanicsFailsItsTasklet(t *testing.T) {
 	r, logs := observed(act.Config{})
 	h := &history{}
 	schedule(t, r, sync_, &touchy{}, h.play("B"))
-	r.Shutdown(terms(shutdown.Unbounded))
+	r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Unbounded}))
 	inTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, []string{"touchy"}, failed(logs))
 	require.Equal(t, "B", h.take())
@@ -190,8 +190,8 @@ func TestOrdersAtAnyMoment(t *testing.T) {
 			}
 			schedule(t, r, sync_, told{h.play("x", answers...)})
 		}
-		policy := []shutdown.Policy{shutdown.Unbounded, {Turns: 3}, {Turns: 3, Drop: true}, shutdown.Halt,
-			{Kind: shutdown.Halting, Drop: true}, shutdown.Suspend, {Time: 1}}[i%7]
+		policy := []shutdown.Policy{{Kind: shutdown.Unbounded}, {Turns: 3}, {Turns: 3, Drop: true}, {Kind: shutdown.Halt},
+			{Kind: shutdown.Halt, Drop: true}, shutdown.Policy{Kind: shutdown.Suspend}, {Time: 1}}[i%7]
 		given := make(chan bool)
 		go func() {
 			defer close(given)

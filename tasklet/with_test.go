@@ -70,7 +70,7 @@ func TestRunWaitsForWithOnAnotherGoroutine(t *testing.T) {
 func TestInlineHasNoASYNC(t *testing.T) {
 	r, h := tasklet.Inline(), &history{}
 	require.Nil(t, r.Act())
-	r.Shutdown(terms(shutdown.Halt))
+	r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt}))
 	require.Nil(t, r.Order())
 
 	x := h.play("X")

@@ -135,7 +135,7 @@ func (u signalled) Signal(os.Signal) {
 func (u *Upgrade) terms() shutdown.Policy {
 	p := u.Terms.Resolved()
 	p.Announce = 0
-	if p.Spread == 0 && p.Kind != shutdown.Halting {
+	if p.Spread == 0 && p.Kind != shutdown.Halt {
 		p.Spread = 10 * time.Second
 	}
 	return p

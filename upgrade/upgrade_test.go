@@ -116,7 +116,7 @@ func TestThereIsOneUpgradeAtATime(t *testing.T) {
 // While this process drains, the end of the one that has replaced it leaves no zombie.
 func TestTheEndOfTheNewProgramIsNoted(t *testing.T) {
 	o := newOld(t, "read -r message <&3; echo ready >&4; read -r word <&3; [ $word = go ] && echo serving >&4; read -r word <&3; exit 7")
-	o.upgrade.Terms = servertest.Drain.Terms
+	o.upgrade.Terms = servertest.Drain
 	release := make(chan struct{})
 	o.On(0, func(s *act.Scheduler) {
 		begun := false
@@ -142,7 +142,7 @@ func TestTheEndOfTheNewProgramIsNoted(t *testing.T) {
 // The new program would not know of the end, which then never came.
 func TestNoUpgradeWhileAnEndIsAnnounced(t *testing.T) {
 	o := newOld(t, "read -r message <&3; until [ -e $0.go ]; do sleep 0.01; done; echo ready >&4; read -r word <&3; echo serving >&4")
-	announced := shutdown.Now{Terms: shutdown.Policy{Time: time.Hour, Announce: time.Minute}}
+	announced := shutdown.Policy{Time: time.Hour, Announce: time.Minute}
 	o.Group.Shutdown(announced)
 	require.EqualError(t, o.upgrade.Start(), "upgrade: this program is ending")
 	require.NoFileExists(t, o.number)

@@ -48,7 +48,7 @@ func TestWorldChat(t *testing.T) {
 		}
 		ends := w.Rand().IntN(3) == 0
 		if ends {
-			w.At(while(w), func() { v.Shutdown(shutdown.Now{Terms: shutdown.Policy{Time: time.Hour}}) })
+			w.At(while(w), func() { v.Shutdown(shutdown.Policy{Time: time.Hour}) })
 		}
 		for i := range 4 {
 			w.Client("10.0.0.1:7010", guest(fmt.Sprint("m", i), w.Rand().IntN(20), ends))

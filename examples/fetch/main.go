@@ -49,7 +49,7 @@ func main() {
 		})
 		return nil
 	}
-	atOnce := shutdown.Policy{Kind: shutdown.Halting, Drop: true} // what a signal does
+	atOnce := shutdown.Policy{Kind: shutdown.Halt, Drop: true} // what a signal does
 	err := act.Run(context.Background(), act.Config{Schedulers: 1}, start, monitor.Signals(atOnce))
 	if err = cmp.Or(err, outcome); err != nil {
 		cli.Exit("fetch", err, 1)

@@ -135,7 +135,7 @@ func (v *Server) Shutdown(ctx context.Context) error {
 // fails with net.ErrClosed. Close does not wait for them.
 func (v *Server) Close() error {
 	for _, x := range v.stop() {
-		x.group.Shutdown(shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}})
+		x.group.Shutdown(shutdown.Policy{Kind: shutdown.Halt, Drop: true})
 		<-x.over
 	}
 	return nil
@@ -184,7 +184,7 @@ func (x *call) serve() error {
 	var failure error
 	go func() {
 		defer close(x.over)
-		failure = x.run(shutdown.Unbounded)
+		failure = x.run(shutdown.Policy{Kind: shutdown.Unbounded})
 	}()
 	select {
 	case <-x.ctx.Done():

@@ -110,7 +110,7 @@ func TestAnOrderIsSpread(t *testing.T) {
 			for i := range all {
 				all[i] = w.dial(v, listener.Limits{})
 			}
-			w.S.Shutdown(shutdown.Now{Terms: row.terms})
+			w.S.Shutdown(row.terms)
 			var told []string
 			for range 9 {
 				servertest.Step(t, w.S)

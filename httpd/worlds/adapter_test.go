@@ -133,7 +133,7 @@ func (o *byAdapter) await() {
 	}
 	x.seen.ends++
 	since := c.LeftAt
-	if cut := x.order.At + x.order.Terms.Time; x.order.Given && x.order.Terms.Kind != shutdown.Endless && (!c.Gone() || cut < since) {
+	if cut := x.order.At + x.order.Terms.Time; x.order.Given && x.order.Terms.Kind != shutdown.Unbounded && (!c.Gone() || cut < since) {
 		since = cut
 	}
 	if late := x.w.Now() - max(from, since); x.gentle && late > heard {

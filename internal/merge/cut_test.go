@@ -11,14 +11,14 @@ import (
 )
 
 func TestCutsOfSeveralSchedulersAreAddedUp(t *testing.T) {
-	order := shutdown.Now{Terms: shutdown.Halt}
+	order := shutdown.Policy{Kind: shutdown.Halt}
 	all := &shutdown.Cut{Tasks: 1, Demons: 2, Offloads: 3, Lingering: 4, Names: []shutdown.Count{{Name: "a", N: 1}, {Name: "both", N: 2}}}
 	merge.Add(all, &shutdown.Cut{Tasks: 10, Demons: 20, Offloads: 30, Lingering: 40, Dropped: true, Order: order,
 		Names: []shutdown.Count{{Name: "b", N: 10}, {Name: "both", N: 20}}})
 	require.Equal(t, &shutdown.Cut{Tasks: 11, Demons: 22, Offloads: 33, Lingering: 44, Dropped: true, Order: order,
 		Names: []shutdown.Count{{Name: "a", N: 1}, {Name: "both", N: 22}, {Name: "b", N: 10}}}, all)
 
-	merge.Add(all, &shutdown.Cut{Order: shutdown.Now{}})
+	merge.Add(all, &shutdown.Cut{Order: shutdown.Policy{}})
 	require.Equal(t, order, all.Order, "the first order that is known stays")
 }
 

@@ -19,8 +19,8 @@ type Terms struct {
 	Given      bool
 }
 
-// strictness ranks kinds: Suspending > Halting > Bounded > Endless.
-var strictness = [...]int{shutdown.Bounded: 1, shutdown.Endless: 0, shutdown.Halting: 2, shutdown.Suspending: 3}
+// strictness ranks kinds: Suspend > Halt > Bounded > Unbounded.
+var strictness = [...]int{shutdown.Bounded: 1, shutdown.Unbounded: 0, shutdown.Halt: 2, shutdown.Suspend: 3}
 
 // With returns the strictest of t and p, field by field, where p comes into force at now, and whether anything became
 // stricter: fewer turns beat more, less time beats more, a bound beats none, no Spread beats one, Drop wins. p.Turns counts

@@ -21,16 +21,16 @@ func TestOrdersMergeToTheStrictestFieldByField(t *testing.T) {
 		merged        merge.Terms
 		stricter      bool // whether the second made it so
 	}{
-		"halt beats a bound and keeps it":      {both, shutdown.Halt, merge.Terms{Kind: shutdown.Halting, Turns: 5, Until: 10 * s}, true},
+		"halt beats a bound and keeps it":      {both, shutdown.Policy{Kind: shutdown.Halt}, merge.Terms{Kind: shutdown.Halt, Turns: 5, Until: 10 * s}, true},
 		"fewer turns beat more":                {both, shutdown.Policy{Turns: 4}, merge.Terms{Turns: 4, Until: 10 * s}, true},
 		"time joins turns, from its moment":    {shutdown.Policy{Turns: 6}, shutdown.Policy{Time: 10 * s}, merge.Terms{Turns: 6, Until: 11 * s}, true},
 		"less time beats more":                 {both, shutdown.Policy{Time: 8 * s}, merge.Terms{Turns: 5, Until: 9 * s}, true},
 		"all the time there is is not less":    {both, shutdown.Policy{Time: math.MaxInt64}, merge.Terms{Turns: 5, Until: 10 * s}, false},
-		"drop wins over keep":                  {both, shutdown.Policy{Kind: shutdown.Endless, Drop: true}, merge.Terms{Turns: 5, Until: 10 * s, Drop: true}, true},
-		"the zero policy is thirty seconds":    {shutdown.Unbounded, shutdown.Policy{}, merge.Terms{Until: 31 * s, Drop: true}, true},
-		"no window beats one":                  {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Drop: true}, merge.Terms{Kind: shutdown.Endless, Leave: s, Drop: true}, true},
-		"a shorter window ends earlier":        {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Spread: 2 * s}, merge.Terms{Kind: shutdown.Endless, Leave: 3 * s}, true},
-		"a window is not opened again":         {shutdown.Halt, shutdown.Policy{Spread: 2 * s}, merge.Terms{Kind: shutdown.Halting}, false},
+		"drop wins over keep":                  {both, shutdown.Policy{Kind: shutdown.Unbounded, Drop: true}, merge.Terms{Turns: 5, Until: 10 * s, Drop: true}, true},
+		"the zero policy is thirty seconds":    {shutdown.Policy{Kind: shutdown.Unbounded}, shutdown.Policy{}, merge.Terms{Until: 31 * s, Drop: true}, true},
+		"no window beats one":                  {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Drop: true}, merge.Terms{Kind: shutdown.Unbounded, Leave: s, Drop: true}, true},
+		"a shorter window ends earlier":        {shutdown.Policy{Spread: 5 * s}, shutdown.Policy{Spread: 2 * s}, merge.Terms{Kind: shutdown.Unbounded, Leave: 3 * s}, true},
+		"a window is not opened again":         {shutdown.Policy{Kind: shutdown.Halt}, shutdown.Policy{Spread: 2 * s}, merge.Terms{Kind: shutdown.Halt}, false},
 		"less inactivity beats more":           {shutdown.Policy{Inactivity: 5 * s}, shutdown.Policy{Inactivity: 4 * s}, merge.Terms{Inactivity: 4 * s}, true},
 		"each gives what it has of strictness": {shutdown.Policy{Turns: 3, Time: 9 * s}, shutdown.Policy{Turns: 4, Time: 5 * s}, merge.Terms{Turns: 3, Until: 6 * s}, true},
 	} {

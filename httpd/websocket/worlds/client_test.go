@@ -379,7 +379,7 @@ func (c *client) farewell(f frame) error {
 		return c.wrong("a close frame within a message")
 	case c.got != len(h.sent) && !c.mayMiss():
 		return c.wrong("a close frame in place of %d messages", len(h.sent)-c.got)
-	case code == 1001 && c.gentle && c.prompt() && c.order.Given && c.order.Terms.Kind == shutdown.Endless && c.w.Now() > c.order.At+c.order.Terms.Announce+c.order.Terms.Spread+5*time.Second && h.closes == nil && !c.farewelled():
+	case code == 1001 && c.gentle && c.prompt() && c.order.Given && c.order.Terms.Kind == shutdown.Unbounded && c.w.Now() > c.order.At+c.order.Terms.Announce+c.order.Terms.Spread+5*time.Second && h.closes == nil && !c.farewelled():
 		return c.wrong("a close frame %v after the order", c.w.Now()-c.order.At)
 	case !c.mayClose(code, reason):
 		return c.wrong("a close frame with code %d and reason %q", code, reason)

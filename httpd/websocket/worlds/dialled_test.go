@@ -91,8 +91,8 @@ func dials(t *testing.T, o sim.Options, whole *int) {
 			w.At(party.Below(w.Rand(), pick(w, time.Millisecond, time.Second)), func() {
 				ordered = true
 				bound := shutdown.Policy{Time: 1 + party.Below(w.Rand(), time.Second), Drop: true}
-				which, terms := pick(w, b, f), pick(w, bound, shutdown.Unbounded)
-				which.Shutdown(shutdown.Now{Terms: terms})
+				which, terms := pick(w, b, f), pick(w, bound, shutdown.Policy{Kind: shutdown.Unbounded})
+				which.Shutdown(terms)
 				w.At(w.Now()+15*time.Second, func() {
 					if o.Faults.Reset == 0 && !which.Ended() {
 						w.Errorf("an order has not reached all connections")

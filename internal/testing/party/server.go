@@ -76,7 +76,7 @@ type Order struct {
 func MayEnd(w *sim.World, v *sim.Server, within ...time.Duration) *Order {
 	o := &Order{world: w}
 	bound := 1 + Below(w.Rand(), time.Second)
-	terms := Pick(w, shutdown.Unbounded, shutdown.Unbounded, shutdown.Policy{Kind: shutdown.Halting, Drop: true},
+	terms := Pick(w, shutdown.Policy{Kind: shutdown.Unbounded}, shutdown.Policy{Kind: shutdown.Unbounded}, shutdown.Policy{Kind: shutdown.Halt, Drop: true},
 		shutdown.Policy{Time: bound, Drop: true}, shutdown.Policy{Turns: 1 + w.Rand().IntN(5), Time: bound, Drop: true})
 	terms.Spread = Pick(w, 0, 0, time.Second, 10*time.Second)
 	terms.Announce = Pick(w, 0, 0, 0, 100*time.Millisecond, 5*time.Second)
@@ -90,13 +90,13 @@ func MayEnd(w *sim.World, v *sim.Server, within ...time.Duration) *Order {
 // Give gives a server this order.
 func (o *Order) Give(v *sim.Server, terms shutdown.Policy) {
 	o.Given, o.At, o.Terms = true, o.world.Now(), terms.Resolved()
-	v.Shutdown(shutdown.Now{Terms: terms})
+	v.Shutdown(terms)
 }
 
 // MayCut reports whether the order now lets the server cut connections.
 func (o *Order) MayCut() bool {
 	switch {
-	case !o.Given, o.Terms.Kind == shutdown.Endless:
+	case !o.Given, o.Terms.Kind == shutdown.Unbounded:
 		return false
 	case o.Terms.Kind == shutdown.Bounded && o.Terms.Turns == 0:
 		return o.world.Now() >= o.At+o.Terms.Time

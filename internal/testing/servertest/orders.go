@@ -3,7 +3,7 @@ package servertest
 import "github.com/daimon-go/daimon/shutdown"
 
 // Cut ends a Run at once and drops what is left.
-var Cut = shutdown.Now{Terms: shutdown.Policy{Kind: shutdown.Halting, Drop: true}}
+var Cut = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 
 // Drain lets a Run end by itself.
-var Drain = shutdown.Now{Terms: shutdown.Policy{Time: Timeout, Drop: true}}
+var Drain = shutdown.Policy{Time: Timeout, Drop: true}

@@ -24,7 +24,7 @@ func Benchmark(b *testing.B, open func(b *testing.B) store.Store) {
 	}{
 		{"goroutines", func(ctx context.Context, e *stage.Engine) error { return e.Run(ctx) }},
 		{"group", func(ctx context.Context, e *stage.Engine) error {
-			return act.Run(ctx, act.Config{Schedulers: 1, Shutdown: shutdown.Unbounded}, e.Setup)
+			return act.Run(ctx, act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Kind: shutdown.Unbounded}}, e.Setup)
 		}},
 	} {
 		b.Run("tasks/"+in.name, func(b *testing.B) { benchmarkTasks(b, open(b), in.run) })
