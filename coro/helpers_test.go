@@ -51,7 +51,7 @@ func (v *server) drain() {
 	v.Group.Shutdown(servertest.Drain)
 	require.NoError(v.T, v.End())
 	require.Empty(v.T, v.failures())
-	require.Zero(v.T, v.socket.Open())
+	require.Zero(v.T, v.socket.Conns())
 }
 
 // steppedScheduler is newScheduler for a test that steps on its own thread.

@@ -80,7 +80,7 @@ func TestADropResetsConnections(t *testing.T) {
 			require.ErrorContains(t, v.End(), "TestADropResetsConnections")
 			_, err := io.ReadAll(c)
 			require.ErrorIs(t, err, syscall.ECONNRESET)
-			require.Zero(t, v.socket.Open())
+			require.Zero(t, v.socket.Conns())
 			require.Empty(t, v.failures())
 		})
 	}

@@ -19,7 +19,7 @@ var (
 	// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows, and by Push for a message
 	// that is longer than Limits.High.
 	ErrTooLong = errors.New("listener: more bytes at once than the limit allows")
-	// ErrDropped is returned by Push for a message that was dropped, since there was no room for it; see [Drop].
+	// ErrDropped is returned by Push for a message that was dropped, since there was no room for it; see [DropNewest].
 	ErrDropped = errors.New("listener: a message was dropped, since the peer is too slow")
 )
 

@@ -65,7 +65,7 @@ func ExampleConn_PushShared() {
 			return act.Yield
 		})
 	}
-	server := &service.TCP{Address: "127.0.0.1:0", Handler: join, Limits: listener.Limits{Overflow: listener.Drop}}
+	server := &service.TCP{Address: "127.0.0.1:0", Handler: join, Limits: listener.Limits{Overflow: listener.DropNewest}}
 	talk(server, func(client net.Conn) {
 		fmt.Fprintln(client, "is anybody there?")
 		echo, _ := bufio.NewReader(client).ReadString('\n')

@@ -13,8 +13,8 @@ type Overflow uint8
 const (
 	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
 	Block Overflow = iota
-	// Drop drops the message and counts it; see [Conn.Dropped]. The error is [ErrDropped].
-	Drop
+	// DropNewest drops the message and counts it; see [Conn.Dropped]. The error is [ErrDropped].
+	DropNewest
 	// Abort aborts the connection. The error is [net.ErrClosed], as that of all further calls. The task that waits for
 	// the connection is woken, and ends with that error: to a service that is an ordinary end, logged at level debug.
 	Abort
@@ -34,7 +34,7 @@ func (o Overflow) check() error {
 // Limits.High is ErrTooLong, and other errors are those of Write. After any error nothing of p was taken.
 //
 // A Write that took only a part must be finished before the next Push, or that one lands in the middle. A connection
-// to which several tasks write has only Push. A posted function has no task that could wait for room: use Drop or Abort
+// to which several tasks write has only Push. A posted function has no task that could wait for room: use DropNewest or Abort
 // there, or have a task try again.
 func (c *Conn) Push(p []byte) error { return c.PushOr(c.settings.limits.Overflow, p) }
 
@@ -81,7 +81,7 @@ func (c *Conn) room(o Overflow, n int) (*buffers, error) {
 		return nil, os.ErrDeadlineExceeded
 	case queued+n <= l.High:
 		return b, nil
-	case o == Drop:
+	case o == DropNewest:
 		b.dropped++
 		return nil, ErrDropped
 	case o == Abort:

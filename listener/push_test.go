@@ -50,7 +50,7 @@ func TestWhatOthersPushGoesOutWithTheirTurns(t *testing.T) {
 
 func TestPushSaysWhyItTookNothing(t *testing.T) {
 	l, clock := virtual(t)
-	c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop})
+	c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.DropNewest})
 	l.Turn(func(*act.Task) {
 		require.NoError(t, c.Push(nil))
 		require.Equal(t, listener.ErrTooLong, c.Push(make([]byte, 1001)), "there would never be room")
@@ -74,7 +74,7 @@ func TestPushSaysWhyItTookNothing(t *testing.T) {
 func TestAMessageWithoutRoom(t *testing.T) {
 	for name, end := range map[string]func(*listener.Conn){"Close": func(c *listener.Conn) { _ = c.Close() }, "Abort": (*listener.Conn).Abort} {
 		l := servertest.New(t, act.Config{})
-		c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop})
+		c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.DropNewest})
 		l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 		l.Turn(func(*act.Task) { require.NoError(t, c.Push(make([]byte, 999))) })
 		l.OS.Fail = nil
@@ -95,7 +95,7 @@ func TestAMessageWithoutRoom(t *testing.T) {
 		require.NoError(t, peer.Close())
 	}
 	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.Drop})
+	c, _ := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.DropNewest})
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	l.Turn(func(*act.Task) { require.NoError(t, c.Push(make([]byte, 999))) })
 	l.Turn(func(*act.Task) {

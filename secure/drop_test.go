@@ -70,7 +70,7 @@ func TestADropInEachStateOfAHandshake(t *testing.T) {
 				case "waiting for a slot":
 					servertest.Receive(t, computing)
 				}
-				require.Eventually(t, func() bool { return s.Open() > 0 }, servertest.Timeout, time.Millisecond)
+				require.Eventually(t, func() bool { return s.Conns() > 0 }, servertest.Timeout, time.Millisecond)
 				s.Group.Shutdown(servertest.Cut)
 				if err := s.End(); state != "refused" { // that one may have ended
 					var cut *shutdown.Cut

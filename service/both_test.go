@@ -21,7 +21,7 @@ type kind struct {
 type socketed interface {
 	Setup(*act.Scheduler) error
 	Addr() net.Addr
-	Open() int
+	Conns() int
 }
 
 // both is a service of each kind with the handler.

@@ -87,7 +87,7 @@ func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
 		return false
 	}
 	row := *a.config.row
-	row.Name, row.Open, row.Max = a.config.name, a.server.Open(), a.server.most()
+	row.Name, row.Open, row.Max = a.config.name, a.server.Conns(), a.server.most()
 	for _, a := range here {
 		a.refusals(&row)
 	}

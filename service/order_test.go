@@ -99,10 +99,10 @@ func setUpAgain(t *testing.T, cfg act.Config) {
 				for range 2 {
 					c := servertest.Dial(t, kind.Addr())
 					servertest.Echo(t, c, "hello")
-					eventually(t, "one is open", func() bool { return kind.Open() == 1 })
+					eventually(t, "one is open", func() bool { return kind.Conns() == 1 })
 					require.NoError(t, c.Close())
 					require.NoError(t, w.order(servertest.Drain))
-					require.Zero(t, kind.Open())
+					require.Zero(t, kind.Conns())
 					w.Run(kind.Setup)
 				}
 				require.NoError(t, w.order(servertest.Drain))

@@ -40,7 +40,7 @@ func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
 		next := servertest.Dial(t, v.Addr())
 		servertest.Echo(t, next, "let me in")
 		servertest.ExpectEOF(t, all[i])
-		require.LessOrEqual(t, v.Open(), 3)
+		require.LessOrEqual(t, v.Conns(), 3)
 	}
 	require.Empty(t, w.failures())
 	require.Error(t, w.order(servertest.Cut))
@@ -117,7 +117,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 			second := servertest.Dial(t, v.Addr())
 			servertest.Send(t, second, "let me in")
 			looks(w, now)
-			require.Equal(t, 1, v.Open())
+			require.Equal(t, 1, v.Conns())
 			if row.handler != nil && !strings.Contains(name, "unread") {
 				servertest.Echo(t, first, "still here")
 			}
@@ -131,7 +131,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
 	v := &service.TCP{Address: loopback, Handler: echo.Echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
 	system := &servertest.OS{Fail: func(call string, _ int) error {
-		if call == "accept" && v.Open() > 2 { // with the one that is looked for
+		if call == "accept" && v.Conns() > 2 { // with the one that is looked for
 			return syscall.EMFILE
 		}
 		return nil

@@ -182,9 +182,9 @@ func (v *server) Addr() net.Addr {
 	return v.addr
 }
 
-// Open returns how many connections there are, lingering ones included. It may be too high for a moment, by one for each
+// Conns returns how many connections there are, lingering ones included. It may be too high for a moment, by one for each
 // scheduler that is accepting. Any goroutine.
-func (v *server) Open() int {
+func (v *server) Conns() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.limiter.Open()

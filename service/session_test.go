@@ -147,7 +147,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 			}}
 			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
 			row.sees(t, v.Addr())
-			eventually(t, "the connection is gone", func() bool { return v.Open() == 0 })
+			eventually(t, "the connection is gone", func() bool { return v.Conns() == 0 })
 
 			others.Store(true)
 			neighbour := servertest.Dial(t, v.Addr())
@@ -292,7 +292,7 @@ func TestADroppedConnectionIsAborted(t *testing.T) {
 	require.Contains(t, left.Names, shutdown.Count{Name: "actor", N: 1}, "the task is named after the action")
 	hearReset(t, c)
 	require.EqualValues(t, 1, closed.Load())
-	require.Zero(t, v.Open())
+	require.Zero(t, v.Conns())
 }
 
 // farewell is an order of the application's own type.

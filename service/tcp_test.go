@@ -31,7 +31,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 			servertest.Echo(t, c, "hello")
 		}
 		require.EqualValues(t, clients, x.sum())
-		eventually(t, "all are open", func() bool { return v.Open() == clients })
+		eventually(t, "all are open", func() bool { return v.Conns() == clients })
 		require.LessOrEqual(t, runtime.NumGoroutine(), cfg.Schedulers+12)
 		for i := range x { // by hash of the address: that one gets less than 8 of 64 has a chance of 10⁻¹⁰
 			if netpoll.SpreadsTCP {
@@ -39,7 +39,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 			}
 		}
 		require.Error(t, w.order(servertest.Cut))
-		require.Zero(t, v.Open())
+		require.Zero(t, v.Conns())
 	})
 }
 

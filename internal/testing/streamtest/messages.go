@@ -24,7 +24,7 @@ func message(number, n int) []byte {
 
 func pushDrops(t *testing.T, _ Way) Scene {
 	limits := small
-	limits.Overflow = listener.Drop
+	limits.Overflow = listener.DropNewest
 	var want bytes.Buffer
 	lost, over := 0, false
 	return Scene{Limits: limits, Handle: func(c *listener.Conn) act.Action {

@@ -22,7 +22,7 @@ func Sockets(network string, filters []listener.Filter, client func(net.Conn) ne
 	return Way{Local: local, Play: func(t *testing.T, x Scene) {
 		var socket interface {
 			Addr() net.Addr
-			Open() int
+			Conns() int
 			Setup(*act.Scheduler) error
 		} = &service.TCP{Address: "127.0.0.1:0", Handler: x.Handle, Limits: x.Limits, Filters: filters}
 		if local {
@@ -38,7 +38,7 @@ func Sockets(network string, filters []listener.Filter, client func(net.Conn) ne
 			c = client(under)
 		}
 		var others sync.WaitGroup
-		x.Script(&Peer{Conn: c, T: t, Local: local, Open: socket.Open,
+		x.Script(&Peer{Conn: c, T: t, Local: local, Open: socket.Conns,
 			CloseWrite: c.(interface{ CloseWrite() error }).CloseWrite,
 			Abort:      func() { cut(t, under) },
 			On:         func(f func()) { v.On(0, func(*act.Scheduler) { f() }) },
