@@ -22,9 +22,7 @@ func TestMeasureIdleCPU(t *testing.T) {
 	const in = 200 * time.Millisecond
 	for name, most := range map[string]float64{"interrupt": 0.1, "poll": 0.4, "hybrid": 0.1} {
 		t.Run(name, func(t *testing.T) {
-			idle, err := demon.ParseStrategy(name)
-			require.NoError(t, err)
-			s := act.New(act.Config{Idle: idle})
+			s := act.New(act.Config{Idle: servertest.Strategies()[name]})
 			defer s.Close()
 			s.Install(demon.Stay())
 			ended := runElsewhere(t, s)

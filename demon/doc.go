@@ -2,17 +2,15 @@
 //
 // # Idle strategies
 //
-// A strategy is chosen by configuration; the same program runs under each:
+// A strategy is chosen by configuration; the same program runs under each. Those of the flag -idle of package program are:
 //
-//	name       made by     when nothing is ready                 an event waits   an idle server costs
+//	-idle      made by     when nothing is ready                 an event waits   an idle server costs
 //	interrupt  nil         sleep until something happens         for a wake-up    nothing
 //	poll       Pause       sleep a fixed time, then look         up to the pause  a few wake-ups a pause
 //	hybrid     Hybrid      look for a while, then sleep          not, while busy  nothing
 //	busy       Busy        look                                  not              the whole CPU
 //
-//	idle, err := demon.ParseStrategy(*idleFlag)
-//	…
-//	act.Run(ctx, act.Config{Idle: idle}, server.Setup)
+//	act.Run(ctx, act.Config{Idle: demon.Hybrid(50 * time.Microsecond)}, server.Setup)
 //
 // Each wraps the Idler that the scheduler would otherwise have. Under each of them no Interrupt is lost, a deadline is late
 // by at most one look (under poll also by the inaccuracy of Go's timers, about 1 ms at worst), and an order reaches the

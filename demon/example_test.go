@@ -10,15 +10,11 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// The strategy is a matter of configuration, say of a flag; the program does not know it.
-func ExampleParseStrategy() {
-	idle, err := demon.ParseStrategy("hybrid")
-	fmt.Println(err, act.Run(context.Background(), act.Config{Schedulers: 1, Idle: idle}))
-	_, err = demon.ParseStrategy("lazy")
-	fmt.Println(err)
-	// Output:
-	// <nil> <nil>
-	// interrupt, poll, hybrid or busy, not "lazy"
+// The strategy is a matter of configuration; the program does not know it.
+func ExampleHybrid() {
+	idle := demon.Hybrid(50 * time.Microsecond)
+	fmt.Println(act.Run(context.Background(), act.Config{Schedulers: 1, Idle: idle}))
+	// Output: <nil>
 }
 
 func ExampleEvery() {

@@ -1,6 +1,7 @@
 package demon
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -34,4 +35,10 @@ func (p *pause) Idle(atMost time.Duration) {
 	}
 	p.Idler.Idle(atMost)
 	p.present.Idle(0)
+}
+
+func mustBePositive(what string, d time.Duration) {
+	if d <= 0 {
+		panic(fmt.Sprintf("demon: %s needs a time above 0, not %v", what, d))
+	}
 }

@@ -14,10 +14,8 @@ import (
 )
 
 func TestPostsAndAnOrderReachASleepingScheduler(t *testing.T) {
-	strategies := map[string]act.Strategy{"a pause of an hour": demon.Pause(time.Hour)}
-	for _, name := range demon.Strategies {
-		strategies[name], _ = demon.ParseStrategy(name)
-	}
+	strategies := servertest.Strategies()
+	strategies["a pause of an hour"] = demon.Pause(time.Hour)
 	for name, idle := range strategies {
 		t.Run(name, func(t *testing.T) { reached(t, idle) })
 	}

@@ -64,10 +64,10 @@ func TestPendingCallbacksUnderOrders(t *testing.T) {
 		g     string
 	}{
 		{"zero bound, kept", shutdown.Policy{Kind: shutdown.Halt}, "pending"},
-		{"zero bound, dropped", shutdown.Policy{Kind: shutdown.Halt, Drop: true}, "future: dropped before it was resolved"},
+		{"zero bound, dropped", shutdown.Policy{Kind: shutdown.Halt, Drop: true}, "act: dropped before it had finished"},
 		{"suspended", shutdown.Policy{Kind: shutdown.Suspend}, "pending"},
-		{"suspended and dropped", shutdown.Policy{Kind: shutdown.Suspend, Drop: true}, "future: dropped before it was resolved"},
-		{"time, then dropped", shutdown.Policy{Time: 1, Drop: true}, "future: dropped before it was resolved"},
+		{"suspended and dropped", shutdown.Policy{Kind: shutdown.Suspend, Drop: true}, "act: dropped before it had finished"},
+		{"time, then dropped", shutdown.Policy{Time: 1, Drop: true}, "act: dropped before it had finished"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, logs := stepped(t)

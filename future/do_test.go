@@ -80,7 +80,7 @@ func TestDoPassesOrdersOnAndFailsWhenItIsDropped(t *testing.T) {
 	require.ErrorAs(t, s.Run(), &cut)
 	require.Equal(t, []shutdown.Count{{Name: "job", N: 1}}, cut.Names)
 	require.Equal(t, "told closed", j.seen)
-	require.Equal(t, future.ErrDropped.Error(), outcome(f))
+	require.Equal(t, act.ErrDropped.Error(), outcome(f))
 }
 
 func TestDoDroppedDuringAnOffloadFailsAtOnce(t *testing.T) {
@@ -92,7 +92,7 @@ func TestDoDroppedDuringAnOffloadFailsAtOnce(t *testing.T) {
 	_, err := s.Step(1)
 	require.NoError(t, err)
 	require.Error(t, s.Close())
-	require.Equal(t, future.ErrDropped.Error(), outcome(f))
+	require.Equal(t, act.ErrDropped.Error(), outcome(f))
 	close(release)
 	<-ended
 }

@@ -27,7 +27,7 @@
 //     future was resolved long before.
 //   - The callbacks of one future run in the order of registration.
 //   - A pending callback keeps Run from returning. After an order it goes on, within the order's bounds. A callback
-//     that is cut is named in the shutdown.Cut, and the future that it would have resolved fails with [ErrDropped].
+//     that is cut is named in the shutdown.Cut, and the future that it would have resolved fails with [act.ErrDropped].
 //   - A panic in a callback of Map, Then or Recover becomes the error of the future that it resolves, as an
 //     *act.Panic.
 //

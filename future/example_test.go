@@ -131,15 +131,11 @@ func ExampleAny() {
 	fastest := future.Any(s, mirror, other)
 	_ = mirror.Fail(errors.New("unreachable"))
 	_ = other.Resolve("here you are")
-	none := future.Any[string](s)
 	fmt.Println(s.Run())
 	fmt.Println(fastest.Value())
-	_, err := none.Value()
-	fmt.Println(errors.Is(err, future.ErrNone))
 	// Output:
 	// <nil>
 	// here you are <nil>
-	// true
 }
 
 // Do makes a future of an action, and Within bounds the wait for it.

@@ -13,11 +13,6 @@ var (
 	ErrResolved = errors.New("future: already resolved")
 	// ErrPending is returned by Value when the future is not resolved.
 	ErrPending = errors.New("future: not yet resolved")
-	// ErrDropped is the error of a future that will not be resolved otherwise, because the task that would have
-	// done it was dropped at a shutdown.
-	ErrDropped = errors.New("future: dropped before it was resolved")
-	// ErrNone is the error of Any without futures.
-	ErrNone = errors.New("future: none to wait for")
 )
 
 // Future is a value or an error that is resolved once. Make one with New. Resolve, Fail, Value, Resolved and Await may be
@@ -109,7 +104,7 @@ func (c *core) fail(err error, seen bool) error {
 }
 
 // drop fails a future whose task is dropped. The Cut names the task, so the failure counts as seen.
-func (c *core) drop() { _ = c.fail(ErrDropped, true) }
+func (c *core) drop() { _ = c.fail(act.ErrDropped, true) }
 
 // publish makes the outcome readable and notifies the schedulers that wait. A waiter arms its subscription before
 // it looks at the state, so one of the two sees the other.

@@ -58,7 +58,7 @@ func (n *node) twin() string {
 			return "pending"
 		}
 		if len(n.of) == 0 {
-			return future.ErrNone.Error()
+			return "future: none to wait for"
 		}
 		return strings.Join(failures, "+")
 	}
@@ -75,7 +75,7 @@ func (n *node) twin() string {
 }
 
 func isFailure(outcome string) bool {
-	return strings.HasPrefix(outcome, "x") || strings.HasPrefix(outcome, future.ErrNone.Error())
+	return strings.HasPrefix(outcome, "x") || strings.HasPrefix(outcome, "future: none to wait for")
 }
 
 func (n *node) ofValues(values []string) string {

@@ -16,9 +16,12 @@ func All[T any](s *act.Scheduler, fs ...*Future[T]) *Future[[]T] {
 	return a.to
 }
 
+// errNone is the error of Any without futures.
+var errNone = errors.New("future: none to wait for")
+
 // Any returns a future of the first value that one of the fs is resolved with; of several at once, the first in
 // their order. Its home is s; those of the fs may differ. If all fail, it fails with their errors, joined in order.
-// Without fs it fails with ErrNone. Each wake-up looks at all pending fs, so Any is for a handful.
+// Without fs it fails. Each wake-up looks at all pending fs, so Any is for a handful.
 func Any[T any](s *act.Scheduler, fs ...*Future[T]) *Future[T] {
 	a := &first[T]{fs: fs, to: New[T](s), waits: make([]await, len(fs)), errs: make([]error, len(fs))}
 	for i, f := range fs {
@@ -97,7 +100,7 @@ func (a *first[T]) Act(t *act.Task) act.Directive {
 		return act.Wait
 	}
 	if a.failed == 0 {
-		a.errs = []error{ErrNone}
+		a.errs = []error{errNone}
 	}
 	a.to.settle(*new(T), joined(a.errs))
 	return act.Done

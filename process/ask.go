@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// ErrCanceled is the outcome of a question whose asker has stopped waiting.
-var ErrCanceled = errors.New("process: the question was cancelled")
+// errGivenUp is the outcome of a question whose asker has stopped waiting. Nobody hears of it.
+var errGivenUp = errors.New("process: the question was cancelled")
 
 // Reply is the right to answer a question once. It is part of the message that asks, and may be passed on with it: see
 // [Reply.Forward]. The zero Reply has no effect. Any goroutine may call its methods.
@@ -69,7 +69,7 @@ type question[A any] struct {
 }
 
 // ended is called at the end of the process that asks.
-func (q *question[A]) ended(*runner, Notice) { q.giveUp(ErrCanceled) }
+func (q *question[A]) ended(*runner, Notice) { q.giveUp(errGivenUp) }
 
 func (q *question[A]) answer(from Sender, value A, err error) bool {
 	if !q.resolve(value, err) {
@@ -206,7 +206,7 @@ func (x *Ask[M, A]) begin(t *act.Task) {
 // Close gives the question up.
 func (x *Ask[M, A]) Close() error {
 	if x.q != nil {
-		x.q.giveUp(ErrCanceled)
+		x.q.giveUp(errGivenUp)
 	}
 	x.timer.Stop()
 	return nil

@@ -139,7 +139,7 @@ func TestAQuestionForAFullMailbox(t *testing.T) {
 		want     string
 	}{
 		{"it refuses", process.Reject, func(*stepped, *jobGate) {}, "process: the mailbox is full"},
-		{"it drops", process.Drop, func(*stepped, *jobGate) {}, "process: the mailbox is full"},
+		{"it drops", process.DropNewest, func(*stepped, *jobGate) {}, "process: the mailbox is full"},
 		{"there is room", process.Block, func(x *stepped, g *jobGate) { g.let(x, 1); g.let(x, 1) }, "yes"},
 		{"it ends", process.Block, func(x *stepped, g *jobGate) { g.Kill(); x.all() }, "process: the process has ended"},
 		{"it is late", process.Block, func(x *stepped, g *jobGate) { x.later(time.Second) }, "i/o timeout"},
@@ -299,7 +299,7 @@ func TestCall(t *testing.T) {
 
 func TestCallWithAFullMailbox(t *testing.T) {
 	for overflow, want := range map[process.Overflow]error{
-		process.Reject: process.ErrFull, process.Drop: process.ErrFull, process.Block: context.Canceled,
+		process.Reject: process.ErrFull, process.DropNewest: process.ErrFull, process.Block: context.Canceled,
 	} {
 		x := newStepped(t, 1)
 		g := x.gate(process.Options{Limit: 1, Overflow: overflow})

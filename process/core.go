@@ -86,7 +86,7 @@ const (
 // rare is what few processes need.
 type rare struct {
 	name      string
-	dropped   uint64            // messages, by an Overflow of Drop
+	dropped   uint64            // messages, by an Overflow of DropNewest
 	err       error             // of Failed and Panicked
 	cause     error             // of Linked
 	waiters   waiters           // for room in the mailbox
@@ -189,9 +189,6 @@ func (c *core) makeRoom(w uint32, r *runner) (uint32, []waiter) {
 	return w, r.free
 }
 
-// ID implements AnyRef.
-func (c *core) ID() uint64 { return c.id }
-
 // Kill implements AnyRef.
 func (c *core) Kill() bool { return c.kill(nil, Killed, nil) }
 
@@ -210,6 +207,3 @@ func (c *core) process() *core { return c }
 
 // Scheduler returns the scheduler of the present turn. The next turn may be elsewhere.
 func (c *core) Scheduler() *act.Scheduler { return c.on.s }
-
-// System returns the System of the process.
-func (c *core) System() *System { return c.sys }

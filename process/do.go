@@ -1,18 +1,11 @@
 package process
 
-import (
-	"errors"
-
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/future"
-)
-
-// ErrLost is the failure of an action that was dropped, or has panicked.
-var ErrLost = errors.New("process: the action was dropped, or has panicked")
+import "github.com/daimon-go/daimon/act"
 
 // Do runs a as a task of the present scheduler, and sends p a message when it has finished: so a process can wait for
-// whatever an action can. Meanwhile p goes on, and may move. as makes the message of the failure, or of nil; it is called
-// on that scheduler, and must do nothing else. The bound of the mailbox does not apply. The end of p, or Cancel, closes a.
+// whatever an action can, such as the Await of a future or, off the thread, an [act.Call]. Meanwhile p goes on, and may move. as
+// makes the message of the failure, or of nil; it is called on that scheduler, and must do nothing else. The failure is
+// [act.ErrDropped] if a was dropped or has panicked. The bound of the mailbox does not apply. The end of p, or Cancel, closes a.
 func Do[M any](p *Self[M], a act.Action, as func(failure error) M) Operation {
 	if a == nil {
 		panic("process: no action to do")
@@ -23,24 +16,6 @@ func Do[M any](p *Self[M], a act.Action, as func(failure error) M) Operation {
 	x.by.add()
 	p.on.s.Spawn(x)
 	return x
-}
-
-// Await sends p a message when a future is resolved. as makes the message of the outcome, as for [Do].
-func Await[M, T any](p *Self[M], f *future.Future[T], as func(T, error) M) Operation {
-	return Do(p, f.Await(), func(failure error) M {
-		v, err := f.Value()
-		if errors.Is(err, future.ErrPending) {
-			err = failure // the action was dropped
-		}
-		return as(v, err)
-	})
-}
-
-// Offload calls f off the thread, on the Group's Executor, and sends p a message when f has returned. f must touch only
-// what it has captured by value. as makes the message of the results, as for [Do].
-func Offload[M, T any](p *Self[M], f func() (T, error), as func(T, error) M) Operation {
-	call := &act.Call[T]{F: f}
-	return Do(p, call, func(err error) M { return as(call.Value, err) })
 }
 
 // job is the action of a Do.
@@ -95,13 +70,13 @@ func (x *job) ended(*runner, Notice) { x.Cancel() }
 
 // Close closes the action, and reports that it was dropped.
 func (x *job) Close() error {
-	defer x.finish(nil, ErrLost) // also if the action panics
+	defer x.finish(nil, act.ErrDropped) // also if the action panics
 	return x.Child.Close()
 }
 
 // Abandon is Close while a function of the action is off the thread.
 func (x *job) Abandon() act.Action {
-	defer x.finish(nil, ErrLost)
+	defer x.finish(nil, act.ErrDropped)
 	return x.Child.Abandon()
 }
 

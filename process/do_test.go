@@ -51,7 +51,7 @@ func (c *waitingAction) end(d act.Directive) {
 
 func TestDoReportsTheOutcomeOfItsAction(t *testing.T) {
 	for verdict, want := range map[act.Directive]error{
-		act.Done: nil, act.Failed: errFailed, act.Directive(77): process.ErrLost, // which panics
+		act.Done: nil, act.Failed: errFailed, act.Directive(77): act.ErrDropped, // which panics
 	} {
 		x := newStepped(t, 2)
 		ref, c, got := x.spawn(process.Options{}), &waitingAction{}, &failures{}
@@ -113,7 +113,7 @@ func TestTheEndOfAProcessEndsWhatItHasBegun(t *testing.T) {
 			for i := range actions {
 				process.Do(p, &actions[i], func(error) job { return late() })
 			}
-			process.Await(p, pending, func(int, error) job { return late() })
+			process.Do(p, pending.Await(), func(error) job { return late() })
 			keep := questionFor(func(_ *jobSelf, r textReply) { kept = r })
 			process.Request(p, asked, keep, time.Second, func(string, error) job { return late() })
 		})
@@ -137,7 +137,7 @@ func TestTheEndOfAProcessEndsWhatItHasBegun(t *testing.T) {
 	}
 }
 
-func TestAwait(t *testing.T) {
+func TestDoWaitsForAFuture(t *testing.T) {
 	for name, resolve := range map[string]func(f *future.Future[int]) error{
 		"7 <nil>":         func(f *future.Future[int]) error { return f.Resolve(7) },
 		"0 it has failed": func(f *future.Future[int]) error { return f.Fail(errFailed) },
@@ -150,7 +150,8 @@ func TestAwait(t *testing.T) {
 			}
 			var heard []string
 			x.on(0, x.spawn(process.Options{}), func(p *jobSelf) {
-				process.Await(p, f, func(v int, err error) job {
+				process.Do(p, f.Await(), func(err error) job {
+					v, _ := f.Value()
 					return func(*jobSelf) { heard = append(heard, fmt.Sprintf("%d %v", v, err)) }
 				})
 			})
@@ -181,34 +182,17 @@ func TestDoForwardsOrdersToItsAction(t *testing.T) {
 }
 
 // An order drops the operation, and the process stays alive.
-func TestAwaitReportsErrLostWhenItIsDropped(t *testing.T) {
+func TestDoReportsThatItWasDropped(t *testing.T) {
 	x := newStepped(t, 2)
 	f := future.New[int](x.g.Schedulers()[0])
 	var got []error
 	ref := x.spawn(process.Options{})
 	x.on(0, ref, func(p *jobSelf) {
-		process.Await(p, f, func(_ int, err error) job { return func(*jobSelf) { got = append(got, err) } })
+		process.Do(p, f.Await(), func(err error) job { return func(*jobSelf) { got = append(got, err) } })
 	})
 	x.g.Schedulers()[0].Shutdown(servertest.Cut) // the other scheduler runs on
 	_, err := x.g.Schedulers()[0].Step(1)
 	require.ErrorContains(t, err, "process: ") // of the operation
 	x.all()
-	require.ErrorIs(t, onlyOne(t, got), process.ErrLost)
-}
-
-func TestOffload(t *testing.T) {
-	x, ref := startOne(t)
-	outcomes := make(chan string)
-	for want, f := range map[string]func() (int, error){
-		"7 <nil>":         func() (int, error) { return 7, nil },
-		"7 it has failed": func() (int, error) { return 7, errFailed },
-		"0 panic: burst":  func() (int, error) { panic("burst") },
-	} {
-		x.do(ref, func(p *jobSelf) {
-			process.Offload(p, f, func(v int, err error) job { return func(*jobSelf) { outcomes <- fmt.Sprintf("%d %v", v, err) } })
-		})
-		require.Contains(t, servertest.Receive(t, outcomes), want)
-	}
-	require.NoError(t, ref.Send(x.sys, exits))
-	x.end()
+	require.ErrorIs(t, onlyOne(t, got), act.ErrDropped)
 }

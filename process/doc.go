@@ -17,8 +17,8 @@
 // its [Sender]: a process passes its Self, a task its *act.Task, and any other goroutine the [System].
 //
 // Tasks stay on the scheduler whose sockets they own. Processes own no sockets, and move. What they wait for (a timer, a
-// future, a function off the thread, or any other act.Action) arrives as a message: see [Self.After], [Await], [Offload]
-// and [Do].
+// future, a function off the thread, or any other act.Action) arrives as a message: see [Self.After] and
+// [Do].
 //
 // # Turns
 //

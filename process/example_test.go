@@ -357,7 +357,7 @@ func ExampleSelf_After() {
 }
 
 // The outcome of a future arrives as a message.
-func ExampleAwait() {
+func ExampleDo_future() {
 	sys := process.New(process.Config{})
 	err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(s *act.Scheduler) error {
 		answer := future.New[int](s)
@@ -366,7 +366,7 @@ func ExampleAwait() {
 				fmt.Println(n)
 				return act.Done
 			}
-			process.Await(p, answer, func(n int, _ error) int { return n })
+			process.Do(p, answer.Await(), func(error) int { n, _ := answer.Value(); return n })
 			return act.Wait
 		}), process.Options{})
 		go func() { _ = answer.Resolve(42) }()

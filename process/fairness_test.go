@@ -34,7 +34,7 @@ func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 			require.EqualValues(t, row.queued, sys.Stats().Alive)
 			_, err = idle.Step(1)
 			require.NoError(t, err)
-			require.EqualValues(t, row.stolen, sys.Stats().Stolen)
+			require.EqualValues(t, row.stolen, sys.Stolen())
 			require.EqualValues(t, 1, sys.Stats().Ended)
 		})
 	}

@@ -163,7 +163,7 @@ func (w *watcher) take(n process.Notice) job {
 // watcher spawns a process that watches each of these.
 func (x *stepped) watcher(of ...process.AnyRef) *watcher {
 	x.t.Helper()
-	w := &watcher{Ref: x.spawn(process.Options{Name: "observer", Limit: process.Unbounded})}
+	w := &watcher{Ref: x.spawn(process.Options{Name: "observer", Limit: -1})}
 	x.do(w.Ref, func(p *jobSelf) {
 		for _, of := range of {
 			process.Watch(p, of, w.take)

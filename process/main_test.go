@@ -50,17 +50,6 @@ func (r running) end() {
 	require.Equal(r.T, n.Spawned, n.Ended)
 }
 
-// do runs m, and waits for it.
-func (r running) do(to process.Ref[job], m job) {
-	r.T.Helper()
-	done := make(chan struct{})
-	require.NoError(r.T, to.Deliver(r.T.Context(), func(p *jobSelf) {
-		defer close(done)
-		m(p)
-	}))
-	servertest.Receive(r.T, done)
-}
-
 // startOne runs a new System with one process, on two schedulers.
 func startOne(t testing.TB) (r running, ref process.Ref[job]) {
 	t.Helper()

@@ -164,7 +164,7 @@ func TestAnEndedProcessIsForgotten(t *testing.T) {
 			process.Do(p, &listener.Sleep{For: long}, func(error) job { return exits })
 		},
 		"a future": func(p *jobSelf) {
-			process.Await(p, never, func(int, error) job { return exits })
+			process.Do(p, never.Await(), func(error) job { return exits })
 		},
 		"a watch": func(p *jobSelf) {
 			process.Watch(p, other, func(process.Notice) job { return exits })
@@ -193,7 +193,7 @@ func TestAnEndedProcessIsForgotten(t *testing.T) {
 
 func TestAnEmptiedMailboxReturnsItsMemory(t *testing.T) {
 	x := newTraced(t, process.Config{})
-	to := process.Spawn(x.sys, process.Handler(func(*process.Self[note], note) {}), process.Options{Limit: process.Unbounded})
+	to := process.Spawn(x.sys, process.Handler(func(*process.Self[note], note) {}), process.Options{Limit: -1})
 	x.step()
 	for range 100_000 {
 		require.NoError(t, to.Send(x.sys, note{}))

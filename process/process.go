@@ -58,14 +58,14 @@ type Options struct {
 	// it that a client has sent.
 	Name string
 	// Limit bounds the messages in the mailbox. Those received in a turn count until the turn ends. 0 means
-	// Config.Limit, Unbounded no bound.
+	// Config.Limit, -1 no bound.
 	Limit int
 	// Overflow is what happens to a message when the mailbox is full.
 	Overflow Overflow
 }
 
-// Unbounded is the Limit of a mailbox without a bound.
-const Unbounded = -1
+// unbounded is the Limit of a mailbox without a bound.
+const unbounded = -1
 
 // Overflow is what happens to a message when the mailbox is full.
 type Overflow uint8
@@ -78,8 +78,8 @@ const (
 	// Two processes that wait for each other's mailboxes wait until one is killed. A process that sends to itself
 	// never waits.
 	Block Overflow = iota
-	// Drop drops the message, which Stats counts.
-	Drop
+	// DropNewest drops the message, which Stats counts.
+	DropNewest
 	// Reject refuses the message with ErrFull.
 	Reject
 )
@@ -121,21 +121,11 @@ type Ref[M any] struct{ p *Self[M] }
 
 // AnyRef is a Ref or a Self of any message type. To compare processes, or to use them as keys of a map, use Refs.
 type AnyRef interface {
-	// ID returns a number that no other process of the System ever has; 0 for the zero Ref.
-	ID() uint64
 	// Kill ends the process before its next turn, or after the present one, and drops its messages. It reports whether
 	// the process was alive and not killed yet. A process that ends by itself in the present turn has its own Reason.
 	Kill() bool
 	String() string
 	process() *core
-}
-
-// ID implements AnyRef.
-func (to Ref[M]) ID() uint64 {
-	if to.p == nil {
-		return 0
-	}
-	return to.p.id
 }
 
 // Kill implements AnyRef.

@@ -36,7 +36,7 @@ func TestQuiescent(t *testing.T) {
 		}},
 		{"not before what is awaited has come", func(x *traced) func() {
 			awaited := future.New[int](x.s)
-			x.first(func(p *self) { process.Await(p, awaited, func(v int, _ error) int { return v }) })
+			x.first(func(p *self) { process.Do(p, awaited.Await(), func(error) int { v, _ := awaited.Value(); return v }) })
 			return func() { require.NoError(x.t, awaited.Resolve(7)) }
 		}},
 	} {

@@ -23,7 +23,7 @@ func TestProcessesSendAtRandom(t *testing.T) {
 	over := make(chan struct{})
 	all := make([]process.Ref[int], processes)
 	bodies := make([]*passer, processes)
-	r := start(t, 2, process.Config{Limit: process.Unbounded}, func(sys *process.System) {
+	r := start(t, 2, process.Config{Limit: -1}, func(sys *process.System) {
 		for i := range all {
 			bodies[i] = &passer{all: all, rng: rand.New(rand.NewPCG(7, uint64(i))), arrived: func() {
 				if left.Add(-1) == 0 {

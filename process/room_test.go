@@ -77,13 +77,13 @@ func TestOverflow(t *testing.T) {
 		{"a goroutine is blocked", process.Options{Limit: 3}, "goroutine", "sent sent sent blocked blocked", "123", 0},
 		{"a task is blocked", process.Options{Limit: 3}, "task", "sent sent sent blocked blocked", "123", 0},
 		{"a process has sent them, and waits", process.Options{Limit: 3}, "process", "sent sent sent sent sent", "12345", 0},
-		{"a goroutine's are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "goroutine", "sent sent sent sent sent", "123", 2},
-		{"a task's are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "task", "sent sent sent sent sent", "123", 2},
-		{"a process's are dropped", process.Options{Limit: 3, Overflow: process.Drop}, "process", "sent sent sent sent sent", "123", 2},
+		{"a goroutine's are dropped", process.Options{Limit: 3, Overflow: process.DropNewest}, "goroutine", "sent sent sent sent sent", "123", 2},
+		{"a task's are dropped", process.Options{Limit: 3, Overflow: process.DropNewest}, "task", "sent sent sent sent sent", "123", 2},
+		{"a process's are dropped", process.Options{Limit: 3, Overflow: process.DropNewest}, "process", "sent sent sent sent sent", "123", 2},
 		{"a goroutine's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "goroutine", "sent sent sent full full", "123", 0},
 		{"a task's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "task", "sent sent sent full full", "123", 0},
 		{"a process's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "process", "sent sent sent full full", "123", 0},
-		{"there is always room", process.Options{Limit: process.Unbounded}, "goroutine", "sent sent sent sent sent", "12345", 0},
+		{"there is always room", process.Options{Limit: -1}, "goroutine", "sent sent sent sent sent", "12345", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			x := newTraced(t, process.Config{})
@@ -123,8 +123,8 @@ func TestTheBoundOfAMailbox(t *testing.T) {
 		{"of the System", 7, 0, 7},
 		{"its own, smaller", 7, 2, 2},
 		{"its own, larger", 7, 9, 9},
-		{"unbounded", 7, process.Unbounded, 5000},
-		{"unbounded in the System", process.Unbounded, 0, 5000},
+		{"unbounded", 7, -1, 5000},
+		{"unbounded in the System", -1, 0, 5000},
 		{"the largest of the System", math.MaxInt, 0, 5000},
 		{"the largest of its own", 7, math.MaxInt, 5000},
 	} {

@@ -28,7 +28,7 @@ func (to Ref[M]) Deliver(ctx context.Context, m M) error {
 	return dropped(to.sendAndWait(ctx, m), nil)
 }
 
-// errDropped is the error of send for a message that an Overflow of Drop has dropped.
+// errDropped is the error of send for a message that an Overflow of DropNewest has dropped.
 var errDropped = errors.New("process: dropped")
 
 // dropped returns err, and as in place of errDropped.
@@ -145,7 +145,7 @@ func (p *Self[M]) refuse(w uint32, r *runner, by *entry[waiter]) (now uint32, ow
 		return w, false, ErrDead
 	case r != nil && r.current == &p.core && p.hasRoom(true):
 		return w, false, nil // this turn has made room that senders do not know of
-	case p.overflow == Drop:
+	case p.overflow == DropNewest:
 		p.sys.countDropped(r)
 		p.more().dropped++
 		return w, false, errDropped

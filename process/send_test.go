@@ -111,7 +111,7 @@ func TestATurnReceivesNothingAfterAHandOff(t *testing.T) {
 	x.step()
 	x.send(p, 1, 2, 3)
 	require.Equal(t, "ppTppTppT", x.step())
-	require.EqualValues(t, 3, x.sys.Stats().Handed)
+	require.EqualValues(t, 3, x.sys.HandOffs())
 }
 
 func TestASendOfATaskIsNoHandOff(t *testing.T) {
@@ -125,7 +125,7 @@ func TestASendOfATaskIsNoHandOff(t *testing.T) {
 		x.note("t")
 	})
 	require.Equal(t, "t221", x.step())
-	require.Zero(t, x.sys.Stats().Handed)
+	require.Zero(t, x.sys.HandOffs())
 }
 
 func TestConfigMessagesBoundsATurn(t *testing.T) {

@@ -207,7 +207,7 @@ func TestStopIsCalledForStricterOrdersOnly(t *testing.T) {
 	for i := range hold {
 		hold[i] = newStopRecorder()
 		ref := process.Spawn(x.sys, hold[i], process.Options{})
-		x.do(ref, func(p *jobSelf) { process.Await(p, never, func(int, error) job { return exits }) }) // keeps the order in force
+		x.do(ref, func(p *jobSelf) { process.Do(p, never.Await(), func(error) job { return exits }) }) // keeps the order in force
 	}
 	hour := func(n int) shutdown.Policy { return shutdown.Policy{Time: time.Duration(n) * time.Hour} }
 	for _, o := range []namedOrder{

@@ -12,7 +12,7 @@ import (
 
 // Config configures a System. The zero Config is good.
 type Config struct {
-	// Limit bounds the messages in the mailbox of a process whose Options have no Limit; 0 means 1024, Unbounded no bound.
+	// Limit bounds the messages in the mailbox of a process whose Options have no Limit; 0 means 1024, -1 no bound.
 	Limit int
 	// Messages bounds the messages that a process receives in a turn; 0 means 16. A turn in which the Batch ends is shorter.
 	Messages int
@@ -76,7 +76,7 @@ func limit(own int, general int32) int32 {
 	switch {
 	case own == 0:
 		return general
-	case own == Unbounded:
+	case own == unbounded:
 		return 0
 	case own < 0:
 		panic("process: a negative Limit")
@@ -86,8 +86,8 @@ func limit(own int, general int32) int32 {
 
 // Errors of Setup.
 var (
-	ErrSecondSystem = errors.New("process: the Group has a System already")
-	ErrSecondGroup  = errors.New("process: the System is in another Group already")
+	errSecondSystem = errors.New("process: the Group has a System already")
+	errSecondGroup  = errors.New("process: the System is in another Group already")
 )
 
 // Setup is a set-up function of a Group: it adds the System to each scheduler. A Group has at most one System. Processes
@@ -107,7 +107,7 @@ func (sys *System) Setup(s *act.Scheduler) error {
 		r.order.Store(nil)
 		r.dropping.Store(false)
 	default:
-		return ErrSecondSystem
+		return errSecondSystem
 	}
 	r.inRun.Store(true)
 	r.keepRun() // until its first turn
@@ -122,7 +122,7 @@ func (sys *System) join(g *act.Group) error {
 		return nil
 	}
 	if sys.group != nil {
-		return ErrSecondGroup
+		return errSecondGroup
 	}
 	sys.group = g
 	all := g.Schedulers()
@@ -156,9 +156,7 @@ type Stats struct {
 	Alive   int64 // processes
 	Spawned int64
 	Ended   int64
-	Dropped int64 // messages: to processes that have ended, in their mailboxes, and by an Overflow of Drop
-	Handed  int64 // hand-offs
-	Stolen  int64 // processes that an idle scheduler has taken from another
+	Dropped int64 // messages: to processes that have ended, in their mailboxes, and by an Overflow of DropNewest
 }
 
 // Stats returns the counts. While processes run, they are of slightly different moments.
@@ -174,8 +172,6 @@ func (sys *System) Stats() (n Stats) {
 	for _, r := range sys.runners {
 		n.Spawned += r.made.Load()
 		n.Dropped += r.dropped.Load()
-		n.Handed += r.handed.Load()
-		n.Stolen += r.stolen.Load()
 	}
 	n.Alive = n.Spawned - n.Ended
 	return n

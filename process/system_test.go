@@ -63,8 +63,8 @@ func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
 		require.NoError(t, g.Close())
 		require.NoError(t, h.Close())
 	}()
-	require.ErrorIs(t, g.Run(t.Context(), sys.Setup, other.Setup), process.ErrSecondSystem)
-	require.ErrorIs(t, h.Run(t.Context(), sys.Setup), process.ErrSecondGroup)
+	require.ErrorContains(t, g.Run(t.Context(), sys.Setup, other.Setup), "the Group has a System already")
+	require.ErrorContains(t, h.Run(t.Context(), sys.Setup), "the System is in another Group already")
 	require.NoError(t, g.Run(t.Context(), sys.Setup, sys.Setup), "twice is once")
 }
 

@@ -47,7 +47,7 @@ func TestWhatIsSeenOfProcesses(t *testing.T) {
 	x := newTraced(t, process.Config{Messages: 1, Batch: 1})
 	sink := func(*process.Self[int], int) {}
 	quiet := named(x, "quiet", process.Options{}, sink)
-	full := named(x, "full", process.Options{Limit: 2, Overflow: process.Drop}, sink)
+	full := named(x, "full", process.Options{Limit: 2, Overflow: process.DropNewest}, sink)
 	dead := x.handler(func(p *process.Self[int], _ int) { p.Exit() })
 	sender := named(x, "sender", process.Options{}, func(p *process.Self[int], m int) {
 		for range m {

@@ -74,7 +74,7 @@ func (c *crowd) setUp(s *act.Scheduler) error {
 		return nil
 	}
 	c.counter = process.Spawn(c.sys, process.Handler[int](func(_ *process.Self[int], n int) { c.counted += n }), process.Options{})
-	c.parent = process.Spawn(c.sys, process.Handler[news](c.hear), process.Options{Limit: process.Unbounded})
+	c.parent = process.Spawn(c.sys, process.Handler[news](c.hear), process.Options{Limit: -1})
 	c.members = make([]process.Ref[tokenMessage], 2+c.w.Rand().IntN(10))
 	for i := range c.members {
 		_ = c.parent.Send(c.sys, news{index: i})
@@ -106,7 +106,7 @@ func (c *crowd) hear(p *process.Self[news], n news) {
 
 // spawn spawns member i, which the parent watches twice.
 func (c *crowd) spawn(p *process.Self[news], i int) {
-	m := process.Spawn(p, &member{c: c}, process.Options{Limit: process.Unbounded, Name: fmt.Sprint("member ", i)})
+	m := process.Spawn(p, &member{c: c}, process.Options{Limit: -1, Name: fmt.Sprint("member ", i)})
 	c.spawned++
 	c.members[i] = m
 	for range 2 {
@@ -210,10 +210,10 @@ func (m *member) pass(p *process.Self[tokenMessage], k tokenMessage) {
 	case 0:
 		process.Do(p, &listener.Sleep{For: c.delay()}, func(error) tokenMessage { return back() })
 	case 1:
-		process.Offload(p, func() (int, error) { return 1, nil }, func(int, error) tokenMessage { return back() })
+		process.Do(p, &act.Call[int]{F: func() (int, error) { return 1, nil }}, func(error) tokenMessage { return back() })
 	case 2:
 		f := future.New[int](p.Scheduler())
-		process.Await(p, f, func(int, error) tokenMessage { return back() })
+		process.Do(p, f.Await(), func(error) tokenMessage { return back() })
 		w.At(w.Now()+c.delay(), func() { _ = f.Resolve(1) })
 	case 3:
 		ask := func(r process.Reply[int]) tokenMessage { return tokenMessage{hops: 7, asks: true, query: r} }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -65,7 +64,7 @@ func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 		"least; empty: none", func(text string) error { return bind(&s.Config, text) })
 	idle := "" // the program has chosen
 	if s.Config.Idle == nil {
-		idle = demon.Strategies[0]
+		idle = "interrupt"
 	}
 	fs.StringVar(&idle, "idle", idle, "the `strategy` of an idle reactor: interrupt, poll, hybrid or busy")
 	fs.Var(&drain{&s.Config.Shutdown}, "drain",
@@ -109,12 +108,9 @@ func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 		case idle == "" && s.Config.Idle != nil:
 			return nil
 		}
-		strategy, err := demon.ParseStrategy(idle)
-		if err != nil {
-			return fmt.Errorf("-idle must be %w", err)
-		}
-		s.Config.Idle = strategy
-		return nil
+		var err error
+		s.Config.Idle, err = strategy(idle)
+		return err
 	}
 }
 

@@ -252,7 +252,7 @@ func awaitingFutures(w *sim.World, first *future.Future[time.Duration]) func(*co
 			switch late := errors.Is(err, os.ErrDeadlineExceeded); {
 			case late && d < time.Second/2-slackOfAWorld:
 				w.Errorf("a value of %v did not come within %v", d, time.Second/2)
-			case late, errors.Is(err, future.ErrDropped):
+			case late, errors.Is(err, act.ErrDropped):
 				return nil
 			case err == nil && got != n+1:
 				w.Errorf("%d came out instead of %d", got, n+1)

@@ -35,12 +35,12 @@ func (e *Engine) Await(ctx context.Context, id store.ID) (store.Task, error) {
 }
 
 // Future returns a future of s that is resolved when the task has ended. Its errors are those of [Engine.Await]. An action waits for
-// it with its Await, a coroutine with coro.Value, a process with process.Await. A caller that gives up ends ctx. Any goroutine may
+// it with its Await, a coroutine with coro.Value, a process with process.Do. A caller that gives up ends ctx. Any goroutine may
 // call Future.
 //
 // If s is in the Group of the engine, the store is asked in turns there, with the clock of the Group. That goes on when the engine
 // has stopped, since other engines may finish the task, until the scheduler of the engine is closed. Then the future fails with
-// future.ErrDropped. In any other case a goroutine asks, for as long as something waits.
+// act.ErrDropped. In any other case a goroutine asks, for as long as something waits.
 //
 // The future does not keep act.Group's Run from returning. A task that waits for it does, also after an order, within the bounds
 // of that: end ctx if it should not.
@@ -131,7 +131,7 @@ func (x *waits) wait(ctx context.Context, id store.ID, told func(store.Task, err
 	case x.of == nil:
 		w.over = true
 		w.off()
-		w.told(store.Task{}, future.ErrDropped)
+		w.told(store.Task{}, act.ErrDropped)
 		return
 	case len(x.of) == 0 && x.begin != nil:
 		x.ring, x.end = x.begin(x)
@@ -252,6 +252,6 @@ func (x *waits) close() {
 	x.of = nil
 	x.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(of)) {
-		x.tell(of[id], store.Task{}, future.ErrDropped)
+		x.tell(of[id], store.Task{}, act.ErrDropped)
 	}
 }

@@ -162,7 +162,7 @@ func TestEndedWithoutItsScheduler(t *testing.T) {
 	require.Equal(t, future.ErrPending, err)
 	require.NoError(t, s.Close())
 	_, err = f.Value()
-	require.Equal(t, future.ErrDropped, err)
+	require.Equal(t, act.ErrDropped, err)
 
 	f = e.Future(t.Context(), s, ids[0])
 	_, err = kept.Cancel(t.Context(), ids[0])

@@ -284,14 +284,17 @@ func Receive[T any](t testing.TB, from <-chan T) (v T) {
 	return v
 }
 
+// Strategies returns the idle strategies, by the names that -idle of package program has for them.
+func Strategies() map[string]act.Strategy {
+	return map[string]act.Strategy{
+		"interrupt": nil, "poll": demon.Pause(time.Millisecond), "hybrid": demon.Hybrid(50 * time.Microsecond), "busy": demon.Busy(),
+	}
+}
+
 // UnderEach runs f once under each idle strategy, with two schedulers.
 func UnderEach(t *testing.T, f func(t *testing.T, cfg act.Config)) {
-	for _, name := range demon.Strategies {
-		t.Run(name, func(t *testing.T) {
-			idle, err := demon.ParseStrategy(name)
-			require.NoError(t, err)
-			f(t, act.Config{Schedulers: 2, Idle: idle})
-		})
+	for name, idle := range Strategies() {
+		t.Run(name, func(t *testing.T) { f(t, act.Config{Schedulers: 2, Idle: idle}) })
 	}
 }
 
