@@ -96,7 +96,7 @@ func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
 					return act.Done
 				}
 				return idle(t)
-			}, func(t *act.Task, _ shutdown.Order) { leave = t.FirstLeaveTime(since) }})
+			}, func(t *act.Task, _ shutdown.Order) { leave = t.Scheduler().Internals().FirstLeaveTime(t, since) }})
 			s.Shutdown(plain(c.policy))
 			require.NoError(t, s.Run())
 			require.Equal(t, c.leave, leave-clock.Monotonic())
@@ -108,7 +108,7 @@ func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
 func TestAHaltTellsThoseThatEndLastToo(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	heard := 0
-	s.InstallLast(&demon{act: idle, stop: func(*act.Task, shutdown.Order) { heard++ }})
+	s.Internals().InstallLast(&demon{act: idle, stop: func(*act.Task, shutdown.Order) { heard++ }})
 	s.Spawn(act.Func(idle))
 	_, err := s.Step(10)
 	require.NoError(t, err)

@@ -33,14 +33,14 @@ func TestBroadcastsComeInOneOrderEverywhere(t *testing.T) {
 	var seen [3][]int
 	note := func(s *act.Scheduler, number int) {
 		if seen[s.Index()] = append(seen[s.Index()], number); len(seen[s.Index()]) == 2*senders*each {
-			s.Hold(-1)
+			s.Internals().KeepRunning(-1)
 		}
 	}
 	var all sync.WaitGroup
 	var posts, posted atomic.Int32
 	inTime(t, func() {
 		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
-			s.Hold(1)
+			s.Internals().KeepRunning(1)
 			if s.Index() > 0 {
 				return nil
 			}

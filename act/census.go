@@ -227,7 +227,7 @@ func (s *Scheduler) left() *shutdown.Cut {
 	return cut
 }
 
-// heldFor returns what Hold was called for, nil if for nothing: lingering closes, unless a hook.Accounter knows better.
+// heldFor returns what KeepRunning was called for, nil if for nothing: lingering closes, unless a hook.Accounter knows better.
 func (s *Scheduler) heldFor() *shutdown.Cut {
 	if s.held == 0 {
 		return nil

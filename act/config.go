@@ -41,8 +41,8 @@ type Config struct {
 	// Inbox is how many posted functions may wait, rounded up to a power of two; 0 means 1024. 16 bytes each.
 	Inbox int
 
-	// Offloads bounds the goroutines of the default Executor, for the Group as a whole, not counting those of
-	// Scheduler.Reserve; 0 means 64.
+	// Offloads bounds the goroutines of the default Executor, for the Group as a whole; 0 means 64. Goroutines of
+	// bridges, of blocking handlers and of stages are not counted.
 	Offloads int
 
 	// Executor calls offloaded functions; nil means a pool of at most Offloads goroutines, which are started when there

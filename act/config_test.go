@@ -33,9 +33,9 @@ func TestThreadsThatThereAreNotPanic(t *testing.T) {
 
 func TestAHoldTakenBackTooOftenChangesNothing(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	s.Hold(1)
-	require.Panics(t, func() { s.Hold(-5) })
-	s.Hold(-1)
+	s.Internals().KeepRunning(1)
+	require.Panics(t, func() { s.Internals().KeepRunning(-5) })
+	s.Internals().KeepRunning(-1)
 	require.NoError(t, s.Run())
 }
 

@@ -59,7 +59,7 @@ func TestAnEndSaysEachSecondWhatItWaitsFor(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	s.Spawn(gateway{func(t *act.Task) act.Directive { return t.Offload(func() { <-release }) }})
-	s.InstallLast(&demon{act: idle})
+	s.Internals().InstallLast(&demon{act: idle})
 	s.Shutdown(plain(shutdown.Policy{Time: 4500 * time.Millisecond, Announce: 1500 * time.Millisecond, Spread: time.Second, Drop: true}))
 	cut := requireCut(t, s.Run())
 	const left = "4 tasks, 1 demon, 1 running offload (2 × bed, github.com/daimon-go/daimon/act_test.idle, *act_test.demon, act_test.gateway)"
@@ -102,7 +102,7 @@ func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
 				d.stop = func(*act.Task, shutdown.Order) {}
 			}
 			s.Install(d)
-			s.InstallLast(&demon{act: idle})
+			s.Internals().InstallLast(&demon{act: idle})
 			if len(c.orders) > 1 && c.orders[0] == (shutdown.Policy{}) {
 				at(s, time.Second, func() { s.Shutdown(plain(c.orders[0])) })
 			}

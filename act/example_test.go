@@ -205,10 +205,10 @@ func ExampleTimer() {
 // From other goroutines everything goes through Post.
 func ExampleScheduler_Post() {
 	s := act.New(act.Config{})
-	s.Hold(1) // until the goroutine has posted
+	s.Internals().KeepRunning(1) // until the goroutine has posted
 	go s.Post(func(s *act.Scheduler) {
 		s.Spawn(&countdown{"posted ", 2})
-		s.Hold(-1)
+		s.Internals().KeepRunning(-1)
 	})
 	fmt.Println(s.Run())
 	fmt.Println(s.Close(), s.Post(func(*act.Scheduler) {}))
@@ -288,34 +288,4 @@ func ExampleDemon() {
 	// rakes
 	// puts away the rake
 	// <nil>
-}
-
-// flush is done once a turn, however often it is asked for.
-type flush struct{ lines int }
-
-func (f *flush) print(s *act.Scheduler) {
-	if f.lines++; f.lines == 1 {
-		s.AtTurnEnd(f)
-	}
-}
-
-func (f *flush) TurnEnd() {
-	fmt.Println(f.lines, "lines in one go")
-	f.lines = 0
-}
-
-func ExampleScheduler_AtTurnEnd() {
-	s := act.New(act.Config{})
-	var out flush
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		for range 5 {
-			out.print(t.Scheduler())
-		}
-		fmt.Println("end of turn")
-		return act.Done
-	}))
-	_ = s.Run()
-	// Output:
-	// end of turn
-	// 5 lines in one go
 }

@@ -32,16 +32,16 @@ func (r *reserver) Reserve(n int) act.Executor {
 func TestWhatAnExecutorOfOnesOwnReserves(t *testing.T) {
 	plain, own := &later{}, &reserver{}
 	s, _ := newScheduler(t, act.Config{Executor: plain})
-	require.Same(t, plain, s.Reserve(1), "stands in")
+	require.Same(t, plain, s.Internals().Reserve(1), "stands in")
 	s, _ = newScheduler(t, act.Config{Executor: own})
-	require.Equal(t, inline{}, s.Reserve(3))
+	require.Equal(t, inline{}, s.Internals().Reserve(3))
 	require.Equal(t, []int{3}, own.reserved)
-	require.PanicsWithValue(t, "act: Reserve of no goroutines", func() { s.Reserve(0) })
+	require.PanicsWithValue(t, "act: Reserve of no goroutines", func() { s.Internals().Reserve(0) })
 }
 
 func TestACallIsMadeByTheExecutorItNames(t *testing.T) {
 	s, release := full(t)
-	on := s.Reserve(1)
+	on := s.Internals().Reserve(1)
 	var h history
 	call := func(letter string, on act.Executor) act.Func {
 		c := &act.Call[string]{F: func() (string, error) { return letter, nil }, On: on}

@@ -71,7 +71,7 @@ func newLoad(t *testing.T, seed int64) *load {
 		Woken: l.wokenBy,
 		Ended: func(t *act.Task, _ error) { delete(l.tasks, t) },
 	}})
-	l.s.SetIdler(l)
+	l.s.Internals().SetIdler(l)
 	for range 1 + rnd.Intn(1<<rnd.Intn(9)) {
 		l.s.Spawn(act.Func(l.act))
 	}

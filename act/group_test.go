@@ -286,7 +286,7 @@ func TestAGoexitEndsTheGroupWithAnErrorInsteadOfAHang(t *testing.T) {
 			s.Install(&demon{act: func(*act.Task) act.Directive { runtime.Goexit(); return act.Done }})
 		}},
 		"at the end of a turn": {"TestAGoexitEndsTheGroup", func(s *act.Scheduler) {
-			s.Spawn(act.Func(func(*act.Task) act.Directive { s.AtTurnEnd(turnEnd(runtime.Goexit)); return act.Yield }))
+			s.Spawn(act.Func(func(*act.Task) act.Directive { s.Internals().AtTurnEnd(turnEnd(runtime.Goexit)); return act.Yield }))
 		}},
 		"in a posted function": {"", func(s *act.Scheduler) {
 			s.Post(func(*act.Scheduler) { runtime.Goexit() })
@@ -490,7 +490,7 @@ func TestAGoexitDropsWhatIsTiedWhileItsThreadIsThere(t *testing.T) {
 		s.Internals().Tie(&tied{gone: true})
 		s.Spawn(closing{forever, &closed})
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			t.Own(&closer{func() error { on = s.Here(); return nil }})
+			t.Own(&closer{func() error { on = s.Internals().Here(); return nil }})
 			runtime.Goexit()
 			return act.Done
 		}))
@@ -499,7 +499,7 @@ func TestAGoexitDropsWhatIsTiedWhileItsThreadIsThere(t *testing.T) {
 	require.ErrorIs(t, err, act.ErrGoexit)
 	require.Equal(t, 1, closed)
 	require.True(t, on)
-	require.False(t, s.Here())
+	require.False(t, s.Internals().Here())
 	require.Equal(t, 2, requireCut(t, g.Close()).Tasks)
 }
 

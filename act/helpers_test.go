@@ -135,7 +135,7 @@ func newVirtual(t testing.TB, cfg act.Config) (*act.Scheduler, *clock, *observer
 	c := &clock{}
 	cfg.Clock = c
 	s, logs := newScheduler(t, cfg)
-	s.SetIdler(&dreamer{clock: c})
+	s.Internals().SetIdler(&dreamer{clock: c})
 	return s, c, logs
 }
 

@@ -3,7 +3,7 @@ package act
 import "time"
 
 // Idler is what a scheduler's thread sleeps in, and where it looks for events of the operating system. A scheduler has one.
-// It starts with one that only sleeps; an engine with descriptors replaces that. See [Scheduler.SetIdler].
+// It starts with one that only sleeps; an engine with descriptors replaces that.
 type Idler interface {
 	// Idle sleeps until an event, an Interrupt, or until atMost has passed: 0 only looks, less than 0 sets no limit. It
 	// may return early for no reason. It is called on the scheduler's thread.
@@ -19,12 +19,13 @@ type Strategy func(s *Scheduler, present Idler) Idler
 // idling is an Idler in a place that other goroutines read.
 type idling struct{ Idler }
 
-// SetIdler replaces the Idler by i, wrapped by Config.Idle. An engine calls it at its first use, in a set-up function or a
+// SetIdler replaces the Idler by x, wrapped by Config.Idle. An engine calls it at its first use, in a set-up function or a
 // turn.
-func (s *Scheduler) SetIdler(i Idler) {
+func (i *internals) SetIdler(x Idler) {
+	s := i.of()
 	s.touch()
 	if strategy := s.group.cfg.Idle; strategy != nil {
-		i = strategy(s, i)
+		x = strategy(s, x)
 	}
-	s.idler.Store(&idling{i})
+	s.idler.Store(&idling{x})
 }

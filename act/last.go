@@ -3,7 +3,8 @@ package act
 // InstallLast is Install for a demon that ends last of all, such as a service for metrics. Under an order it and all that is
 // spawned in its turns, and so on, go on without being told, and without a bound of turns, until nothing else is left here
 // that keeps Run from returning. Then they are told of the order, and Run waits for them within its bounds.
-func (s *Scheduler) InstallLast(d Demon) {
+func (i *internals) InstallLast(d Demon) {
+	s := i.of()
 	s.admit(d, isDemon|last)
 	s.installed++
 }

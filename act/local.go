@@ -13,7 +13,7 @@ import (
 //
 // A value that is an io.Closer is closed with the scheduler, the latest made first. If the value has a method Drop(), the
 // scheduler calls it when an order drops what is left; Drop ends at once what the value keeps going without a task, such
-// as the last bytes of a connection (see Scheduler.Hold). The value stays usable, until Close has returned and all functions that
+// as the last bytes of a connection. The value stays usable, until Close has returned and all functions that
 // tasks have offloaded have.
 type Local[T any] struct {
 	index int

@@ -85,7 +85,7 @@ func populate(s *act.Scheduler, h *history) {
 	}))
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		w := t.Waker()
-		s.AtTurnEnd(turnEnd(func() { h.WriteString("e"); w.Wake() }))
+		s.Internals().AtTurnEnd(turnEnd(func() { h.WriteString("e"); w.Wake() }))
 		s.Spawn(h.script("S", 3, act.Yield))
 		return h.note("E", act.Done)
 	}))
@@ -409,7 +409,7 @@ func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 		"between Runs": func(s *act.Scheduler) { s.Shutdown(halt) },
 		"twice":        func(s *act.Scheduler) { s.Shutdown(halt); s.Shutdown(halt) },
 		"from a turn's end": func(s *act.Scheduler) {
-			s.AtTurnEnd(turnEnd(func() { s.Shutdown(halt) }))
+			s.Internals().AtTurnEnd(turnEnd(func() { s.Shutdown(halt) }))
 		},
 		"from a demon": func(s *act.Scheduler) {
 			s.Install(&demon{act: func(*act.Task) act.Directive { s.Shutdown(halt); return act.Yield }})
@@ -485,14 +485,14 @@ func TestACutCountsAndNamesWhatItCut(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	s.Spawn(gateway{func(t *act.Task) act.Directive { return t.Offload(func() { <-release }) }})
-	s.Hold(2)
+	s.Internals().KeepRunning(2)
 	attach(s)
 	_, err := s.Step(10)
 	require.NoError(t, err)
 	o := upgrade{"b", shutdown.Policy{Kind: shutdown.Halt, Drop: true}}
 	s.Shutdown(o)
 	err = s.Run()
-	s.Hold(-2)
+	s.Internals().KeepRunning(-2)
 	cut := requireCut(t, err)
 	require.Len(t, cut.Left, 5, "the demon does not count: no end has waited for it")
 	require.Equal(t, cut.Names, cut.Kinds, "without services")

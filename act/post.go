@@ -24,7 +24,7 @@ type remoteEvent interface {
 // goroutine. The inbox holds Config.Inbox functions. If it is full, Post waits for room on a plain goroutine; on the thread
 // of any scheduler, which must not block, the error is a [Blocked]. Once the scheduler is closed the error is [ErrClosed],
 // and functions that are in the inbox then are not called. After any error f is not called. A posted function keeps Run from
-// returning. The functions of one pass count as one turn for AtTurnEnd: what they write to one connection goes out together.
+// returning. The functions of one pass count as one turn: what they write to one connection goes out together.
 // A posted function has no task that could wait: where it may meet a [Blocked], have a task try again.
 func (s *Scheduler) Post(f func(*Scheduler)) error {
 	if f == nil {

@@ -181,17 +181,17 @@ func (i *disturbed) Interrupt() { i.interrupts++ }
 // One write, however many come.
 func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
-	s.Hold(1)
+	s.Internals().KeepRunning(1)
 	i := &disturbed{}
 	i.disturb = func() {
 		for range 100 {
 			s.Post(func(*act.Scheduler) {})
 		}
 		if i.sleeps == 5 {
-			s.Post(func(s *act.Scheduler) { s.Hold(-1) })
+			s.Post(func(s *act.Scheduler) { s.Internals().KeepRunning(-1) })
 		}
 	}
-	s.SetIdler(i)
+	s.Internals().SetIdler(i)
 	require.NoError(t, s.Run())
 	require.Equal(t, 5, i.sleeps, "none with a post in the inbox")
 	require.Equal(t, 5, i.interrupts)
@@ -237,7 +237,7 @@ func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
 						}
 					},
 				}})
-				s.SetIdler(c)
+				s.Internals().SetIdler(c)
 				s.Spawn(h.sleeper("A", time.Hour))
 				s.Spawn(act.Func(func(t *act.Task) act.Directive {
 					if came {

@@ -54,9 +54,9 @@ func TestAClosedGroupHoldsNothing(t *testing.T) {
 			release = make(chan struct{})
 			s.Spawn(act.Func(func(t *act.Task) act.Directive { return t.Offload(func() { <-release }) }))
 		}},
-		{"the end of a turn", func(s *act.Scheduler, h *held) { s.AtTurnEnd(h) }},
+		{"the end of a turn", func(s *act.Scheduler, h *held) { s.Internals().AtTurnEnd(h) }},
 		{"an order", func(s *act.Scheduler, h *held) { s.Attach(&held{}); s.Install(&held{}); s.Shutdown(h) }},
-		{"an Idler", func(s *act.Scheduler, h *held) { s.SetIdler(h) }},
+		{"an Idler", func(s *act.Scheduler, h *held) { s.Internals().SetIdler(h) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, h := act.New(act.Config{Logger: zap.NewNop()}), &held{}

@@ -12,7 +12,8 @@ import (
 )
 
 // Run takes turns until nothing keeps it from returning, or an order ends it. What keeps Run from returning is a task, a
-// demon that was installed (see Install and Attach), a posted function, and what Hold has counted. Run returns nil if
+// demon that was installed (see Install and Attach), a posted function, and what goes on without a task, such as a
+// connection that sends its last bytes. Run returns nil if
 // nothing is left, and a *shutdown.Cut if an order left something; after any other error the scheduler cannot be used any
 // more. The goroutine is locked to its thread while it runs.
 func (s *Scheduler) Run() error {

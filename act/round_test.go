@@ -277,7 +277,7 @@ func TestAPassTakesInForAMillisecond(t *testing.T) {
 				Woken: func(*act.Task) { function("e") },
 			}})
 			c = clock
-			s.Hold(1)
+			s.Internals().KeepRunning(1)
 			row.bring(s)
 			for range 3 {
 				_, err := s.Step(6)

@@ -18,7 +18,7 @@ import (
 )
 
 // Scheduler runs actions on one thread, one turn at a time. It is made by New or NewGroup; then Run or Step are called
-// any number of times, and Close at the end. Post, Shutdown, Here, Execute, Reserve, Clock, Group, Index and Logger may
+// any number of times, and Close at the end. Post, Shutdown, Execute, Clock, Group, Index and Logger may
 // be called from any goroutine. All other methods belong to the thread that is in Run or Step; between two such calls,
 // to the goroutine that makes the next one.
 type Scheduler struct {
@@ -56,7 +56,7 @@ type Scheduler struct {
 
 	ending // what has to do with orders
 
-	// What keeps Run from returning: live tasks, demons that are not in the background, and Hold. The exhausted are
+	// What keeps Run from returning: live tasks, demons that are not in the background, and KeepRunning. The exhausted are
 	// counted among them, and do not.
 	live, installed, held int
 
@@ -110,7 +110,7 @@ func newScheduler(g *Group, index int) *Scheduler {
 	s.self.s, s.due = s, never
 	s.users.Store(1)
 	s.now = s.clock.Monotonic()
-	s.SetIdler(newParker())
+	s.Internals().SetIdler(newParker())
 	return s
 }
 
@@ -133,12 +133,13 @@ func (s *Scheduler) Attach(d Demon) {
 	s.admit(d, isDemon|background)
 }
 
-// Hold adds n, which may be negative, to a count that keeps Run from returning while it is not 0. It is for work that no
+// KeepRunning adds n, which may be negative, to a count that keeps Run from returning while it is not 0. It is for work that no
 // task waits for any more, such as the last bytes of a connection. It panics if the count would become negative.
-func (s *Scheduler) Hold(n int) {
+func (i *internals) KeepRunning(n int) {
+	s := i.of()
 	s.touch()
 	if s.held+n < 0 {
-		panic("act: Hold taken back more often than given")
+		panic("act: KeepRunning taken back more often than given")
 	}
 	s.held += n
 	if n < 0 {
@@ -197,7 +198,8 @@ func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 // wake-up of the task whose turn it was counts for the Wait that it has returned. In a posted function it is called after
 // all posted functions of the pass. Several are called in order. If AtTurnEnd is called between turns, TurnEnd comes after
 // the next one.
-func (s *Scheduler) AtTurnEnd(x interface{ TurnEnd() }) {
+func (i *internals) AtTurnEnd(x interface{ TurnEnd() }) {
+	s := i.of()
 	s.touch()
 	s.ends = append(s.ends, x)
 }
@@ -216,8 +218,8 @@ func (s *Scheduler) endTurn() {
 
 // Here reports whether the caller is on the thread that is in Run or Step of s, within that call. Any goroutine. On systems
 // other than Linux it returns false in a coroutine.
-func (s *Scheduler) Here() bool {
-	at := s.at.Load()
+func (i *internals) Here() bool {
+	at := i.at.Load()
 	return at != 0 && at == thread.ID()
 }
 

@@ -14,7 +14,7 @@ import (
 func TestStepNeverBlocks(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
 	i := &dreamer{clock: c, insomniac: true}
-	s.SetIdler(i)
+	s.Internals().SetIdler(i)
 	s.Spawn(act.Func(idle))
 	var h history
 	s.Spawn(h.sleeper("A", 100))

@@ -183,7 +183,7 @@ func (n *newcomer) move(t *act.Task) act.Directive {
 		}
 	case 12:
 		t.Own(&closer{func() error { return nil }})
-		s.AtTurnEnd(turnEnd(func() {}))
+		s.Internals().AtTurnEnd(turnEnd(func() {}))
 	case 13:
 		if n.r.IntN(20) == 0 {
 			sibling.Shutdown(plain(anyPolicy(n.r)))

@@ -120,7 +120,7 @@ func TestADeadlineInThePastIsDueInTheNextPass(t *testing.T) {
 func TestLateTimersKeepTheirDeadlinesAndTheirOrder(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
 	c.advance(time.Second)
-	s.Hold(1)
+	s.Internals().KeepRunning(1)
 	_, err := s.Step(1) // reads the clock
 	require.NoError(t, err)
 	var timers [4]act.Timer
@@ -146,7 +146,7 @@ func TestLateTimersKeepTheirDeadlinesAndTheirOrder(t *testing.T) {
 func TestNowIsFreshAfterASleep(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
 	var waker act.Waker
-	s.SetIdler(idlerOf(func(atMost time.Duration) {
+	s.Internals().SetIdler(idlerOf(func(atMost time.Duration) {
 		if atMost != 0 {
 			c.advance(time.Hour)
 			waker.Wake()
@@ -193,17 +193,17 @@ func TestAPassFiresAtMost1024Timers(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{Trace: &act.Trace{
 		Pass: func(*act.Scheduler) { passes = append(passes, fired) },
 	}})
-	s.SetIdler(&dreamer{clock: c, insomniac: true})
+	s.Internals().SetIdler(&dreamer{clock: c, insomniac: true})
 	timers := make([]act.Timer, n)
 	for i := range timers {
 		s.CallAt(&timers[i], 10, expiry(func() {
 			if fired++; fired == n {
-				s.Hold(-1)
+				s.Internals().KeepRunning(-1)
 			}
 		}))
 	}
 	c.advance(10)
-	s.Hold(1)
+	s.Internals().KeepRunning(1)
 	require.NoError(t, s.Run())
 	require.Equal(t, []int{0, act.TimersAPass, 2 * act.TimersAPass}, passes)
 }

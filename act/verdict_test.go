@@ -186,12 +186,12 @@ func TestTurnEndComesAfterTheTurnAndBeforeItsVerdict(t *testing.T) {
 		if turns++; turns == 2 {
 			return act.Done // the second turn has no ends of the first
 		}
-		s.AtTurnEnd(note("1"))
-		s.AtTurnEnd(turnEnd(func() {
+		s.Internals().AtTurnEnd(note("1"))
+		s.Internals().AtTurnEnd(turnEnd(func() {
 			h.WriteString("2 ")
-			s.AtTurnEnd(note("4, given at a turn's end"))
+			s.Internals().AtTurnEnd(note("4, given at a turn's end"))
 		}))
-		s.AtTurnEnd(note("3"))
+		s.Internals().AtTurnEnd(note("3"))
 		h.WriteString("turn ")
 		return act.Yield
 	}))
@@ -204,7 +204,7 @@ func TestAWakeAtTurnEndCountsForTheWait(t *testing.T) {
 	var h history
 	play := h.script("A", 3, act.Wait)
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		s.AtTurnEnd(turnEnd(t.Waker().Wake))
+		s.Internals().AtTurnEnd(turnEnd(t.Waker().Wake))
 		return play(t)
 	}))
 	inTime(t, func() { require.NoError(t, s.Run()) })
@@ -215,9 +215,9 @@ func TestTurnEndComesAfterAPanicToo(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		s.AtTurnEnd(turnEnd(func() { h.WriteString("1") }))
-		s.AtTurnEnd(turnEnd(func() { panic("an end of it") }))
-		s.AtTurnEnd(turnEnd(func() { h.WriteString("3") }))
+		s.Internals().AtTurnEnd(turnEnd(func() { h.WriteString("1") }))
+		s.Internals().AtTurnEnd(turnEnd(func() { panic("an end of it") }))
+		s.Internals().AtTurnEnd(turnEnd(func() { h.WriteString("3") }))
 		return explode("the turn")
 	}))
 	s.Spawn(h.script("B", 1, act.Yield))
@@ -230,12 +230,12 @@ func TestTurnEndsOfPostedFunctionsComeAfterAllOfThePass(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
 	var h history
 	s.Post(func(s *act.Scheduler) {
-		s.AtTurnEnd(turnEnd(func() { h.WriteString("e") }))
+		s.Internals().AtTurnEnd(turnEnd(func() { h.WriteString("e") }))
 		h.WriteString("p")
 	})
 	s.Post(func(s *act.Scheduler) {
-		s.AtTurnEnd(turnEnd(func() { panic("an end of it") }))
-		s.AtTurnEnd(turnEnd(func() { h.WriteString("f") }))
+		s.Internals().AtTurnEnd(turnEnd(func() { panic("an end of it") }))
+		s.Internals().AtTurnEnd(turnEnd(func() { h.WriteString("f") }))
 		panic("the function")
 	})
 	s.Post(func(*act.Scheduler) { h.WriteString("q") })

@@ -30,8 +30,8 @@ const newcomer = time.Second
 // FirstLeaveTime is NextLeaveTime for an action that has waited for its first work since the given time, such as a request on a
 // connection that was accepted just now: it may be on its way. The action has a second for it in all, or longer if there is a window; but
 // at most half of what is left of the order's time, and half of its Inactivity. With a bound of turns there is no such time.
-func (t *Task) FirstLeaveTime(since time.Duration) time.Duration {
-	s, leave := t.s, t.NextLeaveTime()
+func (i *internals) FirstLeaveTime(t *Task, since time.Duration) time.Duration {
+	s, leave := i.of(), t.NextLeaveTime()
 	if s.order == nil || s.terms.Turns > 0 {
 		return leave
 	}

@@ -138,7 +138,7 @@ func hybrids(t *testing.T) (*act.Scheduler, *engine, *servertest.Clock) {
 			e.over = true // how the end goes is not this strategy's matter
 		}
 	}
-	s.SetIdler(e)
+	s.Internals().SetIdler(e)
 	return s, e, c
 }
 

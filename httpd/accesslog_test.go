@@ -25,7 +25,7 @@ func keepLog(d *driver, f accesslog.Format, web *httpd.Server) (lines func() []s
 	log := &accesslog.Log{Path: filepath.Join(d.t.TempDir(), "access.log"), Format: f}
 	require.NoError(d.t, log.Setup(d.s))
 	web.OnResponse = log.OnResponse()
-	d.s.Hold(1) // as a service does: otherwise it has no pass when all connections have ended
+	d.s.Internals().KeepRunning(1) // as a service does: otherwise it has no pass when all connections have ended
 	return func() []string {
 		_ = d.s.Close()
 		text, err := os.ReadFile(log.Path)

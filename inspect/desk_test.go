@@ -111,7 +111,7 @@ func TestManyTasksAreVisitedInSlices(t *testing.T) {
 	x.Configure(&cfg)
 	s := act.New(cfg)
 	defer s.Close()
-	s.SetIdler(c)
+	s.Internals().SetIdler(c)
 	require.NoError(t, x.Setup(s))
 	const many = 1000
 	for i := range many {

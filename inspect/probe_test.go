@@ -28,7 +28,7 @@ func inspected(t *testing.T) (*act.Scheduler, *Inspector, *clock) {
 	x.Configure(&cfg)
 	s := act.New(cfg)
 	t.Cleanup(func() { _ = s.Close() })
-	s.SetIdler(c)
+	s.Internals().SetIdler(c)
 	require.NoError(t, x.Setup(s))
 	return s, x, c
 }
@@ -127,7 +127,7 @@ func TestIdleTimeIsDividedByStrategy(t *testing.T) {
 			x.Configure(&cfg)
 			s := act.New(cfg)
 			defer func() { require.NoError(t, s.Close()) }()
-			s.SetIdler(looker{c})
+			s.Internals().SetIdler(looker{c})
 			require.NoError(t, x.Setup(s))
 			var tm act.Timer
 			begun := false

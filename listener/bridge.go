@@ -37,7 +37,7 @@ import (
 // F can finish what it has begun. If the task is dropped, the connection is aborted and all calls return net.ErrClosed.
 // F does not keep Run from returning then.
 //
-// Each Bridge has a goroutine of its own for F, from [act.Scheduler.Reserve]: the number of connections bounds them.
+// Each Bridge has a goroutine of its own for F beside the Offloads of act.Config: the number of connections bounds them.
 //
 // A Bridge without F is for a goroutine that is there already, such as that of a handler that takes its connection over:
 // see [Bridge.NetConn].
@@ -101,7 +101,7 @@ func (b *Bridge) begin() {
 	if b.F == nil {
 		panic("listener: Bridge without a function")
 	}
-	f, on := b.F, b.Conn.Scheduler().Reserve(1)
+	f, on := b.F, b.Conn.Scheduler().Internals().Reserve(1)
 	far := b.reach(on)
 	b.call.F, b.call.On = func() (error, error) { return f(far), nil }, on
 }
@@ -114,7 +114,7 @@ func (b *Bridge) NetConn() net.Conn {
 	if b.F != nil {
 		panic("listener: NetConn of a Bridge with a function")
 	}
-	return b.reach(b.Conn.Scheduler().Reserve(1))
+	return b.reach(b.Conn.Scheduler().Internals().Reserve(1))
 }
 
 // reach returns the far end, for functions of an executor.

@@ -500,7 +500,7 @@ func (c *Conn) begin() *buffers {
 		c.buffers = b
 	}
 	b.ending = true
-	b.cache.s.AtTurnEnd(b)
+	b.cache.s.Internals().AtTurnEnd(b)
 	return b
 }
 

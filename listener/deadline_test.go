@@ -125,8 +125,8 @@ func perform(t *testing.T, l *servertest.Stepped, c *listener.Conn, clock *serve
 
 func TestADeadlineOfAClosedConnectionIsForgotten(t *testing.T) {
 	l, clock := virtual(t)
-	l.S.Hold(1) // for a task
-	defer l.S.Hold(-1)
+	l.S.Internals().KeepRunning(1) // for a task
+	defer l.S.Internals().KeepRunning(-1)
 	c, _ := l.Conn("tcp", listener.Limits{})
 	require.NoError(t, c.SetDeadline(clock.Wall().Add(time.Second)))
 	_, armed := l.S.NextDeadline()

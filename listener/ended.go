@@ -28,7 +28,7 @@ func (c *Conn) FirstLeaveTime(t *act.Task) time.Duration {
 	if !idle {
 		since = t.Scheduler().Now()
 	}
-	return t.FirstLeaveTime(since)
+	return t.Scheduler().Internals().FirstLeaveTime(t, since)
 }
 
 // Ended is for a task that waits for something else than input, such as a timer, and wants to know when its peer is

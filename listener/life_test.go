@@ -43,12 +43,12 @@ type lives struct {
 
 func (m *lives) Act(t *act.Task) act.Directive {
 	m.loans = m.loans[:0]
-	t.Scheduler().AtTurnEnd(servertest.TurnEnd(m.check))
+	t.Scheduler().Internals().AtTurnEnd(servertest.TurnEnd(m.check))
 	for range m.r.IntN(12) {
 		m.happen(m.now[m.r.IntN(len(m.now))])
 	}
 	if m.r.IntN(3) == 0 {
-		t.Scheduler().AtTurnEnd(servertest.TurnEnd(func() { m.happen(m.now[m.r.IntN(len(m.now))]) }))
+		t.Scheduler().Internals().AtTurnEnd(servertest.TurnEnd(func() { m.happen(m.now[m.r.IntN(len(m.now))]) }))
 	}
 	m.check()
 	if m.turns--; m.turns <= 0 {

@@ -135,5 +135,5 @@ func EngineOf(s *act.Scheduler) (Engine, error) {
 
 // SetEngine gives s another engine than the default. It panics after the first call of EngineOf; a set-up function that
 // comes before those of services is the place for it. An engine must also be
-// the Idler of s: call [act.Scheduler.SetIdler] as well. sim/completions.go is an example.
+// the Idler of s: call SetIdler of its Internals as well. sim/completions.go is an example.
 func SetEngine(s *act.Scheduler, e Engine) { engines.Put(s, e) }

@@ -80,7 +80,7 @@ func (k *socket) release(how func(fd int) error) {
 	e.counts.Open--
 	if k.state&lingering != 0 {
 		e.counts.Lingering--
-		e.s.Hold(-1)
+		e.s.Internals().KeepRunning(-1)
 	}
 	if o := k.out; o != nil {
 		o.timer.Stop()

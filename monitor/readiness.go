@@ -66,7 +66,7 @@ func (e *readiness) open() error {
 			return fmt.Errorf("monitor: opening a poller: %w", err)
 		}
 		e.poller = p
-		e.s.SetIdler(e)
+		e.s.Internals().SetIdler(e)
 	}
 	return nil
 }

@@ -139,15 +139,15 @@ func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 				return
 			}
 			loan = lent
-			l.S.AtTurnEnd(servertest.TurnEnd(func() {
+			l.S.Internals().AtTurnEnd(servertest.TurnEnd(func() {
 				for err := monitor.ErrWouldBlock; err == monitor.ErrWouldBlock; {
 					if other, err = b.Lend(100); err != nil {
 						l.Engine().(act.Idler).Idle(time.Millisecond)
 					}
 				}
-				l.S.AtTurnEnd(servertest.TurnEnd(func() { rest = slices.Clone(other) }))
+				l.S.Internals().AtTurnEnd(servertest.TurnEnd(func() { rest = slices.Clone(other) }))
 			}))
-			l.S.AtTurnEnd(servertest.TurnEnd(func() { loan = slices.Clone(loan) }))
+			l.S.Internals().AtTurnEnd(servertest.TurnEnd(func() { loan = slices.Clone(loan) }))
 		})
 		return loan != nil
 	})

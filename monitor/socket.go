@@ -523,7 +523,7 @@ func (k *socket) Close(within time.Duration) {
 	k.state |= lingering | ending
 	e.counts.Lingers++
 	e.counts.Lingering++
-	e.s.Hold(1)
+	e.s.Internals().KeepRunning(1)
 	if k.linger(); k.fd >= 0 {
 		now := e.s.Now()
 		e.s.CallAt(&o.timer, now+min(within, math.MaxInt64-now), o)

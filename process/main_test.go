@@ -32,12 +32,12 @@ func start(t testing.TB, schedulers int, cfg process.Config, setup func(sys *pro
 	sys := process.New(cfg)
 	r := running{servertest.Start(t, act.Config{Schedulers: schedulers}, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
-			s.Hold(1) // else the processes may have ended before Start has seen that Run has begun
+			s.Internals().KeepRunning(1) // else the processes may have ended before Start has seen that Run has begun
 			setup(sys)
 		}
 		return nil
 	}), sys}
-	r.On(0, func(s *act.Scheduler) { s.Hold(-1) })
+	r.On(0, func(s *act.Scheduler) { s.Internals().KeepRunning(-1) })
 	return r
 }
 

@@ -376,14 +376,14 @@ func (r *runner) wake() { r.anywhere.Wake() }
 func (r *runner) keepRun() {
 	if !r.keepsRun.Load() {
 		r.keepsRun.Store(true)
-		r.s.Hold(1)
+		r.s.Internals().KeepRunning(1)
 	}
 }
 
 func (r *runner) releaseRun() {
 	if r.keepsRun.Load() {
 		r.keepsRun.Store(false)
-		r.s.Hold(-1)
+		r.s.Internals().KeepRunning(-1)
 	}
 }
 

@@ -64,7 +64,7 @@ type cache struct {
 }
 
 var caches = act.NewLocal(func(s *act.Scheduler) *cache {
-	_, simulated := s.Reserve(1).(interface{ Wait(until func() bool) }) // as package sim has it, for want of goroutines
+	_, simulated := s.Internals().Reserve(1).(interface{ Wait(until func() bool) }) // as package sim has it, for want of goroutines
 	return &cache{s: s, simulated: simulated}
 })
 

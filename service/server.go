@@ -79,7 +79,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	c.replaced = &other
 	for _, a := range demons {
 		if c.atEnd == LastOfAll { // without the lock: a Trace may ask for its name
-			s.InstallLast(a)
+			s.Internals().InstallLast(a)
 		} else {
 			s.Install(a)
 		}

@@ -24,7 +24,7 @@ import (
 func Completions(s *act.Scheduler) error {
 	e := &completer{r: runners.Get(s)}
 	e.r.completer = e
-	s.SetIdler(e)
+	s.Internals().SetIdler(e)
 	monitor.SetEngine(s, e)
 	return nil
 }
@@ -613,7 +613,7 @@ func (k *stream) Close(linger time.Duration) {
 	k.e.lingering = append(k.e.lingering, k)
 	k.e.counts.Lingers++
 	k.e.counts.Lingering++
-	k.e.r.s.Hold(1)
+	k.e.r.s.Internals().KeepRunning(1)
 	k.e.r.w.after(linger, k.lingered)
 	k.goOn()
 }
@@ -656,7 +656,7 @@ func (k *stream) release(how func()) {
 	if k.closing {
 		k.e.counts.Lingering--
 		k.e.lingering = slices.DeleteFunc(k.e.lingering, func(o *stream) bool { return o == k })
-		k.e.r.s.Hold(-1)
+		k.e.r.s.Internals().KeepRunning(-1)
 		k.e.r.wake()
 	}
 }

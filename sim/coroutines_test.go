@@ -292,7 +292,7 @@ type phased struct {
 }
 
 func (x *phased) Task(s *tasklet.Runner) (d tasklet.Directive) {
-	here := s.Act().Here()
+	here := s.Act().Internals().Here()
 	switch {
 	case x.in:
 		x.w.Errorf("a tasklet is in two phases")

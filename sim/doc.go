@@ -20,5 +20,5 @@
 //
 // Goroutines that a server starts itself are not part of the world, and what they do cannot be repeated. If one posts
 // to a scheduler, the post panics. Offloaded functions are part of the world, which calls them on its own goroutine. Those
-// of an executor of Scheduler.Reserve may wait there: see [World.Await].
+// of bridges and of blocking handlers may wait there: see [World.Await].
 package sim

@@ -230,7 +230,7 @@ func (x *worker) Stop(t *act.Task, o shutdown.Order) {
 
 // leaveNew is for a task that waits for its first work. It gets a second, or less if the order has little time.
 func (x *worker) leaveNew(t *act.Task, order *announcedOrder) {
-	now, leave := t.Scheduler().Now(), t.FirstLeaveTime(x.since)
+	now, leave := t.Scheduler().Now(), t.Scheduler().Internals().FirstLeaveTime(t, x.since)
 	p, second := order.terms.Resolved(), time.Second
 	if latest := max(now+p.Spread, x.since+second); leave > latest {
 		x.e.w.Errorf("a new task is to leave %v after an order, and at most %v later", leave-now, latest-now)
@@ -352,7 +352,7 @@ func ends(t testing.TB) func(w *sim.World) {
 			}
 			if w.Rand().IntN(2) == 0 {
 				e.lasts = true
-				s.InstallLast(&lastOne{worker{e: e, home: s.Index(), leave: -1, last: true, since: -1}})
+				s.Internals().InstallLast(&lastOne{worker{e: e, home: s.Index(), leave: -1, last: true, since: -1}})
 			}
 			return nil
 		})

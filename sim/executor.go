@@ -93,9 +93,8 @@ func (c *coroutine) play(yield func(struct{}) bool) {
 	c.f()
 }
 
-// Await waits until f returns true. It is for functions that may block: those that are given to an Executor of
-// Scheduler.Reserve, such as the one that a listener.Bridge calls, and handlers of package nethttp. The world calls f
-// again and again, so it must only look.
+// Await waits until f returns true. It is for functions that may block: those of bridges, and
+// handlers of package nethttp. The world calls f again and again, so it must only look.
 func (w *World) Await(f func() bool) {
 	for !f() {
 		w.await(f)

@@ -30,7 +30,7 @@ func play(t *testing.T, x streamtest.Scene, engine setUps, local bool) {
 	const address, path = "10.0.0.1:7007", "/run/streams"
 	at := address
 	var socket interface {
-		Open() int
+		Conns() int
 		Setup(*act.Scheduler) error
 	} = &service.TCP{Address: address, Handler: x.Handle, Limits: x.Limits}
 	if local {
@@ -47,7 +47,7 @@ func play(t *testing.T, x streamtest.Scene, engine setUps, local bool) {
 				c.Sleep(10 * time.Microsecond)
 			}
 		}
-		x.Script(&streamtest.Peer{Conn: c, T: t, Local: local, Open: socket.Open, CloseWrite: c.CloseWrite, Abort: c.Abort, On: post, Pass: c.Sleep,
+		x.Script(&streamtest.Peer{Conn: c, T: t, Local: local, Open: socket.Conns, CloseWrite: c.CloseWrite, Abort: c.Abort, On: post, Pass: c.Sleep,
 			Go: func(f func()) { c.Go(func(*sim.Client) error { f(); return nil }) },
 			Wait: func(until func() bool) {
 				for over := false; !over; c.Sleep(100 * time.Microsecond) {

@@ -104,7 +104,7 @@ type maintenance struct {
 }
 
 func newMaintenance(c *pollers, s *act.Scheduler, ended func()) *maintenance {
-	x := &maintenance{pollers: c, s: s, on: s.Reserve(1), waits: newWaits(c.e, c.now), ended: ended}
+	x := &maintenance{pollers: c, s: s, on: s.Internals().Reserve(1), waits: newWaits(c.e, c.now), ended: ended}
 	if len(c.all) == 0 {
 		x.next = rarely
 	}

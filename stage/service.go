@@ -29,7 +29,7 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil
 	}
-	x := &service{e: e, s: s, bodies: s.Reserve(2 * e.cfg.Workers), beats: s.Reserve(1), calls: s.Reserve(callsAtOnce)}
+	x := &service{e: e, s: s, bodies: s.Internals().Reserve(2 * e.cfg.Workers), beats: s.Internals().Reserve(1), calls: s.Internals().Reserve(callsAtOnce)}
 	if err := e.begin(x); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	e.maintenance = x.maintenance
 	e.mu.Unlock()
 	if w, ok := e.cfg.Store.(store.Watcher); ok {
-		s.Reserve(1).Execute(func() { e.watch(p, w) })
+		s.Internals().Reserve(1).Execute(func() { e.watch(p, w) })
 	}
 	s.Install(x)
 	return nil

@@ -279,7 +279,7 @@ func newReal(t *testing.T, r *tasklet.Runner, plot plot) *real {
 	p := &real{t: t, s: r, plot: plot}
 	for i := range p.cast {
 		p.cast[i] = tasklet.New(func(*tasklet.Runner) tasklet.Directive {
-			p.note(name(i, p.s.Act() != nil && p.s.Act().Here()))
+			p.note(name(i, p.s.Act() != nil && p.s.Act().Internals().Here()))
 			a := p.next()
 			for _, w := range a.words {
 				w.to(p)

@@ -223,5 +223,5 @@ func (c *core) here() bool {
 	c.mu.Lock()
 	m := c.monitor
 	c.mu.Unlock()
-	return m != nil && m.s.Here()
+	return m != nil && m.s.Internals().Here()
 }

@@ -146,7 +146,7 @@ func TestOnAGroup(t *testing.T) {
 					counts[a.Index()]++
 					return done
 				}
-				require.True(t, r.Act().Here())
+				require.True(t, r.Act().Internals().Here())
 				return sync_
 			})
 			schedule(t, r, sync_, x)

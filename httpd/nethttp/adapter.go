@@ -110,7 +110,7 @@ type batcher interface {
 }
 
 var executors = act.NewLocal(func(s *act.Scheduler) *executor {
-	c := &executor{Executor: s.Reserve(math.MaxInt32), atEnd: func(f func()) { s.Internals().AtPassEnd(f) }}
+	c := &executor{Executor: s.Internals().Reserve(math.MaxInt32), atEnd: func(f func()) { s.Internals().AtPassEnd(f) }}
 	c.wait = lane.WaitOf(c.Executor)
 	c.pool, _ = c.Executor.(batcher)
 	return c

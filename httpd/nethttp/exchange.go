@@ -382,13 +382,13 @@ func (x *exchange) Waits(add func(what string)) {
 // ends, and a task takes the place of the exchange, so that Run goes on waiting for the handler. When an order drops
 // everything there is no such task: it would begin after the next turn.
 func (x *exchange) Close() error {
-	if x.r.Scheduler().Here() {
+	if x.r.Scheduler().Internals().Here() {
 		x.held.Set(x.r.Conn(), 0)
 	}
 	if !x.state.CompareAndSwap(running, abandoned) {
 		return nil
 	}
-	if x.r.Scheduler().Here() {
+	if x.r.Scheduler().Internals().Here() {
 		_, err := x.w.Write(nil)
 		x.slow.Store(err == httpd.ErrSlow)
 	}
@@ -400,10 +400,10 @@ func (x *exchange) Close() error {
 		return nil
 	}
 	x.cancel()
-	if s := x.r.Scheduler(); s.Here() {
+	if s := x.r.Scheduler(); s.Internals().Here() {
 		path := x.r.Path()
 		name := fmt.Sprintf("nethttp: %s %s, given up", x.r.Method(), syntax.Escape(path[:min(len(path), mostNamed)]))
-		s.AtTurnEnd(&stray{s: s, state: &x.state, bell: &x.bell, name: name})
+		s.Internals().AtTurnEnd(&stray{s: s, state: &x.state, bell: &x.bell, name: name})
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func (o *inlineOutlet) drop() {
 		return
 	}
 	blocks.Put(p.block)
-	if o.kept--; o.conn != nil && o.conn.Scheduler().Here() {
+	if o.kept--; o.conn != nil && o.conn.Scheduler().Internals().Here() {
 		o.held.Set(o.conn, o.kept*blockSize)
 	}
 }

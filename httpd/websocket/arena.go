@@ -35,7 +35,7 @@ const kept = 64 << 10
 func (a *arena) take(n int) []byte {
 	if !a.used {
 		a.used = true
-		a.s.AtTurnEnd(a)
+		a.s.Internals().AtTurnEnd(a)
 	}
 	if n > cap(a.block)-len(a.block) {
 		a.block = make([]byte, 0, max(n, kept))

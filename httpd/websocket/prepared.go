@@ -117,7 +117,7 @@ func (c *Conn) PushOr(o Overflow, m *Prepared) error {
 	}
 	if c.queue(m, o == DropOldest); c.waits() == 1 && !c.gathers {
 		c.gathers = true
-		c.conn.Scheduler().AtTurnEnd((*gathered)(c))
+		c.conn.Scheduler().Internals().AtTurnEnd((*gathered)(c))
 	}
 	most := c.options.backlog()
 	if c.waits() <= most {

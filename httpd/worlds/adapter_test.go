@@ -106,7 +106,7 @@ func (o *byAdapter) step(x *handling, s step) bool {
 // both reads the body and writes, at the same time. It may leave the reading behind.
 func (o *byAdapter) both(n int, leaves bool) bool {
 	x, q, all, over := o.x, o.x.q, false, false
-	q.scheduler.Reserve(1).Execute(func() {
+	q.scheduler.Internals().Reserve(1).Execute(func() {
 		all = x.read(plenty, false)
 		over = true
 	})
@@ -167,7 +167,7 @@ func (o *byAdapter) tunnel() {
 		}
 	}
 	if q.ending == leavesATunnel {
-		q.scheduler.Reserve(1).Execute(func() { x.copy(conn, both.Reader) })
+		q.scheduler.Internals().Reserve(1).Execute(func() { x.copy(conn, both.Reader) })
 		return
 	}
 	x.copy(conn, both.Reader)

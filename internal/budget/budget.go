@@ -230,7 +230,7 @@ func (b *Budget) reached() {
 	}
 	if b.total > b.alarm && !b.ending {
 		b.ending = true
-		b.s.AtTurnEnd(b)
+		b.s.Internals().AtTurnEnd(b)
 	}
 }
 

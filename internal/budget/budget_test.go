@@ -31,9 +31,9 @@ func newBed(t *testing.T) *bed {
 	core, logs := observer.New(zapcore.DebugLevel)
 	x := &bed{t: t, now: time.Hour, logs: logs}
 	x.s = act.New(act.Config{Clock: x, Logger: zap.New(core)})
-	x.s.Hold(1) // or it ends, and its timers with it
+	x.s.Internals().KeepRunning(1) // or it ends, and its timers with it
 	t.Cleanup(func() {
-		x.s.Hold(-1)
+		x.s.Internals().KeepRunning(-1)
 		require.NoError(t, x.s.Close())
 	})
 	x.b = Of(x.s)

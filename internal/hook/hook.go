@@ -3,7 +3,7 @@ package hook
 
 import "github.com/daimon-go/daimon/shutdown"
 
-// Accounter is an act.Local's value that calls Hold for something of its own. Account counts and names that in c, whose
+// Accounter is an act.Local's value that calls KeepRunning for something of its own. Account counts and names that in c, whose
 // Order is in force, and returns how many of the scheduler's holds are for it. It is called at the end of Run, before
 // anything is dropped.
 type Accounter interface {

@@ -32,10 +32,10 @@ func TestAClosedSchedulerBeginsNoLine(t *testing.T) {
 	happens := func(s *act.Scheduler) {
 		line.Add(s, func(*int) {})
 		now += clock(time.Second)
-		s.Hold(1)
+		s.Internals().KeepRunning(1)
 		_, err := s.Step(1)
 		require.NoError(t, err)
-		s.Hold(-1)
+		s.Internals().KeepRunning(-1)
 	}
 	all := g.Schedulers()
 	lates.Get(all[0])
@@ -62,7 +62,7 @@ func TestALineIsOfAllSchedulersOfAGroup(t *testing.T) {
 	group := func() *act.Group {
 		g := act.NewGroup(act.Config{Schedulers: 3, Threads: act.Stepped, Clock: &now, Logger: zap.New(core)})
 		for _, s := range g.Schedulers() {
-			s.Hold(1) // or it ends
+			s.Internals().KeepRunning(1) // or it ends
 		}
 		return g
 	}
@@ -96,12 +96,12 @@ func TestALineIsOfAllSchedulersOfAGroup(t *testing.T) {
 	require.Empty(t, pass(time.Hour))
 	happens(g, 4)
 	for _, s := range g.Schedulers() {
-		s.Hold(-1)
+		s.Internals().KeepRunning(-1)
 	}
 	require.NoError(t, g.Close())
 	require.Equal(t, 1, logs.Len(), "what was begun when it is closed")
 	for _, s := range other.Schedulers() {
-		s.Hold(-1)
+		s.Internals().KeepRunning(-1)
 	}
 	require.NoError(t, other.Close())
 }

@@ -69,8 +69,8 @@ func (l *Stepped) Turn(f func(t *act.Task)) {
 // Until steps until f returns true, even if there is no task.
 func (l *Stepped) Until(what string, f func() bool) {
 	l.T.Helper()
-	l.S.Hold(1)
-	defer l.S.Hold(-1)
+	l.S.Internals().KeepRunning(1)
+	defer l.S.Internals().KeepRunning(-1)
 	idle := false
 	for end := time.Now().Add(Timeout); !f(); {
 		if idle {

@@ -77,7 +77,7 @@ func newLoops(n int) loops {
 	for _, s := range g.Schedulers() {
 		x := &loop{s: s}
 		s.Attach(x)
-		s.Hold(1) // it never finishes
+		s.Internals().KeepRunning(1) // it never finishes
 		all = append(all, x)
 	}
 	return all
