@@ -12,8 +12,10 @@ import (
 // to 256 KiB. If there is more, or the head of the answer is sent before the end of a body in chunks has come, the answer says
 // that the connection is closed behind it (RFC 9112 9.3, 9.6). An answer that is complete waits for that end, for up to 500 ms.
 type Body struct {
-	x      exchange
-	length int64 // -1: not known before its end
+	x        exchange
+	length   int64          // -1: not known before its end
+	fields   []syntax.Field // that came behind it, in trailers
+	trailers []byte
 }
 
 // Length returns the length of the whole body, or -1 if it is known only at its end.
@@ -33,18 +35,11 @@ func (b *Body) Read(p []byte) (int, error) { return b.x.read(p) }
 
 // SetTimeout has d take the place of Timeouts.Body for this body, from now on. 0 means that of the Server, and a negative d means
 // no limit. For the rest that the handler leaves unread it is that of the Server again.
-func (b *Body) SetTimeout(d time.Duration) { b.x.waitForBody(d) }
+func (b *Body) SetTimeout(d time.Duration) { b.x.setTimeout(d) }
 
 // Trailer returns the value of the first trailer field with this name (RFC 9110 6.5), without regard to case. It returns
 // nil if there is none, and until Peek has returned io.EOF.
-func (b *Body) Trailer(name string) []byte {
-	for n, value := range b.Trailers() {
-		if syntax.EqualFold(n, name) {
-			return value
-		}
-	}
-	return nil
-}
+func (b *Body) Trailer(name string) []byte { return syntax.Get(b.fields, b.trailers, name) }
 
 // Trailers returns the names and values of all trailer fields, in order, and none until Peek has returned io.EOF.
-func (b *Body) Trailers() iter.Seq2[[]byte, []byte] { return b.x.trailers() }
+func (b *Body) Trailers() iter.Seq2[[]byte, []byte] { return syntax.Each(b.fields, b.trailers) }

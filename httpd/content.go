@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"io"
-	"iter"
 	"os"
 	"time"
 
@@ -22,13 +21,11 @@ type content struct {
 	left     int64 // sized: not yet discarded
 	piece    int   // chunked: data at the front of what is unread
 	chunks   http1.Chunks
-	trailers []byte
 	err      error         // why no more can be read
 	taken    int64         // bytes
-	most     int64         // of them, while what is left is thrown away
+	most     int64         // of them, while what is left is thrown away; else 0
 	patience time.Duration // how long the client may still keep the handler waiting
 	allowed  time.Duration // the most that is
-	stream   bool          // which it is again after each byte; else it grows with the bytes
 	since    time.Duration // since when the handler waits for more, 0 if it does not
 	cause    act.Blocked
 }
@@ -53,11 +50,6 @@ var (
 	errHandler  = &syntax.Refusal{Status: 500, Why: "the handler has failed"}                            // 9110 15.6.1
 )
 
-func (c *content) reset() {
-	c.kind, c.asks, c.left, c.piece, c.trailers, c.err = ended, false, 0, 0, nil, nil
-	c.taken, c.patience, c.since, c.cause = 0, 0, 0, nil
-}
-
 // begin is called with the head, and returns the length for the Body.
 func (c *content) begin(f http1.Framing, v *Server) int64 {
 	c.asks = f.Continue
@@ -68,20 +60,19 @@ func (c *content) begin(f http1.Framing, v *Server) int64 {
 	case f.Length > 0:
 		c.kind, c.left = sized, f.Length
 	}
-	c.stream = f.Chunked
 	c.wait(timeout.Or(v.Timeouts.Body, standardBody))
 	return f.Length
 }
 
 func (c *content) wait(d time.Duration) { c.patience, c.allowed = d, d }
 
-func (e *http1Exchange) waitForBody(d time.Duration) {
+func (e *http1Exchange) setTimeout(d time.Duration) {
 	e.content.wait(timeout.Or(cmp.Or(d, e.session.server.Timeouts.Body), standardBody))
 }
 
 // leave is called when the handler has left the rest, which nobody has patience for.
 func (c *content) leave(v *Server) {
-	c.most, c.stream = c.taken+drainable, false
+	c.most = c.taken + drainable
 	if d := timeout.Or(v.Timeouts.Body, standardRest); d < timeout.Never {
 		c.wait(min(d, standardRest))
 	} else {
@@ -143,7 +134,8 @@ func (e *http1Exchange) more() ([]byte, error) {
 		}
 		if over {
 			if trailers := &c.chunks.Trailers; len(trailers.Fields) > 0 {
-				c.trailers = bytes.Clone(in[taken-trailers.Length : taken]) // they may be asked for in any turn
+				b := &e.in.Body
+				b.fields, b.trailers = trailers.Fields, bytes.Clone(in[taken-trailers.Length:taken]) // for any turn
 			}
 			conn.Discard(taken)
 			c.kind = ended
@@ -163,7 +155,7 @@ func (e *http1Exchange) noMore(err error) error {
 	c := &e.content
 	switch cause := err.(type) {
 	case act.Blocked:
-		if c.asks && !e.out.sent { // behind a final status it would be taken for content
+		if c.asks && e.out.progress == gathering { // behind a final status it would be taken for content
 			e.inform(100, nil)
 		}
 		c.asks = false
@@ -216,7 +208,7 @@ func (e *http1Exchange) discard(n int) {
 func (e *http1Exchange) took(n int) {
 	c := &e.content
 	c.taken += int64(n)
-	if c.stream && n > 0 {
+	if c.kind == chunked && c.most == 0 && n > 0 { // a stream: it has as much after each byte
 		c.patience = c.allowed
 	} else { // the first megabyte does not buy an hour of silence before the last byte
 		c.patience = min(c.allowed, c.patience+time.Duration(n)*(time.Second/slowest))
@@ -225,18 +217,6 @@ func (e *http1Exchange) took(n int) {
 		c.piece -= n
 	} else if c.left -= int64(n); c.left == 0 {
 		c.kind = ended
-	}
-}
-
-func (e *http1Exchange) trailers() iter.Seq2[[]byte, []byte] {
-	return func(yield func(name, value []byte) bool) {
-		text := e.content.trailers
-		for i := range e.content.chunks.Trailers.Fields {
-			f := &e.content.chunks.Trailers.Fields[i]
-			if text == nil || !yield(f.Name.Of(text), f.Value.Of(text)) {
-				return
-			}
-		}
 	}
 }
 

@@ -1,45 +1,50 @@
 package httpd
 
 import (
-	"iter"
-	"net"
+	"math"
 	"os"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/listener"
 )
 
-// exchange is what a Request, its Body and its Response stand on: one request with its response, whatever carries it.
-// With HTTP/1 ([http1Exchange]) a connection has one exchange after the other; with HTTP/2 it would have many at a time.
+// exchange is what a Request, its Body and its Response stand on: one request with its answer, on a connection of HTTP/1
+// ([http1Exchange]) or, in time, on a stream of HTTP/2. A Response gathers, counts and decides what has a length. The exchange turns
+// that into bytes of its protocol, and keeps those that there is no room for.
 //
-// A Response gathers, counts and decides what has a length. The exchange turns that into bytes of its protocol, and keeps
-// those that the connection has no room for. If it can send no more, it says why to Response.fail.
+// Beside these methods an implementation
+//
+//   - fills in the Request before the handler is called: conn, began, proto, head and text, peer if it is known, and the length of
+//     its Body. It adds the trailers to the Body before peek returns io.EOF;
+//   - has the action of the connection, or of the stream, call the handler and give turns to the handler's action. Meanwhile it looks
+//     at what the Response says, which is progress, last, timeout and, from complete, whether the handler has to go on. Then it calls
+//     Response.finish;
+//   - says why nothing more can be sent by Response.fail;
+//   - calls Server.OnResponse at the end, and leaves progress at over.
+//
+// Only some exchanges can send files, lend their sending side, or leave their connection to another protocol: the others return
+// errors.ErrUnsupported and ErrNoUpgrade.
 type exchange interface {
-	scheduler() *act.Scheduler
-	proto() string
-	conn() *listener.Conn
-	remoteAddr() net.Addr
-	began() time.Duration   // see Request.Began
-	ended(t *act.Task) bool // see Request.Ended
-
-	// The content of the request: see Body.
+	// The request: see Request.Ended and Body.
+	ended(t *act.Task) bool
 	peek() ([]byte, error)
 	discard(n int)
-	waitForBody(d time.Duration) // see Body.SetTimeout
 	read(p []byte) (int, error)
-	trailers() iter.Seq2[[]byte, []byte]
+	setTimeout(d time.Duration)
 
-	inform(status int, fields []Field) // sends an interim response, if the client knows any
-	begin(length int64)                // sends the head of the response. length is that of the content, or -1 if it is unknown
+	// The answer, in this order.
+	inform(status int, fields []Field) // an interim response, if the client knows any
+	begin(length int64)                // the head. length is that of the content, or -1 if it is unknown
 	send(p []byte)                     // content; what there is no room for is kept
 	offer(p []byte) int                // content, of which it sends as much as there is room for
 	sendFile(f *os.File, offset, n int64) (int64, error)
 	lend() (*Sender, error)
-	end()         // sends what follows the content, behind all of that
-	room() int    // how many bytes of content are sent for certain, and not kept
-	ready() error // why there is no room: an act.Blocked, or why there never will be
+	end() // what follows the content, behind all of that
 
-	// upgrades returns nil if SwitchProtocols may switch to the protocol.
-	upgrades(protocol string) error
+	room() int                   // how many bytes of content are sent for certain, and not kept; unlimited while the handler is called
+	ready() error                // why there is no room: an act.Blocked, or why there never will be
+	leave(protocol string) error // why the connection cannot be given to the protocol, or to any if that is ""
 }
+
+// unlimited is the room for what a handler writes before it returns: it cannot wait.
+const unlimited = math.MaxInt

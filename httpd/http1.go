@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"math/bits"
-	"net"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
@@ -25,24 +23,28 @@ type http1Exchange struct {
 	out     Response
 	parser  http1.Parser
 	framing http1.Framing
-	content content       // of the request
-	coding  coding        // of the response
-	since   time.Duration // when its first byte was found; 0: not yet
-	last    bool          // the connection is closed behind it
-	pending []byte        // what the connection had no room for
-	whole   []byte        // behind that, sent without a copy
-	lost    error         // why the client cannot be told anything any more
+	content content // of the request
+	coding  coding  // of the response
+	pending []byte  // what the connection had no room for
+	whole   []byte  // behind that, sent without a copy
+	lost    error   // why the client cannot be told anything any more
 	cause   act.Blocked
 	held    int // bytes of memory that an unfinished head takes, of cache.heads
 	meter   listener.Meter
 
 	action  act.Action // of the handler, if it is not done in one go
 	failure error      // of the handler. The client has been told, and in the end the task fails with it
-	told    bool       // Server.OnResponse has been called
-	watched bool       // the handler wants to know when the client has closed its side
-	heard   bool       // it has asked in this turn, and is woken
-	away    bool       // the action belongs to an offloaded function
+	watch   watch
 }
+
+// watch is whether the handler wants to know when the client has closed its side.
+type watch uint8
+
+const (
+	unwatched watch = iota
+	watched
+	heard // it has asked in this turn, and is woken
+)
 
 // coding is how the client finds the end of the content.
 type coding uint8
@@ -73,35 +75,45 @@ func (c *cache) take(x *session) (e *http1Exchange) {
 	if n := len(c.idle); n > 0 {
 		e = c.idle[n-1]
 		c.idle = c.idle[:n-1]
-		e.session = x
 	} else {
-		e = &http1Exchange{session: x, cache: c}
-		e.in.x, e.in.Body.x, e.out.x = e, e, e
+		e = &http1Exchange{cache: c}
+		e.in.x, e.out.x = e, e
 		e.in.head = &e.parser.Head
 		e.reset()
 	}
+	e.session, e.in.conn = x, x.conn
 	e.parser.Limits = x.server.heads()
 	return e
 }
 
 func (c *cache) give(e *http1Exchange) {
-	e.session = nil
 	if len(c.idle) < keepExchanges {
 		e.reset()
+		e.session, e.in.conn = nil, nil
 		c.idle = append(c.idle, e)
 	}
 }
 
+// reset prepares e for the next request. It keeps what belongs to the connection, and memory for heads and small answers.
 func (e *http1Exchange) reset() {
 	e.hold(0)
 	e.in.reset()
 	e.out.reset()
 	e.parser.Reset()
-	e.content.reset()
-	e.pending, e.whole, e.lost, e.cause, e.last = nil, nil, nil, nil, false // an empty end of pending may be of a large array
-	e.since = 0
-	e.action, e.failure, e.told, e.watched, e.heard, e.away = nil, nil, false, false, false, false
+	*e = http1Exchange{session: e.session, cache: e.cache, meter: e.meter, in: e.in, out: e.out, parser: e.parser,
+		content: content{chunks: e.content.chunks}}
 }
+
+// endTurn is called at the beginning of the next one.
+func (e *http1Exchange) endTurn() {
+	e.content.woken(e.cache.s)
+	if e.watch == heard {
+		e.watch = watched
+	}
+}
+
+// known reports whether there is a request: its head has come, or was refused.
+func (e *http1Exchange) known() bool { return e.parser.Length > 0 || e.out.progress != gathering }
 
 // hold notes that n bytes of an unfinished head are kept, and reports whether there is memory for that.
 func (e *http1Exchange) hold(n int) bool {
@@ -124,7 +136,7 @@ func (e *http1Exchange) count() {
 	if len(e.out.body) == 0 && cap(e.out.body) > gathered {
 		e.out.body = nil // all of it was given to the connection, or is pending
 	}
-	n := cap(e.pending) + cap(e.out.body) + len(e.content.trailers)
+	n := cap(e.pending) + cap(e.out.body) + len(e.in.Body.trailers)
 	if e.in.kept {
 		n += cap(e.in.text)
 	}
@@ -137,25 +149,29 @@ const smallHead = 4 << 10
 // begins is called when the first byte of the request was found.
 func (e *http1Exchange) begins() {
 	x := e.session
-	e.since = max(1, e.cache.s.Now())
+	e.in.began = max(1, e.cache.s.Now())
 	if x.peer == nil && x.server.OnResponse != nil {
 		x.peer = x.conn.RemoteAddr()
 	}
+	e.in.peer = x.peer
 }
 
 // over calls OnResponse, once, if there was a request. Content that was not given to the connection is not counted then.
 // What is pending may include framing, so the count of a response that was cut off may be a few bytes too small.
 func (e *http1Exchange) over() {
-	e.out.recall()
-	if f := e.session.server.OnResponse; f != nil && !e.told && (e.parser.Length > 0 || e.out.sent) {
-		e.told = true
-		w := &e.out
-		if !w.sent {
-			w.status = 0
-		}
-		if !w.mute {
-			w.written = max(0, w.written-int64(len(e.pending)+len(e.whole)))
-		}
+	w := &e.out
+	w.recall()
+	if w.progress == over || !e.known() {
+		return
+	}
+	if w.progress == gathering {
+		w.status = 0
+	}
+	if !w.mute {
+		w.written = max(0, w.written-int64(len(e.pending)+len(e.whole)))
+	}
+	w.progress = over
+	if f := e.session.server.OnResponse; f != nil {
 		f(w, &e.in)
 	}
 }
@@ -171,25 +187,15 @@ func (e *http1Exchange) lasts() bool {
 // undecided reports whether the response, which the handler has given, can wait for the end of the body: only then it is
 // known whether the connection can go on behind it.
 func (e *http1Exchange) undecided() bool {
-	return e.content.kind == chunked && !e.out.sent && !e.out.leaves() && !e.lasts()
-}
-
-func (e *http1Exchange) scheduler() *act.Scheduler { return e.cache.s }
-func (e *http1Exchange) conn() *listener.Conn      { return e.session.conn }
-func (e *http1Exchange) remoteAddr() net.Addr      { return e.session.remoteAddr() }
-func (e *http1Exchange) began() time.Duration      { return e.since }
-
-func (e *http1Exchange) proto() string {
-	if e.parser.Minor == 0 {
-		return "HTTP/1.0"
-	}
-	return "HTTP/1.1"
+	return e.content.kind == chunked && e.out.progress == gathering && !e.out.leaves() && !e.lasts()
 }
 
 func (e *http1Exchange) ended(t *act.Task) bool {
-	e.watched = true
+	e.watch = watched
 	half, err := e.awaitEnd(t)
-	e.heard = err == nil
+	if err == nil {
+		e.watch = heard
+	}
 	return half || err != nil
 }
 
@@ -197,7 +203,7 @@ func (e *http1Exchange) ended(t *act.Task) bool {
 // has come.
 func (e *http1Exchange) awaitEnd(t *act.Task) (half bool, err error) {
 	conn := e.session.conn
-	if e.watched && conn.EndsInBand() && e.content.kind == ended && conn.Buffered() == 0 {
+	if e.watch != unwatched && conn.EndsInBand() && e.content.kind == ended && conn.Buffered() == 0 {
 		_, err := conn.Peek(1)
 		if blocked, is := err.(act.Blocked); is {
 			blocked.Arm(t) // it notices the end of the transport as well
@@ -212,8 +218,10 @@ func (e *http1Exchange) awaitEnd(t *act.Task) (half bool, err error) {
 	return half || closed, err
 }
 
-func (e *http1Exchange) upgrades(protocol string) error {
+func (e *http1Exchange) leave(protocol string) error {
 	switch {
+	case protocol == "":
+		return nil
 	case !e.parser.Upgrades(e.in.text, protocol):
 		return ErrNoUpgrade
 	case e.content.kind != ended: // the body precedes the switch (RFC 9110 7.8)
@@ -257,7 +265,7 @@ func (e *http1Exchange) begin(length int64) {
 		e.coding = byChunks
 	}
 	// Of a body whose end is not there yet more may come than is thrown away, and that would be too late to say so.
-	e.last = w.status != 101 && (e.lasts() || c.kind == chunked)
+	w.last = w.status != 101 && (e.lasts() || c.kind == chunked)
 	head := e.head(e.cache.scratch[:0], length)
 	if e.coding == byLength && !w.mute && len(head)+len(w.body) <= gathered { // nearly always: one call
 		w.count(int64(len(w.body)))
@@ -282,7 +290,7 @@ func (e *http1Exchange) head(to []byte, length int64) []byte {
 		to = append(to, "\r\nTransfer-Encoding: chunked"...)
 	}
 	switch {
-	case e.last:
+	case e.out.last:
 		to = append(to, "\r\nConnection: close"...)
 	case e.parser.Minor == 0:
 		to = append(to, "\r\nConnection: keep-alive"...)
@@ -346,7 +354,12 @@ func (e *http1Exchange) sendFile(f *os.File, offset, n int64) (int64, error) {
 	return sent, nil
 }
 
-func (e *http1Exchange) room() int { return e.session.conn.Room() }
+func (e *http1Exchange) room() int {
+	if e.session.phase == asking {
+		return unlimited
+	}
+	return e.session.conn.Room()
+}
 
 func (e *http1Exchange) ready() error {
 	if err := e.push(); err != nil {

@@ -11,16 +11,13 @@ import (
 // WaitsFor implements hook.Valued. What is awaited of the connection itself is the service's to say.
 func (x *session) WaitsFor(w *hook.Waits) {
 	switch x.phase {
-	case awaiting:
-		switch {
-		case x.begun:
-			x.add(w, "the rest of a request's head", x.limit)
-		case x.served:
-			x.add(w, "the next request", x.limit)
-		default:
-			x.add(w, "the first request", x.limit)
-		}
-	case handling:
+	case fresh:
+		x.add(w, "the first request", x.limit)
+	case resting:
+		x.add(w, "the next request", x.limit)
+	case arriving:
+		x.add(w, "the rest of a request's head", x.limit)
+	case handling, away:
 		c := &x.exchange.content
 		if c.since != 0 {
 			x.add(w, "more of the request's body", c.since+c.patience)
@@ -30,7 +27,7 @@ func (x *session) WaitsFor(w *hook.Waits) {
 		x.add(w, "the client to take the response", x.pace.cut())
 	case draining:
 		x.add(w, "the rest of a body that the handler has left", x.limit)
-	case closing:
+	case leaving, closing:
 		x.add(w, "the client to take the last response", x.pace.cut())
 	case switched:
 		hook.AskValues(x.next.Action, w)

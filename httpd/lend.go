@@ -49,10 +49,7 @@ func (w *Response) Lend() (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.most = -1; w.sized {
-		s.most = w.left
-	}
-	w.lent = s
+	s.most, w.lent = w.left, s
 	return s, nil
 }
 

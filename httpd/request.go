@@ -19,6 +19,10 @@ type Request struct {
 	Body Body
 
 	x       exchange
+	conn    *listener.Conn
+	peer    net.Addr      // nil: it was not asked for
+	began   time.Duration // 0: not yet
+	proto   string
 	head    *syntax.Head
 	text    []byte // of the head: lent by the connection, or kept
 	kept    bool
@@ -27,9 +31,8 @@ type Request struct {
 }
 
 func (r *Request) reset() {
-	r.text, r.kept, r.pattern = nil, false, ""
 	r.values.Reset()
-	r.Body.length = 0
+	*r = Request{Body: Body{x: r.x}, x: r.x, conn: r.conn, head: r.head, proto: "HTTP/1.0", values: r.values}
 }
 
 // Method returns the method. It is case-sensitive (RFC 9110 9.1).
@@ -64,7 +67,7 @@ func (r *Request) Host() []byte {
 
 // Proto returns the version of HTTP that the request is served with: "HTTP/1.0", or "HTTP/1.1" also for higher minor
 // versions.
-func (r *Request) Proto() string { return r.x.proto() }
+func (r *Request) Proto() string { return r.proto }
 
 // Header returns the value of the first field with this name, without regard to case, or nil if there is none.
 func (r *Request) Header(name string) []byte { return syntax.Get(r.head.Fields, r.text, name) }
@@ -82,20 +85,16 @@ func (r *Request) Values(name string) iter.Seq[[]byte] {
 
 // Fields returns the names and values of all fields, in order.
 func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
-	return func(yield func(name, value []byte) bool) {
-		for i := range r.head.Fields {
-			f := &r.head.Fields[i]
-			if !yield(f.Name.Of(r.text), f.Value.Of(r.text)) {
-				return
-			}
-		}
-	}
+	return syntax.Each(r.head.Fields, r.text)
 }
 
 // RemoteAddr returns the address of the client, or one of network "unknown" if the system no longer knows it. It costs a
 // system call, with Server.OnResponse only the first time on a connection.
 func (r *Request) RemoteAddr() net.Addr {
-	if a := r.x.remoteAddr(); a != nil {
+	if r.peer != nil {
+		return r.peer
+	}
+	if a := r.conn.RemoteAddr(); a != nil {
 		return a
 	}
 	return unknown{}
@@ -103,11 +102,11 @@ func (r *Request) RemoteAddr() net.Addr {
 
 // Began returns when the first byte of the request was found, on the clock of its scheduler: see act.Scheduler.Now. For a
 // pipelined request that is when the one before was over.
-func (r *Request) Began() time.Duration { return r.x.began() }
+func (r *Request) Began() time.Duration { return r.began }
 
 // Conn returns the connection that the request came on, to look at what carries it: secure.State says what TLS has
 // negotiated. It must not be read, written or closed.
-func (r *Request) Conn() *listener.Conn { return r.x.conn() }
+func (r *Request) Conn() *listener.Conn { return r.conn }
 
 // unknown is the address of a client that has gone.
 type unknown struct{}
@@ -122,7 +121,7 @@ func (unknown) String() string  { return "unknown" }
 func (r *Request) Ended(t *act.Task) bool { return r.x.ended(t) }
 
 // Scheduler returns the scheduler on which the request is handled.
-func (r *Request) Scheduler() *act.Scheduler { return r.x.scheduler() }
+func (r *Request) Scheduler() *act.Scheduler { return r.conn.Scheduler() }
 
 // keep copies the head, which the connection has lent for this turn.
 func (r *Request) keep() {

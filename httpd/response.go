@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,22 +28,29 @@ type Response struct {
 	body      []byte // gathered
 	whole     []byte // by SetBody, sent without a copy
 	written   int64
-	announced int64                           // by SetLength, -1: not
-	left      int64                           // sized: what is still to be written
-	sized     bool                            // the head has said the length
+	announced int64 // by SetLength, -1: not
+	left      int64 // of the length that the head has said, -1: it has said none
+	progress  progress
 	mute      bool                            // it answers HEAD: everything as with GET, but no content
 	upgrade   bool                            // there is an Upgrade field
-	enough    bool                            // mute: content was written behind the head
-	sent      bool                            // the head is out
-	last      bool                            // the handler wants the connection closed behind it
-	roomy     bool                            // the handler has not returned: it cannot wait
-	short     bool                            // the latest Write did not take all
-	hijacked  bool                            // there is no answer, or no more of it
+	last      bool                            // the connection is closed behind it; once the head is out, the client knows
 	timeout   time.Duration                   // in place of Timeouts.Write; 0: none
 	err       error                           // why the answer is none
 	lent      *Sender                         // by Lend
 	next      func(*listener.Conn) act.Action // by SwitchProtocols or Hijack
 }
+
+// progress is how far an answer is. It only goes on, but for short, which may become sent again.
+type progress uint8
+
+const (
+	gathering progress = iota // the head can be changed
+	sent                      // the head is out
+	short                     // likewise, and the latest Write did not take all
+	enough                    // likewise, and content was written that HEAD does not send
+	hijacked                  // there is no answer, or no more of it
+	over                      // Server.OnResponse has been called
+)
 
 // gathered is how much is kept back to find out the Content-Length, and to make chunks larger.
 const gathered = 4 << 10
@@ -78,11 +86,15 @@ func (w *Response) reset() {
 	if cap(w.body) > gathered || cap(w.fields) > gathered {
 		w.body, w.fields = nil, nil
 	}
-	w.fields, w.trailers, w.body = w.fields[:0], w.trailers[:0], w.body[:0]
-	w.whole, w.err, w.next = nil, nil, nil
-	w.status, w.announced, w.left, w.written = 200, -1, 0, 0
-	w.sized, w.mute, w.upgrade, w.sent, w.last, w.roomy, w.short = false, false, false, false, false, false, false
-	w.hijacked, w.enough, w.timeout, w.lent = false, false, 0, nil
+	*w = Response{x: w.x, fields: w.fields[:0], trailers: w.trailers[:0], body: w.body[:0], status: 200, announced: -1, left: -1}
+}
+
+// early reports whether the head can be changed. Behind it the answer fails; of a connection that was hijacked nobody cares.
+func (w *Response) early() bool {
+	if w.progress > gathering && w.progress < hijacked {
+		w.fail(ErrLate)
+	}
+	return w.progress == gathering
 }
 
 // SetStatus sets the status code, from 200 to 599; without it the status is 200. It panics on any other code. The answer
@@ -91,10 +103,8 @@ func (w *Response) SetStatus(code int) {
 	switch {
 	case code < 200 || code > 599: // 1xx are no answers; other first digits have no meaning (RFC 9110 15)
 		panic(fmt.Sprintf("httpd: %d is no status that a request can be answered with", code))
-	case w.sent:
-		w.fail(ErrLate)
-	default:
-		w.status = code
+	case w.early():
+		w.status, w.next = code, nil
 	}
 }
 
@@ -112,8 +122,7 @@ func (w *Response) Written() int64 { return w.written }
 func (w *Response) Add(name, value string) {
 	kind, ok := addable(name, value)
 	switch {
-	case w.sent:
-		w.fail(ErrLate)
+	case !w.early():
 	case !ok:
 		w.fail(fmt.Errorf("httpd: not a field of a response: %q: %q", name, value))
 	default:
@@ -124,8 +133,7 @@ func (w *Response) Add(name, value string) {
 
 // Set is Add in place of all fields with this name, in any case, that were added before.
 func (w *Response) Set(name, value string) {
-	if w.sent {
-		w.fail(ErrLate)
+	if !w.early() {
 		return
 	}
 	kept := w.fields[:0]
@@ -158,11 +166,9 @@ func NewField(name, value string) Field {
 
 // AddField is Add for a Field. The zero Field adds nothing.
 func (w *Response) AddField(f Field) {
-	if w.sent {
-		w.fail(ErrLate)
-		return
+	if w.early() {
+		w.fields = append(w.fields, f.line...)
 	}
-	w.fields = append(w.fields, f.line...)
 }
 
 // AddTrailer adds a field that is sent after the content. HTTP/1.1 has trailers only after chunks: a response with
@@ -192,9 +198,7 @@ func (w *Response) SetLength(n int64) {
 	switch {
 	case n < 0:
 		panic("httpd: SetLength of a negative length")
-	case w.sent:
-		w.fail(ErrLate)
-	default:
+	case w.early():
 		w.announced = n
 	}
 }
@@ -203,19 +207,18 @@ func (w *Response) SetLength(n int64) {
 // means no limit.
 func (w *Response) SetTimeout(d time.Duration) { w.timeout = d }
 
-// CloseAfter has the connection closed after this response, and tells the client so.
-func (w *Response) CloseAfter() { w.last = true }
+// CloseAfter has the connection closed after this response, and tells the client so. It does nothing if the head has been sent.
+func (w *Response) CloseAfter() { w.last = w.last || w.progress == gathering }
 
 // StatusOnly makes the response consist of its status alone, and a line of text that names it, in place of everything written or
 // added so far. The handler may add fields after that.
 func (w *Response) StatusOnly(code int) {
-	if w.sent {
-		w.fail(ErrLate)
+	if !w.early() {
 		return
 	}
 	w.SetStatus(code)
-	w.announced, w.whole, w.trailers = -1, nil, w.trailers[:0]
-	w.fields, w.body, w.short, w.upgrade = w.fields[:0], w.body[:0], false, false
+	w.announced, w.whole, w.upgrade = -1, nil, false
+	w.fields, w.trailers, w.body = w.fields[:0], w.trailers[:0], w.body[:0]
 	if syntax.Empty(code) {
 		return
 	}
@@ -233,7 +236,10 @@ func (w *Response) fail(err error) {
 
 // SetBody sets all of the content at once, whatever its length. It takes no copy: p must not be changed afterwards.
 func (w *Response) SetBody(p []byte) {
-	if w.sent || len(w.body) > 0 {
+	if !w.early() {
+		return
+	}
+	if len(w.body) > 0 {
 		w.fail(ErrLate)
 		return
 	}
@@ -250,26 +256,45 @@ func (w *Response) Write(p []byte) (int, error) {
 	if err := w.writable(len(p)); err != nil {
 		return 0, err
 	}
-	if w.roomy || len(w.body)+len(p) <= gathered && (!w.sent || w.x.room() > 0) {
+	if w.keeps(len(p)) {
 		w.body = append(w.body, p...)
-		w.short = false
+		w.tookAll()
 		return len(p), nil
 	}
 	for taken := 0; taken < len(p); {
 		err := w.Flush()
 		if err == nil && w.mute { // its head is out: a handler that goes on writing is told to wait, and is not asked again
-			w.enough, err = true, nothing{}
+			w.progress, err = enough, nothing{}
 		}
 		if err != nil {
-			w.short = !w.mute
+			if w.progress == sent && !w.mute {
+				w.progress = short
+			}
 			return taken, err
 		}
 		n := w.x.offer(p[taken:])
 		w.count(int64(n))
 		taken += n
 	}
-	w.short = false
+	w.tookAll()
 	return len(p), w.err
+}
+
+// keeps reports whether n more bytes are gathered.
+func (w *Response) keeps(n int) bool {
+	small := len(w.body)+n <= gathered
+	if small && w.progress == gathering {
+		return true
+	}
+	room := w.x.room()
+	return small && room > 0 || room == unlimited
+}
+
+// tookAll notes that a Write did.
+func (w *Response) tookAll() {
+	if w.progress == short {
+		w.progress = sent
+	}
 }
 
 // WriteString is Write for a string.
@@ -279,15 +304,15 @@ func (w *Response) WriteString(s string) (int, error) { return w.Write(syntax.By
 func (w *Response) writable(n int) error {
 	w.recall()
 	switch {
-	case w.hijacked:
-		return errHijacked
+	case w.progress >= hijacked:
+		return cmp.Or(w.err, errHijacked)
 	case w.err != nil:
 	case syntax.Empty(w.status) && n > 0:
 		return ErrNoContent
 	case w.whole != nil:
 		w.fail(ErrLate)
-	case w.sized && int64(n+len(w.body)) > w.left,
-		!w.sent && w.announced >= 0 && int64(n+len(w.body)) > w.announced:
+	case w.left >= 0 && int64(n+len(w.body)) > w.left,
+		w.progress == gathering && w.announced >= 0 && int64(n+len(w.body)) > w.announced:
 		w.fail(ErrLength)
 	}
 	return w.err
@@ -302,11 +327,8 @@ func (nothing) Arm(*act.Task) {}
 // Flush sends what was written so far, and the head even if nothing was. It is rarely needed: when a handler waits, what
 // is gathered is sent. The error is that of Write.
 func (w *Response) Flush() error {
-	switch {
-	case w.hijacked:
-		return errHijacked
-	case w.err != nil:
-		return w.err
+	if w.progress >= hijacked || w.err != nil {
+		return cmp.Or(w.err, errHijacked)
 	}
 	w.flush()
 	return w.x.ready()
@@ -314,7 +336,7 @@ func (w *Response) Flush() error {
 
 // flush gives all that was written to the exchange.
 func (w *Response) flush() {
-	if !w.sent {
+	if w.progress == gathering {
 		w.begin(false)
 	}
 	if len(w.body) > 0 && w.err == nil {
@@ -362,12 +384,12 @@ func (w *Response) SwitchProtocols(protocol string, next func(*listener.Conn) ac
 	switch {
 	case protocol == "" || next == nil:
 		panic("httpd: SwitchProtocols without a protocol or an action")
-	case w.hijacked:
+	case w.progress >= hijacked:
 		return errHijacked
-	case w.sent:
+	case w.progress != gathering:
 		return ErrLate
 	}
-	if err := w.x.upgrades(protocol); err != nil {
+	if err := w.x.leave(protocol); err != nil {
 		return err
 	}
 	w.status, w.upgrade, w.next = 101, true, next
@@ -387,30 +409,33 @@ func (w *Response) Hijack(next func(*listener.Conn) act.Action) error {
 	switch {
 	case next == nil:
 		panic("httpd: Hijack without an action")
-	case w.hijacked:
-		return errHijacked
-	case w.err != nil:
-		return w.err
+	case w.progress >= hijacked || w.err != nil:
+		return cmp.Or(w.err, errHijacked)
 	case w.next != nil, w.whole != nil:
 		return ErrLate
-	case w.sent || len(w.body) > 0:
+	}
+	if err := w.x.leave(""); err != nil {
+		return err
+	}
+	switch {
+	case w.progress != gathering || len(w.body) > 0:
 		if w.flush(); w.err != nil {
 			return w.err
 		}
 	default:
 		w.status = 0
 	}
-	w.hijacked, w.next = true, next
+	w.progress, w.next = hijacked, next
 	return nil
 }
 
 var errHijacked = errors.New("httpd: the connection was hijacked")
 
 // leaves reports whether the connection is not HTTP behind this response.
-func (w *Response) leaves() bool { return w.hijacked || w.status == 101 }
+func (w *Response) leaves() bool { return w.next != nil }
 
 // complete reports whether a HEAD has its answer, and the handler has begun with the content: nothing would hold it up.
-func (w *Response) complete() bool { return w.enough && !w.hijacked }
+func (w *Response) complete() bool { return w.progress == enough }
 
 // Inform sends an interim response (RFC 9110 15.2), such as 103 (Early Hints). It may be called several times before the
 // head is sent. Clients of HTTP/1.0 get none. It panics if code is 101, or not from 100 to 199. After 100 (Continue)
@@ -422,14 +447,12 @@ func (w *Response) Inform(code int, fields ...Field) error {
 	switch {
 	case code < 100 || code > 199 || code == 101:
 		panic(fmt.Sprintf("httpd: %d is no status of an interim response", code))
-	case w.hijacked:
-		return errHijacked
-	case w.err != nil:
-		return w.err
-	case w.sent:
+	case w.progress >= hijacked || w.err != nil:
+		return cmp.Or(w.err, errHijacked)
+	case w.progress != gathering:
 		return ErrLate
 	}
-	if !w.roomy {
+	if w.x.room() != unlimited {
 		if err := w.x.ready(); err != nil {
 			return err
 		}
@@ -455,7 +478,7 @@ func (w *Response) begin(final bool) {
 		w.fail(ErrLength)
 	}
 	if w.err == nil {
-		w.sent, w.sized, w.left = true, length >= 0, length
+		w.progress, w.left = sent, length
 		w.x.begin(length)
 	}
 }
@@ -473,7 +496,7 @@ func (w *Response) send(p []byte) {
 	switch {
 	case len(p) == 0:
 	case w.mute:
-		w.enough = true
+		w.progress = enough
 	case w.err == nil:
 		w.x.send(p)
 	}
@@ -481,7 +504,7 @@ func (w *Response) send(p []byte) {
 
 func (w *Response) count(n int64) {
 	w.written += n
-	if w.sized {
+	if w.left >= 0 {
 		w.left -= n
 	}
 }
@@ -489,13 +512,13 @@ func (w *Response) count(n int64) {
 // finish is called when the handler has answered.
 func (w *Response) finish() error {
 	w.recall()
-	if w.hijacked {
+	if w.progress >= hijacked {
 		return w.err
 	}
-	if w.short {
+	if w.progress == short {
 		w.fail(errors.New("httpd: the handler has answered although its last Write did not take everything"))
 	}
-	if w.err == nil && !w.sent {
+	if w.err == nil && w.progress == gathering {
 		w.begin(true)
 	}
 	if w.err != nil {
@@ -505,7 +528,7 @@ func (w *Response) finish() error {
 		w.send(w.take())
 	}
 	w.count(int64(len(w.whole)))
-	if w.sized && w.left != 0 && !w.mute {
+	if w.left > 0 && !w.mute {
 		w.fail(ErrLength)
 	} else {
 		w.x.end()

@@ -20,12 +20,12 @@ import (
 
 // session is the action of a connection of HTTP/1: one request after the other, in order (RFC 9112 9.3.2).
 //
-//	          head               answer            sent, persistent          body read
-//	awaiting ──────▶ handling ──────────▶ sending ──────────────────▶ draining ──────────▶ awaiting
-//	   │                │                    │  │                        │
-//	   │ refusal        │ failure: 500       │  │ the last one           │ not in time
-//	   └──────────▶ sending ◀──┘             │  └────────▶ closing ◀─────┘
-//	                                         └──101, hijacked──▶ switched
+//	fresh, resting,       head                 answer            sent, persistent         body read
+//	arriving ──────────────────▶ asking, handling ──────▶ sending ────────────────▶ draining ─────────▶ resting
+//	   │     │                     │     ▲  │ failure: 500  ▲│ │                      │
+//	   │     │ refusal             │     ▼  └───────────────┘│ │ the last one         │ not in time
+//	   │     └──────────────▶ sending  away                  │ └────────▶ closing ◀───┘
+//	   └ EOF, too late ──▶ leaving, closing                  └ 101, hijacked ──▶ switched
 //
 // An answer that is complete before the end of a chunked body goes from handling to draining, and then to sending: only there it
 // is known whether it is the last one.
@@ -45,23 +45,28 @@ type session struct {
 	phase    phase
 	state    ConnState
 	blank    uint8 // empty lines before the next request, which have been discarded
-	begun    bool  // part of a head has come, so limit is for the rest
-	served   bool  // a request; so it is idle, and not new, between two
-	idle     bool  // closed between two requests
 	stopping bool  // an order has come
 }
 
 type phase uint8
 
 const (
-	awaiting phase = iota // a head
-	handling
+	fresh    phase = iota // nothing of the first request has come, or it is there as a whole
+	resting               // likewise of the next one, between two
+	arriving              // a part of a head has come, and limit is for the rest
+	asking                // the handler is called
+	handling              // its action has turns
+	away                  // the action belongs to a function that it has offloaded
 	sending
 	draining // what the handler has left of the body
+	leaving  // closing at rest: no client waits for anything
 	closing
 	aborted
 	switched // to another protocol
 )
+
+// idle reports whether a connection in this phase has no request.
+func (p phase) idle() bool { return p <= resting }
 
 // requestsATurn bounds how many pipelined requests are answered in a turn.
 const requestsATurn = 64
@@ -81,24 +86,26 @@ const (
 func (x *session) Act(t *act.Task) act.Directive {
 	if x.exchange != nil {
 		x.exchange.content.woken(t.Scheduler())
-		x.exchange.heard = false
+		x.exchange.endTurn()
 	}
 	defer x.keep()
 	d := act.Done
 	for requests := 0; d == act.Done; {
 		switch x.phase {
-		case awaiting:
+		case fresh, resting, arriving:
 			if requests++; requests > requestsATurn {
 				return act.Yield
 			}
 			d = x.await(t)
-		case handling:
+		case asking:
+			d = x.ask(t)
+		case handling, away:
 			d = x.handle(t)
 		case sending:
 			d = x.send(t)
 		case draining:
 			d = x.drain(t)
-		case closing:
+		case leaving, closing:
 			return x.close(t)
 		case aborted:
 			return act.Done
@@ -112,10 +119,10 @@ func (x *session) Act(t *act.Task) act.Directive {
 // keep keeps the request, if there still is one when the turn ends: for the turns to come, and for String, also after a
 // panic. What has come of one that is refused is for OnResponse.
 func (x *session) keep() {
-	if e := x.exchange; e != nil && !e.in.kept && (e.parser.Length > 0 || e.out.sent) {
-		e.in.keep()
-	}
 	if e := x.exchange; e != nil {
+		if !e.in.kept && e.known() {
+			e.in.keep()
+		}
 		e.count()
 	}
 }
@@ -127,7 +134,7 @@ func (x *session) await(t *act.Task) act.Directive {
 		return x.silence(t, err)
 	}
 	e := x.engage()
-	if e.since == 0 {
+	if e.in.began == 0 {
 		e.begins()
 	}
 	if err := e.ready(); err != nil { // a client that does not read gets no more to read
@@ -136,6 +143,9 @@ func (x *session) await(t *act.Task) act.Directive {
 	for {
 		e.in.text = in
 		over, bad := e.parser.Read(in)
+		if e.parser.Minor > 0 {
+			e.in.proto = "HTTP/1.1"
+		}
 		switch {
 		case bad != nil:
 			return x.refuse(t, bad)
@@ -159,20 +169,19 @@ func (x *session) engage() *http1Exchange {
 
 // silence is called when no head is there, or not all of it.
 func (x *session) silence(t *act.Task, err error) act.Directive {
-	if x.skip(); x.exchange != nil && !x.begun {
-		x.begun, x.limit = true, 0
+	if x.skip(); x.exchange != nil && x.phase != arriving {
+		x.phase, x.limit = arriving, 0
 		x.enter(StateActive)
 	}
 	now := t.Scheduler().Now()
 	blocked, is := err.(act.Blocked)
-	if x.stopping && !x.begun && x.limit == 0 { // behind an answer that does not say that it is the last one
+	if x.stopping && x.phase.idle() && x.limit == 0 { // behind an answer that does not say that it is the last one
 		x.limit = x.leave(t)
 	}
 	switch {
 	case err == listener.ErrTooLong:
 		return x.refuse(t, http1.ErrLargeHead)
 	case err == io.EOF:
-		x.idle = !x.begun
 		return x.depart()
 	case !is:
 		return x.abort(t, err)
@@ -180,10 +189,9 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 		return x.refuse(t, errCrowded)
 	case x.limit == 0:
 		x.limit = max(1, now+x.patience())
-	case now >= x.limit && x.begun:
+	case now >= x.limit && x.phase == arriving:
 		return x.refuse(t, errSlowHead)
 	case now >= x.limit:
-		x.idle = true
 		return x.depart()
 	}
 	blocked.Arm(t)
@@ -193,7 +201,7 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 
 // leave returns when an order ends the connection, if no request begins. The first one may be on its way.
 func (x *session) leave(t *act.Task) time.Duration {
-	if x.served {
+	if x.phase == resting {
 		return max(1, t.NextLeaveTime())
 	}
 	return max(1, x.conn.FirstLeaveTime(t))
@@ -210,7 +218,7 @@ func (x *session) skip() {
 
 // patience returns how long the client may take with what is awaited.
 func (x *session) patience() time.Duration {
-	if x.served && !x.begun {
+	if x.phase == resting {
 		return timeout.Or(x.server.Timeouts.Idle, 75*time.Second)
 	}
 	return timeout.Or(x.server.Timeouts.Head, 10*time.Second)
@@ -227,7 +235,7 @@ func (x *session) IdleSince() (since time.Duration, idle bool) {
 		}
 		return 0, false
 	}
-	return x.limit - x.patience(), x.phase == awaiting && x.limit != 0 && !x.begun && x.conn.Queued() == 0
+	return x.limit - x.patience(), x.phase.idle() && x.limit != 0 && x.conn.Queued() == 0
 }
 
 // understand takes the head, in the turn in which it has ended.
@@ -247,31 +255,43 @@ func (x *session) understand(t *act.Task) act.Directive {
 	e.in.Body.length = e.content.begin(e.framing, x.server)
 	e.out.mute = string(e.in.Method()) == "HEAD"
 	e.cache.counts.requests++
-	x.phase = handling
+	x.phase = asking
 	return act.Done
 }
 
-// handle lets the handler answer.
-func (x *session) handle(t *act.Task) act.Directive {
+// ask lets the handler answer.
+func (x *session) ask(t *act.Task) act.Directive {
 	e := x.exchange
-	if e.action == nil {
-		e.out.roomy = true
-		e.action = x.server.handler(e.framing.Connect)(&e.out, &e.in)
-		if e.out.roomy = false; e.action == nil {
-			return x.answered(t)
-		}
-		if x.stopping {
-			x.Stop(t, t.Order())
-		}
-	} else if err := e.push(); err != nil && !isBlocked(err) {
+	e.action = x.server.handler(e.framing.Connect)(&e.out, &e.in)
+	if x.phase = handling; e.action == nil {
+		return x.answered(t)
+	}
+	if x.stopping {
+		x.Stop(t, t.Order())
+	}
+	return x.turn(t)
+}
+
+// handle goes on with that.
+func (x *session) handle(t *act.Task) act.Directive {
+	if err := x.exchange.push(); err != nil && !isBlocked(err) {
 		return x.failed(t, err)
 	}
-	e.away = false // also for one that panics now
+	return x.turn(t)
+}
+
+// turn gives the handler's action a turn.
+func (x *session) turn(t *act.Task) act.Directive {
+	e := x.exchange
+	x.phase = handling // also for one that panics now
 	d := e.action.Act(t)
-	if e.away = d == act.Async; d == act.Wait || d == act.Async {
+	if d == act.Async {
+		x.phase = away
+	}
+	if d == act.Wait || d == act.Async {
 		x.deliver(t)
 	}
-	if d == act.Wait && e.content.since == 0 && !e.heard { // an action that waits for the body hears of the end from there
+	if d == act.Wait && e.content.since == 0 && e.watch != heard { // an action that waits for the body hears of the end from there
 		if _, err := e.awaitEnd(t); err != nil {
 			x.closeAction()
 			return x.abort(t, err)
@@ -332,7 +352,7 @@ func (x *session) failed(t *act.Task, err error) act.Directive {
 		err, bad = &failure{err}, errHandler
 		e.failure = err
 	}
-	if e.out.sent || e.out.hijacked || bad == nil {
+	if e.out.progress != gathering || bad == nil {
 		return x.abort(t, err)
 	}
 	return x.refuse(t, bad)
@@ -372,7 +392,7 @@ func (x *session) send(t *act.Task) act.Directive {
 	switch {
 	case e.out.leaves():
 		x.handOver(t)
-	case e.last:
+	case e.out.last:
 		x.phase = closing
 	case e.content.kind == ended:
 		x.rest()
@@ -385,7 +405,7 @@ func (x *session) send(t *act.Task) act.Directive {
 // handOver leaves the connection to another protocol. The handler's action is closed after that, or by Close if it has come
 // to nothing: a goroutine may be waiting for the connection, and the action can tell it.
 func (x *session) handOver(t *act.Task) {
-	hijacked := x.exchange.out.hijacked
+	hijacked := x.exchange.out.status != 101
 	if hijacked {
 		x.keep()
 	}
@@ -430,7 +450,7 @@ func (x *session) drain(t *act.Task) act.Directive {
 		e.discard(len(in))
 	}
 	switch {
-	case !e.out.sent:
+	case e.out.progress == gathering:
 		return x.finish(t)
 	case e.content.kind == ended:
 		x.rest()
@@ -441,7 +461,7 @@ func (x *session) drain(t *act.Task) act.Directive {
 
 // rest begins to wait for the next request, which may be there already.
 func (x *session) rest() {
-	x.phase, x.served, x.begun, x.limit, x.blank = awaiting, true, false, 0, 0
+	x.phase, x.limit, x.blank = resting, 0, 0
 	x.enter(StateIdle)
 	if x.conn.Buffered() > 0 {
 		x.exchange.reset()
@@ -461,7 +481,11 @@ func (x *session) hold(t *act.Task, err error) act.Directive {
 // depart begins to close: nothing further is read.
 func (x *session) depart() act.Directive {
 	x.engage()
-	x.phase = closing
+	if x.phase.idle() {
+		x.phase = leaving
+	} else {
+		x.phase = closing
+	}
 	return act.Done
 }
 
@@ -474,7 +498,7 @@ func (x *session) close(t *act.Task) act.Directive {
 	if err := x.exchange.failure; err != nil {
 		return t.Fail(err) // the report names the peer; then Close closes the connection
 	}
-	if x.idle {
+	if x.phase == leaving {
 		_ = x.conn.CloseWithin(idleLinger)
 	}
 	_ = x.conn.Close() // an error means that the client has gone
@@ -534,11 +558,11 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	switch {
 	case x.next != nil:
 		x.next.Stop(t, o)
-	case x.phase == awaiting && !x.begun:
+	case x.phase.idle():
 		if leave := x.leave(t); x.limit == 0 || leave < x.limit {
 			x.limit = leave
 		}
-	case x.exchange != nil && x.phase == handling:
+	case x.exchange != nil && (x.phase == handling || x.phase == away):
 		if st, ok := x.exchange.action.(act.Stopper); ok {
 			st.Stop(t, o)
 		}
@@ -565,12 +589,12 @@ func (x *session) Close() error {
 	if x.next != nil {
 		return x.next.Close()
 	}
-	if x.exchange == nil || !x.exchange.away {
+	if x.exchange == nil || x.phase != away {
 		x.enter(StateClosed)
 	}
 	if e := x.exchange; e != nil {
 		x.closeAction()
-		if !e.away {
+		if x.phase != away {
 			e.over()
 			e.hold(0)
 		}

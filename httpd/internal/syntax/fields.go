@@ -1,6 +1,9 @@
 package syntax
 
-import "unsafe"
+import (
+	"iter"
+	"unsafe"
+)
 
 // Head is what a request says before its content: positions in the bytes that it came in, which the caller holds.
 type Head struct {
@@ -29,6 +32,18 @@ func Get(fields []Field, text []byte, name string) []byte {
 		}
 	}
 	return nil
+}
+
+// Each returns the names and values of fields in text, in order.
+func Each(fields []Field, text []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		for i := range fields {
+			f := &fields[i]
+			if !yield(f.Name.Of(text), f.Value.Of(text)) {
+				return
+			}
+		}
+	}
 }
 
 // Kind distinguishes the fields that decide how a message or a connection goes on.
