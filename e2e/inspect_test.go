@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/inspect"
 	"github.com/daimon-go/daimon/internal/testing/exectest"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
@@ -68,24 +67,29 @@ func (v *viewer) get(t *testing.T, path string) (kind, body string) {
 	return kind, body
 }
 
-// report returns what /json says.
-func (v *viewer) report(t *testing.T) (r inspect.Report) {
+// connections returns how many connections /json says that are open and were accepted at an address, on all schedulers.
+func (v *viewer) connections(t *testing.T, addr string) (open, accepted int) {
 	t.Helper()
 	_, body := v.get(t, "/json")
-	require.NoError(t, json.Unmarshal([]byte(body), &r))
-	return r
-}
-
-// serviceAt returns the figures of the service of an address.
-func serviceAt(t *testing.T, r inspect.Report, addr string) inspect.Service {
-	t.Helper()
-	for _, s := range r.Sum().Services {
-		if strings.HasSuffix(s.Name, " "+addr) {
-			return s
+	var report struct {
+		Schedulers []struct {
+			Services []struct {
+				Name           string
+				Open, Accepted int
+			}
 		}
 	}
-	require.Fail(t, "no such service", "%s in %v", addr, r.Sum().Services)
-	return inspect.Service{}
+	require.NoError(t, json.Unmarshal([]byte(body), &report))
+	found := false
+	for _, s := range report.Schedulers {
+		for _, service := range s.Services {
+			if strings.HasSuffix(service.Name, " "+addr) {
+				found, open, accepted = true, service.Open, accepted+service.Accepted // each has those that are open on all
+			}
+		}
+	}
+	require.True(t, found, "no service at %s in %s", addr, body)
+	return open, accepted
 }
 
 // Every server among the examples shows what it is doing, and ends as if nobody had looked.
@@ -124,8 +128,8 @@ func inspected(t *testing.T, name string, flags []string) {
 	_, err = c.Read(make([]byte, 1))
 	require.NoError(t, err)
 	exectest.Eventually(t, patience, "the connection in the figures", func() bool {
-		s := serviceAt(t, v.report(t), p.Addr)
-		return s.Open == 1 && s.Accepted == 1
+		open, accepted := v.connections(t, p.Addr)
+		return open == 1 && accepted == 1
 	})
 	for _, page := range []struct{ path, kind, has string }{
 		{"/", "text/html; charset=utf-8", "<title>"},
@@ -150,8 +154,8 @@ func inspected(t *testing.T, name string, flags []string) {
 
 	require.NoError(t, c.Close())
 	exectest.Eventually(t, patience, "the end of the connection in the figures", func() bool {
-		s := serviceAt(t, v.report(t), p.Addr)
-		return s.Open == 0 && s.Accepted == 1
+		open, accepted := v.connections(t, p.Addr)
+		return open == 0 && accepted == 1
 	})
 	v.CloseIdleConnections()
 	exectest.Eventually(t, patience, "the descriptors back", func() bool { return p.Descriptors(t) <= open })

@@ -51,15 +51,15 @@ type question struct {
 	answer chan struct{} // when all is written
 
 	// What the desk writes.
-	report    *Scheduler // without tasks and processes
+	report    *scheduler // without tasks and processes
 	views     hook.Pile[view]
 	waits     *hook.Waits
-	processes hook.Pile[Process]
+	processes hook.Pile[hook.Process]
 }
 
 // view is a task as a desk has seen it.
 type view struct {
-	Task // without its texts: Peer and Waits
+	task // without its texts: Peer and Waits
 	peer hook.Address
 	due  time.Duration // of its first timer; less than 0: it has none
 	wait int           // its Waits are those of the question from the view before up to here
@@ -81,7 +81,7 @@ func (d *desk) ask(tasks bool, room sizes) *question {
 	q := &question{tasks: tasks, answer: make(chan struct{}, 1), report: newScheduler(room), waits: hook.MakeWaits(0)}
 	if tasks {
 		q.views, q.waits = hook.MakePile[view](room.tasks), hook.MakeWaits(room.waits)
-		q.processes = hook.MakePile[Process](room.processes)
+		q.processes = hook.MakePile[hook.Process](room.processes)
 	}
 	for !d.pending.CompareAndSwap(nil, q) {
 		if old := d.pending.Load(); old != nil {
@@ -95,20 +95,20 @@ func (d *desk) ask(tasks bool, room sizes) *question {
 // answered returns the answer, with the texts of the tasks, once the desk has written all of it. room is what was needed before.
 func (q *question) answered(room sizes, at time.Duration) answered {
 	s := q.report
-	slices.SortFunc(s.Kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Kinds, func(a, b kindRow) int { return strings.Compare(a.Name, b.Name) })
 	if room.kinds, room.counts = len(s.Kinds), len(s.Counts); q.tasks {
 		room.waits, room.processes = q.waits.Len(), q.processes.Len()
 		s.Tasks, s.Processes = q.texts(), q.processes.Joined()
 	}
-	return answered{Scheduler: s, sizes: room, at: at}
+	return answered{scheduler: s, sizes: room, at: at}
 }
 
-func (q *question) texts() []Task {
-	tasks := make([]Task, q.views.Len())
+func (q *question) texts() []task {
+	tasks := make([]task, q.views.Len())
 	from := 0
 	for i := range tasks {
 		v, t := q.views.At(i), &tasks[i]
-		*t = v.Task
+		*t = v.task
 		t.Peer, t.Waits = v.peer.String(), q.waits.Texts(from, v.wait)
 		if v.due >= 0 {
 			t.Waits = append(t.Waits, fmt.Sprintf("a timer due in %v", v.due.Round(time.Millisecond)))
@@ -221,8 +221,8 @@ func (d *desk) describe(t *act.Task) {
 	id, is := p.s.Internals().Place(t), p.s.Internals().Describe(t)
 	r := p.rowAt(t, id)
 	now := p.millis()
-	v.Task = Task{
-		ID: id, Scheduler: p.index, Kind: r.kind.name, State: is.State, Demon: t.Demon(), Told: is.Told,
+	v.task = task{
+		ID: id, Scheduler: p.index, Kind: r.kind.Name, State: is.State, Demon: t.Demon(), Told: is.Told,
 		Age: time.Duration(now-r.born) * time.Millisecond, Since: time.Duration(now-r.last) * time.Millisecond,
 		born: r.born, last: r.last, turns: is.Turns,
 	}

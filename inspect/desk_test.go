@@ -35,13 +35,13 @@ func (w *waiter) Act(t *act.Task) act.Directive {
 func (w *waiter) Waits(add func(string)) { add(w.what) }
 
 // asked returns the answer of the only desk of x, which has to come in one Step after another.
-func asked(t *testing.T, s *act.Scheduler, x *Inspector, tasks bool) *Scheduler {
+func asked(t *testing.T, s *act.Scheduler, x *Inspector, tasks bool) *scheduler {
 	q := x.desks[0].ask(tasks, sizes{})
 	step(t, s)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	require.True(t, q.wait(over), "no answer")
-	return q.answered(sizes{}, 0).Scheduler
+	return q.answered(sizes{}, 0).scheduler
 }
 
 func TestTasksAreDescribed(t *testing.T) {
@@ -58,7 +58,7 @@ func TestTasksAreDescribed(t *testing.T) {
 	require.Len(t, all, 3, "the desk is one of them")
 	require.True(t, all[0].Demon)
 	require.Equal(t, "inspect", all[0].Name)
-	letter := Task{
+	letter := task{
 		ID: 2, Name: "*inspect.waiter", Kind: "*inspect.waiter", State: "waiting", Age: time.Second, Since: time.Second,
 		Waits: []string{"a letter"}, turns: 1,
 	}
@@ -273,13 +273,13 @@ func startRun(t testing.TB, x *Inspector, cfg act.Config, setup ...func(*act.Sch
 }
 
 // censused asks until all schedulers have answered in time, and stops the clock, so that all viewers get this answer.
-func censused(t *testing.T, x *Inspector) (r *Report) {
+func censused(t *testing.T, x *Inspector) (r *report) {
 	require.Eventually(t, func() bool {
 		x.mu.Lock()
 		x.given, x.clock = nil, &clock{}
 		x.mu.Unlock()
-		r = x.Report(true)
-		return !slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return s.Late > 0 || len(s.Tasks) == 0 })
+		r = x.report(true, false)
+		return !slices.ContainsFunc(r.Schedulers, func(s *scheduler) bool { return s.Late > 0 || len(s.Tasks) == 0 })
 	}, servertest.Timeout, time.Millisecond)
 	return r
 }
@@ -288,14 +288,14 @@ func TestViewersShareAReport(t *testing.T) {
 	x := running(t, 2)
 	r := censused(t, x)
 	require.NotEmpty(t, r.Schedulers[1].Tasks)
-	require.Same(t, r, x.Report(true))
-	without := x.Report(false)
+	require.Same(t, r, x.report(true, false))
+	without := x.report(false, false)
 	require.Empty(t, without.Schedulers[1].Tasks, "nobody has asked for them")
 	require.Equal(t, r.Schedulers[1].Counts, without.Schedulers[1].Counts)
 	x.clock.(*clock).now += fresh - 1
-	require.Same(t, r, x.Report(true))
+	require.Same(t, r, x.report(true, false))
 	x.clock.(*clock).now++
-	require.NotSame(t, r, x.Report(true))
+	require.NotSame(t, r, x.report(true, false))
 }
 
 // What was broken: a Report with tasks had none if a question without them was still open.
@@ -312,8 +312,8 @@ func TestAReportWithTasksDoesNotTakeAnAnswerWithoutThem(t *testing.T) {
 	x.mu.Lock()
 	x.given = nil
 	x.mu.Unlock()
-	report := make(chan *Report)
-	go func() { report <- x.Report(true) }()
+	report := make(chan *report)
+	go func() { report <- x.report(true, false) }()
 	for x.mu.TryLock() { // until the Report asks
 		x.mu.Unlock()
 	}
@@ -325,7 +325,7 @@ func TestAReportWithTasksDoesNotTakeAnAnswerWithoutThem(t *testing.T) {
 func TestALateAnswerIsShownNextTime(t *testing.T) {
 	x := running(t, 2)
 	require.NotEmpty(t, censused(t, x).Schedulers[1].Tasks)
-	late := func() *Report {
+	late := func() *report {
 		stuck, free := make(chan struct{}), make(chan struct{})
 		require.NoError(t, x.desks[1].probe.s.Post(func(*act.Scheduler) {
 			close(stuck)
@@ -334,7 +334,7 @@ func TestALateAnswerIsShownNextTime(t *testing.T) {
 		defer close(free)
 		<-stuck
 		x.clock.(*clock).now += fresh
-		r := x.Report(true)
+		r := x.report(true, false)
 		require.Equal(t, "in a pass", r.Schedulers[1].State)
 		require.NotZero(t, r.Schedulers[1].Late)
 		require.NotEmpty(t, r.Schedulers[1].Tasks, "those of the answer before")
@@ -360,7 +360,7 @@ func TestAGroupThatIsRunAgainIsInspectedOnce(t *testing.T) {
 			s.Spawn(act.Func(func(*act.Task) act.Directive {
 				select {
 				case <-q.answer:
-					answer := q.answered(sizes{}, 0).Scheduler
+					answer := q.answered(sizes{}, 0).scheduler
 					require.Len(t, answer.Tasks, 2, "this task and the desk")
 					require.EqualValues(t, run+1, kindNamed(t, answer, answer.Tasks[1].Kind).Spawned)
 					return act.Done

@@ -11,12 +11,12 @@
 //	/             a page that is live; tasks are listed on demand
 //	/text         the same as text: schedulers, services, kinds of tasks, counts and what they mean; with what has happened in
 //	              one second, or up to 60 with ?seconds=, which is how long the answer takes
-//	/tasks        findings, and tasks and processes as text, those with ?find= in one of their columns, such as 0/111
+//	/tasks        findings, the tree of waits, and tasks and processes as text, those with ?find= in one of their columns, such as 0/111
 //	/last         the last events of all schedulers as text, or of one with ?scheduler=
-//	/json         a [Report]
+//	/json         the Report: its fields are in docs/inspect.md, with those of the other JSON
 //	/tasks.json   tasks and processes, at most 500 of each, how many there are, what tasks wait for, and findings
 //	/metrics      the text format of Prometheus, with figures of your own (see [MetricSource])
-//	/events       a [Report] each second, as server-sent events
+//	/events       a Report each second, with the tables of the page, as server-sent events
 //	/debug/pprof/ profiles for go tool pprof, as those of net/http/pprof, without cmdline and symbol;
 //	              profile and trace take up to 120 and 10 seconds
 //
@@ -31,7 +31,7 @@
 //
 // # Stalls
 //
-// A watchdog reports a turn that takes longer than 50 ms (see [Watch]) while it still runs: its [Cause], the kind of its action,
+// A watchdog reports a turn that takes longer than 50 ms (see [Watch]) while it still runs: its cause, the kind of its action,
 // its connection and its stack. Of a turn in a system call it names the call and what it is about, "read of pipe:[4711]", and has no
 // stack. On systems other than Linux the cause is told from the stack alone. In a turn of a process the kind
 // is that of the action that runs all processes of the scheduler, and the stack says which one it is. The connection is that of the

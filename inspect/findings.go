@@ -18,24 +18,20 @@ const (
 )
 
 // find returns what needs attention in a Report, in sentences; before is an earlier one, or nil.
-func (r *Report) find(before *Report, places int) (all []string) {
+func (r *report) find(before *report, places int) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, s := range r.Schedulers {
 		if s.Late > 0 && s.State != "not running" {
 			say("Scheduler %d does not answer: it is %s. Its figures are %v old.", s.Index, s.State, round(s.Late))
 		}
 	}
-	offloads := uint64(0)
-	for _, s := range r.Schedulers {
-		offloads += s.Counts["offloads"]
-	}
-	if n := offloads; places > 0 && n > uint64(places) {
+	if n := r.counts()["offloads"]; places > 0 && n > uint64(places) {
 		say("%d functions are offloaded, and only %d can run at a time: the others wait.", n, places)
 	}
 	if before != nil {
 		r.seen = before.seen
 	}
-	if slices.ContainsFunc(r.Schedulers, func(s *Scheduler) bool { return len(s.Tasks)+len(s.Processes) > 0 }) { // they were asked for
+	if slices.ContainsFunc(r.Schedulers, func(s *scheduler) bool { return len(s.Tasks)+len(s.Processes) > 0 }) { // they were asked for
 		r.look(r.seen)
 	}
 	if r.seen != nil && r.Time.Sub(r.seen.at) < 2*r.seen.rest {
@@ -90,7 +86,7 @@ func since[K comparable](now, before map[K]time.Time, of K, at time.Time) time.D
 }
 
 // look makes r.seen, and compares it with what was seen before, nil if nothing was.
-func (r *Report) look(before *seen) {
+func (r *report) look(before *seen) {
 	if before == nil {
 		before = &seen{}
 	}
@@ -114,15 +110,15 @@ type same struct {
 // worst is how many there are, and the worst of them.
 type worst struct {
 	n      int
-	task   *Task
+	task   *task
 	amount float64 // how long, or how often
 }
 
 // findTasks says what many tasks of one kind have in common once.
-func (r *Report) findTasks(before *seen, say func(string, ...any)) {
+func (r *report) findTasks(before *seen, say func(string, ...any)) {
 	found := map[same]*worst{}
 	var order []same
-	note := func(t *Task, what string, amount float64) {
+	note := func(t *task, what string, amount float64) {
 		w := found[same{t.Kind, what}]
 		if w == nil {
 			w = &worst{}
@@ -182,7 +178,7 @@ func (r *Report) findTasks(before *seen, say func(string, ...any)) {
 
 // waitsForNothing says what a task waits for that nothing known can wake, or only the end of its peer, which httpd notices for each
 // handler; otherwise it is "".
-func (t *Task) waitsForNothing() string {
+func (t *task) waitsForNothing() string {
 	for _, w := range t.Waits {
 		if !strings.HasPrefix(w, hook.EndOf) {
 			return ""
@@ -195,7 +191,7 @@ func (t *Task) waitsForNothing() string {
 }
 
 // mark keeps how many turns the tasks of a scheduler have had.
-func (x *seen) mark(s *Scheduler) {
+func (x *seen) mark(s *scheduler) {
 	marks := make([]mark, len(s.Tasks))
 	for i, t := range s.Tasks {
 		marks[i] = mark{t.ID, t.born, t.turns}
@@ -222,31 +218,34 @@ func (x *seen) rate(before *seen, i, j int) float64 {
 const mostFull = 10
 
 // findFull says which mailboxes are full, and for how long each has been so whenever it was looked at.
-func (r *Report) findFull(before *seen, say func(string, ...any)) {
+func (r *report) findFull(before *seen, say func(string, ...any)) {
 	n := 0
 	defer func() {
 		if n > mostFull {
 			say("%d more mailboxes are full.", n-mostFull)
 		}
 	}()
-	for p := range r.processes() {
-		if p.Limit == 0 || p.Mailbox < p.Limit {
-			continue
-		}
-		long := since(r.seen.full, before.full, mailbox{p.Kind, p.ID}, r.Time)
-		if n++; n > mostFull {
-			continue
-		}
-		if long > 0 {
-			say("The mailbox of process %d (%s) has been full at every look for %v: %d messages.", p.ID, p.Kind, round(long), p.Mailbox)
-		} else {
-			say("The mailbox of process %d (%s) is full: %d messages.", p.ID, p.Kind, p.Mailbox)
+	for _, s := range r.Schedulers {
+		for i := range s.Processes {
+			p := &s.Processes[i]
+			if p.Limit == 0 || p.Mailbox < p.Limit {
+				continue
+			}
+			long := since(r.seen.full, before.full, mailbox{p.Kind, p.ID}, r.Time)
+			if n++; n > mostFull {
+				continue
+			}
+			if long > 0 {
+				say("The mailbox of process %d (%s) has been full at every look for %v: %d messages.", p.ID, p.Kind, round(long), p.Mailbox)
+			} else {
+				say("The mailbox of process %d (%s) is full: %d messages.", p.ID, p.Kind, p.Mailbox)
+			}
 		}
 	}
 }
 
 // findRates compares two Reports.
-func (r *Report) findRates(before *Report, say func(string, ...any)) {
+func (r *report) findRates(before *report, say func(string, ...any)) {
 	const full, free = 0.98, 0.5
 	var busy []int
 	idle := false
@@ -259,7 +258,7 @@ func (r *Report) findRates(before *Report, say func(string, ...any)) {
 		if passed <= 0 {
 			continue
 		}
-		load := 1 - float64(s.Idle.All()-was.Idle.All())/float64(passed)
+		load := 1 - float64(s.Idle.all()-was.Idle.all())/float64(passed)
 		if load > full {
 			busy = append(busy, s.Index)
 		}

@@ -8,50 +8,51 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 func TestFindings(t *testing.T) {
-	load := func(idle ...time.Duration) *Report { // of 10 s
-		r := &Report{}
+	load := func(idle ...time.Duration) *report { // of 10 s
+		r := &report{}
 		for i, d := range idle {
-			r.Schedulers = append(r.Schedulers, &Scheduler{Index: i, Uptime: time.Minute + 10*time.Second, Idle: Idle{Asleep: time.Minute + d}})
+			r.Schedulers = append(r.Schedulers, &scheduler{Index: i, Uptime: time.Minute + 10*time.Second, Idle: idleTime{Asleep: time.Minute + d}})
 		}
 		return r
 	}
-	start := &Report{Schedulers: []*Scheduler{{Uptime: time.Minute, Idle: Idle{Asleep: time.Minute}}, {Uptime: time.Minute, Idle: Idle{Asleep: time.Minute}}}}
-	tasks := func(all ...Task) *Report { return &Report{Schedulers: []*Scheduler{{Tasks: all}}} }
+	start := &report{Schedulers: []*scheduler{{Uptime: time.Minute, Idle: idleTime{Asleep: time.Minute}}, {Uptime: time.Minute, Idle: idleTime{Asleep: time.Minute}}}}
+	tasks := func(all ...task) *report { return &report{Schedulers: []*scheduler{{Tasks: all}}} }
 	for _, c := range []struct {
 		name    string
-		now     *Report
+		now     *report
 		finding string // "" if none
 	}{
 		{"two idle schedulers", load(9*time.Second, 8*time.Second), ""},
 		{"two busy ones", load(0, 0), ""},
 		{"a busy one beside an idle one", load(0, 9*time.Second),
 			"Scheduler 0 works without a pause, and another one is idle most of the time."},
-		{"one that does not answer", &Report{Schedulers: []*Scheduler{{Late: 3 * time.Second, State: "in a pass"}}},
+		{"one that does not answer", &report{Schedulers: []*scheduler{{Late: 3 * time.Second, State: "in a pass"}}},
 			"Scheduler 0 does not answer: it is in a pass. Its figures are 3s old."},
-		{"one that has ended", &Report{Schedulers: []*Scheduler{{Late: 3 * time.Second, State: "not running"}}}, ""},
-		{"more offloads than places", &Report{Schedulers: []*Scheduler{{Counts: map[string]uint64{"offloads": 70}}}},
+		{"one that has ended", &report{Schedulers: []*scheduler{{Late: 3 * time.Second, State: "not running"}}}, ""},
+		{"more offloads than places", &report{Schedulers: []*scheduler{{Counts: map[string]uint64{"offloads": 70}}}},
 			"70 functions are offloaded, and only 64 can run at a time: the others wait."},
-		{"a full mailbox", &Report{Schedulers: []*Scheduler{{Processes: []Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
+		{"a full mailbox", &report{Schedulers: []*scheduler{{Processes: []hook.Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
 			"The mailbox of process 7 (counter) is full: 9 messages."},
-		{"what waits for something", tasks(Task{State: "waiting", Since: time.Hour, Waits: []string{"a future"}}), ""},
+		{"what waits for something", tasks(task{State: "waiting", Since: time.Hour, Waits: []string{"a future"}}), ""},
 		{"what waits for nothing", tasks(
-			Task{ID: 1, Kind: "lost", State: "waiting", Since: time.Minute},
-			Task{ID: 2, Kind: "lost", State: "waiting", Since: time.Hour},
-			Task{ID: 3, Kind: "lost", State: "waiting", Since: time.Second},
+			task{ID: 1, Kind: "lost", State: "waiting", Since: time.Minute},
+			task{ID: 2, Kind: "lost", State: "waiting", Since: time.Hour},
+			task{ID: 3, Kind: "lost", State: "waiting", Since: time.Second},
 		), "2 tasks of lost have been waiting for nothing that is known for up to 1h0m0s: 0/2."},
 		{"what waits for the end of its peer alone", tasks(
-			Task{ID: 9, Kind: "tcp", State: "waiting", Since: time.Minute, Peer: "10.0.0.1:2", Waits: []string{"the end of 10.0.0.1:2"}},
-			Task{ID: 8, Kind: "tcp", State: "waiting", Since: time.Minute, Peer: "10.0.0.1:3", Waits: []string{"a future", "the end of 10.0.0.1:3"}},
-			Task{ID: 7, Kind: "tcp", State: "waiting", Since: time.Second, Peer: "10.0.0.1:4", Waits: []string{"the end of 10.0.0.1:4"}},
+			task{ID: 9, Kind: "tcp", State: "waiting", Since: time.Minute, Peer: "10.0.0.1:2", Waits: []string{"the end of 10.0.0.1:2"}},
+			task{ID: 8, Kind: "tcp", State: "waiting", Since: time.Minute, Peer: "10.0.0.1:3", Waits: []string{"a future", "the end of 10.0.0.1:3"}},
+			task{ID: 7, Kind: "tcp", State: "waiting", Since: time.Second, Peer: "10.0.0.1:4", Waits: []string{"the end of 10.0.0.1:4"}},
 		), "1 task of tcp has been waiting for nothing that is known but the end of its peer for up to 1m0s: 0/9 of 10.0.0.1:2."},
-		{"a demon that waits for nothing", tasks(Task{ID: 1, Kind: "idle", State: "waiting", Since: time.Hour, Demon: true}), ""},
-		{"what has become ready", tasks(Task{ID: 4, Kind: "k", State: "ready", Since: time.Hour}), ""},
+		{"a demon that waits for nothing", tasks(task{ID: 1, Kind: "idle", State: "waiting", Since: time.Hour, Demon: true}), ""},
+		{"what has become ready", tasks(task{ID: 4, Kind: "k", State: "ready", Since: time.Hour}), ""},
 		{"a peer that does not read", tasks(
-			Task{ID: 5, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:2", Queued: 9, Stuck: time.Minute, Waits: []string{"room"}},
-			Task{ID: 6, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:3", Queued: 9, Stuck: time.Second, Waits: []string{"room"}},
+			task{ID: 5, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:2", Queued: 9, Stuck: time.Minute, Waits: []string{"room"}},
+			task{ID: 6, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:3", Queued: 9, Stuck: time.Second, Waits: []string{"room"}},
 		), "1 task of tcp has been connected to a peer that does not read for up to 1m0s: 0/5 of 10.0.0.1:2."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,15 +69,15 @@ func TestFindings(t *testing.T) {
 // How long a mailbox is full is told from one Report to the next, also over those without processes.
 func TestAMailboxIsFullSince(t *testing.T) {
 	begun := time.Now()
-	at := func(after time.Duration, all ...Process) *Report {
-		return &Report{Time: begun.Add(after), Schedulers: []*Scheduler{{Processes: all}}}
+	at := func(after time.Duration, all ...hook.Process) *report {
+		return &report{Time: begun.Add(after), Schedulers: []*scheduler{{Processes: all}}}
 	}
-	full := Process{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}
+	full := hook.Process{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}
 	empty := full
 	empty.Mailbox = 0
-	var before *Report
+	var before *report
 	for _, c := range []struct {
-		now  *Report
+		now  *report
 		want []string
 	}{
 		{at(0, full), []string{"The mailbox of process 7 (counter) is full: 9 messages."}},
@@ -96,11 +97,11 @@ func TestAMailboxIsFullSince(t *testing.T) {
 func TestManyTasksAreLookedAtLessOften(t *testing.T) {
 	begun := time.Now()
 	for n, rest := range map[int]time.Duration{10: 5 * time.Second, 2500: 5 * time.Second, 15_000: 30 * time.Second} {
-		tasks := make([]Task, n)
+		tasks := make([]task, n)
 		for i := range tasks {
-			tasks[i] = Task{ID: uint32(i), Kind: "echo", Waits: []string{"input"}}
+			tasks[i] = task{ID: uint32(i), Kind: "echo", Waits: []string{"input"}}
 		}
-		r := &Report{Time: begun, Schedulers: []*Scheduler{{Tasks: tasks}}}
+		r := &report{Time: begun, Schedulers: []*scheduler{{Tasks: tasks}}}
 		r.find(nil, 64)
 		require.Equal(t, rest, r.seen.rest, "%d tasks", n)
 	}
@@ -109,16 +110,16 @@ func TestManyTasksAreLookedAtLessOften(t *testing.T) {
 // How long a task is ready is told from one Report to the next: a wake-up of one that has slept for long does not count.
 func TestATaskIsReadySince(t *testing.T) {
 	begun := time.Now()
-	at := func(after time.Duration, all ...Task) *Report {
-		return &Report{Time: begun.Add(after), Schedulers: []*Scheduler{{Tasks: all}}}
+	at := func(after time.Duration, all ...task) *report {
+		return &report{Time: begun.Add(after), Schedulers: []*scheduler{{Tasks: all}}}
 	}
-	ready := Task{ID: 4, Kind: "k", State: "ready", Since: time.Hour, last: 7}
+	ready := task{ID: 4, Kind: "k", State: "ready", Since: time.Hour, last: 7}
 	later := ready
 	later.last = 8
-	var before *Report
+	var before *report
 	for _, c := range []struct {
 		name string
-		now  *Report
+		now  *report
 		want []string
 	}{
 		{"woken", at(0, ready), nil},
@@ -142,7 +143,7 @@ func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 		all = append(all, m)
 		s.Spawn(m)
 	}
-	var before *Report
+	var before *report
 	found := func(after time.Duration) []string {
 		c.now += after
 		q := x.desks[0].ask(true, sizes{})
@@ -150,7 +151,7 @@ func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 			_, err := s.Step(1000)
 			require.NoError(t, err)
 		}
-		r := &Report{Time: c.Wall(), Schedulers: []*Scheduler{q.answered(sizes{}, 0).Scheduler}}
+		r := &report{Time: c.Wall(), Schedulers: []*scheduler{q.answered(sizes{}, 0).scheduler}}
 		r.Findings = r.find(before, 64)
 		before = r
 		return r.Findings
@@ -189,11 +190,11 @@ func (x *moody) Act(t *act.Task) act.Directive {
 func (x *moody) Waits(add func(string)) { add("a mood") }
 
 func TestFewFullMailboxesAreNamed(t *testing.T) {
-	s := &Scheduler{}
+	s := &scheduler{}
 	for i := range mostFull + 7 {
-		s.Processes = append(s.Processes, Process{ID: uint64(i), Kind: "counter", Mailbox: 9, Limit: 9})
+		s.Processes = append(s.Processes, hook.Process{ID: uint64(i), Kind: "counter", Mailbox: 9, Limit: 9})
 	}
-	found := (&Report{Schedulers: []*Scheduler{s}}).find(&Report{}, 64)
+	found := (&report{Schedulers: []*scheduler{s}}).find(&report{}, 64)
 	require.Len(t, found, mostFull+1)
 	require.Equal(t, "7 more mailboxes are full.", found[mostFull])
 }

@@ -107,6 +107,7 @@ watchdog_late_total             Times that the watchdog was late, so that it may
 recordings_written_total        Files with the last events that were written.
 recordings_suppressed_total     Files with the last events that were not written because there were too many.
 recordings_failed_total         Files with the last events that could not be written.
+collected_refused               Figures of sources of the program that are not on this page.
 
 kind_tasks                      Tasks and demons of a kind that are alive.
 kind_spawned_total              Tasks and demons of a kind that were spawned.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Histogram counts durations by powers of two. The first bucket holds those below 1.024 µs. The bound of each further bucket is
+// histogram counts durations by powers of two. The first bucket holds those below 1.024 µs. The bound of each further bucket is
 // twice that of the one before. The last bucket has no bound, and holds those from 8.8 s on.
-type Histogram struct {
+type histogram struct {
 	Buckets [buckets]uint64 `json:"buckets"`
 	Sum     time.Duration   `json:"sum"`
 	Max     time.Duration   `json:"max"`
@@ -18,13 +18,13 @@ const (
 	smallest = 10 // the first bucket holds what fits into so many bits
 )
 
-func (h *Histogram) add(d time.Duration) {
+func (h *histogram) add(d time.Duration) {
 	h.Buckets[min(max(bits.Len64(uint64(d))-smallest, 0), buckets-1)]++
 	h.Sum += d
 	h.Max = max(h.Max, d)
 }
 
-func (h *Histogram) merge(o *Histogram) {
+func (h *histogram) merge(o *histogram) {
 	for i, n := range o.Buckets {
 		h.Buckets[i] += n
 	}
@@ -33,8 +33,8 @@ func (h *Histogram) merge(o *Histogram) {
 }
 
 // since returns what has been added since h was o. The Max stays: which of the new ones was the longest is not known.
-func (h *Histogram) since(o *Histogram) Histogram {
-	d := Histogram{Sum: h.Sum - o.Sum, Max: h.Max}
+func (h *histogram) since(o *histogram) histogram {
+	d := histogram{Sum: h.Sum - o.Sum, Max: h.Max}
 	for i, n := range o.Buckets {
 		d.Buckets[i] = h.Buckets[i] - n
 	}
@@ -42,7 +42,7 @@ func (h *Histogram) since(o *Histogram) Histogram {
 }
 
 // bound returns the duration that all durations in bucket i are below; the last bucket has none, and bound returns 0.
-func (h *Histogram) bound(i int) time.Duration {
+func (h *histogram) bound(i int) time.Duration {
 	if i == buckets-1 {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (h *Histogram) bound(i int) time.Duration {
 }
 
 // count returns how many durations were added.
-func (h *Histogram) count() (n uint64) {
+func (h *histogram) count() (n uint64) {
 	for _, b := range h.Buckets {
 		n += b
 	}
@@ -59,7 +59,7 @@ func (h *Histogram) count() (n uint64) {
 
 // quantile returns a duration that the part q of all durations, from 0 to 1, do not exceed: the bound of a bucket, or Max.
 // It is 0 if nothing was added.
-func (h *Histogram) quantile(q float64) time.Duration {
+func (h *histogram) quantile(q float64) time.Duration {
 	left := q * float64(h.count())
 	for i, n := range h.Buckets {
 		if left -= float64(n); n > 0 && left <= 0 && i < buckets-1 {

@@ -3,9 +3,9 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -62,14 +62,12 @@ type Inspector struct {
 	watchdog *watchdog // nil if there is none
 	recorder *recorder // nil if there is none
 
-	schedulers atomic.Int32 // how many there are
-
 	mu     sync.Mutex // a census has it, for longer than patience
 	clock  act.Clock
 	desks  []*desk
 	last   []answered // of each of the desks
-	given  *Report
-	before *Report       // the one before
+	given  *report
+	before *report       // the one before
 	tasks  bool          // given has them
 	at     time.Duration // when it was asked for
 	looked time.Duration // when tasks were asked for
@@ -77,7 +75,7 @@ type Inspector struct {
 
 // answered is the latest answer of a desk.
 type answered struct {
-	*Scheduler
+	*scheduler
 	sizes sizes
 	at    time.Duration // on the clock of the Group
 
@@ -139,8 +137,7 @@ func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
 	}
 	d := newDesk(p)
 	x.clock, x.desks = s.Clock(), append(x.desks, d)
-	x.schedulers.Add(1)
-	x.last = append(x.last, answered{Scheduler: &Scheduler{Index: s.Index()}, at: s.Now()})
+	x.last = append(x.last, answered{scheduler: &scheduler{Index: s.Index()}, at: s.Now()})
 	return d
 }
 
@@ -207,18 +204,32 @@ func (x *Inspector) Sockets() (*service.Sockets, error) { return x.tcp.Sockets()
 // Give leaves the pages to another process.
 func (x *Inspector) Give() { x.tcp.Give() }
 
-// Report asks all schedulers what they are doing, with tasks one by one, or only counted. The answers come between two turns;
-// a scheduler that gives none in 100 ms has its latest one in the Report. That may be one that came too late for the Report
-// before. A Report that is less than a second old is given again, so that many viewers cost no more than one. The caller must
-// not change it.
-func (x *Inspector) Report(tasks bool) *Report { return x.report(tasks, false) }
+// Report returns what /json answers: what all schedulers are doing, as docs/inspect.md describes it. With tasks it also has each
+// task and each process. The answers come between two turns; a scheduler that gives none in 100 ms has its latest one in the Report.
+// That may be one that came too late for the Report before. A Report is made once a second at most, and is empty before Setup.
+// Any goroutine but those of the schedulers: it waits for them.
+func (x *Inspector) Report(tasks bool) json.RawMessage {
+	text, err := json.Marshal(x.report(tasks, true))
+	if err != nil {
+		panic(err) // there is nothing in it that has no form in JSON
+	}
+	return text
+}
 
-// report is Report. With findings, those about tasks are no older than seen.rest.
-func (x *Inspector) report(tasks, findings bool) *Report {
+// inspected returns the desks of all schedulers, and their clock.
+func (x *Inspector) inspected() ([]*desk, act.Clock) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.desks), x.clock
+}
+
+// report asks all schedulers, for tasks one by one or only counted. Of what is less than a second old it gives the same again, so that
+// many viewers cost no more than one. With findings, those about tasks are no older than seen.rest.
+func (x *Inspector) report(tasks, findings bool) *report {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.desks) == 0 {
-		return &Report{} // before Setup
+		return &report{} // before Setup
 	}
 	now := x.clock.Monotonic()
 	look := tasks || findings && (x.given == nil || x.given.seen == nil || now-x.looked >= x.given.seen.rest)
@@ -237,11 +248,11 @@ func (x *Inspector) report(tasks, findings bool) *Report {
 }
 
 // snapshot is a Report of this moment that is given to nobody else.
-func (x *Inspector) snapshot() *Report {
+func (x *Inspector) snapshot() *report {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(x.desks) == 0 {
-		return &Report{} // before Setup
+		return &report{} // before Setup
 	}
 	r := x.census(false)
 	x.find(r, nil)
@@ -249,7 +260,7 @@ func (x *Inspector) snapshot() *Report {
 }
 
 // census asks all schedulers. The caller has the lock, as that of find.
-func (x *Inspector) census(tasks bool) *Report {
+func (x *Inspector) census(tasks bool) *report {
 	questions := make([]*question, len(x.desks))
 	now := x.clock.Monotonic()
 	if tasks && slices.ContainsFunc(x.last, func(a answered) bool { return a.Counts == nil || now-a.at >= ofTasks }) {
@@ -266,7 +277,7 @@ func (x *Inspector) census(tasks bool) *Report {
 		}
 		questions[i] = d.ask(tasks, last.room())
 	}
-	r := &Report{Time: x.clock.Wall()}
+	r := &report{Time: x.clock.Wall()}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for i, d := range x.desks {
@@ -280,7 +291,7 @@ func (x *Inspector) census(tasks bool) *Report {
 		} else if x.last[i].open != questions[i] {
 			x.last[i].open, x.last[i].asked = questions[i], now
 		}
-		s := *x.last[i].Scheduler // a copy: the next Report may have the same answer, with another state
+		s := *x.last[i].scheduler // a copy: the next Report may have the same answer, with another state
 		if !answers {
 			s.Late = x.clock.Monotonic() - x.last[i].at
 		}
@@ -294,7 +305,7 @@ func (x *Inspector) census(tasks bool) *Report {
 }
 
 // find adds what needs attention, compared with the Report before, and what the watchdog and the recorder have seen.
-func (x *Inspector) find(r, before *Report) {
+func (x *Inspector) find(r, before *report) {
 	r.Findings = r.find(before, x.places)
 	if x.watchdog != nil {
 		r.Stalls = x.watchdog.stalls()

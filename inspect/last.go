@@ -98,7 +98,7 @@ func outcome(v verdict, last bool) string {
 
 // writeLast writes the last events of a scheduler, the latest last. now is on the clock of the Group.
 func (p *probe) writeLast(out io.Writer, events []event, now time.Duration) {
-	rows := table(out, "BEFORE", "EVENT", "N", "OUTCOME", "KIND", "TASKS")
+	rows := newTable("last", "BEFORE", "EVENT", "N", "OUTCOME", "KIND", "TASKS")
 	for _, l := range p.lines(events) {
 		before := "-"
 		if l.at >= 0 {
@@ -106,7 +106,7 @@ func (p *probe) writeLast(out io.Writer, events []event, now time.Duration) {
 		}
 		rows.add(before, eventNames[l.what], l.n, l.outcome, l.kind, l.taskList())
 	}
-	rows.end()
+	rows.writeTo(out)
 }
 
 func (l *line) taskList() string {
@@ -117,18 +117,11 @@ func (l *line) taskList() string {
 	return strings.Trim(shown, "[]")
 }
 
-// writeLast writes the last events of the scheduler with this index; less than 0: of all of them. Those that a recording has are
-// not read again; it may be nil.
-func (x *Inspector) writeLast(out io.Writer, index int, rec *recording) {
-	x.mu.Lock()
-	desks, clock := x.desks, x.clock
-	x.mu.Unlock()
+// writeLast writes the last events of schedulers. Those that a recording has are not read again; it may be nil.
+func writeLast(out io.Writer, desks []*desk, clock act.Clock, rec *recording) {
 	fmt.Fprintln(out, "The latest event is the last. Those without a clock of their own have the time of the pass before.")
 	for _, d := range desks {
 		p := d.probe
-		if index >= 0 && p.index != index {
-			continue
-		}
 		if rec != nil && rec.of == p {
 			fmt.Fprintf(out, "\nScheduler %d, then\n", p.index)
 			p.writeLast(out, rec.events, rec.now)

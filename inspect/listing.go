@@ -2,24 +2,26 @@ package inspect
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
-// listed bounds the tasks and the processes of a listing, for the sake of the browser.
+// listed bounds the tasks and the processes in JSON, for the sake of the browser.
 const listed = 500
 
-// listing is what the page shows of tasks and processes: those with a text in one of their columns, and what all of these tasks
-// wait for.
+// listing has tasks and processes, those with a text in one of their columns, and what all of these tasks wait for.
 type listing struct {
-	Findings          []string  `json:"findings"`
-	Total             int       `json:"total"`    // tasks
-	Matching          int       `json:"matching"` // tasks, also those that are not listed
-	Tree              []waiting `json:"tree"`
-	Tasks             []Task    `json:"tasks"`
-	TotalProcesses    int       `json:"total_processes"`
-	MatchingProcesses int       `json:"matching_processes"`
-	Processes         []Process `json:"processes"`
+	Total             int            `json:"total"`    // tasks
+	Matching          int            `json:"matching"` // tasks, also those that are not listed
+	Tree              []waiting      `json:"tree"`
+	Tasks             []task         `json:"tasks"`
+	TotalProcesses    int            `json:"total_processes"`
+	MatchingProcesses int            `json:"matching_processes"`
+	Processes         []hook.Process `json:"processes"`
+	page
 }
 
 // waiting is what the tasks of a kind wait for.
@@ -34,8 +36,9 @@ type waitedFor struct {
 	N    int    `json:"n"`
 }
 
-func (r *Report) listing(find string) *listing {
-	l := &listing{Findings: r.Findings, Tree: []waiting{}, Tasks: []Task{}, Processes: []Process{}} // in JSON [], and not null
+// listing returns at most so many tasks, and so many processes.
+func (r *report) listing(find string, most int) *listing {
+	l := &listing{Tree: []waiting{}, Tasks: []task{}, Processes: []hook.Process{}} // in JSON [], and not null
 	tree := map[string]map[string]int{}
 	for _, s := range r.Schedulers {
 		l.Total += len(s.Tasks)
@@ -44,7 +47,7 @@ func (r *Report) listing(find string) *listing {
 			if !t.has(find) {
 				continue
 			}
-			if l.Matching++; l.Matching <= listed {
+			if l.Matching++; l.Matching <= most {
 				l.Tasks = append(l.Tasks, *t)
 			}
 			if tree[t.Kind] == nil {
@@ -55,10 +58,10 @@ func (r *Report) listing(find string) *listing {
 		l.TotalProcesses += len(s.Processes)
 		for i := range s.Processes {
 			p := &s.Processes[i]
-			if !has(p, find) {
+			if number := fmt.Sprintf("process %d", p.ID); !contain(find, number, p.Name, p.Kind, p.State) { // as findings say it
 				continue
 			}
-			if l.MatchingProcesses++; l.MatchingProcesses <= listed {
+			if l.MatchingProcesses++; l.MatchingProcesses <= most {
 				l.Processes = append(l.Processes, *p)
 			}
 		}
@@ -73,11 +76,82 @@ func (r *Report) listing(find string) *listing {
 		l.Tree = append(l.Tree, w)
 	}
 	slices.SortFunc(l.Tree, func(a, b waiting) int { return cmp.Or(b.N-a.N, strings.Compare(a.Kind, b.Kind)) })
+	l.page = page{Findings: r.Findings, Tables: []*table{l.treeTable(), l.taskTable()}}
+	if l.TotalProcesses > 0 {
+		l.Tables = append(l.Tables, l.processTable())
+	}
 	return l
 }
 
+func (l *listing) treeTable() *table {
+	rows := newTable("tree", "KIND", "TASKS", "OF THESE", "WAIT FOR")
+	for _, kind := range l.Tree {
+		for i, w := range kind.Waits {
+			if i == 0 {
+				rows.add(kind.Kind, kind.N, w.N, w.What)
+			} else {
+				rows.add("", "", w.N, w.What)
+			}
+		}
+	}
+	return rows
+}
+
+func (l *listing) taskTable() *table {
+	rows := newTable("tasks", "TASK", "STATE", "AGE", "LAST TURN", "KIND", "NAME", "PEER", "WAITS FOR")
+	for _, t := range l.Tasks {
+		rows.add(t.number(), t.state(), round(t.Age), round(t.Since), t.Kind, t.Name, t.Peer, t.waits())
+	}
+	rows.note("%s", listedOf(len(l.Tasks), l.Matching, l.Total, "tasks"))
+	return rows
+}
+
+func (l *listing) processTable() *table {
+	rows := newTable("processes", "PROCESS", "STATE", "MAILBOX", "LIMIT", "DROPPED", "TURN", "KIND", "NAME")
+	for _, p := range l.Processes {
+		rows.add(p.ID, p.State, p.Mailbox, p.Limit, p.Dropped, round(p.Turn), p.Kind, p.Name)
+	}
+	rows.note("%s", listedOf(len(l.Processes), l.MatchingProcesses, l.TotalProcesses, "processes"))
+	return rows
+}
+
+func listedOf(listed, matching, total int, what string) string {
+	text := fmt.Sprintf("%d of %d %s", matching, total, what)
+	if matching > listed {
+		text += fmt.Sprintf(", the first %d of them here", listed)
+	}
+	return text
+}
+
+// contain reports whether find is in one of the texts, or across two of them.
+func contain(find string, texts ...string) bool {
+	return strings.Contains(strings.Join(texts, " "), find)
+}
+
+func (t *task) has(find string) bool {
+	return contain(find, t.number(), t.Name, t.Kind, t.state(), t.Peer, t.waits())
+}
+
+// state is the State, and whether the task knows that it is to end.
+func (t *task) state() string {
+	if t.Told {
+		return t.State + ", told to end"
+	}
+	return t.State
+}
+
+// number is what findings and tables call the task.
+func (t *task) number() string { return fmt.Sprintf("%d/%d", t.Scheduler, t.ID) }
+
+func (t *task) waits() string {
+	if t.State == "waiting" && len(t.Waits) == 0 {
+		return "nothing that is known"
+	}
+	return strings.Join(t.Waits, ", ")
+}
+
 // reason is what t waits for, or its state, without the numbers in which tasks of a kind differ.
-func (t *Task) reason() string {
+func (t *task) reason() string {
 	if t.State != "waiting" {
 		return t.state()
 	}

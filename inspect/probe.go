@@ -28,7 +28,7 @@ type probe struct {
 	spawned, ended, failed, dropped, woken uint64
 	rounds, looks, sleeps                  uint64
 	idle                                   [hook.Looking + 1]time.Duration // with nothing to do
-	turns, wakes                           Histogram
+	turns, wakes                           histogram
 
 	labelled  *kind         // whose label the goroutine has; nil: none
 	last      *act.Task     // the last one of the present round; nil between two rounds
@@ -50,13 +50,9 @@ type row struct {
 
 // kind is a kind of action: see Kind of act's internals.
 type kind struct {
-	name   string
+	kindRow
 	number uint32          // of events
 	labels context.Context // in CPU profiles; nil until it is needed
-	alive  int
-	spawned, failed,
-	turns, woken uint64
-	took, wakes Histogram // of the turns and the wake-ups that were timed
 }
 
 var probes = act.NewLocal(newProbe)
@@ -103,11 +99,11 @@ func (p *probe) begin(t *act.Task, r *row) {
 	name := p.s.Internals().Kind(t)
 	k := p.kinds[name]
 	if k == nil {
-		k = &kind{name: name, number: p.kindNumber(name)}
+		k = &kind{kindRow: kindRow{Name: name}, number: p.kindNumber(name)}
 		p.kinds[name] = k
 	}
-	k.alive++
-	k.spawned++
+	k.Alive++
+	k.Spawned++
 	*r = row{kind: k, born: p.millis(), last: p.millis(), fd: -1}
 }
 
@@ -137,10 +133,10 @@ func (p *probe) taskEnded(t *act.Task, err error) {
 		p.dropped++
 	case err != nil:
 		p.failed++
-		r.kind.failed++
+		r.kind.Failed++
 	}
 	p.ended++
-	r.kind.alive--
+	r.kind.Alive--
 	r.kind = nil
 	if t == p.last {
 		p.last = nil
@@ -155,7 +151,7 @@ func (p *probe) noteEnd(t *act.Task, err error) {
 	inItsTurn := p.isTurnOf(p.s.Internals().Place(t))
 	cause, panicking := errors.AsType[*act.Panic](err)
 	if panicking {
-		defer func() { p.panics(p.s.Internals().Place(t), p.row(t).kind.name, cause.Stack) }() // with the event
+		defer func() { p.panics(p.s.Internals().Place(t), p.row(t).kind.Name, cause.Stack) }() // with the event
 	}
 	switch {
 	case err == nil, inItsTurn && p.present.verdict() == act.Failed:
@@ -173,7 +169,7 @@ func (p *probe) noteEnd(t *act.Task, err error) {
 func (p *probe) taskWoken(t *act.Task) {
 	place := p.s.Internals().Place(t)
 	k := p.rowAt(t, place).kind
-	k.woken++
+	k.Woken++
 	p.note(eventOf(woken, k.number, place))
 	if p.woken++; p.woken%sampled == 0 && p.wake == nil {
 		p.wake, p.wokenAt = t, p.clock()
@@ -184,7 +180,7 @@ func (p *probe) turnStart(t *act.Task) {
 	p.goOn()
 	place := p.s.Internals().Place(t)
 	r := p.rowAt(t, place)
-	r.kind.turns++
+	r.kind.Turns++
 	r.last = p.millis()
 	if r.fd < 0 || p.timed == sampled-1 { // to ask in each turn costs more than all else here
 		r.fd = descriptor(t)
@@ -203,7 +199,7 @@ func (p *probe) turnStart(t *act.Task) {
 	if t == p.wake {
 		took := p.clock() - p.wokenAt
 		p.wakes.add(took)
-		r.kind.wakes.add(took)
+		r.kind.Wakes.add(took)
 		p.wake = nil
 	}
 	p.turnSince = -1 // no turn end is seen of a turn that has panicked
@@ -233,7 +229,7 @@ func (p *probe) turnEnd(t *act.Task, d act.Directive) {
 		took := p.clock() - p.turnSince
 		p.turnSince = -1
 		p.turns.add(took)
-		p.row(t).kind.took.add(took)
+		p.row(t).kind.Took.add(took)
 	}
 }
 

@@ -34,7 +34,7 @@ func inspected(t *testing.T) (*act.Scheduler, *Inspector, *clock) {
 }
 
 // reported returns what the probe of s knows.
-func reported(s *act.Scheduler) *Scheduler {
+func reported(s *act.Scheduler) *scheduler {
 	r := newScheduler(sizes{})
 	probes.Get(s).reportTo(r)
 	return r
@@ -61,14 +61,14 @@ func (x *turns) Act(*act.Task) act.Directive {
 	return act.Yield
 }
 
-func kindNamed(t *testing.T, r *Scheduler, name string) Kind {
+func kindNamed(t *testing.T, r *scheduler, name string) kindRow {
 	for _, k := range r.Kinds {
 		if k.Name == name {
 			return k
 		}
 	}
 	require.Fail(t, "no kind "+name)
-	return Kind{}
+	return kindRow{}
 }
 
 // One turn in 64 is timed, and one wake-up in 64 until its turn has begun.
@@ -112,12 +112,12 @@ func (l looker) Idle(atMost time.Duration) {
 
 func TestIdleTimeIsDividedByStrategy(t *testing.T) {
 	for name, want := range map[string]struct {
-		idle   Idle
+		idle   idleTime
 		sleeps uint64
 	}{
-		"interrupt": {Idle{Asleep: time.Minute}, 1},
-		"hybrid":    {Idle{Asleep: 55 * time.Second, Looking: 5 * time.Second}, 1},
-		"busy":      {Idle{Looking: time.Minute}, 0},
+		"interrupt": {idleTime{Asleep: time.Minute}, 1},
+		"hybrid":    {idleTime{Asleep: 55 * time.Second, Looking: 5 * time.Second}, 1},
+		"busy":      {idleTime{Looking: time.Minute}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, c := &Inspector{}, &clock{}
@@ -150,7 +150,7 @@ func TestIdleTimeIsDividedByStrategy(t *testing.T) {
 }
 
 func TestHistogram(t *testing.T) {
-	var h Histogram
+	var h histogram
 	require.Zero(t, h.quantile(0.99))
 	for _, d := range []time.Duration{0, 1023, 1024, time.Hour} {
 		h.add(d)

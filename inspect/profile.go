@@ -9,13 +9,10 @@ import (
 	"runtime/pprof"
 	runtimetrace "runtime/trace"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/pool"
 )
 
@@ -52,7 +49,7 @@ func (p *probe) label(k *kind) {
 		pprof.SetGoroutineLabels(p.labels)
 	default:
 		if k.labels == nil {
-			k.labels = pprof.WithLabels(p.labels, pprof.Labels(kindLabel, k.name))
+			k.labels = pprof.WithLabels(p.labels, pprof.Labels(kindLabel, k.Name))
 		}
 		pprof.SetGoroutineLabels(k.labels)
 	}
@@ -78,120 +75,54 @@ const (
 )
 
 // profileList says what there is.
-func profileList(w *httpd.Response, _ *httpd.Request) act.Action {
-	w.Add("Content-Type", plainText)
-	var out strings.Builder
-	out.WriteString("go tool pprof 'http://HOST/debug/pprof/NAME?token=TOKEN', where NAME is one of\n")
-	rows := table(&out, "NAME", "WHAT")
+func profileList(q *request) error {
+	q.WriteString("go tool pprof 'http://HOST/debug/pprof/NAME?token=TOKEN', where NAME is one of\n")
+	rows := newTable("profiles", "NAME", "WHAT")
 	for _, p := range profiles {
 		rows.add(p.name, p.what)
 	}
-	rows.end()
-	_, _ = w.WriteString(out.String())
+	rows.writeTo(q)
 	return nil
 }
 
-// profile answers with a profile, or an execution trace.
-func (v *site) profile(w *httpd.Response, r *httpd.Request) act.Action {
-	name := string(r.Value("name"))
-	seconds, debug := parameter(r, "seconds"), parameter(r, "debug")
-	var take func(gone <-chan struct{}) ([]byte, error)
-	switch known := pprof.Lookup(name); {
-	case name == "profile" || name == "trace":
-		n, most := profileDefault, profileMost
-		if name == "trace" {
-			n, most = traceDefault, traceMost
+// profile has a profile, or an execution trace.
+func profile(q *request) error {
+	switch q.name {
+	case "profile":
+		return q.take(startProfile, stopProfile, profileDefault, profileMost)
+	case "trace":
+		return q.take(startTrace, runtimetrace.Stop, traceDefault, traceMost)
+	}
+	known, level := pprof.Lookup(q.name), 0
+	if debug := q.Get("debug"); debug != "" {
+		var err error
+		if level, err = strconv.Atoi(debug); err != nil {
+			return refusal{400, "Debug has to be a number."}
 		}
-		if seconds != "" {
-			var err error
-			if n, err = strconv.Atoi(seconds); err != nil || n < 1 || n > most {
-				return refuse(w, 400, fmt.Sprintf("The seconds have to be a number from 1 to %d.\n", most))
-			}
-		}
-		start, stop := startProfile, stopProfile
-		if name == "trace" {
-			start, stop = startTrace, runtimetrace.Stop
-		}
-		take = func(gone <-chan struct{}) ([]byte, error) {
-			return takeFor(start, stop, time.Duration(n)*time.Second, gone)
-		}
+	}
+	switch {
 	case known == nil:
-		return refuse(w, 404, "There is no such profile.\n")
-	case seconds != "":
-		return refuse(w, 400, "Only profile and trace take seconds.\n")
-	default:
-		level, err := strconv.Atoi(debug)
-		if debug != "" && err != nil {
-			return refuse(w, 400, "Debug has to be a number.\n")
-		}
-		collect := name == "heap" && parameter(r, "gc") != ""
-		take = func(<-chan struct{}) ([]byte, error) {
-			if collect {
-				runtime.GC()
-			}
-			var out bytes.Buffer
-			err := known.WriteTo(&out, level)
-			return out.Bytes(), err
-		}
+		return refusal{404, "There is no such profile."}
+	case q.Get("seconds") != "":
+		return refusal{400, "Only profile and trace take seconds."}
+	case level != 0:
+		q.kind = plainText
 	}
-	kind := "application/octet-stream"
-	if debug != "" && debug != "0" {
-		kind = plainText
+	if q.name == "heap" && q.Get("gc") != "" {
+		runtime.GC()
 	}
-	return v.taking(w, r, kind, take)
+	return known.WriteTo(q, level)
 }
 
-// taking returns an action that answers with what take returns, which may take long.
-func (v *site) taking(w *httpd.Response, r *httpd.Request, kind string, take func(gone <-chan struct{}) ([]byte, error)) act.Action {
-	x := &taking{w: w, r: r, kind: kind, gone: make(chan struct{})}
-	x.ask.F = func() (taken, error) {
-		defer v.underway.Done()
-		body, err := take(x.gone)
-		return taken{body, err}, nil
+// take takes what is asked for as long as the request says.
+func (q *request) take(start func(*bounded) error, stop func(), otherwise, most int) error {
+	long, err := q.seconds(otherwise, 1, most)
+	if err != nil {
+		return err
 	}
-	x.begin = func() { v.underway.Add(1) }
-	return x
-}
-
-// taking is the action that waits for a profile, or for the second of two Reports.
-type taking struct {
-	w     *httpd.Response
-	r     *httpd.Request
-	begin func()
-	ask   act.Call[taken]
-	kind  string        // of content
-	gone  chan struct{} // closed when nobody waits any more
-}
-
-type taken struct {
-	body []byte
-	err  error
-}
-
-func (x *taking) Act(t *act.Task) act.Directive {
-	if x.r.Ended(t) {
-		return act.Done
-	}
-	if x.begin != nil {
-		x.begin()
-		x.begin = nil
-	}
-	if d := x.ask.Act(t); d != act.Done {
-		return d
-	}
-	if err := x.ask.Value.err; err != nil {
-		refuse(x.w, 503, err.Error()+"\n")
-		return act.Done
-	}
-	x.w.Add("Content-Type", x.kind)
-	x.w.SetBody(x.ask.Value.body)
-	return act.Done
-}
-
-// Close ends the profile if it is still taken.
-func (x *taking) Close() error {
-	close(x.gone)
-	return x.ask.Close()
+	content, err := takeFor(start, stop, long, q.gone)
+	q.Buffer = *bytes.NewBuffer(content)
+	return err
 }
 
 // exclusive is held while a profile or a trace is taken, of which there is one at a time.

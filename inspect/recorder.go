@@ -33,8 +33,8 @@ const (
 
 var reasonNames = [reasons]string{aPanic: "panic", aStall: "stall", aSignal: "signal"}
 
-// Recordings counts the files of [Inspector.Dir] since the start.
-type Recordings struct {
+// recordings counts the files of [Inspector.Dir] since the start.
+type recordings struct {
 	Written    uint64 `json:"written"`
 	Suppressed uint64 `json:"suppressed"` // there were too many of that reason at the time
 	Failed     uint64 `json:"failed"`     // could not be written
@@ -190,8 +190,8 @@ func (r *recorder) makeRoom() error {
 	return nil
 }
 
-func (r *recorder) recordings() Recordings {
-	return Recordings{r.written.Load(), r.suppressed.Load(), r.failed.Load()}
+func (r *recorder) recordings() recordings {
+	return recordings{r.written.Load(), r.suppressed.Load(), r.failed.Load()}
 }
 
 // Signal is for monitor.OnSignal.
@@ -200,7 +200,7 @@ func (r *recorder) Signal(sig os.Signal) {
 }
 
 // stall has a file written for a stall, and returns its path; "" if there is none. Any goroutine.
-func (r *recorder) stall(s *Stall) string {
+func (r *recorder) stall(s *stall) string {
 	if r == nil {
 		return ""
 	}
@@ -257,7 +257,7 @@ func (p *probe) Untie() bool {
 }
 
 // recorded returns the text of a file.
-func (x *Inspector) recorded(rec *recording, counts Recordings) []byte {
+func (x *Inspector) recorded(rec *recording, counts recordings) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s.\n", rec.at.UTC().Format("2006-01-02T15:04:05.000Z"), rec.why)
 	fmt.Fprintf(&out, "Process %d, %s. Files so far: %d written, %d suppressed, %d failed.\n",
@@ -266,10 +266,11 @@ func (x *Inspector) recorded(rec *recording, counts Recordings) []byte {
 		fmt.Fprintf(&out, "\n%s", rec.more)
 	}
 	var events bytes.Buffer
-	x.writeLast(&events, -1, rec) // before the questions for the Report are events themselves
+	desks, clock := x.inspected()
+	writeLast(&events, desks, clock, rec) // before the questions for the Report are events themselves
 	out.WriteString("\n")
-	x.snapshot().writeText(&out, nil)
+	x.snapshot().page(nil).writeTo(&out)
 	out.WriteString("\n")
 	out.Write(events.Bytes())
-	return valid(&out)
+	return valid(out.Bytes())
 }

@@ -74,7 +74,7 @@ func TestAPanicAStallAndASignalWriteAFileEach(t *testing.T) {
 	require.True(t, found)
 	require.Regexp(t, `^in a turn of `+here+`[\s\S]* turn +1 +has not ended +`+here+`\S+ +3\n$`, events)
 	line := logs.FilterMessage("a turn holds up its scheduler").All()[0].ContextMap()
-	require.Equal(t, line["file"], x.Report(false).Stalls.Last[0].File)
+	require.Equal(t, line["file"], x.report(false, false).Stalls.Last[0].File)
 	require.FileExists(t, line["file"].(string))
 	release()
 
@@ -171,7 +171,7 @@ func TestADirectoryThatIsMissingIsOneLineInTheLog(t *testing.T) {
 	require.NoError(t, os.Mkdir(r.dir, 0o700))
 	ask()
 	require.Len(t, logs.FilterMessage("the last events are in a file").All(), 1)
-	require.Equal(t, Recordings{Written: 1, Failed: 5}, r.recordings())
+	require.Equal(t, recordings{Written: 1, Failed: 5}, r.recordings())
 
 	core, logs := observer.New(zap.InfoLevel)
 	newRecorder(&Inspector{Dir: r.dir + "/missing"}, zap.New(core))
@@ -217,7 +217,7 @@ func TestNobodyWaitsForADisk(t *testing.T) {
 	require.EqualValues(t, 2*filesAtOnce, x.desks[0].probe.failed, "all have had their turns")
 	require.EqualValues(t, filesAtOnce, x.recorder.suppressed.Load())
 	x.recorder.Signal(syscall.SIGUSR1)
-	require.NotEmpty(t, x.recorder.stall(&Stall{}))
+	require.NotEmpty(t, x.recorder.stall(&stall{}))
 	require.Error(t, s.Close(), "a task is left")
 	require.NoError(t, x.Close())
 	require.Len(t, logs.FilterMessage("a file with the last events could not be finished").All(), 1)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -132,19 +133,16 @@ func (v *site) routes() httpd.Handler {
 		})
 	}
 	secret("/events", v.events)
-	secret("/text", v.text)
-	secret("/tasks", v.report(plainText, func(find string, out *bytes.Buffer) { v.of.Report(true).writeTasks(out, find) }))
-	secret("/metrics", v.report("text/plain; version=0.0.4; charset=utf-8",
-		func(_ string, out *bytes.Buffer) {
-			v.of.Report(false).writeMetrics(out)
-			v.of.writeCollected(out, v.log)
-		}))
-	secret("/json", v.report("application/json", func(_ string, out *bytes.Buffer) { encode(out, v.of.report(false, true)) }))
-	secret("/tasks.json", v.report("application/json",
-		func(find string, out *bytes.Buffer) { encode(out, v.of.Report(true).listing(find)) }))
-	secret("/last", v.last)
-	secret("/debug/pprof/{$}", profileList)
-	secret("/debug/pprof/{name}", v.profile)
+	secret("/text", v.answer(plainText, v.text))
+	secret("/tasks", v.answer(plainText, v.tasks))
+	secret("/last", v.answer(plainText, v.last))
+	secret("/metrics", v.answer("text/plain; version=0.0.4; charset=utf-8", v.metrics))
+	secret("/json", v.answer("application/json", func(q *request) error { return q.encode(v.of.report(false, true)) }))
+	secret("/tasks.json", v.answer("application/json", func(q *request) error {
+		return q.encode(v.of.report(true, false).listing(q.Get("find"), listed))
+	}))
+	secret("/debug/pprof/{$}", v.answer(plainText, profileList))
+	secret("/debug/pprof/{name}", v.answer("application/octet-stream", profile))
 	return func(w *httpd.Response, r *httpd.Request) act.Action {
 		// A page of another site could give its name this address (DNS rebinding), and then read what is here.
 		if !fixed(string(r.Host())) {
@@ -189,80 +187,143 @@ func refuse(w *httpd.Response, code int, why string) act.Action {
 	return nil
 }
 
-func encode(out *bytes.Buffer, v any) {
-	if err := json.NewEncoder(out).Encode(v); err != nil {
-		panic(err) // there is nothing in it that has no form in JSON
+const plainText = "text/plain; charset=utf-8"
+
+// request is what a page is made of, and the content of the answer.
+type request struct {
+	url.Values // of the query
+	bytes.Buffer
+	name string          // in the path
+	kind string          // of the content
+	gone <-chan struct{} // closed when nobody waits any more
+}
+
+func (q *request) encode(v any) error { return json.NewEncoder(q).Encode(v) }
+
+// seconds returns the duration that is asked for, which has bounds.
+func (q *request) seconds(otherwise, least, most int) (time.Duration, error) {
+	n := otherwise
+	if text := q.Get("seconds"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < least || n > most {
+			return 0, refusal{400, fmt.Sprintf("The seconds have to be a number from %d to %d.", least, most)}
+		}
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// refusal is the error of a request that gets no page. Other errors have the code 503.
+type refusal struct {
+	code int
+	why  string
+}
+
+func (r refusal) Error() string { return r.why }
+
+// answer returns a handler that answers with what write makes of a request. It is called elsewhere, and may take long: the
+// schedulers have their time to answer, and the text may be long.
+func (v *site) answer(kind string, write func(*request) error) httpd.Handler {
+	return func(w *httpd.Response, r *httpd.Request) act.Action {
+		x := &answering{w: w, r: r, gone: make(chan struct{})}
+		q := &request{name: string(r.Value("name")), kind: kind, gone: x.gone}
+		q.Values, _ = url.ParseQuery(string(r.Query())) // it has no mistake
+		x.request = q
+		x.begin = func() { v.underway.Add(1) }
+		x.ask.F = func() (error, error) {
+			defer v.underway.Done()
+			return write(q), nil
+		}
+		return x
 	}
 }
 
-// report answers with what write writes of a Report. It is asked for and written elsewhere: the schedulers have their time to
-// answer, and the text may be long.
-func (v *site) report(kind string, write func(find string, out *bytes.Buffer)) httpd.Handler {
-	return func(w *httpd.Response, r *httpd.Request) act.Action {
-		find := parameter(r, "find")
-		return answer(w, kind, func() ([]byte, error) {
-			var out bytes.Buffer
-			write(find, &out)
-			return valid(&out), nil
-		})
+// answering is the action that waits for a page.
+type answering struct {
+	w       *httpd.Response
+	r       *httpd.Request
+	request *request
+	begin   func()
+	ask     act.Call[error]
+	gone    chan struct{}
+}
+
+func (x *answering) Act(t *act.Task) act.Directive {
+	if x.r.Ended(t) {
+		return act.Done
 	}
+	if x.begin != nil {
+		x.begin()
+		x.begin = nil
+	}
+	if d := x.ask.Act(t); d != act.Done {
+		return d
+	}
+	if err := x.ask.Value; err != nil {
+		code := 503
+		if r, ok := errors.AsType[refusal](err); ok {
+			code = r.code
+		}
+		refuse(x.w, code, err.Error()+"\n")
+		return act.Done
+	}
+	content := x.request.Bytes()
+	if strings.HasPrefix(x.request.kind, "text/") {
+		content = valid(content)
+	}
+	x.w.Add("Content-Type", x.request.kind)
+	x.w.SetBody(content)
+	return act.Done
+}
+
+// Close ends what takes long.
+func (x *answering) Close() error {
+	close(x.gone)
+	return x.ask.Close()
 }
 
 const textDefault, textMost = 1, 60 // seconds
 
-// text answers with two Reports, and so with what has happened between them. With ?seconds=0 it has one, of all since the start.
-func (v *site) text(w *httpd.Response, r *httpd.Request) act.Action {
-	n := textDefault
-	if seconds := parameter(r, "seconds"); seconds != "" {
-		var err error
-		if n, err = strconv.Atoi(seconds); err != nil || n < 0 || n > textMost {
-			return refuse(w, 400, fmt.Sprintf("The seconds have to be a number from 0 to %d.\n", textMost))
-		}
+// text is of two reports, and so of what has happened between them. With ?seconds=0 it is of one, of all since the start.
+func (v *site) text(q *request) error {
+	long, err := q.seconds(textDefault, 0, textMost)
+	if err != nil {
+		return err
 	}
-	return v.taking(w, r, plainText, func(gone <-chan struct{}) ([]byte, error) {
-		var before *Report
-		if n > 0 {
-			before = v.of.Report(true)
-			waitFor(time.Duration(n)*time.Second, gone)
-		}
-		var out bytes.Buffer
-		v.of.Report(true).withoutTasks().writeText(&out, before)
-		return valid(&out), nil
-	})
+	var before *report
+	if long > 0 {
+		before = v.of.report(true, false)
+		waitFor(long, q.gone)
+	}
+	v.of.report(true, false).page(before).writeTo(q)
+	return nil
 }
 
-// answer has f called elsewhere, and answers with what it returns.
-func answer(w *httpd.Response, kind string, f func() ([]byte, error)) act.Action {
-	ask := &act.Call[[]byte]{F: f}
-	w.Add("Content-Type", kind)
-	return act.Seq(ask, act.Func(func(*act.Task) act.Directive {
-		w.SetBody(ask.Value)
-		return act.Done
-	}))
+func (v *site) tasks(q *request) error {
+	v.of.report(true, false).listing(q.Get("find"), math.MaxInt).writeTo(q)
+	return nil
 }
 
-// last answers with the last events of all schedulers, or of one.
-func (v *site) last(w *httpd.Response, r *httpd.Request) act.Action {
-	index := -1
-	if text := parameter(r, "scheduler"); text != "" {
+func (v *site) metrics(q *request) error {
+	m := newMetrics()
+	v.of.report(false, false).metrics(m)
+	v.of.collect(m, v.log)
+	m.write(q)
+	return nil
+}
+
+// last writes the last events of all schedulers, or of one.
+func (v *site) last(q *request) error {
+	desks, clock := v.of.inspected()
+	if text := q.Get("scheduler"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n >= int(v.of.schedulers.Load()) { // without the lock, which a census has for long
-			return refuse(w, 404, "There is no scheduler "+strconv.Quote(text)+".\n")
+		if err != nil || n < 0 || n >= len(desks) {
+			return refusal{404, "There is no scheduler " + strconv.Quote(text) + "."}
 		}
-		index = n
+		desks = desks[n : n+1]
 	}
-	return answer(w, plainText, func() ([]byte, error) {
-		var out bytes.Buffer
-		v.of.writeLast(&out, index, nil)
-		return valid(&out), nil
-	})
+	writeLast(q, desks, clock, nil)
+	return nil
 }
-
-// valid returns the bytes of a text as UTF-8, for Prometheus drops a page that is not: what an action or a peer says of itself may
-// have others.
-func valid(text *bytes.Buffer) []byte { return bytes.ToValidUTF8(text.Bytes(), []byte("\uFFFD")) }
-
-const plainText = "text/plain; charset=utf-8"
 
 // events answers with a Report each second, until the client goes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 func (v *site) events(w *httpd.Response, r *httpd.Request) act.Action {
@@ -281,6 +342,7 @@ type stream struct {
 	r     *httpd.Request
 	ask   *act.Call[[]byte] // nil: nothing is asked
 	rest  []byte            // to be written
+	last  *report           // that was written, of which the next one tells what has changed
 	sleep act.Timer
 }
 
@@ -310,10 +372,17 @@ func (x *stream) Act(t *act.Task) act.Directive {
 }
 
 func (x *stream) event() ([]byte, error) {
+	r := x.site.of.report(false, true)
 	out := bytes.NewBufferString("data: ")
-	encode(out, x.site.of.report(false, true)) // its line ends with a line feed
+	p := r.page(x.last)
+	err := json.NewEncoder(out).Encode(struct { // its line ends with a line feed
+		*report
+		Title  string   `json:"title"`
+		Tables []*table `json:"tables"`
+	}{r, p.Title, p.Tables})
 	out.WriteByte('\n')
-	return out.Bytes(), nil
+	x.last = r
+	return out.Bytes(), err
 }
 
 // Close makes room for another one, and ends the question.

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -89,16 +90,6 @@ func TestPagesAreShownOnlyToThoseThatHaveTheToken(t *testing.T) {
 	}
 }
 
-// What was broken: the pages waited for a census, on their own scheduler, to say that there is no such scheduler.
-func TestACensusDoesNotHoldUpThePages(t *testing.T) {
-	x, at := visited(t)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	code, _, body := get(t, at+"/last?token=secret&scheduler=2", func(*http.Request) {})
-	require.Equal(t, 404, code)
-	require.Contains(t, body, "There is no scheduler")
-}
-
 func TestWithoutATokenThePagesStayOnThisMachine(t *testing.T) {
 	_, err := (&Inspector{Address: "0.0.0.0:0"}).serve(zap.NewNop())
 	require.ErrorContains(t, err, "choose a token")
@@ -114,7 +105,7 @@ func TestTheSameIsInAllForms(t *testing.T) {
 	code, kind, body := get(t, at+"/json?token=secret", plain)
 	require.Equal(t, 200, code)
 	require.Equal(t, "application/json", kind)
-	var r Report
+	var r report
 	require.NoError(t, json.Unmarshal([]byte(body), &r))
 	require.Len(t, r.Schedulers, 2)
 	require.EqualValues(t, 1, r.Schedulers[1].Counts["tasks"])
@@ -127,6 +118,17 @@ func TestTheSameIsInAllForms(t *testing.T) {
 	require.Equal(t, 2, l.Matching)
 	require.Equal(t, []string{"the end"}, l.Tasks[1].Waits)
 	require.Equal(t, []waiting{{"*inspect.waiter", 2, []waitedFor{{"the end", 2}}}}, l.Tree)
+
+	events, err := http.Get(at + "/events?token=secret")
+	require.NoError(t, err)
+	defer events.Body.Close()
+	event, err := bufio.NewReader(events.Body).ReadBytes('\n')
+	require.NoError(t, err)
+	var shown map[string]any
+	require.NoError(t, json.Unmarshal(bytes.TrimPrefix(event, []byte("data: ")), &shown))
+	for _, field := range []string{"time", "schedulers", "findings", "stalls", "recordings", "title", "tables"} {
+		require.Contains(t, shown, field, "the report, and what the page shows")
+	}
 
 	_, kind, body = get(t, at+"/tasks?token=secret&find=waiter", plain)
 	require.Equal(t, "text/plain; charset=utf-8", kind)
@@ -169,7 +171,7 @@ func TestWhatIsNotUTF8IsReplaced(t *testing.T) {
 		require.True(t, utf8.ValidString(body), page)
 		require.Regexp(t, "\uFFFD|"+`\\ufffd`, body, page)
 	}
-	recorded := string(x.recorded(&recording{}, Recordings{}))
+	recorded := string(x.recorded(&recording{}, recordings{}))
 	require.True(t, utf8.ValidString(recorded))
 	require.Equal(t, 2, logs.FilterMessageSnippet("\uFFFD").Len(), "at most … connections on it, and the other one: %v", logs.All())
 }

@@ -2,10 +2,8 @@ package inspect
 
 import (
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
@@ -40,18 +38,12 @@ const mostCollected = 10_000
 
 var validName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// collected is a figure with the key of its sample.
-type collected struct {
-	Metric
-	key string
-}
-
-// writeCollected writes what the sources have.
-func (x *Inspector) writeCollected(out io.Writer, log *zap.Logger) {
-	m, seen, refused := &metrics{samples: map[string][]string{}}, map[string]bool{}, 0
-	heads := map[string]string{} // by name
+// collect adds what the sources have.
+func (x *Inspector) collect(m *metrics, log *zap.Logger) {
+	seen, refused := map[string]bool{}, 0
 	for _, c := range x.Sources {
-		var own []collected
+		own := map[string]Metric{} // by what is unlike those of all others: name and labels
+		var keys []string
 		mistakes := 0
 		whole := collectFrom(c, log, func(f Metric) {
 			labels, ok := f.labels()
@@ -60,35 +52,22 @@ func (x *Inspector) writeCollected(out io.Writer, log *zap.Logger) {
 				mistakes++
 				return
 			}
-			seen[key] = true
-			own = append(own, collected{f, key})
+			seen[key], own[key], keys = true, f, append(keys, key)
 		})
 		if !whole {
-			for _, f := range own {
-				delete(seen, f.key)
+			for _, key := range keys {
+				delete(seen, key)
 			}
 			refused++
 			continue
 		}
 		refused += mistakes
-		for _, f := range own {
-			if heads[f.Name] == "" {
-				kind := "gauge"
-				if strings.HasSuffix(f.Name, "_total") {
-					kind = "counter"
-				}
-				help := escapeHelp.Replace(logs.Text(f.Help))
-				heads[f.Name] = fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s %[3]s\n", f.Name, help, kind)
-			}
-			m.sample(f.Name, f.key+" "+strconv.FormatFloat(f.Value, 'g', -1, 64))
+		for _, key := range keys {
+			m.add(own[key].Name, "", logs.Text(own[key].Help), key+" "+decimal(own[key].Value))
 		}
 	}
-	for _, name := range m.names {
-		fmt.Fprint(out, heads[name], strings.Join(m.samples[name], "\n"), "\n")
-	}
 	if len(x.Sources) > 0 {
-		fmt.Fprintf(out, "# HELP daimon_collected_refused figures of sources that are not on this page\n"+
-			"# TYPE daimon_collected_refused gauge\ndaimon_collected_refused %d\n", refused)
+		m.value("collected_refused", "", float64(refused))
 	}
 }
 
@@ -106,20 +85,18 @@ func collectFrom(c MetricSource, log *zap.Logger, add func(Metric)) (whole bool)
 	return true
 }
 
-var escapeHelp = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
-
 // labels returns the labels in one order, and reports whether the figure has no mistake.
 func (f *Metric) labels() (text string, ok bool) {
 	if !validName.MatchString(f.Name) || strings.HasPrefix(f.Name, "daimon_") || len(f.Labels)%2 != 0 {
 		return "", false
 	}
 	var all, names []string
-	for pair := range slices.Chunk(f.Labels, 2) {
-		if !validName.MatchString(pair[0]) || strings.HasPrefix(pair[0], "__") || slices.Contains(names, pair[0]) || len(pair[1]) > 1000 {
+	for of := range slices.Chunk(f.Labels, 2) {
+		if !validName.MatchString(of[0]) || strings.HasPrefix(of[0], "__") || slices.Contains(names, of[0]) || len(of[1]) > 1000 {
 			return "", false
 		}
-		names = append(names, pair[0])
-		all = append(all, labels(pair[0], logs.Text(pair[1])))
+		names = append(names, of[0])
+		all = append(all, pair(of[0], logs.Text(of[1])))
 	}
 	slices.Sort(all)
 	return strings.Join(all, ","), true

@@ -24,7 +24,9 @@ func ExampleMetricSource() {
 	shop := &orders{}
 	shop.open.Add(2)
 	x := &Inspector{Address: "127.0.0.1:6060", Sources: []MetricSource{shop}} // with the others at /metrics
-	x.writeCollected(os.Stdout, zap.NewNop())
+	m := newMetrics()
+	x.collect(m, zap.NewNop())
+	m.write(os.Stdout)
 	// Output:
 	// # HELP shop_orders orders that are open
 	// # TYPE shop_orders gauge
@@ -32,9 +34,9 @@ func ExampleMetricSource() {
 	// # HELP shop_orders_total orders that have ended
 	// # TYPE shop_orders_total counter
 	// shop_orders_total{how="paid"} 0
-	// # HELP daimon_collected_refused figures of sources that are not on this page
+	// # HELP daimon_collected_refused Figures of sources of the program that are not on this page.
 	// # TYPE daimon_collected_refused gauge
-	// daimon_collected_refused 0
+	// daimon_collected_refused{} 0
 }
 
 type collect func(add func(Metric))
@@ -60,7 +62,9 @@ func TestMetricsOfSources(t *testing.T) {
 			}
 		})}}
 		var out strings.Builder
-		own.writeCollected(&out, zap.NewNop())
+		m := newMetrics()
+		own.collect(m, zap.NewNop())
+		m.write(&out)
 		var samples []string
 		for line := range strings.Lines(out.String()) {
 			if !strings.HasPrefix(line, "#") {
@@ -68,7 +72,7 @@ func TestMetricsOfSources(t *testing.T) {
 			}
 		}
 		last := len(samples) - 1
-		require.Equal(t, fmt.Sprint("daimon_collected_refused ", x.refused), samples[last], name)
+		require.Equal(t, fmt.Sprint("daimon_collected_refused{} ", x.refused), samples[last], name)
 		require.Equal(t, x.want, strings.Join(samples[:last], ","), name)
 	}
 }
@@ -86,9 +90,11 @@ func TestASourceThatFailsIsLeftOut(t *testing.T) {
 		collect(func(add func(Metric)) { add(Metric{Name: "a", Value: 7}) }),
 	}}
 	var out strings.Builder
-	x.writeCollected(&out, zap.New(core))
+	m := newMetrics()
+	x.collect(m, zap.New(core))
+	m.write(&out)
 	require.Contains(t, out.String(), "\na{} 7\n")
-	require.Contains(t, out.String(), "\ndaimon_collected_refused 2\n")
+	require.Contains(t, out.String(), "\ndaimon_collected_refused{} 2\n")
 	require.NotContains(t, out.String(), "a{} 0")
 	require.Equal(t, 1, logs.FilterMessage("a source of figures panicked").FilterField(zap.Any("value", "broken")).Len())
 }

@@ -181,7 +181,7 @@ func place(f runtime.Frame) string {
 }
 
 // write puts the stack into s.
-func (s *Stall) write(frames []runtime.Frame) {
+func (s *stall) write(frames []runtime.Frame) {
 	frames = ofTurn(frames)
 	if i := writer(frames); i >= 0 {
 		s.Func, s.At = frames[i].Function, place(frames[i])
@@ -206,30 +206,30 @@ var waits = map[string]string{
 
 // resting returns what the stack of a goroutine says of why it does not go on: Collector, Parked, WaitsForCPU if it was
 // interrupted and has no processor of the runtime, else Unknown.
-func resting(frames []runtime.Frame) (Cause, string) {
+func resting(frames []runtime.Frame) (cause, string) {
 	at := culprit(ofTurn(frames))
 	if at < 0 {
 		at = len(frames)
 	}
-	parked, preempted := false, false
+	waiting, preempted := false, false
 	for i, f := range frames[:at] {
 		for _, prefix := range collecting {
 			if strings.HasPrefix(f.Function, prefix) {
-				return Collector, ""
+				return collector, ""
 			}
 		}
-		parked = parked || i == 0 && f.Function == "runtime.gopark"
+		waiting = waiting || i == 0 && f.Function == "runtime.gopark"
 		preempted = preempted || i == 0 && (f.Function == "runtime.Gosched" || strings.HasPrefix(f.Function, "runtime.asyncPreempt"))
 	}
 	switch {
-	case parked && at > 0:
+	case waiting && at > 0:
 		detail := frames[at-1].Function
 		if said := waits[detail]; said != "" {
 			detail = said
 		}
-		return Parked, detail
+		return parked, detail
 	case preempted:
-		return WaitsForCPU, fmt.Sprintf("the Go runtime has no processor for it: GOMAXPROCS is %d", runtime.GOMAXPROCS(0))
+		return waitsForCPU, fmt.Sprintf("the Go runtime has no processor for it: GOMAXPROCS is %d", runtime.GOMAXPROCS(0))
 	}
-	return Unknown, ""
+	return unknown, ""
 }

@@ -26,7 +26,7 @@ func TestTheCulpritHasAskedTheStandardLibrary(t *testing.T) {
 		for _, f := range row.stack {
 			frames = append(frames, runtime.Frame{Function: f, File: "x.go", Line: 1})
 		}
-		var s Stall
+		var s stall
 		s.write(frames)
 		require.Equal(t, row.want, s.Func)
 	}

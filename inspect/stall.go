@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -8,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Stall is a turn, or a part of a pass, that has held up its scheduler for longer than the limit of the watchdog.
-type Stall struct {
+// stall is a turn, or a part of a pass, that has held up its scheduler for longer than the limit of the watchdog.
+type stall struct {
 	Scheduler int       `json:"scheduler"`
 	Began     time.Time `json:"began"` // to within half the limit, as Lasted; or earlier, if all schedulers had slept
 
@@ -27,7 +28,7 @@ type Stall struct {
 	Local string `json:"local,omitempty"`
 	Peer  string `json:"peer,omitempty"`
 
-	Cause  Cause  `json:"cause"`
+	Cause  cause  `json:"cause"`
 	Detail string `json:"detail,omitempty"` // the system call and what it is about, but no name of a file; what it is parked in
 
 	// Func and At are the innermost function that is neither of the standard library nor of package act; At is the path of its
@@ -41,25 +42,25 @@ type Stall struct {
 	File string `json:"file,omitempty"`
 }
 
-// Cause is why a turn does not end.
-type Cause string
+// cause is why a turn does not end.
+type cause string
 
-// The causes of a stall. Those of Linux are told apart by what the kernel says of the thread; elsewhere only Parked and
-// Collector are known, from the stack.
+// The causes of a stall. Those of Linux are told apart by what the kernel says of the thread; elsewhere only parked and
+// collector are known, from the stack.
 const (
-	Computing    Cause = "computing"                // the thread had a CPU for half of the time, or for longer than the limit
-	WaitsForCPU  Cause = "waiting for a CPU"        // the thread could run, and other threads had the CPUs
-	InSystemCall Cause = "blocked in a system call" // or in a page fault
-	Collector    Cause = "held up by the collector" // it marks or sweeps for what it allocates, or waits for a collection
-	Parked       Cause = "parked"                   // it waits in the Go runtime: for a lock, a channel, time.Sleep
-	Stopped      Cause = "stopped"                  // by a signal or a debugger
-	Unknown      Cause = "unknown"
+	computing    cause = "computing"                // the thread had a CPU for half of the time, or for longer than the limit
+	waitsForCPU  cause = "waiting for a CPU"        // the thread could run, and other threads had the CPUs
+	inSystemCall cause = "blocked in a system call" // or in a page fault
+	collector    cause = "held up by the collector" // it marks or sweeps for what it allocates, or waits for a collection
+	parked       cause = "parked"                   // it waits in the Go runtime: for a lock, a channel, time.Sleep
+	stopped      cause = "stopped"                  // by a signal or a debugger
+	unknown      cause = "unknown"
 )
 
-// Stalls is what the watchdog has seen since it was started.
-type Stalls struct {
-	Last       []Stall       `json:"last"`       // the latest 64 that were reported, the latest first
-	Durations  Histogram     `json:"durations"`  // of all that have ended
+// stalls is what the watchdog has seen since it was started.
+type stalls struct {
+	Last       []stall       `json:"last"`       // the latest 64 that were reported, the latest first
+	Durations  histogram     `json:"durations"`  // of all that have ended
 	Reported   uint64        `json:"reported"`   // by a line in the log
 	Suppressed uint64        `json:"suppressed"` // had no line, because there were too many
 	Late       uint64        `json:"late"`       // how often the watchdog itself was late
@@ -74,20 +75,20 @@ const (
 
 // ledger keeps what Stalls returns.
 type ledger struct {
-	Stalls
-	ring []*Stall // the oldest first
+	stalls
+	ring []*stall // the oldest first
 }
 
-func (l *ledger) add(s *Stall) {
+func (l *ledger) add(s *stall) {
 	if len(l.ring) == remembered {
 		l.ring = slices.Delete(l.ring, 0, 1)
 	}
 	l.ring = append(l.ring, s)
 }
 
-func (l *ledger) snapshot() Stalls {
-	all := l.Stalls
-	all.Last = make([]Stall, 0, len(l.ring))
+func (l *ledger) snapshot() stalls {
+	all := l.stalls
+	all.Last = make([]stall, 0, len(l.ring))
 	for _, s := range slices.Backward(l.ring) {
 		all.Last = append(all.Last, *s)
 	}
@@ -113,7 +114,7 @@ func (l *limiter) allow(now time.Time) bool {
 }
 
 // fields are those of a line in the log. What is empty is left out.
-func (s *Stall) fields() []zap.Field {
+func (s *stall) fields() []zap.Field {
 	fields := []zap.Field{zap.Int("scheduler", s.Scheduler), zap.Duration("for", s.Lasted), zap.String("cause", string(s.Cause))}
 	if s.Kind != "" {
 		fields = append(fields, zap.Uint32("task", s.Task))
@@ -131,8 +132,13 @@ func (s *Stall) fields() []zap.Field {
 	return fields
 }
 
+func (s *stall) json() json.RawMessage {
+	text, _ := json.Marshal(s) // nothing in it has no form in JSON
+	return text
+}
+
 // what is the subject of a line in the log.
-func (s *Stall) what() string {
+func (s *stall) what() string {
 	if s.Kind == "" {
 		return "a pass"
 	}
@@ -140,7 +146,7 @@ func (s *Stall) what() string {
 }
 
 // why is the cause with its detail.
-func (s *Stall) why() string {
+func (s *stall) why() string {
 	if s.Detail == "" {
 		return string(s.Cause)
 	}
@@ -148,7 +154,7 @@ func (s *Stall) why() string {
 }
 
 // findings says which stalls have not ended.
-func (all *Stalls) findings() (found []string) {
+func (all *stalls) findings() (found []string) {
 	for _, s := range all.Last {
 		if s.Ended {
 			continue
@@ -160,7 +166,7 @@ func (all *Stalls) findings() (found []string) {
 		if s.At != "" {
 			what += " at " + s.At
 		}
-		if s.Cause == Unknown && s.Detail == "" {
+		if s.Cause == unknown && s.Detail == "" {
 			found = append(found, fmt.Sprintf("Scheduler %d is held up by %s. Why is not known.", s.Scheduler, what))
 			continue
 		}

@@ -7,30 +7,32 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // squeezed is the text of a Report with one space between two cells.
-func squeezed(r, before *Report) string {
+func squeezed(r, before *report) string {
 	var out strings.Builder
-	r.writeText(&out, before)
+	r.page(before).writeTo(&out)
 	return regexp.MustCompile(` +`).ReplaceAllString(out.String(), " ")
 }
 
 // The text has what has happened since an earlier Report, and a dash for what is not known.
 func TestTheTextHasRates(t *testing.T) {
 	begun := time.Unix(1e9, 0)
-	at := func(after time.Duration, busy time.Duration, n uint64) *Report {
-		s := &Scheduler{
-			State: "asleep", Uptime: time.Minute + after, Idle: Idle{Asleep: time.Minute + after - busy},
+	at := func(after time.Duration, busy time.Duration, n uint64) *report {
+		s := &scheduler{
+			State: "asleep", Uptime: time.Minute + after, Idle: idleTime{Asleep: time.Minute + after - busy},
 			Counts:   map[string]uint64{"tasks": 3, "turns_total": 1000 + n, "received_bytes_total": 4 * n},
-			Kinds:    []Kind{{Name: "a", Alive: 3, Turns: 1000 + n, Woken: 500 + n/2}},
-			Services: []Service{{Name: "tcp", Accepted: n / 100}},
+			Kinds:    []kindRow{{Name: "a", Alive: 3, Turns: 1000 + n, Woken: 500 + n/2}},
+			Services: []hook.Service{{Name: "tcp", Accepted: n / 100}},
 		}
 		for range n / 64 {
 			s.Turns.add(100 * time.Microsecond)
 			s.Kinds[0].Took.add(100 * time.Microsecond)
 		}
-		return &Report{Time: begun.Add(after), Schedulers: []*Scheduler{s}}
+		return &report{Time: begun.Add(after), Schedulers: []*scheduler{s}}
 	}
 	text := squeezed(at(2*time.Second, time.Second, 640), at(0, 0, 0))
 	require.Contains(t, text, "1 scheduler, 3 tasks; loads, rates (/s) and latencies of schedulers are of the last 2s\n")

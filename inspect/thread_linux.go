@@ -83,23 +83,23 @@ func (g *glance) parseCall(line string) {
 
 // judge returns why the thread has not gone on between two glances, as far as the kernel knows. On a busy machine a thread
 // that computes is ready for most of the time, and yet at fault if it had a CPU for longer than the limit.
-func judge(before, now glance, passed, limit time.Duration) (Cause, string) {
+func judge(before, now glance, passed, limit time.Duration) (cause, string) {
 	cpu := now.cpu - before.cpu
 	switch {
 	case now.state == 0:
-		return Unknown, ""
+		return unknown, ""
 	case now.state == 'T' || now.state == 't':
-		return Stopped, ""
+		return stopped, ""
 	case 2*cpu >= passed || now.state == 'R' && cpu >= limit:
-		return Computing, ""
+		return computing, ""
 	case now.state == 'R' || 2*(now.waited-before.waited) >= passed:
-		return WaitsForCPU, ""
+		return waitsForCPU, ""
 	case now.parked():
-		return Parked, ""
+		return parked, ""
 	case now.call == none:
-		return Unknown, ""
+		return unknown, ""
 	}
-	return InSystemCall, now.callName()
+	return inSystemCall, now.callName()
 }
 
 // parked reports whether the thread has no goroutine to run: the one that is locked to it waits in the runtime.
@@ -112,8 +112,8 @@ func (g *glance) inKernel() bool { return g.call != none && !g.parked() }
 
 // starved reports whether a profile would have to wait for the thread: it is ready and gets no CPU, or nothing is known
 // but that it sleeps.
-func (g *glance) starved(cause Cause) bool {
-	return g.state == 'R' && cause == WaitsForCPU || g.call == none && g.state != 'R' && g.state != 0
+func (g *glance) starved(cause cause) bool {
+	return g.state == 'R' && cause == waitsForCPU || g.call == none && g.state != 'R' && g.state != 0
 }
 
 // callName names the call, and what the descriptor is that it was given: "read of pipe:[4711]". Of a file it is "read of a file",

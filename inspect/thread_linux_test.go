@@ -36,13 +36,13 @@ func (g *gate) next() *gate {
 	return g
 }
 
-// plant runs a scheduler on which stall is called until a report of this cause, and of the line that the gate has noted unless that
+// plant runs a scheduler on which hold is called until a report of this cause, and of the line that the gate has noted unless that
 // cause leaves no stack, has come meanwhile. On a busy machine it may be reported as waiting for a CPU first, which is true, and as what it is after a
-// second. If it is not, stall is called again.
-func plant(t *testing.T, want Cause, posted bool, stall func(*gate)) Stall {
+// second. If it is not, hold is called again.
+func plant(t *testing.T, want cause, posted bool, hold func(*gate)) stall {
 	t.Helper()
 	var now atomic.Pointer[gate]
-	found := make(chan Stall, 1)
+	found := make(chan stall, 1)
 	d := newWatchdog(Watch{}, zap.NewNop())
 	d.start()
 	defer d.close()
@@ -60,7 +60,7 @@ func plant(t *testing.T, want Cause, posted bool, stall func(*gate)) Stall {
 				continue
 			}
 			s := last[0]
-			right := s.Cause == want && (want == InSystemCall || s.At == g.line.Load())
+			right := s.Cause == want && (want == inSystemCall || s.At == g.line.Load())
 			if right {
 				found <- s
 			}
@@ -73,15 +73,15 @@ func plant(t *testing.T, want Cause, posted bool, stall func(*gate)) Stall {
 
 	cfg, x := act.Config{}, &Inspector{Watch: Watch{Limit: -1}}
 	x.Configure(&cfg)
-	hold := func() {
+	held := func() {
 		g := &gate{ch: make(chan struct{})}
 		now.Store(g)
-		stall(g)
+		hold(g)
 	}
 	pending := false
 	over := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: stall may do anything to the thread
+		runtime.LockOSThread() // and never unlocked: hold may do anything to the thread
 		s := act.New(cfg)
 		if err := x.Setup(s); err != nil {
 			over <- err
@@ -93,11 +93,11 @@ func plant(t *testing.T, want Cause, posted bool, stall func(*gate)) Stall {
 			}
 			switch {
 			case !posted:
-				hold()
+				held()
 			case !pending: // a pass is one stall, with all functions that it calls
 				pending = true
 				_ = s.Post(func(*act.Scheduler) {
-					hold()
+					held()
 					pending = false
 				})
 			}
@@ -142,17 +142,17 @@ func rawRead(fd int) {
 func TestWhatHoldsUpASchedulerIsNamed(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		cause  Cause
+		cause  cause
 		posted bool
 		stall  func(*gate)
 		detail string
 		fn     string // of the culprit
 		slow   bool
 	}{
-		{"a loop in a coroutine", Computing, false, inCoroutine, "", "inCoroutine.func1", true},
-		{"a system call in a posted function", InSystemCall, true, blockedRead, `^read of pipe:\[\d+\]$`, "", false},
-		{"a lock", Parked, false, locked, `^sync\.\(\*Mutex\)\.Lock$`, "locked", true},
-		{"a collection", Collector, false, collects, "", "collects", true},
+		{"a loop in a coroutine", computing, false, inCoroutine, "", "inCoroutine.func1", true},
+		{"a system call in a posted function", inSystemCall, true, blockedRead, `^read of pipe:\[\d+\]$`, "", false},
+		{"a lock", parked, false, locked, `^sync\.\(\*Mutex\)\.Lock$`, "locked", true},
+		{"a collection", collector, false, collects, "", "collects", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if row.slow {
@@ -160,7 +160,7 @@ func TestWhatHoldsUpASchedulerIsNamed(t *testing.T) {
 			}
 			s := plant(t, row.cause, row.posted, row.stall)
 			require.Regexp(t, row.detail, s.Detail)
-			if row.cause == InSystemCall {
+			if row.cause == inSystemCall {
 				require.Empty(t, s.Stack, "a profile might have had to wait for the end of the call")
 				return
 			}
@@ -306,20 +306,20 @@ func TestJudge(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		now  glance
-		want Cause
+		want cause
 	}{
-		{"half of the time on a CPU", glance{state: 'R', cpu: passed / 2, call: none}, Computing},
-		{"also if it is in a call just now", glance{state: 'S', cpu: passed / 2, call: unix.SYS_READ}, Computing},
-		{"for longer than the limit on a CPU, and ready now", glance{state: 'R', cpu: limit, call: none}, Computing},
-		{"in a call, and before that on a CPU for longer than the limit", glance{state: 'S', cpu: limit, call: 0}, InSystemCall},
-		{"ready", glance{state: 'R', cpu: limit - 1, call: none}, WaitsForCPU},
-		{"was ready for half of the time", glance{state: 'S', waited: passed / 2, call: unix.SYS_READ}, WaitsForCPU},
-		{"in a call", glance{state: 'S', cpu: passed / 3, call: unix.SYS_READ}, InSystemCall},
-		{"a disk", glance{state: 'D', call: unix.SYS_FSYNC}, InSystemCall},
-		{"a page", glance{state: 'D', call: fault}, InSystemCall},
-		{"a debugger", glance{state: 't', call: none}, Stopped},
-		{"the kernel says too little", glance{state: 'S', call: none}, Unknown},
-		{"the kernel says nothing", glance{call: none}, Unknown},
+		{"half of the time on a CPU", glance{state: 'R', cpu: passed / 2, call: none}, computing},
+		{"also if it is in a call just now", glance{state: 'S', cpu: passed / 2, call: unix.SYS_READ}, computing},
+		{"for longer than the limit on a CPU, and ready now", glance{state: 'R', cpu: limit, call: none}, computing},
+		{"in a call, and before that on a CPU for longer than the limit", glance{state: 'S', cpu: limit, call: 0}, inSystemCall},
+		{"ready", glance{state: 'R', cpu: limit - 1, call: none}, waitsForCPU},
+		{"was ready for half of the time", glance{state: 'S', waited: passed / 2, call: unix.SYS_READ}, waitsForCPU},
+		{"in a call", glance{state: 'S', cpu: passed / 3, call: unix.SYS_READ}, inSystemCall},
+		{"a disk", glance{state: 'D', call: unix.SYS_FSYNC}, inSystemCall},
+		{"a page", glance{state: 'D', call: fault}, inSystemCall},
+		{"a debugger", glance{state: 't', call: none}, stopped},
+		{"the kernel says too little", glance{state: 'S', call: none}, unknown},
+		{"the kernel says nothing", glance{call: none}, unknown},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.now.cpu += before.cpu

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"encoding/json"
 	"runtime"
 	"slices"
 	"sync"
@@ -12,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Watch says when the watchdog reports a [Stall]. The zero value is 50 ms.
+// Watch says when the watchdog reports a [stall]. The zero value is 50 ms.
 type Watch struct {
 	// Limit is how long a turn may take, or what a pass does at once: 50 ms if it is 0, and at least 10 ms. The watchdog
 	// looks twice in this time, so a stall is reported when it has lasted 1 to 1.5 times as long. While all schedulers sleep
@@ -20,10 +21,11 @@ type Watch struct {
 	// less than 0 there is no watchdog.
 	Limit time.Duration
 
-	// Then is another limit, 0 for none. Stalled is called when a stall has lasted so long, on the goroutine of the
-	// watchdog: once for each stall, and as long as it runs no other stall is noticed. It may end the program.
+	// Then is another limit, 0 for none. Stalled is called when a stall has lasted so long, with the stall as in "stalls" of
+	// /json, on the goroutine of the watchdog: once for each stall, and as long as it runs no other stall is noticed. It may end the
+	// program.
 	Then    time.Duration
-	Stalled func(Stall)
+	Stalled func(stall json.RawMessage)
 }
 
 // again is when a stall that goes on is looked at and reported again.
@@ -77,7 +79,7 @@ type observed struct {
 	// scheduler.
 	age    time.Duration
 	passed int    // limits
-	stall  *Stall // in the ledger; nil if none was reported
+	stall  *stall // in the ledger; nil if none was reported
 
 	before   glance // of the thread, when the same sighting was seen for the second time
 	beforeAt time.Time
@@ -101,7 +103,7 @@ func newWatchdog(w Watch, log *zap.Logger) *watchdog {
 	if w.Then > 0 && w.Stalled != nil {
 		d.limits = append(d.limits, limit{w.Then, func(d *watchdog, r *record, now time.Time) {
 			d.examine(r, now)
-			w.Stalled(*r.stall)
+			w.Stalled(r.stall.json())
 		}})
 	}
 	slices.SortStableFunc(d.limits, func(a, b limit) int { return cmp.Compare(a.after, b.after) })
@@ -151,7 +153,7 @@ func (d *watchdog) close() {
 }
 
 // stalls returns what was seen. Any goroutine.
-func (d *watchdog) stalls() Stalls {
+func (d *watchdog) stalls() stalls {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ledger.snapshot()
@@ -306,11 +308,11 @@ func (d *watchdog) count() (suppressed uint64) {
 // examine finds out what the scheduler is stuck in, and writes it into the ledger. If it goes on meanwhile, what was found
 // may belong to what came next, and is left out.
 func (d *watchdog) examine(r *record, now time.Time) {
-	s := Stall{
+	s := stall{
 		Scheduler: r.index,
 		Began:     r.since.Add(-d.tick / 2).Round(0),
 		Lasted:    now.Sub(r.since) + d.tick/2,
-		Cause:     Unknown,
+		Cause:     unknown,
 		Kind:      r.now.kind,
 		Task:      r.now.id,
 	}
@@ -324,7 +326,7 @@ func (d *watchdog) examine(r *record, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.stall == nil {
-		r.stall = &Stall{}
+		r.stall = &stall{}
 		d.ledger.add(r.stall)
 	}
 	s.File = r.stall.File
@@ -333,7 +335,7 @@ func (d *watchdog) examine(r *record, now time.Time) {
 
 // connection fills in the addresses of a descriptor. Since it was asked for, in this turn or one of the latest, the action may have
 // closed it, and another connection may have the number: that is not noticed.
-func (s *Stall) connection(fd int32) {
+func (s *stall) connection(fd int32) {
 	if fd < 0 {
 		return
 	}
@@ -357,7 +359,7 @@ func (s *Stall) connection(fd int32) {
 // After the glance a thread may still begin a system call that keeps its processor. Then all goroutines wait for the end of
 // that call, as they do when the collector needs to stop them. Those of Daimon are on non-blocking descriptors and return
 // at once.
-func (d *watchdog) stackOf(r *record, s *Stall, now time.Time) []runtime.Frame {
+func (d *watchdog) stackOf(r *record, s *stall, now time.Time) []runtime.Frame {
 	g := glanceAt(r.tid.Load())
 	s.Cause, s.Detail = judge(r.before, g, now.Sub(r.beforeAt), 2*d.tick)
 	switch {
@@ -368,8 +370,8 @@ func (d *watchdog) stackOf(r *record, s *Stall, now time.Time) []runtime.Frame {
 		return nil
 	}
 	frames := profiled(r.name)
-	if cause, detail := resting(frames); cause == Collector || s.Cause == Parked || s.Cause == Unknown {
-		if cause != Unknown {
+	if cause, detail := resting(frames); cause == collector || s.Cause == parked || s.Cause == unknown {
+		if cause != unknown {
 			s.Cause, s.Detail = cause, detail
 		}
 	}

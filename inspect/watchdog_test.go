@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"testing"
@@ -48,8 +49,12 @@ func (c *clocked) lines() (all []string) {
 }
 
 func TestAStallIsReportedOnceAndAgainAfterASecondAndItsEnd(t *testing.T) {
-	var called []Stall
-	c := newClocked(t, Watch{Then: 2 * time.Second, Stalled: func(s Stall) { called = append(called, s) }})
+	var called []stall
+	c := newClocked(t, Watch{Then: 2 * time.Second, Stalled: func(text json.RawMessage) {
+		var s stall
+		require.NoError(t, json.Unmarshal(text, &s))
+		called = append(called, s)
+	}})
 	w := c.scheduler()
 	w.turn(one, 7, -1)
 	c.looks(2)
@@ -122,7 +127,7 @@ func TestWhatIsNoStall(t *testing.T) {
 				c.looks(1)
 			}
 			require.Empty(t, c.lines())
-			require.Equal(t, Stalls{Last: []Stall{}}, c.stalls())
+			require.Equal(t, stalls{Last: []stall{}}, c.stalls())
 		})
 	}
 }
@@ -158,7 +163,7 @@ func TestTooManyStallsAreCounted(t *testing.T) {
 func TestTheLatestStallsAreKept(t *testing.T) {
 	var l ledger
 	for i := range uint32(2 * remembered) {
-		l.add(&Stall{Task: i})
+		l.add(&stall{Task: i})
 	}
 	last := l.snapshot().Last
 	require.Len(t, last, remembered)

@@ -33,7 +33,7 @@ func inspected(t *testing.T, p *tab) {
 	p.shows(t, "sum", strconv.Itoa(idle)+" tasks")
 	eventually(t, "the load of all schedulers", func() bool {
 		return run[bool](t, p, `() => [...document.querySelectorAll(".lane")].length > 0 &&
-			[...document.querySelectorAll(".lane")].every(e => /^load \d+ %/.test(e.querySelector("p").textContent))`)
+			[...document.querySelectorAll(".lane polyline")].every(e => /^\d+,/.test(e.getAttribute("points")))`)
 	})
 	p.pictured(t, "inspect-overview")
 
@@ -45,7 +45,7 @@ func inspected(t *testing.T, p *tab) {
 	p.shows(t, "found", "1 of ")
 	p.shows(t, "tasks", local)
 	run[any](t, p, `() => { document.getElementById("find").value = ""; document.querySelector("#ask button").click() }`)
-	p.shows(t, "tree", fmt.Sprintf("tcp %s: %d", s.Addr, idle))
+	p.shows(t, "tree", fmt.Sprintf("tcp %s\t%d", s.Addr, idle))
 	run[any](t, p, `() => document.getElementById("h-tasks").scrollIntoView()`)
 	p.pictured(t, "inspect-tasks")
 

@@ -26,26 +26,26 @@ func stalled(t *testing.T, p *tab) {
 	p.looksLike(t, "light", 1280, 800)
 	require.EqualValues(t, 200, p.visit(t, pageOf(t, s.Program)))
 	p.shows(t, "state", "Live")
-	require.True(t, run[bool](t, p, `() => document.getElementById("stalls").hidden`))
+	require.True(t, run[bool](t, p, `() => document.getElementById("stalls").closest("section").hidden`))
 
 	c, err := net.Dial("tcp", s.Addr)
 	require.NoError(t, err)
 	defer c.Close()
 	_, err = fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	require.NoError(t, err)
-	for _, want := range []string{"has taken", c.LocalAddr().String(), "main.go:", "tcp " + s.Addr} {
-		p.shows(t, "stall-list", want)
+	for _, want := range []string{"so far", c.LocalAddr().String(), "main.go:", "tcp " + s.Addr} {
+		p.shows(t, "stalls", want)
 	}
-	require.Regexp(t, `: (computing|waiting for a CPU)`, p.text(t, "stall-list"), "the second on a busy machine: package inspect tests the others")
+	require.Regexp(t, `computing|waiting for a CPU`, p.text(t, "stalls"), "the second on a busy machine: package inspect tests the others")
 	p.shows(t, "findings", "is held up by a turn of tcp "+s.Addr)
-	p.shows(t, "lanes", "no answer for")
+	p.shows(t, "schedulers", "no answer; as of")
 	p.pictured(t, "inspect-stall")
-	run[any](t, p, `() => { document.querySelector("#stall-list details").open = true; document.getElementById("h-stalls").scrollIntoView() }`)
-	p.shows(t, "stall-list", "main.thumbnail")
+	run[any](t, p, `() => { document.querySelector("#stalls details").open = true; document.getElementById("h-stalls").scrollIntoView() }`)
+	p.shows(t, "stalls", "main.thumbnail")
 	p.pictured(t, "inspect-stack")
 
 	s.Signal(t, syscall.SIGWINCH)
-	p.shows(t, "stall-list", " took ")
+	p.shows(t, "stalls", "ended since the start: 1 stall")
 	eventually(t, "nothing that is striking", func() bool { return run[bool](t, p, `() => !document.getElementById("nofindings").hidden`) })
 	s.Stop(t)
 }

@@ -1,0 +1,267 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/daimon-go/daimon/internal/hook"
+)
+
+// rows are of one sort, of which each scheduler has some. They are described here once, for tables and for /metrics.
+type rows[R any] struct {
+	label   string // in /metrics, whose value is the name of a row; the first column of the table
+	of      func(*scheduler) []R
+	name    func(*R) string
+	figures []figure[R]
+}
+
+// figure is a column of a table, a metric, or both.
+type figure[R any] struct {
+	head   string // of the column
+	metric string // "": none
+	as     how
+	// of returns an *int, a *uint64 or a *histogram, which add up over rows of one name, or a value that the first of them has.
+	of func(*R) any
+}
+
+// how is a figure that is more than a number.
+type how int
+
+const (
+	rated  how = iota + 1 // the column has another one beside it: how often it happens in a second
+	common                // each scheduler has the same, so it is not added up
+)
+
+var kinds = rows[kindRow]{
+	label: "kind", of: func(s *scheduler) []kindRow { return s.Kinds }, name: func(k *kindRow) string { return k.Name },
+	figures: []figure[kindRow]{
+		{"ALIVE", "kind_tasks", 0, func(k *kindRow) any { return &k.Alive }},
+		{"SPAWNED", "kind_spawned_total", 0, func(k *kindRow) any { return &k.Spawned }},
+		{"FAILED", "kind_failed_total", 0, func(k *kindRow) any { return &k.Failed }},
+		{"TURNS", "kind_turns_total", rated, func(k *kindRow) any { return &k.Turns }},
+		{"WOKEN", "kind_woken_total", rated, func(k *kindRow) any { return &k.Woken }},
+		{"TURN", "kind_turn_seconds", 0, func(k *kindRow) any { return &k.Took }},
+		{"WAKE", "kind_wake_seconds", 0, func(k *kindRow) any { return &k.Wakes }},
+	},
+}
+
+var services = rows[hook.Service]{
+	label: "service", of: func(s *scheduler) []hook.Service { return s.Services }, name: func(v *hook.Service) string { return v.Name },
+	figures: []figure[hook.Service]{
+		{"OPEN", "service_connections", common, func(v *hook.Service) any { return &v.Open }},
+		{"MAX", "service_connections_max", common, func(v *hook.Service) any { return &v.Max }},
+		{"ACCEPTED", "service_accepted_total", rated, func(v *hook.Service) any { return &v.Accepted }},
+		{"REFUSED", "service_refused_total", 0, func(v *hook.Service) any { return &v.Refused }},
+		{"TOO MANY", "service_too_many_total", 0, func(v *hook.Service) any { return &v.TooMany }},
+		{"TOO FAST", "service_too_fast_total", 0, func(v *hook.Service) any { return &v.TooFast }},
+		{"RECLAIMED", "service_reclaimed_total", 0, func(v *hook.Service) any { return &v.Reclaimed }},
+		{"FAILED", "service_failed_total", 0, func(v *hook.Service) any { return &v.Failed }},
+		{"GONE", "service_gone_total", 0, func(v *hook.Service) any { return &v.Gone }},
+		{"PAUSES", "service_pauses_total", 0, func(v *hook.Service) any { return &v.Full }},
+		{"SHORTAGES", "service_shortages_total", 0, func(v *hook.Service) any { return &v.Shortages }},
+	},
+}
+
+var engines = rows[hook.Stages]{
+	label: "engine", of: func(s *scheduler) []hook.Stages { return s.Stages }, name: func(v *hook.Stages) string { return v.Worker },
+	figures: []figure[hook.Stages]{
+		{"RUNNING", "stages_running", 0, func(v *hook.Stages) any { return len(v.Running) }},
+		{"WORKERS", "stages_workers", 0, func(v *hook.Stages) any { return v.Workers }},
+		{"CLAIMED", "stages_claimed_total", 0, func(v *hook.Stages) any { return v.Claimed }},
+		{"FINISHED", "stages_finished_total", 0, func(v *hook.Stages) any { return v.Finished }},
+		{"FAILED", "stages_failed_total", 0, func(v *hook.Stages) any { return v.Failed }},
+		{"SUSPENDED", "stages_suspended_total", 0, func(v *hook.Stages) any { return v.Suspended }},
+		{"LOST", "stages_lost_leases_total", 0, func(v *hook.Stages) any { return v.Lost }},
+		{"WORKS ON", "", 0, func(v *hook.Stages) any { return strings.Join(v.Kinds, ", ") }},
+		{"WAITS FOR", "", 0, func(v *hook.Stages) any { return strings.Join(v.Waits, ", ") }},
+	},
+}
+
+// sum returns the rows of all schedulers in the order of their names, those of one name as one.
+func (x *rows[R]) sum(r *report) (all []*R) {
+	byName := map[string]*R{}
+	for _, s := range r.latest() {
+		for _, row := range x.of(s) {
+			to := byName[x.name(&row)]
+			if to == nil {
+				byName[x.name(&row)] = &row
+				all = append(all, &row)
+				continue
+			}
+			for _, f := range x.figures {
+				if f.as != common {
+					add(f.of(to), f.of(&row))
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *R) int { return strings.Compare(x.name(a), x.name(b)) })
+	return all
+}
+
+func add(to, more any) {
+	switch to := to.(type) {
+	case *int:
+		*to += *more.(*int)
+	case *uint64:
+		*to += *more.(*uint64)
+	case *histogram:
+		to.merge(more.(*histogram))
+	}
+}
+
+// number is the value of a figure that is one.
+func number(of any) uint64 {
+	switch n := of.(type) {
+	case int:
+		return uint64(n)
+	case *int:
+		return uint64(*n)
+	case uint64:
+		return n
+	}
+	return *of.(*uint64)
+}
+
+// table returns the rows, with rates of a time that has passed since before.
+func (x *rows[R]) table(r, before *report, passed time.Duration) *table {
+	var heads []string
+	for _, f := range x.figures {
+		switch _, timed := f.of(new(R)).(*histogram); {
+		case timed:
+			heads = append(heads, f.head+" p50", "p99", "MAX")
+		case f.as == rated:
+			heads = append(heads, f.head, "/s")
+		default:
+			heads = append(heads, f.head)
+		}
+	}
+	t := newTable(x.label+"s", append([]string{strings.ToUpper(x.label)}, heads...)...)
+	was := map[string]*R{}
+	for _, row := range x.sum(before) {
+		was[x.name(row)] = row
+	}
+	for _, row := range x.sum(r) {
+		cells := []any{x.name(row)}
+		before := cmp.Or(was[x.name(row)], new(R))
+		for _, f := range x.figures {
+			switch v := f.of(row).(type) {
+			case string:
+				cells = append(cells, v)
+			case *histogram:
+				cells = append(cells, quantile(v, 0.5), quantile(v, 0.99), quantile(v, 1))
+			default:
+				if cells = append(cells, number(v)); f.as == rated {
+					cells = append(cells, rate(number(v), number(f.of(before)), passed))
+				}
+			}
+		}
+		t.add(cells...)
+	}
+	return t
+}
+
+// latest returns the schedulers, the latest answer first: each has what is common to all as of its answer.
+func (r *report) latest() []*scheduler {
+	return slices.SortedStableFunc(slices.Values(r.Schedulers), func(a, b *scheduler) int { return cmp.Compare(a.Late, b.Late) })
+}
+
+// counts returns those of all schedulers together.
+func (r *report) counts() map[string]uint64 {
+	all := map[string]uint64{}
+	for _, s := range r.Schedulers {
+		for name, n := range s.Counts {
+			all[name] += n
+		}
+	}
+	return all
+}
+
+// page returns what people want to see first. Loads, rates and the latencies of schedulers are of the time since before, nil for
+// the start.
+func (r *report) page(before *report) *page {
+	over := "the time since the start"
+	if before == nil {
+		before = &report{}
+	} else {
+		over = "the last " + r.Time.Sub(before.Time).Round(10*time.Millisecond).String()
+	}
+	counts := r.counts()
+	there := plural(len(r.Schedulers), "scheduler") + ", " + plural(int(counts["tasks"]), "task")
+	if n := counts["processes"]; n > 0 {
+		there += fmt.Sprintf(", processes: %d", n)
+	}
+	p := &page{Findings: r.Findings}
+	p.Title = fmt.Sprintf("%s: %s; loads, rates (/s) and latencies of schedulers are of %s", r.Time.UTC().Format(time.RFC3339), there, over)
+	schedulers, passed := r.schedulerTable(before)
+	p.Tables = []*table{
+		schedulers, services.table(r, before, passed), kinds.table(r, before, passed), engines.table(r, before, passed), r.Stalls.table(),
+		countTable(counts, before.counts(), passed),
+	}
+	return p
+}
+
+func countTable(now, before map[string]uint64, passed time.Duration) *table {
+	t := newTable("counts", "COUNT", "N", "/s", "WHAT")
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		often := ""
+		if strings.HasSuffix(name, "_total") {
+			often = rate(now[name], before[name], passed)
+		}
+		t.add(name, now[name], often, help[name])
+	}
+	return t
+}
+
+// schedulerTable also returns how much time has passed for them since before, on average.
+func (r *report) schedulerTable(before *report) (_ *table, passed time.Duration) {
+	t := newTable("schedulers", "SCHEDULER", "TASKS", "READY", "TURNS/s", "LOAD", "ASLEEP", "PAUSING", "LOOKING", "TURN p50", "p99",
+		"WAKE p50", "p99", "STATE")
+	for i, s := range r.Schedulers {
+		state := s.State
+		if s.Ends != nil {
+			state += ", " + s.Ends.String()
+		}
+		if s.Late > 0 {
+			state += fmt.Sprintf(" (no answer; as of %v ago)", round(s.Late))
+		}
+		was := &scheduler{}
+		if i < len(before.Schedulers) {
+			was = before.Schedulers[i]
+		}
+		over := s.Uptime - was.Uptime
+		passed += over
+		turns, wakes := s.Turns.since(&was.Turns), s.Wakes.since(&was.Wakes)
+		t.add(s.Index, s.Counts["tasks"], s.Counts["ready"], rate(s.Counts["turns_total"], was.Counts["turns_total"], over),
+			percent(over-s.Idle.all()+was.Idle.all(), over), percent(s.Idle.Asleep-was.Idle.Asleep, over),
+			percent(s.Idle.Pausing-was.Idle.Pausing, over), percent(s.Idle.Looking-was.Idle.Looking, over),
+			quantile(&turns, 0.5), quantile(&turns, 0.99), quantile(&wakes, 0.5), quantile(&wakes, 0.99), state)
+	}
+	return t, passed / time.Duration(max(1, len(r.Schedulers)))
+}
+
+func (all *stalls) table() *table {
+	t := newTable("stalls", "STALL", "SCHEDULER", "LASTED", "CAUSE", "AT", "KIND", "TASK", "PEER")
+	for _, s := range all.Last {
+		lasted := fmt.Sprint(round(s.Lasted))
+		if !s.Ended {
+			lasted += ", so far"
+		}
+		t.add(s.Began.UTC().Format(time.RFC3339), s.Scheduler, lasted, s.why(), s.At, s.Kind, s.Task, s.Peer)
+	}
+	if d := &all.Durations; len(all.Last) > 0 {
+		t.note("ended since the start: %s, p50 %s, p99 %s, the longest %s", plural(int(d.count()), "stall"),
+			quantile(d, 0.5), quantile(d, 0.99), quantile(d, 1))
+	}
+	if n := all.Suppressed; n > 0 {
+		t.note("%s more had no line, because there were too many", plural(int(n), "stall"))
+	}
+	if n := all.Late; n > 0 {
+		t.note("the watchdog was late %s, by up to %v: stalls meanwhile are not seen", plural(int(n), "time"), round(all.Latest))
+	}
+	return t
+}
