@@ -34,17 +34,13 @@ type exchange struct {
 	over    chan struct{} // closed when calls of the handler that wait must not wait any more
 
 	// The task's.
-	w        *httpd.Response
-	r        *httpd.Request
-	asked    bool  // bytes of the body may be received
-	received bool  // nothing more of it will be
-	toCome   int64 // of its length; if that is not known, less than 0
-	applied  bool  // the head was given to w
-	switched bool  // the connection was hijacked
-	gone     bool  // the client has closed its side
-	ending   bool  // the connection is aborted in the next turn
-	given    int   // bytes of what the writer had gathered when the handler returned
-	held     listener.Meter
+	w      *httpd.Response
+	r      *httpd.Request
+	intake intake
+	toCome int64 // of the body's length; if that is not known, less than 0
+	answer answer
+	given  int // bytes of what the writer had gathered when the handler returned
+	held   listener.Meter
 
 	// Of both.
 	bell    act.AtomicWaker
@@ -67,7 +63,27 @@ type exchange struct {
 	failure  *act.Panic
 }
 
-// The states of an exchange.
+// intake is how far the task is with what the client sends.
+type intake uint8
+
+const (
+	untouched intake = iota // the body stays unread, since the handler has not read
+	receiving
+	received // nothing more of the body will be
+	gone     // likewise, and the client has closed its side
+)
+
+// answer is how far the task is with the answer.
+type answer uint8
+
+const (
+	headless answer = iota
+	applied         // the head was given to w
+	breaking        // likewise, and the connection is aborted in the next turn
+	switched        // the connection was hijacked
+)
+
+// The states of a handler.
 const (
 	running   int32 = iota
 	returned        // the handler has
@@ -103,11 +119,13 @@ func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, er
 		x.in = lane.To(x.over, &x.bell)
 		x.in.Demand, x.in.Wait = true, on.wait
 		// 100 (Continue) is sent when the handler reads. A handler that hijacks before it reads gets the chunks as they are.
-		x.asked, x.toCome = r.Header("Expect") == nil && req.ContentLength > 0, req.ContentLength
+		if x.toCome = req.ContentLength; x.toCome > 0 && r.Header("Expect") == nil {
+			x.intake = receiving
+		}
 		req.Body = &body{x: x}
 		x.receive(nil)
 	} else {
-		x.received = true
+		x.intake = received
 	}
 	on.begun++
 	on.running.Add(1)
@@ -190,17 +208,17 @@ func (x *exchange) carry(t *act.Task) act.Directive {
 			return listener.Next(t, err)
 		case more:
 			continue
-		case broken != nil && x.applied && !x.ending: // what there is of the answer goes out before the end
+		case broken != nil && x.answer == applied: // what there is of the answer goes out before the end
 			_ = x.w.Flush() // the next turn aborts the connection anyway
-			x.ending = true
+			x.answer = breaking
 			return act.Yield
 		case broken != nil:
 			return t.Fail(broken)
-		case over || x.switched:
+		case over || x.answer == switched:
 			return act.Done
 		}
-		if x.received && !x.gone && x.r.Ended(t) {
-			x.gone = true
+		if x.intake == received && x.r.Ended(t) {
+			x.intake = gone
 			x.cancel()
 		}
 		return act.Wait
@@ -239,9 +257,12 @@ func (x *exchange) broken() error {
 // receive puts the body on its way, when the handler reads, as far as there is room. It has t woken for more if the
 // handler waits: a client is not too slow while nobody waits for it.
 func (x *exchange) receive(t *act.Task) {
-	for !x.received && !x.in.Full() {
+	for x.intake < received && !x.in.Full() {
 		wanted := x.in.Wanted()
-		if x.asked = x.asked || wanted; !x.asked {
+		switch {
+		case wanted:
+			x.intake = receiving
+		case x.intake == untouched:
 			return
 		}
 		err := x.receivePiece()
@@ -254,7 +275,7 @@ func (x *exchange) receive(t *act.Task) {
 			return
 		case err != nil:
 			x.trailer = trailersIn(&x.r.Body)
-			x.received = true
+			x.intake = received
 			x.in.End(err)
 			return
 		}
@@ -298,8 +319,8 @@ func (x *exchange) send(over bool) (err error, more bool) {
 	if out != nil {
 		p = out.Front()
 	}
-	if h := x.head.Load(); h != nil && !x.applied { // it is there before the first piece
-		x.applied = true
+	if h := x.head.Load(); h != nil && x.answer == headless { // it is there before the first piece
+		x.answer = applied
 		h.apply(x.w)
 		if err := x.w.Flush(); err != nil && !isBlocked(err) {
 			return err, false
@@ -326,15 +347,16 @@ func (x *exchange) comply(a *ask) (err error, more bool) {
 		return r.err, false // it is done when there is room
 	}
 	x.ask.CompareAndSwap(a, nil) // the goroutine may have given it up, and asked for something else
-	if !x.switched {
-		a.answer <- r
+	if x.answer == switched {
+		return nil, false
 	}
-	return nil, !x.switched
+	a.answer <- r
+	return nil, true
 }
 
 // switchTo gives the connection to the goroutine, which is told by the action that follows.
 func (x *exchange) switchTo(a *ask) reply {
-	if x.applied {
+	if x.answer == applied {
 		if err := x.w.Flush(); err != nil {
 			return reply{err: err}
 		}
@@ -344,17 +366,19 @@ func (x *exchange) switchTo(a *ask) reply {
 		a.answer <- reply{conn: b.NetConn()}
 		return b
 	})
-	x.switched = err == nil
+	if err == nil {
+		x.answer = switched
+	}
 	return reply{err: err}
 }
 
 // finish sends what is left when the handler has returned.
 func (x *exchange) finish() error {
-	if x.ending {
+	if x.answer == breaking {
 		return nil
 	}
-	if h := x.last; h != nil && !x.applied {
-		x.applied = true
+	if h := x.last; h != nil && x.answer == headless {
+		x.answer = applied
 		h.close = h.close || x.late.Load() || x.adapter.closes()
 		h.last(x.w, x.writer.mute)
 	}
@@ -396,7 +420,7 @@ func (x *exchange) Close() error {
 	if out := x.out.Load(); out != nil {
 		out.End(net.ErrClosed) // what it has lent must not wait for the turn that has ended by a panic
 	}
-	if x.switched {
+	if x.answer == switched {
 		return nil
 	}
 	x.cancel()
@@ -544,7 +568,7 @@ func (x *exchange) inform(h *head) error {
 func (x *exchange) hijack() (conn net.Conn, unread []byte, err error) {
 	if x.in != nil {
 		rest := x.request(func(*ask) reply {
-			x.received = true
+			x.intake = received
 			x.in.End(http.ErrHijacked) // the rest stays unread
 			return reply{}
 		}, nil)
