@@ -167,6 +167,8 @@ const floors = `
 	examples/echo-coro      admission coro inspect program proxyproto secure
 	examples/fetch          act coro future internal/cli listener monitor shutdown tasklet context flag net time
 	examples/hello          act inspect listener program
+	# it starts a program
+	examples/watch          act internal/cli listener monitor netpoll shutdown context encoding/binary flag golang.org/x/sys/unix os os/exec
 	# its flags name signals
 	examples/graceful       act admission demon httpd httpd/websocket inspect listener monitor program proxyproto secure service upgrade
 	                  crypto/tls flag go.uber.org/zap net/url os syscall time

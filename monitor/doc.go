@@ -4,6 +4,9 @@
 // and becomes the scheduler's Idler: the thread sleeps in the operating system's poller and nowhere else. [SetEngine]
 // replaces it. Package listener has what most programs use: a Conn over a Stream, and the actions Accept and Connect.
 //
+// [Watch] has a task woken by any other descriptor: a pipe, a terminal, a timerfd, inotify, a pidfd, the socket of a C library. So
+// a monitor of your own needs nothing but a descriptor.
+//
 // A [Resolver] looks up the names that are dialled.
 //
 // [Mailbox] carries values from any goroutine to a task. [Signals] turns the signals of the process into orders, [Relay]

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Engine makes the connections of one scheduler: it listens and dials. The default is a readiness engine, over epoll or
+// Engine makes the connections of one scheduler: it listens and dials, and watches other descriptors. The default is a readiness engine, over epoll or
 // kqueue; another may be a completion engine, as one over io_uring would be. Packages listener and service know only
 // these interfaces. All methods of an Engine and of what it returns belong to the scheduler's thread, except where
 // stated, and none blocks. If an Engine has a method Close() error, the scheduler calls it when it is closed; if it has
@@ -18,6 +19,9 @@ type Engine interface {
 	Listen(o ListenOptions) (Acceptor, error)
 	// Dial begins to connect to addr, a *net.TCPAddr or *net.UnixAddr. Small segments go out at once (TCP_NODELAY).
 	Dial(addr net.Addr, o ConnOptions) (PendingConn, error)
+	// Watch begins to call report for the events of a descriptor that the caller goes on owning, until stop is called: see the
+	// function [Watch]. Reports may be of nothing. With 0 the descriptor was closed, and there are no more.
+	Watch(fd int, k netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error)
 }
 
 // ConnOptions are the options of connections, those that are accepted and those that are dialled.

@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -33,6 +34,48 @@ func ExampleSignals() {
 	fmt.Println(act.Run(context.Background(), cfg, monitor.Signals(shutdown.Policy{}), work))
 	// Output:
 	// told to end by: terminated
+	// <nil>
+}
+
+// Any descriptor that a poller takes can wake a task. Here it is a pipe.
+func ExampleWatch() {
+	var pipe [2]int
+	if err := syscall.Pipe(pipe[:]); err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = syscall.SetNonblock(pipe[0], true)
+	work := func(s *act.Scheduler) error {
+		watch, err := monitor.Watch(s, pipe[0], netpoll.In)
+		if err != nil {
+			return err
+		}
+		buffer := make([]byte, 100)
+		s.Spawn(act.Func(func(t *act.Task) act.Directive {
+			if err := watch.Readable(); err != nil {
+				return listener.Next(t, err) // nothing yet: the next report wakes us
+			}
+			for {
+				n, err := syscall.Read(pipe[0], buffer)
+				switch {
+				case err == syscall.EAGAIN:
+					return act.Yield // and wait again
+				case n <= 0:
+					_, _ = watch.Close(), syscall.Close(pipe[0])
+					return act.Done
+				}
+				fmt.Printf("%s\n", buffer[:n])
+			}
+		}))
+		return nil
+	}
+	go func() {
+		_, _ = syscall.Write(pipe[1], []byte("hello"))
+		_ = syscall.Close(pipe[1])
+	}()
+	fmt.Println(act.Run(context.Background(), act.Config{Schedulers: 1}, work))
+	// Output:
+	// hello
 	// <nil>
 }
 

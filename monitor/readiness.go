@@ -39,6 +39,8 @@ type readiness struct {
 	before   []*socket   // the memory of an earlier again
 	soon     act.Timer   // armed if there are any
 	starving []*acceptor // wait for a descriptor to become free
+
+	foreign map[int]*descriptor // those that callers own, by their numbers
 }
 
 // slot is where an event finds the watcher of its descriptor. The generation is part of the event's tag: an event of a
@@ -100,6 +102,13 @@ func (e *readiness) dispatch(ev *netpoll.Event) {
 
 // watch registers fd for w, once for its life. After an error the caller still owns fd.
 func (e *readiness) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
+	if index, err = e.register(fd, k, w); err != nil {
+		return 0, fmt.Errorf("monitor: watching a descriptor: %w", err)
+	}
+	return index, nil
+}
+
+func (e *readiness) register(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
 	if n := len(e.spare); n > 0 {
 		index, e.spare = e.spare[n-1], e.spare[:n-1]
 	} else {
@@ -110,8 +119,9 @@ func (e *readiness) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err 
 	sl.watcher = w
 	if err := e.poller.Add(fd, uint64(sl.generation)<<32|uint64(index), k); err != nil {
 		e.unwatch(index)
-		return 0, fmt.Errorf("monitor: watching a descriptor: %w", err)
+		return 0, err
 	}
+	e.reused(fd)
 	return index, nil
 }
 

@@ -37,7 +37,8 @@ type file struct {
 	end    *end
 	l      *listening
 	p      *poller
-	reg    *registration // of an end
+	fake   *Descriptor
+	reg    *registration // of an end, or a fake
 	ownReg registration
 
 	from   *listening    // that has accepted it; nil: dialled
@@ -85,6 +86,8 @@ func (f *file) String() string {
 		what = fmt.Sprintf("connection %d", f.end.c.id)
 	case f.l != nil:
 		what = f.l.String()
+	case f.fake != nil:
+		what = "of the scenario"
 	}
 	return fmt.Sprintf("descriptor %d of %v (%s)", f.fd, f.k, what)
 }

@@ -80,6 +80,9 @@ func (r *registration) later(least, most time.Duration) {
 
 // level returns what is ready now.
 func (r *registration) level() (ready netpoll.Ready) {
+	if r.f.fake != nil {
+		return r.f.fake.ready
+	}
 	if r.kind != netpoll.Stream {
 		if r.f.l.queue.len() > 0 {
 			return netpoll.In
@@ -129,19 +132,19 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 		panic("sim: the tag ^uint64(0) is reserved for the interrupt")
 	case kind > netpoll.SharedListener:
 		return syscall.EINVAL
-	case (kind == netpoll.Stream) != (f.end != nil) || f.p != nil:
+	case f.fake == nil && (kind == netpoll.Stream) != (f.end != nil) || f.p != nil:
 		w.Errorf("%v is added as kind %d, which it is not", f, kind)
 		return syscall.EINVAL
 	case f.reg != nil || f.l != nil && f.l.watchedBy(p) != nil:
 		w.Errorf("%v is added twice", f)
 		return syscall.EEXIST
-	case kind == netpoll.Stream && w.fault(&w.faults.NoMemory, f):
+	case f.end != nil && w.fault(&w.faults.NoMemory, f):
 		f.end.c.disrupt()
 		p.k.lack.failed = w.now
 		return [...]syscall.Errno{syscall.ENOMEM, syscall.ENOSPC}[w.dice[faults].below(2)]
 	}
 	r := &registration{}
-	if kind == netpoll.Stream {
+	if f.l == nil {
 		r = &f.ownReg
 		f.reg = r
 	} else {
@@ -214,7 +217,7 @@ func (p *poller) drawReady(r *registration) netpoll.Ready {
 	switch {
 	case r.kind != netpoll.Stream:
 		return netpoll.In
-	case r.f.end.phase == connecting: // Out would say that it is connected
+	case r.f.end != nil && r.f.end.phase == connecting: // Out would say that it is connected
 		return netpoll.In
 	}
 	return [...]netpoll.Ready{netpoll.In, netpoll.Out, netpoll.In | netpoll.Out}[p.k.w.dice[faults].below(3)]

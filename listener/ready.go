@@ -1,0 +1,30 @@
+package listener
+
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/monitor"
+)
+
+// Ready is a leaf that waits until a watched descriptor may be read, or with Output until it may be written to. When it is Done, the
+// caller reads or writes until EAGAIN, see [monitor.Watched.Readable], and may call it again. It fails with os.ErrClosed when the
+// watch is closed. On an order it goes on waiting.
+type Ready struct {
+	Of     *monitor.Watched
+	Output bool
+}
+
+// Act takes a report.
+func (r *Ready) Act(t *act.Task) act.Directive {
+	take := r.Of.Readable
+	if r.Output {
+		take = r.Of.Writable
+	}
+	if err := take(); err != nil {
+		return Next(t, err)
+	}
+	return act.Done
+}
+
+// Waits is for package inspect: it says what a waiting task waits for.
+func (r *Ready) Waits(add func(what string)) { hook.AskWaits(r.Of, add) }

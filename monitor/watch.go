@@ -1,0 +1,204 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// Watched is a descriptor that a scheduler watches: see [Watch]. Its methods belong to the scheduler's thread. One task at a time
+// waits for input, and one for room.
+type Watched struct {
+	fd             int
+	stop           func() error
+	err            error         // why it is not watched any more; nil: it is
+	ready          netpoll.Ready // of In and Out, what was reported and not taken
+	reader, writer act.Waker
+}
+
+// Watch has the engine of s report when fd is ready, for whatever a poller takes: a pipe, a terminal, an eventfd, a timerfd,
+// inotify, a pidfd, the socket of a C library. want is netpoll.In, netpoll.Out, or both. On the BSDs and Darwin some descriptors
+// have only one of them.
+//
+// The caller goes on owning fd, which has to be non-blocking (O_NONBLOCK) if it is read from or written to on this thread. It
+// calls Close before it closes fd, and at the latest when s is closed. A watch does not keep [act.Scheduler.Run] from
+// returning; a task that waits for it does.
+//
+// Regular files and directories are always ready, and Linux refuses to watch them (EPERM). A descriptor that this scheduler
+// watches already is refused as well (EEXIST). With an engine that cannot watch the error is errors.ErrUnsupported. Watch is
+// called on the thread of s.
+func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
+	kind := netpoll.Stream
+	switch want {
+	case netpoll.In:
+		kind = netpoll.Input
+	case netpoll.Out:
+		kind = netpoll.Output
+	case netpoll.In | netpoll.Out:
+	default:
+		panic("monitor: Watch is for netpoll.In, netpoll.Out, or both")
+	}
+	e, err := EngineOf(s)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watched{fd: fd}
+	if w.stop, err = e.Watch(fd, kind, w.report); err != nil {
+		return nil, fmt.Errorf("monitor: descriptor %d%s: %w", fd, whyNot(err), err)
+	}
+	return w, nil
+}
+
+// whyNot says what the system's error means here.
+func whyNot(err error) string {
+	switch {
+	case errors.Is(err, syscall.EPERM):
+		return " is a regular file or a directory, which is always ready, and cannot be watched"
+	case errors.Is(err, syscall.EEXIST):
+		return " is watched already"
+	}
+	return " cannot be watched"
+}
+
+// report keeps what an event says until it is taken.
+func (w *Watched) report(r netpoll.Ready) {
+	if r == 0 {
+		w.end(fmt.Errorf("monitor: descriptor %d was closed while it was watched", w.fd))
+		return
+	}
+	if r&^netpoll.Out != 0 { // a read says what has happened
+		w.ready |= netpoll.In
+		w.reader.Wake()
+	}
+	if r&(netpoll.Out|netpoll.Error) != 0 {
+		w.ready |= netpoll.Out
+		w.writer.Wake()
+	}
+}
+
+func (w *Watched) end(err error) {
+	w.err = err
+	w.reader.Wake()
+	w.writer.Wake()
+}
+
+// Readable returns nil once for each report that fd may be read. Otherwise the error is an [act.Blocked], for a task that waits
+// for the next report; after Close it is os.ErrClosed.
+//
+// What is reported is a change, and reports that come meanwhile are one. So after nil the caller reads until EAGAIN, and only
+// then calls Readable again. There may be nothing to read.
+func (w *Watched) Readable() error { return w.take(netpoll.In, (*noInput)(w)) }
+
+// Writable is Readable for room. After nil the caller writes until EAGAIN.
+func (w *Watched) Writable() error { return w.take(netpoll.Out, (*noRoom)(w)) }
+
+func (w *Watched) take(what netpoll.Ready, blocked error) error {
+	switch {
+	case w.err != nil:
+		return w.err
+	case w.ready&what == 0:
+		return blocked
+	}
+	w.ready &^= what
+	return nil
+}
+
+// Close ends the watch, and leaves fd open. It wakes the tasks that wait, whose next calls return os.ErrClosed. The error says
+// that fd was closed before. A second Close does nothing.
+func (w *Watched) Close() error {
+	if w.err == os.ErrClosed {
+		return nil
+	}
+	err := w.err
+	if err == nil {
+		if err = w.stop(); err != nil {
+			err = fmt.Errorf("monitor: descriptor %d was closed while it was watched: %w", w.fd, err)
+		}
+	}
+	w.end(os.ErrClosed)
+	return err
+}
+
+// Waits implements hook.Waiting, for all tasks that wait for w.
+func (w *Watched) Waits(add func(what string)) {
+	if w.reader.Armed() {
+		add(fmt.Sprint("input from descriptor ", w.fd))
+	}
+	if w.writer.Armed() {
+		add(fmt.Sprint("room in descriptor ", w.fd))
+	}
+}
+
+// noInput and noRoom are a Watched as the error of a call: no allocation for a wait.
+type (
+	noInput Watched
+	noRoom  Watched
+)
+
+func (w *noInput) Error() string { return "monitor: nothing says that the descriptor may be read" }
+func (w *noRoom) Error() string  { return "monitor: nothing says that the descriptor has room" }
+
+// Arm makes the next report of input wake t.
+func (w *noInput) Arm(t *act.Task) { (*Watched)(w).arm(&w.reader, netpoll.In, t) }
+
+// Arm makes the next report of room wake t.
+func (w *noRoom) Arm(t *act.Task) { (*Watched)(w).arm(&w.writer, netpoll.Out, t) }
+
+func (w *Watched) arm(waker *act.Waker, what netpoll.Ready, t *act.Task) {
+	*waker = t.Waker()
+	if w.err != nil || w.ready&what != 0 { // it came between
+		waker.Wake()
+	}
+}
+
+// descriptor is what the readiness engine watches for a caller that owns it.
+type descriptor struct {
+	e      *readiness
+	fd     int
+	slot   uint32
+	over   bool
+	report func(netpoll.Ready)
+}
+
+// Watch implements Engine.
+func (e *readiness) Watch(fd int, k netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error) {
+	d := &descriptor{e: e, fd: fd, report: report}
+	if d.slot, err = e.register(fd, k, d); err != nil {
+		return nil, err
+	}
+	if e.foreign == nil {
+		e.foreign = map[int]*descriptor{}
+	}
+	e.foreign[fd] = d
+	return d.stop, nil
+}
+
+func (d *descriptor) event(r netpoll.Ready) { d.report(r) }
+
+// stop takes the descriptor from the poller. It fails if the descriptor was closed: the number may be that of another file.
+func (d *descriptor) stop() error {
+	if d.over {
+		return nil
+	}
+	d.Abort()
+	return d.e.poller.Remove(d.fd)
+}
+
+// Abort forgets the descriptor, when its poller is about to be closed.
+func (d *descriptor) Abort() {
+	d.over = true
+	d.e.unwatch(d.slot)
+	delete(d.e.foreign, d.fd)
+}
+
+// reused is called when a poller has taken a number. If that of a watched descriptor is among them, it was closed.
+func (e *readiness) reused(fd int) {
+	if d := e.foreign[fd]; d != nil {
+		d.Abort()
+		d.report(0)
+	}
+}

@@ -1,0 +1,86 @@
+package monitor_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// Each row opens a descriptor and returns what makes it ready.
+func TestDescriptorsOfAllKindsAreWatched(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) (fd int, happen func() error, err error){
+		"eventfd": func(*testing.T) (fd int, happen func() error, err error) {
+			fd, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+			return fd, func() error { _, err := unix.Write(fd, []byte{7: 1}); return err }, err
+		},
+		"timerfd": func(*testing.T) (fd int, happen func() error, err error) {
+			fd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+			at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(time.Millisecond))}
+			return fd, func() error { return unix.TimerfdSettime(fd, 0, &at, nil) }, err
+		},
+		"inotify": func(t *testing.T) (fd int, happen func() error, err error) {
+			dir := t.TempDir()
+			if fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err == nil {
+				_, err = unix.InotifyAddWatch(fd, dir, unix.IN_CREATE)
+			}
+			return fd, func() error { return os.WriteFile(filepath.Join(dir, "f"), nil, 0o600) }, err
+		},
+		"pidfd": func(t *testing.T) (fd int, happen func() error, err error) {
+			child := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read line")
+			input, err := child.StdinPipe()
+			require.NoError(t, err)
+			require.NoError(t, child.Start())
+			t.Cleanup(func() { require.Error(t, child.Wait(), "its input has ended") })
+			fd, err = unix.PidfdOpen(child.Process.Pid, 0)
+			return fd, input.Close, err
+		},
+		"pty": func(t *testing.T) (fd int, happen func() error, err error) {
+			fd, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+			require.NoError(t, err)
+			require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+			n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
+			require.NoError(t, err)
+			tty, err := unix.Open(fmt.Sprint("/dev/pts/", n), unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+			t.Cleanup(func() { _ = unix.Close(tty) })
+			return fd, func() error { _, err := unix.Write(tty, []byte("x")); return err }, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pipe{Stepped: servertest.New(t, act.Config{})}
+			p.Engine()
+			fd, happen, err := open(t)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, unix.Close(fd)) }()
+			w := p.watch(fd, netpoll.In)
+			o := p.await(listener.Ready{Of: w})
+			require.False(t, o.reported())
+			require.NoError(t, happen())
+			p.Until("it is reported", o.reported)
+			require.NoError(t, w.Close())
+		})
+	}
+}
+
+func TestARegularFileIsNotWatched(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	l.Engine()
+	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	_, err = monitor.Watch(l.S, int(f.Fd()), netpoll.In)
+	require.ErrorIs(t, err, syscall.EPERM)
+	require.ErrorContains(t, err, " is a regular file or a directory, which is always ready, and cannot be watched: ")
+}

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"syscall"
+
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// Descriptor is a descriptor of a Server that is no socket, for [monitor.Watch]: what it stands for, a device or a child process,
+// is the scenario's. All methods belong to the world's thread.
+type Descriptor struct {
+	v     *Server
+	f     *file
+	ready netpoll.Ready
+	polls []*poll // of completion engines
+}
+
+// Descriptor opens one, which the scenario closes.
+func (v *Server) Descriptor() *Descriptor {
+	d := &Descriptor{v: v}
+	d.f = &file{fake: d}
+	v.kernel.install(d.f)
+	return d
+}
+
+// FD returns its number.
+func (d *Descriptor) FD() int { return d.f.fd }
+
+// Ready makes it ready for netpoll.In, Out or both, until Take.
+func (d *Descriptor) Ready(r netpoll.Ready) {
+	d.ready |= r
+	d.f.ready()
+	for _, p := range d.polls {
+		p.begin()
+	}
+}
+
+// Take is what the server does with a descriptor that is ready, such as a read: it reports whether it was ready for r, and is not
+// any more.
+func (d *Descriptor) Take(r netpoll.Ready) bool {
+	was := d.ready&r != 0
+	d.ready &^= r
+	return was
+}
+
+// Close closes it. The server must not watch it any more.
+func (d *Descriptor) Close() {
+	if len(d.polls) > 0 || d.f.reg != nil {
+		d.v.w.Errorf("%v is closed and still watched", d.f)
+		return
+	}
+	d.v.kernel.remove(d.f.fd)
+}
+
+// poll is a descriptor that a completion engine watches.
+type poll struct {
+	e      *completer
+	d      *Descriptor
+	report func(netpoll.Ready)
+	over   bool
+}
+
+// Watch implements monitor.Engine.
+func (e *completer) Watch(fd int, _ netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error) {
+	f := e.r.server.kernel.get(fd, "watch")
+	switch {
+	case f == nil:
+		return nil, syscall.EBADF
+	case f.fake == nil:
+		return nil, syscall.EINVAL
+	case len(f.fake.polls) > 0:
+		return nil, syscall.EEXIST
+	}
+	p := &poll{e: e, d: f.fake, report: report}
+	p.d.polls = append(p.d.polls, p)
+	p.begin()
+	return p.stop, nil
+}
+
+// begin has a poll complete, if the descriptor is ready then.
+func (p *poll) begin() {
+	p.e.later(func() {
+		if !p.over && p.d.ready != 0 {
+			p.report(p.d.ready)
+			p.e.r.wake()
+		}
+	})
+}
+
+func (p *poll) stop() error {
+	p.over, p.d.polls = true, nil
+	return nil
+}
+
+var _ monitor.Engine = (*completer)(nil)
