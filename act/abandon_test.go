@@ -19,7 +19,7 @@ func (p *parted) Act(t *act.Task) act.Directive { return p.f.Act(t) }
 
 func (p *parted) Abandon() act.Action {
 	*p.where = append(*p.where, thread.ID())
-	return act.Abandon(p.f)
+	return (&act.Child{Action: p.f}).Abandon()
 }
 
 func (p *parted) Close() error { panic("closed and not parted") }

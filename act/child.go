@@ -102,7 +102,7 @@ func (c *Child) Abandon() Action {
 		return nil
 	}
 	c.status |= childGone
-	return Abandon(c.Action)
+	return abandon(c.Action)
 }
 
 // Close closes an action that is an io.Closer, once.

@@ -176,7 +176,7 @@ func (g *siblings) Abandon() Action {
 	for i, child := range g.children {
 		if child != nil {
 			g.children[i] = nil
-			return Abandon(child)
+			return abandon(child)
 		}
 	}
 	return nil

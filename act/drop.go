@@ -32,7 +32,7 @@ func (s *Scheduler) drop(t *Task) {
 		s.users.Add(1)
 		t.stopTimers() // here: leave may be called on another goroutine
 		s.uncount(t.flags)
-		if p := s.guard(func() { t.action = Abandon(t.action) }); p != nil {
+		if p := s.guard(func() { t.action = abandon(t.action) }); p != nil {
 			s.report(t, p)
 			t.action = nil
 		}

@@ -115,10 +115,10 @@ func spareHeap() []byte {
 // any other error but that of a set-up function the Group cannot be used any more. A Group may be run again.
 func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error {
 	if g.cfg.Threads == Stepped {
-		return ErrStepped
+		return errStepped
 	}
 	if !g.running.CompareAndSwap(false, true) {
-		return ErrRunning
+		return errRunning
 	}
 	defer g.running.Store(false)
 	if g.closed {
@@ -156,7 +156,7 @@ func (g *Group) runAll() error {
 				defer s.exited.Store(true) // what is in its inbox from then on waits for the next Run
 				return s.Run()
 			})
-			if errors.Is(err, ErrGoexit) && s.broken != nil {
+			if errors.Is(err, errLost) && s.broken != nil {
 				err = s.broken // names the task
 			}
 			results <- err
@@ -196,7 +196,7 @@ func joined(results []error) error {
 // *shutdown.Cut if something was left, and an error during Run.
 func (g *Group) Close() error {
 	if !g.running.CompareAndSwap(false, true) {
-		return ErrRunning
+		return errRunning
 	}
 	defer g.running.Store(false)
 	g.closed = true
@@ -357,7 +357,7 @@ func (w *worker) guarded(job func() error) (err error) {
 			panic(v) // of a set-up function, or with Config.Crash
 		}
 		go w.live()
-		w.results <- ErrGoexit
+		w.results <- errLost
 	}()
 	err = job()
 	returned = true

@@ -264,13 +264,13 @@ func TestAGroupIsRunOnceAtATime(t *testing.T) {
 		return nil
 	}))
 	for _, err := range []error{inside, closing, run, step, closed} {
-		require.ErrorIs(t, err, act.ErrRunning)
+		require.ErrorContains(t, err, "already running")
 	}
 	require.NoError(t, g.Close())
 	require.ErrorIs(t, g.Run(t.Context(), func(*act.Scheduler) error { panic("set up after Close") }), act.ErrClosed)
 	require.NoError(t, g.Close(), "a second Close has nothing to do")
 	g, _ = newGroup(t, act.Config{Threads: act.Stepped})
-	require.ErrorIs(t, g.Run(t.Context(), func(*act.Scheduler) error { panic("set up to Run") }), act.ErrStepped)
+	require.ErrorContains(t, g.Run(t.Context(), func(*act.Scheduler) error { panic("set up to Run") }), "are Stepped")
 }
 
 func TestAGoexitEndsTheGroupWithAnErrorInsteadOfAHang(t *testing.T) {
@@ -315,7 +315,7 @@ func TestAGoexitEndsTheGroupWithAnErrorInsteadOfAHang(t *testing.T) {
 					}
 					return nil
 				})
-				require.ErrorIs(t, err, act.ErrGoexit)
+				require.ErrorContains(t, err, "runtime.Goexit")
 				require.ErrorContains(t, err, c.says)
 				require.Error(t, g.Close(), "what was left is cut")
 			})
@@ -454,9 +454,9 @@ func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
 		}()
 		return <-result
 	}
-	require.ErrorIs(t, elsewhere(s.Run), act.ErrWrongThread)
-	require.ErrorIs(t, elsewhere(s.Close), act.ErrWrongThread)
-	require.ErrorIs(t, elsewhere(func() error { _, err := s.Step(1); return err }), act.ErrWrongThread)
+	require.ErrorContains(t, elsewhere(s.Run), "another thread")
+	require.ErrorContains(t, elsewhere(s.Close), "another thread")
+	require.ErrorContains(t, elsewhere(func() error { _, err := s.Step(1); return err }), "another thread")
 	n, err := s.Step(1)
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "at home it goes on")
@@ -496,7 +496,7 @@ func TestAGoexitDropsWhatIsTiedWhileItsThreadIsThere(t *testing.T) {
 		}))
 		return nil
 	})
-	require.ErrorIs(t, err, act.ErrGoexit)
+	require.ErrorContains(t, err, "runtime.Goexit")
 	require.Equal(t, 1, closed)
 	require.True(t, on)
 	require.False(t, s.Internals().Here())

@@ -20,7 +20,7 @@ type internals Scheduler
 func (i *internals) of() *Scheduler { return (*Scheduler)(i) }
 
 // Tie registers x, which lives on the thread of Run or Step and nowhere else. From then on Run, Step and Close on another thread
-// return ErrWrongThread, until Untie has returned true.
+// return errWrongThread, until Untie has returned true.
 func (i *internals) Tie(x hook.Tied) {
 	s := i.of()
 	s.touch()

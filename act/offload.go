@@ -37,14 +37,13 @@ func (t *Task) Offload(f func()) Directive {
 // Abandoner is an Action with parts that an offloaded function does not need, such as a connection around the action that
 // has offloaded it. If the task is dropped while the function runs, Abandon is called instead of Close, on the scheduler's
 // thread. It closes those parts and returns what belongs to the function; that is closed when the function has returned.
-// nil means nothing. A parent calls [Abandon] for the child that returned Async, as [Child] does.
+// nil means nothing. A parent forwards Abandon to the child that returned Async, as [Child] does.
 type Abandoner interface {
 	Abandon() Action
 }
 
-// Abandon returns what of a belongs to the function that it has offloaded: what its own Abandon returns if it is an
-// [Abandoner], otherwise all of it. It is for the Abandon of a parent.
-func Abandon(a Action) Action {
+// abandon returns what of a belongs to the function that it has offloaded.
+func abandon(a Action) Action {
 	if x, ok := a.(Abandoner); ok {
 		return x.Abandon()
 	}

@@ -317,7 +317,7 @@ func (s *Scheduler) begin() error {
 	case s.broken != nil:
 		return s.broken
 	case s.inside:
-		return ErrRunning
+		return errRunning
 	}
 	runtime.LockOSThread()
 	if err := s.rightThread(); err != nil {
@@ -354,7 +354,7 @@ func (s *Scheduler) exit() {
 func (s *Scheduler) rightThread() error {
 	id := thread.ID()
 	if len(s.tied) > 0 && id != s.thread {
-		return ErrWrongThread
+		return errWrongThread
 	}
 	s.thread = id
 	return nil

@@ -226,28 +226,26 @@ func (i *internals) Here() bool {
 var (
 	// ErrClosed is returned by Run and Step after Close.
 	ErrClosed = errors.New("act: the scheduler is closed")
-	// ErrWrongThread is returned by Run, Step and Close while coroutines live on another thread.
-	ErrWrongThread = errors.New("act: the scheduler has coroutines that live on another thread")
-	// ErrGoexit is returned by Run and Step, also later ones, when runtime.Goexit was called on the scheduler's goroutine.
-	ErrGoexit = errors.New("act: runtime.Goexit ended the goroutine of a scheduler")
 	// ErrDropped is the failure of a task that was dropped, in Trace.Ended, and of a Child or Call that was closed unfinished.
 	ErrDropped = errors.New("act: dropped before it had finished")
-	// ErrRunning is returned by Run, Step and Close while Run or Step is under way, as in a turn.
-	ErrRunning = errors.New("act: already running")
-	// ErrStepped is returned by Group.Run with [Stepped].
-	ErrStepped = errors.New("act: the schedulers of this Group are Stepped, it does not Run")
+
+	// Mistakes of a program.
+	errRunning     = errors.New("act: already running")
+	errStepped     = errors.New("act: the schedulers of this Group are Stepped, it does not Run")
+	errWrongThread = errors.New("act: the scheduler has coroutines that live on another thread")
+	errLost        = errors.New("act: runtime.Goexit ended the goroutine of a scheduler") // which cannot be used any more
 )
 
 // Close drops what is left and closes the values of Locals, the latest first. Post and Shutdown do nothing from then on. A closed
 // scheduler keeps nothing alive that actions and Locals have held.
 // Close returns a *shutdown.Cut if something was left, nil if it was called before, an error in a turn, and
-// ErrWrongThread while coroutines live on another thread.
+// fails while coroutines live on another thread.
 func (s *Scheduler) Close() error {
 	if s.closed {
 		return nil
 	}
 	if s.inside {
-		return ErrRunning
+		return errRunning
 	}
 	runtime.LockOSThread() // as in Run: a coroutine needs the thread to be locked as often as when it was made
 	defer runtime.UnlockOSThread()

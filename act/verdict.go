@@ -111,7 +111,7 @@ func (s *Scheduler) rescue(taken *int) {
 	}
 	v := recover()
 	if v == nil {
-		s.broken = fmt.Errorf("%w: %v", ErrGoexit, t)
+		s.broken = fmt.Errorf("%w: %v", errLost, t)
 		return
 	}
 	*taken++
@@ -148,7 +148,7 @@ func (s *Scheduler) guard(f func()) (p *Panic) {
 		if v := recover(); v != nil {
 			p = panics.Recovered(v)
 		} else if s.broken == nil {
-			s.broken = ErrGoexit
+			s.broken = errLost
 		}
 	}()
 	f()

@@ -29,7 +29,7 @@
 // other coroutine may use it. A body must not call runtime.LockOSThread, which ends the process.
 //
 // A coroutine is made in the first turn of its action and stays on that thread. While there is one, Run, Step and Close
-// return act.ErrWrongThread on another thread. The goroutine that calls them must not change how often it has locked its
+// return an error on another thread. The goroutine that calls them must not change how often it has locked its
 // thread, or the runtime ends the process.
 //
 // # Libraries

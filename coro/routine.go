@@ -130,7 +130,7 @@ var errElsewhere = errors.New("coro: a coroutine cannot be stopped on the gorout
 
 // Abandon stops the body. The action of Do is left to the function that it has offloaded.
 func (r *routine) Abandon() act.Action {
-	rest := act.Abandon(r.child)
+	rest := (&act.Child{Action: r.child}).Abandon()
 	r.detached = true
 	if err := r.Close(); err != nil {
 		r.task.Scheduler().Logger().Warn("closing failed", zap.Error(err))

@@ -578,7 +578,7 @@ func (x *session) Abandon() act.Action {
 	x.enter(StateClosed)
 	a := x.exchange.action
 	x.exchange = nil
-	return act.Abandon(a)
+	return (&act.Child{Action: a}).Abandon()
 }
 
 // Close closes the handler's action, if it has not finished. The exchange is left to the collector: the handler may have

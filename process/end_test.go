@@ -155,13 +155,13 @@ func TestRuntimeGoexitEndsRun(t *testing.T) {
 	g := act.NewGroup(act.Config{Schedulers: 2, Shutdown: shutdown.Policy{Time: time.Millisecond, Drop: true}})
 	var ref process.Ref[job]
 	closed := 0
-	require.ErrorIs(t, runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
+	require.ErrorContains(t, runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() > 0 {
 			return nil
 		}
 		ref = process.Spawn(sys, &closingProcess[job]{runJobs, func() error { closed++; return nil }}, process.Options{})
 		return ref.Send(sys, func(*jobSelf) { runtime.Goexit() })
-	}), act.ErrGoexit)
+	}), "runtime.Goexit")
 	_ = g.Close()
 	require.Equal(t, 1, closed)
 	n, err := process.Ended(ref).Value()

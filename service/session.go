@@ -157,7 +157,7 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 // connections.
 func (x *session) Abandon() act.Action {
 	x.conn.Abort()
-	return act.Abandon(x.action)
+	return (&act.Child{Action: x.action}).Abandon()
 }
 
 // Close aborts the connection if the action has not finished: it panicked, or was dropped.
