@@ -4,7 +4,7 @@ import "github.com/daimon-go/daimon/listener"
 
 // Dial connects to address, which is "host:port" or "unix:" and a path. The addresses of a host race: see listener.Connect.
 // The operating system may try for minutes: bound it with Co.Within. The filters prepare the connection, within 10 s for all
-// together; for TLS there is one in package secure. The error is a *listener.ConnectError. The body has to close the
+// together; for TLS there is one in package secure. The error is a *net.OpError. The body has to close the
 // connection; if the body is stopped or panics, the connection is aborted.
 //
 // To dial for another task, or with other options, use listener.Connect.

@@ -2,6 +2,7 @@ package coro_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func TestAFilterCanRefuseWhatABodyHasDialled(t *testing.T) {
 		require.Nil(panicking{}, c)
 		return err
 	})
-	var wrong *listener.ConnectError
+	var wrong *net.OpError
 	require.ErrorAs(t, p.end(), &wrong)
 	require.Equal(t, refused, wrong.Err)
 	v.drain() // which waits for the server to see that the client has gone

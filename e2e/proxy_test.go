@@ -86,7 +86,7 @@ func TestProxyConnectionRefused(t *testing.T) {
 	hearAll(t, c, "")
 	require.NoError(t, c.Close()) // the proxy lingers until then
 	proxy.Stop(t)
-	require.Contains(t, proxy.Said(), "connect to "+to+": connection refused")
+	require.Contains(t, proxy.Said(), "dial tcp "+to+": connection refused")
 }
 
 func say(t *testing.T, c net.Conn, text string) {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -51,7 +52,7 @@ func (a *attempts) stream(t *act.Task) (monitor.Stream, error) {
 		}
 	}
 	if len(a.pending) == 0 {
-		return nil, errors.Join(a.failures...)
+		return nil, failures(a.failures)
 	}
 	for _, p := range a.pending {
 		p.conn.Await(t.Waker())
@@ -141,3 +142,12 @@ func inTurn(ips []netip.Addr) []netip.Addr {
 	}
 	return ordered
 }
+
+// failures are the errors of all attempts, in one line.
+type failures []error
+
+func (all failures) Error() string {
+	return strings.ReplaceAll(errors.Join(all...).Error(), "\n", "; ")
+}
+
+func (all failures) Unwrap() []error { return all }

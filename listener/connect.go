@@ -53,20 +53,20 @@ const (
 	refused
 )
 
-// ConnectError is what Connect fails with.
-type ConnectError struct {
-	Address string // as it was given to Connect
-	Err     error  // why; of a name it joins a *net.OpError for each address
+// target is Connect.Address as the address of an error.
+type target string
+
+func (a target) Network() string {
+	if strings.HasPrefix(string(a), "unix:") {
+		return "unix"
+	}
+	return "tcp"
 }
 
-func (e *ConnectError) Error() string {
-	return "listener: connect to " + e.Address + ": " + strings.ReplaceAll(e.Err.Error(), "\n", "; ")
-}
+func (a target) String() string { return string(a) }
 
-// Unwrap returns Err.
-func (e *ConnectError) Unwrap() error { return e.Err }
-
-// Act is Done when the connection is established. It fails with a *ConnectError.
+// Act is Done when the connection is established. It fails with a *net.OpError whose Op is "dial". If the Address has a name, that
+// joins an error for each of its addresses.
 func (c *Connect) Act(t *act.Task) act.Directive {
 	d := act.Done
 	if c.state == unresolved {
@@ -79,7 +79,7 @@ func (c *Connect) Act(t *act.Task) act.Directive {
 		d = c.filter(t)
 	}
 	if c.state == refused {
-		return t.Fail(&ConnectError{c.Address, c.err})
+		return t.Fail(&net.OpError{Op: "dial", Net: target(c.Address).Network(), Addr: target(c.Address), Err: c.err})
 	}
 	return d
 }

@@ -96,7 +96,7 @@ func standard(t *testing.T, config *tls.Config) net.Addr {
 	})
 }
 
-// What is wrong with a server is in the ConnectError.
+// What is wrong with a server is in the error of the dial.
 func TestAServerThatIsNotTheRightOne(t *testing.T) {
 	server, client := identities(t)
 	other, strange := client.Clone(), client.Clone()
@@ -104,7 +104,7 @@ func TestAServerThatIsNotTheRightOne(t *testing.T) {
 	strange.RootCAs = x509.NewCertPool()
 	at := standard(t, server)
 	for _, v := range versions {
-		var connect *listener.ConnectError
+		var connect *net.OpError
 		var name x509.HostnameError
 		x := dials(at, version(other, v), "x").run(t)
 		require.ErrorAs(t, x.err, &connect)
@@ -129,8 +129,8 @@ func TestADialledConnectionWithAClientCertificate(t *testing.T) {
 		cfg := version(client, v)
 		x := dials(at, cfg, "").run(t)
 		require.Error(t, x.err)
-		var connect *listener.ConnectError
-		require.Equal(t, v == tls.VersionTLS12, errors.As(x.err, &connect), "%v", x.err)
+		var connect *net.OpError
+		require.Equal(t, v == tls.VersionTLS12, errors.As(x.err, &connect) && connect.Op == "dial", "%v", x.err)
 		if v == tls.VersionTLS13 {
 			var fault *listener.PeerError
 			require.ErrorAs(t, x.err, &fault)
@@ -170,7 +170,7 @@ func TestAServerThatDoesNotSpeakTLS(t *testing.T) {
 			_, _ = io.Copy(io.Discard, c) // until the client has closed
 		})
 		x := dials(at, client, "x").run(t)
-		var connect *listener.ConnectError
+		var connect *net.OpError
 		require.ErrorAs(t, x.err, &connect)
 		var header tls.RecordHeaderError
 		require.ErrorAs(t, x.err, &header, "%q", banner)

@@ -186,7 +186,7 @@ func panicked(err error) bool {
 // gone reports whether err ends a connection because of its peer or the way to it. On a server such errors are as
 // ordinary as the end of a connection, so they fail no task.
 func gone(err error) bool {
-	if dial := (*listener.ConnectError)(nil); errors.As(err, &dial) {
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return false // it was not this peer that could not be reached
 	}
 	if fault := (*listener.PeerError)(nil); errors.As(err, &fault) {

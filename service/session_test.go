@@ -98,9 +98,9 @@ func TestTheEndOfAConnection(t *testing.T) {
 		},
 		{
 			"failed because another server could not be reached", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
-				failed := &listener.ConnectError{Address: "192.0.2.1:7", Err: syscall.EHOSTUNREACH}
+				failed := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7}, Err: syscall.EHOSTUNREACH}
 				return &actor{act: func(t *act.Task) act.Directive { return t.Fail(failed) }, closed: closed}
-			}, says(""), []string{"listener: connect to 192.0.2.1:7: no route to host"}, 1,
+			}, says(""), []string{"dial tcp 192.0.2.1:7: no route to host"}, 1,
 		},
 		{
 			"failed because another connection is closed", func(_ *listener.Conn, closed *atomic.Int64) act.Action {

@@ -163,7 +163,7 @@ func TestNamesWithSeveralAddresses(t *testing.T) {
 						case row.tried == nil:
 							require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 						default:
-							want := "listener: connect to name:80: "
+							want := "dial tcp name:80: "
 							for _, a := range row.tried {
 								want += "dial tcp " + net.JoinHostPort(a, "80") + ": connection refused; "
 							}

@@ -61,7 +61,7 @@ type DialError struct {
 	Status int
 	Header textproto.MIMEHeader
 	Body   []byte
-	// Err says why: a *listener.ConnectError, an error that is os.ErrDeadlineExceeded, or what is wrong with the URL or with
+	// Err says why: a *net.OpError, an error that is os.ErrDeadlineExceeded, or what is wrong with the URL or with
 	// the answer.
 	Err error
 }

@@ -451,6 +451,6 @@ func TestDial(t *testing.T) {
 
 	o = dials()
 	w.Until("the end", func() bool { return o.over })
-	require.ErrorAs(t, o.err, new(*listener.ConnectError))
+	require.ErrorAs(t, o.err, new(*net.OpError))
 	require.ErrorAs(t, o.err, new(*websocket.DialError))
 }
