@@ -71,7 +71,7 @@ func (c *Conn) inflate(packed []byte) ([]byte, error) {
 
 // isText reports whether the next piece of the message is UTF-8, if that has to be.
 func (c *Conn) isText(piece []byte, last bool) bool {
-	return c.kind != Text || c.text.Write(piece) && (!last || c.text.Over())
+	return c.receiving.kind != Text || c.text.Write(piece) && (!last || c.text.Over())
 }
 
 // compresses reports whether a message is compressed when it is sent, if that makes it smaller.
@@ -92,11 +92,11 @@ func (c *Conn) compress(p []byte) (packed []byte, ok bool) {
 // compressPiece returns a piece of a message as it is sent, in such memory, and whether it begins a compressed message: the
 // size of the first piece decides.
 func (c *Conn) compressPiece(p []byte, last bool) (packed []byte, begins bool) {
-	begins = c.sending == 0
+	begins = c.sending.kind == 0
 	if begins {
-		c.packs = c.compresses(p)
+		c.sending.packed = c.compresses(p)
 	}
-	if !c.packs {
+	if !c.sending.packed {
 		return p, false
 	}
 	a := arenas.Get(c.conn.Scheduler())

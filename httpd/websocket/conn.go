@@ -63,9 +63,9 @@ type Conn struct {
 	codec       *deflate.Codec // nil: messages are not compressed
 	waker       act.Waker      // of the present turn of its task, or the wait after it
 
-	// What is received. If inFrame, left bytes of head's payload are still to come.
+	// What is received.
 	head  frame.Header
-	left  int64
+	left  int64 // of head's payload, still to come; 0: between two frames
 	size  int64 // of the present message, with all of head's payload
 	heard time.Duration
 
@@ -73,19 +73,40 @@ type Conn struct {
 	pushed *Prepared // the oldest message of Push that waits; the others are in extra.backlog
 	extra  *extra    // only to be read; see more
 
-	text    frame.UTF8
-	kind    Type // of the present message; 0: none has begun
-	packed  bool // it is compressed
-	inFrame bool
-	wants   bool // the action waits for input
-	asked   bool // for a sign of life
-	closed  bool // a close frame was sent, or none can be
-	sending Type // of the message that is sent in pieces; 0: none has begun
-	packs   bool // it is sent compressed
-	client  bool // this side masks what it sends, and the other one does not
-	gathers bool // see gathered
-	drops   bool // Conn.pushed may be dropped for a later message
+	text      frame.UTF8
+	receiving message
+	sending   message // in pieces
+	phase     phase
+	sign      sign
+	wants     bool // the action waits for input
+	client    bool // this side masks what it sends, and the other one does not
+	gathers   bool // see gathered
+	drops     bool // Conn.pushed may be dropped for a later message
 }
+
+// message is one that has begun and not ended; the zero message is none.
+type message struct {
+	kind   Type
+	packed bool // it is compressed
+}
+
+// phase is how far a connection is.
+type phase uint8
+
+const (
+	open   phase = iota
+	closed       // a close frame was sent, or none can be
+	ending       // likewise, and the user's action has no more turns
+)
+
+// sign is whether a peer has been asked for a sign of life.
+type sign uint8
+
+const (
+	unasked sign = iota
+	asked
+	askedBehind // something that the peer had to take first
+)
 
 // extra is the part of a connection that it goes without at rest.
 type extra struct {
@@ -104,7 +125,7 @@ type extra struct {
 
 	// What belongs to the session.
 	failure error         // of the user's action
-	leave   time.Duration // when it is closed because of an order, if stopping
+	leave   time.Duration // when it is closed because of an order; 0: none has come
 }
 
 // none is the extra of all connections at rest. It is not changed.
@@ -147,7 +168,7 @@ func (c *Conn) Subprotocol() string { return c.subprotocol }
 // Err returns how the connection has ended, as Receive does, or nil if it has not. It may be called when the action has
 // finished, as by a client that connects again; see [Client.Dial].
 func (c *Conn) Err() error {
-	if c.closed && c.extra.got == nil {
+	if c.phase != open && c.extra.got == nil {
 		return net.ErrClosed
 	}
 	return c.extra.got
@@ -179,11 +200,10 @@ func (c *Conn) receive(whole bool) (Message, error) {
 			}
 			in = in[:min(int64(len(in)), c.left)]
 		}
-		whole := whole || c.packed
+		whole := whole || c.receiving.packed
 		data := c.unmask(in, whole)
 		last := c.left == 0 && c.head.Final
-		c.inFrame = c.left > 0
-		if !c.packed && !c.isText(data, last) {
+		if !c.receiving.packed && !c.isText(data, last) {
 			return Message{}, c.fail(frame.NotUTF8, frame.ErrText)
 		}
 		if !last && (whole || len(data) == 0 && c.extra.partial == nil) {
@@ -193,16 +213,16 @@ func (c *Conn) receive(whole bool) (Message, error) {
 			x := c.more()
 			data, x.partial = x.partial, nil
 		}
-		if c.packed {
+		if c.receiving.packed {
 			var err error
 			if data, err = c.inflate(data); err != nil {
 				return Message{}, err
 			}
 		}
-		m := Message{Data: data, Type: c.kind, Last: last}
+		m := Message{Data: data, Type: c.receiving.kind, Last: last}
 		if last {
 			arenas.Get(c.conn.Scheduler()).received++
-			c.kind, c.size, c.packed = 0, 0, false // text is at the beginning of a character
+			c.receiving, c.size = message{}, 0 // text is at the beginning of a character
 		}
 		return m, nil
 	}
@@ -234,7 +254,7 @@ func (c *Conn) unmask(in []byte, whole bool) []byte {
 
 // begin begins the next frame of a message, unless one has begun.
 func (c *Conn) begin() error {
-	if c.inFrame {
+	if c.left > 0 {
 		return c.extra.got
 	}
 	h, n, err := c.front()
@@ -243,8 +263,8 @@ func (c *Conn) begin() error {
 	}
 	c.conn.Discard(n)
 	c.hear()
-	if c.head, c.left, c.inFrame = h, h.Length, true; h.Opcode != frame.Continuation {
-		c.kind, c.packed = Type(h.Opcode), h.Compressed
+	if c.head, c.left = h, h.Length; h.Opcode != frame.Continuation {
+		c.receiving = message{Type(h.Opcode), h.Compressed}
 	}
 	c.size += h.Length
 	return nil
@@ -279,9 +299,9 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 			c.conn.Discard(whole)
 			c.hear()
 			c.control(h.Opcode, payload)
-		case (h.Opcode == frame.Continuation) != (c.kind != 0):
+		case (h.Opcode == frame.Continuation) != (c.receiving.kind != 0):
 			return h, 0, c.fail(frame.Protocol, errOrder)
-		case h.Length > c.most(h.Compressed || c.packed)-c.size:
+		case h.Length > c.most(h.Compressed || c.receiving.packed)-c.size:
 			return h, 0, c.fail(frame.TooLarge, errTooLarge)
 		default:
 			return h, n, nil
@@ -300,7 +320,7 @@ func (c *Conn) control(o frame.Opcode, payload []byte) {
 	switch o {
 	case frame.Ping: // the latest is answered (RFC 6455 5.5.3)
 		switch {
-		case c.closed:
+		case c.phase != open:
 		case c.flush() == nil && c.ready():
 			c.put(frame.Pong, payload)
 		default:
@@ -322,7 +342,7 @@ func (c *Conn) control(o frame.Opcode, payload []byte) {
 }
 
 // hear notes a sign of life.
-func (c *Conn) hear() { c.heard, c.asked = c.conn.Scheduler().Now(), false }
+func (c *Conn) hear() { c.heard, c.sign = c.conn.Scheduler().Now(), unasked }
 
 // wait notes that the action waits for input, if it does.
 func (c *Conn) wait(err error) error {
@@ -346,7 +366,7 @@ func (c *Conn) lost(err error) error {
 // broken ends the connection without a close frame.
 func (c *Conn) broken(err error) error {
 	x := c.more()
-	c.closed, x.got, x.partial = true, err, nil
+	c.phase, x.got, x.partial = max(c.phase, closed), err, nil
 	c.forget()
 	c.unblock()
 	return err
@@ -375,7 +395,7 @@ func (c *Conn) Send(t Type, p []byte) error {
 	if err := c.room(len(p)); err != nil {
 		return err
 	}
-	if c.sending != 0 {
+	if c.sending.kind != 0 {
 		return (*blockedMessage)(c)
 	}
 	h := frame.Header{Opcode: frame.Opcode(t), Final: true}
@@ -388,7 +408,7 @@ func (c *Conn) Send(t Type, p []byte) error {
 
 // room returns nil if a frame with a payload of n bytes may be sent.
 func (c *Conn) room(n int) error {
-	if c.closed {
+	if c.phase != open {
 		return net.ErrClosed
 	}
 	if err := c.flush(); err != nil {
@@ -459,7 +479,7 @@ func (c *Conn) flush() error {
 			}
 		}
 		switch {
-		case c.extra.ponged && !c.closed:
+		case c.extra.ponged && c.phase == open:
 			if _, err := c.conn.Write(nil); err != nil {
 				return err
 			}
@@ -467,7 +487,7 @@ func (c *Conn) flush() error {
 			p := x.pong
 			x.pong, x.ponged = nil, false
 			c.put(frame.Pong, p)
-		case c.waits() > 0 && c.sending == 0:
+		case c.waits() > 0 && c.sending.kind == 0:
 			if err := c.roomToPush(c.pushed); err != nil {
 				return err
 			}
@@ -497,7 +517,7 @@ func (c *Conn) Close(code int, reason string) {
 	if !frame.ValidCode(code) {
 		panic(fmt.Sprintf("websocket: Close with code %d, which must not be sent", code))
 	}
-	if !c.closed {
+	if c.phase == open {
 		c.shut(code, reason)
 		c.waker.Wake()
 	}
@@ -509,19 +529,19 @@ func (c *Conn) shut(code int, reason string) {
 	var space [frame.MaxControl]byte
 	said := frame.AppendClose(space[:0], code, reason)
 	switch _ = c.flush(); {
-	case c.extra.got != nil && c.closed && c.waits() > 0:
+	case c.extra.got != nil && c.phase != open && c.waits() > 0:
 		last := c.waiting(c.waits() - 1)
 		c.forget()
 		c.pushed = last.Prepared
-	case c.closed:
+	case c.phase != open:
 		return
-	case c.extra.got == nil && c.waits() > 0 && c.sending == 0:
+	case c.extra.got == nil && c.waits() > 0 && c.sending.kind == 0:
 		c.queue(prepare(frame.Close, said), false)
 	default:
 		c.forget()
 		c.put(frame.Close, said)
 	}
-	c.closed, c.more().partial = true, nil
+	c.phase, c.more().partial = max(c.phase, closed), nil
 	c.unblock()
 }
 
@@ -532,7 +552,7 @@ func (c *Conn) Next(t *act.Task, err error) act.Directive {
 	if c.ends(err) {
 		return act.Done
 	}
-	if err == nil && c.extra.got == nil && !c.closed {
+	if err == nil && c.extra.got == nil && c.phase == open {
 		c.wants = true
 		return c.conn.Next(t, nil)
 	}
@@ -544,5 +564,5 @@ func (c *Conn) ends(err error) bool {
 	if _, is := c.extra.got.(*CloseError); is && errors.Is(err, c.extra.got) {
 		return true
 	}
-	return c.closed && errors.Is(err, net.ErrClosed)
+	return c.phase != open && errors.Is(err, net.ErrClosed)
 }

@@ -8,12 +8,12 @@ import (
 
 // WaitsFor implements hook.Valued.
 func (x *session) WaitsFor(w *hook.Waits) {
-	if x.ending {
+	if x.phase == ending {
 		w.Add("the end of the connection")
 	} else {
 		hook.AskValues(x.Child.Action, w)
 	}
-	if x.asked {
+	if x.sign != unasked {
 		w.Add("a sign of life, such as the answer to a ping")
 	}
 	if n := x.waits(); n > 0 {

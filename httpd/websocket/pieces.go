@@ -21,9 +21,9 @@ func (c *Conn) SendPiece(t Type, p []byte, last bool) error {
 	switch {
 	case t != Text && t != Binary:
 		panic("websocket: SendPiece of no type")
-	case c.sending != 0 && c.sending != t:
+	case c.sending.kind != 0 && c.sending.kind != t:
 		panic("websocket: SendPiece of another type than the pieces before")
-	case c.sending != 0:
+	case c.sending.kind != 0:
 		o = frame.Continuation
 	}
 	if err := c.room(len(p)); err != nil {
@@ -32,7 +32,7 @@ func (c *Conn) SendPiece(t Type, p []byte, last bool) error {
 	h := frame.Header{Opcode: o, Final: last}
 	p, h.Compressed = c.compressPiece(p, last)
 	c.putFrame(h, p)
-	if c.sending = t; last {
+	if c.sending.kind = t; last {
 		c.unblock()
 		if _ = c.flush(); c.waits() > 0 {
 			c.waker.Wake() // its task waits for room
@@ -47,7 +47,7 @@ type blockedMessage Conn
 func (*blockedMessage) Error() string { return "websocket: another message is sent in pieces" }
 
 func (b *blockedMessage) Arm(t *act.Task) {
-	if b.sending == 0 {
+	if b.sending.kind == 0 {
 		t.Waker().Wake()
 		return
 	}
@@ -60,7 +60,7 @@ func (c *Conn) unblock() {
 	for _, w := range c.extra.waiting {
 		w.Wake()
 	}
-	if c.sending = 0; c.extra.waiting != nil {
+	if c.sending = (message{}); c.extra.waiting != nil {
 		c.more().waiting = nil
 	}
 }

@@ -112,7 +112,7 @@ func (c *Conn) Push(m *Prepared) error { return c.PushOr(c.options.Overflow, m) 
 // Disconnect is not dropped for a later one: so an answer arrives on a connection whose other messages may be dropped.
 func (c *Conn) PushOr(o Overflow, m *Prepared) error {
 	o.check()
-	if c.closed {
+	if c.phase != open {
 		return net.ErrClosed
 	}
 	if c.queue(m, o == DropOldest); c.waits() == 1 && !c.gathers {
@@ -166,7 +166,7 @@ func (g *gathered) TurnEnd() {
 	if c.flush() == nil {
 		_ = c.conn.Sent() // an error is the next call's
 	}
-	if len(c.extra.out) > 0 || c.waits() > 0 && c.sending == 0 {
+	if len(c.extra.out) > 0 || c.waits() > 0 && c.sending.kind == 0 {
 		c.waker.Wake() // its task waits for room
 	}
 	c.settle()

@@ -19,9 +19,6 @@ type session struct {
 	act.Child // the user's
 	timer     timeout.Timer
 	since     time.Duration // when the peer was asked for a sign of life, or when ending began
-	behind    bool          // the peer had something to take then
-	stopping  bool          // an order has come
-	ending    bool          // the user's action has no more turns
 }
 
 // newSession returns the session of a connection, whose handshake is over, with the action of the user's handler.
@@ -44,7 +41,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 func (x *session) goOn(t *act.Task) act.Directive {
 	x.waker, x.wants = t.Waker(), false
 	_ = x.flush() // an error stays for the next call
-	if x.ending {
+	if x.phase == ending {
 		return x.end(t)
 	}
 	told := x.over()
@@ -60,7 +57,7 @@ func (x *session) goOn(t *act.Task) act.Directive {
 	case act.Async:
 		return d
 	}
-	if x.stopping && t.Scheduler().Now() >= x.extra.leave {
+	if leave := x.extra.leave; leave != 0 && t.Scheduler().Now() >= leave {
 		x.shut(frame.GoingAway, "")
 	}
 	switch {
@@ -76,7 +73,7 @@ func (x *session) goOn(t *act.Task) act.Directive {
 }
 
 // over reports whether the connection is of no more use to the user.
-func (x *session) over() bool { return x.closed || x.extra.got != nil }
+func (x *session) over() bool { return x.phase != open || x.extra.got != nil }
 
 // rest has a turn come when there is something to do.
 func (x *session) rest(t *act.Task) act.Directive {
@@ -99,7 +96,7 @@ func (x *session) rest(t *act.Task) act.Directive {
 	if !x.alive(t, !nothing) {
 		return act.Yield
 	}
-	if x.stopping {
+	if x.extra.leave != 0 {
 		x.timer.WakeAt(t, x.extra.leave)
 	}
 	x.settle()
@@ -109,7 +106,7 @@ func (x *session) rest(t *act.Task) act.Directive {
 // look takes the control frames that have come. It returns nil if a part of a message is unread.
 func (x *session) look() error {
 	switch {
-	case !x.inFrame:
+	case x.left == 0:
 		_, _, err := x.front()
 		return err
 	case x.wants:
@@ -127,27 +124,29 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 	ping, pong := timeout.Or(x.options.Timeouts.Ping, 30*time.Second), timeout.Or(x.options.Timeouts.Pong, 30*time.Second)
 	now := t.Scheduler().Now()
 	if unread {
-		x.asked = false // the answer is behind it; but the ping finds out that a peer has gone
+		x.sign = unasked // the answer is behind it; but the ping finds out that a peer has gone
 	}
-	if x.asked && now >= x.since+pong {
+	if x.sign != unasked && now >= x.since+pong {
 		_ = x.conn.Flush() // else it seems to stand still for long, see there
-		if !x.behind || x.taken() == 0 {
+		if x.sign == asked || x.taken() == 0 {
 			x.conn.Abort()
 			_ = x.broken(&CloseError{frame.Abnormal, "no answer to a ping"})
 			return false
 		}
 		x.hear()
 	}
-	if !x.asked && now >= x.heard+ping {
+	if x.sign == unasked && now >= x.heard+ping {
 		_ = x.conn.Flush() // what the peer takes is counted from here
 		queued := x.conn.Queued()
-		x.asked, x.since, x.given = true, now, int64(queued)
-		x.behind = queued+len(x.extra.out) > 0 // else that the system takes something is no sign of life: it takes the ping
+		x.sign, x.since, x.given = asked, now, int64(queued)
+		if queued+len(x.extra.out) > 0 { // else that the system takes something is no sign of life: it takes the ping
+			x.sign = askedBehind
+		}
 		if len(x.extra.out) == 0 && x.ready() {
 			x.put(frame.Ping, nil)
 		} // else it has enough to take, which is a sign of life as well
 	}
-	if x.asked {
+	if x.sign != unasked {
 		x.timer.WakeAt(t, x.since+pong)
 	} else {
 		x.timer.WakeAt(t, x.heard+ping)
@@ -160,12 +159,13 @@ func (x *session) taken() int64 { return x.given - int64(x.conn.Queued()) }
 
 // finish begins to end the connection.
 func (x *session) finish(t *act.Task) act.Directive {
-	x.ending, x.since = true, t.Scheduler().Now()
+	x.since = t.Scheduler().Now()
 	if x.extra.failure != nil {
 		x.shut(frame.Internal, "")
 	} else {
 		x.shut(frame.Normal, "")
 	}
+	x.phase = ending
 	return x.end(t)
 }
 
@@ -250,8 +250,8 @@ func (c *Conn) skip() error {
 		c.conn.Discard(int(n))
 		c.left -= n
 	}
-	if c.inFrame = c.left > 0; !c.inFrame && c.head.Final {
-		c.kind, c.size = 0, 0
+	if c.left == 0 && c.head.Final {
+		c.receiving, c.size = message{}, 0
 	}
 	return nil
 }
@@ -259,12 +259,11 @@ func (c *Conn) skip() error {
 // Stop passes an order on. The turn that comes after it, or at its moment in the window of the order, is the last of the
 // user's action in which it may send.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
-	leave := t.NextLeaveTime()
-	if !x.stopping || leave < x.extra.leave {
+	leave := max(1, t.NextLeaveTime())
+	if x.extra.leave == 0 || leave < x.extra.leave {
 		x.more().leave = leave
 	}
-	x.stopping = true
-	if !x.ending {
+	if x.phase != ending {
 		x.Child.Stop(t, o)
 	}
 }
@@ -272,7 +271,7 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 // Close closes the user's action, if it has not finished. Other tasks, which may wait for the connection, learn that it has
 // ended, also if that was by a panic.
 func (x *session) Close() error {
-	if !x.closed {
+	if x.phase == open {
 		_ = x.broken(net.ErrClosed)
 	}
 	if x.extra.failure != nil {
