@@ -28,6 +28,20 @@
 // few instructions is fine. A mutex that a task keeps over a turn is not: another task that locks it stops the thread for
 // ever.
 //
+// # Work on another goroutine
+//
+// The Group's [Executor] calls such functions, but for the last two rows.
+//
+//	who waits                       what
+//	an action, within its turn      [Task.Offload]
+//	an action, for a value          [Call]; with a context of a stage.Engine, stage.Call
+//	a coroutine                     coro.Offload
+//	a callback, any number of tasks future.Go
+//	a process, for a message        process.Do with a Call
+//	a tasklet, for its next phase   tasklet.Async
+//	code that needs a net.Conn      listener.Bridge: a goroutine for each connection
+//	an action, on another scheduler [On]; nobody waits for a [Scheduler.Post]
+//
 // # Promises
 //
 // Nothing is preempted, so no other task of the scheduler sees a turn half done. What becomes ready in a round waits for

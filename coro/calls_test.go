@@ -154,7 +154,7 @@ func TestAnOrderIsNotPassedToAnActionThatDoHasEnded(t *testing.T) {
 	p := play(l, func(co *coro.Co) error {
 		_ = co.Within(time.Millisecond, func() error { return co.Do(told{&log}) })
 		over = true
-		return co.Await(func(*act.Task) bool { return co.Order() != nil }) // an order wakes everybody
+		return co.WaitUntil(func(*act.Task) bool { return co.Order() != nil }) // an order wakes everybody
 	})
 	l.Until("the end of the scope", func() bool { return over })
 	l.S.Shutdown(servertest.Drain)

@@ -160,12 +160,12 @@ func (co *Co) close(a act.Action) {
 	}
 }
 
-// Await waits until ready returns true. ready is called at once and in each turn of the task. When it returns false,
+// WaitUntil waits until ready returns true. ready is called at once and in each turn of the task. When it returns false,
 // something must wake the task when the condition may have changed: ready has handed out t.Waker(), which is valid for
 // that turn, has armed a timer of t, or has armed an [act.Blocked].
-func (co *Co) Await(ready func(t *act.Task) bool) error {
+func (co *Co) WaitUntil(ready func(t *act.Task) bool) error {
 	if ready == nil {
-		panic("coro: Await of a nil function")
+		panic("coro: WaitUntil of a nil function")
 	}
 	return co.Do(condition(ready))
 }

@@ -164,7 +164,7 @@ func TestCloseByAnotherCoroutineEndsARead(t *testing.T) {
 					return err
 				}
 				closer := func(co *coro.Co) error {
-					_ = co.Await(func(t *act.Task) bool { closing = t.Waker(); return over })
+					_ = co.WaitUntil(func(t *act.Task) bool { closing = t.Waker(); return over })
 					return c.Close()
 				}
 				return errors.Join(both(co, func(*coro.Co) error { err = wait(c, to); return nil }, closer), err)

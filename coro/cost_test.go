@@ -35,7 +35,7 @@ func TestWhatWaitsDoesNotAlloc(t *testing.T) {
 	for name, call := range map[string]func(co *coro.Co) error{
 		"Yield":   (*coro.Co).Yield,
 		"Sleep":   func(co *coro.Co) error { return co.Sleep(0) },
-		"Await":   func(co *coro.Co) error { return co.Await(truly) },
+		"Await":   func(co *coro.Co) error { return co.WaitUntil(truly) },
 		"Unblock": func(co *coro.Co) error { return co.Unblock(nil) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -360,12 +360,12 @@ func ExampleCo_Unblock() {
 }
 
 // A body waits for a condition: the code that makes it true wakes the task.
-func ExampleCo_Await() {
+func ExampleCo_WaitUntil() {
 	s := act.New(act.Config{})
 	ready := false
 	var waiting act.Waker
 	s.Spawn(coro.New(func(co *coro.Co) error {
-		err := co.Await(func(t *act.Task) bool {
+		err := co.WaitUntil(func(t *act.Task) bool {
 			waiting = t.Waker()
 			return ready
 		})

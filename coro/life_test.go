@@ -274,7 +274,7 @@ func TestMisusePanicsWithASentence(t *testing.T) {
 		says string
 	}{
 		"Do":                {func(co *coro.Co) error { return co.Do(nil) }, "coro: Do of a nil action"},
-		"Await":             {func(co *coro.Co) error { return co.Await(nil) }, "coro: Await of a nil function"},
+		"Await":             {func(co *coro.Co) error { return co.WaitUntil(nil) }, "coro: WaitUntil of a nil function"},
 		"Offload":           {func(co *coro.Co) error { _, err := coro.Offload[int](co, nil); return err }, "coro: Offload of a nil function"},
 		"New":               {func(*coro.Co) error { coro.New(nil); return nil }, "coro: New without a function"},
 		"Serve":             {func(*coro.Co) error { coro.Serve(nil); return nil }, "coro: Serve without a function"},

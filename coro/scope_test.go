@@ -30,7 +30,7 @@ func waits(co *coro.Co, c *coro.Conn) map[string]func() error {
 	return map[string]func() error{
 		"Sleep":   func() error { return co.Sleep(time.Hour) },
 		"Yield":   func() error { return yielding(co) },
-		"Await":   func() error { return co.Await(func(*act.Task) bool { return false }) },
+		"Await":   func() error { return co.WaitUntil(func(*act.Task) bool { return false }) },
 		"Do":      func() error { return co.Do(act.Func(forever)) },
 		"Read":    func() error { _, err := c.Read(make([]byte, 1)); return err },
 		"Write":   func() error { return full(c) },
@@ -214,7 +214,7 @@ func TestNothingIsLostAtTheEndOfAScope(t *testing.T) {
 			var waker act.Waker
 			p := play(l, func(co *coro.Co) error {
 				return scope(co, func() error {
-					err := co.Await(func(t *act.Task) bool { waker, begun = t.Waker(), true; return came })
+					err := co.WaitUntil(func(t *act.Task) bool { waker, begun = t.Waker(), true; return came })
 					require.Error(panicking{}, co.Yield(), "it has ended")
 					return err
 				})
@@ -286,8 +286,8 @@ func TestABodyThatIgnoresTheEndOfAScopeLetsOtherTasksRun(t *testing.T) {
 	for name, call := range map[string]func(co *coro.Co) error{
 		"Yield":         (*coro.Co).Yield,
 		"Sleep":         func(co *coro.Co) error { return co.Sleep(time.Hour) },
-		"Await":         func(co *coro.Co) error { return co.Await(func(*act.Task) bool { return false }) },
-		"Await what is": func(co *coro.Co) error { return co.Await(func(*act.Task) bool { return true }) },
+		"Await":         func(co *coro.Co) error { return co.WaitUntil(func(*act.Task) bool { return false }) },
+		"Await what is": func(co *coro.Co) error { return co.WaitUntil(func(*act.Task) bool { return true }) },
 		"Do":            func(co *coro.Co) error { return co.Do(act.Func(forever)) },
 		"Unblock":       func(co *coro.Co) error { return co.Unblock(nil) },
 		"Unblock what waits": func(co *coro.Co) error {

@@ -92,7 +92,7 @@ func TestADeferredWaitIsRefused(t *testing.T) {
 	for name, wait := range map[string]func(co *coro.Co) error{
 		"Yield":   (*coro.Co).Yield,
 		"Sleep":   func(co *coro.Co) error { return co.Sleep(0) },
-		"Await":   func(co *coro.Co) error { return co.Await(func(*act.Task) bool { return true }) },
+		"Await":   func(co *coro.Co) error { return co.WaitUntil(func(*act.Task) bool { return true }) },
 		"Unblock": func(co *coro.Co) error { return co.Unblock(nil) },
 		"Unblock what waits": func(co *coro.Co) error {
 			_, empty := monitor.NewMailbox[int](1).Take()

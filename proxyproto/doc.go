@@ -16,7 +16,7 @@
 // Behind it the addresses of the connection are those of the header. RemoteAddr of [listener.Conn] is the client's, and so is
 // the address in requests, in the access log and in the log. Package inspect shows it too, except for a stall: its watchdog asks
 // the system, which knows the proxy. LocalAddr is the address that the client has connected to.
-// [Sender] returns the address of the proxy, and [Of] all of the header.
+// [ProxyAddr] returns the address of the proxy, and [Of] all of the header.
 //
 // With package program a [Config] is an Option, whose flag is -proxy-from.
 //

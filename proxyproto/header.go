@@ -20,19 +20,15 @@ type Header struct {
 	TLVs []TLV
 }
 
-// TLV is a value in a header, with its type.
+// TLV is a value in a header, with its type: 0x01 is the protocol that was negotiated (ALPN), 0x02 the name of the server as the
+// client has sent it (SNI), 0x05 an ID of the connection, 0x20 what the proxy knows of the client's TLS (sections 2.2.1 to 2.2.7).
 type TLV struct {
 	Type  byte
 	Value []byte
 }
 
-// The types of some TLVs (the PROXY protocol, section 2.2).
+// Types of TLVs that are not values.
 const (
-	ALPN      byte = 0x01 // the protocol that was negotiated
-	Authority byte = 0x02 // the name of the server, as the client has sent it (SNI)
-	UniqueID  byte = 0x05 // of the connection
-	SSL       byte = 0x20 // what the proxy knows of the client's TLS: section 2.2.6 has its form
-
 	checksum byte = 0x03
 	padding  byte = 0x04
 )
@@ -47,8 +43,8 @@ func (h *Header) Value(kind byte) ([]byte, bool) {
 	return nil, false
 }
 
-// MaxHeader is the length of the longest header that is read, in bytes. Those of version 1 have at most 107.
-const MaxHeader = 4096
+// maxHeader is the length of the longest header that is read, in bytes. Those of version 1 have at most 107.
+const maxHeader = 4096
 
 // errNone is the error of bytes that do not begin a header.
 var errNone = errors.New("proxyproto: there is no PROXY header")

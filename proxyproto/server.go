@@ -38,7 +38,7 @@ type Config struct {
 var errStranger = errors.New("proxyproto: the sender is not trusted")
 
 // Server returns a filter for accepted connections, which reads the header. It reads nothing beyond it. A header has at most
-// [MaxHeader] bytes, which Limits.Read must allow, and its TLVs are kept with the connection.
+// 4096 bytes, which Limits.Read must allow, and its TLVs are kept with the connection.
 //
 // A sender is refused if its header is malformed, too long, has a wrong checksum or does not come within FilterTimeout. With
 // RefuseOthers one that is not trusted is refused too. The connection is aborted, which is logged at debug level, and the error

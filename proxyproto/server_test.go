@@ -47,7 +47,7 @@ func drain(r *servertest.Running) {
 // tells says where the connection comes from, what it has connected to, and who has sent the header, and then sends back what
 // it receives.
 func tells(c *listener.Conn) act.Action {
-	fmt.Fprintf(c, "%v %v %v\n", c.RemoteAddr(), c.LocalAddr(), proxyproto.Sender(c))
+	fmt.Fprintf(c, "%v %v %v\n", c.RemoteAddr(), c.LocalAddr(), proxyproto.ProxyAddr(c))
 	return act.Func(func(t *act.Task) act.Directive {
 		in, err := c.Peek(1)
 		if err == nil {
@@ -175,7 +175,7 @@ func TestAHeaderOverAUnixSocket(t *testing.T) {
 func TestRequestsBehindAHeader(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		h, ok := proxyproto.Of(r.Conn())
-		name, _ := h.Value(proxyproto.Authority)
+		name, _ := h.Value(0x02)
 		fmt.Fprintf(w, "%v for %s %v", r.RemoteAddr(), name, ok)
 		return nil
 	}}

@@ -17,9 +17,9 @@ func Of(c *listener.Conn) (Header, bool) {
 	return Header{}, false
 }
 
-// Sender returns the address of what has connected: that of the proxy if c began with a header, and otherwise
+// ProxyAddr returns the address of what has connected: that of the proxy if c began with a header, and otherwise
 // c.RemoteAddr().
-func Sender(c *listener.Conn) net.Addr {
+func ProxyAddr(c *listener.Conn) net.Addr {
 	if s, ok := find(c); ok {
 		return s.Stream.PeerAddr()
 	}

@@ -57,7 +57,7 @@ func parseV2(p []byte) (h Header, n int, err error) {
 	n = fixedV2 + int(binary.BigEndian.Uint16(p[14:]))
 	size := addressesV2(p[13])
 	switch {
-	case n > MaxHeader:
+	case n > maxHeader:
 		return h, 0, errTooLong
 	case p[12] == proxy && n < fixedV2+size:
 		return h, 0, errTooShort

@@ -326,7 +326,8 @@ func (x *phased) step(s *tasklet.Runner, here bool) tasklet.Directive {
 	case 2: // resumed before it waits
 		x.check(s.Suspend(x).Resume(tasklet.Sync))
 	case 3, 4: // resumed by another task later
-		w.At(w.Now()+d, s.Suspend(x).ResumeLater(pick(w, tasklet.Sync, tasklet.Async)))
+		again, as := s.Suspend(x), pick(w, tasklet.Sync, tasklet.Async)
+		w.At(w.Now()+d, func() { _ = again.Resume(as) })
 	case 5: // another one is resumed, whatever its phase
 		other := x.all[w.Rand().IntN(len(x.all))]
 		if other.asked = 0; !other.done {

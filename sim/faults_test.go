@@ -175,7 +175,7 @@ func (k *clerk) answer(c *coro.Conn, lines *framing.Lines, question string) (str
 			return "", err
 		}
 		ended := func(t *act.Task) bool { half, err := c.Under().Ended(t); return half || err != nil }
-		if err := co.Await(ended); err != nil {
+		if err := co.WaitUntil(ended); err != nil {
 			return "", err
 		}
 		return question, co.Sleep(50 * time.Millisecond)

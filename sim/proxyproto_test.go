@@ -111,7 +111,7 @@ func (h *headers) headerOf(c *sim.Client, from netip.AddrPort) string {
 		return string(header.Append(nil))
 	}
 	header.Version = 2
-	header.TLVs = []proxyproto.TLV{{Type: proxyproto.UniqueID, Value: make([]byte, c.Rand().IntN(100))}, {Type: 3, Value: make([]byte, 4)}}
+	header.TLVs = []proxyproto.TLV{{Type: 0x05, Value: make([]byte, c.Rand().IntN(100))}, {Type: 3, Value: make([]byte, 4)}}
 	p := header.Append(nil)
 	binary.BigEndian.PutUint32(p[len(p)-4:], crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)))
 	return string(p)

@@ -20,9 +20,9 @@ import (
 // turns among the tasks like any other. Where the orders differ, this queue decides: a turn of an entry that is not
 // the head is empty, and a new head is woken.
 type core struct {
-	api  API
-	kind kind
-	runs sync.Mutex // held in Run
+	config Config
+	kind   kind
+	runs   sync.Mutex // held in Run
 
 	mu       sync.Mutex         // guards all that follows
 	known    map[Tasklet]*entry // the members of the Runner
@@ -53,8 +53,8 @@ const (
 	inline             // has no thread
 )
 
-func newCore(a API, k kind) *core {
-	return &core{api: a, kind: k, known: map[Tasklet]*entry{}}
+func newCore(cfg Config, k kind) *core {
+	return &core{config: cfg, kind: k, known: map[Tasklet]*entry{}}
 }
 
 // unlock releases mu, wakes the monitor if settle has something to do, and hands launches to the executor.
@@ -65,15 +65,15 @@ func (c *core) unlock() {
 	if ring {
 		m.rung = true
 	}
-	launches, api := c.launches, c.api
+	launches, elsewhere := c.launches, c.config.Executor
 	c.launches = nil
 	c.mu.Unlock()
 	if ring {
 		m.ring(open)
 	}
 	for _, e := range launches {
-		if api.Executor != nil {
-			api.Executor.Execute(e.async)
+		if elsewhere != nil {
+			elsewhere.Execute(e.async)
 		} else {
 			m.s.Execute(e.async)
 		}

@@ -22,7 +22,7 @@
 //		return tasklet.Done
 //	}
 //
-// A [Runner] schedules, suspends and runs tasklets. A [Rescheduler] resumes a suspended one. An [API] configures
+// A [Runner] schedules, suspends and runs tasklets. A [Rescheduler] resumes a suspended one. A [Config] configures
 // runners.
 //
 // # What a phase may do
@@ -73,7 +73,7 @@
 // fairness and the bounds of orders hold for tasklets, and the Cut of a Run names the members that it has left. With
 // [RunnerOf], tasklets live among the tasks of a server, without a Run of their own.
 //
-// ASYNC phases run where API.Executor, or the act.Scheduler, runs them; the package has no thread pool. Code that only
+// ASYNC phases run where Config.Executor, or the act.Scheduler, runs them; the package has no thread pool. Code that only
 // waits for events is better an act.Action, or a coroutine. [Runner.Await] lets a tasklet wait for an action.
 //
 // # Differences from other tasklet libraries

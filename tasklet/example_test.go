@@ -42,7 +42,7 @@ func ask(request string) int {
 
 // Requests are built and replies merged without a lock. The calls in between overlap.
 func Example() {
-	r := tasklet.NewRunner()
+	r := tasklet.NewRunner(tasklet.Config{})
 	prices := map[string]int{}
 	for _, name := range []string{"apple", "fig", "pear"} {
 		_ = r.Schedule(&query{prices: prices, name: name}, tasklet.Sync)
@@ -59,36 +59,20 @@ func (b *beat) Task(r *tasklet.Runner) tasklet.Directive {
 	if b.n++; b.n == 3 {
 		return tasklet.Done
 	}
-	time.AfterFunc(time.Millisecond, r.Suspend(b).ResumeLater(tasklet.Sync))
+	again := r.Suspend(b)
+	time.AfterFunc(time.Millisecond, func() { _ = again.Resume(tasklet.Sync) })
 	return tasklet.Wait // also right if the timer was faster
 }
 
 // A timer resumes a tasklet that waits.
-func ExampleRescheduler_ResumeLater() {
-	r := tasklet.NewRunner()
+func ExampleRescheduler() {
+	r := tasklet.NewRunner(tasklet.Config{})
 	_ = r.Schedule(&beat{}, tasklet.Sync)
 	fmt.Println(r.Run())
 	// Output:
 	// beat 0
 	// beat 1
 	// beat 2
-	// <nil>
-}
-
-// A placeholder keeps Run from returning until it is resumed with Done.
-func ExampleNewWait() {
-	r := tasklet.NewRunner()
-	more := r.Suspend(tasklet.NewWait())
-	go func() {
-		_ = r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive {
-			fmt.Println("from elsewhere")
-			return tasklet.Done
-		}), tasklet.Sync)
-		_ = more.Resume(tasklet.Done)
-	}()
-	fmt.Println(r.Run())
-	// Output:
-	// from elsewhere
 	// <nil>
 }
 
@@ -113,7 +97,7 @@ func ExampleInline() {
 
 // With runs the first phase at once. The next phases run under the given runner.
 func ExampleWith() {
-	r := tasklet.NewRunner()
+	r := tasklet.NewRunner(tasklet.Config{})
 	phase := 0
 	t := tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 		phase++
@@ -149,7 +133,7 @@ func (l *lookup) Task(r *tasklet.Runner) tasklet.Directive {
 
 // A tasklet waits for an action: a future, a Sleep, a Call.
 func ExampleRunner_Await() {
-	r := tasklet.NewRunner()
+	r := tasklet.NewRunner(tasklet.Config{})
 	_ = r.Schedule(&lookup{}, tasklet.Sync)
 	fmt.Println(r.Run())
 	// Output:
@@ -163,8 +147,8 @@ type single chan func()
 
 func (e single) Execute(f func()) { e <- f }
 
-// An API chooses where ASYNC phases run and how the act.Scheduler is made. Phases can use it again.
-func ExampleAPI() {
+// A Config chooses where ASYNC phases run and how the act.Scheduler is made.
+func ExampleConfig() {
 	e := make(single, 100)
 	go func() {
 		for f := range e {
@@ -172,22 +156,21 @@ func ExampleAPI() {
 		}
 	}()
 	defer close(e)
-	api := tasklet.API{
+	r := tasklet.NewRunner(tasklet.Config{
 		Executor:     e,
 		NewScheduler: func() *act.Scheduler { return act.New(act.Config{TurnsPerPass: 16}) },
-	}
-	r := api.New()
+	})
 	phase := 0
 	_ = r.Schedule(tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
 		if phase++; phase == 1 {
 			return tasklet.Async
 		}
-		fmt.Println("inherited:", r.API().Executor == e)
+		fmt.Println("phase", phase)
 		return tasklet.Done
 	}), tasklet.Sync)
 	fmt.Println(r.Run())
 	// Output:
-	// inherited: true
+	// phase 2
 	// <nil>
 }
 
@@ -214,7 +197,7 @@ func (c *clerk) Stop(_ *tasklet.Runner, o shutdown.Order) {
 
 // A bound in turns counts SYNC phases. The Cut names the tasklets that are left, which are kept for the next Run.
 func ExampleRunner_Shutdown() {
-	r := tasklet.NewRunner()
+	r := tasklet.NewRunner(tasklet.Config{})
 	c := &clerk{}
 	_ = r.Schedule(c, tasklet.Sync)
 	fmt.Println(r.Run())

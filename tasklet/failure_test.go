@@ -87,7 +87,7 @@ func TestAPanicAfterRunIsReported(t *testing.T) {
 }
 
 func TestGoexitInSYNCEndsTheGoroutineOfRunAndNothingElse(t *testing.T) {
-	r, h := tasklet.NewRunner(), &history{}
+	r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
 	schedule(t, r, sync_, &phases{"T", exit}, h.play("B"))
 	over := make(chan bool)
 	go func() {
@@ -108,7 +108,7 @@ func TestAPanicInWithLeavesBothRunnersUsable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}
 			outer, logs := observed(act.Config{})
-			inner := tasklet.NewRunner()
+			inner := tasklet.NewRunner(tasklet.Config{})
 			bad := &phases{"bad", f}
 			schedule(t, inner, sync_, bad, h.play("I"))
 			schedule(t, outer, sync_, &phases{"with", func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
@@ -132,26 +132,25 @@ func TestAPanicInWithLeavesBothRunnersUsable(t *testing.T) {
 const noRun = "tasklet: a runner made by Inline or RunnerOf has no Run of its own"
 
 func TestWrongUsePanics(t *testing.T) {
-	r := tasklet.NewRunner()
+	r := tasklet.NewRunner(tasklet.Config{})
 	for _, row := range []struct {
 		want string
 		f    func()
 	}{
-		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Schedule(tasklet.NewWait(), 0) }},
-		{"tasklet: Directive(9) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Suspend(tasklet.NewWait()).Resume(9) }},
-		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { r.Suspend(tasklet.NewWait()).ResumeLater(0) }},
+		{"tasklet: Directive(0) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Schedule(waits(), 0) }},
+		{"tasklet: Directive(9) is not a directive: use Sync, Async, Wait or Done", func() { _ = r.Suspend(waits()).Resume(9) }},
 		{"tasklet: no tasklet", func() { _ = r.Schedule(nil, sync_) }},
 		{"tasklet: no tasklet", func() { _ = tasklet.With(r, nil) }},
 		{"tasklet: Shutdown without an order", func() { r.Shutdown(nil) }},
-		{"tasklet: Await is for phases on the thread in Run", func() { r.Await(tasklet.NewWait(), act.Seq()) }},
+		{"tasklet: Await is for phases on the thread in Run", func() { r.Await(waits(), act.Seq()) }},
 		{"tasklet: tasklet_test.uncomparable cannot be compared with ==: use a pointer", func() { r.Await(uncomparable{}, act.Seq()) }},
 		{"tasklet: tasklet_test.uncomparable cannot be compared with ==: use a pointer", func() { r.Suspend(uncomparable{}) }},
 		{"tasklet: tasklet_test.number cannot be compared with ==: use a pointer", func() { _ = r.Schedule(number(math.NaN()), sync_) }},
 		{"tasklet: tasklet_test.number cannot be compared with ==: use a pointer", func() { _ = tasklet.With(r, number(math.NaN())) }},
 		{noRun, func() { _ = tasklet.Inline().Run() }},
-		{"tasklet: no action to await", func() { r.Await(tasklet.NewWait(), nil) }},
-		{"tasklet: API.NewScheduler returned no scheduler", func() {
-			_ = tasklet.API{NewScheduler: func() *act.Scheduler { return nil }}.New().Run()
+		{"tasklet: no action to await", func() { r.Await(waits(), nil) }},
+		{"tasklet: Config.NewScheduler returned no scheduler", func() {
+			_ = tasklet.NewRunner(tasklet.Config{NewScheduler: func() *act.Scheduler { return nil }}).Run()
 		}},
 	} {
 		require.PanicsWithValue(t, row.want, row.f)

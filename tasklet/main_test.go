@@ -97,14 +97,14 @@ func (p told) Stop(r *tasklet.Runner, o shutdown.Order) { p.h.note("(" + p.name 
 
 // observed returns a scheduler and the logs of its act.Schedulers.
 func observed(cfg act.Config) (*tasklet.Runner, *observer.ObservedLogs) {
-	api, logs := observedAPI(cfg)
-	return api.New(), logs
+	c, logs := watched(cfg)
+	return tasklet.NewRunner(c), logs
 }
 
-func observedAPI(cfg act.Config) (tasklet.API, *observer.ObservedLogs) {
+func watched(cfg act.Config) (tasklet.Config, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.WarnLevel)
 	cfg.Logger = zap.New(core)
-	return tasklet.API{NewScheduler: func() *act.Scheduler { return act.New(cfg) }}, logs
+	return tasklet.Config{NewScheduler: func() *act.Scheduler { return act.New(cfg) }}, logs
 }
 
 // leap is a clock on which to sleep takes no time, and an Idler for it.
@@ -118,9 +118,9 @@ func (*leap) Interrupt()                  {}
 // virtual returns a runner on such a clock.
 func virtual() (*tasklet.Runner, *leap) {
 	l := &leap{}
-	return tasklet.API{NewScheduler: func() *act.Scheduler {
+	return tasklet.NewRunner(tasklet.Config{NewScheduler: func() *act.Scheduler {
 		return act.New(act.Config{Clock: l, Idle: func(*act.Scheduler, act.Idler) act.Idler { return l }})
-	}}.New(), l
+	}}), l
 }
 
 func schedule(t testing.TB, r *tasklet.Runner, d tasklet.Directive, all ...tasklet.Tasklet) {
@@ -163,3 +163,12 @@ func sorted(s string) string {
 	slices.Sort(b)
 	return string(b)
 }
+
+// waiting is a tasklet that keeps Run from returning until it is resumed with Done.
+type waiting struct{ _ byte }
+
+func waits() tasklet.Tasklet { return &waiting{} }
+
+func (*waiting) Task(*tasklet.Runner) tasklet.Directive { return tasklet.Wait }
+
+func (*waiting) String() string { return "waiting" }

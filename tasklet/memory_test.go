@@ -69,7 +69,7 @@ func (a *alone) Task(r *tasklet.Runner) tasklet.Directive {
 // Another goroutine resumes the tasklet, sometimes before its phase answers Wait and sometimes after.
 func TestAResumptionIsNeverLost(t *testing.T) {
 	tries := tier.Choose(10_000, 10_000, 100_000)
-	r := tasklet.NewRunner()
+	r := tasklet.NewRunner(tasklet.Config{})
 	hand, left := make(chan tasklet.Rescheduler, 1), tries
 	x := &alone{f: func(t tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 		if left--; left < 0 {
@@ -99,7 +99,7 @@ func TestAResumptionIsNeverLost(t *testing.T) {
 // Goroutines resume, schedule and run it under several runners.
 func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 	const phases = 10_000
-	first, second := tasklet.NewRunner(), tasklet.NewRunner()
+	first, second := tasklet.NewRunner(tasklet.Config{}), tasklet.NewRunner(tasklet.Config{})
 	shared := tasklet.Inline()
 	x := &alone{}
 	x.f = func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
@@ -112,7 +112,7 @@ func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 		}
 		return []tasklet.Directive{sync_, wait, sync_, wait, async}[rand.N(5)]
 	}
-	holds := []tasklet.Rescheduler{first.Suspend(tasklet.NewWait()), second.Suspend(tasklet.NewWait())}
+	holds := []tasklet.Rescheduler{first.Suspend(waits()), second.Suspend(waits())}
 	var runs, storm sync.WaitGroup
 	for _, r := range []*tasklet.Runner{first, second} {
 		runs.Go(func() { _ = r.Run() })
@@ -156,13 +156,13 @@ func TestATaskletWaitsForItsPhaseUnderAnotherRunner(t *testing.T) {
 			}
 			return done
 		})
-		other := tasklet.NewRunner()
-		hold := other.Suspend(tasklet.NewWait())
+		other := tasklet.NewRunner(tasklet.Config{})
+		hold := other.Suspend(waits())
 		var ends sync.WaitGroup
 		ends.Go(func() { _ = tasklet.With(tasklet.Inline(), x) })
 		<-in
 		require.ErrorIs(t, tasklet.With(other, x), tasklet.ErrInPhase)
-		stranger := tasklet.NewRunner()
+		stranger := tasklet.NewRunner(tasklet.Config{})
 		require.ErrorIs(t, tasklet.With(stranger, x), tasklet.ErrInPhase)
 		inTime(t, func() { require.NoError(t, stranger.Run(), "x is no member") })
 		ends.Go(func() { _ = other.Run() })

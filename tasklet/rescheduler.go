@@ -27,9 +27,3 @@ func (r Rescheduler) Resume(d Directive) error {
 	c.unlock()
 	return c.drain()
 }
-
-// ResumeLater returns a function that calls Resume(d) and ignores its error, for use as a callback.
-func (r Rescheduler) ResumeLater(d Directive) func() {
-	d.require()
-	return func() { _ = r.Resume(d) }
-}

@@ -7,9 +7,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// API configures runners: how they are made and where their ASYNC phases run. The zero API is valid. A phase makes
-// another runner like its own with s.API().New().
-type API struct {
+// Config configures a Runner. The zero Config is valid.
+type Config struct {
 	// NewScheduler makes the act.Scheduler for each Run, which closes it at its end. It may configure a Trace, a
 	// Logger or a Clock. The scheduler must not be in a Group with others and must not be run by the caller. Nil
 	// means act.New(act.Config{}).
@@ -20,22 +19,19 @@ type API struct {
 	Executor act.Executor
 }
 
-// New returns a Runner configured by a. Any goroutine may call it.
-func (a API) New() *Runner { return &Runner{core: newCore(a, owner)} }
-
-func (a API) scheduler() *act.Scheduler {
-	if a.NewScheduler == nil {
+func (cfg Config) scheduler() *act.Scheduler {
+	if cfg.NewScheduler == nil {
 		return act.New(act.Config{})
 	}
-	s := a.NewScheduler()
+	s := cfg.NewScheduler()
 	if s == nil {
-		panic("tasklet: API.NewScheduler returned no scheduler")
+		panic("tasklet: Config.NewScheduler returned no scheduler")
 	}
 	return s
 }
 
-// NewRunner returns a Runner of the zero API. Any goroutine may call it.
-func NewRunner() *Runner { return API{}.New() }
+// NewRunner returns a Runner that has a Run. Any goroutine may call it.
+func NewRunner(cfg Config) *Runner { return &Runner{core: newCore(cfg, owner)} }
 
 // RunnerOf returns a Runner whose tasklets are tasks of s, beside other tasks, for use in a server or a simulation. SYNC
 // phases are turns of s, members keep the Run of s from returning, and orders to s and its Close apply to them. The
@@ -44,13 +40,13 @@ func NewRunner() *Runner { return API{}.New() }
 func RunnerOf(s *act.Scheduler) *Runner { return &Runner{core: guests.Get(s)} }
 
 var guests = act.NewLocal(func(s *act.Scheduler) *core {
-	c := newCore(API{}, guest)
+	c := newCore(Config{}, guest)
 	c.attach(s)
 	return c
 })
 
 // Runner runs the phases of tasklets. A tasklet is its member from the time it is scheduled or suspended until it
-// answers Done. There are three kinds: a Runner of API.New has a Run; one of RunnerOf uses an act.Scheduler that runs a
+// answers Done. There are three kinds: one of NewRunner has a Run; one of RunnerOf uses an act.Scheduler that runs a
 // server; one of Inline runs phases on the goroutine that schedules them.
 //
 // Any goroutine may call its methods unless they say otherwise. A phase is given its tasklet's own view of the
@@ -59,9 +55,6 @@ type Runner struct {
 	core  *core
 	entry *entry // nil unless it is the view of a tasklet
 }
-
-// API returns the API that s was made with.
-func (r *Runner) API() API { return r.core.api }
 
 // Schedule makes t a member and sets where its next phase is to run. The last directive counts: Sync again moves t to
 // the end of the queue, Wait and Done remove it. No phase runs in Schedule, except under Inline.
@@ -136,7 +129,7 @@ func (r *Runner) Run() error {
 	defer c.runs.Unlock()
 	runtime.LockOSThread() // so that Close is on the thread of Run, as coroutines require
 	defer runtime.UnlockOSThread()
-	a := c.api.scheduler()
+	a := c.config.scheduler()
 	defer func() { _ = a.Close() }() // what it drops was counted, or is kept here
 	c.attach(a)
 	defer c.detach()

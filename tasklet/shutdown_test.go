@@ -64,7 +64,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		{"suspend calls no Stop", shutdown.Policy{Kind: shutdown.Suspend}, "", "A B ", "AB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r, h := tasklet.NewRunner(), &history{}
+			r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
 			schedule(t, r, sync_, &forever{h: h, name: "A"}, &forever{h: h, name: "B"})
 			r.Shutdown(terms(row.policy))
 			cut := requireCut(t, r.Run())
@@ -109,15 +109,15 @@ func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
 	r, _ := virtual()
 	h := &history{}
 	schedule(t, r, wait, told{h.play("W")})
-	schedule(t, r, sync_, tasklet.NewWait())
+	schedule(t, r, sync_, waits())
 	r.Shutdown(terms(shutdown.Policy{Time: time.Second, Turns: 1}))
 	var cut *shutdown.Cut
 	inTime(t, func() { cut = requireCut(t, r.Run()) })
-	require.Equal(t, sorted("W tasklet of WAIT "), sorted(names(cut)))
+	require.Equal(t, sorted("W waiting "), sorted(names(cut)))
 	require.Equal(t, "(W)", h.take())
 	schedule(t, r, sync_, h.play("B"))
 	r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt}))
-	require.Equal(t, sorted("B W tasklet of WAIT "), sorted(names(requireCut(t, r.Run()))), "they are kept")
+	require.Equal(t, sorted("B W waiting "), sorted(names(requireCut(t, r.Run()))), "they are kept")
 }
 
 // After a halt the next Run goes on where it was: members are queued and wait as before, and what an ASYNC phase has
@@ -125,7 +125,7 @@ func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
 func TestAHaltedRunIsRunAgain(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async, "WAIT": wait, "DONE": done} {
 		t.Run(name, func(t *testing.T) {
-			r, h := tasklet.NewRunner(), &history{}
+			r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
 			in, out := make(chan bool), make(chan bool)
 			phase := 0
 			x := &phases{"X", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {

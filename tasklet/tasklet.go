@@ -68,16 +68,6 @@ func (f *function) Task(r *Runner) Directive { return f.f(r) }
 
 func (f *function) String() string { return act.Name(f.f) }
 
-// NewWait returns a new tasklet whose phase answers Wait. Suspended, it keeps Run from returning until it is resumed
-// with Done.
-func NewWait() Tasklet { return &placeholder{} }
-
-type placeholder struct{ _ byte }
-
-func (*placeholder) Task(*Runner) Directive { return Wait }
-
-func (*placeholder) String() string { return "tasklet of WAIT" }
-
 var (
 	// ErrNotRunning is returned for Async outside of Run and under Inline. After the act.Scheduler of RunnerOf is closed,
 	// it is returned for every directive.

@@ -14,7 +14,7 @@ func TestRunInsideAPhasePanics(t *testing.T) {
 	nested := func(run func() error) {
 		require.PanicsWithValue(t, "tasklet: Run was called inside a phase", func() { _ = run() })
 	}
-	r := tasklet.NewRunner()
+	r := tasklet.NewRunner(tasklet.Config{})
 	phase := 0
 	schedule(t, r, sync_, tasklet.New(func(view *tasklet.Runner) tasklet.Directive {
 		switch phase++; phase {
@@ -37,7 +37,7 @@ func TestRunInsideAPhasePanics(t *testing.T) {
 }
 
 func TestASYNCOutsideOfRunIsRefused(t *testing.T) {
-	r, h := tasklet.NewRunner(), &history{}
+	r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
 	require.ErrorIs(t, r.Schedule(h.play("T"), async), tasklet.ErrNotRunning)
 	require.NoError(t, r.Run(), "it is no member")
 
@@ -67,16 +67,16 @@ func TestAnExecutorOnTheSynchronousThreadIsRefused(t *testing.T) {
 	for name, immediate := range map[string]bool{"at once": true, "posted": false} {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}
-			api, logs := observedAPI(act.Config{})
+			cfg, logs := watched(act.Config{})
 			var r *tasklet.Runner
-			api.Executor = at(func(f func()) {
+			cfg.Executor = at(func(f func()) {
 				if immediate {
 					f()
 				} else {
 					r.Act().Post(func(*act.Scheduler) { f() })
 				}
 			})
-			r = api.New()
+			r = tasklet.NewRunner(cfg)
 			var refused error
 			schedule(t, r, sync_, h.play("A", async), &phases{"B", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 				refused = r.Schedule(h.play("C"), async)
@@ -105,7 +105,7 @@ func TestChainedSchedulesUseABoundedStack(t *testing.T) {
 		"Inline": func(*tasklet.Runner) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := tasklet.NewRunner()
+			r := tasklet.NewRunner(tasklet.Config{})
 			if name == "Inline" {
 				r = tasklet.Inline()
 			}

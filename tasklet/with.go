@@ -55,7 +55,7 @@ func (e *entry) with(drains bool) error {
 // An Inline is meant for one goroutine at a time. What other goroutines schedule and resume meanwhile is queued, and
 // the goroutine that is active runs it and gets the errors. But their With runs its phase at once, in parallel with the
 // others, since it cannot tell whether it was called in a phase. An Inline ignores shutdown orders.
-func Inline() *Runner { return &Runner{core: newCore(API{}, inline)} }
+func Inline() *Runner { return &Runner{core: newCore(Config{}, inline)} }
 
 // drain runs what is queued, unless another call does.
 func (c *core) drain() (err error) {

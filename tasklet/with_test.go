@@ -16,7 +16,7 @@ import (
 
 // Each phase of nested calls has its own runner, which gets its answer.
 func TestWithsNest(t *testing.T) {
-	a, b, c, h := tasklet.NewRunner(), tasklet.NewRunner(), tasklet.Inline(), &history{}
+	a, b, c, h := tasklet.NewRunner(tasklet.Config{}), tasklet.NewRunner(tasklet.Config{}), tasklet.Inline(), &history{}
 	on := func(name string, r *tasklet.Runner, inner tasklet.Tasklet, answer tasklet.Directive) tasklet.Tasklet {
 		seen := false
 		return &phases{name, func(t1 tasklet.Tasklet, view *tasklet.Runner) tasklet.Directive {
@@ -43,8 +43,8 @@ func TestWithsNest(t *testing.T) {
 }
 
 func TestRunWaitsForWithOnAnotherGoroutine(t *testing.T) {
-	r, h := tasklet.NewRunner(), &history{}
-	hold := r.Suspend(tasklet.NewWait())
+	r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
+	hold := r.Suspend(waits())
 	in := make(chan bool)
 	var with sync.WaitGroup
 	with.Go(func() {
