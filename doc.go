@@ -19,7 +19,8 @@
 //	process   lightweight actors with bounded, typed mailboxes
 //	future    values that are resolved once
 //	stage     background work in stages that survive crashes
-//	monitor   what wakes tasks: the engine under all connections, mailboxes, signals
+//	monitor   what wakes tasks: the engine under all connections, other descriptors, signals
+//	netpoll   epoll, kqueue, and non-blocking socket calls
 //	demon     idle strategies, and actions that tick
 //	shutdown  orders to end, their terms, and what was cut
 //	sim       a simulated world for whole servers

@@ -68,11 +68,11 @@ const floors = `
 	demon             act shutdown internal/hook time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
 	internal/engine   act netpoll net net/netip os time
-	monitor           act shutdown netpoll internal/budget internal/engine internal/hook internal/inbox
+	monitor           act shutdown netpoll internal/budget internal/engine internal/hook
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
-	listener          act shutdown monitor internal/budget internal/hook internal/lane internal/race internal/summary
+	listener          act shutdown monitor internal/budget internal/hook internal/inbox internal/lane internal/race internal/summary
 	                  context encoding/binary go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it

@@ -17,7 +17,6 @@ import (
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -291,7 +290,7 @@ func TestABodyThatIgnoresTheEndOfAScopeLetsOtherTasksRun(t *testing.T) {
 		"Do":            func(co *coro.Co) error { return co.Do(act.Func(forever)) },
 		"Unblock":       func(co *coro.Co) error { return co.Unblock(nil) },
 		"Unblock what waits": func(co *coro.Co) error {
-			_, empty := monitor.NewMailbox[int](1).Take()
+			_, empty := listener.NewMailbox[int](1).Take()
 			return co.Unblock(empty)
 		},
 		"Within":     func(co *coro.Co) error { return co.Within(time.Hour, func() error { return nil }) },

@@ -12,7 +12,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // The unwinding at the second call once skipped the function that was going to close.
@@ -95,7 +94,7 @@ func TestADeferredWaitIsRefused(t *testing.T) {
 		"Await":   func(co *coro.Co) error { return co.WaitUntil(func(*act.Task) bool { return true }) },
 		"Unblock": func(co *coro.Co) error { return co.Unblock(nil) },
 		"Unblock what waits": func(co *coro.Co) error {
-			_, empty := monitor.NewMailbox[int](1).Take()
+			_, empty := listener.NewMailbox[int](1).Take()
 			return co.Unblock(empty)
 		},
 		"a scope": func(co *coro.Co) error { return co.UntilOrder(func() error { return nil }) },

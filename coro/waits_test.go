@@ -9,13 +9,12 @@ import (
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // A coroutine says what it is suspended on.
 func TestWaitsOfACoroutine(t *testing.T) {
 	l := bench(t)
-	box := monitor.NewMailbox[int](1)
+	box := listener.NewMailbox[int](1)
 	f := future.New[int](l.S)
 	p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
 		if _, err := c.Read(make([]byte, 1)); err != nil {
@@ -30,7 +29,7 @@ func TestWaitsOfACoroutine(t *testing.T) {
 	})
 	l.UntilSaid("input from " + peer.LocalAddr().String())
 	servertest.Send(t, peer, "x")
-	l.UntilSaid("a value in a *monitor.Mailbox[int]")
+	l.UntilSaid("a value in a *listener.Mailbox[int]")
 	require.NoError(t, box.Send(1))
 	l.UntilSaid("a future", "a future that is resolved")
 	require.NoError(t, f.Resolve(1))

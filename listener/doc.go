@@ -12,7 +12,7 @@
 // Conn line by line, and [Frame] message by message, each with its length in front.
 //
 // The leaves are actions, used by pointer: [Accept] and [Connect] make connections, [Sleep] waits for a time, [Receive]
-// takes a value from a mailbox, and [Ready] waits for a descriptor. [Reconnect] keeps up a connection that is dialled. [Within] bounds any action in time. A
+// takes a value from a [Mailbox], and [Ready] waits for a descriptor. [Reconnect] keeps up a connection that is dialled. [Within] bounds any action in time. A
 // [Filter] prepares a connection before its handler. A [Bridge] gives a connection to code that blocks, or that has
 // goroutines of its own.
 //

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/rpc"
 	"os"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -162,7 +163,7 @@ func (Arithmetic) Add(numbers []int, sum *int) error {
 func ExampleNext() {
 	s := act.New(act.Config{Logger: zap.NewNop()})
 	defer func() { _ = s.Close() }()
-	mailbox := monitor.NewMailbox[string](1)
+	mailbox := listener.NewMailbox[string](1)
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		_, empty := mailbox.Take()
 		fmt.Println(listener.Next(t, nil))
@@ -288,7 +289,7 @@ func ExampleWithin() {
 func ExampleReceive() {
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()
-	answers := monitor.NewMailbox[int](8)
+	answers := listener.NewMailbox[int](8)
 	go answers.Send(42)
 
 	receive := &listener.Receive[int]{From: answers}
@@ -344,4 +345,34 @@ func ExampleAccept() {
 		fmt.Println(err)
 	}
 	// Output: welcome
+}
+
+// Goroutines of any kind send to a task, which takes what there is and waits for more.
+func ExampleMailbox() {
+	s := act.New(act.Config{})
+	defer func() { _ = s.Close() }()
+	numbers := listener.NewMailbox[int](16)
+	sum := 0
+	s.Spawn(act.Func(func(t *act.Task) act.Directive {
+		n, err := numbers.Take()
+		if err == listener.ErrMailboxClosed {
+			return act.Done
+		}
+		if err != nil {
+			return listener.Next(t, err) // empty: the next Send wakes us
+		}
+		sum += n
+		return act.Yield
+	}))
+	var senders sync.WaitGroup
+	for i := range 10 {
+		senders.Go(func() { numbers.Send(i) }) // false if it is full
+	}
+	go func() {
+		senders.Wait()
+		numbers.Close()
+	}()
+	_ = s.Run()
+	fmt.Println(sum)
+	// Output: 45
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -176,7 +175,7 @@ func TestNext(t *testing.T) {
 
 func TestReceiveTakesOneValue(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	box := monitor.NewMailbox[string](4)
+	box := listener.NewMailbox[string](4)
 	r := &listener.Receive[string]{From: box}
 	o := spawn(l.S, r)
 	l.For(0)
@@ -195,7 +194,7 @@ func TestReceiveTakesOneValue(t *testing.T) {
 	r = &listener.Receive[string]{From: box}
 	o = spawn(l.S, r)
 	require.Equal(t, act.Failed, o.over(l))
-	require.Equal(t, monitor.ErrMailboxClosed, o.err)
+	require.Equal(t, listener.ErrMailboxClosed, o.err)
 	l.Turn(func(task *act.Task) { require.Equal(t, act.Failed, r.Act(task)) })
 }
 

@@ -2,14 +2,13 @@ package listener
 
 import (
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // Receive is a leaf that waits for one value of a mailbox, which is in Value when it is Done; a task that takes many
-// calls Mailbox.Take. With a mailbox that is closed and empty it fails with monitor.ErrMailboxClosed. On an order it
+// calls Mailbox.Take. With a mailbox that is closed and empty it fails with [ErrMailboxClosed]. On an order it
 // goes on waiting.
 type Receive[T any] struct {
-	From  *monitor.Mailbox[T]
+	From  *Mailbox[T]
 	Value T
 
 	err   error

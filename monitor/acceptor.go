@@ -20,7 +20,7 @@ var lastAccepts = 4096
 // of system calls (seccomp(2)), which refuses the call and leaves the connection in the backlog.
 const deniedInARow = 64
 
-// acceptor is a listening socket as one scheduler sees it. It is a Giver.
+// acceptor is a listening socket as one scheduler sees it.
 type acceptor struct {
 	e         *readiness
 	source    *source
@@ -180,36 +180,35 @@ func (a *acceptor) Await(w act.Waker) {
 	}
 }
 
-// Crowded reports whether the last Accept gave nothing for want of a place or a descriptor, while a connection waits.
+// Crowded implements Acceptor.
 func (a *acceptor) Crowded() bool {
 	return (a.lacks == aPlace || a.lacks == aDescriptor) && a.fd >= 0 && a.e.os.Waiting(a.fd)
 }
 
 // Stop implements Acceptor.
-func (a *acceptor) Stop() {
+//
+// A socket that several schedulers share is an exception to what is given away: an arrival wakes only one of all that listen on
+// it, also of other processes (EPOLLEXCLUSIVE). One that has woken this scheduler would not be noticed elsewhere, so it is
+// accepted here.
+func (a *acceptor) Stop(given bool) {
+	if given && !a.given && a.fd >= 0 {
+		a.given = true
+		_ = a.e.poller.Remove(a.fd) // while another process has the socket, to close it here would not be enough
+		if a.shared == nil {
+			a.late = lastAccepts
+		}
+	}
 	a.stopped = true
 	a.ready = true // look, even if no event has reported a connection yet
 	a.waker.Wake()
 }
 
-// Descriptor returns that of the listening socket; -1 after Close.
-func (a *acceptor) Descriptor() int { return a.fd }
-
-// Give is Stop for a socket on which another process listens from now on. What waits there is left to that process, and Close
-// does not remove a Unix socket file. It is called before Close, and again without effect.
-//
-// A socket that several schedulers share is an exception: an arrival wakes only one of all that listen on it, also of other
-// processes (EPOLLEXCLUSIVE). One that has woken this scheduler would not be noticed elsewhere, so it is accepted here.
-func (a *acceptor) Give() {
-	if a.given || a.fd < 0 {
-		return
+// Descriptor implements Acceptor.
+func (a *acceptor) Descriptor() (int, error) {
+	if a.fd < 0 {
+		return -1, net.ErrClosed
 	}
-	a.given = true
-	_ = a.e.poller.Remove(a.fd) // while another process has the socket, to close it here would not be enough
-	if a.shared == nil {
-		a.late = lastAccepts
-	}
-	a.Stop()
+	return a.fd, nil
 }
 
 // Addr implements Acceptor.

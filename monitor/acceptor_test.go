@@ -66,7 +66,7 @@ func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
 			}
 			woken := 0
 			l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
-			l.Turn(func(*act.Task) { a.Stop() })
+			l.Turn(func(*act.Task) { a.Stop(false) })
 			l.Until("woken by Stop", func() bool { return woken == 1 })
 			given := 0
 			for {

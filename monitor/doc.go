@@ -9,8 +9,7 @@
 //
 // A [Resolver] looks up the names that are dialled.
 //
-// [Mailbox] carries values from any goroutine to a task. [Signals] turns the signals of the process into orders, [Relay]
-// hands them to a task, and [OnSignal] calls a method for them.
+// [Signals] turns the signals of the process into orders, and [OnSignal] calls a method for them.
 //
 // Except where a comment says "any goroutine", everything belongs to the scheduler's thread.
 package monitor

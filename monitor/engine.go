@@ -77,28 +77,23 @@ type Acceptor interface {
 	Await(w act.Waker)
 	// Stop begins the end. Accept still returns the connections that had arrived by now, as far as there are places and
 	// resources for them, and then net.ErrClosed. A completion engine waits for accepts that are under way
-	// (ErrWouldBlock). The end comes also if clients go on connecting.
-	Stop()
+	// (ErrWouldBlock). The end comes also if clients go on connecting. If the socket is given away, another process listens on
+	// it: the connections that wait are left to that process, except those whose arrival only this one was told of, and Close
+	// does not remove a Unix socket file.
+	Stop(given bool)
 	// Close stops listening. Connections that were not accepted are reset. A second Close does nothing.
 	Close() error
 	// Addr returns the address, also after Close; never nil. Any goroutine.
 	Addr() net.Addr
-
-	// It may have a method Crowded() bool, which reports whether the last Accept gave nothing for want of a place or a
-	// descriptor while a connection waits. A service then closes an idle connection.
-	//
-	// It may be a [Giver].
-}
-
-// Giver is an Acceptor whose listening socket can go on in another process.
-type Giver interface {
-	Acceptor
-	// Descriptor returns that of the listening socket, which may be the same as that of a sibling; -1 after Close. Any
-	// goroutine, but not at the same time as Close.
-	Descriptor() int
-	// Give is Stop when another process listens on the socket. The connections that wait are left to that process, except
-	// those whose arrival only this one was told of; Close does not remove a Unix socket file.
-	Give()
+	// Descriptor returns that of the listening socket, which may be the same as that of a sibling. After Close the error is
+	// net.ErrClosed; errors.ErrUnsupported says that the socket cannot be given away. Any goroutine, but not at the same time as
+	// Close.
+	Descriptor() (int, error)
+	// Crowded reports whether the last Accept gave nothing for want of a place or a descriptor while a connection waits. A
+	// service then closes an idle connection. An engine that does not know returns false.
+	Crowded() bool
+	// Refusals returns how often Accept had no connection for want of a place, and of descriptors, memory or permission.
+	Refusals() (full, short uint64)
 }
 
 // PendingConn is a connection that is being established.

@@ -79,12 +79,12 @@ func ExampleWatch() {
 	// <nil>
 }
 
-// Other signals are values of a mailbox, for a task to act on.
-func ExampleRelay() {
-	hangups := monitor.NewMailbox[os.Signal](1)
+// What a signal is for may be a task's: its handler hands it over.
+func ExampleOnSignal() {
+	signals := hangups{listener.NewMailbox[os.Signal](1)}
 	reload := func(s *act.Scheduler) error {
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			signal, err := hangups.Take()
+			signal, err := signals.Take()
 			if err != nil {
 				return listener.Next(t, err)
 			}
@@ -94,8 +94,13 @@ func ExampleRelay() {
 		return syscall.Kill(os.Getpid(), syscall.SIGHUP)
 	}
 	cfg := act.Config{Schedulers: 1}
-	fmt.Println(act.Run(context.Background(), cfg, monitor.Relay(hangups, syscall.SIGHUP), reload))
+	fmt.Println(act.Run(context.Background(), cfg, monitor.OnSignal(signals, syscall.SIGHUP), reload))
 	// Output:
 	// reading the configuration again: hangup
 	// <nil>
 }
+
+type hangups struct{ *listener.Mailbox[os.Signal] }
+
+// Signal is called off the thread. One that finds the mailbox full is lost: it says no more than the one before.
+func (h hangups) Signal(s os.Signal) { _ = h.Send(s) }

@@ -113,5 +113,5 @@ func (a *acceptor) Waits(add func(what string)) {
 	}
 }
 
-// Refusals returns how often Accept had no connection for want of a place, and of descriptors, memory or permission.
+// Refusals implements Acceptor.
 func (a *acceptor) Refusals() (full, short uint64) { return a.full, a.short }

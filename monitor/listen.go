@@ -162,7 +162,7 @@ func (sh *shared) leave(e *readiness, given bool) error {
 	defer sh.mu.Unlock()
 	if sh.users--; sh.users > 0 {
 		if given {
-			return nil // Give has done that
+			return nil // Stop has done that
 		}
 		return e.poller.Remove(sh.fd)
 	}

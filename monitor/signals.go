@@ -28,9 +28,13 @@ func (s Signal) Policy() shutdown.Policy { return s.Terms }
 // does not end cannot be cut. It does not keep Run from returning. When the Group is closed the signals have their usual effect
 // again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
-	return onFirst(ordering{}, func(g *act.Group) (end func()) {
-		n, log := 0, g.Schedulers()[0].Logger()
-		return notify(func(sig os.Signal) {
+	return func(s *act.Scheduler) error {
+		if s.Index() > 0 {
+			return nil
+		}
+		o, g, n, log := orderings.Get(s), s.Group(), 0, s.Logger()
+		o.end()
+		o.end = notify(func(sig os.Signal) {
 			if n == 1 && g.Order() == nil { // it was withdrawn
 				n = 0
 			}
@@ -48,16 +52,8 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 				os.Exit(128 + int(sig.(syscall.Signal)))
 			}
 		}, syscall.SIGINT, syscall.SIGTERM)
-	})
-}
-
-// Relay returns a set-up function that puts the given signals into a Mailbox, for a task to act on: for example SIGHUP,
-// to read the configuration again. A signal that finds it full is lost, as the system loses a second pending signal of
-// a kind.
-func Relay(to *Mailbox[os.Signal], signals ...os.Signal) func(*act.Scheduler) error {
-	return onFirst(to, func(*act.Group) (end func()) {
-		return notify(func(sig os.Signal) { to.Send(sig) }, signals...)
-	})
+		return nil
+	}
 }
 
 // OnSignal returns a set-up function that has h.Signal called for each of the given signals, for what needs no task. The
@@ -122,34 +118,15 @@ func (ls lines) Close() error {
 	return nil
 }
 
-// ends has what ends with the Group, on its first scheduler, by purpose: a Group that runs again is set up again, and
-// must neither be notified twice nor take its first signal for a second.
-type ends map[any]func()
+// ordering has what ends with the Group, on its first scheduler: a Group that runs again is set up again, and must neither be
+// notified twice nor take its first signal for a second.
+type ordering struct{ end func() }
 
-var allEnds = act.NewLocal(func(*act.Scheduler) ends { return ends{} })
+var orderings = act.NewLocal(func(*act.Scheduler) *ordering { return &ordering{func() {}} })
 
-func (e ends) Close() error {
-	for _, end := range e {
-		end()
-	}
+func (o *ordering) Close() error {
+	o.end()
 	return nil
-}
-
-// ordering is the purpose of Signals; that of Relay is its Mailbox.
-type ordering struct{}
-
-// onFirst calls start once for the Group, since a set-up function is called for each scheduler.
-func onFirst(purpose any, start func(*act.Group) (end func())) func(*act.Scheduler) error {
-	return func(s *act.Scheduler) error {
-		if s.Index() == 0 {
-			e := allEnds.Get(s)
-			if end := e[purpose]; end != nil {
-				end()
-			}
-			e[purpose] = start(s.Group())
-		}
-		return nil
-	}
 }
 
 // notify calls f for each of the signals, on a goroutine for which the returned function waits.

@@ -97,8 +97,8 @@ func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
 
 // refusals adds to row what the listening socket has counted.
 func (a *acceptor) refusals(row *hook.Service) {
-	if from, ok := a.accept.From.(interface{ Refusals() (full, short uint64) }); ok {
-		full, short := from.Refusals()
+	if a.accept.From != nil {
+		full, short := a.accept.From.Refusals()
 		row.Full += full
 		row.Shortages += short
 	}

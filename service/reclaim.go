@@ -35,8 +35,7 @@ type found struct {
 // to be accepted, it closes the connection that has been idle for longest: of this scheduler, or else of another one. It is
 // a search through the tasks, and not a list in their order: a list would cost each connection memory, and each message time.
 func (a *acceptor) makeRoom(t *act.Task) {
-	c, ok := a.accept.From.(interface{ Crowded() bool })
-	if !ok || a.ordered || a.config.reclaimAfter < 0 || !c.Crowded() {
+	if a.ordered || a.config.reclaimAfter < 0 || !a.accept.From.Crowded() {
 		return
 	}
 	if !a.reclaim() {

@@ -245,8 +245,7 @@ func (a *acceptor) Stop(*act.Task, shutdown.Order) {
 	if a.accept.From != nil {
 		a.server.mu.Lock()
 		defer a.server.mu.Unlock()
-		a.server.leave(a.accept.From)
-		a.accept.From.Stop()
+		a.accept.From.Stop(a.server.gives())
 	}
 }
 
@@ -259,7 +258,9 @@ func (a *acceptor) Close() error {
 	if a.accept.From == nil {
 		return nil
 	}
-	v.leave(a.accept.From)
+	if v.gives() {
+		a.accept.From.Stop(true)
+	}
 	a.ended()
 	if len(v.acceptors) == 0 {
 		v.inherited = nil // another Group opens sockets of its own

@@ -146,13 +146,12 @@ func (v *server) duplicates(name, address string) (*Sockets, error) {
 		if a.accept.From == nil {
 			continue
 		}
-		g, ok := a.accept.From.(monitor.Giver)
-		if !ok {
+		fd, err := a.accept.From.Descriptor()
+		if errors.Is(err, errors.ErrUnsupported) {
 			x.Close()
-			return nil, fmt.Errorf("the engine of scheduler %d cannot give a socket away: %w", a.home.Index(), errors.ErrUnsupported)
+			return nil, fmt.Errorf("the engine of scheduler %d cannot give a socket away: %w", a.home.Index(), err)
 		}
-		fd := g.Descriptor()
-		if fd < 0 || slices.Contains(known, fd) {
+		if err != nil || slices.Contains(known, fd) {
 			continue
 		}
 		known = append(known, fd)
@@ -205,9 +204,5 @@ func (c *config) endWithOthers(s *act.Scheduler) {
 	})
 }
 
-// leave is called before an acceptor ends. v.mu is locked.
-func (v *server) leave(from monitor.Acceptor) {
-	if g, ok := from.(monitor.Giver); ok && (v.given || v.inherited != nil && v.inherited.Lent) {
-		g.Give()
-	}
-}
+// gives reports whether the sockets go on in another process. v.mu is locked.
+func (v *server) gives() bool { return v.given || v.inherited != nil && v.inherited.Lent }

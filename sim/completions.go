@@ -205,7 +205,7 @@ func (d *acceptor) Await(w act.Waker) {
 }
 
 // Stop starts an accept for each waiting connection. They complete later.
-func (d *acceptor) Stop() {
+func (d *acceptor) Stop(bool) {
 	d.begin()
 	d.stopped = true
 	d.wake()
@@ -244,6 +244,15 @@ func (d *acceptor) Waits(add func(what string)) {
 }
 
 func (d *acceptor) Addr() net.Addr { return d.l.address() }
+
+// Descriptor says that there is none, so that nothing is given away.
+func (d *acceptor) Descriptor() (int, error) { return -1, errors.ErrUnsupported }
+
+// Crowded leaves it open whether a client waits.
+func (d *acceptor) Crowded() bool { return false }
+
+// Refusals counts nothing: an accept waits for a place.
+func (d *acceptor) Refusals() (full, short uint64) { return 0, 0 }
 
 // Dial implements monitor.Engine. The options of TCP have no effect.
 func (e *completer) Dial(addr net.Addr, o monitor.ConnOptions) (monitor.PendingConn, error) {

@@ -14,7 +14,6 @@ import (
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/sim"
 	"github.com/daimon-go/daimon/tasklet"
@@ -42,7 +41,7 @@ func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error 
 		if last == nil {
 			last = future.New[time.Duration](s)
 		}
-		box := monitor.NewMailbox[time.Duration](4)
+		box := listener.NewMailbox[time.Duration](4)
 		for _, body := range []func(*coro.Co) error{
 			dozing(w), sendingNumbers(w, box), hearing(w, box), working(w), racing(w), awaitingFutures(w, last),
 		} {
@@ -139,7 +138,7 @@ func dozing(w *sim.World) func(*coro.Co) error {
 }
 
 // sendingNumbers sends numbers in order.
-func sendingNumbers(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) error {
+func sendingNumbers(w *sim.World, box *listener.Mailbox[time.Duration]) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		n := time.Duration(0)
 		return untilOrder(co, func() error {
@@ -155,7 +154,7 @@ func sendingNumbers(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*cor
 }
 
 // hearing receives them, and checks that all come in order.
-func hearing(w *sim.World, box *monitor.Mailbox[time.Duration]) func(*coro.Co) error {
+func hearing(w *sim.World, box *listener.Mailbox[time.Duration]) func(*coro.Co) error {
 	return func(co *coro.Co) error {
 		next := time.Duration(0)
 		return untilOrder(co, func() error {

@@ -14,7 +14,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
@@ -422,7 +421,7 @@ func (h *talkServer) endsWithTimer() func(t *act.Task) act.Directive {
 
 // closesMailbox closes a mailbox between the check that finds it empty and the wait for it, as another thread may.
 func (h *talkServer) closesMailbox() func(t *act.Task) act.Directive {
-	box := monitor.NewMailbox[int](1)
+	box := listener.NewMailbox[int](1)
 	var tm act.Timer
 	begun, told := false, false
 	return func(t *act.Task) act.Directive {

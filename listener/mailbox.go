@@ -1,4 +1,4 @@
-package monitor
+package listener
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 )
 
 // ErrMailboxClosed is returned by Send to a closed Mailbox, and by Take when it is empty as well.
-var ErrMailboxClosed = errors.New("monitor: the mailbox is closed")
+var ErrMailboxClosed = errors.New("listener: the mailbox is closed")
 
 // Mailbox carries values from any goroutine to one task at a time. It is bounded, and values of one sender keep their
 // order. A task that waits at a Mailbox keeps [act.Scheduler.Run] from returning; values that are not taken do not.
@@ -64,7 +64,7 @@ func (m *Mailbox[T]) Waits(add func(what string)) { add(fmt.Sprintf("a value in 
 // fullMailbox is a Mailbox as the error that says that it is full.
 type fullMailbox[T any] Mailbox[T]
 
-func (m *fullMailbox[T]) Error() string { return "monitor: the mailbox is full" }
+func (m *fullMailbox[T]) Error() string { return "listener: the mailbox is full" }
 
 // Waits implements hook.Waiting.
 func (m *fullMailbox[T]) Waits(add func(what string)) {
@@ -77,7 +77,7 @@ func (m *fullMailbox[T]) Arm(t *act.Task) { m.room.Add(t.Waker().Remote(), m.val
 // emptyMailbox is a Mailbox as the error that says that it is empty: no allocation for a wait.
 type emptyMailbox[T any] Mailbox[T]
 
-func (m *emptyMailbox[T]) Error() string { return "monitor: the mailbox is empty" }
+func (m *emptyMailbox[T]) Error() string { return "listener: the mailbox is empty" }
 
 // Waits implements hook.Waiting.
 func (m *emptyMailbox[T]) Waits(add func(what string)) { (*Mailbox[T])(m).Waits(add) }

@@ -1,4 +1,4 @@
-package monitor_test
+package listener_test
 
 import (
 	"testing"
@@ -8,47 +8,46 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 func TestAMailboxIsBoundedAndInOrder(t *testing.T) {
-	m := monitor.NewMailbox[int](3)
+	m := listener.NewMailbox[int](3)
 	for i := range 4 { // the next power of two
 		require.NoError(t, m.Send(i))
 	}
-	require.EqualError(t, m.Send(4), "monitor: the mailbox is full")
+	require.EqualError(t, m.Send(4), "listener: the mailbox is full")
 	for i := range 4 {
 		v, err := m.Take()
 		require.NoError(t, err)
 		require.Equal(t, i, v)
 	}
 	_, err := m.Take()
-	require.EqualError(t, err, "monitor: the mailbox is empty")
+	require.EqualError(t, err, "listener: the mailbox is empty")
 	require.NoError(t, m.Send(5))
 }
 
 func TestAClosedMailboxGivesWhatItHasAndTakesNothing(t *testing.T) {
-	m := monitor.NewMailbox[string](2)
+	m := listener.NewMailbox[string](2)
 	require.NoError(t, m.Send("last"))
 	m.Close()
 	m.Close()
-	require.ErrorIs(t, m.Send("later"), monitor.ErrMailboxClosed)
+	require.ErrorIs(t, m.Send("later"), listener.ErrMailboxClosed)
 	v, err := m.Take()
 	require.NoError(t, err)
 	require.Equal(t, "last", v)
 	for range 2 {
 		_, err = m.Take()
-		require.Equal(t, monitor.ErrMailboxClosed, err)
+		require.Equal(t, listener.ErrMailboxClosed, err)
 	}
 }
 
 func TestASendDoesNotAllocate(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	m := monitor.NewMailbox[int](8)
+	m := listener.NewMailbox[int](8)
 	got := 0
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
 		_, err := m.Take()
-		if err == monitor.ErrMailboxClosed {
+		if err == listener.ErrMailboxClosed {
 			return act.Done
 		}
 		if err == nil {
@@ -69,12 +68,12 @@ func TestASendDoesNotAllocate(t *testing.T) {
 
 // What comes between a look that found nothing and the wait is not lost: the last to look is Arm.
 func TestWhatComesBetweenTakeAndArmWakes(t *testing.T) {
-	for name, come := range map[string]func(m *monitor.Mailbox[int]){
-		"a value": func(m *monitor.Mailbox[int]) { require.NoError(t, m.Send(1)) },
-		"a close": func(m *monitor.Mailbox[int]) { m.Close() },
+	for name, come := range map[string]func(m *listener.Mailbox[int]){
+		"a value": func(m *listener.Mailbox[int]) { require.NoError(t, m.Send(1)) },
+		"a close": func(m *listener.Mailbox[int]) { m.Close() },
 	} {
 		s := act.New(act.Config{})
-		m, turns := monitor.NewMailbox[int](1), 0
+		m, turns := listener.NewMailbox[int](1), 0
 		s.Spawn(act.Func(func(task *act.Task) act.Directive {
 			_, err := m.Take()
 			if turns++; turns > 1 {
@@ -93,10 +92,10 @@ func TestWhatComesBetweenTakeAndArmWakes(t *testing.T) {
 
 func TestCloseWakesATaskThatWaitsForRoom(t *testing.T) {
 	s := act.New(act.Config{})
-	m := monitor.NewMailbox[int](1)
+	m := listener.NewMailbox[int](1)
 	require.NoError(t, m.Send(1))
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if err := m.Send(2); err != monitor.ErrMailboxClosed {
+		if err := m.Send(2); err != listener.ErrMailboxClosed {
 			return listener.Next(t, err)
 		}
 		return act.Done
@@ -111,7 +110,7 @@ func TestCloseWakesATaskThatWaitsForRoom(t *testing.T) {
 // Two tasks on other schedulers send more than there is room for; what takes is slower than both.
 func TestATaskWaitsForRoomInAMailbox(t *testing.T) {
 	const n = 5000
-	m := monitor.NewMailbox[int](4)
+	m := listener.NewMailbox[int](4)
 	var turns [3]int
 	taken := 0
 	require.NoError(t, act.Run(t.Context(), act.Config{Schedulers: 3}, func(s *act.Scheduler) error {
