@@ -174,7 +174,7 @@ const floors = `
 	                  crypto/tls flag go.uber.org/zap net/url os syscall time
 	examples/httpd          act admission httpd httpd/accesslog httpd/files inspect listener program proxyproto secure
 	                  crypto/tls flag io/fs
-	examples/proxy/proxy    act listener proxyproto net time
+	examples/proxy/proxy    act listener proxyproto time
 	examples/proxy          admission examples/proxy/proxy inspect internal/cli listener program proxyproto secure
 	                  crypto/tls crypto/x509 flag net os
 	examples/websocket-echo/echo   act httpd httpd/websocket

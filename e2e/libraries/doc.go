@@ -3,9 +3,6 @@
 // Libraries with goroutines of their own work over a listener.Bridge: golang.org/x/crypto/ssh, with OpenSSH's client, and the
 // tests of golang.org/x/net/nettest for any net.Conn.
 //
-// A handler of net/http works on httpd/nethttp as on net/http's own server, which the same test asks first: the reverse proxy
-// of the standard library.
-//
 // A client of WebSocket that others have written, github.com/coder/websocket, talks to the example websocket-echo. The client of
 // httpd/websocket talks to a server that is made of the same library, on net/http and on httpd/nethttp.
 //

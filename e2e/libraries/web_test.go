@@ -1,15 +1,10 @@
 package libraries
 
 import (
-	"context"
 	"crypto/tls"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
@@ -26,7 +21,7 @@ type web struct {
 	drain  func() // ends the server in order
 }
 
-// A kind of server runs a handler. Calls of its client have servertest.Timeout.
+// A kind of server runs a handler.
 type kind struct {
 	name  string
 	serve func(*testing.T, http.Handler) *web
@@ -60,27 +55,4 @@ func visitor(t *testing.T, url string, drain func()) *web {
 		drain()
 	}
 	return v
-}
-
-// ask sends a request.
-func (v *web) ask(method, path string, body io.Reader) *http.Response {
-	v.Helper()
-	ctx, cancel := context.WithTimeout(v.Context(), servertest.Timeout)
-	v.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, method, v.url+path, body)
-	require.NoError(v, err)
-	a, err := v.client.Do(r)
-	require.NoError(v, err)
-	v.Cleanup(func() { _ = a.Body.Close() })
-	return a
-}
-
-// whole returns the rest of the body.
-func (v *web) whole(a *http.Response) string {
-	v.Helper()
-	var b strings.Builder
-	_, err := io.Copy(&b, a.Body)
-	require.NoError(v, err)
-	require.NoError(v, a.Body.Close())
-	return b.String()
 }

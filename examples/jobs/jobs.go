@@ -14,6 +14,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,6 +23,8 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/postgres"
+	"github.com/daimon-go/daimon/stage/sqlite"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -36,7 +39,7 @@ type Jobs struct {
 	Hosts   []string      // names by which browsers may reach the pages, beside addresses and localhost
 	Logger  *zap.Logger
 
-	store  s
+	store  database
 	engine *stage.Engine
 	board  board
 	token  string
@@ -93,6 +96,20 @@ func (x *Jobs) prepare(ctx context.Context) error {
 	x.engine, err = stage.New(config)
 	x.board.engine = x.engine
 	return err
+}
+
+// database keeps the tasks. Any number of programs may have it open.
+type database interface {
+	store.Store
+	io.Closer
+}
+
+// open opens a database.
+func open(ctx context.Context, db string) (database, error) {
+	if strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://") {
+		return postgres.Open(ctx, postgres.Config{Connection: db, Counts: true})
+	}
+	return sqlite.Open(db, sqlite.Config{Counts: true})
 }
 
 // StateName makes Jobs an upgrade.Keeper: the newer program has the same arguments, but does not add the tasks of Load again, and

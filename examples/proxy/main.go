@@ -29,11 +29,7 @@ import (
 )
 
 func main() {
-	to := "127.0.0.1:7007"
-	flag.Func("to", "where connections are forwarded to: `host:port`, or unix: and a path (default "+to+")", func(text string) error {
-		to = text
-		return proxy.CheckAddress(text)
-	})
+	to := flag.String("to", "127.0.0.1:7007", "where connections are forwarded to: `host:port`, or unix: and a path")
 	encrypted := flag.Bool("tls-to", false, "speak TLS to the address of -to, whose certificate must be valid for the host")
 	roots := flag.String("tls-ca", "", "with -tls-to, trust the certificates in this `file`, in PEM, and not those of the system")
 	var filters []func(*listener.Conn) listener.Filter
@@ -49,7 +45,7 @@ func main() {
 	}}
 	server.Parse()
 	if *encrypted {
-		host, _, err := net.SplitHostPort(to)
+		host, _, err := net.SplitHostPort(*to)
 		if err != nil || host == "unix" {
 			cli.Exit("proxy", errors.New("-tls-to needs a -to with a host"), 2)
 		}
@@ -63,7 +59,7 @@ func main() {
 		cli.Exit("proxy", errors.New("-tls-ca needs -tls-to"), 2)
 	}
 	server.Limits.Conns = 2 // one is dialled for each that is accepted
-	server.Run(server.Listen(server.Addr, proxy.To(to, filters...)))
+	server.Run(server.Listen(server.Addr, proxy.To(*to, filters...)))
 }
 
 // read returns the certificates in a file, or nil, which means those of the system, without one.
