@@ -82,7 +82,8 @@ const floors = `
 	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
 	# 4: what makes tasks
-	service           act shutdown monitor netpoll listener internal/hook internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
+	internal/handover   netpoll
+	service           act shutdown monitor netpoll listener internal/handover internal/hook internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 
@@ -122,7 +123,7 @@ const floors = `
 	                  httpd/websocket/internal/deflate internal/hook internal/race
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
-	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/hook internal/lane internal/panics internal/summary listener monitor netpoll secure service
+	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/handover internal/hook internal/lane internal/panics internal/summary listener monitor netpoll secure service
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
@@ -147,12 +148,12 @@ const floors = `
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime for stacks, os for files of /proc, and x/sys/unix for the
 	# numbers of system calls. Files are written with what has just happened, also on a signal: monitor, os, syscall
-	inspect           act httpd httpd/files internal/hook internal/pool internal/logs netpoll internal/thread listener monitor service shutdown
+	inspect           act httpd httpd/files internal/handover internal/hook internal/pool internal/logs netpoll internal/thread listener monitor service shutdown
 	                  context crypto/rand crypto/subtle embed encoding/json flag go.uber.org/zap golang.org/x/sys/unix
 	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
 
 	# 5: a program replaces another one. It starts a process with pipes and descriptors, and reads the environment
-	upgrade           act monitor netpoll service shutdown
+	upgrade           act monitor netpoll internal/handover shutdown
 	                  bufio context encoding/json go.uber.org/zap os os/exec os/signal syscall time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status. x/sys/unix for the clock of sd_notify

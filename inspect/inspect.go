@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 )
@@ -189,20 +190,14 @@ func (x *Inspector) Close() error {
 	return nil
 }
 
-// Inherit, Sockets and Give are for package upgrade.
-func (x *Inspector) Inherit(all []*service.Sockets) (others []*service.Sockets, err error) {
+// Handover is for package upgrade, which passes the sockets of the pages on.
+func (x *Inspector) Handover() handover.Listener {
 	if x.Address == "" {
-		return all, nil
+		return nil
 	}
 	x.tcp.Name, x.tcp.Address = "inspect", x.Address
-	return x.tcp.Inherit(all)
+	return x.tcp.Handover()
 }
-
-// Sockets returns duplicates of the sockets of the pages.
-func (x *Inspector) Sockets() (*service.Sockets, error) { return x.tcp.Sockets() }
-
-// Give leaves the pages to another process.
-func (x *Inspector) Give() { x.tcp.Give() }
 
 // Report returns what /json answers: what all schedulers are doing, as docs/inspect.md describes it. With tasks it also has each
 // task and each process. The answers come between two turns; a scheduler that gives none in 100 ms has its latest one in the Report.

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/netpoll"
@@ -85,7 +86,7 @@ func TestOptionsOfSockets(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	foreign := &service.TCP{Name: "foreign", Handler: echo.Echo, Limits: listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}}
-	_, err = foreign.Inherit([]*service.Sockets{{Name: "foreign", FDs: []int{socketOf(t, l.(syscall.Conn))}}})
+	_, err = foreign.Handover().Inherit([]*handover.Sockets{{Name: "foreign", FDs: []int{socketOf(t, l.(syscall.Conn))}}})
 	require.NoError(t, err)
 	limits := listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}
 	given := sizes{30000, 40000}

@@ -88,12 +88,12 @@ func TestConnectionsOfAServiceThatIsGivenEndWithTheOthers(t *testing.T) {
 		w := begin(t, act.Config{Schedulers: 2}, told.Setup, finish.Setup, last.Setup)
 		clients := met(t, told, finish, last)
 		if !orderFirst {
-			last.Give()
+			last.Handover().Give()
 		}
 		w.Group.Shutdown(servertest.Drain)
 		ended(t, clients[0], false)
 		if orderFirst {
-			last.Give()
+			last.Handover().Give()
 		}
 		ended(t, clients[2], false)
 		servertest.Echo(t, clients[1], "it knows nothing of the order")

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/internal/resource"
@@ -30,8 +31,8 @@ type server struct {
 	limiter   *monitor.ConnLimiter
 	acceptors []*acceptor // the demons, all of one Group: one on each scheduler, or more with inherited sockets
 
-	inherited *Sockets // for the next Group; nil: none
-	given     bool     // the sockets belong to another process
+	inherited *handover.Sockets // for the next Group; nil: none
+	given     bool              // the sockets belong to another process
 }
 
 // config is what a Setup sets up.
@@ -157,7 +158,7 @@ func (v *server) listen(s *act.Scheduler, c *config) (demons []*acceptor, err er
 	}
 	for _, o := range v.places(s, o) {
 		a := &acceptor{accept: listener.Accept{Limits: c.limits}, options: o, config: c, server: v, home: s}
-		if v.inherited == nil || o.Inherited != 0 || v.inherited.shared {
+		if v.inherited == nil || o.Inherited != 0 || v.inherited.Shared {
 			if a.accept.From, err = e.Listen(o); err != nil {
 				for _, a := range demons {
 					_ = a.accept.From.Close() // the error that matters is the other one

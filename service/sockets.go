@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
@@ -16,30 +17,20 @@ import (
 // system is for the descriptors of sockets that go from one process to another. What listens is made by an engine.
 var system netpoll.System
 
-// Sockets are the listening sockets of one service that come from another process, or go to one. Package upgrade carries
-// them over.
-type Sockets struct {
-	// Name is that of the service. If it is "", or the service has none, the address decides.
-	Name string
-	// Address is where the service was told to listen, such as "127.0.0.1:0" or "unix:/run/web". If it is "" the address of
-	// the first socket counts.
-	Address string
-	// FDs are their descriptors, at least one.
-	FDs []int
-	// Lent reports that they stay open in the process they come from, such as systemd. At its end the service leaves to that
-	// process what has not been accepted, and does not remove the file of a Unix socket.
-	Lent bool
-
-	shared bool // by all schedulers; otherwise each of them belongs to one
+// listening is a service as package upgrade sees it.
+type listening struct {
+	*server
+	name, address string
+	resolve       func() (net.Addr, error)
 }
 
-// inherit looks for the Sockets of the service, and returns the others.
-func (v *server) inherit(all []*Sockets, name, address string, resolve func() (net.Addr, error)) (others []*Sockets, err error) {
+// Inherit implements handover.Listener.
+func (v listening) Inherit(all []*handover.Sockets) (others []*handover.Sockets, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, x := range all {
 		switch in := v.inherited; {
-		case !x.of(name, address, resolve), in != nil && (name == "" || x.Name != name):
+		case !v.owns(x), in != nil && (v.name == "" || x.Name != v.name):
 			others = append(others, x)
 			continue
 		case in == nil:
@@ -52,25 +43,25 @@ func (v *server) inherit(all []*Sockets, name, address string, resolve func() (n
 			if err != nil {
 				return all, fmt.Errorf("descriptor %d is not a socket that listens for streams: %w", fd, err)
 			}
-			v.inherited.shared = v.inherited.shared || !spread
+			v.inherited.Shared = v.inherited.Shared || !spread
 		}
 	}
 	return others, nil
 }
 
-// of reports whether x belongs to a service with this name and address.
-func (x *Sockets) of(name, address string, resolve func() (net.Addr, error)) bool {
+// owns reports whether x belongs to v, by its name or its address.
+func (v listening) owns(x *handover.Sockets) bool {
 	switch {
-	case x.Name != "" && name != "":
-		return x.Name == name
+	case x.Name != "" && v.name != "":
+		return x.Name == v.name
 	case x.Address != "":
-		return x.Address == address
+		return x.Address == v.address
 	}
 	bound, _, err := system.Adopt(x.FDs[0])
 	if err != nil {
 		return false
 	}
-	wanted, err := resolve()
+	wanted, err := v.resolve()
 	if err != nil || bound.Network() != wanted.Network() {
 		return false
 	}
@@ -93,11 +84,11 @@ func (v *server) places(s *act.Scheduler, o monitor.ListenOptions) (all []monito
 			o.Sibling = v.acceptors[0].accept.From
 		}
 		return []monitor.ListenOptions{o}
-	case first || !in.shared:
+	case first || !in.Shared:
 		n := len(s.Group().Schedulers())
 		for i, fd := range in.FDs {
-			if in.shared || i%n == s.Index() {
-				o.Inherited, o.Shared = fd, in.shared
+			if in.Shared || i%n == s.Index() {
+				o.Inherited, o.Shared = fd, in.Shared
 				all = append(all, o)
 			}
 		}
@@ -136,11 +127,11 @@ func (a *acceptor) join(s *act.Scheduler) bool {
 	return err == nil
 }
 
-// duplicates returns duplicates of the sockets that the service listens on; nil if there are none.
-func (v *server) duplicates(name, address string) (*Sockets, error) {
+// Sockets implements handover.Listener.
+func (v listening) Sockets() (*handover.Sockets, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	x := &Sockets{Name: name, Address: address, Lent: v.inherited != nil && v.inherited.Lent}
+	x := &handover.Sockets{Name: v.name, Address: v.address, Lent: v.inherited != nil && v.inherited.Lent}
 	var known []int
 	for _, a := range v.acceptors {
 		if a.accept.From == nil {
@@ -168,18 +159,8 @@ func (v *server) duplicates(name, address string) (*Sockets, error) {
 	return x, nil
 }
 
-// Close closes the descriptors.
-func (x *Sockets) Close() {
-	for _, fd := range x.FDs {
-		_ = system.Close(fd)
-	}
-	x.FDs = nil
-}
-
-// Give ends the service because another process listens on its sockets. The connections that wait are left to that process,
-// and the file of a Unix socket stays. Connections that were accepted go on, those of a service with LastOfAll as of one with
-// FinishRequest. Any goroutine.
-func (v *server) Give() {
+// Give implements handover.Listener.
+func (v listening) Give() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.given = true

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
@@ -20,9 +21,7 @@ import (
 // heir is a service that can go on with the sockets of another one.
 type heir interface {
 	socketed
-	Inherit(all []*service.Sockets) (others []*service.Sockets, err error)
-	Sockets() (*service.Sockets, error)
-	Give()
+	Handover() handover.Listener
 }
 
 // Two Groups stand for two processes, which share sockets in the same way, with as many, fewer and more schedulers. The second
@@ -41,14 +40,14 @@ func TestSocketsGoToAnotherGroup(t *testing.T) {
 					first, second := both2(path, "first")[i], both2(path, "second")[i]
 					before := begin(t, act.Config{Schedulers: n[0]}, first.Setup)
 					addr := first.Addr()
-					sockets, err := first.Sockets()
+					sockets, err := first.Handover().Sockets()
 					require.NoError(t, err)
 					want := n[0]
 					if name == "unix" || !netpoll.SpreadsTCP { // one for all schedulers
 						want = 1
 					}
 					require.Len(t, sockets.FDs, want)
-					others, err := second.Inherit([]*service.Sockets{{Address: "elsewhere", FDs: []int{0}}, sockets})
+					others, err := second.Handover().Inherit([]*handover.Sockets{{Address: "elsewhere", FDs: []int{0}}, sockets})
 					require.NoError(t, err)
 					require.Len(t, others, 1)
 
@@ -59,13 +58,13 @@ func TestSocketsGoToAnotherGroup(t *testing.T) {
 						for range 40 { // so many come to all sockets
 							waiting = append(waiting, servertest.Dial(t, addr))
 						}
-						first.Give()
+						first.Handover().Give()
 						release()
 						require.NoError(t, before.End())
 						after = begin(t, act.Config{Schedulers: n[1]}, second.Setup)
 					} else {
 						after = begin(t, act.Config{Schedulers: n[1]}, second.Setup)
-						first.Give()
+						first.Handover().Give()
 						require.NoError(t, before.End(), "nothing is left when its clients have been answered")
 					}
 					require.Equal(t, addr, second.Addr())
@@ -120,7 +119,7 @@ func TestLentSocketsAreShared(t *testing.T) {
 			if at.Network() == "unix" {
 				v = &service.Unix{Name: "web", Path: "/nowhere", Handler: x.of(answers("hello"))}
 			}
-			others, err := v.Inherit([]*service.Sockets{{Name: "web", FDs: []int{socketOf(t, l.(syscall.Conn))}, Lent: true}})
+			others, err := v.Handover().Inherit([]*handover.Sockets{{Name: "web", FDs: []int{socketOf(t, l.(syscall.Conn))}, Lent: true}})
 			require.NoError(t, err)
 			require.Empty(t, others)
 			w := begin(t, act.Config{Schedulers: 2}, v.Setup)
@@ -146,24 +145,24 @@ func TestWhichSocketsAServiceInherits(t *testing.T) {
 	defer l.Close()
 	for _, row := range []struct {
 		name, service, address string
-		given                  service.Sockets
+		given                  handover.Sockets
 		taken                  bool
 	}{
-		{"the address of the socket", "", l.Addr().String(), service.Sockets{}, true},
-		{"a socket with a name, for a service without", "", l.Addr().String(), service.Sockets{Name: "web.socket"}, true},
-		{"another address", "", "127.0.0.1:1", service.Sockets{}, false},
-		{"another kind of host", "", fmt.Sprintf(":%d", l.Addr().(*net.TCPAddr).Port), service.Sockets{}, false},
-		{"the name", "web", "127.0.0.1:1", service.Sockets{Name: "web"}, true},
-		{"another name, and the address", "web", l.Addr().String(), service.Sockets{Name: "admin"}, false},
-		{"the address as it was configured", "", "127.0.0.1:0", service.Sockets{Address: "127.0.0.1:0"}, true},
-		{"another address as configured", "", l.Addr().String(), service.Sockets{Address: "127.0.0.1:0"}, false},
-		{"an address that cannot be", "", "nothing", service.Sockets{}, false},
+		{"the address of the socket", "", l.Addr().String(), handover.Sockets{}, true},
+		{"a socket with a name, for a service without", "", l.Addr().String(), handover.Sockets{Name: "web.socket"}, true},
+		{"another address", "", "127.0.0.1:1", handover.Sockets{}, false},
+		{"another kind of host", "", fmt.Sprintf(":%d", l.Addr().(*net.TCPAddr).Port), handover.Sockets{}, false},
+		{"the name", "web", "127.0.0.1:1", handover.Sockets{Name: "web"}, true},
+		{"another name, and the address", "web", l.Addr().String(), handover.Sockets{Name: "admin"}, false},
+		{"the address as it was configured", "", "127.0.0.1:0", handover.Sockets{Address: "127.0.0.1:0"}, true},
+		{"another address as configured", "", l.Addr().String(), handover.Sockets{Address: "127.0.0.1:0"}, false},
+		{"an address that cannot be", "", "nothing", handover.Sockets{}, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.given.FDs = []int{socketOf(t, l.(syscall.Conn))}
 			defer row.given.Close()
 			v := &service.TCP{Name: row.service, Address: row.address, Handler: echo.Echo}
-			others, err := v.Inherit([]*service.Sockets{&row.given})
+			others, err := v.Handover().Inherit([]*handover.Sockets{&row.given})
 			require.NoError(t, err)
 			require.Equal(t, row.taken, len(others) == 0)
 		})
@@ -193,7 +192,7 @@ func TestWhatIsNoListeningSocketIsNotInherited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &service.TCP{Address: loopback, Handler: echo.Echo}
-			_, err := v.Inherit([]*service.Sockets{{Address: loopback, FDs: []int{fd}}})
+			_, err := v.Handover().Inherit([]*handover.Sockets{{Address: loopback, FDs: []int{fd}}})
 			require.ErrorContains(t, err, fmt.Sprintf("descriptor %d is not a socket that listens for streams", fd))
 			if name == "datagrams" || name == "a connection" {
 				require.NoError(t, netpoll.System{}.Close(fd))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -21,7 +22,7 @@ import (
 // On an order it stops accepting, after taking the connections that had arrived; connections go on as their actions
 // decide. It is used by pointer, by one Group at a time.
 type TCP struct {
-	// Name is for sockets that another process has made: see [Sockets]. It may be empty.
+	// Name is for sockets that another process has made, such as systemd or an older program: see package upgrade. It may be empty.
 	Name string
 	// Address is "host:port"; no host means all addresses, and port 0 one of the system's choice: see Addr.
 	Address string
@@ -88,17 +89,8 @@ func (v *TCP) Setup(s *act.Scheduler) error {
 	})
 }
 
-// Inherit looks among the sockets that another process has made for those of this service, and returns the others. The service
-// does not open sockets then, but listens on these: each scheduler on one, on several of them, or, if there are fewer than
-// schedulers, on a further one that it opens. Sockets without SO_REUSEPORT, such as those of systemd, are shared by all. Backlog
-// has no effect. The error is of a descriptor that is no listening socket. It is called before Setup.
-func (v *TCP) Inherit(all []*Sockets) (others []*Sockets, err error) {
-	return v.inherit(all, v.Name, v.Address, v.resolve)
-}
-
-// Sockets returns duplicates of the sockets that the service listens on, for another process; nil if it does not listen. The
-// caller closes them. Any goroutine.
-func (v *TCP) Sockets() (*Sockets, error) { return v.duplicates(v.Name, v.Address) }
+// Handover is for package upgrade, which passes the sockets on to the program that replaces this one.
+func (v *TCP) Handover() handover.Listener { return listening{&v.server, v.Name, v.Address, v.resolve} }
 
 func (v *TCP) resolve() (net.Addr, error) {
 	if v.Address == "" { // to package net that is any address and port, here it was forgotten

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -18,7 +19,7 @@ import (
 // which nothing listens is replaced; a live one, or a file that is not a socket, is not touched. The file is removed
 // when the service ends. Orders, and the fields, have the same effects as with [TCP].
 type Unix struct {
-	// Name is for sockets that another process has made: see [Sockets]. It may be empty.
+	// Name is as that of [TCP].
 	Name string
 	// Path is where the socket file is made; it must fit into 107 bytes. On Linux one that begins with @ is
 	// an abstract name, without a file.
@@ -54,13 +55,10 @@ func (v *Unix) Setup(s *act.Scheduler) error {
 	})
 }
 
-// Inherit is as [TCP.Inherit]. Mode, Owner and Group have no effect on a socket that another process has made.
-func (v *Unix) Inherit(all []*Sockets) (others []*Sockets, err error) {
-	return v.inherit(all, v.Name, unixPrefix+v.Path, v.resolve)
+// Handover is as [TCP.Handover].
+func (v *Unix) Handover() handover.Listener {
+	return listening{&v.server, v.Name, unixPrefix + v.Path, v.resolve}
 }
-
-// Sockets is as [TCP.Sockets].
-func (v *Unix) Sockets() (*Sockets, error) { return v.duplicates(v.Name, unixPrefix+v.Path) }
 
 const unixPrefix = "unix:"
 

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/internal/handover"
 )
 
 // patience is how long a new program may take until it is ready, by default.
@@ -33,8 +33,8 @@ const (
 
 // message is the first line from the old program to the new one, in JSON.
 type message struct {
-	PID     int                // of the old program
-	Sockets []*service.Sockets // FDs are the numbers that the descriptors have in the new program
+	PID     int                 // of the old program
+	Sockets []*handover.Sockets // FDs are the numbers that the descriptors have in the new program
 }
 
 // variable names the two descriptors by which the programs talk: the new one reads from the first and writes to the second.
@@ -147,7 +147,7 @@ func pipes() (c *child, read, write *os.File, err error) {
 // message returns the message to the new program, and the descriptors for it: those in files, and behind them those of the sockets.
 // A descriptor's index in that list is its number in the new program. Descriptors are numbers here, and not of type os.File: an
 // os.File has a finalizer that closes the socket, and its method Fd makes the socket block, in both processes.
-func (u *Upgrade) message(sockets []*service.Sockets, files []uintptr) (text []byte, all []uintptr, err error) {
+func (u *Upgrade) message(sockets []*handover.Sockets, files []uintptr) (text []byte, all []uintptr, err error) {
 	m := &message{PID: os.Getpid()}
 	for _, x := range sockets {
 		there := *x
@@ -202,22 +202,20 @@ func environment(descriptors string) []string {
 }
 
 // sockets returns duplicates, also with an error.
-func (u *Upgrade) sockets() (all []*service.Sockets, err error) {
-	for _, v := range u.Services {
-		if l, ok := v.(Listener); ok {
-			x, err := l.Sockets()
-			if err != nil {
-				return all, err
-			}
-			if x != nil {
-				all = append(all, x)
-			}
+func (u *Upgrade) sockets() (all []*handover.Sockets, err error) {
+	for _, l := range handover.Listeners(u.Services) {
+		x, err := l.Sockets()
+		if err != nil {
+			return all, err
+		}
+		if x != nil {
+			all = append(all, x)
 		}
 	}
 	return all, nil
 }
 
-func closeAll(sockets []*service.Sockets) {
+func closeAll(sockets []*handover.Sockets) {
 	for _, x := range sockets {
 		x.Close()
 	}

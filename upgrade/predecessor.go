@@ -14,8 +14,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/netpoll"
-	"github.com/daimon-go/daimon/service"
 )
 
 // predecessor is the older program, as the new one sees it. The zero predecessor means that no older program has started this one.
@@ -55,11 +55,9 @@ func (u *Upgrade) share(m *message) error {
 		return err
 	}
 	sockets := append(m.Sockets, activated...)
-	for _, v := range u.Services {
-		if x, ok := v.(Listener); ok {
-			if sockets, err = x.Inherit(sockets); err != nil {
-				return err
-			}
+	for _, l := range handover.Listeners(u.Services) {
+		if sockets, err = l.Inherit(sockets); err != nil {
+			return err
 		}
 	}
 	for _, x := range sockets {
@@ -175,7 +173,7 @@ const firstFD = 3
 
 // activation returns the sockets that systemd has opened. The variables are removed: they are not for the children of this
 // process. go-systemd would read them too, but into values of type os.File: see Upgrade.message.
-func activation() (all []*service.Sockets, err error) {
+func activation() (all []*handover.Sockets, err error) {
 	pid, count, names := os.Getenv(listenPID), os.Getenv(listenFDs), os.Getenv(listenNames)
 	for _, name := range []string{listenPID, listenFDs, listenNames} {
 		_ = os.Unsetenv(name)
@@ -193,14 +191,14 @@ func activation() (all []*service.Sockets, err error) {
 			return nil, fmt.Errorf("%s=%q has not as many names as %s=%d", listenNames, names, listenFDs, n)
 		}
 	}
-	known := map[string]*service.Sockets{}
+	known := map[string]*handover.Sockets{}
 	for i := range n {
 		fd := firstFD + i
 		addr, _, err := netpoll.System{}.Adopt(fd)
 		if err != nil { // a FIFO, or a socket for datagrams
 			return nil, fmt.Errorf("%s: descriptor %d is not a socket that listens for streams: %w", listenFDs, fd, err)
 		}
-		x := &service.Sockets{Lent: true}
+		x := &handover.Sockets{Lent: true}
 		if nameOf != nil && nameOf[i] != "unknown" {
 			x.Name = nameOf[i]
 		}

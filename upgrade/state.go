@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// MaxState is how many bytes the states of all services may have together: 64 MiB.
-const MaxState = 64 << 20
+// maxState is how many bytes the states of all services may have together: 64 MiB.
+const maxState = 64 << 20
 
 // Keeper is a service with a state that the next program goes on with, as secure.Tickets has. The methods are called on any
 // goroutine, one at a time.
@@ -29,7 +29,7 @@ type Keeper interface {
 	// from then on is not passed on, so a state that must not fork is not changed until Settle: see [Settler]. ctx ends with the time
 	// that the new program has (Upgrade.Within), with that of an end (the Time of Upgrade.Terms), and when this program gets an order
 	// to end. Then the upgrade is given up, also if SaveState has not returned. There is no other one before it has. The state goes
-	// through a pipe, and is never in a file. If the states of all services have more than MaxState bytes, the upgrade fails.
+	// through a pipe, and is never in a file. If the states of all services have more than 64 MiB, the upgrade fails.
 	SaveState(ctx context.Context) ([]byte, error)
 	// LoadState is called when all services are set up, in the last set-up function, before the program accepts. It is not called if
 	// there is no older program, or if that was killed in the middle. An error keeps the new program from taking over.
@@ -74,15 +74,15 @@ type state struct {
 	late     bool       // SaveState has not returned in time
 }
 
-// fit returns an error if there are more than MaxState bytes.
+// fit returns an error if there are more than maxState bytes.
 func fit(all []*state) error {
 	sum, names := uint64(0), ""
 	for _, x := range all {
-		sum += min(x.Size, MaxState+1)
+		sum += min(x.Size, maxState+1)
 		names += fmt.Sprintf("%q has %d, ", x.Name, x.Size)
 	}
-	if sum > MaxState {
-		return fmt.Errorf("the states of the services have too many bytes: %sand at most %d are possible together", names, MaxState)
+	if sum > maxState {
+		return fmt.Errorf("the states of the services have too many bytes: %sand at most %d are possible together", names, maxState)
 	}
 	return nil
 }

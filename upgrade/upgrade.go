@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -27,8 +27,8 @@ import (
 //
 // The fields must not be changed from Inherit on.
 type Upgrade struct {
-	// Services are those whose sockets and states are passed on: each is a [Listener], a [Keeper], or both. Other values are
-	// ignored.
+	// Services are those whose sockets and states are passed on: services of package service, an inspect.Inspector, and each [Keeper].
+	// Other values are ignored.
 	Services []any
 	// Signal starts an upgrade. The default, nil, is SIGUSR2.
 	Signal os.Signal
@@ -55,16 +55,6 @@ type Upgrade struct {
 	states  []*state        // that were asked for in this one
 	living  context.Context // cancelled by end
 	end     func()          // ends an upgrade that is under way
-}
-
-// Listener is a service that listens on sockets, as service.TCP and service.Unix do.
-type Listener interface {
-	// Inherit takes its own out of all, and returns the others.
-	Inherit(all []*service.Sockets) (others []*service.Sockets, err error)
-	// Sockets returns duplicates; nil if there are none.
-	Sockets() (*service.Sockets, error)
-	// Give is called when another process listens on them.
-	Give()
 }
 
 // Replaced is the order with which a program ends when another one has taken over.
@@ -168,10 +158,8 @@ func (u *Upgrade) Start() error {
 		u.settle(err)
 		return fmt.Errorf("upgrade: %w", err)
 	}
-	for _, v := range u.Services {
-		if l, ok := v.(Listener); ok {
-			l.Give()
-		}
+	for _, l := range handover.Listeners(u.Services) {
+		l.Give()
 	}
 	u.settle(nil)
 	u.log.Info("replaced", zap.Int("by process", pid))

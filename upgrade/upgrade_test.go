@@ -323,8 +323,8 @@ func TestStates(t *testing.T) {
 		save         func(context.Context) ([]byte, error)
 		says         string
 	}{
-		{"as large as possible", takes, servertest.Timeout, some(upgrade.MaxState - 3), ""},
-		{"too large", takes, servertest.Timeout, some(upgrade.MaxState - 2), `bytes: "a state" has 67108862, "another" has 3, and at most 67108864 are possible`},
+		{"as large as possible", takes, servertest.Timeout, some(64<<20 - 3), ""},
+		{"too large", takes, servertest.Timeout, some(64<<20 - 2), `bytes: "a state" has 67108862, "another" has 3, and at most 67108864 are possible`},
 		{"an error", takes, servertest.Timeout, func(context.Context) ([]byte, error) { return nil, io.ErrNoProgress },
 			`the state "a state" was not saved: ` + io.ErrNoProgress.Error()},
 		{"the bound of an end", takes, 50 * time.Millisecond, func(ctx context.Context) ([]byte, error) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/secure"
@@ -250,11 +251,11 @@ func (x *call) service() (setup func(*act.Scheduler) error, err error) {
 	case *place:
 		tcp.Address, l.TCP = l.address, tcp
 	case *net.TCPListener:
-		err = adopt(l, tcp.Inherit, false)
+		err = adopt(l, tcp.Handover(), false)
 	case *net.UnixListener: // its file is the business of l
 		unix := &service.Unix{Name: adopted, Handler: tcp.Handler, Filters: tcp.Filters, FilterTimeout: tcp.FilterTimeout,
 			Limits: tcp.Limits}
-		return unix.Setup, adopt(l, unix.Inherit, true)
+		return unix.Setup, adopt(l, unix.Handover(), true)
 	default:
 		err = fmt.Errorf("nethttp: cannot serve a %T: only a *net.TCPListener and a *net.UnixListener are sockets", l)
 	}
@@ -281,15 +282,15 @@ func (v *Server) listen(port string) net.Listener { return &place{address: cmp.O
 const adopted = "listener"
 
 // adopt gives a service a duplicate of the socket of l. A service leaves the file of one that is lent alone.
-func adopt(l syscall.Conn, inherit func([]*service.Sockets) ([]*service.Sockets, error), lent bool) error {
+func adopt(l syscall.Conn, by handover.Listener, lent bool) error {
 	raw, err := l.SyscallConn()
 	if err != nil {
 		return err
 	}
-	sockets := &service.Sockets{Name: adopted, FDs: []int{-1}, Lent: lent}
+	sockets := &handover.Sockets{Name: adopted, FDs: []int{-1}, Lent: lent}
 	failure := raw.Control(func(fd uintptr) { sockets.FDs[0], err = netpoll.System{}.Duplicate(int(fd)) })
 	if err = cmp.Or(failure, err); err == nil {
-		_, err = inherit([]*service.Sockets{sockets})
+		_, err = by.Inherit([]*handover.Sockets{sockets})
 	}
 	if err != nil {
 		sockets.Close()

@@ -1,0 +1,62 @@
+// Package handover passes listening sockets from one process to another: package upgrade carries them, and services give and take
+// them.
+package handover
+
+import "github.com/daimon-go/daimon/netpoll"
+
+// Sockets are the listening sockets of one service that come from another process, or go to one.
+type Sockets struct {
+	// Name is that of the service. If it is "", or the service has none, the address decides.
+	Name string
+	// Address is where the service was told to listen, such as "127.0.0.1:0" or "unix:/run/web". If it is "" the address of
+	// the first socket counts.
+	Address string
+	// FDs are their descriptors, at least one.
+	FDs []int
+	// Lent reports that they stay open in the process they come from, such as systemd. At its end the service leaves to that
+	// process what has not been accepted, and does not remove the file of a Unix socket.
+	Lent bool
+	// Shared is for the service that takes them: each of its schedulers has all of them, and not one for itself.
+	Shared bool `json:"-"`
+}
+
+// Close closes the descriptors.
+func (x *Sockets) Close() {
+	for _, fd := range x.FDs {
+		_ = netpoll.System{}.Close(fd)
+	}
+	x.FDs = nil
+}
+
+// Service is a service whose sockets are passed on: those of package service, and what is served by one. Handover returns nil if it
+// is not to listen.
+type Service interface{ Handover() Listener }
+
+// Listeners returns those of services, and leaves out what has none.
+func Listeners(services []any) (all []Listener) {
+	for _, v := range services {
+		if s, ok := v.(Service); ok {
+			if l := s.Handover(); l != nil {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// Listener is the part of a service that listens.
+type Listener interface {
+	// Inherit looks among the sockets that another process has made for those of this service, and returns the others. The
+	// service does not open sockets then, but listens on these: each scheduler on one, on several of them, or, if there are fewer
+	// than schedulers, on a further one that it opens. Sockets without SO_REUSEPORT, such as those of systemd, are shared by all.
+	// The backlog of the service has no effect, nor have mode, owner and group. The error is of a descriptor that is not a listening
+	// socket. Inherit is called before Setup.
+	Inherit(all []*Sockets) (others []*Sockets, err error)
+	// Sockets returns duplicates of the sockets that the service listens on; nil if it does not listen. The caller closes them. Any
+	// goroutine.
+	Sockets() (*Sockets, error)
+	// Give ends the service because another process listens on its sockets. The connections that wait are left to that process,
+	// and the file of a Unix socket stays. Connections that were accepted go on, those of a service with LastOfAll as of one with
+	// FinishRequest. Any goroutine.
+	Give()
+}
