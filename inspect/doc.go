@@ -33,34 +33,27 @@
 //
 // A watchdog reports a turn that takes longer than 50 ms (see [Watch]) while it still runs: its cause, the kind of its action,
 // its connection and its stack. Of a turn in a system call it names the call and what it is about, "read of pipe:[4711]", and has no
-// stack. On systems other than Linux the cause is told from the stack alone. In a turn of a process the kind
-// is that of the action that runs all processes of the scheduler, and the stack says which one it is. The connection is that of the
-// socket: behind a PROXY header its peer is the proxy.
+// stack. On systems other than Linux the cause is told from the stack alone. In a turn of a process the kind is that of the action that
+// runs all processes of the scheduler, and the stack says which one it is. Behind a PROXY header the peer is the proxy.
 //
 // # The last events
 //
 // A scheduler keeps its last events, about 2000: turns and their verdicts, wake-ups, tasks that begin or fail, passes, sleeps. At most
-// 256 are of one turn or pass; of others it keeps the number. They can be read while the scheduler is stuck. An event has no
-// clock of its own, but the time of the pass before. With -inspect-dir they are written to a file after a panic of an action, a
-// process or a posted function, a stall, and SIGUSR1: see [Inspector]. A panic that becomes an error, as in a stage or in a callback of
-// a future, has no file.
+// 256 are of one turn or pass; of others it keeps the number. An event has no clock of its own, but the time of the pass before. With
+// -inspect-dir they are written to a file after a panic of an action, a process or a posted function, a stall, and SIGUSR1: see
+// [Inspector]. A panic that becomes an error, as in a stage or in a callback of a future, has no file.
 //
 // # Profiles
 //
-// While a CPU profile is taken at /debug/pprof/profile, each turn has the label kind. By it, -tagfocus and -tags of go tool pprof
-// tell the kinds of actions apart. Coroutines have that of their turn. The scheduler's own work has the label scheduler alone, and
-// functions that run off the thread have neither. All processes of package process on a scheduler are one kind.
+// While a CPU profile is taken at /debug/pprof/profile, each turn has the label kind, and a coroutine that of its turn. By it, -tagfocus
+// and -tags of go tool pprof tell the kinds of actions apart. The scheduler's own work has the label scheduler alone, and functions that
+// run off the thread have neither. All processes of package process on a scheduler are one kind.
 //
 // # Cost
 //
-// A scheduler counts on its own thread, without a lock, and times one turn in 64. An event is one word that is stored. All of it
-// takes 3 to 4 % of the CPU time of an echoed message of 64 bytes. A question about a scheduler is answered between two turns, in
-// slices of half a millisecond. What is described is written as values into memory that the asking goroutine has allocated, and that
-// goroutine makes the texts: an allocation on the scheduler may have to help the collector for several milliseconds. So connections
-// at rest allocate nothing there. Some other waits, processes and stages do, as do actions of yours that make texts in a String or
-// in a Waits.
-//
-// Viewers share the answers, which are asked for once a second at most. For the findings an open page asks for all tasks
-// every 5 seconds, and less often if there are more than 2,500. Each action is asked then what it waits for, and nothing of that is
-// stored. Each task costs 24 bytes more, and each scheduler 16 KiB.
+// A scheduler counts on its own thread, without a lock, and times one turn in 64. That takes 3 to 4 % of the CPU time of an echoed
+// message of 64 bytes, 24 bytes for each task, and 16 KiB for each scheduler. A question about a scheduler is answered between two turns,
+// in slices of half a millisecond. It asks each action what it waits for, and connections at rest allocate nothing there; actions of yours
+// that make texts in a String or in a Waits do. Viewers share the answers, which are asked for once a second at most. For the findings an
+// open page asks for all tasks every 5 seconds, and less often if there are more than 2,500. Figures are in docs/inspect.md.
 package inspect

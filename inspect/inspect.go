@@ -43,7 +43,7 @@ type Inspector struct {
 	// its own, has no watchdog.
 	Watch Watch
 	// Dir is a directory for files that say what has just happened. One is written when an action, a process or a posted
-	// function panics, when a [Stall] is reported, and on SIGUSR1: it has the Report as text, and the last events of all
+	// function panics, when a stall is reported, and on SIGUSR1: it has the Report as text, and the last events of all
 	// schedulers. Without a Dir no file is written, and SIGUSR1 ends the program, as it does by default.
 	//
 	// There are at most 16 files in it, the latest ones, of all programs that use it. For each of the three reasons 4 are

@@ -85,14 +85,13 @@ func pair(name, value string) string { return name + `="` + escape.Replace(value
 // metrics adds the figures of all schedulers together.
 func (x *rows[R]) metrics(r *report, m *metrics) {
 	for _, row := range x.sum(r) {
-		name := pair(x.label, x.name(row))
-		for _, f := range x.figures {
-			switch v := f.of(row).(type) {
-			case string:
-			case *histogram:
-				m.histogram(f.metric, name, v)
-			default:
-				m.value(f.metric, name, float64(number(v)))
+		name := pair(x.label, row.name)
+		for i, f := range x.figures {
+			switch v := row.cells[i].(type) {
+			case histogram:
+				m.histogram(f.metric, name, &v)
+			case uint64:
+				m.value(f.metric, name, float64(v))
 			}
 		}
 	}

@@ -40,7 +40,7 @@ type scheduler struct {
 	Processes []hook.Process `json:"processes,omitempty"` // if asked for
 }
 
-// ending is an order to end that a scheduler obeys. Tasks tell which of them know of it, see [task].Told.
+// ending is an order to end that a scheduler obeys. Tasks tell which of them know of it, see Told.
 type ending struct {
 	Order string        `json:"order"`
 	Terms string        `json:"terms"`          // its bounds

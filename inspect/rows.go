@@ -24,8 +24,7 @@ type figure[R any] struct {
 	head   string // of the column
 	metric string // "": none
 	as     how
-	// of returns an *int, a *uint64 or a *histogram, which add up over rows of one name, or a value that the first of them has.
-	of func(*R) any
+	of     func(*R) any // a number of type uint64 or a histogram, which add up over rows of one name, or a text
 }
 
 // how is a figure that is more than a number.
@@ -36,41 +35,47 @@ const (
 	common                // each scheduler has the same, so it is not added up
 )
 
+// summed is what the rows of one name have together.
+type summed struct {
+	name  string
+	cells []any // of each figure
+}
+
 var kinds = rows[kindRow]{
 	label: "kind", of: func(s *scheduler) []kindRow { return s.Kinds }, name: func(k *kindRow) string { return k.Name },
 	figures: []figure[kindRow]{
-		{"ALIVE", "kind_tasks", 0, func(k *kindRow) any { return &k.Alive }},
-		{"SPAWNED", "kind_spawned_total", 0, func(k *kindRow) any { return &k.Spawned }},
-		{"FAILED", "kind_failed_total", 0, func(k *kindRow) any { return &k.Failed }},
-		{"TURNS", "kind_turns_total", rated, func(k *kindRow) any { return &k.Turns }},
-		{"WOKEN", "kind_woken_total", rated, func(k *kindRow) any { return &k.Woken }},
-		{"TURN", "kind_turn_seconds", 0, func(k *kindRow) any { return &k.Took }},
-		{"WAKE", "kind_wake_seconds", 0, func(k *kindRow) any { return &k.Wakes }},
+		{"ALIVE", "kind_tasks", 0, func(k *kindRow) any { return uint64(k.Alive) }},
+		{"SPAWNED", "kind_spawned_total", 0, func(k *kindRow) any { return k.Spawned }},
+		{"FAILED", "kind_failed_total", 0, func(k *kindRow) any { return k.Failed }},
+		{"TURNS", "kind_turns_total", rated, func(k *kindRow) any { return k.Turns }},
+		{"WOKEN", "kind_woken_total", rated, func(k *kindRow) any { return k.Woken }},
+		{"TURN", "kind_turn_seconds", 0, func(k *kindRow) any { return k.Took }},
+		{"WAKE", "kind_wake_seconds", 0, func(k *kindRow) any { return k.Wakes }},
 	},
 }
 
 var services = rows[hook.Service]{
 	label: "service", of: func(s *scheduler) []hook.Service { return s.Services }, name: func(v *hook.Service) string { return v.Name },
 	figures: []figure[hook.Service]{
-		{"OPEN", "service_connections", common, func(v *hook.Service) any { return &v.Open }},
-		{"MAX", "service_connections_max", common, func(v *hook.Service) any { return &v.Max }},
-		{"ACCEPTED", "service_accepted_total", rated, func(v *hook.Service) any { return &v.Accepted }},
-		{"REFUSED", "service_refused_total", 0, func(v *hook.Service) any { return &v.Refused }},
-		{"TOO MANY", "service_too_many_total", 0, func(v *hook.Service) any { return &v.TooMany }},
-		{"TOO FAST", "service_too_fast_total", 0, func(v *hook.Service) any { return &v.TooFast }},
-		{"RECLAIMED", "service_reclaimed_total", 0, func(v *hook.Service) any { return &v.Reclaimed }},
-		{"FAILED", "service_failed_total", 0, func(v *hook.Service) any { return &v.Failed }},
-		{"GONE", "service_gone_total", 0, func(v *hook.Service) any { return &v.Gone }},
-		{"PAUSES", "service_pauses_total", 0, func(v *hook.Service) any { return &v.Full }},
-		{"SHORTAGES", "service_shortages_total", 0, func(v *hook.Service) any { return &v.Shortages }},
+		{"OPEN", "service_connections", common, func(v *hook.Service) any { return uint64(v.Open) }},
+		{"MAX", "service_connections_max", common, func(v *hook.Service) any { return uint64(v.Max) }},
+		{"ACCEPTED", "service_accepted_total", rated, func(v *hook.Service) any { return v.Accepted }},
+		{"REFUSED", "service_refused_total", 0, func(v *hook.Service) any { return v.Refused }},
+		{"TOO MANY", "service_too_many_total", 0, func(v *hook.Service) any { return v.TooMany }},
+		{"TOO FAST", "service_too_fast_total", 0, func(v *hook.Service) any { return v.TooFast }},
+		{"RECLAIMED", "service_reclaimed_total", 0, func(v *hook.Service) any { return v.Reclaimed }},
+		{"FAILED", "service_failed_total", 0, func(v *hook.Service) any { return v.Failed }},
+		{"GONE", "service_gone_total", 0, func(v *hook.Service) any { return v.Gone }},
+		{"PAUSES", "service_pauses_total", 0, func(v *hook.Service) any { return v.Full }},
+		{"SHORTAGES", "service_shortages_total", 0, func(v *hook.Service) any { return v.Shortages }},
 	},
 }
 
 var engines = rows[hook.Stages]{
 	label: "engine", of: func(s *scheduler) []hook.Stages { return s.Stages }, name: func(v *hook.Stages) string { return v.Worker },
 	figures: []figure[hook.Stages]{
-		{"RUNNING", "stages_running", 0, func(v *hook.Stages) any { return len(v.Running) }},
-		{"WORKERS", "stages_workers", 0, func(v *hook.Stages) any { return v.Workers }},
+		{"RUNNING", "stages_running", 0, func(v *hook.Stages) any { return uint64(len(v.Running)) }},
+		{"WORKERS", "stages_workers", 0, func(v *hook.Stages) any { return uint64(v.Workers) }},
 		{"CLAIMED", "stages_claimed_total", 0, func(v *hook.Stages) any { return v.Claimed }},
 		{"FINISHED", "stages_finished_total", 0, func(v *hook.Stages) any { return v.Finished }},
 		{"FAILED", "stages_failed_total", 0, func(v *hook.Stages) any { return v.Failed }},
@@ -81,57 +86,55 @@ var engines = rows[hook.Stages]{
 	},
 }
 
-// sum returns the rows of all schedulers in the order of their names, those of one name as one.
-func (x *rows[R]) sum(r *report) (all []*R) {
-	byName := map[string]*R{}
+// number returns the figure i, 0 of nil.
+func (s *summed) number(i int) uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.cells[i].(uint64)
+}
+
+// sum returns what the rows of all schedulers have, in the order of their names.
+func (x *rows[R]) sum(r *report) (all []*summed) {
+	byName := map[string]*summed{}
 	for _, s := range r.latest() {
 		for _, row := range x.of(s) {
 			to := byName[x.name(&row)]
 			if to == nil {
-				byName[x.name(&row)] = &row
-				all = append(all, &row)
-				continue
+				to = &summed{x.name(&row), make([]any, len(x.figures))}
+				byName[to.name], all = to, append(all, to)
 			}
-			for _, f := range x.figures {
-				if f.as != common {
-					add(f.of(to), f.of(&row))
-				}
+			for i, f := range x.figures {
+				to.cells[i] = f.add(to.cells[i], f.of(&row))
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *R) int { return strings.Compare(x.name(a), x.name(b)) })
+	slices.SortFunc(all, func(a, b *summed) int { return strings.Compare(a.name, b.name) })
 	return all
 }
 
-func add(to, more any) {
-	switch to := to.(type) {
-	case *int:
-		*to += *more.(*int)
-	case *uint64:
-		*to += *more.(*uint64)
-	case *histogram:
-		to.merge(more.(*histogram))
-	}
-}
-
-// number is the value of a figure that is one.
-func number(of any) uint64 {
-	switch n := of.(type) {
-	case int:
-		return uint64(n)
-	case *int:
-		return uint64(*n)
+// add returns what two rows have together; to is nil for the first one.
+func (f *figure[R]) add(to, more any) any {
+	switch n := to.(type) {
 	case uint64:
+		if f.as != common {
+			return n + more.(uint64)
+		}
+	case histogram:
+		more := more.(histogram)
+		n.merge(&more)
 		return n
+	case nil:
+		return more
 	}
-	return *of.(*uint64)
+	return to
 }
 
 // table returns the rows, with rates of a time that has passed since before.
 func (x *rows[R]) table(r, before *report, passed time.Duration) *table {
-	var heads []string
+	heads := []string{strings.ToUpper(x.label)}
 	for _, f := range x.figures {
-		switch _, timed := f.of(new(R)).(*histogram); {
+		switch _, timed := f.of(new(R)).(histogram); {
 		case timed:
 			heads = append(heads, f.head+" p50", "p99", "MAX")
 		case f.as == rated:
@@ -140,23 +143,20 @@ func (x *rows[R]) table(r, before *report, passed time.Duration) *table {
 			heads = append(heads, f.head)
 		}
 	}
-	t := newTable(x.label+"s", append([]string{strings.ToUpper(x.label)}, heads...)...)
-	was := map[string]*R{}
+	was := map[string]*summed{}
 	for _, row := range x.sum(before) {
-		was[x.name(row)] = row
+		was[row.name] = row
 	}
+	t := newTable(x.label+"s", heads...)
 	for _, row := range x.sum(r) {
-		cells := []any{x.name(row)}
-		before := cmp.Or(was[x.name(row)], new(R))
-		for _, f := range x.figures {
-			switch v := f.of(row).(type) {
-			case string:
-				cells = append(cells, v)
-			case *histogram:
-				cells = append(cells, quantile(v, 0.5), quantile(v, 0.99), quantile(v, 1))
+		cells := []any{row.name}
+		for i, cell := range row.cells {
+			switch v := cell.(type) {
+			case histogram:
+				cells = append(cells, quantile(&v, 0.5), quantile(&v, 0.99), quantile(&v, 1))
 			default:
-				if cells = append(cells, number(v)); f.as == rated {
-					cells = append(cells, rate(number(v), number(f.of(before)), passed))
+				if cells = append(cells, v); x.figures[i].as == rated {
+					cells = append(cells, rate(row.number(i), was[row.name].number(i), passed))
 				}
 			}
 		}

@@ -44,7 +44,7 @@ type site struct {
 	end   context.CancelFunc
 	over  chan struct{}
 
-	underway sync.WaitGroup // profiles that are taken
+	underway sync.WaitGroup // requests whose answers are written
 	watching atomic.Int64   // streams of events
 }
 
@@ -160,15 +160,10 @@ func (v *site) routes() httpd.Handler {
 func (v *site) allowed(r *httpd.Request) bool {
 	scheme, token, found := bytes.Cut(r.Header("Authorization"), []byte(" "))
 	if !found || !bytes.EqualFold(scheme, []byte("Bearer")) { // RFC 9110, 11.1
-		token = []byte(parameter(r, "token"))
+		query, _ := url.ParseQuery(string(r.Query())) // it has no mistake
+		token = []byte(query.Get("token"))
 	}
 	return subtle.ConstantTimeCompare(token, v.token) == 1
-}
-
-// parameter returns a part of the query, which has no mistake.
-func parameter(r *httpd.Request, name string) string {
-	query, _ := url.ParseQuery(string(r.Query()))
-	return query.Get(name)
 }
 
 // fixed reports whether the host of a request, which may have a port, is no name that somebody else could give an address.
@@ -196,6 +191,7 @@ type request struct {
 	name string          // in the path
 	kind string          // of the content
 	gone <-chan struct{} // closed when nobody waits any more
+	last *report         // of the event before
 }
 
 func (q *request) encode(v any) error { return json.NewEncoder(q).Encode(v) }
@@ -220,51 +216,91 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.why }
 
-// answer returns a handler that answers with what write makes of a request. It is called elsewhere, and may take long: the
-// schedulers have their time to answer, and the text may be long.
+// answer returns a handler that answers with what write makes of a request.
 func (v *site) answer(kind string, write func(*request) error) httpd.Handler {
-	return func(w *httpd.Response, r *httpd.Request) act.Action {
-		x := &answering{w: w, r: r, gone: make(chan struct{})}
-		q := &request{name: string(r.Value("name")), kind: kind, gone: x.gone}
-		q.Values, _ = url.ParseQuery(string(r.Query())) // it has no mistake
-		x.request = q
-		x.begin = func() { v.underway.Add(1) }
-		x.ask.F = func() (error, error) {
-			defer v.underway.Done()
-			return write(q), nil
-		}
-		return x
-	}
+	return func(w *httpd.Response, r *httpd.Request) act.Action { return v.newAnswer(w, r, kind, write) }
 }
 
-// answering is the action that waits for a page.
-type answering struct {
+func (v *site) newAnswer(w *httpd.Response, r *httpd.Request, kind string, write func(*request) error) *answer {
+	x := &answer{site: v, w: w, r: r, write: write, gone: make(chan struct{})}
+	x.request = &request{name: string(r.Value("name")), kind: kind, gone: x.gone}
+	x.request.Values, _ = url.ParseQuery(string(r.Query())) // it has no mistake
+	return x
+}
+
+// events answers with a Report each second, until the client goes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+func (v *site) events(w *httpd.Response, r *httpd.Request) act.Action {
+	if v.watching.Add(1) > watchers {
+		v.watching.Add(-1)
+		return refuse(w, 503, "Too many pages are open.\n")
+	}
+	w.Add("Content-Type", "text/event-stream")
+	x := v.newAnswer(w, r, "", v.event)
+	x.live = true
+	return x
+}
+
+// answer is the action of a request. What it answers with is written elsewhere, and may take long: the schedulers have their time
+// to answer, and the text may be long.
+type answer struct {
+	site    *site
 	w       *httpd.Response
 	r       *httpd.Request
 	request *request
-	begin   func()
-	ask     act.Call[error]
+	write   func(*request) error
+	ask     *act.Call[error] // nil: nothing is asked
 	gone    chan struct{}
+
+	live  bool   // there is one answer after the other, as events
+	rest  []byte // to be sent of the present event
+	sleep act.Timer
 }
 
-func (x *answering) Act(t *act.Task) act.Directive {
-	if x.r.Ended(t) {
-		return act.Done
+func (x *answer) Act(t *act.Task) act.Directive {
+	for !x.r.Ended(t) {
+		if len(x.rest) > 0 {
+			n, err := x.w.Write(x.rest)
+			if x.rest = x.rest[n:]; err != nil {
+				return listener.Next(t, err)
+			}
+			continue
+		}
+		switch {
+		case x.sleep.Armed():
+			return act.Wait
+		case x.ask == nil:
+			x.begin()
+		}
+		if d := x.ask.Act(t); d != act.Done {
+			return d
+		}
+		if !x.live {
+			x.end(x.ask.Value)
+			return act.Done
+		}
+		x.rest, x.ask = x.request.Bytes(), nil
+		t.WakeAfter(&x.sleep, fresh)
 	}
-	if x.begin != nil {
-		x.begin()
-		x.begin = nil
-	}
-	if d := x.ask.Act(t); d != act.Done {
-		return d
-	}
-	if err := x.ask.Value; err != nil {
+	return act.Done
+}
+
+func (x *answer) begin() {
+	x.request.Reset()
+	x.site.underway.Add(1)
+	x.ask = &act.Call[error]{F: func() (error, error) {
+		defer x.site.underway.Done()
+		return x.write(x.request), nil
+	}}
+}
+
+func (x *answer) end(err error) {
+	if err != nil {
 		code := 503
 		if r, ok := errors.AsType[refusal](err); ok {
 			code = r.code
 		}
 		refuse(x.w, code, err.Error()+"\n")
-		return act.Done
+		return
 	}
 	content := x.request.Bytes()
 	if strings.HasPrefix(x.request.kind, "text/") {
@@ -272,13 +308,18 @@ func (x *answering) Act(t *act.Task) act.Directive {
 	}
 	x.w.Add("Content-Type", x.request.kind)
 	x.w.SetBody(content)
-	return act.Done
 }
 
-// Close ends what takes long.
-func (x *answering) Close() error {
+// Close ends what takes long, and makes room for another page.
+func (x *answer) Close() error {
 	close(x.gone)
-	return x.ask.Close()
+	if x.live {
+		x.site.watching.Add(-1)
+	}
+	if x.ask != nil {
+		return x.ask.Close()
+	}
+	return nil
 }
 
 const textDefault, textMost = 1, 60 // seconds
@@ -325,71 +366,17 @@ func (v *site) last(q *request) error {
 	return nil
 }
 
-// events answers with a Report each second, until the client goes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-func (v *site) events(w *httpd.Response, r *httpd.Request) act.Action {
-	if v.watching.Add(1) > watchers {
-		v.watching.Add(-1)
-		return refuse(w, 503, "Too many pages are open.\n")
-	}
-	w.Add("Content-Type", "text/event-stream")
-	return &stream{site: v, w: w, r: r}
-}
-
-// stream is the action of events: it asks, writes, and sleeps.
-type stream struct {
-	site  *site
-	w     *httpd.Response
-	r     *httpd.Request
-	ask   *act.Call[[]byte] // nil: nothing is asked
-	rest  []byte            // to be written
-	last  *report           // that was written, of which the next one tells what has changed
-	sleep act.Timer
-}
-
-func (x *stream) Act(t *act.Task) act.Directive {
-	if x.r.Ended(t) {
-		return act.Done
-	}
-	for {
-		for len(x.rest) > 0 {
-			n, err := x.w.Write(x.rest)
-			if x.rest = x.rest[n:]; err != nil {
-				return listener.Next(t, err)
-			}
-		}
-		switch {
-		case x.sleep.Armed():
-			return act.Wait
-		case x.ask == nil:
-			x.ask = &act.Call[[]byte]{F: x.event}
-		}
-		if d := x.ask.Act(t); d != act.Done {
-			return d
-		}
-		x.rest, x.ask = x.ask.Value, nil
-		t.WakeAfter(&x.sleep, fresh)
-	}
-}
-
-func (x *stream) event() ([]byte, error) {
-	r := x.site.of.report(false, true)
-	out := bytes.NewBufferString("data: ")
-	p := r.page(x.last)
-	err := json.NewEncoder(out).Encode(struct { // its line ends with a line feed
+// event writes what is new since the event before.
+func (v *site) event(q *request) error {
+	r := v.of.report(false, true)
+	p := r.page(q.last)
+	q.last = r
+	q.WriteString("data: ")
+	err := q.encode(struct { // its line ends with a line feed
 		*report
 		Title  string   `json:"title"`
 		Tables []*table `json:"tables"`
 	}{r, p.Title, p.Tables})
-	out.WriteByte('\n')
-	x.last = r
-	return out.Bytes(), err
-}
-
-// Close makes room for another one, and ends the question.
-func (x *stream) Close() error {
-	x.site.watching.Add(-1)
-	if x.ask != nil {
-		return x.ask.Close()
-	}
-	return nil
+	q.WriteByte('\n')
+	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Watch says when the watchdog reports a [stall]. The zero value is 50 ms.
+// Watch says when the watchdog reports a stall: a turn, or what a pass does at once, that takes long. The zero value is 50 ms.
 type Watch struct {
 	// Limit is how long a turn may take, or what a pass does at once: 50 ms if it is 0, and at least 10 ms. The watchdog
 	// looks twice in this time, so a stall is reported when it has lasted 1 to 1.5 times as long. While all schedulers sleep
