@@ -285,6 +285,46 @@ func ExampleCall() {
 	//  process: the process has ended
 }
 
+// A question is passed on to another process, which answers.
+func ExampleReply_Forward() {
+	done := make(chan bool)
+	runProcesses(func(sys *process.System) {
+		db := phoneBook(sys)
+		desk := process.Spawn(sys, process.Handler[lookUp](func(p *process.Self[lookUp], q lookUp) {
+			q.reply.Forward(db) // if db ended now, the caller would hear of that
+			handOver(db, p, q)
+			p.Exit()
+		}), process.Options{})
+		go func() {
+			ctx := context.Background()
+			fmt.Println(process.Call(ctx, desk, func(r process.Reply[string]) lookUp { return lookUp{"ann", r} }))
+			_ = db.Deliver(ctx, lookUp{})
+			close(done)
+		}()
+	})
+	<-done
+	// Output: 12 <nil>
+}
+
+// A goroutine waits for room in a mailbox.
+func ExampleRef_Deliver() {
+	runProcesses(func(sys *process.System) {
+		sum, left := 0, 100
+		adder := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], n int) {
+			if sum += n; n == left {
+				fmt.Println(sum)
+				p.Exit()
+			}
+		}), process.Options{Limit: 3})
+		go func() {
+			for n := range left {
+				_ = adder.Deliver(context.Background(), n+1)
+			}
+		}()
+	})
+	// Output: 5050
+}
+
 // A process that asks another runs on, and gets the answer as a message.
 func ExampleRequest() {
 	runProcesses(func(sys *process.System) {

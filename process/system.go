@@ -154,7 +154,6 @@ func (sys *System) Scheduler() *act.Scheduler { return nil }
 // Stats are counts since the System was made.
 type Stats struct {
 	Alive   int64 // processes
-	Spawned int64
 	Ended   int64
 	Dropped int64 // messages: to processes that have ended, in their mailboxes, and by an Overflow of DropNewest
 }
@@ -165,15 +164,16 @@ func (sys *System) Stats() (n Stats) {
 		return n
 	}
 	n.Ended = sys.outside.ended.Load()
-	for _, r := range sys.runners { // before Spawned, which is never smaller
+	for _, r := range sys.runners { // before those that were made, of which there are never fewer
 		n.Ended += r.ended.Load()
 	}
-	n.Spawned, n.Dropped = sys.outside.made.Load(), sys.outside.dropped.Load()
+	made := sys.outside.made.Load()
+	n.Dropped = sys.outside.dropped.Load()
 	for _, r := range sys.runners {
-		n.Spawned += r.made.Load()
+		made += r.made.Load()
 		n.Dropped += r.dropped.Load()
 	}
-	n.Alive = n.Spawned - n.Ended
+	n.Alive = made - n.Ended
 	return n
 }
 

@@ -16,7 +16,8 @@ import (
 // A server behind a proxy, and what the proxy sends.
 func ExampleServer() {
 	greet := func(c *listener.Conn) act.Action {
-		fmt.Fprintf(c, "welcome, %v\n", c.RemoteAddr())
+		proxy, _, _ := net.SplitHostPort(proxyproto.ProxyAddr(c).String())
+		fmt.Fprintf(c, "welcome, %v, by way of %s\n", c.RemoteAddr(), proxy)
 		return nil // the connection is closed
 	}
 	trusted := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -44,7 +45,7 @@ func ExampleServer() {
 	})
 	fmt.Println(err)
 	// Output:
-	// welcome, 192.0.2.7:4711
+	// welcome, 192.0.2.7:4711, by way of 127.0.0.1
 	// <nil>
 }
 

@@ -33,16 +33,6 @@ const (
 	padding  byte = 0x04
 )
 
-// Value returns the first value of the given type.
-func (h *Header) Value(kind byte) ([]byte, bool) {
-	for _, v := range h.TLVs {
-		if v.Type == kind {
-			return v.Value, true
-		}
-	}
-	return nil, false
-}
-
 // maxHeader is the length of the longest header that is read, in bytes. Those of version 1 have at most 107.
 const maxHeader = 4096
 

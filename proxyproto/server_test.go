@@ -175,8 +175,7 @@ func TestAHeaderOverAUnixSocket(t *testing.T) {
 func TestRequestsBehindAHeader(t *testing.T) {
 	web := &httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		h, ok := proxyproto.Of(r.Conn())
-		name, _ := h.Value(0x02)
-		fmt.Fprintf(w, "%v for %s %v", r.RemoteAddr(), name, ok)
+		fmt.Fprintf(w, "%v for %s %v", r.RemoteAddr(), h.TLVs[0].Value, ok)
 		return nil
 	}}
 	r, v := serve(t, proxyproto.Config{Trusted: loopback}, web.Serve)
