@@ -33,7 +33,7 @@ const floors = `
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
 	internal/wheel
-	internal/hook     shutdown net/netip time
+	internal/hook     net/netip time
 	internal/logs     go.uber.org/zap go.uber.org/zap/zapcore os time
 	internal/pool     internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/panics   go.uber.org/zap runtime/debug
@@ -72,12 +72,12 @@ const floors = `
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
-	listener          act shutdown monitor internal/budget internal/hook internal/inbox internal/lane internal/race internal/summary
+	listener          act shutdown monitor internal/budget internal/inbox internal/lane internal/race internal/summary
 	                  context encoding/binary go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
 	internal/testing/filtertest   act listener monitor
-	internal/testing/servertest   act demon internal/hook netpoll internal/engine internal/race internal/testing/tier listener monitor
+	internal/testing/servertest   act demon netpoll internal/engine internal/race internal/testing/tier listener monitor
 	                  shutdown context github.com/stretchr/testify/require go.uber.org/goleak go.uber.org/zap
 	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
@@ -88,11 +88,11 @@ const floors = `
 	                  math/rand/v2 net os path/filepath testing time
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
-	coro              act internal/panics shutdown listener future internal/hook context go.uber.org/zap net os runtime runtime/debug time
+	coro              act internal/panics shutdown listener future context go.uber.org/zap net os runtime runtime/debug time
 	tasklet           act internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
-	secure            act coro demon listener monitor internal/budget internal/hook internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
+	secure            act coro demon listener monitor internal/budget internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
 	                  crypto/x509 crypto/x509/pkix flag go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses
@@ -111,7 +111,7 @@ const floors = `
 	httpd/internal/route    httpd/internal/syntax
 	httpd/internal/timeout   act time
 	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/route httpd/internal/timeout
-	                  internal/hook internal/summary go.uber.org/zap net os time
+	                  internal/summary go.uber.org/zap net os time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/hook flag go.uber.org/zap net os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
@@ -120,10 +120,10 @@ const floors = `
 	httpd/websocket/internal/deflate   httpd/internal/syntax compress/flate github.com/klauspost/compress/flate
 	# the handshake of WebSocket has a SHA-1 in base64; a client masks with random keys
 	httpd/websocket   act shutdown listener httpd httpd/internal/http1 httpd/internal/syntax httpd/internal/timeout httpd/websocket/internal/frame
-	                  httpd/websocket/internal/deflate internal/hook internal/race
+	                  httpd/websocket/internal/deflate internal/race
 	                  crypto/rand crypto/sha1 encoding/base64 net net/textproto net/url time
 	httpd/websocket/coroutine   act coro httpd/websocket
-	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/handover internal/hook internal/lane internal/panics internal/summary listener monitor netpoll secure service
+	httpd/nethttp     act shutdown httpd httpd/internal/syntax internal/handover internal/lane internal/panics internal/summary listener monitor netpoll secure service
 	                  bufio context crypto/tls go.uber.org/zap go.uber.org/zap/zapcore log net net/http net/url os reflect syscall time unsafe
 
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data

@@ -127,8 +127,9 @@ func TestATaskThatIsNotToKnowOfOrdersDoesNot(t *testing.T) {
 	require.Nil(t, a.saw)
 }
 
-// undisturbed implements hook.Undisturbed.
+// undisturbed serves a connection.
 type undisturbed struct {
+	sleeper
 	told int
 	saw  shutdown.Order
 }

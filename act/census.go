@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -20,13 +19,13 @@ type census struct {
 	oldest  []candidate
 	chunk   int // of the slab, next
 	place   int // of the lists below, next
-	closing []hook.Lingerer
+	closing []lingerer
 }
 
 // candidate is one of the oldest so far. It is described at the end of its step, since that takes longer than to count it.
 type candidate struct {
 	shutdown.Unfinished
-	closing hook.Closing // a connection without a task; nil: t
+	closing Describer // a connection without a task; nil: t
 	t       *Task
 	turn    uint64        // of t: if it is another one later, t has had a turn, or is another task
 	seen    time.Duration // when t was first known to have had this turn
@@ -43,7 +42,7 @@ const slotsAStep = 4096
 func newCensus(s *Scheduler, drain bool, before []candidate) *census {
 	c := &census{s: s, drain: drain, before: before}
 	for _, v := range s.made {
-		if l, ok := v.(hook.Lingerer); ok {
+		if l, ok := v.(lingerer); ok {
 			c.closing = append(c.closing, l)
 		}
 	}
@@ -76,8 +75,8 @@ func (c *census) look() (more bool) {
 	if len(c.closing) == 0 {
 		return false
 	}
-	c.place = c.closing[0].EachClosing(c.place, slotsAStep, func(x hook.Closing) {
-		c.keep(candidate{Unfinished: shutdown.Unfinished{Kind: kindOfClosing, Still: x.Still()}, closing: x})
+	c.place = c.closing[0].EachClosing(c.place, slotsAStep, func(still time.Duration, x Describer) {
+		c.keep(candidate{Unfinished: shutdown.Unfinished{Kind: kindOfClosing, Still: still}, closing: x})
 	})
 	if c.place == 0 {
 		c.closing = c.closing[1:]
@@ -135,7 +134,7 @@ func (c *census) candidate(t *Task, kind string) candidate {
 	x := candidate{Unfinished: shutdown.Unfinished{Kind: kind, Still: -1}, t: t, turn: t.turn, seen: c.s.now}
 	if t.state == offloaded {
 		x.Still = c.s.now - t.extra.offload.since
-	} else if k, ok := t.action.(hook.Stiller); ok {
+	} else if k, ok := t.action.(connected); ok {
 		x.Still = k.Still()
 	}
 	if x.Still < 0 {
@@ -166,37 +165,24 @@ func (c *census) result() *shutdown.Cut {
 // describe is called in the step that has found x.
 func (x *candidate) describe(s *Scheduler) {
 	if x.closing != nil {
-		x.State = "closing"
-		c := x.closing.Closing()
-		if x.Name, x.Peer = "a closed connection of "+c.Local, c.Peer.String(); c.Queued > 0 {
-			x.wait(fmt.Sprintf("room: %d bytes queued", c.Queued))
-		} else {
-			x.wait("its peer to close")
-		}
-		x.wait(due(c.Left))
+		d := describe(x.closing)
+		x.State, x.Name = "closing", d.Name
+		x.Peer, x.Waits = d.said.Peer.String(), d.Internals().Waits.All()
 		return
 	}
 	if x.State = stateNames[x.t.state]; x.t.state == offloaded { // the action belongs to its function
 		x.Name = x.Kind
-		x.wait("a function that runs elsewhere")
+		x.Waits = []string{"a function that runs elsewhere"}
 		return
 	}
-	x.Name = x.t.String()
-	if p, ok := x.t.action.(hook.Peer); ok {
-		x.Peer = p.Peer()
-	}
+	d := describe(x.t.action)
+	x.Name, x.Peer = x.t.String(), d.said.Peer.String()
 	if x.t.state == waiting {
-		hook.AskWaits(x.t.action, x.wait)
-		if d := s.describe(x.t); d.Timers > 0 {
-			x.wait(due(d.Due))
+		x.Waits = d.Internals().Waits.All()
+		if is := s.status(x.t); is.Timers > 0 {
+			x.Waits = append(x.Waits, fmt.Sprintf("a timer due in %v", is.Due.Round(time.Millisecond)))
 		}
 	}
-}
-
-func (x *candidate) wait(what string) { x.Waits = append(x.Waits, what) }
-
-func due(in time.Duration) string {
-	return fmt.Sprintf("a timer due in %v", in.Round(time.Millisecond))
 }
 
 // whole returns a census that is taken at once.
@@ -227,14 +213,14 @@ func (s *Scheduler) left() *shutdown.Cut {
 	return cut
 }
 
-// heldFor returns what KeepRunning was called for, nil if for nothing: lingering closes, unless a hook.Accounter knows better.
+// heldFor returns what KeepRunning was called for, nil if for nothing: lingering closes, unless an accounter knows better.
 func (s *Scheduler) heldFor() *shutdown.Cut {
 	if s.held == 0 {
 		return nil
 	}
 	c := &shutdown.Cut{Order: s.order, Lingering: s.held}
 	for _, v := range slices.Backward(s.made) {
-		if a, ok := v.(hook.Accounter); ok {
+		if a, ok := v.(accounter); ok {
 			c.Lingering -= a.Account(c)
 		}
 	}

@@ -3,12 +3,11 @@ package act
 import (
 	"io"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Child is an action that forwards to another one: its turns, orders, end and name. Embed it to put something before or
-// around an action: override a method, and call the embedded one from there.
+// Child is an action that forwards to another one: its turns, orders, end, name and description. Embed it to put something before
+// or around an action: override a method, and call the embedded one from there.
 //
 //	type counted struct {
 //		act.Child
@@ -73,15 +72,6 @@ func (c *Child) Act(t *Task) Directive {
 	return d
 }
 
-func init() {
-	hook.Child = func(a any) any {
-		if parent, ok := a.(interface{ child() Action }); ok {
-			return parent.child()
-		}
-		return nil
-	}
-}
-
 // child is Action, also of a type that embeds Child.
 func (c *Child) child() Action { return c.Action }
 
@@ -115,6 +105,13 @@ func (c *Child) Close() error {
 		return cl.Close()
 	}
 	return nil
+}
+
+// Describe forwards to an action that is a [Describer]. A type that overrides Describe calls it before it adds something.
+func (c *Child) Describe(d *Description) {
+	if x, ok := c.Action.(Describer); ok {
+		x.Describe(d)
+	}
 }
 
 // String returns the [Name] of the action, also after its end.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -142,12 +141,10 @@ func (g *siblings) verdict(t *Task) Directive {
 	return t.Fail(errors.Join(g.errs...))
 }
 
-// Waits implements hook.Waiting.
-func (g *siblings) Waits(add func(what string)) {
+// Describe implements Describer.
+func (g *siblings) Describe(d *Description) {
 	for _, child := range g.children {
-		if child != nil {
-			hook.AskWaits(child, add)
-		}
+		d.Of(child)
 	}
 }
 

@@ -46,8 +46,14 @@ func (x *sleeper) String() string                 { return "sleeper" }
 func (x *sleeper) Service() string                { x.asked++; return "bed" }
 func (x *sleeper) Peer() string                   { return x.peer }
 func (x *sleeper) Still() time.Duration           { return x.still }
-func (x *sleeper) Waits(add func(what string))    { add("the morning") }
+func (x *sleeper) Descriptor() int                { return -1 }
+func (x *sleeper) Undisturbed() bool              { return false }
 func (x *sleeper) Stop(*act.Task, shutdown.Order) {}
+
+func (x *sleeper) Describe(d *act.Description) {
+	d.Internals().Peer.Name = x.peer
+	d.WaitsFor("the morning")
+}
 
 func TestAnEndSaysEachSecondWhatItWaitsFor(t *testing.T) {
 	var said drains

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
@@ -257,7 +256,7 @@ func (s *Scheduler) conclude() error {
 		s.enqueue(t)
 	}
 	s.exhaustedCount = 0
-	eachLocal(s, hook.Leaver.Leave)
+	eachLocal(s, leaver.Leave)
 	s.order, s.terms, s.cut, s.halted, s.lastTold = nil, merge.Terms{}, nil, nil, false
 	s.forgetOrders()
 	s.concluded++

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -18,7 +17,7 @@ type counts struct {
 // readyCounted bounds the tasks that are counted one by one: a question about a scheduler must not hold it up.
 const readyCounted = 10_000
 
-// eachCount calls add for each of the counts, and for the length of the ready queue, up to readyCounted.
+// eachCount calls add for each of the counts, for those of Locals, and for the length of the ready queue, up to readyCounted.
 func (s *Scheduler) eachCount(add func(name string, n uint64)) {
 	ready := uint64(0)
 	for t := s.ready.head; t != nil && ready < readyCounted; t = t.next {
@@ -41,6 +40,11 @@ func (s *Scheduler) eachCount(add func(name string, n uint64)) {
 	if x, ok := s.group.cfg.Executor.(executor); ok && s.index == 0 {
 		add("offloads_running", uint64(x.Running())) // those of Reserve are not among them
 	}
+	for _, v := range s.made {
+		if c, ok := v.(counter); ok {
+			c.Counts(add)
+		}
+	}
 }
 
 // status is what a scheduler knows of one of its tasks.
@@ -52,7 +56,7 @@ type status struct {
 	Turns  uint64        // of all tasks that have had this place
 }
 
-func (s *Scheduler) describe(t *Task) status {
+func (s *Scheduler) status(t *Task) status {
 	d := status{State: stateNames[t.state], Told: s.order != nil && t.flags&untold == 0, Turns: t.turn}
 	for tm := t.timers; tm != nil; tm = tm.next {
 		if d.Timers++; d.Timers == 1 || tm.When() < d.Due {
@@ -70,6 +74,55 @@ var stateNames = [...]string{
 	exhausted: "out of turns", abandoned: "abandoned",
 }
 
+// serving is an action that belongs to a service.
+type serving interface {
+	Service() string // its name, such as "tcp 127.0.0.1:8080"
+}
+
+// connected is an action that serves a connection. The methods may be called in its turn, while a function runs that it has
+// offloaded, and when it has failed. Only Peer makes a system call.
+type connected interface {
+	Peer() string         // the address of the other end; "": not known
+	Descriptor() int      // of a file; -1: none
+	Still() time.Duration // for how long no byte has gone either way; less than 0: not known
+	Undisturbed() bool    // it is not to know of orders: Task.Order returns nil. Its own Stop is called
+}
+
+func undisturbed(a Action) bool {
+	x, ok := a.(connected)
+	return ok && x.Undisturbed()
+}
+
+// What the value of a Local may be besides an io.Closer.
+type (
+	// An accounter calls KeepRunning for something of its own. Account counts and names that in c, whose Order is in force, and
+	// returns how many of the scheduler's holds are for it. It is called at the end of Run, before anything is dropped.
+	accounter interface {
+		Account(c *shutdown.Cut) (holds int)
+	}
+
+	// A leaver has to do with values of other schedulers. Leave is called at the end of Run, which other schedulers may not have
+	// reached, and of an order in Step: nothing has a turn here before the next Run or Step, or ever, if the scheduler is broken.
+	leaver interface{ Leave() }
+
+	// A lingerer has connections that were closed and are not gone: their last bytes are on their way, or their peers have not
+	// closed. EachClosing calls visit for those in n places, from the place from on, with how long no byte has gone either way.
+	// It returns where to go on, 0 at the end.
+	lingerer interface {
+		EachClosing(from, n int, visit func(still time.Duration, x Describer)) (next int)
+	}
+
+	// A counter calls add for each of its counts. A name has lower-case words with underscores; one that ends in _total only
+	// grows, and any other is of this moment. Counts of one name are added up, also of schedulers.
+	counter interface {
+		Counts(add func(name string, n uint64))
+	}
+)
+
+// tied lives on the thread of Run or Step and nowhere else, such as coroutines. Untie ends what can be ended without loss, and
+// reports whether nothing is left that lives there. It is called on that thread, whenever Run, Step or Close is about to return.
+type tied interface{ Untie() bool }
+
 // inForce is Order of [internals].
 func (s *Scheduler) inForce() (order shutdown.Order, since, left time.Duration) {
 	now := s.clock.Monotonic()
@@ -82,7 +135,7 @@ func (s *Scheduler) inForce() (order shutdown.Order, since, left time.Duration) 
 // kind is Kind of [internals].
 func (t *Task) kind() string {
 	a := t.action
-	if x, ok := a.(hook.Serving); ok {
+	if x, ok := a.(serving); ok {
 		if t.flags&isDemon != 0 {
 			return "demon of " + x.Service()
 		}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -21,7 +20,7 @@ func (i *internals) of() *Scheduler { return (*Scheduler)(i) }
 
 // Tie registers x, which lives on the thread of Run or Step and nowhere else. From then on Run, Step and Close on another thread
 // return errWrongThread, until Untie has returned true.
-func (i *internals) Tie(x hook.Tied) {
+func (i *internals) Tie(x tied) {
 	s := i.of()
 	s.touch()
 	if !s.inside {
@@ -32,7 +31,8 @@ func (i *internals) Tie(x hook.Tied) {
 	}
 }
 
-// Crash is Config.Crash. A package that runs actions of others in turns of its own does not recover their panics then. Any goroutine.
+// Crash is Config.Crash. A package that runs actions of others in turns of its own does not recover their panics then. Any
+// goroutine.
 func (i *internals) Crash() bool { return i.crash }
 
 // TurnCount returns how many turns and posted functions have ended.
@@ -41,8 +41,8 @@ func (i *internals) TurnCount() uint64 {
 	return i.ended
 }
 
-// Failure returns Task.Err after an action has returned Failed. It is never nil: if the action did not say why, it is an error that
-// says so. A [Child] does the same.
+// Failure returns Task.Err after an action has returned Failed. It is never nil: if the action did not say why, it is an error
+// that says so. A [Child] does the same.
 func (i *internals) Failure() error { return i.of().failure() }
 
 // Rests reports whether the thread sleeps, or is in neither Run nor Step: then no turn delays what comes from elsewhere. Any
@@ -73,8 +73,8 @@ func (i *internals) Kind(t *Task) string { return t.kind() }
 // Waiting reports whether t waits: it is not in its turn, not ready, and nothing that it has offloaded runs.
 func (i *internals) Waiting(t *Task) bool { return t.state == waiting }
 
-// EachTask calls visit for the tasks and demons in the order of their places, from the place from on, until visit returns false. It
-// returns where to go on, 0 at the end.
+// EachTask calls visit for the tasks and demons in the order of their places, from the place from on, until visit returns false.
+// It returns where to go on, 0 at the end.
 func (i *internals) EachTask(from uint32, visit func(t *Task) bool) (next uint32) {
 	place := max(from, 1)
 	for int(place-1) < len(i.slab.chunks)*chunk {
@@ -87,8 +87,24 @@ func (i *internals) EachTask(from uint32, visit func(t *Task) bool) (next uint32
 	return 0
 }
 
-// Describe returns what the scheduler knows of t.
-func (i *internals) Describe(t *Task) status { return i.of().describe(t) }
+// Child returns the action that a forwards to as [Child] does; nil if there is none.
+func (i *internals) Child(a Action) Action {
+	if parent, ok := a.(interface{ child() Action }); ok {
+		return parent.child()
+	}
+	return nil
+}
+
+// Descriptor returns that of the connection which t serves, -1 if there is none.
+func (i *internals) Descriptor(t *Task) int {
+	if x, ok := t.action.(connected); ok {
+		return x.Descriptor()
+	}
+	return -1
+}
+
+// Status returns what the scheduler knows of t.
+func (i *internals) Status(t *Task) status { return i.of().status(t) }
 
 // EachLocal calls visit for the values of all Locals.
 func (i *internals) EachLocal(visit func(v any)) {
@@ -117,7 +133,7 @@ func (i *internals) Order() (order shutdown.Order, since, left time.Duration) {
 	return i.of().inForce()
 }
 
-// Counts calls add for what the scheduler has counted.
+// Counts calls add for what the scheduler and its Locals have counted.
 func (i *internals) Counts(add func(name string, n uint64)) { i.of().eachCount(add) }
 
 // observer has functions of package inspect; nil if it does not look.
@@ -138,7 +154,8 @@ func (i *internals) Panicked(what string, stack []byte) {
 	}
 }
 
-// Resumed is called in a coroutine after each switch to it, for the labels that its goroutine has in profiles (see runtime/pprof).
+// Resumed is called in a coroutine after each switch to it, for the labels that its goroutine has in profiles (see
+// runtime/pprof).
 func (i *internals) Resumed() {
 	if f := i.observer.resumed; f != nil {
 		f()

@@ -168,10 +168,10 @@ func (c *Call[T]) Act(t *Task) Directive {
 	return Done
 }
 
-// Waits is for package inspect: it says that F has not returned.
-func (c *Call[T]) Waits(add func(what string)) {
+// Describe says that F has not returned.
+func (c *Call[T]) Describe(d *Description) {
 	if c.under != nil && !c.under.over {
-		add("a function off the thread: " + Name(c.F))
+		d.WaitsFor("a function off the thread: " + Name(c.F))
 	}
 }
 

@@ -52,10 +52,10 @@ func (o *on) Close() error {
 	return nil
 }
 
-// Waits implements hook.Waiting. The action belongs to the other scheduler, so only its type is looked at.
-func (o *on) Waits(add func(what string)) {
+// Describe implements Describer. The action belongs to the other scheduler, so only its type is looked at.
+func (o *on) Describe(d *Description) {
 	if o.sent.Load() && !o.ended.Load() {
-		add(fmt.Sprintf("scheduler %d: a task of %T", o.to.index, o.a))
+		d.WaitsFor(fmt.Sprintf("scheduler %d: a task of %T", o.to.index, o.a))
 	}
 }
 

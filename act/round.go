@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
@@ -341,9 +340,9 @@ func (s *Scheduler) exit() {
 			s.dropAll()
 		}
 		s.endDraining()
-		eachLocal(s, hook.Leaver.Leave)
+		eachLocal(s, leaver.Leave)
 	}
-	s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie)
+	s.tied = slices.DeleteFunc(s.tied, tied.Untie)
 	s.inside = false
 	s.at.Store(0)
 	threads.leave(s.thread)

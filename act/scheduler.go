@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/internal/thread"
@@ -69,7 +68,7 @@ type Scheduler struct {
 	users  atomic.Int32  // see letGo
 	thread uint64        // of the latest Run or Step
 	at     atomic.Uint64 // thread while in Run or Step, else 0
-	tied   []hook.Tied   // what lives on thread
+	tied   []tied        // what lives on thread
 
 	// What it has.
 	slab   slab
@@ -273,7 +272,7 @@ func (s *Scheduler) Close() error {
 	}
 	for s.events = s.remoteEvents.Close(); !s.handleEvents(); {
 	}
-	s.tied = slices.DeleteFunc(s.tied, hook.Tied.Untie)
+	s.tied = slices.DeleteFunc(s.tied, tied.Untie)
 	s.letGo()
 	if cut != nil {
 		cut.Dropped = true

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -88,7 +87,7 @@ func (t *Task) Order() shutdown.Order {
 }
 
 func (t *Task) order() shutdown.Order {
-	if t.s.order == nil || t.flags&last != 0 && !t.s.lastTold || hook.Deaf(t.action) {
+	if t.s.order == nil || t.flags&last != 0 && !t.s.lastTold || undisturbed(t.action) {
 		return nil
 	}
 	return t.s.order

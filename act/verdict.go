@@ -6,7 +6,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
@@ -95,7 +94,7 @@ func (l label) String() string { return string(l) }
 func (s *Scheduler) report(who fmt.Stringer, err error) {
 	fields := []zap.Field{zap.String("task", who.String())}
 	if t, ok := who.(*Task); ok {
-		if x, ok := t.action.(hook.Peer); ok {
+		if x, ok := t.action.(connected); ok {
 			fields = append(fields, zap.String("peer", x.Peer()))
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // gate is an action that waits for what its name says.
@@ -19,7 +18,7 @@ func newGate(name string) *gate {
 	return &gate{func(t *act.Task) act.Directive { t.Waker(); return act.Wait }, name}
 }
 
-func (d *gate) Waits(add func(what string)) { add(d.name) }
+func (d *gate) Describe(to *act.Description) { to.WaitsFor(d.name) }
 
 func lookAway() (int, error) { return 0, nil }
 
@@ -46,9 +45,9 @@ func TestWaitsOfActions(t *testing.T) {
 			here.Spawn(c.action)
 			_, err := here.Step(1)
 			require.NoError(t, err)
-			var said []string
-			hook.AskWaits(c.action, func(what string) { said = append(said, what) })
-			require.Equal(t, c.want, said)
+			var said act.Description
+			said.Of(c.action)
+			require.Equal(t, c.want, said.Internals().Waits.All())
 		})
 	}
 }
@@ -57,3 +56,26 @@ func TestWaitsOfActions(t *testing.T) {
 type never struct{}
 
 func (never) Execute(func()) {}
+
+// A name without the data of clients is that of the action, and not of a part of it. A parent forwards it.
+func TestTheNameInADescription(t *testing.T) {
+	secret := &named{"a client"}
+	for want, a := range map[string]act.Action{
+		"a client": &struct{ act.Child }{act.Child{Action: secret}},
+		"":         act.All(secret),
+	} {
+		var said act.Description
+		a.(act.Describer).Describe(&said)
+		require.Equal(t, want, said.Name)
+		require.Equal(t, []string{"the end"}, said.Internals().Waits.All())
+	}
+}
+
+// named has a name for others.
+type named struct{ name string }
+
+func (*named) Act(*act.Task) act.Directive { return act.Done }
+func (n *named) Describe(d *act.Description) {
+	d.Name = n.name
+	d.WaitsFor("the end")
+}

@@ -45,8 +45,8 @@ func (w Waker) Wake() {
 // Stale reports whether Wake does nothing, now and later: a list of Wakers may forget w. The zero Waker is stale.
 func (w Waker) Stale() bool { return w.t == nil || w.t.turn != w.turn }
 
-// Armed reports whether Wake would make the task ready: it has waited since the turn in which w was taken. An action that describes
-// itself asks this of what it may wait for.
+// Armed reports whether Wake would make the task ready: it has waited since the turn in which w was taken. An action that
+// describes itself asks this of what it may wait for.
 func (w Waker) Armed() bool { return w.t != nil && w.t.turn == w.turn && w.t.state == waiting }
 
 // Remote returns a RemoteWaker that does the same from any goroutine. It must be called on the scheduler's thread.

@@ -63,7 +63,7 @@ type source struct {
 	place *list.Element // in resting, while it has no connections
 }
 
-// refusal is the error of a connection that is beyond a limit. It implements hook.Limited.
+// refusal is the error of a connection that is beyond a limit. It implements service's limited.
 type refusal struct {
 	text string
 	fast bool

@@ -39,10 +39,10 @@ func (p *transfer) Act(t *act.Task) act.Directive {
 	return p.from.Next(t, err) // more would be lent from fresh memory, and hold up others
 }
 
-// Waits implements hook.Waiting.
-func (p *transfer) Waits(add func(what string)) {
-	p.from.Waits(add)
-	p.to.Waits(add)
+// Describe implements act.Describer.
+func (p *transfer) Describe(d *act.Description) {
+	d.Of(p.from)
+	d.Of(p.to)
 }
 
 // copy takes a buffer for each write, since the next bytes may be long in coming.

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/panics"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -81,12 +80,12 @@ func (co *Co) begin(t *act.Task) {
 
 func (co *Co) ended() bool { return co.task != nil && co.worker == nil || co.stopped }
 
-// WaitsFor implements hook.Valued. Of several things that the body waits for with Unblock it knows the first.
-func (r *routine) WaitsFor(w *hook.Waits) {
+// Describe implements act.Describer. Of several things that the body waits for with Unblock it knows the first.
+func (r *routine) Describe(d *act.Description) {
 	if r.child != nil {
-		hook.AskValues(r.child, w)
-	} else if r.outcome != nil && !hook.AskValues(r.outcome, w) {
-		w.Add(r.outcome.Error())
+		d.Of(r.child)
+	} else if r.outcome != nil && !d.Of(r.outcome) {
+		d.WaitsFor(r.outcome.Error())
 	}
 }
 

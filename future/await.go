@@ -31,10 +31,10 @@ func (a *await) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Waits implements hook.Waiting.
-func (a *await) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (a *await) Describe(d *act.Description) {
 	if a.core != nil && !a.resolved() {
-		add("a future")
+		d.WaitsFor("a future")
 	}
 }
 

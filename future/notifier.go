@@ -41,8 +41,8 @@ func (n *notifier) notify(sub *subscription) {
 	}
 }
 
-// Waits implements hook.Waiting.
-func (n *notifier) Waits(add func(what string)) { add("a future that is resolved") }
+// Describe implements act.Describer.
+func (n *notifier) Describe(d *act.Description) { d.WaitsFor("a future that is resolved") }
 
 // Stop does nothing: tasks may go on waiting.
 func (n *notifier) Stop(*act.Task, shutdown.Order) {}

@@ -59,10 +59,10 @@ func (a *all[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Waits implements hook.Waiting.
-func (a *all[T]) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (a *all[T]) Describe(d *act.Description) {
 	if a.at < len(a.fs) {
-		add(fmt.Sprintf("a future, number %d of %d", a.at+1, len(a.fs)))
+		d.WaitsFor(fmt.Sprintf("a future, number %d of %d", a.at+1, len(a.fs)))
 	}
 }
 
@@ -106,9 +106,9 @@ func (a *first[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Waits implements hook.Waiting.
-func (a *first[T]) Waits(add func(what string)) {
-	add(fmt.Sprintf("one of %d futures", len(a.fs)-a.failed))
+// Describe implements act.Describer.
+func (a *first[T]) Describe(d *act.Description) {
+	d.WaitsFor(fmt.Sprintf("one of %d futures", len(a.fs)-a.failed))
 }
 
 func (a *first[T]) Close() error {

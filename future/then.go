@@ -71,8 +71,10 @@ func (c *callback[T, U]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Waits implements hook.Waiting.
-func (c *callback[T, U]) Waits(add func(what string)) { add("a future, for " + act.Name(c.given)) }
+// Describe implements act.Describer.
+func (c *callback[T, U]) Describe(d *act.Description) {
+	d.WaitsFor("a future, for " + act.Name(c.given))
+}
 
 // Close is called however the task ends. After the callback has run it does nothing.
 func (c *callback[T, U]) Close() error {
@@ -97,8 +99,8 @@ func (h *handler[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Waits implements hook.Waiting.
-func (h *handler[T]) Waits(add func(what string)) { add("a future, for " + act.Name(h.fn)) }
+// Describe implements act.Describer.
+func (h *handler[T]) Describe(d *act.Description) { d.WaitsFor("a future, for " + act.Name(h.fn)) }
 
 func (h *handler[T]) Close() error {
 	h.leave()
@@ -146,12 +148,12 @@ func (c *chain[T, U]) begin(v T, err error) (*Future[U], error) {
 	return inner, nil
 }
 
-// Waits implements hook.Waiting.
-func (c *chain[T, U]) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (c *chain[T, U]) Describe(d *act.Description) {
 	if c.inner == nil {
-		add("a future, for " + act.Name(c.fn))
+		d.WaitsFor("a future, for " + act.Name(c.fn))
 	} else {
-		add("the future that came from " + act.Name(c.fn))
+		d.WaitsFor("the future that came from " + act.Name(c.fn))
 	}
 }
 

@@ -46,8 +46,8 @@ func (x *within[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Waits implements hook.Waiting.
-func (x *within[T]) Waits(add func(what string)) { x.wait.Waits(add) }
+// Describe implements act.Describer.
+func (x *within[T]) Describe(d *act.Description) { x.wait.Describe(d) }
 
 func (x *within[T]) Close() error {
 	x.wait.leave()

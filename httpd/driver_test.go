@@ -12,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
@@ -137,12 +136,12 @@ func (h *host) Act(t *act.Task) act.Directive {
 	return d
 }
 
-// Replace implements hook.Parent.
-func (h *host) Replace(old, replacement any) bool {
-	if h.client.d.around || any(h.action) != old {
+// Replace implements parent.
+func (h *host) Replace(old, replacement act.Action) bool {
+	if h.client.d.around || h.action != old {
 		return false
 	}
-	h.action = replacement.(act.Action)
+	h.action = replacement
 	return true
 }
 
@@ -164,5 +163,9 @@ func (h *host) Close() error {
 
 func (h *host) String() string { return act.Name(h.action) }
 
-// WaitsFor says what the action of the connection waits for, as that of a service does.
-func (h *host) WaitsFor(w *hook.Waits) { hook.AskValues(h.action, w) }
+// Describe says what the action of the connection does, as that of a service does.
+func (h *host) Describe(d *act.Description) {
+	if x, ok := h.action.(act.Describer); ok {
+		x.Describe(d)
+	}
+}

@@ -4,43 +4,42 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
-// WaitsFor implements hook.Valued. What is awaited of the connection itself is the service's to say.
-func (x *session) WaitsFor(w *hook.Waits) {
+// Describe implements act.Describer. What is awaited of the connection itself is the service's to say.
+func (x *session) Describe(d *act.Description) {
+	if d.Name = x.redacted(); x.phase == switched {
+		x.next.Describe(d)
+		return
+	}
 	switch x.phase {
 	case fresh:
-		x.add(w, "the first request", x.limit)
+		x.timed(d, "the first request", x.limit)
 	case resting:
-		x.add(w, "the next request", x.limit)
+		x.timed(d, "the next request", x.limit)
 	case arriving:
-		x.add(w, "the rest of a request's head", x.limit)
+		x.timed(d, "the rest of a request's head", x.limit)
 	case handling, away:
 		c := &x.exchange.content
 		if c.since != 0 {
-			x.add(w, "more of the request's body", c.since+c.patience)
+			x.timed(d, "more of the request's body", c.since+c.patience)
 		}
-		hook.AskValues(x.exchange.action, w)
+		d.Of(x.exchange.action)
 	case sending:
-		x.add(w, "the client to take the response", x.pace.cut())
+		x.timed(d, "the client to take the response", x.pace.cut())
 	case draining:
-		x.add(w, "the rest of a body that the handler has left", x.limit)
+		x.timed(d, "the rest of a body that the handler has left", x.limit)
 	case leaving, closing:
-		x.add(w, "the client to take the last response", x.pace.cut())
-	case switched:
-		hook.AskValues(x.next.Action, w)
+		x.timed(d, "the client to take the last response", x.pace.cut())
 	}
 }
 
-// Redacted implements hook.Redacter: the name has the pattern that has matched, and nothing that the client has chosen.
-func (x *session) Redacted() string {
+// redacted has the pattern that has matched, and nothing that the client has chosen.
+func (x *session) redacted() string {
 	switch {
 	case x.next != nil:
-		if name, ok := hook.Redacted(x.next.Action); ok {
-			return name
-		}
 		return x.next.String()
 	case x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0:
 		return noRequest
@@ -55,12 +54,12 @@ func (x *session) Redacted() string {
 	return strings.TrimSuffix("httpd: "+method+" "+path, " ")
 }
 
-// add adds what, and how long is left until when.
-func (x *session) add(w *hook.Waits, what string, when time.Duration) {
+// timed adds what, and how long is left until when.
+func (x *session) timed(d *act.Description, what string, when time.Duration) {
 	if when <= 0 || when >= timeout.Never {
-		w.Add(what)
+		d.WaitsFor(what)
 	} else {
-		w.AddTimed(what, max(0, when-x.conn.Scheduler().Now()))
+		d.Internals().Waits.AddTimed(what, max(0, when-x.conn.Scheduler().Now()))
 	}
 }
 
@@ -75,7 +74,7 @@ var answersOf = [...]string{
 	"http_responses_5xx_total",
 }
 
-// Counts implements hook.Counter.
+// Counts implements act's counter.
 func (c *cache) Counts(add func(name string, n uint64)) {
 	add("http_requests_total", c.counts.requests)
 	for i, n := range c.counts.answers[1:] {

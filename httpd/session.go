@@ -13,7 +13,6 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/http1"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -423,9 +422,16 @@ func (x *session) handOver(t *act.Task) {
 	if x.stopping {
 		x.next.Stop(t, t.Order())
 	}
-	if parent, ok := t.Action().(hook.Parent); ok && next.Action != nil {
-		parent.Replace(x, next.Action) // this is the session's last turn, unless another action is around it
+	if outer, ok := t.Action().(parent); ok && next.Action != nil {
+		outer.Replace(x, next.Action) // this is the session's last turn, unless another action is around it
 	}
+}
+
+// parent is the action of a task that can go on with another action in place of one that it calls. Replace reports whether it
+// calls old; then it calls replacement from the next turn on, and whatever else it had for old is replacement's: orders, the end
+// and the name.
+type parent interface {
+	Replace(old, replacement act.Action) bool
 }
 
 // leftover begins to throw away what the handler has left of the body (RFC 9112 9.3): otherwise it would be the next request.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -19,7 +18,7 @@ type gate string
 
 func (gate) Act(t *act.Task) act.Directive { t.Waker(); return act.Wait }
 
-func (g gate) Waits(add func(what string)) { add(string(g)) }
+func (g gate) Describe(d *act.Description) { d.WaitsFor(string(g)) }
 
 // A connection says what it waits for, and how long at most.
 func TestWaitsOfAConnection(t *testing.T) {
@@ -87,8 +86,8 @@ func TestANameForOthersHasNothingOfTheClient(t *testing.T) {
 	} {
 		d := newDriver(t)
 		c := d.dial(&httpd.Server{Handler: row.handler}, listener.Limits{}).send(send + " HTTP/1.1\r\nHost: a\r\n\r\n")
-		name, ok := hook.Redacted(c.host.action)
-		require.True(t, ok)
-		require.Equal(t, row.want, name, send)
+		var said act.Description
+		c.host.Describe(&said)
+		require.Equal(t, row.want, said.Name, send)
 	}
 }

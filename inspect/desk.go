@@ -29,8 +29,9 @@ type desk struct {
 	place    uint32        // of the next task; 0 after the last
 	lists    []hook.Lister // that were met, and are not finished from next on
 	next     int
-	again    bool // that one has not begun
-	refused  bool // a row was the last of its slice
+	again    bool            // that one has not begun
+	refused  bool            // a row was the last of its slice
+	said     act.Description // of the task that is described, used again
 
 	// The methods as functions: to make one of them is an allocation.
 	count   func(name string, n uint64)
@@ -41,7 +42,7 @@ type desk struct {
 
 func newDesk(p *probe) *desk {
 	d := &desk{probe: p}
-	d.count, d.visit, d.visited, d.local = d.add, d.visitTask, d.visitRow, d.visitLocal
+	d.count, d.visit, d.visited, d.local = d.add, d.visitTask, d.visitRow, d.meet
 	return d
 }
 
@@ -149,13 +150,6 @@ func (d *desk) begin() {
 
 func (d *desk) add(name string, n uint64) { d.question.report.Counts[name] += n }
 
-func (d *desk) visitLocal(v any) {
-	if c, ok := v.(hook.Counter); ok {
-		c.Counts(d.count)
-	}
-	d.meet(v)
-}
-
 // meet remembers v if there is a list to ask it for.
 func (d *desk) meet(v any) {
 	if l, ok := v.(hook.Lister); ok {
@@ -218,7 +212,7 @@ func (d *desk) visitRow(row any) bool {
 func (d *desk) describe(t *act.Task) {
 	p, q := d.probe, d.question
 	v := q.views.Next()
-	id, is := p.s.Internals().Place(t), p.s.Internals().Describe(t)
+	id, is := p.s.Internals().Place(t), p.s.Internals().Status(t)
 	r := p.rowAt(t, id)
 	now := p.millis()
 	v.task = task{
@@ -233,27 +227,22 @@ func (d *desk) describe(t *act.Task) {
 		v.wait = q.waits.Len()
 		return
 	}
-	v.Name = name(t.Action())
-	if x, ok := t.Action().(hook.Connected); ok {
-		if c, open := x.Connection(); open {
-			v.peer, v.Unread, v.Queued, v.Still, v.Stuck = c.Peer, c.Unread, c.Queued, c.Still, c.Stuck
-		}
+	said, first := d.said.Internals(), q.waits.Len()
+	d.said.Name = ""
+	said.Reset(q.waits)
+	if x, ok := t.Action().(act.Describer); ok {
+		x.Describe(&d.said)
 	}
-	if is.State != "ready" {
-		hook.AskValues(t.Action(), q.waits)
-		if is.Timers > 0 {
-			v.due = is.Due
-		}
+	if v.Name = d.said.Name; v.Name == "" {
+		v.Name = act.Name(t.Action())
+	}
+	v.peer, v.Unread, v.Queued, v.Still, v.Stuck = said.Peer, said.Unread, said.Queued, said.Still, said.Stuck
+	if is.State == "ready" {
+		q.waits.Truncate(first)
+	} else if is.Timers > 0 {
+		v.due = is.Due
 	}
 	v.wait = q.waits.Len()
-}
-
-// name is act.Name without what clients have sent: the page shows nothing of anybody's data.
-func name(a any) string {
-	if name, ok := hook.Redacted(a); ok {
-		return name
-	}
-	return act.Name(a)
 }
 
 // Stop is ignored: questions about the end are answered as well.

@@ -32,7 +32,7 @@ func (w *waiter) Act(t *act.Task) act.Directive {
 	w.waker = t.Waker()
 	return act.Wait
 }
-func (w *waiter) Waits(add func(string)) { add(w.what) }
+func (w *waiter) Describe(d *act.Description) { d.WaitsFor(w.what) }
 
 // asked returns the answer of the only desk of x, which has to come in one Step after another.
 func asked(t *testing.T, s *act.Scheduler, x *Inspector, tasks bool) *scheduler {

@@ -54,6 +54,6 @@
 // A scheduler counts on its own thread, without a lock, and times one turn in 64. That takes 3 to 4 % of the CPU time of an echoed
 // message of 64 bytes, 24 bytes for each task, and 16 KiB for each scheduler. A question about a scheduler is answered between two turns,
 // in slices of half a millisecond. It asks each action what it waits for, and connections at rest allocate nothing there; actions of yours
-// that make texts in a String or in a Waits do. Viewers share the answers, which are asked for once a second at most. For the findings an
+// that make texts in a String or in a Describe do. Viewers share the answers, which are asked for once a second at most. For the findings an
 // open page asks for all tasks every 5 seconds, and less often if there are more than 2,500. Figures are in docs/inspect.md.
 package inspect

@@ -187,7 +187,7 @@ func (x *moody) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-func (x *moody) Waits(add func(string)) { add("a mood") }
+func (x *moody) Describe(d *act.Description) { d.WaitsFor("a mood") }
 
 func TestFewFullMailboxesAreNamed(t *testing.T) {
 	s := &scheduler{}

@@ -183,7 +183,7 @@ func (p *probe) turnStart(t *act.Task) {
 	r.kind.Turns++
 	r.last = p.millis()
 	if r.fd < 0 || p.timed == sampled-1 { // to ask in each turn costs more than all else here
-		r.fd = descriptor(t)
+		r.fd = int32(p.s.Internals().Descriptor(t))
 	}
 	p.turn(r.kind.number, place, r.fd)
 	if profiling.Load() || p.labelled != nil {
@@ -206,14 +206,6 @@ func (p *probe) turnStart(t *act.Task) {
 	if p.timed++; p.timed == sampled {
 		p.timed, p.turnSince = 0, p.clock()
 	}
-}
-
-// descriptor returns that of the connection which t serves, -1 if there is none.
-func descriptor(t *act.Task) int32 {
-	if d, ok := t.Action().(hook.Descriptor); ok {
-		return int32(d.Descriptor())
-	}
-	return -1
 }
 
 // beginRound notes the task with which a round ends that begins with the turn of t.

@@ -231,6 +231,9 @@ type plugged struct{ fd, asked int }
 
 func (*plugged) Act(*act.Task) act.Directive { return act.Yield }
 
+func (*plugged) Peer() string         { return "" }
+func (*plugged) Still() time.Duration { return -1 }
+func (*plugged) Undisturbed() bool    { return false }
 func (x *plugged) Descriptor() int {
 	x.asked++
 	return x.fd

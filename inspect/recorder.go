@@ -241,7 +241,7 @@ func (p *probe) recordPanic(why string, stack []byte) *recording {
 	})
 }
 
-// Untie implements hook.Tied: Run or Step returns. In the middle of a turn it does so because a panic ends the process, with
+// Untie implements act's tied: Run or Step returns. In the middle of a turn it does so because a panic ends the process, with
 // act.Config.Crash, or because the action has ended the goroutine: then the file is written before.
 func (p *probe) Untie() bool {
 	if x := p.sight(); x.state() == turn && p.present.verdict() == unended {

@@ -29,7 +29,7 @@ const (
 //	                                 at most within events, and the number of all others
 //
 // A probe calls turn in Trace.TurnStart, pass in Trace.Pass, and asleep in Trace.Idle if the thread may sleep. It calls
-// away when Run or Step returns, for which a watched is a hook.Tied that may be registered whenever
+// away when Run or Step returns, for which a watched is tied (see act), which may be registered whenever
 // isAway says so.
 type watched struct {
 	name   string          // the value of the goroutine's label; unlike those of all other schedulers in the process
@@ -133,7 +133,7 @@ func (w *watched) isTurnOf(id uint32) bool {
 	return state(w.seq.Load()&3) == turn && w.present.id() == id
 }
 
-// Untie implements hook.Tied: Run or Step returns.
+// Untie implements act's tied: Run or Step returns.
 func (w *watched) Untie() bool {
 	w.away()
 	return true

@@ -7,11 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/daimon-go/daimon/internal/hook"
 )
-
-var _ hook.Tied = &watched{}
 
 // newWatched returns a watched with two kinds, of these numbers.
 func newWatched(name string) *watched {

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/summary"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -62,8 +61,8 @@ func (a *Accept) Act(t *act.Task) act.Directive {
 	return t.Fail(fmt.Errorf("listener: accept: %w", err))
 }
 
-// Waits is for package inspect: it says what a waiting task waits for.
-func (a *Accept) Waits(add func(what string)) { hook.AskWaits(a.From, add) }
+// Describe says what a waiting task waits for.
+func (a *Accept) Describe(d *act.Description) { d.Of(a.From) }
 
 // Conn takes the connection that Act was Done with; nil if there is none. One that is not taken is aborted when the task
 // ends.

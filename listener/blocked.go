@@ -2,7 +2,6 @@ package listener
 
 import (
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -17,14 +16,10 @@ func (*blockedInput) Error() string    { return "listener: nothing to read yet" 
 func (*blockedOutput) Error() string   { return "listener: too much is queued to write" }
 func (*blockedEmptying) Error() string { return "listener: what was written is not sent yet" }
 
-// WaitsFor implements hook.Valued. It is all that is awaited of the connection.
-func (b *blockedInput) WaitsFor(w *hook.Waits) { (*Conn)(b).WaitsFor(w) }
-
-// WaitsFor implements hook.Valued.
-func (b *blockedOutput) WaitsFor(w *hook.Waits) { (*Conn)(b).WaitsFor(w) }
-
-// WaitsFor implements hook.Valued.
-func (b *blockedEmptying) WaitsFor(w *hook.Waits) { (*Conn)(b).WaitsFor(w) }
+// What they say is all that is awaited of the connection.
+func (b *blockedInput) Describe(d *act.Description)    { (*Conn)(b).Describe(d) }
+func (b *blockedOutput) Describe(d *act.Description)   { (*Conn)(b).Describe(d) }
+func (b *blockedEmptying) Describe(d *act.Description) { (*Conn)(b).Describe(d) }
 
 func (b *blockedInput) Arm(t *act.Task) {
 	c := (*Conn)(b)

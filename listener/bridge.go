@@ -224,16 +224,16 @@ func (b *Bridge) Close() error {
 	return b.call.Close()
 }
 
-// Waits is for package inspect: it says what a waiting task waits for. Beside the connection that is F, which reads, writes
+// Describe says what a waiting task waits for. Beside the connection that is F, which reads, writes
 // and returns when it likes.
-func (b *Bridge) Waits(add func(what string)) {
-	b.Conn.Waits(add)
+func (b *Bridge) Describe(d *act.Description) {
+	d.Of(b.Conn)
 	switch {
 	case b.far == nil:
 	case b.F != nil:
-		b.call.Waits(add)
+		b.call.Describe(d)
 	case !b.far.isOver():
-		add("the goroutines that use its net.Conn")
+		d.WaitsFor("the goroutines that use its net.Conn")
 	}
 }
 

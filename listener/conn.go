@@ -10,7 +10,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -452,17 +451,14 @@ func (c *Conn) leave() monitor.Stream {
 	return stream
 }
 
-// Waits is for package inspect, and for a Waits of your own action: it calls add for each thing that tasks wait for at this
-// connection, such as "input from 127.0.0.1:49152".
-func (c *Conn) Waits(add func(what string)) { hook.AskWaits(c, add) }
-
-// WaitsFor is Waits for package inspect, which makes the texts later.
-func (c *Conn) WaitsFor(w *hook.Waits) {
+// Describe adds what tasks wait for at this connection, such as "input from 127.0.0.1:49152". An action of yours that is an
+// [act.Describer] gives the connection to [act.Description.Of].
+func (c *Conn) Describe(d *act.Description) {
 	if c.stream != nil && c.settings.cache.budget.Paused() && c.holdsNothing() {
-		w.Add("memory for what comes: the budget of its scheduler is reached")
+		d.WaitsFor("memory for what comes: the budget of its scheduler is reached")
 	}
-	if stream, ok := As[hook.Valued](c); ok {
-		stream.WaitsFor(w)
+	if stream, ok := As[act.Describer](c); ok {
+		stream.Describe(d)
 	}
 }
 

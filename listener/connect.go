@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -93,16 +92,16 @@ func (c *Connect) Conn() *Conn {
 	return c.result.take()
 }
 
-// Waits is for package inspect: it says what a waiting task waits for.
-func (c *Connect) Waits(add func(what string)) {
+// Describe says what a waiting task waits for.
+func (c *Connect) Describe(d *act.Description) {
 	switch {
 	case c.state == unresolved && c.lookup != nil:
-		add("a lookup of " + c.Address)
+		d.WaitsFor("a lookup of " + c.Address)
 	case c.state == resolved && len(c.attempts.pending) > 0:
-		add("a connection to " + c.Address)
+		d.WaitsFor("a connection to " + c.Address)
 	case c.state == filtering:
-		hook.AskWaits(c.step.Action, add)
-		c.result.conn.Waits(add)
+		d.Of(c.step.Action)
+		d.Of(c.result.conn)
 	}
 }
 

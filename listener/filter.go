@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -93,11 +92,11 @@ func (f *filtered) Close() error {
 	return f.Child.Close()
 }
 
-// WaitsFor implements hook.Valued.
-func (f *filtered) WaitsFor(w *hook.Waits) {
+// Describe implements act.Describer.
+func (f *filtered) Describe(d *act.Description) {
 	if f.Action != nil {
-		w.Add("a filter of the connection: " + act.Name(f.Action))
-		hook.AskValues(f.Action, w)
+		d.WaitsFor("a filter of the connection: " + act.Name(f.Action))
+		f.Child.Describe(d)
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *script) Stop(_ *act.Task, o shutdown.Order) { s.told = append(s.told, o
 
 func (s *script) Close() error { s.closed++; return nil }
 
-func (s *script) Waits(add func(what string)) { add("the peer") }
+func (s *script) Describe(d *act.Description) { d.WaitsFor("the peer") }
 
 func TestWithinBoundsAnAction(t *testing.T) {
 	bad := errors.New("bad")

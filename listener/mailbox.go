@@ -58,17 +58,17 @@ func (m *Mailbox[T]) Take() (v T, err error) {
 	return v, (*emptyMailbox[T])(m)
 }
 
-// Waits is for package inspect: it says what a task waits for that is to take a value.
-func (m *Mailbox[T]) Waits(add func(what string)) { add(fmt.Sprintf("a value in a %T", m)) }
+// Describe says what a task waits for that is to take a value.
+func (m *Mailbox[T]) Describe(d *act.Description) { d.WaitsFor(fmt.Sprintf("a value in a %T", m)) }
 
 // fullMailbox is a Mailbox as the error that says that it is full.
 type fullMailbox[T any] Mailbox[T]
 
 func (m *fullMailbox[T]) Error() string { return "listener: the mailbox is full" }
 
-// Waits implements hook.Waiting.
-func (m *fullMailbox[T]) Waits(add func(what string)) {
-	add(fmt.Sprintf("room in a %T", (*Mailbox[T])(m)))
+// Describe implements act.Describer.
+func (m *fullMailbox[T]) Describe(d *act.Description) {
+	d.WaitsFor(fmt.Sprintf("room in a %T", (*Mailbox[T])(m)))
 }
 
 // Arm makes the next Take wake t.
@@ -79,8 +79,8 @@ type emptyMailbox[T any] Mailbox[T]
 
 func (m *emptyMailbox[T]) Error() string { return "listener: the mailbox is empty" }
 
-// Waits implements hook.Waiting.
-func (m *emptyMailbox[T]) Waits(add func(what string)) { (*Mailbox[T])(m).Waits(add) }
+// Describe implements act.Describer.
+func (m *emptyMailbox[T]) Describe(d *act.Description) { (*Mailbox[T])(m).Describe(d) }
 
 // Arm makes the next Send wake t.
 func (m *emptyMailbox[T]) Arm(t *act.Task) {

@@ -2,7 +2,6 @@ package listener
 
 import (
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -26,5 +25,5 @@ func (r *Ready) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Waits is for package inspect: it says what a waiting task waits for.
-func (r *Ready) Waits(add func(what string)) { hook.AskWaits(r.Of, add) }
+// Describe says what a waiting task waits for.
+func (r *Ready) Describe(d *act.Description) { r.Of.Describe(d) }

@@ -15,10 +15,10 @@ type Receive[T any] struct {
 	ended bool
 }
 
-// Waits is for package inspect: it says what a waiting task waits for.
-func (r *Receive[T]) Waits(add func(what string)) {
+// Describe says what a waiting task waits for.
+func (r *Receive[T]) Describe(d *act.Description) {
 	if !r.ended {
-		r.From.Waits(add)
+		r.From.Describe(d)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -116,8 +115,8 @@ func (r *Reconnect) again(t *act.Task, err error) bool {
 	return true
 }
 
-// Waits is for package inspect: it says what a waiting task waits for.
-func (r *Reconnect) Waits(add func(what string)) { hook.AskWaits(r.step.Action, add) }
+// Describe says what a waiting task waits for.
+func (r *Reconnect) Describe(d *act.Description) { d.Of(r.step.Action) }
 
 // Stop passes an order on to the connection.
 func (r *Reconnect) Stop(t *act.Task, o shutdown.Order) {

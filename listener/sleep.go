@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Sleep is a leaf that waits for a time: For, from its first turn on. On an order it goes on.
@@ -85,12 +84,12 @@ func (w *within) Act(t *act.Task) act.Directive {
 
 // waited says what the action waits for, as far as it says so itself.
 func (w *within) waited() string {
-	var all []string
-	hook.AskWaits(w.Action, func(what string) { all = append(all, what) })
-	if len(all) == 0 {
-		return ""
+	var d act.Description
+	w.Child.Describe(&d)
+	if all := d.Internals().Waits.All(); len(all) > 0 {
+		return ", waiting for " + strings.Join(all, ", ")
 	}
-	return ", waiting for " + strings.Join(all, ", ")
+	return ""
 }
 
 // Abandon passes on to what is bounded, which has offloaded something.

@@ -1,8 +1,10 @@
 package monitor
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/netpoll"
@@ -21,30 +23,32 @@ func (e *readiness) EachState(visit func(engine.State)) {
 	}
 }
 
-// Counts implements hook.Counter.
+// Counts implements act's counter.
 func (e *readiness) Counts(add func(name string, n uint64)) { e.counts.Counts(add) }
 
-// WaitsFor implements hook.Valued, for all tasks that wait for k.
-func (k *socket) WaitsFor(w *hook.Waits) {
+// Describe implements act.Describer, for all tasks that wait for k.
+func (k *socket) Describe(d *act.Description) {
+	if k.fd < 0 {
+		return
+	}
+	said := d.Internals()
+	said.Peer, said.Stuck = k.peer(), k.stuck().Truncate(time.Millisecond)
 	switch {
-	case k.fd < 0 || !k.reader.Armed():
+	case !k.reader.Armed():
 	case k.state&dialing != 0:
-		w.Add("the answer to a connect")
+		d.WaitsFor("the answer to a connect")
 	case k.state&forEnd != 0:
-		w.AddPeer(hook.EndOf, k.PeerAddress())
+		said.Waits.AddPeer(hook.EndOf, said.Peer)
 	default:
-		w.AddPeer("input from ", k.PeerAddress())
+		said.Waits.AddPeer("input from ", said.Peer)
 	}
 	if k.out != nil && k.out.writers.Waiting() {
-		w.AddRoom(k.queued(), k.PeerAddress())
+		said.Waits.AddRoom(k.queued(), said.Peer)
 	}
 }
 
-// PeerAddress implements hook.Addressed.
-func (k *socket) PeerAddress() (a hook.Address) {
-	if k.fd < 0 {
-		return a
-	}
+// peer is the address of the other end as a value. On Linux it allocates nothing for TCP.
+func (k *socket) peer() (a hook.Address) {
 	if a.TCP = k.source.e.os.PeerAddrPort(int(k.fd)); !a.TCP.IsValid() {
 		if peer := k.PeerAddr(); peer != nil {
 			a.Name = peer.String()
@@ -53,26 +57,27 @@ func (k *socket) PeerAddress() (a hook.Address) {
 	return a
 }
 
-// Descriptor implements hook.Descriptor.
+// Descriptor returns that of k, less than 0 if it is closed.
 func (k *socket) Descriptor() int { return int(k.fd) }
 
-// Stuck implements hook.Sticking.
-func (k *socket) Stuck() time.Duration {
+// stuck is for how long the system has taken none of what is queued.
+func (k *socket) stuck() time.Duration {
 	if k.queued() == 0 {
 		return 0
 	}
 	return time.Duration(k.source.e.tick()-k.out.since) << tickBits
 }
 
-// EachClosing implements hook.Lingerer.
-func (e *readiness) EachClosing(from, n int, visit func(hook.Closing)) (next int) {
+// EachClosing visits connections that were closed and are not gone, as act asks of a value of a Local.
+func (e *readiness) EachClosing(from, n int, visit func(still time.Duration, x act.Describer)) (next int) {
 	if e.counts.Lingering == 0 {
 		return 0
 	}
 	end := min(len(e.slots), from+n)
 	for i := from; i < end; i++ {
 		if k, ok := e.slots[i].watcher.(*socket); ok && k.state&lingering != 0 {
-			visit(k)
+			since, _ := k.IdleSince()
+			visit(max(0, e.s.Now()-since).Truncate(time.Millisecond), (*closing)(k))
 		}
 	}
 	if end == len(e.slots) {
@@ -81,35 +86,38 @@ func (e *readiness) EachClosing(from, n int, visit func(hook.Closing)) (next int
 	return end
 }
 
-// Still implements hook.Stiller.
-func (k *socket) Still() time.Duration {
-	since, _ := k.IdleSince()
-	return max(0, k.source.e.s.Now()-since).Truncate(time.Millisecond)
-}
+// closing is a socket that was closed and is not gone: its last bytes are on their way, or its peer has not closed.
+type closing socket
 
-// Closing implements hook.Closing.
-func (k *socket) Closing() (l hook.Lingering) {
-	l.Queued, l.Still, l.Stuck = k.queued(), k.Still(), k.Stuck()
-	l.Left = max(0, k.out.timer.When()-k.source.e.s.Now())
-	l.Peer = k.PeerAddress()
+// Describe implements act.Describer.
+func (c *closing) Describe(d *act.Description) {
+	k := (*socket)(c)
+	d.Name = "a closed connection of "
 	if a := k.LocalAddr(); a != nil {
-		l.Local = a.Network() + " " + a.String()
+		d.Name += a.Network() + " " + a.String()
 	}
-	return l
+	d.Internals().Peer = k.peer()
+	if n := k.queued(); n > 0 {
+		d.WaitsFor(fmt.Sprintf("room: %d bytes queued", n))
+	} else {
+		d.WaitsFor("its peer to close")
+	}
+	left := max(0, k.out.timer.When()-k.source.e.s.Now())
+	d.WaitsFor(fmt.Sprintf("a timer due in %v", left.Round(time.Millisecond)))
 }
 
-// Waits implements hook.Waiting, for the task that waits for a.
-func (a *acceptor) Waits(add func(what string)) {
+// Describe implements act.Describer, for the task that waits for a.
+func (a *acceptor) Describe(d *act.Description) {
 	switch {
 	case a.fd < 0 || !a.waker.Armed():
 	case a.lacks == aPlace:
-		add("a place for another connection, at the limit")
+		d.WaitsFor("a place for another connection, at the limit")
 	case a.lacks == aDescriptor:
-		add("a descriptor, or memory, for another connection")
+		d.WaitsFor("a descriptor, or memory, for another connection")
 	case a.lacks == permission:
-		add("permission to accept, which the system refuses")
+		d.WaitsFor("permission to accept, which the system refuses")
 	default:
-		add("connections to " + a.addr.String())
+		d.WaitsFor("connections to " + a.addr.String())
 	}
 }
 

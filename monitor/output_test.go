@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
@@ -59,8 +58,7 @@ func TestALentSocketWaitsForRoom(t *testing.T) {
 	o.Return()
 	_, err = s.Send(nil, []byte("x"), 10)
 	require.NoError(t, err)
-	counts := map[string]uint64{}
-	l.Engine().(hook.Counter).Counts(func(name string, n uint64) { counts[name] = n })
+	counts := servertest.CountsOf(l.S)
 	require.EqualValues(t, sent+1, counts["sent_bytes_total"], "%v", counts)
 	s.Abort()
 	require.NoError(t, l.S.Run())

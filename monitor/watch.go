@@ -123,13 +123,13 @@ func (w *Watched) Close() error {
 	return err
 }
 
-// Waits implements hook.Waiting, for all tasks that wait for w.
-func (w *Watched) Waits(add func(what string)) {
+// Describe implements act.Describer, for all tasks that wait for w.
+func (w *Watched) Describe(d *act.Description) {
 	if w.reader.Armed() {
-		add(fmt.Sprint("input from descriptor ", w.fd))
+		d.WaitsFor(fmt.Sprint("input from descriptor ", w.fd))
 	}
 	if w.writer.Armed() {
-		add(fmt.Sprint("room in descriptor ", w.fd))
+		d.WaitsFor(fmt.Sprint("room in descriptor ", w.fd))
 	}
 }
 

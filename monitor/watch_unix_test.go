@@ -91,8 +91,9 @@ func TestAWatchedPipeReportsInputAndRoom(t *testing.T) {
 	in, out := p.watch(p.reading, netpoll.In), p.watch(p.writing, netpoll.Out)
 	o := p.await(listener.Ready{Of: in})
 	require.False(t, o.reported())
-	texts := []string{}
-	o.leaf.Waits(func(what string) { texts = append(texts, what) })
+	var said act.Description
+	o.leaf.Describe(&said)
+	texts := said.Internals().Waits.All()
 	require.Len(t, texts, 1)
 	require.Contains(t, texts[0], "input from descriptor ")
 	p.write("x")

@@ -180,14 +180,14 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Waits is for package inspect: it says what a waiting task waits for.
-func (x *Ask[M, A]) Waits(add func(what string)) {
+// Describe says what a waiting task waits for.
+func (x *Ask[M, A]) Describe(d *act.Description) {
 	switch {
 	case x.q == nil || x.q.state.Load() != asked:
 	case x.sent:
-		add("an answer of " + x.To.String())
+		d.WaitsFor("an answer of " + x.To.String())
 	default:
-		add("room in the mailbox of " + x.To.String())
+		d.WaitsFor("room in the mailbox of " + x.To.String())
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/internal/hook"
 )
 
-// Counts implements hook.Counter. What belongs to no scheduler is counted with the first.
+// Counts implements act's counter. What belongs to no scheduler is counted with the first.
 func (l *local) Counts(add func(name string, n uint64)) {
 	r := l.runner
 	if r == nil {
@@ -87,5 +87,5 @@ func stateOf(w uint32) string {
 	return "sleeping"
 }
 
-// Waits implements hook.Waiting.
-func (r *runner) Waits(add func(what string)) { add("a process that has something to do") }
+// Describe implements act.Describer.
+func (r *runner) Describe(d *act.Description) { d.WaitsFor("a process that has something to do") }

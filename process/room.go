@@ -109,9 +109,9 @@ func (b *blockedSend) Error() string {
 	return fmt.Sprintf("process: the mailbox of %v is full", b.to.process())
 }
 
-// Waits implements hook.Waiting.
-func (b *blockedSend) Waits(add func(what string)) {
-	add("room in the mailbox of " + b.to.process().String())
+// Describe implements act.Describer.
+func (b *blockedSend) Describe(d *act.Description) {
+	d.WaitsFor("room in the mailbox of " + b.to.process().String())
 }
 
 // Arm wakes t when there is room, or when the process has ended.

@@ -214,11 +214,12 @@ func TestWhatIsSaidOfAConnectionNamesItsClient(t *testing.T) {
 		if x.Demon() {
 			return true
 		}
-		seen, ok := x.Action().(hook.Connected).Connection()
-		require.True(t, ok)
+		var said act.Description
+		x.Action().(act.Describer).Describe(&said)
+		seen := said.Internals()
 		require.Equal(t, "192.0.2.7:4711", seen.Peer.String())
 		require.GreaterOrEqual(t, seen.Still, time.Duration(0), "it is known below")
-		require.Greater(t, x.Action().(hook.Descriptor).Descriptor(), 2)
+		require.Greater(t, l.S.Internals().Descriptor(x), 2)
 		return true
 	})
 	servertest.Send(t, c, "fail")

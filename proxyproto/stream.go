@@ -3,6 +3,7 @@ package proxyproto
 import (
 	"net"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
@@ -58,19 +59,17 @@ func (s *stream) LocalAddr() net.Addr { return s.header.Destination }
 // Unwrap returns the Stream below.
 func (s *stream) Unwrap() monitor.Stream { return s.Stream }
 
-// WaitsFor implements hook.Valued. What the Stream below says is of the proxy.
-func (s *stream) WaitsFor(w *hook.Waits) {
-	if below, ok := monitor.As[hook.Valued](s.Stream); ok {
-		first := w.Len()
-		below.WaitsFor(w)
-		w.Forwarded(first, s.header.Source)
+// Describe implements act.Describer. What the Stream below says is of the proxy.
+func (s *stream) Describe(d *act.Description) {
+	below, ok := monitor.As[act.Describer](s.Stream)
+	if !ok {
+		return
 	}
-}
-
-// PeerAddress implements hook.Addressed.
-func (s *stream) PeerAddress() hook.Address {
-	if at := hook.AddrPort(s.header.Source); at.IsValid() {
-		return hook.Address{TCP: at}
+	said := d.Internals()
+	first := said.Waits.Len()
+	below.Describe(d)
+	said.Waits.Forwarded(first, s.header.Source)
+	if said.Peer = (hook.Address{TCP: hook.AddrPort(s.header.Source)}); !said.Peer.TCP.IsValid() {
+		said.Peer.Name = s.header.Source.String()
 	}
-	return hook.Address{Name: s.header.Source.String()}
 }

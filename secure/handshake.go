@@ -250,12 +250,12 @@ func (x *handshake) Close() error {
 	return err
 }
 
-// Waits implements hook.Waiting.
-func (x *handshake) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (x *handshake) Describe(d *act.Description) {
 	if x.stepping {
-		x.driver.Waits(add)
+		x.driver.Describe(d)
 	} else {
-		x.conn.Waits(add)
+		d.Of(x.conn)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/pool"
 	"github.com/daimon-go/daimon/internal/summary"
 )
@@ -51,8 +50,7 @@ func (h *Handshakes) Dropped() uint64 { return h.dropped.Load() }
 type driver interface {
 	// step begins a step, or goes on with it. Done means that it has ended, and Failed that it panicked.
 	step(t *act.Task) act.Directive
-	// Waits implements hook.Waiting, for a step.
-	Waits(add func(what string))
+	act.Describer // of a step
 	// Close ends a handshake that is not over.
 	io.Closer
 }
@@ -79,7 +77,7 @@ func (d *inTurns) step(t *act.Task) act.Directive {
 	return v
 }
 
-func (d *inTurns) Waits(add func(what string)) { hook.AskWaits(d.body, add) }
+func (d *inTurns) Describe(to *act.Description) { to.Of(d.body) }
 
 func (d *inTurns) Close() error { return d.body.(io.Closer).Close() }
 
@@ -111,11 +109,11 @@ func (d *offThread) step(t *act.Task) act.Directive {
 	return v
 }
 
-func (d *offThread) Waits(add func(what string)) {
+func (d *offThread) Describe(to *act.Description) {
 	if d.slot.Load() {
-		add("a step of its TLS handshake, off the thread")
+		to.WaitsFor("a step of its TLS handshake, off the thread")
 	} else {
-		add("a slot to compute its TLS handshake")
+		to.WaitsFor("a slot to compute its TLS handshake")
 	}
 }
 
@@ -222,7 +220,7 @@ type byHandshakes map[*Handshakes]*queue
 
 var queues = act.NewLocal(func(*act.Scheduler) byHandshakes { return byHandshakes{} })
 
-// Counts implements hook.Counter.
+// Counts implements act's counter.
 func (all byHandshakes) Counts(add func(name string, n uint64)) {
 	for _, q := range all {
 		add("handshakes", uint64(q.n))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/budget"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -284,32 +283,16 @@ func (s *stream) IdleSince() (since time.Duration, idle bool) {
 // Below returns the Stream that carries the encrypted bytes. Package proxyproto looks there for a header.
 func (s *stream) Below() monitor.Stream { return s.Stream }
 
-// WaitsFor implements hook.Valued: what is awaited below.
-func (s *stream) WaitsFor(w *hook.Waits) {
-	if below, ok := monitor.As[hook.Valued](s.Stream); ok {
-		below.WaitsFor(w)
+// Describe implements act.Describer: what the Stream below says.
+func (s *stream) Describe(d *act.Description) {
+	if below, ok := monitor.As[act.Describer](s.Stream); ok {
+		below.Describe(d)
 	}
 }
 
-// PeerAddress implements hook.Addressed: that of the Stream below.
-func (s *stream) PeerAddress() hook.Address {
-	if below, ok := monitor.As[hook.Addressed](s.Stream); ok {
-		return below.PeerAddress()
-	}
-	return hook.Address{}
-}
-
-// Stuck implements hook.Sticking: what is queued below.
-func (s *stream) Stuck() time.Duration {
-	if below, ok := monitor.As[hook.Sticking](s.Stream); ok {
-		return below.Stuck()
-	}
-	return 0
-}
-
-// Descriptor implements hook.Descriptor.
+// Descriptor returns that of the socket, -1 if there is none.
 func (s *stream) Descriptor() int {
-	if below, ok := monitor.As[hook.Descriptor](s.Stream); ok {
+	if below, ok := monitor.As[interface{ Descriptor() int }](s.Stream); ok {
 		return below.Descriptor()
 	}
 	return -1

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
@@ -46,9 +45,7 @@ func TestWhatAConnectionOfTLSSays(t *testing.T) {
 
 	found := -1
 	l.S.Internals().EachTask(1, func(x *act.Task) bool {
-		if d, ok := x.Action().(hook.Descriptor); ok {
-			found = d.Descriptor()
-		}
+		found = max(found, l.S.Internals().Descriptor(x))
 		return true
 	})
 	require.Greater(t, found, 2, "that of the socket below TLS")

@@ -27,5 +27,5 @@ type discarded struct{ act.Child }
 // Act ends the task.
 func (*discarded) Act(*act.Task) act.Directive { return act.Done }
 
-// Undisturbed implements hook.Undisturbed.
+// Undisturbed reports that the task is not to know of orders.
 func (x *session) Undisturbed() bool { return x.config != nil && x.config.atEnd == Finish }

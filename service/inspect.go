@@ -10,16 +10,24 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// WaitsFor implements hook.Valued: what the action waits for, then what is awaited of the connection. Some actions say the
-// latter themselves: texts that are the same are made once.
-func (x *session) WaitsFor(w *hook.Waits) {
-	if x.conn != nil {
-		hook.AskValues(x.action, w)
-		x.conn.WaitsFor(w)
+// Describe implements act.Describer: what the action says, then what is awaited of the connection. Some actions say the latter
+// themselves: texts that are the same are made once.
+func (x *session) Describe(d *act.Description) {
+	if action, ok := x.action.(act.Describer); ok {
+		action.Describe(d)
+	}
+	if x.conn == nil {
+		return
+	}
+	x.conn.Describe(d)
+	said := d.Internals()
+	said.Unread, said.Queued, said.Still = x.conn.Buffered(), x.conn.Queued(), x.Still()
+	if said.Peer == (hook.Address{}) {
+		said.Peer.Name = x.Peer()
 	}
 }
 
-// Service implements hook.Serving.
+// Service returns the name of the service.
 func (x *session) Service() string {
 	if x.config == nil {
 		return ""
@@ -27,42 +35,17 @@ func (x *session) Service() string {
 	return x.config.name
 }
 
-// Descriptor implements hook.Descriptor.
+// Descriptor returns that of the connection, -1 if there is none.
 func (x *session) Descriptor() int {
 	if x.conn != nil {
-		if stream, ok := listener.As[hook.Descriptor](x.conn); ok {
+		if stream, ok := listener.As[interface{ Descriptor() int }](x.conn); ok {
 			return stream.Descriptor()
 		}
 	}
 	return -1
 }
 
-// Connection implements hook.Connected.
-func (x *session) Connection() (c hook.Connection, ok bool) {
-	if x.conn == nil {
-		return c, false
-	}
-	c = hook.Connection{Unread: x.conn.Buffered(), Queued: x.conn.Queued(), Still: x.Still()}
-	if stream, found := listener.As[hook.Sticking](x.conn); found {
-		c.Stuck = stream.Stuck().Truncate(time.Millisecond)
-	}
-	if stream, found := listener.As[hook.Addressed](x.conn); found {
-		c.Peer = stream.PeerAddress()
-	} else {
-		c.Peer.Name = x.Peer()
-	}
-	return c, true
-}
-
-// Redacted implements hook.Redacter.
-func (x *session) Redacted() string {
-	if name, ok := hook.Redacted(x.action); ok {
-		return name
-	}
-	return x.String()
-}
-
-// Still implements hook.Stiller.
+// Still returns for how long no byte has gone either way; less than 0: not known.
 func (x *session) Still() time.Duration {
 	if x.conn != nil {
 		if stream, ok := listener.As[monitor.IdleReporter](x.conn); ok {
@@ -74,10 +57,10 @@ func (x *session) Still() time.Duration {
 	return -1
 }
 
-// Waits implements hook.Waiting.
-func (a *acceptor) Waits(add func(what string)) { a.accept.Waits(add) }
+// Describe implements act.Describer.
+func (a *acceptor) Describe(d *act.Description) { a.accept.Describe(d) }
 
-// Service implements hook.Serving.
+// Service returns the name of the service.
 func (a *acceptor) Service() string { return a.config.name }
 
 // List implements hook.Lister.

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
 const (
@@ -127,7 +126,7 @@ func (x *session) idleSince() (since time.Duration, idle bool) {
 	if x.conn == nil || x.config == nil {
 		return 0, false
 	}
-	for a := any(x.action); a != nil; a = hook.Child(a) {
+	for a := x.action; a != nil; a = x.conn.Scheduler().Internals().Child(a) {
 		if i, ok := a.(idler); ok {
 			return i.IdleSince()
 		}

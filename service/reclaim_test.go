@@ -13,7 +13,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/engine"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/service"
@@ -70,7 +69,7 @@ func (b *busy) IdleSince() (time.Duration, bool) {
 type replaced struct{ by act.Action }
 
 func (r *replaced) Act(t *act.Task) act.Directive {
-	t.Action().(hook.Parent).Replace(r, r.by)
+	t.Action().(interface{ Replace(old, by act.Action) bool }).Replace(r, r.by)
 	return r.by.Act(t)
 }
 

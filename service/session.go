@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -69,10 +68,17 @@ func (x *session) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
+// limited is the error of a connection that a filter refuses because of what its source has already, or because of how fast it
+// comes again.
+type limited interface {
+	error
+	TooFast() bool
+}
+
 // refused counts a connection that a filter has refused.
 func (x *session) refused(err error) {
 	x.config.row.Refused++
-	if limit := hook.Limited(nil); errors.As(err, &limit) {
+	if limit := limited(nil); errors.As(err, &limit) {
 		if limit.TooFast() {
 			x.config.row.TooFast++
 		} else {
@@ -101,7 +107,7 @@ func (x *session) closed() bool {
 	return err == net.ErrClosed
 }
 
-// Peer implements hook.Peer.
+// Peer returns the address of the client, "" if it is not known any more.
 func (x *session) Peer() string {
 	if x.conn != nil {
 		if a := x.conn.RemoteAddr(); a != nil {
@@ -111,12 +117,13 @@ func (x *session) Peer() string {
 	return ""
 }
 
-// Replace implements hook.Parent.
-func (x *session) Replace(old, replacement any) bool {
-	if any(x.action) != old {
+// Replace has the session go on with another action in place of one that it calls, from the next turn on: package httpd asks for
+// that when it switches protocols. It reports whether it calls old.
+func (x *session) Replace(old, replacement act.Action) bool {
+	if x.action != old {
 		return false
 	}
-	x.action, x.config = replacement.(act.Action), x.config.replaced
+	x.action, x.config = replacement, x.config.replaced
 	return true
 }
 

@@ -91,10 +91,11 @@ func TestWhatAServiceAndItsConnectionsSay(t *testing.T) {
 	l.UntilSaid(place, "input from "+from)
 
 	x := sessionOf(t, l.S)
-	require.Equal(t, name, x.(hook.Serving).Service())
-	require.Greater(t, x.(hook.Descriptor).Descriptor(), 2)
-	seen, ok := x.(hook.Connected).Connection()
-	require.True(t, ok)
+	require.Equal(t, name, x.(interface{ Service() string }).Service())
+	require.Greater(t, x.(interface{ Descriptor() int }).Descriptor(), 2)
+	var described act.Description
+	x.(act.Describer).Describe(&described)
+	seen := described.Internals()
 	require.GreaterOrEqual(t, seen.Still, time.Duration(0))
 	require.Zero(t, seen.Queued+seen.Unread)
 
@@ -133,28 +134,28 @@ func TestAPeerThatSendsAndDoesNotReadIsStuck(t *testing.T) {
 	}}
 	require.NoError(t, v.Setup(l.S))
 	c := servertest.Dial(t, v.Addr())
-	seen := func() hook.Connection {
-		seen, ok := sessionOf(t, l.S).(hook.Connected).Connection()
-		require.True(t, ok)
-		return seen
+	stuck := func() time.Duration {
+		var said act.Description
+		sessionOf(t, l.S).(act.Describer).Describe(&said)
+		return said.Internals().Stuck
 	}
 	l.Until("a queue", func() bool {
 		return slices.ContainsFunc(servertest.Said(l.S), func(s string) bool { return strings.HasPrefix(s, "room: ") })
 	})
-	require.Less(t, seen().Stuck, time.Second)
+	require.Less(t, stuck(), time.Second)
 	for n := range 12 {
 		clock.Pass(time.Second)
 		servertest.Send(t, c, "x")
 		l.Until("a byte", func() bool { return received == n+1 })
 	}
-	require.Less(t, seen().Still, 2*time.Second)
-	require.Greater(t, seen().Stuck, 11*time.Second)
+	require.Less(t, sessionOf(t, l.S).(interface{ Still() time.Duration }).Still(), 2*time.Second)
+	require.Greater(t, stuck(), 11*time.Second)
 
 	some := make([]byte, 1<<20)
 	l.Until("room", func() bool {
 		_, err := c.Read(some)
 		require.NoError(t, err)
-		return seen().Stuck < time.Second
+		return stuck() < time.Second
 	})
 }
 

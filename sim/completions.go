@@ -232,14 +232,14 @@ func (d *acceptor) Close() error {
 	return nil
 }
 
-// Waits implements hook.Waiting.
-func (d *acceptor) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (d *acceptor) Describe(to *act.Description) {
 	switch {
 	case d.closed:
 	case d.full:
-		add("a place for another connection, at the limit")
+		to.WaitsFor("a place for another connection, at the limit")
 	case d.waker.Armed():
-		add("connections to " + d.Addr().String())
+		to.WaitsFor("connections to " + d.Addr().String())
 	}
 }
 
@@ -673,21 +673,20 @@ func (k *stream) release(how func()) {
 func (k *stream) LocalAddr() net.Addr { return k.end.localAddr() }
 func (k *stream) PeerAddr() net.Addr  { return k.end.peerAddr() }
 
-// WaitsFor implements hook.Valued, for all tasks that wait for k.
-func (k *stream) WaitsFor(w *hook.Waits) {
+// Describe implements act.Describer, for all tasks that wait for k.
+func (k *stream) Describe(d *act.Description) {
+	said := d.Internals()
+	said.Peer.Name = k.PeerAddr().String()
 	switch {
 	case k.closed || !k.reader.Armed():
 	case k.dialing:
-		w.Add("the answer to a connect")
+		d.WaitsFor("the answer to a connect")
 	case k.forEnd:
-		w.AddPeer(hook.EndOf, k.PeerAddress())
+		said.Waits.AddPeer(hook.EndOf, said.Peer)
 	default:
-		w.AddPeer("input from ", k.PeerAddress())
+		said.Waits.AddPeer("input from ", said.Peer)
 	}
 	if k.writers.Waiting() {
-		w.AddRoom(len(k.queue), k.PeerAddress())
+		said.Waits.AddRoom(len(k.queue), said.Peer)
 	}
 }
-
-// PeerAddress implements hook.Addressed.
-func (k *stream) PeerAddress() hook.Address { return hook.Address{Name: k.PeerAddr().String()} }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // kind is what a runner has seen of the tasks of a kind.
@@ -28,11 +27,6 @@ func (r *runner) count() {
 	counts := map[string]uint64{}
 	add := func(name string, n uint64) { counts[name] += n }
 	r.s.Internals().Counts(add)
-	r.s.Internals().EachLocal(func(v any) {
-		if c, ok := v.(hook.Counter); ok {
-			c.Counts(add)
-		}
-	})
 	if n := counts["turns_total"]; n != r.begun {
 		r.w.Errorf("%v has counted %d turns, of %d", r, n, r.begun)
 	}
@@ -50,7 +44,7 @@ func (r *runner) count() {
 	}
 }
 
-// Counts implements hook.Counter, for a completion engine.
+// Counts implements act's counter, for a completion engine.
 func (r *runner) Counts(add func(name string, n uint64)) {
 	if r.completer != nil {
 		r.completer.counts.Counts(add)

@@ -3,6 +3,7 @@ package stage
 import (
 	"sync/atomic"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/hook"
 )
 
@@ -25,28 +26,30 @@ func (x *service) List(again bool, visit func(row any) bool) (more bool) {
 		row.Running = append(row.Running, w.text())
 	}
 	e.mu.Unlock()
-	x.Waits(func(what string) { row.Waits = append(row.Waits, what) })
+	var d act.Description
+	x.Describe(&d)
+	row.Waits = d.Internals().Waits.All()
 	visit(&row)
 	return false
 }
 
-// Waits implements hook.Waiting. Between two claims it waits for a timer, and always for what rings.
-func (x *service) Waits(add func(what string)) {
+// Describe implements act.Describer. Between two claims it waits for a timer, and always for what rings.
+func (x *service) Describe(d *act.Description) {
 	if x.claim != nil {
-		add("the store, for a claim")
+		d.WaitsFor("the store, for a claim")
 	} else {
-		add("tasks to claim")
+		d.WaitsFor("tasks to claim")
 	}
 	if x.beat != nil {
-		add("the store, for a heartbeat")
+		d.WaitsFor("the store, for a heartbeat")
 	}
 }
 
-// Waits implements hook.Waiting.
-func (r *steps) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (r *steps) Describe(d *act.Description) {
 	if r.call != nil {
-		add("a step off the thread: " + r.w.String())
+		d.WaitsFor("a step off the thread: " + r.w.String())
 	} else {
-		add("the time for its next step: " + r.w.String())
+		d.WaitsFor("the time for its next step: " + r.w.String())
 	}
 }

@@ -161,12 +161,12 @@ func (x *maintenance) Close() error {
 	return nil
 }
 
-// Waits implements hook.Waiting.
-func (x *maintenance) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (x *maintenance) Describe(d *act.Description) {
 	switch {
 	case x.call != nil:
-		add("the store, for periodic tasks, retention or waits")
+		d.WaitsFor("the store, for periodic tasks, retention or waits")
 	case x.next < rarely:
-		add("the time of its next look at the store")
+		d.WaitsFor("the time of its next look at the store")
 	}
 }

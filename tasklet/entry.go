@@ -115,24 +115,24 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	return verdict
 }
 
-// Waits implements hook.Waiting.
-func (e *entry) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (e *entry) Describe(d *act.Description) {
 	e.core.mu.Lock()
 	place, await := e.place, e.await
 	e.core.mu.Unlock()
 	switch {
 	case await != nil:
-		add("the action of its Await")
+		d.WaitsFor("the action of its Await")
 	case place == waiting:
-		add("a Rescheduler")
+		d.WaitsFor("a Rescheduler")
 	case place == queued:
-		add("its turn among the tasklets")
+		d.WaitsFor("its turn among the tasklets")
 	case place == handed:
-		add("a place for its ASYNC phase")
+		d.WaitsFor("a place for its ASYNC phase")
 	case place == inPhase:
-		add("its ASYNC phase, off the thread")
+		d.WaitsFor("its ASYNC phase, off the thread")
 	case place == blocked:
-		add("a phase of its tasklet elsewhere")
+		d.WaitsFor("a phase of its tasklet elsewhere")
 	}
 }
 

@@ -41,8 +41,8 @@ func (m *monitor) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Waits implements hook.Waiting.
-func (m *monitor) Waits(add func(what string)) { add("a directive from outside of the thread") }
+// Describe implements act.Describer.
+func (m *monitor) Describe(d *act.Description) { d.WaitsFor("a directive from outside of the thread") }
 
 // ring gives the monitor a turn. Before its first turn the bell is not set, and an empty posted function wakes the
 // scheduler. If the inbox is full, the scheduler is awake already.

@@ -98,7 +98,7 @@ func (b *book) Close() error {
 	return nil
 }
 
-// Counts is a hook.Counter's. The lines that were lost are those of all schedulers, so the first one says it.
+// Counts implements act's counter. The lines that were lost are those of all schedulers, so the first one says it.
 func (b *book) Counts(add func(name string, n uint64)) {
 	add("accesslog_lines_total", b.count)
 	if b.s.Index() == 0 {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -87,7 +86,7 @@ func (c plain) SyscallConn() (syscall.RawConn, error) { return raw(c), nil }
 type raw struct{ *conn }
 
 func (r raw) Control(f func(fd uintptr)) error {
-	if s, ok := listener.As[hook.Descriptor](r.of); ok && r.of.Scheduler().Internals().Here() && s.Descriptor() >= 0 {
+	if s, ok := listener.As[interface{ Descriptor() int }](r.of); ok && r.of.Scheduler().Internals().Here() && s.Descriptor() >= 0 {
 		f(uintptr(s.Descriptor()))
 		return nil
 	}

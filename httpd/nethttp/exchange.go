@@ -395,10 +395,10 @@ func (x *exchange) finish() error {
 	return nil
 }
 
-// Waits implements hook.Waiting. When the handler has returned, only the connection is waited for.
-func (x *exchange) Waits(add func(what string)) {
+// Describe implements act.Describer. When the handler has returned, only the connection is waited for.
+func (x *exchange) Describe(d *act.Description) {
 	if x.state.Load() == running {
-		add("its http.Handler, on a goroutine")
+		d.WaitsFor("its http.Handler, on a goroutine")
 	}
 }
 
@@ -454,13 +454,13 @@ func (y *stray) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Waits implements hook.Waiting.
-func (y *stray) Waits(add func(what string)) { add("its handler to return") }
+// Describe implements act.Describer.
+func (y *stray) Describe(d *act.Description) {
+	d.Name = "nethttp: a request, given up"
+	d.WaitsFor("its handler to return")
+}
 
 func (y *stray) String() string { return y.name }
-
-// Redacted implements hook.Redacter.
-func (y *stray) Redacted() string { return "nethttp: a request, given up" }
 
 func isBlocked(err error) bool {
 	_, is := err.(act.Blocked)

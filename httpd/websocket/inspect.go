@@ -3,38 +3,40 @@ package websocket
 import (
 	"fmt"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/act"
 )
 
-// WaitsFor implements hook.Valued.
-func (x *session) WaitsFor(w *hook.Waits) {
-	if x.phase == ending {
-		w.Add("the end of the connection")
-	} else {
-		hook.AskValues(x.Child.Action, w)
+// Describe implements act.Describer.
+func (x *session) Describe(d *act.Description) {
+	said := d.Internals()
+	first := said.Waits.Len()
+	x.Child.Describe(d)
+	if x.phase == ending { // the action is over, or what it waits for does not count any more
+		said.Waits.Truncate(first)
+		d.WaitsFor("the end of the connection")
 	}
 	if x.sign != unasked {
-		w.Add("a sign of life, such as the answer to a ping")
+		d.WaitsFor("a sign of life, such as the answer to a ping")
 	}
 	if n := x.waits(); n > 0 {
-		w.Add(fmt.Sprintf("room for %d messages that were pushed", n))
+		d.WaitsFor(fmt.Sprintf("room for %d messages that were pushed", n))
 	}
-	x.conn.WaitsFor(w)
+	d.Of(x.conn)
 }
 
-// Waits implements hook.Waiting.
-func (b *blockedMessage) Waits(add func(what string)) {
-	add("the end of a message that is sent in pieces")
+// Describe implements act.Describer.
+func (b *blockedMessage) Describe(d *act.Description) {
+	d.WaitsFor("the end of a message that is sent in pieces")
 }
 
-// Waits implements hook.Waiting.
-func (x *shake) Waits(add func(what string)) {
+// Describe implements act.Describer.
+func (x *shake) Describe(d *act.Description) {
 	switch {
 	case x.connect == nil:
 	case x.conn == nil:
-		x.connect.Waits(add)
+		x.connect.Describe(d)
 	default:
-		add("the answer to a handshake of WebSocket")
-		x.conn.Waits(add)
+		d.WaitsFor("the answer to a handshake of WebSocket")
+		d.Of(x.conn)
 	}
 }

@@ -29,22 +29,8 @@ func AddrPort(addr any) (at netip.AddrPort) {
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
-// Addressed is a Stream that knows its peer as a value. On Linux PeerAddress allocates nothing for TCP.
-type Addressed interface {
-	PeerAddress() Address
-}
-
-// Valued is a [Waiting] that adds values, for the sake of a scheduler that is asked about very many connections: it makes no
-// texts, and allocates nothing if there is room in w. It has no other Waits.
-type Valued interface {
-	WaitsFor(w *Waits)
-}
-
 // Waits are things that are waited for, as values.
-type Waits struct {
-	all Pile[wait]
-	add func(what string) // Add
-}
+type Waits struct{ all Pile[wait] }
 
 type wait struct {
 	what   string
@@ -56,17 +42,13 @@ type wait struct {
 }
 
 // MakeWaits returns Waits with room for n.
-func MakeWaits(n int) *Waits {
-	w := &Waits{all: MakePile[wait](n)}
-	w.add = w.Add
-	return w
-}
+func MakeWaits(n int) *Waits { return &Waits{MakePile[wait](n)} }
 
 // Len returns how many there are.
 func (w *Waits) Len() int { return w.all.n }
 
-// Add adds a thing in a few words, as in Waits of [Waiting].
-func (w *Waits) Add(what string) { w.all.Next().what = what }
+// Add adds a thing in a few words: "input from 127.0.0.1:5".
+func (w *Waits) Add(what string) { *w.all.Next() = wait{what: what} }
 
 // AddPeer adds what, followed by the address of a peer.
 func (w *Waits) AddPeer(what string, peer Address) {
@@ -118,6 +100,12 @@ func (x *wait) from() string {
 	return x.peer.String()
 }
 
+// All returns the Texts of all.
+func (w *Waits) All() []string { return w.Texts(0, w.Len()) }
+
+// Truncate forgets those from the place n on.
+func (w *Waits) Truncate(n int) { w.all.n = n }
+
 // Texts returns the things from one place on, up to another one: each text once. Any goroutine.
 func (w *Waits) Texts(from, to int) (all []string) {
 	for i := from; i < to; i++ {
@@ -126,21 +114,6 @@ func (w *Waits) Texts(from, to int) (all []string) {
 		}
 	}
 	return all
-}
-
-// AskValues is [AskWaits] that adds to w.
-func AskValues(a any, w *Waits) bool {
-	for ; a != nil; a = Child(a) {
-		switch x := a.(type) {
-		case Valued:
-			x.WaitsFor(w)
-			return true
-		case Waiting:
-			x.Waits(w.add)
-			return true
-		}
-	}
-	return false
 }
 
 // Pile is a list that never moves what is in it: to copy very much would hold up a scheduler. Its room is allocated beforehand.
@@ -158,7 +131,7 @@ func MakePile[T any](n int) Pile[T] { return Pile[T]{room: make([]T, n)} }
 
 // Next returns the place of a further one.
 func (p *Pile[T]) Next() *T {
-	if i := p.n - len(p.room); i >= 0 && i%piece == 0 {
+	if i := p.n - len(p.room); i >= 0 && i/piece == len(p.more) {
 		p.more = append(p.more, make([]T, piece))
 	}
 	p.n++

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
 )
 
 // Said returns what the waiting tasks and demons of s say that they wait for, in the order of their places. It is called on
@@ -13,7 +12,9 @@ import (
 func Said(s *act.Scheduler) (all []string) {
 	s.Internals().EachTask(1, func(x *act.Task) bool {
 		if s.Internals().Waiting(x) {
-			hook.AskWaits(x.Action(), func(what string) { all = append(all, what) })
+			var d act.Description
+			d.Of(x.Action())
+			all = append(all, d.Internals().Waits.All()...)
 		}
 		return true
 	})
@@ -31,13 +32,9 @@ func (l *Stepped) UntilSaid(want ...string) {
 	l.Until(fmt.Sprintf("they say %q", want), func() bool { return slices.Equal(Said(l.S), want) })
 }
 
-// CountsOf returns what hook.Counters of s have counted. It is called on the thread of s.
+// CountsOf returns what s and its Locals have counted. It is called on the thread of s.
 func CountsOf(s *act.Scheduler) map[string]uint64 {
 	all := map[string]uint64{}
-	s.Internals().EachLocal(func(v any) {
-		if c, ok := v.(hook.Counter); ok {
-			c.Counts(func(name string, n uint64) { all[name] += n })
-		}
-	})
+	s.Internals().Counts(func(name string, n uint64) { all[name] += n })
 	return all
 }
