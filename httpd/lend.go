@@ -96,8 +96,8 @@ func (e *http1Exchange) lend() (*Sender, error) {
 
 // Write sends p, or as much of it as the system takes at once, and returns how much. One goroutine at a time may call it. If p
 // was not sent as a whole, the error is monitor.ErrWouldBlock: the scheduler waits for room with Ready, then Write is called
-// again with the rest, also if that is empty. It is net.ErrClosed when the loan has ended, ErrLength, or the error of the
-// connection.
+// again with the rest, also if that is empty. It is net.ErrClosed when the loan has ended, the error of the connection, or
+// one for more content than was announced.
 func (s *Sender) Write(p []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *Sender) Write(p []byte) (n int, err error) {
 	case s.over:
 		return 0, net.ErrClosed
 	case s.most >= 0 && int64(len(p)) > s.most-s.taken:
-		return 0, ErrLength
+		return 0, errLength
 	case s.chunked && s.left == 0 && len(p) > 0:
 		s.left = len(p)
 		s.frame = append(strconv.AppendInt(s.frame, int64(len(p)), 16), "\r\n"...)
@@ -153,7 +153,7 @@ func (s *Sender) SendFile(f *os.File, offset, n int64) (sent int64, err error) {
 	case s.chunked:
 		return 0, errors.ErrUnsupported
 	case s.most >= 0 && n > s.most-s.taken:
-		return 0, ErrLength
+		return 0, errLength
 	}
 	for sent < n && err == nil {
 		var k int

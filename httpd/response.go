@@ -56,10 +56,8 @@ const (
 const gathered = 4 << 10
 
 var (
-	// ErrNoContent is returned for content where the status has none: 101, 204, 205 and 304.
-	ErrNoContent = errors.New("httpd: a response with this status has no content")
-	// ErrLength is returned for more content than SetLength has announced. An answer with fewer bytes fails with it.
-	ErrLength = errors.New("httpd: the content is not as long as was announced")
+	errNoContent = errors.New("httpd: a response with this status has no content") // 101, 204, 205 and 304
+	errLength    = errors.New("httpd: the content is not as long as was announced")
 	// ErrLate is returned for changes to a head that has been sent.
 	ErrLate = errors.New("httpd: the head of the response has been sent")
 	// ErrSlow is returned when the client takes the response too slowly. It is an os.ErrDeadlineExceeded, and a net.Error whose
@@ -193,7 +191,7 @@ func appendField(to []byte, name, value string) []byte {
 	return append(to, value...)
 }
 
-// SetLength announces exactly how many bytes are going to be written.
+// SetLength announces exactly how many bytes are going to be written. An answer with more or fewer fails.
 func (w *Response) SetLength(n int64) {
 	switch {
 	case n < 0:
@@ -247,8 +245,8 @@ func (w *Response) SetBody(p []byte) {
 }
 
 // Write takes p, or as much of it as there is room for, and returns how much. If that is not all of p, the error is an
-// act.Blocked, which wakes when there is room again, or says why nothing more can be written: ErrLength,
-// ErrNoContent, ErrSlow, or the error of the connection. An action that ignores the error has not answered: see Handler.
+// act.Blocked, which wakes when there is room again, or says why nothing more can be written: the status has no content, SetLength
+// has announced less, ErrSlow, or the error of the connection. An action that ignores the error has not answered: see Handler.
 //
 // Until the Handler returns there is always room: everything written is kept, however much it is. For large content that
 // is at hand SetBody is better, and for content that is produced bit by bit an action.
@@ -308,12 +306,12 @@ func (w *Response) writable(n int) error {
 		return cmp.Or(w.err, errHijacked)
 	case w.err != nil:
 	case syntax.Empty(w.status) && n > 0:
-		return ErrNoContent
+		return errNoContent
 	case w.whole != nil:
 		w.fail(ErrLate)
 	case w.left >= 0 && int64(n+len(w.body)) > w.left,
 		w.progress == gathering && w.announced >= 0 && int64(n+len(w.body)) > w.announced:
-		w.fail(ErrLength)
+		w.fail(errLength)
 	}
 	return w.err
 }
@@ -357,7 +355,7 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 	}
 	w.flush()
 	if n > w.left {
-		w.fail(ErrLength)
+		w.fail(errLength)
 	}
 	if w.err != nil {
 		return 0, w.err
@@ -471,11 +469,11 @@ func (w *Response) begin(final bool) {
 	}
 	switch {
 	case syntax.Empty(w.status) && total > 0:
-		w.fail(ErrNoContent)
+		w.fail(errNoContent)
 	case syntax.Bodiless(w.status):
 		length = -1
 	case w.announced >= 0 && (total > w.announced || final && total < w.announced && !w.mute):
-		w.fail(ErrLength)
+		w.fail(errLength)
 	}
 	if w.err == nil {
 		w.progress, w.left = sent, length
@@ -529,7 +527,7 @@ func (w *Response) finish() error {
 	}
 	w.count(int64(len(w.whole)))
 	if w.left > 0 && !w.mute {
-		w.fail(ErrLength)
+		w.fail(errLength)
 	} else {
 		w.x.end()
 	}

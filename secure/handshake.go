@@ -16,18 +16,17 @@ import (
 // ErrTooMany is the failure of a handshake that was given up for a newer one: see [Handshakes.Waiting].
 var ErrTooMany = errors.New("secure: too many handshakes are under way")
 
-// ErrNotTLS is the failure of a server's handshake with a peer whose first bytes are not of TLS. One that speaks HTTP gets
+// errNotTLS is the failure of a server's handshake with a peer whose first bytes are not of TLS. One that speaks HTTP gets
 // a response of status 400 that says so.
-var ErrNotTLS = errors.New("secure: the peer does not speak TLS")
+var errNotTLS = errors.New("secure: the peer does not speak TLS")
 
 // Server returns a filter for accepted connections. The config is used as it is, by all connections, so that sessions are
 // resumed on any scheduler; it must have a certificate (Certificates, GetCertificate or GetConfigForClient), and may be
-// shared with other servers. Its functions are called on other goroutines, unless h says otherwise, and several at the
-// same time. h may be nil.
+// shared with other servers. Its functions are called on other goroutines, several at the same time. h may be nil.
 //
-// With FilterTimeout of the service the handshake is bounded in time: 10 s by default. A failure is one of crypto/tls,
-// [ErrNotTLS], [ErrTooMany], or one of the connection. The peer is sent an alert, and the service logs it at debug level. If
-// the handshake is given up, the context of its ClientHelloInfo ends. A panic in a function of the config ends this connection
+// With FilterTimeout of the service the handshake is bounded in time: 10 s by default. A failure is one of crypto/tls, one of the
+// connection, [ErrTooMany], or that the peer does not speak TLS. The peer is sent an alert, and the service logs it at debug level.
+// If the handshake is given up, the context of its ClientHelloInfo ends. A panic in a function of the config ends this connection
 // alone, and is an error in the log.
 func Server(config *tls.Config, h *Handshakes) listener.Filter {
 	if config == nil || len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
@@ -199,7 +198,7 @@ func (x *handshake) refuse(first byte) {
 	if 'A' <= first && first <= 'Z' {
 		_, _ = x.conn.WriteString(notTLS) // a fresh connection has room
 	}
-	x.over, x.err = true, ErrNotTLS
+	x.over, x.err = true, errNotTLS
 }
 
 // Silent reports whether the client has sent nothing yet: then an order ends the handshake, see [listener.Filter].

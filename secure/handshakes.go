@@ -34,17 +34,13 @@ type Handshakes struct {
 	// more at its end. Limits of the connection do not bound this.
 	Waiting int
 
-	once    sync.Once
-	free    slots
-	bodies  bodies
-	dropped atomic.Uint64
+	once   sync.Once
+	free   slots
+	bodies bodies
 }
 
 // shared is that of filters without one.
 var shared Handshakes
-
-// Dropped returns how many handshakes failed with [ErrTooMany] so far. Any goroutine.
-func (h *Handshakes) Dropped() uint64 { return h.dropped.Load() }
 
 // driver makes the steps of a handshake.
 type driver interface {
@@ -280,7 +276,6 @@ func (q *queue) drop() {
 	x.leave()
 	x.crowded = true
 	x.waker.Wake()
-	q.of.dropped.Add(1)
 	q.dropped++
 	failures.Add(q.s, func(f *failed) { f.dropped, f.bound = f.dropped+1, q.bound() })
 }

@@ -1,0 +1,7 @@
+package httpd
+
+// What a handler has done wrong has no name for programs.
+var (
+	ErrLength    = errLength
+	ErrNoContent = errNoContent
+)
