@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/netpoll"
@@ -22,27 +21,25 @@ const deniedInARow = 64
 
 // acceptor is a listening socket as one scheduler sees it.
 type acceptor struct {
-	e         *readiness
-	source    *source
-	addr      net.Addr
-	keepAlive time.Duration
-	delay     bool
-	shared    *shared // nil: the socket is the acceptor's own
-	fd        int     // -1: closed
-	slot      uint32
-	foreign   bool        // the options are set on each connection
-	each      ConnOptions // for each connection: the buffers of a Unix socket are not inherited everywhere
-	ready     bool
-	stopped   bool
-	given     bool     // to another process
-	lacks     resource // why the last Accept gave nothing, beside there being none
-	starving  bool     // in readiness.starving
-	late      int      // connections given since Stop
-	lost      int      // connections lost in a row
-	full      uint64   // refusals for want of a place, see Refusals
-	short     uint64   // and for other resources
-	waker     act.Waker
-	place     act.AtomicWaker // woken when the limiter has room
+	e        *readiness
+	source   *source
+	addr     net.Addr
+	options  ListenOptions
+	shared   *shared // nil: the socket is the acceptor's own
+	fd       int     // -1: closed
+	slot     uint32
+	foreign  bool // the options are set on each connection
+	ready    bool
+	stopped  bool
+	given    bool     // to another process
+	lacks    resource // why the last Accept gave nothing, beside there being none
+	starving bool     // in readiness.starving
+	late     int      // connections given since Stop
+	lost     int      // connections lost in a row
+	full     uint64   // refusals for want of a place, see Refusals
+	short    uint64   // and for other resources
+	waker    act.Waker
+	place    act.AtomicWaker // woken when the limiter has room
 }
 
 type resource uint8
@@ -58,7 +55,7 @@ const (
 func (e *readiness) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*acceptor, error) {
 	local := sh != nil && sh.path != ""
 	a := &acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd),
-		keepAlive: keptAlive(o.KeepAlive), delay: o.Delay, foreign: sh != nil && sh.foreign}
+		options: o, foreign: sh != nil && sh.foreign}
 	if a.addr == nil {
 		if tcp, ok := at.(*net.TCPAddr); ok && tcp.Port == 0 {
 			_ = a.giveUp(fd) // the error that matters is the other one
@@ -69,9 +66,6 @@ func (e *readiness) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (
 	kind := netpoll.Input
 	if sh != nil {
 		kind = netpoll.SharedListener
-	}
-	if local || a.foreign {
-		a.each = o.ConnOptions
 	}
 	slot, err := e.watch(fd, kind, a)
 	if err != nil {
@@ -102,12 +96,14 @@ func (a *acceptor) Accept() (Stream, error) {
 		return nil, a.refused(err)
 	}
 	if a.foreign {
-		_ = a.e.os.SetNoDelay(fd, !a.delay) // it fails if the peer has gone, which a receive reports
+		_ = a.e.os.SetNoDelay(fd, !a.options.Delay) // it fails if the peer has gone, which a receive reports
 	}
 	if a.foreign || !netpoll.InheritsKeepAlive && !a.source.local {
-		_ = a.e.os.SetKeepAlive(fd, a.keepAlive) // likewise
+		_ = a.e.os.SetKeepAlive(fd, keptAlive(a.options.KeepAlive)) // likewise
 	}
-	_ = a.e.setBuffers(fd, a.each) // with other sizes it works too
+	if a.foreign || a.source.local { // those of a Unix socket are not inherited everywhere
+		_ = a.e.setBuffers(fd, a.options.ConnOptions) // with other sizes it works too
+	}
 	k, err := a.source.adopt(fd)
 	if err != nil { // the poller's limits are resources too (epoll_ctl(2): ENOMEM, ENOSPC)
 		return nil, a.lacking(err, aDescriptor)
