@@ -23,7 +23,7 @@ import (
 // all tasks that goroutines wait for through this engine, up to 1000, with their Data. While no caller waits, there are no calls.
 //
 // Await blocks, so it is for goroutines: see Future for actions. A processor that waits keeps its place among the Workers.
-func (e *Engine) Await(ctx context.Context, id store.ID) (store.Task, error) {
+func (e *Engine) Result(ctx context.Context, id store.ID) (store.Task, error) {
 	type end struct {
 		task store.Task
 		err  error
@@ -34,7 +34,7 @@ func (e *Engine) Await(ctx context.Context, id store.ID) (store.Task, error) {
 	return x.task, x.err
 }
 
-// Future returns a future of s that is resolved when the task has ended. Its errors are those of [Engine.Await]. An action waits for
+// Future returns a future of s that is resolved when the task has ended. Its errors are those of [Engine.Result]. An action waits for
 // it with its Await, a coroutine with coro.Value, a process with process.Do. A caller that gives up ends ctx. Any goroutine may
 // call Future.
 //

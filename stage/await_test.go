@@ -57,7 +57,7 @@ func TestLooks(t *testing.T) {
 		told := map[store.ID]int{}
 		for _, id := range ids {
 			go func() {
-				x, err := e.Await(t.Context(), id)
+				x, err := e.Result(t.Context(), id)
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil && x.Status == store.Canceled {
@@ -167,7 +167,7 @@ func TestEndedWithoutItsScheduler(t *testing.T) {
 	f = e.Future(t.Context(), s, ids[0])
 	_, err = kept.Cancel(t.Context(), ids[0])
 	require.NoError(t, err)
-	x, err := e.Await(t.Context(), ids[0])
+	x, err := e.Result(t.Context(), ids[0])
 	require.NoError(t, err)
 	require.Equal(t, store.Canceled, x.Status)
 	require.Eventually(t, f.Resolved, servertest.Timeout, time.Millisecond)
@@ -185,7 +185,7 @@ func TestAwaitInVain(t *testing.T) {
 			}
 			err := do()
 			if call == "Cancel" { // and nobody sees it cancelled
-				_, _ = s.Store.Purge(ctx, store.Purge{Status: store.Canceled, Limit: 1})
+				_, _ = s.Store.Purge(ctx, store.Canceled, 0, 1)
 			}
 			return err
 		}}
@@ -196,14 +196,14 @@ func TestAwaitInVain(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		for range 2 { // the second is in vain from the beginning
-			_, err := e.Await(ctx, id)
+			_, err := e.Result(ctx, id)
 			require.Equal(t, why, err)
 		}
 		require.Equal(t, time.Second, time.Since(begun))
 
 		answers.Store(true)
 		time.AfterFunc(time.Minute, func() { _, _ = e.Cancel(context.Background(), id) })
-		_, err := e.Await(t.Context(), id)
+		_, err := e.Result(t.Context(), id)
 		require.ErrorIs(t, err, store.ErrNotFound)
 	})
 }
@@ -225,19 +225,19 @@ func TestTypedAwait(t *testing.T) {
 	good, bad := enqueue("good"), enqueue("bad")
 	fires(t, e, good)
 	fires(t, e, bad)
-	v, err := words.Await(t.Context(), e, good)
+	v, err := words.Result(t.Context(), e, good)
 	require.NoError(t, err)
 	require.Equal(t, "good and more", v)
-	_, err = words.Await(t.Context(), e, bad)
+	_, err = words.Result(t.Context(), e, bad)
 	require.ErrorIs(t, err, store.ErrFailed)
 	require.EqualError(t, err, "stage: failed for good: out of paper")
 	cancelled := enqueue("")
 	_, err = e.Cancel(t.Context(), cancelled)
 	require.NoError(t, err)
-	_, err = words.Await(t.Context(), e, cancelled)
+	_, err = words.Result(t.Context(), e, cancelled)
 	require.Equal(t, store.ErrCanceled, err)
 	require.Equal(t, []store.ID{good, bad}, told, "and not of one that no worker held")
-	_, err = words.Await(t.Context(), e, 4711)
+	_, err = words.Result(t.Context(), e, 4711)
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 

@@ -7,29 +7,28 @@ import (
 	"unicode/utf8"
 )
 
-// Stage is one stage of a Chain.
-type Stage struct {
-	Name string
-	// Processor is the id of the processor that does the work of a dynamic stage. It is empty for a static stage.
-	Processor string
+// link is one stage of a Chain.
+type link struct {
+	name      string
+	processor string // does the work of a dynamic stage; "" for a static one
 }
 
-func (s Stage) dynamic() bool { return s.Processor != "" }
+func (s link) dynamic() bool { return s.processor != "" }
 
 // Chain is the sequence of stages of one kind of task: a static stage at which its tasks begin, and then dynamic and
 // static stages in alternation. Begin and Then make a Chain, and New reports what is wrong with it. A Chain does not change,
 // and may be used from any goroutine.
 type Chain struct {
-	stages []Stage // static ones at even places
+	stages []link // static ones at even places
 }
 
 // Begin returns a chain of one static stage, which Then continues.
-func Begin(static string) *Chain { return &Chain{[]Stage{{Name: static}}} }
+func Begin(static string) *Chain { return &Chain{[]link{{name: static}}} }
 
 // Then returns a chain that continues c with a dynamic stage, whose work the processor with that id does, and the
 // static stage that it leads to.
 func (c *Chain) Then(dynamic, processor, static string) *Chain {
-	return &Chain{append(slices.Clip(c.stages), Stage{dynamic, processor}, Stage{Name: static})}
+	return &Chain{append(slices.Clip(c.stages), link{dynamic, processor}, link{name: static})}
 }
 
 // check returns what is wrong with the chain.
@@ -41,17 +40,17 @@ func (c *Chain) check() (wrong []error) {
 	seen := map[string]bool{}
 	for i, s := range c.stages {
 		switch {
-		case s.Name == "":
+		case s.name == "":
 			say("has no name for stage %d", i+1)
-		case seen[s.Name]:
-			say("has %s twice", s.Name)
-		case !storable(s.Name):
-			say("has a name that is not UTF-8 without NUL: %q", s.Name)
+		case seen[s.name]:
+			say("has %s twice", s.name)
+		case !storable(s.name):
+			say("has a name that is not UTF-8 without NUL: %q", s.name)
 		}
-		if i%2 == 1 && s.Processor == "" {
-			say("has no processor for the dynamic stage %q", s.Name)
+		if i%2 == 1 && s.processor == "" {
+			say("has no processor for the dynamic stage %q", s.name)
 		}
-		seen[s.Name] = true
+		seen[s.name] = true
 	}
 	return wrong
 }
@@ -59,28 +58,34 @@ func (c *Chain) check() (wrong []error) {
 // storable reports whether all stores can keep a name.
 func storable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, "\x00") }
 
-// Stages returns a copy of all stages in order. The first is where tasks begin, the last where they end.
-func (c *Chain) Stages() []Stage { return slices.Clone(c.stages) }
+// Stages returns the names of all stages in order. The first is where tasks begin, the last where they end.
+func (c *Chain) Stages() []string {
+	names := make([]string, len(c.stages))
+	for i, s := range c.stages {
+		names[i] = s.name
+	}
+	return names
+}
 
-func (c *Chain) last() Stage { return c.stages[len(c.stages)-1] }
+func (c *Chain) last() link { return c.stages[len(c.stages)-1] }
 
-func (c *Chain) find(name string) (Stage, error) { return c.at(name, 0) }
+func (c *Chain) find(name string) (link, error) { return c.at(name, 0) }
 
 // next returns the stage behind the one of that name: behind a static one a dynamic one, and the other way round.
-func (c *Chain) next(name string) (Stage, error) { return c.at(name, +1) }
+func (c *Chain) next(name string) (link, error) { return c.at(name, +1) }
 
-func (c *Chain) previous(name string) (Stage, error) { return c.at(name, -1) }
+func (c *Chain) previous(name string) (link, error) { return c.at(name, -1) }
 
 // at returns the stage with that offset from the one of that name. Its error ends as the Failure of a task.
-func (c *Chain) at(name string, offset int) (Stage, error) {
-	i := slices.IndexFunc(c.stages, func(s Stage) bool { return s.Name == name })
+func (c *Chain) at(name string, offset int) (link, error) {
+	i := slices.IndexFunc(c.stages, func(s link) bool { return s.name == name })
 	switch {
 	case i < 0:
-		return Stage{}, fmt.Errorf("stage: not in the chain: %q", name)
+		return link{}, fmt.Errorf("stage: not in the chain: %q", name)
 	case i+offset < 0:
-		return Stage{}, fmt.Errorf("stage: nothing is before the first stage: %s", name)
+		return link{}, fmt.Errorf("stage: nothing is before the first stage: %s", name)
 	case i+offset == len(c.stages):
-		return Stage{}, fmt.Errorf("stage: nothing is behind the last stage: %s", name)
+		return link{}, fmt.Errorf("stage: nothing is behind the last stage: %s", name)
 	}
 	return c.stages[i+offset], nil
 }

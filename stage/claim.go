@@ -151,7 +151,7 @@ func (e *Engine) admit(c *claim, tasks []store.Task) []*work {
 // static stage there may be a request, so it stays there until it enters the next.
 func shows(kind string, c *Chain) (all []store.Show) {
 	for i := 1; i < len(c.stages); i += 2 {
-		before, dynamic := c.stages[i-1].Name, c.stages[i].Name
+		before, dynamic := c.stages[i-1].name, c.stages[i].name
 		all = append(all,
 			store.Show{Kind: kind, Found: before, Stage: dynamic},
 			store.Show{Kind: kind, Found: dynamic, Stage: before},

@@ -20,9 +20,9 @@ import (
 // good is the least that an engine needs.
 func good() stage.Config {
 	return stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    map[string]stage.Kind{"report": {Chain: reportChain()}},
-		Provider: stage.Processors{},
+		Store:      memory.New(nil),
+		Kinds:      map[string]stage.Kind{"report": {Chain: reportChain()}},
+		Processors: map[string]stage.Processor{},
 	}
 }
 
@@ -33,10 +33,10 @@ func reportChain() *stage.Chain {
 func TestAChainDoesNotChange(t *testing.T) {
 	c := reportChain()
 	printed, sent := c.Then("PRINTING", "print", "PRINTED"), c.Then("SENDING", "send", "SENT")
-	c.Stages()[0].Name = "changed"
+	c.Stages()[0] = "changed"
 	require.Equal(t, reportChain().Stages(), c.Stages())
-	require.Equal(t, "PRINTED", printed.Stages()[6].Name)
-	require.Equal(t, "SENT", sent.Stages()[6].Name)
+	require.Equal(t, "PRINTED", printed.Stages()[6])
+	require.Equal(t, "SENT", sent.Stages()[6])
 }
 
 // Everything that is wrong is said at once.
@@ -61,38 +61,38 @@ func TestInvalidConfigs(t *testing.T) {
 			`Worker is not UTF-8 without NUL: "\xff"`,
 		}},
 		"what is nil, or of nothing": {func(cfg *stage.Config) {
-			cfg.Kinds[""], cfg.Middleware, cfg.Queues = stage.Kind{}, []stage.Middleware{nil}, []string{"reports", ""}
+			cfg.Kinds[""], cfg.Middleware, cfg.Queues = stage.Kind{}, []func(stage.Processor) stage.Processor{nil}, []string{"reports", ""}
 		}, []string{
 			"Kinds has a kind without a name", `Kinds[""].Chain is missing`, "Middleware has a nil",
 			`Queues has a queue that no kind has: "reports"`,
 		}},
 		"what is negative": {func(cfg *stage.Config) {
 			cfg.Kinds["report"] = stage.Kind{Chain: reportChain(), Workers: -1, Attempts: -2, Timeout: -3}
-			cfg.Workers, cfg.Attempts, cfg.Timeout, cfg.Poll, cfg.Heartbeat = -1, -2, -3, -4, -5
-			cfg.Retention = map[store.Status]time.Duration{store.Normal: -6, store.Failed: 0}
+			cfg.Workers, cfg.Poll, cfg.Heartbeat = -1, -4, -5
+			cfg.Upkeep.Retention = map[store.Status]time.Duration{store.Normal: -6, store.Failed: 0}
 		}, []string{
 			`Kinds["report"].Workers is negative: -1`, `Kinds["report"].Attempts is negative: -2`, `Kinds["report"].Timeout is negative: -3ns`,
-			"Workers is negative: -1", "Attempts is negative: -2", "Timeout is negative: -3ns", "Poll is negative: -4ns",
-			"Heartbeat is negative: -5ns", `Retention["NORMAL"] is negative: -6ns`,
+			"Workers is negative: -1", "Poll is negative: -4ns",
+			"Heartbeat is negative: -5ns", `Upkeep.Retention["NORMAL"] is negative: -6ns`,
 		}},
 		"a negative lease":  {func(cfg *stage.Config) { cfg.Lease = -time.Second }, []string{"Lease is negative: -1s"}},
 		"a beat too slow":   {func(cfg *stage.Config) { cfg.Heartbeat = 15 * time.Second }, []string{"Heartbeat (15s) must be below Lease (15s)"}},
 		"a lease too short": {func(cfg *stage.Config) { cfg.Lease = 10 }, []string{"Lease is less than stores can count: 10ns"}},
 		"a beat too long":   {func(cfg *stage.Config) { cfg.Lease, cfg.Heartbeat = 10e6, 20e6 }, []string{"Heartbeat (20ms) must be below Lease (10ms)"}},
 		"a retention of what has no end": {func(cfg *stage.Config) {
-			cfg.Retention = map[store.Status]time.Duration{store.Suspended: time.Hour}
-		}, []string{`Retention has a status in which no task ends: "SUSPENDED"`}},
+			cfg.Upkeep.Retention = map[store.Status]time.Duration{store.Suspended: time.Hour}
+		}, []string{`Upkeep.Retention has a status in which no task ends: "SUSPENDED"`}},
 		"periodic tasks": {func(cfg *stage.Config) {
-			cfg.Periodic = map[string]stage.Periodic{"b": {Kind: "copy", Missed: 3, Most: 1001}}
+			cfg.Upkeep.Periodic = map[string]stage.Periodic{"b": {Kind: "copy", Missed: 1001}}
 			for _, name := range []string{"", "a\x00", strings.Repeat("n", 257)} {
-				cfg.Periodic[name] = stage.Periodic{Kind: "report", Schedule: hourly}
+				cfg.Upkeep.Periodic[name] = stage.Periodic{Kind: "report", Schedule: hourly}
 			}
 		}, []string{
-			`Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: ""`,
-			`Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: "a\x00"`,
-			`Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: "` + strings.Repeat("n", 257) + `"`,
-			`Periodic["b"].Kind is none of Kinds: "copy"`, `Periodic["b"].Schedule is missing`,
-			`Periodic["b"].Missed is unknown: 3`, `Periodic["b"].Most is not between 0 and 1000: 1001`,
+			`Upkeep.Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: ""`,
+			`Upkeep.Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: "a\x00"`,
+			`Upkeep.Periodic has a name that is not UTF-8 without NUL of 1 to 256 bytes: "` + strings.Repeat("n", 257) + `"`,
+			`Upkeep.Periodic["b"].Kind is none of Kinds: "copy"`, `Upkeep.Periodic["b"].Schedule is missing`,
+			`Upkeep.Periodic["b"].Missed is not between -1 and 1000: 1001`,
 		}},
 		"a chain without a dynamic stage": {chain(stage.Begin("A")), []string{`Kinds["x"].Chain needs a dynamic stage`}},
 		"the zero chain":                  {chain(&stage.Chain{}), []string{`Kinds["x"].Chain needs a dynamic stage`}},
@@ -161,7 +161,8 @@ func TestZeroConfig(t *testing.T) {
 // What was broken: a lease of the longest Duration had ended when it began, and such a Poll was none.
 func TestLongDurations(t *testing.T) {
 	const long = time.Duration(math.MaxInt64)
-	e := engineOf(t, memory.New(nil), 1, nothing, func(cfg *stage.Config) { cfg.Lease, cfg.Poll, cfg.Timeout = long, long, long })
+	e := engineOf(t, memory.New(nil), 1, nothing, func(cfg *stage.Config) { cfg.Lease, cfg.Poll = long, long },
+		ofKind(func(k *stage.Kind) { k.Timeout = long }))
 	for range 20 { // at random
 		require.Greater(t, e.Polling(), 30*365*24*time.Hour)
 	}
@@ -170,16 +171,17 @@ func TestLongDurations(t *testing.T) {
 	require.NoError(t, err)
 	e.Expire()
 	require.NoError(t, e.Wait(t.Context()))
-	require.Equal(t, "1 NORMAL", state(get(t, e, enter)))
+	require.Equal(t, "1 NORMAL", state(get(t, e.Store(), enter)))
 }
 
 func TestBackoffDoubles(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	cfg := good()
-	cfg.Store, cfg.Attempts, cfg.Logger = memory.New(func() time.Time { return now }), 100, zap.NewNop()
-	cfg.Provider = stage.Processors{"load": stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) {
+	cfg.Store, cfg.Logger = memory.New(func() time.Time { return now }), zap.NewNop()
+	cfg.Kinds["report"] = stage.Kind{Chain: reportChain(), Attempts: 100}
+	cfg.Processors = map[string]stage.Processor{"load": func(context.Context, *store.Task) (store.Commit, error) {
 		return nil, fmt.Errorf("no luck")
-	})}
+	}}
 	e, err := stage.New(cfg)
 	require.NoError(t, err)
 	id, err := e.Enqueue(t.Context(), "report", nil)

@@ -13,9 +13,9 @@
 //		Then("LOADING_DATA", "load", "DATA_LOADED").
 //		Then("BUILDING_REPORT", "build", "FINISHED")
 //	engine, err := stage.New(stage.Config{
-//		Store:    store, // of package memory, or of module stage/sqlite or stage/postgres
-//		Kinds:    map[string]stage.Kind{"report": {Chain: chain}},
-//		Provider: stage.Processors{"load": load, "build": build},
+//		Store:      s, // of package memory, or of module stage/sqlite or stage/postgres
+//		Kinds:      map[string]stage.Kind{"report": {Chain: chain}},
+//		Processors: map[string]stage.Processor{"load": load, "build": build},
 //	})
 //	id, err := engine.Enqueue(ctx, "report", data)
 //	err = engine.Run(ctx)
@@ -26,9 +26,9 @@
 // A long stage can note how far it has come ([SetProgress]). Heartbeats store that, and the next try of the stage, after a
 // failure or a crash, goes on from there.
 //
-// The latest attempts of a task that have failed are kept, with their times and errors ([Engine.Failures]).
+// The latest attempts of a task that have failed are kept, with their times and errors (Failures of [store.Store]).
 //
-// A goroutine waits for the end of a task, and gets its result, with [Engine.Await] and [Typed.Await]. Actions, coroutines and
+// A goroutine waits for the end of a task, and gets its result, with [Engine.Result] and [Typed.Result]. Actions, coroutines and
 // processes use [Engine.Future]. [Config.OnEnd] is called when a task has ended under an engine: it has finished, was cancelled,
 // or has failed for good.
 //
@@ -39,7 +39,7 @@
 //
 //	run at, scheduled, delayed        NewTask.At, NewTask.After
 //	snooze                            Snooze
-//	cron, periodic                    Config.Periodic, Schedule
+//	cron, periodic                    Upkeep.Periodic, Schedule
 //	unique jobs                       NewTask.Key, NewTask.Within
 //	priorities, queues, pauses        Kind.Priority, Kind.Queue, Config.Queues, Engine.PauseKind
 //	attempts, back-off, time-out      Kind.Attempts, Kind.Backoff, Kind.Timeout, Permanent
@@ -48,12 +48,12 @@
 //	discarded, dead                   the status Failed, Selection.Ended
 //	arguments                         Typed
 //	middleware, hooks                 Config.Middleware, Config.OnEnd
-//	results, awaiting                 Engine.Await, Engine.Future, Typed.Await
+//	results, awaiting                 Engine.Result, Engine.Future, Typed.Result
 //	subscriptions                     Config.OnEnd, for what ends under this engine
-//	errors                            Engine.Failures
+//	errors                            Store.Failures
 //	checkpoints, cursors              SetProgress
-//	statistics, lists                 Engine.Counts, Selection
-//	pruning                           Config.Retention, Engine.Purge
+//	statistics, lists                 Store.Counts, Store.List
+//	pruning                           Upkeep.Retention, Store.Purge
 //
 // # What is promised
 //
@@ -92,5 +92,5 @@
 // # What it is not
 //
 // A priority belongs to a kind ([Kind.Priority]), not to a task.
-// Tasks that have ended stay in the store, unless [Config.Retention] says how long, or [Engine.Purge] deletes them.
+// Tasks that have ended stay in the store, unless [Upkeep].Retention says how long, or Purge of the Store deletes them.
 package stage

@@ -22,7 +22,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Config configures an Engine. Store, Kinds and Provider are required; the zero value of any other field is useful.
+// Config configures an Engine. Store and Kinds are required; the zero value of any other field is useful.
 type Config struct {
 	// Store keeps the tasks. Engines that share it share the work.
 	Store store.Store
@@ -35,38 +35,21 @@ type Config struct {
 	// works on all. It adds, suspends, resumes and cancels tasks of all Kinds, and pauses all of them.
 	Queues []string
 
-	// Provider has the processors of the chains of the kinds that the engine works on.
-	Provider Provider
+	// Processors has the processors of the chains of the kinds that the engine works on, by the ids that Chain.Then names. A stage
+	// whose processor is missing has failed: it is tried again, perhaps by an engine of another release that has it.
+	Processors map[string]Processor
 
-	// Periodic has tasks that are enqueued again and again, by their names. A name is UTF-8 without NUL, of at most MaxKey
-	// bytes.
-	//
-	// In a minute 10,000 names of one kind, each with a tick and a task that does nothing, took this processor time:
-	//
-	//	package memory   0.7 s                            0.2 s if all ticks are at the same moment
-	//	SQLite           11 s                             9 s
-	//	PostgreSQL       4 s, and 5.5 s of the server     2.4 s, and 3.9 s of the server
-	//
-	// With 10,000 kinds, a tick of each at a moment of its own, it was 7 s, 8 s, and 6 s with 5 s of the server. While that many kinds
-	// have tasks that wait, each claim takes 20 to 70 ms in a store in SQL, since it looks at all of them.
-	//
-	// (DAIMON_TESTS=full go test -run '^$' -bench Minute . in the directory of package stage or of the store, on two CPUs with
-	// other work.)
-	Periodic map[string]Periodic
+	// Upkeep is what engines do beside working on tasks.
+	Upkeep Upkeep
 
-	// Retention says how long tasks are kept that have ended: Normal stands for those that have finished, Canceled, and Error
-	// for those that have failed for good. An engine that runs deletes those that ended longer ago, also of kinds that it does
-	// not know, 1000 in a call of the store. It looks for them once a minute. If a tenth of the duration is less, it looks that
-	// often, but not more often than Poll. The interval varies as Poll does. Tasks in a status without an entry are kept until
-	// Engine.Purge. Any number of engines may have a Retention.
+	// Middleware is put around the processor of each stage, the first one outside. Each returns a Processor that calls next, and
+	// does something around it, such as tracing, counting or checks. It is called whenever a stage begins. To wrap a single
+	// processor, call it where Processors has that.
 	//
-	// A task that is deleted loses its Key, and an Await of it returns store.ErrNotFound. So keep tasks for longer than their Within, and
-	// than callers may repeat an Enqueue. Keep them also for longer than callers take to begin an Await, and one and a half of their
-	// Poll more.
-	Retention map[store.Status]time.Duration
-
-	// Middleware is put around the processor of each stage, the first one outside.
-	Middleware []Middleware
+	// The Processor that it returns is called on the goroutine and with the context of the stage. What it returns counts as returned
+	// by next. A panic of next passes through it. The Commit comes later: to see that, return another Commit that calls the one of
+	// next.
+	Middleware []func(next Processor) Processor
 
 	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for human readers:
 	// two engines may have the same, since tokens tell their claims apart.
@@ -91,19 +74,6 @@ type Config struct {
 	// random between a half and one and a half of that; 0 means 1 s. Tasks that this engine enqueues or resumes are claimed
 	// at once.
 	Poll time.Duration
-
-	// Attempts is how often a stage is tried until it has failed for good; 0 means 5. A lost worker counts as an
-	// attempt, even one that Stop did not wait for; suspensions and interruptions do not. A failure counts also if it comes
-	// after Suspend, but before the worker has learnt of that.
-	Attempts int
-
-	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed. nil means 1 s, doubled each time,
-	// at most 5 min. Then it is claimed by the next poll of an engine, and after 0 at once.
-	Backoff func(n int) time.Duration
-
-	// Timeout bounds each call of a processor; 0 means no bound. Then its context ends with the cause ErrTimeout, and
-	// whatever it returns, that was an attempt that has failed.
-	Timeout time.Duration
 
 	// OnEnd, unless it is nil, is called after a task has ended under this engine. The store has committed then that the task is
 	// finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t.Data is what the last
@@ -150,10 +120,18 @@ type Kind struct {
 	// Queue is the queue of the kind's tasks, for Config.Queues. "" is the default queue.
 	Queue string
 
-	// Attempts, Backoff and Timeout take the place of those of the Config, where they are set.
+	// Attempts is how often a stage is tried until it has failed for good; 0 means 5. A lost worker counts as an
+	// attempt, even one that Stop did not wait for; suspensions and interruptions do not. A failure counts also if it comes
+	// after Suspend, but before the worker has learnt of that.
 	Attempts int
-	Backoff  func(n int) time.Duration
-	Timeout  time.Duration
+
+	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed. nil means 1 s, doubled each time,
+	// at most 5 min. Then it is claimed by the next poll of an engine, and after 0 at once.
+	Backoff func(n int) time.Duration
+
+	// Timeout bounds each call of a processor; 0 means no bound. Then its context ends with the cause ErrTimeout, and
+	// whatever it returns, that was an attempt that has failed.
+	Timeout time.Duration
 }
 
 // Engine works on the tasks of a Store. A monitor.Engine, which makes connections, is something else. The methods may be
@@ -262,7 +240,7 @@ func (cfg Config) check() error {
 	}
 	say(cfg.Store != nil, "Store is missing")
 	say(len(cfg.Kinds) > 0, "Kinds is empty")
-	say(cfg.Provider != nil, "Provider is missing")
+	say(cfg.Processors != nil, "Provider is missing")
 	for name, k := range cfg.Kinds {
 		say(name != "", "Kinds has a kind without a name")
 		say(storable(name), "Kinds has a kind that is not UTF-8 without NUL: %q", name)
@@ -270,16 +248,8 @@ func (cfg Config) check() error {
 			say(false, "Kinds[%q].%w", name, err)
 		}
 	}
-	for name, p := range cfg.Periodic {
-		say(name != "" && len(name) <= store.MaxKey && storable(name),
-			"Periodic has a name that is not UTF-8 without NUL of 1 to %d bytes: %q", store.MaxKey, name)
-		for _, err := range p.check(cfg) {
-			say(false, "Periodic[%q].%w", name, err)
-		}
-	}
-	for status, age := range cfg.Retention {
-		say(slices.Contains(ends, status), "Retention has a status in which no task ends: %q", status)
-		say(age >= 0, "Retention[%q] is negative: %v", status, age)
+	for _, err := range cfg.Upkeep.check(cfg.Kinds) {
+		say(false, "Upkeep.%w", err)
 	}
 	for _, queue := range cfg.Queues {
 		found := false
@@ -288,11 +258,9 @@ func (cfg Config) check() error {
 		}
 		say(found, "Queues has a queue that no kind has: %q", queue)
 	}
-	say(!slices.ContainsFunc(cfg.Middleware, func(m Middleware) bool { return m == nil }), "Middleware has a nil")
+	say(!slices.ContainsFunc(cfg.Middleware, func(m func(Processor) Processor) bool { return m == nil }), "Middleware has a nil")
 	say(storable(cfg.Worker), "Worker is not UTF-8 without NUL: %q", cfg.Worker)
 	say(cfg.Workers >= 0, "Workers is negative: %d", cfg.Workers)
-	say(cfg.Attempts >= 0, "Attempts is negative: %d", cfg.Attempts)
-	say(cfg.Timeout >= 0, "Timeout is negative: %v", cfg.Timeout)
 	say(cfg.Lease >= 0, "Lease is negative: %v", cfg.Lease)
 	say(cfg.Lease <= 0 || cfg.Lease >= time.Millisecond, "Lease is less than stores can count: %v", cfg.Lease)
 	say(cfg.Heartbeat >= 0, "Heartbeat is negative: %v", cfg.Heartbeat)
@@ -326,24 +294,19 @@ const longest time.Duration = 1 << 61
 
 func (cfg Config) resolved() Config {
 	cfg.Workers = cmp.Or(cfg.Workers, 8)
-	cfg.Attempts = cmp.Or(cfg.Attempts, 5)
 	cfg.Lease = min(longest, cmp.Or(cfg.Lease, 15*time.Second))
 	cfg.Heartbeat = min(longest, cmp.Or(cfg.Heartbeat, max(1, min(time.Second, cfg.Lease/3))))
 	cfg.Poll = min(longest, cmp.Or(cfg.Poll, time.Second))
-	if cfg.Backoff == nil {
-		cfg.Backoff = doubling
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = logs.Default()
 	}
 	cfg.Shutdown = cfg.Shutdown.Resolved()
-	cfg.Periodic, cfg.Retention = maps.Clone(cfg.Periodic), maps.Clone(cfg.Retention)
-	cfg.Kinds = maps.Clone(cfg.Kinds)
+	cfg.Upkeep.Periodic, cfg.Upkeep.Retention = maps.Clone(cfg.Upkeep.Periodic), maps.Clone(cfg.Upkeep.Retention)
+	cfg.Kinds, cfg.Processors = maps.Clone(cfg.Kinds), maps.Clone(cfg.Processors)
 	for name, k := range cfg.Kinds {
-		k.Attempts = cmp.Or(k.Attempts, cfg.Attempts)
-		k.Timeout = cmp.Or(k.Timeout, cfg.Timeout)
+		k.Attempts = cmp.Or(k.Attempts, 5)
 		if k.Backoff == nil {
-			k.Backoff = cfg.Backoff
+			k.Backoff = doubling
 		}
 		cfg.Kinds[name] = k
 	}
@@ -374,7 +337,7 @@ func (e *Engine) NewTask(kind string, data []byte) (store.NewTask, error) {
 	if !ok {
 		return store.NewTask{}, fmt.Errorf("%w: %q", ErrUnknownKind, kind)
 	}
-	return store.NewTask{Kind: kind, Stage: k.Chain.stages[0].Name, Data: data}, nil
+	return store.NewTask{Kind: kind, Stage: k.Chain.stages[0].name, Data: data}, nil
 }
 
 // EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in order. Tasks of
@@ -389,7 +352,7 @@ func (e *Engine) EnqueueAll(ctx context.Context, tasks ...store.NewTask) ([]stor
 
 // Suspend takes a task out of work until Resume, whichever process works on it. The task goes back to its last static stage,
 // and is Suspended there. When Suspend has returned true, no stage of the task finishes any more. If its last attempt fails
-// before the worker has learnt of the request, the task has failed for good instead, and only ResumeFailed lets it go on.
+// before the worker has learnt of the request, the task has failed for good instead, and only Retry lets it go on.
 // Suspend returns false for a task that is suspended already or does not run. The error may be store.ErrNotFound.
 func (e *Engine) Suspend(ctx context.Context, id store.ID) (bool, error) {
 	return e.stop(ctx, id, e.cfg.Store.Suspend, store.ErrSuspended)
@@ -401,8 +364,8 @@ func (e *Engine) Resume(ctx context.Context, id store.ID) (bool, error) {
 	return e.resume(ctx, id, false)
 }
 
-// ResumeFailed does what Resume does, also for a task that is Failed, whose attempts begin anew.
-func (e *Engine) ResumeFailed(ctx context.Context, id store.ID) (bool, error) {
+// Retry does what Resume does, also for a task that is Failed, whose attempts begin anew.
+func (e *Engine) Retry(ctx context.Context, id store.ID) (bool, error) {
 	return e.resume(ctx, id, true)
 }
 
@@ -447,48 +410,8 @@ func (e *Engine) ResumeKind(ctx context.Context, kind string) (bool, error) {
 	return ok, err
 }
 
-// PausedKinds returns the kinds that are paused in the store, also those that the engine does not know, in the order of their
-// bytes.
-func (e *Engine) PausedKinds(ctx context.Context) ([]string, error) { return e.cfg.Store.Paused(ctx) }
-
-// Get returns a task.
-func (e *Engine) Get(ctx context.Context, id store.ID) (store.Task, error) {
-	return e.cfg.Store.Get(ctx, id)
-}
-
-// Failures returns the records of the attempts of a task that have failed, of all its stages, in order: the latest
-// MaxFailures. They have the texts that Task.Failure had, or say that the worker was lost, and the times by the store's clock.
-// The error may be store.ErrNotFound.
-func (e *Engine) Failures(ctx context.Context, id store.ID) ([]store.Failure, error) {
-	return e.cfg.Store.Failures(ctx, id)
-}
-
-// List returns tasks in order of their numbers or the newest first, also those of kinds that the engine does not know. See
-// Store.List.
-func (e *Engine) List(ctx context.Context, s store.Selection) ([]store.Task, error) {
-	return e.cfg.Store.List(ctx, s)
-}
-
-// Counts returns how many tasks there are of each kind, at each stage, in each status, also of kinds that the engine does
-// not know. See Store.Counts.
-func (e *Engine) Counts(ctx context.Context) ([]store.Count, error) { return e.cfg.Store.Counts(ctx) }
-
-// Purge deletes tasks that have ended, also of kinds that the engine does not know. It is an error if no task ends with
-// p.Status, p.Age is negative, or p.Limit is less than 1. See Store.Purge.
-func (e *Engine) Purge(ctx context.Context, p store.Purge) (int, error) {
-	switch {
-	case !slices.Contains(ends, p.Status):
-		return 0, fmt.Errorf("stage: Purge.Status is one with which no task ends: %q", p.Status)
-	case p.Age < 0:
-		return 0, fmt.Errorf("stage: Purge.Age is negative: %v", p.Age)
-	case p.Limit < 1:
-		return 0, fmt.Errorf("stage: Purge.Limit is less than 1: %d", p.Limit)
-	}
-	return e.cfg.Store.Purge(ctx, p)
-}
-
-// ends are the statuses with which tasks end.
-var ends = []store.Status{store.Normal, store.Canceled, store.Failed}
+// Store returns Config.Store, to look at tasks.
+func (e *Engine) Store() store.Store { return e.cfg.Store }
 
 // where returns the present host.
 func (e *Engine) where() host {

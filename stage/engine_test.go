@@ -80,15 +80,15 @@ func TestLife(t *testing.T) {
 			}
 			return err
 		}}, 1, nil, func(cfg *stage.Config) {
-			cfg.Kinds = map[string]stage.Kind{"task": {Chain: reportChain()}}
+			cfg.Kinds = map[string]stage.Kind{"task": {Chain: reportChain(), Backoff: cfg.Kinds["task"].Backoff}}
 			cfg.Poll, cfg.Heartbeat, cfg.Lease = time.Hour, time.Hour, 3*time.Hour
 			for _, name := range []string{"first", "second"} {
 				says := func(what string) func() error { return func() error { note("  " + name + what); return nil } }
 				cfg.Middleware = append(cfg.Middleware, around(says(" begins"), says(" ends")))
 			}
-			cfg.Provider = stage.Processors{
+			cfg.Processors = map[string]stage.Processor{
 				"load": computes(func() error { note("  load"); return nil }, func() error { note("  commit"); return nil }),
-				"build": stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
+				"build": func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 					note("  build")
 					switch builds++; builds {
 					case 1:
@@ -98,7 +98,7 @@ func TestLife(t *testing.T) {
 						return nil, fail()
 					}
 					return nil, nil
-				}),
+				},
 			}
 		})
 		begun := time.Now()
@@ -110,18 +110,13 @@ func TestLife(t *testing.T) {
 		synctest.Wait()
 		ok, err = e.Resume(t.Context(), id)
 		yes(t, ok, err)
-		_, err = e.Await(t.Context(), id)
+		_, err = e.Result(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, begun, time.Now())
 		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 		require.Equal(t, life, history)
 	})
 }
-
-// provides is a Provider made of a function.
-type provides func(id string) (stage.Processor, error)
-
-func (f provides) Processor(id string) (stage.Processor, error) { return f(id) }
 
 func panics() error { panic("boom") }
 
@@ -136,21 +131,21 @@ func quiet() error { return nil }
 
 // computes is a processor that returns what f returns, and a commit that returns what written returns.
 func computes(f, written func() error) stage.Processor {
-	return stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) {
+	return func(context.Context, *store.Task) (store.Commit, error) {
 		return func(context.Context, store.Tx) error { return written() }, f()
-	})
+	}
 }
 
 // around returns a middleware that calls before and after, and fails with their errors.
-func around(before, after func() error) stage.Middleware {
+func around(before, after func() error) func(stage.Processor) stage.Processor {
 	return func(next stage.Processor) stage.Processor {
-		return stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
+		return func(ctx context.Context, t *store.Task) (store.Commit, error) {
 			if err := before(); err != nil {
 				return nil, err
 			}
-			commit, err := next.Process(ctx, t)
+			commit, err := next(ctx, t)
 			return commit, errors.Join(err, after())
-		})
+		}
 	}
 }
 
@@ -162,17 +157,15 @@ func (dumb) Error() string { panic("speechless") }
 // Whatever goes wrong with a stage is an attempt of its task that has failed, and the engine goes on.
 func TestTroublesAreTheTasks(t *testing.T) {
 	t.Parallel()
-	is := func(p stage.Processor) provides { return func(string) (stage.Processor, error) { return p, nil } }
+	is := func(p stage.Processor) map[string]stage.Processor { return map[string]stage.Processor{"p": p} }
 	ok := computes(quiet, quiet)
 	for _, row := range []struct {
-		name     string
-		provider stage.Provider
-		says     string
+		name       string
+		processors map[string]stage.Processor
+		says       string
 	}{
-		{"unknown processor", stage.Processors{}, `no processor "p"`},
-		{"provider fails", provides(func(string) (stage.Processor, error) { return nil, fail() }), "no luck"},
-		{"provider has nil", is(nil), `no processor "p"`},
-		{"provider panics", provides(func(string) (stage.Processor, error) { return nil, panics() }), "boom"},
+		{"unknown processor", map[string]stage.Processor{}, `no processor "p"`},
+		{"no processor", is(nil), `no processor "p"`},
 		{"processor fails", is(computes(fail, quiet)), "no luck"},
 		{"processor panics", is(computes(panics, quiet)), "boom"},
 		{"processor exits", is(computes(goexits, quiet)), "Goexit"},
@@ -188,14 +181,14 @@ func TestTroublesAreTheTasks(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			test := func(t *testing.T, run host) {
 				e := engineOf(t, memory.New(nil), 1, nil, func(cfg *stage.Config) {
-					cfg.Provider, cfg.Workers, cfg.Attempts = row.provider, 1, 2
+					cfg.Processors, cfg.Workers = row.processors, 1
 					cfg.OnEnd = func(store.Task) { _ = goexits() } // which is no more trouble than a panic
-				})
+				}, ofKind(func(k *stage.Kind) { k.Attempts = 2 }))
 				stop := run(e)
 				for range 2 { // more than there are workers
 					id := enqueued(t, e, "")
 					synctest.Wait()
-					x := get(t, e, id)
+					x := get(t, e.Store(), id)
 					require.Equal(t, "0 ERROR", state(x))
 					require.Equal(t, 2, x.Attempt)
 					require.False(t, x.Runs())
@@ -218,7 +211,7 @@ func TestFoundAtAnotherStage(t *testing.T) {
 		s := memory.New(nil)
 		ids, err := s.Enqueue(t.Context(), store.NewTask{Kind: "task", Stage: at})
 		require.NoError(t, err)
-		x := fires(t, engineOf(t, s, 1, nothing, func(cfg *stage.Config) { cfg.Attempts = 1 }), ids[0])
+		x := fires(t, engineOf(t, s, 1, nothing, once), ids[0])
 		require.Equal(t, want, state(x))
 		require.False(t, x.Runs())
 	}
@@ -230,14 +223,14 @@ func TestTimeout(t *testing.T) {
 	for name, obeys := range map[string]bool{"obeys": true, "returns as if all were well": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := worksOff(t, engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
+				x := worksOff(t, engineOf(t, memory.New(nil), 1, func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 					<-ctx.Done()
 					require.ErrorIs(t, stage.CheckSuspended(ctx), stage.ErrTimeout)
 					if obeys {
 						return nil, ctx.Err()
 					}
 					return nil, nil
-				}), func(cfg *stage.Config) { cfg.Attempts, cfg.Timeout = 1, time.Minute }))
+				}, once, ofKind(func(k *stage.Kind) { k.Timeout = time.Minute })))
 				require.Equal(t, "0 ERROR", state(x))
 				require.Contains(t, x.Failure, "stage: the processor has taken too long: 1m0s")
 			})
@@ -272,12 +265,12 @@ func TestWorkersOfAKind(t *testing.T) {
 			few.Workers = 2
 			cfg.Kinds = map[string]stage.Kind{"task": few, "other": {Chain: few.Chain}}
 			cfg.Workers, cfg.Poll = 6, time.Hour
-			cfg.Provider = stage.Processors{"p": stage.ProcessorFunc(func(_ context.Context, x *store.Task) (store.Commit, error) {
+			cfg.Processors = map[string]stage.Processor{"p": func(_ context.Context, x *store.Task) (store.Commit, error) {
 				if !first.Load() {
 					<-release
 				}
 				return nil, nil
-			})}
+			}}
 		})
 		for kind, n := range map[string]int{"task": 9, "other": 1} {
 			for range n {
@@ -287,7 +280,7 @@ func TestWorkersOfAKind(t *testing.T) {
 		}
 		stop := run(e)
 		synctest.Wait()
-		all, err := e.List(t.Context(), store.Selection{Status: store.InProcessing})
+		all, err := e.Store().List(t.Context(), store.Selection{Status: store.InProcessing})
 		require.NoError(t, err)
 		for _, x := range all {
 			busy[x.Kind]++
@@ -299,7 +292,7 @@ func TestWorkersOfAKind(t *testing.T) {
 		first.Store(true)
 		close(release)
 		synctest.Wait()
-		left, err := e.List(t.Context(), store.Selection{Running: true})
+		left, err := e.Store().List(t.Context(), store.Selection{Running: true})
 		require.NoError(t, err)
 		require.Empty(t, left)
 		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
@@ -390,7 +383,7 @@ func TestEnqueuedDuringAClaim(t *testing.T) {
 			require.Zero(t, n, "the room is asked for")
 			close(answer)
 			synctest.Wait()
-			require.Equal(t, "1 NORMAL", state(get(t, e, second)))
+			require.Equal(t, "1 NORMAL", state(get(t, e.Store(), second)))
 			require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 		})
 	}
@@ -410,7 +403,7 @@ func TestRunning(t *testing.T) {
 			id := enqueued(t, e, "")
 			require.NoError(t, e.Wait(t.Context()))
 			synctest.Wait()
-			require.Equal(t, "1 NORMAL", state(get(t, e, id)))
+			require.Equal(t, "1 NORMAL", state(get(t, e.Store(), id)))
 			require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 			_, err := e.Fire(t.Context())
 			require.ErrorIs(t, err, stage.ErrStopped)
@@ -447,11 +440,11 @@ func TestRequestsReachTheProcessor(t *testing.T) {
 			onEachHost(t, func(t *testing.T, run host) {
 				var processor context.Context
 				goOn, ended := make(chan struct{}), store.Status("")
-				e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
+				e := engineOf(t, memory.New(nil), 1, func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 					processor = ctx
 					<-goOn
 					return func(context.Context, store.Tx) error { t.Error("written"); return nil }, row.ends()
-				}), func(cfg *stage.Config) { cfg.OnEnd = func(x store.Task) { ended += x.Status } })
+				}, func(cfg *stage.Config) { cfg.OnEnd = func(x store.Task) { ended += x.Status } })
 				stop := run(e)
 				id := enqueued(t, e, "")
 				synctest.Wait()
@@ -460,7 +453,7 @@ func TestRequestsReachTheProcessor(t *testing.T) {
 				require.ErrorIs(t, context.Cause(processor), row.why)
 				close(goOn)
 				synctest.Wait()
-				x := get(t, e, id)
+				x := get(t, e.Store(), id)
 				require.Equal(t, row.want, state(x))
 				require.Zero(t, x.Attempt)
 				require.Empty(t, x.Failure)
@@ -502,7 +495,7 @@ func TestAStopNamesWhatIgnoresIt(t *testing.T) {
 		x := get(t, s, id)
 		require.Equal(t, "1 NORMAL", state(x))
 		require.EqualValues(t, 2, x.Token)
-		failures, err := e.Failures(t.Context(), id)
+		failures, err := e.Store().Failures(t.Context(), id)
 		require.NoError(t, err)
 		require.Len(t, failures, 1, "a worker was lost")
 		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
@@ -516,7 +509,7 @@ func TestTheEndOfAContextIsAStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
+				e := engineOf(t, memory.New(nil), 1, func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 					return func(context.Context, store.Tx) error {
 						cancel()
 						if !obeys {
@@ -525,10 +518,10 @@ func TestTheEndOfAContextIsAStop(t *testing.T) {
 						<-ctx.Done()
 						return stage.CheckSuspended(ctx)
 					}, nil
-				}), func(cfg *stage.Config) { cfg.Shutdown = shutdown.Policy{Time: 3 * time.Second, Drop: true} })
+				}, func(cfg *stage.Config) { cfg.Shutdown = shutdown.Policy{Time: 3 * time.Second, Drop: true} })
 				id := enqueued(t, e, "")
 				err := e.Run(ctx)
-				x := get(t, e, id)
+				x := get(t, e.Store(), id)
 				if obeys {
 					require.NoError(t, err)
 					require.Equal(t, "0 NORMAL", state(x))
@@ -598,12 +591,12 @@ func TestAClaimThatIsDoneLate(t *testing.T) {
 				return hangs(ctx)
 			}
 			return do()
-		}}, 1, stage.ProcessorFunc(func(_ context.Context, x *store.Task) (store.Commit, error) {
+		}}, 1, func(_ context.Context, x *store.Task) (store.Commit, error) {
 			if x.ID == 1 {
 				<-release
 			}
 			return nil, nil
-		}), func(cfg *stage.Config) { cfg.Workers, cfg.Lease = 2, time.Hour })
+		}, func(cfg *stage.Config) { cfg.Workers, cfg.Lease = 2, time.Hour })
 		stop := run(e)
 		dropped := enqueued(t, e, "")
 		synctest.Wait()
@@ -661,7 +654,7 @@ func TestATransactionThatCannotBeMended(t *testing.T) {
 
 // asks has an action call f, and returns what has come of it.
 func asks[T any](t *testing.T, s *act.Scheduler, e *stage.Engine, f func(context.Context) (T, error)) *act.Call[T] {
-	call := stage.Call(e, f)
+	call := stage.NewCall(e, f)
 	require.NoError(t, s.Post(func(s *act.Scheduler) { s.Spawn(act.Func(call.Act)) }))
 	return call
 }
@@ -700,7 +693,7 @@ func TestCallsHaveTheirOwnPlaces(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		for id := range store.ID(2) {
-			x := get(t, e, id+1)
+			x := get(t, e.Store(), id+1)
 			require.Equal(t, "1 NORMAL", state(x))
 			require.EqualValues(t, 1, x.Token, "its lease was not lost")
 		}

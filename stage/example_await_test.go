@@ -22,15 +22,15 @@ func greeter() *stage.Engine {
 		return func(_ context.Context, tx store.Tx) error { return greetings.SetData(tx, "hello, "+name) }, nil
 	}
 	return must(stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    map[string]stage.Kind{"greeting": {Chain: stage.Begin("NEW").Then("WRITING", "greet", "WRITTEN")}},
-		Provider: stage.Processors{"greet": greetings.Processor(greet)},
+		Store:      memory.New(nil),
+		Kinds:      map[string]stage.Kind{"greeting": {Chain: stage.Begin("NEW").Then("WRITING", "greet", "WRITTEN")}},
+		Processors: map[string]stage.Processor{"greet": greetings.Processor(greet)},
 	}))
 }
 
 // enqueue is an action that adds a greeting. Other actions go on while the store is asked.
 func enqueue(engine *stage.Engine, name string) *act.Call[store.ID] {
-	return stage.Call(engine, func(ctx context.Context) (store.ID, error) { return greetings.Enqueue(ctx, engine, name) })
+	return stage.NewCall(engine, func(ctx context.Context) (store.ID, error) { return greetings.Enqueue(ctx, engine, name) })
 }
 
 // printGreeting prints the result of a task that has ended.
@@ -60,14 +60,14 @@ func runGreeter(begin func(s *act.Scheduler, e *stage.Engine, end func()), more 
 }
 
 // A goroutine waits for the result of a task. The engine may run in this process or another one.
-func ExampleTyped_Await() {
+func ExampleTyped_Result() {
 	engine := greeter()
 	ctx, cancel := context.WithCancel(context.Background())
 	var engines sync.WaitGroup
 	engines.Go(func() { _ = engine.Run(ctx) })
 
 	id, _ := greetings.Enqueue(ctx, engine, "goroutine")
-	fmt.Println(greetings.Await(ctx, engine, id))
+	fmt.Println(greetings.Result(ctx, engine, id))
 
 	cancel()
 	engines.Wait()

@@ -35,28 +35,22 @@ func ExampleChain() {
 	chain := stage.Begin("CREATED").
 		Then("LOADING_DATA", "load", "DATA_LOADED").
 		Then("BUILDING_REPORT", "build", "FINISHED")
-	for _, s := range chain.Stages() {
-		fmt.Printf("%s %q\n", s.Name, s.Processor)
-	}
+	fmt.Println(chain.Stages())
 
 	_, err := stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Provider: stage.Processors{},
-		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("CREATED").Then("LOADING_DATA", "", "CREATED")}},
+		Store:      memory.New(nil),
+		Processors: map[string]stage.Processor{},
+		Kinds:      map[string]stage.Kind{"report": {Chain: stage.Begin("CREATED").Then("LOADING_DATA", "", "CREATED")}},
 	})
 	fmt.Println(err)
 	// Output:
-	// CREATED ""
-	// LOADING_DATA "load"
-	// DATA_LOADED ""
-	// BUILDING_REPORT "build"
-	// FINISHED ""
+	// [CREATED LOADING_DATA DATA_LOADED BUILDING_REPORT FINISHED]
 	// stage: Config.Kinds["report"].Chain has no processor for the dynamic stage "LOADING_DATA"
 	// stage: Config.Kinds["report"].Chain has CREATED twice
 }
 
 // reports has two processors. One waits for paper the first time.
-func reports() (map[string]stage.Kind, stage.Processors) {
+func reports() (map[string]stage.Kind, map[string]stage.Processor) {
 	chain := stage.Begin("CREATED").
 		Then("LOADING_DATA", "load", "DATA_LOADED").
 		Then("BUILDING_REPORT", "build", "FINISHED")
@@ -78,17 +72,17 @@ func reports() (map[string]stage.Kind, stage.Processors) {
 		}, nil
 	}
 	return map[string]stage.Kind{"report": {Chain: chain}},
-		stage.Processors{"load": stage.ProcessorFunc(load), "build": stage.ProcessorFunc(build)}
+		map[string]stage.Processor{"load": load, "build": build}
 }
 
 // An engine without Run works on what Fire claims, and does nothing else.
 func ExampleEngine() {
 	kinds, processors := reports()
-	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Processors: processors}))
 	ctx := context.Background()
 	id, _ := engine.Enqueue(ctx, "report", []byte("sales"))
 	show := func(did string) {
-		t, _ := engine.Get(ctx, id)
+		t, _ := engine.Store().Get(ctx, id)
 		fmt.Printf("%-10s %s, %s: %s\n", did, t.Stage, t.Status, t.Data)
 		if t.Failure != "" {
 			fmt.Println("because of", t.Failure)
@@ -102,7 +96,7 @@ func ExampleEngine() {
 	show("resumed:")
 	work(engine)
 	show("fired:")
-	_, _ = engine.ResumeFailed(ctx, id)
+	_, _ = engine.Retry(ctx, id)
 	work(engine)
 	show("fired:")
 	// Output:
@@ -118,7 +112,7 @@ func ExampleEngine() {
 func ExampleConfig_onEnd() {
 	kinds, processors := reports()
 	engine := must(stage.New(stage.Config{
-		Store: memory.New(nil), Kinds: kinds, Provider: processors,
+		Store: memory.New(nil), Kinds: kinds, Processors: processors,
 		OnEnd: func(t store.Task) {
 			if t.Finished() {
 				fmt.Println(t.String(), "has finished")
@@ -146,7 +140,7 @@ func ExampleTyped() {
 	engine := must(stage.New(stage.Config{
 		Store: memory.New(nil),
 		Kinds: map[string]stage.Kind{"month": {Chain: stage.Begin("OPEN").Then("CLOSING", "close", "CLOSED")}},
-		Provider: stage.Processors{
+		Processors: map[string]stage.Processor{
 			"close": months.Processor(func(_ context.Context, _ *store.Task, m Month) (store.Commit, error) {
 				next := Month{m.Year, m.Month + 1}
 				return func(_ context.Context, tx store.Tx) error { return months.SetData(tx, next) }, nil
@@ -156,26 +150,26 @@ func ExampleTyped() {
 	ctx := context.Background()
 	id, _ := months.Enqueue(ctx, engine, Month{2026, 5})
 	work(engine)
-	t, _ := engine.Get(ctx, id)
+	t, _ := engine.Store().Get(ctx, id)
 	next, err := months.Value(&t)
 	fmt.Println(string(t.Data), next.Month, err)
 	// Output: {"Year":2026,"Month":6} 6 <nil>
 }
 
 // A middleware sees each stage begin and end. Here it writes what a tracer would get.
-func ExampleMiddleware() {
+func ExampleConfig_middleware() {
 	traced := func(next stage.Processor) stage.Processor {
-		return stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
+		return func(ctx context.Context, t *store.Task) (store.Commit, error) {
 			fmt.Println(t, "begins", t.Stage)
-			commit, err := next.Process(ctx, t)
+			commit, err := next(ctx, t)
 			fmt.Println(t, "has ended", t.Stage+":", err)
 			return commit, err
-		})
+		}
 	}
 	kinds, processors := reports()
 	engine := must(stage.New(stage.Config{
-		Store: memory.New(nil), Kinds: kinds, Provider: processors,
-		Middleware: []stage.Middleware{traced},
+		Store: memory.New(nil), Kinds: kinds, Processors: processors,
+		Middleware: []func(stage.Processor) stage.Processor{traced},
 	}))
 	ctx := context.Background()
 	_, _ = engine.Enqueue(ctx, "report", nil)
@@ -188,9 +182,9 @@ func ExampleMiddleware() {
 }
 
 // A task can be due later. It is claimed when it is due and an engine has room.
-func ExampleNewTask() {
+func ExampleEngine_NewTask() {
 	kinds, processors := reports()
-	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Processors: processors}))
 	ctx := context.Background()
 	soon, _ := engine.NewTask("report", []byte("sales"))
 	soon.After = time.Hour
@@ -198,7 +192,7 @@ func ExampleNewTask() {
 	late.At = time.Date(2100, time.January, 1, 8, 0, 0, 0, time.UTC)
 	ids, _ := engine.EnqueueAll(ctx, soon, late)
 	for _, id := range ids {
-		t, _ := engine.Get(ctx, id)
+		t, _ := engine.Store().Get(ctx, id)
 		fmt.Println(t.Due.Sub(t.Created) == time.Hour, t.Due.Year() == 2100)
 	}
 	n, _ := engine.Fire(ctx)
@@ -211,9 +205,9 @@ func ExampleNewTask() {
 
 // A key makes a task the only one of its kind with that key, so the same may be enqueued again: when the answer was lost, or
 // by many engines.
-func ExampleNewTask_key() {
+func ExampleEngine_NewTask_key() {
 	kinds, processors := reports()
-	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Processors: processors}))
 	ctx := context.Background()
 	enqueue := func(key string) {
 		n, _ := engine.NewTask("report", []byte(key))
@@ -243,8 +237,8 @@ func ExampleKind() {
 			"report":        {Chain: chain},
 			"urgent report": {Chain: chain, Priority: 1},
 		},
-		Provider: stage.Processors{"write": stage.ProcessorFunc(write)},
-		Workers:  1,
+		Processors: map[string]stage.Processor{"write": write},
+		Workers:    1,
 	}))
 	ctx := context.Background()
 	for _, kind := range []string{"report", "urgent report"} {
@@ -266,12 +260,12 @@ func ExampleConfig_queues() {
 		"movie":  {Chain: stage.Begin("NEW").Then("RENDERING", "render", "RENDERED"), Queue: "render"},
 	}
 	engine := func(queue string) *stage.Engine {
-		does := stage.ProcessorFunc(func(_ context.Context, t *store.Task) (store.Commit, error) {
+		does := func(_ context.Context, t *store.Task) (store.Commit, error) {
 			fmt.Printf("a %s by the engine of %q\n", t.Kind, queue)
 			return nil, nil
-		})
+		}
 		return must(stage.New(stage.Config{
-			Store: s, Kinds: kinds, Queues: []string{queue}, Provider: stage.Processors{"write": does, "render": does},
+			Store: s, Kinds: kinds, Queues: []string{queue}, Processors: map[string]stage.Processor{"write": does, "render": does},
 		}))
 	}
 	web, studio := engine(""), engine("render")
@@ -287,16 +281,16 @@ func ExampleConfig_queues() {
 }
 
 // Pages of tasks, the newest first.
-func ExampleSelection() {
+func ExampleEngine_Store() {
 	kinds, processors := reports()
-	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Processors: processors}))
 	ctx := context.Background()
 	for range 5 {
 		_, _ = engine.Enqueue(ctx, "report", nil)
 	}
 	page := store.Selection{Kind: "report", Newest: true, Limit: 2}
 	for {
-		tasks, err := engine.List(ctx, page)
+		tasks, err := engine.Store().List(ctx, page)
 		if err != nil || len(tasks) == 0 {
 			fmt.Println(err)
 			return
@@ -318,11 +312,11 @@ func ExampleSelection() {
 // While a kind is paused, its tasks wait, whatever engine looks for them.
 func ExampleEngine_PauseKind() {
 	kinds, processors := reports()
-	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors}))
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Processors: processors}))
 	ctx := context.Background()
 	_, _ = engine.Enqueue(ctx, "report", nil)
 	fmt.Println(engine.PauseKind(ctx, "report"))
-	fmt.Println(engine.PausedKinds(ctx))
+	fmt.Println(engine.Store().Paused(ctx))
 	fmt.Println(engine.Fire(ctx))
 	fmt.Println(engine.ResumeKind(ctx, "report"))
 	fmt.Println(engine.Fire(ctx))
@@ -348,12 +342,12 @@ func ExamplePeriodic() {
 	var engines sync.WaitGroup
 	for range 2 {
 		engine := must(stage.New(stage.Config{
-			Store:    s,
-			Kinds:    map[string]stage.Kind{"note": {Chain: stage.Begin("NEW").Then("WRITING", "note", "WRITTEN")}},
-			Provider: stage.Processors{"note": stage.ProcessorFunc(note)},
-			Periodic: map[string]stage.Periodic{
-				"ten times a second": {Kind: "note", Schedule: stage.Every(100 * time.Millisecond), Missed: stage.MissedEach},
-			},
+			Store:      s,
+			Kinds:      map[string]stage.Kind{"note": {Chain: stage.Begin("NEW").Then("WRITING", "note", "WRITTEN")}},
+			Processors: map[string]stage.Processor{"note": note},
+			Upkeep: stage.Upkeep{Periodic: map[string]stage.Periodic{
+				"ten times a second": {Kind: "note", Schedule: stage.Every(100 * time.Millisecond), Missed: 100},
+			}},
 		}))
 		engines.Go(func() { _ = engine.Run(ctx) })
 	}
@@ -377,14 +371,14 @@ func ExamplePeriodic() {
 }
 
 // imports returns an engine whose tasks have one stage, in which load is called, and a task.
-func imports(load stage.ProcessorFunc) (*stage.Engine, store.ID) {
+func imports(load stage.Processor) (*stage.Engine, store.ID) {
 	engine := must(stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    map[string]stage.Kind{"import": {Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED")}},
-		Provider: stage.Processors{"load": load},
-		Attempts: 5,
-		Backoff:  func(int) time.Duration { return 0 },
-		Logger:   zap.NewNop(),
+		Store: memory.New(nil),
+		Kinds: map[string]stage.Kind{"import": {
+			Chain: stage.Begin("NEW").Then("LOADING", "load", "LOADED"), Backoff: func(int) time.Duration { return 0 },
+		}},
+		Processors: map[string]stage.Processor{"load": load},
+		Logger:     zap.NewNop(),
 	}))
 	id, _ := engine.Enqueue(context.Background(), "import", nil)
 	return engine, id
@@ -404,7 +398,7 @@ func ExampleSnooze() {
 	engine, id := imports(load)
 	for range 2 {
 		work(engine)
-		t, _ := engine.Get(ctx, id)
+		t, _ := engine.Store().Get(ctx, id)
 		fmt.Println(t.Stage, t.Status, t.Attempt)
 	}
 	// Output:
@@ -418,7 +412,7 @@ func ExamplePermanent() {
 		return nil, stage.Permanent(errors.New("no such address"))
 	})
 	work(engine)
-	t, err := engine.Await(context.Background(), id)
+	t, err := engine.Result(context.Background(), id)
 	fmt.Println(t.Status, "after attempt", t.Attempt, "of 5:", t.Failure, err)
 	// Output: ERROR after attempt 1 of 5: no such address <nil>
 }
@@ -443,7 +437,7 @@ func ExampleSetProgress() {
 	engine, id := imports(load)
 	for range 2 {
 		work(engine)
-		t, _ := engine.Get(ctx, id)
+		t, _ := engine.Store().Get(ctx, id)
 		fmt.Println(t.Stage, t.Status)
 	}
 	// Output:
@@ -455,7 +449,7 @@ func ExampleSetProgress() {
 }
 
 // A task that has finished at last still has the records of the attempts that have failed.
-func ExampleEngine_Failures() {
+func ExampleEngine_failures() {
 	load := func(_ context.Context, t *store.Task) (store.Commit, error) {
 		if t.Attempt < 2 {
 			return nil, fmt.Errorf("no answer from mirror %d", t.Attempt+1)
@@ -467,9 +461,9 @@ func ExampleEngine_Failures() {
 	for range 3 {
 		work(engine)
 	}
-	t, _ := engine.Get(ctx, id)
+	t, _ := engine.Store().Get(ctx, id)
 	fmt.Println(t.Stage, t.Status)
-	failures, _ := engine.Failures(ctx, id)
+	failures, _ := engine.Store().Failures(ctx, id)
 	for _, f := range failures {
 		fmt.Println(f.Stage, f.Attempt, f.Text)
 	}
@@ -480,9 +474,9 @@ func ExampleEngine_Failures() {
 }
 
 // Tasks that have ended are counted, and deleted. With Config.Retention an engine does that by itself.
-func ExampleEngine_Purge() {
+func ExampleEngine_purge() {
 	kinds, processors := reports()
-	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Provider: processors, Workers: 1, Logger: zap.NewNop()}))
+	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Processors: processors, Workers: 1, Logger: zap.NewNop()}))
 	ctx := context.Background()
 	for range 5 {
 		_, _ = engine.Enqueue(ctx, "report", nil)
@@ -490,9 +484,9 @@ func ExampleEngine_Purge() {
 	for range 2 { // tasks, of which the first finds no paper
 		work(engine)
 	}
-	fmt.Println(engine.Counts(ctx))
-	fmt.Println(engine.Purge(ctx, store.Purge{Status: store.Normal, Limit: 100}))
-	fmt.Println(engine.Counts(ctx))
+	fmt.Println(engine.Store().Counts(ctx))
+	fmt.Println(engine.Store().Purge(ctx, store.Normal, 0, 100))
+	fmt.Println(engine.Store().Counts(ctx))
 	// Output:
 	// [{report CREATED NORMAL 3} {report DATA_LOADED ERROR 1} {report FINISHED NORMAL 1}] <nil>
 	// 1 <nil>
@@ -513,20 +507,20 @@ func ExampleEngine_Setup() {
 		}
 	}
 	engine := must(stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    kinds,
-		Provider: stage.Processors{"sleep": stage.ProcessorFunc(sleep)},
+		Store:      memory.New(nil),
+		Kinds:      kinds,
+		Processors: map[string]stage.Processor{"sleep": sleep},
 	}))
 	id, _ := engine.Enqueue(context.Background(), "nap", nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		<-asleep
-		t, _ := engine.Get(ctx, id)
+		t, _ := engine.Store().Get(ctx, id)
 		fmt.Println(t.Stage, t.Status)
 		cancel()
 	}()
 	fmt.Println(act.Run(ctx, act.Config{}, engine.Setup))
-	t, _ := engine.Get(context.Background(), id)
+	t, _ := engine.Store().Get(context.Background(), id)
 	fmt.Println(t.Stage, t.Status)
 	// Output:
 	// ASLEEP IN_PROCESSING

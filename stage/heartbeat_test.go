@@ -28,10 +28,10 @@ func runsOff(t *testing.T, run host, e *stage.Engine) store.Task {
 	t.Helper()
 	id := enqueued(t, e, "")
 	stop := run(e)
-	_, err := e.Await(t.Context(), id)
+	_, err := e.Result(t.Context(), id)
 	require.NoError(t, err)
 	require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
-	x := get(t, e, id)
+	x := get(t, e.Store(), id)
 	require.True(t, x.Finished(), "%+v", x)
 	return x
 }
@@ -157,13 +157,13 @@ func TestCallsThatHangAreMadeAgain(t *testing.T) {
 			return do()
 		}}
 		var begun []time.Time
-		x := runsOff(t, run, engineOf(t, s, 2, stage.ProcessorFunc(func(ctx context.Context, x *store.Task) (store.Commit, error) {
+		x := runsOff(t, run, engineOf(t, s, 2, func(ctx context.Context, x *store.Task) (store.Commit, error) {
 			if begun = append(begun, time.Now()); len(begun) == 1 {
-				lasts(ctx, 5*time.Second) // so that there is a heartbeat
+				lasts(ctx, 5*time.Second)
 				return nil, errors.New("so that there is a Return")
 			}
 			return nil, nil
-		}), func(cfg *stage.Config) { cfg.Heartbeat = 4 * time.Second }))
+		}, func(cfg *stage.Config) { cfg.Heartbeat = 4 * time.Second }))
 		require.Less(t, begun[0].Sub(x.Created), 10*time.Second, "half of the lease, and a poll")
 		require.Len(t, begun, 3)
 		require.EqualValues(t, 2, x.Token)
@@ -193,18 +193,18 @@ func TestTasksThatAreGivenBackKeepNoHeartbeatsWaiting(t *testing.T) {
 				}
 			}
 			return do()
-		}}, 1, stage.ProcessorFunc(func(ctx context.Context, x *store.Task) (store.Commit, error) {
+		}}, 1, func(ctx context.Context, x *store.Task) (store.Commit, error) {
 			if x.ID == 1 {
 				enqueued(t, e, "")
 				lasts(ctx, 50*time.Second)
 			}
 			return nil, nil
-		}))
+		})
 		x := runsOff(t, run, e)
 		require.EqualValues(t, 1, x.Token)
 		require.Greater(t, returns, 3)
-		require.Equal(t, "1 NORMAL", state(get(t, e, 2)))
-		require.EqualValues(t, 2, get(t, e, 2).Token)
+		require.Equal(t, "1 NORMAL", state(get(t, e.Store(), 2)))
+		require.EqualValues(t, 2, get(t, e.Store(), 2).Token)
 	})
 }
 

@@ -23,8 +23,8 @@ func TestTheFailureOfAPanicHasItsStack(t *testing.T) {
 	} {
 		var ended store.Task
 		x := worksOff(t, engineOf(t, memory.New(nil), 1, processor(func(context.Context) { panic(text) }), func(cfg *stage.Config) {
-			cfg.Attempts, cfg.OnEnd = 1, func(t store.Task) { ended = t }
-		}))
+			cfg.OnEnd = func(t store.Task) { ended = t }
+		}, once))
 		require.Equal(t, x.Failure, ended.Failure)
 		require.LessOrEqual(t, len(x.Failure), store.MaxFailure)
 		require.Equal(t, says, x.Failure[:len(says)])

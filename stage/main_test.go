@@ -93,10 +93,10 @@ var abrupt = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 
 // processor is one made of a function that only has to wait.
 func processor(f func(ctx context.Context)) stage.Processor {
-	return stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
+	return func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 		f(ctx)
 		return nil, nil
-	})
+	}
 }
 
 var nothing = processor(func(context.Context) {})
@@ -109,11 +109,10 @@ func engineOf(t testing.TB, s store.Store, stages int, p stage.Processor, change
 		chain = chain.Then(fmt.Sprint(i, "+"), "p", fmt.Sprint(i+1))
 	}
 	cfg := stage.Config{
-		Store:    s,
-		Kinds:    map[string]stage.Kind{"task": {Chain: chain}},
-		Provider: stage.Processors{"p": p},
-		Backoff:  func(int) time.Duration { return 0 },
-		Logger:   zap.NewNop(),
+		Store:      s,
+		Kinds:      map[string]stage.Kind{"task": {Chain: chain, Backoff: func(int) time.Duration { return 0 }}},
+		Processors: map[string]stage.Processor{"p": p},
+		Logger:     zap.NewNop(),
 	}
 	for _, f := range change {
 		f(&cfg)
@@ -122,6 +121,18 @@ func engineOf(t testing.TB, s store.Store, stages int, p stage.Processor, change
 	require.NoError(t, err)
 	return e
 }
+
+// ofKind changes the kind "task".
+func ofKind(change func(k *stage.Kind)) func(*stage.Config) {
+	return func(cfg *stage.Config) {
+		k := cfg.Kinds["task"]
+		change(&k)
+		cfg.Kinds["task"] = k
+	}
+}
+
+// once has no stage tried again.
+var once = ofKind(func(k *stage.Kind) { k.Attempts = 1 })
 
 // enqueued adds a task of the kind "task".
 func enqueued(t testing.TB, e *stage.Engine, data string) store.ID {
@@ -132,9 +143,7 @@ func enqueued(t testing.TB, e *stage.Engine, data string) store.ID {
 }
 
 // get returns a task as the store has it.
-func get(t testing.TB, s interface {
-	Get(context.Context, store.ID) (store.Task, error)
-}, id store.ID) store.Task {
+func get(t testing.TB, s store.Store, id store.ID) store.Task {
 	t.Helper()
 	x, err := s.Get(t.Context(), id)
 	require.NoError(t, err)
@@ -156,7 +165,7 @@ func fires(t testing.TB, e *stage.Engine, id store.ID) store.Task {
 	_, err := e.Fire(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, e.Wait(t.Context()))
-	return get(t, e, id)
+	return get(t, e.Store(), id)
 }
 
 // yes is for requests that are to be answered with true.

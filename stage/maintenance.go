@@ -38,10 +38,10 @@ type pollers struct {
 // newPollers returns those of an engine that runs for the time of p.
 func newPollers(e *Engine, p *period, now func() time.Duration) *pollers {
 	c := &pollers{e: e, now: now}
-	if len(e.cfg.Periodic) > 0 {
+	if len(e.cfg.Upkeep.Periodic) > 0 {
 		c.all = append(c.all, &poller{name: "tick", of: p, do: newTimetable(e, now).look})
 	}
-	for _, s := range slices.Sorted(maps.Keys(e.cfg.Retention)) {
+	for _, s := range slices.Sorted(maps.Keys(e.cfg.Upkeep.Retention)) {
 		c.all = append(c.all, &poller{name: "purge", of: p, do: e.retaining(s)})
 	}
 	return c

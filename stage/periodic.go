@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,7 +13,7 @@ import (
 )
 
 // Periodic is a task that is enqueued again and again, at the ticks of a Schedule. The store keeps the latest tick of each
-// one, by its name in Config.Periodic. Engines that have the same name should have the same Periodic: each tick is run by
+// one, by its name in Upkeep.Periodic. Engines that have the same name should have the same Periodic: each tick is run by
 // one of them, in one transaction with its record. Time is the store's clock: a machine whose clock is off does no harm.
 //
 // If the store's clock is set forward, the ticks in between are missed. If it is set back, its time is behind the latest tick. Then
@@ -37,11 +36,9 @@ type Periodic struct {
 	// Schedule has the ticks.
 	Schedule Schedule
 
-	// Missed says what becomes of ticks that have passed while no engine ran.
-	Missed Missed
-
-	// Most is how many missed ticks are run at most with MissedEach; 0 means 100, and 1000 is the most.
-	Most int
+	// Missed is how many of the ticks are run at most that have passed while no engine ran, each with a task of its own: the latest
+	// ones. 0 means 1, and 1000 is the most. With -1 none is, unless the latest tick is less than a minute ago.
+	Missed int
 }
 
 // Schedule has the ticks of a periodic task. Next returns the first one after t, which is in UTC, or the zero Time if there
@@ -71,20 +68,11 @@ func (d every) Next(t time.Time) time.Time {
 	return t.Truncate(time.Duration(d)).Add(time.Duration(d))
 }
 
-// Missed says what becomes of the ticks of a Periodic that have passed while no engine ran.
-type Missed int
-
-const (
-	MissedOnce Missed = iota // one task for all of them, with the latest tick
-	MissedSkip               // none, unless the latest tick is less than a minute ago
-	MissedEach               // one task for each of the latest Periodic.Most
-)
-
 const (
 	mostTicks = 1000                   // in a call of the store, of names and about as many tasks
 	tickPause = 100 * time.Millisecond // behind a call that was not full, so that ticks at nearly the same time share one
 	tickSleep = time.Minute            // at most between two calls, so that the store's time is known
-	tickLate  = time.Minute            // what MissedSkip allows for
+	tickLate  = time.Minute            // what a Missed of -1 allows for
 
 	// By how much the store's clock is behind the latest tick when ticks go on from its time: if several are in between, and in
 	// any case. The second is that of cron(8).
@@ -96,17 +84,16 @@ const (
 )
 
 // check returns what is wrong with p.
-func (p Periodic) check(cfg Config) (wrong []error) {
+func (p Periodic) check(kinds map[string]Kind) (wrong []error) {
 	say := func(ok bool, format string, args ...any) {
 		if !ok {
 			wrong = append(wrong, fmt.Errorf(format, args...))
 		}
 	}
-	_, known := cfg.Kinds[p.Kind]
+	_, known := kinds[p.Kind]
 	say(known, "Kind is none of Kinds: %q", p.Kind)
 	say(p.Schedule != nil, "Schedule is missing")
-	say(MissedOnce <= p.Missed && p.Missed <= MissedEach, "Missed is unknown: %d", p.Missed)
-	say(0 <= p.Most && p.Most <= mostTicks, "Most is not between 0 and %d: %d", mostTicks, p.Most)
+	say(-1 <= p.Missed && p.Missed <= mostTicks, "Missed is not between -1 and %d: %d", mostTicks, p.Missed)
 	return wrong
 }
 
@@ -133,8 +120,8 @@ type row struct {
 
 func newTimetable(e *Engine, now func() time.Duration) *timetable {
 	y := &timetable{e: e, now: now}
-	for _, name := range slices.Sorted(maps.Keys(e.cfg.Periodic)) {
-		y.rows = append(y.rows, &row{Periodic: e.cfg.Periodic[name], name: name, e: e})
+	for _, name := range slices.Sorted(maps.Keys(e.cfg.Upkeep.Periodic)) {
+		y.rows = append(y.rows, &row{Periodic: e.cfg.Upkeep.Periodic[name], name: name, e: e})
 	}
 	return y
 }
@@ -256,10 +243,7 @@ func (r *row) record(last time.Time) {
 
 // tick returns the tick for all that is due.
 func (r *row) tick(now time.Time) store.Tick {
-	most := 1
-	if r.Missed == MissedEach {
-		most = cmp.Or(r.Most, 100)
-	}
+	most := max(1, r.Missed)
 	passed := r.passed(now, most)
 	if r.over || len(passed) == 0 {
 		r.over = true
@@ -267,7 +251,7 @@ func (r *row) tick(now time.Time) store.Tick {
 	}
 	t := store.Tick{Name: r.name, Last: r.last, Next: passed[len(passed)-1]}
 	passed = passed[max(0, len(passed)-most):]
-	if r.Missed == MissedSkip && now.Sub(t.Next) >= tickLate {
+	if r.Missed < 0 && now.Sub(t.Next) >= tickLate {
 		passed = nil
 	}
 	for _, at := range passed {
@@ -276,7 +260,7 @@ func (r *row) tick(now time.Time) store.Tick {
 			r.broken(err)
 			return store.Tick{}
 		}
-		first := r.e.cfg.Kinds[r.Kind].Chain.stages[0].Name
+		first := r.e.cfg.Kinds[r.Kind].Chain.stages[0].name
 		t.Tasks = append(t.Tasks, store.NewTask{Kind: r.Kind, Stage: first, Data: data})
 	}
 	return t

@@ -54,7 +54,7 @@ func newLooker(t *testing.T, periodic map[string]stage.Periodic, log *zap.Logger
 // again makes another engine.
 func (l *looker) again(periodic map[string]stage.Periodic, log *zap.Logger) {
 	cfg := good()
-	cfg.Store, cfg.Periodic, cfg.Logger = counting{l.store, l}, periodic, log
+	cfg.Store, cfg.Upkeep.Periodic, cfg.Logger = counting{l.store, l}, periodic, log
 	e, err := stage.New(cfg)
 	require.NoError(l.t, err)
 	begun := l.clock.Add(-l.jumped)
@@ -91,11 +91,11 @@ func TestMissedTicks(t *testing.T) {
 		{"not yet", stage.Periodic{}, time.Hour - 1, nil},
 		{"in time", stage.Periodic{}, time.Hour, []string{at(1, 0)}},
 		{"one for all", stage.Periodic{}, 5*time.Hour + time.Minute, []string{at(5, 0)}},
-		{"none, in time", stage.Periodic{Missed: stage.MissedSkip}, time.Hour + time.Minute - 1, []string{at(1, 0)}},
-		{"none, too late", stage.Periodic{Missed: stage.MissedSkip}, time.Hour + time.Minute, nil},
-		{"none, but the latest", stage.Periodic{Missed: stage.MissedSkip}, 3*time.Hour + time.Second, []string{at(3, 0)}},
-		{"each", stage.Periodic{Missed: stage.MissedEach}, 3*time.Hour + time.Minute, []string{at(1, 0), at(2, 0), at(3, 0)}},
-		{"each up to a bound", stage.Periodic{Missed: stage.MissedEach, Most: 2}, 9 * time.Hour, []string{at(8, 0), at(9, 0)}},
+		{"none, in time", stage.Periodic{Missed: -1}, time.Hour + time.Minute - 1, []string{at(1, 0)}},
+		{"none, too late", stage.Periodic{Missed: -1}, time.Hour + time.Minute, nil},
+		{"none, but the latest", stage.Periodic{Missed: -1}, 3*time.Hour + time.Second, []string{at(3, 0)}},
+		{"each", stage.Periodic{Missed: 100}, 3*time.Hour + time.Minute, []string{at(1, 0), at(2, 0), at(3, 0)}},
+		{"each up to a bound", stage.Periodic{Missed: 2}, 9 * time.Hour, []string{at(8, 0), at(9, 0)}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			row.p.Kind, row.p.Schedule = "report", stage.Every(time.Hour)
@@ -162,7 +162,7 @@ func TestTicksGoOnWhenTheClockIsSetBack(t *testing.T) {
 
 // Millions of ticks have passed: the latest ones run, and it takes no long time.
 func TestMillionsOfMissedTicks(t *testing.T) {
-	all := map[string]stage.Periodic{"p": {Kind: "report", Schedule: stage.Every(time.Millisecond), Missed: stage.MissedEach, Most: 3}}
+	all := map[string]stage.Periodic{"p": {Kind: "report", Schedule: stage.Every(time.Millisecond), Missed: 3}}
 	l := newLooker(t, all, zap.NewNop())
 	l.clock = l.clock.Add(24 * time.Hour)
 	l.pollers.Look(t.Context())
@@ -258,11 +258,11 @@ func TestWorldPeriodic(t *testing.T) {
 			}
 			e, err := stage.New(stage.Config{
 				Store: skewed{y.store, off}, Kinds: map[string]stage.Kind{"note": {Chain: stage.Begin("A").Then("B", "note", "C")}},
-				Provider: stage.Processors{"note": stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) { return nil, nil })},
-				Worker:   name, Poll: 5 * time.Second, Heartbeat: 4 * time.Second, Logger: zap.NewNop(), Periodic: map[string]stage.Periodic{
-					"p": {Kind: "note", Schedule: stage.Every(5 * time.Second), Missed: stage.MissedEach, Most: 1000},
+				Processors: map[string]stage.Processor{"note": func(context.Context, *store.Task) (store.Commit, error) { return nil, nil }},
+				Worker:     name, Poll: 5 * time.Second, Heartbeat: 4 * time.Second, Logger: zap.NewNop(), Upkeep: stage.Upkeep{Periodic: map[string]stage.Periodic{
+					"p": {Kind: "note", Schedule: stage.Every(5 * time.Second), Missed: 1000},
 					"q": {Kind: "note", Schedule: stage.Every(time.Hour)},
-				},
+				}},
 			})
 			require.NoError(t, err)
 			v, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2)}, e.Setup)

@@ -3,7 +3,6 @@ package stage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,45 +10,15 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Processor does the work of a dynamic stage.
-type Processor interface {
-	// Process computes first and writes last: the Commit that it returns is called in the transaction that makes the
-	// static stage visible; nil writes nothing. Process runs off the schedulers' threads and may block. t is a snapshot
-	// of its own.
-	//
-	// ctx ends when the stage has to stop, and CheckSuspended says why. If Process returns after that, whatever it
-	// returns, the task is rolled back. After an error the stage is tried again, as Config.Attempts and Backoff say,
-	// unless the error is store.ErrPermanent. A Process that returns store.ErrSuspended without a request suspends its task, and one that
-	// returns Snooze puts it off.
-	Process(ctx context.Context, t *store.Task) (store.Commit, error)
-}
-
-// ProcessorFunc is a function as a Processor.
-type ProcessorFunc func(ctx context.Context, t *store.Task) (store.Commit, error)
-
-// Process calls f.
-func (f ProcessorFunc) Process(ctx context.Context, t *store.Task) (store.Commit, error) {
-	return f(ctx, t)
-}
-
-// Provider finds processors by their ids.
-type Provider interface {
-	// Processor returns the processor with that id. It is called whenever a stage begins, from any goroutine, and must
-	// not block. An error counts as one of the processor: the stage is tried again, perhaps by an engine of another
-	// release that knows the processor.
-	Processor(id string) (Processor, error)
-}
-
-// Processors is a map as a Provider.
-type Processors map[string]Processor
-
-// Processor returns ps[id].
-func (ps Processors) Processor(id string) (Processor, error) {
-	if p := ps[id]; p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("stage: no processor %q", id)
-}
+// Processor does the work of a dynamic stage. It computes first and writes last: the Commit that it returns is called in the
+// transaction that makes the static stage visible; nil writes nothing. A Processor runs off the schedulers' threads and may block.
+// t is a snapshot of its own.
+//
+// ctx ends when the stage has to stop, and CheckSuspended says why. If the Processor returns after that, whatever it returns, the
+// task is rolled back. After an error the stage is tried again, as Kind.Attempts and Backoff say, unless the error is
+// [Permanent]. A Processor that returns store.ErrSuspended without a request suspends its task, and one that returns [Snooze] puts
+// it off.
+type Processor func(ctx context.Context, t *store.Task) (store.Commit, error)
 
 // CheckSuspended returns nil while the stage may go on, and otherwise why it has to stop: store.ErrSuspended, store.ErrCanceled,
 // ErrInterrupted when the engine stops, store.ErrLeaseLost when another worker may hold the task by now, ErrTimeout. A processor
@@ -59,7 +28,7 @@ func (ps Processors) Processor(id string) (Processor, error) {
 // heartbeat.
 func CheckSuspended(ctx context.Context) error { return context.Cause(ctx) }
 
-// ErrTimeout is the cause of a context that has ended because of Config.Timeout or Kind.Timeout.
+// ErrTimeout is the cause of a context that has ended because of Kind.Timeout.
 var ErrTimeout = errors.New("stage: the processor has taken too long")
 
 // ErrInterrupted is the cause of a context that has ended because the engine stops.
@@ -78,16 +47,8 @@ type snooze time.Duration
 
 func (s snooze) Error() string { return "stage: put off by " + time.Duration(s).String() }
 
-// Middleware returns a Processor that calls next, and does something around it, such as tracing, counting or checks. It is
-// called whenever a stage begins. To wrap a single processor, call it where the Provider has that processor.
-//
-// Its Process is called on the goroutine and with the context of the processor's, or with a context derived from it. What it
-// returns counts as returned by the processor. A panic of the processor passes through it. The Commit comes later: to see
-// that, return another Commit that calls the one of next.
-type Middleware func(next Processor) Processor
-
 // wrapped returns p in all of the middleware, the first one outside.
-func wrapped(p Processor, all []Middleware) Processor {
+func wrapped(p Processor, all []func(Processor) Processor) Processor {
 	for _, m := range slices.Backward(all) {
 		p = m(p)
 	}

@@ -30,7 +30,7 @@ func TestProgressIsSentOnce(t *testing.T) {
 			return err
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
-		e := engineOf(t, s, 1, stage.ProcessorFunc(func(ctx context.Context, _ *store.Task) (store.Commit, error) {
+		e := engineOf(t, s, 1, func(ctx context.Context, _ *store.Task) (store.Commit, error) {
 			time.Sleep(1500 * time.Millisecond)
 			for _, data := range []string{"1", "2"} {
 				stage.SetProgress(ctx, []byte(data))
@@ -39,7 +39,7 @@ func TestProgressIsSentOnce(t *testing.T) {
 			stage.SetProgress(ctx, nil)
 			time.Sleep(2 * time.Second)
 			return nil, nil
-		}), func(cfg *stage.Config) { cfg.OnEnd = func(store.Task) { cancel() } })
+		}, func(cfg *stage.Config) { cfg.OnEnd = func(store.Task) { cancel() } })
 		enqueued(t, e, "")
 		require.NoError(t, e.Run(ctx))
 		require.Equal(t, []string{"", "0+2", "0+2", "0+", ""}, sent)
@@ -50,7 +50,7 @@ func TestProgressIsSentOnce(t *testing.T) {
 func TestProgressOutOfPlace(t *testing.T) {
 	var behind context.Context
 	ended := make(chan store.Task, 1)
-	e := engineOf(t, memory.New(nil), 1, stage.ProcessorFunc(func(ctx context.Context, task *store.Task) (store.Commit, error) {
+	e := engineOf(t, memory.New(nil), 1, func(ctx context.Context, task *store.Task) (store.Commit, error) {
 		switch string(task.Data) {
 		case "too much":
 			stage.SetProgress(ctx, make([]byte, 4097))
@@ -60,7 +60,7 @@ func TestProgressOutOfPlace(t *testing.T) {
 			return nil, stage.Permanent(errors.New("no luck"))
 		}
 		return nil, nil
-	}), func(cfg *stage.Config) { cfg.Attempts, cfg.OnEnd = 1, func(t store.Task) { ended <- t } })
+	}, func(cfg *stage.Config) { cfg.OnEnd = func(t store.Task) { ended <- t } }, once)
 	end := func(data string) store.Task {
 		fires(t, e, enqueued(t, e, data))
 		return <-ended
@@ -69,7 +69,7 @@ func TestProgressOutOfPlace(t *testing.T) {
 	task := end("late")
 	require.Equal(t, "in time", string(task.Progress))
 	stage.SetProgress(behind, []byte("late"))
-	task, err := e.Get(t.Context(), task.ID)
+	task, err := e.Store().Get(t.Context(), task.ID)
 	require.NoError(t, err)
 	require.Equal(t, "in time", string(task.Progress))
 	require.Equal(t, "0+", task.ProgressStage)

@@ -117,7 +117,7 @@ func TestTasksFiredForAClosingSchedulerGoBack(t *testing.T) {
 	require.Equal(t, 1, n)
 	_ = s.Close()
 	require.NoError(t, e.Wait(t.Context()))
-	x := get(t, e, id)
+	x := get(t, e.Store(), id)
 	require.Equal(t, "0 NORMAL", state(x))
 	require.Zero(t, x.Attempt)
 }
@@ -139,10 +139,10 @@ func TestAnEngineIsAsBeforeAfterASetUpThatFailed(t *testing.T) {
 // A Backoff that panicked was called again and again, and its task never returned.
 func TestABackoffThatPanicsIsCalledOnce(t *testing.T) {
 	calls := 0
-	fails := stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) { return nil, errors.New("bad") })
-	x := worksOff(t, engineOf(t, memory.New(nil), 1, fails, func(cfg *stage.Config) {
-		cfg.Backoff = func(int) time.Duration { calls++; panic("backoff") }
-	}))
+	fails := func(context.Context, *store.Task) (store.Commit, error) { return nil, errors.New("bad") }
+	x := worksOff(t, engineOf(t, memory.New(nil), 1, fails, ofKind(func(k *stage.Kind) {
+		k.Backoff = func(int) time.Duration { calls++; panic("backoff") }
+	})))
 	require.Equal(t, store.Failed, x.Status)
 	require.True(t, x.Runs())
 	require.Equal(t, 1, calls)
@@ -168,10 +168,10 @@ func TestAClaimThatPanicsLeavesItsRoom(t *testing.T) {
 
 // What a processor does to its snapshot is nothing to the engine.
 func TestASnapshotIsTheProcessorsOwn(t *testing.T) {
-	e := engineOf(t, memory.New(nil), 2, stage.ProcessorFunc(func(_ context.Context, x *store.Task) (store.Commit, error) {
+	e := engineOf(t, memory.New(nil), 2, func(_ context.Context, x *store.Task) (store.Commit, error) {
 		*x = store.Task{ID: 77, Stage: "elsewhere"}
 		return nil, nil
-	}))
+	})
 	require.Equal(t, "2", worksOff(t, e).Stage)
 }
 
@@ -188,7 +188,7 @@ func TestUnavailableStoreIsNoFailedAttempt(t *testing.T) {
 			}
 			return do()
 		}}
-		x := worksOff(t, engineOf(t, u, 1, nothing, func(cfg *stage.Config) { cfg.Attempts = 1 }))
+		x := worksOff(t, engineOf(t, u, 1, nothing, once))
 		require.True(t, x.Finished(), "%+v", x)
 	})
 }
@@ -220,7 +220,7 @@ func TestWhatIsDueAtOnceIsTriedAgainAtOnce(t *testing.T) {
 			}
 			return err
 		}}
-		e := engineOf(t, s, 1, stage.ProcessorFunc(func(_ context.Context, x *store.Task) (store.Commit, error) {
+		e := engineOf(t, s, 1, func(_ context.Context, x *store.Task) (store.Commit, error) {
 			if string(x.Data) == "long" {
 				<-end
 				return nil, nil
@@ -233,7 +233,7 @@ func TestWhatIsDueAtOnceIsTriedAgainAtOnce(t *testing.T) {
 				return nil, stage.Snooze(0)
 			}
 			return nil, nil
-		}), func(cfg *stage.Config) { cfg.Poll = time.Hour })
+		}, func(cfg *stage.Config) { cfg.Poll = time.Hour })
 		begun := time.Now()
 		stop := run(e)
 		enqueued(t, e, "long")
@@ -250,7 +250,7 @@ func TestWhatIsDueAtOnceIsTriedAgainAtOnce(t *testing.T) {
 			close(c)
 		}
 		synctest.Wait()
-		require.Equal(t, "1 NORMAL", state(get(t, e, id)))
+		require.Equal(t, "1 NORMAL", state(get(t, e.Store(), id)))
 		require.Zero(t, time.Since(begun))
 		close(end)
 		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))

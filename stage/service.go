@@ -20,7 +20,7 @@ import (
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
 // Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines, as it does by default,
 // the engine reserves two for each of its Workers, and four for Call. It reserves one more for each of these: heartbeats;
-// periodic tasks, Config.Retention and Engine.Future; the hints of a Watcher. Otherwise the Executor needs as many.
+// periodic tasks, Retention and Engine.Future; the hints of a Watcher. Otherwise the Executor needs as many.
 //
 // On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
 // from returning, within the order's bounds, until all tasks have gone back to their last static stage. The last heartbeat
@@ -46,13 +46,13 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	return nil
 }
 
-// Call returns a leaf action that calls f off the scheduler's thread, for an action that calls methods of the engine: to add
+// NewCall returns a leaf action that calls f off the scheduler's thread, for an action that calls methods of the engine: to add
 // tasks, suspend them, pause a kind, or look. Heartbeats and processors do not delay f, but other Calls may: those of an engine
 // begin in order, and at most four run at a time. So f should not wait for the end of a task: see [Engine.Future]. The context of
 // f ends when f has taken as long as a lease, so a store that does not answer delays the others no longer.
 //
-//	suspend := stage.Call(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
-func Call[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
+//	suspend := stage.NewCall(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
+func NewCall[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
 	call := &act.Call[T]{F: func() (T, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Lease)
 		defer cancel()

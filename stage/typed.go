@@ -13,7 +13,7 @@ import (
 //
 //	var reports = stage.Typed[Month]{Kind: "report"}
 //
-//	stage.Processors{"load": reports.Processor(load)}
+//	map[string]stage.Processor{"load": reports.Processor(load)}
 //	id, err := reports.Enqueue(ctx, engine, Month{2026, time.May})
 type Typed[T any] struct {
 	Kind      string
@@ -64,10 +64,10 @@ func (k Typed[T]) Value(t *store.Task) (v T, err error) {
 	return v, nil
 }
 
-// Await is Engine.Await with a value: the Data that the last stage has left. The error is Task.Err if the task has not finished.
+// Await is Engine.Result with a value: the Data that the last stage has left. The error is Task.Err if the task has not finished.
 // The caller knows that the task is of this Kind.
-func (k Typed[T]) Await(ctx context.Context, e *Engine, id store.ID) (v T, err error) {
-	t, err := e.Await(ctx, id)
+func (k Typed[T]) Result(ctx context.Context, e *Engine, id store.ID) (v T, err error) {
+	t, err := e.Result(ctx, id)
 	if err == nil {
 		err = t.Err()
 	}
@@ -89,11 +89,11 @@ func (k Typed[T]) SetData(tx store.Tx, v T) error {
 // Processor returns a Processor that calls process with the value of the task. If the Data is no T, the task fails for good at
 // once ([Permanent]). An Unmarshal that returns [Snooze] leaves the task to an engine of another release, which may know better.
 func (k Typed[T]) Processor(process func(ctx context.Context, t *store.Task, v T) (store.Commit, error)) Processor {
-	return ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
+	return func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		v, err := k.Value(t)
 		if err != nil {
 			return nil, Permanent(err)
 		}
 		return process(ctx, t, v)
-	})
+	}
 }

@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/daimon-go/daimon/stage/store"
@@ -82,8 +83,8 @@ func (u *unreliable) Cancel(ctx context.Context, id store.ID) (bool, error) {
 	return answered(ctx, u, "Cancel", id, func() (bool, error) { return u.Store.Cancel(ctx, id) })
 }
 
-func (u *unreliable) Purge(ctx context.Context, p store.Purge) (int, error) {
-	return answered(ctx, u, "Purge", p, func() (int, error) { return u.Store.Purge(ctx, p) })
+func (u *unreliable) Purge(ctx context.Context, s store.Status, age time.Duration, limit int) (int, error) {
+	return answered(ctx, u, "Purge", fmt.Sprint(s, " ", age, " ", limit), func() (int, error) { return u.Store.Purge(ctx, s, age, limit) })
 }
 
 // hangs is an answer of a store that says nothing: it waits for the end of the context.

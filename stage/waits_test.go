@@ -43,11 +43,11 @@ func TestWhatAnEngineSays(t *testing.T) {
 	s := gated{memory.New(nil), make(chan struct{})}
 	work := make(chan struct{})
 	e, err := stage.New(stage.Config{
-		Store:    s,
-		Worker:   "w",
-		Workers:  3,
-		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("NEW").Then("WORKING", "p", "DONE")}},
-		Provider: stage.Processors{"p": stage.ProcessorFunc(func(context.Context, *store.Task) (store.Commit, error) { <-work; return nil, nil })},
+		Store:      s,
+		Worker:     "w",
+		Workers:    3,
+		Kinds:      map[string]stage.Kind{"report": {Chain: stage.Begin("NEW").Then("WORKING", "p", "DONE")}},
+		Processors: map[string]stage.Processor{"p": func(context.Context, *store.Task) (store.Commit, error) { <-work; return nil, nil }},
 	})
 	require.NoError(t, err)
 	l := servertest.New(t, act.Config{})

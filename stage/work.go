@@ -116,7 +116,7 @@ func (w *work) enter() (step, time.Duration) {
 	}
 	ctx, cancel := w.call()
 	defer cancel()
-	t, err := w.e.cfg.Store.Enter(ctx, w.lease, next.Name, w.task.Attempt)
+	t, err := w.e.cfg.Store.Enter(ctx, w.lease, next.name, w.task.Attempt)
 	switch {
 	case err == nil:
 		w.refused = 0
@@ -162,12 +162,9 @@ func (w *work) compute(ctx context.Context) (commit store.Commit, err error) {
 		if err != nil {
 			return err
 		}
-		p, err := w.e.cfg.Provider.Processor(s.Processor)
-		if err == nil && p == nil {
-			err = fmt.Errorf("stage: no processor %q", s.Processor)
-		}
-		if err != nil {
-			return err
+		p := w.e.cfg.Processors[s.processor]
+		if p == nil {
+			return fmt.Errorf("stage: no processor %q", s.processor)
 		}
 		t := w.task // the processor's own
 		if t.ProgressStage != t.Stage {
@@ -176,7 +173,7 @@ func (w *work) compute(ctx context.Context) (commit store.Commit, err error) {
 		n := w.noting(&notes{stage: t.Stage})
 		defer n.end()
 		ctx := context.WithValue(ctx, noted{}, n)
-		commit, err = wrapped(p, w.e.cfg.Middleware).Process(ctx, &t)
+		commit, err = wrapped(p, w.e.cfg.Middleware)(ctx, &t)
 		return err
 	})
 	return commit, err
@@ -203,16 +200,16 @@ func (w *work) finish() (step, time.Duration) {
 	}
 	ctx, cancel := w.call()
 	defer cancel()
-	err = w.e.cfg.Store.Finish(ctx, w.lease, store.Passage{From: w.task.Stage, To: next.Name, Last: last}, commit)
+	err = w.e.cfg.Store.Finish(ctx, w.lease, store.Passage{From: w.task.Stage, To: next.name, Last: last}, commit)
 	if err == nil {
 		w.e.counts.finished.Add(1)
 	}
 	switch {
 	case err == nil && last:
-		return w.left(store.Return{Stage: next.Name, Status: store.Normal})
+		return w.left(store.Return{Stage: next.name, Status: store.Normal})
 	case err == nil:
 		w.refused, w.commit = 0, nil
-		w.task.Stage, w.task.Attempt, w.task.Failure = next.Name, 0, ""
+		w.task.Stage, w.task.Attempt, w.task.Failure = next.name, 0, ""
 		w.task.Progress, w.task.ProgressStage = nil, ""
 		w.noting(nil)
 		w.reach(w.task)
@@ -319,7 +316,7 @@ func (w *work) giveBackAs(r store.Return) (step, time.Duration) {
 	r.Stage = w.task.Stage
 	if s, err := w.terms.Chain.find(r.Stage); err == nil && s.dynamic() {
 		before, _ := w.terms.Chain.previous(r.Stage)
-		r.Stage = before.Name
+		r.Stage = before.name
 	}
 	r.Progress = w.noted()
 	w.back, w.commit = r, nil

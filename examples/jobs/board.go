@@ -63,7 +63,7 @@ func last(kind string) string {
 		return ""
 	}
 	stages := k.Chain.Stages()
-	return stages[len(stages)-1].Name
+	return stages[len(stages)-1]
 }
 
 // parse reads a query from that of a URL.
@@ -245,7 +245,7 @@ func (b *board) seen(q query) *seen {
 
 // view asks the store.
 func (b *board) view(ctx context.Context, q query) (v view, err error) {
-	counts, err := b.engine.Counts(ctx)
+	counts, err := b.engine.Store().Counts(ctx)
 	if err != nil {
 		return v, err
 	}
@@ -257,7 +257,7 @@ func (b *board) view(ctx context.Context, q query) (v view, err error) {
 		if s.Limit = min(s.Limit, has(counts, s)); s.Limit == 0 {
 			continue
 		}
-		some, err := b.engine.List(ctx, s)
+		some, err := b.engine.Store().List(ctx, s)
 		if err != nil {
 			return v, err
 		}
@@ -299,15 +299,13 @@ func has(counts []store.Count, s store.Selection) (n int) {
 
 // kinds returns the kinds that this program knows.
 func (b *board) kinds(ctx context.Context, counts []store.Count) (all []kindView, err error) {
-	paused, err := b.engine.PausedKinds(ctx)
+	paused, err := b.engine.Store().Paused(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
 		k := kindView{Name: name, Paused: slices.Contains(paused, name), Counts: map[state]int{}}
-		for _, s := range kinds[name].Chain.Stages() {
-			k.Stages = append(k.Stages, s.Name)
-		}
+		k.Stages = kinds[name].Chain.Stages()
 		for _, c := range counts {
 			if c.Kind == name {
 				k.Counts[stateOf(c.Kind, c.Stage, c.Status)] += c.N

@@ -14,7 +14,7 @@ import (
 // Workers take the oldest tasks, and the newest are on the first page.
 func TestTasksAtWorkAreAtTheTop(t *testing.T) {
 	s := memory.New(nil)
-	e, err := stage.New(stage.Config{Store: s, Kinds: kinds, Provider: (&Jobs{}).processors()})
+	e, err := stage.New(stage.Config{Store: s, Kinds: kinds, Processors: (&Jobs{}).processors()})
 	require.NoError(t, err)
 	b := &board{engine: e}
 	for range 2*page - 2 {

@@ -62,7 +62,7 @@ func (x *stream) Act(t *act.Task) act.Directive {
 		case x.sleep.Armed():
 			return act.Wait
 		case x.ask == nil:
-			x.ask = stage.Call(x.of.engine, x.look)
+			x.ask = stage.NewCall(x.of.engine, x.look)
 		}
 		if d := x.ask.Act(t); d != act.Done {
 			return d

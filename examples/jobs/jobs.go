@@ -81,17 +81,16 @@ func (x *Jobs) prepare(ctx context.Context) error {
 		Store:      x.store,
 		Kinds:      kinds,
 		Queues:     x.Queues,
-		Provider:   x.processors(),
-		Middleware: []stage.Middleware{timed},
+		Processors: x.processors(),
+		Middleware: []func(stage.Processor) stage.Processor{timed},
 		Workers:    x.Workers,
 		Lease:      5 * time.Second, Heartbeat: 500 * time.Millisecond, // which stores the progress that the page shows
-		Backoff: func(n int) time.Duration { return time.Duration(n) * time.Second },
 		// Tasks that have failed are kept until somebody has looked at them.
-		Retention: map[store.Status]time.Duration{store.Normal: 7 * 24 * time.Hour, store.Canceled: 24 * time.Hour},
-		Logger:    x.Logger,
+		Upkeep: stage.Upkeep{Retention: map[store.Status]time.Duration{store.Normal: 7 * 24 * time.Hour, store.Canceled: 24 * time.Hour}},
+		Logger: x.Logger,
 	}
 	if x.Report > 0 {
-		config.Periodic = map[string]stage.Periodic{"report": {Kind: "report", Schedule: stage.Every(x.Report)}}
+		config.Upkeep.Periodic = map[string]stage.Periodic{"report": {Kind: "report", Schedule: stage.Every(x.Report)}}
 	}
 	x.engine, err = stage.New(config)
 	x.board.engine = x.engine

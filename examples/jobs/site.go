@@ -174,11 +174,11 @@ func (x *Jobs) task(w *httpd.Response, r *httpd.Request, _ url.Values) act.Actio
 		return x.refuse(w, err)
 	}
 	return x.answer(w, func(ctx context.Context) (any, error) {
-		t, err := x.engine.Get(ctx, id)
+		t, err := x.engine.Store().Get(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		failures, err := x.engine.Failures(ctx, id)
+		failures, err := x.engine.Store().Failures(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +222,7 @@ func (x *Jobs) add(w *httpd.Response, _ *httpd.Request, values url.Values) act.A
 func (x *Jobs) request(w *httpd.Response, r *httpd.Request, _ url.Values) act.Action {
 	id, err := number(r)
 	f := map[string]func(context.Context, store.ID) (bool, error){
-		"suspend": x.engine.Suspend, "resume": x.engine.Resume, "retry": x.engine.ResumeFailed, "cancel": x.engine.Cancel,
+		"suspend": x.engine.Suspend, "resume": x.engine.Resume, "retry": x.engine.Retry, "cancel": x.engine.Cancel,
 	}[string(r.Value("what"))]
 	switch {
 	case err != nil:
@@ -259,7 +259,7 @@ func (x *Jobs) answer(w *httpd.Response, f func(context.Context) (any, error)) a
 		value any
 		err   error
 	}
-	call := stage.Call(x.engine, func(ctx context.Context) (result, error) {
+	call := stage.NewCall(x.engine, func(ctx context.Context) (result, error) {
 		value, err := f(ctx)
 		return result{value, err}, nil
 	})

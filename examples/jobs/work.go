@@ -29,13 +29,14 @@ var (
 var kinds = map[string]stage.Kind{
 	"picture": {
 		Queue: "pictures", Workers: 12, // of the usual 16, so that many pictures do not keep invoices waiting
+		Backoff: linear,
 		Chain: stage.Begin("UPLOADED").
 			Then("SCALING", "work", "SCALED").
 			Then("LABELLING", "work", "LABELLED").
 			Then("PUBLISHING", "work", "PUBLISHED"),
 	},
 	"invoice": {
-		Queue: "papers",
+		Queue: "papers", Backoff: linear,
 		Chain: stage.Begin("ORDERED").
 			Then("PRICING", "work", "PRICED").
 			Then("PRINTING", "work", "PRINTED"),
@@ -46,31 +47,34 @@ var kinds = map[string]stage.Kind{
 		Chain:   stage.Begin("WRITTEN").Then("SENDING", "work", "SENT"),
 	},
 	"report": {
-		Queue: "papers",
+		Queue: "papers", Backoff: linear,
 		Chain: stage.Begin("DUE").Then("COUNTING", "report", "COUNTED"),
 	},
 }
 
+// linear is the time after an attempt that has failed.
+func linear(n int) time.Duration { return time.Duration(n) * time.Second }
+
 // processors has one processor of all stages but that of reports.
-func (x *Jobs) processors() stage.Processors {
-	return stage.Processors{"work": orders.Processor(x.work), "report": stage.ProcessorFunc(x.report)}
+func (x *Jobs) processors() map[string]stage.Processor {
+	return map[string]stage.Processor{"work": orders.Processor(x.work), "report": x.report}
 }
 
 // timed is a middleware: errors, which the page shows, say how long the attempt has taken.
 func timed(next stage.Processor) stage.Processor {
-	return stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
+	return func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		begun := time.Now()
-		commit, err := next.Process(ctx, t)
+		commit, err := next(ctx, t)
 		if err != nil {
 			err = fmt.Errorf("%w (after %v)", err, time.Since(begun).Round(time.Millisecond))
 		}
 		return commit, err
-	})
+	}
 }
 
 // report counts the tasks in each state. The numbers become the Data of the task.
 func (x *Jobs) report(ctx context.Context, _ *store.Task) (store.Commit, error) {
-	counts, err := x.engine.Counts(ctx)
+	counts, err := x.engine.Store().Counts(ctx)
 	if err != nil {
 		return nil, err
 	}

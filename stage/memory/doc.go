@@ -2,5 +2,5 @@
 // not survive the process.
 //
 // A Claim costs O(log n) for each task that it gives, any other transition O(log n), a List or a Purge O(n). Tasks that
-// have ended are kept until a Purge: see stage.Config.Retention. The store starts no goroutine and need not be closed.
+// have ended are kept until a Purge: see stage.Upkeep.Retention. The store starts no goroutine and need not be closed.
 package memory

@@ -52,7 +52,7 @@
 // # Tables
 //
 // [DDL] shows the tables, and the settings with which they are vacuumed. Open makes them. Tasks that have ended
-// are deleted with Store.Purge, or stage.Config.Retention. You may also delete them yourself:
+// are deleted with Store.Purge, or stage.Upkeep.Retention. You may also delete them yourself:
 //
 //	DELETE FROM daimon.task WHERE due IS NULL AND until IS NULL AND status <> 'SUSPENDED' AND changed < now() - interval '30 days'
 //

@@ -29,9 +29,9 @@ func Example() {
 		}, nil
 	}
 	engine, err := stage.New(stage.Config{
-		Store:    s,
-		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("CREATED").Then("BUILDING", "build", "BUILT")}},
-		Provider: stage.Processors{"build": stage.ProcessorFunc(build)},
+		Store:      s,
+		Kinds:      map[string]stage.Kind{"report": {Chain: stage.Begin("CREATED").Then("BUILDING", "build", "BUILT")}},
+		Processors: map[string]stage.Processor{"build": build},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -39,13 +39,13 @@ func TestRestarted(t *testing.T) {
 		e, err := stage.New(stage.Config{
 			Store: s, Kinds: map[string]stage.Kind{"job": {Chain: chain}}, Workers: 3, Lease: time.Hour, Poll: 100 * time.Millisecond,
 			Logger: zap.NewNop(),
-			Provider: stage.Processors{"write": stage.ProcessorFunc(func(_ context.Context, t *store.Task) (store.Commit, error) {
+			Processors: map[string]stage.Processor{"write": func(_ context.Context, t *store.Task) (store.Commit, error) {
 				time.Sleep(rand.N(100 * time.Millisecond))
 				return func(ctx context.Context, tx store.Tx) error {
 					_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO daimon.step VALUES ($1, $2)`, t.ID, t.Stage)
 					return err
 				}, nil
-			})},
+			}},
 		})
 		require.NoError(t, err)
 		all.Go(func() { require.NoError(t, e.Run(ctx)) })

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,7 +17,7 @@ const purge = `
 	)) RETURNING id`
 
 // Purge is one statement, and waits for no row.
-func (s *tasks) Purge(ctx context.Context, p store.Purge) (int, error) {
-	ids, err := collectWith(ctx, s.pool, inOrder, pgx.RowTo[store.ID], s.sql.adapted(purge), string(p.Status), microseconds(p.Age), max(0, p.Limit))
+func (s *tasks) Purge(ctx context.Context, status store.Status, age time.Duration, limit int) (int, error) {
+	ids, err := collectWith(ctx, s.pool, inOrder, pgx.RowTo[store.ID], s.sql.adapted(purge), string(status), microseconds(age), max(0, limit))
 	return len(ids), s.failed(ctx, "purge", err)
 }

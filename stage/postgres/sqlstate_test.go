@@ -48,7 +48,7 @@ func TestRefused(t *testing.T) {
 		"an enter": func(l store.Lease) error { _, err := s.Enter(t.Context(), l, "ANOTHER", 0); return err },
 		"a beat":   func(l store.Lease) error { return renewed(t, s, l, 2*time.Minute) },
 		"a cancel": func(l store.Lease) error { _, err := s.Cancel(t.Context(), l.Task); return err },
-		"a purge":  func(store.Lease) error { _, err := s.Purge(t.Context(), store.Purge{Status: store.Failed}); return err },
+		"a purge":  func(store.Lease) error { _, err := s.Purge(t.Context(), store.Failed, 0, 0); return err },
 		"a claim": func(store.Lease) error {
 			_, err := s.Claim(t.Context(), store.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Hour})
 			return err

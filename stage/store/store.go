@@ -125,9 +125,11 @@ type Store interface {
 	// tasks.
 	Counts(ctx context.Context) ([]Count, error)
 
-	// Purge deletes at most p.Limit tasks that have ended, with all that the store has of them, and returns how many. Those
-	// come first that ended longest ago. It may leave out a task that another call is changing.
-	Purge(ctx context.Context, p Purge) (int, error)
+	// Purge deletes at most limit tasks that have ended at least that long ago, by the store's clock, with all that the store has of
+	// them, and returns how many. s is Normal for those that have finished, Canceled, or Failed for those that have failed for good.
+	// Tasks that run, are suspended or may run again by themselves are never among them. Those come first that ended longest ago. It
+	// may leave out a task that another call is changing.
+	Purge(ctx context.Context, s Status, age time.Duration, limit int) (int, error)
 }
 
 // NewTask is a task to be enqueued. Engine.NewTask makes one at the first stage of its chain.
@@ -144,7 +146,7 @@ type NewTask struct {
 	// Within ago, by the store's clock, nothing is added, and the number of that task stands for this one. A Within of 0
 	// means: as long as the store has that task. So an Enqueue may be repeated when its answer was lost, and many engines may
 	// enqueue the same. Of tasks with the same Kind and Key in one call the first one counts. A task that is deleted loses its
-	// Key: see Config.Retention.
+	// Key: see stage.Upkeep.
 	Key    string
 	Within time.Duration
 }
@@ -270,13 +272,6 @@ type Count struct {
 	Kind, Stage string
 	Status      Status
 	N           int // above 0
-}
-
-// Purge says which tasks to delete. Tasks that run, are suspended or may run again by themselves are never among them.
-type Purge struct {
-	Status Status        // Normal for those that have finished, Canceled, or Error for those that have failed for good
-	Age    time.Duration // they ended at least that long ago, by the store's clock
-	Limit  int           // above 0
 }
 
 // Tx is the transaction in which a stage ends: what is written in it becomes visible together with the static stage, or

@@ -50,7 +50,7 @@ func calls(t store.Task) map[string]func(context.Context, store.Store) error {
 			return failure(s.List(ctx, store.Selection{IDs: []store.ID{t.ID}}))
 		},
 		"Purge": func(ctx context.Context, s store.Store) error {
-			return failure(s.Purge(ctx, store.Purge{Status: store.Normal, Limit: 1}))
+			return failure(s.Purge(ctx, store.Normal, 0, 1))
 		},
 		"Counts": func(ctx context.Context, s store.Store) error { return failure(s.Counts(ctx)) },
 	}

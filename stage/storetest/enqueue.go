@@ -113,7 +113,7 @@ func testFarTimes(f *fixture) {
 	f.Empty(f.claims(9, "after", "held", "back", "leased"))
 	f.Equal(first, f.enqueued(task), "the key")
 	f.yes(f.a.Cancel(f.ctx, first))
-	n, err := f.a.Purge(f.ctx, store.Purge{Status: store.Canceled, Age: long, Limit: 9})
+	n, err := f.a.Purge(f.ctx, store.Canceled, long, 9)
 	f.NoError(err)
 	f.Zero(n)
 }

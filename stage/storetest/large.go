@@ -15,7 +15,7 @@ func Large(t *testing.T, s store.Store, kinds []string) (slowest float64) {
 	return max(
 		timed(t, func() error { _, err := s.Counts(t.Context()); return err }),
 		timed(t, func() error {
-			_, err := s.Purge(t.Context(), store.Purge{Status: store.Normal, Limit: 1000})
+			_, err := s.Purge(t.Context(), store.Normal, 0, 1000)
 			return err
 		}),
 		LargePages(t, s, kinds, store.Selection{}),

@@ -9,7 +9,7 @@ import (
 func testPurge(f *fixture) {
 	purge := func(want int, status store.Status, age time.Duration, limit int) {
 		f.t.Helper()
-		n, err := f.a.Purge(f.ctx, store.Purge{Status: status, Age: age, Limit: limit})
+		n, err := f.a.Purge(f.ctx, status, age, limit)
 		f.NoError(err)
 		f.Equal(want, n, "%s", status)
 	}

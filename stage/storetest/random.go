@@ -429,9 +429,10 @@ func (h *history) list() (string, func(store.Store) string) {
 }
 
 func (h *history) purge() (string, func(store.Store) string) {
-	p := store.Purge{Status: store.Status(h.one("NORMAL", "CANCELLED", "ERROR", "SUSPENDED", "IN_PROCESSING")), Age: h.time(), Limit: h.r.IntN(3)}
-	return fmt.Sprintf("Purge %+v", p), func(s store.Store) string {
-		n, err := s.Purge(h.ctx, p)
+	status := store.Status(h.one("NORMAL", "CANCELLED", "ERROR", "SUSPENDED", "IN_PROCESSING"))
+	age, limit := h.time(), h.r.IntN(3)
+	return fmt.Sprint("Purge ", status, " ", age, " ", limit), func(s store.Store) string {
+		n, err := s.Purge(h.ctx, status, age, limit)
 		return fmt.Sprintf("%d %s", n, h.outcome(err))
 	}
 }

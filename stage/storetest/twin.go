@@ -252,15 +252,15 @@ func (s *twin) Counts(context.Context) (all []store.Count, _ error) {
 	return all, nil
 }
 
-func (s *twin) Purge(_ context.Context, p store.Purge) (int, error) {
+func (s *twin) Purge(_ context.Context, status store.Status, age time.Duration, limit int) (int, error) {
 	var ended []store.Task
 	for _, t := range s.tasks {
-		if transition.Purged(&t, p, s.now) {
+		if transition.Purged(&t, status, age, s.now) {
 			ended = append(ended, t)
 		}
 	}
 	slices.SortFunc(ended, func(t, u store.Task) int { return transition.EndOrder(&t, &u) })
-	ended = ended[:min(len(ended), max(0, p.Limit))]
+	ended = ended[:min(len(ended), max(0, limit))]
 	for _, t := range ended {
 		delete(s.tasks, t.ID)
 		delete(s.tickets, t.ID)

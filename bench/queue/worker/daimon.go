@@ -42,10 +42,10 @@ func (q *daimonQueue) newEngine(t task) (*stage.Engine, error) {
 	cfg := stage.Config{
 		Store: q.store,
 		Kinds: map[string]stage.Kind{"job": {Chain: stage.Begin("NEW").Then("DOING", "do", "DONE")}},
-		Provider: stage.Processors{"do": stage.ProcessorFunc(func(ctx context.Context, s *store.Task) (store.Commit, error) {
+		Processors: map[string]stage.Processor{"do": func(ctx context.Context, s *store.Task) (store.Commit, error) {
 			t.do(ctx, int64(binary.LittleEndian.Uint64(s.Data)))
 			return nil, nil
-		})},
+		}},
 		Workers: q.o.Workers,
 	}
 	if t.claimed != nil {

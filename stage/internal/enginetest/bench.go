@@ -33,10 +33,10 @@ func Benchmark(b *testing.B, open func(b *testing.B) store.Store) {
 }
 
 // benched is an engine whose tasks have one stage.
-func benched(b *testing.B, s store.Store, p stage.ProcessorFunc) *stage.Engine {
+func benched(b *testing.B, s store.Store, p stage.Processor) *stage.Engine {
 	e, err := stage.New(stage.Config{
 		Store: s, Kinds: map[string]stage.Kind{"job": {Chain: stage.Begin("NEW").Then("DOING", "p", "DONE")}},
-		Provider: stage.Processors{"p": p},
+		Processors: map[string]stage.Processor{"p": p},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -299,7 +299,7 @@ func (w *storm) purge(was store.Task) {
 
 // place returns the place of a stage in the chain of a kind.
 func place(kind, at string) int {
-	return slices.IndexFunc(kinds[kind].Chain.Stages(), func(s stage.Stage) bool { return s.Name == at })
+	return slices.Index(kinds[kind].Chain.Stages(), at)
 }
 
 // finished returns how many stages of a task have finished.

@@ -34,7 +34,10 @@ type Step func(ctx context.Context, tx store.Tx, id store.ID, at string) error
 // The kinds have two priorities and two queues. Those of keyed have tasks with keys.
 var (
 	kinds = map[string]stage.Kind{
-		"job": {Chain: long}, "urgent job": {Chain: long, Priority: 1}, "other job": {Chain: long, Queue: "other"}, "tick": {Chain: short},
+		"job":        {Chain: long, Attempts: 1000, Backoff: soon},
+		"urgent job": {Chain: long, Attempts: 1000, Backoff: soon, Priority: 1},
+		"other job":  {Chain: long, Attempts: 1000, Backoff: soon, Queue: "other"},
+		"tick":       {Chain: short, Attempts: 1000, Backoff: soon},
 	}
 	keyed = []string{"job", "urgent job", "other job", "job", "urgent job"}
 
@@ -56,6 +59,8 @@ var (
 
 // retention is that of tasks that were cancelled.
 const retention = time.Second
+
+func soon(int) time.Duration { return 10 * time.Millisecond }
 
 // steps is how many steps a stage has, and how long each takes at most.
 var steps = map[string]struct {
@@ -105,24 +110,23 @@ func config(s store.Store, step Step, queues []string, last bool) stage.Config {
 		return nil
 	}
 	cfg := stage.Config{
-		Store: s, Kinds: kinds, Queues: queues, Workers: 4, Lease: Lease, Heartbeat: Lease / 10, Poll: Lease / 20, Attempts: 1000,
-		Backoff: func(int) time.Duration { return 10 * time.Millisecond }, Logger: zap.NewNop(),
-		Provider: stage.Processors{
-			"write": stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) {
+		Store: s, Kinds: kinds, Queues: queues, Workers: 4, Lease: Lease, Heartbeat: Lease / 10, Poll: Lease / 20, Logger: zap.NewNop(),
+		Processors: map[string]stage.Processor{
+			"write": func(ctx context.Context, t *store.Task) (store.Commit, error) {
 				return func(ctx context.Context, tx store.Tx) error { return step(ctx, tx, t.ID, t.Stage) }, work(ctx, t)
-			}),
-			"nothing": stage.ProcessorFunc(func(ctx context.Context, t *store.Task) (store.Commit, error) { return nil, work(ctx, t) }),
+			},
+			"nothing": func(ctx context.Context, t *store.Task) (store.Commit, error) { return nil, work(ctx, t) },
 		},
 	}
 	if last {
 		cfg.Workers = 20
 		return cfg
 	}
-	cfg.Retention = map[store.Status]time.Duration{store.Canceled: retention}
-	cfg.Periodic = map[string]stage.Periodic{}
+	cfg.Upkeep.Retention = map[store.Status]time.Duration{store.Canceled: retention}
+	cfg.Upkeep.Periodic = map[string]stage.Periodic{}
 	for name, x := range ticks {
-		cfg.Periodic[name] = stage.Periodic{
-			Kind: x.kind, Schedule: stage.Every(x.every), Missed: stage.MissedEach, Most: 1000,
+		cfg.Upkeep.Periodic[name] = stage.Periodic{
+			Kind: x.kind, Schedule: stage.Every(x.every), Missed: 1000,
 			Data: func(tick time.Time) ([]byte, error) {
 				if len(doomed) > 0 { // between here and the return of Store.Tick, or a little later
 					time.AfterFunc(rand.N(3*time.Millisecond), func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })

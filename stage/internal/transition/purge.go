@@ -7,9 +7,9 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Purged reports whether p deletes the task. It does not look at p.Limit.
-func Purged(t *store.Task, p store.Purge, now time.Time) bool {
-	return t.Ended() && t.Status == p.Status && !t.Changed.After(now.Add(-p.Age))
+// Purged reports whether a Purge of tasks with that status, which ended that long ago, may delete the task.
+func Purged(t *store.Task, s store.Status, age time.Duration, now time.Time) bool {
+	return t.Ended() && t.Status == s && !t.Changed.After(now.Add(-age))
 }
 
 // EndOrder compares tasks that have ended by when they are purged: those that ended before come first, then the lower

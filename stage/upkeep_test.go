@@ -3,6 +3,7 @@ package stage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -25,14 +26,14 @@ func TestRetention(t *testing.T) {
 			if call != "Purge" {
 				return do()
 			}
-			require.Equal(t, store.Purge{Status: store.Canceled, Age: age, Limit: 1000}, arg)
+			require.Equal(t, fmt.Sprint(store.Canceled, " ", age, " 1000"), arg)
 			if at = append(at, time.Now()); len(at) == 1 {
 				return errors.New("no answer")
 			}
 			return do()
 		}}
 		e := engineOf(t, s, 1, nothing, func(cfg *stage.Config) {
-			cfg.Retention, cfg.Poll = map[store.Status]time.Duration{store.Canceled: age}, poll
+			cfg.Upkeep.Retention, cfg.Poll = map[store.Status]time.Duration{store.Canceled: age}, poll
 		})
 		for range 2500 {
 			_, err := e.Cancel(t.Context(), enqueued(t, e, ""))
@@ -64,17 +65,4 @@ func TestRetention(t *testing.T) {
 		require.GreaterOrEqual(t, at[n].Sub(begun), age)
 		require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 	})
-}
-
-func TestAPurgeThatCouldDeleteNothingIsAnError(t *testing.T) {
-	e := engineOf(t, memory.New(nil), 1, nothing)
-	for text, p := range map[string]store.Purge{
-		`stage: Purge.Status is one with which no task ends: "SUSPENDED"`: {Status: store.Suspended, Limit: 1},
-		`stage: Purge.Status is one with which no task ends: ""`:          {Limit: 1},
-		"stage: Purge.Age is negative: -1ns":                              {Status: store.Failed, Age: -1, Limit: 1},
-		"stage: Purge.Limit is less than 1: 0":                            {Status: store.Normal},
-	} {
-		_, err := e.Purge(t.Context(), p)
-		require.EqualError(t, err, text)
-	}
 }

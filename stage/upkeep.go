@@ -1,0 +1,74 @@
+package stage
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/stage/store"
+)
+
+// Upkeep is what engines that run do beside working on tasks. The zero Upkeep is nothing.
+type Upkeep struct {
+	// Periodic has tasks that are enqueued again and again, by their names. A name is UTF-8 without NUL, of at most store.MaxKey
+	// bytes. bench/README.md says what thousands of them cost.
+	Periodic map[string]Periodic
+
+	// Retention says how long tasks are kept that have ended: store.Normal stands for those that have finished, Canceled, and Failed
+	// for those that have failed for good. An engine that runs deletes those that ended longer ago, also of kinds that it does
+	// not know, 1000 in a call of the store. It looks for them once a minute. If a tenth of the duration is less, it looks that
+	// often, but not more often than Config.Poll. The interval varies as Poll does. Tasks in a status without an entry are kept until
+	// Store.Purge. Any number of engines may have a Retention.
+	//
+	// A task that is deleted loses its Key, and Engine.Result returns store.ErrNotFound. So keep tasks for longer than their Within,
+	// and than callers may repeat an Enqueue. Keep them also for longer than callers take to ask for the Result, and one and a half
+	// of their Poll more.
+	Retention map[store.Status]time.Duration
+}
+
+// ends are the statuses with which tasks end.
+var ends = []store.Status{store.Normal, store.Canceled, store.Failed}
+
+// check returns what is wrong with u.
+func (u Upkeep) check(kinds map[string]Kind) (wrong []error) {
+	say := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
+	for name, p := range u.Periodic {
+		say(name != "" && len(name) <= store.MaxKey && storable(name),
+			"Periodic has a name that is not UTF-8 without NUL of 1 to %d bytes: %q", store.MaxKey, name)
+		for _, err := range p.check(kinds) {
+			say(false, "Periodic[%q].%w", name, err)
+		}
+	}
+	for status, age := range u.Retention {
+		say(slices.Contains(ends, status), "Retention has a status in which no task ends: %q", status)
+		say(age >= 0, "Retention[%q] is negative: %v", status, age)
+	}
+	return wrong
+}
+
+const (
+	mostPurged = 1000        // in a call of the store
+	purgeEvery = time.Minute // at most between two
+)
+
+// retaining returns what a poller does that deletes tasks that have ended in a status.
+func (e *Engine) retaining(s store.Status) func(context.Context) (time.Duration, error) {
+	age := e.cfg.Upkeep.Retention[s]
+	every := max(e.cfg.Poll, min(purgeEvery, age/10))
+	return func(ctx context.Context) (time.Duration, error) {
+		n, err := e.cfg.Store.Purge(ctx, s, age, mostPurged)
+		if err != nil {
+			return 0, err
+		}
+		e.answered()
+		if n == mostPurged {
+			return 0, nil
+		}
+		return e.varied(every), nil
+	}
+}
