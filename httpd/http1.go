@@ -203,7 +203,7 @@ func (e *http1Exchange) ended(t *act.Task) bool {
 // has come.
 func (e *http1Exchange) awaitEnd(t *act.Task) (half bool, err error) {
 	conn := e.session.conn
-	if e.watch != unwatched && conn.EndsInBand() && e.content.kind == ended && conn.Buffered() == 0 {
+	if e.watch != unwatched && conn.Internals().EndsInBand() && e.content.kind == ended && conn.Buffered() == 0 {
 		_, err := conn.Peek(1)
 		if blocked, is := err.(act.Blocked); is {
 			blocked.Arm(t) // it notices the end of the transport as well

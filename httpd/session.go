@@ -505,7 +505,7 @@ func (x *session) close(t *act.Task) act.Directive {
 		return t.Fail(err) // the report names the peer; then Close closes the connection
 	}
 	if x.phase == leaving {
-		_ = x.conn.CloseWithin(idleLinger)
+		_ = x.conn.Internals().CloseWithin(idleLinger)
 	}
 	_ = x.conn.Close() // an error means that the client has gone
 	x.release()

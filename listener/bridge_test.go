@@ -72,7 +72,8 @@ func random(n int) []byte {
 func TestABridgeHoldsABoundedNumberOfBytesEachWay(t *testing.T) {
 	const lane = 3 * 16 << 10
 	l := servertest.New(t, act.Config{})
-	limits := listener.Limits{}.Resolved()
+	limits, err := listener.Limits{}.Resolved()
+	require.NoError(t, err)
 	c, peer := l.Conn("unix", listener.Limits{})
 	data := random(1 << 20)
 	var wrote atomic.Int64

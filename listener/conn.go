@@ -42,7 +42,7 @@ type Conn struct {
 }
 
 // buffers is the part of a Conn that it needs in a turn in which it reads or writes, and as long as it has unread
-// bytes, deadlines, or a count of dropped messages. After Close and Abort a Conn has one only for that count and the peer.
+// bytes or deadlines. After Abort a Conn has one only for the peer.
 type buffers struct {
 	// What every message needs, in one cache line.
 	c      *Conn // nil: closed in this turn
@@ -57,7 +57,6 @@ type buffers struct {
 	deadlines
 	account budget.Account
 	held    int      // bytes, by Meters
-	dropped int      // messages, by Push
 	peer    net.Addr // after Abort
 	loans   [][]byte // all that was lent in this turn; only with the race detector, see poison
 }
@@ -192,16 +191,6 @@ func (c *Conn) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return c.write(p, false)
-}
-
-// WriteShared is Write of bytes that nobody may change any more, such as a message to many connections. What the system
-// does not take at once is not copied, but referred to, unless it is short or gathered with other bytes of this turn. TLS
-// encrypts for each connection, so there it is Write.
-func (c *Conn) WriteShared(p []byte) (int, error) {
-	if c.stream == nil {
-		return 0, net.ErrClosed
-	}
-	return c.write(p, true)
 }
 
 func (c *Conn) write(p []byte, shared bool) (int, error) {
@@ -400,10 +389,9 @@ func (c *Conn) CloseWrite() error {
 // Close gives the connection up and returns at once. All that was written is still sent, and the peer has up to
 // Limits.Linger to take it and to close its side, without a turn of the task; meanwhile [act.Scheduler.Run] does not
 // return. A second Close does nothing; every other call then returns net.ErrClosed.
-func (c *Conn) Close() error { return c.CloseWithin(c.settings.limits.Linger) }
+func (c *Conn) Close() error { return c.close(c.settings.limits.Linger) }
 
-// CloseWithin is Close with another bound than Limits.Linger.
-func (c *Conn) CloseWithin(linger time.Duration) error {
+func (c *Conn) close(linger time.Duration) error {
 	if c.stream == nil {
 		return nil
 	}
@@ -423,10 +411,7 @@ func (c *Conn) Abort() {
 	if c.stream != nil {
 		peer := c.RemoteAddr()
 		stream := c.leave()
-		if c.buffers == nil {
-			c.buffers = &buffers{}
-		}
-		c.buffers.peer = peer
+		c.buffers = &buffers{peer: peer}
 		stream.Abort()
 	}
 }
@@ -438,9 +423,6 @@ func (c *Conn) leave() monitor.Stream {
 	c.stream = nil
 	if b := c.buffers; b != nil {
 		c.buffers = nil
-		if b.dropped > 0 {
-			c.buffers = &buffers{dropped: b.dropped}
-		}
 		b.timer.Stop()
 		b.release()
 		b.c = nil
@@ -520,7 +502,7 @@ func (b *buffers) TurnEnd() {
 	}
 	b.lent = nil
 	b.poison()
-	if b.own == nil && b.read|b.write == 0 && b.dropped == 0 && b.held == 0 {
+	if b.own == nil && b.read|b.write == 0 && b.held == 0 {
 		c.buffers = nil
 		b.recycle()
 		return

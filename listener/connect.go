@@ -171,7 +171,7 @@ func (c *Connect) check() error {
 	case c.FilterTimeout < 0:
 		return fmt.Errorf("a negative FilterTimeout: %v", c.FilterTimeout)
 	}
-	return c.Limits.Check()
+	return c.Limits.check()
 }
 
 func (c *Connect) beginLookup(t *act.Task) {
@@ -210,7 +210,7 @@ func (c *Connect) connect(t *act.Task) act.Directive {
 	c.result.offer(t, conn)
 	c.state = connected
 	if len(c.Filters) > 0 {
-		c.step, c.state = act.Child{Action: Filtered(conn, c.FilterTimeout, c.Filters...)}, filtering
+		c.step, c.state = act.Child{Action: conn.Internals().Filtered(c.FilterTimeout, c.Filters...)}, filtering
 	}
 	return act.Done
 }

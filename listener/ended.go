@@ -53,10 +53,3 @@ func (c *Conn) Ended(t *act.Task) (half bool, err error) {
 	}
 	return false, nil
 }
-
-// EndsInBand reports whether the peer says among its bytes that it sends no more, as TLS does with close_notify. Then it
-// is Peek that returns the end, and Ended returns only that of what lies below.
-func (c *Conn) EndsInBand() bool {
-	_, is := As[interface{ EndsInBand() }](c)
-	return is
-}

@@ -20,16 +20,6 @@ import (
 // a silent peer is closed at its moment: see [Conn.FirstLeaveTime].
 type Filter func(*Conn) act.Action
 
-// Filtered returns an action that runs the filters on c, one after the other. If they have not finished within the
-// given time in total, it fails with an error that is os.ErrDeadlineExceeded; 0 means 10 s. If a filter has closed c, it
-// fails with net.ErrClosed. An order is passed on to the filter under way. The caller owns c.
-func Filtered(c *Conn, within time.Duration, filters ...Filter) act.Action {
-	if within == 0 {
-		within = 10 * time.Second
-	}
-	return Within(within, &filtered{conn: c, rest: filters})
-}
-
 type filtered struct {
 	act.Child // the filter under way
 	conn      *Conn
@@ -45,7 +35,7 @@ func (f *filtered) Act(t *act.Task) act.Directive {
 	for {
 		d := f.Child.Act(t)
 		if d == act.Wait && f.leave > 0 && t.Scheduler().Now() >= f.leave && f.silent() {
-			_ = f.conn.CloseWithin(0) // an error means that the peer has gone
+			_ = f.conn.close(0) // an error means that the peer has gone
 			return t.Fail(errEnding)
 		}
 		if d != act.Done {

@@ -34,11 +34,8 @@ type Limits struct {
 	Conns int
 }
 
-// Limits returns the limits of c, with the defaults in place of zeros.
-func (c *Conn) Limits() Limits { return c.settings.limits }
-
-// Check returns what is wrong with l: a negative bound, a Low that is not below High, or an Overflow that means nothing.
-func (l Limits) Check() error {
+// check returns what is wrong with l: a negative bound, a Low that is not below High, or an Overflow that means nothing.
+func (l Limits) check() error {
 	if min(l.Read, l.High, l.Low, l.ReceiveBuffer, l.SendBuffer, l.Conns) < 0 || l.Linger < 0 {
 		return fmt.Errorf("listener: Limits with a negative bound: %+v", l)
 	}
@@ -53,17 +50,18 @@ func (l Limits) Check() error {
 
 const defaultHigh = 64 << 10
 
-// Resolved returns l with the defaults in place of zeros. It panics if Check returns an error.
-func (l Limits) Resolved() Limits {
-	if err := l.Check(); err != nil {
-		panic(err.Error())
+// Resolved returns l with the defaults in place of zeros. It fails if a bound is negative, Low is not below High, or Overflow means
+// nothing.
+func (l Limits) Resolved() (Limits, error) {
+	if err := l.check(); err != nil {
+		return l, err
 	}
 	l.Read = cmp.Or(l.Read, 64<<10)
 	l.High = cmp.Or(l.High, defaultHigh)
 	l.Low = cmp.Or(l.Low, l.High/4)
 	l.Linger = cmp.Or(l.Linger, 5*time.Second)
 	l.Conns = cmp.Or(l.Conns, 1)
-	return l
+	return l, nil
 }
 
 // settings are what the Conns of one service, or of one kind, have in common on a scheduler: kept here and not in each.
@@ -75,7 +73,11 @@ type settings struct {
 func settingsOf(s *act.Scheduler, l Limits) *settings {
 	h := caches.Get(s)
 	if h.last == nil || h.given != l {
-		h.given, h.last = l, &settings{l.Resolved(), h}
+		resolved, err := l.Resolved()
+		if err != nil {
+			panic(err.Error())
+		}
+		h.given, h.last = l, &settings{resolved, h}
 	}
 	return h.last
 }
@@ -122,7 +124,7 @@ func (h *cache) giveBuffers(b *buffers) {
 		if b.buffer != nil {
 			b.own, b.buffer = nil, nil
 		}
-		b.read, b.write, b.dropped = 0, 0, 0
+		b.read, b.write = 0, 0
 		if b.account.Owner != nil {
 			b.account.Owner = nil
 		}

@@ -13,17 +13,24 @@ import (
 
 func TestTheZeroLimitsAreTheDocumentedOnes(t *testing.T) {
 	want := listener.Limits{Read: 64 << 10, High: 64 << 10, Low: 16 << 10, Linger: 5 * time.Second, Conns: 1}
-	require.Equal(t, want, listener.Limits{}.Resolved())
-	require.Equal(t, 250, listener.Limits{High: 1000}.Resolved().Low, "a quarter")
+	require.Equal(t, want, resolved(t, listener.Limits{}))
+	require.Equal(t, 250, resolved(t, listener.Limits{High: 1000}).Low, "a quarter")
+	require.Equal(t, 0, resolved(t, listener.Limits{High: 1}).Low, "a quarter")
 	all := listener.Limits{Read: 1, High: 3, Low: 2, Overflow: listener.Abort, Linger: 1, ReceiveBuffer: 1, SendBuffer: 1, Conns: 2}
-	require.Equal(t, all, all.Resolved())
+	require.Equal(t, all, resolved(t, all))
+}
+
+func resolved(t *testing.T, l listener.Limits) listener.Limits {
+	l, err := l.Resolved()
+	require.NoError(t, err)
+	return l
 }
 
 func TestConnectionsOfOneSchedulerHaveLimitsOfTheirOwn(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	for _, limits := range []listener.Limits{{Read: 10}, {Read: 1000}, {}, {Read: 10}} {
 		c, _ := l.Conn("tcp", limits)
-		most := limits.Resolved().Read
+		most := resolved(t, limits).Read
 		l.Turn(func(*act.Task) {
 			_, err := c.Peek(most)
 			require.Implements(t, (*act.Blocked)(nil), err)

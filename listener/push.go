@@ -13,7 +13,7 @@ type Overflow uint8
 const (
 	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
 	Block Overflow = iota
-	// DropNewest drops the message and counts it; see [Conn.Dropped]. The error is [ErrDropped].
+	// DropNewest drops the message. The error is [ErrDropped], so that a task can count them.
 	DropNewest
 	// Abort aborts the connection. The error is [net.ErrClosed], as that of all further calls. The task that waits for
 	// the connection is woken, and ends with that error: to a service that is an ordinary end, logged at level debug.
@@ -52,7 +52,7 @@ func (c *Conn) PushOr(o Overflow, p []byte) error {
 }
 
 // PushShared is Push of bytes that nobody may change any more, such as a message to many connections. What a slow peer has
-// not taken is not copied for each, as with [Conn.WriteShared]. For the [Budget] the message counts once on each scheduler,
+// not taken is not copied for each, unless it is short or gathered with other bytes of this turn. For the [Budget] the message counts once on each scheduler,
 // and not for each connection.
 func (c *Conn) PushShared(p []byte) error {
 	b, err := c.room(c.settings.limits.Overflow, len(p))
@@ -82,7 +82,6 @@ func (c *Conn) room(o Overflow, n int) (*buffers, error) {
 	case queued+n <= l.High:
 		return b, nil
 	case o == DropNewest:
-		b.dropped++
 		return nil, ErrDropped
 	case o == Abort:
 		c.Abort()
@@ -91,12 +90,4 @@ func (c *Conn) room(o Overflow, n int) (*buffers, error) {
 		return nil, (*blockedEmptying)(c)
 	}
 	return nil, (*blockedOutput)(c)
-}
-
-// Dropped returns how many messages Push has dropped, also after Close.
-func (c *Conn) Dropped() int {
-	if c.buffers == nil {
-		return 0
-	}
-	return c.buffers.dropped
 }

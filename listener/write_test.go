@@ -79,7 +79,7 @@ func TestAWriteThatIsTooMuchToGatherGoesOutAtOnceWithWhatIs(t *testing.T) {
 func TestSharedBytesGoOutInOrder(t *testing.T) {
 	shared, large := []byte("shared"), bytes.Repeat([]byte("L"), listener.Gathered+1)
 	share := func(t *testing.T, c *listener.Conn, p []byte) {
-		n, err := c.WriteShared(p)
+		n, err := c.Internals().WriteShared(p)
 		require.NoError(t, err)
 		require.Equal(t, len(p), n)
 	}
@@ -129,7 +129,7 @@ func TestSharedBytesGoOutInOrder(t *testing.T) {
 			require.Equal(t, row.sends, l.OS.Count("send"))
 			servertest.Expect(t, peer, row.want)
 			c.Abort()
-			_, err := c.WriteShared(shared)
+			_, err := c.Internals().WriteShared(shared)
 			require.Equal(t, net.ErrClosed, err)
 		})
 	}
@@ -142,9 +142,9 @@ func TestSharedBytesThatTheSystemRefusesAreQueued(t *testing.T) {
 	defer c.Abort()
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	shared := []byte("0123456789")
-	l.Turn(func(*act.Task) { _, _ = c.WriteShared(shared) })
+	l.Turn(func(*act.Task) { _, _ = c.Internals().WriteShared(shared) })
 	l.Turn(func(*act.Task) {
-		n, err := c.WriteShared(shared)
+		n, err := c.Internals().WriteShared(shared)
 		require.Zero(t, n)
 		require.Implements(t, (*act.Blocked)(nil), err)
 	})
@@ -268,18 +268,15 @@ func TestThereIsNoRoomForWhatWouldFail(t *testing.T) {
 	c.Abort()
 }
 
-func TestInvalidLimitsPanic(t *testing.T) {
+func TestInvalidLimits(t *testing.T) {
 	for says, limits := range map[string]listener.Limits{
-		"listener: Limits with a negative bound":       {Read: -1},
-		"listener: Limits whose Low is not below High": {High: 10, Low: 10},
-		"listener: Overflow(3) means nothing":          {Overflow: listener.Abort + 1},
+		"Limits with a negative bound: {Read:-1":               {Read: -1},
+		"Limits with a negative bound: {Read:0 ":               {Conns: -1},
+		"Limits whose Low is not below High: {Read:0 High:10 ": {High: 10, Low: 10},
+		"Limits whose Low is not below High: {Read:0 High:0 ":  {Low: 100 << 10},
+		"listener: Overflow(3) means nothing":                  {Overflow: listener.Abort + 1},
 	} {
-		func() {
-			defer func() { require.Contains(t, recover(), says) }()
-			limits.Resolved()
-		}()
+		_, err := limits.Resolved()
+		require.ErrorContains(t, err, says)
 	}
-	require.Panics(t, func() { listener.Limits{Conns: -1}.Resolved() })
-	require.Panics(t, func() { listener.Limits{Low: 100 << 10}.Resolved() })
-	require.NotPanics(t, func() { listener.Limits{High: 1}.Resolved() })
 }

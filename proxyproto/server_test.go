@@ -238,7 +238,7 @@ func TestAHeaderLeavesSendFileAndEnded(t *testing.T) {
 	defer f.Close()
 	servertest.Send(t, peer, header+"and more")
 	over := false
-	filter := listener.Filtered(c, 0, proxyproto.Server(proxyproto.Config{Trusted: loopback}))
+	filter := c.Internals().Filtered(0, proxyproto.Server(proxyproto.Config{Trusted: loopback}))
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
 		d := filter.Act(t)
 		over = d == act.Done

@@ -124,7 +124,7 @@ func (x *handshake) goOn(t *act.Task) act.Directive {
 	for {
 		switch {
 		case x.crowded:
-			_ = x.conn.CloseWithin(0) // an error means that it has gone; it is told nothing, and not waited for
+			_ = x.conn.Internals().CloseWithin(0) // an error means that it has gone; it is told nothing, and not waited for
 			return t.Fail(ErrTooMany)
 		case x.stepping:
 			if d := x.driver.step(t); d != act.Done {
@@ -242,7 +242,7 @@ func (x *handshake) await() error {
 func (x *handshake) Close() error {
 	x.leave()
 	if x.stepping || !x.over { // a step under way may be writing over
-		_ = x.conn.CloseWithin(0)
+		_ = x.conn.Internals().CloseWithin(0)
 	}
 	err := x.driver.Close()
 	x.cancel() // after that: what is stopped need not be told

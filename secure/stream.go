@@ -78,7 +78,7 @@ func (s *stream) Taken() bool {
 
 // over puts s on the Stream below, after the handshake.
 func (s *stream) over(below monitor.Stream, c *listener.Conn) {
-	s.Stream, s.cache, s.shake, s.conn, s.high = below, caches.Get(c.Scheduler()), nil, c, c.Limits().High
+	s.Stream, s.cache, s.shake, s.conn, s.high = below, caches.Get(c.Scheduler()), nil, c, c.Internals().Limits().High
 	s.out = nil
 }
 

@@ -38,7 +38,7 @@ func step(t testing.TB, limits listener.Limits, keys ...io.Writer) *stepped {
 	shaken := make(chan error, 1)
 	go func() { shaken <- x.peer.Handshake() }()
 	over := false
-	l.S.Spawn(act.Seq(listener.Filtered(c, 0, secure.Server(server, nil)), act.Func(func(*act.Task) act.Directive {
+	l.S.Spawn(act.Seq(c.Internals().Filtered(0, secure.Server(server, nil)), act.Func(func(*act.Task) act.Directive {
 		over = true
 		return act.Done
 	})))
@@ -181,7 +181,7 @@ func TestAnAlertThatCannotBeSentIsLost(t *testing.T) {
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	servertest.Send(t, raw, string(clientHello(raw, client)))
 	var failed error
-	filter := listener.Filtered(c, 0, secure.Server(server, nil))
+	filter := c.Internals().Filtered(0, secure.Server(server, nil))
 	l.S.Spawn(act.Func(func(t *act.Task) act.Directive {
 		d := filter.Act(t)
 		if d == act.Failed {

@@ -155,6 +155,6 @@ func (r *reclaimed) Act(t *act.Task) act.Directive {
 	}
 	t.Scheduler().Logger().Debug("an idle connection makes room for another", zap.String("peer", x.Peer()))
 	x.config.row.Reclaimed++
-	_ = x.conn.CloseWithin(0) // an error means that the peer has gone
+	_ = x.conn.Internals().CloseWithin(0) // an error means that the peer has gone
 	return act.Done
 }

@@ -37,7 +37,9 @@ func TestMaxConnsFitsDescriptorsAndMemoryByDefault(t *testing.T) {
 		"less memory than one takes":     {memory: 1000, want: 1},
 		"more than a server ever serves": {descriptors: 1 << 30, memory: 1 << 50, want: 1 << 20},
 	} {
-		require.Equal(t, row.want, service.PlacesFor(row.descriptors, row.memory, row.limits.Resolved()), name)
+		limits, err := row.limits.Resolved()
+		require.NoError(t, err)
+		require.Equal(t, row.want, service.PlacesFor(row.descriptors, row.memory, limits), name)
 	}
 }
 

@@ -59,7 +59,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", where, err)
 	}
-	c.limits, c.row = c.limits.Resolved(), &hook.Service{}
+	c.row = &hook.Service{}
 	allEnded.Get(s) // while the scheduler is open
 	demons, err := v.listen(s, &c)
 	if err != nil {
@@ -88,8 +88,8 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	return nil
 }
 
-// check returns what is wrong with the fields of a service.
-func (c *config) check() error {
+// check fills in the defaults of Limits, and returns what is wrong with the fields of a service.
+func (c *config) check() (err error) {
 	switch {
 	case c.handler == nil:
 		return errors.New("there is no Handler")
@@ -102,7 +102,8 @@ func (c *config) check() error {
 	case c.listen.Backlog < 0:
 		return fmt.Errorf("a negative Backlog: %d", c.listen.Backlog)
 	}
-	return c.limits.Check()
+	c.limits, err = c.limits.Resolved()
+	return err
 }
 
 // mostConns bounds the default of MaxConns.

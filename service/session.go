@@ -28,7 +28,7 @@ type filters struct{ act.Child }
 func (x *session) Act(t *act.Task) act.Directive {
 	if x.action == nil {
 		if c := x.config; len(c.filters) > 0 {
-			x.action = &filters{act.Child{Action: listener.Filtered(x.conn, c.filterTimeout, c.filters...)}}
+			x.action = &filters{act.Child{Action: x.conn.Internals().Filtered(c.filterTimeout, c.filters...)}}
 		} else if !x.handle(t) {
 			return act.Done
 		}

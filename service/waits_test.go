@@ -170,7 +170,9 @@ func TestAServiceHasARowAsLongAsItHasConnections(t *testing.T) {
 	second := servertest.Dial(t, v.Addr())
 	l.Until("one waits for a place", func() bool { return len(rows(l.S)) == 2 && rows(l.S)[0].Full > 0 })
 	before := rows(l.S)[0]
-	byDefault := service.PlacesFor(resource.Descriptors(), resource.Memory(), listener.Limits{}.Resolved())
+	limits, err := listener.Limits{}.Resolved()
+	require.NoError(t, err)
+	byDefault := service.PlacesFor(resource.Descriptors(), resource.Memory(), limits)
 	require.Equal(t, byDefault, rows(l.S)[1].Max)
 	require.Equal(t, v.Addr().Network()+" "+v.Addr().String(), before.Name)
 	require.NoError(t, second.Close())

@@ -61,7 +61,7 @@ func appendJSON(to []byte, c *clock, s *act.Scheduler, w *httpd.Response, r *htt
 	to = append(append(to, c.zone...), `","client":"`...)
 	to = appendAddr(to, r.RemoteAddr())
 	to = append(to, `","tls":`...)
-	to = strconv.AppendBool(to, r.Conn().EndsInBand())
+	to = strconv.AppendBool(to, r.Conn().Internals().EndsInBand())
 	to = appendString(append(to, `,"method":`...), r.Method())
 	to = appendString(append(to, `,"target":`...), r.Target())
 	to = append(append(to, `,"protocol":"`...), r.Proto()...)

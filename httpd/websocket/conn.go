@@ -459,7 +459,7 @@ func (c *Conn) write(p []byte) {
 
 // send gives p to the listener.Conn, as far as there is room. What was given is not changed any more, and the rest is out.
 func (c *Conn) send(p []byte) error {
-	n, err := c.conn.WriteShared(p)
+	n, err := c.conn.Internals().WriteShared(p)
 	c.given += int64(n)
 	switch {
 	case n < len(p):

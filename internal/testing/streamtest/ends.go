@@ -233,7 +233,7 @@ func closedByAnother(t *testing.T, _ Way) Scene {
 	}, Script: func(p *Peer) {
 		p.Await("all wait", func() bool { return f.full })
 		p.Is(0, func() any { return len(errs) })
-		p.On(func() { _ = f.c.CloseWithin(time.Millisecond) })
+		p.On(func() { _ = f.c.Internals().CloseWithin(time.Millisecond) })
 		p.Await("all are woken", func() bool { return len(errs) == 3 })
 		require.Equal(t, []error{net.ErrClosed, net.ErrClosed, net.ErrClosed}, errs)
 		p.Pass(time.Second)
