@@ -1,9 +1,9 @@
-// Command topics is the measured server, a publish/subscribe server of lines. "sub TOPIC" subscribes, and is answered by "+ TOPIC".
-// "pub TOPIC TEXT" sends the line "TOPIC TEXT" to all subscribers of the topic.
+// Command topics is the measured server, a publish/subscribe server of lines. "sub TOPIC" subscribes, and is answered by
+// "+ TOPIC". "pub TOPIC TEXT" sends the line "TOPIC TEXT" to all subscribers of the topic.
 //
-// Each reactor has a map of its own subscribers by topic, so there is no lock. A message is posted to all reactors, each of which
-// pushes it to its own subscribers: all get the messages of a topic in the same order. While an inbox is full, publishers wait, and
-// are not read from. A subscriber that does not read loses its connection.
+// Each reactor has a map of its own subscribers by topic, so there is no lock. A message is posted to all reactors, each of
+// which pushes it to its own subscribers: all get the messages of a topic in the same order. While an inbox is full,
+// publishers wait, and are not read from. A subscriber that does not read loses its connection.
 package main
 
 import (
