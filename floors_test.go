@@ -33,7 +33,7 @@ const floors = `
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
 	internal/wheel
-	internal/hook     net/netip time
+	internal/facts     net/netip time
 	internal/logs     go.uber.org/zap go.uber.org/zap/zapcore os time
 	internal/pool     internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/panics   go.uber.org/zap runtime/debug
@@ -52,7 +52,7 @@ const floors = `
 
 	# 1: the machine. No sockets, no signals, no randomness; of the clock only what config.go
 	# wraps, see TestDoors; of os the environment
-	act               shutdown internal/hook internal/logs internal/inbox internal/merge internal/panics internal/pool internal/race internal/resource internal/thread internal/wheel
+	act               shutdown internal/facts internal/logs internal/inbox internal/merge internal/panics internal/pool internal/race internal/resource internal/thread internal/wheel
 	                  context go.uber.org/zap os reflect runtime time unsafe
 
 	# 2: bytes between a task and goroutines. os and time for the deadlines of those
@@ -65,10 +65,10 @@ const floors = `
 	internal/budget   act internal/resource internal/summary go.uber.org/zap time
 
 	# 2: demons, futures, monitors. The engine that monitor has by default, and what sim puts below it, know descriptors
-	demon             act shutdown internal/hook time
+	demon             act shutdown internal/facts time
 	future            act internal/panics shutdown internal/inbox go.uber.org/zap os runtime time
 	internal/engine   act netpoll net net/netip os time
-	monitor           act shutdown netpoll internal/budget internal/engine internal/hook
+	monitor           act shutdown netpoll internal/budget internal/engine internal/facts
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
@@ -83,7 +83,7 @@ const floors = `
 
 	# 4: what makes tasks
 	internal/handover   netpoll
-	service           act shutdown monitor netpoll listener internal/handover internal/hook internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
+	service           act shutdown monitor netpoll listener internal/handover internal/facts internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 
@@ -96,13 +96,13 @@ const floors = `
 	                  crypto/x509 crypto/x509/pkix flag go.uber.org/zap math/big net net/netip os runtime syscall time
 
 	# 4: limits of sources. net for their addresses
-	admission         act listener monitor internal/hook container/list encoding/binary flag net time
+	admission         act listener monitor internal/facts container/list encoding/binary flag net time
 
 	# 4: the header of a proxy. net for its addresses
-	proxyproto        act listener monitor internal/hook encoding/binary flag hash/crc32 net net/netip time
+	proxyproto        act listener monitor internal/facts encoding/binary flag hash/crc32 net net/netip time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
-	process           act internal/merge internal/panics shutdown future internal/hook internal/inbox context go.uber.org/zap os runtime time
+	process           act internal/merge internal/panics shutdown future internal/facts internal/inbox context go.uber.org/zap os runtime time
 
 	# 5: HTTP. The internal packages know no connection: bytes and texts go in, positions come out. time is for what is a
 	# date and how long; os for a file to send and an error; monitor for a goroutine that sends
@@ -113,7 +113,7 @@ const floors = `
 	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/route httpd/internal/timeout
 	                  internal/summary go.uber.org/zap net os time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
-	httpd/accesslog   act httpd monitor internal/hook flag go.uber.org/zap net os syscall time
+	httpd/accesslog   act httpd monitor internal/facts flag go.uber.org/zap net os syscall time
 	httpd/files       act httpd listener httpd/internal/syntax io/fs os syscall time
 	httpd/websocket/internal/frame   encoding/binary
 	# compress/flate has no compressor without a state, which would be a megabyte for each message that is being compressed
@@ -129,7 +129,7 @@ const floors = `
 	# 5: work in stages. os for the name of a worker, fnv and rand for when it polls; time for how long; json for typed data
 	stage/store       context time
 	stage/internal/transition   stage/store context time
-	stage             stage/store stage/internal/transition act future internal/merge internal/panics shutdown internal/hook internal/logs context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
+	stage             stage/store stage/internal/transition act future internal/merge internal/panics shutdown internal/facts internal/logs context encoding/json go.uber.org/zap hash/fnv math/rand/v2 os time
 	stage/internal/storm   internal/testing/tier stage stage/store context database/sql github.com/stretchr/testify/require go.uber.org/zap
 	                  math/rand/v2 os os/exec os/signal syscall testing time
 	stage/memory      stage/store stage/internal/transition container/heap context time
@@ -138,7 +138,7 @@ const floors = `
 	stage/internal/enginetest   act shutdown stage stage/store context testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
-	sim               act shutdown internal/budget netpoll internal/engine monitor internal/hook internal/thread
+	sim               act shutdown internal/budget netpoll internal/engine monitor internal/facts internal/thread
 	                  context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
 	# messages of clients, for worlds
 	sim/framing       bufio encoding/binary
@@ -148,7 +148,7 @@ const floors = `
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime for stacks, os for files of /proc, and x/sys/unix for the
 	# numbers of system calls. Files are written with what has just happened, also on a signal: monitor, os, syscall
-	inspect           act httpd httpd/files internal/handover internal/hook internal/pool internal/logs netpoll internal/thread listener monitor service shutdown
+	inspect           act httpd httpd/files internal/handover internal/facts internal/pool internal/logs netpoll internal/thread listener monitor service shutdown
 	                  context crypto/rand crypto/subtle embed encoding/json flag go.uber.org/zap golang.org/x/sys/unix
 	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
 

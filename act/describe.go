@@ -3,7 +3,7 @@ package act
 import (
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // Describer is an action that says what it waits for. What it says is in the log when an end waits for its task or drops it, in
@@ -52,21 +52,21 @@ func describe(a any) (d Description) {
 // details is what Daimon's own connections say besides, as values: a scheduler that is asked about very many of them makes no
 // texts, and allocates nothing while there is room in Waits.
 type details struct {
-	Peer   hook.Address
+	Peer   facts.Address
 	Unread int           // bytes that were received and not taken
 	Queued int           // bytes that were written and the system has not taken
 	Still  time.Duration // for how long no byte has gone either way; less than 0: not known
 	Stuck  time.Duration // for how long the system has taken none of what is queued
-	Waits  *hook.Waits
+	Waits  *facts.Waits
 }
 
 // Internals returns what only Daimon's own packages use, as that of a [Scheduler] does.
 func (d *Description) Internals() *details {
 	if d.said.Waits == nil {
-		d.said.Waits = hook.MakeWaits(0)
+		d.said.Waits = facts.MakeWaits(0)
 	}
 	return &d.said
 }
 
 // Reset empties the description. From then on it adds to w.
-func (x *details) Reset(w *hook.Waits) { *x = details{Waits: w} }
+func (x *details) Reset(w *facts.Waits) { *x = details{Waits: w} }

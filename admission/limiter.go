@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -99,7 +99,7 @@ func (l *Limiter) Filter(c *listener.Conn) act.Action {
 
 // keyOf returns the source that an address belongs to.
 func keyOf(a net.Addr) (k key, ok bool) {
-	ip := hook.AddrPort(a).Addr()
+	ip := facts.AddrPort(a).Addr()
 	if !ip.IsValid() {
 		return k, false
 	}

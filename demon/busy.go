@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // Busy is the strategy "busy": the thread never blocks, it looks again and again. It uses a whole CPU for each
@@ -18,8 +18,8 @@ type busy struct{ present act.Idler }
 
 func (b busy) Idle(time.Duration) { b.present.Idle(0) }
 
-// Rest implements hook.Resting.
-func (busy) Rest() hook.Rest { return hook.Looking }
+// Rest implements facts.Resting.
+func (busy) Rest() facts.Rest { return facts.Looking }
 
 // Interrupt need not wake anything: every Idle returns at once.
 func (busy) Interrupt() {}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // Hybrid is the strategy "hybrid": after a turn the thread looks without blocking until spin has passed without another
@@ -27,7 +27,7 @@ type hybrid struct {
 
 	turns uint64        // the scheduler's count when it last looked
 	until time.Duration // when to stop looking
-	rest  hook.Rest
+	rest  facts.Rest
 	state atomic.Uint32 // of the thread, for Interrupt
 }
 
@@ -41,11 +41,11 @@ const (
 
 func (h *hybrid) Idle(atMost time.Duration) {
 	if atMost == 0 || h.looking() {
-		h.rest = hook.Looking
+		h.rest = facts.Looking
 		h.present.Idle(0)
 		return
 	}
-	h.rest = hook.Asleep
+	h.rest = facts.Asleep
 	if !h.state.CompareAndSwap(awake, blocking) { // interrupted since the last block
 		atMost = 0
 	}
@@ -53,8 +53,8 @@ func (h *hybrid) Idle(atMost time.Duration) {
 	h.state.Store(awake)
 }
 
-// Rest implements hook.Resting.
-func (h *hybrid) Rest() hook.Rest { return h.rest }
+// Rest implements facts.Resting.
+func (h *hybrid) Rest() facts.Rest { return h.rest }
 
 func (h *hybrid) Interrupt() {
 	if h.state.Swap(interrupted) == blocking {

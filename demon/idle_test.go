@@ -9,7 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -57,7 +57,7 @@ func TestPauseLooksAfterEachPause(t *testing.T) {
 	i.Idle(0)
 	i.Idle(never)
 	require.Equal(t, "lll", e.String())
-	require.Equal(t, hook.Pausing, i.(hook.Resting).Rest())
+	require.Equal(t, facts.Pausing, i.(facts.Resting).Rest())
 }
 
 func TestPauseIsCutShort(t *testing.T) {
@@ -117,7 +117,7 @@ func TestBusyOnlyLooks(t *testing.T) {
 	i.Interrupt()
 	i.Idle(0)
 	require.Equal(t, "lll", e.String())
-	require.Equal(t, hook.Looking, i.(hook.Resting).Rest())
+	require.Equal(t, facts.Looking, i.(facts.Resting).Rest())
 }
 
 // hybrids is a scheduler under Hybrid(50 µs) whose engine takes 10 µs of the clock for each look, and
@@ -216,7 +216,7 @@ func TestHybridInterruptedBeforeItBlocksLooks(t *testing.T) {
 	i.Interrupt()
 	i.Idle(-1)
 	require.Equal(t, "l", e.String())
-	require.Equal(t, hook.Asleep, i.(hook.Resting).Rest(), "a block that was over at once")
+	require.Equal(t, facts.Asleep, i.(facts.Resting).Rest(), "a block that was over at once")
 	i.Idle(-1)
 	require.Equal(t, "lb", e.String(), "once")
 	e.then = func(time.Duration) { e.then = nil; i.Interrupt() }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // Pause is the strategy "poll": when nothing is ready the thread pauses for d and then looks once. Only a deadline or an
@@ -26,8 +26,8 @@ type pause struct {
 	length    time.Duration
 }
 
-// Rest implements hook.Resting.
-func (p *pause) Rest() hook.Rest { return hook.Pausing }
+// Rest implements facts.Resting.
+func (p *pause) Rest() facts.Rest { return facts.Pausing }
 
 func (p *pause) Idle(atMost time.Duration) {
 	if atMost < 0 || atMost > p.length {

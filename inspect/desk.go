@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -25,9 +25,9 @@ type desk struct {
 
 	// The question that is being answered, nil if none.
 	question *question
-	until    time.Duration // the end of the present slice
-	place    uint32        // of the next task; 0 after the last
-	lists    []hook.Lister // that were met, and are not finished from next on
+	until    time.Duration  // the end of the present slice
+	place    uint32         // of the next task; 0 after the last
+	lists    []facts.Lister // that were met, and are not finished from next on
 	next     int
 	again    bool            // that one has not begun
 	refused  bool            // a row was the last of its slice
@@ -53,15 +53,15 @@ type question struct {
 
 	// What the desk writes.
 	report    *scheduler // without tasks and processes
-	views     hook.Pile[view]
-	waits     *hook.Waits
-	processes hook.Pile[hook.Process]
+	views     facts.Pile[view]
+	waits     *facts.Waits
+	processes facts.Pile[facts.Process]
 }
 
 // view is a task as a desk has seen it.
 type view struct {
 	task // without its texts: Peer and Waits
-	peer hook.Address
+	peer facts.Address
 	due  time.Duration // of its first timer; less than 0: it has none
 	wait int           // its Waits are those of the question from the view before up to here
 }
@@ -79,10 +79,10 @@ func (x sizes) more() sizes {
 
 // ask returns a question that the desk answers once: a new one, or the one that it has not answered yet. Any goroutine.
 func (d *desk) ask(tasks bool, room sizes) *question {
-	q := &question{tasks: tasks, answer: make(chan struct{}, 1), report: newScheduler(room), waits: hook.MakeWaits(0)}
+	q := &question{tasks: tasks, answer: make(chan struct{}, 1), report: newScheduler(room), waits: facts.MakeWaits(0)}
 	if tasks {
-		q.views, q.waits = hook.MakePile[view](room.tasks), hook.MakeWaits(room.waits)
-		q.processes = hook.MakePile[hook.Process](room.processes)
+		q.views, q.waits = facts.MakePile[view](room.tasks), facts.MakeWaits(room.waits)
+		q.processes = facts.MakePile[facts.Process](room.processes)
 	}
 	for !d.pending.CompareAndSwap(nil, q) {
 		if old := d.pending.Load(); old != nil {
@@ -152,7 +152,7 @@ func (d *desk) add(name string, n uint64) { d.question.report.Counts[name] += n 
 
 // meet remembers v if there is a list to ask it for.
 func (d *desk) meet(v any) {
-	if l, ok := v.(hook.Lister); ok {
+	if l, ok := v.(facts.Lister); ok {
 		d.lists = append(d.lists, l)
 	}
 }
@@ -194,11 +194,11 @@ func (d *desk) visitTask(t *act.Task) bool {
 func (d *desk) visitRow(row any) bool {
 	q := d.question
 	switch row := row.(type) {
-	case *hook.Service:
+	case *facts.Service:
 		q.report.Services = append(q.report.Services, *row)
-	case *hook.Stages:
+	case *facts.Stages:
 		q.report.Stages = append(q.report.Stages, *row)
-	case *hook.Process:
+	case *facts.Process:
 		if !q.tasks {
 			return false // the list is over: there are no other rows
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -154,7 +154,7 @@ func (x *crowd) List(again bool, visit func(any) bool) bool {
 	}
 	for x.next < x.of {
 		x.next++
-		if !visit(&hook.Process{ID: uint64(x.next)}) {
+		if !visit(&facts.Process{ID: uint64(x.next)}) {
 			return true
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // From when on something is a finding.
@@ -180,7 +180,7 @@ func (r *report) findTasks(before *seen, say func(string, ...any)) {
 // handler; otherwise it is "".
 func (t *task) waitsForNothing() string {
 	for _, w := range t.Waits {
-		if !strings.HasPrefix(w, hook.EndOf) {
+		if !strings.HasPrefix(w, facts.EndOf) {
 			return ""
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 func TestFindings(t *testing.T) {
@@ -35,7 +35,7 @@ func TestFindings(t *testing.T) {
 		{"one that has ended", &report{Schedulers: []*scheduler{{Late: 3 * time.Second, State: "not running"}}}, ""},
 		{"more offloads than places", &report{Schedulers: []*scheduler{{Counts: map[string]uint64{"offloads": 70}}}},
 			"70 functions are offloaded, and only 64 can run at a time: the others wait."},
-		{"a full mailbox", &report{Schedulers: []*scheduler{{Processes: []hook.Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
+		{"a full mailbox", &report{Schedulers: []*scheduler{{Processes: []facts.Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
 			"The mailbox of process 7 (counter) is full: 9 messages."},
 		{"what waits for something", tasks(task{State: "waiting", Since: time.Hour, Waits: []string{"a future"}}), ""},
 		{"what waits for nothing", tasks(
@@ -69,10 +69,10 @@ func TestFindings(t *testing.T) {
 // How long a mailbox is full is told from one Report to the next, also over those without processes.
 func TestAMailboxIsFullSince(t *testing.T) {
 	begun := time.Now()
-	at := func(after time.Duration, all ...hook.Process) *report {
+	at := func(after time.Duration, all ...facts.Process) *report {
 		return &report{Time: begun.Add(after), Schedulers: []*scheduler{{Processes: all}}}
 	}
-	full := hook.Process{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}
+	full := facts.Process{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}
 	empty := full
 	empty.Mailbox = 0
 	var before *report
@@ -192,7 +192,7 @@ func (x *moody) Describe(d *act.Description) { d.WaitsFor("a mood") }
 func TestFewFullMailboxesAreNamed(t *testing.T) {
 	s := &scheduler{}
 	for i := range mostFull + 7 {
-		s.Processes = append(s.Processes, hook.Process{ID: uint64(i), Kind: "counter", Mailbox: 9, Limit: 9})
+		s.Processes = append(s.Processes, facts.Process{ID: uint64(i), Kind: "counter", Mailbox: 9, Limit: 9})
 	}
 	found := (&report{Schedulers: []*scheduler{s}}).find(&report{}, 64)
 	require.Len(t, found, mostFull+1)

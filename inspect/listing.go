@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // listed bounds the tasks and the processes in JSON, for the sake of the browser.
@@ -14,13 +14,13 @@ const listed = 500
 
 // listing has tasks and processes, those with a text in one of their columns, and what all of these tasks wait for.
 type listing struct {
-	Total             int            `json:"total"`    // tasks
-	Matching          int            `json:"matching"` // tasks, also those that are not listed
-	Tree              []waiting      `json:"tree"`
-	Tasks             []task         `json:"tasks"`
-	TotalProcesses    int            `json:"total_processes"`
-	MatchingProcesses int            `json:"matching_processes"`
-	Processes         []hook.Process `json:"processes"`
+	Total             int             `json:"total"`    // tasks
+	Matching          int             `json:"matching"` // tasks, also those that are not listed
+	Tree              []waiting       `json:"tree"`
+	Tasks             []task          `json:"tasks"`
+	TotalProcesses    int             `json:"total_processes"`
+	MatchingProcesses int             `json:"matching_processes"`
+	Processes         []facts.Process `json:"processes"`
 	page
 }
 
@@ -38,7 +38,7 @@ type waitedFor struct {
 
 // listing returns at most so many tasks, and so many processes.
 func (r *report) listing(find string, most int) *listing {
-	l := &listing{Tree: []waiting{}, Tasks: []task{}, Processes: []hook.Process{}} // in JSON [], and not null
+	l := &listing{Tree: []waiting{}, Tasks: []task{}, Processes: []facts.Process{}} // in JSON [], and not null
 	tree := map[string]map[string]int{}
 	for _, s := range r.Schedulers {
 		l.Total += len(s.Tasks)

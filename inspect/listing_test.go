@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // Tasks that differ in numbers alone wait for the same; of very many only the first are listed.
@@ -37,10 +37,10 @@ func TestAListingGroupsTasks(t *testing.T) {
 func TestAListingCountsAllProcesses(t *testing.T) {
 	s := &scheduler{}
 	for i := range 2 * listed {
-		s.Processes = append(s.Processes, hook.Process{ID: uint64(i), Kind: "a"})
+		s.Processes = append(s.Processes, facts.Process{ID: uint64(i), Kind: "a"})
 	}
-	s.Processes = append(s.Processes, hook.Process{ID: 7777, Kind: "b"})
-	text, err := json.Marshal((&report{Schedulers: []*scheduler{s, {Processes: []hook.Process{{Kind: "a"}}}}}).listing("a", listed))
+	s.Processes = append(s.Processes, facts.Process{ID: 7777, Kind: "b"})
+	text, err := json.Marshal((&report{Schedulers: []*scheduler{s, {Processes: []facts.Process{{Kind: "a"}}}}}).listing("a", listed))
 	require.NoError(t, err)
 	var l map[string]any
 	require.NoError(t, json.Unmarshal(text, &l))
@@ -53,7 +53,7 @@ func TestAListingCountsAllProcesses(t *testing.T) {
 func TestWhatAFindingNamesIsFound(t *testing.T) {
 	r := &report{Schedulers: []*scheduler{
 		{Tasks: []task{{ID: 111, Kind: "a"}, {ID: 2, Kind: "a"}}},
-		{Tasks: []task{{Scheduler: 1, ID: 111, Kind: "a"}}, Processes: []hook.Process{{ID: 77, Kind: "b"}, {ID: 8, Kind: "b"}}},
+		{Tasks: []task{{Scheduler: 1, ID: 111, Kind: "a"}}, Processes: []facts.Process{{ID: 77, Kind: "b"}, {ID: 8, Kind: "b"}}},
 	}}
 	for find, want := range map[string]string{"0/111": "0/111", "process 77": "77"} {
 		var out strings.Builder

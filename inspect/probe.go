@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -27,7 +27,7 @@ type probe struct {
 
 	spawned, ended, failed, dropped, woken uint64
 	rounds, looks, sleeps                  uint64
-	idle                                   [hook.Looking + 1]time.Duration // with nothing to do
+	idle                                   [facts.Looking + 1]time.Duration // with nothing to do
 	turns, wakes                           histogram
 
 	labelled  *kind         // whose label the goroutine has; nil: none
@@ -257,11 +257,11 @@ func (p *probe) goOn() {
 }
 
 func (p *probe) idleEnd() {
-	how := hook.Asleep
-	if i, ok := p.s.Internals().Idler().(hook.Resting); ok {
+	how := facts.Asleep
+	if i, ok := p.s.Internals().Idler().(facts.Resting); ok {
 		how = i.Rest()
 	}
-	if how == hook.Looking {
+	if how == facts.Looking {
 		p.looks++
 	} else {
 		p.sleeps++

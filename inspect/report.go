@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // report is what a server was doing at one moment.
@@ -34,10 +34,10 @@ type scheduler struct {
 	Wakes  histogram         `json:"wakes"` // from a wake-up to the turn, of one in 64
 	Kinds  []kindRow         `json:"kinds"`
 
-	Services  []hook.Service `json:"services,omitempty"`
-	Stages    []hook.Stages  `json:"stages,omitempty"`
-	Tasks     []task         `json:"tasks,omitempty"`     // if asked for
-	Processes []hook.Process `json:"processes,omitempty"` // if asked for
+	Services  []facts.Service `json:"services,omitempty"`
+	Stages    []facts.Stages  `json:"stages,omitempty"`
+	Tasks     []task          `json:"tasks,omitempty"`     // if asked for
+	Processes []facts.Process `json:"processes,omitempty"` // if asked for
 }
 
 // ending is an order to end that a scheduler obeys. Tasks tell which of them know of it, see Told.
@@ -109,7 +109,7 @@ func newScheduler(room sizes) *scheduler {
 // reportTo writes what the probe knows to s, which has room for it. It is for the scheduler's thread.
 func (p *probe) reportTo(s *scheduler) {
 	s.Index, s.Uptime = p.index, p.clock()-p.start
-	s.Idle = idleTime{p.idle[hook.Asleep], p.idle[hook.Pausing], p.idle[hook.Looking]}
+	s.Idle = idleTime{p.idle[facts.Asleep], p.idle[facts.Pausing], p.idle[facts.Looking]}
 	s.Turns, s.Wakes = p.turns, p.wakes
 	s.Counts["spawned_total"], s.Counts["ended_total"] = p.spawned, p.ended
 	s.Counts["failed_total"], s.Counts["dropped_total"] = p.failed, p.dropped

@@ -11,14 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // A scheduler that is stuck answers with an old count of what is open on all of them.
 func TestSumHasTheLatestCountOfOpenConnections(t *testing.T) {
 	r := &report{Schedulers: []*scheduler{
-		{Late: 3 * time.Second, Services: []hook.Service{{Name: "tcp", Open: 5, Accepted: 5}}},
-		{Services: []hook.Service{{Name: "tcp", Open: 10, Accepted: 6}}},
+		{Late: 3 * time.Second, Services: []facts.Service{{Name: "tcp", Open: 5, Accepted: 5}}},
+		{Services: []facts.Service{{Name: "tcp", Open: 10, Accepted: 6}}},
 	}}
 	sum := services.sum(r)
 	require.Len(t, sum, 1)

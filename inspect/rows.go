@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // rows are of one sort, of which each scheduler has some. They are described here once, for tables and for /metrics.
@@ -54,35 +54,35 @@ var kinds = rows[kindRow]{
 	},
 }
 
-var services = rows[hook.Service]{
-	label: "service", of: func(s *scheduler) []hook.Service { return s.Services }, name: func(v *hook.Service) string { return v.Name },
-	figures: []figure[hook.Service]{
-		{"OPEN", "service_connections", common, func(v *hook.Service) any { return uint64(v.Open) }},
-		{"MAX", "service_connections_max", common, func(v *hook.Service) any { return uint64(v.Max) }},
-		{"ACCEPTED", "service_accepted_total", rated, func(v *hook.Service) any { return v.Accepted }},
-		{"REFUSED", "service_refused_total", 0, func(v *hook.Service) any { return v.Refused }},
-		{"TOO MANY", "service_too_many_total", 0, func(v *hook.Service) any { return v.TooMany }},
-		{"TOO FAST", "service_too_fast_total", 0, func(v *hook.Service) any { return v.TooFast }},
-		{"RECLAIMED", "service_reclaimed_total", 0, func(v *hook.Service) any { return v.Reclaimed }},
-		{"FAILED", "service_failed_total", 0, func(v *hook.Service) any { return v.Failed }},
-		{"GONE", "service_gone_total", 0, func(v *hook.Service) any { return v.Gone }},
-		{"PAUSES", "service_pauses_total", 0, func(v *hook.Service) any { return v.Full }},
-		{"SHORTAGES", "service_shortages_total", 0, func(v *hook.Service) any { return v.Shortages }},
+var services = rows[facts.Service]{
+	label: "service", of: func(s *scheduler) []facts.Service { return s.Services }, name: func(v *facts.Service) string { return v.Name },
+	figures: []figure[facts.Service]{
+		{"OPEN", "service_connections", common, func(v *facts.Service) any { return uint64(v.Open) }},
+		{"MAX", "service_connections_max", common, func(v *facts.Service) any { return uint64(v.Max) }},
+		{"ACCEPTED", "service_accepted_total", rated, func(v *facts.Service) any { return v.Accepted }},
+		{"REFUSED", "service_refused_total", 0, func(v *facts.Service) any { return v.Refused }},
+		{"TOO MANY", "service_too_many_total", 0, func(v *facts.Service) any { return v.TooMany }},
+		{"TOO FAST", "service_too_fast_total", 0, func(v *facts.Service) any { return v.TooFast }},
+		{"RECLAIMED", "service_reclaimed_total", 0, func(v *facts.Service) any { return v.Reclaimed }},
+		{"FAILED", "service_failed_total", 0, func(v *facts.Service) any { return v.Failed }},
+		{"GONE", "service_gone_total", 0, func(v *facts.Service) any { return v.Gone }},
+		{"PAUSES", "service_pauses_total", 0, func(v *facts.Service) any { return v.Full }},
+		{"SHORTAGES", "service_shortages_total", 0, func(v *facts.Service) any { return v.Shortages }},
 	},
 }
 
-var engines = rows[hook.Stages]{
-	label: "engine", of: func(s *scheduler) []hook.Stages { return s.Stages }, name: func(v *hook.Stages) string { return v.Worker },
-	figures: []figure[hook.Stages]{
-		{"RUNNING", "stages_running", 0, func(v *hook.Stages) any { return uint64(len(v.Running)) }},
-		{"WORKERS", "stages_workers", 0, func(v *hook.Stages) any { return uint64(v.Workers) }},
-		{"CLAIMED", "stages_claimed_total", 0, func(v *hook.Stages) any { return v.Claimed }},
-		{"FINISHED", "stages_finished_total", 0, func(v *hook.Stages) any { return v.Finished }},
-		{"FAILED", "stages_failed_total", 0, func(v *hook.Stages) any { return v.Failed }},
-		{"SUSPENDED", "stages_suspended_total", 0, func(v *hook.Stages) any { return v.Suspended }},
-		{"LOST", "stages_lost_leases_total", 0, func(v *hook.Stages) any { return v.Lost }},
-		{"WORKS ON", "", 0, func(v *hook.Stages) any { return strings.Join(v.Kinds, ", ") }},
-		{"WAITS FOR", "", 0, func(v *hook.Stages) any { return strings.Join(v.Waits, ", ") }},
+var engines = rows[facts.Stages]{
+	label: "engine", of: func(s *scheduler) []facts.Stages { return s.Stages }, name: func(v *facts.Stages) string { return v.Worker },
+	figures: []figure[facts.Stages]{
+		{"RUNNING", "stages_running", 0, func(v *facts.Stages) any { return uint64(len(v.Running)) }},
+		{"WORKERS", "stages_workers", 0, func(v *facts.Stages) any { return uint64(v.Workers) }},
+		{"CLAIMED", "stages_claimed_total", 0, func(v *facts.Stages) any { return v.Claimed }},
+		{"FINISHED", "stages_finished_total", 0, func(v *facts.Stages) any { return v.Finished }},
+		{"FAILED", "stages_failed_total", 0, func(v *facts.Stages) any { return v.Failed }},
+		{"SUSPENDED", "stages_suspended_total", 0, func(v *facts.Stages) any { return v.Suspended }},
+		{"LOST", "stages_lost_leases_total", 0, func(v *facts.Stages) any { return v.Lost }},
+		{"WORKS ON", "", 0, func(v *facts.Stages) any { return strings.Join(v.Kinds, ", ") }},
+		{"WAITS FOR", "", 0, func(v *facts.Stages) any { return strings.Join(v.Waits, ", ") }},
 	},
 }
 

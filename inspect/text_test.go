@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // squeezed is the text of a Report with one space between two cells.
@@ -26,7 +26,7 @@ func TestTheTextHasRates(t *testing.T) {
 			State: "asleep", Uptime: time.Minute + after, Idle: idleTime{Asleep: time.Minute + after - busy},
 			Counts:   map[string]uint64{"tasks": 3, "turns_total": 1000 + n, "received_bytes_total": 4 * n},
 			Kinds:    []kindRow{{Name: "a", Alive: 3, Turns: 1000 + n, Woken: 500 + n/2}},
-			Services: []hook.Service{{Name: "tcp", Accepted: n / 100}},
+			Services: []facts.Service{{Name: "tcp", Accepted: n / 100}},
 		}
 		for range n / 64 {
 			s.Turns.add(100 * time.Microsecond)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/engine"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -38,7 +38,7 @@ func (k *socket) Describe(d *act.Description) {
 	case k.state&dialing != 0:
 		d.WaitsFor("the answer to a connect")
 	case k.state&forEnd != 0:
-		said.Waits.AddPeer(hook.EndOf, said.Peer)
+		said.Waits.AddPeer(facts.EndOf, said.Peer)
 	default:
 		said.Waits.AddPeer("input from ", said.Peer)
 	}
@@ -48,7 +48,7 @@ func (k *socket) Describe(d *act.Description) {
 }
 
 // peer is the address of the other end as a value. On Linux it allocates nothing for TCP.
-func (k *socket) peer() (a hook.Address) {
+func (k *socket) peer() (a facts.Address) {
 	if a.TCP = k.source.e.os.PeerAddrPort(int(k.fd)); !a.TCP.IsValid() {
 		if peer := k.PeerAddr(); peer != nil {
 			a.Name = peer.String()

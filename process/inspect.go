@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // Counts implements act's counter. What belongs to no scheduler is counted with the first.
@@ -32,7 +32,7 @@ func (l *local) Counts(add func(name string, n uint64)) {
 	add("process_handoffs_total", uint64(r.handed.Load()))
 }
 
-// List implements hook.Lister: it lists the processes that had their first turn here, wherever they are now.
+// List implements facts.Lister: it lists the processes that had their first turn here, wherever they are now.
 func (l *local) List(again bool, visit func(row any) bool) (more bool) {
 	r := l.runner
 	if r == nil {
@@ -50,8 +50,8 @@ func (l *local) List(again bool, visit func(row any) bool) (more bool) {
 
 // show writes what there is to see of c to row, and reports whether c is alive. Any thread. An action may be in its turn, so
 // only its type is looked at.
-func (c *core) show(row *hook.Process) (alive bool) {
-	*row = hook.Process{}
+func (c *core) show(row *facts.Process) (alive bool) {
+	*row = facts.Process{}
 	w := c.lock()
 	if w&states == dead {
 		c.unlock(w)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/internal/panics"
 )
@@ -58,7 +58,7 @@ var locals = act.NewLocal(func(*act.Scheduler) *local { return &local{} })
 // local is the runner of a scheduler; nil: no System was set up there.
 type local struct {
 	*runner
-	shown hook.Process // by List
+	shown facts.Process // by List
 }
 
 // runnerOf returns the runner of the Sender's thread, or nil.

@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/process"
 )
 
 // lister returns what lists the processes of s.
-func lister(t testing.TB, s *act.Scheduler) (found hook.Lister) {
+func lister(t testing.TB, s *act.Scheduler) (found facts.Lister) {
 	t.Helper()
 	s.Internals().EachLocal(func(v any) {
-		if l, ok := v.(hook.Lister); ok {
+		if l, ok := v.(facts.Lister); ok {
 			found = l
 		}
 	})
@@ -26,12 +26,12 @@ func lister(t testing.TB, s *act.Scheduler) (found hook.Lister) {
 }
 
 // listed returns the processes of s, slice of them with each call.
-func listed(t testing.TB, s *act.Scheduler, slice int) (all []hook.Process) {
+func listed(t testing.TB, s *act.Scheduler, slice int) (all []facts.Process) {
 	l := lister(t, s)
 	for again, more := true, true; more; again = false {
 		n := 0
 		more = l.List(again, func(row any) bool {
-			all, n = append(all, *row.(*hook.Process)), n+1
+			all, n = append(all, *row.(*facts.Process)), n+1
 			return n < slice
 		})
 	}
@@ -65,7 +65,7 @@ func TestWhatIsSeenOfProcesses(t *testing.T) {
 		require.Contains(t, all[i].Kind, "TestWhatIsSeenOfProcesses.func")
 		all[i].Kind = ""
 	}
-	require.Equal(t, []hook.Process{
+	require.Equal(t, []facts.Process{
 		{ID: quiet.ID(), Name: "quiet", State: "sleeping", Limit: 1024},
 		{ID: full.ID(), Name: "full", State: "queued", Mailbox: 2, Limit: 2, Dropped: 3},
 		{ID: sender.ID(), Name: "sender", State: "sleeping", Limit: 1024},
@@ -121,7 +121,7 @@ func TestAListInSlicesWhileProcessesEnd(t *testing.T) {
 		for again, more := true, true; more; again = false {
 			n := draw.IntN(10)
 			more = l.List(again, func(row any) bool {
-				seen = append(seen, row.(*hook.Process).ID)
+				seen = append(seen, row.(*facts.Process).ID)
 				n--
 				return n > 0
 			})

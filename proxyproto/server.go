@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -69,7 +69,7 @@ func (c *Config) trusts(sender net.Addr) bool {
 	if _, unix := sender.(*net.UnixAddr); unix {
 		return c.Unix
 	}
-	ip := hook.AddrPort(sender).Addr().WithZone("")
+	ip := facts.AddrPort(sender).Addr().WithZone("")
 	return slices.ContainsFunc(c.Trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/proxyproto"
@@ -141,10 +141,10 @@ func visit(at net.Addr, sends string, piece int) (me, hears string, err error) {
 }
 
 // rowOf returns what the only service of s has counted.
-func rowOf(s *act.Scheduler) (found hook.Service) {
+func rowOf(s *act.Scheduler) (found facts.Service) {
 	s.Internals().EachTask(1, func(x *act.Task) bool {
-		if v, ok := x.Action().(hook.Lister); ok {
-			v.List(true, func(row any) bool { found = *row.(*hook.Service); return true })
+		if v, ok := x.Action().(facts.Lister); ok {
+			v.List(true, func(row any) bool { found = *row.(*facts.Service); return true })
 		}
 		return true
 	})

@@ -4,7 +4,7 @@ import (
 	"net"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -69,7 +69,7 @@ func (s *stream) Describe(d *act.Description) {
 	first := said.Waits.Len()
 	below.Describe(d)
 	said.Waits.Forwarded(first, s.header.Source)
-	if said.Peer = (hook.Address{TCP: hook.AddrPort(s.header.Source)}); !said.Peer.TCP.IsValid() {
+	if said.Peer = (facts.Address{TCP: facts.AddrPort(s.header.Source)}); !said.Peer.TCP.IsValid() {
 		said.Peer.Name = s.header.Source.String()
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 const (
@@ -86,7 +86,7 @@ func (h *Header) appendV1(p []byte) []byte {
 func ips(source, destination net.Addr) (from, to netip.AddrPort, ok bool) {
 	_, tcp := source.(*net.TCPAddr)
 	_, alike := destination.(*net.TCPAddr)
-	from, to = hook.AddrPort(source), hook.AddrPort(destination)
+	from, to = facts.AddrPort(source), facts.AddrPort(destination)
 	if tcp != alike || !from.IsValid() || !to.IsValid() {
 		return from, to, false
 	}

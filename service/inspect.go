@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 )
@@ -22,7 +22,7 @@ func (x *session) Describe(d *act.Description) {
 	x.conn.Describe(d)
 	said := d.Internals()
 	said.Unread, said.Queued, said.Still = x.conn.Buffered(), x.conn.Queued(), x.Still()
-	if said.Peer == (hook.Address{}) {
+	if said.Peer == (facts.Address{}) {
 		said.Peer.Name = x.Peer()
 	}
 }
@@ -63,7 +63,7 @@ func (a *acceptor) Describe(d *act.Description) { a.accept.Describe(d) }
 // Service returns the name of the service.
 func (a *acceptor) Service() string { return a.config.name }
 
-// List implements hook.Lister.
+// List implements facts.Lister.
 func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
 	here := a.server.here(a.home)
 	if !again || len(here) == 0 || here[0] != a { // one row for all sockets of the service
@@ -79,7 +79,7 @@ func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
 }
 
 // refusals adds to row what the listening socket has counted.
-func (a *acceptor) refusals(row *hook.Service) {
+func (a *acceptor) refusals(row *facts.Service) {
 	if a.accept.From != nil {
 		full, short := a.accept.From.Refusals()
 		row.Full += full
@@ -118,7 +118,7 @@ func (e *ended) forget() {
 	e.all = slices.DeleteFunc(e.all, func(x endedService) bool { return x.limiter.Open() == 0 })
 }
 
-// List implements hook.Lister.
+// List implements facts.Lister.
 func (e *ended) List(again bool, visit func(row any) bool) (more bool) {
 	if again {
 		e.forget()

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/handover"
-	"github.com/daimon-go/daimon/internal/hook"
 	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/listener"
@@ -50,8 +50,8 @@ type config struct {
 
 	replaced *config // of a connection that has gone on with another action: it has to say itself when it is idle
 
-	name string        // of the service, for package inspect: valid UTF-8, which the path of a Unix socket need not be
-	row  *hook.Service // of this scheduler: what was counted there
+	name string         // of the service, for package inspect: valid UTF-8, which the path of a Unix socket need not be
+	row  *facts.Service // of this scheduler: what was counted there
 }
 
 // setUp begins to accept on one scheduler: the first of a Group, or a further one. The error names where.
@@ -59,7 +59,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	if err := c.check(); err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", where, err)
 	}
-	c.row = &hook.Service{}
+	c.row = &facts.Service{}
 	allEnded.Get(s) // while the scheduler is open
 	demons, err := v.listen(s, &c)
 	if err != nil {

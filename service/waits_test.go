@@ -11,7 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
@@ -34,7 +34,7 @@ func sessionOf(t *testing.T, s *act.Scheduler) any {
 }
 
 // row returns that of the only service of s.
-func row(t *testing.T, s *act.Scheduler) hook.Service {
+func row(t *testing.T, s *act.Scheduler) facts.Service {
 	t.Helper()
 	all := rows(s)
 	require.Len(t, all, 1)
@@ -42,12 +42,12 @@ func row(t *testing.T, s *act.Scheduler) hook.Service {
 }
 
 // rows asks the tasks and the Locals of s, a row at a time, as package inspect may.
-func rows(s *act.Scheduler) (all []hook.Service) {
+func rows(s *act.Scheduler) (all []facts.Service) {
 	list := func(v any) {
-		l, ok := v.(hook.Lister)
+		l, ok := v.(facts.Lister)
 		for again := true; ok; again = false {
 			ok = l.List(again, func(row any) bool {
-				all = append(all, *row.(*hook.Service))
+				all = append(all, *row.(*facts.Service))
 				return false
 			})
 		}
@@ -107,7 +107,7 @@ func TestWhatAServiceAndItsConnectionsSay(t *testing.T) {
 	got := row(t, l.S)
 	require.NotZero(t, got.Full)
 	got.Full = 0
-	require.Equal(t, hook.Service{Name: name, Max: 1, Open: got.Open, Accepted: 2, Refused: 1}, got)
+	require.Equal(t, facts.Service{Name: name, Max: 1, Open: got.Open, Accepted: 2, Refused: 1}, got)
 	require.EqualValues(t, 2, servertest.CountsOf(l.S)["connections_accepted_total"])
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/engine"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
@@ -682,7 +682,7 @@ func (k *stream) Describe(d *act.Description) {
 	case k.dialing:
 		d.WaitsFor("the answer to a connect")
 	case k.forEnd:
-		said.Waits.AddPeer(hook.EndOf, said.Peer)
+		said.Waits.AddPeer(facts.EndOf, said.Peer)
 	default:
 		said.Waits.AddPeer("input from ", said.Peer)
 	}

@@ -4,19 +4,19 @@ import (
 	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // counts are of what an Engine has done since it was made.
 type counts struct{ claimed, finished, failed, suspended, lost atomic.Uint64 }
 
-// List implements hook.Lister, with a row for the engine.
+// List implements facts.Lister, with a row for the engine.
 func (x *service) List(again bool, visit func(row any) bool) (more bool) {
 	if !again {
 		return false
 	}
 	e := x.e
-	row := hook.Stages{
+	row := facts.Stages{
 		Worker: e.cfg.Worker, Kinds: e.kinds, Workers: e.cfg.Workers,
 		Claimed: e.counts.claimed.Load(), Finished: e.counts.finished.Load(), Failed: e.counts.failed.Load(),
 		Suspended: e.counts.suspended.Load(), Lost: e.counts.lost.Load(),

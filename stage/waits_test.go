@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/stage"
 	"github.com/daimon-go/daimon/stage/memory"
@@ -25,12 +25,12 @@ func (g gated) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
 	return g.Store.Claim(ctx, c)
 }
 
-func rowOf(t *testing.T, s *act.Scheduler) (found hook.Stages) {
+func rowOf(t *testing.T, s *act.Scheduler) (found facts.Stages) {
 	t.Helper()
 	n := 0
 	s.Internals().EachTask(1, func(x *act.Task) bool {
-		if v, ok := x.Action().(hook.Lister); ok {
-			require.False(t, v.List(true, func(row any) bool { found, n = *row.(*hook.Stages), n+1; return true }))
+		if v, ok := x.Action().(facts.Lister); ok {
+			require.False(t, v.List(true, func(row any) bool { found, n = *row.(*facts.Stages), n+1; return true }))
 			require.False(t, v.List(false, nil))
 		}
 		return true
@@ -56,7 +56,7 @@ func TestWhatAnEngineSays(t *testing.T) {
 	require.NoError(t, err)
 
 	l.UntilSaid("the store, for a claim")
-	require.Equal(t, hook.Stages{
+	require.Equal(t, facts.Stages{
 		Worker: "w", Kinds: []string{"report"}, Workers: 3, Waits: []string{"the store, for a claim"},
 	}, rowOf(t, l.S))
 	close(s.claim)

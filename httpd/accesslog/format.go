@@ -7,7 +7,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
-	"github.com/daimon-go/daimon/internal/hook"
+	"github.com/daimon-go/daimon/internal/facts"
 )
 
 // Format is the format of the lines: see the package's comment.
@@ -77,7 +77,7 @@ func appendJSON(to []byte, c *clock, s *act.Scheduler, w *httpd.Response, r *htt
 
 // appendHost appends the address of a client without its port.
 func appendHost(to []byte, addr net.Addr) []byte {
-	if at := hook.AddrPort(addr); at.IsValid() {
+	if at := facts.AddrPort(addr); at.IsValid() {
 		return at.Addr().AppendTo(to)
 	}
 	return appendAddr(to, addr)
@@ -85,7 +85,7 @@ func appendHost(to []byte, addr net.Addr) []byte {
 
 // appendAddr appends the address of a client. One of a Unix socket has no name.
 func appendAddr(to []byte, addr net.Addr) []byte {
-	if at := hook.AddrPort(addr); at.IsValid() {
+	if at := facts.AddrPort(addr); at.IsValid() {
 		return at.AppendTo(to)
 	}
 	if _, unix := addr.(*net.UnixAddr); unix {

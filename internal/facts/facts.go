@@ -1,5 +1,5 @@
-// Package hook has what Daimon's own packages say of what they do, for package inspect, as values.
-package hook
+// Package facts has what Daimon's own packages say of what they do, for package inspect, as values.
+package facts
 
 import "time"
 
