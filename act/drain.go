@@ -25,25 +25,15 @@ type drain struct {
 type part struct {
 	in    bool // it obeys an order, or one is announced
 	tick  int
-	phase phase
+	phase int
 	until time.Duration // 0: no bound
 	cut   *shutdown.Cut // nil: nothing is left
 	ended uint64        // tasks that have ended by now
 	told  uint64        // and by the latest report
 }
 
-// phase is how far an end has come.
-type phase int
-
-const (
-	announcing phase = iota // all goes on
-	spreading               // idle connections end, one after the other
-	finishing               // what has begun goes on
-)
-
-func (p phase) String() string {
-	return [...]string{announcing: "announced", spreading: "spreading", finishing: "finishing"}[p]
-}
+// phases are those of a shutdown.Drain. part has an index.
+var phases = [...]string{"announced", "spreading", "finishing"}
 
 // draining is the part of a scheduler in that, from the moment an order is taken in until it is spent.
 type draining struct {
@@ -104,18 +94,18 @@ func (x *draining) Expire() {
 }
 
 // phase returns how far the end has come, and when it ends at the latest.
-func (s *Scheduler) phase() (phase, time.Duration) {
+func (s *Scheduler) phase() (int, time.Duration) {
 	switch {
 	case s.order == nil:
 		var t merge.Terms
 		for _, r := range s.announced {
 			t, _ = t.With(r.terms, r.at)
 		}
-		return announcing, t.Until
+		return 0, t.Until
 	case s.now < s.terms.Leave:
-		return spreading, s.terms.Until
+		return 1, s.terms.Until
 	}
-	return finishing, s.terms.Until
+	return 2, s.terms.Until
 }
 
 // join returns when the end has begun.
@@ -175,7 +165,7 @@ func (d *drain) silent(g *Group, tick int) (all []int) {
 func (d *drain) sum(s *Scheduler, tick int) *shutdown.Drain {
 	all := &shutdown.Drain{For: s.now - d.begun, Silent: d.silent(s.group, tick)}
 	all.Cut.Order = s.group.Order()
-	found, far := len(all.Silent) > 0, announcing
+	found, far := len(all.Silent) > 0, 0
 	for i := range d.parts {
 		p := &d.parts[i]
 		if !p.in || p.tick == 0 {
@@ -195,6 +185,6 @@ func (d *drain) sum(s *Scheduler, tick int) *shutdown.Drain {
 	if !found {
 		return nil
 	}
-	all.Phase = far.String()
+	all.Phase = phases[far]
 	return all
 }

@@ -23,8 +23,8 @@ type Reconnect struct {
 	To Connect
 	// Handler makes the action of a connection, which is closed in stages when that has finished.
 	Handler func(*Conn) act.Action
-	// Within bounds each dial and its filters; 0 means 30 s.
-	Within time.Duration
+	// DialTimeout bounds each dial and its filters; 0 means 30 s.
+	DialTimeout time.Duration
 	// Least and Most bound the pauses; 0 means 1 s and 1 min.
 	Least, Most time.Duration
 	// Again, unless it is nil, is asked before each pause whether to go on. err is the failure of the dial, or of the action of
@@ -82,12 +82,12 @@ func (r *Reconnect) Act(t *act.Task) act.Directive {
 }
 
 func (r *Reconnect) begin() {
-	if r.Handler == nil || min(r.Within, r.Least, r.Most) < 0 {
+	if r.Handler == nil || min(r.DialTimeout, r.Least, r.Most) < 0 {
 		panic("listener: a Reconnect without a Handler, or with a negative bound")
 	}
 	dial := r.To
 	r.dial = &dial
-	r.step = act.Child{Action: Within(cmp.Or(r.Within, 30*time.Second), r.dial)}
+	r.step = act.Child{Action: Within(cmp.Or(r.DialTimeout, 30*time.Second), r.dial)}
 }
 
 // hangUp closes the connection, and notes whether it was a success.

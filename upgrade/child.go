@@ -59,7 +59,7 @@ func (u *Upgrade) replace() (pid int, err error) {
 	case os.Getpid() == 1:
 		return 0, errors.New("this is process 1, and its container would end with it; start another container")
 	}
-	within := cmp.Or(u.Within, patience)
+	within := cmp.Or(u.Timeout, patience)
 	ctx, cancel := context.WithTimeoutCause(u.living, within, fmt.Errorf("it was not ready in %v", within))
 	defer cancel()
 	pid, err = u.tryReplace(ctx)

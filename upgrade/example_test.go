@@ -29,8 +29,8 @@ func ExampleUpgrade() {
 	server := program.Server{Addr: "127.0.0.1:8080"}
 	server.Parse()
 	server.Upgrade = &upgrade.Upgrade{
-		Within: 5 * time.Minute,
-		Terms:  shutdown.Policy{Time: 10 * time.Minute, Spread: 2 * time.Minute, Drop: true},
+		Timeout: 5 * time.Minute,
+		Terms:   shutdown.Policy{Time: 10 * time.Minute, Spread: 2 * time.Minute, Drop: true},
 	}
 	web := &httpd.Server{Handler: hello}
 	server.Run(server.Listen(server.Addr, web.Serve))

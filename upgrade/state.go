@@ -27,7 +27,7 @@ type Keeper interface {
 	StateName() string
 	// SaveState returns the state as it is now. It is called when the new program is ready, and waits only for this. What changes
 	// from then on is not passed on, so a state that must not fork is not changed until Settle: see [Settler]. ctx ends with the time
-	// that the new program has (Upgrade.Within), with that of an end (the Time of Upgrade.Terms), and when this program gets an order
+	// that the new program has (Upgrade.Timeout), with that of an end (the Time of Upgrade.Terms), and when this program gets an order
 	// to end. Then the upgrade is given up, also if SaveState has not returned. There is no other one before it has. The state goes
 	// through a pipe, and is never in a file. If the states of all services have more than 64 MiB, the upgrade fails.
 	SaveState(ctx context.Context) ([]byte, error)

@@ -36,8 +36,8 @@ type Upgrade struct {
 	// name in PATH, may lead to another file by then. A program that changes its root (chroot) has to set it. So has one that was
 	// started by a relative path and changes its directory.
 	Program string
-	// Within is how long the new program may take until it serves; 0 means a minute.
-	Within time.Duration
+	// Timeout is how long the new program may take until it serves; 0 means a minute.
+	Timeout time.Duration
 	// Terms are those of the end of the old program. Announce does not count, since the new program serves. If Spread is 0, it is
 	// 10 s: a request that comes in that time is answered, and the answer says that it is the last. One that crosses the end of an
 	// idle connection is lost. With 1, a nanosecond, idle connections end at once: see docs/ending.md.

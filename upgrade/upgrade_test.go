@@ -82,7 +82,7 @@ func (o *old) gone() {
 func TestAProgramThatHangsIsEnded(t *testing.T) {
 	servertest.CheckDescriptors(t)
 	o := newOld(t, "exec sleep 60")
-	o.upgrade.Within = 50 * time.Millisecond
+	o.upgrade.Timeout = 50 * time.Millisecond
 	err := o.upgrade.Start()
 	require.ErrorContains(t, err, "it was not ready in 50ms; process "+strconv.Itoa(os.Getpid())+" goes on")
 	var pid int // which the script may have had no time to write

@@ -71,7 +71,7 @@ func main() {
 	}}
 	server.Parse()
 	server.Reload = reload
-	server.Upgrade = &upgrade.Upgrade{Signal: upgradeOn, Within: *within}
+	server.Upgrade = &upgrade.Upgrade{Signal: upgradeOn, Timeout: *within}
 	web := &httpd.Server{Handler: pages.routes().Serve}
 	services := []program.Service{background{}, named("web", atEnd, server.Listen(server.Addr, web.Serve))}
 	if *readiness != "" {
