@@ -74,12 +74,22 @@ func (u *upgraded) watch(t *testing.T) {
 	})
 }
 
-// install puts a program in the place of the binary, as install(1) does: by another file of the same name.
+// install puts a program in the place of the binary.
 func (u *upgraded) install(t *testing.T, program string) {
 	t.Helper()
 	content, err := os.ReadFile(program)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(u.binary+"~", content, 0o755))
+	u.replace(t, content)
+}
+
+// replace has a new file in the place of the binary, as install(1) does. Meanwhile no other test starts a process: that would
+// have the file open for writing until its own exec, so that the file could not be executed (ETXTBSY, go.dev/issue/22315).
+func (u *upgraded) replace(t *testing.T, content []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(u.binary+"~", content, 0o755)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 	require.NoError(t, os.Rename(u.binary+"~", u.binary))
 }
 
@@ -274,8 +284,7 @@ func TestUpgradesOfAUnixSocketBesideTCP(t *testing.T) {
 func (u *upgraded) script(t *testing.T, lines string) {
 	t.Helper()
 	text := "#!/bin/bash\nprogram=" + example("graceful").Path(t) + "\n" + lines + "\n"
-	require.NoError(t, os.WriteFile(u.binary+"~", []byte(text), 0o755))
-	require.NoError(t, os.Rename(u.binary+"~", u.binary))
+	u.replace(t, []byte(text))
 }
 
 // with installs the program with further arguments, under the name that it is to look for the next time.
