@@ -22,8 +22,9 @@ type Body struct {
 func (b *Body) Length() int64 { return b.length }
 
 // Peek lends the bytes of the body that are there, at least one, until the turn ends. Otherwise the error says why: an
-// act.Blocked; io.EOF after the last byte; or what is wrong with the body, which the client is told if the handler
-// fails with that error. Of a body that comes too slowly it is an os.ErrDeadlineExceeded, and a net.Error. The first Peek sends 100 (Continue) to a client that waits for it.
+// act.Blocked; io.EOF after the last byte; or what is wrong with the body, which the client is told if the handler fails with
+// that error. Of a body that comes too slowly it is an os.ErrDeadlineExceeded, and a net.Error. The first Peek sends 100
+// (Continue) to a client that waits for it.
 func (b *Body) Peek() ([]byte, error) { return b.x.peek() }
 
 // Discard takes the first n bytes of what Peek lent. It panics if there are fewer.

@@ -17,10 +17,9 @@ import (
 // content reads the content of a request of HTTP/1 from its connection.
 type content struct {
 	kind     contentKind
-	asks     bool  // the client waits for 100 (Continue)
-	left     int64 // sized: not yet discarded
-	piece    int   // chunked: data at the front of what is unread
-	chunks   http1.Chunks
+	asks     bool          // the client waits for 100 (Continue)
+	left     int64         // sized: not yet discarded
+	piece    int           // chunked: data at the front of what is unread
 	err      error         // why no more can be read
 	taken    int64         // bytes
 	most     int64         // of them, while what is left is thrown away; else 0
@@ -50,18 +49,18 @@ var (
 	errHandler  = &syntax.Refusal{Status: 500, Why: "the handler has failed"}                            // 9110 15.6.1
 )
 
-// begin is called with the head, and returns the length for the Body.
-func (c *content) begin(f http1.Framing, v *Server) int64 {
-	c.asks = f.Continue
+// expect is called with the head.
+func (e *http1Exchange) expect() {
+	f, c := &e.framing, &e.content
+	c.asks, e.in.Body.length = f.Continue, f.Length
 	switch {
 	case f.Chunked:
-		c.kind, f.Length = chunked, -1
-		c.chunks.Reset()
+		c.kind, e.in.Body.length = chunked, -1
+		e.chunks.Reset()
 	case f.Length > 0:
 		c.kind, c.left = sized, f.Length
 	}
-	c.wait(timeout.Or(v.Timeouts.Body, standardBody))
-	return f.Length
+	e.setTimeout(0)
 }
 
 func (c *content) wait(d time.Duration) { c.patience, c.allowed = d, d }
@@ -128,12 +127,12 @@ func (e *http1Exchange) more() ([]byte, error) {
 			n := min(len(in), c.piece)
 			return in[:n:n], err
 		}
-		taken, data, over, err := c.chunks.Next(in)
+		taken, data, over, err := e.chunks.Next(in)
 		if err != nil {
 			return nil, err
 		}
 		if over {
-			if trailers := &c.chunks.Trailers; len(trailers.Fields) > 0 {
+			if trailers := &e.chunks.Trailers; len(trailers.Fields) > 0 {
 				b := &e.in.Body
 				b.fields, b.trailers = trailers.Fields, bytes.Clone(in[taken-trailers.Length:taken]) // for any turn
 			}

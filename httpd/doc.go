@@ -25,12 +25,12 @@
 // # Bounds
 //
 // A request line has at most 16 KiB (414), a head 64 KiB and 100 fields (431), unless [Server.MaxHead] and MaxFields say
-// otherwise, and less if listener.Limits.Read is less. At most 8 empty lines come before it. A chunk's size line has at most 256 bytes, all extensions of a body 16 KiB,
-// trailers 8 KiB and 100 fields. If the handler does not read the body, at most 256 KiB of it are thrown away, and an
-// answer waits for at most 500 ms for the end of a body in chunks; beyond that it says Connection: close, see [Body].
-// Pipelined requests are parsed while less than listener.Limits.High of output is queued, and at most 64 in a turn. A body
-// that is streamed has no bound but [Server.MaxBody]; [WithBody] has one of its own. Heads that have begun and not ended take at
-// most [Server.MaxHeads] bytes of memory, 8 MiB on each scheduler. [Timeouts] bound the rest.
+// otherwise, and less if listener.Limits.Read is less. At most 8 empty lines come before it. A chunk's size line has at most 256
+// bytes, all extensions of a body 16 KiB, trailers 8 KiB and 100 fields. If the handler does not read the body, at most 256 KiB
+// of it are thrown away, and an answer waits for at most 500 ms for the end of a body in chunks; beyond that it says Connection:
+// close, see [Body]. Pipelined requests are parsed while less than listener.Limits.High of output is queued, and at most 64 in a
+// turn. A body that is streamed has no bound but [Server.MaxBody]; [WithBody] has one of its own. Heads that have begun and not
+// ended take at most [Server.MaxHeads] bytes of memory, 8 MiB on each scheduler. [Timeouts] bound the rest.
 //
 // A connection between two requests holds a timer and no buffer: less than 384 bytes with all that the packages below
 // keep for it.

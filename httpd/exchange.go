@@ -9,21 +9,21 @@ import (
 )
 
 // exchange is what a Request, its Body and its Response stand on: one request with its answer, on a connection of HTTP/1
-// ([http1Exchange]) or, in time, on a stream of HTTP/2. A Response gathers, counts and decides what has a length. The exchange turns
-// that into bytes of its protocol, and keeps those that there is no room for.
+// ([http1Exchange]) or, in time, on a stream of HTTP/2. A Response gathers, counts and decides what has a length. The exchange
+// turns that into bytes of its protocol, and keeps those that there is no room for.
 //
 // Beside these methods an implementation
 //
-//   - fills in the Request before the handler is called: conn, began, proto, head and text, peer if it is known, and the length of
-//     its Body. It adds the trailers to the Body before peek returns io.EOF;
-//   - has the action of the connection, or of the stream, call the handler and give turns to the handler's action. Meanwhile it looks
-//     at what the Response says, which is progress, last, timeout and, from complete, whether the handler has to go on. Then it calls
+//   - fills in the Request before the handler is called: conn, began, proto, head and text, peer if it is known, and the
+//     length of its Body. It adds the trailers to the Body before peek returns io.EOF;
+//   - calls the handler from the action of the connection or of the stream, and gives turns to the handler's action. Meanwhile
+//     it looks at the Response's last and timeout, and at complete, which says that the handler need not go on. Then it calls
 //     Response.finish;
-//   - says why nothing more can be sent by Response.fail;
-//   - calls Server.OnResponse at the end, and leaves progress at over.
+//   - says by Response.fail why nothing more can be sent;
+//   - calls Server.OnResponse at the end, and leaves the progress of the Response at over.
 //
-// Only some exchanges can send files, lend their sending side, or leave their connection to another protocol: the others return
-// errors.ErrUnsupported and ErrNoUpgrade.
+// Only some exchanges can send files, lend their sending side, or leave their connection to another protocol: the others
+// return errors.ErrUnsupported and ErrNoUpgrade.
 type exchange interface {
 	// The request: see Request.Ended and Body.
 	ended(t *act.Task) bool
@@ -41,7 +41,7 @@ type exchange interface {
 	lend() (*Sender, error)
 	end() // what follows the content, behind all of that
 
-	room() int                   // how many bytes of content are sent for certain, and not kept; unlimited while the handler is called
+	room() int                   // how much content is sent for certain, and not kept; unlimited while the handler is called
 	ready() error                // why there is no room: an act.Blocked, or why there never will be
 	leave(protocol string) error // why the connection cannot be given to the protocol, or to any if that is ""
 }

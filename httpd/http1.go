@@ -22,6 +22,14 @@ type http1Exchange struct {
 	in      Request
 	out     Response
 	parser  http1.Parser
+	chunks  http1.Chunks
+	held    int // bytes of memory that an unfinished head takes, of cache.heads
+	meter   listener.Meter
+	transfer
+}
+
+// transfer is what the next request has of its own in an exchange.
+type transfer struct {
 	framing http1.Framing
 	content content // of the request
 	coding  coding  // of the response
@@ -29,9 +37,6 @@ type http1Exchange struct {
 	whole   []byte  // behind that, sent without a copy
 	lost    error   // why the client cannot be told anything any more
 	cause   act.Blocked
-	held    int // bytes of memory that an unfinished head takes, of cache.heads
-	meter   listener.Meter
-
 	action  act.Action // of the handler, if it is not done in one go
 	failure error      // of the handler. The client has been told, and in the end the task fails with it
 	watch   watch
@@ -100,8 +105,7 @@ func (e *http1Exchange) reset() {
 	e.in.reset()
 	e.out.reset()
 	e.parser.Reset()
-	*e = http1Exchange{session: e.session, cache: e.cache, meter: e.meter, in: e.in, out: e.out, parser: e.parser,
-		content: content{chunks: e.content.chunks}}
+	e.transfer = transfer{}
 }
 
 // endTurn is called at the beginning of the next one.

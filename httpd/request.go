@@ -18,21 +18,26 @@ type Request struct {
 	// Body is the content that comes with the request.
 	Body Body
 
-	x       exchange
-	conn    *listener.Conn
+	x      exchange
+	conn   *listener.Conn
+	head   *syntax.Head
+	values route.Values
+	asked
+}
+
+// asked is what the next request has of its own.
+type asked struct {
 	peer    net.Addr      // nil: it was not asked for
 	began   time.Duration // 0: not yet
 	proto   string
-	head    *syntax.Head
 	text    []byte // of the head: lent by the connection, or kept
 	kept    bool
 	pattern string // of the Mux
-	values  route.Values
 }
 
 func (r *Request) reset() {
+	r.Body, r.asked = Body{x: r.x}, asked{proto: "HTTP/1.0"}
 	r.values.Reset()
-	*r = Request{Body: Body{x: r.x}, x: r.x, conn: r.conn, head: r.head, proto: "HTTP/1.0", values: r.values}
 }
 
 // Method returns the method. It is case-sensitive (RFC 9110 9.1).

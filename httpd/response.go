@@ -21,11 +21,16 @@ import (
 // The server itself sets Date, Content-Length, Transfer-Encoding and Connection. There is no Content-Type unless the
 // handler adds one.
 type Response struct {
-	x         exchange
+	x        exchange
+	fields   []byte // of the handler, each as CRLF name: value
+	trailers []byte // likewise
+	body     []byte // gathered
+	answer
+}
+
+// answer is what the next response has of its own.
+type answer struct {
 	status    int
-	fields    []byte // of the handler, each as CRLF name: value
-	trailers  []byte // likewise
-	body      []byte // gathered
 	whole     []byte // by SetBody, sent without a copy
 	written   int64
 	announced int64 // by SetLength, -1: not
@@ -84,7 +89,8 @@ func (w *Response) reset() {
 	if cap(w.body) > gathered || cap(w.fields) > gathered {
 		w.body, w.fields = nil, nil
 	}
-	*w = Response{x: w.x, fields: w.fields[:0], trailers: w.trailers[:0], body: w.body[:0], status: 200, announced: -1, left: -1}
+	w.fields, w.trailers, w.body = w.fields[:0], w.trailers[:0], w.body[:0]
+	w.answer = answer{status: 200, announced: -1, left: -1}
 }
 
 // early reports whether the head can be changed. Behind it the answer fails; of a connection that was hijacked nobody cares.
@@ -245,8 +251,9 @@ func (w *Response) SetBody(p []byte) {
 }
 
 // Write takes p, or as much of it as there is room for, and returns how much. If that is not all of p, the error is an
-// act.Blocked, which wakes when there is room again, or says why nothing more can be written: the status has no content, SetLength
-// has announced less, ErrSlow, or the error of the connection. An action that ignores the error has not answered: see Handler.
+// act.Blocked, which wakes when there is room again, or says why nothing more can be written: the status has no content,
+// SetLength has announced less, ErrSlow, or the error of the connection. An action that ignores the error has not answered: see
+// Handler.
 //
 // Until the Handler returns there is always room: everything written is kept, however much it is. For large content that
 // is at hand SetBody is better, and for content that is produced bit by bit an action.

@@ -251,7 +251,7 @@ func (x *session) understand(t *act.Task) act.Directive {
 	if e.hold(0); x.server.tooLarge(e.framing.Length) {
 		return x.refuse(t, errTooLarge)
 	}
-	e.in.Body.length = e.content.begin(e.framing, x.server)
+	e.expect()
 	e.out.mute = string(e.in.Method()) == "HEAD"
 	e.cache.counts.requests++
 	x.phase = asking

@@ -11,9 +11,10 @@ type fields interface {
 	Values(name string) iter.Seq[[]byte]
 }
 
-// status evaluates the conditions of a GET or HEAD on the version of the file, in the order of RFC 9110 13.2.2. The second field of a pair counts only if there is no field with the name of the first. Without a known time the dates
-// do not count. Malformed fields err on the safe side: a date is ignored (RFC 9110 13.1.3, 13.1.4), and a list of tags
-// ends at its first mistake, so If-Match fails and If-None-Match has the file sent.
+// status evaluates the conditions of a GET or HEAD on the version of the file, in the order of RFC 9110 13.2.2. The second field
+// of a pair counts only if there is no field with the name of the first. Without a known time the dates do not count. Malformed
+// fields err on the safe side: a date is ignored (RFC 9110 13.1.3, 13.1.4), and a list of tags ends at its first mistake, so
+// If-Match fails and If-None-Match has the file sent.
 func (v version) status(f fields) int {
 	if there, listed := v.listed(f, "If-Match", v.strongly); there && !listed {
 		return 412

@@ -115,7 +115,8 @@ func (x *dialled) Act(t *act.Task) act.Directive {
 	}
 	v := x.shake.client
 	x.conn = x.shake.conn
-	s := newSession(Conn{options: &v.Options, conn: x.conn, subprotocol: x.shake.subprotocol, codec: x.shake.codec, client: true}, v.Handler)
+	c := Conn{options: &v.Options, conn: x.conn, subprotocol: x.shake.subprotocol, codec: x.shake.codec, client: true}
+	s := newSession(c, v.Handler)
 	x.Child, x.shake = act.Child{Action: s}, nil
 	return x.Child.Act(t)
 }

@@ -76,8 +76,8 @@ type Overflow uint8
 const (
 	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
 	Block Overflow = iota
-	// DropOldest drops the oldest message that waits and was pushed with DropOldest, and counts it; see [Conn.Dropped]. If that is the
-	// message itself, the error is [ErrDropped].
+	// DropOldest drops the oldest message that waits and was pushed with DropOldest, and counts it; see [Conn.Dropped]. If that
+	// is the message itself, the error is [ErrDropped].
 	DropOldest
 	// Disconnect closes the connection with code 1008. What waits is dropped, and the error is net.ErrClosed.
 	Disconnect
