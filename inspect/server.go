@@ -46,6 +46,10 @@ type site struct {
 
 	underway sync.WaitGroup // requests whose answers are written
 	watching atomic.Int64   // streams of events
+
+	mu     sync.Mutex
+	before *report // of the latest event, nil if there was none
+	shown  []byte  // that event
 }
 
 // serve begins to serve the pages at x.Address.
@@ -191,7 +195,6 @@ type request struct {
 	name string          // in the path
 	kind string          // of the content
 	gone <-chan struct{} // closed when nobody waits any more
-	last *report         // of the event before
 }
 
 func (q *request) encode(v any) error { return json.NewEncoder(q).Encode(v) }
@@ -366,17 +369,23 @@ func (v *site) last(q *request) error {
 	return nil
 }
 
-// event writes what is new since the event before.
+// event writes what is new since the event before. All pages get the same.
 func (v *site) event(q *request) error {
 	r := v.of.report(false, true)
-	p := r.page(q.last)
-	q.last = r
-	q.WriteString("data: ")
-	err := q.encode(struct { // its line ends with a line feed
-		*report
-		Title  string   `json:"title"`
-		Tables []*table `json:"tables"`
-	}{r, p.Title, p.Tables})
-	q.WriteByte('\n')
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.before == nil || !v.before.Time.Equal(r.Time) {
+		p := r.page(v.before)
+		text, err := json.Marshal(struct {
+			*report
+			Title  string   `json:"title"`
+			Tables []*table `json:"tables"`
+		}{r, p.Title, p.Tables})
+		if err != nil {
+			return err
+		}
+		v.before, v.shown = r, text
+	}
+	_, err := fmt.Fprintf(q, "data: %s\n\n", v.shown)
 	return err
 }
