@@ -1,5 +1,8 @@
 // Package transition has the rules by which a task of package stage changes: for each method of a store.Store, when it
-// is allowed and what it does to the task. They are pure functions of a task and a time, written once for all stores.
+// is allowed and what it does to the task. They are pure functions of a task and a time. The stores in memory and in SQLite
+// apply them. That in PostgreSQL applies those of Return and of requests, and of the others when its answer is no. Its statements
+// for a claim, Enter, Finish and Heartbeat repeat the rules as conditions, so that each is one message. Package storetest compares
+// them with the rules: the same random histories go through both, and tables have each call in each condition of a task.
 //
 // A store applies a rule in four steps, in one transaction:
 //
@@ -9,8 +12,7 @@
 //  4. write the task if the rule has changed it.
 //
 // A store may do steps 2 to 4 for many tasks at once, and may keep a field where it likes: the end of a lease, for
-// example, outside of the index that claims read. A store in SQL may also write a rule as the conditions of an UPDATE,
-// without reading the task first. Package storetest compares each answer and each task of a store with these rules.
+// example, outside of the index that claims read.
 //
 //	        New                Claim                      Finish, last stage
 //	────────────▶ NORMAL ─────────────▶ IN_PROCESSING ─────────────────────────▶ NORMAL, never due
