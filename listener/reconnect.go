@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Reconnect is an action that keeps up a connection: it dials, runs the action of the connection, and dials again when that has
+// Reconnect makes an action that keeps up a connection: it dials, runs the action of the connection, and dials again when that has
 // ended or the dial has failed. In between it pauses, for Least at first, and then each time twice as long, up to Most. After a
 // connection that has lasted longer than the pause before it, the pause is Least again. Each pause is shortened by up to a
 // half, so that the clients of a server that has gone do not come back all at once.
@@ -31,7 +31,13 @@ type Reconnect struct {
 	// the connection; nil if that was Done. If Again returns false, Reconnect ends with that failure, or is Done. Without
 	// Again the failure is logged, and Reconnect goes on.
 	Again func(err error, pause time.Duration) bool
+}
 
+// Action returns an action of a task. It goes on until an order comes, unless Again says otherwise.
+func (r Reconnect) Action() act.Action { return &reconnect{Reconnect: r} }
+
+type reconnect struct {
+	Reconnect
 	step    act.Child     // a dial, the action of a connection, or a pause
 	dial    *Connect      // nil: none is under way
 	conn    *Conn         // nil: there is none
@@ -40,8 +46,7 @@ type Reconnect struct {
 	ordered bool
 }
 
-// Act goes on until an order comes, unless Again says otherwise.
-func (r *Reconnect) Act(t *act.Task) act.Directive {
+func (r *reconnect) Act(t *act.Task) act.Directive {
 	for {
 		d := r.step.Act(t)
 		switch {
@@ -81,7 +86,7 @@ func (r *Reconnect) Act(t *act.Task) act.Directive {
 	}
 }
 
-func (r *Reconnect) begin() {
+func (r *reconnect) begin() {
 	if r.Handler == nil || min(r.DialTimeout, r.Least, r.Most) < 0 {
 		panic("listener: a Reconnect without a Handler, or with a negative bound")
 	}
@@ -91,7 +96,7 @@ func (r *Reconnect) begin() {
 }
 
 // hangUp closes the connection, and notes whether it was a success.
-func (r *Reconnect) hangUp(t *act.Task) {
+func (r *reconnect) hangUp(t *act.Task) {
 	if t.Scheduler().Now()-r.since > r.pause {
 		r.pause = 0
 	}
@@ -100,7 +105,7 @@ func (r *Reconnect) hangUp(t *act.Task) {
 }
 
 // again begins a pause, or reports that there is to be none.
-func (r *Reconnect) again(t *act.Task, err error) bool {
+func (r *reconnect) again(t *act.Task, err error) bool {
 	least := cmp.Or(r.Least, time.Second)
 	most := max(least, cmp.Or(r.Most, time.Minute))
 	r.pause = max(least, min(r.pause, most/2)*2)
@@ -116,23 +121,23 @@ func (r *Reconnect) again(t *act.Task, err error) bool {
 }
 
 // Describe says what a waiting task waits for.
-func (r *Reconnect) Describe(d *act.Description) { d.Of(r.step.Action) }
+func (r *reconnect) Describe(d *act.Description) { d.Of(r.step.Action) }
 
 // Stop passes an order on to the connection.
-func (r *Reconnect) Stop(t *act.Task, o shutdown.Order) {
+func (r *reconnect) Stop(t *act.Task, o shutdown.Order) {
 	r.ordered = true
 	r.step.Stop(t, o)
 }
 
 // Abandon aborts the connection: the function that its action has offloaded does not use it.
-func (r *Reconnect) Abandon() act.Action {
+func (r *reconnect) Abandon() act.Action {
 	rest := r.step.Abandon()
 	_ = r.Close()
 	return rest
 }
 
 // Close aborts the connection, or gives up the dial.
-func (r *Reconnect) Close() error {
+func (r *reconnect) Close() error {
 	if r.conn == nil && r.dial != nil {
 		r.conn = r.dial.Conn() // made in the turn in which an order came
 	}

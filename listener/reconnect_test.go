@@ -30,7 +30,7 @@ func ExampleReconnect() {
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()
 	heard := 0
-	s.Spawn(&listener.Reconnect{
+	s.Spawn(listener.Reconnect{
 		To:    listener.Connect{Address: door.Addr().String()},
 		Least: time.Millisecond,
 		Handler: func(c *listener.Conn) act.Action {
@@ -45,7 +45,7 @@ func ExampleReconnect() {
 			})
 		},
 		Again: func(error, time.Duration) bool { return heard < 2 },
-	})
+	}.Action())
 	if err := s.Run(); err != nil {
 		fmt.Println(err)
 	}

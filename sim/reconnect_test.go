@@ -40,9 +40,9 @@ func TestReconnect(t *testing.T) {
 		"an order in a dial":       {mute4, 3 * time.Second, 3 * time.Second},
 		"an order in a connection": {good4, 500 * ms, 6 * time.Second}, // longer than a Linger
 	} {
-		for style, spawn := range map[string]func(*act.Scheduler, *listener.Reconnect){
-			"action": func(s *act.Scheduler, r *listener.Reconnect) { s.Spawn(r) },
-			"coroutine": func(s *act.Scheduler, r *listener.Reconnect) {
+		for style, spawn := range map[string]func(*act.Scheduler, act.Action){
+			"action": func(s *act.Scheduler, r act.Action) { s.Spawn(r) },
+			"coroutine": func(s *act.Scheduler, r act.Action) {
 				s.Spawn(coro.New(func(co *coro.Co) error { return co.Do(r) }))
 			},
 		} {
@@ -56,7 +56,7 @@ func TestReconnect(t *testing.T) {
 				require.NoError(t, err)
 				var program *sim.Server
 				asked, shortened := 0, time.Duration(0)
-				r := &listener.Reconnect{To: listener.Connect{Address: "name:80"}, Handler: untilEnd, Most: 7 * time.Second}
+				r := listener.Reconnect{To: listener.Connect{Address: "name:80"}, Handler: untilEnd, Most: 7 * time.Second}
 				r.Again = func(err error, pause time.Duration) bool {
 					was := script[asked]
 					require.LessOrEqual(t, pause, was.pause, "pause %d", asked)
@@ -76,7 +76,7 @@ func TestReconnect(t *testing.T) {
 					w.At(over+end.ends+100*ms, func() { require.True(t, program.Ended()) })
 					return true
 				}
-				program, err = w.Server("program", act.Config{}, func(s *act.Scheduler) error { spawn(s, r); return nil })
+				program, err = w.Server("program", act.Config{}, func(s *act.Scheduler) error { spawn(s, r.Action()); return nil })
 				require.NoError(t, err)
 				w.At(3*time.Minute, func() {})
 				require.NoError(t, w.Run())
@@ -100,8 +100,8 @@ func TestWorldReconnect(t *testing.T) {
 		require.NoError(t, err)
 		ordered, last := false, time.Duration(0)
 		program, err := w.Server("program", act.Config{Schedulers: pick(w, 1, 2)}, append(anyEngine(w), func(s *act.Scheduler) error {
-			s.Spawn(&listener.Reconnect{To: listener.Connect{Address: "name:80", Filters: []listener.Filter{paused(w)}}, Most: 5 * time.Second,
-				Handler: func(c *listener.Conn) act.Action { last = w.Now(); return untilEnd(c) }})
+			s.Spawn(listener.Reconnect{To: listener.Connect{Address: "name:80", Filters: []listener.Filter{paused(w)}}, Most: 5 * time.Second,
+				Handler: func(c *listener.Conn) act.Action { last = w.Now(); return untilEnd(c) }}.Action())
 			return nil
 		})...)
 		require.NoError(t, err)
