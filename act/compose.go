@@ -141,7 +141,6 @@ func (g *siblings) verdict(t *Task) Directive {
 	return t.Fail(errors.Join(g.errs...))
 }
 
-// Describe implements Describer.
 func (g *siblings) Describe(d *Description) {
 	for _, child := range g.children {
 		d.Of(child)

@@ -17,8 +17,9 @@ type counts struct {
 // readyCounted bounds the tasks that are counted one by one: a question about a scheduler must not hold it up.
 const readyCounted = 10_000
 
-// eachCount calls add for each of the counts, for those of Locals, and for the length of the ready queue, up to readyCounted.
-func (s *Scheduler) eachCount(add func(name string, n uint64)) {
+// Counts calls add for what the scheduler and its Locals have counted, and for the length of the ready queue, up to readyCounted.
+func (i *internals) Counts(add func(name string, n uint64)) {
+	s := i.of()
 	ready := uint64(0)
 	for t := s.ready.head; t != nil && ready < readyCounted; t = t.next {
 		if ready++; t == s.ready.tail {
@@ -123,8 +124,10 @@ type (
 // reports whether nothing is left that lives there. It is called on that thread, whenever Run, Step or Close is about to return.
 type tied interface{ Untie() bool }
 
-// inForce is Order of [internals].
-func (s *Scheduler) inForce() (order shutdown.Order, since, left time.Duration) {
+// Order returns the order to end that the scheduler obeys, nil if none; for how long; and how much time it leaves, 0 if it has no
+// such bound.
+func (i *internals) Order() (order shutdown.Order, since, left time.Duration) {
+	s := i.of()
 	now := s.clock.Monotonic()
 	if s.terms.Until > 0 {
 		left = max(0, s.terms.Until-now)

@@ -2,10 +2,8 @@ package act
 
 import (
 	"slices"
-	"time"
 
 	"github.com/daimon-go/daimon/internal/thread"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Internals returns what the other packages of Daimon need of a scheduler and programs do not. It is not part of the API: what
@@ -59,9 +57,6 @@ func (i *internals) Progress() { i.of().noteProgress() }
 
 // EndsLast reports whether t ends last of all: see InstallLast.
 func (i *internals) EndsLast(t *Task) bool { return t.flags&last != 0 }
-
-// EndWithOthers has t, if it was to end last of all, end with the others. It is not called in a turn of t.
-func (i *internals) EndWithOthers(t *Task) { i.of().endWithOthers(t) }
 
 // Place returns the number of t among the Tasks of its scheduler, from 1; 0 beyond the first four million. A Task that is used
 // again keeps it.
@@ -127,15 +122,6 @@ func (i *internals) Idler() Idler { return i.idler.Load().Idler }
 // NewParker returns an Idler that only sleeps.
 func (i *internals) NewParker() Idler { return newParker() }
 
-// Order returns the order to end that the scheduler obeys, nil if none; for how long; and how much time it leaves, 0 if it has no
-// such bound.
-func (i *internals) Order() (order shutdown.Order, since, left time.Duration) {
-	return i.of().inForce()
-}
-
-// Counts calls add for what the scheduler and its Locals have counted.
-func (i *internals) Counts(add func(name string, n uint64)) { i.of().eachCount(add) }
-
 // observer has functions of package inspect; nil if it does not look.
 type observer struct {
 	panicked func(what string, stack []byte)
@@ -161,9 +147,6 @@ func (i *internals) Resumed() {
 		f()
 	}
 }
-
-// Audit says which parts of the scheduler do not agree with each other, between two Steps. For simulations.
-func (i *internals) Audit() error { return i.of().audit() }
 
 // Concluded returns how many orders have been carried out. For simulations.
 func (i *internals) Concluded() uint { return i.concluded }

@@ -9,8 +9,10 @@ func (i *internals) InstallLast(d Demon) {
 	s.installed++
 }
 
-// endWithOthers is EndWithOthers of [internals]. Under an order t is told at the beginning of its next turn, which this gives it.
-func (s *Scheduler) endWithOthers(t *Task) {
+// EndWithOthers has t, if it was to end last of all, end with the others. Under an order t is told at the beginning of its next turn,
+// which this gives it. It is not called in a turn of t.
+func (i *internals) EndWithOthers(t *Task) {
+	s := i.of()
 	if t.flags&last == 0 || t.state == abandoned { // one that is abandoned is not counted any more
 		return
 	}

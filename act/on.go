@@ -52,7 +52,7 @@ func (o *on) Close() error {
 	return nil
 }
 
-// Describe implements Describer. The action belongs to the other scheduler, so only its type is looked at.
+// The action belongs to the other scheduler, so only its type is looked at.
 func (o *on) Describe(d *Description) {
 	if o.sent.Load() && !o.ended.Load() {
 		d.WaitsFor(fmt.Sprintf("scheduler %d: a task of %T", o.to.index, o.a))

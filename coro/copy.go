@@ -39,7 +39,6 @@ func (p *transfer) Act(t *act.Task) act.Directive {
 	return p.from.Next(t, err) // more would be lent from fresh memory, and hold up others
 }
 
-// Describe implements act.Describer.
 func (p *transfer) Describe(d *act.Description) {
 	d.Of(p.from)
 	d.Of(p.to)

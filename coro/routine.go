@@ -80,7 +80,7 @@ func (co *Co) begin(t *act.Task) {
 
 func (co *Co) ended() bool { return co.task != nil && co.worker == nil || co.stopped }
 
-// Describe implements act.Describer. Of several things that the body waits for with Unblock it knows the first.
+// Of several things that the body waits for with Unblock it knows the first.
 func (r *routine) Describe(d *act.Description) {
 	if r.child != nil {
 		d.Of(r.child)

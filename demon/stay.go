@@ -23,7 +23,6 @@ func (y *stay) Act(t *act.Task) act.Directive {
 // Stop ends the demon in its next turn.
 func (y *stay) Stop(*act.Task, shutdown.Order) { y.told = true }
 
-// Describe implements act.Describer.
 func (y *stay) Describe(d *act.Description) { d.WaitsFor("an order") }
 
 func (y *stay) String() string { return "demon.Stay" }

@@ -31,7 +31,6 @@ func (a *await) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe implements act.Describer.
 func (a *await) Describe(d *act.Description) {
 	if a.core != nil && !a.resolved() {
 		d.WaitsFor("a future")

@@ -41,7 +41,6 @@ func (n *notifier) notify(sub *subscription) {
 	}
 }
 
-// Describe implements act.Describer.
 func (n *notifier) Describe(d *act.Description) { d.WaitsFor("a future that is resolved") }
 
 // Stop does nothing: tasks may go on waiting.

@@ -59,7 +59,6 @@ func (a *all[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe implements act.Describer.
 func (a *all[T]) Describe(d *act.Description) {
 	if a.at < len(a.fs) {
 		d.WaitsFor(fmt.Sprintf("a future, number %d of %d", a.at+1, len(a.fs)))
@@ -106,7 +105,6 @@ func (a *first[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe implements act.Describer.
 func (a *first[T]) Describe(d *act.Description) {
 	d.WaitsFor(fmt.Sprintf("one of %d futures", len(a.fs)-a.failed))
 }

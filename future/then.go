@@ -71,7 +71,6 @@ func (c *callback[T, U]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe implements act.Describer.
 func (c *callback[T, U]) Describe(d *act.Description) {
 	d.WaitsFor("a future, for " + act.Name(c.given))
 }
@@ -99,7 +98,6 @@ func (h *handler[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe implements act.Describer.
 func (h *handler[T]) Describe(d *act.Description) { d.WaitsFor("a future, for " + act.Name(h.fn)) }
 
 func (h *handler[T]) Close() error {
@@ -148,7 +146,6 @@ func (c *chain[T, U]) begin(v T, err error) (*Future[U], error) {
 	return inner, nil
 }
 
-// Describe implements act.Describer.
 func (c *chain[T, U]) Describe(d *act.Description) {
 	if c.inner == nil {
 		d.WaitsFor("a future, for " + act.Name(c.fn))

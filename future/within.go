@@ -46,7 +46,6 @@ func (x *within[T]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe implements act.Describer.
 func (x *within[T]) Describe(d *act.Description) { x.wait.Describe(d) }
 
 func (x *within[T]) Close() error {

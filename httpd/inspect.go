@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
 )
 
-// Describe implements act.Describer. What is awaited of the connection itself is the service's to say.
+// What is awaited of the connection itself is the service's to say.
 func (x *session) Describe(d *act.Description) {
 	if d.Name = x.redacted(); x.phase == switched {
 		x.next.Describe(d)

@@ -82,7 +82,6 @@ func (f *filtered) Close() error {
 	return f.Child.Close()
 }
 
-// Describe implements act.Describer.
 func (f *filtered) Describe(d *act.Description) {
 	if f.Action != nil {
 		d.WaitsFor("a filter of the connection: " + act.Name(f.Action))

@@ -66,7 +66,6 @@ type fullMailbox[T any] Mailbox[T]
 
 func (m *fullMailbox[T]) Error() string { return "listener: the mailbox is full" }
 
-// Describe implements act.Describer.
 func (m *fullMailbox[T]) Describe(d *act.Description) {
 	d.WaitsFor(fmt.Sprintf("room in a %T", (*Mailbox[T])(m)))
 }
@@ -79,7 +78,6 @@ type emptyMailbox[T any] Mailbox[T]
 
 func (m *emptyMailbox[T]) Error() string { return "listener: the mailbox is empty" }
 
-// Describe implements act.Describer.
 func (m *emptyMailbox[T]) Describe(d *act.Description) { (*Mailbox[T])(m).Describe(d) }
 
 // Arm makes the next Send wake t.

@@ -26,7 +26,7 @@ func (e *readiness) EachState(visit func(engine.State)) {
 // Counts implements act's counter.
 func (e *readiness) Counts(add func(name string, n uint64)) { e.counts.Counts(add) }
 
-// Describe implements act.Describer, for all tasks that wait for k.
+// Describe speaks of all tasks that wait for k.
 func (k *socket) Describe(d *act.Description) {
 	if k.fd < 0 {
 		return
@@ -89,7 +89,6 @@ func (e *readiness) EachClosing(from, n int, visit func(still time.Duration, x a
 // closing is a socket that was closed and is not gone: its last bytes are on their way, or its peer has not closed.
 type closing socket
 
-// Describe implements act.Describer.
 func (c *closing) Describe(d *act.Description) {
 	k := (*socket)(c)
 	d.Name = "a closed connection of "
@@ -106,7 +105,7 @@ func (c *closing) Describe(d *act.Description) {
 	d.WaitsFor(fmt.Sprintf("a timer due in %v", left.Round(time.Millisecond)))
 }
 
-// Describe implements act.Describer, for the task that waits for a.
+// Describe speaks of all tasks that wait for a.
 func (a *acceptor) Describe(d *act.Description) {
 	switch {
 	case a.fd < 0 || !a.waker.Armed():

@@ -123,7 +123,7 @@ func (w *Watched) Close() error {
 	return err
 }
 
-// Describe implements act.Describer, for all tasks that wait for w.
+// Describe speaks of all tasks that wait for w.
 func (w *Watched) Describe(d *act.Description) {
 	if w.reader.Armed() {
 		d.WaitsFor(fmt.Sprint("input from descriptor ", w.fd))

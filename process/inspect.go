@@ -87,5 +87,4 @@ func stateOf(w uint32) string {
 	return "sleeping"
 }
 
-// Describe implements act.Describer.
 func (r *runner) Describe(d *act.Description) { d.WaitsFor("a process that has something to do") }

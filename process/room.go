@@ -109,7 +109,6 @@ func (b *blockedSend) Error() string {
 	return fmt.Sprintf("process: the mailbox of %v is full", b.to.process())
 }
 
-// Describe implements act.Describer.
 func (b *blockedSend) Describe(d *act.Description) {
 	d.WaitsFor("room in the mailbox of " + b.to.process().String())
 }

@@ -132,7 +132,6 @@ func (x *reading) Silent() bool { return x.conn.Buffered() == 0 }
 // IdleSince lets a service at MaxConns close the connection of a sender that is silent.
 func (x *reading) IdleSince() (since time.Duration, idle bool) { return x.conn.IdleSince() }
 
-// Describe implements act.Describer.
 func (x *reading) Describe(d *act.Description) { d.Of(x.conn) }
 
 func (x *reading) String() string { return "PROXY header" }

@@ -59,7 +59,7 @@ func (s *stream) LocalAddr() net.Addr { return s.header.Destination }
 // Unwrap returns the Stream below.
 func (s *stream) Unwrap() monitor.Stream { return s.Stream }
 
-// Describe implements act.Describer. What the Stream below says is of the proxy.
+// What the Stream below says is of the proxy.
 func (s *stream) Describe(d *act.Description) {
 	below, ok := monitor.As[act.Describer](s.Stream)
 	if !ok {

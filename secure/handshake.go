@@ -249,7 +249,6 @@ func (x *handshake) Close() error {
 	return err
 }
 
-// Describe implements act.Describer.
 func (x *handshake) Describe(d *act.Description) {
 	if x.stepping {
 		x.driver.Describe(d)

@@ -283,7 +283,7 @@ func (s *stream) IdleSince() (since time.Duration, idle bool) {
 // Below returns the Stream that carries the encrypted bytes. Package proxyproto looks there for a header.
 func (s *stream) Below() monitor.Stream { return s.Stream }
 
-// Describe implements act.Describer: what the Stream below says.
+// Describe says what the Stream below says.
 func (s *stream) Describe(d *act.Description) {
 	if below, ok := monitor.As[act.Describer](s.Stream); ok {
 		below.Describe(d)

@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Describe implements act.Describer: what the action says, then what is awaited of the connection. Some actions say the latter
+// Describe says what the action says, then what is awaited of the connection. Some actions say the latter
 // themselves: texts that are the same are made once.
 func (x *session) Describe(d *act.Description) {
 	if action, ok := x.action.(act.Describer); ok {
@@ -57,7 +57,6 @@ func (x *session) Still() time.Duration {
 	return -1
 }
 
-// Describe implements act.Describer.
 func (a *acceptor) Describe(d *act.Description) { a.accept.Describe(d) }
 
 // Service returns the name of the service.

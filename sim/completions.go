@@ -232,7 +232,6 @@ func (d *acceptor) Close() error {
 	return nil
 }
 
-// Describe implements act.Describer.
 func (d *acceptor) Describe(to *act.Description) {
 	switch {
 	case d.closed:
@@ -673,7 +672,7 @@ func (k *stream) release(how func()) {
 func (k *stream) LocalAddr() net.Addr { return k.end.localAddr() }
 func (k *stream) PeerAddr() net.Addr  { return k.end.peerAddr() }
 
-// Describe implements act.Describer, for all tasks that wait for k.
+// Describe speaks of all tasks that wait for k.
 func (k *stream) Describe(d *act.Description) {
 	said := d.Internals()
 	said.Peer.Name = k.PeerAddr().String()

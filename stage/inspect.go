@@ -33,7 +33,7 @@ func (x *service) List(again bool, visit func(row any) bool) (more bool) {
 	return false
 }
 
-// Describe implements act.Describer. Between two claims it waits for a timer, and always for what rings.
+// Between two claims it waits for a timer, and always for what rings.
 func (x *service) Describe(d *act.Description) {
 	if x.claim != nil {
 		d.WaitsFor("the store, for a claim")
@@ -45,7 +45,6 @@ func (x *service) Describe(d *act.Description) {
 	}
 }
 
-// Describe implements act.Describer.
 func (r *steps) Describe(d *act.Description) {
 	if r.call != nil {
 		d.WaitsFor("a step off the thread: " + r.w.String())

@@ -161,7 +161,6 @@ func (x *maintenance) Close() error {
 	return nil
 }
 
-// Describe implements act.Describer.
 func (x *maintenance) Describe(d *act.Description) {
 	switch {
 	case x.call != nil:

@@ -115,7 +115,6 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	return verdict
 }
 
-// Describe implements act.Describer.
 func (e *entry) Describe(d *act.Description) {
 	e.core.mu.Lock()
 	place, await := e.place, e.await

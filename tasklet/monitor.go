@@ -41,7 +41,6 @@ func (m *monitor) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Describe implements act.Describer.
 func (m *monitor) Describe(d *act.Description) { d.WaitsFor("a directive from outside of the thread") }
 
 // ring gives the monitor a turn. Before its first turn the bell is not set, and an empty posted function wakes the

@@ -395,7 +395,7 @@ func (x *exchange) finish() error {
 	return nil
 }
 
-// Describe implements act.Describer. When the handler has returned, only the connection is waited for.
+// When the handler has returned, only the connection is waited for.
 func (x *exchange) Describe(d *act.Description) {
 	if x.state.Load() == running {
 		d.WaitsFor("its http.Handler, on a goroutine")
@@ -454,7 +454,6 @@ func (y *stray) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Describe implements act.Describer.
 func (y *stray) Describe(d *act.Description) {
 	d.Name = "nethttp: a request, given up"
 	d.WaitsFor("its handler to return")

@@ -6,7 +6,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Describe implements act.Describer.
 func (x *session) Describe(d *act.Description) {
 	said := d.Internals()
 	first := said.Waits.Len()
@@ -24,12 +23,10 @@ func (x *session) Describe(d *act.Description) {
 	d.Of(x.conn)
 }
 
-// Describe implements act.Describer.
 func (b *blockedMessage) Describe(d *act.Description) {
 	d.WaitsFor("the end of a message that is sent in pieces")
 }
 
-// Describe implements act.Describer.
 func (x *shake) Describe(d *act.Description) {
 	switch {
 	case x.connect == nil:
