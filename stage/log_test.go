@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/memory"
 	"github.com/daimon-go/daimon/stage/store"
 )
@@ -18,15 +19,15 @@ import (
 // Task.Failure, which is stored, has the stack from the function on that has panicked, within MaxFailure bytes.
 func TestTheFailureOfAPanicHasItsStack(t *testing.T) {
 	for text, says := range map[string]string{
-		"boom":                                  "panic: boom\n\ngithub.com/daimon-go/daimon/stage_test.TestTheFailureOfAPanicHasItsStack.func",
-		strings.Repeat("x", store.MaxFailure+1): "panic: xxx",
+		"boom": "panic: boom\n\ngithub.com/daimon-go/daimon/stage_test.TestTheFailureOfAPanicHasItsStack.func",
+		strings.Repeat("x", transition.MaxFailure+1): "panic: xxx",
 	} {
 		var ended store.Task
 		x := worksOff(t, engineOf(t, memory.New(nil), 1, processor(func(context.Context) { panic(text) }), func(cfg *stage.Config) {
 			cfg.OnEnd = func(t store.Task) { ended = t }
 		}, once))
 		require.Equal(t, x.Failure, ended.Failure)
-		require.LessOrEqual(t, len(x.Failure), store.MaxFailure)
+		require.LessOrEqual(t, len(x.Failure), transition.MaxFailure)
 		require.Equal(t, says, x.Failure[:len(says)])
 	}
 }

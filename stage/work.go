@@ -11,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/panics"
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -275,7 +276,7 @@ func failure(err error) string {
 		}
 		text += "\n\n" + stack
 	}
-	return text[:min(len(text), store.MaxFailure)]
+	return text[:min(len(text), transition.MaxFailure)]
 }
 
 // backoff calls Backoff. If that panics, the default takes its place.

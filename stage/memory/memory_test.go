@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/memory"
 	"github.com/daimon-go/daimon/stage/store"
 	"github.com/daimon-go/daimon/stage/storetest"
@@ -29,5 +30,5 @@ func open(*testing.T) storetest.Harness {
 }
 
 func BenchmarkStore(b *testing.B) {
-	storetest.Benchmark(b, func(*testing.B) store.Store { return memory.New(nil) })
+	enginetest.BenchmarkStore(b, func(*testing.B) store.Store { return memory.New(nil) })
 }

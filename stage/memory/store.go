@@ -413,7 +413,7 @@ type entry struct {
 
 // record adds to the failures, in place of the oldest if there are too many.
 func (e *entry) record(f store.Failure) {
-	e.failures = append(slices.Clone(e.failures[max(0, len(e.failures)+1-store.MaxFailures):]), f)
+	e.failures = append(slices.Clone(e.failures[max(0, len(e.failures)+1-transition.MaxFailures):]), f)
 }
 
 func snapshot(of *store.Task) store.Task {

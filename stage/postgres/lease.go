@@ -90,7 +90,7 @@ func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (stat
 				b.Queue(s.sql.note, t.ID, t.Progress, t.ProgressStage)
 			}
 			if failed {
-				b.Queue(s.sql.fail, t.ID, t.Token, f.Stage, f.Attempt, f.Time, f.Text, store.MaxFailures)
+				b.Queue(s.sql.fail, t.ID, t.Token, f.Stage, f.Attempt, f.Time, f.Text, transition.MaxFailures)
 			}
 		}, nil
 	})

@@ -99,5 +99,5 @@ func (s *tasks) Failures(ctx context.Context, id store.ID) ([]store.Failure, err
 		_, err = s.Get(ctx, id)
 		return nil, err
 	}
-	return all[max(0, len(all)-store.MaxFailures):], s.failed(ctx, "failures", err)
+	return all[max(0, len(all)-transition.MaxFailures):], s.failed(ctx, "failures", err)
 }

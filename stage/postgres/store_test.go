@@ -43,7 +43,7 @@ func harness(t *testing.T, cfg postgres.Config) storetest.Harness {
 func BenchmarkStore(b *testing.B) {
 	for name, counts := range map[string]bool{"plain": false, "counts": true} {
 		b.Run(name, func(b *testing.B) {
-			storetest.Benchmark(b, func(b *testing.B) store.Store {
+			enginetest.BenchmarkStore(b, func(b *testing.B) store.Store {
 				cfg := newConfig(b)
 				cfg.Counts = counts
 				s, err := postgres.OpenClock(b.Context(), cfg, "clock_timestamp()")

@@ -12,7 +12,7 @@
 // leaves nothing behind. One that is stopped there (SIGSTOP, a debugger) keeps all others from writing until it continues
 // or is killed.
 //
-// Your own tables go into the same file. [SQL] gives a store.Commit the transaction in which its stage ends: the rows
+// Your own tables go into the same file. [Tx] gives a store.Commit the transaction in which its stage ends: the rows
 // that it writes are there exactly when the stage is. [Store.Update] makes and changes your tables otherwise, and
 // [Store.DB] reads. [Store.EnqueueIn] adds tasks in the transaction of either, so that they are there exactly if your
 // rows are.

@@ -38,7 +38,7 @@ func Example() {
 	build := func(_ context.Context, t *store.Task) (store.Commit, error) {
 		body := "the report of " + string(t.Data)
 		return func(ctx context.Context, tx store.Tx) error {
-			_, err := sqlite.SQL(tx).ExecContext(ctx, `INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
+			_, err := sqlite.Tx(tx).ExecContext(ctx, `INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
 			return err
 		}, nil
 	}

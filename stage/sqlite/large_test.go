@@ -6,9 +6,9 @@ import (
 
 	"github.com/daimon-go/daimon/internal/testing/price"
 	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/sqlite"
 	"github.com/daimon-go/daimon/stage/store"
-	"github.com/daimon-go/daimon/stage/storetest"
 )
 
 // TestMeasureLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
@@ -27,9 +27,9 @@ func TestMeasureLarge(t *testing.T) {
 		FROM count`)
 	s := open(t, path, sqlite.Config{Counts: true})
 	kinds := []string{"a", "b", "c", "none"}
-	price.AtMost(t, "ms of the slowest call", 100, func() float64 { return storetest.Large(t, s, kinds) })
+	price.AtMost(t, "ms of the slowest call", 100, func() float64 { return enginetest.Large(t, s, kinds) })
 	pages := func(what string, sel store.Selection) {
-		price.AtMost(t, "ms of the slowest page when "+what, 100, func() float64 { return storetest.LargePages(t, s, kinds, sel) })
+		price.AtMost(t, "ms of the slowest page when "+what, 100, func() float64 { return enginetest.LargePages(t, s, kinds, sel) })
 	}
 	oldestRun := func(n int) {
 		do(t, raw(t, path), fmt.Sprintf(`

@@ -301,7 +301,7 @@ func (s *tasks) change(ctx context.Context, what string, id store.ID, apply rule
 	})
 }
 
-// Finish gives commit the transaction: see SQL. All other writes to the database wait while commit runs, heartbeats
+// Finish gives commit the transaction: see Tx. All other writes to the database wait while commit runs, heartbeats
 // too, so commit must not call methods of the Store that write. Reads go on.
 //
 // An error of commit that has one of SQLite's in it, of the kind that passes (a full disk, I/O, locks, no memory, files that
@@ -385,7 +385,7 @@ func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (stat
 func (s *tasks) noteFailure(tx *sql.Tx, l store.Lease, f store.Failure) error {
 	_, err := tx.Stmt(s.fail).Exec(l.Task, l.Token, f.Stage, f.Attempt, f.Time.UnixMilli(), f.Text)
 	if err == nil {
-		_, err = tx.Stmt(s.trim).Exec(l.Task, store.MaxFailures)
+		_, err = tx.Stmt(s.trim).Exec(l.Task, transition.MaxFailures)
 	}
 	return err
 }

@@ -43,7 +43,7 @@ func stormy(path string) error {
 }
 
 func step(_ context.Context, tx store.Tx, id store.ID, at string) error {
-	_, err := sqlite.SQL(tx).Exec(`INSERT INTO step (task, stage) VALUES (?, ?)`, id, at)
+	_, err := sqlite.Tx(tx).Exec(`INSERT INTO step (task, stage) VALUES (?, ?)`, id, at)
 	return err
 }
 

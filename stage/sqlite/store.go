@@ -173,7 +173,7 @@ func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 	return err
 }
 
-// EnqueueIn does what Enqueue does, in a transaction of this store's Update or SQL: the tasks are there exactly if your rows
+// EnqueueIn does what Enqueue does, in a transaction of this store's Update or Tx: the tasks are there exactly if your rows
 // are. Engines find them when they poll. The keys of tasks count as in Enqueue.
 func (s *Store) EnqueueIn(tx *sql.Tx, tasks ...store.NewTask) ([]store.ID, error) {
 	return s.insert(tx, tasks)

@@ -198,7 +198,7 @@ func plan(t *testing.T, s *sqlite.Store, statement string, args ...any) (steps [
 func BenchmarkStore(b *testing.B) {
 	for name, cfg := range map[string]sqlite.Config{"FULL": {}, "NORMAL": {Relaxed: true}, "NORMAL, counts": {Relaxed: true, Counts: true}} {
 		b.Run(name, func(b *testing.B) {
-			storetest.Benchmark(b, func(b *testing.B) store.Store { return open(b, newPath(b), cfg) })
+			enginetest.BenchmarkStore(b, func(b *testing.B) store.Store { return open(b, newPath(b), cfg) })
 		})
 	}
 }

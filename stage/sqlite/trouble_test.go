@@ -49,7 +49,7 @@ func TestContextsThatEnd(t *testing.T) {
 			}
 		default:
 			err = s.Finish(ctx, l, last, func(ctx context.Context, tx store.Tx) error {
-				_, err := sqlite.SQL(tx).ExecContext(ctx, `INSERT INTO report (task, body) VALUES (?, 'done')`, l.Task)
+				_, err := sqlite.Tx(tx).ExecContext(ctx, `INSERT INTO report (task, body) VALUES (?, 'done')`, l.Task)
 				return err
 			})
 			task, getErr := other.Get(t.Context(), l.Task)
@@ -161,7 +161,7 @@ func TestFull(t *testing.T) {
 	l := claimed(t, s, time.Hour)
 	large := strings.Repeat("x", 100_000)
 	full := func(_ context.Context, tx store.Tx) error {
-		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, large)
+		_, err := sqlite.Tx(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, l.Task, large)
 		return err
 	}
 	before, err := s.List(t.Context(), store.Selection{})
@@ -181,13 +181,13 @@ func TestFull(t *testing.T) {
 			return full(ctx, tx)
 		}, true},
 		{"nothing can be written", func(ctx context.Context, tx store.Tx) error {
-			_, _ = sqlite.SQL(tx).Exec(`PRAGMA query_only = 1`)
-			defer func() { _, _ = sqlite.SQL(tx).Exec(`PRAGMA query_only = 0`) }()
+			_, _ = sqlite.Tx(tx).Exec(`PRAGMA query_only = 1`)
+			defer func() { _, _ = sqlite.Tx(tx).Exec(`PRAGMA query_only = 0`) }()
 			return full(ctx, tx)
 		}, true},
 		{"data", func(_ context.Context, tx store.Tx) error { tx.SetData([]byte(large)); return nil }, false},
-		{"a broken rule", func(_ context.Context, tx store.Tx) error { return insert(sqlite.SQL(tx), l.Task+1) }, false},
-		{"no SQL", func(_ context.Context, tx store.Tx) error { _, err := sqlite.SQL(tx).Exec(`DO`); return err }, false},
+		{"a broken rule", func(_ context.Context, tx store.Tx) error { return insert(sqlite.Tx(tx), l.Task+1) }, false},
+		{"no SQL", func(_ context.Context, tx store.Tx) error { _, err := sqlite.Tx(tx).Exec(`DO`); return err }, false},
 		{"something else", func(context.Context, store.Tx) error { return errors.New("on purpose") }, false},
 	} {
 		var pages int // of the connection, which may be another one after an error

@@ -64,7 +64,7 @@ func TestCommit(t *testing.T) {
 	}
 	l := claimed(t, s, time.Hour)
 	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-		require.NoError(t, insert(sqlite.SQL(tx), l.Task))
+		require.NoError(t, insert(sqlite.Tx(tx), l.Task))
 		is(l, 0, "WORKING IN_PROCESSING")
 		return nil
 	}))
@@ -81,7 +81,7 @@ func TestCommit(t *testing.T) {
 		all.Go(func() {
 			defer func() { _ = recover() }()
 			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-				require.NoError(t, insert(sqlite.SQL(tx), l.Task))
+				require.NoError(t, insert(sqlite.Tx(tx), l.Task))
 				return end()
 			})
 			require.Equal(t, refused, err, name)
@@ -119,8 +119,8 @@ func TestCommitEnds(t *testing.T) {
 			require.NoError(t, err)
 			err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
 				tx.SetData([]byte("lost"))
-				require.NoError(t, insert(sqlite.SQL(tx), l.Task))
-				row.end(sqlite.SQL(tx))
+				require.NoError(t, insert(sqlite.Tx(tx), l.Task))
+				row.end(sqlite.Tx(tx))
 				return nil
 			})
 			require.ErrorContains(t, err, "the function that was to write in the transaction has ended it, and nothing has changed")
@@ -136,7 +136,7 @@ func TestCommitEnds(t *testing.T) {
 			require.Equal(t, before, after)
 			require.Zero(t, count(t, s.DB(), `report`))
 
-			require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error { return insert(sqlite.SQL(tx), l.Task) }))
+			require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error { return insert(sqlite.Tx(tx), l.Task) }))
 			require.Equal(t, 1, count(t, s.DB(), `report`), "and the store goes on")
 		})
 	}
@@ -147,14 +147,14 @@ func TestCommitEnds(t *testing.T) {
 		l := claimed(t, s, time.Hour)
 		var before store.Task
 		require.ErrorIs(t, s.Finish(t.Context(), l, store.Passage{From: "WORKING", To: "DONE"}, func(ctx context.Context, tx store.Tx) error {
-			_, err := sqlite.SQL(tx).Exec(`ROLLBACK`)
+			_, err := sqlite.Tx(tx).Exec(`ROLLBACK`)
 			require.NoError(t, err)
 			ok, err := other.Suspend(t.Context(), l.Task)
 			require.NoError(t, err)
 			require.True(t, ok)
 			before, err = other.Get(t.Context(), l.Task)
 			require.NoError(t, err)
-			_, err = sqlite.SQL(tx).Exec(`BEGIN IMMEDIATE`)
+			_, err = sqlite.Tx(tx).Exec(`BEGIN IMMEDIATE`)
 			return err
 		}), store.ErrPermanent)
 		after, err := other.Get(t.Context(), l.Task)
@@ -172,7 +172,7 @@ func TestCommitEnds(t *testing.T) {
 		before, err := s.Get(t.Context(), l.Task)
 		require.NoError(t, err)
 		err = s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-			_, err := sqlite.SQL(tx).Exec(`INSERT INTO page (report) VALUES (1000)`)
+			_, err := sqlite.Tx(tx).Exec(`INSERT INTO page (report) VALUES (1000)`)
 			return err
 		})
 		require.ErrorContains(t, err, "FOREIGN KEY")
@@ -186,22 +186,22 @@ func TestCommitEnds(t *testing.T) {
 		s, _ := withReports(t, sqlite.Config{})
 		l := claimed(t, s, time.Hour)
 		require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-			rows, err := sqlite.SQL(tx).Query(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 1000`)
+			rows, err := sqlite.Tx(tx).Query(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n LIMIT 1000`)
 			require.NoError(t, err)
 			require.True(t, rows.Next())
 			require.NoError(t, rows.Err())
-			return insert(sqlite.SQL(tx), l.Task)
+			return insert(sqlite.Tx(tx), l.Task)
 		}))
 		claimed(t, s, time.Hour)
 	})
 }
 
-func TestSQLOfAnotherStore(t *testing.T) {
+func TestTxOfAnotherStore(t *testing.T) {
 	s := memory.New(nil)
 	l := claimed(t, s, time.Hour)
-	require.PanicsWithValue(t, "sqlite: SQL is for transactions of this package's Store, and this is a *memory.tx", func() {
+	require.PanicsWithValue(t, "sqlite: Tx is for transactions of this package's Store, and this is a *memory.tx", func() {
 		_ = s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-			sqlite.SQL(tx)
+			sqlite.Tx(tx)
 			return nil
 		})
 	})
@@ -216,7 +216,7 @@ func TestTxAfterItsCommit(t *testing.T) {
 		kept = tx
 		return nil
 	}))
-	require.ErrorIs(t, insert(sqlite.SQL(kept), l.Task), sql.ErrTxDone)
+	require.ErrorIs(t, insert(sqlite.Tx(kept), l.Task), sql.ErrTxDone)
 	kept.SetData([]byte("late"))
 	task, err := s.Get(t.Context(), l.Task)
 	require.NoError(t, err)
@@ -241,7 +241,7 @@ func TestCommitOutlivesLease(t *testing.T) {
 		defer cancel()
 		_, err := other.Claim(ctx, store.Claim{Kinds: []string{"a"}, Limit: 1, Length: time.Minute})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		return insert(sqlite.SQL(tx), l.Task)
+		return insert(sqlite.Tx(tx), l.Task)
 	}))
 	task, err := other.Get(t.Context(), l.Task)
 	require.NoError(t, err)

@@ -155,18 +155,18 @@ type transaction struct {
 
 func (t *transaction) SetData(data []byte) { t.data, t.set = append([]byte(nil), data...), true }
 
-// SQL returns the transaction in which a stage ends: the rows that a Commit writes in it are there exactly when the static
-// stage is. It is good until the Commit returns. SQL panics for the Tx of another store. If the Commit ends the transaction
+// Tx returns the transaction in which a stage ends: the rows that a Commit writes in it are there exactly when the static
+// stage is. It is good until the Commit returns. Tx panics for the Tx of another store. If the Commit ends the transaction
 // itself, nothing has changed, and Finish returns an error.
 //
 //	return func(ctx context.Context, tx store.Tx) error {
-//		_, err := sqlite.SQL(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
+//		_, err := sqlite.Tx(tx).Exec(`INSERT INTO report (task, body) VALUES (?, ?)`, t.ID, body)
 //		return err
 //	}, nil
-func SQL(tx store.Tx) *sql.Tx {
+func Tx(tx store.Tx) *sql.Tx {
 	t, ok := tx.(*transaction)
 	if !ok {
-		panic(fmt.Sprintf("sqlite: SQL is for transactions of this package's Store, and this is a %T", tx))
+		panic(fmt.Sprintf("sqlite: Tx is for transactions of this package's Store, and this is a %T", tx))
 	}
 	return t.Tx
 }

@@ -68,7 +68,7 @@ type Store interface {
 	// Canceled at r.Stage instead, never due, with r's attempt and failure. But a request to suspend changes nothing if r has
 	// the Status Failed and not Runs: the task has failed for good then. Return keeps r.Progress as Heartbeat does. The
 	// store makes r.Failure a text that all stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to
-	// at most MaxFailure bytes, after a whole rune.
+	// at most 4096 bytes, after a whole rune.
 	//
 	// A Return with the Status Failed, even where a request makes something else of it, ends an attempt that has failed. The
 	// store keeps a record of that for Failures, if r.Attempt is above that of the task.
@@ -107,7 +107,7 @@ type Store interface {
 	Get(ctx context.Context, id ID) (Task, error)
 
 	// Failures returns the records of the attempts of a task that have failed, of all its stages, in order: the latest
-	// MaxFailures. The error may be ErrNotFound.
+	// ten. The error may be ErrNotFound.
 	Failures(ctx context.Context, id ID) ([]Failure, error)
 
 	// List returns tasks in order of their numbers, or the newest first. A task that is enqueued in a transaction becomes
@@ -228,9 +228,6 @@ type Failure struct {
 	Text    string // what became Task.Failure, or "stage: the worker was lost"
 }
 
-// MaxFailures is how many records of failures a store keeps for a task.
-const MaxFailures = 10
-
 // Renewal asks for a longer lease.
 type Renewal struct {
 	Lease    Lease
@@ -240,7 +237,7 @@ type Renewal struct {
 // Progress is what a processor has noted. The zero Progress is none, and leaves what was noted before.
 type Progress struct {
 	Stage string // the dynamic one that is worked on; for a task at another stage the Progress counts for nothing
-	Data  []byte // at most MaxProgress bytes; the store keeps a copy
+	Data  []byte // at most 4096 bytes; the store keeps a copy
 }
 
 // Beat is the answer to a heartbeat for one lease. If it is neither renewed nor lost, the lease ends when it would have

@@ -44,7 +44,7 @@ type Task struct {
 	Data []byte
 
 	// Attempt counts the failures of the present stage: errors, and workers that were lost. Failure is the text of the
-	// latest error, and of a panic also the stack, after an empty line. It is cut to MaxFailure bytes. A stage that
+	// latest error, and of a panic also the stack, after an empty line. It is cut to 4096 bytes. A stage that
 	// finishes clears both. Store.Failures has those of earlier attempts.
 	Attempt int
 	Failure string
@@ -65,12 +65,6 @@ type Task struct {
 	Created time.Time
 	Changed time.Time // the last transition; heartbeats do not count
 }
-
-// MaxFailure bounds Task.Failure, in bytes.
-const MaxFailure = 4096
-
-// MaxProgress bounds Task.Progress, in bytes.
-const MaxProgress = 4096
 
 // String names the task for a log.
 func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -30,13 +31,13 @@ func testFailures(f *fixture) {
 		f.advance(length / 4)
 		t = f.claim("a")
 	}
-	for i := range store.MaxFailures - 1 {
+	for i := range transition.MaxFailures - 1 {
 		fails(working, i+1)
 	}
 	f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
 	f.Equal(want, f.failures(t.ID), "a stage that finishes keeps them")
 	fails(done, 1)
-	f.Len(want, store.MaxFailures)
+	f.Len(want, transition.MaxFailures)
 	for i := range 3 {
 		want = want[1:]
 		fails(working, i+2)
@@ -53,7 +54,7 @@ func testFailures(f *fixture) {
 func testFailuresOfLost(f *fixture) {
 	id, attempt := f.enqueue("a"), 0
 	var want []store.Failure
-	for i := range store.MaxFailures + 3 {
+	for i := range transition.MaxFailures + 3 {
 		tasks, err := f.a.Claim(f.ctx, store.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 1, Length: length, Shows: []store.Show{
 			{Kind: "a", Found: created, Stage: working, Attempts: 1}, {Kind: "a", Found: working, Lost: true, Stage: working, Attempts: 1},
 		}})
@@ -62,7 +63,7 @@ func testFailuresOfLost(f *fixture) {
 		if attempt++; i > 0 {
 			want = append(want, store.Failure{Stage: working, Attempt: attempt, Time: plain(tasks[0]).Changed, Text: "stage: the worker was lost"})
 		}
-		f.Equal(want[max(0, len(want)-store.MaxFailures):], append([]store.Failure(nil), f.failures(id)...))
+		f.Equal(want[max(0, len(want)-transition.MaxFailures):], append([]store.Failure(nil), f.failures(id)...))
 		f.advance(length)
 	}
 }

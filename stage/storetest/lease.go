@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -185,7 +186,7 @@ func (f *fixture) resumeFailed(id store.ID) (bool, error) { return f.b.Resume(f.
 func (f *fixture) cancel(id store.ID) (bool, error) { return f.b.Cancel(f.ctx, id) }
 
 func testFailure(f *fixture) {
-	const most = store.MaxFailure
+	const most = transition.MaxFailure
 	x := strings.Repeat("x", most)
 	for _, row := range []struct{ name, failure, want string }{
 		{"lines", "one\ntwo\r\n\tthree", "one\ntwo\r\n\tthree"},

@@ -26,7 +26,7 @@ func testProgress(f *fixture) {
 		r.Progress = p
 		return func(t store.Task) error { return failure(f.b.Return(f.ctx, t.Lease(), r)) }
 	}
-	large := strings.Repeat("\x00\xff", store.MaxProgress/2)
+	large := strings.Repeat("\x00\xff", 2048)
 	for _, row := range []struct {
 		name string
 		do   func(t store.Task) error

@@ -223,7 +223,7 @@ func (s *twin) Failures(_ context.Context, id store.ID) ([]store.Failure, error)
 		return nil, store.ErrNotFound
 	}
 	all := s.failures[id]
-	return all[max(0, len(all)-store.MaxFailures):], nil
+	return all[max(0, len(all)-transition.MaxFailures):], nil
 }
 
 func (s *twin) List(_ context.Context, sel store.Selection) (all []store.Task, _ error) {

@@ -1,4 +1,4 @@
-// Package enginetest has benchmarks of engines over any store. They are for the stores of this repository.
+// Package enginetest has benchmarks of engines and stores. They are for the stores of this repository.
 package enginetest
 
 import (

@@ -65,6 +65,12 @@ func fresh(t *store.Task) int {
 	return 0
 }
 
+// MaxFailures is how many records of failures a store keeps for a task, and MaxFailure bounds Task.Failure, in bytes.
+const (
+	MaxFailures = 10
+	MaxFailure  = 4096
+)
+
 // WorkerLost is the text of the record of an attempt whose worker was lost.
 const WorkerLost = "stage: the worker was lost"
 
@@ -206,15 +212,15 @@ func Beat(t *store.Task, l store.Lease, now time.Time) store.Beat {
 	return store.Beat{Renewed: true, Wanted: t.Wanted}
 }
 
-// legible makes s a text that every database can keep: valid UTF-8 without NUL, of at most store.MaxFailure bytes.
+// legible makes s a text that every database can keep: valid UTF-8 without NUL, of at most MaxFailure bytes.
 func legible(s string) string {
 	const replacement = string(utf8.RuneError)
-	s = s[:min(len(s), store.MaxFailure+utf8.UTFMax)] // s may be of any length; a rune that this cuts is cut off below
+	s = s[:min(len(s), MaxFailure+utf8.UTFMax)] // s may be of any length; a rune that this cuts is cut off below
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
-	if len(s) <= store.MaxFailure {
+	if len(s) <= MaxFailure {
 		return s
 	}
-	end := store.MaxFailure
+	end := MaxFailure
 	for !utf8.RuneStart(s[end]) {
 		end--
 	}

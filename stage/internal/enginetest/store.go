@@ -1,4 +1,4 @@
-package storetest
+package enginetest
 
 import (
 	"context"
@@ -8,20 +8,20 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Benchmark measures the calls that an engine makes, one at a time. open is called for each benchmark, and registers with b
+// BenchmarkStore measures the calls that an engine makes, one at a time. open is called for each benchmark, and registers with b
 // the closing of what it opens. The clock of the store must run.
-func Benchmark(b *testing.B, open func(b *testing.B) store.Store) {
+func BenchmarkStore(b *testing.B, open func(b *testing.B) store.Store) {
 	ctx := context.Background()
 	data := []byte("some 30 bytes, as a task's are")
 	fill := func(b *testing.B, s store.Store, n int) {
 		for range n {
-			if _, err := s.Enqueue(ctx, store.NewTask{Kind: "a", Stage: created, Data: data}); err != nil {
+			if _, err := s.Enqueue(ctx, store.NewTask{Kind: "a", Stage: "NEW", Data: data}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
 	claim := func(b *testing.B, s store.Store, length time.Duration) []store.Task {
-		claimed, err := s.Claim(ctx, store.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 8, Length: length, Shows: keep("a")})
+		claimed, err := s.Claim(ctx, store.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 8, Length: length, Shows: []store.Show{{Kind: "a", Found: "NEW", Stage: "DOING"}}})
 		if err != nil || len(claimed) != 8 {
 			b.Fatal(len(claimed), err)
 		}
@@ -46,10 +46,10 @@ func Benchmark(b *testing.B, open func(b *testing.B) store.Store) {
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := s.Enter(ctx, l, working, 0); err != nil {
+			if _, err := s.Enter(ctx, l, "DOING", 0); err != nil {
 				b.Fatal(err)
 			}
-			if err := s.Finish(ctx, l, passage, commit); err != nil {
+			if err := s.Finish(ctx, l, store.Passage{From: "DOING", To: "NEW"}, commit); err != nil {
 				b.Fatal(err)
 			}
 		}
