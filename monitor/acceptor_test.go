@@ -175,6 +175,8 @@ func TestClosingAnAcceptorWakesItsTask(t *testing.T) {
 	_, err := a.Accept()
 	require.Equal(t, errClosed, err)
 	require.Equal(t, at, a.Addr().String(), "still known")
+	_, err = a.Descriptor()
+	require.Equal(t, errClosed, err)
 	require.NoError(t, a.Close(), "again")
 	require.Equal(t, 1, l.OS.Count("close"))
 	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))

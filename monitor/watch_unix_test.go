@@ -146,6 +146,9 @@ func TestWhatCannotBeWatched(t *testing.T) {
 	require.PanicsWithValue(t, "monitor: Watch is for netpoll.In, netpoll.Out, or both", func() { _, _ = monitor.Watch(p.S, p.reading, netpoll.Error) })
 	require.NoError(t, w.Close())
 	w = p.watch(p.reading, netpoll.In) // again, after the first has ended
+	o := p.await(listener.Ready{Of: w})
+	p.write("x")
+	p.Until("input", o.reported)
 	require.NoError(t, w.Close())
 }
 
