@@ -22,6 +22,7 @@ type desk struct {
 	probe   *probe
 	waker   act.AtomicWaker
 	pending atomic.Pointer[question]
+	latest  answered // of the Inspector, under its lock
 
 	// The question that is being answered, nil if none.
 	question *question

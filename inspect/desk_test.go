@@ -38,9 +38,7 @@ func (w *waiter) Describe(d *act.Description) { d.WaitsFor(w.what) }
 func asked(t *testing.T, s *act.Scheduler, x *Inspector, tasks bool) *scheduler {
 	q := x.desks[0].ask(tasks, sizes{})
 	step(t, s)
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	require.True(t, q.wait(over), "no answer")
+	require.True(t, q.wait(past), "no answer")
 	return q.answered(sizes{}, 0).scheduler
 }
 

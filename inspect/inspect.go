@@ -66,11 +66,7 @@ type Inspector struct {
 	mu     sync.Mutex // a census has it, for longer than patience
 	clock  act.Clock
 	desks  []*desk
-	last   []answered // of each of the desks
-	given  *report
-	before *report       // the one before
-	tasks  bool          // given has them
-	at     time.Duration // when it was asked for
+	given  *report       // the latest
 	looked time.Duration // when tasks were asked for
 }
 
@@ -137,8 +133,8 @@ func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
 		return nil
 	}
 	d := newDesk(p)
+	d.latest = answered{scheduler: &scheduler{Index: s.Index()}, at: s.Now()}
 	x.clock, x.desks = s.Clock(), append(x.desks, d)
-	x.last = append(x.last, answered{scheduler: &scheduler{Index: s.Index()}, at: s.Now()})
 	return d
 }
 
@@ -227,19 +223,20 @@ func (x *Inspector) report(tasks, findings bool) *report {
 		return &report{} // before Setup
 	}
 	now := x.clock.Monotonic()
-	look := tasks || findings && (x.given == nil || x.given.seen == nil || now-x.looked >= x.given.seen.rest)
-	if x.given == nil || now-x.at >= fresh || look && !x.tasks {
-		r := x.census(look)
-		x.before, x.given, x.tasks, x.at = x.given, r, look, now
-		if look {
+	r := x.given
+	look := tasks || findings && (r == nil || r.seen == nil || now-x.looked >= r.seen.rest)
+	if r == nil || now-r.asked >= fresh || look && !r.tasks {
+		r = x.census(look)
+		r.asked = now
+		x.find(r, x.given)
+		if x.given = r; look {
 			x.looked = now
 		}
-		x.find(r, x.before)
 	}
-	if !tasks && x.tasks {
-		return x.given.withoutTasks()
+	if !tasks && r.tasks {
+		return r.withoutTasks()
 	}
-	return x.given
+	return r
 }
 
 // snapshot is a Report of this moment that is given to nobody else.
@@ -258,37 +255,32 @@ func (x *Inspector) snapshot() *report {
 func (x *Inspector) census(tasks bool) *report {
 	questions := make([]*question, len(x.desks))
 	now := x.clock.Monotonic()
-	if tasks && slices.ContainsFunc(x.last, func(a answered) bool { return a.Counts == nil || now-a.at >= ofTasks }) {
+	if tasks && slices.ContainsFunc(x.desks, func(d *desk) bool { return d.latest.Counts == nil || now-d.latest.at >= ofTasks }) {
 		x.census(false) // it says how much room is needed
 	}
 	for i, d := range x.desks {
-		last := &x.last[i]
-		if last.open != nil {
-			select {
-			case <-last.open.answer: // too late for the Report before
-				*last = last.open.answered(last.sizes, last.asked)
-			default:
-			}
+		if q := d.latest.open; q != nil && q.wait(past) { // too late for the Report before
+			d.latest = q.answered(d.latest.sizes, d.latest.asked)
 		}
-		questions[i] = d.ask(tasks, last.room())
+		questions[i] = d.ask(tasks, d.latest.room())
 	}
-	r := &report{Time: x.clock.Wall()}
+	r := &report{Time: x.clock.Wall(), tasks: tasks}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for i, d := range x.desks {
 		answers := questions[i].wait(ctx)
 		if answers && tasks && !questions[i].tasks { // it was an earlier one, for a Report without tasks
-			questions[i] = d.ask(true, x.last[i].room())
+			questions[i] = d.ask(true, d.latest.room())
 			answers = questions[i].wait(ctx)
 		}
 		if answers {
-			x.last[i] = questions[i].answered(x.last[i].sizes, x.clock.Monotonic())
-		} else if x.last[i].open != questions[i] {
-			x.last[i].open, x.last[i].asked = questions[i], now
+			d.latest = questions[i].answered(d.latest.sizes, x.clock.Monotonic())
+		} else if d.latest.open != questions[i] {
+			d.latest.open, d.latest.asked = questions[i], now
 		}
-		s := *x.last[i].scheduler // a copy: the next Report may have the same answer, with another state
+		s := *d.latest.scheduler // a copy: the next Report may have the same answer, with another state
 		if !answers {
-			s.Late = x.clock.Monotonic() - x.last[i].at
+			s.Late = x.clock.Monotonic() - d.latest.at
 		}
 		s.State = d.probe.state()
 		if !tasks { // the latest answer may have them
@@ -310,6 +302,13 @@ func (x *Inspector) find(r, before *report) {
 		r.Recordings = x.recorder.recordings()
 	}
 }
+
+// past is a context that has ended.
+var past = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // wait reports whether the answer has come before ctx ends.
 func (q *question) wait(ctx context.Context) bool {

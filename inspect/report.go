@@ -17,7 +17,9 @@ type report struct {
 	Stalls     stalls       `json:"stalls"`
 	Recordings recordings   `json:"recordings"`
 
-	seen *seen // when tasks were looked at last, now or before; nil if never
+	tasks bool          // it was asked for them
+	asked time.Duration // when, on the clock of the Group
+	seen  *seen         // when tasks were looked at last, now or before; nil if never
 }
 
 // scheduler is what one scheduler was doing.

@@ -9,7 +9,7 @@ type glance struct{}
 
 func glanceAt(uint64) glance { return glance{} }
 
-func judge(_, _ glance, _, _ time.Duration) (Cause, string) { return Unknown, "" }
+func judge(_, _ glance, _, _ time.Duration) (cause, string) { return unknown, "" }
 
 func (g *glance) inKernel() bool     { return false }
-func (g *glance) starved(Cause) bool { return false }
+func (g *glance) starved(cause) bool { return false }
