@@ -2,9 +2,11 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -40,15 +42,15 @@ func (e *Engine) renew(ctx context.Context, works []*work) error {
 		renewals[i], sent[i] = w.renewal()
 		until[i] = w.now() + e.cfg.Lease
 	}
-	beats, err := e.cfg.Store.Heartbeat(ctx, renewals, e.cfg.Lease)
+	answers, err := e.cfg.Store.Heartbeat(ctx, renewals, e.cfg.Lease)
 	if err != nil {
 		return err
 	}
-	for i, b := range beats {
-		if b.Renewed && sent[i] != nil {
+	for i, answer := range answers {
+		if sent[i] != nil && transition.Renewed(answer) {
 			sent[i]()
 		}
-		works[i].heard(b, until[i])
+		works[i].heard(answer, until[i])
 	}
 	return nil
 }
@@ -90,20 +92,18 @@ func (e *Engine) needsHeartbeats() bool {
 }
 
 // heard handles the answer to a heartbeat. The task may have been given back meanwhile.
-func (w *work) heard(b store.Beat, until time.Duration) {
+func (w *work) heard(answer error, until time.Duration) {
 	w.e.mu.Lock()
 	parting := w.parting
-	if b.Renewed {
+	if transition.Renewed(answer) {
 		w.until = max(w.until, until)
 	}
 	w.e.mu.Unlock()
 	switch {
-	case b.Lost && !parting:
+	case errors.Is(answer, store.ErrLeaseLost) && !parting:
 		w.lose(store.ErrLeaseLost)
-	case b.Wanted == store.Suspended:
-		w.stop(store.ErrSuspended)
-	case b.Wanted == store.Canceled:
-		w.stop(store.ErrCanceled)
+	case errors.Is(answer, store.ErrSuspended), errors.Is(answer, store.ErrCanceled):
+		w.stop(answer)
 	}
 }
 

@@ -59,8 +59,8 @@ func (u *unreliable) Return(ctx context.Context, l store.Lease, r store.Return) 
 	return answered(ctx, u, "Return", r, func() (store.Status, error) { return u.Store.Return(ctx, l, r) })
 }
 
-func (u *unreliable) Heartbeat(ctx context.Context, r []store.Renewal, d time.Duration) ([]store.Beat, error) {
-	return answered(ctx, u, "Heartbeat", r, func() ([]store.Beat, error) { return u.Store.Heartbeat(ctx, r, d) })
+func (u *unreliable) Heartbeat(ctx context.Context, r []store.Renewal, d time.Duration) ([]error, error) {
+	return answered(ctx, u, "Heartbeat", r, func() ([]error, error) { return u.Store.Heartbeat(ctx, r, d) })
 }
 
 func (u *unreliable) List(ctx context.Context, s store.Selection) ([]store.Task, error) {

@@ -228,22 +228,22 @@ func (s *tasks) held(ctx context.Context, l store.Lease, rule func(t *store.Task
 	return err
 }
 
-func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) ([]store.Beat, error) {
+func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) ([]error, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err
 	}
 	defer s.release()
 	now := s.now()
-	beats := make([]store.Beat, len(renewals))
+	answers := make([]error, len(renewals))
 	for i, r := range renewals {
 		var t *store.Task
 		if e := s.find(r.Lease.Task); e != nil {
 			t = &e.task
 		}
-		beats[i] = transition.Beat(t, r.Lease, now)
+		answers[i] = transition.Beat(t, r.Lease, now)
 	}
 	for i, r := range renewals {
-		if e := s.find(r.Lease.Task); !beats[i].Lost {
+		if e := s.find(r.Lease.Task); transition.Renewed(answers[i]) {
 			t := e.task
 			r.Progress.Data = copied(r.Progress.Data)
 			transition.Note(&t, r.Progress)
@@ -251,7 +251,7 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length 
 			s.put(e, t)
 		}
 	}
-	return beats, nil
+	return answers, nil
 }
 
 func (s *tasks) Suspend(ctx context.Context, id store.ID) (bool, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -17,7 +18,7 @@ type heartbeats struct {
 }
 
 // Heartbeat is one statement, and waits for no row.
-func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) (beats []store.Beat, err error) {
+func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) (answers []error, err error) {
 	if len(renewals) == 0 {
 		return nil, ctx.Err()
 	}
@@ -35,13 +36,24 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length 
 		progress[i], at[i] = r.Progress.Data, r.Progress.Stage
 	}
 	err = s.beat(ctx, func(conn *pgx.Conn) (err error) {
-		beats, err = collect(ctx, conn, func(r pgx.CollectableRow) (b store.Beat, err error) {
-			err = r.Scan(&b.Renewed, &b.Lost, &b.Wanted)
-			return b, err
-		}, s.sql.heartbeat, ids, tokens, microseconds(length), progress, at)
+		answers, err = collect(ctx, conn, scanAnswer, s.sql.heartbeat, ids, tokens, microseconds(length), progress, at)
 		return err
 	})
-	return beats, s.failed(ctx, "heartbeat", err)
+	return answers, s.failed(ctx, "heartbeat", err)
+}
+
+// scanAnswer reads the answer for a lease.
+func scanAnswer(r pgx.CollectableRow) (answer, err error) {
+	var renewed, lost bool
+	var wanted store.Status
+	err = r.Scan(&renewed, &lost, &wanted)
+	switch {
+	case lost:
+		return store.ErrLeaseLost, err
+	case !renewed:
+		return store.ErrUnavailable, err
+	}
+	return transition.Wanted(wanted), err
 }
 
 // Claimed does not see a claim that has not been committed yet. It is a part of heartbeats.

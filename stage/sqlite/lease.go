@@ -397,11 +397,11 @@ func (s *tasks) noteProgress(tx *sql.Tx, id store.ID, p store.Progress) error {
 }
 
 // Heartbeat costs one transaction, whatever the number of leases, and a statement for each that comes with progress.
-func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) ([]store.Beat, error) {
+func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) ([]error, error) {
 	if len(renewals) == 0 {
 		return nil, ctx.Err()
 	}
-	beats := make([]store.Beat, len(renewals))
+	answers := make([]error, len(renewals))
 	of := func(r store.Renewal) store.ID { return r.Lease.Task }
 	err := s.write(ctx, "heartbeat", func(tx *sql.Tx) error {
 		rows, err := tx.Stmt(s.briefs).Query(numbers(renewals, of))
@@ -420,7 +420,7 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length 
 		var renewed []store.Renewal
 		for i, r := range renewals {
 			t := byID[r.Lease.Task]
-			if beats[i] = transition.Beat(t, r.Lease, now); !beats[i].Renewed {
+			if answers[i] = transition.Beat(t, r.Lease, now); !transition.Renewed(answers[i]) {
 				continue
 			}
 			renewed = append(renewed, r)
@@ -433,5 +433,5 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length 
 		_, err = tx.Stmt(s.renew).Exec(numbers(renewed, of), milliseconds(now.Add(length)))
 		return err
 	})
-	return committed(beats, err)
+	return committed(answers, err)
 }

@@ -74,13 +74,14 @@ type Store interface {
 	// store keeps a record of that for Failures, if r.Attempt is above that of the task.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
-	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease, in
-	// order. A store may leave out a lease whose task another call is changing, such as a Finish with a slow Commit, rather
-	// than wait for it.
+	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease, in order:
+	// nil, or ErrSuspended or ErrCanceled, which is a request to the holder of a lease that it has renewed; ErrLeaseLost; or
+	// ErrUnavailable. A store may leave out a lease whose task another call is changing, such as a Finish with a slow Commit, rather
+	// than wait for it: such a lease ends when it would have ended, unless a later heartbeat renews it.
 	//
 	// For a lease that it renews it keeps the Progress as Task.Progress, if the task is at that stage, until other progress
 	// replaces it or a stage finishes. If a lease comes twice, one of the two has Progress at most.
-	Heartbeat(ctx context.Context, renewals []Renewal, length time.Duration) ([]Beat, error)
+	Heartbeat(ctx context.Context, renewals []Renewal, length time.Duration) (answers []error, err error)
 
 	// Suspend takes a task that is due at some time out of work: at once if no worker holds it, else by a request. A
 	// worker whose lease has ended holds the task until the next claim. Suspend reports whether that changed anything.
@@ -240,14 +241,6 @@ type Progress struct {
 	Data  []byte // at most 4096 bytes; the store keeps a copy
 }
 
-// Beat is the answer to a heartbeat for one lease. If it is neither renewed nor lost, the lease ends when it would have
-// ended, unless a later heartbeat renews it.
-type Beat struct {
-	Renewed bool
-	Lost    bool
-	Wanted  Status
-}
-
 // Selection says which tasks to list. A zero field matches all tasks.
 //
 // To read page by page, set Limit, and After, or Before with Newest, to the number of the last task of the page before.
@@ -319,6 +312,7 @@ var (
 	// ErrPermanent marks an error with which it is in vain to try again: see stage.Permanent.
 	ErrPermanent = errors.New("stage: permanent")
 
-	// ErrUnavailable marks an error of a Commit whose cause is the store: the Commit is called again.
+	// ErrUnavailable marks an error of a Commit whose cause is the store: the Commit is called again. In the answer to a heartbeat it
+	// is a lease that was left out.
 	ErrUnavailable = errors.New("stage: the store is not available")
 )

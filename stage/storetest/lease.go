@@ -220,7 +220,7 @@ func testHeartbeatRenews(f *fixture) {
 		f.advance(length - time.Millisecond)
 		beats, err := f.b.Heartbeat(f.ctx, renewals(t.Lease()), length)
 		f.NoError(err)
-		f.Equal([]store.Beat{{Renewed: true, Wanted: store.Suspended}}, beats)
+		f.Equal([]error{store.ErrSuspended}, beats)
 		t.Due = t.Due.Add(length - time.Millisecond)
 		f.same(t) // so it does not count as a change either
 		f.Empty(f.claims(1, "a"))
@@ -229,19 +229,19 @@ func testHeartbeatRenews(f *fixture) {
 
 	beats, err := f.b.Heartbeat(f.ctx, renewals(t.Lease(), other.Lease()), time.Second)
 	f.NoError(err)
-	f.Equal([]store.Beat{{Renewed: true, Wanted: store.Suspended}, {Lost: true}}, beats)
+	f.Equal([]error{store.ErrSuspended, store.ErrLeaseLost}, beats)
 	f.same(other) // a lease that has ended does not come back
 	t.Due = t.Due.Add(time.Second - length)
 	f.same(t) // so long from now, not longer
 	f.advance(time.Second)
 	beats, err = f.b.Heartbeat(f.ctx, renewals(t.Lease()), length)
 	f.NoError(err)
-	f.Equal([]store.Beat{{Lost: true}}, beats)
+	f.Equal([]error{store.ErrLeaseLost}, beats)
 	f.same(t)
 
 	t = f.claimed("c")
 	beats, err = f.b.Heartbeat(f.ctx, renewals(t.Lease(), t.Lease()), 0)
 	f.NoError(err)
-	f.Equal([]store.Beat{{Renewed: true}, {Renewed: true}}, beats, "one answer, however often it is asked, even if that ends it")
+	f.Equal([]error{nil, nil}, beats, "one answer, however often it is asked, even if that ends it")
 	f.claim("c")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -241,11 +242,11 @@ func testLeases(f *fixture) {
 				at = t.Stage
 			}
 			b := f.beat(l, at, "some")
-			if b.Lost {
-				return store.ErrLeaseLost
+			if errors.Is(b, store.ErrLeaseLost) {
+				return b
 			}
 			now := f.get(l.Task)
-			f.Equal(store.Beat{Renewed: true, Wanted: now.Wanted}, b)
+			f.Equal(transition.Wanted(now.Wanted), b)
 			f.Equal("some", string(now.Progress))
 			return nil
 		},

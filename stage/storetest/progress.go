@@ -8,7 +8,7 @@ import (
 )
 
 // beat renews a lease, and notes progress at a stage.
-func (f *fixture) beat(l store.Lease, at, data string) store.Beat {
+func (f *fixture) beat(l store.Lease, at, data string) error {
 	f.t.Helper()
 	beats, err := f.b.Heartbeat(f.ctx, []store.Renewal{{Lease: l, Progress: store.Progress{Stage: at, Data: []byte(data)}}}, length)
 	f.NoError(err)
@@ -39,7 +39,7 @@ func testProgress(f *fixture) {
 		{"a heartbeat without any", func(t store.Task) error { f.beat(t.Lease(), "", ""); return nil }, "WORKING old"},
 		{"a lost worker", func(t store.Task) error {
 			f.advance(length)
-			f.Equal(store.Beat{Lost: true}, f.beat(t.Lease(), working, "new"))
+			f.Equal(store.ErrLeaseLost, f.beat(t.Lease(), working, "new"))
 			f.ErrorIs(returns(p(working, "new"))(t), store.ErrLeaseLost)
 			return nil
 		}, "WORKING old"},
@@ -65,7 +65,7 @@ func testProgress(f *fixture) {
 	} {
 		t := f.claimed(row.name)
 		other := f.claimed(row.name + ", another")
-		f.Equal(store.Beat{Renewed: true}, f.beat(t.Lease(), working, "old"))
+		f.NoError(f.beat(t.Lease(), working, "old"))
 		t.ProgressStage, t.Progress = working, []byte("old")
 		f.same(t) // which has not changed otherwise
 		f.NoError(row.do(t), row.name)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -133,9 +134,10 @@ func testFinishesAtOnce(f *fixture) {
 func testHeartbeatBeside(f *fixture) {
 	slow, other := f.claimed("slow"), f.claimed("other")
 	leases := []store.Lease{other.Lease(), slow.Lease(), {Task: other.ID, Token: other.Token + 1}}
+	f.advance(time.Millisecond) // by which a lease that is renewed ends later
 	committing, goOn, answered := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var finishErr, beatErr error
-	var beats []store.Beat
+	var beats []error
 	wait := start(2, func(i int) {
 		if i == 0 {
 			finishErr = f.a.Finish(f.ctx, slow.Lease(), passage, func(context.Context, store.Tx) error {
@@ -159,6 +161,7 @@ func testHeartbeatBeside(f *fixture) {
 	f.NoError(finishErr)
 	f.NoError(beatErr)
 	f.Len(beats, 3)
-	f.Equal([]store.Beat{{Renewed: true}, {Lost: true}}, []store.Beat{beats[0], beats[2]})
-	f.False(beats[1].Lost)
+	f.Equal([]error{nil, store.ErrLeaseLost}, []error{beats[0], beats[2]})
+	f.NotErrorIs(beats[1], store.ErrLeaseLost)
+	f.Equal(transition.Renewed(beats[1]), f.get(slow.ID).Due.After(slow.Due), beats[1])
 }

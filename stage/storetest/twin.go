@@ -159,19 +159,19 @@ func (s *twin) Return(_ context.Context, l store.Lease, r store.Return) (store.S
 	return t.Status, nil
 }
 
-func (s *twin) Heartbeat(_ context.Context, renewals []store.Renewal, length time.Duration) ([]store.Beat, error) {
-	var beats []store.Beat
+func (s *twin) Heartbeat(_ context.Context, renewals []store.Renewal, length time.Duration) ([]error, error) {
+	var answers []error
 	for _, r := range renewals {
-		beats = append(beats, transition.Beat(s.find(r.Lease.Task), r.Lease, s.now))
+		answers = append(answers, transition.Beat(s.find(r.Lease.Task), r.Lease, s.now))
 	}
 	for i, r := range renewals {
-		if t := s.find(r.Lease.Task); !beats[i].Lost {
+		if t := s.find(r.Lease.Task); transition.Renewed(answers[i]) {
 			transition.Note(t, r.Progress)
 			t.Due = s.now.Add(length)
 			s.tasks[t.ID] = *t
 		}
 	}
-	return beats, nil
+	return answers, nil
 }
 
 func (s *twin) Suspend(_ context.Context, id store.ID) (bool, error) {

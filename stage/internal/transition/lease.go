@@ -2,6 +2,7 @@ package transition
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -99,9 +100,9 @@ func Holds(t *store.Task, l store.Lease, now time.Time) bool {
 	return t != nil && t.Status == store.InProcessing && t.Token == l.Token && t.Due.After(now)
 }
 
-// wanted returns the request that waits for the holder, as an error.
-func wanted(t *store.Task) error {
-	switch t.Wanted {
+// Wanted returns Task.Wanted as an error.
+func Wanted(s store.Status) error {
+	switch s {
 	case store.Suspended:
 		return store.ErrSuspended
 	case store.Canceled:
@@ -115,7 +116,7 @@ func Enter(t *store.Task, l store.Lease, at string, attempt int, now time.Time) 
 	if !Holds(t, l, now) {
 		return store.ErrLeaseLost
 	}
-	if err := wanted(t); err != nil {
+	if err := Wanted(t.Wanted); err != nil {
 		return err
 	}
 	t.Stage = at
@@ -136,7 +137,7 @@ func MayFinish(t *store.Task, l store.Lease, p store.Passage, now time.Time) (ag
 	case !p.Last && t.Stage == p.To:
 		return true, nil
 	case t.Wanted != "":
-		return false, wanted(t)
+		return false, Wanted(t.Wanted)
 	case t.Stage != p.From:
 		return false, store.ErrLeaseLost // the task has moved, or the call is late
 	}
@@ -205,11 +206,16 @@ func Note(t *store.Task, p store.Progress) {
 
 // Beat answers a heartbeat for one lease. When all leases of the heartbeat have their answers, the store makes the
 // tasks of those that are not lost due at the end of the new lease, and notes their progress. That is no change of the task.
-func Beat(t *store.Task, l store.Lease, now time.Time) store.Beat {
+func Beat(t *store.Task, l store.Lease, now time.Time) error {
 	if !Holds(t, l, now) {
-		return store.Beat{Lost: true}
+		return store.ErrLeaseLost
 	}
-	return store.Beat{Renewed: true, Wanted: t.Wanted}
+	return Wanted(t.Wanted)
+}
+
+// Renewed reports whether that answer to a heartbeat is one for a lease that was renewed.
+func Renewed(answer error) bool {
+	return !errors.Is(answer, store.ErrLeaseLost) && !errors.Is(answer, store.ErrUnavailable)
 }
 
 // legible makes s a text that every database can keep: valid UTF-8 without NUL, of at most MaxFailure bytes.
