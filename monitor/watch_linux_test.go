@@ -3,7 +3,6 @@ package monitor_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -19,7 +18,7 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Each row opens a descriptor and returns what makes it ready.
+// Each row opens a descriptor and returns what makes it ready. A directory and a process are in examples/watch.
 func TestDescriptorsOfAllKindsAreWatched(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (fd int, happen func() error, err error){
 		"eventfd": func(*testing.T) (fd int, happen func() error, err error) {
@@ -30,22 +29,6 @@ func TestDescriptorsOfAllKindsAreWatched(t *testing.T) {
 			fd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 			at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(time.Millisecond))}
 			return fd, func() error { return unix.TimerfdSettime(fd, 0, &at, nil) }, err
-		},
-		"inotify": func(t *testing.T) (fd int, happen func() error, err error) {
-			dir := t.TempDir()
-			if fd, err = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC); err == nil {
-				_, err = unix.InotifyAddWatch(fd, dir, unix.IN_CREATE)
-			}
-			return fd, func() error { return os.WriteFile(filepath.Join(dir, "f"), nil, 0o600) }, err
-		},
-		"pidfd": func(t *testing.T) (fd int, happen func() error, err error) {
-			child := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read line")
-			input, err := child.StdinPipe()
-			require.NoError(t, err)
-			require.NoError(t, child.Start())
-			t.Cleanup(func() { require.Error(t, child.Wait(), "its input has ended") })
-			fd, err = unix.PidfdOpen(child.Process.Pid, 0)
-			return fd, input.Close, err
 		},
 		"pty": func(t *testing.T) (fd int, happen func() error, err error) {
 			fd, err = unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)

@@ -113,15 +113,6 @@ func TestAWatchedPipeReportsInputAndRoom(t *testing.T) {
 	require.NoError(t, out.Close())
 }
 
-func TestAReportThatComesBeforeTheWaitIsKept(t *testing.T) {
-	p := newPipe(t)
-	w := p.watch(p.reading, netpoll.In)
-	p.write("x")
-	p.For(0)
-	require.True(t, p.await(listener.Ready{Of: w}).reported())
-	require.NoError(t, w.Close())
-}
-
 func TestTheEndOfAPipeIsInput(t *testing.T) {
 	p := newPipe(t)
 	w := p.watch(p.reading, netpoll.In)
