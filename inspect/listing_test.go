@@ -23,6 +23,7 @@ func TestAListingGroupsTasks(t *testing.T) {
 	l := r.listing("", listed)
 	require.Equal(t, 2*listed+2, l.Matching)
 	require.Len(t, l.Tasks, listed)
+	require.Equal(t, []string{"1002 of 1002 tasks, the first 500 of them here"}, l.Tables[1].Notes)
 	require.Equal(t, []waiting{
 		{"tcp :80", 2*listed + 1, []waitedFor{{"input from …, a timer due in …", 2 * listed}, {"ready", 1}}},
 		{"other", 1, []waitedFor{{"nothing that is known", 1}}},

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"net/http"
@@ -136,8 +137,8 @@ func TestProfilesAreServed(t *testing.T) {
 	require.Contains(t, body, strconv.Quote(x.desks[0].probe.name))
 }
 
-func TestATraceAndATextAreOfASecond(t *testing.T) {
-	tier.Need(t, tier.Full, "takes two seconds")
+func TestATraceATextAndAnEventAreOfASecond(t *testing.T) {
+	tier.Need(t, tier.Full, "takes three seconds")
 	_, at := visited(t)
 	code, kind, body := get(t, at+"/debug/pprof/trace?token=secret", asIs)
 	require.Equal(t, 200, code)
@@ -147,6 +148,19 @@ func TestATraceAndATextAreOfASecond(t *testing.T) {
 	require.Equal(t, 200, code)
 	require.Equal(t, plainText, kind)
 	require.Regexp(t, `rates \(/s\) and latencies of schedulers are of the last \d`, body)
+
+	events, err := http.Get(at + "/events?token=secret")
+	require.NoError(t, err)
+	defer events.Body.Close()
+	lines := bufio.NewReader(events.Body)
+	var said [4]string
+	for i := range said {
+		said[i], err = lines.ReadString('\n')
+		require.NoError(t, err)
+	}
+	require.NotEqual(t, said[0], said[2], "each is sent once")
+	require.Regexp(t, `^data: \{.*schedulers are of the last \d`, said[2])
+	require.Equal(t, "\n\n", said[1]+said[3])
 }
 
 // A client that goes ends its profile, so another one can take one.
