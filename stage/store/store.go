@@ -133,13 +133,13 @@ type Store interface {
 	Purge(ctx context.Context, s Status, age time.Duration, limit int) (int, error)
 }
 
-// NewTask is a task to be enqueued. Engine.NewTask makes one at the first stage of its chain.
+// NewTask is a task to be enqueued. NewTask of a stage.Engine makes one at the first stage of its chain.
 type NewTask struct {
 	Kind, Stage string
 	Data        []byte
 	// The task is due After that long from now, by the store's clock, and not before At. With neither it is due at once, and
 	// so it is with times that have passed. A time after the year 9999 is the end of that year. An engine notices within one and
-	// a half of its Config.Poll. A task that is suspended and resumed is due at once.
+	// a half of its stage.Config.Poll. A task that is suspended and resumed is due at once.
 	After time.Duration
 	At    time.Time
 
@@ -274,7 +274,7 @@ type Tx interface {
 
 // Commit writes the results of a stage. It is called when the stage has been computed. Meanwhile other writers of the
 // store may wait, heartbeats too: it should do nothing but write, and for much less than a lease, or other workers lose
-// theirs. It must not call the Engine or the Store, which would deadlock; to enqueue a task in it, a store in SQL has a
+// theirs. It must not call the engine or the Store, which would deadlock; to enqueue a task in it, a store in SQL has a
 // function that takes its transaction. It may be called again if the transaction has failed.
 //
 // ctx ends when the lease is lost, and when the call of Finish has taken as long as a lease lasts. Unlike the context of the
@@ -282,7 +282,7 @@ type Tx interface {
 // should get ctx and not the other one: a driver may close a connection whose context ends.
 type Commit func(ctx context.Context, tx Tx) error
 
-// Watcher is an optional interface of a Store that hears of changes which other processes make. An Engine that runs calls
+// Watcher is an optional interface of a Store that hears of changes which other processes make. A stage.Engine that runs calls
 // Watch, and need not wait for its next poll or heartbeat then.
 type Watcher interface {
 	// Watch calls heard for each hint until ctx has ended, or until it can hear no more: then it returns an error, and is
@@ -295,7 +295,7 @@ type Watcher interface {
 type Hint struct {
 	Kind     string // "" if Wanted is set
 	Wanted   ID
-	Enqueuer int64 // the engine that has enqueued the task, as in Ticket.Engine; 0 if it is another change, or is not known
+	Enqueuer int64 // the engine that has enqueued the task, as in Ticket.Engine; 0 for another change, or if the store does not know
 }
 
 // Errors of a Store, to be found with errors.Is. Those from ErrLeaseLost to ErrCanceled are also the causes with which the context

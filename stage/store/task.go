@@ -37,7 +37,7 @@ type Task struct {
 	Kind   string // names its chain
 	Stage  string // the dynamic one while it is being worked on, else the last static one
 	Status Status
-	Wanted Status // Nothing unless the Status is InProcessing
+	Wanted Status // what its worker is asked for: Suspended, Canceled, or "" for nothing
 
 	// Data is what the task was enqueued with, or what its latest finished stage has left (see Tx.SetData); nil if that
 	// is empty. Caller and store never share the bytes.
