@@ -202,6 +202,7 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 			}
 			b := w.tasks[p.twin.task]
 			require.Equal(t, b.state == "gone" || b.turn != p.twin.turn, p.real.Stale())
+			require.Equal(t, b.state == "waiting" && b.turn == p.twin.turn, p.real.Armed())
 			p.real.Wake()
 			w.wake(p.twin)
 		}

@@ -65,6 +65,23 @@ func TestTasksAreDescribed(t *testing.T) {
 	require.Empty(t, asked(t, s, x, false).Tasks)
 }
 
+// restless is a waiter that waits for nothing.
+type restless struct{ waiter }
+
+func (*restless) Act(*act.Task) act.Directive { return act.Yield }
+
+func TestATaskThatIsReadyWaitsForNothing(t *testing.T) {
+	s, x, _ := inspected(t)
+	s.Spawn(&restless{waiter{what: "a letter"}})
+	q := x.desks[0].ask(true, sizes{})
+	_, err := s.Step(1000)
+	require.NoError(t, err)
+	require.True(t, q.wait(t.Context()))
+	all := q.answered(sizes{}, 0).Tasks
+	require.Equal(t, "ready", all[1].State)
+	require.Empty(t, all[1].Waits)
+}
+
 // An order to end is a thing to wait for: it is shown with its terms, and each task says whether it was told.
 func TestAnOrderIsInTheReport(t *testing.T) {
 	s, x, c := inspected(t)
