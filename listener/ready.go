@@ -5,9 +5,9 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Ready is a leaf that waits until a watched descriptor may be read, or with Output until it may be written to. When it is Done, the
-// caller reads or writes until EAGAIN, see [monitor.Watched.Readable], and may call it again. It fails with os.ErrClosed when the
-// watch is closed. On an order it goes on waiting.
+// Ready is a leaf that waits until a watched descriptor may be read, or with Output until it may be written to. When it is
+// Done, the caller reads or writes until EAGAIN, see [monitor.Watched.Readable], and may call it again. It fails with
+// os.ErrClosed when the watch is closed. On an order it goes on waiting.
 type Ready struct {
 	Of     *monitor.Watched
 	Output bool

@@ -9,11 +9,12 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Engine makes the connections of one scheduler: it listens and dials, and watches other descriptors. The default is a readiness engine, over epoll or
-// kqueue; another may be a completion engine, as one over io_uring would be. Packages listener and service know only
-// these interfaces. All methods of an Engine and of what it returns belong to the scheduler's thread, except where
-// stated, and none blocks. If an Engine has a method Close() error, the scheduler calls it when it is closed; if it has
-// a method Drop(), the scheduler calls that when an order drops what is left, and lingering streams have to be aborted.
+// Engine makes the connections of one scheduler: it listens and dials, and watches other descriptors. The default is a
+// readiness engine, over epoll or kqueue; another may be a completion engine, as one over io_uring would be. Packages
+// listener and service know only these interfaces. All methods of an Engine and of what it returns belong to the scheduler's
+// thread, except where stated, and none blocks. If an Engine has a method Close() error, the scheduler calls it when it is
+// closed; if it has a method Drop(), the scheduler calls that when an order drops what is left, and lingering streams have to
+// be aborted.
 type Engine interface {
 	// Listen begins to accept connections. The error names no address.
 	Listen(o ListenOptions) (Acceptor, error)

@@ -23,10 +23,10 @@ type Signal struct {
 func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
 // Signals returns a set-up function that turns signals into orders. The first SIGINT or SIGTERM gives the Group a Signal with
-// these terms. If that is withdrawn, the next one is a first one again. A second one gives a Signal that halts and drops: what is left is cut, and Run says what that was. A third one
-// is logged and ends the process at once, with 128 plus the number of the signal as its exit status, as shells do: a turn that
-// does not end cannot be cut. It does not keep Run from returning. When the Group is closed the signals have their usual effect
-// again.
+// these terms. If that is withdrawn, the next one is a first one again. A second one gives a Signal that halts and drops:
+// what is left is cut, and Run says what that was. A third one is logged and ends the process at once, with 128 plus the
+// number of the signal as its exit status, as shells do: a turn that does not end cannot be cut. It does not keep Run from
+// returning. When the Group is closed the signals have their usual effect again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		if s.Index() > 0 {

@@ -134,7 +134,9 @@ func TestWhatCannotBeWatched(t *testing.T) {
 	require.ErrorContains(t, err, " is watched already: ")
 	_, err = monitor.Watch(p.S, -1, netpoll.In)
 	require.ErrorIs(t, err, syscall.EBADF)
-	require.PanicsWithValue(t, "monitor: Watch is for netpoll.In, netpoll.Out, or both", func() { _, _ = monitor.Watch(p.S, p.reading, netpoll.Error) })
+	require.PanicsWithValue(t, "monitor: Watch is for netpoll.In, netpoll.Out, or both", func() {
+		_, _ = monitor.Watch(p.S, p.reading, netpoll.Error)
+	})
 	require.NoError(t, w.Close())
 	w = p.watch(p.reading, netpoll.In) // again, after the first has ended
 	o := p.await(listener.Ready{Of: w})

@@ -60,9 +60,9 @@ func (System) ListenUnix(path string, backlog int, prepare func(path string) err
 }
 
 // Adopt prepares fd, a listening socket that another process has made, for the other methods: it is non-blocking, as all
-// descriptors of that socket, and close-on-exec then. It returns the address. spread reports whether further sockets may join its port (see [SpreadsTCP]), by JoinTCP.
-// EINVAL: it does not listen; EPROTONOSUPPORT: it is not a stream socket; EAFNOSUPPORT: it is neither TCP nor Unix; EBADF and
-// ENOTSOCK: it is no socket.
+// descriptors of that socket, and close-on-exec then. It returns the address. spread reports whether further sockets may join
+// its port (see [SpreadsTCP]), by JoinTCP. EINVAL: it does not listen; EPROTONOSUPPORT: it is not a stream socket;
+// EAFNOSUPPORT: it is neither TCP nor Unix; EBADF and ENOTSOCK: it is no socket.
 func (System) Adopt(fd int) (addr net.Addr, spread bool, err error) { return adopt(fd) }
 
 // Duplicate returns another descriptor of what fd is (dup(2)), close-on-exec as all.
@@ -147,10 +147,10 @@ func (System) SetNoDelay(fd int, on bool) error { return setNoDelay(fd, on) }
 // OpenBSD has no times per connection: there it only switches.
 func (System) SetKeepAlive(fd int, idle time.Duration) error { return setKeepAlive(fd, idle) }
 
-// SetBuffers sets the sizes of fd's buffers in bytes (SO_RCVBUF, SO_SNDBUF); 0 leaves one to the system, which adapts it (TCP).
-// What a peer does not read, or sends and nobody reads, takes that much of the kernel's memory for each connection. The system may cut them (net.core.rmem_max and
-// wmem_max) and adds what it needs for itself: Linux doubles them. TCP connections inherit those of the listening socket,
-// Unix connections do not everywhere.
+// SetBuffers sets the sizes of fd's buffers in bytes (SO_RCVBUF, SO_SNDBUF); 0 leaves one to the system, which adapts it
+// (TCP). What a peer does not read, or sends and nobody reads, takes that much of the kernel's memory for each connection.
+// The system may cut them (net.core.rmem_max and wmem_max) and adds what it needs for itself: Linux doubles them. TCP
+// connections inherit those of the listening socket, Unix connections do not everywhere.
 func (System) SetBuffers(fd, receiving, sending int) error {
 	return setBuffers(fd, receiving, sending)
 }

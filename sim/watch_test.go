@@ -30,7 +30,8 @@ func TestWorldWatch(t *testing.T) {
 		require.NoError(t, err)
 		for _, d := range devices {
 			d.Descriptor = v.Descriptor()
-			for at := time.Duration(0); at < 20*time.Second; at += time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, time.Second, 10*time.Second)))) {
+			for at := time.Duration(0); at < 20*time.Second; {
+				at += time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, time.Second, 10*time.Second))))
 				w.At(at, func() {
 					d.unread++
 					d.Ready(netpoll.In)
