@@ -106,11 +106,18 @@ func TestADropEndsALingeringClose(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer, places := entered(l, "tcp")
 	clog(l, stream)
+	local := stream.LocalAddr().String()
 	stream.Close(time.Hour)
 	l.S.Shutdown(servertest.Cut)
 	var cut *shutdown.Cut
 	require.ErrorAs(t, l.S.Run(), &cut)
 	require.Equal(t, 1, cut.Lingering)
+	left := cut.Left[0]
+	require.Equal(t, "a closed connection of tcp "+local, left.Name)
+	require.Equal(t, peer.LocalAddr().String(), left.Peer)
+	require.Len(t, left.Waits, 2)
+	require.Equal(t, "room: 1048576 bytes queued", left.Waits[0])
+	require.Contains(t, left.Waits[1], "a timer due in ")
 	require.Zero(t, places.Open())
 	_, err := io.Copy(io.Discard, peer)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
