@@ -22,7 +22,7 @@ type content struct {
 	piece    int           // chunked: data at the front of what is unread
 	err      error         // why no more can be read
 	taken    int64         // bytes
-	most     int64         // of them, while what is left is thrown away; else 0
+	most     int64         // of them, while what is left is thrown away
 	patience time.Duration // how long the client may still keep the handler waiting
 	allowed  time.Duration // the most that is
 	since    time.Duration // since when the handler waits for more, 0 if it does not
@@ -207,7 +207,7 @@ func (e *http1Exchange) discard(n int) {
 func (e *http1Exchange) took(n int) {
 	c := &e.content
 	c.taken += int64(n)
-	if c.kind == chunked && c.most == 0 && n > 0 { // a stream: it has as much after each byte
+	if c.kind == chunked && n > 0 { // a stream: it has as much after each byte
 		c.patience = c.allowed
 	} else { // the first megabyte does not buy an hour of silence before the last byte
 		c.patience = min(c.allowed, c.patience+time.Duration(n)*(time.Second/slowest))

@@ -62,3 +62,17 @@ func TestActionsOfClientsThatHaveGone(t *testing.T) {
 		require.Equal(t, row.leaves, string(c.out) != "", "a client that half-closes gets its response")
 	}
 }
+
+// A call of Ended is for one turn: in the next one the session looks for a reset again.
+func TestAResetBehindATurnThatHasAskedForTheEnd(t *testing.T) {
+	first, over := false, false
+	d := newDriver(t)
+	c := d.dial(&httpd.Server{Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
+		return act.Seq(&sleeper{listener.Sleep{For: time.Second}, r, true, &first}, &sleeper{listener.Sleep{For: time.Hour}, r, false, &over})
+	}}, listener.Limits{}).send(raw(get + "\n"))
+	d.pass(time.Second)
+	require.True(t, first && !over)
+	c.finish(syscall.ECONNRESET)
+	d.settle()
+	require.True(t, over)
+}

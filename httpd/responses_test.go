@@ -216,6 +216,25 @@ func (c *client) takes(piece int, says string) {
 	c.room = plenty
 }
 
+// A handler that is called cannot wait: there is room for all that it writes, however little the connection may queue.
+func TestThereIsRoomUntilTheHandlerReturns(t *testing.T) {
+	for _, flushed := range []bool{false, true} {
+		d := newDriver(t)
+		c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, _ *httpd.Request) act.Action {
+			if flushed {
+				_ = w.Flush()
+			}
+			for range 100 {
+				n, err := w.Write(make([]byte, 10_000))
+				require.Equal(t, 10_000, n)
+				require.NoError(t, err)
+			}
+			return nil
+		}}, listener.Limits{High: 1000}).send(raw(get + "\n"))
+		require.Contains(t, c.received(), map[bool]string{false: "Content-Length: 1000000\r\n", true: "Transfer-Encoding: chunked\r\n"}[flushed])
+	}
+}
+
 // What a Sender refuses: more than the head says, and everything when the loan has ended. Half a chunk is no answer.
 func TestASenderKnowsItsLimits(t *testing.T) {
 	d := newDriver(t)

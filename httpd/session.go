@@ -19,12 +19,15 @@ import (
 
 // session is the action of a connection of HTTP/1: one request after the other, in order (RFC 9112 9.3.2).
 //
-//	fresh, resting,       head                 answer            sent, persistent         body read
-//	arriving ──────────────────▶ asking, handling ──────▶ sending ────────────────▶ draining ─────────▶ resting
-//	   │     │                     │     ▲  │ failure: 500  ▲│ │                      │
-//	   │     │ refusal             │     ▼  └───────────────┘│ │ the last one         │ not in time
-//	   │     └──────────────▶ sending  away                  │ └────────▶ closing ◀───┘
-//	   └ EOF, too late ──▶ leaving, closing                  └ 101, hijacked ──▶ switched
+//	          head                     answer             sent, persistent          body read
+//	resting ──────▶ asking, handling ──────────▶ sending ──────────────────▶ draining ──────────▶ resting
+//	  │  │                 │                       │  │                         │
+//	  │  │ refusal         │ failure: 500          │  │ the last one            │ not in time
+//	  │  └─────────▶ sending ◀──┘                  │  └────────▶ closing ◀──────┘
+//	  └ EOF, too late ──▶ leaving                  └──101, hijacked──▶ switched
+//
+// It begins as fresh, which is resting before the first request. When a part of a head has come it is arriving, and it is away
+// while the handler's action belongs to a function that it has offloaded.
 //
 // An answer that is complete before the end of a chunked body goes from handling to draining, and then to sending: only there it
 // is known whether it is the last one.
@@ -84,7 +87,6 @@ const (
 // Act takes the connection as far as it goes. A phase that is over returns Done: the next one has begun.
 func (x *session) Act(t *act.Task) act.Directive {
 	if x.exchange != nil {
-		x.exchange.content.woken(t.Scheduler())
 		x.exchange.endTurn()
 	}
 	defer x.keep()
@@ -529,17 +531,14 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 
 // client is for lines about a client.
 func (x *session) client() zap.Field {
-	if a := x.remoteAddr(); a != nil {
-		return zap.Stringer("peer", a)
+	a := x.peer
+	if a == nil {
+		a = x.conn.RemoteAddr()
 	}
-	return zap.Skip()
-}
-
-func (x *session) remoteAddr() net.Addr {
-	if x.peer != nil {
-		return x.peer
+	if a == nil {
+		return zap.Skip()
 	}
-	return x.conn.RemoteAddr()
+	return zap.Stringer("peer", a)
 }
 
 func (x *session) closeAction() {

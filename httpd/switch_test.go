@@ -185,6 +185,7 @@ func TestATakeoverWithOtherCalls(t *testing.T) {
 		c := newDriver(t).dial(&httpd.Server{Handler: does(t, text)}, listener.Limits{}).send(raw(upgrade) + "hello\n")
 		if strings.HasSuffix(want, " ") {
 			require.True(t, strings.HasPrefix(string(c.out), want), "%s: %s", text, c.out)
+			require.False(t, !strings.Contains(want, "101") && strings.Contains(string(c.out), "HELLO"), "%s: it is not switched", text)
 		} else {
 			require.Equal(t, want, string(c.out), text)
 		}
