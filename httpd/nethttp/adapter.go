@@ -28,7 +28,7 @@ type Adapter struct {
 	// that never block. A request is handled when its whole body is there, of at most 4 MiB (413), and the answer is
 	// sent when the handler returns. All of its content is kept until it is sent, and counts for the listener.Budget; of a file
 	// that io.Copy sends behind a Content-Length only the descriptor is. Hijack and deadlines are not supported, and Most does
-	// not count. A handler that calls runtime.Goexit, as testing.T.FailNow does, ends its scheduler: see act.ErrGoexit.
+	// not count. A handler that calls runtime.Goexit, as testing.T.FailNow does, ends its scheduler.
 	Inline bool
 
 	of      *call // nil: of no Server
