@@ -30,12 +30,12 @@ func Example_cron() {
 		return nil, nil
 	}
 	_, err = stage.New(stage.Config{
-		Store:    memory.New(nil),
-		Kinds:    map[string]stage.Kind{"report": {Chain: stage.Begin("NEW").Then("WRITING", "write", "WRITTEN")}},
-		Provider: stage.Processors{"write": reports.Processor(write)},
-		Periodic: map[string]stage.Periodic{
-			"the daily report": {Kind: "report", Schedule: weekdays, Data: reports.Data, Missed: stage.MissedEach, Most: 5},
-		},
+		Store:      memory.New(nil),
+		Kinds:      map[string]stage.Kind{"report": {Chain: stage.Begin("NEW").Then("WRITING", "write", "WRITTEN")}},
+		Processors: map[string]stage.Processor{"write": reports.Processor(write)},
+		Upkeep: stage.Upkeep{Periodic: map[string]stage.Periodic{
+			"the daily report": {Kind: "report", Schedule: weekdays, Data: reports.Data, Missed: 5},
+		}},
 	})
 	fmt.Println(err)
 
