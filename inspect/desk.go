@@ -64,7 +64,7 @@ type view struct {
 	task // without its texts: Peer and Waits
 	peer facts.Address
 	due  time.Duration // of its first timer; less than 0: it has none
-	wait int           // its Waits are those of the question from the view before up to here
+	wait int           // its Waits are the Waits of the question, from the view before up to here
 }
 
 // sizes are how much room a question has.

@@ -192,8 +192,8 @@ func TestListsAreAskedToTheirEnds(t *testing.T) {
 	require.Empty(t, asked(t, s, x, false).Processes)
 }
 
-// Memory for an answer is allocated by the goroutine that asks. More connections are no more allocations on the scheduler, be it what
-// they serve, for how long they wait, or their peers.
+// Memory for an answer is allocated by the goroutine that asks. With more connections the scheduler allocates no more,
+// whether for what they serve, for how long they wait, or for their peers.
 func TestADeskDescribesConnectionsWithoutAllocations(t *testing.T) {
 	tier.NoRace(t, "counts allocations")
 	web := &httpd.Server{Handler: func(*httpd.Response, *httpd.Request) act.Action { return nil }}

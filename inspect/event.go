@@ -61,7 +61,7 @@ var eventNames = [...]string{
 	panicked: "panicked",
 }
 
-// verdict is how a turn has ended: a Directive, or one of the constants below.
+// verdict is a Directive, or one of the constants below for turns that end without one.
 type verdict = act.Directive
 
 const (

@@ -19,39 +19,42 @@ const (
 	patience = 100 * time.Millisecond
 	// fresh is how old a Report may be that is given to a second viewer.
 	fresh = time.Second
-	// ofTasks and ofATask say how old findings about tasks may be that are given to those that have not asked for the tasks: the
-	// longer of ofTasks, and ofATask for each of them. To ask for a task takes about 10 µs, so an open page takes half a percent of
-	// a CPU for that, however many there are.
+	// ofTasks and ofATask say how old findings about tasks may be in an answer to a question without tasks: the longer
+	// of ofTasks, and ofATask for each task. To ask for a task takes about 10 µs, so an open page takes half a percent
+	// of a CPU for that, however many there are.
 	ofTasks = 5 * time.Second
 	ofATask = 2 * time.Millisecond
 )
 
-// Inspector looks into the schedulers of one Group, and serves what it sees. With package program it is an Option:
+// Inspector observes the schedulers of one Group, and serves pages about them. The zero Inspector serves none, and only
+// reports stalls. With package program it is an Option:
 //
 //	program.Serve("127.0.0.1:7007", handler, &inspect.Inspector{}) // -inspect
 //
-// Without that, Configure comes before the Group is made, Setup is the first of the set-up functions, and Close follows when Run
-// has returned. The fields must not be changed from Configure on. All methods but Setup are for any goroutine.
+// Without package program, call Configure before the Group is made, pass Setup as the first set-up function, and call
+// Close when Run has returned. The fields must not be changed from Configure on. All methods but Setup are for any
+// goroutine.
 type Inspector struct {
-	// Address is where the pages are served, "host:port". If it is empty there are none. They have a scheduler of their own, which
-	// accepts from Setup on: those of a program that is to replace another one answer a moment before it takes over.
+	// Address is where the pages are served, "host:port". If it is empty there are no pages. They have a scheduler of
+	// their own, which accepts from Setup on: in an upgrade the pages of the new program answer a moment before it
+	// takes over.
 	Address string
-	// Token is what a request for a page has to bring, as ?token= or as "Authorization: Bearer". If it is empty a random one
-	// is logged together with the address, which must be one of this machine alone (loopback) then.
+	// Token must be in each request for data, as ?token= or as "Authorization: Bearer". If it is empty a random one is
+	// made and logged with the address, which must then be a loopback address.
 	Token string
-	// Watch says which turns are reported in the log because they take too long. A Group that is stepped, or has a Clock of
-	// its own, has no watchdog.
+	// Watch sets which turns are reported in the log because they take too long. A Group that is stepped, or has a
+	// Clock of its own, has no watchdog.
 	Watch Watch
-	// Dir is a directory for files that say what has just happened. One is written when an action, a process or a posted
-	// function panics, when a stall is reported, and on SIGUSR1: it has the Report as text, and the last events of all
-	// schedulers. Without a Dir no file is written, and SIGUSR1 ends the program, as it does by default.
+	// Dir is a directory for recordings of what has just happened. A file is written when an action, a process or a
+	// posted function panics, when a stall is reported, and on SIGUSR1: it has the Report as text, and the last events
+	// of all schedulers. Without a Dir no file is written, and SIGUSR1 ends the program, as it does by default.
 	//
-	// There are at most 16 files in it, the latest ones, of all programs that use it. For each of the three reasons 4 are
-	// written at once, and each makes room for another one after a minute; others are counted. Files have no byte of a
-	// connection, and not what a panic has said. They do have the addresses of a connection that a stall is about, as the log.
-	// Nothing waits for the disk; if it fails, that is one line in the log.
+	// The latest 16 files are kept, of all programs that use the directory. For each of the three reasons up to 4 files
+	// are written at once, and one more for each minute after that; further ones are only counted. A file contains no
+	// bytes of a connection, and no text of a panic. Like the log, it has the addresses of the connection that has
+	// stalled. The program never waits for the disk; an error of the disk is one line in the log.
 	Dir string
-	// Sources have figures of your own for /metrics.
+	// Sources add figures of your own to /metrics.
 	Sources []MetricSource
 
 	off    bool // unless the flags say otherwise
@@ -88,7 +91,8 @@ func (a *answered) room() sizes {
 	return room.more()
 }
 
-// Configure adds to cfg what the Inspector needs.
+// Configure adds the Inspector's Trace to cfg, in addition to one that is set. Call it once, before [act.NewGroup] or
+// [act.Run].
 func (x *Inspector) Configure(cfg *act.Config) {
 	if x.off = x.off && x.Address == "" && x.Dir == ""; x.off {
 		return
@@ -103,7 +107,8 @@ func (x *Inspector) Configure(cfg *act.Config) {
 // defaultOffloads is what act.Config.Offloads means by 0.
 const defaultOffloads = 64
 
-// Setup is a set-up function as [act.Run] takes it. The first one begins to serve the pages.
+// Setup is a set-up function for [act.Run], called once for each scheduler. The first call opens the address and begins
+// to serve the pages; it fails if it cannot.
 func (x *Inspector) Setup(s *act.Scheduler) error {
 	if x.off {
 		return nil
@@ -171,8 +176,8 @@ func (x *Inspector) watch(p *probe, s *act.Scheduler) {
 	}
 }
 
-// Close ends the watchdog and the pages, and finishes the files that are being written. Nothing of them is left when it has
-// returned, unless a disk does not answer for two seconds.
+// Close ends the watchdog and the pages, and finishes the files that are being written. It waits until all of them have
+// ended, except for a disk that does not answer for two seconds.
 func (x *Inspector) Close() error {
 	if x.watchdog != nil {
 		x.watchdog.close()
@@ -195,10 +200,10 @@ func (x *Inspector) Handover() handover.Listener {
 	return x.tcp.Handover()
 }
 
-// Report returns what /json answers: what all schedulers are doing, as docs/inspect.md describes it. With tasks it also has each
-// task and each process. The answers come between two turns; a scheduler that gives none in 100 ms has its latest one in the Report.
-// That may be one that came too late for the Report before. A Report is made once a second at most, and is empty before Setup.
-// Any goroutine but those of the schedulers: it waits for them.
+// Report returns what /json answers: what all schedulers are doing, as docs/inspect.md describes it. With tasks it also
+// has each task and each process. The answers come between two turns; a scheduler that gives none in 100 ms has its
+// latest one in the Report. That answer may be one that came too late for the Report before. A Report is made once a
+// second at most, and is empty before Setup. Report blocks, so any goroutine may call it except the schedulers' own.
 func (x *Inspector) Report(tasks bool) json.RawMessage {
 	text, err := json.Marshal(x.report(tasks, true))
 	if err != nil {
@@ -214,8 +219,9 @@ func (x *Inspector) inspected() ([]*desk, act.Clock) {
 	return slices.Clone(x.desks), x.clock
 }
 
-// report asks all schedulers, for tasks one by one or only counted. Of what is less than a second old it gives the same again, so that
-// many viewers cost no more than one. With findings, those about tasks are no older than seen.rest.
+// report asks all schedulers, for tasks one by one or only counted. A report that is less than a second old is given
+// again, so that many viewers cost no more than one. With findings, the findings about tasks are no older than
+// seen.rest.
 func (x *Inspector) report(tasks, findings bool) *report {
 	x.mu.Lock()
 	defer x.mu.Unlock()

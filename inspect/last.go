@@ -50,8 +50,8 @@ func (w *watched) lines(events []event) (all []line) {
 	return all
 }
 
-// times returns when each of the events was. Most have no time of their own: those of a sleep were at its end, and others after
-// the latest pass or sleep, and before the next one.
+// times returns when each of the events was. Most have no time of their own: an event of a sleep was at its end, and
+// any other after the latest pass or sleep, and before the next one.
 func times(events []event) []time.Duration {
 	at := make([]time.Duration, len(events))
 	now, open := time.Duration(-1), 0 // from open on the next time counts
@@ -117,7 +117,7 @@ func (l *line) taskList() string {
 	return strings.Trim(shown, "[]")
 }
 
-// writeLast writes the last events of schedulers. Those that a recording has are not read again; it may be nil.
+// writeLast writes the last events of schedulers. Events that rec has are not read again; rec may be nil.
 func writeLast(out io.Writer, desks []*desk, clock act.Clock, rec *recording) {
 	fmt.Fprintln(out, "The latest event is the last. Those without a clock of their own have the time of the pass before.")
 	for _, d := range desks {

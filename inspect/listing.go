@@ -15,7 +15,7 @@ const listed = 500
 // listing has tasks and processes, those with a text in one of their columns, and what all of these tasks wait for.
 type listing struct {
 	Total             int             `json:"total"`    // tasks
-	Matching          int             `json:"matching"` // tasks, also those that are not listed
+	Matching          int             `json:"matching"` // tasks, including tasks that are not listed
 	Tree              []waiting       `json:"tree"`
 	Tasks             []task          `json:"tasks"`
 	TotalProcesses    int             `json:"total_processes"`

@@ -20,7 +20,8 @@ func newMetrics() *metrics {
 	return &metrics{samples: map[string][]string{}, heads: map[string]string{}}
 }
 
-// add adds a sample. The kind of the metric and the help are those of the first one of its name; with no kind it is that of the name.
+// add adds a sample. The first sample of a name decides the kind of the metric and its help; without a kind the name
+// decides.
 func (m *metrics) add(name, kind, help, sample string) {
 	if m.heads[name] == "" {
 		switch {

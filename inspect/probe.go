@@ -146,7 +146,7 @@ func (p *probe) taskEnded(t *act.Task, err error) {
 	}
 }
 
-// noteEnd notes an end that no verdict says.
+// noteEnd notes an end that no Directive tells.
 func (p *probe) noteEnd(t *act.Task, err error) {
 	inItsTurn := p.isTurnOf(p.s.Internals().Place(t))
 	cause, panicking := errors.AsType[*act.Panic](err)

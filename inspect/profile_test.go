@@ -21,7 +21,7 @@ import (
 
 func asIs(*http.Request) {}
 
-// labelsOf returns the labels of goroutines that have those of a scheduler, as the runtime writes them.
+// labelsOf returns the labels of goroutines that have the label of a scheduler, as the runtime writes them.
 func labelsOf(t *testing.T, name string) (all []string) {
 	var out bytes.Buffer
 	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&out, 1))

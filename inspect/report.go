@@ -82,7 +82,7 @@ type kindRow struct {
 
 // task is a task or demon.
 type task struct {
-	ID        uint32        `json:"id"` // among those of its scheduler; another task may have it later
+	ID        uint32        `json:"id"` // unique on its scheduler; another task may have it later
 	Scheduler int           `json:"scheduler"`
 	Name      string        `json:"name"`
 	Kind      string        `json:"kind"`
@@ -125,7 +125,7 @@ func (p *probe) reportTo(s *scheduler) {
 	}
 }
 
-// withoutTasks returns a copy without tasks and processes, for those that have not asked for them.
+// withoutTasks returns a copy without tasks and processes, for callers that have not asked for them.
 func (r *report) withoutTasks() *report {
 	brief := *r
 	brief.Schedulers = slices.Clone(r.Schedulers)

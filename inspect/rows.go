@@ -170,7 +170,7 @@ func (r *report) latest() []*scheduler {
 	return slices.SortedStableFunc(slices.Values(r.Schedulers), func(a, b *scheduler) int { return cmp.Compare(a.Late, b.Late) })
 }
 
-// counts returns those of all schedulers together.
+// counts returns the counts of all schedulers together.
 func (r *report) counts() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, s := range r.Schedulers {

@@ -77,7 +77,7 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 	}
 	go func() {
 		defer close(v.over)
-		pprof.SetGoroutineLabels(ctx) // without those of the scheduler that is being set up
+		pprof.SetGoroutineLabels(ctx) // without the labels of the scheduler that is being set up
 		err := act.Run(ctx, cfg, tcp.Setup, func(*act.Scheduler) error {
 			listening <- nil
 			return nil
@@ -170,7 +170,8 @@ func (v *site) allowed(r *httpd.Request) bool {
 	return subtle.ConstantTimeCompare(token, v.token) == 1
 }
 
-// fixed reports whether the host of a request, which may have a port, is no name that somebody else could give an address.
+// fixed reports whether the host of a request, which may have a port, is an address or localhost: not a name for which
+// somebody else could choose the address.
 func fixed(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -176,7 +176,8 @@ func TestWhatIsNotUTF8IsReplaced(t *testing.T) {
 	require.Equal(t, 2, logs.FilterMessageSnippet("\uFFFD").Len(), "at most … connections on it, and the other one: %v", logs.All())
 }
 
-// metricsOf reads the text format of Prometheus: each name has a text and its type first, and all its samples behind it.
+// metricsOf reads the text format of Prometheus: each name has a text and its type first, and all its samples after
+// them.
 func metricsOf(t *testing.T, text string) map[string]float64 {
 	samples, seen, kind, now, helped := map[string]float64{}, map[string]bool{}, "", "", ""
 	for in := bufio.NewScanner(strings.NewReader(text)); in.Scan(); {

@@ -11,11 +11,11 @@ import (
 	"github.com/daimon-go/daimon/internal/logs"
 )
 
-// MetricSource has figures of your own for /metrics: see [Inspector].Sources.
+// MetricSource gives figures of your own to /metrics: see [Inspector].Sources.
 type MetricSource interface {
-	// Collect calls add for each figure, before it returns. It is called once for each request of /metrics, on a goroutine that
-	// is not a scheduler's thread. Several may call it at a time, so it uses atomics or locks. After a panic, which is logged, all
-	// figures of the source are left out.
+	// Collect calls add for each figure, before it returns. It is called once for each request of /metrics, on a
+	// goroutine that is not a scheduler's. Several may call it at a time, so it uses atomics or locks. After a panic,
+	// which is logged, all figures of the source are left out.
 	Collect(add func(Metric))
 }
 
@@ -42,7 +42,7 @@ var validName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 func (x *Inspector) collect(m *metrics, log *zap.Logger) {
 	seen, refused := map[string]bool{}, 0
 	for _, c := range x.Sources {
-		own := map[string]Metric{} // by what is unlike those of all others: name and labels
+		own := map[string]Metric{} // by name and labels, in which each differs from all others
 		var keys []string
 		mistakes := 0
 		whole := collectFrom(c, log, func(f Metric) {

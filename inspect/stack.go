@@ -29,8 +29,8 @@ func profiled(name string) []runtime.Frame {
 	return executed(labelled(all.String(), name))
 }
 
-// labelled returns the stacks in a profile whose goroutines have the label of the scheduler: its own, and those of its
-// coroutines and of goroutines that were started on it. A goroutine has a line of addresses and one of labels:
+// labelled returns the stacks in a profile whose goroutines have the label of the scheduler: its own, and the stacks of
+// its coroutines and of goroutines that were started on it. A goroutine has a line of addresses and one of labels:
 //
 //	1 @ 0x43c3b1 0x44f0a5 0x489a21
 //	# labels: {"scheduler":"0"}
@@ -105,7 +105,7 @@ var actPath = reflect.TypeFor[act.Task]().PkgPath()
 // schedulerMethod is how the methods of a Scheduler begin.
 var schedulerMethod = actPath + ".(*Scheduler)."
 
-// below are packages in which nobody looks for the culprit: the runtime, and those that only pass a call on to the kernel.
+// below are packages that are never the culprit: the runtime, and packages that only pass a call on to the kernel.
 var below = []string{
 	"runtime", "internal", "sync", "syscall", "time", "os", "io", "iter", "golang.org/x/sys/unix", "reflect",
 }

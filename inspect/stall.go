@@ -24,7 +24,7 @@ type stall struct {
 	Task uint32 `json:"task,omitempty"`
 
 	// Local and Peer are the addresses of the connection that the action serves, if it serves one. For an accepted
-	// connection Local is that of its service. Both are the system's: behind a PROXY header Peer is the proxy.
+	// connection Local is the address of its service. Both are the socket's: with a PROXY header Peer is the proxy.
 	Local string `json:"local,omitempty"`
 	Peer  string `json:"peer,omitempty"`
 
@@ -45,7 +45,7 @@ type stall struct {
 // cause is why a turn does not end.
 type cause string
 
-// The causes of a stall. Those of Linux are told apart by what the kernel says of the thread; elsewhere only parked and
+// The causes of a stall. On Linux the kernel's figures of the thread tell them apart; elsewhere only parked and
 // collector are known, from the stack.
 const (
 	computing    cause = "computing"                // the thread had a CPU for half of the time, or for longer than the limit
@@ -113,7 +113,7 @@ func (l *limiter) allow(now time.Time) bool {
 	return true
 }
 
-// fields are those of a line in the log. What is empty is left out.
+// fields returns the fields of a line in the log, without empty ones.
 func (s *stall) fields() []zap.Field {
 	fields := []zap.Field{zap.Int("scheduler", s.Scheduler), zap.Duration("for", s.Lasted), zap.String("cause", string(s.Cause))}
 	if s.Kind != "" {

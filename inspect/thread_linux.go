@@ -138,7 +138,7 @@ func (g *glance) callName() string {
 	return name
 }
 
-// calls are system calls that can take long. The first argument of those that end in "of" is a descriptor.
+// calls are system calls that can take long. If a name ends in "of", the first argument of the call is a descriptor.
 var calls = map[int]string{
 	unix.SYS_READ: "read of", unix.SYS_READV: "readv of", unix.SYS_PREAD64: "pread64 of", unix.SYS_PREADV: "preadv of",
 	unix.SYS_WRITE: "write of", unix.SYS_WRITEV: "writev of", unix.SYS_PWRITE64: "pwrite64 of", unix.SYS_PWRITEV: "pwritev of",

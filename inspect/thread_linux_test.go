@@ -121,7 +121,7 @@ func plant(t *testing.T, want cause, posted bool, hold func(*gate)) stall {
 	return s
 }
 
-// timer returns a descriptor from which a read takes d, also if a signal of the runtime interrupts it.
+// timer returns a descriptor from which a read takes d, even if a signal of the runtime interrupts it.
 func timer(d time.Duration) int {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC)
 	if err != nil {

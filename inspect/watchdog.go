@@ -13,17 +13,18 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Watch says when the watchdog reports a stall: a turn, or what a pass does at once, that takes long. The zero value is 50 ms.
+// Watch sets when the watchdog reports a stall: a turn, or work of the scheduler itself between turns, that takes too
+// long. The zero Watch reports after 50 ms.
 type Watch struct {
-	// Limit is how long a turn may take, or what a pass does at once: 50 ms if it is 0, and at least 10 ms. The watchdog
-	// looks twice in this time, so a stall is reported when it has lasted 1 to 1.5 times as long. While all schedulers sleep
-	// it looks once in twice this time: the first stall after that is reported when it has lasted 3 times as long at most. If Limit is
-	// less than 0 there is no watchdog.
+	// Limit is how long a turn, or the scheduler's own work between turns, may take: 50 ms if it is 0, and at least 10
+	// ms. The watchdog checks twice in this time, so a stall is reported when it has lasted 1 to 1.5 times as long.
+	// While all schedulers sleep it checks once in twice this time: the first stall after that is reported when it has
+	// lasted at most 3 times as long. A Limit less than 0 switches the watchdog off.
 	Limit time.Duration
 
-	// Then is another limit, 0 for none. Stalled is called when a stall has lasted so long, with the stall as in "stalls" of
-	// /json, on the goroutine of the watchdog: once for each stall, and as long as it runs no other stall is noticed. It may end the
-	// program.
+	// Then is another limit, 0 for none. When a stall has lasted that long, the watchdog calls Stalled on its own
+	// goroutine, once for each stall, with the stall as in "stalls" of /json. While Stalled runs, no other stall is
+	// noticed. It may end the program.
 	Then    time.Duration
 	Stalled func(stall json.RawMessage)
 }
@@ -170,7 +171,7 @@ func (d *watchdog) look(now time.Time) {
 	}
 }
 
-// records returns those of all schedulers.
+// records returns the records of all schedulers.
 func (d *watchdog) records() []*record {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -206,7 +207,7 @@ func (d *watchdog) hides() bool {
 	})
 }
 
-// latenesses are those of which no line was written yet.
+// latenesses have no line in the log yet.
 type latenesses struct {
 	n             int
 	late, stopped time.Duration // of the longest
@@ -356,9 +357,9 @@ func (s *stall) connection(fd int32) {
 //	another scheduler is in the kernel none: that call may keep its processor
 //	otherwise                          from the goroutine profile
 //
-// After the glance a thread may still begin a system call that keeps its processor. Then all goroutines wait for the end of
-// that call, as they do when the collector needs to stop them. Those of Daimon are on non-blocking descriptors and return
-// at once.
+// After the glance a thread may still begin a system call that keeps its processor. Then all goroutines wait for the
+// end of that call, as they do when the collector needs to stop them. System calls of Daimon are on non-blocking
+// descriptors and return at once.
 func (d *watchdog) stackOf(r *record, s *stall, now time.Time) []runtime.Frame {
 	g := glanceAt(r.tid.Load())
 	s.Cause, s.Detail = judge(r.before, g, now.Sub(r.beforeAt), 2*d.tick)

@@ -32,7 +32,7 @@ const (
 // away when Run or Step returns, for which a watched is tied (see act), which may be registered whenever
 // isAway says so.
 type watched struct {
-	name   string          // the value of the goroutine's label; unlike those of all other schedulers in the process
+	name   string          // the value of the goroutine's label, unique in the process
 	labels context.Context // with that label; nil before bind
 	tid    atomic.Uint64   // of the thread, 0 before bind
 
@@ -50,8 +50,8 @@ type watched struct {
 // label is the key of the label that the goroutine of a scheduler carries in profiles.
 const label = "scheduler"
 
-// bind says that the calling goroutine and its thread are those of the scheduler. The goroutine gets a label, by which its
-// stack is found. Coroutines and goroutines that it starts from then on inherit the label.
+// bind makes the calling goroutine and its thread the scheduler's. The goroutine gets a label, by which its stack is
+// found. Coroutines and goroutines that it starts from then on inherit the label.
 func (w *watched) bind() {
 	w.tid.Store(thread.ID())
 	w.labels = pprof.WithLabels(context.Background(), pprof.Labels(label, w.name))
@@ -163,7 +163,7 @@ func (w *watched) sight() sighting {
 	return x
 }
 
-// lastEvents returns those that are kept, the oldest first. The scheduler may go on meanwhile. Any goroutine.
+// lastEvents returns the kept events, the oldest first. The scheduler may go on meanwhile. Any goroutine.
 func (w *watched) lastEvents() (all []event) {
 	for try := 0; try < 8; try++ {
 		at := int(w.seq.Load() >> 2)

@@ -17,12 +17,12 @@ var errGivenUp = errors.New("process: the question was cancelled")
 // [Reply.Forward]. The zero Reply has no effect. Any goroutine may call its methods.
 type Reply[A any] struct{ q *question[A] }
 
-// Send answers, and reports whether the asker still waited for the answer. The Sender is as for [Ref.Send].
+// Send answers the question, and reports whether the asker still waited for it. The Sender is as for [Ref.Send].
 func (r Reply[A]) Send(from Sender, answer A) bool {
 	return r.q != nil && r.q.answer(from, answer, nil)
 }
 
-// Fail answers with an error. It panics if err is nil.
+// Fail answers with an error, and reports whether the asker still waited for it. It panics if err is nil.
 func (r Reply[A]) Fail(from Sender, err error) bool {
 	if err == nil {
 		panic("process: Fail without an error")
@@ -30,9 +30,9 @@ func (r Reply[A]) Fail(from Sender, err error) bool {
 	return r.q != nil && r.q.answer(from, *new(A), err)
 }
 
-// Forward makes the question depend on another process: its end, and no longer that of the process that was asked, is
-// answered with ErrDead. With nil, as for an answer from a task or a goroutine, it depends on no process. Forward is called
-// before the Reply is passed on. It reports whether the asker still waits for the answer.
+// Forward makes the question depend on another process: the asker gets ErrDead when that process ends, and no longer
+// when the process that was asked ends. With nil, for an answer from a task or a goroutine, the question depends on no
+// process. Call Forward before you pass the Reply on. It reports whether the asker still waits for the answer.
 func (r Reply[A]) Forward(to AnyRef) bool {
 	if r.q == nil {
 		return false
@@ -48,7 +48,8 @@ func (r Reply[A]) Forward(to AnyRef) bool {
 	return false
 }
 
-// Open reports whether the asker still waits for the answer.
+// Open reports whether the asker still waits for the answer: it is false after an answer, a deadline, or the Close of
+// an Ask.
 func (r Reply[A]) Open() bool { return r.q != nil && r.q.state.Load() == asked }
 
 const (
@@ -117,9 +118,9 @@ func (q *question[A]) giveUp(why error) bool {
 }
 
 // Ask is an action by which a task asks a process. When it is Done, Value is the answer. It fails with the error of
-// Reply.Fail, with ErrDead, with ErrFull if the mailbox is full and its Overflow is not Block, or with
-// os.ErrDeadlineExceeded; an answer after that finds the Reply closed. While it waits for room, each attempt calls
-// Message. On an order it goes on waiting.
+// Reply.Fail; with ErrDead; with ErrFull if the mailbox is full and its Overflow is not Block; or with
+// os.ErrDeadlineExceeded, after which an answer finds the Reply closed. While it waits for room, each attempt calls
+// Message. It goes on waiting during a shutdown.
 //
 // An Ask is used once, by pointer, and its parent keeps it from turn to turn:
 //
@@ -138,10 +139,10 @@ func (q *question[A]) giveUp(why error) bool {
 //
 // A parent that ends before the Ask is Done calls its Close, which closes the Reply.
 type Ask[M, A any] struct {
-	To      Ref[M]
-	Message func(Reply[A]) M
-	Within  time.Duration // 0: no deadline; less than 0: the deadline has passed, and the process is not asked
-	Value   A
+	To      Ref[M]           // the process to ask
+	Message func(Reply[A]) M // makes the message, which contains the Reply
+	Within  time.Duration    // 0: no deadline; less than 0: the deadline has passed, and the process is not asked
+	Value   A                // the answer, once Act has returned Done
 
 	q     *question[A]
 	timer act.Timer
@@ -150,7 +151,7 @@ type Ask[M, A any] struct {
 	sent  bool
 }
 
-// Act asks, or looks for the answer.
+// Act sends the question, then waits for the answer. It is for the turns of one task.
 func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	if x.q == nil {
 		x.begin(t)
@@ -203,7 +204,7 @@ func (x *Ask[M, A]) begin(t *act.Task) {
 	}
 }
 
-// Close gives the question up.
+// Close gives the question up, and closes its Reply. It is for the task that asks; after Done it has no effect.
 func (x *Ask[M, A]) Close() error {
 	if x.q != nil {
 		x.q.giveUp(errGivenUp)
@@ -212,8 +213,8 @@ func (x *Ask[M, A]) Close() error {
 	return nil
 }
 
-// Call asks a process, and waits for the answer until ctx ends. It is for goroutines that may block, never for the thread
-// of a scheduler.
+// Call asks a process and blocks until there is an answer, or ctx ends. Its errors are the errors of [Ask], and
+// ctx.Err(). It is for goroutines that may block, never for the thread of a scheduler.
 func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A, error) {
 	c := make(chan struct{})
 	q := &question[A]{notify: func(*runner) { close(c) }}
@@ -235,9 +236,9 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 
 // Request asks another process on behalf of p, and sends p a message when there is an outcome: an answer, or one of the
 // errors of [Ask]. Meanwhile p goes on. as makes the message; it is called on any thread, and must do nothing else. The
-// bound of p's mailbox does not apply. within is the deadline, as in Ask. If the mailbox of the other process is full, and
-// its Overflow is Block, p waits for room as a sender does, but only until there is an outcome; a question that was given
-// up stays in the mailbox until it is received.
+// bound of p's mailbox does not apply. within is the deadline, as Within is for Ask. If the mailbox of the other
+// process is full, and its Overflow is Block, p waits for room as a sender does, but only until there is an outcome; a
+// question that was given up stays in the mailbox until it is received.
 func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
 	q := &question[A]{}
 	q.by = observe(&p.core, q)

@@ -189,10 +189,10 @@ func (c *core) makeRoom(w uint32, r *runner) (uint32, []waiter) {
 	return w, r.free
 }
 
-// Kill implements AnyRef.
+// Kill ends the process, as Kill of its Ref does: after the present turn, or before the next one. Any goroutine may call it.
 func (c *core) Kill() bool { return c.kill(nil, Killed, nil) }
 
-// String returns the name, or the number.
+// String returns the name of the process, or its number.
 func (c *core) String() string {
 	w := c.lock()
 	x := c.rare

@@ -3,9 +3,10 @@ package process
 import "github.com/daimon-go/daimon/act"
 
 // Do runs a as a task of the present scheduler, and sends p a message when it has finished: so a process can wait for
-// whatever an action can, such as the Await of a future or, off the thread, an [act.Call]. Meanwhile p goes on, and may move. as
-// makes the message of the failure, or of nil; it is called on that scheduler, and must do nothing else. The failure is
-// [act.ErrDropped] if a was dropped or has panicked. The bound of the mailbox does not apply. The end of p, or Cancel, closes a.
+// anything that an action can wait for, such as a future or, on another goroutine, an [act.Call]. Meanwhile p goes on,
+// and may move. as makes the message; its failure is nil if a was Done. It is called on that scheduler, and must do
+// nothing else. The failure is [act.ErrDropped] if a was dropped or has panicked. The bound of the mailbox does not
+// apply. The end of p, or Cancel, closes a.
 func Do[M any](p *Self[M], a act.Action, as func(failure error) M) Operation {
 	if a == nil {
 		panic("process: no action to do")
@@ -70,11 +71,11 @@ func (x *job) ended(*runner, Notice) { x.Cancel() }
 
 // Close closes the action, and reports that it was dropped.
 func (x *job) Close() error {
-	defer x.finish(nil, act.ErrDropped) // also if the action panics
+	defer x.finish(nil, act.ErrDropped) // even if the action panics
 	return x.Child.Close()
 }
 
-// Abandon is Close while a function of the action is off the thread.
+// Abandon is Close while a function of the action runs on another goroutine.
 func (x *job) Abandon() act.Action {
 	defer x.finish(nil, act.ErrDropped)
 	return x.Child.Abandon()

@@ -16,31 +16,31 @@
 // A [Self] is a process as its own turns see it; a [Ref] is its address for all others. A call that sends or spawns names
 // its [Sender]: a process passes its Self, a task its *act.Task, and any other goroutine the [System].
 //
-// Tasks stay on the scheduler whose sockets they own. Processes own no sockets, and move. What they wait for (a timer, a
-// future, a function off the thread, or any other act.Action) arrives as a message: see [Self.After] and
-// [Do].
+// Tasks stay on the scheduler whose sockets they own. Processes own no sockets, and move between schedulers. A timer, a
+// future, a function on another goroutine or any other [act.Action] reports to a process by a message: see [Self.After]
+// and [Do].
 //
 // # Turns
 //
 // A process sleeps, is queued on one of the schedulers, or runs. A turn receives up to Config.Messages messages; a
 // process that then has more messages continues after all others. A scheduler runs the processes in its own queue, and
-// takes half of another queue when that is empty. It looks at its sockets and timers after Config.Batch messages, or
-// when there is nothing left to run; its tasks go first. A process must not block or compute for long: as with a task,
-// all others wait.
+// takes half of another queue when that is empty. It polls its sockets and timers after Config.Batch messages, or when
+// there is nothing left to run; its tasks go first. A process must not block or compute for long: as with a task, all
+// others wait.
 //
-// Whatever a process makes ready wakes a sleeping scheduler, and so does a message of another goroutine. A process that
-// a task makes ready wakes one only after it has waited 20 µs, or at once if processes had to wait longer on that scheduler
-// lately. So a few messages now and then stay on one thread.
+// If a process or another goroutine makes a process ready, a sleeping scheduler is woken at once. If a task makes it
+// ready, a sleeping scheduler is woken only after the process has waited 20 µs, or at once if processes had to wait
+// longer on that scheduler lately. So a few messages now and then stay on one thread.
 //
 // A process that sends to one that does not run hands its thread over: the receiver has the next turn there, while the
 // message is in the caches. See [Ref.Send]. Such a chain ends with the batch.
 //
 // # Mailboxes
 //
-// A mailbox has room for 1024 messages, and a sender that finds it full waits: see [Options] and [Overflow]. Messages of
-// one sender arrive in the order in which they were sent; those of several senders in any order. A message is not copied:
-// it belongs to the receiver, and the sender must no longer touch what it points to. Messages to processes that have ended
-// are dropped and counted.
+// A mailbox has room for 1024 messages, and a sender that finds it full waits: see [Options] and [Overflow]. Messages
+// of one sender arrive in the order in which they were sent; messages of several senders arrive in any order. A message
+// is not copied: it belongs to the receiver, and the sender must no longer touch what it points to. Messages to
+// processes that have ended are dropped and counted.
 //
 // # Ends
 //
@@ -52,12 +52,12 @@
 // processes does not; so a program that spawns from other goroutines keeps Run from returning in another way, or spawns
 // the first process in a set-up function.
 //
-// A shutdown order is told to the processes whose Action is a [Stopper], and all processes go on. From then on the System
-// keeps Run from returning only while a process is ready or an operation other than a timer is under way. So Run returns
-// when tasks and services have ended and all processes sleep. If the order drops what is left, as the zero shutdown.Policy
-// does, the processes end then, or when the bound of the order has come, as [Stopped]. Else they continue in the next Run
-// of the Group, until it is closed. Orders are for the whole Group. For processes only the bound in time counts: turns are
-// not counted, so a process that always yields, and goroutines that go on sending, need that bound.
+// On shutdown, processes whose Action is a [Stopper] are told, and all processes go on. From then on the System keeps
+// Run from returning only while a process is ready or an operation other than a timer is under way. So Run returns when
+// tasks and services have ended and all processes sleep. If the policy has Drop set, as the zero [shutdown.Policy] has,
+// the processes then end as [Stopped], at the latest when its Time is over. Otherwise they continue in the next Run of
+// the Group, until it is closed. A shutdown is for the whole Group. Of its bounds only Time applies to processes: their
+// turns are not counted, so a process that always yields, and goroutines that go on sending, need that bound.
 //
 // # What it is not
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// Exit ends the process with its present turn, in which it receives no more messages. A Fail, a panic or the verdict
-// Failed in the same turn takes precedence.
+// Exit ends the process with its present turn, in which it receives no more messages. A Fail, a panic or a returned
+// act.Failed in the same turn takes precedence.
 func (p *Self[M]) Exit() {
 	if p.over == 0 {
 		p.over = Normal
@@ -123,7 +123,7 @@ func (c *core) die(why Reason) bool {
 	return true
 }
 
-// takeObservers returns the observers of a process that has ended, and those that wait for room in its mailbox.
+// takeObservers returns the observers of a process that has ended, and the waiters for room in its mailbox.
 func (c *core) takeObservers() (first *entry[endObserver], free []waiter) {
 	if c.rare == nil {
 		return nil, nil
@@ -157,7 +157,7 @@ func (r *runner) protect(c *core, f func()) {
 	f()
 }
 
-// Notice is about the end of a process.
+// Notice says that a process has ended, and why. [Watch] sends one as a message, and the future of [Ended] resolves to one.
 type Notice struct {
 	// Of is the process, as a Ref. It is equal to the Ref that was watched.
 	Of AnyRef

@@ -47,8 +47,8 @@ func (x *idleStack) push(r *runner) (now snapshot) {
 // rests reports whether no turn on s delays what comes from elsewhere. Interleavings replace it.
 var rests = func(s *act.Scheduler) bool { return s.Internals().Rests() }
 
-// pop takes off a runner, which the caller then wakes: of those whose schedulers rest, or else of all, the one that was
-// pushed last. It returns nil if there is none.
+// pop takes off a runner, which the caller then wakes: the one pushed last of the runners whose schedulers rest, or
+// else of all. It returns nil if there is none.
 func (x *idleStack) pop() *runner {
 	if !x.any() {
 		return nil

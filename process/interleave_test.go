@@ -173,7 +173,7 @@ func (x *overlay) plant(t *testing.T, here string) (sources map[string]string) {
 }
 
 // twice returns what to insert into a file for each function that broken changes: a call of the changed function at the
-// beginning, and the changed function, under another name, behind it.
+// beginning, and the changed function, under another name, after it.
 func twice(t *testing.T, fault, suffix, right, broken string) (inserts map[int]string) {
 	inserts = map[int]string{}
 	others := functions(t, broken)

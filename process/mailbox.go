@@ -8,11 +8,11 @@ import (
 )
 
 // Self is a process as its own Action sees it. Its methods are for the turns of the process, unless they say otherwise.
-//
-// The mailbox is two slices. Senders append to in, under the lock. The turns take from out, without the lock, and swap
-// the two when out is empty. A message to a sleeping process with an empty mailbox goes straight to out, since no turn
-// uses it. So a hand-off costs one lock, and no message is ever moved.
+// Others hold a [Ref].
 type Self[M any] struct {
+	// The mailbox is two slices. Senders append to in, under the lock. The turns take from out, without the lock, and swap
+	// the two when out is empty. A message to a sleeping process with an empty mailbox goes straight to out, since no turn
+	// uses it. So a hand-off costs one lock, and no message is ever moved.
 	in       []M   // mail is set if it is not empty
 	outCount int32 // the messages in out, as far as senders know
 	limit    int32 // of the mailbox; 0: none
@@ -33,7 +33,8 @@ func (p *Self[M]) Ref() Ref[M] { return Ref[M]{p} }
 // Poke gives the process a turn, as a message would. Any goroutine that has the Self may call it.
 func (p *Self[M]) Poke() { p.signal(poked, nil) }
 
-// Pending returns how many messages Receive could still return, as far as this turn has seen.
+// Pending returns how many messages are left for Receive, of the messages that had arrived when this turn last took
+// some from the senders. More may have arrived since.
 func (p *Self[M]) Pending() int { return len(p.out) - int(p.pos) }
 
 // Receive returns the next message. It returns false if there is none, or if the turn should end: after Config.Messages

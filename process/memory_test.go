@@ -107,8 +107,8 @@ func TestNoAllocForAMessage(t *testing.T) {
 // page is a message that a weak pointer watches.
 type page struct{ _ [64]byte }
 
-// The mailbox keeps no reference to a message that Receive has returned, also while it has others, and a Ref of a process
-// that has ended keeps none of its messages.
+// The mailbox keeps no reference to a message that Receive has returned, even while it has others, and a Ref of a
+// process that has ended keeps none of its messages.
 func TestAMailboxKeepsNoReceivedMessage(t *testing.T) {
 	x := newTraced(t, process.Config{})
 	take := 0

@@ -49,9 +49,10 @@ type Operation interface {
 	Cancel() bool
 }
 
-// Watch sends p a message when another process ends, or at once if it has ended already. as makes the message of the
-// Notice; it is called on any thread, and must do nothing else. Each call of Watch sends one message, to which the bound
-// of the mailbox does not apply. The zero Ref has ended as Stopped. For the order of several Notices see [Link].
+// Watch sends p a message when another process ends, or at once if it has ended already; Cancel of the Operation stops
+// that. as makes the message of the Notice; it is called on any thread, and must do nothing else. Each call of Watch
+// sends one message, to which the bound of the mailbox does not apply. The zero Ref has ended as Stopped. For the order
+// of several Notices see [Link].
 func Watch[M any](p *Self[M], of AnyRef, as func(Notice) M) Operation {
 	if of == nil {
 		panic("process: Watch without a process: the zero Ref is nobody")
@@ -158,9 +159,10 @@ func (x *link) Cancel() bool {
 	return x[1].Cancel() && both // one of them may be about to carry the end
 }
 
-// Ended returns a future that is resolved when the process has ended, or at once if it has already. While the process is
-// alive, all calls return the same future. That of the zero Ref is resolved and has no scheduler, so it takes no callbacks. On an order a process that sleeps ends only after all tasks; so a task that
-// awaits the future, and is not a Stopper, waits as long as the terms of the order let it. Any goroutine may call Ended.
+// Ended returns a future that is resolved when the process has ended, or at once if it has already. While the process
+// is alive, all calls return the same future. That of the zero Ref is resolved and has no scheduler, so it takes no
+// callbacks. On shutdown a process that sleeps ends only after all tasks; so a task that awaits the future, and is not
+// a Stopper, waits as long as the shutdown policy lets it. Any goroutine may call Ended.
 func Ended(of AnyRef) *future.Future[Notice] {
 	if of == nil {
 		panic("process: Ended without a process: the zero Ref is nobody")

@@ -8,14 +8,15 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Action is what a process does in its turns. Act receives messages, must not block, and returns:
+// Action is the code of a process: its Act is called for each turn. [Func] and [Handler] make one of a function. Act
+// receives messages, must not block, and returns:
 //
 //   - act.Wait to sleep until a message comes or [Self.Poke] is called,
 //   - act.Yield to have another turn after the other processes,
 //   - act.Done or act.Failed to end.
 //
-// A message that comes during a turn, and is not received in it, causes another turn. But messages that a turn has seen
-// and left in the mailbox cause none: an Action that returns Wait should first receive until there is no message.
+// A message that arrives during a turn, and is not received in it, causes another turn. Messages that a turn has seen
+// and left in the mailbox do not: an Action that returns Wait should first receive until [Self.Receive] returns false.
 //
 // An Action that is an io.Closer is closed when the process has ended for any reason. Close may be called on any thread,
 // and sends with the System as the Sender.
@@ -30,7 +31,8 @@ type function[M any] func(p *Self[M]) act.Directive
 
 func (f function[M]) Act(p *Self[M]) act.Directive { return f(p) }
 
-// Handler returns an Action that calls h for each message. The process ends when h calls [Self.Exit] or [Self.Fail].
+// Handler returns an Action that calls h for each message, on the thread of the scheduler that runs the process. The
+// process ends when h calls [Self.Exit] or [Self.Fail].
 func Handler[M any](h func(p *Self[M], m M)) Action[M] { return handler[M](h) }
 
 type handler[M any] func(p *Self[M], m M)
@@ -45,22 +47,22 @@ func (h handler[M]) Act(p *Self[M]) act.Directive {
 	}
 }
 
-// Stopper is an Action that is told of shutdown orders. Stop is called once for each order that makes the terms
-// stricter, before the next turn of the process; of several orders before that turn only the last is told. Stop may end
-// the process, or send what has to be sent first. A process whose Action is not a Stopper goes on with its messages.
+// Stopper is an Action that is told of a shutdown. Stop is called in the next turn of the process, before Act, once for
+// each request that makes the policy stricter; of several requests before that turn only the last is told. Stop may end
+// the process, or send last messages first. A process whose Action is not a Stopper goes on with its messages.
 type Stopper[M any] interface {
 	Stop(p *Self[M], o shutdown.Order)
 }
 
 // Options configure one process. The zero Options are good.
 type Options struct {
-	// Name is for logs, notices and the pages of package inspect; "" means the number of the process. It should have nothing in
-	// it that a client has sent.
+	// Name is for logs, notices and the pages of package inspect; "" means the number of the process. It should contain
+	// nothing that a client has sent.
 	Name string
-	// Limit bounds the messages in the mailbox. Those received in a turn count until the turn ends. 0 means
-	// Config.Limit, -1 no bound.
+	// Limit bounds the messages in the mailbox. A message that is received in a turn counts until the turn ends. 0
+	// means Config.Limit, -1 no bound.
 	Limit int
-	// Overflow is what happens to a message when the mailbox is full.
+	// Overflow decides what happens to a message when the mailbox is full. The zero value is Block.
 	Overflow Overflow
 }
 
@@ -94,9 +96,10 @@ const (
 	Panicked        // Notice.Err is an *act.Panic
 	Killed          // by Kill
 	Linked          // with a process to which it was linked: see Notice.Err
-	Stopped         // by an order, or because the Group was closed
+	Stopped         // by a shutdown, or because the Group was closed
 )
 
+// String returns the reason as a lower-case word: normal, failed, panic, killed, linked, stopped.
 func (r Reason) String() string {
 	names := [...]string{"alive", "normal", "failed", "panic", "killed", "linked", "stopped"}
 	if int(r) < len(names) {
@@ -110,28 +113,33 @@ func (r Reason) abnormal() bool { return r != Normal && r != Stopped }
 
 // Errors of Ref.Send, Ask, Call and Request.
 var (
+	// ErrDead says that the process has ended, or ended before it answered.
 	ErrDead = errors.New("process: the process has ended")
+	// ErrFull says that the mailbox is full, and that its Overflow is not Block.
 	ErrFull = errors.New("process: the mailbox is full")
 )
 
-// Ref is the address of a process. Refs are equal if they are of the same process; no later process has an equal one. A
-// Ref may be kept and sent anywhere, and any goroutine may call its methods. The zero Ref is the address of no process,
-// and behaves as that of a process that has ended.
+// Ref is the address of a process: others send to it and end it by its Ref. Refs are equal if they are of the same
+// process; no later process has an equal one. A Ref may be kept and sent anywhere, and any goroutine may call its
+// methods. The zero Ref is the address of no process, and behaves like the Ref of a process that has ended.
 type Ref[M any] struct{ p *Self[M] }
 
-// AnyRef is a Ref or a Self of any message type. To compare processes, or to use them as keys of a map, use Refs.
+// AnyRef is a Ref or a Self of any message type, for [Watch], [Link] and [Ended]. To compare processes, or to use them
+// as keys of a map, use Refs.
 type AnyRef interface {
 	// Kill ends the process before its next turn, or after the present one, and drops its messages. It reports whether
 	// the process was alive and not killed yet. A process that ends by itself in the present turn has its own Reason.
 	Kill() bool
+	// String returns the name of the process, or its number.
 	String() string
 	process() *core
 }
 
-// Kill implements AnyRef.
+// Kill ends the process before its next turn, or after the present one, as Killed: see [AnyRef]. It reports whether the
+// process was alive and not killed yet. Any goroutine may call it.
 func (to Ref[M]) Kill() bool { return to.p != nil && to.p.Kill() }
 
-// String returns the name of the process, or its number.
+// String returns the name of the process, or its number; "nobody" for the zero Ref.
 func (to Ref[M]) String() string {
 	if to.p == nil {
 		return "nobody"
@@ -154,10 +162,10 @@ type Sender interface {
 	Scheduler() *act.Scheduler
 }
 
-// Spawn makes a process. With a System as the Sender, any goroutine may call Spawn, and the first turn is taken by an
-// idle scheduler if there is one. With any other Sender the process is queued on that scheduler, and an idle one may
-// take it. In a System that is closed the process ends at once, as Stopped. Spawn panics if a is nil, if the Group has
-// no System, and before the first Setup has returned.
+// Spawn starts a process and returns its address. With a System as the Sender, any goroutine may call Spawn, and the
+// first turn is taken by an idle scheduler if there is one. With any other Sender the process is queued on that
+// scheduler, and an idle one may take it. In a System that is closed the process ends at once, as Stopped. Spawn panics
+// if a is nil, if the Group has no System, and before the first Setup has returned.
 func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
 		panic("process: no action to make a process of")

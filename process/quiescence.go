@@ -70,7 +70,7 @@ func (sys *System) queuesEmpty() bool {
 	return !slices.ContainsFunc(sys.runners, func(r *runner) bool { return !r.queue.empty() })
 }
 
-// inRun returns how many runners are in Run, of those that have been set up.
+// inRun returns how many runners have been set up and are in Run.
 func (sys *System) inRun() (n int) {
 	for _, r := range sys.runners {
 		if r.inRun.Load() {

@@ -15,7 +15,7 @@ type waiter interface {
 	hasEnded() bool
 }
 
-// waiters are those of one mailbox, in order, under the lock of its process.
+// waiters wait for room in one mailbox, in order. Under the lock of its process.
 type waiters struct {
 	list[waiter]
 	tasks map[*act.Task]*entry[waiter]

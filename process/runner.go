@@ -11,8 +11,8 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// runner runs processes on one scheduler. It is a demon, so it has a turn in each pass: the ready tasks go first, then the
-// processes of its own queue, then those of other queues, then the kernel.
+// runner runs processes on one scheduler. It is a demon, so it has a turn in each pass: the ready tasks go first, then
+// the processes of its own queue, then processes of other queues, then the kernel.
 type runner struct {
 	sys   *System
 	s     *act.Scheduler
@@ -191,7 +191,7 @@ func (r *runner) run(c *core, most int) (cost int) {
 // timed is how many turns of processes there are to one that is timed.
 const timed = 64
 
-// times is the turn of c. Of those that somebody may ask for, one in 64 is timed.
+// times is the turn of c. While somebody may ask for times, one turn in 64 is timed.
 func (r *runner) times(c *core) act.Directive {
 	if !r.watched || r.turns%timed != 0 {
 		return c.body.turn()
@@ -202,7 +202,7 @@ func (r *runner) times(c *core) act.Directive {
 	return d
 }
 
-// endTurn does what the verdict of a turn says.
+// endTurn does what the Directive of a turn says.
 func (r *runner) endTurn(c *core, d act.Directive) {
 	switch {
 	case c.over != 0:
@@ -221,7 +221,7 @@ func (r *runner) endTurn(c *core, d act.Directive) {
 	}
 }
 
-// suspend makes c sleep, wait for room, or go on behind the processes that are queued.
+// suspend makes c sleep, wait for room, or continue after the processes that are queued.
 func (r *runner) suspend(c *core, d act.Directive) {
 	idle := d == act.Wait && !c.cutOff
 	if idle && !c.overran && !c.oversized && c.trySleep() {
@@ -241,8 +241,8 @@ func (r *runner) release(free []waiter) {
 	}
 }
 
-// enqueueAgain queues c behind its turn. If c is alone here no idle runner is woken: c would move from runner to runner,
-// each time behind a wake-up.
+// enqueueAgain queues c after its turn. If c is alone here no idle runner is woken: c would move from runner to runner,
+// each time after a wake-up.
 func (r *runner) enqueueAgain(c *core) {
 	if r.next == nil && r.queue.length() == 0 && r.queue.tryEnqueue(c) {
 		return

@@ -16,14 +16,14 @@ import (
 // present turn receives no more messages, and the sender continues after the processes that were already queued. Of
 // several receivers in a turn only the first gets the thread; the others are queued.
 //
-// Room in a mailbox goes to the next sender, also while others wait for it. A process that sends to a full mailbox of
+// Room in a mailbox goes to the next sender, even while others wait for it. A process that sends to a full mailbox of
 // another System gets an act.Blocked too, which only a task of its own can wait for: see [Do].
 func (to Ref[M]) Send(from Sender, m M) error {
 	return dropped(to.send(from, m, nil), nil)
 }
 
-// Deliver is Send for a goroutine that may block, never the thread of a scheduler: if the mailbox is full, and its Overflow
-// is Block, Deliver returns when m is in it, or when ctx ends.
+// Deliver is Send for a goroutine that may block, never for the thread of a scheduler: if the mailbox is full, and its
+// Overflow is Block, Deliver waits until m is in the mailbox, or ctx ends, and then returns ctx.Err().
 func (to Ref[M]) Deliver(ctx context.Context, m M) error {
 	return dropped(to.sendAndWait(ctx, m), nil)
 }

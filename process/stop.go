@@ -103,7 +103,7 @@ func (x *local) Leave() {
 	}
 }
 
-// Drop is called when the scheduler drops what is left. The last one in Run ends all processes, also those that sleep.
+// Drop is called when the scheduler drops what is left. The last one in Run ends all processes, even sleeping ones.
 func (x *local) Drop() {
 	r := x.runner
 	if r == nil {
@@ -148,9 +148,9 @@ func (sys *System) allClosed() bool {
 	return sys.closed.Load() != 0
 }
 
-// endAll ends all processes, while no runner has a turn: those that a runner has in its hands, those that are queued, and
-// those that are registered. Processes that the ends make ready end as well. What is spawned meanwhile, by goroutines or
-// by Close methods, stays for a later Run.
+// endAll ends all processes, while no runner has a turn: the current and next ones of the runners, the queued and the
+// registered ones. Processes that become ready by these ends end as well. A process that a goroutine or a Close method
+// spawns meanwhile stays for a later Run.
 func (sys *System) endAll(by *runner) {
 	sys.endMu.Lock() // two may find that they are the last
 	defer sys.endMu.Unlock()

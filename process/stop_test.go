@@ -264,7 +264,7 @@ func TestAStopperMayEndAndSend(t *testing.T) {
 	}
 }
 
-// Also those that have had no turn, and what is spawned later.
+// Even processes that have had no turn, and processes that are spawned later.
 func TestCloseEndsAll(t *testing.T) {
 	x := newStepped(t, 2)
 	closed := 0

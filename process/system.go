@@ -16,8 +16,8 @@ type Config struct {
 	Limit int
 	// Messages bounds the messages that a process receives in a turn; 0 means 16. A turn in which the Batch ends is shorter.
 	Messages int
-	// Batch bounds the messages that processes receive on a scheduler before it looks at its sockets and timers again;
-	// 0 means 64. If they take more than a millisecond the next batch is half as large, down to one message.
+	// Batch bounds the messages that processes receive on a scheduler before it polls its sockets and timers again; 0
+	// means 64. If they take more than a millisecond the next batch is half as large, down to one message.
 	Batch int
 }
 
@@ -41,13 +41,13 @@ type System struct {
 	awaited    word // 1: there are some
 }
 
-// resolved is a Config without defaults. Limit 0 is no bound.
+// resolved is a Config after its defaults. A Limit of 0 means no bound.
 type resolved struct {
 	Limit           int32
 	Messages, Batch int
 }
 
-// outside counts what happens on no runner's thread.
+// outside counts events that happen on no runner's thread.
 type outside struct {
 	turn    word // the index of the next runner, modulo their number
 	made    counter
@@ -164,7 +164,7 @@ func (sys *System) Stats() (n Stats) {
 		return n
 	}
 	n.Ended = sys.outside.ended.Load()
-	for _, r := range sys.runners { // before those that were made, of which there are never fewer
+	for _, r := range sys.runners { // before the spawned ones, of which there are never fewer
 		n.Ended += r.ended.Load()
 	}
 	made := sys.outside.made.Load()

@@ -144,9 +144,10 @@ func pipes() (c *child, read, write *os.File, err error) {
 	return &child{to: to, from: from, lines: bufio.NewReader(from)}, read, write, nil
 }
 
-// message returns the message to the new program, and the descriptors for it: those in files, and behind them those of the sockets.
-// A descriptor's index in that list is its number in the new program. Descriptors are numbers here, and not of type os.File: an
-// os.File has a finalizer that closes the socket, and its method Fd makes the socket block, in both processes.
+// message returns the message to the new program, and the descriptors for it: first files, then the sockets. A
+// descriptor's index in that list is its number in the new program. Descriptors are numbers here, and not of type
+// os.File: an os.File has a finalizer that closes the socket, and its method Fd makes the socket block, in both
+// processes.
 func (u *Upgrade) message(sockets []*handover.Sockets, files []uintptr) (text []byte, all []uintptr, err error) {
 	m := &message{PID: os.Getpid()}
 	for _, x := range sockets {

@@ -5,22 +5,23 @@
 //	install web-2 /usr/local/bin/web
 //	kill -USR2 $(pidof web)
 //
-// The old process starts the new binary with the same arguments, and passes on the listening sockets of all services. The new one
-// sets up its services on these sockets and says that it is ready. Then the old one asks its services for their states, such as the
-// keys of TLS's session tickets (secure.Tickets): see [Keeper]. With them it says go, and the new one accepts. The old one stops
-// accepting, and ends as after a signal: connections that are open finish what is in flight.
+// The old process starts the new binary with the same arguments, and passes on the listening sockets of all services.
+// The new one sets up its services on these sockets and says that it is ready. Then the old one asks its services for
+// their states, such as the keys of TLS session tickets (secure.Tickets): see [Keeper]. It sends the states, and the
+// new one accepts. The old one stops accepting, and shuts down as after a signal: open connections finish the requests
+// in flight.
 //
 // So for a while both processes serve, and they share nothing. If connections share something in the memory of the process, such as
 // the subscribers of a topic, docs/ending.md says what there is to choose.
 //
-// Until the new process has said that it is ready, and then that it serves, any failure leaves the old one running. A binary may be
-// impossible to start, die, refuse, or not be ready in a minute. Then it is ended, and one line in the log of the old process says
-// why. There is one upgrade at a time, and none while an end is announced or in force. If the old process is killed in the middle,
-// the new one takes over, without the states.
+// Until the new process has said that it is ready, and then that it serves, any failure leaves the old one running. If
+// the new binary cannot be started, dies, refuses, or is not ready within a minute, it is killed, and one line in the
+// log of the old process says why. There is one upgrade at a time, and none while a shutdown is announced or under way.
+// If the old process is killed in the middle, the new one takes over, without the states.
 //
-// The services of both programs are matched by Name, or else by the address they were configured with. A service that the new
-// program does not have ends with the old one. The new program logs its sockets, and clients that wait there to be accepted are
-// reset. The number of schedulers may be another.
+// The services of both programs are matched by Name, or else by the address they were configured with. A service that
+// the new program does not have ends with the old one. The new program logs its sockets, and clients that wait there to
+// be accepted are reset. The number of schedulers may differ.
 //
 // # Socket activation
 //

@@ -14,38 +14,42 @@ import (
 // maxState is how many bytes the states of all services may have together: 64 MiB.
 const maxState = 64 << 20
 
-// Keeper is a service with a state that the next program goes on with, as secure.Tickets has. The methods are called on any
-// goroutine, one at a time.
+// Keeper is a service whose state is passed on to the new program in an upgrade; secure.Tickets is one. List it in
+// Upgrade.Services. The methods are called on any goroutine, one at a time.
 //
 //	the old program                        the new program
 //	                                       Setup of all services
 //	SaveState ───────────── state ───────▶ LoadState
 //	                                       accepts
-//	Settle(nil), and the order to end
+//	Settle(nil), then shutdown
 type Keeper interface {
-	// StateName is what the state is found by. No other Keeper of the program has the same.
+	// StateName returns the name by which the new program finds the state. It is unique among the Keepers of the
+	// program, and the same in both programs.
 	StateName() string
-	// SaveState returns the state as it is now. It is called when the new program is ready, and waits only for this. What changes
-	// from then on is not passed on, so a state that must not fork is not changed until Settle: see [Settler]. ctx ends with the time
-	// that the new program has (Upgrade.Timeout), with that of an end (the Time of Upgrade.Terms), and when this program gets an order
-	// to end. Then the upgrade is given up, also if SaveState has not returned. There is no other one before it has. The state goes
-	// through a pipe, and is never in a file. If the states of all services have more than 64 MiB, the upgrade fails.
+	// SaveState returns the present state. It is called when the new program is ready and waits for nothing else. Later
+	// changes are not passed on, so a state that must not fork must not change until Settle: see [Settler]. ctx ends
+	// after Upgrade.Timeout, after the Time of Upgrade.Terms, and when this program is told to shut down. Then the
+	// upgrade is given up, even if SaveState has not returned; the next upgrade waits until it has. The state goes
+	// through a pipe, never through a file. If the states of all services have more than 64 MiB together, the upgrade
+	// fails.
 	SaveState(ctx context.Context) ([]byte, error)
-	// LoadState is called when all services are set up, in the last set-up function, before the program accepts. It is not called if
-	// there is no older program, or if that was killed in the middle. An error keeps the new program from taking over.
+	// LoadState is called when all services are set up, in the last set-up function, before the program accepts. It is
+	// not called if there is no older program, or if the older program was killed in the middle. An error keeps the new
+	// program from taking over.
 	LoadState(state []byte) error
 }
 
-// Settler is a Keeper that is told how an upgrade went. It is for a state that must not change in both programs: SaveState stops
-// what changes it, and Settle has it go on.
+// Settler is a Keeper that is told how an upgrade went. It is for a state that must not change in both programs:
+// SaveState stops all changes, and Settle allows them again.
 type Settler interface {
-	// Settle is called once behind each SaveState, also one that has failed. A nil err says that the new program serves with the
-	// state, before this one gets its order to end. Otherwise the upgrade was given up because of err, and this program goes on. It
-	// must not block.
+	// Settle is called once after each SaveState, even after one that has failed. A nil err says that the new program
+	// serves with the state; this program is told to shut down next. Otherwise the upgrade was given up because of err,
+	// and this program goes on. Settle must not block.
 	Settle(err error)
 }
 
-// findKeepers finds those among the services. A state that could be lost, or be taken for another one, is an error.
+// findKeepers finds the Keepers among the services. A state that could be lost, or be taken for another one, is an
+// error.
 func (u *Upgrade) findKeepers() error {
 	for _, v := range u.Services {
 		_, named := v.(interface{ StateName() string })
@@ -63,7 +67,8 @@ func (u *Upgrade) findKeepers() error {
 	return nil
 }
 
-// state is that of a Keeper. Behind the word that it may accept, the new program gets a list of them in JSON, and then all bytes.
+// state is the state of one Keeper. After the word that it may accept, the new program gets a list of states in JSON,
+// and then all bytes.
 type state struct {
 	Name string
 	Size uint64
@@ -161,7 +166,7 @@ func (c *child) send(all []*state) error {
 	return ended(err)
 }
 
-// receive returns the word of the older program, and the states behind it.
+// receive returns the word of the older program, and the states after it.
 func (p *predecessor) receive() (word string, all []*state, err error) {
 	if word, err = p.lines.ReadString('\n'); err != nil {
 		return "", nil, err

@@ -27,20 +27,22 @@ import (
 //
 // The fields must not be changed from Inherit on.
 type Upgrade struct {
-	// Services are those whose sockets and states are passed on: services of package service, an inspect.Inspector, and each [Keeper].
-	// Other values are ignored.
+	// Services pass their sockets and states on to the new program: services of package service, an inspect.Inspector,
+	// and each [Keeper]. Other values are ignored.
 	Services []any
 	// Signal starts an upgrade. The default, nil, is SIGUSR2.
 	Signal os.Signal
-	// Program is the path of the new binary; "" means that by which this process was started. It is looked up again: a link, or a
-	// name in PATH, may lead to another file by then. A program that changes its root (chroot) has to set it. So has one that was
-	// started by a relative path and changes its directory.
+	// Program is the path of the new binary; "" means the path by which this process was started. It is looked up
+	// again: a link, or a name in PATH, may lead to another file by then. Set Program if the program changes its root
+	// (chroot), or if it was started by a relative path and changes its directory.
 	Program string
-	// Timeout is how long the new program may take until it serves; 0 means a minute.
+	// Timeout is how long the new program may take until it serves; 0 means a minute. Then it is killed, and this
+	// program goes on.
 	Timeout time.Duration
-	// Terms are those of the end of the old program. Announce does not count, since the new program serves. If Spread is 0, it is
-	// 10 s: a request that comes in that time is answered, and the answer says that it is the last. One that crosses the end of an
-	// idle connection is lost. With 1, a nanosecond, idle connections end at once: see docs/ending.md.
+	// Terms is the shutdown policy of the old program. Announce is ignored, since the new program serves. A Spread of 0
+	// means 10 s: a request that arrives in that time is answered, and the answer says that the connection closes. A
+	// request that is sent while the server closes its idle connection is lost. With 1, a nanosecond, idle connections
+	// are closed at once: see docs/ending.md.
 	Terms shutdown.Policy
 
 	predecessor predecessor
@@ -57,22 +59,24 @@ type Upgrade struct {
 	end     func()          // ends an upgrade that is under way
 }
 
-// Replaced is the order with which a program ends when another one has taken over.
+// Replaced is the shutdown request with which a program ends after another one has taken over. Actions and services see
+// it as the [shutdown.Order].
 type Replaced struct {
-	PID   int // of the other one
+	PID   int // of the new process
 	Terms shutdown.Policy
 }
 
-// Policy returns the terms.
+// Policy returns r.Terms.
 func (r Replaced) Policy() shutdown.Policy { return r.Terms }
 
 // Replaced returns true: another process serves the same addresses. It is for httpd.Ready.
 func (r Replaced) Replaced() bool { return true }
 
+// String returns "replaced by process" and the PID, for logs.
 func (r Replaced) String() string { return fmt.Sprintf("replaced by process %d", r.PID) }
 
-// Setup is a set-up function, the last one. If an older program has started this one, Setup says that this one is ready, and waits
-// for the word that it may accept. From then on Signal starts an upgrade.
+// Setup is a set-up function for [act.Run], the last one. If an older program has started this one, Setup reports to it
+// that this one is ready, and blocks until the older program lets it accept. From then on Signal starts an upgrade.
 func (u *Upgrade) Setup(s *act.Scheduler) error {
 	if schedulers := s.Group().Schedulers(); s.Index() < len(schedulers)-1 {
 		return nil

@@ -74,7 +74,7 @@ func (o *old) pid() (n int) {
 	return n
 }
 
-// gone requires that the new process has ended, and that it is no zombie.
+// gone requires that the new process has ended, and that it is not a zombie.
 func (o *old) gone() {
 	require.Equal(o.T, syscall.ESRCH, syscall.Kill(o.pid(), 0))
 }
@@ -389,7 +389,8 @@ func TestAnEndWaitsForNoState(t *testing.T) {
 	}
 }
 
-// The path by which this program was started is that of the new one, also if the file of this one was moved from there.
+// The path by which this program was started is the path of the new one, even if the file of this one was moved from
+// there.
 func TestAProgramThatWasMovedAwayIsNotStartedAgain(t *testing.T) {
 	o := newOld(t, "")
 	o.upgrade.Program = ""

@@ -110,7 +110,7 @@ func (w *world) send(from Sender, name string, to *proc, do func(p *Self[msg])) 
 	m := msg{name, to.numbers[name], do}
 	err := to.ref.Send(from, m)
 	w.returned()
-	w.of(to.core).arrived() // also if another thread has queued it
+	w.of(to.core).arrived() // even if another thread has queued it
 	if err == nil || err == ErrDead {
 		to.sent++
 	}

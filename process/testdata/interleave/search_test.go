@@ -23,7 +23,7 @@ type chooser interface {
 
 // fork is a choice between threads, or of the world.
 type fork struct {
-	from       int // the thread at the fork; -1: none, or it is no choice between threads
+	from       int // the thread at the fork; -1: none, or this is not a choice between threads
 	to         []*thread
 	preemption bool // the first of to is the thread at the fork, and could continue
 }
@@ -35,8 +35,8 @@ type key struct {
 	offset uintptr
 }
 
-// search is a chooser that tries, run by run, all schedules with a bounded number of preemptions. It skips those that
-// have the same effect as another.
+// search is a chooser that tries, run by run, all schedules with a bounded number of preemptions. It skips a schedule
+// that has the same effect as another.
 //
 // A thread can be preempted before a step or, as another schedule, after it. If what the other threads do until it
 // continues has no conflict with the step, the two schedules have the same effect.

@@ -136,7 +136,7 @@ func (x *tester) others(t *thread) (all []*thread) {
 	return all
 }
 
-// another chooses the next thread when t cannot continue. It is no preemption.
+// another chooses the next thread when t cannot continue. It does not count as a preemption.
 func (x *tester) another(t *thread) *thread {
 	all := x.others(t)
 	if t != nil && t.can() {

@@ -25,7 +25,7 @@ type world struct {
 	sys       *System
 	loops     loops
 	procs     []*proc
-	known     []*proc // those of random worlds whose Spawn has returned
+	known     []*proc // in random worlds: the processes whose Spawn has returned
 	named     int     // the number of these
 	byCore    map[*core]*proc
 	shadows   map[unsafe.Pointer]*shadow
@@ -210,7 +210,7 @@ func (w *world) turn(x *loop) {
 	}
 }
 
-// recorder reports the steps to the world: those of the package, or those of wake-ups.
+// recorder reports the steps to the world: the package's own, or the steps of wake-ups.
 type recorder struct {
 	w     *world
 	bells bool
