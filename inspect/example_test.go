@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -43,4 +44,29 @@ func ExampleInspector_Report() {
 	// <nil> 2 schedulers
 	// <nil>
 	// <nil>
+}
+
+// orders are counted by the handlers of a shop, on every scheduler.
+type orders struct{ paid, refused atomic.Int64 }
+
+// Collect implements inspect.MetricSource. Any goroutine may call it, so the counts are atomic.
+func (o *orders) Collect(add func(inspect.Metric)) {
+	const name, help = "shop_orders_total", "Orders since the start."
+	add(inspect.Metric{Name: name, Help: help, Labels: []string{"outcome", "paid"}, Value: float64(o.paid.Load())})
+	add(inspect.Metric{Name: name, Labels: []string{"outcome", "refused"}, Value: float64(o.refused.Load())})
+}
+
+// A source adds figures of the program to /metrics, which Prometheus reads.
+func ExampleMetricSource() {
+	counts := &orders{}
+	look := &inspect.Inspector{Address: "127.0.0.1:6060", Sources: []inspect.MetricSource{counts}} // an Option of package program
+	counts.paid.Add(2)
+
+	// A request of /metrics does this.
+	for _, source := range look.Sources {
+		source.Collect(func(m inspect.Metric) { fmt.Println(m.Name, m.Labels, m.Value) })
+	}
+	// Output:
+	// shop_orders_total [outcome paid] 2
+	// shop_orders_total [outcome refused] 0
 }

@@ -57,7 +57,7 @@ type sources struct {
 	here   int           // clients that have not gone, and their connections
 	last   time.Duration // when one of them came or went
 	open   map[netip.Prefix]int
-	came   map[netip.Prefix][]time.Duration // of those that were served
+	came   map[netip.Prefix][]time.Duration // of served connections
 }
 
 // sourceOf returns an address of a source.

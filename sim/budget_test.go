@@ -26,7 +26,7 @@ import (
 func TestWorldBudget(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything()}
-	f := &o.Faults // without those that cut a connection off, or hold it up for long
+	f := &o.Faults // without faults that cut a connection off, or hold it up for long
 	f.Reset, f.Aborted, f.NoMemory, f.NoFiles, f.Refused, f.TimedOut, f.Slow, f.Clog,
 		f.Delayed, f.ShortWrite, f.FalseFull = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 	sim.TestWith(t, o, func(w *sim.World) {

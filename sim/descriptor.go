@@ -7,8 +7,8 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Descriptor is a descriptor of a Server that is no socket, for [monitor.Watch]: what it stands for, a device or a child process,
-// is the scenario's. All methods belong to the world's thread.
+// Descriptor is a descriptor of a Server that is not a socket, for [monitor.Watch]. The scenario plays the device or
+// the child process that it stands for. All methods are for the goroutine that runs the world.
 type Descriptor struct {
 	v     *Server
 	f     *file
@@ -16,7 +16,7 @@ type Descriptor struct {
 	polls []*poll // of completion engines
 }
 
-// Descriptor opens one, which the scenario closes.
+// Descriptor opens a descriptor that is not a socket: see [Descriptor]. The scenario closes it.
 func (v *Server) Descriptor() *Descriptor {
 	d := &Descriptor{v: v}
 	d.f = &file{fake: d}
@@ -24,10 +24,10 @@ func (v *Server) Descriptor() *Descriptor {
 	return d
 }
 
-// FD returns its number.
+// FD returns the number of the descriptor, for [monitor.Watch].
 func (d *Descriptor) FD() int { return d.f.fd }
 
-// Ready makes it ready for netpoll.In, Out or both, until Take.
+// Ready makes the descriptor ready for netpoll.In, Out or both, until Take.
 func (d *Descriptor) Ready(r netpoll.Ready) {
 	d.ready |= r
 	d.f.ready()
@@ -36,15 +36,15 @@ func (d *Descriptor) Ready(r netpoll.Ready) {
 	}
 }
 
-// Take is what the server does with a descriptor that is ready, such as a read: it reports whether it was ready for r, and is not
-// any more.
+// Take stands for the call of the server that uses the readiness, such as a read. It reports whether the descriptor was
+// ready for r; from then on it is not.
 func (d *Descriptor) Take(r netpoll.Ready) bool {
 	was := d.ready&r != 0
 	d.ready &^= r
 	return was
 }
 
-// Close closes it. The server must not watch it any more.
+// Close closes the descriptor. The server must have stopped watching it.
 func (d *Descriptor) Close() {
 	if len(d.polls) > 0 || d.f.reg != nil {
 		d.v.w.Errorf("%v is closed and still watched", d.f)

@@ -379,9 +379,9 @@ type newcomers struct {
 	ordered time.Duration // when
 }
 
-// TestWorldNewcomers has clients that have connected shortly before an order, and take their time before they send. What they send
-// within a second is answered. Those that send nothing are closed after a second, or in the window of the order; those that have
-// had an answer, at once or in the window.
+// TestWorldNewcomers has clients that have connected shortly before an order, and take their time before they send.
+// What they send within a second is answered. A client that sends nothing is closed after a second, or in the window of
+// the order; a client that has had an answer, at once or in the window.
 func TestWorldNewcomers(t *testing.T) {
 	t.Parallel()
 	sim.TestWith(t, sim.Options{}, func(w *sim.World) {
@@ -407,7 +407,7 @@ func TestWorldNewcomers(t *testing.T) {
 	})
 }
 
-// send sends text, behind a header in two pieces if there is one, and waits before each piece.
+// send sends text, after a header in two pieces if there is one, and waits before each piece.
 func (n *newcomers) send(c *sim.Client, pause time.Duration, text string) error {
 	pieces := []string{text}
 	if n.headers {

@@ -93,8 +93,8 @@ func (c *coroutine) play(yield func(struct{}) bool) {
 	c.f()
 }
 
-// Await waits until f returns true. It is for functions that may block: those of bridges, and
-// handlers of package nethttp. The world calls f again and again, so it must only look.
+// Await waits until f returns true. It is for functions that may block: functions of a listener.Bridge, and handlers of
+// package nethttp. The world calls f again and again, so f must change nothing.
 func (w *World) Await(f func() bool) {
 	for !f() {
 		w.await(f)

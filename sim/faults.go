@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// Faults says what goes wrong, and how often. A weight of n means n out of 65,536 times that the fault could happen,
-// and 0 means never. Each fault is something that a real system may do, so correct code survives all of them. For each there
-// is a bug that no other one shows: see testdata/mutants.
+// Faults says which faults happen, and how often. Most tests use [Anything], as [Test] does. A weight of n means n out
+// of 65,536 times that the fault could happen, and 0 means never. A real system may do each of them, so correct code
+// survives all. For each fault there is a bug that no other fault shows: see testdata/mutants.
 type Faults struct {
 	// Of calls on connections.
 	ShortRead  int // Receive returns less than has arrived; over TCP another event follows, over Unix sockets none
@@ -37,7 +37,7 @@ type Faults struct {
 	Slow int // a segment takes up to a second
 	Clog int // nothing arrives in one direction for up to 10 s
 
-	// Of time, and of work off the thread.
+	// Of time, and of work on other goroutines.
 	WallJump int // the wall clock jumps by up to a day, forwards or backwards
 	Late     int // an offloaded function runs up to a minute late
 	Pressed  int // the inbox of a scheduler is full for up to 5 ms: what is posted finds no room
@@ -91,8 +91,8 @@ var faultNames = func() (names []string) {
 	return append(names, "the scenario's own")
 }()
 
-// swarm returns f with about half of the faults off, and those that SIM_WITHOUT names. A fault may hide what another one shows
-// in every history in which both happen.
+// swarm returns f with about half of the faults off, and without the faults that SIM_WITHOUT names. A fault may hide
+// what another one shows in every history in which both happen.
 func (f Faults) swarm(d *dice) Faults {
 	without := strings.Split(os.Getenv("SIM_WITHOUT"), ",")
 	for _, n := range f.all() {

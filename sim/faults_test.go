@@ -215,7 +215,7 @@ func (k *clerk) visits(kind string) sim.Script {
 				return nil
 			}
 			return lines.Write("bye")
-		case "echo": // with the end behind the question
+		case "echo": // with the end after the question
 			return errors.Join(lines.Write(kind), c.CloseWrite(), hears(kind))
 		}
 		return errors.Join(lines.Write(kind), hears(kind))

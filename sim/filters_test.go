@@ -68,7 +68,7 @@ func TestWorldFilters(t *testing.T) {
 // anyHeader is a filter that reads a PROXY header, from wherever it comes.
 var anyHeader = proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}})
 
-// paused is a filter that takes its time, sometimes off the thread.
+// paused is a filter that takes its time, sometimes on another goroutine.
 func paused(w *sim.World) listener.Filter {
 	return func(*listener.Conn) act.Action {
 		switch w.Rand().IntN(4) {

@@ -302,8 +302,8 @@ func (l *listening) push(e *end) {
 	l.wake()
 }
 
-// wake reports an arrival to the pollers. Among those that share the socket it starts at one that it draws, and stops
-// at the first whose scheduler was resting (EPOLLEXCLUSIVE). So at least one is woken, and usually not all.
+// wake reports an arrival to the pollers. Among the pollers that share the socket it starts at one that it draws, and
+// stops at the first whose scheduler was resting (EPOLLEXCLUSIVE). So at least one is woken, and usually not all.
 func (l *listening) wake() {
 	if len(l.acceptors) > 0 {
 		l.arrival()

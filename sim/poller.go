@@ -92,8 +92,8 @@ func (r *registration) level() (ready netpoll.Ready) {
 	return r.f.end.levels()
 }
 
-// levels returns what poll reports for the socket (tcp_poll, unix_poll). If that is no room, an event follows when there
-// is room.
+// levels returns what poll reports for the socket (tcp_poll, unix_poll). If it reports that there is no room, an event
+// follows when there is.
 func (e *end) levels() (ready netpoll.Ready) {
 	if e.phase == connecting {
 		return 0

@@ -16,8 +16,8 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorldPush has many tasks that push numbered messages to each of some connections, and wait where there is no room. The
-// clients read slowly. They get all messages, whole, those of one task in order.
+// TestWorldPush has many tasks that push numbered messages to each of some connections, and wait where there is no
+// room. The clients read slowly. They get all messages, whole, and the messages of one task in order.
 func TestWorldPush(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {

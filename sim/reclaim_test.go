@@ -25,7 +25,7 @@ import (
 func TestWorldReclaim(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything()}
-	f := &o.Faults // without those that end a connection: here only the server does
+	f := &o.Faults // without faults that end a connection: here only the server does
 	f.Reset, f.Aborted, f.NoMemory, f.Refused, f.TimedOut = 0, 0, 0, 0, 0
 	sim.TestWith(t, o, func(w *sim.World) {
 		h := &crowd{w: w, at: pick(w, "10.0.0.1:80", "unix:/run/web"), asked: map[string]bool{}}

@@ -27,7 +27,7 @@ func TestReconnect(t *testing.T) {
 	script := []struct { // of one dial after the other
 		address string
 		lasts   time.Duration
-		pause   time.Duration // behind it, before it is shortened
+		pause   time.Duration // after it, before it is shortened
 	}{
 		{dead4, 0, time.Second}, {mute4, 0, 2 * time.Second}, {dead4, 0, 4 * time.Second}, {dead4, 0, 7 * time.Second}, {dead4, 0, 7 * time.Second},
 		{good4, 3 * time.Second, 7 * time.Second}, {good4, 8 * time.Second, time.Second}, {good4, 400 * ms, 2 * time.Second},

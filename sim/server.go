@@ -73,7 +73,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	return v, nil
 }
 
-// String returns the name.
+// String returns the name that World.Server was given.
 func (v *Server) String() string { return v.name }
 
 // due is when a server must have ended, by one of its orders.
@@ -82,10 +82,11 @@ type due struct {
 	at    time.Duration
 }
 
-// Shutdown gives the server an order, as Group.Shutdown does. The world checks that the server ends within its terms.
+// Shutdown tells the server to shut down, as [act.Group.Shutdown] does. The world checks that the server ends within
+// the policy.
 func (v *Server) Shutdown(o shutdown.Order) { v.group.Shutdown(o) }
 
-// Withdraw withdraws an order, as Group.Withdraw does.
+// Withdraw takes back a shutdown that is only announced, as [act.Group.Withdraw] does, and reports whether it did.
 func (v *Server) Withdraw(o shutdown.Order) bool {
 	was := v.group.Withdraw(o)
 	if was {
@@ -111,7 +112,7 @@ func (v *Server) ordered(r *runner, o shutdown.Order) {
 // slack is how long after the bound of its order a server may end.
 const slack = 100 * time.Millisecond
 
-// Ended reports whether all schedulers have ended.
+// Ended reports whether all schedulers of the server have ended.
 func (v *Server) Ended() bool {
 	return !slices.ContainsFunc(v.runners, func(r *runner) bool { return !r.over })
 }
@@ -127,7 +128,8 @@ func (v *Server) checkDeadline() {
 	}
 }
 
-// Err returns the errors of the schedulers: nil, a *shutdown.Cut, or why one of them failed.
+// Err returns the joined errors of the schedulers that have ended: nil, a *shutdown.Cut for work that was unfinished at
+// the end, or why one of them failed.
 func (v *Server) Err() error { return errors.Join(v.errors...) }
 
 // close closes the Group, and checks that it leaves nothing behind.

@@ -20,7 +20,7 @@ type holder interface {
 }
 
 // connection is two ends, and a pipe from each to the other. It behaves like Linux; package netpoll has the short form.
-// The states are those of RFC 9293, as far as calls can tell them apart.
+// The states are the states of RFC 9293, as far as calls can tell them apart.
 type connection struct {
 	net   *internet
 	id    uint64
@@ -187,7 +187,7 @@ func (e *end) wake() {
 // settled reports whether the connect has succeeded or failed.
 func (e *end) settled() bool { return e.phase != connecting }
 
-// receive is System.Receive. Bytes that have arrived come first, also after a reset.
+// receive is System.Receive. Bytes that have arrived come first, even after a reset.
 func (e *end) receive(p []byte) (int, error) {
 	switch {
 	case len(p) == 0:
@@ -396,7 +396,7 @@ func (e *end) address(side int) gonet.Addr {
 func (p *pipe) used() int { return int(p.sent - p.freed) }
 func (p *pipe) room() int { return p.capacity - p.used() }
 
-// put copies b behind the bytes that were sent.
+// put appends b to the bytes that were sent.
 func (p *pipe) put(b []byte) {
 	if need := int(p.sent-p.read) + len(b); need > len(p.ring) {
 		p.grow(need)

@@ -189,7 +189,7 @@ func (w *World) Errorf(format string, args ...any) {
 	}
 }
 
-// Excuse sets a function that decides about errors of scripts that neither a fault nor a shutdown explains. If it
+// Excuse sets a function that is asked about each error of a script that neither a fault nor a shutdown explains. If it
 // returns true, the error does not fail the world. The test of a proxy needs it, since a proxy passes on resets of its
 // other side.
 func (w *World) Excuse(f func(c *Client, err error) bool) { w.excuse = f }
@@ -197,7 +197,7 @@ func (w *World) Excuse(f func(c *Client, err error) bool) { w.excuse = f }
 // Rand returns random numbers for the scenario. Clients have their own; see Client.Rand.
 func (w *World) Rand() *rand.Rand { return rand.New(&w.dice[workload]) }
 
-// Failure is the error of Run.
+// Failure is the error of [World.Run]: the first violation of a promise, or the first unexplained error of a script.
 type Failure struct {
 	Seed   uint64
 	Err    error  // what went wrong
@@ -206,6 +206,8 @@ type Failure struct {
 	stats  stats
 }
 
+// Error returns a report of several lines: what went wrong, the seed, the command that repeats the world, the last events, and
+// what each task and client waits for.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("%v\n  seed %d, after %v of the world's time, %d turns and %d faults\nthe last events:\n%s%s",
 		f.Err, f.Seed, f.stats.time, f.stats.turns, f.stats.faults, f.Events, f.Waits)
@@ -214,8 +216,9 @@ func (f *Failure) Error() string {
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Run runs the world until all clients have finished, and then those of [World.ClientAfterStorm]. Then it shuts the servers
-// down, and checks that they end in time and leave nothing behind. The error is a *Failure. Run can be called once.
+// Run runs the world until all clients have finished, including the clients of [World.ClientAfterStorm], which come
+// last. Then it shuts the servers down, and checks that they end in time and leave nothing behind. The error is a
+// [*Failure]. Run can be called once. [Test] calls it for you.
 func (w *World) Run() error {
 	if w.ran {
 		panic("sim: a World runs once")

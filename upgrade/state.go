@@ -29,9 +29,9 @@ type Keeper interface {
 	// SaveState returns the present state. It is called when the new program is ready and waits for nothing else. Later
 	// changes are not passed on, so a state that must not fork must not change until Settle: see [Settler]. ctx ends
 	// after Upgrade.Timeout, after the Time of Upgrade.Terms, and when this program is told to shut down. Then the
-	// upgrade is given up, even if SaveState has not returned; the next upgrade waits until it has. The state goes
-	// through a pipe, never through a file. If the states of all services have more than 64 MiB together, the upgrade
-	// fails.
+	// upgrade is given up, even if SaveState has not returned; until it has, further upgrades are refused. The state
+	// goes through a pipe, never through a file. If the states of all services have more than 64 MiB together, the
+	// upgrade fails.
 	SaveState(ctx context.Context) ([]byte, error)
 	// LoadState is called when all services are set up, in the last set-up function, before the program accepts. It is
 	// not called if there is no older program, or if the older program was killed in the middle. An error keeps the new

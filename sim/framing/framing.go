@@ -2,9 +2,9 @@
 // WebSocket. The client libraries of most protocols start goroutines, which a world cannot repeat. These types start none:
 // a call waits only in the Read or Write of its connection, a sim.Client, or a tls.Conn over one.
 //
-// One script of a client may read while another one writes. Goroutines may not. Read returns io.EOF if the connection ends
-// between two messages, and io.ErrUnexpectedEOF within one. Other errors of the connection are returned as they are, so that
-// a world can tell those of its faults.
+// One script of a client may read while another one writes. Goroutines may not. Read returns io.EOF if the connection
+// ends between two messages, and io.ErrUnexpectedEOF within one. Other errors of the connection are returned as they
+// are, so that a world recognizes the errors of its faults.
 package framing
 
 import (
