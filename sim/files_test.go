@@ -91,7 +91,7 @@ func (l *fileServer) visit(c *sim.Client) error {
 		}
 		want := append(append([]byte(request), l.content[offset:offset+n]...), '.')
 		if !bytes.Equal(want, got) {
-			return fmt.Errorf("%d bytes from %d are not those of the file", n, offset)
+			return fmt.Errorf("%d bytes from %d differ from the file", n, offset)
 		}
 	}
 	if err := c.CloseWrite(); err != nil {

@@ -32,7 +32,7 @@ func TestWorldFilters(t *testing.T) {
 		ordered, limit := false, pick(w, 10*time.Second, time.Second)
 		handler := func(c *listener.Conn) act.Action {
 			if at := c.RemoteAddr(); at == nil || at.String() != named {
-				w.Errorf("the peer is %v behind the filters", at)
+				w.Errorf("the peer is %v after the filters", at)
 			}
 			return echo.Echo(c)
 		}

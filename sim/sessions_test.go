@@ -105,7 +105,7 @@ type talkConn struct {
 
 func (v *talkConn) Stop(*act.Task, shutdown.Order) {
 	if v.ordered {
-		v.w.Errorf("notified again of an order that is no stricter")
+		v.w.Errorf("notified again of an order that is not stricter")
 	}
 	v.ordered = true
 }
@@ -324,7 +324,7 @@ type parent struct {
 
 func (x *parent) Stop(*act.Task, shutdown.Order) {
 	if x.orders++; x.orders > 1 {
-		x.h.w.Errorf("notified again of an order that is no stricter")
+		x.h.w.Errorf("notified again of an order that is not stricter")
 	}
 }
 

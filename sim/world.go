@@ -206,8 +206,8 @@ type Failure struct {
 	stats  stats
 }
 
-// Error returns a report of several lines: what went wrong, the seed, the command that repeats the world, the last events, and
-// what each task and client waits for.
+// Error returns a report of several lines: what went wrong, the seed, when it happened, the last events, and what each task
+// and client waits for.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("%v\n  seed %d, after %v of the world's time, %d turns and %d faults\nthe last events:\n%s%s",
 		f.Err, f.Seed, f.stats.time, f.stats.turns, f.stats.faults, f.Events, f.Waits)
