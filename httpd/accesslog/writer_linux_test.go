@@ -93,6 +93,9 @@ func TestLinesForAWriterThatIsBlockedAreLost(t *testing.T) {
 	filler := strings.Repeat("x", 1000)
 	for i := range n {
 		put(l, s, fmt.Sprintf("%06d %s", i, filler))
+		if i == 200 { // more than fits into the pipe, and less than would be lost
+			eventually(t, "a full pipe", func() bool { return full(t, pipe) })
+		}
 	}
 	lost := int(l.lost.Load())
 	const most = (mostBehind + 64<<10 + handAt) / 1000 // in the pipe, on the way, and behind
@@ -116,6 +119,18 @@ func TestLinesForAWriterThatIsBlockedAreLost(t *testing.T) {
 	line, err := in.ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "on\n", line)
+}
+
+// full reports whether a pipe takes no more bytes, so that the writer of some is blocked.
+func full(t *testing.T, pipe *os.File) (yes bool) {
+	c, err := pipe.SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, c.Control(func(fd uintptr) {
+		look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		_, err := unix.Poll(look, 0)
+		yes = err == nil && look[0].Revents&unix.POLLOUT == 0
+	}))
+	return yes
 }
 
 func TestTheEndDoesNotWaitForABlockedWriter(t *testing.T) {
