@@ -7,28 +7,28 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Action is a piece of work that is done in turns. Act takes one turn: it does what it can do at once, must not block, and
-// returns its verdict, a [Directive].
+// Action is a piece of work that is done in turns. Act takes one turn: it does what it can do at once, must not block,
+// and returns a [Directive].
 //
-// Actions call actions as functions call functions. A parent returns any verdict of its child but Done:
+// Actions call actions as functions call functions. A parent returns every Directive of its child except Done:
 //
 //	if d := child.Act(t); d != act.Done {
 //		return d
 //	}
 //
-// The scheduler does not call an action again that has returned Done or Failed. An action that is meant to be a child
-// returns a final verdict again, without effect, when it is called again, so that a parent may call all its children every
-// turn.
+// After Done or Failed the scheduler does not call the action again. An action that is meant to be a child returns the
+// same final Directive, without effect, when it is called again, so that a parent may call all its children every turn.
 //
-// An Action that is an io.Closer is closed when its task leaves the scheduler, whether it has finished or was dropped.
+// An Action that is an io.Closer is closed on the scheduler's thread when its task leaves the scheduler, whether it has
+// finished or was dropped.
 type Action interface {
 	Act(t *Task) Directive
 }
 
-// Func is a function as an Action, as http.HandlerFunc is a function as a Handler.
+// Func makes an Action of a function, as http.HandlerFunc makes a Handler of one.
 type Func func(t *Task) Directive
 
-// Act calls f.
+// Act calls f. It panics if f is nil.
 func (f Func) Act(t *Task) Directive {
 	if f == nil {
 		panic("act: a turn of a nil Func")
@@ -43,7 +43,7 @@ func mustExist(caller string, actions ...Action) {
 	}
 }
 
-// Directive is the verdict of a turn: it tells the scheduler when to call the action next. The zero Directive is
+// Directive is the result of a turn: it tells the scheduler when to call the action next. The zero Directive is
 // invalid.
 type Directive uint8
 
@@ -51,12 +51,13 @@ type Directive uint8
 const (
 	_      Directive = iota
 	Yield            // not finished; it can go on at once
-	Wait             // not finished; it goes on when a Waker of this turn is used, a Timer fires, or an order is given
+	Wait             // not finished; it goes on when a Waker of this turn is used, a Timer fires, or shutdown begins
 	Async            // not finished; a function given to Task.Offload goes on with it
-	Done             // finished, as promised
-	Failed           // finished, not as promised: see Task.Err
+	Done             // finished with success
+	Failed           // finished with an error: return t.Fail(err), which sets Task.Err and returns Failed
 )
 
+// String returns the name of the constant, such as "Yield".
 func (d Directive) String() string {
 	if d < Yield || d > Failed {
 		return fmt.Sprintf("Directive(%d)", uint8(d))
@@ -64,19 +65,20 @@ func (d Directive) String() string {
 	return [...]string{Yield: "Yield", Wait: "Wait", Async: "Async", Done: "Done", Failed: "Failed"}[d]
 }
 
-// Finished reports whether d is a final verdict, Done or Failed.
+// Finished reports whether d is final: Done or Failed.
 func (d Directive) Finished() bool { return d >= Done }
 
-// Stopper is an Action that is told of orders to end. Stop is called on the scheduler's thread, between turns, once for
-// each order that makes the terms stricter (see [Scheduler.Shutdown]); it must not block. After it, a task that waits
-// gets one turn, so an action may also look at Task.Order there. An action that is not a Stopper and does not look goes
-// on as before. A parent forwards Stop to its children.
+// Stopper is an Action that is told to shut down. Stop is called on the scheduler's thread, between turns, once for
+// each shutdown request that makes the policy stricter (see [Scheduler.Shutdown]). It must not block. After it, a
+// waiting task gets one turn, so an action may call [Task.Order] there instead of implementing Stop. An action that
+// does neither goes on as before. A parent forwards Stop to its children, as [Child] does.
 type Stopper interface {
 	Stop(t *Task, o shutdown.Order)
 }
 
-// Demon is an action without an end of its own, such as one that accepts connections. It gets one turn a pass after Yield,
-// and one after each wake-up after Wait. It ends as soon as it can after Stop. See [Scheduler.Install].
+// Demon is a background action that does not end by itself, such as one that accepts connections. After Yield it has
+// its next turn in the next pass, after Wait when it is woken. It ends as soon as it can after Stop. See
+// [Scheduler.Install].
 type Demon interface {
 	Action
 	Stopper

@@ -30,7 +30,7 @@ func TestThePhasesOfAnEnd(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {
 		policy shutdown.Policy
-		trace  string // t: a turn, a second; !: told; the turn behind that is due to the order
+		trace  string // t: a turn, a second; !: told; the turn after that is due to the order
 		ends   time.Duration
 	}{
 		"none":                     {shutdown.Policy{Time: 3500 * ms}, "!tttt", 3500 * ms},

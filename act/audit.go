@@ -10,7 +10,7 @@ func (i *internals) Audit() error {
 	for _, q := range []struct {
 		of    *queue
 		state state
-		kind  flags // of those in it
+		kind  flags // of the tasks in it
 	}{{&s.ready, ready, 0}, {&s.demonic, ready, isDemon}, {&s.demons, ready, isDemon}, {&s.exhausted, exhausted, 0}} {
 		for t := q.of.head; t != nil; t = t.next {
 			switch {

@@ -2,14 +2,16 @@ package act
 
 import "slices"
 
-// Broadcast has f called once on each scheduler of the Group, in parallel, as if it were posted to each: on all of them or,
-// after an error, on none. All broadcasts of a Group come in the same order on each scheduler, and after what the caller
-// has posted before. If an inbox is full, Broadcast waits on a plain goroutine, and returns a [Blocked] on a scheduler's
-// thread. If a scheduler is closed, the error is [ErrClosed]. Any goroutine.
+// Broadcast calls f once on each scheduler of the Group, in parallel, as if it were posted to each (see
+// [Scheduler.Post]): on all of them or, after an error, on none. All broadcasts of a Group come in the same order on
+// each scheduler, and after what the caller has posted before. If an inbox is full, Broadcast waits on a plain
+// goroutine, and returns a [Blocked] on a scheduler's thread. If a scheduler is closed, it returns [ErrClosed]. Any
+// goroutine.
 func (g *Group) Broadcast(f func(*Scheduler)) error { return g.broadcast(f, true, nil) }
 
-// BroadcastTo is Broadcast to those schedulers that are in at least one of the audiences, once to each; without any it does
-// nothing. A nil Audience is empty. Schedulers that are in none are not woken, and their inboxes may be full.
+// BroadcastTo is [Group.Broadcast] to the schedulers that are in at least one of the audiences, once to each; without
+// any it does nothing. A nil Audience is empty. Schedulers that are in none are not woken, and their inboxes may be
+// full. Any goroutine.
 func (g *Group) BroadcastTo(f func(*Scheduler), to ...*Audience) error {
 	return g.broadcast(f, false, to)
 }
@@ -22,7 +24,7 @@ type Audience struct {
 	of    []int // receivers, by the index of their scheduler; under Group.broadcasting
 }
 
-// Join adds a receiver on s. What is broadcast after Join has returned comes to s.
+// Join adds a receiver on s. From Join's return on, broadcasts to a reach s.
 func (a *Audience) Join(s *Scheduler) {
 	s.group.broadcasting.Lock()
 	defer s.group.broadcasting.Unlock()
@@ -35,8 +37,8 @@ func (a *Audience) Join(s *Scheduler) {
 	a.of[s.index]++
 }
 
-// Leave takes a receiver on s back, and reports whether a has no other on any scheduler: then it may be forgotten. What was
-// broadcast before may still come to s. Leave panics if there is no receiver on s.
+// Leave removes a receiver on s, and reports whether no receiver is left on any scheduler, so that a may be forgotten.
+// Earlier broadcasts may still reach s. Leave panics if there is no receiver on s.
 func (a *Audience) Leave(s *Scheduler) (empty bool) {
 	s.group.broadcasting.Lock()
 	defer s.group.broadcasting.Unlock()
@@ -50,7 +52,7 @@ func (a *Audience) Leave(s *Scheduler) (empty bool) {
 // has reports whether s is in a. It is called with the lock.
 func (a *Audience) has(s *Scheduler) bool { return a != nil && a.group == s.group && a.of[s.index] > 0 }
 
-// broadcast posts f to all schedulers, or to those of some audiences, and waits for room.
+// broadcast posts f to all schedulers, or to the ones of some audiences, and waits for room.
 func (g *Group) broadcast(f func(*Scheduler), all bool, to []*Audience) error {
 	if f == nil {
 		panic("act: Broadcast of a nil function")

@@ -9,25 +9,26 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// census counts what an end waits for on a scheduler, and chooses the few that are described. It is taken in steps, so that
-// the scheduler serves in between.
+// census counts what a shutdown waits for on a scheduler, and chooses the few tasks that are described. It is taken in
+// steps, so that the scheduler serves in between.
 type census struct {
 	s       *Scheduler
-	drain   bool // of an end that goes on: without what is to end last of all
+	drain   bool // of a shutdown that goes on: without the tasks that end last of all
 	cut     shutdown.Cut
-	before  []candidate // of the census before
+	before  []candidate // of the previous census
 	oldest  []candidate
 	chunk   int // of the slab, next
 	place   int // of the lists below, next
 	closing []lingerer
 }
 
-// candidate is one of the oldest so far. It is described at the end of its step, since that takes longer than to count it.
+// candidate is one of the oldest so far. It is described at the end of its step, since describing takes longer than
+// counting.
 type candidate struct {
 	shutdown.Unfinished
 	closing Describer // a connection without a task; nil: t
 	t       *Task
-	turn    uint64        // of t: if it is another one later, t has had a turn, or is another task
+	turn    uint64        // of t: if the number is another one later, t has had a turn, or is another task
 	seen    time.Duration // when t was first known to have had this turn
 }
 
@@ -36,7 +37,7 @@ func candidateKey(x *candidate) (kind string, still time.Duration) { return x.Ki
 // chunksAStep bounds a step: 8 chunks are 504 tasks.
 const chunksAStep = 8
 
-// slotsAStep bounds the places of connections that a step looks at.
+// slotsAStep bounds the places of connections that a step visits.
 const slotsAStep = 4096
 
 func newCensus(s *Scheduler, drain bool, before []candidate) *census {
@@ -49,9 +50,9 @@ func newCensus(s *Scheduler, drain bool, before []candidate) *census {
 	return c
 }
 
-// step goes on, and reports whether there may be more.
+// step continues the census, and reports whether there may be more.
 func (c *census) step() (more bool) {
-	more = c.look()
+	more = c.visitSome()
 	for i := range c.oldest {
 		if x := &c.oldest[i]; x.State == "" {
 			x.describe(c.s)
@@ -60,8 +61,8 @@ func (c *census) step() (more bool) {
 	return more
 }
 
-// look counts some of those that are left.
-func (c *census) look() (more bool) {
+// visitSome counts the next tasks, or the next closed connections.
+func (c *census) visitSome() (more bool) {
 	chunks := c.s.slab.chunks
 	if c.chunk < len(chunks) {
 		for range min(chunksAStep, len(chunks)-c.chunk) {
@@ -109,7 +110,7 @@ func (c *census) count(t *Task) {
 	if t.state == offloaded {
 		one.Offloads++
 	}
-	if !c.drain { // to make a name takes longer than all the rest
+	if !c.drain { // making a name takes longer than all the rest
 		one.Names = []shutdown.Count{{Name: t.String(), N: 1}}
 	}
 	merge.Add(&c.cut, &one)
@@ -118,8 +119,8 @@ func (c *census) count(t *Task) {
 	}
 }
 
-// waitsFor reports whether an end waits for t. A demon that has not been told of it mostly ends when it is, and those that are to
-// end last of all wait themselves.
+// waitsFor reports whether a shutdown waits for t. A demon that has not been told yet mostly ends when it is told, and
+// the tasks that end last of all wait for the others.
 func (s *Scheduler) waitsFor(t *Task) bool {
 	switch {
 	case t.flags&last != 0 && !s.lastTold:
@@ -148,7 +149,7 @@ func (c *census) candidate(t *Task, kind string) candidate {
 
 func (c *census) keep(x candidate) { c.oldest = merge.Oldest(c.oldest, x, candidateKey) }
 
-// result describes the oldest that are still there, and returns all that is left; nil if nothing.
+// result returns what is left, with the oldest described; nil if nothing is left.
 func (c *census) result() *shutdown.Cut {
 	for i := range c.oldest {
 		merge.Add(&c.cut, &shutdown.Cut{Left: []shutdown.Unfinished{c.oldest[i].Unfinished}})
@@ -213,7 +214,8 @@ func (s *Scheduler) left() *shutdown.Cut {
 	return cut
 }
 
-// heldFor returns what KeepRunning was called for, nil if for nothing: lingering closes, unless an accounter knows better.
+// heldFor returns what KeepRunning was called for, nil if its count is 0: lingering closes, unless an accounter knows
+// better.
 func (s *Scheduler) heldFor() *shutdown.Cut {
 	if s.held == 0 {
 		return nil
@@ -238,7 +240,7 @@ func (s *Scheduler) noteCut(t *Task) {
 	c := census{s: s}
 	c.count(t)
 	merge.Add(s.cut, &c.cut)
-	if len(s.cut.Left) == merge.Most { // there may be very many, and to ask for a peer is a system call
+	if len(s.cut.Left) == merge.Most { // there may be very many, and asking for a peer is a system call
 		return
 	}
 	c.oldest[0].describe(s)

@@ -6,8 +6,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Child is an action that forwards to another one: its turns, orders, end, name and description. Embed it to put something before
-// or around an action: override a method, and call the embedded one from there.
+// Child is an action that forwards to another one: its turns, shutdown requests, end, name and description. Embed it to
+// put something before or around an action: override a method, and call the embedded one from there.
 //
 //	type counted struct {
 //		act.Child
@@ -19,8 +19,8 @@ import (
 //		return c.Child.Act(t)
 //	}
 //
-// The zero Child has no action yet. Assign a new Child to go on with another action. An action that has its first turn under an
-// order is told of it before. A Child must not be copied once it has had a turn.
+// The zero Child has no action yet. Assign a new Child to go on with another action. An action that has its first turn
+// after shutdown has begun is told of it before that turn. A Child must not be copied once it has had a turn.
 //
 // A type that has something to close itself overrides Close and Abandon: exactly one of them is called (see [Abandoner]).
 type Child struct {
@@ -34,15 +34,15 @@ type Child struct {
 type childStatus uint8
 
 const (
-	childTold   childStatus = 1 << iota // the action was told of the orders that have come, or there were none before its first turn
-	childDone                           // it has answered Done
-	childFailed                         // it has answered Failed
+	childTold   childStatus = 1 << iota // the action was told of all shutdown requests, or there were none before its first turn
+	childDone                           // it has returned Done
+	childFailed                         // it has returned Failed
 	childGone                           // closed, or left to an offloaded function
 )
 
-// Act forwards a turn. Without an action it returns Done. A final verdict is returned again, without another call of the
-// action. An action that was closed before it had finished fails with [ErrDropped]. After Failed, [Task.Err] is not nil,
-// even if the action did not say why.
+// Act forwards a turn. Without an action it returns Done. After the action has finished, Act returns the same Directive
+// again without calling it. An action that was closed before it had finished fails with [ErrDropped]. After Failed,
+// [Task.Err] is not nil, even if the action gave no error.
 func (c *Child) Act(t *Task) Directive {
 	if c.Action == nil {
 		return Done
@@ -72,12 +72,12 @@ func (c *Child) Act(t *Task) Directive {
 	return d
 }
 
-// child is Action, also of a type that embeds Child.
+// child returns the Action. A type that embeds Child has the method too.
 func (c *Child) child() Action { return c.Action }
 
 func (c *Child) fail(err error) { c.status, c.err = c.status|childFailed, &err }
 
-// Stop forwards an order to an action that has not finished.
+// Stop forwards a shutdown request to the action, unless it has finished.
 func (c *Child) Stop(t *Task, o shutdown.Order) {
 	if c.Action != nil && c.status&^childTold == 0 {
 		c.status = childTold
@@ -85,7 +85,7 @@ func (c *Child) Stop(t *Task, o shutdown.Order) {
 	}
 }
 
-// Abandon returns what of the action belongs to the function that it has offloaded: all of it, unless it is an
+// Abandon returns the part of the action that belongs to the function that it has offloaded: all of it, unless it is an
 // [Abandoner]. A later Close does nothing.
 func (c *Child) Abandon() Action {
 	if c.status&childGone != 0 {
@@ -95,7 +95,7 @@ func (c *Child) Abandon() Action {
 	return abandon(c.Action)
 }
 
-// Close closes an action that is an io.Closer, once.
+// Close closes the action if it is an io.Closer. Only the first call does.
 func (c *Child) Close() error {
 	if c.status&childGone != 0 {
 		return nil
@@ -107,14 +107,15 @@ func (c *Child) Close() error {
 	return nil
 }
 
-// Describe forwards to an action that is a [Describer]. A type that overrides Describe calls it before it adds something.
+// Describe forwards to the action if it is a [Describer]. A type that overrides Describe calls this method first and
+// then adds its own.
 func (c *Child) Describe(d *Description) {
 	if x, ok := c.Action.(Describer); ok {
 		x.Describe(d)
 	}
 }
 
-// String returns the [Name] of the action, also after its end.
+// String returns the [Name] of the action, even after its end.
 func (c *Child) String() string { return Name(c.Action) }
 
 func stopAction(t *Task, o shutdown.Order, a Action) {

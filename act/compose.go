@@ -9,9 +9,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Seq runs actions one after the other. It fails with the first that fails; the rest are then never begun. An action that is
-// an io.Closer is closed when it has finished or when Seq is closed. An order is forwarded to the action that runs; those
-// that begin later are told of it before their first turn.
+// Seq returns an action that runs actions one after the other. It fails with the error of the first that fails; the
+// rest are then never begun. An action that is an io.Closer is closed when it has finished or when the Seq is closed. A
+// shutdown request is forwarded to the action that runs; actions that begin later are told of it before their first
+// turn.
 func Seq(actions ...Action) Action {
 	mustExist("act.Seq", actions...)
 	q := &seq{rest: slices.Clone(actions)}
@@ -19,13 +20,15 @@ func Seq(actions ...Action) Action {
 	return q
 }
 
-// All runs actions side by side: each is called every turn, in order. It finishes when all have finished. If any failed, it
-// then fails with their errors joined by errors.Join. Before that it returns Yield if any of them does, otherwise Wait. An
-// action that returns Async must be the only unfinished one, since the function owns the turn; otherwise All panics.
+// All returns an action that runs actions side by side, in one task: each is called every turn, in order. It finishes
+// when all have finished. If any failed, it then fails with their errors joined by errors.Join. Before that it returns
+// Yield if any of them does, otherwise Wait. An action that returns Async must be the only unfinished one, since the
+// function owns the turn; otherwise All panics. Use a [Call] instead.
 func All(actions ...Action) Action { return newSiblings("act.All", actions, len(actions)) }
 
-// First runs actions side by side as All does, until one of them has finished, and returns its verdict. If several
-// finish in one turn, the first in order counts. The others are closed.
+// First returns an action that runs actions side by side as [All] does, until one of them has finished, and ends as
+// that one did. If several finish in one turn, the first in order counts. The others are closed. So First(work,
+// timeout) bounds the time of work.
 func First(actions ...Action) Action { return newSiblings("act.First", actions, 1) }
 
 // seq is the Child that runs or has failed, without an action when all are done.
@@ -93,7 +96,7 @@ func newSiblings(name string, actions []Action, want int) *siblings {
 }
 
 func (g *siblings) Act(t *Task) Directive {
-	d := Wait
+	all := Wait
 	for i, child := range g.children {
 		if g.finished == g.want {
 			break
@@ -101,13 +104,13 @@ func (g *siblings) Act(t *Task) Directive {
 		if child == nil {
 			continue
 		}
-		switch verdict := child.Act(t); verdict {
+		switch d := child.Act(t); d {
 		case Wait:
 		case Yield:
-			d = Yield
+			all = Yield
 		case Async:
 			if len(g.children)-g.finished > 1 {
-				panic("act: an action of All or First answered Async beside others that are not finished: use Call, or offload alone")
+				panic("act: an action of All or First returned Async while others are not finished: use Call, or offload alone")
 			}
 			return Async
 		case Failed:
@@ -121,16 +124,16 @@ func (g *siblings) Act(t *Task) Directive {
 			g.finished++
 			t.s.closeAction(child)
 		default:
-			return verdict // no verdict: the scheduler panics
+			return d // invalid: the scheduler panics
 		}
 	}
 	if g.finished < g.want {
-		return d
+		return all
 	}
-	return g.verdict(t)
+	return g.result(t)
 }
 
-func (g *siblings) verdict(t *Task) Directive {
+func (g *siblings) result(t *Task) Directive {
 	t.s.closeAction(g)
 	switch len(g.errs) {
 	case 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// child is an action that answers what it is told to, notes what happens to it, and answers its final verdict again.
+// child is an action that returns what it is told to, notes what happens to it, and repeats its final Directive.
 type child struct {
 	name    string
 	answers []act.Directive
@@ -135,7 +135,7 @@ func TestAFinalVerdictIsAnsweredAgainWithoutEffect(t *testing.T) {
 }
 
 func TestAnOffloadAmongSeveralMustBeAlone(t *testing.T) {
-	const alone = "panic: act: an action of All or First answered Async beside others that are not finished: use Call, or offload alone"
+	const alone = "panic: act: an action of All or First returned Async while others are not finished: use Call, or offload alone"
 	for name, c := range map[string]struct {
 		answers []act.Directive
 		ends    string

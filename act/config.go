@@ -17,88 +17,91 @@ import (
 
 // Config configures a Group and its schedulers. The zero Config is right for a server.
 type Config struct {
-	// Schedulers is how many schedulers there are. 0 means one for each CPU that the process may use: as many as are in CPUs
-	// or else in its affinity mask, and no more than GOMAXPROCS. If the environment does not set GOMAXPROCS, there are also no
-	// more than the CPU quotas of its control group and of those around it allow, rounded up. NewGroup counts them once.
+	// Schedulers is the number of schedulers. 0 means one for each CPU that the process may use: the CPUs of the field
+	// CPUs, or else of the process's affinity mask, but no more than GOMAXPROCS. If the environment does not set
+	// GOMAXPROCS, the CPU quotas of the process's control group and its parents bound the number too, rounded up.
+	// NewGroup counts once.
 	Schedulers int
 
-	// Threads is what threads the schedulers of Group.Run have.
+	// Threads says which threads the schedulers of Group.Run have: Locked by default.
 	Threads Threads
 
-	// CPUs are those of Bound threads, by the system's numbers: the first scheduler has the first one, and so on, and from the
-	// beginning if there are more schedulers. nil means all that the process may use, those first that are used least when Run
-	// begins: to which fewer threads of other programs are bound, and which have less load. With other Threads there must be none.
+	// CPUs lists the CPUs of Bound threads, by the kernel's numbers: the first scheduler gets the first one, and so on,
+	// starting over if there are more schedulers. nil means all CPUs that the process may use, least used first when
+	// Run begins: fewest bound threads of other programs, then least load. NewGroup panics if CPUs are set with other
+	// Threads.
 	CPUs []int
 
-	// Idle is what a scheduler does when nothing is ready. nil sleeps until something happens, which is best for shared
-	// machines. Package demon has others.
+	// Idle is what a scheduler does when nothing is ready. nil sleeps until something happens, which is best on shared
+	// machines. Package demon has other strategies.
 	Idle Strategy
 
-	// TurnsPerPass bounds the turns of tasks between two passes; 0 means 64. With more of them a turn is cheaper, and
-	// events, deadlines and demons wait longer.
+	// TurnsPerPass bounds the turns of tasks between two passes; 0 means 64. A higher number makes a turn cheaper, and
+	// lets events, deadlines and demons wait longer.
 	TurnsPerPass int
 
-	// Inbox is how many posted functions may wait, rounded up to a power of two; 0 means 1024. 16 bytes each.
+	// Inbox is the number of posted functions that may wait on a scheduler, rounded up to a power of two; 0 means 1024.
+	// Each takes 16 bytes. See Scheduler.Post.
 	Inbox int
 
-	// Offloads bounds the goroutines of the default Executor, for the Group as a whole; 0 means 64. Goroutines of
-	// bridges, of blocking handlers and of stages are not counted.
+	// Offloads bounds the goroutines of the default Executor, for the whole Group; 0 means 64. Goroutines of bridges,
+	// of blocking handlers and of stages are not counted.
 	Offloads int
 
 	// Executor calls offloaded functions; nil means a pool of at most Offloads goroutines, which are started when there
 	// is work and end when there is none.
 	Executor Executor
 
-	// Shutdown are the terms of the order given when the context of Run is cancelled. The zero Policy drains
-	// for 30 s and then drops.
+	// Shutdown is the policy of the shutdown that begins when the context of Run is cancelled. The zero Policy drains
+	// for 30 s and then drops what is left.
 	Shutdown shutdown.Policy
 
-	// Draining is told what an end waits for: once a second while a scheduler obeys an order, or one is announced, if anything
-	// is left. nil is told nothing. It is called on the thread of one of the schedulers, one call at a time, and must not block.
-	// Tasks are counted a few hundred at a time, so schedulers keep serving; those that come and go meanwhile may be missed.
-	// Package program logs a line.
+	// Draining, if not nil, is called once a second while a shutdown is announced or in force and something is left,
+	// with what the shutdown waits for. It is called on the thread of one of the schedulers, one call at a time, and
+	// must not block. Tasks are counted a few hundred at a time, so schedulers keep serving; tasks that come and go in
+	// the meantime may be missed. Package program logs a line.
 	Draining func(shutdown.Drain)
 
-	// Logger logs errors that no caller receives. nil writes errors and warnings to standard error, of equal lines the
-	// first ten in a second and then every hundredth; zap.NewNop() writes none.
+	// Logger logs errors that no caller receives. nil means errors and warnings to standard error: of equal lines the
+	// first ten in a second and then every hundredth. zap.NewNop() writes nothing.
 	Logger *zap.Logger
 
-	// Trace observes what happens; nil observes nothing. See [MultiTrace] for several.
+	// Trace has functions that are called as things happen; nil means none. [MultiTrace] joins several.
 	Trace *Trace
 
-	// Clock gives the time; nil means the system's.
+	// Clock gives the time; nil means the system clock.
 	Clock Clock
 
 	// Crash lets a panic of an action end the process instead of failing its task. A panic in a function of Offload or
-	// Call fails its task all the same.
+	// Call fails the task even then.
 	Crash bool
 }
 
-// Threads is what thread a scheduler of a running Group has.
+// Threads says which thread a scheduler of a running Group has. The zero value is Locked.
 type Threads uint8
 
 const (
-	// Locked schedulers have a thread of their own, which the system may move between CPUs.
+	// Locked schedulers have a thread of their own, which the kernel may move between CPUs.
 	Locked Threads = iota
-	// Bound schedulers have a thread of their own, each bound to one of Config.CPUs. It is for a machine, or for CPUs, that no
-	// other program uses: a bound thread waits for its CPU also while others are idle. docs/cpus.md has figures. If the system
-	// refuses to bind a thread, which is logged once, that scheduler and all further ones are Locked, and those before it stay
-	// bound. Other systems than Linux refuse the first one.
+	// Bound schedulers have a thread of their own, each bound to one of Config.CPUs. It is for a machine, or for CPUs,
+	// that no other program uses: a bound thread waits for its CPU even while others are idle. docs/cpus.md has
+	// figures. If the kernel refuses to bind a thread, this is logged once: that scheduler and all further ones are
+	// Locked, and earlier ones stay bound. Systems other than Linux refuse the first one.
 	//
-	// A process that is started on a bound thread is bound to its CPU as well: start it in a function of [Task.Offload] or [Call],
-	// which is never on one. Starting a process blocks anyway.
+	// An OS process that is started on a bound thread is bound to its CPU as well. Start it in a function of
+	// [Task.Offload] or [Call], which never runs on a bound thread. Starting a process blocks anyway.
 	Bound
-	// Stepped schedulers have no thread: the caller steps all of them on one goroutine, and does not Run the Group. As in
-	// Run, a scheduler that has nothing left under an order waits until none of them has.
+	// Stepped schedulers have no thread: the caller steps all of them on one goroutine, and does not Run the Group. As
+	// in Run, a scheduler that has nothing left during shutdown waits until none of them has.
 	Stepped
 )
 
 // Clock gives the time. Its methods are called from any goroutine.
 type Clock interface {
-	// Monotonic is the time since some fixed moment, the same for all schedulers of a Group. It is not negative and never
-	// goes back.
+	// Monotonic returns the time since some fixed moment, the same for all schedulers of a Group. It is not negative
+	// and never goes back.
 	Monotonic() time.Duration
-	// Wall is the time of day; it may jump.
+	// Wall returns the time of day; it may jump.
 	Wall() time.Time
 }
 
@@ -125,7 +128,7 @@ func (cfg Config) resolved() Config {
 	case cfg.Threads > Stepped:
 		panic(fmt.Sprintf("act: Config.Threads is unknown: %d", cfg.Threads))
 	case len(cfg.CPUs) > 0 && cfg.Threads != Bound:
-		panic("act: Config.CPUs are those of Bound threads only")
+		panic("act: Config.CPUs is for Bound threads only")
 	}
 	if cfg.Schedulers == 0 {
 		cfg.Schedulers = usual(cmp.Or(len(cfg.CPUs), len(thread.CPUs())))

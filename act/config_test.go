@@ -24,8 +24,8 @@ func TestANegativeBoundPanics(t *testing.T) {
 
 func TestThreadsThatThereAreNotPanic(t *testing.T) {
 	for says, cfg := range map[string]act.Config{
-		"act: Config.Threads is unknown: 3":                {Threads: act.Stepped + 1},
-		"act: Config.CPUs are those of Bound threads only": {Threads: act.Locked, CPUs: []int{0}},
+		"act: Config.Threads is unknown: 3":          {Threads: act.Stepped + 1},
+		"act: Config.CPUs is for Bound threads only": {Threads: act.Locked, CPUs: []int{0}},
 	} {
 		require.PanicsWithValue(t, says, func() { act.NewGroup(cfg) })
 	}

@@ -8,14 +8,15 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// drainTick is how often an end is reported.
+// drainTick is how often a shutdown is reported.
 const drainTick = time.Second
 
-// drain is what the schedulers of a Group know of their end together: see Config.Draining. Each takes a census at every tick,
-// and the last one to have its own reports the sum. If one does not answer, the others report without it, a tick later.
+// drain is what the schedulers of a Group know together of their shutdown: see Config.Draining. Each takes a census at
+// every tick, and the last one to finish reports the sum. If one does not answer, the others report without it, a tick
+// later.
 type drain struct {
 	mu       sync.Mutex
-	begun    time.Duration // when the first scheduler began, of those that are in it
+	begun    time.Duration // when the first scheduler began, of the ones in it
 	reported int           // the latest tick that was
 	parts    []part        // by scheduler
 	calling  sync.Mutex    // of Config.Draining
@@ -23,7 +24,7 @@ type drain struct {
 
 // part is what one scheduler has said.
 type part struct {
-	in    bool // it obeys an order, or one is announced
+	in    bool // it is shutting down, or a shutdown is announced
 	tick  int
 	phase int
 	until time.Duration // 0: no bound
@@ -32,10 +33,10 @@ type part struct {
 	told  uint64        // and by the latest report
 }
 
-// phases are those of a shutdown.Drain. part has an index.
+// phases are the values of Phase of a shutdown.Drain. part has an index into them.
 var phases = [...]string{"announced", "spreading", "finishing"}
 
-// draining is the part of a scheduler in that, from the moment an order is taken in until it is spent.
+// draining is one scheduler's share of that, from taking a shutdown request in until it is spent.
 type draining struct {
 	s      *Scheduler
 	timer  Timer
@@ -43,7 +44,7 @@ type draining struct {
 	before []candidate
 }
 
-// beginDraining is called when an order was taken in.
+// beginDraining is called when a shutdown request was taken in.
 func (s *Scheduler) beginDraining() {
 	if s.group.cfg.Draining != nil && s.draining == nil {
 		s.draining = &draining{s: s}
@@ -51,7 +52,7 @@ func (s *Scheduler) beginDraining() {
 	}
 }
 
-// endDraining is called when no order is left.
+// endDraining is called when no shutdown request is left.
 func (s *Scheduler) endDraining() {
 	if s.draining != nil {
 		s.draining.timer.Stop()
@@ -93,7 +94,7 @@ func (x *draining) Expire() {
 	}
 }
 
-// phase returns how far the end has come, and when it ends at the latest.
+// phase returns how far the shutdown has come, and when it ends at the latest.
 func (s *Scheduler) phase() (int, time.Duration) {
 	switch {
 	case s.order == nil:
@@ -108,7 +109,7 @@ func (s *Scheduler) phase() (int, time.Duration) {
 	return 2, s.terms.Until
 }
 
-// join returns when the end has begun.
+// join returns when the shutdown began.
 func (d *drain) join(s *Scheduler) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,14 +145,14 @@ func (d *drain) publish(s *Scheduler, p part) (begun time.Duration, report *shut
 		d.reported = p.tick
 		return d.begun, d.sum(s, p.tick)
 	}
-	if p.tick > d.reported+1 { // at the tick before somebody did not answer, and has not since
+	if p.tick > d.reported+1 { // at the previous tick a scheduler did not answer, and has not since
 		d.reported = p.tick - 1
 		return d.begun, d.sum(s, p.tick-1)
 	}
 	return d.begun, nil
 }
 
-// silent returns those that have not answered at a tick. One that has not even taken the order in is among them.
+// silent returns the schedulers that have not answered at a tick, including any that has not taken the request in.
 func (d *drain) silent(g *Group, tick int) (all []int) {
 	for i, other := range g.schedulers {
 		if p := &d.parts[i]; p.in && p.tick < tick || !p.in && !other.orders.Empty() && !other.exited.Load() {

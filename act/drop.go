@@ -1,7 +1,7 @@
 package act
 
-// dropAll drops all tasks and demons but the attached ones, and what the Locals keep going. What a Close spawns meanwhile
-// stays for a later Run.
+// dropAll drops all tasks and demons except the attached ones, and what the Locals keep going. Tasks that a Close
+// spawns meanwhile stay for a later Run.
 func (s *Scheduler) dropAll() {
 	s.ready, s.demonic, s.demons, s.exhausted = queue{}, queue{}, queue{}, queue{}
 	s.passing = false
@@ -41,8 +41,9 @@ func (s *Scheduler) drop(t *Task) {
 	s.remove(t)
 }
 
-// letGo is called at the end of Close, and for each abandoned task when its function has returned, whatever comes last. A closed
-// Scheduler may be kept for any length of time, by wakers and Groups. It keeps nothing that its actions and services have held.
+// letGo is called at the end of Close, and for each abandoned task when its function has returned. The last call frees
+// the rest: wakers and Groups may keep a closed Scheduler for any length of time, and it must keep nothing that its
+// actions and services held.
 func (s *Scheduler) letGo() {
 	if s.users.Add(-1) > 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// ending is the part of a Scheduler that has to do with orders. What it goes through:
+// ending is the part of a Scheduler that has to do with shutdown. The way of a request:
 //
 //	Shutdown ─▶ orders ─ obey ─▶ announced ─ enforceDue ─▶ order and terms ─ merge ─▶ tasks are told
 //	                                                                ─ termsMet, conclude ─▶ spent
@@ -19,7 +19,7 @@ type ending struct {
 	// What has come.
 	orders       inbox.Stack[*given] // from any goroutine
 	orderPending atomic.Bool         // true while orders has any and while one is in force; it may stay true a little longer
-	announced    []received          // orders that were taken in and are not in force
+	announced    []received          // requests that were taken in and are not in force
 	due          time.Duration       // when they come into force, or never
 
 	// What is in force.
@@ -29,20 +29,20 @@ type ending struct {
 	ordered  time.Duration // when the first of them came into force
 	since    time.Duration // when order did
 	leavers  uint16        // moments of its window that were given away
-	lastTold bool          // also those that end last obey it
-	progress atomic.Int64  // when something for which the end waits has happened last, if terms ask for it
+	lastTold bool          // even the tasks that end last obey it
+	progress atomic.Int64  // when something that the shutdown waits for happened last, if terms ask for it
 
 	// Who is left.
 	exhausted      queue // out of turns
 	exhaustedCount int
 	lasts          int           // tasks and demons that end last
 	cut            *shutdown.Cut // what was dropped on the way
-	halted         *census       // what tasks waited for when an order came that halts
-	draining       *draining     // nil unless somebody wants to know what an end waits for
-	concluded      uint          // orders that are spent, or Runs that have returned
+	halted         *census       // what tasks waited for when a request that halts came
+	draining       *draining     // nil without Config.Draining
+	concluded      uint          // shutdowns that have ended, or Runs that have returned
 }
 
-// received is an order that a scheduler has taken in.
+// received is a request that a scheduler has taken in.
 type received struct {
 	*given
 	at    time.Duration
@@ -51,35 +51,35 @@ type received struct {
 
 const never time.Duration = math.MaxInt64
 
-// obey takes in the orders that have come, and puts into force what has been announced for long enough.
+// obey takes in the requests that have come, and puts into force the ones that have been announced for long enough.
 func (s *Scheduler) obey() {
 	if s.orders.Empty() && s.now < s.due {
 		return
 	}
-	s.orderPending.Store(true) // Shutdown may not have come to that yet
+	s.orderPending.Store(true) // receive pushes first and may not have stored this yet
 	s.exited.Store(false)
 	s.group.activate(s)
 	s.enforceDue()
-	for !s.orders.Empty() { // a Stop may have given another one: after an order that halts, nothing else would take it
+	for !s.orders.Empty() { // a Stop may have called Shutdown again: after a request that halts, nothing else would take it
 		for n := s.orders.TakeAll(); n != nil; n = n.Next() {
 			s.announce(n.Of)
 		}
 		s.enforceDue() // all of them together: see noteWaits
 	}
-	if s.order == nil { // what has come is only announced, or was withdrawn
+	if s.order == nil { // all requests are only announced, or were withdrawn
 		s.settleOrders()
 	}
 }
 
-// settleOrders lets turns go on without a look at orders.
+// settleOrders lets turns go on without checking for shutdown requests.
 func (e *ending) settleOrders() {
 	if e.orderPending.Store(false); !e.orders.Empty() {
-		e.orderPending.Store(true) // another order has come meanwhile: receive stores after pushing, so one of both sees it
+		e.orderPending.Store(true) // another request has come meanwhile: receive stores after pushing, so one of both sees it
 	}
 }
 
-// announce takes x in. enforceDue puts it into force at once, or when it has been announced for long enough here. If an order is in
-// force, nothing is only announced any more: the least of all times counts, as with the other bounds.
+// announce takes x in. enforceDue puts it into force at once, or when it has been announced for long enough here. Once
+// a request is in force, further ones are not announced first: the least of all times counts, as with the other bounds.
 func (s *Scheduler) announce(x *given) {
 	if s.group.late(x.order) {
 		s.group.spend(x)
@@ -95,7 +95,7 @@ func (s *Scheduler) announce(x *given) {
 	s.beginDraining()
 }
 
-// plan forgets what was withdrawn, and finds out when the rest comes into force.
+// plan forgets withdrawn requests, and finds out when the rest comes into force.
 func (e *ending) plan() {
 	e.announced = slices.DeleteFunc(e.announced, func(r received) bool { return r.stage.Load() == withdrawn })
 	e.due = never
@@ -104,7 +104,7 @@ func (e *ending) plan() {
 	}
 }
 
-// enforceDue puts what was announced into force, if it is time to.
+// enforceDue puts the announced requests into force, if it is time to.
 func (s *Scheduler) enforceDue() {
 	if s.plan(); s.now < s.due {
 		return
@@ -114,7 +114,7 @@ func (s *Scheduler) enforceDue() {
 	s.noteWaits(all)
 	for _, r := range all {
 		switch {
-		case !r.enforce(): // it was withdrawn, and is known to nobody any more
+		case !r.enforce(): // it was withdrawn
 		case s.merge(r):
 			s.obeyed = append(s.obeyed, r.given)
 		default:
@@ -123,8 +123,8 @@ func (s *Scheduler) enforceDue() {
 	}
 }
 
-// merge adds an order to the terms in force, and tells all tasks if they became stricter. Of its time is left what the
-// announcement has not taken.
+// merge adds a request to the terms in force, and tells all tasks if they became stricter. The announcement counts as
+// part of the request's Time.
 func (s *Scheduler) merge(r received) (stricter bool) {
 	s.now = s.clock.Monotonic()
 	p, bounded := r.terms, s.terms.Turns > 0
@@ -148,8 +148,8 @@ func (s *Scheduler) merge(r received) (stricter bool) {
 	return true
 }
 
-// noteWaits notes what tasks wait for, if one of these orders halts. They are about to be told, and so made ready, and no turn comes
-// behind an order that halts.
+// noteWaits notes what tasks wait for, if one of these requests halts. They are about to be told, and so made ready,
+// and after a request that halts they have no further turn.
 func (s *Scheduler) noteWaits(all []received) {
 	halts := func(r received) bool { return r.terms.Kind == shutdown.Halt && r.enforce() }
 	if s.halted == nil && slices.ContainsFunc(all, halts) {
@@ -157,8 +157,8 @@ func (s *Scheduler) noteWaits(all []received) {
 	}
 }
 
-// notify tells some tasks of s.order. A task whose offloaded function runs is told when that has returned, one that is
-// spawned meanwhile before its first turn. bounded reports whether turns were counted before.
+// notify tells some tasks of s.order. A task whose offloaded function runs is told when the function has returned; a
+// task that is spawned later is told before its first turn. bounded reports whether turns were counted before.
 func (s *Scheduler) notify(whom func(*Task) bool, bounded bool) {
 	s.slab.all(func(t *Task) {
 		if !whom(t) {
@@ -194,12 +194,12 @@ func (s *Scheduler) tell(t *Task) {
 	t.wake()
 }
 
-// grantTurn reports whether t may have a turn under the order in force, and tells it of the order before if that has not
-// been done. A task that has used up its turns is dropped or set aside.
+// grantTurn reports whether t may have a turn during shutdown, and first tells it of the shutdown if that has not been
+// done. A task that has used up its turns is dropped or set aside.
 func (s *Scheduler) grantTurn(t *Task) bool {
 	s.running = nil // a panic here is not that of the previous task
 	if s.order == nil {
-		return true // it is spent, or was given too late to count
+		return true // it is spent, or came too late to count
 	}
 	if t.flags&last != 0 && !s.lastTold {
 		return true
@@ -211,7 +211,7 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 		s.noteProgress()
 	}
 	if s.terms.Turns == 0 || s.now < s.terms.Leave || t.flags&background != 0 {
-		return true // monitors have no bound: without them the others could not use the turns that they have left
+		return true // monitors have no bound: without them the tasks could not use the turns that they have left
 	}
 	if t.left > 0 {
 		t.left--
@@ -228,7 +228,7 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 	return false
 }
 
-// termsMet reports whether the order ends Run, whatever is left.
+// termsMet reports whether a bound of the shutdown ends Run, whatever is left.
 func (s *Scheduler) termsMet() bool {
 	switch {
 	case !s.terms.Given:
@@ -243,8 +243,8 @@ func (s *Scheduler) termsMet() bool {
 	return i > 0 && s.now-time.Duration(s.progress.Load()) >= i && s.now >= s.inactiveAt()
 }
 
-// conclude spends the order at the end of Run: it drops what is left if the order says so, makes the rest ready for a later
-// Run, and returns what was cut.
+// conclude ends the shutdown at the end of Run: it drops what is left if the policy says so, makes the rest ready for a
+// later Run, and returns the Cut.
 func (s *Scheduler) conclude() error {
 	s.group.activate(s) // what is dropped may post to another scheduler
 	cut := s.left()
@@ -271,7 +271,7 @@ func (s *Scheduler) conclude() error {
 	return nil
 }
 
-// forgetOrders spends all orders that were taken in.
+// forgetOrders spends all requests that were taken in.
 func (s *Scheduler) forgetOrders() {
 	for _, x := range s.obeyed {
 		s.group.spend(x)

@@ -16,8 +16,9 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Group is the set of schedulers of a server, with the Clock and Executor that they share. Run gives each of them a
-// thread; a simulation steps all of them on one goroutine instead.
+// Group is the set of schedulers of a server, with the Clock and Executor that they share. Run gives each scheduler a
+// thread; a simulation steps all of them on one goroutine instead. Methods are for any goroutine where they say so; the
+// others are for the owner of the Group, one call at a time.
 type Group struct {
 	cfg        Config
 	schedulers []*Scheduler
@@ -32,7 +33,7 @@ type Group struct {
 
 	running    atomic.Bool
 	closed     bool
-	runs       int           // Runs begun, so that the end of the context of one is no order to the next
+	runs       int           // Runs begun, so that the end of the context of one does not shut down the next
 	active     atomic.Uint64 // the low half: active schedulers; the high half: how often one became active
 	terminated atomic.Bool   // none has anything left: all may return from Run
 }
@@ -40,7 +41,8 @@ type Group struct {
 // oneActive is what a scheduler that becomes active adds to Group.active.
 const oneActive = 1<<32 | 1
 
-// NewGroup makes the schedulers, and no threads yet. It panics if a field of cfg is wrong, such as a bound that is negative.
+// NewGroup returns a Group with its schedulers. Threads are started by the first Run. NewGroup panics if a field of cfg
+// is wrong, such as a negative bound.
 func NewGroup(cfg Config) *Group {
 	g := &Group{cfg: cfg.resolved()}
 	for i := range g.cfg.Schedulers {
@@ -52,21 +54,21 @@ func NewGroup(cfg Config) *Group {
 	return g
 }
 
-// Schedulers returns all schedulers in order of Index. Callers must not change the slice. Any goroutine.
+// Schedulers returns all schedulers, by Index. Callers must not change the slice. Any goroutine.
 func (g *Group) Schedulers() []*Scheduler { return g.schedulers }
 
-// Shutdown gives o to all schedulers. Any goroutine; see Scheduler.Shutdown.
+// Shutdown asks all schedulers to shut down, as [Scheduler.Shutdown] does for one. It returns at once. Any goroutine.
 func (g *Group) Shutdown(o shutdown.Order) { g.give(o, g.schedulers...) }
 
-// Run makes a Group, runs it, and closes it.
+// Run makes a Group, runs it, and closes it. It returns the error of [Group.Run], or else that of [Group.Close].
 //
 //	err := act.Run(ctx, act.Config{}, server.Setup)
 //
-// While it runs, GOMAXPROCS is at least two more than there are schedulers, unless the environment sets it: one for the
-// garbage collector and the executor, which need not interrupt a scheduler then, and one that is idle. Without an idle one
-// the runtime's monitor looks every 20 µs for threads in a system call, to take theirs away.
+// While it runs, GOMAXPROCS is at least the number of schedulers plus two, unless the environment sets it: one for the
+// garbage collector and the executor, which then need not interrupt a scheduler, and one that is idle. Without an idle
+// one the runtime's monitor checks every 20 µs for threads in a system call, to take their processors away.
 //
-// While it runs, the heap grows by 8 MiB more before garbage is collected than it would, unless the environment sets GOGC or
+// While it runs, the heap may grow by 8 MiB more between two garbage collections, unless the environment sets GOGC or
 // GOMEMLIMIT: a server with many connections and little memory collected a hundred times a second.
 func Run(ctx context.Context, cfg Config, setup ...func(*Scheduler) error) error {
 	g := NewGroup(cfg)
@@ -108,11 +110,11 @@ func spareHeap() []byte {
 
 // Run calls the set-up functions for one scheduler after another, each on its scheduler's thread, and then runs all
 // schedulers until none of them has anything left. A scheduler that has nothing left waits for what others may post to
-// it. If a set-up function returns an error, Run returns it before any turn. The end of ctx gives an order with
-// Config.Shutdown to all schedulers.
+// it. If a set-up function returns an error, Run returns it before any turn. When ctx ends, all schedulers shut down by
+// Config.Shutdown.
 //
-// Run returns nil if nothing is left, and a *shutdown.Cut for all schedulers together if an order left something. After
-// any other error but that of a set-up function the Group cannot be used any more. A Group may be run again.
+// Run returns nil if nothing is left, and one *shutdown.Cut for all schedulers if a shutdown left something. After any
+// other error, except one of a set-up function, the Group cannot be used any more. Otherwise a Group may be run again.
 func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error {
 	if g.cfg.Threads == Stepped {
 		return errStepped
@@ -140,7 +142,7 @@ func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error 
 	return g.runAll()
 }
 
-// runAll runs all schedulers at once. If one breaks down, the others get an order.
+// runAll runs all schedulers at once. If one breaks down, the others shut down.
 func (g *Group) runAll() error {
 	g.terminated.Store(false)
 	g.active.Store(uint64(len(g.schedulers)))
@@ -152,7 +154,7 @@ func (g *Group) runAll() error {
 	for i, s := range g.schedulers {
 		go func() {
 			err := g.threads[i].do(func() error {
-				defer g.probe(s)           // also if Run returns at once
+				defer g.probe(s)           // even if Run returns at once
 				defer s.exited.Store(true) // what is in its inbox from then on waits for the next Run
 				return s.Run()
 			})
@@ -173,7 +175,7 @@ func (g *Group) runAll() error {
 	return joined(all)
 }
 
-// joined returns the results of all schedulers as one error: what is no Cut, or else the sum of the Cuts.
+// joined returns the results of all schedulers as one error: all errors that are not Cuts, or else the sum of the Cuts.
 func joined(results []error) error {
 	var sum *shutdown.Cut
 	var others []error
@@ -192,8 +194,8 @@ func joined(results []error) error {
 	return sum
 }
 
-// Close drops what is left and closes all schedulers, each on its thread, and ends the threads. It returns a
-// *shutdown.Cut if something was left, and an error during Run.
+// Close drops what is left, closes all schedulers, each on its thread, and ends the threads. It returns a *shutdown.Cut
+// if something was left. It fails while Run runs.
 func (g *Group) Close() error {
 	if !g.running.CompareAndSwap(false, true) {
 		return errRunning
@@ -290,7 +292,7 @@ func (g *Group) skipPass(s *Scheduler) bool {
 	return !ok || due > int64(s.now)
 }
 
-// activate makes s active, before it looks into its inbox.
+// activate makes s active, before it takes from its inbox.
 func (g *Group) activate(s *Scheduler) {
 	if !s.active && g.running.Load() {
 		s.active = true
@@ -370,7 +372,7 @@ func (w *worker) do(job func() error) error {
 	return <-w.results
 }
 
-// cause is the order that an error gives: the end of a context, or of another scheduler.
+// cause is a shutdown request because of an error: the end of a context, or of another scheduler.
 type cause struct {
 	terms shutdown.Policy
 	error

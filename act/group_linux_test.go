@@ -70,7 +70,7 @@ func follower() {
 	}
 }
 
-// narrow binds all threads of the process: those that there are at this moment.
+// narrow binds all threads that the process has at this moment.
 func narrow(to *unix.CPUSet) {
 	threads, err := os.ReadDir("/proc/self/task")
 	must(err)

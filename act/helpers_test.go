@@ -18,7 +18,7 @@ import (
 // history is the order in which things happened, a letter each.
 type history struct{ strings.Builder }
 
-// note appends a letter and passes a verdict through.
+// note appends a letter and returns d.
 func (h *history) note(letter string, d act.Directive) act.Directive {
 	h.WriteString(letter)
 	return d

@@ -7,10 +7,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// counts are of what a scheduler has done and a Trace does not see. They are plain numbers of its thread.
+// counts are numbers that a Trace does not see. Only the scheduler's thread touches them.
 type counts struct {
 	passes, posts, timers, remoteEvents uint64
-	offloads, returned                  uint64 // functions given to an Executor, and those that have returned
+	offloads, returned                  uint64 // functions given to an Executor, and how many of them have returned
 	ended                               uint64 // tasks that have finished or were dropped
 }
 
@@ -39,7 +39,7 @@ func (i *internals) Counts(add func(name string, n uint64)) {
 	add("offloads_total", s.counts.offloads)
 	add("offloads", s.counts.offloads-s.counts.returned) // queued and running
 	if x, ok := s.group.cfg.Executor.(executor); ok && s.index == 0 {
-		add("offloads_running", uint64(x.Running())) // those of Reserve are not among them
+		add("offloads_running", uint64(x.Running())) // without the functions of Reserve
 	}
 	for _, v := range s.made {
 		if c, ok := v.(counter); ok {
@@ -51,7 +51,7 @@ func (i *internals) Counts(add func(name string, n uint64)) {
 // status is what a scheduler knows of one of its tasks.
 type status struct {
 	State  string        // ready, running, waiting, offloaded, out of turns, abandoned
-	Told   bool          // of the order in force
+	Told   bool          // of the shutdown in force
 	Timers int           // armed
 	Due    time.Duration // from now until the first of them
 	Turns  uint64        // of all tasks that have had this place
@@ -86,7 +86,7 @@ type connected interface {
 	Peer() string         // the address of the other end; "": not known
 	Descriptor() int      // of a file; -1: none
 	Still() time.Duration // for how long no byte has gone either way; less than 0: not known
-	Undisturbed() bool    // it is not to know of orders: Task.Order returns nil. Its own Stop is called
+	Undisturbed() bool    // it is not to know of a shutdown: Task.Order returns nil. Its own Stop is called
 }
 
 func undisturbed(a Action) bool {
@@ -94,27 +94,28 @@ func undisturbed(a Action) bool {
 	return ok && x.Undisturbed()
 }
 
-// What the value of a Local may be besides an io.Closer.
+// What the value of a Local may be in addition to an io.Closer.
 type (
 	// An accounter calls KeepRunning for something of its own. Account counts and names that in c, whose Order is in force, and
-	// returns how many of the scheduler's holds are for it. It is called at the end of Run, before anything is dropped.
+	// returns how much of KeepRunning's count is for it. It is called at the end of Run, before anything is dropped.
 	accounter interface {
 		Account(c *shutdown.Cut) (holds int)
 	}
 
-	// A leaver has to do with values of other schedulers. Leave is called at the end of Run, which other schedulers may not have
-	// reached, and of an order in Step: nothing has a turn here before the next Run or Step, or ever, if the scheduler is broken.
+	// A leaver has to do with values of other schedulers. Leave is called at the end of Run, which other schedulers may
+	// not have reached, and when a shutdown ends in Step: nothing has a turn here before the next Run or Step, or ever,
+	// if the scheduler is broken.
 	leaver interface{ Leave() }
 
-	// A lingerer has connections that were closed and are not gone: their last bytes are on their way, or their peers have not
-	// closed. EachClosing calls visit for those in n places, from the place from on, with how long no byte has gone either way.
-	// It returns where to go on, 0 at the end.
+	// A lingerer has connections that were closed but still exist: their last bytes are on their way, or their peers
+	// have not closed. EachClosing calls visit for the ones in n places, starting at from, with how long no byte has
+	// gone either way. It returns where to go on, 0 at the end.
 	lingerer interface {
 		EachClosing(from, n int, visit func(still time.Duration, x Describer)) (next int)
 	}
 
-	// A counter calls add for each of its counts. A name has lower-case words with underscores; one that ends in _total only
-	// grows, and any other is of this moment. Counts of one name are added up, also of schedulers.
+	// A counter calls add for each of its counts. A name has lower-case words with underscores; one that ends in _total
+	// only grows, any other is the present number. Counts of one name are added up, across schedulers too.
 	counter interface {
 		Counts(add func(name string, n uint64))
 	}
@@ -124,8 +125,8 @@ type (
 // reports whether nothing is left that lives there. It is called on that thread, whenever Run, Step or Close is about to return.
 type tied interface{ Untie() bool }
 
-// Order returns the order to end that the scheduler obeys, nil if none; for how long; and how much time it leaves, 0 if it has no
-// such bound.
+// Order returns the shutdown request that the scheduler obeys, nil if none; for how long it has; and how much time is
+// left, 0 if it has no such bound.
 func (i *internals) Order() (order shutdown.Order, since, left time.Duration) {
 	s := i.of()
 	now := s.clock.Monotonic()

@@ -6,8 +6,7 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// Internals returns what the other packages of Daimon need of a scheduler and programs do not. It is not part of the API: what
-// it has may change with every release.
+// Internals is for the other packages of Daimon. It is not part of the API: its methods may change with every release.
 func (s *Scheduler) Internals() *internals { return (*internals)(s) }
 
 // internals is a Scheduler with methods that only packages of this module call. Its methods are called on the scheduler's thread,
@@ -29,8 +28,8 @@ func (i *internals) Tie(x tied) {
 	}
 }
 
-// Crash is Config.Crash. A package that runs actions of others in turns of its own does not recover their panics then. Any
-// goroutine.
+// Crash returns Config.Crash. If it is set, a package that runs other actions within turns of its own does not recover
+// their panics. Any goroutine.
 func (i *internals) Crash() bool { return i.crash }
 
 // TurnCount returns how many turns and posted functions have ended.
@@ -39,19 +38,19 @@ func (i *internals) TurnCount() uint64 {
 	return i.ended
 }
 
-// Failure returns Task.Err after an action has returned Failed. It is never nil: if the action did not say why, it is an error
-// that says so. A [Child] does the same.
+// Failure returns Task.Err after an action has returned Failed. It is never nil: if the action gave no error, Failure
+// returns one that says so. A [Child] does the same.
 func (i *internals) Failure() error { return i.of().failure() }
 
-// Rests reports whether the thread sleeps, or is in neither Run nor Step: then no turn delays what comes from elsewhere. Any
+// Rests reports whether the thread sleeps, or is in neither Run nor Step: then no turn delays remote events. Any
 // goroutine.
 func (i *internals) Rests() bool { return i.asleep.Load() || i.at.Load() == 0 }
 
-// AtPassEnd has f called once, at the end of the present pass: before the thread looks at the operating system, sleeps, or leaves
-// Run or Step.
+// AtPassEnd calls f once, at the end of the present pass: before the thread polls the operating system, sleeps, or
+// leaves Run or Step.
 func (i *internals) AtPassEnd(f func()) { i.passEnds = append(i.passEnds, f) }
 
-// Progress says that something has happened for which an end waits, and which is no turn of a task: see Inactivity of
+// Progress notes something that a shutdown waits for and that is not a turn of a task: see Inactivity of
 // shutdown.Policy.
 func (i *internals) Progress() { i.of().noteProgress() }
 
@@ -90,7 +89,7 @@ func (i *internals) Child(a Action) Action {
 	return nil
 }
 
-// Descriptor returns that of the connection which t serves, -1 if there is none.
+// Descriptor returns the descriptor of the connection that t serves, -1 if there is none.
 func (i *internals) Descriptor(t *Task) int {
 	if x, ok := t.action.(connected); ok {
 		return x.Descriptor()
@@ -122,7 +121,7 @@ func (i *internals) Idler() Idler { return i.idler.Load().Idler }
 // NewParker returns an Idler that only sleeps.
 func (i *internals) NewParker() Idler { return newParker() }
 
-// observer has functions of package inspect; nil if it does not look.
+// observer has functions of package inspect, nil if it does not observe.
 type observer struct {
 	panicked func(what string, stack []byte)
 	resumed  func()
@@ -133,7 +132,8 @@ func (i *internals) Observe(panicked func(what string, stack []byte), resumed fu
 	i.observer = observer{panicked, resumed}
 }
 
-// Panicked notes a panic that fails no task, with its stack. What has panicked is said without what its clients have chosen.
+// Panicked notes a panic that fails no task, with its stack. The text of what must not contain anything that clients
+// have chosen.
 func (i *internals) Panicked(what string, stack []byte) {
 	if f := i.observer.panicked; f != nil {
 		f(what, stack)
@@ -148,5 +148,5 @@ func (i *internals) Resumed() {
 	}
 }
 
-// Concluded returns how many orders have been carried out. For simulations.
+// Concluded returns how many shutdowns have been carried out. For simulations.
 func (i *internals) Concluded() uint { return i.concluded }

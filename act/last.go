@@ -1,19 +1,20 @@
 package act
 
-// InstallLast is Install for a demon that ends last of all, such as a service for metrics. Under an order it and all that is
-// spawned in its turns, and so on, go on without being told, and without a bound of turns, until nothing else is left here
-// that keeps Run from returning. Then they are told of the order, and Run waits for them within its bounds.
+// InstallLast is Install for a demon that ends last of all, such as a service for metrics. During shutdown the demon,
+// the tasks spawned in its turns, and their tasks in turn go on without being told, and without a bound of turns, until
+// nothing else is left here that keeps Run from returning. Then they are told, and Run waits for them within the bounds
+// of the policy.
 func (i *internals) InstallLast(d Demon) {
 	s := i.of()
 	s.admit(d, isDemon|last)
 	s.installed++
 }
 
-// EndWithOthers has t, if it was to end last of all, end with the others. Under an order t is told at the beginning of its next turn,
-// which this gives it. It is not called in a turn of t.
+// EndWithOthers makes t end with the others, if it was to end last of all. During shutdown t is told at the beginning
+// of its next turn, which this call gives it. It is not called in a turn of t.
 func (i *internals) EndWithOthers(t *Task) {
 	s := i.of()
-	if t.flags&last == 0 || t.state == abandoned { // one that is abandoned is not counted any more
+	if t.flags&last == 0 || t.state == abandoned { // an abandoned task is no longer counted
 		return
 	}
 	t.flags &^= last
@@ -25,7 +26,7 @@ func (i *internals) EndWithOthers(t *Task) {
 	}
 }
 
-// tellLast tells those that end last of the order, if nothing else is left.
+// tellLast tells the tasks that end last to shut down, if nothing else is left.
 func (s *Scheduler) tellLast() {
 	if s.order == nil || s.lastTold || s.lasts == 0 || s.live+s.installed+s.held-s.exhaustedCount > s.lasts || !s.nothingCame() {
 		return

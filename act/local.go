@@ -6,29 +6,31 @@ import (
 	"sync/atomic"
 )
 
-// Local is storage with one value for each scheduler, made without a lock when Get is first called there. Through it an
-// action finds the monitor of its own scheduler. It is meant for package variables:
+// Local keeps one value for each scheduler, made without a lock when Get is first called there. An action uses it to
+// find what belongs to its own scheduler, such as a cache or a monitor. It is meant for package variables:
 //
 //	var engines = act.NewLocal(newEngine)
 //
-// A value that is an io.Closer is closed with the scheduler, the latest made first. If the value has a method Drop(), the
-// scheduler calls it when an order drops what is left; Drop ends at once what the value keeps going without a task, such
-// as the last bytes of a connection. The value stays usable, until Close has returned and all functions that
-// tasks have offloaded have.
+// A value that is an io.Closer is closed with the scheduler, the latest made first. If the value has a method Drop(),
+// the scheduler calls it when a shutdown drops what is left; Drop ends at once what the value keeps going without a
+// task, such as sending the last bytes of a connection. The value stays usable until Close and all functions that tasks
+// have offloaded have returned.
 type Local[T any] struct {
-	index int
-	make  func(*Scheduler) T
+	index    int
+	newValue func(*Scheduler) T
 }
 
 // localCount is how many Locals there are in the process; they are never freed.
 var localCount atomic.Int64
 
-// NewLocal returns a Local whose values are made by make, on the scheduler's thread. make may ask for other Locals.
-func NewLocal[T any](make func(*Scheduler) T) *Local[T] {
-	return &Local[T]{int(localCount.Add(1) - 1), make}
+// NewLocal returns a Local. The first Get on a scheduler calls newValue there, on its thread; newValue may use other
+// Locals. A Local is never freed, so make it once, as a package variable.
+func NewLocal[T any](newValue func(*Scheduler) T) *Local[T] {
+	return &Local[T]{int(localCount.Add(1) - 1), newValue}
 }
 
-// Get returns the value of s. It is called on the thread of s.
+// Get returns the value of s, and makes it in the first call. It is called on the thread of s, and panics once s is
+// closed.
 func (l *Local[T]) Get(s *Scheduler) T {
 	s.touch()
 	if l.index < len(s.locals) {
@@ -36,10 +38,11 @@ func (l *Local[T]) Get(s *Scheduler) T {
 			return *v
 		}
 	}
-	return *l.fill(s, l.make(s))
+	return *l.fill(s, l.newValue(s))
 }
 
-// Put sets the value of s before its first use. After that it panics, since the old value may be in use.
+// Put sets the value of s before its first use, as in a set-up function or a test. It panics after the first use, since
+// the old value may be in use. It is called on the thread of s.
 func (l *Local[T]) Put(s *Scheduler, v T) {
 	s.touch()
 	if l.index < len(s.locals) && s.locals[l.index] != nil {

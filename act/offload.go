@@ -8,15 +8,16 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// Offload takes the work of the present turn off this thread: return what it returns.
+// Offload runs f on another goroutine as the rest of this turn. Return the Directive that it returns:
 //
 //	return t.Offload(func() { a.sum, a.err = slowSum(a.file) })
 //
-// After the turn has ended, the Group's Executor calls f. Until f has returned the action belongs to f: it gets no turn, no
-// Stop and no Close. So f may use the action's own fields, but nothing of the scheduler's. The task's next turn comes when
-// f has returned; wake-ups meanwhile cause no further one. An order waits for f within its bound. If the task is dropped,
-// f is abandoned: it does not keep Run from returning, and the action, or what its Abandon returns, is closed when f
-// returns, on the goroutine of f if the scheduler has been closed by then. A panic or Goexit in f fails the task.
+// After the turn has ended, the Group's Executor calls f. Until f has returned the action belongs to f: it gets no
+// turn, no Stop and no Close. So f may use the action's own fields, but nothing that belongs to the scheduler. The
+// task's next turn comes when f has returned; wake-ups meanwhile cause no further turn. A shutdown waits for f
+// within its bounds. If the task is dropped, f is abandoned: it no longer keeps Run from returning, and the action, or
+// what its Abandon returns, is closed when f returns, on the goroutine of f if the scheduler has been closed by then. A
+// panic or Goexit in f fails the task. Offload panics if it is called outside the task's turn or twice in one turn.
 //
 // To wait for a function and for something else, see [Call].
 func (t *Task) Offload(f func()) Directive {
@@ -34,15 +35,16 @@ func (t *Task) Offload(f func()) Directive {
 	return Async
 }
 
-// Abandoner is an Action with parts that an offloaded function does not need, such as a connection around the action that
-// has offloaded it. If the task is dropped while the function runs, Abandon is called instead of Close, on the scheduler's
-// thread. It closes those parts and returns what belongs to the function; that is closed when the function has returned.
-// nil means nothing. A parent forwards Abandon to the child that returned Async, as [Child] does.
+// Abandoner is an Action with parts that an offloaded function does not need, such as the connection that the action
+// serves. If the task is dropped while the function runs, Abandon is called instead of Close, on the scheduler's
+// thread. It closes the parts that the function does not need and returns the part that belongs to the function, nil if
+// there is none. The scheduler closes that part when the function has returned. A parent forwards Abandon to the child
+// that returned Async, as [Child] does.
 type Abandoner interface {
 	Abandon() Action
 }
 
-// abandon returns what of a belongs to the function that it has offloaded.
+// abandon returns the part of a that belongs to the function that it has offloaded.
 func abandon(a Action) Action {
 	if x, ok := a.(Abandoner); ok {
 		return x.Abandon()
@@ -68,7 +70,7 @@ type offload struct {
 	since time.Duration // when it was given to the Executor
 }
 
-// run also notices a Goexit, which runs deferred functions and recovers nothing.
+// run notices a Goexit too, which runs deferred functions and recovers nothing.
 func (o *offload) run() {
 	o.err = &Panic{Value: errGoexit}
 	defer func() {
@@ -118,29 +120,30 @@ func catch(f func()) (p *Panic) {
 	return nil
 }
 
-// Call is an action that has F called on another goroutine and waits for it. Unlike with [Task.Offload], the task can
-// wait for other things as well. F runs in parallel with the turns of its task, so it must touch only what it captured
-// by value. A Call is used by pointer, once:
+// Call is an action that calls F on another goroutine and waits for it. Unlike with [Task.Offload], the task can wait
+// for other things as well. F runs in parallel with the turns of its task, so it must touch only what it captured by
+// value. A Call is used by pointer, once, on the scheduler's thread:
 //
-//	look := act.Call[[]string]{F: func() ([]string, error) { return net.LookupHost(name) }}
-//	if d := look.Act(t); d != act.Done {
+//	lookup := act.Call[[]string]{F: func() ([]string, error) { return net.LookupHost(name) }}
+//	if d := lookup.Act(t); d != act.Done {
 //		return d
 //	}
-//	use(look.Value)
+//	use(lookup.Value)
 //
-// An order does not end it. If it is closed before F has returned, the result is ignored, and F does not keep Run from
-// returning any more.
+// It fails with the error of F. A shutdown does not end it. If it is closed before F has returned, the result is
+// ignored, and F no longer keeps Run from returning.
 type Call[T any] struct {
-	F     func() (T, error)
-	On    Executor // calls F; nil: the Group's Executor
-	Value T        // what F returned, after Done
+	F     func() (T, error) // nil panics in the first turn
+	On    Executor          // calls F; nil: the Group's Executor
+	Value T                 // what F returned, after Done
 
 	under *call[T]
 	err   error
 	ended Directive
 }
 
-// Act starts F in its first turn and answers Done or Failed when it has returned. A panic or Goexit in F is a failure.
+// Act starts F in its first turn, and returns Wait until F has returned. Then it returns Done, or Failed with the error
+// of F. A panic in F fails the Call with a [*Panic].
 func (c *Call[T]) Act(t *Task) Directive {
 	if c.under == nil && !c.ended.Finished() {
 		if c.F == nil {
@@ -168,10 +171,10 @@ func (c *Call[T]) Act(t *Task) Directive {
 	return Done
 }
 
-// Describe says that F has not returned.
+// Describe implements [Describer]: while F runs, the Call waits for it.
 func (c *Call[T]) Describe(d *Description) {
 	if c.under != nil && !c.under.over {
-		d.WaitsFor("a function off the thread: " + Name(c.F))
+		d.WaitsFor("a function on another goroutine: " + Name(c.F))
 	}
 }
 

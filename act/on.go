@@ -8,13 +8,13 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// On returns an action that has a run as a task of s, a scheduler of any Group, and waits for its end. It is Done when a is,
-// and fails with the error of a, with its panic as a *Panic, with [ErrDropped] if the task was dropped by an order, and
-// with [ErrClosed] if s is closed. What a has stored can be read afterwards.
+// On returns an action that runs a as a task of s, a scheduler of any Group, and waits for its end. It is Done when a
+// is. It fails with the error of a, with a [*Panic] if a panicked, with [ErrDropped] if a shutdown dropped the task,
+// and with [ErrClosed] if s is closed. The fields of a can be read afterwards.
 //
-// The call brings its own place in the inbox of s, so it is never refused for lack of room. If the action is closed before
-// its end, as by [First], a is not begun any more; if it has begun, it goes on, so its results must not be touched.
-// After an order the action goes on waiting: s has its own order, and a may still end within its bounds.
+// The call brings its own place in the inbox of s, so it is never refused for lack of room. If the action is closed
+// before its end, as by [First], a is not begun; if it has begun, it goes on, so its results must not be touched.
+// During shutdown the action goes on waiting: s shuts down by itself, and a may still end within the bounds.
 func On(s *Scheduler, a Action) Action {
 	mustExist("act.On", a)
 	o := &on{to: s, a: a}
@@ -52,7 +52,7 @@ func (o *on) Close() error {
 	return nil
 }
 
-// The action belongs to the other scheduler, so only its type is looked at.
+// The action belongs to the other scheduler, so only its type is read.
 func (o *on) Describe(d *Description) {
 	if o.sent.Load() && !o.ended.Load() {
 		d.WaitsFor(fmt.Sprintf("scheduler %d: a task of %T", o.to.index, o.a))

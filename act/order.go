@@ -10,25 +10,25 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Shutdown gives an order to end. It may be called from any goroutine and in any turn, and returns at once. The scheduler
-// obeys before the next turn; if it sleeps, it wakes up. An order that is given outside of Run applies to the next Run.
-// After Close it does nothing.
+// Shutdown asks the scheduler to shut down, by the policy of o. It may be called from any goroutine and in any turn,
+// and returns at once. The scheduler obeys before the next turn; if it sleeps, it wakes up. Outside of Run, the request
+// applies to the next Run. After Close it does nothing.
 //
-// An order that suspends ends Run at once and leaves everything as it is. Any other order is passed to all tasks and demons
-// (see [Stopper]), and each that waits is made ready once. After that, an order that halts ends Run. Any other order lets
-// them go on within its bounds: a task that has used up its turns gets no more, and Run ends when all have finished, when
-// only such tasks are left, or when the time is up. What is left is dropped if the order says so, and otherwise stays for a
-// later Run.
+// A policy that suspends ends Run at once and leaves everything as it is. With any other policy all tasks and demons
+// are told (see [Stopper]), and each that waits is made ready once. After that, a policy that halts ends Run. Any other
+// policy lets them go on within its bounds: a task that has used up its turns gets no more, and Run ends when all have
+// finished, when only such tasks are left, or when the time is up. What is left is dropped if the policy says so, and
+// otherwise stays for a later Run.
 //
-// An order that is announced (see shutdown.Policy) is obeyed later; Group.Withdraw can take it back until then. Once an order
-// is in force, none is only announced any more.
+// A shutdown that is announced (see shutdown.Policy) comes into force later; [Group.Withdraw] can take it back until
+// then. Once one is in force, further requests are too, without an announcement.
 //
-// Several orders merge to the strictest terms, field by field; tasks are told again only if something became stricter.
-// The order is spent when Run returns.
+// Several requests merge to the strictest policy, field by field; tasks are told again only if something became
+// stricter. When Run returns, the shutdown is over.
 func (s *Scheduler) Shutdown(o shutdown.Order) { s.group.give(o, s) }
 
-// given is an order, from Shutdown until it is spent on all schedulers that it was given to. They share it, so that it is
-// withdrawn for all of them or for none.
+// given is a shutdown request, from Shutdown until it is spent on all schedulers that it was given to. They share it,
+// so that it is withdrawn for all of them or for none.
 type given struct {
 	order shutdown.Order
 	terms shutdown.Policy // resolved
@@ -47,13 +47,13 @@ func (x *given) enforce() bool {
 	return x.stage.CompareAndSwap(announced, inForce) || x.stage.Load() == inForce
 }
 
-// orders are those of a Group that are announced or in force, in the order in which they were given.
+// orders are the requests of a Group that are announced or in force, oldest first.
 type orders struct {
 	mu  sync.Mutex
 	all []*given
 }
 
-// give gives an order to some schedulers of g.
+// give gives a request to some schedulers of g.
 func (g *Group) give(o shutdown.Order, to ...*Scheduler) {
 	if o == nil {
 		panic("act: Shutdown without an order")
@@ -82,7 +82,7 @@ func (s *Scheduler) receive(x *given) {
 	s.interrupt()
 }
 
-// spend is called when x is of no more use to a scheduler.
+// spend is called when a scheduler is done with x.
 func (g *Group) spend(x *given) {
 	g.orders.mu.Lock()
 	defer g.orders.mu.Unlock()
@@ -91,8 +91,8 @@ func (g *Group) spend(x *given) {
 	}
 }
 
-// Order returns the latest order that was announced or is in force on a scheduler of the Group, nil if there is none: then
-// the Group is not about to end. Any goroutine.
+// Order returns the latest shutdown request that is announced or in force on a scheduler of the Group. nil means that
+// the Group is not shutting down. Any goroutine.
 func (g *Group) Order() shutdown.Order {
 	g.orders.mu.Lock()
 	defer g.orders.mu.Unlock()
@@ -102,9 +102,10 @@ func (g *Group) Order() shutdown.Order {
 	return nil
 }
 
-// Withdraw withdraws orders that are equal to o and only announced, on all schedulers: see shutdown.Policy. It reports
-// whether there was one. If o is in force on any scheduler, Withdraw does nothing. An order that cannot be compared, such as
-// a struct with a slice, must be given as a pointer, otherwise Withdraw panics. Any goroutine.
+// Withdraw takes back, on all schedulers, the shutdown requests that are equal to o and only announced (see
+// shutdown.Policy). It reports whether there was one. If o is in force on any scheduler, Withdraw does nothing. It
+// panics if o cannot be compared, such as a struct with a slice: pass a pointer to Shutdown and to Withdraw then. Any
+// goroutine.
 func (g *Group) Withdraw(o shutdown.Order) (was bool) {
 	if !reflect.ValueOf(o).Comparable() {
 		panic("act: Withdraw of an order that cannot be compared: give it as a pointer")

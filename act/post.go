@@ -19,13 +19,16 @@ type remoteEvent interface {
 	handle(*Scheduler)
 }
 
-// Post has f called once on the scheduler's thread, in a pass, in the order of posting. A pass calls at most 64, and ends
-// after about a millisecond, as the package's documentation says; the next one goes on. Post may be called from any
-// goroutine. The inbox holds Config.Inbox functions. If it is full, Post waits for room on a plain goroutine; on the thread
-// of any scheduler, which must not block, the error is a [Blocked]. Once the scheduler is closed the error is [ErrClosed],
-// and functions that are in the inbox then are not called. After any error f is not called. A posted function keeps Run from
-// returning. The functions of one pass count as one turn: what they write to one connection goes out together.
-// A posted function has no task that could wait: where it may meet a [Blocked], have a task try again.
+// Post calls f once on the scheduler's thread, in a pass, in the order of posting. Any goroutine may call it. It does
+// not wait until f has run. A pass calls at most 64 functions, and ends after about a millisecond; the next one goes
+// on. A posted function keeps Run from returning.
+//
+// The inbox holds Config.Inbox functions. If it is full, Post waits for room on a plain goroutine; on the thread of any
+// scheduler, which must not block, it returns a [Blocked]. Once the scheduler is closed, Post returns [ErrClosed], and
+// functions that are still in the inbox are not called. After any error f is not called.
+//
+// The functions of one pass count as one turn: what they write to one connection is sent together. A posted function
+// has no task that could wait: where it may meet a [Blocked], let a task try again.
 func (s *Scheduler) Post(f func(*Scheduler)) error {
 	if f == nil {
 		panic("act: Post of a nil function")
@@ -91,8 +94,8 @@ func (s *Scheduler) deliver(n *inbox.Node[remoteEvent]) bool {
 	return pushed
 }
 
-// handleEvents handles the remote events that have come, first those that the pass before has left. It returns false if the
-// time of the pass is up.
+// handleEvents handles the remote events that have come, first the ones that the previous pass left. It returns false
+// if the time of the pass is up.
 func (s *Scheduler) handleEvents() (inTime bool) {
 	if s.events == nil {
 		s.events = s.remoteEvents.TakeAll()
@@ -127,8 +130,8 @@ func (s *Scheduler) interrupt() {
 	}
 }
 
-// threads are those in Run or Step of any scheduler of the process: Post must not wait there. It is a set of threads and
-// not of goroutines, since a coroutine is another goroutine on the same thread.
+// threads is the set of threads in Run or Step of any scheduler of the OS process: Post must not wait there. It holds
+// threads, not goroutines, since a coroutine is another goroutine on the same thread.
 var threads threadSet
 
 type threadSet struct {

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// queue is a FIFO of tasks, linked through Task.next. The zero queue is empty. The next of the last task and of a task in
-// no queue means nothing: clearing it would cost every turn a store.
+// queue is a FIFO of tasks, linked through Task.next. The zero queue is empty. In the last task, and in a task in no
+// queue, next means nothing: clearing it would cost every turn a store.
 type queue struct {
 	head, tail *Task // tail only if there is a head
 }

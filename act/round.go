@@ -10,11 +10,10 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// Run takes turns until nothing keeps it from returning, or an order ends it. What keeps Run from returning is a task, a
-// demon that was installed (see Install and Attach), a posted function, and what goes on without a task, such as a
-// connection that sends its last bytes. Run returns nil if
-// nothing is left, and a *shutdown.Cut if an order left something; after any other error the scheduler cannot be used any
-// more. The goroutine is locked to its thread while it runs.
+// Run takes turns until nothing keeps it from returning, or a shutdown ends it. A task keeps Run from returning; so do an
+// installed demon (see Install and Attach), a posted function, and work without a task, such as sending the last bytes of
+// a connection. Run returns nil if nothing is left, and a *shutdown.Cut if a shutdown left something; after any other
+// error the scheduler cannot be used any more. The goroutine is locked to its thread while it runs.
 func (s *Scheduler) Run() error {
 	if err := s.begin(); err != nil {
 		return err
@@ -25,8 +24,8 @@ func (s *Scheduler) Run() error {
 }
 
 // Step takes at most n turns, of tasks and demons, without blocking, and returns how many it took: fewer than n only if
-// nothing more is ready, at least until NextDeadline. It may stop inside a round; the next Step goes on there. The error is
-// that of Run, once an order has ended.
+// nothing more is ready, at least until NextDeadline. It may stop inside a round; the next Step goes on there. When a
+// shutdown has ended, it returns the error that Run would. It is for tests and simulations.
 func (s *Scheduler) Step(n int) (int, error) {
 	if err := s.begin(); err != nil {
 		return 0, err
@@ -42,7 +41,7 @@ func (s *Scheduler) Step(n int) (int, error) {
 	return taken, s.broken
 }
 
-// Finished reports whether nothing is left that keeps Run from returning. It is for callers of Step.
+// Finished reports whether nothing is left that keeps [Scheduler.Run] from returning. It is for callers of Step.
 func (s *Scheduler) Finished() bool {
 	s.touch()
 	return s.live+s.installed+s.held == s.exhaustedCount && s.nothingCame()
@@ -62,7 +61,7 @@ func (s *Scheduler) guardedRounds(n int, sleep bool) (taken int) {
 // inside a long round, which then goes on.
 //
 //	round: A B C ─ … ─ Z │ round: B C Z │ nothing ready
-//	          ╰ 64 turns: pass          ╰ pass: posts, timers, demons, look or sleep
+//	          ╰ 64 turns: pass          ╰ pass: posts, timers, demons, poll or sleep
 func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 	for taken < n {
 		s.obey()
@@ -73,7 +72,7 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 			k := s.take(&s.ready, min(n-taken, s.turns-s.sincePass))
 			taken, s.sincePass = taken+k, s.sincePass+k
 			if taken == n || s.sincePass < s.turns && !s.ready.empty() {
-				continue // n is reached, or a panic or an order cut it short
+				continue // n is reached, or a panic or a shutdown cut it short
 			}
 			s.beginPass()
 		}
@@ -90,12 +89,12 @@ func (s *Scheduler) rounds(n int, sleep bool) (taken int) {
 	return taken
 }
 
-// take takes at most n turns from q: of tasks, round after round, or of the demons of one pass. The rounds need no mark:
-// what becomes ready goes to the end of the queue, behind all that was ready before.
+// take takes at most n turns from q: of tasks, round after round, or of the demons of one pass. The rounds need no
+// mark: a task that becomes ready goes to the end of the queue, after all that were ready before.
 func (s *Scheduler) take(q *queue, n int) (taken int) {
 	defer s.rescue(&taken)
 	for taken < n {
-		pending := s.orderPending.Load() // one load a turn for all that has to do with orders
+		pending := s.orderPending.Load() // one load a turn for all that has to do with shutdown
 		if pending && !s.orders.Empty() {
 			break
 		}
@@ -113,7 +112,7 @@ func (s *Scheduler) take(q *queue, n int) (taken int) {
 	return taken
 }
 
-// turn calls the action once and follows its verdict.
+// turn calls the action once and follows its Directive.
 func (s *Scheduler) turn(t *Task) {
 	t.turn++
 	t.state = running
@@ -149,22 +148,23 @@ func (s *Scheduler) turn(t *Task) {
 	case Failed:
 		s.finish(t, s.failure())
 	default:
-		panic("act: an action returned " + d.String() + ", which is no verdict: return Yield, Wait, Async, Done or Failed")
+		panic("act: an action returned " + d.String() + ", which is not a valid Directive: return Yield, Wait, Async, Done or Failed")
 	}
 	if s.err != nil {
 		s.err = nil
 	}
 }
 
-// passTime is for how long a pass takes in what has come and what is due. The function that exceeds it is the last.
+// passTime bounds how long a pass takes in events, posted functions and timers. The function that exceeds it is the
+// last.
 const passTime = time.Millisecond
 
 // readEvery is how many functions run between two readings of the clock, while they are short: a reading costs a
 // quarter of what it costs to post and call a function that does nothing.
 const readEvery = 16
 
-// readFirst is after how many it is read in a pass for the first time. If the functions of the pass before were short, the
-// next ones need not be.
+// readFirst is after how many functions the clock is read for the first time in a pass. If the functions of the
+// previous pass were short, the next ones need not be.
 const readFirst = 4
 
 // beginPass takes in what came from outside and what is due, and queues the demons that are ready.
@@ -205,7 +205,7 @@ func (s *Scheduler) takeIn() {
 }
 
 // timeUp reports whether the time of the pass is up. It is asked after each function. While they are short it reads the
-// clock after the fourth, and then ever more seldom, up to every 16th; once some have taken long, after each.
+// clock after the fourth, and then less often, down to every 16th; once some have taken long, after each.
 func (s *Scheduler) timeUp() bool {
 	if s.unread++; s.unread < s.stride {
 		return false
@@ -218,7 +218,7 @@ func (s *Scheduler) timeUp() bool {
 	return now-s.now >= passTime
 }
 
-// endPass looks at the operating system, or sleeps until it reports something: exactly once a pass. It is the only place
+// endPass polls the operating system, or sleeps until it reports something: exactly once a pass. It is the only place
 // where the thread may block.
 func (s *Scheduler) endPass(sleep bool) {
 	if len(s.passEnds) > 0 {
@@ -235,15 +235,15 @@ func (s *Scheduler) endPass(sleep bool) {
 		return
 	}
 	s.asleep.Store(true) // from here on what comes into the inbox interrupts the sleep
-	// If asleep can be taken back, there is only a look and no interrupt. Otherwise another goroutine has interrupted
+	// If asleep can be taken back, this only polls and needs no interrupt. Otherwise another goroutine has interrupted
 	// already, which ends this sleep at once.
 	if (!s.nothingCame() || s.over()) && s.asleep.CompareAndSwap(true, false) {
-		atMost = 0 // but look: a flood of posts must not keep out events of the operating system
+		atMost = 0 // but poll: a flood of posts must not keep out events of the operating system
 	}
 	s.idle(atMost)
 	s.asleep.Store(false)
 	s.now = s.clock.Monotonic()  // the turns to come must not see the time before the sleep
-	if !s.remoteEvents.Empty() { // what has ended the sleep has its turn without a further look
+	if !s.remoteEvents.Empty() { // what has ended the sleep has its turn without a further poll
 		s.group.activate(s)
 		s.read = s.now
 		s.handleEvents()
@@ -270,10 +270,10 @@ func (s *Scheduler) idle(atMost time.Duration) {
 	s.idler.Load().Idle(atMost)
 }
 
-// breathe calls Gosched now and then while the thread sleeps often. The runtime's monitor takes a processor away that has
-// run one goroutine for 10 ms, if it finds it in a system call, as it does here half of the time; after that it looks
-// every 20 µs for a while. That cost 4 % of an echo server. A Gosched on a locked thread costs two thread switches, 110
-// times a second at most.
+// breathe calls Gosched now and then while the thread sleeps often. The runtime's monitor takes away a processor that
+// has run one goroutine for 10 ms, if it finds it in a system call, as it does here half of the time; after that it
+// checks every 20 µs for a while. That cost 4 % of an echo server. A Gosched on a locked thread costs two thread
+// switches, 110 times a second at most.
 func (s *Scheduler) breathe() {
 	if s.sleeps++; s.sleeps >= 4 && s.now-s.breathed >= 9*time.Millisecond {
 		s.sleeps, s.breathed = 0, s.now
@@ -300,7 +300,7 @@ func (s *Scheduler) neverIdleWhileRunnable() {
 	}
 }
 
-// over reports whether Run is to return: nothing is left, or the terms of an order are met.
+// over reports whether Run is to return: nothing is left, or a bound of the shutdown is reached.
 func (s *Scheduler) over() bool {
 	if s.broken != nil || s.termsMet() {
 		return true
@@ -331,7 +331,7 @@ func (s *Scheduler) begin() error {
 	return nil
 }
 
-// exit leaves Run or Step, also after a panic or Goexit.
+// exit leaves Run or Step, even after a panic or Goexit.
 func (s *Scheduler) exit() {
 	s.callPassEnds()
 	if s.broken != nil {

@@ -14,7 +14,7 @@ import (
 // A schedule is a string: a letter for each turn, tasks in capitals, demons in small letters, and
 // | where a pass begins if the row asks for it.
 func TestSchedules(t *testing.T) {
-	// threeTasks are those of the classic example, for the test to spawn.
+	// threeTasks are the tasks of the classic example, for the test to spawn.
 	threeTasks := func(h *history, spawn func(act.Action), between act.Directive) {
 		spawn(h.script("A", 2, between))
 		spawn(h.script("B", 3, between))
@@ -215,7 +215,7 @@ func TestAWakeUpEndsASleepWithoutAnotherLook(t *testing.T) {
 	require.Equal(t, "turn sleep turn sleep turn look", strings.Join(said, " "))
 }
 
-// Each function takes 300 µs. No task is ready but those that are woken, so a Step is a pass.
+// Each function takes 300 µs. Only woken tasks are ready, so a Step is a pass.
 func TestAPassTakesInForAMillisecond(t *testing.T) {
 	var h history
 	var c *clock

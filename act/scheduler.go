@@ -16,25 +16,25 @@ import (
 	"github.com/daimon-go/daimon/internal/wheel"
 )
 
-// Scheduler runs actions on one thread, one turn at a time. It is made by New or NewGroup; then Run or Step are called
-// any number of times, and Close at the end. Post, Shutdown, Execute, Clock, Group, Index and Logger may
-// be called from any goroutine. All other methods belong to the thread that is in Run or Step; between two such calls,
-// to the goroutine that makes the next one.
+// Scheduler runs actions on one thread, one turn at a time: it is an event loop with its thread. It is made by [New] or
+// [NewGroup]; then Run or Step is called any number of times, and Close at the end. Post, Shutdown, Execute, Clock,
+// Group, Index and Logger may be called from any goroutine. All other methods belong to the thread that is in Run or
+// Step; between two such calls, to the goroutine that makes the next one.
 type Scheduler struct {
 	// The round.
-	ready     queue // the rest of this round, and behind it the next
+	ready     queue // the rest of this round, followed by the next
 	running   *Task // whose turn it is, or was last in this call of take; otherwise nil
 	err       error // Task.Err
 	ends      []interface{ TurnEnd() }
 	passEnds  []func()
 	ended     uint64 // turns and posted functions; see internals.TurnCount
-	sincePass int    // turns of tasks taken
+	sincePass int    // turns of tasks since the latest pass
 	turns     int    // Config.TurnsPerPass
 
 	// The pass.
 	passing  bool  // stopped inside a pass, among its demons
 	demonic  queue // demons that have their turn in this pass
-	demons   queue // those of the next
+	demons   queue // the same for the next pass
 	timers   wheel.Wheel[*Timer]
 	now      time.Duration
 	clock    Clock
@@ -53,10 +53,10 @@ type Scheduler struct {
 	room         inbox.Room[RemoteWaker]
 	remoteEvents inbox.Stack[remoteEvent]
 
-	ending // what has to do with orders
+	ending // what has to do with shutdown
 
-	// What keeps Run from returning: live tasks, demons that are not in the background, and KeepRunning. The exhausted are
-	// counted among them, and do not.
+	// What keeps Run from returning: live tasks, demons that are not in the background, and KeepRunning. Exhausted
+	// tasks are counted here, but do not keep Run from returning.
 	live, installed, held int
 
 	// Its life.
@@ -70,7 +70,7 @@ type Scheduler struct {
 	at     atomic.Uint64 // thread while in Run or Step, else 0
 	tied   []tied        // what lives on thread
 
-	// What it has.
+	// Its parts.
 	slab   slab
 	self   Task // owns the timers of CallAt
 	locals []any
@@ -88,7 +88,8 @@ type Scheduler struct {
 }
 
 // New returns a scheduler that is alone in its Group and has no thread of its own: Run and Step run it on the goroutine
-// that calls them.
+// that calls them. It is meant for tests and for programs that need one scheduler; servers use [Run] or [NewGroup].
+// Config.Schedulers is ignored.
 func New(cfg Config) *Scheduler {
 	cfg.Schedulers = 1
 	return NewGroup(cfg).schedulers[0]
@@ -113,27 +114,29 @@ func newScheduler(g *Group, index int) *Scheduler {
 	return s
 }
 
-// Spawn adds a as a task; its first turn is in the next round. An action that keeps state from turn to turn is spawned once: a
-// second task would take its wake-ups, and one of the two might wait for ever.
+// Spawn adds a as a task; its first turn is in the next round. Spawn an action that keeps state from turn to turn only
+// once: a second task would take its wake-ups, and one of the two might wait for ever. Spawn panics if a is nil or the
+// scheduler is closed.
 func (s *Scheduler) Spawn(a Action) {
 	s.admit(a, 0)
 	s.live++
 }
 
 // Install adds d as a demon; its first turn is in the next pass. It keeps Run from returning until it has finished.
+// Install panics if d is nil or the scheduler is closed.
 func (s *Scheduler) Install(d Demon) {
 	s.admit(d, isDemon)
 	s.installed++
 }
 
-// Attach is Install for a monitor, a demon that wakes tasks. It does not keep Run from returning, since the tasks that
-// wait do, and it stays when an order drops everything else.
+// Attach is [Scheduler.Install] for a monitor: a demon that wakes tasks when something happens. It does not keep Run
+// from returning, since the tasks that wait do, and it stays when a shutdown drops everything else.
 func (s *Scheduler) Attach(d Demon) {
 	s.admit(d, isDemon|background)
 }
 
-// KeepRunning adds n, which may be negative, to a count that keeps Run from returning while it is not 0. It is for work that no
-// task waits for any more, such as the last bytes of a connection. It panics if the count would become negative.
+// KeepRunning adds n, which may be negative, to a count that keeps Run from returning while it is not 0. It is for work
+// that no task waits for, such as sending the last bytes of a connection. It panics if the count would become negative.
 func (i *internals) KeepRunning(n int) {
 	s := i.of()
 	s.touch()
@@ -168,7 +171,7 @@ func (s *Scheduler) admit(a Action, f flags) {
 	s.enqueue(t)
 }
 
-// enqueue makes t ready, behind all others of its kind.
+// enqueue makes t ready, after all others of its kind.
 func (s *Scheduler) enqueue(t *Task) {
 	t.state = ready
 	if t.flags&isDemon == 0 {
@@ -178,10 +181,10 @@ func (s *Scheduler) enqueue(t *Task) {
 	}
 }
 
-// Group returns the set of schedulers that s belongs to. Any goroutine.
+// Group returns the Group that s belongs to. Any goroutine.
 func (s *Scheduler) Group() *Group { return s.group }
 
-// Index returns the place of s in its Group, from 0. Any goroutine.
+// Index returns the index of s in its Group, from 0. Any goroutine.
 func (s *Scheduler) Index() int { return s.index }
 
 // Clock returns the Group's Clock. Any goroutine.
@@ -190,20 +193,21 @@ func (s *Scheduler) Clock() Clock { return s.clock }
 // Logger returns Config.Logger, or the default one. Any goroutine.
 func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 
-// Execute has the Group's Executor call f on another goroutine. Any goroutine.
+// Execute calls f on another goroutine, through the Group's [Executor], and does not wait for it. Any goroutine.
 func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 
-// AtTurnEnd calls x.TurnEnd once, after the present turn has ended, also by a panic, and before its verdict is followed: a
-// wake-up of the task whose turn it was counts for the Wait that it has returned. In a posted function it is called after
-// all posted functions of the pass. Several are called in order. If AtTurnEnd is called between turns, TurnEnd comes after
-// the next one.
+// AtTurnEnd calls x.TurnEnd once, after the present turn has ended, even by a panic, and before its Directive is
+// followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. In a posted function it
+// is called after all posted functions of the pass. Several are called in order. If AtTurnEnd is called between turns,
+// TurnEnd comes after the next one.
 func (i *internals) AtTurnEnd(x interface{ TurnEnd() }) {
 	s := i.of()
 	s.touch()
 	s.ends = append(s.ends, x)
 }
 
-// endTurn calls what AtTurnEnd has collected. Each is removed before it is called: after a panic the rest can still be.
+// endTurn calls what AtTurnEnd has collected. Each is removed before it is called: after a panic the rest can still be
+// called.
 func (s *Scheduler) endTurn() {
 	for i := 0; i < len(s.ends); i++ { // a TurnEnd may add another
 		x := s.ends[i]
@@ -223,22 +227,24 @@ func (i *internals) Here() bool {
 }
 
 var (
-	// ErrClosed is returned by Run and Step after Close.
+	// ErrClosed is returned after Close, by Run, Step, Post, Broadcast and On.
 	ErrClosed = errors.New("act: the scheduler is closed")
-	// ErrDropped is the failure of a task that was dropped, in Trace.Ended, and of a Child or Call that was closed unfinished.
+	// ErrDropped is the failure of a task that was dropped, as Trace.Ended gets it, and of a Child or Call that was
+	// closed before it had finished.
 	ErrDropped = errors.New("act: dropped before it had finished")
 
-	// Mistakes of a program.
+	// Programming errors.
 	errRunning     = errors.New("act: already running")
 	errStepped     = errors.New("act: the schedulers of this Group are Stepped, it does not Run")
 	errWrongThread = errors.New("act: the scheduler has coroutines that live on another thread")
 	errLost        = errors.New("act: runtime.Goexit ended the goroutine of a scheduler") // which cannot be used any more
 )
 
-// Close drops what is left and closes the values of Locals, the latest first. Post and Shutdown do nothing from then on. A closed
-// scheduler keeps nothing alive that actions and Locals have held.
-// Close returns a *shutdown.Cut if something was left, nil if it was called before, an error in a turn, and
-// fails while coroutines live on another thread.
+// Close drops what is left and closes the values of Locals, in reverse order of their making. From then on Post fails and
+// Shutdown does nothing. A closed scheduler keeps nothing alive that actions and Locals have held.
+//
+// Close returns a *shutdown.Cut if something was left, else nil. Further calls return nil. It fails in a turn, and while
+// coroutines live on another thread.
 func (s *Scheduler) Close() error {
 	if s.closed {
 		return nil

@@ -41,7 +41,7 @@ type groupRun struct {
 	r              *rand.Rand // of the test's goroutine only
 	spawned, ended atomic.Int64
 	closed         atomic.Int64
-	away           atomic.Int64 // functions off the threads
+	away           atomic.Int64 // offloaded functions
 	budget         atomic.Int64 // of tasks still to be spawned
 }
 

@@ -12,8 +12,9 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Task is an action that runs on one scheduler, from Spawn, Install or Attach until it has finished or is dropped. Its
-// action receives it every turn. All methods are for the scheduler's own thread.
+// Task is an action that runs on one scheduler, from Spawn, Install or Attach until it has finished or is dropped. The
+// action receives its Task in every turn, and must not use it after the last one. All methods are for the scheduler's
+// own thread.
 //
 //	          Spawn                 turn begins
 //	free ───────────────▶ ready ─────────────────▶ running ──▶ Done, Failed: free
@@ -34,7 +35,7 @@ type Task struct {
 	state  state
 	flags  flags
 	chunk  uint16 // of the slab; see slab.place
-	left   uint32 // further turns under an order that bounds them
+	left   uint32 // further turns under a shutdown that bounds them
 }
 
 // extra is the part of a Task that most tasks go without.
@@ -52,7 +53,7 @@ const (
 	running         // in its turn
 	waiting         // in no queue
 	offloaded       // an offloaded function runs; in no queue
-	exhausted       // it has used up its turns under an order; in a queue of its own
+	exhausted       // it has used up its turns under a shutdown; in a queue of its own
 	abandoned       // dropped while offloaded; closed when the function returns
 	leaving         // being closed: it can no longer be woken
 )
@@ -63,23 +64,25 @@ const (
 	isDemon    flags = 1 << iota
 	background       // a demon that does not keep Run from returning: see Attach
 	permit           // woken within its own turn: after Wait it is ready at once
-	attended         // this turn's Waker or order was asked for, so something may wake it
+	attended         // this turn's Waker or Order was asked for, so something may wake it
 	alone            // has been reported as waiting without a Waker
-	untold           // there is an order that it has not been told of
+	untold           // there is a shutdown request that it has not been told of
 	offloading       // Offload was called in this turn
 	last             // it ends last of all: see InstallLast
 )
 
-// Scheduler returns the scheduler that runs the task. It never changes.
+// Scheduler returns the scheduler that runs the task. A task never moves to another one.
 func (t *Task) Scheduler() *Scheduler { return t.s }
 
-// Action returns what the task was spawned with.
+// Action returns the action that the task was spawned with.
 func (t *Task) Action() Action { return t.action }
 
-// Demon reports whether the task is a demon: whether its action was installed or attached, and not spawned.
+// Demon reports whether the task is a demon: its action was installed or attached, not spawned.
 func (t *Task) Demon() bool { return t.flags&isDemon != 0 }
 
-// Order returns the latest order that made the terms stricter, nil if there is none, and if the task is not to be told yet.
+// Order returns the latest shutdown request that made the policy stricter. It returns nil while nothing shuts down, and
+// while this task is not to be told yet. A task that calls it in a turn that ends with Wait is expected to wait for a
+// shutdown.
 func (t *Task) Order() shutdown.Order {
 	t.s.touch()
 	t.flags |= attended
@@ -93,14 +96,15 @@ func (t *Task) order() shutdown.Order {
 	return t.s.order
 }
 
-// Err returns why the last action that failed in this turn did so, nil if none has. The scheduler reads it only when
-// the whole task answers Failed, so a parent that can do without a child simply goes on.
+// Err returns the error of the action that failed last in this turn, nil if none has. The scheduler reads it only when
+// the whole task returns Failed, so a parent that can do without a child simply goes on.
 func (t *Task) Err() error {
 	t.s.touch()
 	return t.s.err
 }
 
-// Fail sets Err and returns Failed. A nil err is a bug and panics.
+// Fail sets [Task.Err] and returns Failed, so that an action can end with "return t.Fail(err)". It panics if err is
+// nil.
 func (t *Task) Fail(err error) Directive {
 	t.s.touch()
 	if err == nil {
@@ -110,8 +114,8 @@ func (t *Task) Fail(err error) Directive {
 	return Failed
 }
 
-// Own has c closed when the task leaves the scheduler, before the action itself is closed. What was given to Own last
-// is closed first.
+// Own makes the task close c when it leaves the scheduler, before the action itself is closed. Closers are closed in
+// reverse order of Own.
 func (t *Task) Own(c io.Closer) {
 	t.s.touch()
 	x := t.more()
@@ -133,8 +137,8 @@ func (t *Task) Release(c io.Closer) bool {
 	return false
 }
 
-// WakeAfter arms tm to wake this task d after now. It reads the clock. A timer that is armed already is moved. It fires
-// once, whatever the task waits for then, and is disarmed when the task leaves. Timer.Stop disarms it before.
+// WakeAfter arms tm to wake this task d from now. If tm is already armed, it is moved. It fires once, whatever the task
+// waits for then. It is disarmed by [Timer.Stop], and when the task leaves the scheduler. WakeAfter reads the clock.
 func (t *Task) WakeAfter(tm *Timer, d time.Duration) {
 	t.WakeAt(tm, t.s.after(d))
 }
@@ -146,7 +150,7 @@ func (t *Task) WakeAt(tm *Timer, at time.Duration) {
 	tm.arm(t, at, nil)
 }
 
-// String returns the [Name] of the action.
+// String returns the [Name] of the task's action.
 func (t *Task) String() string { return Name(t.action) }
 
 func (t *Task) more() *extra {
@@ -185,8 +189,8 @@ func (t *Task) leave() {
 	t.flags = 0
 }
 
-// closeAll closes what the task owns, the last first, then the action. It touches nothing that a Waker looks at, since it
-// may run beside the scheduler's thread: see offload.run.
+// closeAll closes what the task owns, the last first, then the action. It touches nothing that a Waker reads, since it
+// may run in parallel with the scheduler's thread: see offload.run.
 func (t *Task) closeAll() {
 	if x := t.extra; x != nil {
 		for n := len(x.owned) - 1; n >= 0; n = len(x.owned) - 1 { // a closer may change owned
@@ -208,8 +212,8 @@ func (t *Task) closeOne(c io.Closer) {
 	}
 }
 
-// Name returns what logs and Cuts call a, which is an action or a function: the result of its String method if it has
-// one, the name of a function in the program, otherwise the type.
+// Name returns the name of an action or a function in logs and in a shutdown.Cut: the result of its String method if it
+// has one, for a function its name in the program, otherwise the type.
 func Name(a any) string {
 	switch a := a.(type) {
 	case nil:

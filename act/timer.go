@@ -10,10 +10,11 @@ import (
 // timersAPass bounds the timers that fire in one pass. The rest stay due and keep the thread awake.
 const timersAPass = 1024
 
-// Timer is a deadline, meant to be a field of its owner: arming it allocates nothing. The zero Timer is not armed. A Timer
-// fires in the first pass whose clock has reached its deadline, never before. Those that are due fire in order of deadline and
-// of arming. A pass fires at most 1024, and ends after about a millisecond; the next one goes on. See [Task.WakeAfter]
-// and [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for the scheduler's thread.
+// Timer is a deadline, meant to be a field of its owner: arming it allocates nothing. The zero Timer is not armed. A
+// Timer fires in the first pass whose clock has reached its deadline, never before. Due Timers fire in order of
+// deadline, then of arming. A pass fires at most 1024, and ends after about a millisecond; the next one goes on. Arm it
+// with [Task.WakeAfter], [Task.WakeAt] or [Scheduler.CallAt]. A Timer must not be copied while it is armed. It is for
+// the scheduler's thread.
 type Timer struct {
 	node       wheel.Node[*Timer]
 	task       *Task // whose timer it is
@@ -21,11 +22,11 @@ type Timer struct {
 	expirer    interface{ Expire() } // nil: wake task
 }
 
-// Armed reports whether tm is going to fire.
+// Armed reports whether tm is armed: it has not fired and was not stopped.
 func (tm *Timer) Armed() bool { return tm.node.Armed() }
 
-// When returns the deadline that tm was last armed with, on the scheduler's clock, also if that had passed. So a task that arms tm
-// for When()+d keeps to its grid, however late it is.
+// When returns the deadline that tm was last armed with, on the scheduler's clock, even if it had passed then. A task
+// that arms tm for When()+d keeps a fixed rhythm, however late it is.
 func (tm *Timer) When() time.Duration { return time.Duration(tm.node.When()) }
 
 // Stop disarms tm and reports whether it was armed.
@@ -39,15 +40,16 @@ func (tm *Timer) Stop() bool {
 	return true
 }
 
-// CallAt arms tm to call x.Expire on the scheduler's thread, in a pass, at the given point in time. It is meant for
-// monitors: it wakes no task, and does not keep Run from returning. A panic in Expire ends Run with an error.
+// CallAt arms tm to call x.Expire on the scheduler's thread, in a pass, at a point in time on the scheduler's clock
+// (see [Scheduler.Now]). It is meant for monitors: it wakes no task, and does not keep Run from returning. A panic in
+// Expire ends Run with an error.
 func (s *Scheduler) CallAt(tm *Timer, at time.Duration, x interface{ Expire() }) {
 	s.touch()
 	tm.arm(&s.self, at, x)
 }
 
-// Now returns the time on the scheduler's clock as the latest pass has read it: it is constant during a turn. It never
-// goes back.
+// Now returns the time on the scheduler's clock when the latest pass read it, so it is constant during a turn. It never
+// goes back. For the present time call Clock().Monotonic.
 func (s *Scheduler) Now() time.Duration {
 	s.touch()
 	return s.now
@@ -111,9 +113,10 @@ func (s *Scheduler) fireTimers() (inTime bool) {
 	return true
 }
 
-// NextDeadline returns when the scheduler has something to do by itself, on its own clock; false if never. It is not later than the
-// earliest deadline, and may be a little earlier if there are many timers. While something is in the inbox it is now. If nothing
-// is left that keeps Run from returning, timers do not fire any more, and there is only the time of an order that was announced.
+// NextDeadline returns when the scheduler next has something to do, on its clock; false means never. It is for callers
+// of Step. The time is not later than the earliest deadline, and may be a little earlier if there are many timers.
+// While something is in the inbox it is now. If nothing is left that keeps Run from returning, timers no longer fire,
+// and only an announced shutdown has a time.
 func (s *Scheduler) NextDeadline() (time.Duration, bool) {
 	if s.Finished() && (s.group.cfg.Threads != Stepped || s.group.allFinished()) {
 		return s.due, s.due < never
@@ -121,7 +124,7 @@ func (s *Scheduler) NextDeadline() (time.Duration, bool) {
 	return s.nextDue()
 }
 
-// nextDue is NextDeadline, also if nothing is left here, while others of the Group go on.
+// nextDue is NextDeadline, even if nothing is left here while others of the Group go on.
 func (s *Scheduler) nextDue() (time.Duration, bool) {
 	if !s.nothingCame() {
 		return s.now, true

@@ -6,30 +6,31 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Trace is a set of functions that are called when things happen on a scheduler, as in net/http/httptrace. They are called
-// on its thread, except where another goroutine is named, and must not spawn, wake or block. Any of them may be nil. A
-// scheduler without a Trace pays one branch for each. [MultiTrace] makes one Trace of several.
+// Trace is a set of functions that are called when something happens on a scheduler, as in net/http/httptrace. They are
+// called on the scheduler's thread, except where another goroutine is named, and must not spawn, wake or block. Any of
+// them may be nil. A scheduler without a Trace pays one branch for each. [MultiTrace] makes one Trace of several.
 //
-// Between Spawned and Ended a task becomes ready by Spawned, by Woken, and by a TurnEnd with Yield, and has its turns in
-// that order.
+// Between Spawned and Ended a task becomes ready at Spawned, at Woken, and at a TurnEnd with Yield. Ready tasks have
+// their turns in that order.
 type Trace struct {
 	Spawned   func(t *Task)                   // a task or demon has been spawned, installed or attached
 	TurnStart func(t *Task)                   // a turn begins
 	TurnEnd   func(t *Task, d Directive)      // a turn has ended; d has not been acted upon
 	Woken     func(t *Task)                   // a task that waited, or whose offloaded function has returned, becomes ready
-	Told      func(t *Task, o shutdown.Order) // a task is about to be told of an order; see Stopper
+	Told      func(t *Task, o shutdown.Order) // a task is about to be told to shut down; see Stopper
 	Ended     func(t *Task, err error)        // a task leaves: nil if Done, ErrDropped if dropped, else its failure
 	Pass      func(s *Scheduler)              // a pass begins
 
-	// Idle is called before each look at the operating system. The thread may sleep for atMost: 0 only looks, less than
-	// 0 sets no limit.
+	// Idle is called before each poll of the operating system. The thread may sleep for atMost: 0 polls without
+	// sleeping, less than 0 sets no limit.
 	Idle func(s *Scheduler, atMost time.Duration)
 
-	// Ordered is called by Shutdown, on the goroutine that calls it.
+	// Ordered is called by Shutdown, on the caller's goroutine.
 	Ordered func(s *Scheduler, o shutdown.Order)
 
-	// RemoteEvent is called when something has been put into the inbox of s: a posted function, an order, a wake-up from
-	// another goroutine, the end of an offloaded function. It is called on the goroutine that has put it there.
+	// RemoteEvent is called when something has been put into the inbox of s: a posted function, a shutdown request, a
+	// wake-up from another goroutine, the end of an offloaded function. It is called on the goroutine that put it
+	// there.
 	RemoteEvent func(s *Scheduler)
 }
 
@@ -45,8 +46,8 @@ func (tr *Trace) ended(t *Task, err error) {
 	}
 }
 
-// MultiTrace returns a Trace that calls the functions of all traces, in order. Nil traces are left out; if there are no
-// others, MultiTrace returns nil. A function that only one of them has is called directly.
+// MultiTrace returns a Trace that calls the functions of all traces, in order. Nil traces are left out; if all are nil,
+// MultiTrace returns nil. A function that only one trace has is called directly.
 func MultiTrace(traces ...*Trace) *Trace {
 	var all *Trace
 	for _, tr := range traces {

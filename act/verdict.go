@@ -9,11 +9,12 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// Panic is the error of a task that failed by a panic: the Value of the panic and the Stack as debug.Stack returns it.
-// As an error it unwraps to a Value that is an error. Its method Raise panics again with the same stack.
+// Panic is the error of a task whose action panicked. Its field Value has the value of the panic, and Stack the stack
+// as debug.Stack returns it. It unwraps to Value if that is an error. Its method Raise panics again with the same
+// stack.
 type Panic = panics.Panic
 
-// errUnsaid is the failure of an action that returned Failed without Task.Fail.
+// errUnsaid is the error of an action that returned Failed without Task.Fail.
 var errUnsaid = errors.New("failed without saying why")
 
 func (s *Scheduler) failure() error {
@@ -23,7 +24,8 @@ func (s *Scheduler) failure() error {
 	return s.err
 }
 
-// wait has t wait until it is woken. A task that only an order can wake, and that has not asked for one, is reported once.
+// wait has t wait until it is woken. A task that only a shutdown can wake, and that did not call Task.Order, is
+// reported once.
 func (s *Scheduler) wait(t *Task) {
 	if t.flags&permit != 0 {
 		s.trace.woken(t)
@@ -38,7 +40,7 @@ func (s *Scheduler) wait(t *Task) {
 	}
 }
 
-// waitsForOrders reports whether a has a Stop of its own, or forwards it to an action that has.
+// waitsForOrders reports whether a has a Stop of its own, or forwards Stop to an action that does.
 func waitsForOrders(a Action) bool {
 	for {
 		parent, ok := a.(interface{ child() Action })
@@ -85,7 +87,7 @@ func (s *Scheduler) uncount(f flags) {
 	}
 }
 
-// label is the name of what is no task in the log.
+// label is the name of something in the log that is not a task.
 type label string
 
 func (l label) String() string { return string(l) }

@@ -44,7 +44,7 @@ func TestHowATaskEnds(t *testing.T) {
 		{name: "ended its goroutine off the thread", last: func(t *act.Task) act.Directive { return t.Offload(runtime.Goexit) },
 			value: "panic: runtime.Goexit"},
 		{name: "no Directive", last: func(*act.Task) act.Directive { return 0 }, stack: true,
-			value: "panic: act: an action returned Directive(0), which is no verdict: return Yield, Wait, Async, Done or Failed"},
+			value: "panic: act: an action returned Directive(0), which is not a valid Directive: return Yield, Wait, Async, Done or Failed"},
 		{name: "Async without Offload", last: func(*act.Task) act.Directive { return act.Async }, stack: true,
 			value: "panic: act: an action returned Async without t.Offload"},
 		{name: "Offload without Async", last: func(t *act.Task) act.Directive {

@@ -38,7 +38,7 @@ func TestWaitsOfActions(t *testing.T) {
 		"those of All that run":       {act.All(newGate("one"), done, newGate("another")), []string{"one", "another"}},
 		"those of First":              {act.First(newGate("one"), act.Seq(newGate("another"))), []string{"one", "another"}},
 		"Call": {&act.Call[int]{F: lookAway},
-			[]string{"a function off the thread: github.com/daimon-go/daimon/act_test.lookAway"}},
+			[]string{"a function on another goroutine: github.com/daimon-go/daimon/act_test.lookAway"}},
 		"On": {act.On(there, newGate("a door")), []string{"scheduler 1: a task of *act_test.gate"}},
 	} {
 		t.Run(name, func(t *testing.T) {

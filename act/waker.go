@@ -6,17 +6,17 @@ import (
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
-// Waker makes a task that waits ready. It is valid for one turn: taken in turn k, it works until turn k+1 begins. If it
-// is used while turn k still runs, and that turn ends with Wait, the task is ready again at once. If it is used after
-// turn k+1 has begun, it does nothing. So an action that waits for data or a time-out gives out two Wakers and need not
-// take back the other.
+// Waker makes a waiting task ready. It is valid for one turn: taken in turn k, it works until turn k+1 begins. If it is
+// used while turn k still runs, and that turn ends with Wait, the task is ready again at once. If it is used after turn
+// k+1 has begun, it does nothing. So an action that waits for data or a time-out gives out two Wakers and need not take
+// back the other.
 //
 // Something that wakes more than once, such as a connection, keeps its own state and the latest Waker, which the action
-// replaces before every Wait. A turn may come without a cause: an action looks again at what it waits for.
+// replaces before every Wait. A turn may come without a cause, so an action checks again what it waits for.
 //
-// A task that returns Wait in a turn in which it has taken no Waker and armed no [Timer] is woken by orders only. If its action
-// is no [Stopper], and did not call Task.Order in that turn either, that is mostly a mistake, and is logged once as a warning. To
-// park a task until an order on purpose, call Task.Order.
+// If a task returns Wait in a turn in which it took no Waker and armed no [Timer], only a shutdown wakes it. Unless its
+// action is a [Stopper] or called [Task.Order] in that turn, this is most likely a mistake, and is logged once as a
+// warning. To park a task until shutdown on purpose, call Task.Order.
 //
 // The zero Waker does nothing. A Waker is for the scheduler's own thread; see [RemoteWaker] and [AtomicWaker].
 type Waker struct {
@@ -24,7 +24,7 @@ type Waker struct {
 	turn uint64
 }
 
-// Waker returns this turn's Waker.
+// Waker returns the Waker of this turn.
 func (t *Task) Waker() Waker {
 	t.s.touch()
 	t.flags |= attended
@@ -42,14 +42,16 @@ func (w Waker) Wake() {
 	}
 }
 
-// Stale reports whether Wake does nothing, now and later: a list of Wakers may forget w. The zero Waker is stale.
+// Stale reports whether Wake does nothing, now and later, so that a list of Wakers may forget w. The zero Waker is
+// stale.
 func (w Waker) Stale() bool { return w.t == nil || w.t.turn != w.turn }
 
-// Armed reports whether Wake would make the task ready: it has waited since the turn in which w was taken. An action that
-// describes itself asks this of what it may wait for.
+// Armed reports whether Wake would make the task ready: the task has waited since the turn in which w was taken. A
+// [Describer] uses it to find out which of its Wakers the task waits for.
 func (w Waker) Armed() bool { return w.t != nil && w.t.turn == w.turn && w.t.state == waiting }
 
-// Remote returns a RemoteWaker that does the same from any goroutine. It must be called on the scheduler's thread.
+// Remote returns a [RemoteWaker] that does the same from any goroutine. Remote itself must be called on the scheduler's
+// thread.
 func (w Waker) Remote() RemoteWaker { return RemoteWaker{w.remote(), w.turn} }
 
 // RemoteWaker is a Waker for any goroutine. See also [AtomicWaker]. The zero RemoteWaker does nothing.
@@ -60,7 +62,7 @@ type RemoteWaker struct {
 
 // Wake makes the task ready as Waker.Wake does. It never blocks and is never refused, and after the scheduler's Close
 // it does nothing. The request is passed to the task's own thread, which decides whether it still has an effect.
-// However often it is made in one turn of the task, it is passed once. Any goroutine may call it.
+// However often it is made in one turn of the task, it is passed once. Any goroutine.
 func (w RemoteWaker) Wake() { w.r.wake(w.turn) }
 
 // remote returns what carries requests to the task, nil for the zero Waker.
@@ -108,16 +110,16 @@ func (r *remote) handle(*Scheduler) {
 	}
 }
 
-// AtomicWaker keeps the latest Waker of a task for other goroutines that wake it more than once, such as those that fill
-// a mailbox. The task sets it before every Wait and then looks once more for what it waits for; the others provide that
-// and then call Wake. So no wake-up is lost. The zero AtomicWaker wakes nothing.
+// AtomicWaker keeps the latest Waker of a task for other goroutines that wake it more than once, such as the senders of
+// a mailbox. Before every Wait, the task sets it and then checks once more for what it waits for; the other goroutines
+// provide that and then call Wake. So no wake-up is lost. The zero AtomicWaker wakes nothing.
 type AtomicWaker struct {
 	version atomic.Uint32 // odd while it is being set
 	r       atomic.Pointer[remote]
 	turn    atomic.Uint64
 }
 
-// Set keeps w instead of the previous Waker. It is called on one scheduler's thread at a time.
+// Set keeps w in place of the previous Waker. It is called on one scheduler's thread at a time.
 func (a *AtomicWaker) Set(w Waker) {
 	r := w.remote()
 	a.version.Add(1)
@@ -126,8 +128,8 @@ func (a *AtomicWaker) Set(w Waker) {
 	a.version.Add(1)
 }
 
-// Wake wakes the task whose Waker was set last, as [RemoteWaker.Wake] does. Any goroutine; it never blocks.
-// During a Set it may do nothing: the task looks once more afterwards.
+// Wake wakes the task whose Waker was set last, as [RemoteWaker.Wake] does. Any goroutine; it never blocks. During a
+// Set it may do nothing: the task checks once more afterwards.
 func (a *AtomicWaker) Wake() {
 	before := a.version.Load()
 	r, turn := a.r.Load(), a.turn.Load()

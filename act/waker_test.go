@@ -88,8 +88,8 @@ func TestARemoteMayOutliveItsTaskAndItsScheduler(t *testing.T) {
 	require.Empty(t, logs.All())
 }
 
-// world is the slow obvious twin: one queue of numbers for the whole scheduler. It is told of every
-// spawn, wake-up and verdict, and says whose turn must be next.
+// world is the slow obvious twin: one queue of numbers for the whole scheduler. It is told of every spawn, wake-up and
+// Directive, and says whose turn must be next.
 type world struct {
 	t      *testing.T
 	queue  []int
@@ -245,7 +245,7 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 			}
 			return act.Yield
 		}})
-		_ = s.Run() // a Cut with those that still wait
+		_ = s.Run() // a Cut with the tasks that still wait
 		require.Greater(t, len(w.tasks), 100, "seed %d", seed)
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// parts is how many moments there are in the second half of the window of an order.
+// parts is how many moments there are in the second half of the window of a shutdown (see shutdown.Policy).
 const parts = 1 << 16
 
-// NextLeaveTime returns when an action is to end under the order in force, if all it does is to wait for new work: on the
-// scheduler's clock, now if there is no window (see shutdown.Policy). Each call takes the next moment of its second half, which
-// is in the middle of the largest gap between those before; so they are spread evenly, however many ask.
+// NextLeaveTime returns when an action should end during the present shutdown, if it only waits for new work: on the
+// scheduler's clock, now if the policy has no window (see Spread of shutdown.Policy). Each call takes another moment in
+// the second half of the window, in the middle of the largest gap between the earlier ones. So connections end evenly
+// over the window, however many ask.
 func (t *Task) NextLeaveTime() time.Duration {
 	s := t.s
 	s.touch()
@@ -23,13 +24,14 @@ func (t *Task) NextLeaveTime() time.Duration {
 	return s.terms.Leave - half + half/parts*time.Duration(place)
 }
 
-// newcomer is how long what a peer has sent with the first round trip may be on its way: in that time a segment that was lost
-// comes again, on most ways.
+// newcomer is how long a peer's first data may be on its way: in that time a lost segment is sent again on most
+// networks.
 const newcomer = time.Second
 
-// FirstLeaveTime is NextLeaveTime for an action that has waited for its first work since the given time, such as a request on a
-// connection that was accepted just now: it may be on its way. The action has a second for it in all, or longer if there is a window; but
-// at most half of what is left of the order's time, and half of its Inactivity. With a bound of turns there is no such time.
+// FirstLeaveTime is NextLeaveTime for an action that has waited for its first work since the given time, such as the
+// first request on a new connection: it may be on its way. The action has a second for it in all, or longer if there is
+// a window; but at most half of the shutdown's time that is left, and half of its Inactivity. With a bound of turns
+// there is no such time.
 func (i *internals) FirstLeaveTime(t *Task, since time.Duration) time.Duration {
 	s, leave := i.of(), t.NextLeaveTime()
 	if s.order == nil || s.terms.Turns > 0 {
@@ -45,8 +47,8 @@ func (i *internals) FirstLeaveTime(t *Task, since time.Duration) time.Duration {
 	return max(leave, until)
 }
 
-// beginInactivity is called before the bound of inactivity becomes d. A shorter one counts from now on, unless the one before
-// ends earlier.
+// beginInactivity is called before the bound of inactivity becomes d. A shorter bound counts from now, unless the
+// previous one ends earlier.
 func (s *Scheduler) beginInactivity(d time.Duration) {
 	from := s.now
 	if before := s.terms.Inactivity; before > 0 {
@@ -55,14 +57,14 @@ func (s *Scheduler) beginInactivity(d time.Duration) {
 	s.progress.Store(int64(from))
 }
 
-// noteProgress is called when something happens for which an end waits.
+// noteProgress is called when something happens that a shutdown waits for.
 func (s *Scheduler) noteProgress() {
 	if s.terms.Inactivity > 0 {
 		s.progress.Store(int64(s.now))
 	}
 }
 
-// inactiveAt returns when Inactivity ends Run, if nothing happens until then: it is no bound of the window.
+// inactiveAt returns when Inactivity ends Run, if nothing happens until then. It does not shorten the window.
 func (s *Scheduler) inactiveAt() time.Duration {
 	latest := max(s.progress.Load(), int64(s.terms.Leave))
 	for _, other := range s.group.schedulers {

@@ -72,7 +72,7 @@ func TestHowABodyEnds(t *testing.T) {
 		}, "failed without saying why", ""},
 		{"an action without a verdict", func(co *coro.Co) error {
 			return co.Do(act.Func(func(*act.Task) act.Directive { return 0 }))
-		}, "panic: act: an action returned Directive(0), which is no verdict: return Yield, Wait, Async, Done or Failed", ""},
+		}, "panic: act: an action returned Directive(0), which is not a valid Directive: return Yield, Wait, Async, Done or Failed", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, logs := newScheduler(t, act.Config{})

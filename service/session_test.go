@@ -124,7 +124,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 		{
 			"no verdict", func(_ *listener.Conn, closed *atomic.Int64) act.Action {
 				return &actor{act: func(*act.Task) act.Directive { return 0 }, closed: closed}
-			}, resets, []string{"panic: act: an action returned Directive(0), which is no verdict: " +
+			}, resets, []string{"panic: act: an action returned Directive(0), which is not a valid Directive: " +
 				"return Yield, Wait, Async, Done or Failed"}, 1,
 		},
 		{

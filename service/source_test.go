@@ -93,7 +93,7 @@ func TestASourceThatFails(t *testing.T) {
 			return h.task("A", 2), t.Fail(errors.New("run dry"))
 		}, "AA", "run dry"},
 		{"by a panic", func(*history, *act.Task) (act.Action, act.Directive) { panic("oops") }, "", "panic: oops"},
-		{"without a verdict", func(*history, *act.Task) (act.Action, act.Directive) { return nil, 0 }, "", "no verdict"},
+		{"without a Directive", func(*history, *act.Task) (act.Action, act.Directive) { return nil, 0 }, "", "not a valid Directive"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, logs := alone(t)
