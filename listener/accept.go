@@ -21,12 +21,13 @@ const (
 	logAfter = 10 * time.Second
 )
 
-// Accept is a leaf that waits for the next connection of an acceptor. When it is Done, take the connection with Conn,
-// and call it again for the next one; without Conn in between it stays Done.
+// Accept is an action that waits for the next connection of an acceptor. When it is Done, take the connection with
+// Conn, and call Act again for the next one; until Conn is called, it stays Done. Services use it; a server needs it
+// only to accept by itself.
 //
-// A connection that is lost before it could be accepted is passed over. In a shortage of descriptors Accept waits, and
-// the connection waits in the kernel meanwhile. On an order it goes on. After [monitor.Acceptor.Stop], or Close, it
-// fails with net.ErrClosed when nothing is left.
+// A connection that is lost before it could be accepted is skipped. When the process is out of descriptors, Accept
+// tries again every 100 ms, and the connection waits in the kernel. During shutdown it goes on. After Stop or Close of
+// the acceptor it fails with net.ErrClosed when nothing is left.
 type Accept struct {
 	From   monitor.Acceptor
 	Limits Limits // of each connection
@@ -37,7 +38,7 @@ type Accept struct {
 	short    time.Duration // when descriptors were last short, on the scheduler's clock; 0: never
 }
 
-// Act takes one connection.
+// Act accepts one connection. It returns Done when there is one, and Wait until then.
 func (a *Accept) Act(t *act.Task) act.Directive {
 	if a.result.conn != nil {
 		return act.Done
@@ -61,11 +62,11 @@ func (a *Accept) Act(t *act.Task) act.Directive {
 	return t.Fail(fmt.Errorf("listener: accept: %w", err))
 }
 
-// Describe says what a waiting task waits for.
+// Describe implements [act.Describer].
 func (a *Accept) Describe(d *act.Description) { d.Of(a.From) }
 
-// Conn takes the connection that Act was Done with; nil if there is none. One that is not taken is aborted when the task
-// ends.
+// Conn takes the accepted connection, nil if there is none. The caller then owns it. A connection that is not taken is
+// aborted when the task ends.
 func (a *Accept) Conn() *Conn { return a.result.take() }
 
 func (a *Accept) backOff(t *act.Task, err error) act.Directive {
@@ -79,7 +80,7 @@ func (a *Accept) backOff(t *act.Task, err error) act.Directive {
 	return act.Wait
 }
 
-// paused says that so many have begun to pause in a second.
+// paused counts the acceptors that began to pause in a second, and describes the latest.
 type paused struct {
 	n   int
 	at  net.Addr

@@ -12,15 +12,15 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// The attempts of a Connect are attemptDelay apart, as RFC 8305, section 8, recommends, and mostAttempts at most are under
+// The attempts of a Connect are attemptDelay apart, as RFC 8305, section 8, recommends. At most mostAttempts are under
 // way: a resolver may return any number of addresses, and each attempt has a descriptor.
 const (
 	attemptDelay = 250 * time.Millisecond
 	mostAttempts = 16
 )
 
-// attempts connect to one of several addresses by the rules of RFC 8305, section 5. An attempt begins attemptDelay after the
-// one before it, or as soon as one has failed. The first that connects wins, and the others are closed.
+// attempts connect to one of several addresses by the rules of RFC 8305, section 5. An attempt begins attemptDelay
+// after the previous one, or as soon as one has failed. The first that connects wins, and the others are closed.
 type attempts struct {
 	engine   monitor.Engine
 	options  monitor.ConnOptions
@@ -39,8 +39,8 @@ type attempt struct {
 	conn monitor.PendingConn
 }
 
-// stream returns the connection, or ErrWouldBlock: t is then woken when there is more to do. Any other error is final, and
-// joins those of all attempts.
+// stream returns the connection, or ErrWouldBlock: t is then woken when there is more to do. Any other error is final,
+// and joins the errors of all attempts.
 func (a *attempts) stream(t *act.Task) (monitor.Stream, error) {
 	for {
 		if stream := a.winner(); stream != nil {
@@ -60,7 +60,7 @@ func (a *attempts) stream(t *act.Task) (monitor.Stream, error) {
 	return nil, monitor.ErrWouldBlock
 }
 
-// winner takes the stream of the earliest attempt that has succeeded, if there is one, and removes those that have failed.
+// winner takes the stream of the earliest attempt that has succeeded, if there is one, and removes failed attempts.
 func (a *attempts) winner() monitor.Stream {
 	for i := 0; i < len(a.pending); {
 		p := a.pending[i]

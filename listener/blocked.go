@@ -5,7 +5,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// blockedInput and its siblings are a Conn as the errors that say that it would have to wait: no allocation for a wait.
+// blockedInput and its siblings are a Conn as an error, which says that a call would have to wait: no allocation for a
+// wait.
 type (
 	blockedInput    Conn
 	blockedOutput   Conn
@@ -16,7 +17,7 @@ func (*blockedInput) Error() string    { return "listener: nothing to read yet" 
 func (*blockedOutput) Error() string   { return "listener: too much is queued to write" }
 func (*blockedEmptying) Error() string { return "listener: what was written is not sent yet" }
 
-// What they say is all that is awaited of the connection.
+// Each describes the whole connection.
 func (b *blockedInput) Describe(d *act.Description)    { (*Conn)(b).Describe(d) }
 func (b *blockedOutput) Describe(d *act.Description)   { (*Conn)(b).Describe(d) }
 func (b *blockedEmptying) Describe(d *act.Description) { (*Conn)(b).Describe(d) }

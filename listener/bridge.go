@@ -11,9 +11,9 @@ import (
 	"github.com/daimon-go/daimon/internal/lane"
 )
 
-// Bridge is a leaf that calls F on another goroutine, with a net.Conn that blocks and carries the bytes of Conn. It is for
-// libraries that start goroutines or block by other means than the connection, such as net/rpc and golang.org/x/crypto/ssh
-// (which e2e/libraries tests):
+// Bridge is an action that calls F on another goroutine, with a blocking net.Conn that carries the bytes of Conn. It is
+// for libraries that start goroutines, or that block on something other than the connection, such as net/rpc and
+// golang.org/x/crypto/ssh (which e2e/libraries tests):
 //
 //	serve := func(c *listener.Conn) act.Action {
 //		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {
@@ -22,24 +22,26 @@ import (
 //		}}
 //	}
 //
-// F and the goroutines that it starts may call all methods of the net.Conn at the same time, Close included. Its deadlines
-// are on the system's clock; those of Conn are removed. It has a method CloseWrite. At most 48 KiB are on their way in each
-// direction, in addition to the [Limits] of Conn. Write returns when the bytes are on their way, and waits while a peer does
-// not read. One of 64 KiB or more copies nothing: it returns when Conn has taken all of it.
+// F and the goroutines that it starts may call all methods of the net.Conn at the same time, including Close. Its
+// deadlines are on the system clock; the deadlines of Conn are removed. It has a method CloseWrite. At most 48 KiB are
+// on their way in each direction, in addition to the [Limits] of Conn. Write returns when the bytes are on their way,
+// and waits while a peer does not read. A Write of 64 KiB or more copies nothing: it returns when Conn has taken all of
+// it.
 //
-// The connection is closed after Close, and at the latest when F has returned: what was written is still sent, while the
-// peer takes it, for up to twice Limits.Linger. All calls then return net.ErrClosed, so other
-// goroutines that use it end as well. The Bridge is Done when F has returned and all is written. It fails with the error
-// of F, but not with io.EOF, and not with net.ErrClosed after Close or an order. A panic in F fails it and aborts the
-// connection. What other goroutines panic with ends the process.
+// The connection is closed after Close, and at the latest when F has returned: written bytes are still sent, while the
+// peer takes them, for up to twice Limits.Linger. All calls then return net.ErrClosed, so other goroutines that use the
+// net.Conn end as well. The Bridge is Done when F has returned and all is written. It fails with the error of F, unless
+// that is io.EOF, or net.ErrClosed after Close or during shutdown. A panic in F fails the Bridge and aborts the
+// connection. A panic in another goroutine ends the program, as usual.
 //
-// After an order to end, Read returns net.ErrClosed when it has returned the bytes that are on their way. Write goes on, so
-// F can finish what it has begun. If the task is dropped, the connection is aborted and all calls return net.ErrClosed.
-// F does not keep Run from returning then.
+// When shutdown begins, Read returns the bytes that are on their way and then net.ErrClosed. Write goes on, so F can finish
+// its present work. If the task is dropped, the connection is aborted and all calls return net.ErrClosed. F does not keep
+// Run from returning then.
 //
-// Each Bridge has a goroutine of its own for F beside the Offloads of act.Config: the number of connections bounds them.
+// Each Bridge has a goroutine of its own for F, in addition to the Offloads of act.Config: the number of connections bounds
+// them.
 //
-// A Bridge without F is for a goroutine that is there already, such as that of a handler that takes its connection over:
+// A Bridge without F is for a goroutine that exists already, such as the one of a handler that takes over its connection:
 // see [Bridge.NetConn].
 type Bridge struct {
 	Conn *Conn
@@ -54,7 +56,7 @@ type Bridge struct {
 	held     Meter
 }
 
-// Act calls F in its first turn, and carries bytes.
+// Act starts F in its first turn, and carries bytes in each turn. It returns Done or Failed at the end: see [Bridge].
 func (b *Bridge) Act(t *act.Task) act.Directive {
 	d := b.carry(t)
 	n := 0
@@ -69,7 +71,7 @@ func (b *Bridge) carry(t *act.Task) act.Directive {
 	if b.far == nil {
 		b.begin()
 	}
-	b.far.bell.Set(t.Waker()) // before looking for what other goroutines have done
+	b.far.bell.Set(t.Waker()) // before reading what other goroutines have done
 	returned := act.Done      // without F nothing returns
 	if b.F != nil {
 		switch returned = b.call.Act(t); returned {
@@ -90,7 +92,7 @@ func (b *Bridge) carry(t *act.Task) act.Directive {
 	out := b.send(t)
 	switch {
 	case out == act.Done && returned == act.Done && b.far.isOver():
-		return b.verdict(t)
+		return b.result(t)
 	case in == act.Yield || out == act.Yield:
 		return act.Yield
 	}
@@ -106,10 +108,10 @@ func (b *Bridge) begin() {
 	b.call.F, b.call.On = func() (error, error) { return f(far), nil }, on
 }
 
-// NetConn returns the net.Conn of a Bridge without F, for any goroutine. It is called on the scheduler's thread, before the
-// first turn of the Bridge. What is said of F and its net.Conn holds for these goroutines too, with this difference: the
-// Bridge is Done when one of them has called Close and all is written. It does not fail, not even when the connection
-// breaks, of which they learn from their calls.
+// NetConn returns the net.Conn of a Bridge without F, for use on any goroutine. Call NetConn itself on the scheduler's
+// thread, before the first turn of the Bridge. The rules for F and its net.Conn hold for these goroutines too, except
+// that the Bridge is Done when one of them has called Close and all is written. The Bridge does not fail, not even when
+// the connection breaks: the goroutines get the error from their calls. NetConn panics if F is set.
 func (b *Bridge) NetConn() net.Conn {
 	if b.F != nil {
 		panic("listener: NetConn of a Bridge with a function")
@@ -130,7 +132,7 @@ func (b *Bridge) reach(on act.Executor) *blocking {
 	return b.far
 }
 
-// receive carries bytes to F. While there is no room on the way it does not receive, which holds up the peer.
+// receive carries bytes to F. While the lane is full it does not receive, which holds up the peer.
 func (b *Bridge) receive(t *act.Task) act.Directive {
 	for range callsPerTurn {
 		switch {
@@ -170,7 +172,7 @@ func (b *Bridge) send(t *act.Task) act.Directive {
 			}
 			return act.Done
 		}
-		over, half := b.far.isOver(), b.far.out.Finished() // before looking for the last bytes
+		over, half := b.far.isOver(), b.far.out.Finished() // before taking the last bytes
 		switch p := b.far.out.Front(); {
 		case p != nil:
 			n, err := b.Conn.Write(p)
@@ -208,7 +210,7 @@ func (b *Bridge) fail(err error) {
 	b.Conn.Abort()
 }
 
-func (b *Bridge) verdict(t *act.Task) act.Directive {
+func (b *Bridge) result(t *act.Task) act.Directive {
 	err := b.call.Value
 	if err == nil || err == io.EOF || errors.Is(err, net.ErrClosed) && (b.far.closed() || t.Order() != nil) {
 		return act.Done
@@ -224,8 +226,8 @@ func (b *Bridge) Close() error {
 	return b.call.Close()
 }
 
-// Describe says what a waiting task waits for. Beside the connection that is F, which reads, writes
-// and returns when it likes.
+// Describe implements [act.Describer]: the task waits for the connection, and for F, which reads, writes and returns
+// when it likes.
 func (b *Bridge) Describe(d *act.Description) {
 	d.Of(b.Conn)
 	switch {
@@ -254,7 +256,7 @@ const (
 	theCaller       // of Close
 )
 
-// end ends all calls. It reports whether nobody has done so before.
+// end ends all calls. It reports whether this was the first call of end.
 func (c *blocking) end(by int32) bool {
 	first := c.by.CompareAndSwap(0, by)
 	if first {
@@ -268,7 +270,7 @@ func (c *blocking) closed() bool { return c.by.Load() == theCaller }
 
 func (c *blocking) isOver() bool { return lane.IsClosed(c.over) }
 
-// Read reads at most len(p) bytes. After an error of the connection it first returns what is on its way.
+// Read reads at most len(p) bytes. After an error of the connection it first returns the bytes that are on their way.
 func (c *blocking) Read(p []byte) (int, error) {
 	n, err := c.in.Read(p)
 	return n, errorOf(err)
@@ -280,7 +282,7 @@ func (c *blocking) Write(p []byte) (int, error) {
 	return n, errorOf(err)
 }
 
-// errorOf returns what an error of a lane is for a net.Conn.
+// errorOf turns an error of a lane into one of a net.Conn.
 func errorOf(err error) error {
 	if err == lane.ErrOver {
 		return net.ErrClosed
@@ -291,7 +293,7 @@ func errorOf(err error) error {
 // CloseWrite closes this side after the calls of Write that are under way. Reading goes on.
 func (c *blocking) CloseWrite() error { return errorOf(c.out.Finish()) }
 
-// Close ends all calls. What was written is still sent.
+// Close ends all calls. Written bytes are still sent.
 func (c *blocking) Close() error {
 	if !c.end(theCaller) {
 		return net.ErrClosed

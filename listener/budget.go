@@ -8,32 +8,33 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Budget is a set-up function that bounds the memory, in bytes, of what is queued and buffered for the connections of all
-// schedulers together. Each scheduler has an equal part. It comes before the set-up functions of services. 0 is the default,
-// half of the memory that the process may have: that of the machine, of the control group (cgroup) or GOMEMLIMIT, the least of
-// them. Less than 0 is no bound.
+// Budget returns a set-up function that bounds the memory, in bytes, for bytes queued and buffered for the connections
+// of all schedulers together. Each scheduler has an equal part. Pass it before the set-up functions of services. 0 is
+// the default: half of the memory that the program may use, which is the least of the machine's memory, the control
+// group's and GOMEMLIMIT. Less than 0 means no bound.
 //
-// What counts is what a connection has between two turns: unread bytes, queued output, and what a [Meter] counts, as
-// packages httpd, websocket, secure and nethttp and a [Bridge] do: heads, bodies that are gathered, answers, records and
-// handshakes of TLS, parts of messages. It counts as memory: a queue of one byte takes 16 KiB. These do not count: the buffers of
-// the system (Limits.ReceiveBuffer and SendBuffer), messages that wait in a websocket.Options.Backlog, bodies of
-// httpd.Response.SetBody, what a connection has at rest, such as the state of TLS, and what a program keeps itself. The process
-// takes more than what counts. Above all, Go's collector lets the heap grow to twice of what is in use: see GOGC and GOMEMLIMIT.
+// The budget counts what a connection holds between two turns: unread bytes, queued output, and what a [Meter] counts.
+// Packages httpd, websocket, secure and nethttp and a [Bridge] use one for heads, gathered bodies, answers, TLS records
+// and handshakes, and parts of messages. It counts memory, not bytes: a queue of one byte takes 16 KiB. It does not
+// count the kernel's buffers (Limits.ReceiveBuffer and SendBuffer), messages that wait in a websocket.Options.Backlog,
+// bodies of httpd.Response.SetBody, the state of a connection at rest, such as that of TLS, and memory of the program
+// itself. The program takes more memory than that. Above all, Go's collector lets the heap grow to twice the memory in
+// use: see GOGC and GOMEMLIMIT.
 //
-// When the budget of a scheduler is reached, these steps follow each other:
+// When the budget of a scheduler is reached, it takes these steps, one after the other:
 //
-//   - Reading pauses until less than 7/8 of the budget is held. Of the connections that hold nothing, 64 are read from in 100 ms,
-//     in turn: first those whose peers have taken all that was sent to them at some time, then the others. Those that hold
-//     something go on: to read on may be what ends it, as with the rest of a request.
-//   - While it pauses, every 100 ms, the worst connections are aborted on which no byte has gone either way for a second, until
-//     less than 7/8 is held.
-//   - If a pause has lasted for 5 s, or more than 5/4 of the budget is held at the end of a turn, other connections are aborted as
-//     well, the worst first: until less than 7/8 is held, or no more than the budget. So a pause is over after 5.1 s.
+//   - Reading pauses until less than 7/8 of the budget is held. Of the connections that hold nothing, 64 are read in
+//     100 ms, in turn: first the ones whose peers have at some time taken all that was sent to them, then the others.
+//     Connections that hold something go on reading, which may free memory, as with the rest of a request.
+//   - During the pause, every 100 ms, connections on which no byte has gone either way for a second are aborted, the worst
+//     first, until less than 7/8 is held.
+//   - After 5 s of pause, or if more than 5/4 of the budget is held at the end of a turn, other connections are aborted as
+//     well, the worst first, until less than 7/8 is held, or no more than the budget. So a pause ends after 5.1 s.
 //
-// The worst connection is the one with the most bytes times seconds: its memory, times one second more than the time for which no
-// byte has gone either way. A connection that is dialled counts, and may be aborted, as one that was accepted. To their tasks it
-// looks like Conn.Abort by another task. One line a second in the log says how many they were, with the largest. So between two
-// turns a scheduler holds at most 5/4 of its budget.
+// The worst connection is the one with the most bytes times seconds: its memory, times one second plus the time for
+// which no byte has gone either way. Dialled connections count, and may be aborted, like accepted ones. To its task it
+// looks as if another task had called Conn.Abort. One log line a second says how many connections were aborted, with
+// the largest. So between two turns a scheduler holds at most 5/4 of its budget.
 func Budget(total int) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		switch n := len(s.Group().Schedulers()); {
@@ -46,12 +47,13 @@ func Budget(total int) func(*act.Scheduler) error {
 	}
 }
 
-// Meter counts the memory that something keeps for a connection, beside what a Conn keeps itself: a protocol of one's own has one
-// for parts of messages. It counts for the budget of the scheduler: see [Budget]. The zero Meter counts nothing yet.
+// Meter counts memory that a protocol keeps for a connection, in addition to the buffers of the Conn, such as parts of
+// messages. It counts towards the [Budget] of the scheduler. The zero Meter counts nothing yet.
 type Meter struct{ bytes int }
 
-// Set says how many bytes are kept now. It is called with the same Conn each time. When that is closed or aborted all of them are
-// given back, and from then on Set has no effect. Between two turns the count has to be true.
+// Set sets how many bytes are kept now. The count must be right at the end of each turn. Set is called with the same
+// Conn each time. When the Conn is closed or aborted, the bytes are given back to the budget, and from then on Set has
+// no effect.
 func (m *Meter) Set(c *Conn, bytes int) {
 	more := bytes - m.bytes
 	if m.bytes = bytes; more == 0 || c.stream == nil {
@@ -75,12 +77,12 @@ func (b *buffers) release() {
 	}
 }
 
-// heldBack reports whether nothing may be received now: the budget is reached, and the connection holds nothing.
+// heldBack reports whether nothing may be received now because the budget is reached and the connection holds nothing.
 func (c *Conn) heldBack() bool {
 	return c.settings.cache.budget.Paused() && c.holdsNothing() && !c.settings.cache.budget.Admit((*owner)(c))
 }
 
-// untried reports whether it is not known of the peer that it takes what it is sent.
+// untried reports whether the peer has never taken all that was sent to it.
 func (c *Conn) untried() bool {
 	stream, ok := As[budget.Holder](c)
 	return !ok || !stream.Taken()
@@ -90,7 +92,7 @@ func (c *Conn) holdsNothing() bool {
 	return (c.buffers == nil || c.buffers.account.Bytes() == 0) && c.Queued() == 0
 }
 
-// claim says that what is queued is held for c, and returns how much memory it takes.
+// claim counts queued bytes as held for c, and returns how much memory they take.
 func (c *Conn) claim() (bytes int) {
 	if stream, ok := As[budget.Holder](c); ok {
 		bytes = stream.HeldFor((*owner)(c))
@@ -98,7 +100,7 @@ func (c *Conn) claim() (bytes int) {
 	return bytes
 }
 
-// owner is a Conn as what memory is held for.
+// owner is a Conn as the owner of memory.
 type owner Conn
 
 // Held implements budget.Owner.

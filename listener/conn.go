@@ -15,26 +15,26 @@ import (
 )
 
 var (
-	// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows, and by Push for a message
-	// that is longer than Limits.High.
+	// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows, by Push for a message that is
+	// longer than Limits.High, and by Length.Append. Line and Frame wrap it in a PeerError.
 	ErrTooLong = errors.New("listener: more bytes at once than the limit allows")
-	// ErrDropped is returned by Push for a message that was dropped, since there was no room for it; see [DropNewest].
+	// ErrDropped is returned by Push for a message that was dropped because there was no room for it; see [DropNewest].
 	ErrDropped = errors.New("listener: a message was dropped, since the peer is too slow")
 )
 
-// Conn is a connection that never blocks: bytes in order, both ways. Peek lends the bytes that were received, and
-// Discard consumes them. Bytes that were given to Write are sent without further calls. Back-pressure is the default:
-// not reading holds up the peer, and a peer that does not read holds up Write.
+// Conn is a connection that never blocks: bytes in order, both ways. Peek lends the bytes that have arrived, and
+// Discard consumes them. Bytes given to Write are sent without further calls. Back-pressure is the default: not reading
+// holds up the peer, and a peer that does not read holds up Write.
 //
 // A Conn belongs to a scheduler, and there to its owner: the service that accepted it, for its task, or the task that
 // dialled it. At rest it takes 32 bytes, in addition to its stream.
 //
-// Any code on that scheduler may use it: also the turn of another task, and a posted function. What is written there goes
-// out when that turn ends, or after the posted functions of the pass. Messages of several writers are given to Push, which
-// takes all or nothing. Bytes that Peek has lent are valid in the turn that called Peek. Any number of tasks can wait for
-// room: all are woken when there is some, in the order in which they began to wait, and those that find none left wait
-// again. One task can wait for input: a later one takes the place of the earlier, which is not woken any more. After Close
-// every call returns net.ErrClosed.
+// Any code on that scheduler may use it, even the turn of another task and a posted function. Bytes written there are
+// sent when that turn ends, or after the posted functions of the pass. Several writers use Push, which takes all of a
+// message or nothing. Bytes that Peek has lent are valid until the turn that called Peek ends. Any number of tasks can
+// wait for room: all are woken when there is some, in the order in which they began to wait, and a task that finds none
+// left waits again. One task can wait for input: a later one takes the place of the earlier, which is no longer woken.
+// After Close every call returns net.ErrClosed.
 type Conn struct {
 	stream   monitor.Stream // nil: closed
 	settings *settings
@@ -61,15 +61,18 @@ type buffers struct {
 	loans   [][]byte // all that was lent in this turn; only with the race detector, see poison
 }
 
-// Scheduler returns the scheduler that the connection belongs to, also after Close. Any goroutine may call it, to post to
-// the connection's scheduler.
+// Scheduler returns the scheduler that the connection belongs to, even after Close. Any goroutine may call it, to post
+// to that scheduler.
 func (c *Conn) Scheduler() *act.Scheduler { return c.settings.cache.s }
 
-// Peek returns all unread bytes, and receives only if there are fewer than n: while enough is unread it costs nothing.
-// The bytes are lent until the turn ends, also after Discard and Close, and must not be changed. With fewer than n
-// bytes the error says why: an act.Blocked, io.EOF when the peer sends nothing more, os.ErrDeadlineExceeded, ErrTooLong
-// when n is beyond Limits.Read, net.ErrClosed, or what the system reports. The bytes that are there come with it. A large
-// n costs no memory by itself: unread bytes take at most twice their number, and 4 KiB.
+// Peek returns all unread bytes, without consuming them. It receives only if fewer than n bytes are unread. The bytes
+// are lent until the turn ends, even after Discard and Close, and must not be changed. Use [Conn.Discard] to consume
+// them.
+//
+// With fewer than n bytes the error says why: an act.Blocked, io.EOF when the peer sends nothing more,
+// os.ErrDeadlineExceeded, ErrTooLong when n is beyond Limits.Read, net.ErrClosed, or an error of the kernel. The unread
+// bytes are returned with it. A large n costs no memory by itself: the buffer takes at most twice the unread bytes,
+// plus 4 KiB.
 func (c *Conn) Peek(n int) ([]byte, error) {
 	if c.stream == nil {
 		return nil, net.ErrClosed
@@ -113,13 +116,13 @@ func (c *Conn) unread() []byte {
 	case len(b.lent) > 0:
 		return b.lent
 	default:
-		return b.own[:len(b.own):len(b.own)] // not the room behind it: an append makes a copy
+		return b.own[:len(b.own):len(b.own)] // without the spare capacity: an append makes a copy
 	}
 }
 
-// extend receives once behind the unread bytes, which then lie in the connection's own buffer. It grows with what has
-// arrived, and not with what is asked for: a peer may announce much and send little. It doubles, so a peer that sends
-// byte by byte costs O(n).
+// extend receives once and appends to the unread bytes, which then lie in the connection's own buffer. It grows with
+// the bytes that have arrived, not with the number asked for: a peer may announce much and send little. It doubles, so
+// a peer that sends byte by byte costs O(n).
 func (c *Conn) extend() error {
 	b := c.activate()
 	b.keep(len(c.unread()) + 1)
@@ -136,10 +139,10 @@ func (b *buffers) borrow(lent []byte) {
 	}
 }
 
-// Buffered returns how many bytes are unread, without receiving.
+// Buffered returns the number of unread bytes, without receiving.
 func (c *Conn) Buffered() int { return len(c.unread()) }
 
-// Discard takes the first n unread bytes. It panics if there are fewer. After Close it does nothing.
+// Discard consumes the first n unread bytes. It panics if there are fewer. After Close it does nothing.
 func (c *Conn) Discard(n int) {
 	if n == 0 || c.stream == nil {
 		return
@@ -155,7 +158,8 @@ func (c *Conn) Discard(n int) {
 }
 
 // Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns an
-// act.Blocked error instead of waiting. If nothing is unread and p has 4 KiB or more, it receives into p, without a copy.
+// act.Blocked error instead of waiting. If nothing is unread and p has 4 KiB or more, it receives straight into p. Its
+// errors are those of [Conn.Peek].
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) >= gathered && c.stream != nil && c.Buffered() == 0 { // there is nothing to copy
 		if b := c.buffers; b != nil && b.passed(b.read) {
@@ -176,18 +180,19 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write takes p, or as much of it as the water marks allow, and returns how much. Small writes are gathered and sent
-// with one call when the turn ends; what exceeds 4 KiB is sent at once. What the socket refuses is queued, at most
-// about Limits.High bytes, and sent later without a turn of the task. With less than all of p the error is an act.Blocked,
-// woken when at most Limits.Low bytes are queued; os.ErrDeadlineExceeded; net.ErrClosed; or the system's, possibly from
-// an earlier Write. After an error of the system nothing can be written any more. With an empty p the error reports
-// whether anything would be taken.
+// Write takes p, or as much of it as the water marks allow, and returns how much. It does not keep p. Small writes are
+// gathered and sent with one call when the turn ends; beyond 4 KiB they are sent at once. Bytes that the socket refuses
+// are queued, at most about Limits.High, and sent later without a turn of the task.
+//
+// If Write takes less than all of p, the error is an act.Blocked, woken when at most Limits.Low bytes are queued;
+// os.ErrDeadlineExceeded; net.ErrClosed; or an error of the kernel, possibly from an earlier Write. After a kernel
+// error nothing more can be written. With an empty p the error reports whether anything would be taken.
 func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
 	}
 	if b := c.buffers; b != nil && len(b.gather) > 0 && len(b.gather)+len(p) <= gathered && b.write == 0 {
-		b.gather = append(b.gather, p...) // as what was gathered before it in this turn: there was room
+		b.gather = append(b.gather, p...) // as the bytes before it in this turn: there was room
 		return len(p), nil
 	}
 	return c.write(p, false)
@@ -221,7 +226,7 @@ func (c *Conn) writable() (*buffers, error) {
 	return b, nil
 }
 
-// put takes of p what there is room for below high.
+// put takes as much of p as there is room for below high.
 func (b *buffers) put(p []byte, high int, shared bool) (int, error) {
 	queued := 0
 	if shared = shared && len(p) > 0; shared {
@@ -250,7 +255,7 @@ func (b *buffers) put(p []byte, high int, shared bool) (int, error) {
 	return n, err
 }
 
-// give gives what was gathered to the stream, and of p what there is room for below high.
+// give gives the gathered bytes to the stream, and as much of p as there is room for below high.
 func (b *buffers) give(p []byte, high int, shared bool) (int, error) {
 	if shared {
 		if s, ok := As[monitor.SharedSender](b.c); ok {
@@ -260,7 +265,7 @@ func (b *buffers) give(p []byte, high int, shared bool) (int, error) {
 	return b.c.stream.Send(b.gather, p, high)
 }
 
-// unshare makes a copy of what is shared: there is going to be more.
+// unshare makes a copy of the shared bytes, since more bytes follow.
 func (b *buffers) unshare() {
 	if len(b.shared) > 0 {
 		if b.gather == nil {
@@ -280,12 +285,12 @@ func (b *buffers) send() error {
 	return err
 }
 
-// WriteString is Write.
+// WriteString is [Conn.Write] of a string, without a copy.
 func (c *Conn) WriteString(p string) (int, error) {
 	return c.Write(unsafe.Slice(unsafe.StringData(p), len(p))) // Write does not change or keep it
 }
 
-// Queued returns how many bytes were written and not yet taken by the system.
+// Queued returns how many written bytes the kernel has not yet taken. It is 0 after Close.
 func (c *Conn) Queued() int {
 	if c.stream == nil {
 		return 0
@@ -297,10 +302,9 @@ func (c *Conn) Queued() int {
 	return n
 }
 
-// Room returns how many bytes Write is certain to take now, in one call or in several of this turn: those that may
-// still be queued up to Limits.High, or at least gathered. 0 means none for certain: Write with an empty p then returns
-// an act.Blocked or another error, or nil if only gathered bytes take the room; those are sent when the turn ends. It costs
-// no system call.
+// Room returns how many bytes Write is certain to take now, in one call or in several of this turn: as many as can be
+// queued up to Limits.High, or at least gathered. With 0, Write with an empty p returns an act.Blocked or another
+// error, or nil if only gathered bytes take the room, which are sent when the turn ends. It costs no system call.
 func (c *Conn) Room() int {
 	if c.stream == nil {
 		return 0
@@ -320,11 +324,11 @@ func (c *Conn) Room() int {
 	return max(gathered, high-queued) - b.written()
 }
 
-// Sent returns nil when the system has taken all that was written, after giving it what was gathered. Otherwise the
-// error is an act.Blocked, woken when nothing is queued any more; os.ErrDeadlineExceeded, by the deadline of Write;
-// net.ErrClosed; or the system's, possibly from an earlier Write. A task that waits for nil before it calls Close
-// closes only when all written data has been handed to the kernel, however long that takes. Close alone gives up after
-// Limits.Linger. It works after CloseWrite too. The system having a byte does not mean that the peer has it.
+// Sent first sends the gathered bytes. It returns nil when all written data has been handed to the kernel, which does
+// not mean that the peer has it. Otherwise the error is an act.Blocked, woken when nothing is queued;
+// os.ErrDeadlineExceeded, by the deadline of Write; net.ErrClosed; or an error of the kernel, possibly from an earlier
+// Write. A task that waits for nil before Close can take as long as it likes; Close alone gives up after Limits.Linger.
+// Sent works after CloseWrite too.
 func (c *Conn) Sent() error {
 	if err := c.send(); err != nil {
 		return err
@@ -333,7 +337,7 @@ func (c *Conn) Sent() error {
 	switch {
 	case queued == 0 && err == nil:
 		return nil
-	case queued == 0: // a late error, or CloseWrite was called, which says which of both
+	case queued == 0: // a late error, or CloseWrite was called before: CloseWrite tells them apart
 		return c.stream.CloseWrite()
 	case c.buffers != nil && c.buffers.passed(c.buffers.write):
 		return os.ErrDeadlineExceeded
@@ -341,12 +345,12 @@ func (c *Conn) Sent() error {
 	return (*blockedEmptying)(c)
 }
 
-// Flush sends what was gathered in this turn without waiting for its end, and tries once more to send what is
-// queued. It never blocks: what the socket refuses is queued.
+// Flush sends the bytes gathered in this turn without waiting for its end, and tries once more to send queued bytes. It
+// never blocks: bytes that the socket refuses are queued. Its errors are those of [Conn.Write], except act.Blocked.
 //
-// Queued bytes are sent without Flush too, but only when the system reports room. Linux does so when a third of the
+// Queued bytes are sent without Flush too, but only when the kernel reports room. Linux does so when a third of the
 // send buffer is free, which may be 4 MB: a peer that takes 20 kB a second seems to stand still for a minute. To
-// judge a peer by what it takes, call Flush now and then before Queued. Wake-ups for room are not affected. With
+// measure how fast a peer reads, call Flush now and then before Queued. Wake-ups for room are not affected. With
 // nothing gathered and nothing queued it costs no system call.
 func (c *Conn) Flush() error {
 	if c.stream == nil {
@@ -360,7 +364,7 @@ func (c *Conn) Flush() error {
 	return err
 }
 
-// send sends what was gathered in this turn.
+// send sends the bytes gathered in this turn.
 func (c *Conn) send() error {
 	if c.stream == nil {
 		return net.ErrClosed
@@ -375,7 +379,8 @@ func (c *Conn) send() error {
 	return err
 }
 
-// CloseWrite ends what this side writes: the peer reads io.EOF after the last byte. Reading goes on.
+// CloseWrite closes the sending side: the peer reads io.EOF after the last byte. Reading goes on. Its errors are those
+// of [Conn.Write], except act.Blocked.
 func (c *Conn) CloseWrite() error {
 	if c.stream == nil {
 		return net.ErrClosed
@@ -386,9 +391,9 @@ func (c *Conn) CloseWrite() error {
 	return c.stream.CloseWrite()
 }
 
-// Close gives the connection up and returns at once. All that was written is still sent, and the peer has up to
-// Limits.Linger to take it and to close its side, without a turn of the task; meanwhile [act.Scheduler.Run] does not
-// return. A second Close does nothing; every other call then returns net.ErrClosed.
+// Close closes the connection and returns at once. Written bytes are still sent, and the peer has up to Limits.Linger
+// to take them and to close its side, without a turn of the task; meanwhile [act.Scheduler.Run] does not return. A
+// second Close does nothing; every other call then returns net.ErrClosed.
 func (c *Conn) Close() error { return c.close(c.settings.limits.Linger) }
 
 func (c *Conn) close(linger time.Duration) error {
@@ -405,8 +410,8 @@ func (c *Conn) close(linger time.Duration) error {
 	return nil
 }
 
-// Abort gives the connection up and throws away what was not sent. The peer sees a reset. RemoteAddr still returns its
-// address, for a log.
+// Abort closes the connection and discards bytes that were not sent. The peer sees a reset. RemoteAddr still returns
+// its address, for a log.
 func (c *Conn) Abort() {
 	if c.stream != nil {
 		peer := c.RemoteAddr()
@@ -416,8 +421,8 @@ func (c *Conn) Abort() {
 	}
 }
 
-// leave separates the connection from its stream. What is lent stays valid until the turn ends: buffers that have
-// lent something are recycled only then.
+// leave separates the connection from its stream. Lent bytes stay valid until the turn ends: buffers that have lent
+// something are recycled only then.
 func (c *Conn) leave() monitor.Stream {
 	stream := c.stream
 	c.stream = nil
@@ -433,8 +438,8 @@ func (c *Conn) leave() monitor.Stream {
 	return stream
 }
 
-// Describe adds what tasks wait for at this connection, such as "input from 127.0.0.1:49152". An action of yours that is an
-// [act.Describer] gives the connection to [act.Description.Of].
+// Describe implements [act.Describer]: it adds what tasks wait for at this connection, such as "input from
+// 127.0.0.1:49152". Your own Describe method passes the connection to [act.Description.Of].
 func (c *Conn) Describe(d *act.Description) {
 	if c.stream != nil && c.settings.cache.budget.Paused() && c.holdsNothing() {
 		d.WaitsFor("memory for what comes: the budget of its scheduler is reached")
@@ -452,7 +457,8 @@ func (c *Conn) LocalAddr() net.Addr {
 	return c.stream.LocalAddr()
 }
 
-// RemoteAddr returns the address of the peer, also after Abort; nil after Close, and when the system no longer knows it.
+// RemoteAddr returns the address of the peer, even after Abort. It returns nil after Close, and when the kernel no
+// longer knows the address.
 func (c *Conn) RemoteAddr() net.Addr {
 	if c.stream == nil {
 		if c.buffers != nil {
@@ -482,7 +488,7 @@ func (c *Conn) begin() *buffers {
 	return b
 }
 
-// TurnEnd sends what was gathered, keeps what is unread, and gives the rest back.
+// TurnEnd sends the gathered bytes, keeps the unread ones, and gives the rest back.
 func (b *buffers) TurnEnd() {
 	b.ending = false
 	c := b.c
@@ -491,7 +497,7 @@ func (b *buffers) TurnEnd() {
 		return
 	}
 	if b.written() > 0 {
-		_ = b.send() // an error is kept for the next call, and wakes what is armed
+		_ = b.send() // an error is kept for the next call, and wakes the tasks that are armed
 	}
 	if b.buffer != nil || len(b.lent) > 0 {
 		b.settle()
@@ -531,8 +537,8 @@ func (b *buffers) keep(n int) {
 	b.own, b.lent = append(b.buffer, unread...), nil
 }
 
-// settle keeps only the unread bytes, in a buffer of the connection's own with room behind them. It moves no more
-// bytes than were taken since the last time, and it runs at the end of a turn, when nothing of the buffer is lent.
+// settle keeps only the unread bytes, in a buffer of the connection's own with room after them. It moves no more bytes
+// than were taken since the last time, and it runs at the end of a turn, when nothing of the buffer is lent.
 func (b *buffers) settle() {
 	switch {
 	case len(b.own) == 0:
@@ -553,7 +559,7 @@ func (b *buffers) recycle() {
 	b.cache.giveBuffers(b)
 }
 
-// poison overwrites, with the race detector, what was lent in this turn, so that tests notice a loan that is kept
+// poison overwrites, with the race detector, the bytes lent in this turn, so that tests notice a loan that is kept
 // longer.
 func (b *buffers) poison() {
 	if race.Enabled {

@@ -15,21 +15,23 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Connect is a leaf that connects to an address without blocking. When it is Done, take the connection with Conn. Bound it
-// with [Within], which holds for all of it: the system may try for minutes. On an order it goes on, and passes it on to a filter.
+// Connect is an action that dials an address without blocking. When it is Done, take the connection with its method
+// Conn. Bound it with [Within], since the kernel may try for minutes; the bound includes the lookup and the filters.
+// During shutdown it goes on, and a filter is told.
 //
-// A name is looked up by the scheduler's [monitor.Resolver], on the Group's Executor. If it has several addresses, they race
-// by the rules of RFC 8305 (Happy Eyeballs): IPv4 and IPv6 take turns, and the family of the first address begins. An attempt
-// begins 250 ms after the one before it, or at once when one has failed. At most 16 are under way. The first that connects
-// wins, and the others are closed.
+// A name is looked up by the scheduler's [monitor.Resolver], on the Group's Executor. If it has several addresses, they
+// race by the rules of RFC 8305 (Happy Eyeballs): IPv4 and IPv6 take turns, and the family of the first address begins.
+// Each attempt begins 250 ms after the previous one, or at once when one has failed. At most 16 are under way. The
+// first that connects wins, and the others are closed.
 type Connect struct {
 	// Address is "host:port", "[::1]:port", or "unix:" and a path.
 	Address string
-	Limits  Limits
-	// KeepAlive is the time of silence after which the system probes a TCP peer; 0 means a minute, and less never.
+	// Limits are the limits of the connection.
+	Limits Limits
+	// KeepAlive is the time of silence after which the kernel probes a TCP peer; 0 means a minute, less than 0 never.
 	KeepAlive time.Duration
-	// Filters prepare the connection that has won, in this order, within FilterTimeout for all together; 0 means 10 s. If
-	// one refuses, the connect has failed; further addresses are not tried.
+	// Filters prepare the connection that has won, in this order. FilterTimeout bounds all of them together; 0 means 10
+	// s. If one refuses, the dial has failed; further addresses are not tried.
 	Filters       []Filter
 	FilterTimeout time.Duration
 
@@ -64,8 +66,8 @@ func (a target) Network() string {
 
 func (a target) String() string { return string(a) }
 
-// Act is Done when the connection is established. It fails with a *net.OpError whose Op is "dial". If the Address has a name, that
-// joins an error for each of its addresses.
+// Act returns Done when the connection is established. It fails with a *net.OpError whose Op is "dial". If Address has
+// a host name, its Err joins the errors of all addresses.
 func (c *Connect) Act(t *act.Task) act.Directive {
 	d := act.Done
 	if c.state == unresolved {
@@ -83,8 +85,8 @@ func (c *Connect) Act(t *act.Task) act.Directive {
 	return d
 }
 
-// Conn takes the connection; nil if there is none, or it was taken. It is the caller's to close. One that is not taken is
-// aborted when the task ends.
+// Conn takes the connection once Connect is Done. It returns nil if there is none, or if it was taken. The caller then
+// owns it and closes it. A connection that is not taken is aborted when the task ends.
 func (c *Connect) Conn() *Conn {
 	if c.state != connected {
 		return nil
@@ -92,7 +94,7 @@ func (c *Connect) Conn() *Conn {
 	return c.result.take()
 }
 
-// Describe says what a waiting task waits for.
+// Describe implements [act.Describer].
 func (c *Connect) Describe(d *act.Description) {
 	switch {
 	case c.state == unresolved && c.lookup != nil:
@@ -105,17 +107,19 @@ func (c *Connect) Describe(d *act.Description) {
 	}
 }
 
-// Stop passes an order on to a filter.
+// Stop forwards a shutdown request to the present filter.
 func (c *Connect) Stop(t *act.Task, o shutdown.Order) { c.step.Stop(t, o) }
 
-// Abandon aborts the connection: a function that a filter, or the lookup, has offloaded does not use it.
+// Abandon implements [act.Abandoner]. It aborts the connection, which a function that a filter or the lookup has
+// offloaded does not use.
 func (c *Connect) Abandon() act.Action {
 	rest := c.step.Abandon()
 	_ = c.Close()
 	return rest
 }
 
-// Close gives up a connection that is not established, or whose filters have not finished: Act then fails.
+// Close gives up a dial that has not finished, with its filters: Act then fails. After Done it does nothing; the task
+// owns the connection until it is taken.
 func (c *Connect) Close() error {
 	if c.state >= connected {
 		return nil
@@ -132,7 +136,7 @@ func (c *Connect) Close() error {
 	return nil
 }
 
-// resolve finds the addresses: at once if Address has a number, otherwise by a lookup off the thread.
+// resolve finds the addresses: at once if Address has an IP address, otherwise by a lookup on another goroutine.
 func (c *Connect) resolve(t *act.Task) act.Directive {
 	if c.attempts.engine == nil {
 		err := c.check()
@@ -184,7 +188,7 @@ func (c *Connect) beginLookup(t *act.Task) {
 	c.cancel, c.step = cancel, act.Child{Action: c.lookup}
 }
 
-// try notes the addresses to be tried.
+// try sets the addresses to be tried.
 func (c *Connect) try(addresses ...net.Addr) act.Directive {
 	c.attempts.rest = addresses
 	c.attempts.options = monitor.ConnOptions{KeepAlive: c.KeepAlive, ReceiveBuffer: c.Limits.ReceiveBuffer, SendBuffer: c.Limits.SendBuffer}
@@ -194,7 +198,7 @@ func (c *Connect) try(addresses ...net.Addr) act.Directive {
 
 func (c *Connect) refuse(err error) act.Directive {
 	c.err, c.state = err, refused
-	return act.Failed // Act fails with the whole story
+	return act.Failed // Act fails with c.err
 }
 
 // connect tries the addresses, and gives the connection to the filters.

@@ -8,22 +8,25 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// deadlines are those of a Conn, on the scheduler's clock; 0 means none. One timer serves both. It is lazy: when a
-// deadline moves away, as after every request, the timer stays, finds itself too early when it fires, and is set again.
+// deadlines are the deadlines of a Conn, on the scheduler's clock; 0 means none. One timer serves both. It is lazy:
+// when a deadline moves away, as after every request, the timer stays, fires too early, and is set again.
 type deadlines struct {
 	read, write time.Duration
 	fired       time.Duration // when the timer last fired: deadlines up to then have been reported
 	timer       act.Timer
 }
 
-// SetDeadline sets both deadlines, as net.Conn's does: from then on Peek returns os.ErrDeadlineExceeded instead of
-// receiving and Write instead of writing, and a waiting task is woken, once. The zero Time removes them.
+// SetDeadline sets both deadlines, as net.Conn.SetDeadline does. When they have passed, Peek and Write return
+// os.ErrDeadlineExceeded instead of receiving and writing, and a waiting task is woken, once. The zero Time removes
+// them. After Close it returns net.ErrClosed.
 func (c *Conn) SetDeadline(at time.Time) error { return c.setDeadlines(at, true, true) }
 
-// SetReadDeadline sets the deadline of Peek and Read. Bytes that are already unread are still returned.
+// SetReadDeadline sets the deadline of Peek and Read. Bytes that have already been received are still returned. See
+// [Conn.SetDeadline].
 func (c *Conn) SetReadDeadline(at time.Time) error { return c.setDeadlines(at, true, false) }
 
-// SetWriteDeadline sets the deadline of Write. What was taken before has another bound: see Limits.Linger.
+// SetWriteDeadline sets the deadline of Write. Bytes that Write has taken are still sent; Limits.Linger bounds that.
+// See [Conn.SetDeadline].
 func (c *Conn) SetWriteDeadline(at time.Time) error { return c.setDeadlines(at, false, true) }
 
 func (c *Conn) setDeadlines(at time.Time, read, write bool) error {
@@ -43,7 +46,7 @@ func (c *Conn) setDeadlines(at time.Time, read, write bool) error {
 	return nil
 }
 
-// onClock turns a time of day into one on the scheduler's clock. A time that has passed is due at once, also in the
+// onClock turns a time of day into one on the scheduler's clock. A time that has passed is due at once, even in the
 // turn that sets it, whose reading of the clock is older.
 func (b *buffers) onClock(at time.Time) time.Duration {
 	if at.IsZero() {

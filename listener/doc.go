@@ -1,20 +1,22 @@
-// Package listener has connections, and the actions that wait for something: the leaves of a tree of actions.
+// Package listener provides connections that never block, and leaves: actions that wait for something, at the bottom of a
+// tree of actions. It does not listen; package service accepts connections.
 //
-// A [Conn] is a connection that never blocks. A call that would have to wait returns what it did and an [act.Blocked], and
-// [Next] turns any error into a Directive, arming what has to wake the task:
+// A [Conn] is a connection that never blocks. A call that would have to wait returns how much it did and an
+// [act.Blocked]. [Next] turns any error into an [act.Directive], and arms what will wake the task:
 //
 //	in, err := c.Peek(1)
 //	if err != nil {
 //		return listener.Next(t, err) // would block: wait; EOF: done; anything else: failed
 //	}
 //
-// [Conn.SendFile] sends a file without its bytes passing through this process, where the system can. [Line] reads a
-// Conn line by line, and [Frame] message by message, each with its length in front.
+// [Conn.SendFile] sends a file without copying its bytes through the program, where the kernel can. [Line] reads a Conn
+// line by line. [Frame] reads length-prefixed messages.
 //
-// The leaves are actions, used by pointer: [Accept] and [Connect] make connections, [Sleep] waits for a time, [Receive]
-// takes a value from a [Mailbox], and [Ready] waits for a descriptor. [Reconnect] keeps up a connection that is dialled. [Within] bounds any action in time. A
-// [Filter] prepares a connection before its handler. A [Bridge] gives a connection to code that blocks, or that has
-// goroutines of its own.
+// The leaves are actions, used by pointer: [Connect] dials, [Accept] takes connections from an acceptor, [Sleep] waits
+// for a time, [Receive] takes a value from a [Mailbox], and [Ready] waits for a descriptor. [Reconnect] dials again
+// whenever its connection ends. [Within] bounds any action in time. A [Filter] prepares a connection before its
+// handler. A [Bridge] gives a connection to code that blocks, or that starts goroutines.
 //
-// Everything belongs to the scheduler's thread. Each leaf documents what it does on an order.
+// Everything is for the scheduler's thread, except where "any goroutine" is said. Each leaf documents what it does when
+// shutdown begins.
 package listener

@@ -10,25 +10,24 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Filter makes the action that prepares a connection before it is used: one that reads a header in front of the bytes,
-// or that puts another Stream under the connection with [Conn.Wrap], such as TLS. The action runs in the connection's
-// own task and has what any action has: turns, offloads, deadlines, Stop, Abandon and Close. Done means that the
-// connection is ready; with Failed it is refused, and closed in stages, unless the filter has aborted it. A nil action
-// leaves the connection as it is.
+// Filter makes the action that prepares a connection before its handler sees it, such as one that reads a PROXY header,
+// or that puts TLS under the connection with [Conn.Wrap]. The action runs in the connection's own task, and can do what
+// any action can. If it is Done, the connection is ready. If it fails, the connection is refused and closed, unless the
+// filter has aborted it. A nil action leaves the connection as it is. A Filter is called on the scheduler's thread.
 //
-// An action with a method Silent() bool reports with it whether its peer has sent nothing yet. Under an order the connection of
-// a silent peer is closed at its moment: see [Conn.FirstLeaveTime].
+// An action may have a method Silent() bool, which reports whether its peer has sent nothing yet. During shutdown the
+// connection of a silent peer is closed at the time of [Conn.FirstLeaveTime].
 type Filter func(*Conn) act.Action
 
 type filtered struct {
 	act.Child // the filter under way
 	conn      *Conn
 	rest      []Filter
-	leave     time.Duration // when a silent peer is given up because of an order; 0: there is none
+	leave     time.Duration // when a silent peer is given up because of a shutdown; 0: never
 	timer     act.Timer     // of leave
 }
 
-// errEnding is the failure of a filter that an order ends before the peer has sent anything.
+// errEnding is the error of a filter that a shutdown ends before the peer has sent anything.
 var errEnding = errors.New("listener: the server is ending, and the peer has sent nothing")
 
 func (f *filtered) Act(t *act.Task) act.Directive {
@@ -41,7 +40,7 @@ func (f *filtered) Act(t *act.Task) act.Directive {
 		if d != act.Done {
 			return d
 		}
-		_ = f.Child.Close() // its verdict is known
+		_ = f.Child.Close() // its result is known
 		switch {
 		case f.conn.stream == nil:
 			return t.Fail(net.ErrClosed)
@@ -61,7 +60,7 @@ func (f *filtered) silent() bool {
 	return ok && x.Silent()
 }
 
-// Stop passes an order on, and gives a silent peer until its moment.
+// Stop forwards a shutdown request, and gives a silent peer until its FirstLeaveTime.
 func (f *filtered) Stop(t *act.Task, o shutdown.Order) {
 	f.Child.Stop(t, o)
 	if f.silent() {
@@ -70,7 +69,7 @@ func (f *filtered) Stop(t *act.Task, o shutdown.Order) {
 	}
 }
 
-// Abandon passes on to the filter, which has offloaded something.
+// Abandon forwards to the filter, which has offloaded something.
 func (f *filtered) Abandon() act.Action {
 	f.timer.Stop()
 	return f.Child.Abandon()
@@ -89,20 +88,22 @@ func (f *filtered) Describe(d *act.Description) {
 	}
 }
 
-// PeerError is the error of a connection whose peer has broken a protocol. A Stream that a filter puts under a connection
-// returns it, such as that of TLS, and so do [Line] and [Frame]. It is as ordinary as a reset: a service logs it at debug level.
+// PeerError is the error of a connection whose peer has violated a protocol. [Line], [Frame] and Streams that a filter
+// puts under a connection, such as TLS, return it. A service treats it like a reset, and logs it at debug level.
 type PeerError struct{ Err error }
 
+// Error returns the text of Err.
 func (e *PeerError) Error() string { return e.Err.Error() }
 
 // Unwrap returns Err.
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// Wrap puts another Stream under the connection: the one that over makes of the present one, which it owns from then on.
-// What was written goes out before. Unread bytes stay unread and come before those of the new Stream; a Stream that
-// changes bytes must be given them, so take them with Peek and Discard and hand them to it. See [monitor.Stream] for
-// how a Stream that changes none keeps [Conn.SendFile] and [Conn.Ended] as they were. It is for the owner of the
-// connection, in a turn and before waiting for it. The error is net.ErrClosed, or that of what was written.
+// Wrap puts another Stream under the connection. It calls over with the present Stream, which the returned one owns
+// from then on. Bytes written before are sent first. Unread bytes stay unread and come before the bytes of the new
+// Stream; a Stream that changes bytes needs them itself, so take them with Peek and Discard and pass them to it. See
+// [monitor.Stream] for how a Stream that changes no bytes keeps [Conn.SendFile] and [Conn.Ended] as they were. Wrap is
+// for the owner of the connection, in a turn and before waiting for it. The error is net.ErrClosed, or the one of
+// sending.
 func (c *Conn) Wrap(over func(monitor.Stream) monitor.Stream) error {
 	if err := c.send(); err != nil {
 		return err
@@ -111,6 +112,6 @@ func (c *Conn) Wrap(over func(monitor.Stream) monitor.Stream) error {
 	return nil
 }
 
-// As returns the T that carries c, or that lies below it under Streams that change no bytes: see [monitor.As]. A package
-// whose filter has put a Stream of its own under a connection finds it again with As.
+// As finds a Stream of type T under c, at the top or below Streams that change no bytes, and reports whether there is
+// one: see [monitor.As]. A package whose filter has put a Stream of its own under a connection finds it again with As.
 func As[T any](c *Conn) (T, bool) { return monitor.As[T](c.stream) }

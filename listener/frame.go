@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Length is how the length of a message, in bytes, is written in front of it.
+// Length is the encoding of the length, in bytes, that precedes a message.
 type Length uint8
 
 // The zero Length is Uint32, in the byte order of network protocols.
@@ -19,17 +19,18 @@ const (
 	Uvarint                // one to ten bytes of seven bits, the lowest first, as in Protocol Buffers: see [binary.Uvarint]
 )
 
-// Frame reads a connection message by message, each with its length in front. A message that has come in part stays unread.
-// Nothing is kept from call to call.
+// Frame reads length-prefixed messages from a connection: set Conn and Length, and call Read. A message that has
+// arrived in part stays unread. Nothing is kept from call to call. [Length.Append] makes such messages.
 type Frame struct {
 	Conn   *Conn
 	Length Length
-	Max    int // the longest message, without its length; 0 means as much as Limits.Read, which bounds both together
+	Max    int // the longest message, without its length, in bytes; 0 means Limits.Read, which bounds both together
 }
 
-// Read returns the next message without its length, lent until the turn ends. Behind the last one the error is io.EOF, and a
-// [PeerError] with io.ErrUnexpectedEOF if the peer has ended in the middle of one. A message that is too long is a PeerError with
-// ErrTooLong as soon as its length has come, and stays unread. Other errors are those of Conn.Peek; pass them to [Next].
+// Read returns the next message without its length, lent until the turn ends. After the last one the error is io.EOF,
+// or a [PeerError] with io.ErrUnexpectedEOF if the peer ended in the middle of one. For a message that is too long the
+// error is a PeerError with ErrTooLong, as soon as its length has arrived; the message stays unread. Other errors are
+// those of [Conn.Peek]; pass them to [Next].
 func (f *Frame) Read() ([]byte, error) {
 	need := max(1, f.Length.size())
 	for {
@@ -62,8 +63,8 @@ func (f *Frame) Read() ([]byte, error) {
 	}
 }
 
-// Append appends message to b, behind its length. It fails with ErrTooLong, and appends nothing, if the length has too few
-// bytes for it. Any goroutine.
+// Append appends the length of message and then message to b, and returns the result. It fails with ErrTooLong, and
+// appends nothing, if the message is too long for this encoding. Any goroutine.
 func (l Length) Append(b, message []byte) ([]byte, error) {
 	n := uint64(len(message))
 	if size := l.size(); size > 0 && n > math.MaxUint64>>(64-8*size) {

@@ -11,26 +11,27 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Limits bound what a connection may cost. The zero Limits are good for servers.
+// Limits bounds the memory and the time that a connection may take. The zero Limits is good for servers.
 type Limits struct {
-	// Read bounds the unread bytes of a connection: no more are received, and a Peek of more fails with
-	// ErrTooLong. 0 means 64 KiB.
+	// Read bounds the unread bytes of a connection: no more are received, and a Peek of more fails with ErrTooLong. In
+	// bytes; 0 means 64 KiB.
 	Read int
-	// High is the number of queued bytes from which on Write returns act.Blocked, and Low, which is less, the number at
-	// which the task is woken. For a peer that does not read at most High and the 4 KiB gathered in a turn are queued.
-	// Push queues whole messages up to High. 0 means 64 KiB, and a quarter of High.
+	// High and Low are the water marks of the output queue, in bytes. At High, Write returns act.Blocked; at Low, the
+	// task is woken. 0 means 64 KiB for High, and High/4 for Low, which must be less than High. For a peer that does not
+	// read, at most High and the 4 KiB gathered in a turn are queued. Push queues whole messages up to High.
 	High, Low int
-	// Overflow is what Push does with a message for which there is no room. 0 means Block.
+	// Overflow says what Push does with a message for which there is no room. 0 means Block.
 	Overflow Overflow
-	// Linger is how long a closed connection may take to send its last bytes and to see the peer close. 0 means 5 s.
+	// Linger bounds how long a closed connection may take to send its last bytes and to see the peer close. 0 means 5
+	// s.
 	Linger time.Duration
-	// ReceiveBuffer and SendBuffer are the sizes of the system's own buffers for the connection, in bytes (SO_RCVBUF,
-	// SO_SNDBUF), which come on top of the others. The system cuts what it finds too large, and Linux doubles them. 0
-	// leaves them to the system, which lets those of TCP grow to some MB. [Connect] and the services of package service
-	// set them; a Conn that exists does not.
+	// ReceiveBuffer and SendBuffer are the sizes of the kernel's buffers for the connection, in bytes (SO_RCVBUF,
+	// SO_SNDBUF), in addition to the other bounds. The kernel reduces sizes that are too large, and Linux doubles them.
+	// 0 leaves them to the kernel, which lets TCP buffers grow to some MB. [Connect] and the services of package
+	// service set them; they have no effect on a Conn that exists.
 	ReceiveBuffer, SendBuffer int
-	// Conns is how many connections there are for each that a service accepts, itself and those that its action dials: 2
-	// for a proxy. Only the default of MaxConns looks at it: see service.TCP. 0 means 1.
+	// Conns is the number of connections for each one that a service accepts: itself and the ones that its action
+	// dials, so 2 for a proxy. Only the default of MaxConns depends on it: see service.TCP. 0 means 1.
 	Conns int
 }
 
@@ -50,8 +51,8 @@ func (l Limits) check() error {
 
 const defaultHigh = 64 << 10
 
-// Resolved returns l with the defaults in place of zeros. It fails if a bound is negative, Low is not below High, or Overflow means
-// nothing.
+// Resolved returns l with the defaults in place of zeros. It fails if a bound is negative, Low is not below High, or
+// Overflow is unknown. Any goroutine.
 func (l Limits) Resolved() (Limits, error) {
 	if err := l.check(); err != nil {
 		return l, err
@@ -64,7 +65,7 @@ func (l Limits) Resolved() (Limits, error) {
 	return l, nil
 }
 
-// settings are what the Conns of one service, or of one kind, have in common on a scheduler: kept here and not in each.
+// settings are common to the Conns of one service, or of one kind, on a scheduler: kept here and not in each.
 type settings struct {
 	limits Limits
 	cache  *cache
@@ -82,8 +83,8 @@ func settingsOf(s *act.Scheduler, l Limits) *settings {
 	return h.last
 }
 
-// NewConn returns a connection over stream, which must be of the scheduler s and is the Conn's from now on. It panics on
-// Limits that make no sense; see [Limits.Resolved].
+// NewConn returns a connection over stream, which must belong to the scheduler s. From then on the Conn owns stream.
+// Programs rarely need it: services and [Connect] make Conns. It panics if [Limits.Resolved] fails.
 func NewConn(s *act.Scheduler, stream monitor.Stream, l Limits) *Conn {
 	return &Conn{stream: stream, settings: settingsOf(s, l)}
 }

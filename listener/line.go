@@ -5,18 +5,19 @@ import (
 	"io"
 )
 
-// Line reads a connection line by line. It remembers how far it has searched, so that a peer that sends byte by byte
-// costs O(n). While it waits for the rest of a line nothing else may take bytes from the connection.
+// Line reads a connection line by line: set Conn and call Read. It remembers how far it has searched, so that a peer
+// that sends byte by byte costs O(n). While it waits for the rest of a line, nothing else may consume bytes of the
+// connection.
 type Line struct {
 	Conn *Conn
-	Max  int // the longest line, with its end; 0 means as much as Limits.Read
+	Max  int // the longest line, with its end, in bytes; 0 means Limits.Read
 
 	searched int
 }
 
 // Read returns the next line without its end, LF or CRLF, lent until the turn ends. The last line may have no end;
-// after it comes io.EOF. A line that is too long is a [PeerError] with ErrTooLong, and stays unread. Other
-// errors are those of Conn.Peek; pass them to [Next].
+// after it comes io.EOF. For a line that is too long the error is a [PeerError] with ErrTooLong, and the line stays
+// unread. Other errors are those of [Conn.Peek]; pass them to [Next].
 func (l *Line) Read() ([]byte, error) {
 	most := l.Conn.settings.limits.Read
 	if l.Max > 0 {

@@ -8,24 +8,26 @@ import (
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
-// ErrMailboxClosed is returned by Send to a closed Mailbox, and by Take when it is empty as well.
+// ErrMailboxClosed is returned by Send to a closed Mailbox, and by Take from one that is closed and empty.
 var ErrMailboxClosed = errors.New("listener: the mailbox is closed")
 
-// Mailbox carries values from any goroutine to one task at a time. It is bounded, and values of one sender keep their
-// order. A task that waits at a Mailbox keeps [act.Scheduler.Run] from returning; values that are not taken do not.
+// Mailbox is a bounded queue that carries values from any goroutine to one task. Values of one sender keep their order.
+// A task that waits for a value keeps [act.Scheduler.Run] from returning; values that are not taken do not. [Receive]
+// waits for one value. Make it with [NewMailbox].
 type Mailbox[T any] struct {
 	values *inbox.Ring[T]
 	taker  act.AtomicWaker
 	room   inbox.Room[act.RemoteWaker]
 }
 
-// NewMailbox returns a Mailbox for at least capacity values: the next power of two.
+// NewMailbox returns an empty Mailbox for capacity values, rounded up to a power of two. Any goroutine.
 func NewMailbox[T any](capacity int) *Mailbox[T] {
 	return &Mailbox[T]{values: inbox.NewRing[T](capacity)}
 }
 
-// Send adds v and wakes the waiting task. It never blocks. If the Mailbox is full, the error is an [act.Blocked], for a
-// task that waits until there is room; if it is closed, [ErrMailboxClosed]. After an error v was not taken. Any goroutine.
+// Send adds v and wakes the waiting task. It never blocks. If the Mailbox is full, it returns an [act.Blocked], which
+// wakes a task when there is room; if the Mailbox is closed, it returns [ErrMailboxClosed]. After an error v was not
+// added. Any goroutine.
 func (m *Mailbox[T]) Send(v T) error {
 	if !m.values.Push(v) {
 		if m.values.Closed() {
@@ -37,17 +39,17 @@ func (m *Mailbox[T]) Send(v T) error {
 	return nil
 }
 
-// Close makes the Mailbox refuse further values; those that are in it can still be taken. Any goroutine.
+// Close makes Send refuse further values; the values in the Mailbox can still be taken. Any goroutine.
 func (m *Mailbox[T]) Close() {
 	m.values.Close()
 	m.taker.Wake()
 	m.room.Announce()
 }
 
-// Take takes the oldest value. Without one the error is an [act.Blocked], or [ErrMailboxClosed]. It is for the one task
-// that takes, on its thread.
+// Take removes the oldest value and returns it. If the Mailbox is empty, it returns an [act.Blocked], or
+// [ErrMailboxClosed] once it is closed. It is for one task at a time, on its scheduler's thread.
 func (m *Mailbox[T]) Take() (v T, err error) {
-	closed := m.values.Closed() // before looking: what came before the Close is found
+	closed := m.values.Closed() // before Pop: a value that came before the Close is found
 	if v, ok := m.values.Pop(); ok {
 		m.room.Announce()
 		return v, nil
@@ -58,7 +60,7 @@ func (m *Mailbox[T]) Take() (v T, err error) {
 	return v, (*emptyMailbox[T])(m)
 }
 
-// Describe says what a task waits for that is to take a value.
+// Describe implements [act.Describer]: a task that takes waits for a value.
 func (m *Mailbox[T]) Describe(d *act.Description) { d.WaitsFor(fmt.Sprintf("a value in a %T", m)) }
 
 // fullMailbox is a Mailbox as the error that says that it is full.

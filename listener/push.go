@@ -7,16 +7,16 @@ import (
 	"os"
 )
 
-// Overflow is what Push does with a message for which there is no room.
+// Overflow says what [Conn.Push] does with a message for which there is no room.
 type Overflow uint8
 
 const (
-	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
+	// Block refuses the message for now: the error is an act.Blocked, which wakes a task when there may be room.
 	Block Overflow = iota
-	// DropNewest drops the message. The error is [ErrDropped], so that a task can count them.
+	// DropNewest drops the message: the error is [ErrDropped], so that a task can count dropped messages.
 	DropNewest
-	// Abort aborts the connection. The error is [net.ErrClosed], as that of all further calls. The task that waits for
-	// the connection is woken, and ends with that error: to a service that is an ordinary end, logged at level debug.
+	// Abort aborts the connection: the error is [net.ErrClosed], as for all further calls. The task that waits for the
+	// connection is woken, and ends with that error, which a service takes for an ordinary end and logs at debug level.
 	Abort
 )
 
@@ -27,19 +27,19 @@ func (o Overflow) check() error {
 	return nil
 }
 
-// Push writes all of p or nothing, so that a message is never cut short: it is for messages from other tasks, such as
-// those of a broker to its subscribers. Messages of one turn go out together, as with Write. There is no room for p if
-// the bytes that are queued for a slow peer and p together are more than Limits.High. Then Limits.Overflow decides: the
-// error is an act.Blocked; or ErrDropped; or the connection is aborted. Whatever Overflow is, a message longer than
-// Limits.High is ErrTooLong, and other errors are those of Write. After any error nothing of p was taken.
+// Push writes all of p or nothing, so that a message is never cut short. It is for messages from other tasks, as from a
+// broker to its subscribers. Messages of one turn are sent together, as with Write. It does not keep p. There is no
+// room for p if the queued bytes and p together exceed Limits.High. Then Limits.Overflow decides: the error is an
+// act.Blocked, or ErrDropped, or the connection is aborted. For a message longer than Limits.High the error is always
+// ErrTooLong. Other errors are those of [Conn.Write]. After any error nothing of p was taken.
 //
-// A Write that took only a part must be finished before the next Push, or that one lands in the middle. A connection
-// to which several tasks write has only Push. A posted function has no task that could wait for room: use DropNewest or Abort
-// there, or have a task try again.
+// A Write that took only a part must be finished before the next Push, whose message would otherwise land in the
+// middle. If several tasks write to a connection, all of them use Push. A posted function has no task that could wait
+// for room: use DropNewest or Abort there, or let a task try again.
 func (c *Conn) Push(p []byte) error { return c.PushOr(c.settings.limits.Overflow, p) }
 
-// PushOr is Push with an Overflow for this message, in place of that of Limits: with Block or Abort a message is never
-// dropped. So an answer arrives on a connection whose other messages may be dropped.
+// PushOr is [Conn.Push] with another Overflow than Limits.Overflow for this message. So answers can be sent with Block
+// on a connection whose other messages may be dropped.
 func (c *Conn) PushOr(o Overflow, p []byte) error {
 	if err := o.check(); err != nil {
 		panic(err.Error())
@@ -51,9 +51,9 @@ func (c *Conn) PushOr(o Overflow, p []byte) error {
 	return err
 }
 
-// PushShared is Push of bytes that nobody may change any more, such as a message to many connections. What a slow peer has
-// not taken is not copied for each, unless it is short or gathered with other bytes of this turn. For the [Budget] the message counts once on each scheduler,
-// and not for each connection.
+// PushShared is [Conn.Push] of bytes that must not be changed afterwards, such as one message to many connections.
+// Bytes that slow peers have not taken are not copied for each, unless they are few or gathered with other bytes of
+// this turn. For the [Budget] the message counts once on each scheduler, not once for each connection.
 func (c *Conn) PushShared(p []byte) error {
 	b, err := c.room(c.settings.limits.Overflow, len(p))
 	if err == nil {

@@ -5,15 +5,15 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Ready is a leaf that waits until a watched descriptor may be read, or with Output until it may be written to. When it is
-// Done, the caller reads or writes until EAGAIN, see [monitor.Watched.Readable], and may call it again. It fails with
-// os.ErrClosed when the watch is closed. On an order it goes on waiting.
+// Ready is an action that waits until a watched descriptor may be read, or with Output until it may be written to. When
+// it is Done, read or write until EAGAIN (see [monitor.Watched.Readable]); then it may be called again. It fails with
+// os.ErrClosed when the watch is closed. During shutdown it goes on waiting.
 type Ready struct {
 	Of     *monitor.Watched
 	Output bool
 }
 
-// Act takes a report.
+// Act returns Done when the descriptor was reported ready, and Wait until then.
 func (r *Ready) Act(t *act.Task) act.Directive {
 	take := r.Of.Readable
 	if r.Output {

@@ -4,9 +4,9 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Receive is a leaf that waits for one value of a mailbox, which is in Value when it is Done; a task that takes many
-// calls Mailbox.Take. With a mailbox that is closed and empty it fails with [ErrMailboxClosed]. On an order it
-// goes on waiting.
+// Receive is an action that waits for one value of a [Mailbox], which is in Value when it is Done. A task that takes
+// many values calls [Mailbox.Take]. Receive fails with [ErrMailboxClosed] when the Mailbox is closed and empty. During
+// shutdown it goes on waiting.
 type Receive[T any] struct {
 	From  *Mailbox[T]
 	Value T
@@ -15,14 +15,14 @@ type Receive[T any] struct {
 	ended bool
 }
 
-// Describe says what a waiting task waits for.
+// Describe implements [act.Describer].
 func (r *Receive[T]) Describe(d *act.Description) {
 	if !r.ended {
 		r.From.Describe(d)
 	}
 }
 
-// Act takes the value.
+// Act takes the value and returns Done, or returns Wait while there is none.
 func (r *Receive[T]) Act(t *act.Task) act.Directive {
 	if !r.ended {
 		v, err := r.From.Take()

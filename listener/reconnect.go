@@ -11,29 +11,32 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Reconnect makes an action that keeps up a connection: it dials, runs the action of the connection, and dials again when that has
-// ended or the dial has failed. In between it pauses, for Least at first, and then each time twice as long, up to Most. After a
-// connection that has lasted longer than the pause before it, the pause is Least again. Each pause is shortened by up to a
-// half, so that the clients of a server that has gone do not come back all at once.
+// Reconnect configures an action that dials, runs the action of the connection, and dials again when that has ended or
+// the dial has failed. In between it pauses, for Least at first, and then each time twice as long, up to Most. After a
+// connection that lasted longer than the pause before it, the pause is Least again. Each pause is shortened by up to a
+// half, so that the clients of a server that went away do not come back all at once.
 //
-// An order ends it while it dials or pauses. A connection gets the order, and is the last one. A panic of its action ends the
-// task. A coroutine runs it with Co.Do, a process with process.Do.
+// When shutdown begins while it dials or pauses, it is Done. The action of a connection is told to shut down, and is
+// the last one. A panic of that action ends the task. A coroutine runs the Action with Co.Do, an actor (package
+// process) with process.Do.
 type Reconnect struct {
-	// To is what dials: a copy of it, each time. It must not be used otherwise.
+	// To describes the connection. Reconnect dials with a copy of it each time; it must not be used otherwise.
 	To Connect
-	// Handler makes the action of a connection, which is closed in stages when that has finished.
+	// Handler makes the action of a connection. When the action has finished, the connection is closed (see
+	// [Conn.Close]).
 	Handler func(*Conn) act.Action
 	// DialTimeout bounds each dial and its filters; 0 means 30 s.
 	DialTimeout time.Duration
 	// Least and Most bound the pauses; 0 means 1 s and 1 min.
 	Least, Most time.Duration
-	// Again, unless it is nil, is asked before each pause whether to go on. err is the failure of the dial, or of the action of
-	// the connection; nil if that was Done. If Again returns false, Reconnect ends with that failure, or is Done. Without
-	// Again the failure is logged, and Reconnect goes on.
+	// Again, if not nil, is called before each pause and reports whether to go on. err is the error of the dial or of
+	// the action of the connection, nil if that was Done. If Again returns false, Reconnect fails with err, or is Done
+	// if err is nil. Without Again the error is logged, and Reconnect goes on.
 	Again func(err error, pause time.Duration) bool
 }
 
-// Action returns an action of a task. It goes on until an order comes, unless Again says otherwise.
+// Action returns a new action that keeps a connection. It goes on until shutdown begins, or until Again returns false.
+// It panics in its first turn if Handler is nil or a bound is negative.
 func (r Reconnect) Action() act.Action { return &reconnect{Reconnect: r} }
 
 type reconnect struct {
@@ -63,7 +66,7 @@ func (r *reconnect) Act(t *act.Task) act.Directive {
 		if d == act.Failed {
 			err = t.Err()
 		}
-		_ = r.step.Close() // its verdict is known
+		_ = r.step.Close() // its result is known
 		switch {
 		case r.conn != nil:
 			r.hangUp(t)
@@ -109,7 +112,7 @@ func (r *reconnect) again(t *act.Task, err error) bool {
 	least := cmp.Or(r.Least, time.Second)
 	most := max(least, cmp.Or(r.Most, time.Minute))
 	r.pause = max(least, min(r.pause, most/2)*2)
-	// The nanoseconds of the clock are other ones for each client, and in a simulation the same each time.
+	// The nanoseconds of the clock differ between clients, and in a simulation are the same each time.
 	shorter, _ := bits.Mul64(uint64(t.Scheduler().Clock().Wall().UnixNano())*0x9E3779B97F4A7C15, uint64(r.pause/2))
 	pause := r.pause - time.Duration(shorter)
 	r.step = act.Child{Action: &Sleep{For: pause}}
@@ -120,16 +123,17 @@ func (r *reconnect) again(t *act.Task, err error) bool {
 	return true
 }
 
-// Describe says what a waiting task waits for.
+// Describe implements [act.Describer].
 func (r *reconnect) Describe(d *act.Description) { d.Of(r.step.Action) }
 
-// Stop passes an order on to the connection.
+// Stop forwards a shutdown request to the action of the connection. No further connection is dialled.
 func (r *reconnect) Stop(t *act.Task, o shutdown.Order) {
 	r.ordered = true
 	r.step.Stop(t, o)
 }
 
-// Abandon aborts the connection: the function that its action has offloaded does not use it.
+// Abandon implements [act.Abandoner]. It aborts the connection, which the function that its action has offloaded does
+// not use.
 func (r *reconnect) Abandon() act.Action {
 	rest := r.step.Abandon()
 	_ = r.Close()
@@ -139,7 +143,7 @@ func (r *reconnect) Abandon() act.Action {
 // Close aborts the connection, or gives up the dial.
 func (r *reconnect) Close() error {
 	if r.conn == nil && r.dial != nil {
-		r.conn = r.dial.Conn() // made in the turn in which an order came
+		r.conn = r.dial.Conn() // made in the turn in which shutdown began
 	}
 	if r.conn != nil {
 		r.conn.Abort()

@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	fileCall  = 512 << 10 // what SendFile sends at most, so that a turn does not serve one download alone
-	filePiece = 48 << 10  // what is read at most of a file that cannot be sent otherwise: a part of secure
+	fileCall  = 512 << 10 // the most that SendFile sends, so that a turn does not serve one download alone
+	filePiece = 48 << 10  // the most that is read at a time of a file that sendfile(2) cannot send: three TLS records
 )
 
-// SendFile sends n bytes of f from offset on, after all that was written before, and returns how many. One call sends
-// at most 512 KiB: with fewer than n bytes and no error, call it again. Otherwise the error says why there are fewer.
-// It is an act.Blocked, woken when there is room again, or when what was written before is sent; io.ErrUnexpectedEOF, if
-// the file is shorter; os.ErrDeadlineExceeded, by the deadline of Write; net.ErrClosed; what the system reports of the
-// connection, possibly about bytes that were written earlier; or an *fs.PathError of the file, which leaves the
-// connection as it was.
+// SendFile sends n bytes of f from offset on, after all bytes written before, and returns how many it sent. One call
+// sends at most 512 KiB: with fewer than n bytes and no error, call it again. Otherwise the error says why there are
+// fewer. It is an act.Blocked, woken when there is room again, or when the bytes written before are sent;
+// io.ErrUnexpectedEOF, if the file is shorter; os.ErrDeadlineExceeded, by the deadline of Write; net.ErrClosed; an
+// error of the connection, possibly about bytes that were written earlier; or an *fs.PathError of the file, which
+// leaves the connection as it was.
 //
-// f is a regular file. Its own position is neither used nor moved, and it must stay open until the call has
-// returned. The system takes the bytes by reference where it can: if the file is changed while bytes of it are on
-// their way, it is undefined which ones the peer gets.
+// f is a regular file. Its own position is neither used nor moved, and it must stay open until the call has returned.
+// The kernel takes the bytes by reference where it can: if the file is changed while bytes of it are on their way, it
+// is undefined which ones the peer gets.
 //
-// The bytes go from the system's cache to the socket without passing through this process (sendfile(2) on Linux,
-// Darwin, FreeBSD and DragonFly). Elsewhere, and with files that cannot be sent that way, and over streams that have
-// to see the bytes, they are read and given to Write: up to Limits.High of them are then queued. Either way a file
-// that is not in the cache holds up the scheduler for as long as the disk takes.
+// The bytes go from the kernel's cache to the socket without passing through the program (sendfile(2) on Linux, Darwin,
+// FreeBSD and DragonFly). Elsewhere, with files that cannot be sent that way, and over streams that change the bytes,
+// they are read and given to Write: up to Limits.High of them are then queued. Either way a file that is not in the
+// cache holds up the scheduler for as long as the disk takes.
 func (c *Conn) SendFile(f *os.File, offset, n int64) (int64, error) {
 	if offset < 0 || n < 0 {
 		panic("listener: SendFile from a negative offset, or of a negative number of bytes")
@@ -74,7 +74,7 @@ func (c *Conn) copyFile(f *os.File, offset, n int64) (int64, error) {
 	for sent < n {
 		room := c.Room()
 		if room == 0 {
-			err := c.send() // what was gathered may be all that is in the way
+			err := c.send() // gathered bytes may take all the room
 			if err == nil {
 				_, err = c.Write(nil)
 			}

@@ -9,7 +9,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Sleep is a leaf that waits for a time: For, from its first turn on. On an order it goes on.
+// Sleep is an action that waits for the time For, counted from its first turn. During shutdown it goes on. A Sleep is
+// used once; [act.Task.WakeAfter] is for deadlines that move.
 type Sleep struct {
 	For time.Duration
 
@@ -18,7 +19,7 @@ type Sleep struct {
 	begun bool
 }
 
-// Act is Done when the time has passed, never before.
+// Act returns Done when the time has passed, never before, and Wait until then.
 func (s *Sleep) Act(t *act.Task) act.Directive {
 	if !s.begun {
 		s.begun = true
@@ -41,11 +42,11 @@ func (s *Sleep) Close() error {
 	return nil
 }
 
-// Within bounds a in time, from its first turn on: if a has not finished by then it is closed, if it is an io.Closer, and
-// Within fails with an error that is os.ErrDeadlineExceeded and says what a has waited for. While a function that a has
-// offloaded runs, a cannot be closed. If the function returns late, a has one more turn, in which it may finish; if it
-// offloads another function instead, Within fails when that has returned. An a that has finished is closed with the whole. An
-// order is passed on to a.
+// Within returns an action that runs a for at most d, counted from its first turn. If a has not finished by then, it is
+// closed if it is an io.Closer, and the action fails with an error that wraps os.ErrDeadlineExceeded and says what a
+// waited for. While a function that a has offloaded runs, a cannot be closed. If the function returns late, a has one
+// more turn, in which it may finish; if it offloads another function instead, Within fails when that has returned. If a
+// finishes in time, it is closed when the whole is. A shutdown request is passed on to a.
 func Within(d time.Duration, a act.Action) act.Action {
 	if a == nil {
 		panic("listener: Within of a nil action")
@@ -92,7 +93,7 @@ func (w *within) waited() string {
 	return ""
 }
 
-// Abandon passes on to what is bounded, which has offloaded something.
+// Abandon forwards to the bounded action, which has offloaded something.
 func (w *within) Abandon() act.Action {
 	_ = w.sleep.Close()
 	return w.Child.Abandon()

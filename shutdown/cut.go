@@ -6,43 +6,45 @@ import (
 	"time"
 )
 
-// Cut is the error of an end that left something undone. It says what, and under which order, so that an operator sees what
-// did not finish in time.
+// Cut is the error of a shutdown that left something unfinished. It says what that was, and which request caused it, so
+// that an operator sees what did not finish in time. Run and Close of package act return a *Cut; find it with
+// errors.As.
 type Cut struct {
-	// Order is the last order that made the terms stricter; nil if Close was called without one.
+	// Order is the last request that made the policy stricter; nil if Close was called without one.
 	Order Order
-	// Tasks and Demons count the actions that had not finished, and Offloads those of the tasks whose offloaded function was
-	// running. Lingering counts what goes on without a task, such as connections that send their last bytes.
+	// Tasks and Demons count the actions that had not finished; Offloads counts the tasks among them whose offloaded
+	// function was running. Lingering counts work without a task, such as connections that send their last bytes.
 	Tasks, Demons, Offloads, Lingering int
-	// Processes counts those of package process that had something to do. Under an order that halts or suspends it counts all that
-	// were alive.
+	// Processes counts the actors (package process) that had something to do. If the shutdown halts or suspends, it
+	// counts all that were alive.
 	Processes int
-	// Dropped reports whether they were dropped; otherwise a later Run goes on with them.
+	// Dropped reports whether the rest was dropped; otherwise a later Run goes on with it.
 	Dropped bool
 	// Names are the different names of the actions, in order of appearance, at most 8.
 	Names []Count
 	// Kinds are the same actions by service, or else by type or function; at most 8.
 	Kinds []Count
-	// Left are at most 16 of those that the end has waited for, of each kind one before a second one of any. They say what they
-	// were waiting for: under an order that halts, when it came. What is to end last of all is among them only if nothing else is
-	// left.
+	// Left describes at most 16 of the tasks and connections that the shutdown waited for, the longest still first: one
+	// of each kind before a second one of any kind. If the shutdown halts, they are described as they were when it
+	// came. Services that end last of all are among them only if nothing else is left.
 	Left []Unfinished
 }
 
-// Unfinished is what an end waits for, or has cut: a task or demon, or a connection that is being closed and has no task any more.
+// Unfinished is something that a shutdown waits for, or has left unfinished: a task or demon, or a connection that is
+// being closed and no longer has a task.
 type Unfinished struct {
 	Kind  string // its service, such as "tcp 127.0.0.1:8080", or else the type or function of its action
 	Name  string // of its action
 	State string // ready, waiting, offloaded, out of turns, closing
 	Peer  string // the other end of its connection; "" if there is none, or if it is not known
-	// Waits is what it waits for, in a few words each; timers are among it.
+	// Waits says what it waits for, in a few words each, including timers.
 	Waits []string
-	// Still is for how long no byte has gone either way. Of a task without a connection it is for how long, at least, its
-	// function has run elsewhere, or the task has had no turn. Less than 0 means that this is not known.
+	// Still is for how long no byte has gone either way. For a task without a connection it is for how long its
+	// offloaded function has run, or at least how long it has had no turn. Less than 0 means not known.
 	Still time.Duration
 }
 
-// String is one line without an end.
+// String returns one line of text, without a newline at its end.
 func (l Unfinished) String() string {
 	var b strings.Builder
 	b.WriteString(l.Name)
@@ -74,12 +76,13 @@ func round(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// Count is how many actions of one name were cut.
+// Count is a name and the number of unfinished actions with that name.
 type Count struct {
 	Name string
 	N    int
 }
 
+// String returns the name, preceded by the number if that is not 1, as in "3 × echo".
 func (c Count) String() string {
 	if c.N == 1 {
 		return c.Name
@@ -87,7 +90,7 @@ func (c Count) String() string {
 	return fmt.Sprintf("%d × %s", c.N, c.Name)
 }
 
-// Error is one sentence.
+// Error returns one sentence: what was left or dropped, with counts and names, and by which request.
 func (c *Cut) Error() string {
 	var b strings.Builder
 	verb := "left"

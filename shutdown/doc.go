@@ -1,14 +1,14 @@
-// Package shutdown is the data of an orderly end: its reason (an [Order]), its terms (a [Policy]), how it goes on (a [Drain]),
-// and what was left undone (a [Cut]).
+// Package shutdown has the data of a graceful shutdown: the request (an [Order]), how to shut down (a [Policy]), its
+// progress (a [Drain]), and what was left unfinished (a [Cut]).
 //
-// It runs nothing. Package act obeys orders; an application gives them:
+// It runs nothing. Package act carries out shutdown requests; an application makes them:
 //
 //	s.Shutdown(shutdown.Policy{}) // the default policy: drain for 30 s, then drop
 //
-// A [Policy] may let an end come in phases: announced first, and with idle connections that leave one after the other.
+// A [Policy] may have phases: the shutdown is announced first, and idle connections are closed one after the other.
 //
-// An application that wants its actions to know the reason declares an Order of its own. Every action receives that
-// value in its Stop method and can read it from its task:
+// An application whose actions need to know the reason declares an Order of its own. Every action receives that value
+// in its Stop method and can read it with act.Task.Order:
 //
 //	type Upgrade struct{ Successor string }
 //

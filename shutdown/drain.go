@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// Drain is how an end is going on, of all schedulers of a Group together.
+// Drain is a report about a shutdown in progress, for all schedulers of a Group together. The function
+// act.Config.Draining gets one each second.
 type Drain struct {
 	Phase string        // how far it has come: "announced", "spreading" or "finishing", see [Policy]
-	For   time.Duration // since the order was obeyed, or announced
-	Bound time.Duration // until the rest is cut; 0: no such bound
-	Ended int           // tasks that have ended since the report before, or since the order
-	// Cut is what would be left if the end came now. What is to end last of all is not in it.
+	For   time.Duration // since the request was obeyed, or announced
+	Bound time.Duration // until the rest is dropped or left; 0: no such bound
+	Ended int           // tasks that have ended since the previous report, or since the request
+	// Cut is what would be left if Run returned now, without the services that end last of all.
 	Cut Cut
-	// Silent are the schedulers that have not answered in time, by their Index, as when a turn does not end. Their part of the
-	// report is the one before, or is missing.
+	// Silent lists the schedulers that have not answered in time, by their Index, as when a turn does not end. The
+	// report has their previous numbers, or none.
 	Silent []int
 }
 
-// String is one line without an end.
+// String returns one line of text, without a newline at its end.
 func (d Drain) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ending for %v, %s", round(d.For), d.Phase)

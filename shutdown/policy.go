@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// grace is how long work may go on under the zero Policy.
+// grace is how long work may go on by the zero Policy.
 const grace = 30 * time.Second
 
-// Order is the reason for an end. Every action receives the value itself, so an application's own type can carry more than
-// the terms. A [Policy] is an Order that has only terms.
+// Order is a shutdown request: pass it to act.Group.Shutdown or act.Scheduler.Shutdown. Every action receives the value
+// itself, so an application's own type can carry more than a Policy, such as a reason. A [Policy] is the simplest
+// Order.
 type Order interface {
-	// Policy returns the terms. They are read once, when the order is given; an action may read them as well.
+	// Policy returns how to shut down. It is called once, by Shutdown; actions may call it as well.
 	Policy() Policy
 }
 
-// Kind is how much work is still done after an order.
+// Kind says how much work is still done after a shutdown request. The zero Kind is Bounded.
 type Kind uint8
 
 const (
@@ -25,45 +26,49 @@ const (
 	Unbounded
 	// Halt tells all actions and takes no further turn: the bound is zero.
 	Halt
-	// Suspend takes no further turn and tells no action, so that a later Run goes on where this one has ended.
+	// Suspend takes no further turn and tells no action, so that a later Run goes on where this one ended.
 	Suspend
 )
 
-// Policy is the terms of an end. The zero Policy means {Time: 30 * time.Second, Drop: true}: drain, then drop. A Policy with
-// any field set is taken as it is, so Policy{Turns: 5} has no bound in time and drops nothing.
+// Policy says how to shut down. The zero Policy means {Time: 30 * time.Second, Drop: true}: drain, then drop. If any
+// field is set, the others have no defaults, so Policy{Turns: 5} has no bound in time and drops nothing.
 //
-// An end has up to three phases, each with bounds of its own. Time bounds all of them together. A phase is left out if its field
-// is 0:
+// A shutdown has up to three phases, each with bounds of its own. Time bounds all of them together. A phase is left out
+// if its field is 0:
 //
 //	given ── Announce ──▶ in force ── Spread ──▶ ── Turns, Inactivity ──▶ the end, at the latest at Time
 //	         all goes on         idle connections leave   work is finished
 type Policy struct {
 	Kind Kind
-	// Turns bounds the further turns of each task, from the end of the window of Spread on; 0 is no bound. It does not end a task
-	// that only waits; Time does. More than math.MaxUint32 means math.MaxUint32.
+	// Turns bounds the further turns of each task, counted from the end of Spread; 0 means no bound. It does not end a
+	// task that only waits; Time does. More than math.MaxUint32 means math.MaxUint32.
 	Turns int
-	// Time bounds the end as a whole, from the moment the order is obeyed, Announce included; 0: no bound.
+	// Time bounds the whole shutdown, from the moment the request is obeyed, including Announce; 0 means no bound.
 	Time time.Duration
-	// Announce is how long the order is only announced before it is in force. Meanwhile all goes on, and the order can be
-	// withdrawn. A server that a load balancer asks whether it is ready says no. It takes at most half of Time.
+	// Announce is how long the shutdown is only announced before it is in force ("lame duck"). Meanwhile work goes on
+	// as before, act.Group.Withdraw can take the request back, and readiness checks of a load balancer are answered no.
+	// It is at most half of Time.
 	Announce time.Duration
-	// Spread is the time in which idle connections end when the order is in force. Their moments are spread evenly over its second
-	// half, so that clients do not come back all at once. A connection that gets a request before its moment ends with the answer,
-	// which says so. It takes at most half of what Announce has left of Time.
+	// Spread is the window in which idle connections are closed when the shutdown is in force (a staggered drain). They
+	// are closed evenly over its second half, so that clients do not reconnect all at once. A connection that gets a
+	// request earlier is closed after the answer, which says so. Spread is at most half of the Time that Announce
+	// leaves.
 	Spread time.Duration
-	// Inactivity ends the wait early if nothing has happened for so long on any scheduler: no task has had a turn, no process a
-	// message, and no closing connection has gone. 0: no such bound. It counts from the end of the window of Spread on, in which
-	// idle connections wait for their moment. What is to end last of all does not count.
+	// Inactivity ends the shutdown early if nothing has happened for so long on any scheduler: no task has had a turn,
+	// no actor (package process) a message, and no closing connection has ended. 0 means no such bound. It counts from
+	// the end of Spread. Services that end last of all do not count as activity.
 	Inactivity time.Duration
-	// Drop closes and removes the actions that are left at the end. Without it a later Run goes on with them.
+	// Drop closes and removes the actions that are left at the end. Without Drop they stay, and a later Run goes on
+	// with them.
 	Drop bool
 }
 
-// Policy returns p: s.Shutdown(shutdown.Policy{}) drains for 30 s.
+// Policy returns p, so that a Policy is an [Order]: s.Shutdown(shutdown.Policy{}) drains for 30 s.
 func (p Policy) Policy() Policy { return p }
 
-// Resolved returns p with the defaults of the zero Policy filled in, and with phases that fit into Time. It panics on a
-// negative bound and on an unknown Kind.
+// Resolved returns the policy that is obeyed: the defaults for the zero Policy, Announce and Spread shortened to fit
+// into Time, and Unbounded for a Policy without any bound. Schedulers call it; use it to print or test a policy. It
+// panics on a negative bound and on an unknown Kind.
 func (p Policy) Resolved() Policy {
 	if p.Turns < 0 || min(p.Time, p.Announce, p.Spread, p.Inactivity) < 0 { // not %v of p: String resolves
 		panic(fmt.Sprintf("shutdown: a Policy with a negative bound: %d turns, %v, announced for %v, spread over %v, inactive for %v",
@@ -85,6 +90,7 @@ func (p Policy) Resolved() Policy {
 	return p
 }
 
+// String describes the policy that is obeyed (see [Policy.Resolved]), such as "drain, 30s, then drop".
 func (p Policy) String() string {
 	p = p.Resolved()
 	text := [...]string{Bounded: "drain", Unbounded: "endless", Halt: "halt", Suspend: "suspend"}[p.Kind]
