@@ -115,7 +115,7 @@ func (s *server) state(t *testing.T) string {
 	return strings.Fields(text[strings.LastIndex(text, ")")+1:])[0]
 }
 
-// With SIGTERM no new client is accepted, while those that talk go on until they have finished.
+// With SIGTERM no new client is accepted, while active clients go on until they have finished.
 func endsUnderLoad(t *testing.T, s *server) {
 	all := s.talkers(t, 50)
 	s.Signal(t, unix.SIGTERM)

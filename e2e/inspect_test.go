@@ -84,7 +84,7 @@ func (v *viewer) connections(t *testing.T, addr string) (open, accepted int) {
 	for _, s := range report.Schedulers {
 		for _, service := range s.Services {
 			if strings.HasSuffix(service.Name, " "+addr) {
-				found, open, accepted = true, service.Open, accepted+service.Accepted // each has those that are open on all
+				found, open, accepted = true, service.Open, accepted+service.Accepted // each counts the connections of all schedulers
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 func TestMeasureConnectionsAtRest(t *testing.T) {
 	tier.Measure(t, "memory")
 	const n = 10_000
-	exectest.AllowDescriptors(t, n+200) // the test's own; those of the server are the same, as it is its child
+	exectest.AllowDescriptors(t, n+200) // the test's own; the server inherits the limit as its child
 	for _, row := range []struct {
 		program, flag string
 		most          float64

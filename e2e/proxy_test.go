@@ -32,8 +32,8 @@ func pair(t *testing.T, proxy *exectest.Program, l *net.TCPListener) (near, far 
 	return near, far
 }
 
-// A reset is passed on, also behind the end of what one side sends, where no Read returns it. TestWorldProxy shows what else a proxy
-// passes on.
+// A reset is passed on, even after one side has ended its stream, when no Read returns the reset. TestWorldProxy shows
+// what else a proxy passes on.
 func TestProxyPassesOnAReset(t *testing.T) {
 	outside(t)
 	t.Parallel()

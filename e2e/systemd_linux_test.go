@@ -113,8 +113,8 @@ func (s *systemd) next() (m message) {
 	return m
 }
 
-// word returns the next message that is no sign of life, and requires that process pid has sent it. The process that it has replaced
-// may say meanwhile that pid is the main process.
+// word returns the next message that is not a sign of life, and requires that process pid has sent it. The process that
+// it has replaced may say meanwhile that pid is the main process.
 func (s *systemd) word(pid int) map[string]string {
 	s.Helper()
 	m := s.next()

@@ -62,7 +62,7 @@ func overTLS(t *testing.T, at string) net.Conn {
 	return tls.Client(dial(t, at), &tls.Config{InsecureSkipVerify: true})
 }
 
-// shows requires that new connections to at get a certificate that those who trust id trust, or do not.
+// shows requires that new connections to at get a certificate that a client that trusts id trusts, or does not.
 func (id identity) shows(t *testing.T, at string, trusted bool) {
 	t.Helper()
 	out, err := exec.Command(tier.Tool(t, "openssl"), "s_client", "-connect", at, "-CAfile", id.cert, "-verify_return_error").CombinedOutput()

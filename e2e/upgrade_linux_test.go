@@ -175,9 +175,9 @@ func everybody() []traffic.Client {
 		resting(4))
 }
 
-// While clients of all kinds keep coming, every second new binary fails, each in another way. No client sees a failure. A new program
-// is started by a thread that is not bound to a CPU, and finds as many of them as the first one, also with more or fewer reactors.
-// With as many, the last one has as many descriptors.
+// While clients of all kinds keep coming, every second new binary fails, each in another way. No client sees a failure.
+// A new program is started by a thread that is not bound to a CPU, and finds as many of them as the first one, even
+// with more or fewer schedulers. With as many, the last one has as many descriptors.
 func TestUpgradesUnderLoad(t *testing.T) {
 	outside(t)
 	t.Parallel()

@@ -85,8 +85,9 @@ func run(ctx context.Context, out io.Writer, o Options) error {
 	return o.cpu(ctx, out, clients, servers, ratios)
 }
 
-// columns are the servers, and what is divided by what: the subject and all behind it by the C server, which stands
-// next to both the subject and its own control; those with coroutines, before it, by the subject.
+// columns returns the servers in their order, and the ratios. The subject and all servers after it are divided by the C
+// server, which stands next to both the subject and its own control; the servers with coroutines, before the subject,
+// are divided by the subject.
 func (o Options) columns(p Programs) (servers []*server.Process, ratios []pairs.Ratio) {
 	add := func(name, program string) (column int) {
 		servers = append(servers, &server.Process{Name: name, Program: program, Reactors: o.Reactors, Anywhere: o.Bound})

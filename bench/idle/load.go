@@ -41,7 +41,7 @@ const (
 	patience = time.Minute // without an answer: the server has lost something
 )
 
-// on puts l on s from a thread that is bound to cpu, which is not the reactor's. The thread never sleeps, so that the
+// on puts l on s from a thread that is bound to cpu, which is not the scheduler's. The thread never sleeps, so that the
 // latency of a client does not include its own wake-up.
 func (l load) on(s *server.Process, cpu int) (c cost, err error) {
 	clients, err := dial(s.Port, l.conns)
@@ -205,7 +205,7 @@ func (c *client) echo() error {
 	return fmt.Errorf("no answer within %v", patience)
 }
 
-// spareCPU is the last CPU that this process may use. A server with one reactor runs on the first.
+// spareCPU is the last CPU that this process may use. A server with one scheduler runs on the first.
 func spareCPU() (int, error) {
 	all, err := cpus.Allowed()
 	switch {

@@ -93,7 +93,7 @@ type rest struct {
 	wakeups float64 // voluntary context switches of all its threads
 }
 
-// measure starts a server of one reactor with the strategy, and puts it through everything.
+// measure starts a server of one scheduler with the strategy, and puts it through everything.
 func (o Options) measure(ctx context.Context, strategy string, cpu int) (r result, err error) {
 	s := &server.Process{Name: "echo -idle " + strategy, Program: o.Server, Reactors: 1, Flags: []string{"-idle", strategy}}
 	if err := s.Start(ctx); err != nil {
@@ -147,8 +147,7 @@ func (o Options) watch(s *server.Process) (rest, error) {
 // settling is what a server may take to come to rest after it has started.
 const settling = 300 * time.Millisecond
 
-// voluntarySwitches is how often the threads of a process went to sleep, those that have ended not
-// counted.
+// voluntarySwitches is how often the threads of a process went to sleep, not counting threads that have ended.
 func voluntarySwitches(pid int) (n int, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil {

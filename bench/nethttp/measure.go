@@ -105,7 +105,7 @@ func (m *measurement) columns() []column {
 	return all
 }
 
-// servers has those of a row.
+// servers returns the servers of a row.
 func (m *measurement) servers(r row, origin string) (all []*server.Process) {
 	for _, c := range m.columns() {
 		if c.stack == "inline" && r.inline == 0 {

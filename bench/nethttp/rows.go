@@ -17,7 +17,7 @@ const (
 	mega = 1 << 20
 )
 
-// files are those of the site, and their sizes.
+// files are the files of the site, with their sizes.
 var files = map[string]int{"1m.pdf": mega, "64m.pdf": 64 * mega}
 
 // row is a request, and what of it is measured.
@@ -53,7 +53,7 @@ var rows = []row{
 	{name: "idle", path: "/small", idle: true, content: site.Hello, conns: 10000, most: 0.1, inline: 0.1},
 }
 
-// names are those of all rows.
+// names returns the names of all rows.
 func names() (all []string) {
 	for _, r := range rows {
 		all = append(all, r.name)

@@ -33,7 +33,7 @@ type ratio struct {
 	limit  float64
 }
 
-// view is another table of the same runs. Without columns it has those of the programs of the row.
+// view is another table of the same runs. Without columns it has a column for each program of the row.
 type view struct {
 	what    string
 	columns []string

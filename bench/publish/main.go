@@ -1,5 +1,5 @@
 // Command publish measures the CPU time that a publish/subscribe server spends on one delivery: topics, a server of Daimon, on
-// two reactors against the same on one, in interleaved pairs, with one reactor against itself as the control. See ../README.md.
+// two schedulers against the same on one, in interleaved pairs, with one scheduler against itself as the control. See ../README.md.
 package main
 
 import (

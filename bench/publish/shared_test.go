@@ -19,7 +19,7 @@ import (
 const (
 	keys    = 10_000
 	writes  = 10 // in a hundred operations
-	clients = 64 // tasks on each of two reactors
+	clients = 64 // tasks on each of two schedulers
 )
 
 // operation is one of a key-value server: a get or a set.
@@ -53,7 +53,7 @@ func atOnce(f func()) act.Action {
 
 var own = act.NewLocal(func(*act.Scheduler) map[int]int { return map[int]int{} })
 
-// none shares nothing: each reactor has a map of its own. It is what the others are compared with.
+// none shares nothing: each scheduler has a map of its own. It is what the others are compared with.
 func none() way {
 	return way{next: func(s *act.Scheduler, o operation) act.Action {
 		return atOnce(func() { o.on(own.Get(s)) })
@@ -80,7 +80,7 @@ func locks(n int) way {
 	}}
 }
 
-// owner has the map on the first reactor, which the others call.
+// owner has the map on the first scheduler, which the others call.
 func owner() way {
 	return way{next: func(s *act.Scheduler, o operation) act.Action {
 		first := s.Group().Schedulers()[0]
@@ -92,7 +92,7 @@ func owner() way {
 	}}
 }
 
-// copies has a copy of the map on each reactor. A set is a broadcast, and does not wait until it has happened everywhere.
+// copies has a copy of the map on each scheduler. A set is a broadcast, and does not wait until it has happened everywhere.
 func copies() way {
 	return way{next: func(s *act.Scheduler, o operation) act.Action {
 		if !o.set {
@@ -162,7 +162,7 @@ func (c *client) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// BenchmarkShared measures one operation on a map that two reactors share: the time between two of both reactors
+// BenchmarkShared measures one operation on a map that two schedulers share: the time between two of both schedulers
 // together, and the CPU time of one. See ../../docs/shared-state.md.
 func BenchmarkShared(b *testing.B) {
 	for _, row := range []struct {

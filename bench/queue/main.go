@@ -50,8 +50,8 @@ func main() {
 	})
 }
 
-// settings are those of the server, for all queues: durable, which is the default, with more memory than the default, and
-// without a checkpoint in the middle of a row.
+// settings are the settings of the database server, for all queues: durable, which is the default, with more memory
+// than the default, and without a checkpoint in the middle of a row.
 var settings = map[string]string{
 	"fsync":              "on",
 	"synchronous_commit": "on",

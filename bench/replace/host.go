@@ -22,7 +22,7 @@ import (
 // patience bounds how long a replacement may take.
 const patience = time.Minute
 
-// host is where one system runs. All its processes end with close, also those that were started by others.
+// host is where one system runs. All its processes end with close, including their children.
 type host struct {
 	Options
 	ctx     context.Context

@@ -124,7 +124,7 @@ func (h *host) measure(ctx context.Context, s system) (r row, err error) {
 	return r, h.pause(h.Every)
 }
 
-// clients are those of each system.
+// clients returns the clients that each system gets.
 func (h *host) clients() []traffic.Client {
 	const short, slow, stream = "/", "/slow?for=100ms", "/stream?lines=10"
 	var all []traffic.Client

@@ -123,7 +123,7 @@ func upgraded(h *host) (replace func() error, err error) {
 	}, startNginx(h)
 }
 
-// without counts those of all that are not among known.
+// without counts the elements of all that are not in known.
 func without(all, known []int) (n int) {
 	for _, pid := range all {
 		if !slices.Contains(known, pid) {

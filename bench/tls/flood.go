@@ -23,7 +23,7 @@ const (
 )
 
 // flood measures the latency of requests on established connections, without and with a flood of full handshakes, on a
-// server with a reactor on every CPU.
+// server with a scheduler on every CPU.
 func (m *measurement) flood(ctx context.Context) error {
 	cpus, err := cpu.Allowed()
 	if err != nil {

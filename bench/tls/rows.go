@@ -21,7 +21,7 @@ import (
 // names are the rows.
 var names = []string{"echo", "http", "full", "resumed", "idle", "upload", "flood"}
 
-// limits are those of daimon divided by a server.
+// limits are the limits of daimon divided by a server.
 var limits = map[string]map[string]float64{
 	"echo":    {"goroutines": 0.75},
 	"http":    {"net/http": 0.5, "nginx": 1.1},
@@ -59,7 +59,7 @@ func (m *measurement) row(ctx context.Context, name string) error {
 	}
 }
 
-// servers are those of a row, in an order in which those that are compared are near each other.
+// servers returns the servers of a row, in an order that puts compared servers near each other.
 func (m *measurement) servers(row string) (all []*server.Process, err error) {
 	candidates := []string{"daimon", "net/http", "control", "nginx"}
 	switch row {

@@ -17,7 +17,7 @@ import (
 // row is a row of the table in the README.
 type row struct {
 	name    string
-	servers []string // in an order in which those that are compared are near each other
+	servers []string // in an order that puts compared servers near each other
 	control string   // the server that is measured twice
 	limits  map[string]float64
 	measure func(*measurement, context.Context, row, []*server.Process) error

@@ -89,7 +89,7 @@ func exchange(t load.Talk) func(net.Conn) error {
 	}
 }
 
-// readHead reads up to an empty line. A server sends nothing behind it without being asked.
+// readHead reads up to an empty line. A server sends nothing after it without being asked.
 func readHead(c net.Conn) (head []byte, err error) {
 	for buffer := make([]byte, 4<<10); !bytes.HasSuffix(head, []byte("\r\n\r\n")) && len(head) < len(buffer); {
 		n, err := c.Read(buffer)

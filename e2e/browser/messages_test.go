@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// messages has examples/websocket-echo send back messages that the browser has compressed, and compress them too: short ones,
-// which both sides may leave as they are, long ones, and those that no compression makes smaller.
+// messages has examples/websocket-echo send back messages that the browser has compressed, and compress them too: short
+// ones, which both sides may leave as they are, long ones, and messages that no compression makes smaller.
 func messages(t *testing.T, p *tab) {
 	s := listen(t, "websocket-echo", "-compress")
 	require.EqualValues(t, 404, p.visit(t, s.url("/"))) // a page of the same host may connect

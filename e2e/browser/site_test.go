@@ -17,8 +17,8 @@ import (
 const pictures = 30
 
 // site is a directory with a page and all that it needs: a style sheet, a module that imports another, and pictures of
-// 7 to 80 KB, so of those that the server reads and of those that it has the system send. Picture i is
-// 8 + 3*i pixels wide.
+// 7 to 80 KB, so the server reads some of them itself, and has the kernel send others. Picture i is 8 + 3*i pixels
+// wide.
 func site(t *testing.T) (root string) {
 	root = t.TempDir()
 	var page strings.Builder

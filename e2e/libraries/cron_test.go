@@ -16,8 +16,8 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// A periodic task whose ticks are those of a cron expression, in a time zone. The data of a task is what its processor needs to
-// know of the tick.
+// A periodic task whose ticks a cron expression gives, in a time zone. The data of a task is what its processor needs
+// to know of the tick.
 func Example_cron() {
 	weekdays, err := cron.ParseStandard("CRON_TZ=Europe/Vienna 30 6 * * MON-FRI")
 	if err != nil {

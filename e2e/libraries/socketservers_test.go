@@ -142,7 +142,7 @@ func converse(c *coroutine.Conn) error {
 	return nil
 }
 
-// The client of Daimon talks to a server of another library, which runs on net/http, and on the reactor by httpd/nethttp.
+// The client of Daimon talks to a server of another library, which runs on net/http, and on the scheduler by httpd/nethttp.
 func TestSocketServersOfAnotherLibrary(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

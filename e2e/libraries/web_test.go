@@ -38,7 +38,7 @@ var kinds = []kind{
 	{"Daimon", adapted},
 }
 
-// adapted serves h on reactors.
+// adapted serves h on schedulers.
 func adapted(t *testing.T, h http.Handler) *web {
 	site := &httpd.Server{Handler: (&nethttp.Adapter{Handler: h}).Serve}
 	s := &server{socket: &service.TCP{Address: "127.0.0.1:0", Handler: site.Serve}}

@@ -29,7 +29,7 @@ type size [7]int
 
 // The columns of sizes.txt.
 const (
-	product  = iota // lines of Go that are no tests
+	product  = iota // lines of Go outside tests
 	tests           // lines of tests, of their data, and of packages that only tests import
 	names           // exported constants, variables, types, functions and methods
 	examples        // functions Example

@@ -58,7 +58,7 @@ func Ask(c net.Conn, request []byte, want string) (Answer, error) {
 	return Read(c, want)
 }
 
-// Read reads up to the end that the head promises; what comes behind it the load generator will find.
+// Read reads up to the end that the head promises; the load generator will find bytes that come after it.
 func Read(c net.Conn, want string) (Answer, error) {
 	var got []byte
 	for {
@@ -91,8 +91,8 @@ func check(got, want string) error {
 	return nil
 }
 
-// parse reads a head, which is without the empty line behind it, and wants of it what makes all servers do
-// the same, and a body of want bytes.
+// parse reads a head without the empty line after it. It requires the fields that make all servers do the same work,
+// and a body of want bytes.
 func parse(head string, want int) (length, date int, err error) {
 	status, rest, _ := strings.Cut(head, "\r\n")
 	if !strings.HasPrefix(status, "HTTP/1.1 200") {

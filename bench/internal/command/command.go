@@ -28,8 +28,8 @@ func Main(name string, valid bool, rule string, run func(context.Context) error)
 	}
 }
 
-// Choose returns the indices of the names in list, the value of a flag, where commas separate them. If a name is
-// not among all, the error lists those that are.
+// Choose returns the indices of the names in list, the value of a flag, where commas separate them. If a name is not
+// among all, the error lists the valid names.
 func Choose(flag, list string, all []string) (chosen []int, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.Index(all, name)

@@ -30,5 +30,5 @@ func Issue(dir string) (id Files, err error) {
 		os.WriteFile(id.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o644))
 }
 
-// Flags are those of a server.
+// Flags returns the flags with which a server gets the identity.
 func (id Files) Flags() []string { return []string{"-tls-cert", id.Certificate, "-tls-key", id.Key} }

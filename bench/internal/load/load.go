@@ -33,7 +33,7 @@ func Build(b build.Builder) (program string, err error) { return b.C("internal/l
 type Cost struct{ CPU, Wall, Switches float64 }
 
 // Run makes new connections to s, with one exchange on each, and then measures further exchanges over all connections. So
-// neither accepting nor closing is measured, and with several reactors the kernel distributes the connections anew in
+// neither accepting nor closing is measured, and with several schedulers the kernel distributes the connections anew in
 // every run.
 func (g Generator) Run(ctx context.Context, s *server.Process, talk Talk, exchanges int) (Cost, error) {
 	cmd := exec.CommandContext(ctx, g.Program, append(slices.Clone(g.Flags), strconv.Itoa(s.Port), strconv.Itoa(g.Conns), strconv.Itoa(g.CPU))...)
@@ -124,10 +124,10 @@ func measure(s *server.Process, in io.Writer, out *bufio.Reader, exchanges int) 
 	return Cost{CPU: float64(after-before) / n, Wall: float64(wall) / n, Switches: float64(s.Switches()-slept) / n}, err
 }
 
-// CPU returns the CPU for the load generator. On the CPU of the only reactor the two take turns: the load generator sends
+// CPU returns the CPU for the load generator. On the CPU of the only scheduler the two take turns: the load generator sends
 // what it has and sleeps, the server answers all of it and sleeps. So the server finds the same number of messages at every
-// poll, whatever else runs on the machine (README: Steadiness). With apart it is the first CPU that the reactors leave
-// free, and the two race. Several reactors have no CPU in common.
+// poll, whatever else runs on the machine (README: Steadiness). With apart it is the first CPU that the schedulers leave
+// free, and the two race. Several schedulers have no CPU in common.
 func CPU(reactors int, apart bool) (int, error) {
 	cpus, err := cpu.Allowed()
 	switch {

@@ -10,8 +10,8 @@ type Talk struct {
 	// one byte later than the one before, and after Phases exchanges at the front again. So no answer is mistaken for
 	// an older one.
 	Phases int
-	// Apart reports whether an exchange begins behind the one before, and not one byte later. Then Say and Hear have the
-	// messages and the answers of all phases, one behind the other.
+	// Apart reports whether an exchange begins after the end of the one before, and not one byte later. Then Say and
+	// Hear have the messages and the answers of all phases, one after the other.
 	Apart bool
 
 	// Opening is a request of HTTP that each connection begins with, if it is not empty. The answer is 101 (Switching

@@ -41,7 +41,8 @@ type Process struct {
 	patience time.Duration // for it to listen; 0: the constant
 }
 
-// StartAll starts the servers one after the other. stop ends those that run, also after an error.
+// StartAll starts the servers one after the other. stop ends the servers that run. It is not nil even if there is an
+// error.
 func StartAll(ctx context.Context, all []*Process) (stop func(), err error) {
 	var started []*Process
 	stop = func() {
@@ -99,8 +100,8 @@ func (s *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// cpus returns the CPUs on which the server runs: the first ones, as many as it has reactors, so that the load generator, which
-// has one CPU for all, shares it with each alike. None means anywhere: there are too few, or it has no number of reactors.
+// cpus returns the CPUs on which the server runs: the first ones, as many as it has schedulers, so that the load generator, which
+// has one CPU for all, shares it with each alike. None means anywhere: there are too few, or it has no number of schedulers.
 func (s *Process) cpus() ([]int, error) {
 	all, err := cpu.Allowed()
 	if err != nil || s.Anywhere || s.Reactors > len(all) {

@@ -30,7 +30,7 @@ func main() {
 	origin := flag.String("origin", "", "the `URL` of the server behind /proxy/")
 	profile := flag.String("profile", "", "write a CPU profile to this `file`")
 	options := program.Server{Addr: "127.0.0.1:7007", Options: []program.Option{&secure.TLS{}}}
-	options.Config.Logger = zap.NewNop() // its lines would stand between those of the table
+	options.Config.Logger = zap.NewNop() // its lines would stand between the lines of the table
 	options.Parse()
 	to, err := url.Parse(*origin)
 	check(err)
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// std serves on net/http, with the flags of a Server of package program. GOMAXPROCS is the number of reactors.
+// std serves on net/http, with the flags of a Server of package program. GOMAXPROCS is the number of schedulers.
 func std(o *program.Server, h http.Handler) error {
 	runtime.GOMAXPROCS(o.Config.Schedulers)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -45,7 +45,7 @@ func system() *actor.RootContext {
 // stop is closed when all laps are done.
 type stop chan struct{}
 
-// handling returns an actor that calls f for all messages but those of the system.
+// handling returns an actor that calls f for all messages except messages of the system.
 func handling(f func(c actor.Context, message any)) *actor.Props {
 	return actor.PropsFromFunc(func(c actor.Context) {
 		switch m := c.Message().(type) {

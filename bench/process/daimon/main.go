@@ -29,7 +29,7 @@ func main() {
 	})
 }
 
-// run runs a System on reactors that poll sockets as well, as those of a server do, until stop is called.
+// run runs a System on schedulers that poll sockets as well, as the schedulers of a server do, until stop is called.
 func run(reactors int, begin func(sys *process.System, stop func())) {
 	runOn(reactors, func(_ *act.Scheduler, sys *process.System, stop func()) { begin(sys, stop) })
 }

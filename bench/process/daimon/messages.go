@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/process"
 )
 
-// handOff: two processes answer each other on one reactor.
+// handOff: two processes answer each other on one scheduler.
 func handOff(m *measure.Meter) {
 	run(1, func(sys *process.System, stop func()) {
 		var ping, pong process.Ref[int]
@@ -31,14 +31,14 @@ func handOff(m *measure.Meter) {
 	})
 }
 
-// message is a message with the reactor that it was sent on.
+// message is a message with the scheduler that it was sent on.
 type message struct{ sent, hops int }
 
 func messageFrom(p *process.Self[message], hops int) message {
 	return message{p.Scheduler().Index(), hops}
 }
 
-// crossings counts messages that were received on another reactor than they were sent on.
+// crossings counts messages that were received on another scheduler than they were sent on.
 type crossings struct{ n int }
 
 func (c *crossings) note(p *process.Self[message], l message) {
@@ -226,7 +226,7 @@ func calls(m *measure.Meter) {
 	run(m.Reactors, func(sys *process.System, stop func()) { callFrom(m, sys, stop) })
 }
 
-// callsBesideTasks: tasks keep one of the reactors busy.
+// callsBesideTasks: tasks keep one of the schedulers busy.
 func callsBesideTasks(m *measure.Meter) {
 	runOn(m.Reactors, func(s *act.Scheduler, sys *process.System, stop func()) {
 		for range measure.Tasks {

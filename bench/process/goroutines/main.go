@@ -125,7 +125,7 @@ func sleep(m *measure.Meter) {
 	runtime.KeepAlive(all)
 }
 
-// threads: as many threads as there would be reactors take slices of work until none is left. Nothing is faster.
+// threads: as many threads as there would be schedulers take slices of work until none is left. That is the lower bound.
 func threads(m *measure.Meter) {
 	n := max(1, m.Reactors)
 	var left atomic.Int64
@@ -133,7 +133,7 @@ func threads(m *measure.Meter) {
 	defer close(begin)
 	for range n {
 		go func() {
-			runtime.LockOSThread() // as reactors are
+			runtime.LockOSThread() // as schedulers are
 			for range begin {
 				for left.Add(-1) >= 0 {
 					measure.Slice()

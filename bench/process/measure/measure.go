@@ -22,7 +22,7 @@ type Figures struct {
 	CPU     float64 // ns of all threads, user and system
 	Allocs  float64 // objects on the heap
 	Bytes   float64 // of the heap and of stacks, if the row measures them
-	Crossed float64 // the share of messages that were received on another reactor than they were sent on, if known
+	Crossed float64 // the share of messages that were received on another scheduler than they were sent on, if known
 }
 
 // Meter measures one run.
@@ -116,7 +116,7 @@ func cpu() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Cross notes how many of all messages came from another reactor.
+// Cross notes how many of all messages came from another scheduler.
 func (m *Meter) Cross(crossed, all int) { m.figures.Crossed = float64(crossed) / float64(all) }
 
 // Footprint returns the bytes of the heap and the stacks, without garbage.

@@ -27,7 +27,7 @@ const (
 	Senders  = 1000 // fan-in
 	Pairs    = 2000 // exchange
 	Asked    = 4    // light: receivers of each request
-	Tasks    = 64   // calls: on one of the reactors
+	Tasks    = 64   // calls: on one of the schedulers
 )
 
 const (

@@ -1,7 +1,7 @@
 // Command topics is the measured server, a publish/subscribe server of lines. "sub TOPIC" subscribes, and is answered by
 // "+ TOPIC". "pub TOPIC TEXT" sends the line "TOPIC TEXT" to all subscribers of the topic.
 //
-// Each reactor has a map of its own subscribers by topic, so there is no lock. A message is posted to all reactors, each of
+// Each scheduler has a map of its own subscribers by topic, so there is no lock. A message is posted to all schedulers, each of
 // which pushes it to its own subscribers: all get the messages of a topic in the same order. While an inbox is full,
 // publishers wait, and are not read from. A subscriber that does not read loses its connection.
 package main
@@ -27,7 +27,7 @@ func main() {
 	server.Run(server.Listen(server.Addr, serve))
 }
 
-// topicsOf has the subscribers on a reactor, by topic.
+// topicsOf has the subscribers on a scheduler, by topic.
 var topicsOf = act.NewLocal(func(*act.Scheduler) map[string][]*listener.Conn { return map[string][]*listener.Conn{} })
 
 // session is the action of a connection.

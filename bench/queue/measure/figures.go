@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Figures are the results of one run of a queue. A row fills in those that it is about.
+// Figures are the results of one run of a queue. A row fills in the figures that it measures.
 type Figures struct {
 	Wall     float64 // ns for a task, or for a call
 	Own      float64 // ns of CPU time for it: the process that works

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// queue is one of those that are compared. What it enqueues has one stage, and carries the moment of the call.
+// queue is one of the compared queues. A task that it enqueues has one stage, and carries the time of the call.
 type queue interface {
 	// enqueue adds n tasks in one call, in the way that a program would do it.
 	enqueue(ctx context.Context, n int) error

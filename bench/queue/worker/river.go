@@ -71,7 +71,7 @@ func (q *riverQueue) open(ctx context.Context) (err error) {
 const (
 	cooldown = 2 * time.Millisecond
 	poll     = 20 * time.Millisecond
-	events   = 75_000 // room for those of finished jobs; they would be dropped
+	events   = 75_000 // room for the events of finished jobs; they would be dropped
 )
 
 func (q *riverQueue) enqueue(ctx context.Context, n int) error {

@@ -32,7 +32,7 @@ var rows = map[string]func(context.Context, *bench) (measure.Figures, error){
 type bench struct {
 	Options
 	q  queue
-	db *pgx.Conn // beside those of the queue, for the statistics
+	db *pgx.Conn // in addition to the queue's connections, for the statistics
 }
 
 func (o Options) bench(ctx context.Context, q queue) (*bench, error) {

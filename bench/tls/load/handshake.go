@@ -60,7 +60,7 @@ func (c *crowd) obtainSession() error {
 		return err
 	}
 	defer conn.Close()
-	if err := conclude(conn.(*tls.Conn)); err != nil { // the ticket comes behind the handshake
+	if err := conclude(conn.(*tls.Conn)); err != nil { // the ticket comes after the handshake
 		return err
 	}
 	if cache.state == nil {

@@ -1,5 +1,5 @@
 // Command broadcast is the measured server of Daimon for messages that go to all connections at /broadcast: each message is
-// prepared once, posted to all reactors, and pushed to the connections of each.
+// prepared once, posted to all schedulers, and pushed to the connections of each.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	program.Serve("127.0.0.1:8080", web.Serve)
 }
 
-// members are those of a reactor.
+// members are the connections of a scheduler.
 type members struct{ all []*member }
 
 var membersOf = act.NewLocal(func(*act.Scheduler) *members { return &members{} })
@@ -53,7 +53,7 @@ func (m *member) Act(t *act.Task) act.Directive {
 	}
 }
 
-// pushed pushes a message to all members of a reactor.
+// pushed pushes a message to all members of a scheduler.
 func pushed(p *websocket.Prepared) func(*act.Scheduler) {
 	return func(s *act.Scheduler) {
 		for _, m := range membersOf.Get(s).all {
