@@ -16,12 +16,17 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// ErrStopped is returned by calls that wait or would wait after the coroutine's task has been dropped.
+// ErrStopped is returned by calls that wait, or would wait, after the coroutine's task has been dropped. The body
+// should return.
 var ErrStopped = errors.New("coro: the coroutine is stopped")
 
-// Co is a coroutine as its body sees it. Only the body may call its methods, except Caller; those that may suspend panic on another
-// goroutine and in another coroutine, and change nothing. A method that returns an error may suspend the body. The error
-// is ErrStopped, the error of a scope (see Within, WithContext, UntilOrder), or what the method documents.
+// Co is a coroutine, as its body sees it: the body waits with its methods, such as Sleep, Do and Yield. They are for
+// that body alone, on its goroutine; called elsewhere, a method that waits panics. Only Caller may be called by the
+// other coroutines of the task.
+//
+// Every method that returns an error may suspend the body. An error means that the body should stop waiting: it is
+// [ErrStopped], the error of a scope that has ended (see [Co.Within], [Co.WithContext] and [Co.UntilOrder]), or one
+// that the method documents.
 type Co struct {
 	body     *body
 	task     *act.Task // nil before the first turn
@@ -43,23 +48,24 @@ type Co struct {
 	refused  uint8 // calls since the coroutine was stopped
 	stopped  bool
 	waited   bool  // in an UntilOrder
-	orders   uint8 // of which it was told
+	orders   uint8 // shutdown requests that it was told of
 	detached bool  // child belongs to an offloaded function
 	unwound  bool  // by Goexit
 }
 
 // callsPerTurn is how many calls of Conns a body may make before it has to end its turn, so that a peer that sends
-// without end cannot keep the thread. Each call takes at most Limits.Read bytes: together 1 MiB by default.
+// endlessly cannot keep the thread. Each call takes at most Limits.Read bytes: together 1 MiB by default.
 const callsPerTurn = 16
 
 // Scheduler returns the scheduler of the coroutine. It never changes.
 func (co *Co) Scheduler() *act.Scheduler { return co.task.Scheduler() }
 
-// Task returns the coroutine's task.
+// Task returns the coroutine's task, for calls such as t.WakeAfter.
 func (co *Co) Task() *act.Task { return co.task }
 
-// Caller returns the coroutine of co's task that is running: co, or another one, of an act.All for example. A type that
-// all coroutines of a task may use, such as a Conn, has that one wait. It panics in another task and on another goroutine.
+// Caller returns the running coroutine of co's task: co, or another one, for example of an act.All. A type that all
+// coroutines of a task may use, such as [Conn], waits with the methods of the Caller. It panics in another task and on
+// another goroutine.
 func (co *Co) Caller() *Co {
 	if p := co.pool; p != nil && p.current != nil && p.current.task == co.task {
 		return p.current
@@ -67,11 +73,11 @@ func (co *Co) Caller() *Co {
 	panic("coro: a Conn was used outside of the coroutines of its task")
 }
 
-// Order returns the latest shutdown order that made the terms stricter, or nil.
+// Order returns the latest shutdown request that made the policy stricter, nil if there is none: see [act.Task.Order].
 func (co *Co) Order() shutdown.Order { return co.task.Order() }
 
-// Context returns a context that ends when the body ends or is stopped, with ErrStopped as its cause. It is meant
-// for functions off the thread.
+// Context returns a context that ends when the body ends or is stopped, with ErrStopped as its cause. Pass it to
+// functions on other goroutines (see [Offload]). It does not end with a scope.
 func (co *Co) Context() context.Context {
 	if co.ctx == nil {
 		co.ctx, co.cancel = context.WithCancelCause(context.Background())
@@ -79,7 +85,8 @@ func (co *Co) Context() context.Context {
 	return co.ctx
 }
 
-// Yield ends the turn. The body goes on in the next round.
+// Yield ends the turn, so that other tasks have theirs. The body goes on in its next turn, without waiting for
+// anything.
 func (co *Co) Yield() error {
 	if err := co.enter(); err != nil {
 		return err
@@ -87,7 +94,7 @@ func (co *Co) Yield() error {
 	return co.suspend(act.Yield)
 }
 
-// Sleep waits for d at least.
+// Sleep waits for at least d, on the scheduler's clock.
 func (co *Co) Sleep(d time.Duration) error {
 	if err := co.enter(); err != nil { // before the armed timer of a Sleep under way would be overwritten
 		return err
@@ -99,11 +106,12 @@ func (co *Co) Sleep(d time.Duration) error {
 	return co.Do(co.sleep)
 }
 
-// Do runs the action a to its end, closes it if it is an io.Closer, and returns the error that it failed with. If the
-// coroutine is stopped or a scope (see [Co.Within]) ends meanwhile, a is closed unfinished. A scope does not end while
-// a function runs that a has offloaded. A panic of a fails the task and stops the body. Do of a nil action panics.
+// Do runs the action a to its end, closes it if it is an io.Closer, and returns the error that it failed with, nil if
+// it was Done. If the coroutine is stopped or a scope (see [Co.Within]) ends first, a is closed unfinished. A scope
+// does not end while a function runs that a has offloaded. A panic of a fails the task and stops the body. Do panics if
+// a is nil.
 //
-// Most actions can be run once: a listener.Receive that is Done answers Done again at once, with the old value.
+// Most actions can be run once: a listener.Receive that is Done returns Done again at once, with the old value.
 func (co *Co) Do(a act.Action) error {
 	if a == nil {
 		panic("coro: Do of a nil action")
@@ -121,7 +129,7 @@ func (co *Co) Do(a act.Action) error {
 	return co.outcome
 }
 
-// do is what a body yields to have co.child run: the turn goes on with the child.
+// do is what a body yields to make the turn go on with co.child.
 const do = act.Done
 
 // runChild gives a turn to the action of Do and reports whether the body is to go on. Scopes are checked after the
@@ -160,9 +168,9 @@ func (co *Co) close(a act.Action) {
 	}
 }
 
-// WaitUntil waits until ready returns true. ready is called at once and in each turn of the task. When it returns false,
-// something must wake the task when the condition may have changed: ready has handed out t.Waker(), which is valid for
-// that turn, has armed a timer of t, or has armed an [act.Blocked].
+// WaitUntil waits until ready returns true. ready is called at once and in each turn of the task. Before it returns
+// false, it must make sure that the task is woken when the condition may have changed: by handing out t.Waker(), which
+// is valid for that turn, by arming a timer of t, or by arming an [act.Blocked].
 func (co *Co) WaitUntil(ready func(t *act.Task) bool) error {
 	if ready == nil {
 		panic("coro: WaitUntil of a nil function")
@@ -179,10 +187,10 @@ func (ready condition) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Unblock handles the errors of calls that may return an [act.Blocked], such as those of [Conn.Under] and a Mailbox. If
-// all of them are Blocked, it waits until one of the calls may succeed, and returns nil. If one is nil, it returns nil and
-// counts as a call of a Conn, of which a turn has 16 before it ends. Otherwise it returns the first that is no Blocked, at
-// once.
+// Unblock handles the errors of calls that may return an [act.Blocked], such as the methods of [Conn.Under] and of a
+// listener.Mailbox. If all errs are Blocked, it waits until one of the calls may succeed, and returns nil: repeat the
+// calls then. If one is nil, it returns nil, and counts as one of the 16 calls of Conns that a turn may make. Otherwise
+// it returns the first error that is not a Blocked, at once.
 //
 //	for {
 //		n, err := c.Under().SendFile(f, at, left)
@@ -214,7 +222,7 @@ func (co *Co) wait(b act.Blocked) error {
 	return co.armed(b)
 }
 
-// armed suspends the body until what is armed wakes the task, and lets Waits know of it.
+// armed suspends the body until b wakes the task, and keeps b for Describe.
 func (co *Co) armed(b error) error {
 	co.outcome = b
 	err := co.suspend(act.Wait)
@@ -222,10 +230,10 @@ func (co *Co) armed(b error) error {
 	return err
 }
 
-// Offload has the Group's Executor call f, which may block, and waits for its result. A panic or Goexit in f becomes an
-// error. If the wait ends first, f goes on and its result is lost; so f must touch only what it captured by value. To
-// stop f when the body ends, give it the context that co.Context returned before; it does not end with a scope (see
-// [Co.Within]).
+// Offload calls f, which may block, on another goroutine, and waits for its result. The Group's [act.Executor] calls
+// it. A panic in f becomes an error, a [*act.Panic]. If the wait ends first, f goes on and its result is lost; so f
+// must touch only what it captured by value. To stop f when the body ends, give it the context that co.Context returned
+// before.
 func Offload[T any](co *Co, f func() (T, error)) (T, error) {
 	if f == nil {
 		panic("coro: Offload of a nil function")
@@ -235,7 +243,7 @@ func Offload[T any](co *Co, f func() (T, error)) (T, error) {
 	return call.Value, err
 }
 
-// Value waits until f is resolved and returns its outcome.
+// Value waits until the future f is resolved, and returns its value or error.
 func Value[T any](co *Co, f *future.Future[T]) (T, error) {
 	if err := co.Do(f.Await()); err != nil && !f.Resolved() {
 		return *new(T), err
@@ -280,7 +288,7 @@ func (co *Co) suspend(d act.Directive) error {
 	return nil
 }
 
-// refuse answers calls after the coroutine was stopped: the first with ErrStopped, the second by unwinding the body.
+// refuse handles calls after the coroutine was stopped: the first gets ErrStopped, the second unwinds the body.
 func (co *Co) refuse() error {
 	if co.refused++; co.refused < 2 {
 		return ErrStopped

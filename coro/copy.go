@@ -8,8 +8,8 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// WriteTo copies everything that the peer sends to w; io.Copy uses it. Between two Conns of one scheduler the bytes
-// are not copied to a buffer. While WriteTo waits it holds no buffer.
+// WriteTo copies all bytes that the peer sends to w, until io.EOF, and returns how many; io.Copy uses it. Between two
+// Conns of one task the bytes are not copied to a buffer. While WriteTo waits it holds no buffer.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	co := c.caller()
 	if to, ok := w.(*Conn); ok {
@@ -44,7 +44,7 @@ func (p *transfer) Describe(d *act.Description) {
 	d.Of(p.to)
 }
 
-// copy takes a buffer for each write, since the next bytes may be long in coming.
+// copy takes a buffer for each write, since the next bytes may take long to arrive.
 func (c *Conn) copy(co *Co, w io.Writer) (total int64, err error) {
 	for {
 		if err := co.call(); err != nil {

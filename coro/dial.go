@@ -2,12 +2,12 @@ package coro
 
 import "github.com/daimon-go/daimon/listener"
 
-// Dial connects to address, which is "host:port" or "unix:" and a path. The addresses of a host race: see listener.Connect.
-// The operating system may try for minutes: bound it with Co.Within. The filters prepare the connection, within 10 s for all
-// together; for TLS there is one in package secure. The error is a *net.OpError. The body has to close the
-// connection; if the body is stopped or panics, the connection is aborted.
+// Dial connects to address, which is "host:port" or "unix:" and a path, and waits for the connection. The addresses of
+// a host race: see [listener.Connect]. The kernel may try for minutes: bound it with [Co.Within]. The filters prepare
+// the connection, within 10 s for all together; package secure has one for TLS. The error is a *net.OpError. The body
+// has to close the connection; if the body is stopped or panics, the connection is aborted.
 //
-// To dial for another task, or with other options, use listener.Connect.
+// To dial for another task, or with other options, use [listener.Connect].
 func Dial(co *Co, address string, l listener.Limits, filters ...listener.Filter) (*Conn, error) {
 	connect := listener.Connect{Address: address, Limits: l, Filters: filters}
 	if err := co.Do(&connect); err != nil {

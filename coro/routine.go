@@ -11,11 +11,11 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// New returns an action that runs f as a coroutine, the body. It is Done when f returns nil, and Failed when f
-// returns an error. The coroutine is made in the action's first turn.
+// New returns an action that runs f, the body, as a coroutine. It is Done when f returns nil, and fails when f returns
+// an error or panics. The coroutine is made in the action's first turn. For connections use [Serve].
 //
-// After a shutdown order the body goes on. An action that it runs with Do is told of the order. See Co.Order and
-// Co.UntilOrder.
+// During shutdown the body goes on. An action that it runs with Do is told of the shutdown. See [Co.Order] and
+// [Co.UntilOrder].
 func New(f func(*Co) error) act.Action {
 	if f == nil {
 		panic("coro: New without a function")
@@ -80,7 +80,7 @@ func (co *Co) begin(t *act.Task) {
 
 func (co *Co) ended() bool { return co.task != nil && co.worker == nil || co.stopped }
 
-// Of several things that the body waits for with Unblock it knows the first.
+// If the body waits for several things with Unblock, only the first is described.
 func (r *routine) Describe(d *act.Description) {
 	if r.child != nil {
 		d.Of(r.child)
@@ -89,7 +89,7 @@ func (r *routine) Describe(d *act.Description) {
 	}
 }
 
-// Stop passes an order on to the action of Do.
+// Stop forwards a shutdown request to the action of Do.
 func (r *routine) Stop(t *act.Task, o shutdown.Order) {
 	r.orders++
 	if st, ok := r.child.(act.Stopper); ok {
@@ -124,7 +124,7 @@ func (r *routine) Close() error {
 	return co.err
 }
 
-// errElsewhere is returned if a parent that is no act.Abandoner closes a coroutine.
+// errElsewhere is returned if a parent that is not an act.Abandoner closes a coroutine.
 var errElsewhere = errors.New("coro: a coroutine cannot be stopped on the goroutine of an abandoned function; its goroutine leaks")
 
 // Abandon stops the body. The action of Do is left to the function that it has offloaded.

@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// ErrOrdered is returned by calls within UntilOrder after a shutdown order.
-var ErrOrdered = errors.New("coro: an order was given")
+// ErrOrdered is returned by calls within [Co.UntilOrder] when shutdown has begun.
+var ErrOrdered = errors.New("coro: shutdown has begun")
 
 // scope is a part of a body that may be cut short: calls that wait in it then return its error.
 type scope struct {
@@ -30,7 +30,7 @@ func (s *scope) ended(co *Co) error {
 	return s.end(co)
 }
 
-// arm has the end of a scope wake the task, and returns why one has ended already.
+// arm makes the end of a scope wake the task, and returns why one has ended already.
 func (s *scope) arm(co *Co) error {
 	for sc := s; sc != nil; sc = sc.outer {
 		if sc.bell != nil {
@@ -47,8 +47,9 @@ func (co *Co) within(s *scope, f func() error) error {
 	return f()
 }
 
-// Within calls f and bounds it in time: after d, calls in f that wait or would wait return an error that wraps
-// os.ErrDeadlineExceeded. Scopes nest; the error of an outer scope comes first.
+// Within calls f and bounds it in time: after d, on the scheduler's clock, calls in f that wait or would wait return an
+// error that wraps os.ErrDeadlineExceeded. It returns the error of f. Scopes nest; the error of an outer scope comes
+// first.
 func (co *Co) Within(d time.Duration, f func() error) error {
 	if err := co.enter(); err != nil {
 		return err
@@ -76,7 +77,8 @@ func (*lateError) Timeout() bool   { return true }
 func (*lateError) Temporary() bool { return true }
 
 // WithContext calls f and cuts it short when ctx ends: calls in f that wait or would wait then return
-// context.Cause(ctx). A context's deadline is on the system's clock; that of Within is on the scheduler's.
+// context.Cause(ctx). It returns the error of f. A context's deadline is on the system clock, the bound of [Co.Within]
+// on the scheduler's.
 func (co *Co) WithContext(ctx context.Context, f func() error) error {
 	if err := co.enter(); err != nil {
 		return err
@@ -86,11 +88,13 @@ func (co *Co) WithContext(ctx context.Context, f func() error) error {
 	return co.within(&scope{bell: bell, end: func(*Co) error { return context.Cause(ctx) }}, f)
 }
 
-// UntilOrder calls f and cuts it short when the scheduler is ordered to end: calls in f that wait or would wait then
-// return ErrOrdered. Use it for the wait for a next request, for example.
+// UntilOrder calls f and cuts it short when the scheduler begins to shut down: calls in f that wait or would wait then
+// return [ErrOrdered]. It returns the error of f. Use it to wait for the next request, so that idle connections end at
+// once.
 //
-// In a coroutine of [Serve] a wait that has begun before the order is cut short when the connection is to end: see
-// act.Task.NextLeaveTime. The first one waits for the first request, which may be on its way: see listener.Conn.FirstLeaveTime.
+// In a coroutine of [Serve], a wait that began before the shutdown is cut short when the connection is due to end: see
+// [act.Task.NextLeaveTime]. The first UntilOrder waits for the first request, which may be on its way: see
+// [listener.Conn.FirstLeaveTime].
 func (co *Co) UntilOrder(f func() error) error {
 	if err := co.enter(); err != nil {
 		return err
@@ -101,12 +105,12 @@ func (co *Co) UntilOrder(f func() error) error {
 	return co.within(&scope{end: x.ended}, f)
 }
 
-// untilOrder is a wait that an order cuts short.
+// untilOrder is a wait that a shutdown cuts short.
 type untilOrder struct {
-	patient bool // it is cut short when the connection is to end; otherwise at once
+	patient bool // it is cut short when the connection is due to end; otherwise at once
 	first   bool // it is for the first request
 	orders  uint8
-	leave   time.Duration // when the connection is to end, if orders are those of the Co
+	leave   time.Duration // when the connection is due to end, if orders equals the Co's
 	timer   act.Timer     // of leave
 }
 
@@ -125,7 +129,7 @@ func (x *untilOrder) ended(co *Co) error {
 	return ErrOrdered
 }
 
-// plan finds out when the connection is to end. A further order can only bring that forward.
+// plan finds out when the connection is due to end. A further request can only bring that forward.
 func (x *untilOrder) plan(co *Co) {
 	var leave time.Duration
 	if x.first {

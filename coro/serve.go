@@ -7,12 +7,13 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Serve returns a Handler for a service that runs f as a coroutine for each connection. When f returns, the connection
-// is closed, and bytes that were written are still sent, within Limits.Linger. After a panic, or when the task is
-// dropped, the connection is aborted. The error io.EOF is not a failure.
+// Serve returns a handler that runs f as a coroutine for each connection, for service.TCP, service.Unix and
+// program.Serve. When f returns, the connection is closed, and written bytes are still sent, within Limits.Linger.
+// After a panic, or when the task is dropped, the connection is aborted. The error io.EOF is not a failure. Serve
+// panics if f is nil.
 //
-// [Conn.Co] returns the coroutine, which can wait for other things. After a shutdown order f goes on until it returns,
-// so a wait for the next request belongs in [Co.UntilOrder].
+// [Conn.Co] returns the coroutine, which can wait for other things. During shutdown f goes on until it returns, so wait
+// for the next request in [Co.UntilOrder].
 func Serve(f func(*Conn) error) func(*listener.Conn) act.Action {
 	if f == nil {
 		panic("coro: Serve without a function")

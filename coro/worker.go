@@ -15,7 +15,7 @@ type worker struct {
 	co    *Co                               // its body runs here
 	next  func() (act.Directive, bool)      // switches to the coroutine until it yields
 	stop  func()                            // ends an idle coroutine
-	yield func(act.Directive) (onward bool) // switches back with a verdict
+	yield func(act.Directive) (onward bool) // switches back with a Directive
 }
 
 // pool is the workers of a scheduler.
