@@ -7,9 +7,9 @@ import (
 	"github.com/daimon-go/daimon/internal/facts"
 )
 
-// Busy is the strategy "busy": the thread never blocks, it looks again and again. It uses a whole CPU for each
+// Busy returns the strategy "busy": the thread never sleeps, it polls again and again. It uses a whole CPU for each
 // scheduler even if there is nothing to do. It is meant for hardware that is dedicated to the program, with a spare CPU
-// for Go's garbage collector.
+// for Go's garbage collector. Set it as [act.Config].Idle.
 func Busy() act.Strategy {
 	return func(_ *act.Scheduler, present act.Idler) act.Idler { return busy{present} }
 }

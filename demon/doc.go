@@ -2,24 +2,27 @@
 //
 // # Idle strategies
 //
-// A strategy is chosen by configuration; the same program runs under each. Those of the flag -idle of package program are:
-//
-//	-idle      made by     when nothing is ready                 an event waits   an idle server costs
-//	interrupt  nil         sleep until something happens         for a wake-up    nothing
-//	poll       Pause       sleep a fixed time, then look         up to the pause  a few wake-ups a pause
-//	hybrid     Hybrid      look for a while, then sleep          not, while busy  nothing
-//	busy       Busy        look                                  not              the whole CPU
+// A strategy is chosen by configuration; the same program runs with each. If in doubt, keep the default; if a CPU is to
+// spare, try Hybrid:
 //
 //	act.Run(ctx, act.Config{Idle: demon.Hybrid(50 * time.Microsecond)}, server.Setup)
 //
-// Each wraps the Idler that the scheduler would otherwise have. Under each of them no Interrupt is lost, a deadline is late
-// by at most one look (under poll also by the inaccuracy of Go's timers, about 1 ms at worst), and an order reaches the
-// thread at once.
+// The values of the flag -idle of package program are:
+//
+//	-idle      made by     when nothing is ready                 an event waits   an idle server costs
+//	interrupt  nil         sleep until something happens         for a wake-up    nothing
+//	poll       Pause       sleep a fixed time, then poll         up to the pause  a few wake-ups a pause
+//	hybrid     Hybrid      poll for a while, then sleep          not, while busy  nothing
+//	busy       Busy        poll                                  not              the whole CPU
+//
+// Each wraps the Idler that the scheduler would otherwise have. With each of them no Interrupt is lost, a deadline is late
+// by at most one poll (for Pause also by the inaccuracy of Go's timers, about 1 ms at worst), and a shutdown request
+// reaches the thread at once. docs/idle.md has measurements.
 //
 // # Demons
 //
-// [Every] has a turn at a fixed interval. [Stay] waits for what other goroutines are going to post. Both keep
-// [act.Scheduler.Run] from returning until an order. They are installed, not spawned:
+// A demon is a background action (see [act.Demon]). [Every] has a turn at a fixed interval. [Stay] only keeps
+// [act.Scheduler.Run] from returning until shutdown, and Every does that too. Install them, do not spawn them:
 //
 //	s.Install(demon.Every(time.Minute, expireSessions))
 package demon

@@ -9,12 +9,13 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Every returns a demon that calls tick on the scheduler's thread every d, the first time d after the demon's first turn.
-// The ticks are on a grid that does not drift. If ticks were missed, because turns took long or the scheduler was
-// suspended, there is one late tick for all of them, and the next is on the grid again. Every panics unless d is above 0.
+// Every returns a demon that calls tick on the scheduler's thread every d, the first time d after the demon's first
+// turn. Install it with [act.Scheduler.Install]. The ticks do not drift. If ticks were missed, because turns took long
+// or the scheduler was suspended, one late tick stands for all of them, and the next is on time again. Every panics
+// unless d is above 0.
 //
-// tick returns act.Wait or act.Yield to go on with the next tick, and act.Done or act.Failed to end the demon. What it
-// offloads is part of its turn. The demon keeps Run from returning, and ends on an order.
+// tick returns act.Wait or act.Yield to go on with the next tick, and act.Done or act.Failed to end the demon. A
+// function that it offloads is part of its turn. The demon keeps Run from returning, and ends when shutdown begins.
 func Every(d time.Duration, tick act.Func) act.Demon {
 	mustBePositive("Every", d)
 	if tick == nil {

@@ -8,11 +8,12 @@ import (
 	"github.com/daimon-go/daimon/internal/facts"
 )
 
-// Pause is the strategy "poll": when nothing is ready the thread pauses for d and then looks once. Only a deadline or an
-// Interrupt (a posted function, an order, a remote wake-up) ends the pause early; an event of the operating system waits
-// for its end. So one look fetches many events, which are up to d late. Pause panics unless d is above 0.
+// Pause returns the strategy "poll": when nothing is ready, the thread sleeps for d and then polls the kernel once. 1
+// ms is usual. It has the fewest wake-ups at high rates, since one poll fetches many events, which are up to d late.
+// Only a deadline or an Interrupt (a posted function, a shutdown request, a remote wake-up) ends the sleep early;
+// events of the kernel wait. Pause panics unless d is above 0.
 //
-// The pause is by Go's timers, which in an idle process may take 1 ms for less.
+// The thread sleeps by Go's timers, which in an idle program may take 1 ms for a shorter time.
 func Pause(d time.Duration) act.Strategy {
 	mustBePositive("Pause", d)
 	return func(s *act.Scheduler, present act.Idler) act.Idler {
@@ -22,7 +23,7 @@ func Pause(d time.Duration) act.Strategy {
 
 type pause struct {
 	act.Idler           // it only sleeps; an Interrupt outside of a pause ends the next one
-	present   act.Idler // it only looks, so Interrupt need not reach it
+	present   act.Idler // it only polls, so Interrupt need not reach it
 	length    time.Duration
 }
 
