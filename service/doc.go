@@ -1,11 +1,14 @@
-// Package service has services: demons that make a task of each connection that arrives, or of anything else.
+// Package service provides services: demons (background actions) that spawn a task for each connection that arrives, or
+// for anything else.
 //
-// [TCP] and [Unix] listen on every scheduler of a Group and make a task of each connection; their Setup
-// is a set-up function for act.Run. [New] makes a service of any source of tasks.
+// [TCP] and [Unix] listen on every scheduler of a Group and spawn a task for each connection. Their method Setup is a
+// set-up function for act.Run. [New] makes a service of any other source of tasks. Package program makes TCP services
+// from flags.
 //
 //	server := &service.TCP{Address: "127.0.0.1:7007", Handler: echo}
 //	err := act.Run(ctx, act.Config{}, server.Setup, monitor.Signals(shutdown.Policy{}))
 //
-// For the race detector it is as with package net: a test may read what a handler has set before it wrote, once the test
-// has received that. The end of a connection alone orders nothing.
+// In tests with the race detector, connections synchronize as with package net: if a handler sets a variable and then
+// writes to the connection, the test may read the variable after it has received the bytes. The end of a connection does
+// not synchronize.
 package service

@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Describe says what the action says, then what is awaited of the connection. Some actions say the latter
-// themselves: texts that are the same are made once.
+// Describe describes the action, then the connection. Some actions describe the connection themselves: equal texts are
+// made once.
 func (x *session) Describe(d *act.Description) {
 	if action, ok := x.action.(act.Describer); ok {
 		action.Describe(d)
@@ -35,7 +35,7 @@ func (x *session) Service() string {
 	return x.config.name
 }
 
-// Descriptor returns that of the connection, -1 if there is none.
+// Descriptor returns the descriptor of the connection, -1 if there is none.
 func (x *session) Descriptor() int {
 	if x.conn != nil {
 		if stream, ok := listener.As[interface{ Descriptor() int }](x.conn); ok {
@@ -77,7 +77,7 @@ func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
 	return false
 }
 
-// refusals adds to row what the listening socket has counted.
+// refusals adds the counts of the listening socket to row.
 func (a *acceptor) refusals(row *facts.Service) {
 	if a.accept.From != nil {
 		full, short := a.accept.From.Refusals()
@@ -86,7 +86,7 @@ func (a *acceptor) refusals(row *facts.Service) {
 	}
 }
 
-// ended keeps what a has counted. The lock is held.
+// ended keeps the counts of a. The lock is held.
 func (a *acceptor) ended() {
 	v := a.server
 	a.refusals(a.config.row)
@@ -95,7 +95,7 @@ func (a *acceptor) ended() {
 	}
 }
 
-// ended are the services of a scheduler that accept no more, and have connections: they still have a row.
+// ended lists the services of a scheduler that no longer accept but still have connections, and so a row.
 type ended struct {
 	all  []endedService
 	next int // in a List that is under way

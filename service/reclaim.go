@@ -12,7 +12,7 @@ import (
 const (
 	// idleFor is how long a connection must have been idle by default before it may be closed to make room.
 	idleFor = 500 * time.Millisecond
-	// askAgain is how long a service without room waits, while a client does, before it looks again for an idle connection.
+	// askAgain is how often a service without room searches again for an idle connection, while a client waits.
 	askAgain = 100 * time.Millisecond
 	// mostFound bounds how many idle connections one search keeps, so that a crowd of clients does not cost a search each.
 	mostFound = 64
@@ -23,16 +23,16 @@ type idler interface {
 	IdleSince() (since time.Duration, idle bool)
 }
 
-// found is a connection that was idle when it was searched for.
+// found is a connection that was idle at the time of the search.
 type found struct {
 	task    *act.Task
 	session *session
 	since   time.Duration
 }
 
-// makeRoom is called when a service waits for a connection. At MaxConns, or without a free descriptor, while a client waits
-// to be accepted, it closes the connection that has been idle for longest: of this scheduler, or else of another one. It is
-// a search through the tasks, and not a list in their order: a list would cost each connection memory, and each message time.
+// makeRoom is called when a service waits for a connection. At MaxConns, or without a free descriptor, while a client
+// waits to be accepted, it evicts the connection that has been idle for longest: on this scheduler, or else on another
+// one. It searches the tasks and keeps no sorted list: a list would cost each connection memory, and each message time.
 func (a *acceptor) makeRoom(t *act.Task) {
 	if a.ordered || a.config.reclaimAfter < 0 || !a.accept.From.Crowded() {
 		return
@@ -43,7 +43,7 @@ func (a *acceptor) makeRoom(t *act.Task) {
 	t.WakeAfter(&a.again, askAgain)
 }
 
-// reclaim closes the connection of this scheduler that has been idle for longest, and reports whether there is one.
+// reclaim evicts the connection of this scheduler that has been idle for longest, and reports whether there is one.
 func (a *acceptor) reclaim() bool {
 	if a.reclaimNext() {
 		return true
@@ -52,7 +52,8 @@ func (a *acceptor) reclaim() bool {
 	return a.reclaimNext()
 }
 
-// reclaimNext closes the first that was found and has been idle ever since: those that have become idle later are behind.
+// reclaimNext evicts the first found connection that has been idle ever since. Connections that became idle later come
+// after it.
 func (a *acceptor) reclaimNext() bool {
 	for len(a.found) > 0 {
 		f := a.found[0]
@@ -70,7 +71,7 @@ func (a *acceptor) reclaimNext() bool {
 	return false
 }
 
-// search finds those that have been idle for longest, the first of them first.
+// search finds the connections that have been idle for longest, the longest first.
 func (a *acceptor) search() {
 	after := a.config.reclaimAfter
 	if after == 0 {
@@ -104,12 +105,12 @@ func first(all []found) []found {
 // askAnother asks the next of the other schedulers to make room.
 func (v *server) askAnother(from *acceptor) {
 	if a := v.another(from); a != nil {
-		_ = a.home.Post(func(*act.Scheduler) { a.reclaim() }) // what is full is asked again
+		_ = a.home.Post(func(*act.Scheduler) { a.reclaim() }) // if its inbox is full, it is asked again later
 	}
 }
 
-// another returns the acceptors of the other schedulers in turn. Each counts for itself: with one count for two that ask
-// alternately, both might always come to those that have no idle connection.
+// another returns the acceptors of the other schedulers in turn. Each acceptor has its own count: if two that ask
+// alternately shared one, both might always come to schedulers that have no idle connection.
 func (v *server) another(from *acceptor) *acceptor {
 	v.mu.Lock()
 	others := slices.DeleteFunc(slices.Clone(v.acceptors), func(a *acceptor) bool { return a == from })
@@ -121,7 +122,7 @@ func (v *server) another(from *acceptor) *acceptor {
 	return others[from.asked%len(others)]
 }
 
-// idleSince reports whether the connection may be closed to make room, and since when.
+// idleSince reports whether the connection may be evicted, and since when.
 func (x *session) idleSince() (since time.Duration, idle bool) {
 	if x.conn == nil || x.config == nil {
 		return 0, false
@@ -143,8 +144,8 @@ type reclaimed struct {
 	session *session
 }
 
-// Act closes the connection, unless it is not idle any more: the peer has sent something meanwhile, or another task has
-// written to it. It does not linger: nothing is unread, and the system has all that was written.
+// Act closes the connection, unless it is no longer idle: the peer has sent something meanwhile, or another task has
+// written to it. It does not linger: nothing is unread, and the kernel has all written bytes.
 func (r *reclaimed) Act(t *act.Task) act.Directive {
 	x := r.session
 	x.action = r.Action

@@ -23,7 +23,7 @@ import (
 // acceptsATurn bounds what a service accepts in one turn.
 const acceptsATurn = 64
 
-// server is what TCP and Unix have in common. It is made anew by the first Setup of each Group.
+// server is the common part of TCP and Unix. The first Setup of each Group makes it anew.
 type server struct {
 	mu        sync.Mutex
 	group     *act.Group
@@ -48,7 +48,7 @@ type config struct {
 	reclaimAfter  time.Duration
 	atEnd         Ending
 
-	replaced *config // of a connection that has gone on with another action: it has to say itself when it is idle
+	replaced *config // of a connection whose action was replaced: only the new action knows when it is idle
 
 	name string         // of the service, for package inspect: valid UTF-8, which the path of a Unix socket need not be
 	row  *facts.Service // of this scheduler: what was counted there
@@ -65,7 +65,7 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", where, err)
 	}
-	if s.Index() == len(s.Group().Schedulers())-1 { // the last, which finds what the others have left
+	if s.Index() == len(s.Group().Schedulers())-1 { // the last one sees how many descriptors the others have left
 		if err := resource.SpareDescriptor(); err != nil {
 			for _, a := range demons {
 				_ = a.Close() // the error that matters is the other one
@@ -109,7 +109,7 @@ func (c *config) check() (err error) {
 // mostConns bounds the default of MaxConns.
 const mostConns = 1 << 20
 
-// room returns MaxConns, or its default and what that follows from, for the log. Less than 0 is no bound.
+// room returns MaxConns, or its default and the numbers that it follows from, for the log. Less than 0 is no bound.
 func (c config) room() (n int, why []zap.Field) {
 	if c.maxConns != 0 {
 		return c.maxConns, nil
@@ -118,7 +118,7 @@ func (c config) room() (n int, why []zap.Field) {
 	return placesFor(descriptors, memory, c.limits), []zap.Field{zap.Int("descriptors", descriptors), zap.Int64("memory", memory)}
 }
 
-// placesFor returns how many connections fit into what the process may have; 0 is unknown.
+// placesFor returns how many connections fit into the descriptors and the memory of the process; 0 means unknown.
 func placesFor(descriptors int, memory int64, l listener.Limits) int {
 	n := mostConns
 	if descriptors > 0 {
@@ -177,14 +177,14 @@ func (v *server) listen(s *act.Scheduler, c *config) (demons []*acceptor, err er
 	return demons, nil
 }
 
-// Addr returns the address that was bound, also after the end; nil before Setup. Any goroutine.
+// Addr returns the address that was bound, even after the end; nil before Setup. Any goroutine.
 func (v *server) Addr() net.Addr {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.addr
 }
 
-// Conns returns how many connections there are, lingering ones included. It may be too high for a moment, by one for each
+// Conns returns the number of connections, including lingering ones. It may be too high for a moment, by one for each
 // scheduler that is accepting. Any goroutine.
 func (v *server) Conns() int {
 	v.mu.Lock()
@@ -212,8 +212,8 @@ type acceptor struct {
 	asked   int       // which of the others was asked last
 }
 
-// Act accepts what there is, at most acceptsATurn connections. After an order it takes those that have arrived,
-// whose clients believe that they are connected, and ends.
+// Act accepts the connections that have arrived, at most acceptsATurn. During shutdown it first accepts all that have
+// arrived, since their clients believe that they are connected, and then ends.
 func (a *acceptor) Act(t *act.Task) act.Directive {
 	if a.accept.From == nil {
 		if a.ordered || !a.join(t.Scheduler()) {

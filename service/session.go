@@ -33,14 +33,14 @@ func (x *session) Act(t *act.Task) act.Directive {
 			return act.Done
 		}
 	}
-	action := x.action // that of a reclaimed session changes in the turn
+	action := x.action // x.action changes in the turn if the session is evicted
 	d := action.Act(t)
 	if !d.Finished() {
 		return d
 	}
 	f, filtering := action.(*filters)
 	if filtering && d == act.Done {
-		_ = f.Close() // its verdict is known
+		_ = f.Close() // its result is known
 		if !x.handle(t) {
 			return act.Done
 		}
@@ -68,8 +68,8 @@ func (x *session) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// limited is the error of a connection that a filter refuses because of what its source has already, or because of how fast it
-// comes again.
+// limited is the error of a connection that a filter refuses because its source has too many connections, or connects
+// too often.
 type limited interface {
 	error
 	TooFast() bool
@@ -88,7 +88,7 @@ func (x *session) refused(err error) {
 }
 
 func (x *session) note(t *act.Task, message string) {
-	if entry := t.Scheduler().Logger().Check(zap.DebugLevel, message); entry != nil { // to ask for the peer is a system call
+	if entry := t.Scheduler().Logger().Check(zap.DebugLevel, message); entry != nil { // asking for the peer is a system call
 		entry.Write(zap.String("peer", x.Peer()), zap.Error(t.Err()))
 	}
 }
@@ -107,7 +107,7 @@ func (x *session) closed() bool {
 	return err == net.ErrClosed
 }
 
-// Peer returns the address of the client, "" if it is not known any more.
+// Peer returns the address of the client, "" if it is no longer known.
 func (x *session) Peer() string {
 	if x.conn != nil {
 		if a := x.conn.RemoteAddr(); a != nil {
@@ -117,8 +117,8 @@ func (x *session) Peer() string {
 	return ""
 }
 
-// Replace has the session go on with another action in place of one that it calls, from the next turn on: package httpd asks for
-// that when it switches protocols. It reports whether it calls old.
+// Replace makes the session call another action in place of old, from the next turn on: package httpd does so when it
+// switches protocols. It reports whether the session was calling old.
 func (x *session) Replace(old, replacement act.Action) bool {
 	if x.action != old {
 		return false
@@ -127,14 +127,14 @@ func (x *session) Replace(old, replacement act.Action) bool {
 	return true
 }
 
-// handle makes the user's action. If there is none, the connection is served, or turned away.
+// handle makes the user's action. If the handler returns none, the connection is closed.
 func (x *session) handle(t *act.Task) bool {
 	if x.action = x.config.handler(x.conn); x.action == nil {
 		x.finish()
 		return false
 	}
 	if o := t.Order(); o != nil {
-		x.Stop(t, o) // it came before there was an action to pass it on to
+		x.Stop(t, o) // it came before there was an action to be told
 	}
 	return true
 }
@@ -145,7 +145,7 @@ func (x *session) finish() {
 	x.conn = nil
 }
 
-// Stop does with the connection what the service says.
+// Stop treats the connection as AtEnd says.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	switch x.config.atEnd {
 	case Finish:
@@ -184,14 +184,14 @@ func (x *session) Close() error {
 // String names the task after the user's action.
 func (x *session) String() string { return act.Name(x.action) }
 
-// panicked reports whether err is a panic on another goroutine: a mistake of the program, and not of the peer.
+// panicked reports whether err is a panic on another goroutine: a bug of the program, not an error of the peer.
 func panicked(err error) bool {
 	p := (*act.Panic)(nil)
 	return errors.As(err, &p)
 }
 
-// gone reports whether err ends a connection because of its peer or the way to it. On a server such errors are as
-// ordinary as the end of a connection, so they fail no task.
+// gone reports whether err ends a connection because of its peer or the network. On a server such errors are as
+// ordinary as the end of a connection, so they do not fail the task.
 func gone(err error) bool {
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return false // it was not this peer that could not be reached

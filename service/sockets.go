@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// system is for the descriptors of sockets that go from one process to another. What listens is made by an engine.
+// system is for the descriptors of sockets that go from one OS process to another. An engine makes the acceptors.
 var system netpoll.System
 
 // listening is a service as package upgrade sees it.
@@ -74,7 +74,7 @@ func (v listening) owns(x *handover.Sockets) bool {
 	return b.Port == w.Port && b.Zone == w.Zone && (b.IP.Equal(w.IP) || everywhere)
 }
 
-// places returns what s listens on: a socket of its own, or some of those that were inherited. None of these is left out,
+// places returns the sockets for s: one of its own, or some of the inherited ones. No inherited socket is left out,
 // since closing one would reset the connections that wait there. v.mu is locked.
 func (v *server) places(s *act.Scheduler, o monitor.ListenOptions) (all []monitor.ListenOptions) {
 	first := len(v.acceptors) == 0
@@ -106,8 +106,8 @@ func (v *server) places(s *act.Scheduler, o monitor.ListenOptions) (all []monito
 	return all
 }
 
-// join opens a socket of its own for a scheduler that has got none of the inherited ones, in the first turn of its demon: a
-// program that inherits, and is ended before it runs, must not have listened. It reports whether the socket is there.
+// join opens a socket for a scheduler that got none of the inherited ones, in the first turn of its demon: a program
+// that inherits, and is ended before it runs, must not have listened. It reports whether the socket was opened.
 func (a *acceptor) join(s *act.Scheduler) bool {
 	v := a.server
 	v.mu.Lock()
@@ -165,7 +165,7 @@ func (v listening) Give() {
 	defer v.mu.Unlock()
 	v.given = true
 	for _, a := range v.acceptors {
-		_ = a.home.Post(func(s *act.Scheduler) { // an order stops what has no room for this
+		_ = a.home.Post(func(s *act.Scheduler) { // if an inbox is full, the shutdown stops that acceptor
 			a.Stop(nil, nil)
 			if a.config.atEnd == LastOfAll {
 				a.config.endWithOthers(s)
@@ -174,7 +174,8 @@ func (v listening) Give() {
 	}
 }
 
-// endWithOthers has the connections on one scheduler end with those of other services: the other process is there to the last.
+// endWithOthers makes the connections on one scheduler end together with the connections of other services: the other
+// OS process serves to the last.
 func (c *config) endWithOthers(s *act.Scheduler) {
 	in := s.Internals()
 	in.EachTask(1, func(t *act.Task) bool {
@@ -185,5 +186,5 @@ func (c *config) endWithOthers(s *act.Scheduler) {
 	})
 }
 
-// gives reports whether the sockets go on in another process. v.mu is locked.
+// gives reports whether the sockets live on in another OS process. v.mu is locked.
 func (v *server) gives() bool { return v.given || v.inherited != nil && v.inherited.Lent }

@@ -15,23 +15,24 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Unix is a service on a stream socket of the file system. All schedulers share one listening socket. A socket file at
-// which nothing listens is replaced; a live one, or a file that is not a socket, is not touched. The file is removed
-// when the service ends. Orders, and the fields, have the same effects as with [TCP].
+// Unix is a service on a stream socket in the file system. All schedulers share one listening socket. A socket file at
+// which nothing listens is replaced; a live one, or a file that is not a socket, is not touched, and Setup fails. The
+// file is removed when the service ends. Shutdown, and the fields, have the same effects as for [TCP].
 type Unix struct {
-	// Name is as that of [TCP].
+	// Name matches inherited sockets, as in [TCP].
 	Name string
-	// Path is where the socket file is made; it must fit into 107 bytes. On Linux one that begins with @ is
-	// an abstract name, without a file.
+	// Path is the path of the socket file, at most 107 bytes. On Linux a path that begins with @ is an abstract name,
+	// without a file.
 	Path string
-	// Mode has the permissions of the socket file; 0 leaves them to the umask of the process. To connect is to write: 0660
-	// is for the owner and the group.
+	// Mode has the permissions of the socket file; 0 leaves them to the umask of the process. Connecting needs write
+	// permission: with 0660 the owner and the group can connect.
 	Mode fs.FileMode
-	// Owner and Group are those of the socket file, by name or by number; "" leaves the process's own. Only root can give
-	// a file to another user; a group is one of the process's. Mode, Owner and Group are set before anybody can connect,
-	// and have no effect on an abstract name. If one of them cannot be set the service does not start.
+	// Owner and Group are the owner and the group of the socket file, by name or by number; "" means those of the
+	// process. Only root can give a file to another user; others can choose among the groups of the process. Mode,
+	// Owner and Group are set before anyone can connect, and have no effect on an abstract name. If one of them cannot
+	// be set, Setup fails.
 	Owner, Group string
-	// The following are those of TCP; the Backlog is for all schedulers together.
+	// The following fields are as in TCP; Backlog is for all schedulers together.
 	Handler       func(*listener.Conn) act.Action
 	Filters       []listener.Filter
 	FilterTimeout time.Duration
@@ -44,8 +45,8 @@ type Unix struct {
 	server
 }
 
-// Setup listens. It is a set-up function: give it to act.Run or Group.Run. The error is one sentence
-// that names the path. It may take a second when another program holds the lock of the directory.
+// Setup begins to listen on one scheduler. It is a set-up function: pass it to [act.Run] or act.Group.Run. The error is
+// one sentence that names the path. It may take a second when another program holds the lock of the directory.
 func (v *Unix) Setup(s *act.Scheduler) error {
 	return v.setUp(s, unixPrefix+v.Path, config{
 		listen:   monitor.ListenOptions{Backlog: v.Backlog, Prepare: v.prepare},
@@ -55,7 +56,7 @@ func (v *Unix) Setup(s *act.Scheduler) error {
 	})
 }
 
-// Handover is as [TCP.Handover].
+// Handover is for package upgrade, as [TCP.Handover] is.
 func (v *Unix) Handover() handover.Listener {
 	return listening{&v.server, v.Name, unixPrefix + v.Path, v.resolve}
 }
