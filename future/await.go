@@ -2,11 +2,11 @@ package future
 
 import "github.com/daimon-go/daimon/act"
 
-// Await returns a leaf action that waits until f is resolved. It is then Done, or Failed with f's error. The
-// action may be made on any goroutine and used by one task of any scheduler; any number of actions may wait for
-// one future. Closing the action ends the wait, as act.First and listener.Within do.
+// Await returns an action that waits until f is resolved. It is then Done, or fails with f's error; read the value with
+// [Future.Value]. The action may be made on any goroutine and used by one task of any scheduler; any number of actions
+// may wait for one future. Closing the action ends the wait, as act.First and listener.Within do.
 //
-// After an order the action goes on waiting: f may still be resolved within the order's bounds.
+// During shutdown the action goes on waiting: f may still be resolved within the bounds of the policy.
 func (f *Future[T]) Await() act.Action { return &await{core: &f.core} }
 
 type await struct {

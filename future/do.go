@@ -5,10 +5,10 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// Do spawns a as a task of s and returns a future whose home is s. When a is Done, the future is resolved with
-// what value returns. When a fails, or a or value panics, the future fails with that error, and nothing else is
-// reported. The task keeps Run from returning and is told of orders. If it is dropped, the future fails with
-// [act.ErrDropped]. Do must be called on the thread of s.
+// Do spawns a as a task of s and returns a future whose home is s. When a is Done, value is called on the thread of s,
+// and the future is resolved with its result. When a fails, or a or value panics, the future fails with that error, and
+// nothing else is reported. The task keeps Run from returning and is told of a shutdown. If it is dropped, the future
+// fails with [act.ErrDropped]. Do must be called on the thread of s. It panics if a is nil.
 func Do[T any](s *act.Scheduler, a act.Action, value func() T) *Future[T] {
 	if a == nil {
 		panic("future: Do of a nil action")

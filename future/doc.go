@@ -1,5 +1,5 @@
-// Package future implements values that become available later. A [Future] is resolved once, with a value or an error,
-// on any goroutine. Tasks and callbacks on the threads of schedulers wait for it.
+// Package future implements futures (promises): values that become available later. A [Future] is resolved once, with a
+// value or an error, on any goroutine. Tasks and callbacks on schedulers wait for it without blocking a thread.
 //
 //	f := future.New[int](s)               // its home is scheduler s
 //	go func() { f.Resolve(ask()) }()      // any goroutine, once
@@ -12,12 +12,12 @@
 //	g := future.Map(f, half)              // half is called on s with the value; an error passes through
 //	h := g.Within(time.Second)            // the outcome of g, or a time-out
 //
-// [Go] makes a future of a function that may block, [Do] makes one of an action or a coroutine.
+// [Go] runs a function that may block and returns a future of its result. [Do] runs an action or a coroutine.
 //
 // # Waiting
 //
-// [Future.Await] returns a leaf of the action tree. Any number of them may wait for one future, on its home scheduler and
-// on others. A waiting leaf costs no CPU time, and a closed one leaves nothing behind.
+// [Future.Await] returns an action that waits. Any number of actions may wait for one future, on its home scheduler and
+// on others. A waiting action costs no CPU time, and a closed one leaves nothing behind.
 //
 // # Callbacks
 //
@@ -26,8 +26,9 @@
 //   - It has a turn of its own. It never runs inside Resolve, Fail or the call that registered it, even if the
 //     future was resolved long before.
 //   - The callbacks of one future run in the order of registration.
-//   - A pending callback keeps Run from returning. After an order it goes on, within the order's bounds. A callback
-//     that is cut is named in the shutdown.Cut, and the future that it would have resolved fails with [act.ErrDropped].
+//   - A pending callback keeps Run from returning. During shutdown it goes on, within the bounds of the policy. A
+//     callback that is dropped is named in the shutdown.Cut, and the future that it would have resolved fails with
+//     [act.ErrDropped].
 //   - A panic in a callback of Map, Then or Recover becomes the error of the future that it resolves, as an
 //     *act.Panic.
 //
@@ -36,9 +37,9 @@
 //
 // # Unseen failures
 //
-// A failure is seen when Value returns it, when Await fails with it, or when a callback gets it. A failure that nobody has
-// seen is logged once, when the garbage collector finds the future unreachable. A program that ends before that does not
-// log it.
+// A failure is seen when Value returns it, when Await fails with it, or when a callback gets it. A failure that was
+// never seen is logged once, when the garbage collector finds the future unreachable. A program that ends before that
+// does not log it.
 //
 // # Threads
 //

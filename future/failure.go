@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// failure is the outcome of a future that has no value. It is separate from the future, which must be unreachable
-// before the garbage collector calls report.
+// failure is the outcome of a future that failed. It is separate from the future, which must be unreachable before the
+// garbage collector calls report.
 type failure struct {
 	err    error
 	seen   atomic.Bool

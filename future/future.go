@@ -8,21 +8,22 @@ import (
 )
 
 var (
-	// ErrResolved is returned by Resolve and Fail when the future is resolved already, or is being resolved by
+	// ErrResolved is returned by Resolve and Fail when the future already has an outcome, or is being resolved by
 	// another goroutine. The future keeps its first outcome.
 	ErrResolved = errors.New("future: already resolved")
-	// ErrPending is returned by Value when the future is not resolved.
+	// ErrPending is returned by Value while the future is not resolved.
 	ErrPending = errors.New("future: not yet resolved")
 )
 
-// Future is a value or an error that is resolved once. Make one with New. Resolve, Fail, Value, Resolved and Await may be
-// called on any goroutine; all other methods and functions belong to the thread of the future's home scheduler.
+// Future is a value that becomes available later: it is resolved once, with a value or an error, its outcome. Make one
+// with [New], [Go] or [Do]. Resolve, Fail, Value, Resolved and Await may be called on any goroutine; all other methods,
+// and the functions of this package that take a Future, are for the thread of the future's home scheduler.
 type Future[T any] struct {
 	core
 	value T // written by the goroutine that has claimed the future, before state is resolved
 }
 
-// New returns a pending future whose home is s: its callbacks run there. Any goroutine may call New.
+// New returns a pending future whose home is s: its callbacks run there. It panics if s is nil. Any goroutine.
 func New[T any](s *act.Scheduler) *Future[T] {
 	if s == nil {
 		panic("future: New needs a scheduler, for the callbacks")
@@ -32,7 +33,8 @@ func New[T any](s *act.Scheduler) *Future[T] {
 	return f
 }
 
-// Resolve sets the value of f. It returns ErrResolved if f has an outcome already.
+// Resolve sets the value of f and wakes the tasks that wait. It returns [ErrResolved] if f already has an outcome. Any
+// goroutine.
 func (f *Future[T]) Resolve(v T) error {
 	if !f.claim() {
 		return ErrResolved
@@ -42,7 +44,8 @@ func (f *Future[T]) Resolve(v T) error {
 	return nil
 }
 
-// Fail sets the error of f. It returns ErrResolved if f has an outcome already, and panics if err is nil.
+// Fail sets the error of f and wakes the tasks that wait. It returns [ErrResolved] if f already has an outcome, and
+// panics if err is nil. Any goroutine.
 func (f *Future[T]) Fail(err error) error {
 	if err == nil {
 		panic("future: Fail without an error")
@@ -50,7 +53,8 @@ func (f *Future[T]) Fail(err error) error {
 	return f.fail(err, false)
 }
 
-// Value returns the outcome of f: its value, or the zero T and its error, or the zero T and ErrPending.
+// Value returns the outcome of f without waiting: its value, or the zero T and its error, or the zero T and
+// [ErrPending]. Any goroutine.
 func (f *Future[T]) Value() (T, error) {
 	var none T
 	switch {
@@ -62,7 +66,7 @@ func (f *Future[T]) Value() (T, error) {
 	return f.value, nil
 }
 
-// Resolved reports whether f has a value or an error. The error does not count as seen by that.
+// Resolved reports whether f has a value or an error. It does not mark an error as seen. Any goroutine.
 func (f *Future[T]) Resolved() bool { return f.resolved() }
 
 // settle resolves f with the results of a function, unless f was resolved before, by a time-out for example.
@@ -74,7 +78,7 @@ func (f *Future[T]) settle(v T, err error) {
 	}
 }
 
-// core is what does not depend on the type of the value.
+// core is the part of a Future that does not depend on the type of the value.
 type core struct {
 	s      *act.Scheduler // the home
 	state  atomic.Uint32
@@ -106,8 +110,8 @@ func (c *core) fail(err error, seen bool) error {
 // drop fails a future whose task is dropped. The Cut names the task, so the failure counts as seen.
 func (c *core) drop() { _ = c.fail(act.ErrDropped, true) }
 
-// publish makes the outcome readable and notifies the schedulers that wait. A waiter arms its subscription before
-// it looks at the state, so one of the two sees the other.
+// publish makes the outcome readable and notifies the schedulers that wait. A waiter arms its subscription before it
+// reads the state, so one of the two sees the other.
 func (c *core) publish() {
 	c.state.Store(resolved)
 	c.local.notify()

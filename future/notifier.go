@@ -13,9 +13,9 @@ var notifiers = act.NewLocal(func(s *act.Scheduler) *notifier {
 	return n
 })
 
-// notifier is the monitor of futures on one scheduler. Futures are resolved on any goroutine; the notifier
-// receives the notifications on its scheduler's thread and wakes the waiters. It runs no user code. As a
-// monitor it does not keep Run from returning, and it goes on after an order, for those that still wait.
+// notifier is the monitor of futures on one scheduler. Futures are resolved on any goroutine; the notifier receives the
+// notifications on its scheduler's thread and wakes the waiters. It runs no user code. As a monitor it does not keep
+// Run from returning, and it goes on during shutdown, for tasks that still wait.
 //
 // A notification is pushed before the bell is rung, and the bell is set before notifications are taken. So a
 // notification that was not taken rings a bell that is set.
@@ -34,7 +34,7 @@ func (n *notifier) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// notify delivers a notification. Any goroutine. After the scheduler's Close there is nobody to deliver it to.
+// notify delivers a notification. Any goroutine. After the scheduler's Close it does nothing.
 func (n *notifier) notify(sub *subscription) {
 	if n.arrived.Push(&sub.node) {
 		n.bell.Wake()

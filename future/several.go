@@ -7,9 +7,9 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// All returns a future of the values of all fs, in their order. Its home is s; those of the fs may differ. Like
+// All returns a future of the values of all fs, in their order. Its home is s; the fs may have other homes. Like
 // act.All it waits for all fs even if some fail, and then fails with their errors, joined in order. Without fs the
-// value is an empty slice.
+// value is an empty slice. All must be called on the thread of s.
 func All[T any](s *act.Scheduler, fs ...*Future[T]) *Future[[]T] {
 	a := &all[T]{fs: fs, to: New[[]T](s), values: make([]T, 0, len(fs))}
 	s.Spawn(a)
@@ -19,9 +19,10 @@ func All[T any](s *act.Scheduler, fs ...*Future[T]) *Future[[]T] {
 // errNone is the error of Any without futures.
 var errNone = errors.New("future: none to wait for")
 
-// Any returns a future of the first value that one of the fs is resolved with; of several at once, the first in
-// their order. Its home is s; those of the fs may differ. If all fail, it fails with their errors, joined in order.
-// Without fs it fails. Each wake-up looks at all pending fs, so Any is for a handful.
+// Any returns a future of the first value that one of the fs is resolved with; if several are resolved at once, the
+// first in their order counts. Its home is s; the fs may have other homes. If all fail, it fails with their errors,
+// joined in order. Without fs it fails. Each wake-up checks all pending fs, so Any is for a handful. Any must be called
+// on the thread of s.
 func Any[T any](s *act.Scheduler, fs ...*Future[T]) *Future[T] {
 	a := &first[T]{fs: fs, to: New[T](s), waits: make([]await, len(fs)), errs: make([]error, len(fs))}
 	for i, f := range fs {

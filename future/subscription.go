@@ -30,7 +30,7 @@ const (
 	notified
 )
 
-// subscription returns that of s. Only the thread of s adds it, so there is one.
+// subscription returns the subscription of s. Only the thread of s adds it, so there is one.
 func (c *core) subscription(s *act.Scheduler) *subscription {
 	n := notifiers.Get(s)
 	if s == c.s {
@@ -65,8 +65,7 @@ func (sub *subscription) arm() {
 	sub.known = !sub.pending
 }
 
-// notify is called once, when the future is resolved. What was written before the swap in arm is visible after
-// the swap here.
+// notify is called once, when the future is resolved. Writes before the swap in arm are visible after the swap here.
 func (sub *subscription) notify() {
 	if sub.state.Swap(notified) == armed {
 		sub.notifier.notify(sub)
@@ -80,8 +79,8 @@ func (sub *subscription) wake() {
 	sub.callbacks.wake()
 }
 
-// inOrder is Done when the outcome is known on the home scheduler and w is the first callback that has not run.
-// A callback that has a turn earlier, after an order or because it was registered late, does not overtake.
+// inOrder is Done when the outcome is known on the home scheduler and w is the first callback that has not run. A
+// callback that has a turn earlier, because of a shutdown or because it was registered late, does not overtake.
 func (c *core) inOrder(t *act.Task, w *waiter) act.Directive {
 	sub := c.subscription(c.s)
 	sub.arm()

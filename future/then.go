@@ -5,8 +5,8 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// Map returns a future of what fn returns for f's value. If f fails, the result fails with the same error and fn
-// is not called.
+// Map returns a future of fn's result for the value of f. fn is called as a callback, on the thread of f's home
+// scheduler (see the package documentation). If f fails, the result fails with the same error and fn is not called.
 func Map[T, U any](f *Future[T], fn func(T) (U, error)) *Future[U] {
 	return derive(f, fn, func(v T, err error) (u U, _ error) {
 		if err != nil {
@@ -16,7 +16,8 @@ func Map[T, U any](f *Future[T], fn func(T) (U, error)) *Future[U] {
 	})
 }
 
-// Recover returns a future of f's value, or of what fn returns for f's error.
+// Recover returns a future of f's value or, if f fails, of fn's result for the error. fn is called as a callback, on
+// the thread of f's home scheduler.
 func (f *Future[T]) Recover(fn func(error) (T, error)) *Future[T] {
 	return derive(f, fn, func(v T, err error) (T, error) {
 		if err != nil {
@@ -26,15 +27,16 @@ func (f *Future[T]) Recover(fn func(error) (T, error)) *Future[T] {
 	})
 }
 
-// Handle calls fn with the outcome of f when f is resolved. Either err is nil or v is the zero T. A panic in fn is
-// reported as that of any task.
+// Handle calls fn with the outcome of f when f is resolved, as a callback, on the thread of f's home scheduler. Either
+// err is nil or v is the zero T. A panic in fn is logged, as in any task.
 func (f *Future[T]) Handle(fn func(v T, err error)) {
 	h := &handler[T]{from: f, fn: fn}
 	register(f, h, &h.waiter)
 }
 
-// Then returns a future with the outcome of the future that fn returns for f's value, which may have another home.
-// If f fails, the result fails with the same error and fn is not called.
+// Then returns a future with the outcome of the future that fn returns for f's value, and which may have another home.
+// Use it for a second asynchronous step; [Map] is for a fn that returns at once. fn is called as a callback, on the
+// thread of f's home scheduler. If f fails, the result fails with the same error and fn is not called.
 func Then[T, U any](f *Future[T], fn func(T) *Future[U]) *Future[U] {
 	c := &chain[T, U]{from: f, to: New[U](f.s), fn: fn}
 	register(f, c, &c.waiter)
@@ -53,7 +55,7 @@ func register[T any](f *Future[T], a act.Action, w *waiter) {
 	f.local.callbacks.join(w)
 }
 
-// callback resolves to with what fn returns for the outcome of from.
+// callback resolves to with fn's result for the outcome of from.
 type callback[T, U any] struct {
 	kind
 	waiter

@@ -9,9 +9,9 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Within returns a future with the outcome of f if f is resolved within d of the call. Otherwise it fails with an
-// error that wraps os.ErrDeadlineExceeded. The goroutine that is to resolve f is not told; to tell it, fail f, so
-// that its Resolve returns ErrResolved.
+// Within returns a future with the outcome of f if f is resolved within d of the call. Otherwise it fails with an error
+// that wraps os.ErrDeadlineExceeded. The goroutine that will resolve f is not told; to tell it, fail f, so that its
+// Resolve returns [ErrResolved].
 func (f *Future[T]) Within(d time.Duration) *Future[T] {
 	x := &within[T]{from: f, to: New[T](f.s), d: d}
 	now := f.s.Clock().Monotonic()
