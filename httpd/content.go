@@ -154,7 +154,7 @@ func (e *http1Exchange) noMore(err error) error {
 	c := &e.content
 	switch cause := err.(type) {
 	case act.Blocked:
-		if c.asks && e.out.progress == gathering { // behind a final status it would be taken for content
+		if c.asks && e.out.progress == gathering { // after a final status it would be taken for content
 			e.inform(100, nil)
 		}
 		c.asks = false

@@ -10,7 +10,7 @@ import (
 
 // exchange is what a Request, its Body and its Response stand on: one request with its answer, on a connection of HTTP/1
 // ([http1Exchange]) or, in time, on a stream of HTTP/2. A Response gathers, counts and decides what has a length. The exchange
-// turns that into bytes of its protocol, and keeps those that there is no room for.
+// turns that into bytes of its protocol, and keeps the bytes that do not fit yet.
 //
 // Beside these methods an implementation
 //
@@ -39,7 +39,7 @@ type exchange interface {
 	offer(p []byte) int                // content, of which it sends as much as there is room for
 	sendFile(f *os.File, offset, n int64) (int64, error)
 	lend() (*Sender, error)
-	end() // what follows the content, behind all of that
+	end() // what follows the content, after all of that
 
 	room() int                   // how much content is sent for certain, and not kept; unlimited while the handler is called
 	ready() error                // why there is no room: an act.Blocked, or why there never will be

@@ -9,11 +9,11 @@ func Healthy(w *Response, _ *Request) act.Action {
 	return nil
 }
 
-// Ready is a handler for load balancers: it answers "ok" with status 200, and one line with status 503 from when an order to
-// end is announced. See Announce of shutdown.Policy. The usual path is /readyz.
+// Ready is a handler for load balancers: it answers "ok" with status 200, and one line with status 503 from when a shutdown
+// is announced. See Announce of shutdown.Policy. The usual path is /readyz.
 //
-// If the order says that another process serves the same address, by a method Replaced() bool as that of package upgrade has, the
-// status stays 200.
+// If the shutdown request says that another process serves the same address, by a method Replaced() bool like that of package
+// upgrade, the status stays 200.
 func Ready(w *Response, r *Request) act.Action {
 	order := r.Conn().Scheduler().Group().Order()
 	other, ok := order.(interface{ Replaced() bool })

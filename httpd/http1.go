@@ -34,7 +34,7 @@ type transfer struct {
 	content content // of the request
 	coding  coding  // of the response
 	pending []byte  // what the connection had no room for
-	whole   []byte  // behind that, sent without a copy
+	whole   []byte  // sent after that, without a copy
 	lost    error   // why the client cannot be told anything any more
 	cause   act.Blocked
 	action  act.Action // of the handler, if it is not done in one go
@@ -180,7 +180,7 @@ func (e *http1Exchange) over() {
 	}
 }
 
-// lasts reports whether the connection cannot go on behind the response, whatever the client sends.
+// lasts reports whether the connection cannot go on after the response, whatever the client sends.
 func (e *http1Exchange) lasts() bool {
 	c := &e.content
 	return e.out.last || e.session.stopping || !e.framing.Persistent || c.err != nil ||
@@ -189,7 +189,7 @@ func (e *http1Exchange) lasts() bool {
 }
 
 // undecided reports whether the response, which the handler has given, can wait for the end of the body: only then it is
-// known whether the connection can go on behind it.
+// known whether the connection can go on after it.
 func (e *http1Exchange) undecided() bool {
 	return e.content.kind == chunked && e.out.progress == gathering && !e.out.leaves() && !e.lasts()
 }
@@ -203,7 +203,7 @@ func (e *http1Exchange) ended(t *act.Task) bool {
 	return half || err != nil
 }
 
-// awaitEnd is Conn.Ended. An end that is among the bytes is received to be seen, behind the body and unless a further request
+// awaitEnd is Conn.Ended. An end that is among the bytes is received to be seen, after the body and unless a further request
 // has come.
 func (e *http1Exchange) awaitEnd(t *act.Task) (half bool, err error) {
 	conn := e.session.conn

@@ -29,9 +29,9 @@ type Sender struct {
 	noted   uint64 // bytes sent, as the pace has them
 }
 
-// Lend has another goroutine send the content from here on, with the methods of Sender: for large content that such a
-// goroutine has, each Write is then a call of the system, and no work for the scheduler. The head, and what was written before,
-// is sent first. The loan ends with the next call that writes to the Response, or when the handler has finished.
+// Lend has another goroutine send the content from here on, with the methods of Sender: for large content that such a goroutine
+// has, each Write is then one system call and no work for the scheduler. The head, and what was written before, is sent first.
+// The loan ends with the next call that writes to the Response, or when the handler has finished.
 //
 // With TLS the goroutine encrypts, too. The error is that of Write. It is errors.ErrUnsupported for HEAD, and if the connection
 // cannot be lent.
@@ -96,8 +96,8 @@ func (e *http1Exchange) lend() (*Sender, error) {
 
 // Write sends p, or as much of it as the system takes at once, and returns how much. One goroutine at a time may call it. If p
 // was not sent as a whole, the error is monitor.ErrWouldBlock: the scheduler waits for room with Ready, then Write is called
-// again with the rest, also if that is empty. It is net.ErrClosed when the loan has ended, the error of the connection, or
-// one for more content than was announced.
+// again with the rest, even if that is empty. It is net.ErrClosed when the loan has ended, the error of the connection, or one
+// for more content than was announced.
 func (s *Sender) Write(p []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +142,8 @@ func (s *Sender) take(n int) {
 	}
 }
 
-// SendFile is Write of n bytes of f from offset on. It is errors.ErrUnsupported for what has to be read and written: such a
-// file, or content that is sent in chunks. See listener.Conn.SendFile.
+// SendFile is Write of n bytes of f from offset on. It is errors.ErrUnsupported if the bytes have to be read and written
+// instead: for files that sendfile(2) does not take, and for content that is sent in chunks. See listener.Conn.SendFile.
 func (s *Sender) SendFile(f *os.File, offset, n int64) (sent int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // system take when a client stops buys no time but that of a look.
 type pace struct {
 	window time.Duration
-	put    int64         // bytes given to the connection, and those that were queued at the beginning
+	put    int64         // bytes given to the connection, including the ones queued at the beginning
 	taken  [looks]int64  // how many of them the client had taken at the latest looks
 	n      int           // looks so far
 	since  time.Duration // when the latest one was

@@ -44,7 +44,7 @@ func (r *Request) reset() {
 func (r *Request) Method() []byte { return r.head.Method.Of(r.text) }
 
 // Target returns the request target as it came: printable ASCII without space, ", <, > and #, and bytes above 0x7F. The
-// latter need not be UTF-8, and may be what a terminal takes for an order: a log quotes them.
+// latter need not be UTF-8, and may contain escape sequences of a terminal: a log quotes them.
 func (r *Request) Target() []byte { return r.head.Target.Of(r.text) }
 
 // Path returns the path of the target as it came, with its escapes. It begins with "/", or it is "*" (with OPTIONS only). A target
@@ -70,8 +70,8 @@ func (r *Request) Host() []byte {
 	return r.head.Authority.Of(r.text)
 }
 
-// Proto returns the version of HTTP that the request is served with: "HTTP/1.0", or "HTTP/1.1" also for higher minor
-// versions.
+// Proto returns the version of HTTP that the request is served with: "HTTP/1.0", or "HTTP/1.1", even for higher
+// minor versions.
 func (r *Request) Proto() string { return r.proto }
 
 // Header returns the value of the first field with this name, without regard to case, or nil if there is none.
@@ -106,11 +106,11 @@ func (r *Request) RemoteAddr() net.Addr {
 }
 
 // Began returns when the first byte of the request was found, on the clock of its scheduler: see act.Scheduler.Now. For a
-// pipelined request that is when the one before was over.
+// pipelined request it returns when the request before it was over.
 func (r *Request) Began() time.Duration { return r.began }
 
-// Conn returns the connection that the request came on, to look at what carries it: secure.State says what TLS has
-// negotiated. It must not be read, written or closed.
+// Conn returns the connection that the request came on, to inspect what carries it: secure.State returns what TLS
+// has negotiated. It must not be read, written or closed.
 func (r *Request) Conn() *listener.Conn { return r.conn }
 
 // unknown is the address of a client that has gone.

@@ -38,7 +38,7 @@ type answer struct {
 	progress  progress
 	mute      bool                            // it answers HEAD: everything as with GET, but no content
 	upgrade   bool                            // there is an Upgrade field
-	last      bool                            // the connection is closed behind it; once the head is out, the client knows
+	last      bool                            // the connection is closed after it; once the head is out, the client knows
 	timeout   time.Duration                   // in place of Timeouts.Write; 0: none
 	err       error                           // why the answer is none
 	lent      *Sender                         // by Lend
@@ -69,8 +69,9 @@ var (
 	// Timeout returns true. So is the error of a Body that comes too slowly.
 	ErrSlow error = slowClient{}
 	// ErrAbort is for an action that fails in order to abort its connection: t.Fail(httpd.ErrAbort). The client gets no
-	// answer, also if nothing of it was sent, and sees that something is missing. ErrAbort itself is logged at level debug
-	// and does not fail the task. An error that wraps it together with another one does both.
+	// answer, even if nothing of it was sent yet, and sees that something is missing. ErrAbort itself is logged at level
+	// debug and does not fail the task. An error that wraps both ErrAbort and another error aborts the connection and
+	// fails the task.
 	ErrAbort = errors.New("httpd: the handler aborts the connection")
 	// ErrNoUpgrade is returned by SwitchProtocols if the client has not asked for the protocol.
 	ErrNoUpgrade = errors.New("httpd: the client has not asked for an upgrade to this protocol")
@@ -93,7 +94,8 @@ func (w *Response) reset() {
 	w.answer = answer{status: 200, announced: -1, left: -1}
 }
 
-// early reports whether the head can be changed. Behind it the answer fails; of a connection that was hijacked nobody cares.
+// early reports whether the head can be changed. After the head the answer fails; for a hijacked connection it does
+// not matter.
 func (w *Response) early() bool {
 	if w.progress > gathering && w.progress < hijacked {
 		w.fail(ErrLate)
@@ -105,7 +107,7 @@ func (w *Response) early() bool {
 // fails if the head has been sent.
 func (w *Response) SetStatus(code int) {
 	switch {
-	case code < 200 || code > 599: // 1xx are no answers; other first digits have no meaning (RFC 9110 15)
+	case code < 200 || code > 599: // 1xx are not answers; other first digits have no meaning (RFC 9110 15)
 		panic(fmt.Sprintf("httpd: %d is no status that a request can be answered with", code))
 	case w.early():
 		w.status, w.next = code, nil
@@ -116,12 +118,12 @@ func (w *Response) SetStatus(code int) {
 // Server.OnResponse it is 0 if no answer was sent.
 func (w *Response) Status() int { return w.status }
 
-// Written returns how many bytes of content were given to the connection so far, but for those of a Sender until its loan ends.
-// For HEAD it returns how many would have been.
+// Written returns how many bytes of content were given to the connection so far; the bytes of a Sender count when its loan
+// ends. For HEAD it returns how many there would have been.
 func (w *Response) Written() int64 { return w.written }
 
-// Add adds a field, behind those of the same name. The answer fails (see Handler) if the name is not a token (RFC 9110 5.6.2), if the value has a
-// control character (RFC 9110 5.5), if the server itself sets the field, or if the head has been sent. The field
+// Add adds a field, after fields of the same name. The answer fails (see Handler) if the name is not a token (RFC 9110 5.6.2), if
+// the value has a control character (RFC 9110 5.5), if the server itself sets the field, or if the head has been sent. The field
 // Upgrade is only for status 426, and names the protocols that the client should switch to.
 func (w *Response) Add(name, value string) {
 	kind, ok := addable(name, value)
@@ -135,7 +137,7 @@ func (w *Response) Add(name, value string) {
 	}
 }
 
-// Set is Add in place of all fields with this name, in any case, that were added before.
+// Set replaces the fields of this name that were added before, and is otherwise like Add. Case does not matter.
 func (w *Response) Set(name, value string) {
 	if !w.early() {
 		return
@@ -207,7 +209,7 @@ func (w *Response) SetLength(n int64) {
 	}
 }
 
-// SetTimeout has d take the place of Timeouts.Write for this response, from now on. 0 means that of the Server, and a negative d
+// SetTimeout replaces Timeouts.Write by d for this response, from now on. 0 restores the Server's time-out, and a negative d
 // means no limit.
 func (w *Response) SetTimeout(d time.Duration) { w.timeout = d }
 
@@ -329,8 +331,8 @@ type nothing struct{}
 func (nothing) Error() string { return "httpd: nothing more is wanted" }
 func (nothing) Arm(*act.Task) {}
 
-// Flush sends what was written so far, and the head even if nothing was. It is rarely needed: when a handler waits, what
-// is gathered is sent. The error is that of Write.
+// Flush sends what was written so far, and the head even if nothing was. It is rarely needed: gathered output is sent
+// whenever a handler waits. The error is that of Write.
 func (w *Response) Flush() error {
 	if w.progress >= hijacked || w.err != nil {
 		return cmp.Or(w.err, errHijacked)
@@ -377,10 +379,10 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 
 // SwitchProtocols has the handler answer with 101 (Switching Protocols). Then the connection is no longer HTTP: next
 // makes the action that has its turns from there on, with whatever has come after the request still unread. It is
-// called as the handler of a service is, orders reach its action, and the time-outs of the Server no longer apply.
-// A service at MaxConns asks its IdleSince, if it has one, before it closes the connection for another client.
-// Fields that the handshake needs are added with Add. next may look at the request and the response; when it has
-// returned they are used for other requests.
+// called like the handler of a service, shutdown requests reach its action, and the time-outs of the Server no
+// longer apply. A service at MaxConns asks its IdleSince, if it has one, before it closes the connection for another
+// client. Fields that the handshake needs are added with Add. next may look at the request and the response; when it
+// has returned they are used for other requests.
 //
 // The error is ErrNoUpgrade if the client has not asked for this protocol, which HTTP/1.0 cannot; another one if the body
 // has not been read to its end, or the head has been sent. Then nothing is switched, and the handler answers as usual,
@@ -436,7 +438,7 @@ func (w *Response) Hijack(next func(*listener.Conn) act.Action) error {
 
 var errHijacked = errors.New("httpd: the connection was hijacked")
 
-// leaves reports whether the connection is not HTTP behind this response.
+// leaves reports whether the connection is no longer HTTP after this response.
 func (w *Response) leaves() bool { return w.next != nil }
 
 // complete reports whether a HEAD has its answer, and the handler has begun with the content: nothing would hold it up.
@@ -446,7 +448,7 @@ func (w *Response) complete() bool { return w.progress == enough }
 // head is sent. Clients of HTTP/1.0 get none. It panics if code is 101, or not from 100 to 199. After 100 (Continue)
 // Body.Peek sends no second one.
 //
-// The error is ErrLate behind the head, or that of Write. An act.Blocked means that the client has not taken enough of what
+// The error is ErrLate after the head, or that of Write. An act.Blocked means that the client has not taken enough of what
 // was sent before, and that nothing was sent now.
 func (w *Response) Inform(code int, fields ...Field) error {
 	switch {

@@ -11,7 +11,7 @@ import (
 // Handler answers a request. It runs on the scheduler's thread and must not block. It returns nil if w has the answer, or
 // else an action, which takes turns until it is Done: it may wait for timers, for other connections, for offloaded work,
 // for more of the body, and for room to write. An action that is an io.Closer is closed when it has finished or is
-// dropped; one that is an act.Stopper gets orders.
+// dropped; one that is an act.Stopper gets shutdown requests.
 //
 // Request and Response belong to the handler until it has answered, and are then reused for other requests. Bytes that
 // their methods lend are valid until the turn ends; in a later turn call the method again.
@@ -29,9 +29,9 @@ type Server struct {
 	// Handler answers the requests. Without it Serve panics: each connection is aborted, and the log says why.
 	Handler Handler
 	// Connect is the Handler of requests with CONNECT, which are refused with 501 if it is nil. It begins a tunnel by
-	// Response.Hijack, and writes the 200 itself, or it refuses with a status; the connection is closed behind any answer. A
-	// target "host:port" is Request.Host, with "/" as the path. Lines of these requests may end in LF alone, as those of
-	// net/rpc do: nothing that follows can be taken for a request.
+	// Response.Hijack, and writes the 200 itself, or it refuses with a status; the connection is closed after any answer. A
+	// target "host:port" is Request.Host, with "/" as the path. Lines of these requests may end in LF alone, as net/rpc
+	// sends them: nothing that follows can be taken for a request.
 	Connect  Handler
 	Timeouts Timeouts
 	// MaxBody is the largest body of a request, in bytes, whatever the handler wants. A request that announces a longer
@@ -52,16 +52,17 @@ type Server struct {
 	// OnResponse is called once for each request, for a log such as that of package accesslog: when its response has been
 	// given to the connection, or when nothing more of it will be given; up to Limits.High bytes of it may still be queued
 	// there. With SwitchProtocols and Hijack that is when HTTP ends. It is also called for refusals, which may have no method
-	// and no target, but not for a request that an order drops in the middle of an offloaded function. It must not block,
-	// nor keep its arguments. It may be nil.
+	// and no target, but not for a request that a shutdown drops while its function runs on another goroutine. It must not
+	// block, nor keep its arguments. It may be nil.
 	OnResponse func(w *Response, r *Request)
 	// OnState is called when the state of a connection changes, on the thread of its scheduler. It must not block. To close the
 	// connection, it posts a function that does. It may be nil.
 	OnState func(c *listener.Conn, s ConnState)
 }
 
-// Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not extend it, but for
-// bodies whose length is unknown. The zero Timeouts are good for servers on the Internet. A negative time-out means no limit.
+// Timeouts are how long the server waits for a client. Each begins with its phase, and single bytes do not extend it, except
+// for bodies whose length is unknown. The zero Timeouts are good for servers on the Internet. A negative time-out means no
+// limit.
 type Timeouts struct {
 	// Head bounds the wait for the first byte of a connection. From the first byte of each request it bounds the arrival
 	// of its fields; a slower client gets 408. 0 means 10 s.
@@ -69,23 +70,23 @@ type Timeouts struct {
 	// Idle is how long a connection is kept between two requests. 0 means 75 s.
 	Idle time.Duration
 	// Body is how long a body may pause while a handler wants more of it. A body without a Content-Length is a stream, which may
-	// pause as long after each byte. One with a Content-Length is at hand, so its pauses may take as long in all; but each
-	// 240 bytes make up for a second of them. 0 means 60 s, as with nginx; net/http has no limit. The rest that a handler
-	// leaves unread has 5 s, or Body if that is less, whatever its length. Body.SetTimeout sets that of one body.
+	// pause as long after each byte. One with a Content-Length is at hand, so its pauses may take as long in all; but each 240
+	// bytes make up for a second of them. 0 means 60 s, as with nginx; net/http has no limit. The rest that a handler leaves
+	// unread has 5 s, or Body if that is less, whatever its length. Body.SetTimeout changes it for one body.
 	Body time.Duration
-	// Write is how long a client may take less than 240 bytes a second while there is something to send. It is cut off
-	// then, at most an eighth of the time later. 0 means 60 s, which is 14,400 bytes. Response.SetTimeout sets that of one
-	// response.
+	// Write is how long a client may take less than 240 bytes a second while there is something to send. Then, at most an
+	// eighth of the time later, its connection is aborted. 0 means 60 s, which is 14,400 bytes. Response.SetTimeout
+	// changes it for one response.
 	Write time.Duration
 }
 
 // slowest is the rate, in bytes a second, below which a client is too slow.
 const slowest = 240
 
-// Serve makes the action of a connection. On an order idle connections are closed, at once or evenly over the Spread of the
-// order (see shutdown.Policy). One on which no request has come yet has a second for it, from when it was accepted: see
-// act.Task.FirstLeaveTime. Requests that have begun, or come before that, are answered, with Connection: close, within
-// the bounds of the order.
+// Serve makes the action of a connection: pass it to a service or to package program. On a shutdown request idle
+// connections are closed, at once or evenly over its Spread (see shutdown.Policy). A new connection without a request has a
+// second for its first one, from when it was accepted: see act.Task.FirstLeaveTime. Requests that have begun, or come
+// before that, are answered, with Connection: close, within the bounds of the shutdown.
 func (v *Server) Serve(c *listener.Conn) act.Action {
 	if v.Handler == nil {
 		panic("httpd: Server without a Handler")

@@ -32,7 +32,7 @@ import (
 // An answer that is complete before the end of a chunked body goes from handling to draining, and then to sending: only there it
 // is known whether it is the last one.
 //
-// What fails behind the head of its response is aborted, at once.
+// A request that fails after the head of its response is aborted, at once.
 //
 // At rest it holds a timer and no buffer.
 type session struct {
@@ -47,7 +47,7 @@ type session struct {
 	phase    phase
 	state    ConnState
 	blank    uint8 // empty lines before the next request, which have been discarded
-	stopping bool  // an order has come
+	stopping bool  // a shutdown request has come
 }
 
 type phase uint8
@@ -74,7 +74,8 @@ func (p phase) idle() bool { return p <= resting }
 const requestsATurn = 64
 
 // idleLinger is how long a client may take to close its side of an idle connection. Many clients do not watch idle
-// connections, and there is nothing to protect but a request that may be on its way: so an order does not wait for them.
+// connections, and there is nothing to protect but a request that may be on its way: so a shutdown does not wait for
+// them.
 const idleLinger = 500 * time.Millisecond
 
 // drainable is how much of a body is thrown away so that the connection can go on. An answer waits for no longer than drainTime
@@ -117,7 +118,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 	return d
 }
 
-// keep keeps the request, if there still is one when the turn ends: for the turns to come, and for String, also after a
+// keep keeps the request, if there still is one when the turn ends: for the turns to come, and for String, even after a
 // panic. What has come of one that is refused is for OnResponse.
 func (x *session) keep() {
 	if e := x.exchange; e != nil {
@@ -176,7 +177,7 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	}
 	now := t.Scheduler().Now()
 	blocked, is := err.(act.Blocked)
-	if x.stopping && x.phase.idle() && x.limit == 0 { // behind an answer that does not say that it is the last one
+	if x.stopping && x.phase.idle() && x.limit == 0 { // after an answer that does not say that it is the last one
 		x.limit = x.leave(t)
 	}
 	switch {
@@ -200,7 +201,7 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 	return act.Wait
 }
 
-// leave returns when an order ends the connection, if no request begins. The first one may be on its way.
+// leave returns when a shutdown ends the connection, if no request begins. The first one may be on its way.
 func (x *session) leave(t *act.Task) time.Duration {
 	if x.phase == resting {
 		return max(1, t.NextLeaveTime())
@@ -556,8 +557,8 @@ func (x *session) release() {
 	}
 }
 
-// Stop passes an order on to the handler's action, and has the connection end with the response; at rest, when its moment has
-// come.
+// Stop passes a shutdown request on to the handler's action, and has the connection end with the response; at rest, when its
+// moment has come.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	x.stopping = true
 	switch {

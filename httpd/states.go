@@ -11,7 +11,8 @@ import (
 type ConnState uint8
 
 const (
-	// StateNew is a connection that has been accepted, behind the filters of its service such as the handshake of TLS.
+	// StateNew is a connection that has been accepted and has passed the filters of its service, such as the
+	// handshake of TLS.
 	StateNew ConnState = iota
 	// StateActive is a connection on which a request has begun to come and is not answered yet.
 	StateActive
@@ -40,7 +41,7 @@ func (x *session) note(t *act.Task, message string, err error) {
 	}
 }
 
-// refused are the requests of a second that were refused, and those whose clients were cut off.
+// refused are the requests of a second that were refused, and requests whose clients were cut off.
 type refused struct {
 	n    int
 	peer zap.Field // of the last
