@@ -24,9 +24,9 @@
 // line when httpd calls OnResponse: its answer is over, or the connection has switched to another protocol. A request that
 // was refused before its head could be understood has no method and no target: its line has "-" for them, in JSON "".
 //
-// Nothing that a client sends can forge a line. In Common and Combined some bytes of a quoted value are written as \x and two
-// digits: quotes, backslashes, control characters, and what is not ASCII. JSON is ASCII, and always valid: what is not
-// UTF-8 is written as \ufffd. Of each value at most 4 KiB are written, and "..." in place of the rest.
+// No client can forge a line. In Common and Combined some bytes of a quoted value are written as \x and two digits: quotes,
+// backslashes, control characters, and bytes that are not ASCII. JSON is ASCII, and always valid: bytes that are not UTF-8
+// are written as \ufffd. At most 4 KiB of each value are written, and "..." in place of the rest.
 //
 // # Bounds
 //

@@ -7,7 +7,7 @@ import (
 )
 
 // Flags defines -access-log and -access-log-format, whose defaults are Path and Format. With Flags a Log is an Option of package
-// program. If the Path is empty then, there is no log.
+// program. If Path is empty and the flag is not given, there is no log.
 func (l *Log) Flags(fs *flag.FlagSet) (check func() error) {
 	fs.StringVar(&l.Path, "access-log", l.Path, "a `file` to which a line is appended for each request; -: standard output")
 	fs.Var((*formatFlag)(&l.Format), "access-log-format", "the `format` of these lines: combined, common or json")

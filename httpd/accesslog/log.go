@@ -15,16 +15,16 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Log is an access log. It is a service, which must be set up before the services whose requests it logs. Any number of
-// servers may share it. Its fields must not be changed after Setup.
+// Log is an access log. It is a service: set it up before the services whose requests it logs, and give its OnResponse
+// to their httpd.Servers, of which any number may share it. Its fields must not be changed after Setup.
 //
 // Make few of them: a Log takes a little memory of each scheduler for as long as the process lives.
 type Log struct {
-	// Path is that of the file, which is made if there is none, and appended to. It may be a named pipe, if
-	// that has a reader. "" and "-" mean standard output. If its reader goes away, lines are lost; but the system ends a process
-	// that does not catch SIGPIPE, as package program does.
+	// Path is the path of the file, which is created if it does not exist, and appended to. It may be a named pipe that has a
+	// reader. "" and "-" mean standard output. If its reader goes away, lines are lost, and the kernel ends the process unless
+	// it catches SIGPIPE, as package program does.
 	Path string
-	// Format is that of the lines. The zero Format is Combined.
+	// Format is the format of the lines. The zero Format is Combined.
 	Format Format
 
 	off   bool // the flags ask for no log
@@ -37,7 +37,7 @@ type Log struct {
 }
 
 // Setup opens the file, and opens it again on each SIGHUP, which is logged in one line and no longer ends the program. It
-// is a set-up function as act.Run takes it.
+// is a set-up function for act.Run. It fails if the file cannot be opened.
 func (l *Log) Setup(s *act.Scheduler) error {
 	if l.off {
 		return nil
@@ -53,9 +53,9 @@ func (l *Log) Setup(s *act.Scheduler) error {
 	return monitor.OnSignal(hangup{l, s.Logger()}, syscall.SIGHUP)(s)
 }
 
-// OnResponse returns what adds the line of a request, for the field of that name of an httpd.Server. It panics on a scheduler that
-// Setup was not called for. If the flags ask for no log, OnResponse returns nil after they were parsed; what it returned before does
-// nothing then.
+// OnResponse returns the function that adds the line of a request, for the field of that name of an httpd.Server. The function
+// panics on a scheduler that Setup was not called for. If the flags ask for no log, OnResponse returns nil once they are parsed,
+// and a function that it returned before does nothing.
 func (l *Log) OnResponse() func(*httpd.Response, *httpd.Request) {
 	if l.off {
 		return nil
@@ -76,8 +76,8 @@ func (l *Log) add(w *httpd.Response, r *httpd.Request) {
 const missing = "accesslog: a Log that was not set up: it has to be among the services"
 
 // Reopen opens the file again, for a program that has renamed it: lines that were not written yet go to a new file of that
-// name. After an error they go to the old one. It does nothing for standard output, and after the end. It blocks. Any
-// goroutine.
+// name. After an error they go to the old one. It does nothing for standard output, or after the last scheduler has ended.
+// It blocks. Any goroutine may call it.
 func (l *Log) Reopen() error {
 	if l.standard() {
 		return nil

@@ -100,7 +100,7 @@ func (w *writer) finish() error {
 	return err
 }
 
-// write writes whole lines. Those that cannot be written are lost.
+// write writes whole lines. Lines that cannot be written are lost.
 func (w *writer) write(a *batch) {
 	n, err := 0, w.finish()
 	if err == nil {

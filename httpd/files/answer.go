@@ -13,7 +13,7 @@ import (
 
 // answer is the action of one request.
 //
-//	look, off the thread ──▶ reply ──▶ for a large file: send ◀──▶ fetch, off the thread; not for an *os.File
+//	look, on another goroutine ──▶ reply ──▶ for a large file: send ◀──▶ fetch, on another goroutine; not for an *os.File
 type answer struct {
 	server *Server
 	w      *httpd.Response

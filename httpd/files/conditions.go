@@ -64,7 +64,7 @@ func (v version) compare(f fields, name string) int {
 	return 0
 }
 
-// single returns the value of a field that is no list, and how many fields of the name there are, at most 2.
+// single returns the value of a field that is not a list, and how many fields of the name there are, at most 2.
 func single(f fields, name string) (value []byte, n int) {
 	for value = range f.Values(name) {
 		if n++; n > 1 {

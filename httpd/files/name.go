@@ -29,7 +29,7 @@ func nameOf(path string, hidden bool) (name string, dir, ok bool) {
 }
 
 // decode takes the escapes out of a path, once (RFC 3986 2.4). It is not ok if a percent sign begins no escape, or if a
-// slash is escaped: that is no separator (RFC 3986 2.2), and no name of a file has one.
+// slash is escaped: that is not a separator (RFC 3986 2.2), and no name of a file has one.
 func decode(path []byte) (decoded string, ok bool) {
 	b, ok := syntax.Unescape(make([]byte, 0, len(path)), path)
 	if !ok || bytes.Count(b, slash) > bytes.Count(path, slash) {

@@ -2,7 +2,7 @@ package files
 
 import "strings"
 
-// piece is a text, and bytes of the file behind it. Both may be empty.
+// piece is a text, followed by bytes of the file. Both may be empty.
 type piece struct {
 	text string
 	span

@@ -19,7 +19,7 @@ const white = syntax.Blank
 type span struct{ from, size int64 }
 
 // ranges returns the parts of a file of size bytes that a Range field asks for, in the order of the field, without those
-// that begin behind the last byte. If there are none the answer is 416. The result satisfies all of
+// that begin after the last byte. If there are none the answer is 416. The result satisfies all of
 //
 //	len(parts) <= maxRanges, 0 <= from, 0 < size, from+size <= size of the file, sum of sizes <= size of the file
 //

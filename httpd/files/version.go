@@ -48,7 +48,7 @@ func (v version) lastModified(now time.Time) string {
 
 // layouts are the three formats of an HTTP-date (RFC 9110 5.6.7). The first is the one that is written.
 //
-// In the second one Go takes the years 69 to 99 for those of the past century, while the RFC looks at the present year.
+// In the second one Go reads the years 69 to 99 as years of the past century, while the RFC goes by the present year.
 // The day of the week does not fit then, so the date is invalid.
 var layouts = [...]string{
 	"Mon, 02 Jan 2006 15:04:05 GMT",

@@ -21,13 +21,13 @@ type Adapter struct {
 	// Handler answers the requests. nil means http.DefaultServeMux.
 	Handler http.Handler
 	// Most bounds how many requests are handled at a time, on all schedulers together. Beyond it the answer is 503 with
-	// Retry-After. A handler counts until it has returned, also if its client has gone. 0 means no bound: then a connection
-	// has one handler at a time, and those that go on after their client has gone.
+	// Retry-After. A handler counts until it has returned, even if its client has gone. 0 means no bound: then each open
+	// connection has at most one handler at a time, and handlers whose clients have gone may still run besides.
 	Most int
-	// Inline has handlers called on the scheduler's thread, in place of a goroutine: two thirds of the price, for handlers
-	// that never block. A request is handled when its whole body is there, of at most 4 MiB (413), and the answer is
-	// sent when the handler returns. All of its content is kept until it is sent, and counts for the listener.Budget; of a file
-	// that io.Copy sends behind a Content-Length only the descriptor is. Hijack and deadlines are not supported, and Most does
+	// Inline has handlers called on the scheduler's thread, not on a goroutine: two thirds of the price, for handlers that
+	// never block. A request is handled when its whole body has arrived, of at most 4 MiB (413), and the answer is sent when
+	// the handler returns. All of its content is kept until it is sent, and counts for the listener.Budget; for a file that
+	// io.Copy sends after a Content-Length, only the descriptor is kept. Hijack and deadlines are not supported, and Most does
 	// not count. A handler that calls runtime.Goexit, as testing.T.FailNow does, ends its scheduler.
 	Inline bool
 
@@ -74,7 +74,7 @@ func refusal(err error) act.Action {
 	})
 }
 
-// closes reports whether the Server, if there is one, wants connections closed behind their answers.
+// closes reports whether the Server, if there is one, wants connections closed after their answers.
 func (a *Adapter) closes() bool { return a.of != nil && (a.of.closes.Load() || a.of.ended.Load()) }
 
 func (a *Adapter) handler() http.Handler {

@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/secure"
 )
 
-// addresses are those of a connection, and what its TLS has negotiated.
+// addresses are the addresses of a connection, and what its TLS has negotiated.
 type addresses struct {
 	local, peer net.Addr
 	remote      string               // peer, as a text
@@ -21,7 +21,7 @@ func addressesOf(c *listener.Conn, peer net.Addr) addresses {
 	if peer == nil { // it has gone
 		peer = &net.UnixAddr{Name: "unknown", Net: "unknown"}
 	}
-	if u, is := peer.(*net.UnixAddr); is && u.Name == "" { // as package net calls those without a name
+	if u, is := peer.(*net.UnixAddr); is && u.Name == "" { // as package net calls an address without a name
 		peer = &net.UnixAddr{Name: "@", Net: u.Net}
 	}
 	a := addresses{local: c.LocalAddr(), peer: peer, remote: peer.String()}

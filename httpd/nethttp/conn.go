@@ -15,14 +15,14 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// conn is a connection of a Server, for those who want to know of connections.
+// conn is a connection of a Server, for ConnContext and ConnState.
 type conn struct {
 	addresses
 	of  *listener.Conn
 	ctx context.Context // of its requests
 }
 
-// conns are those of one scheduler, if there is a ConnContext or a ConnState.
+// conns are the connections of one scheduler, if there is a ConnContext or a ConnState.
 var conns = act.NewLocal(func(*act.Scheduler) map[*listener.Conn]*conn { return map[*listener.Conn]*conn{} })
 
 // state is an httpd.Server.OnState.

@@ -1,5 +1,5 @@
-// Package nethttp serves http.Handlers: programs that are written for net/http run on a server of package httpd, beside its
-// own handlers.
+// Package nethttp runs http.Handlers on a server of package httpd: programs that are written for net/http, or some routes
+// of a server whose other handlers are httpd's own.
 //
 //	err := nethttp.ListenAndServe("127.0.0.1:8080", mux) // in place of http.ListenAndServe
 //	server := &nethttp.Server{Handler: mux}              // in place of &http.Server{Handler: mux}
@@ -12,9 +12,9 @@
 //	web.Handle("/", old.Serve)
 //	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: web.Serve}).Serve)
 //
-// A handler may block: each running request has a goroutine, whatever act.Config.Offloads says. An act.Config.Executor of
-// one's own has to have a method Reserve for that; otherwise handlers share its goroutines with everything else. The scheduler
-// parses requests and sends small answers. A connection between two requests has no goroutine and no buffer.
+// A handler may block: each running request has a goroutine, whatever act.Config.Offloads says. An act.Config.Executor of your
+// own needs a method Reserve for that; without it, handlers share its goroutines with everything else. The scheduler parses
+// requests and sends small answers. A connection between two requests has no goroutine and no buffer.
 //
 //	the scheduler's thread                                 a goroutine
 //	head ──▶ http.Request ─────────────────────────────▶ ServeHTTP
@@ -22,40 +22,40 @@
 //	client ◀── small answers, whole ◀─────────────────── return
 //	client ◀──────────────────────── large answers: the goroutine sends by itself
 //
-// A Write of 16 KiB, and the third piece of a smaller answer that is sent piece by piece, has the connection lent to the
-// goroutine (see httpd.Response.Lend). From there on it sends by itself, as with net/http, and a part of a file by sendfile(2);
-// the scheduler only waits for room. With TLS the goroutine reads the file and encrypts it. A connection whose filter hides it (see
-// monitor.Stream) cannot be lent: chunks of 16 KiB go to the scheduler, two at a time, and a Write of 64 KiB or more, which is not
-// copied, returns when the scheduler has taken all of it.
+// A Write of 16 KiB, and the third piece of a smaller answer that is sent piece by piece, lends the connection to the goroutine
+// (see httpd.Response.Lend). From then on the goroutine sends by itself, as with net/http, and a part of a file by sendfile(2);
+// the scheduler only waits for room. With TLS the goroutine reads the file and encrypts it. A connection whose filter hides it
+// (see monitor.Stream) cannot be lent: chunks of 16 KiB go to the scheduler, two at a time, and a Write of 64 KiB or more, which
+// is not copied, returns when the scheduler has taken all of it.
 //
-// A body comes in chunks of up to 16 KiB, or of 64 KiB if it is large. At most 80 KiB, or 128 KiB of a large body, are on their way
-// to the handler: so a slow handler holds up the client.
+// A body comes in chunks of up to 16 KiB, or of 64 KiB if it is large. At most 80 KiB, or 128 KiB of a large body, are on their
+// way to the handler, so a slow handler slows the client down.
 //
 // A handler that computes holds a processor of the Go runtime (GOMAXPROCS) for 10 ms at a time. While schedulers run, there
 // are two processors more than schedulers. When handlers hold all of them, another request waits for a processor three times:
-// to be read, handled and answered. With Inline it waits once. Requests to a server of net/http wait likewise. A semaphore in
-// the handlers that compute, with a place for each CPU, keeps processors free for the others.
+// to be read, handled and answered. With Inline it waits once. Requests to a server of net/http wait in the same way. A
+// semaphore in the handlers that compute, with a place for each CPU, keeps processors free for the others.
 //
-// A collection of garbage costs more CPU time beside schedulers than without, if they keep all CPUs busy. So [act.Run] makes
-// collections of a small heap rarer. A server whose handlers allocate much should run with a higher GOGC.
+// A garbage collection costs more CPU time while schedulers keep all CPUs busy. So [act.Run] makes collections of a small
+// heap rarer. A server whose handlers allocate much should run with a higher GOGC.
 //
-// An order to end, such as that of Server.Shutdown, waits for all handlers within its bound, also for those whose clients
-// have gone. Contexts of requests do not end with the order, but when its bound is reached. Handlers that have not returned
-// then are counted in the shutdown.Cut, and their calls fail with net.ErrClosed. Their requests stay as they are. A handler
-// that streams until its client goes has to learn of the order otherwise: by Server.RegisterOnShutdown, or by
-// signal.NotifyContext, as in examples/nethttp. Reads of a hijacked connection return net.ErrClosed from the order on; writes
-// go on until the handler closes it.
+// A shutdown, such as that of Server.Shutdown, waits for all handlers within its bound, even for handlers whose clients have
+// gone. The contexts of requests end when the bound is reached, and not when the shutdown begins. Handlers that have not
+// returned by then are counted in the shutdown.Cut, and their calls fail with net.ErrClosed. Their requests stay as they are.
+// A handler that streams until its client goes has to learn of the shutdown by other means: Server.RegisterOnShutdown, or
+// signal.NotifyContext, as in examples/nethttp. Reads of a hijacked connection return net.ErrClosed once the shutdown has
+// begun; writes go on until the handler closes it.
 //
 // # In place of http.Server
 //
-// A [Server] has the fields and methods of an http.Server, but for those of HTTP/2: a program that has one names another type,
-// and its comments say what differs. An Adapter is for programs that are more than that: package program has flags, reloads and upgrades, a
-// service.TCP or service.Unix has filters and bounds, httpd.Server has time-outs and MaxBody, and accesslog writes a log.
+// A [Server] has the fields and methods of an http.Server, except the ones for HTTP/2: replace the name of the type, and read in
+// its comments what differs. An Adapter is for programs that use more of Daimon: package program has flags, reloads and upgrades,
+// a service.TCP or service.Unix has filters and bounds, httpd.Server has time-outs and MaxBody, and accesslog writes a log.
 //
 // # What is different
 //
-// What net/http documents of a Handler, a Request and a ResponseWriter holds here, but for this. TestScenes compares the two
-// byte by byte, and reads this list.
+// What net/http documents for a Handler, a Request and a ResponseWriter holds here, with these exceptions. A test compares
+// the two byte by byte, and reads this list.
 //
 // Requests:
 //
@@ -69,19 +69,19 @@
 //   - Empty lines before a request are skipped.
 //   - A request that ends within its head, since the client has closed its side, gets no answer; with net/http it is 400. The
 //     answer to one that ends within its body says close.
-//   - A request of HTTP/1.2 is one of HTTP/1.1, also in Request.Proto.
+//   - A request of HTTP/1.2 is one of HTTP/1.1, even in Request.Proto.
 //   - 100 (Continue) is not sent if the body has begun to come.
 //   - The connection goes on if a handler reads only a part of a body that came with Expect: 100-continue. net/http closes it.
 //   - The errors of a body have other words. Errors that packages io, os and net/http export are the same.
 //   - Reading the body and writing the answer never exclude each other: EnableFullDuplex does nothing.
 //   - SetReadDeadline has no effect on a request without a body. With net/http its context ends at the deadline.
-//   - Close of a body returns nil, also if a Read has failed or would fail: it does not read what is left.
+//   - Close of a body returns nil, even if a Read has failed or would fail: it does not read the rest.
 //   - What a handler leaves of a body is thrown away, up to 256 KiB beyond what is on its way to the handler; if there is more,
 //     the answer says close. With net/http it is 256 KiB.
 //   - An answer that begins before its handler has returned, since it is flushed or has more than 4 KiB, says close if the end of
 //     a body in chunks has not come by then. An answer that is complete waits for that end for up to 500 ms. net/http reads on
 //     before it answers, however long that takes.
-//   - The connection goes on behind a body that http.MaxBytesReader has cut. net/http closes it, by an unexported method.
+//   - The connection goes on after a body that http.MaxBytesReader has cut. net/http closes it, by an unexported method.
 //   - The http.Server of http.ServerContextKey has no fields. It serves nothing.
 //
 // Answers:
@@ -94,7 +94,7 @@
 //   - A refusal has a Date, a Content-Length and a text of its own.
 //   - An answer to HEAD has a Transfer-Encoding if that to GET has one.
 //   - An answer to CONNECT is the last one, and has no length if it is a success (RFC 9110 9.3.6).
-//   - Date is the server's, also if a handler has set one or nil.
+//   - Date is the server's, even if a handler has set one or nil.
 //   - Transfer-Encoding is the server's. HTTP/1.1 answers without a length are always sent in chunks.
 //   - An invalid Content-Length is never sent. net/http sends it where there are no chunks.
 //   - Of a handler's Connection only "close" has an effect, in any list. Fields that it names are sent, and it is not.
@@ -108,10 +108,10 @@
 //   - An answer of up to 4 KiB gets a Content-Length; with net/http it is 2 KiB.
 //   - If the content is shorter than the Content-Length that the handler has set, and nothing was sent yet, the client gets 500
 //     in place of a part. If it would be longer, the connection goes on, since the answer is whole.
-//   - Trailers with http.TrailerPrefix are sent behind small answers, too.
-//   - A connection that was hijacked is no *net.TCPConn and no *tls.Conn, since it stays with its scheduler.
-//   - Bytes behind a request are not Buffered after Hijack: both the net.Conn and the bufio.Reader on it return them. With net/http
-//     the net.Conn alone loses those that came with the request.
+//   - Trailers with http.TrailerPrefix are sent after small answers, too.
+//   - A connection that was hijacked is neither a *net.TCPConn nor a *tls.Conn, since it stays with its scheduler.
+//   - Bytes that follow a request are not Buffered after Hijack: both the net.Conn and the bufio.Reader on it return them. With
+//     net/http, a reader of the net.Conn alone loses bytes that came with the request.
 //   - After a panic, and after http.ErrAbortHandler, the client sees a reset in place of a plain end.
 //
 // With [Adapter].Inline there are more:

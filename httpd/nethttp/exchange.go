@@ -26,7 +26,7 @@ import (
 // exchange is a request that a handler answers on a goroutine: the action of the request, and what its goroutine shares
 // with it.
 type exchange struct {
-	req     http.Request // the first, for those that call runtime.SetFinalizer
+	req     http.Request // the first, for handlers that call runtime.SetFinalizer
 	ctx     values
 	adapter *Adapter
 	cancel  context.CancelFunc
@@ -403,7 +403,7 @@ func (x *exchange) Describe(d *act.Description) {
 }
 
 // Close leaves a handler that has not returned to its goroutine. Unless the handler has hijacked the connection, its context
-// ends, and a task takes the place of the exchange, so that Run goes on waiting for the handler. When an order drops
+// ends, and a task takes the place of the exchange, so that Run goes on waiting for the handler. When a shutdown drops
 // everything there is no such task: it would begin after the next turn.
 func (x *exchange) Close() error {
 	if x.r.Scheduler().Internals().Here() {
@@ -476,8 +476,8 @@ func (x *exchange) start(h *head) {
 	x.bell.Wake()
 }
 
-// write hands on a piece, and waits until there is room for the next. The goroutine sends large pieces by itself, and those of an
-// answer that is sent bit by bit.
+// write hands on a piece, and waits until there is room for the next. The goroutine sends large pieces by itself, and pieces of
+// an answer that is sent bit by bit.
 func (x *exchange) write(p []byte) (int, error) {
 	if len(p) > 0 {
 		if x.pieces++; x.pieces > alonePieces || len(p) >= aloneSize {
@@ -581,7 +581,7 @@ func (x *exchange) hijack() (conn net.Conn, unread []byte, err error) {
 	return a.conn, unread, a.err
 }
 
-// request has the task do something, behind all that was written. It is given up when there is something in late.
+// request has the task do something, after all that was written. It is given up when there is something in late.
 func (x *exchange) request(do func(*ask) reply, late <-chan struct{}) reply {
 	answer := make(chan reply, 1)
 	a := &ask{do: do, answer: answer}

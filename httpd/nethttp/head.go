@@ -147,8 +147,8 @@ func printable(v string) string {
 	return strings.Trim(v, " \t")
 }
 
-// trailersOf returns the trailers that a handler has set: those with these names, and those whose names begin with
-// http.TrailerPrefix.
+// trailersOf returns the trailers that a handler has set: fields with these names, and fields whose names begin
+// with http.TrailerPrefix.
 func trailersOf(header http.Header, names []string) []field {
 	var trailers http.Header
 	for _, name := range names {

@@ -155,9 +155,9 @@ func hijacks() []row {
 	hello := func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) { _, _ = io.WriteString(c, "hello") }
 	kind := func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) { s.say("%T", c) }
 	return []row{
-		{name: "type", raw: true, handler: takes("", kind), differs: []but{{"", "*net.TCPConn", "*listener.blocking", "no *net.TCPConn"}}},
+		{name: "type", raw: true, handler: takes("", kind), differs: []but{{"", "*net.TCPConn", "*listener.blocking", "neither a *net.TCPConn"}}},
 		{name: "type with TLS", raw: true, secure: true, handler: takes("", kind),
-			differs: []but{{"", "*tls.Conn", "*listener.blocking", "and no *tls.Conn"}}},
+			differs: []but{{"", "*tls.Conn", "*listener.blocking", "nor a *tls.Conn"}}},
 		{name: "addresses", raw: true, handler: takes("", func(s *scene, r *http.Request, c net.Conn, b *bufio.ReadWriter) {
 			s.say("%t %t", c.LocalAddr().String() == s.address, c.RemoteAddr().String() == r.RemoteAddr)
 			s.say("%T %s", c.RemoteAddr(), c.LocalAddr().Network())

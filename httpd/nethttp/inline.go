@@ -46,7 +46,7 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 	out.w = w
 	*to = writer{to: out, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
 		mute: req.Method == http.MethodHead}
-	defer x.body.end() // also after a panic: content is lent for this turn
+	defer x.body.end() // even after a panic: content is lent for this turn
 	defer removeFiles(req)
 	defer out.discard()
 	if !completes(a.handler(), to, req) {
@@ -97,7 +97,7 @@ func completes(h http.Handler, w *writer, r *http.Request) (completed bool) {
 type inlineOutlet struct {
 	w        *httpd.Response
 	parts    []part // of the content, unless the writer has gathered all of it
-	files    int    // among them, also those that were sent
+	files    int    // among them, including the ones that were sent
 	conn     *listener.Conn
 	kept     int // blocks among them
 	held     listener.Meter

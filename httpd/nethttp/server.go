@@ -28,10 +28,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Server takes the place of an http.Server. Its fields and methods mean what those of http.Server mean, but for what their
-// comments say. Signals are left to the program. A Server is used by pointer, and its fields must not be changed once it
-// serves. Each call of Serve and the like has schedulers of its own, one for each CPU. There is no HTTP/2, and so none of the fields
-// TLSNextProto, HTTP2 and Protocols; nor is there DisableGeneralOptionsHandler.
+// Server takes the place of an http.Server. Its fields and methods mean what they mean in http.Server, except where their
+// comments say otherwise. Signals are left to the program. A Server is used by pointer, and its fields must not be changed once
+// it serves. Each call of Serve and the like has schedulers of its own, one for each CPU. There is no HTTP/2, and so there are no
+// fields TLSNextProto, HTTP2 and Protocols; nor is there DisableGeneralOptionsHandler.
 type Server struct {
 	Addr      string       // "host:port", for ListenAndServe and ListenAndServeTLS; empty means ":http" or ":https"
 	Handler   http.Handler // nil means http.DefaultServeMux
@@ -55,8 +55,8 @@ type Server struct {
 	// connections, about handshakes that have failed and requests that were refused. nil means log.Default().
 	ErrorLog *log.Logger
 
-	// BaseContext returns the context from which those of all requests are derived. It must not be nil. The listener is that
-	// of Serve; that of ListenAndServe has only an address.
+	// BaseContext returns the context from which the contexts of all requests are derived. The result must not be nil. The
+	// listener is that of Serve; the listener of ListenAndServe has only an address.
 	BaseContext func(net.Listener) context.Context
 
 	// ConnContext returns the context of the requests of a new connection, derived from ctx. It must not be nil. ConnContext is
@@ -69,7 +69,7 @@ type Server struct {
 	ConnContext func(ctx context.Context, c net.Conn) context.Context
 
 	std    http.Server // serves nothing: handlers find it in their contexts, and may register with it
-	closes atomic.Bool // connections, behind the next answer
+	closes atomic.Bool // connections, after the next answer
 	mu     sync.Mutex
 	ended  atomic.Bool // by Shutdown or Close
 	calls  []*call     // that have begun before
@@ -88,9 +88,9 @@ func (v *Server) ListenAndServeTLS(certFile, keyFile string) error {
 // other types, which accept in a way of their own: TLS is the business of ServeTLS, and service.TCP has filters and bounds.
 func (v *Server) Serve(l net.Listener) error { return v.call(l).serve() }
 
-// ServeTLS is Serve with TLS. The files have the certificate, with those of its issuers, and its key, both as PEM. They are
-// read once; a GetCertificate in TLSConfig, such as that of secure.Files, can read them again. The names may be empty if
-// TLSConfig has a certificate.
+// ServeTLS is Serve with TLS. The files have the certificate, with its issuers' certificates, and its key, both as PEM.
+// They are read once; a GetCertificate in TLSConfig, such as that of secure.Files, can read them again. The names may be
+// empty if TLSConfig has a certificate.
 func (v *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 	config := &tls.Config{}
 	if v.TLSConfig != nil {
@@ -115,10 +115,10 @@ func encrypts(config *tls.Config) listener.Filter {
 	return secure.Server(config, nil)
 }
 
-// Shutdown ends the server in order: it accepts no more, closes idle connections, answers the requests that have begun, and
-// returns nil when all connections have ended. If ctx ends before, Shutdown returns its error, and what is left goes on; Close
-// cuts that off. Shutdown waits for hijacked connections, too, as http.Server does not: reads there return net.ErrClosed from
-// now on, and writes go on until the handler closes the connection.
+// Shutdown ends the server gracefully: it accepts no more connections, closes idle ones, answers the requests that have begun,
+// and returns nil when all connections have ended. If ctx ends before, Shutdown returns its error, and open connections go on;
+// Close cuts them off. Shutdown waits for hijacked connections, too, as http.Server does not: reads there return net.ErrClosed
+// from now on, and writes go on until the handler closes the connection.
 func (v *Server) Shutdown(ctx context.Context) error {
 	calls := v.stop()
 	_ = v.std.Shutdown(ctx) // calls what was registered; it has nothing to wait for
@@ -132,8 +132,8 @@ func (v *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Close cuts off all connections, also hijacked ones, and returns nil when they have ended. What running handlers still call
-// fails with net.ErrClosed. Close does not wait for them.
+// Close cuts off all connections, including hijacked ones, and returns nil when they have ended. Calls of running handlers
+// fail with net.ErrClosed from then on. Close does not wait for them.
 func (v *Server) Close() error {
 	for _, x := range v.stop() {
 		x.group.Shutdown(shutdown.Policy{Kind: shutdown.Halt, Drop: true})
@@ -157,8 +157,8 @@ func (v *Server) stop() []*call {
 // connections that were hijacked, that they have to end.
 func (v *Server) RegisterOnShutdown(f func()) { v.std.RegisterOnShutdown(f) }
 
-// SetKeepAlivesEnabled says whether connections go on after an answer, as they do at first. If not, each is closed behind its
-// next answer. One that is idle is closed behind its next request, or after IdleTimeout.
+// SetKeepAlivesEnabled sets whether connections go on after an answer, as they do by default. If not, each is closed after
+// its next answer: an idle one when its next request is answered, or after IdleTimeout.
 func (v *Server) SetKeepAlivesEnabled(enabled bool) { v.closes.Store(!enabled) }
 
 // call is a call of Serve: a service with schedulers of its own.
@@ -204,7 +204,7 @@ func (x *call) stop() {
 	x.cancel()
 }
 
-// run serves until the call is stopped, or until what is set up gives another order.
+// run serves until the call is stopped, or until what is set up requests another shutdown.
 func (x *call) run(terms shutdown.Policy, setup ...func(*act.Scheduler) error) error {
 	if x.ended.Load() {
 		return http.ErrServerClosed
@@ -216,7 +216,7 @@ func (x *call) run(terms shutdown.Policy, setup ...func(*act.Scheduler) error) e
 	return act.Run(x.ctx, act.Config{Shutdown: terms, Logger: logger(x.ErrorLog)}, append(setup, listen, x.begin)...)
 }
 
-// begin is a set-up function, behind that which listens.
+// begin is a set-up function, after the one that listens.
 func (x *call) begin(s *act.Scheduler) error {
 	if s.Index() > 0 {
 		return nil

@@ -35,7 +35,7 @@ type Client struct {
 	// takes the place of the URL's. Connection, Upgrade, Content-Length, Transfer-Encoding and Sec-WebSocket-* are the
 	// Client's own.
 	Header map[string][]string
-	// Limits and Filters are those of a listener.Connect.
+	// Limits and Filters mean the same as in a listener.Connect.
 	Limits  listener.Limits
 	Filters []listener.Filter
 	// DialTimeout bounds the time until the server has answered the handshake: the lookup of the name, the connection, the
@@ -45,8 +45,8 @@ type Client struct {
 	// is closed with code 1000, and if it fails, with 1011. A panic cuts the connection off without a close frame. If the
 	// connection ends first, the action has a turn. If it waits then, it is closed.
 	//
-	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
-	// with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
+	// A shutdown request reaches the action. After one further turn of the action, in which it may still send, the
+	// connection is closed with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
 	Handler func(c *Conn) act.Action
 	// Subprotocols are offered in this order. That of the connection is the one that the server has chosen, or "". Compression
 	// is offered if it is on.
@@ -77,9 +77,9 @@ func (e *DialError) Error() string {
 func (e *DialError) Unwrap() error { return e.Err }
 
 // Dial returns an action that connects, makes the handshake, and then runs the action of Handler, up to the end of the
-// connection. It fails with a *DialError, or as the Handler's action has failed. A connection that was lost is no failure by
-// itself: Err of the Conn says how it has ended. An order does not end the attempt to connect: the Handler's action is
-// told of it. Each Dial makes one connection; to connect again is the caller's.
+// connection. It fails with a *DialError, or as the Handler's action has failed. A connection that was lost is not a failure
+// by itself: Conn.Err returns how it has ended. A shutdown request does not end the attempt to connect: the Handler's action
+// gets it. Each Dial makes one connection; connecting again is up to the caller.
 func (v *Client) Dial() act.Action {
 	if v.Handler == nil {
 		panic("websocket: Client without a Handler")
@@ -107,7 +107,7 @@ func (x *dialled) Act(t *act.Task) act.Directive {
 	}
 	switch d := x.Child.Act(t); d {
 	case act.Done:
-		_ = x.Child.Close() // its verdict is known
+		_ = x.Child.Close() // its Directive is known
 	case act.Failed:
 		return t.Fail(x.shake.failed(t.Err()))
 	default:
@@ -137,11 +137,11 @@ func (x *dialled) Abandon() act.Action {
 
 func (x *dialled) abort() {
 	if x.conn != nil {
-		x.conn.Abort() // which does nothing behind Close
+		x.conn.Abort() // which does nothing after Close
 	}
 }
 
-// Stop passes an order on. One that comes before the first turn is found later.
+// Stop passes a shutdown request on. One that comes before the first turn is found later.
 func (x *dialled) Stop(t *act.Task, o shutdown.Order) {
 	if x.Action != nil {
 		x.Child.Stop(t, o)

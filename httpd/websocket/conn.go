@@ -38,9 +38,9 @@ const (
 	CodePolicy    = frame.Policy    // 1008, the peer does what it may not, and no other code says what
 )
 
-// CloseError says how a connection has ended. The codes are those of RFC 6455 7.4.1: the peer's if it has closed, 1005 if it
-// has not said why, 1006 if it has gone without a close handshake or does not answer. If the peer has broken the protocol,
-// it is the code that it was told: 1002, 1007 or 1009.
+// CloseError says how a connection has ended. Code is one of RFC 6455 7.4.1: the peer's code if it has closed, 1005 if its
+// close frame has no code, 1006 if it has gone without a close handshake or does not answer. If the peer has broken the
+// protocol, it is the code that was sent to it: 1002, 1007 or 1009.
 type CloseError struct {
 	Code   int
 	Reason string
@@ -113,11 +113,12 @@ type extra struct {
 	partial []byte // what has come of the message, if it has not come in one piece
 	got     error  // how the connection has ended for Receive: a CloseError, or what the system reports
 
-	// What is sent: behind what listener.Conn has taken comes out, then the answer to the latest ping, then what was pushed.
+	// What is sent: first what listener.Conn has taken, then out, then the answer to the latest ping, then what was
+	// pushed.
 	out     []byte
 	pong    []byte
 	ponged  bool     // there is an answer to the latest ping
-	backlog []pushed // behind Conn.pushed; the last one may be the close frame
+	backlog []pushed // after Conn.pushed; the last one may be the close frame
 	dropped int
 	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
 
@@ -125,7 +126,7 @@ type extra struct {
 
 	// What belongs to the session.
 	failure error         // of the user's action
-	leave   time.Duration // when it is closed because of an order; 0: none has come
+	leave   time.Duration // when it is closed because of a shutdown; 0: none has come
 }
 
 // none is the extra of all connections at rest. It is not changed.
@@ -158,15 +159,15 @@ func (c *Conn) settle() {
 	}
 }
 
-// Scheduler returns the scheduler that the connection belongs to, also after its end. Any goroutine may call it, to post to
+// Scheduler returns the scheduler that the connection belongs to, even after its end. Any goroutine may call it, to post to
 // that scheduler.
 func (c *Conn) Scheduler() *act.Scheduler { return c.conn.Scheduler() }
 
 // Subprotocol returns the one that was chosen, or "".
 func (c *Conn) Subprotocol() string { return c.subprotocol }
 
-// Err returns how the connection has ended, as Receive does, or nil if it has not. It may be called when the action has
-// finished, as by a client that connects again; see [Client.Dial].
+// Err returns how the connection has ended, as Receive does, or nil while it is open. It may be called after the action
+// has finished, for example by a client that connects again; see [Client.Dial].
 func (c *Conn) Err() error {
 	if c.phase != open && c.extra.got == nil {
 		return net.ErrClosed
@@ -228,8 +229,8 @@ func (c *Conn) receive(whole bool) (Message, error) {
 	}
 }
 
-// unmask takes in, a piece of the payload. It goes behind what of the message has been kept. If it is the beginning, and
-// is not to be kept, it goes to memory of this turn, or stays where it is if it has no mask.
+// unmask takes in, a piece of the payload. It is appended to the part of the message that is kept. If it is the
+// beginning, and is not to be kept, it goes to memory of this turn, or stays where it is if it has no mask.
 func (c *Conn) unmask(in []byte, whole bool) []byte {
 	to := in[:len(in):len(in)]
 	ends := int64(len(in)) == c.left && c.head.Final
@@ -352,7 +353,7 @@ func (c *Conn) wait(err error) error {
 	return err
 }
 
-// lost returns err, which is final if it is no act.Blocked.
+// lost returns err, which is final if it is not an act.Blocked.
 func (c *Conn) lost(err error) error {
 	if _, is := err.(act.Blocked); is {
 		return err
@@ -470,7 +471,7 @@ func (c *Conn) send(p []byte) error {
 	return err
 }
 
-// flush sends what there was no room for.
+// flush sends the frames that did not fit before.
 func (c *Conn) flush() error {
 	for {
 		if len(c.extra.out) > 0 {
@@ -510,9 +511,10 @@ func (c *Conn) ready() bool {
 	return err == nil
 }
 
-// Close begins the close handshake, behind what was sent. The code is one that RFC 6455 7.4 allows in a close frame, and the
-// reason is UTF-8, of which up to 123 bytes are sent. What the peer still sends is thrown away. The connection is closed
-// when the peer has answered, or after Timeouts.Close. A second Close does nothing. It panics on another code.
+// Close begins the close handshake, after the messages that were sent. The code is one that RFC 6455 7.4 allows in a close
+// frame, and the reason is UTF-8, of which up to 123 bytes are sent. Whatever the peer still sends is thrown away. The
+// connection is closed when the peer has answered, or after Timeouts.Close. A second Close does nothing. It panics on
+// another code.
 func (c *Conn) Close(code int, reason string) {
 	if !frame.ValidCode(code) {
 		panic(fmt.Sprintf("websocket: Close with code %d, which must not be sent", code))
@@ -523,8 +525,8 @@ func (c *Conn) Close(code int, reason string) {
 	}
 }
 
-// shut sends the close frame, if none was sent, behind what waits. A peer that has closed, or has broken the protocol,
-// takes no more of that.
+// shut sends the close frame, if none was sent, after the messages that wait. A peer that has closed, or has broken
+// the protocol, takes no more of that.
 func (c *Conn) shut(code int, reason string) {
 	var space [frame.MaxControl]byte
 	said := frame.AppendClose(space[:0], code, reason)

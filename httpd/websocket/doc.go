@@ -4,16 +4,16 @@
 // A [Server] is a handler of httpd. It answers the handshake, and the action that its Handler makes has the connection from
 // then on. A [Client] connects to a server, makes the handshake, and runs the action of its Handler.
 //
-// On both sides a [Conn] never blocks: Receive lends the next message, Send takes a message or nothing, and an error that is
-// an act.Blocked says what to wait for. So back-pressure is the default, as on a listener.Conn.
+// On both sides a [Conn] never blocks: Receive lends the next message, Send takes a whole message or nothing, and an error
+// that is an act.Blocked says what to wait for. So backpressure is the default, as on a listener.Conn.
 //
 // A message for many connections is framed once, by [Prepare], and given to each by [Conn.Push]. What happens to a peer that
 // does not read is a policy: the task that pushes waits, the oldest messages are dropped, or the connection is closed.
 //
 // Messages can be compressed (RFC 7692); see [Compression].
 //
-// Package coroutine, below this one, gives a connection to a coroutine: its Read and Write seem to block.
+// In its package coroutine a connection belongs to a coroutine, whose Read and Write seem to block.
 //
-// Pings are answered, silent peers are sent pings, and the close handshake is made, without the action. An idle connection
-// has no goroutine and no buffer.
+// The package itself answers pings, sends pings to silent peers, and makes the close handshake. An idle connection has no
+// goroutine and no buffer.
 package websocket

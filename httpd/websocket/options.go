@@ -8,11 +8,12 @@ import (
 
 // Options configure the connections of a [Server] or a [Client].
 type Options struct {
-	// Subprotocols are those that this side speaks. A server chooses the first one of the client's list that is among them.
+	// Subprotocols are the protocols that this side speaks. A server chooses the first one of the client's list that
+	// is among them.
 	Subprotocols []string
 	// MaxMessage is the size of the largest message, in bytes. For a larger one the connection is closed with code 1009,
-	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has come in part
-	// takes at most twice the memory of what has come.
+	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has arrived in
+	// part takes at most twice the memory of that part.
 	//
 	// A compressed message is inflated when all of it has come, to at most that size. That takes memory beside what has come,
 	// and some milliseconds of the turn for each MiB.

@@ -13,9 +13,9 @@ import (
 //
 // If the first piece has at least Compression.Min bytes, all of them are compressed.
 //
-// Until then no other message is sent: what is pushed waits, and a Send is an act.Blocked, that of the same task too. So one
-// task at a time sends in pieces. Pings and pongs go between the pieces. Close ends the connection within the message, and
-// drops what waits.
+// From the first piece until the last one no other message is sent: pushed messages wait, and a Send returns an act.Blocked,
+// even to the task that sends the pieces. So one task at a time sends in pieces. Pings and pongs go between the pieces.
+// Close ends the connection within the message, and drops the messages that wait. The errors are those of Send.
 func (c *Conn) SendPiece(t Type, p []byte, last bool) error {
 	o := frame.Opcode(t)
 	switch {

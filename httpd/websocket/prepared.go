@@ -93,19 +93,20 @@ func (o Overflow) check() {
 // ErrDropped is returned by Push for a message that was dropped, since none that waits may be dropped for it.
 var ErrDropped = errors.New("websocket: a message was dropped, since the peer is too slow")
 
-// Push sends a message that many connections share. The caller is usually another task or a posted function, as when a line
-// goes to all members of a room. The connection has no copy of the message: up to 4 KiB of messages, or one, wait in the
-// [listener.Conn], as with its WriteShared, and more as references, in order. They are sent without a further call. If
-// Options.Backlog of them wait, Options.Overflow decides: the error is an act.Blocked, the oldest one is dropped, or the
-// connection is closed.
+// Push sends a message that many connections share. The caller is usually another task or a posted function, for example
+// when a line goes to all members of a room. The connection does not copy the message: up to 4 KiB of messages, or one,
+// wait in the [listener.Conn], as with its WriteShared, and more as references, in order. They are sent without a further
+// call. If Options.Backlog of them wait, Options.Overflow decides: the error is an act.Blocked, the oldest one is dropped,
+// or the connection is closed.
 //
 // Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an
 // action whose peer gets more than it can take should push its answers as well, with PushOr. What is pushed while a message
 // is sent in pieces (SendPiece) waits for its end. Close sends what waits before the close frame, within Timeouts.Close. When
 // the peer closes, what waits is dropped.
 //
-// What is pushed in a turn goes out together when it ends, and what posted functions push when those of the pass have. The
-// error is net.ErrClosed after Close, and when the connection has ended; what the system reports may come with a later call.
+// Messages that are pushed in one turn go out together when the turn ends; messages that posted functions push go out
+// together after those functions. The error is net.ErrClosed after Close, and when the connection has ended; an error of the
+// system call may come with a later call.
 func (c *Conn) Push(m *Prepared) error { return c.PushOr(c.options.Overflow, m) }
 
 // PushOr is Push with an Overflow for this message, in place of Options.Overflow. A message that was pushed with Block or
@@ -172,8 +173,8 @@ func (g *gathered) TurnEnd() {
 	c.settle()
 }
 
-// Dropped returns how many messages Push has dropped for newer ones. Those that waited when the connection ended are not
-// counted.
+// Dropped returns how many messages Push has dropped for newer ones. Messages that waited when the connection ended are
+// not counted.
 func (c *Conn) Dropped() int { return c.extra.dropped }
 
 // few is how many bytes of pushed messages a connection may hold: as much as listener.Conn gathers in a turn.
@@ -202,7 +203,7 @@ func (c *Conn) waits() int {
 	return 1 + len(c.extra.backlog)
 }
 
-// waiting returns message n of those that wait.
+// waiting returns the n-th message that waits.
 func (c *Conn) waiting(n int) pushed {
 	if n == 0 {
 		return pushed{c.pushed, c.drops}
@@ -220,7 +221,7 @@ func (c *Conn) queue(m *Prepared, drops bool) {
 	x.backlog = append(x.backlog, pushed{m, drops})
 }
 
-// remove takes message n of those that wait.
+// remove removes the n-th message that waits.
 func (c *Conn) remove(n int) *Prepared {
 	m, b := c.waiting(n).Prepared, c.extra.backlog
 	switch {

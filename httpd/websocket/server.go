@@ -16,23 +16,23 @@ import (
 // Server makes connections of WebSocket out of requests: its Serve is a handler of package httpd. It may serve any number
 // of servers and schedulers at a time, and must not be changed meanwhile.
 type Server struct {
-	// Handler makes the action of a connection, when the handshake has been answered. r is the request, for the time of the
-	// call. If the action is done, or nil, the connection is closed with code 1000, and if it fails, with 1011. A panic cuts
-	// the connection off without a close frame. If the connection ends first, the action has a turn. If it waits then, it is
+	// Handler makes the action of a connection, when the handshake has been answered. r is valid only during the call. If
+	// the action is done, or nil, the connection is closed with code 1000, and if it fails, with 1011. A panic cuts the
+	// connection off without a close frame. If the connection ends first, the action has a turn. If it waits then, it is
 	// closed, as the action of a handler of httpd is.
 	//
-	// An order to end reaches the action. After one further turn of it, in which it may still send, the connection is closed
-	// with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
+	// A shutdown request reaches the action. After one further turn of the action, in which it may still send, the
+	// connection is closed with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
 	Handler func(c *Conn, r *httpd.Request) act.Action
-	// Origin reports whether pages of the request's origin may connect; others get status 403. If it is nil, those of the
-	// same host and port may, and clients that send no Origin, which are no browsers. A port that is not written is 80 for an
-	// origin of http, and 443 for one of https.
+	// Origin reports whether pages of the request's origin may connect; others get status 403. If it is nil, pages of the
+	// same host and port may, and clients that send no Origin, which are not browsers. A port that is not written is 80 for
+	// an origin of http, and 443 for one of https.
 	Origin func(r *httpd.Request) bool
 	Options
 }
 
-// Serve answers a handshake (RFC 6455 4.2). A request that is no handshake, or one of another version of the protocol, gets
-// status 426. A method other than GET gets 405, and a handshake that is malformed or incomplete gets 400.
+// Serve answers a handshake (RFC 6455 4.2). A request that is not a handshake, or is one of another version of the
+// protocol, gets status 426. A method other than GET gets 405, and a handshake that is malformed or incomplete gets 400.
 func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if v.Handler == nil {
 		panic("websocket: Server without a Handler")
@@ -124,8 +124,8 @@ func (v *Server) mayConnect(r *httpd.Request) bool {
 	return n == 0 || n == 1 && sameHost(origin, r.Host())
 }
 
-// sameHost reports whether an origin (RFC 6454 6.2), which is no opaque one, has the given host and port. A port that is not
-// written is that of the origin's scheme: the request does not say whether there was TLS somewhere before.
+// sameHost reports whether an origin (RFC 6454 6.2), which is not an opaque one, has the given host and port. A port that is
+// not written is that of the origin's scheme: the request does not say whether there was TLS somewhere before.
 func sameHost(origin, host []byte) bool {
 	scheme, at, ok := bytes.Cut(origin, []byte("://"))
 	var standard string

@@ -103,7 +103,7 @@ func (x *session) rest(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// look takes the control frames that have come. It returns nil if a part of a message is unread.
+// look handles the control frames that have come. It returns nil if a part of a message is unread.
 func (x *session) look() error {
 	switch {
 	case x.left == 0:
@@ -124,7 +124,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 	ping, pong := timeout.Or(x.options.Timeouts.Ping, 30*time.Second), timeout.Or(x.options.Timeouts.Pong, 30*time.Second)
 	now := t.Scheduler().Now()
 	if unread {
-		x.sign = unasked // the answer is behind it; but the ping finds out that a peer has gone
+		x.sign = unasked // the answer comes after it; but the ping finds out that a peer has gone
 	}
 	if x.sign != unasked && now >= x.since+pong {
 		_ = x.conn.Flush() // else it seems to stand still for long, see there
@@ -139,7 +139,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 		_ = x.conn.Flush() // what the peer takes is counted from here
 		queued := x.conn.Queued()
 		x.sign, x.since, x.given = asked, now, int64(queued)
-		if queued+len(x.extra.out) > 0 { // else that the system takes something is no sign of life: it takes the ping
+		if queued+len(x.extra.out) > 0 { // else that the system takes something is not a sign of life: it takes the ping
 			x.sign = askedBehind
 		}
 		if len(x.extra.out) == 0 && x.ready() {
@@ -256,8 +256,8 @@ func (c *Conn) skip() error {
 	return nil
 }
 
-// Stop passes an order on. The turn that comes after it, or at its moment in the window of the order, is the last of the
-// user's action in which it may send.
+// Stop passes a shutdown request on. The turn that comes after it, or at its moment in the window of the shutdown, is
+// the last of the user's action in which it may send.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
 	leave := max(1, t.NextLeaveTime())
 	if x.extra.leave == 0 || leave < x.extra.leave {
@@ -269,7 +269,7 @@ func (x *session) Stop(t *act.Task, o shutdown.Order) {
 }
 
 // Close closes the user's action, if it has not finished. Other tasks, which may wait for the connection, learn that it has
-// ended, also if that was by a panic.
+// ended, even if that was by a panic.
 func (x *session) Close() error {
 	if x.phase == open {
 		_ = x.broken(net.ErrClosed)

@@ -262,7 +262,7 @@ func (x *shake) failed(err error) error {
 	return &DialError{Address: x.address, Err: err}
 }
 
-// Stop passes an order on to a filter.
+// Stop passes a shutdown request on to a filter.
 func (x *shake) Stop(t *act.Task, o shutdown.Order) {
 	if x.connect != nil && x.conn == nil {
 		x.connect.Stop(t, o)

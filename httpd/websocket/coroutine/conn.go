@@ -23,8 +23,8 @@ type Conn struct {
 //
 // f begins in the first turn of the action, so a Handler must take from the Request beforehand what f needs of it. When the
 // connection has ended, the call that waits returns why. If f then waits for something else, it is stopped, as package coro
-// says. After an order to end, f has one more turn, in which its calls in UntilOrder return. What it sends then still
-// goes out, and the connection is closed with code 1001, unless the order has a Spread.
+// says. After a shutdown request f has one more turn, in which its calls in UntilOrder return. What it sends then still
+// goes out, and the connection is closed with code 1001, or later if the shutdown has a Spread.
 func New(c *websocket.Conn, f func(*Conn) error) act.Action {
 	if f == nil {
 		panic("coroutine: New without a function")
@@ -35,11 +35,11 @@ func New(c *websocket.Conn, f func(*Conn) error) act.Action {
 // action is the coroutine of a connection.
 type action struct {
 	act.Child
-	ordered bool // it has had the turn after an order
+	ordered bool // it has had the turn after a shutdown request
 }
 
-// Act gives the turn that comes after an order, the last one in which messages can be sent, twice to a coroutine that ends it
-// at once: that is how its call in UntilOrder is cut short.
+// Act gives the turn that comes after a shutdown request, the last one in which messages can be sent, twice to a coroutine
+// that ends it at once: that is how its call in UntilOrder is cut short.
 func (a *action) Act(t *act.Task) act.Directive {
 	d := a.Child.Act(t)
 	if !a.ordered && t.Order() != nil {
@@ -53,8 +53,8 @@ func (a *action) Act(t *act.Task) act.Directive {
 // Co returns the coroutine that the Conn was made for.
 func (c *Conn) Co() *coro.Co { return c.co }
 
-// Under returns the websocket.Conn below c, for what c does not have: see Co.Unblock. What it lends is valid until the next
-// call that may suspend the coroutine, such as those of Read and Write.
+// Under returns the websocket.Conn below c, for what c does not have: see Co.Unblock. Bytes that it lends are valid until
+// the next call that may suspend the coroutine, such as Read and Write.
 func (c *Conn) Under() *websocket.Conn { return c.under }
 
 // Read waits for the next message and returns it whole, in memory of the caller's. The error is a *websocket.CloseError if the

@@ -1,5 +1,5 @@
-// Package coroutine lets a coroutine of package coro have a connection of WebSocket: its calls seem to block, and only its
-// own task waits.
+// Package coroutine serves a WebSocket connection with a coroutine of package coro: calls seem to block, and only the
+// connection's own task waits.
 //
 //	talk := func(c *coroutine.Conn) error {
 //		for {
@@ -19,6 +19,6 @@
 // A coroutine that needs a connection to a server runs the action of a [websocket.Client], whose Handler is of the same kind:
 // co.Do(client.Dial()) returns when that connection has ended.
 //
-// An idle connection holds the stack of its coroutine, 2 KiB or more. With an action it has none: see package websocket. It is
-// a package of its own, so that a server without coroutines does not link them.
+// An idle connection holds the stack of its coroutine, 2 KiB or more; with an action of package websocket it has none. The two
+// are separate packages, so that a server without coroutines does not link them.
 package coroutine

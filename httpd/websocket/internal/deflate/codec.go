@@ -35,7 +35,8 @@ func (c *Codec) Compress(to, p []byte) (packed []byte, ok bool) {
 	return packed, true
 }
 
-// Piece appends p, a piece of a message, compressed, to to. The pieces, one behind the other, are the compressed message.
+// Piece appends p, a piece of a message, compressed, to to. The pieces, one after the other, are the compressed
+// message.
 func (c *Codec) Piece(to, p []byte, last bool) []byte {
 	to = Compress(to, p, c.sent)
 	if c.Sent(p); !last {
@@ -61,7 +62,7 @@ func (c *Codec) Inflate(to, packed []byte, most int64) ([]byte, error) {
 	return p, err
 }
 
-// slide returns the end of window with p behind it, at most so many bytes. It changes window.
+// slide returns the end of window followed by p, at most so many bytes. It changes window.
 func slide(window, p []byte, most int) []byte {
 	p = p[max(0, len(p)-most):]
 	if over := len(window) + len(p) - most; over > 0 {

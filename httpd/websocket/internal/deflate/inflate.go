@@ -62,7 +62,7 @@ func (x *inflater) inflate(to, packed, window []byte, most int64) ([]byte, error
 		switch {
 		case err == io.EOF && len(x.rest) == 0 && int64(len(p)-len(to)) <= most:
 			return p, nil
-		case err == io.EOF && len(x.rest) > 0: // a final block, and others behind it
+		case err == io.EOF && len(x.rest) > 0: // a final block, and others after it
 			if n++; n > finals {
 				return to, ErrData
 			}

@@ -10,15 +10,15 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// Terms are what both sides have agreed upon, as one of them sees it. The zero Terms are no context takeover, in either
-// direction.
+// Terms are what both sides have agreed upon, as one of them sees it. The zero Terms mean no context takeover, in
+// either direction.
 type Terms struct {
 	Sends    bool // a message that is sent may refer to those before it
 	Receives bool // and one that is received
 }
 
 var (
-	// ErrSyntax is a field Sec-WebSocket-Extensions that is no list of extensions (RFC 6455 9.1).
+	// ErrSyntax is a field Sec-WebSocket-Extensions that is not a list of extensions (RFC 6455 9.1).
 	ErrSyntax = errors.New("websocket: malformed extensions")
 	// ErrAnswer is an answer to an Offer that a client must not accept (RFC 7692 7.1).
 	ErrAnswer = errors.New("websocket: the server has agreed to extensions that were not offered")

@@ -25,8 +25,8 @@ const (
 	ErrText     Error = "a text that is not UTF-8"
 )
 
-// ValidCode reports whether a close frame may have this code: those of RFC 6455 7.4 and of the registry that it founds,
-// and those that are free for libraries and programs.
+// ValidCode reports whether a close frame may have this code: the codes of RFC 6455 7.4 and of its registry, and the
+// codes that are free for libraries and programs.
 func ValidCode(code int) bool {
 	switch {
 	case code >= 3000 && code <= 4999:

@@ -56,9 +56,9 @@ type Header struct {
 }
 
 // Parse reads the header that p begins with, and returns how many bytes it has: 0 if p has only a part of it. masked says
-// whether frames must have a mask, as those of a client, or must have none, and deflate whether messages may be compressed.
-// An error is that of the first byte that is wrong, so it does not depend on how much of the header has come, except that
-// a length is looked at when it is complete.
+// whether frames must have a mask, as a client's have, or must have none, and deflate whether messages may be compressed.
+// An error is that of the first byte that is wrong, so it does not depend on how much of the header has come, except that a
+// length is checked when it is complete.
 func Parse(p []byte, masked, deflate bool) (h Header, n int, err error) {
 	if len(p) < 1 {
 		return h, 0, nil

@@ -11,7 +11,7 @@ type UTF8 struct {
 // Over reports whether no character has been begun and not ended.
 func (u *UTF8) Over() bool { return u.left == 0 }
 
-// Write reports whether the text, with p behind it, is UTF-8 or can become it. After false u is of no further use.
+// Write reports whether the text, followed by p, is UTF-8 or can become it. After false u is of no further use.
 func (u *UTF8) Write(p []byte) bool {
 	for {
 		for u.left == 0 && len(p) >= 8 && binary.LittleEndian.Uint64(p)&0x8080808080808080 == 0 {
