@@ -1,8 +1,9 @@
-// Package admission bounds what each source may have of a service: how many connections at a time, and how many new ones,
-// requests or messages in a second. A source is an IPv4 address, or a network /64 of IPv6, which is what one customer has.
+// Package admission limits the clients of a service by source: how many connections each source may have at a time, and
+// how many new connections, requests or messages in a second. A source is an IPv4 address, or a network /64 of IPv6, which
+// is what one customer has.
 //
-// [Limiter.Filter] is a filter for the connections of a service. It stands behind the filter for the header of a proxy, so that
-// it counts clients and not proxies. It stands before TLS: what it refuses costs no handshake.
+// [Limiter.Filter] is a filter for the connections of a service. Put it after the filter for the header of a proxy, so that it
+// counts clients and not proxies, and before TLS: a refused connection costs no handshake.
 //
 //	limits := &admission.Limiter{Conns: 100, Rate: 20}
 //	v := &service.TCP{
@@ -21,7 +22,7 @@
 //
 // With package program a Limiter is an Option, whose flags are -max-per-source, -rate-per-source and -messages-per-source.
 //
-// Sources behind one address, such as the customers of a provider that translates addresses, share its limits. So do all IPv4
-// clients that come through one prefix of NAT64, such as 64:ff9b::/96 (RFC 6052). A client that has a network larger than /64
-// is as many sources as it has of those: MaxConns of the service bounds all together.
+// Clients that share an address, such as the customers of a provider that translates addresses, share its limits. So do all
+// IPv4 clients that come through one prefix of NAT64, such as 64:ff9b::/96 (RFC 6052). A client that has a network larger
+// than /64 is as many sources as it has of those: MaxConns of the service bounds all together.
 package admission

@@ -16,24 +16,24 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Limiter bounds what each source may have. It is used by pointer, for one service or for several of a Group together, and must
-// not be changed once it is in use. The zero Limiter refuses nothing.
+// Limiter limits the connections and messages of each source. It is used by pointer, for one service or for several of a Group
+// together, and must not be changed once it is in use. The zero Limiter refuses nothing.
 //
 // A connection beyond a limit is aborted at once, and logged at debug level; package inspect counts them for the service, by
 // reason. Connections of Unix sockets have no source.
 type Limiter struct {
 	// Conns is how many open connections a source may have on all schedulers together; 0 means no bound. A connection is open
-	// until its action has ended: those that linger after that do not count here, but in MaxConns.
+	// until its action has ended: a connection that lingers after that does not count here, but in MaxConns.
 	Conns int
 	// Rate is how many new connections a source may make in a second; 0 means no bound. Burst is how many it may make at once
-	// when it has made none for long; 0 means Rate. Those that are refused do not count.
+	// when it has made none for long; 0 means Rate. Refused connections do not count.
 	Rate, Burst int
 	// Messages is how many requests or messages a source may send in a second, on all of its connections together; 0 or less
-	// means no bound. MessageBurst is how many it may send at once when it has sent none for long; 0 means Messages. What counts
-	// is said by the program, which calls Take or Pace for each.
+	// means no bound. MessageBurst is how many it may send at once when it has sent none for long; 0 means Messages. The program
+	// decides what counts: it calls Take or Pace for each.
 	Messages, MessageBurst int
-	// Remembered bounds how many sources without connections are remembered, until they have all of their bursts again. With more of
-	// them the one is forgotten that has been without a connection for longest. 0 means 65,536, about 12 MiB. Without Rate and
+	// Remembered bounds how many sources without connections are remembered, until they have all of their bursts again. Beyond it
+	// the source that has been without a connection for longest is forgotten. 0 means 65,536, about 12 MiB. Without Rate and
 	// Messages none is remembered.
 	Remembered int
 
@@ -47,7 +47,7 @@ const shardCount = 64
 type shard struct {
 	mu      sync.Mutex // held for a look into a map and a list
 	sources map[key]*source
-	resting list.List // of *source: those without connections. The first has had none for longest
+	resting list.List // of *source: sources without connections. The first has had none for longest
 }
 
 // key is an IPv4-mapped address, or the first half of an IPv6 address.
@@ -78,7 +78,9 @@ var (
 	errTooFast error = &refusal{"admission: the source makes connections too fast", true}
 )
 
-// Filter counts the connection until it is closed, or refuses it.
+// Filter is a listener.Filter: put it into the Filters of a service, before TLS. Within the limits it counts the
+// connection until its action has ended, and returns nil; beyond them it returns an action that aborts the
+// connection.
 func (l *Limiter) Filter(c *listener.Conn) act.Action {
 	k, ok := keyOf(c.RemoteAddr())
 	if !ok || !l.limits() {
@@ -205,7 +207,7 @@ func (l *Limiter) remembered() int {
 	return 1 << 16
 }
 
-// forget drops up to two sources that have all of their bursts again: each connection leaves one behind at most.
+// forget drops up to two sources that have all of their bursts again: each connection leaves at most one.
 func (l *Limiter) forget(s *shard, now time.Duration) {
 	for range 2 {
 		first := s.resting.Front()

@@ -17,9 +17,9 @@ const maxReactors = 1024
 // leastMemory is less than any server needs, and tells bytes from a forgotten unit.
 const leastMemory = 1 << 20
 
-// Parse defines the flags, with those of the Options, in [flag.CommandLine], in addition to those that the program has defined
-// there, and parses the command line. If it cannot be understood, or has arguments after the flags, Parse ends the program with
-// one sentence and status 2; after -h, with the list of flags and status 0.
+// Parse defines the flags of every program and of the Options in [flag.CommandLine], in addition to flags that the program has
+// defined there, and parses the command line. If it cannot be understood, or has arguments after the flags, Parse ends the
+// program with one sentence and status 2; after -h, with the list of flags and status 0.
 func (s *Server) Parse() {
 	check := s.define(flag.CommandLine)
 	cli.Parse(name(), func() error { return cmp.Or(check(), cli.NoArguments()) })
@@ -48,7 +48,7 @@ func (s *Server) define(fs *flag.FlagSet) (check func() error) {
 	}
 }
 
-// flags defines those of every program.
+// flags defines the flags of every program.
 func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 	if s.Addr != "" {
 		fs.StringVar(&s.Addr, "addr", s.Addr, "the address to listen on: `host:port`, or unix: and a path")

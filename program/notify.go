@@ -33,8 +33,8 @@ type notifier struct {
 	answered []bool        // by scheduler: it has given a turn since the last sign of life
 	fed      time.Duration // when that was; 0: there was none
 
-	serving atomic.Bool    // from when it is ready until an order is in force
-	order   shutdown.Order // nil until an order is in force
+	serving atomic.Bool    // from when it is ready until a shutdown is in force
+	order   shutdown.Order // nil until a shutdown is in force
 	told    bool           // the supervisor knows of order
 
 	replaced atomic.Bool // another process is the main process, and the supervisor was told; never unset
@@ -116,7 +116,7 @@ func (n *notifier) ask() {
 	}
 }
 
-// Stop notes the order.
+// Stop notes the shutdown request.
 func (n *notifier) Stop(_ *act.Task, o shutdown.Order) {
 	n.order = o
 	n.serving.Store(false)
@@ -132,7 +132,7 @@ func (n *notifier) giveWay(o shutdown.Order) bool {
 	return n.replaced.Load()
 }
 
-// reloading comes before all that SIGHUP does, and reloaded behind it. Under a supervisor SIGHUP is always answered so, also if
+// reloading comes before all that SIGHUP does, and reloaded after it. Under a supervisor SIGHUP is always answered so, even if
 // nothing is read again. A program that is ending, or was replaced, says neither.
 type (
 	reloading struct{ *notifier }
@@ -163,8 +163,8 @@ func (n *notifier) drain(d shutdown.Drain) {
 	}
 }
 
-// ending says that the program is ending. One that was replaced says nothing, also if a signal comes later: the other one is the
-// main process.
+// ending says that the program is ending. A program that was replaced says nothing, even if a signal comes later: the other one
+// is the main process.
 func (n *notifier) ending(first string, o shutdown.Order, status string) {
 	if !n.giveWay(o) {
 		n.send("%sEXTEND_TIMEOUT_USEC=%d\nSTATUS=%s", first, extension.Microseconds(), status)

@@ -35,32 +35,32 @@ type Server struct {
 	// there is no such flag, for programs that find their addresses elsewhere.
 	Addr string
 	// MaxConns bounds the open connections of each address. 0 means as many as descriptors and memory allow (see [service.TCP]),
-	// which is logged, and less than 0 no bound. The default of an address is what all of them may have together, so a program with
-	// several addresses sets MaxConns. The flag is -max-conns.
+	// which is logged, and less than 0 means no bound. Each address gets the whole default, so a program with several addresses
+	// sets MaxConns. The flag is -max-conns.
 	MaxConns int
-	// Memory bounds what is queued and buffered for the connections of all schedulers together, in bytes. 0 means half of the
-	// memory that the process may have, and less than 0 no bound. [listener.Budget] says what happens at the bound. The flag is
-	// -memory.
+	// Memory bounds the bytes that are queued and buffered for the connections of all schedulers together. 0 means half of the
+	// memory that the process may have, and less than 0 means no bound. [listener.Budget] says what happens at the bound. The
+	// flag is -memory.
 	Memory int
 	// Options are the parts of the program that have flags of their own.
 	Options []Option
-	// Limits are those of each connection of each address.
+	// Limits are the limits of each connection, on each address.
 	Limits listener.Limits
 	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits: see
 	// [service.TCP].
 	ReclaimAfter time.Duration
 	// Mode has the permissions of a Unix socket file; 0 leaves them to the umask of the process. See [service.Unix].
 	Mode os.FileMode
-	// Config configures the schedulers. The flags -reactors and -idle set its Schedulers and Idle, -cpus its Threads and CPUs, and
-	// those of an end, such as -drain, its Shutdown, which also applies to signals. If its Logger is nil, log lines from level Info on go to standard error.
-	// If its Draining is nil, an end logs a line each second that says what it waits for.
+	// Config configures the schedulers. The flags -reactors and -idle set its Schedulers and Idle, -cpus its Threads and CPUs.
+	// The flags of a shutdown, such as -drain, set its Shutdown, which also applies to signals. If its Logger is nil, log lines
+	// from level Info on go to standard error. If its Draining is nil, a shutdown logs each second what it waits for.
 	Config act.Config
-	// Reload, if there is one, reads again what the program itself has read. It is called on SIGHUP, when the services have read
-	// their files again. It has a goroutine of its own, so it may block, and is not called twice at a time. An error is logged, and
-	// the program goes on. So Reload must then leave what was in force as it was.
+	// Reload reads again what the program itself has read; it may be nil. It is called on SIGHUP, after the services have read
+	// their files again. It has a goroutine of its own, so it may block, and is not called twice at a time. An error is logged
+	// and the program goes on, so a Reload that fails must leave the old state in force.
 	Reload func() error
-	// Upgrade replaces the program by a newer binary, on SIGUSR2; nil is the zero Upgrade. Run adds to its Services. If it has
-	// no Terms they are those of Config.Shutdown.
+	// Upgrade sets how SIGUSR2 replaces the program by a newer binary. nil means the defaults of the zero Upgrade; it does not
+	// switch the upgrade off. Run adds to its Services. If it has no Terms, they are Config.Shutdown.
 	Upgrade *upgrade.Upgrade
 
 	parsed bool
@@ -101,8 +101,9 @@ func Serve(addr string, handler func(*listener.Conn) act.Action, options ...Opti
 }
 
 // Listen returns a service for an address, as the fields of s say. The filters prepare each connection before the handler, and
-// those of the Options come first: before [Server.Parse] Listen panics if there may be any. The service listens from [Server.Run]
-// on. For a socket without the filters of the Options, or with other fields, pass a [service.TCP] or [service.Unix] to Run.
+// the filters of the Options come first: so Listen panics before [Server.Parse] if an Option may have filters. The service
+// listens from [Server.Run] on. For a socket without the filters of the Options, or with other fields, pass a [service.TCP] or
+// [service.Unix] to Run.
 func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) Socket {
 	filters = append(s.filters(), filters...)
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
@@ -127,9 +128,9 @@ func (s *Server) filters() (all []listener.Filter) {
 
 const unixPrefix = "unix:"
 
-// Run sets up the Options and then the services, each in the given order, and logs the address of each [Socket]. It returns when
-// the program has ended in order, after a signal or because all services have ended, and logs what was cut. If a service cannot
-// be set up, or the schedulers fail, Run ends the program with status 1.
+// Run sets up the Options and then the services, each in the given order, and logs the address of each [Socket]. It returns
+// after a graceful shutdown, by a signal or because all services have ended, and logs how many connections were cut off. If a
+// service cannot be set up, or the schedulers fail, Run ends the program with status 1.
 func (s *Server) Run(services ...Service) {
 	var all []Service
 	for _, o := range s.Options {
@@ -250,7 +251,7 @@ func logAddresses(log *zap.Logger, services []Service) {
 	}
 }
 
-// logEnd logs how the program has ended. Services and processes that an order halts are no loss.
+// logEnd logs how the program has ended. Services and processes that a shutdown halts are not a loss.
 func logEnd(log *zap.Logger, cut *shutdown.Cut) {
 	var terms shutdown.Policy
 	if cut != nil && cut.Order != nil {

@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// Header is what a proxy says of a connection.
+// Header is what a proxy says about a connection.
 type Header struct {
 	// Version is 1, a line of text, or 2, which is binary.
 	Version int
@@ -15,8 +15,8 @@ type Header struct {
 	// or *net.UnixAddr. Both are nil if the header has none (LOCAL, UNSPEC and UNKNOWN): the proxy speaks for itself, as in a
 	// health check, or does not know.
 	Source, Destination net.Addr
-	// TLVs are further values, in their order, without those that only pad the header (NOOP) and the checksum. They come with
-	// addresses only, and in version 2.
+	// TLVs are further values, in their order, without the checksum and values that only pad the header (NOOP). They come
+	// with addresses only, and in version 2.
 	TLVs []TLV
 }
 
@@ -33,7 +33,7 @@ const (
 	padding  byte = 0x04
 )
 
-// maxHeader is the length of the longest header that is read, in bytes. Those of version 1 have at most 107.
+// maxHeader is the length of the longest header that is read, in bytes. A header of version 1 has at most 107.
 const maxHeader = 4096
 
 // errNone is the error of bytes that do not begin a header.
@@ -60,8 +60,9 @@ func begins(p []byte, what string) bool {
 }
 
 // Append appends h to p in the form of its Version. Addresses that this form does not have are left out: the receiver then
-// knows only that they are unknown. Version 1 has those of TCP, and no TLVs. An IPv4 address beside one of IPv6 is sent as
-// IPv4-mapped. Append panics if there is no such version, and if the TLVs are too long for a header, 65535 bytes in all.
+// knows only that they are unknown. Version 1 has addresses of TCP, and no TLVs. An IPv4 address beside one of IPv6 is
+// sent as IPv4-mapped. Append panics if there is no such version, and if the TLVs are too long for a header, 65535 bytes
+// in all.
 func (h *Header) Append(p []byte) []byte {
 	switch h.Version {
 	case 1:

@@ -19,13 +19,14 @@ import (
 //
 // A connection from a trusted sender must begin with a header; one from elsewhere must not. Whether there is one is not
 // guessed (section 2 of the protocol): a client that may reach the server directly could otherwise take any address. So
-// nothing is read of what others send, as with HAProxy's expect-proxy. If it begins with a header, the protocol above
-// refuses that as it refuses any other bytes that are not its own.
+// the filter reads nothing from other senders, as with HAProxy's expect-proxy. If they send a header, the protocol
+// above refuses it like any other bytes that are not its own.
 type Config struct {
-	// Trusted has the networks of the proxies; those of IPv4 also as IPv4-mapped ones, such as ::ffff:10.0.0.0/104. What connects from there must be a proxy that sends a header itself: one that
-	// only passes on bytes lets its clients choose their addresses.
+	// Trusted has the networks of the proxies. A network of IPv4 may also be written as IPv4-mapped, such as ::ffff:10.0.0.0/104.
+	// Only proxies that send a header themselves may connect from there: one that only passes on bytes lets its clients choose
+	// their addresses.
 	Trusted []netip.Prefix
-	// Unix trusts those that connect over a Unix socket, which the permissions of its file let in.
+	// Unix trusts clients of a Unix socket, which the permissions of its file let in.
 	Unix bool
 	// RefuseOthers refuses connections from elsewhere. By default they are served, with their own addresses.
 	RefuseOthers bool
@@ -126,7 +127,7 @@ func (x *reading) accept(t *act.Task, h Header) act.Directive {
 	return act.Done
 }
 
-// Silent reports whether nothing has come: then an order ends the wait, see [listener.Filter].
+// Silent reports whether nothing has come: then a shutdown ends the wait, see [listener.Filter].
 func (x *reading) Silent() bool { return x.conn.Buffered() == 0 }
 
 // IdleSince lets a service at MaxConns close the connection of a sender that is silent.

@@ -125,7 +125,7 @@ func pathOf(p []byte) string {
 	return string(name)
 }
 
-// parseTLVs returns those of a header, which begin at from.
+// parseTLVs returns the TLVs of a header, which begin at from.
 func parseTLVs(header []byte, from int) (all []TLV, err error) {
 	rest := bytes.Clone(header[from:]) // what is returned lies there
 	summed := false

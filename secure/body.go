@@ -29,7 +29,7 @@ func (b *body) work(yield func(struct{}) bool) {
 	}
 }
 
-// bodies are those of a Handshakes. None is left when no handshake has one.
+// bodies are the bodies of a Handshakes. None is left when no handshake has one.
 type bodies struct {
 	mu   sync.Mutex
 	busy int
@@ -61,7 +61,7 @@ func (s *bodies) give(b *body, over bool) {
 	}
 }
 
-// sort returns those that are to be ended.
+// sort returns the bodies that are to be ended.
 func (s *bodies) sort(b *body, over bool) (ended []*body) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

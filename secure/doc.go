@@ -7,8 +7,8 @@
 //		Handler: site.Serve,
 //	}
 //
-// Above the filter the connection is a [listener.Conn] as any other: lent input, gathered writes, water marks, deadlines,
-// Sent, Push and staged closes. It has no goroutine. What differs:
+// Above the filter the connection is a [listener.Conn] like any other: lent input, gathered writes, water marks,
+// deadlines, Sent, Push and staged closes. It has no goroutine. What differs:
 //
 //   - CloseWrite and Close send the alert close_notify. After CloseWrite the transport stays open in both directions, and
 //     what the peer still sends is read.
@@ -38,14 +38,14 @@
 //
 // # Certificates
 //
-// With package program a [TLS] is an Option, whose flags choose the certificate. A certificate in files is a [Files], which reads it
-// again on SIGHUP, for servers and for clients. One for development and tests is made by [SelfSigned]. Anything else is done by
-// functions of the tls.Config.
+// With package program a [TLS] is an Option, whose flags choose the certificate. A certificate in files is a [Files], which reads
+// it again on SIGHUP, for servers and for clients. One for development and tests is made by [SelfSigned]. For anything else use
+// the functions of the tls.Config.
 //
 // # Resumption
 //
-// crypto/tls makes the keys of session tickets for itself, and forgets them with the process. A [Tickets] has keys that go along with
-// an upgrade (upgrade.Upgrade): the newer program resumes the sessions of the older one. There is a new key each day.
+// crypto/tls makes its own keys for session tickets, which end with the process. The keys of a [Tickets] are passed on in an
+// upgrade (upgrade.Upgrade), so the newer program resumes the sessions of the older one. There is a new key each day.
 //
 // # Handshakes
 //

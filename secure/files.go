@@ -22,11 +22,11 @@ import (
 //	config := &tls.Config{GetCertificate: files.GetCertificate}
 //	server.Run(files, server.Listen(server.Addr, site.Serve, secure.Server(config, nil)))
 //
-// Setup reads them at the start, and on SIGHUP. New connections get the certificate that was read last; those that are
-// open go on, and their sessions can be resumed, since the tls.Config stays as it is. For connections that are dialled,
-// GetClientCertificate takes the place of GetCertificate.
+// Setup reads them at the start, and on SIGHUP. New connections get the certificate that was read last; open
+// connections go on, and their sessions can be resumed, since the tls.Config stays as it is. For connections that are
+// dialled, GetClientCertificate takes the place of GetCertificate.
 type Files struct {
-	Cert string // a file with the certificate in PEM, and behind it those that lead to the root
+	Cert string // a file with the certificate in PEM, followed by the ones that lead to the root
 	Key  string // a file with its private key in PEM, not encrypted
 
 	reading sync.Mutex // one Reload at a time, so that an earlier one cannot take the place of a later one
@@ -34,7 +34,8 @@ type Files struct {
 }
 
 // Setup reads the files, and reads them again on each SIGHUP, which is logged in one line and no longer ends the program.
-// It is a set-up function as [act.Run] takes it. A certificate that has expired is a warning in the log, and no error.
+// It is a set-up function for [act.Run]. The first scheduler reads; on others Setup does nothing. It fails if a file
+// cannot be read or the key does not match. An expired certificate is not an error, but a warning in the log.
 func (f *Files) Setup(s *act.Scheduler) error {
 	if s.Index() > 0 {
 		return nil

@@ -37,7 +37,7 @@ func Server(config *tls.Config, h *Handshakes) listener.Filter {
 
 // Client returns a filter for connections that were dialled: see [listener.Connect]. The config must name the server
 // (ServerName), unless InsecureSkipVerify is set, and must not allow Renegotiation. Otherwise it is as with Server.
-// With TLS 1.3 sessions come behind the handshake: Put of the config's ClientSessionCache is called on the scheduler's
+// With TLS 1.3 sessions come after the handshake: Put of the config's ClientSessionCache is called on the scheduler's
 // thread, and must not block.
 func Client(config *tls.Config, h *Handshakes) listener.Filter {
 	if config == nil || config.ServerName == "" && !config.InsecureSkipVerify {
@@ -201,7 +201,7 @@ func (x *handshake) refuse(first byte) {
 	x.over, x.err = true, errNotTLS
 }
 
-// Silent reports whether the client has sent nothing yet: then an order ends the handshake, see [listener.Filter].
+// Silent reports whether the client has sent nothing yet: then a shutdown ends the handshake, see [listener.Filter].
 func (x *handshake) Silent() bool { return x.server && !x.begun && x.stream.in == nil }
 
 // IdleSince lets a service at MaxConns give up a handshake whose peer is silent.

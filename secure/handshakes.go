@@ -27,11 +27,11 @@ type Handshakes struct {
 	// GetCertificate that asks another machine, goes on without one. It has to return when the context of its
 	// ClientHelloInfo ends.
 	Slots int
-	// Waiting bounds the handshakes of servers that are under way on each scheduler, most of which wait for their peers. One
-	// more makes the one fail with [ErrTooMany] that has waited for its peer for longest. 0 means 1024. One that
-	// waits takes about 25 KiB, and up to 128 KiB for a peer that sends the longest ClientHello that crypto/tls reads. If the
-	// config asks for client certificates, of which crypto/tls reads 256 KiB, it takes up to 350 KiB, and about 10 ms of CPU
-	// more at its end. Limits of the connection do not bound this.
+	// Waiting bounds the handshakes of servers that are under way on each scheduler, most of which wait for their peers. With
+	// one more, the one that has waited longest for its peer fails with [ErrTooMany]. 0 means 1024. One that waits takes
+	// about 25 KiB, and up to 128 KiB for a peer that sends the longest ClientHello that crypto/tls reads. If the config asks
+	// for client certificates, of which crypto/tls reads 256 KiB, it takes up to 350 KiB, and about 10 ms of CPU more at its
+	// end. Limits of the connection do not bound this.
 	Waiting int
 
 	once   sync.Once
@@ -116,7 +116,7 @@ func (d *offThread) Describe(to *act.Description) {
 // advance resumes the coroutine until its next pause.
 func (d *offThread) advance() (none struct{}, err error) {
 	d.slot.Store(true)
-	defer d.settle() // also after a panic
+	defer d.settle() // even after a panic
 	if d.state.Load() == closed {
 		return none, nil // before the step had a slot
 	}
@@ -204,7 +204,7 @@ func (h *slots) watch(atMost time.Duration) (end func()) {
 // queue is the handshakes of one Handshakes that are under way on one scheduler.
 type queue struct {
 	n       int       // all of them
-	waiting list.List // those that do not compute; the first has waited for its peer for longest
+	waiting list.List // handshakes that do not compute; the first has waited for its peer for longest
 	of      *Handshakes
 	s       *act.Scheduler
 
@@ -249,14 +249,14 @@ func (q *queue) bound() int {
 	return 1024
 }
 
-// wait puts x behind those that wait already.
+// wait puts x after the handshakes that wait already.
 func (x *handshake) wait() {
 	if x.queue != nil {
 		x.place = x.queue.waiting.PushBack(x)
 	}
 }
 
-// compute takes x out of those that wait: what was computed is not given up.
+// compute takes x out of the ones that wait: a computation is not given up.
 func (x *handshake) compute() {
 	if x.place != nil {
 		x.queue.waiting.Remove(x.place)

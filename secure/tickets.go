@@ -19,7 +19,7 @@ const (
 	ticketDay  = 24 * time.Hour // and a new key comes
 )
 
-// Tickets are the keys of the session tickets of a server, in the place of those that crypto/tls makes for itself. An
+// Tickets are the keys of a server's session tickets, used instead of keys that crypto/tls makes for itself. An
 // upgrade.Upgrade passes them on, so that the newer program resumes the sessions of the older one.
 //
 //	tickets := &secure.Tickets{Config: config}

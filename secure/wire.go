@@ -75,7 +75,7 @@ func (w *wire) RemoteAddr() net.Addr {
 	return w.Stream.PeerAddr()
 }
 
-// Deadlines are those of the listener.Conn.
+// Deadlines are the deadlines of the listener.Conn.
 func (w *wire) SetDeadline(time.Time) error      { return nil }
 func (w *wire) SetReadDeadline(time.Time) error  { return nil }
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
@@ -120,7 +120,7 @@ func (r *records) pass(p []byte) {
 	}
 }
 
-// atRest reports whether no record has passed by in whole or in part that was not taken. Behind the last record there is one:
+// atRest reports whether no record has passed by in whole or in part that was not taken. After the last record there is one:
 // crypto/tls takes nothing of it.
 func (r *records) atRest() bool { return r.whole == 0 && r.head == 0 }
 
