@@ -1,4 +1,4 @@
-// Package upgrade replaces a running program by a newer binary without a connection that is refused or reset.
+// Package upgrade replaces a running program by a newer binary; no connection is refused or reset.
 //
 // A program of package program has it built in: put the new binary in the place of the old one, and send SIGUSR2.
 //
@@ -11,8 +11,8 @@
 // new one accepts. The old one stops accepting, and shuts down as after a signal: open connections finish the requests
 // in flight.
 //
-// So for a while both processes serve, and they share nothing. If connections share something in the memory of the process, such as
-// the subscribers of a topic, docs/ending.md says what there is to choose.
+// So for a while both processes serve, and they share nothing. If connections share something in the memory of the process, such
+// as the subscribers of a topic, see docs/ending.md for the choices.
 //
 // Until the new process has said that it is ready, and then that it serves, any failure leaves the old one running. If
 // the new binary cannot be started, dies, refuses, or is not ready within a minute, it is killed, and one line in the

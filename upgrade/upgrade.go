@@ -105,7 +105,7 @@ func (u *Upgrade) signal() os.Signal { return cmp.Or(u.Signal, usual) }
 
 var errEnding = errors.New("this program is ending")
 
-// watch ends upgrades with the first order.
+// watch ends upgrades with the first shutdown request.
 type watch struct{ end func() }
 
 func (w watch) Act(*act.Task) act.Directive    { return act.Wait }
@@ -135,10 +135,10 @@ func (u *Upgrade) terms() shutdown.Policy {
 	return p
 }
 
-// ending reports whether this program has an order to end, be it only announced: the new one would not know of it.
+// ending reports whether this program shuts down, even if that is only announced: the new one would not know of it.
 func (u *Upgrade) ending() bool { return u.living.Err() != nil || u.group.Order() != nil }
 
-// Close ends an upgrade that is under way. If an older program waits for this one, Close says to it that this one has failed with
+// Close ends an upgrade that is under way. If an older program waits for this one, Close tells it that this one has failed with
 // err. Close is called when Run has returned, or if a service could not be set up.
 func (u *Upgrade) Close(err error) {
 	u.predecessor.refuse(err)
@@ -148,9 +148,9 @@ func (u *Upgrade) Close(err error) {
 	u.pending.Wait()
 }
 
-// Start starts the new program, and waits until it has taken over. Then this program has the order to end, and Start returns
-// nil. After an error this program goes on as before. It is an error if an end is announced or in force. Any goroutine but those
-// of schedulers, which must not wait.
+// Start starts the new program, and waits until it has taken over. Then this program begins to shut down, and Start returns nil.
+// After an error this program goes on as before. It is an error if a shutdown is announced or in force. Start blocks; any
+// goroutine may call it, except a scheduler's.
 func (u *Upgrade) Start() error {
 	if !u.one.TryLock() {
 		return errors.New("upgrade: one is under way")
