@@ -43,15 +43,15 @@ func (r *report) find(before *report, places int) (all []string) {
 	return all
 }
 
-// seen is what a look at tasks and processes leaves for the next one, and for the Reports until then.
+// seen is the result of a poll of tasks and processes, kept for the next poll and for the Reports until then.
 type seen struct {
 	at       time.Time
-	rest     time.Duration // until the next look, if nobody asks for tasks
+	rest     time.Duration // until the next poll, if nobody asks for tasks
 	findings []string      // about tasks and processes
 	marks    [][]mark      // of each scheduler's tasks, in the order of their ids
 	uptimes  []time.Duration
 	ready    map[spell]time.Time   // tasks that were ready, since when at least
-	full     map[mailbox]time.Time // mailboxes that were full at each look, since when
+	full     map[mailbox]time.Time // mailboxes that were full at each poll, since when
 }
 
 // mark says how many turns a task has had.
@@ -74,8 +74,8 @@ type mailbox struct {
 	id   uint64
 }
 
-// since notes in now that something is so, as of the time at, and returns for how long it has been so at each look: before is what
-// the look before has noted. Nothing is kept for that but in Reports.
+// since notes in now that something is so, as of the time at, and returns for how long it has been so at each poll:
+// before has the notes of the previous poll. They are kept in Reports alone.
 func since[K comparable](now, before map[K]time.Time, of K, at time.Time) time.Duration {
 	begun, ok := before[of]
 	if !ok {
@@ -138,7 +138,7 @@ func (r *report) findTasks(before *seen, say func(string, ...any)) {
 			}
 			switch {
 			case t.State == "ready" && !t.Demon:
-				// When it became so is not known; but one that was ready at an earlier look, and has had no turn since, has been
+				// When it became so is not known; but one that was ready at an earlier poll, and has had no turn since, has been
 				// ready all the time.
 				long := since(r.seen.ready, before.ready, spell{t.Scheduler, t.ID, t.born, t.last}, r.Time)
 				if long > longReady {
@@ -217,7 +217,7 @@ func (x *seen) rate(before *seen, i, j int) float64 {
 // mostFull bounds the mailboxes that are named.
 const mostFull = 10
 
-// findFull says which mailboxes are full, and for how long each has been so whenever it was looked at.
+// findFull says which mailboxes are full, and for how long each has been so whenever it was polled.
 func (r *report) findFull(before *seen, say func(string, ...any)) {
 	n := 0
 	defer func() {

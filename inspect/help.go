@@ -14,7 +14,7 @@ var help = func() map[string]string {
 }()
 
 const meanings = `
-uptime_seconds_total            Time since the scheduler began.
+uptime_seconds_total            Time since the scheduler has started.
 idle_seconds_total              Time with nothing to do, by how it was spent.
 answer_age_seconds              Age of the other figures of a scheduler that does not answer, 0 if it does.
 turn_seconds                    Durations of turns, of one in 64.
@@ -27,20 +27,20 @@ ready                           Tasks in the ready queue, up to 10000.
 spawned_total                   Tasks and demons that were spawned.
 ended_total                     Tasks and demons that have ended.
 failed_total                    Of these, with an error or a panic.
-dropped_total                   Of these, dropped by an order to end.
+dropped_total                   Of these, closed unfinished by a shutdown.
 turns_total                     Turns of tasks and demons.
 woken_total                     Wake-ups of tasks and demons.
 rounds_total                    Times that all tasks that were ready together have had their turns.
 passes_total                    Passes of the scheduler's loop.
-looks_total                     Looks for events that did not wait for one.
+looks_total                     Polls of the kernel that did not wait for an event.
 sleeps_total                    Times that the thread had nothing to do and waited.
 timers                          Timers that are armed.
 timers_total                    Timers that have expired.
 posts_total                     Functions posted to the scheduler that have run.
 remote_events_total             Wake-ups that came from other threads.
-offloads                        Functions that are queued or running off the thread.
-offloads_running                Functions that are running off the threads, of all schedulers.
-offloads_total                  Functions that were given to run off the thread.
+offloads                        Functions that are queued, or running on another goroutine.
+offloads_running                Functions that are running on other goroutines, of all schedulers.
+offloads_total                  Functions that were given to another goroutine.
 
 connections                     Connections that are open.
 connections_lingering           Connections that are closed in stages, to save bytes that are on their way.
@@ -49,26 +49,26 @@ connections_dialled_total       Connections that were made to others.
 connections_lingered_total      Connections that were closed in stages.
 connections_aborted_total       Connections that were reset by this side.
 connections_broken_total        Connections that were broken by the peer, or by the network.
-accepts_lost_total              Connections that were gone before they could be accepted.
+accepts_lost_total              Connections that were closed before they could be accepted.
 accepts_full_total              Times that accepting has paused at the limit of connections.
 accepts_short_total             Times that accepting has paused for want of descriptors, memory or permission.
-receives_total                  Receive operations that have got something.
+receives_total                  Receive operations that returned bytes.
 received_bytes_total            Bytes that were received.
-sends_total                     Send operations that have sent something.
-sends_short_total               Of these, of less than there was to send.
+sends_total                     Send operations that sent bytes.
+sends_short_total               Of these, of less than all that was queued.
 sent_bytes_total                Bytes that were sent.
 waits_for_room_total            Times that a task has begun to wait for a peer that reads too slowly.
-held_bytes                      Bytes of memory that are held for connections: what is queued and buffered.
-held_bytes_max                  The budget of that, 0 if there is none.
+held_bytes                      Bytes of memory that are held for connections: output queues and input buffers.
+held_bytes_max                  The budget for held_bytes, 0 if there is none.
 reading_pauses_total            Times that the budget was reached, and connections that held nothing were not read from.
-connections_shed_total          Connections that were aborted because the budget was reached.
-shed_bytes_total                Bytes of memory that these have held.
+connections_shed_total          Connections that were evicted because the budget was reached.
+shed_bytes_total                Bytes of memory that the evicted connections held.
 handshakes                      TLS handshakes that are under way.
-handshakes_waiting              Of these, those that wait for their peers.
+handshakes_waiting              Of these, waiting for their peers.
 handshakes_failed_total         TLS handshakes that have failed.
 handshakes_dropped_total        TLS handshakes that were given up because there were too many.
 
-http_requests_total             HTTP requests whose heads have come.
+http_requests_total             HTTP requests whose heads have arrived.
 http_responses_1xx_total        HTTP responses with status 100 to 199.
 http_responses_2xx_total        HTTP responses with status 200 to 299.
 http_responses_3xx_total        HTTP responses with status 300 to 399.

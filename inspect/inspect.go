@@ -161,7 +161,7 @@ func (x *Inspector) record(p *probe, s *act.Scheduler) error {
 	return monitor.OnSignal(x.recorder, asks...)(s)
 }
 
-// watch has the watchdog look at s, from the first scheduler on.
+// watch adds s to the watchdog, which it starts with the first scheduler.
 func (x *Inspector) watch(p *probe, s *act.Scheduler) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

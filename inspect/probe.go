@@ -238,7 +238,7 @@ func (p *probe) idleBegin(atMost time.Duration) {
 		p.looks++
 		return
 	}
-	// A pass without a turn is a part of the idle time: a thread that only looks makes hardly anything else.
+	// A pass without a turn is a part of the idle time: a thread that only polls does hardly anything else.
 	if p.idleSince = p.idleUntil; p.idleUntil < 0 || p.s.Internals().TurnCount() != p.idleTurns {
 		p.idleSince = p.clock()
 	}

@@ -19,7 +19,7 @@ type report struct {
 
 	tasks bool          // it was asked for them
 	asked time.Duration // when, on the clock of the Group
-	seen  *seen         // when tasks were looked at last, now or before; nil if never
+	seen  *seen         // when tasks were polled last, now or before; nil if never
 }
 
 // scheduler is what one scheduler was doing.
@@ -61,7 +61,7 @@ func (e *ending) String() string {
 // idleTime is how a thread that had nothing to do has spent its time. The strategies of package demon choose that.
 type idleTime struct {
 	Asleep  time.Duration `json:"asleep"`  // in the operating system, which wakes it
-	Pausing time.Duration `json:"pausing"` // for a fixed time, before it looks: strategy "poll"
+	Pausing time.Duration `json:"pausing"` // for a fixed time, before it polls: strategy "poll"
 	Looking time.Duration `json:"looking"` // for events, using the CPU: strategies "hybrid" and "busy"
 }
 

@@ -29,22 +29,23 @@ type Watch struct {
 	Stalled func(stall json.RawMessage)
 }
 
-// again is when a stall that goes on is looked at and reported again.
+// again is when a stall that goes on is examined and reported again.
 const again = time.Second
 
-// idleTicks are between two looks while all schedulers sleep. Most of what a look costs is that a thread wakes up for it.
+// idleTicks are between two polls while all schedulers sleep. Most of the cost of a poll is that a thread wakes up for
+// it.
 const idleTicks = 4
 
-// watchdog looks at all schedulers of a Group from one goroutine of its own. Schedulers never wait for it: they only store
+// watchdog polls all schedulers of a Group from one goroutine of its own. Schedulers never wait for it: they only store
 // what is in their watched.
 type watchdog struct {
 	limits   []limit // the shortest first
 	tick     time.Duration
-	next     time.Duration // until the next look: tick, or idleTicks of them
+	next     time.Duration // until the next poll: tick, or idleTicks of them
 	log      *zap.Logger
 	pauses   pauses
 	recorder *recorder // nil if there is none
-	last     time.Time // of the latest look
+	last     time.Time // of the latest poll
 
 	reports    limiter
 	latenesses latenesses
@@ -121,7 +122,7 @@ func (d *watchdog) watch(w *watched, index int) {
 	d.seen = append(d.seen, &record{watched: w, index: index})
 }
 
-// start begins to look, until close is called.
+// start begins to poll, until close is called.
 func (d *watchdog) start() {
 	d.end, d.ended = make(chan struct{}), make(chan struct{})
 	go d.run()
@@ -145,7 +146,7 @@ func (d *watchdog) run() {
 	}
 }
 
-// close is called once. It waits for the present look.
+// close is called once. It waits for the present poll.
 func (d *watchdog) close() {
 	if d.end != nil {
 		close(d.end)
@@ -160,7 +161,7 @@ func (d *watchdog) stalls() stalls {
 	return d.ledger.snapshot()
 }
 
-// look is one look at all schedulers.
+// look polls all schedulers once.
 func (d *watchdog) look(now time.Time) {
 	gap := d.passed(now)
 	d.next = idleTicks * d.tick
@@ -178,8 +179,8 @@ func (d *watchdog) records() []*record {
 	return d.seen[:len(d.seen):len(d.seen)] // others may be added meanwhile
 }
 
-// passed returns the time since the latest look, as far as it counts for the schedulers. If that is much more than a tick,
-// the watchdog was late, and so may all of the process have been.
+// passed returns the time since the latest poll, as far as it counts for the schedulers. If that is much more than a
+// tick, the watchdog was late, and so may all of the process have been.
 func (d *watchdog) passed(now time.Time) time.Duration {
 	stopped, why := d.pauses.longest()
 	gap := now.Sub(d.last)
@@ -198,8 +199,8 @@ func (d *watchdog) passed(now time.Time) time.Duration {
 	return d.tick
 }
 
-// hides reports whether a scheduler is in the turn or pass that it was in at the latest look: what came in between is left out of
-// its age.
+// hides reports whether a scheduler is in the turn or pass that it was in at the latest poll: what came in between is
+// left out of its age.
 func (d *watchdog) hides() bool {
 	return slices.ContainsFunc(d.records(), func(r *record) bool {
 		s := r.now.state()
@@ -236,7 +237,7 @@ func (l *latenesses) say(log *zap.Logger, now time.Time) {
 	*l = latenesses{said: now}
 }
 
-// lookAt looks at one scheduler. It reports whether it has slept since the latest look.
+// lookAt polls one scheduler. It reports whether that has slept since the latest poll.
 func (d *watchdog) lookAt(r *record, now time.Time, gap time.Duration) bool {
 	if x := r.sight(); x.seq != r.now.seq {
 		d.goesOn(r)
@@ -379,7 +380,7 @@ func (d *watchdog) stackOf(r *record, s *stall, now time.Time) []runtime.Frame {
 	return frames
 }
 
-// othersInKernel reports whether another scheduler has been in the same turn or pass since the previous look, and is
+// othersInKernel reports whether another scheduler has been in the same turn or pass since the previous poll, and is
 // blocked in the kernel.
 func (d *watchdog) othersInKernel(r *record) bool {
 	return slices.ContainsFunc(d.records(), func(other *record) bool {

@@ -16,7 +16,7 @@ type state uint64
 const (
 	away   state = iota // not in Run, or between two states
 	turn                // in the turn of a task or demon
-	pass                // in a pass: posted functions, timers, a look at the operating system
+	pass                // in a pass: posted functions, timers, a poll of the kernel
 	asleep              // in its Idler, for as long as there is nothing to do
 )
 

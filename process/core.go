@@ -52,7 +52,7 @@ type core struct {
 
 // body is the part of a process that depends on the type of its messages: a Self.
 type body interface {
-	// turn takes a turn, in which the process first looks at its signals.
+	// turn takes a turn, in which the process first takes its signals.
 	turn() act.Directive
 	// commit publishes how much has been received, and returns how much room there is. Under the lock.
 	commit() (room int)

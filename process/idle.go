@@ -10,7 +10,7 @@ import (
 // a process ready for another runner wakes the one whose scheduler sleeps and which became idle last, since its caches are
 // the warmest.
 //
-// A runner is on the stack from its look at all queues, which were empty, until something wakes it. It looks once more
+// A runner is on the stack from its check of all queues, which were empty, until something wakes it. It looks once more
 // when it is on the stack: what was queued before it could be seen here is found, and what is queued later wakes it.
 type idleStack struct {
 	word    word // the length, shifted left by one, and locked

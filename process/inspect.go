@@ -48,8 +48,8 @@ func (l *local) List(again bool, visit func(row any) bool) (more bool) {
 	return false
 }
 
-// show writes what there is to see of c to row, and reports whether c is alive. Any thread. An action may be in its turn, so
-// only its type is looked at.
+// show writes what there is to see of c to row, and reports whether c is alive. Any thread. An action may be in its
+// turn, so only its type is read.
 func (c *core) show(row *facts.Process) (alive bool) {
 	*row = facts.Process{}
 	w := c.lock()

@@ -81,7 +81,7 @@ func (p *Self[M]) turn() act.Directive {
 	return p.act.Act(p)
 }
 
-// look moves what senders have added to out, clears the signals of seen, and returns the word as it was.
+// look moves the messages that senders have added to out, clears the signals in seen, and returns the word as it was.
 func (p *Self[M]) look(seen uint32) uint32 {
 	w := p.lock()
 	if int(p.pos) == len(p.out) {
@@ -102,8 +102,8 @@ func (p *Self[M]) look(seen uint32) uint32 {
 	return w
 }
 
-// put adds m, and returns the new word: if p sleeps and has nothing to look at, m goes straight to out, without a
-// signal. Under the lock.
+// put adds m, and returns the new word: if p sleeps and has no signal, m goes straight to out, without a signal. Under
+// the lock.
 func (p *Self[M]) put(w uint32, m M) uint32 {
 	if w&(states|mail) == sleeping && int(p.pos) == len(p.out) {
 		p.out, p.pos, p.outCount = append(p.out[:0], m), 0, 1

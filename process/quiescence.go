@@ -65,7 +65,7 @@ func (sys *System) resolve(quiescent func() bool) {
 	}
 }
 
-// queuesEmpty reports whether each queue was empty when it was looked at.
+// queuesEmpty reports whether each queue was empty when it was checked.
 func (sys *System) queuesEmpty() bool {
 	return !slices.ContainsFunc(sys.runners, func(r *runner) bool { return !r.queue.empty() })
 }

@@ -6,7 +6,7 @@ package process
 type registry struct {
 	word word // locked
 	cores
-	at *core // the next to be looked at, see next
+	at *core // the next one to visit, see next
 }
 
 func (x *registry) add(c *core) {

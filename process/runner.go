@@ -337,7 +337,7 @@ func (r *runner) recoverTurn(more *bool) {
 	r.fail(c, panics.Recovered(v))
 }
 
-// mayWait looks at all queues once more before r waits, and reports whether it may. What is queued after r is on the idle
+// mayWait checks all queues once more before r waits, and reports whether it may. What is queued after r is on the idle
 // stack wakes it; what was queued before is found here.
 func (r *runner) mayWait() bool {
 	sys := r.sys

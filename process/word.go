@@ -12,5 +12,5 @@ type (
 	counter = atomic.Int64
 )
 
-// backOff is called between two looks at a lock that another thread holds.
+// backOff is called between two attempts to take a lock that another thread holds.
 func backOff() { runtime.Gosched() }

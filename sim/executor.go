@@ -116,7 +116,7 @@ func (w *World) await(until func() bool) {
 	}
 }
 
-// resume looks which coroutines can go on. Some of them do so at once, others a while later.
+// resume finds the coroutines that can go on. Some of them do so at once, others a while later.
 func (w *World) resume() {
 	for _, c := range w.coroutines {
 		switch {

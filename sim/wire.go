@@ -231,7 +231,7 @@ func (e *end) send(head, p []byte) (int, error) {
 	return n, nil
 }
 
-// sendable returns the error if nothing can be sent. A Unix socket looks at its own state before the pending error
+// sendable returns the error if nothing can be sent. A Unix socket checks its own state before the pending error
 // (unix_stream_sendmsg), a TCP socket after (sk_stream_error).
 func (e *end) sendable() error {
 	stopped := e.writeEnded || e.phase == dead

@@ -140,7 +140,7 @@ func gone(parent int) bool {
 	return false
 }
 
-// looks is how often gone looks. A test has fewer.
+// looks is how often gone polls. A test has fewer.
 var looks = 500
 
 // refuse says to the older program, if it waits, that this one has failed with err. A nil err only closes the pipes.

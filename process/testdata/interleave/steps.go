@@ -11,7 +11,7 @@ type Tester interface {
 	Before(at unsafe.Pointer)
 	// After reports the value before and after the step, and whether the step has written.
 	After(at unsafe.Pointer, was, now uint64, wrote bool)
-	// Looked is called after a look at a lock that another thread holds.
+	// Looked is called after an attempt to take a lock that another thread holds.
 	Looked()
 	// Await waits until another thread has written since the last Looked.
 	Await()
@@ -32,7 +32,7 @@ func after(at unsafe.Pointer, was, now uint64, wrote bool) {
 	}
 }
 
-// Await is called between two looks at a lock that another thread holds.
+// Await is called between two attempts to take a lock that another thread holds.
 func Await() {
 	if Watching != nil {
 		Watching.Await()
