@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"flag"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,4 +42,107 @@ func TestDocumentedFlagsAreTheFlagsOfPrograms(t *testing.T) {
 		documented[row[1]] = [2]string{strings.TrimSpace(row[2]), strings.TrimSpace(row[3])}
 	}
 	require.Equal(t, defined, documented)
+}
+
+var metricRow = regexp.MustCompile("(?m)^\\| `daimon_([a-z0-9_]+)` \\|")
+
+func TestDocumentedMetricsAreThoseOfPackageInspect(t *testing.T) {
+	_, list, _ := strings.Cut(text(t, "inspect/help.go"), "const meanings = `\n")
+	list, _, _ = strings.Cut(list, "`")
+	var served, documented []string
+	for line := range strings.Lines(list) {
+		if name, _, ok := strings.Cut(line, " "); ok {
+			served = append(served, name)
+		}
+	}
+	for _, row := range metricRow.FindAllStringSubmatch(text(t, "docs/logging.md"), -1) {
+		documented = append(documented, row[1])
+	}
+	require.ElementsMatch(t, served, documented)
+}
+
+// Each piece of Go in the pages is in the file that the text before it links to, at whatever depth of blocks.
+func TestThePagesShowCodeThatCompiles(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	for _, page := range pages {
+		if page == "docs/four-ways.md" || page == "docs/simulation.md" { // examples/fetch tests the one; the other sketches a test
+			continue
+		}
+		content := text(t, page)
+		for _, at := range goBlock.FindAllStringSubmatchIndex(content, -1) {
+			links := goLink.FindAllStringSubmatch(content[:at[0]], -1)
+			require.NotEmpty(t, links, page)
+			file := filepath.Join("docs", links[len(links)-1][1])
+			require.Contains(t, flush(text(t, file)), flush(content[at[2]:at[3]]), "%s: it is not in %s", page, file)
+		}
+	}
+}
+
+// flush returns code without the indentation of its lines.
+func flush(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
+
+var (
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```")
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noSlug  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	section = regexp.MustCompile(`\]\(([^)#:]*)#([^)]+)\)`)
+)
+
+// sections returns the anchors that GitHub gives the headings of a document.
+func sections(t *testing.T, document string) (all []string) {
+	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text(t, document), ""), -1) {
+		all = append(all, strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+	}
+	return all
+}
+
+// documents returns the paths of all Markdown files.
+func documents(t *testing.T) (all []string) {
+	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		all = append(all, found...)
+	}
+	return all
+}
+
+func TestDocumentsLinkToSectionsThatAreThere(t *testing.T) {
+	for _, document := range documents(t) {
+		for _, l := range section.FindAllStringSubmatch(text(t, document), -1) {
+			to := document
+			if l[1] != "" {
+				to = filepath.Join(filepath.Dir(document), l[1])
+			}
+			require.Contains(t, sections(t, to), l[2], "%s links to %s", document, l[0])
+		}
+	}
+}
+
+// phrases are constructions that read as translated, each with what makes a place of it an honest one.
+var phrases = []struct{ found, honest *regexp.Regexp }{
+	{regexp.MustCompile(`\b[Tt]hose (that|of|which|who|on which|in which)\b`), nil},                                                              // repeat the noun
+	{regexp.MustCompile(`(\w+\s+)?\b(is|are|was|were)\s+no\s+\w+`), regexp.MustCompile(`(?i)^there\s|\s(longer|more|less|fewer|better|worse)$`)}, // is not a
+	{regexp.MustCompile(`\b[Bb]ehind\s+(a|an|the|this|that|it|its|each|all|what|which|those|them|one)\b(\s+\w+){0,2}`),
+		regexp.MustCompile(`(prox|load|pooler|firewall|gateway|NAT)\w*`)}, // after
+	{regexp.MustCompile(`\b[Aa]lso\s+(if|when|after|while|before)\b`), nil}, // even if
+}
+
+// unedited are documents that wait for an editor.
+var unedited = []string{"ARCHITECTURE.md", "CHANGELOG.md", "README.md"}
+
+func TestDocumentsReadAsWrittenInEnglish(t *testing.T) {
+	for _, document := range documents(t) {
+		if slices.Contains(unedited, document) {
+			continue
+		}
+		content := text(t, document)
+		for _, p := range phrases {
+			for _, found := range p.found.FindAllString(content, -1) {
+				if p.honest == nil || !p.honest.MatchString(found) {
+					t.Errorf("%s: %q", document, found)
+				}
+			}
+		}
+	}
 }
