@@ -14,15 +14,17 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Await waits until a task has ended, and returns it then. Task.Err says how it has ended, and Data is what its last stage has
-// left. A suspended task has not ended. The error is store.ErrNotFound if there is no such task, or if it is deleted meanwhile. When ctx
-// ends, it is the cause of that. A store that does not answer is asked again.
+// Result waits until a task has ended, and returns it. Its Err says how it has ended, and its Data is the result that
+// its last stage has left. A suspended task has not ended. The error is store.ErrNotFound if there is no such task, or
+// if it is deleted meanwhile, and the cause of ctx's end when ctx ends. A store that does not answer is asked again.
 //
-// Any engine may work on the task, and this one need not run. If this engine ends the task, Await returns at once. Otherwise the
-// store is asked for the tasks again and again, after one and a half of Config.Poll at the latest. One call of the store asks for
-// all tasks that goroutines wait for through this engine, up to 1000, with their Data. While no caller waits, there are no calls.
+// Any engine may work on the task, and this one need not run. If this engine ends the task, Result returns at once.
+// Otherwise the engine polls the store, at intervals of one and a half of Config.Poll at most. One call of the store
+// asks for all tasks that goroutines wait for through this engine, up to 1000, with their Data. While no caller waits,
+// there are no calls.
 //
-// Await blocks, so it is for goroutines: see Future for actions. A processor that waits keeps its place among the Workers.
+// Result blocks, so it is for goroutines: see [Engine.Future] for actions. A processor that waits keeps its place among
+// the Workers.
 func (e *Engine) Result(ctx context.Context, id store.ID) (store.Task, error) {
 	type end struct {
 		task store.Task
@@ -34,16 +36,16 @@ func (e *Engine) Result(ctx context.Context, id store.ID) (store.Task, error) {
 	return x.task, x.err
 }
 
-// Future returns a future of s that is resolved when the task has ended. Its errors are those of [Engine.Result]. An action waits for
-// it with its Await, a coroutine with coro.Value, a process with process.Do. A caller that gives up ends ctx. Any goroutine may
-// call Future.
+// Future returns a future of s that is resolved when the task has ended. It fails with the errors of [Engine.Result].
+// An action waits for it with its Await, a coroutine with coro.Value, an actor with process.Do. To give up, end ctx.
+// Any goroutine may call Future.
 //
 // If s is in the Group of the engine, the store is asked in turns there, with the clock of the Group. That goes on when the engine
 // has stopped, since other engines may finish the task, until the scheduler of the engine is closed. Then the future fails with
 // act.ErrDropped. In any other case a goroutine asks, for as long as something waits.
 //
-// The future does not keep act.Group's Run from returning. A task that waits for it does, also after an order, within the bounds
-// of that: end ctx if it should not.
+// The future does not keep Run of the Group from returning. A task that waits for it does, even during a shutdown,
+// within its policy: end ctx if it should not.
 func (e *Engine) Future(ctx context.Context, s *act.Scheduler, id store.ID) *future.Future[store.Task] {
 	f := future.New[store.Task](s)
 	e.waitsOf(s).wait(ctx, id, func(t store.Task, err error) {
@@ -57,7 +59,7 @@ func (e *Engine) Future(ctx context.Context, s *act.Scheduler, id store.ID) *fut
 	return f
 }
 
-// waitsOf returns those to which a wait on s belongs.
+// waitsOf returns the waits to which a wait on s belongs.
 func (e *Engine) waitsOf(s *act.Scheduler) *waits {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -241,9 +241,9 @@ func TestTypedAwait(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// TestWorldAwaits is a few processes whose engines share an unreliable store, and whose tasks wait for those of the store, while these
-// are suspended, resumed and cancelled, and processes get orders or die. Each wait comes to its end, unless its process does
-// before, and to the right one.
+// TestWorldAwaits is a few processes whose engines share an unreliable store, and whose act tasks wait for tasks of the
+// store, which are suspended, resumed and cancelled meanwhile, and processes shut down or die. Each wait comes to its
+// end, unless its process does before, and to the right one.
 func TestWorldAwaits(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)

@@ -71,7 +71,7 @@ func (c *Chain) last() link { return c.stages[len(c.stages)-1] }
 
 func (c *Chain) find(name string) (link, error) { return c.at(name, 0) }
 
-// next returns the stage behind the one of that name: behind a static one a dynamic one, and the other way round.
+// next returns the stage after the one of that name: a dynamic one after a static one, and the other way round.
 func (c *Chain) next(name string) (link, error) { return c.at(name, +1) }
 
 func (c *Chain) previous(name string) (link, error) { return c.at(name, -1) }

@@ -10,13 +10,15 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Fire claims due tasks, as many as Config.Workers leaves room for. Those of higher priorities come first. Within a priority new
-// ones come last, and else those come first that are due longest, whether they were resumed, are tried again, or had a worker
-// whose lease has ended. Fire returns how many, as soon as they are claimed; Wait waits until they are done. Each task goes to
-// one engine, however many engines, goroutines and processes call Fire.
+// Fire claims due tasks, as many as Config.Workers leaves room for, and begins to work on them. It is for programs and
+// tests that decide themselves when to claim; Run and Setup do it for you. Tasks of higher priorities come first.
+// Within a priority new tasks come last, and the others come in the order in which they became due, whether they were
+// resumed, are tried again, or had a worker whose lease has ended. Fire returns the number of tasks as soon as they are
+// claimed; [Engine.Wait] waits until they are done. Each task goes to one engine, however many engines, goroutines and
+// processes call Fire.
 //
-// Run and a Group claim by themselves. After Stop the error is ErrStopped. If ctx ends during the call, tasks that the
-// store has claimed already are given back with a later heartbeat.
+// After Stop the error is ErrStopped. If ctx ends during the call, tasks that the store has claimed already are given
+// back with a later heartbeat.
 func (e *Engine) Fire(ctx context.Context) (int, error) {
 	works, err := e.claim(ctx)
 	e.where().take(works)
@@ -41,7 +43,7 @@ func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 		return nil, err
 	}
 	var tasks []store.Task
-	defer func() { works = e.admit(c, tasks) }()           // also if the store panics
+	defer func() { works = e.admit(c, tasks) }()           // even if the store panics
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Lease/2) // a claim that takes longer leaves too little of the lease
 	defer cancel()
 	tasks, err = e.cfg.Store.Claim(ctx, store.Claim{
@@ -161,9 +163,9 @@ func shows(kind string, c *Chain) (all []store.Show) {
 	return all
 }
 
-// recoverClaims gives back the tasks of claims whose answers were lost: this engine has not begun them, and their leases
-// would cost them an attempt. A claim may be committed after it was given up, also when the engine runs again after a Stop,
-// so heartbeats look for two leases.
+// recoverClaims gives back the tasks of claims whose answers were lost: this engine has not begun them, and their
+// leases would cost them an attempt. A claim may be committed after it was given up, even when the engine runs again
+// after a Stop, so heartbeats look for such tasks during two leases.
 func (e *Engine) recoverClaims(ctx context.Context) error {
 	e.mu.Lock()
 	e.dropped = slices.DeleteFunc(e.dropped, func(w *work) bool { return w.until <= w.now() })
@@ -192,7 +194,7 @@ func (e *Engine) recoverClaims(ctx context.Context) error {
 	}
 	if len(lost) > 0 {
 		e.cfg.Logger.Warn("the answer of a claim was lost, and its tasks go back", zap.Int("tasks", len(lost)))
-		e.sendBack(ctx, lost) // the next heartbeat looks for those that are left
+		e.sendBack(ctx, lost) // the next heartbeat looks for the remaining ones
 		e.where().ring()
 	}
 	return nil

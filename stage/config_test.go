@@ -50,7 +50,7 @@ func TestInvalidConfigs(t *testing.T) {
 		says   []string
 	}{
 		"nothing is there": {func(cfg *stage.Config) { *cfg = stage.Config{} },
-			[]string{"Store is missing", "Kinds is empty", "Provider is missing"}},
+			[]string{"Store is missing", "Kinds is empty", "Processors is missing"}},
 		"names that stores cannot keep": {func(cfg *stage.Config) {
 			cfg.Worker = "\xff"
 			cfg.Kinds["a\x00"] = stage.Kind{Chain: stage.Begin("A\xff").Then("B", "load", "C\x00")}

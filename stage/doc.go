@@ -1,13 +1,14 @@
-// Package stage does background work in stages whose results are stored. A task goes along a [Chain] of stages, and the
-// result of each stage is stored before the next begins. A task can be suspended, resumed and cancelled from anywhere
-// while it runs. When its process dies, another process continues it after the last finished stage.
+// Package stage does background work in stages whose results are stored. It is a job queue whose jobs are checkpointed
+// workflows: a task goes along a [Chain] of stages, and the result of each stage is stored before the next begins. A
+// task can be suspended, resumed and cancelled from anywhere while it runs. When its OS process dies, another one
+// continues it after the last finished stage.
 //
 //	CREATED ──LOADING_DATA──▶ DATA_LOADED ──BUILDING_REPORT──▶ FINISHED
 //	 static     dynamic          static         dynamic         static
 //
 // A static stage is a stored result. A dynamic stage is work under way: all readers of the store can see it, but it is
-// temporary. The task then reaches the next static stage, or goes back to the one before. Beside the stage a task has a
-// [store.Status], which says what is being done about it.
+// temporary. The task then reaches the next static stage, or goes back to the one before. In addition to the stage a
+// task has a [store.Status], such as InProcessing or Suspended.
 //
 //	chain := stage.Begin("CREATED").
 //		Then("LOADING_DATA", "load", "DATA_LOADED").
@@ -28,14 +29,14 @@
 //
 // The latest attempts of a task that have failed are kept, with their times and errors (Failures of [store.Store]).
 //
-// A goroutine waits for the end of a task, and gets its result, with [Engine.Result] and [Typed.Result]. Actions, coroutines and
-// processes use [Engine.Future]. [Config.OnEnd] is called when a task has ended under an engine: it has finished, was cancelled,
-// or has failed for good.
+// A goroutine waits for the end of a task, and gets its result, with [Engine.Result] and [Typed.Result]. Actions,
+// coroutines and actors (package process) use [Engine.Future]. [Config.OnEnd] is called when a task has ended under an
+// engine: it has finished, was cancelled, or has failed for good.
 //
 // A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, uses an Engine that does not run. Except
 // to wait, it may call the Store instead.
 //
-// What other job queues have is found here:
+// Features of other job queues have these names here:
 //
 //	run at, scheduled, delayed        NewTask.At, NewTask.After
 //	snooze                            Snooze
@@ -57,9 +58,10 @@
 //
 // # What is promised
 //
-// Each transition of a task is one transaction: a claim, the beginning of a dynamic stage, its end, and a way back. A
-// processor computes first and writes last: it returns a function, which is called in the transaction that also makes
-// the static stage visible. So its rows are there exactly when the stage is. Each stage of a task finishes once.
+// Each transition of a task is one transaction: a claim, the beginning of a dynamic stage, its end, and a return to the
+// last static stage. A processor computes first and writes last: it returns a function, which is called in the
+// transaction that also makes the static stage visible. So its rows are there exactly when the stage is. Each stage of
+// a task finishes once.
 //
 // A worker that claims a task holds a lease, which heartbeats renew. A living worker keeps the task however long a stage
 // takes. A worker whose lease has ended can change nothing: each change is guarded by the fencing token of its claim, and
@@ -70,24 +72,25 @@
 // learns of it with the next heartbeat at the latest ([CheckSuspended]). Its stage is rolled back even if the processor
 // goes on regardless.
 //
-// An Enqueue whose answer was lost may have added its tasks. With a Key ([NewTask]) it may be repeated, for as long as these are kept.
+// An Enqueue whose answer was lost may have added its tasks. With a Key ([store.NewTask]) it may be repeated, for as
+// long as these are kept.
 //
 // When [Engine.PauseKind] has returned, no engine claims a task of that kind before ResumeKind, not even after a restart.
 //
 // Each tick of a [Periodic] task is run once, whatever the number of engines, and in whatever processes, unless the store's clock is
 // set back far.
 //
-// A stage may begin more than once: after a crash, a failure, or a suspension. What a processor does outside of its
-// transaction has to allow for that. A processor that does not return when its context has ended keeps its place among
-// the Workers until it does; Stop names it.
+// A stage may begin more than once: after a crash, a failure, or a suspension. So effects of a processor outside of its
+// transaction, such as mail that it sends, may happen more than once. A processor that does not return when its context
+// has ended keeps its place among the Workers until it does; Stop names it.
 //
 // # Releases
 //
-// The chains of kinds may change from one release to the next, also while engines of both run. A task continues from its stored
-// stage along the chain of the engine that claims it. Stages can be added anywhere. If an engine does not know a stage or its
-// processor, that is a failure. The stage is tried again later, perhaps by an engine that knows it. So Attempts and Backoff must
-// outlast the change. Before a static stage is removed or renamed, the tasks that rest there have to continue
-// ([store.Selection] finds them).
+// The chains of kinds may change from one release to the next, even while engines of both run. A task continues from
+// its stored stage along the chain of the engine that claims it. Stages can be added anywhere. If an engine does not
+// know a stage or its processor, that is a failure. The stage is tried again later, perhaps by an engine that knows it.
+// So Attempts and Backoff must outlast the change. Before a static stage is removed or renamed, the tasks that rest
+// there have to continue ([store.Selection] finds them).
 //
 // # What it is not
 //

@@ -22,13 +22,14 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Config configures an Engine. Store and Kinds are required; the zero value of any other field is useful.
+// Config configures an Engine. Store, Kinds and Processors are required; the zero value of any other field is useful.
 type Config struct {
 	// Store keeps the tasks. Engines that share it share the work.
 	Store store.Store
 
-	// Kinds has the kinds of task that this engine knows. It claims no others. If there are many, a claim takes some microseconds for
-	// each kind with tasks that wait, whether they are due or not, and for the others next to nothing.
+	// Kinds has the kinds of task that this engine knows, by name. It claims no others. With many kinds, a claim takes
+	// some microseconds for each kind with tasks that wait, whether they are due or not, and next to nothing for the
+	// other kinds.
 	Kinds map[string]Kind
 
 	// Queues are the queues that the engine works on: it claims only tasks of Kinds whose Queue is one of them. Without any it
@@ -39,7 +40,7 @@ type Config struct {
 	// whose processor is missing has failed: it is tried again, perhaps by an engine of another release that has it.
 	Processors map[string]Processor
 
-	// Upkeep is what engines do beside working on tasks.
+	// Upkeep has periodic tasks, and how long ended tasks are kept.
 	Upkeep Upkeep
 
 	// Middleware is put around the processor of each stage, the first one outside. Each returns a Processor that calls next, and
@@ -55,8 +56,8 @@ type Config struct {
 	// two engines may have the same, since tokens tell their claims apart.
 	Worker string
 
-	// Workers is how many tasks the engine works on at a time, and so how many processors run; 0 means 8. A task keeps no place
-	// while the store is only told of its end: with those the engine holds up to twice as many tasks.
+	// Workers is how many tasks the engine works on at a time, and so how many processors run; 0 means 8. A task that
+	// has ended gives its place up before the store has stored the end; so the engine holds up to twice as many tasks.
 	Workers int
 
 	// Lease is how long a worker holds a task without a heartbeat; 0 means 15 s. A stage may take longer, since heartbeats
@@ -70,14 +71,14 @@ type Config struct {
 	// then. The next one is sent at once.
 	Heartbeat time.Duration
 
-	// Poll is the interval at which the engine looks for tasks that came from elsewhere or have become due. It varies at
-	// random between a half and one and a half of that; 0 means 1 s. Tasks that this engine enqueues or resumes are claimed
-	// at once.
+	// Poll is the interval at which the engine polls the store for tasks that came from elsewhere or have become due.
+	// It varies at random between a half and one and a half of that; 0 means 1 s. Tasks that this engine enqueues or
+	// resumes are claimed at once.
 	Poll time.Duration
 
-	// OnEnd, unless it is nil, is called after a task has ended under this engine. The store has committed then that the task is
-	// finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t.Data is what the last
-	// stage was given; Get returns what it has left. t.Changed is not set.
+	// OnEnd, unless it is nil, is called after a task has ended under this engine. The store has committed then that
+	// the task is finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t.Data is
+	// the Data that the last stage was given; Get of the Store returns the Data that it has left. t.Changed is not set.
 	//
 	// OnEnd is called on the goroutine that has made the commit, not on a scheduler's thread. It may block, and may call
 	// the Engine except for Stop and Wait. Until it returns the task keeps its place among the Workers, and Stop waits.
@@ -88,8 +89,8 @@ type Config struct {
 	// belongs in the Commit of the last stage.
 	OnEnd func(t store.Task)
 
-	// Shutdown has the terms of the stop when the context of Run ends. The zero Policy gives processors 30 s to return.
-	// In a Group it is not used: there the orders have terms.
+	// Shutdown is the policy by which Run stops when its context ends. The zero Policy gives processors 30 s to return.
+	// In a Group it is not used: there the shutdown of the Group has a policy.
 	Shutdown shutdown.Policy
 
 	// Logger gets failed stages, lost leases, and a store that does not answer. nil means errors and warnings to standard
@@ -97,7 +98,7 @@ type Config struct {
 	Logger *zap.Logger
 }
 
-// Kind is a kind of task.
+// Kind configures the tasks of one kind: their chain, and how they are tried. Only Chain is required.
 type Kind struct {
 	// Chain is required.
 	Chain *Chain
@@ -106,12 +107,12 @@ type Kind struct {
 	// counts for itself: two engines work on twice as many.
 	Workers int
 
-	// Priority orders the kinds of this engine: the due tasks of those with a higher one are claimed first. It may be negative.
-	// Tasks of a lower priority wait for as long as there are enough due tasks of higher ones to fill the engine; nothing
-	// reports that. If the kinds with higher priorities have Workers, fewer than Config.Workers in all, the others keep the
-	// rest. A task at work is not interrupted.
+	// Priority orders the kinds of this engine: due tasks of kinds with a higher priority are claimed first. It may be
+	// negative. Tasks of a lower priority wait for as long as there are enough due tasks of higher ones to fill the
+	// engine; nothing reports that. If the kinds with higher priorities have Workers, fewer than Config.Workers in all,
+	// the others keep the rest. A task at work is not interrupted.
 	//
-	// Urgent tasks are those of a kind of their own with the same Chain:
+	// For urgent tasks, add a kind with the same Chain:
 	//
 	//	"report":        {Chain: reports},
 	//	"urgent report": {Chain: reports, Priority: 1},
@@ -121,21 +122,22 @@ type Kind struct {
 	Queue string
 
 	// Attempts is how often a stage is tried until it has failed for good; 0 means 5. A lost worker counts as an
-	// attempt, even one that Stop did not wait for; suspensions and interruptions do not. A failure counts also if it comes
-	// after Suspend, but before the worker has learnt of that.
+	// attempt, even one that Stop did not wait for; suspensions and interruptions do not. A failure counts even if it
+	// comes after Suspend, but before the worker has learnt of that.
 	Attempts int
 
 	// Backoff returns how long a task waits after its n-th attempt, from 1, has failed. nil means 1 s, doubled each time,
 	// at most 5 min. Then it is claimed by the next poll of an engine, and after 0 at once.
 	Backoff func(n int) time.Duration
 
-	// Timeout bounds each call of a processor; 0 means no bound. Then its context ends with the cause ErrTimeout, and
-	// whatever it returns, that was an attempt that has failed.
+	// Timeout bounds each call of a processor; 0 means no bound. After it the context of the processor ends with the
+	// cause ErrTimeout, and the attempt has failed, whatever the processor returns.
 	Timeout time.Duration
 }
 
-// Engine works on the tasks of a Store. A monitor.Engine, which makes connections, is something else. The methods may be
-// called from any goroutine. Most wait for the store, so an action on a scheduler does not call them: see Call.
+// Engine is a worker: it claims tasks of a [store.Store] and calls processors for them. (It is unrelated to
+// monitor.Engine, which makes connections.) Any goroutine may call its methods. Most of them wait for the store, so an
+// action on a scheduler calls them with [NewCall].
 type Engine struct {
 	cfg   Config
 	id    int64    // in the tickets of its claims
@@ -173,7 +175,7 @@ type host interface {
 	take(works []*work)
 	// ring says that there may be something to claim.
 	ring()
-	// settled says that there is no work any more.
+	// settled says that no work is left.
 	settled()
 	// heartbeatNow asks for a heartbeat at once.
 	heartbeatNow()
@@ -190,7 +192,8 @@ var (
 
 var engines atomic.Int64
 
-// New returns an Engine, or an error with all that is wrong with cfg. It starts nothing: see Run, Setup and Fire.
+// New returns an Engine, or an error that lists all mistakes in cfg. It starts nothing: see [Engine.Run],
+// [Engine.Setup] and [Engine.Fire].
 func New(cfg Config) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -240,7 +243,7 @@ func (cfg Config) check() error {
 	}
 	say(cfg.Store != nil, "Store is missing")
 	say(len(cfg.Kinds) > 0, "Kinds is empty")
-	say(cfg.Processors != nil, "Provider is missing")
+	say(cfg.Processors != nil, "Processors is missing")
 	for name, k := range cfg.Kinds {
 		say(name != "", "Kinds has a kind without a name")
 		say(storable(name), "Kinds has a kind that is not UTF-8 without NUL: %q", name)
@@ -410,7 +413,7 @@ func (e *Engine) ResumeKind(ctx context.Context, kind string) (bool, error) {
 	return ok, err
 }
 
-// Store returns Config.Store, to look at tasks.
+// Store returns Config.Store, for example to get or list tasks.
 func (e *Engine) Store() store.Store { return e.cfg.Store }
 
 // where returns the present host.

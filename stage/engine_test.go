@@ -56,8 +56,9 @@ BUILDING_REPORT IN_PROCESSING
 FINISHED NORMAL
 `
 
-// A task is suspended in its second stage and resumed, and then fails in it once. The history is what a reader of the store has
-// seen after each call, with those of middleware, processors and commits in between. By the clock all this is one moment.
+// A task is suspended in its second stage and resumed, and then fails in it once. The history is what a reader of the
+// store has seen after each call, with the calls of middleware, processors and commits in between. By the clock all
+// this is one moment.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	onEachHost(t, func(t *testing.T, run host) {
@@ -182,7 +183,7 @@ func TestTroublesAreTheTasks(t *testing.T) {
 			test := func(t *testing.T, run host) {
 				e := engineOf(t, memory.New(nil), 1, nil, func(cfg *stage.Config) {
 					cfg.Processors, cfg.Workers = row.processors, 1
-					cfg.OnEnd = func(store.Task) { _ = goexits() } // which is no more trouble than a panic
+					cfg.OnEnd = func(store.Task) { _ = goexits() } // which causes no more trouble than a panic
 				}, ofKind(func(k *stage.Kind) { k.Attempts = 2 }))
 				stop := run(e)
 				for range 2 { // more than there are workers
@@ -238,7 +239,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// A task that is put off, by its processor or by its commit, rests so long, and that is no attempt.
+// A task that is put off, by its processor or by its commit, rests so long, and that is not an attempt.
 func TestSnooze(t *testing.T) {
 	for name, p := range map[string]func(err error) stage.Processor{
 		"processor": func(err error) stage.Processor { return computes(func() error { return err }, quiet) },
@@ -299,8 +300,8 @@ func TestWorkersOfAKind(t *testing.T) {
 	})
 }
 
-// A task whose end the store is told keeps no place among the Workers, nor among those of its kind; an engine holds no more than
-// twice as many. One whose OnEnd runs keeps its place.
+// A task whose end is being stored keeps no place among the Workers, nor among the Workers of its kind; an engine holds
+// no more than twice as many. One whose OnEnd runs keeps its place.
 func TestATaskThatEndsMakesRoom(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -464,8 +465,8 @@ func TestRequestsReachTheProcessor(t *testing.T) {
 	}
 }
 
-// A stop names the tasks that ignore it, and they keep their leases. What their processors return later changes nothing, also if
-// the engine runs again, and another worker goes on when the lease has ended.
+// A stop names the tasks that ignore it, and they keep their leases. What their processors return later changes
+// nothing, even if the engine runs again, and another worker goes on when the lease has ended.
 func TestAStopNamesWhatIgnoresIt(t *testing.T) {
 	t.Parallel()
 	onEachHost(t, func(t *testing.T, run host) {
@@ -502,7 +503,8 @@ func TestAStopNamesWhatIgnoresIt(t *testing.T) {
 	})
 }
 
-// The end of the context of Run is an order on the terms of Config.Shutdown. It interrupts stages, also while they commit.
+// The end of the context of Run is a shutdown under the policy Config.Shutdown. It interrupts stages, even while they
+// commit.
 func TestTheEndOfAContextIsAStop(t *testing.T) {
 	t.Parallel()
 	for name, obeys := range map[string]bool{"obeyed": true, "ignored": false} {

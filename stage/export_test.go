@@ -38,12 +38,12 @@ func (e *Engine) Expire()          { e.expire() }
 
 func (e *Engine) Polling() time.Duration { return e.polling() }
 
-// Pollers are those of an engine, for tests that do them themselves.
+// Pollers are the pollers of an engine, for tests that call them themselves.
 type Pollers = pollers
 
 func NewPollers(e *Engine, now func() time.Duration) *Pollers { return newPollers(e, e.period, now) }
 
-// Do does those that are due, and Look does all.
+// Do calls the pollers that are due, and Look calls all.
 func (c *pollers) Do(ctx context.Context) time.Duration { return c.do(ctx) }
 func (c *pollers) Look(ctx context.Context) time.Duration {
 	for _, x := range c.all {

@@ -35,7 +35,7 @@ type pollers struct {
 	all []*poller
 }
 
-// newPollers returns those of an engine that runs for the time of p.
+// newPollers returns the pollers of an engine that runs for the time of p.
 func newPollers(e *Engine, p *period, now func() time.Duration) *pollers {
 	c := &pollers{e: e, now: now}
 	if len(e.cfg.Upkeep.Periodic) > 0 {

@@ -16,10 +16,10 @@ import (
 // one, by its name in Upkeep.Periodic. Engines that have the same name should have the same Periodic: each tick is run by
 // one of them, in one transaction with its record. Time is the store's clock: a machine whose clock is off does no harm.
 //
-// If the store's clock is set forward, the ticks in between are missed. If it is set back, its time is behind the latest tick. Then
-// ticks that have been run are not run again, as in cron(8): the next one comes when the clock has passed the latest. But if the
-// clock was set back by three hours or more, or by a minute or more with several ticks in that time, it is taken to be right now.
-// Ticks go on from its time, so some may run twice, and that is logged.
+// If the store's clock is set forward, the ticks in between are missed. If it is set back, its time is earlier than the
+// latest tick. Then ticks that have been run are not run again, as in cron(8): the next one comes when the clock has
+// passed the latest. But if the clock was set back by three hours or more, or by a minute or more with several ticks in
+// that time, it is taken to be right now. Ticks go on from its time, so some may run twice, and that is logged.
 //
 // The first tick of a name that the store does not know is the next one. A Schedule may change: it goes on from the latest tick. The record of a name
 // that is no longer used stays; if the name comes back, the ticks until then were missed. Ticks at nearly the
@@ -33,11 +33,12 @@ type Periodic struct {
 	// is for: Task.Created and Task.Due are later.
 	Data func(tick time.Time) ([]byte, error)
 
-	// Schedule has the ticks.
+	// Schedule says when the ticks are: see [Every], and the schedules of cron libraries.
 	Schedule Schedule
 
-	// Missed is how many of the ticks are run at most that have passed while no engine ran, each with a task of its own: the latest
-	// ones. 0 means 1, and 1000 is the most. With -1 none is, unless the latest tick is less than a minute ago.
+	// Missed bounds how many ticks that passed while no engine ran are run afterwards, each with a task of its own: the
+	// latest ones. 0 means 1, and 1000 is the most. With -1 none is run, except a latest tick that is less than a
+	// minute ago.
 	Missed int
 }
 
@@ -46,9 +47,10 @@ type Periodic struct {
 // scheduler's thread. If it panics, or returns a time that is not after t, that is logged. The engine then runs no more
 // ticks of that name until it runs again. The same is true of Periodic.Data and its error.
 //
-// The schedules of github.com/netresearch/go-cron are Schedules, and those of github.com/robfig/cron/v3, which has had no release
-// since 2020. Without CRON_TZ= their times are UTC. With it, a time that summer time skips is an hour later on that day for those
-// of go-cron, and one that comes twice in autumn is two ticks. See e2e/libraries/cron_test.go.
+// The schedules of github.com/netresearch/go-cron are Schedules, and so are the schedules of github.com/robfig/cron/v3,
+// which has had no release since 2020. Without CRON_TZ= their times are UTC. With it, go-cron runs a tick whose time
+// summer time skips an hour later on that day, and a time that comes twice in autumn is two ticks. See
+// e2e/libraries/cron_test.go.
 type Schedule interface {
 	Next(t time.Time) time.Time
 }
@@ -70,12 +72,12 @@ func (d every) Next(t time.Time) time.Time {
 
 const (
 	mostTicks = 1000                   // in a call of the store, of names and about as many tasks
-	tickPause = 100 * time.Millisecond // behind a call that was not full, so that ticks at nearly the same time share one
+	tickPause = 100 * time.Millisecond // after a call that was not full, so that ticks at nearly the same time share one
 	tickSleep = time.Minute            // at most between two calls, so that the store's time is known
 	tickLate  = time.Minute            // what a Missed of -1 allows for
 
-	// By how much the store's clock is behind the latest tick when ticks go on from its time: if several are in between, and in
-	// any case. The second is that of cron(8).
+	// By how much the store's clock is behind the latest tick when ticks go on from its time: if several are in
+	// between, and in any case. The second is the one of cron(8).
 	clockBack  = time.Minute
 	clockWrong = 3 * time.Hour
 

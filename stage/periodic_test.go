@@ -117,7 +117,8 @@ func TestMissedTicks(t *testing.T) {
 	}
 }
 
-// The clock is ahead for a moment, in which ticks run. What was broken: there were no more of them for as long as it was ahead.
+// The clock is ahead for a moment, in which ticks run. What was broken: after that no ticks ran for as long as the
+// clock had been ahead.
 func TestTicksGoOnWhenTheClockIsSetBack(t *testing.T) {
 	for _, row := range []struct {
 		name         string

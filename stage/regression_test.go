@@ -175,7 +175,7 @@ func TestASnapshotIsTheProcessorsOwn(t *testing.T) {
 	require.Equal(t, "2", worksOff(t, e).Stage)
 }
 
-// A Commit whose store is not available is called again, and that is no attempt.
+// A Commit whose store is not available is called again, and that is not an attempt.
 func TestUnavailableStoreIsNoFailedAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

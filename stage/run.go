@@ -11,8 +11,10 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Run claims tasks and works on them until ctx ends. Then it stops on the terms of Config.Shutdown, and returns the error
-// of Stop. A store that does not answer is logged, and asked again. Run may be called again afterwards.
+// Run claims tasks and works on them until ctx ends. Then it stops under the policy Config.Shutdown, and returns the
+// error of Stop. It blocks, and is for programs without a Group; in a Group use [Engine.Setup]. A store that does not
+// answer is logged, and asked again. Run may be called again afterwards; while the engine runs, the error is
+// ErrRunning.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.begin(e.alone); err != nil {
 		return err
@@ -49,7 +51,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return e.finish(p, nil)
 }
 
-// run makes the calls of pollers, also when the bell rings, until ctx ends.
+// run makes the calls of pollers when they are due and when the bell rings, until ctx ends.
 func (c *pollers) run(ctx context.Context, bell <-chan struct{}) {
 	for ctx.Err() == nil {
 		next := time.NewTimer(c.do(ctx))
@@ -62,8 +64,8 @@ func (c *pollers) run(ctx context.Context, bell <-chan struct{}) {
 	}
 }
 
-// stopAfter stops the engine when ctx has ended, also while it waits for the store. The function that it returns waits for
-// the end of the Stop, or calls it off.
+// stopAfter stops the engine when ctx has ended, even while it waits for the store. The function that it returns waits
+// for the end of the Stop, or calls it off.
 func (e *Engine) stopAfter(ctx context.Context) (settle func()) {
 	stopped := make(chan struct{})
 	off := context.AfterFunc(ctx, func() {

@@ -12,19 +12,22 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Setup is a set-up function for a Group, and replaces Run: it makes the engine a service of the scheduler. If several
-// schedulers of the Group call it, the first one has the service.
+// Setup is a set-up function for an [act.Group], in place of Run: it makes the engine a service of the scheduler. If
+// several schedulers of the Group call it, the first one gets the service. The error is ErrRunning if the engine runs
+// already.
 //
 //	err := act.Run(ctx, act.Config{}, engine.Setup, monitor.Signals(shutdown.Policy{}))
 //
-// The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a heartbeat.
-// Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines, as it does by default,
-// the engine reserves two for each of its Workers, and four for Call. It reserves one more for each of these: heartbeats;
-// periodic tasks, Retention and Engine.Future; the hints of a Watcher. Otherwise the Executor needs as many.
+// The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a
+// heartbeat. Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines, as
+// it does by default, the engine reserves two for each of its Workers, and four for [NewCall]. It reserves one more for
+// each of these: heartbeats; periodic tasks, Retention and Engine.Future; the hints of a Watcher. Otherwise the
+// Executor needs as many.
 //
-// On an order the engine claims no more and ends the contexts of the processors (ErrInterrupted). It keeps the Group's Run
-// from returning, within the order's bounds, until all tasks have gone back to their last static stage. The last heartbeat
-// has returned then too. The Cut names what is left then, which others claim when the leases have ended.
+// On shutdown the engine claims no more tasks and ends the contexts of the processors (ErrInterrupted). It keeps the
+// Group's Run from returning, within the shutdown policy, until all tasks have gone back to their last static stage and
+// the last heartbeat has returned. The [shutdown.Cut] names the tasks that have not gone back; other engines claim them
+// when the leases have ended.
 func (e *Engine) Setup(s *act.Scheduler) error {
 	if x, ok := e.where().(*service); ok && x.s.Group() == s.Group() {
 		return nil
@@ -46,10 +49,11 @@ func (e *Engine) Setup(s *act.Scheduler) error {
 	return nil
 }
 
-// NewCall returns a leaf action that calls f off the scheduler's thread, for an action that calls methods of the engine: to add
-// tasks, suspend them, pause a kind, or look. Heartbeats and processors do not delay f, but other Calls may: those of an engine
-// begin in order, and at most four run at a time. So f should not wait for the end of a task: see [Engine.Future]. The context of
-// f ends when f has taken as long as a lease, so a store that does not answer delays the others no longer.
+// NewCall returns an action that calls f on another goroutine. Actions use it to call methods of the engine, which
+// block: to add tasks, suspend or list them, or pause a kind. Heartbeats and processors do not delay f, but other calls
+// may: the calls of an engine begin in order, and at most four run at a time. So f should not wait for the end of a
+// task: see [Engine.Future]. The context of f ends when f has taken as long as Config.Lease, so a store that does not
+// answer delays other calls no longer than that.
 //
 //	suspend := stage.NewCall(engine, func(ctx context.Context) (bool, error) { return engine.Suspend(ctx, id) })
 func NewCall[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] {
@@ -64,7 +68,7 @@ func NewCall[T any](e *Engine, f func(context.Context) (T, error)) *act.Call[T] 
 	return call
 }
 
-// callsAtOnce bounds how many functions of Call run at a time.
+// callsAtOnce bounds how many functions of NewCall run at a time.
 const callsAtOnce = 4
 
 // service is the host in a Group: the demon that claims and sends heartbeats. Each work is a task of its scheduler: steps.

@@ -16,9 +16,9 @@ import (
 //	map[string]stage.Processor{"load": reports.Processor(load)}
 //	id, err := reports.Enqueue(ctx, engine, Month{2026, time.May})
 type Typed[T any] struct {
-	Kind      string
-	Marshal   func(T) ([]byte, error)
-	Unmarshal func(data []byte, v *T) error
+	Kind      string                        // of Config.Kinds
+	Marshal   func(T) ([]byte, error)       // nil means json.Marshal
+	Unmarshal func(data []byte, v *T) error // nil means json.Unmarshal
 }
 
 // Enqueue is Engine.Enqueue with v as the Data.
@@ -52,7 +52,7 @@ func (k Typed[T]) Data(v T) ([]byte, error) {
 	return data, nil
 }
 
-// Value returns what the Data of t is.
+// Value returns the value that is the Data of t, or the error of Unmarshal.
 func (k Typed[T]) Value(t *store.Task) (v T, err error) {
 	unmarshal := k.Unmarshal
 	if unmarshal == nil {
@@ -64,8 +64,8 @@ func (k Typed[T]) Value(t *store.Task) (v T, err error) {
 	return v, nil
 }
 
-// Await is Engine.Result with a value: the Data that the last stage has left. The error is Task.Err if the task has not finished.
-// The caller knows that the task is of this Kind.
+// Result is [Engine.Result] with a value, from the Data that the last stage has left. The error is the task's Err if it
+// has ended without finishing. The caller must know that the task is of this Kind.
 func (k Typed[T]) Result(ctx context.Context, e *Engine, id store.ID) (v T, err error) {
 	t, err := e.Result(ctx, id)
 	if err == nil {
@@ -86,8 +86,9 @@ func (k Typed[T]) SetData(tx store.Tx, v T) error {
 	return err
 }
 
-// Processor returns a Processor that calls process with the value of the task. If the Data is no T, the task fails for good at
-// once ([Permanent]). An Unmarshal that returns [Snooze] leaves the task to an engine of another release, which may know better.
+// Processor returns a Processor that calls process with the value of the task. If the Data cannot be unmarshalled, the
+// task fails for good at once ([Permanent]). An Unmarshal that returns [Snooze] leaves the task to an engine of another
+// release, which may understand the Data.
 func (k Typed[T]) Processor(process func(ctx context.Context, t *store.Task, v T) (store.Commit, error)) Processor {
 	return func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		v, err := k.Value(t)

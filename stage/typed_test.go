@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// A task with data that is no value fails for good at its first attempt, unless Unmarshal puts it off.
+// A task whose Data is not a value of the type fails for good at its first attempt, unless Unmarshal puts it off.
 func TestDataThatIsNoValue(t *testing.T) {
 	for _, k := range []stage.Typed[int]{
 		{Kind: "task"}, {Kind: "task", Unmarshal: func([]byte, *int) error { return stage.Snooze(time.Hour) }},

@@ -9,21 +9,22 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Upkeep is what engines that run do beside working on tasks. The zero Upkeep is nothing.
+// Upkeep configures what running engines do in addition to working on tasks: they enqueue periodic tasks and delete old
+// ones. The zero Upkeep does neither.
 type Upkeep struct {
 	// Periodic has tasks that are enqueued again and again, by their names. A name is UTF-8 without NUL, of at most store.MaxKey
 	// bytes. bench/README.md says what thousands of them cost.
 	Periodic map[string]Periodic
 
-	// Retention says how long tasks are kept that have ended: store.Normal stands for those that have finished, Canceled, and Failed
-	// for those that have failed for good. An engine that runs deletes those that ended longer ago, also of kinds that it does
-	// not know, 1000 in a call of the store. It looks for them once a minute. If a tenth of the duration is less, it looks that
-	// often, but not more often than Config.Poll. The interval varies as Poll does. Tasks in a status without an entry are kept until
-	// Store.Purge. Any number of engines may have a Retention.
+	// Retention says how long ended tasks are kept, by their status: store.Normal for finished tasks, store.Canceled,
+	// and store.Failed for tasks that have failed for good. An engine that runs deletes tasks that ended longer ago,
+	// even of kinds that it does not know, 1000 in a call of the store. It polls for them once a minute, or after a
+	// tenth of the duration if that is less, but not more often than Config.Poll. The interval varies as Poll does.
+	// Tasks in a status without an entry are kept until Purge of the Store. Any number of engines may have a Retention.
 	//
-	// A task that is deleted loses its Key, and Engine.Result returns store.ErrNotFound. So keep tasks for longer than their Within,
-	// and than callers may repeat an Enqueue. Keep them also for longer than callers take to ask for the Result, and one and a half
-	// of their Poll more.
+	// A task that is deleted loses its Key, and Engine.Result returns store.ErrNotFound. So keep tasks for longer than
+	// their Within, and than callers may repeat an Enqueue. Keep them also for longer than callers take to ask for the
+	// Result, plus one and a half times Config.Poll.
 	Retention map[store.Status]time.Duration
 }
 

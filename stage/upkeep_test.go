@@ -15,8 +15,8 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// TestRetention has 2500 tasks that were cancelled, and an engine whose first call is not answered. There are no other calls in
-// these times, which are those of the calls.
+// TestRetention has 2500 tasks that were cancelled, and an engine whose first call is not answered. No other calls
+// happen at these times.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	const age, poll = 2 * time.Minute, 6 * time.Second

@@ -78,8 +78,8 @@ func (w *work) String() string {
 // text is String, under the engine's mu.
 func (w *work) text() string { return w.name + " at " + w.at }
 
-// step takes the next step, and returns after how long to take the one behind it. If the processor calls Goexit, step does
-// not return, and another goroutine takes the step that is next then.
+// step takes the next step, and returns after how long to take the one after it. If the processor calls Goexit, step
+// does not return, and another goroutine takes the step that is next then.
 func (w *work) step() (after time.Duration) {
 	f := w.next
 	w.next = (*work).escaped
@@ -189,7 +189,7 @@ func (w *work) finish() (step, time.Duration) {
 	}
 	last := next == w.terms.Chain.last()
 	if last {
-		w.part() // also if there is an error: the next step gives the task back, or asks again
+		w.part() // even if there is an error: the next step gives the task back, or asks again
 	}
 	var refused error // the commit's last error, not the store's
 	commit := w.commit
@@ -354,7 +354,7 @@ func (w *work) left(r store.Return) (step, time.Duration) {
 	if w.e.cfg.OnEnd == nil || continues {
 		return nil, 0
 	}
-	w.next = nil               // also if OnEnd calls Goexit
+	w.next = nil               // even if OnEnd calls Goexit
 	w.lose(store.ErrLeaseLost) // so no heartbeat is sent for it
 	t := w.task
 	t.Stage, t.Status, t.Attempt, t.Failure = r.Stage, r.Status, r.Attempt, r.Failure

@@ -56,7 +56,7 @@ func TestWorldStages(t *testing.T) {
 	})
 }
 
-// bounded are the terms of orders, one of each kind but those that suspend.
+// bounded are shutdown policies, one of each kind except Suspend.
 var bounded = []shutdown.Policy{
 	shutdown.Policy{Kind: shutdown.Halt},
 	{Kind: shutdown.Halt, Drop: true},
@@ -74,7 +74,7 @@ func pick[T any](w *sim.World, all ...T) T { return all[w.Rand().IntN(len(all))]
 // way is a chain of three stages.
 var way = stage.Begin("A").Then("a-b", "work", "B").Then("b-c", "work", "C").Then("c-d", "work", "D")
 
-// kinds are those of all tasks.
+// kinds returns the kinds of all tasks.
 func kinds(attempts int) map[string]stage.Kind {
 	return map[string]stage.Kind{
 		"thing":        {Chain: way, Attempts: attempts},

@@ -69,7 +69,7 @@ func (s *tasks) put(e *entry, t store.Task) {
 	}
 }
 
-// takeDue takes tasks out of their agendas, those that come first in the order of claims. Each has to be put back.
+// takeDue takes tasks out of their agendas, the first ones in the order of claims. Each has to be put back.
 func (s *tasks) takeDue(c store.Claim, now time.Time) (taken []*entry) {
 	h := heads{priorities: c.Priorities}
 	for _, kind := range transition.Kinds(c) {

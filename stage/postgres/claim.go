@@ -47,7 +47,8 @@ func (s *tasks) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) 
 // others is how many tasks other claims may have locked until a narrowed claim gives fewer than it could.
 const others = 100
 
-// narrow leaves the kinds that a claim has to look at: those with tasks that may be lost, and those whose first tasks come first.
+// narrow leaves the kinds that a claim has to examine: kinds with tasks that may be lost, and kinds whose first tasks
+// come first.
 func (s *tasks) narrow(ctx context.Context, c *store.Claim) error {
 	type head struct {
 		store.Task // as far as transition.Order looks at it

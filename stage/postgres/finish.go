@@ -19,9 +19,9 @@ import (
 // and one message commits. Only this task is locked meanwhile: heartbeats leave it out, and a request waits. commit must
 // not call the Store, whose connections may all wait for it.
 //
-// The server ends the transaction if it waits for the next statement for three quarters of the lease, or for 10 s if that is
-// less: otherwise a worker that vanishes would keep the task locked. The network may be the cause, so that is no attempt:
-// commit is called again. If it is always so slow, the lease ends.
+// The server ends the transaction if it waits for the next statement for three quarters of the lease, or for 10 s if
+// that is less: otherwise a worker that vanishes would keep the task locked. The network may be the cause, so this does
+// not count as an attempt: commit is called again. If it is always so slow, the lease ends.
 //
 // An error of commit that has one of PostgreSQL's in it, of the kind that passes (a deadlock, a serialization failure, a
 // server that shuts down, has waited too long or lets nothing be written, a lost connection), is store.ErrUnavailable as well,
@@ -124,8 +124,8 @@ func commitQuery(mark string) string {
 // lastError is the key of the last error of a connection.
 const lastError = "daimon"
 
-// noteErrors has the connections keep their last error, but for the one that says that there was another before, and ends those
-// that are no longer good.
+// noteErrors makes connections keep their last error, except the error that only says that there was one before, and
+// closes connections that are no longer good.
 func noteErrors(cfg *pgx.ConnConfig) {
 	before := cfg.OnPgError
 	cfg.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {

@@ -10,9 +10,9 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// heartbeats have a connection beside the pool. In the pool they would wait for Commits and for your queries; and when
-// connections become silent, for those that are being closed: pgx takes up to 15 s for that, and they keep their places in the
-// pool meanwhile, for as long as a lease lasts.
+// heartbeats have a connection outside the pool. In the pool they would wait for Commits and for your queries; and when
+// connections become silent, for connections that are being closed: pgx takes up to 15 s for that, and they keep their
+// places in the pool meanwhile, for as long as a lease lasts.
 type heartbeats struct {
 	beating chan *pgx.Conn // has the connection unless a call does; nil if it has to be made
 }

@@ -77,6 +77,7 @@ func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int
 	return t, err
 }
 
+// Return is a transaction of three messages.
 func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (status store.Status, err error) {
 	err = s.change(ctx, "return", l.Task, func(t *store.Task, now time.Time) (func(*pgx.Batch), error) {
 		noted := transition.Notes(t, r.Progress)
@@ -100,8 +101,8 @@ func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (stat
 	return status, nil
 }
 
-// A rule is one of package transition. t is nil if there is no such task. more, unless it is nil, adds what
-// else the transaction does.
+// A rule is a rule of package transition. t is nil if there is no such task. more, unless it is nil, adds further
+// statements to the transaction.
 type rule func(t *store.Task, now time.Time) (more func(*pgx.Batch), err error)
 
 // change applies a rule to a task in a transaction of three messages, and writes the task unless the rule answers with an
@@ -128,7 +129,8 @@ func (s *tasks) change(ctx context.Context, what string, id store.ID, apply rule
 }
 
 // locked calls do in a transaction that has locked a task, unless there is none, and commits it if do returns nil. more
-// adds statements to the first message, behind the one that locks. l marks the transaction as the one that finishes a stage.
+// adds statements to the first message, after the one that locks. l marks the transaction as the one that finishes a
+// stage.
 func (s *tasks) locked(ctx context.Context, id store.ID, l store.Lease, more func(*pgx.Batch), do func(pgx.Tx, *store.Task, time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -158,7 +160,7 @@ func (s *tasks) locked(ctx context.Context, id store.ID, l store.Lease, more fun
 	}
 	begun := conn.SendBatch(ctx, b)
 	tx := begun.Tx()
-	defer func() { // also if do panics; behind a Commit it does nothing
+	defer func() { // even if do panics; after a Commit it does nothing
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = tx.Rollback(ctx) // otherwise the connection is closed

@@ -12,6 +12,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
+// List is one statement, and waits for no row.
 func (s *tasks) List(ctx context.Context, sel store.Selection) ([]store.Task, error) {
 	few, err := s.few(ctx, sel)
 	if err != nil {
@@ -74,9 +75,10 @@ func narrow(sel store.Selection, what, kind, status string) (text string, args [
 	return text, args
 }
 
-// list returns the statement that finds what sel selects. Its bounds and its order are those of one index: the planner would
-// choose by statistics, which do not know that, for example, all tasks in Error are old; and a plan for any arguments does not
-// know which kinds are rare. So a column of that index is in no other condition: the order would be by id alone.
+// list returns the statement that finds what sel selects. Its bounds and its order match one index: the planner would
+// choose by statistics, which do not know that, for example, all tasks in Error are old; and a plan for any arguments
+// does not know which kinds are rare. So a column of that index is in no other condition: the order would be by id
+// alone.
 func (s *tasks) list(sel store.Selection, few bool) string {
 	const (
 		ofStage = ` AND ($5 = '' OR stage = $5) AND (NOT $7::bool OR due IS NOT NULL OR until IS NOT NULL)` +

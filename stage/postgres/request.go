@@ -13,14 +13,17 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
+// Suspend is a transaction of three messages, and waits for a Commit of the task that is under way.
 func (s *tasks) Suspend(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "suspend", id, transition.Suspend)
 }
 
+// Resume is a transaction of three messages, and waits for a Commit of the task that is under way.
 func (s *tasks) Resume(ctx context.Context, id store.ID, failed bool) (bool, error) {
 	return s.request(ctx, "resume", id, transition.Resume(failed))
 }
 
+// Cancel is a transaction of three messages, and waits for a Commit of the task that is under way.
 func (s *tasks) Cancel(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "cancel", id, transition.Cancel)
 }
@@ -53,7 +56,8 @@ func (s *tasks) hint(of string) func(*pgx.Batch) {
 	return func(b *pgx.Batch) { b.Queue(s.sql.notify, s.schema, of) }
 }
 
-// SetPaused is one statement. To pause a kind it waits for the claims under way, and those that come meanwhile wait for it.
+// SetPaused is one statement. To pause a kind it waits for the claims under way, and claims that come meanwhile wait
+// for it.
 func (s *tasks) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
 	text, args := s.sql.unpause, []any{kind, s.schema}
 	wait := patience(ctx)
@@ -77,6 +81,7 @@ func (s *tasks) Paused(ctx context.Context) ([]string, error) {
 	return kinds, s.failed(ctx, "paused", err)
 }
 
+// Get is one statement, and waits for no row.
 func (s *tasks) Get(ctx context.Context, id store.ID) (store.Task, error) {
 	found, err := s.read(ctx, "get", s.sql.get, id)
 	if err == nil && len(found) == 0 {

@@ -58,7 +58,7 @@ func (s *Store) create(ctx context.Context) error {
 	})
 }
 
-// there reports whether the schema has the tables. The error is also about those of another version.
+// there reports whether the schema has the tables. It is an error if they are of another version.
 func (s *Store) there(ctx context.Context, db interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }) (there bool, err error) {

@@ -74,9 +74,10 @@ var texts = statements{
 	// statement has a snapshot of its own; claim by itself would have one from before it waited.
 	share: `SELECT set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock_shared(KEY_OF_CLAIMS)`,
 
-	// It returns the first due task of each kind, with the token 0 if it is new, and the kinds with tasks that may be lost. The
-	// indexes are asked for one kind after the other, so it does not matter how many tasks each has. The orders are those of
-	// task_due and task_watch: by the kind alone the planner takes task_kind, which has all tasks that have ended.
+	// It returns the first due task of each kind, with the token 0 if it is new, and the kinds with tasks that may be
+	// lost. The indexes are asked for one kind after the other, so it does not matter how many tasks each has. The
+	// orders match task_due and task_watch: by the kind alone the planner takes task_kind, which has all tasks that
+	// have ended.
 	heads: `
 		WITH RECURSIVE clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
 		due (kind) AS (
@@ -104,11 +105,12 @@ var texts = statements{
 		SELECT kind, true, 1, (SELECT now FROM clock), 0 FROM running AS k
 		WHERE EXISTS (SELECT FROM daimon.task WHERE kind = k.kind AND watch <= (SELECT now FROM clock))`,
 
-	// Three parts, in the order of claims: what was lost, what was claimed before or resumed, and what is new, of which only
-	// the rest is taken. $14 bounds each kind, and $15 has their priorities: new tasks leave room for old ones of the same or a
-	// higher priority. Each part asks for each kind by itself, since the index has the tasks of one kind in order: all that is
-	// due would be sorted otherwise. MATERIALIZED keeps the planner from reading a part twice, beyond its limit. FOR UPDATE is
-	// allowed in the parts and not in their union. $12 and $13 are those of a look: see looks.
+	// Three parts, in the order of claims: what was lost, what was claimed before or resumed, and what is new, of which
+	// only the rest is taken. $14 bounds each kind, and $15 has their priorities: new tasks leave room for old ones of
+	// the same or a higher priority. Each part asks for each kind by itself, since the index has the tasks of one kind
+	// in order: all that is due would be sorted otherwise. MATERIALIZED keeps the planner from reading a part twice,
+	// beyond its limit. FOR UPDATE is allowed in the parts and not in their union. $12 and $13 are for a look: see
+	// looks.
 	//
 	// Planning it takes longer than executing it, so PostgreSQL has to take its generic plan, which it does when that looks
 	// no dearer than one for the parameters. Hence the parameters in subqueries: the planner makes the same guess at those in
@@ -193,7 +195,7 @@ var texts = statements{
 			FOR UPDATE SKIP LOCKED
 		) RETURNING ` + columns,
 
-	// It finishes those of the passages for which package transition has no more to say than yes.
+	// It finishes the passages to which package transition simply says yes.
 	finish: `
 		WITH held AS MATERIALIZED (
 			SELECT t.id, p.reached, p.last
@@ -290,10 +292,10 @@ var texts = statements{
 	paused: `SELECT kind FROM daimon.pause`,
 }
 
-// uniqueOf returns the statement for tasks of which some have keys, each key once, and the hints to notify of. Keys are locked
-// in order, so that no two calls wait for each other. A call that has waited for another one sees its task: ON CONFLICT reads the
-// latest version of a row. horizon is how the Within of a new task gets there. The numbers are drawn before that, since
-// daimon.key needs them; those of tasks that are not added are lost.
+// uniqueOf returns the statement for tasks of which some have keys, each key once, and the hints to notify of. Keys are
+// locked in order, so that no two calls wait for each other. A call that has waited for another one sees its task: ON
+// CONFLICT reads the latest version of a row. horizon is how the Within of a new task gets there. The numbers are drawn
+// before that, since daimon.key needs them; the numbers of tasks that are not added are lost.
 func uniqueOf(given, hints string) string {
 	return `
 		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),

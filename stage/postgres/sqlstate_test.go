@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// All classes of appendix A of PostgreSQL's documentation, and the codes that are no case of their class.
+// All classes of appendix A of PostgreSQL's documentation, and the codes that differ from their class.
 func TestRepetitions(t *testing.T) {
 	for want, codes := range map[string]string{
 		"never": `03000 09000 0B000 0F000 0L000 0P000 0Z000 10608 20000 21000 22021 23505 24000 25001 25P02 27000 2BP01 2D000 2F000 34000

@@ -26,14 +26,15 @@ type Config struct {
 	// Schema has the tables; "" means daimon. Stores with the same schema share their tasks.
 	Schema string
 
-	// Pooler says that between the store and PostgreSQL there is a pooler in transaction mode, such as PgBouncer. Then the
-	// pool prepares no named statements, for your own queries neither, and Watch hears nothing: tasks that other processes
-	// enqueue are found by polling, requests of other processes by heartbeats.
+	// Pooler says that there is a pooler in transaction mode, such as PgBouncer, between the store and PostgreSQL. Then
+	// the pool prepares no named statements, not even for your own queries, and Watch hears nothing: engines find tasks
+	// of other processes by polling, and requests of other processes by heartbeats.
 	Pooler bool
 
-	// Counts has the database count its tasks, so that Store.Counts does not look at them: at the first Open with it, which
-	// counts those that are there while others wait, and from then on, whoever changes them. The triggers that do so make
-	// transitions dearer. The user has to own the table of tasks, or Open returns an error.
+	// Counts makes the database count its tasks by triggers, so that Store.Counts need not read them. The first Open
+	// with Counts counts the existing tasks, while other writers wait; from then on the triggers count every change, by
+	// any program. They make transitions more expensive. The user has to own the table of tasks, or Open returns an
+	// error.
 	Counts bool
 }
 
@@ -182,8 +183,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Pool returns the connections, for your own queries. Those that you keep for long keep claims and the ends of stages
-// waiting.
+// Pool returns the pool of connections, for your own queries. If you keep a connection for long, claims and the ends of
+// stages may have to wait.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // failed adds the operation to an error, and says what to do about it.

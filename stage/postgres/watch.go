@@ -32,9 +32,9 @@ func hint(payload string) (h store.Hint) {
 	case "new":
 		engine, kind, _ := strings.Cut(of, " ")
 		h.Kind = kind
-		h.Enqueuer, _ = strconv.ParseInt(engine, 10, 64) // 0 is no engine
+		h.Enqueuer, _ = strconv.ParseInt(engine, 10, 64) // 0 means no engine
 	case "task":
-		id, _ := strconv.ParseInt(of, 10, 64) // 0 is no task
+		id, _ := strconv.ParseInt(of, 10, 64) // 0 means no task
 		h.Wanted = store.ID(id)
 	}
 	return h
@@ -54,7 +54,8 @@ type announcements struct {
 // alonePause is how long after a call that has notified itself the next one does, at the least.
 const alonePause = 5 * time.Millisecond
 
-// enter begins a call that enqueues. It returns the hints of which its transaction notifies, and those to announce behind it.
+// enter begins a call that enqueues. It returns the hints of which its transaction notifies, and the hints to announce
+// after it.
 func (s *tasks) enter(hints []string) (now, later []string) {
 	s.announcing.Lock()
 	defer s.announcing.Unlock()
@@ -83,7 +84,7 @@ func (s *tasks) leave(later []string) {
 // announcePause is how long after an announcement the next one comes, at the least.
 const announcePause = 2 * time.Millisecond
 
-// announceAll announces hints until none is left, also while the store is being closed. Those that come during an
+// announceAll announces hints until none is left, even while the store is being closed. Hints that come during an
 // announcement, and the pause after it, share the next one.
 func (s *tasks) announceAll() {
 	for {
@@ -112,7 +113,8 @@ type watchers struct {
 	listens  chan struct{} // full while one listens
 }
 
-// Watch listens on a connection beside the pool, one for all calls. With Config.Pooler it only waits for the end of ctx.
+// Watch implements store.Watcher. It listens on a connection outside the pool, one for all calls. With Config.Pooler it
+// only waits for the end of ctx.
 func (s *tasks) Watch(ctx context.Context, heard func(store.Hint)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

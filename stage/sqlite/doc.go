@@ -1,16 +1,16 @@
-// Package sqlite has the store.Store that keeps its tasks in an SQLite database: one file, no server, any number of
-// processes on the machine. It is the one to begin with when tasks have to survive the process.
+// Package sqlite provides a store.Store that keeps its tasks in an SQLite database: one file, no server, any number of
+// OS processes on the machine. Begin with it when tasks have to survive the process.
 //
 //	                    ┌─ one connection that writes, BEGIN IMMEDIATE: the transitions, Update
 //	Store, a process ───┤                                                                       ├──▶ tasks.db, -wal, -shm
 //	                    └─ a few that only read: Get, List, DB ────────────────────────────────┘
 //
-// Each transition is one transaction, also a Claim or a Heartbeat of many tasks. The database is in WAL mode: readers do
-// not wait for writers. Of all processes one writes at a time, and the others wait, for Config.Busy at most; a Store does
-// some thousand transitions a second at best. So a Commit should do nothing but write: while it runs no lease is renewed,
-// and one that takes longer than a lease costs other workers theirs. A process that is killed in the middle of a write
-// leaves nothing behind. One that is stopped there (SIGSTOP, a debugger) keeps all others from writing until it continues
-// or is killed.
+// Each transition is one transaction, even a Claim or a Heartbeat of many tasks. The database is in WAL mode: readers
+// do not wait for writers. Of all processes one writes at a time, and the others wait, for Config.Busy at most; a Store
+// does some thousand transitions a second at best. So a Commit should do nothing but write: while it runs no lease is
+// renewed, and if it takes longer than a lease, other workers lose their leases. If a process is killed in the middle
+// of a write, the write is rolled back. If it is stopped there (SIGSTOP, a debugger), no other process can write until
+// it continues or is killed.
 //
 // Your own tables go into the same file. [Tx] gives a store.Commit the transaction in which its stage ends: the rows
 // that it writes are there exactly when the stage is. [Store.Update] makes and changes your tables otherwise, and
@@ -23,18 +23,18 @@
 //
 //	DELETE FROM daimon_task WHERE due IS NULL AND status <> 'SUSPENDED' AND changed < ?
 //
-// With a task that is deleted goes its key (store.NewTask): the next one with that key is added.
+// A task that is deleted loses its key (store.NewTask): the next task with that key is added.
 //
 // With Config.Counts there are daimon_count and triggers that keep it. To end that, drop the triggers daimon_count_insert,
 // daimon_count_update and daimon_count_delete while no program has the file open.
 //
 // Nothing else of these tables may be changed while engines run.
 //
-// Time is the clock of the machine, in milliseconds, read when the database is locked. When it is set forward, leases end
-// early: their holders find them lost, and can change nothing. When it is set back, leases last longer, and tasks that are
-// there already wait until it has caught up, also new ones; a task that is suspended and then resumed is due now. Do not
-// put the file on a network file system: WAL needs memory that all processes share.
+// Time is the clock of the machine, in milliseconds, read when the database is locked. When it is set forward, leases
+// end early: their holders find them lost, and can change nothing. When it is set back, leases last longer, and
+// existing tasks, even new ones, wait until it has caught up; a task that is suspended and then resumed is due now. Do
+// not put the file on a network file system: WAL needs memory that all processes share.
 //
-// Keep Task.Data below some KB: it is in the row that every transition writes anew. Put what is larger into a table of
+// Keep Task.Data below some KB: it is in the row that every transition writes anew. Put larger data into a table of
 // your own.
 package sqlite

@@ -263,6 +263,7 @@ func pointer(t store.Task, err error) (*store.Task, error) {
 	return &t, nil
 }
 
+// Enter costs one transaction, and waits for other writes.
 func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int) (entered store.Task, err error) {
 	err = s.write(ctx, "enter", func(tx *sql.Tx) error {
 		t, err := pointer(scanWhole(tx.Stmt(s.whole).QueryRow(l.Task)))
@@ -279,8 +280,8 @@ func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int
 	return committed(entered, err)
 }
 
-// A rule is one of package transition. t is nil if there is no such task. more, unless it is nil, writes what is not in the
-// row of the task.
+// A rule is a rule of package transition. t is nil if there is no such task. more, unless it is nil, writes to other
+// tables than the task's.
 type rule func(t *store.Task, now time.Time) (more func(*sql.Tx) error, err error)
 
 // change applies a rule to a task, and writes the task unless the rule answers with an error.
@@ -358,6 +359,7 @@ func passing(err error) bool {
 	}, func(code int) bool { return is(err, code) })
 }
 
+// Return costs one transaction, and waits for other writes.
 func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (status store.Status, err error) {
 	err = s.change(ctx, "return", l.Task, func(t *store.Task, now time.Time) (func(*sql.Tx) error, error) {
 		noted := transition.Notes(t, r.Progress)

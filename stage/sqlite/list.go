@@ -73,7 +73,7 @@ func list(sel store.Selection, few bool) (text string, args []any) {
 		index, where = `INDEXED BY daimon_task_status `, rare
 	case sel.Kind != "":
 		index = `INDEXED BY daimon_task_kind `
-	default: // and not by the index of those that have ended, of which there are many
+	default: // and not by the index of ended tasks, of which there are many
 		index = `NOT INDEXED `
 	}
 	text = wholeOf + `daimon_task ` + index + itsProgress + `WHERE ` + where

@@ -97,7 +97,7 @@ func TestOpenErrors(t *testing.T) {
 	require.Equal(t, 1, count(t, raw(t, newer), `daimon_version WHERE number = 1000`), "nothing has changed")
 }
 
-// descriptors are those of this process whose files are below dir.
+// descriptors returns the descriptors of this process whose files are below dir.
 func descriptors(t *testing.T, dir string) (open []string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {

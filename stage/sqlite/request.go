@@ -10,14 +10,17 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
+// Suspend costs one transaction, and waits for other writes.
 func (s *tasks) Suspend(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "suspend", id, transition.Suspend)
 }
 
+// Resume costs one transaction, and waits for other writes.
 func (s *tasks) Resume(ctx context.Context, id store.ID, failed bool) (bool, error) {
 	return s.request(ctx, "resume", id, transition.Resume(failed))
 }
 
+// Cancel costs one transaction, and waits for other writes.
 func (s *tasks) Cancel(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "cancel", id, transition.Cancel)
 }

@@ -22,20 +22,21 @@ import (
 
 // Config configures a Store. The zero Config is useful.
 type Config struct {
-	// Busy is how long a write waits for others before it fails with an error that says so; 0 means 10 s. Writes of this
-	// process run in the order of the calls; there is no order between processes.
+	// Busy is how long a write waits for other writes before it fails with an error that says so; 0 means 10 s. Writes
+	// of this process run in the order of the calls; there is no order between processes.
 	Busy time.Duration
 
-	// Relaxed lets calls return before their transaction is on the disk (synchronous = NORMAL instead of FULL). A process
-	// that is killed loses nothing even so. A machine that loses its power may lose its latest transactions, whole ones,
-	// so a stage may run twice.
+	// Relaxed lets calls return before their transaction is on the disk (synchronous = NORMAL instead of FULL). Even
+	// so, a process that is killed loses nothing. A machine that loses its power may lose its latest transactions,
+	// whole ones, so a stage may run twice.
 	Relaxed bool
 
 	// Readers is how many connections read, and so how many queries of DB run at a time; 0 means 4.
 	Readers int
 
-	// Counts has the database count its tasks, so that Store.Counts does not look at them: at the first Open with it, which
-	// counts those that are there, and from then on, whoever changes them. The triggers that do so make transitions dearer.
+	// Counts makes the database count its tasks by triggers, so that Store.Counts need not read them. The first Open
+	// with Counts counts the existing tasks; from then on the triggers count every change, by any program. They make
+	// transitions more expensive.
 	Counts bool
 }
 

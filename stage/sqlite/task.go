@@ -8,8 +8,8 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// statements are prepared: get, claimed, failures and paused for the readers, the others for the writer. Those that read or write
-// many tasks take their numbers as a JSON array.
+// statements are prepared: get, claimed, failures and paused for the readers, the others for the writer. Statements
+// that read or write many tasks take their numbers as a JSON array.
 type statements struct {
 	get, claimed, failures, paused *sql.Stmt
 

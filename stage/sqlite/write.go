@@ -54,8 +54,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 // write calls do in a transaction that keeps all other writers out, and commits it if do returns nil. If do panics or calls
 // Goexit, the transaction is rolled back.
 //
-// ctx ends only the wait, first for other writes of this process and then for those of others; both together take no longer
-// than Config.Busy. A transaction that has begun is short, and is not interrupted.
+// ctx ends only the wait, first for other writes of this process and then for writes of other processes; both together
+// take no longer than Config.Busy. A transaction that has begun is short, and is not interrupted.
 func (s *database) write(ctx context.Context, what string, do func(tx *sql.Tx) error) error {
 	begun := time.Now()
 	if err := s.takeTurn(ctx); err != nil {
@@ -69,7 +69,7 @@ func (s *database) write(ctx context.Context, what string, do func(tx *sql.Tx) e
 	}); err != nil {
 		return s.failed(what, err)
 	}
-	defer func() { _ = tx.Rollback() }() // behind a Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // after a Commit it does nothing
 	if err := do(tx); err != nil {
 		return s.failed(what, err)
 	}

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Store keeps tasks. Each method is one atomic transition, and has been stored when it returns nil, as far as the store
-// promises. All methods may be called from any goroutine, and from any process where the store is shared. They may
-// block, but not after ctx has ended.
+// Store keeps tasks. Programs get one from package memory, or from the modules stage/sqlite and stage/postgres, and
+// pass it to stage.New. Each method is one atomic transition, and has been stored when it returns nil, as far as the
+// store promises. All methods may be called from any goroutine, and from any process where the store is shared. They
+// may block, but not after ctx has ended.
 //
 // The rules of the transitions, which the stores of this module share, are in an internal package. A store of your own
 // writes them again; package storetest, a test suite that every Store must pass, checks them.
@@ -30,11 +31,11 @@ type Store interface {
 	// the time of the call. The names of a call differ. Tick returns the records as they are then, in the order of ticks.
 	Tick(ctx context.Context, ticks ...Tick) (Ticked, error)
 
-	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given back,
-	// left by a worker whose lease has ended, or new. Those of kinds with a higher priority come first. Within a priority new
-	// ones, which are Normal and have not been claimed before, come last. Else those come first that are due longest, and of
-	// equally long ones those with the lower numbers. Where c.Most bounds a kind, its first ones are claimed. Claim gives no
-	// task of a kind that is paused.
+	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given
+	// back, left by a worker whose lease has ended, or new. Tasks of kinds with a higher priority come first. Within a
+	// priority new tasks, which are Normal and have not been claimed before, come last. Otherwise the order is by Due,
+	// and then by number. If c.Most bounds a kind, the first tasks of that order are claimed. Claim gives no task of a
+	// kind that is paused.
 	//
 	// Each task becomes InProcessing, due at the end of the lease, with a higher token, at the stage that c.Shows has for
 	// it. No task is given to two workers. Claim returns the tasks as they are then. If a Show for lost tasks adds Attempts, the
@@ -64,28 +65,29 @@ type Store interface {
 	// stage than p.From, the error is ErrLeaseLost. A lease that ends while commit runs is good until Finish returns.
 	Finish(ctx context.Context, l Lease, p Passage, commit Commit) error
 
-	// Return gives the task back as r says, and returns its status. If there is a request, the task is Suspended or
-	// Canceled at r.Stage instead, never due, with r's attempt and failure. But a request to suspend changes nothing if r has
-	// the Status Failed and not Runs: the task has failed for good then. Return keeps r.Progress as Heartbeat does. The
-	// store makes r.Failure a text that all stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is cut to
-	// at most 4096 bytes, after a whole rune.
+	// Return gives the task back as r says, and returns its status. If there is a request, the task becomes Suspended
+	// or Canceled at r.Stage instead, never due, with r's attempt and failure. But a request to suspend is ignored if r
+	// has the Status Failed and not Runs: the task has then failed for good. Return keeps r.Progress as Heartbeat does.
+	// The store makes r.Failure a text that all stores can keep: U+FFFD replaces NUL and invalid UTF-8, and the text is
+	// cut to at most 4096 bytes, after a whole rune.
 	//
-	// A Return with the Status Failed, even where a request makes something else of it, ends an attempt that has failed. The
-	// store keeps a record of that for Failures, if r.Attempt is above that of the task.
+	// A Return with the Status Failed, even where a request makes something else of it, ends an attempt that has
+	// failed. The store keeps a record of it for Failures, if r.Attempt is above the attempt of the task.
 	Return(ctx context.Context, l Lease, r Return) (Status, error)
 
-	// Heartbeat renews those of the leases that have not ended: all end that long from now. It answers for each lease, in order:
-	// nil, or ErrSuspended or ErrCanceled, which is a request to the holder of a lease that it has renewed; ErrLeaseLost; or
-	// ErrUnavailable. A store may leave out a lease whose task another call is changing, such as a Finish with a slow Commit, rather
-	// than wait for it: such a lease ends when it would have ended, unless a later heartbeat renews it.
+	// Heartbeat renews the leases that have not ended: they end after length from now. It answers for each lease, in
+	// order: nil; ErrSuspended or ErrCanceled, which is a request to the holder of a lease that was renewed;
+	// ErrLeaseLost; or ErrUnavailable. A store may leave out a lease whose task another call is changing, such as a
+	// Finish with a slow Commit, rather than wait for it: such a lease ends when it would have ended, unless a later
+	// heartbeat renews it.
 	//
-	// For a lease that it renews it keeps the Progress as Task.Progress, if the task is at that stage, until other progress
-	// replaces it or a stage finishes. If a lease comes twice, one of the two has Progress at most.
+	// For a lease that is renewed, Heartbeat keeps the Progress as Task.Progress, if the task is at that stage, until
+	// other progress replaces it or a stage finishes. If a lease comes twice, one of the two has Progress at most.
 	Heartbeat(ctx context.Context, renewals []Renewal, length time.Duration) (answers []error, err error)
 
-	// Suspend takes a task that is due at some time out of work: at once if no worker holds it, else by a request. A
-	// worker whose lease has ended holds the task until the next claim. Suspend reports whether that changed anything.
-	// If there is no such task, the error is ErrNotFound, here and below.
+	// Suspend suspends a task that is due at some time: at once if no worker holds it, else by a request to the worker.
+	// A worker whose lease has ended holds the task until the next claim. Suspend reports whether that changed
+	// anything. If there is no such task, the error is ErrNotFound, here and below.
 	Suspend(ctx context.Context, id ID) (bool, error)
 
 	// Resume makes a Suspended task Resumed and due at once, and withdraws a request to suspend. If failed is set, it
@@ -104,7 +106,7 @@ type Store interface {
 	// Paused returns the kinds that are paused, in the order of their bytes.
 	Paused(ctx context.Context) ([]string, error)
 
-	// Get returns the task.
+	// Get returns the task as it is now. The error may be ErrNotFound.
 	Get(ctx context.Context, id ID) (Task, error)
 
 	// Failures returns the records of the attempts of a task that have failed, of all its stages, in order: the latest
@@ -121,15 +123,15 @@ type Store interface {
 	// if there is one. A Limit of no more than Counts has keeps it from looking for further ones.
 	List(ctx context.Context, s Selection) ([]Task, error)
 
-	// Counts returns how many tasks there are of each kind, at each stage, in each status, in order of Kind, Stage and Status.
-	// Where there are none, there is no Count. The documentation of a store in SQL says how it counts without looking at all
+	// Counts returns how many tasks there are of each kind, at each stage, in each status, in order of Kind, Stage and
+	// Status. There is no Count of 0. The documentation of a store in SQL says how it counts without looking at all
 	// tasks.
 	Counts(ctx context.Context) ([]Count, error)
 
-	// Purge deletes at most limit tasks that have ended at least that long ago, by the store's clock, with all that the store has of
-	// them, and returns how many. s is Normal for those that have finished, Canceled, or Failed for those that have failed for good.
-	// Tasks that run, are suspended or may run again by themselves are never among them. Those come first that ended longest ago. It
-	// may leave out a task that another call is changing.
+	// Purge deletes at most limit tasks that ended at least age ago, by the store's clock, with their keys and records,
+	// and returns how many. s is Normal for finished tasks, Canceled, or Failed for tasks that have failed for good. It
+	// never deletes tasks that run, are suspended or may run again by themselves. Tasks that ended longest ago come
+	// first. Purge may leave out a task that another call is changing.
 	Purge(ctx context.Context, s Status, age time.Duration, limit int) (int, error)
 }
 
@@ -248,12 +250,12 @@ type Selection struct {
 	Kind    string
 	Stage   string
 	Status  Status
-	After   ID   // only those with a higher number
-	Before  ID   // only those with a lower number; 0 means no bound
+	After   ID   // only tasks with a higher number
+	Before  ID   // only tasks with a lower number; 0 means no bound
 	Limit   int  // 0 means no limit
-	Running bool // only those for which Task.Runs is true
-	Ended   bool // only those for which Task.Ended is true
-	IDs     []ID // only those with one of these numbers; nil means all. The store looks at no other tasks
+	Running bool // only tasks for which Task.Runs is true
+	Ended   bool // only tasks for which Task.Ended is true
+	IDs     []ID // only tasks with one of these numbers; nil means all. The store reads no other tasks
 	Newest  bool // the highest numbers first
 }
 

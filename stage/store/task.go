@@ -9,7 +9,7 @@ import (
 // ID is the number of a task: above 0, and never given twice by a store.
 type ID int64
 
-// Status says what is being done about a task, in addition to the stage that it has reached.
+// Status is the state of a task, in addition to the stage that it has reached.
 //
 //	                 claimed                     last stage
 //	NORMAL, RESUMED ────────▶ IN_PROCESSING ─────────────────▶ NORMAL, for good
@@ -21,7 +21,7 @@ type ID int64
 // Suspend and Cancel act at once on a task that no worker holds.
 type Status string
 
-// The statuses. Their texts are what the stores keep.
+// The statuses. Stores keep these texts.
 const (
 	Normal       Status = "NORMAL"        // new, between two workers, or finished
 	InProcessing Status = "IN_PROCESSING" // a worker holds it, under a lease
@@ -44,8 +44,8 @@ type Task struct {
 	Data []byte
 
 	// Attempt counts the failures of the present stage: errors, and workers that were lost. Failure is the text of the
-	// latest error, and of a panic also the stack, after an empty line. It is cut to 4096 bytes. A stage that
-	// finishes clears both. Store.Failures has those of earlier attempts.
+	// latest error, and of a panic also the stack, after an empty line. It is truncated to 4096 bytes. A stage that
+	// finishes clears both. Store.Failures returns the texts of earlier attempts.
 	Attempt int
 	Failure string
 
@@ -66,7 +66,7 @@ type Task struct {
 	Changed time.Time // the last transition; heartbeats do not count
 }
 
-// String names the task for a log.
+// String returns the kind and the number of the task, for logs.
 func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }
 
 // Runs reports whether the task is being worked on or is going to be. If it is finished, suspended or cancelled, or has failed
@@ -92,7 +92,7 @@ func (t *Task) Err() error {
 	return nil
 }
 
-// Lease returns the lease of the present holder.
+// Lease returns the lease of the present holder, for the methods of a Store that take one.
 func (t *Task) Lease() Lease { return Lease{t.ID, t.Token} }
 
 // Lease is the right to change a task. It begins with a claim, and ends by the clock of the store unless heartbeats renew

@@ -69,7 +69,7 @@ func testClaimOrder(f *fixture) {
 	f.advance(length) // all at once: the lower numbers first
 	f.Equal([]store.ID{first, failed.ID, third, fourth, backlog, other, fresh}, ids(f.claims(10, "b", "a")))
 
-	// Tasks that rest are no obstacle to new ones, and a request that was withdrawn makes a new task no other.
+	// Tasks that rest do not delay new ones, and a request that was withdrawn has no effect on a new task.
 	giveBack(f.claimed("c"), store.Failed, time.Hour)
 	new1, new2 := f.enqueue("c"), f.enqueue("c")
 	f.Equal([]store.ID{new1, new2}, ids(f.claims(10, "c")))
@@ -135,7 +135,7 @@ func testClaimShows(f *fixture) {
 	shows(at(x, "X", 3), at(y, "YING", 0), at(b, "X", 0)) // X has a row, but not for a task that was lost
 }
 
-// testClaimed asks for what was claimed before a claim. Other tickets are those of the random histories.
+// testClaimed asks for the tasks that were claimed before a claim. The random histories have further tickets.
 func testClaimed(f *fixture) {
 	var all []store.ID
 	ticket := func(number int64) store.Ticket { return store.Ticket{Engine: math.MinInt64, Number: number} }

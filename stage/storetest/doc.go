@@ -12,8 +12,8 @@
 //		})
 //	}
 //
-// The suite checks each sentence that package stage says of a Store. Two tables have every condition of a task and what
-// each method makes of it. Then many goroutines make the same calls at once. Last, random histories are compared with those
-// of a simple twin, which applies the rules of stage/internal/transition to tasks in a map. A failure there prints its last
-// operations, and the name of its test has the seed.
+// The suite checks each sentence of the documentation of [store.Store]. Two tables have every condition of a task and
+// what each method makes of it. Then many goroutines make the same calls at once. Last, random histories are compared
+// with the histories of a simple twin, which applies the rules of stage/internal/transition to tasks in a map. A
+// failure there prints its last operations, and the name of its test has the seed.
 package storetest

@@ -185,8 +185,8 @@ func testRequests(f *fixture) {
 }
 
 // leases has what the calls of the holder of the latest lease make of each condition: lost, suspended and cancelled are
-// errors; again is no error, and commit is not called. With these nothing changes. Else it is what the task is then. end is
-// Finish without a commit, which stores may do otherwise.
+// errors; again is not an error, and commit is not called. With these nothing changes. Else it is what the task is
+// then. end is Finish without a commit, which stores may do otherwise.
 const leases = `
                           enter          finish         finish last   end            return           heartbeat
 new                       lost           lost           lost          lost           lost             lost

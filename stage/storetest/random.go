@@ -20,8 +20,8 @@ const (
 	tasks = 12
 )
 
-// Random compares random histories of a store with those of its twin, one for each seed. Run does so with one seed; for a
-// fast store more make sense.
+// Random compares random histories of a store with the histories of its twin, one for each seed. Run does so with one
+// seed; for a fast store more make sense.
 func Random(t *testing.T, seeds int, open func(t *testing.T) Harness) {
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -356,7 +356,7 @@ func (h *history) heartbeat() (string, func(store.Store) string) {
 	}
 }
 
-// failures asks for those of a task.
+// failures asks for the failures of a task.
 func (h *history) failures() (string, func(store.Store) string) {
 	id := h.ids[h.r.IntN(len(h.ids))]
 	return fmt.Sprintf("Failures %d", id), func(s store.Store) string {

@@ -23,7 +23,7 @@ type Harness struct {
 	Advance func(time.Duration)
 }
 
-// Run tests a store. open is called for each test, and registers with t the closing of what it opens.
+// Run tests a store. open is called once for each test, and registers with t.Cleanup the closing of the store.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range []struct {
 		name string
@@ -90,7 +90,7 @@ func newFixture(t *testing.T, open func(t *testing.T) Harness) *fixture {
 	return &fixture{require.New(t), t, ctx, h.Store, h.Again(), h.Advance}
 }
 
-// What most tests use. The stages are those of a chain: CREATED, WORKING, DONE.
+// Most tests use these. The stages are the stages of a chain: CREATED, WORKING, DONE.
 const (
 	length  = 10 * time.Second
 	created = "CREATED"

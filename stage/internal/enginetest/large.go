@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Large returns how many milliseconds the slowest call takes of a store with very many tasks: its counts, a purge, and the pages
-// of LargePages, of all tasks, and of those that run or have ended.
+// Large returns how many milliseconds the slowest call takes of a store with very many tasks: its counts, a purge, and
+// the pages of LargePages, of all tasks, and of tasks that run or have ended.
 func Large(t *testing.T, s store.Store, kinds []string) (slowest float64) {
 	return max(
 		timed(t, func() error { _, err := s.Counts(t.Context()); return err }),

@@ -51,10 +51,10 @@ type storm struct {
 	there                map[store.ID]store.Task // all tasks, at the latest look
 	looked               time.Time               // when that began
 	changed              time.Time               // when a look has found a task changed
-	purged               map[store.ID]store.Task // those that are deleted, at the last look that found them
+	purged               map[store.ID]store.Task // deleted tasks, as the last look found them
 	suspended, cancelled map[store.ID]store.Task // after the request
 	suspensions          map[store.ID]int        // how often each task was suspended
-	unseen               map[store.ID]bool       // those that were purged before they were seen cancelled
+	unseen               map[store.ID]bool       // tasks that were purged before they were seen cancelled
 
 	kills, ticks, stops, lost, carried int
 }
@@ -152,7 +152,7 @@ func (w *storm) enough() bool {
 	return len(ofKeys) == keys() && left < keys()/2 && happened > 1 && w.carried > 0
 }
 
-// all returns all tasks, those that are deleted too.
+// all returns all tasks, including deleted ones.
 func (w *storm) all() map[store.ID]store.Task {
 	all := maps.Clone(w.there)
 	maps.Copy(all, w.purged)

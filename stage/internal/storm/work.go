@@ -31,7 +31,7 @@ const Processes = 4
 // A Step commits a stage: it writes a row with the task and the stage.
 type Step func(ctx context.Context, tx store.Tx, id store.ID, at string) error
 
-// The kinds have two priorities and two queues. Those of keyed have tasks with keys.
+// The kinds have two priorities and two queues. The kinds in keyed have tasks with keys.
 var (
 	kinds = map[string]stage.Kind{
 		"job":        {Chain: long, Attempts: 1000, Backoff: soon},
@@ -47,13 +47,13 @@ var (
 	// writes is how many stages of a task write a row: the first ones.
 	writes = map[string]int{"job": 2, "urgent job": 2, "other job": 2, "tick": 1}
 
-	// ticks are the periodic tasks: engines try to run those of p so often that they meet.
+	// ticks are the periodic tasks: engines try to run them so often that two engines meet.
 	ticks = map[string]struct {
 		kind  string
 		every time.Duration
 	}{"p": {"tick", 70 * time.Millisecond}, "q": {"job", 400 * time.Millisecond}}
 
-	// queues are those of the processes, by their numbers.
+	// queues are the queues of the processes, by their numbers.
 	queues = [Processes][]string{nil, {""}, {"other"}, nil}
 )
 

@@ -1,8 +1,9 @@
 // Package transition has the rules by which a task of package stage changes: for each method of a store.Store, when it
-// is allowed and what it does to the task. They are pure functions of a task and a time. The stores in memory and in SQLite
-// apply them. That in PostgreSQL applies those of Return and of requests, and of the others when its answer is no. Its statements
-// for a claim, Enter, Finish and Heartbeat repeat the rules as conditions, so that each is one message. Package storetest compares
-// them with the rules: the same random histories go through both, and tables have each call in each condition of a task.
+// is allowed and what it does to the task. They are pure functions of a task and a time. The stores in memory and in
+// SQLite apply them. The store in PostgreSQL applies the rules of Return and of requests, and other rules when its
+// answer is no. Its statements for a claim, Enter, Finish and Heartbeat repeat the rules as conditions, so that each is
+// one message. Package storetest compares them with the rules: the same random histories go through both, and tables
+// have each call in each condition of a task.
 //
 // A store applies a rule in four steps, in one transaction:
 //

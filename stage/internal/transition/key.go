@@ -9,8 +9,9 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Distinct returns the tasks without those that have the kind and the key of an earlier one, and the place there of each task.
-// If none has a key, it returns the tasks, and no places. The error is about a key that no store takes.
+// Distinct returns the tasks without any task that has the kind and the key of an earlier one, and for each task its
+// place in that list. If none has a key, it returns the tasks, and no places. The error is about a key that no store
+// takes.
 func Distinct(tasks []store.NewTask) (distinct []store.NewTask, places []int, err error) {
 	places, err = firsts(tasks)
 	if places == nil || err != nil {
@@ -66,7 +67,7 @@ func check(n store.NewTask) error {
 	return nil
 }
 
-// Spread returns the numbers of all tasks, given those of the distinct ones.
+// Spread returns the numbers of all tasks, given the numbers of the distinct ones.
 func Spread(ids []store.ID, places []int) []store.ID {
 	if places == nil {
 		return ids

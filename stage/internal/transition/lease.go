@@ -205,7 +205,8 @@ func Note(t *store.Task, p store.Progress) {
 }
 
 // Beat answers a heartbeat for one lease. When all leases of the heartbeat have their answers, the store makes the
-// tasks of those that are not lost due at the end of the new lease, and notes their progress. That is no change of the task.
+// tasks whose leases are not lost due at the end of the new lease, and notes their progress. That does not count as a
+// change of the task.
 func Beat(t *store.Task, l store.Lease, now time.Time) error {
 	if !Holds(t, l, now) {
 		return store.ErrLeaseLost

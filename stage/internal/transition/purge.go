@@ -12,8 +12,7 @@ func Purged(t *store.Task, s store.Status, age time.Duration, now time.Time) boo
 	return t.Ended() && t.Status == s && !t.Changed.After(now.Add(-age))
 }
 
-// EndOrder compares tasks that have ended by when they are purged: those that ended before come first, then the lower
-// numbers.
+// EndOrder compares ended tasks by when they are purged: by the times of their ends, then by their numbers.
 func EndOrder(t, u *store.Task) int {
 	return cmp.Or(t.Changed.Compare(u.Changed), cmp.Compare(t.ID, u.ID))
 }
