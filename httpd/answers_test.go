@@ -53,7 +53,7 @@ func values(fields []string, name string) string {
 	return strings.Join(all, ", ")
 }
 
-// understand parses what a server has sent. over reports whether the connection has ended behind it.
+// understand parses what a server has sent. over reports whether the connection has ended after it.
 func understand(out string, over bool, questions ...asked) (all []answer, err error) {
 	for q := 0; out != ""; {
 		question := asked{}
@@ -163,7 +163,7 @@ func (a answer) judge(q asked) (closes bool, err error) {
 	return option == "close", nil
 }
 
-// content reads the content of the response, and returns what is behind it.
+// content reads the content of the response, and returns the bytes after it.
 func (a answer) content(rest string, over bool, q asked) (answer, string, error) {
 	length := a.get("Content-Length")
 	switch {
@@ -229,7 +229,7 @@ func (a answer) trailers(rest string) (answer, string, error) {
 	return a, rest, err
 }
 
-// statuses are those of the answers, in order: "100 200 404!".
+// statuses are the statuses of the answers, in order: "100 200 404!".
 func statuses(all []answer) string {
 	var b bytes.Buffer
 	for i, a := range all {

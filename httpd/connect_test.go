@@ -12,7 +12,7 @@ import (
 )
 
 // RFC 9110 9.3.6, RFC 9112 3.2.3: with a handler for CONNECT its target is an authority or a path, its lines may end in LF, as
-// net/rpc sends them, and an answer with a success has no length. Nothing behind it is a request.
+// net/rpc sends them, and an answer with a success has no length. Nothing after it is a request.
 func TestConnect(t *testing.T) {
 	d := newDriver(t)
 	for says, want := range map[string]string{

@@ -98,7 +98,7 @@ func TestAHandlerThatFails(t *testing.T) {
 	}
 }
 
-// ErrAbort aborts the connection at any time, and is no failure by itself.
+// ErrAbort aborts the connection at any time, and is not a failure by itself.
 func TestErrAbort(t *testing.T) {
 	for name, row := range map[string]struct {
 		err      error
@@ -192,7 +192,7 @@ func TestAHandlerThatPanics(t *testing.T) {
 	}
 }
 
-// A path may hold bytes that are no ASCII, and so what a terminal takes for an order. The name of the task, which is
+// A path may hold bytes that are not ASCII, and so escape sequences of a terminal. The name of the task, which is
 // logged, does not.
 func TestTheNameInALogIsPrintable(t *testing.T) {
 	d := newDriver(t)

@@ -73,7 +73,7 @@ func TestAHeadThatEndsGivesItsMemoryBack(t *testing.T) {
 	}
 }
 
-// What a connection counts for the budget of its scheduler during a request, it gives back behind that.
+// What a connection counts for the budget of its scheduler during a request, it gives back after that.
 func TestTheMemoryOfARequestIsGivenBack(t *testing.T) {
 	collecting := httpd.WithBody(0, func(*httpd.Response, *httpd.Request, []byte) act.Action { return nil })
 	for name, row := range map[string]struct {

@@ -64,7 +64,7 @@ func TestARecordThatIsCutOffIsNoEndOfABody(t *testing.T) {
 // A client that nobody here has written, over sockets.
 func TestCurl(t *testing.T) {
 	curl := tier.Tool(t, "curl")
-	untimed := httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1} // a busy machine is no slow client
+	untimed := httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1} // a busy machine is not a slow client
 	web := &httpd.Server{Timeouts: untimed, Handler: func(w *httpd.Response, r *httpd.Request) act.Action {
 		if w.SwitchProtocols("once", func(c *listener.Conn) act.Action { _, _ = c.WriteString("switched"); return nil }) == nil {
 			return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// RFC 9112 9.3, RFC 9110 7.6.1: persistence. "close" wins, and nothing behind it is processed (9112 9.6).
+// RFC 9112 9.3, RFC 9110 7.6.1: persistence. "close" wins, and nothing after it is processed (9112 9.6).
 func TestPersistence(t *testing.T) {
 	table(t, map[string][]row{
 		"HTTP/1.1 persists without close": {
@@ -251,7 +251,7 @@ func TestEmptyLinesLeaveAConnectionIdle(t *testing.T) {
 	require.Equal(t, "200 400!", statuses(c.send("\r\n").check(t)), "the bound holds across turns")
 }
 
-// Many clients do not watch idle connections: an order to end need not wait for them. Behind an answer a client has
+// Many clients do not watch idle connections: a shutdown need not wait for them. After an answer a client has
 // longer, so that it gets all of it.
 func TestAnIdleConnectionLingersForHalfASecond(t *testing.T) {
 	d := newDriver(t)

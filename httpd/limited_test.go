@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// The connection goes on behind a request that is refused, with a body or without.
+// The connection goes on after a request that is refused, with a body or without.
 func TestLimited(t *testing.T) {
 	d := newDriver(t)
 	waits := []time.Duration{0, 1, time.Second + 1, 0}

@@ -17,7 +17,7 @@ import (
 )
 
 // Whatever a handler does to its Response, in whatever order: the client either gets a response whose end it can see,
-// with the next one behind it or the end of the connection, as the head says; or the connection is reset.
+// followed by the next one or the end of the connection, as the head says; or the connection is reset.
 func TestRandomHandlersGiveFramedResponses(t *testing.T) {
 	kinds := []string{"write", "write", "write", "flush", "status", "length", "whole", "error", "close", "file", "trailer", "wait",
 		"yield", "field"}

@@ -137,7 +137,7 @@ func (l *life) Act(t *act.Task) act.Directive {
 func (l *life) Stop(*act.Task, shutdown.Order) { *l.notes += "s"; l.told = true }
 func (l *life) Close() error                   { *l.notes += "c"; return nil }
 
-// The handler's action is told of orders, and closed when it has finished or is dropped, once; also behind WithBody,
+// The handler's action is told of orders, and closed when it has finished or is dropped, once; even with WithBody,
 // which for a time was in the way.
 func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
 	for end, want := range map[string]string{"over": "ac", "told": "asac", "dropped": "asc"} {

@@ -121,7 +121,7 @@ func TestOnResponseIsNotCalledForARequestThatIsDroppedInTheMiddleOfAnOffloadedFu
 	require.Zero(t, told)
 }
 
-// A handler that appends to bytes that it was lent does not overwrite what lies behind them: the rest of the target, and of
+// A handler that appends to bytes that it was lent does not overwrite the bytes after them: the rest of the target, and of
 // a body the next request.
 func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	spoil := func(p []byte) { _ = append(p, '#') }
@@ -141,7 +141,7 @@ func TestAppendingToLentBytesCopiesThem(t *testing.T) {
 	require.Equal(t, `POST http://a/b?c path=/b?c X=y "hello"; POST http://a/b?c path=/b?c X=y "hello"; GET /`, k.String())
 }
 
-// A client of another protocol waits for an answer to what it has sent: it hears at once that this is no HTTP.
+// A client of another protocol waits for an answer to what it has sent: it hears at once that this is not HTTP.
 func TestAControlCharacterIsRefusedAtOnce(t *testing.T) {
 	for _, says := range []string{"\x16\x03\x01", "\x00", "GET /\x00", get + "X: \x00"} {
 		c := newDriver(t).dial(&httpd.Server{Handler: (&recorder{}).serve}, listener.Limits{}).send(raw(says))

@@ -235,7 +235,8 @@ func TestThereIsRoomUntilTheHandlerReturns(t *testing.T) {
 	}
 }
 
-// What a Sender refuses: more than the head says, and everything when the loan has ended. Half a chunk is no answer.
+// What a Sender refuses: more than the head says, and everything when the loan has ended. Half a chunk is not an
+// answer.
 func TestASenderKnowsItsLimits(t *testing.T) {
 	d := newDriver(t)
 	var s *httpd.Sender
@@ -311,7 +312,7 @@ func TestASenderSendsWhatIsHeld(t *testing.T) {
 	require.Greater(t, len(c.out), 10_000)
 }
 
-// RFC 9110 6.6.1: the date is that of the second, also when it is not made anew for every answer.
+// RFC 9110 6.6.1: the date is that of the second, even when it is not made anew for every answer.
 func TestTheDateIsThatOfTheSecond(t *testing.T) {
 	d := newDriver(t)
 	d.now = 900 * time.Millisecond
@@ -325,7 +326,7 @@ func TestTheDateIsThatOfTheSecond(t *testing.T) {
 	}
 }
 
-// An action that streams for ever goes on behind the head of the answer to HEAD, and is over with its first content.
+// An action that streams for ever goes on after the head of the answer to HEAD, and is over with its first content.
 func TestHEADOfAStream(t *testing.T) {
 	d, turns := newDriver(t), 0
 	c := d.dial(&httpd.Server{Handler: func(w *httpd.Response, r *httpd.Request) act.Action {

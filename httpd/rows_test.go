@@ -19,7 +19,7 @@ import (
 
 // raw returns the bytes that a text of the tests stands for: \n is CRLF, ␊ is a bare LF and ␍ a bare CR.
 func raw(text string) string {
-	text = strings.ReplaceAll(text, "\n", "\r\n") // a Replacer looks at each byte, which takes long in large bodies
+	text = strings.ReplaceAll(text, "\n", "\r\n") // a Replacer visits each byte, which takes long in large bodies
 	text = strings.ReplaceAll(text, "␊", "\n")
 	return strings.ReplaceAll(text, "␍", "\r")
 }
@@ -200,7 +200,7 @@ func (p *reading) Act(t *act.Task) act.Directive {
 	}
 }
 
-// take takes some more of the body to the room behind it.
+// take takes some more of the body into the free space after it.
 func (p *reading) take() (n int, err error) {
 	p.body = slices.Grow(p.body, 8<<10)
 	room := p.body[len(p.body):cap(p.body)]

@@ -83,7 +83,7 @@ func TestRulesOfBodies(t *testing.T) {
 	})
 }
 
-// What is wrong with a body is found behind its head: the handler has been asked, and is told.
+// An error in a body is found after its head: the handler has been called, and gets the error.
 func TestRulesOfBodiesThatGoWrong(t *testing.T) {
 	failed := func(status int, says ...string) (rows []row) {
 		for _, s := range says {
@@ -100,7 +100,7 @@ func TestRulesOfBodiesThatGoWrong(t *testing.T) {
 	})
 }
 
-// Of several trailers with a name it is the first one, in any case; behind the end of the body.
+// Of several trailers with a name it is the first one, in any case; after the end of the body.
 func TestTrailer(t *testing.T) {
 	first := httpd.WithBody(0, func(w *httpd.Response, r *httpd.Request, _ []byte) act.Action {
 		require.Nil(t, r.Body.Trailer("other"))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The rules are those of RFC 9112 and RFC 9110 for a server, by section. A row is what a client says, what it is
-// answered, "!" being the end of the connection, and what the handler saw.
+// The rules of RFC 9112 and RFC 9110 for a server, by section. A row is what a client says, what it is answered,
+// "!" being the end of the connection, and what the handler saw.
 
 const (
 	get  = "GET / HTTP/1.1\nHost: a\n"

@@ -515,8 +515,8 @@ func (x *session) close(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// abort ends the connection so that the client sees that something is missing. What a client has done is no failure of
-// the server.
+// abort ends the connection so that the client sees that something is missing. What a client has done is not a failure
+// of the server.
 func (x *session) abort(t *act.Task, err error) act.Directive {
 	x.conn.Abort()
 	x.phase = aborted

@@ -7,7 +7,7 @@ import (
 	"github.com/daimon-go/daimon/internal/summary"
 )
 
-// ConnState is what a connection is doing. The values are those of http.ConnState.
+// ConnState is what a connection is doing. The values are the same as in http.ConnState.
 type ConnState uint8
 
 const (

@@ -29,7 +29,7 @@ func TestStatesOfAConnection(t *testing.T) {
 	to := func(path string) string { return strings.Replace(upgrade, "GET / ", "GET "+path+" ", 1) }
 	for name, row := range map[string]struct {
 		says   []string
-		states string // after each of them, and behind the end of the client
+		states string // after each of them, and after the end of the client
 	}{
 		"no request":             {nil, "new; closed"},
 		"empty lines":            {[]string{"\n", get + "\n"}, "new; ; active idle; closed"},
@@ -78,7 +78,7 @@ type waiting struct{}
 
 func (waiting) Act(*act.Task) act.Directive { return act.Wait }
 
-// What clients do wrong leaves one line in a second, also if they are cut off. What a handler does is none of that.
+// What clients do wrong leaves one line in a second, even if they are cut off. Failures of a handler do not count.
 func TestRefusalsLeaveALine(t *testing.T) {
 	d := newDriver(t)
 	web := &httpd.Server{MaxBody: 1, Handler: func(w *httpd.Response, r *httpd.Request) act.Action {

@@ -96,7 +96,7 @@ func failing(err error) act.Action {
 }
 
 // does is a handler of steps, given as a text: "length 5, write 6 ErrLength". From "yield" on, and of "fill", "send" and "fail",
-// they are those of an action.
+// they are steps of an action.
 func does(t testing.TB, text string) httpd.Handler {
 	var all []step
 	for text := range strings.SplitSeq(text, ", ") {

@@ -101,7 +101,7 @@ func upgrading(w *httpd.Response, r *httpd.Request) act.Action {
 
 const upgrade = "GET / HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: line-echo\n\n"
 
-// The bytes behind the head belong to the new protocol, however they come, and no byte of them is read as HTTP. A hijacked
+// The bytes after the head belong to the new protocol, however they come, and no byte of them is read as HTTP. A hijacked
 // connection gets no answer.
 func TestAllBehindTheHeadBelongsToTheNextProtocol(t *testing.T) {
 	switched := raw("HTTP/1.1 101 Switching Protocols\nDate: " + noon.Format(http.TimeFormat) +
@@ -228,7 +228,7 @@ func TestTheNextProtocolHasNoTimeouts(t *testing.T) {
 func TestASwitchedConnectionBelongsToItsAction(t *testing.T) {
 	for name, row := range map[string]struct {
 		then func(*driver, *client)
-		log  []string // behind the status and "next"
+		log  []string // after the status and "next"
 		out  string
 	}{
 		"its client ends":   {func(_ *driver, c *client) { c.endInput() }, []string{"closed"}, ""},
@@ -265,7 +265,7 @@ type idling struct{ lineEcho }
 
 func (*idling) IdleSince() (time.Duration, bool) { return 7, true }
 
-// What was broken: behind a switch a connection was never idle.
+// What was broken: after a switch a connection was never idle.
 func TestIdleSinceOfEachPhase(t *testing.T) {
 	eachTakeover(t, func(t *testing.T, take takeover, _ string) {
 		var c *client

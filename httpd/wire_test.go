@@ -16,7 +16,7 @@ import (
 type wire struct {
 	s     *act.Scheduler
 	in    []string // the pieces that are on their way
-	end   error    // what comes behind them: io.EOF or a reset; nil: nothing yet
+	end   error    // what comes after them: io.EOF or a reset; nil: nothing yet
 	room  int      // for how much the client has room
 	out   []byte   // what it was sent
 	queue []byte   // what waits for room
@@ -218,7 +218,7 @@ func (w fileWire) SendFile(f *os.File, offset int64, n int) (int, error) {
 	return k, nil
 }
 
-// AwaitOutput waits for room also if nothing is queued.
+// AwaitOutput waits for room even if nothing is queued.
 func (w fileWire) AwaitOutput(x act.Waker, low int) {
 	if w.room > 0 || w.end != nil || w.state != open {
 		w.wire.AwaitOutput(x, low)

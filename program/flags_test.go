@@ -127,7 +127,7 @@ func (o option) Filters() []listener.Filter {
 	return []listener.Filter{func(*listener.Conn) act.Action { *o.to += o.name; return nil }}
 }
 
-// The limits of an admission.Limiter are those of clients, and not of their proxies, because of this order.
+// Because of this order an admission.Limiter limits clients, and not their proxies.
 func TestFiltersOfOptionsComeFirst(t *testing.T) {
 	said := ""
 	s := Server{Options: []Option{option{"a", &said}, option{"b", &said}}}
@@ -143,7 +143,7 @@ func TestANilOptionPanics(t *testing.T) {
 	require.PanicsWithValue(t, "program: Server.Options[1] is nil", func() { _, _ = parse(&Server{Options: []Option{option{}, nil}}) })
 }
 
-// What was broken: a program that wanted other Limits had to look at the type of its own service.
+// What was broken: a program that wanted other Limits had to know the type of its own service.
 func TestListenPassesOnWhatTheFieldsSay(t *testing.T) {
 	s := Server{MaxConns: 7, Limits: listener.Limits{High: 1 << 20}, ReclaimAfter: time.Minute, Mode: 0o660}
 	tcp := s.Listen("127.0.0.1:0", nil).(*service.TCP)

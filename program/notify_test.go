@@ -86,7 +86,7 @@ func (x *supervised) after(d time.Duration, schedulers ...int) string {
 
 const fed = "WATCHDOG=1"
 
-// With a turn that does not end there is no sign of life, although the other reactor gives turns.
+// With a turn that does not end there is no sign of life, although the other scheduler gives turns.
 func TestTheWatchdogOfTheSupervisorIsFedWhileAllReactorsTurn(t *testing.T) {
 	x := newSupervised(t)
 	require.Regexp(t, `^READY=1 MAINPID=\d+ STATUS=serving; WATCHDOG=1$`, x.hears(0, 1))

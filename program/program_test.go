@@ -209,7 +209,7 @@ func TestASignalEndsInOrder(t *testing.T) {
 	}
 }
 
-// While Reload blocks, the program serves. The supervisor hears of its beginning and its end, also if it fails, and if there is
+// While Reload blocks, the program serves. The supervisor hears of its beginning and its end, even if it fails, and if there is
 // nothing to reload: without an answer "systemctl reload" fails.
 func TestSIGHUPIsAReload(t *testing.T) {
 	path := filepath.Join(servertest.ShortDir(t), "notify")

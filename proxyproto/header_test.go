@@ -29,7 +29,7 @@ const (
 // padded returns a Unix address.
 func padded(name string) string { return name + strings.Repeat("\x00", 108-len(name)) }
 
-// summed returns a header with a right checksum behind the addresses, and one further value.
+// summed returns a header with a right checksum after the addresses, and one further value.
 func summed() string {
 	p := []byte(binaryHeader(0x21, 0x11, v4+"\x03\x00\x04\x00\x00\x00\x00\x02\x00\x01x"))
 	binary.BigEndian.PutUint32(p[16+12+3:], crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)))

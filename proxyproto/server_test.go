@@ -66,7 +66,7 @@ func TestWhereAConnectionComesFrom(t *testing.T) {
 		name   string
 		config proxyproto.Config
 		sends  string
-		hears  string // before what comes behind the header
+		hears  string // before the bytes after the header
 		behind string
 	}{
 		{"a header from a trusted sender", proxyproto.Config{Trusted: loopback}, header + "hello", client, "hello"},

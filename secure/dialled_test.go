@@ -143,7 +143,7 @@ func TestADialledConnectionWithAClientCertificate(t *testing.T) {
 	}
 }
 
-// Without a name, sessions are those of the server's address, which crypto/tls asks for in the handshake and after it.
+// Without a name, sessions belong to the server's address, which crypto/tls asks for in the handshake and after it.
 func TestASessionOfAServerWithoutAName(t *testing.T) {
 	server, client := identities(t)
 	client.ServerName, client.InsecureSkipVerify = "", true
@@ -158,7 +158,7 @@ func TestASessionOfAServerWithoutAName(t *testing.T) {
 	}
 }
 
-// A server that does not speak TLS is noticed by its first bytes, also if it then waits.
+// A server that does not speak TLS is noticed by its first bytes, even if it then waits.
 func TestAServerThatDoesNotSpeakTLS(t *testing.T) {
 	_, client := identities(t)
 	for _, banner := range []string{"SSH-2.0-OpenSSH_9.6\r\n", "220 mail.example ESMTP\r\n", "+OK POP3 ready\r\n",

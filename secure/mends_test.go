@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// What Conn.Room says can be written in one call, also if TLS makes more of it.
+// What Conn.Room says can be written in one call, even if TLS makes more of it.
 func TestRoomHoldsForOneWrite(t *testing.T) {
 	server, client := identities(t)
 	room, written := make(chan int, 1), make(chan int, 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No more functions run than there are slots, and those that wait have their turns.
+// No more functions run than there are slots, and waiting ones have their turns.
 func TestSlotsBoundWhatIsComputed(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		h := (&Handshakes{Slots: n}).slots()

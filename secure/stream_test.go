@@ -97,7 +97,7 @@ func TestAnEndBehindASendThatFailedIsThatError(t *testing.T) {
 	x.Abort()
 }
 
-// A task that waits for room is woken when another one reads what is no TLS.
+// A task that waits for room is woken when another one reads bytes that are not TLS.
 func TestATaskThatWaitsForRoomLearnsThatTLSHasFailed(t *testing.T) {
 	x := step(t, listener.Limits{High: 8 << 10})
 	x.stuff(8 << 10)

@@ -151,7 +151,7 @@ func (m *member) expelled(why end) {
 	}
 }
 
-// read reads a wish and takes it. It is Done also when no wish will come any more.
+// read reads a wish and takes it. It is also Done if no wish will come any more.
 func (m *member) read(t *act.Task) act.Directive {
 	w, err := m.wire.read(m.name != "")
 	_, blocked := err.(act.Blocked)

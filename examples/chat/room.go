@@ -153,7 +153,7 @@ type enter struct {
 }
 
 type entry struct {
-	after   *line // the member begins to read behind it; nil: its name is taken
+	after   *line // the member begins to read after it; nil: its name is taken
 	welcome event
 }
 

@@ -11,7 +11,7 @@ import (
 
 // wire is the connection of a member, with its protocol.
 type wire interface {
-	// read returns what the member wants next. An error that is no act.Blocked means that nothing more comes.
+	// read returns what the member wants next. An error that is not an act.Blocked means that nothing more comes.
 	read(named bool) (wish, error)
 	// tell sends an event, or nothing of it; then the error is an act.Blocked, or says that the connection has ended. own
 	// reports whether the member itself has said it.

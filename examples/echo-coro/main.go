@@ -21,8 +21,8 @@ func main() {
 }
 
 // echo serves one connection. A client that stops reading is no longer read from. When it has sent its last byte, all of
-// it is still sent back. While no bytes arrive there is no buffer: see coro.Conn.WriteTo. On an order it goes on until
-// the client has closed.
+// it is still sent back. While no bytes arrive there is no buffer: see coro.Conn.WriteTo. After a shutdown request it
+// goes on until the client has closed.
 func echo(c *coro.Conn) error {
 	_, err := io.Copy(c, c)
 	return err

@@ -8,8 +8,8 @@
 //	go run ./examples/echo -tls-self
 //	openssl s_client -quiet -connect 127.0.0.1:7007
 //
-// Ctrl-C ends it in order: it accepts no more connections, and those that are open may go on for as long as -drain says. A
-// second Ctrl-C cuts what is left.
+// Ctrl-C shuts it down gracefully: it accepts no more connections, and open connections may go on for as long as -drain
+// says. A second Ctrl-C cuts what is left.
 package main
 
 import (

@@ -94,7 +94,7 @@ func signalVar(sig *os.Signal, name, usage string) {
 	})
 }
 
-// withdrawal is a service without a socket: on a signal it takes back the order to end, if that is only announced.
+// withdrawal is a service without a socket: on a signal it withdraws the shutdown, if that is only announced.
 type withdrawal struct {
 	on    os.Signal
 	group *act.Group
@@ -138,7 +138,7 @@ func named(name string, atEnd service.Ending, v program.Socket) program.Socket {
 	return v
 }
 
-// background is a service without a socket: its demon does something each minute, until an order ends it.
+// background is a service without a socket: its demon does something each minute, until a shutdown request ends it.
 type background struct{}
 
 func (background) Setup(s *act.Scheduler) error {

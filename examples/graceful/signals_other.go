@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// signals are those that the flags may choose: none here.
+// signals are the signals that the flags may choose: none here.
 var signals map[string]os.Signal

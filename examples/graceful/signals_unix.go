@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// signals are those that the flags may choose.
+// signals are the signals that the flags may choose.
 var signals = map[string]os.Signal{"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH}

@@ -1,5 +1,6 @@
 // Command hello answers HTTP requests, to show a protocol of lines. It reads a request line by line and gives each the same
-// answer, which is enough for curl and wrk. It is not an HTTP server: it looks at no path and reads no bodies. Package httpd is one.
+// answer, which is enough for curl and wrk. It is not an HTTP server: it ignores the path and reads no bodies. Package httpd is
+// one.
 //
 //	go run ./examples/hello
 //	curl http://127.0.0.1:7008
@@ -27,7 +28,7 @@ func main() { program.Serve("127.0.0.1:7008", hello, &inspect.Inspector{}) }
 
 // hello returns the action of a connection. After the answer to an HTTP/1.1 GET it waits for the next request, unless the
 // client says "Connection: close". Any other request is the last; a body that it may have is discarded when the
-// connection is closed. On an order it goes on until the client has closed.
+// connection is closed. After a shutdown request it goes on until the client has closed.
 func hello(c *listener.Conn) act.Action {
 	return &session{conn: c, in: listener.Line{Conn: c, Max: maxHeader}}
 }

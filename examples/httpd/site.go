@@ -9,7 +9,8 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// routes are those of the site: a greeting, an echo, and files. The files of root are under /files/; a nil root has none.
+// routes are the routes of the site: a greeting, an echo, and files. The files of root are under /files/; a nil root
+// has none.
 func routes(root fs.FS) *httpd.Mux {
 	site := &httpd.Mux{}
 	site.Handle("GET /{$}", hello)

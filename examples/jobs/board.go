@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// query is what a viewer wants to see: the newest tasks, or those with lower numbers than one.
+// query is what a viewer wants to see: the newest tasks, or the tasks with lower numbers than one.
 type query struct {
 	kind   string // "" means all
 	state  state  // "" means all
@@ -91,7 +91,7 @@ const (
 	top  = page / 2
 )
 
-// selections returns those that together have the tasks of the query.
+// selections returns the selections that together have the tasks of the query.
 func (q query) selections() (all []store.Selection) {
 	one := store.Selection{Kind: q.kind, Before: q.before, Newest: true, Limit: page + 1}
 	with := func(status store.Status, running bool) {
@@ -183,7 +183,7 @@ const (
 	stale = 10 * time.Second       // after which it is forgotten
 )
 
-// board looks at the store for all viewers: those that want to see the same within a moment cost one look. Any goroutine.
+// board asks the store for all viewers: if several want to see the same within a moment, it asks once. Any goroutine.
 type board struct {
 	engine *stage.Engine
 
@@ -221,7 +221,7 @@ func (b *board) look(ctx context.Context, q query) ([]byte, error) {
 	return s.json, nil
 }
 
-// seen returns what is known of a view, and forgets those that no viewer wants any more.
+// seen returns what is known of a view, and forgets views that no viewer wants any more.
 func (b *board) seen(q query) *seen {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -284,8 +284,8 @@ func rank(t store.Task) int {
 	return 1
 }
 
-// has returns how many tasks a selection has, of any number. The store looks no further when it has found them: for a few that have
-// finished it would look at all of their kind.
+// has returns how many tasks a selection has, of any number. The store stops when it has found them: for a few that have finished
+// it would search all tasks of their kind.
 func has(counts []store.Count, s store.Selection) (n int) {
 	for _, c := range counts {
 		if (s.Kind == "" || s.Kind == c.Kind) && (s.Stage == "" || s.Stage == c.Stage) && (s.Status == "" || s.Status == c.Status) &&

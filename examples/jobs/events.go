@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	pause = 500 * time.Millisecond // between two looks
+	pause = 500 * time.Millisecond // between two polls
 	alive = 15 * time.Second       // without a change, after which a comment shows a proxy that the stream goes on
 )
 
@@ -31,7 +31,7 @@ func (x *Jobs) events(w *httpd.Response, r *httpd.Request, values url.Values) ac
 	return &stream{of: x, q: q, w: w, r: r}
 }
 
-// stream is the action of events: it looks, writes and sleeps.
+// stream is the action of events: it polls, writes and sleeps.
 type stream struct {
 	of    *Jobs
 	q     query

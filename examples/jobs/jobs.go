@@ -1,6 +1,6 @@
 // This is how the parts work together:
 //
-//	browser ──▶ site.go, events.go ──▶ board.go: one look at the store for all viewers ─┐
+//	browser ──▶ site.go, events.go ──▶ board.go: one query of the store for all viewers ─┐
 //	curl ─────▶ site.go: add, suspend, resume, retry, cancel, pause ────────────────────┼──▶ Store
 //	            work.go: the processor  ◀── engine: claims, and stores what it returns ─┘
 //
@@ -32,7 +32,7 @@ import (
 type Jobs struct {
 	DB      string        // a file of SQLite, which is made if there is none, or the URL of a database of PostgreSQL, postgres://…
 	Load    int           // how many tasks are added at first, but not after an upgrade
-	Queues  []string      // those that the engine works on; none means all
+	Queues  []string      // the queues that the engine works on; none means all
 	Workers int           // how many tasks are worked on at a time
 	Pace    time.Duration // of a step of the work
 	Report  time.Duration // between two reports; 0 means none
@@ -45,8 +45,8 @@ type Jobs struct {
 	token  string
 }
 
-// Setup is a set-up function. It opens the database, and begins to work. So it comes after those that may fail, above all that of the
-// service that listens.
+// Setup is a set-up function. It opens the database, and begins to work. So it comes after set-up functions that may fail, above
+// all that of the service that listens.
 func (x *Jobs) Setup(s *act.Scheduler) error {
 	if s.Index() > 0 {
 		return nil

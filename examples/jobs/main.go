@@ -18,11 +18,11 @@
 //
 // Each kind of task has terms: how many are worked on at a time, how often a stage is tried, after which pause, and for how long
 // (work.go). Each full hour a task counts the others (-report 1h): its data are the numbers. Tasks that have finished are
-// deleted after a week, those that were cancelled after a day, and those that have failed never.
+// deleted after a week, cancelled ones after a day, and failed ones never.
 //
-// Whoever reaches the address may see and change all tasks: the token protects against other sites that a browser shows,
-// not against people. Ctrl-C ends the program in order: the tasks that it works on go back, and keep their progress. Those of
-// a killed process are taken up by another one when their leases have ended, after 5 s.
+// Whoever reaches the address may see and change all tasks: the token protects against other sites that a browser shows, not
+// against people. Ctrl-C shuts the program down gracefully: the tasks that it works on go back, and keep their progress.
+// Tasks of a killed process are taken up by another one when their leases have ended, after 5 s.
 package main
 
 import (

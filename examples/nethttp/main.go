@@ -1,5 +1,5 @@
-// Command nethttp is a site whose handlers are those of net/http: a chi router with its middleware, embedded files, a
-// stream of events, a reverse proxy, profiles and variables.
+// Command nethttp is a site whose handlers are written for net/http: a chi router with its middleware, embedded
+// files, a stream of events, a reverse proxy, profiles and variables.
 //
 //	go run .
 //	curl http://127.0.0.1:8080/me

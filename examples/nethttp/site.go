@@ -87,7 +87,7 @@ func me(w http.ResponseWriter, r *http.Request) {
 		known["tls"] = r.TLS.NegotiatedProtocol
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(known) // a client that has gone is no failure
+	_ = json.NewEncoder(w).Encode(known) // a client that has gone is not a failure
 }
 
 // wait answers after a while, or not at all if that takes too long.

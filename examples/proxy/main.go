@@ -4,9 +4,9 @@
 //	go run ./examples/proxy -to 127.0.0.1:7007
 //	nc 127.0.0.1 7009
 //
-// It speaks TLS to its clients with -tls-self, or with -tls-cert and -tls-key, and to the other address with -tls-to,
-// whose certificate the roots of the system vouch for, or those in the file of -tls-ca. With -send-proxy it tells the other
-// side the addresses of its clients, in a PROXY header, and with -proxy-from it takes them from such headers of other proxies.
+// It speaks TLS to its clients with -tls-self, or with -tls-cert and -tls-key, and to the other address with -tls-to, whose
+// certificate the roots of the system vouch for, or the roots in the file of -tls-ca. With -send-proxy it tells the other side
+// the addresses of its clients, in a PROXY header, and with -proxy-from it takes them from such headers of other proxies.
 package main
 
 import (
@@ -62,7 +62,7 @@ func main() {
 	server.Run(server.Listen(server.Addr, proxy.To(*to, filters...)))
 }
 
-// read returns the certificates in a file, or nil, which means those of the system, without one.
+// read returns the certificates in a file; without a file nil, which means the system's.
 func read(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil

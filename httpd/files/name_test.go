@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// names are those of files, and "-" where a path names none; the fuzzer begins with them.
+// names are names of files, and "-" where a path names none; the fuzzer begins with them.
 var names = map[string]string{
 	"":                     ".",
 	"a":                    "a",

@@ -106,7 +106,7 @@ func TestPathsWithoutAMux(t *testing.T) {
 	require.Equal(t, 200, s.get("http://b/a.txt").StatusCode)
 }
 
-// fields are those of a response, without what differs each time.
+// fields are the fields of a response, except the ones that differ each time.
 func fields(r reply) string {
 	r.Header.Del("Date")
 	var b bytes.Buffer
@@ -236,9 +236,9 @@ func pick(r *rand.Rand, name string, choices ...string) []string {
 	return nil
 }
 
-// The responses are those of http.ServeContent. Left out is where they differ on purpose: HEAD with a range, which
-// RFC 9110 14.2 ignores; malformed ranges, which net/http answers with 416; "-0", of which it sends the part
-// "10-9"; "*" in a list; dates with a wrong day.
+// The responses are the same as from http.ServeContent. Left out is where they differ on purpose: HEAD with a
+// range, which RFC 9110 14.2 ignores; malformed ranges, which net/http answers with 416; "-0", of which it sends
+// the part "10-9"; "*" in a list; dates with a wrong day.
 func TestAgreesWithServeContent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	content := tree["a.txt"].Data

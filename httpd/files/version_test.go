@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// noDates are no dates, and why.
+// noDates are texts that are not dates, and why.
 var noDates = map[string]string{
 	"":                                        "nothing",
 	"0":                                       "what some clients say for never",

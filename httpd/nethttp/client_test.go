@@ -49,11 +49,11 @@ func (s *scene) dial() *client {
 	return c
 }
 
-// raw writes the ends of lines as HTTP has them, and those that it does not have for "␊".
+// raw writes the ends of lines as HTTP has them, and a lone LF for "␊".
 func raw(text string) string { return strings.NewReplacer("\n", "\r\n", "␊", "\n").Replace(text) }
 
-// send sends text, with the ends of lines as HTTP has them, and closes this side behind "␄". A server that is not interested any
-// more is no error here.
+// send sends text, with the ends of lines as HTTP has them, and closes this side at "␄". A server that is not interested any
+// more is not an error here.
 func (c *client) send(text string) {
 	text, ends := strings.CutSuffix(text, "␄")
 	if _, _ = io.WriteString(c.Conn, raw(text)); ends {

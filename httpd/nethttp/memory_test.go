@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Deadlines are often far behind the end of the answer. They do not keep the request until then.
+// Deadlines are often long after the end of the answer. They do not keep the request until then.
 func TestDeadlinesDoNotKeepRequests(t *testing.T) {
 	var freed atomic.Int32
 	h := serve(t, &nethttp.Adapter{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// untimed are the time-outs of servers here: a busy machine is no slow client.
+// untimed are the time-outs of servers here: a busy machine is not a slow client.
 var untimed = httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}
 
 // run starts a server of this package on one scheduler, whose orders have the given bound. over gets what act.Run returns.

@@ -31,7 +31,7 @@ func TestRequestsAndAnswersOrderWhatBothSidesDo(t *testing.T) {
 					answer(w, r)
 				})
 				c := s.dial()
-				set++ // behind the locks of dial
+				set++ // after the locks of dial
 				c.send("POST / HTTP/1.1\nHost: a\nContent-Length: 5\n\nhello")
 				_, err := c.answer("POST")
 				set++

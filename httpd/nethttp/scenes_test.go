@@ -47,10 +47,10 @@ const (
 // differences, each of which is in the documentation of this package.
 type row struct {
 	name    string
-	request string  // or several with "¶" between them; "": those of asked
+	request string  // or several with "¶" between them; "": the requests of asked
 	handler handler // nil: describe
 	secure  bool    // with TLS
-	raw     bool    // what the client receives is no HTTP, which an Inline handler cannot do
+	raw     bool    // what the client receives is not HTTP, which an Inline handler cannot do
 	differs []but   // with both Adapters
 	inline  []but   // with the one that is Inline
 }

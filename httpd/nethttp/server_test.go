@@ -353,7 +353,7 @@ func TestTimeoutsOfAServer(t *testing.T) {
 		nethttp.TimeoutsOf(&nethttp.Server{ReadHeaderTimeout: 1, IdleTimeout: 2, ReadTimeout: 3, WriteTimeout: 4}))
 }
 
-// With MaxHeaderBytes heads are as large as those of an http.Server by default, and CONNECT comes to the handler.
+// With MaxHeaderBytes heads are as large as in an http.Server by default, and CONNECT comes to the handler.
 func TestHeadsOfAServer(t *testing.T) {
 	l, v := listen("tcp", "127.0.0.1:0"), &nethttp.Server{Handler: http.NotFoundHandler(), MaxHeaderBytes: http.DefaultMaxHeaderBytes}
 	over := make(chan error, 1)

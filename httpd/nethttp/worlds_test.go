@@ -36,7 +36,7 @@ type site struct {
 
 	handler atomic.Pointer[http.Handler]
 	calls   atomic.Int32 // of the handler
-	running atomic.Int32 // those that have not returned
+	running atomic.Int32 // handlers that have not returned
 }
 
 // patience is for waits that end by themselves, unless something hangs.

@@ -40,7 +40,8 @@ func ExampleServer() {
 	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: site.Serve}).Serve)
 }
 
-// What anybody sends goes to all who are connected, on all schedulers. Those who read too slowly lose the oldest messages.
+// A message from one client goes to all clients, on all schedulers. Clients that read too slowly lose the oldest
+// messages.
 func ExampleConn_Push() {
 	join := func(c *websocket.Conn, _ *httpd.Request) act.Action {
 		members := present.Get(c.Scheduler())

@@ -15,7 +15,7 @@ import (
 )
 
 // A story is what a peer hears of an echo when it says some pieces, and with which error the echo sees the connection end:
-// before the peer ends what it says, and behind that.
+// before the peer ends what it says, and after that.
 type story struct {
 	heard         string
 	before, ended error
@@ -88,7 +88,7 @@ func compare(t *testing.T, says string, cuts []byte, compress bool, play func([]
 	}
 }
 
-// FuzzConnection sends any bytes behind a handshake, in any pieces, to both echoes: client and action see the same as for the
+// FuzzConnection sends any bytes after a handshake, in any pieces, to both echoes: client and action see the same as for the
 // bytes in one piece.
 func FuzzConnection(f *testing.F) {
 	for _, row := range rules {
@@ -104,7 +104,7 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// FuzzClient sends any bytes behind the answer to a handshake, as a server, in any pieces.
+// FuzzClient sends any bytes after the answer to a handshake, as a server, in any pieces.
 func FuzzClient(f *testing.F) {
 	for _, row := range rules {
 		f.Add(bare(row.says), []byte{0, 2}, false)

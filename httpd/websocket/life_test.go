@@ -38,8 +38,8 @@ func waits() *actor {
 	return &actor{turn: func(_ *actor, t *act.Task) act.Directive { t.Waker(); return act.Wait }}
 }
 
-// The close frame of a peer that leaves is behind a message that is not received, and the end of its input is no end of the
-// connection. So a ping finds out.
+// The close frame of a peer that leaves comes after a message that is not received, and the end of its input is not the end
+// of the connection. So a ping finds out.
 func TestAPeerLeavesBehindAMessageThatIsNotReceived(t *testing.T) {
 	w := newWorld(t)
 	a := waits()
@@ -138,7 +138,7 @@ func TestAnOrderIsSpread(t *testing.T) {
 	}
 }
 
-// What a message has lent is valid in this turn, also after further calls; memory of the connection is not.
+// What a message has lent is valid in this turn, even after further calls; memory of the connection is not.
 func TestMessagesAreLentForTheTurn(t *testing.T) {
 	for name, row := range map[string]struct {
 		compression bool

@@ -67,7 +67,7 @@ func (w *world) pass(d time.Duration) {
 type peer struct {
 	monitor.Stream
 	says   []byte // what is to be received
-	over   bool   // behind that it ends
+	over   bool   // after that it ends
 	heard  []byte
 	reader act.Waker
 	gone   bool
@@ -87,7 +87,7 @@ func (p *peer) Lend(most int) ([]byte, error) {
 	default:
 		return nil, monitor.ErrWouldBlock
 	}
-	lent := bytes.Clone(p.says[:min(most, len(p.says))]) // what is lent is spoilt behind the turn
+	lent := bytes.Clone(p.says[:min(most, len(p.says))]) // lent bytes are spoilt after the turn
 	if p.says = p.says[len(lent):]; len(p.says) == 0 {
 		p.says = nil
 	}
@@ -200,7 +200,7 @@ func (c *client) next() (said string) {
 	return said
 }
 
-// rest returns all frames up to the end of the connection. A server ends it behind a close frame.
+// rest returns all frames up to the end of the connection. A server ends it after a close frame.
 func (c *client) rest() (said string) {
 	c.w.T.Helper()
 	c.read(func() error {

@@ -15,7 +15,7 @@ import (
 //
 // From the first piece until the last one no other message is sent: pushed messages wait, and a Send returns an act.Blocked,
 // even to the task that sends the pieces. So one task at a time sends in pieces. Pings and pongs go between the pieces.
-// Close ends the connection within the message, and drops the messages that wait. The errors are those of Send.
+// Close ends the connection within the message, and drops the messages that wait. Other errors are as from Send.
 func (c *Conn) SendPiece(t Type, p []byte, last bool) error {
 	o := frame.Opcode(t)
 	switch {

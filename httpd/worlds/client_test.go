@@ -23,7 +23,7 @@ type client struct {
 	plan   []*request
 	depth  int  // unanswered requests at most
 	deaf   bool // it does not read, until the server has given up
-	late   bool // it begins to read when the server could have given up the connection behind its answer
+	late   bool // it begins to read when the server could have given up the connection after its answer
 	eager  bool // it sends into a tunnel before it is there
 	within int  // bytes through a tunnel
 
@@ -283,7 +283,7 @@ func (c *client) through(q *request) error {
 	return noClean(err)
 }
 
-// end expects the end of the connection behind the last answer.
+// end expects the end of the connection after the last answer.
 func (c *client) end(q *request) error {
 	_, err := c.in.Peek(1)
 	switch {
@@ -332,7 +332,7 @@ func (c *client) aborts(q *request) bool {
 	return false
 }
 
-// departs reports whether the server may close the connection behind the answer without having said so.
+// departs reports whether the server may close the connection after the answer without having said so.
 func (q *request) departs() bool {
 	return q.bad || q.client.timed && q.read < len(q.body) || q.client.Stop >= 0 && q.client.Stop < q.to()
 }

@@ -38,7 +38,7 @@ type request struct {
 	announced int    // Content-Length; -1: none
 	behind    http.Header
 	ending    ending
-	parts     bool // it closes the connection behind the answer
+	parts     bool // it closes the connection after the answer
 	tolerant  bool // it goes on if the body cannot be read
 	atOnce    bool // httpd: without an action
 	collect   int  // httpd: the most that WithBody may read; -1: it is not used
@@ -98,7 +98,7 @@ type stepKind int
 const (
 	doRead   stepKind = iota // n bytes of the body, or all
 	doWrite                  // the next n bytes of the content
-	doFile                   // likewise, those of a file
+	doFile                   // likewise, bytes of a file
 	doFlush                  //
 	doInform                 // 103 (Early Hints)
 	doSleep                  // for d
@@ -152,7 +152,7 @@ func (c *client) draw(n int, last bool) *request {
 	return q
 }
 
-// malform makes it one that must be refused, with more behind it.
+// malform makes it one that must be refused, with more after it.
 func (q *request) malform(r *rand.Rand) {
 	bad := from(r, []struct {
 		status int

@@ -2,9 +2,9 @@
 // them. The policy is documented at listener.Budget.
 //
 //	            the budget is reached                 5/4 of it is exceeded
-//	reading ───────────────────────────▶ paused ─────────────────────────────▶ the worst are shed at the end of the turn
-//	   ▲                                    │ a look each 100 ms: those are shed on which nothing has moved for 1 s, after
-//	   └─────── less than 7/8 of it ────────┘ 5 s of such pauses also others, and 64 of those that wait may read once
+//	reading ───────────────────────────▶ paused ─────────────────────────────▶ the worst are evicted at the end of the turn
+//	   ▲                                    │ a poll each 100 ms evicts connections that have not moved for 1 s, after
+//	   └─────── less than 7/8 of it ────────┘ 5 s of such pauses others too; 64 of the waiting ones may read once
 package budget
 
 import (
@@ -58,15 +58,15 @@ type Account struct {
 func (a *Account) Bytes() int { return a.bytes }
 
 const (
-	// look is how often a scheduler that has paused looks whom it may shed, and lets those read that wait.
+	// look is how often a scheduler that has paused polls for connections to evict, and lets waiting ones read.
 	look = 100 * time.Millisecond
-	// stillFor is how long no byte must have gone either way on a connection that is shed then.
+	// stillFor is how long no byte must have gone either way on a connection that is evicted then.
 	stillFor = time.Second
 	// patience is how long a pause may last, or several that follow each other within that time. Then all connections may be
-	// shed.
+	// evicted.
 	patience = 5 * time.Second
-	// batch bounds the connections that may read after a look, those that are shed in one pass, other than those beyond 5/4,
-	// and how many a search finds.
+	// batch bounds the connections that may read after a poll, the connections that are evicted in one pass, except beyond
+	// 5/4, and how many a search finds.
 	batch = 64
 )
 
@@ -81,7 +81,7 @@ type Budget struct {
 	alarm          int                // with more than that something has to be done
 	accounts       []*Account
 	known, untried waiters
-	admitted       []Owner       // since the latest look, and not read from yet
+	admitted       []Owner       // since the latest poll, and not read from yet
 	since          time.Duration // when it has paused first
 	resumed        time.Duration // when the latest pause has ended
 	timer          act.Timer     // while it is paused
@@ -106,7 +106,7 @@ var standard = sync.OnceValue(func() int {
 // Of returns the budget of s.
 func Of(s *act.Scheduler) *Budget { return budgets.Get(s) }
 
-// Bound sets how much may be held, in bytes. Less than 0 is no bound.
+// Bound sets how much may be held, in bytes. Less than 0 means no bound.
 func (b *Budget) Bound(most int) {
 	b.most, b.alarm = most, most
 	if most < 0 {
@@ -138,7 +138,7 @@ type waiter struct {
 }
 
 // Await has w woken when the pause ends, or when o may be read from, those first that have waited for longest. Strangers are
-// behind all others.
+// after all others.
 func (b *Budget) Await(w act.Waker, o Owner, untried bool) {
 	q := &b.known
 	if untried {
@@ -172,13 +172,14 @@ func (b *Budget) Set(a *Account, bytes int) {
 }
 
 // Message is bytes that nobody changes, such as a message to many connections. It counts once on each scheduler that has
-// references to it, and not once for each reference: otherwise one message to a crowd would shed the crowd.
+// references to it, and not once for each reference: otherwise one message to a crowd would evict the crowd.
 type Message struct {
 	last              *byte // by which it is known: what is left when a part was sent has the same
 	references, bytes int
 }
 
-// Part returns a reference's part of the bytes: those of all references together are the memory that the message takes.
+// Part returns a reference's part of the bytes: the parts of all references together are the memory that the message
+// takes.
 func (m *Message) Part() int { return m.bytes / m.references }
 
 // Refer adds a reference to p, which is not empty. It may make more to be held, as Set may.
@@ -240,7 +241,7 @@ func (b *Budget) resume() {
 	b.wake(math.MaxInt)
 }
 
-// wake wakes those that wait, at most so many. In a pause they may read.
+// wake wakes connections that wait, at most so many. In a pause they may read.
 func (b *Budget) wake(most int) {
 	clear(b.admitted)
 	b.admitted = b.admitted[:0]
@@ -271,7 +272,7 @@ func (b *Budget) TurnEnd() {
 	}
 }
 
-// Expire sheds what may be shed in a pause.
+// Expire evicts the connections that may be evicted in a pause.
 func (b *Budget) Expire() {
 	now, still := b.s.Now(), stillFor
 	if now-b.since >= patience {
@@ -288,14 +289,14 @@ func (b *Budget) Expire() {
 	}
 }
 
-// found is a connection that may be shed.
+// found is a connection that may be evicted.
 type found struct {
 	account *Account
 	weight  float64
 }
 
-// shedTo sheds the worst connections, of those on which nothing has moved for as long as still, until no more than total bytes
-// are held, or most have been shed. It returns how many.
+// shedTo evicts the worst connections, of the ones on which nothing has moved for as long as still, until no more than total
+// bytes are held, or most have been evicted. It returns how many.
 func (b *Budget) shedTo(total int, still time.Duration, most int) (n int) {
 	for b.total > total && n < most {
 		before := n
@@ -323,7 +324,7 @@ func (b *Budget) shedTo(total int, still time.Duration, most int) (n int) {
 	return n
 }
 
-// search finds the worst connections, the worst of them first: those with the most bytes, times the seconds that have begun
+// search finds the worst connections, the worst of them first: the ones with the most bytes, times the seconds that have begun
 // since a byte has gone either way. It is a search through all that hold something, and not a list in their order: a list would
 // cost each byte time.
 func (b *Budget) search(still time.Duration) (all []found) {
@@ -360,7 +361,7 @@ func (b *Budget) abort(o Owner) {
 	})
 }
 
-// line is what was shed in a second: so many connections, with the largest.
+// line is what was evicted in a second: so many connections, with the largest.
 type line struct {
 	n, bytes, bound int
 	peer            string

@@ -165,7 +165,7 @@ func TestAPauseEndsBelowSevenEighths(t *testing.T) {
 	require.False(t, a.aborted, "without a pause nothing is shed")
 }
 
-// After each look 64 may read, once: those that are known, and then the others, in their order.
+// After each poll 64 may read, once: the known ones, and then the others, in their order.
 func TestThoseThatWaitReadInTurn(t *testing.T) {
 	x := newBed(t)
 	live := x.holds("live", 1000, 0)
@@ -204,7 +204,7 @@ func TestWhatCanBeSentIsSentBefore(t *testing.T) {
 	require.Equal(t, "ab", x.shed())
 }
 
-// A crowd of small ones is shed in parts, each in a pass of its own.
+// A crowd of small ones is evicted in parts, each in a pass of its own.
 func TestACrowdIsShedInParts(t *testing.T) {
 	x := newBed(t)
 	x.b.Bound(10_000)
@@ -232,7 +232,7 @@ func TestACrowdIsShedInParts(t *testing.T) {
 	require.True(t, slices.ContainsFunc(x.conns, func(c *conn) bool { return c.aborted && c.name == fields["the largest"] }))
 }
 
-// A message that a crowd refers to counts once, and the crowd is not shed for it.
+// A message that a crowd refers to counts once, and the crowd is not evicted for it.
 func TestASharedMessageCountsOnce(t *testing.T) {
 	x := newBed(t)
 	refer := func(c *conn, p []byte) { x.turn(func() { c.refers = append(c.refers, x.b.Refer(p)) }) }

@@ -26,7 +26,7 @@ func (q *Writers) Await(w act.Waker, low int) {
 	*q = append(*q, writer{w, low})
 }
 
-// Wake wakes those that wait for at most queued bytes, or for more; with -1 all of them. They are forgotten.
+// Wake wakes the tasks that wait for at most queued bytes, or for more; with -1 all of them. They are forgotten.
 func (q *Writers) Wake(queued int) {
 	*q = slices.DeleteFunc(*q, func(x writer) bool {
 		if queued <= x.low {

@@ -28,11 +28,11 @@ func (x *Sockets) Close() {
 	x.FDs = nil
 }
 
-// Service is a service whose sockets are passed on: those of package service, and what is served by one. Handover returns nil if it
-// is not to listen.
+// Service is a service whose sockets are passed on: a service of package service, or one that is served by such a service.
+// Handover returns nil if it is not to listen.
 type Service interface{ Handover() Listener }
 
-// Listeners returns those of services, and leaves out what has none.
+// Listeners returns the listeners of services, and leaves out services without any.
 func Listeners(services []any) (all []Listener) {
 	for _, v := range services {
 		if s, ok := v.(Service); ok {
@@ -46,17 +46,17 @@ func Listeners(services []any) (all []Listener) {
 
 // Listener is the part of a service that listens.
 type Listener interface {
-	// Inherit looks among the sockets that another process has made for those of this service, and returns the others. The
-	// service does not open sockets then, but listens on these: each scheduler on one, on several of them, or, if there are fewer
-	// than schedulers, on a further one that it opens. Sockets without SO_REUSEPORT, such as those of systemd, are shared by all.
-	// The backlog of the service has no effect, nor have mode, owner and group. The error is of a descriptor that is not a listening
-	// socket. Inherit is called before Setup.
+	// Inherit takes this service's sockets out of another process's sockets, and returns the others. The service does not open
+	// sockets then, but listens on these: each scheduler on one, on several of them, or, if there are fewer than schedulers, on a
+	// further one that it opens. Sockets without SO_REUSEPORT, such as systemd's, are shared by all. The backlog of the service
+	// has no effect, nor have mode, owner and group. The error is of a descriptor that is not a listening socket. Inherit is
+	// called before Setup.
 	Inherit(all []*Sockets) (others []*Sockets, err error)
 	// Sockets returns duplicates of the sockets that the service listens on; nil if it does not listen. The caller closes them. Any
 	// goroutine.
 	Sockets() (*Sockets, error)
 	// Give ends the service because another process listens on its sockets. The connections that wait are left to that process,
-	// and the file of a Unix socket stays. Connections that were accepted go on, those of a service with LastOfAll as of one with
-	// FinishRequest. Any goroutine.
+	// and the file of a Unix socket stays. Accepted connections go on, of a service with LastOfAll as of one with FinishRequest.
+	// Any goroutine.
 	Give()
 }

@@ -65,7 +65,7 @@ func (r *Ring[T]) Push(v T) bool {
 	return ok
 }
 
-// Claim takes the next place for a value that Fill puts there soon: until then the consumer finds nothing behind it. It
+// Claim takes the next place for a value that Fill puts there soon: until then the consumer finds no later value. It
 // returns false if the ring is full or closed. Any goroutine.
 func (r *Ring[T]) Claim() (place uint64, ok bool) {
 	for {
@@ -99,7 +99,7 @@ func (r *Ring[T]) Full() bool {
 // Pop takes the oldest value; false means that there is none at present. The ring keeps no reference to it. Pop is for the
 // consumer only, one goroutine at a time.
 //
-// A producer that is interrupted between claiming its place and filling it holds up what was pushed behind it. While the
+// A producer that is interrupted between claiming its place and filling it holds up what was pushed after it. While the
 // ring is open, Pop and Empty then return false, and the consumer comes back. Once it is closed, Pop waits for the
 // producer, so that false means drained.
 func (r *Ring[T]) Pop() (v T, ok bool) {
@@ -136,7 +136,7 @@ func (r *Ring[T]) await(s *slot[T], p uint64) bool {
 //	producer: Push(v);        if asleep  { wake }
 //
 // Both are sequentially consistent atomics, so at least one sees the other. Since a claimed place counts as a value, this
-// is safe also after a Pop that returned false because of one.
+// is safe even after a Pop that returned false because of one.
 func (r *Ring[T]) Empty() bool {
 	head := r.head.Load() // before the tail: both only rise, so equal means equal at the second load
 	return head == r.tail.Load()&^closed

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// Chunks is how many chunks a lane from goroutines holds. One more is in the hands of its reader, and one in those of a
-	// Write that waits. One to goroutines is Full with as many.
+	// Chunks is how many chunks a lane from goroutines holds. One more is in the hands of its reader, and one in the hands
+	// of a Write that waits. One to goroutines is Full with as many.
 	Chunks = 2
 	// atOnce is how many chunks Put takes at a time: as many as a connection lends bytes for. What a task leaves of those is
 	// copied at the end of its turn, to memory that the collector has to find again.
@@ -85,7 +85,7 @@ func WaitOf(x act.Executor) Wait {
 // the task, which the task sets in each turn before it looks at the lane.
 func To(over <-chan struct{}, bell *act.AtomicWaker) *Lane { return of(Chunks-1+atOnce, over, bell) }
 
-// From returns a lane from goroutines. The parameters are those of To.
+// From returns a lane from goroutines. The parameters are as in To.
 func From(over <-chan struct{}, bell *act.AtomicWaker) *Lane { return of(Chunks, over, bell) }
 
 func of(most int, over <-chan struct{}, bell *act.AtomicWaker) *Lane {
@@ -148,7 +148,7 @@ func (l *Lane) Fill(f func(p []byte) (int, error)) (int, error) {
 	return n, err
 }
 
-// End ends the lane on the task's side: Read returns err behind the last byte, and Write returns it at once. A later End
+// End ends the lane on the task's side: Read returns err after the last byte, and Write returns it at once. A later End
 // does nothing. What Front has returned must not be looked at any more.
 func (l *Lane) End(err error) {
 	if !l.hasEnded {
@@ -202,7 +202,7 @@ func (l *Lane) Discard(n int) {
 // Finished reports whether Finish was called and all that was written is discarded.
 func (l *Lane) Finished() bool { return l.finished.Load() && !l.any() }
 
-// Read reads at least one byte, and waits for it. Behind the last byte it returns the error of End. Any goroutine may call
+// Read reads at least one byte, and waits for it. After the last byte it returns the error of End. Any goroutine may call
 // it; one call waits for the other.
 func (l *Lane) Read(p []byte) (n int, err error) {
 	l.calls.Lock()

@@ -152,7 +152,7 @@ func TestALoanIsNotTakenOutOfATurn(t *testing.T) {
 				wrote := call(l.Write, full(20))
 				waits(t, wrote)
 				require.NotNil(t, l.Front())
-				if name == "the lane has ended" { // that comes from the task itself, also when its turn panics
+				if name == "the lane has ended" { // that comes from the task itself, even when its turn panics
 					l.End(errOurs)
 					require.Equal(t, result{0, errOurs}, <-wrote)
 					return

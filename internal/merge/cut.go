@@ -1,5 +1,5 @@
-// Package merge adds up what several have: the policies of orders to the strictest terms, what the schedulers of a Group have left
-// to one Cut, and of very many that wait the few that a report names.
+// Package merge adds up what several have: the policies of shutdown requests to the strictest terms, what the schedulers of a
+// Group have left to one Cut, and of very many that wait the few that a report names.
 package merge
 
 import (
@@ -12,7 +12,7 @@ import (
 // maxNames bounds the different names in a Cut, and the kinds.
 const maxNames = 8
 
-// Add adds to c what o counts and names. Of the orders, c keeps its own if it has one.
+// Add adds to c what o counts and names. Of the shutdown requests, c keeps its own if it has one.
 func Add(c, o *shutdown.Cut) {
 	c.Tasks += o.Tasks
 	c.Demons += o.Demons

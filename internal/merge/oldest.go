@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Most is how many of those that wait are in a Cut.
+// Most is how many waiting tasks are in a Cut.
 const Most = 16
 
 // Oldest adds x to what it has chosen before, and returns at most Most of them. It takes one of each kind, then a second one of

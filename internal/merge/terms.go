@@ -7,8 +7,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Terms are policies, merged at the times when they came into force. Bounds in time are points in time, so a second order
-// can only bring them nearer. The zero Terms mean that there is no order.
+// Terms are policies, merged at the times when they came into force. Bounds in time are points in time, so a second
+// shutdown request can only bring them nearer. The zero Terms mean that there is none.
 type Terms struct {
 	Kind       shutdown.Kind
 	Turns      uint32        // further turns of each task; 0: no such bound

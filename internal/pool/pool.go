@@ -87,8 +87,8 @@ func (p *Pool) recruit() {
 	}
 }
 
-// Unlabel takes the labels of the calling goroutine away, in profiles (see runtime/pprof): it has those of the one that started
-// it. Package inspect sets it; nil if it is not linked.
+// Unlabel takes the labels of the calling goroutine away, in profiles (see runtime/pprof): it has the labels of the one that
+// started it. Package inspect sets it; nil if it is not linked.
 var Unlabel func()
 
 // work calls functions until there are none, and then waits, if no other goroutine does. It is counted in running while
@@ -99,7 +99,7 @@ func (p *Pool) work() {
 		Unlabel() // it will call functions of others than the one for which it was started
 	}
 	counted := true
-	defer func() { // also after a Goexit in a function
+	defer func() { // even after a Goexit in a function
 		if counted {
 			p.leave()
 		}

@@ -43,7 +43,7 @@ func TestAGoexitOfTheOneThatWasWokenCostsNoPlace(t *testing.T) {
 	}
 }
 
-// A function that waits for those behind it does not keep them from being called, up to the limit.
+// A function that waits for later ones does not keep them from being called, up to the limit.
 func TestFunctionsThatWaitForEachOther(t *testing.T) {
 	for _, recruit := range []bool{false, true} { // once for all
 		const n = 50

@@ -18,7 +18,7 @@ func cpus(root fs.FS) (least int) {
 		read := func(file string) string { return strings.Join(lines(root, path.Join(dir, file)), "") }
 		for _, limit := range [...]string{read("cpu.max"), read("cpu.cfs_quota_us") + " " + read("cpu.cfs_period_us")} {
 			quota, period, _ := strings.Cut(limit, " ")
-			q, p := number(quota), number(period) // µs of CPU time in µs of time; "max" and -1 are no quota
+			q, p := number(quota), number(period) // µs of CPU time in µs of time; "max" and -1 mean no quota
 			if q <= 0 || p <= 0 {
 				continue
 			}

@@ -36,7 +36,7 @@ func memory(root fs.FS) (least int64) {
 	for _, dir := range groups(root, "memory") {
 		for _, file := range [...]string{"memory.max", "memory.limit_in_bytes"} {
 			for _, limit := range lines(root, path.Join(dir, file)) {
-				add(number(limit)) // "max" is no number
+				add(number(limit)) // "max" is not a number
 			}
 		}
 	}

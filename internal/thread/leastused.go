@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LeastUsed returns cpus in another order, those first that are used least: to which fewer threads are bound, of all
-// processes that /proc shows, and then those with less load. The processes of other containers are hidden, but their load
-// is not. Equal ones come in a random order, so that programs that start together do not all choose alike. It takes 100 ms.
+// LeastUsed returns cpus sorted, the least used first: to which fewer threads are bound, of all processes that /proc shows,
+// and then CPUs with less load. The processes of other containers are hidden, but their load is not. Equal ones come in a
+// random order, so that programs that start together do not all choose alike. It takes 100 ms.
 func LeastUsed(cpus []int) []int {
 	before, _ := os.ReadFile("/proc/stat") // without it all loads are alike
 	time.Sleep(100 * time.Millisecond)     // ten ticks
@@ -36,8 +36,8 @@ func order(cpus []int, bound, before, after map[int]int) []int {
 	return cpus
 }
 
-// bound counts the threads of each CPU that may run on no other one. Those of the kernel, which have no command line, mostly
-// sleep and do not count: each CPU has some.
+// bound counts the threads of each CPU that may run on no other one. Threads of the kernel, which have no command line,
+// mostly sleep and do not count: each CPU has some.
 func bound() map[int]int {
 	n := map[int]int{}
 	tasks, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*") // the pattern is right

@@ -34,7 +34,7 @@ func Bind(cpu int) error {
 }
 
 // CPUs returns the numbers of the CPUs that this process was allowed to use when it started, in ascending order, never
-// none. The slice is the caller's. A limit on CPU time (a cgroup quota) is no limit on which CPUs; for that see
+// none. The slice is the caller's. A limit on CPU time (a cgroup quota) does not limit which CPUs; for that see
 // package resource.
 func CPUs() []int {
 	return slices.Clone(allowed)

@@ -1,7 +1,7 @@
 // Package wheel keeps deadlines in order: a hierarchical timing wheel in nanoseconds. It knows no clock; times are numbers
 // that its caller gives, from 0 to math.MaxInt64. There are two types: a Node is a deadline, a field of whatever waits for
-// it; a Wheel holds those that are armed. Arming and disarming are O(1) and nothing is ever allocated, because most
-// deadlines of a server are armed and disarmed a hundred times for each that expires.
+// it; a Wheel holds the armed ones. Arming and disarming are O(1) and nothing is ever allocated, because most deadlines of
+// a server are armed and disarmed a hundred times for each that expires.
 //
 // # How
 //
@@ -24,10 +24,10 @@
 //
 // # Order
 //
-// A loop of Pops, until one returns nil, returns nodes in order of deadline, those with the same deadline in the order in which
-// they were armed, and never one before its time. What belongs to a loop is settled when it begins. A node that is armed for a
-// time for which Pop was asked before is late, and belongs to the next loop, which sorts its late nodes. So a caller may stop at
-// a bound and go on later: what is due comes at last, however many nodes are armed for the past meanwhile.
+// A loop of Pops, until one returns nil, returns nodes in order of deadline, equal deadlines in the order in which they were
+// armed, and never one before its time. What belongs to a loop is settled when it begins. A node that is armed for a time for
+// which Pop was asked before is late, and belongs to the next loop, which sorts its late nodes. So a caller may stop at a bound
+// and go on later: what is due comes at last, however many nodes are armed for the past meanwhile.
 //
 // The scheme is that of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7, with the choice of
 // level by the highest bit that differs as in tokio's runtime/time/wheel.

@@ -45,9 +45,9 @@ type Wheel[T any] struct {
 	last     *Node[T]                // the latest of late that belongs to the loop; nil: none does
 }
 
-// Arm puts the node into the wheel, to be popped at when, in nanoseconds since the caller's 0; a negative when is 0. A
-// node that is armed in this wheel is moved, behind all others of its new deadline. A node whose deadline Pop has been asked for
-// already is late: see Order in the package's documentation. O(1).
+// Arm puts the node into the wheel, to be popped at when, in nanoseconds since the caller's 0; a negative when is 0. A node that
+// is armed in this wheel is moved, after all others of its new deadline. A node whose deadline Pop has been asked for already is
+// late: see Order in the package's documentation. O(1).
 func (w *Wheel[T]) Arm(n *Node[T], when int64) {
 	if n.next != nil {
 		w.remove(n)

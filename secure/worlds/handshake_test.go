@@ -131,7 +131,7 @@ func (a *attempt) end() {
 	}
 }
 
-// wait puts a behind those that wait already.
+// wait puts a after the ones that wait already.
 func (a *attempt) wait() { a.waiting[a.on] = append(a.waiting[a.on], a) }
 
 func (a *attempt) leave() {

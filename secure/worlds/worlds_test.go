@@ -53,7 +53,7 @@ func newWorld(t *testing.T, w *sim.World, identity tls.Certificate) *world {
 	return &world{w, server, client, &secure.Handshakes{}}
 }
 
-// filters returns those of a server.
+// filters returns the filters of a server.
 func (w *world) filters() []listener.Filter {
 	return []listener.Filter{secure.Server(w.server, w.handshakes)}
 }

@@ -8,7 +8,7 @@ import (
 
 // Echo is the action of one connection. Write takes as many bytes as there is room for and the rest stays unread, so a
 // client that stops reading is no longer read from. When the client has sent its last byte, all of it is still sent
-// back. On an order it goes on until the client has closed.
+// back. After a shutdown request it goes on until the client has closed.
 func Echo(c *listener.Conn) act.Action {
 	return act.Func(func(t *act.Task) act.Directive {
 		in, err := c.Peek(1)

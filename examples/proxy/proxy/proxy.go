@@ -13,10 +13,10 @@ import (
 // patience bounds a connect.
 const patience = 10 * time.Second
 
-// To returns a handler that forwards each connection to address. It reads from a side only as fast as the other side
-// takes the bytes: in each direction at most Limits.Read and Limits.High bytes are under way. The end of one direction is
-// passed on while the other goes on; a reset on one side resets the other. If the connect fails, the connection is closed
-// and the task fails. On an order it goes on until both sides have closed. The filters prepare the dialled connection, in this
+// To returns a handler that forwards each connection to address. It reads from a side only as fast as the other side takes the
+// bytes: in each direction at most Limits.Read and Limits.High bytes are under way. The end of one direction is passed on
+// while the other goes on; a reset on one side resets the other. If the connect fails, the connection is closed and the task
+// fails. After a shutdown request it goes on until both sides have closed. The filters prepare the dialled connection, in this
 // order; each is made for the connection that was accepted.
 func To(address string, filters ...func(near *listener.Conn) listener.Filter) func(*listener.Conn) act.Action {
 	return func(near *listener.Conn) act.Action {
@@ -29,7 +29,7 @@ func To(address string, filters ...func(near *listener.Conn) listener.Filter) fu
 }
 
 // Header returns what makes the filters that tell the other side, in a PROXY header of this version, where each connection
-// comes from. The addresses are those of the header that it began with, if there was one, and its values are passed on.
+// comes from. If the connection began with a header, the addresses are the ones in it, and its values are passed on.
 func Header(version int) func(near *listener.Conn) listener.Filter {
 	return func(near *listener.Conn) listener.Filter {
 		h, _ := proxyproto.Of(near)
@@ -98,7 +98,7 @@ func (p *pipe) Act(t *act.Task) act.Directive {
 	return p.from.Next(t, err)
 }
 
-// watch has t woken by a reset behind the end, while the other direction goes on.
+// watch has t woken by a reset after the end, while the other direction goes on.
 func (p *pipe) watch(t *act.Task) act.Directive {
 	if _, err := p.from.Ended(t); err != nil {
 		return t.Fail(err)

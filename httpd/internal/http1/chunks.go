@@ -6,7 +6,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// The limits of the chunked coding, beside those of a body.
+// The limits of the chunked coding, beside the limits of a body.
 const (
 	maxSizeLine   = 256
 	maxExtensions = 16 << 10 // of a whole body
@@ -38,8 +38,8 @@ const (
 	beforeValue            // of an extension
 	inValue                // a token
 	inQuotes
-	escaped    // behind a backslash in quotes
-	afterQuote // behind the closing one
+	escaped    // after a backslash in quotes
+	afterQuote // after the closing one
 	afterValue // white space, which only another extension may follow
 	sizeEnd    // behind CR: LF
 	inData
@@ -89,7 +89,7 @@ func (c *Chunks) Next(in []byte) (taken int, data []byte, ended bool, err error)
 	return taken + n, nil, c.state == over, err
 }
 
-// take takes a byte that is no data.
+// take takes a byte that is not data.
 func (c *Chunks) take(b byte) error {
 	switch c.state {
 	case dataEnd:

@@ -7,11 +7,11 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// Framing is what a head says of the bytes behind it.
+// Framing is what a head says about the bytes after it.
 type Framing struct {
 	Chunked    bool
 	Length     int64 // of the body, if it is not chunked
-	Persistent bool  // the connection goes on behind this request (RFC 9112 9.3)
+	Persistent bool  // the connection goes on after this request (RFC 9112 9.3)
 	Connect    bool  // the method is CONNECT, behind which there is no further request
 	Continue   bool  // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
 }
@@ -78,8 +78,8 @@ func (p *Parser) length(in []byte, f *Framing) (err error) {
 	return nil
 }
 
-// coding wants "chunked" as the only coding. Others before it are unknown here. Behind it, twice, with a parameter or
-// not at all it is no framing.
+// coding wants "chunked" as the only coding. Others before it are unknown here. After it, twice, with a parameter or
+// not at all it is not a framing.
 func (p *Parser) coding(in []byte) error {
 	last, unknown, early := false, false, false
 	p.elements(in, syntax.TransferEncoding, func(coding []byte) {

@@ -1,6 +1,6 @@
-// Package http1 is the syntax of HTTP/1.1 (RFC 9112): it takes requests and the heads of responses apart, and begins
-// responses. Bytes go in, and positions, a framing or a [syntax.Refusal] come out. It knows no connection: what is incomplete it is given again,
-// with more behind it.
+// Package http1 is the syntax of HTTP/1.1 (RFC 9112): it takes requests and the heads of responses apart, and begins responses.
+// Bytes go in, and positions, a framing or a [syntax.Refusal] come out. It knows no connection: what is incomplete it is given
+// again, with more after it.
 package http1
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// The limits of a head. Those of Limits are the defaults.
+// The limits of a head, by default.
 const (
 	maxLine   = maxHead / 4 // the request line
 	maxHead   = 64 << 10    // up to and with the empty line
@@ -76,7 +76,7 @@ func (p *Parser) OnlyBlank(n int) bool { return !p.begun && p.start == n }
 
 // Read continues where it stopped and reports whether the head has ended, which sets p.Length. in is all that has come,
 // from the first byte of the request. The search for the end of a line also finds control characters, since CR is one:
-// so values are looked at once, and what is no HTTP at all (TLS, for example) is refused with its first bytes.
+// so values are checked once, and bytes that are not HTTP at all (TLS, for example) are refused at once.
 func (p *Parser) Read(in []byte) (ended bool, err error) {
 	looked := p.looked // the next search waits for it, so it stays in a register
 	for {
@@ -118,7 +118,8 @@ func (p *Parser) bareLF(in []byte, i int) bool {
 	return p.Limits.Connect && i < len(in) && in[i] == '\n' && bytes.HasPrefix(in, syntax.Bytes("CONNECT "))
 }
 
-// noLineEnd judges what is at i instead of CRLF: nothing yet or half of it, which is no error, or a control character.
+// noLineEnd judges what is at i instead of CRLF: nothing yet or half of it, which is not an error, or a control
+// character.
 func (p *Parser) noLineEnd(in []byte, i int) error {
 	from := max(p.start, p.looked)
 	p.looked = i

@@ -140,7 +140,7 @@ func FuzzHead(f *testing.F) {
 		head := strings.TrimLeft(text[:whole.length], "\r\n") // net/http takes no empty lines
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(head)))
 		if err != nil {
-			require.Contains(t, err.Error(), "URL", "%q", text) // a target that is no URI: it is the handler's to look at
+			require.Contains(t, err.Error(), "URL", "%q", text) // a target that is not a URI: the handler checks it
 			return
 		}
 		require.Equal(t, whole.method, r.Method)

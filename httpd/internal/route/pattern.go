@@ -214,7 +214,7 @@ func compareSegments(a, b segment) relation {
 	return apart
 }
 
-// clean reports whether a path begins with a slash, and no segment is empty (except behind a last slash), "." or "..".
+// clean reports whether a path begins with a slash, and no segment is empty (except after a last slash), "." or "..".
 func clean(path []byte) bool {
 	if len(path) == 0 || path[0] != '/' {
 		return false

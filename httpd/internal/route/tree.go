@@ -34,7 +34,7 @@ type node struct {
 	// The patterns that end here:
 	here leaf // without a further slash
 	end  leaf // with a slash
-	rest leaf // with a slash and anything behind it
+	rest leaf // with a slash and anything after it
 }
 
 // leaf has the routes of one path, which differ by method: narrower ones first.
@@ -51,8 +51,8 @@ const (
 )
 
 // Add adds a pattern. Patterns are numbered from 0 in the order in which they are added. It returns an error, and adds
-// nothing, if the text is no pattern or if the pattern conflicts with an earlier one; the error names both. Each pattern is
-// compared with all before it: a thousand patterns take about thirty milliseconds.
+// nothing, if the text is not a pattern or if the pattern conflicts with an earlier one; the error names both. Each pattern
+// is compared with all before it: a thousand patterns take about thirty milliseconds.
 func (t *Tree) Add(text string) error {
 	p, err := parsePattern(text)
 	if err != nil {
@@ -80,7 +80,7 @@ func (t *Tree) Match(method, host, path []byte, v *Values) (number int, pattern 
 	return r.number, r.text, Matched
 }
 
-// Allow returns the methods that would match, of those that patterns name, sorted: the Allow field of a 405.
+// Allow returns the methods that would match, among the ones that patterns name, sorted: the Allow field of a 405.
 func (t *Tree) Allow(host, path []byte) []string {
 	var methods []string
 	var v Values

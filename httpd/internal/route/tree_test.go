@@ -98,7 +98,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// "*", and what is no path at all.
+// "*", and targets that are not paths at all.
 func TestMatchOfNoPath(t *testing.T) {
 	var v Values
 	for _, path := range []string{"", "*", "a", "%2F"} {

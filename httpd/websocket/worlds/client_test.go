@@ -126,7 +126,8 @@ func (c *client) napped() bool {
 	return c.handler != nil && (c.handler.naps > 0 || c.handler.awake > 0)
 }
 
-// hasNotHeard reports whether its handler may have left something unread: what is behind that is no sign of life yet.
+// hasNotHeard reports whether its handler may have left something unread: whatever comes after that is not a sign of
+// life yet.
 func (c *client) hasNotHeard() bool {
 	h := c.handler
 	return c.napped() || h != nil && (h.how == deaf || h.kept != nil)
@@ -192,7 +193,7 @@ func (c *client) send(p []byte) bool {
 		return false
 	}
 	c.heard = c.Latest
-	if len(c.said) == 1 && c.stop >= 0 { // behind the handshake
+	if len(c.said) == 1 && c.stop >= 0 { // after the handshake
 		c.Stop = c.Sent + c.stop
 	}
 	return true

@@ -71,7 +71,7 @@ type handler struct {
 	got     int
 	partial []byte
 	sent    []sending
-	taken   int // bytes of those that were not pushed
+	taken   int // bytes of messages that were not pushed
 	pusher  *pusher
 	slow    bool    // Push has closed the connection
 	closes  *status // by itself

@@ -306,7 +306,7 @@ func (c *client) noText(r *rand.Rand, within bool) {
 type behaviour struct {
 	way     parting
 	depth   int           // messages that are not answered, at most
-	stop    int           // how many bytes it says behind the handshake; -1: all
+	stop    int           // how many bytes it says after the handshake; -1: all
 	silence time.Duration // how long it does not read
 	eager   bool          // it does not wait for the answer to its handshake
 	mute    bool          // it does not answer a close frame

@@ -22,7 +22,7 @@ type Echo struct {
 	Total, Said, Heard int    // bytes
 	salt               uint64
 
-	Behind func() error // looks at what is behind the end of the stream; may be nil
+	Behind func() error // checks what comes after the end of the stream; may be nil
 }
 
 // NewEcho draws how much a client says.

@@ -72,7 +72,7 @@ type Client struct {
 	World *sim.World
 	Manners
 
-	Sent   int           // bytes, also those of a write under way
+	Sent   int           // bytes, including a write under way
 	Latest time.Duration // when it has last sent
 	Err    error         // of a write
 	Half   bool          // it has closed its side

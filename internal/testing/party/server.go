@@ -39,7 +39,7 @@ func Gentle() sim.Faults {
 	return f
 }
 
-// Limits draws those of a connection. Their Linger is long enough for slow clients.
+// Limits draws the limits of a connection. Their Linger is long enough for slow clients.
 func Limits(w *sim.World) listener.Limits {
 	high := Pick(w, 0, 1000, 20_000)
 	return listener.Limits{Read: Pick(w, 0, 1000, 5000), High: high, Low: high / Pick(w, 2, 10), Linger: time.Hour}
@@ -48,13 +48,13 @@ func Limits(w *sim.World) listener.Limits {
 // setUps are set-up functions of a server.
 type setUps = []func(*act.Scheduler) error
 
-// Engine draws the set-up functions that come first: those of readiness, or of completions.
+// Engine draws the set-up functions that come first: readiness, or completions.
 func Engine(w *sim.World) setUps { return Pick(w, nil, nil, setUps{sim.Completions}) }
 
 // ErrOnPurpose is the value with which handlers panic that are meant to.
 var ErrOnPurpose = errors.New("on purpose")
 
-// Config draws that of a server. Other panics than those on purpose fail the world.
+// Config draws the config of a server. Panics that are not on purpose fail the world.
 func Config(w *sim.World) act.Config {
 	return act.Config{Schedulers: Pick(w, 1, 2, 3), TurnsPerPass: Pick(w, 0, 1, 8), Inbox: Pick(w, 2, 256),
 		Trace: &act.Trace{Ended: func(_ *act.Task, err error) {
@@ -72,7 +72,8 @@ type Order struct {
 	Terms shutdown.Policy
 }
 
-// MayEnd gives a server an order in half of the worlds, of any kind and at any time below one of some bounds.
+// MayEnd shuts a server down in half of the worlds, by a request of any kind and at any time below one of some
+// bounds.
 func MayEnd(w *sim.World, v *sim.Server, within ...time.Duration) *Order {
 	o := &Order{world: w}
 	bound := 1 + Below(w.Rand(), time.Second)
@@ -87,13 +88,13 @@ func MayEnd(w *sim.World, v *sim.Server, within ...time.Duration) *Order {
 	return o
 }
 
-// Give gives a server this order.
+// Give gives a server this shutdown request.
 func (o *Order) Give(v *sim.Server, terms shutdown.Policy) {
 	o.Given, o.At, o.Terms = true, o.world.Now(), terms.Resolved()
 	v.Shutdown(terms)
 }
 
-// MayCut reports whether the order now lets the server cut connections.
+// MayCut reports whether the shutdown now lets the server cut connections.
 func (o *Order) MayCut() bool {
 	switch {
 	case !o.Given, o.Terms.Kind == shutdown.Unbounded:

@@ -210,7 +210,7 @@ func (p *program) CPU() (all time.Duration) {
 		}
 		last := 13 // stime
 		if i == 0 {
-			last = 15 // and those of its children that have ended
+			last = 15 // and the children of it that have ended
 		}
 		for _, field := range fields[11:last] {
 			n, _ := strconv.ParseInt(field, 10, 64)
@@ -236,7 +236,7 @@ func (p *program) Pause() {
 	}
 }
 
-// await waits until a process is in one of these states, or is no more.
+// await waits until a process is in one of these states, or has ended.
 func await(pid int, states ...string) {
 	for fields := stat(pid); len(fields) > 0 && !slices.Contains(states, fields[0]); fields = stat(pid) {
 		time.Sleep(time.Millisecond)

@@ -20,7 +20,7 @@ type reference struct {
 }
 
 // references are the loops that a price is compared with: calls through an interface, turns of a bare queue, system calls that
-// do nothing, and those of the system.
+// do nothing, and the system's.
 var references = append([]reference{{calls, 100_000, 1.9}, {turns, 50_000, 2.0}, {traps, 2000, 130}}, system...)
 
 // layout is what a price may be above its bound: where the linker puts the code makes that difference, with not an
@@ -68,8 +68,8 @@ func enough(run func(n int)) int {
 
 // lowest returns the lowest price of one of n operations, how many times as long as on the machine of the bounds the slowest
 // reference takes, and by which part two measurements of a reference differ at most. Other load only raises a price, so of
-// many runs the lowest counts. They are short, to fit between two moments of other load, and alternate with those of the
-// references, so that both have the same moments.
+// many runs the lowest counts. They are short, to fit between two moments of other load, and alternate with the lowest
+// counts of the references, so that both have the same moments.
 func lowest(run func(n int), n int) (ns, slow, spread float64) {
 	ns = math.Inf(1)
 	times := slices.Repeat([][2]float64{{ns, ns}}, len(references))

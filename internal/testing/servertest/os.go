@@ -12,15 +12,15 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// OS makes the system calls of netpoll.System, and counts those that a connection repeats. Its fields may be set while
-// it is not in use, or on the thread of the scheduler that uses it. Any goroutine may call its methods.
+// OS makes the system calls of netpoll.System, and counts the calls that a connection repeats. Its fields may be set
+// while it is not in use, or on the thread of the scheduler that uses it. Any goroutine may call its methods.
 type OS struct {
 	netpoll.System
 
 	// Fail is called before each counted call, with its name and the descriptor. The call fails with the error that it
 	// returns.
 	Fail func(call string, fd int) error
-	// Events may add events to those of a Wait, or remove some. There is room for all of got[:cap(got)].
+	// Events may add events to the result of a Wait, or remove some. There is room for all of got[:cap(got)].
 	Events func(got []netpoll.Event) []netpoll.Event
 	// Most bounds the bytes of a Receive, a Send or a SendFile, if it is not 0. After a Send that is cut short the kernel
 	// reports no room, since there was room all the time.

@@ -32,7 +32,7 @@ func (r *Replay) Lend(int) ([]byte, error) {
 	}
 	r.there = false
 	if race.Enabled {
-		return bytes.Clone(r.Says), nil // what is lent is spoilt behind the turn
+		return bytes.Clone(r.Says), nil // lent bytes are spoilt after the turn
 	}
 	return r.Says, nil
 }

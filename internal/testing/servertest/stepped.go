@@ -198,7 +198,7 @@ func CheckDescriptors(t testing.TB) {
 	})
 }
 
-// descriptors lists those that are open, its own among them.
+// descriptors lists the open descriptors, its own among them.
 func descriptors(t testing.TB) (open []string) {
 	entries, err := os.ReadDir("/dev/fd")
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// small are the Limits of connections whose room is soon full. TLS adds some bytes to those that it queues.
+// small are the Limits of connections whose room is soon full. TLS adds some bytes to what it queues.
 var small = listener.Limits{High: 32 << 10, Low: 4 << 10, SendBuffer: 16 << 10}
 
 const (

@@ -57,13 +57,13 @@ func pushDrops(t *testing.T, _ Way) Scene {
 	}}
 }
 
-// pushWaits has many tasks whose messages a slow peer does not take: those that began to wait first go first, and all end.
+// pushWaits has many tasks whose messages a slow peer does not take: the first to wait go first, and all end.
 func pushWaits(t *testing.T, _ Way) Scene {
 	const tasks, messages, size = 12, 5, 3000
 	limits := small
 	limits.High, limits.Low = 3*size, size
 	f := &filler{left: 4 << 20}
-	var order, waited, served []int // tasks: by messages; those that had to wait for the first one; those of them that went on
+	var order, waited, served []int // tasks: by messages; the ones that had to wait for the first; and of these, the ones that went on
 	begun, left := 0, tasks
 	return Scene{Limits: limits, Handle: func(c *listener.Conn) act.Action {
 		f.c = c

@@ -15,8 +15,8 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// Sockets is the way over real sockets: network is "tcp" or "unix". The filters are those of the server, and client makes of
-// a socket the connection of a peer that goes with them; nil leaves it as it is.
+// Sockets is the way over real sockets: network is "tcp" or "unix". The filters are the server's, and client makes of a
+// socket the connection of a peer that goes with them; nil leaves it as it is.
 func Sockets(network string, filters []listener.Filter, client func(net.Conn) net.Conn) Way {
 	local := network == "unix"
 	return Way{Local: local, Play: func(t *testing.T, x Scene) {
@@ -44,7 +44,7 @@ func Sockets(network string, filters []listener.Filter, client func(net.Conn) ne
 			On:         func(f func()) { v.On(0, func(*act.Scheduler) { f() }) },
 			Pass: func(d time.Duration) {
 				now.Pass(d)
-				v.On(0, func(*act.Scheduler) {}) // looks at the clock
+				v.On(0, func(*act.Scheduler) {}) // reads the clock
 			},
 			Go: others.Go,
 			Wait: func(until func() bool) {

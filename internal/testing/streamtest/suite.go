@@ -1,5 +1,5 @@
-// Package streamtest is the suite that each [monitor.Stream] has to pass below a [listener.Conn]: those of the sockets of an
-// engine, of a simulated engine, and of filters such as TLS. Only tests import it.
+// Package streamtest is the suite that each [monitor.Stream] has to pass below a [listener.Conn]: the sockets of an engine,
+// of a simulated engine, and of filters such as TLS. Only tests import it.
 //
 // A new engine passes it if it implements [monitor.Engine], or if its Streams come from a filter:
 //
@@ -8,7 +8,7 @@
 //
 // A case of the suite is a [Scene]: the handler of one connection, and the script of its peer. A Way plays it with its own
 // means. The script is straight-line code that blocks; what it wants to know of the handler it asks on the scheduler's thread.
-// No case looks at a clock: time passes when a script says so.
+// No case reads a clock: time passes when a script says so.
 package streamtest
 
 import (
@@ -28,7 +28,7 @@ type Way struct {
 	// Play serves connections with the handler of a scene on one scheduler, connects a peer, and calls the script. It returns
 	// when script and connection have ended.
 	Play func(t *testing.T, s Scene)
-	// Local is for connections without a reset, such as those of Unix sockets: an abort may look like an end.
+	// Local is for connections without a reset, such as Unix sockets: an abort may look like an end.
 	Local bool
 }
 
@@ -87,7 +87,7 @@ func (p *Peer) Expect(text string) {
 	require.Equal(p.T, text, string(got))
 }
 
-// All reads up to the end, which must be orderly. Behind it the script may look at what the handler has left.
+// All reads up to the end, which must be orderly. After it the script may check what the handler has left.
 func (p *Peer) All() []byte {
 	p.T.Helper()
 	got, err := io.ReadAll(p)

@@ -94,7 +94,7 @@ func Tool(t testing.TB, name string) string {
 }
 
 // Find returns the path of a program. Besides PATH it looks where Debian keeps servers: PostgreSQL's programs, of which it
-// returns the latest version, and those in sbin.
+// returns the latest version, and programs in sbin.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Kind is a kind of failure. A connection that ends behind an answer with "Connection: close", or at rest, is none.
+// Kind is a kind of failure. A connection that ends after an answer with "Connection: close", or at rest, is not a
+// failure.
 type Kind int
 
 // The kinds of failures.

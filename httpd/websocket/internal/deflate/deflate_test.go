@@ -112,8 +112,8 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// A message in pieces is one message, and those behind it refer to it. A receiver that keeps nothing can inflate it too, if
-// the sender takes nothing over.
+// A message in pieces is one message, and later ones refer to it. A receiver that keeps nothing can inflate it too, if the
+// sender takes nothing over.
 func TestPieces(t *testing.T) {
 	for _, takeover := range []bool{false, true} {
 		here, there := New(Terms{Sends: takeover}), New(Terms{Receives: takeover})

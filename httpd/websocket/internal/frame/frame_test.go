@@ -182,7 +182,7 @@ var texts = []string{
 	"κόσμε\xed\xa0\x80edited", "12345678€12345678\x8012345678",
 }
 
-// Each text, behind and before ASCII of each length, whole, in two pieces, and byte by byte: it fails with the first byte
+// Each text, after and before ASCII of each length, whole, in two pieces, and byte by byte: it fails with the first byte
 // that cannot become valid.
 func TestUTF8(t *testing.T) {
 	for _, text := range texts {

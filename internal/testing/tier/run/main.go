@@ -154,7 +154,8 @@ type pkg struct {
 
 func (p pkg) short() string { return strings.TrimPrefix(p.path, module+"/") }
 
-// packages returns those of all modules. Those that take longest are first, so that the lanes end at about the same time.
+// packages returns the packages of all modules. The ones that take longest are first, so that the lanes end at about
+// the same time.
 func packages() (all []pkg) {
 	args := []string{"list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles"}
 	for _, dir := range modules() {

@@ -46,7 +46,7 @@ func (e event) name() string {
 	return strings.TrimSpace(strings.TrimPrefix(e.Package, module+"/") + " " + e.Test)
 }
 
-// test runs go test with these arguments, and these packages behind them.
+// test runs go test with these arguments, followed by these packages.
 func (r *report) test(args string, packages ...string) {
 	line := slices.Concat(strings.Fields(args), packages)
 	fmt.Println("\n$ go test", shortened(strings.Join(line, " ")))
