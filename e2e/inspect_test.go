@@ -172,8 +172,8 @@ func inspected(t *testing.T, name string, flags []string) {
 // everyPage has all pages that end.
 var everyPage = []string{"/", "/text", "/tasks", "/tasks.json", "/json", "/metrics", "/last", "/debug/pprof/goroutine?debug=2"}
 
-// Nothing that a client has sent is on a page, in a file of last events, or in the log: of connections that rest in a head, in a body
-// and in an answer, and after requests of all kinds.
+// Nothing that a client has sent is on a page, in a file of last events, or in the log: of connections that rest in a
+// head, in a body and in an answer, and after requests of all kinds.
 func TestPagesShowNothingThatClientsHaveSent(t *testing.T) {
 	outside(t)
 	t.Parallel()

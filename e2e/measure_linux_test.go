@@ -15,8 +15,8 @@ import (
 	"github.com/daimon-go/daimon/internal/testing/tier"
 )
 
-// Ten thousand connections that were used are what a server is for: each costs a small record, or a small stack, and over TLS what
-// crypto/tls keeps.
+// Ten thousand connections that were used are what a server is for: each costs a small record, or a small stack, and
+// over TLS what crypto/tls keeps.
 func TestMeasureConnectionsAtRest(t *testing.T) {
 	tier.Measure(t, "memory")
 	const n = 10_000

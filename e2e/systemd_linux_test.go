@@ -130,8 +130,8 @@ func (m message) names(pid int) bool {
 	return len(m.fields) == 1 && m.fields["MAINPID"] == strconv.Itoa(pid)
 }
 
-// replacesIdle is an upgrade without clients, so the old process ends at once. It has to name the new one before, whatever that one
-// says and when: systemd takes the end of the main process for that of the service.
+// replacesIdle is an upgrade without clients, so the old process ends at once. It has to name the new one before,
+// whatever that one says and when: systemd takes the end of the main process for that of the service.
 func (s *systemd) replacesIdle(u *upgraded) {
 	s.Helper()
 	old := u.pid

@@ -89,8 +89,9 @@ func TestProxyOverTLSOnBothSides(t *testing.T) {
 	})
 }
 
-// SIGHUP is for the access log, which logrotate has renamed, for the certificate, and for the directory, whose link a deployment has
-// switched. A connection of before goes on with the certificate that it has. One that cannot be read leaves the old one in force.
+// SIGHUP is for the access log, which logrotate has renamed, for the certificate, and for the directory, whose link a
+// deployment has switched. A connection of before goes on with the certificate that it has. One that cannot be read
+// leaves the old one in force.
 func TestHangupIsForWhatWasOpened(t *testing.T) {
 	outside(t)
 	t.Parallel()

@@ -319,8 +319,8 @@ func TestTheOldProgramIsKilledDuringAnUpgrade(t *testing.T) {
 	}
 }
 
-// killedDuringAnUpgrade has a script in the place of the new binary, which writes the number of the process when the old one is to
-// be killed.
+// killedDuringAnUpgrade has a script in the place of the new binary, which writes the number of the process when the
+// old one is to be killed.
 func killedDuringAnUpgrade(t *testing.T, script string) {
 	u := upgradable(t, "-reactors", "2")
 	load := u.load()

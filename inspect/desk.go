@@ -15,9 +15,9 @@ import (
 // slice bounds a turn of a desk: a scheduler must not be held up by questions about it. The promise is a millisecond.
 const slice = time.Millisecond / 2
 
-// desk is the demon that answers questions about its scheduler, between two turns of others, on its thread. It writes values into
-// memory that was allocated for the question: a scheduler that allocates may have to help the collector, or wait for it, for several
-// milliseconds. Texts are made of them on the goroutine that has asked.
+// desk is the demon that answers questions about its scheduler, between two turns of others, on its thread. It writes
+// values into memory that was allocated for the question: a scheduler that allocates may have to help the collector, or
+// wait for it, for several milliseconds. Texts are made of them on the goroutine that has asked.
 type desk struct {
 	probe   *probe
 	waker   act.AtomicWaker

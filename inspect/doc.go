@@ -26,8 +26,9 @@
 // 30 seconds with 15,000. For a request of package httpd the pages show the method and the pattern of a Mux, not the
 // path. They show the names of processes, so a name should contain nothing that a client has sent.
 //
-// The tree of waits groups tasks by their kind and by what they wait for. It does not say which task waits for which. The kind of a
-// task that serves a connection is the service. Tasks that a handler spawns have no service: their kind is that of their action.
+// The tree of waits groups tasks by their kind and by what they wait for. It does not say which task waits for which.
+// The kind of a task that serves a connection is the service. Tasks that a handler spawns have no service: their kind
+// is that of their action.
 //
 // The pages have a scheduler of their own, which ends last. So they work while a scheduler of the server is stuck, and
 // show that it is.

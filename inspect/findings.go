@@ -176,8 +176,8 @@ func (r *report) findTasks(before *seen, say func(string, ...any)) {
 	}
 }
 
-// waitsForNothing says what a task waits for that nothing known can wake, or only the end of its peer, which httpd notices for each
-// handler; otherwise it is "".
+// waitsForNothing says what a task waits for that nothing known can wake, or only the end of its peer, which httpd
+// notices for each handler; otherwise it is "".
 func (t *task) waitsForNothing() string {
 	for _, w := range t.Waits {
 		if !strings.HasPrefix(w, facts.EndOf) {

@@ -133,7 +133,8 @@ func TestATaskIsReadySince(t *testing.T) {
 	}
 }
 
-// What was broken: only the mean of all tasks of a kind was looked at, so one among many that rest was not found, and none was named.
+// What was broken: only the mean of all tasks of a kind was looked at, so one among many that rest was not found, and
+// none was named.
 func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 	s, x, c := inspected(t)
 	const kind = "*inspect.moody"

@@ -2,8 +2,8 @@ package inspect
 
 import "flag"
 
-// Flags defines -inspect, -inspect-token and -inspect-dir, whose defaults are Address, Token and Dir. With Flags an Inspector is an
-// Option of package program. If there is neither an Address nor a Dir then, it does nothing.
+// Flags defines -inspect, -inspect-token and -inspect-dir, whose defaults are Address, Token and Dir. With Flags an
+// Inspector is an Option of package program. If there is neither an Address nor a Dir then, it does nothing.
 func (x *Inspector) Flags(fs *flag.FlagSet) (check func() error) {
 	fs.StringVar(&x.Address, "inspect", x.Address,
 		"the `address` of pages that show what the server is doing, such as 127.0.0.1:6060; empty: none")

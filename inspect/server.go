@@ -232,7 +232,8 @@ func (v *site) newAnswer(w *httpd.Response, r *httpd.Request, kind string, write
 	return x
 }
 
-// events answers with a Report each second, until the client goes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+// events answers with a Report each second, until the client goes
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 func (v *site) events(w *httpd.Response, r *httpd.Request) act.Action {
 	if v.watching.Add(1) > watchers {
 		v.watching.Add(-1)

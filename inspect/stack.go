@@ -14,11 +14,11 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// A stack is had from the goroutine profile. That stops all goroutines for a moment, and takes what each of them is doing while they
-// go on. For that each has to reach a safepoint: one that computes is interrupted, and one that is parked, or in a system call that
-// the runtime knows of, has no processor. But a system call that was made by syscall.RawSyscall holds its processor, and would keep
-// all other goroutines stopped until it returns. From outside the two kinds of calls look the same, so of a thread that is in a
-// system call the call is named, and no stack is had.
+// A stack is had from the goroutine profile. That stops all goroutines for a moment, and takes what each of them is
+// doing while they go on. For that each has to reach a safepoint: one that computes is interrupted, and one that is
+// parked, or in a system call that the runtime knows of, has no processor. But a system call that was made by
+// syscall.RawSyscall holds its processor, and would keep all other goroutines stopped until it returns. From outside
+// the two kinds of calls look the same, so of a thread that is in a system call the call is named, and no stack is had.
 
 // profiled returns the frames of the scheduler's turn, the innermost first, from the goroutine profile; nil if it has none.
 func profiled(name string) []runtime.Frame {
@@ -170,8 +170,8 @@ func packageOf(function string) string {
 	return function[:slash] + name
 }
 
-// place returns the file and the line, not with the directory in which the program was built, but with the path of the package; of
-// the program's main package the file alone.
+// place returns the file and the line, not with the directory in which the program was built, but with the path of the
+// package; of the program's main package the file alone.
 func place(f runtime.Frame) string {
 	file := filepath.Base(f.File)
 	if in := packageOf(f.Function); in != "" && in != "main" {

@@ -68,8 +68,8 @@ func (p *page) writeTo(out io.Writer) {
 	}
 }
 
-// valid returns the bytes of a text as UTF-8, for Prometheus drops a page that is not: what an action or a peer says of itself may
-// have others.
+// valid returns the bytes of a text as UTF-8, for Prometheus drops a page that is not: what an action or a peer says of
+// itself may have others.
 func valid(text []byte) []byte { return bytes.ToValidUTF8(text, []byte("\uFFFD")) }
 
 // round leaves two or three digits of d.

@@ -36,9 +36,9 @@ func (g *gate) next() *gate {
 	return g
 }
 
-// plant runs a scheduler on which hold is called until a report of this cause, and of the line that the gate has noted unless that
-// cause leaves no stack, has come meanwhile. On a busy machine it may be reported as waiting for a CPU first, which is true, and as what it is after a
-// second. If it is not, hold is called again.
+// plant runs a scheduler on which hold is called until a report of this cause, and of the line that the gate has noted
+// unless that cause leaves no stack, has come meanwhile. On a busy machine it may be reported as waiting for a CPU
+// first, which is true, and as what it is after a second. If it is not, hold is called again.
 func plant(t *testing.T, want cause, posted bool, hold func(*gate)) stall {
 	t.Helper()
 	var now atomic.Pointer[gate]

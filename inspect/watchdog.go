@@ -335,8 +335,8 @@ func (d *watchdog) examine(r *record, now time.Time) {
 	*r.stall = s
 }
 
-// connection fills in the addresses of a descriptor. Since it was asked for, in this turn or one of the latest, the action may have
-// closed it, and another connection may have the number: that is not noticed.
+// connection fills in the addresses of a descriptor. Since it was asked for, in this turn or one of the latest, the
+// action may have closed it, and another connection may have the number: that is not noticed.
 func (s *stall) connection(fd int32) {
 	if fd < 0 {
 		return

@@ -20,9 +20,9 @@ const (
 	asleep              // in its Idler, for as long as there is nothing to do
 )
 
-// watched is what a scheduler shows other goroutines: what it is doing, and its last events. Its thread calls the methods,
-// without a lock and without a clock; other goroutines call sight and lastEvents. An event is one word in a ring and costs one atomic
-// store; that of a turn, a pass or a sleep costs another one.
+// watched is what a scheduler shows other goroutines: what it is doing, and its last events. Its thread calls the
+// methods, without a lock and without a clock; other goroutines call sight and lastEvents. An event is one word in a
+// ring and costs one atomic store; that of a turn, a pass or a sleep costs another one.
 //
 //	seq ─▶ at                 next
 //	 … │ turn │ woken │ woken │      between the two are what has happened since the begin of the turn, the pass or the sleep:

@@ -37,9 +37,9 @@ import (
 //	INTERLEAVE='-test.run=TestInterleaveRandomly -seeds=1000000' …
 //	INTERLEAVE='-test.run=TestInterleave$ -deeper=1' … # one preemption more
 //
-// Each mutant in testdata/interleave/faults breaks one thing (package internal/testing/mutant describes the files). Its head names
-// the cases that must find it, "random" being the random worlds, and what they must report. All of them are compiled into
-// the one program: a function that a mutant changes is there twice, and a variable chooses.
+// Each mutant in testdata/interleave/faults breaks one thing (package internal/testing/mutant describes the files). Its
+// head names the cases that must find it, "random" being the random worlds, and what they must report. All of them are
+// compiled into the one program: a function that a mutant changes is there twice, and a variable chooses.
 //
 //	# A queue still counts the processes that were stolen.
 //	# cases: a hand-off while the receiver is stolen; random

@@ -18,7 +18,8 @@ func observe(of *core, by endObserver) observation {
 	return observation{of, entry[endObserver]{of: by}}
 }
 
-// add registers the observer. It reports false if the process has ended. Observers are told in the order of their adds, links last.
+// add registers the observer. It reports false if the process has ended. Observers are told in the order of their adds,
+// links last.
 func (x *observation) add() bool {
 	c := x.of
 	w := c.lock()

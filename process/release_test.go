@@ -20,7 +20,8 @@ type held [1 << 16]byte
 func (h *held) Policy() shutdown.Policy                  { return shutdown.Policy{Time: time.Hour} }
 func (h *held) Act(p *process.Self[*held]) act.Directive { return act.Wait }
 
-// A System or a Ref that is kept when the Group is closed keeps nothing that processes have held, whichever scheduler they were on.
+// A System or a Ref that is kept when the Group is closed keeps nothing that processes have held, whichever scheduler
+// they were on.
 func TestAClosedSystemHoldsNothing(t *testing.T) {
 	for _, row := range []struct {
 		name string

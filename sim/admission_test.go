@@ -19,9 +19,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorldSources has clients of a few sources, named by PROXY headers, on schedulers that share a Limiter. They come together or
-// one after the other, and go in all ways. No source has more than it may; and a source that has nothing, and has not come
-// for long, is served.
+// TestWorldSources has clients of a few sources, named by PROXY headers, on schedulers that share a Limiter. They come
+// together or one after the other, and go in all ways. No source has more than it may; and a source that has nothing,
+// and has not come for long, is served.
 func TestWorldSources(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {

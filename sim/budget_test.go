@@ -20,9 +20,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorldBudget has clients that make a web server hold much: they do not read large answers, or send large bodies slowly. After
-// every turn each scheduler holds at most 5/4 of its budget, and no pause lasts longer than it may. Clients that hold nothing
-// are answered all the time, and none of them is cut off.
+// TestWorldBudget has clients that make a web server hold much: they do not read large answers, or send large bodies
+// slowly. After every turn each scheduler holds at most 5/4 of its budget, and no pause lasts longer than it may.
+// Clients that hold nothing are answered all the time, and none of them is cut off.
 func TestWorldBudget(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything()}

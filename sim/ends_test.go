@@ -142,7 +142,8 @@ func (x *worker) turnsSince(at time.Duration) (n int) {
 	return n
 }
 
-// outOfTurns reports whether x has used up the turns that an order leaves it, if they count from a moment that is off by some time.
+// outOfTurns reports whether x has used up the turns that an order leaves it, if they count from a moment that is off
+// by some time.
 func (x *worker) outOfTurns(off time.Duration) bool {
 	begins := x.e.begins()
 	return begins >= 0 && slices.ContainsFunc(x.e.orders, func(o *announcedOrder) bool {

@@ -37,7 +37,8 @@ func patient(w *sim.World) listener.Limits {
 	return listener.Limits{Read: pick(w, 0, 100, 5000), High: high, Low: high / pick(w, 2, 10), Linger: time.Hour}
 }
 
-// mixed is a server with sockets of both kinds, bridges, the tasks of TestWorldSessions, a demon, and perhaps an order at a random time.
+// mixed is a server with sockets of both kinds, bridges, the tasks of TestWorldSessions, a demon, and perhaps an order
+// at a random time.
 func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}

@@ -101,7 +101,8 @@ func (d dial) action() act.Action {
 	}))
 }
 
-// hosts adds a server at some addresses; of the others mute ones do not answer, late ones do so after 400 ms, and dead ones refuse.
+// hosts adds a server at some addresses; of the others mute ones do not answer, late ones do so after 400 ms, and dead
+// ones refuse.
 func hosts(t *testing.T, w *sim.World) {
 	up := setUps{}
 	for _, at := range []string{"10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"} {

@@ -23,9 +23,9 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorldHeaders has clients that begin with PROXY headers, in pieces: some name an address, some speak for themselves, and some
-// lie, break off or stay silent. The server first says whom it serves, so it must not wait for more than the header. In
-// some worlds it trusts nobody who comes. An order may come at any time.
+// TestWorldHeaders has clients that begin with PROXY headers, in pieces: some name an address, some speak for
+// themselves, and some lie, break off or stay silent. The server first says whom it serves, so it must not wait for
+// more than the header. In some worlds it trusts nobody who comes. An order may come at any time.
 func TestWorldHeaders(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {

@@ -40,9 +40,9 @@ func (e *Engine) Result(ctx context.Context, id store.ID) (store.Task, error) {
 // An action waits for it with its Await, a coroutine with coro.Value, an actor with process.Do. To give up, end ctx.
 // Any goroutine may call Future.
 //
-// If s is in the Group of the engine, the store is asked in turns there, with the clock of the Group. That goes on when the engine
-// has stopped, since other engines may finish the task, until the scheduler of the engine is closed. Then the future fails with
-// act.ErrDropped. In any other case a goroutine asks, for as long as something waits.
+// If s is in the Group of the engine, the store is asked in turns there, with the clock of the Group. That goes on when
+// the engine has stopped, since other engines may finish the task, until the scheduler of the engine is closed. Then
+// the future fails with act.ErrDropped. In any other case a goroutine asks, for as long as something waits.
 //
 // The future does not keep Run of the Group from returning. A task that waits for it does, even during a shutdown,
 // within its policy: end ctx if it should not.
@@ -89,18 +89,19 @@ func (e *Engine) mayHaveEnded(id store.ID) {
 	}
 }
 
-// waits are tasks whose ends are waited for, and what looks for them: a goroutine while there are any, or the monitor of a Group.
+// waits are tasks whose ends are waited for. A goroutine polls for the ends while there are any, or the monitor of a
+// Group does.
 type waits struct {
 	e     *Engine
 	now   func() time.Duration            // the clock of the host
-	begin func(*waits) (ring, end func()) // begins to look; nil in a Group
+	begin func(*waits) (ring, end func()) // begins to poll; nil in a Group
 
 	mu   sync.Mutex
 	of   map[store.ID][]*wait // in order of their beginnings; nil if they are closed
 	news map[store.ID]bool    // not to wait for next: a wait for it has begun, or it may have ended here
 	next time.Duration        // when to ask for all
 	ring func()               // has look called
-	end  func()               // ends the looks; nil in a Group
+	end  func()               // ends the polling; nil in a Group
 }
 
 func newWaits(e *Engine, now func() time.Duration) *waits {
@@ -117,7 +118,7 @@ type wait struct {
 
 const mostAwaited = 1000 // in a call of the store
 
-// wait has told called with the task when it has ended, or with an error. It registers first: the look comes afterwards.
+// wait has told called with the task when it has ended, or with an error. It registers first, and polls afterwards.
 func (x *waits) wait(ctx context.Context, id store.ID, told func(store.Task, error)) {
 	w := &wait{id: id, told: told}
 	w.off = context.AfterFunc(ctx, func() {
@@ -167,7 +168,7 @@ func (x *waits) leave(w *wait) bool {
 	return true
 }
 
-// recall has the next look ask for a task, at once, if it is waited for.
+// recall makes a poll ask for a task at once, if it is waited for.
 func (x *waits) recall(id store.ID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -177,7 +178,7 @@ func (x *waits) recall(id store.ID) {
 	}
 }
 
-// look asks the store for the tasks that are waited for: for all if it is time, otherwise for the news.
+// look polls the store for the tasks that are waited for: for all if it is time, otherwise for the news.
 func (x *waits) look(ctx context.Context) (after time.Duration, err error) {
 	asked, err := x.take(ctx)
 	if err != nil {
@@ -219,7 +220,7 @@ func (x *waits) take(ctx context.Context) (map[store.ID][]*wait, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return nil, err // the news are for the next look, perhaps of another goroutine
+		return nil, err // the news are for the next poll, perhaps of another goroutine
 	}
 	asked := map[store.ID][]*wait{}
 	if now := x.now(); now >= x.next {

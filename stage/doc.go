@@ -33,8 +33,8 @@
 // coroutines and actors (package process) use [Engine.Future]. [Config.OnEnd] is called when a task has ended under an
 // engine: it has finished, was cancelled, or has failed for good.
 //
-// A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, uses an Engine that does not run. Except
-// to wait, it may call the Store instead.
+// A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, uses an Engine that does not
+// run. Except to wait, it may call the Store instead.
 //
 // Features of other job queues have these names here:
 //
@@ -77,8 +77,8 @@
 //
 // When [Engine.PauseKind] has returned, no engine claims a task of that kind before ResumeKind, not even after a restart.
 //
-// Each tick of a [Periodic] task is run once, whatever the number of engines, and in whatever processes, unless the store's clock is
-// set back far.
+// Each tick of a [Periodic] task is run once, whatever the number of engines, and in whatever processes, unless the
+// store's clock is set back far.
 //
 // A stage may begin more than once: after a crash, a failure, or a suspension. So effects of a processor outside of its
 // transaction, such as mail that it sends, may happen more than once. A processor that does not return when its context

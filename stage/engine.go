@@ -36,8 +36,9 @@ type Config struct {
 	// works on all. It adds, suspends, resumes and cancels tasks of all Kinds, and pauses all of them.
 	Queues []string
 
-	// Processors has the processors of the chains of the kinds that the engine works on, by the ids that Chain.Then names. A stage
-	// whose processor is missing has failed: it is tried again, perhaps by an engine of another release that has it.
+	// Processors has the processors of the chains of the kinds that the engine works on, by the ids that Chain.Then
+	// names. A stage whose processor is missing has failed: it is tried again, perhaps by an engine of another release
+	// that has it.
 	Processors map[string]Processor
 
 	// Upkeep has periodic tasks, and how long ended tasks are kept.
@@ -47,9 +48,9 @@ type Config struct {
 	// does something around it, such as tracing, counting or checks. It is called whenever a stage begins. To wrap a single
 	// processor, call it where Processors has that.
 	//
-	// The Processor that it returns is called on the goroutine and with the context of the stage. What it returns counts as returned
-	// by next. A panic of next passes through it. The Commit comes later: to see that, return another Commit that calls the one of
-	// next.
+	// The Processor that it returns is called on the goroutine and with the context of the stage. What it returns
+	// counts as returned by next. A panic of next passes through it. The Commit comes later: to see that, return
+	// another Commit that calls the one of next.
 	Middleware []func(next Processor) Processor
 
 	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for human readers:
@@ -185,8 +186,11 @@ type host interface {
 
 // Errors of an Engine.
 var (
-	ErrStopped     = errors.New("stage: the engine is stopped")
-	ErrRunning     = errors.New("stage: the engine is running already")
+	// ErrStopped is the error of Fire after Stop.
+	ErrStopped = errors.New("stage: the engine is stopped")
+	// ErrRunning is the error of Run and Setup while the engine runs.
+	ErrRunning = errors.New("stage: the engine is running already")
+	// ErrUnknownKind is the error of methods that are given a kind that Config.Kinds does not have.
 	ErrUnknownKind = errors.New("stage: the engine does not know this kind of task")
 )
 
@@ -343,8 +347,8 @@ func (e *Engine) NewTask(kind string, data []byte) (store.NewTask, error) {
 	return store.NewTask{Kind: kind, Stage: k.Chain.stages[0].name, Data: data}, nil
 }
 
-// EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in order. Tasks of
-// kinds that this engine does not know are added too, and wait for an engine that knows them.
+// EnqueueAll adds tasks that NewTask has made, all or none, in one call of the store. It returns their numbers, in
+// order. Tasks of kinds that this engine does not know are added too, and wait for an engine that knows them.
 func (e *Engine) EnqueueAll(ctx context.Context, tasks ...store.NewTask) ([]store.ID, error) {
 	ids, err := e.cfg.Store.Enqueue(transition.WithEnqueuer(ctx, e.id), tasks...)
 	if err == nil {
@@ -367,7 +371,8 @@ func (e *Engine) Resume(ctx context.Context, id store.ID) (bool, error) {
 	return e.resume(ctx, id, false)
 }
 
-// Retry does what Resume does, also for a task that is Failed, whose attempts begin anew.
+// Retry does what Resume does, and also resumes a task that is Failed: its attempts begin anew. It reports whether that
+// changed anything. The error may be store.ErrNotFound.
 func (e *Engine) Retry(ctx context.Context, id store.ID) (bool, error) {
 	return e.resume(ctx, id, true)
 }

@@ -254,8 +254,8 @@ func TestSnooze(t *testing.T) {
 	}
 }
 
-// Of a kind with Workers no more tasks are worked on at a time, and others get the rest. All are done in the end, although nothing
-// but the end of one has the next one claimed.
+// Of a kind with Workers no more tasks are worked on at a time, and others get the rest. All are done in the end,
+// although nothing but the end of one has the next one claimed.
 func TestWorkersOfAKind(t *testing.T) {
 	t.Parallel()
 	onEachHost(t, func(t *testing.T, run host) {
@@ -357,8 +357,8 @@ func TestATaskThatEndsMakesRoom(t *testing.T) {
 	}
 }
 
-// A task that is enqueued while a claim is under way, which has asked for all the room, of the engine or of the kind, is claimed by
-// the next one at once.
+// A task that is enqueued while a claim is under way, which has asked for all the room, of the engine or of the kind,
+// is claimed by the next one at once.
 func TestEnqueuedDuringAClaim(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{0, 1} {
@@ -578,8 +578,8 @@ func TestAStopWhileTheStoreHangs(t *testing.T) {
 	}
 }
 
-// A claim may be done after the store was given up, and after a stop that has dropped a task. When the engine runs again, it gives
-// back what it was given late, and leaves alone what it has dropped.
+// A claim may be done after the store was given up, and after a stop that has dropped a task. When the engine runs
+// again, it gives back what it was given late, and leaves alone what it has dropped.
 func TestAClaimThatIsDoneLate(t *testing.T) {
 	t.Parallel()
 	onEachHost(t, func(t *testing.T, run host) {
@@ -661,8 +661,8 @@ func asks[T any](t *testing.T, s *act.Scheduler, e *stage.Engine, f func(context
 	return call
 }
 
-// Calls of actions are delayed neither by processors nor by others on the Group's executor, nor are heartbeats. One of Call may take
-// as long as a lease.
+// Calls of actions are delayed neither by processors nor by others on the Group's executor, nor are heartbeats. One of
+// Call may take as long as a lease.
 func TestCallsHaveTheirOwnPlaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

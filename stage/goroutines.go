@@ -107,7 +107,7 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 		case answered := <-answers:
 			asking = false
 			due = due && !answered // one that was due meanwhile is sent at once only if this one has failed
-		case <-t.C: // also looks, since an engine in a Group by now does not ring here
+		case <-t.C: // also polls, since an engine that has moved to a Group does not ring here
 			due = true
 			g.e.expire()
 		}
@@ -121,7 +121,7 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 	}
 }
 
-// await looks for the tasks that are waited for, on a goroutine until end is called.
+// await polls for the tasks that are waited for, on a goroutine until end is called.
 func (g *goroutines) await(x *waits) (ring, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	bell := make(chan struct{}, 1)

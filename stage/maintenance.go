@@ -83,8 +83,8 @@ func (c *pollers) one(ctx context.Context, x *poller) (after time.Duration) {
 	return c.e.polling()
 }
 
-// maintenance is the host of pollers in a Group, among them the one for tasks that are waited for there. It is a monitor, so it goes
-// on until the scheduler is closed.
+// maintenance is the host of pollers in a Group, among them the one for tasks that are waited for there. It is a
+// monitor, so it goes on until the scheduler is closed.
 type maintenance struct {
 	*pollers
 	s     *act.Scheduler

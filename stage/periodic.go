@@ -21,9 +21,9 @@ import (
 // passed the latest. But if the clock was set back by three hours or more, or by a minute or more with several ticks in
 // that time, it is taken to be right now. Ticks go on from its time, so some may run twice, and that is logged.
 //
-// The first tick of a name that the store does not know is the next one. A Schedule may change: it goes on from the latest tick. The record of a name
-// that is no longer used stays; if the name comes back, the ticks until then were missed. Ticks at nearly the
-// same time share a call of the store, 1000 at most, so one may be run 100 ms late.
+// If the store does not know a name, its first tick is the next one of the Schedule. A Schedule may change: it goes on
+// from the latest tick. The record of a name that is no longer used stays; if the name comes back, the ticks until then
+// were missed. Ticks at nearly the same time share a call of the store, 1000 at most, so one may be run 100 ms late.
 type Periodic struct {
 	// Kind is one of Config.Kinds.
 	Kind string
@@ -136,7 +136,7 @@ func (y *timetable) time() time.Time {
 	return y.base.Add(y.now() - y.at)
 }
 
-// look runs the ticks that are due, and returns how long to wait before the next look.
+// look runs the ticks that are due, and returns how long to wait before the next call.
 func (y *timetable) look(ctx context.Context) (after time.Duration, err error) {
 	ticks, rows, full := y.due()
 	answer, err := y.e.cfg.Store.Tick(ctx, ticks...)

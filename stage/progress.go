@@ -9,14 +9,14 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// SetProgress notes how far the processor that was given ctx has come, and replaces what it has noted before. The next try of the
-// stage gets a copy of data as Task.Progress, unless the stage finishes. After a crash it does if a heartbeat has stored data by
-// then. A stage that fails, is suspended or is interrupted stores it when the task goes back. No data, not even nil, is progress
-// too: the next try begins anew.
+// SetProgress notes how far the processor that was given ctx has come, such as the last row that it has read, in place
+// of the progress noted before. The next try of the stage gets a copy of data as Task.Progress. If the stage fails, is
+// suspended or is interrupted, data is stored when the task goes back; after a crash the next try gets the data that a
+// heartbeat has stored. With empty data the next try begins anew.
 //
-// A processor may call SetProgress often, from any of its goroutines: that costs a copy, and each heartbeat stores no more than the
-// latest. When the processor has returned, it does nothing. It panics if there are more than 4096 bytes, and if ctx is not, and is
-// not derived from, what a processor was given.
+// A processor may call SetProgress often, from any of its goroutines: that costs a copy, and each heartbeat stores no
+// more than the latest. After the processor has returned, SetProgress does nothing. It panics if data has more than
+// 4096 bytes, or if ctx is not the context of a processor or derived from one.
 func SetProgress(ctx context.Context, data []byte) {
 	n, ok := ctx.Value(noted{}).(*notes)
 	if !ok {
@@ -63,7 +63,7 @@ func (n *notes) end() {
 	n.over = true
 }
 
-// unstored returns what no heartbeat has stored yet, and its number.
+// unstored returns the progress that no heartbeat has stored yet, and its number.
 func (n *notes) unstored() (store.Progress, int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -73,7 +73,7 @@ func (n *notes) unstored() (store.Progress, int) {
 	return store.Progress{Stage: n.stage, Data: n.data}, n.number
 }
 
-// store notes that a heartbeat has stored what had that number.
+// store notes that a heartbeat has stored the progress with that number.
 func (n *notes) store(number int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -79,7 +79,7 @@ func (e *Engine) stopAfter(ctx context.Context) (settle func()) {
 	}
 }
 
-// cancelled is the order of a cancelled context.
+// cancelled is the shutdown request of a cancelled context.
 type cancelled struct {
 	ctx   context.Context
 	terms shutdown.Policy
@@ -90,11 +90,12 @@ func (c cancelled) Error() string {
 	return fmt.Sprintf("the context has ended: %v", context.Cause(c.ctx))
 }
 
-// Stop ends the work of this engine. It claims nothing more, and the contexts of the processors end with ErrInterrupted.
-// Each task goes back to its last static stage, where others may claim it at once. That is neither an attempt nor a
-// failure. Stop returns nil when all have gone back. When the order's bound in time is over it returns a *shutdown.Cut,
-// which names the rest. Others claim those tasks when the leases have ended, and their processors can change nothing any
-// more. A bound in turns has no meaning here. In a Group, an order to the Group does the same.
+// Stop ends the work of this engine, and makes Run return. The engine claims nothing more, and the contexts of its
+// processors end with ErrInterrupted. Each task goes back to its last static stage, where other engines may claim it at
+// once. That is neither an attempt nor a failure. Stop blocks until all tasks have gone back, and returns nil; if Time
+// of o's policy is over before, it returns a [*shutdown.Cut] that names the other tasks. Other engines claim those
+// tasks when the leases have ended, and their processors here can change nothing any more. Turns of the policy has no
+// meaning here. In a Group, a shutdown of the Group does the same.
 func (e *Engine) Stop(o shutdown.Order) error {
 	terms := o.Policy().Resolved()
 	p := e.interrupt()

@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// unreliable is a store whose calls pass answer, with the name of the call and its argument. answer calls do, which makes the call,
-// or does not, and returns do's error or another one that stands for an answer that is lost.
+// unreliable is a store whose calls pass answer, with the name of the call and its argument. answer calls do, which
+// makes the call, or does not, and returns do's error or another one that stands for an answer that is lost.
 type unreliable struct {
 	store.Store
 	answer func(ctx context.Context, call string, arg any, do func() error) error

@@ -178,8 +178,8 @@ func startProcess(program string, env []string, files []uintptr) (*os.Process, e
 	return os.FindProcess(pid)
 }
 
-// executable returns the path of a program; "" is this one. If this one was started by a path, the new program has to be there. The
-// file that this process runs does not count, since it may have been moved away.
+// executable returns the path of a program; "" is this one. If this one was started by a path, the new program has to
+// be there. The file that this process runs does not count, since it may have been moved away.
 func executable(name string) (string, error) {
 	path, err := exec.LookPath(cmp.Or(name, os.Args[0]))
 	if err != nil && name == "" && !strings.ContainsRune(os.Args[0], os.PathSeparator) {
@@ -222,8 +222,8 @@ func closeAll(sockets []*handover.Sockets) {
 	}
 }
 
-// handshake waits until the new program is ready, and has it serve, with the states. If this program is ending by then, it returns
-// errEnding.
+// handshake waits until the new program is ready, and has it serve, with the states. If this program is ending by then,
+// it returns errEnding.
 func (u *Upgrade) handshake(ctx context.Context, c *child) error {
 	if err := c.expect(ready); err != nil {
 		return err

@@ -51,7 +51,8 @@ func ExampleUpgrade_Inherit() {
 	}
 }
 
-// An upgrade can be started by the program itself, as when it has downloaded a newer binary. The call waits until that one serves.
+// An upgrade can be started by the program itself, as when it has downloaded a newer binary. The call waits until that
+// one serves.
 func ExampleUpgrade_Start() {
 	u := &upgrade.Upgrade{Program: "/usr/local/lib/web/web-2"}
 	server := program.Server{Addr: "127.0.0.1:8080", Upgrade: u}

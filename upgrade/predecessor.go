@@ -18,7 +18,8 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// predecessor is the older program, as the new one sees it. The zero predecessor means that no older program has started this one.
+// predecessor is the older program, as the new one sees it. The zero predecessor means that no older program has
+// started this one.
 type predecessor struct {
 	pid   int      // 0: none
 	from  *os.File // nil: there is nothing more to say to it, or to hear from it
@@ -26,9 +27,9 @@ type predecessor struct {
 	lines *bufio.Reader // of from
 }
 
-// Inherit takes the sockets that an older program, or systemd, has passed on, and gives them to the Services. It is called before
-// their Setup, once. Sockets that no service takes are closed, and Setup logs them. After an error the program cannot go on: it has
-// said so to the older one.
+// Inherit takes the sockets that an older program, or systemd, has passed on, and gives them to the Services. It is
+// called before their Setup, once. Sockets that no service takes are closed, and Setup logs them. After an error the
+// program cannot go on: it has said so to the older one.
 //
 // From now on the signal for an upgrade does not end the program. Until Setup it does nothing.
 func (u *Upgrade) Inherit() error {
@@ -95,8 +96,8 @@ func (p *predecessor) read() (*message, error) {
 	return m, nil
 }
 
-// takeOver says that this program is ready, and waits for the word of the older one. It returns nil when this program may accept. If
-// a signal has come, the older program must go on.
+// takeOver says that this program is ready, and waits for the word of the older one. It returns nil when this program
+// may accept. If a signal has come, the older program must go on.
 func (p *predecessor) takeOver(u *Upgrade) error {
 	if p.from == nil {
 		return nil

@@ -1,5 +1,6 @@
-// Command publish measures the CPU time that a publish/subscribe server spends on one delivery: topics, a server of Daimon, on
-// two schedulers against the same on one, in interleaved pairs, with one scheduler against itself as the control. See ../README.md.
+// Command publish measures the CPU time that a publish/subscribe server spends on one delivery: topics, a server of
+// Daimon, on two schedulers against the same on one, in interleaved pairs, with one scheduler against itself as the
+// control. See ../README.md.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package browser has no code but tests: they build and start examples/httpd, chat and jobs and use them
-// with headless Chromium, as a visitor does: they load pages, submit forms, and talk to each other in two windows. With -artifacts
+// Package browser has no code but tests: they build and start examples/httpd, chat and jobs and use them with headless
+// Chromium, as a visitor does: they load pages, submit forms, and talk to each other in two windows. With -artifacts
 // the pictures of the chat, of the jobs, and of the page of package inspect are kept.
 //
 //	DAIMON_TESTS=full go test -C e2e/browser -count=1 ./...

@@ -50,8 +50,8 @@ func (s *server) terminate(t *testing.T) {
 	s.Signal(t, syscall.SIGTERM)
 }
 
-// ends waits for the end of the server, which has to be orderly. Chromium does not look at connections that it has no use for, so it
-// does not close its side: the server waits half a second for that.
+// ends waits for the end of the server, which has to be orderly. Chromium does not look at connections that it has no
+// use for, so it does not close its side: the server waits half a second for that.
 func (s *server) ends(t *testing.T) {
 	t.Helper()
 	require.Zero(t, s.Exit(t))

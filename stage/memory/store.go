@@ -145,7 +145,7 @@ func (s *tasks) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) 
 	return claimed, nil
 }
 
-// Claimed looks at all tasks: it is called after a claim without an answer, which a store in memory never gives.
+// Claimed reads all tasks: it is called after a claim without an answer, which a store in memory never gives.
 func (s *tasks) Claimed(ctx context.Context, t store.Ticket) ([]store.Task, error) {
 	if err := s.acquire(ctx); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// few is how many kinds a claim looks at whether they have tasks or not. It is as many as engines usually have at most, since narrow
-// does not know where a look begins (see looks).
+// few is how many kinds a claim examines whether they have tasks or not. It is as many as engines usually have at most,
+// since narrow does not know where a look begins (see looks).
 const few = 100
 
 // Claim is one message, and another one before it if there are more than a few kinds.

@@ -103,8 +103,8 @@ func TestCommitWrong(t *testing.T) {
 		}
 	}
 	const lost = `SELECT pg_terminate_backend(pg_backend_pid())`
-	// What was broken: if the server had ended a transaction because it heard nothing, the task failed for good. Perhaps the process
-	// stood still, or the network.
+	// What was broken: if the server had ended a transaction because it heard nothing, the task failed for good.
+	// Perhaps the process stood still, or the network.
 	stands := func(then func(ctx context.Context, tx store.Tx) error) store.Commit {
 		return func(ctx context.Context, tx store.Tx) error {
 			require.NoError(t, exec(ctx, tx, `SET LOCAL idle_in_transaction_session_timeout = 20`))

@@ -82,7 +82,7 @@ func (s *tasks) count(ctx context.Context, begin bool) error {
 	return err
 }
 
-// Counts looks at all tasks without Config.Counts.
+// Counts reads all tasks, unless Config.Counts is set.
 func (s *tasks) Counts(ctx context.Context) ([]store.Count, error) {
 	text := `SELECT kind, stage, status, count(*)::bigint FROM daimon.task GROUP BY kind, stage, status`
 	if s.counted {

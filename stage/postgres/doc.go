@@ -26,9 +26,9 @@
 //
 // A task that another process enqueues begins when its hint arrives; without hints, as behind a pooler, when the engine
 // polls. A lost task, and one whose enqueuing transaction took longer than a second, is found by a full claim, which
-// examines everything that is due. A claim is full if the last full one ended 200 ms ago, or 20 times as long ago as it
-// took. A full claim takes long while some transaction of the server stays open for minutes, since dead rows then stay
-// in the table. Other claims do not.
+// examines everything that is due. A full claim is followed by a pause of 20 times as long as it took, of 200 ms at
+// least and 5 s at most. It takes long while some transaction of the server stays open for minutes, since dead rows
+// then stay in the table. Other claims do not.
 //
 // Kinds and stages are UTF-8 without NUL. Engines of other processes get no hints of kinds above 990 bytes.
 //

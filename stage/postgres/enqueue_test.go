@@ -13,8 +13,8 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Tasks that are enqueued in a transaction, of pgx or of database/sql, are there with its rows, and only then. A key is free again if
-// that is rolled back, and when the task is deleted.
+// Tasks that are enqueued in a transaction, of pgx or of database/sql, are there with its rows, and only then. A key is
+// free again if that is rolled back, and when the task is deleted.
 func TestEnqueueIn(t *testing.T) {
 	s := open(t, newConfig(t))
 	do(t, s, `CREATE TABLE `+s.Schema()+`.step (task bigint)`)

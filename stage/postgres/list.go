@@ -53,8 +53,9 @@ func countNarrow(sel store.Selection) (text string, args []any) {
 	return `SELECT count(*) FROM (` + those + ` LIMIT $1) AS those`, append([]any{transition.Many + 1}, of...)
 }
 
-// narrow returns a query of what is wanted of tasks that run, or of such as have ended, index by index. It is "" if sel does not ask
-// for them, or if an index has fewer. kind and status are parameters, of which it needs at most one: args has that.
+// narrow returns a query of what is wanted of tasks that run, or of such as have ended, index by index. It is "" if sel
+// does not ask for them, or if an index has fewer. kind and status are parameters, of which it needs at most one: args
+// has that.
 func narrow(sel store.Selection, what, kind, status string) (text string, args []any) {
 	from := `SELECT ` + what + ` FROM daimon.task WHERE `
 	switch running, ended := transition.Narrow(sel); {

@@ -116,8 +116,8 @@ var texts = statements{
 	// no dearer than one for the parameters. Hence the parameters in subqueries: the planner makes the same guess at those in
 	// both plans. And hence ANY (ARRAY(...)): with the join alone it expects many rows, and reads the whole table.
 	//
-	// What was lost and counts as an attempt leaves a record, under the token that it had. Those beyond MaxFailures are left to the
-	// next statement fail.
+	// What was lost and counts as an attempt leaves a record, under the token that it had. Those beyond MaxFailures are
+	// left to the next statement fail.
 	//
 	// The fixed LIMITs tell the planner that few rows are read; no claim of an Engine asks for more. Without them the cost
 	// seems to grow with the table. Above jit_above_cost each claim would be compiled, which takes 100 ms.
@@ -249,7 +249,8 @@ var texts = statements{
 	failures: `SELECT stage, attempt, failed, failure FROM daimon.failure WHERE task = $1 ORDER BY token`,
 
 	// A row that another call has locked is neither renewed nor lost, unless it looked lost before that. No row is
-	// waited for, so the order in which they are locked does not matter. A lease that comes without progress has "" as at, or NULL.
+	// waited for, so the order in which they are locked does not matter. A lease that comes without progress has "" as
+	// at, or NULL.
 	heartbeat: `
 		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now, $3::bigint * interval '1 microsecond' AS length),
 		lease AS MATERIALIZED (

@@ -69,6 +69,6 @@ func repeated(err error) repetition {
 	return never
 }
 
-// keeps reports whether a connection is still good after an error of the server. One to a server on which nothing can be written is
-// not: the next one may find another host.
+// keeps reports whether a connection is still good after an error of the server. One to a server on which nothing can
+// be written is not: the next one may find another host.
 func keeps(err *pgconn.PgError) bool { return err.Code != "25006" }

@@ -28,9 +28,9 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// A server refuses all that changes a task, with codes that a trigger raises. What was broken: a stage without a Commit failed for
-// good when its end was cancelled, or could not be written for a while. Only what no repetition brings about is permanent, and only
-// the end of a stage. A connection that can write nothing is not used again.
+// A server refuses all that changes a task, with codes that a trigger raises. What was broken: a stage without a Commit
+// failed for good when its end was cancelled, or could not be written for a while. Only what no repetition brings about
+// is permanent, and only the end of a stage. A connection that can write nothing is not used again.
 func TestRefused(t *testing.T) {
 	s := open(t, newConfig(t))
 	refuse := func(code string) {

@@ -136,7 +136,7 @@ func (cfg Config) pool() (*pgxpool.Config, error) {
 	return pool, nil
 }
 
-// check looks at the server, with a statement that every pooler lets through.
+// check tests the server, with a statement that every pooler lets through.
 func (s *Store) check(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {

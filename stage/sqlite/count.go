@@ -52,7 +52,7 @@ func (s *tasks) count(ctx context.Context, begin bool) error {
 	return err
 }
 
-// Counts waits for no write. Without Config.Counts it looks at all tasks.
+// Counts waits for no write. It reads all tasks, unless Config.Counts is set.
 func (s *tasks) Counts(ctx context.Context) ([]store.Count, error) {
 	text := `SELECT kind, stage, status, count(*) FROM daimon_task GROUP BY kind, stage, status`
 	if s.counted {

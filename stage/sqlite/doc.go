@@ -18,8 +18,8 @@
 // rows are.
 //
 // The tables of this package have names that begin with daimon_. daimon_task has the tasks, in a form that the sqlite3
-// program can read; schema.sql, in the source of this package, explains it. Tasks that have ended are deleted with Store.Purge, or stage.Upkeep.Retention. You
-// may also delete them yourself, with Store.Update:
+// program can read; schema.sql, in the source of this package, explains it. Tasks that have ended are deleted with
+// Store.Purge, or stage.Upkeep.Retention. You may also delete them yourself, with Store.Update:
 //
 //	DELETE FROM daimon_task WHERE due IS NULL AND status <> 'SUSPENDED' AND changed < ?
 //

@@ -11,8 +11,9 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// TestMeasureLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or were cancelled,
-// and 100,000 that are new. Then few run, all of them old; in the end few have ended. A page takes at most 100 ms.
+// TestMeasureLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or
+// were cancelled, and 100,000 that are new. Then few run, all of them old; in the end few have ended. A page takes at
+// most 100 ms.
 func TestMeasureLarge(t *testing.T) {
 	tier.Measure(t, "pages, counts and a purge among 1,000,000 tasks")
 	path := newPath(t)

@@ -25,8 +25,8 @@ const (
 	// fresh is transition.Fresh, as the index has it.
 	fresh = `(token = 0 AND status = 'NORMAL')`
 
-	// due looks once whether the kind is paused, not for each task. With ?4 in place of +?4 SQLite would prepare it anew each
-	// time, to plan for the limit.
+	// due checks once whether the kind is paused, not for each task. With ?4 in place of +?4 SQLite would prepare it
+	// anew each time, to plan for the limit.
 	due = `SELECT id, due, kind FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = ?2 AND due <= ?3
 		AND NOT EXISTS (SELECT 1 FROM daimon_pause WHERE kind = ?2) ORDER BY due, id LIMIT +?4`
 
@@ -42,15 +42,15 @@ const (
 		SELECT t.id, t.due, t.kind FROM head JOIN daimon_task AS t ON t.id = (
 			SELECT id FROM daimon_task WHERE ` + fresh + ` = ?1 AND kind = head.kind AND due <= ?2 ORDER BY due, id LIMIT 1)`
 
-	// claimed looks at all tasks in the index that are not fresh and not due. If SQLite had the choice, it would look at the
-	// whole table in databases that have seen ANALYZE.
+	// claimed reads all tasks in the index that are not fresh and not due. If SQLite had the choice, it would look at
+	// the whole table in databases that have seen ANALYZE.
 	claimed = wholeOf + `daimon_task INDEXED BY daimon_task_due ` + itsProgress + `
 		WHERE ` + fresh + ` = 0 AND due > ?3 AND status = 'IN_PROCESSING' AND EXISTS (
 			SELECT 1 FROM daimon_claim AS c
 			WHERE c.task = daimon_task.id AND c.token = daimon_task.token AND c.engine = ?1 AND c.number < ?2)
 		ORDER BY id`
 
-	// brief is what the rules of a transition look at, and whole all of a task.
+	// brief has the columns that the rules of a transition need, and whole has all columns of a task.
 	brief = `SELECT id, stage, status, wanted, attempt, failure, due, token, at FROM daimon_task ` + itsProgress
 	whole = wholeOf + `daimon_task ` + itsProgress
 

@@ -269,8 +269,8 @@ func TestUpdate(t *testing.T) {
 	require.Equal(t, 1, count(t, s.DB(), `report`))
 }
 
-// Tasks that are enqueued in a transaction are there with its rows, and only then. A key is free again if that is rolled back, and when
-// the task is deleted.
+// Tasks that are enqueued in a transaction are there with its rows, and only then. A key is free again if that is
+// rolled back, and when the task is deleted.
 func TestEnqueueIn(t *testing.T) {
 	s, _ := withReports(t, sqlite.Config{})
 	n := store.NewTask{Kind: "a", Stage: "CREATED", Data: []byte("data"), Key: "k"}

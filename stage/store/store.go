@@ -117,15 +117,15 @@ type Store interface {
 	// visible when that is committed, perhaps later than one with a higher number: a reader that goes on with Selection.After
 	// may miss it.
 	//
-	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, those with IDs, with
-	// Running if at most 10,000 tasks run, and with Ended if at most 10,000 have ended. With a Stage, with Running or Ended if
-	// there are more, and with Normal if few tasks are, the store may look at many tasks until it has enough: at all of the Kind,
-	// if there is one. A Limit of no more than Counts has keeps it from looking for further ones.
+	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, those with IDs,
+	// with Running if at most 10,000 tasks run, and with Ended if at most 10,000 have ended. With a Stage, with Running
+	// or Ended if there are more, and with Normal if few tasks are, the store may read many tasks until it has enough:
+	// all tasks of the Kind, if there is one. A Limit that is not above the number in Counts keeps it from searching
+	// for further ones.
 	List(ctx context.Context, s Selection) ([]Task, error)
 
 	// Counts returns how many tasks there are of each kind, at each stage, in each status, in order of Kind, Stage and
-	// Status. There is no Count of 0. The documentation of a store in SQL says how it counts without looking at all
-	// tasks.
+	// Status. There is no Count of 0. The documentation of a store in SQL says how it counts without reading all tasks.
 	Counts(ctx context.Context) ([]Count, error)
 
 	// Purge deletes at most limit tasks that ended at least age ago, by the store's clock, with their keys and records,
@@ -300,13 +300,17 @@ type Hint struct {
 	Enqueuer int64 // the engine that has enqueued the task, as in Ticket.Engine; 0 for another change, or if the store does not know
 }
 
-// Errors of a Store, to be found with errors.Is. Those from ErrLeaseLost to ErrCanceled are also the causes with which the context
-// of a processor ends.
+// Errors of a Store, to be found with errors.Is. ErrLeaseLost, ErrSuspended and ErrCanceled are also the causes with
+// which the context of a processor ends: see stage.CheckSuspended.
 var (
-	ErrNotFound  = errors.New("stage: no such task")
-	ErrLeaseLost = errors.New("stage: lease lost") // another worker may hold the task
+	// ErrNotFound says that the store has no such task, or has it no more.
+	ErrNotFound = errors.New("stage: no such task")
+	// ErrLeaseLost says that another worker may hold the task: nothing of the stage is stored any more.
+	ErrLeaseLost = errors.New("stage: lease lost")
+	// ErrSuspended says that there is a request to suspend the task.
 	ErrSuspended = errors.New("stage: suspended")
-	ErrCanceled  = errors.New("stage: canceled")
+	// ErrCanceled says that there is a request to cancel the task; as the error of Task.Err, that it was cancelled.
+	ErrCanceled = errors.New("stage: canceled")
 
 	// ErrFailed is in the error of a task that has failed for good: see Task.Err.
 	ErrFailed = errors.New("stage: failed for good")
@@ -314,7 +318,7 @@ var (
 	// ErrPermanent marks an error with which it is in vain to try again: see stage.Permanent.
 	ErrPermanent = errors.New("stage: permanent")
 
-	// ErrUnavailable marks an error of a Commit whose cause is the store: the Commit is called again. In the answer to a heartbeat it
-	// is a lease that was left out.
+	// ErrUnavailable marks an error of a Commit whose cause is the store: the Commit is called again. In the answer to
+	// a heartbeat it is a lease that was left out.
 	ErrUnavailable = errors.New("stage: the store is not available")
 )

@@ -24,8 +24,8 @@ func Large(t *testing.T, s store.Store, kinds []string) (slowest float64) {
 	)
 }
 
-// LargePages returns how many milliseconds the slowest page takes of the newest 100 tasks of what sel selects: of all, and of each
-// of the kinds and statuses.
+// LargePages returns how many milliseconds the slowest page takes of the newest 100 tasks of what sel selects: of all,
+// and of each of the kinds and statuses.
 func LargePages(t *testing.T, s store.Store, kinds []string, sel store.Selection) (slowest float64) {
 	sel.Newest, sel.Limit = true, 100
 	for _, sel.Kind = range append([]string{""}, kinds...) {

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package storm kills and stops processes that work on the tasks of one store. The tasks have keys, priorities, queues, ticks,
-// progress and a retention. Kinds are paused, and tasks are suspended, resumed and cancelled. Tests of stores that processes share
-// use it.
+// Package storm kills and stops processes that work on the tasks of one store. The tasks have keys, priorities, queues,
+// ticks, progress and a retention. Kinds are paused, and tasks are suspended, resumed and cancelled. Tests of stores
+// that processes share use it.
 package storm
 
 import (

@@ -63,7 +63,7 @@ func Resume(failed bool) Request {
 // NotFound returns the error for a task that does not exist.
 func NotFound(id store.ID) error { return fmt.Errorf("%w: %d", store.ErrNotFound, id) }
 
-// Selected reports whether s selects the task. It does not look at s.Limit.
+// Selected reports whether s selects the task. It ignores s.Limit.
 func Selected(t *store.Task, s store.Selection) bool {
 	return t.ID > s.After && (s.Before == 0 || t.ID < s.Before) &&
 		(s.IDs == nil || slices.Contains(s.IDs, t.ID)) &&
@@ -74,7 +74,7 @@ func Selected(t *store.Task, s store.Selection) bool {
 		(!s.Ended || t.Ended())
 }
 
-// Many is how many tasks are too many to look at all of them for a page.
+// Many is how many tasks are too many to read all of them for a page.
 const Many = 10_000
 
 // Narrow reports whether s asks for tasks that run, or for such as have ended, and no index of a status has fewer of them. At

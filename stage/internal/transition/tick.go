@@ -6,8 +6,9 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Tick returns what becomes of the record of a periodic task, which is the zero Time if there is none, and reports whether
-// the tasks of the tick are enqueued. Records go forward, but one that is ahead of the clock may go back: the clock was ahead once.
+// Tick returns what becomes of the record of a periodic task, which is the zero Time if there is none, and reports
+// whether the tasks of the tick are enqueued. Records go forward, but one that is ahead of the clock may go back: the
+// clock was ahead once.
 func Tick(record time.Time, t store.Tick, now time.Time) (became time.Time, runs bool) {
 	switch {
 	case record.IsZero():
