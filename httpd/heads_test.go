@@ -63,10 +63,13 @@ func TestAHeadThatEndsGivesItsMemoryBack(t *testing.T) {
 			d.settle()
 		},
 	} {
-		d.dial(web, listener.Limits{}).send(raw("GET /500 HTTP/1.1\nHost: a\n\n")) // so that there is another exchange
+		for range 70 { // more exchanges than are kept for the next requests
+			d.dial(web, listener.Limits{}).send(raw("GET /500 HTTP/1.1\nHost: a\n\n"))
+		}
 		for range 2 {
 			c := begin()
 			require.Equal(t, open, c.state, name)
+			d.pass(time.Second / 2)
 			end(c)
 			d.pass(time.Second / 2)
 		}

@@ -92,6 +92,7 @@ func (c *cache) take(x *session) (e *http1Exchange) {
 }
 
 func (c *cache) give(e *http1Exchange) {
+	e.hold(0)
 	if len(c.idle) < keepExchanges {
 		e.reset()
 		e.session, e.in.conn = nil, nil
@@ -140,7 +141,7 @@ func (e *http1Exchange) count() {
 	if len(e.out.body) == 0 && cap(e.out.body) > gathered {
 		e.out.body = nil // all of it was given to the connection, or is pending
 	}
-	n := cap(e.pending) + cap(e.out.body) + len(e.in.Body.trailers)
+	n := cap(e.pending) + cap(e.out.body) + cap(e.out.trailers) + len(e.in.Body.trailers)
 	if e.in.kept {
 		n += cap(e.in.text)
 	}

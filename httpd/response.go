@@ -87,8 +87,8 @@ func (slowClient) Timeout() bool   { return true }
 func (slowClient) Temporary() bool { return true }
 
 func (w *Response) reset() {
-	if cap(w.body) > gathered || cap(w.fields) > gathered {
-		w.body, w.fields = nil, nil
+	if max(cap(w.body), cap(w.fields), cap(w.trailers)) > gathered {
+		w.body, w.fields, w.trailers = nil, nil, nil
 	}
 	w.fields, w.trailers, w.body = w.fields[:0], w.trailers[:0], w.body[:0]
 	w.answer = answer{status: 200, announced: -1, left: -1}
