@@ -1,29 +1,62 @@
-// Package daimon has no code of its own; it says where to find what.
+// Package daimon is the front page of Daimon, a framework for network servers that hold many connections. It has no code; import
+// the packages below.
 //
-// Daimon is a framework for non-blocking network servers. It runs one cooperative scheduler for each CPU, on a thread
-// of its own. A scheduler runs actions round-robin, one turn at a time. README.md begins with a complete server;
-// ARCHITECTURE.md explains how the packages fit together.
+// Each CPU runs one cooperative scheduler on a thread of its own. A scheduler runs small tasks in turns, and wakes a task when its
+// connection, its timer or another task has something for it. This is a whole server, with flags, signals and a graceful shutdown:
 //
-// A web server imports three packages:
+//	func main() {
+//		web := &httpd.Server{Handler: hello}
+//		program.Serve("127.0.0.1:8080", web.Serve)
+//	}
 //
-//	program   the main function of a server: flags, signals, exit status
-//	httpd     an HTTP/1.1 server
-//	act       actions, tasks, wakers, timers, schedulers, groups: the machine that takes turns
+//	func hello(w *httpd.Response, r *httpd.Request) act.Action {
+//		w.Add("Content-Type", "text/plain; charset=utf-8")
+//		w.WriteString("Hello, World!\n")
+//		return nil
+//	}
 //
-// Others are for connections without HTTP, and for other forms of work:
+// To start with:
 //
-//	listener  what an action waits for: connections, time, values
-//	service   TCP and Unix sockets, and other sources of tasks
-//	coro      coroutines, and connections whose calls seem to block
-//	tasklet   work in phases, on the scheduler's thread and off it
-//	process   lightweight actors with bounded, typed mailboxes
-//	future    values that are resolved once
-//	stage     background work in stages that survive crashes
-//	monitor   what wakes tasks: the engine under all connections, other descriptors, signals
-//	netpoll   epoll, kqueue, and non-blocking socket calls
-//	demon     idle strategies, and actions that tick
-//	shutdown  orders to end, their terms, and what was cut
-//	sim       a simulated world for whole servers
+//	program          the main function of a server: flags, signals, exit status
+//	httpd            an HTTP/1.1 server, with routes
+//	httpd/nethttp    http.Handlers, unchanged
+//	listener         connections, and the other things that an action waits for
+//	coro             coroutines, and connections whose calls seem to block
+//	act              actions, tasks, timers, schedulers, groups
 //
-// A test in this directory lists what each package may import.
+// Protocols:
+//
+//	httpd/websocket  WebSocket servers and clients; httpd/websocket/coroutine for straight-line code
+//	httpd/files      files over HTTP
+//	httpd/accesslog  a line in a log for each request
+//	secure           TLS for accepted and dialled connections
+//	proxyproto       the PROXY protocol, read and sent
+//	admission        limits for each client address
+//
+// State and jobs:
+//
+//	process          actors with bounded, typed mailboxes
+//	stage            jobs in stages that survive crashes
+//	stage/store      what a database has to do for package stage
+//	stage/memory     a store in memory; stage/sqlite and stage/postgres are modules of their own
+//	stage/storetest  tests for stores
+//	future           values that are resolved once
+//	tasklet          work in phases, on the scheduler's thread and on others
+//
+// Operating and testing:
+//
+//	inspect          what a server is doing: a page, text, JSON and metrics
+//	upgrade          a newer binary takes over the sockets; socket activation
+//	shutdown         how a server ends, and what was left
+//	sim              simulated worlds for whole servers, each from one seed
+//
+// Under the hood:
+//
+//	service          listening sockets, and other sources of tasks
+//	monitor          event sources: the engine below all connections, watched descriptors, signals
+//	demon            idle strategies, and actions that tick
+//	netpoll          epoll, kqueue and non-blocking socket calls
+//
+// README.md has figures and comparisons, docs/README.md is the index of the documents, and ARCHITECTURE.md is a page for people who
+// read the source.
 package daimon

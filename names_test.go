@@ -6,7 +6,6 @@ import (
 	"go/token"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -106,11 +105,11 @@ var (
 func TestDocumentsNameWhatIsThere(t *testing.T) {
 	all := packages(t)
 	for _, document := range documents(t) {
+		if document == "CHANGELOG.md" {
+			continue // it names what is gone
+		}
 		content, err := os.ReadFile(document)
 		require.NoError(t, err)
-		if slices.Contains(unedited, document) {
-			continue
-		}
 		for _, span := range codeSpan.FindAllString(fenced.ReplaceAllString(string(content), ""), -1) {
 			for _, n := range goName.FindAllStringSubmatch(span, -1) {
 				if all["package "+n[1]] && !all[n[1]+"."+n[2]+n[3]] {

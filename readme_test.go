@@ -96,9 +96,9 @@ func (n newcomer) serve(flags string, get func(addr string) (*http.Response, err
 	return string(said)
 }
 
-// A newcomer follows "A first server" and "TLS" to the letter. Only the version of Daimon is this checkout's, and the port
+// A newcomer follows "A first server", and "TLS" of the tour, to the letter. Only the version of Daimon is this checkout's, and the port
 // one that is free.
-func TestTheReadmesServersRun(t *testing.T) {
+func TestTheFirstServersRun(t *testing.T) {
 	tier.Need(t, tier.Full, "builds two programs in a module of its own")
 	readme := text(t, "README.md")
 	checkout, err := filepath.Abs(".")
@@ -120,11 +120,8 @@ func TestTheReadmesServersRun(t *testing.T) {
 	page := n.serve("", func(addr string) (*http.Response, error) { return http.Get("http://" + addr + "/") })
 	require.Contains(t, section, "curl http://127.0.0.1:8080/\n    "+page)
 
-	begin := strings.Index(readme, "\n## TLS\n")
-	at = goBlock.FindStringSubmatchIndex(readme[begin:])
-	for i := range at {
-		at[i] += begin
-	}
+	_, readme, _ = strings.Cut(text(t, "docs/tour.md"), "\n## TLS\n")
+	at = goBlock.FindStringSubmatchIndex(readme)
 	section, _, _ = strings.Cut(readme[at[1]:], "\n## ")
 	program(at)
 	n.run("go", "mod", "tidy")
@@ -140,6 +137,12 @@ func TestTheReadmesServersRun(t *testing.T) {
 		return (&http.Client{Transport: transport}).Get("https://" + addr + "/")
 	})
 	require.Contains(t, section, "curl -k https://127.0.0.1:8080/\n    "+page)
+}
+
+// Whoever reads the first page has two minutes, and whoever reads the source begins with one page.
+func TestTheFirstPagesAreShort(t *testing.T) {
+	require.LessOrEqual(t, strings.Count(text(t, "README.md"), "\n"), 170)
+	require.LessOrEqual(t, len(strings.Fields(text(t, "ARCHITECTURE.md"))), 900)
 }
 
 func TestTheReadmesTwoCommandsAreThere(t *testing.T) {
