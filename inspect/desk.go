@@ -209,7 +209,7 @@ func (d *desk) visitRow(row any) bool {
 	return !d.refused
 }
 
-// describe writes down what is known of a task.
+// describe writes the row of a task.
 func (d *desk) describe(t *act.Task) {
 	p, q := d.probe, d.question
 	v := q.views.Next()

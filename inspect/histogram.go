@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// histogram counts durations by powers of two. The first bucket holds those below 1.024 µs. The bound of each further bucket is
-// twice that of the one before. The last bucket has no bound, and holds those from 8.8 s on.
+// histogram counts durations by powers of two. The first bucket holds durations below 1.024 µs. The bound of each
+// further bucket is twice the bound of the one before. The last bucket has no bound, and holds durations from 8.8 s on.
 type histogram struct {
 	Buckets [buckets]uint64 `json:"buckets"`
 	Sum     time.Duration   `json:"sum"`
@@ -32,7 +32,8 @@ func (h *histogram) merge(o *histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// since returns what has been added since h was o. The Max stays: which of the new ones was the longest is not known.
+// since returns the durations that have been added since h was o. The Max stays: which of the new ones was the longest
+// is not known.
 func (h *histogram) since(o *histogram) histogram {
 	d := histogram{Sum: h.Sum - o.Sum, Max: h.Max}
 	for i, n := range o.Buckets {

@@ -143,7 +143,7 @@ func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
 	return d
 }
 
-// record has files written with what happens on s.
+// record makes the recorder write files about s.
 func (x *Inspector) record(p *probe, s *act.Scheduler) error {
 	if x.Dir == "" {
 		return nil
@@ -297,7 +297,7 @@ func (x *Inspector) census(tasks bool) *report {
 	return r
 }
 
-// find adds what needs attention, compared with the Report before, and what the watchdog and the recorder have seen.
+// find adds findings, compared with the Report before, and the observations of the watchdog and the recorder.
 func (x *Inspector) find(r, before *report) {
 	r.Findings = r.find(before, x.places)
 	if x.watchdog != nil {

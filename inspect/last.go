@@ -9,7 +9,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// line is what the text says of an event, or of several in a row that differ in nothing but their tasks.
+// line is the line of an event in the text, or of several in a row that differ only in their tasks.
 type line struct {
 	at      time.Duration // since the probe was made; less than 0: not known
 	what    event
@@ -22,7 +22,7 @@ type line struct {
 // named bounds the tasks that a line names.
 const named = 8
 
-// lines returns what there is to say about events.
+// lines returns the lines for events.
 func (w *watched) lines(events []event) (all []line) {
 	at := times(events)
 	for i, e := range events {

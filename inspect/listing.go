@@ -12,7 +12,7 @@ import (
 // listed bounds the tasks and the processes in JSON, for the sake of the browser.
 const listed = 500
 
-// listing has tasks and processes, those with a text in one of their columns, and what all of these tasks wait for.
+// listing has the tasks and processes that have a text in one of their columns, and what all of these tasks wait for.
 type listing struct {
 	Total             int             `json:"total"`    // tasks
 	Matching          int             `json:"matching"` // tasks, including tasks that are not listed
@@ -140,7 +140,7 @@ func (t *task) state() string {
 	return t.State
 }
 
-// number is what findings and tables call the task.
+// number is the name of the task in findings and tables.
 func (t *task) number() string { return fmt.Sprintf("%d/%d", t.Scheduler, t.ID) }
 
 func (t *task) waits() string {

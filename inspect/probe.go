@@ -15,7 +15,8 @@ import (
 // sampled is of how many turns, and of how many wake-ups, one is timed.
 const sampled = 64
 
-// probe counts what happens on one scheduler, on its thread. Nothing of it is locked or shared but what watched shows.
+// probe counts the events of one scheduler, on its thread. Only the state in watched is shared with other goroutines;
+// nothing is locked.
 type probe struct {
 	watched
 	s        *act.Scheduler
@@ -41,7 +42,7 @@ type probe struct {
 	wokenAt   time.Duration
 }
 
-// row is what is kept of each task. Only programs that are inspected pay for it.
+// row is kept for each task. Only programs that are inspected pay for it.
 type row struct {
 	kind       *kind
 	born, last uint32 // the beginnings of its first and of its latest turn, in milliseconds since start

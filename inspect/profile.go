@@ -74,7 +74,7 @@ const (
 	traceBytes                  = 64 << 20
 )
 
-// profileList says what there is.
+// profileList lists the profiles.
 func profileList(q *request) error {
 	q.WriteString("go tool pprof 'http://HOST/debug/pprof/NAME?token=TOKEN', where NAME is one of\n")
 	rows := newTable("profiles", "NAME", "WHAT")
@@ -114,7 +114,7 @@ func profile(q *request) error {
 	return known.WriteTo(q, level)
 }
 
-// take takes what is asked for as long as the request says.
+// take takes a profile for as long as the request says.
 func (q *request) take(start func(*bounded) error, stop func(), otherwise, most int) error {
 	long, err := q.seconds(otherwise, 1, most)
 	if err != nil {

@@ -30,7 +30,7 @@ type scheduler struct {
 	Uptime time.Duration `json:"uptime"`         // since it is inspected
 	Idle   idleTime      `json:"idle"`           // of it, with nothing to do
 	Ends   *ending       `json:"ends,omitempty"` // nil unless an order to end is in force
-	// Counts are of what has happened since the start (their names end in _total), and of this moment.
+	// Counts count events since the start (their names end in _total), and present states.
 	Counts map[string]uint64 `json:"counts"`
 	Turns  histogram         `json:"turns"` // how long turns took, of one in 64
 	Wakes  histogram         `json:"wakes"` // from a wake-up to the turn, of one in 64
@@ -98,7 +98,7 @@ type task struct {
 	Unread int           `json:"unread,omitempty"` // bytes that were received, and not taken by the action
 	Queued int           `json:"queued,omitempty"` // bytes that were written, and not taken by the system
 	Still  time.Duration `json:"still,omitempty"`  // for how long no byte has gone either way; less than 0: not known
-	Stuck  time.Duration `json:"stuck,omitempty"`  // for how long the system has taken none of what is queued
+	Stuck  time.Duration `json:"stuck,omitempty"`  // for how long the kernel has taken none of the queued bytes
 
 	born, last uint32 // see row
 	turns      uint64 // of all tasks that have had its place
@@ -108,7 +108,7 @@ func newScheduler(room sizes) *scheduler {
 	return &scheduler{Counts: make(map[string]uint64, room.counts), Kinds: make([]kindRow, 0, room.kinds)}
 }
 
-// reportTo writes what the probe knows to s, which has room for it. It is for the scheduler's thread.
+// reportTo writes the figures of the probe to s, which has room for them. It is for the scheduler's thread.
 func (p *probe) reportTo(s *scheduler) {
 	s.Index, s.Uptime = p.index, p.clock()-p.start
 	s.Idle = idleTime{p.idle[facts.Asleep], p.idle[facts.Pausing], p.idle[facts.Looking]}

@@ -32,7 +32,7 @@ import (
 
 const (
 	viewers  = 64 // the most connections to the pages
-	watchers = 48 // of which so many may stay: the others are for what is asked for once
+	watchers = 48 // of which so many may stay: the others are for single requests
 )
 
 // site serves the pages, on a scheduler of its own: if one of the server's is stuck, the pages show it. It ends when the
@@ -122,7 +122,7 @@ func (v *site) routes() httpd.Handler {
 	}
 	page := &files.Server{FS: root}
 	var site httpd.Mux
-	site.Handle("GET /{path...}", func(w *httpd.Response, r *httpd.Request) act.Action { // what everybody may know
+	site.Handle("GET /{path...}", func(w *httpd.Response, r *httpd.Request) act.Action { // public files
 		w.Add("Content-Security-Policy", policy)
 		return page.Serve(w, r)
 	})
@@ -148,7 +148,7 @@ func (v *site) routes() httpd.Handler {
 	secret("/debug/pprof/{$}", v.answer(plainText, profileList))
 	secret("/debug/pprof/{name}", v.answer("application/octet-stream", profile))
 	return func(w *httpd.Response, r *httpd.Request) act.Action {
-		// A page of another site could give its name this address (DNS rebinding), and then read what is here.
+		// A page of another site could give its name this address (DNS rebinding), and then read the pages.
 		if !fixed(string(r.Host())) {
 			return refuse(w, 421, "The host has to be an address, or localhost.\n")
 		}
@@ -189,7 +189,7 @@ func refuse(w *httpd.Response, code int, why string) act.Action {
 
 const plainText = "text/plain; charset=utf-8"
 
-// request is what a page is made of, and the content of the answer.
+// request has the data of a page, and the content of the answer.
 type request struct {
 	url.Values // of the query
 	bytes.Buffer
@@ -220,7 +220,7 @@ type refusal struct {
 
 func (r refusal) Error() string { return r.why }
 
-// answer returns a handler that answers with what write makes of a request.
+// answer returns a handler that answers with the output of write.
 func (v *site) answer(kind string, write func(*request) error) httpd.Handler {
 	return func(w *httpd.Response, r *httpd.Request) act.Action { return v.newAnswer(w, r, kind, write) }
 }
@@ -315,7 +315,7 @@ func (x *answer) end(err error) {
 	x.w.SetBody(content)
 }
 
-// Close ends what takes long, and makes room for another page.
+// Close ends a long answer, and makes room for another page.
 func (x *answer) Close() error {
 	close(x.gone)
 	if x.live {
@@ -371,7 +371,7 @@ func (v *site) last(q *request) error {
 	return nil
 }
 
-// event writes what is new since the event before. All pages get the same.
+// event writes the changes since the event before. All pages get the same.
 func (v *site) event(q *request) error {
 	r := v.of.report(false, true)
 	v.mu.Lock()

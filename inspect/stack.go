@@ -198,7 +198,7 @@ var collecting = []string{
 	"runtime.deductSweepCredit", "runtime.sweepone", "runtime.bgsweep",
 }
 
-// waits are what is said in place of functions that the compiler has put in place of a statement.
+// waits are texts for functions that the compiler has put in place of a statement.
 var waits = map[string]string{
 	"runtime.chanrecv1": "a receive from a channel", "runtime.chanrecv2": "a receive from a channel",
 	"runtime.chansend1": "a send to a channel", "runtime.selectgo": "a select", "runtime.block": "a select without cases",

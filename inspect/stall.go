@@ -29,7 +29,7 @@ type stall struct {
 	Peer  string `json:"peer,omitempty"`
 
 	Cause  cause  `json:"cause"`
-	Detail string `json:"detail,omitempty"` // the system call and what it is about, but no name of a file; what it is parked in
+	Detail string `json:"detail,omitempty"` // the system call and its descriptor, without names of files; or the operation in which the goroutine is parked
 
 	// Func and At are the innermost function that is neither of the standard library nor of package act; At is the path of its
 	// package, its file and line, as example.com/a/b/file.go:12, or main.go:12 in the program's own package main. Stack has all
@@ -57,7 +57,7 @@ const (
 	unknown      cause = "unknown"
 )
 
-// stalls is what the watchdog has seen since it was started.
+// stalls counts the stalls since the watchdog was started.
 type stalls struct {
 	Last       []stall       `json:"last"`       // the latest 64 that were reported, the latest first
 	Durations  histogram     `json:"durations"`  // of all that have ended
@@ -73,7 +73,7 @@ const (
 	refill     = 10 * time.Second // and then one in this time
 )
 
-// ledger keeps what Stalls returns.
+// ledger keeps the stalls.
 type ledger struct {
 	stalls
 	ring []*stall // the oldest first

@@ -57,13 +57,13 @@ type watchdog struct {
 	end, ended chan struct{} // nil until start
 }
 
-// limit is what is done when a stall has lasted that long.
+// limit is a function to call when a stall has lasted that long.
 type limit struct {
 	after time.Duration
 	do    func(*watchdog, *record, time.Time)
 }
 
-// record is what the watchdog knows of one scheduler.
+// record is the watchdog's knowledge of one scheduler.
 type record struct {
 	*watched
 	index int
@@ -154,7 +154,7 @@ func (d *watchdog) close() {
 	}
 }
 
-// stalls returns what was seen. Any goroutine.
+// stalls returns the stalls that were seen. Any goroutine.
 func (d *watchdog) stalls() stalls {
 	d.mu.Lock()
 	defer d.mu.Unlock()

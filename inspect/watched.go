@@ -40,7 +40,7 @@ type watched struct {
 	ring  [ringSize]atomic.Uint64
 	names atomic.Pointer[[]string] // of kinds, by their numbers
 
-	// What the thread itself has stored.
+	// Stored by the thread itself.
 	at      uint64 // the number of the event of the present turn, pass or sleep
 	next    uint64 // the number of the next event
 	present event  // that of the present turn
@@ -149,7 +149,8 @@ type sighting struct {
 
 func (x sighting) state() state { return state(x.seq & 3) }
 
-// sight returns what the scheduler does. If it goes on meanwhile, the state is away. Any goroutine.
+// sight returns the present state of the scheduler. If the scheduler goes on meanwhile, the state is away. Any
+// goroutine.
 func (w *watched) sight() sighting {
 	x := sighting{seq: w.seq.Load(), fd: -1}
 	if x.state() != turn {

@@ -83,7 +83,7 @@ const (
 	signals = mail | poked | killed | orderPending // reasons for a turn
 )
 
-// rare is what few processes need.
+// rare has the fields that few processes need.
 type rare struct {
 	name      string
 	dropped   uint64            // messages, by an Overflow of DropNewest
@@ -176,7 +176,7 @@ func (c *core) endTurn(r *runner, idle bool) (more bool, free []waiter) {
 	return next == queued, free
 }
 
-// makeRoom publishes what has been received, and returns the waiters for which there is room now. Under the lock.
+// makeRoom publishes how much has been received, and returns the waiters for which there is room now. Under the lock.
 func (c *core) makeRoom(w uint32, r *runner) (uint32, []waiter) {
 	room := c.body.commit()
 	if w&roomWanted == 0 || room <= 0 {

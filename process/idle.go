@@ -10,8 +10,9 @@ import (
 // a process ready for another runner wakes the one whose scheduler sleeps and which became idle last, since its caches are
 // the warmest.
 //
-// A runner is on the stack from its check of all queues, which were empty, until something wakes it. It looks once more
-// when it is on the stack: what was queued before it could be seen here is found, and what is queued later wakes it.
+// A runner is on the stack from its check of all queues, which were empty, until something wakes it. It checks once
+// more when it is on the stack: it finds processes that were queued before it could be seen here, and processes that
+// are queued later wake it.
 type idleStack struct {
 	word    word // the length, shifted left by one, and locked
 	stack   []*runner
@@ -44,7 +45,7 @@ func (x *idleStack) push(r *runner) (now snapshot) {
 	return snapshot{len(x.stack), x.changes}
 }
 
-// rests reports whether no turn on s delays what comes from elsewhere. Interleavings replace it.
+// rests reports whether no turn on s delays processes that come from elsewhere. Interleavings replace it.
 var rests = func(s *act.Scheduler) bool { return s.Internals().Rests() }
 
 // pop takes off a runner, which the caller then wakes: the one pushed last of the runners whose schedulers rest, or

@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/internal/facts"
 )
 
-// Counts implements act's counter. What belongs to no scheduler is counted with the first.
+// Counts implements act's counter. Counts that belong to no scheduler are added to the first one's.
 func (l *local) Counts(add func(name string, n uint64)) {
 	r := l.runner
 	if r == nil {
@@ -48,8 +48,8 @@ func (l *local) List(again bool, visit func(row any) bool) (more bool) {
 	return false
 }
 
-// show writes what there is to see of c to row, and reports whether c is alive. Any thread. An action may be in its
-// turn, so only its type is read.
+// show fills row with the state of c, and reports whether c is alive. Any thread. An action may be in its turn, so only
+// its type is read.
 func (c *core) show(row *facts.Process) (alive bool) {
 	*row = facts.Process{}
 	w := c.lock()

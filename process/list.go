@@ -8,7 +8,7 @@ type links struct{ prev, next *core }
 
 // The lists that a process can be in, as indexes of its links.
 const (
-	queueLinks = iota // a queue, or what a thief has taken
+	queueLinks = iota // a queue, or the processes that a thief has taken
 	registryLinks
 )
 

@@ -8,7 +8,8 @@ type endObserver interface {
 	ended(r *runner, n Notice)
 }
 
-// observation is the entry of an observer with a process. What ends with a process, such as a timer, observes it too.
+// observation is the entry of an observer with a process. Operations that end with a process, such as timers, observe
+// it too.
 type observation struct {
 	of *core // set before other threads know the observation; nil: nobody
 	entry[endObserver]

@@ -69,7 +69,7 @@ type Options struct {
 // unbounded is the Limit of a mailbox without a bound.
 const unbounded = -1
 
-// Overflow is what happens to a message when the mailbox is full.
+// Overflow decides what happens to a message that finds the mailbox full: see [Options].
 type Overflow uint8
 
 const (

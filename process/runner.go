@@ -25,7 +25,7 @@ type runner struct {
 	budget     int           // messages of a turn of the runner
 	inTurn     bool          // it is in a turn
 	readySince time.Duration // when processes were first seen to wait while another runner was idle; 0: none do
-	eager      int           // so many times an idle runner is woken at once for what a task makes ready
+	eager      int           // so many times an idle runner is woken at once for a process that a task makes ready
 
 	handedOff int64               // in this turn of the runner
 	gone      int64               // processes that have ended in it
@@ -202,7 +202,7 @@ func (r *runner) times(c *core) act.Directive {
 	return d
 }
 
-// endTurn does what the Directive of a turn says.
+// endTurn carries out the Directive of a turn.
 func (r *runner) endTurn(c *core, d act.Directive) {
 	switch {
 	case c.over != 0:
@@ -337,8 +337,8 @@ func (r *runner) recoverTurn(more *bool) {
 	r.fail(c, panics.Recovered(v))
 }
 
-// mayWait checks all queues once more before r waits, and reports whether it may. What is queued after r is on the idle
-// stack wakes it; what was queued before is found here.
+// mayWait checks all queues once more before r waits, and reports whether it may. A process that is queued after r is
+// on the idle stack wakes it; a process that was queued before is found here.
 func (r *runner) mayWait() bool {
 	sys := r.sys
 	if !r.disarmed.Empty() {

@@ -8,9 +8,9 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// standingOrder is an order that is in force on a runner, with its number there. Two orders that are given at once may be
-// obeyed in either sequence, so the numbers of runners differ; therefore a process hears the orders of one runner only:
-// where it is registered.
+// standingOrder is a shutdown request that is in force on a runner, with its number there. Runners may obey two
+// concurrent requests in either sequence, so their numbers differ; therefore a process hears the requests of one runner
+// only: where it is registered.
 type standingOrder struct {
 	number uint32
 	order  shutdown.Order
@@ -29,9 +29,9 @@ func (r *runner) noteOrder(t *act.Task) {
 	}
 }
 
-// Stop implements act.Stopper: it tells the order to the processes registered here that are Stoppers. All others go on
-// with their messages. When nothing is ready any more the System lets Run return. Processes that sleep then go on in a
-// later Run, or end when the Group is closed.
+// Stop implements act.Stopper: it tells the Stoppers among the processes registered here of the shutdown. All others go
+// on with their messages. When nothing is ready any more the System lets Run return. Processes that sleep then go on in
+// a later Run, or end when the Group is closed.
 func (r *runner) Stop(_ *act.Task, o shutdown.Order) {
 	r.orders++
 	r.order.Store(&standingOrder{r.orders, o})
@@ -42,7 +42,7 @@ func (r *runner) Stop(_ *act.Task, o shutdown.Order) {
 	}
 }
 
-// checkOrder signals c, whose turn it is, if it is to be told an order.
+// checkOrder signals c, whose turn it is, if c is to be told of a shutdown.
 func (c *core) checkOrder() {
 	if c.stops && c.untoldOrder() != nil {
 		c.signal(orderPending, nil)
@@ -62,8 +62,8 @@ func (c *core) untoldOrder() *standingOrder {
 	return nil
 }
 
-// Account adds to a Cut the processes that are queued here and, under an order that leaves them no time, those that are
-// registered here and sleep.
+// Account adds to a Cut the processes that are queued here and, if the policy leaves them no time, the sleeping
+// processes that are registered here.
 func (x *local) Account(c *shutdown.Cut) (holds int) {
 	r := x.runner
 	if r == nil || !r.keepsRun.Load() {
@@ -130,7 +130,7 @@ func (x *local) Close() error {
 	if r.sys.allClosed() {
 		r.sys.endAll(r)
 		r.sys.resolve(func() bool { return true })
-		for _, other := range r.sys.runners { // a Ref may keep the System: nothing in it is to keep what processes have held
+		for _, other := range r.sys.runners { // a Ref may keep the System: nothing in it may keep memory of ended processes
 			stopTimers(other.disarmed.Close())
 			other.order.Store(nil)
 		}

@@ -18,9 +18,9 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// Script is what a client does, written as straight-line code. The world runs it as a coroutine, so nothing else runs
-// at the same time, and a script must not start goroutines. An error fails the world, with one exception: an error of
-// the connection, such as a reset, that a fault or the shutdown of the server explains.
+// Script is the behaviour of a client, written as straight-line code. The world runs it as a coroutine, so nothing else
+// runs at the same time, and a script must not start goroutines. An error fails the world, with one exception: an error
+// of the connection, such as a reset, that a fault or the shutdown of the server explains.
 type Script func(c *Client) error
 
 // Client is a connection from outside the servers. As a [net.Conn] it can be given to any code that speaks the
@@ -318,7 +318,7 @@ func (c *Client) excused(err error) bool {
 	return broken && (faulty || c.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
 }
 
-// action is what a client does, for the history.
+// action is an action of a client, for the history.
 type action int64
 
 const (

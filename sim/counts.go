@@ -7,10 +7,10 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// kind is what a runner has seen of the tasks of a kind.
+// kind counts the tasks of a kind on a runner.
 type kind struct{ spawned, turns uint64 }
 
-// kind returns that of t.
+// kind returns the counts of t's kind.
 func (r *runner) kind(t *act.Task) *kind {
 	name := r.s.Internals().Kind(t)
 	k := r.kinds[name]
@@ -21,8 +21,8 @@ func (r *runner) kind(t *act.Task) *kind {
 	return k
 }
 
-// count adds what the scheduler and its Locals have counted to the history, and what the world has seen of each kind of task:
-// a server that counts something else in a second run has another history. What the world has seen itself must agree.
+// count adds the counts of the scheduler and its Locals to the history, and the world's own counts of each kind of
+// task: a server that counts otherwise in a second run has another history. The world's own counts must agree.
 func (r *runner) count() {
 	counts := map[string]uint64{}
 	add := func(name string, n uint64) { counts[name] += n }

@@ -130,7 +130,7 @@ func (w *World) resume() {
 	}
 }
 
-// endCoroutines stops what has not returned. Nothing can wait any more, since no connection is left.
+// endCoroutines stops coroutines that have not returned. Nothing can wait any more, since no connection is left.
 func (w *World) endCoroutines() {
 	for _, c := range slices.Clone(w.coroutines) {
 		w.Errorf("%v has not returned", c)

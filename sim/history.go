@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// history is what has happened: a hash of all events, and the last ones as text.
+// history is a hash of all events, and the last events as text.
 type history struct {
 	hash   uint64
 	events uint64
@@ -27,7 +27,7 @@ type line struct {
 	a, b   int64
 }
 
-// subject is what an event is about. Unlike a pointer, its number is the same in every run of a seed.
+// subject is the subject of an event. Unlike a pointer, its number is the same in every run of a seed.
 type subject interface {
 	fmt.Stringer
 	number() uint64

@@ -30,7 +30,7 @@ type kernel struct {
 	lack    lack
 }
 
-// file is what a descriptor refers to: the end of a connection, a listening socket, or a poller.
+// file is the object of a descriptor: the end of a connection, a listening socket, or a poller.
 type file struct {
 	k      *kernel
 	fd     int

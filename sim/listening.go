@@ -11,8 +11,8 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// internet is what the servers and clients of a world share: the addresses, the connections, and the file system of
-// Unix sockets.
+// internet is shared by the servers and clients of a world: the addresses, the connections, and the file system of Unix
+// sockets.
 type internet struct {
 	w           *World
 	made        uint64 // the last number of a connection or a listening socket

@@ -27,11 +27,11 @@ type model struct {
 	passes  int
 	taken   int // turns of tasks since the last pass
 	running *task
-	bounded bool          // an order bounds turns, so tasks may leave the queue
+	bounded bool          // a shutdown bounds turns, so tasks may leave the queue
 	window  time.Duration // until then, at most, turns are not counted
 }
 
-// task is what the model knows of a task or demon.
+// task is the model's state of a task or demon.
 type task struct {
 	r        *runner
 	serial   uint64

@@ -76,7 +76,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 // String returns the name that World.Server was given.
 func (v *Server) String() string { return v.name }
 
-// due is when a server must have ended, by one of its orders.
+// due is when a server must have ended, by one of its shutdown requests.
 type due struct {
 	order shutdown.Order
 	at    time.Duration
@@ -95,7 +95,7 @@ func (v *Server) Withdraw(o shutdown.Order) bool {
 	return was
 }
 
-// ordered is called for each order to one of the schedulers. Several orders merge to the strictest.
+// ordered is called for each shutdown request to one of the schedulers. Several requests merge to the strictest.
 func (v *Server) ordered(r *runner, o shutdown.Order) {
 	r.orders++
 	r.newer = r.spawned
@@ -109,7 +109,7 @@ func (v *Server) ordered(r *runner, o shutdown.Order) {
 	}
 }
 
-// slack is how long after the bound of its order a server may end.
+// slack is how long after the Time of its policy a server may end.
 const slack = 100 * time.Millisecond
 
 // Ended reports whether all schedulers of the server have ended.
@@ -117,7 +117,7 @@ func (v *Server) Ended() bool {
 	return !slices.ContainsFunc(v.runners, func(r *runner) bool { return !r.over })
 }
 
-// checkDeadline checks that no scheduler runs for longer than its order allows.
+// checkDeadline checks that no scheduler runs for longer than its policy allows.
 func (v *Server) checkDeadline() {
 	for _, r := range v.runners {
 		for _, d := range v.dues {

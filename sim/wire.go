@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// watcher is notified when what can be done with an end may have changed.
+// watcher is notified when the readiness of an end may have changed.
 type watcher interface{ ready() }
 
 // holder uses an end: a descriptor, a stream or a client.
@@ -284,7 +284,7 @@ func (e *end) closeWrite() (err error) {
 	return err
 }
 
-// close is System.Close. What was sent still arrives. If bytes are unread, the connection is reset instead.
+// close is System.Close. Bytes that were sent still arrive. If bytes are unread, the connection is reset instead.
 func (e *end) close() { e.giveUp(e.unread() > 0) }
 
 // reset is System.Reset.
@@ -571,7 +571,7 @@ func (p *pipe) fire() {
 	p.await()
 }
 
-// deliver delivers what is due.
+// deliver delivers segments that are due.
 func (p *pipe) deliver() {
 	q, now := &p.segments, p.c.net.w.now
 	for q.len() > 0 && q.head().at <= now {

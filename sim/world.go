@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Seed determines everything that is drawn.
 	Seed uint64
-	// Faults is what goes wrong, and how often.
+	// Faults says which faults happen, and how often.
 	Faults Faults
 	// Storm is how long faults happen, on the world's clock. After it there are none, and every client must come to
 	// its end. 0 means a minute.
@@ -44,9 +44,9 @@ func (o Options) resolved() Options {
 	return o
 }
 
-// World is a simulated world: servers and clients with one clock and one network. What their code does not decide is
-// drawn from the seed, so the same seed and scenario give the same history. Only one goroutine may use a World; Run
-// locks it to its thread.
+// World is a simulated world: servers and clients with one clock and one network. Everything that their code does not
+// decide is drawn from the seed, so the same seed and scenario give the same history. Only one goroutine may use a
+// World; Run locks it to its thread.
 type World struct {
 	options Options
 	dice    [purposes]dice
@@ -85,7 +85,7 @@ type stepper interface {
 	place() *int
 }
 
-// stats is what has happened in a World.
+// stats counts the events in a World.
 type stats struct {
 	time   time.Duration // simulated
 	steps  int

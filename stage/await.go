@@ -78,7 +78,7 @@ func (e *Engine) forget(x *maintenance) {
 	}
 }
 
-// mayHaveEnded has those told that wait for the task, if it has ended.
+// mayHaveEnded tells the waits for the task, if it has ended.
 func (e *Engine) mayHaveEnded(id store.ID) {
 	e.mu.Lock()
 	x := e.maintenance
@@ -237,7 +237,7 @@ func (x *waits) take(ctx context.Context) (map[store.ID][]*wait, error) {
 	return asked, nil
 }
 
-// tell ends waits with what they have waited for. Each gets bytes of its own.
+// tell ends waits with their tasks. Each gets bytes of its own.
 func (x *waits) tell(some []*wait, t store.Task, err error) {
 	for _, w := range some {
 		if x.leave(w) {

@@ -85,7 +85,7 @@ func (e *Engine) reserve() (*claim, error) {
 	return c, nil
 }
 
-// rooms returns the kinds that have room, and how much those have that have a bound. Under mu.
+// rooms returns the kinds that have room, and how much room the bounded ones have. Under mu.
 func (e *Engine) rooms() (kinds []string, most map[string]int) {
 	if !e.bounded {
 		return e.kinds, nil
@@ -126,7 +126,7 @@ func (c *claim) full(tasks []store.Task, kinds int) bool {
 	return len(tasks) == c.room || len(c.kinds) < kinds
 }
 
-// admit ends a claim, and makes works of what was claimed.
+// admit ends a claim, and makes a work of each claimed task.
 func (e *Engine) admit(c *claim, tasks []store.Task) []*work {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -48,9 +48,9 @@ type Config struct {
 	// does something around it, such as tracing, counting or checks. It is called whenever a stage begins. To wrap a single
 	// processor, call it where Processors has that.
 	//
-	// The Processor that it returns is called on the goroutine and with the context of the stage. What it returns
-	// counts as returned by next. A panic of next passes through it. The Commit comes later: to see that, return
-	// another Commit that calls the one of next.
+	// The Processor that it returns is called on the goroutine and with the context of the stage. Its results count as
+	// the results of next. A panic of next passes through it. The Commit comes later: to see that, return another
+	// Commit that calls the one of next.
 	Middleware []func(next Processor) Processor
 
 	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for human readers:
@@ -85,9 +85,9 @@ type Config struct {
 	// the Engine except for Stop and Wait. Until it returns the task keeps its place among the Workers, and Stop waits.
 	// Calls for several tasks may run at the same time. A panic is logged, and has no other effect.
 	//
-	// OnEnd is called at most once for each end of a task. It is not called if the process dies after the commit, or if the
-	// answer of the store is lost for good. Nor is it if Cancel ends a task that no worker holds. So what must not be missed
-	// belongs in the Commit of the last stage.
+	// OnEnd is called at most once for each end of a task. It is not called if the process dies after the commit, or if
+	// the answer of the store is lost for good. Nor is it if Cancel ends a task that no worker holds. So write anything
+	// that must not be missed in the Commit of the last stage.
 	OnEnd func(t store.Task)
 
 	// Shutdown is the policy by which Run stops when its context ends. The zero Policy gives processors 30 s to return.

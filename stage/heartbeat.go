@@ -55,7 +55,7 @@ func (e *Engine) renew(ctx context.Context, works []*work) error {
 	return nil
 }
 
-// renewal returns what to send for w. sent, unless it is nil, is to be called when the store has it.
+// renewal returns the Renewal for w. sent, unless it is nil, is to be called when the store has it.
 func (w *work) renewal() (r store.Renewal, sent func()) {
 	w.e.mu.Lock()
 	n := w.notes

@@ -7,7 +7,7 @@ import (
 	"github.com/daimon-go/daimon/internal/facts"
 )
 
-// counts are of what an Engine has done since it was made.
+// counts count the work of an Engine since it was made.
 type counts struct{ claimed, finished, failed, suspended, lost atomic.Uint64 }
 
 // List implements facts.Lister, with a row for the engine.

@@ -153,7 +153,7 @@ func (x *maintenance) Act(t *act.Task) act.Directive {
 // Stop does nothing: tasks may go on waiting.
 func (x *maintenance) Stop(*act.Task, shutdown.Order) {}
 
-// Close ends the call of the store, and what waits.
+// Close ends the call of the store, and all waits.
 func (x *maintenance) Close() error {
 	x.end()
 	x.e.forget(x)

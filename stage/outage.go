@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// outage limits what is logged of a store that does not answer: to one line a minute, and one when it answers again.
+// outage limits the log lines about a store that does not answer: to one a minute, and one when it answers again.
 // Otherwise each task and each poll would log its own.
 type outage struct {
 	mu       sync.Mutex

@@ -204,7 +204,7 @@ func (y *timetable) wait() time.Duration {
 
 func (r *row) dueAt(now time.Time) bool { return !r.next.IsZero() && !r.next.After(now) }
 
-// wanted returns what the store is to be asked for, if anything.
+// wanted returns the ticks to ask the store for, if any.
 func (r *row) wanted(now time.Time) (t store.Tick, ok bool) {
 	t = store.Tick{Name: r.name, Last: r.last}
 	switch {
@@ -235,7 +235,7 @@ func (r *row) ahead(now time.Time) bool {
 	return !next.IsZero() && !next.After(r.last)
 }
 
-// record notes what the store has.
+// record notes the records of the store.
 func (r *row) record(last time.Time) {
 	if !r.last.Equal(last) || r.last.IsZero() {
 		r.last = last

@@ -34,7 +34,7 @@ const mostProgress = 4096
 // noted is the key of the notes of a context.
 type noted struct{}
 
-// notes has what a processor has noted in one try of a stage.
+// notes has the progress that a processor has noted in one try of a stage.
 type notes struct {
 	stage string
 
@@ -80,7 +80,8 @@ func (n *notes) store(number int) {
 	n.stored = max(n.stored, number)
 }
 
-// latest returns what was noted last, whether it is stored or not: a heartbeat that was given up may come late.
+// latest returns the progress that was noted last, whether it is stored or not: a heartbeat that was given up may come
+// late.
 func (n *notes) latest() store.Progress {
 	n.mu.Lock()
 	defer n.mu.Unlock()

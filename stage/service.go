@@ -134,7 +134,7 @@ func (x *service) put(works []*work) {
 	x.e.sendBack(context.Background(), works)
 }
 
-// Act takes what has been claimed, and claims and sends a heartbeat if it is time.
+// Act takes claimed tasks, and claims and sends a heartbeat if it is time.
 func (x *service) Act(t *act.Task) act.Directive {
 	x.bell.Set(t.Waker())
 	rung := x.rung.Swap(false)
@@ -154,7 +154,7 @@ func (x *service) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// claiming takes what has been claimed, and claims if it is time.
+// claiming takes claimed tasks, and claims if it is time.
 func (x *service) claiming(t *act.Task, now time.Duration, rung bool) {
 	if x.claim != nil {
 		d := x.claim.Act(t)
@@ -238,7 +238,7 @@ func (x *service) ending(t *act.Task) act.Directive {
 // Stop sends all tasks back.
 func (x *service) Stop(*act.Task, shutdown.Order) { x.e.interrupt() }
 
-// Close gives back what a claim still brings, and ends the calls of the store.
+// Close gives back the tasks of a claim under way, and ends the calls of the store.
 func (x *service) Close() error {
 	x.mu.Lock()
 	x.gone = true

@@ -57,7 +57,7 @@ const (
 	purgeEvery = time.Minute // at most between two
 )
 
-// retaining returns what a poller does that deletes tasks that have ended in a status.
+// retaining returns the function of a poller that deletes tasks that have ended in a status.
 func (e *Engine) retaining(s store.Status) func(context.Context) (time.Duration, error) {
 	age := e.cfg.Upkeep.Retention[s]
 	every := max(e.cfg.Poll, min(purgeEvery, age/10))

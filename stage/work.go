@@ -54,7 +54,7 @@ type work struct {
 	notes   *notes        // of the latest try, until its stage has finished
 }
 
-// step does one thing, and returns what to do next and after how long.
+// step does one thing, and returns the next step and after how long to take it.
 type step func(*work) (step, time.Duration)
 
 func newWork(e *Engine, t store.Task, now func() time.Duration, until time.Duration) *work {
@@ -180,8 +180,8 @@ func (w *work) compute(ctx context.Context) (commit store.Commit, err error) {
 	return commit, err
 }
 
-// finish has the store write what the processor has computed, together with the static stage. From here on only the store
-// refuses because of a request: whether the stage has finished is not known before it answers.
+// finish makes the store write the results of the processor, together with the static stage. From here on only the
+// store refuses because of a request: whether the stage has finished is not known before it answers.
 func (w *work) finish() (step, time.Duration) {
 	next, err := w.terms.Chain.next(w.task.Stage)
 	if err != nil {
@@ -416,7 +416,7 @@ func (w *work) noting(n *notes) *notes {
 	return n
 }
 
-// noted returns what the processor has noted that was called last, unless its stage has finished.
+// noted returns the progress that the last processor has noted, unless its stage has finished.
 func (w *work) noted() store.Progress {
 	w.e.mu.Lock()
 	n := w.notes

@@ -49,7 +49,7 @@ func (u *Upgrade) Inherit() error {
 	return nil
 }
 
-// share gives the services what m has for them, and what systemd has passed on.
+// share gives the services their sockets from m, and from systemd.
 func (u *Upgrade) share(m *message) error {
 	activated, err := activation()
 	if err != nil {

@@ -24,7 +24,7 @@ type tasks struct {
 	counts map[counted]*count
 }
 
-// key is what a task with a NewTask.Key is found by.
+// key finds a task with a NewTask.Key.
 type key struct{ kind, key string }
 
 // New returns an empty store. now is its clock; nil means time.Now. The clock is read under the store's lock, by the

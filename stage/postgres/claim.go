@@ -91,12 +91,12 @@ func (s *tasks) narrow(ctx context.Context, c *store.Claim) error {
 	return nil
 }
 
-// looks keep claims from looking at the same dead rows again and again. As long as any transaction of the server may see the
-// old versions of rows that were claimed, their entries stay in the indexes, in front of the tasks that are due. So most
-// claims begin with new tasks of the time of the last that was claimed, and do not look for lost ones. What they miss, such
-// as tasks that became visible late, is found by the next look at everything. Those are rare: each is followed by a pause,
-// of 20 times as long as it took, but not of more than mostPause, since it may have been the network that took so long. One
-// that has failed is made again at once: lost tasks wait for it.
+// looks keep claims from looking at the same dead rows again and again. As long as any transaction of the server may
+// see the old versions of rows that were claimed, their entries stay in the indexes, in front of the tasks that are
+// due. So most claims begin with new tasks of the time of the last that was claimed, and do not look for lost ones.
+// What they miss, such as tasks that became visible late, is found by the next look at everything. Such looks are rare:
+// each is followed by a pause, of 20 times as long as it took, but not of more than mostPause, since it may have been
+// the network that took so long. One that has failed is made again at once: lost tasks wait for it.
 type looks struct {
 	pause time.Duration // at least; 0 means that all look at everything
 

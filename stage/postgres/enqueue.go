@@ -136,7 +136,7 @@ func (s *tasks) enqueueUniqueSQL(ctx context.Context, tx *sql.Tx, tasks []store.
 	return ids, nil
 }
 
-// added returns the arguments of enqueue. What is to be notified of is heard when it is committed.
+// added returns the arguments of enqueue. Hints arrive when it is committed.
 func (s *tasks) added(tasks []store.NewTask, notified []string) []any {
 	n := len(tasks)
 	kinds, stages, data := make([]string, n), make([]string, n), make([][]byte, n)

@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// repetition is what may come of a call that the server has refused, if it is made again.
+// repetition says what happens if a call that the server has refused is made again.
 type repetition int
 
 const (

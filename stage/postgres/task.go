@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// scanTask reads a row of columns, and what comes after them.
+// scanTask reads a row of columns, and further columns after them.
 func scanTask(row pgx.Row, more ...any) (t store.Task, err error) {
 	var due *time.Time
 	all := append(make([]any, 0, 15+len(more)), &t.ID, &t.Kind, &t.Stage, &t.Status, &t.Wanted, &t.Data, &t.Attempt, &t.Failure,

@@ -209,7 +209,7 @@ func (s *tasks) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, err
 }
 
-// hangUp closes a connection. If that takes long, what is left is done later.
+// hangUp closes a connection. If that takes long, it goes on in the background.
 func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

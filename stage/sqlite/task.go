@@ -60,7 +60,7 @@ const (
 
 	these = `id IN (SELECT value FROM json_each(?1))`
 
-	// save sets what a rule may have changed: see values.
+	// save sets the columns that a rule may have changed: see values.
 	save = `
 		UPDATE daimon_task SET stage = ?2, status = ?3, wanted = ?4, attempt = ?5, failure = ?6, due = ?7, changed = ?8`
 )

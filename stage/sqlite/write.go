@@ -76,7 +76,7 @@ func (s *database) write(ctx context.Context, what string, do func(tx *sql.Tx) e
 	return s.failed(what, tx.Commit())
 }
 
-// committed returns what a transaction has brought, or nothing if it has failed.
+// committed returns the result of a transaction, or the zero value if it has failed.
 func committed[T any](v T, err error) (none T, _ error) {
 	if err != nil {
 		return none, err

@@ -171,7 +171,7 @@ type Ticked struct {
 	Last []time.Time // the records
 }
 
-// Claim is what a worker asks for.
+// Claim is a worker's request for tasks.
 type Claim struct {
 	Ticket Ticket
 	Worker string
@@ -193,8 +193,8 @@ type Ticket struct {
 	Number int64 // rises from one claim of the engine to the next
 }
 
-// Show is what a claim makes of tasks of a kind that it finds at a stage. There is one at most for each Kind, Found and
-// Lost.
+// Show tells a claim at which stage to show the tasks of a kind that it finds at a stage. There is one at most for each
+// Kind, Found and Lost.
 type Show struct {
 	Kind  string
 	Found string
@@ -228,7 +228,7 @@ type Failure struct {
 	Stage   string // at which the task was
 	Attempt int    // Task.Attempt afterwards
 	Time    time.Time
-	Text    string // what became Task.Failure, or "stage: the worker was lost"
+	Text    string // the text in Task.Failure, or "stage: the worker was lost"
 }
 
 // Renewal asks for a longer lease.
@@ -237,7 +237,7 @@ type Renewal struct {
 	Progress Progress
 }
 
-// Progress is what a processor has noted. The zero Progress is none, and leaves what was noted before.
+// Progress is the progress that a processor has noted. The zero Progress is none, and leaves earlier progress as it is.
 type Progress struct {
 	Stage string // the dynamic one that is worked on; for a task at another stage the Progress counts for nothing
 	Data  []byte // at most 4096 bytes; the store keeps a copy
@@ -266,9 +266,9 @@ type Count struct {
 	N           int // above 0
 }
 
-// Tx is the transaction in which a stage ends: what is written in it becomes visible together with the static stage, or
-// not at all. The documentation of a store in SQL says how a Commit gets at its transaction. A Tx is good until the
-// Commit that it was given to returns.
+// Tx is the transaction in which a stage ends: rows that are written in it become visible together with the static
+// stage, or not at all. The documentation of a store in SQL says how a Commit gets at its transaction. A Tx is good
+// until the Commit that it was given to returns.
 type Tx interface {
 	// SetData replaces Task.Data, for the next stage and for all readers.
 	SetData([]byte)

@@ -31,16 +31,16 @@ const (
 	Canceled     Status = "CANCELLED"     // at its last static stage, for good
 )
 
-// Task is a snapshot of what a store knows of a task. It is a record, not a task of a scheduler, which is an act.Task.
+// Task is a snapshot of a task in a store. It is a record, not a task of a scheduler, which is an act.Task.
 type Task struct {
 	ID     ID
 	Kind   string // names its chain
 	Stage  string // the dynamic one while it is being worked on, else the last static one
 	Status Status
-	Wanted Status // what its worker is asked for: Suspended, Canceled, or "" for nothing
+	Wanted Status // the request to its worker: Suspended, Canceled, or "" for none
 
-	// Data is what the task was enqueued with, or what its latest finished stage has left (see Tx.SetData); nil if that
-	// is empty. Caller and store never share the bytes.
+	// Data is the data of the enqueued task, or the data that its latest finished stage has set (see Tx.SetData); nil
+	// if that is empty. Caller and store never share the bytes.
 	Data []byte
 
 	// Attempt counts the failures of the present stage: errors, and workers that were lost. Failure is the text of the
@@ -49,8 +49,9 @@ type Task struct {
 	Attempt int
 	Failure string
 
-	// Progress is what the processor of the stage ProgressStage has noted with stage.SetProgress, in this try or an earlier one.
-	// Both are empty if none has, and when a stage finishes. A processor gets the Progress of its own stage, or nil.
+	// Progress is the data that the processor of the stage ProgressStage has noted with stage.SetProgress, in this try
+	// or an earlier one. Both are empty if none has, and when a stage finishes. A processor gets the Progress of its
+	// own stage, or nil.
 	Progress      []byte
 	ProgressStage string
 

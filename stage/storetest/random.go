@@ -36,7 +36,7 @@ func Random(t *testing.T, seeds int, open func(t *testing.T) Harness) {
 	}
 }
 
-// history is a store beside its twin. What they answer is compared as text, with times from base on.
+// history is a store and its twin. Their answers are compared as text, with times from base on.
 type history struct {
 	*fixture
 	twin   *twin

@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Harness is an empty store, and what a test needs beside it.
+// Harness is an empty store, with the functions that a test needs in addition.
 type Harness struct {
 	Store store.Store
 
