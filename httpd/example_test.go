@@ -67,7 +67,7 @@ func slow(w *httpd.Response, _ *httpd.Request) act.Action {
 }
 
 // A handler that has to wait returns an action. Here it waits for a timer; it might be another connection
-// (listener.Connect) or a function off the thread (act.Call).
+// (listener.Connect) or a function on another goroutine (act.Call).
 func ExampleHandler() {
 	visit(&httpd.Server{Handler: slow}, func(at string) {
 		say(http.Get(at + "/")) // 200 OK Hello, World, after a second! <nil>

@@ -9,8 +9,8 @@ import (
 
 // Mux passes each request to the handler of the pattern that matches it, in the language of net/http's ServeMux:
 // "[METHOD ][HOST]/[PATH]" with {name}, {name...} and {$}. Unlike ServeMux it never redirects: a path with empty
-// segments, or with "." or ".." for a segment, also escaped, matches nothing. (ServeMux itself cannot be used: it wants
-// an http.Request made of strings, and gives the values of wildcards only to handlers that it calls itself.)
+// segments, or with "." or ".." for a segment, escaped or not, matches nothing. (ServeMux itself cannot be used: it
+// wants an http.Request made of strings, and gives the values of wildcards only to handlers that it calls itself.)
 //
 // A path that only other methods match is answered with 405 and Allow, one that nothing matches with 404, and a method
 // that neither RFC 9110 nor a pattern knows with 501. "OPTIONS *" is answered with 204 and, as Allow, the methods that
@@ -33,7 +33,7 @@ func (m *Mux) Handle(pattern string, h Handler) {
 	m.handlers = append(m.handlers, h)
 }
 
-// Serve is a Handler.
+// Serve passes a request to the handler of the pattern that matches it. It is a Handler, such as for Server.Handler.
 func (m *Mux) Serve(w *Response, r *Request) act.Action {
 	n, pattern, found := m.routes.Match(r.Method(), r.Host(), r.Path(), &r.values)
 	switch {

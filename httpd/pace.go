@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// pace measures how fast a client takes what it is sent, in however many responses: from when something could not go out
-// at once, until all has gone out. It is a window of Timeouts.Write, which moves on with each look: what the buffers of the
-// system take when a client stops buys no time but that of a look.
+// pace measures how fast a client takes what it is sent, in however many responses: from when something could not go out at
+// once, until all has gone out. It is a window of Timeouts.Write, which moves on with each poll: bytes that the kernel's
+// buffers take when a client stops buy no more time than one poll.
 type pace struct {
 	window time.Duration
 	put    int64         // bytes given to the connection, including the ones queued at the beginning
-	taken  [looks]int64  // how many of them the client had taken at the latest looks
-	n      int           // looks so far
+	taken  [looks]int64  // how many of them the client had taken at the latest polls
+	n      int           // polls so far
 	since  time.Duration // when the latest one was
 }
 
-// looks is how many there are in a window.
+// looks is how many polls there are in a window.
 const looks = 8
 
-// until returns when it is looked at again.
+// until returns when the next poll is due.
 func (p *pace) until() time.Duration { return p.after(1) }
 
 // cut returns when a client that takes nothing may be cut off, at the earliest.
@@ -31,7 +31,7 @@ func (p *pace) cut() time.Duration {
 	return p.after(max(1, looks-p.n))
 }
 
-// after returns when n further looks are over.
+// after returns when n further polls are over.
 func (p *pace) after(n int) time.Duration {
 	if p == nil || p.window == timeout.Never { // nil: all has gone out meanwhile
 		return timeout.Never
@@ -39,7 +39,8 @@ func (p *pace) after(n int) time.Duration {
 	return p.since + p.window/looks*time.Duration(n)
 }
 
-// slow looks at a client that has taken so many bytes, and reports whether it was too slow in all of the window.
+// slow is a poll: the client has taken so many bytes. It reports whether the client was too slow in all of the
+// window.
 func (p *pace) slow(now time.Duration, taken int64) bool {
 	before := &p.taken[p.n%looks] // at the beginning of the window
 	slow := p.n >= looks-1 && float64(taken-*before) < p.window.Seconds()*slowest

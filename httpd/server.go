@@ -32,7 +32,8 @@ type Server struct {
 	// Response.Hijack, and writes the 200 itself, or it refuses with a status; the connection is closed after any answer. A
 	// target "host:port" is Request.Host, with "/" as the path. Lines of these requests may end in LF alone, as net/rpc
 	// sends them: nothing that follows can be taken for a request.
-	Connect  Handler
+	Connect Handler
+	// Timeouts are how long the server waits for a client. The zero Timeouts are good for servers on the Internet.
 	Timeouts Timeouts
 	// MaxBody is the largest body of a request, in bytes, whatever the handler wants. A request that announces a longer
 	// one is answered with 413 at once, before the handler is called and before 100 (Continue). If the length is not
@@ -46,8 +47,8 @@ type Server struct {
 	MaxHead, MaxFields int
 	// MaxHeads bounds the memory, in bytes, of the heads on a scheduler that have begun and not ended. One that would
 	// exceed it is answered with 503, and its connection is closed. A head that comes in one piece takes none; any other
-	// one takes at least 4 KiB, and at most twice what has come of it. 0 means 8 MiB, and less no bound: then a client that
-	// begins many heads and ends none takes up to twice MaxHead with each.
+	// one takes at least 4 KiB, and at most twice what has come of it. 0 means 8 MiB, and less than 0 means no bound: then
+	// a client that begins many heads and ends none takes up to twice MaxHead with each.
 	MaxHeads int
 	// OnResponse is called once for each request, for a log such as that of package accesslog: when its response has been
 	// given to the connection, or when nothing more of it will be given; up to Limits.High bytes of it may still be queued
@@ -56,7 +57,7 @@ type Server struct {
 	// block, nor keep its arguments. It may be nil.
 	OnResponse func(w *Response, r *Request)
 	// OnState is called when the state of a connection changes, on the thread of its scheduler. It must not block. To close the
-	// connection, it posts a function that does. It may be nil.
+	// connection, post a function that does. It may be nil.
 	OnState func(c *listener.Conn, s ConnState)
 }
 
@@ -70,9 +71,9 @@ type Timeouts struct {
 	// Idle is how long a connection is kept between two requests. 0 means 75 s.
 	Idle time.Duration
 	// Body is how long a body may pause while a handler wants more of it. A body without a Content-Length is a stream, which may
-	// pause as long after each byte. One with a Content-Length is at hand, so its pauses may take as long in all; but each 240
-	// bytes make up for a second of them. 0 means 60 s, as with nginx; net/http has no limit. The rest that a handler leaves
-	// unread has 5 s, or Body if that is less, whatever its length. Body.SetTimeout changes it for one body.
+	// pause that long after each byte. A body with a Content-Length may pause that long in total, but each 240 bytes make up for
+	// a second. 0 means 60 s, as with nginx; net/http has no limit. The rest that a handler leaves unread has 5 s, or Body if
+	// that is less, whatever its length. Body.SetTimeout changes it for one body.
 	Body time.Duration
 	// Write is how long a client may take less than 240 bytes a second while there is something to send. Then, at most an
 	// eighth of the time later, its connection is aborted. 0 means 60 s, which is 14,400 bytes. Response.SetTimeout

@@ -41,7 +41,7 @@ type notifier struct {
 
 	announced atomic.Bool     // the supervisor was told of an end, which may still be withdrawn
 	bell      act.AtomicWaker // wakes the demon when announced was set
-	look      act.Timer       // for the next look whether the end was withdrawn
+	look      act.Timer       // for the next poll whether the end was withdrawn
 }
 
 // extension is for how long the supervisor is asked to wait, again and again.

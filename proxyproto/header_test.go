@@ -199,8 +199,8 @@ func TestHeadersThatAreSent(t *testing.T) {
 	require.Panics(t, func() { h.Append(nil) }, "too long alone")
 }
 
-// FuzzParse tries any bytes: what was decided of the beginning is not changed by what comes behind, and what was read is
-// sent and read again alike.
+// FuzzParse tries any bytes: what was decided of the beginning is not changed by what comes after it, and what was read
+// is sent and read again alike.
 func FuzzParse(f *testing.F) {
 	for _, row := range readable {
 		f.Add([]byte(row.header))

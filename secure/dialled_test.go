@@ -27,7 +27,7 @@ type call struct {
 	err     error
 }
 
-// run makes the call on a Group of its own, behind other set-up functions.
+// run makes the call on a Group of its own, after other set-up functions.
 func (x *call) run(t *testing.T, before ...func(*act.Scheduler) error) *call {
 	t.Helper()
 	body := coro.New(func(co *coro.Co) error {

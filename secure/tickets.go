@@ -65,7 +65,7 @@ func (x *Tickets) rotate() {
 	x.keys = append([][32]byte{key}, x.keys[:min(len(x.keys), ticketDays-1)]...)
 }
 
-// StateName returns what the keys are passed on by. Any goroutine.
+// StateName returns the name under which the keys are passed on. Any goroutine.
 func (x *Tickets) StateName() string { return "tickets " + x.Name }
 
 // SaveState returns the keys. Any goroutine.

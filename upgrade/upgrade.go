@@ -62,8 +62,8 @@ type Upgrade struct {
 // Replaced is the shutdown request with which a program ends after another one has taken over. Actions and services see
 // it as the [shutdown.Order].
 type Replaced struct {
-	PID   int // of the new process
-	Terms shutdown.Policy
+	PID   int             // of the new process
+	Terms shutdown.Policy // how this program shuts down: Upgrade.Terms
 }
 
 // Policy returns r.Terms.

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Clients half-close behind what they say, and read until the end.
+// Clients half-close after what they say, and read until the end.
 func TestAnswers(t *testing.T) {
 	server := &service.TCP{Address: "127.0.0.1:0", Handler: hello}
 	r := servertest.Start(t, act.Config{Schedulers: 1}, server.Setup)

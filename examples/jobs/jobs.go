@@ -56,7 +56,7 @@ func (x *Jobs) Setup(s *act.Scheduler) error {
 	if err := x.prepare(ctx); err != nil {
 		return err
 	}
-	s.Spawn(&act.Call[any]{F: x.load}) // in its first turn, which comes behind LoadState
+	s.Spawn(&act.Call[any]{F: x.load}) // in its first turn, which comes after LoadState
 	return x.engine.Setup(s)
 }
 
@@ -118,7 +118,7 @@ func (x *Jobs) StateName() string { return "jobs" }
 // SaveState returns the token.
 func (x *Jobs) SaveState(context.Context) ([]byte, error) { return []byte(x.token), nil }
 
-// LoadState takes the token. It is called behind Setup, and before the program accepts.
+// LoadState takes the token. It is called after Setup, and before the program accepts.
 func (x *Jobs) LoadState(token []byte) error {
 	x.token, x.Load = string(token), 0
 	return nil

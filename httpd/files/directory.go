@@ -12,6 +12,7 @@ import (
 // be one. It stays the directory that was there when it was opened, even if that is renamed, or Path becomes a link to
 // another one. Reload opens it again, for deployments that do so. Its methods block, and are for any goroutine.
 type Directory struct {
+	// Path is the path that Reload opens. It must not be changed while other goroutines use the Directory.
 	Path string
 
 	opening sync.Mutex // one Reload at a time, so that an earlier one cannot take the place of a later one

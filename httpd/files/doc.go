@@ -15,7 +15,7 @@
 // # What is done where
 //
 // Calls of the file system run on the executor: a goroutine finds the file, opens it, and reads it if it has at most 64
-// KiB. So most requests leave the scheduler's thread once. A larger *os.File is sent by Response.SendFile, at most 512
+// KiB. So most requests need one call on another goroutine. A larger *os.File is sent by Response.SendFile, at most 512
 // KiB in a turn, on the scheduler's thread: it should not be on a disk that takes seconds. Any other large fs.File is
 // read on another goroutine in pieces of 64 KiB. It should be an io.ReaderAt or an io.Seeker, as the files of embed and
 // os are; otherwise it has no ranges.

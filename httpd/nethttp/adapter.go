@@ -36,7 +36,7 @@ type Adapter struct {
 	server  http.Server // for http.ServerContextKey, which some handlers look for
 }
 
-// Serve is an httpd.Handler.
+// Serve answers a request by Handler. It is an httpd.Handler, for a Mux or an httpd.Server.
 func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if string(r.Path()) == "*" { // OPTIONS of the server as a whole, which net/http answers likewise
 		return nil

@@ -35,15 +35,16 @@ type Client struct {
 	// takes the place of the URL's. Connection, Upgrade, Content-Length, Transfer-Encoding and Sec-WebSocket-* are the
 	// Client's own.
 	Header map[string][]string
-	// Limits and Filters mean the same as in a listener.Connect.
-	Limits  listener.Limits
+	// Limits bound what is buffered for a connection, as in a listener.Connect.
+	Limits listener.Limits
+	// Filters prepare a connection before the handshake, in this order, as in a listener.Connect.
 	Filters []listener.Filter
 	// DialTimeout bounds the time until the server has answered the handshake: the lookup of the name, the connection, the
 	// filters, and the answer. 0 means 30 s, and less than 0 means no limit.
 	DialTimeout time.Duration
 	// Handler makes the action of a connection when the handshake has succeeded. If the action is done, or nil, the connection
 	// is closed with code 1000, and if it fails, with 1011. A panic cuts the connection off without a close frame. If the
-	// connection ends first, the action has a turn. If it waits then, it is closed.
+	// connection ends first, the action has one more turn. If it still waits after that, it is closed.
 	//
 	// A shutdown request reaches the action. After one further turn of the action, in which it may still send, the
 	// connection is closed with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
@@ -56,16 +57,19 @@ type Client struct {
 // DialError is what the action of [Client.Dial] fails with if there is no connection.
 type DialError struct {
 	Address string // of the server; "" if the URL has none
-	// Status is that of the server's answer if it is another one than 101, for example 401. Redirects are not followed.
-	// Header and Body are its fields and the beginning of its body, at most 1 KiB, as far as that came within a second.
+	// Status is the status of the server's answer if it is not 101, for example 401. It is 0 without an answer. Redirects are
+	// not followed.
 	Status int
+	// Header has the fields of that answer.
 	Header textproto.MIMEHeader
-	Body   []byte
+	// Body is the beginning of its body: at most 1 KiB, as far as it arrived within a second.
+	Body []byte
 	// Err says why: a *net.OpError, an error that is os.ErrDeadlineExceeded, or what is wrong with the URL or with
 	// the answer.
 	Err error
 }
 
+// Error returns the address, if there is one, and the cause.
 func (e *DialError) Error() string {
 	if e.Address == "" { // the URL is none
 		return fmt.Sprintf("websocket: no connection: %v", e.Err)

@@ -11,10 +11,11 @@ import (
 // Compression says whether messages are compressed, if the peer can (permessage-deflate, RFC 7692). The zero Compression is
 // off. Do not compress secrets together with what a stranger has written: the size of the message gives them away.
 type Compression struct {
+	// On has compression offered, by a Client, or accepted, by a Server.
 	On bool
-	// Takeover lets a message refer to those before it, so that small ones that are similar become much smaller. It costs up
-	// to 40 KiB for each connection, and small messages take three times as long. Without it a connection has no memory for
-	// compression. The peer may prevent it.
+	// Takeover lets a message refer to earlier ones, so that small messages that resemble each other become much smaller. It
+	// costs up to 40 KiB for each connection, and small messages take three times as long. Without it a connection has no
+	// memory for compression. The peer may prevent it.
 	Takeover bool
 	// Min is the size of the smallest message that is compressed when it is sent, in bytes. 0 means 256, or 64 with Takeover.
 	// A message that compression does not make smaller is sent as it is.

@@ -25,8 +25,9 @@ const (
 
 // Message is one message, or a piece of one.
 type Message struct {
+	// Data is the content. Who owns it is said by the method that returns the Message: Receive lends it until the turn ends.
 	Data []byte
-	Type Type
+	Type Type // Text or Binary
 	// Last reports whether nothing of the message follows. Only ReceivePiece returns it false.
 	Last bool
 }
@@ -35,17 +36,18 @@ type Message struct {
 const (
 	CodeNormal    = frame.Normal    // 1000, the purpose is fulfilled
 	CodeGoingAway = frame.GoingAway // 1001, a server ends, or a page is left
-	CodePolicy    = frame.Policy    // 1008, the peer does what it may not, and no other code says what
+	CodePolicy    = frame.Policy    // 1008, the peer breaks a rule that has no code of its own
 )
 
 // CloseError says how a connection has ended. Code is one of RFC 6455 7.4.1: the peer's code if it has closed, 1005 if its
 // close frame has no code, 1006 if it has gone without a close handshake or does not answer. If the peer has broken the
 // protocol, it is the code that was sent to it: 1002, 1007 or 1009.
 type CloseError struct {
-	Code   int
-	Reason string
+	Code   int    // such as CodeNormal
+	Reason string // the peer's, UTF-8 of up to 123 bytes; "" if it has given none
 }
 
+// Error returns the code and the reason, in one line.
 func (e *CloseError) Error() string {
 	if e.Reason == "" {
 		return fmt.Sprintf("websocket: closed with code %d", e.Code)
@@ -163,7 +165,7 @@ func (c *Conn) settle() {
 // that scheduler.
 func (c *Conn) Scheduler() *act.Scheduler { return c.conn.Scheduler() }
 
-// Subprotocol returns the one that was chosen, or "".
+// Subprotocol returns the subprotocol that the handshake has chosen, or "".
 func (c *Conn) Subprotocol() string { return c.subprotocol }
 
 // Err returns how the connection has ended, as Receive does, or nil while it is open. It may be called after the action
@@ -421,7 +423,7 @@ func (c *Conn) room(n int) error {
 	return nil
 }
 
-// put sends a frame, behind everything else. What there is no room for waits in out.
+// put sends a frame, after everything else. The part that does not fit waits in out.
 func (c *Conn) put(o frame.Opcode, p []byte) {
 	c.putFrame(frame.Header{Opcode: o, Final: true}, p)
 }

@@ -18,21 +18,21 @@ type Options struct {
 	// A compressed message is inflated when all of it has come, to at most that size. That takes memory beside what has come,
 	// and some milliseconds of the turn for each MiB.
 	MaxMessage int64
-	// Backlog is how many messages of Push may wait for a peer that is slow. 0 means 64, and less than 0 means none. What
-	// Push does with one more is Overflow; 0 means Block.
-	Backlog     int
+	// Backlog is how many messages of Push may wait for a slow peer. 0 means 64, and less than 0 means none.
+	Backlog int
+	// Overflow is what Push does with a message beyond Backlog. The zero Overflow is Block.
 	Overflow    Overflow
-	Compression Compression
-	Timeouts    Timeouts
+	Compression Compression // the zero Compression is off
+	Timeouts    Timeouts    // the zero Timeouts are good for the Internet
 }
 
 // Timeouts are how long a Conn waits for its peer. A negative time-out means no limit.
 type Timeouts struct {
-	// Ping is the time without a frame of the peer after which it is sent a ping. 0 means 30 s.
+	// Ping is how long the peer may send no frame before a ping is sent. 0 means 30 s.
 	Ping time.Duration
-	// Pong is the time in which the peer has to answer, with any frame. Otherwise the connection is cut, unless the peer has
-	// taken some of what is queued for it meanwhile. While the action leaves a message unread, no answer is expected, but a
-	// peer that has closed its connection is noticed. 0 means 30 s.
+	// Pong is the time in which the peer has to answer, with any frame. Otherwise the connection is cut off, unless the peer
+	// has taken some of what is queued for it meanwhile. While the action leaves a message unread, no answer is expected,
+	// but a peer that has closed its connection is noticed. 0 means 30 s.
 	Pong time.Duration
 	// Close is how long the close handshake may take. Then the connection is closed without it. 0 means 5 s.
 	Close time.Duration

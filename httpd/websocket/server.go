@@ -18,8 +18,8 @@ import (
 type Server struct {
 	// Handler makes the action of a connection, when the handshake has been answered. r is valid only during the call. If
 	// the action is done, or nil, the connection is closed with code 1000, and if it fails, with 1011. A panic cuts the
-	// connection off without a close frame. If the connection ends first, the action has a turn. If it waits then, it is
-	// closed, as the action of a handler of httpd is.
+	// connection off without a close frame. If the connection ends first, the action has one more turn. If it still waits
+	// after that, it is closed, like the action of a handler of httpd.
 	//
 	// A shutdown request reaches the action. After one further turn of the action, in which it may still send, the
 	// connection is closed with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.

@@ -88,7 +88,7 @@ func (x *handling) end() bool {
 	return true
 }
 
-// echo is what comes behind HTTP. An order reaches it.
+// echo is what comes after HTTP. A shutdown request reaches it.
 func (x *handling) echo(c *listener.Conn) act.Action {
 	return &tunnel{x: x, c: c}
 }

@@ -138,7 +138,7 @@ func (h *server) open(t *testing.T) {
 
 func from[T any](r *rand.Rand, values ...T) T { return party.From(r, values...) }
 
-// counted reports whether handlers that were left behind by an order are counted in the Cut.
+// counted reports whether handlers that were left behind by a shutdown are counted in the Cut.
 func (h *server) counted() bool {
 	for _, c := range h.clients {
 		for _, q := range c.plan {

@@ -53,6 +53,7 @@ func Exit(name string, err error, status int) {
 // and the text before them.
 type Duration time.Duration
 
+// String returns the value as a time.Duration does.
 func (d *Duration) String() string { return time.Duration(*d).String() }
 
 // Set parses text.
@@ -77,6 +78,7 @@ func DurationVar(p *time.Duration, name string, value time.Duration, usage strin
 // Size is a number of bytes as the value of a flag.
 type Size int
 
+// String returns the value in the largest unit that divides it.
 func (s *Size) String() string {
 	n, unit := int(*s), 0
 	for n != 0 && n%1024 == 0 && unit < len(units)-1 {

@@ -13,6 +13,7 @@ type Address struct {
 	Name string // of another network
 }
 
+// String returns the address as text.
 func (a Address) String() string {
 	if a.TCP.IsValid() {
 		return a.TCP.String()

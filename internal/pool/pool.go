@@ -130,7 +130,7 @@ func (p *Pool) leave() {
 	}
 }
 
-// take returns the next function, nil if there is none. It has another goroutine take what is behind it.
+// take returns the next function, nil if there is none. It has another goroutine take what comes after it.
 func (p *Pool) take() func() {
 	f, more := p.pop()
 	if more {

@@ -159,7 +159,7 @@ func (x *talker) talk(seen *counts) error {
 	return x.Talk()
 }
 
-// end wants the end of the transport behind close_notify.
+// end wants the end of the transport after close_notify.
 func (x *talker) end(seen *counts) error {
 	if x.Lost == io.EOF {
 		return fmt.Errorf("the server has ended the connection without close_notify: %w", io.ErrUnexpectedEOF)

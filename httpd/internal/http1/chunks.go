@@ -34,14 +34,14 @@ const (
 	sizeBlank              // white space, which only an extension may follow
 	beforeName             // of an extension
 	inName                 // a token
-	afterName              // white space, behind which there is a value or another extension
+	afterName              // white space, after which there is a value or another extension
 	beforeValue            // of an extension
 	inValue                // a token
 	inQuotes
 	escaped    // after a backslash in quotes
 	afterQuote // after the closing one
 	afterValue // white space, which only another extension may follow
-	sizeEnd    // behind CR: LF
+	sizeEnd    // after CR: LF
 	inData
 	dataEnd // CR
 	chunkEnd
@@ -66,7 +66,7 @@ func (c *Chunks) Reset() {
 }
 
 // Next takes bytes of in and returns how many, and the data among them: at most one piece, lent from in. If it returns
-// no data and takes less than in, it wants more bytes behind those. ended reports that the body is over.
+// no data and takes less than in, it wants more bytes after them. ended reports that the body is over.
 func (c *Chunks) Next(in []byte) (taken int, data []byte, ended bool, err error) {
 	for taken < len(in) && c.state < inTrailers {
 		if c.state == inData {

@@ -21,7 +21,7 @@ type parsed struct {
 	err                       error
 }
 
-// parse has p read a head in pieces: behind each of the cuts more comes.
+// parse has p read a head in pieces: after each of the cuts more comes.
 func parse(p Parser, text string, cuts ...int) parsed {
 	ended, err := false, error(nil)
 	for _, n := range append(cuts, len(text)) {

@@ -52,7 +52,7 @@ func StatusLine(status int) string { return lines[status-minStatus] }
 // lines are the status lines.
 var lines = func() (all [600 - minStatus]string) {
 	for i := range all {
-		// The space behind the code stays where there is no reason (RFC 9112 4).
+		// The space after the code stays where there is no reason (RFC 9112 4).
 		all[i] = "HTTP/1.1 " + strconv.Itoa(minStatus+i) + " " + syntax.StatusText(minStatus+i)
 	}
 	return all

@@ -89,7 +89,7 @@ const (
 )
 
 // Control returns the index of the first control character of text, from n on, or else the length of text. HTAB is not
-// one, but it is rare: behind one the search goes on byte by byte.
+// one, but it is rare: after one the search goes on byte by byte.
 func Control(text []byte, n int) int {
 	for ; n < len(text)-15; n += 16 {
 		low, high := suspects(eight(text, n)), suspects(eight(text, n+8))
@@ -105,7 +105,7 @@ func Control(text []byte, n int) int {
 	return Value.Run(text, n)
 }
 
-// suspects finds the control characters, HTAB, and "~" behind 0xFF.
+// suspects finds the control characters, HTAB, and "~" after 0xFF.
 func suspects(x uint64) uint64 {
 	return ((x - ' '*eightfold) | (x + eightfold)) &^ x & tops
 }

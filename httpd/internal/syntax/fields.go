@@ -7,8 +7,8 @@ import (
 
 // Head is what a request says before its content: positions in the bytes that it came in, which the caller holds.
 type Head struct {
-	Method, Target, Authority, Path, Query Span
-	Fields                                 []Field
+	Method, Target, Authority, Path, Query Span          // empty if the head has none
+	Fields                                 []Field       // in order
 	Count                                  [Kinds]uint32 // of the fields of each kind
 }
 
@@ -20,8 +20,8 @@ func (s Span) Of(text []byte) []byte { return text[s.From:s.To:s.To] }
 
 // Field is a field line.
 type Field struct {
-	Name, Value Span
-	Kind        Kind
+	Name, Value Span // without white space around them
+	Kind        Kind // 0: the server does not use it
 }
 
 // Get returns the value of the first field of this name in text, without regard to case; nil if there is none.

@@ -29,14 +29,19 @@ func Empty(status int) bool { return Bodiless(status) || status == 205 }
 
 // Refusal is why a request is not served: the status to answer it with, and a sentence for the log.
 type Refusal struct {
-	Status int
-	Why    string
-	Err    error // for errors.Is; or nil
+	Status int    // 4xx or 5xx
+	Why    string // for the log
+	Err    error  // for errors.Is; or nil
 }
 
+// Error returns Why.
 func (r *Refusal) Error() string { return "httpd: " + r.Why }
+
+// Unwrap returns Err.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Timeout and Temporary implement net.Error.
-func (r *Refusal) Timeout() bool   { return r.Status == 408 }
+// Timeout reports whether the client was too slow: it implements net.Error.
+func (r *Refusal) Timeout() bool { return r.Status == 408 }
+
+// Temporary implements net.Error.
 func (r *Refusal) Temporary() bool { return r.Timeout() }

@@ -57,9 +57,9 @@ func (c *Conn) Co() *coro.Co { return c.co }
 // the next call that may suspend the coroutine, such as Read and Write.
 func (c *Conn) Under() *websocket.Conn { return c.under }
 
-// Read waits for the next message and returns it whole, in memory of the caller's. The error is a *websocket.CloseError if the
-// connection has ended, net.ErrClosed after Close, what the system reports, or one of Co's. To receive large messages in
-// pieces, or without a copy, use Under.
+// Read waits for the next message and returns it whole, in memory that the caller owns. The error is a *websocket.CloseError
+// if the connection has ended, net.ErrClosed after Close, what the system reports, or one of Co's. To receive large messages
+// in pieces, or without a copy, use Under.
 func (c *Conn) Read() (websocket.Message, error) {
 	co := c.co.Caller()
 	for {

@@ -70,7 +70,7 @@ func (c *client) run(s *sim.Client) error {
 	c.offers(r)
 	c.handles = from(r, echoes, echoes, echoes, inPieces, inPieces, either, deaf)
 	if c.handles == deaf && r.IntN(2) == 0 {
-		c.way = resets // behind what is not received no other end is noticed
+		c.way = resets // after unreceived bytes no other end is noticed
 		c.draw()
 		s.Go(func(*sim.Client) error { // it may be waiting for room
 			c.Sleep(c.pause + time.Duration(r.Int64N(int64(5*time.Second))))
@@ -169,7 +169,7 @@ func (c *client) saidMessages() (n int) {
 	return n
 }
 
-// put sends something, behind what is being sent.
+// put sends something, after what is being sent.
 func (c *client) put(s saying) {
 	c.queue = append(c.queue, s)
 	if c.sending {

@@ -43,7 +43,7 @@ func (l *Load) visit(c Client, conn net.Conn, over <-chan struct{}) *Failure {
 	}
 }
 
-// look is how long a client at rest looks whether its connection was closed, before it looks whether all is over.
+// look is how often a client at rest polls whether its connection was closed, or all is over.
 const look = 100 * time.Millisecond
 
 // rest waits for d, or for the end, and reports whether the connection is open then.

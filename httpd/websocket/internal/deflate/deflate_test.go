@@ -161,7 +161,7 @@ func TestAPeerWithAStream(t *testing.T) {
 	}
 }
 
-// FuzzInflate inflates anything, behind anything: nothing goes wrong, and there are no more bytes than there may be. What
+// FuzzInflate inflates anything, after anything: nothing goes wrong, and there are no more bytes than there may be. What
 // compress/flate makes of it is the same.
 func FuzzInflate(f *testing.F) {
 	for _, row := range hello {
