@@ -20,10 +20,10 @@ func (l *Limiter) Take(c *listener.Conn) (wait time.Duration) {
 	return wait
 }
 
-// Pace counts a message of the client of c that is not refused, however many its source has sent. It returns how long nothing
-// more may be read on c then, so that the rate is kept: 0 while less than the burst was sent. So the client is held up by its
-// connection, and needs no protocol for it. On each connection the source may send a message before it is held up. Pace is
-// called on the thread of c's scheduler.
+// Pace counts a message of c's client, and never refuses it. It returns how long the caller must not read from c, to keep the
+// source to its rate: 0 while less than the burst was sent. So backpressure slows the client down, and the protocol needs no
+// answer for that. On each connection the source may send a message before it is held up. Pace is called on the thread of c's
+// scheduler.
 func (l *Limiter) Pace(c *listener.Conn) (pause time.Duration) {
 	if pause = l.message(c, (*bucket).owe); pause > 0 {
 		countsOf.Get(c.Scheduler()).paused++

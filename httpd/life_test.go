@@ -232,7 +232,7 @@ func TestAnAnswerWaitsForTheEndOfChunks(t *testing.T) {
 }
 
 // An empty line does not begin a request (RFC 9112 2.2), so a connection with nothing else is idle: it is closed after 75 s,
-// or at once on an order, and without a 408, which the client might take for the response to its next request.
+// or at once on a shutdown request, and without a 408, which the client might take for the response to its next request.
 func TestEmptyLinesLeaveAConnectionIdle(t *testing.T) {
 	for _, lines := range []string{"\n", "\n\n\n"} {
 		d := newDriver(t)

@@ -16,7 +16,7 @@ import (
 // draining is the order of a server that is going to be replaced.
 var draining = shutdown.Policy{Time: 30 * time.Second, Drop: true}
 
-// obey gives an order, and lets time pass until the scheduler has obeyed it.
+// obey requests a shutdown, and lets time pass until the scheduler has obeyed it.
 func (d *driver) obey(o shutdown.Order, meanwhile func()) (cut error) {
 	d.s.Shutdown(o)
 	for turns := 0; turns < mostTurns; turns++ {
@@ -38,8 +38,8 @@ func (d *driver) obey(o shutdown.Order, meanwhile func()) (cut error) {
 	return nil
 }
 
-// What an order does: an idle connection is closed at once, and a new one in a second; one with a request is answered, and told
-// that this was the last; one that takes too long is dropped.
+// What a shutdown does: an idle connection is closed at once, and a new one in a second; one with a request is answered, and
+// told that this was the last; one that takes too long is dropped.
 func TestAnOrderToDrain(t *testing.T) {
 	streamed := func(w *httpd.Response, _ *httpd.Request) act.Action {
 		_ = w.Flush()
@@ -90,8 +90,8 @@ func TestAnOrderToDrain(t *testing.T) {
 	}
 }
 
-// Connections at rest end evenly over the second half of the window of an order. One on which a request comes before answers
-// it, and says that it was the last.
+// Connections at rest end evenly over the second half of the window of a shutdown. One on which a request comes before
+// answers it, and says that it was the last.
 func TestIdleConnectionsEndOverTheWindowOfAnOrder(t *testing.T) {
 	d := newDriver(t)
 	var all []*client
@@ -130,15 +130,15 @@ func (l *life) Act(t *act.Task) act.Directive {
 		_, _ = l.w.WriteString("bye")
 		return act.Done
 	}
-	t.Waker() // unused: it waits for an order
+	t.Waker() // unused: it waits for a shutdown request
 	return act.Wait
 }
 
 func (l *life) Stop(*act.Task, shutdown.Order) { *l.notes += "s"; l.told = true }
 func (l *life) Close() error                   { *l.notes += "c"; return nil }
 
-// The handler's action is told of orders, and closed when it has finished or is dropped, once; even with WithBody,
-// which for a time was in the way.
+// The handler's action is told of shutdowns, and closed when it has finished or is dropped, once; even with
+// WithBody, which for a time was in the way.
 func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
 	for end, want := range map[string]string{"over": "ac", "told": "asac", "dropped": "asc"} {
 		for _, says := range [][]string{{get + "\n"}, {post + "Content-Length: 5\n\n", "hello"}} {
@@ -168,7 +168,7 @@ func TestTheHandlersActionGetsOrdersAndIsClosed(t *testing.T) {
 	}
 }
 
-// An action that has finished was told for a time when an order came while its answer was on its way.
+// An action that has finished was told for a time when a shutdown request came while its answer was on its way.
 func TestAnActionThatHasFinishedGetsNoOrder(t *testing.T) {
 	d := newDriver(t)
 	notes := ""

@@ -108,7 +108,7 @@ func (w *Response) early() bool {
 func (w *Response) SetStatus(code int) {
 	switch {
 	case code < 200 || code > 599: // 1xx are not answers; other first digits have no meaning (RFC 9110 15)
-		panic(fmt.Sprintf("httpd: %d is no status that a request can be answered with", code))
+		panic(fmt.Sprintf("httpd: %d is not a status that a request can be answered with", code))
 	case w.early():
 		w.status, w.next = code, nil
 	}
@@ -453,7 +453,7 @@ func (w *Response) complete() bool { return w.progress == enough }
 func (w *Response) Inform(code int, fields ...Field) error {
 	switch {
 	case code < 100 || code > 199 || code == 101:
-		panic(fmt.Sprintf("httpd: %d is no status of an interim response", code))
+		panic(fmt.Sprintf("httpd: %d is not a status of an interim response", code))
 	case w.progress >= hijacked || w.err != nil:
 		return cmp.Or(w.err, errHijacked)
 	case w.progress != gathering:

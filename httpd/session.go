@@ -431,8 +431,8 @@ func (x *session) handOver(t *act.Task) {
 }
 
 // parent is the action of a task that can go on with another action in place of one that it calls. Replace reports whether it
-// calls old; then it calls replacement from the next turn on, and whatever else it had for old is replacement's: orders, the end
-// and the name.
+// calls old; then it calls replacement from the next turn on, and everything else it had for old now goes to replacement:
+// shutdown requests, the end and the name.
 type parent interface {
 	Replace(old, replacement act.Action) bool
 }

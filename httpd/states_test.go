@@ -62,7 +62,7 @@ func TestStatesOfAConnection(t *testing.T) {
 				c.send(raw(s))
 				all = append(all, seen())
 			}
-			if name == "the handler waits" { // an order drops it
+			if name == "the handler waits" { // a shutdown drops it
 				c.host.action.(act.Abandoner).Abandon()
 				all = append(all, seen())
 			}

@@ -37,7 +37,7 @@ func eachTakeover(t *testing.T, f func(t *testing.T, take takeover, status strin
 	}
 }
 
-// lineEcho is the other protocol: it returns each line, in capitals, and says "bye" on an order.
+// lineEcho is the other protocol: it returns each line, in capitals, and says "bye" on a shutdown request.
 type lineEcho struct {
 	in      listener.Line
 	stopped bool

@@ -33,7 +33,7 @@ func parseCPUs(text string) (list []int, err error) {
 		first, err := strconv.ParseUint(from, 10, 31)
 		last, err2 := strconv.ParseUint(to, 10, 31)
 		if err != nil || err2 != nil || last < first {
-			return nil, errors.New("it is no list of CPUs, such as 0,2-5, and not auto")
+			return nil, errors.New("it is neither a list of CPUs, such as 0,2-5, nor auto")
 		}
 		for cpu := int(first); cpu <= int(last); cpu++ {
 			if !slices.Contains(thread.CPUs(), cpu) {

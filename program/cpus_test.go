@@ -24,7 +24,7 @@ func TestCPUsOfTheReactors(t *testing.T) {
 		require.Equal(t, want.CPUs, s.Config.CPUs)
 	}
 	for text, says := range map[string]string{
-		"0,x": "no list of CPUs, such as 0,2-5", "1-0": "no list", "-1": "no list", "0-": "no list", ",": "no list",
+		"0,x": "neither a list of CPUs, such as 0,2-5", "1-0": "neither a list", "-1": "neither a list", "0-": "neither a list", ",": "neither a list",
 		fmt.Sprintf("%d,99999-2000000000", first): "the process may not use CPU 99999",
 	} {
 		_, err := parse(&Server{}, "-cpus", text)

@@ -60,13 +60,13 @@ func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 			"0: half of the memory that the process may have; -1: no bound")
 	fs.IntVar(&s.Config.Schedulers, "reactors", s.Config.Schedulers,
 		"the `number` of reactors, each with a thread of its own; 0: one for each CPU, at most GOMAXPROCS and the CPU quota")
-	fs.Func("cpus", "the `list` of CPUs to which reactors are bound, each to one of them, such as 0,2-5; auto: those that are used "+
+	fs.Func("cpus", "the `list` of CPUs to which reactors are bound, each to one of them, such as 0,2-5; auto: the ones that are used "+
 		"least; empty: none", func(text string) error { return bind(&s.Config, text) })
 	idle := "" // the program has chosen
 	if s.Config.Idle == nil {
 		idle = "interrupt"
 	}
-	fs.StringVar(&idle, "idle", idle, "the `strategy` of an idle reactor: interrupt, poll, hybrid or busy")
+	fs.StringVar(&idle, "idle", idle, "the `strategy` of an idle scheduler: interrupt, poll, hybrid or busy")
 	fs.Var(&drain{&s.Config.Shutdown}, "drain",
 		"the `duration` for which connections may go on after a signal; those still open then are cut")
 	p := &s.Config.Shutdown

@@ -61,7 +61,7 @@ func TestMemoryHasAUnit(t *testing.T) {
 		parsed(t, &s, "-memory", text)
 		require.Equal(t, bytes, s.Memory)
 	}
-	const none = "it is no size, such as 4096, 300KiB, 64MiB or 2GiB"
+	const none = "it is not a size, such as 4096, 300KiB, 64MiB or 2GiB"
 	for text, says := range map[string]string{"256": "-memory must be at least 1MiB: 256", "1000KiB": "-memory must be at least 1MiB: 1000KiB",
 		"": none, "MiB": none, "256MB": none, "1.5GiB": none, "99999999999GiB": none} {
 		_, err := parse(&Server{}, "-memory", text)

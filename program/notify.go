@@ -55,7 +55,7 @@ func newNotifier(log *zap.Logger) *notifier {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err != nil {
-		log.Warn("there is no supervisor at NOTIFY_SOCKET, so none is told anything", zap.Error(err))
+		log.Warn("there is no supervisor at NOTIFY_SOCKET, so the program tells it nothing", zap.Error(err))
 		return nil
 	}
 	n := &notifier{conn: conn, log: log}

@@ -334,7 +334,7 @@ func TestRefusals(t *testing.T) {
 		{"an unknown strategy", "echo", []string{"-idle", "x"}, 2, `-idle must be interrupt, poll, hybrid or busy, not "x"`},
 		{"no unit", "echo", []string{"-drain", "5"}, 2, `invalid value "5" for flag -drain: it needs a unit, as in 5s`},
 		{"no duration", "echo", []string{"-drain", "x"}, 2,
-			`invalid value "x" for flag -drain: it is no duration, such as 300ms, 5s or 1m30s`},
+			`invalid value "x" for flag -drain: it is not a duration, such as 300ms, 5s or 1m30s`},
 		{"no network", "broker", []string{"-proxy-from", "::1,x"}, 2, `invalid value "::1,x" for flag -proxy-from: "x" is neither an address nor a network`},
 		{"a negative number", "broker", []string{"-max-per-source", "-1"}, 2, "-max-per-source must not be negative: -1"},
 		{"a negative rate", "broker", []string{"-rate-per-source", "-1"}, 2, "-rate-per-source must not be negative: -1"},

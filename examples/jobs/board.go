@@ -78,7 +78,7 @@ func parse(values url.Values) (q query, err error) {
 	if text := values.Get("before"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			return q, fmt.Errorf("%w: %q is no number of a task", errAsked, text)
+			return q, fmt.Errorf("%w: %q is not the number of a task", errAsked, text)
 		}
 		q.before = store.ID(n)
 	}

@@ -194,7 +194,7 @@ func number(r *httpd.Request) (store.ID, error) {
 	text := string(r.Value("id"))
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %q is no number of a task", errAsked, text)
+		return 0, fmt.Errorf("%w: %q is not the number of a task", errAsked, text)
 	}
 	return store.ID(n), nil
 }
@@ -204,12 +204,12 @@ func (x *Jobs) add(w *httpd.Response, _ *httpd.Request, values url.Values) act.A
 	var err error
 	if text := values.Get("n"); text != "" {
 		if n, err = strconv.Atoi(text); err != nil {
-			return x.refuse(w, fmt.Errorf("%w: %q is no number of tasks", errAsked, text))
+			return x.refuse(w, fmt.Errorf("%w: %q is not a number of tasks", errAsked, text))
 		}
 	}
 	if text := values.Get("after"); text != "" {
 		if after, err = time.ParseDuration(text); err != nil {
-			return x.refuse(w, fmt.Errorf("%w: %q is no duration, such as 10s", errAsked, text))
+			return x.refuse(w, fmt.Errorf("%w: %q is not a duration, such as 10s", errAsked, text))
 		}
 	}
 	return x.answer(w, func(ctx context.Context) (any, error) {

@@ -23,7 +23,8 @@ import (
 // untimed are the time-outs of servers here: a busy machine is not a slow client.
 var untimed = httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}
 
-// run starts a server of this package on one scheduler, whose orders have the given bound. over gets what act.Run returns.
+// run starts a server of this package on one scheduler, whose shutdowns have the given bound. over gets what act.Run
+// returns.
 func (j *journal) run(a *nethttp.Adapter, cfg *tls.Config, bound time.Duration) (
 	address string, order func(), over chan error, err error,
 ) {
@@ -71,7 +72,7 @@ type host struct {
 	over  chan error // what Run has returned
 }
 
-// serve starts a server whose orders have the given bound.
+// serve starts a server whose shutdowns have the given bound.
 func serve(t testing.TB, a *nethttp.Adapter, bound time.Duration) *host {
 	t.Helper()
 	h := &host{scene: &scene{TB: t, site: &site{name: t.Name()}}}
@@ -88,7 +89,7 @@ func serve(t testing.TB, a *nethttp.Adapter, bound time.Duration) *host {
 	return h
 }
 
-// end orders the end, and returns what Run has.
+// end shuts the server down, and returns what Run has.
 func (h *host) end() error {
 	h.order()
 	return <-h.over

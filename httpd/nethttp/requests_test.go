@@ -280,7 +280,7 @@ func requests() []row {
 				_, err := r.Body.Read(make([]byte, 9))
 				s.say("%v", err)
 			},
-			differs: []but{{"", "invalid byte in chunk length", "httpd: a chunk size that is no number, or too large",
+			differs: []but{{"", "invalid byte in chunk length", "httpd: a chunk size that is not a number, or too large",
 				"The errors of a body have other words"}},
 			inline: refused(400, received)},
 		{name: "reads of nothing", request: post("Content-Length: 5", "hello"),

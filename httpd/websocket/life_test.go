@@ -90,7 +90,8 @@ func TestMistakesPanic(t *testing.T) {
 	}
 }
 
-// On an order connections go on until their moment has come. The moments are spread evenly over the second half of the window, by the terms of the order.
+// On a shutdown request connections go on until their moment has come. The moments are spread evenly over the second
+// half of the window, by the terms of the request.
 func TestAnOrderIsSpread(t *testing.T) {
 	const window = 8 * time.Second
 	for name, row := range map[string]struct {

@@ -129,7 +129,7 @@ func (x *shake) talk(t *act.Task) error {
 			err = http1.ErrLargeHead
 		}
 		if refused := (*syntax.Refusal)(nil); errors.As(err, &refused) {
-			err = fmt.Errorf("the answer is no HTTP that is understood: %s", refused.Why)
+			err = fmt.Errorf("the answer is not HTTP that is understood: %s", refused.Why)
 		}
 		switch {
 		case err != nil:

@@ -127,7 +127,7 @@ func (h *server) tracked(q *request, inner act.Action) act.Action {
 type trackedAction struct {
 	act.Child
 	q      *request
-	told   bool // of an order
+	told   bool // of a shutdown
 	closed bool
 }
 

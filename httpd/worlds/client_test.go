@@ -297,7 +297,7 @@ func (c *client) end(q *request) error {
 }
 
 // cut is called when the connection has ended before the answer to q was read. It returns nil, or an error that a fault or
-// an order has to explain, or one that nothing does.
+// a shutdown has to explain, or one that nothing does.
 func (c *client) cut(q *request, err error) error {
 	bad := (*incomplete)(nil)
 	if !errors.As(err, &bad) {

@@ -56,7 +56,7 @@ type request struct {
 	ended     bool // the handler has seen the end of the body
 	headed    bool // the handler has made the head of its answer
 	early     bool // too early to know whether the connection can go on
-	ordered   bool // under an order
+	ordered   bool // during a shutdown
 	written   int
 	bad       bool // the body could not be read
 	failed    bool // the answer could not be written

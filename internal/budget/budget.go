@@ -369,7 +369,7 @@ type line struct {
 }
 
 var lines = summary.New(func(log *zap.Logger, l line) {
-	log.Warn("connections were shed: what is queued and buffered has reached its bound",
+	log.Warn("connections were evicted: what is queued and buffered has reached its bound",
 		zap.Int("in a second", l.n), zap.String("the largest", l.peer), zap.Int("its bytes", l.bytes),
 		zap.Duration("without progress for", l.still), zap.Int("bound of its scheduler", l.bound))
 })

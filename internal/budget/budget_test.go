@@ -224,7 +224,7 @@ func TestACrowdIsShedInParts(t *testing.T) {
 	require.Equal(t, uint64(1251), x.count("shed_bytes_total"))
 
 	x.after(5 * time.Second)
-	all := x.logs.FilterMessageSnippet("connections were shed").All()
+	all := x.logs.FilterMessageSnippet("connections were evicted").All()
 	require.Len(t, all, 1, "a line for a second")
 	fields := all[0].ContextMap()
 	require.EqualValues(t, 1251, fields["in a second"])

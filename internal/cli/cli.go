@@ -66,7 +66,7 @@ func (d *Duration) Set(text string) error {
 	if _, err := time.ParseDuration(text + "s"); err == nil {
 		return errors.New("it needs a unit, as in " + text + "s")
 	}
-	return errors.New("it is no duration, such as 300ms, 5s or 1m30s")
+	return errors.New("it is not a duration, such as 300ms, 5s or 1m30s")
 }
 
 // DurationVar defines a flag as [flag.DurationVar] does.
@@ -93,7 +93,7 @@ func (s *Size) Set(text string) error {
 		if digits, ok := strings.CutSuffix(text, name); ok {
 			n, err := strconv.ParseInt(digits, 10, strconv.IntSize)
 			if err != nil || n > math.MaxInt>>(10*unit) || n < math.MinInt>>(10*unit) {
-				return errors.New("it is no size, such as 4096, 300KiB, 64MiB or 2GiB")
+				return errors.New("it is not a size, such as 4096, 300KiB, 64MiB or 2GiB")
 			}
 			*s = Size(n << (10 * unit))
 			return nil

@@ -19,7 +19,7 @@ import (
 )
 
 // TestWorldEcho has clients of crypto/tls that write and read in all ways, are slow, and cut their connections at any byte; and
-// an order may come at any time.
+// a shutdown request may come at any time.
 func TestWorldEcho(t *testing.T) {
 	var seen counts
 	try(t, sim.Options{Faults: sim.Anything()}, func(w *world) { w.echoServer(t, &seen) })

@@ -50,7 +50,7 @@ const (
 )
 
 var (
-	errChunkSize = &syntax.Refusal{Status: 400, Why: "a chunk size that is no number, or too large"}
+	errChunkSize = &syntax.Refusal{Status: 400, Why: "a chunk size that is not a number, or too large"}
 	errChunkLine = &syntax.Refusal{Status: 400, Why: "a chunk size line that is too long, or too many extensions"}
 	errChunkEnd  = &syntax.Refusal{Status: 400, Why: "a chunk that does not end in CRLF"}
 	errExtension = &syntax.Refusal{Status: 400, Why: "a chunk extension with a bad name or value"}

@@ -17,15 +17,15 @@ type Framing struct {
 }
 
 var (
-	errTwoLengths    = &syntax.Refusal{Status: 400, Why: "Content-Length beside Transfer-Encoding"}              // 9112 6.1
-	errOldCoding     = &syntax.Refusal{Status: 400, Why: "Transfer-Encoding in a message of HTTP/1.0"}           // 9112 6.1
-	errCoding        = &syntax.Refusal{Status: 400, Why: "a Transfer-Encoding that does not end in chunked"}     // 9112 6.3
-	errUnknownCoding = &syntax.Refusal{Status: 501, Why: "a Transfer-Encoding other than chunked"}               // 9112 6.1
-	errLength        = &syntax.Refusal{Status: 400, Why: "a Content-Length that is no number, or more than one"} // 9112 6.3
-	errHost          = &syntax.Refusal{Status: 400, Why: "no Host, more than one, or none that is valid"}        // 9112 3.2
-	errForm          = &syntax.Refusal{Status: 400, Why: "a target of a form that the method does not have"}     // 9112 3.2
-	errConnect       = &syntax.Refusal{Status: 501, Why: "CONNECT, which is for proxies"}                        // 9112 3.2.3
-	errExpectation   = &syntax.Refusal{Status: 417, Why: "an expectation other than 100-continue"}               // 9110 10.1.1
+	errTwoLengths    = &syntax.Refusal{Status: 400, Why: "Content-Length beside Transfer-Encoding"}                 // 9112 6.1
+	errOldCoding     = &syntax.Refusal{Status: 400, Why: "Transfer-Encoding in a message of HTTP/1.0"}              // 9112 6.1
+	errCoding        = &syntax.Refusal{Status: 400, Why: "a Transfer-Encoding that does not end in chunked"}        // 9112 6.3
+	errUnknownCoding = &syntax.Refusal{Status: 501, Why: "a Transfer-Encoding other than chunked"}                  // 9112 6.1
+	errLength        = &syntax.Refusal{Status: 400, Why: "a Content-Length that is not a number, or more than one"} // 9112 6.3
+	errHost          = &syntax.Refusal{Status: 400, Why: "no Host, more than one, or none that is valid"}           // 9112 3.2
+	errForm          = &syntax.Refusal{Status: 400, Why: "a target of a form that the method does not have"}        // 9112 3.2
+	errConnect       = &syntax.Refusal{Status: 501, Why: "CONNECT, which is for proxies"}                           // 9112 3.2.3
+	errExpectation   = &syntax.Refusal{Status: 417, Why: "an expectation other than 100-continue"}                  // 9110 10.1.1
 )
 
 // Framing is called when the head has ended. Of a request it checks target and Host, and sets Authority, Path and Query.

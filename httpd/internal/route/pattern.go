@@ -83,7 +83,7 @@ func (p *pattern) front() (path string, err error) {
 	host, path := []byte(place[:slash]), place[slash:]
 	switch {
 	case !syntax.Token.Only([]byte(p.method)):
-		return "", errors.New("its method is no token")
+		return "", errors.New("its method is not a token")
 	case path == "" || path[0] != '/':
 		return "", errors.New("it has no path, which begins with a slash")
 	case len(host) > maxHost || !syntax.ValidHost(host) || len(syntax.WithoutPort(host)) < len(host):

@@ -54,7 +54,7 @@ func text(err error) string {
 // A server and a client, both of them coroutines, with what their bodies return, and how many tasks fail.
 func TestConversations(t *testing.T) {
 	broken := errors.New("it broke")
-	var drain func() // gives the server an order
+	var drain func() // shuts the server down
 	for name, row := range map[string]struct {
 		server, client func(c *coroutine.Conn) error
 		there, here    string

@@ -38,7 +38,7 @@ func ExampleNew() {
 }
 
 // A client that connects again whenever its connection is lost, after growing pauses, unless the server has closed it with
-// code 1000. An order ends the pause, or closes the connection with code 1001.
+// code 1000. A shutdown request ends the pause, or closes the connection with code 1001.
 func ExampleNew_reconnect() {
 	pause := time.Second
 	var latest *websocket.Conn

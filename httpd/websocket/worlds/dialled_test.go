@@ -24,7 +24,7 @@ import (
 )
 
 // TestWorldClients has one server dial another, both with coroutines: what comes back is what was sent, and neither side ever
-// tells the other that it has broken the protocol. An order may come to either at any time.
+// tells the other that it has broken the protocol. A shutdown may come to either at any time.
 func TestWorldClients(t *testing.T) {
 	whole := 0
 	t.Run("gentle", func(t *testing.T) { dials(t, sim.Options{Faults: party.Gentle(), Panics: true}, &whole) })
@@ -118,7 +118,7 @@ type caller struct {
 	w                 *sim.World
 	ordered           *bool
 	gentle            bool // connections last
-	stays             bool // until an order ends it
+	stays             bool // until a shutdown ends it
 	whole             *int
 	messages, largest int
 	got               int

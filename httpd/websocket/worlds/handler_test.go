@@ -60,7 +60,7 @@ type handler struct {
 	start   int           // how many messages before it
 	naps    int           // how often it does not receive for a while
 	awake   time.Duration // when it does again
-	word    *message      // the last one, after an order
+	word    *message      // the last one, after a shutdown request
 	status  status        // of Close
 
 	// What has happened.
@@ -183,7 +183,7 @@ func (x *handler) Close() error {
 	return nil
 }
 
-// Stop hears of an order.
+// Stop gets a shutdown request.
 func (x *handler) Stop(*act.Task, shutdown.Order) {
 	if x.told {
 		x.w.Errorf("an order comes twice")
