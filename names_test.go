@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -108,9 +107,7 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 		if document == "CHANGELOG.md" {
 			continue // it names what is gone
 		}
-		content, err := os.ReadFile(document)
-		require.NoError(t, err)
-		for _, span := range codeSpan.FindAllString(fenced.ReplaceAllString(string(content), ""), -1) {
+		for _, span := range codeSpan.FindAllString(fenced.ReplaceAllString(text(t, document), ""), -1) {
 			for _, n := range goName.FindAllStringSubmatch(span, -1) {
 				if all["package "+n[1]] && !all[n[1]+"."+n[2]+n[3]] {
 					t.Errorf("%s: %s", document, n[0])
