@@ -221,7 +221,7 @@ func TestAnswers(t *testing.T) {
 		"two subprotocols":       {with("Sec-WebSocket-Protocol: chat.v1, b.v1"), "subprotocol", 0, ""},
 		"two lines of them":      {with("Sec-WebSocket-Protocol: chat.v1\r\nSec-WebSocket-Protocol: b.v1"), "subprotocol", 0, ""},
 		"many interim responses": {is(strings.Repeat("HTTP/1.1 100 \r\n\r\n", 9)), "interim", 0, ""},
-		"not HTTP":                {is("SSH-2.0-OpenSSH\r\n"), "not HTTP", 0, ""},
+		"not HTTP":               {is("SSH-2.0-OpenSSH\r\n"), "not HTTP", 0, ""},
 		"TLS":                    {is("\x15\x03\x01\x00\x02\x02\x46"), "not HTTP", 0, ""},
 		"a request":              {is("GET / HTTP/1.1\r\n"), "not HTTP", 0, ""},
 		"a folded field":         {with("A: b\r\n c"), "white space", 0, ""},
