@@ -12,8 +12,8 @@
 //		Handler: site.Serve,
 //	}
 //
-// Requests and messages are counted by the program, since only it knows what they are. A server of HTTP has its handler
-// limited, and answers 429:
+// The program counts requests and messages, since only it can recognize them. A server of HTTP has its handler limited,
+// and answers 429:
 //
 //	limits := &admission.Limiter{Messages: 50, MessageBurst: 200}
 //	web := &httpd.Server{Handler: httpd.Limited(limits.Take, site.Serve)}

@@ -9,8 +9,8 @@ import (
 )
 
 // Take counts a message of the client of c, and returns 0. If its source has sent too many, Take counts nothing and returns
-// how long it is until the source may send another: what the message asks for is refused. [httpd.Limited] answers requests so.
-// A connection that has not passed Filter has no limit. Take is called on the thread of c's scheduler.
+// how long it is until the source may send another: the program should refuse the message. [httpd.Limited] answers requests in
+// this way. A connection that has not passed Filter has no limit. Take is called on the thread of c's scheduler.
 //
 // [httpd.Limited]: https://pkg.go.dev/github.com/daimon-go/daimon/httpd#Limited
 func (l *Limiter) Take(c *listener.Conn) (wait time.Duration) {

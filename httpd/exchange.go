@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// exchange is what a Request, its Body and its Response stand on: one request with its answer, on a connection of HTTP/1
+// exchange is the transport under a Request, its Body and its Response: one request with its answer, on a connection of HTTP/1
 // ([http1Exchange]) or, in time, on a stream of HTTP/2. A Response gathers, counts and decides what has a length. The exchange
 // turns that into bytes of its protocol, and keeps the bytes that do not fit yet.
 //
@@ -46,5 +46,5 @@ type exchange interface {
 	leave(protocol string) error // why the connection cannot be given to the protocol, or to any if that is ""
 }
 
-// unlimited is the room for what a handler writes before it returns: it cannot wait.
+// unlimited is the room for writes before a handler returns: it cannot wait.
 const unlimited = math.MaxInt

@@ -28,12 +28,12 @@ type http1Exchange struct {
 	transfer
 }
 
-// transfer is what the next request has of its own in an exchange.
+// transfer is the part of an exchange that is new for each request.
 type transfer struct {
 	framing http1.Framing
 	content content // of the request
 	coding  coding  // of the response
-	pending []byte  // what the connection had no room for
+	pending []byte  // bytes that the connection had no room for
 	whole   []byte  // sent after that, without a copy
 	lost    error   // why the client cannot be told anything any more
 	cause   act.Blocked
@@ -162,7 +162,7 @@ func (e *http1Exchange) begins() {
 }
 
 // over calls OnResponse, once, if there was a request. Content that was not given to the connection is not counted then.
-// What is pending may include framing, so the count of a response that was cut off may be a few bytes too small.
+// Pending bytes may include framing, so the count of a response that was cut off may be a few bytes too small.
 func (e *http1Exchange) over() {
 	w := &e.out
 	w.recall()
@@ -319,7 +319,7 @@ func (e *http1Exchange) send(p []byte) {
 	e.emit(syntax.Bytes("\r\n"))
 }
 
-// offer gives the connection all of p at once, of which it takes what the system takes and what may be queued. Only a
+// offer gives the connection all of p at once, which takes as much as the kernel takes and as may be queued. Only a
 // chunk needs its length before: that is what there is room for in any case.
 func (e *http1Exchange) offer(p []byte) int {
 	if e.coding == byChunks {
@@ -393,7 +393,7 @@ func (e *http1Exchange) emit(p []byte) {
 	e.pending = append(e.pending, p...)
 }
 
-// push sends what is left, and returns why not all of it.
+// push sends the rest, and returns why not all of it was sent.
 func (e *http1Exchange) push() error {
 	for e.out.err == nil && (len(e.pending) > 0 || len(e.whole) > 0) {
 		rest := &e.pending

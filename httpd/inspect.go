@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
 )
 
-// What is awaited of the connection itself is the service's to say.
+// The service reports the waits for the connection itself.
 func (x *session) Describe(d *act.Description) {
 	if d.Name = x.redacted(); x.phase == switched {
 		x.next.Describe(d)

@@ -22,7 +22,7 @@ type Sender struct {
 	chunked bool
 	frame   []byte // what goes first: framing, and small content
 	left    int    // of the chunk that was begun
-	held    bool   // the connection may hold what it has taken: it wants another call
+	held    bool   // the connection may hold bytes that it has taken: it wants another call
 	most    int64  // how much content the head has left, -1: not said
 	taken   int64  // content
 	whole   bool   // a call has sent all since the latest Ready
@@ -186,7 +186,7 @@ func (s *Sender) Ready() error {
 	return nil
 }
 
-// note tells the pace what was sent.
+// note tells the pace how much was sent.
 func (s *Sender) note() {
 	sent := s.to.Sent()
 	s.e.session.given(int64(sent - s.noted))

@@ -25,7 +25,7 @@ type Request struct {
 	asked
 }
 
-// asked is what the next request has of its own.
+// asked is the part of a Request that is new each time.
 type asked struct {
 	peer    net.Addr      // nil: it was not asked for
 	began   time.Duration // 0: not yet

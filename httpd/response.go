@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Response is the answer to a request. What is written is gathered, up to 4 KiB: an answer that is complete by then
+// Response is the answer to a request. Up to 4 KiB of content are gathered first: an answer that is complete by then
 // gets a Content-Length automatically. The length of a longer one is set by SetLength; otherwise it is sent in chunks,
 // or to a client of HTTP/1.0 until the end of the connection.
 //
@@ -28,7 +28,7 @@ type Response struct {
 	answer
 }
 
-// answer is what the next response has of its own.
+// answer is the part of a Response that is new each time.
 type answer struct {
 	status    int
 	whole     []byte // by SetBody, sent without a copy
@@ -405,9 +405,9 @@ func (w *Response) SwitchProtocols(protocol string, next func(*listener.Conn) ac
 }
 
 // Hijack ends HTTP on the connection without an answer. If a part of the answer was written, that is sent first. When the
-// handler has finished, next makes the action that has the connection from there on, as with SwitchProtocols. What was not
-// read of the request's body is still unread. The handler's action is closed after next was called. If the connection is
-// lost before, next is not called. The request and the response are not used again.
+// handler has finished, next makes the action that has the connection from there on, as with SwitchProtocols. The unread
+// part of the request's body stays unread. The handler's action is closed after next was called. If the connection is lost
+// before, next is not called. The request and the response are not used again.
 //
 // The error is that of Write, or ErrLate after SetBody and SwitchProtocols. Then the handler answers as usual. After Hijack
 // nothing can be written, and an action that fails has the connection aborted.
@@ -490,7 +490,7 @@ func (w *Response) begin(final bool) {
 	}
 }
 
-// take takes what was gathered.
+// take takes the gathered content.
 func (w *Response) take() []byte {
 	p := w.body
 	w.body = w.body[:0]

@@ -47,8 +47,8 @@ type Server struct {
 	MaxHead, MaxFields int
 	// MaxHeads bounds the memory, in bytes, of the heads on a scheduler that have begun and not ended. One that would
 	// exceed it is answered with 503, and its connection is closed. A head that comes in one piece takes none; any other
-	// one takes at least 4 KiB, and at most twice what has come of it. 0 means 8 MiB, and less than 0 means no bound: then
-	// a client that begins many heads and ends none takes up to twice MaxHead with each.
+	// one takes at least 4 KiB, and at most twice its length so far. 0 means 8 MiB, and less than 0 means no bound: then a
+	// client that begins many heads and ends none takes up to twice MaxHead with each.
 	MaxHeads int
 	// OnResponse is called once for each request, for a log such as that of package accesslog: when its response has been
 	// given to the connection, or when nothing more of it will be given; up to Limits.High bytes of it may still be queued

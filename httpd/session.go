@@ -43,7 +43,7 @@ type session struct {
 	timer    timeout.Timer
 	peer     net.Addr      // asked for with the first request, if there is an OnResponse: later the system may not know it
 	pace     *pace         // of a client that does not take everything at once; else nil
-	limit    time.Duration // when what it awaits must be there; 0: not set yet
+	limit    time.Duration // when the awaited input must be there; 0: not set yet
 	phase    phase
 	state    ConnState
 	blank    uint8 // empty lines before the next request, which have been discarded
@@ -119,7 +119,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 }
 
 // keep keeps the request, if there still is one when the turn ends: for the turns to come, and for String, even after a
-// panic. What has come of one that is refused is for OnResponse.
+// panic. A refused one is kept, as far as it has come, for OnResponse.
 func (x *session) keep() {
 	if e := x.exchange; e != nil {
 		if !e.in.kept && e.known() {
@@ -218,7 +218,7 @@ func (x *session) skip() {
 	}
 }
 
-// patience returns how long the client may take with what is awaited.
+// patience returns how long the client may take with the awaited input.
 func (x *session) patience() time.Duration {
 	if x.phase == resting {
 		return timeout.Or(x.server.Timeouts.Idle, 75*time.Second)
@@ -308,7 +308,7 @@ func (x *session) turn(t *act.Task) act.Directive {
 	return d
 }
 
-// deliver sends what the handler has written when it waits, and has a turn come for what there is no room for.
+// deliver sends what the handler has written when it waits, and has a turn come for the bytes that did not fit.
 func (x *session) deliver(t *act.Task) {
 	e := x.exchange
 	if len(e.out.body) > 0 {
@@ -384,7 +384,7 @@ func (x *session) refuse(t *act.Task, err error) act.Directive {
 	return act.Done
 }
 
-// send sends what is left of the response.
+// send sends the rest of the response.
 func (x *session) send(t *act.Task) act.Directive {
 	e := x.exchange
 	if err := e.push(); err != nil {
@@ -437,7 +437,7 @@ type parent interface {
 	Replace(old, replacement act.Action) bool
 }
 
-// leftover begins to throw away what the handler has left of the body (RFC 9112 9.3): otherwise it would be the next request.
+// leftover begins to throw away the unread rest of the body (RFC 9112 9.3): otherwise it would be the next request.
 func (x *session) leftover(until time.Duration) act.Directive {
 	x.phase, x.limit = draining, until
 	x.exchange.content.leave(x.server)
@@ -515,8 +515,8 @@ func (x *session) close(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// abort ends the connection so that the client sees that something is missing. What a client has done is not a failure
-// of the server.
+// abort ends the connection so that the client sees that something is missing. A client's mistake is not a failure of
+// the server.
 func (x *session) abort(t *act.Task, err error) act.Directive {
 	x.conn.Abort()
 	x.phase = aborted

@@ -32,7 +32,8 @@ func (x *session) enter(s ConnState) {
 	}
 }
 
-// note logs why a client is not served any more: each time at level debug, and what has happened in a second at level info.
+// note logs why a client is not served any more: each time at level debug, and a summary of each second at level
+// info.
 func (x *session) note(t *act.Task, message string, err error) {
 	peer := x.client()
 	t.Scheduler().Logger().Debug(message, peer, zap.Error(err))

@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
-// bind sets what the flag -cpus says.
+// bind sets the threads and CPUs by the value of the flag -cpus.
 func bind(cfg *act.Config, text string) (err error) {
 	switch cfg.Threads, cfg.CPUs = act.Bound, nil; text {
 	case "":

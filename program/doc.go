@@ -46,13 +46,13 @@
 // Each second a line of the log says what the shutdown waits for. At the bound, the tasks that have waited longest are logged, a
 // line for each, when they are cut off. A second signal cuts off what is still open. A third one ends the program at once, even
 // if a turn does not end. Other signals have their usual effect, unless a service takes them. With -inspect-dir an Inspector
-// takes SIGUSR1, and writes a file with what has just happened.
+// takes SIGUSR1, and writes a file with the latest events.
 //
 // SIGHUP means reopen and reload. A service that keeps a file open by its name opens it again, and one that has read a file reads
 // it again. Each logs that in one line. A secure.Files reads its certificate, and an accesslog.Log opens its file, which a tool
 // such as logrotate has renamed. A service that fails to reload goes on with what it had. Connections go on. A service of your
 // own takes part with monitor.OnSignal. The services are called one after the other, and then the function Reload of the
-// [Server], for what the program itself has read. Without any of them SIGHUP ends the program, as it does by default.
+// [Server], which reads the program's own files again. Without any of them SIGHUP ends the program, as it does by default.
 //
 // SIGUSR2 replaces the program by a newer binary without a connection that is refused or reset: see package upgrade. A program
 // that is started with listening sockets, as by systemd's socket activation, listens on the ones that belong to its services.

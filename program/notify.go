@@ -81,7 +81,7 @@ func (n *notifier) setup(s *act.Scheduler) error {
 	return nil
 }
 
-// Act sends what is due.
+// Act sends the messages that are due.
 func (n *notifier) Act(t *act.Task) act.Directive {
 	now := max(1, t.Scheduler().Now())
 	if n.watchdog > 0 && !n.replaced.Load() { // else it hid that the other process hangs

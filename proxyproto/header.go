@@ -21,7 +21,7 @@ type Header struct {
 }
 
 // TLV is a value in a header, with its type: 0x01 is the protocol that was negotiated (ALPN), 0x02 the name of the server as the
-// client has sent it (SNI), 0x05 an ID of the connection, 0x20 what the proxy knows of the client's TLS (sections 2.2.1 to 2.2.7).
+// client has sent it (SNI), 0x05 an ID of the connection, 0x20 facts about the client's TLS (sections 2.2.1 to 2.2.7).
 type TLV struct {
 	Type  byte   // the protocol's number
 	Value []byte // as the sender has it

@@ -89,7 +89,7 @@ func refuse(t *act.Task, c *listener.Conn, err error) act.Directive {
 	return t.Fail(&listener.PeerError{Err: err})
 }
 
-// reading is the action of a connection until its header is read. What has come of it stays unread.
+// reading is the action of a connection until its header is read. An incomplete header stays unread.
 type reading struct {
 	conn     *listener.Conn
 	optional bool

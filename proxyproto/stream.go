@@ -18,7 +18,7 @@ func Of(c *listener.Conn) (Header, bool) {
 	return Header{}, false
 }
 
-// ProxyAddr returns the address of what has connected: that of the proxy if c began with a header, and otherwise
+// ProxyAddr returns the address of the sender: the proxy's if c began with a header, and otherwise
 // c.RemoteAddr().
 func ProxyAddr(c *listener.Conn) net.Addr {
 	if s, ok := find(c); ok {
@@ -59,7 +59,7 @@ func (s *stream) LocalAddr() net.Addr { return s.header.Destination }
 // Unwrap returns the Stream below.
 func (s *stream) Unwrap() monitor.Stream { return s.Stream }
 
-// What the Stream below says is of the proxy.
+// Describe describes the Stream below, with the client in place of the proxy.
 func (s *stream) Describe(d *act.Description) {
 	below, ok := monitor.As[act.Describer](s.Stream)
 	if !ok {

@@ -10,8 +10,8 @@
 // Above the filter the connection is a [listener.Conn] like any other: lent input, gathered writes, water marks,
 // deadlines, Sent, Push and staged closes. It has no goroutine. What differs:
 //
-//   - CloseWrite and Close send the alert close_notify. After CloseWrite the transport stays open in both directions, and
-//     what the peer still sends is read.
+//   - CloseWrite and Close send the alert close_notify. After CloseWrite the transport stays open in both directions, and further
+//     input of the peer is read.
 //   - Close waits for the end of the transport, within Limits.Linger, only if the peer has sent no close_notify.
 //   - Conn.Ended reports the end of the transport. The peer's close_notify is io.EOF, when it is read.
 //   - An error of TLS is a [listener.PeerError]: errors.Is and errors.As find what crypto/tls says.
@@ -19,11 +19,11 @@
 //     within one. So a protocol must tell by itself whether a message is whole, as HTTP does (RFC 8446, section 6.1).
 //   - Limits bound encrypted bytes. While more than Limits.High and 16 KiB of them are queued, nothing is decrypted either: a
 //     peer could ask for answers without end (KeyUpdate).
-//   - What Conn.Room returns is certain for one Write, and not for several of a turn: each record, of about 1 KiB at first and
-//     16 KiB later, grows by 22 to 69 bytes.
+//   - The result of Conn.Room holds for one Write, and not for several in a turn: each record, of about 1 KiB at first and 16 KiB
+//     later, grows by 22 to 69 bytes.
 //   - SendFile reads the file, since all bytes have to be encrypted.
-//   - While the sending side is lent to a goroutine (monitor.OutputLender) that goroutine encrypts. What crypto/tls answers to the
-//     peer meanwhile is sent before the next data, or when the loan ends. At most 96 KiB are encrypted and not sent.
+//   - While the sending side is lent to a goroutine (monitor.OutputLender) that goroutine encrypts. Answers of crypto/tls to the
+//     peer are meanwhile held, and sent before the next data, or when the loan ends. At most 96 KiB are encrypted and not sent.
 //
 // [State] returns what was negotiated. The Handler of a service comes after the filters, so it can choose the protocol:
 //

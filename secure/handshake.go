@@ -104,7 +104,7 @@ func (x *handshake) Act(t *act.Task) act.Directive {
 	return d
 }
 
-// underWay is about how much memory a handshake takes that has begun, beside what has come.
+// underWay is about how much memory a handshake takes that has begun, beside its input.
 const underWay = 24 << 10
 
 // count counts its memory.
@@ -189,7 +189,7 @@ func (x *handshake) receive(t *act.Task) act.Directive {
 // handshakeRecord is the type of the first record (RFC 8446, section 5.1).
 const handshakeRecord = 22
 
-// notTLS is what a peer gets that speaks HTTP.
+// notTLS is the answer to a peer that speaks HTTP.
 const notTLS = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 57\r\n\r\n" +
 	"This port speaks TLS: use https:// in place of http://.\r\n"
 

@@ -26,10 +26,10 @@ type output struct {
 	sent int        // of it
 }
 
-// mostHeld bounds what is encrypted and not sent: a peer could ask for answers without end (KeyUpdate).
+// mostHeld bounds the bytes that are encrypted and not sent: a peer could ask for answers without end (KeyUpdate).
 const mostHeld = 2 * part
 
-// outputs is memory for what a Send encrypts.
+// outputs is memory for the records of a Send.
 var outputs = sync.Pool{New: func() any {
 	p := make([]byte, 0, part+8<<10)
 	return &p
@@ -51,7 +51,7 @@ func (s *stream) LendOutput() monitor.Output {
 	return s.lent
 }
 
-// Send encrypts a part, and sends it with one call of the system. What the system does not take is held, and the
+// Send encrypts a part, and sends it with one system call. Bytes that the kernel does not take are held, and the
 // next Send begins with it.
 func (o *output) Send(head, p []byte) (n int, err error) {
 	o.calls.Lock()
@@ -108,7 +108,7 @@ func (o *output) free() {
 	o.out, o.sent = nil, 0
 }
 
-// Full also counts what is held. No Send is under way.
+// Full also counts held bytes. No Send is under way.
 func (o *output) Full() bool {
 	full := o.Output.Full()
 	o.held = 0
@@ -119,7 +119,7 @@ func (o *output) Full() bool {
 	return full
 }
 
-// Return queues what is not sent.
+// Return queues the bytes that are not sent.
 func (o *output) Return() {
 	o.calls.Lock()
 	o.over = true

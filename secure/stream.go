@@ -82,7 +82,7 @@ func (s *stream) over(below monitor.Stream, c *listener.Conn) {
 	s.out = nil
 }
 
-// count counts the memory of what has passed by and was not taken.
+// count counts the memory of input that has passed by and was not taken.
 func (s *stream) count() {
 	n := s.records.held()
 	if s.lent != nil {
@@ -283,7 +283,7 @@ func (s *stream) IdleSince() (since time.Duration, idle bool) {
 // Below returns the Stream that carries the encrypted bytes. Package proxyproto looks there for a header.
 func (s *stream) Below() monitor.Stream { return s.Stream }
 
-// Describe says what the Stream below says.
+// Describe describes the Stream below.
 func (s *stream) Describe(d *act.Description) {
 	if below, ok := monitor.As[act.Describer](s.Stream); ok {
 		below.Describe(d)

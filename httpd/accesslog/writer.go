@@ -22,7 +22,7 @@ type writer struct {
 
 	// Of the goroutine.
 	file     *os.File
-	torn     []byte    // what is missing of a line that was written in part
+	torn     []byte    // the rest of a line that was written in part
 	failed   error     // of the latest write
 	reported uint64    // lines that were lost
 	quiet    time.Time // no report until then
@@ -90,7 +90,7 @@ func (w *writer) release() {
 	}
 }
 
-// finish writes what is missing of a line.
+// finish writes the rest of a line.
 func (w *writer) finish() error {
 	if len(w.torn) == 0 {
 		return nil

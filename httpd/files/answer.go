@@ -140,7 +140,7 @@ func (a *answer) begin(length int64) act.Directive {
 	return act.Done
 }
 
-// send sends what is left of the body. A failure here aborts the connection: the client was told the length, and must not
+// send sends the rest of the body. A failure here aborts the connection: the client was told the length, and must not
 // take a part for the whole.
 func (a *answer) send(t *act.Task) act.Directive {
 	for len(a.body) > 0 {

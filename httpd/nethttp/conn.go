@@ -48,7 +48,7 @@ func (x *call) state(of *listener.Conn, s httpd.ConnState) {
 	}
 }
 
-// outside returns what a program sees of c, the same each time.
+// outside returns the net.Conn that the program gets for c, the same each time.
 func (c *conn) outside() net.Conn {
 	if c.tls != nil {
 		return encrypted{c}

@@ -39,7 +39,7 @@ type exchange struct {
 	intake intake
 	toCome int64 // of the body's length; if that is not known, less than 0
 	answer answer
-	given  int // bytes of what the writer had gathered when the handler returned
+	given  int // bytes that the writer had gathered when the handler returned
 	held   listener.Meter
 
 	// Of both.
@@ -63,7 +63,7 @@ type exchange struct {
 	failure  *act.Panic
 }
 
-// intake is how far the task is with what the client sends.
+// intake is how far the task is with the client's input.
 type intake uint8
 
 const (
@@ -91,7 +91,7 @@ const (
 	strayed         // and the handler has returned since
 )
 
-// ask is what the goroutine has the task do, and waits for.
+// ask is a request of the goroutine to the task, which it waits for.
 type ask struct {
 	do     func(*ask) reply // on the task: again, as long as the error is a Blocked
 	answer chan<- reply     // has room
@@ -191,7 +191,7 @@ func (x *exchange) Act(t *act.Task) act.Directive {
 }
 
 func (x *exchange) carry(t *act.Task) act.Directive {
-	x.bell.Set(t.Waker()) // before looking for what the handler has done
+	x.bell.Set(t.Waker()) // before checking what the handler has done
 	over, broken := x.state.Load() == returned, error(nil)
 	x.time(over)
 	if over {
@@ -313,7 +313,7 @@ func (x *exchange) receiveInto(p []byte) (n int, err error) {
 
 // send sends one piece of the answer, and reports whether there may be more. An error says why it cannot be sent.
 func (x *exchange) send(over bool) (err error, more bool) {
-	asked := x.ask.Load() // before looking for what was written before it
+	asked := x.ask.Load() // before checking what was written before it
 	var p []byte
 	out := x.out.Load()
 	if out != nil {
@@ -372,7 +372,7 @@ func (x *exchange) switchTo(a *ask) reply {
 	return reply{err: err}
 }
 
-// finish sends what is left when the handler has returned.
+// finish sends the rest when the handler has returned.
 func (x *exchange) finish() error {
 	if x.answer == breaking {
 		return nil

@@ -196,7 +196,7 @@ func (o *inlineOutlet) drop() {
 	}
 }
 
-// Close drops what was not sent.
+// Close drops content that was not sent.
 func (o *inlineOutlet) Close() error {
 	for len(o.parts) > 0 {
 		o.drop()

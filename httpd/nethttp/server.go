@@ -39,7 +39,7 @@ type Server struct {
 
 	// ReadHeaderTimeout and IdleTimeout are httpd.Timeouts.Head and Idle; one that is 0 is ReadTimeout. ReadTimeout and
 	// WriteTimeout are httpd.Timeouts.Body and Write: they bound how long a client may be slow, and not how long a request may
-	// take. The deadlines of http.ResponseController do that, and take their place until the handler returns. What is 0 has the
+	// take. The deadlines of http.ResponseController do that, and take their place until the handler returns. 0 means the
 	// default of httpd.Timeouts, where http.Server has no time-out. Less than 0 means none.
 	ReadHeaderTimeout, IdleTimeout, ReadTimeout, WriteTimeout time.Duration
 
@@ -47,8 +47,9 @@ type Server struct {
 	// in the request line. 0 means 64 KiB and 100 fields. A head that comes in pieces takes twice its memory.
 	MaxHeaderBytes int
 
-	// ConnState is called when the state of a connection changes, on the thread of its scheduler. It must not block, and must
-	// not call Shutdown or Close. A connection with TLS is new when its handshake is over. ConnContext says what the net.Conn is.
+	// ConnState is called when the state of a connection changes, on the thread of its scheduler. It must not block, and must not
+	// call Shutdown or Close. A connection with TLS is new when its handshake is over. See ConnContext for what the net.Conn can
+	// do.
 	ConnState func(net.Conn, http.ConnState)
 
 	// ErrorLog gets the lines of the server: about connections and handlers that fail, and, at most once in a second for all
@@ -197,8 +198,8 @@ func (x *call) serve() error {
 
 var errNoMore = errors.New("nethttp: the listener accepts no more connections")
 
-// stop has the schedulers end, and serve return. The listener is closed first: what waits there is accepted, and by then the
-// file of a Unix socket is gone.
+// stop has the schedulers end, and serve return. The listener is closed first: connections that wait there are accepted, and
+// by then the file of a Unix socket is gone.
 func (x *call) stop() {
 	_ = x.listener.Close() // it may be closed already
 	x.cancel()

@@ -150,7 +150,7 @@ func (w *writer) gather(p []byte) {
 	w.body = append(w.body, p...)
 }
 
-// hand hands on the head and what was gathered, since p does not fit any more.
+// hand hands on the head and the gathered content, since p does not fit any more.
 func (w *writer) hand(p []byte) error {
 	if w.head == nil {
 		w.settle(http.StatusOK)
@@ -272,7 +272,7 @@ func fileOf(src io.Reader) *os.File {
 
 func (w *writer) Flush() { _ = w.FlushError() }
 
-// FlushError hands on what was gathered, which is then sent at once.
+// FlushError hands on the gathered content, which is then sent at once.
 func (w *writer) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -295,7 +295,7 @@ func (w *writer) FlushError() error {
 	return err
 }
 
-// Hijack gives the connection to the handler. What was written is sent before.
+// Hijack gives the connection to the handler. Content that was written is sent before.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -384,7 +384,7 @@ func (w *writer) cut() bool {
 	return w.sent && !w.mute && !syntax.Empty(w.head.status) && w.written < w.head.length
 }
 
-// trailers returns what follows the content, when the handler has returned.
+// trailers returns the trailers, when the handler has returned.
 func (w *writer) trailers() []field {
 	var names []string
 	if w.head != nil {
@@ -393,7 +393,7 @@ func (w *writer) trailers() []field {
 	return trailersOf(w.header, names)
 }
 
-// free gives back the memory of what was gathered.
+// free gives back the memory of the gathered content.
 func (w *writer) free() {
 	if cap(w.body) == gathered {
 		buffers.Put((*[gathered]byte)(w.body[:gathered]))

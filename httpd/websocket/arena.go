@@ -6,8 +6,8 @@ import (
 	"github.com/daimon-go/daimon/internal/race"
 )
 
-// arena is where a scheduler's Conns unmask what they lend in a turn: what listener.Conn lends must not be changed. So an
-// idle Conn has no buffer.
+// arena is where a scheduler's Conns unmask the bytes that they lend in a turn: bytes that listener.Conn lends must not
+// be changed. So an idle Conn has no buffer.
 type arena struct {
 	s     *act.Scheduler
 	block []byte
@@ -60,7 +60,8 @@ func (a *arena) keep(p []byte) {
 	}
 }
 
-// TurnEnd takes back what was lent. With the race detector it is overwritten, so that tests notice who keeps it.
+// TurnEnd takes back lent bytes. With the race detector they are overwritten, so that tests notice code that keeps
+// them.
 func (a *arena) TurnEnd() {
 	a.used = false
 	if race.Enabled {

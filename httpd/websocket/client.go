@@ -132,7 +132,7 @@ func (x *dialled) Close() error {
 	return err
 }
 
-// Abandon aborts the connection: what was offloaded does not use it.
+// Abandon aborts the connection: an offloaded function does not use it.
 func (x *dialled) Abandon() act.Action {
 	rest := x.Child.Abandon()
 	x.abort()

@@ -9,7 +9,7 @@ import (
 )
 
 // Compression says whether messages are compressed, if the peer can (permessage-deflate, RFC 7692). The zero Compression is
-// off. Do not compress secrets together with what a stranger has written: the size of the message gives them away.
+// off. Do not compress secrets together with text from strangers: the size of the message gives secrets away.
 type Compression struct {
 	// On has compression offered, by a Client, or accepted, by a Server.
 	On bool
@@ -22,7 +22,7 @@ type Compression struct {
 	Min int
 }
 
-// answer returns what a server agrees to, and has for its connection; nil if it does not compress.
+// answer returns the terms that a server agrees to; nil if it does not compress.
 func (o *Compression) answer(r *httpd.Request) (codec *deflate.Codec, extensions string, err error) {
 	if r.Header("Sec-WebSocket-Extensions") == nil {
 		return nil, "", nil

@@ -71,7 +71,7 @@ type Conn struct {
 	size  int64 // of the present message, with all of head's payload
 	heard time.Duration
 
-	given  int64     // bytes that listener.Conn has taken since the peer was asked, and what was queued then
+	given  int64     // bytes that listener.Conn has taken since the peer was asked, plus the bytes queued then
 	pushed *Prepared // the oldest message of Push that waits; the others are in extra.backlog
 	extra  *extra    // only to be read; see more
 
@@ -112,7 +112,7 @@ const (
 
 // extra is the part of a connection that it goes without at rest.
 type extra struct {
-	partial []byte // what has come of the message, if it has not come in one piece
+	partial []byte // the message so far, if it has not come in one piece
 	got     error  // how the connection has ended for Receive: a CloseError, or what the system reports
 
 	// What is sent: first what listener.Conn has taken, then out, then the answer to the latest ping, then what was
@@ -142,8 +142,8 @@ func (c *Conn) more() *extra {
 	return c.extra
 }
 
-// count counts the memory of what is there between two turns. Messages of Push are shared by their receivers, so the program
-// has to bound them; only the references count.
+// count counts the memory that is held between two turns. Messages of Push are shared by their receivers, so the program has
+// to bound them; only the references count.
 func (c *Conn) count() {
 	x := c.extra
 	if x != &none {
@@ -178,13 +178,13 @@ func (c *Conn) Err() error {
 }
 
 // Receive returns the next message. It is lent until the turn ends, and must not be changed. Otherwise the error is an
-// act.Blocked; a *CloseError if the connection has ended, however it did; net.ErrClosed after Close; or what the system
-// reports. If ReceivePiece has returned pieces of the message, the rest is returned.
+// act.Blocked; a *CloseError if the connection has ended, however it did; net.ErrClosed after Close; or an error of the
+// system call. If ReceivePiece has returned pieces of the message, the rest is returned.
 func (c *Conn) Receive() (Message, error) { return c.receive(true) }
 
-// ReceivePiece is Receive without waiting for the whole message: it returns what of it has come, lent until the turn ends,
-// in order. So a large message takes no memory. Pieces have nothing to do with frames. That a text is UTF-8 is certain only
-// up to the character that a piece may end in. A compressed message is one piece.
+// ReceivePiece is Receive without waiting for the whole message: it returns the part that has arrived, lent until the turn
+// ends, in order. So a large message takes no memory. Pieces have nothing to do with frames. That a text is UTF-8 is
+// certain only up to the character that a piece may end in. A compressed message is one piece.
 func (c *Conn) ReceivePiece() (Message, error) { return c.receive(false) }
 
 func (c *Conn) receive(whole bool) (Message, error) {
@@ -375,7 +375,7 @@ func (c *Conn) broken(err error) error {
 	return err
 }
 
-// fail closes the connection because of what the peer has sent (RFC 6455 7.1.7).
+// fail closes the connection since the peer has broken the protocol (RFC 6455 7.1.7).
 func (c *Conn) fail(code int, err error) error {
 	reason := string(err.(frame.Error))
 	x := c.more()
@@ -384,10 +384,10 @@ func (c *Conn) fail(code int, err error) error {
 	return c.extra.got
 }
 
-// Send sends a message, all of it or nothing. What the system does not take at once is copied. There is room if the message
-// fits into listener.Limits.High together with what is queued; if nothing is queued there is room for a message of any size.
+// Send sends a message, all of it or nothing. The part that the kernel does not take at once is copied. There is room if the
+// message and the queued bytes fit into listener.Limits.High; if nothing is queued there is room for a message of any size.
 // Otherwise the error is an act.Blocked, woken when there may be room. It is net.ErrClosed after Close, and when the
-// connection has ended; or what the system reports.
+// connection has ended; or an error of the system call.
 //
 // A message for which there is no room before the peer closes is not sent: the answer to a close frame goes out at once, and
 // a peer that does not read could hold it up (RFC 6455 5.5.1).
@@ -460,7 +460,8 @@ func (c *Conn) write(p []byte) {
 	}
 }
 
-// send gives p to the listener.Conn, as far as there is room. What was given is not changed any more, and the rest is out.
+// send gives p to the listener.Conn, as far as there is room. Those bytes are not changed any more, and the rest is
+// out.
 func (c *Conn) send(p []byte) error {
 	n, err := c.conn.Internals().WriteShared(p)
 	c.given += int64(n)
@@ -507,7 +508,7 @@ func (c *Conn) flush() error {
 	}
 }
 
-// ready reports whether what is sent now would not have to wait in out.
+// ready reports whether a frame that is sent now would not have to wait in out.
 func (c *Conn) ready() bool {
 	_, err := c.conn.Write(nil)
 	return err == nil
@@ -515,8 +516,8 @@ func (c *Conn) ready() bool {
 
 // Close begins the close handshake, after the messages that were sent. The code is one that RFC 6455 7.4 allows in a close
 // frame, and the reason is UTF-8, of which up to 123 bytes are sent. Whatever the peer still sends is thrown away. The
-// connection is closed when the peer has answered, or after Timeouts.Close. A second Close does nothing. It panics on
-// another code.
+// connection is closed when the peer has answered, or after Timeouts.Close. A second Close does nothing. Close panics on a
+// code that is not allowed.
 func (c *Conn) Close(code int, reason string) {
 	if !frame.ValidCode(code) {
 		panic(fmt.Sprintf("websocket: Close with code %d, which must not be sent", code))

@@ -7,8 +7,9 @@ import (
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 )
 
-// masker is what the clients of a scheduler need to mask what they send: keys that nobody can foresee (RFC 6455 5.3), taken
-// from the system many at a time, and memory for masked bytes on their way to a listener.Conn, which copies or sends them.
+// masker makes the keys with which the clients of a scheduler mask their frames: keys that nobody can foresee (RFC 6455
+// 5.3), taken from the system many at a time, and memory for masked bytes on their way to a listener.Conn, which copies or
+// sends them.
 type masker struct {
 	keys  [1 << 10]byte
 	used  int

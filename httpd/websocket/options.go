@@ -15,8 +15,8 @@ type Options struct {
 	// before that much has been received. 0 means 1 MiB, and less than 0 means no limit. A message that has arrived in
 	// part takes at most twice the memory of that part.
 	//
-	// A compressed message is inflated when all of it has come, to at most that size. That takes memory beside what has come,
-	// and some milliseconds of the turn for each MiB.
+	// A compressed message is inflated when all of it has come, to at most that size. That takes further memory, and some
+	// milliseconds of the turn for each MiB.
 	MaxMessage int64
 	// Backlog is how many messages of Push may wait for a slow peer. 0 means 64, and less than 0 means none.
 	Backlog int
@@ -31,8 +31,8 @@ type Timeouts struct {
 	// Ping is how long the peer may send no frame before a ping is sent. 0 means 30 s.
 	Ping time.Duration
 	// Pong is the time in which the peer has to answer, with any frame. Otherwise the connection is cut off, unless the peer
-	// has taken some of what is queued for it meanwhile. While the action leaves a message unread, no answer is expected,
-	// but a peer that has closed its connection is noticed. 0 means 30 s.
+	// has taken some of the queued bytes meanwhile. While the action leaves a message unread, no answer is expected, but a
+	// peer that has closed its connection is noticed. 0 means 30 s.
 	Pong time.Duration
 	// Close is how long the close handshake may take. Then the connection is closed without it. 0 means 5 s.
 	Close time.Duration

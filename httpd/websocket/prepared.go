@@ -79,7 +79,7 @@ const (
 	// DropOldest drops the oldest message that waits and was pushed with DropOldest, and counts it; see [Conn.Dropped]. If that
 	// is the message itself, the error is [ErrDropped].
 	DropOldest
-	// Disconnect closes the connection with code 1008. What waits is dropped, and the error is net.ErrClosed.
+	// Disconnect closes the connection with code 1008. Waiting messages are dropped, and the error is net.ErrClosed.
 	Disconnect
 )
 
@@ -99,10 +99,10 @@ var ErrDropped = errors.New("websocket: a message was dropped, since the peer is
 // call. If Options.Backlog of them wait, Options.Overflow decides: the error is an act.Blocked, the oldest one is dropped,
 // or the connection is closed.
 //
-// Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an
-// action whose peer gets more than it can take should push its answers as well, with PushOr. What is pushed while a message
-// is sent in pieces (SendPiece) waits for its end. Close sends what waits before the close frame, within Timeouts.Close. When
-// the peer closes, what waits is dropped.
+// Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an action
+// whose peer gets more than it can take should push its answers as well, with PushOr. A message that is pushed while another
+// one is sent in pieces (SendPiece) waits for its end. Close sends waiting messages before the close frame, within
+// Timeouts.Close. When the peer closes, waiting messages are dropped.
 //
 // Messages that are pushed in one turn go out together when the turn ends; messages that posted functions push go out
 // together after those functions. The error is net.ErrClosed after Close, and when the connection has ended; an error of the

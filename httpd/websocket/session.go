@@ -10,7 +10,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// session is the action of a connection: around the turns of the user's action it does what the user need not know.
+// session is the action of a connection: around the turns of the user's action it handles pings, time-outs and the
+// close handshake.
 //
 //	user's turns ──────▶ over: closed by either side, broken, or cut ──▶ one more turn ──▶ ending
 //	     └──────────────────────── the user's action has finished ───────────────────────────▲

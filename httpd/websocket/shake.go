@@ -29,7 +29,7 @@ type shake struct {
 	conn        *listener.Conn    // nil: it is not connected
 	address     string
 	key         string
-	request     []byte // what of it is still to be sent
+	request     []byte // the part that is still to be sent
 	parser      http1.Parser
 	seen        int // bytes that parser has seen
 	interim     int // answers before the one that counts
@@ -86,7 +86,7 @@ func (x *shake) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// begin looks at what the user has given.
+// begin checks the Client's fields.
 func (x *shake) begin(t *act.Task) error {
 	v := x.client
 	var host, path string
@@ -155,7 +155,7 @@ func (x *shake) talk(t *act.Task) error {
 	}
 }
 
-// check looks at an answer of status 101.
+// check checks an answer of status 101.
 func (x *shake) check(in []byte) error {
 	p := &x.parser
 	if p.Count[syntax.Upgrade] != 1 || !syntax.EqualFold(syntax.Get(p.Fields, in, "Upgrade"), "websocket") ||
@@ -186,7 +186,7 @@ func (x *shake) check(in []byte) error {
 	return nil
 }
 
-// extensions looks at what the server has agreed to.
+// extensions checks the extensions that the server has agreed to.
 func (x *shake) extensions(in []byte) error {
 	o := &x.client.Compression
 	terms, on, err := deflate.Accept(func(yield func([]byte) bool) {

@@ -23,8 +23,8 @@ type Conn struct {
 //
 // f begins in the first turn of the action, so a Handler must take from the Request beforehand what f needs of it. When the
 // connection has ended, the call that waits returns why. If f then waits for something else, it is stopped, as package coro
-// says. After a shutdown request f has one more turn, in which its calls in UntilOrder return. What it sends then still
-// goes out, and the connection is closed with code 1001, or later if the shutdown has a Spread.
+// says. After a shutdown request f has one more turn, in which its calls in UntilOrder return. Messages that it sends in
+// that turn still go out, and the connection is closed with code 1001, or later if the shutdown has a Spread.
 func New(c *websocket.Conn, f func(*Conn) error) act.Action {
 	if f == nil {
 		panic("coroutine: New without a function")
@@ -58,8 +58,8 @@ func (c *Conn) Co() *coro.Co { return c.co }
 func (c *Conn) Under() *websocket.Conn { return c.under }
 
 // Read waits for the next message and returns it whole, in memory that the caller owns. The error is a *websocket.CloseError
-// if the connection has ended, net.ErrClosed after Close, what the system reports, or one of Co's. To receive large messages
-// in pieces, or without a copy, use Under.
+// if the connection has ended, net.ErrClosed after Close, an error of the system call, or one of Co's. To receive large
+// messages in pieces, or without a copy, use Under.
 func (c *Conn) Read() (websocket.Message, error) {
 	co := c.co.Caller()
 	for {
@@ -78,7 +78,7 @@ func (c *Conn) Read() (websocket.Message, error) {
 }
 
 // Write sends a message, and waits until there is room for all of it. It keeps nothing of p. The error is net.ErrClosed
-// after Close, and when the connection has ended; what the system reports; or one of Co's.
+// after Close, and when the connection has ended; an error of the system call; or one of Co's.
 func (c *Conn) Write(t websocket.Type, p []byte) error {
 	co := c.co.Caller()
 	for {
