@@ -30,7 +30,8 @@ type Metric struct {
 	Help string
 	// Labels are names and values in turn. A name is like that of the figure, a value any text of up to 1000 bytes.
 	Labels []string
-	Value  float64
+	// Value is the figure at the time of the call.
+	Value float64
 }
 
 // mostCollected is how many figures of all sources are written.

@@ -21,6 +21,7 @@ import (
 // An Action that is an io.Closer is closed when the process has ended for any reason. Close may be called on any thread,
 // and sends with the System as the Sender.
 type Action[M any] interface {
+	// Act is one turn of the process.
 	Act(p *Self[M]) act.Directive
 }
 
@@ -51,6 +52,7 @@ func (h handler[M]) Act(p *Self[M]) act.Directive {
 // each request that makes the policy stricter; of several requests before that turn only the last is told. Stop may end
 // the process, or send last messages first. A process whose Action is not a Stopper goes on with its messages.
 type Stopper[M any] interface {
+	// Stop is called on the process's turn, on the thread of its scheduler. o is the request that is in force.
 	Stop(p *Self[M], o shutdown.Order)
 }
 

@@ -154,7 +154,7 @@ func (sys *System) Scheduler() *act.Scheduler { return nil }
 // Stats are counts since the System was made.
 type Stats struct {
 	Alive   int64 // processes
-	Ended   int64
+	Ended   int64 // processes
 	Dropped int64 // messages: to processes that have ended, in their mailboxes, and by an Overflow of DropNewest
 }
 

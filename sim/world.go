@@ -199,7 +199,7 @@ func (w *World) Rand() *rand.Rand { return rand.New(&w.dice[workload]) }
 
 // Failure is the error of [World.Run]: the first violation of a promise, or the first unexplained error of a script.
 type Failure struct {
-	Seed   uint64
+	Seed   uint64 // of the world: SIM_SEED repeats it
 	Err    error  // what went wrong
 	Waits  string // what each task and client that has not ended waits for, a line each
 	Events string // the last events, a line each

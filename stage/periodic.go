@@ -52,6 +52,7 @@ type Periodic struct {
 // summer time skips an hour later on that day, and a time that comes twice in autumn is two ticks. See
 // e2e/libraries/cron_test.go.
 type Schedule interface {
+	// Next returns the first tick after t, or the zero Time if there is none.
 	Next(t time.Time) time.Time
 }
 

@@ -1,6 +1,6 @@
-// Package framing reads and writes the messages of simulated clients: lines, messages behind their length, and messages of
-// WebSocket. The client libraries of most protocols start goroutines, which a world cannot repeat. These types start none:
-// a call waits only in the Read or Write of its connection, a sim.Client, or a tls.Conn over one.
+// Package framing reads and writes the messages of simulated clients: lines, messages with a length before them, and
+// messages of WebSocket. The client libraries of most protocols start goroutines, which a world cannot repeat. These
+// types start none: a call waits only in the Read or Write of its connection, a sim.Client, or a tls.Conn over one.
 //
 // One script of a client may read while another one writes. Goroutines may not. Read returns io.EOF if the connection
 // ends between two messages, and io.ErrUnexpectedEOF within one. Other errors of the connection are returned as they
@@ -17,15 +17,19 @@ import (
 	"strings"
 )
 
-// Lines reads and writes lines.
+// Lines reads and writes lines. The zero Lines with a Conn is ready for use.
 type Lines struct {
-	Conn io.ReadWriter
-	Max  int // bytes of a line that is read, with its end; 0 means 64 KiB
+	Conn io.ReadWriter // a sim.Client, or a tls.Conn over one
+	Max  int           // bytes of a line that is read, with its end; 0 means 64 KiB
 
 	in *bufio.Reader
 }
 
-// Read returns the next line, without its end, "\n" or "\r\n". The error of one that is too long is bufio.ErrBufferFull.
+// Read returns the next line, without its end, "
+//
+// " or "\r
+//
+// ". If the line is longer than Max, the error is bufio.ErrBufferFull.
 func (x *Lines) Read() (string, error) {
 	if x.in == nil {
 		x.in = bufio.NewReaderSize(x.Conn, cmp.Or(x.Max, 64<<10))
@@ -46,11 +50,11 @@ func (x *Lines) Write(line string) error {
 	return err
 }
 
-// Lengths reads and writes messages, each behind its length in bytes, a big-endian number.
+// Lengths reads and writes messages, each with its length in bytes before it, a big-endian number.
 type Lengths struct {
-	Conn io.ReadWriter
-	Size int // bytes of the length, up to 8; 0 means 4
-	Max  int // bytes of a message that is read; 0 means 1 MiB
+	Conn io.ReadWriter // a sim.Client, or a tls.Conn over one
+	Size int           // bytes of the length, up to 8; 0 means 4
+	Max  int           // bytes of a message that is read; 0 means 1 MiB
 }
 
 // Read returns the next message.
@@ -62,7 +66,7 @@ func (x *Lengths) Read() ([]byte, error) {
 	return body(x.Conn, binary.BigEndian.Uint64(field[:]), cmp.Or(x.Max, 1<<20))
 }
 
-// Write writes a message behind its length, in one Write of the connection.
+// Write writes the length and the message, in one Write of the connection.
 func (x *Lengths) Write(p []byte) error {
 	f := binary.BigEndian.AppendUint64(nil, uint64(len(p)))
 	_, err := x.Conn.Write(append(f[8-cmp.Or(x.Size, 4):], p...))
@@ -85,9 +89,9 @@ func body(in io.Reader, n uint64, most int) ([]byte, error) {
 // WebSocket is a client of WebSocket (RFC 6455), without compression. Open comes first. It shares no code with package
 // websocket, so that it can judge a server of that package.
 type WebSocket struct {
-	Conn   io.ReadWriter
-	Header string // lines of the request, each with its "\r\n", such as "Origin: http://localhost\r\n"
-	Max    int    // bytes of a message that is read; 0 means 1 MiB
+	Conn   io.ReadWriter // a sim.Client, or a tls.Conn over one
+	Header string        // lines of the request, each with its "\r\n", such as "Origin: http://localhost\r\n"
+	Max    int           // bytes of a message that is read; 0 means 1 MiB
 
 	in      *bufio.Reader
 	queue   []byte // frames that are to be written
@@ -102,18 +106,19 @@ const (
 	closes, ping, pong = 8, 9, 10
 )
 
-// Closed is the error of Read when the server has closed the connection in order.
+// Closed is the error of [WebSocket.Read] when the server has closed the connection with a close frame.
 type Closed struct {
-	Code   int // of RFC 6455 7.4; 1005 if the server has sent none
-	Reason string
+	Code   int    // of RFC 6455 7.4; 1005 if the server has sent none
+	Reason string // as the server has sent it
 }
 
+// Error returns the code and the reason.
 func (e *Closed) Error() string {
 	return fmt.Sprintf("framing: closed with code %d %s", e.Code, e.Reason)
 }
 
-// Open sends a request for the path to the host "localhost", and reads the answer. Its key is that of RFC 6455 1.3, where the
-// answer to it is found.
+// Open sends a request for the path to the host "localhost", and reads the answer. Its key is the example of RFC 6455
+// 1.3, which has the answer to it.
 func (x *WebSocket) Open(path string) error {
 	_, err := fmt.Fprintf(x.Conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n%s\r\n", path, x.Header)

@@ -135,13 +135,14 @@ type Store interface {
 	Purge(ctx context.Context, s Status, age time.Duration, limit int) (int, error)
 }
 
-// NewTask is a task to be enqueued. NewTask of a stage.Engine makes one at the first stage of its chain.
+// NewTask is a task to be enqueued. Make one with NewTask of a stage.Engine, which fills in the first stage of the
+// chain, and then set the other fields.
 type NewTask struct {
-	Kind, Stage string
-	Data        []byte
-	// The task is due After that long from now, by the store's clock, and not before At. With neither it is due at once, and
-	// so it is with times that have passed. A time after the year 9999 is the end of that year. An engine notices within one and
-	// a half of its stage.Config.Poll. A task that is suspended and resumed is due at once.
+	Kind, Stage string // the kind, and the first stage of its chain
+	Data        []byte // Task.Data
+	// The task is due After that long from now, by the store's clock, and not before At. With neither, or with times
+	// that have passed, it is due at once. A time after the year 9999 means the end of that year. An engine claims the
+	// task at most one and a half times stage.Config.Poll late. A task that is suspended and resumed is due at once.
 	After time.Duration
 	At    time.Time
 
@@ -157,15 +158,15 @@ type NewTask struct {
 // MaxKey bounds NewTask.Key, in bytes.
 const MaxKey = 256
 
-// Tick is a tick of a periodic task that an engine wants to run.
+// Tick is a tick of a periodic task that an engine wants to run: an argument of Store.Tick.
 type Tick struct {
-	Name  string
+	Name  string    // of the periodic task
 	Last  time.Time // the record that the engine knows; the zero Time if it knows none
 	Next  time.Time // in whole milliseconds
-	Tasks []NewTask
+	Tasks []NewTask // to be enqueued
 }
 
-// Ticked is the answer to ticks.
+// Ticked is the result of Store.Tick.
 type Ticked struct {
 	Now  time.Time   // by the store's clock
 	Last []time.Time // the records
@@ -173,10 +174,10 @@ type Ticked struct {
 
 // Claim is a worker's request for tasks.
 type Claim struct {
-	Ticket Ticket
-	Worker string
-	Kinds  []string
-	Limit  int
+	Ticket Ticket         // the name of this claim
+	Worker string         // becomes Task.Worker
+	Kinds  []string       // of the tasks
+	Limit  int            // of the tasks in all
 	Most   map[string]int // of a kind, in addition to Limit; a kind without an entry has no bound of its own
 	Length time.Duration  // of the lease
 
@@ -193,48 +194,48 @@ type Ticket struct {
 	Number int64 // rises from one claim of the engine to the next
 }
 
-// Show tells a claim at which stage to show the tasks of a kind that it finds at a stage. There is one at most for each
-// Kind, Found and Lost.
+// Show tells a claim to which stage to move the tasks of a kind that it finds at a stage: to the dynamic stage on which
+// the worker begins. There is one at most for each Kind, Found and Lost.
 type Show struct {
 	Kind  string
-	Found string
-	Lost  bool // only tasks in processing, whose workers were lost; otherwise only others
+	Found string // the stage at which the task is found
+	Lost  bool   // only tasks in processing, whose workers were lost; otherwise only others
 
 	Stage    string // at which the task is from now on
 	Attempts int    // added to Task.Attempt
 }
 
-// Passage is the end of a dynamic stage.
+// Passage is the step from a dynamic stage to the static one after it: an argument of Store.Finish.
 type Passage struct {
 	From, To string // a dynamic stage and the static one after it
 	Last     bool   // To is the last stage of the chain
 }
 
-// Return says how a task is given back.
+// Return says how a worker gives a task back: an argument of Store.Return.
 type Return struct {
-	Stage   string // a static one, unless the chain knows of none
-	Status  Status
-	Attempt int
-	Failure string
+	Stage   string        // a static one, unless the chain knows of none
+	Status  Status        // Normal, Resumed, Suspended or Failed
+	Attempt int           // becomes Task.Attempt
+	Failure string        // becomes Task.Failure
 	Runs    bool          // the task may be claimed again,
 	After   time.Duration // that long from now
 
 	Progress Progress // of the stage at which the task was
 }
 
-// Failure is the record of an attempt that has failed. That of an attempt whose worker was lost is made when the task is claimed
-// again.
+// Failure is the record of an attempt that has failed: see Store.Failures. If the worker was lost, the record is made
+// when the task is claimed again.
 type Failure struct {
-	Stage   string // at which the task was
-	Attempt int    // Task.Attempt afterwards
-	Time    time.Time
-	Text    string // the text in Task.Failure, or "stage: the worker was lost"
+	Stage   string    // at which the task was
+	Attempt int       // Task.Attempt afterwards
+	Time    time.Time // of the failure, by the store's clock
+	Text    string    // the text in Task.Failure, or "stage: the worker was lost"
 }
 
-// Renewal asks for a longer lease.
+// Renewal asks Store.Heartbeat to renew a lease, and to keep the progress of its task.
 type Renewal struct {
 	Lease    Lease
-	Progress Progress
+	Progress Progress // the zero Progress leaves earlier progress as it is
 }
 
 // Progress is the progress that a processor has noted. The zero Progress is none, and leaves earlier progress as it is.
@@ -243,7 +244,7 @@ type Progress struct {
 	Data  []byte // at most 4096 bytes; the store keeps a copy
 }
 
-// Selection says which tasks to list. A zero field matches all tasks.
+// Selection says which tasks Store.List returns. A zero field matches all tasks.
 //
 // To read page by page, set Limit, and After, or Before with Newest, to the number of the last task of the page before.
 type Selection struct {
@@ -259,7 +260,7 @@ type Selection struct {
 	Newest  bool // the highest numbers first
 }
 
-// Count is how many tasks of a kind are at a stage in a status.
+// Count is the number of tasks of a kind that are at a stage in a status: see Store.Counts.
 type Count struct {
 	Kind, Stage string
 	Status      Status
@@ -292,12 +293,12 @@ type Watcher interface {
 	Watch(ctx context.Context, heard func(Hint)) error
 }
 
-// Hint says that a task of a kind has become due or its pause has ended, or that there is a request to the worker that holds a
-// task.
+// Hint says that a task of a kind has become due, that the pause of a kind has ended, or that there is a request to the
+// worker that holds a task.
 type Hint struct {
 	Kind     string // "" if Wanted is set
-	Wanted   ID
-	Enqueuer int64 // the engine that has enqueued the task, as in Ticket.Engine; 0 for another change, or if the store does not know
+	Wanted   ID     // the task for whose worker there is a request; 0 if Kind is set
+	Enqueuer int64  // the engine that has enqueued the task, as in Ticket.Engine; 0 for another change, or if the store does not know
 }
 
 // Errors of a Store, to be found with errors.Is. ErrLeaseLost, ErrSuspended and ErrCanceled are also the causes with

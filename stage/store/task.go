@@ -33,10 +33,10 @@ const (
 
 // Task is a snapshot of a task in a store. It is a record, not a task of a scheduler, which is an act.Task.
 type Task struct {
-	ID     ID
+	ID     ID     // the number that Enqueue has returned
 	Kind   string // names its chain
 	Stage  string // the dynamic one while it is being worked on, else the last static one
-	Status Status
+	Status Status // what is being done about it
 	Wanted Status // the request to its worker: Suspended, Canceled, or "" for none
 
 	// Data is the data of the enqueued task, or the data that its latest finished stage has set (see Tx.SetData); nil
@@ -63,7 +63,7 @@ type Task struct {
 	Worker string
 	Token  int64
 
-	Created time.Time
+	Created time.Time // by the store's clock
 	Changed time.Time // the last transition; heartbeats do not count
 }
 
