@@ -31,8 +31,8 @@ type acceptor struct {
 	foreign  bool // the options are set on each connection
 	ready    bool
 	stopped  bool
-	given    bool     // to another process
-	lacks    resource // why the last Accept gave nothing, beside there being none
+	given    bool     // to another OS process
+	lacks    resource // why the last Accept gave nothing, if not for lack of connections
 	starving bool     // in readiness.starving
 	late     int      // connections given since Stop
 	lost     int      // connections lost in a row
@@ -51,7 +51,8 @@ const (
 	permission
 )
 
-// acceptor makes an acceptor of a socket that listens at the address at. The system knows its port, if at leaves that to it.
+// acceptor makes an acceptor of a socket that listens at the address at. If the port in at is 0, the kernel has chosen
+// one.
 func (e *readiness) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*acceptor, error) {
 	local := sh != nil && sh.path != ""
 	a := &acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd),
@@ -101,7 +102,7 @@ func (a *acceptor) Accept() (Stream, error) {
 	if a.foreign || !netpoll.InheritsKeepAlive && !a.source.local {
 		_ = a.e.os.SetKeepAlive(fd, keptAlive(a.options.KeepAlive)) // likewise
 	}
-	if a.foreign || a.source.local { // those of a Unix socket are not inherited everywhere
+	if a.foreign || a.source.local { // buffer sizes of a Unix socket are not inherited everywhere
 		_ = a.e.setBuffers(fd, a.options.ConnOptions) // with other sizes it works too
 	}
 	k, err := a.source.adopt(fd)
@@ -116,7 +117,7 @@ func (a *acceptor) Accept() (Stream, error) {
 	return k, nil
 }
 
-// none returns err, or after Stop that there will be nothing more.
+// none returns err, or after Stop net.ErrClosed.
 func (a *acceptor) none(err error) error {
 	if a.stopped {
 		return net.ErrClosed
@@ -149,12 +150,12 @@ func (a *acceptor) refused(err error) error {
 	return err
 }
 
-// aborted has the errors of one connection, after which the next may be fine. Linux passes on what happened to the
-// connection in the backlog (accept(2)); EPERM is a firewall's.
+// aborted has the errors of one connection, after which the next may be fine. Linux returns errors that the connection
+// got in the backlog (accept(2)); EPERM comes from a firewall.
 var aborted = []error{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.ENOPROTOOPT,
 	syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.EOPNOTSUPP, syscall.ENETUNREACH, syscall.ECONNRESET, syscall.ETIMEDOUT}
 
-// exhausted has the errors that pass when something is given back.
+// exhausted has the errors that go away when resources are given back.
 var exhausted = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
 // Await implements Acceptor.
@@ -183,19 +184,19 @@ func (a *acceptor) Crowded() bool {
 
 // Stop implements Acceptor.
 //
-// A socket that several schedulers share is an exception to what is given away: an arrival wakes only one of all that listen on
-// it, also of other processes (EPOLLEXCLUSIVE). One that has woken this scheduler would not be noticed elsewhere, so it is
-// accepted here.
+// If the socket is given away, waiting connections are left to the other OS process, except on a socket that several
+// schedulers share: an arrival wakes only one of all listeners, including those of other OS processes (EPOLLEXCLUSIVE).
+// An arrival that has woken this scheduler would not be noticed elsewhere, so it is accepted here.
 func (a *acceptor) Stop(given bool) {
 	if given && !a.given && a.fd >= 0 {
 		a.given = true
-		_ = a.e.poller.Remove(a.fd) // while another process has the socket, to close it here would not be enough
+		_ = a.e.poller.Remove(a.fd) // while another OS process has the socket, closing it here would not be enough
 		if a.shared == nil {
 			a.late = lastAccepts
 		}
 	}
 	a.stopped = true
-	a.ready = true // look, even if no event has reported a connection yet
+	a.ready = true // try, even if no event has reported a connection yet
 	a.waker.Wake()
 }
 
@@ -215,7 +216,7 @@ func (a *acceptor) event(netpoll.Ready) {
 	a.waker.Wake()
 }
 
-// Close implements Acceptor. What was not accepted is reset by the system.
+// Close implements Acceptor. The kernel resets connections that were not accepted.
 func (a *acceptor) Close() error {
 	if a.fd < 0 {
 		return nil
@@ -227,7 +228,7 @@ func (a *acceptor) Close() error {
 	return a.giveUp(fd)
 }
 
-// giveUp closes the socket, or this scheduler's part in it.
+// giveUp closes the socket, or this scheduler's share of it.
 func (a *acceptor) giveUp(fd int) (err error) {
 	if a.shared != nil {
 		err = a.shared.leave(a.e, a.given)

@@ -24,7 +24,7 @@ func (e *readiness) Dial(addr net.Addr, o ConnOptions) (PendingConn, error) {
 	switch addr := addr.(type) {
 	case *net.TCPAddr:
 		if fd, done, err = e.os.DialTCP(addr.AddrPort()); err == nil {
-			_ = e.os.SetNoDelay(fd, true) // without it all is slower, not wrong
+			_ = e.os.SetNoDelay(fd, true) // an error makes the connection slower, not wrong
 			err = e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive))
 		}
 	case *net.UnixAddr:

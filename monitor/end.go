@@ -22,8 +22,8 @@ func (k *socket) AwaitEnd(w act.Waker) (half bool, err error) {
 	return half, nil
 }
 
-// broken returns why nothing can be sent any more. An Error event alone does not say: both sides may have closed in
-// order. What the system reports once is kept.
+// broken returns why nothing more can be sent. An Error event alone does not say: both sides may have closed normally.
+// The kernel reports an error once, so it is kept.
 func (k *socket) broken() error {
 	if k.out != nil && k.out.err != nil {
 		return k.out.err
@@ -38,7 +38,7 @@ func (k *socket) broken() error {
 	return err
 }
 
-// peerClosed notes that the peer sends nothing more, which an event or a receive reports, whichever is first.
+// peerClosed notes that the peer sends nothing more. An event or a receive reports that, whichever is first.
 func (k *socket) peerClosed() {
 	if k.ready&netpoll.PeerClosed == 0 && k.state&forEnd != 0 {
 		k.reader.Wake()

@@ -9,60 +9,63 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Engine makes the connections of one scheduler: it listens and dials, and watches other descriptors. The default is a
-// readiness engine, over epoll or kqueue; another may be a completion engine, as one over io_uring would be. Packages
-// listener and service know only these interfaces. All methods of an Engine and of what it returns belong to the scheduler's
-// thread, except where stated, and none blocks. If an Engine has a method Close() error, the scheduler calls it when it is
-// closed; if it has a method Drop(), the scheduler calls that when an order drops what is left, and lingering streams have to
-// be aborted.
+// Engine makes the connections of one scheduler: it listens and dials, and watches other descriptors. Implement one to
+// run servers over something other than epoll and kqueue, such as a simulated network or io_uring. The default is a
+// readiness engine; a completion engine fits as well. Packages listener and service use only these interfaces.
+//
+// All methods of an Engine and of the values that it returns belong to the scheduler's thread, except where stated, and
+// none blocks. If an Engine has a method Close() error, the scheduler calls it when it is closed. If it has a method
+// Drop(), the scheduler calls it when a shutdown drops what is left: lingering streams have to be aborted then.
 type Engine interface {
-	// Listen begins to accept connections. The error names no address.
+	// Listen begins to accept connections. The error need not name the address: the caller adds it.
 	Listen(o ListenOptions) (Acceptor, error)
-	// Dial begins to connect to addr, a *net.TCPAddr or *net.UnixAddr. Small segments go out at once (TCP_NODELAY).
+	// Dial begins to connect to addr, a *net.TCPAddr or *net.UnixAddr. Small segments are sent at once (TCP_NODELAY).
 	Dial(addr net.Addr, o ConnOptions) (PendingConn, error)
-	// Watch begins to call report for the events of a descriptor that the caller goes on owning, until stop is called: see the
-	// function [Watch]. Reports may be of nothing. With 0 the descriptor was closed, and there are no more.
+	// Watch begins to call report for the events of a descriptor, until stop is called: see the function [Watch]. The
+	// caller goes on owning the descriptor. A report may come without a cause. A report of 0 means that the descriptor
+	// was closed, and is the last one.
 	Watch(fd int, k netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error)
 }
 
-// ConnOptions are the options of connections, those that are accepted and those that are dialled.
+// ConnOptions are the options of connections, accepted and dialled.
 type ConnOptions struct {
-	// KeepAlive is the time of silence after which the system probes a TCP peer; 0 means a minute, and less never.
+	// KeepAlive is the time of silence after which the kernel probes a TCP peer; 0 means a minute, less than 0 never.
 	KeepAlive time.Duration
-	// ReceiveBuffer and SendBuffer are the sizes of the system's buffers for each connection, in bytes (SO_RCVBUF,
-	// SO_SNDBUF); 0 leaves them to the system.
+	// ReceiveBuffer and SendBuffer are the sizes of the kernel's buffers for each connection, in bytes (SO_RCVBUF,
+	// SO_SNDBUF); 0 leaves them to the kernel.
 	ReceiveBuffer, SendBuffer int
-	// Limiter bounds the connections; nil means no bound. A Dial without a place fails with ErrFull.
+	// Limiter bounds the connections; nil means no bound. A Dial that gets no place fails with [ErrFull].
 	Limiter *ConnLimiter
 }
 
-// ListenOptions say where and how an Engine listens.
+// ListenOptions says where and how an Engine listens.
 type ListenOptions struct {
 	ConnOptions
-	// Addr is a *net.TCPAddr, where no IP means all addresses of the machine and port 0 one of the system's choice, or a
-	// *net.UnixAddr. No other program, not even another instance of this one, can listen at the same address; a Unix
-	// socket file at which nothing listens is replaced.
+	// Addr is a *net.TCPAddr or a *net.UnixAddr. A nil IP means all addresses of the machine, port 0 a free port that
+	// the kernel chooses. No other program, not even another instance of this one, can listen at the same address; a
+	// Unix socket file at which nothing listens is replaced.
 	Addr net.Addr
-	// Sibling is an Acceptor of the same kind of engine on another scheduler, still open, whose address this one joins;
-	// of Addr only the type then counts. TCP: a socket for each scheduler, over which the system spreads the
-	// connections; on macOS, NetBSD and OpenBSD, which do not, one socket for all. Unix: one socket for all, unlinked when
-	// the last Acceptor is closed.
+	// Sibling is an open Acceptor of the same kind of engine on another scheduler, whose address this one joins; only
+	// the type of Addr then counts. For TCP each scheduler has a socket, over which the kernel spreads the connections;
+	// on macOS, NetBSD and OpenBSD, which do not spread them, one socket is for all. For Unix one socket is for all,
+	// and is unlinked when the last Acceptor is closed.
 	Sibling Acceptor
-	// Inherited is the descriptor of a socket that another process has made, and that netpoll.System.Adopt has prepared; 0: none. The
-	// Engine closes it, also after an error. Addr and Sibling do not count then. With Shared it is for all schedulers: the
-	// others name this Acceptor as their Sibling.
+	// Inherited is the descriptor of a socket that another OS process has made, and that netpoll.System.Adopt has
+	// prepared; 0 means none. The Engine closes it, even after an error. Addr and Sibling are then ignored. With Shared
+	// it is for all schedulers: the others name this Acceptor as their Sibling.
 	Inherited int
 	Shared    bool
-	// Backlog bounds the connections that wait to be accepted, in each socket; 0 means as many as the system allows.
+	// Backlog bounds the connections that wait to be accepted, in each socket; 0 means as many as the kernel allows.
 	Backlog int
 	// Delay leaves Nagle's algorithm on (RFC 896).
 	Delay bool
-	// Prepare, if there is one, is called with the path of a Unix socket file that has just been made, before anybody can
-	// connect: to change its mode, for example. Its error is that of Listen, and the file is removed.
+	// Prepare, if not nil, is called with the path of a new Unix socket file before anyone can connect, to change its
+	// mode, for example. If it fails, the file is removed and Listen returns the error.
 	Prepare func(path string) error
 }
 
-// Acceptor accepts the connections of one listening socket, or of a scheduler's part in it.
+// Acceptor accepts the connections of one listening socket, or of a scheduler's share of it. [Engine.Listen] makes it.
+// Programs use service.TCP and service.Unix instead.
 type Acceptor interface {
 	// Accept returns the next connection. It may fail with
 	//
@@ -71,58 +74,61 @@ type Acceptor interface {
 	//	ErrShortage     descriptors or memory are short: Await, with a timer, and call again
 	//	net.ErrClosed   there will be no more
 	//
-	// The last three may be wrapped, with the system's error. Any other error is final.
+	// The last three may be wrapped, with the kernel's error. Any other error is final.
 	Accept() (Stream, error)
-	// Await keeps w, in place of an earlier one, and wakes it once when Accept may do better than it last did. After
-	// ErrShortage that is when this scheduler has freed a descriptor; others may be freed unnoticed.
+	// Await keeps w, in place of an earlier one, and wakes it once when Accept may succeed. After ErrShortage that is
+	// when this scheduler has freed a descriptor; descriptors that others free are not noticed.
 	Await(w act.Waker)
-	// Stop begins the end. Accept still returns the connections that had arrived by now, as far as there are places and
-	// resources for them, and then net.ErrClosed. A completion engine waits for accepts that are under way
-	// (ErrWouldBlock). The end comes also if clients go on connecting. If the socket is given away, another process listens on
-	// it: the connections that wait are left to that process, except those whose arrival only this one was told of, and Close
-	// does not remove a Unix socket file.
+	// Stop stops accepting. Accept still returns the connections that have arrived by now, as far as there are places
+	// and resources for them, and then net.ErrClosed, even if clients go on connecting. A completion engine waits for
+	// accepts that are under way (ErrWouldBlock). given says that the socket is given away and another OS process
+	// listens on it: waiting connections are left to that process, except ones whose arrival only this process was told
+	// of, and Close does not remove a Unix socket file.
 	Stop(given bool)
 	// Close stops listening. Connections that were not accepted are reset. A second Close does nothing.
 	Close() error
-	// Addr returns the address, also after Close; never nil. Any goroutine.
+	// Addr returns the address, even after Close; never nil. Any goroutine.
 	Addr() net.Addr
-	// Descriptor returns that of the listening socket, which may be the same as that of a sibling. After Close the error is
-	// net.ErrClosed; errors.ErrUnsupported says that the socket cannot be given away. Any goroutine, but not at the same time as
-	// Close.
+	// Descriptor returns the descriptor of the listening socket, which it may share with siblings. After Close the
+	// error is net.ErrClosed; errors.ErrUnsupported means that the socket cannot be given away. Any goroutine, but not
+	// at the same time as Close.
 	Descriptor() (int, error)
-	// Crowded reports whether the last Accept gave nothing for want of a place or a descriptor while a connection waits. A
-	// service then closes an idle connection. An engine that does not know returns false.
+	// Crowded reports whether the latest Accept returned no connection for lack of a place or a descriptor, and a
+	// connection waits. A service then evicts an idle connection. An engine that does not know returns false.
 	Crowded() bool
-	// Refusals returns how often Accept had no connection for want of a place, and of descriptors, memory or permission.
+	// Refusals returns how often Accept returned no connection for lack of a place (full), and for lack of descriptors,
+	// memory or permission (short).
 	Refusals() (full, short uint64)
 }
 
-// PendingConn is a connection that is being established.
+// PendingConn is a connection that is being established, made by [Engine.Dial]. Programs dial with listener.Connect
+// instead.
 type PendingConn interface {
-	// Stream returns the connection, or ErrWouldBlock as long as it is not decided. Any other error is final.
+	// Stream returns the connection, or ErrWouldBlock until the connect has succeeded or failed. Any other error is
+	// final.
 	Stream() (Stream, error)
-	// Await keeps w, in place of an earlier one, and wakes it when the connection is decided.
+	// Await keeps w, in place of an earlier one, and wakes it when the connect has succeeded or failed.
 	Await(w act.Waker)
-	// Close gives up, unless the Stream was taken.
+	// Close gives the connect up. After Stream has returned the connection it does nothing.
 	Close()
 }
 
 // Errors of an Engine and its streams.
 var (
-	// ErrWouldBlock: nothing can be done at once. Await, and call again.
+	// ErrWouldBlock means that nothing can be done at once: Await, and call again.
 	ErrWouldBlock = errors.New("monitor: would block")
-	// ErrFull: a ConnLimiter has no place.
+	// ErrFull is returned by Dial when its ConnLimiter has no place.
 	ErrFull = errors.New("monitor: too many connections")
-	// ErrConnAborted: a connection was lost before it was accepted.
+	// ErrConnAborted is returned by Accept when a connection was lost before it was accepted.
 	ErrConnAborted = errors.New("monitor: a connection was lost before it was accepted")
-	// ErrShortage: descriptors, or memory for connections, are exhausted.
+	// ErrShortage is returned by Accept when descriptors, or memory for connections, are exhausted.
 	ErrShortage = errors.New("monitor: out of resources")
 )
 
 var engines = act.NewLocal(func(s *act.Scheduler) Engine { return newReadiness(s) })
 
-// EngineOf returns the engine of s. The default engine becomes the Idler of s with the first call, and the error is that
-// of opening a poller.
+// EngineOf returns the engine of s. The first call makes the default engine the Idler of s, and fails if no poller can
+// be opened. It is called on the thread of s.
 func EngineOf(s *act.Scheduler) (Engine, error) {
 	e := engines.Get(s)
 	if r, ok := e.(*readiness); ok {
@@ -133,7 +139,7 @@ func EngineOf(s *act.Scheduler) (Engine, error) {
 	return e, nil
 }
 
-// SetEngine gives s another engine than the default. It panics after the first call of EngineOf; a set-up function that
-// comes before those of services is the place for it. An engine must also be
-// the Idler of s: call SetIdler of its Internals as well. sim/completions.go is an example.
+// SetEngine gives s an engine other than the default. Call it on the thread of s, in a set-up function that comes
+// before the set-up functions of services: it panics after the first call of [EngineOf]. An engine must also be the
+// Idler of s: call SetIdler of its Internals as well. sim/completions.go is an example.
 func SetEngine(s *act.Scheduler, e Engine) { engines.Put(s, e) }

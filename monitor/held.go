@@ -6,7 +6,7 @@ import (
 	"github.com/daimon-go/daimon/internal/budget"
 )
 
-// HeldFor says for whom the queue is held, if anything is queued, and returns how much memory it takes.
+// HeldFor makes o the owner of the queue, if anything is queued, and returns how much memory it takes.
 func (k *socket) HeldFor(o budget.Owner) (bytes int) {
 	if k.out == nil {
 		return 0
@@ -25,10 +25,10 @@ func (k *socket) Parts() (bytes int) {
 	return bytes
 }
 
-// Taken reports whether the system has ever taken all that was queued or sent.
+// Taken reports whether the kernel has ever taken all bytes that were queued or sent.
 func (k *socket) Taken() bool { return k.taken }
 
-// An outbound is the Owner of its queue as long as there is no other: a socket that lingers has none.
+// An outbound is the Owner of its queue while there is no other: a lingering socket has none.
 
 // Held implements budget.Owner.
 func (o *outbound) Held() (bytes int, still time.Duration) {

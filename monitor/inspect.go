@@ -26,7 +26,7 @@ func (e *readiness) EachState(visit func(engine.State)) {
 // Counts implements act's counter.
 func (e *readiness) Counts(add func(name string, n uint64)) { e.counts.Counts(add) }
 
-// Describe speaks of all tasks that wait for k.
+// Describe covers all tasks that wait for k.
 func (k *socket) Describe(d *act.Description) {
 	if k.fd < 0 {
 		return
@@ -47,7 +47,7 @@ func (k *socket) Describe(d *act.Description) {
 	}
 }
 
-// peer is the address of the other end as a value. On Linux it allocates nothing for TCP.
+// peer returns the address of the other end as a value. On Linux it allocates nothing for TCP.
 func (k *socket) peer() (a facts.Address) {
 	if a.TCP = k.source.e.os.PeerAddrPort(int(k.fd)); !a.TCP.IsValid() {
 		if peer := k.PeerAddr(); peer != nil {
@@ -57,10 +57,10 @@ func (k *socket) peer() (a facts.Address) {
 	return a
 }
 
-// Descriptor returns that of k, less than 0 if it is closed.
+// Descriptor returns the descriptor of k, less than 0 if k is closed.
 func (k *socket) Descriptor() int { return int(k.fd) }
 
-// stuck is for how long the system has taken none of what is queued.
+// stuck returns for how long the kernel has taken none of the queued bytes.
 func (k *socket) stuck() time.Duration {
 	if k.queued() == 0 {
 		return 0
@@ -68,7 +68,7 @@ func (k *socket) stuck() time.Duration {
 	return time.Duration(k.source.e.tick()-k.out.since) << tickBits
 }
 
-// EachClosing visits connections that were closed and are not gone, as act asks of a value of a Local.
+// EachClosing visits connections that were closed but still exist: see lingerer of package act.
 func (e *readiness) EachClosing(from, n int, visit func(still time.Duration, x act.Describer)) (next int) {
 	if e.counts.Lingering == 0 {
 		return 0
@@ -86,7 +86,7 @@ func (e *readiness) EachClosing(from, n int, visit func(still time.Duration, x a
 	return end
 }
 
-// closing is a socket that was closed and is not gone: its last bytes are on their way, or its peer has not closed.
+// closing is a socket that was closed but still exists: its last bytes are on their way, or its peer has not closed.
 type closing socket
 
 func (c *closing) Describe(d *act.Description) {
@@ -105,7 +105,7 @@ func (c *closing) Describe(d *act.Description) {
 	d.WaitsFor(fmt.Sprintf("a timer due in %v", left.Round(time.Millisecond)))
 }
 
-// Describe speaks of all tasks that wait for a.
+// Describe covers all tasks that wait for a.
 func (a *acceptor) Describe(d *act.Description) {
 	switch {
 	case a.fd < 0 || !a.waker.Armed():

@@ -9,21 +9,22 @@ import (
 )
 
 // ConnLimiter bounds the connections of a service over all schedulers. An [Engine] acquires a place before it accepts a
-// connection, and the connection releases it when its descriptor is closed, after lingering. A completion engine acquires
-// a place only for an accept that has a connection waiting for it, so that a scheduler without clients keeps no
-// place from the others. All methods are for any goroutine. The nil ConnLimiter counts nothing and has no limit.
+// connection, and the connection releases it when its descriptor is closed, after lingering. A completion engine
+// acquires a place only for an accept that has a connection waiting for it, so that a scheduler without clients takes
+// no place from the others. Services make one of their MaxConns. All methods are for any goroutine. The nil ConnLimiter
+// counts nothing and has no limit.
 type ConnLimiter struct {
 	max     int64
 	open    atomic.Int64
 	waiting atomic.Int32 // len(wakers)
 	mu      sync.Mutex
-	wakers  []*act.AtomicWaker // that wait, each once
+	wakers  []*act.AtomicWaker // waiting for a place, each once
 }
 
 // NewConnLimiter returns a ConnLimiter with max places; 0 or less means no limit.
 func NewConnLimiter(max int) *ConnLimiter { return &ConnLimiter{max: int64(max)} }
 
-// Open returns how many places are taken.
+// Open returns the number of places that are taken.
 func (l *ConnLimiter) Open() int {
 	if l == nil {
 		return 0
@@ -31,7 +32,7 @@ func (l *ConnLimiter) Open() int {
 	return int(l.open.Load())
 }
 
-// Max returns how many places there are; 0 means no limit.
+// Max returns the number of places; 0 means no limit.
 func (l *ConnLimiter) Max() int {
 	if l == nil {
 		return 0
@@ -39,7 +40,7 @@ func (l *ConnLimiter) Max() int {
 	return int(max(0, l.max))
 }
 
-// Acquire takes a place and reports whether there was one.
+// Acquire takes a place and reports whether one was free.
 func (l *ConnLimiter) Acquire() bool {
 	if l == nil {
 		return true
@@ -55,7 +56,7 @@ func (l *ConnLimiter) Acquire() bool {
 	}
 }
 
-// Release gives a place back and wakes all that wait for one.
+// Release gives a place back and wakes all Wakers of Await.
 func (l *ConnLimiter) Release() {
 	if l == nil {
 		return
@@ -66,8 +67,8 @@ func (l *ConnLimiter) Release() {
 	}
 }
 
-// Await wakes w once when a place has become free, at once if there is one by now. Another call with the same w, set
-// again, takes no more room.
+// Await wakes w once when a place is free, at once if one is free now. Calling it again with the same w, set again,
+// takes no further memory.
 func (l *ConnLimiter) Await(w *act.AtomicWaker) {
 	if l == nil {
 		w.Wake()

@@ -6,8 +6,8 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// linger takes a socket that is being closed as far as it goes now: to send the queue, to close the write side, and to
-// read on until the peer has closed too, so that the kernel has no reason to reset the connection under the last bytes.
+// linger closes a socket as far as possible now: it sends the queue, closes the write side, and reads until the peer
+// has closed too, so that the kernel has no reason to reset the connection before the last bytes arrive.
 func (k *socket) linger() {
 	if k.out.err == nil && k.queued() > 0 {
 		k.flush()
@@ -20,8 +20,8 @@ func (k *socket) linger() {
 	}
 }
 
-// discard receives once and throws it away. As long as there may be more it is called again in the next pass: a peer
-// that sends for ever gets one receive a pass, until its time is up.
+// discard receives once and throws it away. While there may be more it is called again in the next pass: a peer that
+// sends endlessly gets one receive a pass, until its time is up.
 func (k *socket) discard() {
 	if k.ready&netpoll.In == 0 || k.state&finished != 0 {
 		return
@@ -32,12 +32,12 @@ func (k *socket) discard() {
 		if k.ready&netpoll.In != 0 && k.state&discarding == 0 {
 			k.state |= discarding
 			if len(e.again) == 0 {
-				e.s.CallAt(&e.soon, e.s.Now(), nextPass{}) // or a caller of Step would take it for rest
+				e.s.CallAt(&e.soon, e.s.Now(), nextPass{}) // or a caller of Step would find nothing to do
 			}
 			e.again = append(e.again, k)
 		}
 	case err != ErrWouldBlock && err != io.EOF:
-		k.out.err = err // the connection is gone
+		k.out.err = err // the connection is broken
 	}
 }
 
@@ -76,7 +76,7 @@ func (k *socket) release(how func(fd int) error) {
 	fd := int(k.fd)
 	k.fd = -1
 	e.unwatch(k.slot)
-	_ = how(fd) // the descriptor is gone whatever is returned (close(2)), and no caller is left
+	_ = how(fd) // the descriptor is closed whatever is returned (close(2)), and no caller is left
 	e.counts.Open--
 	if k.state&lingering != 0 {
 		e.counts.Lingering--

@@ -53,8 +53,8 @@ func (e *readiness) listen(o ListenOptions) (*acceptor, error) {
 	return nil, fmt.Errorf("monitor: listening on %T: %w", o.Addr, errors.ErrUnsupported)
 }
 
-// listenTCP opens a socket of the scheduler's own, where the system spreads the connections over those of one port.
-// Where it does not, the first is for all schedulers.
+// listenTCP opens a socket for this scheduler, where the kernel spreads the connections over the sockets of one port.
+// Elsewhere the first socket is for all schedulers.
 func (e *readiness) listenTCP(at netip.AddrPort, sibling *acceptor, o ListenOptions) (*acceptor, error) {
 	if sibling != nil {
 		at = sibling.addr.(*net.TCPAddr).AddrPort()
@@ -99,7 +99,7 @@ func (e *readiness) setTCP(fd int, o ListenOptions) error {
 	return err
 }
 
-// inherit listens on a socket that another process has made. It closes the socket after an error.
+// inherit listens on a socket that another OS process has made. It closes the socket after an error.
 func (e *readiness) inherit(o ListenOptions) (*acceptor, error) {
 	fd := o.Inherited
 	at := e.os.LocalAddr(fd)
@@ -125,7 +125,7 @@ func (e *readiness) inherit(o ListenOptions) (*acceptor, error) {
 type shared struct {
 	fd   int
 	path string // of a Unix socket
-	// foreign is one of TCP that another program or package net has made. It may be one of Multipath TCP, from which
+	// foreign says that another program or package net has made the TCP socket. It may use Multipath TCP, from which
 	// connections inherit no options.
 	foreign bool
 
@@ -155,8 +155,8 @@ func (e *readiness) join(a *acceptor, o ListenOptions) (*acceptor, error) {
 	return e.acceptor(sh.fd, a.addr, o, sh)
 }
 
-// leave takes the socket from the poller of e, or else its arrivals would go on waking that scheduler, for nothing. The
-// last to leave closes the socket, and unlinks it if it was not given to another process.
+// leave takes the socket from the poller of e, which its arrivals would otherwise go on waking. The last scheduler to
+// leave closes the socket, and unlinks it unless it was given to another OS process.
 func (sh *shared) leave(e *readiness, given bool) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

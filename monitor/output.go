@@ -12,21 +12,21 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// output is the sending side of a Socket while a goroutine has it.
+// output is the sending side of a socket while a goroutine has it.
 //
 //	the goroutine                        the scheduler's thread
-//	Send: the system takes no more ────▶ Full, unless there was room since then: Await
-//	Send again                    ◀───── the system reports room
+//	Send: the kernel takes no more ────▶ Full, unless there was room since then: Await
+//	Send again                    ◀───── the kernel reports room
 type output struct {
 	k     *socket
-	rooms atomic.Uint32 // how often the system has reported room
+	rooms atomic.Uint32 // how often the kernel has reported room
 	sent  atomic.Uint64 // bytes
 
 	mu    sync.Mutex // so that the descriptor is not closed during a call
 	fd    int        // -1: the loan has ended
 	seen  uint32     // rooms before the latest call
-	calls uint64     // that are not counted yet
-	err   error      // of the system
+	calls uint64     // not counted yet
+	err   error      // of the kernel
 
 	counted uint64 // of sent
 }
@@ -41,7 +41,7 @@ func (k *socket) LendOutput() Output {
 	return o
 }
 
-// Send takes a short send for the end of the room, as Socket.flush does.
+// Send takes a short send to mean that there is no more room, as socket.flush does.
 func (o *output) Send(head, p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,7 +80,7 @@ func (o *output) SendFile(f *os.File, offset int64, n int) (int, error) {
 	return n, err
 }
 
-// begin begins a call of the system, under mu, and end notes what came of it.
+// begin begins a system call, under mu, and end notes its outcome.
 func (o *output) begin() error {
 	if o.fd < 0 {
 		return net.ErrClosed
@@ -114,7 +114,7 @@ func (o *output) Full() bool {
 	return true
 }
 
-// count counts what was sent, on the scheduler's thread, when no call is under way.
+// count counts the sent bytes, on the scheduler's thread, when no call is under way.
 func (o *output) count() {
 	e, sent := o.k.source.e, o.Sent()
 	if sent > o.counted {

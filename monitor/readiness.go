@@ -10,15 +10,15 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// batch bounds the events taken in one look.
+// batch bounds the events taken in one poll.
 const batch = 256
 
-// readiness is the default engine: over epoll or kqueue, which report when a descriptor is ready. It is the Idler of its
-// scheduler: the thread sleeps in the operating system's poller and nowhere else.
+// readiness is the default engine, over epoll or kqueue, which report when a descriptor is ready. It is the Idler of
+// its scheduler: the thread sleeps in the kernel's poller and nowhere else.
 //
-// A descriptor is registered once. From then on its readiness is a bit, set by events and cleared when a call finds that
-// nothing is left. What a task has written and the socket would not take is sent on, and a closed connection is closed
-// in stages, without a turn of the task.
+// A descriptor is registered once. From then on its readiness is a bit, set by events and cleared when a call finds
+// that nothing is left. Bytes that the socket did not take are sent later, and a connection is closed in stages,
+// without a turn of the task.
 type readiness struct {
 	s      *act.Scheduler
 	os     engine.OS
@@ -40,11 +40,11 @@ type readiness struct {
 	soon     act.Timer   // armed if there are any
 	starving []*acceptor // wait for a descriptor to become free
 
-	foreign map[int]*descriptor // those that callers own, by their numbers
+	foreign map[int]*descriptor // descriptors that callers own, by their numbers
 }
 
 // slot is where an event finds the watcher of its descriptor. The generation is part of the event's tag: an event of a
-// descriptor that was closed meanwhile is not for the present watcher, even if the number or the slot is in use again.
+// descriptor that was closed meanwhile is ignored, even if the number or the slot is in use again.
 type slot struct {
 	generation uint32
 	watcher    watcher
@@ -80,7 +80,7 @@ func (e *readiness) Idle(atMost time.Duration) {
 	}
 	n, err := e.poller.Wait(e.events[:], atMost)
 	if err != nil {
-		panic(fmt.Errorf("monitor: polling: %w", err)) // Run ends with it: the scheduler is blind
+		panic(fmt.Errorf("monitor: polling: %w", err)) // Run ends with it: the scheduler would get no events
 	}
 	for i := range e.events[:n] {
 		e.dispatch(&e.events[i])

@@ -32,7 +32,8 @@ func (k *socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 	return 0, k.blame(f, offset, err)
 }
 
-// blame finds out what is at fault, which an errno does not say: if the file can be read, it is the connection.
+// blame finds out whether the file or the connection is at fault, which an errno does not say: if the file can be read,
+// it is the connection.
 func (k *socket) blame(f *os.File, offset int64, err error) error {
 	if wrong := unreadable(f, offset); wrong != nil {
 		return wrong
@@ -48,7 +49,7 @@ func unreadable(f *os.File, offset int64) error {
 	return nil
 }
 
-// room goes on with what had to wait for it.
+// room continues work that had to wait for room.
 func (k *socket) room() {
 	k.state &^= full
 	if k.out != nil && k.out.lent != nil {

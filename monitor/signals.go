@@ -13,20 +13,21 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Signal is an order that a signal of the operating system has given.
+// Signal is the shutdown request that [Signals] makes of a signal of the operating system.
 type Signal struct {
 	os.Signal
 	Terms shutdown.Policy
 }
 
-// Policy returns the terms.
+// Policy returns s.Terms.
 func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
-// Signals returns a set-up function that turns signals into orders. The first SIGINT or SIGTERM gives the Group a Signal with
-// these terms. If that is withdrawn, the next one is a first one again. A second one gives a Signal that halts and drops:
-// what is left is cut, and Run says what that was. A third one is logged and ends the process at once, with 128 plus the
-// number of the signal as its exit status, as shells do: a turn that does not end cannot be cut. It does not keep Run from
-// returning. When the Group is closed the signals have their usual effect again.
+// Signals returns a set-up function that shuts the Group down on signals. The first SIGINT or SIGTERM begins a shutdown
+// by the policy terms, with a [Signal] as its request. If that is withdrawn, the next signal counts as the first again.
+// The second signal halts and drops: Run returns a *shutdown.Cut that says what was left. The third is logged and ends
+// the program at once, even if a turn does not end, with 128 plus the number of the signal as its exit status, as
+// shells do. Signals does not keep Run from returning. When the Group is closed, the signals have their usual effect
+// again.
 func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		if s.Index() > 0 {
@@ -35,7 +36,7 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 		o, g, n, log := orderings.Get(s), s.Group(), 0, s.Logger()
 		o.end()
 		o.end = notify(func(sig os.Signal) {
-			if n == 1 && g.Order() == nil { // it was withdrawn
+			if n == 1 && g.Order() == nil { // the first was withdrawn
 				n = 0
 			}
 			n++
@@ -56,12 +57,12 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 	}
 }
 
-// OnSignal returns a set-up function that has h.Signal called for each of the given signals, for what needs no task. The
+// OnSignal returns a set-up function that makes h.Signal be called for each of the given signals, such as SIGHUP. The
 // calls for one signal come one after the other, on a goroutine of their own, so they may block. If several parts of a
-// program take the same signal, they are called in the order in which they were set up, each when the one before has returned.
-// Signals that come meanwhile wait; with eight waiting, further ones are lost. It does not keep Run from returning. When the
-// Group is closed the signals have their usual effect again. h must be comparable: a Group that runs again with an equal one
-// calls it once.
+// program take the same signal, they are called in the order of their set-up, each when the previous one has returned.
+// Signals that come meanwhile wait; if eight wait, further ones are lost. OnSignal does not keep Run from returning.
+// When the Group is closed, the signals have their usual effect again. h must be comparable: a Group that runs again
+// with an equal h calls it once.
 func OnSignal(h interface{ Signal(os.Signal) }, signals ...os.Signal) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
 		if s.Index() == 0 {
@@ -83,7 +84,7 @@ type line struct {
 	end      func()
 }
 
-// call calls those that are there now.
+// call calls the present handlers.
 func (l *line) call(sig os.Signal) {
 	l.mu.Lock()
 	all := slices.Clone(l.handlers)
@@ -93,18 +94,18 @@ func (l *line) call(sig os.Signal) {
 	}
 }
 
-// lines are those of a Group, on its first scheduler.
+// lines are the lines of a Group, kept on its first scheduler.
 type lines map[os.Signal]*line
 
 var allLines = act.NewLocal(func(*act.Scheduler) lines { return lines{} })
 
-// take puts h at the end of the line. A Group that runs again is set up again, and h stood there before.
+// take puts h at the end of the line. A Group that runs again is set up again, with h in the line already.
 func (ls lines) take(sig os.Signal, h handler) {
 	l := ls[sig]
 	if l == nil {
 		l = &line{}
 		ls[sig] = l
-		defer func() { l.end = notify(l.call, sig) }() // h is there by then
+		defer func() { l.end = notify(l.call, sig) }() // when h is in the line
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +119,7 @@ func (ls lines) Close() error {
 	return nil
 }
 
-// ordering has what ends with the Group, on its first scheduler: a Group that runs again is set up again, and must neither be
+// ordering stops the notifications when the Group is closed, or set up again: a Group that runs again must neither be
 // notified twice nor take its first signal for a second.
 type ordering struct{ end func() }
 

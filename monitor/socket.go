@@ -15,7 +15,7 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// source is what the sockets of one service, or of one kind of dialled connections, have in common on a scheduler.
+// source is common to the sockets of one service, or of one kind of dialled connections, on a scheduler.
 type source struct {
 	e       *readiness
 	limiter *ConnLimiter
@@ -30,9 +30,9 @@ func (e *readiness) sourceOf(local bool, limiter *ConnLimiter) *source {
 	return e.source
 }
 
-// adopt makes a socket of a connected non-blocking one, which it owns from then on. The caller has acquired a place of the
-// limiter, which the socket releases when its descriptor closes, after lingering. After an error the descriptor is closed and
-// the place released.
+// adopt makes a socket of a connected non-blocking descriptor, which it owns from then on. The caller has acquired a
+// place of the limiter, which the socket releases when its descriptor closes, after lingering. After an error the
+// descriptor is closed and the place released.
 func (src *source) adopt(fd int) (*socket, error) {
 	k := &socket{source: src, fd: int32(fd), since: src.e.tick()}
 	slot, err := src.e.watch(fd, netpoll.Stream, k)
@@ -46,8 +46,8 @@ func (src *source) adopt(fd int) (*socket, error) {
 	return k, nil
 }
 
-// socket is a Stream over a descriptor. At rest it is 48 bytes; what a connection needs when its peer does not
-// take what is sent, or when it is being closed, is in out.
+// socket is a Stream over a descriptor. At rest it takes 48 bytes; out has the state for a peer that does not read, and
+// for closing.
 //
 //	open ──CloseWrite──▶ ending ─(queue empty: half-closed)─▶ ended
 //	  │                                                         │
@@ -60,7 +60,7 @@ type socket struct {
 	slot   uint32
 	ready  netpoll.Ready
 	state  socketState
-	taken  bool   // the system has taken everything, at least once
+	taken  bool   // the kernel has taken everything, at least once
 	since  uint32 // the tick when bytes last went either way
 }
 
@@ -83,20 +83,20 @@ const (
 //	queue      ──▶ 2 r0 1 r1 3
 type outbound struct {
 	k       *socket
-	queue   []byte // copies of what was taken and not sent: queue[sent:]
+	queue   []byte // copies of bytes that were taken and not sent: queue[sent:]
 	sent    int
-	refs    []ref // what was taken without a copy
+	refs    []ref // bytes that were taken without a copy
 	shared  int   // bytes of refs
-	behind  int   // bytes of queue behind the last of refs
+	behind  int   // bytes of queue after the last of refs
 	writers engine.Writers
-	err     error // why nothing can be sent any more
+	err     error // why nothing more can be sent
 	timer   act.Timer
 	account budget.Account // of queue
-	since   uint32         // the tick when the system last took some of the queue, or it began
+	since   uint32         // the tick when the kernel last took some of the queue, or when it began
 	lent    *output        // nil: only the scheduler's thread sends
 }
 
-// ref is bytes that nobody changes, behind so many bytes of the queue that follow the ref before it.
+// ref is bytes that are never changed, after so many bytes of the queue that follow the previous ref.
 type ref struct {
 	behind  int
 	p       []byte
@@ -130,7 +130,7 @@ func (k *socket) Receive(p []byte) (int, error) {
 	return k.receive(p)
 }
 
-// receivable spares a call that would only find that nothing is there.
+// receivable avoids a system call that would only find nothing.
 func (k *socket) receivable() error {
 	switch {
 	case k.fd < 0:
@@ -172,12 +172,12 @@ func (k *socket) refused(p []byte, err error) (int, error) {
 		k.peerClosed() // perhaps no event has reported it yet
 		return 0, k.eof()
 	}
-	k.fail(err) // kept, or a later call would report an orderly end
+	k.fail(err) // kept, or a later call would report a normal end
 	return 0, err
 }
 
-// eof returns what an EOF means. The system reports a reset once, and then an orderly end: a send may have
-// returned the error, or no call yet if the reset came behind the peer's end.
+// eof returns what an EOF means. The kernel reports a reset once, and then a normal end: a send may have returned the
+// error, or no call yet if the reset came after the peer's end.
 func (k *socket) eof() error {
 	if err := k.broken(); err != nil {
 		return err
@@ -185,9 +185,9 @@ func (k *socket) eof() error {
 	return io.EOF
 }
 
-// shortRead takes a short read for the end of what is there, which saves the call that would say so. It is not the
-// end on a Unix socket, where ancillary data splits reads; nor with Priority or Partial, because TCP stops at
-// the mark of out-of-band data; nor after the peer has closed, when the EOF is behind it and brings no edge of its own.
+// shortRead takes a short read to mean that everything was received, which saves a system call. This is not so on a
+// Unix socket, where ancillary data splits reads; nor with Priority or Partial, because TCP stops at the mark of
+// out-of-band data; nor after the peer has closed, when the EOF follows without an edge of its own.
 func (k *socket) shortRead() {
 	if !k.source.local && k.ready&(netpoll.Priority|netpoll.Partial|netpoll.PeerClosed|netpoll.Error) == 0 {
 		k.ready &^= netpoll.In
@@ -242,8 +242,8 @@ func (k *socket) send(head, p []byte, high int, shared bool) (int, error) {
 	return sent + len(more), nil
 }
 
-// resend is Send with nothing to send. A send that is cut short makes the kernel report room, as the one before did,
-// so trying loses no event.
+// resend is Send with nothing to send. A short send makes the kernel report room, as the previous one did, so trying
+// loses no event.
 func (k *socket) resend() error {
 	if k.fd < 0 || k.state&lingering != 0 {
 		return net.ErrClosed
@@ -307,7 +307,7 @@ func (k *socket) Wake() {
 // event handles what the OS reports.
 func (k *socket) event(r netpoll.Ready) {
 	if r&(netpoll.PeerClosed|netpoll.Error) != 0 {
-		r |= netpoll.In // the call that says what happened is a receive
+		r |= netpoll.In // a receive returns the error
 	}
 	if r&netpoll.PeerClosed != 0 {
 		k.peerClosed()
@@ -361,7 +361,7 @@ func (k *socket) flush() {
 	k.calm()
 }
 
-// flushed closes the write side if that only waited for the queue.
+// flushed closes the write side if CloseWrite waited for the queue.
 func (k *socket) flushed() {
 	if k.state&(ending|ended) == ending {
 		k.state |= ended
@@ -371,7 +371,7 @@ func (k *socket) flushed() {
 	}
 }
 
-// fail notes that nothing can be sent any more, and wakes the waiting tasks: their next call returns err.
+// fail notes that nothing more can be sent, and wakes the waiting tasks: their next call returns err.
 func (k *socket) fail(err error) {
 	o := k.outbound()
 	o.err = err
@@ -422,7 +422,7 @@ func (k *socket) calm() {
 	}
 }
 
-// enqueue copies p behind what is queued.
+// enqueue appends a copy of p to the queue.
 func (o *outbound) enqueue(p []byte) {
 	if len(p) == 0 {
 		return
@@ -438,14 +438,14 @@ func (o *outbound) enqueue(p []byte) {
 	o.count()
 }
 
-// refer queues p, a part of message that nobody changes.
+// refer queues p, a part of message, which is never changed.
 func (o *outbound) refer(p, message []byte) {
 	o.refs = append(o.refs, ref{o.behind, p, o.k.source.e.budget.Refer(message)})
 	o.behind, o.shared = 0, o.shared+len(p)
 	o.count()
 }
 
-// count counts the memory of the queue, but for what is shared.
+// count counts the memory of the queue without shared bytes.
 func (o *outbound) count() {
 	if o.account.Owner == nil {
 		o.account.Owner = o
@@ -453,7 +453,7 @@ func (o *outbound) count() {
 	o.k.source.e.budget.Set(&o.account, cap(o.queue)+cap(o.refs)*refSize)
 }
 
-// front returns the first bytes to be sent, in two parts. Those that are short are put together in head, a buffer.
+// front returns the first bytes to be sent, in two parts. Short ones are put together in head, a buffer.
 func (o *outbound) front() (head, p []byte) {
 	copies := o.queue[o.sent:]
 	if len(o.refs) == 0 {
@@ -513,7 +513,7 @@ func (o *outbound) free() {
 	e.budget.Set(&o.account, 0)
 }
 
-// Close, in stages.
+// Close closes the socket in stages: see linger.
 func (k *socket) Close(within time.Duration) {
 	if k.fd < 0 || k.state&lingering != 0 {
 		return
@@ -530,7 +530,7 @@ func (k *socket) Close(within time.Duration) {
 	}
 }
 
-// dismiss wakes the waiting tasks for the last time: another task may wait than the one that gives the socket up.
+// dismiss wakes the waiting tasks for the last time: the task that closes the socket need not be the one that waits.
 func (k *socket) dismiss() {
 	k.Wake()
 	k.state &^= full
@@ -543,7 +543,7 @@ func (k *socket) dismiss() {
 	}
 }
 
-// Abort, at once.
+// Abort closes the socket at once.
 func (k *socket) Abort() {
 	if k.fd >= 0 {
 		k.dismiss()

@@ -8,8 +8,9 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Stream is what lies under a connection: bytes in order, both ways, on one scheduler. An [Engine] makes Streams, and a
-// filter such as TLS makes one over another. All methods belong to the scheduler's thread and none blocks.
+// Stream is the transport under a connection: bytes in order, both ways, on one scheduler. An [Engine] makes Streams,
+// and a filter such as TLS makes one over another. Programs use a listener.Conn instead. All methods belong to the
+// scheduler's thread and none blocks.
 //
 // A Stream over another one that passes all bytes on unchanged and holds none back may have a method
 //
@@ -17,120 +18,123 @@ import (
 //
 // that returns the one below. A Conn then still finds its [CloseNotifier], [FileSender], [SharedSender] and [OutputLender] there.
 type Stream interface {
-	// Lend receives, and lends what came: from 1 to most bytes, valid until the turn ends and never overlapping another
-	// loan of the same turn. ErrWouldBlock: nothing is there yet. io.EOF: the peer has sent everything, and nothing that
-	// was sent to it so far has failed.
+	// Lend receives from 1 to most bytes and lends them until the turn ends. The memory never overlaps another loan of
+	// the same turn. ErrWouldBlock means that nothing has arrived yet; io.EOF that the peer has sent everything, and
+	// that nothing sent to it so far has failed.
 	Lend(most int) ([]byte, error)
-	// Receive is Lend into p, which must not be empty.
+	// Receive is Lend, but into p, which must not be empty.
 	Receive(p []byte) (int, error)
 
-	// Send takes all of head, and of p what goes out at once and as much more as may be queued before more than high
-	// bytes are. It returns how much of p it took, which is sent without further calls. After an error, which may come
-	// from bytes that were queued earlier, nothing was taken and nothing more will be.
+	// Send takes all of head, and as much of p as can be sent at once or queued within high bytes in all. It returns
+	// how much of p it took; that is sent without further calls. After an error, which may come from bytes that were
+	// queued earlier, nothing was taken and nothing more will be.
 	//
-	// With nothing to send, also after CloseWrite, it tries once more to send what is queued: systems report room late
+	// With nothing to send, even after CloseWrite, it tries once more to send queued bytes: kernels report room late
 	// (Linux when a third of the send buffer is free, which may be a megabyte), and a caller may want to see how far a
 	// slow peer is. It loses no wake-up, and does nothing when nothing is queued.
 	Send(head, p []byte, high int) (int, error)
-	// Queued returns how many bytes were taken and not yet sent. The error is the one that Send would return.
+	// Queued returns how many bytes were taken and not yet sent, and the error that Send would return.
 	Queued() (int, error)
 
-	// AwaitInput keeps w, in place of an earlier one, and wakes it when Lend may do better than ErrWouldBlock: at once if
-	// it may already, and also when sending has failed or the Stream is given up.
+	// AwaitInput keeps w, in place of an earlier one, and wakes it when Lend may no longer return ErrWouldBlock: at
+	// once if that is so already. It also wakes w when sending has failed or the Stream is closed.
 	AwaitInput(w act.Waker)
-	// AwaitOutput keeps w, beside those of other tasks, and wakes it when at most low bytes are queued, and also when
-	// sending has failed or the Stream is given up. Those that waited first are woken first. A Stream may forget a Waker
-	// that is Stale: so it keeps one for each task that waits, and not one for each call.
+	// AwaitOutput keeps w, together with the Wakers of other tasks, and wakes it when at most low bytes are queued, and
+	// when sending has failed or the Stream is closed. Tasks are woken in the order in which they began to wait. A
+	// Stream may forget a Stale Waker, so that it keeps one for each waiting task and not one for each call.
 	AwaitOutput(w act.Waker, low int)
-	// Wake wakes all of them for a reason of the caller's, such as a deadline.
+	// Wake wakes all waiting tasks for a reason of the caller's, such as a deadline.
 	Wake()
 
-	// CloseWrite ends this side's bytes after those that are queued; receiving goes on. Later Sends fail. A second
+	// CloseWrite closes the sending side after the queued bytes; receiving goes on. Later Sends fail. A second
 	// CloseWrite returns the outcome of the first.
 	CloseWrite() error
-	// Close gives the Stream up. What is queued is still sent, the write side is closed, and what the peer sends is
-	// discarded until it closes too, all without the caller and within linger; for that long it keeps
-	// [act.Scheduler.Run] from returning. (A plain close with unread input makes the kernel reset the connection and
-	// destroy what it had not delivered yet: RFC 9112 section 9.6.)
+	// Close closes the Stream and returns at once. Within linger, queued bytes are still sent, the sending side is
+	// closed, and bytes of the peer are discarded until it closes too; for that long it keeps [act.Scheduler.Run] from
+	// returning. (A plain close with unread input makes the kernel reset the connection and discard bytes that it has
+	// not delivered yet: RFC 9112 section 9.6.)
 	Close(linger time.Duration)
-	// Abort gives the Stream up and throws away what was not sent; the peer sees a reset.
+	// Abort closes the Stream and discards bytes that were not sent; the peer sees a reset.
 	Abort()
 
-	// LocalAddr and PeerAddr return nil after Close or Abort, and when the system does not know.
+	// LocalAddr returns the address of this end; nil after Close or Abort, and when the kernel does not know it.
 	LocalAddr() net.Addr
+	// PeerAddr returns the address of the peer; nil after Close or Abort, and when the kernel does not know it.
 	PeerAddr() net.Addr
 }
 
-// CloseNotifier is a Stream that reports the end of the connection apart from its input.
+// CloseNotifier is a Stream that reports the end of the connection separately from its input, for listener.Conn.Ended.
 type CloseNotifier interface {
 	Stream
 	// AwaitEnd reports whether the peer has closed its side (half; bytes sent before that may still be unread), and why
-	// the Stream is broken, if it is: the error that Send would return without CloseWrite. It keeps w. AwaitEnd
-	// and AwaitInput share one place: the later call replaces the Waker of the earlier one. AwaitEnd wakes w when the
-	// peer closes its side or the Stream breaks, and when the Stream is given up; never for bytes. After an error there
-	// is nothing left to wait for, and w is not kept. Nothing is received.
+	// the Stream is broken, if it is: the error that Send would return without CloseWrite. It keeps w. AwaitEnd and
+	// AwaitInput share one place: the later call replaces the Waker of the earlier one. AwaitEnd wakes w when the peer
+	// closes its side, the Stream breaks, or the Stream is closed; never for bytes. After an error there is nothing
+	// left to wait for, and w is not kept. Nothing is received.
 	AwaitEnd(w act.Waker) (half bool, err error)
 }
 
-// IdleReporter is a Stream that knows since when it is idle. Those of the readiness engine and of TLS do.
+// IdleReporter is a Stream that knows since when it is idle, for listener.Conn.IdleSince. The Streams of the default
+// engine and of TLS implement it.
 type IdleReporter interface {
 	Stream
-	// IdleSince reports whether nothing is there to be received and neither side has ended, and since when no byte has gone
-	// either way, to the millisecond on the scheduler's clock. What is queued does not count.
+	// IdleSince reports whether there is nothing to receive and neither side has ended, and since when no byte has gone
+	// either way, to the millisecond on the scheduler's clock. Queued bytes do not count.
 	IdleSince() (since time.Duration, idle bool)
 }
 
-// FileSender is a Stream that can send the bytes of a file without their passing through memory. A filter that has to
-// see the bytes that it sends is not a FileSender.
+// FileSender is a Stream that can send a file without reading it into memory, for listener.Conn.SendFile. A filter that
+// changes the bytes is not a FileSender.
 type FileSender interface {
 	Stream
-	// SendFile sends up to n > 0 bytes of f from offset on, and returns how many: at least one without an error, and
-	// none with one.
+	// SendFile sends up to n > 0 bytes of f from offset on, and returns how many: at least one, or none and an error.
 	//
-	// ErrWouldBlock: something is queued, which must not be overtaken, or there is no room; AwaitOutput with a low of 0
-	// waits for both. errors.ErrUnsupported: this file has to be read and given to Send. io.ErrUnexpectedEOF: the file
-	// does not reach beyond offset. Any other error is either the connection's, and kept as Send's are, or an
-	// *fs.PathError, after which only the file is to blame.
+	// ErrWouldBlock means that bytes are queued, which must not be overtaken, or that there is no room; AwaitOutput
+	// with a low of 0 waits for both. errors.ErrUnsupported means that this file has to be read and given to Send,
+	// io.ErrUnexpectedEOF that the file ends at or before offset. Any other error is either of the connection, and kept
+	// like Send's errors, or an *fs.PathError of the file.
 	SendFile(f *os.File, offset int64, n int) (int, error)
 }
 
-// SharedSender is a Stream that can queue bytes without a copy. A filter that sends other bytes, such as TLS, is none.
+// SharedSender is a Stream that can queue bytes without a copy, for listener.Conn.PushShared. A filter that changes the
+// bytes, such as TLS, is not a SharedSender.
 type SharedSender interface {
 	Stream
-	// SendShared is Send of a p that nobody changes any more: what is queued of it is referred to and not copied, unless it
-	// is short.
+	// SendShared is Send of a p that must not be changed afterwards: queued bytes of it are referred to and not copied,
+	// unless they are few.
 	SendShared(head, p []byte, high int) (int, error)
 }
 
-// OutputLender is a Stream that lets a goroutine send for it.
+// OutputLender is a Stream that lets another goroutine send for it, as the handlers of nethttp do.
 type OutputLender interface {
 	Stream
-	// LendOutput lends the sending side. Until Return nothing else may be sent. It returns nil if something is queued, or if
-	// nothing can be sent any more.
+	// LendOutput lends the sending side. Until Return nothing else may be sent. It returns nil if bytes are queued, or
+	// if nothing more can be sent.
 	LendOutput() Output
 }
 
-// Output is the sending side of a Stream while it is lent. One goroutine at a time calls Send and SendFile, without a turn of
-// the scheduler; Sent may be called on any. The other methods belong to the scheduler's thread. A Stream that is closed ends
-// the loan.
+// Output is the sending side of a Stream while it is lent. One goroutine at a time calls Send and SendFile, without a
+// turn of the scheduler; Sent may be called on any goroutine. The other methods belong to the scheduler's thread.
+// Closing the Stream ends the loan.
 type Output interface {
-	// Send sends some of head and then p in one call of the system, and does not wait. ErrWouldBlock: no more than the
-	// returned number of bytes had room. TLS may hold some of these: they are sent by the next call, which may have nothing
-	// else to send, or by Return. net.ErrClosed: the loan has ended. Any other error is the connection's, and stays.
+	// Send sends some of head and then p in one system call, and does not wait. ErrWouldBlock means that only the
+	// returned number of bytes had room. TLS may hold some of these: they are sent by the next call, which may have
+	// nothing else to send, or by Return. net.ErrClosed means that the loan has ended. Any other error is of the
+	// connection, and stays.
 	Send(head, p []byte) (int, error)
-	// SendFile sends up to n > 0 bytes of f. The errors are those of Send and of [FileSender].
+	// SendFile sends up to n > 0 bytes of f from offset on. The errors are as for Send and [FileSender].
 	SendFile(f *os.File, offset int64, n int) (int, error)
 	// Sent returns how many bytes were sent.
 	Sent() uint64
-	// Full reports whether there has been no room since the latest call. Await then wakes w when there is some.
+	// Full reports whether there has been no room since the latest call. If so, Await wakes w when there is room.
 	Full() bool
 	Await(w act.Waker)
-	// Return ends the loan. It waits for a call that is under way: that of SendFile may wait for the disk.
+	// Return ends the loan. It waits for a call that is under way; a SendFile may wait for the disk.
 	Return()
 }
 
-// As returns the T that s is, or that it finds below Streams with a method Unwrap. T is the type of a Stream, or an interface that
-// some of them have. A nil Stream is none.
+// As returns s as a T, or else the first T below Streams with a method Unwrap, and reports whether there is one. T is
+// the type of a Stream, or an interface that some Streams implement. For a nil Stream it returns false.
 func As[T any](s Stream) (T, bool) {
 	for {
 		if found, ok := s.(T); ok {

@@ -10,27 +10,28 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// Watched is a descriptor that a scheduler watches: see [Watch]. Its methods belong to the scheduler's thread. One task at a time
-// waits for input, and one for room.
+// Watched is a descriptor that a scheduler watches, made by [Watch]. Wait for it with a listener.Ready, or with
+// Readable and Writable. One task at a time waits for input, and one for room. Its methods belong to the scheduler's
+// thread.
 type Watched struct {
 	fd             int
 	stop           func() error
-	err            error         // why it is not watched any more; nil: it is
-	ready          netpoll.Ready // of In and Out, what was reported and not taken
+	err            error         // why it is no longer watched; nil: it is
+	ready          netpoll.Ready // In and Out, if reported and not taken
 	reader, writer act.Waker
 }
 
-// Watch has the engine of s report when fd is ready, for whatever a poller takes: a pipe, a terminal, an eventfd, a timerfd,
-// inotify, a pidfd, the socket of a C library. want is netpoll.In, netpoll.Out, or both. On the BSDs and Darwin some descriptors
-// have only one of them.
+// Watch makes the engine of s report when fd is ready: any descriptor that a poller takes, such as a pipe, a terminal,
+// an eventfd, a timerfd, inotify, a pidfd, or the socket of a C library. want is netpoll.In, netpoll.Out, or both;
+// anything else panics. On the BSDs and Darwin some descriptors have only one of them.
 //
 // The caller goes on owning fd, which has to be non-blocking (O_NONBLOCK) if it is read from or written to on this thread. It
 // calls Close before it closes fd, and at the latest when s is closed. A watch does not keep [act.Scheduler.Run] from
 // returning; a task that waits for it does.
 //
-// Regular files and directories are always ready, and Linux refuses to watch them (EPERM). A descriptor that this scheduler
-// watches already is refused as well (EEXIST). With an engine that cannot watch the error is errors.ErrUnsupported. Watch is
-// called on the thread of s.
+// Regular files and directories are always ready, and Linux refuses to watch them (EPERM). A descriptor that this
+// scheduler already watches is refused as well (EEXIST). If the engine cannot watch descriptors, the error is
+// errors.ErrUnsupported. Watch is called on the thread of s.
 func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
 	kind := netpoll.Stream
 	switch want {
@@ -53,7 +54,7 @@ func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
 	return w, nil
 }
 
-// whyNot says what the system's error means here.
+// whyNot says what the kernel's error means here.
 func whyNot(err error) string {
 	switch {
 	case errors.Is(err, syscall.EPERM):
@@ -64,13 +65,13 @@ func whyNot(err error) string {
 	return " cannot be watched"
 }
 
-// report keeps what an event says until it is taken.
+// report keeps the readiness that an event reports until it is taken.
 func (w *Watched) report(r netpoll.Ready) {
 	if r == 0 {
 		w.end(fmt.Errorf("monitor: descriptor %d was closed while it was watched", w.fd))
 		return
 	}
-	if r&^netpoll.Out != 0 { // a read says what has happened
+	if r&^netpoll.Out != 0 { // a read returns the error or the end
 		w.ready |= netpoll.In
 		w.reader.Wake()
 	}
@@ -86,14 +87,14 @@ func (w *Watched) end(err error) {
 	w.writer.Wake()
 }
 
-// Readable returns nil once for each report that fd may be read. Otherwise the error is an [act.Blocked], for a task that waits
-// for the next report; after Close it is os.ErrClosed.
+// Readable returns nil once for each report that fd may be read. Otherwise the error is an [act.Blocked], which wakes a
+// task at the next report; after Close it is os.ErrClosed.
 //
-// What is reported is a change, and reports that come meanwhile are one. So after nil the caller reads until EAGAIN, and only
-// then calls Readable again. There may be nothing to read.
+// A report means that something changed, and several reports may count as one. So after nil, read until EAGAIN, and
+// only then call Readable again. There may be nothing to read.
 func (w *Watched) Readable() error { return w.take(netpoll.In, (*noInput)(w)) }
 
-// Writable is Readable for room. After nil the caller writes until EAGAIN.
+// Writable is [Watched.Readable] for room to write. After nil, write until EAGAIN.
 func (w *Watched) Writable() error { return w.take(netpoll.Out, (*noRoom)(w)) }
 
 func (w *Watched) take(what netpoll.Ready, blocked error) error {
@@ -107,8 +108,8 @@ func (w *Watched) take(what netpoll.Ready, blocked error) error {
 	return nil
 }
 
-// Close ends the watch, and leaves fd open. It wakes the tasks that wait, whose next calls return os.ErrClosed. The error says
-// that fd was closed before. A second Close does nothing.
+// Close ends the watch, and leaves fd open. It wakes the waiting tasks, whose next calls return os.ErrClosed. It fails
+// if fd was closed before. A second Close does nothing.
 func (w *Watched) Close() error {
 	if w.err == os.ErrClosed {
 		return nil
@@ -123,7 +124,7 @@ func (w *Watched) Close() error {
 	return err
 }
 
-// Describe speaks of all tasks that wait for w.
+// Describe implements [act.Describer]: it covers all tasks that wait for w.
 func (w *Watched) Describe(d *act.Description) {
 	if w.reader.Armed() {
 		d.WaitsFor(fmt.Sprint("input from descriptor ", w.fd))
@@ -155,7 +156,7 @@ func (w *Watched) arm(waker *act.Waker, what netpoll.Ready, t *act.Task) {
 	}
 }
 
-// descriptor is what the readiness engine watches for a caller that owns it.
+// descriptor is a descriptor that the readiness engine watches for a caller that owns it.
 type descriptor struct {
 	e      *readiness
 	fd     int
@@ -179,7 +180,8 @@ func (e *readiness) Watch(fd int, k netpoll.Kind, report func(netpoll.Ready)) (s
 
 func (d *descriptor) event(r netpoll.Ready) { d.report(r) }
 
-// stop takes the descriptor from the poller. It fails if the descriptor was closed: the number may be that of another file.
+// stop takes the descriptor from the poller. It fails if the descriptor was closed: the number may belong to another
+// file.
 func (d *descriptor) stop() error {
 	if d.over {
 		return nil
@@ -195,7 +197,7 @@ func (d *descriptor) Abort() {
 	delete(d.e.foreign, d.fd)
 }
 
-// reused is called when a poller has taken a number. If that of a watched descriptor is among them, it was closed.
+// reused is called when a poller has taken the number fd. If a watched descriptor had it, that was closed.
 func (e *readiness) reused(fd int) {
 	if d := e.foreign[fd]; d != nil {
 		d.Abort()
