@@ -21,7 +21,7 @@ type shard struct {
 
 type activePhase struct {
 	tasklet Tasklet
-	retry   []*entry // to go on when the phase has ended
+	retry   []*entry // continued when the phase has ended
 }
 
 // enter begins a phase of t and reports true, unless t is in one. Then retried, if it is not nil, is remembered, once.
@@ -43,7 +43,7 @@ func (s *shards) enter(t Tasklet, hash uint64, retried *entry) bool {
 	return true
 }
 
-// leave ends the phase of t and returns the entries that are to go on.
+// leave ends the phase of t and returns the entries to be continued.
 func (s *shards) leave(t Tasklet, hash uint64) []*entry {
 	sh := &s[hash%uint64(len(s))]
 	sh.mu.Lock()

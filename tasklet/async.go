@@ -9,7 +9,7 @@ func (c *core) launch(e *entry) {
 }
 
 // async is called by the executor. It runs an ASYNC phase, unless e was scheduled otherwise meanwhile, its Run has
-// ended, or e is still to be told of an order, which puts it in its place again.
+// ended, or e is still to be told of a shutdown, which puts it in its place again.
 func (e *entry) async() {
 	c := e.core
 	here := c.here()

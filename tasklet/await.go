@@ -7,12 +7,12 @@ import (
 
 // Await suspends t until the action a has finished, and then resumes it with Sync. Call it in a SYNC phase:
 //
-//	return s.Await(t, f.Await())                  // a future
-//	return s.Await(t, &listener.Sleep{For: d})    // or any other leaf of the action tree
+//	return r.Await(t, f.Await())                  // a future
+//	return r.Await(t, &listener.Sleep{For: d})    // or any other action
 //
-// The action becomes a task. If t is resumed for another reason, a is closed. A failure of a is not reported; the next
-// phase gets it from Err. If a is dropped or panics, Err returns act.ErrDropped. Only the latest Await of a tasklet
-// counts. Await panics when called off the thread in Run.
+// The action becomes a task. If t is resumed for another reason, a is closed. A failure of a is not logged; the next
+// phase gets it from [Runner.Err]. If a is dropped or panics, Err returns [act.ErrDropped]. Only the latest Await of a
+// tasklet counts. Await returns Wait. It panics when called on a goroutine other than Run's.
 func (r *Runner) Await(t Tasklet, a act.Action) Directive {
 	requireComparable(t)
 	if a == nil {
@@ -36,7 +36,8 @@ func (r *Runner) Await(t Tasklet, a act.Action) Directive {
 	return Wait
 }
 
-// Err returns, in a phase, the error of the action of the tasklet's latest Await, or nil if it was Done or there was none.
+// Err returns the error of the action of the tasklet's latest [Runner.Await], or nil if the action was Done or there
+// was none. It is for a phase of the tasklet, with the Runner that Task was given.
 func (r *Runner) Err() error {
 	if r.entry == nil {
 		return nil
@@ -46,7 +47,7 @@ func (r *Runner) Err() error {
 	return r.entry.awaited
 }
 
-// awaiting is a task that resumes e when a has finished. It is not wanted any more when e.await is another.
+// awaiting is a task that resumes e when its action has finished. It is no longer wanted when e.await is another.
 type awaiting struct {
 	act.Child
 	e     *entry
@@ -85,7 +86,7 @@ func (w *awaiting) finish(err error) {
 	c.unlock()
 }
 
-// Stop passes the order on to the action.
+// Stop forwards the shutdown request to the action.
 func (w *awaiting) Stop(t *act.Task, o shutdown.Order) {
 	w.Child.Stop(t, origin(o))
 }

@@ -12,9 +12,9 @@ import (
 
 // core is the state that all views of a Runner share.
 //
-// It has a mutex, unlike most of Daimon: directives come from any goroutine, and which one is the last has to be
-// decided when it is given, whether or not Run is active. The mutex is held for some ten instructions; no user code
-// and nothing that blocks is called under it.
+// It has a mutex, unlike most of Daimon: Directives come from any goroutine, and which one is the last has to be
+// decided when it is given, whether or not Run is active. The mutex is held for some ten instructions; no user code and
+// nothing that blocks is called under it.
 //
 // The tasks of queued entries are ready in act, in the same order as long as no entry moves, so a tasklet has its
 // turns among the tasks like any other. Where the orders differ, this queue decides: a turn of an entry that is not
@@ -24,12 +24,12 @@ type core struct {
 	kind   kind
 	runs   sync.Mutex // held in Run
 
-	mu       sync.Mutex         // guards all that follows
+	mu       sync.Mutex         // guards all fields that follow
 	known    map[Tasklet]*entry // the members of the Runner
 	born     uint64             // entries made so far
 	queue    queue              // entries due for a SYNC phase
 	changed  []*entry           // their tasks are to be spawned or woken on the thread; each once
-	given    []*awaiting        // not wanted any more; to be woken
+	given    []*awaiting        // no longer wanted; to be woken
 	launches []*entry           // to be handed to the executor
 	dirty    bool               // settle has something to do
 	monitor  *monitor           // nil: not running
@@ -92,7 +92,7 @@ func (c *core) admit(t Tasklet) *entry {
 	return e
 }
 
-// say carries out a directive that was given to Schedule.
+// say carries out a Directive that was given to Schedule.
 func (c *core) say(e *entry, d Directive) {
 	if d == Wait {
 		e.said, e.resumed = 0, 0
@@ -107,7 +107,7 @@ func (c *core) say(e *entry, d Directive) {
 	}
 }
 
-// resume carries out a directive of a Rescheduler. One that comes before a Wait is kept for it.
+// resume carries out a Directive of a Rescheduler. One that comes before a Wait is kept for it.
 func (c *core) resume(e *entry, d Directive) {
 	switch {
 	case e.gone, d == Wait:
@@ -120,7 +120,7 @@ func (c *core) resume(e *entry, d Directive) {
 	}
 }
 
-// suspend makes e wait, unless it is in a phase, whose answer decides.
+// suspend makes e wait, unless it is in a phase, whose Directive decides.
 func (c *core) suspend(e *entry) {
 	if e.place != inPhase {
 		c.put(e, e.remembered(Wait))
@@ -176,7 +176,7 @@ func (c *core) begin(e *entry, d Directive) bool {
 	return false
 }
 
-// end takes e out of its phase, which has answered d. An Async answered outside of Run is ErrNotRunning if With or an
+// end takes e out of its phase, which has returned d. An Async returned outside of Run is ErrNotRunning if With or an
 // Inline ran the phase; otherwise it stays for the next Run.
 func (c *core) end(e *entry, d Directive, with bool) (err error) {
 	e.place = nowhere
@@ -211,7 +211,7 @@ func (c *core) forget(e *entry, err error) {
 	c.release(e)
 }
 
-// release drops the reference to the tasklet of e, which is gone, when no phase and no task needs it any more.
+// release drops the reference to the tasklet of e, which is no longer a member, when no phase and no task needs it.
 func (c *core) release(e *entry) {
 	switch {
 	case e.place == inPhase:
@@ -229,7 +229,7 @@ func (c *core) giveUp(e *entry) {
 	c.dirty = true
 }
 
-// touch has settle look at e. A turn looks at its own entry when it ends, and attach at all of them.
+// touch makes settle check e. A turn checks its own entry when it ends, and attach checks all of them.
 func (c *core) touch(e *entry) {
 	if c.monitor == nil || e == c.turning {
 		return

@@ -7,7 +7,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// entry is the membership of a tasklet in one Runner, until it is Done, and its task there. An entry whose tasklet is in a phase under another Runner is blocked until that has ended.
+// entry is the membership of a tasklet in one Runner, until it is Done, and its task there. While the tasklet is in a
+// phase under another Runner, the entry is blocked.
 type entry struct {
 	core *core
 	hash uint64       // of the tasklet
@@ -18,10 +19,10 @@ type entry struct {
 	// Guarded by core.mu.
 	tasklet    Tasklet // nil some time after the entry is gone
 	place      place
-	blocked    Directive      // the directive that it is blocked for
+	blocked    Directive      // the Directive that it is blocked for
 	said       Directive      // by Schedule in this phase, for its Wait
 	resumed    Directive      // by a Rescheduler, for the next Wait
-	gone       bool           // not a member any more
+	gone       bool           // no longer a member
 	changed    bool           // in core.changed
 	tasked     bool           // has a task; written on the thread in Run only
 	err        error          // why it is gone, until reported
@@ -48,7 +49,8 @@ const (
 	blocked // its tasklet is in a phase under another Runner, or in the last phase of an earlier entry
 )
 
-// remembered returns the directive that follows d: a Wait consumes what was scheduled in its phase, or resumed before.
+// remembered returns the Directive that follows d: a Wait consumes a Directive of Schedule in its phase, or of an
+// earlier Resume.
 func (e *entry) remembered(d Directive) Directive {
 	if d != Wait {
 		return d
@@ -62,7 +64,7 @@ func (e *entry) remembered(d Directive) Directive {
 	return d
 }
 
-// directive returns the directive that put e in its place.
+// directive returns the Directive that put e in its place.
 func (e *entry) directive() Directive {
 	switch e.place {
 	case queued:
@@ -94,10 +96,10 @@ func (e *entry) Act(t *act.Task) act.Directive {
 		e.tell()
 		c.mu.Lock()
 	}
-	// An order makes all tasks ready at once and may bound their turns, so a queued entry has its phase in this turn
-	// even if it is not the head. For other entries the order takes a turn: see Runner.Shutdown.
+	// A shutdown makes all tasks ready at once and may bound their turns, so a queued entry has its phase in this turn
+	// even if it is not the head. For other entries the shutdown takes a turn: see Runner.Shutdown.
 	if e.place != queued || c.queue.head != e && c.order == nil || !c.begin(e, Sync) {
-		return e.verdict(t, act.Wait)
+		return e.endTurn(t, act.Wait)
 	}
 	c.turning = e
 	c.mu.Unlock()
@@ -106,13 +108,13 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	c.mu.Lock()
 	_ = c.end(e, d, false)
 	c.turning = nil
-	verdict := act.Wait
+	next := act.Wait
 	if e.place == queued {
-		verdict = act.Yield
+		next = act.Yield
 	}
-	verdict = e.verdict(t, verdict)
+	next = e.endTurn(t, next)
 	retry(blocked)
-	return verdict
+	return next
 }
 
 func (e *entry) Describe(d *act.Description) {
@@ -129,14 +131,14 @@ func (e *entry) Describe(d *act.Description) {
 	case place == handed:
 		d.WaitsFor("a place for its ASYNC phase")
 	case place == inPhase:
-		d.WaitsFor("its ASYNC phase, off the thread")
+		d.WaitsFor("its ASYNC phase, on another goroutine")
 	case place == blocked:
 		d.WaitsFor("a phase of its tasklet elsewhere")
 	}
 }
 
-// verdict settles and unlocks, and returns the verdict of the turn: d, unless e is gone.
-func (e *entry) verdict(t *act.Task, d act.Directive) act.Directive {
+// endTurn settles and unlocks, and returns the Directive of the turn: d, unless e is gone.
+func (e *entry) endTurn(t *act.Task, d act.Directive) act.Directive {
 	err := e.err
 	if e.gone && e.place != inPhase {
 		d, e.err = act.Done, nil
@@ -148,7 +150,7 @@ func (e *entry) verdict(t *act.Task, d act.Directive) act.Directive {
 	return d
 }
 
-// Stop tells the tasklet of an order, now or after its present phase.
+// Stop tells the tasklet of a shutdown, now or after its present phase.
 func (e *entry) Stop(_ *act.Task, o shutdown.Order) {
 	e.core.mu.Lock()
 	e.core.order = origin(o)
@@ -158,7 +160,7 @@ func (e *entry) Stop(_ *act.Task, o shutdown.Order) {
 	e.tell()
 }
 
-// spend forgets an order whose Run ended before the tasklet was told.
+// spend forgets a shutdown request whose Run ended before the tasklet was told.
 func (e *entry) spend() {
 	e.untold = nil
 	if e.place == handed {
@@ -166,7 +168,7 @@ func (e *entry) spend() {
 	}
 }
 
-// tell calls the tasklet's Stop, as a phase that answers what e was about to do anyway. It unlocks.
+// tell calls the tasklet's Stop, as a phase that returns the Directive for what e was about to do anyway. It unlocks.
 func (e *entry) tell() {
 	c := e.core
 	o := e.untold

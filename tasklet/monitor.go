@@ -12,9 +12,9 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// monitor connects a core with the act.Scheduler that runs it: a demon that settles, on the thread in Run, what other
-// goroutines have done. It runs no user code and does not keep Run from returning; the members do. It sets its bell
-// before it looks, and others make their change before they ring.
+// monitor connects a core with the act.Scheduler that runs it: a demon that settles, on the thread in Run, changes by
+// other goroutines. It runs no user code and does not keep Run from returning; the members do. It sets its bell before
+// it settles, and others make their change before they ring.
 type monitor struct {
 	c    *core
 	s    *act.Scheduler
@@ -41,10 +41,10 @@ func (m *monitor) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-func (m *monitor) Describe(d *act.Description) { d.WaitsFor("a directive from outside of the thread") }
+func (m *monitor) Describe(d *act.Description) { d.WaitsFor("a directive from another goroutine") }
 
 // ring gives the monitor a turn. Before its first turn the bell is not set, and an empty posted function wakes the
-// scheduler. If the inbox is full, the scheduler is awake already.
+// scheduler. If the inbox is full, the scheduler is awake anyway.
 func (m *monitor) ring(open bool) {
 	if open {
 		m.bell.Wake()
@@ -53,8 +53,8 @@ func (m *monitor) ring(open bool) {
 	}
 }
 
-// Stop records the order for tasklets in an ASYNC phase. Members that have no task yet get one, so that the order reaches
-// them, and a Cut counts them.
+// Stop records the request for tasklets in an ASYNC phase. Members that have no task yet get one, so that the request
+// reaches them, and a Cut counts them.
 func (m *monitor) Stop(_ *act.Task, o shutdown.Order) {
 	m.c.mu.Lock()
 	m.c.order = origin(o)
@@ -62,7 +62,7 @@ func (m *monitor) Stop(_ *act.Task, o shutdown.Order) {
 }
 
 // Close ends a guest; an owner has detached before. Package act has counted and dropped the members that had a task.
-// The others are reported here.
+// Close reports the others.
 func (m *monitor) Close() error {
 	c := m.c
 	var late []Tasklet
@@ -100,8 +100,8 @@ func (c *core) attach(s *act.Scheduler) {
 	c.start()
 }
 
-// more reports whether tasklets were scheduled while act.Scheduler.Run was about to return. Run then goes on with
-// them, under what is left of its orders.
+// more reports whether tasklets were scheduled while act.Scheduler.Run was about to return. Run then goes on with them,
+// within the bounds that are left of its shutdown.
 func (c *core) more() bool {
 	c.mu.Lock()
 	if len(c.known) == 0 {
@@ -112,7 +112,7 @@ func (c *core) more() bool {
 	return true
 }
 
-// start settles and passes on the orders: new ones, and what is left of the others.
+// start settles and gives the scheduler the requests: new ones, and the others with the time that they have left.
 func (c *core) start() {
 	s, orders := c.monitor.s, slices.Clone(c.orders)
 	c.settle()
@@ -136,7 +136,7 @@ func (c *core) start() {
 	}
 }
 
-// given is an order to a Run.
+// given is a shutdown request to a Run.
 type given struct {
 	order shutdown.Order
 	terms merge.Terms // its terms on the clock of the act.Scheduler; the zero Terms: it was given before Run
@@ -149,14 +149,14 @@ func (g *given) begin(now time.Duration) {
 	g.at = now
 }
 
-// rest is an order that is given again, because Run goes on after an act.Scheduler.Run that obeyed it. Its bound in
-// time does not begin anew. Tasklets see the original order.
+// rest is a request that is given again, because Run goes on after an act.Scheduler.Run that obeyed it. Its bound in
+// time does not begin anew. Tasklets see the original request.
 type rest struct {
 	shutdown.Order
 	left shutdown.Policy
 }
 
-// Policy is what is left.
+// Policy returns the policy with the time that is left.
 func (r rest) Policy() shutdown.Policy { return r.left }
 
 // origin returns the original of o.

@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/tasklet"
 )
 
-// trace records the turns of tasks and their verdicts.
+// trace records the turns of tasks and their Directives.
 func trace(h *history) act.Config {
 	return act.Config{Trace: &act.Trace{
 		TurnStart: func(t *act.Task) {

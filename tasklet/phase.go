@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
-// phase calls work, or the tasklet's Task if work is nil, and returns the answer. After a panic or Goexit it returns 0
-// and e is forgotten. With alone it recovers and reports a panic, since no caller would.
+// phase calls work, or the tasklet's Task if work is nil, and returns its Directive. After a panic or Goexit it returns
+// 0 and e is forgotten. With alone it recovers and reports a panic, since no caller would.
 func (e *entry) phase(alone bool, work func() Directive) (d Directive) {
 	defer func() {
 		if d != 0 {
@@ -29,12 +29,12 @@ func (e *entry) phase(alone bool, work func() Directive) (d Directive) {
 	if work != nil {
 		return work()
 	}
-	answer := e.tasklet.Task(&e.view)
-	answer.require()
-	return answer
+	next := e.tasklet.Task(&e.view)
+	next.require()
+	return next
 }
 
-// finish ends a phase outside of a turn that has answered d.
+// finish ends a phase outside of a turn that has returned d.
 func (e *entry) finish(d Directive, with bool) error {
 	c := e.core
 	blocked := active.leave(e.tasklet, e.hash)
@@ -45,7 +45,7 @@ func (e *entry) finish(d Directive, with bool) error {
 	return err
 }
 
-// abort ends a phase that has not answered.
+// abort ends a phase that has returned no Directive.
 func (e *entry) abort(err error) {
 	c, t := e.core, e.tasklet
 	blocked := active.leave(t, e.hash)
@@ -58,7 +58,7 @@ func (e *entry) abort(err error) {
 	retry(blocked)
 }
 
-// lose forgets e because of err, has err reported once, and unlocks.
+// lose forgets e because of err, reports err once, and unlocks.
 func (c *core) lose(e *entry, err error) {
 	t, logger := e.tasklet, c.logger
 	if e.gone {
@@ -90,7 +90,7 @@ func retry(entries []*entry) {
 	}
 }
 
-// report logs a failure of no task, as act logs those of tasks.
+// report logs a failure that belongs to no task, as act logs failures of tasks.
 func report(l *zap.Logger, t Tasklet, err error) {
 	l.Error("a task failed", panics.Fields(err, zap.String("task", act.Name(t)))...)
 }

@@ -1,8 +1,8 @@
 package tasklet
 
-// Rescheduler resumes a tasklet that was suspended. Once the tasklet has been Done it does nothing, even if the tasklet
-// was scheduled again. It may be used on any goroutine, any number of times. It does not keep the tasklet alive. The
-// zero Rescheduler does nothing.
+// Rescheduler resumes a tasklet that was suspended: see [Runner.Suspend]. Once the tasklet has been Done it does
+// nothing, even if the tasklet was scheduled again. It may be used on any goroutine, any number of times. It does not
+// keep the tasklet alive. The zero Rescheduler does nothing.
 type Rescheduler struct {
 	e   *entry
 	err error // of Suspend
@@ -11,8 +11,8 @@ type Rescheduler struct {
 // Resume makes a waiting tasklet go on with d. If the tasklet does not wait, d is kept for its next Wait; only the
 // latest is kept. Done ends the tasklet at once, Wait does nothing.
 //
-// Async outside of Run is kept until Run is called. Under Inline, Async is ErrNotRunning, and other phases run before
-// Resume returns. If Suspend had an error, Resume returns it.
+// Async outside of Run is kept until Run is called. Under Inline, Async fails with [ErrNotRunning], and Sync runs the
+// phase before Resume returns. If Suspend failed, Resume returns its error. Any goroutine.
 func (r Rescheduler) Resume(d Directive) error {
 	d.require()
 	if r.e == nil {

@@ -9,13 +9,13 @@ import (
 
 // Config configures a Runner. The zero Config is valid.
 type Config struct {
-	// NewScheduler makes the act.Scheduler for each Run, which closes it at its end. It may configure a Trace, a
-	// Logger or a Clock. The scheduler must not be in a Group with others and must not be run by the caller. Nil
-	// means act.New(act.Config{}).
+	// NewScheduler makes the act.Scheduler for each Run, which closes it at its end. Set it to use a Trace, a Logger or
+	// a Clock. The scheduler must not be in a Group with others and must not be run by the caller. nil means
+	// act.New(act.Config{}).
 	NewScheduler func() *act.Scheduler
 
-	// Executor runs ASYNC phases. Nil means that of the act.Scheduler, which has at most 64 goroutines. An Executor
-	// must not run them on the thread in Run: such a phase does not run, and its tasklet fails.
+	// Executor runs ASYNC phases. nil means the executor of the act.Scheduler, which has at most 64 goroutines. An
+	// Executor must not run them on the thread in Run: such a phase does not run, and its tasklet fails.
 	Executor act.Executor
 }
 
@@ -30,13 +30,13 @@ func (cfg Config) scheduler() *act.Scheduler {
 	return s
 }
 
-// NewRunner returns a Runner that has a Run. Any goroutine may call it.
+// NewRunner returns a Runner with a Run of its own: schedule tasklets, then call [Runner.Run]. Any goroutine.
 func NewRunner(cfg Config) *Runner { return &Runner{core: newCore(cfg, owner)} }
 
-// RunnerOf returns a Runner whose tasklets are tasks of s, beside other tasks, for use in a server or a simulation. SYNC
-// phases are turns of s, members keep the Run of s from returning, and orders to s and its Close apply to them. The
-// runner has no Run of its own; it is running until s is closed. Each s has one: RunnerOf returns the same Runner
-// again. RunnerOf must be called on the thread of s.
+// RunnerOf returns the Runner whose tasklets are tasks of s, among other tasks, for use in a server or a simulation.
+// SYNC phases are turns of s, members keep the Run of s from returning, and a shutdown and the Close of s apply to
+// them. The runner has no Run of its own; it is running until s is closed. Each s has one Runner, which every call
+// returns. RunnerOf must be called on the thread of s.
 func RunnerOf(s *act.Scheduler) *Runner { return &Runner{core: guests.Get(s)} }
 
 var guests = act.NewLocal(func(s *act.Scheduler) *core {
@@ -45,25 +45,25 @@ var guests = act.NewLocal(func(s *act.Scheduler) *core {
 	return c
 })
 
-// Runner runs the phases of tasklets. A tasklet is its member from the time it is scheduled or suspended until it
-// answers Done. There are three kinds: one of NewRunner has a Run; one of RunnerOf uses an act.Scheduler that runs a
-// server; one of Inline runs phases on the goroutine that schedules them.
+// Runner runs the phases of tasklets. A tasklet is a member of the runner from the time it is scheduled or suspended
+// until it returns Done. There are three kinds of runners: [NewRunner] returns one with a Run, [RunnerOf] one that uses
+// an act.Scheduler that runs a server, [Inline] one that runs phases on the goroutine that schedules them.
 //
-// Any goroutine may call its methods unless they say otherwise. A phase is given its tasklet's own view of the
-// runner, which differs only in that Run panics.
+// Any goroutine may call its methods unless they say otherwise. A phase gets its tasklet's own view of the runner,
+// which differs only in that Run panics and Err is meaningful.
 type Runner struct {
 	core  *core
 	entry *entry // nil unless it is the view of a tasklet
 }
 
-// Schedule makes t a member and sets where its next phase is to run. The last directive counts: Sync again moves t to
-// the end of the queue, Wait and Done remove it. No phase runs in Schedule, except under Inline.
+// Schedule makes t a member and sets where its next phase runs. The last Directive counts: Sync again moves t to the
+// end of the queue, Wait and Done remove it. No phase runs in Schedule, except under Inline.
 //
-// During a phase of t, the answer of the phase counts instead, except that its Wait ends at once if Sync or Async was
-// scheduled in the phase. Scheduling Wait also takes back what was scheduled and resumed before. Done ends the
-// membership, at the end of the present phase if there is one. Scheduled after that, t is a new member.
+// During a phase of t, the Directive that the phase returns counts instead, except that its Wait ends at once if Sync
+// or Async was scheduled in the phase. Scheduling Wait also takes back earlier Schedule and Resume calls. Done ends the
+// membership, at the end of the present phase if there is one. If t is scheduled after that, it is a new member.
 //
-// The error is ErrNotRunning for an Async outside of Run; then nothing has changed. If the executor tried to run the
+// The error is [ErrNotRunning] for an Async outside of Run; then nothing has changed. If the executor tried to run the
 // phase at once, there is another error, and t is not a member.
 func (r *Runner) Schedule(t Tasklet, d Directive) error {
 	d.require()
@@ -87,9 +87,9 @@ func (r *Runner) Schedule(t Tasklet, d Directive) error {
 	return c.drain()
 }
 
-// Suspend makes t a member that waits, and returns a Rescheduler that resumes it. If t was resumed before, it does not
-// wait. Suspend is mostly called in a phase of t: then the answer of the phase counts, and a resumption that comes
-// before its Wait is kept for the Wait.
+// Suspend makes t a member that waits, and returns the [Rescheduler] that resumes it. Usually call it in a phase of t,
+// give the Rescheduler to the code that will resume t, and return Wait; a Resume that comes first is kept. Outside of a
+// phase, t waits from now on, unless it was resumed before.
 func (r *Runner) Suspend(t Tasklet) Rescheduler {
 	requireComparable(t)
 	c := r.core
@@ -104,19 +104,19 @@ func (r *Runner) Suspend(t Tasklet) Rescheduler {
 	return Rescheduler{e: e}
 }
 
-// Run runs the members until none is left or an order ends it. The goroutine is locked to its thread meanwhile. SYNC
+// Run runs the members until none is left or a shutdown ends it. The goroutine is locked to its thread meanwhile. SYNC
 // phases run on that thread, one at a time, in the order in which they were scheduled. Run waits for members that wait
 // or are in an ASYNC phase.
 //
-// Run returns nil when no member is left, and a *shutdown.Cut when an order has left some. Those are forgotten if the
-// order drops, and otherwise kept for the next Run. A panic in a phase, or a Goexit in an ASYNC phase, fails the tasklet
-// and is reported; Run goes on. A Goexit in a SYNC phase (a test's FailNow) ends the goroutine of Run: the tasklet is
-// forgotten, Run does not return, and another goroutine may call Run for the others. The error also says so if the
-// executor tried to run an ASYNC phase on the thread in Run.
+// Run returns nil when no member is left, and a *shutdown.Cut when a shutdown has left some. These are forgotten if the
+// policy says Drop, and otherwise kept for the next Run. A panic in a phase, or a Goexit in an ASYNC phase, fails the
+// tasklet and is logged; Run goes on. A Goexit in a SYNC phase (a test's FailNow) ends the goroutine of Run: the
+// tasklet is forgotten, Run does not return, and another goroutine may call Run for the others. The error also says so
+// if the executor tried to run an ASYNC phase on the thread in Run.
 //
-// If another goroutine is in Run, Run blocks until that has returned. It panics if the runner was made by Inline or
-// RunnerOf, and inside a phase. It cannot detect an ASYNC phase, or a phase run by With off the thread in Run, that calls
-// Run on another view than its own: that call blocks for ever.
+// If another goroutine is in Run, Run blocks until that call has returned. It panics if the runner was made by Inline
+// or RunnerOf, and inside a phase. It cannot detect that an ASYNC phase, or a phase run by With on another goroutine,
+// calls Run on a view other than its own: that call blocks for ever.
 func (r *Runner) Run() error {
 	c := r.core
 	switch {
@@ -141,15 +141,14 @@ func (r *Runner) Run() error {
 	}
 }
 
-// Shutdown gives an order to the present Run, or to the next one: see act.Scheduler.Shutdown. A SYNC phase is a turn,
-// an ASYNC phase is not, so a bound in turns alone does not end a tasklet that has only ASYNC phases. A tasklet that
-// waits goes on waiting; one that is a [Stopper] is told of the order. After an order SYNC phases may run in another
-// order than they were scheduled in. An Inline ignores orders; one of RunnerOf passes them on to its
-// act.Scheduler.
+// Shutdown asks the present Run, or the next one, to shut down: see [act.Scheduler.Shutdown]. A SYNC phase is a turn,
+// an ASYNC phase is not, so a bound in turns alone does not end a tasklet that has only ASYNC phases. A waiting tasklet
+// goes on waiting; a [Stopper] is told. During shutdown SYNC phases may run in another sequence than they were
+// scheduled in. A runner of Inline ignores Shutdown; one of RunnerOf shuts its act.Scheduler down.
 //
-// An order gives each task one turn at once: for a queued tasklet that is its SYNC phase, for the others an empty turn.
-// So with a bound of n turns the others have n-1 SYNC phases left, and none with a bound of 1. A bound of 2 or more lets
-// every tasklet merge the result of an ASYNC phase.
+// A shutdown gives each task one turn at once: for a queued tasklet that is its SYNC phase, for the others an empty
+// turn. So with a bound of n turns the others have n-1 SYNC phases left, and none with a bound of 1. A bound of 2 or
+// more lets every tasklet merge the result of an ASYNC phase.
 func (r *Runner) Shutdown(o shutdown.Order) {
 	if o == nil {
 		panic("tasklet: Shutdown without an order")
@@ -169,7 +168,7 @@ func (r *Runner) Shutdown(o shutdown.Order) {
 	}
 }
 
-// Order returns the latest order that made the terms of this Run stricter, or nil.
+// Order returns the latest shutdown request that made the policy of this Run stricter, nil if there is none.
 func (r *Runner) Order() shutdown.Order {
 	c := r.core
 	c.mu.Lock()
@@ -178,7 +177,7 @@ func (r *Runner) Order() shutdown.Order {
 }
 
 // Act returns the act.Scheduler of the present Run, or nil outside of Run. SYNC phases may spawn actions and make
-// futures on it; Run waits for those tasks.
+// futures on it; Run waits for these tasks.
 func (r *Runner) Act() *act.Scheduler {
 	c := r.core
 	c.mu.Lock()

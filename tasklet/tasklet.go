@@ -9,27 +9,30 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Tasklet is work in phases. Task runs one phase and returns where the next one is to run. The argument is the runner
-// as this tasklet sees it: the same in all its phases, not to be passed to other tasklets.
+// Tasklet is work in phases. Task runs one phase and returns where the next one runs. The argument is the runner as
+// this tasklet sees it: the same in all its phases, not to be passed to other tasklets. Make one of a function with
+// [New].
 //
 // Tasklets are compared with ==, so a Tasklet is best a pointer to a struct that is not empty (Go may give all empty
 // structs one address). A tasklet that cannot be compared, or is not equal to itself, causes a panic.
 //
-// A Tasklet that is a fmt.Stringer is named by it in logs, traces and Cuts. String is called on the thread in Run, also
-// while an ASYNC phase runs. It may panic.
+// If a Tasklet is a fmt.Stringer, String gives its name in logs, traces and Cuts. String is called on the thread in
+// Run, even while an ASYNC phase runs. It may panic.
 type Tasklet interface {
+	// Task runs one phase.
 	Task(r *Runner) Directive
 }
 
-// Stopper is a Tasklet that is told of shutdown orders. Stop is called on the thread in Run, between two phases, once
-// for each order that makes the terms stricter. A tasklet in an ASYNC phase is told after that phase, of the latest
-// order only, and not at all if Run has ended. Stop must not block. What it schedules and resumes counts as in a phase.
-// Other Tasklets go on unchanged, and may ask Runner.Order.
+// Stopper is a Tasklet that is told to shut down. Stop is called on the thread in Run, between two phases, once for
+// each shutdown request that makes the policy stricter. A tasklet in an ASYNC phase is told after that phase, of the
+// latest request only, and not at all if Run has ended. Stop must not block. It may schedule and resume tasklets, as a
+// phase may. Other Tasklets go on unchanged, and may call Runner.Order.
 type Stopper interface {
+	// Stop tells the tasklet of the shutdown request o.
 	Stop(r *Runner, o shutdown.Order)
 }
 
-// Directive says where the next phase of a tasklet is to run.
+// Directive says where the next phase of a tasklet runs. It is not the Directive of package act.
 type Directive uint8
 
 // The zero Directive is invalid and causes a panic.
@@ -41,6 +44,7 @@ const (
 	Done            // DONE: there is no further phase; the tasklet is forgotten
 )
 
+// String returns the name of d in upper case, such as "SYNC".
 func (d Directive) String() string {
 	if !d.valid() {
 		return fmt.Sprintf("Directive(%d)", uint8(d))
@@ -57,7 +61,7 @@ func (d Directive) require() {
 	}
 }
 
-// New returns a tasklet whose phases are calls of f. Logs name it after f.
+// New returns a tasklet whose phases are calls of f. Logs name it after f. Any goroutine.
 func New(f func(r *Runner) Directive) Tasklet { return &function{f} }
 
 type function struct {
@@ -69,8 +73,8 @@ func (f *function) Task(r *Runner) Directive { return f.f(r) }
 func (f *function) String() string { return act.Name(f.f) }
 
 var (
-	// ErrNotRunning is returned for Async outside of Run and under Inline. After the act.Scheduler of RunnerOf is closed,
-	// it is returned for every directive.
+	// ErrNotRunning is returned for Async outside of Run and under Inline. After the act.Scheduler of RunnerOf is
+	// closed, it is returned for every Directive.
 	ErrNotRunning = errors.New("tasklet: the runner is not running")
 	// ErrInPhase is returned by With for a tasklet that is in a phase of any runner.
 	ErrInPhase = errors.New("tasklet: the tasklet is in a phase already")

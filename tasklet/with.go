@@ -2,13 +2,13 @@ package tasklet
 
 import "errors"
 
-// With runs a phase of t at once, on the calling goroutine, and then carries out its answer under s. If t is a member,
-// it is taken from its place first. Called in a SYNC phase of s, it is a part of that phase. Called on another
-// goroutine during a Run of s, it counts as an ASYNC phase, and Run waits for it. Under an Inline that another
-// goroutine uses, it runs in parallel with the phases there. Calls may nest, also those of different runners.
+// With runs a phase of t at once, on the calling goroutine, and then carries out its Directive under r. If t is a
+// member, it is taken from its place first. Called in a SYNC phase of r, it is a part of that phase. Called on another
+// goroutine during a Run of r, it counts as an ASYNC phase, and Run waits for it. Under an Inline that another
+// goroutine uses, it runs in parallel with the phases there. Calls may nest, even for different runners.
 //
-// The error is ErrInPhase if t is in a phase already, or ErrNotRunning if the answer is Async and r is not running; then
-// t is forgotten. A panic in the phase reaches the caller, and t is forgotten.
+// The error is [ErrInPhase] if t is in a phase already, or [ErrNotRunning] if the phase returns Async and r is not
+// running; then t is forgotten. A panic in the phase reaches the caller, and t is forgotten.
 func With(r *Runner, t Tasklet) error {
 	requireComparable(t)
 	c := r.core
@@ -46,18 +46,18 @@ func (e *entry) with(drains bool) error {
 	return e.finish(e.phase(false, nil), true)
 }
 
-// Inline returns a Runner without a Run. A tasklet that is scheduled with Sync runs on the calling goroutine, with
-// all that follows from it, before Schedule returns. Within a phase Schedule only queues, and the outermost call runs
-// what is queued, so the stack does not grow. A tasklet that waits is run by the call of Resume. Async is
-// ErrNotRunning, also as the answer of a phase: Schedule then returns it, and the tasklet is forgotten. A panic reaches
-// the caller; what is left in the queue runs with the next call.
+// Inline returns a Runner without a Run, for code outside of a scheduler. A tasklet that is scheduled with Sync runs on
+// the calling goroutine, with all phases that follow, before Schedule returns. Within a phase Schedule only queues, and
+// the outermost call runs the queue, so the stack does not grow. A waiting tasklet is run by the call of Resume. Async
+// fails with [ErrNotRunning], even if a phase returns it: Schedule then returns the error, and the tasklet is
+// forgotten. A panic reaches the caller; the rest of the queue runs with the next call.
 //
-// An Inline is meant for one goroutine at a time. What other goroutines schedule and resume meanwhile is queued, and
-// the goroutine that is active runs it and gets the errors. But their With runs its phase at once, in parallel with the
-// others, since it cannot tell whether it was called in a phase. An Inline ignores shutdown orders.
+// An Inline is meant for one goroutine at a time. If other goroutines schedule and resume tasklets meanwhile, these are
+// queued, and the active goroutine runs them and gets the errors. But With runs its phase at once, in parallel with the
+// others, since it cannot tell whether it was called in a phase. An Inline ignores shutdown.
 func Inline() *Runner { return &Runner{core: newCore(Config{}, inline)} }
 
-// drain runs what is queued, unless another call does.
+// drain runs the queue, unless another call does.
 func (c *core) drain() (err error) {
 	if c.kind != inline {
 		return nil
