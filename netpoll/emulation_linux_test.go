@@ -15,7 +15,7 @@ import (
 )
 
 // The files for kqueue, over an emulation of it, which is in testdata/kqueue. The tests of the packages run as they
-// would on that system: without those that are for Linux.
+// would on that system: without tests for Linux.
 func TestKqueueEmulation(t *testing.T) {
 	tier.Need(t, tier.Full, "compiles packages and their tests once more")
 	// What stands above is compiled for a minute.
@@ -37,8 +37,8 @@ func TestKqueueEmulation(t *testing.T) {
 
 const emulation = `unix "github.com/daimon-go/daimon/netpoll/kqueue"`
 
-// emulate returns the file for go test -overlay that puts the files of a system in place of those of Linux: all files
-// of this package, and the test files of the others.
+// emulate returns the file for go test -overlay that puts the files of a system in place of the files for Linux: all
+// files of this package, and the test files of the others.
 func emulate(t *testing.T, system string, packages []string) string {
 	there, replace, tmp := build.Default, map[string]string{}, t.TempDir()
 	there.GOOS = system

@@ -12,11 +12,11 @@ import (
 
 // selector is epoll(7) with an eventfd(2) to wake it.
 //
-// The eventfd is registered edge-triggered and never read: each write is a new edge, also when the
-// counter was not zero, and 2^64 writes do not happen. That saves the read a level-triggered one needs.
+// The eventfd is registered edge-triggered and never read: each write is a new edge, even when the counter was not
+// zero, and 2^64 writes do not happen. That saves the read a level-triggered one needs.
 type selector struct {
 	epfd, wakefd int
-	buf          []unix.EpollEvent // what the kernel fills; len grows to the largest batch asked for
+	buf          []unix.EpollEvent // filled by the kernel; len grows to the largest batch asked for
 	coarse       bool              // the kernel has no epoll_pwait2: deadlines are rounded up to milliseconds
 }
 
@@ -37,8 +37,8 @@ func (s *selector) open() (err error) {
 	return err
 }
 
-// interest is what is asked for, by kind. ERR and HUP are always reported. An exclusive registration
-// takes IN, OUT, ET and WAKEUP only: with RDHUP or PRI it is EINVAL (epoll_ctl(2)).
+// interest has the events to be reported, by kind. ERR and HUP are always reported. An exclusive registration takes IN,
+// OUT, ET and WAKEUP only: with RDHUP or PRI it is EINVAL (epoll_ctl(2)).
 var interest = [...]uint32{
 	Stream:         unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET,
 	Input:          unix.EPOLLIN | unix.EPOLLET,
@@ -77,7 +77,7 @@ func (s *selector) wait(events []Event, atMost time.Duration) (int, error) {
 	return translate(events, s.buf[:n]), nil
 }
 
-// ask makes the system call. A look cannot sleep, so it goes to the kernel directly; a wait goes through
+// ask makes the system call. A poll without a wait cannot sleep, so it goes to the kernel directly; a wait goes through
 // the runtime, which takes the processor from this thread meanwhile.
 func (s *selector) ask(room int, atMost time.Duration) (int, unix.Errno) {
 	if atMost == 0 {
@@ -89,8 +89,8 @@ func (s *selector) ask(room int, atMost time.Duration) (int, unix.Errno) {
 		ts := kernelTimespec{int64(atMost / time.Second), int64(atMost % time.Second)}
 		n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.epfd),
 			uintptr(unsafe.Pointer(&s.buf[0])), uintptr(room), uintptr(unsafe.Pointer(&ts)), 0, 0)
-		// ENOSYS before Linux 5.11; EPERM is what the system call filter of an old container runtime says of calls that it
-		// does not know, and epoll_pwait2 itself never says it.
+		// ENOSYS before Linux 5.11; EPERM comes from the system call filter of an old container runtime for calls that it
+		// does not know, and never from epoll_pwait2 itself.
 		if errno != unix.ENOSYS && errno != unix.EPERM {
 			return int(n), errno
 		}

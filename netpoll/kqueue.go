@@ -10,11 +10,11 @@ import (
 
 // selector is kqueue(2).
 //
-// A kevent carries a word of the caller's that is as large as a pointer, of a pointer's type on most
-// systems: too small for a tag where words are 32 bits, and a trap for the collector where the type is
-// a pointer. So it stays empty, and tags has the tag by descriptor: systems give out the lowest free
-// number, which keeps the slices as short as the process has descriptors. A closed descriptor's events
-// are gone with it, so the tag found for a number is always the present one's.
+// A kevent carries a word of the caller's that is as large as a pointer, of a pointer's type on most systems: too small
+// for a tag where words are 32 bits, and a trap for the collector where the type is a pointer. So it stays empty, and
+// tags has the tag by descriptor: kernels give out the lowest free number, so the slices are no longer than the process
+// has descriptors. A closed descriptor's events are removed with it, so the tag found for a number is always the
+// present one.
 type selector struct {
 	kq    int
 	tags  []uint64 // by descriptor
@@ -53,7 +53,7 @@ func (s *selector) add(fd int, tag uint64, k Kind) error {
 	return s.filter(fd, k, unix.EV_ADD|unix.EV_CLEAR)
 }
 
-// has reports whether fd is registered: only then is it no error to enable its filters, which are enabled already.
+// has reports whether fd is registered: enabling its filters, which are enabled already, succeeds only then.
 func (s *selector) has(fd int) bool { return s.filter(fd, s.kinds[fd], unix.EV_ENABLE) == nil }
 
 // filter changes the filters of a kind.
@@ -89,8 +89,8 @@ func change(kq int, changes []unix.Kevent_t) error {
 	return err
 }
 
-// longest keeps below what kernels take for a mistake (Darwin says EINVAL); such a wait ends early,
-// which a caller takes for a signal.
+// longest is shorter than times that kernels refuse (Darwin: EINVAL); such a wait ends early, which a caller takes for
+// a signal.
 const longest = 1e6 * time.Second
 
 func (s *selector) wait(events []Event, atMost time.Duration) (int, error) {
@@ -127,8 +127,8 @@ func (s *selector) translate(events []Event, got []unix.Kevent_t) int {
 	return n
 }
 
-// ready: EV_EOF on the write filter is no news by itself, CloseWrite sets it too; with an error in
-// Fflags it is a connection that failed.
+// ready translates an event. EV_EOF on the write filter alone means nothing, since CloseWrite sets it too; with an
+// error in Fflags the connection has failed.
 func ready(ev *unix.Kevent_t, k Kind) (r Ready) {
 	ended := ev.Flags&unix.EV_EOF != 0
 	switch {

@@ -22,7 +22,7 @@ func (r *interrupter) open(kq int) error {
 	return err
 }
 
-// trigger needs no answer: EAGAIN is a full pipe, whose event has not been seen yet.
+// trigger ignores errors: EAGAIN is a full pipe, whose event has not been seen yet.
 func (r *interrupter) trigger(int) { _, _ = unix.Write(r.to, []byte{0}) }
 
 // triggered empties the pipe, because a full one would give no more edges. A byte written meanwhile

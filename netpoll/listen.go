@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxBacklog is more than systems allow by default and is cut to what they do; Linux before 4.1 kept 16 bits of it.
+// maxBacklog is more than kernels allow by default, and they reduce it to their limit; Linux before 4.1 kept 16 bits of
+// it.
 const maxBacklog = 1<<16 - 1
 
 // backlog returns what listen(2) takes for a setting.

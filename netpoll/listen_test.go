@@ -66,7 +66,7 @@ func TestOfInstancesThatStartTogetherOneListens(t *testing.T) {
 	}
 }
 
-// together calls f in n goroutines at once and returns the descriptors of those that got one.
+// together calls f in n goroutines at once and returns the descriptors that they got.
 func together(n int, f func() (int, error)) (won []int) {
 	var start, done sync.WaitGroup
 	var mu sync.Mutex

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A path is a name in a file system, which outlives the program that has bound it. So listening there has a policy: a live
-// server is left alone, a stale file is replaced, and a lock orders those that start at the same time.
+// A path is a name in a file system, which outlives the program that has bound it. So listening there has a policy: a
+// live server is left alone, a stale file is replaced, and a lock orders programs that start at the same time.
 
 func listenUnix(path string, setting int, prepare func(string) error) (int, error) {
 	if !fits(path) {
@@ -60,14 +60,14 @@ func bindUnix(path string, setting int, prepare func(string) error) (int, error)
 	return fd, nil
 }
 
-// otherFile reports whether a file that is no socket lies there; a symbolic link is one.
+// otherFile reports whether the path is a file other than a socket; a symbolic link counts as one.
 func otherFile(path string) bool {
 	var st unix.Stat_t
 	return unix.Lstat(path, &st) == nil && uint32(st.Mode)&unix.S_IFMT != unix.S_IFSOCK
 }
 
 // stale reports whether the path is a socket at which nothing listens; a symbolic link is not followed. Only a refusal
-// is a proof: EAGAIN is a live server that is busy. A file that has just gone is as good as stale.
+// proves it: EAGAIN is a live server that is busy. A file that has just been removed counts as stale.
 func stale(path string) bool {
 	if otherFile(path) {
 		return false
@@ -95,15 +95,15 @@ func unlinkUnix(path string) error {
 	return unix.Unlink(path)
 }
 
-// lockFolder keeps other programs that start here out of the time between finding a stale socket and listening at its
-// successor. The lock is the directory's, so that no file is left behind; it goes with the descriptor, so that no crash
-// leaves it locked. Without one we go on: other programs lock directories too, some for as long as they live.
+// lockFolder keeps out other programs that start at the same path, between finding a stale socket and listening at its
+// successor. It locks the directory, so that no file is left over; the lock ends with the descriptor, so that no crash
+// leaves it locked. Without the lock we go on: other programs lock directories too, some for as long as they live.
 func lockFolder(path string) (unlock func()) {
 	fd, err := unix.Open(filepath.Dir(path), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return func() {}
 	}
-	for range 200 { // a program like this one holds it for microseconds; a second is for a machine that stands still
+	for range 200 { // a program like this one holds it for microseconds; a second is for an overloaded machine
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 		if err != unix.EWOULDBLOCK && err != unix.EINTR {
 			break

@@ -7,30 +7,32 @@ import (
 	"time"
 )
 
-// Ready is a set of conditions of a descriptor.
+// Ready is a set of conditions of a descriptor, as bits: test it with &.
 type Ready uint8
 
 const (
-	// In: there may be something to receive or to accept.
+	// In means that there may be something to receive or to accept.
 	In Ready = 1 << iota
-	// Out: there may be room to send, or a connect in progress has been decided.
+	// Out means that there may be room to send, or that a connect has succeeded or failed.
 	Out
-	// PeerClosed: the peer sends nothing more. What it sent before may still be unread. It comes with In.
+	// PeerClosed means that the peer sends nothing more. Bytes that it sent before may still be unread. It comes with
+	// In.
 	PeerClosed
-	// Priority: there is out-of-band data, or its mark lies ahead; see the package's rule. Linux only.
+	// Priority means that there is out-of-band data, or that its mark lies ahead; see the rule in the package
+	// documentation. Linux only.
 	Priority
-	// Error: the connection is broken or both directions are closed. The next call returns the error, if there is one, as
-	// does System.SocketError.
+	// Error means that the connection is broken or both directions are closed. The next call returns the error, if
+	// there is one, as does System.SocketError.
 	Error
-	// Partial: a short read does not mean that everything was read, since the mark of out-of-band data may lie ahead. It
-	// comes with every In of a Stream on kqueue, where not every system reports the mark, at the price of one receive
-	// more, which returns EAGAIN. It never comes on Linux.
+	// Partial means that a short read may not have read everything, since the mark of out-of-band data may lie ahead.
+	// It comes with every In of a Stream on kqueue, where not every kernel reports the mark, and costs one further
+	// receive, which returns EAGAIN. It never comes on Linux.
 	Partial
 )
 
 var readyNames = [...]string{"in", "out", "peer-closed", "priority", "error", "partial"}
 
-// String lists what is set, as in "in|out"; "none" when nothing is.
+// String lists the conditions, as in "in|out"; "none" if there are none.
 func (r Ready) String() string {
 	var set []string
 	for i, name := range readyNames {
@@ -41,14 +43,14 @@ func (r Ready) String() string {
 	return cmp.Or(strings.Join(set, "|"), "none")
 }
 
-// Event is a report that a descriptor has become ready. One Wait may report the same Tag twice with
-// different conditions (kqueue does); they add up.
+// Event is a report of [Poller.Wait] that the descriptor that was added with Tag has become ready. One Wait may report
+// the same Tag twice with different conditions (kqueue does); they add up.
 type Event struct {
-	Tag   uint64
-	Ready Ready
+	Tag   uint64 // as given to Add
+	Ready Ready  // the conditions that hold
 }
 
-// Kind is how a descriptor is watched.
+// Kind says how [Poller.Add] watches a descriptor.
 type Kind uint8
 
 const (
@@ -66,8 +68,8 @@ const (
 // reserved is the tag of the interrupt's own event.
 const reserved = ^uint64(0)
 
-// Poller watches descriptors for one thread; see [System.OpenPoller]. All methods but Interrupt belong to one goroutine
-// at a time.
+// Poller watches descriptors for one thread: [System.OpenPoller] makes it, Add registers descriptors, Wait reports
+// them. All methods but Interrupt belong to one goroutine at a time.
 type Poller struct {
 	sel    selector
 	closed bool
@@ -76,8 +78,8 @@ type Poller struct {
 	interrupting sync.RWMutex
 }
 
-// OpenPoller makes a Poller. It takes two descriptors (one or three on kqueue). The first of a program has the Go
-// runtime open its own poller as well, which takes as many.
+// OpenPoller returns a new Poller. It takes two descriptors (one or three on kqueue) and fails if there are none. The
+// first call in a program makes the Go runtime open its own poller as well, which takes as many. Close it after use.
 func (System) OpenPoller() (*Poller, error) {
 	p := new(Poller)
 	if err := p.sel.open(); err != nil {
@@ -90,9 +92,9 @@ func (System) OpenPoller() (*Poller, error) {
 	return p, nil
 }
 
-// Add registers fd, once in its life, edge-triggered. What is ready already is reported by the next Wait. The tag comes
-// back with every event of fd; ^uint64(0) is the interrupt's own, and Add panics. Closing fd unregisters it, unless a
-// duplicate of it is open; one that stays open, because other pollers share it, needs Remove.
+// Add registers fd, once in its life, edge-triggered. If it is ready already, the next Wait reports it. The tag comes
+// back with every event of fd; Add panics on ^uint64(0), which is reserved. Closing fd unregisters it, unless a
+// duplicate of it is open; a descriptor that stays open, because other pollers share it, needs Remove.
 func (p *Poller) Add(fd int, tag uint64, k Kind) error {
 	if tag == reserved {
 		panic("netpoll: the tag ^uint64(0) belongs to the interrupt")
@@ -112,10 +114,11 @@ func (p *Poller) Remove(fd int) error {
 	return p.sel.remove(fd)
 }
 
-// Wait reports what has become ready, at most len(events) of them; the rest waits for the next Wait. With atMost 0 it
-// only looks, and with atMost < 0 it waits without a deadline; it never takes a deadline for passed early. It returns 0
-// without an error when the deadline has passed, after an Interrupt, and when a signal arrived. An interrupt takes a
-// place among the events: a batch may be one short of full while more is ready.
+// Wait reports descriptors that have become ready, at most len(events) of them, and returns how many; the rest waits
+// for the next Wait. With atMost 0 it polls without waiting, and with atMost < 0 it waits without a deadline. It never
+// ends early because of a deadline. It returns 0 without an error when the deadline has passed, after an Interrupt, and
+// when a signal arrived. An interrupt takes a place among the events: a batch may be one short of full while more is
+// ready.
 func (p *Poller) Wait(events []Event, atMost time.Duration) (int, error) {
 	if len(events) == 0 {
 		panic("netpoll: Wait needs room for at least one event")
@@ -126,8 +129,8 @@ func (p *Poller) Wait(events []Event, atMost time.Duration) (int, error) {
 	return p.sel.wait(events, atMost)
 }
 
-// Interrupt ends the present Wait, or the next one if there is none. It is for any goroutine, also while and after the
-// Poller is closed, and does not block. One return of Wait may answer several. Each is a system call.
+// Interrupt ends the present Wait, or the next one if there is none. It is for any goroutine, even while and after the
+// Poller is closed, and does not block. One return of Wait may serve several Interrupts. Each is a system call.
 func (p *Poller) Interrupt() {
 	if p.interrupting.TryRLock() {
 		p.sel.wake()
@@ -135,8 +138,8 @@ func (p *Poller) Interrupt() {
 	}
 }
 
-// Close ends the Poller; the descriptors it watched stay open. Every later call but Interrupt returns EBADF. It must
-// not be called while a Wait is under way.
+// Close closes the Poller; the descriptors that it watched stay open. Every later call except Interrupt returns EBADF.
+// It must not be called during a Wait.
 func (p *Poller) Close() error {
 	if p.closed {
 		return errClosed

@@ -4,9 +4,9 @@ package netpoll
 
 import "golang.org/x/sys/unix"
 
-// firstOrSibling binds and listens. The first sets SO_REUSEPORT when it listens already. Set before bind, it would let
-// in every instance of the program. Set between bind and listen, it would let in two that start together: a socket that
-// is bound but does not listen hinders no other with SO_REUSEADDR. Set late, the second to listen is refused. On Linux
+// firstOrSibling binds and listens. The first sets SO_REUSEPORT once it listens. Set before bind, it would let in every
+// instance of the program. Set between bind and listen, it would let in two that start together: a socket that is bound
+// but does not listen does not exclude another with SO_REUSEADDR. Set late, the second to listen is refused. On Linux
 // the siblings find the first and make it a member of their group (reuseport_add_sock).
 func firstOrSibling(fd, domain int, sa unix.Sockaddr, first bool, setting int) error {
 	if !first {

@@ -5,9 +5,9 @@ import "golang.org/x/sys/unix"
 // portShared is the option that sockets of one port have.
 const portShared = unix.SO_REUSEPORT_LB
 
-// firstOrSibling binds and listens. A socket becomes a member of the group that connections are spread
-// over when it binds with SO_REUSEPORT_LB set, not when the option is set later. So whether the first is
-// alone is asked with another socket, which also chooses the port if that is 0.
+// firstOrSibling binds and listens. A socket becomes a member of the group that connections are spread over when it
+// binds with SO_REUSEPORT_LB set, not when the option is set later. So another socket finds out whether the first is
+// alone, and chooses the port if that is 0.
 func firstOrSibling(fd, domain int, sa unix.Sockaddr, first bool, setting int) (err error) {
 	if first {
 		if sa, err = alone(domain, sa); err != nil {

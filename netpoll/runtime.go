@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// runtimePoller is that of Go's runtime, which opens it with the first timer of the program, be it one of its own, and
-// ends the program if there is no descriptor for it then (runtime/netpoll_epoll.go, netpollinit).
+// runtimePoller is the poller of Go's runtime, which opens it with the first timer of the program or of the runtime
+// itself, and ends the program if it gets no descriptor (runtime/netpoll_epoll.go, netpollinit).
 var runtimePoller struct {
 	sync.Mutex
 	open bool
 }
 
-// openRuntimePoller has the runtime open its poller now, if there are descriptors enough.
+// openRuntimePoller makes the runtime open its poller now, if there are enough descriptors.
 func openRuntimePoller() error {
 	runtimePoller.Lock()
 	defer runtimePoller.Unlock()

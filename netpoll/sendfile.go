@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendFile goes through the runtime and not to the kernel directly, because it may sleep: what is not in
-// the page cache is read from the disk meanwhile, and the thread sleeps for so long.
+// sendFile goes through the runtime and not to the kernel directly, because it may sleep: pages that are not in the
+// page cache are read from the disk, and the thread sleeps for so long.
 func sendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 	if n <= 0 {
-		return 0, nil // the BSDs take 0 for all that there is
+		return 0, nil // the BSDs take 0 to mean the whole file
 	}
 	for {
 		sent, err := unix.Sendfile(fd, int(f.Fd()), &offset, n)

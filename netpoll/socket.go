@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errClosed is what a system call on a closed Poller would say.
+// errClosed is the error that a system call on a closed Poller would return.
 const errClosed = unix.EBADF
 
 func dialTCP(addr netip.AddrPort) (int, bool, error) {
@@ -98,7 +98,7 @@ func setBuffers(fd, receiving, sending int) error {
 	return nil
 }
 
-// fits: the system wants the NUL that ends the path to have its place too.
+// fits reports whether the path fits into an address, with the NUL that ends it.
 func fits(path string) bool { return len(path) < len(unix.RawSockaddrUnix{}.Path) }
 
 func sockaddr(addr netip.AddrPort) (domain int, sa unix.Sockaddr, err error) {
@@ -148,7 +148,7 @@ func netAddr(sa unix.Sockaddr, err error) net.Addr {
 	case *unix.SockaddrInet6:
 		return &net.TCPAddr{IP: a.Addr[:], Port: a.Port, Zone: zoneName(a.ZoneId)}
 	case *unix.SockaddrUnix:
-		if a.Name == "@" { // x/sys/unix takes a socket without a name for one with an empty abstract name
+		if a.Name == "@" { // x/sys/unix reports a socket without a name as one with an empty abstract name
 			a.Name = ""
 		}
 		return &net.UnixAddr{Name: a.Name, Net: "unix"}

@@ -21,7 +21,7 @@ const (
 	atOnce = 1 << 30
 )
 
-// abstract names are Linux's.
+// abstract returns false: only Linux has abstract names.
 func abstract(string) bool { return false }
 
 func receive(fd int, p []byte) (int, error) {
@@ -52,8 +52,8 @@ func send(fd int, head, p []byte) (int, error) {
 	}
 }
 
-// sendmsg is called for one part too, which then allocates nothing: write takes no MSG_NOSIGNAL, and the Sendto of
-// x/sys/unix does not return how much was sent.
+// sendmsg is called for one part too, and then allocates nothing: write takes no MSG_NOSIGNAL, and Sendto of x/sys/unix
+// does not return how much was sent.
 func sendmsg(fd int, head, p []byte) (int, error) {
 	switch {
 	case len(head) == 0:

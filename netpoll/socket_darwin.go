@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSocket sets what other systems take along in socket(2). The lock keeps a child from being started in
-// between, with a copy of the descriptor.
+// newSocket sets the flags that other systems take in socket(2). The lock keeps a child from being started in between,
+// with a copy of the descriptor.
 func newSocket(domain int) (int, error) {
 	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(domain, unix.SOCK_STREAM, 0)

@@ -26,7 +26,7 @@ func newSocket(domain int) (int, error) {
 }
 
 // The calls below go to the kernel directly: on a non-blocking descriptor they return at once. MSG_DONTWAIT makes sure
-// of it, since a blocking descriptor would hold the processor of this thread and with it the collector.
+// of it, since a blocking descriptor would hold up the processor of this thread, and with it the garbage collector.
 
 func accept(fd int) (int, error) {
 	for {
@@ -43,7 +43,7 @@ func accept(fd int) (int, error) {
 
 func receive(fd int, p []byte) (int, error) {
 	if len(p) == 0 {
-		return 0, nil // the kernel would say 0, which is also its word for the end
+		return 0, nil // the kernel would return 0, as at the end
 	}
 	for {
 		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&p[0])),
@@ -86,7 +86,7 @@ func send(fd int, head, p []byte) (int, error) {
 	}
 }
 
-// sendTwo is sendmsg and not writev: the latter takes no MSG_NOSIGNAL.
+// sendTwo calls sendmsg, not writev, which takes no MSG_NOSIGNAL.
 func sendTwo(fd int, head, p []byte) (int, error) {
 	iov := [2]unix.Iovec{{Base: &head[0]}, {Base: &p[0]}}
 	iov[0].SetLen(len(head))
@@ -116,7 +116,7 @@ func closeFD(fd int) error {
 	return bare(0, 0, errno)
 }
 
-// bare: an Errno of 0 in an error would not be nil.
+// bare returns nil for an Errno of 0, which would not be nil as an error.
 func bare(_, _ uintptr, errno syscall.Errno) error {
 	if errno == 0 {
 		return nil
@@ -147,7 +147,7 @@ func peerAddr(fd int) net.Addr {
 }
 
 // name returns one of the two addresses of a TCP socket, or nil. x/sys/unix would ask for the protocol, too: one more
-// system call for each request of a server that writes them down.
+// system call for each request of a server that logs them.
 func name(fd int, call uintptr) *net.TCPAddr {
 	var a unix.RawSockaddrInet6
 	if rawName(fd, call, &a) != 0 {
@@ -179,14 +179,14 @@ func peerAddrPort(fd int) netip.AddrPort {
 	return netip.AddrPortFrom(ip, port(&a))
 }
 
-// port is where it is in addresses of both families.
+// port returns the port, which is at the same place in addresses of both families.
 func port(a *unix.RawSockaddrInet6) uint16 {
 	b := (*[2]byte)(unsafe.Pointer(&a.Port)) // as on the wire
 	return uint16(b[0])<<8 | uint16(b[1])
 }
 
-// peerAfterReset returns the peer of a TCP socket also when the connection is gone, where getpeername(2) is ENOTCONN. The
-// length has to be that of the address (net/core/sock.c, SO_PEERNAME).
+// peerAfterReset returns the peer of a TCP socket even after a reset, when getpeername(2) returns ENOTCONN. The length
+// has to be the length of the address (net/core/sock.c, SO_PEERNAME).
 func peerAfterReset(fd int) *net.TCPAddr {
 	for _, n := range [...]uint32{unix.SizeofSockaddrInet6, unix.SizeofSockaddrInet4} {
 		var a unix.RawSockaddrInet6
@@ -199,7 +199,7 @@ func peerAfterReset(fd int) *net.TCPAddr {
 	return nil
 }
 
-// tcpAddr returns an address of either family, or nil for one of another.
+// tcpAddr returns an address of either IP family, or nil for another family.
 func tcpAddr(a *unix.RawSockaddrInet6) *net.TCPAddr {
 	own := &struct { // one allocation
 		net.TCPAddr

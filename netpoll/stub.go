@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// errSystem is the answer to everything here: epoll and kqueue are what this package knows.
+// errSystem is the error of all calls: this package needs epoll or kqueue.
 var errSystem = fmt.Errorf("netpoll: %s has neither epoll nor kqueue: %w", runtime.GOOS, errors.ErrUnsupported)
 
 var errClosed = errSystem
@@ -22,7 +22,7 @@ const (
 	inheritsKeepAlive = false
 )
 
-// selector can not be opened, so no method of a Poller is ever reached.
+// selector cannot be opened, so no method of a Poller is ever reached.
 type selector struct{}
 
 func (*selector) open() error                              { return errSystem }

@@ -23,7 +23,7 @@ const patience = 2 * time.Minute
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
-// descriptors lists those that are open, of the first 1024.
+// descriptors lists the open ones of the first 1024.
 func descriptors() (open []int) {
 	for fd := range 1024 {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil {

@@ -2,7 +2,7 @@
 // Linux; TestKqueueEmulation puts it there. Its kqueue is strict:
 //
 //   - Each filter is an edge-triggered epoll of its own, so that it reports nothing but its own edges.
-//   - EV_EOF comes as soon as the peer has ended, also with unread data before it.
+//   - EV_EOF comes as soon as the peer has ended, even with unread data before it.
 //   - It refuses filters without EV_CLEAR, and calls that both change filters and wait. Netpoll uses neither.
 package unix
 
