@@ -22,6 +22,7 @@ import (
 // An Action that is an io.Closer is closed on the scheduler's thread when its task leaves the scheduler, whether it has
 // finished or was dropped.
 type Action interface {
+	// Act takes one turn.
 	Act(t *Task) Directive
 }
 
@@ -73,6 +74,7 @@ func (d Directive) Finished() bool { return d >= Done }
 // waiting task gets one turn, so an action may call [Task.Order] there instead of implementing Stop. An action that
 // does neither goes on as before. A parent forwards Stop to its children, as [Child] does.
 type Stopper interface {
+	// Stop tells the action of the shutdown request o.
 	Stop(t *Task, o shutdown.Order)
 }
 

@@ -7,5 +7,6 @@ package act
 // A task that waits for several things at once arms each of them: the first one wakes it.
 type Blocked interface {
 	error
+	// Arm wakes t, once, when the call may succeed.
 	Arm(t *Task)
 }

@@ -14,6 +14,7 @@ import (
 // while a function runs that the action has offloaded (Async). It must not block, wake or change anything. It need not
 // mention timers of the task: the scheduler knows them.
 type Describer interface {
+	// Describe adds to d what the action waits for.
 	Describe(d *Description)
 }
 

@@ -27,7 +27,7 @@ type ending struct {
 	terms    merge.Terms
 	obeyed   []*given      // what terms consist of
 	ordered  time.Duration // when the first of them came into force
-	since    time.Duration // when order did
+	since    time.Duration // when order came into force
 	leavers  uint16        // moments of its window that were given away
 	lastTold bool          // even the tasks that end last obey it
 	progress atomic.Int64  // when something that the shutdown waits for happened last, if terms ask for it
@@ -176,7 +176,7 @@ func (s *Scheduler) notify(whom func(*Task) bool, bounded bool) {
 	})
 }
 
-// tell tells t of the present order and makes it ready once.
+// tell tells t of the present shutdown and makes it ready once.
 func (s *Scheduler) tell(t *Task) {
 	t.flags &^= untold
 	if s.trace != nil && s.trace.Told != nil {

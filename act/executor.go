@@ -10,6 +10,7 @@ import "github.com/daimon-go/daimon/internal/pool"
 // functions at a time, which do not queue behind others: the functions of bridges, of blocking handlers and of stages.
 // Without Reserve they share the Executor.
 type Executor interface {
+	// Execute arranges for f to be called on another goroutine, and returns at once.
 	Execute(f func())
 }
 

@@ -256,7 +256,7 @@ func (g *Group) allFinished() bool {
 	return true
 }
 
-// orderSpent is called when s has carried out an order: if all are stepped, the others may be waiting for just that.
+// orderSpent is called when s has carried out a shutdown: if all are stepped, the others may be waiting for just that.
 func (g *Group) orderSpent(s *Scheduler) {
 	if g.cfg.Threads != Stepped {
 		return

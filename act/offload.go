@@ -41,6 +41,7 @@ func (t *Task) Offload(f func()) Directive {
 // there is none. The scheduler closes that part when the function has returned. A parent forwards Abandon to the child
 // that returned Async, as [Child] does.
 type Abandoner interface {
+	// Abandon closes the parts that the function does not need, and returns the rest.
 	Abandon() Action
 }
 

@@ -452,7 +452,7 @@ func TestMonitorsSurviveADrop(t *testing.T) {
 				stop: func(*act.Task, shutdown.Order) {}}
 		}
 		s.Attach(monitorOf(0))
-		s.Install(monitorOf(1)) // between the two and behind them, in whatever queue they are
+		s.Install(monitorOf(1)) // between the two and after them, in whatever queue they are
 		s.Attach(monitorOf(2))
 		s.Install(monitorOf(3))
 		s.Spawn(act.Func(forever))

@@ -36,7 +36,7 @@ func (s *Scheduler) Step(n int) (int, error) {
 		if s.order != nil {
 			return taken, s.conclude()
 		}
-		s.endDraining() // of an order that is only announced: nothing is left, so there is no pass in which its timer could fire
+		s.endDraining() // of an announced shutdown: nothing is left, so there is no pass in which its timer could fire
 	}
 	return taken, s.broken
 }

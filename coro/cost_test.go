@@ -106,7 +106,7 @@ func TestAMessageThatIsWaitedForDoesNotAlloc(t *testing.T) {
 }
 
 // Most of the memory of a suspended coroutine is the runtime's: a goroutine with a stack of 2 or 4 KiB. The rest is
-// small; above all there is no buffer. A state machine is what it is compared with.
+// small; above all there is no buffer. It is compared with a state machine.
 func TestMeasureIdleCoroutine(t *testing.T) {
 	tier.Measure(t, "memory")
 	machine := func(c *listener.Conn) act.Action {

@@ -105,8 +105,8 @@ func (w *worker) work(yield func(act.Directive) bool) {
 
 // run runs a body to its end. After a Goexit the coroutine cannot be used again, and iter.Pull would make the caller's
 // goroutine exit as well; but a panic that is raised while the coroutine exits is passed to the caller instead. So run
-// raises one. After a panic, too, the coroutine is given up: a Goexit may be behind it, which goes on when the panic has
-// been recovered, and which cannot be detected.
+// raises one. After a panic, too, the coroutine is given up: a Goexit may have caused it, which goes on when the panic
+// has been recovered, and which cannot be detected.
 func (w *worker) run() {
 	co := w.co
 	returned := false

@@ -29,8 +29,8 @@ const (
 // tries again every 100 ms, and the connection waits in the kernel. During shutdown it goes on. After Stop or Close of
 // the acceptor it fails with net.ErrClosed when nothing is left.
 type Accept struct {
-	From   monitor.Acceptor
-	Limits Limits // of each connection
+	From   monitor.Acceptor // the listening socket
+	Limits Limits           // of each connection
 
 	settings *settings
 	result   handover

@@ -44,7 +44,7 @@ import (
 // A Bridge without F is for a goroutine that exists already, such as the one of a handler that takes over its connection:
 // see [Bridge.NetConn].
 type Bridge struct {
-	Conn *Conn
+	Conn *Conn                // the connection; F gets its bytes
 	F    func(net.Conn) error // nil: NetConn is called before the first turn
 
 	call     act.Call[error]

@@ -50,7 +50,7 @@ type buffers struct {
 	lent   []byte // unread, received in this turn: the stream's memory
 	gather []byte // written in this turn and not sent yet; only its memory outlives the turn
 
-	shared []byte // in place of gather: what nobody changes, written in this turn and not sent yet
+	shared []byte // in place of gather: bytes that are never changed, written in this turn and not sent yet
 	ending bool   // TurnEnd is going to be called
 	own    []byte // unread, kept over turns; never together with lent
 	buffer []byte // where own lies
@@ -159,7 +159,7 @@ func (c *Conn) Discard(n int) {
 
 // Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns an
 // act.Blocked error instead of waiting. If nothing is unread and p has 4 KiB or more, it receives straight into p. Its
-// errors are those of [Conn.Peek].
+// errors are as for [Conn.Peek].
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) >= gathered && c.stream != nil && c.Buffered() == 0 { // there is nothing to copy
 		if b := c.buffers; b != nil && b.passed(b.read) {
@@ -346,7 +346,7 @@ func (c *Conn) Sent() error {
 }
 
 // Flush sends the bytes gathered in this turn without waiting for its end, and tries once more to send queued bytes. It
-// never blocks: bytes that the socket refuses are queued. Its errors are those of [Conn.Write], except act.Blocked.
+// never blocks: bytes that the socket refuses are queued. Its errors are as for [Conn.Write], except act.Blocked.
 //
 // Queued bytes are sent without Flush too, but only when the kernel reports room. Linux does so when a third of the
 // send buffer is free, which may be 4 MB: a peer that takes 20 kB a second seems to stand still for a minute. To
@@ -379,8 +379,8 @@ func (c *Conn) send() error {
 	return err
 }
 
-// CloseWrite closes the sending side: the peer reads io.EOF after the last byte. Reading goes on. Its errors are those
-// of [Conn.Write], except act.Blocked.
+// CloseWrite closes the sending side: the peer reads io.EOF after the last byte. Reading goes on. Its errors are as for
+// [Conn.Write], except act.Blocked.
 func (c *Conn) CloseWrite() error {
 	if c.stream == nil {
 		return net.ErrClosed

@@ -14,8 +14,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// All addresses of 127.0.0.0/8 are those of Linux's loopback. The first one is mute, since its backlog is full; the second is
-// refused by the system before anything is sent, and the third by its machine.
+// On Linux all addresses of 127.0.0.0/8 are loopback. The first one does not reply, since its backlog is full; the
+// kernel refuses the second before anything is sent, and the third is refused by its machine.
 func TestTheAddressThatConnectsFirstWins(t *testing.T) {
 	l, clock := virtual(t)
 	l.Engine()

@@ -38,9 +38,9 @@ func writer(l *servertest.Stepped, c *listener.Conn) *outcome {
 	return o
 }
 
-// TestDeadlines plays scripts: "read 2s" sets the deadline of Read to two seconds from now, "write" that of Write and "both" both;
-// "off" takes it away, 3026 is a year, "pass" lets time pass, and "50 times" repeats what is behind it. A reader and a writer wait from before the
-// first deadline on: once a deadline did not wake them.
+// TestDeadlines plays scripts: "read 2s" sets the deadline of Read to two seconds from now, "write" the one of Write
+// and "both" both; "off" removes it, 3026 is a year, "pass" lets time pass, and "50 times" repeats the rest. A reader
+// and a writer wait from before the first deadline on: once a deadline did not wake them.
 func TestDeadlines(t *testing.T) {
 	for name, row := range map[string]struct {
 		script string

@@ -90,7 +90,9 @@ func (f *filtered) Describe(d *act.Description) {
 
 // PeerError is the error of a connection whose peer has violated a protocol. [Line], [Frame] and Streams that a filter
 // puts under a connection, such as TLS, return it. A service treats it like a reset, and logs it at debug level.
-type PeerError struct{ Err error }
+type PeerError struct {
+	Err error // what was wrong
+}
 
 // Error returns the text of Err.
 func (e *PeerError) Error() string { return e.Err.Error() }

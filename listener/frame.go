@@ -22,15 +22,15 @@ const (
 // Frame reads length-prefixed messages from a connection: set Conn and Length, and call Read. A message that has
 // arrived in part stays unread. Nothing is kept from call to call. [Length.Append] makes such messages.
 type Frame struct {
-	Conn   *Conn
-	Length Length
-	Max    int // the longest message, without its length, in bytes; 0 means Limits.Read, which bounds both together
+	Conn   *Conn  // the connection that is read
+	Length Length // the encoding of the lengths
+	Max    int    // the longest message, without its length, in bytes; 0 means Limits.Read, which bounds both together
 }
 
 // Read returns the next message without its length, lent until the turn ends. After the last one the error is io.EOF,
 // or a [PeerError] with io.ErrUnexpectedEOF if the peer ended in the middle of one. For a message that is too long the
 // error is a PeerError with ErrTooLong, as soon as its length has arrived; the message stays unread. Other errors are
-// those of [Conn.Peek]; pass them to [Next].
+// as for [Conn.Peek]; pass them to [Next].
 func (f *Frame) Read() ([]byte, error) {
 	need := max(1, f.Length.size())
 	for {

@@ -31,7 +31,7 @@ type life struct {
 	aborted bool
 }
 
-// lives is a task in whose turns anything may happen to any connection, also when the turn is ending.
+// lives is a task in whose turns anything may happen to any connection, even when the turn is ending.
 type lives struct {
 	t     *testing.T
 	r     *rand.Rand

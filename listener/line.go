@@ -9,15 +9,15 @@ import (
 // that sends byte by byte costs O(n). While it waits for the rest of a line, nothing else may consume bytes of the
 // connection.
 type Line struct {
-	Conn *Conn
-	Max  int // the longest line, with its end, in bytes; 0 means Limits.Read
+	Conn *Conn // the connection that is read
+	Max  int   // the longest line, with its end, in bytes; 0 means Limits.Read
 
 	searched int
 }
 
 // Read returns the next line without its end, LF or CRLF, lent until the turn ends. The last line may have no end;
 // after it comes io.EOF. For a line that is too long the error is a [PeerError] with ErrTooLong, and the line stays
-// unread. Other errors are those of [Conn.Peek]; pass them to [Next].
+// unread. Other errors are as for [Conn.Peek]; pass them to [Next].
 func (l *Line) Read() ([]byte, error) {
 	most := l.Conn.settings.limits.Read
 	if l.Max > 0 {

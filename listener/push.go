@@ -31,7 +31,7 @@ func (o Overflow) check() error {
 // broker to its subscribers. Messages of one turn are sent together, as with Write. It does not keep p. There is no
 // room for p if the queued bytes and p together exceed Limits.High. Then Limits.Overflow decides: the error is an
 // act.Blocked, or ErrDropped, or the connection is aborted. For a message longer than Limits.High the error is always
-// ErrTooLong. Other errors are those of [Conn.Write]. After any error nothing of p was taken.
+// ErrTooLong. Other errors are as for [Conn.Write]. After any error nothing of p was taken.
 //
 // A Write that took only a part must be finished before the next Push, whose message would otherwise land in the
 // middle. If several tasks write to a connection, all of them use Push. A posted function has no task that could wait

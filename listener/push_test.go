@@ -68,8 +68,8 @@ func TestPushSaysWhyItTookNothing(t *testing.T) {
 	require.Equal(t, net.ErrClosed, c.Push(nil))
 }
 
-// What was broken: a message that was dropped had a nil error, also if it was an answer; and the count was gone when a service
-// could have logged it.
+// What was broken: a message that was dropped had a nil error, even if it was an answer; and the count was lost when a
+// service could have logged it.
 func TestAMessageWithoutRoom(t *testing.T) {
 	for _, end := range map[string]func(*listener.Conn){"Close": func(c *listener.Conn) { _ = c.Close() }, "Abort": (*listener.Conn).Abort} {
 		l := servertest.New(t, act.Config{})
@@ -101,8 +101,8 @@ func TestAMessageWithoutRoom(t *testing.T) {
 	})
 }
 
-// What was broken: a message was copied for each peer that is slow. Those that are worth it are referred to, and count once,
-// from the first reference to the last.
+// What was broken: a message was copied for each slow peer. A message that is long enough is referred to, and counts
+// once, from the first reference to the last.
 func TestWhatIsSharedIsHeldOnce(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	held := func() int { return budget.Of(l.S).Total() }

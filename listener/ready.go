@@ -9,8 +9,8 @@ import (
 // it is Done, read or write until EAGAIN (see [monitor.Watched.Readable]); then it may be called again. It fails with
 // os.ErrClosed when the watch is closed. During shutdown it goes on waiting.
 type Ready struct {
-	Of     *monitor.Watched
-	Output bool
+	Of     *monitor.Watched // the descriptor
+	Output bool             // wait for room to write, not for input
 }
 
 // Act returns Done when the descriptor was reported ready, and Wait until then.

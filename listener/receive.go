@@ -8,8 +8,8 @@ import (
 // many values calls [Mailbox.Take]. Receive fails with [ErrMailboxClosed] when the Mailbox is closed and empty. During
 // shutdown it goes on waiting.
 type Receive[T any] struct {
-	From  *Mailbox[T]
-	Value T
+	From  *Mailbox[T] // where to take the value
+	Value T           // the value, when Receive is Done
 
 	err   error
 	ended bool

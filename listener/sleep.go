@@ -12,7 +12,7 @@ import (
 // Sleep is an action that waits for the time For, counted from its first turn. During shutdown it goes on. A Sleep is
 // used once; [act.Task.WakeAfter] is for deadlines that move.
 type Sleep struct {
-	For time.Duration
+	For time.Duration // how long to wait
 
 	timer act.Timer
 	until time.Duration

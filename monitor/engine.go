@@ -54,7 +54,8 @@ type ListenOptions struct {
 	// prepared; 0 means none. The Engine closes it, even after an error. Addr and Sibling are then ignored. With Shared
 	// it is for all schedulers: the others name this Acceptor as their Sibling.
 	Inherited int
-	Shared    bool
+	// Shared says that Inherited is for all schedulers.
+	Shared bool
 	// Backlog bounds the connections that wait to be accepted, in each socket; 0 means as many as the kernel allows.
 	Backlog int
 	// Delay leaves Nagle's algorithm on (RFC 896).

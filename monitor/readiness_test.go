@@ -120,8 +120,8 @@ func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
 // text returns several KiB, different for each argument.
 func text(i int) string { return strings.Repeat(fmt.Sprintf("<%d>", i), 2000) }
 
-// What was broken: the engine took its loans back at its own place among the functions of AtTurnEnd;
-// those behind it received over loans that were not copied yet.
+// What was broken: the engine took its loans back at its own place among the functions of AtTurnEnd; later functions
+// received over loans that were not copied yet.
 func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	a, peerA := l.Stream("tcp", nil)

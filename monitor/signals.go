@@ -16,7 +16,7 @@ import (
 // Signal is the shutdown request that [Signals] makes of a signal of the operating system.
 type Signal struct {
 	os.Signal
-	Terms shutdown.Policy
+	Terms shutdown.Policy // how to shut down
 }
 
 // Policy returns s.Terms.

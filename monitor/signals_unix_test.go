@@ -40,7 +40,8 @@ func (s *stubborn) Act(t *act.Task) act.Directive {
 
 func (s *stubborn) Stop(_ *act.Task, o shutdown.Order) { s.told <- o }
 
-// What was broken: behind an order that was withdrawn, the next signal was taken for a second one, and cut all.
+// What was broken: after a shutdown that was withdrawn, the next signal was taken for a second one, and dropped
+// everything.
 func TestAfterAWithdrawalTheNextSignalIsTheFirst(t *testing.T) {
 	told := make(chan shutdown.Order, 2)
 	terms := shutdown.Policy{Time: 2 * servertest.Timeout, Announce: servertest.Timeout}
@@ -96,8 +97,8 @@ func init() {
 	}
 }
 
-// impatient is a server that does not end by itself and gets these signals, each when the one before has given its order. If there
-// are three, it is in a turn that does not end.
+// impatient is a server that does not end by itself and gets these signals, each when the previous one has begun its
+// shutdown. If there are three, it is in a turn that does not end.
 func impatient(signals ...syscall.Signal) {
 	log := zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "m"}), os.Stdout, zap.WarnLevel))
 	var sent atomic.Int64

@@ -90,8 +90,8 @@ func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 	l.Until("input", func() bool { return woken == 2 })
 }
 
-// What was broken: a reset behind the peer's end is reported by the next send and by SO_ERROR, while a receive
-// reports an orderly end, so that bytes which were never taken looked delivered.
+// What was broken: a reset after the peer's end is reported by the next send and by SO_ERROR, while a receive reports a
+// normal end, so that bytes which were never taken looked delivered.
 func TestAnEndWithAResetBehindItIsNoOrderlyEnd(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	stream, peer := l.Stream("tcp", nil)

@@ -126,8 +126,9 @@ type Output interface {
 	SendFile(f *os.File, offset int64, n int) (int, error)
 	// Sent returns how many bytes were sent.
 	Sent() uint64
-	// Full reports whether there has been no room since the latest call. If so, Await wakes w when there is room.
+	// Full reports whether there has been no room since the latest call.
 	Full() bool
+	// Await keeps w, and wakes it when there is room.
 	Await(w act.Waker)
 	// Return ends the loan. It waits for a call that is under way; a SendFile may wait for the disk.
 	Return()

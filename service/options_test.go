@@ -21,7 +21,7 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// sizes are those of the buffers of a socket: receiving, and sending.
+// sizes are the sizes of the buffers of a socket, for receiving and for sending.
 type sizes struct{ receiving, sending int }
 
 // options is an OS that notes the options of sockets that are set.
@@ -78,9 +78,9 @@ func (o *options) seen() (keepAlive []time.Duration, buffers []sizes) {
 	return keepAlive, buffers
 }
 
-// Keep-alive is on for accepted and for dialled connections, unless it is switched off. Accepted TCP connections inherit
-// the options of the listening socket; those of a Unix socket have to be given theirs, and so have those of a socket that
-// package net has made: it may be one of Multipath TCP.
+// Keep-alive is on for accepted and for dialled connections, unless it is switched off. Accepted TCP connections
+// inherit the options of the listening socket. Connections of a Unix socket have to be given theirs, and so have
+// connections of a socket that package net has made, which may use Multipath TCP.
 func TestOptionsOfSockets(t *testing.T) {
 	l, err := net.Listen("tcp", loopback)
 	require.NoError(t, err)

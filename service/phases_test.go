@@ -80,8 +80,8 @@ func TestWhatBecomesOfConnectionsAtTheEnd(t *testing.T) {
 	}
 }
 
-// A service that another process goes on with is not needed to the last: its connections end with the others, also if the order
-// has come first.
+// A service that another process continues is not needed to the last: its connections end with the others, even if the
+// shutdown began first.
 func TestConnectionsOfAServiceThatIsGivenEndWithTheOthers(t *testing.T) {
 	for _, orderFirst := range []bool{false, true} {
 		told, finish, last := ending(service.FinishRequest), ending(service.Finish), ending(service.LastOfAll)

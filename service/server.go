@@ -109,7 +109,7 @@ func (c *config) check() (err error) {
 // mostConns bounds the default of MaxConns.
 const mostConns = 1 << 20
 
-// room returns MaxConns, or its default and the numbers that it follows from, for the log. Less than 0 is no bound.
+// room returns MaxConns, or its default and the numbers that it follows from, for the log. Less than 0 means no bound.
 func (c config) room() (n int, why []zap.Field) {
 	if c.maxConns != 0 {
 		return c.maxConns, nil
@@ -192,7 +192,7 @@ func (v *server) Conns() int {
 	return v.limiter.Open()
 }
 
-// most returns MaxConns as it was resolved; 0 is no bound.
+// most returns MaxConns as it was resolved; 0 means no bound.
 func (v *server) most() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()

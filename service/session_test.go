@@ -246,7 +246,7 @@ func TestAConnectionThatThisSideHasAbortedOrClosedFailsNoTask(t *testing.T) {
 	}
 }
 
-// A peer that ends in the middle is no fault of the server. A file that ends in the middle is.
+// A peer that ends in the middle is not the server's fault. A file that ends in the middle is.
 func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
 	for _, c := range []struct {
 		name     string

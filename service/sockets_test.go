@@ -86,7 +86,7 @@ func TestSocketsGoToAnotherGroup(t *testing.T) {
 	}
 }
 
-// indices are those of schedulers.
+// indices are the indices of schedulers.
 var indices = []int{0, 1, 2}
 
 func both2(path, text string) []heir {

@@ -19,7 +19,7 @@ import (
 
 const loopback = "127.0.0.1:0"
 
-// And a connection is no goroutine: a server has those of its schedulers and a dozen more, however many clients there are.
+// Connections have no goroutines: a server has one for each scheduler and a dozen more, however many clients there are.
 func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		const clients = 64

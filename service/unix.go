@@ -27,10 +27,10 @@ type Unix struct {
 	// Mode has the permissions of the socket file; 0 leaves them to the umask of the process. Connecting needs write
 	// permission: with 0660 the owner and the group can connect.
 	Mode fs.FileMode
-	// Owner and Group are the owner and the group of the socket file, by name or by number; "" means those of the
-	// process. Only root can give a file to another user; others can choose among the groups of the process. Mode,
-	// Owner and Group are set before anyone can connect, and have no effect on an abstract name. If one of them cannot
-	// be set, Setup fails.
+	// Owner and Group are the owner and the group of the socket file, by name or by number; "" means the process's own.
+	// Only root can give a file to another user; others can choose among the groups of the process. Mode, Owner and
+	// Group are set before anyone can connect, and have no effect on an abstract name. If one of them cannot be set,
+	// Setup fails.
 	Owner, Group string
 	// The following fields are as in TCP; Backlog is for all schedulers together.
 	Handler       func(*listener.Conn) act.Action

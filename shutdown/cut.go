@@ -78,8 +78,8 @@ func round(d time.Duration) time.Duration {
 
 // Count is a name and the number of unfinished actions with that name.
 type Count struct {
-	Name string
-	N    int
+	Name string // of the actions, or their kind
+	N    int    // how many there are
 }
 
 // String returns the name, preceded by the number if that is not 1, as in "3 × echo".
@@ -133,7 +133,7 @@ func writeCounts(b *strings.Builder, all []Count) {
 	fmt.Fprintf(b, " (%s)", strings.Join(texts, ", "))
 }
 
-// text returns the text of an order, or else its type.
+// text returns the text of o, or else its type.
 func text(o Order) string {
 	switch o.(type) {
 	case error, fmt.Stringer:

@@ -39,6 +39,7 @@ const (
 //	given ── Announce ──▶ in force ── Spread ──▶ ── Turns, Inactivity ──▶ the end, at the latest at Time
 //	         all goes on         idle connections leave   work is finished
 type Policy struct {
+	// Kind says how much work is still done.
 	Kind Kind
 	// Turns bounds the further turns of each task, counted from the end of Spread; 0 means no bound. It does not end a
 	// task that only waits; Time does. More than math.MaxUint32 means math.MaxUint32.
