@@ -24,7 +24,7 @@ type news struct {
 	//	here     how many are Here now, with all Names unless they are too many
 	//	names    the answer to who: the first Names
 	//	notice   Text is for this member only
-	//	refused  so is Text, and what the member wanted was not done
+	//	refused  so is Text, and the member's wish was refused
 	//	broken   the room has ended, and the member is about to enter it again
 	//	over     the chat ends, as code 1001 says
 	Type  string   `json:"type"`

@@ -44,7 +44,7 @@ type member struct {
 	chat  *Chat
 	wire  wire
 	name  string        // "": not known yet
-	todo  act.Action    // what the last wish asked for; the next one is read when it is done
+	todo  act.Action    // the work for the last wish; the next one is read when it is done
 	notes []event       // for this member only, still to be told
 	paid  time.Duration // when the wishes so far are paid for: see fast
 
@@ -59,7 +59,7 @@ type member struct {
 	heard *line // the last line of the room that was sent; nil: the member is in no room
 }
 
-// Act sends the member what others said, then reads its next wish and does what it asks for.
+// Act sends the member the lines of others, then reads its next wish and grants it.
 func (m *member) Act(t *act.Task) act.Directive {
 	m.seat.bell.Set(t.Waker())
 	heard := m.hear(t)
@@ -87,7 +87,7 @@ func (m *member) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// hear tells the member what is new. It returns false when the connection takes no more.
+// hear sends the member the news. It returns false when the connection takes no more.
 func (m *member) hear(t *act.Task) bool {
 	for range maxHeard {
 		if len(m.notes) > 0 {
@@ -116,7 +116,7 @@ func (m *member) hear(t *act.Task) bool {
 	return true
 }
 
-// pass reports whether the connection has taken what it was given. If the member is too far behind, it aborts the
+// pass reports whether the connection has taken all bytes. If the member is too far behind, it aborts the
 // connection, which takes everything then.
 func (m *member) pass(t *act.Task, err error) bool {
 	if err == nil {
@@ -170,7 +170,7 @@ func (m *member) read(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// take does what a member wishes.
+// take grants a wish of a member.
 func (m *member) take(t *act.Task, w wish) {
 	m.tries = 0
 	switch {

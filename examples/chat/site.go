@@ -31,7 +31,7 @@ func (c *Chat) Site() httpd.Handler {
 	page := &files.Server{FS: root}
 	sockets := &websocket.Server{Handler: c.visitor, Options: websocket.Options{
 		MaxMessage: maxMessage,
-		Backlog:    -1, // what a member has not heard yet waits in the list of its room
+		Backlog:    -1, // messages for a member wait in the list of its room
 		Timeouts:   websocket.Timeouts{Close: farewell},
 	}}
 	site := &httpd.Mux{}

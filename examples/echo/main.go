@@ -9,7 +9,7 @@
 //	openssl s_client -quiet -connect 127.0.0.1:7007
 //
 // Ctrl-C shuts it down gracefully: it accepts no more connections, and open connections may go on for as long as -drain
-// says. A second Ctrl-C cuts what is left.
+// says. A second Ctrl-C cuts off connections that are still open.
 package main
 
 import (

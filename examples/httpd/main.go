@@ -19,7 +19,7 @@
 // For a load balancer /readyz answers 200, and 503 while an end is announced, with -announce; /healthz answers 200.
 //
 // Ctrl-C ends it in order: idle connections are closed, and requests that have begun are answered, within -drain. A
-// second Ctrl-C cuts what is left.
+// second Ctrl-C cuts off connections that are still open.
 package main
 
 import (

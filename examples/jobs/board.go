@@ -23,7 +23,7 @@ type query struct {
 	before store.ID
 }
 
-// state is what has become of a task, as people see it.
+// state is the state of a task, as people see it.
 type state string
 
 const (
@@ -140,14 +140,14 @@ type row struct {
 	Kind    string    `json:"kind"`
 	Stage   string    `json:"stage"`
 	State   state     `json:"state"`
-	Wanted  string    `json:"wanted,omitempty"` // what the worker has been asked to do
+	Wanted  string    `json:"wanted,omitempty"` // the pending request to the worker
 	Done    int       `json:"done,omitempty"`   // steps of the stage that is worked on,
 	Of      int       `json:"of,omitempty"`     // of so many
 	Attempt int       `json:"attempt,omitempty"`
 	Failure string    `json:"failure,omitempty"` // its first line
 	Due     time.Time `json:"due,omitzero"`      // of a task that waits
 	Changed time.Time `json:"changed"`
-	Can     []string  `json:"can"` // what may be asked of the task
+	Can     []string  `json:"can"` // the possible requests
 }
 
 func rowOf(t store.Task) row {

@@ -132,7 +132,7 @@ func (x *Jobs) Close() error {
 	return x.store.Close()
 }
 
-// errAsked marks errors of what was asked for.
+// errAsked marks errors in a client's request.
 var errAsked = errors.New("jobs")
 
 // maxAdded bounds how many tasks one call of create adds.

@@ -79,7 +79,7 @@ func main() {
 	server.Run(server.Listen(server.Addr, web.Serve), &x) // in this order: a program that cannot listen does not open the database
 }
 
-// maxLoad bounds what is added before the program works: that has to be done in a minute.
+// maxLoad bounds the tasks that are added before the program works: that has to be done in a minute.
 const maxLoad = 100_000
 
 func list(to *[]string) func(string) error {

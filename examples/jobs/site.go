@@ -39,7 +39,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //
 //	GET  /                                  the page
 //	GET  /events?kind=&state=&before=       a view each time that it has changed, as server-sent events
-//	GET  /api/tasks?kind=&state=&before=    a view: counts, what is at work, and the newest tasks
+//	GET  /api/tasks?kind=&state=&before=    a view: counts, running tasks, and the newest tasks
 //	GET  /api/tasks/ID                      a task, and the errors of its attempts
 //	GET  /api/token                         what requests that change something send as X-Jobs-Token
 //	POST /api/tasks?kind=&n=&after=&key=    adds tasks
@@ -87,7 +87,7 @@ var (
 )
 
 // known reports whether the host of a request, which may have a port, is an address, localhost, or a name of ours: a page of
-// another site could give its own name this address (DNS rebinding), and then read what is here.
+// another site could give its own name this address (DNS rebinding), and then read this site.
 func (x *Jobs) known(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -6,7 +6,7 @@
 //	curl -N http://127.0.0.1:8080/events
 //	curl --data-binary @main.go http://127.0.0.1:8080/sha256
 //
-// What is below /api/ goes to another server, such as examples/httpd:
+// Requests below /api/ go to another server, such as examples/httpd:
 //
 //	(cd ../.. && go run ./examples/httpd -addr 127.0.0.1:9090) &
 //	go run . -upstream http://127.0.0.1:9090
@@ -18,7 +18,7 @@
 //	curl -k https://127.0.0.1:8080/me
 //
 // Ctrl-C ends it in order: streams of events end, and requests that have begun are answered, within -drain. A second
-// Ctrl-C cuts what is left.
+// Ctrl-C cuts off open connections.
 package main
 
 import (

@@ -21,7 +21,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 )
 
-// options are what may differ from site to site.
+// options are the options of a site.
 type options struct {
 	// upstream gets the requests below /api/, without that prefix. If it is nil there are none.
 	upstream *url.URL
@@ -75,7 +75,7 @@ func site(ending context.Context, o options) http.Handler {
 	return r
 }
 
-// me shows what the server knows of a request.
+// me shows what the server knows about a request.
 func me(w http.ResponseWriter, r *http.Request) {
 	known := map[string]string{
 		"client":   middleware.GetClientIP(r.Context()),
@@ -138,7 +138,7 @@ func (c *counter) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// digest sends the SHA-256 of what it is sent.
+// digest sends the SHA-256 of the body that it gets.
 func digest(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, r.Body); err != nil {

@@ -1,5 +1,5 @@
-// Package budget bounds the memory that the connections of a scheduler hold between turns: what is queued and buffered for
-// them. The policy is documented at listener.Budget.
+// Package budget bounds the memory that the connections of a scheduler hold between turns: bytes that are queued and
+// buffered for them. The policy is documented at listener.Budget.
 //
 //	            the budget is reached                 5/4 of it is exceeded
 //	reading ───────────────────────────▶ paused ─────────────────────────────▶ the worst are evicted at the end of the turn
@@ -25,7 +25,7 @@ import (
 type Owner interface {
 	// Held returns how many bytes are held for it in all, and for how long no byte has gone either way, 0 if that is not known.
 	Held() (bytes int, still time.Duration)
-	// Flush tries to send what is queued, of which the system may not have reported that there is room.
+	// Flush tries to send the queued bytes; the kernel may not have reported yet that there is room.
 	Flush() error
 	// Abort ends the connection. All of its Accounts are given back before it returns.
 	Abort()
@@ -33,7 +33,7 @@ type Owner interface {
 	Peer() string
 }
 
-// Holder is a monitor.Stream that has an Account of its own, for what is queued.
+// Holder is a monitor.Stream that has an Account of its own, for queued bytes.
 type Holder interface {
 	// HeldFor says for whom that is held, and returns how much memory it takes.
 	HeldFor(o Owner) (bytes int)
@@ -174,7 +174,7 @@ func (b *Budget) Set(a *Account, bytes int) {
 // Message is bytes that nobody changes, such as a message to many connections. It counts once on each scheduler that has
 // references to it, and not once for each reference: otherwise one message to a crowd would evict the crowd.
 type Message struct {
-	last              *byte // by which it is known: what is left when a part was sent has the same
+	last              *byte // by which it is known: the rest of a message that was sent in part has the same
 	references, bytes int
 }
 
@@ -191,7 +191,7 @@ func (b *Budget) Refer(p []byte) *Message {
 		b.messages[last] = m
 	}
 	m.references++
-	if more := len(p) - m.bytes; more > 0 { // the first reference may be to what is left when a part was sent
+	if more := len(p) - m.bytes; more > 0 { // the first reference may be to the rest of a message that was sent in part
 		m.bytes += more
 		b.add(more)
 	}
@@ -263,7 +263,7 @@ func (b *Budget) wake(most int) {
 	}
 }
 
-// TurnEnd sheds at once what is beyond 5/4.
+// TurnEnd evicts at once beyond 5/4.
 func (b *Budget) TurnEnd() {
 	b.ending = false
 	if b.total > b.alarm && b.paused {

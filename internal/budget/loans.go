@@ -18,10 +18,10 @@ type Loans struct {
 	turn   uint64   // the turn of used and lent
 }
 
-// keptBlocks is how many blocks are kept for the next turns. What a turn is lent beyond them is the collector's.
+// keptBlocks is how many blocks are kept for the next turns. Further blocks are left to the garbage collector.
 const keptBlocks = 4
 
-// Room returns memory for a loan of the present turn of s, at least 4 KiB. What a turn was lent stays valid until all
+// Room returns memory for a loan of the present turn of s, at least 4 KiB. Lent memory stays valid until all
 // functions of AtTurnEnd have run.
 func (m *Loans) Room(s *act.Scheduler) []byte {
 	now := s.Internals().TurnCount()

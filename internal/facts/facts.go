@@ -1,4 +1,4 @@
-// Package facts has what Daimon's own packages say of what they do, for package inspect, as values.
+// Package facts has the values in which Daimon's packages report to package inspect.
 package facts
 
 import "time"
@@ -24,7 +24,7 @@ const EndOf = "the end of "
 
 // Lister is an action or an act.Local's value that stands for more than one task. List calls visit with a row for each of
 // them: a *[Process], a *[Service] or a *[Stages], valid during the call. It ends when visit returns false, and then reports
-// whether there may be more: a further call, with again unset, goes on after what was visited. With again set it begins anew.
+// whether there may be more: a further call, with again unset, goes on after the last one. With again set it begins anew.
 // Only one such series is under way on a scheduler at a time.
 type Lister interface {
 	List(again bool, visit func(row any) bool) (more bool)

@@ -66,7 +66,7 @@ func (w *Waits) AddTimed(what string, atMost time.Duration) {
 	*w.all.Next() = wait{what: what, timed: true, atMost: atMost}
 }
 
-// Forwarded says that the peers of what was added from a place on are proxies, by way of which a source is connected.
+// Forwarded says that the waits from a place on have proxies as their peers, by way of which a source is connected.
 func (w *Waits) Forwarded(first int, source fmt.Stringer) {
 	for i := first; i < w.Len(); i++ {
 		if x := w.all.At(i); x.peer != (Address{}) {
@@ -117,10 +117,11 @@ func (w *Waits) Texts(from, to int) (all []string) {
 	return all
 }
 
-// Pile is a list that never moves what is in it: to copy very much would hold up a scheduler. Its room is allocated beforehand.
+// Pile is a list that never moves its elements: copying many would hold up a scheduler. Its room is allocated
+// beforehand.
 type Pile[T any] struct {
 	room []T
-	more [][]T // each of piece; for what has no room
+	more [][]T // each of piece; for elements beyond room
 	n    int
 }
 

@@ -14,7 +14,7 @@ type Sockets struct {
 	// FDs are their descriptors, at least one.
 	FDs []int
 	// Lent reports that they stay open in the process they come from, such as systemd. At its end the service leaves to that
-	// process what has not been accepted, and does not remove the file of a Unix socket.
+	// process the connections that are not accepted yet, and does not remove the file of a Unix socket.
 	Lent bool
 	// Shared is for the service that takes them: each of its schedulers has all of them, and not one for itself.
 	Shared bool `json:"-"`

@@ -99,9 +99,9 @@ func (r *Ring[T]) Full() bool {
 // Pop takes the oldest value; false means that there is none at present. The ring keeps no reference to it. Pop is for the
 // consumer only, one goroutine at a time.
 //
-// A producer that is interrupted between claiming its place and filling it holds up what was pushed after it. While the
-// ring is open, Pop and Empty then return false, and the consumer comes back. Once it is closed, Pop waits for the
-// producer, so that false means drained.
+// A producer that is interrupted between claiming its place and filling it holds up later values. While the ring is
+// open, Pop and Empty then return false, and the consumer comes back. Once it is closed, Pop waits for the producer, so
+// that false means drained.
 func (r *Ring[T]) Pop() (v T, ok bool) {
 	p := r.head.Load()
 	s := r.slot(p)
@@ -142,7 +142,7 @@ func (r *Ring[T]) Empty() bool {
 	return head == r.tail.Load()&^closed
 }
 
-// Close makes every later Push return false. What was pushed can still be popped: each Push that returns true is seen by the
+// Close makes every later Push return false. Pushed values can still be popped: each Push that returns true is seen by the
 // Pops that follow. It may be called more than once. Any goroutine.
 func (r *Ring[T]) Close() { r.tail.Or(closed) }
 

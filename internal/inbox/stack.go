@@ -2,7 +2,7 @@ package inbox
 
 import "sync/atomic"
 
-// A Node is one entry of a Stack, meant to be a field of what is pushed and found again through Of: pushing allocates
+// A Node is one entry of a Stack, meant to be a field of the pushed object, which Of leads back to: pushing allocates
 // nothing. The zero Node is ready. A Node is in at most one Stack, once, from its Push until the consumer has called its
 // Next. The caller of Push ensures that, usually with a flag that a compare-and-swap sets and the consumer clears.
 type Node[T any] struct {
@@ -57,8 +57,8 @@ func (s *Stack[T]) TakeAll() *Node[T] {
 	}
 }
 
-// Close makes every later Push return false, and returns what was left, as TakeAll does; a second Close returns nil. Any
-// goroutine.
+// Close makes every later Push return false, and returns the remaining entries, as TakeAll does; a second Close returns
+// nil. Any goroutine.
 func (s *Stack[T]) Close() *Node[T] {
 	head := s.head.Swap(&s.end)
 	if head == &s.end {

@@ -27,7 +27,7 @@ const (
 	atOnce = 4
 	// ChunkSize is how many bytes a chunk takes.
 	ChunkSize = 16 << 10
-	// Long is the length from which on a Write lends what it writes: more than a lane holds. Fill takes as much at a time.
+	// Long is the length from which on a Write lends its bytes: more than a lane holds. Fill takes as much at a time.
 	Long = 64 << 10
 )
 
@@ -162,8 +162,8 @@ func (l *Lane) End(err error) {
 // Wanted reports whether a Read waits and nothing is on its way to it, of a lane with Demand.
 func (l *Lane) Wanted() bool { return l.n.Load() == 0 && l.wanted.Load() } // in this order: see accept
 
-// Front returns what is left of the first chunk that was written, or nil if there is none. It may be lent: so Discard has
-// to follow in the same turn, and then it must not be looked at any more.
+// Front returns the rest of the first chunk that was written, or nil if there is none. It may be lent: so Discard has to
+// follow in the same turn, and then it must not be looked at any more.
 func (l *Lane) Front() []byte {
 	for l.any() {
 		o := l.front.loan
@@ -344,8 +344,8 @@ func (l *Lane) Write(p []byte) (written int, err error) {
 	}
 }
 
-// awaitReturn waits until the task has taken what was lent, or until Write has another cause to return: then it takes back
-// the rest. It returns how much was taken.
+// awaitReturn waits until the task has taken the lent bytes, or until Write has another cause to return: then it takes
+// back the rest. It returns how much was taken.
 func (l *Lane) awaitReturn(o *loan) int {
 	for {
 		for back := func() bool { return len(o.returned) > 0 || l.closed() }; l.Wait != nil && !back(); {

@@ -1,4 +1,4 @@
-// Package panics keeps what was recovered from a panic, with its stack. Package act exports its type as act.Panic.
+// Package panics keeps the value of a recovered panic, with its stack. Package act exports its type as act.Panic.
 package panics
 
 import (
@@ -23,8 +23,8 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
-// Raise panics again with what was recovered elsewhere, for example on the stack of a coroutine. Recovered returns p then.
-// If nothing recovers, the process ends with the stack of p printed.
+// Raise panics again with a value that was recovered elsewhere, for example on the stack of a coroutine. Recovered returns
+// p then. If nothing recovers, the process ends with the stack of p printed.
 func (p *Panic) Raise() { panic(raised{p}) }
 
 type raised struct{ *Panic }

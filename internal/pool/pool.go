@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/internal/inbox"
 )
 
-// Pool is at most so many goroutines, which are started when there is work and end when there is none. What they cannot
-// take at once waits in order.
+// Pool calls functions on a bounded number of goroutines, which start when there is work and end when there is none.
+// What they cannot take at once waits in order.
 //
 // Execute is made for a thread that must not wait and has more to do: it pushes onto a stack without locks, and nearly
 // always that is all. Only for the first of several functions it wakes a goroutine, which sees to it that there are more

@@ -35,7 +35,7 @@ func groups(root fs.FS, controller string) (dirs []string) {
 	return dirs
 }
 
-// number returns 0 for what is not a number.
+// number returns 0 for text that is not a number.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package resource reads what the process may have: descriptors, memory, and time of CPUs.
+// Package resource reads the limits of the process: descriptors, memory, and CPU time.
 package resource
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Line is such a line. T is what it says of a second.
+// Line is such a line. T holds the facts of one second.
 type Line[T any] struct {
 	write   func(log *zap.Logger, of T)
 	writers *act.Local[*writer[T]]
@@ -27,8 +27,8 @@ func New[T any](write func(log *zap.Logger, of T)) *Line[T] {
 	return l
 }
 
-// Add has add note what has happened on s. The line is written a second after the first one that it says something of, or when
-// the scheduler of that one is closed. A scheduler that is closed begins none. It is called on the thread of s.
+// Add has add note an event on s. The line is written a second after its first event, or when the scheduler of that one is
+// closed. A scheduler that is closed begins none. It is called on the thread of s.
 func (l *Line[T]) Add(s *act.Scheduler, add func(of *T)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

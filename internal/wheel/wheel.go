@@ -14,7 +14,7 @@ const (
 	nextScan = 16
 )
 
-// A Node is a deadline, in one Wheel at a time. It is meant to be a field of what waits, so that arming allocates nothing.
+// A Node is a deadline, in one Wheel at a time. It is meant to be a field of the waiter, so that arming allocates nothing.
 // The zero Node is not armed. An armed Node must not be copied.
 type Node[T any] struct {
 	next, prev *Node[T] // a ring; both nil: not armed

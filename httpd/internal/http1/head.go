@@ -1,6 +1,6 @@
 // Package http1 is the syntax of HTTP/1.1 (RFC 9112): it takes requests and the heads of responses apart, and begins responses.
-// Bytes go in, and positions, a framing or a [syntax.Refusal] come out. It knows no connection: what is incomplete it is given
-// again, with more after it.
+// Bytes go in, and positions, a framing or a [syntax.Refusal] come out. It knows no connection: its caller passes an incomplete
+// part again, with more after it.
 package http1
 
 import (
@@ -18,7 +18,7 @@ const (
 	maxBlank  = 8 // empty lines before the request line
 )
 
-// Limits are what a server allows.
+// Limits bound the heads that a server accepts.
 type Limits struct {
 	Head, Fields int  // bytes and fields of a head; 0: the default
 	Connect      bool // CONNECT, whose lines may end in LF alone, since nothing follows on its connection
@@ -118,8 +118,8 @@ func (p *Parser) bareLF(in []byte, i int) bool {
 	return p.Limits.Connect && i < len(in) && in[i] == '\n' && bytes.HasPrefix(in, syntax.Bytes("CONNECT "))
 }
 
-// noLineEnd judges what is at i instead of CRLF: nothing yet or half of it, which is not an error, or a control
-// character.
+// noLineEnd judges the bytes at i, which are not CRLF: nothing yet or half of it, which is not an error, or a
+// control character.
 func (p *Parser) noLineEnd(in []byte, i int) error {
 	from := max(p.start, p.looked)
 	p.looked = i
@@ -163,7 +163,7 @@ func (p *Parser) requestLine(text []byte, from int) error {
 	return p.version(text[target+1:])
 }
 
-// noRequestLine finds out what is wrong with a line. It looks at the version before the target.
+// noRequestLine finds out what is wrong with a line. It checks the version before the target.
 func (p *Parser) noRequestLine(text []byte) error {
 	first, last := bytes.IndexByte(text, ' '), bytes.LastIndexByte(text, ' ')
 	switch {

@@ -1,5 +1,5 @@
-// Package route finds what belongs to a request by patterns, in the language of net/http's ServeMux. It knows neither
-// requests nor handlers, only their methods, hosts and paths.
+// Package route finds the value whose pattern matches a request, in the language of net/http's ServeMux. It knows
+// neither requests nor handlers, only methods, hosts and paths.
 package route
 
 import (

@@ -7,7 +7,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// Tree finds what was added for a request by its pattern. The zero value is ready and empty. One goroutine adds
+// Tree finds the value whose pattern matches a request. The zero value is ready and empty. One goroutine adds
 // everything first; then any number of threads may match at the same time, without a lock.
 //
 // A match visits each node at most once for the host of the request and once for any host, so the patterns bound its cost,
@@ -264,7 +264,7 @@ func (r *route) serves(method []byte) bool {
 	return r.method == "" || r.method == string(method) || r.method == "GET" && string(method) == "HEAD"
 }
 
-// Values are what the wildcards of a match stand for. The zero value is ready. It serves one match at a time, and is used
+// Values are the values of the wildcards of a match. The zero value is ready. It serves one match at a time, and is used
 // again: it keeps memory to decode in, as much as the longest path with an escape took.
 type Values struct {
 	names   []string // of the pattern that matched
@@ -274,7 +274,7 @@ type Values struct {
 	escaped bool
 }
 
-// Get returns what a wildcard stands for, decoded, or nil if the pattern has no wildcard of this name. The value of
+// Get returns the value of a wildcard, decoded, or nil if the pattern has no wildcard of this name. The value of
 // {name...} may be empty, but is not nil then. It is valid as long as the path and until the next match. It may hold any
 // byte, also slashes from "%2F", and so "..".
 func (v *Values) Get(name string) []byte {

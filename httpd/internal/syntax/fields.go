@@ -15,7 +15,7 @@ type Head struct {
 // Span is the part of some bytes from From up to To.
 type Span struct{ From, To uint32 }
 
-// Of returns the part of text that s names. What is appended to it does not overwrite text.
+// Of returns the part of text that s names. Appending to it does not overwrite text.
 func (s Span) Of(text []byte) []byte { return text[s.From:s.To:s.To] }
 
 // Field is a field line.

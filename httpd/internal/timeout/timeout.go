@@ -1,4 +1,4 @@
-// Package timeout has what the connections of HTTP and of WebSocket do with their time-outs.
+// Package timeout has the time-outs of the connections of HTTP and of WebSocket.
 package timeout
 
 import (

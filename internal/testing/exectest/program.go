@@ -153,7 +153,7 @@ func (p *Program) bury(t testing.TB) {
 
 var listening = regexp.MustCompile(`listening on (\S+)`)
 
-// Listens waits until what the program has said has its address.
+// Listens waits until the program has logged its address.
 func (p *Program) Listens(t testing.TB, said func() string) {
 	t.Helper()
 	Eventually(t, Patience, "the line with the address", func() bool {
@@ -210,10 +210,10 @@ func (p *Program) Stop(t testing.TB) {
 	require.Contains(t, p.Said(), "ended in order")
 }
 
-// Out returns what it has written to standard output so far.
+// Out returns its standard output so far.
 func (p *Program) Out() string { return p.out.String() }
 
-// Said returns what it has written to standard error so far.
+// Said returns its standard error so far.
 func (p *Program) Said() string { return p.said.String() }
 
 // Lines returns the lines of Out.

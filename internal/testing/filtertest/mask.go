@@ -88,7 +88,7 @@ func (m *masked) AwaitInput(w act.Waker) {
 	m.Stream.AwaitInput(w)
 }
 
-// Send may not change p, and what of p is not taken is sent again.
+// Send may not change p, and the part of p that is not taken is sent again.
 func (m *masked) Send(head, p []byte, high int) (int, error) {
 	if len(head)+len(p) == 0 {
 		return m.Stream.Send(nil, nil, high)

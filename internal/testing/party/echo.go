@@ -100,10 +100,10 @@ func (e *Echo) converse() error {
 	return e.End()
 }
 
-// At returns byte i of what is said.
+// At returns byte i of the text.
 func (e *Echo) At(i int) byte { return byte((e.salt ^ uint64(i)) * 0x9E3779B97F4A7C15 >> 32) }
 
-// Next returns the next n bytes of what is said.
+// Next returns the next n bytes of the text.
 func (e *Echo) Next(n int) []byte {
 	p := make([]byte, n)
 	for i := range p {
@@ -140,7 +140,7 @@ func (e *Echo) Hear(n int) error {
 	return nil
 }
 
-// Compare compares what was heard with what was said.
+// Compare compares the answer with the text.
 func (e *Echo) Compare(p []byte) error {
 	for _, b := range p {
 		if want := e.At(e.Heard); b != want {

@@ -77,7 +77,7 @@ type Client struct {
 	Err    error         // of a write
 	Half   bool          // it has closed its side
 	Left   bool          // it has closed or reset the connection
-	LeftAt time.Duration // when it has ended what it sends
+	LeftAt time.Duration // when it has ended its output
 	Got    int           // bytes that it has read
 	Lost   error         // why it can read no more
 	Over   bool          // it reads no more
@@ -93,7 +93,7 @@ func (c *Client) Cut() bool { return c.cut }
 // Gone reports whether the server may have noticed that the client is not what it was.
 func (c *Client) Gone() bool { return c.Left || c.Half || c.Over }
 
-// Fit bounds the number of pieces of what the client sends and reads in all.
+// Fit bounds the number of pieces that the client sends and reads in all.
 func (c *Client) Fit(sends, reads int) {
 	c.Most, c.ReadMost = max(c.Most, sends/200), max(c.ReadMost, reads/200)
 }
@@ -152,7 +152,7 @@ func (c *Client) Await(f func() bool) {
 	}
 }
 
-// Part ends what the client sends, in its way.
+// Part ends the client's output, in its way.
 func (c *Client) Part() {
 	if c.Over || c.Left {
 		return

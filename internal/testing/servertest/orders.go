@@ -2,7 +2,7 @@ package servertest
 
 import "github.com/daimon-go/daimon/shutdown"
 
-// Cut ends a Run at once and drops what is left.
+// Cut ends a Run at once and drops the remaining tasks.
 var Cut = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 
 // Drain lets a Run end by itself.

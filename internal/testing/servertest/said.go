@@ -7,8 +7,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Said returns what the waiting tasks and demons of s say that they wait for, in the order of their places. It is called on
-// the thread of s.
+// Said returns, in the order of their places, the waits of the waiting tasks and demons of s, as text. It is called on the
+// thread of s.
 func Said(s *act.Scheduler) (all []string) {
 	s.Internals().EachTask(1, func(x *act.Task) bool {
 		if s.Internals().Waiting(x) {

@@ -62,7 +62,8 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%v: %s, fresh %v: %v", f.Kind, f.Client.Path, f.Client.Fresh, f.Err)
 }
 
-// Load is what clients do to one server, and what they see. The zero Load with an Addr is ready for use.
+// Load is the load of some clients on one server, and the failures that they see. The zero Load with an Addr is ready
+// for use.
 type Load struct {
 	Addr string      // "host:port", or "unix:" and a path
 	TLS  *tls.Config // nil: no TLS

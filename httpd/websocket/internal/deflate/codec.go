@@ -1,7 +1,7 @@
 package deflate
 
 const (
-	// sent is how much of what was sent is of use to the compressor.
+	// sent is how many sent bytes are of use to the compressor.
 	sent = 8 << 10
 	// received is how far back a peer may refer (RFC 1951 2).
 	received = 32 << 10

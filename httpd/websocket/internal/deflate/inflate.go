@@ -14,7 +14,8 @@ var (
 	ErrSize = errors.New("websocket: a compressed message is too large")
 )
 
-// end follows what has come of a message: what was not sent of it, and a final block, so that it is noticed where blocks end.
+// end follows the bytes of a message: the part that senders leave out, and a final block, so that it is noticed where
+// blocks end.
 const end = tail + "\x01\x00\x00\xff\xff"
 
 // finals bounds how many final blocks a message may have (RFC 7692 7.2.3.4): each costs a copy of the window.

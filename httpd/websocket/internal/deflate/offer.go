@@ -57,7 +57,7 @@ func Answer(fields iter.Seq[[]byte], takeover bool) (terms Terms, answer string,
 	return Terms{}, "", err
 }
 
-// Offer is what a client offers.
+// Offer is the offer of a client.
 func Offer(takeover bool) string {
 	if takeover {
 		return extension
@@ -145,7 +145,7 @@ func parse(fields iter.Seq[[]byte]) (all []named, err error) {
 	return all, nil
 }
 
-// parse reads an extension, and returns what follows.
+// parse reads an extension, and returns the rest.
 func (x *named) parse(s []byte) ([]byte, error) {
 	if x.name, s = token(s); x.name == "" {
 		return nil, ErrSyntax

@@ -4,7 +4,7 @@ package frame
 
 import "encoding/binary"
 
-// Opcode says what a frame is.
+// Opcode is the kind of a frame.
 type Opcode uint8
 
 // The opcodes of RFC 6455 5.2. All others are reserved.
@@ -27,7 +27,7 @@ const (
 	MaxControl = 125
 )
 
-// Error is what a peer must not do, as a sentence for the reason of a close frame.
+// Error is a breach of the protocol by a peer, as a sentence for the reason of a close frame.
 type Error string
 
 func (e Error) Error() string { return "websocket: " + string(e) }
