@@ -245,7 +245,7 @@ func (x *Inspector) report(tasks, findings bool) *report {
 	return r
 }
 
-// snapshot is a Report of this moment that is given to nobody else.
+// snapshot is a Report of now that has no other user.
 func (x *Inspector) snapshot() *report {
 	x.mu.Lock()
 	defer x.mu.Unlock()

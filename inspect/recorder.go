@@ -40,7 +40,7 @@ type recordings struct {
 	Failed     uint64 `json:"failed"`     // could not be written
 }
 
-// recorder writes files with what has just happened, on a goroutine of its own: nobody waits for a disk.
+// recorder writes files with the latest events, on a goroutine of its own: no scheduler waits for a disk.
 type recorder struct {
 	of               *Inspector
 	log              *zap.Logger

@@ -29,7 +29,7 @@ type scheduler struct {
 	Late   time.Duration `json:"late,omitempty"` // how old the rest is, if the scheduler did not answer
 	Uptime time.Duration `json:"uptime"`         // since it is inspected
 	Idle   idleTime      `json:"idle"`           // of it, with nothing to do
-	Ends   *ending       `json:"ends,omitempty"` // nil unless an order to end is in force
+	Ends   *ending       `json:"ends,omitempty"` // nil unless a shutdown is in force
 	// Counts count events since the start (their names end in _total), and present states.
 	Counts map[string]uint64 `json:"counts"`
 	Turns  histogram         `json:"turns"` // how long turns took, of one in 64
@@ -42,7 +42,7 @@ type scheduler struct {
 	Processes []facts.Process `json:"processes,omitempty"` // if asked for
 }
 
-// ending is an order to end that a scheduler obeys. Tasks tell which of them know of it, see Told.
+// ending is a shutdown request that a scheduler obeys. Told says of each task whether it was told.
 type ending struct {
 	Order string        `json:"order"`
 	Terms string        `json:"terms"`          // its bounds
@@ -88,7 +88,7 @@ type task struct {
 	Kind      string        `json:"kind"`
 	State     string        `json:"state"` // ready, waiting, offloaded, out of turns, abandoned
 	Demon     bool          `json:"demon,omitempty"`
-	Told      bool          `json:"told,omitempty"` // of the order to end that is in force
+	Told      bool          `json:"told,omitempty"` // of the shutdown that is in force
 	Age       time.Duration `json:"age"`
 	Since     time.Duration `json:"since"`           // its latest turn
 	Waits     []string      `json:"waits,omitempty"` // what it waits for

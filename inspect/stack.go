@@ -138,8 +138,8 @@ func culprit(frames []runtime.Frame) int {
 	return -1
 }
 
-// writer is culprit without the standard library: what it computes for long somebody has asked it to. If there is nothing
-// else it is culprit.
+// writer is culprit without the standard library, which computes for long only if its caller asks for it. If there is
+// nothing else it is culprit.
 func writer(frames []runtime.Frame) int {
 	for i, f := range frames {
 		if path := packageOf(f.Function); path != "" && path != actPath && path != "golang.org/x/sys/unix" && !standard(path) {

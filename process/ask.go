@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// errGivenUp is the outcome of a question whose asker has stopped waiting. Nobody hears of it.
+// errGivenUp is the outcome of a question whose asker has stopped waiting. No caller sees it.
 var errGivenUp = errors.New("process: the question was cancelled")
 
 // Reply is the right to answer a question once. It is part of the message that asks, and may be passed on with it: see

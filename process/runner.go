@@ -250,9 +250,9 @@ func (r *runner) enqueueAgain(c *core) {
 	r.enqueue(c)
 }
 
-// enqueue queues c here. In a turn of r it wakes an idle runner, which steals c: nobody knows how long the present turn of
-// a process, and those in front of c, will take. Elsewhere, in the turn of a task, it leaves that to shareIfLate, unless
-// processes had to wait here lately: a few messages now and then are cheaper on one thread.
+// enqueue queues c here. In a turn of r it wakes an idle runner, which steals c: it is not known how long the present
+// turn of a process, and those in front of c, will take. Elsewhere, in the turn of a task, it leaves that to
+// shareIfLate, unless processes had to wait here lately: a few messages now and then are cheaper on one thread.
 func (r *runner) enqueue(c *core) {
 	if x := r.put(c); x != r {
 		x.wake() // it may be in a long turn

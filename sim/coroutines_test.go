@@ -21,7 +21,7 @@ import (
 
 // The scenarios of this file use coroutines, tasklets and futures.
 
-// TestWorldCoroutines is an echo server whose connections are coroutines. Beside them run tasks of all forms.
+// TestWorldCoroutines is an echo server whose connections are coroutines. Tasks of all forms run at the same time.
 func TestWorldCoroutines(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {

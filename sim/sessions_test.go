@@ -304,7 +304,7 @@ func (g *talkClient) sendWhileReading(c *sim.Client, r *bufio.Reader) error {
 	return g.readToEnd(r)
 }
 
-// spawnTasks spawns the tasks beside the connections.
+// spawnTasks spawns the tasks that run besides the connections.
 func (h *talkServer) spawnTasks(s *act.Scheduler) error {
 	s.Spawn(&parent{h: h, generations: 2})
 	s.Spawn(&sleeps{h: h})

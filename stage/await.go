@@ -100,7 +100,7 @@ type waits struct {
 	of   map[store.ID][]*wait // in order of their beginnings; nil if they are closed
 	news map[store.ID]bool    // not to wait for next: a wait for it has begun, or it may have ended here
 	next time.Duration        // when to ask for all
-	ring func()               // has look called
+	ring func()               // makes look run
 	end  func()               // ends the polling; nil in a Group
 }
 
@@ -118,7 +118,7 @@ type wait struct {
 
 const mostAwaited = 1000 // in a call of the store
 
-// wait has told called with the task when it has ended, or with an error. It registers first, and polls afterwards.
+// wait calls told with the task when it has ended, or with an error. It registers first, and polls afterwards.
 func (x *waits) wait(ctx context.Context, id store.ID, told func(store.Task, error)) {
 	w := &wait{id: id, told: told}
 	w.off = context.AfterFunc(ctx, func() {

@@ -54,7 +54,7 @@ var hosts = map[string]host{
 	"a Group": inGroup(act.Config{}),
 }
 
-// inGroup has an engine run in a Group of one scheduler, beside more.
+// inGroup makes an engine run in a Group of one scheduler, together with more.
 func inGroup(cfg act.Config, more ...func(*act.Scheduler) error) host {
 	return func(e *stage.Engine) func(shutdown.Policy) error {
 		cfg := cfg

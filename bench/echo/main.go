@@ -24,9 +24,9 @@ type Options struct {
 	Pairs, Reactors       int
 	Conns, Messages, Size int
 	Server                string  // a binary; "": Daimon's examples/echo, built here
-	Coro                  bool    // examples/echo-coro and reads beside it
-	Plain                 bool    // package net beside them
-	Loops                 bool    // gnet and nbio beside them
+	Coro                  bool    // with examples/echo-coro and reads
+	Plain                 bool    // with package net
+	Loops                 bool    // with gnet and nbio
 	Inspect               bool    // the server with -inspect, and itself once more as the control
 	Bound                 bool    // the server with -cpus auto, and itself once more as the control
 	Apart                 bool    // the load generator has a CPU of its own

@@ -73,7 +73,7 @@ func (o Options) talk(s *server.Process, depth int) (load.Talk, error) {
 	return a.Talk(r, depth), nil
 }
 
-// sizes are of the answers: a longer one is not dearer by much, but the reader should know.
+// sizes are the sizes of the answers. A longer answer costs hardly more, but the reader should know.
 func sizes(servers []*server.Process, talks []load.Talk) (list string) {
 	for i, s := range servers {
 		list += fmt.Sprintf(" %s %d", s.Name, talks[i].Period)

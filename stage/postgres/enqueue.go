@@ -58,8 +58,8 @@ func (s *tasks) enqueueUnique(ctx context.Context, tasks []store.NewTask, notifi
 	return ids, err
 }
 
-// EnqueueIn does what Enqueue does, in a transaction of yours: the tasks are there exactly if your rows are. Engines hear of
-// them when it is committed. In a Commit, use it with [Tx].
+// EnqueueIn adds tasks as Enqueue does, in a transaction of yours: the tasks are added exactly if your rows are (an
+// outbox). Engines hear of them when it is committed. In a Commit, use it with [Tx].
 //
 // A task with a key keeps other transactions from enqueuing with that key until yours ends. Two transactions that enqueue
 // the same keys in several calls, in different orders, deadlock: PostgreSQL makes one of them fail.

@@ -58,7 +58,7 @@ func Since(claimed ...time.Time) time.Time {
 	return *s.look([]string{"a"}).since[0]
 }
 
-// Beside has f called while another call enqueues.
+// Beside calls f while another call enqueues.
 func (s *Store) Beside(f func()) {
 	s.enter(nil)
 	defer s.leave(nil)

@@ -112,9 +112,10 @@ var texts = statements{
 	// beyond its limit. FOR UPDATE is allowed in the parts and not in their union. $12 and $13 are for a look: see
 	// looks.
 	//
-	// Planning it takes longer than executing it, so PostgreSQL has to take its generic plan, which it does when that looks
-	// no dearer than one for the parameters. Hence the parameters in subqueries: the planner makes the same guess at those in
-	// both plans. And hence ANY (ARRAY(...)): with the join alone it expects many rows, and reads the whole table.
+	// Planning it takes longer than executing it, so PostgreSQL has to take its generic plan, which it does when that
+	// looks no dearer than one for the parameters. So the parameters are in subqueries: the planner makes the same
+	// guess at those in both plans. And hence ANY (ARRAY(...)): with the join alone it expects many rows, and reads the
+	// whole table.
 	//
 	// What was lost and counts as an attempt leaves a record, under the token that it had. Those beyond MaxFailures are
 	// left to the next statement fail.

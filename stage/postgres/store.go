@@ -38,7 +38,8 @@ type Config struct {
 	Counts bool
 }
 
-// Store is a store.Store in a PostgreSQL database. Open makes one.
+// Store is a store.Store in a PostgreSQL database; [Open] makes one. Any goroutine may call its methods. They block, so
+// actions call them in an act.Call or with stage.NewCall.
 type Store struct{ *tasks }
 
 var (
@@ -69,8 +70,9 @@ const connectTimeout = 10 * time.Second
 // leastConnections is how many connections the pool must have: for a claim and a flush at the same time.
 const leastConnections = 2
 
-// Open connects to the database, and makes the schema and its tables if they are not there. It waits for other processes that do
-// the same. The error says what is wrong if the database does not suit, or if its tables are of another release.
+// Open connects to the database, and creates the schema and its tables if they do not exist. It waits for other
+// processes that do the same. It fails if the server is older than 13, a standby, behind a pooler without
+// Config.Pooler, or not read committed by default, or if the tables are of another release. The error says which.
 func Open(ctx context.Context, cfg Config) (*Store, error) { return open(ctx, cfg, "") }
 
 // open is Open with the SQL of another clock.

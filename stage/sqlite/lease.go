@@ -32,7 +32,7 @@ func (s *tasks) Enqueue(ctx context.Context, tasks ...store.NewTask) (ids []stor
 	return committed(ids, err)
 }
 
-// insert adds tasks. Where a task that is there has the same key, it returns the number of that one.
+// insert adds tasks. If an existing task has the same key, it returns the number of that task.
 func (s *tasks) insert(tx *sql.Tx, tasks []store.NewTask) ([]store.ID, error) {
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
@@ -150,9 +150,9 @@ func ranked(kinds []string, priorities map[string]int) (groups [][]string) {
 	return groups
 }
 
-// firstOf returns the numbers, kinds and times of due tasks that are fresh, or that are not, of kinds with the same priority,
-// as many as c allows beside those in taken. Each kind is asked for by itself: the index has its tasks in order, and SQLite
-// would sort all that are due if it were asked for several kinds.
+// firstOf returns the numbers, kinds and times of due tasks that are fresh, or that are not, of kinds with the same
+// priority, as many as c allows in addition to taken. Each kind is asked for by itself: the index has its tasks in
+// order, and SQLite would sort all that are due if it were asked for several kinds.
 func (s *tasks) firstOf(
 	tx *sql.Tx, fresh bool, kinds []string, c store.Claim, taken []store.Task, now time.Time,
 ) (all []store.Task, _ error) {

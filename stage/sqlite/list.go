@@ -35,8 +35,8 @@ func (s *tasks) few(ctx context.Context, sel store.Selection) (bool, error) {
 	return n <= transition.Many, err
 }
 
-// narrow returns a query of the numbers of tasks that run, or of such as have ended, by one index. It is "" if sel
-// does not ask for them, or if an index has fewer.
+// narrow returns a query of the numbers of tasks that run, or of ended tasks, by one index. It is "" if sel does not
+// ask for them, or if an index has fewer.
 func narrow(sel store.Selection) (text string, args []any) {
 	switch running, ended := transition.Narrow(sel); {
 	case running:

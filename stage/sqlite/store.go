@@ -40,7 +40,8 @@ type Config struct {
 	Counts bool
 }
 
-// Store is a store.Store in an SQLite database. Open makes one.
+// Store is a store.Store in an SQLite database; [Open] makes one. Any goroutine may call its methods. They block, so
+// actions call them in an act.Call or with stage.NewCall.
 type Store struct{ *tasks }
 
 var _ store.Store = Store{}
@@ -60,11 +61,11 @@ type database struct {
 	vetoed atomic.Bool
 }
 
-// Open opens the database in the file with that path, or makes it, with its tables. It waits for other processes that do the
-// same, and refuses tables of another release. The directory must exist, and allow for files beside the database, with -wal and
-// -shm behind its name.
+// Open opens the database in the file with that path, or makes it, with its tables. It waits for other processes that
+// do the same, and refuses tables of another release. The directory must exist, and allow for two more files, with -wal
+// and -shm after the name of the database.
 //
-// The path is a path, whatever characters it has: "file:…" is refused. So is ":memory:", since a database in memory would
+// A path may have any characters, but URIs ("file:…") are refused. So is ":memory:", since a database in memory would
 // have one connection and no second process; use package memory.
 func Open(path string, cfg Config) (*Store, error) { return open(path, cfg, time.Now) }
 
@@ -145,18 +146,18 @@ func (s *tasks) setUp(ctx context.Context) error {
 // Close closes all connections. Calls under way finish first, or fail; later calls fail.
 func (s *Store) Close() error { return errors.Join(s.reader.Close(), s.writer.Close()) }
 
-// DB returns the connections that read, for your own queries: at most Config.Readers, which cannot write. Queries do not
-// wait for writes, and see what was committed when they begin. Rows that stay open keep a connection from Get and List,
-// and old pages of the file from being used again.
+// DB returns the connections for reading, for your own queries: at most Config.Readers. They cannot write: see
+// [Store.Update]. Queries do not wait for writes, and see the data that was committed when they begin. Close your Rows
+// soon: open Rows occupy a connection that Get and List need, and keep old pages of the file from being reused.
 //
-// Do not open the file otherwise in this process, by another driver or as a plain file: closing it there would drop
-// SQLite's locks (see "How To Corrupt An SQLite Database File", 2.2).
+// Do not open the file in any other way in this process, by another driver or as a plain file: closing it there would
+// drop SQLite's locks (see "How To Corrupt An SQLite Database File", 2.2).
 func (s *Store) DB() *sql.DB { return s.reader }
 
-// Update calls do in a transaction on the connection that writes, to make your own tables, and to write what is not the
-// result of a stage. All transitions of this process wait for it. Update commits when do returns nil. It rolls back when do
-// panics or returns an error, which Update returns as it is. do must not end the transaction itself, nor call other methods
-// of the Store that write, nor change tables whose names begin with daimon_.
+// Update calls do in a transaction on the connection for writing, to create your own tables, or to write rows that are
+// not the result of a stage. All transitions of this process wait for it. Update commits when do returns nil. It rolls
+// back when do panics or returns an error, which Update returns as it is. do must not end the transaction itself, call
+// other methods of the Store that write, or change tables whose names begin with daimon_.
 func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 	var refused error
 	err := s.write(ctx, "update", func(tx *sql.Tx) error {
@@ -174,8 +175,8 @@ func (s *Store) Update(ctx context.Context, do func(*sql.Tx) error) error {
 	return err
 }
 
-// EnqueueIn does what Enqueue does, in a transaction of this store's Update or Tx: the tasks are there exactly if your rows
-// are. Engines find them when they poll. The keys of tasks count as in Enqueue.
+// EnqueueIn adds tasks as Enqueue does, in a transaction of this store's Update or Tx: the tasks are added exactly if
+// your rows are (an outbox). Engines find them when they poll. The keys of tasks count as in Enqueue.
 func (s *Store) EnqueueIn(tx *sql.Tx, tasks ...store.NewTask) ([]store.ID, error) {
 	return s.insert(tx, tasks)
 }

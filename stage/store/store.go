@@ -19,10 +19,10 @@ import (
 // Methods that take a Lease are for its holder. For a lease that was lost or has ended they return ErrLeaseLost and
 // change nothing, even if the task has not been claimed since.
 type Store interface {
-	// Enqueue adds tasks, all or none, Normal and due when they say. It returns their numbers, which rise in the order of
-	// the tasks that it adds. For a task whose Key another one has (see NewTask), it returns the number of that one. It adds
-	// nothing, and the error says why, if a Key is longer than MaxKey or is not UTF-8 without NUL, or if its Within is
-	// negative.
+	// Enqueue adds tasks, all or none, Normal and due when they say. It returns their numbers, which rise in the order
+	// of the tasks that it adds. If another task has the Key of a task (see NewTask), it returns the number of the
+	// other one. It adds nothing, and the error says why, if a Key is longer than MaxKey or is not UTF-8 without NUL,
+	// or if its Within is negative.
 	Enqueue(ctx context.Context, tasks ...NewTask) ([]ID, error)
 
 	// Tick runs ticks of periodic tasks. The store has a record for each name: its latest tick. If that is t.Last, and t.Next is

@@ -439,7 +439,7 @@ func (h *history) purge() (string, func(store.Store) string) {
 
 func (h *history) one(of ...string) string { return of[h.r.IntN(len(of))] }
 
-// time is short beside what Advance draws, or long.
+// time is short compared with the times that Advance draws, or long.
 func (h *history) time() time.Duration {
 	return time.Duration([]int{0, h.r.IntN(2000), 10_000}[h.r.IntN(3)]) * time.Millisecond
 }

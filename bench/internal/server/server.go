@@ -31,7 +31,7 @@ type Process struct {
 	Reactors int
 	Flags    []string // further ones
 	Anywhere bool     // on all CPUs; otherwise see cpus
-	Workers  int      // processes that it runs beside itself; Start waits for them
+	Workers  int      // further processes that it runs; Start waits for them
 	Further  []string // addresses where it listens as well; Start waits for them
 	Port     int      // chosen by Start
 	PID      int      // set by Start
