@@ -58,7 +58,7 @@ func TestConnectionsWithoutALimit(t *testing.T) {
 	}
 }
 
-// Nothing of the connection is lost: the system sends files, and the end is known.
+// Nothing of the connection is lost: the kernel sends files, and the end is known.
 func TestALimitLeavesSendFileAndEnded(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})

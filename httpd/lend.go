@@ -94,7 +94,7 @@ func (e *http1Exchange) lend() (*Sender, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// Write sends p, or as much of it as the system takes at once, and returns how much. One goroutine at a time may call it. If p
+// Write sends p, or as much of it as the kernel takes at once, and returns how much. One goroutine at a time may call it. If p
 // was not sent as a whole, the error is monitor.ErrWouldBlock: the scheduler waits for room with Ready, then Write is called
 // again with the rest, even if that is empty. It is net.ErrClosed when the loan has ended, the error of the connection, or one
 // for more content than was announced.
@@ -129,7 +129,7 @@ func (s *Sender) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// sendCall is how much one call of the system is given at most: an end of the loan waits for it.
+// sendCall is how much one system call is given at most: an end of the loan waits for it.
 const sendCall = 512 << 10
 
 // take notes content. The end of a chunk goes out with what follows.

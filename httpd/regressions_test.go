@@ -59,7 +59,7 @@ func TestRemoteAddrOfAClientThatHasGoneIsUnknown(t *testing.T) {
 	require.True(t, strings.HasSuffix(c.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").received(), "\r\n\r\nunknown"))
 }
 
-// nowhere is a wire whose remote address the system no longer knows.
+// nowhere is a wire whose remote address the kernel no longer knows.
 type addressless struct{ *wire }
 
 func (addressless) PeerAddr() net.Addr { return nil }

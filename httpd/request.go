@@ -93,7 +93,7 @@ func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
 	return syntax.Each(r.head.Fields, r.text)
 }
 
-// RemoteAddr returns the address of the client, or one of network "unknown" if the system no longer knows it. It costs a
+// RemoteAddr returns the address of the client, or one of network "unknown" if the kernel no longer knows it. It costs a
 // system call, with Server.OnResponse only the first time on a connection.
 func (r *Request) RemoteAddr() net.Addr {
 	if r.peer != nil {

@@ -41,7 +41,7 @@ type session struct {
 	exchange *http1Exchange // nil at rest
 	next     *act.Child     // the action of another protocol, once switched, for an action that is around this one
 	timer    timeout.Timer
-	peer     net.Addr      // asked for with the first request, if there is an OnResponse: later the system may not know it
+	peer     net.Addr      // asked for with the first request, if there is an OnResponse: later the kernel may not know it
 	pace     *pace         // of a client that does not take everything at once; else nil
 	limit    time.Duration // when the awaited input must be there; 0: not set yet
 	phase    phase
@@ -498,7 +498,7 @@ func (x *session) depart() act.Directive {
 	return act.Done
 }
 
-// close closes in stages (RFC 9112 9.6), when everything has been handed to the system: that may take a slow client
+// close closes in stages (RFC 9112 9.6), when everything has been handed to the kernel: that may take a slow client
 // longer than listener.Limits.Linger.
 func (x *session) close(t *act.Task) act.Directive {
 	if err := x.conn.Sent(); err != nil {

@@ -41,7 +41,7 @@ func counter() process.Action[visit] {
 }
 
 // site is a service with one process, which all connections on all schedulers share. Setup is called once for each
-// scheduler: the system needs each call, and the first call also spawns the process.
+// scheduler: the process.System needs each call, and the first call also spawns the process.
 type site struct {
 	system  *process.System
 	counter process.Ref[visit]

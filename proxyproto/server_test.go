@@ -227,7 +227,7 @@ func TestWhatIsSaidOfAConnectionNamesItsClient(t *testing.T) {
 	require.Equal(t, "192.0.2.7:4711", l.Logs.FilterMessage("a task failed").All()[0].ContextMap()["peer"])
 }
 
-// Nothing of the connection is lost: the system sends files, and reports the end.
+// Nothing of the connection is lost: the kernel sends files, and reports the end.
 func TestAHeaderLeavesSendFileAndEnded(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	c, peer := l.Conn("tcp", listener.Limits{})

@@ -18,7 +18,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// What the system does not take comes before what is sent later.
+// What the kernel does not take comes before what is sent later.
 func TestALentConnectionSendsAllInOrder(t *testing.T) {
 	for name, next := range map[string]func(x *stepped, o monitor.Output) error{
 		"Send":   func(_ *stepped, o monitor.Output) error { _, err := o.Send(nil, nil); return err },

@@ -70,7 +70,7 @@ var caches = act.NewLocal(func(s *act.Scheduler) *cache {
 // errWriteClosed is the error of a Send after CloseWrite. It wraps nothing: it is a bug of the caller.
 var errWriteClosed = errors.New("secure: the write side was closed")
 
-// Taken reports whether the system has ever taken all that was queued.
+// Taken reports whether the kernel has ever taken all that was queued.
 func (s *stream) Taken() bool {
 	below, ok := monitor.As[budget.Holder](s.Stream)
 	return ok && below.Taken()

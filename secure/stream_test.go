@@ -63,7 +63,7 @@ func (x *stepped) read() (in []byte, err error) {
 	return in, err
 }
 
-// stuff writes until n bytes are queued, since the system takes nothing.
+// stuff writes until n bytes are queued, since the kernel takes nothing.
 func (x *stepped) stuff(n int) {
 	x.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	x.Turn(func(*act.Task) {

@@ -34,7 +34,7 @@ func hello(w *httpd.Response, _ *httpd.Request) act.Action {
 }
 
 // echo sends the body back while it arrives. It does not read from a client that does not read. So a client that sends its
-// whole body before it reads, as browsers do, can send only what fits into the system's socket buffers, some megabytes.
+// whole body before it reads, as browsers do, can send only what fits into the kernel's socket buffers, some megabytes.
 func echo(w *httpd.Response, r *httpd.Request) act.Action {
 	w.Add("Content-Type", "application/octet-stream")
 	if n := r.Body.Length(); n >= 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Without a log a server does not ask the system for the address of each client.
+// Without a log a server does not ask the kernel for the address of each client.
 func TestWithoutTheFlagThereIsNoLog(t *testing.T) {
 	for _, arguments := range [][]string{nil, {"-access-log", "x"}} {
 		l, fs := &Log{}, flag.NewFlagSet("", flag.ContinueOnError)

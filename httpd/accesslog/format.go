@@ -91,7 +91,7 @@ func appendAddr(to []byte, addr net.Addr) []byte {
 	if _, unix := addr.(*net.UnixAddr); unix {
 		return append(to, "unix:"...)
 	}
-	return append(to, '-') // the system no longer knows it
+	return append(to, '-') // the kernel no longer knows it
 }
 
 // most is how many bytes of a value are written.

@@ -9,7 +9,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/nethttp"
+	"github.com/daimon-go/daimon/program"
 )
 
 // A program that has an http.Server names another type, and stays as it is.
@@ -42,4 +44,19 @@ func ExampleServer() {
 	// Hello from /a
 	// <nil>
 	// http: Server closed
+}
+
+// Some routes of a server of httpd have handlers of net/http, of which at most 1000 run at a time. The others run on the
+// schedulers.
+func ExampleAdapter() {
+	old := http.NewServeMux()
+	old.HandleFunc("GET /users/{name}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "Hello", r.PathValue("name")) // it may block
+	})
+	adapter := &nethttp.Adapter{Handler: old, Most: 1000}
+
+	site := &httpd.Mux{}
+	site.Handle("GET /healthz", httpd.Healthy)
+	site.Handle("/", adapter.Serve)
+	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: site.Serve}).Serve)
 }

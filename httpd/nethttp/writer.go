@@ -179,7 +179,7 @@ func (w *writer) fail(err error) {
 	}
 }
 
-// ReadFrom makes io.Copy use large pieces, and has the system send a part of a file.
+// ReadFrom makes io.Copy use large pieces, and has the kernel send a part of a file.
 func (w *writer) ReadFrom(src io.Reader) (int64, error) {
 	sent, err := w.sendFile(src)
 	if err != errors.ErrUnsupported {
@@ -197,7 +197,7 @@ const pieceSize = 48 << 10 // TLS makes three records of it
 
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
-// fewestOfFile is from how many bytes on a file is sent by the system.
+// fewestOfFile is from how many bytes on a file is sent by the kernel.
 const fewestOfFile = 16 << 10
 
 // sendFile sends what src reads if that is a file, or a part of one, and the head says the length. The error is

@@ -113,7 +113,7 @@ const (
 // extra is the part of a connection that it goes without at rest.
 type extra struct {
 	partial []byte // the message so far, if it has not come in one piece
-	got     error  // how the connection has ended for Receive: a CloseError, or what the system reports
+	got     error  // how the connection has ended for Receive: a CloseError, or an error of the system call
 
 	// What is sent: first what listener.Conn has taken, then out, then the answer to the latest ping, then what was
 	// pushed.

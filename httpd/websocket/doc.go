@@ -1,6 +1,18 @@
 // Package websocket implements WebSocket (RFC 6455): servers on connections of package httpd, and clients, with TLS or
 // without.
 //
+//	show := func(c *websocket.Conn, r *httpd.Request) act.Action {
+//		return act.Func(func(t *act.Task) act.Directive {
+//			m, err := c.Receive()
+//			if err == nil {
+//				fmt.Printf("%s\n", m.Data) // m is lent until the turn ends
+//			}
+//			return c.Next(t, err) // no message yet: wait; the connection has ended: done
+//		})
+//	}
+//	site := &httpd.Mux{}
+//	site.Handle("/ws", (&websocket.Server{Handler: show}).Serve)
+//
 // A [Server] is a handler of httpd. It answers the handshake, and the action that its Handler makes has the connection from
 // then on. A [Client] connects to a server, makes the handshake, and runs the action of its Handler.
 //

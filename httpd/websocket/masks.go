@@ -8,7 +8,7 @@ import (
 )
 
 // masker makes the keys with which the clients of a scheduler mask their frames: keys that nobody can foresee (RFC 6455
-// 5.3), taken from the system many at a time, and memory for masked bytes on their way to a listener.Conn, which copies or
+// 5.3), taken from the kernel many at a time, and memory for masked bytes on their way to a listener.Conn, which copies or
 // sends them.
 type masker struct {
 	keys  [1 << 10]byte

@@ -14,7 +14,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// full is more than the buffers of the system hold.
+// full is more than the buffers of the kernel hold.
 const full = 16 << 20
 
 // slow returns a connection whose peer does not read, after a message of the size full.

@@ -140,7 +140,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 		_ = x.conn.Flush() // what the peer takes is counted from here
 		queued := x.conn.Queued()
 		x.sign, x.since, x.given = asked, now, int64(queued)
-		if queued+len(x.extra.out) > 0 { // else that the system takes something is not a sign of life: it takes the ping
+		if queued+len(x.extra.out) > 0 { // else that the kernel takes something is not a sign of life: it takes the ping
 			x.sign = askedBehind
 		}
 		if len(x.extra.out) == 0 && x.ready() {
@@ -155,7 +155,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 	return true
 }
 
-// taken returns how many bytes the system has taken since the peer was asked.
+// taken returns how many bytes the kernel has taken since the peer was asked.
 func (x *session) taken() int64 { return x.given - int64(x.conn.Queued()) }
 
 // finish begins to end the connection.
@@ -173,7 +173,7 @@ func (x *session) finish(t *act.Task) act.Directive {
 // skipped bounds how many pieces of input are thrown away in a turn.
 const skipped = 64
 
-// end waits until the peer has answered the close frame, and everything has been handed to the system. Then it closes, in
+// end waits until the peer has answered the close frame, and everything has been handed to the kernel. Then it closes, in
 // stages, so that the close frame arrives (RFC 6455 7.1.1).
 func (x *session) end(t *act.Task) act.Directive {
 	limit := x.since + timeout.Or(x.options.Timeouts.Close, 5*time.Second)

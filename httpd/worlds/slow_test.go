@@ -22,7 +22,7 @@ import (
 // What a handler of net/http sees of a client that is silent for ten minutes. The time-outs are 4 s.
 func TestSlowClientsOfAHandler(t *testing.T) {
 	const silence = 10 * time.Minute
-	const small = 15_000 // the system has no room for all of it, but the handler does not wait for that
+	const small = 15_000 // the kernel has no room for all of it, but the handler does not wait for that
 	large := make([]byte, 1<<20)
 	reads := func(_ http.ResponseWriter, r *http.Request) error {
 		_, err := io.ReadAll(r.Body)

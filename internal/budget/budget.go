@@ -37,7 +37,7 @@ type Owner interface {
 type Holder interface {
 	// HeldFor says for whom that is held, and returns how much memory it takes.
 	HeldFor(o Owner) (bytes int)
-	// Taken reports whether the system has ever taken all that was queued.
+	// Taken reports whether the kernel has ever taken all that was queued.
 	Taken() bool
 }
 

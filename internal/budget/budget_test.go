@@ -192,7 +192,7 @@ func TestThoseThatWaitReadInTurn(t *testing.T) {
 	require.Empty(t, x.b.admitted)
 }
 
-// A peer that has taken something, of which the system has not reported yet, is spared.
+// A peer that has taken something, of which the kernel has not reported yet, is spared.
 func TestWhatCanBeSentIsSentBefore(t *testing.T) {
 	x := newBed(t)
 	a := x.holds("a", 990, 0)

@@ -5,7 +5,7 @@ type State struct {
 	FD             int
 	In             bool // there may be something to receive
 	Reader, Writer bool // a task waits for input, for room
-	Queued         int  // bytes that the system has not taken yet
+	Queued         int  // bytes that the kernel has not taken yet
 	Dialing        bool // the reader waits for the connection
 	ForEnd         bool // the reader waits for the end, and not for input
 	Half           bool // the peer is known to have closed its side

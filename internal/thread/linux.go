@@ -20,7 +20,7 @@ func ID() uint64 {
 	return uint64(unix.Gettid()) // a raw call in x/sys/unix: it returns at once
 }
 
-// Bind binds the calling thread to one CPU, by the system's number for it, until Bind is called again. The caller has locked
+// Bind binds the calling thread to one CPU, by the kernel's number for it, until Bind is called again. The caller has locked
 // its goroutine to the thread and does not unlock it: an unlocked thread would serve other goroutines on that one CPU
 // only. A process that the thread starts is bound to that CPU, too. The error says which CPU; it wraps EINVAL if there is no
 // such CPU, it is offline, or the process may not use it.

@@ -61,7 +61,7 @@ func ExampleNew_reconnect() {
 		for {
 			err := co.Do(client.Dial())
 			if err == nil { // there was a connection
-				err = latest.Err() // a *websocket.CloseError, net.ErrClosed, or what the system reports
+				err = latest.Err() // a *websocket.CloseError, net.ErrClosed, or an error of the system call
 			}
 			closed := (*websocket.CloseError)(nil)
 			if errors.As(err, &closed) && closed.Code == websocket.CodeNormal {

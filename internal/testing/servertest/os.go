@@ -162,7 +162,7 @@ func (o *OS) CloseWrite(fd int) error {
 	return o.System.CloseWrite(fd)
 }
 
-// Close closes fd even if Fail returns an error, as the system does.
+// Close closes fd even if Fail returns an error, as the kernel does.
 func (o *OS) Close(fd int) error {
 	failed := o.call("close", fd)
 	if err := o.System.Close(fd); err != nil {

@@ -63,7 +63,7 @@ func pushWaits(t *testing.T, _ Way) Scene {
 	limits := small
 	limits.High, limits.Low = 3*size, size
 	f := &filler{left: 4 << 20}
-	var order, waited, served []int // tasks: by messages; the ones that had to wait for the first; and of these, the ones that went on
+	var order, waited, served []int // tasks: by messages; tasks that waited for the first; of these, tasks that went on
 	begun, left := 0, tasks
 	return Scene{Limits: limits, Handle: func(c *listener.Conn) act.Action {
 		f.c = c
