@@ -67,8 +67,8 @@ func (x *slot) Close() error {
 	return nil
 }
 
-// A monitor of your own is a demon that an act.Local finds. It keeps the Wakers of the tasks that wait for it. Since it is
-// attached and not installed, Run returns when the last task has ended.
+// A monitor of your own is a demon, kept in an act.Local, that holds the Wakers of the tasks that wait for it. Since it
+// is attached and not installed, Run returns when the last task has ended.
 func ExampleScheduler_Attach() {
 	s := act.New(act.Config{})
 	defer s.Close()

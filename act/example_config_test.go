@@ -7,7 +7,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// leap is a Clock, and an Idler for it: where others sleep it puts the clock forward.
+// leap is a Clock, and an Idler for it, which advances the clock instead of sleeping.
 type leap struct{ now time.Duration }
 
 func (l *leap) Monotonic() time.Duration { return l.now }
@@ -19,7 +19,7 @@ func (l *leap) Idle(atMost time.Duration) { l.now += max(atMost, 0) }
 // Interrupt would end a sleep.
 func (l *leap) Interrupt() {}
 
-// Time and sleep come from outside, so a test of what takes a night takes a moment.
+// The Clock and the Idler can be replaced, so a test of something that takes a night ends at once.
 func ExampleIdler() {
 	var night leap
 	s := act.New(act.Config{

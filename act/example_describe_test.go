@@ -30,7 +30,7 @@ func (p *pie) Describe(d *act.Description) {
 
 func (p *pie) String() string { return "a pie" }
 
-// A scheduler that ends says what was left, and what it waited for.
+// The Cut of a shutdown says which tasks were left, and what they waited for.
 func ExampleDescriber() {
 	s := act.New(act.Config{})
 	s.Spawn(&pie{apples: 1})

@@ -31,7 +31,7 @@ func ExampleRun() {
 	// <nil>
 }
 
-// The schedulers of a Group share nothing. What one wants of another it posts.
+// The schedulers of a Group share nothing. They ask each other with Post.
 func ExampleGroup() {
 	g := act.NewGroup(act.Config{Schedulers: 2})
 	defer g.Close()
@@ -56,7 +56,7 @@ type checksum struct {
 
 func (c *checksum) Act(t *act.Task) act.Directive {
 	if !c.done {
-		return t.Offload(func() { // it may use c: until it returns nothing else does
+		return t.Offload(func() { // it may use c: nothing else does until it returns
 			for _, b := range c.of {
 				c.sum += int(b)
 			}
@@ -95,7 +95,7 @@ func (n *nap) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// A function that may take for ever, and a time-out beside it.
+// A function that may take for ever, with a time-out.
 func ExampleCall() {
 	s := act.New(act.Config{})
 	defer s.Close()
@@ -152,7 +152,7 @@ func ExampleFirst() {
 	// that will do
 }
 
-// Handover is an order of an application's own: it names the server that goes on with the work.
+// Handover is a shutdown request of an application's own: it names the server that continues the work.
 type Handover struct{ To string }
 
 // Policy gives the actions five more turns.
@@ -179,7 +179,7 @@ func ExampleScheduler_Shutdown() {
 	s := act.New(act.Config{})
 	defer s.Close()
 	s.Spawn(&shift{})
-	s.Spawn(act.Func(forever)) // does not listen
+	s.Spawn(act.Func(forever)) // ignores the shutdown
 
 	go s.Shutdown(Handover{To: "the night shift"}) // any goroutine
 	err := s.Run()
@@ -212,7 +212,7 @@ func (r *retried) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// Stop puts something before an order; everything else is the embedded Child's.
+// Stop does something before the shutdown request is forwarded; the embedded Child does everything else.
 func (r *retried) Stop(t *act.Task, o shutdown.Order) {
 	r.tries = 0
 	r.Child.Stop(t, o)

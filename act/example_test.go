@@ -39,7 +39,7 @@ func ExampleAction() {
 	// Output: a3 b1 c2 a2 c1 a1
 }
 
-// A few turns at a time: the loop belongs to a test or a simulation.
+// Step takes a few turns at a time, so a test or a simulation has the loop.
 func ExampleScheduler_Step() {
 	s := act.New(act.Config{})
 	s.Spawn(&countdown{"a", 3})
@@ -67,7 +67,7 @@ func (b *basket) put() {
 	b.waiter.Wake()
 }
 
-// An action that waits checks its condition in each turn: it may have been woken for nothing.
+// A waiting action checks its condition in each turn: it may have been woken for nothing.
 func ExampleWaker() {
 	var b basket
 	s := act.New(act.Config{})
@@ -96,7 +96,7 @@ func ExampleWaker() {
 	// enough for a pie
 }
 
-// Remote returns what to give to another goroutine.
+// Remote returns a Waker for another goroutine.
 func ExampleWaker_Remote() {
 	s := act.New(act.Config{})
 	answers := make(chan int, 1)
@@ -129,7 +129,7 @@ func (c *counter) add() {
 	c.reader.Wake()
 }
 
-// The task sets its Waker before it looks, so that what comes in between wakes it.
+// The task sets its Waker before it reads the counter, so that a change in between wakes it.
 func ExampleAtomicWaker() {
 	var c counter
 	s := act.New(act.Config{})
@@ -157,7 +157,7 @@ func (d door) Close() error {
 	return nil
 }
 
-// What a task owns is closed when it leaves, the last one first, however it leaves: done, failed, or dropped.
+// A task closes what it owns, the last one first, however it ends: done, failed, or dropped.
 func ExampleTask_Own() {
 	s := act.New(act.Config{Logger: zap.NewNop()})
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -202,7 +202,7 @@ func ExampleTimer() {
 	// ring 3
 }
 
-// From other goroutines everything goes through Post.
+// Other goroutines use a scheduler through Post.
 func ExampleScheduler_Post() {
 	s := act.New(act.Config{})
 	s.Internals().KeepRunning(1) // until the goroutine has posted
@@ -263,7 +263,7 @@ func ExampleOn() {
 	// <nil>
 }
 
-// gardener is a demon: without an end of its own, and so with an ear for orders.
+// gardener is a demon: it does not end by itself, so it has a Stop method.
 type gardener struct{ told bool }
 
 func (g *gardener) Act(*act.Task) act.Directive {

@@ -505,7 +505,7 @@ func TestACutCountsAndNamesWhatItCut(t *testing.T) {
 	}, cut)
 	require.EqualError(t, err, "shutdown: dropped 5 tasks, 1 demon, 1 running offload, 2 lingering closes "+
 		"(4 × act_test.gateway, github.com/daimon-go/daimon/act_test.forever, *act_test.ticker)"+
-		"; order: act_test.upgrade; terms: halt, then drop")
+		"; order: act_test.upgrade; policy: halt, then drop")
 }
 
 // What was broken (sim, TestWorldMixed, seed 5): a waiting task that was dropped was woken by its own closer, or by

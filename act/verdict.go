@@ -35,7 +35,7 @@ func (s *Scheduler) wait(t *Task) {
 	t.state = waiting
 	if t.flags&(attended|alone|background) == 0 && t.timers == nil && !waitsForOrders(t.action) {
 		t.flags |= alone
-		s.logger.Warn("only an order can wake a task: in this turn it returned Wait, and took no Waker, armed no timer and did not call Task.Order",
+		s.logger.Warn("only a shutdown can wake a task: in this turn it returned Wait, and took no Waker, armed no timer and did not call Task.Order",
 			zap.String("task", t.String()))
 	}
 }

@@ -21,7 +21,7 @@ func TestATaskThatOnlyAnOrderCanWakeIsReportedOnceAndStays(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ABB", h.String())
 	require.Len(t, logs.All(), 1)
-	require.Contains(t, logs.All()[0].Message, "only an order can wake")
+	require.Contains(t, logs.All()[0].Message, "only a shutdown can wake")
 
 	for range 3 { // an order makes it ready, and it waits for the next
 		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halt}))

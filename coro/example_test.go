@@ -112,7 +112,7 @@ func ExampleConn() {
 	// AND ANOTHER
 }
 
-// A body can run any action, also one composed by package act.
+// A body can run any action, even one composed by package act.
 func ExampleCo_Do() {
 	run(func(co *coro.Co) error {
 		err := co.Do(act.First(
@@ -125,7 +125,7 @@ func ExampleCo_Do() {
 	// Output: the shorter one: <nil>
 }
 
-// Within bounds all calls in it that wait, however deep in the stack.
+// Within bounds all waiting calls in its function, however deep in the stack.
 func ExampleCo_Within() {
 	run(func(co *coro.Co) error {
 		err := co.Within(5*time.Millisecond, func() error {
@@ -155,8 +155,7 @@ func ExampleCo_WithContext() {
 	// Output: nobody needs it any more
 }
 
-// After a shutdown order a server ends a connection that is idle between two requests. A request that has begun is
-// answered.
+// During shutdown a server closes a connection that is idle between two requests. A request that has begun is answered.
 func ExampleCo_UntilOrder() {
 	answer := func(c *coro.Conn) error {
 		r := bufio.NewReader(c)
@@ -195,7 +194,7 @@ func ExampleCo_UntilOrder() {
 	// good-bye, the order is to drain, 30s, then drop
 }
 
-// A function that blocks runs off the thread. The body waits for it; the thread does not.
+// A function that blocks runs on another goroutine. The body waits for it; the thread does not.
 func ExampleOffload() {
 	run(func(co *coro.Co) error {
 		addresses, err := coro.Offload(co, func() ([]string, error) {
@@ -207,7 +206,7 @@ func ExampleOffload() {
 	// Output: [127.0.0.1] <nil>
 }
 
-// A function off the thread ends when the body does.
+// A function on another goroutine ends when the body does.
 func ExampleCo_Context() {
 	run(func(co *coro.Co) error {
 		ctx := co.Context()
@@ -224,7 +223,7 @@ func ExampleCo_Context() {
 	// Output: coro: not finished within 1ms: i/o timeout
 }
 
-// A task that owns something closes it after the body has ended, however that ends.
+// The task closes what it owns after the body has ended, however the body ends.
 func ExampleCo_Task() {
 	run(func(co *coro.Co) error {
 		file, err := os.Open("example_test.go")
@@ -237,7 +236,7 @@ func ExampleCo_Task() {
 	// Output:
 }
 
-// An action that has dealt with a connection gives it to a coroutine.
+// An action uses a connection first and then gives it to a coroutine.
 func ExampleCo_Conn() {
 	handler := func(under *listener.Conn) act.Action {
 		return act.Seq(
@@ -333,7 +332,7 @@ func Example_twoCoroutines() {
 	// answer to question 2
 }
 
-// Under gives the methods that a net.Conn does not have, such as SendFile.
+// Under returns the listener.Conn, with methods that a net.Conn does not have, such as SendFile.
 func ExampleCo_Unblock() {
 	file, err := os.CreateTemp("", "example")
 	if err != nil {

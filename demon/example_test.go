@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// The strategy is a matter of configuration; the program does not know it.
+// The strategy is part of the configuration; the rest of the program is the same with each.
 func ExampleHybrid() {
 	idle := demon.Hybrid(50 * time.Microsecond)
 	fmt.Println(act.Run(context.Background(), act.Config{Schedulers: 1, Idle: idle}))
@@ -37,7 +37,7 @@ func ExampleEvery() {
 	// <nil>
 }
 
-// A scheduler that serves other goroutines has nothing of its own that would keep it running.
+// Stay keeps a scheduler running that only serves other goroutines.
 func ExampleStay() {
 	s := act.New(act.Config{})
 	defer s.Close()

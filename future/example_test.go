@@ -95,7 +95,7 @@ func ExampleFuture_Recover() {
 	// <nil>
 }
 
-// A blocking function runs off the scheduler's thread.
+// A blocking function runs on another goroutine.
 func ExampleGo() {
 	s := act.New(act.Config{})
 	defer s.Close()

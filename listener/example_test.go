@@ -21,7 +21,7 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// A server that answers in capitals. Nothing blocks: what would is handed to Next.
+// A server that answers in capitals. Nothing blocks: the error of a call that would block goes to Next.
 func ExampleConn() {
 	shout := func(c *listener.Conn) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
@@ -30,7 +30,7 @@ func ExampleConn() {
 				return listener.Next(t, err) // nothing there yet: wait; the client has ended: done
 			}
 			n, err := c.Write(bytes.ToUpper(in))
-			c.Discard(n) // what was not taken stays unread, and the client is held up
+			c.Discard(n) // bytes that were not written stay unread, which holds up the client
 			return listener.Next(t, err)
 		})
 	}
@@ -43,8 +43,8 @@ func ExampleConn() {
 	// Output: IS ANYBODY THERE?
 }
 
-// What a broker does: every line of one client is pushed to all others. A client that does not read loses messages, but
-// never a part of one. All connections are of one scheduler; docs/shared-state.md is about several.
+// A broker pushes every line of one client to all others. A client that does not read loses whole messages, never a
+// part of one. All connections are on one scheduler; docs/shared-state.md is about several.
 func ExampleConn_PushShared() {
 	members := map[*listener.Conn]bool{}
 	say := func(line []byte) {
@@ -62,7 +62,7 @@ func ExampleConn_PushShared() {
 			if err != nil {
 				return listener.Next(t, err)
 			}
-			say(append(bytes.Clone(line), '\n')) // what was read is lent, and what is shared may not change
+			say(append(bytes.Clone(line), '\n')) // the line is lent, and shared bytes must not change
 			return act.Yield
 		})
 	}
@@ -75,7 +75,7 @@ func ExampleConn_PushShared() {
 	// Output: is anybody there?
 }
 
-// A server of one file. SendFile sends a part in each turn, and waits while the client does not read.
+// A server that sends one file. SendFile sends a part in each turn, and waits while the client does not read.
 func ExampleConn_SendFile() {
 	file, err := os.CreateTemp("", "example")
 	if err != nil {
@@ -128,7 +128,7 @@ func talk(server *service.TCP, client func(net.Conn)) {
 	}
 }
 
-// A server of net/rpc, which answers each request on a goroutine of its own.
+// A server that uses net/rpc, which answers each request on a goroutine of its own.
 func ExampleBridge() {
 	server := rpc.NewServer()
 	_ = server.Register(Arithmetic{})
@@ -159,7 +159,7 @@ func (Arithmetic) Add(numbers []int, sum *int) error {
 	return nil
 }
 
-// Next makes of the outcome of a call what the scheduler wants to know.
+// Next turns the error of a call into a Directive.
 func ExampleNext() {
 	s := act.New(act.Config{Logger: zap.NewNop()})
 	defer func() { _ = s.Close() }()
@@ -191,7 +191,7 @@ func ExampleLine() {
 				return listener.Next(t, err)
 			}
 			if string(line) == "." {
-				return act.Done // the service closes the connection, after what was written
+				return act.Done // the service closes the connection after the last byte
 			}
 			n++
 			_, err = c.WriteString(fmt.Sprintf("%d: %s\n", n, line))
@@ -210,7 +210,7 @@ func ExampleLine() {
 	// 2: or not to be
 }
 
-// A task that connects to a server, with a bound in time, and reads what it says.
+// A task connects to a server, within a time limit, and reads from it.
 func ExampleConnect() {
 	door, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -236,7 +236,7 @@ func ExampleConnect() {
 		act.Func(func(t *act.Task) act.Directive {
 			if lines.Conn == nil {
 				lines.Conn = connect.Conn()
-				t.Own(lines.Conn) // closed with the task, however that ends
+				t.Own(lines.Conn) // closed with the task, however the task ends
 			}
 			greeting, err := lines.Read()
 			if err != nil {
@@ -301,7 +301,7 @@ func ExampleReceive() {
 	// Output: 42
 }
 
-// Accept is what a service is made of: here one that greets, without package service.
+// A demon accepts connections by itself, without package service, and greets.
 func ExampleAccept() {
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()
@@ -347,7 +347,7 @@ func ExampleAccept() {
 	// Output: welcome
 }
 
-// Goroutines of any kind send to a task, which takes what there is and waits for more.
+// Any goroutine can send to a task, which takes the values and waits for more.
 func ExampleMailbox() {
 	s := act.New(act.Config{})
 	defer func() { _ = s.Close() }()

@@ -60,7 +60,7 @@ func (e *readiness) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (
 	if a.addr == nil {
 		if tcp, ok := at.(*net.TCPAddr); ok && tcp.Port == 0 {
 			_ = a.giveUp(fd) // the error that matters is the other one
-			return nil, errors.New("monitor: the system does not say which port it has chosen (getsockname); name one")
+			return nil, errors.New("monitor: the kernel does not say which port it has chosen (getsockname); name one")
 		}
 		a.addr = at
 	}

@@ -144,7 +144,7 @@ func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testin
 	l := on(t, nameless{&servertest.OS{}})
 	other := on(t, nameless{&servertest.OS{}})
 	_, err := l.Engine().Listen(monitor.ListenOptions{Addr: loopback})
-	require.EqualError(t, err, "monitor: the system does not say which port it has chosen (getsockname); name one")
+	require.EqualError(t, err, "monitor: the kernel does not say which port it has chosen (getsockname); name one")
 
 	door, err := net.Listen("tcp", "127.0.0.1:0") // for a port that is free
 	require.NoError(t, err)

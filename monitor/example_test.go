@@ -6,7 +6,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// The limit of connections of a service, over all of its schedulers.
+// A ConnLimiter bounds the connections of a service over all schedulers.
 func ExampleConnLimiter() {
 	limiter := monitor.NewConnLimiter(2)
 	fmt.Println(limiter.Acquire(), limiter.Acquire(), limiter.Acquire())

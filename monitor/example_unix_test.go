@@ -17,7 +17,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// The first SIGINT or SIGTERM is an order to all tasks; a second one would end the process at once.
+// The first SIGINT or SIGTERM tells all tasks to shut down; a second one would drop them at once.
 func ExampleSignals() {
 	work := func(s *act.Scheduler) error {
 		s.Spawn(act.Func(func(t *act.Task) act.Directive {
@@ -25,7 +25,7 @@ func ExampleSignals() {
 				fmt.Println("told to end by:", order.Signal)
 				return act.Done
 			}
-			t.Waker() // an order wakes
+			t.Waker() // a shutdown wakes
 			return act.Wait
 		}))
 		return syscall.Kill(os.Getpid(), syscall.SIGTERM) // or Ctrl-C
@@ -79,7 +79,7 @@ func ExampleWatch() {
 	// <nil>
 }
 
-// What a signal is for may be a task's: its handler hands it over.
+// A task can handle signals: the handler sends them to its mailbox.
 func ExampleOnSignal() {
 	signals := hangups{listener.NewMailbox[os.Signal](1)}
 	reload := func(s *act.Scheduler) error {
@@ -102,5 +102,6 @@ func ExampleOnSignal() {
 
 type hangups struct{ *listener.Mailbox[os.Signal] }
 
-// Signal is called off the thread. One that finds the mailbox full is lost: it says no more than the one before.
+// Signal is called on another goroutine. If the mailbox is full, the signal is lost, which does no harm: an earlier one
+// waits.
 func (h hangups) Signal(s os.Signal) { _ = h.Send(s) }

@@ -114,7 +114,7 @@ func (a *acceptor) Describe(d *act.Description) {
 	case a.lacks == aDescriptor:
 		d.WaitsFor("a descriptor, or memory, for another connection")
 	case a.lacks == permission:
-		d.WaitsFor("permission to accept, which the system refuses")
+		d.WaitsFor("permission to accept, which the kernel refuses")
 	default:
 		d.WaitsFor("connections to " + a.addr.String())
 	}

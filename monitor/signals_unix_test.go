@@ -131,7 +131,7 @@ func TestASecondSignalCutsWhatIsLeft(t *testing.T) {
 		require.NoError(t, err, out)
 		require.Contains(t, out, fmt.Sprintf("what is left is cut, by a second signal\t{\"signal\": %q}\n", sig))
 		require.Contains(t, out, "Run: shutdown: dropped 1 task")
-		require.Contains(t, out, "terms: halt, then drop")
+		require.Contains(t, out, "policy: halt, then drop")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// A server of one message. The tag of each descriptor is its number here; a server with many connections takes a number that is
-// not used again.
+// A server that receives one message. The tag of each descriptor is its number here; a server with many connections
+// needs tags that are not used again.
 func ExamplePoller() {
 	var system netpoll.System
 	poller, err := system.OpenPoller()

@@ -26,7 +26,7 @@ func greet(c *listener.Conn) act.Action {
 	})
 }
 
-// A connection that comes in and goes is served by one scheduler; the context ends the server.
+// One scheduler serves a connection from its beginning to its end; the context ends the server.
 func ExampleTCP() {
 	server := &service.TCP{Address: "127.0.0.1:0", Handler: greet}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -36,7 +36,7 @@ func ExampleTCP() {
 	// <nil>
 }
 
-// All schedulers accept at the same socket; its file is gone when the server has ended.
+// All schedulers accept from the same socket; its file is removed when the server ends.
 func ExampleUnix() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -55,7 +55,7 @@ func ExampleUnix() {
 	// true
 }
 
-// greeter is the action of a connection that stays, and may be closed when it has greeted.
+// greeter is the action of a connection that stays, and may be evicted when it has greeted.
 type greeter struct {
 	conn    *listener.Conn
 	greeted bool
@@ -73,13 +73,13 @@ func (g *greeter) Act(t *act.Task) act.Directive {
 	return g.conn.Next(t, err)
 }
 
-// IdleSince lets a service at MaxConns close the connection for another client.
+// IdleSince lets a service at MaxConns evict the connection for another client.
 func (g *greeter) IdleSince() (time.Duration, bool) {
 	since, idle := g.conn.IdleSince()
 	return since, idle && g.greeted
 }
 
-// An action says with IdleSince when its connection can be closed for a client that waits.
+// The method IdleSince of an action says when its connection may be evicted for a client that waits.
 func ExampleTCP_idleSince() {
 	server := &service.TCP{
 		Address:      "127.0.0.1:0",
@@ -135,7 +135,7 @@ func client(addr func() net.Addr, end func()) func(*act.Scheduler) error {
 	}
 }
 
-// A source makes tasks of anything; the last one may come together with the end.
+// A service can take its tasks from any source; the last task may come together with Done.
 func ExampleNew() {
 	names := []string{"Ada", "Grace", "Barbara"}
 	source := service.New(func(*act.Task) (act.Action, act.Directive) {

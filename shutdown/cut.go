@@ -103,7 +103,7 @@ func (c *Cut) Error() string {
 		if _, plain := c.Order.(Policy); !plain {
 			fmt.Fprintf(&b, "; order: %s", text(c.Order))
 		}
-		fmt.Fprintf(&b, "; terms: %v", c.Order.Policy())
+		fmt.Fprintf(&b, "; policy: %v", c.Order.Policy())
 	}
 	return b.String()
 }

@@ -28,14 +28,14 @@ func (deadline) Error() string    { return "the night is over" }
 func TestACutIsOneSentenceThatExplainsItself(t *testing.T) {
 	for says, cut := range map[string]shutdown.Cut{
 		"shutdown: left 1 task": {Tasks: 1},
-		"shutdown: dropped 2 tasks, 1 demon (2 × main.gateway, main.tick); terms: drain, 30s, then drop": {
+		"shutdown: dropped 2 tasks, 1 demon (2 × main.gateway, main.tick); policy: drain, 30s, then drop": {
 			Tasks: 2, Demons: 1, Dropped: true, Names: []shutdown.Count{{"main.gateway", 2}, {"main.tick", 1}}, Order: shutdown.Policy{}},
 		"shutdown: dropped 1200 tasks, 3 running offloads, 17 lingering closes (1200 × main.chat)" +
-			"; order: shutdown_test.upgrade; terms: drain, 3 turns a task, 1s, then drop": {
+			"; order: shutdown_test.upgrade; policy: drain, 3 turns a task, 1s, then drop": {
 			Tasks: 1200, Offloads: 3, Lingering: 17, Dropped: true, Names: []shutdown.Count{{"main.chat", 1200}}, Order: upgrade{"b"}},
-		"shutdown: left 1 task; order: hand over to b; terms: drain, 3 turns a task, 1s, then drop": {
+		"shutdown: left 1 task; order: hand over to b; policy: drain, 3 turns a task, 1s, then drop": {
 			Tasks: 1, Order: handover{upgrade{"b"}}},
-		"shutdown: left 1 task; order: the night is over; terms: drain, 3 turns a task, 1s, then drop": {
+		"shutdown: left 1 task; order: the night is over; policy: drain, 3 turns a task, 1s, then drop": {
 			Tasks: 1, Order: deadline{}},
 	} {
 		require.EqualError(t, &cut, says)

@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Terms in the order of their patience. A field that is set replaces the zero Policy whole.
+// Policies, the most patient first. If any field is set, none has a default.
 func ExamplePolicy() {
 	for _, terms := range []shutdown.Policy{
 		shutdown.Policy{Kind: shutdown.Unbounded},
@@ -31,12 +31,12 @@ func ExamplePolicy() {
 	// suspend
 }
 
-// Move is an order of an application's own: besides the terms it says where clients are to go.
+// Move is a shutdown request of an application's own: it also says where clients should go.
 type Move struct{ To string }
 
 func (Move) Policy() shutdown.Policy { return shutdown.Policy{Time: time.Minute, Drop: true} }
 
-// farewell is what a handler says under an order. The very value that was given comes to its Stop method.
+// farewell is the last message of a handler. Its Stop method gets the very value that was given to Shutdown.
 func farewell(o shutdown.Order) string {
 	if move, ok := o.(Move); ok {
 		return "see you at " + move.To
@@ -61,7 +61,7 @@ func serve() error {
 	})
 }
 
-// A program may take a Cut for an orderly end, and every other error for a failure.
+// A program may treat a Cut as a normal end, and every other error as a failure.
 func ExampleCut() {
 	err := serve()
 	var cut *shutdown.Cut
@@ -71,10 +71,10 @@ func ExampleCut() {
 	fmt.Println(err)
 	// Output:
 	// cut: 3 tasks, the first of them 2 × upload
-	// server: shutdown: dropped 3 tasks (2 × upload, chat); order: shutdown_test.Move; terms: drain, 1m0s, then drop
+	// server: shutdown: dropped 3 tasks (2 × upload, chat); order: shutdown_test.Move; policy: drain, 1m0s, then drop
 }
 
-// A program is told each second of an end what it waits for: see Config.Draining of package act.
+// During shutdown a program is told each second what it waits for: see Config.Draining of package act.
 func ExampleDrain() {
 	d := shutdown.Drain{
 		Phase: "finishing", For: 12 * time.Second, Bound: 18 * time.Second, Ended: 3,

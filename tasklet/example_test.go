@@ -24,7 +24,7 @@ type query struct {
 
 func (q *query) Task(*tasklet.Runner) tasklet.Directive {
 	switch q.phase++; q.phase {
-	case 1: // SYNC: build the request from what is shared
+	case 1: // SYNC: build the request from shared data
 		q.request = fmt.Sprintf("%s, of %d", q.name, len(q.prices))
 		return tasklet.Async
 	case 2: // ASYNC: a call that blocks
@@ -61,7 +61,7 @@ func (b *beat) Task(r *tasklet.Runner) tasklet.Directive {
 	}
 	again := r.Suspend(b)
 	time.AfterFunc(time.Millisecond, func() { _ = again.Resume(tasklet.Sync) })
-	return tasklet.Wait // also right if the timer was faster
+	return tasklet.Wait // even if the timer was faster
 }
 
 // A timer resumes a tasklet that waits.
@@ -174,7 +174,7 @@ func ExampleConfig() {
 	// <nil>
 }
 
-// clerk serves until it is told of an order.
+// clerk serves until it is told to shut down.
 type clerk struct{ served, late int }
 
 func (c *clerk) String() string { return "clerk" }
@@ -204,6 +204,6 @@ func ExampleRunner_Shutdown() {
 	fmt.Println(c.served, "served,", c.late, "of them after the order")
 	// Output:
 	// after 3 of them: drain, 2 turns a task
-	// shutdown: left 1 task (clerk); terms: drain, 2 turns a task
+	// shutdown: left 1 task (clerk); policy: drain, 2 turns a task
 	// 5 served, 2 of them after the order
 }
