@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// A load balancer hears of an end from when it is announced, while everything else goes on.
+// A load balancer hears of a shutdown from when it is announced, while everything else goes on.
 func TestHealth(t *testing.T) {
 	d := newDriver(t)
 	site := &httpd.Mux{}

@@ -118,7 +118,7 @@ func (x *session) Act(t *act.Task) act.Directive {
 	return d
 }
 
-// keep keeps the request, if there still is one when the turn ends: for the turns to come, and for String, even after a
+// keep keeps the request, if there still is one when the turn ends: for later turns, and for String, even after a
 // panic. A refused one is kept, as far as it has come, for OnResponse.
 func (x *session) keep() {
 	if e := x.exchange; e != nil {

@@ -126,7 +126,7 @@ func fits(p shutdown.Policy) error {
 	return nil
 }
 
-// drain is the value of a flag: the terms of an orderly end, as a duration.
+// drain is the value of a flag: the policy of a graceful shutdown, as a duration.
 type drain struct{ terms *shutdown.Policy }
 
 func (d *drain) String() string {

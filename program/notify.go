@@ -39,7 +39,7 @@ type notifier struct {
 
 	replaced atomic.Bool // another process is the main process, and the supervisor was told; never unset
 
-	announced atomic.Bool     // the supervisor was told of an end, which may still be withdrawn
+	announced atomic.Bool     // the supervisor was told of a shutdown, which may still be withdrawn
 	bell      act.AtomicWaker // wakes the demon when announced was set
 	look      act.Timer       // for the next poll whether the end was withdrawn
 }
@@ -154,7 +154,7 @@ func (n reloaded) Signal(os.Signal) {
 	}
 }
 
-// drain passes on what an end waits for. It is called once a second, on the thread of any scheduler.
+// drain passes on what the shutdown waits for. It is called once a second, on the thread of any scheduler.
 func (n *notifier) drain(d shutdown.Drain) {
 	if n != nil {
 		n.ending("", d.Cut.Order, d.String())

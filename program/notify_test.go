@@ -99,7 +99,7 @@ func TestTheWatchdogOfTheSupervisorIsFedWhileAllReactorsTurn(t *testing.T) {
 	require.Equal(t, fed, x.after(25*time.Millisecond, 1, 0))
 }
 
-// What was broken: during an end the sign of life came once a second, whatever the supervisor had asked for.
+// What was broken: during a shutdown the sign of life came once a second, whatever the supervisor had asked for.
 func TestTheWatchdogOfTheSupervisorIsFedDuringAnEnd(t *testing.T) {
 	x := newSupervised(t)
 	x.hears(0, 1)

@@ -55,7 +55,7 @@ func newOld(t *testing.T, lines string, more ...any) *old {
 	return o
 }
 
-// ends ends the server in order.
+// ends shuts the server down gracefully.
 func (o *old) ends() {
 	o.Group.Shutdown(servertest.Drain)
 	require.NoError(o.T, o.End())
@@ -361,7 +361,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// What was broken: an end waited for a SaveState, and the log said that the program went on.
+// What was broken: a shutdown waited for a SaveState, and the log said that the program went on.
 func TestAnEndWaitsForNoState(t *testing.T) {
 	for _, late := range []bool{true, false} { // else the new program does not read it
 		asked, release := make(chan struct{}), make(chan struct{})

@@ -10,10 +10,10 @@
 //	            a linked list of lines; the room appends and wakes the members' tasks
 //
 // So all members of a room read the same lines in the same order. Each line is made once, as text for terminals and as a prepared
-// message for pages, and stored once, until all have read it. Members that do not read hold up nobody; one that is a thousand
-// lines behind is disconnected. If a room panics, its members create it again. On a shutdown request each room ends after the
-// messages that were sent before, and tells its members; pages are closed with code 1001, and connect again later. So in an
-// upgrade nobody stays in a room of the old process while others talk in one of the new process.
+// message for pages, and stored once, until all have read it. A member that does not read holds up no other; one that is a
+// thousand lines behind is disconnected. If a room panics, its members create it again. On a shutdown request each room ends
+// after the messages that were sent before, and tells its members; pages are closed with code 1001, and connect again later. So
+// in an upgrade nobody stays in a room of the old process while others talk in one of the new process.
 //
 // The room could also broadcast each line to the schedulers, which push it to their own members, as the example of websocket.Conn.Push does.
 // That saves each member a turn for a line. But a broadcast may be refused: so the room would wait for the slowest inbox,

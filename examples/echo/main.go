@@ -3,7 +3,7 @@
 //	go run ./examples/echo
 //	nc 127.0.0.1 7007
 //
-// With TLS, and a certificate that nobody vouches for:
+// With TLS, and a self-signed certificate:
 //
 //	go run ./examples/echo -tls-self
 //	openssl s_client -quiet -connect 127.0.0.1:7007

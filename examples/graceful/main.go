@@ -1,5 +1,6 @@
 // Command graceful is a server with short, long and streaming requests, WebSocket, and a demon in the background, which can be
-// ended, reloaded and replaced in order. docs/ending.md shows what its flags are for, and docs/systemd.md how it runs under systemd.
+// shut down gracefully, reloaded and replaced. docs/ending.md shows what its flags are for, and docs/systemd.md how it runs under
+// systemd.
 //
 //	go build ./examples/graceful && ./graceful -text README.md
 //	curl http://127.0.0.1:8080/slow?for=5s
@@ -17,7 +18,7 @@
 //
 //	kill -HUP $(pidof graceful)
 //
-// Take back an end while it is only announced:
+// Withdraw a shutdown while it is only announced:
 //
 //	./graceful -announce 20s -drain 1m -withdraw-on USR1
 //	kill $(pidof graceful)

@@ -43,7 +43,7 @@ func (x *site) read(path string) error {
 //	/large    ?mib=16 of zeros, for a client that does not read
 //	/ws       an echo of WebSocket
 //	/healthz  200 as long as the scheduler gives turns
-//	/readyz   200, or 503 while an end is announced
+//	/readyz   200, or 503 while a shutdown is announced
 func (x *site) routes() *httpd.Mux {
 	all := health()
 	all.Handle("GET /{$}", x.short)

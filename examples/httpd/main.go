@@ -7,7 +7,7 @@
 //
 // The directory is opened at the start, and again on SIGHUP: send one when a deployment has switched a link, or renamed it.
 //
-// With TLS, and a certificate that nobody vouches for:
+// With TLS, and a self-signed certificate:
 //
 //	go run ./examples/httpd -tls-self
 //	curl -k https://127.0.0.1:8080/
@@ -16,10 +16,11 @@
 //
 //	go run ./examples/httpd -access-log access.log
 //
-// For a load balancer /readyz answers 200, and 503 while an end is announced, with -announce; /healthz answers 200.
+// For a load balancer /readyz answers 200, and 503 while a shutdown is announced, with -announce; /healthz answers
+// 200.
 //
-// Ctrl-C ends it in order: idle connections are closed, and requests that have begun are answered, within -drain. A
-// second Ctrl-C cuts off connections that are still open.
+// Ctrl-C shuts it down gracefully: idle connections are closed, and requests that have begun are answered, within
+// -drain. A second Ctrl-C cuts off connections that are still open.
 package main
 
 import (

@@ -16,8 +16,8 @@
 //	curl "$at/api/tasks?state=failed"
 //	curl -X POST -H "X-Jobs-Token: $token" $at/api/tasks/1/cancel
 //
-// Each kind of task has terms: how many are worked on at a time, how often a stage is tried, after which pause, and for how long
-// (work.go). Each full hour a task counts the others (-report 1h): its data are the numbers. Tasks that have finished are
+// Each kind of task has limits: how many are worked on at a time, how often a stage is tried, after which pause, and for how
+// long (work.go). Each full hour a task counts the others (-report 1h): its data are the numbers. Tasks that have finished are
 // deleted after a week, cancelled ones after a day, and failed ones never.
 //
 // Whoever reaches the address may see and change all tasks: the token protects against other sites that a browser shows, not

@@ -12,13 +12,13 @@
 //	go run . -upstream http://127.0.0.1:9090
 //	curl http://127.0.0.1:8080/api/
 //
-// With TLS, and a certificate that nobody vouches for:
+// With TLS, and a self-signed certificate:
 //
 //	go run . -tls-self
 //	curl -k https://127.0.0.1:8080/me
 //
-// Ctrl-C ends it in order: streams of events end, and requests that have begun are answered, within -drain. A second
-// Ctrl-C cuts off open connections.
+// Ctrl-C shuts it down gracefully: streams of events end, and requests that have begun are answered, within -drain.
+// A second Ctrl-C cuts off open connections.
 package main
 
 import (

@@ -4,7 +4,7 @@
 //	go run ./examples/websocket-echo
 //	websocat ws://127.0.0.1:8080/ws
 //
-// With -compress it compresses messages of at least 256 bytes for clients that can, which browsers are.
+// With -compress it compresses messages of at least 256 bytes for clients that can, as browsers do.
 package main
 
 import (

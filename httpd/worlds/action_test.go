@@ -63,7 +63,7 @@ func (h *server) act(q *request, w *httpd.Response, r *httpd.Request) act.Action
 	}))
 }
 
-// end ends the handler, and reports whether that is in order.
+// end ends the handler, and reports whether it has ended well.
 func (x *handling) end() bool {
 	q, out := x.q, x.out.(*byAction)
 	switch q.ending {

@@ -26,7 +26,7 @@ type request struct {
 	trailers  http.Header
 	expects   bool // 100 (Continue)
 	closes    bool // the client wants no further answer
-	malformed int  // the status by which it must be refused; 0: it is in order
+	malformed int  // the status by which it must be refused; 0: it is valid
 	raw       []byte
 	head      int // bytes of the head
 	from      int // where it begins in the bytes of its client

@@ -9,9 +9,9 @@ import (
 // Most is how many waiting tasks are in a Cut.
 const Most = 16
 
-// Oldest adds x to what it has chosen before, and returns at most Most of them. It takes one of each kind, then a second one of
-// each, and so on, and of a kind those first that have been still for longest: a crowd of one kind hides no other. What is
-// chosen of several lists is what would be chosen of one.
+// Oldest adds x to earlier choices, and returns at most Most of them. It takes one of each kind, then a second one of each, and
+// so on, and of a kind first the ones that have been still for longest: a crowd of one kind hides no other. What is chosen of
+// several lists is what would be chosen of one.
 func Oldest[T any](all []T, x T, key func(*T) (kind string, still time.Duration)) []T {
 	if len(all) == Most && !precedesLast(all, &x, key) {
 		return all

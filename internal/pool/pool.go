@@ -10,7 +10,7 @@ import (
 )
 
 // Pool calls functions on a bounded number of goroutines, which start when there is work and end when there is none.
-// What they cannot take at once waits in order.
+// Further functions wait in order.
 //
 // Execute is made for a thread that must not wait and has more to do: it pushes onto a stack without locks, and nearly
 // always that is all. Only for the first of several functions it wakes a goroutine, which sees to it that there are more

@@ -1,4 +1,4 @@
-// Package echo sends back what it receives.
+// Package echo is a server that sends all bytes back.
 package echo
 
 import (

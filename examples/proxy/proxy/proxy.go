@@ -1,4 +1,4 @@
-// Package proxy forwards connections: it dials, and copies bytes both ways with back-pressure.
+// Package proxy forwards connections: it dials, and copies bytes both ways with backpressure.
 package proxy
 
 import (

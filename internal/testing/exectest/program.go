@@ -202,7 +202,7 @@ func (p *Program) Exit(t testing.TB) int {
 	return status.ExitStatus()
 }
 
-// Stop asks a server for an orderly end, and waits for it.
+// Stop shuts a server down gracefully, and waits for its end.
 func (p *Program) Stop(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGINT)

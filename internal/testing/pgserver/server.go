@@ -96,7 +96,7 @@ func (s *Server) ready() bool {
 	return status == "ready" || status == "standby"
 }
 
-// Stop ends the server in order: it rolls back what runs, and says goodbye to all connections.
+// Stop shuts the server down gracefully: it rolls back running transactions, and says goodbye to all connections.
 func (s *Server) Stop() error { return s.stop(syscall.SIGINT) }
 
 // Restart is Stop and Start.
