@@ -57,7 +57,7 @@ const (
 
 var eventNames = [...]string{
 	passBegan: "pass", sleepBegan: "asleep", sleepEnded: "awake", runEnded: "Run or Step returned", others: "and more",
-	inTurn: "turn", spawned: "spawned", woken: "woken", told: "told of an order", dropped: "dropped", failed: "failed",
+	inTurn: "turn", spawned: "spawned", woken: "woken", told: "told of a shutdown", dropped: "dropped", failed: "failed",
 	panicked: "panicked",
 }
 

@@ -87,7 +87,7 @@ func outcome(v verdict, last bool) string {
 	case v == byPanic:
 		return "panicked"
 	case v > act.Failed:
-		return "no verdict"
+		return "no Directive"
 	case v != unended:
 		return v.String()
 	case last:

@@ -79,9 +79,9 @@ func TestTheLastEventsSayWhatHasHappened(t *testing.T) {
 		"1s woken 1 .func4 7",
 		"1s turn 1 Done .func4 7",
 		"1s woken 1 .func1 2",
-		"1s told of an order 1 *inspect.desk 1",
+		"1s told of a shutdown 1 *inspect.desk 1",
 		"1s woken 1 *inspect.desk 1",
-		"1s told of an order 1 .func1 2",
+		"1s told of a shutdown 1 .func1 2",
 		"1s dropped 1 .func1 2",
 		"1s Run or Step returned 1",
 	}, lines)

@@ -47,7 +47,7 @@ func (x *service) Describe(d *act.Description) {
 
 func (r *steps) Describe(d *act.Description) {
 	if r.call != nil {
-		d.WaitsFor("a step off the thread: " + r.w.String())
+		d.WaitsFor("a step on another goroutine: " + r.w.String())
 	} else {
 		d.WaitsFor("the time for its next step: " + r.w.String())
 	}

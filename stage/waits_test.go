@@ -64,7 +64,7 @@ func TestWhatAnEngineSays(t *testing.T) {
 		all := rowOf(t, l.S).Running
 		return len(all) == 1 && all[0] == "report 1 at WORKING"
 	})
-	l.UntilSaid("tasks to claim", "a step off the thread: report 1 at WORKING")
+	l.UntilSaid("tasks to claim", "a step on another goroutine: report 1 at WORKING")
 	close(work)
 	l.Until("it has finished", func() bool { return rowOf(t, l.S).Finished == 1 })
 	l.Until("it is forgotten", func() bool { return len(rowOf(t, l.S).Running) == 0 })

@@ -110,7 +110,7 @@ type watch struct{ end func() }
 
 func (w watch) Act(*act.Task) act.Directive    { return act.Wait }
 func (w watch) Stop(*act.Task, shutdown.Order) { w.end() }
-func (w watch) Describe(d *act.Description)    { d.WaitsFor("an order") }
+func (w watch) Describe(d *act.Description)    { d.WaitsFor("a shutdown") }
 func (w watch) String() string                 { return "upgrade" }
 
 // signalled starts an upgrade for each signal.

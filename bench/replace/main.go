@@ -36,7 +36,7 @@ func main() {
 	flag.IntVar(&o.Replacements, "n", 10, "how often each is replaced")
 	flag.DurationVar(&o.Every, "every", 2*time.Second, "the time between two replacements")
 	flag.IntVar(&o.Reactors, "reactors", 2, "Daimon's reactors, nginx's workers, HAProxy's threads, GOMAXPROCS")
-	flag.IntVar(&o.Resting, "resting", 100, "the `number` of clients that rest half a second between two requests, and of those that rest 8 s")
+	flag.IntVar(&o.Resting, "resting", 100, "the `number` of clients that rest half a second between two requests, and the number of clients that rest 8 s")
 	flag.DurationVar(&o.RoundTrip, "rtt", 10*time.Millisecond, "the round trip of the network that clients act as if they had")
 	flag.Parse()
 	valid := o.Replacements > 0 && o.Every > 0 && o.Reactors > 0 && o.Resting >= 0 && o.RoundTrip >= 0

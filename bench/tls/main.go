@@ -33,7 +33,7 @@ func main() {
 	flag.StringVar(&o.Server, "server", "", "measure this `binary` (with flags -addr, -reactors, -tls-cert and -tls-key) instead of examples/echo and examples/httpd")
 	flag.StringVar(&o.Nginx, "nginx", "", "the `path` of nginx (default: where it is installed)")
 	flag.IntVar(&o.Pairs, "pairs", 10, "how often each server is measured")
-	flag.IntVar(&o.Conns, "conns", 100, "connections; of those that make handshakes a fifth at a time")
+	flag.IntVar(&o.Conns, "conns", 100, "connections; a fifth as many make handshakes at a time")
 	flag.IntVar(&o.Exchanges, "exchanges", 100000, "messages or requests of a run, over all connections")
 	flag.IntVar(&o.Handshakes, "handshakes", 2000, "handshakes of a run")
 	flag.IntVar(&o.Idle, "idle", 10000, "idle connections, for their memory")
