@@ -27,6 +27,17 @@ func (v *Server) Descriptor() *Descriptor {
 // FD returns the number of the descriptor, for [monitor.Watch].
 func (d *Descriptor) FD() int { return d.f.fd }
 
+// level returns what a watch of this kind reports now.
+func (d *Descriptor) level(k netpoll.Kind) netpoll.Ready {
+	switch k {
+	case netpoll.Input:
+		return d.ready & netpoll.In
+	case netpoll.Output:
+		return d.ready & netpoll.Out
+	}
+	return d.ready
+}
+
 // Ready makes the descriptor ready for netpoll.In, Out or both, until Take.
 func (d *Descriptor) Ready(r netpoll.Ready) {
 	d.ready |= r
@@ -57,12 +68,13 @@ func (d *Descriptor) Close() {
 type poll struct {
 	e      *completer
 	d      *Descriptor
+	kind   netpoll.Kind
 	report func(netpoll.Ready)
 	over   bool
 }
 
 // Watch implements monitor.Engine.
-func (e *completer) Watch(fd int, _ netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error) {
+func (e *completer) Watch(fd int, kind netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error) {
 	f := e.r.server.kernel.get(fd, "watch")
 	switch {
 	case f == nil:
@@ -72,7 +84,7 @@ func (e *completer) Watch(fd int, _ netpoll.Kind, report func(netpoll.Ready)) (s
 	case len(f.fake.polls) > 0:
 		return nil, syscall.EEXIST
 	}
-	p := &poll{e: e, d: f.fake, report: report}
+	p := &poll{e: e, d: f.fake, kind: kind, report: report}
 	p.d.polls = append(p.d.polls, p)
 	p.begin()
 	return p.stop, nil
@@ -81,8 +93,8 @@ func (e *completer) Watch(fd int, _ netpoll.Kind, report func(netpoll.Ready)) (s
 // begin has a poll complete, if the descriptor is ready then.
 func (p *poll) begin() {
 	p.e.later(func() {
-		if !p.over && p.d.ready != 0 {
-			p.report(p.d.ready)
+		if ready := p.d.level(p.kind); !p.over && ready != 0 {
+			p.report(ready)
 			p.e.r.wake()
 		}
 	})

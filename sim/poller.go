@@ -81,7 +81,7 @@ func (r *registration) later(least, most time.Duration) {
 // level returns what is ready now.
 func (r *registration) level() (ready netpoll.Ready) {
 	if r.f.fake != nil {
-		return r.f.fake.ready
+		return r.f.fake.level(r.kind)
 	}
 	if r.kind != netpoll.Stream {
 		if r.f.l.queue.len() > 0 {
@@ -215,6 +215,8 @@ const maxExtras = 64
 // drawReady draws one of the possible events.
 func (p *poller) drawReady(r *registration) netpoll.Ready {
 	switch {
+	case r.kind == netpoll.Output:
+		return netpoll.Out
 	case r.kind != netpoll.Stream:
 		return netpoll.In
 	case r.f.end != nil && r.f.end.phase == connecting: // Out would say that it is connected

@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"cmp"
+	"io"
 	"testing"
 	"time"
 
@@ -96,4 +98,43 @@ func (d *device) unwatch() {
 		d.w.Errorf("a watch ends: %w", err)
 	}
 	d.watch = nil
+}
+
+// Each engine reports what is asked for of a device that is ready for everything.
+func TestWorldWatchOfOneSide(t *testing.T) {
+	for kind, want := range map[netpoll.Kind]netpoll.Ready{
+		netpoll.Stream: netpoll.In | netpoll.Out, netpoll.Input: netpoll.In, netpoll.Output: netpoll.Out,
+	} {
+		sim.Test(t, func(w *sim.World) {
+			var d *sim.Descriptor
+			var stop func() error
+			var reported netpoll.Ready
+			v, err := w.Server("watch", act.Config{Schedulers: 1}, append(anyEngine(w), func(s *act.Scheduler) error {
+				s.Spawn(act.Func(func(t *act.Task) act.Directive {
+					e, err := monitor.EngineOf(s)
+					switch {
+					case t.Order() != nil:
+						err = stop()
+						d.Close()
+					case stop == nil && err == nil:
+						stop, err = e.Watch(d.FD(), kind, func(r netpoll.Ready) { reported |= r })
+					}
+					if err != nil || t.Order() != nil {
+						return listener.Next(t, cmp.Or(err, io.EOF))
+					}
+					return act.Wait
+				}))
+				return nil
+			})...)
+			require.NoError(t, err)
+			d = v.Descriptor()
+			w.At(time.Second, func() { d.Ready(netpoll.In | netpoll.Out) })
+			w.At(time.Minute, func() {
+				if reported != want {
+					w.Errorf("a watch of kind %d reports %v instead of %v", kind, reported, want)
+				}
+				v.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
+			})
+		})
+	}
 }
