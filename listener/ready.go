@@ -6,11 +6,13 @@ import (
 )
 
 // Ready is an action that waits until a watched descriptor may be read, or with Output until it may be written to. When
-// it is Done, read or write until EAGAIN (see [monitor.Watched.Readable]); then it may be called again. It fails with
-// os.ErrClosed when the watch is closed. During shutdown it goes on waiting.
+// it is Done, read or write until EAGAIN (see [monitor.Watched.Readable]); then it may be called again. When the
+// watch is closed it fails, as [monitor.Watched.Close] says. During shutdown it goes on waiting.
 type Ready struct {
 	Of     *monitor.Watched // the descriptor
 	Output bool             // wait for room to write, not for input
+
+	blocked error // of the latest turn
 }
 
 // Act returns Done when the descriptor was reported ready, and Wait until then.
@@ -19,11 +21,11 @@ func (r *Ready) Act(t *act.Task) act.Directive {
 	if r.Output {
 		take = r.Of.Writable
 	}
-	if err := take(); err != nil {
-		return Next(t, err)
+	if r.blocked = take(); r.blocked != nil {
+		return Next(t, r.blocked)
 	}
 	return act.Done
 }
 
 // Describe says what a waiting task waits for.
-func (r *Ready) Describe(d *act.Description) { r.Of.Describe(d) }
+func (r *Ready) Describe(d *act.Description) { d.Of(r.blocked) }

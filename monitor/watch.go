@@ -16,6 +16,7 @@ import (
 type Watched struct {
 	fd             int
 	stop           func() error
+	want           netpoll.Ready // In, Out, or both
 	err            error         // why it is no longer watched; nil: it is
 	ready          netpoll.Ready // In and Out, if reported and not taken
 	reader, writer act.Waker
@@ -29,9 +30,13 @@ type Watched struct {
 // calls Close before it closes fd, and at the latest when s is closed. A watch does not keep [act.Scheduler.Run] from
 // returning; a task that waits for it does.
 //
-// Regular files and directories are always ready, and Linux refuses to watch them (EPERM). A descriptor that this
-// scheduler already watches is refused as well (EEXIST). If the engine cannot watch descriptors, the error is
-// errors.ErrUnsupported. Watch is called on the thread of s.
+// Linux refuses to watch what is always ready (EPERM): regular files, directories, /dev/null, most files of /proc. A
+// descriptor that this scheduler already watches is refused as well (EEXIST). If the engine cannot watch descriptors, the
+// error is errors.ErrUnsupported. Watch is called on the thread of s, and panics if s is closed.
+//
+// If fd is closed first, the tasks that wait learn of it when this scheduler watches another descriptor with the same
+// number, or at Close; until then nothing wakes them. While a duplicate of fd is open, Linux goes on watching it, and
+// refuses a duplicate that gets the number of fd (EEXIST).
 func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
 	kind := netpoll.Stream
 	switch want {
@@ -47,7 +52,7 @@ func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watched{fd: fd}
+	w := &Watched{fd: fd, want: want}
 	if w.stop, err = e.Watch(fd, kind, w.report); err != nil {
 		return nil, fmt.Errorf("monitor: descriptor %d%s: %w", fd, whyNot(err), err)
 	}
@@ -58,7 +63,7 @@ func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
 func whyNot(err error) string {
 	switch {
 	case errors.Is(err, syscall.EPERM):
-		return " is a regular file or a directory, which is always ready, and cannot be watched"
+		return " cannot be watched, since it is always ready, as regular files are"
 	case errors.Is(err, syscall.EEXIST):
 		return " is watched already"
 	}
@@ -88,17 +93,20 @@ func (w *Watched) end(err error) {
 }
 
 // Readable returns nil once for each report that fd may be read. Otherwise the error is an [act.Blocked], which wakes a
-// task at the next report; after Close it is os.ErrClosed.
+// task at the next report; after Close it wraps os.ErrClosed. Readable panics if fd is not watched for netpoll.In.
 //
 // A report means that something changed, and several reports may count as one. So after nil, read until EAGAIN, and
 // only then call Readable again. There may be nothing to read.
 func (w *Watched) Readable() error { return w.take(netpoll.In, (*noInput)(w)) }
 
-// Writable is [Watched.Readable] for room to write. After nil, write until EAGAIN.
+// Writable is [Watched.Readable] for room to write. After nil, write until EAGAIN. It panics if fd is not watched for
+// netpoll.Out.
 func (w *Watched) Writable() error { return w.take(netpoll.Out, (*noRoom)(w)) }
 
 func (w *Watched) take(what netpoll.Ready, blocked error) error {
 	switch {
+	case w.want&what == 0:
+		panic("monitor: Readable is for a watch of netpoll.In, and Writable for one of netpoll.Out")
 	case w.err != nil:
 		return w.err
 	case w.ready&what == 0:
@@ -108,10 +116,11 @@ func (w *Watched) take(what netpoll.Ready, blocked error) error {
 	return nil
 }
 
-// Close ends the watch, and leaves fd open. It wakes the waiting tasks, whose next calls return os.ErrClosed. It fails
-// if fd was closed before. A second Close does nothing.
+// Close ends the watch, and leaves fd open. It wakes the waiting tasks, whose next calls return an error that wraps
+// os.ErrClosed. A task that fails with this very error ends as intended, so the scheduler logs it at debug level. Close
+// fails if fd was closed before. A second Close does nothing.
 func (w *Watched) Close() error {
-	if w.err == os.ErrClosed {
+	if _, again := w.err.(*closedWatch); again {
 		return nil
 	}
 	err := w.err
@@ -120,19 +129,27 @@ func (w *Watched) Close() error {
 			err = fmt.Errorf("monitor: descriptor %d was closed while it was watched: %w", w.fd, err)
 		}
 	}
-	w.end(os.ErrClosed)
+	w.end((*closedWatch)(w))
 	return err
 }
 
-// Describe implements [act.Describer]: it covers all tasks that wait for w.
+// Describe implements [act.Describer]: it covers all tasks that wait for w. The errors of Readable and Writable cover
+// those of their side.
 func (w *Watched) Describe(d *act.Description) {
-	if w.reader.Armed() {
-		d.WaitsFor(fmt.Sprint("input from descriptor ", w.fd))
-	}
-	if w.writer.Armed() {
-		d.WaitsFor(fmt.Sprint("room in descriptor ", w.fd))
-	}
+	(*noInput)(w).Describe(d)
+	(*noRoom)(w).Describe(d)
 }
+
+// closedWatch is a Watched as the error of a call after Close.
+type closedWatch Watched
+
+func (w *closedWatch) Error() string {
+	return fmt.Sprintf("monitor: the watch of descriptor %d was closed", w.fd)
+}
+func (w *closedWatch) Unwrap() error { return os.ErrClosed }
+
+// Intended tells the scheduler that the task which fails with it is no news.
+func (w *closedWatch) Intended() {}
 
 // noInput and noRoom are a Watched as the error of a call: no allocation for a wait.
 type (
@@ -142,6 +159,18 @@ type (
 
 func (w *noInput) Error() string { return "monitor: nothing says that the descriptor may be read" }
 func (w *noRoom) Error() string  { return "monitor: nothing says that the descriptor has room" }
+
+func (w *noInput) Describe(d *act.Description) {
+	if w.reader.Armed() {
+		d.WaitsFor(fmt.Sprint("input from descriptor ", w.fd))
+	}
+}
+
+func (w *noRoom) Describe(d *act.Description) {
+	if w.writer.Armed() {
+		d.WaitsFor(fmt.Sprint("room in descriptor ", w.fd))
+	}
+}
 
 // Arm makes the next report of input wake t.
 func (w *noInput) Arm(t *act.Task) { (*Watched)(w).arm(&w.reader, netpoll.In, t) }

@@ -2,8 +2,6 @@ package monitor_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -57,13 +55,15 @@ func TestDescriptorsOfAllKindsAreWatched(t *testing.T) {
 	}
 }
 
-func TestARegularFileIsNotWatched(t *testing.T) {
+func TestWhatIsAlwaysReadyIsNotWatched(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.Engine()
-	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
-	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
-	_, err = monitor.Watch(l.S, int(f.Fd()), netpoll.In)
-	require.ErrorIs(t, err, syscall.EPERM)
-	require.ErrorContains(t, err, " is a regular file or a directory, which is always ready, and cannot be watched: ")
+	for _, name := range []string{"watch.go", ".", "/dev/null", "/proc/self/status"} {
+		fd, err := syscall.Open(name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		require.NoError(t, err)
+		_, err = monitor.Watch(l.S, fd, netpoll.In)
+		require.NoError(t, syscall.Close(fd))
+		require.ErrorIs(t, err, syscall.EPERM, name)
+		require.ErrorContains(t, err, " cannot be watched, since it is always ready, as regular files are: ", name)
+	}
 }

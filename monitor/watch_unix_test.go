@@ -3,11 +3,14 @@
 package monitor_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
@@ -89,13 +92,10 @@ func (w *waiting) reported() bool { return w.ended == act.Done }
 func TestAWatchedPipeReportsInputAndRoom(t *testing.T) {
 	p := newPipe(t)
 	in, out := p.watch(p.reading, netpoll.In), p.watch(p.writing, netpoll.Out)
+	require.Panics(t, func() { _ = in.Writable() }, "nobody would wake the task")
+	require.Panics(t, func() { _ = out.Readable() })
 	o := p.await(listener.Ready{Of: in})
 	require.False(t, o.reported())
-	var said act.Description
-	o.leaf.Describe(&said)
-	texts := said.Internals().Waits.All()
-	require.Len(t, texts, 1)
-	require.Contains(t, texts[0], "input from descriptor ")
 	p.write("x")
 	p.Until("input", func() bool { return o.reported() })
 	require.Implements(t, (*act.Blocked)(nil), in.Readable(), "it was taken")
@@ -111,6 +111,36 @@ func TestAWatchedPipeReportsInputAndRoom(t *testing.T) {
 	p.Until("room", func() bool { return o.reported() })
 	require.NoError(t, in.Close())
 	require.NoError(t, out.Close())
+}
+
+// One task waits for input and one for room, and each says which.
+func TestAWaitingTaskSaysForWhichSideItWaits(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, errors.Join(syscall.Close(fds[0]), syscall.Close(fds[1]))) }()
+	w, err := monitor.Watch(l.S, fds[0], netpoll.In|netpoll.Out)
+	require.NoError(t, err)
+	l.Until("there is room", func() bool { return w.Writable() == nil })
+	input, room := &listener.Ready{Of: w}, &listener.Ready{Of: w, Output: true}
+	l.S.Spawn(input)
+	l.S.Spawn(room)
+	l.For(0)
+	for text, part := range map[string][]any{
+		"input from descriptor %d": {input, w.Readable()}, "room in descriptor %d": {room, w.Writable()},
+	} {
+		for _, x := range part {
+			var said act.Description
+			require.True(t, said.Of(x), "%T", x)
+			require.Equal(t, []string{fmt.Sprintf(text, fds[0])}, said.Internals().Waits.All(), "%T", x)
+		}
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, l.S.Run())
+	require.Empty(t, l.Logs.FilterLevelExact(zap.ErrorLevel).All(), "the end is intended")
+	ends := l.Logs.FilterMessage("what a task waited for was closed by this side").All()
+	require.Len(t, ends, 2)
+	require.Equal(t, fmt.Sprintf("monitor: the watch of descriptor %d was closed", fds[0]), ends[0].ContextMap()["error"])
 }
 
 func TestTheEndOfAPipeIsInput(t *testing.T) {
@@ -153,9 +183,8 @@ func TestAClosedWatchWakesItsTaskAndReportsNoMore(t *testing.T) {
 	require.NoError(t, w.Close(), "again")
 	p.write("x")
 	p.Until("its end", func() bool { return o.ended != 0 })
-	require.Equal(t, os.ErrClosed, o.err)
-	require.Equal(t, os.ErrClosed, w.Readable())
-	require.Equal(t, os.ErrClosed, w.Writable())
+	require.ErrorIs(t, o.err, os.ErrClosed)
+	require.ErrorIs(t, w.Readable(), os.ErrClosed)
 	n, err := syscall.Read(p.reading, make([]byte, 10))
 	require.NoError(t, err, "the descriptor is open")
 	require.Equal(t, 1, n)
