@@ -55,9 +55,9 @@ type Server struct {
 	// The flags of a shutdown, such as -drain, set its Shutdown, which also applies to signals. If its Logger is nil, log lines
 	// from level Info on go to standard error. If its Draining is nil, a shutdown logs each second what it waits for.
 	Config act.Config
-	// Reload reads again what the program itself has read; it may be nil. It is called on SIGHUP, after the services have read
-	// their files again. It has a goroutine of its own, so it may block, and is not called twice at a time. An error is logged
-	// and the program goes on, so a Reload that fails must leave the old state in force.
+	// Reload reads the program's own files again; it may be nil. It is called on SIGHUP, after the services have read their
+	// files again. It has a goroutine of its own, so it may block, and is not called twice at a time. An error is logged and
+	// the program goes on, so a Reload that fails must leave the old state in force.
 	Reload func() error
 	// Upgrade sets how SIGUSR2 replaces the program by a newer binary. nil means the defaults of the zero Upgrade; it does not
 	// switch the upgrade off. Run adds to its Services. If it has no Terms, they are Config.Shutdown.
@@ -66,14 +66,15 @@ type Server struct {
 	parsed bool
 }
 
-// Option is a part of a server program with flags of its own, such as an inspect.Inspector. If it has a method
-// Filters() []listener.Filter, those filters prepare the connections of each address of [Server.Listen]: in the order of the
-// Options, so a proxyproto.Config comes before an admission.Limiter, and that before a secure.TLS. Other sockets have none of
-// them: a [service.TCP] of your own, such as a port for health checks, stays plain with a secure.TLS. An Option that is a
+// Option is a part of a server program with flags of its own, such as an inspect.Inspector. If it has a method Filters()
+// []listener.Filter, those filters prepare the connections of each address of [Server.Listen]: in the order of the Options,
+// so a proxyproto.Config comes before an admission.Limiter, and that before a secure.TLS. Other sockets have none of them: a
+// [service.TCP] of your own, such as a port for health checks, stays unencrypted even with a secure.TLS. An Option that is a
 // [Service] is set up by Run before the others.
 type Option interface {
 	// Flags defines the flags. Their defaults are the fields of the Option. The function that it returns checks the values after
-	// parsing; it may be nil. An error ends the program with status 2, so it is one sentence that names the flag.
+	// parsing; it may be nil. An error is printed and ends the program with status 2, so make it one sentence that names the
+	// flag.
 	Flags(*flag.FlagSet) (check func() error)
 }
 

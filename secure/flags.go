@@ -35,7 +35,7 @@ type tickets = Tickets
 func (x *TLS) Flags(fs *flag.FlagSet) (check func() error) {
 	fs.StringVar(&x.files.Cert, "tls-cert", "", "speak TLS with the certificate in this `file`, in PEM; SIGHUP reads it again")
 	fs.StringVar(&x.files.Key, "tls-key", "", "the `file` with the key of the certificate, in PEM")
-	fs.BoolVar(&x.self, "tls-self", false, "speak TLS with a new certificate for localhost that nobody vouches for")
+	fs.BoolVar(&x.self, "tls-self", false, "speak TLS with a new self-signed certificate for localhost")
 	return func() error {
 		switch cert, key := x.files.Cert != "", x.files.Key != ""; {
 		case x.self && (cert || key):

@@ -22,12 +22,13 @@ var errNotTLS = errors.New("secure: the peer does not speak TLS")
 
 // Server returns a filter for accepted connections. The config is used as it is, by all connections, so that sessions are
 // resumed on any scheduler; it must have a certificate (Certificates, GetCertificate or GetConfigForClient), and may be
-// shared with other servers. Its functions are called on other goroutines, several at the same time. h may be nil.
+// shared with other servers. Its functions are called on other goroutines, several at the same time. A nil h stands for
+// bounds that all such filters share: see Handshakes.
 //
-// With FilterTimeout of the service the handshake is bounded in time: 10 s by default. A failure is one of crypto/tls, one of the
-// connection, [ErrTooMany], or that the peer does not speak TLS. The peer is sent an alert, and the service logs it at debug level.
-// If the handshake is given up, the context of its ClientHelloInfo ends. A panic in a function of the config ends this connection
-// alone, and is an error in the log.
+// FilterTimeout of the service bounds the time of the handshake: 10 s by default. It fails with an error of crypto/tls or of the
+// connection, with [ErrTooMany], or because the peer does not speak TLS. Then the peer is sent an alert, and the service logs the
+// error at debug level. If the handshake is given up, the context of its ClientHelloInfo ends. A panic in a function of the
+// config ends this connection alone, and is an error in the log.
 func Server(config *tls.Config, h *Handshakes) listener.Filter {
 	if config == nil || len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
 		panic("secure: Server without a certificate")
@@ -36,9 +37,9 @@ func Server(config *tls.Config, h *Handshakes) listener.Filter {
 }
 
 // Client returns a filter for connections that were dialled: see [listener.Connect]. The config must name the server
-// (ServerName), unless InsecureSkipVerify is set, and must not allow Renegotiation. Otherwise it is as with Server.
-// With TLS 1.3 sessions come after the handshake: Put of the config's ClientSessionCache is called on the scheduler's
-// thread, and must not block.
+// (ServerName), unless InsecureSkipVerify is set, and must not allow Renegotiation. Otherwise config and h are as
+// with Server. With TLS 1.3 sessions come after the handshake: Put of the config's ClientSessionCache is called on
+// the scheduler's thread, and must not block.
 func Client(config *tls.Config, h *Handshakes) listener.Filter {
 	if config == nil || config.ServerName == "" && !config.InsecureSkipVerify {
 		panic("secure: Client without a ServerName")

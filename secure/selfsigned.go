@@ -14,8 +14,8 @@ import (
 )
 
 // SelfSigned makes a self-signed certificate and its key, for development and tests: ECDSA on P-256, valid from an hour
-// ago for a year. It is for the given names and addresses, or for localhost, 127.0.0.1 and ::1. A client that is to trust
-// it needs its Leaf among its RootCAs.
+// ago for a year. It is for the given names and addresses, or for localhost, 127.0.0.1 and ::1. For a client to trust it,
+// add its Leaf to the client's RootCAs.
 func SelfSigned(names ...string) (tls.Certificate, error) {
 	if len(names) == 0 {
 		names = []string{"localhost", "127.0.0.1", "::1"}

@@ -25,7 +25,8 @@ type Server struct {
 
 	// Types are content types by extension, with its dot and in lower case: ".gpx": "application/gpx+xml". They go before
 	// the built-in ones, about 70 that the web uses. "" is the type of all other files; without it that is
-	// application/octet-stream, which browsers save instead of showing it. The MIME types of the system are not used.
+	// application/octet-stream, which browsers save instead of showing it. The MIME types of the operating system are not
+	// used.
 	Types map[string]string
 }
 

@@ -25,15 +25,15 @@ import (
 type Client struct {
 	// URL is ws://host:port/path?query, or wss:// and so on. Without a port it is 80, or 443 with wss.
 	//
-	// wss needs a filter that makes TLS: that of secure.Client, with a tls.Config whose ServerName is the host. A wss URL
-	// without Filters is an error, so that nothing is sent in clear by mistake.
+	// wss needs a filter for TLS: secure.Client, with a tls.Config whose ServerName is the host. A wss URL without
+	// Filters is an error, so that nothing is sent in clear by mistake.
 	URL string
-	// Address is where to connect to, as that of a listener.Connect: "host:port", or "unix:" and a path. If it is empty, that
-	// is what the URL says.
+	// Address is the address to connect to, as in a listener.Connect: "host:port", or "unix:" and a path. If it is empty, the
+	// address is taken from the URL.
 	Address string
 	// Header has further fields of the request, such as Origin, Authorization and Cookie, as an http.Header has them. Host
-	// takes the place of the URL's. Connection, Upgrade, Content-Length, Transfer-Encoding and Sec-WebSocket-* are the
-	// Client's own.
+	// replaces the URL's host. Connection, Upgrade, Content-Length, Transfer-Encoding and Sec-WebSocket-* are the Client's
+	// own.
 	Header map[string][]string
 	// Limits bound what is buffered for a connection, as in a listener.Connect.
 	Limits listener.Limits

@@ -25,17 +25,18 @@ const (
 
 // Message is one message, or a piece of one.
 type Message struct {
-	// Data is the content. Who owns it is said by the method that returns the Message: Receive lends it until the turn ends.
+	// Data is the content. Receive and ReceivePiece lend it until the turn ends; a coroutine's Read returns a copy.
 	Data []byte
 	Type Type // Text or Binary
-	// Last reports whether nothing of the message follows. Only ReceivePiece returns it false.
+	// Last is true for a whole message, and for the last piece that ReceivePiece returns.
 	Last bool
 }
 
-// Codes of RFC 6455 7.4.1 for [Conn.Close], and of a [CloseError]. Those from 3000 to 4999 are free for a program's own protocol.
+// Codes of RFC 6455 7.4.1 for [Conn.Close], and of a [CloseError]. Codes from 3000 to 4999 are free for a program's
+// own protocol.
 const (
-	CodeNormal    = frame.Normal    // 1000, the purpose is fulfilled
-	CodeGoingAway = frame.GoingAway // 1001, a server ends, or a page is left
+	CodeNormal    = frame.Normal    // 1000, the connection has done its work
+	CodeGoingAway = frame.GoingAway // 1001, a server shuts down, or a browser leaves the page
 	CodePolicy    = frame.Policy    // 1008, the peer breaks a rule that has no code of its own
 )
 
@@ -177,9 +178,10 @@ func (c *Conn) Err() error {
 	return c.extra.got
 }
 
-// Receive returns the next message. It is lent until the turn ends, and must not be changed. Otherwise the error is an
-// act.Blocked; a *CloseError if the connection has ended, however it did; net.ErrClosed after Close; or an error of the
-// system call. If ReceivePiece has returned pieces of the message, the rest is returned.
+// Receive returns the next message. It is lent until the turn ends, and must not be changed. The error is an
+// act.Blocked if no whole message has arrived; a *CloseError if the connection has ended, however it did; net.ErrClosed
+// after Close; or an error of the system call. If ReceivePiece has returned pieces of the message, the rest is
+// returned.
 func (c *Conn) Receive() (Message, error) { return c.receive(true) }
 
 // ReceivePiece is Receive without waiting for the whole message: it returns the part that has arrived, lent until the turn
@@ -550,9 +552,9 @@ func (c *Conn) shut(code int, reason string) {
 	c.unblock()
 }
 
-// Next turns the error of a call into a Directive for a task that goes on by receiving: nil is Yield, or Wait if nothing is
-// there to receive; an act.Blocked is armed and is Wait; a *CloseError, and net.ErrClosed after Close, are Done; and
-// anything else fails the task.
+// Next turns the error of a call into the Directive to return, for a task that goes on by receiving. It is Yield for nil,
+// or Wait if there is nothing to receive; Wait for an act.Blocked, which will wake t; Done for a *CloseError, and for
+// net.ErrClosed after Close; and any other error fails the task.
 func (c *Conn) Next(t *act.Task, err error) act.Directive {
 	if c.ends(err) {
 		return act.Done

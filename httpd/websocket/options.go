@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Options configure the connections of a [Server] or a [Client].
+// Options configure the connections of a [Server] or a [Client]. The zero Options are good for the Internet.
 type Options struct {
 	// Subprotocols are the protocols that this side speaks. A server chooses the first one of the client's list that
 	// is among them.

@@ -21,7 +21,7 @@ type Prepared struct {
 	packed  atomic.Pointer[[]byte] // the same, compressed if that is smaller; nil: nobody has wanted it
 }
 
-// Prepare makes a copy of p, which must be UTF-8 if it is a text.
+// Prepare frames a copy of p, for Conn.Push to any number of connections. A text must be UTF-8.
 func Prepare(t Type, p []byte) *Prepared {
 	if t != Text && t != Binary {
 		panic("websocket: Prepare of no type")
@@ -90,7 +90,8 @@ func (o Overflow) check() {
 	}
 }
 
-// ErrDropped is returned by Push for a message that was dropped, since none that waits may be dropped for it.
+// ErrDropped is returned by Push for a message that was itself dropped, since no waiting message may be dropped for
+// it.
 var ErrDropped = errors.New("websocket: a message was dropped, since the peer is too slow")
 
 // Push sends a message that many connections share. The caller is usually another task or a posted function, for example
