@@ -24,7 +24,7 @@ type Audience struct {
 	of    []int // receivers, by the index of their scheduler; under Group.broadcasting
 }
 
-// Join adds a receiver on s. From Join's return on, broadcasts to a reach s.
+// Join adds a receiver on s. After Join has returned, broadcasts to a reach s.
 func (a *Audience) Join(s *Scheduler) {
 	s.group.broadcasting.Lock()
 	defer s.group.broadcasting.Unlock()

@@ -72,7 +72,7 @@ func TestConnectToEachKindOfAddress(t *testing.T) {
 				return d
 			}))
 			require.Equal(t, act.Done, o.over(l), "%v", o.err)
-			require.Equal(t, lookups, executor.n.Load(), "looked up off the thread")
+			require.Equal(t, lookups, executor.n.Load(), "looked up on another goroutine")
 			readable(l, conn, 7)
 			conn.Abort()
 		})

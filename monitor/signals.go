@@ -45,7 +45,7 @@ func Signals(terms shutdown.Policy) func(*act.Scheduler) error {
 				log.Info("ending", zap.Stringer("signal", sig), zap.Stringer("terms", terms))
 				g.Shutdown(Signal{sig, terms})
 			case 2:
-				log.Warn("what is left is cut, by a second signal", zap.Stringer("signal", sig))
+				log.Warn("a second signal drops what is left", zap.Stringer("signal", sig))
 				g.Shutdown(Signal{sig, shutdown.Policy{Kind: shutdown.Halt, Drop: true}})
 			default:
 				log.Warn("ended at once by a third signal", zap.Stringer("signal", sig))

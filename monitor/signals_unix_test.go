@@ -129,7 +129,7 @@ func TestASecondSignalCutsWhatIsLeft(t *testing.T) {
 	for child, sig := range map[string]string{"second": "terminated", "second, another": "terminated"} {
 		out, err := runChild(t, child)
 		require.NoError(t, err, out)
-		require.Contains(t, out, fmt.Sprintf("what is left is cut, by a second signal\t{\"signal\": %q}\n", sig))
+		require.Contains(t, out, fmt.Sprintf("a second signal drops what is left\t{\"signal\": %q}\n", sig))
 		require.Contains(t, out, "Run: shutdown: dropped 1 task")
 		require.Contains(t, out, "policy: halt, then drop")
 	}

@@ -154,7 +154,7 @@ func (r *reclaimed) Act(t *act.Task) act.Directive {
 	if _, idle := x.idleSince(); !waits || !idle {
 		return x.action.Act(t)
 	}
-	t.Scheduler().Logger().Debug("an idle connection makes room for another", zap.String("peer", x.Peer()))
+	t.Scheduler().Logger().Debug("an idle connection is evicted for another", zap.String("peer", x.Peer()))
 	x.config.row.Reclaimed++
 	_ = x.conn.Internals().CloseWithin(0) // an error means that the peer has gone
 	return act.Done

@@ -12,7 +12,7 @@ const grace = 30 * time.Second
 // itself, so an application's own type can carry more than a Policy, such as a reason. A [Policy] is the simplest
 // Order.
 type Order interface {
-	// Policy returns how to shut down. It is called once, by Shutdown; actions may call it as well.
+	// Policy returns how to shut down. Shutdown reads it once, when the request is made; actions may read it as well.
 	Policy() Policy
 }
 

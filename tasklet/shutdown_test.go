@@ -86,7 +86,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 	}
 }
 
-// A phase off the thread may ask before anything else has had a turn.
+// A phase on another goroutine may ask before anything else has had a turn.
 func TestAnOrderIsKnownAtOnce(t *testing.T) {
 	s := act.New(act.Config{})
 	defer s.Close()
