@@ -19,8 +19,8 @@ import (
 //	err := act.Run(ctx, act.Config{}, engine.Setup, monitor.Signals(shutdown.Policy{}))
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a
-// heartbeat. Calls of the store and of processors are made by the Group's Executor. If that can reserve goroutines, as
-// it does by default, the engine reserves two for each of its Workers, and four for [NewCall]. It reserves one more for
+// heartbeat. The Group's Executor makes the calls of the store and of processors. If it can reserve goroutines, as it
+// does by default, the engine reserves two for each of its Workers, and four for [NewCall]. It reserves one more for
 // each of these: heartbeats; periodic tasks, Retention and Engine.Future; the hints of a Watcher. Otherwise the
 // Executor needs as many.
 //

@@ -193,7 +193,7 @@ func executable(name string) (string, error) {
 // ours are the variables that are for one process alone.
 var ours = []string{variable, listenPID, listenFDs, listenNames, "WATCHDOG_PID"}
 
-// environment returns that of the new program. descriptors is the value of variable.
+// environment returns the environment of the new program. descriptors is the value of variable.
 func environment(descriptors string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -202,7 +202,7 @@ func environment(descriptors string) []string {
 	return append(env, variable+"="+descriptors)
 }
 
-// sockets returns duplicates, also with an error.
+// sockets returns duplicates of the sockets, even with an error.
 func (u *Upgrade) sockets() (all []*handover.Sockets, err error) {
 	for _, l := range handover.Listeners(u.Services) {
 		x, err := l.Sockets()
@@ -222,8 +222,8 @@ func closeAll(sockets []*handover.Sockets) {
 	}
 }
 
-// handshake waits until the new program is ready, and has it serve, with the states. If this program is ending by then,
-// it returns errEnding.
+// handshake waits until the new program is ready, and lets it serve, with the states. If this program is ending by
+// then, it returns errEnding.
 func (u *Upgrade) handshake(ctx context.Context, c *child) error {
 	if err := c.expect(ready); err != nil {
 		return err

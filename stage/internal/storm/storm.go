@@ -59,8 +59,8 @@ type storm struct {
 	kills, ticks, stops, lost, carried int
 }
 
-// Run kills and stops processes, pauses kinds, and suspends, resumes and cancels tasks, at random moments, until enough has
-// happened. Then the processes end, and an engine of this process does what is left. These have to be true:
+// Run kills and stops processes, pauses kinds, and suspends, resumes and cancels tasks, at random moments, until enough
+// has happened. Then the processes end, and an engine of this process does the remaining work. These have to be true:
 //
 //   - All tasks finish, unless they are cancelled. Each stage was committed once.
 //   - There is one task for each key and each tick.
@@ -331,7 +331,7 @@ func (w *storm) strike(i int) {
 	}
 }
 
-// finish works on what is left.
+// finish works on the remaining tasks.
 func (w *storm) finish() {
 	e, err := stage.New(config(w.Store, w.Step, nil, true))
 	w.NoError(err)
