@@ -53,7 +53,7 @@ func TestSite(t *testing.T) {
 	p.Listens(t, p.Said)
 	url := "https://" + p.Addr
 	for _, name := range []string{"index.html", "style.css", "site.js", "favicon.svg"} {
-		content, err := os.ReadFile("site/public/" + name)
+		content, err := os.ReadFile("public/" + name)
 		require.NoError(t, err)
 		require.NotContains(t, strings.ReplaceAll(string(content), "http://www.w3.org/2000/svg", ""), "://", "from elsewhere")
 		path := "/" + strings.TrimSuffix(name, "index.html")

@@ -63,10 +63,10 @@ func tryRandom(seed uint64, all loopSets, recording bool) *world {
 func (w *world) random(from Sender, rng interface{ IntN(int) int }) {
 	name := fmt.Sprintf("p%d", w.named)
 	w.named++
-	o := Options{Limit: []int{Unbounded, 1, 2}[rng.IntN(3)], Overflow: Overflow(rng.IntN(3))}
+	o := Options{Limit: []int{-1, 1, 2}[rng.IntN(3)], Overflow: Overflow(rng.IntN(3))}
 	x := &proc{w: w, name: name, heard: map[string]int{}, numbers: map[string]int{}}
 	x.lazy = rng.IntN(4) == 0
-	x.bounded = o.Limit != Unbounded && o.Overflow == Block
+	x.bounded = o.Limit != -1 && o.Overflow == Block
 	depth := rng.IntN(mostDepth)
 	x.first = func(p *Self[msg]) { w.anything(p, name, x, depth) }
 	x.ref = Spawn(from, x, o)
