@@ -30,13 +30,13 @@ type Watched struct {
 // calls Close before it closes fd, and at the latest when s is closed. A watch does not keep [act.Scheduler.Run] from
 // returning; a task that waits for it does.
 //
-// Linux refuses to watch what is always ready (EPERM): regular files, directories, /dev/null, most files of /proc. A
-// descriptor that this scheduler already watches is refused as well (EEXIST). If the engine cannot watch descriptors, the
-// error is errors.ErrUnsupported. Watch is called on the thread of s, and panics if s is closed.
+// Linux refuses to watch descriptors that are always ready (EPERM): regular files, directories, /dev/null, most files
+// of /proc. A descriptor that this scheduler already watches is refused as well (EEXIST). If the engine cannot watch
+// descriptors, the error is errors.ErrUnsupported. Watch is called on the thread of s, and panics if s is closed.
 //
-// If fd is closed first, the tasks that wait learn of it when this scheduler watches another descriptor with the same
-// number, or at Close; until then nothing wakes them. While a duplicate of fd is open, Linux goes on watching it, and
-// refuses a duplicate that gets the number of fd (EEXIST).
+// If fd is closed before Close, waiting tasks are woken only when this scheduler watches another descriptor with the
+// same number, or at Close. While a duplicate of fd is open, Linux goes on watching it, and refuses a duplicate that
+// gets the number of fd (EEXIST).
 func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
 	kind := netpoll.Stream
 	switch want {
@@ -134,7 +134,7 @@ func (w *Watched) Close() error {
 }
 
 // Describe implements [act.Describer]: it covers all tasks that wait for w. The errors of Readable and Writable cover
-// those of their side.
+// only the task of their side.
 func (w *Watched) Describe(d *act.Description) {
 	(*noInput)(w).Describe(d)
 	(*noRoom)(w).Describe(d)
@@ -148,7 +148,7 @@ func (w *closedWatch) Error() string {
 }
 func (w *closedWatch) Unwrap() error { return os.ErrClosed }
 
-// Intended tells the scheduler that the task which fails with it is no news.
+// Intended tells the scheduler that a task which fails with it ends as intended.
 func (w *closedWatch) Intended() {}
 
 // noInput and noRoom are a Watched as the error of a call: no allocation for a wait.
