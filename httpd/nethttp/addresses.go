@@ -14,7 +14,7 @@ import (
 type addresses struct {
 	local, peer net.Addr
 	remote      string               // peer, as a text
-	tls         *tls.ConnectionState // nil if there is no TLS; all requests share it, as those of net/http do
+	tls         *tls.ConnectionState // nil if there is no TLS; all requests share it, as in net/http
 }
 
 func addressesOf(c *listener.Conn, peer net.Addr) addresses {

@@ -6,7 +6,7 @@ type Counts struct {
 	Short, RoomWaits                uint64 // sends of less than all, and times that a task has begun to wait for room
 
 	Open, Lingering uint64 // connections, now
-	Accepts, Dials  uint64
+	Accepts, Dials  uint64 // connections that were accepted, and connects that were begun
 	Full, Shortages uint64 // refusals to accept: for want of a place; of descriptors, memory or permission
 	Lost            uint64 // connections that were gone before they could be accepted
 	Broken          uint64 // by the peer, or the way to it

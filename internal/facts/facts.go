@@ -9,13 +9,13 @@ type Rest uint8
 // The ways to rest.
 const (
 	Asleep  Rest = iota // in the operating system, which wakes it
-	Pausing             // for a fixed time, and then it looks
+	Pausing             // for a fixed time, and then it polls
 	Looking             // using the CPU
 )
 
-// Resting is an act.Idler that does not always sleep in the operating system. Rest says how the latest Idle that could wait
-// was spent. It is called on the scheduler's thread.
+// Resting is an act.Idler that does not always sleep in the operating system. Its method is called on the scheduler's thread.
 type Resting interface {
+	// Rest returns how the latest Idle that could wait was spent.
 	Rest() Rest
 }
 
@@ -27,13 +27,14 @@ const EndOf = "the end of "
 // whether there may be more: a further call, with again unset, goes on after the last one. With again set it begins anew.
 // Only one such series is under way on a scheduler at a time.
 type Lister interface {
+	// List calls visit with rows until it returns false or there are none left. more reports which.
 	List(again bool, visit func(row any) bool) (more bool)
 }
 
 // Process is a process of package process.
 type Process struct {
-	ID      uint64        `json:"id"`
-	Name    string        `json:"name,omitempty"`
+	ID      uint64        `json:"id"`                // unique in its System
+	Name    string        `json:"name,omitempty"`    // empty: it was spawned without one
 	Kind    string        `json:"kind"`              // of its action: the name of a function, or a type
 	State   string        `json:"state"`             // sleeping, queued, running or blocked
 	Mailbox int           `json:"mailbox"`           // messages in it
@@ -44,12 +45,12 @@ type Process struct {
 
 // Service is a service of package service on one scheduler.
 type Service struct {
-	Name string `json:"name"`
+	Name string `json:"name"`          // or its address
 	Max  int    `json:"max,omitempty"` // MaxConns, of all schedulers; 0: no bound
 	Open int    `json:"open"`          // of all schedulers, lingering connections included
 
 	// Of this scheduler, since the service began.
-	Accepted  uint64 `json:"accepted"`
+	Accepted  uint64 `json:"accepted"`  // connections
 	Full      uint64 `json:"full"`      // pauses of accepting for want of a place
 	Shortages uint64 `json:"shortages"` // and of descriptors, memory or permission
 	Refused   uint64 `json:"refused"`   // connections that a filter has refused
@@ -62,9 +63,9 @@ type Service struct {
 
 // Stages is an engine of package stage.
 type Stages struct {
-	Worker  string   `json:"worker"`
-	Kinds   []string `json:"kinds"`
-	Workers int      `json:"workers"`
+	Worker  string   `json:"worker"`  // the name of the engine in its store
+	Kinds   []string `json:"kinds"`   // the kinds of tasks that it works on
+	Workers int      `json:"workers"` // how many tasks it works on at a time
 	Running []string `json:"running"` // the tasks that it works on, with their stages
 	Waits   []string `json:"waits"`   // what the engine waits for
 

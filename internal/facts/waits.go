@@ -9,8 +9,8 @@ import (
 
 // Address is the address of a peer as a value. Its text may be made by another goroutine.
 type Address struct {
-	TCP  netip.AddrPort
-	Name string // of another network
+	TCP  netip.AddrPort // invalid on other networks
+	Name string         // of another network
 }
 
 // String returns the address as text.

@@ -29,8 +29,10 @@ func (x *Sockets) Close() {
 }
 
 // Service is a service whose sockets are passed on: a service of package service, or one that is served by such a service.
-// Handover returns nil if it is not to listen.
-type Service interface{ Handover() Listener }
+type Service interface {
+	// Handover returns nil if the service is not to listen.
+	Handover() Listener
+}
 
 // Listeners returns the listeners of services, and leaves out services without any.
 func Listeners(services []any) (all []Listener) {

@@ -10,13 +10,13 @@ import (
 // Terms are policies, merged at the times when they came into force. Bounds in time are points in time, so a second
 // shutdown request can only bring them nearer. The zero Terms mean that there is none.
 type Terms struct {
-	Kind       shutdown.Kind
+	Kind       shutdown.Kind // the strictest one
 	Turns      uint32        // further turns of each task; 0: no such bound
 	Until      time.Duration // on the clock that With was given readings of; 0: no such bound
 	Leave      time.Duration // when the last idle connection is to end
 	Inactivity time.Duration // 0: no such bound
-	Drop       bool
-	Given      bool
+	Drop       bool          // tasks are dropped at the end
+	Given      bool          // there was a shutdown request
 }
 
 // strictness ranks kinds: Suspend > Halt > Bounded > Unbounded.

@@ -15,6 +15,7 @@ type Panic struct {
 	Stack []byte // of the goroutine that panicked, as debug.Stack returns it
 }
 
+// Error returns "panic: " and the value.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 // Unwrap returns the value if it was an error.

@@ -118,6 +118,7 @@ func (o *OS) Accept(fd int) (int, error) {
 	return o.System.Accept(fd)
 }
 
+// Receive receives at most Most bytes.
 func (o *OS) Receive(fd int, p []byte) (int, error) {
 	if err := o.call("receive", fd); err != nil {
 		return 0, err
@@ -127,6 +128,7 @@ func (o *OS) Receive(fd int, p []byte) (int, error) {
 	return n, err
 }
 
+// Send sends at most Most bytes.
 func (o *OS) Send(fd int, head, p []byte) (int, error) {
 	if len(head) > 0 && len(p) > 0 {
 		_ = o.call("gathered", fd)
@@ -143,6 +145,7 @@ func (o *OS) Send(fd int, head, p []byte) (int, error) {
 	return n, err
 }
 
+// SendFile sends at most Most bytes of f.
 func (o *OS) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 	if err := o.call("sendfile", fd); err != nil {
 		return 0, err
@@ -155,6 +158,7 @@ func (o *OS) SendFile(fd int, f *os.File, offset int64, n int) (int, error) {
 	return n, err
 }
 
+// CloseWrite closes the sending side, unless Fail returns an error.
 func (o *OS) CloseWrite(fd int) error {
 	if err := o.call("closewrite", fd); err != nil {
 		return err
@@ -171,6 +175,7 @@ func (o *OS) Close(fd int) error {
 	return failed
 }
 
+// Reset closes fd even if Fail returns an error.
 func (o *OS) Reset(fd int) error {
 	failed := o.call("reset", fd)
 	if err := o.System.Reset(fd); err != nil {
@@ -179,6 +184,7 @@ func (o *OS) Reset(fd int) error {
 	return failed
 }
 
+// DialTCP returns the socket that the test has connected, if there is one.
 func (o *OS) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) {
 	if o.dialled != 0 {
 		return o.dialled, true, nil
@@ -186,6 +192,7 @@ func (o *OS) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) {
 	return o.System.DialTCP(addr)
 }
 
+// DialUnix returns the socket that the test has connected, if there is one.
 func (o *OS) DialUnix(path string) (fd int, done bool, err error) {
 	if o.dialled != 0 {
 		return o.dialled, true, nil
@@ -193,6 +200,7 @@ func (o *OS) DialUnix(path string) (fd int, done bool, err error) {
 	return o.System.DialUnix(path)
 }
 
+// OpenPoller opens a poller whose waits Events may change.
 func (o *OS) OpenPoller() (engine.Poller, error) {
 	if err := o.call("open", -1); err != nil {
 		return nil, err

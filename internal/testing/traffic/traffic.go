@@ -27,6 +27,7 @@ const (
 	Kinds   = iota        // how many kinds there are
 )
 
+// String returns the kind in one word.
 func (k Kind) String() string { return [...]string{"refused", "reset", "race", "cut", "wrong"}[k] }
 
 // Patience is how long a client waits for the next byte of an answer.
@@ -58,6 +59,7 @@ type Failure struct {
 	Err    error
 }
 
+// String returns the failure in one line.
 func (f Failure) String() string {
 	return fmt.Sprintf("%v: %s, fresh %v: %v", f.Kind, f.Client.Path, f.Client.Fresh, f.Err)
 }

@@ -30,6 +30,7 @@ const (
 // Error is a breach of the protocol by a peer, as a sentence for the reason of a close frame.
 type Error string
 
+// Error returns the sentence.
 func (e Error) Error() string { return "websocket: " + string(e) }
 
 // What Parse refuses.
@@ -47,12 +48,12 @@ const (
 // Header is what precedes the payload of a frame. Final is false if further fragments of the message follow. Compressed is
 // the first reserved bit, which the first frame of a compressed message has (RFC 7692 6).
 type Header struct {
-	Length     int64
+	Length     int64   // of the payload, in bytes
 	Key        [4]byte // of the mask
-	Opcode     Opcode
-	Final      bool
-	Masked     bool
-	Compressed bool
+	Opcode     Opcode  // the kind of the frame
+	Final      bool    // the message ends with this frame
+	Masked     bool    // the payload is masked with Key
+	Compressed bool    // the first reserved bit
 }
 
 // Parse reads the header that p begins with, and returns how many bytes it has: 0 if p has only a part of it. masked says
