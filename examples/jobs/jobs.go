@@ -1,6 +1,6 @@
 // This is how the parts work together:
 //
-//	browser ──▶ site.go, events.go ──▶ board.go: one query of the store for all viewers ─┐
+//	browser ──▶ site.go, events.go ──▶ board.go: one poll of the store for all viewers ─┐
 //	curl ─────▶ site.go: add, suspend, resume, retry, cancel, pause ────────────────────┼──▶ Store
 //	            work.go: the processor  ◀── engine: claims, and stores what it returns ─┘
 //
