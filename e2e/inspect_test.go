@@ -32,7 +32,7 @@ var inspectable = []string{"-inspect", "127.0.0.1:0", "-inspect-token", secretTo
 // viewerOf finds the pages in the log of a program, which listens.
 func viewerOf(t *testing.T, p *exectest.Program) *viewer {
 	t.Helper()
-	logged := regexp.MustCompile(`inspect at (http://[^/]+)/\?token=` + secretToken).FindStringSubmatch(p.Said())
+	logged := regexp.MustCompile(`inspect at (http://[^/]+)/\n`).FindStringSubmatch(p.Said())
 	require.NotNil(t, logged, p.Said())
 	v := &viewer{logged[1], http.Client{Transport: &http.Transport{}, Timeout: patience}}
 	t.Cleanup(v.CloseIdleConnections)

@@ -7,8 +7,9 @@
 //
 // # Pages
 //
-// The address is logged, with a token that each request for data has to bring, as ?token= or as "Authorization: Bearer". A
-// request by a host name other than localhost is refused, since a page of another site could give its name this address.
+// The address is logged. Each request for data has to bring the token, as ?token= or as "Authorization: Bearer". Without
+// Inspector.Token that is a random one, which is logged with the address. A request by a host name other than localhost is refused,
+// since a page of another site could give its name this address.
 //
 //	/             a page that is live; tasks are listed on demand
 //	/text         the same as text: schedulers, services, kinds of tasks, counts and what they mean; with what has happened in

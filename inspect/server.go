@@ -90,7 +90,10 @@ func (x *Inspector) serve(log *zap.Logger) (*site, error) {
 		end()
 		return nil, err
 	}
-	where := url.URL{Scheme: "http", Host: tcp.Addr().String(), Path: "/", RawQuery: "token=" + url.QueryEscape(token)}
+	where := url.URL{Scheme: "http", Host: tcp.Addr().String(), Path: "/"}
+	if x.Token == "" {
+		where.RawQuery = "token=" + token // that of a program is a secret, which logs do not keep
+	}
 	log.Info("inspect at " + where.String())
 	return v, nil
 }
@@ -129,7 +132,7 @@ func (v *site) routes() httpd.Handler {
 	secret := func(path string, h httpd.Handler) {
 		site.Handle("GET "+path, func(w *httpd.Response, r *httpd.Request) act.Action {
 			if !v.allowed(r) {
-				return refuse(w, 401, "The token is missing or wrong. The server has logged it when it started.\n")
+				return refuse(w, 401, "The token is missing or wrong. A server without -inspect-token has logged it when it started.\n")
 			}
 			w.Add("Cache-Control", "no-store")
 			w.Add("X-Content-Type-Options", "nosniff")

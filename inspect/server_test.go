@@ -32,7 +32,7 @@ func visited(t testing.TB) (x *Inspector, at string) {
 }
 
 // visit starts the pages of x.
-func visit(t testing.TB, x *Inspector) (at string) {
+func visit(t testing.TB, x *Inspector) string {
 	x.Address, x.Token = "127.0.0.1:0", "secret"
 	core, logs := observer.New(zapcore.InfoLevel)
 	v, err := x.serve(zap.New(core))
@@ -40,7 +40,10 @@ func visit(t testing.TB, x *Inspector) (at string) {
 	t.Cleanup(v.close)
 	said := logs.FilterMessageSnippet("inspect at").All()
 	require.Len(t, said, 1)
-	at, _, _ = strings.Cut(strings.TrimPrefix(said[0].Message, "inspect at "), "/?")
+	at, found := strings.CutPrefix(said[0].Message, "inspect at ")
+	require.True(t, found)
+	at, found = strings.CutSuffix(at, "/")
+	require.True(t, found, "the token is not logged")
 	return at
 }
 
