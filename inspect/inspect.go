@@ -50,8 +50,8 @@ type Inspector struct {
 	// of all schedulers. Without a Dir no file is written, and SIGUSR1 ends the program, as it does by default.
 	//
 	// The latest 16 files are kept, of all programs that use the directory. For each of the three reasons up to 4 files
-	// are written at once, and one more for each minute after that; further ones are only counted. A file contains no
-	// bytes of a connection, and no text of a panic. Like the log, it has the addresses of the connection that has
+	// are written at once, and each of the four makes room for another after a minute; further ones are only counted. A
+	// file contains no bytes of a connection, and no text of a panic. Like the log, it has the addresses of the connection that has
 	// stalled. The program never waits for the disk; an error of the disk is one line in the log.
 	Dir string
 	// Sources add figures of your own to /metrics.

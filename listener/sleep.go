@@ -44,9 +44,10 @@ func (s *Sleep) Close() error {
 
 // Within returns an action that runs a for at most d, counted from its first turn. If a has not finished by then, it is
 // closed if it is an io.Closer, and the action fails with an error that wraps os.ErrDeadlineExceeded and says what a
-// waited for. While a function that a has offloaded runs, a cannot be closed. If the function returns late, a has one
-// more turn, in which it may finish; if it offloads another function instead, Within fails when that has returned. If a
-// finishes in time, it is closed when the whole is. A shutdown request is passed on to a.
+// waited for. An [act.Call] is closed at once, and its result is ignored. A function of [act.Task.Offload] cannot be left:
+// when it has returned late, a has one more turn, in which it may finish, and otherwise Within fails. If a offloads another
+// function in that turn, Within fails when that has returned. If a finishes in time, it is closed when the whole is. A
+// shutdown request is passed on to a.
 func Within(d time.Duration, a act.Action) act.Action {
 	if a == nil {
 		panic("listener: Within of a nil action")

@@ -21,7 +21,7 @@ import (
 // Make few of them: a Log takes a little memory of each scheduler for as long as the process lives.
 type Log struct {
 	// Path is the path of the file, which is created if it does not exist, and appended to. It may be a named pipe that has a
-	// reader. "" and "-" mean standard output. If its reader goes away, lines are lost, and the kernel ends the process unless
+	// reader. "-" means standard output. "" means no log after Flags, and otherwise standard output. If its reader goes away, lines are lost, and the kernel ends the process unless
 	// it catches SIGPIPE, as package program does.
 	Path string
 	// Format is the format of the lines. The zero Format is Combined.

@@ -37,10 +37,10 @@ type Server struct {
 	Handler   http.Handler // nil means http.DefaultServeMux
 	TLSConfig *tls.Config  // for ServeTLS and ListenAndServeTLS, which clone it; may be nil
 
-	// ReadHeaderTimeout and IdleTimeout are httpd.Timeouts.Head and Idle; one that is 0 is ReadTimeout. ReadTimeout and
-	// WriteTimeout are httpd.Timeouts.Body and Write: they bound how long a client may be slow, and not how long a request may
-	// take. The deadlines of http.ResponseController do that, and take their place until the handler returns. 0 means the
-	// default of httpd.Timeouts, where http.Server has no time-out. Less than 0 means none.
+	// ReadHeaderTimeout and IdleTimeout are httpd.Timeouts.Head and Idle; if one of them is 0, ReadTimeout is used in its
+	// place. ReadTimeout and WriteTimeout are httpd.Timeouts.Body and Write: they bound how long a client may be slow, and not
+	// how long a request may take. The deadlines of http.ResponseController do that, and take their place until the handler
+	// returns. 0 means the default of httpd.Timeouts, where http.Server has no time-out. Less than 0 means none.
 	ReadHeaderTimeout, IdleTimeout, ReadTimeout, WriteTimeout time.Duration
 
 	// MaxHeaderBytes bounds the head of a request, which has at most a field for each 64 bytes of it, or 100, and a quarter of it
