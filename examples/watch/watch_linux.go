@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,9 +19,9 @@ import (
 
 // folder is the task that prints what happens in a directory.
 type folder struct {
-	fd     int
-	watch  *monitor.Watched
-	buffer [4096]byte
+	fd               int
+	*monitor.Watched // closed when the task leaves, and says what the task waits for
+	buffer           [4096]byte
 }
 
 func watchFolder(s *act.Scheduler, path string) (*monitor.Watched, error) {
@@ -29,17 +30,18 @@ func watchFolder(s *act.Scheduler, path string) (*monitor.Watched, error) {
 		return nil, fmt.Errorf("inotify: %w", err)
 	}
 	f := &folder{fd: fd}
-	if _, err = unix.InotifyAddWatch(fd, path, unix.IN_CREATE|unix.IN_DELETE|unix.IN_MODIFY|unix.IN_MOVE); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if _, err = unix.InotifyAddWatch(fd, path, unix.IN_CREATE|unix.IN_DELETE|unix.IN_MODIFY|unix.IN_MOVE); err == nil {
+		f.Watched, err = monitor.Watch(s, fd, netpoll.In)
 	}
-	if f.watch, err = monitor.Watch(s, fd, netpoll.In); err == nil {
-		s.Spawn(f)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), unix.Close(fd))
 	}
-	return f.watch, err
+	s.Spawn(f)
+	return f.Watched, nil
 }
 
 func (f *folder) Act(t *act.Task) act.Directive {
-	reported := f.watch.Readable()
+	reported := f.Readable()
 	if _, blocked := reported.(act.Blocked); blocked {
 		return listener.Next(t, reported)
 	}
@@ -59,30 +61,28 @@ func (f *folder) Act(t *act.Task) act.Directive {
 }
 
 var happenings = map[uint32]string{unix.IN_CREATE: "made", unix.IN_DELETE: "removed", unix.IN_MODIFY: "changed",
-	unix.IN_MOVED_FROM: "moved away", unix.IN_MOVED_TO: "moved here", unix.IN_Q_OVERFLOW: "events were lost"}
+	unix.IN_MOVED_FROM: "moved away", unix.IN_MOVED_TO: "moved here", unix.IN_Q_OVERFLOW: "has lost events",
+	unix.IN_IGNORED: "is gone", unix.IN_UNMOUNT: "was unmounted"}
 
-// show prints events of inotify(7): each has a head of 16 bytes, with what has happened, and a name that zeros follow.
+// show prints events of inotify(7): each has a head of 16 bytes, with what has happened, and a name that zeros follow, or none.
 func show(events []byte) {
 	for len(events) > 0 {
 		mask, n := binary.NativeEndian.Uint32(events[4:]), 16+binary.NativeEndian.Uint32(events[12:])
-		fmt.Println(strings.TrimRight(string(events[16:n]), "\x00"), happenings[mask&^unix.IN_ISDIR])
+		fmt.Println(cmp.Or(strings.TrimRight(string(events[16:n]), "\x00"), "directory"), happenings[mask&^unix.IN_ISDIR])
 		events = events[n:]
 	}
 }
 
 func watchChild(s *act.Scheduler, args []string, end func(error)) error {
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd, fd := exec.Command(args[0], args[1:]...), -1
+	cmd.SysProcAttr = &unix.SysProcAttr{PidFD: &fd}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	fd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
-	if err != nil {
-		return errors.Join(fmt.Errorf("pidfd_open: %w", err), cmd.Process.Kill(), cmd.Wait())
-	}
 	watch, err := monitor.Watch(s, fd, netpoll.In)
 	if err != nil {
-		return err
+		return errors.Join(err, unix.Close(fd), cmd.Process.Kill(), cmd.Wait())
 	}
 	s.Spawn(act.Seq(&listener.Ready{Of: watch}, act.Func(func(*act.Task) act.Directive {
 		_, _ = watch.Close(), unix.Close(fd)
