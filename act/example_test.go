@@ -205,14 +205,15 @@ func ExampleTimer() {
 // Other goroutines use a scheduler through Post.
 func ExampleScheduler_Post() {
 	s := act.New(act.Config{})
-	s.Internals().KeepRunning(1) // until the goroutine has posted
-	go s.Post(func(s *act.Scheduler) {
-		s.Spawn(&countdown{"posted ", 2})
-		s.Internals().KeepRunning(-1)
-	})
+	posted := make(chan error)
+	go func() {
+		posted <- s.Post(func(s *act.Scheduler) { s.Spawn(&countdown{"posted ", 2}) })
+	}()
+	fmt.Println(<-posted) // from now on it keeps Run from returning
 	fmt.Println(s.Run())
 	fmt.Println(s.Close(), s.Post(func(*act.Scheduler) {}))
 	// Output:
+	// <nil>
 	// posted 2 posted 1 <nil>
 	// <nil> act: the scheduler is closed
 }

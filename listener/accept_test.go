@@ -77,13 +77,13 @@ func TestWithoutDescriptorsAcceptPausesAndRecovers(t *testing.T) {
 				require.Equal(t, n, l.OS.Count("accept"), "once in a while")
 			}
 			require.Equal(t, act.Wait, o.directive)
-			require.Zero(t, a.places.Open())
+			require.Zero(t, a.places.Conns())
 			require.Equal(t, 1, l.Logs.FilterMessage("accepting pauses").Len())
 
 			l.OS.Fail = nil
 			spare.Abort() // gives a descriptor back: no time passes
 			l.Until("the connection", func() bool { return len(*conns) == 1 })
-			require.Equal(t, 1, a.places.Open())
+			require.Equal(t, 1, a.places.Conns())
 		})
 	}
 }
@@ -101,7 +101,7 @@ func TestAConnectionThatCannotBeWatchedIsGivenUpAndAcceptPauses(t *testing.T) {
 	}
 	peer := servertest.Dial(t, a.From.Addr())
 	l.Until("it has tried", func() bool { return l.OS.Count("close") == 1 })
-	require.Zero(t, a.places.Open())
+	require.Zero(t, a.places.Conns())
 	servertest.ExpectEOF(t, peer)
 	short = false
 	servertest.Dial(t, a.From.Addr())
@@ -136,7 +136,7 @@ func TestAnUnknownErrorFailsAccept(t *testing.T) {
 	servertest.Dial(t, a.From.Addr())
 	require.Equal(t, act.Failed, o.over(l))
 	require.EqualError(t, o.err, "listener: accept: invalid argument")
-	require.Zero(t, a.places.Open())
+	require.Zero(t, a.places.Conns())
 }
 
 // What a leaf has made outlives the leaf: act.Seq closes its actions as they finish.
@@ -154,7 +154,7 @@ func TestAConnectionNotTakenIsAbortedWithTheTask(t *testing.T) {
 			o := spawn(l.S, hold(a))
 			peer := servertest.Dial(t, a.From.Addr())
 			require.Equal(t, act.Done, o.over(l))
-			require.Zero(t, places.Open())
+			require.Zero(t, places.Conns())
 			_, err := io.Copy(io.Discard, peer)
 			require.ErrorIs(t, err, syscall.ECONNRESET)
 			require.Nil(t, a.Conn())
@@ -184,7 +184,7 @@ func TestClosingAnAcceptorAtTheLimitFailsAccept(t *testing.T) {
 			require.Equal(t, act.Failed, o.over(l))
 			require.ErrorIs(t, o.err, net.ErrClosed)
 			require.EqualError(t, o.err, "listener: accept: use of closed network connection")
-			require.Equal(t, 1, a.places.Open(), "the place is that of the connection")
+			require.Equal(t, 1, a.places.Conns(), "the place is that of the connection")
 		})
 	}
 }

@@ -141,6 +141,12 @@ func EngineOf(s *act.Scheduler) (Engine, error) {
 }
 
 // SetEngine gives s an engine other than the default. Call it on the thread of s, in a set-up function that comes
-// before the set-up functions of services: it panics after the first call of [EngineOf]. An engine must also be the
-// Idler of s: call SetIdler of its Internals as well. sim/completions.go is an example.
-func SetEngine(s *act.Scheduler, e Engine) { engines.Put(s, e) }
+// before the set-up functions of services: it panics after the first call of [EngineOf]. e becomes the [act.Idler] of s, in
+// which the thread sleeps, wrapped by Config.Idle of package act. sim/completions.go is an example.
+func SetEngine(s *act.Scheduler, e interface {
+	Engine
+	act.Idler
+}) {
+	engines.Put(s, e)
+	s.Internals().SetIdler(e)
+}

@@ -11,7 +11,7 @@ func ExampleConnLimiter() {
 	limiter := monitor.NewConnLimiter(2)
 	fmt.Println(limiter.Acquire(), limiter.Acquire(), limiter.Acquire())
 	limiter.Release()
-	fmt.Println(limiter.Open(), limiter.Acquire())
+	fmt.Println(limiter.Conns(), limiter.Acquire())
 	// Output:
 	// true true false
 	// 1 true

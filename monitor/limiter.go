@@ -24,8 +24,8 @@ type ConnLimiter struct {
 // NewConnLimiter returns a ConnLimiter with max places; 0 or less means no limit.
 func NewConnLimiter(max int) *ConnLimiter { return &ConnLimiter{max: int64(max)} }
 
-// Open returns the number of places that are taken.
-func (l *ConnLimiter) Open() int {
+// Conns returns the number of places that are taken.
+func (l *ConnLimiter) Conns() int {
 	if l == nil {
 		return 0
 	}

@@ -15,7 +15,7 @@ func TestAConnLimiterHasAsManyPlacesAsGiven(t *testing.T) {
 	require.True(t, a.Acquire())
 	require.True(t, a.Acquire())
 	require.False(t, a.Acquire())
-	require.Equal(t, 2, a.Open())
+	require.Equal(t, 2, a.Conns())
 	a.Release()
 	require.True(t, a.Acquire())
 
@@ -27,8 +27,8 @@ func TestAConnLimiterHasAsManyPlacesAsGiven(t *testing.T) {
 		unlimited.Await(&act.AtomicWaker{})
 	}
 	var none *monitor.ConnLimiter
-	require.Zero(t, none.Open(), "it counts nothing")
-	require.Equal(t, 1000, func() int { a := monitor.NewConnLimiter(0); enter(a, 1000); return a.Open() }())
+	require.Zero(t, none.Conns(), "it counts nothing")
+	require.Equal(t, 1000, func() int { a := monitor.NewConnLimiter(0); enter(a, 1000); return a.Conns() }())
 }
 
 func enter(a *monitor.ConnLimiter, n int) {

@@ -40,7 +40,7 @@ func TestARunThatOnlyLingersDoesNotSleepOnUnreadInput(t *testing.T) {
 	l.OS.Most = 5000
 	stream.Close(time.Hour)
 	require.NoError(t, l.S.Run())
-	require.Zero(t, places.Open())
+	require.Zero(t, places.Conns())
 	require.Equal(t, 11, l.OS.Count("receive"))
 }
 
@@ -118,7 +118,7 @@ func TestADropEndsALingeringClose(t *testing.T) {
 	require.Len(t, left.Waits, 2)
 	require.Equal(t, "room: 1048576 bytes queued", left.Waits[0])
 	require.Contains(t, left.Waits[1], "a timer due in ")
-	require.Zero(t, places.Open())
+	require.Zero(t, places.Conns())
 	_, err := io.Copy(io.Discard, peer)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
@@ -158,7 +158,7 @@ func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 			stream.Close(servertest.Timeout)
 			drained(peer)
 			_ = peer.(*net.TCPConn).CloseWrite() // an error means that it was reset
-			l.Until("the end", func() bool { return places.Open() == 0 })
+			l.Until("the end", func() bool { return places.Conns() == 0 })
 		})
 	}
 }

@@ -100,7 +100,7 @@ func (e *readiness) dispatch(ev *netpoll.Event) {
 	}
 }
 
-// watch registers fd for w, once for its life. After an error the caller still owns fd.
+// watch registers fd for w, until fd is closed. After an error the caller still owns fd.
 func (e *readiness) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
 	if index, err = e.register(fd, k, w); err != nil {
 		return 0, fmt.Errorf("monitor: watching a descriptor: %w", err)
@@ -125,7 +125,7 @@ func (e *readiness) register(fd int, k netpoll.Kind, w watcher) (index uint32, e
 	return index, nil
 }
 
-// unwatch frees the slot; the descriptor is about to be closed, which unregisters it.
+// unwatch frees the slot, so that further events find nobody. What unregisters the descriptor is closing it, or Remove.
 func (e *readiness) unwatch(index uint32) {
 	e.slots[index].generation++
 	e.slots[index].watcher = nil

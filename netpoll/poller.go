@@ -92,9 +92,10 @@ func (System) OpenPoller() (*Poller, error) {
 	return p, nil
 }
 
-// Add registers fd, once in its life, edge-triggered. If it is ready already, the next Wait reports it. The tag comes
-// back with every event of fd; Add panics on ^uint64(0), which is reserved. Closing fd unregisters it, unless a
-// duplicate of it is open; a descriptor that stays open, because other pollers share it, needs Remove.
+// Add registers fd, edge-triggered. If it is ready already, the next Wait reports it. A second Add fails before fd is
+// closed or removed. The tag comes back with every event of fd; Add panics on ^uint64(0), which is reserved. Closing fd
+// unregisters it, unless a duplicate of it is open; a descriptor that stays open, because other pollers share it, needs
+// Remove.
 func (p *Poller) Add(fd int, tag uint64, k Kind) error {
 	if tag == reserved {
 		panic("netpoll: the tag ^uint64(0) belongs to the interrupt")

@@ -114,7 +114,7 @@ func (e *ended) add(x endedService) {
 }
 
 func (e *ended) forget() {
-	e.all = slices.DeleteFunc(e.all, func(x endedService) bool { return x.limiter.Open() == 0 })
+	e.all = slices.DeleteFunc(e.all, func(x endedService) bool { return x.limiter.Conns() == 0 })
 }
 
 // List implements facts.Lister.
@@ -127,7 +127,7 @@ func (e *ended) List(again bool, visit func(row any) bool) (more bool) {
 		x := e.all[e.next]
 		e.next++
 		row := *x.config.row
-		row.Name, row.Open, row.Max = x.config.name, x.limiter.Open(), x.limiter.Max()
+		row.Name, row.Open, row.Max = x.config.name, x.limiter.Conns(), x.limiter.Max()
 		if !visit(&row) {
 			return e.next < len(e.all)
 		}

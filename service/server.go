@@ -189,7 +189,7 @@ func (v *server) Addr() net.Addr {
 func (v *server) Conns() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.limiter.Open()
+	return v.limiter.Conns()
 }
 
 // most returns MaxConns as it was resolved; 0 means no bound.

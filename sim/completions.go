@@ -24,7 +24,6 @@ import (
 func Completions(s *act.Scheduler) error {
 	e := &completer{r: runners.Get(s)}
 	e.r.completer = e
-	s.Internals().SetIdler(e)
 	monitor.SetEngine(s, e)
 	return nil
 }
