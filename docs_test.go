@@ -129,19 +129,37 @@ var phrases = []struct{ found, honest *regexp.Regexp }{
 	{regexp.MustCompile(`\b[Tt]hose (that|of|which|who|on which|in which)\b`), nil},                                                              // repeat the noun
 	{regexp.MustCompile(`(\w+\s+)?\b(is|are|was|were)\s+no\s+\w+`), regexp.MustCompile(`(?i)^there\s|\s(longer|more|less|fewer|better|worse)$`)}, // is not a
 	{regexp.MustCompile(`\b[Bb]ehind\s+(a|an|the|this|that|it|its|each|all|what|which|those|them|one)\b(\s+\w+){0,2}`),
-		regexp.MustCompile(`(prox|load|pooler|firewall|gateway|NAT)\w*`)}, // after
+		regexp.MustCompile(`(prox|load|pooler|firewall|gateway|NAT|tick)\w*`)}, // after
 	{regexp.MustCompile(`\b[Aa]lso\s+(if|when|after|while|before)\b`), nil}, // even if
 }
 
 func TestDocumentsReadAsWrittenInEnglish(t *testing.T) {
 	for _, document := range documents(t) {
-		content := text(t, document)
-		for _, p := range phrases {
-			for _, found := range p.found.FindAllString(content, -1) {
-				if p.honest == nil || !p.honest.MatchString(found) {
-					t.Errorf("%s: %q", document, found)
-				}
+		for _, found := range phrasesIn(text(t, document)) {
+			t.Errorf("%s: %q", document, found)
+		}
+	}
+}
+
+func phrasesIn(content string) (all []string) {
+	for _, p := range phrases {
+		for _, found := range p.found.FindAllString(content, -1) {
+			if p.honest == nil || !p.honest.MatchString(found) {
+				all = append(all, found)
 			}
+		}
+	}
+	return all
+}
+
+// comment is a line of a comment in Go.
+var comment = regexp.MustCompile(`(?m)^\s*//.*$|\s// .*$`)
+
+func TestCommentsReadAsWrittenInEnglish(t *testing.T) {
+	for _, file := range goFiles(t) {
+		content := strings.Join(comment.FindAllString(text(t, file), -1), "\n")
+		for _, found := range phrasesIn(content) {
+			t.Errorf("%s: %q", file, found)
 		}
 	}
 }

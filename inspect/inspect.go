@@ -220,7 +220,7 @@ func (x *Inspector) inspected() ([]*desk, act.Clock) {
 }
 
 // report asks all schedulers, for tasks one by one or only counted. A report that is less than a second old is given
-// again, so that many viewers cost no more than one. With findings, the findings about tasks are no older than
+// again, so that many viewers cost no more than one. With findings, the findings about tasks are at most as old as
 // seen.rest.
 func (x *Inspector) report(tasks, findings bool) *report {
 	x.mu.Lock()

@@ -185,7 +185,7 @@ func (a *acceptor) Crowded() bool {
 // Stop implements Acceptor.
 //
 // If the socket is given away, waiting connections are left to the other OS process, except on a socket that several
-// schedulers share: an arrival wakes only one of all listeners, including those of other OS processes (EPOLLEXCLUSIVE).
+// schedulers share: an arrival wakes only one of all listeners, including the listeners of other OS processes (EPOLLEXCLUSIVE).
 // An arrival that has woken this scheduler would not be noticed elsewhere, so it is accepted here.
 func (a *acceptor) Stop(given bool) {
 	if given && !a.given && a.fd >= 0 {

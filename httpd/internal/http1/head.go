@@ -138,7 +138,7 @@ func (p *Parser) noLineEnd(in []byte, i int) error {
 	return errControl
 }
 
-// within checks the limits of a head of which n bytes are read, also before its end has come.
+// within checks the limits of a head of which n bytes are read. Its end need not have come.
 func (p *Parser) within(n int) error {
 	switch most := cmp.Or(p.Limits.Head, maxHead); {
 	case !p.begun && n-p.start > most/4:
