@@ -178,6 +178,7 @@ const floors = `
 	examples/proxy/proxy    act listener proxyproto time
 	examples/proxy          admission examples/proxy/proxy inspect internal/cli listener program proxyproto secure
 	                  crypto/tls crypto/x509 flag net os
+	examples/tutorial       act coro httpd inspect listener program secure service crypto/tls flag net/http os time
 	examples/websocket-echo/echo   act httpd httpd/websocket
 	examples/websocket-echo   admission examples/websocket-echo/echo httpd httpd/websocket inspect program proxyproto secure
 	                  crypto/tls flag

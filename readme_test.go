@@ -71,29 +71,40 @@ func (n newcomer) goMod(text string) {
 // serve builds the program, runs it on a free port, gets its page from that address, and ends it.
 func (n newcomer) serve(flags string, get func(addr string) (*http.Response, error)) (page string) {
 	n.Helper()
+	n.running(flags+" -addr 127.0.0.1:0", 1, func(addr []string) {
+		resp, err := get(addr[0])
+		require.NoError(n, err)
+		defer resp.Body.Close()
+		said, err := io.ReadAll(resp.Body)
+		require.NoError(n, err)
+		page = string(said)
+	})
+	return page
+}
+
+// running builds the program, runs it, calls f when it listens on so many addresses, and ends it.
+func (n newcomer) running(flags string, addresses int, f func(addr []string)) {
+	n.Helper()
 	n.run("go", "build", "-o", "hello", ".")
-	server := exec.Command("./hello", append(strings.Fields(flags), "-addr", "127.0.0.1:0")...)
+	server := exec.Command("./hello", strings.Fields(flags)...)
 	server.Dir = n.dir
 	log, err := server.StderrPipe()
 	require.NoError(n, err)
 	require.NoError(n, server.Start())
 	n.Cleanup(func() { _ = server.Process.Kill() })
-	addr := ""
-	for lines := bufio.NewReader(log); addr == ""; {
+	var addr []string
+	for lines := bufio.NewReader(log); len(addr) < addresses; {
 		line, err := lines.ReadString('\n')
 		require.NoError(n, err)
-		_, addr, _ = strings.Cut(strings.TrimSpace(line), "listening on ")
+		if _, at, ok := strings.Cut(strings.TrimSpace(line), "listening on "); ok {
+			addr = append(addr, at)
+		}
 	}
-	resp, err := get(addr)
-	require.NoError(n, err)
-	defer resp.Body.Close()
-	said, err := io.ReadAll(resp.Body)
-	require.NoError(n, err)
+	f(addr)
 	require.NoError(n, server.Process.Signal(os.Interrupt))
 	_, err = io.Copy(io.Discard, log)
 	require.NoError(n, err)
 	require.NoError(n, server.Wait(), "an orderly end has status 0")
-	return string(said)
 }
 
 // A newcomer follows "A first server", and "TLS" of the tour, to the letter. Only the version of Daimon is this checkout's, and the port

@@ -97,7 +97,7 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 	outside(t)
 	const main = `"github.com/daimon-go/daimon/program"`
 	further := map[string][]string{"chat": {"-web", "127.0.0.1:0"}, "proxy": {"-to", serve(t, "echo").Addr},
-		"jobs": {"-db", filepath.Join(t.TempDir(), "jobs.db")}}
+		"jobs": {"-db", filepath.Join(t.TempDir(), "jobs.db")}, "tutorial": {"-health", "127.0.0.1:0"}}
 	sources, err := filepath.Glob("../examples/*/main.go")
 	require.NoError(t, err)
 	var servers []string
@@ -113,7 +113,7 @@ func TestEveryExampleServerIsInspected(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"chat", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "nethttp", "proxy", "websocket-echo",
+		"chat", "echo", "echo-coro", "graceful", "hello", "httpd", "jobs", "nethttp", "proxy", "tutorial", "websocket-echo",
 	}, servers)
 }
 
