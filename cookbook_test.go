@@ -94,7 +94,7 @@ func nameOf(db *sql.DB) httpd.Handler {
 // logs returns an OnResponse that logs each request: its pattern and not its path, so that lines can be grouped.
 func logs(log *zap.Logger) func(*httpd.Response, *httpd.Request) {
 	return func(w *httpd.Response, r *httpd.Request) {
-		log.Info("request", zap.ByteString("method", r.Method()), zap.String("pattern", r.Pattern()),
+		log.Info("request", zap.String("method", string(r.Method())), zap.String("pattern", r.Pattern()),
 			zap.Int("status", w.Status()), zap.Duration("took", r.Scheduler().Clock().Monotonic()-r.Began()))
 	}
 }
