@@ -150,7 +150,7 @@ func TestTheFirstServersRun(t *testing.T) {
 	require.Contains(t, section, "curl -k https://127.0.0.1:8080/\n    "+page)
 }
 
-// Whoever reads the first page has two minutes, and whoever reads the source begins with one page.
+// The README is for a reader who decides in two minutes, and ARCHITECTURE is one page.
 func TestTheFirstPagesAreShort(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(text(t, "README.md"), "\n"), 170)
 	require.LessOrEqual(t, len(strings.Fields(text(t, "ARCHITECTURE.md"))), 900)
@@ -167,14 +167,10 @@ func TestTheReadmesTwoCommandsAreThere(t *testing.T) {
 var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 
 func TestDocumentsLinkToWhatIsThere(t *testing.T) {
-	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md"} {
-		documents, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		for _, document := range documents {
-			for _, l := range link.FindAllStringSubmatch(text(t, document), -1) {
-				_, err := os.Stat(filepath.Join(filepath.Dir(document), l[1]))
-				require.NoError(t, err, "%s links to %s", document, l[1])
-			}
+	for _, document := range documents(t) {
+		for _, l := range link.FindAllStringSubmatch(text(t, document), -1) {
+			_, err := os.Stat(filepath.Join(filepath.Dir(document), l[1]))
+			require.NoError(t, err, "%s links to %s", document, l[1])
 		}
 	}
 }

@@ -32,7 +32,7 @@ type ending struct {
 	lastTold bool          // even the tasks that end last obey it
 	progress atomic.Int64  // when something that the shutdown waits for happened last, if terms ask for it
 
-	// Who is left.
+	// What is left, and how it is reported.
 	exhausted      queue // out of turns
 	exhaustedCount int
 	lasts          int           // tasks and demons that end last

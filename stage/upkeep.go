@@ -10,7 +10,7 @@ import (
 )
 
 // Upkeep configures what running engines do in addition to working on tasks: they enqueue periodic tasks and delete old
-// ones. The zero Upkeep does neither.
+// ones. With the zero Upkeep there are no periodic tasks, and old tasks are kept.
 type Upkeep struct {
 	// Periodic has tasks that are enqueued again and again, by their names. A name is UTF-8 without NUL, of at most store.MaxKey
 	// bytes. bench/README.md says what thousands of them cost.
