@@ -334,7 +334,7 @@ func Example_probes() {
 	server.Parse()
 	server.Run(
 		server.Listen(server.Addr, web.Serve),
-		&service.TCP{Address: "127.0.0.1:8081", Handler: last.Serve, AtEnd: service.LastOfAll},
+		&service.Listener{Address: "127.0.0.1:8081", Handler: last.Serve, AtEnd: service.LastOfAll},
 	)
 }
 
@@ -357,7 +357,7 @@ func Example_manyConnections() {
 
 // serving runs a service for the length of the test and returns its address.
 func serving(t *testing.T, handler func(*listener.Conn) act.Action, filters ...listener.Filter) string {
-	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: handler, Filters: filters}
+	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: handler, Filters: filters}
 	ctx, end := context.WithCancel(t.Context())
 	bound, over := make(chan net.Addr, 1), make(chan error, 1)
 	up := func(*act.Scheduler) error { bound <- tcp.Addr(); return nil } // after tcp.Setup
@@ -378,7 +378,7 @@ func TestAdd(t *testing.T) {
 
 func TestAddInSimulatedWorlds(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
-		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: (&httpd.Server{Handler: add}).Serve}
+		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: (&httpd.Server{Handler: add}).Serve}
 		_, err := w.Server("server", act.Config{}, tcp.Setup)
 		require.NoError(t, err)
 		w.Client("10.0.0.1:80", func(c *sim.Client) error {
@@ -399,7 +399,7 @@ func TestAddInSimulatedWorlds(t *testing.T) {
 // worlds has ten clients in each world, which are up to a few seconds apart.
 func worlds(t *testing.T, handler func(*listener.Conn) act.Action, script func(c *sim.Client, in *bufio.Reader) error) {
 	sim.Test(t, func(w *sim.World) {
-		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: handler}
+		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: handler}
 		_, err := w.Server("server", act.Config{Schedulers: 2}, tcp.Setup)
 		require.NoError(t, err)
 		for range 10 {
@@ -448,7 +448,7 @@ func TestABroadcastReachesItsSenderInSimulatedWorlds(t *testing.T) {
 // A client that says nothing has a minute, on the clock of the world.
 func TestAGreeterLeavesASilentClient(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
-		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: greeting}
+		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: greeting}
 		_, err := w.Server("server", act.Config{}, tcp.Setup)
 		require.NoError(t, err)
 		w.Client("10.0.0.1:80", func(c *sim.Client) error {

@@ -6,7 +6,7 @@
 // counts clients and not proxies, and before TLS: a refused connection costs no handshake.
 //
 //	limits := &admission.Limiter{Conns: 100, Rate: 20}
-//	v := &service.TCP{
+//	v := &service.Listener{
 //		Address: ":443",
 //		Filters: []listener.Filter{limits.Filter, secure.Server(config, nil)},
 //		Handler: site.Serve,

@@ -13,7 +13,7 @@ import (
 // A server on which each source may have 100 connections, and make 20 in a second, or 50 at once.
 func ExampleLimiter() {
 	limits := &admission.Limiter{Conns: 100, Rate: 20, Burst: 50}
-	_ = &service.TCP{
+	_ = &service.Listener{
 		Address: ":7007",
 		Filters: []listener.Filter{limits.Filter},
 		Handler: greets,
@@ -38,5 +38,5 @@ func ExampleLimiter_Pace() {
 			}
 		}
 	}
-	_ = &service.TCP{Address: ":7007", Filters: []listener.Filter{limits.Filter}, Handler: coro.Serve(echo)}
+	_ = &service.Listener{Address: ":7007", Filters: []listener.Filter{limits.Filter}, Handler: coro.Serve(echo)}
 }

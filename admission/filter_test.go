@@ -44,8 +44,8 @@ func TestConnectionsWithoutALimit(t *testing.T) {
 		Setup(*act.Scheduler) error
 		Addr() net.Addr
 	}{
-		&service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: greets, Filters: []listener.Filter{(&admission.Limiter{Conns: 1, Rate: 1}).Filter}},
-		&service.TCP{Address: "127.0.0.1:0", Handler: greets, Filters: []listener.Filter{(&admission.Limiter{}).Filter}},
+		&service.Listener{Address: "unix:" + servertest.ShortDir(t) + "/s", Handler: greets, Filters: []listener.Filter{(&admission.Limiter{Conns: 1, Rate: 1}).Filter}},
+		&service.Listener{Address: "127.0.0.1:0", Handler: greets, Filters: []listener.Filter{(&admission.Limiter{}).Filter}},
 	} {
 		r := servertest.Start(t, act.Config{Schedulers: 1}, v.Setup)
 		for range 5 {

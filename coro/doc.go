@@ -2,7 +2,7 @@
 // an ordinary function. Where it would have to wait, it is suspended, its task's turn ends, and it goes on in a later
 // turn:
 //
-//	server := &service.TCP{Address: ":7007", Handler: coro.Serve(func(c *coro.Conn) error {
+//	server := &service.Listener{Address: ":7007", Handler: coro.Serve(func(c *coro.Conn) error {
 //		_, err := io.Copy(c, c)
 //		return err
 //	})}

@@ -32,7 +32,7 @@ func run(body func(co *coro.Co) error) {
 
 // visit runs a server for one client, a goroutine that uses package net.
 func visit(body func(*coro.Conn) error, client func(net.Conn)) {
-	server := &service.TCP{Address: "127.0.0.1:0", Handler: coro.Serve(body)}
+	server := &service.Listener{Address: "127.0.0.1:0", Handler: coro.Serve(body)}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	err := act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(s *act.Scheduler) error {
@@ -250,7 +250,7 @@ func ExampleCo_Conn() {
 				return err
 			}))
 	}
-	_ = service.TCP{Address: ":7007", Handler: handler}
+	_ = service.Listener{Address: ":7007", Handler: handler}
 }
 
 // Two functions run at once, each with a future.
@@ -275,7 +275,7 @@ func ExampleValue() {
 // A client.
 func ExampleDial() {
 	echo := func(c *coro.Conn) error { _, err := io.Copy(c, c); return err }
-	server := &service.TCP{Address: "127.0.0.1:0", Handler: coro.Serve(echo)}
+	server := &service.Listener{Address: "127.0.0.1:0", Handler: coro.Serve(echo)}
 	ctx, cancel := context.WithCancel(context.Background())
 	client := coro.New(func(co *coro.Co) error {
 		defer cancel()

@@ -27,13 +27,13 @@ var networks = []string{"tcp", "unix"}
 // server is a service that runs a coroutine for each connection.
 type server struct {
 	*servertest.Running
-	socket *service.TCP
+	socket *service.Listener
 }
 
 // serve starts a server with two schedulers.
 func serve(t testing.TB, body func(*coro.Conn) error) *server {
 	t.Helper()
-	x := &service.TCP{Address: "127.0.0.1:0", Handler: coro.Serve(body)}
+	x := &service.Listener{Address: "127.0.0.1:0", Handler: coro.Serve(body)}
 	return &server{servertest.Start(t, act.Config{Schedulers: 2}, x.Setup), x}
 }
 

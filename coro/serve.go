@@ -7,7 +7,7 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Serve returns a handler that runs f as a coroutine for each connection, for service.TCP, service.Unix and
+// Serve returns a handler that runs f as a coroutine for each connection, for service.Listener and
 // program.Serve. When f returns, the connection is closed, and written bytes are still sent, within Limits.Linger.
 // After a panic, or when the task is dropped, the connection is aborted. The error io.EOF is not a failure. Serve
 // panics if f is nil.

@@ -7,7 +7,7 @@
 //		return nil
 //	}
 //	web := &httpd.Server{Handler: hello}
-//	tcp := &service.TCP{Address: "127.0.0.1:8080", Handler: web.Serve}
+//	tcp := &service.Listener{Address: "127.0.0.1:8080", Handler: web.Serve}
 //	err := act.Run(ctx, act.Config{}, tcp.Setup, monitor.Signals(shutdown.Policy{}))
 //
 // A handler that can answer at once writes the answer and returns nil; this allocates nothing. A handler that has

@@ -17,7 +17,7 @@ import (
 // start runs a server on a real socket, behind filters. It returns its address, and a function that ends it.
 func start(web *httpd.Server, filters ...listener.Filter) (address string, stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
+	tcp := &service.Listener{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
 	up, over := make(chan struct{}), make(chan error, 1)
 	cfg := act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: servertest.Timeout, Drop: true}}
 	go func() {

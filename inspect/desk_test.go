@@ -213,7 +213,7 @@ func TestADeskDescribesConnectionsWithoutAllocations(t *testing.T) {
 			x.Configure(&cfg)
 			l := servertest.New(t, cfg)
 			require.NoError(t, x.Setup(l.S))
-			tcp := &service.TCP{Address: "127.0.0.1:0", Handler: handler}
+			tcp := &service.Listener{Address: "127.0.0.1:0", Handler: handler}
 			require.NoError(t, tcp.Setup(l.S))
 			var q *question
 			ask := func() {

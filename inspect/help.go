@@ -125,7 +125,7 @@ service_shortages_total         Times that a service has paused accepting for wa
 service_refused_total           Connections that a filter of a service has refused.
 service_too_many_total          Of these, because their source had too many.
 service_too_fast_total          Of these, because their source made them too fast.
-service_reclaimed_total         Idle connections that were closed to make room for others.
+service_evicted_total           Idle connections that were closed to make room for others.
 service_gone_total              Connections that ended because the peer, or the way to it, had gone.
 service_failed_total            Connections whose action has failed otherwise.
 

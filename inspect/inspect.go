@@ -60,7 +60,7 @@ type Inspector struct {
 	off    bool // unless the flags say otherwise
 	places int  // for offloaded functions; 0: unknown
 	site   *site
-	tcp    service.TCP // of the pages
+	tcp    service.Listener // of the pages
 
 	watching bool
 	watchdog *watchdog // nil if there is none

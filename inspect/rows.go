@@ -63,7 +63,7 @@ var services = rows[facts.Service]{
 		{"REFUSED", "service_refused_total", 0, func(v *facts.Service) any { return v.Refused }},
 		{"TOO MANY", "service_too_many_total", 0, func(v *facts.Service) any { return v.TooMany }},
 		{"TOO FAST", "service_too_fast_total", 0, func(v *facts.Service) any { return v.TooFast }},
-		{"RECLAIMED", "service_reclaimed_total", 0, func(v *facts.Service) any { return v.Reclaimed }},
+		{"EVICTED", "service_evicted_total", 0, func(v *facts.Service) any { return v.Evicted }},
 		{"FAILED", "service_failed_total", 0, func(v *facts.Service) any { return v.Failed }},
 		{"GONE", "service_gone_total", 0, func(v *facts.Service) any { return v.Gone }},
 		{"PAUSES", "service_pauses_total", 0, func(v *facts.Service) any { return v.Full }},

@@ -159,7 +159,7 @@ func TestWhatIsNotUTF8IsReplaced(t *testing.T) {
 		t.Skip("other systems have file names of UTF-8")
 	}
 	path := filepath.Join(servertest.ShortDir(t), "\xff")
-	x, odd := &Inspector{}, &service.Unix{Path: path, Handler: func(*listener.Conn) act.Action { return nil }}
+	x, odd := &Inspector{}, &service.Listener{Address: "unix:" + path, Handler: func(*listener.Conn) act.Action { return nil }}
 	core, logs := observer.New(zapcore.InfoLevel)
 	t.Cleanup(startRun(t, x, act.Config{Schedulers: 1, Logger: zap.New(core)}, odd.Setup, func(s *act.Scheduler) error {
 		s.Spawn(&waiter{what: "\xfe"})

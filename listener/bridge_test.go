@@ -23,7 +23,7 @@ import (
 // bridged is a server that calls f with a blocking connection to each client.
 type bridged struct {
 	*servertest.Running
-	socket *service.TCP
+	socket *service.Listener
 	ended  chan error // what f returned
 	dialed []net.Conn
 }
@@ -31,7 +31,7 @@ type bridged struct {
 func bridge(t *testing.T, limits listener.Limits, f func(net.Conn) error) *bridged {
 	t.Helper()
 	b := &bridged{ended: make(chan error, 100)}
-	b.socket = &service.TCP{Address: "127.0.0.1:0", Limits: limits, Handler: func(c *listener.Conn) act.Action {
+	b.socket = &service.Listener{Address: "127.0.0.1:0", Limits: limits, Handler: func(c *listener.Conn) act.Action {
 		return &listener.Bridge{Conn: c, F: func(c net.Conn) error {
 			err := f(c)
 			b.ended <- err

@@ -10,8 +10,8 @@ import (
 
 // IdleSince reports whether the connection is idle: nothing is unread, nothing is queued, and the peer has not closed
 // its side. It also returns since when no byte has gone either way, to the millisecond on the scheduler's clock. A
-// protocol uses it to say which of its connections may be evicted to make room for others: see ReclaimAfter of
-// service.TCP. Over a Stream that is not a [monitor.IdleReporter] it reports false.
+// protocol uses it to say which of its connections may be evicted to make room for others: see EvictAfter of
+// service.Listener. Over a Stream that is not a [monitor.IdleReporter] it reports false.
 func (c *Conn) IdleSince() (since time.Duration, idle bool) {
 	if c.stream == nil || c.Buffered() > 0 || c.Queued() > 0 {
 		return 0, false

@@ -66,7 +66,7 @@ func ExampleConn_PushShared() {
 			return act.Yield
 		})
 	}
-	server := &service.TCP{Address: "127.0.0.1:0", Handler: join, Limits: listener.Limits{Overflow: listener.DropNewest}}
+	server := &service.Listener{Address: "127.0.0.1:0", Handler: join, Limits: listener.Limits{Overflow: listener.DropNewest}}
 	talk(server, func(client net.Conn) {
 		fmt.Fprintln(client, "is anybody there?")
 		echo, _ := bufio.NewReader(client).ReadString('\n')
@@ -104,11 +104,11 @@ func ExampleConn_SendFile() {
 
 // converse runs a server for one client.
 func converse(handler func(*listener.Conn) act.Action, client func(net.Conn)) {
-	talk(&service.TCP{Address: "127.0.0.1:0", Handler: handler}, client)
+	talk(&service.Listener{Address: "127.0.0.1:0", Handler: handler}, client)
 }
 
 // talk is converse with options.
-func talk(server *service.TCP, client func(net.Conn)) {
+func talk(server *service.Listener, client func(net.Conn)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	visit := func(s *act.Scheduler) error {
 		go func() {

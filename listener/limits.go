@@ -31,7 +31,7 @@ type Limits struct {
 	// service set them; they have no effect on a Conn that exists.
 	ReceiveBuffer, SendBuffer int
 	// Conns is the number of connections for each one that a service accepts: itself and the ones that its action
-	// dials, so 2 for a proxy. Only the default of MaxConns depends on it: see service.TCP. 0 means 1.
+	// dials, so 2 for a proxy. Only the default of MaxConns depends on it: see service.Listener. 0 means 1.
 	Conns int
 }
 

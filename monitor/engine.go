@@ -66,7 +66,7 @@ type ListenOptions struct {
 }
 
 // Acceptor accepts the connections of one listening socket, or of a scheduler's share of it. [Engine.Listen] makes it.
-// Programs use service.TCP and service.Unix instead.
+// Programs use service.Listener instead.
 type Acceptor interface {
 	// Accept returns the next connection. It may fail with
 	//

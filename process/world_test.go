@@ -32,7 +32,7 @@ func TestWorldProcesses(t *testing.T) {
 			terms := pick(w, shutdown.Policy{Kind: shutdown.Unbounded}, shutdown.Policy{Time: time.Minute}, shutdown.Policy{Time: time.Millisecond, Drop: true})
 			w.At(time.Duration(w.Rand().Int64N(int64(10*time.Second))), func() { v.Shutdown(terms) })
 		}
-		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
+		last := &service.Listener{Address: "10.0.0.1:7007", Handler: echo.Echo}
 		_, err = w.Server("last", act.Config{}, last.Setup)
 		require.NoError(t, err)
 		w.Client("10.0.0.1:7007", func(k *sim.Client) error {

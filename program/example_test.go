@@ -65,7 +65,7 @@ func (x *site) page(w *httpd.Response, _ *httpd.Request) act.Action {
 	}))
 }
 
-// A program with a flag and a service of its own, on two addresses. The second has an option of [service.TCP].
+// A program with a flag and a service of its own, on two addresses. The second has an option of [service.Listener].
 func ExampleServer() {
 	admin := flag.String("admin", "127.0.0.1:8081", "the `address` for administrators")
 	server := program.Server{Addr: "127.0.0.1:8080"}
@@ -77,7 +77,7 @@ func ExampleServer() {
 	server.Run(
 		visits,
 		server.Listen(server.Addr, public.Serve),
-		&service.TCP{Address: *admin, Handler: private.Serve, KeepAlive: time.Minute},
+		&service.Listener{Address: *admin, Handler: private.Serve, KeepAlive: time.Minute},
 	)
 }
 

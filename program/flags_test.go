@@ -133,7 +133,7 @@ func TestFiltersOfOptionsComeFirst(t *testing.T) {
 	s := Server{Options: []Option{option{"a", &said}, option{"b", &said}}}
 	require.PanicsWithValue(t, "program: Listen comes after Parse, whose flags decide on the filters", func() { s.Listen("", nil) })
 	parsed(t, &s)
-	for _, f := range s.Listen("127.0.0.1:0", nil, option{"c", &said}.Filters()...).(*service.TCP).Filters {
+	for _, f := range s.Listen("127.0.0.1:0", nil, option{"c", &said}.Filters()...).(*service.Listener).Filters {
 		f(nil)
 	}
 	require.Equal(t, "abc", said)
@@ -145,11 +145,11 @@ func TestANilOptionPanics(t *testing.T) {
 
 // What was broken: a program that wanted other Limits had to know the type of its own service.
 func TestListenPassesOnWhatTheFieldsSay(t *testing.T) {
-	s := Server{MaxConns: 7, Limits: listener.Limits{High: 1 << 20}, ReclaimAfter: time.Minute, Mode: 0o660}
-	tcp := s.Listen("127.0.0.1:0", nil).(*service.TCP)
-	require.Equal(t, &service.TCP{Address: "127.0.0.1:0", MaxConns: 7, Limits: s.Limits, ReclaimAfter: time.Minute}, tcp)
-	filters := s.Listen("127.0.0.1:0", nil, func(*listener.Conn) act.Action { return nil }).(*service.TCP).Filters
+	s := Server{MaxConns: 7, Limits: listener.Limits{High: 1 << 20}, EvictAfter: time.Minute, Mode: 0o660}
+	tcp := s.Listen("127.0.0.1:0", nil).(*service.Listener)
+	require.Equal(t, &service.Listener{Address: "127.0.0.1:0", MaxConns: 7, Limits: s.Limits, EvictAfter: time.Minute, Mode: 0o660}, tcp)
+	filters := s.Listen("127.0.0.1:0", nil, func(*listener.Conn) act.Action { return nil }).(*service.Listener).Filters
 	require.Len(t, filters, 1)
-	unix := s.Listen("unix:/s", nil).(*service.Unix)
-	require.Equal(t, &service.Unix{Path: "/s", MaxConns: 7, Limits: s.Limits, ReclaimAfter: time.Minute, Mode: 0o660}, unix)
+	unix := s.Listen("unix:/s", nil).(*service.Listener)
+	require.Equal(t, &service.Listener{Address: "unix:/s", MaxConns: 7, Limits: s.Limits, EvictAfter: time.Minute, Mode: 0o660}, unix)
 }

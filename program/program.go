@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -34,7 +33,7 @@ type Server struct {
 	// Addr is the address to listen on: "host:port", or "unix:" and a path. The flag is -addr. If it is empty
 	// there is no such flag, for programs that find their addresses elsewhere.
 	Addr string
-	// MaxConns bounds the open connections of each address. 0 means as many as descriptors and memory allow (see [service.TCP]),
+	// MaxConns bounds the open connections of each address. 0 means as many as descriptors and memory allow (see [service.Listener]),
 	// which is logged, and less than 0 means no bound. Each address gets the whole default, so a program with several addresses
 	// sets MaxConns. The flag is -max-conns.
 	MaxConns int
@@ -46,10 +45,10 @@ type Server struct {
 	Options []Option
 	// Limits are the limits of each connection, on each address.
 	Limits listener.Limits
-	// ReclaimAfter is how long a connection must have been idle before it is closed for a client that waits: see
-	// [service.TCP].
-	ReclaimAfter time.Duration
-	// Mode has the permissions of a Unix socket file; 0 leaves them to the umask of the process. See [service.Unix].
+	// EvictAfter is how long a connection must have been idle before it is closed for a client that waits: see
+	// [service.Listener].
+	EvictAfter time.Duration
+	// Mode has the permissions of a Unix socket file; 0 leaves them to the umask of the process. See [service.Listener].
 	Mode os.FileMode
 	// Config configures the schedulers. The flags -reactors and -idle set its Schedulers and Idle, -cpus its Threads and CPUs.
 	// The flags of a shutdown, such as -drain, set its Shutdown, which also applies to signals. If its Logger is nil, log lines
@@ -69,7 +68,7 @@ type Server struct {
 // Option is a part of a server program with flags of its own, such as an inspect.Inspector. If it has a method Filters()
 // []listener.Filter, those filters prepare the connections of each address of [Server.Listen]: in the order of the Options,
 // so a proxyproto.Config comes before an admission.Limiter, and that before a secure.TLS. Other sockets have none of them: a
-// [service.TCP] of your own, such as a port for health checks, stays unencrypted even with a secure.TLS. An Option that is a
+// [service.Listener] of your own, such as a port for health checks, stays unencrypted even with a secure.TLS. An Option that is a
 // [Service] is set up by Run before the others.
 type Option interface {
 	// Flags defines the flags. Their defaults are the fields of the Option. The function that it returns checks the values after
@@ -78,7 +77,7 @@ type Option interface {
 	Flags(*flag.FlagSet) (check func() error)
 }
 
-// Service is a part of a server program, such as a [service.TCP] or the System of package process. If it has a method
+// Service is a part of a server program, such as a [service.Listener] or the System of package process. If it has a method
 // Configure(*act.Config), that is called before the schedulers are made; if it is an io.Closer, it is closed when they have
 // ended. The Inspector of package inspect has both.
 type Service interface {
@@ -94,7 +93,7 @@ type Socket interface {
 }
 
 // Serve is the whole main function of a server on one address: it parses the command line and serves until a
-// signal. addr is the default of the flag -addr; handler makes the action of each connection, see [service.TCP].
+// signal. addr is the default of the flag -addr; handler makes the action of each connection, see [service.Listener].
 func Serve(addr string, handler func(*listener.Conn) act.Action, options ...Option) {
 	s := Server{Addr: addr, Options: options}
 	s.Parse()
@@ -103,16 +102,12 @@ func Serve(addr string, handler func(*listener.Conn) act.Action, options ...Opti
 
 // Listen returns a service for an address, as the fields of s say. The filters prepare each connection before the handler, and
 // the filters of the Options come first: so Listen panics before [Server.Parse] if an Option may have filters. The service
-// listens from [Server.Run] on. For a socket without the filters of the Options, or with other fields, pass a [service.TCP] or
-// [service.Unix] to Run.
+// listens from [Server.Run] on. For a socket without the filters of the Options, or with other fields, pass a
+// [service.Listener] to Run.
 func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) Socket {
 	filters = append(s.filters(), filters...)
-	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
-		return &service.Unix{Path: path, Handler: handler, Filters: filters, MaxConns: s.MaxConns, Limits: s.Limits,
-			ReclaimAfter: s.ReclaimAfter, Mode: s.Mode}
-	}
-	return &service.TCP{Address: addr, Handler: handler, Filters: filters, MaxConns: s.MaxConns, Limits: s.Limits,
-		ReclaimAfter: s.ReclaimAfter}
+	return &service.Listener{Address: addr, Handler: handler, Filters: filters, MaxConns: s.MaxConns, Limits: s.Limits,
+		EvictAfter: s.EvictAfter, Mode: s.Mode}
 }
 
 func (s *Server) filters() (all []listener.Filter) {

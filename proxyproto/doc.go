@@ -5,7 +5,7 @@
 // [Server] makes a filter for the connections of a service. Put it before the filter of TLS, whose bytes the proxy
 // passes on:
 //
-//	v := &service.TCP{
+//	v := &service.Listener{
 //		Address: ":443",
 //		Filters: []listener.Filter{
 //			proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}),

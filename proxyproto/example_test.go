@@ -21,7 +21,7 @@ func ExampleServer() {
 		return nil // the connection is closed
 	}
 	trusted := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	server := &service.TCP{
+	server := &service.Listener{
 		Address: "127.0.0.1:0",
 		Filters: []listener.Filter{proxyproto.Server(proxyproto.Config{Trusted: trusted})},
 		Handler: greet,

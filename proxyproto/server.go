@@ -44,7 +44,7 @@ var errStranger = errors.New("proxyproto: the sender is not trusted")
 // A sender is refused if its header is malformed, too long, has a wrong checksum or does not come within FilterTimeout. With
 // RefuseOthers one that is not trusted is refused too. The connection is aborted, which is logged at debug level, and the error
 // is a [listener.PeerError]. While nothing has come the connection is idle, so a service at MaxConns may close it: see
-// ReclaimAfter of service.TCP.
+// EvictAfter of service.Listener.
 //
 // Server panics if nobody is trusted.
 func Server(config Config) listener.Filter {

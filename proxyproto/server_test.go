@@ -31,8 +31,8 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 const header = "PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n"
 
 // serve starts a server whose connections begin with a header.
-func serve(t testing.TB, config proxyproto.Config, handler func(*listener.Conn) act.Action, further ...listener.Filter) (*servertest.Running, *service.TCP) {
-	v := &service.TCP{Address: "127.0.0.1:0", Handler: handler, Filters: append([]listener.Filter{proxyproto.Server(config)}, further...)}
+func serve(t testing.TB, config proxyproto.Config, handler func(*listener.Conn) act.Action, further ...listener.Filter) (*servertest.Running, *service.Listener) {
+	v := &service.Listener{Address: "127.0.0.1:0", Handler: handler, Filters: append([]listener.Filter{proxyproto.Server(config)}, further...)}
 	return servertest.Start(t, act.Config{Schedulers: 1}, v.Setup), v
 }
 
@@ -161,7 +161,7 @@ func TestAConfigThatTrustsNobodyPanics(t *testing.T) {
 
 // Of a Unix socket the client has no address but that of the header.
 func TestAHeaderOverAUnixSocket(t *testing.T) {
-	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: tells,
+	v := &service.Listener{Address: "unix:" + filepath.Join(servertest.ShortDir(t), "s"), Handler: tells,
 		Filters: []listener.Filter{proxyproto.Server(proxyproto.Config{Unix: true, RefuseOthers: true})}}
 	r := servertest.Start(t, act.Config{Schedulers: 1}, v.Setup)
 	c := servertest.Dial(t, v.Addr())
@@ -194,7 +194,7 @@ func TestRequestsBehindAHeader(t *testing.T) {
 func TestWhatIsSaidOfAConnectionNamesItsClient(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	fails := errors.New("for no reason")
-	v := &service.TCP{Address: "127.0.0.1:0", Filters: []listener.Filter{proxyproto.Server(proxyproto.Config{Trusted: loopback})},
+	v := &service.Listener{Address: "127.0.0.1:0", Filters: []listener.Filter{proxyproto.Server(proxyproto.Config{Trusted: loopback})},
 		Handler: func(c *listener.Conn) act.Action {
 			return act.Func(func(t *act.Task) act.Directive {
 				if _, err := c.Peek(1); err != nil {

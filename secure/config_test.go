@@ -44,7 +44,7 @@ func TestState(t *testing.T) {
 	server.ClientAuth, server.NextProtos = tls.RequireAnyClientCert, []string{"http/1.1", "other"}
 	client.Certificates, client.NextProtos = []tls.Certificate{visitor}, []string{"other", "http/1.1"}
 	client.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
-	s := serve(t, &service.TCP{Handler: describes, Filters: []listener.Filter{secure.Server(server, nil)}})
+	s := serve(t, &service.Listener{Handler: describes, Filters: []listener.Filter{secure.Server(server, nil)}})
 	for _, v := range versions {
 		c := s.dial(version(client, v))
 		got, err := io.ReadAll(c)
@@ -57,7 +57,7 @@ func TestState(t *testing.T) {
 	s.drain()
 	s.withoutReports()
 
-	s = serve(t, &service.TCP{Handler: describes})
+	s = serve(t, &service.Listener{Handler: describes})
 	c := servertest.Dial(t, s.Addr())
 	servertest.Expect(t, c, "no TLS")
 	_ = c.Close()
@@ -88,7 +88,7 @@ func TestSlowFunctionsOfTheConfigHoldUpNobody(t *testing.T) {
 					return base, nil
 				}
 			}
-			s := serve(t, &service.TCP{Handler: echo.Echo,
+			s := serve(t, &service.Listener{Handler: echo.Echo,
 				Filters: []listener.Filter{secure.Server(server, &secure.Handshakes{Slots: 1})}})
 			open := s.dial(client)
 			slow := client.Clone()

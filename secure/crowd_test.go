@@ -81,6 +81,6 @@ func TestHandshakesOfClientsAreNotGivenUp(t *testing.T) {
 	c := s.dial(client)
 	halves(t, c)
 	require.Zero(t, s.dropped())
-	s.Group.Shutdown(servertest.Cut)
+	s.Running.Group.Shutdown(servertest.Cut)
 	require.NoError(t, ignoreCut(s.End()))
 }

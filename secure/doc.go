@@ -1,7 +1,7 @@
 // Package secure encrypts connections with TLS, by the crypto/tls of the Go installation. A [listener.Filter] made by
 // [Server] or [Client] makes the handshake and puts TLS under the connection:
 //
-//	v := &service.TCP{
+//	v := &service.Listener{
 //		Address: ":443",
 //		Filters: []listener.Filter{secure.Server(config, nil)},
 //		Handler: site.Serve,

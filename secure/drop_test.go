@@ -44,7 +44,7 @@ func TestADropInEachStateOfAHandshake(t *testing.T) {
 					}
 					return &base.Certificates[0], nil
 				}}
-				s := serveWith(t, act.Config{Schedulers: 1, Executor: x}, &service.TCP{Handler: echo.Echo, FilterTimeout: time.Minute,
+				s := serveWith(t, act.Config{Schedulers: 1, Executor: x}, &service.Listener{Handler: echo.Echo, FilterTimeout: time.Minute,
 					Filters: []listener.Filter{secure.Server(server, &secure.Handshakes{Slots: 1})}})
 				switch state {
 				case "nothing has come":
@@ -71,12 +71,12 @@ func TestADropInEachStateOfAHandshake(t *testing.T) {
 					servertest.Receive(t, computing)
 				}
 				require.Eventually(t, func() bool { return s.Conns() > 0 }, servertest.Timeout, time.Millisecond)
-				s.Group.Shutdown(servertest.Cut)
+				s.Running.Group.Shutdown(servertest.Cut)
 				if err := s.End(); state != "refused" { // that one may have ended
 					var cut *shutdown.Cut
 					require.ErrorAs(t, err, &cut)
 				}
-				_ = s.Group.Close()
+				_ = s.Running.Group.Close()
 				goleak.VerifyNone(t, before)
 			})
 		}

@@ -25,7 +25,7 @@ func ExampleServer() {
 		fmt.Fprintf(c, "welcome to %s, over %s\n", state.ServerName, tls.VersionName(state.Version))
 		return nil // the connection is closed
 	}
-	server := &service.TCP{
+	server := &service.Listener{
 		Address: "127.0.0.1:0",
 		Filters: []listener.Filter{secure.Server(&tls.Config{Certificates: []tls.Certificate{cert}}, nil)},
 		Handler: greet,

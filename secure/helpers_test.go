@@ -41,18 +41,18 @@ var versions = []uint16{tls.VersionTLS12, tls.VersionTLS13}
 // serving is a server of TLS that runs while the test goes on.
 type serving struct {
 	*servertest.Running
-	*service.TCP
+	*service.Listener
 }
 
 // serve starts a server on one scheduler.
-func serve(t testing.TB, v *service.TCP) *serving { return serveOn(t, 1, v) }
+func serve(t testing.TB, v *service.Listener) *serving { return serveOn(t, 1, v) }
 
 // serveOn starts a server on n schedulers.
-func serveOn(t testing.TB, n int, v *service.TCP, before ...func(*act.Scheduler) error) *serving {
+func serveOn(t testing.TB, n int, v *service.Listener, before ...func(*act.Scheduler) error) *serving {
 	return serveWith(t, act.Config{Schedulers: n}, v, before...)
 }
 
-func serveWith(t testing.TB, cfg act.Config, v *service.TCP, before ...func(*act.Scheduler) error) *serving {
+func serveWith(t testing.TB, cfg act.Config, v *service.Listener, before ...func(*act.Scheduler) error) *serving {
 	v.Address = "127.0.0.1:0"
 	return &serving{servertest.Start(t, cfg, append(before, v.Setup)...), v}
 }
@@ -65,8 +65,8 @@ func (x simulated) Reserve(int) act.Executor { return x }
 func (simulated) Wait(func() bool)           { panic("nothing waits in a test without a world") }
 
 // overTLS returns a service that echoes over TLS.
-func overTLS(config *tls.Config) *service.TCP {
-	return &service.TCP{Handler: echo.Echo, Filters: []listener.Filter{secure.Server(config, nil)}}
+func overTLS(config *tls.Config) *service.Listener {
+	return &service.Listener{Handler: echo.Echo, Filters: []listener.Filter{secure.Server(config, nil)}}
 }
 
 // withoutReports requires that nothing was logged at a level above debug.
@@ -101,7 +101,7 @@ func (v *serving) handshake(cfg *tls.Config) error {
 // drain ends the server when its connections have ended.
 func (v *serving) drain() {
 	v.T.Helper()
-	v.Group.Shutdown(servertest.Drain)
+	v.Running.Group.Shutdown(servertest.Drain)
 	require.NoError(v.T, v.End())
 }
 

@@ -49,7 +49,7 @@ func TestMeasureAnIdleConnection(t *testing.T) {
 
 // liveServed returns the live heap for each connection of a service, with its client's socket, after use.
 func liveServed(t *testing.T, filters []listener.Filter, use func(net.Conn)) int {
-	s := serve(t, &service.TCP{Handler: echo.Echo, Filters: filters})
+	s := serve(t, &service.Listener{Handler: echo.Echo, Filters: filters})
 	const first = 10 // fill what all share
 	conns := make([]net.Conn, 0, first+idle)
 	before := 0

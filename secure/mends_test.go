@@ -20,7 +20,7 @@ import (
 func TestRoomHoldsForOneWrite(t *testing.T) {
 	server, client := identities(t)
 	room, written := make(chan int, 1), make(chan int, 1)
-	s := serve(t, &service.TCP{
+	s := serve(t, &service.Listener{
 		Limits:  listener.Limits{High: 1 << 20, SendBuffer: 4 << 10},
 		Filters: []listener.Filter{secure.Server(server, nil)},
 		Handler: func(c *listener.Conn) act.Action {
@@ -57,7 +57,7 @@ func TestAPanicInAFunctionOfTheConfigIsReported(t *testing.T) {
 			return &cert, nil
 		}}
 		s := serveWith(t, act.Config{Schedulers: 1, Executor: x},
-			&service.TCP{Handler: echo.Echo, Filters: []listener.Filter{secure.Server(server, nil)}})
+			&service.Listener{Handler: echo.Echo, Filters: []listener.Filter{secure.Server(server, nil)}})
 		bad := client.Clone()
 		bad.ServerName = "panic"
 		require.Error(t, s.handshake(bad))
@@ -88,7 +88,7 @@ func TestTheContextOfAHandshakeEndsWithIt(t *testing.T) {
 	c := s.stalls(1, 100, client)[0]
 	servertest.Receive(t, begun)
 	clock.Pass(time.Minute)
-	s.Group.Schedulers()[0].Post(func(*act.Scheduler) {}) // its sleep ends
+	s.Running.Group.Schedulers()[0].Post(func(*act.Scheduler) {}) // its sleep ends
 	servertest.Receive(t, ended)
 	_ = c.Close()
 	s.drain()

@@ -15,7 +15,7 @@ import (
 func TestASchedulerThatHasEndedTakesNoConnectionsFromTheOthers(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		for i := range 2 {
-			v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
+			v := &service.Listener{Address: "unix:" + filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
 			w := begin(t, cfg, v.Setup)
 			w.Group.Schedulers()[i].Shutdown(servertest.Drain)
 			w.On(i, func(*act.Scheduler) {})

@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"net"
 	"path/filepath"
 	"testing"
 
@@ -14,20 +13,13 @@ import (
 // A kind is a service by the name of its socket's kind.
 type kind struct {
 	name string
-	socketed
-}
-
-// socketed is what TCP and Unix have in common.
-type socketed interface {
-	Setup(*act.Scheduler) error
-	Addr() net.Addr
-	Conns() int
+	*service.Listener
 }
 
 // both is a service of each kind with the handler.
 func both(t *testing.T, handler func(*listener.Conn) act.Action) []kind {
 	return []kind{
-		{"tcp", &service.TCP{Address: loopback, Handler: handler}},
-		{"unix", &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: handler}},
+		{"tcp", &service.Listener{Address: loopback, Handler: handler}},
+		{"unix", &service.Listener{Address: "unix:" + filepath.Join(servertest.ShortDir(t), "s"), Handler: handler}},
 	}
 }

@@ -1,11 +1,10 @@
 // Package service provides services: demons (background actions) that spawn a task for each connection that arrives, or
 // for anything else.
 //
-// [TCP] and [Unix] listen on every scheduler of a Group and spawn a task for each connection. Their method Setup is a
-// set-up function for act.Run. [New] makes a service of any other source of tasks. Package program makes TCP services
-// from flags.
+// [Listener] listens on every scheduler of a Group and spawns a task for each connection. Its method Setup is a set-up
+// function for act.Run. [New] makes a service of any other source of tasks. Package program makes Listeners from flags.
 //
-//	server := &service.TCP{Address: "127.0.0.1:7007", Handler: echo}
+//	server := &service.Listener{Address: "127.0.0.1:7007", Handler: echo}
 //	err := act.Run(ctx, act.Config{}, server.Setup, monitor.Signals(shutdown.Policy{}))
 //
 // In tests with the race detector, connections synchronize as with package net: if a handler sets a variable and then

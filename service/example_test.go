@@ -27,8 +27,8 @@ func greet(c *listener.Conn) act.Action {
 }
 
 // One scheduler serves a connection from its beginning to its end; the context ends the server.
-func ExampleTCP() {
-	server := &service.TCP{Address: "127.0.0.1:0", Handler: greet}
+func ExampleListener() {
+	server := &service.Listener{Address: "127.0.0.1:0", Handler: greet}
 	ctx, cancel := context.WithCancel(context.Background())
 	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, client(server.Addr, cancel)))
 	// Output:
@@ -37,17 +37,18 @@ func ExampleTCP() {
 }
 
 // All schedulers accept from the same socket; its file is removed when the server ends.
-func ExampleUnix() {
+func ExampleListener_unix() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer os.RemoveAll(dir)
-	server := &service.Unix{Path: filepath.Join(dir, "socket"), Handler: greet}
+	path := filepath.Join(dir, "socket")
+	server := &service.Listener{Address: "unix:" + path, Handler: greet}
 	ctx, cancel := context.WithCancel(context.Background())
 	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, client(server.Addr, cancel)))
-	_, err = os.Stat(server.Path)
+	_, err = os.Stat(path)
 	fmt.Println(os.IsNotExist(err))
 	// Output:
 	// hello
@@ -80,12 +81,12 @@ func (g *greeter) IdleSince() (time.Duration, bool) {
 }
 
 // The method IdleSince of an action says when its connection may be evicted for a client that waits.
-func ExampleTCP_idleSince() {
-	server := &service.TCP{
-		Address:      "127.0.0.1:0",
-		MaxConns:     1,
-		ReclaimAfter: 10 * time.Millisecond,
-		Handler:      func(c *listener.Conn) act.Action { return &greeter{conn: c} },
+func ExampleListener_idleSince() {
+	server := &service.Listener{
+		Address:    "127.0.0.1:0",
+		MaxConns:   1,
+		EvictAfter: 10 * time.Millisecond,
+		Handler:    func(c *listener.Conn) act.Action { return &greeter{conn: c} },
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	clients := func(s *act.Scheduler) error {

@@ -7,7 +7,7 @@ var PlacesFor = placesFor
 
 // Asked returns which acceptors the first two of n ask, in rounds in which both ask.
 func Asked(n, rounds int) (first, second []int) {
-	v := &server{}
+	v := &Listener{}
 	for range n {
 		v.acceptors = append(v.acceptors, &acceptor{})
 	}
@@ -19,4 +19,4 @@ func Asked(n, rounds int) (first, second []int) {
 }
 
 // Prepare prepares the socket file of v.
-func Prepare(v *Unix, path string) error { return v.prepare(path) }
+func Prepare(v *Listener, path string) error { return v.prepare(path) }

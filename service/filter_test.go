@@ -40,7 +40,7 @@ func TestStopReachesTheFilterUnderWay(t *testing.T) {
 		t.Run(end.name, func(t *testing.T) {
 			servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 				var stopped, closed, handled atomic.Int64
-				v := &service.TCP{Address: loopback,
+				v := &service.Listener{Address: loopback,
 					Filters: []listener.Filter{func(c *listener.Conn) act.Action {
 						return &actor{closed: &closed,
 							stop: func(*act.Task, shutdown.Order) { stopped.Add(1) },
@@ -76,7 +76,7 @@ func TestAbandonReachesTheFilterUnderWay(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		var closed, abandoned atomic.Int64
 		begun, release, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		v := &service.TCP{Address: loopback, Handler: echo.Echo,
+		v := &service.Listener{Address: loopback, Handler: echo.Echo,
 			Filters: []listener.Filter{func(*listener.Conn) act.Action {
 				return &abandoner{abandoned: &abandoned, actor: actor{closed: &closed, act: func(t *act.Task) act.Directive {
 					return t.Offload(func() {

@@ -136,7 +136,7 @@ func (e *ended) List(again bool, visit func(row any) bool) (more bool) {
 }
 
 // here returns the acceptors of one scheduler.
-func (v *server) here(s *act.Scheduler) (all []*acceptor) {
+func (v *Listener) here(s *act.Scheduler) (all []*acceptor) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, a := range v.acceptors {

@@ -85,26 +85,26 @@ func TestOptionsOfSockets(t *testing.T) {
 	l, err := net.Listen("tcp", loopback)
 	require.NoError(t, err)
 	defer l.Close()
-	foreign := &service.TCP{Name: "foreign", Handler: echo.Echo, Limits: listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}}
+	foreign := &service.Listener{Name: "foreign", Handler: echo.Echo, Limits: listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}}
 	_, err = foreign.Handover().Inherit([]*handover.Sockets{{Name: "foreign", FDs: []int{socketOf(t, l.(syscall.Conn))}}})
 	require.NoError(t, err)
 	limits := listener.Limits{ReceiveBuffer: 30000, SendBuffer: 40000}
 	given := sizes{30000, 40000}
-	unix := &service.Unix{Path: servertest.ShortDir(t) + "/s", Handler: echo.Echo, Limits: limits, Backlog: 7}
-	sized := &service.TCP{Address: loopback, Handler: echo.Echo, Limits: limits, Backlog: 7}
+	unix := &service.Listener{Address: "unix:" + servertest.ShortDir(t) + "/s", Handler: echo.Echo, Limits: limits, Backlog: 7}
+	sized := &service.Listener{Address: loopback, Handler: echo.Echo, Limits: limits, Backlog: 7}
 	for name, test := range map[string]struct {
-		service                  socketed
+		service                  *service.Listener
 		connect                  listener.Connect
 		listening, dialled       []time.Duration
 		accepted                 []time.Duration
 		buffers, atEach, dialing []sizes
 	}{
-		"the defaults": {service: &service.TCP{Address: loopback, Handler: echo.Echo},
+		"the defaults": {service: &service.Listener{Address: loopback, Handler: echo.Echo},
 			listening: []time.Duration{time.Minute}, dialled: []time.Duration{time.Minute}},
-		"times": {service: &service.TCP{Address: loopback, Handler: echo.Echo, KeepAlive: time.Hour},
+		"times": {service: &service.Listener{Address: loopback, Handler: echo.Echo, KeepAlive: time.Hour},
 			connect:   listener.Connect{KeepAlive: time.Second},
 			listening: []time.Duration{time.Hour}, dialled: []time.Duration{time.Second}},
-		"never": {service: &service.TCP{Address: loopback, Handler: echo.Echo, KeepAlive: -1},
+		"never": {service: &service.Listener{Address: loopback, Handler: echo.Echo, KeepAlive: -1},
 			connect:   listener.Connect{KeepAlive: -time.Second},
 			listening: []time.Duration{0}, dialled: []time.Duration{0}},
 		"buffers": {service: sized, connect: listener.Connect{Limits: limits},

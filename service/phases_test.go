@@ -32,8 +32,8 @@ func leaving(c *listener.Conn) act.Action {
 }
 
 // ending is a service whose connections end in one of the ways.
-func ending(at service.Ending) *service.TCP {
-	return &service.TCP{Address: loopback, Handler: leaving, AtEnd: at}
+func ending(at service.Ending) *service.Listener {
+	return &service.Listener{Address: loopback, Handler: leaving, AtEnd: at}
 }
 
 // ended wants the server to end the connection, by a reset or in order.
@@ -48,7 +48,7 @@ func ended(t *testing.T, c net.Conn, reset bool) {
 }
 
 // met returns a client of each service that has been answered.
-func met(t *testing.T, all ...*service.TCP) (clients []net.Conn) {
+func met(t *testing.T, all ...*service.Listener) (clients []net.Conn) {
 	for _, v := range all {
 		c := servertest.Dial(t, v.Addr())
 		servertest.Echo(t, c, "before")

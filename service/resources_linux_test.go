@@ -47,7 +47,7 @@ func TestMaxConnsFitsDescriptorsAndMemoryByDefault(t *testing.T) {
 func TestAServerThatCannotAcceptAnybodyDoesNotStart(t *testing.T) {
 	said, err := playChild(t, "short of descriptors", loopback)
 	require.NoError(t, err, said)
-	require.Contains(t, said, "cannot accept connections on 127.0.0.1:0: no descriptor is left for one: too many open files; allow more")
+	require.Contains(t, said, "cannot listen on 127.0.0.1:0: no descriptor is left for connections: too many open files; allow more")
 }
 
 // Whatever the limit, either the set-up fails, or a descriptor is left for a client.
@@ -58,7 +58,7 @@ func init() {
 		if err != nil {
 			return err
 		}
-		refused, v := false, &service.TCP{Address: address, Handler: echo.Echo} // one that was refused can be set up again
+		refused, v := false, &service.Listener{Address: address, Handler: echo.Echo} // one that was refused can be set up again
 		for more := range 20 {
 			limit := unix.Rlimit{Cur: uint64(len(open) - 1 + more), Max: 1000}
 			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -76,7 +76,7 @@ func init() {
 			cancel()
 			switch {
 			case err != nil:
-				if strings.Contains(err.Error(), "cannot accept") {
+				if strings.Contains(err.Error(), "no descriptor is left") {
 					fmt.Println(err)
 					refused = true
 				}

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/facts"
-	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/listener"
@@ -23,63 +21,43 @@ import (
 // acceptsATurn bounds what a service accepts in one turn.
 const acceptsATurn = 64
 
-// server is the common part of TCP and Unix. The first Setup of each Group makes it anew.
-type server struct {
-	mu        sync.Mutex
-	group     *act.Group
-	addr      net.Addr
-	limiter   *monitor.ConnLimiter
-	acceptors []*acceptor // the demons, all of one Group: one on each scheduler, or more with inherited sockets
-
-	inherited *handover.Sockets // for the next Group; nil: none
-	given     bool              // the sockets belong to another process
-}
-
-// config is what a Setup sets up.
+// config is a Listener on one scheduler, after the defaults.
 type config struct {
-	listen   monitor.ListenOptions // without Addr, Sibling and Limiter
-	resolve  func() (net.Addr, error)
-	maxConns int
-	limits   listener.Limits
-	handler  func(*listener.Conn) act.Action
-
-	filters       []listener.Filter
-	filterTimeout time.Duration
-	reclaimAfter  time.Duration
-	atEnd         Ending
-
-	replaced *config // of a connection whose action was replaced: only the new action knows when it is idle
+	*Listener
+	limits     listener.Limits
+	evictAfter time.Duration
+	replaced   *config // of a connection whose action was replaced: only the new action knows when it is idle
 
 	name string         // of the service, for package inspect: valid UTF-8, which the path of a Unix socket need not be
 	row  *facts.Service // of this scheduler: what was counted there
 }
 
-// setUp begins to accept on one scheduler: the first of a Group, or a further one. The error names where.
-func (v *server) setUp(s *act.Scheduler, where string, c config) error {
-	if err := c.check(); err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", where, err)
-	}
-	c.row = &facts.Service{}
-	allEnded.Get(s) // while the scheduler is open
-	demons, err := v.listen(s, &c)
+// setUp begins to accept on one scheduler: the first of a Group, or a further one.
+func (v *Listener) setUp(s *act.Scheduler) error {
+	limits, err := v.check()
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", where, err)
+		return err
+	}
+	c := &config{Listener: v, limits: limits, evictAfter: v.EvictAfter, row: &facts.Service{}}
+	allEnded.Get(s) // while the scheduler is open
+	demons, err := v.listen(s, c)
+	if err != nil {
+		return err
 	}
 	if s.Index() == len(s.Group().Schedulers())-1 { // the last one sees how many descriptors the others have left
 		if err := resource.SpareDescriptor(); err != nil {
 			for _, a := range demons {
 				_ = a.Close() // the error that matters is the other one
 			}
-			return fmt.Errorf("cannot accept connections on %s: no descriptor is left for one: %w; "+
-				"allow more (ulimit -n), or use fewer schedulers", where, err)
+			return fmt.Errorf("no descriptor is left for connections: %w; allow more (ulimit -n), or use fewer schedulers", err)
 		}
 	}
 	c.name = logs.Text(v.Addr().Network() + " " + v.Addr().String())
-	other := c
-	other.reclaimAfter, other.replaced = 0, &other
+	other := *c
+	other.evictAfter, other.replaced = 0, &other
 	c.replaced = &other
 	for _, a := range demons {
-		if c.atEnd == LastOfAll { // without the lock: a Trace may ask for its name
+		if v.AtEnd == LastOfAll { // without the lock: a Trace may ask for its name
 			s.Internals().InstallLast(a)
 		} else {
 			s.Install(a)
@@ -88,31 +66,32 @@ func (v *server) setUp(s *act.Scheduler, where string, c config) error {
 	return nil
 }
 
-// check fills in the defaults of Limits, and returns what is wrong with the fields of a service.
-func (c *config) check() (err error) {
+// check returns the Limits with their defaults, and what is wrong with the fields.
+func (v *Listener) check() (l listener.Limits, err error) {
 	switch {
-	case c.handler == nil:
-		return errors.New("there is no Handler")
-	case slices.ContainsFunc(c.filters, func(f listener.Filter) bool { return f == nil }):
-		return errors.New("a Filter is nil")
-	case c.filterTimeout < 0:
-		return fmt.Errorf("FilterTimeout is negative: %v", c.filterTimeout)
-	case c.atEnd > LastOfAll:
-		return fmt.Errorf("AtEnd has no value %d", c.atEnd)
-	case c.listen.Backlog < 0:
-		return fmt.Errorf("a negative Backlog: %d", c.listen.Backlog)
+	case v.Handler == nil:
+		err = errors.New("there is no Handler")
+	case slices.ContainsFunc(v.Filters, func(f listener.Filter) bool { return f == nil }):
+		err = errors.New("a Filter is nil")
+	case v.FilterTimeout < 0:
+		err = fmt.Errorf("FilterTimeout is negative: %v", v.FilterTimeout)
+	case v.AtEnd > LastOfAll:
+		err = fmt.Errorf("AtEnd has no value %d", v.AtEnd)
+	case v.Backlog < 0:
+		err = fmt.Errorf("a negative Backlog: %d", v.Backlog)
+	default:
+		return v.Limits.Resolved()
 	}
-	c.limits, err = c.limits.Resolved()
-	return err
+	return l, err
 }
 
 // mostConns bounds the default of MaxConns.
 const mostConns = 1 << 20
 
 // room returns MaxConns, or its default and the numbers that it follows from, for the log. Less than 0 means no bound.
-func (c config) room() (n int, why []zap.Field) {
-	if c.maxConns != 0 {
-		return c.maxConns, nil
+func (c *config) room() (n int, why []zap.Field) {
+	if c.MaxConns != 0 {
+		return c.MaxConns, nil
 	}
 	descriptors, memory := resource.Descriptors(), resource.Memory()
 	return placesFor(descriptors, memory, c.limits), []zap.Field{zap.Int("descriptors", descriptors), zap.Int64("memory", memory)}
@@ -131,7 +110,7 @@ func placesFor(descriptors int, memory int64, l listener.Limits) int {
 }
 
 // listen returns the demons of one scheduler, which listen.
-func (v *server) listen(s *act.Scheduler, c *config) (demons []*acceptor, err error) {
+func (v *Listener) listen(s *act.Scheduler, c *config) (demons []*acceptor, err error) {
 	e, err := monitor.EngineOf(s)
 	if err != nil {
 		return nil, err
@@ -149,11 +128,10 @@ func (v *server) listen(s *act.Scheduler, c *config) (demons []*acceptor, err er
 	case slices.ContainsFunc(v.acceptors, func(a *acceptor) bool { return a.home == s }):
 		return nil, errors.New("the service was already set up on this scheduler")
 	}
-	o := c.listen
-	o.Addr, o.Limiter = v.addr, v.limiter
-	o.ReceiveBuffer, o.SendBuffer = c.limits.ReceiveBuffer, c.limits.SendBuffer
+	o := monitor.ListenOptions{Addr: v.addr, Backlog: v.Backlog, Prepare: v.prepare, ConnOptions: monitor.ConnOptions{Limiter: v.limiter,
+		KeepAlive: v.KeepAlive, ReceiveBuffer: c.limits.ReceiveBuffer, SendBuffer: c.limits.SendBuffer}}
 	if v.addr == nil && v.inherited == nil {
-		if o.Addr, err = c.resolve(); err != nil {
+		if o.Addr, err = v.resolve(); err != nil {
 			return nil, err
 		}
 	}
@@ -177,23 +155,8 @@ func (v *server) listen(s *act.Scheduler, c *config) (demons []*acceptor, err er
 	return demons, nil
 }
 
-// Addr returns the address that was bound, even after the end; nil before Setup. Any goroutine.
-func (v *server) Addr() net.Addr {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.addr
-}
-
-// Conns returns the number of connections, including lingering ones. It may be too high for a moment, by one for each
-// scheduler that is accepting. Any goroutine.
-func (v *server) Conns() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.limiter.Conns()
-}
-
 // most returns MaxConns as it was resolved; 0 means no bound.
-func (v *server) most() int {
+func (v *Listener) most() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.limiter.Max()
@@ -204,7 +167,7 @@ type acceptor struct {
 	accept  listener.Accept
 	options monitor.ListenOptions
 	config  *config
-	server  *server
+	server  *Listener
 	home    *act.Scheduler
 	ordered bool
 	again   act.Timer // while it waits for room

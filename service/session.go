@@ -27,8 +27,8 @@ type filters struct{ act.Child }
 
 func (x *session) Act(t *act.Task) act.Directive {
 	if x.action == nil {
-		if c := x.config; len(c.filters) > 0 {
-			x.action = &filters{act.Child{Action: x.conn.Internals().Filtered(c.filterTimeout, c.filters...)}}
+		if c := x.config; len(c.Filters) > 0 {
+			x.action = &filters{act.Child{Action: x.conn.Internals().Filtered(c.FilterTimeout, c.Filters...)}}
 		} else if !x.handle(t) {
 			return act.Done
 		}
@@ -129,7 +129,7 @@ func (x *session) Replace(old, replacement act.Action) bool {
 
 // handle makes the user's action. If the handler returns none, the connection is closed.
 func (x *session) handle(t *act.Task) bool {
-	if x.action = x.config.handler(x.conn); x.action == nil {
+	if x.action = x.config.Handler(x.conn); x.action == nil {
 		x.finish()
 		return false
 	}
@@ -147,7 +147,7 @@ func (x *session) finish() {
 
 // Stop treats the connection as AtEnd says.
 func (x *session) Stop(t *act.Task, o shutdown.Order) {
-	switch x.config.atEnd {
+	switch x.config.AtEnd {
 	case Finish:
 		return
 	case Discard:

@@ -139,7 +139,7 @@ func TestTheEndOfAConnection(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var closed atomic.Int64
 			var others atomic.Bool
-			v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+			v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 				if others.Load() {
 					return echo.Echo(c)
 				}
@@ -194,7 +194,7 @@ func TestAFailureNamesThePeer(t *testing.T) {
 		"panics": func(*act.Task) act.Directive { panic("why") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action { return afterTheFirst(c, last) }}
+			v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action { return afterTheFirst(c, last) }}
 			w := begin(t, act.Config{Schedulers: 1}, v.Setup)
 			c := servertest.Dial(t, v.Addr())
 			servertest.Send(t, c, "?")
@@ -223,7 +223,7 @@ func TestAConnectionThatThisSideHasAbortedOrClosedFailsNoTask(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			subscribers := make(chan *listener.Conn, 1)
-			v := &service.TCP{Address: loopback, Limits: listener.Limits{Overflow: listener.Abort, SendBuffer: 8 << 10},
+			v := &service.Listener{Address: loopback, Limits: listener.Limits{Overflow: listener.Abort, SendBuffer: 8 << 10},
 				Handler: func(c *listener.Conn) act.Action {
 					subscribers <- c
 					return echo.Echo(c)
@@ -257,7 +257,7 @@ func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
 		{"of something else", func(net.Conn) {}, []string{"unexpected EOF"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := &service.TCP{Address: loopback, Handler: func(k *listener.Conn) act.Action {
+			v := &service.Listener{Address: loopback, Handler: func(k *listener.Conn) act.Action {
 				return act.Func(func(t *act.Task) act.Directive {
 					if _, err := k.Peek(2); c.failures == nil && err != io.EOF || k.Buffered() == 0 {
 						return listener.Next(t, err)
@@ -279,7 +279,7 @@ func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
 
 func TestADroppedConnectionIsAborted(t *testing.T) {
 	var closed atomic.Int64
-	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+	v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 		return &actor{act: echo.Echo(c).Act, closed: &closed}
 	}}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
@@ -319,7 +319,7 @@ func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
 
 func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {
 	var closed atomic.Int64
-	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+	v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 		return &actor{
 			act:    echo.Echo(c).Act,
 			stop:   func(*act.Task, shutdown.Order) { panic("not now") },

@@ -17,20 +17,16 @@ import (
 // system is for the descriptors of sockets that go from one OS process to another. An engine makes the acceptors.
 var system netpoll.System
 
-// listening is a service as package upgrade sees it.
-type listening struct {
-	*server
-	name, address string
-	resolve       func() (net.Addr, error)
-}
+// listening is a Listener as package upgrade sees it.
+type listening Listener
 
 // Inherit implements handover.Listener.
-func (v listening) Inherit(all []*handover.Sockets) (others []*handover.Sockets, err error) {
+func (v *listening) Inherit(all []*handover.Sockets) (others []*handover.Sockets, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, x := range all {
 		switch in := v.inherited; {
-		case !v.owns(x), in != nil && (v.name == "" || x.Name != v.name):
+		case !v.owns(x), in != nil && (v.Name == "" || x.Name != v.Name):
 			others = append(others, x)
 			continue
 		case in == nil:
@@ -50,18 +46,18 @@ func (v listening) Inherit(all []*handover.Sockets) (others []*handover.Sockets,
 }
 
 // owns reports whether x belongs to v, by its name or its address.
-func (v listening) owns(x *handover.Sockets) bool {
+func (v *listening) owns(x *handover.Sockets) bool {
 	switch {
-	case x.Name != "" && v.name != "":
-		return x.Name == v.name
+	case x.Name != "" && v.Name != "":
+		return x.Name == v.Name
 	case x.Address != "":
-		return x.Address == v.address
+		return x.Address == v.Address
 	}
 	bound, _, err := system.Adopt(x.FDs[0])
 	if err != nil {
 		return false
 	}
-	wanted, err := v.resolve()
+	wanted, err := (*Listener)(v).resolve()
 	if err != nil || bound.Network() != wanted.Network() {
 		return false
 	}
@@ -76,7 +72,7 @@ func (v listening) owns(x *handover.Sockets) bool {
 
 // places returns the sockets for s: one of its own, or some of the inherited ones. No inherited socket is left out,
 // since closing one would reset the connections that wait there. v.mu is locked.
-func (v *server) places(s *act.Scheduler, o monitor.ListenOptions) (all []monitor.ListenOptions) {
+func (v *Listener) places(s *act.Scheduler, o monitor.ListenOptions) (all []monitor.ListenOptions) {
 	first := len(v.acceptors) == 0
 	switch in := v.inherited; {
 	case in == nil:
@@ -128,10 +124,10 @@ func (a *acceptor) join(s *act.Scheduler) bool {
 }
 
 // Sockets implements handover.Listener.
-func (v listening) Sockets() (*handover.Sockets, error) {
+func (v *listening) Sockets() (*handover.Sockets, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	x := &handover.Sockets{Name: v.name, Address: v.address, Lent: v.inherited != nil && v.inherited.Lent}
+	x := &handover.Sockets{Name: v.Name, Address: v.Address, Lent: v.inherited != nil && v.inherited.Lent}
 	var known []int
 	for _, a := range v.acceptors {
 		if a.accept.From == nil {
@@ -160,14 +156,14 @@ func (v listening) Sockets() (*handover.Sockets, error) {
 }
 
 // Give implements handover.Listener.
-func (v listening) Give() {
+func (v *listening) Give() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.given = true
 	for _, a := range v.acceptors {
 		_ = a.home.Post(func(s *act.Scheduler) { // if an inbox is full, the shutdown stops that acceptor
 			a.Stop(nil, nil)
-			if a.config.atEnd == LastOfAll {
+			if v.AtEnd == LastOfAll {
 				a.config.endWithOthers(s)
 			}
 		})
@@ -187,4 +183,4 @@ func (c *config) endWithOthers(s *act.Scheduler) {
 }
 
 // gives reports whether the sockets live on in another OS process. v.mu is locked.
-func (v *server) gives() bool { return v.given || v.inherited != nil && v.inherited.Lent }
+func (v *Listener) gives() bool { return v.given || v.inherited != nil && v.inherited.Lent }

@@ -18,26 +18,24 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-// heir is a service that can go on with the sockets of another one.
-type heir interface {
-	socketed
-	Handover() handover.Listener
-}
-
 // Two Groups stand for two processes, which share sockets in the same way, with as many, fewer and more schedulers. The second
 // one begins before the first one gives its sockets away, or when that has ended: then clients that wait in the backlogs are
 // left to it. The one that gives does not look there once more, and the other one closes none of the sockets.
 func TestSocketsGoToAnotherGroup(t *testing.T) {
 	for _, n := range [][2]int{{1, 1}, {1, 3}, {3, 1}, {2, 3}, {3, 2}, {3, 3}} {
-		for i, name := range []string{"tcp", "unix"} {
+		for _, name := range []string{"tcp", "unix"} {
 			for _, wait := range []bool{false, true} {
 				if wait && (name == "unix" || !netpoll.SpreadsTCP) {
 					continue // where schedulers share a socket, a client that has woken one of them is accepted there
 				}
 				t.Run(fmt.Sprintf("%s, %d to %d, clients wait: %v", name, n[0], n[1], wait), func(t *testing.T) {
-					path := filepath.Join(servertest.ShortDir(t), "s")
+					path, address := filepath.Join(servertest.ShortDir(t), "s"), loopback
+					if name == "unix" {
+						address = "unix:" + path
+					}
 					servertest.CheckDescriptors(t)
-					first, second := both2(path, "first")[i], both2(path, "second")[i]
+					first := &service.Listener{Address: address, Handler: answers("first")}
+					second := &service.Listener{Address: address, Handler: answers("second")}
 					before := begin(t, act.Config{Schedulers: n[0]}, first.Setup)
 					addr := first.Addr()
 					sockets, err := first.Handover().Sockets()
@@ -89,13 +87,6 @@ func TestSocketsGoToAnotherGroup(t *testing.T) {
 // indices are the indices of schedulers.
 var indices = []int{0, 1, 2}
 
-func both2(path, text string) []heir {
-	return []heir{
-		&service.TCP{Address: loopback, Handler: answers(text)},
-		&service.Unix{Path: path, Handler: answers(text)},
-	}
-}
-
 // socketOf returns a duplicate of the socket of a listener of package net.
 func socketOf(t *testing.T, l syscall.Conn) (fd int) {
 	raw, err := l.SyscallConn()
@@ -115,10 +106,7 @@ func TestLentSocketsAreShared(t *testing.T) {
 			require.NoError(t, err)
 			defer l.Close()
 			x := newShares(2)
-			var v heir = &service.TCP{Name: "web", Address: "127.0.0.1:0", Handler: x.of(answers("hello"))}
-			if at.Network() == "unix" {
-				v = &service.Unix{Name: "web", Path: "/nowhere", Handler: x.of(answers("hello"))}
-			}
+			v := &service.Listener{Name: "web", Address: "the name decides", Handler: x.of(answers("hello"))}
 			others, err := v.Handover().Inherit([]*handover.Sockets{{Name: "web", FDs: []int{socketOf(t, l.(syscall.Conn))}, Lent: true}})
 			require.NoError(t, err)
 			require.Empty(t, others)
@@ -161,7 +149,7 @@ func TestWhichSocketsAServiceInherits(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			row.given.FDs = []int{socketOf(t, l.(syscall.Conn))}
 			defer row.given.Close()
-			v := &service.TCP{Name: row.service, Address: row.address, Handler: echo.Echo}
+			v := &service.Listener{Name: row.service, Address: row.address, Handler: echo.Echo}
 			others, err := v.Handover().Inherit([]*handover.Sockets{&row.given})
 			require.NoError(t, err)
 			require.Equal(t, row.taken, len(others) == 0)
@@ -191,7 +179,7 @@ func TestWhatIsNoListeningSocketIsNotInherited(t *testing.T) {
 		"nothing":      12345,
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &service.TCP{Address: loopback, Handler: echo.Echo}
+			v := &service.Listener{Address: loopback, Handler: echo.Echo}
 			_, err := v.Handover().Inherit([]*handover.Sockets{{Address: loopback, FDs: []int{fd}}})
 			require.ErrorContains(t, err, fmt.Sprintf("descriptor %d is not a socket that listens for streams", fd))
 			if name == "datagrams" || name == "a connection" {

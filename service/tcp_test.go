@@ -24,7 +24,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		const clients = 64
 		x := newShares(2)
-		v := &service.TCP{Address: loopback, Handler: x.of(echo.Echo)}
+		v := &service.Listener{Address: loopback, Handler: x.of(echo.Echo)}
 		w := begin(t, cfg, v.Setup)
 		for range clients {
 			c := servertest.Dial(t, v.Addr())
@@ -46,7 +46,7 @@ func TestTCPConnectionsSpreadOverTheSchedulers(t *testing.T) {
 // "" is everything there is, IPv4 and IPv6, and a name is looked up. Which clients reach which address shows in netpoll.
 func TestTCPHosts(t *testing.T) {
 	for listens, dialled := range map[string][]string{"": {"127.0.0.1", "::1"}, "localhost": {"localhost"}} {
-		v := &service.TCP{Address: net.JoinHostPort(listens, "0"), Handler: answers("hello")}
+		v := &service.Listener{Address: net.JoinHostPort(listens, "0"), Handler: answers("hello")}
 		begin(t, act.Config{Schedulers: 2}, v.Setup)
 		_, port, err := net.SplitHostPort(v.Addr().String())
 		require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestTCPErrorsNameTheAddress(t *testing.T) {
 		{"nothing", "", "missing port"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			v := &service.TCP{Address: row.address, Handler: echo.Echo}
+			v := &service.Listener{Address: row.address, Handler: echo.Echo}
 			err := setUp(t, 2, v.Setup)
 			sentence(t, err, row.address, row.cause)
 			if row.address != "" {
@@ -86,19 +86,19 @@ func TestTCPErrorsNameTheAddress(t *testing.T) {
 }
 
 func TestTCPPortInUse(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: answers("mine")}
+	v := &service.Listener{Address: loopback, Handler: answers("mine")}
 	begin(t, act.Config{Schedulers: 2}, v.Setup)
 	address := v.Addr().String()
 
 	t.Run("by a service of the same process", func(t *testing.T) {
-		err := setUp(t, 2, (&service.TCP{Address: address, Handler: answers("yours")}).Setup)
+		err := setUp(t, 2, (&service.Listener{Address: address, Handler: answers("yours")}).Setup)
 		sentence(t, err, address, "in use")
 		require.ErrorIs(t, err, syscall.EADDRINUSE)
 	})
 	t.Run("by a service of the same Group", func(t *testing.T) {
-		a := &service.TCP{Address: loopback, Handler: echo.Echo}
+		a := &service.Listener{Address: loopback, Handler: echo.Echo}
 		err := setUp(t, 2, a.Setup, func(s *act.Scheduler) error {
-			return (&service.TCP{Address: a.Addr().String(), Handler: echo.Echo}).Setup(s)
+			return (&service.Listener{Address: a.Addr().String(), Handler: echo.Echo}).Setup(s)
 		})
 		require.ErrorIs(t, err, syscall.EADDRINUSE)
 		sentence(t, err, a.Addr().String())
@@ -149,7 +149,7 @@ func TestASetupWithAFieldThatIsWrongSaysWhich(t *testing.T) {
 	s := act.New(act.Config{})
 	defer s.Close()
 	handler := func(*listener.Conn) act.Action { return nil }
-	for says, server := range map[string]*service.TCP{
+	for says, server := range map[string]*service.Listener{
 		"there is no Handler":             {},
 		"a Filter is nil":                 {Handler: handler, Filters: []listener.Filter{nil}},
 		"FilterTimeout is negative: -1ns": {Handler: handler, FilterTimeout: -1},

@@ -26,23 +26,24 @@ func asNobody(*act.Scheduler) error {
 func TestUnixWithoutPermission(t *testing.T) {
 	dir := filepath.Join(servertest.ShortDir(t), "closed")
 	require.NoError(t, os.Mkdir(dir, 0o000))
-	v := &service.Unix{Path: filepath.Join(dir, "s"), Handler: echo.Echo}
+	v := &service.Listener{Address: "unix:" + filepath.Join(dir, "s"), Handler: echo.Echo}
 	err := setUp(t, 2, asNobody, v.Setup)
 	require.ErrorIs(t, err, unix.EACCES)
-	sentence(t, err, "unix:"+v.Path, "permission denied")
+	sentence(t, err, v.Address, "permission denied")
 }
 
 func TestUnixAbstractName(t *testing.T) {
-	v := &service.Unix{Path: fmt.Sprintf("@daimon/service/%d", os.Getpid()), Handler: answers("hello")}
+	path := fmt.Sprintf("@daimon/service/%d", os.Getpid())
+	v := &service.Listener{Address: "unix:" + path, Handler: answers("hello")}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	require.Equal(t, v.Path, v.Addr().String())
+	require.Equal(t, path, v.Addr().String())
 	hears("hello")(t, servertest.Dial(t, v.Addr()))
-	_, err := os.Lstat(v.Path)
+	_, err := os.Lstat(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	err = setUp(t, 1, (&service.Unix{Path: v.Path, Handler: echo.Echo}).Setup)
+	err = setUp(t, 1, (&service.Listener{Address: v.Address, Handler: echo.Echo}).Setup)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
-	sentence(t, err, "unix:"+v.Path)
+	sentence(t, err, v.Address)
 	require.Error(t, w.order(servertest.Cut))
-	_, err = net.Dial("unix", v.Path)
+	_, err = net.Dial("unix", path)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }

@@ -23,10 +23,10 @@ import (
 func TestUnixIsServedByAllSchedulers(t *testing.T) {
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		x := newShares(2)
-		v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: x.of(answers("hello"))}
+		v := &service.Listener{Address: "unix:" + filepath.Join(servertest.ShortDir(t), "s"), Handler: x.of(answers("hello"))}
 		w := begin(t, cfg, v.Setup)
 		require.Equal(t, "unix", v.Addr().Network())
-		require.Equal(t, v.Path, v.Addr().String())
+		require.Equal(t, v.Address, "unix:"+v.Addr().String())
 		w.servedByAll(t, x, v.Addr())
 	})
 }
@@ -38,7 +38,7 @@ func TestTCPIsServedByAllSchedulersWithoutTheSystemsHelp(t *testing.T) {
 	}
 	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
 		x := newShares(2)
-		v := &service.TCP{Address: loopback, Handler: x.of(answers("hello"))}
+		v := &service.Listener{Address: loopback, Handler: x.of(answers("hello"))}
 		w := begin(t, cfg, v.Setup)
 		w.servedByAll(t, x, v.Addr())
 	})
@@ -63,21 +63,22 @@ func (w *world) servedByAll(t *testing.T, x shares, addr net.Addr) {
 
 // What stands in the way of a socket file shows in netpoll.
 func TestUnixFile(t *testing.T) {
-	v := &service.Unix{Path: filepath.Join(servertest.ShortDir(t), "s"), Handler: answers("hello")}
+	path := filepath.Join(servertest.ShortDir(t), "s")
+	v := &service.Listener{Address: "unix:" + path, Handler: answers("hello")}
 	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	another := &service.Unix{Path: v.Path, Handler: answers("another")}
-	require.EqualError(t, setUp(t, 2, another.Setup), "cannot listen on unix:"+v.Path+": address already in use")
+	another := &service.Listener{Address: v.Address, Handler: answers("another")}
+	require.EqualError(t, setUp(t, 2, another.Setup), "cannot listen on "+v.Address+": address already in use")
 	hears("hello")(t, servertest.Dial(t, v.Addr()))
 	require.Error(t, w.order(servertest.Cut))
-	require.NoFileExists(t, v.Path, "removed at the end")
+	require.NoFileExists(t, path, "removed at the end")
 
 	w = begin(t, act.Config{Schedulers: 2}, v.Setup)
-	require.NoError(t, os.Remove(v.Path)) // another program takes the path by force
-	l, err := net.Listen("unix", v.Path)
+	require.NoError(t, os.Remove(path)) // another program takes the path by force
+	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	defer l.Close()
 	require.NoError(t, w.order(servertest.Drain))
-	require.FileExists(t, v.Path)
+	require.FileExists(t, path)
 }
 
 func TestUnixErrorsNameThePath(t *testing.T) {
@@ -87,7 +88,7 @@ func TestUnixErrorsNameThePath(t *testing.T) {
 		{"longer than a socket's path can be", "/tmp/" + strings.Repeat("x", 120), "too long"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			v := &service.Unix{Path: row.path, Handler: echo.Echo}
+			v := &service.Listener{Address: "unix:" + row.path, Handler: echo.Echo}
 			sentence(t, setUp(t, 2, v.Setup), "unix:"+row.path, row.cause)
 		})
 	}
@@ -100,30 +101,31 @@ func TestModeOwnerAndGroupOfASocketFile(t *testing.T) {
 	group, err := user.LookupGroupId(strconv.Itoa(gid))
 	require.NoError(t, err)
 	type row struct {
-		given    *service.Unix
+		given    *service.Listener
 		mode     fs.FileMode // 0 if it is the system's
 		uid, gid int
 	}
 	rows := []row{
-		{&service.Unix{Mode: 0o600, Owner: strconv.Itoa(uid), Group: strconv.Itoa(gid)}, 0o600, uid, gid},
-		{&service.Unix{Mode: 0o666}, 0o666, uid, gid},
-		{&service.Unix{Mode: fs.ModeSetuid | fs.ModeSticky | 0o640}, 0o640, uid, gid},
-		{&service.Unix{Group: group.Name}, 0, uid, gid},
+		{&service.Listener{Mode: 0o600, Owner: strconv.Itoa(uid), Group: strconv.Itoa(gid)}, 0o600, uid, gid},
+		{&service.Listener{Mode: 0o666}, 0o666, uid, gid},
+		{&service.Listener{Mode: fs.ModeSetuid | fs.ModeSticky | 0o640}, 0o640, uid, gid},
+		{&service.Listener{Group: group.Name}, 0, uid, gid},
 	}
 	if uid == 0 { // only root can give a file away
-		rows = append(rows, row{&service.Unix{Owner: "12345"}, 0, 12345, gid}, row{&service.Unix{Group: "12345"}, 0, 0, 12345},
-			row{&service.Unix{Owner: "root", Group: "12345"}, 0, 0, 12345})
+		rows = append(rows, row{&service.Listener{Owner: "12345"}, 0, 12345, gid}, row{&service.Listener{Group: "12345"}, 0, 0, 12345},
+			row{&service.Listener{Owner: "root", Group: "12345"}, 0, 0, 12345})
 		if u, err := user.Lookup("sync"); err == nil { // its group is nogroup
 			sync, err := strconv.Atoi(u.Uid)
 			require.NoError(t, err)
-			rows = append(rows, row{&service.Unix{Owner: u.Username}, 0, sync, gid})
+			rows = append(rows, row{&service.Listener{Owner: u.Username}, 0, sync, gid})
 		}
 	}
 	for i, row := range rows {
 		v := row.given
-		v.Path, v.Handler = filepath.Join(servertest.ShortDir(t), "s"), answers("hello")
+		path := filepath.Join(servertest.ShortDir(t), "s")
+		v.Address, v.Handler = "unix:"+path, answers("hello")
 		w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-		info, err := os.Stat(v.Path)
+		info, err := os.Stat(path)
 		require.NoError(t, err)
 		if row.mode != 0 {
 			require.Equal(t, fs.ModeSocket|row.mode, info.Mode(), "row %d", i)
@@ -137,10 +139,11 @@ func TestModeOwnerAndGroupOfASocketFile(t *testing.T) {
 
 // It does not start, and leaves no file.
 func TestAServiceThatCannotSetTheOwnerOfItsSocketFile(t *testing.T) {
-	for _, v := range []*service.Unix{{Owner: "no such user here"}, {Group: "no such group here"}} {
-		v.Path, v.Handler = filepath.Join(servertest.ShortDir(t), "s"), answers("hello")
-		sentence(t, setUp(t, 1, v.Setup), v.Path, "mode, owner or group of the socket file", "no such")
-		require.NoFileExists(t, v.Path)
+	for _, v := range []*service.Listener{{Owner: "no such user here"}, {Group: "no such group here"}} {
+		path := filepath.Join(servertest.ShortDir(t), "s")
+		v.Address, v.Handler = "unix:"+path, answers("hello")
+		sentence(t, setUp(t, 1, v.Setup), path, "mode, owner or group of the socket file", "no such")
+		require.NoFileExists(t, path)
 	}
 }
 
@@ -153,7 +156,7 @@ func TestTheOwnerOfALinkIsChangedAndNotThatOfItsTarget(t *testing.T) {
 	require.NoError(t, os.WriteFile(target, nil, 0o600))
 	link := target + " link"
 	require.NoError(t, os.Symlink(target, link))
-	require.NoError(t, service.Prepare(&service.Unix{Owner: "12345"}, link))
+	require.NoError(t, service.Prepare(&service.Listener{Owner: "12345"}, link))
 	info, err := os.Stat(target)
 	require.NoError(t, err)
 	require.EqualValues(t, 0, info.Sys().(*syscall.Stat_t).Uid)

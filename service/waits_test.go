@@ -73,7 +73,7 @@ func refusing(c *listener.Conn) act.Action {
 }
 
 func TestWhatAServiceAndItsConnectionsSay(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo.Echo, Filters: []listener.Filter{refusing}, MaxConns: 1}
+	v := &service.Listener{Address: loopback, Handler: echo.Echo, Filters: []listener.Filter{refusing}, MaxConns: 1}
 	l := servertest.New(t, act.Config{})
 	require.NoError(t, v.Setup(l.S))
 	name := "tcp " + v.Addr().String()
@@ -117,7 +117,7 @@ func TestAPeerThatSendsAndDoesNotReadIsStuck(t *testing.T) {
 	clock.Pass(time.Hour)
 	l := servertest.New(t, act.Config{Clock: clock})
 	received := 0
-	v := &service.TCP{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+	v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
 			in, err := c.Peek(1)
 			c.Discard(len(in))
@@ -162,8 +162,8 @@ func TestAPeerThatSendsAndDoesNotReadIsStuck(t *testing.T) {
 // What was broken: a service that accepts no more had no row, although its connections were there.
 func TestAServiceHasARowAsLongAsItHasConnections(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	v := &service.TCP{Address: loopback, Handler: echo.Echo, AtEnd: service.Finish, MaxConns: 1}
-	other := &service.TCP{Address: loopback, Handler: echo.Echo}
+	v := &service.Listener{Address: loopback, Handler: echo.Echo, AtEnd: service.Finish, MaxConns: 1}
+	other := &service.Listener{Address: loopback, Handler: echo.Echo}
 	require.NoError(t, v.Setup(l.S))
 	require.NoError(t, other.Setup(l.S))
 	c := servertest.Dial(t, v.Addr())

@@ -28,7 +28,7 @@ func TestWorldSources(t *testing.T) {
 		const address = "10.0.0.1:7007"
 		x := &sources{World: w, open: map[netip.Prefix]int{}, came: map[netip.Prefix][]time.Duration{}}
 		x.limits = &admission.Limiter{Conns: pick(w, 0, 1, 3), Rate: pick(w, 0, 1, 5), Burst: pick(w, 0, 1, 3), Remembered: pick(w, 0, 1)}
-		tcp := &service.TCP{Address: address, Limits: patient(w), FilterTimeout: time.Hour, Handler: x.serve,
+		tcp := &service.Listener{Address: address, Limits: patient(w), FilterTimeout: time.Hour, Handler: x.serve,
 			Filters: []listener.Filter{anyHeader, paused(w), x.limits.Filter}}
 		tcp.Limits.Read = 0
 		v, err := w.Server("server", act.Config{Schedulers: pick(w, 1, 3), TurnsPerPass: pick(w, 0, 1, 8)}, append(anyEngine(w), tcp.Setup)...)

@@ -33,7 +33,7 @@ func TestWorldBudget(t *testing.T) {
 		const at = "10.0.0.1:80"
 		h := &holders{w: w, most: pick(w, 200_000, 500_000, 1_000_000)}
 		web := &httpd.Server{Handler: h.answer, Timeouts: httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}}
-		tcp := &service.TCP{Address: at, Handler: web.Serve, Limits: listener.Limits{High: pick(w, 0, 20_000)}, MaxConns: -1}
+		tcp := &service.Listener{Address: at, Handler: web.Serve, Limits: listener.Limits{High: pick(w, 0, 20_000)}, MaxConns: -1}
 		cfg := act.Config{Schedulers: pick(w, 1, 1, 2), TurnsPerPass: pick(w, 0, 3), Trace: h.trace()}
 		_, err := w.Server("web", cfg, append(anyEngine(w), listener.Budget(h.most*cfg.Schedulers), tcp.Setup)...)
 		require.NoError(t, err)

@@ -34,8 +34,8 @@ func TestWorldCoroutines(t *testing.T) {
 
 // formsOf returns the set-up functions of the server.
 func formsOf(w *sim.World, limits listener.Limits) []func(*act.Scheduler) error {
-	tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: coro.Serve(echoing(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
-	unix := &service.Unix{Path: "/run/forms", Handler: coro.Serve(echoing(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
+	tcp := &service.Listener{Address: "10.0.0.1:7007", Handler: coro.Serve(echoing(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
+	unix := &service.Listener{Address: "unix:/run/forms", Handler: coro.Serve(echoing(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
 	var last *future.Future[time.Duration] // goes round the schedulers
 	return []func(*act.Scheduler) error{watch(w), tcp.Setup, unix.Setup, func(s *act.Scheduler) error {
 		if last == nil {

@@ -20,8 +20,8 @@ func TestWorldEnded(t *testing.T) {
 		serve := func(local bool) func(*listener.Conn) act.Action {
 			return func(c *listener.Conn) act.Action { return &witness{w: w, c: c, local: local} }
 		}
-		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: serve(false)}
-		unix := &service.Unix{Path: "/run/wake", Handler: serve(true)}
+		tcp := &service.Listener{Address: "10.0.0.1:7007", Handler: serve(false)}
+		unix := &service.Listener{Address: "unix:/run/wake", Handler: serve(true)}
 		_, err := w.Server("wake", act.Config{Schedulers: pick(w, 1, 2)}, append(anyEngine(w), tcp.Setup, unix.Setup)...)
 		require.NoError(t, err)
 		for range 5 {

@@ -393,7 +393,7 @@ func TestWorldNewcomers(t *testing.T) {
 			_, _ = w.WriteString("hello")
 			return nil
 		}}
-		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: web.Serve}
+		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: web.Serve}
 		if n.headers {
 			tcp.Filters = []listener.Filter{proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})}
 		}
@@ -495,7 +495,7 @@ func TestWorldArrivedBeforeTheOrder(t *testing.T) {
 				return act.Done
 			})
 		}
-		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: hello}
+		tcp := &service.Listener{Address: "10.0.0.1:7007", Handler: hello}
 		v, err := w.Server("hello", act.Config{Schedulers: pick(w, 1, 3)}, append(anyEngine(w), tcp.Setup)...)
 		require.NoError(t, err)
 		var clients []*sim.Client

@@ -54,7 +54,7 @@ func ping(c *sim.Client) error {
 func Example() {
 	for seed := uint64(1); ; seed++ {
 		w := sim.New(sim.Options{Seed: seed, Faults: sim.Faults{ShortRead: 1000}})
-		server := &service.TCP{Address: "10.0.0.1:80", Handler: pong}
+		server := &service.Listener{Address: "10.0.0.1:80", Handler: pong}
 		if _, err := w.Server("pong", act.Config{}, server.Setup); err != nil {
 			fmt.Println(err)
 			return
@@ -77,7 +77,7 @@ func ExampleTestWith() {
 		o.Faults.Reset = 65536 / 1000 // one segment in a thousand
 		o.Faults.WallJump = 0         // never
 		sim.TestWith(t, o, func(w *sim.World) {
-			server := &service.TCP{Address: "10.0.0.1:80", Handler: pong}
+			server := &service.Listener{Address: "10.0.0.1:80", Handler: pong}
 			if _, err := w.Server("pong", act.Config{}, server.Setup); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func ExampleTestWith() {
 func ExampleWorld_Excuse() {
 	w := sim.New(sim.Options{})
 	hangsUp := func(c *listener.Conn) act.Action { c.Abort(); return nil }
-	server := &service.TCP{Address: "10.0.0.1:80", Handler: hangsUp}
+	server := &service.Listener{Address: "10.0.0.1:80", Handler: hangsUp}
 	if _, err := w.Server("server", act.Config{}, server.Setup); err != nil {
 		fmt.Println(err)
 	}
@@ -103,7 +103,7 @@ func ExampleWorld_Excuse() {
 // Abort ends the connection with a reset, here in the middle of a line.
 func ExampleClient_Abort() {
 	w := sim.New(sim.Options{})
-	server := &service.TCP{Address: "10.0.0.1:80", Handler: pong}
+	server := &service.Listener{Address: "10.0.0.1:80", Handler: pong}
 	if _, err := w.Server("pong", act.Config{}, server.Setup); err != nil {
 		fmt.Println(err)
 	}

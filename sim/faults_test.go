@@ -84,16 +84,16 @@ const patience = 4 * time.Second
 func newClerk(t *testing.T, w *sim.World) *clerk {
 	k := &clerk{w: w, heard: map[int]int{}}
 	greets := coro.Serve(func(c *coro.Conn) error { _, err := io.WriteString(c, "hello\n"); return err })
-	up := &service.TCP{Address: "10.0.0.2:80", Handler: greets}
-	tcp := &service.TCP{Address: "10.0.0.1:80", Handler: coro.Serve(k.serve)}
-	unix := &service.Unix{Path: "/run/clerk", Handler: coro.Serve(k.serve)}
+	up := &service.Listener{Address: "10.0.0.2:80", Handler: greets}
+	tcp := &service.Listener{Address: "10.0.0.1:80", Handler: coro.Serve(k.serve)}
+	unix := &service.Listener{Address: "unix:/run/clerk", Handler: coro.Serve(k.serve)}
 	_, err := w.Server("up", act.Config{}, up.Setup)
 	require.NoError(t, err)
 	_, err = w.Server("clerk", act.Config{Schedulers: 2}, tcp.Setup, unix.Setup)
 	require.NoError(t, err)
 	kinds := []string{"say", "look", "dial", "wait", "bye", "echo"}
 	for i := range 4 * len(kinds) {
-		at := pick(w, tcp.Address, tcp.Address, "unix:"+unix.Path)
+		at := pick(w, tcp.Address, tcp.Address, unix.Address)
 		w.At(time.Duration(i)*5*time.Millisecond, func() { w.Client(at, k.visits(kinds[i%len(kinds)])) })
 	}
 	w.ClientAfterStorm(tcp.Address, func(c *sim.Client) error {

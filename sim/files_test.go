@@ -109,8 +109,8 @@ func TestWorldFiles(t *testing.T) {
 	l := newFileServer(t)
 	sim.Test(t, func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}
-		tcp := &service.TCP{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
-		unix := &service.Unix{Path: "/run/files", Handler: l.serve, Limits: patient(w)}
+		tcp := &service.Listener{Address: "10.0.0.1:7011", Handler: l.serve, Limits: patient(w)}
+		unix := &service.Listener{Address: "unix:/run/files", Handler: l.serve, Limits: patient(w)}
 		_, err := w.Server("files", cfg, append(anyEngine(w), tcp.Setup, unix.Setup)...)
 		require.NoError(t, err)
 		for range 8 {

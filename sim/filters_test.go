@@ -38,7 +38,7 @@ func TestWorldFilters(t *testing.T) {
 		}
 		header := proxyproto.Header{Version: pick(w, 1, 2), Source: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(named)),
 			Destination: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(backend))}
-		back := &service.TCP{Address: backend, Handler: handler, Limits: patient(w), MaxConns: pick(w, 0, 3),
+		back := &service.Listener{Address: backend, Handler: handler, Limits: patient(w), MaxConns: pick(w, 0, 3),
 			Filters: []listener.Filter{anyHeader, paused(w), filtertest.Mask(byte(1 + w.Rand().IntN(255)))}, FilterTimeout: limit}
 		diallers := func(s *act.Scheduler) error {
 			for range 3 {

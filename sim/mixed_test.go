@@ -43,8 +43,8 @@ func mixed(t testing.TB) func(w *sim.World) {
 	return func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 16, 0)}
 		limits := patient(w)
-		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: pick(w, measured(w, limits), bridged(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
-		unix := &service.Unix{Path: "/run/echo", Handler: pick(w, measured(w, limits), bridged(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
+		tcp := &service.Listener{Address: "10.0.0.1:7007", Handler: pick(w, measured(w, limits), bridged(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits, Backlog: pick(w, 0, 2)}
+		unix := &service.Listener{Address: "unix:/run/echo", Handler: pick(w, measured(w, limits), bridged(w)), MaxConns: pick(w, 0, 1, 5), Limits: limits}
 		chores := func(s *act.Scheduler) error {
 			s.Install(demon.Every(10*time.Millisecond, func(*act.Task) act.Directive { return act.Yield }))
 			return (&talkServer{w: w}).spawnTasks(s)
@@ -118,7 +118,7 @@ func TestWorldMixed(t *testing.T) {
 func TestWorldProxy(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		serve := func(name, address string, handler func(*listener.Conn) act.Action) {
-			tcp := &service.TCP{Address: address, Handler: handler, Limits: patient(w), MaxConns: pick(w, 0, 0, 5)}
+			tcp := &service.Listener{Address: address, Handler: handler, Limits: patient(w), MaxConns: pick(w, 0, 0, 5)}
 			_, err := w.Server(name, act.Config{Schedulers: pick(w, 1, 2, 3)}, append(anyEngine(w), tcp.Setup)...)
 			require.NoError(t, err)
 		}

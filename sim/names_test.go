@@ -106,7 +106,7 @@ func (d dial) action() act.Action {
 func hosts(t *testing.T, w *sim.World) {
 	up := setUps{}
 	for _, at := range []string{"10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"} {
-		up = append(up, (&service.TCP{Address: net.JoinHostPort(at, "80"), Handler: func(c *listener.Conn) act.Action {
+		up = append(up, (&service.Listener{Address: net.JoinHostPort(at, "80"), Handler: func(c *listener.Conn) act.Action {
 			return act.Func(func(t *act.Task) act.Directive { _, err := c.Peek(1); return c.Next(t, err) })
 		}}).Setup)
 	}

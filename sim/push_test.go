@@ -50,7 +50,7 @@ func TestWorldPush(t *testing.T) {
 				return c.Next(t, err)
 			})
 		}
-		tcp := &service.TCP{Address: at, Handler: serve, Limits: limits}
+		tcp := &service.Listener{Address: at, Handler: serve, Limits: limits}
 		cfg := act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 3)}
 		_, err := w.Server("push", cfg, append(anyEngine(w), tcp.Setup)...)
 		require.NoError(t, err)

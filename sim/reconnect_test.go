@@ -51,7 +51,7 @@ func TestReconnect(t *testing.T) {
 				w.Delay(mute4, time.Hour)
 				w.Host("name", script[0].address)
 				lasts := script[0].lasts
-				tcp := &service.TCP{Address: good4 + ":80", Handler: func(*listener.Conn) act.Action { return &listener.Sleep{For: lasts} }}
+				tcp := &service.Listener{Address: good4 + ":80", Handler: func(*listener.Conn) act.Action { return &listener.Sleep{For: lasts} }}
 				_, err := w.Server("host", act.Config{}, tcp.Setup)
 				require.NoError(t, err)
 				var program *sim.Server
@@ -93,7 +93,7 @@ func TestWorldReconnect(t *testing.T) {
 	t.Parallel()
 	sim.Test(t, func(w *sim.World) {
 		w.Host("name", dead4, good6, good4)
-		tcp := &service.TCP{Address: good4 + ":80", Filters: []listener.Filter{paused(w)}, Handler: func(*listener.Conn) act.Action {
+		tcp := &service.Listener{Address: good4 + ":80", Filters: []listener.Filter{paused(w)}, Handler: func(*listener.Conn) act.Action {
 			return &listener.Sleep{For: time.Duration(w.Rand().Int64N(int64(pick(w, time.Millisecond, 10*time.Second))))}
 		}}
 		_, err := w.Server("host", act.Config{}, append(anyEngine(w), tcp.Setup)...)

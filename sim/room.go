@@ -7,10 +7,10 @@ import (
 )
 
 // A service that has no place or no descriptor for a client that waits may close a connection that has been idle: see
-// ReclaimAfter of service.TCP. A kernel sees which connections were closed for that.
+// EvictAfter of service.Listener. A kernel sees which connections were closed for that.
 
 const (
-	// idleFor is the default of ReclaimAfter, less what the clock of a socket is too coarse for.
+	// idleFor is the default of EvictAfter, less what the clock of a socket is too coarse for.
 	idleFor = 500*time.Millisecond - 2*time.Millisecond
 	// soon is how long after it has found a client waiting a service closes a connection.
 	soon = 10 * time.Millisecond

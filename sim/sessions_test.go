@@ -36,9 +36,9 @@ func sessions(t *testing.T) func(w *sim.World) {
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8), Inbox: pick(w, 2, 256)}
 		h := &talkServer{w: w, limits: patient(w)}
 		h.limits.Read, h.limits.Linger = 0, pick(w, 5*time.Second, time.Hour)
-		tcp := &service.TCP{Address: "10.0.0.1:7007", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits,
-			ReclaimAfter: -1} // otherwise it would look for a place again and again, though nothing has woken it
-		unix := &service.Unix{Path: "/run/talk", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}
+		tcp := &service.Listener{Address: "10.0.0.1:7007", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits,
+			EvictAfter: -1} // otherwise it would look for a place again and again, though nothing has woken it
+		unix := &service.Listener{Address: "unix:/run/talk", Handler: h.receive, MaxConns: pick(w, 0, 0, 1, 5), Limits: h.limits}
 		cfg.Trace = spawning(w)
 		v, err := w.Server("talk", cfg, tcp.Setup, unix.Setup, h.spawnTasks)
 		require.NoError(t, err)

@@ -32,9 +32,9 @@ func play(t *testing.T, x streamtest.Scene, engine setUps, local bool) {
 	var socket interface {
 		Conns() int
 		Setup(*act.Scheduler) error
-	} = &service.TCP{Address: address, Handler: x.Handle, Limits: x.Limits}
+	} = &service.Listener{Address: address, Handler: x.Handle, Limits: x.Limits}
 	if local {
-		at, socket = "unix:"+path, &service.Unix{Path: path, Handler: x.Handle, Limits: x.Limits}
+		at, socket = "unix:"+path, &service.Listener{Address: "unix:" + path, Handler: x.Handle, Limits: x.Limits}
 	}
 	var on *act.Scheduler
 	_, err := w.Server("streams", act.Config{}, append(engine, func(s *act.Scheduler) error { on = s; return nil }, socket.Setup)...)

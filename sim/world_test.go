@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { servertest.Worlds(m, 50, 1000) }
 // worldOf returns a world with one server and its handler.
 func worldOf(t *testing.T, o sim.Options, handler func(*listener.Conn) act.Action) (*sim.World, *sim.Server) {
 	w := sim.New(o)
-	tcp := &service.TCP{Address: "10.0.0.1:80", Handler: handler}
+	tcp := &service.Listener{Address: "10.0.0.1:80", Handler: handler}
 	v, err := w.Server("server", act.Config{Schedulers: 2}, tcp.Setup)
 	require.NoError(t, err)
 	return w, v
@@ -136,11 +136,11 @@ func TestResetsByFaultsAreExcused(t *testing.T) {
 func TestMadeRoom(t *testing.T) {
 	closes := func(*listener.Conn) act.Action { return &listener.Sleep{For: time.Second} }
 	for name, x := range map[string]struct {
-		handler      func(*listener.Conn) act.Action
-		reclaimAfter time.Duration
-		waits        bool // further clients
-		speaks       bool // the first one
-		want         bool
+		handler    func(*listener.Conn) act.Action
+		evictAfter time.Duration
+		waits      bool // further clients
+		speaks     bool // the first one
+		want       bool
 	}{
 		"a client waits":               {echo.Echo, 600 * time.Millisecond, true, false, true},
 		"nobody waits":                 {closes, time.Hour, false, false, false},
@@ -150,7 +150,7 @@ func TestMadeRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := sim.New(sim.Options{})
-			tcp := &service.TCP{Address: "10.0.0.1:80", Handler: x.handler, MaxConns: 1, ReclaimAfter: x.reclaimAfter}
+			tcp := &service.Listener{Address: "10.0.0.1:80", Handler: x.handler, MaxConns: 1, EvictAfter: x.evictAfter}
 			_, err := w.Server("server", act.Config{}, tcp.Setup)
 			require.NoError(t, err)
 			w.Client(tcp.Address, func(c *sim.Client) error {

@@ -256,7 +256,7 @@ func TestWorldAwaits(t *testing.T) {
 				}
 				return nil
 			}
-			last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
+			last := &service.Listener{Address: "10.0.0.1:7007", Handler: echo.Echo}
 			if name == "last" {
 				y.process(t, name, nil, nil, last.Setup, setup)
 			} else if v := y.process(t, name, nil, nil, setup); w.Rand().IntN(3) > 0 {

@@ -273,7 +273,7 @@ func TestWorldPeriodic(t *testing.T) {
 				w.At(y.moment(), func() { v.Shutdown(terms) })
 			}
 		}
-		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
+		last := &service.Listener{Address: "10.0.0.1:7007", Handler: echo.Echo}
 		_, err := w.Server("echo", act.Config{}, last.Setup)
 		require.NoError(t, err)
 		w.Client("10.0.0.1:7007", func(c *sim.Client) error {

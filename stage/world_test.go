@@ -40,7 +40,7 @@ func TestWorldStages(t *testing.T) {
 				w.At(y.moment(), func() { v.Shutdown(terms) })
 			}
 		}
-		last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
+		last := &service.Listener{Address: "10.0.0.1:7007", Handler: echo.Echo}
 		y.process(t, "last", nil, nil, last.Setup)
 		for range 10 + w.Rand().IntN(20) {
 			w.At(y.moment(), y.enqueue)
@@ -397,7 +397,7 @@ func ordered(t *testing.T, terms shutdown.Policy, at int) (given bool) {
 		y.enqueue()
 	}
 	w.At(20*time.Second, func() { y.process(t, "second", nil, nil) })
-	last := &service.TCP{Address: "10.0.0.1:7007", Handler: echo.Echo}
+	last := &service.Listener{Address: "10.0.0.1:7007", Handler: echo.Echo}
 	_, err := w.Server("echo", act.Config{}, last.Setup)
 	require.NoError(t, err)
 	w.Client("10.0.0.1:7007", y.visit(30*time.Second, 20*time.Second))

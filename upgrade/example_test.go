@@ -39,7 +39,7 @@ func ExampleUpgrade() {
 // Without package program: Inherit comes before all set-up functions, and Setup is the last one.
 func ExampleUpgrade_Inherit() {
 	web := &httpd.Server{Handler: hello}
-	tcp := &service.TCP{Name: "web", Address: "127.0.0.1:8080", Handler: web.Serve}
+	tcp := &service.Listener{Name: "web", Address: "127.0.0.1:8080", Handler: web.Serve}
 	u := &upgrade.Upgrade{Services: []any{tcp}}
 	if err := u.Inherit(); err != nil {
 		log.Fatal(err)

@@ -48,7 +48,7 @@ func newOld(t *testing.T, lines string, more ...any) *old {
 	o := &old{number: filepath.Join(dir, "number")}
 	script := filepath.Join(dir, "new")
 	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho $$ >"+o.number+"~; mv "+o.number+"~ "+o.number+"\n"+lines+"\n"), 0o755))
-	v := &service.TCP{Address: "127.0.0.1:0", Handler: func(*listener.Conn) act.Action { return nil }}
+	v := &service.Listener{Address: "127.0.0.1:0", Handler: func(*listener.Conn) act.Action { return nil }}
 	o.upgrade = &upgrade.Upgrade{Services: append(more, v), Program: script}
 	require.NoError(t, o.upgrade.Inherit(), "nothing")
 	o.Running = servertest.Start(t, act.Config{Schedulers: 1}, v.Setup, o.upgrade.Setup)
@@ -198,7 +198,7 @@ func TestWhatCannotBeInheritedIsToldToTheOlderProgram(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			servertest.CheckDescriptors(t)
 			said := parent(t, row.message)
-			v := &service.TCP{Address: "127.0.0.1:0", Handler: func(*listener.Conn) act.Action { return nil }}
+			v := &service.Listener{Address: "127.0.0.1:0", Handler: func(*listener.Conn) act.Action { return nil }}
 			k := &keeper{}
 			u := &upgrade.Upgrade{Services: []any{k, v}}
 			err := u.Inherit()
@@ -261,7 +261,7 @@ func TestInheritedSocketsDoNotBlock(t *testing.T) {
 	blocks, stays := flags()
 	require.True(t, blocks && stays, "as the older program could have left it")
 	parent(t, fmt.Sprintf(`{"Sockets":[{"Name":"web","FDs":[%d]}]}`, fd))
-	v := &service.TCP{Name: "web", Address: l.Addr().String(), Handler: func(*listener.Conn) act.Action { return nil }}
+	v := &service.Listener{Name: "web", Address: l.Addr().String(), Handler: func(*listener.Conn) act.Action { return nil }}
 	u := &upgrade.Upgrade{Services: []any{v}}
 	require.NoError(t, u.Inherit())
 	blocks, stays = flags()

@@ -19,11 +19,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // server calls a function with a blocking connection to each client.
 type server struct {
 	*servertest.Running
-	socket *service.TCP
+	socket *service.Listener
 }
 
 func start(t *testing.T, f func(net.Conn) error) *server {
-	s := &server{socket: &service.TCP{Address: "127.0.0.1:0", Handler: func(c *listener.Conn) act.Action {
+	s := &server{socket: &service.Listener{Address: "127.0.0.1:0", Handler: func(c *listener.Conn) act.Action {
 		return &listener.Bridge{Conn: c, F: f}
 	}}}
 	s.Running = servertest.Start(t, act.Config{Schedulers: 2}, s.socket.Setup)

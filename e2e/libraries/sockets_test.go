@@ -114,7 +114,7 @@ func (c coderSocket) drop()                { _ = c.CloseNow() }
 // startSockets starts the example server.
 func startSockets(t *testing.T, compression daimon.Compression, filters ...listener.Filter) *server {
 	site := &httpd.Server{Handler: echo.Site(compression)}
-	s := &server{socket: &service.TCP{Address: "127.0.0.1:0", Handler: site.Serve, Filters: filters}}
+	s := &server{socket: &service.Listener{Address: "127.0.0.1:0", Handler: site.Serve, Filters: filters}}
 	s.Running = servertest.Start(t, act.Config{Schedulers: 2}, s.socket.Setup)
 	return s
 }

@@ -41,7 +41,7 @@ var kinds = []kind{
 // adapted serves h on schedulers.
 func adapted(t *testing.T, h http.Handler) *web {
 	site := &httpd.Server{Handler: (&nethttp.Adapter{Handler: h}).Serve}
-	s := &server{socket: &service.TCP{Address: "127.0.0.1:0", Handler: site.Serve}}
+	s := &server{socket: &service.Listener{Address: "127.0.0.1:0", Handler: site.Serve}}
 	s.Running = servertest.Start(t, act.Config{Schedulers: 2}, s.socket.Setup)
 	return visitor(t, "http://"+s.address(), s.drain)
 }

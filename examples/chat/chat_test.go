@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 type chat struct {
 	*servertest.Running
 	*Chat
-	lines, web *service.TCP
+	lines, web *service.Listener
 }
 
 func start(t *testing.T, cfg act.Config) *chat { return startPaced(t, cfg, 0) }
@@ -36,9 +36,9 @@ func start(t *testing.T, cfg act.Config) *chat { return startPaced(t, cfg, 0) }
 func startPaced(t *testing.T, cfg act.Config, every time.Duration) *chat {
 	c := &chat{Chat: New()}
 	c.every = every
-	c.lines = &service.TCP{Address: "127.0.0.1:0", Handler: c.Member, MaxConns: 10_000}
+	c.lines = &service.Listener{Address: "127.0.0.1:0", Handler: c.Member, MaxConns: 10_000}
 	site := &httpd.Server{Handler: c.Site()}
-	c.web = &service.TCP{Address: "127.0.0.1:0", Handler: site.Serve, MaxConns: 10_000}
+	c.web = &service.Listener{Address: "127.0.0.1:0", Handler: site.Serve, MaxConns: 10_000}
 	c.Running = servertest.Start(t, cfg, c.Setup, c.lines.Setup, c.web.Setup)
 	return c
 }

@@ -33,11 +33,11 @@ func TestWorldChat(t *testing.T) {
 		high := pick(w, 0, 1000)
 		c := New()
 		c.most, c.every = pick(w, 1, 2, 64), 0
-		tcp := &service.TCP{Address: "10.0.0.1:7010", Handler: c.Member, Limits: listener.Limits{
+		tcp := &service.Listener{Address: "10.0.0.1:7010", Handler: c.Member, Limits: listener.Limits{
 			Read: pick(w, 0, 100), High: high, Low: high / 4, Linger: time.Hour,
 		}}
 		site := &httpd.Server{Handler: c.Site()}
-		web := &service.TCP{Address: "10.0.0.1:7080", Handler: site.Serve, Limits: listener.Limits{High: high, Low: high / 4, Linger: time.Hour}}
+		web := &service.Listener{Address: "10.0.0.1:7080", Handler: site.Serve, Limits: listener.Limits{High: high, Low: high / 4, Linger: time.Hour}}
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 3), TurnsPerPass: pick(w, 0, 3), Logger: zap.NewNop()}
 		v, err := w.Server("chat", cfg, c.Setup, tcp.Setup, web.Setup)
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestWorldChat(t *testing.T) {
 		var s secret
 		w.Client("10.0.0.1:7010", s.listen)
 		w.Client("10.0.0.1:7010", s.tell)
-		clock := &service.TCP{Address: "10.0.0.1:37", Handler: echo.Echo}
+		clock := &service.Listener{Address: "10.0.0.1:37", Handler: echo.Echo}
 		_, err = w.Server("clock", act.Config{}, clock.Setup)
 		require.NoError(t, err)
 		w.Client("10.0.0.1:37", func(k *sim.Client) error {

@@ -77,7 +77,7 @@ func main() {
 	services := []program.Service{background{}, named("web", atEnd, server.Listen(server.Addr, web.Serve))}
 	if *readiness != "" {
 		last := &httpd.Server{Handler: health().Serve}
-		services = append(services, &service.TCP{Name: "health", Address: *readiness, Handler: last.Serve, AtEnd: service.LastOfAll})
+		services = append(services, &service.Listener{Name: "health", Address: *readiness, Handler: last.Serve, AtEnd: service.LastOfAll})
 	}
 	if withdrawOn != nil {
 		services = append(services, &withdrawal{on: withdrawOn})
@@ -130,10 +130,7 @@ func ending(word string) (service.Ending, error) {
 
 // named gives a service the name by which it finds its socket under systemd, and says how it ends.
 func named(name string, atEnd service.Ending, v program.Socket) program.Socket {
-	switch v := v.(type) {
-	case *service.TCP:
-		v.Name, v.AtEnd = name, atEnd
-	case *service.Unix:
+	if v, ok := v.(*service.Listener); ok {
 		v.Name, v.AtEnd = name, atEnd
 	}
 	return v

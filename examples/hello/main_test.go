@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 // Clients half-close after what they say, and read until the end.
 func TestAnswers(t *testing.T) {
-	server := &service.TCP{Address: "127.0.0.1:0", Handler: hello}
+	server := &service.Listener{Address: "127.0.0.1:0", Handler: hello}
 	r := servertest.Start(t, act.Config{Schedulers: 1}, server.Setup)
 	for name, row := range map[string]struct{ says, hears string }{
 		"half a request":       {"GET / HTTP/1.1\r\nHost:", ""},

@@ -33,7 +33,7 @@ func main() {
 	probes := &httpd.Server{Handler: httpd.Ready}
 	server.Run(
 		server.Listen(server.Addr, web.Serve),
-		&service.TCP{Address: *health, Handler: probes.Serve, AtEnd: service.LastOfAll},
+		&service.Listener{Address: *health, Handler: probes.Serve, AtEnd: service.LastOfAll},
 	)
 }
 

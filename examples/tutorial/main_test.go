@@ -15,7 +15,7 @@ import (
 func TestEachVisitHasANumber(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		web := &httpd.Server{Handler: routes().Serve}
-		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: web.Serve}
+		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: web.Serve}
 		if _, err := w.Server("desk", act.Config{Schedulers: 2}, tcp.Setup); err != nil {
 			t.Fatal(err)
 		}

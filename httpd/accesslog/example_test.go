@@ -22,7 +22,7 @@ func ExampleLog() {
 
 	log := &accesslog.Log{Path: filepath.Join(dir, "access.log"), Format: accesslog.Common}
 	web := &httpd.Server{Handler: httpd.Healthy, OnResponse: log.OnResponse()}
-	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: web.Serve}
+	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: web.Serve}
 
 	ctx, end := context.WithCancel(context.Background())
 	client := func(*act.Scheduler) error {

@@ -25,7 +25,7 @@ func ExampleServer() {
 	var site httpd.Mux
 	site.Handle("/static/{path...}", (&files.Server{FS: tree}).Serve)
 
-	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: site.Serve}).Serve}
+	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: site.Serve}).Serve}
 	ctx, cancel := context.WithCancel(context.Background())
 	client := func(s *act.Scheduler) error {
 		s.Execute(func() {

@@ -37,7 +37,7 @@ type site struct {
 func begin(t *testing.T, h httpd.Handler) *site {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: h}).Serve}
+	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: h}).Serve}
 	core, logs := observer.New(zap.WarnLevel)
 	up, over := make(chan struct{}), make(chan error, 1)
 	cfg := act.Config{Schedulers: 1, Logger: zap.New(core), Shutdown: shutdown.Policy{Time: 100 * time.Millisecond, Drop: true}}

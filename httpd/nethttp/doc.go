@@ -50,7 +50,7 @@
 //
 // A [Server] has the fields and methods of an http.Server, except the ones for HTTP/2: replace the name of the type, and read in
 // its comments what differs. An Adapter is for programs that use more of Daimon: package program has flags, reloads and upgrades,
-// a service.TCP or service.Unix has filters and bounds, httpd.Server has time-outs and MaxBody, and accesslog writes a log.
+// a service.Listener has filters and bounds, httpd.Server has time-outs and MaxBody, and accesslog writes a log.
 //
 // # What is different
 //

@@ -118,7 +118,7 @@ func TestHijackLosesNothingThatIsWrittenWhileTheHeadIsMade(t *testing.T) {
 			_ = c.Close()
 		}
 	})}
-	tcp := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: adapter.Serve}).Serve}
+	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: adapter.Serve}).Serve}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	up, over := make(chan struct{}), make(chan error, 1)

@@ -23,7 +23,7 @@ import (
 func dialler(t *testing.T, h http.HandlerFunc) (l *servertest.Stepped, dial func(request string) net.Conn) {
 	a := &nethttp.Adapter{Most: 1, Handler: h}
 	l = servertest.New(t, act.Config{Clock: &servertest.Clock{}})
-	v := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: a.Serve, Timeouts: untimed}).Serve}
+	v := &service.Listener{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: a.Serve, Timeouts: untimed}).Serve}
 	require.NoError(t, v.Setup(l.S))
 	return l, func(request string) net.Conn {
 		c := servertest.Dial(t, v.Addr())

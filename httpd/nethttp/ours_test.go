@@ -33,7 +33,7 @@ func (j *journal) run(a *nethttp.Adapter, cfg *tls.Config, bound time.Duration) 
 		filters = append(filters, secure.Server(cfg, nil))
 	}
 	web := &httpd.Server{Handler: a.Serve, Connect: a.Serve, Timeouts: untimed}
-	tcp := &service.TCP{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
+	tcp := &service.Listener{Address: "127.0.0.1:0", Filters: filters, Handler: web.Serve}
 	ctx, order := context.WithCancel(context.Background())
 	up, over := make(chan struct{}), make(chan error, 1)
 	set := act.Config{Schedulers: 1, Shutdown: shutdown.Policy{Time: bound, Drop: true},

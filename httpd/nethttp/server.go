@@ -86,7 +86,7 @@ func (v *Server) ListenAndServeTLS(certFile, keyFile string) error {
 
 // Serve serves the connections of l, a *net.TCPListener or *net.UnixListener, and closes l. All schedulers share its socket.
 // The error is never nil. After Shutdown or Close it is http.ErrServerClosed, and comes at once. Serve refuses listeners of
-// other types, which accept in a way of their own: TLS is the business of ServeTLS, and service.TCP has filters and bounds.
+// other types, which accept in a way of their own: TLS is the business of ServeTLS, and service.Listener has filters and bounds.
 func (v *Server) Serve(l net.Listener) error { return v.call(l).serve() }
 
 // ServeTLS is Serve with TLS. The files have the certificate, with its issuers' certificates, and its key, both as PEM.
@@ -246,21 +246,19 @@ func (x *call) service() (setup func(*act.Scheduler) error, err error) {
 	if x.ConnState != nil || x.ConnContext != nil {
 		web.OnState = x.state
 	}
-	tcp := &service.TCP{Name: adopted, Handler: web.Serve, Filters: x.filters, FilterTimeout: max(0, web.Timeouts.Head),
+	v := &service.Listener{Name: adopted, Handler: web.Serve, Filters: x.filters, FilterTimeout: max(0, web.Timeouts.Head),
 		Limits: listener.Limits{Read: max(x.MaxHeaderBytes, 64<<10)}}
 	switch l := x.listener.(type) {
 	case *place:
-		tcp.Address, l.TCP = l.address, tcp
+		v.Address, l.Listener = l.address, v
 	case *net.TCPListener:
-		err = adopt(l, tcp.Handover(), false)
+		err = adopt(l, v.Handover(), false)
 	case *net.UnixListener: // its file is the business of l
-		unix := &service.Unix{Name: adopted, Handler: tcp.Handler, Filters: tcp.Filters, FilterTimeout: tcp.FilterTimeout,
-			Limits: tcp.Limits}
-		return unix.Setup, adopt(l, unix.Handover(), true)
+		err = adopt(l, v.Handover(), true)
 	default:
 		err = fmt.Errorf("nethttp: cannot serve a %T: only a *net.TCPListener and a *net.UnixListener are sockets", l)
 	}
-	return tcp.Setup, err
+	return v.Setup, err
 }
 
 func (x *call) timeouts() httpd.Timeouts {
@@ -271,7 +269,7 @@ func (x *call) timeouts() httpd.Timeouts {
 // place is the listener of ListenAndServe, whose service makes its sockets.
 type place struct {
 	address string
-	*service.TCP
+	*service.Listener
 }
 
 func (*place) Accept() (net.Conn, error) { return nil, errNotYours }

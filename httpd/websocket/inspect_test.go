@@ -28,7 +28,7 @@ func TestWhatConnectionsOfWebSocketSay(t *testing.T) {
 		})
 	}
 	sockets := &websocket.Server{Handler: func(c *websocket.Conn, _ *httpd.Request) act.Action { return receives(&there, c) }}
-	v := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: sockets.Serve}).Serve}
+	v := &service.Listener{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: sockets.Serve}).Serve}
 	require.NoError(t, v.Setup(l.S))
 	accepts := "connections to " + v.Addr().String()
 

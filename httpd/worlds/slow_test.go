@@ -73,7 +73,7 @@ func TestSlowClientsOfAHandler(t *testing.T) {
 			})
 			web := &httpd.Server{Handler: (&nethttp.Adapter{Handler: handler}).Serve,
 				Timeouts: httpd.Timeouts{Body: 4 * time.Second, Write: 4 * time.Second}}
-			tcp := &service.TCP{Address: address, Handler: web.Serve}
+			tcp := &service.Listener{Address: address, Handler: web.Serve}
 			_, err := world.Server("web", act.Config{}, tcp.Setup)
 			require.NoError(t, err)
 			world.Client(address, func(c *sim.Client) error {

@@ -118,7 +118,7 @@ func (h *server) open(t *testing.T) {
 	if h.high = limits.High; w.Rand().IntN(4) == 0 {
 		h.hasty, limits.Linger = true, 5*time.Second
 	}
-	tcp := &service.TCP{Address: address, Limits: limits, Handler: func(c *listener.Conn) act.Action {
+	tcp := &service.Listener{Address: address, Limits: limits, Handler: func(c *listener.Conn) act.Action {
 		return &connection{Child: act.Child{Action: web.Serve(c)}, server: h, c: c}
 	}}
 	var err error

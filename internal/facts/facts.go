@@ -56,7 +56,7 @@ type Service struct {
 	Refused   uint64 `json:"refused"`   // connections that a filter has refused
 	TooMany   uint64 `json:"too_many"`  // of these: their source had too many connections
 	TooFast   uint64 `json:"too_fast"`  // of these: their source made connections too fast
-	Reclaimed uint64 `json:"reclaimed"` // idle connections that were closed to make room for others
+	Evicted   uint64 `json:"evicted"`   // idle connections that were closed to make room for others
 	Gone      uint64 `json:"gone"`      // connections that ended because the peer, or the way to it, had gone
 	Failed    uint64 `json:"failed"`    // connections whose action has failed otherwise
 }

@@ -30,7 +30,7 @@ func TestWorldDeadlines(t *testing.T) {
 			}
 			return pick(w.World, reads, writes)
 		}
-		tcp := &service.TCP{Address: address, Handler: handler, Limits: party.Limits(w.World), Filters: w.filters()}
+		tcp := &service.Listener{Address: address, Handler: handler, Limits: party.Limits(w.World), Filters: w.filters()}
 		_, err := w.Server("server", party.Config(w.World), append(party.Engine(w.World), tcp.Setup)...)
 		require.NoError(t, err)
 		for range 4 {

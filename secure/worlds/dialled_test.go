@@ -48,7 +48,7 @@ func TestWorldClients(t *testing.T) {
 			}))
 			return nil
 		}
-		tcp := &service.TCP{Address: address, Handler: d.side(1, limits[1]), Limits: limits[1], Filters: []listener.Filter{d.under(w.filters()[0])}}
+		tcp := &service.Listener{Address: address, Handler: d.side(1, limits[1]), Limits: limits[1], Filters: []listener.Filter{d.under(w.filters()[0])}}
 		_, err := w.Server("back", party.Config(w.World), append(party.Engine(w.World), tcp.Setup)...)
 		require.NoError(t, err)
 		_, err = w.Server("front", party.Config(w.World), append(party.Engine(w.World), dials)...)

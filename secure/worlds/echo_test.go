@@ -35,7 +35,7 @@ func (w *world) echoServer(t *testing.T, seen *counts) {
 		_, err := io.Copy(c, c)
 		return err
 	})))
-	tcp := &service.TCP{Address: address, Handler: handler, Limits: limits, MaxConns: pick(w.World, 0, 0, 3),
+	tcp := &service.Listener{Address: address, Handler: handler, Limits: limits, MaxConns: pick(w.World, 0, 0, 3),
 		Filters: w.filters(), FilterTimeout: time.Hour}
 	w.Excuse(func(c *sim.Client, _ error) bool { return c.MadeRoom(tcp.MaxConns) }) // with a slow segment a handshake is idle
 	v, err := w.Server("echo", party.Config(w.World), append(party.Engine(w.World), tcp.Setup)...)

@@ -34,7 +34,7 @@ func TestWorldHandshakes(t *testing.T) {
 		w.Excuse(func(*sim.Client, error) bool { return h.crowded }) // it may have been this client's
 		const address = "10.0.0.1:443"
 		inner := w.filters()[0]
-		tcp := &service.TCP{Address: address, FilterTimeout: h.limit, Limits: party.Limits(w.World),
+		tcp := &service.Listener{Address: address, FilterTimeout: h.limit, Limits: party.Limits(w.World),
 			Handler: func(c *listener.Conn) act.Action { h.seen.handshakes++; return echo.Echo(c) },
 			Filters: []listener.Filter{func(c *listener.Conn) act.Action {
 				a := &attempt{handshakes: h}

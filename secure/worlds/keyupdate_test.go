@@ -46,7 +46,7 @@ func TestWorldKeyUpdates(t *testing.T) {
 				}
 			}}
 		}
-		tcp := &service.TCP{Address: address, Handler: handler, Limits: limits, Filters: w.filters()}
+		tcp := &service.Listener{Address: address, Handler: handler, Limits: limits, Filters: w.filters()}
 		_, err := w.Server("server", party.Config(w.World), append(party.Engine(w.World), tcp.Setup)...)
 		require.NoError(t, err)
 		w.Client(address, func(c *sim.Client) error { return w.updates(c, answers, &got, &whole) })

@@ -19,7 +19,7 @@ func main() {
 	addr := flag.String("addr", "127.0.0.1:7007", "the address to listen on")
 	reactors := flag.Int("reactors", 0, "the number of schedulers")
 	flag.Parse()
-	v := &service.TCP{Address: *addr, Handler: coro.Serve(echo)}
+	v := &service.Listener{Address: *addr, Handler: coro.Serve(echo)}
 	soon := shutdown.Policy{Time: time.Second, Drop: true}
 	if err := act.Run(context.Background(), act.Config{Schedulers: *reactors}, monitor.Signals(soon), v.Setup); err != nil {
 		log.Print("reads: ", err)

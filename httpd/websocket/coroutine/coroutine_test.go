@@ -146,7 +146,7 @@ func TestConversations(t *testing.T) {
 					return row.server(c)
 				})
 			}}
-			socket := &service.TCP{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: sockets.Serve}).Serve}
+			socket := &service.Listener{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: sockets.Serve}).Serve}
 			server := servertest.Start(t, act.Config{Schedulers: 1}, socket.Setup)
 			drain = func() { server.Group.Shutdown(servertest.Drain) }
 			client := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {

@@ -66,7 +66,7 @@ func dials(t *testing.T, o sim.Options, whole *int) {
 				}
 			})
 		}}
-		back := &service.TCP{Address: address, Handler: (&httpd.Server{Handler: sockets.Serve}).Serve, Limits: party.Limits(w),
+		back := &service.Listener{Address: address, Handler: (&httpd.Server{Handler: sockets.Serve}).Serve, Limits: party.Limits(w),
 			MaxConns: pick(w, 0, 3), Filters: filters}
 		if stay {
 			back.MaxConns = 0

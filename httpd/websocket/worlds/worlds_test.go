@@ -136,7 +136,7 @@ func (h *server) open(t *testing.T) {
 	limits := party.Limits(w)
 	h.high = pick(w, limits.High, 300)
 	limits.High, limits.Low = h.high, min(limits.Low, h.high/2)
-	tcp := &service.TCP{Address: address, Handler: web.Serve, Limits: limits}
+	tcp := &service.Listener{Address: address, Handler: web.Serve, Limits: limits}
 	var err error
 	h.program, err = w.Server("web", party.Config(w), append(party.Engine(w), tcp.Setup)...)
 	require.NoError(t, err)

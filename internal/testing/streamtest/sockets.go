@@ -24,10 +24,10 @@ func Sockets(network string, filters []listener.Filter, client func(net.Conn) ne
 			Addr() net.Addr
 			Conns() int
 			Setup(*act.Scheduler) error
-		} = &service.TCP{Address: "127.0.0.1:0", Handler: x.Handle, Limits: x.Limits, Filters: filters}
+		} = &service.Listener{Address: "127.0.0.1:0", Handler: x.Handle, Limits: x.Limits, Filters: filters}
 		if local {
 			path := filepath.Join(servertest.ShortDir(t), "s")
-			socket = &service.Unix{Path: path, Handler: x.Handle, Limits: x.Limits, Filters: filters}
+			socket = &service.Listener{Address: "unix:" + path, Handler: x.Handle, Limits: x.Limits, Filters: filters}
 		}
 		now := &servertest.Clock{}
 		now.Pass(time.Second)

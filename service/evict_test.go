@@ -22,7 +22,7 @@ import (
 func apart() { time.Sleep(3 * time.Millisecond) }
 
 func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo.Echo, MaxConns: 3, ReclaimAfter: 10 * time.Millisecond}
+	v := &service.Listener{Address: loopback, Handler: echo.Echo, MaxConns: 3, EvictAfter: 10 * time.Millisecond}
 	w := begin(t, act.Config{Schedulers: 1}, v.Setup)
 	all := make([]net.Conn, 3)
 	for i := range all {
@@ -86,7 +86,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 		"of an action that has taken another's place": {time.Millisecond, func(c *listener.Conn) act.Action {
 			return &replaced{by: echo.Echo(c)}
 		}},
-		"if the service never reclaims": {-1, saying(true)},
+		"if the service never evicts": {-1, saying(true)},
 		"with unread input": {time.Millisecond, func(c *listener.Conn) act.Action {
 			return act.Func(func(t *act.Task) act.Directive {
 				in, err := c.Peek(100)
@@ -99,7 +99,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 		"in a filter": {time.Millisecond, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &service.TCP{Address: loopback, Handler: row.handler, MaxConns: 1, ReclaimAfter: row.after}
+			v := &service.Listener{Address: loopback, Handler: row.handler, MaxConns: 1, EvictAfter: row.after}
 			if v.Handler == nil {
 				v.Handler = echo.Echo
 				v.Filters = []listener.Filter{func(c *listener.Conn) act.Action {
@@ -128,7 +128,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 
 // What was broken: the descriptors of a process may be fewer than its services have places, and then nobody made room.
 func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo.Echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
+	v := &service.Listener{Address: loopback, Handler: echo.Echo, EvictAfter: time.Millisecond, MaxConns: 100}
 	system := &servertest.OS{Fail: func(call string, _ int) error {
 		if call == "accept" && v.Conns() > 2 { // with the one that is looked for
 			return syscall.EMFILE
@@ -147,7 +147,7 @@ func TestAnIdleConnectionMakesRoomInAShortageOfDescriptors(t *testing.T) {
 
 // A filter of system calls denies accept(2) for ever. To close what is idle would not help.
 func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
-	v := &service.TCP{Address: loopback, Handler: echo.Echo, ReclaimAfter: time.Millisecond, MaxConns: 100}
+	v := &service.Listener{Address: loopback, Handler: echo.Echo, EvictAfter: time.Millisecond, MaxConns: 100}
 	var denied atomic.Bool
 	system := &servertest.OS{Fail: func(call string, _ int) error {
 		if call == "accept" && denied.Load() {
@@ -169,8 +169,8 @@ func TestAnIdleConnectionStaysIfTheSystemDeniesAccept(t *testing.T) {
 }
 
 func TestAServiceDoesNotCloseConnectionsOfAnother(t *testing.T) {
-	neighbour := &service.TCP{Address: loopback, Handler: echo.Echo, ReclaimAfter: time.Millisecond, MaxConns: 10}
-	v := &service.TCP{Address: loopback, Handler: echo.Echo, MaxConns: 1, ReclaimAfter: time.Millisecond}
+	neighbour := &service.Listener{Address: loopback, Handler: echo.Echo, EvictAfter: time.Millisecond, MaxConns: 10}
+	v := &service.Listener{Address: loopback, Handler: echo.Echo, MaxConns: 1, EvictAfter: time.Millisecond}
 	w := begin(t, act.Config{Schedulers: 1}, neighbour.Setup, v.Setup)
 	theirs := servertest.Dial(t, neighbour.Addr()) // idle for longer than all others
 	servertest.Echo(t, theirs, "hello")

@@ -19,10 +19,10 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-// TestWorldReclaim has more clients than a web server may have connections, and none leaves before all have been served: idle
+// TestWorldEvict has more clients than a web server may have connections, and none leaves before all have been served: idle
 // ones have to make room. A request that has reached the handler is answered all the same, however long that takes, and
 // however long its client takes to read the answer.
-func TestWorldReclaim(t *testing.T) {
+func TestWorldEvict(t *testing.T) {
 	t.Parallel()
 	o := sim.Options{Faults: sim.Anything()}
 	f := &o.Faults // without faults that end a connection: here only the server does
@@ -31,8 +31,8 @@ func TestWorldReclaim(t *testing.T) {
 		h := &crowd{w: w, at: pick(w, "10.0.0.1:80", "unix:/run/web"), asked: map[string]bool{}}
 		web := &httpd.Server{Handler: h.answer, Timeouts: httpd.Timeouts{Head: -1, Idle: -1}}
 		most := pick(w, 1, 1, 2, 4)
-		tcp := &service.TCP{Address: "10.0.0.1:80", Handler: web.Serve, MaxConns: most}
-		unix := &service.Unix{Path: "/run/web", Handler: web.Serve, MaxConns: most}
+		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: web.Serve, MaxConns: most}
+		unix := &service.Listener{Address: "unix:/run/web", Handler: web.Serve, MaxConns: most}
 		cfg := act.Config{Schedulers: pick(w, 1, 2, 3, 3, 3), TurnsPerPass: pick(w, 0, 3)}
 		_, err := w.Server("web", cfg, tcp.Setup, unix.Setup)
 		require.NoError(t, err)

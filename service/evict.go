@@ -34,27 +34,27 @@ type found struct {
 // waits to be accepted, it evicts the connection that has been idle for longest: on this scheduler, or else on another
 // one. It searches the tasks and keeps no sorted list: a list would cost each connection memory, and each message time.
 func (a *acceptor) makeRoom(t *act.Task) {
-	if a.ordered || a.config.reclaimAfter < 0 || !a.accept.From.Crowded() {
+	if a.ordered || a.config.evictAfter < 0 || !a.accept.From.Crowded() {
 		return
 	}
-	if !a.reclaim() {
+	if !a.evict() {
 		a.server.askAnother(a)
 	}
 	t.WakeAfter(&a.again, askAgain)
 }
 
-// reclaim evicts the connection of this scheduler that has been idle for longest, and reports whether there is one.
-func (a *acceptor) reclaim() bool {
-	if a.reclaimNext() {
+// evict evicts the connection of this scheduler that has been idle for longest, and reports whether there is one.
+func (a *acceptor) evict() bool {
+	if a.evictNext() {
 		return true
 	}
 	a.search()
-	return a.reclaimNext()
+	return a.evictNext()
 }
 
-// reclaimNext evicts the first found connection that has been idle ever since. Connections that became idle later come
+// evictNext evicts the first found connection that has been idle ever since. Connections that became idle later come
 // after it.
-func (a *acceptor) reclaimNext() bool {
+func (a *acceptor) evictNext() bool {
 	for len(a.found) > 0 {
 		f := a.found[0]
 		a.found = a.found[1:]
@@ -63,7 +63,7 @@ func (a *acceptor) reclaimNext() bool {
 		}
 		if since, idle := f.session.idleSince(); idle && since == f.since {
 			x := f.session
-			x.action = &reclaimed{Child: act.Child{Action: x.action}, session: x}
+			x.action = &evicted{Child: act.Child{Action: x.action}, session: x}
 			f.task.Waker().Wake()
 			return true
 		}
@@ -73,7 +73,7 @@ func (a *acceptor) reclaimNext() bool {
 
 // search finds the connections that have been idle for longest, the longest first.
 func (a *acceptor) search() {
-	after := a.config.reclaimAfter
+	after := a.config.evictAfter
 	if after == 0 {
 		after = idleFor
 	}
@@ -103,15 +103,15 @@ func first(all []found) []found {
 }
 
 // askAnother asks the next of the other schedulers to make room.
-func (v *server) askAnother(from *acceptor) {
+func (v *Listener) askAnother(from *acceptor) {
 	if a := v.another(from); a != nil {
-		_ = a.home.Post(func(*act.Scheduler) { a.reclaim() }) // if its inbox is full, it is asked again later
+		_ = a.home.Post(func(*act.Scheduler) { a.evict() }) // if its inbox is full, it is asked again later
 	}
 }
 
 // another returns the acceptors of the other schedulers in turn. Each acceptor has its own count: if two that ask
 // alternately shared one, both might always come to schedulers that have no idle connection.
-func (v *server) another(from *acceptor) *acceptor {
+func (v *Listener) another(from *acceptor) *acceptor {
 	v.mu.Lock()
 	others := slices.DeleteFunc(slices.Clone(v.acceptors), func(a *acceptor) bool { return a == from })
 	v.mu.Unlock()
@@ -132,21 +132,21 @@ func (x *session) idleSince() (since time.Duration, idle bool) {
 			return i.IdleSince()
 		}
 	}
-	if _, filtering := x.action.(*filters); filtering || x.config.reclaimAfter <= 0 {
+	if _, filtering := x.action.(*filters); filtering || x.config.evictAfter <= 0 {
 		return 0, false
 	}
 	return x.conn.IdleSince()
 }
 
-// reclaimed takes the place of a session's action for the turn in which it ends.
-type reclaimed struct {
+// evicted takes the place of a session's action for the turn in which it ends.
+type evicted struct {
 	act.Child
 	session *session
 }
 
 // Act closes the connection, unless it is no longer idle: the peer has sent something meanwhile, or another task has
 // written to it. It does not linger: nothing is unread, and the kernel has all written bytes.
-func (r *reclaimed) Act(t *act.Task) act.Directive {
+func (r *evicted) Act(t *act.Task) act.Directive {
 	x := r.session
 	x.action = r.Action
 	_, err := x.conn.Peek(1)
@@ -155,7 +155,7 @@ func (r *reclaimed) Act(t *act.Task) act.Directive {
 		return x.action.Act(t)
 	}
 	t.Scheduler().Logger().Debug("an idle connection is evicted for another", zap.String("peer", x.Peer()))
-	x.config.row.Reclaimed++
+	x.config.row.Evicted++
 	_ = x.conn.Internals().CloseWithin(0) // an error means that the peer has gone
 	return act.Done
 }
