@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// Header is what a proxy says about a connection.
+// Header is what a proxy says about a connection. Further values of a header (TLVs) are checked for their form and skipped.
 type Header struct {
 	// Version is 1, a line of text, or 2, which is binary.
 	Version int
@@ -15,23 +15,7 @@ type Header struct {
 	// or *net.UnixAddr. Both are nil if the header has none (LOCAL, UNSPEC and UNKNOWN): the proxy speaks for itself, as in a
 	// health check, or does not know.
 	Source, Destination net.Addr
-	// TLVs are further values, in their order, without the checksum and values that only pad the header (NOOP). They come
-	// with addresses only, and in version 2.
-	TLVs []TLV
 }
-
-// TLV is a value in a header, with its type: 0x01 is the protocol that was negotiated (ALPN), 0x02 the name of the server as the
-// client has sent it (SNI), 0x05 an ID of the connection, 0x20 facts about the client's TLS (sections 2.2.1 to 2.2.7).
-type TLV struct {
-	Type  byte   // the protocol's number
-	Value []byte // as the sender has it
-}
-
-// Types of TLVs that are not values.
-const (
-	checksum byte = 0x03
-	padding  byte = 0x04
-)
 
 // maxHeader is the length of the longest header that is read, in bytes. A header of version 1 has at most 107.
 const maxHeader = 4096
@@ -60,9 +44,8 @@ func begins(p []byte, what string) bool {
 }
 
 // Append appends h to p in the form of its Version. Addresses that this form does not have are left out: the receiver then
-// knows only that they are unknown. Version 1 has addresses of TCP, and no TLVs. An IPv4 address beside one of IPv6 is
-// sent as IPv4-mapped. Append panics if there is no such version, and if the TLVs are too long for a header, 65535 bytes
-// in all.
+// knows only that they are unknown. Version 1 has addresses of TCP only. An IPv4 address beside one of IPv6 is sent as
+// IPv4-mapped. Append panics if there is no such version.
 func (h *Header) Append(p []byte) []byte {
 	switch h.Version {
 	case 1:

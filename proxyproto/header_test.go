@@ -49,31 +49,28 @@ var readable = []struct {
 	version      int
 	source       string // with its network; "": none
 	destination  string
-	tlvs         []proxyproto.TLV
 }{
-	{"a line for IPv4", "PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n", 1, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80", nil},
-	{"a line for IPv6", "PROXY TCP6 2001:db8::7 2001:db8::1 4711 80\r\n", 1, "tcp [2001:db8::7]:4711", "tcp [2001:db8::1]:80", nil},
-	{"a line with an IPv4-mapped address", "PROXY TCP6 ::ffff:192.0.2.7 2001:db8::1 4711 80\r\n", 1, "tcp 192.0.2.7:4711", "tcp [2001:db8::1]:80", nil},
-	{"the extremes of ports", "PROXY TCP4 0.0.0.0 255.255.255.255 0 65535\r\n", 1, "tcp 0.0.0.0:0", "tcp 255.255.255.255:65535", nil},
-	{"a line that knows nothing", "PROXY UNKNOWN\r\n", 1, "", "", nil},
-	{"the longest line", "PROXY UNKNOWN " + strings.Repeat("f", 107-16) + "\r\n", 1, "", "", nil},
-	{"TCP over IPv4", binaryHeader(0x21, 0x11, v4), 2, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80", nil},
-	{"UDP over IPv4", binaryHeader(0x21, 0x12, v4), 2, "udp 192.0.2.7:4711", "udp 192.0.2.1:80", nil},
-	{"TCP over IPv6", binaryHeader(0x21, 0x21, v6), 2, "tcp [2001:db8::7]:4711", "tcp [2001:db8::1]:80", nil},
-	{"UDP over IPv6", binaryHeader(0x21, 0x22, v6), 2, "udp [2001:db8::7]:4711", "udp [2001:db8::1]:80", nil},
-	{"a Unix stream", binaryHeader(0x21, 0x31, padded("/a")+padded("/b")), 2, "unix /a", "unix /b", nil},
-	{"a Unix datagram", binaryHeader(0x21, 0x32, padded("/a")+padded("")), 2, "unixgram /a", "unixgram ", nil},
-	{"abstract Unix addresses", binaryHeader(0x21, 0x31, padded("\x00a")+padded("\x00b\x00c")), 2, "unix @a", "unix @b\x00c", nil},
-	{"the longest Unix address", binaryHeader(0x21, 0x31, strings.Repeat("x", 108)+padded("")), 2, "unix " + strings.Repeat("x", 108), "unix ", nil},
-	{"the proxy itself", binaryHeader(0x20, 0x00, ""), 2, "", "", nil},
-	{"the proxy itself, with addresses", binaryHeader(0x20, 0x11, v4), 2, "", "", nil},
-	{"the proxy itself, with nonsense", binaryHeader(0x20, 0x11, "?"), 2, "", "", nil},
-	{"an unspecified family, with nonsense", binaryHeader(0x21, 0x00, "anything"), 2, "", "", nil},
-	{"values", binaryHeader(0x21, 0x11, v4+"\x01\x00\x02h2\x04\x00\x03xxx\x02\x00\x00\xee\x00\x01!"), 2, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80",
-		[]proxyproto.TLV{{Type: 0x01, Value: []byte("h2")}, {Type: 0x02, Value: []byte{}}, {Type: 0xee, Value: []byte("!")}}},
-	{"a checksum", summed(), 2, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80", []proxyproto.TLV{{Type: 0x02, Value: []byte("x")}}},
-	{"the longest header", binaryHeader(0x21, 0x11, v4+"\xee\x0f\xe1"+strings.Repeat("x", 4096-16-12-3)), 2, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80",
-		[]proxyproto.TLV{{Type: 0xee, Value: []byte(strings.Repeat("x", 4096-16-12-3))}}},
+	{"a line for IPv4", "PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n", 1, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80"},
+	{"a line for IPv6", "PROXY TCP6 2001:db8::7 2001:db8::1 4711 80\r\n", 1, "tcp [2001:db8::7]:4711", "tcp [2001:db8::1]:80"},
+	{"a line with an IPv4-mapped address", "PROXY TCP6 ::ffff:192.0.2.7 2001:db8::1 4711 80\r\n", 1, "tcp 192.0.2.7:4711", "tcp [2001:db8::1]:80"},
+	{"the extremes of ports", "PROXY TCP4 0.0.0.0 255.255.255.255 0 65535\r\n", 1, "tcp 0.0.0.0:0", "tcp 255.255.255.255:65535"},
+	{"a line that knows nothing", "PROXY UNKNOWN\r\n", 1, "", ""},
+	{"the longest line", "PROXY UNKNOWN " + strings.Repeat("f", 107-16) + "\r\n", 1, "", ""},
+	{"TCP over IPv4", binaryHeader(0x21, 0x11, v4), 2, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80"},
+	{"UDP over IPv4", binaryHeader(0x21, 0x12, v4), 2, "udp 192.0.2.7:4711", "udp 192.0.2.1:80"},
+	{"TCP over IPv6", binaryHeader(0x21, 0x21, v6), 2, "tcp [2001:db8::7]:4711", "tcp [2001:db8::1]:80"},
+	{"UDP over IPv6", binaryHeader(0x21, 0x22, v6), 2, "udp [2001:db8::7]:4711", "udp [2001:db8::1]:80"},
+	{"a Unix stream", binaryHeader(0x21, 0x31, padded("/a")+padded("/b")), 2, "unix /a", "unix /b"},
+	{"a Unix datagram", binaryHeader(0x21, 0x32, padded("/a")+padded("")), 2, "unixgram /a", "unixgram "},
+	{"abstract Unix addresses", binaryHeader(0x21, 0x31, padded("\x00a")+padded("\x00b\x00c")), 2, "unix @a", "unix @b\x00c"},
+	{"the longest Unix address", binaryHeader(0x21, 0x31, strings.Repeat("x", 108)+padded("")), 2, "unix " + strings.Repeat("x", 108), "unix "},
+	{"the proxy itself", binaryHeader(0x20, 0x00, ""), 2, "", ""},
+	{"the proxy itself, with addresses", binaryHeader(0x20, 0x11, v4), 2, "", ""},
+	{"the proxy itself, with nonsense", binaryHeader(0x20, 0x11, "?"), 2, "", ""},
+	{"an unspecified family, with nonsense", binaryHeader(0x21, 0x00, "anything"), 2, "", ""},
+	{"values", binaryHeader(0x21, 0x11, v4+"\x01\x00\x02h2\x04\x00\x03xxx\x02\x00\x00\xee\x00\x01!"), 2, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80"},
+	{"a checksum", summed(), 2, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80"},
+	{"the longest header", binaryHeader(0x21, 0x11, v4+"\xee\x0f\xe1"+strings.Repeat("x", 4096-16-12-3)), 2, "tcp 192.0.2.7:4711", "tcp 192.0.2.1:80"},
 }
 
 // said returns an address with its network; "" if there is none.
@@ -95,7 +92,6 @@ func TestHeadersThatAreRead(t *testing.T) {
 			require.Equal(t, row.version, h.Version)
 			require.Equal(t, row.source, said(h.Source))
 			require.Equal(t, row.destination, said(h.Destination))
-			require.Equal(t, row.tlvs, h.TLVs)
 		})
 	}
 }
@@ -151,7 +147,6 @@ func TestHeadersThatAreRefused(t *testing.T) {
 func TestHeadersThatAreSent(t *testing.T) {
 	unix := func(network, name string) net.Addr { return &net.UnixAddr{Net: network, Name: name} }
 	udp := &net.UDPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4711}
-	tlvs := []proxyproto.TLV{{Type: 0x01, Value: []byte("h2")}}
 	for _, row := range []struct {
 		name         string
 		header       proxyproto.Header
@@ -176,10 +171,8 @@ func TestHeadersThatAreSent(t *testing.T) {
 			"PROXY UNKNOWN\r\n", binaryHeader(0x21, 0x00, "")},
 		{"two networks", proxyproto.Header{Source: tcp("192.0.2.7:4711"), Destination: unix("unix", "/b")},
 			"PROXY UNKNOWN\r\n", binaryHeader(0x21, 0x00, "")},
-		{"one address", proxyproto.Header{Source: tcp("192.0.2.7:4711"), TLVs: tlvs}, "PROXY UNKNOWN\r\n", binaryHeader(0x21, 0x00, "")},
-		{"none", proxyproto.Header{TLVs: tlvs}, "PROXY UNKNOWN\r\n", binaryHeader(0x20, 0x00, "")},
-		{"values", proxyproto.Header{Source: tcp("192.0.2.7:4711"), Destination: tcp("192.0.2.1:80"), TLVs: tlvs},
-			"PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n", binaryHeader(0x21, 0x11, v4+"\x01\x00\x02h2")},
+		{"one address", proxyproto.Header{Source: tcp("192.0.2.7:4711")}, "PROXY UNKNOWN\r\n", binaryHeader(0x21, 0x00, "")},
+		{"none", proxyproto.Header{}, "PROXY UNKNOWN\r\n", binaryHeader(0x20, 0x00, "")},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := row.header
@@ -190,13 +183,6 @@ func TestHeadersThatAreSent(t *testing.T) {
 		})
 	}
 	require.Panics(t, func() { (&proxyproto.Header{}).Append(nil) }, "no version")
-	long := make([]byte, 40_000)
-	h := proxyproto.Header{Version: 2, Source: tcp("192.0.2.7:4711"), Destination: tcp("192.0.2.1:80"), TLVs: []proxyproto.TLV{{Type: 1, Value: long}}}
-	require.Len(t, h.Append(nil), 16+12+3+len(long), "others may read longer headers")
-	h.TLVs = append(h.TLVs, h.TLVs[0])
-	require.Panics(t, func() { h.Append(nil) }, "too long together")
-	h.TLVs = []proxyproto.TLV{{Type: 1, Value: make([]byte, 1<<16)}}
-	require.Panics(t, func() { h.Append(nil) }, "too long alone")
 }
 
 // FuzzParse tries any bytes: what was decided of the beginning is not changed by what comes after it, and what was read
@@ -233,6 +219,5 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, len(sent), m)
 		require.Equal(t, said(h.Source), said(again.Source))
 		require.Equal(t, said(h.Destination), said(again.Destination))
-		require.Equal(t, h.TLVs, again.TLVs)
 	})
 }

@@ -30,16 +30,13 @@ type Config struct {
 	Unix bool
 	// RefuseOthers refuses connections from elsewhere. By default they are served, with their own addresses.
 	RefuseOthers bool
-	// Optional lets a trusted sender leave the header out, as the health checks of some load balancers do. The first bytes
-	// decide, so it is not for protocols in which the server speaks first, nor for senders that pass on what others send.
-	Optional bool
 }
 
 // errStranger is the error of a connection from elsewhere.
 var errStranger = errors.New("proxyproto: the sender is not trusted")
 
 // Server returns a filter for accepted connections, which reads the header. It reads nothing beyond it. A header has at most
-// 4096 bytes, which Limits.Read must allow, and its TLVs are kept with the connection.
+// 4096 bytes, which Limits.Read must allow.
 //
 // A sender is refused if its header is malformed, too long, has a wrong checksum or does not come within FilterTimeout. With
 // RefuseOthers one that is not trusted is refused too. The connection is aborted, which is logged at debug level, and the error
@@ -58,7 +55,7 @@ func Server(config Config) listener.Filter {
 	return func(c *listener.Conn) act.Action {
 		switch {
 		case config.trusts(c.RemoteAddr()):
-			return &reading{conn: c, optional: config.Optional}
+			return &reading{c}
 		case config.RefuseOthers:
 			return act.Func(func(t *act.Task) act.Directive { return refuse(t, c, errStranger) })
 		}
@@ -90,10 +87,7 @@ func refuse(t *act.Task, c *listener.Conn, err error) act.Directive {
 }
 
 // reading is the action of a connection until its header is read. An incomplete header stays unread.
-type reading struct {
-	conn     *listener.Conn
-	optional bool
-}
+type reading struct{ conn *listener.Conn }
 
 func (x *reading) Act(t *act.Task) act.Directive {
 	for need := 1; ; {
@@ -103,8 +97,6 @@ func (x *reading) Act(t *act.Task) act.Directive {
 		case bad == nil:
 			x.conn.Discard(n)
 			return x.accept(t, h)
-		case x.optional && (bad == errNone || err == io.EOF && len(in) == 0):
-			return act.Done
 		case bad != io.ErrUnexpectedEOF:
 			return refuse(t, x.conn, bad)
 		case err == nil:

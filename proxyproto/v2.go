@@ -68,7 +68,7 @@ func parseV2(p []byte) (h Header, n int, err error) {
 	if p[12] == local || size == 0 {
 		return h, n, nil // the rest means nothing
 	}
-	if h.TLVs, err = parseTLVs(p[:n], fixedV2+size); err != nil {
+	if err := checkTLVs(p[:n], fixedV2+size); err != nil {
 		return Header{}, 0, err
 	}
 	h.setV2(p[13], p[fixedV2:fixedV2+size])
@@ -125,29 +125,25 @@ func pathOf(p []byte) string {
 	return string(name)
 }
 
-// parseTLVs returns the TLVs of a header, which begin at from.
-func parseTLVs(header []byte, from int) (all []TLV, err error) {
-	rest := bytes.Clone(header[from:]) // what is returned lies there
+// checkTLVs checks the form of the values behind the addresses, and the checksum if there is one. Nothing else of them is used.
+func checkTLVs(header []byte, from int) error {
+	const checksum = 0x03
 	summed := false
-	for at := from; len(rest) > 0; {
+	for at := from; at < len(header); {
+		rest := header[at:]
 		if len(rest) < 3 || len(rest) < 3+int(binary.BigEndian.Uint16(rest[1:])) {
-			return nil, errTLV
+			return errTLV
 		}
-		kind, n := rest[0], int(binary.BigEndian.Uint16(rest[1:]))
-		value := rest[3 : 3+n : 3+n]
-		switch kind {
-		case padding:
-		case checksum:
-			if summed || n != 4 || binary.BigEndian.Uint32(value) != sumOf(header, at+3) {
-				return nil, errChecksum
+		n := int(binary.BigEndian.Uint16(rest[1:]))
+		if rest[0] == checksum {
+			if summed || n != 4 || binary.BigEndian.Uint32(rest[3:]) != sumOf(header, at+3) {
+				return errChecksum
 			}
 			summed = true
-		default:
-			all = append(all, TLV{kind, value})
 		}
-		rest, at = rest[3+n:], at+3+n
+		at += 3 + n
 	}
-	return all, nil
+	return nil
 }
 
 // sumOf returns the checksum of a header, in which it lies at the given place: it counts as zero there (section 2.2.3).
@@ -164,19 +160,7 @@ func (h *Header) appendV2(p []byte) []byte {
 		return append(p, local, unspecified, 0, 0)
 	}
 	p = h.appendAddressesV2(append(p, proxy))
-	if p[begin+13] != unspecified {
-		for _, v := range h.TLVs {
-			if len(v.Value) > 1<<16-1 {
-				panic("proxyproto: a TLV of more than 65535 bytes")
-			}
-			p = append(binary.BigEndian.AppendUint16(append(p, v.Type), uint16(len(v.Value))), v.Value...)
-		}
-	}
-	n := len(p) - begin - fixedV2
-	if n > 1<<16-1 {
-		panic("proxyproto: TLVs of more than 65535 bytes")
-	}
-	binary.BigEndian.PutUint16(p[begin+14:], uint16(n))
+	binary.BigEndian.PutUint16(p[begin+14:], uint16(len(p)-begin-fixedV2))
 	return p
 }
 

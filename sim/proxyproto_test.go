@@ -111,8 +111,10 @@ func (h *headers) headerOf(c *sim.Client, from netip.AddrPort) string {
 		return string(header.Append(nil))
 	}
 	header.Version = 2
-	header.TLVs = []proxyproto.TLV{{Type: 0x05, Value: make([]byte, c.Rand().IntN(100))}, {Type: 3, Value: make([]byte, 4)}}
-	p := header.Append(nil)
+	p, n := header.Append(nil), c.Rand().IntN(100)
+	values := slices.Concat([]byte{5, 0, byte(n)}, make([]byte, n), []byte{3, 0, 4, 0, 0, 0, 0})
+	p = append(p, values...)
+	binary.BigEndian.PutUint16(p[14:], uint16(len(p)-16))
 	binary.BigEndian.PutUint32(p[len(p)-4:], crc32.Checksum(p, crc32.MakeTable(crc32.Castagnoli)))
 	return string(p)
 }
