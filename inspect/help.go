@@ -90,7 +90,7 @@ processes_ended_total           Processes that have ended.
 processes_stolen_total          Processes taken from the queue of another scheduler.
 process_turns_total             Turns of processes.
 process_messages_total          Messages that processes have taken from their mailboxes.
-process_messages_dropped_total  Messages to processes that were dropped.
+process_messages_dropped_total  Messages to processes that were dropped, or refused by a full mailbox.
 process_dead_letters_total      Of these, to processes that had ended.
 process_handoffs_total          Processes that ran at once, on the thread of a process that had sent them a message.
 

@@ -95,7 +95,7 @@ func TestAPanicAStallAndASignalWriteAFileEach(t *testing.T) {
 func TestEachPanicWritesAFile(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	x := &Inspector{Dir: t.TempDir()}
-	system := process.New(process.Config{})
+	system := process.New()
 	t.Cleanup(startRun(t, x, act.Config{Schedulers: 1, Logger: zap.New(core)}, system.Setup))
 	s := x.desks[0].probe.s
 	fragile := process.Handler[int](func(*process.Self[int], int) { panic("the password") })

@@ -17,17 +17,15 @@ var errGivenUp = errors.New("process: the question was cancelled")
 // [Reply.Forward]. The zero Reply has no effect. Any goroutine may call its methods.
 type Reply[A any] struct{ q *question[A] }
 
-// Send answers the question, and reports whether the asker still waited for it. The Sender is as for [Ref.Send].
-func (r Reply[A]) Send(from Sender, answer A) bool {
-	return r.q != nil && r.q.answer(from, answer, nil)
-}
+// Send answers the question, and reports whether the asker still waited for it.
+func (r Reply[A]) Send(answer A) bool { return r.q != nil && r.q.answer(answer, nil) }
 
 // Fail answers with an error, and reports whether the asker still waited for it. It panics if err is nil.
-func (r Reply[A]) Fail(from Sender, err error) bool {
+func (r Reply[A]) Fail(err error) bool {
 	if err == nil {
 		panic("process: Fail without an error")
 	}
-	return r.q != nil && r.q.answer(from, *new(A), err)
+	return r.q != nil && r.q.answer(*new(A), err)
 }
 
 // Forward makes the question depend on another process: the asker gets ErrDead when that process ends, and no longer
@@ -39,7 +37,7 @@ func (r Reply[A]) Forward(to AnyRef) bool {
 	}
 	r.q.stopWatching()
 	if to != nil {
-		r.q.watchAsked(to, nil)
+		r.q.watchAsked(to)
 	}
 	if r.Open() {
 		return true
@@ -65,19 +63,15 @@ type question[A any] struct {
 	value  A
 	err    error
 	watch  atomic.Pointer[watch] // of the process that is asked, or to which the question was forwarded
-	by     observation           // of the process that asks
-	notify func(r *runner)       // tells the asker
+	notify func()                // tells the asker
 }
 
-// ended is called at the end of the process that asks.
-func (q *question[A]) ended(*runner, Notice) { q.giveUp(errGivenUp) }
-
-func (q *question[A]) answer(from Sender, value A, err error) bool {
+func (q *question[A]) answer(value A, err error) bool {
 	if !q.resolve(value, err) {
 		return false
 	}
 	q.stopWatching()
-	q.notify(runnerOf(from))
+	q.notify()
 	return true
 }
 
@@ -88,15 +82,14 @@ func (q *question[A]) resolve(value A, err error) bool {
 	}
 	q.value, q.err = value, err
 	q.state.Store(answered)
-	q.by.remove()
 	return true
 }
 
 // watchAsked makes ErrDead the outcome when the process that is asked ends.
-func (q *question[A]) watchAsked(to AnyRef, r *runner) {
-	q.watch.Store(newWatch(to, nil, r, func(r *runner, _ Notice) {
+func (q *question[A]) watchAsked(to AnyRef) {
+	q.watch.Store(newWatch(to, nil, nil, func(*runner, Notice) {
 		if q.resolve(*new(A), ErrDead) {
-			q.notify(r)
+			q.notify()
 		}
 	}))
 }
@@ -118,8 +111,7 @@ func (q *question[A]) giveUp(why error) bool {
 }
 
 // Ask is an action by which a task asks a process. When it is Done, Value is the answer. It fails with the error of
-// Reply.Fail; with ErrDead; with ErrFull if the mailbox is full and its Overflow is not Block; or with
-// os.ErrDeadlineExceeded, after which an answer finds the Reply closed. While it waits for room, each attempt calls
+// Reply.Fail; with ErrDead; with ErrFull if the mailbox is full and rejects messages; or with os.ErrDeadlineExceeded, after which an answer finds the Reply closed. While it waits for room, each attempt calls
 // Message. It goes on waiting during a shutdown.
 //
 // An Ask is used once, by pointer, and its parent keeps it from turn to turn:
@@ -161,7 +153,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 		x.q.giveUp(os.ErrDeadlineExceeded)
 	}
 	if !x.sent && x.q.state.Load() == asked {
-		err := dropped(x.To.send(t, x.Message(Reply[A]{x.q}), nil), ErrFull)
+		err := x.To.Send(t, x.Message(Reply[A]{x.q}))
 		if b, ok := err.(act.Blocked); ok {
 			b.Arm(t)
 			return act.Wait
@@ -193,8 +185,8 @@ func (x *Ask[M, A]) Describe(d *act.Description) {
 }
 
 func (x *Ask[M, A]) begin(t *act.Task) {
-	x.q = &question[A]{notify: func(*runner) { x.waker.Wake() }}
-	x.q.watchAsked(x.To, nil)
+	x.q = &question[A]{notify: x.waker.Wake}
+	x.q.watchAsked(x.To)
 	switch {
 	case x.Within > 0:
 		t.WakeAfter(&x.timer, x.Within)
@@ -217,9 +209,9 @@ func (x *Ask[M, A]) Close() error {
 // ctx.Err(). It is for goroutines that may block, never for the thread of a scheduler.
 func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A, error) {
 	c := make(chan struct{})
-	q := &question[A]{notify: func(*runner) { close(c) }}
-	q.watchAsked(to, nil)
-	err := dropped(to.sendAndWait(ctx, message(Reply[A]{q})), ErrFull)
+	q := &question[A]{notify: func() { close(c) }}
+	q.watchAsked(to)
+	err := to.Deliver(ctx, message(Reply[A]{q}))
 	if err == nil {
 		select {
 		case <-c:
@@ -232,48 +224,4 @@ func Call[M, A any](ctx context.Context, to Ref[M], message func(Reply[A]) M) (A
 	}
 	<-c
 	return q.value, q.err
-}
-
-// Request asks another process on behalf of p, and sends p a message when there is an outcome: an answer, or one of the
-// errors of [Ask]. Meanwhile p goes on. as makes the message; it is called on any thread, and must do nothing else. The
-// bound of p's mailbox does not apply. within is the deadline, as Within is for Ask. If the mailbox of the other
-// process is full, and its Overflow is Block, p waits for room as a sender does, but only until there is an outcome; a
-// question that was given up stays in the mailbox until it is received.
-func Request[M, Q, A any](p *Self[M], to Ref[Q], message func(Reply[A]) Q, within time.Duration, as func(A, error) M) {
-	q := &question[A]{}
-	q.by = observe(&p.core, q)
-	q.by.add()
-	tell := func(r *runner) {
-		p.sys.runners[0].protect(&p.core, func() { p.deliver(r, as(q.value, q.err)) })
-	}
-	if within < 0 {
-		q.resolve(*new(A), os.ErrDeadlineExceeded)
-		tell(p.on)
-		return
-	}
-	var deadline *timer
-	room := &entry[waiter]{of: asking{&p.core}}
-	conclude := func(r *runner) {
-		tell(r)
-		if to.p != nil {
-			to.p.stopWaiting(room, r)
-		}
-	}
-	q.notify = func(r *runner) {
-		if deadline != nil {
-			deadline.stop(r)
-		}
-		conclude(r)
-	}
-	if within > 0 {
-		deadline = newTimer(&p.core, within, func(r *runner) {
-			if q.giveUp(os.ErrDeadlineExceeded) {
-				conclude(r)
-			}
-		})
-	}
-	q.watchAsked(to, p.on)
-	if err := dropped(to.send(p, message(Reply[A]{q}), room), ErrFull); err != nil && q.giveUp(err) {
-		q.notify(p.on)
-	}
 }

@@ -31,9 +31,6 @@ func (x *outcomes) add(v string, err error) {
 	x.all = append(x.all, v)
 }
 
-// as makes the message of a Request.
-func (x *outcomes) as(v string, err error) job { return func(*jobSelf) { x.add(v, err) } }
-
 // asks is a task that asks on the first scheduler.
 func (x *stepped) asks(to process.Ref[job], message func(textReply) job, within time.Duration) *outcomes {
 	got, ask := &outcomes{}, &process.Ask[job, string]{To: to, Message: message, Within: within}
@@ -47,19 +44,6 @@ func (x *stepped) asks(to process.Ref[job], message func(textReply) job, within 
 	}))
 	x.all()
 	return got
-}
-
-// requests is a process that asks.
-func (x *stepped) requests(to process.Ref[job], message func(textReply) job, within time.Duration) *outcomes {
-	got := &outcomes{}
-	x.on(0, x.spawn(process.Options{}), func(p *jobSelf) { process.Request(p, to, message, within, got.as) })
-	x.all()
-	return got
-}
-
-// askers are the ways to ask in a stepped System.
-var askers = map[string]func(x *stepped, to process.Ref[job], message func(textReply) job, within time.Duration) *outcomes{
-	"a task": (*stepped).asks, "a process": (*stepped).requests,
 }
 
 func TestTheOutcomeOfAQuestion(t *testing.T) {
@@ -77,84 +61,79 @@ func TestTheOutcomeOfAQuestion(t *testing.T) {
 		do   func(p *jobSelf, r textReply, second process.Ref[job])
 		want string // "": none
 	}{
-		{"an answer", func(p *jobSelf, r textReply, _ process.Ref[job]) { require.True(t, r.Send(p, "yes")) }, "yes"},
-		{"a failure", func(p *jobSelf, r textReply, _ process.Ref[job]) { require.True(t, r.Fail(p, errFailed)) }, "it has failed"},
+		{"an answer", func(p *jobSelf, r textReply, _ process.Ref[job]) { require.True(t, r.Send("yes")) }, "yes"},
+		{"a failure", func(p *jobSelf, r textReply, _ process.Ref[job]) { require.True(t, r.Fail(errFailed)) }, "it has failed"},
 		{"nothing", func(*jobSelf, textReply, process.Ref[job]) {}, ""},
 		{"nothing, and an end", func(p *jobSelf, _ textReply, _ process.Ref[job]) { p.Exit() }, dead},
 		{"a panic", func(p *jobSelf, _ textReply, _ process.Ref[job]) { panics(p) }, dead},
-		{"an answer, and a panic", func(p *jobSelf, r textReply, _ process.Ref[job]) { r.Send(p, "bye"); panics(p) }, "bye"},
+		{"an answer, and a panic", func(p *jobSelf, r textReply, _ process.Ref[job]) { r.Send("bye"); panics(p) }, "bye"},
 		{"forwarded to one that lives", forwardTo(theSecond, func(*jobSelf) {}), ""},
 		{"forwarded to one that ends", forwardTo(theSecond, exits), dead},
 		{"forwarded to the zero Ref", forwardTo(func(process.Ref[job]) process.AnyRef { return process.Ref[job]{} }, exits), dead},
 		{"forwarded to no process", forwardTo(func(process.Ref[job]) process.AnyRef { return nil }, exits), ""},
 		{"forwarded after an answer", func(p *jobSelf, r textReply, second process.Ref[job]) {
-			r.Send(p, "yes")
+			r.Send("yes")
 			require.False(t, r.Forward(second))
 			second.Kill()
 		}, "yes"},
 	} {
-		for who, ask := range askers {
-			for _, within := range []time.Duration{0, time.Second} {
-				t.Run(fmt.Sprintf("%s, for %s, %v", row.name, who, within), func(t *testing.T) {
-					x := newStepped(t, 2)
-					x.later(time.Hour)
-					asked, second := x.spawn(process.Options{}), x.spawn(process.Options{})
-					var kept textReply
-					got := ask(x, asked, questionFor(func(p *jobSelf, r textReply) { kept = r; row.do(p, r, second) }), within)
-					var want []string
-					if row.want != "" {
-						want = []string{row.want}
-					}
-					x.later(time.Second - 1)
-					require.Equal(t, want, got.all, "a deadline is never early")
-					require.Equal(t, row.want == "", kept.Open())
-					if x.later(1); row.want == "" && within > 0 {
-						want = []string{late}
-					}
-					open := want == nil
-					require.Equal(t, open, kept.Open())
-					require.Equal(t, open, kept.Send(x.sys, "afterwards"))
-					if x.all(); open {
-						want = []string{"afterwards"}
-					}
-					require.False(t, kept.Open())
-					require.False(t, kept.Fail(x.sys, errFailed), "it is used once")
-					quiescent := x.sys.Quiescent()
-					x.later(time.Hour)
-					require.Equal(t, want, got.all)
-					require.True(t, quiescent.Resolved())
-					_, set := x.g.Schedulers()[0].NextDeadline()
-					require.False(t, set, "the deadline is forgotten")
-				})
-			}
+		for _, within := range []time.Duration{0, time.Second} {
+			t.Run(fmt.Sprintf("%s, %v", row.name, within), func(t *testing.T) {
+				x := newStepped(t, 2)
+				x.later(time.Hour)
+				asked, second := x.spawn(process.Options{}), x.spawn(process.Options{})
+				var kept textReply
+				got := x.asks(asked, questionFor(func(p *jobSelf, r textReply) { kept = r; row.do(p, r, second) }), within)
+				var want []string
+				if row.want != "" {
+					want = []string{row.want}
+				}
+				x.later(time.Second - 1)
+				require.Equal(t, want, got.all, "a deadline is never early")
+				require.Equal(t, row.want == "", kept.Open())
+				if x.later(1); row.want == "" && within > 0 {
+					want = []string{late}
+				}
+				open := want == nil
+				require.Equal(t, open, kept.Open())
+				require.Equal(t, open, kept.Send("afterwards"))
+				if x.all(); open {
+					want = []string{"afterwards"}
+				}
+				require.False(t, kept.Open())
+				require.False(t, kept.Fail(errFailed), "it is used once")
+				quiescent := x.sys.Quiescent()
+				x.later(time.Hour)
+				require.Equal(t, want, got.all)
+				require.True(t, quiescent.Resolved())
+				_, set := x.g.Schedulers()[0].NextDeadline()
+				require.False(t, set, "the deadline is forgotten")
+			})
 		}
 	}
 }
 
 func TestAQuestionForAFullMailbox(t *testing.T) {
 	for _, row := range []struct {
-		name     string
-		overflow process.Overflow
-		then     func(x *stepped, g *jobGate)
-		want     string
+		name   string
+		reject bool
+		then   func(x *stepped, g *jobGate)
+		want   string
 	}{
-		{"it refuses", process.Reject, func(*stepped, *jobGate) {}, "process: the mailbox is full"},
-		{"it drops", process.DropNewest, func(*stepped, *jobGate) {}, "process: the mailbox is full"},
-		{"there is room", process.Block, func(x *stepped, g *jobGate) { g.let(x, 1); g.let(x, 1) }, "yes"},
-		{"it ends", process.Block, func(x *stepped, g *jobGate) { g.Kill(); x.all() }, "process: the process has ended"},
-		{"it is late", process.Block, func(x *stepped, g *jobGate) { x.later(time.Second) }, "i/o timeout"},
+		{"it refuses", true, func(*stepped, *jobGate) {}, "process: the mailbox is full"},
+		{"there is room", false, func(x *stepped, g *jobGate) { g.let(x, 1); g.let(x, 1) }, "yes"},
+		{"it ends", false, func(x *stepped, g *jobGate) { g.Kill(); x.all() }, "process: the process has ended"},
+		{"it is late", false, func(x *stepped, g *jobGate) { x.later(time.Second) }, "i/o timeout"},
 	} {
-		for who, ask := range askers {
-			t.Run(row.name+", for "+who, func(t *testing.T) {
-				x := newStepped(t, 2)
-				g := x.gate(process.Options{Limit: 1, Overflow: row.overflow})
-				require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
-				got := ask(x, g.Ref, questionFor(func(p *jobSelf, r textReply) { r.Send(p, "yes") }), time.Second)
-				require.Equal(t, row.overflow == process.Block, got.all == nil)
-				row.then(x, g)
-				require.Equal(t, []string{row.want}, got.all)
-			})
-		}
+		t.Run(row.name, func(t *testing.T) {
+			x := newStepped(t, 2)
+			g := x.gate(process.Options{Limit: 1, Reject: row.reject})
+			require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
+			got := x.asks(g.Ref, questionFor(func(p *jobSelf, r textReply) { r.Send("yes") }), time.Second)
+			require.Equal(t, !row.reject, got.all == nil)
+			row.then(x, g)
+			require.Equal(t, []string{row.want}, got.all)
+		})
 	}
 }
 
@@ -188,20 +167,17 @@ func (g *jobGate) let(x *stepped, n int) {
 
 // With a deadline that has passed the process is not asked.
 func TestADeadlineThatHasPassed(t *testing.T) {
-	for _, ask := range askers {
-		x := newStepped(t, 2)
-		got := ask(x, x.spawn(process.Options{}), questionFor(func(*jobSelf, textReply) { t.Error("asked") }), -1)
-		require.Equal(t, []string{os.ErrDeadlineExceeded.Error()}, got.all)
-	}
+	x := newStepped(t, 2)
+	got := x.asks(x.spawn(process.Options{}), questionFor(func(*jobSelf, textReply) { t.Error("asked") }), -1)
+	require.Equal(t, []string{os.ErrDeadlineExceeded.Error()}, got.all)
 }
 
 func TestTheZeroReply(t *testing.T) {
-	x := newStepped(t, 1)
 	require.False(t, textReply{}.Open())
-	require.False(t, textReply{}.Send(x.sys, "to nobody"))
-	require.False(t, textReply{}.Fail(x.sys, errFailed))
+	require.False(t, textReply{}.Send("to nobody"))
+	require.False(t, textReply{}.Fail(errFailed))
 	require.False(t, textReply{}.Forward(nil))
-	require.PanicsWithValue(t, "process: Fail without an error", func() { textReply{}.Fail(x.sys, nil) })
+	require.PanicsWithValue(t, "process: Fail without an error", func() { textReply{}.Fail(nil) })
 }
 
 func TestAnAskThatIsClosedGivesUp(t *testing.T) {
@@ -215,7 +191,7 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 	require.True(t, kept.Open())
 	x.later(time.Second)
 	require.False(t, kept.Open())
-	require.False(t, kept.Send(x.sys, "late"))
+	require.False(t, kept.Send("late"))
 	_, set := x.g.Schedulers()[0].NextDeadline()
 	require.False(t, set)
 }
@@ -224,23 +200,13 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 func TestAPanicInAsAffectsNoOtherProcess(t *testing.T) {
 	type begun struct {
 		other  process.Ref[job]
-		kept   textReply
 		action waitingAction
-	}
-	request := func(p *jobSelf, b *begun) {
-		keep := questionFor(func(_ *jobSelf, r textReply) { b.kept = r })
-		process.Request(p, b.other, keep, time.Second, func(string, error) job { panic("burst") })
 	}
 	for _, row := range []struct {
 		name  string
 		begin func(p *jobSelf, b *begun)
 		end   func(x *stepped, b *begun)
 	}{
-		{"of Request, with an answer", request, func(x *stepped, b *begun) {
-			x.do(b.other, func(p *jobSelf) { require.True(t, b.kept.Send(p, "yes")) })
-		}},
-		{"of Request, with an end", request, func(x *stepped, b *begun) { x.do(b.other, exits) }},
-		{"of Request, with a deadline", request, func(x *stepped, _ *begun) { x.later(time.Second) }},
 		{"of Watch", func(p *jobSelf, b *begun) {
 			process.Watch(p, b.other, func(process.Notice) job { panic("burst") })
 		}, func(x *stepped, b *begun) { x.do(b.other, exits) }},
@@ -277,10 +243,10 @@ func TestCall(t *testing.T) {
 	call := func(ctx context.Context, f func(p *jobSelf, r textReply)) (string, error) {
 		return process.Call(ctx, ref, questionFor(f))
 	}
-	answer, err := call(t.Context(), func(p *jobSelf, r textReply) { r.Send(p, "yes") })
+	answer, err := call(t.Context(), func(p *jobSelf, r textReply) { r.Send("yes") })
 	require.NoError(t, err)
 	require.Equal(t, "yes", answer)
-	_, err = call(t.Context(), func(p *jobSelf, r textReply) { r.Fail(p, errFailed) })
+	_, err = call(t.Context(), func(p *jobSelf, r textReply) { r.Fail(errFailed) })
 	require.ErrorIs(t, err, errFailed)
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -288,7 +254,7 @@ func TestCall(t *testing.T) {
 	_, err = call(ctx, func(_ *jobSelf, r textReply) { kept = r; cancel() })
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, kept.Open())
-	require.False(t, kept.Send(x.sys, "late"))
+	require.False(t, kept.Send("late"))
 
 	_, err = call(t.Context(), func(p *jobSelf, _ textReply) { p.Exit() })
 	require.ErrorIs(t, err, process.ErrDead)
@@ -298,31 +264,13 @@ func TestCall(t *testing.T) {
 }
 
 func TestCallWithAFullMailbox(t *testing.T) {
-	for overflow, want := range map[process.Overflow]error{
-		process.Reject: process.ErrFull, process.DropNewest: process.ErrFull, process.Block: context.Canceled,
-	} {
+	for reject, want := range map[bool]error{true: process.ErrFull, false: context.Canceled} {
 		x := newStepped(t, 1)
-		g := x.gate(process.Options{Limit: 1, Overflow: overflow})
+		g := x.gate(process.Options{Limit: 1, Reject: reject})
 		require.NoError(t, g.Send(x.sys, func(*jobSelf) {}))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := process.Call(ctx, g.Ref, questionFor(func(*jobSelf, textReply) {}))
 		require.ErrorIs(t, err, want)
-	}
-}
-
-// An asker that has its answer does not wait until the mailbox has room again.
-func TestAnAnswerEndsTheWaitForRoom(t *testing.T) {
-	for _, within := range []time.Duration{0, time.Hour} {
-		x, got := newStepped(t, 2), &outcomes{}
-		asked := x.gate(process.Options{Limit: 1})
-		require.NoError(t, asked.Send(x.sys, func(*jobSelf) {}))
-		x.do(x.spawn(process.Options{}), func(p *jobSelf) {
-			process.Request(p, asked.Ref, questionFor(func(p *jobSelf, r textReply) { r.Send(p, "yes") }), within, got.as)
-		})
-		x.do(x.spawn(process.Options{}), func(p *jobSelf) { require.NoError(t, asked.Send(p, func(*jobSelf) {})) })
-		require.Empty(t, got.all)
-		asked.let(x, 2)
-		require.Equal(t, []string{"yes"}, got.all)
 	}
 }

@@ -86,7 +86,7 @@ const (
 // rare has the fields that few processes need.
 type rare struct {
 	name      string
-	dropped   uint64            // messages, by an Overflow of DropNewest
+	refused   uint64            // messages, for lack of room
 	err       error             // of Failed and Panicked
 	cause     error             // of Linked
 	waiters   waiters           // for room in the mailbox

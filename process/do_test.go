@@ -115,7 +115,7 @@ func TestTheEndOfAProcessEndsWhatItHasBegun(t *testing.T) {
 			}
 			process.Do(p, pending.Await(), func(error) job { return late() })
 			keep := questionFor(func(_ *jobSelf, r textReply) { kept = r })
-			process.Request(p, asked, keep, time.Second, func(string, error) job { return late() })
+			process.Do(p, &process.Ask[job, string]{To: asked, Within: time.Second, Message: keep}, func(error) job { return late() })
 		})
 		x.all()
 		require.True(t, kept.Open())
@@ -125,7 +125,7 @@ func TestTheEndOfAProcessEndsWhatItHasBegun(t *testing.T) {
 			require.Equal(t, 1, actions[i].closed)
 		}
 		require.False(t, kept.Open())
-		require.False(t, kept.Send(x.sys, "late"))
+		require.False(t, kept.Send("late"))
 		_, set := x.g.Schedulers()[0].NextDeadline()
 		require.False(t, set, "no timer is kept until it is due")
 		x.do(asked, exits)

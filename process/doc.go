@@ -2,7 +2,7 @@
 // an [Action] that receives messages of one type. Its turns are taken by whichever scheduler has nothing else to do, one
 // turn at a time, so the state of a process needs no lock, and the work spreads over the CPUs.
 //
-//	sys := process.New(process.Config{})
+//	sys := process.New()
 //	err := act.Run(ctx, act.Config{}, sys.Setup, func(s *act.Scheduler) error {
 //		if s.Index() > 0 {
 //			return nil
@@ -22,31 +22,34 @@
 //
 // # Turns
 //
-// A process sleeps, is queued on one of the schedulers, or runs. A turn receives up to Config.Messages messages; a
-// process that then has more messages continues after all others. A scheduler runs the processes in its own queue, and
-// takes half of another queue when that is empty. It polls its sockets and timers after Config.Batch messages, or when
-// there is nothing left to run; its tasks go first. A process must not block or compute for long: as with a task, all
-// others wait.
+// A process sleeps, is queued on one of the schedulers, or runs. A turn receives up to 16 messages; a process that then has
+// more messages continues after all others. A scheduler runs the processes in its own queue, and takes half of another
+// queue when that is empty. It polls its sockets and timers after 64 messages, or when there is nothing left to run; its
+// tasks go first. If 64 messages take more than a millisecond it polls after 32, and so on, down to one. A process must
+// not block or compute for long: as with a task, all others wait.
 //
 // If a process or another goroutine makes a process ready, a sleeping scheduler is woken at once. If a task makes it
 // ready, a sleeping scheduler is woken only after the process has waited 20 µs, or at once if processes had to wait
 // longer on that scheduler lately. So a few messages now and then stay on one thread.
 //
 // A process that sends to one that does not run hands its thread over: the receiver has the next turn there, while the
-// message is in the caches. See [Ref.Send]. Such a chain ends with the batch.
+// message is in the caches. See [Ref.Send]. Such a chain ends with the poll.
 //
 // # Mailboxes
 //
-// A mailbox has room for 1024 messages, and a sender that finds it full waits: see [Options] and [Overflow]. Messages
-// of one sender arrive in the order in which they were sent; messages of several senders arrive in any order. A message
-// is not copied: it belongs to the receiver, and the sender must no longer touch what it points to. Messages to
-// processes that have ended are dropped and counted.
+// A mailbox has room for 1024 messages, and a sender that finds it full waits: see [Options]. Messages of one sender
+// arrive in the order in which they were sent; messages of several senders arrive in any order. A message is not copied:
+// it belongs to the receiver, and the sender must no longer touch what it points to. Messages to processes that have
+// ended are dropped and counted.
+//
+// A task asks a process with an [Ask], and a goroutine with [Call]. A process asks another one with an Ask that it does:
+// see [Do].
 //
 // # Ends
 //
-// A process ends when its Action returns Done or Failed, by [Self.Exit], [Self.Fail] or [Exit], by a panic (unless the
-// Group's Config has Crash set), by [Ref.Kill], and with the processes to which it is linked: see [Link]. Each [Watch] of
-// it sends one [Notice]. Its timers and other operations end with it.
+// A process ends when its Action returns Done or Failed, by [Self.Exit] or [Self.Fail], by a panic (unless the Group's
+// Config has Crash set), by [Ref.Kill], and with the processes to which it is linked: see [Link]. Each [Watch] of it sends
+// one [Notice], after all that the process has sent. Its timers and other operations end with it.
 //
 // While any process is alive the System keeps Run from returning, since other goroutines may send to it. A System without
 // processes does not; so a program that spawns from other goroutines keeps Run from returning in another way, or spawns

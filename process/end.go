@@ -20,15 +20,6 @@ func (p *Self[M]) Exit() {
 	}
 }
 
-// Exit ends p as [Self.Exit] does, and sends value to another process. No bound refuses the value, and it arrives before
-// any Notice of the end. Only the first Exit of a turn sends.
-func Exit[M, V any](p *Self[M], to Ref[V], value V) {
-	if p.over == 0 && to.p != nil && !to.p.deliver(p.on, value) {
-		p.sys.countDropped(p.on)
-	}
-	p.Exit()
-}
-
 // Fail ends the process with its present turn, as Failed with err. It returns act.Failed. It panics if err is nil.
 func (p *Self[M]) Fail(err error) act.Directive {
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-func TestTheValueOfExitArrivesBeforeTheNotice(t *testing.T) {
+func TestWhatAProcessHasSentArrivesBeforeTheNotice(t *testing.T) {
 	for _, schedulers := range []int{1, 2} {
 		x := newStepped(t, schedulers)
 		log := []string{}
@@ -30,64 +30,34 @@ func TestTheValueOfExitArrivesBeforeTheNotice(t *testing.T) {
 		})
 		x.do(child, func(p *jobSelf) {
 			require.NoError(t, parent.Send(p, note("a message")))
-			process.Exit(p, parent, note("a value"))
-			require.NoError(t, parent.Send(p, note("after the value")))
+			p.Exit()
+			require.NoError(t, parent.Send(p, note("after Exit")))
 		})
-		require.Equal(t, []string{"a message", "a value", "after the value", "normal"}, log)
+		require.Equal(t, []string{"a message", "after Exit", "normal"}, log)
 	}
 }
 
 // They come in addition to what fills the mailbox.
 func TestNoBoundRefusesWhatAProcessHasBegun(t *testing.T) {
-	for _, full := range []process.Overflow{process.Block, process.DropNewest, process.Reject} {
+	for _, reject := range []bool{false, true} {
 		x := newStepped(t, 1)
 		var log []string
 		note := func(text string) job { return func(*jobSelf) { log = append(log, text) } }
-		other, p := x.spawn(process.Options{}), x.gate(process.Options{Limit: 1, Overflow: full})
+		other, p := x.spawn(process.Options{}), x.gate(process.Options{Limit: 1, Reject: reject})
 		require.NoError(t, p.Send(x.sys, func(p *jobSelf) {
 			p.After(time.Second, note("timer"))
 			process.Watch(p, other, func(process.Notice) job { return note("notice") })
-			process.Request(p, other, questionFor(func(*jobSelf, textReply) {}), 0, func(string, error) job { return note("outcome") })
 			process.Do(p, &listener.Sleep{For: time.Second}, func(error) job { return note("operation") })
 		}))
 		p.let(x, 1)
 		require.NoError(t, p.Send(x.sys, note("message")))
 		x.later(time.Second)
-		x.do(other, func(o *jobSelf) { process.Exit(o, p.Ref, note("value")) })
+		x.do(other, exits)
 		require.Empty(t, log)
 		p.let(x, 10)
-		require.ElementsMatch(t, []string{"message", "timer", "operation", "value", "notice", "outcome"}, log)
-		require.Zero(t, x.sys.Stats().Dropped)
+		require.ElementsMatch(t, []string{"message", "timer", "operation", "notice"}, log)
+		require.Zero(t, x.sys.Counted().Dropped)
 	}
-}
-
-func TestTheValueOfExitForAnEndedProcessIsCounted(t *testing.T) {
-	x := newStepped(t, 1)
-	parent := x.spawn(process.Options{})
-	x.do(parent, exits)
-	x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Exit(p, parent, exits) })
-	require.EqualValues(t, 1, x.sys.Stats().Dropped)
-	require.EqualValues(t, 2, x.sys.Stats().Ended)
-	x.do(x.spawn(process.Options{}), func(p *jobSelf) { process.Exit(p, process.Ref[job]{}, exits) })
-	require.EqualValues(t, 3, x.sys.Stats().Ended, "a value for the zero Ref is not counted")
-}
-
-func TestTheFirstExitCounts(t *testing.T) {
-	x := newStepped(t, 1)
-	log := ""
-	note := func(text string) job { return func(*jobSelf) { log += text } }
-	parent := x.spawn(process.Options{})
-	child := x.spawn(process.Options{})
-	h := x.watcher(child)
-	x.do(child, func(p *jobSelf) {
-		process.Exit(p, parent, note("first"))
-		process.Exit(p, parent, note("second"))
-		p.Exit()
-		_, ok := p.Receive()
-		require.False(t, ok)
-	})
-	require.Equal(t, "first", log)
-	require.Equal(t, []process.Reason{process.Normal}, h.reasons())
 }
 
 func TestReasons(t *testing.T) {
@@ -142,7 +112,7 @@ func TestReasons(t *testing.T) {
 			require.Equal(t, []int{1, 1}, []int{turns, closed})
 			require.ErrorIs(t, ref.Send(x.sys, exits), process.ErrDead)
 			require.False(t, ref.Kill())
-			stats := x.sys.Stats()
+			stats := x.sys.Counted()
 			require.EqualValues(t, 1, stats.Ended)
 			require.EqualValues(t, 1, stats.Dropped)
 		})
@@ -151,7 +121,7 @@ func TestReasons(t *testing.T) {
 
 // The order of its end is one that the other scheduler does not survive.
 func TestRuntimeGoexitEndsRun(t *testing.T) {
-	sys := process.New(process.Config{})
+	sys := process.New()
 	g := act.NewGroup(act.Config{Schedulers: 2, Shutdown: shutdown.Policy{Time: time.Millisecond, Drop: true}})
 	var ref process.Ref[job]
 	closed := 0
@@ -260,7 +230,7 @@ func TestAFailureThatNothingObservesIsLogged(t *testing.T) {
 func TestAPanicEndsTheProgramWithCrash(t *testing.T) {
 	const variable = "DAIMON_PROCESS_CRASH"
 	if os.Getenv(variable) != "" {
-		sys := process.New(process.Config{})
+		sys := process.New()
 		_ = act.Run(t.Context(), act.Config{Schedulers: 1, Crash: true}, sys.Setup, func(*act.Scheduler) error {
 			process.Spawn(sys, process.Func[int](func(*process.Self[int]) act.Directive { return explode("boom") }), process.Options{})
 			return nil
@@ -309,10 +279,7 @@ func TestTheZeroRef(t *testing.T) {
 	require.ErrorIs(t, nobody.Deliver(t.Context(), exits), process.ErrDead)
 	_, err := process.Call(t.Context(), nobody, func(process.Reply[int]) job { return exits })
 	require.ErrorIs(t, err, process.ErrDead)
-	for _, ask := range askers {
-		got := ask(x, nobody, func(textReply) job { return exits }, time.Second)
-		require.Equal(t, []string{process.ErrDead.Error()}, got.all)
-	}
+	require.Equal(t, []string{process.ErrDead.Error()}, x.asks(nobody, func(textReply) job { return exits }, time.Second).all)
 
 	stopped := process.Notice{Of: nobody, Reason: process.Stopped}
 	require.Equal(t, []process.Notice{stopped}, x.watcher(nobody).heard(), "a Notice is about what was watched")

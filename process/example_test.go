@@ -17,7 +17,7 @@ import (
 // Processes are spawned in a set-up function after the Setup of their System, or later. Run returns when all of them
 // have ended.
 func ExampleSpawn() {
-	sys := process.New(process.Config{})
+	sys := process.New()
 	err := act.Run(context.Background(), act.Config{}, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() > 0 {
 			return nil // it is called for each scheduler
@@ -45,7 +45,7 @@ func ExampleSpawn() {
 
 // runProcesses runs a System on one scheduler until all processes that setup spawns have ended.
 func runProcesses(setup func(sys *process.System)) {
-	sys := process.New(process.Config{})
+	sys := process.New()
 	if err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
 		setup(sys)
 		return nil
@@ -103,13 +103,10 @@ func ExampleAction() {
 	// closed
 }
 
-// A mailbox with the overflow policy Reject: a Send to it fails while it is full.
+// A mailbox that rejects: a Send to it fails while it is full.
 func ExampleOptions() {
 	runProcesses(func(sys *process.System) {
-		box := process.Spawn(sys, process.Handler[bool](func(p *process.Self[bool], _ bool) {
-			fmt.Println("pending:", p.Pending())
-			p.Exit()
-		}), process.Options{Limit: 2, Overflow: process.Reject})
+		box := process.Spawn(sys, process.Handler[bool](func(p *process.Self[bool], _ bool) { p.Exit() }), process.Options{Limit: 2, Reject: true})
 		for range 3 {
 			fmt.Println(box.Send(sys, true))
 		}
@@ -118,7 +115,6 @@ func ExampleOptions() {
 	// <nil>
 	// <nil>
 	// process: the mailbox is full
-	// pending: 1
 }
 
 // A process learns of the end of another by a message.
@@ -165,8 +161,8 @@ func fibByValues(n int, to process.Ref[int]) process.Action[int] {
 	sum, left, begun := 0, 2, false
 	return process.Func[int](func(p *process.Self[int]) act.Directive {
 		if n < 2 {
-			process.Exit(p, to, n)
-			return act.Wait
+			handOver(to, p, n)
+			return act.Done
 		}
 		if !begun {
 			begun = true
@@ -180,13 +176,14 @@ func fibByValues(n int, to process.Ref[int]) process.Action[int] {
 			}
 			sum += value
 			if left--; left == 0 {
-				process.Exit(p, to, sum)
+				handOver(to, p, sum)
+				p.Exit()
 			}
 		}
 	})
 }
 
-func ExampleExit() {
+func ExampleSelf_Exit() {
 	runProcesses(func(sys *process.System) {
 		printer := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], value int) {
 			fmt.Println(value)
@@ -213,9 +210,9 @@ func phoneBook(sys *process.System) process.Ref[lookUp] {
 			p.Exit()
 		case !q.reply.Open(): // the caller has stopped waiting
 		case ok:
-			q.reply.Send(p, value)
+			q.reply.Send(value)
 		case q.key == "nobody":
-			q.reply.Fail(p, errors.New("no such key"))
+			q.reply.Fail(errors.New("no such key"))
 		default:
 			// It is never answered.
 		}
@@ -224,7 +221,7 @@ func phoneBook(sys *process.System) process.Ref[lookUp] {
 
 // A task, such as that of a connection, asks a process and waits for the answer.
 func ExampleAsk() {
-	sys := process.New(process.Config{})
+	sys := process.New()
 	err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(s *act.Scheduler) error {
 		db := phoneBook(sys)
 		ask := func(key string) *process.Ask[lookUp, string] {
@@ -326,7 +323,7 @@ func ExampleRef_Deliver() {
 }
 
 // A process that asks another runs on, and gets the answer as a message.
-func ExampleRequest() {
+func ExampleDo_ask() {
 	runProcesses(func(sys *process.System) {
 		db := phoneBook(sys)
 		asker := process.Spawn(sys, process.Handler[string](func(p *process.Self[string], m string) {
@@ -336,13 +333,15 @@ func ExampleRequest() {
 				p.Exit()
 				return
 			}
-			process.Request(p, db, func(r process.Reply[string]) lookUp { return lookUp{"ann", r} }, time.Minute,
-				func(value string, err error) string {
-					if err != nil {
-						return err.Error()
-					}
-					return value
-				})
+			ask := &process.Ask[lookUp, string]{To: db, Within: time.Minute, Message: func(r process.Reply[string]) lookUp {
+				return lookUp{"ann", r}
+			}}
+			process.Do(p, ask, func(failure error) string {
+				if failure != nil {
+					return failure.Error()
+				}
+				return ask.Value
+			})
 			fmt.Println("asked")
 		}), process.Options{})
 		handOver(asker, sys, "begin")
@@ -398,7 +397,7 @@ func ExampleSelf_After() {
 
 // The outcome of a future arrives as a message.
 func ExampleDo_future() {
-	sys := process.New(process.Config{})
+	sys := process.New()
 	err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(s *act.Scheduler) error {
 		answer := future.New[int](s)
 		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
@@ -472,7 +471,7 @@ func (c cashDesk) Stop(p *process.Self[int], o shutdown.Order) {
 }
 
 func ExampleStopper() {
-	sys, till := process.New(process.Config{}), 0
+	sys, till := process.New(), 0
 	ctx, cancel := context.WithCancel(context.Background())
 	err := act.Run(ctx, act.Config{Schedulers: 1}, sys.Setup, func(*act.Scheduler) error {
 		sells := process.Handler[int](func(p *process.Self[int], price int) {

@@ -1,5 +1,25 @@
 package process
 
+// WithBounds returns a System with bounds of its own: of a mailbox, of a turn, and of a batch.
+func WithBounds(limit, messages, batch int) *System {
+	sys := New()
+	sys.limit, sys.messages, sys.batch = limit, messages, batch
+	return sys
+}
+
+// Counted are counts since the System was made.
+type Counted struct{ Ended, Dropped int64 }
+
+// Counted returns the counts.
+func (sys *System) Counted() Counted {
+	n := Counted{sys.outside.ended.Load(), sys.outside.dropped.Load()}
+	for _, r := range sys.runners {
+		n.Ended += r.ended.Load()
+		n.Dropped += r.dropped.Load()
+	}
+	return n
+}
+
 // ID returns the number of the process, which no other one of the System ever has; 0 for the zero Ref.
 func (to Ref[M]) ID() uint64 {
 	if to.p == nil {

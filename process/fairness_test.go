@@ -18,7 +18,7 @@ func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 		t.Run(fmt.Sprintf("of %d", row.queued), func(t *testing.T) {
 			g := act.NewGroup(act.Config{Schedulers: 2, Clock: &servertest.Clock{}})
 			defer func() { _ = g.Close() }()
-			sys := process.New(process.Config{Batch: 1})
+			sys := process.WithBounds(1024, 16, 1)
 			for _, s := range g.Schedulers() {
 				require.NoError(t, sys.Setup(s))
 			}
@@ -31,11 +31,11 @@ func TestAnIdleSchedulerStealsHalf(t *testing.T) {
 			}))
 			_, err := busy.Step(1)
 			require.NoError(t, err)
-			require.EqualValues(t, row.queued, sys.Stats().Alive)
+			require.EqualValues(t, row.queued, sys.Alive())
 			_, err = idle.Step(1)
 			require.NoError(t, err)
 			require.EqualValues(t, row.stolen, sys.Stolen())
-			require.EqualValues(t, 1, sys.Stats().Ended)
+			require.EqualValues(t, 1, sys.Counted().Ended)
 		})
 	}
 }

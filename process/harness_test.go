@@ -49,7 +49,7 @@ type stepped struct {
 func newStepped(t testing.TB, schedulers int) *stepped {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	x := &stepped{t: t, sys: process.New(process.Config{}), clock: &servertest.Clock{}, logs: logs}
+	x := &stepped{t: t, sys: process.New(), clock: &servertest.Clock{}, logs: logs}
 	x.g = act.NewGroup(act.Config{Schedulers: schedulers, Threads: act.Stepped, Clock: x.clock, Logger: zap.New(core)})
 	for _, s := range x.g.Schedulers() {
 		require.NoError(t, x.sys.Setup(s))

@@ -17,7 +17,7 @@ func (l *local) Counts(add func(name string, n uint64)) {
 	made, ended, dropped, letters := r.made.Load(), r.ended.Load(), r.dropped.Load(), r.letters.Load()
 	if r.s.Index() == 0 {
 		out := &r.sys.outside
-		add("processes", uint64(max(0, r.sys.Stats().Alive)))
+		add("processes", uint64(max(0, r.sys.Alive())))
 		made, ended = made+out.made.Load(), ended+out.ended.Load()
 		dropped, letters = dropped+out.dropped.Load(), letters+out.letters.Load()
 	}
@@ -60,7 +60,7 @@ func (c *core) show(row *facts.Process) (alive bool) {
 	row.ID, row.State = c.id, stateOf(w)
 	row.Mailbox, row.Limit = c.body.length(w&states == sleeping)
 	if x := c.rare; x != nil {
-		row.Name, row.Dropped = x.name, x.dropped
+		row.Name, row.Dropped = x.name, x.refused
 	}
 	action := c.body.action()
 	c.unlock(w)

@@ -18,10 +18,10 @@ type Self[M any] struct {
 	limit    int32 // of the mailbox; 0: none
 	core           // its first fields are the senders' too: with those above they are one cache line
 
-	out      []M // the messages from pos on are not received yet
-	pos      int32
-	overflow Overflow
-	act      Action[M]
+	out     []M // the messages from pos on are not received yet
+	pos     int32
+	rejects bool // messages that find the mailbox full
+	act     Action[M]
 }
 
 // kept is how many messages an empty mailbox keeps memory for.
@@ -33,11 +33,7 @@ func (p *Self[M]) Ref() Ref[M] { return Ref[M]{p} }
 // Poke gives the process a turn, as a message would. Any goroutine that has the Self may call it.
 func (p *Self[M]) Poke() { p.signal(poked, nil) }
 
-// Pending returns how many messages are left for Receive, of the messages that had arrived when this turn last took
-// some from the senders. More may have arrived since.
-func (p *Self[M]) Pending() int { return len(p.out) - int(p.pos) }
-
-// Receive returns the next message. It returns false if there is none, or if the turn should end: after Config.Messages
+// Receive returns the next message. It returns false if there is none, or if the turn should end: after 16
 // messages, and after a hand-off to another process (see [Ref.Send]). In both cases the Action returns act.Wait; a
 // process that has more messages has another turn.
 func (p *Self[M]) Receive() (m M, ok bool) {
@@ -63,7 +59,7 @@ func (p *Self[M]) receivable() bool {
 		if p.word.Load()&mail == 0 {
 			return false
 		}
-		p.look(mail)
+		p.collect(mail)
 	}
 	if int(p.pos) < len(p.out) && (p.left <= 0 || p.on.next != nil || p.overran) {
 		p.cutOff = true
@@ -74,15 +70,15 @@ func (p *Self[M]) receivable() bool {
 
 func (p *Self[M]) turn() act.Directive {
 	if w := p.word.Load(); w != running {
-		if w = p.look(mail | poked | orderPending); w&orderPending != 0 {
+		if w = p.collect(mail | poked | orderPending); w&orderPending != 0 {
 			p.tellOrder()
 		}
 	}
 	return p.act.Act(p)
 }
 
-// look moves the messages that senders have added to out, clears the signals in seen, and returns the word as it was.
-func (p *Self[M]) look(seen uint32) uint32 {
+// collect moves the messages that senders have added to out, clears the signals in seen, and returns the word as it was.
+func (p *Self[M]) collect(seen uint32) uint32 {
 	w := p.lock()
 	if int(p.pos) == len(p.out) {
 		p.in, p.out, p.pos = p.out[:0], p.in, 0 // what was received is zero

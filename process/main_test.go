@@ -27,9 +27,9 @@ type running struct {
 }
 
 // start runs a new System. setup is called on the first scheduler.
-func start(t testing.TB, schedulers int, cfg process.Config, setup func(sys *process.System)) running {
+func start(t testing.TB, schedulers int, setup func(sys *process.System)) running {
 	t.Helper()
-	sys := process.New(cfg)
+	sys := process.New()
 	r := running{servertest.Start(t, act.Config{Schedulers: schedulers}, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == 0 {
 			s.Internals().KeepRunning(1) // else the processes may have ended before Start has seen that Run has begun
@@ -45,13 +45,13 @@ func start(t testing.TB, schedulers int, cfg process.Config, setup func(sys *pro
 func (r running) end() {
 	r.T.Helper()
 	require.NoError(r.T, r.End())
-	require.Zero(r.T, r.sys.Stats().Alive)
+	require.Zero(r.T, r.sys.Alive())
 }
 
 // startOne runs a new System with one process, on two schedulers.
 func startOne(t testing.TB) (r running, ref process.Ref[job]) {
 	t.Helper()
-	r = start(t, 2, process.Config{}, func(sys *process.System) { ref = process.Spawn(sys, runJobs, process.Options{}) })
+	r = start(t, 2, func(sys *process.System) { ref = process.Spawn(sys, runJobs, process.Options{}) })
 	return r, ref
 }
 
@@ -66,9 +66,9 @@ type traced struct {
 }
 
 // newTraced returns a traced System whose tasks have one turn in each pass.
-func newTraced(t testing.TB, cfg process.Config) *traced {
+func newTraced(t testing.TB, sys *process.System) *traced {
 	t.Helper()
-	x := &traced{t: t, clock: &servertest.Clock{}, sys: process.New(cfg)}
+	x := &traced{t: t, clock: &servertest.Clock{}, sys: sys}
 	x.s = act.New(act.Config{TurnsPerPass: 1, Clock: x.clock, Logger: zap.NewNop()})
 	require.NoError(t, x.sys.Setup(x.s))
 	t.Cleanup(func() { _ = x.s.Close() }) // sleeping processes are cut

@@ -33,7 +33,7 @@ func TestMeasureASleepingProcess(t *testing.T) {
 	tier.Measure(t, "the memory of a process that sleeps")
 	const n = 200_000
 	price.AtMost(t, "bytes of a process that sleeps and has received a message", 256, func() float64 {
-		x := newTraced(t, process.Config{})
+		x := newTraced(t, process.New())
 		refs := make([]process.Ref[note], n)
 		body := process.Handler[note](func(*process.Self[note], note) {})
 		before := heap()
@@ -89,7 +89,7 @@ func TestNoAllocForAMessage(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, process.Config{})
+			x := newTraced(t, process.New())
 			send := row.send(x)
 			x.step()
 			once := func() {
@@ -110,7 +110,7 @@ type page struct{ _ [64]byte }
 // The mailbox keeps no reference to a message that Receive has returned, even while it has others, and a Ref of a
 // process that has ended keeps none of its messages.
 func TestAMailboxKeepsNoReceivedMessage(t *testing.T) {
-	x := newTraced(t, process.Config{})
+	x := newTraced(t, process.New())
 	take := 0
 	to := process.Spawn(x.sys, process.Func[*page](func(p *process.Self[*page]) act.Directive {
 		for range take {
@@ -170,9 +170,6 @@ func TestAnEndedProcessIsForgotten(t *testing.T) {
 			process.Watch(p, other, func(process.Notice) job { return exits })
 		},
 		"a link": func(p *jobSelf) { process.Link(p, other, false) },
-		"a question": func(p *jobSelf) {
-			process.Request(p, other, questionFor(func(*jobSelf, textReply) {}), long, (&outcomes{}).as)
-		},
 	} {
 		for _, there := range []int{0, 1} {
 			var gone weak.Pointer[jobSelf]
@@ -192,7 +189,7 @@ func TestAnEndedProcessIsForgotten(t *testing.T) {
 }
 
 func TestAnEmptiedMailboxReturnsItsMemory(t *testing.T) {
-	x := newTraced(t, process.Config{})
+	x := newTraced(t, process.New())
 	to := process.Spawn(x.sys, process.Handler(func(*process.Self[note], note) {}), process.Options{Limit: -1})
 	x.step()
 	for range 100_000 {

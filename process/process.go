@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -62,31 +63,17 @@ type Options struct {
 	// nothing that a client has sent.
 	Name string
 	// Limit bounds the messages in the mailbox. A message that is received in a turn counts until the turn ends. 0
-	// means Config.Limit, -1 no bound.
+	// means 1024, -1 no bound.
 	Limit int
-	// Overflow decides what happens to a message when the mailbox is full. The zero value is Block.
-	Overflow Overflow
-}
-
-// unbounded is the Limit of a mailbox without a bound.
-const unbounded = -1
-
-// Overflow decides what happens to a message that finds the mailbox full: see [Options].
-type Overflow uint8
-
-const (
-	// Block makes the sender wait. The message of a process is added beyond the bound, and the sender has no turn until
+	// Reject refuses a message that finds the mailbox full: the error is ErrFull, and package inspect counts it. By
+	// default the sender waits. The message of a process is added beyond the bound, and the sender has no turn until
 	// there is room; so a mailbox exceeds its bound by at most what each sending process sends in one turn. Any other
 	// sender gets an act.Blocked, which a task can wait for; goroutines use Ref.Deliver.
 	//
 	// Two processes that wait for each other's mailboxes wait until one is killed. A process that sends to itself
 	// never waits.
-	Block Overflow = iota
-	// DropNewest drops the message, which Stats counts.
-	DropNewest
-	// Reject refuses the message with ErrFull.
-	Reject
-)
+	Reject bool
+}
 
 // Reason is why a process has ended.
 type Reason uint8
@@ -113,11 +100,11 @@ func (r Reason) String() string {
 // abnormal reports whether linked processes end with one that has ended for this reason.
 func (r Reason) abnormal() bool { return r != Normal && r != Stopped }
 
-// Errors of Ref.Send, Ask, Call and Request.
+// Errors of Ref.Send, Ask and Call.
 var (
 	// ErrDead says that the process has ended, or ended before it answered.
 	ErrDead = errors.New("process: the process has ended")
-	// ErrFull says that the mailbox is full, and that its Overflow is not Block.
+	// ErrFull says that the mailbox is full, and rejects messages: see Options.
 	ErrFull = errors.New("process: the mailbox is full")
 )
 
@@ -172,11 +159,14 @@ func Spawn[M any](from Sender, a Action[M], o Options) Ref[M] {
 	if a == nil {
 		panic("process: no action to make a process of")
 	}
-	if o.Overflow > Reject {
-		panic(fmt.Sprintf("process: Overflow(%d) means nothing", o.Overflow))
+	if o.Limit < -1 {
+		panic("process: a negative Limit")
 	}
 	sys, r := systemOf(from)
-	p := &Self[M]{act: a, overflow: o.Overflow, limit: limit(o.Limit, sys.cfg.Limit)}
+	p := &Self[M]{act: a, rejects: o.Reject}
+	if o.Limit >= 0 {
+		p.limit = int32(min(cmp.Or(o.Limit, sys.limit), maxBound))
+	}
 	p.sys, p.body = sys, p
 	_, p.stops = a.(Stopper[M])
 	if o.Name != "" {

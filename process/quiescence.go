@@ -8,7 +8,7 @@ import (
 
 // Termination detection: the System is quiescent when all runners are passive (on the idle stack), all queues are empty,
 // and no process is in transit into a queue. The last runner that becomes idle finds that out. It takes a snapshot of the
-// idle stack, looks at all queues, and takes another: if they are equal, no runner was active in between.
+// idle stack, checks all queues, and takes another: if they are equal, no runner was active in between.
 
 // Quiescent returns a future that is resolved when the System is quiescent: all processes sleep, no scheduler has
 // anything to do for them, and no timer and no operation is under way. Then nothing happens until a task or another
@@ -39,7 +39,7 @@ func (sys *System) allPassive(r *runner, now snapshot, nonePending bool) {
 	if nonePending { // and if no process is in transit, which wakes a runner when it has arrived
 		sys.resolve(func() bool { return sys.inTransit.Load() == 0 && sys.queuesEmpty() && now == sys.idle.snapshot() })
 	}
-	if !r.ordered && sys.Stats().Alive > 0 {
+	if !r.ordered && sys.Alive() > 0 {
 		return
 	}
 	r.releaseRun()

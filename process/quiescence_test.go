@@ -41,7 +41,7 @@ func TestQuiescent(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, process.Config{Batch: 1})
+			x := newTraced(t, process.WithBounds(1024, 16, 1))
 			end := row.begin(x)
 			f, g := x.sys.Quiescent(), x.sys.Quiescent()
 			require.False(t, f.Resolved(), "the scheduler has had no turn")

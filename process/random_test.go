@@ -23,14 +23,14 @@ func TestProcessesSendAtRandom(t *testing.T) {
 	over := make(chan struct{})
 	all := make([]process.Ref[int], processes)
 	bodies := make([]*passer, processes)
-	r := start(t, 2, process.Config{Limit: -1}, func(sys *process.System) {
+	r := start(t, 2, func(sys *process.System) {
 		for i := range all {
 			bodies[i] = &passer{all: all, rng: rand.New(rand.NewPCG(7, uint64(i))), arrived: func() {
 				if left.Add(-1) == 0 {
 					close(over)
 				}
 			}}
-			all[i] = process.Spawn(sys, bodies[i], process.Options{})
+			all[i] = process.Spawn(sys, bodies[i], process.Options{Limit: -1})
 		}
 	})
 	for i := range outside {

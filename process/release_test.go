@@ -37,7 +37,7 @@ func TestAClosedSystemHoldsNothing(t *testing.T) {
 		{"an order", func(_ process.Ref[*held], s *act.Scheduler, _ *process.System, h *held) { s.Group().Shutdown(h) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			g, sys := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Stepped}), process.New(process.Config{})
+			g, sys := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Stepped}), process.New()
 			for _, s := range g.Schedulers() {
 				require.NoError(t, sys.Setup(s))
 			}

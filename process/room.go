@@ -84,19 +84,6 @@ func (c *core) hasEnded() bool {
 	return w&killed != 0 || w&states == dead
 }
 
-// asking is a process that waits for room because of a Request: only as long as that has no outcome.
-type asking struct{ *core }
-
-// stopWaiting takes e out of the waiters of c, if it is there, and pays its debt.
-func (c *core) stopWaiting(e *entry[waiter], r *runner) {
-	w := c.lock()
-	waited := c.rare != nil && c.rare.waiters.leave(e)
-	c.unlock(w)
-	if waited {
-		e.of.roomFree(r)
-	}
-}
-
 // blockedSend is the [act.Blocked] of a mailbox.
 type blockedSend struct {
 	to interface { // a Self

@@ -77,16 +77,13 @@ func TestOverflow(t *testing.T) {
 		{"a goroutine is blocked", process.Options{Limit: 3}, "goroutine", "sent sent sent blocked blocked", "123", 0},
 		{"a task is blocked", process.Options{Limit: 3}, "task", "sent sent sent blocked blocked", "123", 0},
 		{"a process has sent them, and waits", process.Options{Limit: 3}, "process", "sent sent sent sent sent", "12345", 0},
-		{"a goroutine's are dropped", process.Options{Limit: 3, Overflow: process.DropNewest}, "goroutine", "sent sent sent sent sent", "123", 2},
-		{"a task's are dropped", process.Options{Limit: 3, Overflow: process.DropNewest}, "task", "sent sent sent sent sent", "123", 2},
-		{"a process's are dropped", process.Options{Limit: 3, Overflow: process.DropNewest}, "process", "sent sent sent sent sent", "123", 2},
-		{"a goroutine's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "goroutine", "sent sent sent full full", "123", 0},
-		{"a task's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "task", "sent sent sent full full", "123", 0},
-		{"a process's are refused", process.Options{Limit: 3, Overflow: process.Reject}, "process", "sent sent sent full full", "123", 0},
+		{"a goroutine's are refused", process.Options{Limit: 3, Reject: true}, "goroutine", "sent sent sent full full", "123", 2},
+		{"a task's are refused", process.Options{Limit: 3, Reject: true}, "task", "sent sent sent full full", "123", 2},
+		{"a process's are refused", process.Options{Limit: 3, Reject: true}, "process", "sent sent sent full full", "123", 2},
 		{"there is always room", process.Options{Limit: -1}, "goroutine", "sent sent sent sent sent", "12345", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, process.Config{})
+			x := newTraced(t, process.New())
 			to := x.gate(row.options)
 			var outcomes []string
 			five := func(from process.Sender) {
@@ -108,29 +105,24 @@ func TestOverflow(t *testing.T) {
 			x.step()
 			require.Equal(t, row.sends, strings.Join(outcomes, " "))
 			require.Equal(t, row.arrive, to.receive(100))
-			require.Equal(t, row.dropped, x.sys.Stats().Dropped)
+			require.Equal(t, row.dropped, x.sys.Counted().Dropped)
 		})
 	}
 }
 
 func TestTheBoundOfAMailbox(t *testing.T) {
 	for _, row := range []struct {
-		name           string
-		system, itself int
-		room           int
+		name        string
+		limit, room int
 	}{
-		{"by default", 0, 0, 1024},
-		{"of the System", 7, 0, 7},
-		{"its own, smaller", 7, 2, 2},
-		{"its own, larger", 7, 9, 9},
-		{"unbounded", 7, -1, 5000},
-		{"unbounded in the System", -1, 0, 5000},
-		{"the largest of the System", math.MaxInt, 0, 5000},
-		{"the largest of its own", 7, math.MaxInt, 5000},
+		{"by default", 0, 1024},
+		{"smaller", 2, 2},
+		{"unbounded", -1, 5000},
+		{"the largest", math.MaxInt, 5000},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, process.Config{Limit: row.system})
-			to := x.gate(process.Options{Limit: row.itself, Overflow: process.Reject})
+			x := newTraced(t, process.New())
+			to := x.gate(process.Options{Limit: row.limit, Reject: true})
 			n := 0
 			for n < 5000 && to.Send(x.sys, 0) == nil {
 				n++
@@ -147,21 +139,21 @@ func TestTheBoundOfAMailbox(t *testing.T) {
 
 // Only the process itself knows of the room earlier.
 func TestReceivedMessagesCountUntilTheTurnEnds(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 2})
+	x := newTraced(t, process.WithBounds(2, 16, 64))
 	var to process.Ref[int]
 	to = process.Spawn(x.sys, process.Handler[int](func(p *process.Self[int], m int) {
 		x.note(strconv.Itoa(m))
 		if m == 1 {
 			x.note("(" + outcome(to.Send(x.sys, 3)) + " " + outcome(to.Send(p, 4)) + " " + outcome(to.Send(p, 5)) + ")")
 		}
-	}), process.Options{Overflow: process.Reject})
+	}), process.Options{Reject: true})
 	x.step()
 	x.send(to, 1, 2)
 	require.Equal(t, "1(full sent full)24", x.step())
 }
 
 func TestAProcessThatSendsToItselfNeverWaits(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 1})
+	x := newTraced(t, process.WithBounds(1, 16, 64))
 	var to process.Ref[int]
 	to = x.handler(func(p *process.Self[int], m int) {
 		x.note(strconv.Itoa(m))
@@ -188,7 +180,7 @@ func (x *traced) sender(name string, to process.Ref[int], m int) process.Ref[int
 
 // The process has sent one message beyond the bound, and has no turn until there is room for that.
 func TestAProcessThatWaitsForRoomHasNoTurn(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 2})
+	x := newTraced(t, process.WithBounds(2, 16, 64))
 	to := x.gate(process.Options{})
 	s := x.sender("s", to.Ref, 1)
 	require.Equal(t, "sss", x.step())
@@ -201,7 +193,7 @@ func TestAProcessThatWaitsForRoomHasNoTurn(t *testing.T) {
 }
 
 func TestWaitersForRoomContinueInOrder(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 2})
+	x := newTraced(t, process.WithBounds(2, 16, 64))
 	to := x.gate(process.Options{})
 	x.send(to.Ref, 1, 2)
 	for i, name := range []string{"a", "b", "c"} {
@@ -252,7 +244,7 @@ func (a *sendingTask) Act(t *act.Task) act.Directive {
 
 // It is woken by other events while it waits, calls Arm each time, and is one waiter.
 func TestATaskWaitsForRoom(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 2})
+	x := newTraced(t, process.WithBounds(2, 16, 64))
 	to := x.gate(process.Options{})
 	a := &sendingTask{x: x, to: to.Ref}
 	x.s.Spawn(a)
@@ -293,7 +285,7 @@ func TestATaskThatArmsWhenThereIsRoomIsWoken(t *testing.T) {
 
 // The message that it has sent arrives.
 func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
-	x := newTraced(t, process.Config{Limit: 2})
+	x := newTraced(t, process.WithBounds(2, 16, 64))
 	to := x.gate(process.Options{})
 	x.send(to.Ref, 1, 2)
 	a := x.sender("a", to.Ref, 3)
@@ -301,7 +293,7 @@ func TestAKilledWaiterDoesNotBlockOthers(t *testing.T) {
 	require.Equal(t, "ab", x.step())
 	require.True(t, a.Kill())
 	require.Empty(t, x.step())
-	require.EqualValues(t, 1, x.sys.Stats().Ended)
+	require.EqualValues(t, 1, x.sys.Counted().Ended)
 	require.ErrorIs(t, a.Send(x.sys, 0), process.ErrDead)
 	require.Equal(t, "1234bbb", to.receive(4), "what it has sent comes")
 }
@@ -318,7 +310,7 @@ func TestDeliverWaitsForRoom(t *testing.T) {
 		{"until its context ends: then it was not sent", func(_ *gate, giveUp context.CancelFunc) { giveUp() }, context.Canceled, "1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, process.Config{Limit: 1})
+			x := newTraced(t, process.WithBounds(1, 16, 64))
 			to := x.gate(process.Options{})
 			require.NoError(t, to.Deliver(t.Context(), 1), "there is room")
 			ctx, giveUp := context.WithCancel(t.Context())

@@ -45,7 +45,8 @@ type runner struct {
 	inRun    atomic.Bool // or about to be
 	isClosed atomic.Bool
 
-	made, ended, dropped, letters, handed, stolen counter // written here, read anywhere
+	counts                 // written here, read anywhere
+	handed, stolen counter // as counts are
 
 	turns    uint64 // of processes
 	messages uint64 // received by them
@@ -173,7 +174,7 @@ func (r *runner) run(c *core, most int) (cost int) {
 	if c.home == 0 {
 		c.checkOrder()
 	}
-	most = min(most, r.sys.cfg.Messages)
+	most = min(most, r.sys.messages)
 	c.left, c.cutOff, c.overran = int32(most), false, false
 	if c.word.Load()&killed != 0 {
 		r.end(c, 0)
@@ -316,7 +317,7 @@ func (r *runner) adaptBudget() {
 	if now-r.s.Now() > slice {
 		r.budget = max(1, r.budget/2)
 	} else {
-		r.budget = min(r.sys.cfg.Batch, r.budget*2)
+		r.budget = min(r.sys.batch, r.budget*2)
 	}
 }
 

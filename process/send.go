@@ -1,16 +1,11 @@
 package process
 
-import (
-	"context"
-	"errors"
-
-	"github.com/daimon-go/daimon/act"
-)
+import "context"
 
 // Send gives m to the process. Nothing is copied, so the sender must no longer touch what m points to. Messages of one
 // sender arrive in the order in which they were sent. The error is ErrDead if the process has ended. If the mailbox is
-// full, the process's Overflow decides: for Reject the error is ErrFull; for Block it is an [act.Blocked], unless the
-// sender is a process, which has sent the message and waits for room before its next turn.
+// full, the error is ErrFull with [Options].Reject, and otherwise an [act.Blocked], unless the sender is a process, which
+// has sent the message and waits for room before its next turn.
 //
 // A process that sends to one that sleeps or is queued hands its thread over: the receiver has the next turn there, the
 // present turn receives no more messages, and the sender continues after the processes that were already queued. Of
@@ -19,29 +14,6 @@ import (
 // Room in a mailbox goes to the next sender, even while others wait for it. A process that sends to a full mailbox of
 // another System gets an act.Blocked too, which only a task of its own can wait for: see [Do].
 func (to Ref[M]) Send(from Sender, m M) error {
-	return dropped(to.send(from, m, nil), nil)
-}
-
-// Deliver is Send for a goroutine that may block, never for the thread of a scheduler: if the mailbox is full, and its
-// Overflow is Block, Deliver waits until m is in the mailbox, or ctx ends, and then returns ctx.Err().
-func (to Ref[M]) Deliver(ctx context.Context, m M) error {
-	return dropped(to.sendAndWait(ctx, m), nil)
-}
-
-// errDropped is the error of send for a message that an Overflow of DropNewest has dropped.
-var errDropped = errors.New("process: dropped")
-
-// dropped returns err, and as in place of errDropped.
-func dropped(err, as error) error {
-	if err == errDropped {
-		return as
-	}
-	return err
-}
-
-// send is Send. It returns errDropped for a message that was dropped. A process that waits for room in the mailbox does
-// it by the entry by, or by one of its own if by is nil.
-func (to Ref[M]) send(from Sender, m M, by *entry[waiter]) error {
 	p := to.p
 	if p == nil {
 		return ErrDead
@@ -54,7 +26,7 @@ func (to Ref[M]) send(from Sender, m M, by *entry[waiter]) error {
 	owes := false
 	if w&states == dead || p.full(w) {
 		var err error
-		if w, owes, err = p.refuse(w, r, by); err != nil {
+		if w, owes, err = p.refuse(w, r); err != nil {
 			p.unlock(w)
 			return err
 		}
@@ -67,10 +39,14 @@ func (to Ref[M]) send(from Sender, m M, by *entry[waiter]) error {
 	return nil
 }
 
-// sendAndWait is send for a goroutine that may block.
-func (to Ref[M]) sendAndWait(ctx context.Context, m M) error {
+// Deliver is Send for a goroutine that may block, never for the thread of a scheduler: while there is no room in the
+// mailbox Deliver waits, until ctx ends. It then returns ctx.Err().
+func (to Ref[M]) Deliver(ctx context.Context, m M) error {
+	if to.p == nil {
+		return ErrDead
+	}
 	for {
-		err := to.send(nowhere{}, m, nil)
+		err := to.Send(to.p.sys, m)
 		b, ok := err.(*blockedSend)
 		if !ok {
 			return err
@@ -80,11 +56,6 @@ func (to Ref[M]) sendAndWait(ctx context.Context, m M) error {
 		}
 	}
 }
-
-// nowhere is a Sender without a scheduler.
-type nowhere struct{}
-
-func (nowhere) Scheduler() *act.Scheduler { return nil }
 
 // deliver adds a message that no bound refuses: one of the process itself, or one that stands for an event. It reports
 // whether the process was alive. r is the runner of this thread, if it is one's.
@@ -137,19 +108,18 @@ func (r *runner) takeOut(c *core) {
 
 // refuse decides about a message to a process that has ended, or whose mailbox is full. If there is no error the message
 // is added all the same, and owes reports whether the sender then has to wait for room. Under the lock.
-func (p *Self[M]) refuse(w uint32, r *runner, by *entry[waiter]) (now uint32, owes bool, err error) {
+func (p *Self[M]) refuse(w uint32, r *runner) (now uint32, owes bool, err error) {
 	switch {
 	case w&states == dead:
-		p.sys.countDropped(r)
-		p.sys.countDeadLetter(r)
+		counts := p.sys.countsOf(r)
+		counts.dropped.Add(1)
+		counts.letters.Add(1)
 		return w, false, ErrDead
 	case r != nil && r.current == &p.core && p.hasRoom(true):
 		return w, false, nil // this turn has made room that senders do not know of
-	case p.overflow == DropNewest:
-		p.sys.countDropped(r)
-		p.more().dropped++
-		return w, false, errDropped
-	case p.overflow == Reject:
+	case p.rejects:
+		p.sys.countsOf(r).dropped.Add(1)
+		p.more().refused++
 		return w, false, ErrFull
 	case r == nil || r.current == nil:
 		return w, false, &blockedSend{p}
@@ -157,12 +127,9 @@ func (p *Self[M]) refuse(w uint32, r *runner, by *entry[waiter]) (now uint32, ow
 		return w, false, nil
 	}
 	waiting := &p.more().waiters
-	if by == nil {
-		if last := waiting.last; last != nil && last.of == waiter(r.current) {
-			return w, false, nil // it waits here already: once a turn is enough
-		}
-		by = &entry[waiter]{of: r.current}
+	if last := waiting.last; last != nil && last.of == waiter(r.current) {
+		return w, false, nil // it waits here already: once a turn is enough
 	}
-	waiting.append(by)
+	waiting.append(&entry[waiter]{of: r.current})
 	return w | roomWanted, true, nil
 }

@@ -70,7 +70,7 @@ func TestTheNextTurnAfterASend(t *testing.T) {
 		}, "PUQRP"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			x := newTraced(t, process.Config{})
+			x := newTraced(t, process.New())
 			s := others{x.sleeper("T"), x.sleeper("U"), x.sleeper("V"), x.sleeper("Q"), x.sleeper("R"), x.sleeper("D")}
 			s.dead.Kill()
 			x.step()
@@ -100,7 +100,7 @@ type others struct{ t, u, v, q, r, dead process.Ref[int] }
 
 // So the receiver does not wait for the sender's other messages.
 func TestATurnReceivesNothingAfterAHandOff(t *testing.T) {
-	x := newTraced(t, process.Config{})
+	x := newTraced(t, process.New())
 	to := x.sleeper("T")
 	x.step()
 	p := x.handler(func(p *process.Self[int], _ int) {
@@ -115,7 +115,7 @@ func TestATurnReceivesNothingAfterAHandOff(t *testing.T) {
 }
 
 func TestASendOfATaskIsNoHandOff(t *testing.T) {
-	x := newTraced(t, process.Config{})
+	x := newTraced(t, process.New())
 	one, two := x.sleeper("1"), x.sleeper("2")
 	x.step()
 	x.turn(func(t *act.Task) {
@@ -139,7 +139,7 @@ func TestConfigMessagesBoundsATurn(t *testing.T) {
 		{math.MaxInt, "aabbbcccccc"},
 	} {
 		t.Run(fmt.Sprintf("%d messages", row.messages), func(t *testing.T) {
-			x := newTraced(t, process.Config{Messages: row.messages})
+			x := newTraced(t, process.WithBounds(1024, row.messages, 64))
 			a, b, c := x.sleeper("a"), x.sleeper("b"), x.sleeper("c")
 			x.step()
 			x.send(a, 1, 2)
@@ -162,7 +162,7 @@ func TestConfigBatchBoundsAChainOfHandOffs(t *testing.T) {
 		{6, "abababtabababtabababt"},
 	} {
 		t.Run(fmt.Sprintf("%d messages", row.turn), func(t *testing.T) {
-			x := newTraced(t, process.Config{Batch: row.turn})
+			x := newTraced(t, process.WithBounds(1024, 16, row.turn))
 			x.pingPong("a", "b", 0)
 			x.some(10)
 			x.busyTask()
@@ -183,7 +183,7 @@ func TestConfigBatchBoundsATurnOfMoreMessages(t *testing.T) {
 		{3, math.MaxInt, "aaaaaaaaa"},
 	} {
 		t.Run(fmt.Sprintf("%d messages, batches of %d", row.messages, row.batch), func(t *testing.T) {
-			x := newTraced(t, process.Config{Messages: row.messages, Batch: row.batch})
+			x := newTraced(t, process.WithBounds(1024, row.messages, row.batch))
 			a := x.sleeper("a")
 			x.step()
 			x.send(a, 1, 2, 3, 4, 5, 6, 7, 8, 9)
@@ -196,7 +196,7 @@ func TestConfigBatchBoundsATurnOfMoreMessages(t *testing.T) {
 // A message takes 600 µs here. So batches of four and of two take too long, and one of one does not; then two are tried
 // again.
 func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
-	x := newTraced(t, process.Config{Batch: 4})
+	x := newTraced(t, process.WithBounds(1024, 16, 4))
 	x.busyTask()
 	x.pingPong("a", "b", 600*time.Microsecond)
 	require.Contains(t, x.some(100), "tababtabtatbatbtabtatbat")

@@ -27,7 +27,7 @@ type repeated struct {
 }
 
 func newRepeated(t testing.TB, schedulers int) *repeated {
-	x := &repeated{t, process.New(process.Config{}), act.NewGroup(act.Config{Schedulers: schedulers})}
+	x := &repeated{t, process.New(), act.NewGroup(act.Config{Schedulers: schedulers})}
 	t.Cleanup(func() { _ = x.g.Close() })
 	return x
 }
@@ -91,7 +91,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		name  string
 		terms shutdown.Policy
 		done  bool // all messages are received
-		left  int64
+		left  int
 	}{
 		{"as long as it takes", shutdown.Policy{Kind: shutdown.Unbounded}, true, busy + sleeping},
 		{"turns, which are not counted", shutdown.Policy{Turns: 5}, true, busy + sleeping},
@@ -127,8 +127,8 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 					require.Equal(t, row.terms.Drop, cut.Dropped)
 				}
 				require.Equal(t, want, handled.Load())
-				require.Equal(t, row.left, x.sys.Stats().Alive)
-				require.Equal(t, busy+sleeping-row.left, closed.Load())
+				require.Equal(t, row.left, x.sys.Alive())
+				require.EqualValues(t, busy+sleeping-row.left, closed.Load())
 				for _, ref := range all {
 					if row.left == 0 {
 						n, err := process.Ended(ref).Value()
@@ -146,7 +146,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 				if row.left > 0 {
 					require.EqualValues(t, busy*messages, handled.Load())
 				}
-				require.Zero(t, x.sys.Stats().Alive)
+				require.Zero(t, x.sys.Alive())
 				require.EqualValues(t, busy+sleeping, closed.Load())
 			})
 		}
@@ -291,7 +291,7 @@ func TestCloseEndsAll(t *testing.T) {
 		require.ErrorIs(t, ref.Send(x.sys, exits), process.ErrDead)
 		require.False(t, ref.Kill())
 	}
-	require.Zero(t, x.sys.Stats().Alive)
+	require.Zero(t, x.sys.Alive())
 	require.True(t, x.sys.Quiescent().Resolved())
 	require.NoError(t, x.g.Close(), "once more")
 }
@@ -319,24 +319,26 @@ func TestASetUpThatFailsEndsAll(t *testing.T) {
 func TestStepContinuesAfterAnOrder(t *testing.T) {
 	for name, terms := range map[string]shutdown.Policy{"suspend": shutdown.Policy{Kind: shutdown.Suspend}, "halt": shutdown.Policy{Kind: shutdown.Halt}, "drain": shutdown.Policy{Kind: shutdown.Unbounded}} {
 		t.Run(name, func(t *testing.T) {
-			x, got := newStepped(t, 2), &outcomes{}
+			x, got := newStepped(t, 2), []string{}
+			note := func(text string) job { return func(*jobSelf) { got = append(got, text) } }
 			asked := x.spawn(process.Options{})
 			owner := x.spawn(process.Options{})
 			x.do(owner, func(p *jobSelf) {
-				p.After(time.Second, got.as("timer", nil))
-				process.Do(p, &listener.Sleep{For: time.Second}, func(err error) job { return got.as("operation", err) })
-				process.Request(p, asked, questionFor(func(p *jobSelf, r textReply) {
-					p.After(time.Second, func(p *jobSelf) { r.Send(p, "answer") })
-				}), 0, got.as)
+				p.After(time.Second, note("timer"))
+				process.Do(p, &listener.Sleep{For: time.Second}, func(error) job { return note("operation") })
+				ask := &process.Ask[job, string]{To: asked, Message: questionFor(func(p *jobSelf, r textReply) {
+					p.After(time.Second, func(*jobSelf) { r.Send("answer") })
+				})}
+				process.Do(p, ask, func(error) job { return note(ask.Value) })
 			})
 			x.g.Shutdown(namedOrder{name, terms})
 			for i := range 4 {
 				_, _ = x.g.Schedulers()[i%2].Step(1000) // sleeping processes are cut
 			}
-			require.Empty(t, got.all)
+			require.Empty(t, got)
 			quiescent := x.sys.Quiescent()
 			x.later(time.Second)
-			require.ElementsMatch(t, []string{"timer", "operation", "answer"}, got.all)
+			require.ElementsMatch(t, []string{"timer", "operation", "answer"}, got)
 			require.True(t, quiescent.Resolved())
 			x.do(owner, exits)
 			x.do(asked, exits)
@@ -378,7 +380,7 @@ func TestWhatDelaysAnOrderedEnd(t *testing.T) {
 // It has its set-up on one scheduler of two, which is the only one that its processes use.
 func TestSetupOnOneSchedulerOnly(t *testing.T) {
 	for _, only := range []int{0, 1} {
-		sys := process.New(process.Config{})
+		sys := process.New()
 		g := act.NewGroup(act.Config{Schedulers: 2, Threads: act.Stepped})
 		require.NoError(t, sys.Setup(g.Schedulers()[only]))
 		step := func() {

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -10,20 +9,11 @@ import (
 	"github.com/daimon-go/daimon/future"
 )
 
-// Config configures a System. The zero Config is good.
-type Config struct {
-	// Limit bounds the messages in the mailbox of a process whose Options have no Limit; 0 means 1024, -1 no bound.
-	Limit int
-	// Messages bounds the messages that a process receives in a turn; 0 means 16. A turn in which the Batch ends is shorter.
-	Messages int
-	// Batch bounds the messages that processes receive on a scheduler before it polls its sockets and timers again; 0
-	// means 64. If they take more than a millisecond the next batch is half as large, down to one message.
-	Batch int
-}
-
 // System runs processes on the schedulers of a Group. Any goroutine may call its methods, unless they say otherwise.
 type System struct {
-	cfg       resolved
+	limit     int        // of the messages in a mailbox without a Limit of its own
+	messages  int        // that a process receives in a turn at most. A turn in which the batch ends is shorter
+	batch     int        // messages that processes receive before the scheduler polls its sockets and timers again
 	mu        sync.Mutex // of join and Quiescent
 	group     *act.Group
 	runners   []*runner
@@ -41,48 +31,28 @@ type System struct {
 	awaited    word // 1: there are some
 }
 
-// resolved is a Config after its defaults. A Limit of 0 means no bound.
-type resolved struct {
-	Limit           int32
-	Messages, Batch int
-}
-
 // outside counts events that happen on no runner's thread.
 type outside struct {
-	turn    word // the index of the next runner, modulo their number
-	made    counter
-	ended   counter
-	dropped counter
-	letters counter
+	turn word // the index of the next runner, modulo their number
+	counts
 }
 
-// maxBound is more than any bound needs to be.
+// counts are of one runner, or of all that happens on no runner's thread.
+type counts struct{ made, ended, dropped, letters counter }
+
+// countsOf returns the counts of r, which may be nil.
+func (sys *System) countsOf(r *runner) *counts {
+	if r == nil {
+		return &sys.outside.counts
+	}
+	return &r.counts
+}
+
+// maxBound is more than any bound of a mailbox needs to be.
 const maxBound = 1 << 30
 
-// New returns a System, which runs no process before Setup. It panics if a bound is negative.
-func New(cfg Config) *System {
-	if cfg.Messages < 0 || cfg.Batch < 0 {
-		panic("process: a Config with a negative bound")
-	}
-	return &System{cfg: resolved{
-		Limit:    limit(cfg.Limit, 1024),
-		Messages: min(cmp.Or(cfg.Messages, 16), maxBound),
-		Batch:    min(cmp.Or(cfg.Batch, 64), maxBound),
-	}}
-}
-
-// limit returns the bound of a mailbox, which is general if own is 0; 0: none.
-func limit(own int, general int32) int32 {
-	switch {
-	case own == 0:
-		return general
-	case own == unbounded:
-		return 0
-	case own < 0:
-		panic("process: a negative Limit")
-	}
-	return int32(min(own, maxBound))
-}
+// New returns a System, which runs no process before Setup.
+func New() *System { return &System{limit: 1024, messages: 16, batch: 64} }
 
 // Errors of Setup.
 var (
@@ -128,7 +98,7 @@ func (sys *System) join(g *act.Group) error {
 	all := g.Schedulers()
 	sys.registries = make([]registry, len(all))
 	for i, s := range all {
-		r := &runner{sys: sys, s: s, budget: sys.cfg.Batch}
+		r := &runner{sys: sys, s: s, budget: sys.batch}
 		r.queue.id = uint32(i + 1)
 		sys.runners = append(sys.runners, r)
 	}
@@ -151,30 +121,21 @@ func systemOf(from Sender) (*System, *runner) {
 // Scheduler returns nil: a System is the Sender of goroutines that are in no turn.
 func (sys *System) Scheduler() *act.Scheduler { return nil }
 
-// Stats are counts since the System was made.
-type Stats struct {
-	Alive   int64 // processes
-	Ended   int64 // processes
-	Dropped int64 // messages: to processes that have ended, in their mailboxes, and by an Overflow of DropNewest
-}
-
-// Stats returns the counts. While processes run, they are of slightly different moments.
-func (sys *System) Stats() (n Stats) {
+// Alive returns how many processes are alive. While processes run, some that have just ended may count. It is 0 before
+// the first Setup.
+func (sys *System) Alive() int {
 	if !sys.joined.Load() {
-		return n
+		return 0
 	}
-	n.Ended = sys.outside.ended.Load()
+	ended := sys.outside.ended.Load()
 	for _, r := range sys.runners { // before the spawned ones, of which there are never fewer
-		n.Ended += r.ended.Load()
+		ended += r.ended.Load()
 	}
 	made := sys.outside.made.Load()
-	n.Dropped = sys.outside.dropped.Load()
 	for _, r := range sys.runners {
 		made += r.made.Load()
-		n.Dropped += r.dropped.Load()
 	}
-	n.Alive = made - n.Ended
-	return n
+	return int(made - ended)
 }
 
 // number counts a new process, and gives it its number.
@@ -189,24 +150,6 @@ func (sys *System) number(c *core, r *runner) {
 		n, of = add(&r.made, 1), r.s.Index()
 	}
 	c.id = uint64(n)*uint64(len(sys.runners)+1) + uint64(of)
-}
-
-// countDropped counts a message that is dropped.
-func (sys *System) countDropped(r *runner) {
-	if r == nil {
-		sys.outside.dropped.Add(1)
-	} else {
-		add(&r.dropped, 1)
-	}
-}
-
-// countDeadLetter counts a message to a process that has ended.
-func (sys *System) countDeadLetter(r *runner) {
-	if r == nil {
-		sys.outside.letters.Add(1)
-	} else {
-		add(&r.letters, 1)
-	}
 }
 
 // runs reports whether r is a runner of sys, and is not just ending all processes.

@@ -21,21 +21,15 @@ func TestMisusePanics(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"an unknown Limit", func() { process.New(process.Config{Limit: -2}) }, "process: a negative Limit"},
-		{"a negative Messages", func() { process.New(process.Config{Messages: -1}) }, "process: a Config with a negative bound"},
-		{"a negative Batch", func() { process.New(process.Config{Batch: -1}) }, "process: a Config with a negative bound"},
-		{"a Limit of one process", func() {
-			process.Spawn(newTraced(t, process.Config{}).sys, idler, process.Options{Limit: -2})
+		{"a negative Limit", func() {
+			process.Spawn(newTraced(t, process.New()).sys, idler, process.Options{Limit: -2})
 		}, "process: a negative Limit"},
 		{"no action", func() {
-			process.Spawn[int](newTraced(t, process.Config{}).sys, nil, process.Options{})
+			process.Spawn[int](newTraced(t, process.New()).sys, nil, process.Options{})
 		}, "process: no action to make a process of"},
-		{"Spawn before Setup", func() { spawnOn(process.New(process.Config{})) }, "process: Spawn before Setup"},
-		{"an unknown Overflow", func() {
-			process.Spawn(newTraced(t, process.Config{}).sys, idler, process.Options{Overflow: 3})
-		}, "process: Overflow(3) means nothing"},
+		{"Spawn before Setup", func() { spawnOn(process.New()) }, "process: Spawn before Setup"},
 		{"a link with no process", func() {
-			process.Link(spawnOn(newTraced(t, process.Config{}).sys), nil, true)
+			process.Link(spawnOn(newTraced(t, process.New()).sys), nil, true)
 		}, "process: Link without a process: the zero Ref is nobody"},
 		{"Spawn by a task of a Group without a System", func() {
 			s := act.New(act.Config{})
@@ -57,7 +51,7 @@ func TestMisusePanics(t *testing.T) {
 }
 
 func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
-	sys, other := process.New(process.Config{}), process.New(process.Config{})
+	sys, other := process.New(), process.New()
 	g, h := act.NewGroup(act.Config{Schedulers: 2}), act.NewGroup(act.Config{Schedulers: 1})
 	defer func() {
 		require.NoError(t, g.Close())
@@ -71,7 +65,7 @@ func TestAGroupHasOneSystemAndASystemOneGroup(t *testing.T) {
 // Processes that are spawned in a set-up function have their first turns when all set-up functions have returned on all
 // schedulers.
 func TestNoTurnBeforeSetUpIsComplete(t *testing.T) {
-	sys := process.New(process.Config{})
+	sys := process.New()
 	g := act.NewGroup(act.Config{Schedulers: 2})
 	defer func() { require.NoError(t, g.Close()) }()
 	var complete atomic.Bool
@@ -90,12 +84,12 @@ func TestNoTurnBeforeSetUpIsComplete(t *testing.T) {
 		return nil
 	}))
 	require.Zero(t, early.Load())
-	require.EqualValues(t, 200, sys.Stats().Ended)
+	require.EqualValues(t, 200, sys.Counted().Ended)
 }
 
 // Each Group has a System of its own. A process of the other one gets no thread by a hand-off.
 func TestProcessesOfTwoSystemsSendToEachOther(t *testing.T) {
-	one, two := newTraced(t, process.Config{}), newTraced(t, process.Config{})
+	one, two := newTraced(t, process.New()), newTraced(t, process.New())
 	there := two.handler(func(p *process.Self[int], _ int) { two.note(fmt.Sprint(p.System() == two.sys)) })
 	here := one.handler(func(p *process.Self[int], m int) { require.NoError(t, there.Send(p, m)) })
 	two.step()

@@ -44,10 +44,10 @@ func named(x *traced, name string, o process.Options, h func(p *process.Self[int
 }
 
 func TestWhatIsSeenOfProcesses(t *testing.T) {
-	x := newTraced(t, process.Config{Messages: 1, Batch: 1})
+	x := newTraced(t, process.WithBounds(1024, 1, 1))
 	sink := func(*process.Self[int], int) {}
 	quiet := named(x, "quiet", process.Options{}, sink)
-	full := named(x, "full", process.Options{Limit: 2, Overflow: process.DropNewest}, sink)
+	full := named(x, "full", process.Options{Limit: 2, Reject: true}, sink)
 	dead := x.handler(func(p *process.Self[int], _ int) { p.Exit() })
 	sender := named(x, "sender", process.Options{}, func(p *process.Self[int], m int) {
 		for range m {
@@ -58,7 +58,10 @@ func TestWhatIsSeenOfProcesses(t *testing.T) {
 	x.send(dead, 1)
 	x.step()
 	require.ErrorIs(t, dead.Send(x.sys, 1), process.ErrDead)
-	x.send(full, 1, 2, 3, 4, 5) // the first goes to where the process takes it, and fills a place
+	x.send(full, 1, 2) // the first goes to where the process takes it, and fills a place
+	for range 3 {
+		require.ErrorIs(t, full.Send(x.sys, 3), process.ErrFull)
+	}
 	all := listed(t, x.s, 100)
 	require.Len(t, all, 3)
 	for i := range all {
@@ -86,7 +89,7 @@ func TestWhatIsSeenOfProcesses(t *testing.T) {
 
 // Once somebody has asked, turns are timed.
 func TestTurnsOfProcessesAreTimedForThoseThatAsk(t *testing.T) {
-	x := newTraced(t, process.Config{})
+	x := newTraced(t, process.New())
 	slow := named(x, "slow", process.Options{}, func(*process.Self[int], int) { x.clock.Pass(3 * time.Millisecond) })
 	turns := func() {
 		for range 200 {
@@ -104,7 +107,7 @@ func TestTurnsOfProcessesAreTimedForThoseThatAsk(t *testing.T) {
 func TestAListInSlicesWhileProcessesEnd(t *testing.T) {
 	for seed := range uint64(20) {
 		draw := rand.New(rand.NewPCG(seed, 0))
-		x := newTraced(t, process.Config{})
+		x := newTraced(t, process.New())
 		var stay []uint64
 		var leave []process.Ref[int]
 		for i := range 300 {
@@ -146,7 +149,7 @@ func TestAListInSlicesWhileProcessesEnd(t *testing.T) {
 }
 
 func TestWaitsForProcesses(t *testing.T) {
-	x := newTraced(t, process.Config{})
+	x := newTraced(t, process.New())
 	type question = process.Reply[int]
 	deaf := process.Spawn(x.sys, process.Handler(func(*process.Self[question], question) {}),
 		process.Options{Name: "deaf", Limit: 1})
@@ -157,7 +160,7 @@ func TestWaitsForProcesses(t *testing.T) {
 	require.Equal(t, []string{runner, "an answer of deaf"}, servertest.Said(x.s))
 
 	// A process of another scheduler's Group would do; here it is full because no turn is taken in between.
-	other := process.New(process.Config{})
+	other := process.New()
 	there := act.New(act.Config{})
 	t.Cleanup(func() { _ = there.Close() })
 	require.NoError(t, other.Setup(there))

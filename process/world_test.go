@@ -63,9 +63,8 @@ type crowd struct {
 }
 
 func newCrowd(w *sim.World) *crowd {
-	return &crowd{w: w, endRate: pick(w, 0, 200, 2000), notices: map[process.AnyRef]int{}, sys: process.New(process.Config{
-		Limit: pick(w, 0, 1, 4), Messages: pick(w, 0, 1, 3), Batch: pick(w, 0, 1, 5),
-	})}
+	return &crowd{w: w, endRate: pick(w, 0, 200, 2000), notices: map[process.AnyRef]int{}, sys: process.WithBounds(
+		pick(w, 1024, 1, 4), pick(w, 16, 1, 3), pick(w, 64, 1, 5))}
 }
 
 // setUp is a set-up function.
@@ -158,7 +157,7 @@ func (m *member) Act(p *process.Self[tokenMessage]) act.Directive {
 		case !ok:
 			return act.Wait
 		case k.asks:
-			k.query.Send(p, k.hops)
+			k.query.Send(k.hops)
 			continue
 		}
 		if m.ends(p) {
@@ -216,10 +215,12 @@ func (m *member) pass(p *process.Self[tokenMessage], k tokenMessage) {
 		process.Do(p, f.Await(), func(error) tokenMessage { return back() })
 		w.At(w.Now()+c.delay(), func() { _ = f.Resolve(1) })
 	case 3:
-		ask := func(r process.Reply[int]) tokenMessage { return tokenMessage{hops: 7, asks: true, query: r} }
-		process.Request(p, c.member(), ask, c.delay(), func(n int, err error) tokenMessage {
-			if err == nil && n != 7 {
-				w.Errorf("the answer is %d", n)
+		ask := &process.Ask[tokenMessage, int]{To: c.member(), Within: c.delay(), Message: func(r process.Reply[int]) tokenMessage {
+			return tokenMessage{hops: 7, asks: true, query: r}
+		}}
+		process.Do(p, ask, func(err error) tokenMessage {
+			if err == nil && ask.Value != 7 {
+				w.Errorf("the answer is %d", ask.Value)
 			}
 			return back()
 		})
@@ -241,7 +242,7 @@ func (c *crowd) delay() time.Duration {
 
 // check checks the counts long after the last token must have arrived.
 func (c *crowd) check() {
-	n := c.sys.Stats()
+	n := c.sys.Counted()
 	if c.ordered {
 		return
 	}
@@ -263,7 +264,7 @@ func (c *crowd) check() {
 			c.w.Errorf("%v: %d notices of 2", of, times)
 		}
 	}
-	if alive := int64(len(c.members) + 2); n.Alive != alive {
-		c.w.Errorf("%d are alive, of %d", n.Alive, alive)
+	if alive := len(c.members) + 2; c.sys.Alive() != alive {
+		c.w.Errorf("%d are alive, of %d", c.sys.Alive(), alive)
 	}
 }

@@ -36,7 +36,7 @@ func counter() process.Action[visit] {
 	visits := 0
 	return process.Handler(func(p *process.Self[visit], v visit) {
 		visits++
-		v.total.Send(p, visits)
+		v.total.Send(visits)
 	})
 }
 
@@ -71,7 +71,7 @@ func ExampleServer() {
 	server := program.Server{Addr: "127.0.0.1:8080"}
 	server.Parse()
 
-	visits := &site{system: process.New(process.Config{})}
+	visits := &site{system: process.New()}
 	public := &httpd.Server{Handler: visits.page}
 	private := &httpd.Server{Handler: hello}
 	server.Run(

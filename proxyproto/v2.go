@@ -125,7 +125,7 @@ func pathOf(p []byte) string {
 	return string(name)
 }
 
-// checkTLVs checks the form of the values behind the addresses, and the checksum if there is one. Nothing else of them is used.
+// checkTLVs checks the form of the values after the addresses, and the checksum if there is one. Nothing else of them is used.
 func checkTLVs(header []byte, from int) error {
 	const checksum = 0x03
 	summed := false

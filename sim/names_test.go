@@ -58,7 +58,7 @@ var styles = map[string]func(d dial) setUps{
 		}}
 	},
 	"process": func(d dial) setUps {
-		sys := process.New(process.Config{})
+		sys := process.New()
 		return setUps{sys.Setup, func(s *act.Scheduler) error {
 			return process.Spawn(sys, process.Handler[error](func(p *process.Self[error], m error) {
 				switch m {

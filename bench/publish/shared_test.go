@@ -114,7 +114,7 @@ type question struct {
 
 // asked has the map in a process.
 func asked() way {
-	sys := process.New(process.Config{})
+	sys := process.New()
 	var ref process.Ref[question]
 	return way{
 		setup: func(s *act.Scheduler) error {
@@ -124,7 +124,7 @@ func asked() way {
 			m := map[int]int{}
 			ref = process.Spawn(sys, process.Handler(func(p *process.Self[question], q question) {
 				q.on(m)
-				q.reply.Send(p, q.value)
+				q.reply.Send(q.value)
 			}), process.Options{Name: "map"})
 			return nil
 		},

@@ -44,7 +44,7 @@ type Chat struct {
 
 // New returns a Chat without rooms.
 func New() *Chat {
-	return &Chat{sys: process.New(process.Config{}), most: 64, every: time.Second / 2}
+	return &Chat{sys: process.New(), most: 64, every: time.Second / 2}
 }
 
 // Setup is a set-up function that starts the hall.

@@ -46,7 +46,7 @@ func startPaced(t *testing.T, cfg act.Config, every time.Duration) *chat {
 // empty waits until all members have left and all rooms have ended. The hall stays.
 func (c *chat) empty() {
 	c.T.Helper()
-	require.Eventually(c.T, func() bool { return c.sys.Stats().Alive == 1 }, servertest.Timeout, time.Millisecond)
+	require.Eventually(c.T, func() bool { return c.sys.Alive() == 1 }, servertest.Timeout, time.Millisecond)
 }
 
 // end ends the chat, and requires that nothing is cut or logged and no process is left.
@@ -55,7 +55,7 @@ func (c *chat) end() {
 	c.Group.Shutdown(servertest.Drain)
 	require.NoError(c.T, c.End())
 	require.Empty(c.T, c.Logs.All())
-	require.Zero(c.T, c.sys.Stats().Alive)
+	require.Zero(c.T, c.sys.Alive())
 }
 
 // client returns a connection that has sent a name.

@@ -22,12 +22,12 @@ type find struct {
 
 func (q find) at(h *hall, p *process.Self[query]) {
 	if there, ok := h.rooms[q.name]; ok && there != q.but {
-		q.reply.Send(p, there)
+		q.reply.Send(there)
 		return
 	}
 	// The process does not have the name of the room: a client has chosen that, and it would be on the pages of package inspect.
 	fresh := process.Spawn(p, makeRoom(q.name), process.Options{Limit: h.most})
-	if !q.reply.Send(p, fresh) {
+	if !q.reply.Send(fresh) {
 		fresh.Kill() // the member no longer waits for the answer, so nobody will enter
 		return
 	}

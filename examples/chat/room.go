@@ -160,14 +160,14 @@ type entry struct {
 func (x enter) at(r *room, p *process.Self[message]) {
 	name := strings.ToLower(x.seat.name)
 	if r.names[name] != nil {
-		x.reply.Send(p, entry{})
+		x.reply.Send(entry{})
 		return
 	}
 	x.seat.room.Store(r)
 	r.seats, r.names[name] = append(r.seats, x.seat), x.seat
 	text := "* " + x.seat.name + " has come to " + r.name + "\n"
 	welcome := tell(text, news{Type: "welcome", Room: r.name, Name: x.seat.name, Here: len(r.seats), Names: r.list(crowd)})
-	if !x.reply.Send(p, entry{r.last, welcome}) { // the member has gone
+	if !x.reply.Send(entry{r.last, welcome}) { // the member has gone
 		r.remove(x.seat)
 		return
 	}
@@ -252,7 +252,7 @@ func (x who) at(r *room, p *process.Self[message]) {
 	if more := len(r.seats) - len(names); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	x.reply.Send(p, tell(text+"\n", news{Type: "names", Here: len(r.seats), Names: names}))
+	x.reply.Send(tell(text+"\n", news{Type: "names", Here: len(r.seats), Names: names}))
 }
 
 type closing struct{}

@@ -64,7 +64,7 @@ func TestWorldChat(t *testing.T) {
 		require.NoError(t, err)
 		w.Client("10.0.0.1:37", func(k *sim.Client) error {
 			k.Sleep(20*time.Minute - w.Now())
-			if alive := c.sys.Stats().Alive; alive > 1 || ends && alive > 0 {
+			if alive := c.sys.Alive(); alive > 1 || ends && alive > 0 {
 				w.Errorf("%d processes are left", alive)
 			}
 			return nil

@@ -14,10 +14,10 @@ import (
 func spawn(m *measure.Meter) {
 	run(m.Reactors, func(sys *process.System, stop func()) {
 		brief := process.Func[int](func(*process.Self[int]) act.Directive { return act.Done })
-		left, all := 0, int64(0)
+		left := 0
 		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
 			if left == 0 {
-				if sys.Stats().Ended < all {
+				if sys.Alive() > 1 {
 					return act.Yield
 				}
 				if !m.Lap(measure.Batches * measure.Batch) {
@@ -30,7 +30,6 @@ func spawn(m *measure.Meter) {
 				process.Spawn(p, brief, process.Options{})
 			}
 			left--
-			all += measure.Batch
 			return act.Yield
 		}), process.Options{})
 	})

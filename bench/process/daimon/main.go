@@ -38,7 +38,7 @@ func run(reactors int, begin func(sys *process.System, stop func())) {
 func runOn(reactors int, begin func(s *act.Scheduler, sys *process.System, stop func())) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	sys := process.New(process.Config{})
+	sys := process.New()
 	err := act.Run(ctx, act.Config{Schedulers: reactors}, sys.Setup, func(s *act.Scheduler) error {
 		if s.Index() == reactors-1 { // all others are ready
 			begin(s, sys, stop)

@@ -244,7 +244,7 @@ func callsBesideTasks(m *measure.Meter) {
 }
 
 func callFrom(m *measure.Meter, sys *process.System, stop func()) {
-	echo := spawned(sys, func(p *process.Self[process.Reply[int]], r process.Reply[int]) { r.Send(p, 0) })
+	echo := spawned(sys, func(p *process.Self[process.Reply[int]], r process.Reply[int]) { r.Send(0) })
 	question := func(r process.Reply[int]) process.Reply[int] { return r }
 	go func() {
 		defer stop()

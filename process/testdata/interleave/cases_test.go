@@ -299,7 +299,7 @@ var cases = []small{
 		})
 		w.thread("one", func() { w.spawnFrom(w.sys, "new", Options{}, func(*Self[msg]) { began = true }) })
 	}},
-	{"more than a turn of messages", shape{runners: 2, preemptions: 1, cfg: Config{Messages: 1, Batch: 1}}, func(w *world) {
+	{"more than a turn of messages", shape{runners: 2, preemptions: 1, messages: 1, batch: 1}, func(w *world) {
 		all := w.asleep(Options{}, "to", "other")
 		w.has(all[0], nil)
 		w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
@@ -381,21 +381,15 @@ var cases = []small{
 		})
 	}},
 	{"answered while the asked process ends", shape{runners: 2, preemptions: 2}, func(w *world) {
-		all := w.asleep(Options{}, "asked", "asker")
-		var r Reply[int]
-		w.has(all[1], func(p *Self[msg]) {
-			all[0].sent++
-			Request(p, all[0].ref, func(q Reply[int]) msg {
-				r = q
-				return msg{"question", 1, nil}
-			}, time.Hour, func(int, error) msg { return all[1].extra("answer") })
-		})
-		w.runUntilIdle(false)
-		w.thread("answerer", func() { r.Send(w.sys, 1) })
-		w.thread("killer", func() { all[0].ref.Kill() })
+		asked := w.asleep(Options{}, "asked")[0]
+		answers := 0
+		q := &question[int]{notify: func() { answers++ }}
+		q.watchAsked(asked.ref)
+		w.thread("answerer", func() { Reply[int]{q}.Send(1) })
+		w.thread("killer", func() { asked.ref.Kill() })
 		w.checks = append(w.checks, func() {
-			if n := all[1].heard["answer"]; r.Open() == (n == 1) {
-				w.fail("%d answers to one question", n)
+			if answers != 1 {
+				w.fail("%d answers to one question", answers)
 			}
 		})
 	}},
@@ -435,17 +429,17 @@ var cases = []small{
 		})
 	}},
 	{"asked while it ends", shape{runners: 2, preemptions: 2}, func(w *world) {
-		all := w.asleep(Options{}, "one", "two")
-		w.thread("killer", func() { all[0].ref.Kill() })
-		w.has(all[1], func(p *Self[msg]) {
-			all[0].sent++
-			Request(p, all[0].ref, func(r Reply[int]) msg {
-				return msg{"question", 1, func(p *Self[msg]) { r.Send(p, 1) }}
-			}, 0, func(int, error) msg { return all[1].extra("answer") })
+		asked := w.asleep(Options{}, "asked")[0]
+		answers := 0
+		w.thread("killer", func() { asked.ref.Kill() })
+		w.thread("asker", func() {
+			q := &question[int]{notify: func() { answers++ }}
+			q.watchAsked(asked.ref)
+			_ = w.send(w.sys, "asker", asked, func(*Self[msg]) { Reply[int]{q}.Send(1) })
 		})
 		w.checks = append(w.checks, func() {
-			if n := all[1].heard["answer"]; n != 1 {
-				w.fail("%d answers to one question", n)
+			if answers != 1 {
+				w.fail("%d answers to one question", answers)
 			}
 		})
 	}},

@@ -25,13 +25,14 @@ type small struct {
 type shape struct {
 	runners     int
 	preemptions int
-	cfg         Config
 	ordered     bool // the case has orders, which a Group does not forget
+	messages    int  // 0: the bounds of New
+	batch       int
 }
 
 // try runs one schedule, and returns the world with what was found.
 func (x *small) try(c chooser, all loops, recording bool) *world {
-	w := newWorld(c, all, x.cfg)
+	w := newWorld(c, all, x.messages, x.batch)
 	w.fresh, w.recording = x.ordered, recording
 	x.play(w)
 	if w.finding == "" {

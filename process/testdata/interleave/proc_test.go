@@ -22,7 +22,7 @@ type proc struct {
 	lazy  bool               // it receives one message in each turn
 	spare int                // it leaves so many messages in its mailbox
 
-	bounded bool // its Overflow is Block
+	bounded bool // it does not reject
 
 	here     *thread        // the thread that it runs on
 	heard    map[string]int // the last message received, by sender
@@ -58,7 +58,7 @@ func (x *proc) Act(p *Self[msg]) act.Directive {
 		f(p)
 	}
 	for {
-		if x.spare > 0 && p.Pending() <= x.spare {
+		if x.spare > 0 && len(p.out)-int(p.pos) <= x.spare {
 			return act.Wait
 		}
 		m, ok := p.Receive()
@@ -111,7 +111,7 @@ func (w *world) send(from Sender, name string, to *proc, do func(p *Self[msg])) 
 	err := to.ref.Send(from, m)
 	w.returned()
 	w.of(to.core).arrived() // even if another thread has queued it
-	if err == nil || err == ErrDead {
+	if _, blocked := err.(act.Blocked); !blocked {
 		to.sent++
 	}
 	return err
@@ -180,7 +180,7 @@ func (x *proc) checkIdle() int {
 // left returns the number of messages in the mailbox.
 func (x *proc) left() int {
 	p := x.core.body.(*Self[msg])
-	return p.Pending() + len(p.in)
+	return len(p.out) - int(p.pos) + len(p.in)
 }
 
 // Stop implements Stopper.

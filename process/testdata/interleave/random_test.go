@@ -29,7 +29,7 @@ func newLoopSets() loopSets { return loopSets{newLoops(1), newLoops(2), newLoops
 // tryRandom runs one random world.
 func tryRandom(seed uint64, all loopSets, recording bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	w := newWorld(newRandomChooser(seed), all[rng.IntN(3)], Config{Messages: 1 + rng.IntN(3), Batch: 1 + rng.IntN(5)})
+	w := newWorld(newRandomChooser(seed), all[rng.IntN(3)], 1+rng.IntN(3), 1+rng.IntN(5))
 	w.bells, w.recording = rng.IntN(4) == 0, recording
 	for range 1 + rng.IntN(mostProcs) {
 		w.random(w.sys, rng)
@@ -63,10 +63,10 @@ func tryRandom(seed uint64, all loopSets, recording bool) *world {
 func (w *world) random(from Sender, rng interface{ IntN(int) int }) {
 	name := fmt.Sprintf("p%d", w.named)
 	w.named++
-	o := Options{Limit: []int{-1, 1, 2}[rng.IntN(3)], Overflow: Overflow(rng.IntN(3))}
+	o := Options{Limit: []int{-1, 1, 2}[rng.IntN(3)], Reject: rng.IntN(2) == 0}
 	x := &proc{w: w, name: name, heard: map[string]int{}, numbers: map[string]int{}}
 	x.lazy = rng.IntN(4) == 0
-	x.bounded = o.Limit != -1 && o.Overflow == Block
+	x.bounded = o.Limit != -1 && !o.Reject
 	depth := rng.IntN(mostDepth)
 	x.first = func(p *Self[msg]) { w.anything(p, name, x, depth) }
 	x.ref = Spawn(from, x, o)

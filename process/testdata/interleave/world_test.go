@@ -99,9 +99,10 @@ func (x *loop) clear() {
 	x.todo, x.leaves = nil, false
 }
 
-func newWorld(c chooser, all loops, cfg Config) *world {
+func newWorld(c chooser, all loops, messages, batch int) *world {
 	w := &world{tester: newTester(c), loops: all, byCore: map[*core]*proc{}, shadows: map[unsafe.Pointer]*shadow{}}
-	w.sys = New(cfg)
+	w.sys = New()
+	w.sys.messages, w.sys.batch = cmp.Or(messages, w.sys.messages), cmp.Or(batch, w.sys.batch)
 	for _, x := range all {
 		x.clear()
 	}
@@ -561,7 +562,7 @@ func (w *world) checkClosed() {
 			w.fail("%s is %s, and all runners are closed", p.name, stateName(p.core.word.Peek()&states))
 		}
 	}
-	if n := w.sys.Stats().Alive; n != 0 {
+	if n := w.sys.Alive(); n != 0 {
 		w.fail("all runners are closed, and the System counts %d as alive", n)
 	}
 	w.checkCounts()
@@ -632,7 +633,7 @@ func (w *world) checkIdle() {
 	} else if (alive == 0 || ordered) && keeping > 0 {
 		w.fail("%d processes are alive, an order is in force: %v, and %d runners keep Run from returning", alive, ordered, keeping)
 	}
-	if n := w.sys.Stats().Alive; int(n) != alive {
+	if n := w.sys.Alive(); n != alive {
 		w.fail("%d processes are alive, and the System counts %d", alive, n)
 	}
 	for _, q := range w.inquiries {
@@ -645,13 +646,16 @@ func (w *world) checkIdle() {
 
 // checkCounts checks that every message was received, refused, or dropped and counted.
 func (w *world) checkCounts() {
-	sent, received, left := 0, 0, 0
+	sent, received, left, dropped := 0, 0, 0, w.sys.outside.dropped.Load()
+	for _, r := range w.sys.runners {
+		dropped += r.dropped.Load()
+	}
 	for _, p := range w.procs {
 		sent += p.sent
 		received += p.received
 		left += p.left()
 	}
-	if dropped := int(w.sys.Stats().Dropped); sent != received+dropped+left+w.pending {
+	if sent != received+int(dropped)+left+w.pending {
 		w.fail("%d messages were sent, %d received, %d dropped, and %d are left", sent, received, dropped, left)
 	}
 }
