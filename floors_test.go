@@ -33,7 +33,7 @@ const floors = `
 	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
 	internal/wheel
-	internal/facts     net/netip time
+	internal/facts    shutdown net/netip time
 	internal/logs     go.uber.org/zap go.uber.org/zap/zapcore os time
 	internal/pool     internal/inbox golang.org/x/sys/unix syscall unsafe
 	internal/panics   go.uber.org/zap runtime/debug

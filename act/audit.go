@@ -4,8 +4,7 @@ import "fmt"
 
 // Audit checks, for simulations, that the parts of the scheduler agree with each other: each task is in the queue that its state
 // demands and in no other, and there are as many of each kind as are counted. It is called between two Steps.
-func (i *internals) Audit() error {
-	s := i.of()
+func (s internals) Audit() error {
 	queued := map[*Task]bool{}
 	for _, q := range []struct {
 		of    *queue

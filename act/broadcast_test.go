@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // broadcaster broadcasts n numbers from a task, which waits while there is no room.
@@ -99,10 +100,11 @@ func TestABroadcastIsForAllOrNone(t *testing.T) {
 func TestABroadcastGoesToThoseThatHaveAReceiver(t *testing.T) {
 	var h history
 	woken := ""
-	g, _ := newGroup(t, act.Config{Schedulers: 3, Inbox: 1, Threads: act.Stepped, Trace: &act.Trace{
-		RemoteEvent: func(s *act.Scheduler) { woken += string(rune('0' + s.Index())) },
-	}})
+	g, _ := newGroup(t, act.Config{Schedulers: 3, Inbox: 1, Threads: act.Stepped})
 	all := g.Schedulers()
+	for _, s := range all {
+		s.Internals().ObserveInbox(func(shutdown.Order) { woken += string(rune('0' + s.Index())) })
+	}
 	require.NoError(t, all[1].Post(func(*act.Scheduler) {})) // its inbox is full, and it is in no audience
 	var even, last act.Audience
 	even.Join(all[0])

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -19,14 +20,14 @@ type census struct {
 	oldest  []candidate
 	chunk   int // of the slab, next
 	place   int // of the lists below, next
-	closing []lingerer
+	closing []facts.Lingerer
 }
 
 // candidate is one of the oldest so far. It is described at the end of its step, since describing takes longer than
 // counting.
 type candidate struct {
 	shutdown.Unfinished
-	closing Describer // a connection without a task; nil: t
+	closing any // a connection without a task; nil: t
 	t       *Task
 	turn    uint64        // of t: if the number is another one later, t has had a turn, or is another task
 	seen    time.Duration // when t was first known to have had this turn
@@ -43,7 +44,7 @@ const slotsAStep = 4096
 func newCensus(s *Scheduler, drain bool, before []candidate) *census {
 	c := &census{s: s, drain: drain, before: before}
 	for _, v := range s.made {
-		if l, ok := v.(lingerer); ok {
+		if l, ok := v.(facts.Lingerer); ok {
 			c.closing = append(c.closing, l)
 		}
 	}
@@ -76,17 +77,14 @@ func (c *census) visitSome() (more bool) {
 	if len(c.closing) == 0 {
 		return false
 	}
-	c.place = c.closing[0].EachClosing(c.place, slotsAStep, func(still time.Duration, x Describer) {
-		c.keep(candidate{Unfinished: shutdown.Unfinished{Kind: kindOfClosing, Still: still}, closing: x})
+	c.place = c.closing[0].EachClosing(c.place, slotsAStep, func(still time.Duration, x any) {
+		c.keep(candidate{Unfinished: shutdown.Unfinished{Kind: "closed connections", Still: still}, closing: x})
 	})
 	if c.place == 0 {
 		c.closing = c.closing[1:]
 	}
 	return true
 }
-
-// kindOfClosing is the kind of connections that were closed.
-const kindOfClosing = "closed connections"
 
 func (c *census) visit(t *Task) {
 	if t.state <= free || t.state >= abandoned || t.flags&background != 0 {
@@ -100,7 +98,7 @@ func (c *census) visit(t *Task) {
 
 // count counts t, and keeps it if it is one of the oldest.
 func (c *census) count(t *Task) {
-	kind := t.kind()
+	kind := c.s.Internals().Kind(t)
 	one := shutdown.Cut{Kinds: []shutdown.Count{{Name: kind, N: 1}}}
 	if t.flags&isDemon != 0 {
 		one.Demons++
@@ -135,7 +133,7 @@ func (c *census) candidate(t *Task, kind string) candidate {
 	x := candidate{Unfinished: shutdown.Unfinished{Kind: kind, Still: -1}, t: t, turn: t.turn, seen: c.s.now}
 	if t.state == offloaded {
 		x.Still = c.s.now - t.extra.offload.since
-	} else if k, ok := t.action.(connected); ok {
+	} else if k, ok := t.action.(facts.Connected); ok {
 		x.Still = k.Still()
 	}
 	if x.Still < 0 {
@@ -180,7 +178,7 @@ func (x *candidate) describe(s *Scheduler) {
 	x.Name, x.Peer = x.t.String(), d.said.Peer.String()
 	if x.t.state == waiting {
 		x.Waits = d.Internals().Waits.All()
-		if is := s.status(x.t); is.Timers > 0 {
+		if is := s.Internals().Status(x.t); is.Timers > 0 {
 			x.Waits = append(x.Waits, fmt.Sprintf("a timer due in %v", is.Due.Round(time.Millisecond)))
 		}
 	}
@@ -209,12 +207,12 @@ func (s *Scheduler) left() *shutdown.Cut {
 	}
 	cut := c.result()
 	if cut != nil {
-		cut.Order, cut.Dropped = s.order, s.terms.Drop
+		cut.Order, cut.Dropped = s.order, s.terms.drop
 	}
 	return cut
 }
 
-// heldFor returns what KeepRunning was called for, nil if its count is 0: lingering closes, unless an accounter knows
+// heldFor returns what KeepRunning was called for, nil if its count is 0: lingering closes, unless an Accounter knows
 // better.
 func (s *Scheduler) heldFor() *shutdown.Cut {
 	if s.held == 0 {
@@ -222,7 +220,7 @@ func (s *Scheduler) heldFor() *shutdown.Cut {
 	}
 	c := &shutdown.Cut{Order: s.order, Lingering: s.held}
 	for _, v := range slices.Backward(s.made) {
-		if a, ok := v.(accounter); ok {
+		if a, ok := v.(facts.Accounter); ok {
 			c.Lingering -= a.Account(c)
 		}
 	}

@@ -1,6 +1,7 @@
 package act
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -98,35 +99,26 @@ func (x *draining) Expire() {
 func (s *Scheduler) phase() (int, time.Duration) {
 	switch {
 	case s.order == nil:
-		var t merge.Terms
+		var t terms
 		for _, r := range s.announced {
-			t, _ = t.With(r.terms, r.at)
+			t = t.with(r.terms, r.at)
 		}
-		return 0, t.Until
-	case s.now < s.terms.Leave:
-		return 1, s.terms.Until
+		return 0, t.until
+	case s.now < s.terms.leave:
+		return 1, s.terms.until
 	}
-	return 2, s.terms.Until
+	return 2, s.terms.until
 }
 
 // join returns when the shutdown began.
 func (d *drain) join(s *Scheduler) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.any() {
+	if !slices.ContainsFunc(d.parts, func(p part) bool { return p.in }) {
 		d.begun, d.reported = s.now, 0
 	}
 	d.parts[s.index] = part{in: true, ended: s.counts.ended, told: s.counts.ended}
 	return d.begun
-}
-
-func (d *drain) any() bool {
-	for i := range d.parts {
-		if d.parts[i].in {
-			return true
-		}
-	}
-	return false
 }
 
 func (d *drain) leave(s *Scheduler) {

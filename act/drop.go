@@ -1,5 +1,7 @@
 package act
 
+import "github.com/daimon-go/daimon/internal/facts"
+
 // dropAll drops all tasks and demons except the attached ones, and what the Locals keep going. Tasks that a Close
 // spawns meanwhile stay for a later Run.
 func (s *Scheduler) dropAll() {
@@ -21,7 +23,7 @@ func (s *Scheduler) dropAll() {
 	for _, t := range left {
 		s.drop(t)
 	}
-	eachLocal(s, func(x interface{ Drop() }) { x.Drop() })
+	eachLocal(s, facts.Dropper.Drop)
 }
 
 // drop removes t unfinished. If an offloaded function runs, t is closed when that returns.

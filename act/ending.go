@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/inbox"
-	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -24,7 +24,7 @@ type ending struct {
 
 	// What is in force.
 	order    shutdown.Order // the latest that made the terms stricter; nil: none
-	terms    merge.Terms
+	terms    terms
 	obeyed   []*given      // what terms consist of
 	ordered  time.Duration // when the first of them came into force
 	since    time.Duration // when order came into force
@@ -78,8 +78,8 @@ func (e *ending) settleOrders() {
 	}
 }
 
-// announce takes x in. enforceDue puts it into force at once, or when it has been announced for long enough here. Once
-// a request is in force, further ones are not announced first: the least of all times counts, as with the other bounds.
+// announce takes x in. Once a request is in force, further ones are not announced first: the least of all times counts, as
+// with the other bounds.
 func (s *Scheduler) announce(x *given) {
 	if s.group.late(x.order) {
 		s.group.spend(x)
@@ -127,29 +127,29 @@ func (s *Scheduler) enforceDue() {
 // part of the request's Time.
 func (s *Scheduler) merge(r received) (stricter bool) {
 	s.now = s.clock.Monotonic()
-	p, bounded := r.terms, s.terms.Turns > 0
+	p, bounded := r.terms, s.terms.turns > 0
 	if p.Announce = 0; p.Time > 0 {
 		p.Time = max(1, p.Time-(s.now-r.at))
 	}
-	merged, stricter := s.terms.With(p, s.now)
-	if !stricter {
+	merged := s.terms.with(p, s.now)
+	if merged == s.terms {
 		return false
 	}
 	if s.order == nil {
 		s.ordered = s.now
 	}
 	s.beginDraining()
-	s.beginInactivity(merged.Inactivity)
+	s.beginInactivity(merged.inactivity)
 	s.terms, s.order, s.since, s.leavers = merged, r.order, s.now, 0
-	s.lastTold = s.lastTold || merged.Kind >= shutdown.Halt
-	if merged.Kind != shutdown.Suspend {
+	s.lastTold = s.lastTold || merged.kind >= shutdown.Halt
+	if merged.kind != shutdown.Suspend {
 		s.notify(func(t *Task) bool { return t.flags&last == 0 || s.lastTold }, bounded)
 	}
 	return true
 }
 
-// noteWaits notes what tasks wait for, if one of these requests halts. They are about to be told, and so made ready,
-// and after a request that halts they have no further turn.
+// noteWaits notes what tasks wait for, if one of these requests halts: they are about to be made ready, and then have no
+// further turn.
 func (s *Scheduler) noteWaits(all []received) {
 	halts := func(r received) bool { return r.terms.Kind == shutdown.Halt && r.enforce() }
 	if s.halted == nil && slices.ContainsFunc(all, halts) {
@@ -165,12 +165,10 @@ func (s *Scheduler) notify(whom func(*Task) bool, bounded bool) {
 			return
 		}
 		t.flags |= untold
-		if !bounded || t.left > s.terms.Turns {
-			t.left = s.terms.Turns
+		if !bounded || t.left > s.terms.turns {
+			t.left = s.terms.turns
 		}
-	})
-	s.slab.all(func(t *Task) {
-		if t.flags&untold != 0 && t.state != offloaded && t.state != abandoned && whom(t) {
+		if t.state != offloaded && t.state != abandoned {
 			s.tell(t)
 		}
 	})
@@ -210,14 +208,14 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 	if t.flags&(isDemon|last) == 0 {
 		s.noteProgress()
 	}
-	if s.terms.Turns == 0 || s.now < s.terms.Leave || t.flags&background != 0 {
+	if s.terms.turns == 0 || s.now < s.terms.leave || t.flags&background != 0 {
 		return true // monitors have no bound: without them the tasks could not use the turns that they have left
 	}
 	if t.left > 0 {
 		t.left--
 		return true
 	}
-	if s.terms.Drop {
+	if s.terms.drop {
 		s.noteCut(t)
 		s.drop(t)
 	} else {
@@ -228,36 +226,21 @@ func (s *Scheduler) grantTurn(t *Task) bool {
 	return false
 }
 
-// termsMet reports whether a bound of the shutdown ends Run, whatever is left.
-func (s *Scheduler) termsMet() bool {
-	switch {
-	case !s.terms.Given:
-		return false
-	case s.terms.Kind == shutdown.Halt, s.terms.Kind == shutdown.Suspend:
-		return true
-	}
-	if s.terms.Until > 0 && s.now >= s.terms.Until {
-		return true
-	}
-	i := s.terms.Inactivity
-	return i > 0 && s.now-time.Duration(s.progress.Load()) >= i && s.now >= s.inactiveAt()
-}
-
 // conclude ends the shutdown at the end of Run: it drops what is left if the policy says so, makes the rest ready for a
 // later Run, and returns the Cut.
 func (s *Scheduler) conclude() error {
 	s.group.activate(s) // what is dropped may post to another scheduler
 	cut := s.left()
 	s.endDraining()
-	if s.terms.Drop && s.broken == nil {
+	if s.terms.drop && s.broken == nil {
 		s.dropAll()
 	}
 	for t := s.exhausted.pop(); t != nil; t = s.exhausted.pop() {
 		s.enqueue(t)
 	}
 	s.exhaustedCount = 0
-	eachLocal(s, leaver.Leave)
-	s.order, s.terms, s.cut, s.halted, s.lastTold = nil, merge.Terms{}, nil, nil, false
+	eachLocal(s, facts.Leaver.Leave)
+	s.order, s.terms, s.cut, s.halted, s.lastTold = nil, terms{}, nil, nil, false
 	s.forgetOrders()
 	s.concluded++
 	s.group.orderSpent(s)

@@ -16,14 +16,14 @@ type Executor interface {
 
 // Reserve returns an Executor for functions that must not queue with others: n goroutines of its own, in addition to
 // the Offloads, if the Config.Executor can reserve them. Any goroutine.
-func (i *internals) Reserve(n int) Executor {
+func (s internals) Reserve(n int) Executor {
 	if n < 1 {
 		panic("act: Reserve of no goroutines")
 	}
-	if r, ok := i.group.cfg.Executor.(interface{ Reserve(n int) Executor }); ok {
+	if r, ok := s.group.cfg.Executor.(interface{ Reserve(n int) Executor }); ok {
 		return r.Reserve(n)
 	}
-	return i.group.cfg.Executor
+	return s.group.cfg.Executor
 }
 
 // executor is the default Executor.

@@ -23,11 +23,10 @@ type idling struct{ Idler }
 
 // SetIdler replaces the Idler with x, wrapped by Config.Idle. An engine calls it at its first use, in a set-up function
 // or a turn.
-func (i *internals) SetIdler(x Idler) {
-	s := i.of()
+func (s internals) SetIdler(x Idler) {
 	s.touch()
 	if strategy := s.group.cfg.Idle; strategy != nil {
-		x = strategy(s, x)
+		x = strategy(s.Scheduler, x)
 	}
 	s.idler.Store(&idling{x})
 }

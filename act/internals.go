@@ -1,24 +1,27 @@
 package act
 
 import (
+	"reflect"
 	"slices"
 
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/thread"
+	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Internals is for the other packages of Daimon. It is not part of the API: its methods may change with every release.
-func (s *Scheduler) Internals() *internals { return (*internals)(s) }
+func (s *Scheduler) Internals() internals { return internals{s} }
 
-// internals is a Scheduler with methods that only packages of this module call. Its methods are called on the scheduler's thread,
-// except where others are named.
-type internals Scheduler
+// internals has methods that only packages of this module call: on the scheduler's thread, except where others are named.
+type internals struct{ *Scheduler }
 
-func (i *internals) of() *Scheduler { return (*Scheduler)(i) }
+// tied lives on the thread of Run or Step and nowhere else, such as coroutines. Untie ends what can be ended without loss, and
+// reports whether nothing is left that lives there. It is called on that thread, whenever Run, Step or Close is about to return.
+type tied interface{ Untie() bool }
 
 // Tie registers x, which lives on the thread of Run or Step and nowhere else. From then on Run, Step and Close on another thread
 // return errWrongThread, until Untie has returned true.
-func (i *internals) Tie(x tied) {
-	s := i.of()
+func (s internals) Tie(x tied) {
 	s.touch()
 	if !s.inside {
 		s.thread = thread.ID() // a set-up function is called before Run
@@ -30,49 +33,60 @@ func (i *internals) Tie(x tied) {
 
 // Crash returns Config.Crash. If it is set, a package that runs other actions within turns of its own does not recover
 // their panics. Any goroutine.
-func (i *internals) Crash() bool { return i.crash }
+func (s internals) Crash() bool { return s.crash }
 
 // TurnCount returns how many turns and posted functions have ended.
-func (i *internals) TurnCount() uint64 {
-	i.of().touch()
-	return i.ended
+func (s internals) TurnCount() uint64 {
+	s.touch()
+	return s.ended
 }
 
 // Failure returns Task.Err after an action has returned Failed. It is never nil: if the action gave no error, Failure
 // returns one that says so. A [Child] does the same.
-func (i *internals) Failure() error { return i.of().failure() }
+func (s internals) Failure() error { return s.failure() }
 
 // Rests reports whether the thread sleeps, or is in neither Run nor Step: then no turn delays remote events. Any
 // goroutine.
-func (i *internals) Rests() bool { return i.asleep.Load() || i.at.Load() == 0 }
+func (s internals) Rests() bool { return s.asleep.Load() || s.at.Load() == 0 }
 
 // AtPassEnd calls f once, at the end of the present pass: before the thread polls the operating system, sleeps, or
 // leaves Run or Step.
-func (i *internals) AtPassEnd(f func()) { i.passEnds = append(i.passEnds, f) }
+func (s internals) AtPassEnd(f func()) { s.passEnds = append(s.passEnds, f) }
 
 // Progress notes something that a shutdown waits for and that is not a turn of a task: see Inactivity of
 // shutdown.Policy.
-func (i *internals) Progress() { i.of().noteProgress() }
+func (s internals) Progress() { s.noteProgress() }
 
 // EndsLast reports whether t ends last of all: see InstallLast.
-func (i *internals) EndsLast(t *Task) bool { return t.flags&last != 0 }
+func (s internals) EndsLast(t *Task) bool { return t.flags&last != 0 }
 
 // Place returns the number of t among the Tasks of its scheduler, from 1; 0 beyond the first four million. A Task that is used
 // again keeps it.
-func (i *internals) Place(t *Task) uint32 { return i.slab.place(t) }
+func (s internals) Place(t *Task) uint32 { return s.slab.place(t) }
 
 // Kind returns the name of the kind of t: the service that its action belongs to, the name of a function, or a type.
-func (i *internals) Kind(t *Task) string { return t.kind() }
+func (s internals) Kind(t *Task) string {
+	if x, ok := t.action.(facts.Served); ok && t.Demon() {
+		return "demon of " + x.Service()
+	} else if ok {
+		return x.Service()
+	}
+	of := reflect.TypeOf(t.action)
+	if of.Kind() == reflect.Func {
+		return Name(t.action)
+	}
+	return of.String()
+}
 
 // Waiting reports whether t waits: it is not in its turn, not ready, and nothing that it has offloaded runs.
-func (i *internals) Waiting(t *Task) bool { return t.state == waiting }
+func (s internals) Waiting(t *Task) bool { return t.state == waiting }
 
-// EachTask calls visit for the tasks and demons in the order of their places, from the place from on, until visit returns false.
-// It returns where to go on, 0 at the end.
-func (i *internals) EachTask(from uint32, visit func(t *Task) bool) (next uint32) {
+// EachTask calls visit for the tasks and demons from a place on, until visit returns false. It returns where to go on, 0 at the
+// end.
+func (s internals) EachTask(from uint32, visit func(t *Task) bool) (next uint32) {
 	place := max(from, 1)
-	for int(place-1) < len(i.slab.chunks)*chunk {
-		t := &i.slab.chunks[(place-1)/chunk][(place-1)%chunk]
+	for int(place-1) < len(s.slab.chunks)*chunk {
+		t := &s.slab.chunks[(place-1)/chunk][(place-1)%chunk]
 		place++
 		if t.state != free && t.state != leaving && !visit(t) {
 			return place
@@ -82,7 +96,7 @@ func (i *internals) EachTask(from uint32, visit func(t *Task) bool) (next uint32
 }
 
 // Child returns the action that a forwards to as [Child] does; nil if there is none.
-func (i *internals) Child(a Action) Action {
+func (s internals) Child(a Action) Action {
 	if parent, ok := a.(interface{ child() Action }); ok {
 		return parent.child()
 	}
@@ -90,63 +104,72 @@ func (i *internals) Child(a Action) Action {
 }
 
 // Descriptor returns the descriptor of the connection that t serves, -1 if there is none.
-func (i *internals) Descriptor(t *Task) int {
-	if x, ok := t.action.(connected); ok {
+func (s internals) Descriptor(t *Task) int {
+	if x, ok := t.action.(facts.Connected); ok {
 		return x.Descriptor()
 	}
 	return -1
 }
 
-// Status returns what the scheduler knows of t.
-func (i *internals) Status(t *Task) status { return i.of().status(t) }
-
 // EachLocal calls visit for the values of all Locals.
-func (i *internals) EachLocal(visit func(v any)) {
-	for _, v := range i.made {
+func (s internals) EachLocal(visit func(v any)) {
+	for _, v := range s.made {
 		visit(v)
 	}
 }
 
 // LastReady returns the last task of the ready queue, nil if none is ready.
-func (i *internals) LastReady() *Task {
-	if i.ready.head == nil {
+func (s internals) LastReady() *Task {
+	if s.ready.head == nil {
 		return nil
 	}
-	return i.ready.tail
+	return s.ready.tail
 }
 
 // Idler returns the Idler as the strategy has wrapped it.
-func (i *internals) Idler() Idler { return i.idler.Load().Idler }
+func (s internals) Idler() Idler { return s.idler.Load().Idler }
 
 // NewParker returns an Idler that only sleeps.
-func (i *internals) NewParker() Idler { return newParker() }
+func (s internals) NewParker() Idler { return newParker() }
 
-// observer has functions of package inspect, nil if it does not observe.
+// observer has functions of package inspect, and one of package sim. Each may be nil.
 type observer struct {
+	// panicked is called for a panic that fails no task. The text of what has nothing that clients have chosen.
 	panicked func(what string, stack []byte)
-	resumed  func()
+	// resumed is called in a coroutine after each switch to it, for the labels that its goroutine has in profiles.
+	resumed func()
+	// arrived is called before a shutdown request is put into the inbox, and with nil after anything has been put there: on
+	// the goroutine that does so.
+	arrived func(o shutdown.Order)
 }
 
 // Observe sets what Panicked and Resumed call.
-func (i *internals) Observe(panicked func(what string, stack []byte), resumed func()) {
-	i.observer = observer{panicked, resumed}
+func (s internals) Observe(panicked func(what string, stack []byte), resumed func()) {
+	s.observer.panicked, s.observer.resumed = panicked, resumed
 }
 
-// Panicked notes a panic that fails no task, with its stack. The text of what must not contain anything that clients
-// have chosen.
-func (i *internals) Panicked(what string, stack []byte) {
-	if f := i.observer.panicked; f != nil {
+// ObserveInbox sets what is called when something comes into the inbox.
+func (s internals) ObserveInbox(arrived func(o shutdown.Order)) { s.observer.arrived = arrived }
+
+func (s *Scheduler) arrives(o shutdown.Order) {
+	if f := s.observer.arrived; f != nil {
+		f(o)
+	}
+}
+
+// Panicked calls what Observe has set.
+func (s internals) Panicked(what string, stack []byte) {
+	if f := s.observer.panicked; f != nil {
 		f(what, stack)
 	}
 }
 
-// Resumed is called in a coroutine after each switch to it, for the labels that its goroutine has in profiles (see
-// runtime/pprof).
-func (i *internals) Resumed() {
-	if f := i.observer.resumed; f != nil {
+// Resumed calls what Observe has set.
+func (s internals) Resumed() {
+	if f := s.observer.resumed; f != nil {
 		f()
 	}
 }
 
 // Concluded returns how many shutdowns have been carried out. For simulations.
-func (i *internals) Concluded() uint { return i.concluded }
+func (s internals) Concluded() uint { return s.concluded }

@@ -4,16 +4,14 @@ package act
 // the tasks spawned in its turns, and their tasks in turn go on without being told, and without a bound of turns, until
 // nothing else is left here that keeps Run from returning. Then they are told, and Run waits for them within the bounds
 // of the policy.
-func (i *internals) InstallLast(d Demon) {
-	s := i.of()
+func (s internals) InstallLast(d Demon) {
 	s.admit(d, isDemon|last)
 	s.installed++
 }
 
 // EndWithOthers makes t end with the others, if it was to end last of all. During shutdown t is told at the beginning
 // of its next turn, which this call gives it. It is not called in a turn of t.
-func (i *internals) EndWithOthers(t *Task) {
-	s := i.of()
+func (s internals) EndWithOthers(t *Task) {
 	if t.flags&last == 0 || t.state == abandoned { // an abandoned task is no longer counted
 		return
 	}
@@ -21,7 +19,7 @@ func (i *internals) EndWithOthers(t *Task) {
 	s.lasts--
 	if s.order != nil && !s.lastTold {
 		t.flags |= untold
-		t.left = s.terms.Turns
+		t.left = s.terms.turns
 		t.wake()
 	}
 }

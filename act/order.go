@@ -71,9 +71,7 @@ func (g *Group) give(o shutdown.Order, to ...*Scheduler) {
 }
 
 func (s *Scheduler) receive(x *given) {
-	if s.trace != nil && s.trace.Ordered != nil {
-		s.trace.Ordered(s, x.order)
-	}
+	s.arrives(x.order)
 	if !s.orders.Push(&inbox.Node[*given]{Of: x}) {
 		s.group.spend(x) // the scheduler is closed
 		return
@@ -113,7 +111,7 @@ func (g *Group) Withdraw(o shutdown.Order) (was bool) {
 	g.orders.mu.Lock()
 	defer g.orders.mu.Unlock()
 	g.orders.all = slices.DeleteFunc(g.orders.all, func(x *given) bool {
-		gone := reflect.ValueOf(x.order).Comparable() && x.order == o && x.stage.CompareAndSwap(announced, withdrawn)
+		gone := x.order == o && x.stage.CompareAndSwap(announced, withdrawn)
 		was = was || gone
 		return gone
 	})

@@ -122,9 +122,7 @@ func (s *Scheduler) inboxEmpty() bool {
 
 // interrupt ends the sleep of the thread, if it sleeps: with one write, however many events come.
 func (s *Scheduler) interrupt() {
-	if s.trace != nil && s.trace.RemoteEvent != nil {
-		s.trace.RemoteEvent(s)
-	}
+	s.arrives(nil)
 	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
 		s.idler.Load().Interrupt()
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/thread"
 )
 
@@ -340,7 +341,7 @@ func (s *Scheduler) exit() {
 			s.dropAll()
 		}
 		s.endDraining()
-		eachLocal(s, leaver.Leave)
+		eachLocal(s, facts.Leaver.Leave)
 	}
 	s.tied = slices.DeleteFunc(s.tied, tied.Untie)
 	s.inside = false

@@ -137,8 +137,7 @@ func (s *Scheduler) Attach(d Demon) {
 
 // KeepRunning adds n, which may be negative, to a count that keeps Run from returning while it is not 0. It is for work
 // that no task waits for, such as sending the last bytes of a connection. It panics if the count would become negative.
-func (i *internals) KeepRunning(n int) {
-	s := i.of()
+func (s internals) KeepRunning(n int) {
 	s.touch()
 	if s.held+n < 0 {
 		panic("act: KeepRunning taken back more often than given")
@@ -164,7 +163,7 @@ func (s *Scheduler) admit(a Action, f flags) {
 		s.lasts++
 	}
 	t := s.slab.get(s)
-	t.action, t.flags, t.left = a, f|untold, s.terms.Turns
+	t.action, t.flags, t.left = a, f|untold, s.terms.turns
 	if tr := s.trace; tr != nil && tr.Spawned != nil {
 		tr.Spawned(t)
 	}
@@ -200,8 +199,7 @@ func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 // followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. In a posted function it
 // is called after all posted functions of the pass. Several are called in order. If AtTurnEnd is called between turns,
 // TurnEnd comes after the next one.
-func (i *internals) AtTurnEnd(x interface{ TurnEnd() }) {
-	s := i.of()
+func (s internals) AtTurnEnd(x interface{ TurnEnd() }) {
 	s.touch()
 	s.ends = append(s.ends, x)
 }
@@ -221,8 +219,8 @@ func (s *Scheduler) endTurn() {
 
 // Here reports whether the caller is on the thread that is in Run or Step of s, within that call. Any goroutine. On systems
 // other than Linux it returns false in a coroutine.
-func (i *internals) Here() bool {
-	at := i.at.Load()
+func (s internals) Here() bool {
+	at := s.at.Load()
 	return at != 0 && at == thread.ID()
 }
 

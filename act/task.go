@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/inbox"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -90,7 +91,10 @@ func (t *Task) Order() shutdown.Order {
 }
 
 func (t *Task) order() shutdown.Order {
-	if t.s.order == nil || t.flags&last != 0 && !t.s.lastTold || undisturbed(t.action) {
+	if t.s.order == nil || t.flags&last != 0 && !t.s.lastTold {
+		return nil
+	}
+	if x, ok := t.action.(facts.Connected); ok && x.Undisturbed() {
 		return nil
 	}
 	return t.s.order

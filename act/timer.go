@@ -130,18 +130,10 @@ func (s *Scheduler) nextDue() (time.Duration, bool) {
 		return s.now, true
 	}
 	when, ok := s.timers.Next()
-	for _, bound := range [...]time.Duration{s.due, s.terms.Until, s.inactivityDue()} {
+	for _, bound := range [...]time.Duration{s.due, s.terms.until, s.inactiveAt()} {
 		if bound > 0 && bound < never && (!ok || int64(bound) < when) {
 			when, ok = int64(bound), true
 		}
 	}
 	return time.Duration(when), ok
-}
-
-// inactivityDue is inactiveAt if there is such a bound, else 0.
-func (s *Scheduler) inactivityDue() time.Duration {
-	if s.terms.Inactivity == 0 {
-		return 0
-	}
-	return s.inactiveAt()
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Trace is a set of functions that are called when something happens on a scheduler, as in net/http/httptrace. They are
-// called on the scheduler's thread, except where another goroutine is named, and must not spawn, wake or block. Any of
-// them may be nil. A scheduler without a Trace pays one branch for each. [MultiTrace] makes one Trace of several.
+// called on the scheduler's thread, and must not spawn, wake or block. Any of them may be nil. A scheduler without a
+// Trace pays one branch for each. [MultiTrace] makes one Trace of several.
 //
 // Between Spawned and Ended a task becomes ready at Spawned, at Woken, and at a TurnEnd with Yield. Ready tasks have
 // their turns in that order.
@@ -24,14 +24,6 @@ type Trace struct {
 	// Idle is called before each poll of the operating system. The thread may sleep for atMost: 0 polls without
 	// sleeping, less than 0 sets no limit.
 	Idle func(s *Scheduler, atMost time.Duration)
-
-	// Ordered is called by Shutdown, on the caller's goroutine.
-	Ordered func(s *Scheduler, o shutdown.Order)
-
-	// RemoteEvent is called when something has been put into the inbox of s: a posted function, a shutdown request, a
-	// wake-up from another goroutine, the end of an offloaded function. It is called on the goroutine that put it
-	// there.
-	RemoteEvent func(s *Scheduler)
 }
 
 func (tr *Trace) woken(t *Task) {
@@ -57,16 +49,14 @@ func MultiTrace(traces ...*Trace) *Trace {
 			all = tr
 		default:
 			all = &Trace{
-				Spawned:     both1(all.Spawned, tr.Spawned),
-				TurnStart:   both1(all.TurnStart, tr.TurnStart),
-				TurnEnd:     both2(all.TurnEnd, tr.TurnEnd),
-				Woken:       both1(all.Woken, tr.Woken),
-				Told:        both2(all.Told, tr.Told),
-				Ended:       both2(all.Ended, tr.Ended),
-				Pass:        both1(all.Pass, tr.Pass),
-				Idle:        both2(all.Idle, tr.Idle),
-				Ordered:     both2(all.Ordered, tr.Ordered),
-				RemoteEvent: both1(all.RemoteEvent, tr.RemoteEvent),
+				Spawned:   both1(all.Spawned, tr.Spawned),
+				TurnStart: both1(all.TurnStart, tr.TurnStart),
+				TurnEnd:   both2(all.TurnEnd, tr.TurnEnd),
+				Woken:     both1(all.Woken, tr.Woken),
+				Told:      both2(all.Told, tr.Told),
+				Ended:     both2(all.Ended, tr.Ended),
+				Pass:      both1(all.Pass, tr.Pass),
+				Idle:      both2(all.Idle, tr.Idle),
 			}
 		}
 	}

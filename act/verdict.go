@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
@@ -103,7 +104,7 @@ func (s *Scheduler) report(who fmt.Stringer, err error) {
 	}
 	fields := []zap.Field{zap.String("task", who.String())}
 	if t, ok := who.(*Task); ok {
-		if x, ok := t.action.(connected); ok {
+		if x, ok := t.action.(facts.Connected); ok {
 			fields = append(fields, zap.String("peer", x.Peer()))
 		}
 	}

@@ -64,7 +64,7 @@ type counts struct{ refused, paused uint64 }
 
 var countsOf = act.NewLocal(func(*act.Scheduler) *counts { return &counts{} })
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (n *counts) Counts(add func(name string, n uint64)) {
 	add("source_messages_refused_total", n.refused)
 	add("source_pauses_total", n.paused)

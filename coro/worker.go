@@ -32,7 +32,7 @@ const maxIdle = 256
 
 var pools = act.NewLocal(func(s *act.Scheduler) *pool { return &pool{s: s} })
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (p *pool) Counts(add func(name string, n uint64)) {
 	add("coroutines", uint64(p.live))
 	add("coroutines_kept", uint64(len(p.idle)))

@@ -5,7 +5,7 @@ import "github.com/daimon-go/daimon/act"
 // kind names the tasks of this package in a shutdown.Cut and in package inspect, in place of types that users do not know.
 type kind struct{}
 
-// Service implements act's serving.
+// Service implements facts.Served.
 func (kind) Service() string { return "futures" }
 
 // nameOf names a task that waits for a future to call fn.

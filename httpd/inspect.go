@@ -74,7 +74,7 @@ var answersOf = [...]string{
 	"http_responses_5xx_total",
 }
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (c *cache) Counts(add func(name string, n uint64)) {
 	add("http_requests_total", c.counts.requests)
 	for i, n := range c.counts.answers[1:] {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachCountHasAMeaning reads the sources of the module: each name that a function like that of act's counter adds is in help.
+// TestEachCountHasAMeaning reads the sources of the module: each name that a function like that of facts.Counter adds is in help.
 func TestEachCountHasAMeaning(t *testing.T) {
 	counted := 0
 	require.NoError(t, fs.WalkDir(os.DirFS(".."), ".", func(path string, _ fs.DirEntry, err error) error {

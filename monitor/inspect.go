@@ -23,7 +23,7 @@ func (e *readiness) EachState(visit func(engine.State)) {
 	}
 }
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (e *readiness) Counts(add func(name string, n uint64)) { e.counts.Counts(add) }
 
 // Describe covers all tasks that wait for k.
@@ -68,8 +68,8 @@ func (k *socket) stuck() time.Duration {
 	return time.Duration(k.source.e.tick()-k.out.since) << tickBits
 }
 
-// EachClosing visits connections that were closed but still exist: see lingerer of package act.
-func (e *readiness) EachClosing(from, n int, visit func(still time.Duration, x act.Describer)) (next int) {
+// EachClosing visits connections that were closed but still exist: see facts.Lingerer.
+func (e *readiness) EachClosing(from, n int, visit func(still time.Duration, x any)) (next int) {
 	if e.counts.Lingering == 0 {
 		return 0
 	}

@@ -107,9 +107,13 @@ func impatient(signals ...syscall.Signal) {
 			raise(signals[i])
 		}
 	}
-	trace := &act.Trace{Ordered: func(*act.Scheduler, shutdown.Order) { next() }}
-	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log, Trace: trace}, monitor.Signals(shutdown.Policy{Kind: shutdown.Unbounded}),
+	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log}, monitor.Signals(shutdown.Policy{Kind: shutdown.Unbounded}),
 		func(s *act.Scheduler) error {
+			s.Internals().ObserveInbox(func(o shutdown.Order) {
+				if o != nil {
+					next()
+				}
+			})
 			s.Spawn(act.Func(func(t *act.Task) act.Directive {
 				t.Waker()
 				if t.Order() == nil {

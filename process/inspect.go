@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/internal/facts"
 )
 
-// Counts implements act's counter. Counts that belong to no scheduler are added to the first one's.
+// Counts implements facts.Counter. Counts that belong to no scheduler are added to the first one's.
 func (l *local) Counts(add func(name string, n uint64)) {
 	r := l.runner
 	if r == nil {

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/merge"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -61,6 +62,12 @@ func (c *core) untoldOrder() *standingOrder {
 	}
 	return nil
 }
+
+var _ interface {
+	facts.Accounter
+	facts.Leaver
+	facts.Dropper
+} = (*local)(nil)
 
 // Account adds to a Cut the processes that are queued here and, if the policy leaves them no time, the sleeping
 // processes that are registered here.

@@ -216,7 +216,7 @@ type byHandshakes map[*Handshakes]*queue
 
 var queues = act.NewLocal(func(*act.Scheduler) byHandshakes { return byHandshakes{} })
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (all byHandshakes) Counts(add func(name string, n uint64)) {
 	for _, q := range all {
 		add("handshakes", uint64(q.n))

@@ -35,6 +35,8 @@ func (x *session) Service() string {
 	return x.config.name
 }
 
+var _ facts.Connected = (*session)(nil)
+
 // Descriptor returns the descriptor of the connection, -1 if there is none.
 func (x *session) Descriptor() int {
 	if x.conn != nil {

@@ -44,7 +44,7 @@ func (r *runner) count() {
 	}
 }
 
-// Counts implements act's counter, for a completion engine.
+// Counts implements facts.Counter, for a completion engine.
 func (r *runner) Counts(add func(name string, n uint64)) {
 	if r.completer != nil {
 		r.completer.counts.Counts(add)

@@ -102,12 +102,19 @@ func (v *Server) trace() *act.Trace {
 		Told:      func(t *act.Task, o shutdown.Order) { of(t.Scheduler()).taskNotified(t, o) },
 		Ended:     func(t *act.Task, err error) { of(t.Scheduler()).taskEnded(t, err) },
 		Pass:      func(s *act.Scheduler) { of(s).pass() },
-		Ordered:   func(s *act.Scheduler, o shutdown.Order) { v.ordered(of(s), o) },
-		RemoteEvent: func(s *act.Scheduler) {
-			v.w.checkGoroutine(s)
-			of(s).wake()
-		},
 	}
+}
+
+// observe keeps the model of r of what comes into the inbox.
+func (v *Server) observe(r *runner) {
+	r.s.Internals().ObserveInbox(func(o shutdown.Order) {
+		if o != nil {
+			v.ordered(r, o)
+			return
+		}
+		v.w.checkGoroutine(r.s)
+		r.wake()
+	})
 }
 
 // known returns the model of a task. A task that was not spawned is a bug of the framework.

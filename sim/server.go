@@ -56,6 +56,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	for _, s := range v.group.Schedulers() {
 		r := &runner{server: v, w: w, s: s, at: -1, model: model{turns: cfg.TurnsPerPass, tasks: map[*act.Task]*task{}, kinds: map[string]*kind{}}}
 		v.runners = append(v.runners, r)
+		v.observe(r)
 		budget.Of(s) // also without connections
 		engine.Below.Put(s, v.kernel.forRunner(r))
 		runners.Put(s, r)

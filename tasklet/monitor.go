@@ -118,17 +118,17 @@ func (c *core) start() {
 	c.settle()
 	now := s.Clock().Monotonic()
 	for _, g := range orders {
-		if !g.terms.Given {
+		if !g.begun {
 			g.begin(now)
 			s.Shutdown(g.order)
 			continue
 		}
-		p := g.order.Policy().Resolved()
-		p.Announce = max(0, p.Announce-(now-g.at))
-		switch left := g.terms.Until - now; {
+		p, passed := g.order.Policy().Resolved(), now-g.at
+		p.Announce = max(0, p.Announce-passed)
+		switch {
 		case p.Time == 0:
-		case left > 0:
-			p.Time = min(p.Time, left)
+		case p.Time > passed:
+			p.Time -= passed
 		case p.Kind < shutdown.Halt:
 			p.Kind = shutdown.Halt // the time is over: no further turn
 		}
@@ -139,15 +139,12 @@ func (c *core) start() {
 // given is a shutdown request to a Run.
 type given struct {
 	order shutdown.Order
-	terms merge.Terms // its terms on the clock of the act.Scheduler; the zero Terms: it was given before Run
-	at    time.Duration
+	begun bool          // false: it was given before Run, and its time is not counted yet
+	at    time.Duration // from then on, on the clock of the act.Scheduler
 }
 
 // begin begins to count the time of g.
-func (g *given) begin(now time.Duration) {
-	g.terms, _ = g.terms.With(g.order.Policy(), now)
-	g.at = now
-}
+func (g *given) begin(now time.Duration) { g.begun, g.at = true, now }
 
 // rest is a request that is given again, because Run goes on after an act.Scheduler.Run that obeyed it. Its bound in
 // time does not begin anew. Tasklets see the original request.

@@ -98,7 +98,7 @@ func (b *book) Close() error {
 	return nil
 }
 
-// Counts implements act's counter. The lost lines of all schedulers are counted together, so the first scheduler
+// Counts implements facts.Counter. The lost lines of all schedulers are counted together, so the first scheduler
 // reports them.
 func (b *book) Counts(add func(name string, n uint64)) {
 	add("accesslog_lines_total", b.count)

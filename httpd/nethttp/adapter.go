@@ -96,7 +96,7 @@ type executor struct {
 	running        atomic.Int64 // handlers
 }
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (c *executor) Counts(add func(name string, n uint64)) {
 	add("http_handlers", uint64(c.running.Load()))
 	add("http_handlers_total", c.begun)

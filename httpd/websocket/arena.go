@@ -18,7 +18,7 @@ type arena struct {
 	received, sent, dropped uint64 // messages; dropped ones were pushed
 }
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (a *arena) Counts(add func(name string, n uint64)) {
 	add("websocket_received_total", a.received)
 	add("websocket_sent_total", a.sent)

@@ -374,7 +374,7 @@ var lines = summary.New(func(log *zap.Logger, l line) {
 		zap.Duration("without progress for", l.still), zap.Int("bound of its scheduler", l.bound))
 })
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (b *Budget) Counts(add func(name string, n uint64)) {
 	add("held_bytes", uint64(b.total))
 	add("held_bytes_max", uint64(max(b.most, 0)))

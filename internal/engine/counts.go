@@ -13,7 +13,7 @@ type Counts struct {
 	Aborts, Lingers uint64 // connections that were reset by this side, and those closed in stages
 }
 
-// Counts implements act's counter.
+// Counts implements facts.Counter.
 func (c *Counts) Counts(add func(name string, n uint64)) {
 	add("connections", c.Open)
 	add("connections_lingering", c.Lingering)

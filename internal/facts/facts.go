@@ -1,4 +1,5 @@
-// Package facts has the values in which Daimon's packages report to package inspect.
+// Package facts has what Daimon's packages report of themselves to packages act and inspect: values, and the interfaces to ask
+// for them.
 package facts
 
 import "time"
