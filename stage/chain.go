@@ -31,28 +31,16 @@ func (c *Chain) Then(dynamic, processor, static string) *Chain {
 	return &Chain{append(slices.Clip(c.stages), link{dynamic, processor}, link{name: static})}
 }
 
-// check returns what is wrong with the chain.
-func (c *Chain) check() (wrong []error) {
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	if len(c.stages) < 3 {
-		say("needs a dynamic stage")
-	}
+func (c *Chain) check(say require) {
+	say(len(c.stages) >= 3, "needs a dynamic stage")
 	seen := map[string]bool{}
 	for i, s := range c.stages {
-		switch {
-		case s.name == "":
-			say("has no name for stage %d", i+1)
-		case seen[s.name]:
-			say("has %s twice", s.name)
-		case !storable(s.name):
-			say("has a name that is not UTF-8 without NUL: %q", s.name)
-		}
-		if i%2 == 1 && s.processor == "" {
-			say("has no processor for the dynamic stage %q", s.name)
-		}
+		say(s.name != "", "has no name for stage %d", i+1)
+		say(s.name == "" || !seen[s.name], "has %s twice", s.name)
+		say(storable(s.name), "has a name that is not UTF-8 without NUL: %q", s.name)
+		say(i%2 == 0 || s.processor != "", "has no processor for the dynamic stage %q", s.name)
 		seen[s.name] = true
 	}
-	return wrong
 }
 
 // storable reports whether all stores can keep a name.

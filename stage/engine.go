@@ -216,8 +216,18 @@ func New(cfg Config) (*Engine, error) {
 		jitter: rand.New(rand.NewPCG(seed.Sum64(), 0)),
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Kinds)) {
-		if k := cfg.Kinds[name]; len(cfg.Queues) == 0 || slices.Contains(cfg.Queues, k.Queue) {
-			e.add(name, k)
+		k := cfg.Kinds[name]
+		if len(cfg.Queues) > 0 && !slices.Contains(cfg.Queues, k.Queue) {
+			continue
+		}
+		e.kinds = append(e.kinds, name)
+		e.shows = append(e.shows, shows(name, k.Chain)...)
+		e.bounded = e.bounded || k.Workers > 0
+		if k.Priority != 0 {
+			if e.priorities == nil {
+				e.priorities = map[string]int{}
+			}
+			e.priorities[name] = k.Priority
 		}
 	}
 	e.alone = newGoroutines(e)
@@ -225,39 +235,30 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// add adds one of the kinds that the engine claims.
-func (e *Engine) add(name string, k Kind) {
-	e.kinds = append(e.kinds, name)
-	e.shows = append(e.shows, shows(name, k.Chain)...)
-	e.bounded = e.bounded || k.Workers > 0
-	if k.Priority != 0 {
-		if e.priorities == nil {
-			e.priorities = map[string]int{}
-		}
-		e.priorities[name] = k.Priority
-	}
+// require notes a mistake in a Config, unless ok.
+type require func(ok bool, format string, args ...any)
+
+// of returns a require for a part of the Config, which the format names.
+func (r require) of(format string, args ...any) require {
+	return func(ok bool, more string, others ...any) { r(ok, format+more, append(slices.Clip(args), others...)...) }
 }
 
 func (cfg Config) check() error {
 	var wrong []error
-	say := func(ok bool, format string, args ...any) {
+	say := require(func(ok bool, format string, args ...any) {
 		if !ok {
 			wrong = append(wrong, fmt.Errorf("stage: Config."+format, args...))
 		}
-	}
+	})
 	say(cfg.Store != nil, "Store is missing")
 	say(len(cfg.Kinds) > 0, "Kinds is empty")
 	say(cfg.Processors != nil, "Processors is missing")
 	for name, k := range cfg.Kinds {
 		say(name != "", "Kinds has a kind without a name")
 		say(storable(name), "Kinds has a kind that is not UTF-8 without NUL: %q", name)
-		for _, err := range k.check() {
-			say(false, "Kinds[%q].%w", name, err)
-		}
+		k.check(say.of("Kinds[%q].", name))
 	}
-	for _, err := range cfg.Upkeep.check(cfg.Kinds) {
-		say(false, "Upkeep.%w", err)
-	}
+	cfg.Upkeep.check(say.of("Upkeep."), cfg.Kinds)
 	for _, queue := range cfg.Queues {
 		found := false
 		for _, k := range cfg.Kinds {
@@ -278,22 +279,13 @@ func (cfg Config) check() error {
 	return errors.Join(wrong...)
 }
 
-// check returns what is wrong with the kind.
-func (k Kind) check() (wrong []error) {
-	say := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Errorf(format, args...))
-		}
-	}
+func (k Kind) check(say require) {
 	if say(k.Chain != nil, "Chain is missing"); k.Chain != nil {
-		for _, err := range k.Chain.check() {
-			say(false, "Chain %w", err)
-		}
+		k.Chain.check(say.of("Chain "))
 	}
 	say(k.Workers >= 0, "Workers is negative: %d", k.Workers)
 	say(k.Attempts >= 0, "Attempts is negative: %d", k.Attempts)
 	say(k.Timeout >= 0, "Timeout is negative: %v", k.Timeout)
-	return wrong
 }
 
 // longest bounds the durations of a Config with which the engine reckons, at 73 years: three of them do not overflow.

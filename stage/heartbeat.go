@@ -36,10 +36,11 @@ func (e *Engine) renew(ctx context.Context, works []*work) error {
 		return nil
 	}
 	renewals := make([]store.Renewal, len(works))
-	sent := make([]func(), len(works)) // nil where there is no progress to send
+	noted, numbers := make([]*notes, len(works)), make([]int, len(works))
 	until := make([]time.Duration, len(works))
 	for i, w := range works {
-		renewals[i], sent[i] = w.renewal()
+		renewals[i].Lease, noted[i] = w.lease, w.noted()
+		renewals[i].Progress, numbers[i] = noted[i].unstored()
 		until[i] = w.now() + e.cfg.Lease
 	}
 	answers, err := e.cfg.Store.Heartbeat(ctx, renewals, e.cfg.Lease)
@@ -47,29 +48,12 @@ func (e *Engine) renew(ctx context.Context, works []*work) error {
 		return err
 	}
 	for i, answer := range answers {
-		if sent[i] != nil && transition.Renewed(answer) {
-			sent[i]()
+		if transition.Renewed(answer) {
+			noted[i].store(numbers[i])
 		}
 		works[i].heard(answer, until[i])
 	}
 	return nil
-}
-
-// renewal returns the Renewal for w. sent, unless it is nil, is to be called when the store has it.
-func (w *work) renewal() (r store.Renewal, sent func()) {
-	w.e.mu.Lock()
-	n := w.notes
-	w.e.mu.Unlock()
-	r.Lease = w.lease
-	if n == nil {
-		return r, nil
-	}
-	p, number := n.unstored()
-	if number == 0 {
-		return r, nil
-	}
-	r.Progress = p
-	return r, func() { n.store(number) }
 }
 
 // beating returns the works that have a lease to be renewed.

@@ -86,18 +86,11 @@ const (
 	tickForm = "2006-01-02T15:04:05.000Z07:00"
 )
 
-// check returns what is wrong with p.
-func (p Periodic) check(kinds map[string]Kind) (wrong []error) {
-	say := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Errorf(format, args...))
-		}
-	}
+func (p Periodic) check(say require, kinds map[string]Kind) {
 	_, known := kinds[p.Kind]
 	say(known, "Kind is none of Kinds: %q", p.Kind)
 	say(p.Schedule != nil, "Schedule is missing")
 	say(-1 <= p.Missed && p.Missed <= mostTicks, "Missed is not between -1 and %d: %d", mostTicks, p.Missed)
-	return wrong
 }
 
 // timetable has the ticks of an engine while it runs. Its methods are called by one goroutine at a time.
@@ -140,23 +133,23 @@ func (y *timetable) time() time.Time {
 // look runs the ticks that are due, and returns how long to wait before the next call.
 func (y *timetable) look(ctx context.Context) (after time.Duration, err error) {
 	ticks, rows, full := y.due()
-	answer, err := y.e.cfg.Store.Tick(ctx, ticks...)
+	now, records, err := y.e.cfg.Store.Tick(ctx, ticks...)
 	if err != nil {
 		return 0, err
 	}
 	y.e.answered()
-	if by := answer.Now.Sub(y.time()); !y.base.IsZero() && by.Abs() >= clockBack {
+	if by := now.Sub(y.time()); !y.base.IsZero() && by.Abs() >= clockBack {
 		y.e.cfg.Logger.Warn("the store's clock has jumped", zap.Duration("by", by))
 	}
-	y.base, y.at = answer.Now, y.now()
+	y.base, y.at = now, y.now()
 	added, moved, back := false, len(rows) == 0, 0
 	for i, r := range rows {
-		if answer.Last[i].Before(r.last) {
+		if records[i].Before(r.last) {
 			back++
 		}
-		moved = moved || !answer.Last[i].Equal(ticks[i].Last)
-		added = added || len(ticks[i].Tasks) > 0 && answer.Last[i].Equal(ticks[i].Next)
-		r.record(answer.Last[i])
+		moved = moved || !records[i].Equal(ticks[i].Last)
+		added = added || len(ticks[i].Tasks) > 0 && records[i].Equal(ticks[i].Next)
+		r.record(records[i])
 	}
 	if added {
 		y.e.where().ring()

@@ -37,7 +37,7 @@ type counting struct {
 	l *looker
 }
 
-func (c counting) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
+func (c counting) Tick(ctx context.Context, ticks ...store.Tick) (time.Time, []time.Time, error) {
 	c.l.calls++
 	require.LessOrEqual(c.l.t, len(ticks), 1000)
 	return c.Store.Tick(ctx, ticks...)
@@ -241,10 +241,9 @@ type skewed struct {
 	by time.Duration
 }
 
-func (s skewed) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
-	ticked, err := s.Store.Tick(ctx, ticks...)
-	ticked.Now = ticked.Now.Add(s.by)
-	return ticked, err
+func (s skewed) Tick(ctx context.Context, ticks ...store.Tick) (time.Time, []time.Time, error) {
+	now, last, err := s.Store.Tick(ctx, ticks...)
+	return now.Add(s.by), last, err
 }
 
 // TestWorldPeriodic is a few processes with engines that have the same periodic tasks, over a store that now and then does not

@@ -34,7 +34,7 @@ const mostProgress = 4096
 // noted is the key of the notes of a context.
 type noted struct{}
 
-// notes has the progress that a processor has noted in one try of a stage.
+// notes has the progress that a processor has noted in one try of a stage. nil has none.
 type notes struct {
 	stage string
 
@@ -64,29 +64,35 @@ func (n *notes) end() {
 }
 
 // unstored returns the progress that no heartbeat has stored yet, and its number.
-func (n *notes) unstored() (store.Progress, int) {
+func (n *notes) unstored() (p store.Progress, number int) {
+	if n == nil {
+		return p, 0
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.number == n.stored {
-		return store.Progress{}, 0
+		return p, 0
 	}
 	return store.Progress{Stage: n.stage, Data: n.data}, n.number
 }
 
 // store notes that a heartbeat has stored the progress with that number.
 func (n *notes) store(number int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.stored = max(n.stored, number)
+	if number > 0 {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.stored = max(n.stored, number)
+	}
 }
 
-// latest returns the progress that was noted last, whether it is stored or not: a heartbeat that was given up may come
-// late.
-func (n *notes) latest() store.Progress {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.number == 0 {
-		return store.Progress{}
+// latest returns the progress that was noted last, even if it is stored: a heartbeat that was given up may come late.
+func (n *notes) latest() (p store.Progress) {
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.number > 0 {
+			p = store.Progress{Stage: n.stage, Data: n.data}
+		}
 	}
-	return store.Progress{Stage: n.stage, Data: n.data}
+	return p
 }

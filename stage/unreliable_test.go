@@ -34,8 +34,12 @@ func (u *unreliable) Enqueue(ctx context.Context, tasks ...store.NewTask) ([]sto
 	return answered(ctx, u, "Enqueue", tasks, func() ([]store.ID, error) { return u.Store.Enqueue(ctx, tasks...) })
 }
 
-func (u *unreliable) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
-	return answered(ctx, u, "Tick", ticks, func() (store.Ticked, error) { return u.Store.Tick(ctx, ticks...) })
+func (u *unreliable) Tick(ctx context.Context, ticks ...store.Tick) (now time.Time, last []time.Time, err error) {
+	last, err = answered(ctx, u, "Tick", ticks, func() (last []time.Time, err error) {
+		now, last, err = u.Store.Tick(ctx, ticks...)
+		return last, err
+	})
+	return now, last, err
 }
 
 func (u *unreliable) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {

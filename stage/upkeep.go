@@ -2,8 +2,6 @@ package stage
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage/store"
@@ -28,28 +26,17 @@ type Upkeep struct {
 	Retention map[store.Status]time.Duration
 }
 
-// ends are the statuses with which tasks end.
-var ends = []store.Status{store.Normal, store.Canceled, store.Failed}
-
-// check returns what is wrong with u.
-func (u Upkeep) check(kinds map[string]Kind) (wrong []error) {
-	say := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Errorf(format, args...))
-		}
-	}
+func (u Upkeep) check(say require, kinds map[string]Kind) {
 	for name, p := range u.Periodic {
 		say(name != "" && len(name) <= store.MaxKey && storable(name),
 			"Periodic has a name that is not UTF-8 without NUL of 1 to %d bytes: %q", store.MaxKey, name)
-		for _, err := range p.check(kinds) {
-			say(false, "Periodic[%q].%w", name, err)
-		}
+		p.check(say.of("Periodic[%q].", name), kinds)
 	}
 	for status, age := range u.Retention {
-		say(slices.Contains(ends, status), "Retention has a status in which no task ends: %q", status)
+		ends := status == store.Normal || status == store.Canceled || status == store.Failed
+		say(ends, "Retention has a status in which no task ends: %q", status)
 		say(age >= 0, "Retention[%q] is negative: %v", status, age)
 	}
-	return wrong
 }
 
 const (

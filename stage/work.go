@@ -319,7 +319,7 @@ func (w *work) giveBackAs(r store.Return) (step, time.Duration) {
 		before, _ := w.terms.Chain.previous(r.Stage)
 		r.Stage = before.name
 	}
-	r.Progress = w.noted()
+	r.Progress = w.noted().latest()
 	w.back, w.commit = r, nil
 	return (*work).giveBack, 0
 }
@@ -416,15 +416,11 @@ func (w *work) noting(n *notes) *notes {
 	return n
 }
 
-// noted returns the progress that the last processor has noted, unless its stage has finished.
-func (w *work) noted() store.Progress {
+// noted returns the notes of the latest try, unless its stage has finished.
+func (w *work) noted() *notes {
 	w.e.mu.Lock()
-	n := w.notes
-	w.e.mu.Unlock()
-	if n == nil {
-		return store.Progress{}
-	}
-	return n.latest()
+	defer w.e.mu.Unlock()
+	return w.notes
 }
 
 // part notes that the task is being given back.

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -97,13 +96,12 @@ func (s *tasks) enqueue(n store.NewTask, now time.Time) store.ID {
 	return t.ID
 }
 
-func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
+func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (now time.Time, last []time.Time, err error) {
 	if err := s.acquire(ctx); err != nil {
-		return store.Ticked{}, err
+		return now, nil, err
 	}
 	defer s.release()
-	now := s.now().Round(0)
-	last := make([]time.Time, len(ticks))
+	now, last = s.now().Round(0), make([]time.Time, len(ticks))
 	var tasks []store.NewTask
 	for i, t := range ticks {
 		var runs bool
@@ -113,7 +111,7 @@ func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, er
 	}
 	distinct, _, err := transition.Distinct(tasks)
 	if err != nil {
-		return store.Ticked{}, err
+		return now, nil, err
 	}
 	for i, t := range ticks {
 		s.ticks[t.Name] = last[i]
@@ -121,7 +119,7 @@ func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, er
 	for _, n := range distinct {
 		s.enqueue(n, now)
 	}
-	return store.Ticked{Now: now, Last: last}, nil
+	return now, last, nil
 }
 
 func (s *tasks) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
@@ -275,11 +273,11 @@ func (s *tasks) request(ctx context.Context, id store.ID, rule transition.Reques
 	if e == nil {
 		return false, transition.NotFound(id)
 	}
-	changed := rule(&e.task, s.now())
-	if changed {
-		s.put(e, e.task)
+	if !rule(&e.task, s.now()) {
+		return false, nil
 	}
-	return changed, nil
+	s.put(e, e.task)
+	return true, nil
 }
 
 func (s *tasks) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
@@ -335,10 +333,21 @@ func (s *tasks) List(ctx context.Context, sel store.Selection) ([]store.Task, er
 		return nil, err
 	}
 	defer s.release()
+	few, order := s.tasks, slices.All[[]*entry]
+	if sel.IDs != nil {
+		few = nil
+		for _, id := range slices.Compact(slices.Sorted(slices.Values(sel.IDs))) {
+			if e := s.find(id); e != nil {
+				few = append(few, e)
+			}
+		}
+		sel.IDs = nil // not to be searched again
+	}
+	if sel.Newest {
+		order = slices.Backward[[]*entry]
+	}
 	var found []store.Task
-	few := s.between(sel)
-	sel.IDs = nil // not to be looked for again
-	for _, e := range few {
+	for _, e := range order(few) {
 		if sel.Limit > 0 && len(found) == sel.Limit {
 			break
 		}
@@ -349,54 +358,17 @@ func (s *tasks) List(ctx context.Context, sel store.Selection) ([]store.Task, er
 	return found, nil
 }
 
-// between returns the entries with the numbers that sel selects, in its order.
-func (s *tasks) between(sel store.Selection) iter.Seq2[int, *entry] {
-	first, end := s.index(sel.After), len(s.tasks)
-	if sel.Before != 0 {
-		end = s.index(sel.Before - 1)
-	}
-	few := s.tasks[first:max(first, end)]
-	if sel.IDs != nil {
-		few = s.those(sel.IDs)
-	}
-	if sel.Newest {
-		return slices.Backward(few)
-	}
-	return slices.All(few)
-}
-
-// those returns the entries with these numbers, each once, in order.
-func (s *tasks) those(ids []store.ID) (few []*entry) {
-	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-		if e := s.find(id); e != nil {
-			few = append(few, e)
-		}
-	}
-	return few
-}
-
-// index returns how many tasks have numbers up to id.
-func (s *tasks) index(id store.ID) int {
-	if id < 1 {
-		return 0
-	}
-	n := int(min(id, store.ID(len(s.tasks)))) // at most
-	if n == 0 || s.tasks[n-1].task.ID == id {
-		return n // at once, if none was deleted
-	}
-	i, there := slices.BinarySearchFunc(s.tasks[:n], id, func(e *entry, id store.ID) int { return cmp.Compare(e.task.ID, id) })
-	if there {
-		i++
-	}
-	return i
-}
-
-// find returns the entry of a task, or nil.
+// find returns the entry of a task, or nil. It finds it at once unless tasks were deleted.
 func (s *tasks) find(id store.ID) *entry {
-	if n := s.index(id); n > 0 && s.tasks[n-1].task.ID == id {
+	n := int(max(0, min(id, store.ID(len(s.tasks))))) // the number of tasks before it is less
+	if n > 0 && s.tasks[n-1].task.ID == id {
 		return s.tasks[n-1]
 	}
-	return nil
+	i, there := slices.BinarySearchFunc(s.tasks[:n], id, func(e *entry, id store.ID) int { return cmp.Compare(e.task.ID, id) })
+	if !there {
+		return nil
+	}
+	return s.tasks[i]
 }
 
 // entry is a task and its place.

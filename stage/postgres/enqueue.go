@@ -51,11 +51,7 @@ func (s *tasks) enqueueUnique(ctx context.Context, tasks []store.NewTask, notifi
 		ids, err = pgx.CollectRows(rows, pgx.RowTo[store.ID])
 		return err
 	})
-	err = s.pool.SendBatch(ctx, b).Close()
-	if _, ok := ctx.Deadline(); ok && is(err, "55P03") {
-		err = fmt.Errorf("%w: for %v another call has been enqueuing with the same key: %w", context.DeadlineExceeded, wait, err)
-	}
-	return ids, err
+	return ids, waited(ctx, wait, "another call has been enqueuing with the same key", s.pool.SendBatch(ctx, b).Close())
 }
 
 // EnqueueIn adds tasks as Enqueue does, in a transaction of yours: the tasks are added exactly if your rows are (an
@@ -92,29 +88,21 @@ func (s *tasks) insert(ctx context.Context, tx pgx.Tx, tasks []store.NewTask) ([
 	return transition.Spread(ids, places), nil
 }
 
-// EnqueueInSQL is EnqueueIn for a transaction of database/sql, of any driver for PostgreSQL. It is a statement for each task,
-// and two if any has a key.
+// EnqueueInSQL is EnqueueIn for a transaction of database/sql, of any driver for PostgreSQL. It is two statements for each task.
 func (s *Store) EnqueueInSQL(ctx context.Context, tx *sql.Tx, tasks ...store.NewTask) ([]store.ID, error) {
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
 		return nil, s.failed(ctx, "enqueue", err)
 	}
-	if places != nil {
-		ids, err := s.enqueueUniqueSQL(ctx, tx, distinct)
-		return transition.Spread(ids, places), s.failed(ctx, "enqueue", err)
+	ids, err := s.insertSQL(ctx, tx, distinct)
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return nil, s.failed(ctx, "enqueue", err)
 	}
-	ids := make([]store.ID, len(tasks))
-	for i, t := range tasks {
-		err := tx.QueryRowContext(ctx, s.sql.enqueueOne, t.Kind, t.Stage, t.Data, s.schema, microseconds(t.After), at(t)).Scan(&ids[i])
-		if err != nil {
-			return nil, s.failed(ctx, "enqueue", err)
-		}
-	}
-	return ids, ctx.Err()
+	return transition.Spread(ids, places), nil
 }
 
-// enqueueUniqueSQL draws numbers in the order of the tasks, and enqueues in that of their keys, as unique does.
-func (s *tasks) enqueueUniqueSQL(ctx context.Context, tx *sql.Tx, tasks []store.NewTask) ([]store.ID, error) {
+// insertSQL draws numbers in the order of the tasks, and enqueues in that of their keys, as unique does.
+func (s *tasks) insertSQL(ctx context.Context, tx *sql.Tx, tasks []store.NewTask) ([]store.ID, error) {
 	ids, order := make([]store.ID, len(tasks)), make([]int, len(tasks))
 	for i := range tasks {
 		order[i] = i

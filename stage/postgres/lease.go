@@ -166,10 +166,7 @@ func (s *tasks) locked(ctx context.Context, id store.ID, l store.Lease, more fun
 		_ = tx.Rollback(ctx) // otherwise the connection is closed
 	}()
 	if err := begun.Close(); err != nil {
-		if _, ok := ctx.Deadline(); ok && is(err, "55P03") {
-			err = fmt.Errorf("%w: for %v another call has been changing the task: %w", context.DeadlineExceeded, wait, err)
-		}
-		return err
+		return waited(ctx, wait, "another call has been changing the task", err)
 	}
 	if err := do(tx, t, now.UTC()); err != nil {
 		return err
@@ -180,8 +177,11 @@ func (s *tasks) locked(ctx context.Context, id store.ID, l store.Lease, more fun
 	return tx.Commit(ctx)
 }
 
-// is reports whether err is one of the server's with that code.
-func is(err error, code string) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && e.Code == code
+// waited makes a deadline of an error that says that a call has waited for a lock until its patience was over.
+func waited(ctx context.Context, patience time.Duration, forWhat string, err error) error {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if _, bounded := ctx.Deadline(); !ok || !bounded || e.Code != "55P03" { // lock_timeout
+		return err
+	}
+	return fmt.Errorf("%w: for %v %s: %w", context.DeadlineExceeded, patience, forWhat, err)
 }

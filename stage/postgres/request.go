@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,47 +12,33 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Suspend is a transaction of three messages, and waits for a Commit of the task that is under way.
+// Suspend is a transaction of three messages, and waits for a Commit of the task that is under way; so do Resume and Cancel.
 func (s *tasks) Suspend(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "suspend", id, transition.Suspend)
 }
 
-// Resume is a transaction of three messages, and waits for a Commit of the task that is under way.
 func (s *tasks) Resume(ctx context.Context, id store.ID, failed bool) (bool, error) {
 	return s.request(ctx, "resume", id, transition.Resume(failed))
 }
 
-// Cancel is a transaction of three messages, and waits for a Commit of the task that is under way.
 func (s *tasks) Cancel(ctx context.Context, id store.ID) (bool, error) {
 	return s.request(ctx, "cancel", id, transition.Cancel)
 }
 
-// errUnchanged ends the transaction of a request that makes no difference.
-var errUnchanged = errors.New("nothing has changed")
-
 func (s *tasks) request(ctx context.Context, what string, id store.ID, rule transition.Request) (bool, error) {
-	err := s.change(ctx, what, id, func(t *store.Task, now time.Time) (func(*pgx.Batch), error) {
-		switch {
-		case t == nil:
-			return nil, transition.NotFound(id)
-		case !rule(t, now):
-			return nil, errUnchanged
-		case t.Wanted != "":
-			return s.hint(hintOfRequest(id)), nil
-		case t.Status == store.Resumed:
-			return s.hint(hintOfKind(t.Kind)), nil
+	return transition.Asked(s.change(ctx, what, id, func(t *store.Task, now time.Time) (func(*pgx.Batch), error) {
+		if err := transition.Ask(t, id, rule, now); err != nil {
+			return nil, err
 		}
-		return nil, nil
-	})
-	if errors.Is(err, errUnchanged) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// hint notifies others in a transaction.
-func (s *tasks) hint(of string) func(*pgx.Batch) {
-	return func(b *pgx.Batch) { b.Queue(s.sql.notify, s.schema, of) }
+		return func(b *pgx.Batch) {
+			switch {
+			case t.Wanted != "":
+				b.Queue(s.sql.notify, s.schema, hintOfRequest(id))
+			case t.Status == store.Resumed:
+				b.Queue(s.sql.notify, s.schema, hintOfKind(t.Kind))
+			}
+		}, nil
+	}))
 }
 
 // SetPaused is one statement. To pause a kind it waits for the claims under way, and claims that come meanwhile wait
@@ -65,13 +50,7 @@ func (s *tasks) SetPaused(ctx context.Context, kind string, paused bool) (bool, 
 		text, args = s.sql.pause, []any{kind, fmt.Sprint(wait.Milliseconds())}
 	}
 	changed, err := collect(ctx, s.pool, pgx.RowTo[int], text, args...)
-	if err != nil {
-		if _, ok := ctx.Deadline(); ok && is(err, "55P03") { // lock_timeout
-			err = fmt.Errorf("%w: for %v a claim has been under way: %w", context.DeadlineExceeded, wait, err)
-		}
-		return false, s.failed(ctx, "pause", err)
-	}
-	return changed[0] == 1, nil
+	return err == nil && changed[0] == 1, s.failed(ctx, "pause", waited(ctx, wait, "a claim has been under way", err))
 }
 
 // Paused is one statement.
@@ -84,13 +63,7 @@ func (s *tasks) Paused(ctx context.Context) ([]string, error) {
 // Get is one statement, and waits for no row.
 func (s *tasks) Get(ctx context.Context, id store.ID) (store.Task, error) {
 	found, err := s.read(ctx, "get", s.sql.get, id)
-	if err == nil && len(found) == 0 {
-		err = transition.NotFound(id)
-	}
-	if err != nil {
-		return store.Task{}, err
-	}
-	return found[0], nil
+	return transition.Only(id, found, err)
 }
 
 // Failures reads a table of its own.

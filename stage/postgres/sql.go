@@ -15,7 +15,7 @@ import (
 type statements struct {
 	adapted func(text string) string // to the schema and the clock
 
-	enqueue, enqueueOne, unique, uniqueOne, begin, ticks, now, ticked string
+	enqueue, unique, uniqueOne, begin, ticks, now, ticked string
 	share, heads, claim, claimed, enter, finish, data, lock, save     string
 	note, heartbeat, get, notify, announce, fail, failures            string
 	pause, unpause, paused                                            string
@@ -36,16 +36,6 @@ var texts = statements{
 		SELECT t.kind, t.stage, t.data, greatest(now, now + t.after * interval '1 microsecond', t.at), now, now
 		FROM clock, unnest($1::text[], $2::text[], $3::bytea[], $6::bigint[], $7::timestamptz[]) AS t (kind, stage, data, after, at)
 		WHERE (SELECT count(pg_notify($4, left(hint, 1000))) FROM unnest($5::text[]) AS hint) >= 0
-		RETURNING id`,
-
-	// For drivers that know no arrays.
-	enqueueOne: `
-		WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
-		INSERT INTO daimon.task (kind, stage, data, due, created, changed)
-		SELECT $1::text, $2::text, $3::bytea,
-			greatest(now, now + $5::bigint * interval '1 microsecond', $6::timestamptz), now, now
-		FROM clock
-		WHERE (SELECT count(pg_notify($4::text, left('kind ' || $1::text, 1000)))) >= 0
 		RETURNING id`,
 
 	unique: uniqueOf(`
@@ -340,7 +330,7 @@ func newStatements(schema, clock string) statements {
 	s := texts
 	s.adapted = strings.NewReplacer(pairs...).Replace
 	for _, text := range []*string{
-		&s.enqueue, &s.enqueueOne, &s.unique, &s.uniqueOne, &s.begin, &s.ticks, &s.now, &s.ticked,
+		&s.enqueue, &s.unique, &s.uniqueOne, &s.begin, &s.ticks, &s.now, &s.ticked,
 		&s.share, &s.heads, &s.claim, &s.claimed, &s.enter, &s.finish, &s.data, &s.lock, &s.save, &s.note,
 		&s.heartbeat, &s.get, &s.fail, &s.failures,
 		&s.pause, &s.unpause, &s.paused,

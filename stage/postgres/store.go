@@ -202,26 +202,26 @@ func (s *tasks) failed(ctx context.Context, what string, err error) error {
 
 // advice explains errors of a configuration. The codes are in appendix A of PostgreSQL's documentation.
 func advice(err error) string {
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
 		return ""
 	}
-	switch {
-	case e.Code == "28P01" || e.Code == "28000":
+	switch e.Code {
+	case "28P01", "28000":
 		return " (the server refuses this user or password: see Config.Connection)"
-	case e.Code == "3D000":
+	case "3D000":
 		return " (create the database first: the store makes only its schema)"
-	case e.Code == "42501":
+	case "42501":
 		return " (the user lacks rights: grant CREATE on the database, or have another user execute DDL and grant " +
 			"USAGE on the schema and all rights on its tables and sequences)"
-	case e.Code == "53300":
+	case "53300":
 		return " (the server's max_connections is too small for the pools of all processes, which need " +
 			"at least 4 connections each: 2, one for heartbeats and one that listens)"
-	case e.Code == "26000" || e.Code == "42P05":
+	case "26000", "42P05":
 		return " (named statements get lost or mixed up: set Config.Pooler if there is a pooler before the server)"
-	case e.Code == "25006":
+	case "25006":
 		return " (the server lets nothing be written: is it a hot standby?)"
-	case e.Code == "42P01" || e.Code == "3F000":
+	case "42P01", "3F000":
 		return " (the tables of the store are gone)"
 	}
 	return ""

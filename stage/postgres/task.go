@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
@@ -17,14 +18,9 @@ func scanTask(row pgx.Row, more ...any) (t store.Task, err error) {
 		return store.Task{}, err
 	}
 	if due != nil {
-		t.Due = due.UTC()
+		t.Due = *due
 	}
-	for _, data := range []*[]byte{&t.Data, &t.Progress} {
-		if len(*data) == 0 {
-			*data = nil
-		}
-	}
-	t.Created, t.Changed = t.Created.UTC(), t.Changed.UTC()
+	transition.Scanned(&t)
 	return t, nil
 }
 

@@ -13,32 +13,28 @@ import (
 
 // Tick is one transaction, whatever the number of ticks, and a statement if there are none. Names that have no record get one
 // before that.
-func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (ticked store.Ticked, err error) {
+func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (now time.Time, last []time.Time, err error) {
 	if len(ticks) == 0 {
-		err := s.pool.QueryRow(ctx, s.sql.now).Scan(&ticked.Now)
-		ticked.Now = ticked.Now.UTC()
-		return ticked, s.failed(ctx, "tick", err)
+		err := s.pool.QueryRow(ctx, s.sql.now).Scan(&now)
+		return now.UTC(), nil, s.failed(ctx, "tick", err)
 	}
 	for {
 		var missing []string
 		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-			ticked, missing, err = s.tick(ctx, tx, ticks)
+			now, last, missing, err = s.tick(ctx, tx, ticks)
 			return err
 		})
 		if err == nil && len(missing) > 0 {
 			_, err = s.pool.Exec(ctx, s.sql.begin, missing)
 		}
-		switch {
-		case err != nil:
-			return store.Ticked{}, s.failed(ctx, "tick", err)
-		case len(missing) == 0:
-			return ticked, nil
+		if err != nil || len(missing) == 0 {
+			return now, last, s.failed(ctx, "tick", err)
 		}
 	}
 }
 
 // tick runs ticks in a transaction, unless there are names without a record.
-func (s *tasks) tick(ctx context.Context, tx pgx.Tx, ticks []store.Tick) (ticked store.Ticked, missing []string, err error) {
+func (s *tasks) tick(ctx context.Context, tx pgx.Tx, ticks []store.Tick) (now time.Time, last []time.Time, missing []string, err error) {
 	names := make([]string, len(ticks))
 	for i, t := range ticks {
 		names[i] = t.Name
@@ -56,30 +52,30 @@ func (s *tasks) tick(ctx context.Context, tx pgx.Tx, ticks []store.Tick) (ticked
 		})
 		return err
 	})
-	b.Queue(s.sql.now).QueryRow(func(row pgx.Row) error { return row.Scan(&ticked.Now) })
+	b.Queue(s.sql.now).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return ticked, nil, err
+		return now, nil, nil, err
 	}
-	ticked.Now = ticked.Now.UTC()
+	now = now.UTC()
 	var changed []string
-	var last []time.Time
+	var to []time.Time
 	var tasks []store.NewTask
 	for _, t := range ticks {
 		record := records[t.Name]
 		if record.IsZero() {
 			missing = append(missing, t.Name)
 		}
-		became, runs := transition.Tick(record, t, ticked.Now)
-		if ticked.Last = append(ticked.Last, became); runs {
-			changed, last, tasks = append(changed, t.Name), append(last, became), append(tasks, t.Tasks...)
+		became, runs := transition.Tick(record, t, now)
+		if last = append(last, became); runs {
+			changed, to, tasks = append(changed, t.Name), append(to, became), append(tasks, t.Tasks...)
 		}
 	}
 	if len(missing) > 0 || len(changed) == 0 {
-		return ticked, missing, nil
+		return now, last, missing, nil
 	}
-	if _, err := tx.Exec(ctx, s.sql.ticked, changed, last); err != nil {
-		return ticked, nil, err
+	if _, err := tx.Exec(ctx, s.sql.ticked, changed, to); err != nil {
+		return now, nil, nil, err
 	}
 	_, err = s.insert(ctx, tx, tasks)
-	return ticked, nil, err
+	return now, last, nil, err
 }

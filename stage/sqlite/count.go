@@ -58,26 +58,7 @@ func (s *tasks) Counts(ctx context.Context) ([]store.Count, error) {
 	if s.counted {
 		text = `SELECT kind, stage, status, n FROM daimon_count WHERE n > 0`
 	}
-	all, err := s.counts(ctx, text)
+	all, err := read(ctx, s, "counts", func(r row, c *store.Count) error { return r.Scan(&c.Kind, &c.Stage, &c.Status, &c.N) }, text)
 	slices.SortFunc(all, transition.CountOrder)
-	return all, s.failed("counts", because(ctx, err))
-}
-
-func (s *tasks) counts(ctx context.Context, text string) (all []store.Count, err error) {
-	rows, err := s.reader.QueryContext(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var c store.Count
-		if err := rows.Scan(&c.Kind, &c.Stage, &c.Status, &c.N); err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return all, nil
+	return all, err
 }

@@ -42,12 +42,14 @@ func (s *tasks) insert(tx *sql.Tx, tasks []store.NewTask) ([]store.ID, error) {
 	ids := make([]store.ID, len(distinct))
 	for i, n := range distinct {
 		if n.Key != "" {
-			id, err := s.stands(tx, n, now)
+			other, err := one(tx.Stmt(s.key).QueryRow(n.Kind, n.Key), func(r row, t *store.Task) error {
+				return r.Scan(&t.ID, (*moment)(&t.Created))
+			})
 			if err != nil {
 				return nil, err
 			}
-			if id != 0 {
-				ids[i] = id
+			if other != nil && transition.Stands(other.Created, n, now) {
+				ids[i] = other.ID
 				continue
 			}
 		}
@@ -68,20 +70,6 @@ func (s *tasks) insert(tx *sql.Tx, tasks []store.NewTask) ([]store.ID, error) {
 		}
 	}
 	return transition.Spread(ids, places), nil
-}
-
-// stands returns the number of the task that stands for n, or 0.
-func (s *tasks) stands(tx *sql.Tx, n store.NewTask, now time.Time) (id store.ID, err error) {
-	var created int64
-	switch err := tx.Stmt(s.key).QueryRow(n.Kind, n.Key).Scan(&id, &created); {
-	case errors.Is(err, sql.ErrNoRows):
-		return 0, nil
-	case err != nil:
-		return 0, err
-	case !transition.Stands(at(created), n, now):
-		return 0, nil
-	}
-	return id, nil
 }
 
 // Claim costs one transaction, whatever the limit.
@@ -127,10 +115,7 @@ func (s *tasks) first(tx *sql.Tx, c store.Claim, now time.Time) ([]store.Task, e
 		return nil, nil
 	}
 	rows, err := tx.Stmt(s.wholes).Query(numbers(all, number))
-	if err != nil {
-		return nil, err
-	}
-	all, err = appendRows(all[:0], rows, scanWhole)
+	all, err = each(all[:0], rows, err, scanWhole)
 	slices.SortFunc(all, order(c.Priorities))
 	return all, err
 }
@@ -179,10 +164,7 @@ func (s *tasks) firstOf(
 			most = max(0, min(limit, bound))
 		}
 		rows, err := due.Query(fresh, head.Kind, until.UnixMilli(), most)
-		if err != nil {
-			return nil, err
-		}
-		if all, err = appendRows(all, rows, scanDue); err != nil {
+		if all, err = each(all, rows, err, scanDue); err != nil {
 			return nil, err
 		}
 		slices.SortFunc(all, first)
@@ -206,10 +188,7 @@ func (s *tasks) headsOf(tx *sql.Tx, fresh bool, kinds []string, now time.Time) (
 		return heads, nil
 	}
 	rows, err := tx.Stmt(s.heads).Query(fresh, now.UnixMilli())
-	if err != nil {
-		return nil, err
-	}
-	if heads, err = appendRows(nil, rows, scanDue); err != nil {
+	if heads, err = each(nil, rows, err, scanDue); err != nil {
 		return nil, err
 	}
 	heads = slices.DeleteFunc(heads, func(t store.Task) bool {
@@ -228,45 +207,13 @@ func order(priorities map[string]int) func(t, u store.Task) int {
 
 // Claimed waits for no write, and so does not see a claim that has not been committed yet.
 func (s *tasks) Claimed(ctx context.Context, t store.Ticket) ([]store.Task, error) {
-	var held []store.Task
-	rows, err := s.claimed.QueryContext(ctx, t.Engine, t.Number, s.now().UnixMilli())
-	if err == nil {
-		held, err = appendRows(nil, rows, scanWhole)
-	}
-	return held, s.failed("claimed", because(ctx, err))
-}
-
-// appendRows appends what scan makes of each of the rows, and closes them.
-func appendRows[T any](all []T, rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		t, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, t)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-// pointer returns the task that was read, or nil if there was none.
-func pointer(t store.Task, err error) (*store.Task, error) {
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &t, nil
+	return read(ctx, s, "claimed", scanWhole, claimed, t.Engine, t.Number, s.now().UnixMilli())
 }
 
 // Enter costs one transaction, and waits for other writes.
 func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int) (entered store.Task, err error) {
 	err = s.write(ctx, "enter", func(tx *sql.Tx) error {
-		t, err := pointer(scanWhole(tx.Stmt(s.whole).QueryRow(l.Task)))
+		t, err := one(tx.Stmt(s.whole).QueryRow(l.Task), scanWhole)
 		if err != nil {
 			return err
 		}
@@ -287,7 +234,7 @@ type rule func(t *store.Task, now time.Time) (more func(*sql.Tx) error, err erro
 // change applies a rule to a task, and writes the task unless the rule answers with an error.
 func (s *tasks) change(ctx context.Context, what string, id store.ID, apply rule) error {
 	return s.write(ctx, what, func(tx *sql.Tx) error {
-		t, err := pointer(scanBrief(tx.Stmt(s.brief).QueryRow(id)))
+		t, err := one(tx.Stmt(s.brief).QueryRow(id), scanBrief)
 		if err != nil {
 			return err
 		}
@@ -310,7 +257,7 @@ func (s *tasks) change(ctx context.Context, what string, id store.ID, apply rule
 func (s *tasks) Finish(ctx context.Context, l store.Lease, p store.Passage, commit store.Commit) error {
 	var refused error
 	err := s.write(ctx, "finish", func(tx *sql.Tx) error {
-		t, err := pointer(scanBrief(tx.Stmt(s.brief).QueryRow(l.Task)))
+		t, err := one(tx.Stmt(s.brief).QueryRow(l.Task), scanBrief)
 		if err != nil {
 			return err
 		}
@@ -407,10 +354,7 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length 
 	of := func(r store.Renewal) store.ID { return r.Lease.Task }
 	err := s.write(ctx, "heartbeat", func(tx *sql.Tx) error {
 		rows, err := tx.Stmt(s.briefs).Query(numbers(renewals, of))
-		if err != nil {
-			return err
-		}
-		held, err := appendRows(nil, rows, scanBrief)
+		held, err := each(nil, rows, err, scanBrief)
 		if err != nil {
 			return err
 		}

@@ -3,8 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
 
 	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
@@ -12,16 +10,12 @@ import (
 
 // List waits for no write.
 func (s *tasks) List(ctx context.Context, sel store.Selection) ([]store.Task, error) {
-	var found []store.Task
 	few, err := s.few(ctx, sel)
-	if err == nil {
-		var rows *sql.Rows
-		text, args := list(sel, few)
-		if rows, err = s.reader.QueryContext(ctx, text, args...); err == nil {
-			found, err = appendRows(nil, rows, scanWhole)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return found, s.failed("list", because(ctx, err))
+	text, args := list(sel, few)
+	return read(ctx, s, "list", scanWhole, text, args...)
 }
 
 // few reports whether sel asks for tasks that run, or for such as have ended, of which there are so few that an index finds all.
@@ -30,9 +24,9 @@ func (s *tasks) few(ctx context.Context, sel store.Selection) (bool, error) {
 	if text == "" {
 		return false, nil
 	}
-	var n int
-	err := s.reader.QueryRowContext(ctx, `SELECT count(*) FROM (`+text+` LIMIT ?)`, append(args, transition.Many+1)...).Scan(&n)
-	return n <= transition.Many, err
+	n, err := read(ctx, s, "list", func(r row, n *int) error { return r.Scan(n) },
+		`SELECT count(*) FROM (`+text+` LIMIT ?)`, append(args, transition.Many+1)...)
+	return err == nil && n[0] <= transition.Many, err
 }
 
 // narrow returns a query of the numbers of tasks that run, or of ended tasks, by one index. It is "" if sel does not
@@ -63,8 +57,7 @@ func list(sel store.Selection, few bool) (text string, args []any) {
 		index, where = `NOT INDEXED `, `id IN (`+text+`)`
 	case sel.IDs != nil:
 		index, where = `NOT INDEXED `, `id IN (SELECT value FROM json_each(?))`
-		numbers, _ := json.Marshal(sel.IDs) // which cannot fail
-		args = append(args, string(numbers))
+		args = append(args, numbers(sel.IDs, func(id store.ID) store.ID { return id }))
 	case sel.Status == store.InProcessing:
 		index, where = `INDEXED BY daimon_task_due `, `due IS NOT NULL AND `+fresh+` = 0`
 	case sel.Status != store.Normal && sel.Status != "" && sel.Kind != "":

@@ -1,18 +1,18 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"strconv"
 	"time"
 
+	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// statements are prepared: get, claimed, failures and paused for the readers, the others for the writer. Statements
-// that read or write many tasks take their numbers as a JSON array.
+// statements are prepared for the writer. Those that read or write many tasks take their numbers as a JSON array.
 type statements struct {
-	get, claimed, failures, paused *sql.Stmt
-
 	enqueue, due, heads                       *sql.Stmt
 	whole, wholes, brief, briefs              *sql.Stmt
 	key, keep, tick, ticked                   *sql.Stmt
@@ -51,11 +51,11 @@ const (
 		ORDER BY id`
 
 	// brief has the columns that the rules of a transition need, and whole has all columns of a task.
-	brief = `SELECT id, stage, status, wanted, attempt, failure, due, token, at FROM daimon_task ` + itsProgress
+	brief = `SELECT id, stage, status, wanted, attempt, failure, due, token, coalesce(at, '') FROM daimon_task ` + itsProgress
 	whole = wholeOf + `daimon_task ` + itsProgress
 
 	wholeOf = `
-		SELECT id, stage, status, wanted, attempt, failure, due, token, at, kind, worker, created, changed, data, progress FROM `
+		SELECT id, stage, status, wanted, attempt, failure, due, token, coalesce(at, ''), kind, worker, created, changed, data, progress FROM `
 	itsProgress = `LEFT JOIN daimon_progress ON task = id `
 
 	these = `id IN (SELECT value FROM json_each(?1))`
@@ -68,50 +68,44 @@ const (
 func (s *tasks) prepare() error {
 	for _, p := range []struct {
 		stmt *(*sql.Stmt)
-		db   *sql.DB
 		text string
 	}{
-		{&s.get, s.reader, whole + `WHERE id = ?`},
-		{&s.claimed, s.reader, claimed},
-		{&s.paused, s.reader, `SELECT kind FROM daimon_pause ORDER BY kind`},
-		{&s.failures, s.reader, `SELECT stage, attempt, failed, failure FROM daimon_failure WHERE task = ? ORDER BY token`},
-
-		{&s.enqueue, s.writer, `
+		{&s.enqueue, `
 			INSERT INTO daimon_task (kind, stage, status, data, due, created, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)`},
-		{&s.key, s.writer, `
+		{&s.key, `
 			SELECT t.id, t.created FROM daimon_key AS k JOIN daimon_task AS t ON t.id = k.task WHERE k.kind = ?1 AND k.key = ?2`},
-		{&s.keep, s.writer, `INSERT OR REPLACE INTO daimon_key (kind, key, task) VALUES (?1, ?2, ?3)`},
-		{&s.tick, s.writer, `SELECT last FROM daimon_periodic WHERE name = ?`},
-		{&s.ticked, s.writer, `INSERT OR REPLACE INTO daimon_periodic (name, last) VALUES (?1, ?2)`},
-		{&s.due, s.writer, due},
-		{&s.heads, s.writer, heads},
-		{&s.whole, s.writer, whole + `WHERE id = ?`},
-		{&s.wholes, s.writer, whole + `WHERE ` + these},
-		{&s.brief, s.writer, brief + `WHERE id = ?`},
-		{&s.briefs, s.writer, brief + `WHERE ` + these},
-		{&s.claim, s.writer, save + `, worker = ?9, token = ?10 WHERE id = ?1`},
-		{&s.ticket, s.writer, `
+		{&s.keep, `INSERT OR REPLACE INTO daimon_key (kind, key, task) VALUES (?1, ?2, ?3)`},
+		{&s.tick, `SELECT last FROM daimon_periodic WHERE name = ?`},
+		{&s.ticked, `INSERT OR REPLACE INTO daimon_periodic (name, last) VALUES (?1, ?2)`},
+		{&s.due, due},
+		{&s.heads, heads},
+		{&s.whole, whole + `WHERE id = ?`},
+		{&s.wholes, whole + `WHERE ` + these},
+		{&s.brief, brief + `WHERE id = ?`},
+		{&s.briefs, brief + `WHERE ` + these},
+		{&s.claim, save + `, worker = ?9, token = ?10 WHERE id = ?1`},
+		{&s.ticket, `
 			INSERT OR REPLACE INTO daimon_claim (task, token, engine, number)
 			SELECT id, token, ?2, ?3 FROM daimon_task WHERE ` + these},
-		{&s.enter, s.writer, `UPDATE daimon_task SET stage = ?2, attempt = ?3, changed = ?4 WHERE id = ?1`},
+		{&s.enter, `UPDATE daimon_task SET stage = ?2, attempt = ?3, changed = ?4 WHERE id = ?1`},
 		// The commit may have ended the transaction and begun another: then the task may have changed meanwhile.
-		{&s.finish, s.writer, `
+		{&s.finish, `
 			UPDATE daimon_task SET stage = ?3, status = ?4, attempt = 0, failure = '', due = ?5, changed = ?6,
 				data = CASE WHEN ?7 THEN ?8 ELSE data END
 			WHERE id = ?1 AND token = ?2 AND wanted = ''`},
-		{&s.save, s.writer, save + ` WHERE id = ?1`},
-		{&s.note, s.writer, `INSERT OR REPLACE INTO daimon_progress (task, at, progress) VALUES (?1, ?2, ?3)`},
-		{&s.forget, s.writer, `DELETE FROM daimon_progress WHERE task = ?1`},
-		{&s.pause, s.writer, `INSERT INTO daimon_pause (kind) VALUES (?) ON CONFLICT DO NOTHING`},
-		{&s.unpause, s.writer, `DELETE FROM daimon_pause WHERE kind = ?`},
-		{&s.fail, s.writer, `
+		{&s.save, save + ` WHERE id = ?1`},
+		{&s.note, `INSERT OR REPLACE INTO daimon_progress (task, at, progress) VALUES (?1, ?2, ?3)`},
+		{&s.forget, `DELETE FROM daimon_progress WHERE task = ?1`},
+		{&s.pause, `INSERT INTO daimon_pause (kind) VALUES (?) ON CONFLICT DO NOTHING`},
+		{&s.unpause, `DELETE FROM daimon_pause WHERE kind = ?`},
+		{&s.fail, `
 			INSERT INTO daimon_failure (task, token, stage, attempt, failed, failure) VALUES (?1, ?2, ?3, ?4, ?5, ?6)`},
-		{&s.trim, s.writer, `
+		{&s.trim, `
 			DELETE FROM daimon_failure WHERE task = ?1 AND token <= (
 				SELECT token FROM daimon_failure WHERE task = ?1 ORDER BY token DESC LIMIT 1 OFFSET ?2)`},
-		{&s.renew, s.writer, `UPDATE daimon_task SET due = ?2 WHERE ` + these},
+		{&s.renew, `UPDATE daimon_task SET due = ?2 WHERE ` + these},
 	} {
-		stmt, err := p.db.Prepare(p.text)
+		stmt, err := s.writer.Prepare(p.text)
 		if err != nil {
 			return err
 		}
@@ -122,46 +116,75 @@ func (s *tasks) prepare() error {
 
 type row interface{ Scan(...any) error }
 
-// scanDue reads a row of due or heads.
-func scanDue(r row) (t store.Task, err error) {
-	var due int64
-	err = r.Scan(&t.ID, &due, &t.Kind)
-	t.Due = at(due)
-	return t, err
+// moment reads a time, which may be NULL.
+type moment time.Time
+
+func (m *moment) Scan(value any) error {
+	if ms, ok := value.(int64); ok {
+		*m = moment(at(ms))
+	}
+	return nil
 }
+
+// scanDue reads a row of due or heads.
+func scanDue(r row, t *store.Task) error { return r.Scan(&t.ID, (*moment)(&t.Due), &t.Kind) }
 
 // scanBrief reads a row of brief.
-func scanBrief(r row) (t store.Task, err error) {
-	err = scan(r, &t)
-	return t, err
-}
+func scanBrief(r row, t *store.Task) error { return scan(r, t) }
 
 // scanWhole reads a row of whole.
-func scanWhole(r row) (t store.Task, err error) {
-	var created, changed int64
-	if err := scan(r, &t, &t.Kind, &t.Worker, &created, &changed, &t.Data, &t.Progress); err != nil {
-		return store.Task{}, err
-	}
-	for _, data := range []*[]byte{&t.Data, &t.Progress} {
-		if len(*data) == 0 {
-			*data = nil
-		}
-	}
-	t.Created, t.Changed = at(created), at(changed)
-	return t, nil
+func scanWhole(r row, t *store.Task) error {
+	err := scan(r, t, &t.Kind, &t.Worker, (*moment)(&t.Created), (*moment)(&t.Changed), &t.Data, &t.Progress)
+	transition.Scanned(t)
+	return err
 }
 
 func scan(r row, t *store.Task, more ...any) error {
-	var due sql.NullInt64
-	var noted sql.NullString
 	all := append(make([]any, 0, 9+len(more)),
-		&t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, &due, &t.Token, &noted)
-	err := r.Scan(append(all, more...)...)
-	t.ProgressStage = noted.String
-	if due.Valid {
-		t.Due = at(due.Int64)
+		&t.ID, &t.Stage, &t.Status, &t.Wanted, &t.Attempt, &t.Failure, (*moment)(&t.Due), &t.Token, &t.ProgressStage)
+	return r.Scan(append(all, more...)...)
+}
+
+// one returns what scan makes of a row, or nil if there is none.
+func one[T any](r *sql.Row, scan func(row, *T) error) (*T, error) {
+	v := new(T)
+	err := scan(r, v)
+	if err == nil {
+		return v, nil
 	}
-	return err
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return nil, err
+}
+
+// each appends what scan makes of each of the rows of a query, and closes them.
+func each[T any](all []T, rows *sql.Rows, err error, scan func(row, *T) error) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var v T
+		if err := scan(rows, &v); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// read returns what scan makes of each of the rows that a query of the readers has. It waits for no write.
+func read[T any](ctx context.Context, s *tasks, what string, scan func(row, *T) error, query string, args ...any) ([]T, error) {
+	rows, err := s.reader.QueryContext(ctx, query, args...)
+	all, err := each(nil, rows, err, scan)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err() // between two rows the driver only says that it was interrupted
+	}
+	return all, s.failed(what, err)
 }
 
 // values returns the arguments of save, with room for some more.

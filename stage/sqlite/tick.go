@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/daimon-go/daimon/stage/internal/transition"
@@ -11,24 +10,27 @@ import (
 )
 
 // Tick costs one transaction, whatever the number of ticks, and none for none.
-func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (ticked store.Ticked, err error) {
+func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (now time.Time, last []time.Time, err error) {
 	if len(ticks) == 0 {
-		return committed(store.Ticked{Now: s.now()}, ctx.Err())
+		return s.now(), nil, ctx.Err()
 	}
 	err = s.write(ctx, "tick", func(tx *sql.Tx) error {
-		ticked = store.Ticked{Now: s.now(), Last: make([]time.Time, len(ticks))}
+		now, last = s.now(), make([]time.Time, len(ticks))
 		var tasks []store.NewTask
 		for i, t := range ticks {
-			record, err := s.record(tx, t.Name)
+			record, err := one(tx.Stmt(s.tick).QueryRow(t.Name), func(r row, last *time.Time) error { return r.Scan((*moment)(last)) })
 			if err != nil {
 				return err
 			}
+			if record == nil {
+				record = new(time.Time)
+			}
 			var runs bool
-			if ticked.Last[i], runs = transition.Tick(record, t, ticked.Now); runs {
+			if last[i], runs = transition.Tick(*record, t, now); runs {
 				tasks = append(tasks, t.Tasks...)
 			}
-			if !ticked.Last[i].Equal(record) {
-				if _, err := tx.Stmt(s.ticked).Exec(t.Name, milliseconds(ticked.Last[i])); err != nil {
+			if !last[i].Equal(*record) {
+				if _, err := tx.Stmt(s.ticked).Exec(t.Name, milliseconds(last[i])); err != nil {
 					return err
 				}
 			}
@@ -36,17 +38,5 @@ func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (ticked store.Tic
 		_, err := s.insert(tx, tasks)
 		return err
 	})
-	return committed(ticked, err)
-}
-
-// record returns the latest tick of a name, or the zero Time.
-func (s *tasks) record(tx *sql.Tx, name string) (last time.Time, err error) {
-	var ms int64
-	switch err := tx.Stmt(s.tick).QueryRow(name).Scan(&ms); {
-	case errors.Is(err, sql.ErrNoRows):
-		return time.Time{}, nil
-	case err != nil:
-		return time.Time{}, err
-	}
-	return at(ms), nil
+	return now, last, err
 }

@@ -28,8 +28,9 @@ type Store interface {
 	// Tick runs ticks of periodic tasks. The store has a record for each name: its latest tick. If that is t.Last, and t.Next is
 	// later but not later than now, the record becomes t.Next, and t.Tasks are enqueued, in one transaction for all ticks. If the
 	// record is later than now, since the clock was set back, t.Next may be earlier than that. A name without a record gets one:
-	// the time of the call. The names of a call differ. Tick returns the records as they are then, in the order of ticks.
-	Tick(ctx context.Context, ticks ...Tick) (Ticked, error)
+	// the time of the call. The names of a call differ. Tick returns the store's time, and the records as they are then, in the
+	// order of ticks.
+	Tick(ctx context.Context, ticks ...Tick) (now time.Time, last []time.Time, err error)
 
 	// Claim gives at most c.Limit due tasks of the kinds to one worker. They may be resumed, to be tried again, given
 	// back, left by a worker whose lease has ended, or new. Tasks of kinds with a higher priority come first. Within a
@@ -166,15 +167,9 @@ type Tick struct {
 	Tasks []NewTask // to be enqueued
 }
 
-// Ticked is the result of Store.Tick.
-type Ticked struct {
-	Now  time.Time   // by the store's clock
-	Last []time.Time // the records
-}
-
 // Claim is a worker's request for tasks.
 type Claim struct {
-	Ticket Ticket         // the name of this claim
+	Ticket                // the name of this claim
 	Worker string         // becomes Task.Worker
 	Kinds  []string       // of the tasks
 	Limit  int            // of the tasks in all
@@ -234,8 +229,8 @@ type Failure struct {
 
 // Renewal asks Store.Heartbeat to renew a lease, and to keep the progress of its task.
 type Renewal struct {
-	Lease    Lease
-	Progress Progress // the zero Progress leaves earlier progress as it is
+	Lease
+	Progress
 }
 
 // Progress is the progress that a processor has noted. The zero Progress is none, and leaves earlier progress as it is.

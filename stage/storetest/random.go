@@ -209,9 +209,9 @@ func (h *history) tick() (string, func(store.Store) string) {
 				h.twin.ids = append(h.twin.ids, make([]store.ID, len(ticks))...)
 			}()
 		}
-		ticked, err := s.Tick(h.ctx, ticks...)
-		text := ticked.Now.Sub(h.base).String()
-		for _, last := range ticked.Last {
+		now, records, err := s.Tick(h.ctx, ticks...)
+		text := now.Sub(h.base).String()
+		for _, last := range records {
 			text += " " + last.Sub(h.base).String()
 		}
 		return text + " " + h.outcome(err)

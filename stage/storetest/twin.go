@@ -59,18 +59,17 @@ func (s *twin) Enqueue(_ context.Context, tasks ...store.NewTask) (ids []store.I
 	return ids, nil
 }
 
-func (s *twin) Tick(ctx context.Context, ticks ...store.Tick) (store.Ticked, error) {
-	ticked := store.Ticked{Now: s.now}
+func (s *twin) Tick(ctx context.Context, ticks ...store.Tick) (_ time.Time, last []time.Time, err error) {
 	var tasks []store.NewTask
 	for _, t := range ticks {
 		record, runs := transition.Tick(s.ticks[t.Name], t, s.now)
 		if s.ticks[t.Name] = record; runs {
 			tasks = append(tasks, t.Tasks...)
 		}
-		ticked.Last = append(ticked.Last, record)
+		last = append(last, record)
 	}
-	_, err := s.Enqueue(ctx, tasks...)
-	return ticked, err
+	_, err = s.Enqueue(ctx, tasks...)
+	return s.now, last, err
 }
 
 func (s *twin) Claim(_ context.Context, c store.Claim) ([]store.Task, error) {
