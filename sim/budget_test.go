@@ -25,11 +25,8 @@ import (
 // Clients that hold nothing are answered all the time, and none of them is cut off.
 func TestWorldBudget(t *testing.T) {
 	t.Parallel()
-	o := sim.Options{Faults: sim.Anything()}
-	f := &o.Faults // without faults that cut a connection off, or hold it up for long
-	f.Reset, f.Aborted, f.NoMemory, f.NoFiles, f.Refused, f.TimedOut, f.Slow, f.Clog,
-		f.Delayed, f.ShortWrite, f.FalseFull = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
-	sim.TestWith(t, o, func(w *sim.World) {
+	lasting := party.Lasting().Without("delayed event", "short write", "false full")
+	sim.TestWith(t, sim.Options{Faults: lasting}, func(w *sim.World) {
 		const at = "10.0.0.1:80"
 		h := &holders{w: w, most: pick(w, 200_000, 500_000, 1_000_000)}
 		web := &httpd.Server{Handler: h.answer, Timeouts: httpd.Timeouts{Head: -1, Idle: -1, Body: -1, Write: -1}}

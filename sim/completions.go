@@ -149,10 +149,10 @@ func (d *acceptor) complete() (*stream, error) {
 	var err error
 	switch {
 	case d.closed || l.queue.len() == 0:
-	case w.fault(&w.faults.NoFiles, d.e.r.server.kernel):
+	case w.fault(noDescriptors, d.e.r.server.kernel):
 		d.e.counts.Shortages++
 		err = fmt.Errorf("%w: %w", monitor.ErrShortage, syscall.ENFILE)
-	case !(*l.queue.head()).c.local && w.fault(&w.faults.Aborted, l):
+	case !(*l.queue.head()).c.local && w.fault(abortedConn, l):
 		end := l.queue.pop()
 		end.c.disrupt()
 		l.refuse(end)

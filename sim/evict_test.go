@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/listener"
@@ -19,15 +20,35 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
+// The only connection that there may be is closed for a client that waits, and not before it has been idle for EvictAfter.
+func TestAnIdleConnectionIsClosedForAClientThatWaits(t *testing.T) {
+	for waits, want := range map[bool]time.Duration{true: 600 * time.Millisecond, false: 2 * time.Second} {
+		w := sim.New(sim.Options{})
+		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: echo.Echo, MaxConns: 1, EvictAfter: 600 * time.Millisecond}
+		_, err := w.Server("server", act.Config{}, tcp.Setup)
+		require.NoError(t, err)
+		w.Client(tcp.Address, func(c *sim.Client) error {
+			_ = c.SetReadDeadline(c.Now().Add(2 * time.Second))
+			_, _ = io.ReadAll(c)
+			require.InDelta(t, want, w.Now(), float64(200*time.Millisecond))
+			require.GreaterOrEqual(t, w.Now(), want)
+			return nil
+		})
+		if waits {
+			w.At(300*time.Millisecond, func() { w.Client(tcp.Address, func(*sim.Client) error { return nil }) })
+		}
+		require.NoError(t, w.Run())
+	}
+}
+
 // TestWorldEvict has more clients than a web server may have connections, and none leaves before all have been served: idle
 // ones have to make room. A request that has reached the handler is answered all the same, however long that takes, and
 // however long its client takes to read the answer.
 func TestWorldEvict(t *testing.T) {
 	t.Parallel()
-	o := sim.Options{Faults: sim.Anything()}
-	f := &o.Faults // without faults that end a connection: here only the server does
-	f.Reset, f.Aborted, f.NoMemory, f.Refused, f.TimedOut = 0, 0, 0, 0, 0
-	sim.TestWith(t, o, func(w *sim.World) {
+	// Without faults that end a connection: here only the server does.
+	f := sim.Anything().Without("reset", "aborted connection", "no memory", "refused connect", "connect timed out")
+	sim.TestWith(t, sim.Options{Faults: f}, func(w *sim.World) {
 		h := &crowd{w: w, at: pick(w, "10.0.0.1:80", "unix:/run/web"), asked: map[string]bool{}}
 		web := &httpd.Server{Handler: h.answer, Timeouts: httpd.Timeouts{Head: -1, Idle: -1}}
 		most := pick(w, 1, 1, 2, 4)

@@ -53,7 +53,7 @@ func ping(c *sim.Client) error {
 // The loop runs worlds until one of them finds the bug of a small server. In a test, sim.Test is this loop.
 func Example() {
 	for seed := uint64(1); ; seed++ {
-		w := sim.New(sim.Options{Seed: seed, Faults: sim.Faults{ShortRead: 1000}})
+		w := sim.New(sim.Options{Seed: seed, Faults: sim.Faults{}.With(1000, "short read")})
 		server := &service.Listener{Address: "10.0.0.1:80", Handler: pong}
 		if _, err := w.Server("pong", act.Config{}, server.Setup); err != nil {
 			fmt.Println(err)
@@ -73,10 +73,8 @@ func Example() {
 // A test of its own faults: the Faults of Anything, with other weights for two of them.
 func ExampleTestWith() {
 	_ = func(t *testing.T) { // func TestServer
-		o := sim.Options{Faults: sim.Anything(), Storm: 10 * time.Minute}
-		o.Faults.Reset = 65536 / 1000 // one segment in a thousand
-		o.Faults.WallJump = 0         // never
-		sim.TestWith(t, o, func(w *sim.World) {
+		f := sim.Anything().With(65536/1000, "reset").Without("wall clock jump") // a reset in place of one segment in a thousand
+		sim.TestWith(t, sim.Options{Faults: f, Storm: 10 * time.Minute}, func(w *sim.World) {
 			server := &service.Listener{Address: "10.0.0.1:80", Handler: pong}
 			if _, err := w.Server("pong", act.Config{}, server.Setup); err != nil {
 				t.Fatal(err)

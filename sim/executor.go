@@ -17,7 +17,7 @@ type executor struct{ w *World }
 func (x *executor) Execute(f func()) {
 	w := x.w
 	late := w.dice[network].duration(time.Microsecond, time.Millisecond)
-	if w.fault(&w.faults.Late, nil) {
+	if w.fault(lateOffload, nil) {
 		late = w.lasts(time.Millisecond, time.Minute)
 	}
 	w.after(late, f)
@@ -108,7 +108,7 @@ func (w *World) await(until func() bool) {
 		panic("sim: Await outside of a function that may block")
 	}
 	c.until = until
-	if w.fault(&w.faults.Spurious, c) {
+	if w.fault(spurious, c) {
 		w.agenda.add(w.now+w.dice[network].duration(time.Microsecond, time.Millisecond), c)
 	}
 	if !c.yield(struct{}{}) {

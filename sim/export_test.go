@@ -14,7 +14,7 @@ func (c *Client) Arrived() int {
 type Counts struct {
 	Time          time.Duration // simulated
 	Turns, Faults int
-	Bites         [kinds + 1]int
+	Bites         [kinds]int
 	Broken        int    // connections that a fault has refused or reset
 	Hash          uint64 // of the whole history
 }
@@ -25,9 +25,5 @@ func (w *World) Counts() Counts {
 	return Counts{s.time, s.turns, s.faults, s.bites, s.broken, s.hash}
 }
 
-// Each calls visit with the name and the weight of each kind of fault.
-func (f *Faults) Each(visit func(name string, weight *int)) {
-	for _, n := range f.all() {
-		visit(n.name, n.weight)
-	}
-}
+// FaultNames are the names of the faults.
+var FaultNames = faultNames[:ofScenario]

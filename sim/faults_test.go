@@ -25,12 +25,12 @@ import (
 
 // frequent returns Faults of which none is rare.
 func frequent() sim.Faults {
-	f := sim.Anything()
 	const often = 65536 / 50
-	f.Reset, f.CloseError, f.TimedOut, f.Clog, f.WallJump, f.Late = often/5, often, often, often/5, often, 10*often
-	f.Aborted, f.NoFiles, f.NoMemory, f.Refused, f.Pressed = 2*often, 2*often, 2*often, 2*often, often
-	f.Spurious, f.Delayed, f.Slow = 5*often, 5*often, 2*often
-	return f
+	return sim.Anything().With(often/5, "reset", "clogged link").
+		With(often, "close error", "connect timed out", "wall clock jump", "full inbox").
+		With(2*often, "aborted connection", "no descriptors", "no memory", "refused connect", "slow segment").
+		With(5*often, "spurious event", "delayed event").
+		With(10*often, "late offload")
 }
 
 // TestWorldOfFaults also has a client after the storm.
@@ -58,13 +58,11 @@ func TestEachFault(t *testing.T) {
 		}
 		refused += k.refused
 	}
-	i := 0
-	new(sim.Faults).Each(func(name string, _ *int) {
+	for i, name := range sim.FaultNames {
 		t.Logf("%6d %s", bites.Bites[i], name)
 		require.Positive(t, bites.Bites[i], name)
 		require.NotEmpty(t, found[name], "no mutant needs the fault %q", name)
-		i++
-	})
+	}
 	t.Logf("%6d broadcasts that found a full inbox", refused)
 	require.Positive(t, refused, "broadcasts that found a full inbox")
 }

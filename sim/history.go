@@ -91,9 +91,9 @@ var phrases = [eventKinds]func(who subject, a, b int64) string{
 	clientDoes:   func(who subject, a, b int64) string { return fmt.Sprintf("%v: %v %s", who, action(b), result(a)) },
 	faultHappens: func(who subject, a, _ int64) string {
 		if who == nil {
-			return "fault: " + faultNames[a]
+			return fmt.Sprintf("fault: %v", fault(a))
 		}
-		return fmt.Sprintf("fault at %v: %s", who, faultNames[a])
+		return fmt.Sprintf("fault at %v: %v", who, fault(a))
 	},
 	isResumed: func(who subject, _, _ int64) string { return fmt.Sprintf("%v goes on", who) },
 	isDialled: func(who subject, _, _ int64) string { return fmt.Sprintf("%v begins to connect", who) },

@@ -27,7 +27,7 @@ type kernel struct {
 	shortOf syscall.Errno
 	futile  int // Accepts without a free descriptor since begun; a close or a new event makes it 0
 	begun   time.Duration
-	lack    lack
+	lacked  time.Duration // when an accept or a registration last failed for want of a descriptor or of memory; 0: never
 }
 
 // file is the object of a descriptor: the end of a connection, a listening socket, or a poller.
@@ -40,10 +40,6 @@ type file struct {
 	fake   *Descriptor
 	reg    *registration // of an end, or a fake
 	ownReg registration
-
-	from   *listening    // that has accepted it; nil: dialled
-	since  time.Duration // when bytes last went either way, or it was accepted
-	rested time.Duration // when, after a rest, bytes were sent, the last so far; 0: never
 }
 
 // call is a system call that the history records by name.
@@ -245,7 +241,7 @@ func (v *view) Accept(fd int) (int, error) {
 func (v *view) accept(l *listening) (int, error) {
 	reg := l.watchedBy(v.p)
 	if err := v.noFile(l); err != nil {
-		v.lack.failed = v.w.now
+		v.lacked = v.w.now
 		v.checkAccepts()
 		return -1, err
 	}
@@ -256,13 +252,13 @@ func (v *view) accept(l *listening) (int, error) {
 		return -1, syscall.EAGAIN
 	}
 	e := l.queue.pop()
-	if !e.c.local && v.w.fault(&v.w.faults.Aborted, l) {
+	if !e.c.local && v.w.fault(abortedConn, l) {
 		e.c.disrupt()
 		l.refuse(e)
 		of := [...]syscall.Errno{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, syscall.ENETDOWN, syscall.EHOSTUNREACH}
 		return -1, of[v.w.dice[faults].below(len(of))]
 	}
-	g := &file{end: e, from: l, since: v.w.now}
+	g := &file{end: e}
 	e.holder = g
 	return v.install(g), nil
 }
@@ -290,7 +286,7 @@ func (v *view) noFile(l *listening) error {
 		return syscall.EMFILE
 	case w.now < v.short:
 		return v.shortOf
-	case l.queue.len() > 0 && w.fault(&w.faults.NoFiles, v.kernel):
+	case l.queue.len() > 0 && w.fault(noDescriptors, v.kernel):
 		d := &w.dice[faults]
 		v.short = w.now + w.lasts(time.Millisecond, time.Second)
 		v.shortOf = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}[d.below(4)]
@@ -325,7 +321,6 @@ func (v *view) Receive(fd int, p []byte) (int, error) {
 		v.w.Errorf("%v: receive, but it was empty, and no event has reported input since", f)
 	}
 	n, err := f.receive(p)
-	f.moved(n, false)
 	f.learn(n, len(p), err)
 	v.w.note(fdReceives, f, returned(n, err), int64(len(p)))
 	return n, err
@@ -336,10 +331,10 @@ func (f *file) receive(p []byte) (int, error) {
 	w, e := f.k.w, f.end
 	most := min(len(p), e.unread())
 	switch {
-	case (most > 0 || e.readable()) && w.fault(&w.faults.FalseEmpty, f):
+	case (most > 0 || e.readable()) && w.fault(falseEmpty, f):
 		f.later()
 		return 0, syscall.EAGAIN
-	case most > 1 && w.fault(&w.faults.ShortRead, f):
+	case most > 1 && w.fault(shortRead, f):
 		p = p[:1+w.dice[faults].below(most-1)]
 		if !e.c.local {
 			f.later() // as if the rest came then
@@ -375,7 +370,6 @@ func (v *view) Send(fd int, head, p []byte) (int, error) {
 		return 0, syscall.EBADF
 	}
 	n, err := f.send(head, p)
-	f.moved(n, true)
 	f.checkSends(err)
 	v.w.note(fdSends, f, returned(n, err), int64(len(head)+len(p)))
 	return n, err
@@ -401,10 +395,10 @@ func (f *file) send(head, p []byte) (int, error) {
 	}
 	most := min(len(head)+len(p), e.out.room())
 	switch {
-	case most > 0 && w.fault(&w.faults.FalseFull, f):
+	case most > 0 && w.fault(falseFull, f):
 		f.later()
 		return 0, syscall.EAGAIN
-	case most > 1 && w.fault(&w.faults.ShortWrite, f):
+	case most > 1 && w.fault(shortWrite, f):
 		f.later()
 		n := 1 + w.dice[faults].below(most-1)
 		head = head[:min(n, len(head))]
@@ -428,7 +422,6 @@ func (v *view) SendFile(fd int, from *os.File, offset int64, n int) (int, error)
 		return 0, err
 	}
 	sent, err := f.send(nil, p[:k])
-	f.moved(sent, true)
 	f.checkSends(err)
 	v.w.note(fdSends, f, returned(sent, err), int64(k))
 	return sent, err
@@ -442,8 +435,16 @@ func (v *view) CloseWrite(fd int) error {
 	if f == nil {
 		return syscall.EBADF
 	}
-	f.ends()
+	v.ends(f.end.c)
 	return v.w.result(f, endsWriting, 0, f.end.closeWrite())
+}
+
+// soon is how long after a failed accept a service closes a connection.
+const soon = 10 * time.Millisecond
+
+// ends is called when the server ends its side of a connection, perhaps to have its descriptor for a client that waits.
+func (k *kernel) ends(c *connection) {
+	c.spared = c.spared || k.lacked > 0 && k.w.now <= k.lacked+soon
 }
 
 func (v *view) Close(fd int) error { return v.release(closesFile, fd) }
@@ -472,10 +473,10 @@ func (v *view) release(c call, fd int) (err error) {
 	case c == resetsFile:
 		f.end.reset()
 	default:
-		f.ends()
+		v.ends(f.end.c)
 		f.end.close()
 	}
-	if w.fault(&w.faults.CloseError, f) {
+	if w.fault(closeError, f) {
 		err = syscall.EIO
 	}
 	return v.w.result(f, c, 0, err)
@@ -533,11 +534,7 @@ func (v *view) SetKeepAlive(fd int, idle time.Duration) error {
 
 func (v *view) Waiting(fd int) bool {
 	f := v.get(fd, "waiting")
-	if f == nil || f.l == nil || f.l.queue.len() == 0 {
-		return false
-	}
-	v.crowded(f.l)
-	return true
+	return f != nil && f.l != nil && f.l.queue.len() > 0
 }
 
 func (v *view) SetBuffers(fd, _, _ int) error {

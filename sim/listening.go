@@ -182,7 +182,7 @@ func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
 	w.note(isDialled, e, 0, 0)
 	d := &w.dice[faults]
 	switch {
-	case w.fault(&w.faults.Refused, e):
+	case w.fault(refusedConnect, e):
 		switch c.disrupt(); d.below(4) {
 		case 0:
 			e.fail(syscall.ENETUNREACH) // at once: there is no route
@@ -192,7 +192,7 @@ func (n *internet) dialTCP(addr netip.AddrPort, h holder) (*end, error) {
 		default:
 			c.refuse(syscall.ECONNREFUSED, n.latency()+n.latency())
 		}
-	case w.fault(&w.faults.TimedOut, e):
+	case w.fault(timedOut, e):
 		c.disrupt()
 		c.refuse(syscall.ETIMEDOUT, w.lasts(patience, patience))
 	case n.delays[addr.Addr()] >= patience:

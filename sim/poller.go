@@ -41,8 +41,8 @@ type registration struct {
 type extraEvent struct {
 	reg   *registration
 	ready netpoll.Ready
-	kind  int64 // of fault
-	until int   // this descriptor number is in use again; 0: now
+	fault fault
+	until int // this descriptor number is in use again; 0: now
 }
 
 // believes reports whether a caller may conclude this from the events.
@@ -138,9 +138,9 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 	case f.reg != nil || f.l != nil && f.l.watchedBy(p) != nil:
 		w.Errorf("%v is added twice", f)
 		return syscall.EEXIST
-	case f.end != nil && w.fault(&w.faults.NoMemory, f):
+	case f.end != nil && w.fault(noMemory, f):
 		f.end.c.disrupt()
-		p.k.lack.failed = w.now
+		p.k.lacked = w.now
 		return [...]syscall.Errno{syscall.ENOMEM, syscall.ENOSPC}[w.dice[faults].below(2)]
 	}
 	r := &registration{}
@@ -202,11 +202,11 @@ func (r *registration) drop() {
 	if l := r.f.l; l != nil {
 		l.watches = slices.DeleteFunc(l.watches, func(o *registration) bool { return o == r })
 	}
-	if !p.closed && w.draws(w.faults.Stale) {
+	if !p.closed && w.draws(stale) {
 		if len(p.extras) >= maxExtras { // their numbers were not used again
 			p.extras = slices.Delete(p.extras, 0, 1)
 		}
-		p.extras = append(p.extras, extraEvent{r, p.drawReady(r), w.faults.index(&w.faults.Stale), r.f.fd})
+		p.extras = append(p.extras, extraEvent{r, p.drawReady(r), stale, r.f.fd})
 	}
 }
 
@@ -267,18 +267,18 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 		switch {
 		case ready == 0:
 			continue
-		case w.fault(&w.faults.Delayed, r.f):
+		case w.fault(delayed, r.f):
 			r.held = true
 			r.later(latencyLow, 10*time.Millisecond)
 			continue
-		case w.draws(w.faults.Duplicate):
-			p.extras = append(p.extras, extraEvent{r, ready, w.faults.index(&w.faults.Duplicate), 0})
+		case w.draws(duplicate):
+			p.extras = append(p.extras, extraEvent{r, ready, duplicate, 0})
 			p.r.wake()
 		}
 		events[n] = p.event(r, ready)
 		n++
 	}
-	if n < len(events) && len(p.all) > 0 && w.fault(&w.faults.Spurious, p.k) {
+	if n < len(events) && len(p.all) > 0 && w.fault(spurious, p.k) {
 		r := p.all[w.dice[faults].below(len(p.all))]
 		events[n] = p.event(r, p.drawReady(r))
 		n++
@@ -316,10 +316,10 @@ func (p *poller) reportExtras(events []netpoll.Event) (n int) {
 			kept = append(kept, g)
 			continue
 		}
-		if g.reg.gone && g.kind != p.k.w.faults.index(&p.k.w.faults.Stale) {
+		if g.reg.gone && g.fault != stale {
 			continue
 		}
-		p.k.w.bites(g.reg.f, g.kind)
+		p.k.w.bites(g.fault, g.reg.f)
 		events[n] = p.event(g.reg, g.ready)
 		n++
 	}

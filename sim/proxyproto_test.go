@@ -37,9 +37,8 @@ func TestWorldHeaders(t *testing.T) {
 		}
 		limits := patient(w)
 		limits.Read = pick(w, 0, 200)
-		tcp := &service.Listener{Address: address, Limits: limits, MaxConns: pick(w, 0, 0, 3), FilterTimeout: time.Hour, Handler: h.serve,
+		tcp := &service.Listener{Address: address, Limits: limits, MaxConns: pick(w, 0, 0, 3), FilterTimeout: time.Hour, EvictAfter: -1, Handler: h.serve,
 			Filters: []listener.Filter{paused(w), proxyproto.Server(proxyproto.Config{Trusted: []netip.Prefix{trusted}})}}
-		w.Excuse(func(c *sim.Client, _ error) bool { return c.MadeRoom(tcp.MaxConns) })
 		v, err := w.Server("server", act.Config{Schedulers: pick(w, 1, 2), TurnsPerPass: pick(w, 0, 1, 8)}, append(anyEngine(w), tcp.Setup)...)
 		require.NoError(t, err)
 		for i := range 8 {

@@ -207,7 +207,7 @@ func (r *runner) fire() {
 // step takes a few turns. A runner without work rests until something happens or is due.
 func (r *runner) step() {
 	w := r.w
-	if r.server.order == nil && w.now >= r.pressed && w.fault(&w.faults.Pressed, r) {
+	if r.server.order == nil && w.now >= r.pressed && w.fault(fullInbox, r) {
 		r.press()
 	}
 	r.woken = false

@@ -25,10 +25,8 @@ import (
 // TestWorldSessions is a server that closes some connections first. Some of its clients break theirs off.
 func TestWorldSessions(t *testing.T) {
 	t.Parallel()
-	o := sim.Options{Faults: sim.Anything(), Panics: true}
-	const often = 65536 / 20
-	o.Faults.NoMemory, o.Faults.NoFiles, o.Faults.Aborted, o.Faults.Late = often, often, often, often
-	sim.TestWith(t, o, sessions(t))
+	f := sim.Anything().With(65536/20, "no memory", "no descriptors", "aborted connection", "late offload")
+	sim.TestWith(t, sim.Options{Faults: f, Panics: true}, sessions(t))
 }
 
 func sessions(t *testing.T) func(w *sim.World) {

@@ -105,7 +105,7 @@ func (s stats) String() string {
 	text := fmt.Sprintf("%v simulated, %d turns, %d events, hash %016x, %d faults:", s.time.Round(time.Millisecond), s.turns, s.events,
 		s.hash, s.faults)
 	for i, n := range s.bites {
-		text += fmt.Sprintf("\n%8d %s", n, faultNames[i])
+		text += fmt.Sprintf("\n%8d %s", n, fault(i))
 	}
 	return text
 }

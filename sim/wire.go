@@ -36,10 +36,7 @@ type connection struct {
 	cause     syscall.Errno     // the error by which a fault ends it; 0: a reset
 	disrupted bool              // a fault has refused or reset it
 	delayed   bool              // a fault has delayed bytes, for up to 10 s; some servers do not wait that long
-
-	left   bool // the server that has accepted it has ended its side
-	spared bool // so that another client gets its descriptor, since a fault has left none
-	crowd  int  // or its place, of so many
+	spared    bool              // a server may have closed it, so that another client gets its descriptor
 }
 
 // end is one side of a connection.
@@ -499,7 +496,7 @@ func (p *pipe) sendSegment(upTo uint64, size int) {
 		return
 	}
 	w := p.c.net.w
-	if w.fault(&w.faults.Reset, p.from) {
+	if w.fault(resetLink, p.from) {
 		p.lost, p.c.broken = true, true
 		p.c.cause = [...]syscall.Errno{syscall.ECONNRESET, syscall.ECONNRESET, syscall.ETIMEDOUT, syscall.EHOSTUNREACH}[w.dice[faults].below(4)]
 		p.c.disrupt()
@@ -537,10 +534,10 @@ func (p *pipe) await() {
 func (p *pipe) due() time.Duration {
 	w := p.c.net.w
 	latency := w.net.latency()
-	if w.fault(&w.faults.Slow, p.from) {
+	if w.fault(slowSegment, p.from) {
 		latency = w.lasts(latencyHigh, time.Second)
 	}
-	if w.fault(&w.faults.Clog, p.from) {
+	if w.fault(cloggedLink, p.from) {
 		p.c.delayed = true
 		p.clogged = w.now + w.lasts(time.Millisecond, 10*time.Second)
 	}

@@ -91,8 +91,8 @@ type stats struct {
 	steps  int
 	turns  int
 	faults int
-	bites  [kinds + 1]int // faults by kind; the last is the scenario's own
-	broken int            // connections that a fault has refused or reset
+	bites  [kinds]int
+	broken int // connections that a fault has refused or reset
 	events uint64
 	hash   uint64 // of the whole history
 }
@@ -146,26 +146,21 @@ func (w *World) note(k eventKind, who subject, a, b int64) {
 }
 
 // fault draws whether a fault happens that has its effect at once, and records it.
-func (w *World) fault(weight *int, who subject) bool {
-	return w.occurs(*weight, who, w.faults.index(weight))
-}
-
-// occurs is fault with the index of the fault's name.
-func (w *World) occurs(weight int, who subject, name int64) bool {
-	happens := w.draws(weight)
-	if happens {
-		w.bites(who, name)
+func (w *World) fault(f fault, who subject) bool {
+	if !w.draws(f) {
+		return false
 	}
-	return happens
+	w.bites(f, who)
+	return true
 }
 
 // draws draws whether a fault happens. When it has its effect, bites is called.
-func (w *World) draws(weight int) bool { return !w.healed && w.dice[faults].happens(weight) }
+func (w *World) draws(f fault) bool { return !w.healed && w.dice[faults].happens(w.faults.weights[f]) }
 
-func (w *World) bites(who subject, name int64) {
+func (w *World) bites(f fault, who subject) {
 	w.stats.faults++
-	w.stats.bites[name]++
-	w.note(faultHappens, who, name, 0)
+	w.stats.bites[f]++
+	w.note(faultHappens, who, int64(f), 0)
 }
 
 // lasts draws for how long a fault has an effect.
@@ -178,7 +173,11 @@ func (w *World) lasts(least, most time.Duration) time.Duration {
 // Happens draws whether a fault of the scenario's own happens, of a disk, for example: weight out of 65,536 times,
 // and never after the storm.
 func (w *World) Happens(weight int) bool {
-	return w.occurs(weight, nil, int64(kinds))
+	if w.healed || !w.dice[faults].happens(weight) {
+		return false
+	}
+	w.bites(ofScenario, nil)
+	return true
 }
 
 // Errorf fails the world with the error of fmt.Errorf. Only the first failure is kept. Scenarios and scripts call it for
@@ -315,7 +314,7 @@ func (w *World) timePassed() {
 	for _, v := range w.servers {
 		v.checkDeadline()
 	}
-	if w.fault(&w.faults.WallJump, nil) {
+	if w.fault(wallJump, nil) {
 		w.skew += w.dice[faults].duration(-24*time.Hour, 24*time.Hour)
 	}
 }

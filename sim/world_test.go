@@ -123,53 +123,13 @@ func TestResetsByFaultsAreExcused(t *testing.T) {
 	w.Excuse(func(_ *sim.Client, err error) bool { return errors.Is(err, syscall.ECONNRESET) })
 	require.NoError(t, w.Run())
 
-	w, _ = worldOf(t, sim.Options{Faults: sim.Faults{Refused: 1 << 16}}, echo.Echo)
+	w, _ = worldOf(t, sim.Options{Faults: sim.Faults{}.With(1<<16, "refused connect")}, echo.Echo)
 	w.Client("10.0.0.1:80", reads)
 	require.NoError(t, w.Run(), "the connect was refused")
 
 	w = sim.New(sim.Options{})
 	w.Client("10.0.0.1:80", reads)
 	require.ErrorIs(t, w.Run(), syscall.ECONNREFUSED, "nothing listens")
-}
-
-// A service may close an idle connection for a client that waits, and for no other reason.
-func TestMadeRoom(t *testing.T) {
-	closes := func(*listener.Conn) act.Action { return &listener.Sleep{For: time.Second} }
-	for name, x := range map[string]struct {
-		handler    func(*listener.Conn) act.Action
-		evictAfter time.Duration
-		waits      bool // further clients
-		speaks     bool // the first one
-		want       bool
-	}{
-		"a client waits":               {echo.Echo, 600 * time.Millisecond, true, false, true},
-		"nobody waits":                 {closes, time.Hour, false, false, false},
-		"it was not idle for long":     {echo.Echo, 100 * time.Millisecond, true, false, false},
-		"something is unread":          {closes, time.Hour, true, true, false},
-		"it only happens at that time": {closes, time.Hour, true, false, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := sim.New(sim.Options{})
-			tcp := &service.Listener{Address: "10.0.0.1:80", Handler: x.handler, MaxConns: 1, EvictAfter: x.evictAfter}
-			_, err := w.Server("server", act.Config{}, tcp.Setup)
-			require.NoError(t, err)
-			w.Client(tcp.Address, func(c *sim.Client) error {
-				if x.speaks {
-					c.Sleep(900 * time.Millisecond)
-					_, _ = io.WriteString(c, "x")
-				}
-				_, _ = io.ReadAll(c)
-				require.Equal(t, x.want, c.MadeRoom(1))
-				require.False(t, c.MadeRoom(2), "there were not so many")
-				require.False(t, c.MadeRoom(0), "there is no bound")
-				return nil
-			})
-			for at := 300 * time.Millisecond; x.waits && at < 1100*time.Millisecond; at += 5 * time.Millisecond {
-				w.At(at, func() { w.Client(tcp.Address, func(*sim.Client) error { return nil }) }) // the server looks for room
-			}
-			require.NoError(t, w.Run())
-		})
-	}
 }
 
 func TestPostFromOtherGoroutinePanics(t *testing.T) {
@@ -227,8 +187,8 @@ func TestClientAfterStorm(t *testing.T) {
 		want   error
 	}{
 		"nothing happens":   {},
-		"a connect fails":   {faults: sim.Faults{TimedOut: 1 << 16}},
-		"a client is reset": {sim.Faults{Reset: 1 << 16}, syscall.ECONNRESET},
+		"a connect fails":   {faults: sim.Faults{}.With(1<<16, "connect timed out")},
+		"a client is reset": {sim.Faults{}.With(1<<16, "reset"), syscall.ECONNRESET},
 	} {
 		tired, served := false, false
 		w, _ := worldOf(t, sim.Options{Faults: x.faults}, coro.Serve(func(c *coro.Conn) error {
@@ -245,7 +205,7 @@ func TestClientAfterStorm(t *testing.T) {
 		}
 		w.Client("10.0.0.1:80", writes)
 		w.ClientAfterStorm("10.0.0.1:80", func(c *sim.Client) error {
-			served = x.faults.TimedOut == 0 || w.Now() >= 127*time.Second
+			served = name != "a connect fails" || w.Now() >= 127*time.Second
 			return writes(c)
 		})
 		require.ErrorIs(t, w.Run(), x.want, name)

@@ -18,7 +18,7 @@ import (
 
 // world runs a client of a server whose connections have this handler.
 func world(handler func(*listener.Conn) act.Action, client sim.Script) {
-	w := sim.New(sim.Options{Seed: 1, Faults: sim.Faults{ShortRead: 20_000, ShortWrite: 20_000}})
+	w := sim.New(sim.Options{Seed: 1, Faults: sim.Faults{}.With(20_000, "short read", "short write")})
 	server := &service.Listener{Address: "10.0.0.1:80", Handler: handler}
 	if _, err := w.Server("server", act.Config{}, server.Setup); err != nil {
 		fmt.Println(err)

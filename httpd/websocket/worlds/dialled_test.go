@@ -27,14 +27,14 @@ import (
 // tells the other that it has broken the protocol. A shutdown may come to either at any time.
 func TestWorldClients(t *testing.T) {
 	whole := 0
-	t.Run("gentle", func(t *testing.T) { dials(t, sim.Options{Faults: party.Gentle(), Panics: true}, &whole) })
-	t.Run("rough", func(t *testing.T) { dials(t, sim.Options{Faults: sim.Anything(), Panics: true}, &whole) })
+	t.Run("gentle", func(t *testing.T) { dials(t, true, &whole) })
+	t.Run("rough", func(t *testing.T) { dials(t, false, &whole) })
 	t.Logf("%d clients got all messages back", whole)
 	party.Happened(t, "did a client get all messages back", whole)
 }
 
-func dials(t *testing.T, o sim.Options, whole *int) {
-	sim.TestWith(t, o, func(w *sim.World) {
+func dials(t *testing.T, gentle bool, whole *int) {
+	sim.TestWith(t, options(gentle), func(w *sim.World) {
 		cryptotest.SetGlobalRandom(t, w.Rand().Uint64()) // for masks and keys
 		ordered, stay := false, w.Rand().IntN(3) == 0
 		pings := []time.Duration{0, 10 * time.Millisecond, time.Second}
@@ -73,7 +73,7 @@ func dials(t *testing.T, o sim.Options, whole *int) {
 		}
 		callers := func(s *act.Scheduler) error {
 			for range 3 {
-				x := &caller{w: w, ordered: &ordered, stays: stay, gentle: o.Faults.Reset == 0, whole: whole,
+				x := &caller{w: w, ordered: &ordered, stays: stay, gentle: gentle, whole: whole,
 					messages: w.Rand().IntN(30), largest: 1 + w.Rand().IntN(pick(w, 10, 1000, 30_000))}
 				x.Action = (&websocket.Client{URL: scheme + "://" + address, Limits: party.Limits(w), Filters: filters, Options: options(),
 					Handler: func(c *websocket.Conn) act.Action { return coroutine.New(c, x.talk) }}).Dial()
@@ -94,7 +94,7 @@ func dials(t *testing.T, o sim.Options, whole *int) {
 				which, terms := pick(w, b, f), pick(w, bound, shutdown.Policy{Kind: shutdown.Unbounded})
 				which.Shutdown(terms)
 				w.At(w.Now()+15*time.Second, func() {
-					if o.Faults.Reset == 0 && !which.Ended() {
+					if gentle && !which.Ended() {
 						w.Errorf("an order has not reached all connections")
 					}
 				})

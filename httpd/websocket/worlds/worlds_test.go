@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { servertest.Worlds(m, 60, 2000) }
 // come when they are due. With them, clients still know what they may read.
 func TestWorldServer(t *testing.T) {
 	var seen counts
-	t.Run("gentle", func(t *testing.T) { servers(t, sim.Options{Faults: party.Gentle(), Panics: true}, &seen, false) })
-	t.Run("rough", func(t *testing.T) { servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, false) })
+	t.Run("gentle", func(t *testing.T) { servers(t, true, &seen, false) })
+	t.Run("rough", func(t *testing.T) { servers(t, false, &seen, false) })
 	party.Happened(t, "has a connection ended in order", seen.orderly)
 	party.Happened(t, "was a message received", seen.received)
 	party.Happened(t, "was a message sent", seen.messages)
@@ -39,7 +39,7 @@ func TestWorldServer(t *testing.T) {
 // TestWorldCompression is TestWorldServer with messages that are compressed, some of them, on some connections.
 func TestWorldCompression(t *testing.T) {
 	var seen counts
-	servers(t, sim.Options{Faults: sim.Anything(), Panics: true}, &seen, true)
+	servers(t, false, &seen, true)
 	party.Happened(t, "was a message sent compressed", seen.squeezed)
 	party.Happened(t, "was a compressed message received", seen.inflated)
 }
@@ -78,16 +78,24 @@ const (
 	ping5, pong3, close2 = 5 * time.Second, 3 * time.Second, 2 * time.Second
 )
 
-func servers(t *testing.T, o sim.Options, seen *counts, compress bool) {
+// options returns the options of a world in which connections last, or of one in which anything happens.
+func options(gentle bool) sim.Options {
+	if gentle {
+		return sim.Options{Faults: party.Gentle(), Panics: true}
+	}
+	return sim.Options{Faults: sim.Anything(), Panics: true}
+}
+
+func servers(t *testing.T, gentle bool, seen *counts, compress bool) {
 	var last *server
 	defer func() {
 		if t.Failed() && last != nil {
 			last.describe(t)
 		}
 	}()
-	sim.TestWith(t, o, func(w *sim.World) {
+	sim.TestWith(t, options(gentle), func(w *sim.World) {
 		last.check(t)
-		last = &server{w: w, seen: seen, gentle: o.Faults.Reset == 0, timed: w.Rand().IntN(3) > 0, compress: compress}
+		last = &server{w: w, seen: seen, gentle: gentle, timed: w.Rand().IntN(3) > 0, compress: compress}
 		last.open(t)
 	})
 	last.check(t)

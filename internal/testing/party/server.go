@@ -29,14 +29,15 @@ func Content(r *rand.Rand, n int) []byte {
 	return noise[from : from+n : from+n]
 }
 
-// Gentle are the faults of a network in which connections last, and what is sent arrives soon.
+// Lasting are the faults of a network in which connections last, and what is sent arrives soon.
+func Lasting() sim.Faults {
+	return sim.Anything().Without("reset", "aborted connection", "no memory", "no descriptors",
+		"refused connect", "connect timed out", "slow segment", "clogged link")
+}
+
+// Gentle are Lasting faults, with more of single calls.
 func Gentle() sim.Faults {
-	f := sim.Anything()
-	f.Reset, f.Aborted, f.NoMemory, f.NoFiles = 0, 0, 0, 0
-	f.Refused, f.TimedOut, f.Slow, f.Clog = 0, 0, 0, 0
-	const often = 65536 / 10
-	f.ShortRead, f.ShortWrite, f.FalseEmpty, f.FalseFull = often, often, often, often
-	return f
+	return Lasting().With(65536/10, "short read", "short write", "false empty", "false full")
 }
 
 // Limits draws the limits of a connection. Their Linger is long enough for slow clients.
