@@ -26,7 +26,7 @@ func TestWorldStreams(t *testing.T) {
 
 // play plays a scene of that suite in a world without faults.
 func play(t *testing.T, x streamtest.Scene, engine setUps, local bool) {
-	w := sim.New(sim.Options{Steps: 2_000_000, Lines: 10})
+	w := sim.New(sim.Options{})
 	const address, path = "10.0.0.1:7007", "/run/streams"
 	at := address
 	var socket interface {

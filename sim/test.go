@@ -31,7 +31,7 @@ func TestWith(t testing.TB, o Options, scenario func(w *World)) {
 	number(t, "SIM_FROM", &first)
 	number(t, "SIM_SEEDS", &count)
 	if number(t, "SIM_SEED", &first) {
-		count, o.Lines = 1, max(o.Lines, 2000)
+		count, o.lines = 1, 2000
 	}
 	if count == 0 {
 		t.Fatalf("SIM_SEEDS is 0, so there is no world to run")

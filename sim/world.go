@@ -22,27 +22,19 @@ type Options struct {
 	// Storm is how long faults happen, on the world's clock. After it there are none, and every client must come to
 	// its end. 0 means a minute.
 	Storm time.Duration
-	// Calm is how long the clients may take to end after the Storm, and then a server to end. 0 means half an hour.
-	Calm time.Duration
-	// Steps bounds the steps of Run. 0 means 20 million.
-	Steps int
-	// Stall bounds the steps without progress. Progress is a byte that arrives, a client's call that returns, a task
-	// that starts or ends, or a moment in which nothing can run. 0 means a million.
-	Stall int
-	// Lines is the number of events that a Failure shows. 0 means 60.
-	Lines int
 	// Panics allows tasks to panic. Otherwise a panic fails the world.
 	Panics bool
+
+	lines int // that a Failure shows; 0 means 60
 }
 
-func (o Options) resolved() Options {
-	if min(o.Storm, o.Calm) < 0 || min(o.Steps, o.Stall, o.Lines) < 0 {
-		panic(fmt.Sprintf("sim: Options with a negative bound: %+v", o))
-	}
-	o.Storm, o.Calm = cmp.Or(o.Storm, time.Minute), cmp.Or(o.Calm, 30*time.Minute)
-	o.Steps, o.Stall, o.Lines = cmp.Or(o.Steps, 20_000_000), cmp.Or(o.Stall, 1_000_000), cmp.Or(o.Lines, 60)
-	return o
-}
+const (
+	// calm is how long the clients may take to end after the storm, and then a server to end.
+	calm = 30 * time.Minute
+	// mostSteps bounds the steps of Run, and mostVain the ones without progress: see note.
+	mostSteps = 20_000_000
+	mostVain  = 1_000_000
+)
 
 // World is a simulated world: servers and clients with one clock and one network. Everything that their code does not
 // decide is drawn from the seed, so the same seed and scenario give the same history. Only one goroutine may use a
@@ -99,11 +91,15 @@ type stats struct {
 
 // New returns a World without servers and clients.
 func New(o Options) *World {
-	w := &World{options: o.resolved(), faults: o.Faults}
+	if o.Storm < 0 {
+		panic(fmt.Sprintf("sim: Options with a Storm of %v", o.Storm))
+	}
+	o.Storm = cmp.Or(o.Storm, time.Minute)
+	w := &World{options: o, faults: o.Faults}
 	for p := range purposes {
 		w.dice[p] = newDice(o.Seed, p)
 	}
-	w.history.last = make([]line, w.options.Lines)
+	w.history.last = make([]line, cmp.Or(o.lines, 60))
 	w.net = internet{w: w, ephemeral: firstEphemeral, files: map[string]*listening{},
 		hosts: map[string][]netip.Addr{}, delays: map[netip.Addr]time.Duration{}}
 	return w
@@ -137,6 +133,8 @@ func (f todo) fire() { f() }
 // after calls f after d.
 func (w *World) after(d time.Duration, f func()) { w.agenda.add(w.now+d, todo(f)) }
 
+// note records an event. A byte that arrives, a client's call that returns, a task that starts or ends, and a time in which nothing
+// can run are progress.
 func (w *World) note(k eventKind, who subject, a, b int64) {
 	switch k {
 	case clockJumps, isSpawned, isEnded, bytesArrive, endArrives, resetArrives, clientDoes:
@@ -200,16 +198,13 @@ func (w *World) Rand() *rand.Rand { return rand.New(&w.dice[workload]) }
 type Failure struct {
 	Seed   uint64 // of the world: SIM_SEED repeats it
 	Err    error  // what went wrong
-	Waits  string // what each task and client that has not ended waits for, a line each
-	Events string // the last events, a line each
-	stats  stats
+	report string // the rest
 }
 
 // Error returns a report of several lines: what went wrong, the seed, when it happened, the last events, and what each task
 // and client waits for.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("%v\n  seed %d, after %v of the world's time, %d turns and %d faults\nthe last events:\n%s%s",
-		f.Err, f.Seed, f.stats.time, f.stats.turns, f.stats.faults, f.Events, f.Waits)
+	return fmt.Sprintf("%v\n  seed %d, %s", f.Err, f.Seed, f.report)
 }
 
 // Unwrap returns Err.
@@ -228,11 +223,11 @@ func (w *World) Run() error {
 	w.thread = thread.ID()
 	defer func() { w.thread = 0 }()
 	w.agenda.add(w.now+w.options.Storm, todo(w.heal))
-	w.until("every client to finish", w.options.Storm+w.options.Calm, func() bool {
+	w.until("every client to finish", w.options.Storm+calm, func() bool {
 		return w.open == 0 && (w.planned == 0 || w.now >= w.options.Storm)
 	})
 	if w.later != nil {
-		w.calm()
+		w.runLater()
 	}
 	w.closing = true
 	w.endServers()
@@ -242,11 +237,12 @@ func (w *World) Run() error {
 	if w.failure == nil {
 		return nil
 	}
-	return &Failure{w.options.Seed, w.failure, w.waits(), w.history.tail(), w.soFar()}
+	return &Failure{w.options.Seed, w.failure, fmt.Sprintf("after %v of the world's time, %d turns and %d faults\nthe last events:\n%s%s",
+		w.now, w.stats.turns, w.stats.faults, w.history.tail(), w.waits())}
 }
 
-// calm runs the clients after the storm.
-func (w *World) calm() {
+// runLater runs the clients after the storm.
+func (w *World) runLater() {
 	w.heal()
 	at := max(w.now, w.lasting)
 	w.agenda.add(at, todo(func() {
@@ -255,7 +251,7 @@ func (w *World) calm() {
 		}
 		w.later = nil
 	}))
-	w.until("the clients after the storm to finish", at+w.options.Calm, func() bool { return w.open == 0 && w.later == nil })
+	w.until("the clients after the storm to finish", at+calm, func() bool { return w.open == 0 && w.later == nil })
 }
 
 // heal ends the storm, and faults that last. A clogged link opens by itself, in at most 10 s.
@@ -270,10 +266,10 @@ func (w *World) heal() {
 func (w *World) until(what string, deadline time.Duration, f func() bool) {
 	for w.failure == nil && !f() {
 		switch {
-		case w.stats.steps >= w.options.Steps:
-			w.Errorf("still waiting for %s after %d steps", what, w.options.Steps)
-		case w.stats.steps-w.moved > w.options.Stall:
-			w.Errorf("still waiting for %s, without progress in %d steps", what, w.options.Stall)
+		case w.stats.steps >= mostSteps:
+			w.Errorf("still waiting for %s after %d steps", what, mostSteps)
+		case w.stats.steps-w.moved > mostVain:
+			w.Errorf("still waiting for %s, without progress in %d steps", what, mostVain)
 		case w.now > deadline:
 			w.Errorf("still waiting for %s at %v", what, deadline)
 		case !w.step():
@@ -285,7 +281,7 @@ func (w *World) until(what string, deadline time.Duration, f func() bool) {
 // step lets something run, or lets time pass until something can. It reports whether there was anything to do.
 func (w *World) step() bool {
 	w.stats.steps++
-	for at, ok := w.agenda.next(); ok && at <= w.now && w.stats.steps <= w.options.Steps; at, ok = w.agenda.next() {
+	for at, ok := w.agenda.next(); ok && at <= w.now && w.stats.steps <= mostSteps; at, ok = w.agenda.next() {
 		w.stats.steps++
 		w.agenda.take().fire()
 	}
@@ -366,7 +362,7 @@ func (w *World) endServers() {
 		}
 	}
 	for _, s := range w.servers {
-		w.until(s.name+" to end", w.now+w.options.Calm, s.Ended)
+		w.until(s.name+" to end", w.now+calm, s.Ended)
 	}
 	for _, s := range w.servers {
 		s.close()
@@ -375,7 +371,7 @@ func (w *World) endServers() {
 
 // endNetwork lets everything that is on its way arrive, and functions return. No connection may be left.
 func (w *World) endNetwork() {
-	end := w.now + w.options.Calm
+	end := w.now + calm
 	for w.failure == nil && len(w.net.connections)+len(w.coroutines) > 0 && w.now <= end && w.step() {
 		continue
 	}
