@@ -112,7 +112,7 @@ func (l *listening) arrival() {
 	first := l.n.w.dice[network].choice(len(l.acceptors))
 	for i := range l.acceptors {
 		d := l.acceptors[(first+i)%len(l.acceptors)]
-		if d.begin(); l.pending >= l.queue.len() {
+		if d.begin(); l.pending >= len(l.queue) {
 			return
 		}
 		d.wake()
@@ -122,7 +122,7 @@ func (l *listening) arrival() {
 // begin starts an accept for each waiting connection, as far as the limiter has room.
 func (d *acceptor) begin() {
 	d.full = false
-	for !d.stopped && d.l.pending < d.l.queue.len() {
+	for !d.stopped && d.l.pending < len(d.l.queue) {
 		if d.full = !d.limiter.Acquire(); d.full {
 			d.e.counts.Full++
 			return
@@ -148,11 +148,11 @@ func (d *acceptor) complete() (*stream, error) {
 	w, l := d.e.r.w, d.l
 	var err error
 	switch {
-	case d.closed || l.queue.len() == 0:
+	case d.closed || len(l.queue) == 0:
 	case w.fault(noDescriptors, d.e.r.server.kernel):
 		d.e.counts.Shortages++
 		err = fmt.Errorf("%w: %w", monitor.ErrShortage, syscall.ENFILE)
-	case !(*l.queue.head()).c.local && w.fault(abortedConn, l):
+	case !l.queue[0].c.local && w.fault(abortedConn, l):
 		end := l.queue.pop()
 		end.c.disrupt()
 		l.refuse(end)

@@ -245,7 +245,7 @@ func (v *view) accept(l *listening) (int, error) {
 		v.checkAccepts()
 		return -1, err
 	}
-	if l.queue.len() == 0 {
+	if len(l.queue) == 0 {
 		if reg != nil {
 			reg.reported &^= netpoll.In
 		}
@@ -286,7 +286,7 @@ func (v *view) noFile(l *listening) error {
 		return syscall.EMFILE
 	case w.now < v.short:
 		return v.shortOf
-	case l.queue.len() > 0 && w.fault(noDescriptors, v.kernel):
+	case len(l.queue) > 0 && w.fault(noDescriptors, v.kernel):
 		d := &w.dice[faults]
 		v.short = w.now + w.lasts(time.Millisecond, time.Second)
 		v.shortOf = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}[d.below(4)]
@@ -534,7 +534,7 @@ func (v *view) SetKeepAlive(fd int, idle time.Duration) error {
 
 func (v *view) Waiting(fd int) bool {
 	f := v.get(fd, "waiting")
-	return f != nil && f.l != nil && f.l.queue.len() > 0
+	return f != nil && f.l != nil && len(f.l.queue) > 0
 }
 
 func (v *view) SetBuffers(fd, _, _ int) error {

@@ -294,11 +294,11 @@ func (c *connection) abandon() {
 }
 
 // full reports whether the backlog is full. One more than its number may wait (sk_acceptq_is_full, unix_recvq_full).
-func (l *listening) full() bool { return l.queue.len() > l.backlog }
+func (l *listening) full() bool { return len(l.queue) > l.backlog }
 
 func (l *listening) push(e *end) {
 	l.queue.push(e)
-	l.n.w.note(isQueued, l, int64(e.c.id), int64(l.queue.len()))
+	l.n.w.note(isQueued, l, int64(e.c.id), int64(len(l.queue)))
 	l.wake()
 }
 
@@ -333,7 +333,7 @@ func (l *listening) close() {
 	default:
 		n.files[l.path] = nil
 	}
-	for l.queue.len() > 0 {
+	for len(l.queue) > 0 {
 		l.refuse(l.queue.pop())
 	}
 }

@@ -150,7 +150,7 @@ func (r *runner) turnBegins(t *act.Task) {
 	if m.running != nil {
 		r.w.Errorf("%v has a turn inside the turn of %v", x, m.running)
 	}
-	for q := m.of(x); q.len() > 0; {
+	for q := m.of(x); len(*q) > 0; {
 		first := q.pop()
 		if first == x {
 			break
@@ -236,13 +236,13 @@ func (r *runner) taskEnded(t *act.Task, err error) {
 		r.w.Errorf("%v panicked: %v\n%s", x, p.Value, p.Stack)
 	}
 	if q := m.of(x); x.state == ready {
-		for range q.len() { // all go round, except x
+		for range len(*q) { // all go round, except x
 			if y := q.pop(); y != x {
 				q.push(y)
 			}
 		}
 	}
-	m.due = min(m.due, m.demons.len()) // it may have been among them
+	m.due = min(m.due, len(m.demons)) // it may have been among them
 	x.state = over
 	delete(m.tasks, t)
 	r.w.note(isEnded, x, 0, 0)
@@ -250,14 +250,14 @@ func (r *runner) taskEnded(t *act.Task, err error) {
 
 func (r *runner) pass() {
 	m := &r.model
-	for m.due > 0 && m.bounded && (*m.demons.head()).left <= 0 { // it is out of turns
+	for m.due > 0 && m.bounded && m.demons[0].left <= 0 { // it is out of turns
 		m.demons.pop()
 		m.due--
 	}
 	if m.due > 0 {
-		r.w.Errorf("%v: the last pass skipped %d demons, first %v", r, m.due, *m.demons.head())
+		r.w.Errorf("%v: the last pass skipped %d demons, first %v", r, m.due, m.demons[0])
 	}
-	m.due, m.taken = m.demons.len(), 0
+	m.due, m.taken = len(m.demons), 0
 	m.passes++
 	r.w.note(passBegins, r, 0, 0)
 }

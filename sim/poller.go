@@ -84,7 +84,7 @@ func (r *registration) level() (ready netpoll.Ready) {
 		return r.f.fake.level(r.kind)
 	}
 	if r.kind != netpoll.Stream {
-		if r.f.l.queue.len() > 0 {
+		if len(r.f.l.queue) > 0 {
 			return netpoll.In
 		}
 		return 0
@@ -229,7 +229,7 @@ func (p *poller) drawReady(r *registration) netpoll.Ready {
 func (p *poller) idle() bool { return p.r.at < 0 && !p.r.over }
 
 // pending reports whether a Wait would find something.
-func (p *poller) pending() bool { return p.list.len() > 0 }
+func (p *poller) pending() bool { return len(p.list) > 0 }
 
 // Wait never waits: only the world lets time pass.
 func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error) {
@@ -343,6 +343,6 @@ func (p *poller) Close() error {
 	for _, fd := range p.files {
 		p.k.remove(fd)
 	}
-	p.list, p.extras = fifo[*registration]{}, nil
+	p.list, p.extras = nil, nil
 	return nil
 }

@@ -70,7 +70,7 @@ const (
 type pipe struct {
 	c        *connection
 	from, to *end
-	ring     []byte // its length is a power of 2, and grows up to the capacity
+	bytes    []byte // from read to sent
 	capacity int
 	read     uint64
 	arrived  uint64
@@ -95,32 +95,15 @@ type segment struct {
 	end  bool
 }
 
-// fifo is a queue in a ring, the length of which is a power of 2.
-type fifo[T any] struct {
-	ring        []T
-	first, next uint
-}
+// fifo is a queue.
+type fifo[T any] []T
 
-func (q *fifo[T]) len() int     { return int(q.next - q.first) }
-func (q *fifo[T]) at(i uint) *T { return &q.ring[i&uint(len(q.ring)-1)] }
-func (q *fifo[T]) head() *T     { return q.at(q.first) }
-
-func (q *fifo[T]) push(x T) {
-	if q.len() == len(q.ring) {
-		ring := make([]T, max(4, 2*len(q.ring)))
-		for i := range q.len() {
-			ring[i] = *q.at(q.first + uint(i))
-		}
-		q.ring, q.first, q.next = ring, 0, uint(q.len())
-	}
-	*q.at(q.next) = x
-	q.next++
-}
+func (q *fifo[T]) push(x T) { *q = append(*q, x) }
 
 func (q *fifo[T]) pop() (x T) {
-	place := q.head()
-	x, *place = *place, x
-	q.first++
+	x = (*q)[0]
+	clear((*q)[:1])
+	*q = (*q)[1:]
 	return x
 }
 
@@ -395,38 +378,16 @@ func (p *pipe) room() int { return p.capacity - p.used() }
 
 // put appends b to the bytes that were sent.
 func (p *pipe) put(b []byte) {
-	if need := int(p.sent-p.read) + len(b); need > len(p.ring) {
-		p.grow(need)
-	}
-	at := int(p.sent) & (len(p.ring) - 1)
-	if len(b) > 0 {
-		copy(p.ring, b[copy(p.ring[at:], b):])
-	}
+	p.bytes = append(p.bytes, b...)
 	p.sent += uint64(len(b))
 	p.c.net.w.history.content(b)
-}
-
-func (p *pipe) grow(need int) {
-	size := max(512, len(p.ring))
-	for size < need {
-		size *= 2
-	}
-	ring := make([]byte, size)
-	for at := p.read; at < p.sent; {
-		from, to := int(at)&(len(p.ring)-1), int(at)&(size-1)
-		n := copy(ring[to:], p.ring[from:min(len(p.ring), from+int(p.sent-at))])
-		at += uint64(n)
-	}
-	p.ring = ring
 }
 
 // take copies bytes that have arrived to b, and notifies a sender that needs room. A Unix socket notifies its peer
 // whenever a whole piece was received (unix_write_space).
 func (p *pipe) take(b []byte) int {
-	n := min(len(b), int(p.arrived-p.read))
-	at := int(p.read) & (len(p.ring) - 1)
-	copied := copy(b[:n], p.ring[at:])
-	copy(b[copied:n], p.ring)
+	n := copy(b, p.bytes[:p.arrived-p.read])
+	p.bytes = p.bytes[n:]
 	p.read += uint64(n)
 	switch {
 	case !p.c.local:
@@ -443,8 +404,8 @@ const mostPiece = 32 << 10
 
 // consumed reports whether a piece that was sent over a Unix socket has been received whole.
 func (p *pipe) consumed() (some bool) {
-	for q := &p.segments; q.len() > 0 && q.head().upTo <= p.read; some = true {
-		p.freed = q.pop().upTo
+	for ; len(p.segments) > 0 && p.segments[0].upTo <= p.read; some = true {
+		p.freed = p.segments.pop().upTo
 	}
 	return some
 }
@@ -524,9 +485,9 @@ func (p *pipe) enqueue(f segment) {
 
 // await puts the next arrival on the agenda.
 func (p *pipe) await() {
-	if !p.pending && p.segments.len() > 0 {
+	if !p.pending && len(p.segments) > 0 {
 		p.pending = true
-		p.c.net.w.agenda.add(p.segments.head().at, p)
+		p.c.net.w.agenda.add(p.segments[0].at, p)
 	}
 }
 
@@ -570,9 +531,8 @@ func (p *pipe) fire() {
 
 // deliver delivers segments that are due.
 func (p *pipe) deliver() {
-	q, now := &p.segments, p.c.net.w.now
-	for q.len() > 0 && q.head().at <= now {
-		f := q.pop()
+	for now := p.c.net.w.now; len(p.segments) > 0 && p.segments[0].at <= now; {
+		f := p.segments.pop()
 		switch {
 		case p.to.phase == dead: // it is lost
 		case f.end:
