@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // event is something that is going to happen. fire is called once, when the world's clock has reached its time.
 type event interface {
@@ -14,57 +17,42 @@ type appointment struct {
 	event event
 }
 
-func (a *appointment) before(b *appointment) bool {
-	return a.at < b.at || a.at == b.at && a.order < b.order
-}
-
-// agenda is a binary heap of appointments. They cannot be cancelled: an event that may be obsolete checks that itself
-// when it fires.
+// agenda is a heap of appointments. They cannot be cancelled: an event that may be obsolete checks that itself when it fires.
 type agenda struct {
-	heap []appointment
+	all  appointments
 	made uint64
 }
 
 func (g *agenda) add(at time.Duration, e event) {
 	g.made++
-	g.heap = append(g.heap, appointment{at, g.made, e})
-	h, i := g.heap, len(g.heap)-1
-	for i > 0 {
-		up := (i - 1) / 2
-		if h[up].before(&h[i]) {
-			return
-		}
-		h[up], h[i] = h[i], h[up]
-		i = up
-	}
+	heap.Push(&g.all, appointment{at, g.made, e})
 }
 
 // next returns when the next event is due; false if there is none.
 func (g *agenda) next() (time.Duration, bool) {
-	if len(g.heap) == 0 {
+	if len(g.all) == 0 {
 		return 0, false
 	}
-	return g.heap[0].at, true
+	return g.all[0].at, true
 }
 
 // take removes and returns the next event.
-func (g *agenda) take() event {
-	h := g.heap
-	first, last := h[0].event, len(h)-1
-	h[0], h[last] = h[last], appointment{}
-	h = h[:last]
-	g.heap = h
-	for i := 0; ; {
-		least := i
-		for _, down := range [...]int{2*i + 1, 2*i + 2} {
-			if down < len(h) && h[down].before(&h[least]) {
-				least = down
-			}
-		}
-		if least == i {
-			return first
-		}
-		h[i], h[least] = h[least], h[i]
-		i = least
-	}
+func (g *agenda) take() event { return heap.Pop(&g.all).(appointment).event }
+
+// appointments implement heap.Interface.
+type appointments []appointment
+
+func (a appointments) Len() int { return len(a) }
+func (a appointments) Less(i, j int) bool {
+	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].order < a[j].order
+}
+func (a appointments) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *appointments) Push(x any)   { *a = append(*a, x.(appointment)) }
+
+func (a *appointments) Pop() any {
+	last := len(*a) - 1
+	x := (*a)[last]
+	(*a)[last] = appointment{}
+	*a = (*a)[:last]
+	return x
 }

@@ -64,7 +64,6 @@ type listening struct {
 	path      string
 	backlog   int
 	queue     fifo[*end] // connections that wait to be accepted
-	half      int        // in the handshake
 	closed    bool
 	watches   []*registration
 	acceptors []*acceptor // of engines of completions
@@ -250,7 +249,6 @@ func (c *connection) synArrives() {
 		}
 		n.w.after(pause, c.synArrives)
 	default:
-		l.half++
 		c.port = l
 		n.w.agenda.add(c.pipes[1].due(), todo(c.synAckArrives))
 	}
@@ -260,7 +258,6 @@ func (c *connection) synArrives() {
 func (c *connection) synAckArrives() {
 	e := &c.ends[0]
 	if e.phase == dead {
-		c.port.half--
 		c.abandon()
 		return
 	}
@@ -272,7 +269,6 @@ func (c *connection) synAckArrives() {
 // ackArrives is called when the ACK arrives. It puts the connection into the backlog, unless one of the ends is closed.
 func (c *connection) ackArrives() {
 	l, e := c.port, &c.ends[1]
-	l.half--
 	switch {
 	case e.phase == dead:
 		e.closed = true

@@ -236,11 +236,7 @@ func (r *runner) taskEnded(t *act.Task, err error) {
 		r.w.Errorf("%v panicked: %v\n%s", x, p.Value, p.Stack)
 	}
 	if q := m.of(x); x.state == ready {
-		for range len(*q) { // all go round, except x
-			if y := q.pop(); y != x {
-				q.push(y)
-			}
-		}
+		*q = slices.DeleteFunc(*q, func(y *task) bool { return y == x })
 	}
 	m.due = min(m.due, len(m.demons)) // it may have been among them
 	x.state = over
