@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,25 +32,12 @@ type Client struct {
 	id      int
 	address string
 	end     *end // nil: not connected
-	strands []*strand
-	present *strand      // the one whose step it is
-	left    int          // strands that have not ended
+	scripts []*routine
+	left    int          // of these, how many have not ended
 	limit   [2]time.Time // deadlines of Read and Write
 	closed  bool
 	dice    dice
 	draws   *rand.Rand
-}
-
-// strand is one coroutine of a client: its script, or a function given to Go.
-type strand struct {
-	c      *Client
-	script Script
-	next   func() (struct{}, bool) // nil before the first step
-	stop   func()
-	yield  func(struct{}) bool
-	at     int    // index in World.able
-	waits  string // for what; "": for nothing
-	ended  bool
 }
 
 // Client adds a client that connects to the address, "10.0.0.1:80" or "unix:" and a path, and then runs the script.
@@ -86,8 +71,19 @@ func (w *World) ClientAfterStorm(address string, script Script) {
 // Go runs a further script on the same connection, concurrently with the others: one can read while another writes.
 // The connection is closed when all of them have returned.
 func (c *Client) Go(script Script) {
-	s := &strand{c: c, script: script, at: -1}
-	c.strands = append(c.strands, s)
+	s := &routine{w: c.w, c: c, at: -1}
+	s.run = func() {
+		if err := script(c); err != nil && !c.excused(err) {
+			c.w.Errorf("%v: %w", s, err)
+		}
+		if c.left--; c.left == 0 {
+			c.w.open--
+			if c.end != nil {
+				c.end.close()
+			}
+		}
+	}
+	c.scripts = append(c.scripts, s)
 	c.left++
 	c.w.enable(s)
 }
@@ -108,80 +104,28 @@ func (c *Client) number() uint64 { return numbersOfClients | uint64(c.id) }
 // Rand returns the client's own random numbers. They depend on the seed and on the client's number only.
 func (c *Client) Rand() *rand.Rand { return c.draws }
 
-// ready lets all strands check whether they can go on.
+// ready lets all scripts check whether they can go on.
 func (c *Client) ready() {
-	for _, s := range c.strands {
+	for _, s := range c.scripts {
 		s.fire()
 	}
 }
 
-func (s *strand) place() *int { return &s.at }
-
-// fire lets the strand check again what it waits for.
-func (s *strand) fire() {
-	if !s.ended {
-		s.c.w.enable(s)
-	}
-}
-
-// step runs the strand until it waits again.
-func (s *strand) step() {
-	w := s.c.w
-	w.now += passTime
-	w.disable(s)
-	if s.next == nil { // not earlier: a coroutine belongs to the thread that Run is locked to
-		s.next, s.stop = iter.Pull(s.play)
-	}
-	s.c.present = s
-	_, more := s.next()
-	s.c.present = nil
-	if more {
-		return
-	}
-	s.ended = true
-	w.disable(s) // its last action may have enabled it again
-	if s.c.left--; s.c.left == 0 {
-		w.open--
-		if s.c.end != nil {
-			s.c.end.close()
-		}
-	}
-}
-
-// errStopped unwinds a script that has not returned when the world ends.
-var errStopped = errors.New("sim: the world has ended")
-
-// play is the body of the coroutine.
-func (s *strand) play(yield func(struct{}) bool) {
-	s.yield = yield
-	c := s.c
-	defer func() {
-		if v := recover(); v != nil && v != errStopped {
-			panic(fmt.Sprintf("%v of %s: %v\n%s", c, c.address, v, debug.Stack()))
-		}
-	}()
-	if err := s.script(c); err != nil && !c.excused(err) {
-		c.w.Errorf("%v of %s: %w", c, c.address, err)
-	}
-}
-
-// pause suspends the strand until something may have changed.
+// pause suspends the script until something may have changed.
 func (c *Client) pause(what string) {
-	s := c.present
-	if s == nil || thread.ID() != c.w.thread {
+	s := c.w.present
+	if s == nil || s.c != c || thread.ID() != c.w.thread {
 		panic("sim: a Client is used outside of its script")
 	}
 	s.waits = what
-	if !s.yield(struct{}{}) {
-		panic(errStopped)
-	}
+	s.suspend()
 	s.waits = ""
 }
 
 // Sleep waits for d on the world's clock.
 func (c *Client) Sleep(d time.Duration) {
 	for until := c.w.now + d; c.w.now < until; {
-		c.w.agenda.add(until, c.present)
+		c.w.agenda.add(until, c.w.present)
 		c.pause("a time to pass")
 	}
 }
@@ -281,7 +225,7 @@ func (k *socket) await(what string, which int) error {
 		if k.w.now >= at {
 			return os.ErrDeadlineExceeded
 		}
-		k.w.agenda.add(at, k.present)
+		k.w.agenda.add(at, k.w.present)
 	}
 	k.client().pause(what)
 	return nil
@@ -303,7 +247,7 @@ func (k *socket) SetWriteDeadline(at time.Time) error { return k.setLimits(k.lim
 
 func (k *socket) setLimits(read, write time.Time) error {
 	k.limit = [2]time.Time{read, write}
-	k.client().ready() // strands that wait check their new deadline
+	k.client().ready() // scripts that wait check their new deadline
 	return nil
 }
 
@@ -331,17 +275,6 @@ const (
 
 func (d action) String() string {
 	return [...]string{"reads", "writes", "closes its write side", "closes", "aborts"}[d]
-}
-
-// endClients stops the scripts that have not ended.
-func (w *World) endClients() {
-	for _, c := range w.clients {
-		for _, s := range c.strands {
-			if s.stop != nil {
-				s.stop()
-			}
-		}
-	}
 }
 
 // dropping reports whether the server of c was told to shut down, and so may cut connections. For a connection that

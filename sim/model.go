@@ -274,14 +274,14 @@ func (w *World) waits() string {
 		}
 	}
 	for _, c := range w.clients {
-		for _, s := range c.strands {
-			if !s.ended {
-				fmt.Fprintf(&b, "  %v of %s%s waits for %s\n", c, c.address, c.connection(), cmp.Or(s.waits, "nothing"))
+		for _, s := range c.scripts {
+			if !s.over {
+				fmt.Fprintf(&b, "  %v%s waits for %s\n", s, c.connection(), cmp.Or(s.waits, "nothing"))
 			}
 		}
 	}
-	for _, c := range w.coroutines {
-		fmt.Fprintf(&b, "  %v\n", c)
+	for _, r := range w.functions {
+		fmt.Fprintf(&b, "  %v\n", r)
 	}
 	if b.Len() > 0 {
 		return "still waiting:\n" + b.String()

@@ -154,7 +154,7 @@ const (
 	numbersOfRunners
 	numbersOfTasks
 	numbersOfClients
-	numbersOfCoroutines
+	numbersOfFunctions
 )
 
 // wake notifies the holder that something has changed.

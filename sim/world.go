@@ -55,9 +55,9 @@ type World struct {
 	later   []func() // add the clients after the storm
 	excuse  func(*Client, error) bool
 
-	coroutines []*coroutine // of functions that may block
-	begun      int          // how many there were
-	present    *coroutine   // the one whose step it is
+	functions []*routine // that may block
+	begun     int        // how many there were
+	present   *routine   // the one whose step it is
 
 	open    int  // clients that have not finished
 	planned int  // functions given to At that were not called yet
@@ -70,7 +70,7 @@ type World struct {
 	net     internet
 }
 
-// stepper takes steps: a scheduler, or a strand of a client. place points to its index in World.able, -1 if it is not
+// stepper takes steps: a scheduler, or a routine. place points to its index in World.able, -1 if it is not
 // there.
 type stepper interface {
 	step()
@@ -231,9 +231,8 @@ func (w *World) Run() error {
 	}
 	w.closing = true
 	w.endServers()
-	w.endClients()
 	w.endNetwork()
-	w.endCoroutines()
+	w.endRoutines()
 	if w.failure == nil {
 		return nil
 	}
@@ -372,7 +371,7 @@ func (w *World) endServers() {
 // endNetwork lets everything that is on its way arrive, and functions return. No connection may be left.
 func (w *World) endNetwork() {
 	end := w.now + calm
-	for w.failure == nil && len(w.net.connections)+len(w.coroutines) > 0 && w.now <= end && w.step() {
+	for w.failure == nil && len(w.net.connections)+len(w.functions) > 0 && w.now <= end && w.step() {
 		continue
 	}
 	for _, c := range w.net.connections {
