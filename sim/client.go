@@ -155,13 +155,13 @@ func (c *Client) connect() error {
 // CloseWrite ends the stream of bytes to the server. The client can still read.
 func (c *Client) CloseWrite() error {
 	err := c.end.closeWrite()
-	c.w.note(clientDoes, c, returned(0, err), int64(closesWrite))
+	c.w.note(clientEnds, c, returned(0, err), 0)
 	return err
 }
 
 // Abort resets the connection.
 func (c *Client) Abort() {
-	c.w.note(clientDoes, c, 0, int64(aborts))
+	c.w.note(clientAborts, c, 0, 0)
 	c.end.reset()
 	c.closed = true
 	c.ready()
@@ -185,7 +185,7 @@ func (k *socket) Read(p []byte) (int, error) {
 		}
 		n, err := k.end.receive(p)
 		if err != syscall.EAGAIN {
-			k.w.note(clientDoes, k.client(), returned(n, err), int64(reads))
+			k.w.note(clientReads, k.client(), returned(n, err), 0)
 			return n, err
 		}
 		if err := k.await("something to read", 0); err != nil {
@@ -203,7 +203,7 @@ func (k *socket) Write(p []byte) (int, error) {
 		}
 		n, err := k.end.send(nil, p)
 		if err != syscall.EAGAIN {
-			k.w.note(clientDoes, k.client(), returned(n, err), int64(writes))
+			k.w.note(clientWrites, k.client(), returned(n, err), 0)
 		}
 		p = p[n:]
 		switch {
@@ -232,7 +232,7 @@ func (k *socket) await(what string, which int) error {
 }
 
 func (k *socket) Close() error {
-	k.w.note(clientDoes, k.client(), 0, int64(closes))
+	k.w.note(clientCloses, k.client(), 0, 0)
 	k.end.close()
 	k.closed = true
 	k.client().ready()
@@ -260,21 +260,6 @@ func (c *Client) excused(err error) bool {
 	}
 	faulty := c.end != nil && (c.end.c.disrupted || c.end.c.delayed || c.end.c.spared)
 	return broken && (faulty || c.dropping()) || c.w.excuse != nil && c.w.excuse(c, err)
-}
-
-// action is an action of a client, for the history.
-type action int64
-
-const (
-	reads action = iota
-	writes
-	closesWrite
-	closes
-	aborts
-)
-
-func (d action) String() string {
-	return [...]string{"reads", "writes", "closes its write side", "closes", "aborts"}[d]
 }
 
 // dropping reports whether the server of c was told to shut down, and so may cut connections. For a connection that

@@ -33,95 +33,81 @@ type subject interface {
 	number() uint64
 }
 
-// eventKind is a kind of event.
-type eventKind uint8
+// eventKind is a kind of event, as the format of its text. The arguments are who, a and b.
+type eventKind string
 
 const (
-	turnBegins eventKind = iota
-	turnEnds
-	isSpawned
-	isWoken
-	isNotified
-	isEnded
-	passBegins
-	clockJumps
-	fdReceives
-	fdSends
-	fdAccepts
-	fdCalls
-	fdIsReady
-	bytesArrive
-	endArrives
-	resetArrives
-	clientDoes
-	faultHappens
-	isDialled
-	isQueued
-	isResumed
-	eventKinds
+	turnBegins   eventKind = "turn of %[1]v"
+	turnEnds     eventKind = "%[1]v returns %[2]v"
+	isSpawned    eventKind = "%[1]v is spawned"
+	isWoken      eventKind = "%[1]v is woken"
+	isNotified   eventKind = "%[1]v is notified of an order"
+	isEnded      eventKind = "%[1]v ends"
+	passBegins   eventKind = "%[1]v: pass"
+	clockJumps   eventKind = "nothing can run: %[2]v pass"
+	fdReceives   eventKind = "%[1]v receives %[2]v of %[3]d"
+	fdSends      eventKind = "%[1]v sends %[2]v of %[3]d"
+	fdAccepts    eventKind = "%[1]v accepts %[2]v"
+	fdIsReady    eventKind = "%[1]v is ready: %[2]v"
+	fdWasReady   eventKind = "too late: %[1]v is ready: %[2]v"
+	bytesArrive  eventKind = "%[2]d bytes arrive at %[1]v, %[3]d unread"
+	endArrives   eventKind = "the end arrives at %[1]v"
+	resetArrives eventKind = "a reset arrives at %[1]v"
+	faultAt      eventKind = "fault at %[1]v: %[2]v"
+	faultHappens eventKind = "fault: %[2]v"
+	isDialled    eventKind = "%[1]v begins to connect"
+	isQueued     eventKind = "connection %[2]d waits at %[1]v, which has a backlog of %[3]d"
+	isResumed    eventKind = "%[1]v goes on"
+
+	clientReads  eventKind = "%[1]v: reads %[2]v"
+	clientWrites eventKind = "%[1]v: writes %[2]v"
+	clientEnds   eventKind = "%[1]v: closes its write side: %[2]v"
+	clientCloses eventKind = "%[1]v: closes"
+	clientAborts eventKind = "%[1]v: aborts"
 )
 
-// phrases are the texts of the events. Each kind has its own meaning of a and b.
-var phrases = [eventKinds]func(who subject, a, b int64) string{
-	turnBegins: func(who subject, _, _ int64) string { return fmt.Sprintf("turn of %v", who) },
-	turnEnds:   func(who subject, a, _ int64) string { return fmt.Sprintf("%v returns %v", who, act.Directive(a)) },
-	isSpawned:  func(who subject, _, _ int64) string { return fmt.Sprintf("%v is spawned", who) },
-	isWoken:    func(who subject, _, _ int64) string { return fmt.Sprintf("%v is woken", who) },
-	isNotified: func(who subject, _, _ int64) string { return fmt.Sprintf("%v is notified of an order", who) },
-	isEnded:    func(who subject, _, _ int64) string { return fmt.Sprintf("%v ends", who) },
-	passBegins: func(who subject, _, _ int64) string { return fmt.Sprintf("%v: pass", who) },
-	clockJumps: func(_ subject, a, _ int64) string { return fmt.Sprintf("nothing can run: %v pass", time.Duration(a)) },
-	fdReceives: func(who subject, a, b int64) string { return fmt.Sprintf("%v receives %s of %d", who, result(a), b) },
-	fdSends:    func(who subject, a, b int64) string { return fmt.Sprintf("%v sends %s of %d", who, result(a), b) },
-	fdAccepts:  func(who subject, a, _ int64) string { return fmt.Sprintf("%v accepts %s", who, result(a)) },
-	fdCalls: func(who subject, a, b int64) string {
-		if a == 0 {
-			return fmt.Sprintf("%v: %v", who, call(b))
+func (l *line) String() string {
+	a := any(l.a)
+	switch l.what {
+	case turnEnds:
+		a = act.Directive(l.a)
+	case clockJumps:
+		a = time.Duration(l.a)
+	case fdIsReady, fdWasReady:
+		a = netpoll.Ready(l.a)
+	case faultHappens, faultAt:
+		a = fault(l.a)
+	default:
+		if l.a < 0 { // what a call returned: see returned
+			a = syscall.Errno(-l.a)
 		}
-		return fmt.Sprintf("%v: %v: %s", who, call(b), result(a))
-	},
-	fdIsReady: func(who subject, a, late int64) string {
-		return fmt.Sprintf("%s%v is ready: %v", [...]string{"", "too late: "}[late], who, netpoll.Ready(a))
-	},
-	bytesArrive: func(who subject, a, b int64) string {
-		return fmt.Sprintf("%d bytes arrive at %v, %d unread", a, who, b)
-	},
-	endArrives:   func(who subject, _, _ int64) string { return fmt.Sprintf("the end arrives at %v", who) },
-	resetArrives: func(who subject, _, _ int64) string { return fmt.Sprintf("a reset arrives at %v", who) },
-	clientDoes:   func(who subject, a, b int64) string { return fmt.Sprintf("%v: %v %s", who, action(b), result(a)) },
-	faultHappens: func(who subject, a, _ int64) string {
-		if who == nil {
-			return fmt.Sprintf("fault: %v", fault(a))
-		}
-		return fmt.Sprintf("fault at %v: %v", who, fault(a))
-	},
-	isResumed: func(who subject, _, _ int64) string { return fmt.Sprintf("%v goes on", who) },
-	isDialled: func(who subject, _, _ int64) string { return fmt.Sprintf("%v begins to connect", who) },
-	isQueued: func(who subject, a, b int64) string {
-		return fmt.Sprintf("connection %d waits at %v, which has a backlog of %d", a, who, b)
-	},
+	}
+	return fmt.Sprintf(string(l.what), l.who, a, l.b)
 }
 
-// result is the text of what a call returned: a number of bytes or a descriptor, or if negative an errno.
-func result(a int64) string {
-	if a < 0 {
-		return syscall.Errno(-a).Error()
+// returned encodes the result of a call: n, or the errno as a negative number. The end of a stream is 0, as in the system call.
+func returned(n int, err error) int64 {
+	switch e := err.(type) {
+	case nil:
+		return int64(n)
+	case syscall.Errno:
+		return -int64(e)
 	}
-	return fmt.Sprint(a)
+	return 0
 }
 
 // note records an event.
-func (h *history) note(at time.Duration, w eventKind, who subject, a, b int64) {
+func (h *history) note(at time.Duration, what eventKind, who subject, a, b int64) {
 	h.events++
-	x := h.hash ^ uint64(at)
 	id := uint64(0)
 	if who != nil {
 		id = who.number()
 	}
-	x = mix(x ^ uint64(w)<<56 ^ id)
-	x = mix(x ^ uint64(a))
-	h.hash = mix(x ^ uint64(b))
-	h.last[h.events%uint64(len(h.last))] = line{h.events, at, w, who, a, b}
+	h.content([]byte(what))
+	for _, x := range [...]uint64{uint64(at), id, uint64(a), uint64(b)} {
+		h.hash = mix(h.hash ^ x)
+	}
+	h.last[h.events%uint64(len(h.last))] = line{h.events, at, what, who, a, b}
 }
 
 // content adds bytes to the hash.
@@ -146,7 +132,7 @@ func (h *history) tail() string {
 	var b strings.Builder
 	for i := range h.last {
 		if l := &h.last[(h.events+uint64(i)+1)%uint64(len(h.last))]; l.number > 0 {
-			fmt.Fprintf(&b, "%8d %14v  %s\n", l.number, l.at, phrases[l.what](l.who, l.a, l.b))
+			fmt.Fprintf(&b, "%8d %14v  %s\n", l.number, l.at, l)
 		}
 	}
 	return b.String()

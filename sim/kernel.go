@@ -42,29 +42,6 @@ type file struct {
 	ownReg registration
 }
 
-// call is a system call that the history records by name.
-type call int64
-
-const (
-	opensPoller call = iota
-	listensTCP
-	listensUnix
-	dialsTCP
-	dialsUnix
-	endsWriting
-	closesFile
-	resetsFile
-	unlinksPath
-	asksError
-	adds
-	removes
-)
-
-var callNames = [...]string{"open a poller", "listen", "listen at a path", "dial", "dial a path", "close the write side",
-	"close", "reset", "unlink", "socket error", "add to a poller", "remove from a poller"}
-
-func (c call) String() string { return callNames[c] }
-
 // firstFile is the first descriptor after standard input, output and error.
 const firstFile = 3
 
@@ -155,57 +132,57 @@ type view struct {
 func (v *view) OpenPoller() (engine.Poller, error) {
 	k := v.kernel
 	if k.full(2) {
-		return nil, k.w.result(k, opensPoller, 0, syscall.EMFILE)
+		return nil, k.w.result(k, "open a poller", 0, syscall.EMFILE)
 	}
 	p := &poller{k: k, r: v.r}
 	for i := range p.files {
 		p.files[i] = k.install(&file{p: p})
 	}
 	v.p = p
-	return p, k.w.result(k, opensPoller, p.files[0], nil)
+	return p, k.w.result(k, "open a poller", p.files[0], nil)
 }
 
 // result records the result of a call, which belongs to a descriptor or to the kernel.
-func (w *World) result(of subject, c call, n int, err error) error {
-	w.note(fdCalls, of, returned(n, err), int64(c))
+func (w *World) result(of subject, call string, n int, err error) error {
+	w.note(eventKind("%[1]v: "+call+": %[2]v"), of, returned(n, err), 0)
 	return err
 }
 
 func (v *view) ListenTCP(addr netip.AddrPort, backlog int) (int, error) {
-	return v.listen(listensTCP, func() (*listening, error) { return v.w.net.listenTCP(addr, true, backlog) })
+	return v.listen("listen", func() (*listening, error) { return v.w.net.listenTCP(addr, true, backlog) })
 }
 
 func (v *view) JoinTCP(addr netip.AddrPort, backlog int) (int, error) {
-	return v.listen(listensTCP, func() (*listening, error) { return v.w.net.listenTCP(addr, false, backlog) })
+	return v.listen("listen", func() (*listening, error) { return v.w.net.listenTCP(addr, false, backlog) })
 }
 
 func (v *view) ListenUnix(path string, backlog int, _ func(string) error) (int, error) {
-	return v.listen(listensUnix, func() (*listening, error) { return v.w.net.listenUnix(path, backlog) })
+	return v.listen("listen at a path", func() (*listening, error) { return v.w.net.listenUnix(path, backlog) })
 }
 
-func (v *view) listen(c call, listen func() (*listening, error)) (int, error) {
+func (v *view) listen(call string, listen func() (*listening, error)) (int, error) {
 	if v.full(1) {
-		return -1, v.w.result(v.kernel, c, 0, syscall.EMFILE)
+		return -1, v.w.result(v.kernel, call, 0, syscall.EMFILE)
 	}
 	l, err := listen()
 	if err != nil {
-		return -1, v.w.result(v.kernel, c, 0, err)
+		return -1, v.w.result(v.kernel, call, 0, err)
 	}
 	fd := v.install(&file{l: l})
-	return fd, v.w.result(v.kernel, c, fd, nil)
+	return fd, v.w.result(v.kernel, call, fd, nil)
 }
 
 func (v *view) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) {
-	return v.dial(dialsTCP, func(f *file) (*end, error) { return v.w.net.dialTCP(addr, f) })
+	return v.dial("dial", func(f *file) (*end, error) { return v.w.net.dialTCP(addr, f) })
 }
 
 func (v *view) DialUnix(path string) (fd int, done bool, err error) {
-	return v.dial(dialsUnix, func(f *file) (*end, error) { return v.w.net.dialUnix(path, f) })
+	return v.dial("dial a path", func(f *file) (*end, error) { return v.w.net.dialUnix(path, f) })
 }
 
-func (v *view) dial(c call, dial func(*file) (*end, error)) (fd int, done bool, err error) {
+func (v *view) dial(call string, dial func(*file) (*end, error)) (fd int, done bool, err error) {
 	if v.full(1) {
-		return -1, false, v.w.result(v.kernel, c, 0, syscall.EMFILE)
+		return -1, false, v.w.result(v.kernel, call, 0, syscall.EMFILE)
 	}
 	f := &file{k: v.kernel}
 	e, err := dial(f)
@@ -214,11 +191,11 @@ func (v *view) dial(c call, dial func(*file) (*end, error)) (fd int, done bool, 
 		e.close()
 	}
 	if err != nil {
-		return -1, false, v.w.result(v.kernel, c, 0, err)
+		return -1, false, v.w.result(v.kernel, call, 0, err)
 	}
 	f.end = e
 	fd = v.install(f)
-	return fd, e.phase == connected, v.w.result(v.kernel, c, fd, nil)
+	return fd, e.phase == connected, v.w.result(v.kernel, call, fd, nil)
 }
 
 func (v *view) Accept(fd int) (int, error) {
@@ -436,7 +413,7 @@ func (v *view) CloseWrite(fd int) error {
 		return syscall.EBADF
 	}
 	v.ends(f.end.c)
-	return v.w.result(f, endsWriting, 0, f.end.closeWrite())
+	return v.w.result(f, "close the write side", 0, f.end.closeWrite())
 }
 
 // soon is how long after a failed accept a service closes a connection.
@@ -447,17 +424,17 @@ func (k *kernel) ends(c *connection) {
 	c.spared = c.spared || k.lacked > 0 && k.w.now <= k.lacked+soon
 }
 
-func (v *view) Close(fd int) error { return v.release(closesFile, fd) }
-func (v *view) Reset(fd int) error { return v.release(resetsFile, fd) }
+func (v *view) Close(fd int) error { return v.release("close", fd) }
+func (v *view) Reset(fd int) error { return v.release("reset", fd) }
 
 // release closes a descriptor, by Close or Reset.
-func (v *view) release(c call, fd int) (err error) {
-	w, f := v.w, v.get(fd, c.String())
+func (v *view) release(call string, fd int) (err error) {
+	w, f := v.w, v.get(fd, call)
 	if f == nil {
 		return syscall.EBADF
 	}
 	if f.p != nil {
-		w.Errorf("%v: %v, but it belongs to a poller", f, c)
+		w.Errorf("%v: %v, but it belongs to a poller", f, call)
 		return syscall.EBADF
 	}
 	v.remove(fd)
@@ -470,7 +447,7 @@ func (v *view) release(c call, fd int) (err error) {
 			f.l.watches[0].drop()
 		}
 		f.l.close()
-	case c == resetsFile:
+	case call == "reset":
 		f.end.reset()
 	default:
 		v.ends(f.end.c)
@@ -479,11 +456,11 @@ func (v *view) release(c call, fd int) (err error) {
 	if w.fault(closeError, f) {
 		err = syscall.EIO
 	}
-	return v.w.result(f, c, 0, err)
+	return v.w.result(f, call, 0, err)
 }
 
 func (v *view) Unlink(path string) error {
-	return v.w.result(v.kernel, unlinksPath, 0, v.w.net.unlink(path))
+	return v.w.result(v.kernel, "unlink", 0, v.w.net.unlink(path))
 }
 
 func (v *view) SocketError(fd int) error {
@@ -491,7 +468,7 @@ func (v *view) SocketError(fd int) error {
 	if f == nil {
 		return syscall.EBADF
 	}
-	return v.w.result(f, asksError, 0, f.end.socketError())
+	return v.w.result(f, "socket error", 0, f.end.socketError())
 }
 
 func (v *view) LocalAddr(fd int) gonet.Addr {
@@ -563,16 +540,4 @@ func (l *listening) watchedBy(p *poller) *registration {
 		return nil
 	}
 	return l.watches[i]
-}
-
-// returned encodes the result of a call for the history: n, or the errno as a negative number. The end of a stream
-// is 0, as in the system call.
-func returned(n int, err error) int64 {
-	switch e := err.(type) {
-	case nil:
-		return int64(n)
-	case syscall.Errno:
-		return -int64(e)
-	}
-	return 0
 }

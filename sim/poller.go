@@ -122,7 +122,7 @@ func (p *poller) Add(fd int, tag uint64, kind netpoll.Kind) error {
 		return syscall.EBADF
 	}
 	err := p.add(f, tag, kind)
-	return p.k.w.result(f, adds, 0, err)
+	return p.k.w.result(f, "add to a poller", 0, err)
 }
 
 func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
@@ -181,10 +181,10 @@ func (p *poller) Remove(fd int) error {
 		r = f.l.watchedBy(p)
 	}
 	if r == nil || r.p != p {
-		return p.k.w.result(f, removes, 0, syscall.ENOENT)
+		return p.k.w.result(f, "remove from a poller", 0, syscall.ENOENT)
 	}
 	r.drop()
-	return p.k.w.result(f, removes, 0, nil)
+	return p.k.w.result(f, "remove from a poller", 0, nil)
 }
 
 // drop ends a registration. A fault keeps an event of it until the number is in use again.
@@ -300,11 +300,11 @@ func (p *poller) event(r *registration, ready netpoll.Ready) netpoll.Event {
 	if ready&(netpoll.PeerClosed|netpoll.Error) != 0 {
 		r.reported |= netpoll.In // a receive returns what has happened
 	}
-	late := int64(0)
+	kind := fdIsReady
 	if r.gone {
-		late = 1
+		kind = fdWasReady
 	}
-	p.k.w.note(fdIsReady, r.f, int64(ready), late)
+	p.k.w.note(kind, r.f, int64(ready), 0)
 	return netpoll.Event{Tag: r.tag, Ready: ready}
 }
 

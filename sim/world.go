@@ -137,7 +137,7 @@ func (w *World) after(d time.Duration, f func()) { w.agenda.add(w.now+d, todo(f)
 // can run are progress.
 func (w *World) note(k eventKind, who subject, a, b int64) {
 	switch k {
-	case clockJumps, isSpawned, isEnded, bytesArrive, endArrives, resetArrives, clientDoes:
+	case clockJumps, isSpawned, isEnded, bytesArrive, endArrives, resetArrives, clientReads, clientWrites, clientEnds, clientCloses, clientAborts:
 		w.moved = w.stats.steps
 	}
 	w.history.note(w.now, k, who, a, b)
@@ -158,7 +158,11 @@ func (w *World) draws(f fault) bool { return !w.healed && w.dice[faults].happens
 func (w *World) bites(f fault, who subject) {
 	w.stats.faults++
 	w.stats.bites[f]++
-	w.note(faultHappens, who, int64(f), 0)
+	kind := faultAt
+	if who == nil {
+		kind = faultHappens
+	}
+	w.note(kind, who, int64(f), 0)
 }
 
 // lasts draws for how long a fault has an effect.
