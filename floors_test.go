@@ -139,7 +139,7 @@ const floors = `
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/budget netpoll internal/engine monitor internal/facts internal/thread
-	                  context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time unsafe
+	                  container/heap context encoding/binary go.uber.org/zap math/rand/v2 net net/netip os regexp runtime runtime/debug syscall testing time
 	# messages of clients, for worlds
 	sim/framing       bufio encoding/binary
 	# a client with its manners, for worlds
