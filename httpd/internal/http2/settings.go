@@ -1,0 +1,87 @@
+package http2
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Setting is a parameter that a server or client announces (RFC 9113 6.5.2).
+type Setting struct {
+	ID    SettingID
+	Value uint32
+}
+
+// SettingID names a Setting. Unknown ones are ignored.
+type SettingID uint16
+
+// The settings of RFC 9113 6.5.2, RFC 8441 3 and RFC 9218 2.1.
+const (
+	HeaderTableSize      SettingID = 0x1
+	EnablePush           SettingID = 0x2
+	MaxConcurrentStreams SettingID = 0x3
+	InitialWindowSize    SettingID = 0x4
+	MaxFrameSize         SettingID = 0x5
+	MaxHeaderListSize    SettingID = 0x6
+	EnableConnect        SettingID = 0x8
+	NoPriorities         SettingID = 0x9 // of RFC 7540
+)
+
+const (
+	// DefaultWindow is the size of the window of each stream and of the connection at first (RFC 9113 6.9.2).
+	DefaultWindow = 65535
+	// MaxWindow is the largest size of a window (RFC 9113 6.9.1).
+	MaxWindow = math.MaxInt32
+)
+
+// Peer is what a server has to know of the settings of its client. Others do not matter here: there is no push and no
+// dynamic table for responses, and no frame is longer than MaxFrame.
+type Peer struct {
+	InitialWindow uint32 // of what the server sends on a stream
+	MaxFrame      uint32 // of what the server sends
+}
+
+// NewPeer returns the settings of a client that has not sent any.
+func NewPeer() Peer { return Peer{InitialWindow: DefaultWindow, MaxFrame: MaxFrame} }
+
+var (
+	errSwitch  = &Error{Code: ProtocolError, Why: "a setting that is neither 0 nor 1"}               // 9113 6.5.2; 8441 3
+	errWindow  = &Error{Code: FlowControlError, Why: "SETTINGS_INITIAL_WINDOW_SIZE of 2^31 or more"} // 9113 6.5.2
+	errMaximum = &Error{Code: ProtocolError, Why: "a SETTINGS_MAX_FRAME_SIZE that is not allowed"}   // 9113 6.5.2
+)
+
+// Read reads the payload of a SETTINGS frame that passed Check. They count in order (RFC 9113 6.5.3).
+func (s *Peer) Read(p []byte) *Error {
+	for ; len(p) >= 6; p = p[6:] {
+		value := binary.BigEndian.Uint32(p[2:])
+		switch SettingID(binary.BigEndian.Uint16(p)) {
+		case EnablePush, EnableConnect, NoPriorities:
+			if value > 1 {
+				return errSwitch
+			}
+		case InitialWindowSize:
+			if value > MaxWindow {
+				return errWindow
+			}
+			s.InitialWindow = value
+		case MaxFrameSize:
+			if value < MaxFrame || value >= 1<<24 {
+				return errMaximum
+			}
+			s.MaxFrame = value
+		}
+	}
+	return nil
+}
+
+// AppendSettings appends a SETTINGS frame.
+func AppendSettings(to []byte, settings ...Setting) []byte {
+	to = Header{Length: 6 * uint32(len(settings)), Type: Settings}.Append(to)
+	for _, s := range settings {
+		to = binary.BigEndian.AppendUint16(to, uint16(s.ID))
+		to = binary.BigEndian.AppendUint32(to, s.Value)
+	}
+	return to
+}
+
+// AppendSettingsAck appends the answer to a SETTINGS frame.
+func AppendSettingsAck(to []byte) []byte { return Header{Type: Settings, Flags: Ack}.Append(to) }
