@@ -149,9 +149,9 @@ const floors = `
 	# 5: what schedulers are doing, on pages with a token. context is for labels of goroutines, by which their stacks are
 	# found, and for the end of the pages; runtime for stacks, os for files of /proc, and x/sys/unix for the
 	# numbers of system calls. Files are written with what has just happened, also on a signal: monitor, os, syscall
-	inspect           act httpd httpd/files internal/handover internal/facts internal/pool internal/logs netpoll internal/thread listener monitor service shutdown
+	inspect           act httpd httpd/files internal/handover internal/facts internal/pool internal/logs netpoll internal/thread monitor service shutdown
 	                  context crypto/rand crypto/subtle embed encoding/json flag go.uber.org/zap golang.org/x/sys/unix
-	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/metrics runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
+	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
 
 	# 5: a program replaces another one. It starts a process with pipes and descriptors, and reads the environment
 	upgrade           act monitor netpoll internal/handover shutdown

@@ -118,14 +118,6 @@ func (s internals) EachLocal(visit func(v any)) {
 	}
 }
 
-// LastReady returns the last task of the ready queue, nil if none is ready.
-func (s internals) LastReady() *Task {
-	if s.ready.head == nil {
-		return nil
-	}
-	return s.ready.tail
-}
-
 // Idler returns the Idler as the strategy has wrapped it.
 func (s internals) Idler() Idler { return s.idler.Load().Idler }
 

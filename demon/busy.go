@@ -19,7 +19,7 @@ type busy struct{ present act.Idler }
 func (b busy) Idle(time.Duration) { b.present.Idle(0) }
 
 // Rest implements facts.Resting.
-func (busy) Rest() facts.Rest { return facts.Looking }
+func (busy) Rest() facts.Rest { return facts.Polling }
 
 // Interrupt need not wake anything: every Idle returns at once.
 func (busy) Interrupt() {}

@@ -43,7 +43,7 @@ const (
 
 func (h *hybrid) Idle(atMost time.Duration) {
 	if atMost == 0 || h.polling() {
-		h.rest = facts.Looking
+		h.rest = facts.Polling
 		h.present.Idle(0)
 		return
 	}

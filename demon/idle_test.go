@@ -117,7 +117,7 @@ func TestBusyOnlyLooks(t *testing.T) {
 	i.Interrupt()
 	i.Idle(0)
 	require.Equal(t, "lll", e.String())
-	require.Equal(t, facts.Looking, i.(facts.Resting).Rest())
+	require.Equal(t, facts.Polling, i.(facts.Resting).Rest())
 }
 
 // hybrids is a scheduler under Hybrid(50 µs) whose engine takes 10 µs of the clock for each look, and

@@ -22,7 +22,7 @@ type desk struct {
 	probe   *probe
 	waker   act.AtomicWaker
 	pending atomic.Pointer[question]
-	latest  answered // of the Inspector, under its lock
+	latest  atomic.Pointer[question] // that was answered
 
 	// The question that is being answered, nil if none.
 	question *question
@@ -43,6 +43,7 @@ type desk struct {
 
 func newDesk(p *probe) *desk {
 	d := &desk{probe: p}
+	d.latest.Store(&question{at: p.clock(), report: &scheduler{Index: p.index}}) // nothing is known yet
 	d.count, d.visit, d.visited, d.local = d.add, d.visitTask, d.visitRow, d.meet
 	return d
 }
@@ -50,10 +51,13 @@ func newDesk(p *probe) *desk {
 // question is what a desk is asked.
 type question struct {
 	tasks  bool          // and processes, one by one
-	answer chan struct{} // when all is written
+	answer chan struct{} // closed when all is written
+
+	lists [2]int // how many waits and processes there were when a question with tasks was answered last
 
 	// What the desk writes.
-	report    *scheduler // without tasks and processes
+	at        time.Duration // when all was written, on the clock of the Group
+	report    *scheduler    // without tasks and processes, until scheduler is called
 	views     facts.Pile[view]
 	waits     *facts.Waits
 	processes facts.Pile[facts.Process]
@@ -67,23 +71,19 @@ type view struct {
 	wait int           // its Waits are the Waits of the question, from the view before up to here
 }
 
-// sizes are how much room a question has.
-type sizes struct{ tasks, waits, processes, kinds, counts int }
-
-// more is a little more, for what comes until the desk answers.
-func (x sizes) more() sizes {
-	for _, n := range []*int{&x.tasks, &x.waits, &x.processes, &x.kinds, &x.counts} {
-		*n += *n/8 + 64
-	}
-	return x
-}
-
-// ask returns a question that the desk answers once: a new one, or the one that it has not answered yet. Any goroutine.
-func (d *desk) ask(tasks bool, room sizes) *question {
-	q := &question{tasks: tasks, answer: make(chan struct{}, 1), report: newScheduler(room), waits: facts.MakeWaits(0)}
+// ask returns a question that the desk answers: a new one, or the one that it has not answered yet. The new one has room for
+// what the latest answer had, and a little more. Any goroutine.
+func (d *desk) ask(tasks bool) *question {
+	before := d.latest.Load()
+	counts, room := before.report.Counts, func(n int) int { return n + n/8 + 64 }
+	q := &question{tasks: tasks, answer: make(chan struct{}), lists: before.lists, waits: facts.MakeWaits(0), report: &scheduler{
+		Counts: make(map[string]uint64, room(len(counts))), Kinds: make([]kindRow, 0, room(len(before.report.Kinds))),
+	}}
 	if tasks {
-		q.views, q.waits = facts.MakePile[view](room.tasks), facts.MakeWaits(room.waits)
-		q.processes = facts.MakePile[facts.Process](room.processes)
+		n := int(counts["tasks"] + counts["demons"])
+		q.views = facts.MakePile[view](room(n))
+		q.waits = facts.MakeWaits(room(max(2*n, q.lists[0]))) // for its action, and for its connection
+		q.processes = facts.MakePile[facts.Process](room(q.lists[1]))
 	}
 	for !d.pending.CompareAndSwap(nil, q) {
 		if old := d.pending.Load(); old != nil {
@@ -94,15 +94,15 @@ func (d *desk) ask(tasks bool, room sizes) *question {
 	return q
 }
 
-// answered returns the answer, with the texts of the tasks, once the desk has written all of it. room is what was needed before.
-func (q *question) answered(room sizes, at time.Duration) answered {
+// scheduler returns the answer, with the texts of the tasks, once the desk has written all of it. One goroutine at a time.
+func (q *question) scheduler() *scheduler {
 	s := q.report
 	slices.SortFunc(s.Kinds, func(a, b kindRow) int { return strings.Compare(a.Name, b.Name) })
-	if room.kinds, room.counts = len(s.Kinds), len(s.Counts); q.tasks {
-		room.waits, room.processes = q.waits.Len(), q.processes.Len()
-		s.Tasks, s.Processes = q.texts(), q.processes.Joined()
+	if q.tasks && s.tasks == nil {
+		s.tasks, s.processes, q.lists = q.texts(), q.processes.Joined(), [2]int{q.waits.Len(), q.processes.Len()}
+		q.views, q.waits, q.processes = facts.Pile[view]{}, nil, facts.Pile[facts.Process]{}
 	}
-	return answered{scheduler: s, sizes: room, at: at}
+	return s
 }
 
 func (q *question) texts() []task {
@@ -136,8 +136,10 @@ func (d *desk) Act(t *act.Task) act.Directive {
 	}
 	q := d.question
 	d.question = nil
+	q.at = d.probe.clock()
+	d.latest.Store(q)
 	d.pending.Store(nil)
-	q.answer <- struct{}{}
+	close(q.answer)
 	return act.Yield // another question may have come
 }
 
@@ -219,7 +221,7 @@ func (d *desk) describe(t *act.Task) {
 	v.task = task{
 		ID: id, Scheduler: p.index, Kind: r.kind.Name, State: is.State, Demon: t.Demon(), Told: is.Told,
 		Age: time.Duration(now-r.born) * time.Millisecond, Since: time.Duration(now-r.last) * time.Millisecond,
-		born: r.born, last: r.last, turns: is.Turns,
+		born: r.born, turns: is.Turns,
 	}
 	v.due = -1
 	if is.State == "offloaded" || is.State == "abandoned" { // the action belongs to its function

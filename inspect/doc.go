@@ -16,14 +16,13 @@
 //	              one second, or up to 60 with ?seconds=, which is how long the answer takes
 //	/tasks        findings, the tree of waits, and tasks and processes as text; with ?find=0/111 only rows that have this in a column
 //	/last         the last events of all schedulers as text, or of one with ?scheduler=
-//	/json         the Report: its fields are in docs/inspect.md, with the fields of the other JSON
+//	/json         the Report, with the tables of the page: its fields are in docs/inspect.md, with the fields of the other JSON
 //	/tasks.json   tasks and processes, at most 500 of each, how many there are, what tasks wait for, and findings
 //	/metrics      the text format of Prometheus, with figures of your own (see [MetricSource])
-//	/events       a Report each second, with the tables of the page, as server-sent events
 //	/debug/pprof/ profiles for go tool pprof, like the pages of net/http/pprof, without cmdline and symbol;
 //	              profile and trace take up to 120 and 10 seconds
 //
-// Findings about tasks are up to 5 seconds old in /json and /events, or 2 milliseconds for each task if that is longer:
+// Findings about tasks are up to 5 seconds old in /json, or 2 milliseconds for each task if that is longer:
 // 30 seconds with 15,000. For a request of package httpd the pages show the method and the pattern of a Mux, not the
 // path. They show the names of processes, so a name should contain nothing that a client has sent.
 //

@@ -30,7 +30,7 @@ func ExampleInspector_Report() {
 	ask := func(s *act.Scheduler) error {
 		if s.Index() == 0 {
 			s.Spawn(&act.Call[json.RawMessage]{F: func() (json.RawMessage, error) {
-				report := look.Report(false)
+				report := look.Report()
 				var of struct{ Schedulers []struct{ Index int } }
 				fmt.Println(json.Unmarshal(report, &of), len(of.Schedulers), "schedulers")
 				return report, nil

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 // From when on something is a finding.
 const (
 	longWait  = 10 * time.Second
-	longReady = time.Second
 	muchTurns = 10_000 // a second
 )
 
@@ -31,7 +29,7 @@ func (r *report) find(before *report, places int) (all []string) {
 	if before != nil {
 		r.seen = before.seen
 	}
-	if slices.ContainsFunc(r.Schedulers, func(s *scheduler) bool { return len(s.Tasks)+len(s.Processes) > 0 }) { // they were asked for
+	if slices.ContainsFunc(r.Schedulers, func(s *scheduler) bool { return len(s.tasks)+len(s.processes) > 0 }) { // they were asked for
 		r.look(r.seen)
 	}
 	if r.seen != nil && r.Time.Sub(r.seen.at) < 2*r.seen.rest {
@@ -46,43 +44,16 @@ func (r *report) find(before *report, places int) (all []string) {
 // seen is the result of a poll of tasks and processes, kept for the next poll and for the Reports until then.
 type seen struct {
 	at       time.Time
-	rest     time.Duration // until the next poll, if nobody asks for tasks
-	findings []string      // about tasks and processes
-	marks    [][]mark      // of each scheduler's tasks, in the order of their ids
-	uptimes  []time.Duration
-	ready    map[spell]time.Time   // tasks that were ready, since when at least
-	full     map[mailbox]time.Time // mailboxes that were full at each poll, since when
+	rest     time.Duration   // until the next poll, if nobody asks for tasks
+	findings []string        // about tasks and processes
+	turns    map[mark]uint64 // of each task
+	uptimes  []time.Duration // of each scheduler
 }
 
-// mark says how many turns a task has had.
+// mark is a task. Another one may have its id later.
 type mark struct {
-	id, born uint32
-	turns    uint64
-}
-
-// spell is the time between two turns of a task.
-type spell struct {
 	scheduler int
-	id        uint32
-	born      uint32
-	last      uint32
-}
-
-// mailbox is that of a process. Of two systems of processes in one program, both may have the ID.
-type mailbox struct {
-	kind string
-	id   uint64
-}
-
-// since notes in now that something is so, as of the time at, and returns for how long it has been so at each poll:
-// before has the notes of the previous poll. They are kept in Reports alone.
-func since[K comparable](now, before map[K]time.Time, of K, at time.Time) time.Duration {
-	begun, ok := before[of]
-	if !ok {
-		begun = at
-	}
-	now[of] = begun
-	return at.Sub(begun)
+	id, born  uint32
 }
 
 // look makes r.seen, and compares it with what was seen before, nil if nothing was.
@@ -92,14 +63,14 @@ func (r *report) look(before *seen) {
 	}
 	n := 0
 	for _, s := range r.Schedulers {
-		n += len(s.Tasks) + len(s.Processes)
+		n += len(s.tasks) + len(s.processes)
 	}
-	r.seen = &seen{at: r.Time, rest: max(ofTasks, time.Duration(n)*ofATask), ready: map[spell]time.Time{}, full: map[mailbox]time.Time{}}
+	r.seen = &seen{at: r.Time, rest: max(ofTasks, time.Duration(n)*ofATask), turns: map[mark]uint64{}}
 	say := func(format string, args ...any) {
 		r.seen.findings = append(r.seen.findings, fmt.Sprintf(format, args...))
 	}
 	r.findTasks(before, say)
-	r.findFull(before, say)
+	r.findFull(say)
 }
 
 // same is what is found of one or many tasks of a kind, which are said once.
@@ -130,20 +101,20 @@ func (r *report) findTasks(before *seen, say func(string, ...any)) {
 		}
 	}
 	for i, s := range r.Schedulers {
-		r.seen.mark(s)
-		for j := range s.Tasks {
-			t := &s.Tasks[j]
-			if rate := r.seen.rate(before, i, j); rate > muchTurns {
-				note(t, "", rate)
+		passed := time.Duration(0) // since the scheduler was seen before
+		if r.seen.uptimes = append(r.seen.uptimes, s.Uptime); i < len(before.uptimes) {
+			passed = s.Uptime - before.uptimes[i]
+		}
+		for j := range s.tasks {
+			t := &s.tasks[j]
+			m := mark{i, t.ID, t.born}
+			r.seen.turns[m] = t.turns
+			if was, ok := before.turns[m]; ok && passed > 0 {
+				if rate := float64(t.turns-was) / passed.Seconds(); rate > muchTurns {
+					note(t, "", rate)
+				}
 			}
 			switch {
-			case t.State == "ready" && !t.Demon:
-				// When it became so is not known; but one that was ready at an earlier poll, and has had no turn since, has been
-				// ready all the time.
-				long := since(r.seen.ready, before.ready, spell{t.Scheduler, t.ID, t.born, t.last}, r.Time)
-				if long > longReady {
-					note(t, "ready without a turn", long.Seconds())
-				}
 			case t.Queued > 0 && t.Stuck > longWait:
 				note(t, "connected to a peer that does not read", t.Stuck.Seconds())
 			case t.State == "waiting" && t.Since > longWait && !t.Demon:
@@ -190,57 +161,24 @@ func (t *task) waitsForNothing() string {
 	return "waiting for nothing that is known"
 }
 
-// mark keeps how many turns the tasks of a scheduler have had.
-func (x *seen) mark(s *scheduler) {
-	marks := make([]mark, len(s.Tasks))
-	for i, t := range s.Tasks {
-		marks[i] = mark{t.ID, t.born, t.turns}
-	}
-	x.marks, x.uptimes = append(x.marks, marks), append(x.uptimes, s.Uptime)
-}
-
-// rate returns how many turns a second a task has had since it was seen before, 0 if it was not. It is the one at j of the
-// scheduler at i.
-func (x *seen) rate(before *seen, i, j int) float64 {
-	if i >= len(before.marks) {
-		return 0
-	}
-	now := x.marks[i][j]
-	at, ok := slices.BinarySearchFunc(before.marks[i], now.id, func(m mark, id uint32) int { return cmp.Compare(m.id, id) })
-	passed := x.uptimes[i] - before.uptimes[i]
-	if !ok || before.marks[i][at].born != now.born || passed <= 0 {
-		return 0
-	}
-	return float64(now.turns-before.marks[i][at].turns) / passed.Seconds()
-}
-
 // mostFull bounds the mailboxes that are named.
 const mostFull = 10
 
-// findFull says which mailboxes are full, and for how long each has been so whenever it was polled.
-func (r *report) findFull(before *seen, say func(string, ...any)) {
+// findFull says which mailboxes are full.
+func (r *report) findFull(say func(string, ...any)) {
 	n := 0
-	defer func() {
-		if n > mostFull {
-			say("%d more mailboxes are full.", n-mostFull)
-		}
-	}()
 	for _, s := range r.Schedulers {
-		for i := range s.Processes {
-			p := &s.Processes[i]
+		for _, p := range s.processes {
 			if p.Limit == 0 || p.Mailbox < p.Limit {
 				continue
 			}
-			long := since(r.seen.full, before.full, mailbox{p.Kind, p.ID}, r.Time)
-			if n++; n > mostFull {
-				continue
-			}
-			if long > 0 {
-				say("The mailbox of process %d (%s) has been full at every look for %v: %d messages.", p.ID, p.Kind, round(long), p.Mailbox)
-			} else {
+			if n++; n <= mostFull {
 				say("The mailbox of process %d (%s) is full: %d messages.", p.ID, p.Kind, p.Mailbox)
 			}
 		}
+	}
+	if n > mostFull {
+		say("%d more mailboxes are full.", n-mostFull)
 	}
 }
 

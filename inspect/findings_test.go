@@ -20,7 +20,7 @@ func TestFindings(t *testing.T) {
 		return r
 	}
 	start := &report{Schedulers: []*scheduler{{Uptime: time.Minute, Idle: idleTime{Asleep: time.Minute}}, {Uptime: time.Minute, Idle: idleTime{Asleep: time.Minute}}}}
-	tasks := func(all ...task) *report { return &report{Schedulers: []*scheduler{{Tasks: all}}} }
+	tasks := func(all ...task) *report { return &report{Schedulers: []*scheduler{{tasks: all}}} }
 	for _, c := range []struct {
 		name    string
 		now     *report
@@ -35,7 +35,7 @@ func TestFindings(t *testing.T) {
 		{"one that has ended", &report{Schedulers: []*scheduler{{Late: 3 * time.Second, State: "not running"}}}, ""},
 		{"more offloads than places", &report{Schedulers: []*scheduler{{Counts: map[string]uint64{"offloads": 70}}}},
 			"70 functions are offloaded, and only 64 can run at a time: the others wait."},
-		{"a full mailbox", &report{Schedulers: []*scheduler{{Processes: []facts.Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
+		{"a full mailbox", &report{Schedulers: []*scheduler{{processes: []facts.Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
 			"The mailbox of process 7 (counter) is full: 9 messages."},
 		{"what waits for something", tasks(task{State: "waiting", Since: time.Hour, Waits: []string{"a future"}}), ""},
 		{"what waits for nothing", tasks(
@@ -49,7 +49,6 @@ func TestFindings(t *testing.T) {
 			task{ID: 7, Kind: "tcp", State: "waiting", Since: time.Second, Peer: "10.0.0.1:4", Waits: []string{"the end of 10.0.0.1:4"}},
 		), "1 task of tcp has been waiting for nothing that is known but the end of its peer for up to 1m0s: 0/9 of 10.0.0.1:2."},
 		{"a demon that waits for nothing", tasks(task{ID: 1, Kind: "idle", State: "waiting", Since: time.Hour, Demon: true}), ""},
-		{"what has become ready", tasks(task{ID: 4, Kind: "k", State: "ready", Since: time.Hour}), ""},
 		{"a peer that does not read", tasks(
 			task{ID: 5, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:2", Queued: 9, Stuck: time.Minute, Waits: []string{"room"}},
 			task{ID: 6, Kind: "tcp", State: "waiting", Peer: "10.0.0.1:3", Queued: 9, Stuck: time.Second, Waits: []string{"room"}},
@@ -66,33 +65,6 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// How long a mailbox is full is told from one Report to the next, also over those without processes.
-func TestAMailboxIsFullSince(t *testing.T) {
-	begun := time.Now()
-	at := func(after time.Duration, all ...facts.Process) *report {
-		return &report{Time: begun.Add(after), Schedulers: []*scheduler{{Processes: all}}}
-	}
-	full := facts.Process{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}
-	empty := full
-	empty.Mailbox = 0
-	var before *report
-	for _, c := range []struct {
-		now  *report
-		want []string
-	}{
-		{at(0, full), []string{"The mailbox of process 7 (counter) is full: 9 messages."}},
-		{at(time.Second), []string{"The mailbox of process 7 (counter) is full: 9 messages."}}, // as it was
-		{at(3*time.Second, full), []string{"The mailbox of process 7 (counter) has been full at every look for 3s: 9 messages."}},
-		{at(4*time.Second, full), []string{"The mailbox of process 7 (counter) has been full at every look for 4s: 9 messages."}},
-		{at(5*time.Second, empty), nil},
-		{at(6*time.Second, full), []string{"The mailbox of process 7 (counter) is full: 9 messages."}},
-		{at(6*time.Second + 2*ofTasks), nil}, // it is not known any more
-	} {
-		require.Equal(t, c.want, c.now.find(before, 64))
-		before = c.now
-	}
-}
-
 // A page that does not ask for tasks costs as much with many as with few, since they are looked at less often.
 func TestManyTasksAreLookedAtLessOften(t *testing.T) {
 	begun := time.Now()
@@ -101,35 +73,9 @@ func TestManyTasksAreLookedAtLessOften(t *testing.T) {
 		for i := range tasks {
 			tasks[i] = task{ID: uint32(i), Kind: "echo", Waits: []string{"input"}}
 		}
-		r := &report{Time: begun, Schedulers: []*scheduler{{Tasks: tasks}}}
+		r := &report{Time: begun, Schedulers: []*scheduler{{tasks: tasks}}}
 		r.find(nil, 64)
 		require.Equal(t, rest, r.seen.rest, "%d tasks", n)
-	}
-}
-
-// How long a task is ready is told from one Report to the next: a wake-up of one that has slept for long does not count.
-func TestATaskIsReadySince(t *testing.T) {
-	begun := time.Now()
-	at := func(after time.Duration, all ...task) *report {
-		return &report{Time: begun.Add(after), Schedulers: []*scheduler{{Tasks: all}}}
-	}
-	ready := task{ID: 4, Kind: "k", State: "ready", Since: time.Hour, last: 7}
-	later := ready
-	later.last = 8
-	var before *report
-	for _, c := range []struct {
-		name string
-		now  *report
-		want []string
-	}{
-		{"woken", at(0, ready), nil},
-		{"not asked for", at(time.Second), nil},
-		{"no turn", at(3*time.Second, ready), []string{"1 task of k has been ready without a turn for up to 3s: 0/4."}},
-		{"a turn, and woken again", at(5*time.Second, later), nil},
-		{"no turn", at(7*time.Second, later), []string{"1 task of k has been ready without a turn for up to 2s: 0/4."}},
-	} {
-		require.Equal(t, c.want, c.now.find(before, 64), c.name)
-		before = c.now
 	}
 }
 
@@ -147,12 +93,12 @@ func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 	var before *report
 	found := func(after time.Duration) []string {
 		c.now += after
-		q := x.desks[0].ask(true, sizes{})
+		q := x.desks[0].ask(true)
 		for x.desks[0].pending.Load() == q {
 			_, err := s.Step(1000)
 			require.NoError(t, err)
 		}
-		r := &report{Time: c.Wall(), Schedulers: []*scheduler{q.answered(sizes{}, 0).scheduler}}
+		r := &report{Time: c.Wall(), Schedulers: []*scheduler{q.scheduler()}}
 		r.Findings = r.find(before, 64)
 		before = r
 		return r.Findings
@@ -193,7 +139,7 @@ func (x *moody) Describe(d *act.Description) { d.WaitsFor("a mood") }
 func TestFewFullMailboxesAreNamed(t *testing.T) {
 	s := &scheduler{}
 	for i := range mostFull + 7 {
-		s.Processes = append(s.Processes, facts.Process{ID: uint64(i), Kind: "counter", Mailbox: 9, Limit: 9})
+		s.processes = append(s.processes, facts.Process{ID: uint64(i), Kind: "counter", Mailbox: 9, Limit: 9})
 	}
 	found := (&report{Schedulers: []*scheduler{s}}).find(&report{}, 64)
 	require.Len(t, found, mostFull+1)

@@ -30,9 +30,8 @@ failed_total                    Of these, with an error or a panic.
 dropped_total                   Of these, closed unfinished by a shutdown.
 turns_total                     Turns of tasks and demons.
 woken_total                     Wake-ups of tasks and demons.
-rounds_total                    Times that all tasks that were ready together have had their turns.
 passes_total                    Passes of the scheduler's loop.
-looks_total                     Polls of the kernel that did not wait for an event.
+polls_total                     Polls of the kernel that did not wait for an event.
 sleeps_total                    Times that the thread had nothing to do and waited.
 timers                          Timers that are armed.
 timers_total                    Timers that have expired.

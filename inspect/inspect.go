@@ -73,24 +73,6 @@ type Inspector struct {
 	looked time.Duration // when tasks were asked for
 }
 
-// answered is the latest answer of a desk.
-type answered struct {
-	*scheduler
-	sizes sizes
-	at    time.Duration // on the clock of the Group
-
-	open  *question // that the desk had not answered in time; nil: there is none
-	asked time.Duration
-}
-
-// room returns how much room the next question needs.
-func (a *answered) room() sizes {
-	room := a.sizes
-	room.tasks = int(a.Counts["tasks"] + a.Counts["demons"])
-	room.waits = max(room.waits, 2*room.tasks) // for its action, and for its connection
-	return room.more()
-}
-
 // Configure adds the Inspector's Trace to cfg, in addition to one that is set. Call it once, before [act.NewGroup] or
 // [act.Run].
 func (x *Inspector) Configure(cfg *act.Config) {
@@ -138,7 +120,6 @@ func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
 		return nil
 	}
 	d := newDesk(p)
-	d.latest = answered{scheduler: &scheduler{Index: s.Index()}, at: s.Now()}
 	x.clock, x.desks = s.Clock(), append(x.desks, d)
 	return d
 }
@@ -200,12 +181,12 @@ func (x *Inspector) Handover() handover.Listener {
 	return x.tcp.Handover()
 }
 
-// Report returns what /json answers: what all schedulers are doing, as docs/inspect.md describes it. With tasks it also
-// has each task and each process. The answers come between two turns; a scheduler that gives none in 100 ms has its
-// latest one in the Report. That answer may be one that came too late for the Report before. A Report is made once a
-// second at most, and is empty before Setup. Report blocks, so any goroutine may call it except the schedulers' own.
-func (x *Inspector) Report(tasks bool) json.RawMessage {
-	text, err := json.Marshal(x.report(tasks, true))
+// Report returns what all schedulers are doing, in JSON, as docs/inspect.md describes it. The answers come between two turns; a
+// scheduler that gives none in 100 ms has its latest one in the Report. That answer may be one that came too late for the Report
+// before. A Report is made once a second at most, and is empty before Setup. Report blocks, so any goroutine may call it except
+// the schedulers' own.
+func (x *Inspector) Report() json.RawMessage {
+	text, err := json.Marshal(x.report(false, true))
 	if err != nil {
 		panic(err) // there is nothing in it that has no form in JSON
 	}
@@ -239,9 +220,6 @@ func (x *Inspector) report(tasks, findings bool) *report {
 			x.looked = now
 		}
 	}
-	if !tasks && r.tasks {
-		return r.withoutTasks()
-	}
 	return r
 }
 
@@ -261,14 +239,14 @@ func (x *Inspector) snapshot() *report {
 func (x *Inspector) census(tasks bool) *report {
 	questions := make([]*question, len(x.desks))
 	now := x.clock.Monotonic()
-	if tasks && slices.ContainsFunc(x.desks, func(d *desk) bool { return d.latest.Counts == nil || now-d.latest.at >= ofTasks }) {
+	if tasks && slices.ContainsFunc(x.desks, func(d *desk) bool {
+		q := d.latest.Load()
+		return q.report.Counts == nil || now-q.at >= ofTasks
+	}) {
 		x.census(false) // it says how much room is needed
 	}
 	for i, d := range x.desks {
-		if q := d.latest.open; q != nil && q.wait(past) { // too late for the Report before
-			d.latest = q.answered(d.latest.sizes, d.latest.asked)
-		}
-		questions[i] = d.ask(tasks, d.latest.room())
+		questions[i] = d.ask(tasks)
 	}
 	r := &report{Time: x.clock.Wall(), tasks: tasks}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -276,21 +254,16 @@ func (x *Inspector) census(tasks bool) *report {
 	for i, d := range x.desks {
 		answers := questions[i].wait(ctx)
 		if answers && tasks && !questions[i].tasks { // it was an earlier one, for a Report without tasks
-			questions[i] = d.ask(true, d.latest.room())
-			answers = questions[i].wait(ctx)
+			answers = d.ask(true).wait(ctx)
 		}
-		if answers {
-			d.latest = questions[i].answered(d.latest.sizes, x.clock.Monotonic())
-		} else if d.latest.open != questions[i] {
-			d.latest.open, d.latest.asked = questions[i], now
-		}
-		s := *d.latest.scheduler // a copy: the next Report may have the same answer, with another state
+		q := d.latest.Load()
+		s := *q.scheduler() // a copy: the next Report may have the same answer, with another state
 		if !answers {
-			s.Late = x.clock.Monotonic() - d.latest.at
+			s.Late = x.clock.Monotonic() - q.at
 		}
 		s.State = d.probe.state()
 		if !tasks { // the latest answer may have them
-			s.Tasks, s.Processes = nil, nil
+			s.tasks, s.processes = nil, nil
 		}
 		r.Schedulers = append(r.Schedulers, &s)
 	}
@@ -309,24 +282,12 @@ func (x *Inspector) find(r, before *report) {
 	}
 }
 
-// past is a context that has ended.
-var past = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
 // wait reports whether the answer has come before ctx ends.
 func (q *question) wait(ctx context.Context) bool {
 	select {
 	case <-q.answer:
 		return true
 	case <-ctx.Done():
-	}
-	select {
-	case <-q.answer:
-		return true
-	default:
 		return false
 	}
 }

@@ -86,7 +86,7 @@ func TestTheLastEventsSayWhatHasHappened(t *testing.T) {
 		"1s Run or Step returned 1",
 	}, lines)
 	r := reported(s)
-	counts := map[string]uint64{"rounds_total": 3, "spawned_total": 7, "ended_total": 6, "failed_total": 2, "dropped_total": 1}
+	counts := map[string]uint64{"spawned_total": 7, "ended_total": 6, "failed_total": 2, "dropped_total": 1}
 	for name, n := range counts {
 		require.Equal(t, n, r.Counts[name], name)
 	}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,7 +17,6 @@ const listed = 500
 type listing struct {
 	Total             int             `json:"total"`    // tasks
 	Matching          int             `json:"matching"` // tasks, including tasks that are not listed
-	Tree              []waiting       `json:"tree"`
 	Tasks             []task          `json:"tasks"`
 	TotalProcesses    int             `json:"total_processes"`
 	MatchingProcesses int             `json:"matching_processes"`
@@ -24,40 +24,25 @@ type listing struct {
 	page
 }
 
-// waiting is what the tasks of a kind wait for.
-type waiting struct {
-	Kind  string      `json:"kind"`
-	N     int         `json:"n"`
-	Waits []waitedFor `json:"waits"` // the most frequent first
-}
-
-type waitedFor struct {
-	What string `json:"what"`
-	N    int    `json:"n"`
-}
-
 // listing returns at most so many tasks, and so many processes.
 func (r *report) listing(find string, most int) *listing {
-	l := &listing{Tree: []waiting{}, Tasks: []task{}, Processes: []facts.Process{}} // in JSON [], and not null
-	tree := map[string]map[string]int{}
+	l := &listing{Tasks: []task{}, Processes: []facts.Process{}} // in JSON [], and not null
+	var matching []*task
 	for _, s := range r.Schedulers {
-		l.Total += len(s.Tasks)
-		for i := range s.Tasks {
-			t := &s.Tasks[i]
+		l.Total += len(s.tasks)
+		for i := range s.tasks {
+			t := &s.tasks[i]
 			if !t.has(find) {
 				continue
 			}
 			if l.Matching++; l.Matching <= most {
 				l.Tasks = append(l.Tasks, *t)
 			}
-			if tree[t.Kind] == nil {
-				tree[t.Kind] = map[string]int{}
-			}
-			tree[t.Kind][t.reason()]++
+			matching = append(matching, t)
 		}
-		l.TotalProcesses += len(s.Processes)
-		for i := range s.Processes {
-			p := &s.Processes[i]
+		l.TotalProcesses += len(s.processes)
+		for i := range s.processes {
+			p := &s.processes[i]
 			if number := fmt.Sprintf("process %d", p.ID); !contain(find, number, p.Name, p.Kind, p.State) { // as findings say it
 				continue
 			}
@@ -66,32 +51,30 @@ func (r *report) listing(find string, most int) *listing {
 			}
 		}
 	}
-	for kind, reasons := range tree {
-		w := waiting{Kind: kind}
-		for what, n := range reasons {
-			w.N += n
-			w.Waits = append(w.Waits, waitedFor{what, n})
-		}
-		slices.SortFunc(w.Waits, func(a, b waitedFor) int { return cmp.Or(b.N-a.N, strings.Compare(a.What, b.What)) })
-		l.Tree = append(l.Tree, w)
-	}
-	slices.SortFunc(l.Tree, func(a, b waiting) int { return cmp.Or(b.N-a.N, strings.Compare(a.Kind, b.Kind)) })
-	l.page = page{Findings: r.Findings, Tables: []*table{l.treeTable(), l.taskTable()}}
+	l.page = page{Findings: r.Findings, Tables: []*table{treeOf(matching), l.taskTable()}}
 	if l.TotalProcesses > 0 {
 		l.Tables = append(l.Tables, l.processTable())
 	}
 	return l
 }
 
-func (l *listing) treeTable() *table {
+// treeOf groups tasks by their kind and by what they wait for, the most frequent first.
+func treeOf(tasks []*task) *table {
+	type group struct{ kind, reason string }
+	ofKind, ofGroup := map[string]int{}, map[group]int{}
+	for _, t := range tasks {
+		ofKind[t.Kind]++
+		ofGroup[group{t.Kind, t.reason()}]++
+	}
+	groups := slices.SortedFunc(maps.Keys(ofGroup), func(a, b group) int {
+		return cmp.Or(ofKind[b.kind]-ofKind[a.kind], strings.Compare(a.kind, b.kind), ofGroup[b]-ofGroup[a], strings.Compare(a.reason, b.reason))
+	})
 	rows := newTable("tree", "KIND", "TASKS", "OF THESE", "WAIT FOR")
-	for _, kind := range l.Tree {
-		for i, w := range kind.Waits {
-			if i == 0 {
-				rows.add(kind.Kind, kind.N, w.N, w.What)
-			} else {
-				rows.add("", "", w.N, w.What)
-			}
+	for i, g := range groups {
+		if i == 0 || g.kind != groups[i-1].kind {
+			rows.add(g.kind, ofKind[g.kind], ofGroup[g], g.reason)
+		} else {
+			rows.add("", "", ofGroup[g], g.reason)
 		}
 	}
 	return rows

@@ -16,18 +16,18 @@ func TestAListingGroupsTasks(t *testing.T) {
 	s := &scheduler{}
 	for i := range 2 * listed {
 		what := fmt.Sprintf("input from 10.0.0.1:%d", i)
-		s.Tasks = append(s.Tasks, task{Kind: "tcp :80", State: "waiting", Waits: []string{what, "a timer due in 3s"}})
+		s.tasks = append(s.tasks, task{Kind: "tcp :80", State: "waiting", Waits: []string{what, "a timer due in 3s"}})
 	}
-	s.Tasks = append(s.Tasks, task{Kind: "tcp :80", State: "ready"}, task{Kind: "other", State: "waiting"})
+	s.tasks = append(s.tasks, task{Kind: "tcp :80", State: "ready"}, task{Kind: "other", State: "waiting"})
 	r := &report{Schedulers: []*scheduler{s}}
 	l := r.listing("", listed)
 	require.Equal(t, 2*listed+2, l.Matching)
 	require.Len(t, l.Tasks, listed)
 	require.Equal(t, []string{"1002 of 1002 tasks, the first 500 of them here"}, l.Tables[1].Notes)
-	require.Equal(t, []waiting{
-		{"tcp :80", 2*listed + 1, []waitedFor{{"input from …, a timer due in …", 2 * listed}, {"ready", 1}}},
-		{"other", 1, []waitedFor{{"nothing that is known", 1}}},
-	}, l.Tree)
+	require.Equal(t, [][]string{
+		{"tcp :80", "1001", "1000", "input from …, a timer due in …"}, {"", "", "1", "ready"},
+		{"other", "1", "1", "nothing that is known"},
+	}, l.Tables[0].Rows)
 
 	l = r.listing("10.0.0.1:77,", listed)
 	require.Equal(t, 2*listed+2, l.Total)
@@ -38,10 +38,10 @@ func TestAListingGroupsTasks(t *testing.T) {
 func TestAListingCountsAllProcesses(t *testing.T) {
 	s := &scheduler{}
 	for i := range 2 * listed {
-		s.Processes = append(s.Processes, facts.Process{ID: uint64(i), Kind: "a"})
+		s.processes = append(s.processes, facts.Process{ID: uint64(i), Kind: "a"})
 	}
-	s.Processes = append(s.Processes, facts.Process{ID: 7777, Kind: "b"})
-	text, err := json.Marshal((&report{Schedulers: []*scheduler{s, {Processes: []facts.Process{{Kind: "a"}}}}}).listing("a", listed))
+	s.processes = append(s.processes, facts.Process{ID: 7777, Kind: "b"})
+	text, err := json.Marshal((&report{Schedulers: []*scheduler{s, {processes: []facts.Process{{Kind: "a"}}}}}).listing("a", listed))
 	require.NoError(t, err)
 	var l map[string]any
 	require.NoError(t, json.Unmarshal(text, &l))
@@ -53,8 +53,8 @@ func TestAListingCountsAllProcesses(t *testing.T) {
 // What was broken: a finding named a task or a process, and a search for that found nothing.
 func TestWhatAFindingNamesIsFound(t *testing.T) {
 	r := &report{Schedulers: []*scheduler{
-		{Tasks: []task{{ID: 111, Kind: "a"}, {ID: 2, Kind: "a"}}},
-		{Tasks: []task{{Scheduler: 1, ID: 111, Kind: "a"}}, Processes: []facts.Process{{ID: 77, Kind: "b"}, {ID: 8, Kind: "b"}}},
+		{tasks: []task{{ID: 111, Kind: "a"}, {ID: 2, Kind: "a"}}},
+		{tasks: []task{{Scheduler: 1, ID: 111, Kind: "a"}}, processes: []facts.Process{{ID: 77, Kind: "b"}, {ID: 8, Kind: "b"}}},
 	}}
 	for find, want := range map[string]string{"0/111": "0/111", "process 77": "77"} {
 		var out strings.Builder
@@ -71,6 +71,6 @@ func TestWhatAFindingNamesIsFound(t *testing.T) {
 func TestAListingOfNothingHasListsInJSON(t *testing.T) {
 	text, err := json.Marshal((&report{Schedulers: []*scheduler{{}}}).listing("", listed))
 	require.NoError(t, err)
-	require.Contains(t, string(text), `{"total":0,"matching":0,"tree":[],"tasks":[],"total_processes":0,"matching_processes":0,"processes":[],`)
+	require.Contains(t, string(text), `{"total":0,"matching":0,"tasks":[],"total_processes":0,"matching_processes":0,"processes":[],`)
 	require.NotContains(t, strings.Replace(string(text), `"findings":null`, "", 1), "null")
 }

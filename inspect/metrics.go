@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -11,19 +12,17 @@ import (
 
 // metrics are written in the text format of Prometheus, version 0.0.4, which wants all samples of a name together.
 type metrics struct {
-	names   []string // in the order of their first samples
-	samples map[string][]string
-	heads   map[string]string
+	names []string                 // in the order of their first samples
+	texts map[string]*bytes.Buffer // of each name: its head and its samples
 }
 
-func newMetrics() *metrics {
-	return &metrics{samples: map[string][]string{}, heads: map[string]string{}}
-}
+func newMetrics() *metrics { return &metrics{texts: map[string]*bytes.Buffer{}} }
 
 // add adds a sample. The first sample of a name decides the kind of the metric and its help; without a kind the name
 // decides.
 func (m *metrics) add(name, kind, help, sample string) {
-	if m.heads[name] == "" {
+	text := m.texts[name]
+	if text == nil {
 		switch {
 		case kind != "":
 		case strings.HasSuffix(name, "_total"):
@@ -31,15 +30,15 @@ func (m *metrics) add(name, kind, help, sample string) {
 		default:
 			kind = "gauge"
 		}
-		m.names = append(m.names, name)
-		m.heads[name] = fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, escapeHelp.Replace(help), kind)
+		text = bytes.NewBufferString(fmt.Sprintf("# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, escapeHelp.Replace(help), kind))
+		m.names, m.texts[name] = append(m.names, name), text
 	}
-	m.samples[name] = append(m.samples[name], sample+"\n")
+	text.WriteString(sample + "\n")
 }
 
 func (m *metrics) write(out io.Writer) {
 	for _, name := range m.names {
-		fmt.Fprint(out, m.heads[name], strings.Join(m.samples[name], ""))
+		_, _ = m.texts[name].WriteTo(out)
 	}
 }
 
@@ -105,7 +104,7 @@ func (r *report) metrics(m *metrics) {
 		m.value("uptime_seconds_total", of, s.Uptime.Seconds())
 		m.value("idle_seconds_total", of+","+pair("how", "asleep"), s.Idle.Asleep.Seconds())
 		m.value("idle_seconds_total", of+","+pair("how", "pausing"), s.Idle.Pausing.Seconds())
-		m.value("idle_seconds_total", of+","+pair("how", "looking"), s.Idle.Looking.Seconds())
+		m.value("idle_seconds_total", of+","+pair("how", "polling"), s.Idle.Polling.Seconds())
 		m.value("answer_age_seconds", of, s.Late.Seconds())
 		for _, name := range slices.Sorted(maps.Keys(s.Counts)) {
 			m.value(name, of, float64(s.Counts[name]))

@@ -27,12 +27,11 @@ type probe struct {
 	kinds    map[string]*kind
 
 	spawned, ended, failed, dropped, woken uint64
-	rounds, looks, sleeps                  uint64
-	idle                                   [facts.Looking + 1]time.Duration // with nothing to do
+	polls, sleeps                          uint64
+	idle                                   [facts.Polling + 1]time.Duration // with nothing to do
 	turns, wakes                           histogram
 
 	labelled  *kind         // whose label the goroutine has; nil: none
-	last      *act.Task     // the last one of the present round; nil between two rounds
 	idleSince time.Duration // less than 0: not in the Idler
 	idleUntil time.Duration // the end of the time before; less than 0: not in this Run
 	idleTurns uint64        // of the scheduler, then
@@ -139,9 +138,6 @@ func (p *probe) taskEnded(t *act.Task, err error) {
 	p.ended++
 	r.kind.Alive--
 	r.kind = nil
-	if t == p.last {
-		p.last = nil
-	}
 	if t == p.wake {
 		p.wake = nil
 	}
@@ -190,13 +186,6 @@ func (p *probe) turnStart(t *act.Task) {
 	if profiling.Load() || p.labelled != nil {
 		p.label(r.kind)
 	}
-	if p.last == nil && !t.Demon() {
-		p.beginRound(t)
-	}
-	if t == p.last {
-		p.rounds++
-		p.last = nil
-	}
 	if t == p.wake {
 		took := p.clock() - p.wokenAt
 		p.wakes.add(took)
@@ -206,13 +195,6 @@ func (p *probe) turnStart(t *act.Task) {
 	p.turnSince = -1 // no turn end is seen of a turn that has panicked
 	if p.timed++; p.timed == sampled {
 		p.timed, p.turnSince = 0, p.clock()
-	}
-}
-
-// beginRound notes the task with which a round ends that begins with the turn of t.
-func (p *probe) beginRound(t *act.Task) {
-	if p.last = p.s.Internals().LastReady(); p.last == nil {
-		p.last = t
 	}
 }
 
@@ -236,7 +218,7 @@ func (p *probe) passBegin() {
 
 func (p *probe) idleBegin(atMost time.Duration) {
 	if atMost == 0 {
-		p.looks++
+		p.polls++
 		return
 	}
 	// A pass without a turn is a part of the idle time: a thread that only polls does hardly anything else.
@@ -262,8 +244,8 @@ func (p *probe) idleEnd() {
 	if i, ok := p.s.Internals().Idler().(facts.Resting); ok {
 		how = i.Rest()
 	}
-	if how == facts.Looking {
-		p.looks++
+	if how == facts.Polling {
+		p.polls++
 	} else {
 		p.sleeps++
 	}

@@ -3,13 +3,11 @@ package inspect
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/pprof"
 	runtimetrace "runtime/trace"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,18 +54,6 @@ func (p *probe) label(k *kind) {
 	p.labelled = k
 }
 
-// What can be asked for at /debug/pprof/, with the parameters seconds, for the first two, or debug.
-var profiles = []struct{ name, what string }{
-	{"profile", "where the CPUs are used, for so many seconds (30): turns have the label kind"},
-	{"trace", "what the Go runtime does, for so many seconds (1): for go tool trace"},
-	{"heap", "memory that is in use; ?gc=1 collects garbage before"},
-	{"allocs", "all memory that was allocated"},
-	{"goroutine", "the stacks of all goroutines; ?debug=2 as text"},
-	{"threadcreate", "what has started threads"},
-	{"block", "where goroutines have waited, if the program has called runtime.SetBlockProfileRate"},
-	{"mutex", "where locks were held, if the program has called runtime.SetMutexProfileFraction"},
-}
-
 const (
 	profileDefault, profileMost = 30, 120 // seconds
 	traceDefault, traceMost     = 1, 10   // seconds
@@ -76,12 +62,15 @@ const (
 
 // profileList lists the profiles.
 func profileList(q *request) error {
-	q.WriteString("go tool pprof 'http://HOST/debug/pprof/NAME?token=TOKEN', where NAME is one of\n")
-	rows := newTable("profiles", "NAME", "WHAT")
-	for _, p := range profiles {
-		rows.add(p.name, p.what)
+	fmt.Fprintf(q, `go tool pprof 'http://HOST/debug/pprof/NAME?token=TOKEN', where NAME is one of
+
+profile  where the CPUs are used; turns have the label kind; ?seconds=%d for so many seconds
+trace    what the Go runtime does, for go tool trace; ?seconds=%d
+`, profileDefault, traceDefault)
+	for _, p := range pprof.Profiles() {
+		fmt.Fprintln(q, p.Name())
 	}
-	rows.writeTo(q)
+	q.WriteString("\nAll but the first two take ?debug=1 or 2 for a text, and heap takes ?gc=1 to collect garbage before.\n")
 	return nil
 }
 
@@ -114,37 +103,22 @@ func profile(q *request) error {
 	return known.WriteTo(q, level)
 }
 
-// take takes a profile for as long as the request says.
+// take takes a profile for as long as the request says, or until the client goes. The Go runtime takes one at a time.
 func (q *request) take(start func(*bounded) error, stop func(), otherwise, most int) error {
 	long, err := q.seconds(otherwise, 1, most)
 	if err != nil {
 		return err
 	}
-	content, err := takeFor(start, stop, long, q.gone)
-	q.Buffer = *bytes.NewBuffer(content)
-	return err
-}
-
-// exclusive is held while a profile or a trace is taken, of which there is one at a time.
-var exclusive sync.Mutex
-
-var errBusy = errors.New("another profile or trace is being taken")
-
-// takeFor has something run for a time, less if gone is closed, and returns what it has written.
-func takeFor(start func(*bounded) error, stop func(), d time.Duration, gone <-chan struct{}) ([]byte, error) {
-	if !exclusive.TryLock() {
-		return nil, errBusy
-	}
-	defer exclusive.Unlock()
 	var out bounded
 	if err := start(&out); err != nil {
-		return nil, err
+		return err
 	}
-	waitFor(d, gone)
+	waitFor(long, q.gone)
 	if stop(); out.full.Load() {
-		return nil, fmt.Errorf("what was taken in %v is larger than %d MiB", d, traceBytes>>20)
+		return fmt.Errorf("what was taken in %v is larger than %d MiB", long, traceBytes>>20)
 	}
-	return out.Bytes(), nil
+	q.Buffer = out.Buffer
+	return nil
 }
 
 // waitFor returns after a time, or when gone is closed.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -48,13 +49,12 @@ type recorder struct {
 	create           func(path string) (io.WriteCloser, error)
 	refill, patience time.Duration // fileRefill, filePatience
 
-	asked      chan *recording
-	end, ended chan struct{}
+	asked chan *recording
+	ended chan struct{}
 
 	number                      atomic.Uint64 // of the latest file
 	underway                    [reasons]atomic.Int32
 	written, suppressed, failed atomic.Uint64
-	failing                     bool // the latest file could not be written, which was logged
 }
 
 // recording is a file that is to be written.
@@ -78,10 +78,9 @@ func newRecorder(x *Inspector, log *zap.Logger) *recorder {
 		create: func(path string) (io.WriteCloser, error) {
 			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		},
-		asked: make(chan *recording, int(reasons)*filesAtOnce), end: make(chan struct{}), ended: make(chan struct{}),
+		asked: make(chan *recording, int(reasons)*filesAtOnce), ended: make(chan struct{}),
 	}
 	if _, err := os.ReadDir(r.dir); err != nil {
-		r.failing = true
 		log.Error("no files will be written with the last events", zap.Error(err))
 	}
 	return r
@@ -92,25 +91,14 @@ func (r *recorder) start() { go r.run() }
 // run is the goroutine of the recorder.
 func (r *recorder) run() {
 	defer close(r.ended)
-	for {
-		select {
-		case rec := <-r.asked:
-			r.write(rec)
-			continue
-		default:
-		}
-		select {
-		case rec := <-r.asked:
-			r.write(rec)
-		case <-r.end:
-			return
-		}
+	for rec := range r.asked {
+		r.write(rec)
 	}
 }
 
-// close waits for the files that were asked for.
+// close waits for the files that were asked for. Nobody asks any more.
 func (r *recorder) close() {
-	close(r.end)
+	close(r.asked)
 	select {
 	case <-r.ended:
 	case <-time.After(r.patience):
@@ -133,18 +121,15 @@ func (r *recorder) ask(why reason, fill func(*recording)) *recording {
 	return rec
 }
 
-// write writes a file, and logs what has become of it. A disk that fails for long is one line in the log.
+// write writes a file, and logs what has become of it.
 func (r *recorder) write(rec *recording) {
 	defer close(rec.done)
 	time.AfterFunc(r.refill, func() { r.underway[rec.reason].Add(-1) })
 	if err := r.save(rec); err != nil {
-		if r.failed.Add(1); !r.failing {
-			r.log.Error("the last events could not be written to a file", zap.Error(err), zap.String("because", rec.why))
-		}
-		r.failing = true
+		r.failed.Add(1)
+		r.log.Error("the last events could not be written to a file", zap.Error(err), zap.String("because", rec.why))
 		return
 	}
-	r.failing = false
 	r.written.Add(1)
 	r.log.Info("the last events are in a file", zap.String("file", rec.path), zap.String("because", rec.why),
 		zap.Uint64("suppressed so far", r.suppressed.Load()))
@@ -171,21 +156,14 @@ func (r *recorder) save(rec *recording) error {
 
 // makeRoom removes the oldest files, so that there are filesKept with the next one.
 func (r *recorder) makeRoom() error {
-	entries, err := os.ReadDir(r.dir) // sorted by name, and so by time
+	files, err := fs.Glob(os.DirFS(r.dir), "inspect-*.txt") // sorted by name, and so by time
 	if err != nil {
 		return err
 	}
-	var files []string
-	for _, e := range entries {
-		if name := e.Name(); strings.HasPrefix(name, "inspect-") && strings.HasSuffix(name, ".txt") {
-			files = append(files, name)
-		}
-	}
-	for len(files) >= filesKept {
-		if err := os.Remove(filepath.Join(r.dir, files[0])); err != nil && !os.IsNotExist(err) {
+	for _, name := range files[:max(0, len(files)-filesKept+1)] {
+		if err := os.Remove(filepath.Join(r.dir, name)); err != nil && !os.IsNotExist(err) {
 			return err
 		}
-		files = files[1:]
 	}
 	return nil
 }

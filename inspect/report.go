@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -36,10 +35,11 @@ type scheduler struct {
 	Wakes  histogram         `json:"wakes"` // from a wake-up to the turn, of one in 64
 	Kinds  []kindRow         `json:"kinds"`
 
-	Services  []facts.Service `json:"services,omitempty"`
-	Stages    []facts.Stages  `json:"stages,omitempty"`
-	Tasks     []task          `json:"tasks,omitempty"`     // if asked for
-	Processes []facts.Process `json:"processes,omitempty"` // if asked for
+	Services []facts.Service `json:"services,omitempty"`
+	Stages   []facts.Stages  `json:"stages,omitempty"`
+
+	tasks     []task          // if asked for
+	processes []facts.Process // if asked for
 }
 
 // ending is a shutdown request that a scheduler obeys. Told says of each task whether it was told.
@@ -62,10 +62,10 @@ func (e *ending) String() string {
 type idleTime struct {
 	Asleep  time.Duration `json:"asleep"`  // in the operating system, which wakes it
 	Pausing time.Duration `json:"pausing"` // for a fixed time, before it polls: strategy "poll"
-	Looking time.Duration `json:"looking"` // for events, using the CPU: strategies "hybrid" and "busy"
+	Polling time.Duration `json:"polling"` // for events, using the CPU: strategies "hybrid" and "busy"
 }
 
-func (i idleTime) all() time.Duration { return i.Asleep + i.Pausing + i.Looking }
+func (i idleTime) all() time.Duration { return i.Asleep + i.Pausing + i.Polling }
 
 // kindRow is what the tasks of one kind have in common: they serve connections of one service, or their actions are of one type
 // or function.
@@ -100,39 +100,22 @@ type task struct {
 	Still  time.Duration `json:"still,omitempty"`  // for how long no byte has gone either way; less than 0: not known
 	Stuck  time.Duration `json:"stuck,omitempty"`  // for how long the kernel has taken none of the queued bytes
 
-	born, last uint32 // see row
-	turns      uint64 // of all tasks that have had its place
-}
-
-func newScheduler(room sizes) *scheduler {
-	return &scheduler{Counts: make(map[string]uint64, room.counts), Kinds: make([]kindRow, 0, room.kinds)}
+	born  uint32 // see row
+	turns uint64 // of all tasks that have had its place
 }
 
 // reportTo writes the figures of the probe to s, which has room for them. It is for the scheduler's thread.
 func (p *probe) reportTo(s *scheduler) {
 	s.Index, s.Uptime = p.index, p.clock()-p.start
-	s.Idle = idleTime{p.idle[facts.Asleep], p.idle[facts.Pausing], p.idle[facts.Looking]}
+	s.Idle = idleTime{p.idle[facts.Asleep], p.idle[facts.Pausing], p.idle[facts.Polling]}
 	s.Turns, s.Wakes = p.turns, p.wakes
 	s.Counts["spawned_total"], s.Counts["ended_total"] = p.spawned, p.ended
 	s.Counts["failed_total"], s.Counts["dropped_total"] = p.failed, p.dropped
-	s.Counts["woken_total"], s.Counts["rounds_total"] = p.woken, p.rounds
-	s.Counts["looks_total"], s.Counts["sleeps_total"] = p.looks, p.sleeps
+	s.Counts["woken_total"], s.Counts["polls_total"], s.Counts["sleeps_total"] = p.woken, p.polls, p.sleeps
 	if order, since, left := p.s.Internals().Order(); order != nil {
 		s.Ends = &ending{act.Name(order), fmt.Sprint(order.Policy()), since, left}
 	}
 	for _, k := range p.kinds {
 		s.Kinds = append(s.Kinds, k.kindRow)
 	}
-}
-
-// withoutTasks returns a copy without tasks and processes, for callers that have not asked for them.
-func (r *report) withoutTasks() *report {
-	brief := *r
-	brief.Schedulers = slices.Clone(r.Schedulers)
-	for i, s := range r.Schedulers {
-		without := *s
-		without.Tasks, without.Processes = nil, nil
-		brief.Schedulers[i] = &without
-	}
-	return &brief
 }

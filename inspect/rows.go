@@ -219,7 +219,7 @@ func countTable(now, before map[string]uint64, passed time.Duration) *table {
 
 // schedulerTable also returns how much time has passed for them since before, on average.
 func (r *report) schedulerTable(before *report) (_ *table, passed time.Duration) {
-	t := newTable("schedulers", "SCHEDULER", "TASKS", "READY", "TURNS/s", "LOAD", "ASLEEP", "PAUSING", "LOOKING", "TURN p50", "p99",
+	t := newTable("schedulers", "SCHEDULER", "TASKS", "READY", "TURNS/s", "LOAD", "ASLEEP", "PAUSING", "POLLING", "TURN p50", "p99",
 		"WAKE p50", "p99", "STATE")
 	for i, s := range r.Schedulers {
 		state := s.State
@@ -238,7 +238,7 @@ func (r *report) schedulerTable(before *report) (_ *table, passed time.Duration)
 		turns, wakes := s.Turns.since(&was.Turns), s.Wakes.since(&was.Wakes)
 		t.add(s.Index, s.Counts["tasks"], s.Counts["ready"], rate(s.Counts["turns_total"], was.Counts["turns_total"], over),
 			percent(over-s.Idle.all()+was.Idle.all(), over), percent(s.Idle.Asleep-was.Idle.Asleep, over),
-			percent(s.Idle.Pausing-was.Idle.Pausing, over), percent(s.Idle.Looking-was.Idle.Looking, over),
+			percent(s.Idle.Pausing-was.Idle.Pausing, over), percent(s.Idle.Polling-was.Idle.Polling, over),
 			quantile(&turns, 0.5), quantile(&turns, 0.99), quantile(&wakes, 0.5), quantile(&wakes, 0.99), state)
 	}
 	return t, passed / time.Duration(max(1, len(r.Schedulers)))

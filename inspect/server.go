@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,14 +25,11 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/files"
-	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-const (
-	viewers  = 64 // the most connections to the pages
-	watchers = 48 // of which so many may stay: the others are for single requests
-)
+// viewers is the most connections to the pages.
+const viewers = 64
 
 // site serves the pages, on a scheduler of its own: if one of the server's is stuck, the pages show it. It ends when the
 // server has ended.
@@ -45,11 +41,10 @@ type site struct {
 	over  chan struct{}
 
 	underway sync.WaitGroup // requests whose answers are written
-	watching atomic.Int64   // streams of events
 
 	mu     sync.Mutex
-	before *report // of the latest event, nil if there was none
-	shown  []byte  // that event
+	before *report // the latest at /json, nil if there was none
+	shown  []byte  // what /json had to say
 }
 
 // serve begins to serve the pages at x.Address.
@@ -139,14 +134,13 @@ func (v *site) routes() httpd.Handler {
 			return h(w, r)
 		})
 	}
-	secret("/events", v.events)
 	secret("/text", v.answer(plainText, v.text))
 	secret("/tasks", v.answer(plainText, v.tasks))
 	secret("/last", v.answer(plainText, v.last))
 	secret("/metrics", v.answer("text/plain; version=0.0.4; charset=utf-8", v.metrics))
-	secret("/json", v.answer("application/json", func(q *request) error { return q.encode(v.of.report(false, true)) }))
+	secret("/json", v.answer("application/json", v.json))
 	secret("/tasks.json", v.answer("application/json", func(q *request) error {
-		return q.encode(v.of.report(true, false).listing(q.Get("find"), listed))
+		return json.NewEncoder(q).Encode(v.of.report(true, false).listing(q.Get("find"), listed))
 	}))
 	secret("/debug/pprof/{$}", v.answer(plainText, profileList))
 	secret("/debug/pprof/{name}", v.answer("application/octet-stream", profile))
@@ -201,8 +195,6 @@ type request struct {
 	gone <-chan struct{} // closed when nobody waits any more
 }
 
-func (q *request) encode(v any) error { return json.NewEncoder(q).Encode(v) }
-
 // seconds returns the duration that is asked for, which has bounds.
 func (q *request) seconds(otherwise, least, most int) (time.Duration, error) {
 	n := otherwise
@@ -225,90 +217,47 @@ func (r refusal) Error() string { return r.why }
 
 // answer returns a handler that answers with the output of write.
 func (v *site) answer(kind string, write func(*request) error) httpd.Handler {
-	return func(w *httpd.Response, r *httpd.Request) act.Action { return v.newAnswer(w, r, kind, write) }
-}
-
-func (v *site) newAnswer(w *httpd.Response, r *httpd.Request, kind string, write func(*request) error) *answer {
-	x := &answer{site: v, w: w, r: r, write: write, gone: make(chan struct{})}
-	x.request = &request{name: string(r.Value("name")), kind: kind, gone: x.gone}
-	x.request.Values, _ = url.ParseQuery(string(r.Query())) // it has no mistake
-	return x
-}
-
-// events answers with a Report each second, until the client goes
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-func (v *site) events(w *httpd.Response, r *httpd.Request) act.Action {
-	if v.watching.Add(1) > watchers {
-		v.watching.Add(-1)
-		return refuse(w, 503, "Too many pages are open.\n")
+	return func(w *httpd.Response, r *httpd.Request) act.Action {
+		gone := make(chan struct{})
+		q := &request{name: string(r.Value("name")), kind: kind, gone: gone}
+		q.Values, _ = url.ParseQuery(string(r.Query())) // it has no mistake
+		return &answer{site: v, w: w, r: r, request: q, write: write, gone: gone}
 	}
-	w.Add("Content-Type", "text/event-stream")
-	x := v.newAnswer(w, r, "", v.event)
-	x.live = true
-	return x
 }
 
-// answer is the action of a request. What it answers with is written elsewhere, and may take long: the schedulers have their time
-// to answer, and the text may be long.
+// answer is the action of a request. What it answers with is written on another goroutine, and may take long: the schedulers have
+// their time to answer, and the text may be long.
 type answer struct {
+	act.Call[error]
 	site    *site
 	w       *httpd.Response
 	r       *httpd.Request
 	request *request
 	write   func(*request) error
-	ask     *act.Call[error] // nil: nothing is asked
-	gone    chan struct{}
-
-	live  bool   // there is one answer after the other, as events
-	rest  []byte // to be sent of the present event
-	sleep act.Timer
+	gone    chan<- struct{}
 }
 
 func (x *answer) Act(t *act.Task) act.Directive {
-	for !x.r.Ended(t) {
-		if len(x.rest) > 0 {
-			n, err := x.w.Write(x.rest)
-			if x.rest = x.rest[n:]; err != nil {
-				return listener.Next(t, err)
-			}
-			continue
-		}
-		switch {
-		case x.sleep.Armed():
-			return act.Wait
-		case x.ask == nil:
-			x.begin()
-		}
-		if d := x.ask.Act(t); d != act.Done {
-			return d
-		}
-		if !x.live {
-			x.end(x.ask.Value)
-			return act.Done
-		}
-		x.rest, x.ask = x.request.Bytes(), nil
-		t.WakeAfter(&x.sleep, fresh)
+	if x.r.Ended(t) {
+		return act.Done
 	}
-	return act.Done
-}
-
-func (x *answer) begin() {
-	x.request.Reset()
-	x.site.underway.Add(1)
-	x.ask = &act.Call[error]{F: func() (error, error) {
-		defer x.site.underway.Done()
-		return x.write(x.request), nil
-	}}
-}
-
-func (x *answer) end(err error) {
-	if err != nil {
+	if x.F == nil {
+		x.site.underway.Add(1)
+		x.F = func() (error, error) {
+			defer x.site.underway.Done()
+			return x.write(x.request), nil
+		}
+	}
+	if d := x.Call.Act(t); d != act.Done {
+		return d
+	}
+	if err := x.Value; err != nil {
 		code := 503
 		if r, ok := errors.AsType[refusal](err); ok {
 			code = r.code
 		}
 		refuse(x.w, code, err.Error()+"\n")
-		return
+		return act.Done
 	}
 	content := x.request.Bytes()
 	if strings.HasPrefix(x.request.kind, "text/") {
@@ -316,18 +265,13 @@ func (x *answer) end(err error) {
 	}
 	x.w.Add("Content-Type", x.request.kind)
 	x.w.SetBody(content)
+	return act.Done
 }
 
-// Close ends a long answer, and makes room for another page.
+// Close ends a long answer.
 func (x *answer) Close() error {
 	close(x.gone)
-	if x.live {
-		x.site.watching.Add(-1)
-	}
-	if x.ask != nil {
-		return x.ask.Close()
-	}
-	return nil
+	return x.Call.Close()
 }
 
 const textDefault, textMost = 1, 60 // seconds
@@ -374,8 +318,8 @@ func (v *site) last(q *request) error {
 	return nil
 }
 
-// event writes the changes since the event before. All pages get the same.
-func (v *site) event(q *request) error {
+// json writes the Report, and what the page shows of it, with the rates since the Report before. All viewers get the same.
+func (v *site) json(q *request) error {
 	r := v.of.report(false, true)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -389,8 +333,8 @@ func (v *site) event(q *request) error {
 		if err != nil {
 			return err
 		}
-		v.before, v.shown = r, text
+		v.before, v.shown = r, append(text, '\n')
 	}
-	_, err := fmt.Fprintf(q, "data: %s\n\n", v.shown)
+	_, err := q.Write(v.shown)
 	return err
 }

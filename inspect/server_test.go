@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -110,9 +108,13 @@ func TestTheSameIsInAllForms(t *testing.T) {
 	require.Equal(t, "application/json", kind)
 	var r report
 	require.NoError(t, json.Unmarshal([]byte(body), &r))
+	var shown page
+	require.NoError(t, json.Unmarshal([]byte(body), &shown))
+	require.Contains(t, shown.Title, "2 schedulers")
+	require.Equal(t, "schedulers", shown.Tables[0].Name)
 	require.Len(t, r.Schedulers, 2)
 	require.EqualValues(t, 1, r.Schedulers[1].Counts["tasks"])
-	require.Empty(t, r.Schedulers[1].Tasks)
+	require.NotContains(t, body, `"waits"`, "nobody has asked for tasks")
 
 	_, _, body = get(t, at+"/tasks.json?token=secret&find=the+end", plain)
 	var l listing
@@ -120,18 +122,7 @@ func TestTheSameIsInAllForms(t *testing.T) {
 	require.Equal(t, 4, l.Total, "two tasks and two desks")
 	require.Equal(t, 2, l.Matching)
 	require.Equal(t, []string{"the end"}, l.Tasks[1].Waits)
-	require.Equal(t, []waiting{{"*inspect.waiter", 2, []waitedFor{{"the end", 2}}}}, l.Tree)
-
-	events, err := http.Get(at + "/events?token=secret")
-	require.NoError(t, err)
-	defer events.Body.Close()
-	event, err := bufio.NewReader(events.Body).ReadBytes('\n')
-	require.NoError(t, err)
-	var shown map[string]any
-	require.NoError(t, json.Unmarshal(bytes.TrimPrefix(event, []byte("data: ")), &shown))
-	for _, field := range []string{"time", "schedulers", "findings", "stalls", "recordings", "title", "tables"} {
-		require.Contains(t, shown, field, "the report, and what the page shows")
-	}
+	require.Equal(t, [][]string{{"*inspect.waiter", "2", "2", "the end"}}, l.Tables[0].Rows)
 
 	_, kind, body = get(t, at+"/tasks?token=secret&find=waiter", plain)
 	require.Equal(t, "text/plain; charset=utf-8", kind)
@@ -210,32 +201,4 @@ func metricsOf(t *testing.T, text string) map[string]float64 {
 		samples[line[:at]] = value
 	}
 	return samples
-}
-
-// Whoever asks once has an answer, however many pages stay open. A page that is closed makes room for another.
-func TestPagesThatStayOpenLeaveRoomForOthers(t *testing.T) {
-	_, at := visited(t)
-	client := &http.Client{Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	watch := func() *http.Response {
-		a, err := client.Get(at + "/events?token=secret")
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = a.Body.Close() })
-		return a
-	}
-	var open []*http.Response
-	for range watchers {
-		open = append(open, watch())
-		require.Equal(t, 200, open[len(open)-1].StatusCode)
-	}
-	refused := watch()
-	require.Equal(t, 503, refused.StatusCode)
-	require.NoError(t, refused.Body.Close())
-	code, _, _ := get(t, at+"/text?token=secret&seconds=0", func(*http.Request) {})
-	require.Equal(t, 200, code)
-	require.NoError(t, open[0].Body.Close())
-	require.Eventually(t, func() bool { return watch().StatusCode == 200 }, servertest.Timeout, time.Millisecond)
-	for _, a := range open {
-		require.NoError(t, a.Body.Close())
-	}
 }

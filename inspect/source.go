@@ -41,49 +41,42 @@ var validName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 // collect adds what the sources have.
 func (x *Inspector) collect(m *metrics, log *zap.Logger) {
-	seen, refused := map[string]bool{}, 0
+	if len(x.Sources) == 0 {
+		return
+	}
+	seen, refused := map[string]bool{}, 0 // by name and labels: Prometheus takes nothing of a page on which a figure comes twice
 	for _, c := range x.Sources {
-		own := map[string]Metric{} // by name and labels, in which each differs from all others
-		var keys []string
-		mistakes := 0
-		whole := collectFrom(c, log, func(f Metric) {
+		figures, ok := collectFrom(c, log)
+		if !ok {
+			refused++
+		}
+		for _, f := range figures {
 			labels, ok := f.labels()
 			key := f.Name + "{" + labels + "}"
-			if !ok || seen[key] || len(seen) == mostCollected { // Prometheus takes nothing of a page on which a figure comes twice
-				mistakes++
-				return
+			if !ok || seen[key] || len(seen) == mostCollected {
+				refused++
+				continue
 			}
-			seen[key], own[key], keys = true, f, append(keys, key)
-		})
-		if !whole {
-			for _, key := range keys {
-				delete(seen, key)
-			}
-			refused++
-			continue
-		}
-		refused += mistakes
-		for _, key := range keys {
-			m.add(own[key].Name, "", logs.Text(own[key].Help), key+" "+decimal(own[key].Value))
+			seen[key] = true
+			m.add(f.Name, "", logs.Text(f.Help), key+" "+decimal(f.Value))
 		}
 	}
-	if len(x.Sources) > 0 {
-		m.value("collected_refused", "", float64(refused))
-	}
+	m.value("collected_refused", "", float64(refused))
 }
 
-// collectFrom reports whether c has said all that it has: it is not nil, and has not panicked.
-func collectFrom(c MetricSource, log *zap.Logger, add func(Metric)) (whole bool) {
+// collectFrom returns what c has, and false if it is nil or panics.
+func collectFrom(c MetricSource, log *zap.Logger) (all []Metric, ok bool) {
 	if c == nil {
-		return false
+		return nil, false
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("a source of figures panicked", zap.String("source", fmt.Sprintf("%T", c)), zap.Any("value", p), zap.Stack("stack"))
+			all, ok = nil, false
 		}
 	}()
-	c.Collect(add)
-	return true
+	c.Collect(func(f Metric) { all = append(all, f) })
+	return all, true
 }
 
 // labels returns the labels in one order, and reports whether the figure has no mistake.

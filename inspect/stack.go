@@ -2,12 +2,14 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,33 +42,26 @@ func labelled(profile, name string) (stacks [][]runtime.Frame) {
 	addresses := ""
 	for line := range strings.Lines(profile) {
 		if labels, ok := strings.CutPrefix(line, "# labels: "); ok && strings.Contains(labels, want) {
-			stacks = append(stacks, symbols(numbers(addresses)))
+			stacks = append(stacks, symbols(addresses))
 		}
 		_, addresses, _ = strings.Cut(line, " @ ")
 	}
 	return stacks
 }
 
-func numbers(addresses string) (pcs []uintptr) {
+func symbols(addresses string) (frames []runtime.Frame) {
+	var pcs []uintptr
 	for _, a := range strings.Fields(addresses) {
 		if pc, err := strconv.ParseUint(a, 0, 64); err == nil {
 			pcs = append(pcs, uintptr(pc))
 		}
 	}
-	return pcs
-}
-
-func symbols(pcs []uintptr) (frames []runtime.Frame) {
-	if len(pcs) == 0 {
-		return nil
-	}
-	for all := runtime.CallersFrames(pcs); ; {
-		frame, more := all.Next()
+	for all, more := runtime.CallersFrames(pcs), len(pcs) > 0; more; {
+		var frame runtime.Frame
+		frame, more = all.Next()
 		frames = append(frames, frame)
-		if !more {
-			return frames
-		}
 	}
+	return frames
 }
 
 // executed returns the stack that is being executed: that of the scheduler's goroutine, unless it has switched to a coroutine.
@@ -90,13 +85,11 @@ func executed(stacks [][]runtime.Frame) []runtime.Frame {
 	return nil
 }
 
-func contains(stack []runtime.Frame, prefix string) bool {
-	for _, f := range stack {
-		if strings.HasPrefix(f.Function, prefix) {
-			return true
-		}
-	}
-	return false
+func contains(stack []runtime.Frame, prefix string) bool { return firstWith(stack, prefix) >= 0 }
+
+// firstWith returns the index of the first frame whose function begins with prefix, -1 if there is none.
+func firstWith(stack []runtime.Frame, prefix string) int {
+	return slices.IndexFunc(stack, func(f runtime.Frame) bool { return strings.HasPrefix(f.Function, prefix) })
 }
 
 // actPath is the import path of package act.
@@ -105,48 +98,21 @@ var actPath = reflect.TypeFor[act.Task]().PkgPath()
 // schedulerMethod is how the methods of a Scheduler begin.
 var schedulerMethod = actPath + ".(*Scheduler)."
 
-// below are packages that are never the culprit: the runtime, and packages that only pass a call on to the kernel.
-var below = []string{
-	"runtime", "internal", "sync", "syscall", "time", "os", "io", "iter", "golang.org/x/sys/unix", "reflect",
-}
-
 // ofTurn returns the part of the stack that belongs to the turn or the posted function: without the scheduler.
 func ofTurn(frames []runtime.Frame) []runtime.Frame {
-	for i, f := range frames {
-		if strings.HasPrefix(f.Function, schedulerMethod) && i > 0 {
-			return frames[:i]
-		}
+	if i := firstWith(frames, schedulerMethod); i > 0 {
+		return frames[:i]
 	}
 	return frames
 }
 
-// culprit returns the index of the first frame that is neither below nor of package act; -1 if there is none.
+// culprit returns the index of the innermost frame that is neither of the standard library nor of package act; -1 if there is
+// none. The standard library computes for long, or waits, only if its caller asks for it.
 func culprit(frames []runtime.Frame) int {
-	for i, f := range frames {
+	return slices.IndexFunc(frames, func(f runtime.Frame) bool {
 		path := packageOf(f.Function)
-		if path == actPath {
-			continue
-		}
-		in := false
-		for _, p := range below {
-			in = in || path == p || strings.HasPrefix(path, p+"/")
-		}
-		if !in && f.Function != "" {
-			return i
-		}
-	}
-	return -1
-}
-
-// writer is culprit without the standard library, which computes for long only if its caller asks for it. If there is
-// nothing else it is culprit.
-func writer(frames []runtime.Frame) int {
-	for i, f := range frames {
-		if path := packageOf(f.Function); path != "" && path != actPath && path != "golang.org/x/sys/unix" && !standard(path) {
-			return i
-		}
-	}
-	return culprit(frames)
+		return path != "" && path != actPath && path != "golang.org/x/sys/unix" && !standard(path)
+	})
 }
 
 // standard reports whether the package with this path is of the standard library: its first part has no dot. Programs and
@@ -183,7 +149,7 @@ func place(f runtime.Frame) string {
 // write puts the stack into s.
 func (s *stall) write(frames []runtime.Frame) {
 	frames = ofTurn(frames)
-	if i := writer(frames); i >= 0 {
+	if i := culprit(frames); i >= 0 {
 		s.Func, s.At = frames[i].Function, place(frames[i])
 	}
 	s.Stack = nil
@@ -211,24 +177,20 @@ func resting(frames []runtime.Frame) (cause, string) {
 	if at < 0 {
 		at = len(frames)
 	}
-	waiting, preempted := false, false
-	for i, f := range frames[:at] {
-		for _, prefix := range collecting {
-			if strings.HasPrefix(f.Function, prefix) {
-				return collector, ""
-			}
+	for _, prefix := range collecting {
+		if contains(frames[:at], prefix) {
+			return collector, ""
 		}
-		waiting = waiting || i == 0 && f.Function == "runtime.gopark"
-		preempted = preempted || i == 0 && (f.Function == "runtime.Gosched" || strings.HasPrefix(f.Function, "runtime.asyncPreempt"))
 	}
+	if at == 0 {
+		return unknown, ""
+	}
+	first := frames[0].Function
 	switch {
-	case waiting && at > 0:
+	case first == "runtime.gopark":
 		detail := frames[at-1].Function
-		if said := waits[detail]; said != "" {
-			detail = said
-		}
-		return parked, detail
-	case preempted:
+		return parked, cmp.Or(waits[detail], detail)
+	case first == "runtime.Gosched", strings.HasPrefix(first, "runtime.asyncPreempt"):
 		return waitsForCPU, fmt.Sprintf("the Go runtime has no processor for it: GOMAXPROCS is %d", runtime.GOMAXPROCS(0))
 	}
 	return unknown, ""

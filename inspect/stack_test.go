@@ -20,7 +20,7 @@ func TestTheCulpritHasAskedTheStandardLibrary(t *testing.T) {
 		{[]string{"crypto/internal/fips140/sha256.block", "crypto/sha256.Sum256", "main.thumbnail", actPath + ".Func.Act"}, "main.thumbnail"},
 		{[]string{"sort.Slice", "example.com/a/b.(*T).sorted.func1", "main.serve"}, "example.com/a/b.(*T).sorted.func1"},
 		{[]string{"syscall.RawSyscall6", "golang.org/x/sys/unix.Read", "example.com/a.read"}, "example.com/a.read"},
-		{[]string{"regexp.(*Regexp).match", actPath + ".Func.Act"}, "regexp.(*Regexp).match"},
+		{[]string{"regexp.(*Regexp).match", actPath + ".Func.Act"}, ""},
 	} {
 		var frames []runtime.Frame
 		for _, f := range row.stack {

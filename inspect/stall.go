@@ -23,10 +23,8 @@ type stall struct {
 	Kind string `json:"kind,omitempty"`
 	Task uint32 `json:"task,omitempty"`
 
-	// Local and Peer are the addresses of the connection that the action serves, if it serves one. For an accepted
-	// connection Local is the address of its service. Both are the socket's: with a PROXY header Peer is the proxy.
-	Local string `json:"local,omitempty"`
-	Peer  string `json:"peer,omitempty"`
+	// Peer is the other end of the connection that the action serves, if it serves one: with a PROXY header the proxy.
+	Peer string `json:"peer,omitempty"`
 
 	Cause  cause  `json:"cause"`
 	Detail string `json:"detail,omitempty"` // the system call and its descriptor, without names of files; or the operation in which the goroutine is parked
@@ -120,7 +118,7 @@ func (s *stall) fields() []zap.Field {
 		fields = append(fields, zap.Uint32("task", s.Task))
 	}
 	for _, f := range []struct{ key, value string }{
-		{"detail", s.Detail}, {"kind", s.Kind}, {"local", s.Local}, {"peer", s.Peer}, {"func", s.Func}, {"at", s.At}, {"file", s.File},
+		{"detail", s.Detail}, {"kind", s.Kind}, {"peer", s.Peer}, {"func", s.Func}, {"at", s.At}, {"file", s.File},
 	} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.key, f.value))

@@ -250,25 +250,6 @@ func TestAnotherSchedulerInASystemCallIsWaitedForByNobody(t *testing.T) {
 	}
 }
 
-// One goroutine holds its processor in a system call, so the collector has to wait for it with all others stopped.
-func TestALongPauseIsNoticed(t *testing.T) {
-	var p pauses
-	p.longest()
-	for {
-		over := make(chan bool)
-		go func() {
-			rawRead(timer(50 * time.Millisecond))
-			close(over)
-		}()
-		runtime.GC()
-		<-over
-		if d, by := p.longest(); d > 20*time.Millisecond {
-			require.Equal(t, "the collector", by)
-			return
-		}
-	}
-}
-
 func TestFilesOfAThread(t *testing.T) {
 	for _, row := range []struct {
 		name                 string

@@ -43,12 +43,10 @@ type watchdog struct {
 	tick     time.Duration
 	next     time.Duration // until the next poll: tick, or idleTicks of them
 	log      *zap.Logger
-	pauses   pauses
 	recorder *recorder // nil if there is none
 	last     time.Time // of the latest poll
 
-	reports    limiter
-	latenesses latenesses
+	reports limiter
 
 	mu     sync.Mutex
 	seen   []*record
@@ -182,12 +180,10 @@ func (d *watchdog) records() []*record {
 // passed returns the time since the latest poll, as far as it counts for the schedulers. If that is much more than a
 // tick, the watchdog was late, and so may all of the process have been.
 func (d *watchdog) passed(now time.Time) time.Duration {
-	stopped, why := d.pauses.longest()
 	gap := now.Sub(d.last)
 	first := d.last.IsZero()
 	d.last = now
 	late := gap - d.next
-	defer d.latenesses.say(d.log, now)
 	if first || late <= d.tick {
 		return max(gap, 0)
 	}
@@ -195,46 +191,7 @@ func (d *watchdog) passed(now time.Time) time.Duration {
 	d.ledger.Late++
 	d.ledger.Latest = max(d.ledger.Latest, late)
 	d.mu.Unlock()
-	d.latenesses.note(late, stopped, why, d.hides())
 	return d.tick
-}
-
-// hides reports whether a scheduler is in the turn or pass that it was in at the latest poll: what came in between is
-// left out of its age.
-func (d *watchdog) hides() bool {
-	return slices.ContainsFunc(d.records(), func(r *record) bool {
-		s := r.now.state()
-		return (s == turn || s == pass) && r.sight().seq == r.now.seq
-	})
-}
-
-// latenesses have no line in the log yet.
-type latenesses struct {
-	n             int
-	late, stopped time.Duration // of the longest
-	why           string
-	hides         bool      // one of them may have hidden a stall
-	said          time.Time // when the latest line was written
-}
-
-func (l *latenesses) note(late, stopped time.Duration, why string, hides bool) {
-	if l.n++; late > l.late {
-		l.late, l.stopped, l.why = late, stopped, why
-	}
-	l.hides = l.hides || hides
-}
-
-// say writes a line, at most one in a minute: a machine that is shared is late often.
-func (l *latenesses) say(log *zap.Logger, now time.Time) {
-	if l.n == 0 || now.Sub(l.said) < time.Minute {
-		return
-	}
-	level, text := zap.InfoLevel, "the watchdog was late, so the machine or the process was held up"
-	if l.hides {
-		level, text = zap.WarnLevel, text+": it may have missed a stall"
-	}
-	log.Log(level, text, zap.Int("times", l.n), zap.Duration("late", l.late), zap.Duration("world stopped", l.stopped), zap.String("stopped by", l.why))
-	*l = latenesses{said: now}
 }
 
 // lookAt polls one scheduler. It reports whether that has slept since the latest poll.
@@ -319,7 +276,7 @@ func (d *watchdog) examine(r *record, now time.Time) {
 		Task:      r.now.id,
 	}
 	found := s
-	found.connection(r.now.fd)
+	found.Peer = peerOf(r.now.fd)
 	frames := d.stackOf(r, &found, now)
 	found.write(frames)
 	if r.sight().seq == r.now.seq {
@@ -335,19 +292,15 @@ func (d *watchdog) examine(r *record, now time.Time) {
 	*r.stall = s
 }
 
-// connection fills in the addresses of a descriptor. Since it was asked for, in this turn or one of the latest, the
-// action may have closed it, and another connection may have the number: that is not noticed.
-func (s *stall) connection(fd int32) {
-	if fd < 0 {
-		return
+// peerOf returns the peer of a descriptor, "" if there is none. Since the descriptor was asked for, in this turn or one of the
+// latest, the action may have closed it, and another connection may have the number: that is not noticed.
+func peerOf(fd int32) string {
+	if fd >= 0 {
+		if a := (netpoll.System{}).PeerAddr(int(fd)); a != nil {
+			return a.String()
+		}
 	}
-	var system netpoll.System
-	if a := system.LocalAddr(int(fd)); a != nil {
-		s.Local = a.Network() + " " + a.String()
-	}
-	if a := system.PeerAddr(int(fd)); a != nil {
-		s.Peer = a.String()
-	}
+	return ""
 }
 
 // stackOf finds the cause, and returns the stack where that holds up nobody else:

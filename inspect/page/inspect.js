@@ -108,9 +108,17 @@ setInterval(() => at("again").checked && !document.hidden && ask(), 2000);
 
 for (const a of document.querySelectorAll("a[data-path]")) a.href = url(a.dataset.path);
 
-// A browser makes a new connection when this one ends. It gives up after an answer like 401.
-const events = new EventSource(url("events"));
-events.onopen = () => state("on", "Live");
-events.onmessage = event => showReport(JSON.parse(event.data));
-events.onerror = () => state("lost", events.readyState === EventSource.CLOSED
-	? "Refused: is the token in the address of this page right?" : "Not connected: trying again …");
+// watch asks for the Report each second, until the server refuses. If there is no answer it tries again.
+async function watch() {
+	try {
+		const response = await fetch(url("json"));
+		if (response.status === 401) return state("lost", "Refused: is the token in the address of this page right?");
+		if (!response.ok) throw new Error(response.status);
+		showReport(await response.json());
+		state("on", "Live");
+	} catch {
+		state("lost", "Not connected: trying again …");
+	}
+	setTimeout(watch, 1000);
+}
+watch();

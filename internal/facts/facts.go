@@ -11,7 +11,7 @@ type Rest uint8
 const (
 	Asleep  Rest = iota // in the operating system, which wakes it
 	Pausing             // for a fixed time, and then it polls
-	Looking             // using the CPU
+	Polling             // using the CPU
 )
 
 // Resting is an act.Idler that does not always sleep in the operating system. Its method is called on the scheduler's thread.
