@@ -112,8 +112,8 @@ func (c coderSocket) closed(err error) int { return max(0, int(websocket.CloseSt
 func (c coderSocket) drop()                { _ = c.CloseNow() }
 
 // startSockets starts the example server.
-func startSockets(t *testing.T, compression daimon.Compression, filters ...listener.Filter) *server {
-	site := &httpd.Server{Handler: echo.Site(compression)}
+func startSockets(t *testing.T, options daimon.Options, filters ...listener.Filter) *server {
+	site := &httpd.Server{Handler: echo.Site(options)}
 	s := &server{socket: &service.Listener{Address: "127.0.0.1:0", Handler: site.Serve, Filters: filters}}
 	s.Running = servertest.Start(t, act.Config{Schedulers: 2}, s.socket.Setup)
 	return s
@@ -126,23 +126,23 @@ func TestSocketsOfAnotherLibrary(t *testing.T) {
 	tlsFilter := secure.Server(&tls.Config{Certificates: []tls.Certificate{made}}, nil)
 	for _, row := range []struct {
 		name, scheme string
-		compression  daimon.Compression
+		options      daimon.Options
 		filters      []listener.Filter
 	}{
-		{"plain", "ws", daimon.Compression{}, nil},
-		{"compressed, over TLS", "wss", daimon.Compression{On: true, Min: 1}, []listener.Filter{tlsFilter}},
-		{"takeover", "ws", daimon.Compression{On: true, Takeover: true, Min: 1}, nil},
+		{"plain", "ws", daimon.Options{}, nil},
+		{"compressed, over TLS", "wss", daimon.Options{Compress: 1}, []listener.Filter{tlsFilter}},
+		{"takeover", "ws", daimon.Options{Compress: 1, Takeover: true}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := startSockets(t, row.compression, row.filters...)
+			s := startSockets(t, row.options, row.filters...)
 			open := func() coderSocket {
-				c, answer, err := dialCoder(t, row.scheme+"://"+s.address()+"/ws", row.compression.On, row.compression.Takeover)
+				c, answer, err := dialCoder(t, row.scheme+"://"+s.address()+"/ws", row.options.Compress > 0, row.options.Takeover)
 				require.NoError(t, err)
 				t.Cleanup(c.drop)
 				require.Equal(t, "chat.v1", answer.Get("Sec-Websocket-Protocol"))
 				agreed := answer.Get("Sec-Websocket-Extensions")
-				require.Equal(t, row.compression.On, strings.HasPrefix(agreed, "permessage-deflate"), agreed)
-				without := row.compression.On && !row.compression.Takeover
+				require.Equal(t, row.options.Compress > 0, strings.HasPrefix(agreed, "permessage-deflate"), agreed)
+				without := row.options.Compress > 0 && !row.options.Takeover
 				require.Equal(t, without, strings.Contains(agreed, "server_no_context_takeover"), agreed)
 				return c
 			}

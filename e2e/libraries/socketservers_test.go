@@ -73,7 +73,12 @@ func serveCoder(ended func(int)) http.HandlerFunc {
 func call(t *testing.T, url string, options daimon.Options, f func(*coroutine.Conn) error) error {
 	t.Helper()
 	v := &daimon.Client{URL: url, Options: options, Header: http.Header{"Origin": {strings.Replace(url, "ws", "http", 1)}},
-		Handler: func(c *daimon.Conn) act.Action { return coroutine.New(c, f) }}
+		Handler: func(c *daimon.Conn) act.Action {
+			if got := c.Subprotocol(); got != "chat.v1" {
+				t.Errorf("subprotocol %q", got)
+			}
+			return coroutine.New(c, f)
+		}}
 	ended := make(chan error, 1)
 	s := servertest.Start(t, act.Config{Schedulers: 1}, func(s *act.Scheduler) error {
 		s.Spawn(&noting{act.Child{Action: v.Dial()}, ended})
@@ -117,9 +122,6 @@ func swap(c *coroutine.Conn, kind daimon.Type, p string) (string, error) {
 
 // converse is what a client says, up to the last word.
 func converse(c *coroutine.Conn) error {
-	if c.Under().Subprotocol() != "chat.v1" {
-		return fmt.Errorf("subprotocol %q", c.Under().Subprotocol())
-	}
 	for _, n := range []int{0, 125, 126, 65535, 65536, 1 << 20} {
 		p := string(noise(n))
 		got, err := swap(c, daimon.Binary, p)
@@ -154,7 +156,7 @@ func TestSocketServersOfAnotherLibrary(t *testing.T) {
 			require.NoError(t, call(t, url, chat, converse), "done is 1000")
 			require.Equal(t, 1000, servertest.Receive(t, codes))
 			packed := chat
-			packed.Compression = daimon.Compression{On: true, Takeover: true, Min: 1}
+			packed.Compress, packed.Takeover = 1, true
 			require.NoError(t, call(t, url, packed, converse))
 			require.Equal(t, 1000, servertest.Receive(t, codes))
 

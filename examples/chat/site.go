@@ -30,9 +30,9 @@ func (c *Chat) Site() httpd.Handler {
 	}
 	page := &files.Server{FS: root}
 	sockets := &websocket.Server{Handler: c.visitor, Options: websocket.Options{
-		MaxMessage: maxMessage,
-		Backlog:    -1, // messages for a member wait in the list of its room
-		Timeouts:   websocket.Timeouts{Close: farewell},
+		MaxMessage:   maxMessage,
+		Backlog:      -1, // messages for a member wait in the list of its room
+		CloseTimeout: farewell,
 	}}
 	site := &httpd.Mux{}
 	site.Handle("/ws", sockets.Serve)

@@ -22,13 +22,16 @@ import (
 )
 
 func main() {
-	var compression websocket.Compression
-	flag.BoolVar(&compression.On, "compress", false, "compress messages for clients that can (permessage-deflate)")
+	compress := flag.Bool("compress", false, "compress messages for clients that can (permessage-deflate)")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
 		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
 	}}
 	server.Parse()
-	web := &httpd.Server{Handler: echo.Site(compression)}
+	var options websocket.Options
+	if *compress {
+		options.Compress = 256
+	}
+	web := &httpd.Server{Handler: echo.Site(options)}
 	server.Run(server.Listen(server.Addr, web.Serve))
 }

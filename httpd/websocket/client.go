@@ -49,36 +49,33 @@ type Client struct {
 	// A shutdown request reaches the action. After one further turn of the action, in which it may still send, the
 	// connection is closed with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
 	Handler func(c *Conn) act.Action
-	// Subprotocols are offered in this order. That of the connection is the one that the server has chosen, or "". Compression
-	// is offered if it is on.
+	// Subprotocols are offered in this order. That of the connection is the one that the server has chosen, or "".
 	Options
 }
 
 // DialError is what the action of [Client.Dial] fails with if there is no connection.
 type DialError struct {
-	Address string // of the server; "" if the URL has none
 	// Status is the status of the server's answer if it is not 101, for example 401. It is 0 without an answer. Redirects are
 	// not followed.
 	Status int
 	// Header has the fields of that answer.
 	Header textproto.MIMEHeader
-	// Body is the beginning of its body: at most 1 KiB, as far as it arrived within a second.
-	Body []byte
-	// Err says why: a *net.OpError, an error that is os.ErrDeadlineExceeded, or what is wrong with the URL or with
-	// the answer.
-	Err error
+
+	address string // of the server; "" if the URL has none
+	err     error
 }
 
 // Error returns the address, if there is one, and the cause.
 func (e *DialError) Error() string {
-	if e.Address == "" { // the URL is none
-		return fmt.Sprintf("websocket: no connection: %v", e.Err)
+	if e.address == "" { // the URL is none
+		return fmt.Sprintf("websocket: no connection: %v", e.err)
 	}
-	return fmt.Sprintf("websocket: no connection to %s: %v", e.Address, e.Err)
+	return fmt.Sprintf("websocket: no connection to %s: %v", e.address, e.err)
 }
 
-// Unwrap returns Err.
-func (e *DialError) Unwrap() error { return e.Err }
+// Unwrap returns the cause: a *net.OpError, an error that is os.ErrDeadlineExceeded, or what is wrong with the URL or with the
+// answer.
+func (e *DialError) Unwrap() error { return e.err }
 
 // Dial returns an action that connects, makes the handshake, and then runs the action of Handler, up to the end of the
 // connection. It fails with a *DialError, or as the Handler's action has failed. A connection that was lost is not a failure
@@ -88,7 +85,6 @@ func (v *Client) Dial() act.Action {
 	if v.Handler == nil {
 		panic("websocket: Client without a Handler")
 	}
-	v.Overflow.check()
 	return &dialled{shake: &shake{client: v}}
 }
 
@@ -113,7 +109,12 @@ func (x *dialled) Act(t *act.Task) act.Directive {
 	case act.Done:
 		_ = x.Child.Close() // its Directive is known
 	case act.Failed:
-		return t.Fail(x.shake.failed(t.Err()))
+		failed := &DialError{}
+		if !errors.As(t.Err(), &failed) {
+			failed.err = t.Err()
+		}
+		failed.address = x.shake.address
+		return t.Fail(failed)
 	default:
 		return d
 	}
@@ -223,8 +224,8 @@ func (v *Client) request(host, path, key string) ([]byte, error) {
 	if len(v.Subprotocols) > 0 {
 		to = fmt.Appendf(to, "Sec-WebSocket-Protocol: %s\r\n", strings.Join(v.Subprotocols, ", "))
 	}
-	if v.Compression.On {
-		to = fmt.Appendf(to, "Sec-WebSocket-Extensions: %s\r\n", deflate.Offer(v.Compression.Takeover))
+	if v.Compress > 0 {
+		to = fmt.Appendf(to, "Sec-WebSocket-Extensions: %s\r\n", deflate.Offer(v.Takeover))
 	}
 	return append(append(to, fields...), "\r\n"...), nil
 }

@@ -1,45 +1,9 @@
 package websocket
 
 import (
-	"cmp"
-
-	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 )
-
-// Compression says whether messages are compressed, if the peer can (permessage-deflate, RFC 7692). The zero Compression is
-// off. Do not compress secrets together with text from strangers: the size of the message gives secrets away.
-type Compression struct {
-	// On has compression offered, by a Client, or accepted, by a Server.
-	On bool
-	// Takeover lets a message refer to earlier ones, so that small messages that resemble each other become much smaller. It
-	// costs up to 40 KiB for each connection, and small messages take three times as long. Without it a connection has no
-	// memory for compression. The peer may prevent it.
-	Takeover bool
-	// Min is the size of the smallest message that is compressed when it is sent, in bytes. 0 means 256, or 64 with Takeover.
-	// A message that compression does not make smaller is sent as it is.
-	Min int
-}
-
-// answer returns the terms that a server agrees to; nil if it does not compress.
-func (o *Compression) answer(r *httpd.Request) (codec *deflate.Codec, extensions string, err error) {
-	if r.Header("Sec-WebSocket-Extensions") == nil {
-		return nil, "", nil
-	}
-	terms, extensions, err := deflate.Answer(r.Values("Sec-WebSocket-Extensions"), o.Takeover)
-	if !o.On || extensions == "" {
-		return nil, "", err
-	}
-	return deflate.New(terms), extensions, err
-}
-
-func (o *Compression) min() int {
-	if o.Takeover {
-		return cmp.Or(o.Min, 64)
-	}
-	return cmp.Or(o.Min, 256)
-}
 
 const errPacked frame.Error = "malformed compressed data"
 
@@ -72,13 +36,11 @@ func (c *Conn) inflate(packed []byte) ([]byte, error) {
 
 // isText reports whether the next piece of the message is UTF-8, if that has to be.
 func (c *Conn) isText(piece []byte, last bool) bool {
-	return c.receiving.kind != Text || c.text.Write(piece) && (!last || c.text.Over())
+	return c.kind != Text || c.text.Write(piece) && (!last || c.text.Over())
 }
 
 // compresses reports whether a message is compressed when it is sent, if that makes it smaller.
-func (c *Conn) compresses(p []byte) bool {
-	return c.codec != nil && len(p) >= c.options.Compression.min()
-}
+func (c *Conn) compresses(p []byte) bool { return c.codec != nil && len(p) >= c.options.Compress }
 
 // compress returns p compressed, if that is smaller. It is in memory that is for the time of a call.
 func (c *Conn) compress(p []byte) (packed []byte, ok bool) {
@@ -88,20 +50,4 @@ func (c *Conn) compress(p []byte) (packed []byte, ok bool) {
 		return p, false
 	}
 	return packed, true
-}
-
-// compressPiece returns a piece of a message as it is sent, in such memory, and whether it begins a compressed message: the
-// size of the first piece decides.
-func (c *Conn) compressPiece(p []byte, last bool) (packed []byte, begins bool) {
-	begins = c.sending.kind == 0
-	if begins {
-		c.sending.packed = c.compresses(p)
-	}
-	if !c.sending.packed {
-		return p, false
-	}
-	a := arenas.Get(c.conn.Scheduler())
-	packed = c.codec.Piece(a.space[:0], p, last)
-	a.keep(packed)
-	return packed, begins
 }

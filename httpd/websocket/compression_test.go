@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
@@ -70,18 +69,18 @@ var compressions = []struct{ name, says, told string }{
 func TestCompressionIsAgreedUpon(t *testing.T) {
 	w := newWorld(t)
 	for _, row := range []struct {
-		on      bool
-		fields  string
-		agreed  string
-		refuses bool
+		compress int
+		fields   string
+		agreed   string
+		refuses  bool
 	}{
-		{false, offers, "", true},
-		{true, "", "", true},
-		{true, "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10\r\n", "", true},
-		{true, "Sec-WebSocket-Extensions: x\r\nSec-WebSocket-Extensions: permessage-deflate\r\n",
+		{0, offers, "", true},
+		{256, "", "", true},
+		{256, "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits=10\r\n", "", true},
+		{256, "Sec-WebSocket-Extensions: x\r\nSec-WebSocket-Extensions: permessage-deflate\r\n",
 			"permessage-deflate; server_no_context_takeover; client_no_context_takeover", false},
 	} {
-		v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Compression: websocket.Compression{On: row.on}}}
+		v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Compress: row.compress}}
 		c, agreed := w.offer(v, listener.Limits{}, row.fields)
 		require.Equal(t, row.agreed, agreed)
 		c.send(text(long + long + long))
@@ -95,8 +94,8 @@ func TestCompressionIsAgreedUpon(t *testing.T) {
 		c.send(text(long), packed(text(packedHello)), bye(1000, ""))
 		require.Equal(t, `text of 150, text "Hello", close 1000 ""`, c.rest(), "small messages are not compressed")
 	}
-	for _, on := range []bool{false, true} {
-		v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Compression: websocket.Compression{On: on}}}
+	for _, from := range []int{0, 256} {
+		v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Compress: from}}
 		c := w.connect(v, listener.Limits{})
 		c.send(handshake + "Sec-WebSocket-Extensions: permessage-deflate; =1\r\n\r\n")
 		require.Contains(t, c.until("\r\n\r\n"), "HTTP/1.1 400 ")
@@ -108,19 +107,19 @@ func TestCompressionIsAgreedUpon(t *testing.T) {
 func TestMeasureAConnectionThatCompresses(t *testing.T) {
 	const n = 2000
 	message := strings.Repeat("it is said again and again, ", 5000)
-	bytesOfEach := func(o websocket.Compression) float64 {
+	bytesOfEach := func(o websocket.Options) float64 {
 		w := newWorld(t)
 		says := text(message)
-		if o.On {
+		if o.Compress > 0 {
 			says = squeezed(message)
 		}
-		v := &websocket.Server{Handler: echo(nil), Options: websocket.Options{Compression: o}}
+		v := &websocket.Server{Handler: echo(nil), Options: o}
 		talk := func(p *peer) {
 			w.S.Spawn((&httpd.Server{Handler: v.Serve}).Serve(listener.NewConn(w.S, p, listener.Limits{})))
 			p.say(w, handshake+offers+"\r\n")
 			p.heard = nil
 			p.say(w, says)
-			require.Equal(t, o.On, len(p.heard) < len(message))
+			require.Equal(t, o.Compress > 0, len(p.heard) < len(message))
 			p.heard = nil
 		}
 		peers := make([]peer, n+1)
@@ -132,11 +131,11 @@ func TestMeasureAConnectionThatCompresses(t *testing.T) {
 		defer runtime.KeepAlive(peers)
 		return float64(heap()-before) / n
 	}
-	beside := func(o websocket.Compression) func() float64 {
-		return func() float64 { return bytesOfEach(o) - bytesOfEach(websocket.Compression{}) }
+	beside := func(o websocket.Options) func() float64 {
+		return func() float64 { return bytesOfEach(o) - bytesOfEach(websocket.Options{}) }
 	}
-	price.AtMost(t, "bytes of compression", 200, beside(websocket.Compression{On: true}))
-	price.AtMost(t, "bytes of context takeover", 41<<10, beside(websocket.Compression{On: true, Takeover: true}))
+	price.AtMost(t, "bytes of compression", 200, beside(websocket.Options{Compress: 256}))
+	price.AtMost(t, "bytes of context takeover", 41<<10, beside(websocket.Options{Compress: 64, Takeover: true}))
 }
 
 func heap() int {
@@ -145,25 +144,4 @@ func heap() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
-}
-
-// A message that is sent in pieces is compressed if its first piece is large enough.
-func TestPiecesAreCompressed(t *testing.T) {
-	for first, packed := range map[string]bool{long: true, "short": false} {
-		w, a := newWorld(t), waits()
-		v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Compression: websocket.Compression{On: true, Min: 100}}}
-		c, _ := w.offer(v, listener.Limits{}, offers)
-		w.Turn(func(*act.Task) {
-			require.NoError(t, a.conn.SendPiece(websocket.Text, []byte(first), false))
-			require.NoError(t, a.conn.SendPiece(websocket.Text, []byte(long), true))
-		})
-		for _, begins := range []bool{true, false} {
-			var h frame.Header
-			c.read(func() (err error) {
-				h, _, err = readPayload(c)
-				return err
-			})
-			require.Equal(t, packed && begins, h.Compressed)
-		}
-	}
 }

@@ -28,8 +28,6 @@ type Message struct {
 	// Data is the content. Receive and ReceivePiece lend it until the turn ends; a coroutine's Read returns a copy.
 	Data []byte
 	Type Type // Text or Binary
-	// Last is true for a whole message, and for the last piece that ReceivePiece returns.
-	Last bool
 }
 
 // Codes of RFC 6455 7.4.1 for [Conn.Close], and of a [CloseError]. Codes from 3000 to 4999 are free for a program's
@@ -76,21 +74,15 @@ type Conn struct {
 	pushed *Prepared // the oldest message of Push that waits; the others are in extra.backlog
 	extra  *extra    // only to be read; see more
 
-	text      frame.UTF8
-	receiving message
-	sending   message // in pieces
-	phase     phase
-	sign      sign
-	wants     bool // the action waits for input
-	client    bool // this side masks what it sends, and the other one does not
-	gathers   bool // see gathered
-	drops     bool // Conn.pushed may be dropped for a later message
-}
-
-// message is one that has begun and not ended; the zero message is none.
-type message struct {
-	kind   Type
-	packed bool // it is compressed
+	text    frame.UTF8
+	kind    Type // of the message that is being received; 0: none
+	packed  bool // that message is compressed
+	phase   phase
+	sign    sign
+	wants   bool // the action waits for input
+	client  bool // this side masks what it sends, and the other one does not
+	gathers bool // see gathered
+	drops   bool // Conn.pushed may be dropped for a later message
 }
 
 // phase is how far a connection is.
@@ -111,7 +103,7 @@ const (
 	askedBehind // something that the peer had to take first
 )
 
-// extra is the part of a connection that it goes without at rest.
+// extra is the part of a connection that one at rest does without.
 type extra struct {
 	partial []byte // the message so far, if it has not come in one piece
 	got     error  // how the connection has ended for Receive: a CloseError, or an error of the system call
@@ -123,7 +115,6 @@ type extra struct {
 	ponged  bool     // there is an answer to the latest ping
 	backlog []pushed // after Conn.pushed; the last one may be the close frame
 	dropped int
-	waiting []act.Waker // of tasks that wait for the end of the message that is sent in pieces
 
 	held listener.Meter
 
@@ -157,7 +148,7 @@ func (c *Conn) settle() {
 	c.count()
 	x := c.extra
 	if x != &none && x.partial == nil && x.got == nil && x.out == nil && !x.ponged && x.backlog == nil && x.dropped == 0 &&
-		x.waiting == nil && x.held == (listener.Meter{}) && x.failure == nil && x.leave == 0 {
+		x.held == (listener.Meter{}) && x.failure == nil && x.leave == 0 {
 		c.extra = &none
 	}
 }
@@ -182,34 +173,33 @@ func (c *Conn) Err() error {
 // act.Blocked if no whole message has arrived; a *CloseError if the connection has ended, however it did; net.ErrClosed
 // after Close; or an error of the system call. If ReceivePiece has returned pieces of the message, the rest is
 // returned.
-func (c *Conn) Receive() (Message, error) { return c.receive(true) }
+func (c *Conn) Receive() (Message, error) {
+	m, _, err := c.receive(true)
+	return m, err
+}
 
 // ReceivePiece is Receive without waiting for the whole message: it returns the part that has arrived, lent until the turn
-// ends, in order. So a large message takes no memory. Pieces have nothing to do with frames. That a text is UTF-8 is
-// certain only up to the character that a piece may end in. A compressed message is one piece.
-func (c *Conn) ReceivePiece() (Message, error) { return c.receive(false) }
+// ends, in order, and whether it is the last one. So a large message takes no memory. Pieces have nothing to do with frames.
+// That a text is UTF-8 is certain only up to the character that a piece may end in. A compressed message is one piece.
+func (c *Conn) ReceivePiece() (piece Message, last bool, err error) { return c.receive(false) }
 
-func (c *Conn) receive(whole bool) (Message, error) {
+func (c *Conn) receive(whole bool) (m Message, last bool, err error) {
 	if err := c.Err(); err == net.ErrClosed {
-		return Message{}, err
+		return m, false, err
 	}
 	for {
 		if err := c.begin(); err != nil {
-			return Message{}, c.wait(err)
+			return m, false, c.wait(err)
 		}
-		var in []byte
-		if c.left > 0 {
-			var err error
-			if in, err = c.conn.Peek(1); len(in) == 0 {
-				return Message{}, c.wait(c.lost(err))
-			}
-			in = in[:min(int64(len(in)), c.left)]
+		in, err := c.payload()
+		if err != nil {
+			return m, false, c.wait(err)
 		}
-		whole := whole || c.receiving.packed
+		whole := whole || c.packed
 		data := c.unmask(in, whole)
-		last := c.left == 0 && c.head.Final
-		if !c.receiving.packed && !c.isText(data, last) {
-			return Message{}, c.fail(frame.NotUTF8, frame.ErrText)
+		last = c.left == 0 && c.head.Final
+		if !c.packed && !c.isText(data, last) {
+			return m, false, c.fail(frame.NotUTF8, frame.ErrText)
 		}
 		if !last && (whole || len(data) == 0 && c.extra.partial == nil) {
 			continue
@@ -218,20 +208,34 @@ func (c *Conn) receive(whole bool) (Message, error) {
 			x := c.more()
 			data, x.partial = x.partial, nil
 		}
-		if c.receiving.packed {
-			var err error
+		if c.packed {
 			if data, err = c.inflate(data); err != nil {
-				return Message{}, err
+				return m, false, err
 			}
 		}
-		m := Message{Data: data, Type: c.receiving.kind, Last: last}
+		m = Message{data, c.kind}
 		if last {
 			arenas.Get(c.conn.Scheduler()).received++
-			c.receiving, c.size = message{}, 0 // text is at the beginning of a character
+			c.complete()
 		}
-		return m, nil
+		return m, last, nil
 	}
 }
+
+// payload returns what has come of the payload that is still to come. The error says why that is nothing.
+func (c *Conn) payload() ([]byte, error) {
+	if c.left == 0 {
+		return nil, nil
+	}
+	in, err := c.conn.Peek(1)
+	if len(in) == 0 {
+		return nil, c.lost(err)
+	}
+	return in[:min(int64(len(in)), c.left)], nil
+}
+
+// complete ends the message that is being received. Its text has ended with a character.
+func (c *Conn) complete() { c.kind, c.packed, c.size = 0, false, 0 }
 
 // unmask takes in, a piece of the payload. It is appended to the part of the message that is kept. If it is the
 // beginning, and is not to be kept, it goes to memory of this turn, or stays where it is if it has no mask.
@@ -269,7 +273,7 @@ func (c *Conn) begin() error {
 	c.conn.Discard(n)
 	c.hear()
 	if c.head, c.left = h, h.Length; h.Opcode != frame.Continuation {
-		c.receiving = message{Type(h.Opcode), h.Compressed}
+		c.kind, c.packed = Type(h.Opcode), h.Compressed
 	}
 	c.size += h.Length
 	return nil
@@ -304,9 +308,9 @@ func (c *Conn) front() (h frame.Header, n int, err error) {
 			c.conn.Discard(whole)
 			c.hear()
 			c.control(h.Opcode, payload)
-		case (h.Opcode == frame.Continuation) != (c.receiving.kind != 0):
+		case (h.Opcode == frame.Continuation) != (c.kind != 0):
 			return h, 0, c.fail(frame.Protocol, errOrder)
-		case h.Length > c.most(h.Compressed || c.receiving.packed)-c.size:
+		case h.Length > c.most(h.Compressed || c.packed)-c.size:
 			return h, 0, c.fail(frame.TooLarge, errTooLarge)
 		default:
 			return h, n, nil
@@ -327,7 +331,7 @@ func (c *Conn) control(o frame.Opcode, payload []byte) {
 		switch {
 		case c.phase != open:
 		case c.flush() == nil && c.ready():
-			c.put(frame.Pong, payload)
+			c.put(frame.Pong, payload, false)
 		default:
 			x := c.more()
 			x.pong, x.ponged = append(x.pong[:0], payload...), true
@@ -373,7 +377,6 @@ func (c *Conn) broken(err error) error {
 	x := c.more()
 	c.phase, x.got, x.partial = max(c.phase, closed), err, nil
 	c.forget()
-	c.unblock()
 	return err
 }
 
@@ -397,52 +400,38 @@ func (c *Conn) Send(t Type, p []byte) error {
 	if t != Text && t != Binary {
 		panic("websocket: Send of no type")
 	}
-	if err := c.room(len(p)); err != nil {
-		return err
-	}
-	if c.sending.kind != 0 {
-		return (*blockedMessage)(c)
-	}
-	h := frame.Header{Opcode: frame.Opcode(t), Final: true}
-	if c.compresses(p) {
-		p, h.Compressed = c.compress(p)
-	}
-	c.putFrame(h, p)
-	return nil
-}
-
-// room returns nil if a frame with a payload of n bytes may be sent.
-func (c *Conn) room(n int) error {
 	if c.phase != open {
 		return net.ErrClosed
 	}
-	if err := c.flush(); err != nil {
+	err := c.flush()
+	if err == nil && len(p)+frame.MaxHeader > c.conn.Room() {
+		err = c.conn.Sent() // nil if nothing is queued: then there is room for any message
+	}
+	if err != nil {
 		return err
 	}
-	if n+frame.MaxHeader > c.conn.Room() {
-		return c.conn.Sent()
+	compressed := false
+	if c.compresses(p) {
+		p, compressed = c.compress(p)
 	}
+	c.put(frame.Opcode(t), p, compressed)
 	return nil
 }
 
 // put sends a frame, after everything else. The part that does not fit waits in out.
-func (c *Conn) put(o frame.Opcode, p []byte) {
-	c.putFrame(frame.Header{Opcode: o, Final: true}, p)
-}
-
-func (c *Conn) putFrame(h frame.Header, p []byte) {
+func (c *Conn) put(o frame.Opcode, p []byte, compressed bool) {
 	a := arenas.Get(c.conn.Scheduler())
-	if h.Final && !h.Opcode.Control() {
+	if !o.Control() {
 		a.sent++
 	}
-	h.Length = int64(len(p))
-	space := a.head[:0]
-	if h.Masked = c.client; h.Masked {
+	h := frame.Header{Opcode: o, Final: true, Compressed: compressed, Masked: c.client, Length: int64(len(p))}
+	if c.client {
 		masks.Get(c.conn.Scheduler()).random(h.Key[:])
-		c.write(h.Append(space))
+	}
+	c.write(h.Append(a.head[:0]))
+	if c.client {
 		c.writeMasked(p, h.Key)
 	} else {
-		c.write(h.Append(space))
 		c.write(p)
 	}
 	if len(c.extra.out) > 0 {
@@ -492,8 +481,8 @@ func (c *Conn) flush() error {
 			x := c.more()
 			p := x.pong
 			x.pong, x.ponged = nil, false
-			c.put(frame.Pong, p)
-		case c.waits() > 0 && c.sending.kind == 0:
+			c.put(frame.Pong, p, false)
+		case c.waits() > 0:
 			if err := c.roomToPush(c.pushed); err != nil {
 				return err
 			}
@@ -518,7 +507,7 @@ func (c *Conn) ready() bool {
 
 // Close begins the close handshake, after the messages that were sent. The code is one that RFC 6455 7.4 allows in a close
 // frame, and the reason is UTF-8, of which up to 123 bytes are sent. Whatever the peer still sends is thrown away. The
-// connection is closed when the peer has answered, or after Timeouts.Close. A second Close does nothing. Close panics on a
+// connection is closed when the peer has answered, or after Options.CloseTimeout. A second Close does nothing. Close panics on a
 // code that is not allowed.
 func (c *Conn) Close(code int, reason string) {
 	if !frame.ValidCode(code) {
@@ -542,14 +531,13 @@ func (c *Conn) shut(code int, reason string) {
 		c.pushed = last.Prepared
 	case c.phase != open:
 		return
-	case c.extra.got == nil && c.waits() > 0 && c.sending.kind == 0:
+	case c.extra.got == nil && c.waits() > 0:
 		c.queue(prepare(frame.Close, said), false)
 	default:
 		c.forget()
-		c.put(frame.Close, said)
+		c.put(frame.Close, said, false)
 	}
 	c.phase, c.more().partial = max(c.phase, closed), nil
-	c.unblock()
 }
 
 // Next turns the error of a call into the Directive to return, for a task that goes on by receiving. It is Yield for nil,

@@ -22,7 +22,7 @@
 // A message for many connections is framed once, by [Prepare], and given to each by [Conn.Push]. What happens to a peer that
 // does not read is a policy: the task that pushes waits, the oldest messages are dropped, or the connection is closed.
 //
-// Messages can be compressed (RFC 7692); see [Compression].
+// Messages can be compressed (RFC 7692); see [Options].Compress.
 //
 // In its package coroutine a connection belongs to a coroutine, whose Read and Write seem to block.
 //

@@ -49,7 +49,7 @@ func ExampleConn_Push() {
 		everybody.Join(c.Scheduler())
 		return &member{conn: c}
 	}
-	room := &websocket.Server{Handler: join, Options: websocket.Options{Overflow: websocket.DropOldest}}
+	room := &websocket.Server{Handler: join}
 	program.Serve("127.0.0.1:8080", (&httpd.Server{Handler: room.Serve}).Serve)
 }
 
@@ -73,7 +73,7 @@ func (x *member) Act(t *act.Task) act.Directive {
 		said := websocket.Prepare(m.Type, m.Data)
 		x.publish = func(s *act.Scheduler) {
 			for _, c := range *present.Get(s) {
-				_ = c.Push(said) // an error means that c is closed
+				_ = c.Push(said, websocket.DropOldest) // an error means that c is closed
 			}
 		}
 	}

@@ -23,10 +23,6 @@ func (x *session) Describe(d *act.Description) {
 	d.Of(x.conn)
 }
 
-func (b *blockedMessage) Describe(d *act.Description) {
-	d.WaitsFor("the end of a message that is sent in pieces")
-}
-
 func (x *shake) Describe(d *act.Description) {
 	switch {
 	case x.connect == nil:

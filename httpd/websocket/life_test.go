@@ -43,7 +43,7 @@ func waits() *actor {
 func TestAPeerLeavesBehindAMessageThatIsNotReceived(t *testing.T) {
 	w := newWorld(t)
 	a := waits()
-	c := w.dial(&websocket.Server{Handler: a.handler, Options: websocket.Options{Timeouts: websocket.Timeouts{Ping: 10 * time.Second}}},
+	c := w.dial(&websocket.Server{Handler: a.handler, Options: websocket.Options{Ping: 10 * time.Second}},
 		listener.Limits{})
 	c.send(text("a"), bye(1001, ""))
 	require.NoError(t, c.Conn.Close())
@@ -73,21 +73,8 @@ func TestMistakesPanic(t *testing.T) {
 	require.Panics(t, func() { a.conn.Close(1005, "") })
 	require.Panics(t, func() { a.conn.Close(999, "") })
 	require.Panics(t, func() { _ = a.conn.Send(0, nil) })
-	w.Turn(func(*act.Task) {
-		require.NoError(t, a.conn.SendPiece(websocket.Text, nil, false))
-		require.Panics(t, func() { _ = a.conn.SendPiece(websocket.Binary, nil, false) })
-	})
 	require.Panics(t, func() { (&websocket.Server{}).Serve(nil, nil) })
-	bad := websocket.Options{Overflow: 77}
-	for _, mistake := range []func(){
-		func() { _ = a.conn.PushOr(77, websocket.Prepare(websocket.Text, nil)) },
-		func() { (&websocket.Server{Handler: a.handler, Options: bad}).Serve(nil, nil) },
-		func() {
-			(&websocket.Client{Handler: func(*websocket.Conn) act.Action { return nil }, Options: bad}).Dial()
-		},
-	} {
-		require.PanicsWithValue(t, "websocket: Overflow(77) means nothing", mistake)
-	}
+	require.Panics(t, func() { _ = a.conn.Push(note(0), 77) })
 }
 
 // On a shutdown request connections go on until their moment has come. The moments are spread evenly over the second
@@ -142,14 +129,14 @@ func TestAnOrderIsSpread(t *testing.T) {
 // What a message has lent is valid in this turn, even after further calls; memory of the connection is not.
 func TestMessagesAreLentForTheTurn(t *testing.T) {
 	for name, row := range map[string]struct {
-		compression bool
-		says        func(i int) (says string, want []string)
+		compress int
+		says     func(i int) (says string, want []string)
 	}{
-		"plain": {false, func(i int) (string, []string) {
+		"plain": {0, func(i int) (string, []string) {
 			word := fmt.Sprint(i, strings.Repeat("-", 100*i))
 			return text(word) + begin("ab") + last("c"), []string{word, "abc"}
 		}},
-		"compressed": {true, func(i int) (string, []string) {
+		"compressed": {256, func(i int) (string, []string) {
 			word := fmt.Sprint(i, strings.Repeat("-", i*i*10))
 			return squeezed(word) + text(word[:i+1]), []string{word, word[:i+1]}
 		}},
@@ -170,7 +157,7 @@ func TestMessagesAreLentForTheTurn(t *testing.T) {
 					lent = append(lent, m.Data)
 				}
 			}}
-			v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Compression: websocket.Compression{On: row.compression}}}
+			v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Compress: row.compress}}
 			c, _ := w.offer(v, listener.Limits{}, offers)
 			var says strings.Builder
 			var want []string

@@ -334,9 +334,9 @@ func pieces(ended *error) func(*websocket.Conn, *httpd.Request) act.Action {
 	return func(c *websocket.Conn, _ *httpd.Request) act.Action {
 		var kept []byte
 		return act.Func(func(t *act.Task) act.Directive {
-			m, err := c.ReceivePiece()
+			m, last, err := c.ReceivePiece()
 			if err == nil {
-				if kept = append(kept, m.Data...); m.Last {
+				if kept = append(kept, m.Data...); last {
 					err = c.Send(m.Type, kept)
 					kept = nil
 				}

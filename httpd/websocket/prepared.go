@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -76,44 +75,31 @@ type Overflow uint8
 const (
 	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
 	Block Overflow = iota
-	// DropOldest drops the oldest message that waits and was pushed with DropOldest, and counts it; see [Conn.Dropped]. If that
-	// is the message itself, the error is [ErrDropped].
+	// DropOldest drops the oldest message that waits and was pushed with DropOldest, and counts it; see [Conn.Dropped]. That may
+	// be the message itself.
 	DropOldest
 	// Disconnect closes the connection with code 1008. Waiting messages are dropped, and the error is net.ErrClosed.
 	Disconnect
 )
 
-// check panics if o means nothing.
-func (o Overflow) check() {
-	if o > Disconnect {
-		panic(fmt.Sprintf("websocket: Overflow(%d) means nothing", o))
-	}
-}
-
-// ErrDropped is returned by Push for a message that was itself dropped, since no waiting message may be dropped for
-// it.
-var ErrDropped = errors.New("websocket: a message was dropped, since the peer is too slow")
-
 // Push sends a message that many connections share. The caller is usually another task or a posted function, for example
 // when a line goes to all members of a room. The connection does not copy the message: up to 4 KiB of messages, or one,
 // wait in the [listener.Conn], as with its WriteShared, and more as references, in order. They are sent without a further
-// call. If Options.Backlog of them wait, Options.Overflow decides: the error is an act.Blocked, the oldest one is dropped,
-// or the connection is closed.
+// call. If Options.Backlog of them wait, o decides: the error is an act.Blocked, the oldest one is dropped, or the connection
+// is closed. A message that was pushed with Block or Disconnect is not dropped for a later one: so an answer arrives on a
+// connection whose other messages may be dropped.
 //
 // Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an action
-// whose peer gets more than it can take should push its answers as well, with PushOr. A message that is pushed while another
-// one is sent in pieces (SendPiece) waits for its end. Close sends waiting messages before the close frame, within
-// Timeouts.Close. When the peer closes, waiting messages are dropped.
+// whose peer gets more than it can take should push its answers as well. Close sends waiting messages before the close frame,
+// within Options.CloseTimeout. When the peer closes, waiting messages are dropped.
 //
 // Messages that are pushed in one turn go out together when the turn ends; messages that posted functions push go out
 // together after those functions. The error is net.ErrClosed after Close, and when the connection has ended; an error of the
 // system call may come with a later call.
-func (c *Conn) Push(m *Prepared) error { return c.PushOr(c.options.Overflow, m) }
-
-// PushOr is Push with an Overflow for this message, in place of Options.Overflow. A message that was pushed with Block or
-// Disconnect is not dropped for a later one: so an answer arrives on a connection whose other messages may be dropped.
-func (c *Conn) PushOr(o Overflow, m *Prepared) error {
-	o.check()
+func (c *Conn) Push(m *Prepared, o Overflow) error {
+	if o > Disconnect {
+		panic(fmt.Sprintf("websocket: Overflow(%d) means nothing", o))
+	}
 	if c.phase != open {
 		return net.ErrClosed
 	}
@@ -132,9 +118,6 @@ func (c *Conn) PushOr(o Overflow, m *Prepared) error {
 	if c.waits() <= most {
 		return nil
 	}
-	if err == nil {
-		err = (*blockedMessage)(c)
-	}
 	_, waits := err.(act.Blocked)
 	switch {
 	case !waits || o == Block:
@@ -152,9 +135,7 @@ func (c *Conn) PushOr(o Overflow, m *Prepared) error {
 	}
 	c.more().dropped++
 	arenas.Get(c.conn.Scheduler()).dropped++
-	if c.remove(oldest); oldest == c.waits() {
-		return ErrDropped
-	}
+	c.remove(oldest)
 	return nil
 }
 
@@ -168,7 +149,7 @@ func (g *gathered) TurnEnd() {
 	if c.flush() == nil {
 		_ = c.conn.Sent() // an error is the next call's
 	}
-	if len(c.extra.out) > 0 || c.waits() > 0 && c.sending.kind == 0 {
+	if len(c.extra.out) > 0 || c.waits() > 0 {
 		c.waker.Wake() // its task waits for room
 	}
 	c.settle()

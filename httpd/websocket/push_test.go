@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,23 +43,23 @@ func TestPushesOfOnePassGoOutTogether(t *testing.T) {
 		w := newWorld(t)
 		turns := 0
 		a := &actor{turn: func(_ *actor, t *act.Task) act.Directive { turns++; t.Waker(); return act.Wait }}
-		v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: backlog, Overflow: websocket.Disconnect}}
+		v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: backlog}}
 		c := w.dial(v, listener.Limits{})
 		servertest.Step(t, w.S)
 		w.OS.Forget()
 		before := turns
 		for n := range 20 {
-			require.NoError(t, a.conn.Scheduler().Post(func(*act.Scheduler) { require.NoError(t, a.conn.Push(note(n))) }))
+			require.NoError(t, a.conn.Scheduler().Post(func(*act.Scheduler) { require.NoError(t, a.conn.Push(note(n), websocket.Disconnect)) }))
 		}
 		c.hear(0, 20)
 		require.Equal(t, 1, w.OS.Count("send"))
 		require.Equal(t, before, turns)
 		for range 5 { // with a Send between them
 			w.Turn(func(*act.Task) {
-				require.NoError(t, a.conn.Push(note(0)))
+				require.NoError(t, a.conn.Push(note(0), websocket.Disconnect))
 				require.NoError(t, a.conn.Send(websocket.Text, []byte("1")))
-				require.NoError(t, a.conn.Push(note(2)))
-				require.NoError(t, a.conn.Push(note(3)))
+				require.NoError(t, a.conn.Push(note(2), websocket.Disconnect))
+				require.NoError(t, a.conn.Push(note(3), websocket.Disconnect))
 			})
 			c.hear(0, 4)
 		}
@@ -72,19 +71,19 @@ func TestPushesOfOnePassGoOutTogether(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	for _, overflow := range []websocket.Overflow{websocket.Block, websocket.DropOldest, websocket.Disconnect} {
 		for backlog, waits := range map[int]int{5: 5, 0: 64, -1: 0} {
-			w, a, _ := slow(t, websocket.Options{Overflow: overflow, Backlog: backlog})
+			w, a, _ := slow(t, websocket.Options{Backlog: backlog})
 			w.Turn(func(*act.Task) {
 				for n := range waits {
-					require.NoError(t, a.conn.Push(note(n)))
+					require.NoError(t, a.conn.Push(note(n), overflow))
 				}
 			})
 			var err error
-			w.Turn(func(*act.Task) { err = a.conn.Push(note(waits)) })
+			w.Turn(func(*act.Task) { err = a.conn.Push(note(waits), overflow) })
 			switch overflow {
 			case websocket.Block:
 				require.Implements(t, (*act.Blocked)(nil), err)
 			case websocket.DropOldest:
-				require.Equal(t, waits == 0, err == websocket.ErrDropped, "the oldest, or the message itself")
+				require.NoError(t, err)
 				require.Equal(t, 1, a.conn.Dropped())
 			case websocket.Disconnect:
 				require.Equal(t, net.ErrClosed, err)
@@ -95,9 +94,9 @@ func TestOverflow(t *testing.T) {
 
 // What was broken: an answer that waited was dropped for a later message.
 func TestAnAnswerIsNotDropped(t *testing.T) {
-	w, a, c := slow(t, websocket.Options{Overflow: websocket.DropOldest, Backlog: 2})
+	w, a, c := slow(t, websocket.Options{Backlog: 2})
 	push := func(o websocket.Overflow, n int) (err error) {
-		w.Turn(func(*act.Task) { err = a.conn.PushOr(o, note(n)) })
+		w.Turn(func(*act.Task) { err = a.conn.Push(note(n), o) })
 		return err
 	}
 	require.NoError(t, push(websocket.DropOldest, 0))
@@ -108,76 +107,4 @@ func TestAnAnswerIsNotDropped(t *testing.T) {
 	w.Turn(func(*act.Task) { require.Equal(t, 2, a.conn.Dropped()) })
 	require.Equal(t, fmt.Sprintf("binary of %d", full), c.next())
 	c.hear(1, 3)
-}
-
-// RFC 6455 5.4: control frames come between the pieces of a message, and nothing else does. What waits follows the last.
-func TestAMessageIsSentInPieces(t *testing.T) {
-	w := newWorld(t)
-	a := waits()
-	c := w.dial(&websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: 2}}, listener.Limits{})
-	piece := func(p string, last bool) {
-		w.Turn(func(*act.Task) { require.NoError(t, a.conn.SendPiece(websocket.Text, []byte(p), last)) })
-	}
-	piece("a", false)
-	turns := 0
-	for n := range 4 { // the backlog has room for two
-		w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
-			turns++
-			err := error(nil)
-			if n < 3 {
-				err = a.conn.Push(note(n))
-			} else {
-				err = a.conn.Send(websocket.Text, []byte(fmt.Sprint(n)))
-			}
-			if err != nil {
-				return listener.Next(t, err)
-			}
-			return act.Done
-		}))
-	}
-	c.send(ping("p"))
-	require.Equal(t, 4, turns, "they do not spin")
-	piece("b", true)
-	for _, want := range []string{`text (not final) "a"`, `pong "p"`, `more "b"`} {
-		require.Equal(t, want, c.next())
-	}
-	c.hear(0, 4)
-	require.Equal(t, 6, turns)
-}
-
-// The tasks that wait for a message's end learn of the connection's, however it comes.
-func TestTheEndOfAConnectionWithinAMessage(t *testing.T) {
-	for name, end := range map[string]func(c *client){
-		"a reset":   func(c *client) { servertest.Reset(c.w.T, c.Conn) },
-		"a close":   func(c *client) { c.send(bye(1000, "")) },
-		"no answer": func(c *client) { c.w.pass(time.Hour) },
-		"a panic":   func(c *client) { c.send(text("panic")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			a := &actor{turn: func(a *actor, t *act.Task) act.Directive {
-				if m, err := a.conn.Receive(); err == nil {
-					panic(string(m.Data))
-				}
-				t.Waker()
-				return act.Wait
-			}}
-			c := w.dial(&websocket.Server{Handler: a.handler}, listener.Limits{})
-			w.Turn(func(*act.Task) { require.NoError(t, a.conn.SendPiece(websocket.Text, []byte("a"), false)) })
-			var ended error
-			w.S.Spawn(act.Func(func(t *act.Task) act.Directive {
-				err := a.conn.Send(websocket.Text, []byte("b"))
-				if _, waits := err.(act.Blocked); waits {
-					return listener.Next(t, err)
-				}
-				ended = err
-				return act.Done
-			}))
-			servertest.Step(t, w.S)
-			end(c)
-			w.Until("the other task ends", func() bool { return ended != nil })
-			require.Equal(t, net.ErrClosed, ended)
-			require.Equal(t, net.ErrClosed, a.conn.Push(note(0)))
-		})
-	}
 }

@@ -94,7 +94,7 @@ var rulesOfAClient = []struct{ name, says, told string }{
 // received whole, and in pieces.
 func TestRules(t *testing.T) {
 	plain := websocket.Options{MaxMessage: 1000}
-	compressed := websocket.Options{MaxMessage: 1000, Compression: websocket.Compression{On: true, Min: 1}}
+	compressed := websocket.Options{MaxMessage: 1000, Compress: 1}
 	play := func(name, says, told string, o websocket.Options, play func(*world, []string, string, websocket.Options) story) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

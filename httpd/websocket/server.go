@@ -10,6 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -37,21 +38,14 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if v.Handler == nil {
 		panic("websocket: Server without a Handler")
 	}
-	v.Overflow.check()
-	var key []byte
-	keys, versions := 0, 0
-	for k := range r.Values("Sec-WebSocket-Key") {
-		key, keys = k, keys+1
-	}
-	for range r.Values("Sec-WebSocket-Version") {
-		versions++
-	}
+	key, keys := last(r, "Sec-WebSocket-Key")
+	version, versions := last(r, "Sec-WebSocket-Version")
 	switch {
 	case string(r.Method()) != "GET":
 		w.StatusOnly(405)
 		w.Add("Allow", "GET")
 		return nil
-	case string(r.Header("Sec-WebSocket-Version")) != "13" || versions != 1:
+	case string(version) != "13" || versions != 1:
 		return refuse(w)
 	case keys != 1 || !isKey(key):
 		w.StatusOnly(400)
@@ -60,10 +54,14 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 		w.StatusOnly(403)
 		return nil
 	}
-	codec, extensions, err := v.Compression.answer(r)
+	terms, extensions, err := deflate.Answer(r.Values("Sec-WebSocket-Extensions"), v.Takeover)
 	if err != nil {
 		w.StatusOnly(400)
 		return nil
+	}
+	var codec *deflate.Codec
+	if v.Compress > 0 && extensions != "" {
+		codec = deflate.New(terms)
 	}
 	subprotocol := v.choose(r)
 	err = w.SwitchProtocols("websocket", func(c *listener.Conn) act.Action {
@@ -85,6 +83,14 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 		w.Add("Sec-WebSocket-Extensions", extensions)
 	}
 	return nil
+}
+
+// last returns the value of the last field of a name, and how many there are.
+func last(r *httpd.Request, name string) (value []byte, n int) {
+	for value = range r.Values(name) {
+		n++
+	}
+	return value, n
 }
 
 // refuse says what would be understood (RFC 6455 4.4).
@@ -116,11 +122,7 @@ func (v *Server) mayConnect(r *httpd.Request) bool {
 	if v.Origin != nil {
 		return v.Origin(r)
 	}
-	n := 0
-	var origin []byte
-	for origin = range r.Values("Origin") {
-		n++
-	}
+	origin, n := last(r, "Origin")
 	return n == 0 || n == 1 && sameHost(origin, r.Host())
 }
 

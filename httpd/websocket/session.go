@@ -78,7 +78,7 @@ func (x *session) over() bool { return x.phase != open || x.extra.got != nil }
 
 // rest has a turn come when there is something to do.
 func (x *session) rest(t *act.Task) act.Directive {
-	err := x.look()
+	err := x.poll()
 	blocked, nothing := err.(act.Blocked)
 	switch {
 	case nothing:
@@ -104,25 +104,21 @@ func (x *session) rest(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// look handles the control frames that have come. It returns nil if a part of a message is unread.
-func (x *session) look() error {
+// poll handles the control frames that have come. It returns nil if a part of a message is unread.
+func (x *session) poll() (err error) {
 	switch {
 	case x.left == 0:
-		_, _, err := x.front()
-		return err
+		_, _, err = x.front()
 	case x.wants:
-		in, err := x.conn.Peek(1)
-		if len(in) == 0 {
-			return x.lost(err)
-		}
+		_, err = x.payload()
 	}
-	return nil
+	return err
 }
 
 // alive asks a peer that is silent for a sign of life, and cuts off one that gives none. One of which something is unread is
 // asked as well, and need not answer.
 func (x *session) alive(t *act.Task, unread bool) bool {
-	ping, pong := timeout.Or(x.options.Timeouts.Ping, 30*time.Second), timeout.Or(x.options.Timeouts.Pong, 30*time.Second)
+	ping, pong := timeout.Or(x.options.Ping, 30*time.Second), timeout.Or(x.options.Pong, 30*time.Second)
 	now := t.Scheduler().Now()
 	if unread {
 		x.sign = unasked // the answer comes after it; but the ping finds out that a peer has gone
@@ -144,7 +140,7 @@ func (x *session) alive(t *act.Task, unread bool) bool {
 			x.sign = askedBehind
 		}
 		if len(x.extra.out) == 0 && x.ready() {
-			x.put(frame.Ping, nil)
+			x.put(frame.Ping, nil, false)
 		} // else it has enough to take, which is a sign of life as well
 	}
 	if x.sign != unasked {
@@ -176,7 +172,7 @@ const skipped = 64
 // end waits until the peer has answered the close frame, and everything has been handed to the kernel. Then it closes, in
 // stages, so that the close frame arrives (RFC 6455 7.1.1).
 func (x *session) end(t *act.Task) act.Directive {
-	limit := x.since + timeout.Or(x.options.Timeouts.Close, 5*time.Second)
+	limit := x.since + timeout.Or(x.options.CloseTimeout, 5*time.Second)
 	late := t.Scheduler().Now() >= limit
 	for n := 0; x.extra.got == nil && !late; n++ {
 		err := x.skip()
@@ -242,17 +238,13 @@ func (c *Conn) skip() error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	if c.left > 0 {
-		in, err := c.conn.Peek(1)
-		if len(in) == 0 {
-			return c.lost(err)
-		}
-		n := min(int64(len(in)), c.left)
-		c.conn.Discard(int(n))
-		c.left -= n
+	in, err := c.payload()
+	if err != nil {
+		return err
 	}
-	if c.left == 0 && c.head.Final {
-		c.receiving, c.size = message{}, 0
+	c.conn.Discard(len(in))
+	if c.left -= int64(len(in)); c.left == 0 && c.head.Final {
+		c.complete()
 	}
 	return nil
 }

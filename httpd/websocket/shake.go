@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/textproto"
 	"slices"
-	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
@@ -17,12 +16,8 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// shake makes a client's connection: it connects, sends its request, and reads the answer.
-//
-//	connect ──▶ request ──▶ head ──▶ 101: conn and subprotocol are set
-//	                         │ ▲
-//	                         │ └─ 100, 103 and the like
-//	                         └──▶ another status ──▶ body ──▶ failed
+// shake makes a client's connection: it connects, sends its request, and reads the answer. With status 101, conn and
+// subprotocol are set then.
 type shake struct {
 	client      *Client
 	connect     *listener.Connect // nil: it has not begun
@@ -36,18 +31,9 @@ type shake struct {
 	subprotocol string
 	codec       *deflate.Codec
 	done        bool
-
-	refusal *DialError // the answer has another status than 101
-	framing http1.Framing
-	chunks  http1.Chunks
-	timer   act.Timer // for the body
 }
 
-const (
-	maxInterim  = 8
-	maxBody     = 1 << 10
-	bodyTimeout = time.Second
-)
+const maxInterim = 8
 
 // What is wrong with an answer (RFC 6455 4.1, and 9.1 for extensions).
 var (
@@ -72,12 +58,11 @@ func (x *shake) Act(t *act.Task) act.Directive {
 		}
 		x.conn = x.connect.Conn()
 	}
-	err := x.talk(t)
+	err := x.talk()
 	if blocked, is := err.(act.Blocked); is {
 		blocked.Arm(t)
 		return act.Wait
 	}
-	x.timer.Stop()
 	if err != nil {
 		x.conn.Abort()
 		return t.Fail(err)
@@ -106,10 +91,7 @@ func (x *shake) begin(t *act.Task) error {
 }
 
 // talk sends the request and reads the answer. Its error is an act.Blocked, or why there is no connection of WebSocket.
-func (x *shake) talk(t *act.Task) error {
-	if x.refusal != nil {
-		return x.body(t)
-	}
+func (x *shake) talk() error {
 	if len(x.request) > 0 {
 		n, err := x.conn.Write(x.request)
 		if x.request = x.request[n:]; err != nil {
@@ -143,8 +125,7 @@ func (x *shake) talk(t *act.Task) error {
 			x.conn.Discard(x.parser.Length)
 			return err
 		case status >= 200:
-			x.refuse(t, in)
-			return x.body(t)
+			return x.refusal(in)
 		}
 		if x.interim++; x.interim > maxInterim {
 			return errInterim
@@ -162,12 +143,9 @@ func (x *shake) check(in []byte) error {
 		!p.Upgrades(in, "websocket") {
 		return errUpgrade
 	}
-	if err := x.extensions(in); err != nil {
-		return err
-	}
+	var extensions [][]byte
 	accepts, subprotocols := 0, 0
-	for i := range p.Fields {
-		name, value := p.Fields[i].Name.Of(in), p.Fields[i].Value.Of(in)
+	for name, value := range syntax.Each(p.Fields, in) {
 		switch {
 		case syntax.EqualFold(name, "Sec-WebSocket-Accept"):
 			if accepts++; string(value) != accept([]byte(x.key)) {
@@ -178,27 +156,16 @@ func (x *shake) check(in []byte) error {
 			if subprotocols++; subprotocols > 1 || !slices.Contains(x.client.Subprotocols, x.subprotocol) {
 				return errSubprotocol
 			}
+		case syntax.EqualFold(name, "Sec-WebSocket-Extensions"):
+			extensions = append(extensions, value)
 		}
 	}
 	if accepts != 1 {
 		return errAccept
 	}
-	return nil
-}
-
-// extensions checks the extensions that the server has agreed to.
-func (x *shake) extensions(in []byte) error {
-	o := &x.client.Compression
-	terms, on, err := deflate.Accept(func(yield func([]byte) bool) {
-		for i := range x.parser.Fields {
-			f := &x.parser.Fields[i]
-			if syntax.EqualFold(f.Name.Of(in), "Sec-WebSocket-Extensions") && !yield(f.Value.Of(in)) {
-				return
-			}
-		}
-	}, o.Takeover)
+	terms, on, err := deflate.Accept(slices.Values(extensions), x.client.Takeover)
 	switch {
-	case err != nil || on && !o.On:
+	case err != nil || on && x.client.Compress <= 0:
 		return errExtension
 	case on:
 		x.codec = deflate.New(terms)
@@ -206,60 +173,14 @@ func (x *shake) extensions(in []byte) error {
 	return nil
 }
 
-// refuse notes an answer of another status.
-func (x *shake) refuse(t *act.Task, in []byte) {
-	p := &x.parser
-	status := int(p.Status)
-	x.refusal = &DialError{Address: x.address, Status: status, Header: textproto.MIMEHeader{},
-		Err: fmt.Errorf("the server has answered with status %d", status)}
-	for i := range p.Fields {
-		x.refusal.Header.Add(string(p.Fields[i].Name.Of(in)), string(p.Fields[i].Value.Of(in)))
-	}
-	var err error
-	if x.framing, err = p.Framing(in); err != nil || syntax.Bodiless(status) {
-		x.framing = http1.Framing{} // no body, or none that can be read
-	}
-	x.conn.Discard(p.Length)
-	t.WakeAfter(&x.timer, bodyTimeout)
-}
-
-// body reads the beginning of the body of a refusal, which is the error in the end.
-func (x *shake) body(t *act.Task) error {
-	e, f := x.refusal, &x.framing
-	for want := 1; len(e.Body) < maxBody && (f.Chunked || f.Length != 0) && x.timer.Armed(); {
-		in, err := x.conn.Peek(want)
-		if _, blocked := err.(act.Blocked); blocked {
-			return err
-		}
-		if err != nil {
-			break
-		}
-		data, taken := in, len(in)
-		switch {
-		case f.Chunked:
-			var ended bool
-			if taken, data, ended, err = x.chunks.Next(in); ended || err != nil {
-				f.Chunked = false
-			}
-			if want = 1; taken == 0 {
-				want = len(in) + 1
-			}
-		case f.Length > 0:
-			data = in[:min(int64(len(in)), f.Length)]
-			f.Length -= int64(len(data))
-		}
-		e.Body = append(e.Body, data[:min(len(data), maxBody-len(e.Body))]...)
-		x.conn.Discard(taken)
+// refusal returns the error for an answer of another status.
+func (x *shake) refusal(in []byte) error {
+	e := &DialError{Status: int(x.parser.Status), Header: textproto.MIMEHeader{}}
+	e.err = fmt.Errorf("the server has answered with status %d", e.Status)
+	for name, value := range syntax.Each(x.parser.Fields, in) {
+		e.Header.Add(string(name), string(value))
 	}
 	return e
-}
-
-// failed returns the error of the whole, which was bounded in time.
-func (x *shake) failed(err error) error {
-	if x.refusal != nil {
-		return x.refusal
-	}
-	return &DialError{Address: x.address, Err: err}
 }
 
 // Stop passes a shutdown request on to a filter.
@@ -274,7 +195,6 @@ func (x *shake) Abandon() act.Action { return x.connect.Abandon() }
 
 // Close gives up a handshake that has not ended.
 func (x *shake) Close() error {
-	x.timer.Stop()
 	if x.connect == nil || x.done {
 		return nil
 	}

@@ -74,7 +74,7 @@ func ExampleLengths() {
 }
 
 func ExampleWebSocket() {
-	web := &httpd.Server{Handler: websocketecho.Site(websocket.Compression{})}
+	web := &httpd.Server{Handler: websocketecho.Site(websocket.Options{})}
 	world(web.Serve, func(c *sim.Client) error {
 		socket := &framing.WebSocket{Conn: c}
 		if err := socket.Open("/ws"); err != nil {

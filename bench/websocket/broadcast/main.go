@@ -11,7 +11,7 @@ import (
 )
 
 func main() {
-	sockets := &websocket.Server{Handler: join, Options: websocket.Options{Overflow: websocket.Disconnect}}
+	sockets := &websocket.Server{Handler: join}
 	site := &httpd.Mux{}
 	site.Handle("/broadcast", sockets.Serve)
 	web := &httpd.Server{Handler: site.Serve}
@@ -57,7 +57,7 @@ func (m *member) Act(t *act.Task) act.Directive {
 func pushed(p *websocket.Prepared) func(*act.Scheduler) {
 	return func(s *act.Scheduler) {
 		for _, m := range membersOf.Get(s).all {
-			_ = m.conn.Push(p) // the action hears of an error
+			_ = m.conn.Push(p, websocket.Disconnect) // the action hears of an error
 		}
 	}
 }

@@ -16,9 +16,9 @@ const MaxMessage = 16 << 20
 const batch = 64
 
 // Site returns the handler of the server, whose connections of WebSocket are at /ws.
-func Site(compression websocket.Compression) httpd.Handler {
-	sockets := &websocket.Server{Handler: Echo, Options: websocket.Options{
-		Subprotocols: []string{"chat.v1"}, MaxMessage: MaxMessage, Compression: compression}}
+func Site(o websocket.Options) httpd.Handler {
+	o.Subprotocols, o.MaxMessage = []string{"chat.v1"}, MaxMessage
+	sockets := &websocket.Server{Handler: Echo, Options: o}
 	site := &httpd.Mux{}
 	site.Handle("/ws", sockets.Serve)
 	return site.Serve

@@ -11,7 +11,9 @@ import (
 // Conn is a websocket.Conn for coroutines. All coroutines of its task may use it: of two coroutines in an act.All, one may
 // read while the other writes. Elsewhere Read, Write and Close panic.
 //
-// To bound a call, make it within coro.Co's Within, WithContext or UntilOrder. A call that was cut short has done nothing.
+// To bound a call, make it within coro.Co's Within, WithContext or UntilOrder. A call that was cut short has done nothing. What a
+// Conn does not have, such as ReceivePiece and Push, the websocket.Conn has that was given to New; see Co.Unblock for their
+// errors.
 type Conn struct {
 	under *websocket.Conn
 	co    *coro.Co
@@ -53,39 +55,30 @@ func (a *action) Act(t *act.Task) act.Directive {
 // Co returns the coroutine that the Conn was made for.
 func (c *Conn) Co() *coro.Co { return c.co }
 
-// Under returns the websocket.Conn below c, for what c does not have: see Co.Unblock. Bytes that it lends are valid until
-// the next call that may suspend the coroutine, such as Read and Write.
-func (c *Conn) Under() *websocket.Conn { return c.under }
-
 // Read waits for the next message and returns it whole, in memory that the caller owns. The error is a *websocket.CloseError
-// if the connection has ended, net.ErrClosed after Close, an error of the system call, or one of Co's. To receive large
-// messages in pieces, or without a copy, use Under.
-func (c *Conn) Read() (websocket.Message, error) {
-	co := c.co.Caller()
-	for {
-		if err := co.Unblock(nil); err != nil { // a turn has so many calls
-			return websocket.Message{}, err
-		}
-		m, err := c.under.Receive()
-		if _, waits := err.(act.Blocked); !waits {
-			m.Data = bytes.Clone(m.Data)
-			return m, err
-		}
-		if err := co.Unblock(err); err != nil {
-			return websocket.Message{}, err
-		}
-	}
+// if the connection has ended, net.ErrClosed after Close, an error of the system call, or one of Co's.
+func (c *Conn) Read() (m websocket.Message, err error) {
+	err = c.wait(func() (err error) {
+		m, err = c.under.Receive()
+		return err
+	})
+	m.Data = bytes.Clone(m.Data)
+	return m, err
 }
 
 // Write sends a message, and waits until there is room for all of it. It keeps nothing of p. The error is net.ErrClosed
 // after Close, and when the connection has ended; an error of the system call; or one of Co's.
 func (c *Conn) Write(t websocket.Type, p []byte) error {
-	co := c.co.Caller()
-	for {
-		if err := co.Unblock(nil); err != nil {
+	return c.wait(func() error { return c.under.Send(t, p) })
+}
+
+// wait calls f until it no longer blocks.
+func (c *Conn) wait(f func() error) error {
+	for co := c.co.Caller(); ; {
+		if err := co.Unblock(nil); err != nil { // a turn has so many calls
 			return err
 		}
-		err := c.under.Send(t, p)
+		err := f()
 		if _, waits := err.(act.Blocked); !waits {
 			return err
 		}

@@ -43,8 +43,7 @@ type client struct {
 	switched bool
 	got      int           // messages
 	gotAt    time.Duration // the last of them
-	parts    *message
-	ponged   int // the number of the ping in said that was answered last, and one more
+	ponged   int           // the number of the ping in said that was answered last, and one more
 	closed   *status
 	closedAt time.Duration
 }
@@ -232,7 +231,7 @@ func (c *client) waits() {
 			c.w.Errorf("%v was not asked for a sign of life for %v\n%s", c.Client, c.w.Now()-c.Latest, c.describe())
 			return
 		}
-		if h := c.handler; c.gentle && c.prompt() && h != nil && h.pusher != nil && h.pusher.waits > 0 && !h.piecing && c.got == len(h.sent) &&
+		if h := c.handler; c.gentle && c.prompt() && h != nil && h.pusher != nil && h.pusher.waits > 0 && c.got == len(h.sent) &&
 			c.w.Now() > max(h.pusher.waits, c.gotAt)+2*time.Second {
 			c.w.Errorf("%v has got everything, and a task still waits for room\n%s", c.Client, c.describe())
 			return
@@ -314,25 +313,13 @@ func (c *client) take(f frame, packed bool) error {
 	case bye:
 		return c.farewell(f)
 	case more:
-		if c.parts == nil {
-			return c.wrong("more of nothing")
-		}
-		c.parts.data = append(c.parts.data, f.payload...)
-	default:
-		if c.parts != nil {
-			return c.wrong("a message within a message")
-		}
-		if packed && !c.packs {
-			return c.wrong("a compressed message")
-		}
-		c.parts, c.squeezed = &message{f.opcode, f.payload}, packed
+		return c.wrong("a fragment")
 	}
-	if !f.final {
-		return nil
+	if !f.final || packed && !c.packs {
+		return c.wrong("a fragment, or a compressed message")
 	}
-	m := *c.parts
-	c.parts = nil
-	if c.squeezed {
+	m := message{f.opcode, f.payload}
+	if packed {
 		if err := c.inflate(&m); err != nil {
 			return c.wrong("a message that cannot be inflated: %v", err)
 		}
@@ -376,8 +363,6 @@ func (c *client) farewell(f frame) error {
 	switch {
 	case err != nil:
 		return c.wrong("%v", err)
-	case c.parts != nil && !h.piecing:
-		return c.wrong("a close frame within a message")
 	case c.got != len(h.sent) && !c.mayMiss():
 		return c.wrong("a close frame in place of %d messages", len(h.sent)-c.got)
 	case code == 1001 && c.gentle && c.prompt() && c.order.Given && c.order.Terms.Kind == shutdown.Unbounded && c.w.Now() > c.order.At+c.order.Terms.Announce+c.order.Terms.Spread+5*time.Second && h.closes == nil && !c.farewelled():
@@ -409,7 +394,7 @@ func (c *client) mayMiss() bool {
 	if len(missing) > c.backlog || slices.ContainsFunc(missing, func(s sending) bool { return !s.pushed }) {
 		return false
 	}
-	return h.slow || h.piecing || c.Half || c.farewelled() || c.violated()
+	return h.slow || c.Half || c.farewelled() || c.violated()
 }
 
 // mayClose reports whether there is a reason for a close frame of the server.
@@ -450,7 +435,7 @@ func (c *client) end(err error, begun bool) error {
 		return err // of wrong
 	}
 	h := c.handler
-	orderly := err == io.EOF && !begun && (c.parts == nil || h.piecing)
+	orderly := err == io.EOF && !begun
 	late := c.gentle && c.prompt()
 	switch now := c.w.Now(); {
 	case c.Left, c.order.MayCut(), h != nil && h.panics:

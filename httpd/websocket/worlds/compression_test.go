@@ -10,14 +10,13 @@ import (
 
 // compression is that of a client (RFC 7692). It has a compressor for the connection, as many have.
 type compression struct {
-	field    string // of the handshake
-	packs    bool   // both sides compress
-	keeps    bool   // what it sends refers to what it has sent
-	kept     bool   // and so for the server
-	stream   *flate.Writer
-	wire     bytes.Buffer
-	window   []byte // the end of what it has inflated
-	squeezed bool   // the message that it reads is compressed
+	field  string // of the handshake
+	packs  bool   // both sides compress
+	keeps  bool   // what it sends refers to what it has sent
+	kept   bool   // and so for the server
+	stream *flate.Writer
+	wire   bytes.Buffer
+	window []byte // the end of what it has inflated
 }
 
 // offers draws what it offers. The server agrees if it compresses.
@@ -28,7 +27,7 @@ func (c *client) offers(r *rand.Rand) {
 	offer := from(r, "", "", "; client_no_context_takeover", "; server_no_context_takeover", "; client_max_window_bits",
 		"; server_no_context_takeover; client_no_context_takeover", "; server_max_window_bits=9, permessage-deflate")
 	c.field = "Sec-WebSocket-Extensions: permessage-deflate" + offer + "\r\n"
-	c.packs = c.options.On
+	c.packs = c.options.Compress > 0
 	c.keeps = c.options.Takeover && !strings.Contains(offer, "client_no_context")
 	c.kept = c.options.Takeover && !strings.Contains(offer, "server_no_context")
 	c.stream, _ = flate.NewWriter(&c.wire, from(r, -2, 1, 6))

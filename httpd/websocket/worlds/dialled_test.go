@@ -43,8 +43,10 @@ func dials(t *testing.T, gentle bool, whole *int) {
 		}
 		options := func() websocket.Options {
 			return websocket.Options{
-				Compression:  websocket.Compression{On: pick(w, true, false), Takeover: pick(w, true, false), Min: pick(w, 0, 1)},
-				Timeouts:     websocket.Timeouts{Ping: pick(w, pings...), Pong: time.Minute},
+				Compress:     pick(w, 0, 0, 1, 256),
+				Takeover:     pick(w, true, false),
+				Ping:         pick(w, pings...),
+				Pong:         time.Minute,
 				Subprotocols: pick(w, nil, []string{"echo"}),
 			}
 		}
@@ -76,7 +78,9 @@ func dials(t *testing.T, gentle bool, whole *int) {
 				x := &caller{w: w, ordered: &ordered, stays: stay, gentle: gentle, whole: whole,
 					messages: w.Rand().IntN(30), largest: 1 + w.Rand().IntN(pick(w, 10, 1000, 30_000))}
 				x.Action = (&websocket.Client{URL: scheme + "://" + address, Limits: party.Limits(w), Filters: filters, Options: options(),
-					Handler: func(c *websocket.Conn) act.Action { return coroutine.New(c, x.talk) }}).Dial()
+					Handler: func(c *websocket.Conn) act.Action {
+						return coroutine.New(c, func(co *coroutine.Conn) error { return x.talk(co, c) })
+					}}).Dial()
 				s.Spawn(x)
 			}
 			return nil
@@ -156,13 +160,13 @@ func (x *caller) message(n int) (websocket.Type, []byte) {
 }
 
 // talk has one coroutine that sends, and one that receives.
-func (x *caller) talk(c *coroutine.Conn) error {
+func (x *caller) talk(c *coroutine.Conn, under *websocket.Conn) error {
 	err := c.Co().Do(act.All(
 		coro.New(func(co *coro.Co) error {
 			for n := range x.messages {
 				kind, p := x.message(n)
 				if x.w.Rand().IntN(4) == 0 {
-					if err := x.push(co, c.Under(), websocket.Prepare(kind, p)); err != nil {
+					if err := x.push(co, under, websocket.Prepare(kind, p)); err != nil {
 						return err
 					}
 				} else if err := c.Write(kind, p); err != nil {
@@ -199,7 +203,7 @@ func (x *caller) talk(c *coroutine.Conn) error {
 // push waits for room.
 func (x *caller) push(co *coro.Co, c *websocket.Conn, p *websocket.Prepared) error {
 	for {
-		err := c.Push(p)
+		err := c.Push(p, websocket.Block)
 		if _, blocked := err.(act.Blocked); !blocked {
 			return err
 		}

@@ -55,9 +55,6 @@ type handler struct {
 	ending  ending
 	after   int           // messages received
 	until   time.Duration // when it ends at the latest
-	piecing bool          // a message of own is sent in pieces
-	offset  int           // what of it was sent
-	start   int           // how many messages before it
 	naps    int           // how often it does not receive for a while
 	awake   time.Duration // when it does again
 	word    *message      // the last one, after a shutdown request
@@ -227,11 +224,11 @@ func (x *handler) turn(t *act.Task) act.Directive {
 			t.Waker()
 			return act.Wait
 		}
-		m, err := x.receive()
+		m, last, err := x.receive()
 		if err != nil {
 			return x.next(t, err)
 		}
-		if !x.take(m) {
+		if !x.take(m, last) {
 			return act.Done
 		}
 		if x.naps > 0 && x.dice.IntN(3) == 0 {
@@ -245,44 +242,21 @@ func (x *handler) turn(t *act.Task) act.Directive {
 // speak sends what it has to send. If it returns nil there may be something left.
 func (x *handler) speak(t *act.Task) error {
 	for now := t.Scheduler().Now(); !x.outside && len(x.own) > 0 && now >= x.due; {
-		over, err := x.say(x.own[0])
-		if err != nil {
+		if err := x.send(x.own[0]); err != nil {
 			return err
 		}
-		if x.due = now + x.pace; over {
-			x.own = x.own[1:]
-		}
+		x.due, x.own = now+x.pace, x.own[1:]
 	}
 	if !x.outside && len(x.own) > 0 {
 		x.wakeAt(t, x.due)
 	}
-	if x.kept != nil && !x.piecing {
+	if x.kept != nil {
 		if err := x.send(*x.kept); err != nil {
 			return err
 		}
 		x.kept = nil
 	}
 	return nil
-}
-
-// say sends a message, or a piece of one, and reports whether that was all.
-func (x *handler) say(m message) (over bool, err error) {
-	if !x.piecing && x.dice.IntN(4) > 0 {
-		return true, x.send(m)
-	}
-	n := min(len(m.data)-x.offset, x.dice.IntN(1<<x.dice.IntN(17)))
-	over = x.offset+n == len(m.data) && x.dice.IntN(2) == 0
-	if err := x.conn.SendPiece(websocket.Type(m.opcode), m.data[x.offset:x.offset+n], over); err != nil {
-		return false, err
-	}
-	if !x.piecing {
-		x.start = len(x.sent)
-	}
-	if x.piecing, x.offset = !over, x.offset+n; over {
-		x.offset = 0
-		x.note(x.start, m, false)
-	}
-	return over, nil
 }
 
 func (x *handler) wakeAt(t *act.Task, when time.Duration) {
@@ -298,7 +272,7 @@ func (x *handler) send(m message) error {
 	case err == nil && (x.ended != nil || x.closes != nil):
 		x.w.Errorf("a message is taken after the end\n%s", x.c.describe())
 	case err == nil:
-		x.note(len(x.sent), m, false)
+		x.note(m, false)
 	case blocked:
 		if x.blocked++; x.blocked > 5000+x.c.Got/10 {
 			x.w.Errorf("%d times without room\n%s", x.blocked, x.c.describe())
@@ -307,12 +281,9 @@ func (x *handler) send(m message) error {
 	return err
 }
 
-// note notes a message that was taken, and comes before others that wait for its end.
-func (x *handler) note(before int, m message, pushed bool) {
-	x.sent = slices.Insert(x.sent, before, sending{m, pushed, 0})
-	for i := range x.sent[before:] {
-		x.sent[before+i].at = x.w.Now()
-	}
+// note notes a message that was taken.
+func (x *handler) note(m message, pushed bool) {
+	x.sent = append(x.sent, sending{m, pushed, x.w.Now()})
 	most := 1<<20 + max(x.high, 64<<10) // that of the network is less than 1 MiB
 	if !pushed {
 		x.taken += len(m.data)
@@ -325,7 +296,7 @@ func (x *handler) note(before int, m message, pushed bool) {
 // push pushes a notice. If one is dropped, it knows which.
 func (x *handler) push(n notice) error {
 	before := x.conn.Dropped()
-	err := x.conn.Push(n.prepared)
+	err := x.conn.Push(n.prepared, x.overflow)
 	switch _, blocked := err.(act.Blocked); {
 	case err == nil && (x.ended != nil || x.closes != nil):
 		x.w.Errorf("a notice is taken after the end\n%s", x.c.describe())
@@ -334,7 +305,7 @@ func (x *handler) push(n notice) error {
 		if dropped > 1 || dropped > 0 && x.overflow != websocket.DropOldest {
 			x.w.Errorf("%d notices are dropped\n%s", dropped, x.c.describe())
 		}
-		x.note(len(x.sent), n.message, true)
+		x.note(n.message, true)
 		if oldest := len(x.sent) - 1 - x.backlog; dropped > 0 {
 			if oldest < x.c.got || !x.sent[oldest].pushed {
 				x.w.Errorf("a notice is dropped, but %d do not wait\n%s", x.backlog, x.c.describe())
@@ -355,15 +326,16 @@ func (x *handler) push(n notice) error {
 	return err
 }
 
-func (x *handler) receive() (websocket.Message, error) {
+func (x *handler) receive() (m websocket.Message, last bool, err error) {
 	if x.how == echoes || x.how == either && x.dice.IntN(2) == 0 {
-		return x.conn.Receive()
+		m, err = x.conn.Receive()
+		return m, true, err
 	}
 	return x.conn.ReceivePiece()
 }
 
 // take compares what was received with what was said.
-func (x *handler) take(m websocket.Message) bool {
+func (x *handler) take(m websocket.Message, last bool) bool {
 	if x.got >= len(x.c.messages) {
 		if x.c.way != violates { // it may begin with a message
 			x.w.Errorf("a message of %d bytes that was not sent\n%s", len(m.Data), x.c.describe())
@@ -373,15 +345,12 @@ func (x *handler) take(m websocket.Message) bool {
 	}
 	want := x.c.messages[x.got]
 	x.partial = append(x.partial, m.Data...)
-	if byte(m.Type) != want.opcode || !bytes.HasPrefix(want.data, x.partial) || m.Last && len(want.data) != len(x.partial) {
-		x.w.Errorf("%d bytes, type %d, last %v, in place of the %d. message of %d bytes, type %d\n%s", len(x.partial), m.Type, m.Last, x.got,
+	if byte(m.Type) != want.opcode || !bytes.HasPrefix(want.data, x.partial) || last && len(want.data) != len(x.partial) {
+		x.w.Errorf("%d bytes, type %d, last %v, in place of the %d. message of %d bytes, type %d\n%s", len(x.partial), m.Type, last, x.got,
 			len(want.data), want.opcode, x.c.describe())
 		return false
 	}
-	if !m.Last {
-		if x.how == echoes {
-			x.w.Errorf("a piece of a message")
-		}
+	if !last {
 		return true
 	}
 	x.got++
@@ -448,7 +417,7 @@ func (x *handler) saw(err error) {
 	case errors.As(err, &e):
 		x.ended.status = &status{e.Code, e.Reason}
 	case err == net.ErrClosed:
-		if x.closes == nil && !x.ordered && !c.farewelled() && !c.violated() && x.gentle && !c.Left && !c.Half && c.silence == 0 {
+		if x.closes == nil && !x.ordered && !c.farewelled() && !c.violated() && x.gentle && !c.Left && !c.Half && !c.quiet && c.silence == 0 {
 			wrong()
 		}
 		return

@@ -65,7 +65,7 @@ type server struct {
 	backlog  int // of notices
 	overflow websocket.Overflow
 	compress bool // connections may be compressed
-	options  websocket.Compression
+	options  websocket.Options
 	running  int // actions that have begun and not ended
 	clients  []*client
 	order    *party.Order
@@ -120,20 +120,22 @@ func (h *server) describe(t *testing.T) {
 func (h *server) open(t *testing.T) {
 	w := h.w
 	h.limit = pick(w, 1<<20, 1000, 1000, 70_000)
-	times := websocket.Timeouts{Ping: -1, Pong: -1, Close: -1}
+	o := websocket.Options{MaxMessage: int64(h.limit), Ping: -1, Pong: -1, CloseTimeout: -1}
 	if h.timed {
-		times = websocket.Timeouts{Ping: ping5, Pong: pong3, Close: close2}
+		o.Ping, o.Pong, o.CloseTimeout = ping5, pong3, close2
 	}
-	v := &websocket.Server{Handler: h.handle, Options: websocket.Options{MaxMessage: int64(h.limit), Timeouts: times}}
+	v := &websocket.Server{Handler: h.handle, Options: o}
 	if h.limit == 1<<20 {
 		v.MaxMessage = 0
 	}
 	if h.compress {
-		h.options = websocket.Compression{On: w.Rand().IntN(8) > 0, Takeover: w.Rand().IntN(2) == 0, Min: pick(w, 0, 1, 1000)}
-		v.Compression = h.options
+		if v.Takeover = w.Rand().IntN(2) == 0; w.Rand().IntN(8) > 0 {
+			v.Compress = pick(w, 256, 1, 1000)
+		}
+		h.options = v.Options
 	}
 	h.backlog, h.overflow = pick(w, 64, 1, 3, 10, 0), pick(w, websocket.Block, websocket.DropOldest, websocket.Disconnect)
-	if v.Backlog, v.Overflow = h.backlog, h.overflow; h.backlog == 0 {
+	if v.Backlog = h.backlog; h.backlog == 0 {
 		v.Backlog = -1
 	}
 	for range 40 {

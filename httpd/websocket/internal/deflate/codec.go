@@ -35,16 +35,6 @@ func (c *Codec) Compress(to, p []byte) (packed []byte, ok bool) {
 	return packed, true
 }
 
-// Piece appends p, a piece of a message, compressed, to to. The pieces, one after the other, are the compressed
-// message.
-func (c *Codec) Piece(to, p []byte, last bool) []byte {
-	to = Compress(to, p, c.sent)
-	if c.Sent(p); !last {
-		to = append(to, tail...)
-	}
-	return to
-}
-
 // Sent notes that p was sent in a form that another Codec has compressed: later messages may refer to it.
 func (c *Codec) Sent(p []byte) {
 	if c.terms.Sends {

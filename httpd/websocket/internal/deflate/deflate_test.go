@@ -112,33 +112,6 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// A message in pieces is one message, and later ones refer to it. A receiver that keeps nothing can inflate it too, if the
-// sender takes nothing over.
-func TestPieces(t *testing.T) {
-	for _, takeover := range []bool{false, true} {
-		here, there := New(Terms{Sends: takeover}), New(Terms{Receives: takeover})
-		for range 2 {
-			var packed, whole []byte
-			for _, p := range append(texts(), nil) {
-				packed, whole = here.Piece(packed, p, false), append(whole, p...)
-			}
-			packed = here.Piece(packed, []byte("!"), true)
-			got, err := there.Inflate(nil, packed, math.MaxInt64)
-			require.NoError(t, err)
-			require.True(t, bytes.Equal(append(whole, '!'), got))
-		}
-		for _, last := range []bool{true, false} {
-			packed := here.Piece(nil, nil, last)
-			if !last {
-				packed = here.Piece(packed, nil, true)
-			}
-			got, err := there.Inflate(nil, packed, 0)
-			require.NoError(t, err)
-			require.Empty(t, got)
-		}
-	}
-}
-
 // The twin is a stream of compress/flate, as many peers have one for each connection.
 func TestAPeerWithAStream(t *testing.T) {
 	for _, level := range []int{-2, 0, 1, 5, 9} {
