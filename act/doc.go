@@ -29,8 +29,8 @@
 // # Which goroutine
 //
 // Everything belongs to the scheduler's thread, except what is marked "any goroutine": Scheduler.Post,
-// Scheduler.Shutdown, RemoteWaker.Wake, AtomicWaker.Wake, and a few methods that only read. The race detector reports a
-// call from another goroutine.
+// Scheduler.Shutdown, AtomicWaker.Wake, and a few methods that only read. The race detector reports a call from another
+// goroutine.
 //
 // # What holds up a scheduler
 //

@@ -96,7 +96,7 @@ func ExampleWaker() {
 	// enough for a pie
 }
 
-// Remote returns a Waker for another goroutine.
+// Remote returns a function for another goroutine.
 func ExampleWaker_Remote() {
 	s := act.New(act.Config{})
 	answers := make(chan int, 1)
@@ -104,10 +104,10 @@ func ExampleWaker_Remote() {
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		if !asked {
 			asked = true
-			remote := t.Waker().Remote()
+			wake := t.Waker().Remote()
 			go func() {
 				answers <- 42
-				remote.Wake()
+				wake()
 			}()
 			return act.Wait
 		}

@@ -14,6 +14,9 @@ type Executor interface {
 	Execute(f func())
 }
 
+// Executor returns the Group's Executor. Any goroutine.
+func (s internals) Executor() Executor { return s.group.cfg.Executor }
+
 // Reserve returns an Executor for functions that must not queue with others: n goroutines of its own, in addition to
 // the Offloads, if the Config.Executor can reserve them. Any goroutine.
 func (s internals) Reserve(n int) Executor {

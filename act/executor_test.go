@@ -13,7 +13,7 @@ func full(t *testing.T) (s *act.Scheduler, release chan struct{}) {
 	s, _ = newScheduler(t, act.Config{Offloads: 2})
 	release = make(chan struct{})
 	for range 2 {
-		s.Execute(func() { <-release })
+		s.Internals().Executor().Execute(func() { <-release })
 	}
 	return s, release
 }

@@ -59,7 +59,7 @@ func (s *Scheduler) send(t *Task) {
 	t.state = offloaded
 	t.extra.offload.since = s.now
 	s.counts.offloads++
-	s.Execute(t.extra.offload.run)
+	s.group.cfg.Executor.Execute(t.extra.offload.run)
 }
 
 // offload is an offloaded function, and the remote event of its end.

@@ -154,7 +154,7 @@ func TestADropAbandonsAnOffloadAndItsThreadClosesTheActionWhenItReturns(t *testi
 // What was broken: the goroutine of a function gave the Task's turn up while Close looked at it.
 func TestAfterCloseAnAbandonedActionIsClosedByTheGoroutineOfItsFunction(t *testing.T) {
 	var closed atomic.Int32
-	var wakes []act.RemoteWaker
+	var wakes []func()
 	release := make(chan struct{})
 	s := act.New(act.Config{})
 	const n = 50
@@ -173,7 +173,7 @@ func TestAfterCloseAnAbandonedActionIsClosedByTheGoroutineOfItsFunction(t *testi
 	_, err := s.Step(n)
 	require.NoError(t, err)
 	for _, w := range wakes {
-		w.Wake()
+		w()
 	}
 	go close(release) // some return before Close, some meanwhile, some later
 	require.Equal(t, n, requireCut(t, s.Close()).Tasks)

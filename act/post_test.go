@@ -200,20 +200,20 @@ func TestAThreadAsleepIsInterruptedOnce(t *testing.T) {
 // The thread has found its inbox empty. It reads the clock, says that it sleeps, and then sleeps.
 func TestWhatComesBetweenTheLastLookAndTheSleepIsNotLost(t *testing.T) {
 	for name, row := range map[string]struct {
-		come func(s *act.Scheduler, w act.RemoteWaker, h *history)
+		come func(s *act.Scheduler, w func(), h *history)
 		want string
 	}{
-		"a post": {func(s *act.Scheduler, w act.RemoteWaker, h *history) {
-			s.Post(func(*act.Scheduler) { h.WriteString("p"); w.Wake() })
+		"a post": {func(s *act.Scheduler, w func(), h *history) {
+			s.Post(func(*act.Scheduler) { h.WriteString("p"); w() })
 		}, "pwA"},
-		"a remote wake-up": {func(_ *act.Scheduler, w act.RemoteWaker, _ *history) { w.Wake() }, "wA"},
-		"an order":         {func(s *act.Scheduler, _ act.RemoteWaker, _ *history) { s.Shutdown(halt) }, ""},
+		"a remote wake-up": {func(_ *act.Scheduler, w func(), _ *history) { w() }, "wA"},
+		"an order":         {func(s *act.Scheduler, _ func(), _ *history) { s.Shutdown(halt) }, ""},
 	} {
 		for moment, early := range map[string]bool{" before it says so": true, " after": false} {
 			t.Run(name+moment, func(t *testing.T) {
 				var h history
 				var s *act.Scheduler
-				var w act.RemoteWaker
+				var w func()
 				came, passes, idles := false, 0, 0
 				come := func() {
 					if came {

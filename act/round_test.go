@@ -173,7 +173,7 @@ func TestFunctionsAtTheEndOfAPass(t *testing.T) {
 		}
 		begun = true
 		w := t.Waker().Remote()
-		s.Internals().AtPassEnd(func() { say("end"); w.Wake() })
+		s.Internals().AtPassEnd(func() { say("end"); w() })
 		say("turn")
 		return act.Wait
 	}))
@@ -255,7 +255,7 @@ func TestAPassTakesInForAMillisecond(t *testing.T) {
 		{"timers", func(s *act.Scheduler) { timers(s, false) }, "|tttt|tt"},
 		{"remote events", func(s *act.Scheduler) {
 			for range 6 {
-				s.Spawn(act.Func(func(t *act.Task) act.Directive { t.Waker().Remote().Wake(); return act.Wait }))
+				s.Spawn(act.Func(func(t *act.Task) act.Directive { t.Waker().Remote()(); return act.Wait }))
 			}
 		}, "|eeee|ee|eeee|ee"},
 		{"posts behind short ones", func(s *act.Scheduler) {

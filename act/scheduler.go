@@ -17,8 +17,8 @@ import (
 )
 
 // Scheduler runs actions on one thread, one turn at a time: it is an event loop with its thread. It is made by [New] or
-// [NewGroup]; then Run or Step is called any number of times, and Close at the end. Post, Shutdown, Execute, Clock,
-// Group, Index and Logger may be called from any goroutine. All other methods belong to the thread that is in Run or
+// [NewGroup]; then Run or Step is called any number of times, and Close at the end. Post, Shutdown, Clock, Group,
+// Index and Logger may be called from any goroutine. All other methods belong to the thread that is in Run or
 // Step; between two such calls, to the goroutine that makes the next one.
 type Scheduler struct {
 	// The round.
@@ -50,7 +50,7 @@ type Scheduler struct {
 
 	// What arrives from other goroutines.
 	posts        *inbox.Ring[func(*Scheduler)]
-	room         inbox.Room[RemoteWaker]
+	room         inbox.Room
 	remoteEvents inbox.Stack[remoteEvent]
 
 	ending // what has to do with shutdown
@@ -191,9 +191,6 @@ func (s *Scheduler) Clock() Clock { return s.clock }
 
 // Logger returns Config.Logger, or the default one. Any goroutine.
 func (s *Scheduler) Logger() *zap.Logger { return s.logger }
-
-// Execute calls f on another goroutine, through the Group's [Executor], and does not wait for it. Any goroutine.
-func (s *Scheduler) Execute(f func()) { s.group.cfg.Executor.Execute(f) }
 
 // AtTurnEnd calls x.TurnEnd once, after the present turn has ended, even by a panic, and before its Directive is
 // followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. In a posted function it

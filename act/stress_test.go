@@ -177,8 +177,8 @@ func (n *newcomer) move(t *act.Task) act.Directive {
 			sibling.Post(func(s *act.Scheduler) { s.Spawn(n.w.newcomer(r)) })
 		}
 	case 11:
-		waker := t.Waker().Remote()
-		if sibling.Post(func(*act.Scheduler) { waker.Wake() }) == nil {
+		wake := t.Waker().Remote()
+		if sibling.Post(func(*act.Scheduler) { wake() }) == nil {
 			return act.Wait
 		}
 	case 12:

@@ -18,7 +18,7 @@ import (
 // action is a [Stopper] or called [Task.Order] in that turn, this is most likely a mistake, and is logged once as a
 // warning. To park a task until shutdown on purpose, call Task.Order.
 //
-// The zero Waker does nothing. A Waker is for the scheduler's own thread; see [RemoteWaker] and [AtomicWaker].
+// The zero Waker does nothing. A Waker is for the scheduler's own thread; see [Waker.Remote] and [AtomicWaker].
 type Waker struct {
 	t    *Task
 	turn uint64
@@ -50,20 +50,14 @@ func (w Waker) Stale() bool { return w.t == nil || w.t.turn != w.turn }
 // [Describer] uses it to find out which of its Wakers the task waits for.
 func (w Waker) Armed() bool { return w.t != nil && w.t.turn == w.turn && w.t.state == waiting }
 
-// Remote returns a [RemoteWaker] that does the same from any goroutine. Remote itself must be called on the scheduler's
-// thread.
-func (w Waker) Remote() RemoteWaker { return RemoteWaker{w.remote(), w.turn} }
-
-// RemoteWaker is a Waker for any goroutine. See also [AtomicWaker]. The zero RemoteWaker does nothing.
-type RemoteWaker struct {
-	r    *remote
-	turn uint64
+// Remote returns a function that does what Wake does, from any goroutine. It never blocks and is never refused, and
+// after the scheduler's Close it does nothing. The request is passed to the task's own thread, which decides whether it
+// still has an effect. However often it is made in one turn of the task, it is passed once. Remote itself must be
+// called on the scheduler's thread. See also [AtomicWaker].
+func (w Waker) Remote() func() {
+	r := w.remote()
+	return func() { r.wake(w.turn) }
 }
-
-// Wake makes the task ready as Waker.Wake does. It never blocks and is never refused, and after the scheduler's Close
-// it does nothing. The request is passed to the task's own thread, which decides whether it still has an effect.
-// However often it is made in one turn of the task, it is passed once. Any goroutine.
-func (w RemoteWaker) Wake() { w.r.wake(w.turn) }
 
 // remote returns what carries requests to the task, nil for the zero Waker.
 func (w Waker) remote() *remote {
@@ -128,7 +122,7 @@ func (a *AtomicWaker) Set(w Waker) {
 	a.version.Add(1)
 }
 
-// Wake wakes the task whose Waker was set last, as [RemoteWaker.Wake] does. Any goroutine; it never blocks. During a
+// Wake wakes the task whose Waker was set last, as the function of [Waker.Remote] does. Any goroutine; it never blocks. During a
 // Set it may do nothing: the task checks once more afterwards.
 func (a *AtomicWaker) Wake() {
 	before := a.version.Load()

@@ -66,7 +66,7 @@ func TestATaskThatWaitsForSomethingIsNotReported(t *testing.T) {
 func TestTheZeroWakersDoNothing(t *testing.T) {
 	require.True(t, act.Waker{}.Stale())
 	act.Waker{}.Wake()
-	act.Waker{}.Remote().Wake()
+	act.Waker{}.Remote()()
 	var b act.AtomicWaker
 	b.Wake()
 	b.Set(act.Waker{})
@@ -75,16 +75,16 @@ func TestTheZeroWakersDoNothing(t *testing.T) {
 
 func TestARemoteMayOutliveItsTaskAndItsScheduler(t *testing.T) {
 	s, logs := newScheduler(t, act.Config{})
-	var r act.RemoteWaker
+	var r func()
 	s.Spawn(act.Func(func(t *act.Task) act.Directive {
 		r = t.Waker().Remote()
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
-	r.Wake()
+	r()
 	require.NoError(t, s.Run())
 	require.NoError(t, s.Close())
-	r.Wake()
+	r()
 	require.Empty(t, logs.All())
 }
 
@@ -196,7 +196,7 @@ func TestWakersAgainstASlowTwin(t *testing.T) {
 			}
 			p := pairs[len(pairs)-1-min(rnd.Intn(len(pairs)), rnd.Intn(len(pairs)))] // rather late ones
 			if rnd.Intn(3) == 0 {
-				p.real.Remote().Wake()
+				p.real.Remote()()
 				w.remote(p.twin)
 				return
 			}

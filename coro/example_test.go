@@ -36,7 +36,7 @@ func visit(body func(*coro.Conn) error, client func(net.Conn)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	err := act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(s *act.Scheduler) error {
-		s.Execute(func() {
+		go func() {
 			defer cancel()
 			conn, err := net.Dial("tcp", server.Addr().String())
 			if err != nil {
@@ -45,7 +45,7 @@ func visit(body func(*coro.Conn) error, client func(net.Conn)) {
 			}
 			defer func() { _ = conn.Close() }()
 			client(conn)
-		})
+		}()
 		return nil
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func steps(all []step, f *os.File, w *httpd.Response) act.Action {
 			all = all[1:]
 			switch s.what {
 			case "wait":
-				t.Waker().Remote().Wake()
+				t.Waker().Remote()()
 				return act.Wait
 			case "yield":
 				return act.Yield

@@ -17,7 +17,7 @@ var ErrMailboxClosed = errors.New("listener: the mailbox is closed")
 type Mailbox[T any] struct {
 	values *inbox.Ring[T]
 	taker  act.AtomicWaker
-	room   inbox.Room[act.RemoteWaker]
+	room   inbox.Room
 }
 
 // NewMailbox returns an empty Mailbox for capacity values, rounded up to a power of two. Any goroutine.

@@ -153,11 +153,11 @@ func (b *blockedSend) giveUp(e *entry[waiter]) {
 
 // waitingTask is a task with its latest waker.
 type waitingTask struct {
-	waker act.RemoteWaker
-	task  *act.Task
+	wake func()
+	task *act.Task
 }
 
-func (w waitingTask) roomFree(*runner) { w.waker.Wake() }
+func (w waitingTask) roomFree(*runner) { w.wake() }
 func (w waitingTask) hasEnded() bool   { return false }
 
 type waitingGoroutine chan struct{}

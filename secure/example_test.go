@@ -45,7 +45,7 @@ func ExampleServer() {
 		fmt.Printf("%s", said)
 	}
 	err = act.Run(ctx, act.Config{Schedulers: 1}, server.Setup, func(s *act.Scheduler) error {
-		s.Execute(visit)
+		go visit()
 		return nil
 	})
 	fmt.Println(err)

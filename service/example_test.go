@@ -90,7 +90,7 @@ func ExampleListener_idleSince() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	clients := func(s *act.Scheduler) error {
-		s.Execute(func() {
+		go func() {
 			defer cancel()
 			for range 2 { // both stay, and there is one place
 				c, err := net.Dial("tcp", server.Addr().String())
@@ -103,7 +103,7 @@ func ExampleListener_idleSince() {
 				_, err = io.ReadFull(c, said)
 				fmt.Println(string(said), err)
 			}
-		})
+		}()
 		return nil
 	}
 	cut := &shutdown.Cut{}
@@ -118,7 +118,7 @@ func ExampleListener_idleSince() {
 // client prints what a server says, and then ends it.
 func client(addr func() net.Addr, end func()) func(*act.Scheduler) error {
 	return func(s *act.Scheduler) error {
-		s.Execute(func() {
+		go func() {
 			defer end()
 			c, err := net.Dial(addr().Network(), addr().String())
 			if err != nil {
@@ -131,7 +131,7 @@ func client(addr func() net.Addr, end func()) func(*act.Scheduler) error {
 			if err != nil {
 				fmt.Println(err)
 			}
-		})
+		}()
 		return nil
 	}
 }

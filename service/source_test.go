@@ -66,13 +66,11 @@ func TestASourceHasATurnAPass(t *testing.T) {
 func TestASourceWaitsUntilItIsWoken(t *testing.T) {
 	s, _ := alone(t)
 	var h history
-	var self act.RemoteWaker
 	waits := 0
 	s.Install(service.New(func(t *act.Task) (act.Action, act.Directive) {
 		h.WriteString("S")
 		if waits++; waits < 3 {
-			self = t.Waker().Remote()
-			s.Execute(self.Wake)
+			go t.Waker().Remote()()
 			return h.task("A", 1), act.Wait
 		}
 		return nil, act.Done

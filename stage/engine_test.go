@@ -671,7 +671,7 @@ func TestCallsHaveTheirOwnPlaces(t *testing.T) {
 		e := engineOf(t, memory.New(nil), 1, processor(func(context.Context) { <-release }), func(cfg *stage.Config) { cfg.Workers = 2 })
 		stop := inGroup(act.Config{Offloads: 2}, func(x *act.Scheduler) error { s = x; return nil })(e)
 		for range 2 {
-			s.Execute(func() { <-release })
+			s.Internals().Executor().Execute(func() { <-release })
 			enqueued(t, e, "")
 		}
 		for range 3 {

@@ -66,17 +66,16 @@ func (c *core) unlock() {
 		m.rung = true
 	}
 	launches, elsewhere := c.launches, c.config.Executor
+	if elsewhere == nil && len(launches) > 0 {
+		elsewhere = m.s.Internals().Executor()
+	}
 	c.launches = nil
 	c.mu.Unlock()
 	if ring {
 		m.ring(open)
 	}
 	for _, e := range launches {
-		if elsewhere != nil {
-			elsewhere.Execute(e.async)
-		} else {
-			m.s.Execute(e.async)
-		}
+		elsewhere.Execute(e.async)
 	}
 }
 

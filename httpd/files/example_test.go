@@ -28,14 +28,14 @@ func ExampleServer() {
 	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: site.Serve}).Serve}
 	ctx, cancel := context.WithCancel(context.Background())
 	client := func(s *act.Scheduler) error {
-		s.Execute(func() {
+		go func() {
 			defer cancel()
 			at := "http://" + tcp.Addr().String() + "/static/"
 			get(at+"hello.txt", "")
 			get(at+"hello.txt", "bytes=-6")
 			get(at+"docs", "") // is sent on to "docs/"
 			get(at+".env", "")
-		})
+		}()
 		return nil
 	}
 	fmt.Println(act.Run(ctx, act.Config{Schedulers: 1}, tcp.Setup, client))

@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// Room is where producers wait that have found a Ring full: goroutines, and tasks by their wakers. The consumer calls
+// Room is where producers wait that have found a Ring full: goroutines, and tasks by functions that wake them. The consumer calls
 // Announce after it has popped values or closed the ring. The zero Room is ready. A Room must not be copied.
 //
 // A waiter registers before it looks at the ring again, and Announce looks for waiters after the ring has
 // changed, so one of them sees the other.
-type Room[W interface{ Wake() }] struct {
+type Room struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed by the next Announce; nil: no goroutine waits
-	wakers  []W
+	wakers  []func()
 	waiting atomic.Bool
 }
 
 // Wait blocks until full returns false. It calls full at once and after each Announce.
-func (r *Room[W]) Wait(full func() bool) {
+func (r *Room) Wait(full func() bool) {
 	for {
 		r.mu.Lock()
 		if r.changed == nil {
@@ -34,19 +34,19 @@ func (r *Room[W]) Wait(full func() bool) {
 	}
 }
 
-// Add has the next Announce call w.Wake, once. It calls w.Wake itself if full returns false.
-func (r *Room[W]) Add(w W, full func() bool) {
+// Add has the next Announce call wake, once. It calls wake itself if full returns false.
+func (r *Room) Add(wake func(), full func() bool) {
 	r.mu.Lock()
-	r.wakers = append(r.wakers, w)
+	r.wakers = append(r.wakers, wake)
 	r.waiting.Store(true)
 	r.mu.Unlock()
 	if !full() {
-		w.Wake() // it came between
+		wake() // it came between
 	}
 }
 
 // Announce wakes all that wait: there may be room again, or none for ever. It takes the lock only if something waits.
-func (r *Room[W]) Announce() {
+func (r *Room) Announce() {
 	if !r.waiting.Load() {
 		return
 	}
@@ -57,8 +57,8 @@ func (r *Room[W]) Announce() {
 		close(r.changed)
 		r.changed = nil
 	}
-	for _, w := range r.wakers {
-		w.Wake()
+	for _, wake := range r.wakers {
+		wake()
 	}
 	clear(r.wakers)
 	r.wakers = r.wakers[:0]

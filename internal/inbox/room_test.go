@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,27 +32,23 @@ func TestAClaimedPlaceHoldsUpWhatIsBehindIt(t *testing.T) {
 	require.False(t, ok)
 }
 
-// counter is a waker.
-type counter struct{ *atomic.Int32 }
-
-func (c counter) Wake() { c.Add(1) }
-
 // Producers wait for a consumer that pops as fast as it can: each wait ends, and nothing is lost.
 func TestWaitersAreWokenWhenThereIsRoom(t *testing.T) {
 	const n = 1000
 	r := NewRing[int](1)
-	var room Room[counter]
-	var woken atomic.Int32
+	var room Room
+	woken := 0
+	wake := func() { woken++ }
 	full := true
 	isFull := func() bool { return full }
-	room.Add(counter{&woken}, isFull)
-	require.Zero(t, woken.Load())
+	room.Add(wake, isFull)
+	require.Zero(t, woken)
 	room.Announce()
 	room.Announce()
-	require.EqualValues(t, 1, woken.Load(), "once")
+	require.Equal(t, 1, woken, "once")
 	full = false
-	room.Add(counter{&woken}, isFull)
-	require.EqualValues(t, 2, woken.Load(), "there was room already")
+	room.Add(wake, isFull)
+	require.Equal(t, 2, woken, "there was room already")
 	room.Announce()
 	var all sync.WaitGroup
 	for range 3 {
