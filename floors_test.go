@@ -72,7 +72,7 @@ const floors = `
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
-	listener          act shutdown monitor internal/budget internal/inbox internal/lane internal/race internal/summary
+	listener          act shutdown monitor internal/engine internal/budget internal/inbox internal/lane internal/race
 	                  context encoding/binary go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it
@@ -83,7 +83,7 @@ const floors = `
 
 	# 4: what makes tasks
 	internal/handover   netpoll
-	service           act shutdown monitor netpoll listener internal/handover internal/facts internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
+	service           act shutdown monitor netpoll listener internal/engine internal/summary internal/handover internal/facts internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 

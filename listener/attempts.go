@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -22,8 +23,8 @@ const (
 // attempts connect to one of several addresses by the rules of RFC 8305, section 5. An attempt begins attemptDelay
 // after the previous one, or as soon as one has failed. The first that connects wins, and the others are closed.
 type attempts struct {
-	engine   monitor.Engine
-	options  monitor.ConnOptions
+	engine   engine.Engine
+	options  engine.ConnOptions
 	rest     []net.Addr // for which no attempt has begun
 	pending  []attempt  // in the order in which they began
 	failures []error
@@ -36,7 +37,7 @@ type attempts struct {
 // attempt is one that is under way.
 type attempt struct {
 	to   net.Addr
-	conn monitor.PendingConn
+	conn engine.PendingConn
 }
 
 // stream returns the connection, or ErrWouldBlock: t is then woken when there is more to do. Any other error is final,

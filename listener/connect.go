@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -191,7 +192,7 @@ func (c *Connect) beginLookup(t *act.Task) {
 // try sets the addresses to be tried.
 func (c *Connect) try(addresses ...net.Addr) act.Directive {
 	c.attempts.rest = addresses
-	c.attempts.options = monitor.ConnOptions{KeepAlive: c.KeepAlive, ReceiveBuffer: c.Limits.ReceiveBuffer, SendBuffer: c.Limits.SendBuffer}
+	c.attempts.options = engine.ConnOptions{KeepAlive: c.KeepAlive, ReceiveBuffer: c.Limits.ReceiveBuffer, SendBuffer: c.Limits.SendBuffer}
 	c.step, c.state = act.Child{}, resolved
 	return act.Done
 }

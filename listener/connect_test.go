@@ -2,6 +2,7 @@ package listener_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -148,6 +149,21 @@ func TestAConnectionSurvivesTheBoundOnItsMaking(t *testing.T) {
 			conn.Abort()
 		})
 	}
+}
+
+func TestAConnectionNotTakenIsAbortedWithTheTask(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	l := servertest.New(t, act.Config{})
+	c := &listener.Connect{Address: ln.Addr().String()}
+	require.Equal(t, act.Done, spawn(l.S, act.Seq(c)).over(l))
+	peer, err := ln.Accept()
+	require.NoError(t, err)
+	defer peer.Close()
+	_, err = io.Copy(io.Discard, peer)
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.Nil(t, c.Conn())
 }
 
 // dropEvents lets no event through, so that no connect is ever decided.

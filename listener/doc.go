@@ -12,8 +12,8 @@
 // [Conn.SendFile] sends a file without copying its bytes through the program, where the kernel can. [Line] reads a Conn
 // line by line. [Frame] reads length-prefixed messages.
 //
-// The leaves are actions, used by pointer: [Connect] dials, [Accept] takes connections from an acceptor, [Sleep] waits
-// for a time, [Receive] takes a value from a [Mailbox], and [Ready] waits for a descriptor. [Reconnect] dials again
+// The leaves are actions, used by pointer: [Connect] dials, [Sleep] waits for a time, [Receive] takes a value from a
+// [Mailbox], and [Ready] waits for a descriptor. [Reconnect] dials again
 // whenever its connection ends. [Within] bounds any action in time. A [Filter] prepares a connection before its
 // handler. A [Bridge] gives a connection to code that blocks, or that starts goroutines.
 //

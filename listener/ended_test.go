@@ -13,7 +13,7 @@ import (
 
 func TestAStreamWithoutACloseNotifierIsNotWaitedFor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
+	stream, peer := l.Stream("tcp")
 	c := listener.NewConn(l.S, struct{ monitor.Stream }{stream}, listener.Limits{})
 	defer c.Abort()
 	l.Turn(func(task *act.Task) {

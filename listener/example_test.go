@@ -17,7 +17,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -299,52 +298,6 @@ func ExampleReceive() {
 	})))
 	_ = s.Run()
 	// Output: 42
-}
-
-// A demon accepts connections by itself, without package service, and greets.
-func ExampleAccept() {
-	s := act.New(act.Config{})
-	defer func() { _ = s.Close() }()
-	engine, err := monitor.EngineOf(s)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	acceptor, err := engine.Listen(monitor.ListenOptions{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	accept := &listener.Accept{From: acceptor}
-	at := acceptor.Addr().String()
-	heard := make(chan string)
-	go func() {
-		c, err := net.Dial("tcp", at)
-		if err != nil {
-			heard <- err.Error()
-			return
-		}
-		text, _ := io.ReadAll(c)
-		_ = c.Close()
-		heard <- string(text)
-	}()
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		if d := accept.Act(t); d != act.Done {
-			return d
-		}
-		c := accept.Conn()
-		_, _ = c.WriteString("welcome")
-		_ = c.Close() // returns at once; Run goes on until the last byte is there
-		_ = acceptor.Close()
-		return act.Done
-	}))
-	done := make(chan error)
-	go func() { done <- s.Run() }()
-	fmt.Println(<-heard)
-	if err := <-done; err != nil {
-		fmt.Println(err)
-	}
-	// Output: welcome
 }
 
 // Any goroutine can send to a task, which takes the values and waits for more.

@@ -9,9 +9,8 @@ import (
 
 // What the tests measure.
 const (
-	ConnSize   = unsafe.Sizeof(Conn{})
-	Gathered   = gathered
-	RetryAfter = retryAfter
+	ConnSize = unsafe.Sizeof(Conn{})
+	Gathered = gathered
 )
 
 // AtRest reports whether c has no buffers.

@@ -3,6 +3,7 @@ package listener
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -72,15 +73,19 @@ type settings struct {
 }
 
 func settingsOf(s *act.Scheduler, l Limits) *settings {
-	h := caches.Get(s)
-	if h.last == nil || h.given != l {
-		resolved, err := l.Resolved()
-		if err != nil {
-			panic(err.Error())
-		}
-		h.given, h.last = l, &settings{resolved, h}
+	l, err := l.Resolved()
+	if err != nil {
+		panic(err.Error())
 	}
-	return h.last
+	h := caches.Get(s)
+	if i := slices.IndexFunc(h.known, func(x *settings) bool { return x.limits == l }); i >= 0 {
+		return h.known[i]
+	}
+	if len(h.known) == mostKnown {
+		h.known = slices.Delete(h.known, 0, 1)
+	}
+	h.known = append(h.known, &settings{l, h})
+	return h.known[len(h.known)-1]
 }
 
 // NewConn returns a connection over stream, which must belong to the scheduler s. From then on the Conn owns stream.
@@ -94,8 +99,7 @@ func NewConn(s *act.Scheduler, stream monitor.Stream, l Limits) *Conn {
 type cache struct {
 	s      *act.Scheduler
 	budget *budget.Budget
-	given  Limits    // what last was made of
-	last   *settings // a thousand connections with the same Limits have one
+	known  []*settings // the latest: a thousand connections with the same Limits have one
 	idle   []*buffers
 	small  [][]byte
 	file   []byte // what copyFile reads into
@@ -106,6 +110,8 @@ var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s, bu
 const (
 	gathered = 4 << 10 // how much Write gathers, and the size of a small buffer
 	kept     = 64      // how many of each are kept
+	// mostKnown is more than the services and kinds of dialled connections that a program usually has.
+	mostKnown = 16
 )
 
 func (h *cache) takeBuffers(c *Conn) *buffers {

@@ -50,7 +50,7 @@ var ways = map[string]func(l *servertest.Stepped, network string, limits listene
 		return l.Conn(network, limits)
 	},
 	"not over this stream": func(l *servertest.Stepped, network string, limits listener.Limits) (*listener.Conn, net.Conn) {
-		stream, peer := l.Stream(network, nil)
+		stream, peer := l.Stream(network)
 		return listener.NewConn(l.S, plain{stream}, limits), peer
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -24,7 +25,7 @@ type acceptor struct {
 	e        *readiness
 	source   *source
 	addr     net.Addr
-	options  ListenOptions
+	options  engine.ListenOptions
 	shared   *shared // nil: the socket is the acceptor's own
 	fd       int     // -1: closed
 	slot     uint32
@@ -53,7 +54,7 @@ const (
 
 // acceptor makes an acceptor of a socket that listens at the address at. If the port in at is 0, the kernel has chosen
 // one.
-func (e *readiness) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (*acceptor, error) {
+func (e *readiness) acceptor(fd int, at net.Addr, o engine.ListenOptions, sh *shared) (*acceptor, error) {
 	local := sh != nil && sh.path != ""
 	a := &acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd),
 		options: o, foreign: sh != nil && sh.foreign}
@@ -77,8 +78,8 @@ func (e *readiness) acceptor(fd int, at net.Addr, o ListenOptions, sh *shared) (
 	return a, nil
 }
 
-// Accept implements Acceptor.
-func (a *acceptor) Accept() (Stream, error) {
+// Accept implements engine.Acceptor.
+func (a *acceptor) Accept() (engine.Stream, error) {
 	a.lacks = nothing
 	switch {
 	case a.fd < 0, a.late == lastAccepts:
@@ -97,7 +98,7 @@ func (a *acceptor) Accept() (Stream, error) {
 		return nil, a.refused(err)
 	}
 	if a.foreign {
-		_ = a.e.os.SetNoDelay(fd, !a.options.Delay) // it fails if the peer has gone, which a receive reports
+		_ = a.e.os.SetNoDelay(fd, true) // it fails if the peer has gone, which a receive reports
 	}
 	if a.foreign || !netpoll.InheritsKeepAlive && !a.source.local {
 		_ = a.e.os.SetKeepAlive(fd, keptAlive(a.options.KeepAlive)) // likewise
@@ -129,7 +130,7 @@ func (a *acceptor) lacking(err error, of resource) error {
 	a.lacks = of
 	a.short++
 	a.e.counts.Shortages++
-	return a.none(fmt.Errorf("%w: %w", ErrShortage, err))
+	return a.none(fmt.Errorf("%w: %w", engine.ErrShortage, err))
 }
 
 // refused classifies what accept(2) returned.
@@ -143,7 +144,7 @@ func (a *acceptor) refused(err error) error {
 			return a.lacking(err, permission)
 		}
 		a.e.counts.Lost++
-		return fmt.Errorf("%w: %w", ErrConnAborted, err)
+		return fmt.Errorf("%w: %w", engine.ErrConnAborted, err)
 	case slices.Contains(exhausted, err):
 		return a.lacking(err, aDescriptor)
 	}
@@ -158,7 +159,7 @@ var aborted = []error{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, sysca
 // exhausted has the errors that go away when resources are given back.
 var exhausted = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
-// Await implements Acceptor.
+// Await implements engine.Acceptor.
 func (a *acceptor) Await(w act.Waker) {
 	a.waker = w
 	switch {
@@ -177,12 +178,12 @@ func (a *acceptor) Await(w act.Waker) {
 	}
 }
 
-// Crowded implements Acceptor.
+// Crowded implements engine.Acceptor.
 func (a *acceptor) Crowded() bool {
 	return (a.lacks == aPlace || a.lacks == aDescriptor) && a.fd >= 0 && a.e.os.Waiting(a.fd)
 }
 
-// Stop implements Acceptor.
+// Stop implements engine.Acceptor.
 //
 // If the socket is given away, waiting connections are left to the other OS process, except on a socket that several
 // schedulers share: an arrival wakes only one of all listeners, including the listeners of other OS processes (EPOLLEXCLUSIVE).
@@ -200,7 +201,7 @@ func (a *acceptor) Stop(given bool) {
 	a.waker.Wake()
 }
 
-// Descriptor implements Acceptor.
+// Descriptor implements engine.Acceptor.
 func (a *acceptor) Descriptor() (int, error) {
 	if a.fd < 0 {
 		return -1, net.ErrClosed
@@ -208,7 +209,7 @@ func (a *acceptor) Descriptor() (int, error) {
 	return a.fd, nil
 }
 
-// Addr implements Acceptor.
+// Addr implements engine.Acceptor.
 func (a *acceptor) Addr() net.Addr { return a.addr }
 
 func (a *acceptor) event(netpoll.Ready) {
@@ -216,7 +217,7 @@ func (a *acceptor) event(netpoll.Ready) {
 	a.waker.Wake()
 }
 
-// Close implements Acceptor. The kernel resets connections that were not accepted.
+// Close implements engine.Acceptor. The kernel resets connections that were not accepted.
 func (a *acceptor) Close() error {
 	if a.fd < 0 {
 		return nil

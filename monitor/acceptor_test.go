@@ -16,19 +16,16 @@ import (
 
 var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 
-// unlimited is the limiter that counts nothing.
-var unlimited *monitor.ConnLimiter
-
 // open returns an acceptor of l.
-func open(l *servertest.Stepped, limiter *monitor.ConnLimiter) monitor.Acceptor {
+func open(l *servertest.Stepped, limiter *engine.Limiter) engine.Acceptor {
 	l.T.Helper()
-	a, err := l.Engine().Listen(monitor.ListenOptions{Addr: loopback, ConnOptions: monitor.ConnOptions{Limiter: limiter}})
+	a, err := l.Engine().Listen(engine.ListenOptions{Addr: loopback, Limiter: limiter})
 	require.NoError(l.T, err)
 	return a
 }
 
 // next steps until Accept does better than ErrWouldBlock.
-func next(l *servertest.Stepped, a monitor.Acceptor) (k monitor.Stream, err error) {
+func next(l *servertest.Stepped, a engine.Acceptor) (k monitor.Stream, err error) {
 	l.T.Helper()
 	l.Until("a connection, or an error", func() bool {
 		k, err = a.Accept()
@@ -54,7 +51,7 @@ func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
-			a := open(l, monitor.NewConnLimiter(test.places))
+			a := open(l, engine.NewLimiter(test.places))
 			for range test.knocks {
 				servertest.Dial(t, a.Addr())
 			}
@@ -75,7 +72,7 @@ func TestAStoppedAcceptorGivesWhatHasArrived(t *testing.T) {
 					break
 				}
 				if err != nil {
-					require.ErrorIs(t, err, monitor.ErrConnAborted)
+					require.ErrorIs(t, err, engine.ErrConnAborted)
 					continue
 				}
 				given++
@@ -93,7 +90,7 @@ func TestASocketThatCannotBeWatchedIsClosed(t *testing.T) {
 	l.OS.Fail = servertest.Failing("add", syscall.ENOMEM)
 	path := filepath.Join(servertest.ShortDir(t), "s")
 	for _, addr := range []net.Addr{loopback, &net.UnixAddr{Name: path, Net: "unix"}} {
-		_, err := l.Engine().Listen(monitor.ListenOptions{Addr: addr})
+		_, err := l.Engine().Listen(engine.ListenOptions{Addr: addr})
 		require.ErrorIs(t, err, syscall.ENOMEM)
 	}
 	require.NoFileExists(t, path)
@@ -102,12 +99,12 @@ func TestASocketThatCannotBeWatchedIsClosed(t *testing.T) {
 // What was broken: an acceptor that asked again and again, as a timer made it, was noted each time.
 func TestAnAcceptorWithoutADescriptorIsNotedOnceAndWokenByAnyClose(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	a := open(l, unlimited)
-	stream, _ := l.Stream("tcp", nil)
+	a := open(l, nil)
+	stream, _ := l.Stream("tcp")
 	servertest.Dial(t, a.Addr())
 	l.OS.Fail = servertest.Failing("accept", syscall.EMFILE)
 	_, err := next(l, a)
-	require.ErrorIs(t, err, monitor.ErrShortage)
+	require.ErrorIs(t, err, engine.ErrShortage)
 	require.ErrorIs(t, err, syscall.EMFILE)
 	woken := 0
 	l.S.Spawn(servertest.Waits(func(t *act.Task) {
@@ -143,18 +140,18 @@ func on(t *testing.T, os engine.OS) *servertest.Stepped {
 func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testing.T) {
 	l := on(t, nameless{&servertest.OS{}})
 	other := on(t, nameless{&servertest.OS{}})
-	_, err := l.Engine().Listen(monitor.ListenOptions{Addr: loopback})
+	_, err := l.Engine().Listen(engine.ListenOptions{Addr: loopback})
 	require.EqualError(t, err, "monitor: the kernel does not say which port it has chosen (getsockname); name one")
 
 	door, err := net.Listen("tcp", "127.0.0.1:0") // for a port that is free
 	require.NoError(t, err)
 	require.NoError(t, door.Close())
 	for _, at := range []net.Addr{door.Addr(), &net.UnixAddr{Name: filepath.Join(servertest.ShortDir(t), "s"), Net: "unix"}} {
-		first, err := l.Engine().Listen(monitor.ListenOptions{Addr: at})
+		first, err := l.Engine().Listen(engine.ListenOptions{Addr: at})
 		require.NoError(t, err)
 		require.Equal(t, at.String(), first.Addr().String())
 		if at.Network() == "tcp" {
-			second, err := other.Engine().Listen(monitor.ListenOptions{Addr: at, Sibling: first})
+			second, err := other.Engine().Listen(engine.ListenOptions{Addr: at, Sibling: first})
 			require.NoError(t, err)
 			require.Equal(t, at.String(), second.Addr().String())
 			require.NoError(t, second.Close())
@@ -165,7 +162,7 @@ func TestAnAcceptorWhoseAddressTheSystemDoesNotKnowHasTheOneItWasGiven(t *testin
 
 func TestClosingAnAcceptorWakesItsTask(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	a := open(l, unlimited)
+	a := open(l, nil)
 	at := a.Addr().String()
 	woken := 0
 	l.S.Spawn(servertest.Waits(func(t *act.Task) { a.Await(t.Waker()) }, &woken))
@@ -190,7 +187,7 @@ func TestASharedSocketStaysOpenForTheOthers(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.Engine() // each fixture counts descriptors from its beginning
 	other := servertest.New(t, act.Config{})
-	o := monitor.ListenOptions{Addr: &net.UnixAddr{Name: path, Net: "unix"}}
+	o := engine.ListenOptions{Addr: &net.UnixAddr{Name: path, Net: "unix"}}
 	first, err := l.Engine().Listen(o)
 	require.NoError(t, err)
 	o.Sibling = first

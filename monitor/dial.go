@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -14,12 +15,8 @@ type dial struct {
 	k *socket // nil: taken or closed
 }
 
-// Dial implements Engine.
-func (e *readiness) Dial(addr net.Addr, o ConnOptions) (PendingConn, error) {
-	limiter := o.Limiter
-	if !limiter.Acquire() {
-		return nil, ErrFull
-	}
+// Dial implements engine.Engine.
+func (e *readiness) Dial(addr net.Addr, o engine.ConnOptions) (engine.PendingConn, error) {
 	fd, done, local, err := -1, false, false, error(nil)
 	switch addr := addr.(type) {
 	case *net.TCPAddr:
@@ -40,10 +37,9 @@ func (e *readiness) Dial(addr net.Addr, o ConnOptions) (PendingConn, error) {
 		if fd >= 0 {
 			_ = e.os.Close(fd) // the error that matters is the other one
 		}
-		limiter.Release()
 		return nil, err
 	}
-	k, err := e.sourceOf(local, limiter).adopt(fd)
+	k, err := e.sourceOf(local, nil).adopt(fd)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +50,8 @@ func (e *readiness) Dial(addr net.Addr, o ConnOptions) (PendingConn, error) {
 	return &dial{k}, nil
 }
 
-// Stream implements PendingConn.
-func (d *dial) Stream() (Stream, error) {
+// Stream implements engine.PendingConn.
+func (d *dial) Stream() (engine.Stream, error) {
 	k := d.k
 	if k == nil {
 		return nil, net.ErrClosed
@@ -74,7 +70,7 @@ func (d *dial) Stream() (Stream, error) {
 	return k, nil
 }
 
-// Await implements PendingConn.
+// Await implements engine.PendingConn.
 func (d *dial) Await(w act.Waker) {
 	if d.k == nil {
 		w.Wake()
@@ -83,7 +79,7 @@ func (d *dial) Await(w act.Waker) {
 	d.k.AwaitInput(w)
 }
 
-// Close implements PendingConn.
+// Close implements engine.PendingConn.
 func (d *dial) Close() {
 	if d.k != nil {
 		d.k.Abort()

@@ -9,9 +9,9 @@
 // library. With it, an event source of your own needs only a descriptor. A [Resolver] looks up the host names that are
 // dialled.
 //
-// An [Engine] makes the connections of a scheduler, as values of type [Stream]. The default engine uses epoll or kqueue
-// and becomes the scheduler's Idler: the thread sleeps in the kernel's poller and nowhere else. [SetEngine] replaces it.
-// Programs use package listener instead: a Conn over a Stream, and the actions Accept and Connect.
+// The engine of a scheduler makes its connections, as values of type [Stream], and becomes the scheduler's Idler: the thread
+// sleeps in the poller of the kernel, epoll or kqueue, and nowhere else. Programs use package listener instead: a Conn over
+// a Stream, and the action Connect. A filter puts a Stream of its own under a Conn.
 //
 // Except where a comment says "any goroutine", everything belongs to the scheduler's thread.
 package monitor

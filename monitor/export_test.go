@@ -3,11 +3,9 @@ package monitor
 import (
 	"unsafe"
 
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
-
-// Waiting is how many wait for a place in l.
-func Waiting(l *ConnLimiter) int { return int(l.waiting.Load()) }
 
 // LastAccepts is how many connections an acceptor still gives after Stop.
 var LastAccepts = &lastAccepts
@@ -16,15 +14,15 @@ var LastAccepts = &lastAccepts
 const SocketSize = unsafe.Sizeof(socket{})
 
 // Lent returns how many bytes are lent in the present turn.
-func Lent(engine Engine) int {
-	e := engine.(*readiness)
-	e.loans.Room(e.s)
-	return e.loans.Lent()
+func Lent(e engine.Engine) int {
+	r := e.(*readiness)
+	r.loans.Room(r.s)
+	return r.loans.Lent()
 }
 
 // Busy returns how many sockets have an outbound part, and the capacity of their queues.
-func Busy(engine Engine) (sockets, memory int) {
-	for _, sl := range engine.(*readiness).slots {
+func Busy(e engine.Engine) (sockets, memory int) {
+	for _, sl := range e.(*readiness).slots {
 		if k, ok := sl.watcher.(*socket); ok && k.out != nil {
 			sockets++
 			memory += cap(k.out.queue)
@@ -33,11 +31,14 @@ func Busy(engine Engine) (sockets, memory int) {
 	return sockets, memory
 }
 
+// Open returns how many connections are open.
+func Open(e engine.Engine) int { return int(e.(*readiness).counts.Open) }
+
 // Starving returns how many acceptors wait for a descriptor.
-func Starving(e Engine) int { return len(e.(*readiness).starving) }
+func Starving(e engine.Engine) int { return len(e.(*readiness).starving) }
 
 // Stock returns how many queues are kept for sockets to come, and the capacity of the largest.
-func Stock(e Engine) (n, largest int) {
+func Stock(e engine.Engine) (n, largest int) {
 	for _, b := range e.(*readiness).buffers {
 		largest = max(largest, cap(b))
 	}

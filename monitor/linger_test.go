@@ -16,14 +16,6 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// entered returns a stream that has a place of a limiter of its own.
-func entered(l *servertest.Stepped, network string) (monitor.Stream, net.Conn, *monitor.ConnLimiter) {
-	l.T.Helper()
-	places := monitor.NewConnLimiter(1)
-	stream, peer := l.Stream(network, places)
-	return stream, peer, places
-}
-
 // clog queues a megabyte that the system does not take.
 func clog(l *servertest.Stepped, s monitor.Stream) {
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
@@ -34,13 +26,13 @@ func clog(l *servertest.Stepped, s monitor.Stream) {
 // All of it came with one edge, the end too: no event reports what one receive leaves.
 func TestARunThatOnlyLingersDoesNotSleepOnUnreadInput(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, peer, places := entered(l, "unix")
+	stream, peer := l.Stream("unix")
 	servertest.Send(t, peer, string(make([]byte, 50_000)))
 	require.NoError(t, peer.Close())
 	l.OS.Most = 5000
 	stream.Close(time.Hour)
 	require.NoError(t, l.S.Run())
-	require.Zero(t, places.Conns())
+	require.Zero(t, monitor.Open(l.Engine()))
 	require.Equal(t, 11, l.OS.Count("receive"))
 }
 
@@ -49,7 +41,7 @@ func TestOnlySmallQueuesAreKept(t *testing.T) {
 	const more = 100 // than are kept
 	l := servertest.New(t, act.Config{})
 	for i := range more {
-		stream, _ := l.Stream("unix", nil)
+		stream, _ := l.Stream("unix")
 		_, err := stream.Send(nil, make([]byte, 1<<20), 1<<20)
 		require.NoError(t, err)
 		large, _ := stream.Queued()
@@ -62,7 +54,7 @@ func TestOnlySmallQueuesAreKept(t *testing.T) {
 	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 	streams := make([]monitor.Stream, more)
 	for i := range streams {
-		streams[i], _ = l.Stream("unix", nil)
+		streams[i], _ = l.Stream("unix")
 		_, err := streams[i].Send(nil, []byte("a little"), 1<<20)
 		require.NoError(t, err)
 	}
@@ -81,7 +73,7 @@ func TestSendQueuesUpToItsBoundAndNoFurther(t *testing.T) {
 	for _, row := range []struct{ head, p, high, taken int }{
 		{0, 99, 100, 99}, {0, 100, 100, 100}, {0, 101, 100, 100}, {30, 100, 100, 70}, {100, 1, 100, 0}, {101, 1, 100, 0},
 	} {
-		stream, _ := l.Stream("tcp", nil)
+		stream, _ := l.Stream("tcp")
 		n, err := stream.Send(make([]byte, row.head), make([]byte, row.p), row.high)
 		require.NoError(t, err)
 		require.Equal(t, row.taken, n, "%+v", row)
@@ -92,7 +84,7 @@ func TestSendQueuesUpToItsBoundAndNoFurther(t *testing.T) {
 		require.Equal(t, max(0, row.high-queued), n, "%+v, once more", row)
 		stream.Abort()
 	}
-	stream, _ := l.Stream("tcp", nil)
+	stream, _ := l.Stream("tcp")
 	l.OS.Fail, l.OS.Most = nil, 1000 // so that what has gone out and the room that is left are more than an int holds
 	n, err := stream.Send(make([]byte, 4), make([]byte, 5000), math.MaxInt)
 	require.NoError(t, err)
@@ -104,7 +96,7 @@ func TestSendQueuesUpToItsBoundAndNoFurther(t *testing.T) {
 
 func TestADropEndsALingeringClose(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, peer, places := entered(l, "tcp")
+	stream, peer := l.Stream("tcp")
 	clog(l, stream)
 	local := stream.LocalAddr().String()
 	stream.Close(time.Hour)
@@ -118,7 +110,7 @@ func TestADropEndsALingeringClose(t *testing.T) {
 	require.Len(t, left.Waits, 2)
 	require.Equal(t, "room: 1048576 bytes queued", left.Waits[0])
 	require.Contains(t, left.Waits[1], "a timer due in ")
-	require.Zero(t, places.Conns())
+	require.Zero(t, monitor.Open(l.Engine()))
 	_, err := io.Copy(io.Discard, peer)
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
@@ -126,7 +118,7 @@ func TestADropEndsALingeringClose(t *testing.T) {
 // A queue that is never empty, because as much is written as is sent, does not grow for ever.
 func TestAQueueThatIsNeverEmptyStaysSmall(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("unix", nil)
+	stream, peer := l.Stream("unix")
 	defer stream.Abort()
 	for range 500 {
 		l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
@@ -149,7 +141,7 @@ func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 	for call, queue := range map[string]bool{"closewrite": false, "send": true, "receive": false, "close": false} {
 		t.Run(call, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
-			stream, peer, places := entered(l, "tcp")
+			stream, peer := l.Stream("tcp")
 			if queue {
 				clog(l, stream)
 			}
@@ -158,7 +150,7 @@ func TestErrorsOfTheLastStepsEndTheLinger(t *testing.T) {
 			stream.Close(servertest.Timeout)
 			drained(peer)
 			_ = peer.(*net.TCPConn).CloseWrite() // an error means that it was reset
-			l.Until("the end", func() bool { return places.Conns() == 0 })
+			l.Until("the end", func() bool { return monitor.Open(l.Engine()) == 0 })
 		})
 	}
 }

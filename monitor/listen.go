@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -20,23 +21,23 @@ const keepAlive = time.Minute
 func keptAlive(setting time.Duration) time.Duration { return max(0, cmp.Or(setting, keepAlive)) }
 
 // setBuffers sets the sizes of the buffers that o names.
-func (e *readiness) setBuffers(fd int, o ConnOptions) error {
+func (e *readiness) setBuffers(fd int, o engine.ConnOptions) error {
 	if o.ReceiveBuffer|o.SendBuffer == 0 {
 		return nil
 	}
 	return e.os.SetBuffers(fd, o.ReceiveBuffer, o.SendBuffer)
 }
 
-// Listen implements Engine.
-func (e *readiness) Listen(o ListenOptions) (Acceptor, error) {
+// Listen implements engine.Engine.
+func (e *readiness) Listen(o engine.ListenOptions) (engine.Acceptor, error) {
 	a, err := e.listen(o)
 	if err != nil {
-		return nil, err // not a: a nil *acceptor would be an Acceptor
+		return nil, err // not a: a nil *acceptor would be an engine.Acceptor
 	}
 	return a, nil
 }
 
-func (e *readiness) listen(o ListenOptions) (*acceptor, error) {
+func (e *readiness) listen(o engine.ListenOptions) (*acceptor, error) {
 	sibling, _ := o.Sibling.(*acceptor)
 	if sibling != nil && sibling.shared != nil {
 		return e.join(sibling, o)
@@ -55,7 +56,7 @@ func (e *readiness) listen(o ListenOptions) (*acceptor, error) {
 
 // listenTCP opens a socket for this scheduler, where the kernel spreads the connections over the sockets of one port.
 // Elsewhere the first socket is for all schedulers.
-func (e *readiness) listenTCP(at netip.AddrPort, sibling *acceptor, o ListenOptions) (*acceptor, error) {
+func (e *readiness) listenTCP(at netip.AddrPort, sibling *acceptor, o engine.ListenOptions) (*acceptor, error) {
 	if sibling != nil {
 		at = sibling.addr.(*net.TCPAddr).AddrPort()
 	}
@@ -69,7 +70,7 @@ func (e *readiness) listenTCP(at netip.AddrPort, sibling *acceptor, o ListenOpti
 	return a, err
 }
 
-func (e *readiness) listenAt(at netip.AddrPort, o ListenOptions) (*acceptor, error) {
+func (e *readiness) listenAt(at netip.AddrPort, o engine.ListenOptions) (*acceptor, error) {
 	listen := e.os.ListenTCP
 	if o.Sibling != nil {
 		listen = e.os.JoinTCP
@@ -91,8 +92,8 @@ func (e *readiness) listenAt(at netip.AddrPort, o ListenOptions) (*acceptor, err
 
 // setTCP sets the options on the listening socket: connections inherit them, which saves a system call for each; but see
 // Accept.
-func (e *readiness) setTCP(fd int, o ListenOptions) error {
-	err := errors.Join(e.os.SetNoDelay(fd, !o.Delay), e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive)))
+func (e *readiness) setTCP(fd int, o engine.ListenOptions) error {
+	err := errors.Join(e.os.SetNoDelay(fd, true), e.os.SetKeepAlive(fd, keptAlive(o.KeepAlive)))
 	if err == nil {
 		err = e.setBuffers(fd, o.ConnOptions)
 	}
@@ -100,7 +101,7 @@ func (e *readiness) setTCP(fd int, o ListenOptions) error {
 }
 
 // inherit listens on a socket that another OS process has made. It closes the socket after an error.
-func (e *readiness) inherit(o ListenOptions) (*acceptor, error) {
+func (e *readiness) inherit(o engine.ListenOptions) (*acceptor, error) {
 	fd := o.Inherited
 	at := e.os.LocalAddr(fd)
 	var sh *shared
@@ -133,7 +134,7 @@ type shared struct {
 	users int // 0: closed
 }
 
-func (e *readiness) listenUnix(path string, o ListenOptions) (*acceptor, error) {
+func (e *readiness) listenUnix(path string, o engine.ListenOptions) (*acceptor, error) {
 	fd, err := e.os.ListenUnix(path, o.Backlog, o.Prepare)
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (e *readiness) listenUnix(path string, o ListenOptions) (*acceptor, error) 
 	return e.acceptor(fd, o.Addr, o, &shared{fd: fd, path: path, users: 1})
 }
 
-func (e *readiness) join(a *acceptor, o ListenOptions) (*acceptor, error) {
+func (e *readiness) join(a *acceptor, o engine.ListenOptions) (*acceptor, error) {
 	sh := a.shared
 	sh.mu.Lock()
 	closed := sh.users == 0

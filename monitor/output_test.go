@@ -17,7 +17,7 @@ import (
 // Room that the system reports between a call that finds none and Full is not missed, and what is reported later wakes.
 func TestALentSocketWaitsForRoom(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	s, peer := l.Stream("unix", nil)
+	s, peer := l.Stream("unix")
 	l.For(0) // it is known that there is room, and will not be news
 	o := s.(monitor.OutputLender).LendOutput()
 	require.Nil(t, s.(monitor.OutputLender).LendOutput(), "it is lent")
@@ -71,7 +71,7 @@ func TestWhatEndsALoan(t *testing.T) {
 		"Abort":  func(s monitor.Stream, _ monitor.Output) { s.Abort() },
 	} {
 		l := servertest.New(t, act.Config{})
-		s, _ := l.Stream("unix", nil)
+		s, _ := l.Stream("unix")
 		o := s.(monitor.OutputLender).LendOutput()
 		end(s, o)
 		_, err := o.Send(nil, []byte("x"))
@@ -88,7 +88,7 @@ func TestWhatEndsALoan(t *testing.T) {
 func TestALoanKeepsItsError(t *testing.T) {
 	for _, call := range []string{"send", "sendfile"} {
 		l := servertest.New(t, act.Config{})
-		s, _ := l.Stream("unix", nil)
+		s, _ := l.Stream("unix")
 		o := s.(monitor.OutputLender).LendOutput()
 		gone := file(t, 10)
 		_, err := o.SendFile(gone, 10, 10)
@@ -113,7 +113,7 @@ func TestALoanKeepsItsError(t *testing.T) {
 		s.Abort()
 	}
 	l := servertest.New(t, act.Config{})
-	s, peer := l.Stream("unix", nil)
+	s, peer := l.Stream("unix")
 	o := s.(monitor.OutputLender).LendOutput()
 	_, err := peer.Write([]byte("x"))
 	require.NoError(t, err)

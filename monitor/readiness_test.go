@@ -22,7 +22,7 @@ const everything = netpoll.In | netpoll.Out | netpoll.PeerClosed | netpoll.Prior
 func TestEachSchedulerHasOneEngineThatDoesNotKeepRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	require.Same(t, l.Engine(), l.Engine())
-	stream, _ := l.Stream("tcp", nil)
+	stream, _ := l.Stream("tcp")
 	require.NoError(t, l.S.Run(), "a connection that no task waits for does not keep Run from returning")
 	require.Panics(t, func() { engine.Below.Put(l.S, l.OS) }, "the first engine may be in use")
 	stream.Abort()
@@ -55,7 +55,7 @@ func TestAnEventForAClosedAndReusedDescriptorIsIgnored(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	l.Engine() // its descriptors are not to come between
 	fd, _ := l.Pair("tcp")
-	first := l.Adopt(fd, loopback, unlimited)
+	first := l.Adopt(fd, loopback)
 	stale := l.OS.Tag(fd)
 	spare, other := l.Pair("tcp") // made before the close, so that its number is another
 	first.Abort()
@@ -64,7 +64,7 @@ func TestAnEventForAClosedAndReusedDescriptorIsIgnored(t *testing.T) {
 
 	again, peer := l.Pair("tcp")
 	require.Equal(t, fd, again, "the system gives the number again")
-	second := l.Adopt(again, loopback, unlimited)
+	second := l.Adopt(again, loopback)
 	defer second.Abort()
 	require.Equal(t, uint32(stale), uint32(l.OS.Tag(again)), "and the engine the slot")
 	require.NotEqual(t, stale, l.OS.Tag(again))
@@ -92,7 +92,7 @@ func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	streams := make([]monitor.Stream, n)
 	for i := range streams {
-		stream, peer := l.Stream([]string{"tcp", "unix"}[i%2], nil)
+		stream, peer := l.Stream([]string{"tcp", "unix"}[i%2])
 		defer stream.Abort()
 		streams[i] = stream
 		servertest.Send(t, peer, text(i))
@@ -124,8 +124,8 @@ func text(i int) string { return strings.Repeat(fmt.Sprintf("<%d>", i), 2000) }
 // received over loans that were not copied yet.
 func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	a, peerA := l.Stream("tcp", nil)
-	b, peerB := l.Stream("tcp", nil)
+	a, peerA := l.Stream("tcp")
+	b, peerB := l.Stream("tcp")
 	defer a.Abort()
 	defer b.Abort()
 	servertest.Send(t, peerA, "the first's bytes")
@@ -158,9 +158,9 @@ func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 
 func TestEverythingIsClosedWithTheScheduler(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
-	a := open(l, unlimited)
-	linger, _ := l.Stream("tcp", nil)
+	stream, peer := l.Stream("tcp")
+	a := open(l, nil)
+	linger, _ := l.Stream("tcp")
 	linger.Close(time.Hour)
 	require.Error(t, l.S.Close(), "a Cut: one lingers")
 

@@ -48,7 +48,7 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := servertest.New(t, act.Config{})
-			stream, _ := l.Stream("unix", nil)
+			stream, _ := l.Stream("unix")
 			l.For(0) // it is known that there is room, and will not be news
 			l.OS.Fail = servertest.Failing("sendfile", syscall.EAGAIN)
 			_, err := stream.(monitor.FileSender).SendFile(file(t, 10), 0, 10)
@@ -73,7 +73,7 @@ func TestTheWaitForRoomForAFileEnds(t *testing.T) {
 
 func TestErrorsOfSendFile(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, _ := l.Stream("unix", nil)
+	stream, _ := l.Stream("unix")
 	sender, f, said := stream.(monitor.FileSender), file(t, 10), error(nil)
 	l.OS.Fail = func(string, int) error { return said }
 	for _, said = range []error{syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.ENOTSUP} {

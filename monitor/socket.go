@@ -18,11 +18,11 @@ import (
 // source is common to the sockets of one service, or of one kind of dialled connections, on a scheduler.
 type source struct {
 	e       *readiness
-	limiter *ConnLimiter
+	limiter *engine.Limiter
 	local   bool // Unix sockets: after a short read there may be more
 }
 
-func (e *readiness) sourceOf(local bool, limiter *ConnLimiter) *source {
+func (e *readiness) sourceOf(local bool, limiter *engine.Limiter) *source {
 	src := source{e: e, limiter: limiter, local: local}
 	if e.source == nil || *e.source != src {
 		e.source = &src

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/monitor"
@@ -64,7 +65,7 @@ func TestNothingIsLeftBehindByAShortRead(t *testing.T) {
 func exchange(t *testing.T, r *rand.Rand, network, mark string, split func(*testing.T, net.Conn, string)) {
 	t.Helper()
 	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream(network, nil)
+	stream, peer := l.Stream(network)
 	defer stream.Abort()
 	script := make([]int, 2+r.IntN(12))
 	for i := range script {
@@ -115,7 +116,7 @@ func exchange(t *testing.T, r *rand.Rand, network, mark string, split func(*test
 // EAGAIN; it was believed.
 func TestAReceiveAtTheMarkIsTriedTwice(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
+	stream, peer := l.Stream("tcp")
 	defer stream.Abort()
 	servertest.Send(t, peer, "before")
 	shout(t, peer, "!")
@@ -148,7 +149,7 @@ func TestADialledConnectionDoesNotDelaySmallSegments(t *testing.T) {
 		}
 		return nil
 	}
-	dial, err := l.Engine().Dial(door.Addr(), monitor.ConnOptions{})
+	dial, err := l.Engine().Dial(door.Addr(), engine.ConnOptions{})
 	require.NoError(t, err)
 	defer dial.Close()
 	on, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY)

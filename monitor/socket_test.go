@@ -79,7 +79,7 @@ func drained(peer net.Conn) <-chan int {
 
 func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
+	stream, peer := l.Stream("tcp")
 	defer stream.Abort()
 	woken := 0
 	l.S.Spawn(servertest.Waits(func(t *act.Task) { stream.AwaitOutput(t.Waker(), 0) }, &woken))
@@ -94,7 +94,7 @@ func TestAwaitWakesAtOnceWhenThereIsNothingToWaitFor(t *testing.T) {
 // normal end, so that bytes which were never taken looked delivered.
 func TestAnEndWithAResetBehindItIsNoOrderlyEnd(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	stream, peer := l.Stream("tcp", nil)
+	stream, peer := l.Stream("tcp")
 	defer stream.Abort()
 	require.NoError(t, peer.Close())
 	l.Until("the end", func() bool { return monitor.Reported(stream, netpoll.PeerClosed) })
@@ -114,7 +114,7 @@ func TestAnEndWithAResetBehindItIsNoOrderlyEnd(t *testing.T) {
 func TestTheEndWakesEvenIfItIsNotReportedAsInput(t *testing.T) {
 	for _, said := range []netpoll.Ready{netpoll.PeerClosed, netpoll.Error, netpoll.PeerClosed | netpoll.Error} {
 		l := servertest.New(t, act.Config{})
-		stream, peer := l.Stream("tcp", nil)
+		stream, peer := l.Stream("tcp")
 		var got []byte
 		var end error
 		listen(l, stream, &got, &end)

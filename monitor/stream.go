@@ -8,8 +8,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Stream is the transport under a connection: bytes in order, both ways, on one scheduler. An [Engine] makes Streams,
-// and a filter such as TLS makes one over another. Programs use a listener.Conn instead. All methods belong to the
+// Stream is the transport under a connection: bytes in order, both ways, on one scheduler. The engine of a scheduler
+// makes Streams, and a filter such as TLS makes one over another. Programs use a listener.Conn instead. All methods belong to the
 // scheduler's thread and none blocks.
 //
 // A Stream over another one that passes all bytes on unchanged and holds none back may have a method

@@ -194,7 +194,7 @@ type descriptor struct {
 	report func(netpoll.Ready)
 }
 
-// Watch implements Engine.
+// Watch implements engine.Engine.
 func (e *readiness) Watch(fd int, k netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error) {
 	d := &descriptor{e: e, fd: fd, report: report}
 	if d.slot, err = e.register(fd, k, d); err != nil {

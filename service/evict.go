@@ -12,8 +12,6 @@ import (
 const (
 	// idleFor is how long a connection must have been idle by default before it may be closed to make room.
 	idleFor = 500 * time.Millisecond
-	// askAgain is how often a service without room searches again for an idle connection, while a client waits.
-	askAgain = 100 * time.Millisecond
 	// mostFound bounds how many idle connections one search keeps, so that a crowd of clients does not cost a search each.
 	mostFound = 64
 )
@@ -34,13 +32,13 @@ type found struct {
 // waits to be accepted, it evicts the connection that has been idle for longest: on this scheduler, or else on another
 // one. It searches the tasks and keeps no sorted list: a list would cost each connection memory, and each message time.
 func (a *acceptor) makeRoom(t *act.Task) {
-	if a.ordered || a.config.evictAfter < 0 || !a.accept.From.Crowded() {
+	if a.ordered || a.config.evictAfter < 0 || !a.from.Crowded() {
 		return
 	}
 	if !a.evict() {
 		a.server.askAnother(a)
 	}
-	t.WakeAfter(&a.again, askAgain)
+	t.WakeAfter(&a.again, tryAgain)
 }
 
 // evict evicts the connection of this scheduler that has been idle for longest, and reports whether there is one.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
@@ -59,7 +60,7 @@ func (x *session) Still() time.Duration {
 	return -1
 }
 
-func (a *acceptor) Describe(d *act.Description) { a.accept.Describe(d) }
+func (a *acceptor) Describe(d *act.Description) { d.Of(a.from) }
 
 // Service returns the name of the service.
 func (a *acceptor) Service() string { return a.config.name }
@@ -81,8 +82,8 @@ func (a *acceptor) List(again bool, visit func(row any) bool) (more bool) {
 
 // refusals adds the counts of the listening socket to row.
 func (a *acceptor) refusals(row *facts.Service) {
-	if a.accept.From != nil {
-		full, short := a.accept.From.Refusals()
+	if a.from != nil {
+		full, short := a.from.Refusals()
 		row.Full += full
 		row.Shortages += short
 	}
@@ -105,7 +106,7 @@ type ended struct {
 
 type endedService struct {
 	config  *config
-	limiter *monitor.ConnLimiter
+	limiter *engine.Limiter
 }
 
 var allEnded = act.NewLocal(func(*act.Scheduler) *ended { return &ended{} })

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/monitor"
 )
 
 // Listener is a service that listens at an address, a TCP port or a Unix stream socket, and spawns a task for each
@@ -98,7 +98,7 @@ type Listener struct {
 	mu        sync.Mutex
 	group     *act.Group
 	addr      net.Addr
-	limiter   *monitor.ConnLimiter
+	limiter   *engine.Limiter
 	acceptors []*acceptor // the demons, all of one Group: one on each scheduler, or more with inherited sockets
 
 	inherited *handover.Sockets // for the next Group; nil: none

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
@@ -72,14 +73,14 @@ func (v *listening) owns(x *handover.Sockets) bool {
 
 // places returns the sockets for s: one of its own, or some of the inherited ones. No inherited socket is left out,
 // since closing one would reset the connections that wait there. v.mu is locked.
-func (v *Listener) places(s *act.Scheduler, o monitor.ListenOptions) (all []monitor.ListenOptions) {
+func (v *Listener) places(s *act.Scheduler, o engine.ListenOptions) (all []engine.ListenOptions) {
 	first := len(v.acceptors) == 0
 	switch in := v.inherited; {
 	case in == nil:
 		if !first {
-			o.Sibling = v.acceptors[0].accept.From
+			o.Sibling = v.acceptors[0].from
 		}
-		return []monitor.ListenOptions{o}
+		return []engine.ListenOptions{o}
 	case first || !in.Shared:
 		n := len(s.Group().Schedulers())
 		for i, fd := range in.FDs {
@@ -89,12 +90,12 @@ func (v *Listener) places(s *act.Scheduler, o monitor.ListenOptions) (all []moni
 			}
 		}
 		if all == nil {
-			return []monitor.ListenOptions{o} // see join
+			return []engine.ListenOptions{o} // see join
 		}
 	default:
 		for _, a := range v.acceptors {
 			if a.home == v.acceptors[0].home {
-				o.Sibling = a.accept.From
+				o.Sibling = a.from
 				all = append(all, o)
 			}
 		}
@@ -110,12 +111,12 @@ func (a *acceptor) join(s *act.Scheduler) bool {
 	defer v.mu.Unlock()
 	e, err := monitor.EngineOf(s)
 	if err == nil {
-		i := slices.IndexFunc(v.acceptors, func(b *acceptor) bool { return b.accept.From != nil })
+		i := slices.IndexFunc(v.acceptors, func(b *acceptor) bool { return b.from != nil })
 		if i < 0 {
 			return false // the others have ended
 		}
-		a.options.Sibling = v.acceptors[i].accept.From
-		a.accept.From, err = e.Listen(a.options)
+		a.options.Sibling = v.acceptors[i].from
+		a.from, err = e.Listen(a.options)
 	}
 	if err != nil {
 		s.Logger().Warn("a scheduler accepts no connections", zap.Int("scheduler", s.Index()), zap.Stringer("at", v.addr), zap.Error(err))
@@ -130,10 +131,10 @@ func (v *listening) Sockets() (*handover.Sockets, error) {
 	x := &handover.Sockets{Name: v.Name, Address: v.Address, Lent: v.inherited != nil && v.inherited.Lent}
 	var known []int
 	for _, a := range v.acceptors {
-		if a.accept.From == nil {
+		if a.from == nil {
 			continue
 		}
-		fd, err := a.accept.From.Descriptor()
+		fd, err := a.from.Descriptor()
 		if errors.Is(err, errors.ErrUnsupported) {
 			x.Close()
 			return nil, fmt.Errorf("the engine of scheduler %d cannot give a socket away: %w", a.home.Index(), err)

@@ -24,7 +24,7 @@ import (
 func Completions(s *act.Scheduler) error {
 	e := &completer{r: runners.Get(s)}
 	e.r.completer = e
-	monitor.SetEngine(s, e)
+	engine.Set(s, e)
 	return nil
 }
 
@@ -60,8 +60,8 @@ func (e *completer) later(complete func()) {
 	w.after(w.dice[network].duration(0, 50*time.Microsecond), complete)
 }
 
-// Listen implements monitor.Engine. The options of TCP have no effect.
-func (e *completer) Listen(o monitor.ListenOptions) (monitor.Acceptor, error) {
+// Listen implements engine.Engine. The options of TCP have no effect.
+func (e *completer) Listen(o engine.ListenOptions) (engine.Acceptor, error) {
 	l, err := e.listen(o)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (e *completer) Listen(o monitor.ListenOptions) (monitor.Acceptor, error) {
 	return d, nil
 }
 
-func (e *completer) listen(o monitor.ListenOptions) (*listening, error) {
+func (e *completer) listen(o engine.ListenOptions) (*listening, error) {
 	n := &e.r.w.net
 	if unix, ok := o.Addr.(*net.UnixAddr); ok {
 		if o.Sibling != nil {
@@ -86,12 +86,12 @@ func (e *completer) listen(o monitor.ListenOptions) (*listening, error) {
 	return n.listenTCP(at, o.Sibling == nil, o.Backlog)
 }
 
-// acceptor is a monitor.Acceptor. An accept starts when a connection waits and the limiter has room. It completes some
+// acceptor is a engine.Acceptor. An accept starts when a connection waits and the limiter has room. It completes some
 // time later, whether Accept was called or not.
 type acceptor struct {
 	e       *completer
 	l       *listening
-	limiter *monitor.ConnLimiter
+	limiter *engine.Limiter
 	pending int // accepts that have started
 	got     []accept
 	waker   act.Waker
@@ -151,13 +151,13 @@ func (d *acceptor) complete() (*stream, error) {
 	case d.closed || len(l.queue) == 0:
 	case w.fault(noDescriptors, d.e.r.server.kernel):
 		d.e.counts.Shortages++
-		err = fmt.Errorf("%w: %w", monitor.ErrShortage, syscall.ENFILE)
+		err = fmt.Errorf("%w: %w", engine.ErrShortage, syscall.ENFILE)
 	case !l.queue[0].c.local && w.fault(abortedConn, l):
 		end := l.queue.pop()
 		end.c.disrupt()
 		l.refuse(end)
 		d.e.counts.Lost++
-		err = fmt.Errorf("%w: %w", monitor.ErrConnAborted, syscall.ECONNABORTED)
+		err = fmt.Errorf("%w: %w", engine.ErrConnAborted, syscall.ECONNABORTED)
 	default:
 		k := &stream{e: d.e, end: l.queue.pop(), limiter: d.limiter}
 		k.end.holder = k
@@ -174,8 +174,8 @@ func (d *acceptor) wake() {
 	d.e.r.wake()
 }
 
-// Accept and the following methods implement monitor.Acceptor.
-func (d *acceptor) Accept() (monitor.Stream, error) {
+// Accept and the following methods implement engine.Acceptor.
+func (d *acceptor) Accept() (engine.Stream, error) {
 	switch {
 	case d.closed:
 		return nil, net.ErrClosed
@@ -252,13 +252,9 @@ func (d *acceptor) Crowded() bool { return false }
 // Refusals counts nothing: an accept waits for a place.
 func (d *acceptor) Refusals() (full, short uint64) { return 0, 0 }
 
-// Dial implements monitor.Engine. The options of TCP have no effect.
-func (e *completer) Dial(addr net.Addr, o monitor.ConnOptions) (monitor.PendingConn, error) {
-	limiter := o.Limiter
-	if !limiter.Acquire() {
-		return nil, monitor.ErrFull
-	}
-	k := &stream{e: e, limiter: limiter, dialing: true}
+// Dial implements engine.Engine. The options of TCP have no effect.
+func (e *completer) Dial(addr net.Addr, _ engine.ConnOptions) (engine.PendingConn, error) {
+	k := &stream{e: e, dialing: true}
 	var err error
 	if unix, ok := addr.(*net.UnixAddr); ok {
 		k.end, err = e.r.w.net.dialUnix(unix.Name, k)
@@ -266,7 +262,6 @@ func (e *completer) Dial(addr net.Addr, o monitor.ConnOptions) (monitor.PendingC
 		k.end, err = e.r.w.net.dialTCP(addr.(*net.TCPAddr).AddrPort(), k)
 	}
 	if err != nil {
-		limiter.Release()
 		return nil, err
 	}
 	e.counts.Dials++
@@ -275,10 +270,10 @@ func (e *completer) Dial(addr net.Addr, o monitor.ConnOptions) (monitor.PendingC
 	return &dialled{k}, nil
 }
 
-// dialled is a monitor.PendingConn.
+// dialled is a engine.PendingConn.
 type dialled struct{ k *stream }
 
-func (p *dialled) Stream() (monitor.Stream, error) {
+func (p *dialled) Stream() (engine.Stream, error) {
 	k := p.k
 	switch {
 	case k == nil:
@@ -313,7 +308,7 @@ func (p *dialled) Close() {
 type stream struct {
 	e       *completer
 	end     *end
-	limiter *monitor.ConnLimiter
+	limiter *engine.Limiter
 	dialing bool
 
 	in      []byte // received and not lent

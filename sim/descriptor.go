@@ -3,7 +3,7 @@ package sim
 import (
 	"syscall"
 
-	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -73,7 +73,7 @@ type poll struct {
 	over   bool
 }
 
-// Watch implements monitor.Engine.
+// Watch implements engine.Engine.
 func (e *completer) Watch(fd int, kind netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error) {
 	f := e.r.server.kernel.get(fd, "watch")
 	switch {
@@ -105,4 +105,4 @@ func (p *poll) stop() error {
 	return nil
 }
 
-var _ monitor.Engine = (*completer)(nil)
+var _ engine.Engine = (*completer)(nil)

@@ -137,7 +137,7 @@ type Kind struct {
 }
 
 // Engine is a worker: it claims tasks of a [store.Store] and calls processors for them. (It is unrelated to
-// monitor.Engine, which makes connections.) Any goroutine may call its methods. Most of them wait for the store, so an
+// the engine of connections of package monitor.) Any goroutine may call its methods. Most of them wait for the store, so an
 // action on a scheduler calls them with [NewCall].
 type Engine struct {
 	cfg   Config

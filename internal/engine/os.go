@@ -1,5 +1,3 @@
-// Package engine is the door between the engines of package monitor and package sim, which simulates the kernel below one of
-// them and has another one of its own. Tests put their kernels there, too. Nothing of it is for users.
 package engine
 
 import (

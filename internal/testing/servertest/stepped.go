@@ -48,7 +48,7 @@ func New(t testing.TB, cfg act.Config) *Stepped {
 }
 
 // Engine opens and returns the engine of the scheduler.
-func (l *Stepped) Engine() monitor.Engine {
+func (l *Stepped) Engine() engine.Engine {
 	e, err := monitor.EngineOf(l.S)
 	require.NoError(l.T, err)
 	return e
@@ -95,20 +95,20 @@ func (l *Stepped) For(d time.Duration) {
 	})
 }
 
-// Stream returns both ends of a connection. network is "tcp" or "unix". The limiter may be nil.
-func (l *Stepped) Stream(network string, limiter *monitor.ConnLimiter) (monitor.Stream, net.Conn) {
+// Stream returns both ends of a connection. network is "tcp" or "unix".
+func (l *Stepped) Stream(network string) (monitor.Stream, net.Conn) {
 	l.T.Helper()
 	fd, peer := l.Pair(network)
-	return l.Adopt(fd, peer.LocalAddr(), limiter), peer
+	return l.Adopt(fd, peer.LocalAddr()), peer
 }
 
 // Adopt makes a Stream of a connected socket, as a connection that was dialled to addr.
-func (l *Stepped) Adopt(fd int, addr net.Addr, limiter *monitor.ConnLimiter) monitor.Stream {
+func (l *Stepped) Adopt(fd int, addr net.Addr) monitor.Stream {
 	l.T.Helper()
 	l.Engine()
 	l.OS.dialled = fd
 	defer func() { l.OS.dialled = 0 }()
-	dial, err := l.Engine().Dial(addr, monitor.ConnOptions{Limiter: limiter})
+	dial, err := l.Engine().Dial(addr, engine.ConnOptions{})
 	require.NoError(l.T, err)
 	stream, err := dial.Stream()
 	require.NoError(l.T, err)
@@ -118,7 +118,7 @@ func (l *Stepped) Adopt(fd int, addr net.Addr, limiter *monitor.ConnLimiter) mon
 // Conn is Stream with a listener.Conn.
 func (l *Stepped) Conn(network string, limits listener.Limits) (*listener.Conn, net.Conn) {
 	l.T.Helper()
-	stream, peer := l.Stream(network, nil)
+	stream, peer := l.Stream(network)
 	return listener.NewConn(l.S, stream, limits), peer
 }
 

@@ -1,7 +1,7 @@
 // Package streamtest is the suite that each [monitor.Stream] has to pass below a [listener.Conn]: the sockets of an engine,
 // of a simulated engine, and of filters such as TLS. Only tests import it.
 //
-// A new engine passes it if it implements [monitor.Engine], or if its Streams come from a filter:
+// A new engine passes it if it implements Engine of internal/engine, or if its Streams come from a filter:
 //
 //	streamtest.Run(t, streamtest.Sockets("tcp", filters, client)) // over real sockets
 //	streamtest.Run(t, streamtest.Way{Play: …})                    // anything else, such as the worlds of package sim

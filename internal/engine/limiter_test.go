@@ -1,4 +1,4 @@
-package monitor_test
+package engine_test
 
 import (
 	"testing"
@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
-	"github.com/daimon-go/daimon/monitor"
 )
 
-func TestAConnLimiterHasAsManyPlacesAsGiven(t *testing.T) {
-	a := monitor.NewConnLimiter(2)
+func TestALimiterHasAsManyPlacesAsGiven(t *testing.T) {
+	a := engine.NewLimiter(2)
 	require.True(t, a.Acquire())
 	require.True(t, a.Acquire())
 	require.False(t, a.Acquire())
@@ -19,19 +19,19 @@ func TestAConnLimiterHasAsManyPlacesAsGiven(t *testing.T) {
 	a.Release()
 	require.True(t, a.Acquire())
 
-	for _, unlimited := range []*monitor.ConnLimiter{nil, monitor.NewConnLimiter(0), monitor.NewConnLimiter(-1)} {
+	for _, unlimited := range []*engine.Limiter{nil, engine.NewLimiter(0), engine.NewLimiter(-1)} {
 		for range 1000 {
 			require.True(t, unlimited.Acquire())
 		}
 		unlimited.Release()
 		unlimited.Await(&act.AtomicWaker{})
 	}
-	var none *monitor.ConnLimiter
+	var none *engine.Limiter
 	require.Zero(t, none.Conns(), "it counts nothing")
-	require.Equal(t, 1000, func() int { a := monitor.NewConnLimiter(0); enter(a, 1000); return a.Conns() }())
+	require.Equal(t, 1000, func() int { a := engine.NewLimiter(0); enter(a, 1000); return a.Conns() }())
 }
 
-func enter(a *monitor.ConnLimiter, n int) {
+func enter(a *engine.Limiter, n int) {
 	for range n {
 		a.Acquire()
 	}
@@ -39,21 +39,21 @@ func enter(a *monitor.ConnLimiter, n int) {
 
 // What was broken: a caller that waited again before a place was free was noted again.
 func TestAWaiterForAPlaceIsNotedOnce(t *testing.T) {
-	a := monitor.NewConnLimiter(1)
+	a := engine.NewLimiter(1)
 	require.True(t, a.Acquire())
 	var bell act.AtomicWaker
 	for range 100 {
 		a.Await(&bell)
 	}
-	require.Equal(t, 1, monitor.Waiting(a))
+	require.Equal(t, 1, engine.Waiting(a))
 	a.Release()
-	require.Zero(t, monitor.Waiting(a))
+	require.Zero(t, engine.Waiting(a))
 }
 
 // Between "there is no place" and "wake me when there is" the place may have become free.
 func TestAPlaceReleasedBeforeTheWaitIsNotMissed(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	a := monitor.NewConnLimiter(1)
+	a := engine.NewLimiter(1)
 	require.True(t, a.Acquire())
 	woken := 0
 	var bell act.AtomicWaker
@@ -68,7 +68,7 @@ func TestAPlaceReleasedBeforeTheWaitIsNotMissed(t *testing.T) {
 // One that is woken may have nothing to accept: then the place must not stay free while another has.
 func TestAFreePlaceWakesAllThatWait(t *testing.T) {
 	l := servertest.New(t, act.Config{})
-	a := monitor.NewConnLimiter(1)
+	a := engine.NewLimiter(1)
 	require.True(t, a.Acquire())
 	const waiters = 3
 	var bells [waiters]act.AtomicWaker
@@ -79,7 +79,7 @@ func TestAFreePlaceWakesAllThatWait(t *testing.T) {
 			a.Await(&bells[i])
 		}, &woken))
 	}
-	l.Until("all wait", func() bool { return monitor.Waiting(a) == waiters })
+	l.Until("all wait", func() bool { return engine.Waiting(a) == waiters })
 	require.Zero(t, woken)
 	a.Release()
 	l.Until("all are woken", func() bool { return woken == waiters })

@@ -1,4 +1,4 @@
-package monitor
+package engine
 
 import (
 	"slices"
@@ -8,12 +8,12 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// ConnLimiter bounds the connections of a service over all schedulers. An [Engine] acquires a place before it accepts a
+// Limiter bounds the connections of a service over all schedulers. An [Engine] acquires a place before it accepts a
 // connection, and the connection releases it when its descriptor is closed, after lingering. A completion engine
 // acquires a place only for an accept that has a connection waiting for it, so that a scheduler without clients takes
-// no place from the others. Services make one of their MaxConns. All methods are for any goroutine. The nil ConnLimiter
+// no place from the others. Services make one of their MaxConns. All methods are for any goroutine. The nil Limiter
 // counts nothing and has no limit.
-type ConnLimiter struct {
+type Limiter struct {
 	max     int64
 	open    atomic.Int64
 	waiting atomic.Int32 // len(wakers)
@@ -21,11 +21,11 @@ type ConnLimiter struct {
 	wakers  []*act.AtomicWaker // waiting for a place, each once
 }
 
-// NewConnLimiter returns a ConnLimiter with max places; 0 or less means no limit.
-func NewConnLimiter(max int) *ConnLimiter { return &ConnLimiter{max: int64(max)} }
+// NewLimiter returns a Limiter with max places; 0 or less means no limit.
+func NewLimiter(max int) *Limiter { return &Limiter{max: int64(max)} }
 
 // Conns returns the number of places that are taken.
-func (l *ConnLimiter) Conns() int {
+func (l *Limiter) Conns() int {
 	if l == nil {
 		return 0
 	}
@@ -33,7 +33,7 @@ func (l *ConnLimiter) Conns() int {
 }
 
 // Max returns the number of places; 0 means no limit.
-func (l *ConnLimiter) Max() int {
+func (l *Limiter) Max() int {
 	if l == nil {
 		return 0
 	}
@@ -41,7 +41,7 @@ func (l *ConnLimiter) Max() int {
 }
 
 // Acquire takes a place and reports whether one was free.
-func (l *ConnLimiter) Acquire() bool {
+func (l *Limiter) Acquire() bool {
 	if l == nil {
 		return true
 	}
@@ -57,7 +57,7 @@ func (l *ConnLimiter) Acquire() bool {
 }
 
 // Release gives a place back and wakes all Wakers of Await.
-func (l *ConnLimiter) Release() {
+func (l *Limiter) Release() {
 	if l == nil {
 		return
 	}
@@ -69,7 +69,7 @@ func (l *ConnLimiter) Release() {
 
 // Await wakes w once when a place is free, at once if one is free now. Calling it again with the same w, set again,
 // takes no further memory.
-func (l *ConnLimiter) Await(w *act.AtomicWaker) {
+func (l *Limiter) Await(w *act.AtomicWaker) {
 	if l == nil {
 		w.Wake()
 		return
@@ -85,7 +85,7 @@ func (l *ConnLimiter) Await(w *act.AtomicWaker) {
 	}
 }
 
-func (l *ConnLimiter) wake() {
+func (l *Limiter) wake() {
 	l.mu.Lock()
 	wakers := l.wakers
 	l.wakers = nil

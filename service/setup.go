@@ -3,23 +3,19 @@ package service
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/logs"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
-	"github.com/daimon-go/daimon/shutdown"
 )
-
-// acceptsATurn bounds what a service accepts in one turn.
-const acceptsATurn = 64
 
 // config is a Listener on one scheduler, after the defaults.
 type config struct {
@@ -122,29 +118,29 @@ func (v *Listener) listen(s *act.Scheduler, c *config) (demons []*acceptor, err 
 	switch {
 	case len(v.acceptors) == 0:
 		places, unset = c.room()
-		v.group, v.addr, v.limiter, v.given = s.Group(), nil, monitor.NewConnLimiter(places), false
+		v.group, v.addr, v.limiter, v.given = s.Group(), nil, engine.NewLimiter(places), false
 	case v.group != s.Group():
 		return nil, errors.New("the service runs in another Group")
 	case slices.ContainsFunc(v.acceptors, func(a *acceptor) bool { return a.home == s }):
 		return nil, errors.New("the service was already set up on this scheduler")
 	}
-	o := monitor.ListenOptions{Addr: v.addr, Backlog: v.Backlog, Prepare: v.prepare, ConnOptions: monitor.ConnOptions{Limiter: v.limiter,
-		KeepAlive: v.KeepAlive, ReceiveBuffer: c.limits.ReceiveBuffer, SendBuffer: c.limits.SendBuffer}}
+	o := engine.ListenOptions{Addr: v.addr, Backlog: v.Backlog, Prepare: v.prepare, Limiter: v.limiter,
+		ConnOptions: engine.ConnOptions{KeepAlive: v.KeepAlive, ReceiveBuffer: c.limits.ReceiveBuffer, SendBuffer: c.limits.SendBuffer}}
 	if v.addr == nil && v.inherited == nil {
 		if o.Addr, err = v.resolve(); err != nil {
 			return nil, err
 		}
 	}
 	for _, o := range v.places(s, o) {
-		a := &acceptor{accept: listener.Accept{Limits: c.limits}, options: o, config: c, server: v, home: s}
+		a := &acceptor{options: o, config: c, server: v, home: s}
 		if v.inherited == nil || o.Inherited != 0 || v.inherited.Shared {
-			if a.accept.From, err = e.Listen(o); err != nil {
+			if a.from, err = e.Listen(o); err != nil {
 				for _, a := range demons {
-					_ = a.accept.From.Close() // the error that matters is the other one
+					_ = a.from.Close() // the error that matters is the other one
 				}
 				return nil, err
 			}
-			v.addr = a.accept.From.Addr()
+			v.addr = a.from.Addr()
 		}
 		demons = append(demons, a)
 	}
@@ -161,76 +157,3 @@ func (v *Listener) most() int {
 	defer v.mu.Unlock()
 	return v.limiter.Max()
 }
-
-// acceptor is the demon of one listening socket on one scheduler.
-type acceptor struct {
-	accept  listener.Accept
-	options monitor.ListenOptions
-	config  *config
-	server  *Listener
-	home    *act.Scheduler
-	ordered bool
-	again   act.Timer // while it waits for room
-	found   []found   // what may make room
-	asked   int       // which of the others was asked last
-}
-
-// Act accepts the connections that have arrived, at most acceptsATurn. During shutdown it first accepts all that have
-// arrived, since their clients believe that they are connected, and then ends.
-func (a *acceptor) Act(t *act.Task) act.Directive {
-	if a.accept.From == nil {
-		if a.ordered || !a.join(t.Scheduler()) {
-			return act.Done
-		}
-	}
-	for range acceptsATurn {
-		switch d := a.accept.Act(t); d {
-		case act.Done:
-			a.config.row.Accepted++
-			t.Scheduler().Spawn(&session{conn: a.accept.Conn(), config: a.config})
-		case act.Yield:
-		case act.Wait:
-			a.makeRoom(t)
-			return d
-		case act.Failed:
-			if a.ordered && errors.Is(t.Err(), net.ErrClosed) {
-				return act.Done
-			}
-			return d
-		default:
-			return d
-		}
-	}
-	return act.Yield
-}
-
-// Stop makes the demon end.
-func (a *acceptor) Stop(*act.Task, shutdown.Order) {
-	a.ordered = true
-	if a.accept.From != nil {
-		a.server.mu.Lock()
-		defer a.server.mu.Unlock()
-		a.accept.From.Stop(a.server.gives())
-	}
-}
-
-// Close stops listening.
-func (a *acceptor) Close() error {
-	v := a.server
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.acceptors = slices.DeleteFunc(v.acceptors, func(b *acceptor) bool { return a == b })
-	if a.accept.From == nil {
-		return nil
-	}
-	if v.gives() {
-		a.accept.From.Stop(true)
-	}
-	a.ended()
-	if len(v.acceptors) == 0 {
-		v.inherited = nil // another Group opens sockets of its own
-	}
-	return a.accept.From.Close()
-}
-
-func (a *acceptor) String() string { return fmt.Sprintf("service on %v", a.server.Addr()) }
