@@ -52,7 +52,7 @@ func TestAllocations(t *testing.T) {
 			_ = f.Resolve(1)
 			servertest.Step(t, s)
 		}},
-		{"two futures, a callback and its closure", 4, func() {
+		{"two futures and a callback", 3, func() {
 			f := future.New[int](s)
 			future.Map(f, double)
 			servertest.Step(t, s)

@@ -21,7 +21,7 @@
 //
 // # Callbacks
 //
-// A callback ([Map], [Then], [Future.Recover], [Future.Handle]) is a task on the future's home scheduler:
+// A callback ([Map], [Future.Handle]) is a task on the future's home scheduler:
 //
 //   - It has a turn of its own. It never runs inside Resolve, Fail or the call that registered it, even if the
 //     future was resolved long before.
@@ -29,7 +29,7 @@
 //   - A pending callback keeps Run from returning. During shutdown it goes on, within the bounds of the policy. A
 //     callback that is dropped is named in the shutdown.Cut, and the future that it would have resolved fails with
 //     [act.ErrDropped].
-//   - A panic in a callback of Map, Then or Recover becomes the error of the future that it resolves, as an
+//   - A panic in a callback of Map becomes the error of the future that it resolves, as an
 //     *act.Panic.
 //
 // A future itself keeps nothing alive: no Run, no thread, no goroutine. It may be resolved and read after its scheduler

@@ -1,7 +1,6 @@
 package future_test
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -66,35 +65,6 @@ func ExampleMap() {
 	// <nil>
 }
 
-// The function given to Then may return a future of its own.
-func ExampleThen() {
-	s := act.New(act.Config{})
-	defer s.Close()
-	user := future.Go(s, func() (string, error) { return "ada", nil })
-	quota := future.Then(user, func(name string) *future.Future[int] {
-		return future.Go(s, func() (int, error) { return 10 * len(name), nil })
-	})
-	quota.Handle(func(n int, err error) { fmt.Println(n, err) })
-	fmt.Println(s.Run())
-	// Output:
-	// 30 <nil>
-	// <nil>
-}
-
-func ExampleFuture_Recover() {
-	s := act.New(act.Config{})
-	defer s.Close()
-	f := future.New[string](s)
-	_ = f.Fail(errors.New("no such host"))
-	f.Recover(func(err error) (string, error) {
-		return "a default, since there is " + err.Error(), nil
-	}).Handle(func(v string, err error) { fmt.Println(v, err) })
-	fmt.Println(s.Run())
-	// Output:
-	// a default, since there is no such host <nil>
-	// <nil>
-}
-
 // A blocking function runs on another goroutine.
 func ExampleGo() {
 	s := act.New(act.Config{})
@@ -122,20 +92,6 @@ func ExampleAll() {
 	// Output:
 	// <nil>
 	// [0 1 4 9] <nil>
-}
-
-func ExampleAny() {
-	s := act.New(act.Config{})
-	defer s.Close()
-	mirror, other := future.New[string](s), future.New[string](s)
-	fastest := future.Any(s, mirror, other)
-	_ = mirror.Fail(errors.New("unreachable"))
-	_ = other.Resolve("here you are")
-	fmt.Println(s.Run())
-	fmt.Println(fastest.Value())
-	// Output:
-	// <nil>
-	// here you are <nil>
 }
 
 // Do makes a future of an action, and Within bounds the wait for it.

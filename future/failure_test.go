@@ -39,12 +39,8 @@ func TestAFailureThatIsNotHandledIsReportedOnce(t *testing.T) {
 		}, 1},
 		{"a panic", func(s *act.Scheduler) { future.Map(resolved(s, 1), explode) }, 1},
 		{"Value", func(s *act.Scheduler) { _, _ = failed[int](s, errNo).Value() }, 0},
-		{"Recover", func(s *act.Scheduler) { failed[int](s, errNo).Recover(mend) }, 0},
 		{"Handle", func(s *act.Scheduler) { failed[int](s, errNo).Handle(func(int, error) {}) }, 0},
 		{"Await", func(s *act.Scheduler) { s.Spawn(waiter(failed[int](s, errNo).Await(), "", new([]string))) }, 0},
-		{"Any that succeeded nevertheless", func(s *act.Scheduler) {
-			future.Any(s, failed[int](s, errNo), resolved(s, 1))
-		}, 0},
 		{"All", func(s *act.Scheduler) { future.All(s, failed[int](s, errNo), failed[int](s, errBad)) }, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -11,10 +11,8 @@ func (kind) Service() string { return "futures" }
 // nameOf names a task that waits for a future to call fn.
 func nameOf(fn any) string { return act.Name(fn) + ", when a future is resolved" }
 
-func (x *doing[T]) String() string       { return act.Name(x.Action) }
-func (*all[T]) String() string           { return "future.All" }
-func (*first[T]) String() string         { return "future.Any" }
-func (*within[T]) String() string        { return "future.Within" }
-func (c *callback[T, U]) String() string { return nameOf(c.given) }
-func (h *handler[T]) String() string     { return nameOf(h.fn) }
-func (c *chain[T, U]) String() string    { return nameOf(c.fn) }
+func (x *doing[T]) String() string      { return act.Name(x.Action) }
+func (*all[T]) String() string          { return "future.All" }
+func (*within[T]) String() string       { return "future.Within" }
+func (m *mapping[T, U]) String() string { return nameOf(m.fn) }
+func (h *handler[T]) String() string    { return nameOf(h.fn) }

@@ -13,11 +13,6 @@ import (
 
 func seen(int, error) {}
 
-// unresolved is what pending returns.
-var unresolved *future.Future[int]
-
-func pending(int) *future.Future[int] { return unresolved }
-
 // What waits for a future says so.
 func TestWaitsForFutures(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -28,14 +23,11 @@ func TestWaitsForFutures(t *testing.T) {
 		"Await":  {func(s *act.Scheduler, f *future.Future[int]) { s.Spawn(f.Await()) }, "a future", ""},
 		"Handle": {func(_ *act.Scheduler, f *future.Future[int]) { f.Handle(seen) }, "a future, for future_test.seen", ""},
 		"All":    {func(s *act.Scheduler, f *future.Future[int]) { future.All(s, f, future.New[int](s)) }, "a future, number 1 of 2", "a future, number 2 of 2"},
-		"Then": {func(s *act.Scheduler, f *future.Future[int]) { future.Then(f, pending) },
-			"a future, for future_test.pending", "the future that came from future_test.pending"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := act.New(act.Config{})
 			t.Cleanup(func() { _ = s.Close() })
 			f := future.New[int](s)
-			unresolved = future.New[int](s)
 			said := func() string {
 				servertest.Step(t, s)
 				var all []string
