@@ -307,7 +307,7 @@ func (x *phased) Task(s *tasklet.Runner) (d tasklet.Directive) {
 			x.asked = 0
 		}
 	}()
-	if s.Order() != nil {
+	if s.Act().Group().Order() != nil {
 		return tasklet.Done
 	}
 	return x.step(s, here)

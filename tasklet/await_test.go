@@ -89,7 +89,7 @@ func TestAwaitIsGivenUp(t *testing.T) {
 		"with":      {tasklet.With, "aT!"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
+			r, h := tasklet.NewRunner(act.Config{}), &history{}
 			x := awaits(h, func(*tasklet.Runner) act.Action { return closing{h} })
 			ender := &phases{"E", nil}
 			ender.f = func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {

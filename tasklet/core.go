@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/daimon-go/daimon/shutdown"
+	"github.com/daimon-go/daimon/act"
 )
 
 // core is the state that all views of a Runner share.
@@ -20,7 +20,7 @@ import (
 // turns among the tasks like any other. Where the orders differ, this queue decides: a turn of an entry that is not
 // the head is empty, and a new head is woken.
 type core struct {
-	config Config
+	config act.Config // of the act.Scheduler of each Run
 	kind   kind
 	runs   sync.Mutex // held in Run
 
@@ -36,7 +36,6 @@ type core struct {
 	turning  *entry             // its SYNC phase runs in a turn, which calls settle when it ends
 	draining bool               // a goroutine runs the phases of an Inline
 	closed   bool               // the act.Scheduler of a guest is closed
-	order    shutdown.Order     // as the task of the latest turn has it
 	orders   []*given           // for this Run, or the next
 	refused  error              // errSynchronous, if the executor of this Run has earned it
 	offloads int                // members dropped during an ASYNC phase
@@ -53,7 +52,7 @@ const (
 	inline             // has no thread
 )
 
-func newCore(cfg Config, k kind) *core {
+func newCore(cfg act.Config, k kind) *core {
 	return &core{config: cfg, kind: k, known: map[Tasklet]*entry{}}
 }
 
@@ -65,17 +64,14 @@ func (c *core) unlock() {
 	if ring {
 		m.rung = true
 	}
-	launches, elsewhere := c.launches, c.config.Executor
-	if elsewhere == nil && len(launches) > 0 {
-		elsewhere = m.s.Internals().Executor()
-	}
+	launches := c.launches
 	c.launches = nil
 	c.mu.Unlock()
 	if ring {
 		m.ring(open)
 	}
 	for _, e := range launches {
-		elsewhere.Execute(e.async)
+		m.s.Internals().Executor().Execute(e.async)
 	}
 }
 

@@ -21,9 +21,8 @@
 //		return tasklet.Done
 //	}
 //
-// A [Runner] schedules, suspends and runs tasklets. A [Rescheduler] resumes a suspended one. A [Config] configures
-// runners. In a new program, a coroutine (package coro) or futures (package future) are often simpler:
-// docs/four-ways.md compares them.
+// A [Runner] schedules, suspends and runs tasklets. A [Rescheduler] resumes a suspended one. In a new program, a coroutine
+// (package coro) or futures (package future) are often simpler: docs/four-ways.md compares them.
 //
 // # What a phase may do
 //
@@ -47,7 +46,7 @@
 //
 // A tasklet has no Close: it may be scheduled again, here or under another runner. Release resources of one phase in
 // its deferred functions, which run after a panic and a Goexit too. Release resources that are kept from one phase to
-// the next in the last phase, or in Stop during shutdown; a [Stopper] may end its tasklet there. Neither the last phase
+// the next in the last phase, or in Stop during shutdown; an [act.Stopper] may end its tasklet there. Neither the last phase
 // nor Stop is called after a panic in an earlier phase, after a shutdown that suspends and drops, or when the
 // act.Scheduler of [RunnerOf] is closed. Put resources that must be released in all cases into an action, which is
 // always closed: see [Runner.Await], and Spawn of [Runner.Act].
@@ -73,7 +72,7 @@
 // fairness and the bounds of a shutdown hold for tasklets, and the Cut of a Run names the members that were left. With
 // [RunnerOf], tasklets run among the tasks of a server, without a Run of their own.
 //
-// Config.Executor, or else the executor of the act.Scheduler, runs ASYNC phases; the package has no thread pool. Code
+// The Executor of the act.Scheduler runs ASYNC phases; the package has no thread pool. Code
 // that only waits for events is simpler as an act.Action or a coroutine. [Runner.Await] lets a tasklet wait for an
 // action.
 //

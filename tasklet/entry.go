@@ -87,18 +87,18 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	c := e.core
 	e.waker = t.Waker()
 	c.mu.Lock()
-	c.order = origin(t.Order())
+	ordered := t.Order() != nil
 	switch {
 	case e.untold == nil:
-	case c.order == nil:
+	case !ordered:
 		e.spend()
 	default:
-		e.tell()
+		e.tell(t)
 		c.mu.Lock()
 	}
 	// A shutdown makes all tasks ready at once and may bound their turns, so a queued entry has its phase in this turn
 	// even if it is not the head. For other entries the shutdown takes a turn: see Runner.Shutdown.
-	if e.place != queued || c.queue.head != e && c.order == nil || !c.begin(e, Sync) {
+	if e.place != queued || c.queue.head != e && !ordered || !c.begin(e, Sync) {
 		return e.endTurn(t, act.Wait)
 	}
 	c.turning = e
@@ -151,13 +151,12 @@ func (e *entry) endTurn(t *act.Task, d act.Directive) act.Directive {
 }
 
 // Stop tells the tasklet of a shutdown, now or after its present phase.
-func (e *entry) Stop(_ *act.Task, o shutdown.Order) {
+func (e *entry) Stop(t *act.Task, o shutdown.Order) {
 	e.core.mu.Lock()
-	e.core.order = origin(o)
-	if _, wants := e.tasklet.(Stopper); wants && !e.gone {
-		e.untold = e.core.order
+	if _, wants := e.tasklet.(act.Stopper); wants && !e.gone {
+		e.untold = origin(o)
 	}
-	e.tell()
+	e.tell(t)
 }
 
 // spend forgets a shutdown request whose Run ended before the tasklet was told.
@@ -169,7 +168,7 @@ func (e *entry) spend() {
 }
 
 // tell calls the tasklet's Stop, as a phase that returns the Directive for what e was about to do anyway. It unlocks.
-func (e *entry) tell() {
+func (e *entry) tell(t *act.Task) {
 	c := e.core
 	o := e.untold
 	if o == nil || e.gone || e.place == inPhase || !active.enter(e.tasklet, e.hash, e) {
@@ -181,7 +180,7 @@ func (e *entry) tell() {
 	e.place, e.untold = inPhase, nil
 	c.unlock()
 	d = e.phase(false, func() Directive {
-		e.tasklet.(Stopper).Stop(&e.view, o)
+		e.tasklet.(act.Stopper).Stop(t, o)
 		return d
 	})
 	_ = e.finish(d, false)

@@ -42,7 +42,7 @@ func ask(request string) int {
 
 // Requests are built and replies merged without a lock. The calls in between overlap.
 func Example() {
-	r := tasklet.NewRunner(tasklet.Config{})
+	r := tasklet.NewRunner(act.Config{})
 	prices := map[string]int{}
 	for _, name := range []string{"apple", "fig", "pear"} {
 		_ = r.Schedule(&query{prices: prices, name: name}, tasklet.Sync)
@@ -66,7 +66,7 @@ func (b *beat) Task(r *tasklet.Runner) tasklet.Directive {
 
 // A timer resumes a tasklet that waits.
 func ExampleRescheduler() {
-	r := tasklet.NewRunner(tasklet.Config{})
+	r := tasklet.NewRunner(act.Config{})
 	_ = r.Schedule(&beat{}, tasklet.Sync)
 	fmt.Println(r.Run())
 	// Output:
@@ -97,7 +97,7 @@ func ExampleInline() {
 
 // With runs the first phase at once. The next phases run under the given runner.
 func ExampleWith() {
-	r := tasklet.NewRunner(tasklet.Config{})
+	r := tasklet.NewRunner(act.Config{})
 	phase := 0
 	t := tasklet.New(func(*tasklet.Runner) tasklet.Directive {
 		phase++
@@ -133,7 +133,7 @@ func (l *lookup) Task(r *tasklet.Runner) tasklet.Directive {
 
 // A tasklet waits for an action: a future, a Sleep, a Call.
 func ExampleRunner_Await() {
-	r := tasklet.NewRunner(tasklet.Config{})
+	r := tasklet.NewRunner(act.Config{})
 	_ = r.Schedule(&lookup{}, tasklet.Sync)
 	fmt.Println(r.Run())
 	// Output:
@@ -142,45 +142,16 @@ func ExampleRunner_Await() {
 	// <nil>
 }
 
-// single is an Executor with one goroutine.
-type single chan func()
-
-func (e single) Execute(f func()) { e <- f }
-
-// A Config chooses where ASYNC phases run and how the act.Scheduler is made.
-func ExampleConfig() {
-	e := make(single, 100)
-	go func() {
-		for f := range e {
-			f()
-		}
-	}()
-	defer close(e)
-	r := tasklet.NewRunner(tasklet.Config{
-		Executor:     e,
-		NewScheduler: func() *act.Scheduler { return act.New(act.Config{TurnsPerPass: 16}) },
-	})
-	phase := 0
-	_ = r.Schedule(tasklet.New(func(r *tasklet.Runner) tasklet.Directive {
-		if phase++; phase == 1 {
-			return tasklet.Async
-		}
-		fmt.Println("phase", phase)
-		return tasklet.Done
-	}), tasklet.Sync)
-	fmt.Println(r.Run())
-	// Output:
-	// phase 2
-	// <nil>
-}
-
 // clerk serves until it is told to shut down.
-type clerk struct{ served, late int }
+type clerk struct {
+	served, late int
+	told         bool
+}
 
 func (c *clerk) String() string { return "clerk" }
 
 func (c *clerk) Task(r *tasklet.Runner) tasklet.Directive {
-	if r.Order() != nil {
+	if c.told {
 		c.late++
 	}
 	if c.served++; c.served == 3 {
@@ -189,15 +160,14 @@ func (c *clerk) Task(r *tasklet.Runner) tasklet.Directive {
 	return tasklet.Sync
 }
 
-var _ tasklet.Stopper = (*clerk)(nil)
-
-func (c *clerk) Stop(_ *tasklet.Runner, o shutdown.Order) {
+func (c *clerk) Stop(_ *act.Task, o shutdown.Order) {
+	c.told = true
 	fmt.Println("after", c.served, "of them:", o.Policy())
 }
 
 // A bound in turns counts SYNC phases. The Cut names the tasklets that are left, which are kept for the next Run.
 func ExampleRunner_Shutdown() {
-	r := tasklet.NewRunner(tasklet.Config{})
+	r := tasklet.NewRunner(act.Config{})
 	c := &clerk{}
 	_ = r.Schedule(c, tasklet.Sync)
 	fmt.Println(r.Run())

@@ -87,7 +87,7 @@ func TestAPanicAfterRunIsReported(t *testing.T) {
 }
 
 func TestGoexitInSYNCEndsTheGoroutineOfRunAndNothingElse(t *testing.T) {
-	r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
+	r, h := tasklet.NewRunner(act.Config{}), &history{}
 	schedule(t, r, sync_, &phases{"T", exit}, h.play("B"))
 	over := make(chan bool)
 	go func() {
@@ -108,7 +108,7 @@ func TestAPanicInWithLeavesBothRunnersUsable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := &history{}
 			outer, logs := observed(act.Config{})
-			inner := tasklet.NewRunner(tasklet.Config{})
+			inner := tasklet.NewRunner(act.Config{})
 			bad := &phases{"bad", f}
 			schedule(t, inner, sync_, bad, h.play("I"))
 			schedule(t, outer, sync_, &phases{"with", func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
@@ -132,7 +132,7 @@ func TestAPanicInWithLeavesBothRunnersUsable(t *testing.T) {
 const noRun = "tasklet: a runner made by Inline or RunnerOf has no Run of its own"
 
 func TestWrongUsePanics(t *testing.T) {
-	r := tasklet.NewRunner(tasklet.Config{})
+	r := tasklet.NewRunner(act.Config{})
 	for _, row := range []struct {
 		want string
 		f    func()
@@ -149,9 +149,6 @@ func TestWrongUsePanics(t *testing.T) {
 		{"tasklet: tasklet_test.number cannot be compared with ==: use a pointer", func() { _ = tasklet.With(r, number(math.NaN())) }},
 		{noRun, func() { _ = tasklet.Inline().Run() }},
 		{"tasklet: no action to await", func() { r.Await(waits(), nil) }},
-		{"tasklet: Config.NewScheduler returned no scheduler", func() {
-			_ = tasklet.NewRunner(tasklet.Config{NewScheduler: func() *act.Scheduler { return nil }}).Run()
-		}},
 	} {
 		require.PanicsWithValue(t, row.want, row.f)
 	}

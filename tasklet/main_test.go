@@ -93,7 +93,7 @@ func (p *phases) Task(r *tasklet.Runner) tasklet.Directive { return p.f(p, r) }
 // told is a script that records its orders.
 type told struct{ *script }
 
-func (p told) Stop(r *tasklet.Runner, o shutdown.Order) { p.h.note("(" + p.name + ")") }
+func (p told) Stop(_ *act.Task, _ shutdown.Order) { p.h.note("(" + p.name + ")") }
 
 // observed returns a scheduler and the logs of its act.Schedulers.
 func observed(cfg act.Config) (*tasklet.Runner, *observer.ObservedLogs) {
@@ -101,10 +101,10 @@ func observed(cfg act.Config) (*tasklet.Runner, *observer.ObservedLogs) {
 	return tasklet.NewRunner(c), logs
 }
 
-func watched(cfg act.Config) (tasklet.Config, *observer.ObservedLogs) {
+func watched(cfg act.Config) (act.Config, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.WarnLevel)
 	cfg.Logger = zap.New(core)
-	return tasklet.Config{NewScheduler: func() *act.Scheduler { return act.New(cfg) }}, logs
+	return cfg, logs
 }
 
 // leap is a clock on which to sleep takes no time, and an Idler for it.
@@ -118,9 +118,7 @@ func (*leap) Interrupt()                  {}
 // virtual returns a runner on such a clock.
 func virtual() (*tasklet.Runner, *leap) {
 	l := &leap{}
-	return tasklet.NewRunner(tasklet.Config{NewScheduler: func() *act.Scheduler {
-		return act.New(act.Config{Clock: l, Idle: func(*act.Scheduler, act.Idler) act.Idler { return l }})
-	}}), l
+	return tasklet.NewRunner(act.Config{Clock: l, Idle: func(*act.Scheduler, act.Idler) act.Idler { return l }}), l
 }
 
 func schedule(t testing.TB, r *tasklet.Runner, d tasklet.Directive, all ...tasklet.Tasklet) {

@@ -69,7 +69,7 @@ func (a *alone) Task(r *tasklet.Runner) tasklet.Directive {
 // Another goroutine resumes the tasklet, sometimes before its phase answers Wait and sometimes after.
 func TestAResumptionIsNeverLost(t *testing.T) {
 	tries := tier.Choose(10_000, 10_000, 100_000)
-	r := tasklet.NewRunner(tasklet.Config{})
+	r := tasklet.NewRunner(act.Config{})
 	hand, left := make(chan tasklet.Rescheduler, 1), tries
 	x := &alone{f: func(t tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 		if left--; left < 0 {
@@ -99,7 +99,7 @@ func TestAResumptionIsNeverLost(t *testing.T) {
 // Goroutines resume, schedule and run it under several runners.
 func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 	const phases = 10_000
-	first, second := tasklet.NewRunner(tasklet.Config{}), tasklet.NewRunner(tasklet.Config{})
+	first, second := tasklet.NewRunner(act.Config{}), tasklet.NewRunner(act.Config{})
 	shared := tasklet.Inline()
 	x := &alone{}
 	x.f = func(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive {
@@ -156,13 +156,13 @@ func TestATaskletWaitsForItsPhaseUnderAnotherRunner(t *testing.T) {
 			}
 			return done
 		})
-		other := tasklet.NewRunner(tasklet.Config{})
+		other := tasklet.NewRunner(act.Config{})
 		hold := other.Suspend(waits())
 		var ends sync.WaitGroup
 		ends.Go(func() { _ = tasklet.With(tasklet.Inline(), x) })
 		<-in
 		require.ErrorIs(t, tasklet.With(other, x), tasklet.ErrInPhase)
-		stranger := tasklet.NewRunner(tasklet.Config{})
+		stranger := tasklet.NewRunner(act.Config{})
 		require.ErrorIs(t, tasklet.With(stranger, x), tasklet.ErrInPhase)
 		inTime(t, func() { require.NoError(t, stranger.Run(), "x is no member") })
 		ends.Go(func() { _ = other.Run() })

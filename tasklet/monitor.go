@@ -30,7 +30,6 @@ func (m *monitor) Act(t *act.Task) act.Directive {
 	m.bell.Set(t.Waker())
 	c := m.c
 	c.mu.Lock()
-	c.order = origin(t.Order())
 	for _, e := range m.left {
 		if e.place == handed {
 			c.launch(e)
@@ -53,11 +52,9 @@ func (m *monitor) ring(open bool) {
 	}
 }
 
-// Stop records the request for tasklets in an ASYNC phase. Members that have no task yet get one, so that the request
-// reaches them, and a Cut counts them.
-func (m *monitor) Stop(_ *act.Task, o shutdown.Order) {
+// Stop gives members that have no task yet one, so that the request reaches them, and a Cut counts them.
+func (m *monitor) Stop(*act.Task, shutdown.Order) {
 	m.c.mu.Lock()
-	m.c.order = origin(o)
 	m.c.settle()
 }
 
@@ -73,7 +70,7 @@ func (m *monitor) Close() error {
 			late = append(late, e.tasklet)
 			c.forget(e, nil)
 		}
-		c.monitor, c.order = nil, nil
+		c.monitor = nil
 	}
 	c.mu.Unlock()
 	for _, t := range late {
@@ -168,7 +165,7 @@ func origin(o shutdown.Order) shutdown.Order {
 func (c *core) detach() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.monitor, c.turning, c.order, c.orders = nil, nil, nil, nil
+	c.monitor, c.turning, c.orders = nil, nil, nil
 	for _, e := range c.known {
 		e.tasked, e.untold, e.waker = false, nil, act.Waker{}
 	}

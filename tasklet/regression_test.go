@@ -43,7 +43,7 @@ func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
 			r, clock := virtual()
 			order := terms(shutdown.Policy{Time: 50 * time.Millisecond})
 			d := &ending{r: r, clock: clock}
-			schedule(t, r, wait, &known{order: order})
+			schedule(t, r, wait, &known{r, order})
 			schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 				r.Act().Internals().Tie(d)
 				if !before {
@@ -64,13 +64,16 @@ func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
 }
 
 // known ends when it is told of one particular order.
-type known struct{ order shutdown.Order }
+type known struct {
+	r     *tasklet.Runner
+	order shutdown.Order
+}
 
 func (*known) Task(*tasklet.Runner) tasklet.Directive { return wait }
 
-func (k *known) Stop(r *tasklet.Runner, o shutdown.Order) {
-	if o == k.order && r.Order() == k.order {
-		_ = r.Schedule(k, done)
+func (k *known) Stop(_ *act.Task, o shutdown.Order) {
+	if o == k.order {
+		_ = k.r.Schedule(k, done)
 	}
 }
 
@@ -144,7 +147,7 @@ func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
 type anxious struct{ h *history }
 
 func (x *anxious) Task(r *tasklet.Runner) tasklet.Directive { return r.Await(x, closing{x.h}) }
-func (*anxious) Stop(*tasklet.Runner, shutdown.Order)       { panic("boom") }
+func (*anxious) Stop(*act.Task, shutdown.Order)             { panic("boom") }
 
 // An order that came before the first turn did not reach the members of RunnerOf: no Cut named what it had dropped.
 func TestAnOrderBeforeTheFirstTurnCutsMembers(t *testing.T) {

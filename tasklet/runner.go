@@ -7,31 +7,10 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Config configures a Runner. The zero Config is valid.
-type Config struct {
-	// NewScheduler makes the act.Scheduler for each Run, which closes it at its end. Set it to use a Trace, a Logger or
-	// a Clock. The scheduler must not be in a Group with others and must not be run by the caller. nil means
-	// act.New(act.Config{}).
-	NewScheduler func() *act.Scheduler
-
-	// Executor runs ASYNC phases. nil means the executor of the act.Scheduler, which has at most 64 goroutines. An
-	// Executor must not run them on the thread in Run: such a phase does not run, and its tasklet fails.
-	Executor act.Executor
-}
-
-func (cfg Config) scheduler() *act.Scheduler {
-	if cfg.NewScheduler == nil {
-		return act.New(act.Config{})
-	}
-	s := cfg.NewScheduler()
-	if s == nil {
-		panic("tasklet: Config.NewScheduler returned no scheduler")
-	}
-	return s
-}
-
-// NewRunner returns a Runner with a Run of its own: schedule tasklets, then call [Runner.Run]. Any goroutine.
-func NewRunner(cfg Config) *Runner { return &Runner{core: newCore(cfg, owner)} }
+// NewRunner returns a Runner with a Run of its own: schedule tasklets, then call [Runner.Run]. Each Run has a new
+// act.Scheduler with this Config, whose Executor runs ASYNC phases. An Executor must not run them on the thread in Run:
+// such a phase does not run, and its tasklet fails. Any goroutine.
+func NewRunner(cfg act.Config) *Runner { return &Runner{core: newCore(cfg, owner)} }
 
 // RunnerOf returns the Runner whose tasklets are tasks of s, among other tasks, for use in a server or a simulation.
 // SYNC phases are turns of s, members keep the Run of s from returning, and a shutdown and the Close of s apply to
@@ -40,7 +19,7 @@ func NewRunner(cfg Config) *Runner { return &Runner{core: newCore(cfg, owner)} }
 func RunnerOf(s *act.Scheduler) *Runner { return &Runner{core: guests.Get(s)} }
 
 var guests = act.NewLocal(func(s *act.Scheduler) *core {
-	c := newCore(Config{}, guest)
+	c := newCore(act.Config{}, guest)
 	c.attach(s)
 	return c
 })
@@ -129,7 +108,7 @@ func (r *Runner) Run() error {
 	defer c.runs.Unlock()
 	runtime.LockOSThread() // so that Close is on the thread of Run, as coroutines require
 	defer runtime.UnlockOSThread()
-	a := c.config.scheduler()
+	a := act.New(c.config)
 	defer func() { _ = a.Close() }() // what it drops was counted, or is kept here
 	c.attach(a)
 	defer c.detach()
@@ -143,7 +122,7 @@ func (r *Runner) Run() error {
 
 // Shutdown asks the present Run, or the next one, to shut down: see [act.Scheduler.Shutdown]. A SYNC phase is a turn,
 // an ASYNC phase is not, so a bound in turns alone does not end a tasklet that has only ASYNC phases. A waiting tasklet
-// goes on waiting; a [Stopper] is told. During shutdown SYNC phases may run in another sequence than they were
+// goes on waiting; an [act.Stopper] is told. During shutdown SYNC phases may run in another sequence than they were
 // scheduled in. A runner of Inline ignores Shutdown; one of RunnerOf shuts its act.Scheduler down.
 //
 // A shutdown gives each task one turn at once: for a queued tasklet that is its SYNC phase, for the others an empty
@@ -166,14 +145,6 @@ func (r *Runner) Shutdown(o shutdown.Order) {
 	if m != nil {
 		m.s.Shutdown(o)
 	}
-}
-
-// Order returns the latest shutdown request that made the policy of this Run stricter, nil if there is none.
-func (r *Runner) Order() shutdown.Order {
-	c := r.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.order
 }
 
 // Act returns the act.Scheduler of the present Run, or nil outside of Run. SYNC phases may spawn actions and make

@@ -46,7 +46,7 @@ func (f *forever) Task(*tasklet.Runner) tasklet.Directive {
 	return sync_
 }
 
-func (f *forever) Stop(_ *tasklet.Runner, o shutdown.Order) {
+func (f *forever) Stop(_ *act.Task, o shutdown.Order) {
 	f.h.note("(" + f.name + ")")
 	f.stopped = true
 }
@@ -64,7 +64,7 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		{"suspend calls no Stop", shutdown.Policy{Kind: shutdown.Suspend}, "", "A B ", "AB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
+			r, h := tasklet.NewRunner(act.Config{}), &history{}
 			schedule(t, r, sync_, &forever{h: h, name: "A"}, &forever{h: h, name: "B"})
 			r.Shutdown(terms(row.policy))
 			cut := requireCut(t, r.Run())
@@ -84,25 +84,6 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 			require.Equal(t, row.again, h.take(), "in their order")
 		})
 	}
-}
-
-// A phase on another goroutine may ask before anything else has had a turn.
-func TestAnOrderIsKnownAtOnce(t *testing.T) {
-	s := act.New(act.Config{})
-	defer s.Close()
-	r := tasklet.RunnerOf(s)
-	order := terms(shutdown.Policy{Kind: shutdown.Unbounded})
-	var known []shutdown.Order
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		known = append(known, r.Order())
-		if len(known) > 1 {
-			return act.Done
-		}
-		r.Shutdown(order)
-		return act.Yield
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, []shutdown.Order{nil, order}, known)
 }
 
 func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
@@ -125,7 +106,7 @@ func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
 func TestAHaltedRunIsRunAgain(t *testing.T) {
 	for name, answer := range map[string]tasklet.Directive{"SYNC": sync_, "ASYNC": async, "WAIT": wait, "DONE": done} {
 		t.Run(name, func(t *testing.T) {
-			r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
+			r, h := tasklet.NewRunner(act.Config{}), &history{}
 			in, out := make(chan bool), make(chan bool)
 			phase := 0
 			x := &phases{"X", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
@@ -175,7 +156,7 @@ type touchy struct{ _ int }
 
 func (*touchy) String() string                         { return "touchy" }
 func (*touchy) Task(*tasklet.Runner) tasklet.Directive { return sync_ }
-func (*touchy) Stop(*tasklet.Runner, shutdown.Order)   { panic("boom") }
+func (*touchy) Stop(*act.Task, shutdown.Order)         { panic("boom") }
 
 // Every answer with every order, while phases of all kinds are active: Run returns, and a second Run ends what the
 // first has kept.

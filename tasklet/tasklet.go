@@ -6,7 +6,6 @@ import (
 	"reflect"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // Tasklet is work in phases. Task runs one phase and returns where the next one runs. The argument is the runner as
@@ -18,18 +17,14 @@ import (
 //
 // If a Tasklet is a fmt.Stringer, String gives its name in logs, traces and Cuts. String is called on the thread in
 // Run, even while an ASYNC phase runs. It may panic.
+//
+// A Tasklet that is an [act.Stopper] is told of a shutdown: Stop is called on the thread in Run, between two phases, once
+// for each request that makes the policy stricter. A tasklet in an ASYNC phase is told after that phase, of the latest
+// request only, and not at all if Run has ended. Stop must not block. It may schedule and resume tasklets, as a phase
+// may. Other Tasklets go on unchanged.
 type Tasklet interface {
 	// Task runs one phase.
 	Task(r *Runner) Directive
-}
-
-// Stopper is a Tasklet that is told to shut down. Stop is called on the thread in Run, between two phases, once for
-// each shutdown request that makes the policy stricter. A tasklet in an ASYNC phase is told after that phase, of the
-// latest request only, and not at all if Run has ended. Stop must not block. It may schedule and resume tasklets, as a
-// phase may. Other Tasklets go on unchanged, and may call Runner.Order.
-type Stopper interface {
-	// Stop tells the tasklet of the shutdown request o.
-	Stop(r *Runner, o shutdown.Order)
 }
 
 // Directive says where the next phase of a tasklet runs. It is not the Directive of package act.

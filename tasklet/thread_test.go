@@ -14,7 +14,7 @@ func TestRunInsideAPhasePanics(t *testing.T) {
 	nested := func(run func() error) {
 		require.PanicsWithValue(t, "tasklet: Run was called inside a phase", func() { _ = run() })
 	}
-	r := tasklet.NewRunner(tasklet.Config{})
+	r := tasklet.NewRunner(act.Config{})
 	phase := 0
 	schedule(t, r, sync_, tasklet.New(func(view *tasklet.Runner) tasklet.Directive {
 		switch phase++; phase {
@@ -37,7 +37,7 @@ func TestRunInsideAPhasePanics(t *testing.T) {
 }
 
 func TestASYNCOutsideOfRunIsRefused(t *testing.T) {
-	r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
+	r, h := tasklet.NewRunner(act.Config{}), &history{}
 	require.ErrorIs(t, r.Schedule(h.play("T"), async), tasklet.ErrNotRunning)
 	require.NoError(t, r.Run(), "it is no member")
 
@@ -105,7 +105,7 @@ func TestChainedSchedulesUseABoundedStack(t *testing.T) {
 		"Inline": func(*tasklet.Runner) error { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := tasklet.NewRunner(tasklet.Config{})
+			r := tasklet.NewRunner(act.Config{})
 			if name == "Inline" {
 				r = tasklet.Inline()
 			}

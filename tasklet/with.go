@@ -1,6 +1,10 @@
 package tasklet
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/daimon-go/daimon/act"
+)
 
 // With runs a phase of t at once, on the calling goroutine, and then carries out its Directive under r. If t is a
 // member, it is taken from its place first. Called in a SYNC phase of r, it is a part of that phase. Called on another
@@ -55,7 +59,7 @@ func (e *entry) with(drains bool) error {
 // An Inline is meant for one goroutine at a time. If other goroutines schedule and resume tasklets meanwhile, these are
 // queued, and the active goroutine runs them and gets the errors. But With runs its phase at once, in parallel with the
 // others, since it cannot tell whether it was called in a phase. An Inline ignores shutdown.
-func Inline() *Runner { return &Runner{core: newCore(Config{}, inline)} }
+func Inline() *Runner { return &Runner{core: newCore(act.Config{}, inline)} }
 
 // drain runs the queue, unless another call does.
 func (c *core) drain() (err error) {

@@ -16,7 +16,7 @@ import (
 
 // Each phase of nested calls has its own runner, which gets its answer.
 func TestWithsNest(t *testing.T) {
-	a, b, c, h := tasklet.NewRunner(tasklet.Config{}), tasklet.NewRunner(tasklet.Config{}), tasklet.Inline(), &history{}
+	a, b, c, h := tasklet.NewRunner(act.Config{}), tasklet.NewRunner(act.Config{}), tasklet.Inline(), &history{}
 	on := func(name string, r *tasklet.Runner, inner tasklet.Tasklet, answer tasklet.Directive) tasklet.Tasklet {
 		seen := false
 		return &phases{name, func(t1 tasklet.Tasklet, view *tasklet.Runner) tasklet.Directive {
@@ -43,7 +43,7 @@ func TestWithsNest(t *testing.T) {
 }
 
 func TestRunWaitsForWithOnAnotherGoroutine(t *testing.T) {
-	r, h := tasklet.NewRunner(tasklet.Config{}), &history{}
+	r, h := tasklet.NewRunner(act.Config{}), &history{}
 	hold := r.Suspend(waits())
 	in := make(chan bool)
 	var with sync.WaitGroup
@@ -71,7 +71,6 @@ func TestInlineHasNoASYNC(t *testing.T) {
 	r, h := tasklet.Inline(), &history{}
 	require.Nil(t, r.Act())
 	r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt}))
-	require.Nil(t, r.Order())
 
 	x := h.play("X")
 	require.ErrorIs(t, r.Schedule(x, async), tasklet.ErrNotRunning)
