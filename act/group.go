@@ -340,8 +340,8 @@ var bind = thread.Bind
 func (w *worker) live() {
 	runtime.LockOSThread()
 	id := thread.ID()
-	threads.enter(id)
-	defer threads.leave(id)
+	threads.add(id, 1)
+	defer threads.add(id, -1)
 	for job := range w.jobs {
 		w.results <- w.guarded(job)
 	}

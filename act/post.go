@@ -130,26 +130,18 @@ func (s *Scheduler) interrupt() {
 
 // threads is the set of threads in Run or Step of any scheduler of the OS process: Post must not wait there. It holds
 // threads, not goroutines, since a coroutine is another goroutine on the same thread.
-var threads threadSet
+var threads = threadSet{ids: map[uint64]int{}}
 
 type threadSet struct {
 	mu  sync.Mutex
 	ids map[uint64]int // how many nested Runs and Steps
 }
 
-func (ts *threadSet) enter(id uint64) {
+// add counts n more, or fewer, for a thread.
+func (ts *threadSet) add(id uint64, n int) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if ts.ids == nil {
-		ts.ids = map[uint64]int{}
-	}
-	ts.ids[id]++
-}
-
-func (ts *threadSet) leave(id uint64) {
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if ts.ids[id]--; ts.ids[id] == 0 {
+	if ts.ids[id] += n; ts.ids[id] == 0 {
 		delete(ts.ids, id)
 	}
 }

@@ -327,7 +327,7 @@ func (s *Scheduler) begin() error {
 	s.touch()
 	s.inside = true
 	s.at.Store(s.thread)
-	threads.enter(s.thread)
+	threads.add(s.thread, 1)
 	s.now = s.clock.Monotonic()
 	return nil
 }
@@ -346,7 +346,7 @@ func (s *Scheduler) exit() {
 	s.tied = slices.DeleteFunc(s.tied, tied.Untie)
 	s.inside = false
 	s.at.Store(0)
-	threads.leave(s.thread)
+	threads.add(s.thread, -1)
 	runtime.UnlockOSThread()
 }
 

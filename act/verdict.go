@@ -151,18 +151,13 @@ func (s *Scheduler) guard(f func()) (p *Panic) {
 	}
 	returned := false
 	defer func() {
-		if returned {
-			return
-		}
-		if v := recover(); v != nil {
-			p = panics.Recovered(v)
-		} else if s.broken == nil {
+		if !returned && s.broken == nil {
 			s.broken = errLost
 		}
 	}()
-	f()
+	p = catch(f)
 	returned = true
-	return nil
+	return p
 }
 
 func misplacedAsync(d Directive) string {

@@ -42,16 +42,8 @@ func New(limit int) *Pool {
 
 // Execute has f called. It never blocks. Any goroutine.
 func (p *Pool) Execute(f func()) {
-	p.Give(f)
-	p.Recruit()
-}
-
-// Give has f called after the next Recruit at the latest. Any goroutine.
-func (p *Pool) Give(f func()) { p.given.Push(&inbox.Node[func()]{Of: f}) }
-
-// Recruit has functions called that were given. It never blocks. Any goroutine.
-func (p *Pool) Recruit() {
-	if !p.given.Empty() {
+	p.given.Push(&inbox.Node[func()]{Of: f})
+	if !p.given.Empty() { // else a goroutine has taken it already
 		p.recruit()
 	}
 }
@@ -91,9 +83,8 @@ func (p *Pool) recruit() {
 // started it. Package inspect sets it; nil if it is not linked.
 var Unlabel func()
 
-// work calls functions until there are none, and then waits, if no other goroutine does. It is counted in running while
-// it calls. Execute looks at coming and running after pushing; work looks for functions after it has changed them. So one
-// of them sees the other.
+// work calls functions until there are none, and then waits, if no other goroutine does. It is counted in running while it
+// calls. Execute loads coming and running after pushing, and work takes functions after changing them: one sees the other.
 func (p *Pool) work() {
 	if Unlabel != nil {
 		Unlabel() // it will call functions of others than the one for which it was started

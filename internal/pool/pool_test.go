@@ -45,29 +45,19 @@ func TestAGoexitOfTheOneThatWasWokenCostsNoPlace(t *testing.T) {
 
 // A function that waits for later ones does not keep them from being called, up to the limit.
 func TestFunctionsThatWaitForEachOther(t *testing.T) {
-	for _, recruit := range []bool{false, true} { // once for all
-		const n = 50
-		p := pool.New(n)
-		var met, all sync.WaitGroup
-		met.Add(n)
-		all.Add(n)
-		for range n {
-			f := func() {
-				met.Done()
-				met.Wait()
-				all.Done()
-			}
-			if recruit {
-				p.Give(f)
-			} else {
-				p.Execute(f)
-			}
-		}
-		if recruit {
-			p.Recruit()
-		}
-		all.Wait()
+	const n = 50
+	p := pool.New(n)
+	var met, all sync.WaitGroup
+	met.Add(n)
+	all.Add(n)
+	for range n {
+		p.Execute(func() {
+			met.Done()
+			met.Wait()
+			all.Done()
+		})
 	}
+	all.Wait()
 }
 
 func TestTheLimitHolds(t *testing.T) {

@@ -35,13 +35,6 @@ func TestBindToNoSuchCPU(t *testing.T) {
 	}
 }
 
-func TestIDIsTheKernels(t *testing.T) {
-	var id uint64
-	var tid int
-	onThreads(1, func(int) { id, tid = ID(), unix.Gettid() })
-	require.EqualValues(t, tid, id)
-}
-
 func TestMembers(t *testing.T) {
 	for _, row := range []struct {
 		name string

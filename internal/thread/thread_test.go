@@ -37,11 +37,6 @@ func TestCPUs(t *testing.T) {
 	require.NotEqual(t, -1, CPUs()[0], "the caller's own")
 }
 
-func TestUpTo(t *testing.T) {
-	require.Empty(t, upTo(0))
-	require.Equal(t, []int{0, 1, 2}, upTo(3))
-}
-
 func TestGoroutineNumbersDiffer(t *testing.T) {
 	const n = 8
 	var ids [n]uint64
