@@ -60,8 +60,8 @@ waits_for_room_total            Times that a task has begun to wait for a peer t
 held_bytes                      Bytes of memory that are held for connections: output queues and input buffers.
 held_bytes_max                  The budget for held_bytes, 0 if there is none.
 reading_pauses_total            Times that the budget was reached, and connections that held nothing were not read from.
-connections_shed_total          Connections that were evicted because the budget was reached.
-shed_bytes_total                Bytes of memory that the evicted connections held.
+connections_evicted_total       Connections that were evicted because the budget was reached.
+evicted_bytes_total             Bytes of memory that the evicted connections held.
 handshakes                      TLS handshakes that are under way.
 handshakes_waiting              Of these, waiting for their peers.
 handshakes_failed_total         TLS handshakes that have failed.

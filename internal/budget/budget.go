@@ -58,8 +58,8 @@ type Account struct {
 func (a *Account) Bytes() int { return a.bytes }
 
 const (
-	// look is how often a scheduler that has paused polls for connections to evict, and lets waiting ones read.
-	look = 100 * time.Millisecond
+	// pollEvery is how often a scheduler that has paused polls for connections to evict, and lets waiting ones read.
+	pollEvery = 100 * time.Millisecond
 	// stillFor is how long no byte must have gone either way on a connection that is evicted then.
 	stillFor = time.Second
 	// patience is how long a pause may last, or several that follow each other within that time. Then all connections may be
@@ -86,7 +86,7 @@ type Budget struct {
 	resumed        time.Duration // when the latest pause has ended
 	timer          act.Timer     // while it is paused
 
-	pauses, shed, shedBytes uint64
+	pauses, evicted, evictedBytes uint64
 }
 
 var budgets = act.NewLocal(func(s *act.Scheduler) *Budget {
@@ -227,7 +227,7 @@ func (b *Budget) reached() {
 			b.since = now
 		}
 		b.pauses++
-		b.s.CallAt(&b.timer, now+look, b)
+		b.s.CallAt(&b.timer, now+pollEvery, b)
 	}
 	if b.total > b.alarm && !b.ending {
 		b.ending = true
@@ -267,8 +267,8 @@ func (b *Budget) wake(most int) {
 func (b *Budget) TurnEnd() {
 	b.ending = false
 	if b.total > b.alarm && b.paused {
-		b.shedTo(b.most, stillFor, math.MaxInt)
-		b.shedTo(b.most, 0, math.MaxInt)
+		b.evictTo(b.most, stillFor, math.MaxInt)
+		b.evictTo(b.most, 0, math.MaxInt)
 	}
 }
 
@@ -278,14 +278,14 @@ func (b *Budget) Expire() {
 	if now-b.since >= patience {
 		still = 0
 	}
-	n := b.shedTo(b.low()-1, still, batch)
+	n := b.evictTo(b.low()-1, still, batch)
 	if b.paused {
 		if n == batch {
 			b.s.CallAt(&b.timer, now+1, b) // it goes on in the next pass
 			return
 		}
 		b.wake(batch)
-		b.s.CallAt(&b.timer, now+look, b)
+		b.s.CallAt(&b.timer, now+pollEvery, b)
 	}
 }
 
@@ -295,9 +295,9 @@ type found struct {
 	weight  float64
 }
 
-// shedTo evicts the worst connections, of the ones on which nothing has moved for as long as still, until no more than total
+// evictTo evicts the worst connections, of the ones on which nothing has moved for as long as still, until no more than total
 // bytes are held, or most have been evicted. It returns how many.
-func (b *Budget) shedTo(total int, still time.Duration, most int) (n int) {
+func (b *Budget) evictTo(total int, still time.Duration, most int) (n int) {
 	for b.total > total && n < most {
 		before := n
 		for _, f := range b.search(still) {
@@ -352,8 +352,8 @@ func (b *Budget) abort(o Owner) {
 	peer := o.Peer()
 	before := b.total
 	o.Abort()
-	b.shed++
-	b.shedBytes += uint64(before - b.total)
+	b.evicted++
+	b.evictedBytes += uint64(before - b.total)
 	lines.Add(b.s, func(l *line) {
 		if l.n++; bytes > l.bytes {
 			l.peer, l.bytes, l.still, l.bound = peer, bytes, still, b.most
@@ -379,6 +379,6 @@ func (b *Budget) Counts(add func(name string, n uint64)) {
 	add("held_bytes", uint64(b.total))
 	add("held_bytes_max", uint64(max(b.most, 0)))
 	add("reading_pauses_total", b.pauses)
-	add("connections_shed_total", b.shed)
-	add("shed_bytes_total", b.shedBytes)
+	add("connections_evicted_total", b.evicted)
+	add("evicted_bytes_total", b.evictedBytes)
 }

@@ -119,7 +119,7 @@ func (x *bed) after(d time.Duration, move ...*conn) {
 	}
 }
 
-func (x *bed) shed() (names string) {
+func (x *bed) evicted() (names string) {
 	for _, c := range x.conns {
 		if c.aborted {
 			names += c.name
@@ -162,7 +162,7 @@ func TestAPauseEndsBelowSevenEighths(t *testing.T) {
 	require.EqualValues(t, 874, x.count("held_bytes"))
 	require.EqualValues(t, 1000, x.count("held_bytes_max"))
 	x.after(10 * time.Second)
-	require.False(t, a.aborted, "without a pause nothing is shed")
+	require.False(t, a.aborted, "without a pause nothing is evicted")
 }
 
 // After each poll 64 may read, once: the known ones, and then the others, in their order.
@@ -199,13 +199,13 @@ func TestWhatCanBeSentIsSentBefore(t *testing.T) {
 	x.holds("b", 10, 0)
 	a.waits = 100
 	x.after(1200 * time.Millisecond)
-	require.Equal(t, "b", x.shed())
+	require.Equal(t, "b", x.evicted())
 	x.after(time.Second)
-	require.Equal(t, "ab", x.shed())
+	require.Equal(t, "ab", x.evicted())
 }
 
 // A crowd of small ones is evicted in parts, each in a pass of its own.
-func TestACrowdIsShedInParts(t *testing.T) {
+func TestACrowdIsEvictedInParts(t *testing.T) {
 	x := newBed(t)
 	x.b.Bound(10_000)
 	for i := range 10_000 {
@@ -220,8 +220,8 @@ func TestACrowdIsShedInParts(t *testing.T) {
 		require.Less(t, parts, 100)
 	}
 	require.Equal(t, 8749, x.b.Total())
-	require.Equal(t, uint64(1251), x.count("connections_shed_total"))
-	require.Equal(t, uint64(1251), x.count("shed_bytes_total"))
+	require.Equal(t, uint64(1251), x.count("connections_evicted_total"))
+	require.Equal(t, uint64(1251), x.count("evicted_bytes_total"))
 
 	x.after(5 * time.Second)
 	all := x.logs.FilterMessageSnippet("connections were evicted").All()
@@ -247,7 +247,7 @@ func TestASharedMessageCountsOnce(t *testing.T) {
 	require.True(t, x.b.Paused())
 	x.now += 1100 * time.Millisecond
 	x.steps()
-	require.Equal(t, "own", x.shed())
+	require.Equal(t, "own", x.evicted())
 	require.Equal(t, 100+500, x.b.Total())
 	for _, c := range x.conns[:100] {
 		c.Abort()
