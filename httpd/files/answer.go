@@ -13,7 +13,7 @@ import (
 
 // answer is the action of one request.
 //
-//	look, on another goroutine ──▶ reply ──▶ for a large file: send ◀──▶ fetch, on another goroutine; not for an *os.File
+//	find, on another goroutine ──▶ reply ──▶ for a large file: send ◀──▶ fetch, on another goroutine; not for an *os.File
 type answer struct {
 	server *Server
 	w      *httpd.Response
@@ -22,7 +22,7 @@ type answer struct {
 	stage  stage
 	found
 
-	body   []piece // still to be sent
+	rest   span // of the file, still to be sent
 	buffer []byte
 	unsent []byte // of the buffer
 }
@@ -30,7 +30,7 @@ type answer struct {
 type stage uint8
 
 const (
-	looking stage = iota
+	searching stage = iota
 	replying
 	sending
 )
@@ -38,9 +38,9 @@ const (
 // Act takes the answer a turn further.
 func (a *answer) Act(t *act.Task) act.Directive {
 	switch a.stage {
-	case looking:
+	case searching:
 		a.stage = replying
-		return t.Offload(func() { a.look(a.server, !a.head) })
+		return t.Offload(func() { a.find(a.server, !a.head) })
 	case replying:
 		a.stage = sending
 		if d := a.reply(t); d != act.Yield {
@@ -82,32 +82,22 @@ func (a *answer) reply(t *act.Task) act.Directive {
 	return a.represent(t, v)
 }
 
-// represent sends the file or parts of it.
+// represent sends the file or a part of it.
 func (a *answer) represent(t *act.Task, v version) act.Directive {
-	var parts []span
-	obeyed := false
+	a.rest = span{0, a.size}
 	if !a.head && a.parted {
-		parts, obeyed = ranges(v.rangeField(a.r), a.size)
+		switch part, obeyed := rangeOf(v.rangeField(a.r), a.size); {
+		case obeyed && part.size == 0:
+			a.w.StatusOnly(416)
+			a.w.Add("Content-Range", fmt.Sprintf("bytes */%d", a.size))
+			return act.Done
+		case obeyed:
+			a.rest = part
+			a.w.SetStatus(206)
+			a.w.Add("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.from+part.size-1, a.size))
+		}
 	}
-	if obeyed && len(parts) == 0 {
-		a.w.StatusOnly(416)
-		a.w.Add("Content-Range", fmt.Sprintf("bytes */%d", a.size))
-		return act.Done
-	}
-	contentType, length := typeOf(a.name, a.server.Types), a.size
-	switch len(parts) {
-	case 0:
-		a.body = []piece{{span: span{0, a.size}}}
-	case 1: // never as a multipart (RFC 9110 15.3.7.2)
-		a.body, length = []piece{{span: parts[0]}}, parts[0].size
-		a.w.SetStatus(206)
-		a.w.Add("Content-Range", contentRange(parts[0], a.size))
-	default:
-		a.body, length = multipart(parts, a.size, contentType, v.boundary())
-		a.w.SetStatus(206)
-		contentType = "multipart/byteranges; boundary=" + v.boundary()
-	}
-	a.w.Add("Content-Type", contentType)
+	a.w.Add("Content-Type", typeOf(a.name, a.server.Types))
 	a.w.Add("X-Content-Type-Options", "nosniff") // the type counts, not a guess from the content
 	if a.parted {
 		a.w.Add("Accept-Ranges", "bytes")
@@ -116,51 +106,22 @@ func (a *answer) represent(t *act.Task, v version) act.Directive {
 		a.w.Add("ETag", v.tag)
 		a.w.Add("Last-Modified", v.lastModified(t.Scheduler().Clock().Wall()))
 	}
-	return a.begin(length)
-}
-
-// begin sets the length, and finishes answers that need no file any more.
-func (a *answer) begin(length int64) act.Directive {
-	switch {
-	case a.head:
-		a.w.SetLength(length)
-		return act.Done
-	case a.file != nil:
-		a.w.SetLength(length)
-		return act.Yield
-	case len(a.body) == 1:
-		a.w.SetBody(a.content[a.body[0].from:][:a.body[0].size])
+	if !a.head && a.file == nil {
+		a.w.SetBody(a.content[a.rest.from:][:a.rest.size])
 		return act.Done
 	}
-	whole := make([]byte, 0, length)
-	for _, p := range a.body {
-		whole = append(append(whole, p.text...), a.content[p.from:][:p.size]...)
+	a.w.SetLength(a.rest.size)
+	if a.head {
+		return act.Done
 	}
-	a.w.SetBody(whole)
-	return act.Done
+	return act.Yield
 }
 
-// send sends the rest of the body. A failure here aborts the connection: the client was told the length, and must not
-// take a part for the whole.
+// send sends the rest of a large file. A failure here aborts the connection: the client was told the length, and must not take
+// a part for the whole.
 func (a *answer) send(t *act.Task) act.Directive {
-	for len(a.body) > 0 {
-		p := &a.body[0]
-		n, err := a.w.WriteString(p.text)
-		if p.text = p.text[n:]; err != nil {
-			return listener.Next(t, err)
-		}
-		if d := a.copy(t, &p.span); d != act.Done {
-			return d
-		}
-		a.body = a.body[1:]
-	}
-	return act.Done
-}
-
-// copy sends bytes of the file, and removes them from s.
-func (a *answer) copy(t *act.Task, s *span) act.Directive {
 	f, system := a.file.(*os.File)
-	for s.size > 0 {
+	for s := &a.rest; s.size > 0; {
 		n, err := int64(0), error(nil)
 		switch {
 		case system:
@@ -170,7 +131,7 @@ func (a *answer) copy(t *act.Task, s *span) act.Directive {
 		case a.err != nil:
 			return t.Fail(fmt.Errorf("files: %w", a.err))
 		case len(a.unsent) == 0:
-			return t.Offload(func() { a.fetch(*s) })
+			return t.Offload(a.fetch)
 		default:
 			var written int
 			written, err = a.w.Write(a.unsent)
@@ -184,11 +145,11 @@ func (a *answer) copy(t *act.Task, s *span) act.Directive {
 	return act.Done
 }
 
-// fetch reads the next bytes, off the scheduler's thread.
-func (a *answer) fetch(s span) {
+// fetch reads the next bytes, on another goroutine.
+func (a *answer) fetch() {
 	if a.buffer == nil {
 		a.buffer = make([]byte, small)
 	}
-	a.unsent = a.buffer[:min(s.size, small)]
-	a.err = a.read(a.unsent, s.from)
+	a.unsent = a.buffer[:min(a.rest.size, small)]
+	a.err = a.read(a.unsent, a.rest.from)
 }

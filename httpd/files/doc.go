@@ -28,13 +28,12 @@
 //	403        the file system denies access
 //	404        no such file; a directory without an index; no regular file; a path that names no file (see below)
 //	405        neither GET nor HEAD
-//	416        no range can be satisfied
+//	416        the range is not in the file
 //	500        any other error of the file system, which goes to the log of the scheduler and not to the client
 //
-// There are at most 16 ranges, together not more than the file; a request for more gets the whole file. If a file
-// becomes shorter while it is sent, the connection is aborted, so that no client believes it to be complete. A file
-// that is written in place meanwhile arrives as a mixture: replace files by renaming new ones over them, and a download
-// that has begun gets all of the old one.
+// A request for several ranges gets the whole file. If a file becomes shorter while it is sent, the connection is aborted,
+// so that no client believes it to be complete. A file that is written in place meanwhile arrives as a mixture: replace
+// files by renaming new ones over them, and a download that has begun gets all of the old one.
 //
 // # Paths
 //

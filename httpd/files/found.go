@@ -1,19 +1,21 @@
 package files
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// small is the size up to which a file is read when it is found: then the request leaves the thread only once. It is also
+// small is the size up to which a file is read when it is found: then the request needs another goroutine only once. It is also
 // how much of a large file is read at a time.
 const small = 64 << 10
 
-// found is the result of a search in the file system. It is filled off the scheduler's thread.
+// found is the result of a search in the file system, which is made on another goroutine.
 type found struct {
 	name     string
 	dir      bool    // a directory was requested
@@ -27,8 +29,8 @@ type found struct {
 	err      error
 }
 
-// look finds the file, opens it, and reads it if it is small and its content is wanted.
-func (x *found) look(s *Server, wanted bool) {
+// find finds the file, opens it, and reads it if it is small and its content is wanted.
+func (x *found) find(s *Server, wanted bool) {
 	if x.err = x.stat(s); x.err == nil && !x.slash {
 		x.err = x.open(s.FS, wanted)
 	}
@@ -37,7 +39,7 @@ func (x *found) look(s *Server, wanted bool) {
 // stat comes before open, because opening a pipe would wait for a writer.
 func (x *found) stat(s *Server) error {
 	if x.dir {
-		x.name = s.index(x.name)
+		x.name = strings.TrimPrefix(x.name+"/"+cmp.Or(s.Index, "index.html"), "./")
 	}
 	info, err := fs.Stat(s.FS, x.name)
 	switch {

@@ -62,18 +62,6 @@ func (s *Server) name(r *httpd.Request) (name string, dir, ok bool) {
 	return nameOf(path, s.Hidden)
 }
 
-// index returns the name of a directory's index file.
-func (s *Server) index(dir string) string {
-	index := s.Index
-	if index == "" {
-		index = "index.html"
-	}
-	if dir == "." {
-		return index
-	}
-	return dir + "/" + index
-}
-
 // withSlash returns the location of a directory that was requested without the slash at its end. It is a relative
 // reference, so prefix, host and port do not matter. Its dot keeps "//host" from being another host, and "a:b" from being
 // a scheme (RFC 3986 4.2).

@@ -3,11 +3,8 @@ package files_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -171,49 +168,16 @@ func TestKindsOfFiles(t *testing.T) {
 					continue
 				}
 				one := c.ask("GET /f/"+path, "Range: bytes=3-")
-				many := c.ask("GET /f/"+path, "Range: bytes=-2,4-5,0-0,5-"+fmt.Sprint(len(content)/2))
 				if name == "neither" && len(content) > 64<<10 {
 					require.Equal(t, 200, one.StatusCode, "there are no ranges")
 					require.Empty(t, one.Header.Get("Accept-Ranges"))
-					require.Equal(t, 200, many.StatusCode)
 					continue
 				}
 				require.Equal(t, 206, one.StatusCode)
 				require.True(t, one.body == content[3:], path)
-				require.Equal(t, parts(t, many), []part{
-					{fmt.Sprintf("bytes %d-%d/%[3]d", len(content)-2, len(content)-1, len(content)), content[len(content)-2:]},
-					{fmt.Sprintf("bytes 4-5/%d", len(content)), content[4:6]},
-					{fmt.Sprintf("bytes 0-0/%d", len(content)), content[:1]},
-					{fmt.Sprintf("bytes 5-%d/%d", len(content)/2, len(content)), content[5 : len(content)/2+1]},
-				})
 			}
 			s.quiet()
 		})
-	}
-}
-
-type part struct{ where, content string }
-
-// parts parses a multipart/byteranges. Its length was announced, so the reader has checked that.
-func parts(t *testing.T, r reply) (all []part) {
-	t.Helper()
-	require.Equal(t, 206, r.StatusCode)
-	require.Empty(t, r.Header.Get("Content-Range"), "that is the parts'")
-	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	require.NoError(t, err)
-	require.Equal(t, "multipart/byteranges", kind)
-	require.Equal(t, int64(len(r.body)), r.ContentLength)
-	in := multipart.NewReader(strings.NewReader(r.body), parameters["boundary"])
-	for {
-		p, err := in.NextRawPart()
-		if err == io.EOF {
-			return all
-		}
-		require.NoError(t, err)
-		require.NotEmpty(t, p.Header.Get("Content-Type"))
-		content, err := io.ReadAll(p)
-		require.NoError(t, err)
-		all = append(all, part{p.Header.Get("Content-Range"), string(content)})
 	}
 }
 
@@ -237,7 +201,7 @@ func pick(r *rand.Rand, name string, choices ...string) []string {
 }
 
 // The responses are the same as from http.ServeContent. Left out is where they differ on purpose: HEAD with a
-// range, which RFC 9110 14.2 ignores; malformed ranges, which net/http answers with 416; "-0", of which it sends
+// range, which RFC 9110 14.2 ignores; several ranges; malformed ranges, which net/http answers with 416; "-0", of which it sends
 // the part "10-9"; "*" in a list; dates with a wrong day.
 func TestAgreesWithServeContent(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -261,7 +225,7 @@ func TestAgreesWithServeContent(t *testing.T) {
 		if r.IntN(5) > 0 {
 			method = "GET"
 			with = append(with, pick(r, "Range", "", fmt.Sprintf("bytes=%d-%d", from, from+to), "bytes="+n()+"-", "bytes=-"+n(),
-				"bytes= "+n()+"- ,", "bytes=-"+n()+",-"+n(), "bytes=0-,"+n()+"-", "bytes=99999999-")...)
+				"bytes= "+n()+"- ,", "bytes=99999999-")...)
 		}
 
 		req := httptest.NewRequest(method, "/a.txt", nil)
@@ -278,9 +242,6 @@ func TestAgreesWithServeContent(t *testing.T) {
 		require.Equal(t, want.StatusCode, got.StatusCode, "%s %q", method, with)
 		require.Equal(t, want.Header.Get("Content-Range"), got.Header.Get("Content-Range"), "%s %q", method, with)
 		switch {
-		case strings.HasPrefix(want.Header.Get("Content-Type"), "multipart/"):
-			body := w.Body.String()
-			require.Equal(t, parts(t, reply{want, body, nil}), parts(t, got), "%q", with)
 		case want.StatusCode < 300:
 			require.Equal(t, w.Body.String(), got.body, "%s %q", method, with)
 			require.Equal(t, want.Header.Get("Content-Length"), got.Header.Get("Content-Length"))
