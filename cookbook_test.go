@@ -296,9 +296,11 @@ func (g *guest) Close() error {
 }
 
 func Example_broadcast() {
-	server := program.Server{Addr: "127.0.0.1:7007", Limits: listener.Limits{Overflow: listener.Abort}}
+	server := program.Server{Addr: "127.0.0.1:7007"}
 	server.Parse()
-	server.Run(server.Listen(server.Addr, join))
+	chat := server.Listen(server.Addr, join)
+	chat.Limits.Overflow = listener.Abort
+	server.Run(chat)
 }
 
 func Example_limits() {
@@ -346,13 +348,11 @@ func Example_middleware() {
 }
 
 func Example_manyConnections() {
-	server := program.Server{
-		Addr:     "127.0.0.1:7007",
-		MaxConns: 100_000,
-		Limits:   listener.Limits{Read: 8 << 10, High: 16 << 10, ReceiveBuffer: 16 << 10, SendBuffer: 16 << 10},
-	}
+	server := program.Server{Addr: "127.0.0.1:7007", MaxConns: 100_000}
 	server.Parse()
-	server.Run(server.Listen(server.Addr, coro.Serve(greet)))
+	tcp := server.Listen(server.Addr, coro.Serve(greet))
+	tcp.Limits = listener.Limits{Read: 8 << 10, High: 16 << 10, ReceiveBuffer: 16 << 10, SendBuffer: 16 << 10}
+	server.Run(tcp)
 }
 
 // serving runs a service for the length of the test and returns its address.

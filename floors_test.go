@@ -82,7 +82,7 @@ const floors = `
 	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
 	# 4: what makes tasks
-	internal/handover   netpoll
+	internal/handover   netpoll shutdown
 	service           act shutdown monitor netpoll listener internal/engine internal/summary internal/handover internal/facts internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
@@ -158,7 +158,7 @@ const floors = `
 	                  bufio context encoding/json go.uber.org/zap os os/exec os/signal syscall time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status. x/sys/unix for the clock of sd_notify
-	program           act demon internal/cli internal/logs internal/thread listener monitor service shutdown upgrade
+	program           act demon internal/cli internal/handover internal/logs internal/thread listener monitor service shutdown upgrade
 	                  context flag go.uber.org/zap go.uber.org/zap/zapcore golang.org/x/sys/unix net os os/signal path/filepath syscall time
 
 	# 7: examples. os for arguments and files, and a file of certificates takes crypto/x509

@@ -2,11 +2,12 @@ package program
 
 import (
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"time"
 
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/cli"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -67,36 +68,29 @@ func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 		idle = "interrupt"
 	}
 	fs.StringVar(&idle, "idle", idle, "the `strategy` of an idle scheduler: interrupt, poll, hybrid or busy")
-	fs.Var(&drain{&s.Config.Shutdown}, "drain",
-		"the `duration` for which connections may go on after a signal; those still open then are cut")
-	p := &s.Config.Shutdown
-	phases := [...]time.Duration{p.Announce, p.Spread, p.Inactivity}
-	fs.Var((*cli.Duration)(&phases[0]), "announce",
+	p := s.Config.Shutdown.Resolved()
+	before := p
+	fs.Var((*drain)(&p), "drain", "the `duration` for which connections may go on after a signal; those still open then are cut")
+	fs.Var((*cli.Duration)(&p.Announce), "announce",
 		"the `duration` of the drain for which the end is only announced, to load balancers; at most half of it")
-	fs.Var((*cli.Duration)(&phases[1]), "spread",
+	fs.Var((*cli.Duration)(&p.Spread), "spread",
 		"the `duration` over which idle connections end, one after the other; at most half of the rest of the drain")
-	fs.Var((*cli.Duration)(&phases[2]), "inactivity",
+	fs.Var((*cli.Duration)(&p.Inactivity), "inactivity",
 		"the `duration` without any activity after which a drain ends early, when idle connections have ended; 0: none")
-	turns := p.Turns
-	fs.IntVar(&turns, "turns", turns,
-		"the largest `number` of turns that each task, such as a connection, gets in a drain, when idle connections have ended; 0: no bound")
+	fs.IntVar(&p.Turns, "turns", p.Turns,
+		"the largest `number` of turns that each task, such as a connection's, gets in a drain, when idle connections have ended; 0: no bound")
 	return func() error {
-		for i, name := range [...]string{"announce", "spread", "inactivity"} {
-			if phases[i] < 0 {
-				return fmt.Errorf("-%s must not be negative: %v", name, phases[i])
-			}
+		if p != before {
+			s.Config.Shutdown = p
 		}
-		if turns < 0 {
-			return fmt.Errorf("-turns must not be negative: %d", turns)
-		}
-		if turns != p.Turns || phases != [...]time.Duration{p.Announce, p.Spread, p.Inactivity} {
-			*p = p.Resolved()
-			p.Turns, p.Announce, p.Spread, p.Inactivity = turns, phases[0], phases[1], phases[2]
-			if err := fits(*p); err != nil {
-				return err
-			}
-		}
+		rest := p.Time - p.Announce
 		switch {
+		case p.Turns < 0:
+			return fmt.Errorf("-turns must not be negative: %d", p.Turns)
+		case p.Time > 0 && p.Announce > p.Time/2:
+			return fmt.Errorf("-announce must be at most half of -drain, %v: %v", p.Time, p.Announce)
+		case p.Time > 0 && p.Spread > rest/2:
+			return fmt.Errorf("-spread must be at most half of what -announce leaves of -drain, %v: %v", rest, p.Spread)
 		case s.Addr == unixPrefix:
 			return fmt.Errorf("invalid value %q for flag -addr: missing path", s.Addr)
 		case s.Memory > 0 && s.Memory < leastMemory:
@@ -105,39 +99,26 @@ func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 			return fmt.Errorf("-reactors must not be negative: %d", s.Config.Schedulers)
 		case s.Config.Schedulers > maxReactors:
 			return fmt.Errorf("-reactors must be at most %d: %d", maxReactors, s.Config.Schedulers)
-		case idle == "" && s.Config.Idle != nil:
+		}
+		if idle == "" && s.Config.Idle != nil {
 			return nil
 		}
-		var err error
-		s.Config.Idle, err = strategy(idle)
-		return err
+		var ok bool
+		if s.Config.Idle, ok = strategies[idle]; !ok {
+			return fmt.Errorf("-idle must be interrupt, poll, hybrid or busy, not %q", idle)
+		}
+		return nil
 	}
-}
-
-// fits returns an error for phases that the drain would shorten.
-func fits(p shutdown.Policy) error {
-	rest := p.Time - p.Announce
-	switch {
-	case p.Time > 0 && p.Announce > p.Time/2:
-		return fmt.Errorf("-announce must be at most half of -drain, %v: %v", p.Time, p.Announce)
-	case p.Time > 0 && p.Spread > rest/2:
-		return fmt.Errorf("-spread must be at most half of what -announce leaves of -drain, %v: %v", rest, p.Spread)
-	}
-	return nil
 }
 
 // drain is the value of a flag: the policy of a graceful shutdown, as a duration.
-type drain struct{ terms *shutdown.Policy }
+type drain shutdown.Policy
 
 func (d *drain) String() string {
-	if d.terms == nil { // package flag asks for the text of a zero value
-		return ""
+	if d.Kind != shutdown.Bounded {
+		return shutdown.Policy{Kind: d.Kind}.String()
 	}
-	terms := d.terms.Resolved()
-	if terms.Kind != shutdown.Bounded {
-		return shutdown.Policy{Kind: terms.Kind}.String()
-	}
-	return terms.Time.String()
+	return d.Time.String()
 }
 
 func (d *drain) Set(text string) error {
@@ -145,13 +126,24 @@ func (d *drain) Set(text string) error {
 	if err := v.Set(text); err != nil {
 		return err
 	}
-	switch {
-	case v < 0:
-		return errors.New("it must not be negative")
-	case v == 0:
-		*d.terms = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
-	default:
-		*d.terms = shutdown.Policy{Time: time.Duration(v), Drop: true}
+	d.Kind, d.Time, d.Drop = shutdown.Bounded, time.Duration(v), true
+	if v == 0 {
+		d.Kind = shutdown.Halt
 	}
 	return nil
+}
+
+// The durations of the strategies of -idle.
+const (
+	// pollPause is the pause of "poll": an event waits half of it on average, and an idle scheduler takes a few percent of
+	// a CPU.
+	pollPause = time.Millisecond
+	// hybridSpin is the spin of "hybrid": a few times what it costs to go to sleep and wake up, so that at worst a small
+	// multiple of that is wasted.
+	hybridSpin = 50 * time.Microsecond
+)
+
+// strategies are the values of -idle.
+var strategies = map[string]act.Strategy{
+	"interrupt": nil, "poll": demon.Pause(pollPause), "hybrid": demon.Hybrid(hybridSpin), "busy": demon.Busy(),
 }

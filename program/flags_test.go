@@ -12,7 +12,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -100,7 +99,7 @@ func TestFlagsOfThePhases(t *testing.T) {
 		})
 	}
 	for arguments, says := range map[string]string{
-		"-spread -1s":                          "-spread must not be negative: -1s",
+		"-spread -1s":                          `invalid value "-1s" for flag -spread: it must not be negative`,
 		"-turns -1":                            "-turns must not be negative: -1",
 		"-announce 20s":                        "-announce must be at most half of -drain, 30s: 20s",
 		"-drain 10s -announce 4s -spread 3.1s": "-spread must be at most half of what -announce leaves of -drain, 6s: 3.1s",
@@ -133,7 +132,7 @@ func TestFiltersOfOptionsComeFirst(t *testing.T) {
 	s := Server{Options: []Option{option{"a", &said}, option{"b", &said}}}
 	require.PanicsWithValue(t, "program: Listen comes after Parse, whose flags decide on the filters", func() { s.Listen("", nil) })
 	parsed(t, &s)
-	for _, f := range s.Listen("127.0.0.1:0", nil, option{"c", &said}.Filters()...).(*service.Listener).Filters {
+	for _, f := range s.Listen("127.0.0.1:0", nil, option{"c", &said}.Filters()...).Filters {
 		f(nil)
 	}
 	require.Equal(t, "abc", said)
@@ -141,15 +140,4 @@ func TestFiltersOfOptionsComeFirst(t *testing.T) {
 
 func TestANilOptionPanics(t *testing.T) {
 	require.PanicsWithValue(t, "program: Server.Options[1] is nil", func() { _, _ = parse(&Server{Options: []Option{option{}, nil}}) })
-}
-
-// What was broken: a program that wanted other Limits had to know the type of its own service.
-func TestListenPassesOnWhatTheFieldsSay(t *testing.T) {
-	s := Server{MaxConns: 7, Limits: listener.Limits{High: 1 << 20}, EvictAfter: time.Minute, Mode: 0o660}
-	tcp := s.Listen("127.0.0.1:0", nil).(*service.Listener)
-	require.Equal(t, &service.Listener{Address: "127.0.0.1:0", MaxConns: 7, Limits: s.Limits, EvictAfter: time.Minute, Mode: 0o660}, tcp)
-	filters := s.Listen("127.0.0.1:0", nil, func(*listener.Conn) act.Action { return nil }).(*service.Listener).Filters
-	require.Len(t, filters, 1)
-	unix := s.Listen("unix:/s", nil).(*service.Listener)
-	require.Equal(t, &service.Listener{Address: "unix:/s", MaxConns: 7, Limits: s.Limits, EvictAfter: time.Minute, Mode: 0o660}, unix)
 }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/shutdown"
-	"github.com/daimon-go/daimon/upgrade"
 )
 
 // notifier tells a supervisor such as systemd how the program is doing, as sd_notify(3) describes it. It is a demon of the first
@@ -126,7 +126,7 @@ func (n *notifier) Stop(_ *act.Task, o shutdown.Order) {
 // giveWay reports whether this program was replaced, and names the other process to the supervisor, once. The other one does so too,
 // but a program without clients may have ended by then: the supervisor would take that for the end of the service.
 func (n *notifier) giveWay(o shutdown.Order) bool {
-	if r, ok := o.(upgrade.Replaced); ok && !n.replaced.Swap(true) {
+	if r, ok := o.(handover.Replaced); ok && !n.replaced.Swap(true) {
 		n.send("MAINPID=%d", r.PID)
 	}
 	return n.replaced.Load()

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/handover"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
-	"github.com/daimon-go/daimon/upgrade"
 )
 
 // supervised is a notifier on two schedulers that the test steps, by a clock that it moves.
@@ -142,7 +142,7 @@ func TestTheSupervisorIsToldOfAReload(t *testing.T) {
 func TestTheSupervisorIsToldOfAReplacementOnce(t *testing.T) {
 	x := newSupervised(t)
 	x.hears(0, 1)
-	replaced := upgrade.Replaced{PID: 77, Terms: shutdown.Policy{Time: time.Hour}}
+	replaced := handover.Replaced{PID: 77, Terms: shutdown.Policy{Time: time.Hour}}
 	x.group.Shutdown(replaced)
 	require.Equal(t, "MAINPID=77", x.hears(0, 1))
 	x.drain(shutdown.Drain{Cut: shutdown.Cut{Order: replaced}})

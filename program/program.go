@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -43,13 +44,6 @@ type Server struct {
 	Memory int
 	// Options are the parts of the program that have flags of their own.
 	Options []Option
-	// Limits are the limits of each connection, on each address.
-	Limits listener.Limits
-	// EvictAfter is how long a connection must have been idle before it is closed for a client that waits: see
-	// [service.Listener].
-	EvictAfter time.Duration
-	// Mode has the permissions of a Unix socket file; 0 leaves them to the umask of the process. See [service.Listener].
-	Mode os.FileMode
 	// Config configures the schedulers. The flags -reactors and -idle set its Schedulers and Idle, -cpus its Threads and CPUs.
 	// The flags of a shutdown, such as -drain, set its Shutdown, which also applies to signals. If its Logger is nil, log lines
 	// from level Info on go to standard error. If its Draining is nil, a shutdown logs each second what it waits for.
@@ -85,13 +79,6 @@ type Service interface {
 	Setup(*act.Scheduler) error
 }
 
-// Socket is a Service that listens on an address.
-type Socket interface {
-	Service
-	// Addr returns the address that was bound; nil before Setup, and if it is unknown.
-	Addr() net.Addr
-}
-
 // Serve is the whole main function of a server on one address: it parses the command line and serves until a
 // signal. addr is the default of the flag -addr; handler makes the action of each connection, see [service.Listener].
 func Serve(addr string, handler func(*listener.Conn) act.Action, options ...Option) {
@@ -100,14 +87,12 @@ func Serve(addr string, handler func(*listener.Conn) act.Action, options ...Opti
 	s.Run(s.Listen(s.Addr, handler))
 }
 
-// Listen returns a service for an address, as the fields of s say. The filters prepare each connection before the handler, and
-// the filters of the Options come first: so Listen panics before [Server.Parse] if an Option may have filters. The service
-// listens from [Server.Run] on. For a socket without the filters of the Options, or with other fields, pass a
-// [service.Listener] to Run.
-func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) Socket {
-	filters = append(s.filters(), filters...)
-	return &service.Listener{Address: addr, Handler: handler, Filters: filters, MaxConns: s.MaxConns, Limits: s.Limits,
-		EvictAfter: s.EvictAfter, Mode: s.Mode}
+// Listen returns a service for an address, "host:port", or "unix:" and a path. Its other fields may be set before [Server.Run],
+// from which on it listens. The filters prepare each connection before the handler, and the filters of the Options come first:
+// so Listen panics before [Server.Parse] if an Option may have filters. For an address without them, pass a [service.Listener]
+// of your own to Run.
+func (s *Server) Listen(addr string, handler func(*listener.Conn) act.Action, filters ...listener.Filter) *service.Listener {
+	return &service.Listener{Address: addr, Handler: handler, Filters: append(s.filters(), filters...), MaxConns: s.MaxConns}
 }
 
 func (s *Server) filters() (all []listener.Filter) {
@@ -124,7 +109,7 @@ func (s *Server) filters() (all []listener.Filter) {
 
 const unixPrefix = "unix:"
 
-// Run sets up the Options and then the services, each in the given order, and logs the address of each [Socket]. It returns
+// Run sets up the Options and then the services, each in the given order, and logs the address of each that listens. It returns
 // after a graceful shutdown, by a signal or because all services have ended, and logs how many connections were cut off. If a
 // service cannot be set up, or the schedulers fail, Run ends the program with status 1.
 func (s *Server) Run(services ...Service) {
@@ -153,17 +138,12 @@ func (s *Server) run(services []Service) error {
 			c.Configure(&cfg)
 		}
 	}
-	handover := s.Upgrade
-	if handover == nil {
-		handover = &upgrade.Upgrade{}
-	}
+	newer := cmp.Or(s.Upgrade, &upgrade.Upgrade{})
 	for _, v := range services {
-		handover.Services = append(handover.Services, v)
+		newer.Services = append(newer.Services, v)
 	}
-	if handover.Terms == (shutdown.Policy{}) {
-		handover.Terms = cfg.Shutdown
-	}
-	if err := handover.Inherit(); err != nil {
+	newer.Terms = cmp.Or(newer.Terms, cfg.Shutdown)
+	if err := newer.Inherit(); err != nil {
 		return err
 	}
 	defer closeAll(cfg.Logger, services)
@@ -186,7 +166,7 @@ func (s *Server) run(services []Service) error {
 	if s.Reload != nil {
 		setup = append(setup, monitor.OnSignal(reload{s, cfg.Logger}, syscall.SIGHUP))
 	}
-	setup = append(setup, handover.Setup, func(on *act.Scheduler) error {
+	setup = append(setup, newer.Setup, func(on *act.Scheduler) error {
 		if on.Index() == len(on.Group().Schedulers())-1 { // all services are set up on all schedulers
 			logAddresses(cfg.Logger, services)
 		}
@@ -197,7 +177,7 @@ func (s *Server) run(services []Service) error {
 		setup = append(setup, supervisor.setup, monitor.OnSignal(reloaded{supervisor}, syscall.SIGHUP))
 	}
 	err := act.Run(context.Background(), cfg, setup...)
-	handover.Close(err)
+	newer.Close(err)
 	var cut *shutdown.Cut
 	if err != nil && !errors.As(err, &cut) {
 		return err
@@ -233,40 +213,35 @@ func closeAll(log *zap.Logger, services []Service) {
 
 func logAddresses(log *zap.Logger, services []Service) {
 	for _, v := range services {
-		if socket, ok := v.(Socket); ok {
-			addr := socket.Addr()
-			if addr == nil { // a Socket of the program's own that does not know
-				continue
+		if socket, ok := v.(interface{ Addr() net.Addr }); ok {
+			if addr := socket.Addr(); addr != nil {
+				text := addr.String()
+				if addr.Network() == "unix" {
+					text = unixPrefix + text
+				}
+				log.Info("listening on " + text)
 			}
-			text := addr.String()
-			if addr.Network() == "unix" {
-				text = unixPrefix + text
-			}
-			log.Info("listening on " + text)
 		}
 	}
 }
 
 // logEnd logs how the program has ended. Services and processes that a shutdown halts are not a loss.
 func logEnd(log *zap.Logger, cut *shutdown.Cut) {
-	var terms shutdown.Policy
-	if cut != nil && cut.Order != nil {
-		terms = cut.Order.Policy().Resolved()
-	}
-	switch {
-	case cut == nil || cut.Tasks+cut.Lingering == 0:
+	if cut == nil || cut.Tasks+cut.Lingering == 0 {
 		log.Info("ended in order")
-	case terms.Kind == shutdown.Bounded && terms.Time > 0 && terms.Inactivity > 0:
-		log.Warn(fmt.Sprintf("cut at the drain limit of %v, or after %v without activity", terms.Time, terms.Inactivity), zap.Error(cut))
-	case terms.Kind == shutdown.Bounded && terms.Time > 0:
-		log.Warn(fmt.Sprintf("cut at the drain limit of %v", terms.Time), zap.Error(cut))
-	default:
-		log.Warn("cut without a drain", zap.Error(cut))
+		return
 	}
-	if cut != nil && cut.Tasks+cut.Lingering > 0 {
-		for _, l := range cut.Left {
-			log.Warn("cut: " + l.String())
+	how := "cut without a drain"
+	if cut.Order != nil {
+		if terms := cut.Order.Policy().Resolved(); terms.Kind == shutdown.Bounded && terms.Time > 0 {
+			if how = fmt.Sprintf("cut at the drain limit of %v", terms.Time); terms.Inactivity > 0 {
+				how += fmt.Sprintf(", or after %v without activity", terms.Inactivity)
+			}
 		}
+	}
+	log.Warn(how, zap.Error(cut))
+	for _, l := range cut.Left {
+		log.Warn("cut: " + l.String())
 	}
 }
 

@@ -99,7 +99,7 @@ func (c *child) reap(log *zap.Logger) {
 // start starts the new program. Before that it writes the message, so that the new program can take over even if this process is
 // killed in the next moment.
 func (u *Upgrade) start(ctx context.Context) (*child, error) {
-	program, err := executable(u.Program)
+	program, err := exec.LookPath(cmp.Or(u.Program, os.Args[0]))
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the new program: %w", err)
 	}
@@ -119,8 +119,12 @@ func (u *Upgrade) start(ctx context.Context) (*child, error) {
 	if err == nil {
 		_, err = c.to.Write(text) // it may block: a user with very many pipes gets small ones, see pipe(7)
 	}
+	var pid int
+	if err == nil { // not on the thread of a scheduler: the process inherits the CPUs of the thread
+		pid, _, err = syscall.StartProcess(program, os.Args, &syscall.ProcAttr{Env: environment(), Files: files})
+	}
 	if err == nil {
-		c.process, err = startProcess(program, environment("3 4"), files)
+		c.process, err = os.FindProcess(pid)
 	}
 	if err != nil {
 		c.close()
@@ -168,38 +172,16 @@ func (u *Upgrade) message(sockets []*handover.Sockets, files []uintptr) (text []
 // pipeSize is how many bytes fit into a pipe that nobody reads, at least.
 const pipeSize = 16 << 10
 
-// startProcess starts a program with the arguments of this one. A process inherits the CPUs that its parent's thread may use. So
-// the calling goroutine must not be locked to the thread of a scheduler, which may use one.
-func startProcess(program string, env []string, files []uintptr) (*os.Process, error) {
-	pid, _, err := syscall.StartProcess(program, os.Args, &syscall.ProcAttr{Env: env, Files: files})
-	if err != nil {
-		return nil, err
-	}
-	return os.FindProcess(pid)
-}
-
-// executable returns the path of a program; "" is this one. If this one was started by a path, the new program has to
-// be there. The file that this process runs does not count, since it may have been moved away.
-func executable(name string) (string, error) {
-	path, err := exec.LookPath(cmp.Or(name, os.Args[0]))
-	if err != nil && name == "" && !strings.ContainsRune(os.Args[0], os.PathSeparator) {
-		if own, unknown := os.Executable(); unknown == nil {
-			return own, nil
-		}
-	}
-	return path, err
-}
-
 // ours are the variables that are for one process alone.
 var ours = []string{variable, listenPID, listenFDs, listenNames, "WATCHDOG_PID"}
 
-// environment returns the environment of the new program. descriptors is the value of variable.
-func environment(descriptors string) []string {
+// environment returns the environment of the new program.
+func environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(ours, name)
 	})
-	return append(env, variable+"="+descriptors)
+	return append(env, variable+"=3 4")
 }
 
 // sockets returns duplicates of the sockets, even with an error.

@@ -59,22 +59,6 @@ type Upgrade struct {
 	end     func()          // ends an upgrade that is under way
 }
 
-// Replaced is the shutdown request with which a program ends after another one has taken over. Actions and services see
-// it as the [shutdown.Order].
-type Replaced struct {
-	PID   int             // of the new process
-	Terms shutdown.Policy // how this program shuts down: Upgrade.Terms
-}
-
-// Policy returns r.Terms.
-func (r Replaced) Policy() shutdown.Policy { return r.Terms }
-
-// Replaced returns true: another process serves the same addresses. It is for httpd.Ready.
-func (r Replaced) Replaced() bool { return true }
-
-// String returns "replaced by process" and the PID, for logs.
-func (r Replaced) String() string { return fmt.Sprintf("replaced by process %d", r.PID) }
-
 // Setup is a set-up function for [act.Run], the last one. If an older program has started this one, Setup reports to it
 // that this one is ready, and blocks until the older program lets it accept. From then on Signal starts an upgrade.
 func (u *Upgrade) Setup(s *act.Scheduler) error {
@@ -148,8 +132,8 @@ func (u *Upgrade) Close(err error) {
 	u.pending.Wait()
 }
 
-// Start starts the new program, and waits until it has taken over. Then this program begins to shut down, and Start returns nil.
-// After an error this program goes on as before. It is an error if a shutdown is announced or in force. Start blocks; any
+// Start starts the new program, and waits until it has taken over. Then this program begins to shut down, by a [shutdown.Order]
+// whose method Replaced() bool returns true, and Start returns nil. After an error this program goes on as before. It is an error if a shutdown is announced or in force. Start blocks; any
 // goroutine may call it, except a scheduler's.
 func (u *Upgrade) Start() error {
 	if !u.one.TryLock() {
@@ -167,6 +151,6 @@ func (u *Upgrade) Start() error {
 	}
 	u.settle(nil)
 	u.log.Info("replaced", zap.Int("by process", pid))
-	u.group.Shutdown(Replaced{pid, u.terms()})
+	u.group.Shutdown(handover.Replaced{PID: pid, Terms: u.terms()})
 	return nil
 }

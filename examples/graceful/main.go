@@ -29,7 +29,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"time"
 
@@ -57,9 +56,12 @@ func main() {
 	})
 	atEnd := service.FinishRequest
 	flag.Func("at-end", "what becomes of connections at the end, a `word`: request (finish it, the default), finish or discard",
-		func(word string) (err error) {
-			atEnd, err = ending(word)
-			return err
+		func(word string) error {
+			var known bool
+			if atEnd, known = endings[word]; !known {
+				return errors.New("it must be request, finish or discard")
+			}
+			return nil
 		})
 	readiness := flag.String("health", "", "an `address` for /healthz and /readyz that is served until all else has ended")
 	within := flag.Duration("upgrade-within", time.Minute, "the `duration` that a newer binary may take until it is ready to take over")
@@ -74,7 +76,9 @@ func main() {
 	server.Reload = reload
 	server.Upgrade = &upgrade.Upgrade{Signal: upgradeOn, Timeout: *within}
 	web := &httpd.Server{Handler: pages.routes().Serve}
-	services := []program.Service{background{}, named("web", atEnd, server.Listen(server.Addr, web.Serve))}
+	public := server.Listen(server.Addr, web.Serve)
+	public.Name, public.AtEnd = "web", atEnd // by its name the service finds its socket under systemd
+	services := []program.Service{background{}, public}
 	if *readiness != "" {
 		last := &httpd.Server{Handler: health().Serve}
 		services = append(services, &service.Listener{Name: "health", Address: *readiness, Handler: last.Serve, AtEnd: service.LastOfAll})
@@ -83,6 +87,10 @@ func main() {
 		services = append(services, &withdrawal{on: withdrawOn})
 	}
 	server.Run(services...)
+}
+
+var endings = map[string]service.Ending{
+	"request": service.FinishRequest, "finish": service.Finish, "discard": service.Discard,
 }
 
 // signalVar defines a flag whose value is a signal. Without the flag it is nil.
@@ -114,26 +122,6 @@ func (x *withdrawal) Signal(os.Signal) {
 	} else {
 		log.Warn("there is no end that is only announced")
 	}
-}
-
-func ending(word string) (service.Ending, error) {
-	switch word {
-	case "request":
-		return service.FinishRequest, nil
-	case "finish":
-		return service.Finish, nil
-	case "discard":
-		return service.Discard, nil
-	}
-	return 0, fmt.Errorf("it must be request, finish or discard")
-}
-
-// named gives a service the name by which it finds its socket under systemd, and says how it ends.
-func named(name string, atEnd service.Ending, v program.Socket) program.Socket {
-	if v, ok := v.(*service.Listener); ok {
-		v.Name, v.AtEnd = name, atEnd
-	}
-	return v
 }
 
 // background is a service without a socket: its demon does something each minute, until a shutdown request ends it.

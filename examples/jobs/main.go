@@ -65,8 +65,6 @@ func main() {
 		cli.Exit("jobs", fmt.Errorf("-load must not be negative: %d", x.Load), 2)
 	case x.Workers < 1:
 		cli.Exit("jobs", fmt.Errorf("-workers must be above 0: %d", x.Workers), 2)
-	case x.Pace < 0:
-		cli.Exit("jobs", fmt.Errorf("-pace must not be negative: %v", x.Pace), 2)
 	case x.Report != 0 && x.Report < time.Second:
 		cli.Exit("jobs", fmt.Errorf("-report must be 0, or 1s or more: %v", x.Report), 2)
 	case x.Load > maxLoad:

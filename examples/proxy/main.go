@@ -58,8 +58,9 @@ func main() {
 	} else if *roots != "" {
 		cli.Exit("proxy", errors.New("-tls-ca needs -tls-to"), 2)
 	}
-	server.Limits.Conns = 2 // one is dialled for each that is accepted
-	server.Run(server.Listen(server.Addr, proxy.To(*to, filters...)))
+	web := server.Listen(server.Addr, proxy.To(*to, filters...))
+	web.Limits.Conns = 2 // one is dialled for each that is accepted
+	server.Run(web)
 }
 
 // read returns the certificates in a file; without a file nil, which means the system's.

@@ -49,7 +49,7 @@ func Exit(name string, err error, status int) {
 	os.Exit(status)
 }
 
-// Duration is a duration as the value of a flag. Its errors say what is wrong with a text, and package flag puts the flag
+// Duration is a duration as the value of a flag, 0 or longer. Its errors say what is wrong with a text, and package flag puts the flag
 // and the text before them.
 type Duration time.Duration
 
@@ -59,14 +59,16 @@ func (d *Duration) String() string { return time.Duration(*d).String() }
 // Set parses text.
 func (d *Duration) Set(text string) error {
 	v, err := time.ParseDuration(text)
-	if err == nil {
-		*d = Duration(v)
-		return nil
-	}
-	if _, err := time.ParseDuration(text + "s"); err == nil {
+	switch _, unit := time.ParseDuration(text + "s"); {
+	case err != nil && unit == nil:
 		return errors.New("it needs a unit, as in " + text + "s")
+	case err != nil:
+		return errors.New("it is not a duration, such as 300ms, 5s or 1m30s")
+	case v < 0:
+		return errors.New("it must not be negative")
 	}
-	return errors.New("it is not a duration, such as 300ms, 5s or 1m30s")
+	*d = Duration(v)
+	return nil
 }
 
 // DurationVar defines a flag as [flag.DurationVar] does.

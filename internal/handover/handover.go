@@ -2,7 +2,12 @@
 // them.
 package handover
 
-import "github.com/daimon-go/daimon/netpoll"
+import (
+	"fmt"
+
+	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/shutdown"
+)
 
 // Sockets are the listening sockets of one service that come from another process, or go to one.
 type Sockets struct {
@@ -62,3 +67,18 @@ type Listener interface {
 	// Any goroutine.
 	Give()
 }
+
+// Replaced is the shutdown request with which a program ends after another one has taken over.
+type Replaced struct {
+	PID   int             // of the new process
+	Terms shutdown.Policy // how this program shuts down
+}
+
+// Policy returns r.Terms.
+func (r Replaced) Policy() shutdown.Policy { return r.Terms }
+
+// Replaced returns true: another process serves the same addresses. It is for httpd.Ready.
+func (r Replaced) Replaced() bool { return true }
+
+// String is for logs.
+func (r Replaced) String() string { return fmt.Sprintf("replaced by process %d", r.PID) }

@@ -22,9 +22,10 @@ const (
 
 func main() {
 	server := program.Server{Addr: "127.0.0.1:7013"}
-	server.Limits.Overflow = listener.Abort
 	server.Parse()
-	server.Run(server.Listen(server.Addr, serve))
+	tcp := server.Listen(server.Addr, serve)
+	tcp.Limits.Overflow = listener.Abort
+	server.Run(tcp)
 }
 
 // topicsOf has the subscribers on a scheduler, by topic.
