@@ -278,7 +278,9 @@ func (g *guest) step(t *act.Task) error {
 	said := g.said
 	err := t.Scheduler().Group().Broadcast(func(s *act.Scheduler) {
 		for _, c := range *present.Get(s) {
-			_ = c.PushShared(said) // after an error the task of c ends, or c misses the message
+			if c.PushShared(said) != nil { // it reads too slowly, or is closed
+				c.Abort()
+			}
 		}
 	})
 	if err == nil { // it is posted

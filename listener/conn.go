@@ -14,13 +14,9 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-var (
-	// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows, by Push for a message that is
-	// longer than Limits.High, and by Length.Append. Line and Frame wrap it in a PeerError.
-	ErrTooLong = errors.New("listener: more bytes at once than the limit allows")
-	// ErrDropped is returned by Push for a message that was dropped because there was no room for it; see [DropNewest].
-	ErrDropped = errors.New("listener: a message was dropped, since the peer is too slow")
-)
+// ErrTooLong is returned by Peek when more bytes would be unread than Limits.Read allows, by Push for a message that is
+// longer than Limits.High, and by Length.Append. Line and Frame wrap it in a PeerError.
+var ErrTooLong = errors.New("listener: more bytes at once than the limit allows")
 
 // Conn is a connection that never blocks: bytes in order, both ways. Peek lends the bytes that have arrived, and
 // Discard consumes them. Bytes given to Write are sent without further calls. Back-pressure is the default: not reading

@@ -9,14 +9,11 @@ import (
 // Length is the encoding of the length, in bytes, that precedes a message.
 type Length uint8
 
-// The zero Length is Uint32, in the byte order of network protocols.
+// The zero Length is Uint32. Fixed lengths have the highest byte first.
 const (
-	Uint32   Length = iota // four bytes, the highest first
-	Uint32LE               // four bytes, the lowest first
-	Uint16                 // two bytes, the highest first
-	Uint16LE               // two bytes, the lowest first
-	Uint8                  // one byte
-	Uvarint                // one to ten bytes of seven bits, the lowest first, as in Protocol Buffers: see [binary.Uvarint]
+	Uint32  Length = iota // four bytes
+	Uint16                // two bytes
+	Uvarint               // one to ten bytes of seven bits, the lowest first, as in Protocol Buffers: see [binary.Uvarint]
 )
 
 // Frame reads length-prefixed messages from a connection: set Conn and Length, and call Read. A message that has
@@ -32,7 +29,7 @@ type Frame struct {
 // error is a PeerError with ErrTooLong, as soon as its length has arrived; the message stays unread. Other errors are
 // as for [Conn.Peek]; pass them to [Next].
 func (f *Frame) Read() ([]byte, error) {
-	need := max(1, f.Length.size())
+	need := 1
 	for {
 		in, err := f.Conn.Peek(need)
 		switch {
@@ -67,46 +64,28 @@ func (f *Frame) Read() ([]byte, error) {
 // appends nothing, if the message is too long for this encoding. Any goroutine.
 func (l Length) Append(b, message []byte) ([]byte, error) {
 	n := uint64(len(message))
-	if size := l.size(); size > 0 && n > math.MaxUint64>>(64-8*size) {
-		return b, ErrTooLong
-	}
-	switch l {
-	case Uint32:
-		b = binary.BigEndian.AppendUint32(b, uint32(n))
-	case Uint32LE:
-		b = binary.LittleEndian.AppendUint32(b, uint32(n))
-	case Uint16:
-		b = binary.BigEndian.AppendUint16(b, uint16(n))
-	case Uint16LE:
-		b = binary.LittleEndian.AppendUint16(b, uint16(n))
-	case Uint8:
-		b = append(b, byte(n))
-	case Uvarint:
+	switch {
+	case l == Uvarint:
 		b = binary.AppendUvarint(b, n)
+	case l == Uint16 && n <= math.MaxUint16:
+		b = binary.BigEndian.AppendUint16(b, uint16(n))
+	case l == Uint32 && n <= math.MaxUint32:
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	default:
+		return b, ErrTooLong
 	}
 	return append(b, message...), nil
 }
 
-// size returns the number of bytes of the length; 0: it varies.
-func (l Length) size() int {
-	return [...]int{Uint32: 4, Uint32LE: 4, Uint16: 2, Uint16LE: 2, Uint8: 1, Uvarint: 0}[l]
-}
-
 // read returns the length in front of b, and its size, which is 0 if there is more to come, and less if it is out of range.
 func (l Length) read(b []byte) (n uint64, size int) {
-	switch l {
-	case Uint32:
-		n = uint64(binary.BigEndian.Uint32(b))
-	case Uint32LE:
-		n = uint64(binary.LittleEndian.Uint32(b))
-	case Uint16:
-		n = uint64(binary.BigEndian.Uint16(b))
-	case Uint16LE:
-		n = uint64(binary.LittleEndian.Uint16(b))
-	case Uint8:
-		n = uint64(b[0])
-	case Uvarint:
+	switch {
+	case l == Uvarint:
 		return binary.Uvarint(b)
+	case l == Uint16 && len(b) >= 2:
+		return uint64(binary.BigEndian.Uint16(b)), 2
+	case l == Uint32 && len(b) >= 4:
+		return uint64(binary.BigEndian.Uint32(b)), 4
 	}
-	return n, l.size()
+	return 0, 0
 }

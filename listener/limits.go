@@ -21,8 +21,6 @@ type Limits struct {
 	// task is woken. 0 means 64 KiB for High, and High/4 for Low, which must be less than High. For a peer that does not
 	// read, at most High and the 4 KiB gathered in a turn are queued. Push queues whole messages up to High.
 	High, Low int
-	// Overflow says what Push does with a message for which there is no room. 0 means Block.
-	Overflow Overflow
 	// Linger bounds how long a closed connection may take to send its last bytes and to see the peer close. 0 means 5
 	// s.
 	Linger time.Duration
@@ -36,13 +34,10 @@ type Limits struct {
 	Conns int
 }
 
-// check returns what is wrong with l: a negative bound, a Low that is not below High, or an Overflow that means nothing.
+// check returns what is wrong with l.
 func (l Limits) check() error {
 	if min(l.Read, l.High, l.Low, l.ReceiveBuffer, l.SendBuffer, l.Conns) < 0 || l.Linger < 0 {
 		return fmt.Errorf("listener: Limits with a negative bound: %+v", l)
-	}
-	if err := l.Overflow.check(); err != nil {
-		return err
 	}
 	if high := cmp.Or(l.High, defaultHigh); cmp.Or(l.Low, high/4) >= high { // Write would block and be woken for ever
 		return fmt.Errorf("listener: Limits whose Low is not below High: %+v", l)
@@ -52,8 +47,8 @@ func (l Limits) check() error {
 
 const defaultHigh = 64 << 10
 
-// Resolved returns l with the defaults in place of zeros. It fails if a bound is negative, Low is not below High, or
-// Overflow is unknown. Any goroutine.
+// Resolved returns l with the defaults in place of zeros. It fails if a bound is negative, or Low is not
+// below High. Any goroutine.
 func (l Limits) Resolved() (Limits, error) {
 	if err := l.check(); err != nil {
 		return l, err

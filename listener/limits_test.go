@@ -16,7 +16,7 @@ func TestTheZeroLimitsAreTheDocumentedOnes(t *testing.T) {
 	require.Equal(t, want, resolved(t, listener.Limits{}))
 	require.Equal(t, 250, resolved(t, listener.Limits{High: 1000}).Low, "a quarter")
 	require.Equal(t, 0, resolved(t, listener.Limits{High: 1}).Low, "a quarter")
-	all := listener.Limits{Read: 1, High: 3, Low: 2, Overflow: listener.Abort, Linger: 1, ReceiveBuffer: 1, SendBuffer: 1, Conns: 2}
+	all := listener.Limits{Read: 1, High: 3, Low: 2, Linger: 1, ReceiveBuffer: 1, SendBuffer: 1, Conns: 2}
 	require.Equal(t, all, resolved(t, all))
 }
 

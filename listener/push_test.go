@@ -50,7 +50,7 @@ func TestWhatOthersPushGoesOutWithTheirTurns(t *testing.T) {
 
 func TestPushSaysWhyItTookNothing(t *testing.T) {
 	l, clock := virtual(t)
-	c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.DropNewest})
+	c, peer := l.Conn("tcp", listener.Limits{High: 1000})
 	l.Turn(func(*act.Task) {
 		require.NoError(t, c.Push(nil))
 		require.Equal(t, listener.ErrTooLong, c.Push(make([]byte, 1001)), "there would never be room")
@@ -68,22 +68,19 @@ func TestPushSaysWhyItTookNothing(t *testing.T) {
 	require.Equal(t, net.ErrClosed, c.Push(nil))
 }
 
-// What was broken: a message that was dropped had a nil error, even if it was an answer; and the count was lost when a
-// service could have logged it.
 func TestAMessageWithoutRoom(t *testing.T) {
 	for _, end := range map[string]func(*listener.Conn){"Close": func(c *listener.Conn) { _ = c.Close() }, "Abort": (*listener.Conn).Abort} {
 		l := servertest.New(t, act.Config{})
-		c, peer := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.DropNewest})
+		c, peer := l.Conn("tcp", listener.Limits{High: 1000})
 		l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
 		l.Turn(func(*act.Task) { require.NoError(t, c.Push(make([]byte, 999))) })
 		l.OS.Fail = nil
 		l.Turn(func(*act.Task) {
-			require.Equal(t, listener.ErrDropped, c.Push(make([]byte, 2)))
-			require.Equal(t, listener.ErrDropped, c.PushShared(make([]byte, 2)))
-			require.Implements(t, (*act.Blocked)(nil), c.PushOr(listener.Block, make([]byte, 2)))
+			require.Implements(t, (*act.Blocked)(nil), c.Push(make([]byte, 2)))
+			require.Implements(t, (*act.Blocked)(nil), c.PushShared(make([]byte, 2)))
 			require.Equal(t, 999, c.Queued())
 			require.NoError(t, c.PushShared(nil))
-			require.NoError(t, c.PushOr(listener.Block, make([]byte, 1)))
+			require.NoError(t, c.Push(make([]byte, 1)))
 			end(c)
 			require.Equal(t, net.ErrClosed, c.PushShared(nil))
 		})
@@ -91,14 +88,6 @@ func TestAMessageWithoutRoom(t *testing.T) {
 		require.Same(t, l.S, c.Scheduler())
 		require.NoError(t, peer.Close())
 	}
-	l := servertest.New(t, act.Config{})
-	c, _ := l.Conn("tcp", listener.Limits{High: 1000, Overflow: listener.DropNewest})
-	l.OS.Fail = servertest.Failing("send", syscall.EAGAIN)
-	l.Turn(func(*act.Task) { require.NoError(t, c.Push(make([]byte, 999))) })
-	l.Turn(func(*act.Task) {
-		require.PanicsWithValue(t, "listener: Overflow(77) means nothing", func() { _ = c.PushOr(77, make([]byte, 2)) })
-		require.Equal(t, net.ErrClosed, c.PushOr(listener.Abort, make([]byte, 2)))
-	})
 }
 
 // What was broken: a message was copied for each slow peer. A message that is long enough is referred to, and counts

@@ -274,7 +274,6 @@ func TestInvalidLimits(t *testing.T) {
 		"Limits with a negative bound: {Read:0 ":               {Conns: -1},
 		"Limits whose Low is not below High: {Read:0 High:10 ": {High: 10, Low: 10},
 		"Limits whose Low is not below High: {Read:0 High:0 ":  {Low: 100 << 10},
-		"listener: Overflow(3) means nothing":                  {Overflow: listener.Abort + 1},
 	} {
 		_, err := limits.Resolved()
 		require.ErrorContains(t, err, says)

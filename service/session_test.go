@@ -214,20 +214,15 @@ func TestAConnectionThatThisSideHasAbortedOrClosedFailsNoTask(t *testing.T) {
 		end  func(*listener.Conn)
 		peer bool
 	}{
-		"by Push": {func(c *listener.Conn) {
-			for c.Push(make([]byte, 64<<10)) != net.ErrClosed {
-			}
-		}, true},
 		"by Abort": {(*listener.Conn).Abort, true},
 		"by Close": {func(c *listener.Conn) { _ = c.Close() }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			subscribers := make(chan *listener.Conn, 1)
-			v := &service.Listener{Address: loopback, Limits: listener.Limits{Overflow: listener.Abort, SendBuffer: 8 << 10},
-				Handler: func(c *listener.Conn) act.Action {
-					subscribers <- c
-					return echo.Echo(c)
-				}}
+			v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action {
+				subscribers <- c
+				return echo.Echo(c)
+			}}
 			w := begin(t, act.Config{Schedulers: 1}, v.Setup)
 			c := servertest.Dial(t, v.Addr())
 			subscriber := servertest.Receive(t, subscribers)

@@ -71,7 +71,9 @@ func (x *session) step(t *act.Task) error {
 		message := append(bytes.Clone(rest), '\n')
 		x.publish = func(s *act.Scheduler) {
 			for _, c := range topicsOf.Get(s)[topic] {
-				_ = c.PushShared(message) // the action of c hears of an error
+				if c.PushShared(message) != nil { // it is too slow, or closed
+					c.Abort()
+				}
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,11 +22,9 @@ func message(number, n int) []byte {
 }
 
 func pushDrops(t *testing.T, _ Way) Scene {
-	limits := small
-	limits.Overflow = listener.DropNewest
 	var want bytes.Buffer
 	lost, over := 0, false
-	return Scene{Limits: limits, Handle: func(c *listener.Conn) act.Action {
+	return Scene{Limits: small, Handle: func(c *listener.Conn) act.Action {
 		n := 0
 		return act.Func(func(t *act.Task) act.Directive {
 			for range 10 {
@@ -37,10 +34,12 @@ func pushDrops(t *testing.T, _ Way) Scene {
 				if n%3 > 0 {
 					push = c.PushShared
 				}
-				switch err := push(p); err {
-				case nil:
+				err := push(p)
+				_, full := err.(act.Blocked)
+				switch {
+				case err == nil:
 					want.Write(p)
-				case listener.ErrDropped:
+				case full:
 					lost++
 				default:
 					return t.Fail(err)
@@ -108,28 +107,6 @@ func pushWaits(t *testing.T, _ Way) Scene {
 		if len(waited) > 1 {
 			require.Equal(t, waited[0], served[0], "the first that has waited")
 		}
-	}}
-}
-
-func pushAborts(t *testing.T, _ Way) Scene {
-	limits := small
-	limits.Overflow = listener.Abort
-	var errs []error
-	return Scene{Limits: limits, Handle: func(c *listener.Conn) act.Action {
-		return task(c, func(*act.Task) error {
-			if _, err := c.Peek(1); err != nil { // until then the peer may still be connecting
-				return err
-			}
-			for err := error(nil); err == nil; {
-				err = c.Push(make([]byte, 1000))
-				errs = []error{err, c.Push([]byte("x"))}
-			}
-			return io.EOF
-		})
-	}, Script: func(p *Peer) {
-		p.Send("begin")
-		p.Broken()
-		p.Is([]error{net.ErrClosed, net.ErrClosed}, func() any { return errs })
 	}}
 }
 

@@ -124,7 +124,6 @@ func Run(t *testing.T, w Way) {
 		"Ended is woken by a reset":                                     endedByReset,
 		"Push takes all or nothing":                                     pushDrops,
 		"many tasks wait for room":                                      pushWaits,
-		"a peer that is too slow is aborted":                            pushAborts,
 		"a file goes behind what was written":                           file,
 		"a file that is too short":                                      shortFile,
 		"a file and a deadline":                                         fileDeadline,
