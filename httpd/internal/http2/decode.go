@@ -102,7 +102,7 @@ func malformed(why string) *Error { return &Error{Code: ProtocolError, Stream: i
 func (d *Decoder) Begin(h *Head, l Limits, trailers bool) {
 	h.Reset()
 	l.Head, l.Fields = cmp.Or(l.Head, maxHead), cmp.Or(l.Fields, maxFields)
-	*d = Decoder{hpack: d.hpack, rest: d.rest[:0], head: h, limits: l, trails: trailers}
+	*d = Decoder{hpack: d.hpack, head: h, limits: l, trails: trailers}
 	d.hpack.SetEmitEnabled(true)
 }
 
@@ -139,11 +139,8 @@ func (d *Decoder) Held() int { return cap(d.rest) }
 // concern the stream, which Error.On has yet to name, except for a block that is cut off.
 func (d *Decoder) End(endStream bool) *Error {
 	cut := len(d.rest) > 0
-	if d.rest = d.rest[:0]; cap(d.rest) > keptText {
-		d.rest = nil
-	}
 	h := d.head
-	d.head = nil
+	d.head, d.rest = nil, nil
 	switch {
 	case d.hpack.Close() != nil || cut:
 		return errCut
@@ -281,7 +278,6 @@ func (d *Decoder) pseudo(name, value string) *Error {
 // field takes any other field. Values of names that are not allowed are not looked at.
 func (d *Decoder) field(name, value string) *Error {
 	d.regular = true
-	kind := syntax.KindOf(syntax.Bytes(name))
 	switch {
 	case len(name) == 0 || !lowerToken.Only(syntax.Bytes(name)):
 		return errName
@@ -299,7 +295,7 @@ func (d *Decoder) field(name, value string) *Error {
 		return nil
 	}
 	d.fields++
-	d.head.addField(name, value, kind)
+	d.head.addField(name, value, syntax.KindOf(syntax.Bytes(name)))
 	return nil
 }
 

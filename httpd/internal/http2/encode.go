@@ -24,21 +24,10 @@ const (
 
 // AppendStatus appends the field :status, which is the first of a response (RFC 9113 8.3.2). The status has three digits.
 func AppendStatus(to []byte, status int) []byte {
-	switch status {
-	case 200:
-		return append(to, indexed|statusIndex)
-	case 204:
-		return append(to, indexed|statusIndex+1)
-	case 206:
-		return append(to, indexed|statusIndex+2)
-	case 304:
-		return append(to, indexed|statusIndex+3)
-	case 400:
-		return append(to, indexed|statusIndex+4)
-	case 404:
-		return append(to, indexed|statusIndex+5)
-	case 500:
-		return append(to, indexed|statusIndex+6)
+	for i, s := range [...]int{200, 204, 206, 304, 400, 404, 500} {
+		if s == status {
+			return append(to, indexed|statusIndex+byte(i))
+		}
 	}
 	return append(to, statusIndex, 3, '0'+byte(status/100), '0'+byte(status/10%10), '0'+byte(status%10))
 }
@@ -98,13 +87,15 @@ func appendLength(to []byte, n int) []byte {
 	return append(to, byte(n))
 }
 
-// ofConnection reports whether a field of this name concerns a connection of HTTP/1 (RFC 9113 8.2.2). TE is for the caller.
+// ofConnection reports whether a field of this name concerns a connection of HTTP/1 (RFC 9113 8.2.2), as TE can.
 func ofConnection(name []byte) bool {
-	switch syntax.KindOf(name) {
-	case syntax.Connection, syntax.TransferEncoding, syntax.Upgrade:
-		return true
-	case syntax.Ordinary:
-		return syntax.EqualFold(name, "keep-alive") || syntax.EqualFold(name, "proxy-connection")
+	switch len(name) {
+	case len("upgrade"), len("connection"), len("proxy-connection"), len("transfer-encoding"):
+		for _, n := range [...]string{"upgrade", "connection", "keep-alive", "proxy-connection", "transfer-encoding"} {
+			if syntax.EqualFold(name, n) {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -119,7 +119,7 @@ const (
 )
 
 // Check finds everything that is wrong with a frame from a client as its header alone tells, whatever came before it.
-// A frame of an unknown type can only be too long.
+// A frame of an unknown type can only be too long. After an error of a stream, the payload of the frame is skipped.
 func (h Header) Check() *Error {
 	if h.Length > MaxFrame {
 		return errLong
@@ -176,7 +176,7 @@ func Payload(h Header, p []byte) ([]byte, *Error) {
 	if padding > len(p)-before {
 		return nil, errPadding
 	}
-	if (before > 0 || h.Type == Priority) && stream(p) == h.Stream {
+	if (before > 0 || h.Type == Priority && len(p) == weight) && stream(p) == h.Stream {
 		return p[before : len(p)-padding], errItself.On(h.Stream)
 	}
 	return p[before : len(p)-padding], nil

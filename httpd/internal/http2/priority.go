@@ -2,6 +2,7 @@ package http2
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
@@ -19,21 +20,21 @@ func ParsePriority(value []byte) (urgency uint8, incremental bool) {
 
 // updatePriority is ParsePriority after other lines of the field, which said this (RFC 9110 5.3).
 func updatePriority(value []byte, urgency uint8, incremental bool) (uint8, bool) {
-	c := cursor(value)
-	c.skip(" ")
+	c := cursor(bytes.Trim(value, " "))
 	for len(c) > 0 {
-		key, v, ok := c.member()
+		key, item, ok := c.member()
 		if !ok {
 			return DefaultUrgency, false
 		}
 		// The last of several members of one name counts (RFC 8941 4.2.2), even one that is ignored.
 		switch string(key) {
 		case "u":
-			if urgency = DefaultUrgency; v.kind == integer && 0 <= v.n && v.n <= 7 {
-				urgency = uint8(v.n)
+			n, err := strconv.ParseUint(strings.TrimPrefix(string(item), "-"), 10, 8) // "-0" is a number, too
+			if urgency = DefaultUrgency; err == nil && n <= 7 && (item[0] != '-' || n == 0) {
+				urgency = uint8(n)
 			}
 		case "i":
-			incremental = v.kind == boolean && v.n == 1
+			incremental = len(item) == 0 || string(item) == "?1"
 		}
 	}
 	return urgency, incremental
@@ -43,23 +44,9 @@ func updatePriority(value []byte, urgency uint8, incremental bool) (uint8, bool)
 // there.
 type cursor []byte
 
-// item is a value. Of most kinds nothing is kept.
-type item struct {
-	kind kind
-	n    int64 // of an integer; 1 of a boolean that is true
-}
-
-type kind uint8
-
-const (
-	other kind = iota
-	integer
-	boolean
-)
-
 const small = "abcdefghijklmnopqrstuvwxyz"
 
-// The sets of RFC 8941 3.1.2 and 3.3. syntax.Token has most of inToken.
+// The sets of RFC 8941 3.1.2, 3.3.4 and 3.3.5.
 var (
 	firstOfKey   = setOf("*" + small)
 	inKey        = setOf("_-.*0123456789" + small)
@@ -75,38 +62,38 @@ func setOf(members string) (s syntax.Set) {
 	return s
 }
 
-// member takes a member of a dictionary, and the comma after it (RFC 8941 4.2.2).
-func (c *cursor) member() (key []byte, v item, ok bool) {
-	key, v = c.key(), item{boolean, 1}
+// member takes a member of a dictionary, and the comma after it (RFC 8941 4.2.2). The item has no parameters; it is empty
+// if there is only a key, which means true.
+func (c *cursor) member() (key, item []byte, ok bool) {
+	key = c.key()
 	if ok = len(key) > 0; ok && c.next('=') {
-		if c.next('(') {
-			v, ok = item{}, c.list()
+		from := *c
+		if ok = c.next('('); ok {
+			ok = c.list()
 		} else {
-			v, ok = c.item()
+			ok = c.item()
 		}
+		item = from[:len(from)-len(*c)]
 	}
 	if !ok || !c.parameters() {
-		return nil, v, false
+		return nil, nil, false
 	}
-	if c.skip(syntax.Blank); len(*c) == 0 {
-		return key, v, true
+	if *c = bytes.TrimLeft(*c, syntax.Blank); len(*c) == 0 {
+		return key, item, true
 	}
 	ok = c.next(',')
-	c.skip(syntax.Blank)
-	return key, v, ok && len(*c) > 0
+	*c = bytes.TrimLeft(*c, syntax.Blank)
+	return key, item, ok && len(*c) > 0
 }
 
-// list takes an inner list, of which the parenthesis is taken (RFC 8941 4.2.1.2).
+// list takes the rest of an inner list (RFC 8941 4.2.1.2).
 func (c *cursor) list() bool {
 	for {
-		c.skip(" ")
+		*c = bytes.TrimLeft(*c, " ")
 		if c.next(')') {
 			return true
 		}
-		if _, ok := c.item(); !ok || !c.parameters() {
-			return false
-		}
-		if len(*c) == 0 || (*c)[0] != ' ' && (*c)[0] != ')' {
+		if !c.item() || !c.parameters() || len(*c) == 0 || (*c)[0] != ' ' && (*c)[0] != ')' {
 			return false
 		}
 	}
@@ -115,59 +102,34 @@ func (c *cursor) list() bool {
 // parameters takes the parameters of an item, which have no meaning here (RFC 8941 4.2.3.2).
 func (c *cursor) parameters() bool {
 	for c.next(';') {
-		c.skip(" ")
-		if len(c.key()) == 0 {
+		*c = bytes.TrimLeft(*c, " ")
+		if len(c.key()) == 0 || c.next('=') && !c.item() {
 			return false
-		}
-		if c.next('=') {
-			if _, ok := c.item(); !ok {
-				return false
-			}
 		}
 	}
 	return true
 }
 
 // item takes a value without parameters (RFC 8941 4.2.3.1).
-func (c *cursor) item() (v item, ok bool) {
+func (c *cursor) item() bool {
 	switch {
-	case len(*c) == 0:
-		return v, false
 	case c.next('?'):
-		v = item{kind: boolean}
-		if c.next('1') {
-			v.n = 1
-			return v, true
-		}
-		return v, c.next('0')
+		return c.next('0') || c.next('1')
 	case c.next(':'):
 		c.run(&inBinary)
-		return v, c.next(':')
+		return c.next(':')
 	case c.next('"'):
-		return v, c.quoted()
-	case firstOfToken[(*c)[0]]:
-		c.run(&inToken)
-		return v, true
+		return c.quoted()
+	case len(*c) > 0 && firstOfToken[(*c)[0]]:
+		return len(c.run(&inToken)) > 0
 	}
-	return c.number()
-}
-
-// number takes an integer or a decimal (RFC 8941 4.2.4).
-func (c *cursor) number() (v item, ok bool) {
-	sign := int64(1)
-	if c.next('-') {
-		sign = -1
+	c.next('-')
+	whole := len(c.run(&syntax.Digit))
+	if !c.next('.') {
+		return 0 < whole && whole <= 15
 	}
-	digits := c.run(&syntax.Digit)
-	if c.next('.') {
-		fraction := c.run(&syntax.Digit)
-		return v, 0 < len(digits) && len(digits) <= 12 && 0 < len(fraction) && len(fraction) <= 3
-	}
-	v = item{kind: integer}
-	for _, d := range digits[:min(len(digits), 15)] {
-		v.n = v.n*10 + sign*int64(d-'0')
-	}
-	return v, 0 < len(digits) && len(digits) <= 15
+	part := len(c.run(&syntax.Digit))
+	return 0 < whole && whole <= 12 && 0 < part && part <= 3
 }
 
 // quoted takes the rest of a string (RFC 8941 4.2.5).
@@ -178,9 +140,7 @@ func (c *cursor) quoted() bool {
 		switch {
 		case b == '"':
 			return true
-		case b < ' ' || b > '~':
-			return false
-		case b == '\\' && !c.next('"') && !c.next('\\'):
+		case b < ' ' || b > '~' || b == '\\' && !c.next('"') && !c.next('\\'):
 			return false
 		}
 	}
@@ -211,5 +171,3 @@ func (c *cursor) run(s *syntax.Set) []byte {
 	*c = (*c)[n:]
 	return taken
 }
-
-func (c *cursor) skip(blanks string) { *c = bytes.TrimLeft(*c, blanks) }
