@@ -1,11 +1,11 @@
 package deflate
 
 import (
-	"bytes"
 	"errors"
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
@@ -128,67 +128,39 @@ type param struct {
 // parse reads lists of extensions (RFC 6455 9.1), whose elements may be empty.
 func parse(fields iter.Seq[[]byte]) (all []named, err error) {
 	for field := range fields {
-		for s := blank(field); len(s) > 0; s = blank(s) {
-			if s[0] != ',' {
-				var x named
-				if s, err = x.parse(s); err != nil {
-					return nil, err
-				}
-				all = append(all, x)
+		for element := range strings.SplitSeq(string(field), ",") {
+			if strings.Trim(element, syntax.Blank) == "" {
+				continue
 			}
-			if len(s) > 0 && s[0] != ',' {
+			x, ok := extensionOf(element)
+			if !ok {
 				return nil, ErrSyntax
 			}
-			s = s[min(1, len(s)):]
+			all = append(all, x)
 		}
 	}
 	return all, nil
 }
 
-// parse reads an extension, and returns the rest.
-func (x *named) parse(s []byte) ([]byte, error) {
-	if x.name, s = token(s); x.name == "" {
-		return nil, ErrSyntax
-	}
-	for s = blank(s); len(s) > 0 && s[0] == ';'; s = blank(s) {
-		var p param
-		if p.name, s = token(blank(s[1:])); p.name == "" {
-			return nil, ErrSyntax
+// extensionOf reads an extension and its parameters. Commas and semicolons need no care: a value is a token, with quotes or
+// without.
+func extensionOf(element string) (x named, ok bool) {
+	for part := range strings.SplitSeq(element, ";") {
+		name, value, valued := strings.Cut(part, "=")
+		p := param{strings.Trim(name, syntax.Blank), strings.Trim(value, syntax.Blank), valued}
+		if n := len(p.value); n > 1 && p.value[0] == '"' && p.value[n-1] == '"' {
+			p.value = strings.ReplaceAll(p.value[1:n-1], `\`, "")
 		}
-		if s = blank(s); len(s) > 0 && s[0] == '=' {
-			p.valued = true
-			if p.value, s = value(blank(s[1:])); p.value == "" {
-				return nil, ErrSyntax
-			}
-		}
-		x.params = append(x.params, p)
-	}
-	return s, nil
-}
-
-// value reads a token, with quotes or without; "" is none.
-func value(s []byte) (string, []byte) {
-	if len(s) == 0 || s[0] != '"' {
-		return token(s)
-	}
-	var text []byte
-	for i := 1; i < len(s); i++ {
 		switch {
-		case s[i] == '"' && syntax.Token.Only(text):
-			return string(text), s[i+1:]
-		case s[i] == '"':
-			return "", nil
-		case s[i] == '\\' && i+1 < len(s):
-			i++
+		case !isToken(p.name) || valued && (x.name == "" || !isToken(p.value)):
+			return x, false
+		case x.name == "":
+			x.name = p.name
+		default:
+			x.params = append(x.params, p)
 		}
-		text = append(text, s[i])
 	}
-	return "", nil
+	return x, true
 }
 
-func token(s []byte) (string, []byte) {
-	n := syntax.Token.Run(s, 0)
-	return string(s[:n]), s[n:]
-}
-
-func blank(s []byte) []byte { return bytes.TrimLeft(s, syntax.Blank) }
+func isToken(s string) bool { return s != "" && syntax.Token.Only([]byte(s)) }

@@ -1,67 +1,34 @@
 package frame
 
-import "encoding/binary"
+import "unicode/utf8"
 
 // UTF8 checks a text that comes in pieces. The zero UTF8 is the beginning of a text.
 type UTF8 struct {
-	left     uint8 // bytes that the present character still needs
-	low, top uint8 // what the next one of them may be
+	begun [utf8.UTFMax]byte // of the present character
+	n     uint8             // how many bytes
 }
 
 // Over reports whether no character has been begun and not ended.
-func (u *UTF8) Over() bool { return u.left == 0 }
+func (u *UTF8) Over() bool { return u.n == 0 }
 
 // Write reports whether the text, followed by p, is UTF-8 or can become it. After false u is of no further use.
 func (u *UTF8) Write(p []byte) bool {
-	for {
-		for u.left == 0 && len(p) >= 8 && binary.LittleEndian.Uint64(p)&0x8080808080808080 == 0 {
-			p = p[8:]
-		}
-		// Up to 8 bytes one by one: then it may be ASCII again.
-		for _, b := range p[:min(len(p), 8)] {
-			switch {
-			case u.left > 0 && (b < u.low || b > u.top):
-				return false
-			case u.left > 0:
-				u.left, u.low, u.top = u.left-1, 0x80, 0xBF
-			case b < 0x80:
-			case !u.begin(b):
+	for ; u.n > 0 && len(p) > 0; p = p[1:] {
+		u.begun[u.n] = p[0]
+		if u.n++; utf8.FullRune(u.begun[:u.n]) {
+			if !utf8.Valid(u.begun[:u.n]) {
 				return false
 			}
+			u.n = 0
 		}
-		if len(p) <= 8 {
-			return true
-		}
-		p = p[8:]
 	}
-}
-
-// begin begins a character of several bytes (RFC 3629 4).
-func (u *UTF8) begin(b byte) bool {
-	u.low, u.top = 0x80, 0xBF
-	switch {
-	case b < 0xC2: // a byte that only continues, or a character in more bytes than it needs
-		return false
-	case b < 0xE0:
-		u.left = 1
-	case b < 0xF0:
-		u.left = 2
-		switch b {
-		case 0xE0:
-			u.low = 0xA0 // else two bytes were enough
-		case 0xED:
-			u.top = 0x9F // else it is half of a surrogate pair
+	whole := len(p)
+	for i := max(0, len(p)-utf8.UTFMax+1); i < len(p); i++ {
+		if utf8.RuneStart(p[i]) && !utf8.FullRune(p[i:]) {
+			whole = i
+			break
 		}
-	case b < 0xF5:
-		u.left = 3
-		switch b {
-		case 0xF0:
-			u.low = 0x90 // else three bytes were enough
-		case 0xF4:
-			u.top = 0x8F // else it is beyond U+10FFFF
-		}
-	default:
-		return false
 	}
-	return true
+	u.n += uint8(copy(u.begun[u.n:], p[whole:]))
+	return utf8.Valid(p[:whole])
 }
