@@ -42,7 +42,7 @@ func newBatch() *batch { return &batch{text: make([]byte, 0, handAt+4<<10)} }
 // add appends a line.
 func (b *book) add(w *httpd.Response, r *httpd.Request) {
 	now := b.s.Now()
-	if b.clock.stale(now) {
+	if now >= b.clock.until {
 		b.clock.renew(now, b.s.Clock().Wall())
 	}
 	b.lines.text = b.log.Format.append(b.lines.text, &b.clock, b.s, w, r)
@@ -112,8 +112,6 @@ type clock struct {
 	common, iso, zone []byte
 	until             time.Duration // on the clock of the scheduler
 }
-
-func (c *clock) stale(now time.Duration) bool { return now >= c.until || len(c.iso) == 0 }
 
 func (c *clock) renew(now time.Duration, wall time.Time) {
 	c.common = wall.AppendFormat(c.common[:0], "02/Jan/2006:15:04:05 -0700")

@@ -21,8 +21,8 @@ import (
 // Make few of them: a Log takes a little memory of each scheduler for as long as the process lives.
 type Log struct {
 	// Path is the path of the file, which is created if it does not exist, and appended to. It may be a named pipe that has a
-	// reader. "-" means standard output. "" means no log after Flags, and otherwise standard output. If its reader goes away, lines are lost, and the kernel ends the process unless
-	// it catches SIGPIPE, as package program does.
+	// reader. "-" means standard output. "" means no log after Flags, and otherwise standard output. If its reader goes away,
+	// lines are lost, and the kernel ends the process unless it catches SIGPIPE, as package program does.
 	Path string
 	// Format is the format of the lines. The zero Format is Combined.
 	Format Format
@@ -142,16 +142,16 @@ func (l *Log) newBook(s *act.Scheduler) *book {
 // leave is called when a book gets no more lines. With the last one the writer ends, for which it waits.
 func (l *Log) leave(w *writer) {
 	l.mu.Lock()
-	if w.open--; w.open == 0 {
-		w.ending.Store(true)
-		w.wake()
+	w.open--
+	last := w.open == 0
+	if last {
 		l.writer = nil
 	}
-	last := w.open == 0
 	l.mu.Unlock()
 	if !last {
 		return
 	}
+	close(w.awake)
 	select {
 	case <-w.done:
 	case <-time.After(flushWithin):

@@ -16,8 +16,7 @@ type writer struct {
 	books  []*book // with log.mu
 	open   int     // of them, with log.mu
 	next   atomic.Pointer[os.File]
-	awake  chan struct{}
-	ending atomic.Bool
+	awake  chan struct{} // closed when there are no more lines
 	done   chan struct{}
 
 	// Of the goroutine.
@@ -38,7 +37,7 @@ func newWriter(l *Log, file *os.File, logger *zap.Logger) *writer {
 	return w
 }
 
-// wake has the goroutine look for lines. It never blocks.
+// wake has the goroutine search for lines. It never blocks.
 func (w *writer) wake() {
 	select {
 	case w.awake <- struct{}{}:
@@ -48,9 +47,8 @@ func (w *writer) wake() {
 
 func (w *writer) run() {
 	defer close(w.done)
-	for ending := false; !ending; {
-		<-w.awake
-		ending = w.ending.Load()
+	for more := true; more; {
+		_, more = <-w.awake
 		w.adopt()
 		w.log.mu.Lock()
 		books := w.books
@@ -63,7 +61,7 @@ func (w *writer) run() {
 				}
 			}
 		}
-		w.report(ending)
+		w.report(!more)
 	}
 	w.adopt()
 	w.release()

@@ -31,25 +31,23 @@ func addressesOf(c *listener.Conn, peer net.Addr) addresses {
 	return a
 }
 
-// known has the addresses of connections that have had requests lately, since to ask for them takes two system calls. It is
-// no part of a connection, so that one at rest takes no memory for them.
-type known map[*listener.Conn]addresses
+// peers has the addresses of connections that have had requests lately, since to ask for them takes two system calls. It is not
+// a part of a connection, so that one at rest takes no memory for them.
+var peers = act.NewLocal(func(*act.Scheduler) map[*listener.Conn]addresses { return map[*listener.Conn]addresses{} })
 
-// mostKnown bounds how many are kept.
-const mostKnown = 1024
+// mostPeers bounds how many are kept.
+const mostPeers = 1024
 
-var peers = act.NewLocal(func(*act.Scheduler) known { return known{} })
-
-// of returns the addresses of the connection that r came on.
-func (k known) of(r *httpd.Request) addresses {
-	conn := r.Conn()
-	a, ok := k[conn]
+// known returns the addresses of the connection that r came on.
+func known(r *httpd.Request) addresses {
+	conn, all := r.Conn(), peers.Get(r.Scheduler())
+	a, ok := all[conn]
 	if !ok {
 		a = addressesOf(conn, r.RemoteAddr())
-		if len(k) == mostKnown {
-			clear(k)
+		if len(all) == mostPeers {
+			clear(all)
 		}
-		k[conn] = a
+		all[conn] = a
 	}
 	return a
 }

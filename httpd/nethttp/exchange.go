@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +38,6 @@ type exchange struct {
 	intake intake
 	toCome int64 // of the body's length; if that is not known, less than 0
 	answer answer
-	given  int // bytes that the writer had gathered when the handler returned
 	held   listener.Meter
 
 	// Of both.
@@ -63,7 +61,7 @@ type exchange struct {
 	failure  *act.Panic
 }
 
-// intake is how far the task is with the client's input.
+// intake is how much of the client's input the task has taken.
 type intake uint8
 
 const (
@@ -113,8 +111,7 @@ func newExchange(a *Adapter, w *httpd.Response, r *httpd.Request) (*exchange, er
 	if x.cancel, err = a.request(req, r, &x.ctx); err != nil {
 		return nil, err
 	}
-	x.writer = writer{to: x, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
-		mute: req.Method == http.MethodHead}
+	x.writer = writerFor(r, req, x)
 	if req.ContentLength != 0 {
 		x.in = lane.To(x.over, &x.bell)
 		x.in.Demand, x.in.Wait = true, on.wait
@@ -166,7 +163,7 @@ func (x *exchange) serve() {
 // end ends all calls that wait. Timers of deadlines would keep the request until they fire.
 func (x *exchange) end() {
 	close(x.over)
-	for _, l := range []*lane.Lane{x.in, x.out.Load()} {
+	for _, l := range x.lanes() {
 		if l != nil {
 			l.StopTimer()
 		}
@@ -180,15 +177,17 @@ var goexit = &act.Panic{Value: errors.New("runtime.Goexit")}
 func (x *exchange) Act(t *act.Task) act.Directive {
 	d := x.carry(t)
 	n := 0
-	if x.in != nil && !d.Finished() {
-		n += x.in.Held()
-	}
-	if out := x.out.Load(); out != nil && !d.Finished() {
-		n += out.Held()
+	for _, l := range x.lanes() {
+		if l != nil && !d.Finished() {
+			n += l.Held()
+		}
 	}
 	x.held.Set(x.r.Conn(), n)
 	return d
 }
+
+// lanes returns the lanes of both directions; nil: there is none.
+func (x *exchange) lanes() [2]*lane.Lane { return [2]*lane.Lane{x.in, x.out.Load()} }
 
 func (x *exchange) carry(t *act.Task) act.Directive {
 	x.bell.Set(t.Waker()) // before checking what the handler has done
@@ -377,22 +376,12 @@ func (x *exchange) finish() error {
 	if x.answer == breaking {
 		return nil
 	}
-	if h := x.last; h != nil && x.answer == headless {
+	h := x.last
+	if x.last = nil; h != nil {
 		x.answer = applied
 		h.close = h.close || x.late.Load() || x.adapter.closes()
-		h.last(x.w, x.writer.mute)
 	}
-	if !x.writer.mute {
-		n, err := x.w.Write(x.writer.body[x.given:])
-		if x.given += n; err != nil {
-			return err
-		}
-		x.writer.free()
-	}
-	for _, f := range x.writer.trailers() {
-		x.w.AddTrailer(f.name, f.value)
-	}
-	return nil
+	return x.writer.conclude(x.w, h)
 }
 
 // When the handler has returned, only the connection is waited for.
@@ -606,26 +595,25 @@ func (x *exchange) request(do func(*ask) reply, late <-chan struct{}) reply {
 	}
 }
 
-func (x *exchange) deadlines() (read, write func(time.Time), err error) {
-	read = func(at time.Time) {
-		if x.in != nil {
-			x.timed.read.Store(true)
-			x.in.SetDeadline(at)
-		}
+func (x *exchange) readDeadline(at time.Time) error {
+	if x.in != nil {
+		x.timed.read.Store(true)
+		x.in.SetDeadline(at)
 	}
-	write = func(at time.Time) {
-		x.timed.write.Store(true)
-		x.lane().SetDeadline(at)
-	}
-	return read, write, nil
+	return nil
+}
+
+func (x *exchange) writeDeadline(at time.Time) error {
+	x.timed.write.Store(true)
+	x.lane().SetDeadline(at)
+	return nil
 }
 
 // body is the body of a request.
 type body struct {
-	x       *exchange
-	closed  atomic.Bool
-	ended   atomic.Bool
-	trailed sync.Once // the trailers are in the request
+	x      *exchange
+	closed atomic.Bool
+	ended  atomic.Bool // and the trailers are in the request
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -676,9 +664,8 @@ func (b *body) note(err error) error {
 	if late, is := err.(net.Error); is && late.Timeout() {
 		b.x.late.Store(true)
 	}
-	if err == io.EOF {
-		b.ended.Store(true)
-		b.trailed.Do(func() { addTrailers(&b.x.req, b.x.trailer) })
+	if err == io.EOF && !b.ended.Swap(true) {
+		takeTrailers(&b.x.req, b.x.trailer)
 	}
 	return b.x.errorOf(err)
 }

@@ -38,14 +38,13 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 	}
 	defer cancel()
 	if r.Body.Length() != 0 {
-		addTrailers(req, trailersIn(&r.Body))
+		takeTrailers(req, trailersIn(&r.Body))
 		x.body.rest.Reset(content)
 		req.Body = &x.body
 	}
 	to, out := &x.writer, &x.out
 	out.w = w
-	*to = writer{to: out, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
-		mute: req.Method == http.MethodHead}
+	*to = writerFor(r, req, out)
 	defer x.body.end() // even after a panic: content is lent for this turn
 	defer removeFiles(req)
 	defer out.discard()
@@ -53,18 +52,12 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 		return act.Func(func(t *act.Task) act.Directive { return t.Fail(httpd.ErrAbort) })
 	}
 	to.finish(nil)
-	h, trailers := to.head, to.trailers()
+	h := to.head
 	if len(out.parts) == 0 {
-		h.last(w, to.mute)
-		if !to.mute {
-			_, _ = w.Write(to.body) // there is always room
-			to.free()
-		}
-		for _, f := range trailers {
-			w.AddTrailer(f.name, f.value)
-		}
+		_ = to.conclude(w, h) // there is always room
 		return nil
 	}
+	trailers := to.trailers()
 	if h.chunks = h.chunks || len(trailers) > 0; h.length < 0 && !h.chunks {
 		h.length = to.written
 	}
@@ -159,9 +152,7 @@ func (o *inlineOutlet) send(c *listener.Conn, trailers []field) act.Action {
 func (o *inlineOutlet) Act(t *act.Task) act.Directive {
 	for range piecesPerTurn {
 		if len(o.parts) == 0 {
-			for _, f := range o.trailers {
-				o.w.AddTrailer(f.name, f.value)
-			}
+			addTrailers(o.w, o.trailers)
 			return act.Done
 		}
 		p := &o.parts[0]
@@ -218,9 +209,8 @@ func (*inlineOutlet) hijack() (conn net.Conn, unread []byte, err error) {
 	return nil, nil, http.ErrNotSupported
 }
 
-func (*inlineOutlet) deadlines() (read, write func(time.Time), err error) {
-	return nil, nil, http.ErrNotSupported
-}
+func (*inlineOutlet) readDeadline(time.Time) error  { return http.ErrNotSupported }
+func (*inlineOutlet) writeDeadline(time.Time) error { return http.ErrNotSupported }
 
 // lentBody is a body that is there for one turn.
 type lentBody struct {

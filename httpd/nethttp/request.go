@@ -71,7 +71,7 @@ func (a *Adapter) origin(r *httpd.Request, v *values) (addr addresses) {
 	if c != nil {
 		v.Context, addr = c.ctx, c.addresses
 	} else {
-		addr = peers.Get(r.Scheduler()).of(r)
+		addr = known(r)
 	}
 	v.local = addr.local
 	return addr
@@ -203,8 +203,8 @@ func trailersIn(b *httpd.Body) (all http.Header) {
 	return all
 }
 
-// addTrailers gives a request its trailers. Copies of the request have them as well if they were announced.
-func addTrailers(r *http.Request, all http.Header) {
+// takeTrailers gives a request its trailers. Copies of the request have them as well if they were announced.
+func takeTrailers(r *http.Request, all http.Header) {
 	if r.Trailer == nil {
 		r.Trailer = all
 	} else {

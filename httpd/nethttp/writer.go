@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
@@ -39,6 +40,12 @@ type writer struct {
 	written  int64
 	exceeded bool   // more was to be written than the head says
 	body     []byte // gathered
+	given    int    // how much of it conclude has given on
+}
+
+func writerFor(r *httpd.Request, req *http.Request, to outlet) writer {
+	return writer{to: to, ctx: req.Context(), log: r.Scheduler().Logger(), header: http.Header{},
+		mute: req.Method == http.MethodHead}
 }
 
 // outlet is where a writer hands its answer to, before the handler returns.
@@ -49,7 +56,8 @@ type outlet interface {
 	inform(h *head) error
 	hijack() (conn net.Conn, unread []byte, err error) // unread comes before what conn reads
 	sendFile(f *os.File, offset, n int64) (int64, error)
-	deadlines() (read, write func(time.Time), err error)
+	readDeadline(at time.Time) error
+	writeDeadline(at time.Time) error
 }
 
 // gathered is how much of an answer is kept back to find out its length, and to make pieces larger.
@@ -335,21 +343,8 @@ func (w *writer) CloseNotify() <-chan bool {
 // EnableFullDuplex has no effect: body and answer never exclude each other.
 func (w *writer) EnableFullDuplex() error { return nil }
 
-func (w *writer) SetReadDeadline(at time.Time) error {
-	read, _, err := w.to.deadlines()
-	if err == nil {
-		read(at)
-	}
-	return err
-}
-
-func (w *writer) SetWriteDeadline(at time.Time) error {
-	_, write, err := w.to.deadlines()
-	if err == nil {
-		write(at)
-	}
-	return err
-}
+func (w *writer) SetReadDeadline(at time.Time) error  { return w.to.readDeadline(at) }
+func (w *writer) SetWriteDeadline(at time.Time) error { return w.to.writeDeadline(at) }
 
 // finish is called when the handler has returned, and returns the head unless it was handed on. The error is why nothing
 // more can be written. The calls of goroutines that the handler has left behind fail from here on.
@@ -384,6 +379,23 @@ func (w *writer) cut() bool {
 	return w.sent && !w.mute && !syntax.Empty(w.head.status) && w.written < w.head.length
 }
 
+// conclude gives to what is left when the handler has returned: the head, unless it was given before, what was gathered, and the
+// trailers. It is called again after an error.
+func (w *writer) conclude(to *httpd.Response, h *head) error {
+	if h != nil {
+		h.last(to, w.mute)
+	}
+	if !w.mute {
+		n, err := to.Write(w.body[w.given:])
+		if w.given += n; err != nil {
+			return err
+		}
+		w.free()
+	}
+	addTrailers(to, w.trailers())
+	return nil
+}
+
 // trailers returns the trailers, when the handler has returned.
 func (w *writer) trailers() []field {
 	var names []string
@@ -391,6 +403,12 @@ func (w *writer) trailers() []field {
 		names = w.head.trailers
 	}
 	return trailersOf(w.header, names)
+}
+
+func addTrailers(to *httpd.Response, all []field) {
+	for _, f := range all {
+		to.AddTrailer(f.name, f.value)
+	}
 }
 
 // free gives back the memory of the gathered content.
