@@ -22,43 +22,54 @@ type number float64
 
 func (number) Task(*tasklet.Runner) tasklet.Directive { return done }
 
-// ending schedules another tasklet, which takes 5 ms, each time that Run is about to return.
-type ending struct {
-	r     *tasklet.Runner
-	clock *leap
-	times int
+// late schedules a tasklet when Run is about to return.
+type late struct {
+	r *tasklet.Runner
+	x tasklet.Tasklet
 }
 
-func (d *ending) Untie() bool {
-	if d.times++; d.times > 100 {
-		return true
+func (d *late) Untie() bool {
+	if d.x != nil {
+		_ = d.r.Schedule(d.x, sync_)
+		d.x = nil
 	}
-	_ = d.r.Schedule(tasklet.New(func(*tasklet.Runner) tasklet.Directive { d.clock.now += 5 * time.Millisecond; return done }), sync_)
-	return false
+	return true
 }
 
-func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
-	for name, before := range map[string]bool{"given before Run": true, "given in Run": false} {
+// Without a shutdown Run goes on with it. After one it is left for the next Run, or dropped.
+func TestATaskletThatIsScheduledWhenRunIsAboutToReturn(t *testing.T) {
+	for name, row := range map[string]struct {
+		order shutdown.Order
+		left  string
+		ran   string // by the next Run
+	}{
+		"no shutdown": {nil, "", ""},
+		"a shutdown":  {shutdown.Policy{Kind: shutdown.Unbounded}, "X ", "X"},
+		"a drop":      {shutdown.Policy{Time: time.Hour, Drop: true}, "X ", ""},
+	} {
 		t.Run(name, func(t *testing.T) {
-			r, clock := virtual()
-			order := terms(shutdown.Policy{Time: 50 * time.Millisecond})
-			d := &ending{r: r, clock: clock}
-			schedule(t, r, wait, &known{r, order})
+			r, h := tasklet.NewRunner(act.Config{}), &history{}
+			d := &late{r, h.play("X")}
 			schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
 				r.Act().Internals().Tie(d)
-				if !before {
-					r.Shutdown(order)
-				}
 				return done
 			}})
-			if before {
-				r.Shutdown(order)
+			if row.order != nil {
+				schedule(t, r, wait, &known{r, row.order})
+				r.Shutdown(row.order)
 			}
 			var err error
 			inTime(t, func() { err = r.Run() })
-			require.Equal(t, order, requireCut(t, err).Order, "as it was given")
-			require.Equal(t, 50*time.Millisecond, clock.now)
-			require.Less(t, d.times, 20)
+			if row.left == "" {
+				require.NoError(t, err)
+				require.Equal(t, "X", h.take())
+				return
+			}
+			cut := requireCut(t, err)
+			require.Equal(t, row.left, names(cut))
+			require.Equal(t, row.order, cut.Order)
+			require.NoError(t, r.Run())
+			require.Equal(t, row.ran, h.take())
 		})
 	}
 }

@@ -113,8 +113,11 @@ func (r *Runner) Run() error {
 	c.attach(a)
 	defer c.detach()
 	for {
-		err := a.Run()
-		if err != nil || !c.more() {
+		err, more := a.Run(), false
+		if err == nil {
+			more, err = c.more()
+		}
+		if !more {
 			return c.account(err)
 		}
 	}
@@ -132,13 +135,10 @@ func (r *Runner) Shutdown(o shutdown.Order) {
 	if o == nil {
 		panic("tasklet: Shutdown without an order")
 	}
-	c, g := r.core, &given{order: o}
-	if a := r.Act(); a != nil && c.kind == owner {
-		g.begin(a.Clock().Monotonic())
-	}
+	c := r.core
 	c.mu.Lock()
 	if c.kind == owner {
-		c.orders = append(c.orders, g)
+		c.orders = append(c.orders, o)
 	}
 	m := c.monitor
 	c.mu.Unlock()
