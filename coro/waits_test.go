@@ -31,7 +31,7 @@ func TestWaitsOfACoroutine(t *testing.T) {
 	servertest.Send(t, peer, "x")
 	l.UntilSaid("a value in a *listener.Mailbox[int]")
 	require.NoError(t, box.Send(1))
-	l.UntilSaid("a future", "a future that is resolved")
+	l.UntilSaid("a future")
 	require.NoError(t, f.Resolve(1))
 	require.NoError(t, p.end())
 }

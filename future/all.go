@@ -51,7 +51,7 @@ func (a *all[T]) Describe(d *act.Description) {
 }
 
 func (a *all[T]) Close() error {
-	a.wait.leave()
+	_ = a.wait.Close()
 	a.to.drop()
 	return nil
 }

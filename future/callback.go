@@ -23,7 +23,7 @@ func (f *Future[T]) Handle(fn func(v T, err error)) {
 // register spawns a callback of f and appends it to the callbacks.
 func register[T any](f *Future[T], a act.Action, w *waiter) {
 	f.s.Spawn(a)
-	f.local.callbacks.join(w)
+	f.join(&f.callbacks, w)
 }
 
 // mapping resolves to with fn's result for the value of from.
@@ -61,7 +61,7 @@ func (m *mapping[T, U]) Describe(d *act.Description) { d.WaitsFor("a future, for
 
 // Close is called however the task ends. After the callback has run it does nothing.
 func (m *mapping[T, U]) Close() error {
-	m.leave()
+	m.from.leave(&m.waiter)
 	m.to.drop()
 	return nil
 }
@@ -85,6 +85,6 @@ func (h *handler[T]) Act(t *act.Task) act.Directive {
 func (h *handler[T]) Describe(d *act.Description) { d.WaitsFor("a future, for " + act.Name(h.fn)) }
 
 func (h *handler[T]) Close() error {
-	h.leave()
+	h.from.leave(&h.waiter)
 	return nil
 }

@@ -43,6 +43,6 @@
 //
 // # Threads
 //
-// Nothing here blocks or takes a lock, and nothing is refused for lack of room. When a future is resolved on one thread
-// and waited for on another, one notification goes to the other scheduler, at most once for each future and scheduler.
+// Nothing here blocks, and nothing is refused for lack of room. A future has a lock, which is held for as long as it takes
+// to wake the tasks that wait: each gets one event, on whatever scheduler it is.
 package future

@@ -2,6 +2,7 @@ package future
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
@@ -82,9 +83,11 @@ func (f *Future[T]) settle(v T, err error) {
 type core struct {
 	s      *act.Scheduler // the home
 	state  atomic.Uint32
-	failed *failure                     // written as value is
-	local  subscription                 // of the home scheduler
-	remote atomic.Pointer[subscription] // of other schedulers; a list that only grows
+	failed *failure // written as value is
+
+	mu        sync.Mutex // held for as long as it takes to wake the tasks in a list
+	waiters   list       // each leaves by itself
+	callbacks list       // in order of registration; each leaves when its turn comes
 }
 
 // The states of a future, in their order.
@@ -110,12 +113,15 @@ func (c *core) fail(err error, seen bool) error {
 // drop fails a future whose task is dropped. The Cut names the task, so the failure counts as seen.
 func (c *core) drop() { _ = c.fail(act.ErrDropped, true) }
 
-// publish makes the outcome readable and notifies the schedulers that wait. A waiter arms its subscription before it
-// reads the state, so one of the two sees the other.
+// publish makes the outcome readable and wakes the tasks that wait. A task joins a list, with its Waker, before it reads
+// the state, so one of the two sees the other.
 func (c *core) publish() {
 	c.state.Store(resolved)
-	c.local.notify()
-	for sub := c.remote.Load(); sub != nil; sub = sub.next {
-		sub.notify()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range []*list{&c.waiters, &c.callbacks} {
+		for w := l.first; w != nil; w = w.next {
+			w.bell.Wake()
+		}
 	}
 }

@@ -30,13 +30,7 @@ func TestWaitsForFutures(t *testing.T) {
 			f := future.New[int](s)
 			said := func() string {
 				servertest.Step(t, s)
-				var all []string
-				for _, what := range servertest.Said(s) {
-					if what != "a future that is resolved" { // the monitor
-						all = append(all, strings.ReplaceAll(what, "github.com/daimon-go/daimon/", ""))
-					}
-				}
-				return strings.Join(all, ", ")
+				return strings.ReplaceAll(strings.Join(servertest.Said(s), ", "), "github.com/daimon-go/daimon/", "")
 			}
 			c.begin(s, f)
 			require.Equal(t, c.pending, said())

@@ -49,7 +49,7 @@ func (x *within[T]) Act(t *act.Task) act.Directive {
 func (x *within[T]) Describe(d *act.Description) { x.wait.Describe(d) }
 
 func (x *within[T]) Close() error {
-	x.wait.leave()
+	_ = x.wait.Close()
 	x.to.drop()
 	return nil
 }

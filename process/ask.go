@@ -87,11 +87,12 @@ func (q *question[A]) resolve(value A, err error) bool {
 
 // watchAsked makes ErrDead the outcome when the process that is asked ends.
 func (q *question[A]) watchAsked(to AnyRef) {
-	q.watch.Store(newWatch(to, nil, nil, func(*runner, Notice) {
+	x := &watch{notify: func(*runner, Notice) {
 		if q.resolve(*new(A), ErrDead) {
 			q.notify()
 		}
-	}))
+	}}
+	q.watch.Store(x.begin(to, nil, nil))
 }
 
 // stopWatching is called when q has an outcome, or is forwarded.

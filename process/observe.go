@@ -59,7 +59,8 @@ func Watch[M any](p *Self[M], of AnyRef, as func(Notice) M) Operation {
 	if of == nil {
 		panic("process: Watch without a process: the zero Ref is nobody")
 	}
-	return newWatch(of, &p.core, p.on, func(r *runner, n Notice) { p.deliver(r, as(n)) })
+	x := &watch{notify: func(r *runner, n Notice) { p.deliver(r, as(n)) }}
+	return x.begin(of, &p.core, p.on)
 }
 
 // watch calls notify at the end of one process, unless another one ends before.
@@ -81,14 +82,8 @@ func (x *watched) ended(r *runner, n Notice) {
 
 func (x *watcher) ended(*runner, Notice) { x.of.remove() }
 
-// newWatch watches of until by ends; by may be nil.
-func newWatch(of AnyRef, by *core, r *runner, notify func(*runner, Notice)) *watch {
-	x := &watch{notify: notify}
-	x.begin(of, by, r)
-	return x
-}
-
-func (x *watch) begin(of AnyRef, by *core, r *runner) {
+// begin watches of until by ends; by may be nil.
+func (x *watch) begin(of AnyRef, by *core, r *runner) *watch {
 	c := of.process()
 	x.of, x.by = observe(c, (*watched)(x)), observe(by, (*watcher)(x))
 	switch {
@@ -100,6 +95,7 @@ func (x *watch) begin(of AnyRef, by *core, r *runner) {
 		x.by.remove()
 		x.notify(r, c.notice())
 	}
+	return x
 }
 
 // Cancel implements Operation.
@@ -128,24 +124,18 @@ func Link(a, b AnyRef, always bool) Operation {
 	if two == nil {
 		a, b, one, two = b, a, two, one
 	}
-	ends := func(c *core) func(*runner, Notice) {
-		return func(r *runner, n Notice) {
-			if c != nil && (always || n.Reason.abnormal()) {
-				c.kill(r, Linked, n.linked())
+	direction := func(of AnyRef, by *core) *watch {
+		x := &watch{isLink: true, notify: func(r *runner, n Notice) {
+			if by != nil && (always || n.Reason.abnormal()) {
+				by.kill(r, Linked, n.linked())
 			}
-		}
+		}}
+		return x.begin(of, by, nil)
 	}
-	x := &link{newLink(a, two, ends(two))}
+	x := &link{direction(a, two)}
 	if one != nil {
-		x[1] = newLink(b, one, ends(one))
+		x[1] = direction(b, one)
 	}
-	return x
-}
-
-// newLink is newWatch for one direction of a Link.
-func newLink(of AnyRef, by *core, notify func(*runner, Notice)) *watch {
-	x := &watch{notify: notify, isLink: true}
-	x.begin(of, by, nil)
 	return x
 }
 
@@ -177,7 +167,7 @@ func Ended(of AnyRef) *future.Future[Notice] {
 	}
 	f, isNew := c.endFuture()
 	if isNew {
-		newWatch(of, nil, nil, func(_ *runner, n Notice) { _ = f.Resolve(n) })
+		(&watch{notify: func(_ *runner, n Notice) { _ = f.Resolve(n) }}).begin(of, nil, nil)
 	}
 	return f
 }
