@@ -59,7 +59,6 @@ func (e *Engine) Future(ctx context.Context, s *act.Scheduler, id store.ID) *fut
 	return f
 }
 
-// waitsOf returns the waits to which a wait on s belongs.
 func (e *Engine) waitsOf(s *act.Scheduler) *waits {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -108,7 +107,6 @@ func newWaits(e *Engine, now func() time.Duration) *waits {
 	return &waits{e: e, now: now, of: map[store.ID][]*wait{}, news: map[store.ID]bool{}}
 }
 
-// wait is one for the end of a task.
 type wait struct {
 	id   store.ID
 	told func(store.Task, error) // is called once, and does not block
@@ -248,7 +246,6 @@ func (x *waits) tell(some []*wait, t store.Task, err error) {
 	}
 }
 
-// close ends all waits.
 func (x *waits) close() {
 	x.mu.Lock()
 	of := x.of

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// link is one stage of a Chain.
 type link struct {
 	name      string
 	processor string // does the work of a dynamic stage; "" for a static one

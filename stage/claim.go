@@ -17,7 +17,7 @@ import (
 // claimed; [Engine.Wait] waits until they are done. Each task goes to one engine, however many engines, goroutines and
 // processes call Fire.
 //
-// After Stop the error is ErrStopped. If ctx ends during the call, tasks that the store has claimed already are given
+// After Stop the error is ErrInterrupted. If ctx ends during the call, tasks that the store has claimed already are given
 // back with a later heartbeat.
 func (e *Engine) Fire(ctx context.Context) (int, error) {
 	works, err := e.claim(ctx)
@@ -36,7 +36,6 @@ type claim struct {
 	answered bool
 }
 
-// claim asks the store for as many tasks as there is room for.
 func (e *Engine) claim(ctx context.Context) (works []*work, err error) {
 	c, err := e.reserve()
 	if c == nil {
@@ -65,7 +64,7 @@ func (e *Engine) reserve() (*claim, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stopping {
-		return nil, ErrStopped
+		return nil, ErrInterrupted
 	}
 	room := min(e.cfg.Workers+e.leaving, 2*e.cfg.Workers) - len(e.works)
 	for _, c := range e.claims {

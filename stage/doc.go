@@ -6,9 +6,9 @@
 //	CREATED ──LOADING_DATA──▶ DATA_LOADED ──BUILDING_REPORT──▶ FINISHED
 //	 static     dynamic          static         dynamic         static
 //
-// A static stage is a stored result. A dynamic stage is work under way: all readers of the store can see it, but it is
-// temporary. The task then reaches the next static stage, or goes back to the one before. In addition to the stage a
-// task has a [store.Status], such as InProcessing or Suspended.
+// A static stage is a stored result. A dynamic stage is work under way, which all readers of the store can see. The task
+// then reaches the next static stage, or goes back to the one before. In addition to the stage a task has a
+// [store.Status], such as InProcessing or Suspended.
 //
 //	chain := stage.Begin("CREATED").
 //		Then("LOADING_DATA", "load", "DATA_LOADED").
@@ -22,39 +22,12 @@
 //	err = engine.Run(ctx)
 //
 // An [Engine] claims tasks and calls processors for them, on goroutines ([Engine.Run]) or as a service of a Group
-// ([Engine.Setup]). Any number of engines, in any number of processes, share a [store.Store].
+// ([Engine.Setup]). Any number of engines, in any number of processes, share a [store.Store]. A program that only adds,
+// suspends, resumes, cancels or lists tasks, or waits for them, uses an Engine that does not run.
 //
-// A long stage can note how far it has come ([SetProgress]). Heartbeats store that, and the next try of the stage, after a
-// failure or a crash, goes on from there.
-//
-// The latest attempts of a task that have failed are kept, with their times and errors (Failures of [store.Store]).
-//
-// A goroutine waits for the end of a task, and gets its result, with [Engine.Result] and [Typed.Result]. Actions,
+// A goroutine waits for the end of a task, and gets its result, with [Engine.Result] and [Typed.Result]; actions,
 // coroutines and actors (package process) use [Engine.Future]. [Config.OnEnd] is called when a task has ended under an
-// engine: it has finished, was cancelled, or has failed for good.
-//
-// A program that only adds, suspends, resumes, cancels or lists tasks, or waits for them, uses an Engine that does not
-// run. Except to wait, it may call the Store instead.
-//
-// Features of other job queues have these names here:
-//
-//	run at, scheduled, delayed        NewTask.At, NewTask.After
-//	snooze                            Snooze
-//	cron, periodic                    Upkeep.Periodic, Schedule
-//	unique jobs                       NewTask.Key, NewTask.Within
-//	priorities, queues, pauses        Kind.Priority, Kind.Queue, Config.Queues, Engine.PauseKind
-//	attempts, back-off, time-out      Kind.Attempts, Kind.Backoff, Kind.Timeout, Permanent
-//	concurrency                       Config.Workers, Kind.Workers
-//	retryable                         the status Failed, Selection.Running
-//	discarded, dead                   the status Failed, Selection.Ended
-//	arguments                         Typed
-//	middleware, hooks                 Config.Middleware, Config.OnEnd
-//	results, awaiting                 Engine.Result, Engine.Future, Typed.Result
-//	subscriptions                     Config.OnEnd, for what ends under this engine
-//	errors                            Store.Failures
-//	checkpoints, cursors              SetProgress
-//	statistics, lists                 Store.Counts, Store.List
-//	pruning                           Upkeep.Retention, Store.Purge
+// engine. docs/coming-from.md has the names of further features beside those of other job queues.
 //
 // # What is promised
 //
@@ -63,22 +36,17 @@
 // transaction that also makes the static stage visible. So its rows are there exactly when the stage is. Each stage of
 // a task finishes once.
 //
-// A worker that claims a task holds a lease, which heartbeats renew. A living worker keeps the task however long a stage
-// takes. A worker whose lease has ended can change nothing: each change is guarded by the fencing token of its claim, and
-// by the store's clock. Another worker then claims the task at its last static stage. The stage that was lost counts as
-// an attempt, so a task that kills its workers is not tried for ever.
+// A worker that claims a task holds a lease, which heartbeats renew: it keeps the task however long a stage takes. A worker
+// whose lease has ended can change nothing: each change is guarded by the fencing token of its claim, and by the store's
+// clock. Another worker then claims the task at its last static stage. The stage that was lost counts as an attempt, so a
+// task that kills its workers is not tried for ever.
 //
 // When Suspend or Cancel has returned true, no stage of the task finishes before Resume. A processor that is at work
-// learns of it with the next heartbeat at the latest ([CheckSuspended]). Its stage is rolled back even if the processor
-// goes on regardless.
+// learns of it with the next heartbeat at the latest ([CheckSuspended]). Its stage is rolled back even if it goes on.
 //
 // An Enqueue whose answer was lost may have added its tasks. With a Key ([store.NewTask]) it may be repeated, for as
-// long as these are kept.
-//
-// When [Engine.PauseKind] has returned, no engine claims a task of that kind before ResumeKind, not even after a restart.
-//
-// Each tick of a [Periodic] task is run once, whatever the number of engines, and in whatever processes, unless the
-// store's clock is set back far.
+// long as these are kept. Each tick of a [Periodic] task is run once, by whichever engine, unless the store's clock is set
+// back far.
 //
 // A stage may begin more than once: after a crash, a failure, or a suspension. So effects of a processor outside of its
 // transaction, such as mail that it sends, may happen more than once. A processor that does not return when its context
@@ -91,9 +59,4 @@
 // know a stage or its processor, that is a failure. The stage is tried again later, perhaps by an engine that knows it.
 // So Attempts and Backoff must outlast the change. Before a static stage is removed or renamed, the tasks that rest
 // there have to continue ([store.Selection] finds them).
-//
-// # What it is not
-//
-// A priority belongs to a kind ([Kind.Priority]), not to a task.
-// Tasks that have ended stay in the store, unless [Upkeep].Retention says how long, or Purge of the Store deletes them.
 package stage

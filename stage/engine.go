@@ -44,13 +44,9 @@ type Config struct {
 	// Upkeep has periodic tasks, and how long ended tasks are kept.
 	Upkeep Upkeep
 
-	// Middleware is put around the processor of each stage, the first one outside. Each returns a Processor that calls next, and
-	// does something around it, such as tracing, counting or checks. It is called whenever a stage begins. To wrap a single
-	// processor, call it where Processors has that.
-	//
-	// The Processor that it returns is called on the goroutine and with the context of the stage. Its results count as
-	// the results of next. A panic of next passes through it. The Commit comes later: to see that, return another
-	// Commit that calls the one of next.
+	// Middleware is put around the processor of each stage, the first one outside, whenever a stage begins. Each returns a
+	// Processor that calls next, and does something around it, such as tracing, counting or checks. A panic of next passes
+	// through it. The Commit comes later: to see that, return another Commit that calls the one of next.
 	Middleware []func(next Processor) Processor
 
 	// Worker is the name under which the engine claims tasks; "" means host:process:engine. It is for human readers:
@@ -61,9 +57,9 @@ type Config struct {
 	// has ended gives its place up before the store has stored the end; so the engine holds up to twice as many tasks.
 	Workers int
 
-	// Lease is how long a worker holds a task without a heartbeat; 0 means 15 s. A stage may take longer, since heartbeats
-	// renew the lease. Lease should be several times as long as the store may take to answer, and as the slowest Commit
-	// takes. If the store is silent for longer, living workers lose their tasks, and each task loses an attempt.
+	// Lease is how long a worker holds a task without a heartbeat; 0 means 15 s. It should be several times as long as the
+	// store may take to answer, and as the slowest Commit takes. If the store is silent for longer, living workers lose
+	// their tasks, and each task loses an attempt.
 	Lease time.Duration
 
 	// Heartbeat is the interval at which all leases are renewed, in one transaction, and requests of other processes are
@@ -81,13 +77,13 @@ type Config struct {
 	// the task is finished, cancelled, or has failed for good. t.Finished, t.Status and t.Failure say which. t.Data is
 	// the Data that the last stage was given; Get of the Store returns the Data that it has left. t.Changed is not set.
 	//
-	// OnEnd is called on the goroutine that has made the commit, not on a scheduler's thread. It may block, and may call
-	// the Engine except for Stop and Wait. Until it returns the task keeps its place among the Workers, and Stop waits.
-	// Calls for several tasks may run at the same time. A panic is logged, and has no other effect.
+	// OnEnd is not called on a scheduler's thread. It may block, and may call the Engine except for Stop and Wait. Until it
+	// returns the task keeps its place among the Workers, and Stop waits. Calls for several tasks may run at the same
+	// time. A panic is logged, and has no other effect.
 	//
-	// OnEnd is called at most once for each end of a task. It is not called if the process dies after the commit, or if
-	// the answer of the store is lost for good. Nor is it if Cancel ends a task that no worker holds. So write anything
-	// that must not be missed in the Commit of the last stage.
+	// OnEnd is called at most once for each end of a task: not if the process dies after the commit, if the answer of the
+	// store is lost for good, or if Cancel ends a task that no worker holds. So write anything that must not be missed in
+	// the Commit of the last stage.
 	OnEnd func(t store.Task)
 
 	// Shutdown is the policy by which Run stops when its context ends. The zero Policy gives processors 30 s to return.
@@ -110,13 +106,8 @@ type Kind struct {
 
 	// Priority orders the kinds of this engine: due tasks of kinds with a higher priority are claimed first. It may be
 	// negative. Tasks of a lower priority wait for as long as there are enough due tasks of higher ones to fill the
-	// engine; nothing reports that. If the kinds with higher priorities have Workers, fewer than Config.Workers in all,
-	// the others keep the rest. A task at work is not interrupted.
-	//
-	// For urgent tasks, add a kind with the same Chain:
-	//
-	//	"report":        {Chain: reports},
-	//	"urgent report": {Chain: reports, Priority: 1},
+	// engine, unless the kinds with higher priorities have Workers, fewer than Config.Workers in all. For urgent tasks, add
+	// a kind with the same Chain.
 	Priority int
 
 	// Queue is the queue of the kind's tasks, for Config.Queues. "" is the default queue.
@@ -186,8 +177,6 @@ type host interface {
 
 // Errors of an Engine.
 var (
-	// ErrStopped is the error of Fire after Stop.
-	ErrStopped = errors.New("stage: the engine is stopped")
 	// ErrRunning is the error of Run and Setup while the engine runs.
 	ErrRunning = errors.New("stage: the engine is running already")
 	// ErrUnknownKind is the error of methods that are given a kind that Config.Kinds does not have.
@@ -413,7 +402,6 @@ func (e *Engine) ResumeKind(ctx context.Context, kind string) (bool, error) {
 // Store returns Config.Store, for example to get or list tasks.
 func (e *Engine) Store() store.Store { return e.cfg.Store }
 
-// where returns the present host.
 func (e *Engine) where() host {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -433,14 +421,12 @@ func (e *Engine) stop(ctx context.Context, id store.ID, request func(context.Con
 	return ok, err
 }
 
-// claimed returns a copy of the works.
 func (e *Engine) claimed() []*work {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.works)
 }
 
-// remove forgets a work that is over.
 func (e *Engine) remove(w *work) {
 	e.mu.Lock()
 	if i := slices.Index(e.works, w); i >= 0 {

@@ -407,7 +407,7 @@ func TestRunning(t *testing.T) {
 			require.Equal(t, "1 NORMAL", state(get(t, e.Store(), id)))
 			require.NoError(t, stop(shutdown.Policy{Kind: shutdown.Unbounded}))
 			_, err := e.Fire(t.Context())
-			require.ErrorIs(t, err, stage.ErrStopped)
+			require.ErrorIs(t, err, stage.ErrInterrupted)
 			ok, err := e.Cancel(t.Context(), enqueued(t, e, ""))
 			yes(t, ok, err)
 		}

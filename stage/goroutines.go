@@ -37,7 +37,6 @@ func (g *goroutines) settled() { signal(g.look) }
 
 func (g *goroutines) heartbeatNow() { signal(g.early) }
 
-// signal makes c ready, if it is not.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -30,7 +30,6 @@ func (e *Engine) beat() (answered bool) {
 	return err == nil
 }
 
-// renew sends a heartbeat for works.
 func (e *Engine) renew(ctx context.Context, works []*work) error {
 	if len(works) == 0 {
 		return nil
@@ -106,4 +105,30 @@ func (w *work) expired() bool {
 	w.e.mu.Lock()
 	defer w.e.mu.Unlock()
 	return w.until <= now
+}
+
+// watch passes on the hints of the store, until p ends.
+func (e *Engine) watch(p *period, w store.Watcher) {
+	for {
+		err := w.Watch(p, e.heard)
+		if p.Err() != nil {
+			return
+		}
+		e.unanswered(e.cfg.Logger, "watch", err)
+		again, cancel := context.WithTimeout(p, e.polling())
+		<-again.Done()
+		cancel()
+	}
+}
+
+// heard follows a hint.
+func (e *Engine) heard(h store.Hint) {
+	if _, claimed := slices.BinarySearch(e.kinds, h.Kind); claimed && h.Enqueuer != e.id {
+		e.where().ring()
+	}
+	for _, w := range e.beating() {
+		if w.lease.Task == h.Wanted {
+			e.where().heartbeatNow()
+		}
+	}
 }

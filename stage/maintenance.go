@@ -28,7 +28,6 @@ type poller struct {
 // rarely is later than any call.
 const rarely time.Duration = 1 << 62
 
-// pollers call one after another.
 type pollers struct {
 	e   *Engine
 	now func() time.Duration // the clock of the host
@@ -63,7 +62,6 @@ func (c *pollers) do(ctx context.Context) (after time.Duration) {
 	return max(0, next-c.now())
 }
 
-// one makes the call of x, and returns after how long it is to be made next.
 func (c *pollers) one(ctx context.Context, x *poller) (after time.Duration) {
 	call, cancel := context.WithTimeout(ctx, c.e.cfg.Lease/2)
 	defer cancel()

@@ -49,7 +49,6 @@ func (e *Engine) conclude() {
 	}
 }
 
-// current returns the present period.
 func (e *Engine) current() *period {
 	e.mu.Lock()
 	defer e.mu.Unlock()

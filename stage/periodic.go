@@ -104,7 +104,6 @@ type timetable struct {
 	at   time.Duration
 }
 
-// row is a periodic task.
 type row struct {
 	Periodic
 	name string
@@ -181,7 +180,6 @@ func (y *timetable) due() (ticks []store.Tick, rows []*row, full bool) {
 	return ticks, rows, false
 }
 
-// wait returns how long to wait for the next tick.
 func (y *timetable) wait() time.Duration {
 	now := y.time()
 	wait := tickSleep
@@ -198,7 +196,6 @@ func (y *timetable) wait() time.Duration {
 
 func (r *row) dueAt(now time.Time) bool { return !r.next.IsZero() && !r.next.After(now) }
 
-// wanted returns the ticks to ask the store for, if any.
 func (r *row) wanted(now time.Time) (t store.Tick, ok bool) {
 	t = store.Tick{Name: r.name, Last: r.last}
 	switch {
@@ -229,7 +226,6 @@ func (r *row) ahead(now time.Time) bool {
 	return !next.IsZero() && !next.After(r.last)
 }
 
-// record notes the records of the store.
 func (r *row) record(last time.Time) {
 	if !r.last.Equal(last) || r.last.IsZero() {
 		r.last = last
@@ -319,7 +315,6 @@ func (r *row) data(tick time.Time) (data []byte, err error) {
 	return r.Data(tick)
 }
 
-// broken ends the ticks of the name.
 func (r *row) broken(err error) {
 	r.over = true
 	r.e.cfg.Logger.Error("a periodic task has no more ticks", zap.String("name", r.name), zap.Error(err))

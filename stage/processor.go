@@ -32,7 +32,7 @@ func CheckSuspended(ctx context.Context) error { return context.Cause(ctx) }
 // ErrTimeout is the cause with which the context of a processor ends after Kind.Timeout.
 var ErrTimeout = errors.New("stage: the processor has taken too long")
 
-// ErrInterrupted is the cause with which the context of a processor ends when the engine stops.
+// ErrInterrupted is the cause with which the context of a processor ends when the engine stops, and the error of Fire after Stop.
 var ErrInterrupted = errors.New("stage: interrupted")
 
 // Permanent wraps err as an error after which the stage is not tried again: errors.Is finds store.ErrPermanent in it,

@@ -28,10 +28,8 @@ func SetProgress(ctx context.Context, data []byte) {
 	n.set(data)
 }
 
-// mostProgress bounds Task.Progress, in bytes.
 const mostProgress = 4096
 
-// noted is the key of the notes of a context.
 type noted struct{}
 
 // notes has the progress that a processor has noted in one try of a stage. nil has none.
@@ -45,7 +43,6 @@ type notes struct {
 	over   bool
 }
 
-// set notes data, unless the try is over.
 func (n *notes) set(data []byte) {
 	data = slices.Clone(data)
 	n.mu.Lock()

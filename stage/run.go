@@ -36,7 +36,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		bell := e.alone.bell
 		works, err := e.claim(p)
 		e.alone.take(works)
-		if err != nil && !errors.Is(err, ErrStopped) && p.Err() == nil {
+		if err != nil && !errors.Is(err, ErrInterrupted) && p.Err() == nil {
 			e.unanswered(e.cfg.Logger, "claim", err)
 			bell = nil // not before the next poll
 		}
@@ -79,7 +79,6 @@ func (e *Engine) stopAfter(ctx context.Context) (settle func()) {
 	}
 }
 
-// cancelled is the shutdown request of a cancelled context.
 type cancelled struct {
 	ctx   context.Context
 	terms shutdown.Policy

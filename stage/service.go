@@ -19,10 +19,9 @@ import (
 //	err := act.Run(ctx, act.Config{}, engine.Setup, monitor.Signals(shutdown.Policy{}))
 //
 // The engine decides in turns on that scheduler when to claim, to take the next step of a task, and to send a
-// heartbeat. The Group's Executor makes the calls of the store and of processors. If it can reserve goroutines, as it
-// does by default, the engine reserves two for each of its Workers, and four for [NewCall]. It reserves one more for
-// each of these: heartbeats; periodic tasks, Retention and Engine.Future; the hints of a Watcher. Otherwise the
-// Executor needs as many.
+// heartbeat. The Group's Executor makes the calls of the store and of processors. The engine reserves two of its goroutines
+// for each of the Workers, four for [NewCall], and one for each of these: heartbeats; periodic tasks, Retention and
+// Engine.Future; the hints of a Watcher. An Executor that cannot reserve goroutines needs as many.
 //
 // On shutdown the engine claims no more tasks and ends the contexts of the processors (ErrInterrupted). It keeps the
 // Group's Run from returning, within the shutdown policy, until all tasks have gone back to their last static stage and
@@ -154,11 +153,10 @@ func (x *service) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// claiming takes claimed tasks, and claims if it is time.
 func (x *service) claiming(t *act.Task, now time.Duration, rung bool) {
 	if x.claim != nil {
 		d := x.claim.Act(t)
-		if d == act.Failed && !errors.Is(t.Err(), ErrStopped) {
+		if d == act.Failed && !errors.Is(t.Err(), ErrInterrupted) {
 			x.e.unanswered(x.e.cfg.Logger, "claim", t.Err())
 			rung = false // not before the next poll
 		}

@@ -8,17 +8,14 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Typed is a kind of task whose Data is a value of type T. With Marshal and Unmarshal unset, Data is JSON as package
-// encoding/json writes it. The methods may be called from any goroutine.
+// Typed is a kind of task whose Data is a value of type T, as JSON. The methods may be called from any goroutine.
 //
 //	var reports = stage.Typed[Month]{Kind: "report"}
 //
 //	map[string]stage.Processor{"load": reports.Processor(load)}
 //	id, err := reports.Enqueue(ctx, engine, Month{2026, time.May})
 type Typed[T any] struct {
-	Kind      string                        // of Config.Kinds
-	Marshal   func(T) ([]byte, error)       // nil means json.Marshal
-	Unmarshal func(data []byte, v *T) error // nil means json.Unmarshal
+	Kind string // of Config.Kinds
 }
 
 // Enqueue is Engine.Enqueue with v as the Data.
@@ -30,35 +27,18 @@ func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (store.ID, error)
 	return e.Enqueue(ctx, k.Kind, data)
 }
 
-// NewTask is Engine.NewTask with v as the Data, for EnqueueAll.
-func (k Typed[T]) NewTask(e *Engine, v T) (store.NewTask, error) {
-	data, err := k.Data(v)
-	if err != nil {
-		return store.NewTask{}, err
-	}
-	return e.NewTask(k.Kind, data)
-}
-
-// Data returns v as Data, for Periodic.Data.
+// Data returns v as Data, for Engine.NewTask and Periodic.Data.
 func (k Typed[T]) Data(v T) ([]byte, error) {
-	marshal := k.Marshal
-	if marshal == nil {
-		marshal = func(v T) ([]byte, error) { return json.Marshal(v) }
-	}
-	data, err := marshal(v)
+	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("stage: data of a %s: %w", k.Kind, err)
 	}
 	return data, nil
 }
 
-// Value returns the value that is the Data of t, or the error of Unmarshal.
+// Value returns the value that is the Data of t.
 func (k Typed[T]) Value(t *store.Task) (v T, err error) {
-	unmarshal := k.Unmarshal
-	if unmarshal == nil {
-		unmarshal = func(data []byte, v *T) error { return json.Unmarshal(data, v) }
-	}
-	if err := unmarshal(t.Data, &v); err != nil {
+	if err := json.Unmarshal(t.Data, &v); err != nil {
 		return v, fmt.Errorf("stage: data of %v: %w", t, err)
 	}
 	return v, nil
@@ -87,8 +67,8 @@ func (k Typed[T]) SetData(tx store.Tx, v T) error {
 }
 
 // Processor returns a Processor that calls process with the value of the task. If the Data cannot be unmarshalled, the
-// task fails for good at once ([Permanent]). An Unmarshal that returns [Snooze] leaves the task to an engine of another
-// release, which may understand the Data.
+// task fails for good at once ([Permanent]). An UnmarshalJSON of T that returns [Snooze] leaves the task to an engine of
+// another release, which may understand the Data.
 func (k Typed[T]) Processor(process func(ctx context.Context, t *store.Task, v T) (store.Commit, error)) Processor {
 	return func(ctx context.Context, t *store.Task) (store.Commit, error) {
 		v, err := k.Value(t)

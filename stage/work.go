@@ -87,7 +87,6 @@ func (w *work) step() (after time.Duration) {
 	return after
 }
 
-// over reports whether there is no further step.
 func (w *work) over() bool { return w.next == nil }
 
 // begin decides by the stage at which the claim has found the task.
@@ -106,7 +105,6 @@ func (w *work) begin() (step, time.Duration) {
 	return (*work).enter, 0
 }
 
-// enter shows the next dynamic stage.
 func (w *work) enter() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why)
@@ -131,7 +129,6 @@ func (w *work) enter() (step, time.Duration) {
 	return w.again((*work).enter, err)
 }
 
-// process calls the processor.
 func (w *work) process() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why)

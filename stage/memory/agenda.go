@@ -2,6 +2,7 @@ package memory
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage/internal/transition"
@@ -36,7 +37,6 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-// agenda returns the agenda of tasks of a kind that are fresh or not.
 func (s *tasks) agenda(kind string, fresh bool) *agenda {
 	k := class{kind, fresh}
 	a := s.due[k]
@@ -47,7 +47,6 @@ func (s *tasks) agenda(kind string, fresh bool) *agenda {
 	return a
 }
 
-// class says which tasks an agenda has.
 type class struct {
 	kind  string
 	fresh bool
@@ -71,57 +70,29 @@ func (s *tasks) put(e *entry, t store.Task) {
 
 // takeDue takes tasks out of their agendas, the first ones in the order of claims. Each has to be put back.
 func (s *tasks) takeDue(c store.Claim, now time.Time) (taken []*entry) {
-	h := heads{priorities: c.Priorities}
+	var ready []*agenda
 	for _, kind := range transition.Kinds(c) {
 		for _, fresh := range []bool{false, true} {
 			if a := s.due[class{kind, fresh}]; a != nil && !s.paused[kind] && a.ready(now) {
-				h.agendas = append(h.agendas, a)
+				ready = append(ready, a)
 			}
 		}
 	}
-	heap.Init(&h)
 	of := map[string]int{}
-	for len(taken) < c.Limit && h.Len() > 0 {
-		a := h.agendas[0]
-		first := (*a)[0]
-		kind := first.task.Kind
-		if bound, ok := c.Most[kind]; ok && of[kind] >= bound {
-			heap.Pop(&h)
-			continue
+	for len(taken) < c.Limit && len(ready) > 0 {
+		a := slices.MinFunc(ready, func(a, b *agenda) int { return transition.Order(&(*a)[0].task, &(*b)[0].task, c.Priorities) })
+		kind := (*a)[0].task.Kind
+		bound, bounded := c.Most[kind]
+		if !bounded || of[kind] < bound {
+			of[kind]++
+			taken = append(taken, heap.Pop(a).(*entry))
+			if a.ready(now) {
+				continue
+			}
 		}
-		of[kind]++
-		taken = append(taken, heap.Pop(a).(*entry))
-		if a.ready(now) {
-			heap.Fix(&h, 0)
-		} else {
-			heap.Pop(&h)
-		}
+		ready = slices.DeleteFunc(ready, func(other *agenda) bool { return other == a })
 	}
 	return taken
 }
 
-// ready reports whether a task of a is due.
 func (a agenda) ready(now time.Time) bool { return len(a) > 0 && transition.Due(&a[0].task, now) }
-
-// heads is a heap of agendas, in the order of their first tasks in a claim.
-type heads struct {
-	agendas    []*agenda
-	priorities map[string]int
-}
-
-func (h *heads) Len() int { return len(h.agendas) }
-
-func (h *heads) Less(i, j int) bool {
-	return transition.Order(&(*h.agendas[i])[0].task, &(*h.agendas[j])[0].task, h.priorities) < 0
-}
-
-func (h *heads) Swap(i, j int) { h.agendas[i], h.agendas[j] = h.agendas[j], h.agendas[i] }
-
-func (h *heads) Push(x any) { h.agendas = append(h.agendas, x.(*agenda)) }
-
-func (h *heads) Pop() any {
-	last := len(h.agendas) - 1
-	a := h.agendas[last]
-	h.agendas = h.agendas[:last]
-	return a
-}

@@ -23,7 +23,6 @@ type tasks struct {
 	counts map[counted]*count
 }
 
-// key finds a task with a NewTask.Key.
 type key struct{ kind, key string }
 
 // New returns an empty store. now is its clock; nil means time.Now. The clock is read under the store's lock, by the
@@ -396,3 +395,71 @@ func snapshot(of *store.Task) store.Task {
 
 // copied keeps the bytes of the caller and of the store apart. No bytes are nil.
 func copied(data []byte) []byte { return append([]byte(nil), data...) }
+
+type counted struct {
+	kind, stage string
+	status      store.Status
+}
+
+type count struct {
+	counted
+	n int
+}
+
+// count moves e to the count of its task.
+func (s *tasks) count(e *entry) {
+	of := counted{e.task.Kind, e.task.Stage, e.task.Status}
+	if e.count != nil {
+		if e.count.counted == of {
+			return
+		}
+		e.count.n--
+	}
+	c := s.counts[of]
+	if c == nil {
+		c = &count{counted: of}
+		s.counts[of] = c
+	}
+	c.n++
+	e.count = c
+}
+
+func (s *tasks) Counts(ctx context.Context) ([]store.Count, error) {
+	if err := s.acquire(ctx); err != nil {
+		return nil, err
+	}
+	defer s.release()
+	var all []store.Count
+	for of, c := range s.counts {
+		if c.n > 0 {
+			all = append(all, store.Count{Kind: of.kind, Stage: of.stage, Status: of.status, N: c.n})
+		}
+	}
+	slices.SortFunc(all, transition.CountOrder)
+	return all, nil
+}
+
+func (s *tasks) Purge(ctx context.Context, status store.Status, age time.Duration, limit int) (int, error) {
+	if err := s.acquire(ctx); err != nil {
+		return 0, err
+	}
+	defer s.release()
+	now := s.now()
+	var ended []*entry
+	for _, e := range s.tasks {
+		if transition.Purged(&e.task, status, age, now) {
+			ended = append(ended, e)
+		}
+	}
+	slices.SortFunc(ended, func(e, f *entry) int { return transition.EndOrder(&e.task, &f.task) })
+	ended = ended[:min(len(ended), max(0, limit))]
+	for _, e := range ended {
+		if k := (key{e.task.Kind, e.key}); s.keys[k] == e.task.ID {
+			delete(s.keys, k)
+		}
+		e.count.n--
+		e.count = nil
+	}
+	s.tasks = slices.DeleteFunc(s.tasks, func(e *entry) bool { return e.count == nil })
+	return len(ended), nil
+}

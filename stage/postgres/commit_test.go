@@ -259,8 +259,8 @@ func TestLateAndLost(t *testing.T) {
 	}, 2*time.Minute, 5*time.Millisecond)
 }
 
-// A clock that was ahead does not keep looks from new tasks.
-func TestLooksGoBackWithTheClock(t *testing.T) {
+// A clock that was ahead does not keep claims from new tasks.
+func TestClaimsGoBackWithTheClock(t *testing.T) {
 	now := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
 	require.Equal(t, now.Add(-time.Second), postgres.Since(now.Add(time.Hour), now))
 }

@@ -8,14 +8,11 @@
 // A claim, a heartbeat, Enqueue and Enter are one message each, whatever the number of tasks; a claim of more than a
 // hundred kinds is two. A stage without a store.Commit ends in a statement that it shares with all stages that end at
 // the same moment. A stage with a Commit ends in a transaction of two messages, and a third if it sets the data, in
-// addition to the messages of the Commit. Requests, and tasks that are given back, take three. Tasks with keys take one
-// more statement for each call that enqueues some.
+// addition to the messages of the Commit. Requests, and tasks that are given back, take three.
 //
 // Your own tables go into the same database. [Tx] gives a Commit the transaction in which its stage ends: the rows that it
 // writes are there exactly when the stage is. [Store.EnqueueIn] and [Store.EnqueueInSQL] add tasks in a transaction of
 // yours, of pgx or of database/sql.
-//
-// # Promises
 //
 // Time is the clock of the server, in microseconds, read when the row of the task is locked. A worker whose clock is wrong
 // does no harm.
@@ -27,8 +24,8 @@
 // A task that another process enqueues begins when its hint arrives; without hints, as behind a pooler, when the engine
 // polls. A lost task, and one whose enqueuing transaction took longer than a second, is found by a full claim, which
 // examines everything that is due. A full claim is followed by a pause of 20 times as long as it took, of 200 ms at
-// least and 5 s at most. It takes long while some transaction of the server stays open for minutes, since dead rows
-// then stay in the table. Other claims do not.
+// least and 5 s at most: it takes long while some transaction of the server stays open for minutes, since dead rows
+// then stay in the table.
 //
 // Kinds and stages are UTF-8 without NUL. Engines of other processes get no hints of kinds above 990 bytes.
 //
@@ -54,16 +51,13 @@
 //
 // # Tables
 //
-// [DDL] shows the tables, and the settings with which they are vacuumed. Open makes them. Tasks that have ended
-// are deleted with Store.Purge, or stage.Upkeep.Retention. You may also delete them yourself:
+// [DDL] shows the tables, and the settings with which they are vacuumed. Open makes them. Change nothing of them while engines
+// run. But you may delete tasks that have ended, as Store.Purge and stage.Upkeep.Retention do:
 //
 //	DELETE FROM daimon.task WHERE due IS NULL AND until IS NULL AND status <> 'SUSPENDED' AND changed < now() - interval '30 days'
-//
-// A task that is deleted loses its key (store.NewTask): the next task with that key is added.
 //
 // With Config.Counts there are the table count and triggers of the table task that keep it. To end that, drop the triggers
 // count_insert, count_update, count_delete and count_truncate while no program is connected.
 //
-// Nothing else of these tables may be changed while engines run. Keep Task.Data below some KB, and put larger data into
-// a table of your own.
+// Keep Task.Data below some KB, and put larger data into a table of your own.
 package postgres

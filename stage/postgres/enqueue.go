@@ -135,7 +135,6 @@ func (s *tasks) added(tasks []store.NewTask, notified []string) []any {
 	return []any{kinds, stages, data, s.schema, notified, after, when}
 }
 
-// addedUnique returns the arguments of unique.
 func (s *tasks) addedUnique(tasks []store.NewTask, notified []string) []any {
 	keys, within := make([]string, len(tasks)), make([]int64, len(tasks))
 	for i, t := range tasks {
@@ -144,7 +143,6 @@ func (s *tasks) addedUnique(tasks []store.NewTask, notified []string) []any {
 	return append(s.added(tasks, notified), keys, within, s.sequence())
 }
 
-// sequence has the numbers of tasks.
 func (s *tasks) sequence() string { return pgx.Identifier{s.schema, "task_id_seq"}.Sanitize() }
 
 // at returns t.At, rounded up as microseconds does, or nil if it is not set.

@@ -46,16 +46,16 @@ func (s *Store) Schema() string { return pgx.Identifier{s.schema}.Sanitize() }
 // Repetition says what may come of a call that was refused with that code, if it is made again.
 func Repetition(code string) string { return [...]string{"never", "perhaps", "later"}[ofCode(code)] }
 
-// Since returns where a look begins after two looks at everything that have claimed tasks of these times.
+// Since returns where a claim begins after full claims of tasks of these times.
 func Since(claimed ...time.Time) time.Time {
-	s := looks{pause: time.Hour, since: map[string]time.Time{}}
+	s := claims{pause: time.Hour, since: map[string]time.Time{}}
 	for _, at := range claimed {
 		s.next = time.Time{}
-		l := s.look([]string{"a"})
-		l.latest["a"] = at
-		s.looked(l, true)
+		b := s.begin([]string{"a"})
+		b.latest["a"] = at
+		s.ended(b, true)
 	}
-	return *s.look([]string{"a"}).since[0]
+	return *s.begin([]string{"a"}).since[0]
 }
 
 // Beside calls f while another call enqueues.

@@ -112,7 +112,6 @@ func broken(err error) error {
 	return transition.Permanent(err) // such as a deferred constraint, checked by COMMIT
 }
 
-// errEnded is the error when a Commit has ended the transaction that it was given.
 var errEnded = transition.Permanent(errors.New("the Commit has ended the transaction that it was to write in"))
 
 // commitQuery commits a transaction if it is still the one with that mark, which has no quotes. Otherwise a division by zero
@@ -121,7 +120,6 @@ func commitQuery(mark string) string {
 	return "SELECT 1 / (current_setting('daimon.lease', true) = '" + mark + "')::int; COMMIT"
 }
 
-// lastError is the key of the last error of a connection.
 const lastError = "daimon"
 
 // noteErrors makes connections keep their last error, except the error that only says that there was one before, and
@@ -235,7 +233,6 @@ func (s *tasks) flush() {
 	}
 }
 
-// finishAll answers all. It waits for no row.
 func (s *tasks) finishAll(all []*passage) {
 	ctx, cancel := context.WithTimeout(s.life, 10*time.Second)
 	defer cancel()
@@ -257,7 +254,6 @@ func (s *tasks) finishAll(all []*passage) {
 	}
 }
 
-// arguments returns the arguments of finish.
 func arguments(all ...*passage) []any {
 	n := len(all)
 	ids, tokens, from, to, last := make([]int64, n), make([]int64, n), make([]string, n), make([]string, n), make([]bool, n)

@@ -42,7 +42,6 @@ func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length 
 	return answers, s.failed(ctx, "heartbeat", err)
 }
 
-// scanAnswer reads the answer for a lease.
 func scanAnswer(r pgx.CollectableRow) (answer, err error) {
 	var renewed, lost bool
 	var wanted store.Status
@@ -89,20 +88,15 @@ func (s *tasks) beat(ctx context.Context, f func(*pgx.Conn) error) (err error) {
 		if err = f(conn); err == nil {
 			return nil
 		}
-		lost := conn.IsClosed()
-		s.flushes.Go(ending(conn))
+		lost, old := conn.IsClosed(), conn
+		s.flushes.Go(func() {
+			hangUp(old)
+			<-old.PgConn().CleanupDone() // nothing of it is left
+		})
 		conn = nil
 		if !used || !lost || ctx.Err() != nil {
 			return err
 		}
-	}
-}
-
-// ending returns a function that closes a connection, and returns when nothing of it is left.
-func ending(conn *pgx.Conn) func() {
-	return func() {
-		hangUp(conn)
-		<-conn.PgConn().CleanupDone()
 	}
 }
 

@@ -14,20 +14,17 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// read returns the tasks of a query.
 func (s *tasks) read(ctx context.Context, what, sql string, args ...any) ([]store.Task, error) {
 	all, err := collect(ctx, s.pool, scanned, sql, args...)
 	return all, s.failed(ctx, what, err)
 }
 
-// scanned reads a row that has the columns of a task.
 func scanned(r pgx.CollectableRow) (store.Task, error) { return scanTask(r) }
 
 // indexesOnly is for the transaction of a statement. The server keeps its plan, perhaps from a time when the table was small
 // enough to be read whole, and would read it whole ever after.
 const indexesOnly = `SELECT set_config('enable_seqscan', 'off', true)`
 
-// batches is a connection, or the pool.
 type batches interface {
 	SendBatch(context.Context, *pgx.Batch) pgx.BatchResults
 }
@@ -184,4 +181,37 @@ func waited(ctx context.Context, patience time.Duration, forWhat string, err err
 		return err
 	}
 	return fmt.Errorf("%w: for %v %s: %w", context.DeadlineExceeded, patience, forWhat, err)
+}
+
+// scanTask reads a row of columns, and further columns after them.
+func scanTask(row pgx.Row, more ...any) (t store.Task, err error) {
+	var due *time.Time
+	all := append(make([]any, 0, 15+len(more)), &t.ID, &t.Kind, &t.Stage, &t.Status, &t.Wanted, &t.Data, &t.Attempt, &t.Failure,
+		&due, &t.Worker, &t.Token, &t.Created, &t.Changed, &t.Progress, &t.ProgressStage)
+	if err := row.Scan(append(all, more...)...); err != nil {
+		return store.Task{}, err
+	}
+	if due != nil {
+		t.Due = *due
+	}
+	transition.Scanned(&t)
+	return t, nil
+}
+
+// values returns the arguments of save. A task in processing has no due there, and keeps the end of its lease.
+func values(t *store.Task) []any {
+	var due *time.Time
+	if t.Runs() && t.Status != store.InProcessing {
+		due = &t.Due
+	}
+	return []any{t.ID, t.Stage, string(t.Status), string(t.Wanted), t.Attempt, t.Failure, due, t.Changed}
+}
+
+// microseconds returns d as the database has it, rounded up, so that no lease is cut short.
+func microseconds(d time.Duration) int64 {
+	n := int64(d / time.Microsecond)
+	if d%time.Microsecond > 0 {
+		n++
+	}
+	return n
 }

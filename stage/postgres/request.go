@@ -79,3 +79,16 @@ func (s *tasks) Failures(ctx context.Context, id store.ID) ([]store.Failure, err
 	}
 	return all[max(0, len(all)-transition.MaxFailures):], s.failed(ctx, "failures", err)
 }
+
+const purge = `
+	DELETE FROM daimon.task WHERE id = ANY (ARRAY(
+		SELECT id FROM daimon.task
+		WHERE status = $1 AND ended IS NOT NULL AND ended <= (SELECT clock_timestamp() - $2::bigint * interval '1 microsecond')
+		ORDER BY ended, id LIMIT $3 FOR UPDATE SKIP LOCKED
+	)) RETURNING id`
+
+// Purge is one statement, and waits for no row.
+func (s *tasks) Purge(ctx context.Context, status store.Status, age time.Duration, limit int) (int, error) {
+	ids, err := collectWith(ctx, s.pool, inOrder, pgx.RowTo[store.ID], s.sql.adapted(purge), string(status), microseconds(age), max(0, limit))
+	return len(ids), s.failed(ctx, "purge", err)
+}

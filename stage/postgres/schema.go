@@ -14,7 +14,6 @@ import (
 //go:embed schema.sql
 var tables string
 
-// version is the one of tables.
 const version = 1
 
 // newSchema is for a database that has none. An administrator may have made it, for a user who may not.
@@ -46,14 +45,12 @@ func (s *Store) create(ctx context.Context) error {
 		}
 		var old bool
 		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)`, s.schema).Scan(&old)
-		if err != nil {
-			return err
+		if err == nil && !old {
+			_, err = tx.Exec(ctx, in(s.schema, newSchema))
 		}
-		text := tables
-		if !old {
-			text = newSchema + tables
+		if err == nil {
+			_, err = tx.Exec(ctx, in(s.schema, tables)) // several statements
 		}
-		_, err = tx.Exec(ctx, in(s.schema, text)) // several statements
 		return err
 	})
 }

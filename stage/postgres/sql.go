@@ -15,10 +15,10 @@ import (
 type statements struct {
 	adapted func(text string) string // to the schema and the clock
 
-	enqueue, unique, uniqueOne, begin, ticks, now, ticked string
-	share, heads, claim, claimed, enter, finish, data, lock, save     string
-	note, heartbeat, get, notify, announce, fail, failures            string
-	pause, unpause, paused                                            string
+	enqueue, unique, uniqueOne, begin, ticks, now, ticked         string
+	share, heads, claim, claimed, enter, finish, data, lock, save string
+	note, heartbeat, get, notify, announce, fail, failures        string
+	pause, unpause, paused                                        string
 }
 
 // columns are what scanTask reads. A task in processing is due when its lease ends.
@@ -99,8 +99,8 @@ var texts = statements{
 	// only the rest is taken. $14 bounds each kind, and $15 has their priorities: new tasks leave room for old ones of
 	// the same or a higher priority. Each part asks for each kind by itself, since the index has the tasks of one kind
 	// in order: all that is due would be sorted otherwise. MATERIALIZED keeps the planner from reading a part twice,
-	// beyond its limit. FOR UPDATE is allowed in the parts and not in their union. $12 and $13 are for a look: see
-	// looks.
+	// beyond its limit. FOR UPDATE is allowed in the parts and not in their union. $12 and $13 say
+	// where it begins: see claims.
 	//
 	// Planning it takes longer than executing it, so PostgreSQL has to take its generic plan, which it does when that
 	// looks no dearer than one for the parameters. So the parameters are in subqueries: the planner makes the same

@@ -47,7 +47,6 @@ var repetitions = map[string]repetition{
 	"XX":    perhaps, // internal errors; some poolers have others of theirs here
 }
 
-// ofCode returns the repetition of a call that was refused with that code.
 func ofCode(code string) repetition {
 	if r, ok := repetitions[code]; ok {
 		return r

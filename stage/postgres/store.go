@@ -47,7 +47,6 @@ var (
 	_ store.Watcher = Store{}
 )
 
-// tasks is the store.Store of a Store.
 type tasks struct {
 	pool   *pgxpool.Pool
 	schema string // also the channel of notifications
@@ -56,7 +55,7 @@ type tasks struct {
 
 	counted bool // the database counts
 
-	looks
+	claims
 	finishes
 	announcements
 	watchers
@@ -75,7 +74,6 @@ const leastConnections = 2
 // Config.Pooler, or not read committed by default, or if the tables are of another release. The error says which.
 func Open(ctx context.Context, cfg Config) (*Store, error) { return open(ctx, cfg, "") }
 
-// open is Open with the SQL of another clock.
 func open(ctx context.Context, cfg Config, clock string) (*Store, error) {
 	pool, err := cfg.pool()
 	if err != nil {
@@ -87,7 +85,7 @@ func open(ctx context.Context, cfg Config, clock string) (*Store, error) {
 	}
 	s := &Store{&tasks{
 		schema: schema, pooler: cfg.Pooler, sql: newStatements(schema, clock),
-		looks:         looks{pause: 200 * time.Millisecond, since: map[string]time.Time{}},
+		claims:        claims{pause: 200 * time.Millisecond, since: map[string]time.Time{}},
 		announcements: announcements{hints: map[string]struct{}{}},
 		watchers:      watchers{heard: map[*func(store.Hint)]struct{}{}, listens: make(chan struct{}, 1)},
 		heartbeats:    heartbeats{make(chan *pgx.Conn, 1)},
@@ -100,21 +98,21 @@ func open(ctx context.Context, cfg Config, clock string) (*Store, error) {
 		s.pause = 0 // that clock makes jumps
 	}
 	s.life, s.end = context.WithCancel(context.Background())
-	if err := s.check(ctx); err != nil {
-		return nil, errors.Join(s.failed(ctx, "open", err), s.Close())
+	err = s.failed(ctx, "open", s.check(ctx))
+	if err == nil {
+		err = s.failed(ctx, "make the tables", s.create(ctx))
 	}
-	if err := s.create(ctx); err != nil {
-		return nil, errors.Join(s.failed(ctx, "make the tables", err), s.Close())
+	if err == nil {
+		err = s.failed(ctx, "count", s.count(ctx, cfg.Counts))
 	}
-	if err := s.count(ctx, cfg.Counts); err != nil {
-		return nil, errors.Join(s.failed(ctx, "count", err), s.Close())
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
 func orDefault(schema string) string { return cmp.Or(schema, "daimon") }
 
-// pool returns the configuration of the pool.
 func (cfg Config) pool() (*pgxpool.Config, error) {
 	pool := cfg.Pool
 	if pool == nil {

@@ -23,7 +23,6 @@ func hintOfKind(kind string) string                   { return "kind " + kind }
 func hintOfEnqueued(kind string, engine int64) string { return fmt.Sprintf("new %d %s", engine, kind) }
 func hintOfRequest(id store.ID) string                { return fmt.Sprintf("task %d", id) }
 
-// hint returns what a notification says, or the zero Hint.
 func hint(payload string) (h store.Hint) {
 	what, of, _ := strings.Cut(payload, " ")
 	switch what {
@@ -140,10 +139,8 @@ func (s *tasks) Watch(ctx context.Context, heard func(store.Hint)) error {
 	}
 }
 
-// errClosed is the error of calls after Close.
 var errClosed = errors.New("postgres: the store is closed")
 
-// tell passes a hint on to all.
 func (s *tasks) tell(h store.Hint) {
 	s.watching.Lock()
 	defer s.watching.Unlock()
@@ -173,22 +170,19 @@ func (s *tasks) listen(ctx context.Context) error {
 		switch {
 		case err == nil:
 			s.tell(hint(n.Payload))
+			continue
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case !pgconn.Timeout(err):
 			return err
-		default:
-			if err := ping(ctx, conn); err != nil {
-				return err
-			}
+		}
+		ping, cancel := context.WithTimeout(ctx, silence)
+		err = conn.Ping(ping)
+		cancel()
+		if err != nil {
+			return err
 		}
 	}
-}
-
-func ping(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, silence)
-	defer cancel()
-	return conn.Ping(ctx)
 }
 
 // connect makes a connection as the pool does.

@@ -3,7 +3,7 @@
 //
 //	                    ┌─ one connection that writes, BEGIN IMMEDIATE: the transitions, Update
 //	Store, a process ───┤                                                                       ├──▶ tasks.db, -wal, -shm
-//	                    └─ a few that only read: Get, List, DB ────────────────────────────────┘
+//	                    └─ four that only read: Get, List, DB ─────────────────────────────────┘
 //
 // Each transition is one transaction, even a Claim or a Heartbeat of many tasks. The database is in WAL mode: readers
 // do not wait for writers. Of all processes one writes at a time, and the others wait, for Config.Busy at most; a Store
@@ -14,26 +14,21 @@
 //
 // Your own tables go into the same file. [Tx] gives a store.Commit the transaction in which its stage ends: the rows
 // that it writes are there exactly when the stage is. [Store.Update] makes and changes your tables otherwise, and
-// [Store.DB] reads. [Store.EnqueueIn] adds tasks in the transaction of either, so that they are there exactly if your
-// rows are.
+// [Store.DB] reads. [Store.EnqueueIn] adds tasks in the transaction of either.
 //
 // The tables of this package have names that begin with daimon_. daimon_task has the tasks, in a form that the sqlite3
-// program can read; schema.sql, in the source of this package, explains it. Tasks that have ended are deleted with
-// Store.Purge, or stage.Upkeep.Retention. You may also delete them yourself, with Store.Update:
+// program can read; schema.sql, in the source of this package, explains it. Change nothing of these tables while engines
+// run. But you may delete tasks that have ended with Store.Update, as Store.Purge and stage.Upkeep.Retention do:
 //
 //	DELETE FROM daimon_task WHERE due IS NULL AND status <> 'SUSPENDED' AND changed < ?
-//
-// A task that is deleted loses its key (store.NewTask): the next task with that key is added.
 //
 // With Config.Counts there are daimon_count and triggers that keep it. To end that, drop the triggers daimon_count_insert,
 // daimon_count_update and daimon_count_delete while no program has the file open.
 //
-// Nothing else of these tables may be changed while engines run.
-//
 // Time is the clock of the machine, in milliseconds, read when the database is locked. When it is set forward, leases
 // end early: their holders find them lost, and can change nothing. When it is set back, leases last longer, and
-// existing tasks, even new ones, wait until it has caught up; a task that is suspended and then resumed is due now. Do
-// not put the file on a network file system: WAL needs memory that all processes share.
+// existing tasks, even new ones, wait until it has caught up. Do not put the file on a network file system: WAL needs
+// memory that all processes share.
 //
 // Keep Task.Data below some KB: it is in the row that every transition writes anew. Put larger data into a table of
 // your own.

@@ -99,7 +99,6 @@ func (s *tasks) Claim(ctx context.Context, c store.Claim) (claimed []store.Task,
 	return committed(claimed, err)
 }
 
-// first returns the tasks to claim, in order.
 func (s *tasks) first(tx *sql.Tx, c store.Claim, now time.Time) ([]store.Task, error) {
 	var all []store.Task
 	for _, same := range ranked(transition.Kinds(c), c.Priorities) {
@@ -339,7 +338,6 @@ func (s *tasks) noteFailure(tx *sql.Tx, l store.Lease, f store.Failure) error {
 	return err
 }
 
-// noteProgress writes progress.
 func (s *tasks) noteProgress(tx *sql.Tx, id store.ID, p store.Progress) error {
 	_, err := tx.Stmt(s.note).Exec(id, p.Stage, p.Data)
 	return err

@@ -150,8 +150,6 @@ func TestSettings(t *testing.T) {
 		_, err := s.DB().Exec(`DELETE FROM daimon_task`)
 		require.ErrorContains(t, err, "readonly")
 	}
-	s := open(t, newPath(t), sqlite.Config{Readers: 2})
-	require.Equal(t, 2, s.DB().Stats().MaxOpenConnections)
 }
 
 // TestOpenAtOnce opens a database that is not there yet many times at once.

@@ -12,7 +12,6 @@ import (
 //go:embed schema.sql
 var schema string
 
-// version is the one of schema.
 const version = 1
 
 // create makes the tables, unless they are there. Without writing to the file it does not wait for writers.

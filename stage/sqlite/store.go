@@ -31,9 +31,6 @@ type Config struct {
 	// whole ones, so a stage may run twice.
 	Relaxed bool
 
-	// Readers is how many connections read, and so how many queries of DB run at a time; 0 means 4.
-	Readers int
-
 	// Counts makes the database count its tasks by triggers, so that Store.Counts need not read them. The first Open
 	// with Counts counts the existing tasks; from then on the triggers count every change, by any program. They make
 	// transitions more expensive.
@@ -61,6 +58,9 @@ type database struct {
 	vetoed atomic.Bool
 }
 
+// readers is how many connections read.
+const readers = 4
+
 // Open opens the database in the file with that path, or makes it, with its tables. It waits for other processes that
 // do the same, and refuses tables of another release. The directory must exist, and allow for two more files, with -wal
 // and -shm after the name of the database.
@@ -75,7 +75,6 @@ func open(path string, cfg Config, now func() time.Time) (*Store, error) {
 		return nil, err
 	}
 	cfg.Busy = cmp.Or(cfg.Busy, 10*time.Second)
-	cfg.Readers = cmp.Or(cfg.Readers, 4)
 	s := &Store{&tasks{database: database{
 		path: path, busy: cfg.Busy, turn: make(chan struct{}, 1),
 		now: func() time.Time { return now().UTC().Truncate(time.Millisecond) },
@@ -90,20 +89,19 @@ func open(path string, cfg Config, now func() time.Time) (*Store, error) {
 		"mode":          {"rw"},
 		"_query_only":   {"1"},
 		"_busy_timeout": {fmt.Sprint(min(cfg.Busy.Milliseconds(), math.MaxInt32))},
-	}, cfg.Readers); err != nil {
+	}, readers); err != nil {
 		return nil, errors.Join(err, s.writer.Close())
 	}
 	ctx := context.Background()
-	if err := s.setUp(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if err = s.setUp(ctx); err == nil {
+		err = s.count(ctx, cfg.Counts)
 	}
-	if err := s.count(ctx, cfg.Counts); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// location returns the absolute URI of the file.
 func location(path string) (string, error) {
 	switch {
 	case path == "":
@@ -126,7 +124,6 @@ func location(path string) (string, error) {
 	return "file://" + (&url.URL{Path: file}).EscapedPath(), nil
 }
 
-// setUp makes the database and its connections ready.
 func (s *tasks) setUp(ctx context.Context) error {
 	var mode string
 	begun := time.Now()
@@ -146,7 +143,7 @@ func (s *tasks) setUp(ctx context.Context) error {
 // Close closes all connections. Calls under way finish first, or fail; later calls fail.
 func (s *Store) Close() error { return errors.Join(s.reader.Close(), s.writer.Close()) }
 
-// DB returns the connections for reading, for your own queries: at most Config.Readers. They cannot write: see
+// DB returns the connections for reading, for your own queries: at most four. They cannot write: see
 // [Store.Update]. Queries do not wait for writes, and see the data that was committed when they begin. Close your Rows
 // soon: open Rows occupy a connection that Get and List need, and keep old pages of the file from being reused.
 //

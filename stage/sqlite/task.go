@@ -126,13 +126,10 @@ func (m *moment) Scan(value any) error {
 	return nil
 }
 
-// scanDue reads a row of due or heads.
 func scanDue(r row, t *store.Task) error { return r.Scan(&t.ID, (*moment)(&t.Due), &t.Kind) }
 
-// scanBrief reads a row of brief.
 func scanBrief(r row, t *store.Task) error { return scan(r, t) }
 
-// scanWhole reads a row of whole.
 func scanWhole(r row, t *store.Task) error {
 	err := scan(r, t, &t.Kind, &t.Worker, (*moment)(&t.Created), (*moment)(&t.Changed), &t.Data, &t.Progress)
 	transition.Scanned(t)
@@ -200,7 +197,6 @@ func ending(t *store.Task) any {
 	return nil
 }
 
-// at returns a time of the database.
 func at(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
 // milliseconds returns t as the database has it, rounded up, so that no lease is cut short.

@@ -132,7 +132,6 @@ func is(err error, code int) bool {
 	return errors.As(err, &e) && (e.Code() == code || e.Code()&0xff == code)
 }
 
-// errEnded is the error when a Commit or an Update has ended the transaction that it was given.
 var errEnded = transition.Permanent(errors.New("the function that was to write in the transaction has ended it, and nothing has changed"))
 
 // vetoing calls do, which calls code of the user, and reports if that has ended the transaction.
@@ -146,7 +145,6 @@ func (s *database) vetoing(do func() error) error {
 	return err
 }
 
-// transaction is the Tx of a Commit.
 type transaction struct {
 	*sql.Tx
 	data []byte

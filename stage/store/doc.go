@@ -2,10 +2,9 @@
 // [Task] and its [Status]. Programs use the stores of package memory and of the modules stage/sqlite and
 // stage/postgres.
 //
-// Processors get a [Task] and return a [Commit]. To read tasks, call Get, List, Failures and Counts of the Store, and
-// to add tasks of several kinds in one call, Enqueue. The other methods are the protocol of engines: Claim gives tasks
-// to a worker under leases, Enter and Finish move a task along its chain, Return gives it back, and Heartbeat renews
-// the leases.
+// Processors get a [Task] and return a [Commit]. To read tasks, call Get, List, Failures and Counts of the Store. Most
+// other methods are the protocol of engines: Claim gives tasks to a worker under leases, Enter and Finish move a task
+// along its chain, Return gives it back, and Heartbeat renews the leases.
 //
 // A store of your own implements [Store], and perhaps [Watcher], and passes the tests of package storetest.
 //

@@ -6,13 +6,9 @@ import (
 	"time"
 )
 
-// Store keeps tasks. Programs get one from package memory, or from the modules stage/sqlite and stage/postgres, and
-// pass it to stage.New. Each method is one atomic transition, and has been stored when it returns nil, as far as the
-// store promises. All methods may be called from any goroutine, and from any process where the store is shared. They
-// may block, but not after ctx has ended.
-//
-// The rules of the transitions, which the stores of this module share, are in an internal package. A store of your own
-// writes them again; package storetest, a test suite that every Store must pass, checks them.
+// Store keeps tasks. Each method is one atomic transition, and has been stored when it returns nil, as far as the store
+// promises. All methods may be called from any goroutine, and from any process where the store is shared. They may
+// block, but not after ctx has ended.
 //
 // Time is the store's own clock, one for all that share it.
 //
@@ -120,9 +116,7 @@ type Store interface {
 	//
 	// Pages are found at once, however many tasks there are: of all, of a Kind, of a Status, of both, those with IDs,
 	// with Running if at most 10,000 tasks run, and with Ended if at most 10,000 have ended. With a Stage, with Running
-	// or Ended if there are more, and with Normal if few tasks are, the store may read many tasks until it has enough:
-	// all tasks of the Kind, if there is one. A Limit that is not above the number in Counts keeps it from searching
-	// for further ones.
+	// or Ended if there are more, and with Normal if few tasks are, the store may read many tasks until it has enough.
 	List(ctx context.Context, s Selection) ([]Task, error)
 
 	// Counts returns how many tasks there are of each kind, at each stage, in each status, in order of Kind, Stage and
@@ -136,8 +130,7 @@ type Store interface {
 	Purge(ctx context.Context, s Status, age time.Duration, limit int) (int, error)
 }
 
-// NewTask is a task to be enqueued. Make one with NewTask of a stage.Engine, which fills in the first stage of the
-// chain, and then set the other fields.
+// NewTask is a task to be enqueued. NewTask of a stage.Engine makes one, at the first stage of the chain.
 type NewTask struct {
 	Kind, Stage string // the kind, and the first stage of its chain
 	Data        []byte // Task.Data
@@ -149,9 +142,8 @@ type NewTask struct {
 
 	// A Key, unless it is "", makes the task the only one of its Kind with that Key: if such a task was enqueued less than
 	// Within ago, by the store's clock, nothing is added, and the number of that task stands for this one. A Within of 0
-	// means: as long as the store has that task. So an Enqueue may be repeated when its answer was lost, and many engines may
-	// enqueue the same. Of tasks with the same Kind and Key in one call the first one counts. A task that is deleted loses its
-	// Key: see stage.Upkeep.
+	// means: as long as the store has that task. A task that is deleted loses its Key. So an Enqueue may be repeated when its
+	// answer was lost. Of tasks with the same Kind and Key in one call the first one counts.
 	Key    string
 	Within time.Duration
 }
@@ -296,8 +288,8 @@ type Hint struct {
 	Enqueuer int64  // the engine that has enqueued the task, as in Ticket.Engine; 0 for another change, or if the store does not know
 }
 
-// Errors of a Store, to be found with errors.Is. ErrLeaseLost, ErrSuspended and ErrCanceled are also the causes with
-// which the context of a processor ends: see stage.CheckSuspended.
+// Errors of a Store, to be found with errors.Is. ErrLeaseLost, ErrSuspended and ErrCanceled are also causes with which
+// the context of a processor ends: see stage.CheckSuspended.
 var (
 	// ErrNotFound says that the store has no such task, or has it no more.
 	ErrNotFound = errors.New("stage: no such task")

@@ -1,6 +1,7 @@
 package transition
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -54,7 +55,6 @@ func firsts(tasks []store.NewTask) (first []int, err error) {
 	return first, nil
 }
 
-// check returns what is wrong with the key of a task.
 func check(n store.NewTask) error {
 	switch {
 	case len(n.Key) > store.MaxKey:
@@ -83,3 +83,30 @@ func Spread(ids []store.ID, places []int) []store.ID {
 func Stands(enqueued time.Time, n store.NewTask, now time.Time) bool {
 	return n.Within == 0 || now.Sub(enqueued) < n.Within
 }
+
+// Tick returns what becomes of the record of a periodic task, which is the zero Time if there is none, and reports
+// whether the tasks of the tick are enqueued. Records go forward, but one that is ahead of the clock may go back: the
+// clock was ahead once.
+func Tick(record time.Time, t store.Tick, now time.Time) (became time.Time, runs bool) {
+	switch {
+	case record.IsZero():
+		return now, false
+	case !record.Equal(t.Last), t.Next.After(now), !t.Next.After(record) && !record.After(now):
+		return record, false
+	}
+	return t.Next.Round(0).UTC(), true
+}
+
+// WithEnqueuer returns a context for a call of Store.Enqueue by the Engine with that number.
+func WithEnqueuer(ctx context.Context, engine int64) context.Context {
+	return context.WithValue(ctx, enqueuer{}, engine)
+}
+
+// Enqueuer returns the number of the Engine that calls Store.Enqueue with this ctx, as in Ticket.Engine, or 0. A
+// store.Watcher puts it in its hints: an Engine that has enqueued a task need not be told.
+func Enqueuer(ctx context.Context) int64 {
+	engine, _ := ctx.Value(enqueuer{}).(int64)
+	return engine
+}
+
+type enqueuer struct{}
