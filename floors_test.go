@@ -136,7 +136,7 @@ const floors = `
 	stage/memory      stage/store stage/internal/transition container/heap context time
 	stage/storetest   stage/store stage/internal/transition context github.com/stretchr/testify/require math/rand/v2 regexp runtime
 	                  testing time
-	stage/internal/enginetest   act shutdown stage stage/store context github.com/stretchr/testify/require testing time
+	stage/internal/enginetest   act shutdown stage stage/memory stage/store context github.com/stretchr/testify/require runtime testing time
 
 	# 5: a world for all of it. The clock is read for the report of a test, the environment for its seed
 	sim               act shutdown internal/budget netpoll internal/engine monitor internal/facts internal/thread

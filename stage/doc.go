@@ -27,7 +27,7 @@
 //
 // A goroutine waits for the end of a task, and gets its result, with [Engine.Result] and [Typed.Result]; actions,
 // coroutines and actors (package process) use [Engine.Future]. [Config.OnEnd] is called when a task has ended under an
-// engine. docs/coming-from.md has the names of further features beside those of other job queues.
+// engine. docs/coming-from.md compares the names of all features with River and asynq.
 //
 // # What is promised
 //

@@ -89,10 +89,3 @@ func (e *Engine) finish(p *period, o shutdown.Order) error {
 	p.cut = cut
 	return cut
 }
-
-// drop notes that no further step of w is taken. Its processor may not have returned, so its lease ends by itself.
-func (e *Engine) drop(w *work) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.dropped = append(e.dropped, w)
-}

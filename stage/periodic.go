@@ -194,16 +194,13 @@ func (y *timetable) wait() time.Duration {
 	return max(wait, tickPause)
 }
 
-func (r *row) dueAt(now time.Time) bool { return !r.next.IsZero() && !r.next.After(now) }
-
 func (r *row) wanted(now time.Time) (t store.Tick, ok bool) {
 	t = store.Tick{Name: r.name, Last: r.last}
 	switch {
-	case r.over:
-	case r.last.IsZero():
+	case r.over, r.last.IsZero():
 	case r.ahead(now):
 		t.Next = now.Truncate(time.Millisecond)
-	case r.dueAt(now):
+	case !r.next.IsZero() && !r.next.After(now):
 		t = r.tick(now)
 	default:
 		return t, false

@@ -3,7 +3,6 @@ package stage
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/stage/internal/transition"
@@ -48,11 +47,3 @@ func Snooze(after time.Duration) error { return snooze(max(0, after)) }
 type snooze time.Duration
 
 func (s snooze) Error() string { return "stage: put off by " + time.Duration(s).String() }
-
-// wrapped returns p in all of the middleware, the first one outside.
-func wrapped(p Processor, all []func(Processor) Processor) Processor {
-	for _, m := range slices.Backward(all) {
-		p = m(p)
-	}
-	return p
-}

@@ -172,16 +172,13 @@ func (x *service) claiming(t *act.Task, now time.Duration, rung bool) {
 		x.rung.Store(true) // for when it has returned
 	case x.claim == nil && (rung || now >= x.poll):
 		x.poll = now + x.e.polling()
-		x.claim = &act.Call[struct{}]{F: x.ask, On: x.bodies}
+		x.claim = &act.Call[struct{}]{On: x.bodies, F: func() (struct{}, error) {
+			works, err := x.e.claim(x.e.current())
+			x.put(works)
+			return struct{}{}, err
+		}}
 		x.claim.Act(t)
 	}
-}
-
-// ask claims, off the scheduler's thread.
-func (x *service) ask() (struct{}, error) {
-	works, err := x.e.claim(x.e.current())
-	x.put(works)
-	return struct{}{}, err
 }
 
 func (x *service) granted() []*work {
@@ -249,7 +246,7 @@ func (x *service) Close() error {
 	return nil
 }
 
-// steps is the action of one work: for each step a turn, and a function off the scheduler's thread.
+// steps is the action of one work: for each step a turn, and a call on another goroutine.
 type steps struct {
 	x     *service
 	w     *work
@@ -258,7 +255,6 @@ type steps struct {
 	due   time.Duration // of the next step
 }
 
-// String is the work's.
 func (r *steps) String() string { return r.w.String() }
 
 // Act takes the next step when the last has been taken, and it is time.
@@ -286,8 +282,10 @@ func (r *steps) Close() error {
 	if r.call != nil {
 		_ = r.call.Close()
 	}
-	if r.call != nil || !r.w.over() {
-		r.x.e.drop(r.w)
+	if e := r.x.e; r.call != nil || !r.w.over() { // its processor may not have returned, so its lease ends by itself
+		e.mu.Lock()
+		e.dropped = append(e.dropped, r.w)
+		e.mu.Unlock()
 	}
 	r.x.e.remove(r.w)
 	return nil

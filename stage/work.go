@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,7 +172,10 @@ func (w *work) compute(ctx context.Context) (commit store.Commit, err error) {
 		n := w.noting(&notes{stage: t.Stage})
 		defer n.end()
 		ctx := context.WithValue(ctx, noted{}, n)
-		commit, err = wrapped(p, w.e.cfg.Middleware)(ctx, &t)
+		for _, m := range slices.Backward(w.e.cfg.Middleware) {
+			p = m(p)
+		}
+		commit, err = p(ctx, &t)
 		return err
 	})
 	return commit, err

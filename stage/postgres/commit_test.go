@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -14,26 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/stage"
-	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/postgres"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-var last = store.Passage{From: "WORKING", To: "DONE", Last: true}
-
-// working shows a new task at the stage that last ends.
-var working = []store.Show{{Kind: "a", Found: "CREATED", Stage: "WORKING"}}
-
-// claimed adds a task and claims it.
-func claimed(t testing.TB, s store.Store, length time.Duration) store.Lease {
-	t.Helper()
-	id := enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
-	tasks, err := s.Claim(t.Context(), store.Claim{Kinds: []string{"a"}, Limit: 1, Length: length, Shows: working})
-	require.NoError(t, err)
-	require.Len(t, tasks, 1)
-	require.Equal(t, id, tasks[0].ID)
-	return tasks[0].Lease()
-}
+var claimed, enqueued, last, working = enginetest.Claimed, enginetest.Enqueued, enginetest.Last, enginetest.Working
 
 // withReports returns a store with a table of the user.
 func withReports(t testing.TB) (s *postgres.Store, table string) {
@@ -44,47 +29,12 @@ func withReports(t testing.TB) (s *postgres.Store, table string) {
 	return s, table
 }
 
-// TestCommit looks from another connection for the rows of a stage and for its end: both or nothing.
 func TestCommit(t *testing.T) {
 	s, table := withReports(t)
-	is := func(l store.Lease, rows int, state string) {
-		t.Helper()
-		task, err := s.Get(t.Context(), l.Task)
-		require.NoError(t, err)
-		require.Equal(t, rows, count(t, s, table+` WHERE task = $1`, l.Task))
-		require.Equal(t, state, task.Stage+" "+string(task.Status))
-	}
-	insert := func(ctx context.Context, tx store.Tx, l store.Lease) {
-		_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+table+` VALUES ($1)`, l.Task)
-		require.NoError(t, err)
-	}
-	l := claimed(t, s, time.Hour)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-		insert(ctx, tx, l)
-		is(l, 0, "WORKING IN_PROCESSING")
-		return nil
-	}))
-	is(l, 1, "DONE NORMAL")
-
-	refused := errors.New("on purpose")
-	for name, end := range map[string]func() error{
-		"an error": func() error { return refused },
-		"a panic":  func() error { panic("on purpose") },
-		"a Goexit": func() error { runtime.Goexit(); return nil },
-	} {
-		l := claimed(t, s, time.Hour)
-		var all sync.WaitGroup
-		all.Go(func() {
-			defer func() { _ = recover() }()
-			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-				insert(ctx, tx, l)
-				return end()
-			})
-			require.Equal(t, refused, err, name)
-		})
-		all.Wait()
-		is(l, 0, "WORKING IN_PROCESSING")
-	}
+	enginetest.Commit(t, s, s, func(ctx context.Context, tx store.Tx, id store.ID) error {
+		_, err := postgres.Tx(tx).Exec(ctx, `INSERT INTO `+table+` VALUES ($1)`, id)
+		return err
+	}, func(id store.ID) int { return count(t, s, table+` WHERE task = $1`, id) })
 	require.Eventually(t, func() bool { return s.Pool().Stat().AcquiredConns() == 0 }, 2*time.Minute, time.Millisecond)
 }
 
@@ -209,32 +159,6 @@ func TestSavepoint(t *testing.T) {
 		return err
 	}))
 	require.Equal(t, 1, count(t, s, table))
-}
-
-func TestTxOfAnotherStore(t *testing.T) {
-	s := memory.New(nil)
-	l := claimed(t, s, time.Hour)
-	require.PanicsWithValue(t, "postgres: Tx is for transactions of this package's Store, and this is a *memory.tx", func() {
-		_ = s.Finish(t.Context(), l, last, func(_ context.Context, tx store.Tx) error {
-			postgres.Tx(tx)
-			return nil
-		})
-	})
-}
-
-// A transaction that was kept for later can do nothing any more.
-func TestTxAfterItsCommit(t *testing.T) {
-	s, _ := withReports(t)
-	for _, want := range []error{nil, errors.New("on purpose")} {
-		l := claimed(t, s, time.Hour)
-		var kept store.Tx
-		require.Equal(t, want, s.Finish(t.Context(), l, last, func(_ context.Context, tx store.Tx) error {
-			kept = tx
-			return want
-		}))
-		_, err := postgres.Tx(kept).Exec(t.Context(), `SELECT 1`)
-		require.ErrorIs(t, err, pgx.ErrTxClosed)
-	}
 }
 
 // A task that was committed late, or was lost, is found although claims have gone on.

@@ -69,7 +69,9 @@ func (s *tasks) write(ctx context.Context, l store.Lease, tx pgx.Tx, commit stor
 	written := &transaction{Tx: tx}
 	delete(conn.CustomData(), lastError)
 	if refused := commit(ctx, written); refused != nil {
-		if unavailable(conn, refused) {
+		// A context that has ended closes the connection, too: one of the Commit's own would end again.
+		ended := errors.Is(refused, context.Canceled) || errors.Is(refused, context.DeadlineExceeded)
+		if !errors.Is(refused, store.ErrPermanent) && (repeated(refused) == later || conn.IsClosed() && !ended) {
 			refused = s.failed(ctx, "finish", fmt.Errorf("%w: %w", store.ErrUnavailable, refused))
 		}
 		return refused, nil
@@ -89,13 +91,6 @@ func (s *tasks) write(ctx context.Context, l store.Lease, tx pgx.Tx, commit stor
 		return nil, err
 	}
 	return nil, nil
-}
-
-// unavailable reports whether a Commit has failed for a reason of the database that may be over some time later.
-func unavailable(conn *pgconn.PgConn, err error) bool {
-	// A context that has ended closes the connection, too: one of the Commit's own would end again.
-	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	return !errors.Is(err, store.ErrPermanent) && (repeated(err) == later || conn.IsClosed() && !ended)
 }
 
 // broken makes errors of a transaction Permanent that come again when it is repeated.

@@ -99,11 +99,3 @@ func (s *tasks) beat(ctx context.Context, f func(*pgx.Conn) error) (err error) {
 		}
 	}
 }
-
-// endBeats waits for the call under way, and closes the connection. Later calls fail, since the store's life has ended.
-func (s *tasks) endBeats() {
-	if conn := <-s.beating; conn != nil {
-		hangUp(conn)
-	}
-	s.beating <- nil
-}

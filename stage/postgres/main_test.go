@@ -13,7 +13,6 @@ import (
 	"github.com/daimon-go/daimon/internal/testing/pgserver"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage/postgres"
-	"github.com/daimon-go/daimon/stage/store"
 )
 
 // database is that of this run of the tests: other packages may share the server.
@@ -82,15 +81,6 @@ func open(t testing.TB, cfg postgres.Config) *postgres.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
-}
-
-// enqueued adds a task.
-func enqueued(t testing.TB, s store.Store, n store.NewTask) store.ID {
-	t.Helper()
-	ids, err := s.Enqueue(t.Context(), n)
-	require.NoError(t, err)
-	require.Len(t, ids, 1)
-	return ids[0]
 }
 
 // do executes SQL.

@@ -177,7 +177,10 @@ func (s *Store) Close() error {
 	s.end() // nothing begins after that
 	s.announcing.Unlock()
 	s.mu.Unlock()
-	s.endBeats()
+	if conn := <-s.beating; conn != nil { // after the heartbeat under way
+		hangUp(conn)
+	}
+	s.beating <- nil
 	s.flushes.Wait()
 	s.pool.Close()
 	return nil

@@ -141,14 +141,6 @@ func (s *tasks) Watch(ctx context.Context, heard func(store.Hint)) error {
 
 var errClosed = errors.New("postgres: the store is closed")
 
-func (s *tasks) tell(h store.Hint) {
-	s.watching.Lock()
-	defer s.watching.Unlock()
-	for heard := range s.heard {
-		(*heard)(h)
-	}
-}
-
 // silence is how long the listening connection is silent before it is asked whether it is still there, and how long the
 // answer may take.
 const silence = 10 * time.Second
@@ -169,7 +161,11 @@ func (s *tasks) listen(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			s.tell(hint(n.Payload))
+			s.watching.Lock()
+			for heard := range s.heard {
+				(*heard)(hint(n.Payload))
+			}
+			s.watching.Unlock()
 			continue
 		case ctx.Err() != nil:
 			return ctx.Err()

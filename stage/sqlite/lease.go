@@ -288,21 +288,14 @@ func (s *tasks) Finish(ctx context.Context, l store.Lease, p store.Passage, comm
 			return err
 		})
 	})
-	switch {
-	case refused == nil:
+	if refused == nil {
 		return err
-	case passing(refused):
-		return s.failed("finish", fmt.Errorf("%w: %w", store.ErrUnavailable, refused))
+	}
+	if !errors.Is(refused, store.ErrPermanent) && is(refused, lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_BUSY, lib.SQLITE_LOCKED,
+		lib.SQLITE_NOMEM, lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PROTOCOL) {
+		return s.failed("finish", fmt.Errorf("%w: %w", store.ErrUnavailable, refused)) // it may be over some time later
 	}
 	return refused
-}
-
-// passing reports whether a Commit has failed for a reason of SQLite's own that may be over some time later.
-func passing(err error) bool {
-	return !errors.Is(err, store.ErrPermanent) && slices.ContainsFunc([]int{
-		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_NOMEM, lib.SQLITE_READONLY,
-		lib.SQLITE_CANTOPEN, lib.SQLITE_PROTOCOL,
-	}, func(code int) bool { return is(err, code) })
 }
 
 // Return costs one transaction, and waits for other writes.

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/daimon-go/daimon/stage/sqlite"
-	"github.com/daimon-go/daimon/stage/store"
 )
 
 // childVariable makes a test binary a process of a storm, whose argument is a database.
@@ -41,15 +40,6 @@ func open(t testing.TB, path string, cfg sqlite.Config) *sqlite.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
-}
-
-// enqueued adds a task.
-func enqueued(t testing.TB, s store.Store, n store.NewTask) store.ID {
-	t.Helper()
-	ids, err := s.Enqueue(t.Context(), n)
-	require.NoError(t, err)
-	require.Len(t, ids, 1)
-	return ids[0]
 }
 
 // raw returns a connection of another program.

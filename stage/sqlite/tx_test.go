@@ -4,35 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/sqlite"
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-var last = store.Passage{From: "WORKING", To: "DONE", Last: true}
-
-// working shows a new task at the stage that last ends.
-var working = []store.Show{{Kind: "a", Found: "CREATED", Stage: "WORKING"}}
-
-// claimed adds a task and claims it.
-func claimed(t testing.TB, s store.Store, length time.Duration) store.Lease {
-	t.Helper()
-	id := enqueued(t, s, store.NewTask{Kind: "a", Stage: "CREATED"})
-	tasks, err := s.Claim(t.Context(), store.Claim{
-		Kinds: []string{"a"}, Limit: 1, Length: length, Shows: working,
-	})
-	require.NoError(t, err)
-	require.Len(t, tasks, 1)
-	require.Equal(t, id, tasks[0].ID)
-	return tasks[0].Lease()
-}
+var claimed, enqueued, last, working = enginetest.Claimed, enginetest.Enqueued, enginetest.Last, enginetest.Working
 
 // withReports returns a store with a table of the user.
 func withReports(t testing.TB, cfg sqlite.Config) (s *sqlite.Store, path string) {
@@ -51,44 +33,11 @@ func insert(tx *sql.Tx, id store.ID) error {
 	return err
 }
 
-// TestCommit looks from another connection for the rows of a stage and for its end: both or nothing.
 func TestCommit(t *testing.T) {
 	s, path := withReports(t, sqlite.Config{})
 	other := open(t, path, sqlite.Config{})
-	is := func(l store.Lease, rows int, state string) {
-		t.Helper()
-		task, err := other.Get(t.Context(), l.Task)
-		require.NoError(t, err)
-		require.Equal(t, rows, count(t, other.DB(), `report WHERE task = ?`, l.Task))
-		require.Equal(t, state, task.Stage+" "+string(task.Status))
-	}
-	l := claimed(t, s, time.Hour)
-	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-		require.NoError(t, insert(sqlite.Tx(tx), l.Task))
-		is(l, 0, "WORKING IN_PROCESSING")
-		return nil
-	}))
-	is(l, 1, "DONE NORMAL")
-
-	refused := errors.New("on purpose")
-	for name, end := range map[string]func() error{
-		"an error": func() error { return refused },
-		"a panic":  func() error { panic("on purpose") },
-		"a Goexit": func() error { runtime.Goexit(); return nil },
-	} {
-		l := claimed(t, s, time.Hour)
-		var all sync.WaitGroup
-		all.Go(func() {
-			defer func() { _ = recover() }()
-			err := s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-				require.NoError(t, insert(sqlite.Tx(tx), l.Task))
-				return end()
-			})
-			require.Equal(t, refused, err, name)
-		})
-		all.Wait()
-		is(l, 0, "WORKING IN_PROCESSING")
-	}
+	enginetest.Commit(t, s, other, func(_ context.Context, tx store.Tx, id store.ID) error { return insert(sqlite.Tx(tx), id) },
+		func(id store.ID) int { return count(t, other.DB(), `report WHERE task = ?`, id) })
 	intact(t, s.DB())
 }
 
@@ -194,33 +143,6 @@ func TestCommitEnds(t *testing.T) {
 		}))
 		claimed(t, s, time.Hour)
 	})
-}
-
-func TestTxOfAnotherStore(t *testing.T) {
-	s := memory.New(nil)
-	l := claimed(t, s, time.Hour)
-	require.PanicsWithValue(t, "sqlite: Tx is for transactions of this package's Store, and this is a *memory.tx", func() {
-		_ = s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-			sqlite.Tx(tx)
-			return nil
-		})
-	})
-}
-
-// TestTxAfterItsCommit keeps a transaction for later.
-func TestTxAfterItsCommit(t *testing.T) {
-	s, _ := withReports(t, sqlite.Config{})
-	l := claimed(t, s, time.Hour)
-	var kept store.Tx
-	require.NoError(t, s.Finish(t.Context(), l, last, func(ctx context.Context, tx store.Tx) error {
-		kept = tx
-		return nil
-	}))
-	require.ErrorIs(t, insert(sqlite.Tx(kept), l.Task), sql.ErrTxDone)
-	kept.SetData([]byte("late"))
-	task, err := s.Get(t.Context(), l.Task)
-	require.NoError(t, err)
-	require.Empty(t, task.Data)
 }
 
 // TestCommitOutlivesLease: a commit may take longer than the lease, since no other connection can write meanwhile.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"slices"
 	"time"
 
 	"modernc.org/sqlite"
@@ -126,10 +127,10 @@ func (s *database) patiently(ctx context.Context, begun time.Time, do func() err
 	}
 }
 
-// is reports whether err is one of SQLite with that code; of extended codes the low byte counts.
-func is(err error, code int) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && (e.Code() == code || e.Code()&0xff == code)
+// is reports whether err is one of SQLite with one of these codes; of extended codes the low byte counts.
+func is(err error, codes ...int) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (slices.Contains(codes, e.Code()) || slices.Contains(codes, e.Code()&0xff))
 }
 
 var errEnded = transition.Permanent(errors.New("the function that was to write in the transaction has ended it, and nothing has changed"))
