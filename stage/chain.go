@@ -56,13 +56,6 @@ func (c *Chain) Stages() []string {
 
 func (c *Chain) last() link { return c.stages[len(c.stages)-1] }
 
-func (c *Chain) find(name string) (link, error) { return c.at(name, 0) }
-
-// next returns the stage after the one of that name: a dynamic one after a static one, and the other way round.
-func (c *Chain) next(name string) (link, error) { return c.at(name, +1) }
-
-func (c *Chain) previous(name string) (link, error) { return c.at(name, -1) }
-
 // at returns the stage with that offset from the one of that name. Its error ends as the Failure of a task.
 func (c *Chain) at(name string, offset int) (link, error) {
 	i := slices.IndexFunc(c.stages, func(s link) bool { return s.name == name })

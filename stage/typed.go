@@ -27,7 +27,16 @@ func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (store.ID, error)
 	return e.Enqueue(ctx, k.Kind, data)
 }
 
-// Data returns v as Data, for Engine.NewTask and Periodic.Data.
+// NewTask is Engine.NewTask with v as the Data.
+func (k Typed[T]) NewTask(e *Engine, v T) (store.NewTask, error) {
+	data, err := k.Data(v)
+	if err != nil {
+		return store.NewTask{}, err
+	}
+	return e.NewTask(k.Kind, data)
+}
+
+// Data returns v as Data, for Periodic.Data.
 func (k Typed[T]) Data(v T) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -92,7 +92,7 @@ func (w *work) over() bool { return w.next == nil }
 
 // begin decides by the stage at which the claim has found the task.
 func (w *work) begin() (step, time.Duration) {
-	s, err := w.terms.Chain.find(w.task.Stage)
+	s, err := w.terms.Chain.at(w.task.Stage, 0)
 	switch {
 	case err != nil:
 		return w.failed(err) // and an engine of another release may know the stage
@@ -110,7 +110,7 @@ func (w *work) enter() (step, time.Duration) {
 	if why := context.Cause(w.ctx); why != nil {
 		return w.stopped(why)
 	}
-	next, err := w.terms.Chain.next(w.task.Stage)
+	next, err := w.terms.Chain.at(w.task.Stage, +1)
 	if err != nil {
 		return w.failed(Permanent(err))
 	}
@@ -157,7 +157,7 @@ func (w *work) process() (step, time.Duration) {
 // compute calls the processor in its middleware. A panic is an error.
 func (w *work) compute(ctx context.Context) (commit store.Commit, err error) {
 	err = guarded(func() error {
-		s, err := w.terms.Chain.find(w.task.Stage)
+		s, err := w.terms.Chain.at(w.task.Stage, 0)
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (w *work) compute(ctx context.Context) (commit store.Commit, err error) {
 // finish makes the store write the results of the processor, together with the static stage. From here on only the
 // store refuses because of a request: whether the stage has finished is not known before it answers.
 func (w *work) finish() (step, time.Duration) {
-	next, err := w.terms.Chain.next(w.task.Stage)
+	next, err := w.terms.Chain.at(w.task.Stage, +1)
 	if err != nil {
 		return w.failed(Permanent(err))
 	}
@@ -316,8 +316,8 @@ func (w *work) unharmed(s store.Status) store.Return {
 // giveBackAs gives the task back at its last static stage.
 func (w *work) giveBackAs(r store.Return) (step, time.Duration) {
 	r.Stage = w.task.Stage
-	if s, err := w.terms.Chain.find(r.Stage); err == nil && s.dynamic() {
-		before, _ := w.terms.Chain.previous(r.Stage)
+	if s, err := w.terms.Chain.at(r.Stage, 0); err == nil && s.dynamic() {
+		before, _ := w.terms.Chain.at(r.Stage, -1)
 		r.Stage = before.name
 	}
 	r.Progress = w.noted().latest()

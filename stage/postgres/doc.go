@@ -3,7 +3,7 @@
 //
 //	            ┌─ pool: claims, ends of stages, your queries ─┐
 //	a process ──┼─ one connection for heartbeats ──────────────┼──▶ the schema daimon: task, key, …
-//	            └─ one connection that listens ◀── NOTIFY ─────┘
+//	            └─ one that listens, for each engine ◀ NOTIFY ─┘
 //
 // A claim, a heartbeat, Enqueue and Enter are one message each, whatever the number of tasks; a claim of more than a
 // hundred kinds is two. A stage without a store.Commit ends in a statement that it shares with all stages that end at
@@ -35,9 +35,9 @@
 //
 // The pool needs two connections, for a claim and the ends of stages, and one more for each Commit at a time and each
 // query of yours ([Store.Pool]): stage.Config.Workers + 2 are always enough for an engine. pool_max_conns of the URL
-// sets the size; by default it is 4, or the number of CPUs if that is more. In addition to the pool there are two
-// connections: one for heartbeats, which wait for nothing of the pool, and one that listens. The server's
-// max_connections must be enough for all processes.
+// sets the size; by default it is 4, or the number of CPUs if that is more. In addition to the pool there is a
+// connection for heartbeats, which wait for nothing of the pool, and one that listens for each engine that runs. The
+// server's max_connections must be enough for all processes.
 //
 // A connection to a server that has become read-only is closed, so that the next connection finds the new primary: with
 // several hosts in the URL, set target_session_attrs=read-write.

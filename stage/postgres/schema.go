@@ -33,9 +33,6 @@ func DDL(schema string) string {
 
 // create makes the tables, unless they are there, in one transaction that keeps others out which do the same.
 func (s *Store) create(ctx context.Context) error {
-	if there, err := s.there(ctx, s.pool); err != nil || there {
-		return err
-	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext($1))`, "daimon "+s.schema); err != nil {
 			return err
@@ -56,9 +53,7 @@ func (s *Store) create(ctx context.Context) error {
 }
 
 // there reports whether the schema has the tables. It is an error if they are of another version.
-func (s *Store) there(ctx context.Context, db interface {
-	QueryRow(context.Context, string, ...any) pgx.Row
-}) (there bool, err error) {
+func (s *Store) there(ctx context.Context, db pgx.Tx) (there bool, err error) {
 	// to_regclass would not see, after the wait for the lock, what another process has made meanwhile.
 	err = db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = 'version')`,
 		s.schema).Scan(&there)

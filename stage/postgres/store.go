@@ -58,7 +58,6 @@ type tasks struct {
 	claims
 	finishes
 	announcements
-	watchers
 	heartbeats
 }
 
@@ -87,7 +86,6 @@ func open(ctx context.Context, cfg Config, clock string) (*Store, error) {
 		schema: schema, pooler: cfg.Pooler, sql: newStatements(schema, clock),
 		claims:        claims{pause: 200 * time.Millisecond, since: map[string]time.Time{}},
 		announcements: announcements{hints: map[string]struct{}{}},
-		watchers:      watchers{heard: map[*func(store.Hint)]struct{}{}, listens: make(chan struct{}, 1)},
 		heartbeats:    heartbeats{make(chan *pgx.Conn, 1)},
 	}}
 	s.beating <- nil

@@ -105,15 +105,8 @@ func (s *tasks) announceAll() {
 	}
 }
 
-// watchers are the callers of Watch. One of them listens for all.
-type watchers struct {
-	watching sync.Mutex
-	heard    map[*func(store.Hint)]struct{}
-	listens  chan struct{} // full while one listens
-}
-
-// Watch implements store.Watcher. It listens on a connection outside the pool, one for all calls. With Config.Pooler it
-// only waits for the end of ctx.
+// Watch implements store.Watcher. It listens on a connection outside the pool. With Config.Pooler it only waits for the end
+// of ctx.
 func (s *tasks) Watch(ctx context.Context, heard func(store.Hint)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,21 +115,7 @@ func (s *tasks) Watch(ctx context.Context, heard func(store.Hint)) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
 	}
-	s.watching.Lock()
-	s.heard[&heard] = struct{}{}
-	s.watching.Unlock()
-	defer func() {
-		s.watching.Lock()
-		delete(s.heard, &heard)
-		s.watching.Unlock()
-	}()
-	select {
-	case s.listens <- struct{}{}:
-		defer func() { <-s.listens }()
-		return s.failed(ctx, "listen", s.listen(ctx))
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return s.failed(ctx, "listen", s.listen(ctx, heard))
 }
 
 var errClosed = errors.New("postgres: the store is closed")
@@ -146,7 +125,7 @@ var errClosed = errors.New("postgres: the store is closed")
 const silence = 10 * time.Second
 
 // listen passes on notifications until ctx has ended or the connection is lost.
-func (s *tasks) listen(ctx context.Context) error {
+func (s *tasks) listen(ctx context.Context, heard func(store.Hint)) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
@@ -161,11 +140,7 @@ func (s *tasks) listen(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			s.watching.Lock()
-			for heard := range s.heard {
-				(*heard)(hint(n.Payload))
-			}
-			s.watching.Unlock()
+			heard(hint(n.Payload))
 			continue
 		case ctx.Err() != nil:
 			return ctx.Err()
