@@ -23,10 +23,8 @@ type content struct {
 	err      error         // why no more can be read
 	taken    int64         // bytes
 	most     int64         // of them, while what is left is thrown away
-	patience time.Duration // how long the client may still keep the handler waiting
-	allowed  time.Duration // the most that is
-	since    time.Duration // since when the handler waits for more, 0 if it does not
 	cause    act.Blocked
+	patience
 }
 
 type contentKind uint8
@@ -63,19 +61,17 @@ func (e *http1Exchange) expect() {
 	e.setTimeout(0)
 }
 
-func (c *content) wait(d time.Duration) { c.patience, c.allowed = d, d }
-
 func (e *http1Exchange) setTimeout(d time.Duration) {
-	e.content.wait(timeout.Or(cmp.Or(d, e.session.server.Timeouts.Body), standardBody))
+	e.content.grant(timeout.Or(cmp.Or(d, e.session.server.Timeouts.Body), standardBody))
 }
 
 // leave is called when the handler has left the rest, which nobody has patience for.
 func (c *content) leave(v *Server) {
 	c.most = c.taken + drainable
 	if d := timeout.Or(v.Timeouts.Body, standardRest); d < timeout.Never {
-		c.wait(min(d, standardRest))
+		c.grant(min(d, standardRest))
 	} else {
-		c.wait(timeout.Never)
+		c.grant(timeout.Never)
 	}
 }
 
@@ -158,7 +154,7 @@ func (e *http1Exchange) noMore(err error) error {
 			e.inform(100, nil)
 		}
 		c.asks = false
-		if c.patience <= 0 {
+		if c.patience.left <= 0 {
 			c.err = errSlowBody
 			return c.err
 		}
@@ -181,19 +177,6 @@ func (e *http1Exchange) noMore(err error) error {
 	return err
 }
 
-const (
-	standardBody = time.Minute
-	standardRest = 5 * time.Second // that nobody wants
-)
-
-// woken ends a wait for more, with the turn: the handler may not want it any longer.
-func (c *content) woken(s *act.Scheduler) {
-	if c.since != 0 {
-		c.patience -= s.Now() - c.since
-		c.since = 0
-	}
-}
-
 func (e *http1Exchange) discard(n int) {
 	c := &e.content
 	if n < 0 || c.kind == sized && int64(n) > c.left || c.kind == chunked && n > c.piece || c.kind == ended && n > 0 {
@@ -207,11 +190,7 @@ func (e *http1Exchange) discard(n int) {
 func (e *http1Exchange) took(n int) {
 	c := &e.content
 	c.taken += int64(n)
-	if c.kind == chunked && n > 0 { // a stream: it has as much after each byte
-		c.patience = c.allowed
-	} else { // the first megabyte does not buy an hour of silence before the last byte
-		c.patience = min(c.allowed, c.patience+time.Duration(n)*(time.Second/slowest))
-	}
+	c.took(n, c.kind == chunked)
 	if c.kind == chunked {
 		c.piece -= n
 	} else if c.left -= int64(n); c.left == 0 {
@@ -228,6 +207,5 @@ func (*blockedContent) Error() string { return "httpd: no more of the body is th
 func (b *blockedContent) Arm(t *act.Task) {
 	e := (*http1Exchange)(b)
 	e.content.cause.Arm(t)
-	e.content.since = max(1, t.Scheduler().Now())
-	e.session.timer.WakeAt(t, e.content.since+e.content.patience)
+	e.session.timer.WakeAt(t, e.content.begin(t.Scheduler().Now()))
 }

@@ -111,7 +111,7 @@ func (e *http1Exchange) reset() {
 
 // endTurn is called at the beginning of the next one.
 func (e *http1Exchange) endTurn() {
-	e.content.woken(e.cache.s)
+	e.content.woken(e.cache.s.Now())
 	if e.watch == heard {
 		e.watch = watched
 	}
@@ -155,10 +155,7 @@ const smallHead = 4 << 10
 func (e *http1Exchange) begins() {
 	x := e.session
 	e.in.began = max(1, e.cache.s.Now())
-	if x.peer == nil && x.server.OnResponse != nil {
-		x.peer = x.conn.RemoteAddr()
-	}
-	e.in.peer = x.peer
+	e.in.peer = x.askPeer()
 }
 
 // over calls OnResponse, once, if there was a request. Content that was not given to the connection is not counted then.
@@ -421,7 +418,7 @@ func (e *http1Exchange) blocked(err error) error {
 	switch {
 	case !is:
 		return e.lose(err)
-	case e.session.stalled():
+	case e.session.stalled(e.out.writeTimeout(e.session.server)):
 		return e.lose(ErrSlow)
 	}
 	e.cause = cause

@@ -2,10 +2,8 @@ package httpd
 
 import (
 	"strings"
-	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/httpd/internal/timeout"
 )
 
 // The service reports the waits for the connection itself.
@@ -24,7 +22,7 @@ func (x *session) Describe(d *act.Description) {
 	case handling, away:
 		c := &x.exchange.content
 		if c.since != 0 {
-			x.timed(d, "more of the request's body", c.since+c.patience)
+			x.timed(d, "more of the request's body", c.since+c.patience.left)
 		}
 		d.Of(x.exchange.action)
 	case sending:
@@ -52,15 +50,6 @@ func (x *session) redacted() string {
 		method = "a method of its own"
 	}
 	return strings.TrimSuffix("httpd: "+method+" "+path, " ")
-}
-
-// timed adds what, and how long is left until when.
-func (x *session) timed(d *act.Description, what string, when time.Duration) {
-	if when <= 0 || when >= timeout.Never {
-		d.WaitsFor(what)
-	} else {
-		d.Internals().Waits.AddTimed(what, max(0, when-x.conn.Scheduler().Now()))
-	}
 }
 
 // counts are of the connections of a scheduler.

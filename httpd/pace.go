@@ -1,9 +1,9 @@
 package httpd
 
 import (
-	"cmp"
-	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"time"
+
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 )
 
 // pace measures how fast a client takes what it is sent, in however many responses: from when something could not go out at
@@ -49,38 +49,40 @@ func (p *pace) slow(now time.Duration, taken int64) bool {
 	return slow
 }
 
-// give gives bytes to the connection.
-func (x *session) give(p []byte) (int, error) {
-	if x.pace != nil && x.conn.Queued() == 0 {
-		x.pace = nil
-	}
-	n, err := x.conn.Write(p)
-	x.given(int64(n))
-	return n, err
+// patience is how long a client may keep a handler waiting for more of a body.
+type patience struct {
+	left    time.Duration // that it may still
+	allowed time.Duration // the most that is
+	since   time.Duration // since when the handler waits, 0 if it does not
 }
 
-func (x *session) given(n int64) {
-	if x.pace != nil {
-		x.pace.put += n
+const (
+	standardBody = time.Minute
+	standardRest = 5 * time.Second // that nobody wants
+)
+
+func (p *patience) grant(d time.Duration) { p.left, p.allowed = d, d }
+
+// begin begins a wait, and returns when it is too long.
+func (p *patience) begin(now time.Duration) (end time.Duration) {
+	p.since = max(1, now)
+	return p.since + p.left
+}
+
+// woken ends a wait, with the turn: the handler may not want more any longer.
+func (p *patience) woken(now time.Duration) {
+	if p.since != 0 {
+		p.left -= now - p.since
+		p.since = 0
 	}
 }
 
-// stalled is called when there is no room for more. It reports whether the client has been too slow for all of
-// Timeouts.Write.
-func (x *session) stalled() bool {
-	now, p, window := x.conn.Scheduler().Now(), x.pace, x.writeTimeout()
-	if p == nil || p.window != window {
-		x.pace = &pace{window: window, put: int64(x.conn.Queued()), since: now}
-		return false
+// took is called when the handler has taken n more bytes. A body without a length is a stream, which has as much time after each
+// byte. Of another body the first megabyte does not buy an hour of silence before the last byte.
+func (p *patience) took(n int, stream bool) {
+	if stream && n > 0 {
+		p.left = p.allowed
+	} else {
+		p.left = min(p.allowed, p.left+time.Duration(n)*(time.Second/slowest))
 	}
-	if now < p.until() {
-		return false
-	}
-	_ = x.conn.Flush() // a system may report late that there is room; an error is the next call's
-	return p.slow(now, p.put-int64(x.conn.Queued()))
-}
-
-// writeTimeout is that of the present response, or the server's.
-func (x *session) writeTimeout() time.Duration {
-	return timeout.Or(cmp.Or(x.exchange.out.timeout, x.server.Timeouts.Write), time.Minute)
 }

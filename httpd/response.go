@@ -11,6 +11,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -212,6 +213,11 @@ func (w *Response) SetLength(n int64) {
 // SetTimeout replaces Timeouts.Write by d for this response, from now on. 0 restores the Server's time-out, and a negative d
 // means no limit.
 func (w *Response) SetTimeout(d time.Duration) { w.timeout = d }
+
+// writeTimeout is that of this response, or the server's.
+func (w *Response) writeTimeout(v *Server) time.Duration {
+	return timeout.Or(cmp.Or(w.timeout, v.Timeouts.Write), time.Minute)
+}
 
 // CloseAfter has the connection closed after this response, and tells the client so. It does nothing if the head has been sent.
 func (w *Response) CloseAfter() { w.last = w.last || w.progress == gathering }

@@ -98,7 +98,7 @@ func (v *Server) Serve(c *listener.Conn) act.Action {
 	if v.OnState != nil {
 		v.OnState(c, StateNew)
 	}
-	return &session{server: v, conn: c}
+	return &session{link: link{server: v, conn: c}}
 }
 
 func (v *Server) handler(connect bool) Handler {

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
@@ -36,18 +33,12 @@ import (
 //
 // At rest it holds a timer and no buffer.
 type session struct {
-	server   *Server
-	conn     *listener.Conn
+	link
 	exchange *http1Exchange // nil at rest
 	next     *act.Child     // the action of another protocol, once switched, for an action that is around this one
-	timer    timeout.Timer
-	peer     net.Addr      // asked for with the first request, if there is an OnResponse: later the kernel may not know it
-	pace     *pace         // of a client that does not take everything at once; else nil
-	limit    time.Duration // when the awaited input must be there; 0: not set yet
+	limit    time.Duration  // when the awaited input must be there; 0: not set yet
 	phase    phase
-	state    ConnState
 	blank    uint8 // empty lines before the next request, which have been discarded
-	stopping bool  // a shutdown request has come
 }
 
 type phase uint8
@@ -528,18 +519,6 @@ func (x *session) abort(t *act.Task, err error) act.Directive {
 		return act.Done
 	}
 	return t.Fail(err)
-}
-
-// client is for lines about a client.
-func (x *session) client() zap.Field {
-	a := x.peer
-	if a == nil {
-		a = x.conn.RemoteAddr()
-	}
-	if a == nil {
-		return zap.Skip()
-	}
-	return zap.Stringer("peer", a)
 }
 
 func (x *session) closeAction() {
