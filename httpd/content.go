@@ -16,14 +16,14 @@ import (
 
 // content reads the content of a request of HTTP/1 from its connection.
 type content struct {
-	kind     contentKind
-	asks     bool          // the client waits for 100 (Continue)
-	left     int64         // sized: not yet discarded
-	piece    int           // chunked: data at the front of what is unread
-	err      error         // why no more can be read
-	taken    int64         // bytes
-	most     int64         // of them, while what is left is thrown away
-	cause    act.Blocked
+	kind  contentKind
+	asks  bool  // the client waits for 100 (Continue)
+	left  int64 // sized: not yet discarded
+	piece int   // chunked: data at the front of what is unread
+	err   error // why no more can be read
+	taken int64 // bytes
+	most  int64 // of them, while what is left is thrown away
+	cause act.Blocked
 	patience
 }
 

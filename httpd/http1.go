@@ -68,6 +68,9 @@ type cache struct {
 	heads   int    // bytes of memory that unfinished heads take
 	scratch []byte // for the head of a response
 	opening http1.Opening
+	date    []byte // as a field of HTTP/2
+	streams []*stream
+	frames  [][]byte // buffers for frames
 	counts  counts
 }
 

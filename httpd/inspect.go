@@ -1,9 +1,11 @@
 package httpd
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
 // The service reports the waits for the connection itself.
@@ -39,23 +41,45 @@ func (x *session) redacted() string {
 	switch {
 	case x.next != nil:
 		return x.next.String()
-	case x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0:
+	case x.exchange == nil:
 		return noRequest
 	}
-	in := &x.exchange.in
-	method, path := string(in.Method()), in.Pattern()
+	return x.exchange.in.redacted()
+}
+
+func (r *Request) redacted() string {
+	if !r.kept || len(r.Target()) == 0 {
+		return noRequest
+	}
+	method, path := string(r.Method()), r.Pattern()
 	if i := strings.LastIndexAny(path, " \t"); i >= 0 {
 		path = path[i+1:] // the pattern has the method
-	} else if !standard(in.Method()) {
+	} else if !standard(r.Method()) {
 		method = "a method of its own"
 	}
 	return strings.TrimSuffix("httpd: "+method+" "+path, " ")
 }
 
+// name has printable ASCII only, since it is for logs, and not the query, which may be private.
+func (r *Request) name() string {
+	if !r.kept || len(r.Target()) == 0 {
+		return noRequest
+	}
+	path := r.Path()
+	return fmt.Sprintf("httpd: %s %s", r.Method(), syntax.Escape(path[:min(len(path), mostNamed)]))
+}
+
+const noRequest = "httpd: no request"
+
+// mostNamed bounds how much of a path is in a name.
+const mostNamed = 200
+
 // counts are of the connections of a scheduler.
 type counts struct {
 	requests uint64    // whose heads have come
 	answers  [6]uint64 // by the first digit of the status
+	http2    uint64    // connections
+	floods   [allFloods]uint64
 }
 
 var answersOf = [...]string{
@@ -68,5 +92,9 @@ func (c *cache) Counts(add func(name string, n uint64)) {
 	add("http_requests_total", c.counts.requests)
 	for i, n := range c.counts.answers[1:] {
 		add(answersOf[i], n)
+	}
+	add("http2_connections_total", c.counts.http2)
+	for i, n := range c.counts.floods {
+		add(floodsOf[i].counter, n)
 	}
 }

@@ -2,12 +2,12 @@ package httpd
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/listener"
@@ -39,6 +39,7 @@ type session struct {
 	limit    time.Duration  // when the awaited input must be there; 0: not set yet
 	phase    phase
 	blank    uint8 // empty lines before the next request, which have been discarded
+	asked    bool  // a head has come
 }
 
 type phase uint8
@@ -140,6 +141,8 @@ func (x *session) await(t *act.Task) act.Directive {
 			e.in.proto = "HTTP/1.1"
 		}
 		switch {
+		case bad == http1.ErrMajor && x.mayBe2():
+			return x.await2(t, bad)
 		case bad != nil:
 			return x.refuse(t, bad)
 		case over:
@@ -149,6 +152,29 @@ func (x *session) await(t *act.Task) act.Directive {
 			return x.silence(t, err)
 		}
 	}
+}
+
+// mayBe2 reports whether the connection may be one of HTTP/2, which begins like a request of HTTP/1 with a version that is too
+// high (RFC 9113 3.4).
+func (x *session) mayBe2() bool { return !x.asked && x.server.MaxStreams >= 0 }
+
+// await2 waits for the rest of the preface of HTTP/2.
+func (x *session) await2(t *act.Task, bad error) act.Directive {
+	in, err := x.conn.Peek(len(http2.Preface))
+	n := min(len(in), len(http2.Preface))
+	switch {
+	case string(in[:n]) != http2.Preface[:n]:
+		return x.refuse(t, bad)
+	case err != nil:
+		x.exchange.parser.Reset() // it reads the line again
+		return x.silence(t, err)
+	}
+	x.conn.Discard(n)
+	x.timer.Stop()
+	x.release()
+	x.pace = nil
+	x.becomes(t, newHTTP2(x.link))
+	return act.Done
 }
 
 // engage gives the connection an exchange.
@@ -234,6 +260,7 @@ func (x *session) IdleSince() (since time.Duration, idle bool) {
 // understand takes the head, in the turn in which it has ended.
 func (x *session) understand(t *act.Task) act.Directive {
 	x.enter(StateActive)
+	x.asked = true
 	e := x.exchange
 	n := e.parser.Length
 	x.conn.Discard(n)
@@ -403,7 +430,7 @@ func (x *session) handOver(t *act.Task) {
 		x.keep()
 	}
 	x.timer.Stop()
-	next := &act.Child{Action: x.exchange.out.next(x.conn)}
+	next := x.exchange.out.next(x.conn)
 	x.closeAction()
 	if hijacked {
 		x.exchange.meter.Set(x.conn, 0)
@@ -411,13 +438,19 @@ func (x *session) handOver(t *act.Task) {
 	} else {
 		x.release()
 	}
-	x.pace, x.next, x.phase = nil, next, switched
+	x.pace = nil
 	x.enter(StateHijacked)
+	x.becomes(t, next)
+}
+
+// becomes has another action go on with the connection.
+func (x *session) becomes(t *act.Task, next act.Action) {
+	x.next, x.phase = &act.Child{Action: next}, switched
 	if x.stopping {
 		x.next.Stop(t, t.Order())
 	}
-	if outer, ok := t.Action().(parent); ok && next.Action != nil {
-		outer.Replace(x, next.Action) // this is the session's last turn, unless another action is around it
+	if outer, ok := t.Action().(parent); ok && next != nil {
+		outer.Replace(x, next) // this is the session's last turn, unless another action is around it
 	}
 }
 
@@ -591,20 +624,13 @@ func (x *session) Close() error {
 	return nil
 }
 
-// mostNamed bounds how much of a path is in a name.
-const mostNamed = 200
-
-const noRequest = "httpd: no request"
-
-// String names the request, or says that there is none. It has only printable ASCII, since it is for logs, and not the
-// query, which may be private.
+// String names the request, or says that there is none.
 func (x *session) String() string {
 	switch {
 	case x.next != nil:
 		return x.next.String()
-	case x.exchange == nil || !x.exchange.in.kept || len(x.exchange.in.Target()) == 0:
+	case x.exchange == nil:
 		return noRequest
 	}
-	path := x.exchange.in.Path()
-	return fmt.Sprintf("httpd: %s %s", x.exchange.in.Method(), syntax.Escape(path[:min(len(path), mostNamed)]))
+	return x.exchange.in.name()
 }

@@ -30,12 +30,18 @@ func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (conte
 	*req = *(&http.Request{Method: methodOf(r.Method()), URL: u, RequestURI: target, Host: host, Proto: r.Proto(), ProtoMajor: 1,
 		Header: text.header(r), Body: http.NoBody, ContentLength: r.Body.Length(), RemoteAddr: addr.remote,
 		Pattern: r.Pattern(), TLS: addr.tls}).WithContext(ctx)
-	if req.Proto == "HTTP/1.1" {
+	switch req.Proto {
+	case "HTTP/1.1":
 		req.ProtoMinor = 1
+	case "HTTP/2.0":
+		req.ProtoMajor = 2
+		delete(req.Header, "Expect") // as net/http does
 	}
-	req.Close = closes(req)
+	req.Close = req.ProtoMajor == 1 && closes(req)
 	if req.ContentLength < 0 {
-		req.TransferEncoding = []string{"chunked"}
+		if req.ProtoMajor == 1 {
+			req.TransferEncoding = []string{"chunked"}
+		}
 		if req.Trailer, err = announced(req.Header); err != nil {
 			cancel()
 			return nil, err

@@ -49,13 +49,15 @@ var (
 	errMethod      = &syntax.Refusal{Status: 400, Why: "a method that is not a token"}                                      // 9110 9.1
 	errStatusLine  = &syntax.Refusal{Status: 502, Why: "a status line that is not version SP code SP reason"}               // 9112 4
 	errVersion     = &syntax.Refusal{Status: 400, Why: "a version that is none of HTTP"}                                    // 9112 2.3
-	errMajor       = &syntax.Refusal{Status: 505, Why: "a major version other than 1"}                                      // 9110 15.6.6
 	errTarget      = &syntax.Refusal{Status: 400, Why: "a byte in the target that none may have"}                           // 9112 3.2
 	errLongLine    = &syntax.Refusal{Status: 414, Why: "a request line that is too long"}                                   // 9112 3
 	errFold        = &syntax.Refusal{Status: 400, Why: "a line that begins with white space"}                               // 9112 2.2, 5.2
 	errColon       = &syntax.Refusal{Status: 400, Why: "a field line without a colon"}                                      // 9110 5.1
 	errName        = &syntax.Refusal{Status: 400, Why: "a field name that is not a token, or white space before the colon"} // 9112 5.1
 	errManyFields  = &syntax.Refusal{Status: 431, Why: "too many fields"}                                                   // 6585 5
+
+	// ErrMajor is the refusal of HTTP/2 and above, whose connections begin in another way.
+	ErrMajor = &syntax.Refusal{Status: 505, Why: "a major version other than 1"} // 9110 15.6.6
 
 	// ErrLargeHead is the refusal of a head that is too large, which a connection with less room also uses.
 	ErrLargeHead = &syntax.Refusal{Status: 431, Why: "a header section that is too large"} // 6585 5
@@ -201,7 +203,7 @@ func (p *Parser) version(text []byte) error {
 		return errVersion
 	}
 	if text[5] != '1' {
-		return errMajor
+		return ErrMajor
 	}
 	p.Minor = min(text[7]-'0', 1)
 	return nil

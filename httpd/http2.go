@@ -1,0 +1,320 @@
+package httpd
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
+)
+
+// http2Conn is the action of a connection of HTTP/2 (RFC 9113). Its turn has two halves:
+//
+//	connection ──▶ receive: frames ──▶ streams, with their bodies and windows ──▶ handlers
+//	connection ◀── transmit: out ◀──── control frames, heads, and DATA of the ready streams, one after the other
+//
+// A handler that answers at once is called in the first half, and its answer leaves in the second, together with the answers to
+// other requests. The action of any other handler is a task of its own, the [stream], so it may wait, offload, fail and
+// compute without the other streams. Its turns change the stream, put it among the ready ones and wake the connection.
+//
+//	         SETTINGS           shutdown           the client knows           no stream is left
+//	opening ──────────▶ serving ─────────▶ warning ────────────────▶ leaving ───────────────────▶ ending
+//	   │                  │ a mistake of the client, a flood, silence                              ▲
+//	   └──────────────────┴────────────────────────────────────────────────────────────────────────┘
+//
+// At rest it holds a timer, the table of its decoder, and no buffer.
+type http2Conn struct {
+	link
+	cache   *cache
+	waker   act.Waker // of the connection's task, for the streams
+	decoder *http2.Decoder
+	client  http2.Peer
+	streams []*stream     // that are not over, in the order of their numbers
+	last    uint32        // the highest number of a request
+	inflow  http2.Inflow  // octets of DATA of all streams that the client may send
+	outflow http2.Outflow // likewise the server
+	data    incoming
+	block   headerBlock
+	closed  closedStreams
+
+	out     []byte // frames on their way
+	ready   queues
+	starved []*stream // that would be ready if the connection had a window
+
+	phase   http2Phase
+	failure error         // why it is lost
+	begins  bool          // no field block was sent yet
+	since   time.Duration // when warning began
+	eof     bool          // the client has closed its side
+	begun   time.Duration // since when a frame or a header block is incomplete, or SETTINGS are missing; else 0
+	idle    time.Duration // since when there is no stream; 0 if there is one
+	heard   time.Duration // when the latest bytes came
+	pinged  time.Duration // since when a PING has no answer; else 0
+	leave   time.Duration // when a shutdown ends the connection; 0 if none does
+	floods  floods
+}
+
+type http2Phase uint8
+
+const (
+	opening http2Phase = iota // the preface has come, and not yet SETTINGS
+	serving
+	warning // GOAWAY is announced: requests that are on their way are answered
+	gone    // GOAWAY has said which requests are answered: there are no further ones
+	ending  // the rest of out is sent, and nothing is read
+	lost    // the client cannot be told anything
+)
+
+// The bounds of a connection. Without Server.MaxStreams it has mostStreams.
+const (
+	mostStreams  = 128
+	connWindow   = 1 << 20  // octets of DATA on their way to all streams
+	widestWindow = 1 << 20  // to a stream whose handler reads everything. At first it is http2.DefaultWindow
+	fullOut      = 64 << 10 // bytes in out: no DATA is added, and no frame is read
+	framesATurn  = 128      // that are read
+	fillsATurn   = 4        // of out
+)
+
+// incoming is the rest of a DATA frame, of which a part has come.
+type incoming struct {
+	h       http2.Header
+	to      *stream // nil: it is thrown away
+	left    int     // octets of content
+	padding int     // octets after them
+}
+
+// headerBlock is a field block that is not complete. Nothing but CONTINUATION may come (RFC 9113 6.10).
+type headerBlock struct {
+	h    http2.Header // of HEADERS. Its Stream is 0 if there is no block
+	to   *stream      // nil: it is decoded and thrown away
+	tail *http2.Head  // the trailers of a request; nil: it is a head
+	bad  *http2.Error // what is wrong beside the block itself
+}
+
+func newHTTP2(l link) *http2Conn {
+	l.timer = timeout.Timer{}
+	x := &http2Conn{link: l, cache: caches.Get(l.conn.Scheduler()), decoder: http2.NewDecoder(), client: http2.NewPeer()}
+	x.inflow = http2.NewInflow(connWindow)
+	x.outflow.Add(http2.DefaultWindow)
+	x.begins = true
+	x.cache.counts.http2++
+	x.heard = max(1, x.cache.s.Now())
+	x.idle, x.begun = x.heard, x.heard
+	x.out = http2.AppendSettings(x.buffer(),
+		http2.Setting{ID: http2.MaxConcurrentStreams, Value: uint32(x.mostStreams())},
+		http2.Setting{ID: http2.MaxHeaderListSize, Value: uint32(cmp.Or(x.server.MaxHead, 64<<10))},
+		http2.Setting{ID: http2.NoPriorities, Value: 1})
+	x.out = http2.AppendWindowUpdate(x.out, 0, connWindow-http2.DefaultWindow)
+	return x
+}
+
+func (x *http2Conn) mostStreams() int {
+	if n := x.server.MaxStreams; n > 0 {
+		return n
+	}
+	return mostStreams
+}
+
+// Act reads frames, and sends what they and the streams have led to.
+func (x *http2Conn) Act(t *act.Task) act.Directive {
+	x.waker = act.Waker{} // what happens in this turn needs no other one
+	more := x.receive(t)
+	for x.watch(t) {
+	}
+	if x.transmit(t) || more {
+		return act.Yield
+	}
+	switch {
+	case x.phase == lost:
+		x.conn.Abort()
+		if x.enter(StateClosed); errors.Is(x.failure, ErrSlow) {
+			return act.Done
+		}
+		return t.Fail(x.failure)
+	case x.phase == ending && len(x.out) == 0:
+		return x.finish(t)
+	}
+	x.waker = t.Waker()
+	return act.Wait
+}
+
+// receive reads what has come, and reports whether there may be more.
+func (x *http2Conn) receive(t *act.Task) (more bool) {
+	for n := 0; x.phase < ending && !x.eof; n++ {
+		if len(x.out) >= fullOut { // a client that does not read gets no more to read
+			return false
+		}
+		if n == framesATurn {
+			return true
+		}
+		err := x.next(t)
+		if blocked, is := err.(act.Blocked); is {
+			x.credit()
+			blocked.Arm(t)
+			return false
+		}
+		x.heard, x.pinged = t.Scheduler().Now(), 0
+		switch bad := (*http2.Error)(nil); {
+		case err == nil:
+		case errors.As(err, &bad):
+			x.fault(t, bad)
+		case err == io.EOF:
+			x.halfClosed()
+		default:
+			x.lose(err)
+		}
+	}
+	return false
+}
+
+// next reads a frame, or a further part of DATA.
+func (x *http2Conn) next(t *act.Task) error {
+	if x.data.left+x.data.padding > 0 {
+		return x.more()
+	}
+	in, err := x.conn.Peek(http2.HeaderLen)
+	if err != nil {
+		return err
+	}
+	h := http2.ParseHeader(in)
+	bad := x.expected(h)
+	if bad != nil && bad.Stream == 0 {
+		return bad
+	}
+	n := http2.HeaderLen + int(h.Length)
+	switch {
+	case h.Type == http2.Data && h.Flags.Has(http2.Padded):
+		n = http2.HeaderLen + 1
+	case h.Type == http2.Data:
+		n = http2.HeaderLen
+	}
+	if in, err = x.conn.Peek(n); err != nil {
+		return err
+	}
+	x.begun = 0
+	x.conn.Discard(n) // the bytes are lent until the turn ends
+	switch {
+	case bad != nil:
+		return bad
+	case h.Type == http2.Data:
+		return x.beginData(h, in[http2.HeaderLen:n])
+	}
+	p, bad := http2.Payload(h, in[http2.HeaderLen:n])
+	if bad != nil && bad.Stream == 0 {
+		return bad
+	}
+	return cmp.Or(x.frame(t, h, p), asError(bad))
+}
+
+// asError is the error, or nil.
+func asError(bad *http2.Error) error {
+	if bad == nil {
+		return nil
+	}
+	return bad
+}
+
+var (
+	errSettings = &http2.Error{Code: http2.ProtocolError, Why: "the first frame is not SETTINGS"}              // 9113 3.4
+	errCutBlock = &http2.Error{Code: http2.ProtocolError, Why: "a field block that another frame has cut"}     // 9113 6.10
+	errNoBlock  = &http2.Error{Code: http2.ProtocolError, Why: "CONTINUATION without a field block before it"} // 9113 6.10
+)
+
+// expected returns what is wrong with a frame of which nothing but its header is known.
+func (x *http2Conn) expected(h http2.Header) *http2.Error {
+	switch {
+	case x.phase == opening && (h.Type != http2.Settings || h.Flags.Has(http2.Ack)):
+		return errSettings
+	case x.block.h.Stream != 0 && (h.Type != http2.Continuation || h.Stream != x.block.h.Stream):
+		return errCutBlock
+	case x.block.h.Stream == 0 && h.Type == http2.Continuation:
+		return errNoBlock
+	}
+	return h.Check()
+}
+
+// frame does what a frame other than DATA says.
+func (x *http2Conn) frame(t *act.Task, h http2.Header, p []byte) error {
+	switch h.Type {
+	case http2.Headers:
+		return x.headers(t, h, p)
+	case http2.Continuation:
+		return x.fragment(t, h, p)
+	case http2.RSTStream:
+		return x.resetBy(h, p)
+	case http2.Settings:
+		return x.settings(h, p)
+	case http2.Ping:
+		return x.ping(h, p)
+	case http2.WindowUpdate:
+		return x.window(h, p)
+	case http2.PriorityUpdate:
+		return x.reprioritize(p)
+	}
+	return x.flood(ofOthers) // PRIORITY, GOAWAY, which a client need not send, and types that are not known
+}
+
+// limits are those of a head.
+func (x *http2Conn) limits() http2.Limits {
+	return http2.Limits{Head: x.server.MaxHead, Fields: x.server.MaxFields, Connect: x.server.Connect != nil}
+}
+
+// remove takes a stream out that is over.
+func (x *http2Conn) remove(s *stream) {
+	if i, ok := x.place(s.id); ok {
+		x.streams = slices.Delete(x.streams, i, i+1)
+	}
+	if len(x.streams) == 0 && x.phase < ending {
+		x.idle = max(1, x.cache.s.Now())
+		x.enter(StateIdle)
+		x.waker.Wake()
+	}
+}
+
+// find returns the stream with this number, or nil.
+func (x *http2Conn) find(id uint32) *stream {
+	i, ok := x.place(id)
+	if !ok {
+		return nil
+	}
+	return x.streams[i]
+}
+
+// of returns the stream with this number, or nil, and its state.
+func (x *http2Conn) of(id uint32) (*stream, http2.State) {
+	s := x.find(id)
+	switch {
+	case s != nil:
+		return s, s.state
+	case id > x.last && x.phase < gone:
+		return nil, http2.Idle
+	case id > x.last, x.closed.has(id): // it is not answered
+		return nil, http2.Reset
+	}
+	return nil, http2.Closed
+}
+
+func (x *http2Conn) place(id uint32) (i int, ok bool) {
+	return slices.BinarySearchFunc(x.streams, id, func(s *stream, id uint32) int { return int(s.id) - int(id) })
+}
+
+// closedStreams are the numbers of streams that the server has reset. Their clients may not know it yet.
+type closedStreams struct {
+	ids  []uint32
+	next int
+}
+
+func (c *closedStreams) add(id uint32) {
+	if len(c.ids) < mostStreams {
+		c.ids = append(c.ids, id)
+		return
+	}
+	c.ids[c.next] = id
+	c.next = (c.next + 1) % len(c.ids)
+}
+
+func (c *closedStreams) has(id uint32) bool { return slices.Contains(c.ids, id) }

@@ -1,0 +1,286 @@
+package httpd
+
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
+)
+
+var (
+	errFlow     = &http2.Error{Code: http2.FlowControlError, Why: "more DATA than the window of the connection has"} // 9113 6.9.1
+	errOutflow  = &http2.Error{Code: http2.FlowControlError, Why: "a window beyond 2^31-1"}                          // 9113 6.9.1
+	errPadding  = &http2.Error{Code: http2.ProtocolError, Why: "padding that is longer than its frame"}              // 9113 6.1
+	errTrailers = &http2.Error{Code: http2.ProtocolError, Why: "trailers that do not end the request"}               // 9113 8.1
+)
+
+// onStream returns a mistake as one of this stream.
+func onStream(bad *http2.Error, id uint32) *http2.Error {
+	return &http2.Error{Code: bad.Code, Stream: id, Why: bad.Why}
+}
+
+// headers is HEADERS: a request, or trailers (RFC 9113 6.2, 8.1). A block that is not wanted is decoded all the same, since it
+// changes the decoder's table.
+func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte) error {
+	s, state := x.of(h.Stream)
+	next, bad := state.Receive(h)
+	if bad != nil && bad.Stream == 0 {
+		return bad
+	}
+	b := headerBlock{h: h, bad: bad}
+	head := &http2.Head{}
+	switch {
+	case bad != nil:
+	case state == http2.Idle:
+		x.last = h.Stream
+		if len(x.streams) >= x.mostStreams() {
+			b.bad = &http2.Error{Code: http2.RefusedStream, Stream: h.Stream, Why: "more requests than MaxStreams"} // 9113 5.1.2
+			break
+		}
+		b.to = x.cache.stream(x, h.Stream)
+		b.to.state, head = next, &b.to.head
+	case s == nil || s.lost != nil:
+	case !h.Flags.Has(http2.EndStream):
+		b.bad = onStream(errTrailers, h.Stream)
+	default:
+		b.to, b.tail = s, head
+	}
+	x.block = b
+	x.decoder.Begin(head, x.limits(), b.tail != nil)
+	return x.fragment(t, h, p)
+}
+
+// fragment is a part of a field block.
+func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
+	if bad := x.decoder.Write(p); bad != nil {
+		return bad
+	}
+	if !h.Flags.Has(http2.EndHeaders) {
+		return nil
+	}
+	b := x.block
+	x.block = headerBlock{}
+	bad := x.decoder.End(b.h.Flags.Has(http2.EndStream))
+	switch {
+	case bad != nil && bad.Stream == 0:
+		return bad
+	case b.bad != nil || b.to == nil:
+		return asError(b.bad)
+	case bad != nil:
+		return bad.On(b.h.Stream)
+	case b.tail != nil:
+		b.to.in.Body.fields, b.to.in.Body.trailers = b.tail.Fields, b.tail.Text
+		return b.to.ends(b.h)
+	}
+	x.request(t, b.to)
+	return nil
+}
+
+// request begins a stream.
+func (x *http2Conn) request(t *act.Task, s *stream) {
+	if x.idle = 0; len(x.streams) == 0 {
+		x.enter(StateActive)
+	}
+	x.streams = append(x.streams, s)
+	s.serve(t)
+}
+
+// beginData is the beginning of DATA (RFC 9113 6.1). p has the length of the padding, if there is any.
+func (x *http2Conn) beginData(h http2.Header, p []byte) error {
+	s, state := x.of(h.Stream)
+	_, bad := state.Receive(h)
+	n, padding := int(h.Length), 0
+	switch {
+	case bad != nil && bad.Stream == 0:
+		return bad
+	case !x.inflow.Receive(h.Length):
+		return errFlow
+	case len(p) == 0:
+	case int(p[0]) >= n:
+		return errPadding
+	default:
+		padding = int(p[0])
+		n -= 1 + padding
+	}
+	if bad == nil && s != nil && s.lost == nil {
+		bad = s.admit(h, n)
+	}
+	x.data = incoming{h: h, left: n, padding: padding}
+	if bad == nil && s != nil && s.lost == nil {
+		x.data.to = s
+	}
+	x.thrown(len(p))
+	switch {
+	case bad != nil:
+		return bad
+	case n == 0 && !h.Flags.Has(http2.EndStream):
+		if err := x.flood(ofEmptyData); err != nil {
+			return err
+		}
+	}
+	if n+padding == 0 {
+		return x.endData()
+	}
+	return nil
+}
+
+// thrown notes that n octets of DATA were thrown away. They count for the window of the stream that they came on, too.
+func (x *http2Conn) thrown(n int) {
+	x.inflow.Take(uint32(n))
+	if s := x.data.to; s != nil {
+		s.inflow.Take(uint32(n))
+	}
+}
+
+// more is a further part of DATA.
+func (x *http2Conn) more() error {
+	in, err := x.conn.Peek(1)
+	if err != nil {
+		return err
+	}
+	d := &x.data
+	if d.to != nil && d.to.lost != nil { // it was reset meanwhile
+		d.to = nil
+	}
+	n := min(len(in), d.left)
+	padding := min(len(in)-n, d.padding)
+	switch {
+	case d.to == nil:
+		x.thrown(n)
+	case n > 0:
+		x.inflow.Take(uint32(n)) // now they are the stream's, whose window says how much that may be
+		d.to.take(in[:n])
+	}
+	x.thrown(padding)
+	d.left, d.padding = d.left-n, d.padding-padding
+	x.conn.Discard(n + padding)
+	if d.left+d.padding == 0 {
+		return x.endData()
+	}
+	return nil
+}
+
+func (x *http2Conn) endData() error {
+	d := x.data
+	x.data = incoming{}
+	if d.to != nil && d.to.lost == nil && d.h.Flags.Has(http2.EndStream) {
+		return d.to.ends(d.h)
+	}
+	return nil
+}
+
+// credit gives back the window for octets that were taken.
+func (x *http2Conn) credit() {
+	if n := x.inflow.Give(); n > 0 {
+		x.out = http2.AppendWindowUpdate(x.buffer(), 0, n)
+	}
+}
+
+// resetBy is RST_STREAM of the client (RFC 9113 6.4).
+func (x *http2Conn) resetBy(h http2.Header, p []byte) error {
+	s, state := x.of(h.Stream)
+	if _, bad := state.Receive(h); bad != nil {
+		return bad
+	}
+	if s == nil || s.lost != nil {
+		return x.flood(ofOthers)
+	}
+	answered := s.returned
+	s.reset(http2.Closed, &resetError{http2.ReadRST(p)})
+	if answered {
+		return nil
+	}
+	return x.flood(ofResets)
+}
+
+// settings are those of the client, or its answer to the server's (RFC 9113 6.5).
+func (x *http2Conn) settings(h http2.Header, p []byte) error {
+	if h.Flags.Has(http2.Ack) {
+		return x.flood(ofSettings)
+	}
+	if x.phase == opening {
+		x.phase = serving
+	}
+	before := int64(x.client.InitialWindow)
+	if bad := x.client.Read(p); bad != nil {
+		return bad
+	}
+	if by := int64(x.client.InitialWindow) - before; by != 0 {
+		for _, s := range x.streams {
+			if !s.outflow.Add(by) {
+				return errOutflow
+			}
+			x.schedule(s)
+		}
+	}
+	x.out = http2.AppendSettingsAck(x.buffer())
+	return x.flood(ofSettings)
+}
+
+// window is WINDOW_UPDATE (RFC 9113 6.9).
+func (x *http2Conn) window(h http2.Header, p []byte) error {
+	n, bad := http2.ReadWindowUpdate(h, p)
+	if h.Stream == 0 {
+		switch {
+		case bad != nil:
+			return bad
+		case !x.outflow.Add(int64(n)):
+			return errOutflow
+		}
+		x.feed()
+		return x.flood(ofWindows)
+	}
+	s, state := x.of(h.Stream)
+	if _, err := state.Receive(h); err != nil {
+		return err
+	}
+	switch {
+	case s == nil || s.lost != nil:
+	case bad != nil:
+		return bad
+	case !s.outflow.Add(int64(n)):
+		return onStream(errOutflow, h.Stream)
+	default:
+		x.schedule(s)
+	}
+	return x.flood(ofWindows)
+}
+
+// reprioritize is PRIORITY_UPDATE (RFC 9218 7.1). One that comes before its request has no effect.
+func (x *http2Conn) reprioritize(p []byte) error {
+	id, urgency, _, bad := http2.ReadPriorityUpdate(p)
+	if bad != nil {
+		return bad
+	}
+	if s := x.find(id); s != nil {
+		s.head.Urgency = urgency
+	}
+	return x.flood(ofOthers)
+}
+
+// ping is PING, which wants an answer, or an answer (RFC 9113 6.7).
+func (x *http2Conn) ping(h http2.Header, p []byte) error {
+	if !h.Flags.Has(http2.Ack) {
+		x.out = http2.AppendPing(x.buffer(), true, [8]byte(p))
+	} else if x.phase == warning && [8]byte(p) == warned { // what the client sent before it knew of the end has come
+		x.goAway(http2.NoError, "")
+	}
+	return x.flood(ofPings)
+}
+
+// fault is a mistake of the client: its stream or its connection ends.
+func (x *http2Conn) fault(t *act.Task, bad *http2.Error) {
+	x.note(t, "a client of HTTP/2 is refused", bad)
+	if bad.Stream == 0 {
+		x.end(bad)
+		return
+	}
+	if s := x.find(bad.Stream); s != nil {
+		if s.lost == nil {
+			s.resetHere(bad.Code, bad)
+		}
+	} else {
+		x.sendReset(bad.Stream, bad.Code)
+	}
+	if flood := x.flood(ofFaults); flood != nil {
+		x.end(flood.(*http2.Error))
+	}
+}

@@ -1,0 +1,166 @@
+package httpd
+
+import (
+	"math/bits"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
+)
+
+// keepBuffers bounds how many of the buffers for frames are kept for the next turns of connections.
+const keepBuffers = 8
+
+// buffer returns out, which has memory from now on.
+func (x *http2Conn) buffer() []byte {
+	if x.out == nil {
+		if n := len(x.cache.frames); n > 0 {
+			x.out, x.cache.frames = x.cache.frames[n-1], x.cache.frames[:n-1]
+		} else {
+			x.out = make([]byte, 0, 4<<10)
+		}
+	}
+	return x.out
+}
+
+// release gives the memory of out back, which is empty.
+func (x *http2Conn) release() {
+	if cap(x.out) <= 2*fullOut && len(x.cache.frames) < keepBuffers {
+		x.cache.frames = append(x.cache.frames, x.out[:0])
+	}
+	x.out = nil
+}
+
+// transmit sends what there is to send, as far as the client takes it, and reports whether there may be more.
+func (x *http2Conn) transmit(t *act.Task) (more bool) {
+	for range fillsATurn {
+		x.fill()
+		if len(x.out) == 0 || x.phase == lost {
+			if x.out != nil {
+				x.release()
+			}
+			return false
+		}
+		n, err := x.give(x.out)
+		if n == len(x.out) {
+			x.out = x.out[:0]
+			continue
+		}
+		x.out = append(x.out[:0], x.out[n:]...)
+		blocked, is := err.(act.Blocked)
+		switch {
+		case err == nil:
+			return true
+		case !is:
+			x.lose(err)
+			return false
+		case x.stalled(x.writeTimeout()):
+			x.lose(ErrSlow)
+			x.note(t, "a connection is cut", ErrSlow)
+			return false
+		}
+		blocked.Arm(t)
+		x.timer.WakeAt(t, x.pace.until())
+		return false
+	}
+	return x.ready.any()
+}
+
+// fill adds the DATA of ready streams to out: one frame of each, by urgency.
+func (x *http2Conn) fill() {
+	for len(x.out) < fullOut {
+		s := x.ready.take()
+		if s == nil {
+			return
+		}
+		s.queued = false
+		n := min(s.pending(), http2.MaxFrame)
+		if n > 0 && x.outflow.Room() == 0 {
+			s.queued = true
+			x.starved = append(x.starved, s)
+			continue
+		}
+		if s.sendData(min(n, s.outflow.Room(), x.outflow.Room())); !s.settle() {
+			x.schedule(s)
+		}
+	}
+}
+
+// feed is called when the client has made the window of the connection larger.
+func (x *http2Conn) feed() {
+	for _, s := range x.starved {
+		s.queued = false
+		x.schedule(s)
+	}
+	x.starved = x.starved[:0]
+}
+
+// schedule puts a stream among the ready ones, if it has something to send and its client has room for that.
+func (x *http2Conn) schedule(s *stream) {
+	if !s.queued && s.sendable() {
+		s.queued = true
+		x.ready.add(s)
+		x.waker.Wake()
+	}
+}
+
+// head begins the field block of a response.
+func (x *http2Conn) head(status int) []byte {
+	to := x.cache.scratch[:0]
+	if x.begins {
+		x.begins = false
+		to = http2.AppendNoTable(to)
+	}
+	return http2.AppendStatus(to, status)
+}
+
+// dated appends the date (RFC 9110 6.6.1).
+func (x *http2Conn) dated(to []byte) []byte {
+	c := x.cache
+	if now := c.s.Now(); c.opening.Stale(now) || len(c.date) == 0 {
+		c.opening.Renew(now, c.s.Clock().Wall())
+		c.date = http2.AppendField(c.date[:0], "date", string(c.opening.Date()))
+	}
+	return append(to, c.date...)
+}
+
+// sendReset ends a stream by RST_STREAM. Frames that are on their way to it mean nothing.
+func (x *http2Conn) sendReset(id uint32, code http2.Code) {
+	x.out = http2.AppendRST(x.buffer(), id, code)
+	x.closed.add(id)
+	x.waker.Wake()
+}
+
+// queues has the ready streams of each urgency (RFC 9218 4.1). Streams of the same urgency take turns.
+type queues struct {
+	last [8]*stream // of each urgency; its behind is the first one
+	some uint8      // a bit for each urgency that has streams
+}
+
+func (q *queues) any() bool { return q.some != 0 }
+
+func (q *queues) add(s *stream) {
+	u := s.head.Urgency
+	if last := q.last[u]; last == nil {
+		s.behind = s
+	} else {
+		s.behind, last.behind = last.behind, s
+	}
+	q.last[u], q.some = s, q.some|1<<u
+}
+
+// take takes the first stream of the most urgent ones.
+func (q *queues) take() *stream {
+	if q.some == 0 {
+		return nil
+	}
+	u := bits.TrailingZeros8(q.some)
+	last := q.last[u]
+	s := last.behind
+	if s == last {
+		q.last[u], q.some = nil, q.some&^(1<<u)
+	} else {
+		last.behind = s.behind
+	}
+	s.behind = nil
+	return s
+}
