@@ -258,7 +258,7 @@ func (x *http2Conn) frame(t *act.Task, h http2.Header, p []byte) error {
 	return x.flood(ofOthers) // PRIORITY, GOAWAY, which a client need not send, and types that are not known
 }
 
-// limits are those of a head.
+// limits bound a head.
 func (x *http2Conn) limits() http2.Limits {
 	return http2.Limits{Head: x.server.MaxHead, Fields: x.server.MaxFields, Connect: x.server.Connect != nil}
 }

@@ -191,7 +191,7 @@ func (x *http2Conn) resetBy(h http2.Header, p []byte) error {
 	return x.flood(ofResets)
 }
 
-// settings are those of the client, or its answer to the server's (RFC 9113 6.5).
+// settings is SETTINGS of the client, or its answer to the one of the server (RFC 9113 6.5).
 func (x *http2Conn) settings(h http2.Header, p []byte) error {
 	if h.Flags.Has(http2.Ack) {
 		return x.flood(ofSettings)

@@ -77,7 +77,7 @@ func TestRulesOfMessages(t *testing.T) {
 			"GET / HTTP/1.\nHost: a\n\n", "GET / HTTP/.1\nHost: a\n\n", "GET / HTTP/01.1\nHost: a\n\n", "GET / HTTP/1.1a\nHost: a\n\n",
 			"GET / HTTP/ 1.1\nHost: a\n\n", "GET / HTTP 1.1\nHost: a\n\n", "GET / HTTPS/1.1\nHost: a\n\n", "GET / HTTP/+.1\nHost: a\n\n"),
 		"9110 15.6.6: a major version that is not ours": refused(505,
-			"GET / HTTP/2.0\nHost: a\n\n", "GET / HTTP/0.9\n\n", "PRI * HTTP/2.0\n\nSM\n\n", "GET / HTTP/9.9\nHost: a\n\n"),
+			"GET / HTTP/2.0\nHost: a\n\n", "GET / HTTP/0.9\n\n", "PRI * HTTP/2.0\n\nSN\n\n", "PRI * HTTP/3.0\n\nSM\n\n", "GET / HTTP/9.9\nHost: a\n\n"),
 		"9110 9.1: a method is a token, with regard to case": append([]row{
 			{"get / HTTP/1.1\nHost: a\n\n", "200", "get /"},
 			{"!#$%&'*+-.^_`|~09Az / HTTP/1.1\nHost: a\n\n", "200", "!#$%&'*+-.^_`|~09Az /"},

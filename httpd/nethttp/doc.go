@@ -48,6 +48,8 @@
 //
 // # In place of http.Server
 //
+// HTTP/2 is served to clients that begin with its preface. There is no http.Pusher.
+//
 // A [Server] has the fields and methods of an http.Server, except the ones for HTTP/2: replace the name of the type, and read in
 // its comments what differs. An Adapter is for programs that use more of Daimon: package program has flags, reloads and upgrades,
 // a service.Listener has filters and bounds, httpd.Server has time-outs and MaxBody, and accesslog writes a log.
@@ -59,7 +61,6 @@
 //
 // Requests:
 //
-//   - There is no HTTP/2, and so no http.Pusher.
 //   - The syntax of requests is strict, as package httpd says, and so is that of chunks and trailers: no request is smuggled past
 //     a proxy. net/http repairs some of what is refused here.
 //   - A head has at most 64 KiB and 100 fields, and a request line 16 KiB, unless the httpd.Server has other bounds.

@@ -109,7 +109,6 @@ func requests() []row {
 		{name: "HTTP/1.2", request: "GET / HTTP/1.2\nHost: a\n\n",
 			differs: []but{{"", "HTTP/1.2 1.2", "HTTP/1.1 1.1", "HTTP/1.2"}}},
 		{name: "HTTP/2.0", request: "GET / HTTP/2.0\nHost: a\n\n"},
-		{name: "the preface of HTTP/2", request: "PRI * HTTP/2.0\n\nSM\n\n", differs: refused(505, "There is no HTTP/2")},
 		{name: "CONNECT", request: "CONNECT b:443 HTTP/1.1\nHost: b:443\n\n", differs: connected},
 		{name: "CONNECT with a path", request: "CONNECT /a?b HTTP/1.1\nHost: b\n\n", differs: connected},
 		{name: "OPTIONS *", request: "OPTIONS * HTTP/1.1\nHost: a\n\n"},

@@ -78,7 +78,7 @@ func TestResponses(t *testing.T) {
 		"GET / HTTP/1.1\n":     errStatusLine,
 		"RTSP/1.1 200 OK\n":    errVersion,
 		"http/1.1 200 OK\n":    errVersion,
-		"HTTP/3.0 200 OK\n":    http1.ErrMajor,
+		"HTTP/3.0 200 OK\n":    ErrMajor,
 		"HTTP/1.1 200 O\x00\n": errControl,
 		"HTTP/1.1 200 OK\nContent-Length: 1\nTransfer-Encoding: chunked\n\n": errTwoLengths,
 		"HTTP/1.1 200 " + strings.Repeat("a", maxLine):                       errLongLine,
