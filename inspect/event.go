@@ -19,19 +19,19 @@ const (
 //	4 bits  what
 //	1       changes whenever the ring begins anew
 //	59      a time since the probe was made, in ns; or a number of events; or
-//	        3   the verdict of a turn
+//	        3   the directive of a turn
 //	        23  the id of a task: its place, see act
 //	        21  a descriptor and 1; 0: none, or too large
 //	        12  the number of a kind
 type event uint64
 
 const (
-	lapBit       event = 1 << 4
-	countShift         = 5
-	verdictShift       = 5
-	idShift            = 8
-	fdShift            = 31
-	kindShift          = 52
+	lapBit         event = 1 << 4
+	countShift           = 5
+	directiveShift       = 5
+	idShift              = 8
+	fdShift              = 31
+	kindShift            = 52
 
 	maxID   = 1<<(fdShift-idShift) - 1
 	maxFD   = 1<<(kindShift-fdShift) - 2
@@ -61,13 +61,13 @@ var eventNames = [...]string{
 	panicked: "panicked",
 }
 
-// verdict is a Directive, or one of the constants below for turns that end without one.
-type verdict = act.Directive
+// directive is a Directive, or one of the constants below for turns that end without one.
+type directive = act.Directive
 
 const (
-	unended    verdict = 0
-	byPanic    verdict = 6
-	maxVerdict verdict = 7
+	unended      directive = 0
+	byPanic      directive = 6
+	maxDirective directive = 7
 )
 
 func eventOf(what event, kind, id uint32) event {
@@ -76,7 +76,7 @@ func eventOf(what event, kind, id uint32) event {
 
 func timed(what event, at time.Duration) event { return what | event(at)<<countShift }
 
-func withVerdict(v verdict) event { return event(min(v, maxVerdict)) << verdictShift }
+func withDirective(v directive) event { return event(min(v, maxDirective)) << directiveShift }
 
 func withFD(fd int32) event {
 	if fd < 0 || fd > maxFD {
@@ -88,12 +88,12 @@ func withFD(fd int32) event {
 // lap is the lapBit of the event with this number.
 func lap(number uint64) event { return event(number/ringSize&1) * lapBit }
 
-func (e event) what() event      { return e & (lapBit - 1) }
-func (e event) verdict() verdict { return verdict(e >> verdictShift & 7) }
-func (e event) id() uint32       { return uint32(e >> idShift & maxID) }
-func (e event) fd() int32        { return int32(e>>fdShift&(maxFD+1)) - 1 }
-func (e event) kind() uint32     { return uint32(e >> kindShift) }
-func (e event) count() uint64    { return uint64(e >> countShift) }
+func (e event) what() event          { return e & (lapBit - 1) }
+func (e event) directive() directive { return directive(e >> directiveShift & 7) }
+func (e event) id() uint32           { return uint32(e >> idShift & maxID) }
+func (e event) fd() int32            { return int32(e>>fdShift&(maxFD+1)) - 1 }
+func (e event) kind() uint32         { return uint32(e >> kindShift) }
+func (e event) count() uint64        { return uint64(e >> countShift) }
 
 // time is that of a pass, or of the begin or the end of a sleep.
 func (e event) time() time.Duration { return time.Duration(e >> countShift) }

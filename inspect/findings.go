@@ -30,7 +30,7 @@ func (r *report) find(before *report, places int) (all []string) {
 		r.seen = before.seen
 	}
 	if slices.ContainsFunc(r.Schedulers, func(s *scheduler) bool { return len(s.tasks)+len(s.processes) > 0 }) { // they were asked for
-		r.look(r.seen)
+		r.poll(r.seen)
 	}
 	if r.seen != nil && r.Time.Sub(r.seen.at) < 2*r.seen.rest {
 		all = append(all, r.seen.findings...)
@@ -44,10 +44,9 @@ func (r *report) find(before *report, places int) (all []string) {
 // seen is the result of a poll of tasks and processes, kept for the next poll and for the Reports until then.
 type seen struct {
 	at       time.Time
-	rest     time.Duration   // until the next poll, if nobody asks for tasks
-	findings []string        // about tasks and processes
-	turns    map[mark]uint64 // of each task
-	uptimes  []time.Duration // of each scheduler
+	rest     time.Duration  // until the next poll, if nobody asks for tasks
+	findings []string       // about tasks and processes
+	turns    map[mark]count // of each task
 }
 
 // mark is a task. Another one may have its id later.
@@ -56,8 +55,14 @@ type mark struct {
 	id, born  uint32
 }
 
-// look makes r.seen, and compares it with what was seen before, nil if nothing was.
-func (r *report) look(before *seen) {
+// count is how many turns a task had had when its scheduler had run for so long.
+type count struct {
+	turns  uint64
+	uptime time.Duration
+}
+
+// poll makes r.seen, and compares it with what was seen before, nil if nothing was.
+func (r *report) poll(before *seen) {
 	if before == nil {
 		before = &seen{}
 	}
@@ -65,7 +70,7 @@ func (r *report) look(before *seen) {
 	for _, s := range r.Schedulers {
 		n += len(s.tasks) + len(s.processes)
 	}
-	r.seen = &seen{at: r.Time, rest: max(ofTasks, time.Duration(n)*ofATask), turns: map[mark]uint64{}}
+	r.seen = &seen{at: r.Time, rest: max(ofTasks, time.Duration(n)*ofATask), turns: map[mark]count{}}
 	say := func(format string, args ...any) {
 		r.seen.findings = append(r.seen.findings, fmt.Sprintf(format, args...))
 	}
@@ -73,44 +78,34 @@ func (r *report) look(before *seen) {
 	r.findFull(say)
 }
 
-// same is what is found of one or many tasks of a kind, which are said once.
-type same struct {
-	kind, what string
-}
-
-// worst is how many there are, and the worst of them.
+// worst is the worst of n tasks of a kind of which the same is found.
 type worst struct {
-	n      int
-	task   *task
-	amount float64 // how long, or how often
+	kind, what string // what is "" of tasks that have many turns
+	n          int
+	task       *task
+	amount     float64 // how long, or how often
 }
 
 // findTasks says what many tasks of one kind have in common once.
 func (r *report) findTasks(before *seen, say func(string, ...any)) {
-	found := map[same]*worst{}
-	var order []same
+	var found []*worst
 	note := func(t *task, what string, amount float64) {
-		w := found[same{t.Kind, what}]
-		if w == nil {
-			w = &worst{}
-			found[same{t.Kind, what}] = w
-			order = append(order, same{t.Kind, what})
+		i := slices.IndexFunc(found, func(w *worst) bool { return w.kind == t.Kind && w.what == what })
+		if i < 0 {
+			i, found = len(found), append(found, &worst{kind: t.Kind, what: what})
 		}
-		if w.n++; w.n == 1 || amount > w.amount {
+		if w := found[i]; w.task == nil || amount > w.amount {
 			w.task, w.amount = t, amount
 		}
+		found[i].n++
 	}
-	for i, s := range r.Schedulers {
-		passed := time.Duration(0) // since the scheduler was seen before
-		if r.seen.uptimes = append(r.seen.uptimes, s.Uptime); i < len(before.uptimes) {
-			passed = s.Uptime - before.uptimes[i]
-		}
-		for j := range s.tasks {
-			t := &s.tasks[j]
-			m := mark{i, t.ID, t.born}
-			r.seen.turns[m] = t.turns
-			if was, ok := before.turns[m]; ok && passed > 0 {
-				if rate := float64(t.turns-was) / passed.Seconds(); rate > muchTurns {
+	for _, s := range r.Schedulers {
+		for i := range s.tasks {
+			t := &s.tasks[i]
+			m := mark{t.Scheduler, t.ID, t.born}
+			r.seen.turns[m] = count{t.turns, s.Uptime}
+			if was, ok := before.turns[m]; ok && s.Uptime > was.uptime {
+				if rate := float64(t.turns-was.turns) / (s.Uptime - was.uptime).Seconds(); rate > muchTurns {
 					note(t, "", rate)
 				}
 			}
@@ -124,26 +119,22 @@ func (r *report) findTasks(before *seen, say func(string, ...any)) {
 			}
 		}
 	}
-	for _, g := range order {
-		w := found[g]
-		t := w.task
-		name := t.number()
-		if t.Peer != "" {
-			name += " of " + t.Peer
+	for _, w := range found {
+		tasks, has, takes := plural(w.n, "task"), "has", "takes"
+		if w.n > 1 {
+			has, takes = "have", "take"
 		}
-		long := round(time.Duration(w.amount * float64(time.Second)))
-		switch {
-		case g.what != "" && w.n == 1:
-			say("1 task of %s has been %s for up to %v: %s.", g.kind, g.what, long, name)
-		case g.what != "":
-			say("%d tasks of %s have been %s for up to %v: %s.", w.n, g.kind, g.what, long, name)
-		case w.n == 1:
-			say("1 task of %s takes %.0f turns a second: %s. It yields, wakes itself, or has events without a pause.",
-				g.kind, w.amount, name)
-		default:
-			say("%d tasks of %s take up to %.0f turns a second: %s. They yield, wake themselves, or have events without a pause.",
-				w.n, g.kind, w.amount, name)
+		name := w.task.number()
+		if w.task.Peer != "" {
+			name += " of " + w.task.Peer
 		}
+		if w.what == "" {
+			say("%s of %s %s up to %.0f turns a second: %s, which yields, wakes itself, or has events without a pause.",
+				tasks, w.kind, takes, w.amount, name)
+			continue
+		}
+		long := time.Duration(w.amount * float64(time.Second))
+		say("%s of %s %s been %s for up to %v: %s.", tasks, w.kind, has, w.what, round(long), name)
 	}
 }
 

@@ -65,8 +65,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// A page that does not ask for tasks costs as much with many as with few, since they are looked at less often.
-func TestManyTasksAreLookedAtLessOften(t *testing.T) {
+// A page that does not ask for tasks costs as much with many as with few, since they are polled less often.
+func TestManyTasksArePolledLessOften(t *testing.T) {
 	begun := time.Now()
 	for n, rest := range map[int]time.Duration{10: 5 * time.Second, 2500: 5 * time.Second, 15_000: 30 * time.Second} {
 		tasks := make([]task, n)
@@ -79,7 +79,7 @@ func TestManyTasksAreLookedAtLessOften(t *testing.T) {
 	}
 }
 
-// What was broken: only the mean of all tasks of a kind was looked at, so one among many that rest was not found, and
+// What was broken: only the mean of all tasks of a kind was polled, so one among many that rest was not found, and
 // none was named.
 func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 	s, x, c := inspected(t)
@@ -113,11 +113,11 @@ func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 	all[77].waker.Wake()
 	turns(30_000)
 	require.Len(t, found(time.Second), 1)
-	require.Regexp(t, `^1 task of `+regexp.QuoteMeta(kind)+` takes 3\d{4} turns a second: 0/79\. It yields, wakes itself, or has events without a pause\.$`, before.Findings[0])
+	require.Regexp(t, `^1 task of `+regexp.QuoteMeta(kind)+` takes up to 3\d{4} turns a second: 0/79, which yields, wakes itself, or has events without a pause\.$`, before.Findings[0])
 	all[78].restless = true
 	all[78].waker.Wake()
 	turns(60_000)
-	require.Regexp(t, `^2 tasks of `+regexp.QuoteMeta(kind)+` take up to 3\d{4} turns a second: 0/(79|80)\. They yield, wake themselves, or have events without a pause\.$`,
+	require.Regexp(t, `^2 tasks of `+regexp.QuoteMeta(kind)+` take up to 3\d{4} turns a second: 0/(79|80), which yields, wakes itself, or has events without a pause\.$`,
 		found(time.Second)[0])
 }
 

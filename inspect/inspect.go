@@ -70,7 +70,7 @@ type Inspector struct {
 	clock  act.Clock
 	desks  []*desk
 	given  *report       // the latest
-	looked time.Duration // when tasks were asked for
+	polled time.Duration // when tasks were asked for
 }
 
 // Configure adds the Inspector's Trace to cfg, in addition to one that is set. Call it once, before [act.NewGroup] or
@@ -97,13 +97,14 @@ func (x *Inspector) Setup(s *act.Scheduler) error {
 	}
 	p := probes.Get(s)
 	p.bind()
-	if d := x.newDesk(p, s); d != nil {
+	if d := x.observe(p, s); d != nil {
 		s.Attach(d) // without the lock: the Trace is called
 	}
-	if err := x.record(p, s); err != nil {
-		return err
+	if x.recorder != nil && len(asks) > 0 {
+		if err := monitor.OnSignal(x.recorder, asks...)(s); err != nil {
+			return err
+		}
 	}
-	x.watch(p, s)
 	if x.site != nil || x.Address == "" {
 		return nil
 	}
@@ -112,49 +113,30 @@ func (x *Inspector) Setup(s *act.Scheduler) error {
 	return err
 }
 
-// newDesk returns a desk for s; nil if there is one, because the Group has run before.
-func (x *Inspector) newDesk(p *probe, s *act.Scheduler) *desk {
+// observe has the recorder and the watchdog observe s, and returns a desk for it; nil if it has one, because the Group has run
+// before.
+func (x *Inspector) observe(p *probe, s *act.Scheduler) *desk {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if slices.ContainsFunc(x.desks, func(d *desk) bool { return d.probe == p }) {
-		return nil
-	}
-	d := newDesk(p)
-	x.clock, x.desks = s.Clock(), append(x.desks, d)
-	return d
-}
-
-// record makes the recorder write files about s.
-func (x *Inspector) record(p *probe, s *act.Scheduler) error {
-	if x.Dir == "" {
-		return nil
-	}
-	x.mu.Lock()
-	if x.recorder == nil {
+	if x.Dir != "" && x.recorder == nil {
 		x.recorder = newRecorder(x, s.Logger())
-		x.recorder.start()
+		go x.recorder.run()
 	}
-	x.mu.Unlock()
 	p.recorder = x.recorder
-	if len(asks) == 0 {
-		return nil
-	}
-	return monitor.OnSignal(x.recorder, asks...)(s)
-}
-
-// watch adds s to the watchdog, which it starts with the first scheduler.
-func (x *Inspector) watch(p *probe, s *act.Scheduler) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	if x.watching && x.watchdog == nil {
-		if x.watchdog = newWatchdog(x.Watch, s.Logger()); x.watchdog != nil {
-			x.watchdog.recorder = x.recorder
+		if x.watchdog = newWatchdog(x.Watch, x.recorder, s.Logger()); x.watchdog != nil {
 			x.watchdog.start()
 		}
 	}
 	if x.watchdog != nil {
 		x.watchdog.watch(&p.watched, s.Index())
 	}
+	if slices.ContainsFunc(x.desks, func(d *desk) bool { return d.probe == p }) {
+		return nil
+	}
+	d := newDesk(p)
+	x.clock, x.desks = s.Clock(), append(x.desks, d)
+	return d
 }
 
 // Close ends the watchdog and the pages, and finishes the files that are being written. It waits until all of them have
@@ -211,13 +193,13 @@ func (x *Inspector) report(tasks, findings bool) *report {
 	}
 	now := x.clock.Monotonic()
 	r := x.given
-	look := tasks || findings && (r == nil || r.seen == nil || now-x.looked >= r.seen.rest)
-	if r == nil || now-r.asked >= fresh || look && !r.tasks {
-		r = x.census(look)
+	poll := tasks || findings && (r == nil || r.seen == nil || now-x.polled >= r.seen.rest)
+	if r == nil || now-r.asked >= fresh || poll && !r.tasks {
+		r = x.census(poll)
 		r.asked = now
 		x.find(r, x.given)
-		if x.given = r; look {
-			x.looked = now
+		if x.given = r; poll {
+			x.polled = now
 		}
 	}
 	return r

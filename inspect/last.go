@@ -37,7 +37,7 @@ func (w *watched) lines(events []event) (all []line) {
 		case what >= inTurn:
 			l.kind, l.tasks = w.kindName(e.kind()), []uint32{e.id()}
 			if what == inTurn {
-				l.outcome = outcome(e.verdict(), i == len(events)-1)
+				l.outcome = outcome(e.directive(), i == len(events)-1)
 			}
 		}
 		if n := len(all); n > 0 && all[n-1].what == l.what && all[n-1].outcome == l.outcome && all[n-1].kind == l.kind && l.what != others {
@@ -82,7 +82,7 @@ func lasted(began event, after []event) string {
 }
 
 // outcome says how a turn has ended. last says that nothing has happened after it.
-func outcome(v verdict, last bool) string {
+func outcome(v directive, last bool) string {
 	switch {
 	case v == byPanic:
 		return "panicked"

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -106,7 +105,7 @@ func TestATurnLeavesTheEventsBeforeIt(t *testing.T) {
 		w.note(eventOf(woken, zero, id))
 		require.Equal(t, sighting{seq: w.seq.Load(), kind: "one", id: 7, fd: 12}, w.sight())
 	}
-	w.verdict(act.Wait)
+	w.directive(act.Wait)
 	all := w.lastEvents()
 	require.Greater(t, len(all), ringSize-10)
 	lines := w.lines(all)
@@ -159,45 +158,15 @@ func TestKindsBeyondTheTableShareAName(t *testing.T) {
 
 func TestAnEventKeepsWhatItIsGiven(t *testing.T) {
 	for _, fd := range []int32{-1, 0, 1, maxFD} {
-		e := eventOf(inTurn, maxKind, maxID) | withFD(fd) | withVerdict(act.Failed) | lapBit
+		e := eventOf(inTurn, maxKind, maxID) | withFD(fd) | withDirective(act.Failed) | lapBit
 		require.Equal(t, fd, e.fd())
 		require.EqualValues(t, maxKind, e.kind())
 		require.EqualValues(t, maxID, e.id())
-		require.Equal(t, act.Failed, e.verdict())
+		require.Equal(t, act.Failed, e.directive())
 		require.Equal(t, inTurn, e.what())
 	}
 	require.EqualValues(t, -1, withFD(maxFD+1).fd())
 	require.EqualValues(t, maxID, eventOf(inTurn, 0, 1<<32-1).id())
 	year := 365 * 24 * time.Hour
 	require.Equal(t, year, (timed(passBegan, year) | lapBit).time())
-}
-
-func TestTheLastEventsOfAStuckSchedulerAreShown(t *testing.T) {
-	x, at := visited(t)
-	stuck, free := make(chan struct{}), make(chan struct{})
-	require.NoError(t, x.desks[1].probe.s.Post(func(s *act.Scheduler) {
-		s.Spawn(act.Func(func(*act.Task) act.Directive {
-			close(stuck)
-			<-free
-			return act.Done
-		}))
-	}))
-	<-stuck
-	defer close(free)
-	plain := func(*http.Request) {}
-	code, kind, body := get(t, at+"/last?token=secret&scheduler=1", plain)
-	require.Equal(t, 200, code)
-	require.Equal(t, plainText, kind)
-	require.Contains(t, body, "Scheduler 1, in a turn of ")
-	require.NotContains(t, body, "Scheduler 0")
-	lines := strings.Split(strings.TrimSpace(body), "\n")
-	require.Regexp(t, `^\S+ +turn +1 +has not ended +github.com/.*TestTheLastEventsOfAStuckSchedulerAreShown\S+ +3$`, lines[len(lines)-1])
-
-	_, _, body = get(t, at+"/last?token=secret", plain)
-	require.Contains(t, body, "\nScheduler 0, ")
-	require.Contains(t, body, "\nScheduler 1, ")
-	for _, wrong := range []string{"-1", "x"} {
-		code, _, _ = get(t, at+"/last?token=secret&scheduler="+wrong, plain)
-		require.Equal(t, 404, code)
-	}
 }

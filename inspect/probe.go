@@ -62,7 +62,9 @@ func newProbe(s *act.Scheduler) *probe {
 		watched: watched{name: fmt.Sprintf("%d of %p", s.Index(), s.Group())}, s: s, index: s.Index(), start: s.Now(),
 		kinds: map[string]*kind{}, idleSince: -1, idleUntil: -1, turnSince: -1,
 	}
-	s.Internals().Observe(p.panicked, p.resumed)
+	s.Internals().Observe(func(what string, stack []byte) {
+		p.panicked(fmt.Sprintf("%s of scheduler %d", what, p.index), stack)
+	}, p.resumed)
 	return p
 }
 
@@ -72,7 +74,7 @@ var trace = &act.Trace{
 	TurnStart: func(t *act.Task) { of(t).turnStart(t) },
 	TurnEnd:   func(t *act.Task, d act.Directive) { of(t).turnEnd(t, d) },
 	Woken:     func(t *act.Task) { of(t).taskWoken(t) },
-	Told:      func(t *act.Task, _ shutdown.Order) { of(t).taskTold(t) },
+	Told:      func(t *act.Task, _ shutdown.Order) { of(t).note(of(t).about(told, t)) },
 	Ended:     func(t *act.Task, err error) { of(t).taskEnded(t, err) },
 	Pass:      func(s *act.Scheduler) { probes.Get(s).passBegin() },
 	Idle:      func(s *act.Scheduler, atMost time.Duration) { probes.Get(s).idleBegin(atMost) },
@@ -123,8 +125,6 @@ func (p *probe) about(what event, t *act.Task) event {
 	return eventOf(what, p.rowAt(t, place).kind.number, place)
 }
 
-func (p *probe) taskTold(t *act.Task) { p.note(p.about(told, t)) }
-
 func (p *probe) taskEnded(t *act.Task, err error) {
 	r := p.row(t)
 	p.noteEnd(t, err)
@@ -151,11 +151,11 @@ func (p *probe) noteEnd(t *act.Task, err error) {
 		defer func() { p.panics(p.s.Internals().Place(t), p.row(t).kind.Name, cause.Stack) }() // with the event
 	}
 	switch {
-	case err == nil, inItsTurn && p.present.verdict() == act.Failed:
+	case err == nil, inItsTurn && p.present.directive() == act.Failed:
 	case err == act.ErrDropped:
 		p.note(p.about(dropped, t))
-	case inItsTurn && p.present.verdict() == unended:
-		p.verdict(byPanic)
+	case inItsTurn && p.present.directive() == unended:
+		p.directive(byPanic)
 	case panicking:
 		p.note(p.about(panicked, t))
 	default:
@@ -199,7 +199,7 @@ func (p *probe) turnStart(t *act.Task) {
 }
 
 func (p *probe) turnEnd(t *act.Task, d act.Directive) {
-	p.verdict(d)
+	p.directive(d)
 	if p.turnSince >= 0 {
 		took := p.clock() - p.turnSince
 		p.turnSince = -1
@@ -228,18 +228,15 @@ func (p *probe) idleBegin(atMost time.Duration) {
 	p.asleep(max(p.idleSince, p.s.Now()) - p.start)
 }
 
-// goOn notes that Run or Step has begun, and the end of the time in the Idler. The scheduler reads the clock after each sleep.
+// goOn notes that Run or Step has begun, or the end of the time in the Idler, after which the scheduler has read the clock.
 func (p *probe) goOn() {
 	if p.isAway() {
 		p.idleUntil = -1
 		p.s.Internals().Tie(p)
 	}
-	if p.idleSince >= 0 {
-		p.idleEnd()
+	if p.idleSince < 0 {
+		return
 	}
-}
-
-func (p *probe) idleEnd() {
 	how := facts.Asleep
 	if i, ok := p.s.Internals().Idler().(facts.Resting); ok {
 		how = i.Rest()

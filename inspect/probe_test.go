@@ -99,10 +99,10 @@ func TestAProbeTimesOneIn64(t *testing.T) {
 	require.Equal(t, 2*time.Millisecond, r.Wakes.Sum, "the second of two has waited for the turn of the first")
 }
 
-// looker is an Idler under which a look takes a second of the clock, and a sleep as long as it may.
-type looker struct{ *clock }
+// poller is an Idler under which a poll takes a second of the clock, and a sleep as long as it may.
+type poller struct{ *clock }
 
-func (l looker) Idle(atMost time.Duration) {
+func (l poller) Idle(atMost time.Duration) {
 	if atMost == 0 {
 		l.now += time.Second
 		return
@@ -127,7 +127,7 @@ func TestIdleTimeIsDividedByStrategy(t *testing.T) {
 			x.Configure(&cfg)
 			s := act.New(cfg)
 			defer func() { require.NoError(t, s.Close()) }()
-			s.Internals().SetIdler(looker{c})
+			s.Internals().SetIdler(poller{c})
 			require.NoError(t, x.Setup(s))
 			var tm act.Timer
 			begun := false

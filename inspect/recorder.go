@@ -23,16 +23,13 @@ const (
 )
 
 // reason is why a file is written.
-type reason int
+type reason string
 
 const (
-	aPanic reason = iota
-	aStall
-	aSignal
-	reasons
+	aPanic  reason = "panic"
+	aStall  reason = "stall"
+	aSignal reason = "signal"
 )
-
-var reasonNames = [reasons]string{aPanic: "panic", aStall: "stall", aSignal: "signal"}
 
 // recordings counts the files of [Inspector.Dir] since the start.
 type recordings struct {
@@ -53,7 +50,7 @@ type recorder struct {
 	ended chan struct{}
 
 	number                      atomic.Uint64 // of the latest file
-	underway                    [reasons]atomic.Int32
+	underway                    map[reason]*atomic.Int32
 	written, suppressed, failed atomic.Uint64
 }
 
@@ -78,15 +75,14 @@ func newRecorder(x *Inspector, log *zap.Logger) *recorder {
 		create: func(path string) (io.WriteCloser, error) {
 			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		},
-		asked: make(chan *recording, int(reasons)*filesAtOnce), ended: make(chan struct{}),
+		underway: map[reason]*atomic.Int32{aPanic: {}, aStall: {}, aSignal: {}},
+		asked:    make(chan *recording, 3*filesAtOnce), ended: make(chan struct{}),
 	}
 	if _, err := os.ReadDir(r.dir); err != nil {
 		log.Error("no files will be written with the last events", zap.Error(err))
 	}
 	return r
 }
-
-func (r *recorder) start() { go r.run() }
 
 // run is the goroutine of the recorder.
 func (r *recorder) run() {
@@ -115,7 +111,7 @@ func (r *recorder) ask(why reason, fill func(*recording)) *recording {
 	}
 	rec := &recording{reason: why, at: time.Now(), done: make(chan struct{})}
 	rec.path = filepath.Join(r.dir, fmt.Sprintf("inspect-%s-%d-%03d-%s.txt",
-		rec.at.UTC().Format("20060102T150405Z"), os.Getpid(), r.number.Add(1), reasonNames[why]))
+		rec.at.UTC().Format("20060102T150405Z"), os.Getpid(), r.number.Add(1), why))
 	fill(rec)
 	r.asked <- rec // there is room for all that are under way
 	return rec
@@ -197,24 +193,19 @@ func (r *recorder) stall(s *stall) string {
 	return rec.path
 }
 
-// panics has a file written for a panic in the turn of a task, or of a function that it has offloaded. What the panic said is
-// left out: it may be of a user. It is for the scheduler's thread.
+// panics has a file written for a panic in the turn of a task, or of a function that it has offloaded. It is for the scheduler's
+// thread.
 func (p *probe) panics(t uint32, kind string, stack []byte) *recording {
-	return p.recordPanic(fmt.Sprintf("task %d of scheduler %d, %s, has panicked", t, p.index, kind), stack)
+	return p.panicked(fmt.Sprintf("task %d of scheduler %d, %s,", t, p.index, kind), stack)
 }
 
-// panicked is for a panic that fails no task.
-func (p *probe) panicked(what string, stack []byte) {
-	p.recordPanic(fmt.Sprintf("%s of scheduler %d has panicked", what, p.index), stack)
-}
-
-func (p *probe) recordPanic(why string, stack []byte) *recording {
+// panicked has a file written for any panic. What the panic said is left out: it may be of a user.
+func (p *probe) panicked(who string, stack []byte) *recording {
 	if p.recorder == nil {
 		return nil
 	}
 	return p.recorder.ask(aPanic, func(rec *recording) {
-		rec.why = why
-		rec.more = string(stack)
+		rec.why, rec.more = who+" has panicked", string(stack)
 		rec.of, rec.events, rec.now = p, p.lastEvents(), p.clock()
 	})
 }
@@ -222,7 +213,7 @@ func (p *probe) recordPanic(why string, stack []byte) *recording {
 // Untie implements act's tied: Run or Step returns. In the middle of a turn it does so because a panic ends the process, with
 // act.Config.Crash, or because the action has ended the goroutine: then the file is written before.
 func (p *probe) Untie() bool {
-	if x := p.sight(); x.state() == turn && p.present.verdict() == unended {
+	if x := p.sight(); x.state() == turn && p.present.directive() == unended {
 		if rec := p.panics(x.id, x.kind, debug.Stack()); rec != nil {
 			select {
 			case <-rec.done:
@@ -246,9 +237,8 @@ func (x *Inspector) recorded(rec *recording, counts recordings) []byte {
 	var events bytes.Buffer
 	desks, clock := x.inspected()
 	writeLast(&events, desks, clock, rec) // before the questions for the Report are events themselves
-	out.WriteString("\n")
+	fmt.Fprintln(&out)
 	x.snapshot().page(nil).writeTo(&out)
-	out.WriteString("\n")
-	out.Write(events.Bytes())
+	fmt.Fprintf(&out, "\n%s", &events)
 	return valid(out.Bytes())
 }

@@ -128,7 +128,7 @@ func TestEachPanicWritesAFile(t *testing.T) {
 func recordingAlone(t *testing.T) (*recorder, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.InfoLevel)
 	r := newRecorder(&Inspector{Dir: t.TempDir()}, zap.New(core))
-	r.start()
+	go r.run()
 	t.Cleanup(r.close)
 	return r, logs
 }

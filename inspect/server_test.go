@@ -140,8 +140,14 @@ func TestTheSameIsInAllForms(t *testing.T) {
 	require.Contains(t, samples, `daimon_offloads_running{scheduler="0"}`)
 	require.Contains(t, samples, `daimon_turn_seconds_bucket{scheduler="0",le="+Inf"}`)
 
-	code, _, _ = get(t, at+"/nowhere?token=secret", plain)
-	require.Equal(t, 404, code)
+	_, kind, body = get(t, at+"/last?token=secret&scheduler=1", plain)
+	require.Equal(t, plainText, kind)
+	require.Regexp(t, `\nScheduler 1, [\s\S]*spawned +1 +\*inspect\.waiter +2`, body)
+	require.NotContains(t, body, "Scheduler 0")
+	for _, wrong := range []string{"/nowhere?", "/last?scheduler=-1&", "/last?scheduler=x&"} {
+		code, _, _ = get(t, at+wrong+"token=secret", plain)
+		require.Equal(t, 404, code, wrong)
+	}
 }
 
 // Prometheus drops a page that is not UTF-8. The path of a Unix socket need not be, and an action may say anything.

@@ -2,42 +2,13 @@ package inspect
 
 import (
 	"fmt"
-	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 )
-
-// orders are figures of a program.
-type orders struct{ open, paid atomic.Int64 }
-
-func (o *orders) Collect(add func(Metric)) {
-	add(Metric{Name: "shop_orders", Help: "orders that are open", Value: float64(o.open.Load())})
-	add(Metric{Name: "shop_orders_total", Help: "orders that have ended", Labels: []string{"how", "paid"}, Value: float64(o.paid.Load())})
-}
-
-func ExampleMetricSource() {
-	shop := &orders{}
-	shop.open.Add(2)
-	x := &Inspector{Address: "127.0.0.1:6060", Sources: []MetricSource{shop}} // with the others at /metrics
-	m := newMetrics()
-	x.collect(m, zap.NewNop())
-	m.write(os.Stdout)
-	// Output:
-	// # HELP shop_orders orders that are open
-	// # TYPE shop_orders gauge
-	// shop_orders{} 2
-	// # HELP shop_orders_total orders that have ended
-	// # TYPE shop_orders_total counter
-	// shop_orders_total{how="paid"} 0
-	// # HELP daimon_collected_refused Figures of sources of the program that are not on this page.
-	// # TYPE daimon_collected_refused gauge
-	// daimon_collected_refused{} 0
-}
 
 type collect func(add func(Metric))
 

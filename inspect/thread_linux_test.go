@@ -43,7 +43,7 @@ func plant(t *testing.T, want cause, posted bool, hold func(*gate)) stall {
 	t.Helper()
 	var now atomic.Pointer[gate]
 	found := make(chan stall, 1)
-	d := newWatchdog(Watch{}, zap.NewNop())
+	d := newWatchdog(Watch{}, nil, zap.NewNop())
 	d.start()
 	defer d.close()
 	ended := make(chan bool)
@@ -241,7 +241,7 @@ func TestAnotherSchedulerInASystemCallIsWaitedForByNobody(t *testing.T) {
 	for {
 		other.turn(one, 2, -1)
 		c.reports = limiter{}
-		c.looks(3)
+		c.polls(3)
 		if s := c.stalls().Last[0]; s.Task == 2 && s.Detail != "" {
 			require.Equal(t, "its stack is not known, since another scheduler is in a system call", s.Detail)
 			require.Empty(t, s.Stack)

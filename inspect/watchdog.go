@@ -86,16 +86,14 @@ type observed struct {
 }
 
 // newWatchdog returns a watchdog that is closed in the end; nil if w does not want one.
-func newWatchdog(w Watch, log *zap.Logger) *watchdog {
+func newWatchdog(w Watch, files *recorder, log *zap.Logger) *watchdog {
 	if w.Limit < 0 {
 		return nil
 	}
 	first := max(cmp.Or(w.Limit, 50*time.Millisecond), 10*time.Millisecond)
 	d := &watchdog{
 		limits: []limit{{first, (*watchdog).report}},
-		tick:   first / 2,
-		next:   first / 2,
-		log:    log,
+		tick:   first / 2, next: first / 2, log: log, recorder: files,
 	}
 	if first < again {
 		d.limits = append(d.limits, limit{again, (*watchdog).reportAgain})
@@ -133,7 +131,7 @@ func (d *watchdog) run() {
 	defer ticker.Stop()
 	for {
 		before := d.next
-		if d.look(time.Now()); d.next != before {
+		if d.poll(time.Now()); d.next != before {
 			ticker.Reset(d.next)
 		}
 		select {
@@ -159,12 +157,12 @@ func (d *watchdog) stalls() stalls {
 	return d.ledger.snapshot()
 }
 
-// look polls all schedulers once.
-func (d *watchdog) look(now time.Time) {
+// poll polls all schedulers once.
+func (d *watchdog) poll(now time.Time) {
 	gap := d.passed(now)
 	d.next = idleTicks * d.tick
 	for _, r := range d.records() {
-		if !d.lookAt(r, now, gap) {
+		if !d.pollOne(r, now, gap) {
 			d.next = d.tick
 		}
 	}
@@ -194,8 +192,8 @@ func (d *watchdog) passed(now time.Time) time.Duration {
 	return d.tick
 }
 
-// lookAt polls one scheduler. It reports whether that has slept since the latest poll.
-func (d *watchdog) lookAt(r *record, now time.Time, gap time.Duration) bool {
+// pollOne polls one scheduler. It reports whether that has slept since the latest poll.
+func (d *watchdog) pollOne(r *record, now time.Time, gap time.Duration) bool {
 	if x := r.sight(); x.seq != r.now.seq {
 		d.goesOn(r)
 		r.observed = observed{now: x, since: now, until: now}

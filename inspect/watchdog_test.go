@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// clocked is a watchdog whose looks a test makes, with schedulers that are nothing but their words.
+// clocked is a watchdog whose polls a test makes, with schedulers that are nothing but their words.
 type clocked struct {
 	*watchdog
 	now  time.Time
@@ -20,7 +20,7 @@ type clocked struct {
 
 func newClocked(t *testing.T, w Watch) *clocked {
 	core, logs := observer.New(zap.InfoLevel)
-	d := newWatchdog(w, zap.New(core))
+	d := newWatchdog(w, nil, zap.New(core))
 	t.Cleanup(d.close)
 	return &clocked{d, time.Now(), logs}
 }
@@ -31,11 +31,11 @@ func (c *clocked) scheduler() *watched {
 	return w
 }
 
-// looks n times, a tick after the other.
-func (c *clocked) looks(n int) {
+// polls n times, a tick after the other.
+func (c *clocked) polls(n int) {
 	for range n {
 		c.now = c.now.Add(c.tick)
-		c.look(c.now)
+		c.poll(c.now)
 	}
 }
 
@@ -56,9 +56,9 @@ func TestAStallIsReportedOnceAndAgainAfterASecondAndItsEnd(t *testing.T) {
 	}})
 	w := c.scheduler()
 	w.turn(one, 7, -1)
-	c.looks(2)
+	c.polls(2)
 	require.Empty(t, c.lines(), "it has lasted 25 ms, as far as is known")
-	c.looks(1)
+	c.polls(1)
 	require.Equal(t, []string{"a turn holds up its scheduler"}, c.lines())
 	s := c.stalls().Last[0]
 	require.Equal(t, "one", s.Kind)
@@ -67,21 +67,21 @@ func TestAStallIsReportedOnceAndAgainAfterASecondAndItsEnd(t *testing.T) {
 	require.WithinDuration(t, c.now.Add(-s.Lasted), s.Began, 0)
 	require.False(t, s.Ended)
 
-	c.looks(37)
+	c.polls(37)
 	require.Empty(t, c.lines())
-	c.looks(1)
+	c.polls(1)
 	require.Equal(t, []string{"a turn still holds up its scheduler"}, c.lines())
-	c.looks(39)
+	c.polls(39)
 	require.Empty(t, called)
-	c.looks(1)
+	c.polls(1)
 	require.Len(t, called, 1)
 	require.Equal(t, 2*time.Second+c.tick/2, called[0].Lasted)
-	c.looks(100)
+	c.polls(100)
 	require.Len(t, called, 1)
 	require.Empty(t, c.lines())
 
 	w.turn(one, 7, -1)
-	c.looks(1)
+	c.polls(1)
 	require.Equal(t, []string{"a turn that held up its scheduler has ended"}, c.lines())
 	all := c.stalls()
 	require.Len(t, all.Last, 1)
@@ -123,7 +123,7 @@ func TestWhatIsNoStall(t *testing.T) {
 			w := c.scheduler()
 			for i := range 1000 {
 				row.tick(w, i)
-				c.looks(1)
+				c.polls(1)
 			}
 			require.Empty(t, c.lines())
 			require.Equal(t, stalls{Last: []stall{}}, c.stalls())
@@ -136,9 +136,9 @@ func TestTooManyStallsAreCounted(t *testing.T) {
 	w := c.scheduler()
 	stall := func() {
 		w.turn(zero, 1, -1)
-		c.looks(3)
+		c.polls(3)
 		w.asleep(0)
-		c.looks(1)
+		c.polls(1)
 	}
 	for range burst + 5 {
 		stall()
@@ -151,7 +151,7 @@ func TestTooManyStallsAreCounted(t *testing.T) {
 	require.Len(t, c.lines(), 2*burst, "the begin and the end of those that were reported")
 
 	w.turn(zero, 1, -1)
-	c.looks(1 + int(refill/c.tick)) // it goes on, so it has a line after a second
+	c.polls(1 + int(refill/c.tick)) // it goes on, so it has a line after a second
 	require.EqualValues(t, burst+1, c.stalls().Reported)
 	stall()
 	require.EqualValues(t, burst+2, c.stalls().Reported, "there is room for another one")
@@ -176,11 +176,11 @@ func TestALateWatchdogSaysSo(t *testing.T) {
 	c := newClocked(t, Watch{})
 	w := c.scheduler()
 	w.turn(zero, 1, -1)
-	c.looks(1)
+	c.polls(1)
 	for range 2 {
 		require.Empty(t, c.lines())
 		c.now = c.now.Add(10 * time.Second) // the machine was suspended
-		c.looks(1)
+		c.polls(1)
 	}
 	require.Equal(t, []string{"a turn holds up its scheduler"}, c.lines(), "it was seen for 50 ms")
 	all := c.stalls()
@@ -193,20 +193,20 @@ func TestWhileAllSleepTheWatchdogLooksLessOften(t *testing.T) {
 	first, other := c.scheduler(), c.scheduler()
 	first.asleep(0)
 	other.pass(0)
-	c.looks(1)
+	c.polls(1)
 	require.Equal(t, c.tick, c.next, "they were seen for the first time")
 	other.asleep(0)
-	c.looks(1)
+	c.polls(1)
 	require.Equal(t, c.tick, c.next)
-	c.looks(1)
+	c.polls(1)
 	require.Equal(t, idleTicks*c.tick, c.next)
 	first.turn(zero, 1, -1)
 	c.now = c.now.Add((idleTicks - 1) * c.tick)
-	c.looks(1)
+	c.polls(1)
 	require.Equal(t, c.tick, c.next)
-	c.looks(1)
+	c.polls(1)
 	require.Empty(t, c.lines(), "the watchdog was not late, and nothing is known of the long time before")
-	c.looks(1)
+	c.polls(1)
 	require.Equal(t, []string{"a turn holds up its scheduler"}, c.lines())
 }
 
@@ -225,7 +225,7 @@ func TestAStallHasThePeerOfItsConnection(t *testing.T) {
 	require.NoError(t, raw.Control(func(fd uintptr) {
 		c := newClocked(t, Watch{})
 		c.scheduler().turn(zero, 1, int32(fd))
-		c.looks(3)
+		c.polls(3)
 		s := c.stalls().Last[0]
 		require.Equal(t, client.LocalAddr().String(), s.Peer)
 		line := c.logs.All()[0].ContextMap()

@@ -89,9 +89,9 @@ func (w *watched) turn(kind, id uint32, fd int32) {
 	w.enter(turn, w.present)
 }
 
-// verdict says how the present turn has ended.
-func (w *watched) verdict(v verdict) {
-	w.present |= withVerdict(v)
+// directive says how the present turn has ended.
+func (w *watched) directive(v directive) {
+	w.present |= withDirective(v)
 	w.ring[w.at%ringSize].Store(uint64(w.present | lap(w.at)))
 }
 
