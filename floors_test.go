@@ -89,7 +89,7 @@ const floors = `
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future context go.uber.org/zap net os runtime runtime/debug time
-	tasklet           act internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
+	tasklet           act internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
 	secure            act coro demon listener monitor internal/budget internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
