@@ -300,9 +300,7 @@ func (g *guest) Close() error {
 func Example_broadcast() {
 	server := program.Server{Addr: "127.0.0.1:7007"}
 	server.Parse()
-	chat := server.Listen(server.Addr, join)
-	chat.Limits.Overflow = listener.Abort
-	server.Run(chat)
+	server.Run(server.Listen(server.Addr, join))
 }
 
 func Example_limits() {

@@ -52,24 +52,20 @@ const (
 	permission
 )
 
-// acceptor makes an acceptor of a socket that listens at the address at. If the port in at is 0, the kernel has chosen
-// one.
-func (e *readiness) acceptor(fd int, at net.Addr, o engine.ListenOptions, sh *shared) (*acceptor, error) {
+// acceptor makes an acceptor of a socket that listens.
+func (e *readiness) acceptor(fd int, o engine.ListenOptions, sh *shared) (*acceptor, error) {
 	local := sh != nil && sh.path != ""
 	a := &acceptor{e: e, fd: fd, shared: sh, source: e.sourceOf(local, o.Limiter), addr: e.os.LocalAddr(fd),
 		options: o, foreign: sh != nil && sh.foreign}
 	if a.addr == nil {
-		if tcp, ok := at.(*net.TCPAddr); ok && tcp.Port == 0 {
-			_ = a.giveUp(fd) // the error that matters is the other one
-			return nil, errors.New("monitor: the kernel does not say which port it has chosen (getsockname); name one")
-		}
-		a.addr = at
+		_ = a.giveUp(fd) // the error that matters is the other one
+		return nil, errors.New("monitor: the kernel does not say where a socket listens (getsockname)")
 	}
-	kind := netpoll.Input
+	want := netpoll.In
 	if sh != nil {
-		kind = netpoll.SharedListener
+		want |= netpoll.Shared
 	}
-	slot, err := e.watch(fd, kind, a)
+	slot, err := e.register(fd, want, a)
 	if err != nil {
 		_ = a.giveUp(fd) // the error that matters is the other one
 		return nil, err

@@ -49,7 +49,11 @@ func (e *readiness) listen(o engine.ListenOptions) (*acceptor, error) {
 	case *net.TCPAddr:
 		return e.listenTCP(addr.AddrPort(), sibling, o)
 	case *net.UnixAddr:
-		return e.listenUnix(addr.Name, o)
+		fd, err := e.os.ListenUnix(addr.Name, o.Backlog, o.Prepare)
+		if err != nil {
+			return nil, err
+		}
+		return e.acceptor(fd, o, &shared{fd: fd, path: addr.Name, users: 1})
 	}
 	return nil, fmt.Errorf("monitor: listening on %T: %w", o.Addr, errors.ErrUnsupported)
 }
@@ -87,7 +91,7 @@ func (e *readiness) listenAt(at netip.AddrPort, o engine.ListenOptions) (*accept
 	if !netpoll.SpreadsTCP {
 		sh = &shared{fd: fd, users: 1}
 	}
-	return e.acceptor(fd, net.TCPAddrFromAddrPort(at), o, sh)
+	return e.acceptor(fd, o, sh)
 }
 
 // setTCP sets the options on the listening socket: connections inherit them, which saves a system call for each; but see
@@ -103,12 +107,11 @@ func (e *readiness) setTCP(fd int, o engine.ListenOptions) error {
 // inherit listens on a socket that another OS process has made. It closes the socket after an error.
 func (e *readiness) inherit(o engine.ListenOptions) (*acceptor, error) {
 	fd := o.Inherited
-	at := e.os.LocalAddr(fd)
 	var sh *shared
 	if o.Shared {
 		sh = &shared{fd: fd, users: 1}
 	}
-	switch at := at.(type) {
+	switch at := e.os.LocalAddr(fd).(type) {
 	case *net.TCPAddr:
 		if o.Shared {
 			sh.foreign = true
@@ -119,7 +122,7 @@ func (e *readiness) inherit(o engine.ListenOptions) (*acceptor, error) {
 	case *net.UnixAddr:
 		sh.path = at.Name
 	}
-	return e.acceptor(fd, at, o, sh)
+	return e.acceptor(fd, o, sh)
 }
 
 // shared is a listening socket that all schedulers of a Group have together.
@@ -134,14 +137,6 @@ type shared struct {
 	users int // 0: closed
 }
 
-func (e *readiness) listenUnix(path string, o engine.ListenOptions) (*acceptor, error) {
-	fd, err := e.os.ListenUnix(path, o.Backlog, o.Prepare)
-	if err != nil {
-		return nil, err
-	}
-	return e.acceptor(fd, o.Addr, o, &shared{fd: fd, path: path, users: 1})
-}
-
 func (e *readiness) join(a *acceptor, o engine.ListenOptions) (*acceptor, error) {
 	sh := a.shared
 	sh.mu.Lock()
@@ -153,7 +148,7 @@ func (e *readiness) join(a *acceptor, o engine.ListenOptions) (*acceptor, error)
 	if closed {
 		return nil, net.ErrClosed
 	}
-	return e.acceptor(sh.fd, a.addr, o, sh)
+	return e.acceptor(sh.fd, o, sh)
 }
 
 // leave takes the socket from the poller of e, which its arrivals would otherwise go on waking. The last scheduler to

@@ -1,8 +1,6 @@
 package monitor
 
 import (
-	"errors"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -48,12 +46,17 @@ func (o *output) Send(head, p []byte) (int, error) {
 	if err := o.begin(); err != nil {
 		return 0, err
 	}
-	n, err := o.end(o.k.source.e.os.Send(o.fd, head, p))
+	n, err := o.k.source.e.os.Send(o.fd, head, p)
 	switch {
-	case err == nil && n < len(head)+len(p):
-		err = ErrWouldBlock
-	case err != nil && err != ErrWouldBlock:
+	case err == syscall.EAGAIN:
+		return 0, ErrWouldBlock
+	case err != nil:
 		o.err = err
+		return 0, err
+	}
+	o.took(n)
+	if n < len(head)+len(p) {
+		err = ErrWouldBlock
 	}
 	return n, err
 }
@@ -64,23 +67,19 @@ func (o *output) SendFile(f *os.File, offset int64, n int) (int, error) {
 	if err := o.begin(); err != nil {
 		return 0, err
 	}
-	n, err := o.end(o.k.source.e.os.SendFile(o.fd, f, offset, n))
-	switch {
-	case err == nil && n == 0:
-		err = io.ErrUnexpectedEOF
-	case err == nil || err == ErrWouldBlock:
-	case err == syscall.EINVAL || errors.Is(err, errors.ErrUnsupported):
-		err = errors.ErrUnsupported
-	default:
-		if wrong := unreadable(f, offset); wrong != nil {
-			return n, wrong
-		}
+	n, err := o.k.source.e.os.SendFile(o.fd, f, offset, n)
+	if n > 0 {
+		o.took(n)
+		return n, nil
+	}
+	err, broken := fileError(f, offset, err)
+	if broken {
 		o.err = err
 	}
-	return n, err
+	return 0, err
 }
 
-// begin begins a system call, under mu, and end notes its outcome.
+// begin begins a system call, under mu.
 func (o *output) begin() error {
 	if o.fd < 0 {
 		return net.ErrClosed
@@ -89,16 +88,10 @@ func (o *output) begin() error {
 	return o.err
 }
 
-func (o *output) end(n int, err error) (int, error) {
-	switch err {
-	case nil:
-		o.calls++
-		o.sent.Add(uint64(n))
-		return n, nil
-	case syscall.EAGAIN:
-		return 0, ErrWouldBlock
-	}
-	return 0, err
+// took notes what a call has sent.
+func (o *output) took(n int) {
+	o.calls++
+	o.sent.Add(uint64(n))
 }
 
 func (o *output) Sent() uint64 { return o.sent.Load() }

@@ -82,8 +82,11 @@ func (e *readiness) Idle(atMost time.Duration) {
 	if err != nil {
 		panic(fmt.Errorf("monitor: polling: %w", err)) // Run ends with it: the scheduler would get no events
 	}
-	for i := range e.events[:n] {
-		e.dispatch(&e.events[i])
+	for _, ev := range e.events[:n] {
+		index, generation := uint32(ev.Tag), uint32(ev.Tag>>32)
+		if sl := &e.slots[index]; sl.generation == generation && sl.watcher != nil {
+			sl.watcher.event(ev.Ready)
+		}
 	}
 	if len(e.again) > 0 {
 		e.discardAgain()
@@ -93,22 +96,8 @@ func (e *readiness) Idle(atMost time.Duration) {
 // Interrupt ends a sleep in Idle. Any goroutine.
 func (e *readiness) Interrupt() { e.poller.Interrupt() }
 
-func (e *readiness) dispatch(ev *netpoll.Event) {
-	index, generation := uint32(ev.Tag), uint32(ev.Tag>>32)
-	if sl := &e.slots[index]; sl.generation == generation && sl.watcher != nil {
-		sl.watcher.event(ev.Ready)
-	}
-}
-
-// watch registers fd for w, until fd is closed. After an error the caller still owns fd.
-func (e *readiness) watch(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
-	if index, err = e.register(fd, k, w); err != nil {
-		return 0, fmt.Errorf("monitor: watching a descriptor: %w", err)
-	}
-	return index, nil
-}
-
-func (e *readiness) register(fd int, k netpoll.Kind, w watcher) (index uint32, err error) {
+// register registers fd for w, until fd is closed. After an error the caller still owns fd.
+func (e *readiness) register(fd int, want netpoll.Ready, w watcher) (index uint32, err error) {
 	if n := len(e.spare); n > 0 {
 		index, e.spare = e.spare[n-1], e.spare[:n-1]
 	} else {
@@ -117,7 +106,7 @@ func (e *readiness) register(fd int, k netpoll.Kind, w watcher) (index uint32, e
 	}
 	sl := &e.slots[index]
 	sl.watcher = w
-	if err := e.poller.Add(fd, uint64(sl.generation)<<32|uint64(index), k); err != nil {
+	if err := e.poller.Add(fd, uint64(sl.generation)<<32|uint64(index), want); err != nil {
 		e.unwatch(index)
 		return 0, err
 	}

@@ -16,37 +16,36 @@ func (k *socket) SendFile(f *os.File, offset int64, n int) (int, error) {
 		return 0, ErrWouldBlock
 	}
 	sent, err := k.source.e.os.SendFile(int(k.fd), f, offset, n)
-	switch {
-	case sent > 0:
+	if sent > 0 {
 		k.source.e.counts.Sends++
 		k.source.e.counts.Sent += uint64(sent)
 		return sent, nil
-	case err == nil:
-		return 0, io.ErrUnexpectedEOF
-	case err == syscall.EAGAIN:
+	}
+	err, broken := fileError(f, offset, err)
+	switch {
+	case broken:
+		k.fail(err)
+	case err == ErrWouldBlock:
 		k.state |= full
-		return 0, ErrWouldBlock
+	}
+	return 0, err
+}
+
+// fileError returns what the error of a call that has sent nothing of a file means, and whether it is the connection's. An
+// errno does not say whose it is: if the file can be read, it is the connection's.
+func fileError(f *os.File, offset int64, err error) (_ error, broken bool) {
+	switch {
+	case err == nil:
+		return io.ErrUnexpectedEOF, false
+	case err == syscall.EAGAIN:
+		return ErrWouldBlock, false
 	case err == syscall.EINVAL || errors.Is(err, errors.ErrUnsupported):
-		return 0, errors.ErrUnsupported
+		return errors.ErrUnsupported, false
 	}
-	return 0, k.blame(f, offset, err)
-}
-
-// blame finds out whether the file or the connection is at fault, which an errno does not say: if the file can be read,
-// it is the connection.
-func (k *socket) blame(f *os.File, offset int64, err error) error {
-	if wrong := unreadable(f, offset); wrong != nil {
-		return wrong
+	if _, wrong := f.ReadAt(make([]byte, 1), offset); wrong != nil && wrong != io.EOF {
+		return wrong, false
 	}
-	k.fail(err)
-	return err
-}
-
-func unreadable(f *os.File, offset int64) error {
-	if _, err := f.ReadAt(make([]byte, 1), offset); err != io.EOF {
-		return err
-	}
-	return nil
+	return err, true
 }
 
 // room continues work that had to wait for room.

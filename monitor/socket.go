@@ -35,7 +35,7 @@ func (e *readiness) sourceOf(local bool, limiter *engine.Limiter) *source {
 // descriptor is closed and the place released.
 func (src *source) adopt(fd int) (*socket, error) {
 	k := &socket{source: src, fd: int32(fd), since: src.e.tick()}
-	slot, err := src.e.watch(fd, netpoll.Stream, k)
+	slot, err := src.e.register(fd, netpoll.In|netpoll.Out, k)
 	if err != nil {
 		_ = src.e.os.Close(fd) // the error that matters is the other one
 		src.limiter.Release()

@@ -14,12 +14,20 @@ import (
 // Readable and Writable. One task at a time waits for input, and one for room. Its methods belong to the scheduler's
 // thread.
 type Watched struct {
-	fd             int
-	stop           func() error
-	want           netpoll.Ready // In, Out, or both
-	err            error         // why it is no longer watched; nil: it is
-	ready          netpoll.Ready // In and Out, if reported and not taken
-	reader, writer act.Waker
+	fd    int
+	stop  func() error
+	err   error // why it is no longer watched; nil: it is
+	input side
+	room  side
+}
+
+// side is one of the two that a descriptor may be watched for. It is the error of a call that has to wait: no allocation.
+type side struct {
+	w       *Watched
+	name    string // for its task
+	watched bool
+	ready   bool // reported and not taken
+	waiter  act.Waker
 }
 
 // Watch makes the engine of s report when fd is ready: any descriptor that a poller takes, such as a pipe, a terminal,
@@ -38,22 +46,17 @@ type Watched struct {
 // same number, or at Close. While a duplicate of fd is open, Linux goes on watching it, and refuses a duplicate that
 // gets the number of fd (EEXIST).
 func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
-	kind := netpoll.Stream
-	switch want {
-	case netpoll.In:
-		kind = netpoll.Input
-	case netpoll.Out:
-		kind = netpoll.Output
-	case netpoll.In | netpoll.Out:
-	default:
+	if want == 0 || want&^(netpoll.In|netpoll.Out) != 0 {
 		panic("monitor: Watch is for netpoll.In, netpoll.Out, or both")
 	}
 	e, err := EngineOf(s)
 	if err != nil {
 		return nil, err
 	}
-	w := &Watched{fd: fd, want: want}
-	if w.stop, err = e.Watch(fd, kind, w.report); err != nil {
+	w := &Watched{fd: fd}
+	w.input = side{w: w, name: "input from", watched: want&netpoll.In != 0}
+	w.room = side{w: w, name: "room in", watched: want&netpoll.Out != 0}
+	if w.stop, err = e.Watch(fd, want, w.report); err != nil {
 		return nil, fmt.Errorf("monitor: descriptor %d%s: %w", fd, whyNot(err), err)
 	}
 	return w, nil
@@ -77,19 +80,17 @@ func (w *Watched) report(r netpoll.Ready) {
 		return
 	}
 	if r&^netpoll.Out != 0 { // a read returns the error or the end
-		w.ready |= netpoll.In
-		w.reader.Wake()
+		w.input.report()
 	}
 	if r&(netpoll.Out|netpoll.Error) != 0 {
-		w.ready |= netpoll.Out
-		w.writer.Wake()
+		w.room.report()
 	}
 }
 
 func (w *Watched) end(err error) {
 	w.err = err
-	w.reader.Wake()
-	w.writer.Wake()
+	w.input.waiter.Wake()
+	w.room.waiter.Wake()
 }
 
 // Readable returns nil once for each report that fd may be read. Otherwise the error is an [act.Blocked], which wakes a
@@ -97,24 +98,11 @@ func (w *Watched) end(err error) {
 //
 // A report means that something changed, and several reports may count as one. So after nil, read until EAGAIN, and
 // only then call Readable again. There may be nothing to read.
-func (w *Watched) Readable() error { return w.take(netpoll.In, (*noInput)(w)) }
+func (w *Watched) Readable() error { return w.input.take() }
 
 // Writable is [Watched.Readable] for room to write. After nil, write until EAGAIN. It panics if fd is not watched for
 // netpoll.Out.
-func (w *Watched) Writable() error { return w.take(netpoll.Out, (*noRoom)(w)) }
-
-func (w *Watched) take(what netpoll.Ready, blocked error) error {
-	switch {
-	case w.want&what == 0:
-		panic("monitor: Readable is for a watch of netpoll.In, and Writable for one of netpoll.Out")
-	case w.err != nil:
-		return w.err
-	case w.ready&what == 0:
-		return blocked
-	}
-	w.ready &^= what
-	return nil
-}
+func (w *Watched) Writable() error { return w.room.take() }
 
 // Close ends the watch, and leaves fd open. It wakes the waiting tasks, whose next calls return an error that wraps
 // os.ErrClosed. A task that fails with this very error ends as intended, so the scheduler logs it at debug level. Close
@@ -136,8 +124,8 @@ func (w *Watched) Close() error {
 // Describe implements [act.Describer]: it covers all tasks that wait for w. The errors of Readable and Writable cover
 // only the task of their side.
 func (w *Watched) Describe(d *act.Description) {
-	(*noInput)(w).Describe(d)
-	(*noRoom)(w).Describe(d)
+	w.input.Describe(d)
+	w.room.Describe(d)
 }
 
 // closedWatch is a Watched as the error of a call after Close.
@@ -151,37 +139,37 @@ func (w *closedWatch) Unwrap() error { return os.ErrClosed }
 // Intended tells the scheduler that a task which fails with it ends as intended.
 func (w *closedWatch) Intended() {}
 
-// noInput and noRoom are a Watched as the error of a call: no allocation for a wait.
-type (
-	noInput Watched
-	noRoom  Watched
-)
+func (x *side) report() {
+	x.ready = true
+	x.waiter.Wake()
+}
 
-func (w *noInput) Error() string { return "monitor: nothing says that the descriptor may be read" }
-func (w *noRoom) Error() string  { return "monitor: nothing says that the descriptor has room" }
+func (x *side) take() error {
+	switch {
+	case !x.watched:
+		panic("monitor: Readable is for a watch of netpoll.In, and Writable for one of netpoll.Out")
+	case x.w.err != nil:
+		return x.w.err
+	case !x.ready:
+		return x
+	}
+	x.ready = false
+	return nil
+}
 
-func (w *noInput) Describe(d *act.Description) {
-	if w.reader.Armed() {
-		d.WaitsFor(fmt.Sprint("input from descriptor ", w.fd))
+func (x *side) Error() string { return fmt.Sprintf("monitor: no %s descriptor %d yet", x.name, x.w.fd) }
+
+func (x *side) Describe(d *act.Description) {
+	if x.waiter.Armed() {
+		d.WaitsFor(fmt.Sprint(x.name, " descriptor ", x.w.fd))
 	}
 }
 
-func (w *noRoom) Describe(d *act.Description) {
-	if w.writer.Armed() {
-		d.WaitsFor(fmt.Sprint("room in descriptor ", w.fd))
-	}
-}
-
-// Arm makes the next report of input wake t.
-func (w *noInput) Arm(t *act.Task) { (*Watched)(w).arm(&w.reader, netpoll.In, t) }
-
-// Arm makes the next report of room wake t.
-func (w *noRoom) Arm(t *act.Task) { (*Watched)(w).arm(&w.writer, netpoll.Out, t) }
-
-func (w *Watched) arm(waker *act.Waker, what netpoll.Ready, t *act.Task) {
-	*waker = t.Waker()
-	if w.err != nil || w.ready&what != 0 { // it came between
-		waker.Wake()
+// Arm makes the next report wake t.
+func (x *side) Arm(t *act.Task) {
+	x.waiter = t.Waker()
+	if x.w.err != nil || x.ready { // it came between
+		x.waiter.Wake()
 	}
 }
 
@@ -195,9 +183,9 @@ type descriptor struct {
 }
 
 // Watch implements engine.Engine.
-func (e *readiness) Watch(fd int, k netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error) {
+func (e *readiness) Watch(fd int, want netpoll.Ready, report func(netpoll.Ready)) (stop func() error, err error) {
 	d := &descriptor{e: e, fd: fd, report: report}
-	if d.slot, err = e.register(fd, k, d); err != nil {
+	if d.slot, err = e.register(fd, want, d); err != nil {
 		return nil, err
 	}
 	if e.foreign == nil {

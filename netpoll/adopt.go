@@ -8,7 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func adopt(fd int) (addr net.Addr, spread bool, err error) {
+// Adopt prepares fd, a listening socket that another OS process has made, for the other methods: it makes fd
+// close-on-exec, and non-blocking together with all descriptors of that socket. It returns the address. spread reports
+// whether further sockets may join its port by JoinTCP (see [SpreadsTCP]). The error is EINVAL if fd does not listen,
+// EPROTONOSUPPORT if it is not a stream socket, EAFNOSUPPORT if it is neither TCP nor Unix, EBADF or ENOTSOCK if it is
+// not a socket.
+func (System) Adopt(fd int) (addr net.Addr, spread bool, err error) {
 	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return nil, false, err
 	} else if kind != unix.SOCK_STREAM {
@@ -33,6 +38,7 @@ func adopt(fd int) (addr net.Addr, spread bool, err error) {
 	return addr, shared != 0, err
 }
 
-func duplicate(fd int) (int, error) {
+// Duplicate returns another descriptor for the socket of fd (dup(2)), close-on-exec.
+func (System) Duplicate(fd int) (int, error) {
 	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 }

@@ -37,20 +37,23 @@ func (s *selector) open() (err error) {
 	return err
 }
 
-// interest has the events to be reported, by kind. ERR and HUP are always reported. An exclusive registration takes IN,
-// OUT, ET and WAKEUP only: with RDHUP or PRI it is EINVAL (epoll_ctl(2)).
-var interest = [...]uint32{
-	Stream:         unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET,
-	Input:          unix.EPOLLIN | unix.EPOLLET,
-	Output:         unix.EPOLLOUT | unix.EPOLLET,
-	SharedListener: unix.EPOLLIN | unix.EPOLLET | unix.EPOLLEXCLUSIVE,
-}
-
-func (s *selector) add(fd int, tag uint64, k Kind) error {
-	if int(k) >= len(interest) {
+// add asks for the events of want. ERR and HUP are always reported. An exclusive registration takes IN, OUT, ET and WAKEUP
+// only: with RDHUP or PRI it is EINVAL (epoll_ctl(2)).
+func (s *selector) add(fd int, tag uint64, want Ready) error {
+	events := uint32(unix.EPOLLET)
+	switch want {
+	case In:
+		events |= unix.EPOLLIN
+	case Out:
+		events |= unix.EPOLLOUT
+	case In | Out:
+		events |= unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLPRI
+	case In | Shared:
+		events |= unix.EPOLLIN | unix.EPOLLEXCLUSIVE
+	default:
 		return unix.EINVAL
 	}
-	return s.control(fd, tag, interest[k])
+	return s.control(fd, tag, events)
 }
 
 func (s *selector) remove(fd int) error {

@@ -137,7 +137,7 @@ func crowdOf(t *testing.T, p *Poller, n int) (conns []*watched) {
 		}
 		hold(t, w.peer)
 		hold(t, w.fd)
-		require.NoError(t, p.Add(w.fd, uint64(i), Stream))
+		require.NoError(t, p.Add(w.fd, uint64(i), In|Out))
 		conns = append(conns, w)
 	}
 	return conns

@@ -22,13 +22,13 @@ func ExamplePoller() {
 	defer func() { _ = poller.Close() }()
 	door, _ := system.ListenTCP(netip.MustParseAddrPort("127.0.0.1:0"), 0)
 	defer func() { _ = system.Close(door) }()
-	_ = poller.Add(door, uint64(door), netpoll.Input)
+	_ = poller.Add(door, uint64(door), netpoll.In)
 	client, _, _ := system.DialTCP(netip.MustParseAddrPort(system.LocalAddr(door).String()))
 	defer func() { _ = system.Close(client) }()
 	_, _ = poller.Wait(make([]netpoll.Event, 1), -1) // a connection waits
 	conn, _ := system.Accept(door)
 	defer func() { _ = system.Close(conn) }()
-	_ = poller.Add(conn, uint64(conn), netpoll.Stream)
+	_ = poller.Add(conn, uint64(conn), netpoll.In|netpoll.Out)
 
 	_, _ = system.Send(client, []byte("hel"), []byte("lo"))
 	buffer := make([]byte, 100)

@@ -18,12 +18,10 @@ import (
 type selector struct {
 	kq    int
 	tags  []uint64 // by descriptor
-	kinds []Kind   // by descriptor; none: not added, or removed. One that was closed keeps its Kind.
+	wants []Ready  // by descriptor: as added; 0: not added, or removed. One that was closed keeps it.
 	buf   []unix.Kevent_t
 	interrupter
 }
-
-const none = SharedListener + 1
 
 func (s *selector) open() (err error) {
 	if s.kq, err = unix.Kqueue(); err != nil {
@@ -36,35 +34,37 @@ func (s *selector) open() (err error) {
 	return err
 }
 
-func (s *selector) add(fd int, tag uint64, k Kind) error {
-	if k > SharedListener {
+func (s *selector) add(fd int, tag uint64, want Ready) error {
+	switch want {
+	case In, Out, In | Out, In | Shared:
+	default:
 		return unix.EINVAL
 	}
 	if fd < 0 {
 		return unix.EBADF
 	}
 	for fd >= len(s.tags) {
-		s.tags, s.kinds = append(s.tags, 0), append(s.kinds, none)
+		s.tags, s.wants = append(s.tags, 0), append(s.wants, 0)
 	}
-	if s.kinds[fd] != none && s.has(fd) {
+	if s.wants[fd] != 0 && s.has(fd) {
 		return unix.EEXIST
 	}
-	s.tags[fd], s.kinds[fd] = tag, k
-	return s.filter(fd, k, unix.EV_ADD|unix.EV_CLEAR)
+	s.tags[fd], s.wants[fd] = tag, want
+	return s.filter(fd, want, unix.EV_ADD|unix.EV_CLEAR)
 }
 
 // has reports whether fd is registered: enabling its filters, which are enabled already, succeeds only then.
-func (s *selector) has(fd int) bool { return s.filter(fd, s.kinds[fd], unix.EV_ENABLE) == nil }
+func (s *selector) has(fd int) bool { return s.filter(fd, s.wants[fd], unix.EV_ENABLE) == nil }
 
-// filter changes the filters of a kind.
-func (s *selector) filter(fd int, k Kind, flags int) error {
+// filter changes the filters that want has.
+func (s *selector) filter(fd int, want Ready, flags int) error {
 	var changes [2]unix.Kevent_t
 	unix.SetKevent(&changes[0], fd, unix.EVFILT_READ, flags)
 	unix.SetKevent(&changes[1], fd, unix.EVFILT_WRITE, flags)
-	switch k {
-	case Stream:
+	switch want {
+	case In | Out:
 		return change(s.kq, changes[:])
-	case Output:
+	case Out:
 		return change(s.kq, changes[1:])
 	}
 	return change(s.kq, changes[:1])
@@ -72,12 +72,12 @@ func (s *selector) filter(fd int, k Kind, flags int) error {
 
 // remove takes the filters back.
 func (s *selector) remove(fd int) error {
-	if fd < 0 || fd >= len(s.kinds) {
+	if fd < 0 || fd >= len(s.wants) {
 		return unix.ENOENT
 	}
-	k := s.kinds[fd]
-	s.kinds[fd] = none
-	return s.filter(fd, k, unix.EV_DELETE)
+	want := s.wants[fd]
+	s.wants[fd] = 0
+	return s.filter(fd, want, unix.EV_DELETE)
 }
 
 // change applies changes and takes no events, so it does not sleep.
@@ -121,7 +121,7 @@ func (s *selector) translate(events []Event, got []unix.Kevent_t) int {
 			continue
 		}
 		fd := got[i].Ident
-		events[n] = Event{s.tags[fd], ready(&got[i], s.kinds[fd])}
+		events[n] = Event{s.tags[fd], ready(&got[i], s.wants[fd])}
 		n++
 	}
 	return n
@@ -129,12 +129,12 @@ func (s *selector) translate(events []Event, got []unix.Kevent_t) int {
 
 // ready translates an event. EV_EOF on the write filter alone means nothing, since CloseWrite sets it too; with an
 // error in Fflags the connection has failed.
-func ready(ev *unix.Kevent_t, k Kind) (r Ready) {
+func ready(ev *unix.Kevent_t, want Ready) (r Ready) {
 	ended := ev.Flags&unix.EV_EOF != 0
 	switch {
 	case ev.Filter == unix.EVFILT_WRITE:
 		r = Out
-	case k != Stream:
+	case want != In|Out:
 		r = In
 	case ended:
 		r = In | Partial | PeerClosed

@@ -12,7 +12,18 @@ import (
 // A path is a name in a file system, which outlives the program that has bound it. So listening there has a policy: a
 // live server is left alone, a stale file is replaced, and a lock orders programs that start at the same time.
 
-func listenUnix(path string, setting int, prepare func(string) error) (int, error) {
+// ListenUnix listens at a path, with a backlog as in ListenTCP, and returns the descriptor. A socket file at which nothing
+// listens is replaced. prepare, if not nil, is called with the path of the new socket file, before anyone can connect; if
+// it fails, the file is removed and ListenUnix returns its error. EADDRINUSE means that a program listens there, ENOTSOCK
+// that the path is another file, ENAMETOOLONG that it does not fit (107 bytes on Linux, 103 elsewhere). On Linux a path
+// that begins with @ or NUL is an abstract name, without a file. Close does not remove the file.
+//
+// ListenUnix finds out whether a program listens by connecting, so a live server accepts a connection that ends at once.
+// A lock (flock) of the directory orders two programs that start at the same time; ListenUnix waits for it for a second at
+// most. Without it (the directory is not readable, or another OS process holds the lock) the last to start could take the
+// path from another that has bound and does not listen yet. On kqueue a live server with a full backlog refuses as a dead
+// one does, so ListenUnix tries ten times within a tenth of a second.
+func (System) ListenUnix(path string, backlog int, prepare func(path string) error) (fd int, err error) {
 	if !fits(path) {
 		return -1, unix.ENAMETOOLONG
 	}
@@ -20,10 +31,10 @@ func listenUnix(path string, setting int, prepare func(string) error) (int, erro
 		return -1, unix.EINVAL // Linux would choose a name that no client knows
 	}
 	if abstract(path) {
-		return bindUnix(path, setting, prepare)
+		return bindUnix(path, backlog, prepare)
 	}
 	defer lockFolder(path)()
-	fd, err := bindUnix(path, setting, prepare)
+	fd, err = bindUnix(path, backlog, prepare)
 	switch {
 	case err != unix.EADDRINUSE:
 		return fd, err
@@ -35,7 +46,7 @@ func listenUnix(path string, setting int, prepare func(string) error) (int, erro
 	if err = unix.Unlink(path); err != nil && err != unix.ENOENT {
 		return -1, err
 	}
-	return bindUnix(path, setting, prepare)
+	return bindUnix(path, backlog, prepare)
 }
 
 func bindUnix(path string, setting int, prepare func(string) error) (int, error) {
@@ -76,7 +87,7 @@ func stale(path string) bool {
 		if try > 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
-		if fd, _, err := dialUnix(path); err != unix.ECONNREFUSED {
+		if fd, _, err := (System{}).DialUnix(path); err != unix.ECONNREFUSED {
 			_ = closeFD(fd)
 			return err == unix.ENOENT
 		}
@@ -84,7 +95,8 @@ func stale(path string) bool {
 	return true
 }
 
-func unlinkUnix(path string) error {
+// Unlink removes the file of a Unix socket at which nothing listens, and leaves any other file alone.
+func (System) Unlink(path string) error {
 	if path == "" || abstract(path) {
 		return nil
 	}

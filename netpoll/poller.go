@@ -28,9 +28,13 @@ const (
 	// It comes with every In of a Stream on kqueue, where not every kernel reports the mark, and costs one further
 	// receive, which returns EAGAIN. It never comes on Linux.
 	Partial
+	// Shared is for [Poller.Add] only: with In it watches a listening socket that several pollers watch. On Linux
+	// (EPOLLEXCLUSIVE) at least one of the pollers that wait reports an arrival, usually not all; on kqueue all do. An
+	// accept may find nothing.
+	Shared
 )
 
-var readyNames = [...]string{"in", "out", "peer-closed", "priority", "error", "partial"}
+var readyNames = [...]string{"in", "out", "peer-closed", "priority", "error", "partial", "shared"}
 
 // String lists the conditions, as in "in|out"; "none" if there are none.
 func (r Ready) String() string {
@@ -49,21 +53,6 @@ type Event struct {
 	Tag   uint64 // as given to Add
 	Ready Ready  // the conditions that hold
 }
-
-// Kind says how [Poller.Add] watches a descriptor.
-type Kind uint8
-
-const (
-	// Stream is a connection: watched for everything.
-	Stream Kind = iota
-	// Input is watched for In only: a listening socket that this poller alone watches, or the read end of a pipe.
-	Input
-	// Output is watched for Out only: the write end of a pipe.
-	Output
-	// SharedListener is one listening socket registered at several pollers: In only. On Linux (EPOLLEXCLUSIVE) at least
-	// one of the pollers that wait reports an arrival, usually not all; on kqueue all do. An accept may find nothing.
-	SharedListener
-)
 
 // reserved is the tag of the interrupt's own event.
 const reserved = ^uint64(0)
@@ -92,18 +81,19 @@ func (System) OpenPoller() (*Poller, error) {
 	return p, nil
 }
 
-// Add registers fd, edge-triggered. If it is ready already, the next Wait reports it. A second Add fails before fd is
+// Add registers fd, edge-triggered. want is In, Out, In|Shared, or In|Out, which is for a connection and reports all
+// conditions; anything else is EINVAL. If fd is ready already, the next Wait reports it. A second Add fails before fd is
 // closed or removed. The tag comes back with every event of fd; Add panics on ^uint64(0), which is reserved. Closing fd
 // unregisters it, unless a duplicate of it is open; a descriptor that stays open, because other pollers share it, needs
 // Remove.
-func (p *Poller) Add(fd int, tag uint64, k Kind) error {
+func (p *Poller) Add(fd int, tag uint64, want Ready) error {
 	if tag == reserved {
 		panic("netpoll: the tag ^uint64(0) belongs to the interrupt")
 	}
 	if p.closed {
 		return errClosed
 	}
-	return p.sel.add(fd, tag, k)
+	return p.sel.add(fd, tag, want)
 }
 
 // Remove unregisters fd, which stays open: this poller takes no more of its events, nor of the wake-ups

@@ -14,7 +14,9 @@ import (
 // errClosed is the error that a system call on a closed Poller would return.
 const errClosed = unix.EBADF
 
-func dialTCP(addr netip.AddrPort) (int, bool, error) {
+// DialTCP begins to connect to addr. If done is false, the connect is in progress: add fd to a [Poller], wait for Out
+// or Error, and call SocketError for the outcome. After an error there is no descriptor.
+func (System) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) {
 	domain, sa, err := sockaddr(addr)
 	if err != nil {
 		return -1, false, err
@@ -22,7 +24,9 @@ func dialTCP(addr netip.AddrPort) (int, bool, error) {
 	return connect(domain, sa)
 }
 
-func dialUnix(path string) (int, bool, error) {
+// DialUnix connects to the socket at path, as DialTCP does. EAGAIN is an error: the backlog of the
+// listener is full, and no event reports when it no longer is.
+func (System) DialUnix(path string) (fd int, done bool, err error) {
 	if !fits(path) {
 		return -1, false, unix.ENAMETOOLONG
 	}
@@ -44,7 +48,8 @@ func connect(domain int, sa unix.Sockaddr) (int, bool, error) {
 	return -1, false, err
 }
 
-func socketError(fd int) error {
+// SocketError takes the pending error of a socket (SO_ERROR), nil if there is none. The next call no longer sees it.
+func (System) SocketError(fd int) error {
 	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil || n == 0 {
 		return err
@@ -52,12 +57,16 @@ func socketError(fd int) error {
 	return unix.Errno(n)
 }
 
-func waiting(fd int) bool {
+// Waiting reports whether a connection waits to be accepted, without accepting it: a full server calls it before it
+// evicts an idle connection.
+func (System) Waiting(fd int) bool {
 	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return n > 0
 }
 
-func reset(fd int) error {
+// Reset closes fd and discards bytes that were not yet sent: a TCP peer sees ECONNRESET, on some systems after the
+// bytes that had arrived. A Unix peer sees the end of the stream, or ECONNRESET if fd had unread data.
+func (System) Reset(fd int) error {
 	linger := unix.Linger{Onoff: 1, Linger: 0}
 	err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &linger)
 	if e := closeFD(fd); err == nil {
@@ -66,7 +75,9 @@ func reset(fd int) error {
 	return err
 }
 
-func setNoDelay(fd int, on bool) error {
+// SetNoDelay makes the kernel send small segments at once (true), or gather them while earlier ones are not
+// acknowledged (TCP_NODELAY). The default, which Accept and DialTCP leave, is to gather.
+func (System) SetNoDelay(fd int, on bool) error {
 	v := 0
 	if on {
 		v = 1
@@ -74,7 +85,10 @@ func setNoDelay(fd int, on bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, v)
 }
 
-func setKeepAlive(fd int, idle time.Duration) error {
+// SetKeepAlive makes the kernel probe a TCP connection after idle without a sign of life, and again each idle, until
+// the kernel's number of probes is reached. idle is rounded up to seconds; 0 or less switches probing off. OpenBSD has
+// no times per connection: there it only switches probing on and off.
+func (System) SetKeepAlive(fd int, idle time.Duration) error {
 	if idle <= 0 {
 		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
 	}
@@ -86,7 +100,11 @@ func setKeepAlive(fd int, idle time.Duration) error {
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
 }
 
-func setBuffers(fd, receiving, sending int) error {
+// SetBuffers sets the sizes of fd's buffers in bytes (SO_RCVBUF, SO_SNDBUF); 0 leaves one to the kernel, which adapts
+// it (TCP). Unread bytes in either direction take that much of the kernel's memory for each connection. The kernel may
+// reduce the sizes (net.core.rmem_max and wmem_max) and adds room for itself: Linux doubles them. TCP connections
+// inherit the sizes of the listening socket, Unix connections not on all systems.
+func (System) SetBuffers(fd, receiving, sending int) error {
 	if receiving > 0 {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiving); err != nil {
 			return err

@@ -63,7 +63,7 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 	client, server := unixPair(t) // no delayed acknowledgements
 	hold(t, client)
 	hold(t, server)
-	require.NoError(t, p.Add(server, 1, Stream))
+	require.NoError(t, p.Add(server, 1, In|Out))
 	head, body, buf := []byte("head"), []byte("body"), make([]byte, 64)
 	events := make([]Event, 4)
 	for range 101 { // AllocsPerRun makes one call more than it is asked for

@@ -26,32 +26,32 @@ const (
 type selector struct{}
 
 func (*selector) open() error                              { return errSystem }
-func (*selector) add(int, uint64, Kind) error              { return errSystem }
+func (*selector) add(int, uint64, Ready) error             { return errSystem }
 func (*selector) remove(int) error                         { return errSystem }
 func (*selector) wait([]Event, time.Duration) (int, error) { return 0, errSystem }
 func (*selector) wake()                                    {}
 func (*selector) close() error                             { return errSystem }
 
-func listenTCP(netip.AddrPort, bool, int) (int, error)        { return -1, errSystem }
-func listenUnix(string, int, func(string) error) (int, error) { return -1, errSystem }
-func adopt(int) (net.Addr, bool, error)                       { return nil, false, errSystem }
-func duplicate(int) (int, error)                              { return -1, errSystem }
-func unlinkUnix(string) error                                 { return errSystem }
-func accept(int) (int, error)                                 { return -1, errSystem }
-func dialTCP(netip.AddrPort) (int, bool, error)               { return -1, false, errSystem }
-func waiting(int) bool                                        { return false }
-func dialUnix(string) (int, bool, error)                      { return -1, false, errSystem }
-func socketError(int) error                                   { return errSystem }
-func release()                                                {}
-func receive(int, []byte) (int, error)                        { return 0, errSystem }
-func send(int, []byte, []byte) (int, error)                   { return 0, errSystem }
-func sendFile(int, *os.File, int64, int) (int, error)         { return 0, errSystem }
-func closeWrite(int) error                                    { return errSystem }
-func closeFD(int) error                                       { return errSystem }
-func reset(int) error                                         { return errSystem }
-func localAddr(int) net.Addr                                  { return nil }
-func peerAddr(int) net.Addr                                   { return nil }
-func peerAddrPort(int) netip.AddrPort                         { return netip.AddrPort{} }
-func setNoDelay(int, bool) error                              { return errSystem }
-func setKeepAlive(int, time.Duration) error                   { return errSystem }
-func setBuffers(int, int, int) error                          { return errSystem }
+func listenTCP(netip.AddrPort, bool, int) (int, error)                 { return -1, errSystem }
+func (System) ListenUnix(string, int, func(string) error) (int, error) { return -1, errSystem }
+func (System) Adopt(int) (net.Addr, bool, error)                       { return nil, false, errSystem }
+func (System) Duplicate(int) (int, error)                              { return -1, errSystem }
+func (System) Unlink(string) error                                     { return errSystem }
+func accept(int) (int, error)                                          { return -1, errSystem }
+func (System) DialTCP(netip.AddrPort) (int, bool, error)               { return -1, false, errSystem }
+func (System) Waiting(int) bool                                        { return false }
+func (System) DialUnix(string) (int, bool, error)                      { return -1, false, errSystem }
+func (System) SocketError(int) error                                   { return errSystem }
+func release()                                                         {}
+func receive(int, []byte) (int, error)                                 { return 0, errSystem }
+func send(int, []byte, []byte) (int, error)                            { return 0, errSystem }
+func sendFile(int, *os.File, int64, int) (int, error)                  { return 0, errSystem }
+func closeWrite(int) error                                             { return errSystem }
+func closeFD(int) error                                                { return errSystem }
+func (System) Reset(int) error                                         { return errSystem }
+func localAddr(int) net.Addr                                           { return nil }
+func peerAddr(int) net.Addr                                            { return nil }
+func peerAddrPort(int) netip.AddrPort                                  { return netip.AddrPort{} }
+func (System) SetNoDelay(int, bool) error                              { return errSystem }
+func (System) SetKeepAlive(int, time.Duration) error                   { return errSystem }
+func (System) SetBuffers(int, int, int) error                          { return errSystem }

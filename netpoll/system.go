@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"time"
 )
 
 // System makes the socket calls of the operating system, without blocking. The zero System is ready for use.
@@ -45,53 +44,10 @@ func (System) JoinTCP(addr netip.AddrPort, backlog int) (fd int, err error) {
 	return listenTCP(addr, false, backlog)
 }
 
-// ListenUnix listens at a path, with a backlog as in ListenTCP, and returns the descriptor. A socket file at which nothing
-// listens is replaced. prepare, if not nil, is called with the path of the new socket file, before anyone can connect; if
-// it fails, the file is removed and ListenUnix returns its error. EADDRINUSE means that a program listens there, ENOTSOCK
-// that the path is another file, ENAMETOOLONG that it does not fit (107 bytes on Linux, 103 elsewhere). On Linux a path
-// that begins with @ or NUL is an abstract name, without a file. Close does not remove the file.
-//
-// ListenUnix finds out whether a program listens by connecting, so a live server accepts a connection that ends at once.
-// A lock (flock) of the directory orders two programs that start at the same time; ListenUnix waits for it for a second at
-// most. Without it (the directory is not readable, or another OS process holds the lock) the last to start could take the
-// path from another that has bound and does not listen yet. On kqueue a live server with a full backlog refuses as a dead
-// one does, so ListenUnix tries ten times within a tenth of a second.
-func (System) ListenUnix(path string, backlog int, prepare func(path string) error) (fd int, err error) {
-	return listenUnix(path, backlog, prepare)
-}
-
-// Adopt prepares fd, a listening socket that another OS process has made, for the other methods: it makes fd
-// close-on-exec, and non-blocking together with all descriptors of that socket. It returns the address. spread reports
-// whether further sockets may join its port by JoinTCP (see [SpreadsTCP]). The error is EINVAL if fd does not listen,
-// EPROTONOSUPPORT if it is not a stream socket, EAFNOSUPPORT if it is neither TCP nor Unix, EBADF or ENOTSOCK if it is
-// not a socket.
-func (System) Adopt(fd int) (addr net.Addr, spread bool, err error) { return adopt(fd) }
-
-// Duplicate returns another descriptor for the socket of fd (dup(2)), close-on-exec.
-func (System) Duplicate(fd int) (int, error) { return duplicate(fd) }
-
-// Unlink removes the file of a Unix socket at which nothing listens, and leaves any other file alone.
-func (System) Unlink(path string) error { return unlinkUnix(path) }
-
 // Accept accepts the next connection and returns its descriptor. Besides EAGAIN there are three kinds of errors: of the
 // connection, such as ECONNABORTED, after which the next may be fine (accept(2)); of resources, EMFILE, ENFILE, ENOBUFS
 // and ENOMEM, after which a connection may still wait, which no further edge reports; and of fd.
 func (System) Accept(fd int) (int, error) { return accept(fd) }
-
-// Waiting reports whether a connection waits to be accepted, without accepting it: a full server calls it before it
-// evicts an idle connection.
-func (System) Waiting(fd int) bool { return waiting(fd) }
-
-// DialTCP begins to connect to addr. If done is false, the connect is in progress: add fd to a [Poller], wait for Out
-// or Error, and call SocketError for the outcome. After an error there is no descriptor.
-func (System) DialTCP(addr netip.AddrPort) (fd int, done bool, err error) { return dialTCP(addr) }
-
-// DialUnix connects to the socket at path, as DialTCP does. EAGAIN is an error: the backlog of the
-// listener is full, and no event reports when it no longer is.
-func (System) DialUnix(path string) (fd int, done bool, err error) { return dialUnix(path) }
-
-// SocketError takes the pending error of a socket (SO_ERROR), nil if there is none. The next call no longer sees it.
-func (System) SocketError(fd int) error { return socketError(fd) }
 
 // Receive receives into p and returns how many bytes. It returns (0, io.EOF) at the end of the stream, (0, EAGAIN) if
 // nothing has arrived, and (0, nil) for an empty p, without a call. With Priority the caller has to call it twice, see
@@ -128,10 +84,6 @@ func (System) CloseWrite(fd int) error { return closeWrite(fd) }
 // number.
 func (System) Close(fd int) error { return closeFD(fd) }
 
-// Reset closes fd and discards bytes that were not yet sent: a TCP peer sees ECONNRESET, on some systems after the
-// bytes that had arrived. A Unix peer sees the end of the stream, or ECONNRESET if fd had unread data.
-func (System) Reset(fd int) error { return reset(fd) }
-
 // LocalAddr returns the address of this end, a *net.TCPAddr or *net.UnixAddr; nil if the kernel does not know it. A
 // Unix socket without a name has the Name "".
 func (System) LocalAddr(fd int) net.Addr { return localAddr(fd) }
@@ -143,20 +95,3 @@ func (System) PeerAddr(fd int) net.Addr { return peerAddr(fd) }
 // PeerAddrPort returns the [System.PeerAddr] of a TCP socket as a value; the zero value if it is not known, or after a
 // reset. On Linux it allocates nothing, which matters for a list of all connections.
 func (System) PeerAddrPort(fd int) netip.AddrPort { return peerAddrPort(fd) }
-
-// SetNoDelay makes the kernel send small segments at once (true), or gather them while earlier ones are not
-// acknowledged (TCP_NODELAY). The default, which Accept and DialTCP leave, is to gather.
-func (System) SetNoDelay(fd int, on bool) error { return setNoDelay(fd, on) }
-
-// SetKeepAlive makes the kernel probe a TCP connection after idle without a sign of life, and again each idle, until
-// the kernel's number of probes is reached. idle is rounded up to seconds; 0 or less switches probing off. OpenBSD has
-// no times per connection: there it only switches probing on and off.
-func (System) SetKeepAlive(fd int, idle time.Duration) error { return setKeepAlive(fd, idle) }
-
-// SetBuffers sets the sizes of fd's buffers in bytes (SO_RCVBUF, SO_SNDBUF); 0 leaves one to the kernel, which adapts
-// it (TCP). Unread bytes in either direction take that much of the kernel's memory for each connection. The kernel may
-// reduce the sizes (net.core.rmem_max and wmem_max) and adds room for itself: Linux doubles them. TCP connections
-// inherit the sizes of the listening socket, Unix connections not on all systems.
-func (System) SetBuffers(fd, receiving, sending int) error {
-	return setBuffers(fd, receiving, sending)
-}

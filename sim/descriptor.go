@@ -27,17 +27,6 @@ func (v *Server) Descriptor() *Descriptor {
 // FD returns the number of the descriptor, for [monitor.Watch].
 func (d *Descriptor) FD() int { return d.f.fd }
 
-// level returns what a watch of this kind reports now.
-func (d *Descriptor) level(k netpoll.Kind) netpoll.Ready {
-	switch k {
-	case netpoll.Input:
-		return d.ready & netpoll.In
-	case netpoll.Output:
-		return d.ready & netpoll.Out
-	}
-	return d.ready
-}
-
 // Ready makes the descriptor ready for netpoll.In, Out or both, until Take.
 func (d *Descriptor) Ready(r netpoll.Ready) {
 	d.ready |= r
@@ -68,13 +57,13 @@ func (d *Descriptor) Close() {
 type poll struct {
 	e      *completer
 	d      *Descriptor
-	kind   netpoll.Kind
+	want   netpoll.Ready
 	report func(netpoll.Ready)
 	over   bool
 }
 
 // Watch implements engine.Engine.
-func (e *completer) Watch(fd int, kind netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error) {
+func (e *completer) Watch(fd int, want netpoll.Ready, report func(netpoll.Ready)) (stop func() error, err error) {
 	f := e.r.server.kernel.get(fd, "watch")
 	switch {
 	case f == nil:
@@ -84,7 +73,7 @@ func (e *completer) Watch(fd int, kind netpoll.Kind, report func(netpoll.Ready))
 	case len(f.fake.polls) > 0:
 		return nil, syscall.EEXIST
 	}
-	p := &poll{e: e, d: f.fake, kind: kind, report: report}
+	p := &poll{e: e, d: f.fake, want: want, report: report}
 	p.d.polls = append(p.d.polls, p)
 	p.begin()
 	return p.stop, nil
@@ -93,7 +82,7 @@ func (e *completer) Watch(fd int, kind netpoll.Kind, report func(netpoll.Ready))
 // begin has a poll complete, if the descriptor is ready then.
 func (p *poll) begin() {
 	p.e.later(func() {
-		if ready := p.d.level(p.kind); !p.over && ready != 0 {
+		if ready := p.d.ready & p.want; !p.over && ready != 0 {
 			p.report(ready)
 			p.e.r.wake()
 		}

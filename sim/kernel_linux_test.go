@@ -67,10 +67,10 @@ func (h *recorder) close(fds ...int) {
 }
 
 // ready logs what is ready on fd.
-func (h *recorder) ready(fd int, kind netpoll.Kind) {
+func (h *recorder) ready(fd int, want netpoll.Ready) {
 	p, _ := h.os.OpenPoller()
 	events := make([]netpoll.Event, 1)
-	h.logf("add: %v", p.Add(fd, 1, kind))
+	h.logf("add: %v", p.Add(fd, 1, want))
 	n, err := p.Wait(events, 0)
 	h.logf("%d events, %v: %v", n, events[0].Ready, err)
 	_ = p.Close()
@@ -81,7 +81,7 @@ var scripts = map[string]func(h *recorder){
 		l, addr := h.listen()
 		h.close(l)
 		fd := h.dial(addr)
-		h.ready(fd, netpoll.Stream)
+		h.ready(fd, netpoll.In|netpoll.Out)
 		h.logf("error: %v", h.os.SocketError(fd))
 		h.logf("error: %v", h.os.SocketError(fd))
 		h.receive(fd)
@@ -105,7 +105,7 @@ var scripts = map[string]func(h *recorder){
 			h.send(fd, text)
 			fds = append(fds, fd)
 		}
-		h.ready(l, netpoll.Input)
+		h.ready(l, netpoll.In)
 		for range fds {
 			fd := h.accept(l)
 			h.receive(fd)
@@ -113,7 +113,7 @@ var scripts = map[string]func(h *recorder){
 			h.close(fd)
 		}
 		h.accept(l)
-		h.ready(l, netpoll.Input)
+		h.ready(l, netpoll.In)
 		h.close(fds...)
 		h.close(l)
 	},
@@ -123,9 +123,9 @@ var scripts = map[string]func(h *recorder){
 		h.send(a, "never mind")
 		h.logf("reset: %v", h.os.Reset(a))
 		h.settle()
-		h.ready(l, netpoll.Input)
+		h.ready(l, netpoll.In)
 		fd := h.accept(l)
-		h.ready(fd, netpoll.Stream)
+		h.ready(fd, netpoll.In|netpoll.Out)
 		h.receive(fd)
 		h.receive(fd)
 		h.receive(fd)
@@ -139,11 +139,11 @@ var scripts = map[string]func(h *recorder){
 		h.send(a, "last words")
 		h.close(a)
 		fd := h.accept(l)
-		h.ready(fd, netpoll.Stream)
+		h.ready(fd, netpoll.In|netpoll.Out)
 		h.receive(fd)
 		h.receive(fd)
 		h.send(fd, "x")
-		h.ready(fd, netpoll.Stream)
+		h.ready(fd, netpoll.In|netpoll.Out)
 		h.receive(fd)
 		h.send(fd, "x")
 		h.send(fd, "x")
@@ -154,7 +154,7 @@ var scripts = map[string]func(h *recorder){
 		a := h.dial(addr)
 		h.send(a, "hello")
 		h.close(l)
-		h.ready(a, netpoll.Stream)
+		h.ready(a, netpoll.In|netpoll.Out)
 		h.receive(a)
 		h.receive(a)
 		h.send(a, "x")
@@ -222,7 +222,7 @@ var scripts = map[string]func(h *recorder){
 		g := h.accept(l)
 		fds = append(fds, h.dialUnix("s"))
 		h.close(l)
-		h.ready(fds[1], netpoll.Stream)
+		h.ready(fds[1], netpoll.In|netpoll.Out)
 		h.receive(fds[1])
 		h.receive(fds[1])
 		h.send(fds[1], "x")

@@ -311,7 +311,7 @@ func (l *listening) wake() {
 		r := l.watches[(first+i)%n]
 		slept := r.p.idle()
 		r.list()
-		if slept && r.kind == netpoll.SharedListener {
+		if slept && r.want&netpoll.Shared != 0 {
 			return
 		}
 	}

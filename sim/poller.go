@@ -26,7 +26,7 @@ type registration struct {
 	p        *poller
 	f        *file
 	tag      uint64
-	kind     netpoll.Kind
+	want     netpoll.Ready
 	listed   bool
 	gone     bool
 	held     bool          // a delayed event is coming, and with it what happens meanwhile
@@ -81,9 +81,9 @@ func (r *registration) later(least, most time.Duration) {
 // level returns what is ready now.
 func (r *registration) level() (ready netpoll.Ready) {
 	if r.f.fake != nil {
-		return r.f.fake.level(r.kind)
+		return r.f.fake.ready & r.want
 	}
-	if r.kind != netpoll.Stream {
+	if r.want != netpoll.In|netpoll.Out {
 		if len(r.f.l.queue) > 0 {
 			return netpoll.In
 		}
@@ -116,24 +116,22 @@ func (e *end) levels() (ready netpoll.Ready) {
 }
 
 // Add and the following methods implement monitor.Poller.
-func (p *poller) Add(fd int, tag uint64, kind netpoll.Kind) error {
+func (p *poller) Add(fd int, tag uint64, want netpoll.Ready) error {
 	f := p.k.get(fd, "add")
 	if f == nil || p.closed {
 		return syscall.EBADF
 	}
-	err := p.add(f, tag, kind)
+	err := p.add(f, tag, want)
 	return p.k.w.result(f, "add to a poller", 0, err)
 }
 
-func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
+func (p *poller) add(f *file, tag uint64, want netpoll.Ready) error {
 	w := p.k.w
 	switch {
 	case tag == ^uint64(0):
 		panic("sim: the tag ^uint64(0) is reserved for the interrupt")
-	case kind > netpoll.SharedListener:
-		return syscall.EINVAL
-	case f.fake == nil && (kind == netpoll.Stream) != (f.end != nil) || f.p != nil:
-		w.Errorf("%v is added as kind %d, which it is not", f, kind)
+	case f.fake == nil && (want == netpoll.In|netpoll.Out) != (f.end != nil) || f.p != nil:
+		w.Errorf("%v is added for %v, which it is not", f, want)
 		return syscall.EINVAL
 	case f.reg != nil || f.l != nil && f.l.watchedBy(p) != nil:
 		w.Errorf("%v is added twice", f)
@@ -150,7 +148,7 @@ func (p *poller) add(f *file, tag uint64, kind netpoll.Kind) error {
 	} else {
 		f.l.watches = append(f.l.watches, r)
 	}
-	*r = registration{p: p, f: f, tag: tag, kind: kind}
+	*r = registration{p: p, f: f, tag: tag, want: want}
 	p.all = append(p.all, r)
 	if r.level() != 0 {
 		r.list()
@@ -215,9 +213,9 @@ const maxExtras = 64
 // drawReady draws one of the possible events.
 func (p *poller) drawReady(r *registration) netpoll.Ready {
 	switch {
-	case r.kind == netpoll.Output:
+	case r.want == netpoll.Out:
 		return netpoll.Out
-	case r.kind != netpoll.Stream:
+	case r.want != netpoll.In|netpoll.Out:
 		return netpoll.In
 	case r.f.end != nil && r.f.end.phase == connecting: // Out would say that it is connected
 		return netpoll.In
@@ -292,7 +290,7 @@ func (p *poller) event(r *registration, ready netpoll.Ready) netpoll.Event {
 	} else {
 		r.batch, r.again = p.waits, 0
 	}
-	if r.kind != netpoll.Stream {
+	if r.want != netpoll.In|netpoll.Out {
 		p.k.futile = 0 // accepting again is right
 	}
 	r.reported |= ready

@@ -19,7 +19,7 @@ func (b *kernelBench) poller() *poller {
 func (b *kernelBench) watched() (e *end, fd int, p *poller) {
 	e, fd = b.pair()
 	p = b.poller()
-	require.NoError(b.t, p.Add(fd, 7, netpoll.Stream))
+	require.NoError(b.t, p.Add(fd, 7, netpoll.In|netpoll.Out))
 	return e, fd, p
 }
 
@@ -64,7 +64,7 @@ func TestRoomIsReported(t *testing.T) {
 			e, fd = b.pair()
 		}
 		p := b.poller()
-		require.NoError(t, p.Add(fd, 7, netpoll.Stream))
+		require.NoError(t, p.Add(fd, 7, netpoll.In|netpoll.Out))
 		b.look(p)
 		capacity := e.in.capacity
 		n, err := b.Send(fd, nil, make([]byte, capacity+1))

@@ -98,7 +98,7 @@ func (h *recorder) connect(local bool) {
 	h.fds = []int{a, b}
 	for i, fd := range h.fds {
 		_ = h.os.SetNoDelay(fd, true) // small segments are not delayed
-		h.logf("add: %v", h.poller.Add(fd, uint64(i), netpoll.Stream))
+		h.logf("add: %v", h.poller.Add(fd, uint64(i), netpoll.In|netpoll.Out))
 	}
 	h.settle()
 	h.events()

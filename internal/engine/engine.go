@@ -26,7 +26,7 @@ type Engine interface {
 	// Watch begins to call report for the events of a descriptor, until stop is called: see monitor.Watch. The caller
 	// goes on owning the descriptor. A report may come without a cause. A report of 0 means that the descriptor was
 	// closed, and is the last one.
-	Watch(fd int, k netpoll.Kind, report func(netpoll.Ready)) (stop func() error, err error)
+	Watch(fd int, want netpoll.Ready, report func(netpoll.Ready)) (stop func() error, err error)
 }
 
 // Stream is monitor.Stream, which documents it: this package stands below monitor.

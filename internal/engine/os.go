@@ -43,7 +43,7 @@ type OS interface {
 
 // Poller is the part of an OS that belongs to one scheduler; see netpoll.Poller.
 type Poller interface {
-	Add(fd int, tag uint64, k netpoll.Kind) error
+	Add(fd int, tag uint64, want netpoll.Ready) error
 	Remove(fd int) error
 	Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 	Interrupt()

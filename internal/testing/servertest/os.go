@@ -217,14 +217,14 @@ type poller struct {
 	os *OS
 }
 
-func (p *poller) Add(fd int, tag uint64, k netpoll.Kind) error {
+func (p *poller) Add(fd int, tag uint64, want netpoll.Ready) error {
 	if err := p.os.call("add", fd); err != nil {
 		return err
 	}
 	p.os.mu.Lock()
 	p.os.tags[fd] = tag
 	p.os.mu.Unlock()
-	return p.Poller.Add(fd, tag, k)
+	return p.Poller.Add(fd, tag, want)
 }
 
 func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error) {
