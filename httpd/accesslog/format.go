@@ -31,7 +31,7 @@ func (f Format) append(to []byte, c *clock, s *act.Scheduler, w *httpd.Response,
 	if f == JSON {
 		return appendJSON(to, c, s, w, r, sent)
 	}
-	to = appendHost(to, r.RemoteAddr())
+	to = appendAddr(to, r.RemoteAddr(), false)
 	to = append(append(append(to, " - - ["...), c.common...), `] "`...)
 	if method := r.Method(); len(method) == 0 {
 		to = append(to, '-')
@@ -59,7 +59,7 @@ func appendJSON(to []byte, c *clock, s *act.Scheduler, w *httpd.Response, r *htt
 	to = append(append(to, `{"time":"`...), c.iso...)
 	to = append(to, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
 	to = append(append(to, c.zone...), `","client":"`...)
-	to = appendAddr(to, r.RemoteAddr())
+	to = appendAddr(to, r.RemoteAddr(), true)
 	to = append(to, `","tls":`...)
 	to = strconv.AppendBool(to, r.Conn().Internals().EndsInBand())
 	to = appendString(append(to, `,"method":`...), r.Method())
@@ -75,20 +75,16 @@ func appendJSON(to []byte, c *clock, s *act.Scheduler, w *httpd.Response, r *htt
 	return append(to, "}\n"...)
 }
 
-// appendHost appends the address of a client without its port.
-func appendHost(to []byte, addr net.Addr) []byte {
-	if at := facts.AddrPort(addr); at.IsValid() {
-		return at.Addr().AppendTo(to)
-	}
-	return appendAddr(to, addr)
-}
-
-// appendAddr appends the address of a client. One of a Unix socket has no name.
-func appendAddr(to []byte, addr net.Addr) []byte {
-	if at := facts.AddrPort(addr); at.IsValid() {
+// appendAddr appends the address of a client, with its port or without. One of a Unix socket has no name.
+func appendAddr(to []byte, addr net.Addr, port bool) []byte {
+	at := facts.AddrPort(addr)
+	_, unix := addr.(*net.UnixAddr)
+	switch {
+	case at.IsValid() && port:
 		return at.AppendTo(to)
-	}
-	if _, unix := addr.(*net.UnixAddr); unix {
+	case at.IsValid():
+		return at.Addr().AppendTo(to)
+	case unix:
 		return append(to, "unix:"...)
 	}
 	return append(to, '-') // the kernel no longer knows it

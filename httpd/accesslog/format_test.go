@@ -45,8 +45,8 @@ func TestAddresses(t *testing.T) {
 		{&net.UnixAddr{Name: "\n", Net: "unix"}, "unix:", "unix:"},
 		{nil, "-", "-"},
 	} {
-		require.Equal(t, row.host, string(appendHost(nil, row.addr)))
-		require.Equal(t, row.whole, string(appendAddr(nil, row.addr)))
+		require.Equal(t, row.host, string(appendAddr(nil, row.addr, false)))
+		require.Equal(t, row.whole, string(appendAddr(nil, row.addr, true)))
 	}
 }
 

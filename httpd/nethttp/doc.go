@@ -23,21 +23,18 @@
 //	client ◀──────────────────────── large answers: the goroutine sends by itself
 //
 // A Write of 16 KiB, and the third piece of a smaller answer that is sent piece by piece, lends the connection to the goroutine
-// (see httpd.Response.Lend). From then on the goroutine sends by itself, as with net/http, and a part of a file by sendfile(2);
-// the scheduler only waits for room. With TLS the goroutine reads the file and encrypts it. A connection whose filter hides it
-// (see monitor.Stream) cannot be lent: chunks of 16 KiB go to the scheduler, two at a time, and a Write of 64 KiB or more, which
-// is not copied, returns when the scheduler has taken all of it.
+// (see httpd.Response.Lend). From then on the goroutine sends by itself, as with net/http, and a part of a file by sendfile(2),
+// or with TLS encrypted. A connection whose filter hides it (see monitor.Stream) cannot be lent: chunks of 16 KiB go to the
+// scheduler, two at a time, and a Write of 64 KiB or more, which is not copied, returns when the scheduler has taken all of it.
 //
-// A body comes in chunks of up to 16 KiB, or of 64 KiB if it is large. At most 80 KiB, or 128 KiB of a large body, are on their
-// way to the handler, so a slow handler slows the client down.
+// At most 80 KiB of a body, or 128 KiB of a large one, are on their way to the handler, so a slow handler slows the client down.
 //
 // A handler that computes holds a processor of the Go runtime (GOMAXPROCS) for 10 ms at a time. While schedulers run, there
-// are two processors more than schedulers. When handlers hold all of them, another request waits for a processor three times:
-// to be read, handled and answered. With Inline it waits once. Requests to a server of net/http wait in the same way. A
-// semaphore in the handlers that compute, with a place for each CPU, keeps processors free for the others.
+// are two processors more than schedulers. When handlers hold all of them, another request waits for a processor three times,
+// and with Inline once. A semaphore in the handlers that compute, with a place for each CPU, keeps processors free.
 //
-// A garbage collection costs more CPU time while schedulers keep all CPUs busy. So [act.Run] makes collections of a small
-// heap rarer. A server whose handlers allocate much should run with a higher GOGC.
+// A garbage collection costs more CPU time while schedulers keep all CPUs busy. A server whose handlers allocate much should
+// run with a higher GOGC.
 //
 // A shutdown, such as that of Server.Shutdown, waits for all handlers within its bound, even for handlers whose clients have
 // gone. The contexts of requests end when the bound is reached, and not when the shutdown begins. Handlers that have not
@@ -46,13 +43,11 @@
 // signal.NotifyContext, as in examples/nethttp. Reads of a hijacked connection return net.ErrClosed once the shutdown has
 // begun; writes go on until the handler closes it.
 //
-// # In place of http.Server
-//
 // HTTP/2 is served to clients that begin with its preface. There is no http.Pusher.
 //
-// A [Server] has the fields and methods of an http.Server, except the ones for HTTP/2: replace the name of the type, and read in
-// its comments what differs. An Adapter is for programs that use more of Daimon: package program has flags, reloads and upgrades,
-// a service.Listener has filters and bounds, httpd.Server has time-outs and MaxBody, and accesslog writes a log.
+// A [Server] is for a program that has an http.Server: replace the name of the type. An Adapter is for programs that use more of
+// Daimon: package program has flags, reloads and upgrades, a service.Listener has filters and bounds, httpd.Server has time-outs
+// and MaxBody, and accesslog writes a log.
 //
 // # What is different
 //

@@ -22,8 +22,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// exchange is a request that a handler answers on a goroutine: the action of the request, and what its goroutine shares
-// with it.
+// exchange is the action of a request that a handler answers on a goroutine, and what the two share.
 type exchange struct {
 	req     http.Request // the first, for handlers that call runtime.SetFinalizer
 	ctx     values
@@ -87,6 +86,16 @@ const (
 	returned        // the handler has
 	abandoned       // the task has ended before
 	strayed         // and the handler has returned since
+)
+
+const (
+	// piecesPerTurn bounds how many pieces of an answer are sent in a turn.
+	piecesPerTurn = 16
+	// From which piece, or from which size on a goroutine sends by itself. To begin with that costs a turn of the task.
+	alonePieces = 2
+	aloneSize   = 16 << 10
+	// mostNamed bounds how much of a path is in a name.
+	mostNamed = 200
 )
 
 // ask is a request of the goroutine to the task, which it waits for.
@@ -239,9 +248,6 @@ func (x *exchange) time(over bool) {
 	}
 }
 
-// piecesPerTurn bounds how many pieces of an answer are sent in a turn.
-const piecesPerTurn = 16
-
 // broken returns why the client of a handler that has returned sees its connection aborted, or nil.
 func (x *exchange) broken() error {
 	switch {
@@ -282,18 +288,17 @@ func (x *exchange) receive(t *act.Task) {
 }
 
 // receivePiece receives some of the body. If much is to come, or comes in chunks, that is as much as a lane has memory for.
-func (x *exchange) receivePiece() error {
+func (x *exchange) receivePiece() (err error) {
+	n := 0
 	if x.toCome >= lane.Long || x.toCome < 0 {
-		n, err := x.in.Fill(x.receiveInto)
-		x.toCome -= int64(n)
-		return err
-	}
-	p, err := x.r.Body.Peek()
-	if err == nil {
-		n := x.in.Put(p)
+		n, err = x.in.Fill(x.receiveInto)
+	} else if p, failure := x.r.Body.Peek(); failure != nil {
+		err = failure
+	} else {
+		n = x.in.Put(p)
 		x.r.Body.Discard(n)
-		x.toCome -= int64(n)
 	}
+	x.toCome -= int64(n)
 	return err
 }
 
@@ -421,9 +426,6 @@ func (x *exchange) Close() error {
 	return nil
 }
 
-// mostNamed bounds how much of a path is in a name.
-const mostNamed = 200
-
 // stray is the task of a handler whose request was given up, because the client has gone or was too slow.
 type stray struct {
 	s     *act.Scheduler
@@ -455,7 +457,7 @@ func isBlocked(err error) bool {
 	return is
 }
 
-// The outlet of the writer, on the goroutine.
+// What follows is the outlet of the writer, on the goroutine.
 
 func (x *exchange) keeps() bool { return false }
 
@@ -500,12 +502,6 @@ func (x *exchange) alone(send func(from int64) (int64, error)) (sent int64, err 
 	}
 }
 
-// From which piece, or from which size on a goroutine sends by itself. To begin with that costs a turn of the task.
-const (
-	alonePieces = 2
-	aloneSize   = 16 << 10
-)
-
 // borrow has the goroutine send by itself, if it may.
 func (x *exchange) borrow() {
 	if x.borrowed {
@@ -526,7 +522,7 @@ func (x *exchange) sendFile(f *os.File, offset, n int64) (sent int64, err error)
 	return x.alone(func(from int64) (int64, error) { return x.sender.SendFile(f, offset+from, n-from) })
 }
 
-// errorOf returns what an error of a lane is for a handler.
+// errorOf returns what an error of a lane is for a handler: after ErrOver the request was given up.
 func (x *exchange) errorOf(err error) error {
 	switch {
 	case err != lane.ErrOver:
@@ -534,7 +530,7 @@ func (x *exchange) errorOf(err error) error {
 	case x.slow.Load():
 		return httpd.ErrSlow
 	}
-	return net.ErrClosed // the request was given up
+	return net.ErrClosed
 }
 
 func (x *exchange) lane() *lane.Lane {

@@ -273,15 +273,6 @@ func handlers() []row {
 			differs: []but{{"", "\tConnection: close\n", "", "http.MaxBytesReader"},
 				{"", "closed", "lasts", "http.MaxBytesReader"}}},
 		{name: "TimeoutHandler", handler: serves(http.TimeoutHandler(hello, time.Hour, "late"))},
-		{name: "a Basic user", request: with("Authorization: Basic YTpi"),
-			handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
-				user, password, ok := r.BasicAuth()
-				s.say("%q %q %t", user, password, ok)
-				w.Header().Set("WWW-Authenticate", "Basic realm=\"a\"")
-				w.WriteHeader(401)
-			}},
-		{name: "a form", request: post("Content-Type: application/x-www-form-urlencoded\nContent-Length: 7", "a=b&c=d"),
-			handler: func(s *scene, w http.ResponseWriter, r *http.Request) { s.say("%q %v", r.FormValue("c"), r.Form) }},
 		{name: "a form in parts", request: post("Content-Type: multipart/form-data; boundary=x\nTransfer-Encoding: chunked",
 			"49\n--x\nContent-Disposition: form-data; name=a; filename=b\n\nhello\n--x--\n\n0\n\n"),
 			handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
@@ -293,8 +284,6 @@ func handlers() []row {
 				s.read(f, 6)
 				s.say("%s %d %q", h.Filename, h.Size, h.Header)
 			}},
-		{name: "cookies", request: with("Cookie: a=b; c=\"d e\""),
-			handler: func(s *scene, w http.ResponseWriter, r *http.Request) { s.say("%v", r.Cookies()) }},
 		{name: "the context", request: get, handler: func(s *scene, w http.ResponseWriter, r *http.Request) {
 			ctx := r.Context()
 			_, bounded := ctx.Deadline()
@@ -305,15 +294,12 @@ func handlers() []row {
 		{name: "ReverseProxy", request: "GET /large HTTP/1.1\nHost: a\nConnection: b\nB: c\n\n", handler: serves(proxy)},
 		{name: "ErrAbortHandler", raw: true, handler: does("abort"),
 			differs: []but{{"", "reset: false", "reset: true", "the client sees a reset"}}},
-		ranged("Range: bytes=2-4"), ranged("Range: bytes=2-4,6-"), beyond, ranged("Range: bytes=-3"),
-		ranged("If-Modified-Since: Sun, 09 Sep 2001 01:46:40 GMT"), ranged("If-Unmodified-Since: Sun, 09 Sep 2000 01:46:40 GMT"),
-		ranged("If-Range: \"a\"\nRange: bytes=2-4"),
+		ranged("Range: bytes=2-4,6-"), beyond,
 	}
-	for _, request := range []string{"GET /", "GET /b", "GET /b/", "GET /b/index.html", "GET /large", "HEAD /large", "GET /none", "POST /a.txt"} {
+	for _, request := range []string{"GET /b", "GET /b/", "GET /large", "HEAD /large"} {
 		rows = append(rows, row{name: "FileServer: " + request, request: request + " HTTP/1.1\nHost: a\n\n", handler: served})
 	}
-	for _, request := range []string{"GET /a/1/2/3", "GET /a/1", "HEAD /a/1/", "PUT /a/1/2", "GET /a/../c", "GET //c", "GET /c", "GET /c/d?e", "GET /none",
-		"POST http://b/d", "POST http://b:80/d", "GET http://b/d", "OPTIONS /a/1/"} {
+	for _, request := range []string{"GET /a/1/2/3", "GET /a/../c", "GET //c", "GET /c/d?e", "POST http://b:80/d"} {
 		rows = append(rows, row{name: "ServeMux: " + request, request: request + " HTTP/1.1\nHost: a\n\n", handler: serves(mux)})
 	}
 	return rows

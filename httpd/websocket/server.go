@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha1"
 	"encoding/base64"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -39,25 +40,21 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 		panic("websocket: Server without a Handler")
 	}
 	key, keys := last(r, "Sec-WebSocket-Key")
+	nonce, err := base64.StdEncoding.AppendDecode(nil, key)
 	version, versions := last(r, "Sec-WebSocket-Version")
 	switch {
 	case string(r.Method()) != "GET":
-		w.StatusOnly(405)
-		w.Add("Allow", "GET")
-		return nil
+		return refuse(w, 405, "Allow", "GET")
 	case string(version) != "13" || versions != 1:
-		return refuse(w)
-	case keys != 1 || !isKey(key):
-		w.StatusOnly(400)
-		return nil
+		return refuse(w, 426, understood...)
+	case keys != 1 || err != nil || len(nonce) != 16:
+		return refuse(w, 400)
 	case !v.mayConnect(r):
-		w.StatusOnly(403)
-		return nil
+		return refuse(w, 403)
 	}
 	terms, extensions, err := deflate.Answer(r.Values("Sec-WebSocket-Extensions"), v.Takeover)
 	if err != nil {
-		w.StatusOnly(400)
-		return nil
+		return refuse(w, 400)
 	}
 	var codec *deflate.Codec
 	if v.Compress > 0 && extensions != "" {
@@ -70,10 +67,9 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	})
 	switch {
 	case err == httpd.ErrNoUpgrade:
-		return refuse(w)
+		return refuse(w, 426, understood...)
 	case err != nil: // it has a body
-		w.StatusOnly(400)
-		return nil
+		return refuse(w, 400)
 	}
 	w.Add("Sec-WebSocket-Accept", accept(key))
 	if subprotocol != "" {
@@ -93,22 +89,16 @@ func last(r *httpd.Request, name string) (value []byte, n int) {
 	return value, n
 }
 
-// refuse says what would be understood (RFC 6455 4.4).
-func refuse(w *httpd.Response) act.Action {
-	w.StatusOnly(426)
-	w.Add("Upgrade", "websocket")
-	w.Add("Sec-WebSocket-Version", "13")
-	return nil
-}
+// understood says what would be understood (RFC 6455 4.4).
+var understood = []string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13"}
 
-// isKey reports whether key is 16 bytes in base64.
-func isKey(key []byte) bool {
-	var to [18]byte
-	if len(key) != 24 {
-		return false
+// refuse answers with a status, and fields as name and value in turn.
+func refuse(w *httpd.Response, status int, fields ...string) act.Action {
+	w.StatusOnly(status)
+	for pair := range slices.Chunk(fields, 2) {
+		w.Add(pair[0], pair[1])
 	}
-	n, err := base64.StdEncoding.Decode(to[:], key)
-	return err == nil && n == 16
+	return nil
 }
 
 // accept returns the answer to a key (RFC 6455 4.2.2).
@@ -123,34 +113,18 @@ func (v *Server) mayConnect(r *httpd.Request) bool {
 		return v.Origin(r)
 	}
 	origin, n := last(r, "Origin")
-	return n == 0 || n == 1 && sameHost(origin, r.Host())
+	return n == 0 || n == 1 && sameHost(string(origin), string(r.Host()))
 }
 
 // sameHost reports whether an origin (RFC 6454 6.2), which is not an opaque one, has the given host and port. A port that is
 // not written is that of the origin's scheme: the request does not say whether there was TLS somewhere before.
-func sameHost(origin, host []byte) bool {
-	scheme, at, ok := bytes.Cut(origin, []byte("://"))
-	var standard string
-	switch {
-	case !ok:
+func sameHost(origin, host string) bool {
+	u, err := url.Parse(origin)
+	if err != nil || u.Hostname() == "" || !strings.EqualFold(origin, u.Scheme+"://"+u.Host) {
 		return false
-	case bytes.EqualFold(scheme, []byte("http")):
-		standard = "80"
-	case bytes.EqualFold(scheme, []byte("https")):
-		standard = "443"
 	}
-	name, port := cutPort(at, standard)
-	ours, our := cutPort(host, standard)
-	return len(name) > 0 && bytes.EqualFold(name, ours) && port == our
-}
-
-// cutPort cuts the port off a host, which may be an IPv6 address in brackets.
-func cutPort(host []byte, standard string) (name []byte, port string) {
-	i := bytes.LastIndexByte(host, ':')
-	if i < 0 || i < bytes.LastIndexByte(host, ']') {
-		return host, standard
-	}
-	return host[:i], cmp.Or(string(host[i+1:]), standard)
+	ours, standard := url.URL{Host: host}, map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return strings.EqualFold(u.Hostname(), ours.Hostname()) && cmp.Or(u.Port(), standard) == cmp.Or(ours.Port(), standard)
 }
 
 func (v *Server) choose(r *httpd.Request) string {
