@@ -93,15 +93,8 @@ type label string
 
 func (l label) String() string { return string(l) }
 
-// intended is the error of a task for which something of this program was closed while the task waited for it.
-type intended interface{ Intended() }
-
-// report logs a failure, and an end that is intended at debug level, as services do with connections that this side has closed.
+// report logs a failure.
 func (s *Scheduler) report(who fmt.Stringer, err error) {
-	if _, ok := err.(intended); ok {
-		s.logger.Debug("what a task waited for was closed by this side", zap.Stringer("task", who), zap.Error(err))
-		return
-	}
 	fields := []zap.Field{zap.String("task", who.String())}
 	if t, ok := who.(*Task); ok {
 		if x, ok := t.action.(facts.Connected); ok {

@@ -105,8 +105,7 @@ func (w *Watched) Readable() error { return w.input.take() }
 func (w *Watched) Writable() error { return w.room.take() }
 
 // Close ends the watch, and leaves fd open. It wakes the waiting tasks, whose next calls return an error that wraps
-// os.ErrClosed. A task that fails with this very error ends as intended, so the scheduler logs it at debug level. Close
-// fails if fd was closed before. A second Close does nothing.
+// os.ErrClosed. Close fails if fd was closed before. A second Close does nothing.
 func (w *Watched) Close() error {
 	if _, again := w.err.(*closedWatch); again {
 		return nil
@@ -135,9 +134,6 @@ func (w *closedWatch) Error() string {
 	return fmt.Sprintf("monitor: the watch of descriptor %d was closed", w.fd)
 }
 func (w *closedWatch) Unwrap() error { return os.ErrClosed }
-
-// Intended tells the scheduler that a task which fails with it ends as intended.
-func (w *closedWatch) Intended() {}
 
 func (x *side) report() {
 	x.ready = true
