@@ -286,7 +286,7 @@ func goFiles(t *testing.T) (files []string) {
 // to differ, and for a simulation to miss something.
 var doors = map[string][]string{
 	"act/config.go":                          {"time.Now", "time.Since"},                                       // the system's Clock
-	"act/park.go":                            {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
+	"act/idle.go":                            {"time.NewTimer"},                                                // the Idler of a scheduler without descriptors
 	"act/group.go":                           {"go"},                                                           // the threads, and the goroutines that wait for them
 	"internal/pool/pool.go":                  {"go"},                                                           // the default Executor, and the slots of handshakes
 	"coro/routine.go":                        {"time.AfterFunc"},                                               // a stopped body that does not end is reported

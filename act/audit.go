@@ -4,33 +4,32 @@ import "fmt"
 
 // Audit checks, for simulations, that the parts of the scheduler agree with each other: each task is in the queue that its state
 // demands and in no other, and there are as many of each kind as are counted. It is called between two Steps.
-func (s internals) Audit() error {
-	queued := map[*Task]bool{}
-	for _, q := range []struct {
-		of    *queue
-		state state
-		kind  flags // of the tasks in it
-	}{{&s.ready, ready, 0}, {&s.demonic, ready, isDemon}, {&s.demons, ready, isDemon}, {&s.exhausted, exhausted, 0}} {
-		for t := q.of.head; t != nil; t = t.next {
-			switch {
-			case queued[t]:
+func (s internals) Audit() (wrong error) {
+	queued := map[*Task]*queue{}
+	for _, q := range []*queue{&s.ready, &s.demonic, &s.demons, &s.exhausted} {
+		for t := q.head; t != nil; t = t.next {
+			if queued[t] != nil {
 				return fmt.Errorf("%v is in two places of the queues", t)
-			case t.state != q.state:
-				return fmt.Errorf("%v is in a queue of state %d with state %d", t, q.state, t.state)
-			case t.flags&isDemon != q.kind && q.state == ready:
-				return fmt.Errorf("%v is in a queue that is not for its kind", t)
 			}
-			queued[t] = true
-			if t == q.of.tail {
+			if queued[t] = q; t == q.tail {
 				break
 			}
 		}
 	}
-	live, installed, out, lasts := 0, 0, 0, 0
-	var wrong error
+	var live, installed, out, lasts int
 	s.slab.all(func(t *Task) {
-		if (t.state == ready || t.state == exhausted) != queued[t] {
-			wrong = fmt.Errorf("%v has state %d, and in a queue: %v", t, t.state, queued[t])
+		var right bool
+		switch q := queued[t]; t.state {
+		case ready:
+			right = q == &s.ready && !t.Demon() || (q == &s.demonic || q == &s.demons) && t.Demon()
+		case exhausted:
+			right = q == &s.exhausted
+			out++
+		default:
+			right = q == nil
+		}
+		if !right {
+			wrong = fmt.Errorf("%v has state %d, and is in another queue than that demands", t, t.state)
 		}
 		for tm := t.timers; tm != nil; tm = tm.next {
 			if !tm.Armed() || tm.task != t {
@@ -39,15 +38,13 @@ func (s internals) Audit() error {
 		}
 		switch {
 		case t.state == abandoned:
-		case t.flags&isDemon == 0:
+			return
+		case !t.Demon():
 			live++
 		case t.flags&background == 0:
 			installed++
 		}
-		if t.state == exhausted {
-			out++
-		}
-		if t.flags&last != 0 && t.state != abandoned {
+		if t.flags&last != 0 {
 			lasts++
 		}
 	})

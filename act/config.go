@@ -130,26 +130,14 @@ func (cfg Config) resolved() Config {
 	case len(cfg.CPUs) > 0 && cfg.Threads != Bound:
 		panic("act: Config.CPUs is for Bound threads only")
 	}
+	if min(cfg.Schedulers, cfg.TurnsPerPass, cfg.Inbox, cfg.Offloads) < 0 {
+		panic(fmt.Sprintf("act: a Config with a negative bound: %d Schedulers, %d TurnsPerPass, %d Inbox, %d Offloads",
+			cfg.Schedulers, cfg.TurnsPerPass, cfg.Inbox, cfg.Offloads))
+	}
 	if cfg.Schedulers == 0 {
 		cfg.Schedulers = usual(cmp.Or(len(cfg.CPUs), len(thread.CPUs())))
 	}
-	for _, f := range []struct {
-		name  string
-		value *int
-		zero  int
-	}{
-		{"Schedulers", &cfg.Schedulers, 0},
-		{"TurnsPerPass", &cfg.TurnsPerPass, 64},
-		{"Inbox", &cfg.Inbox, 1024},
-		{"Offloads", &cfg.Offloads, 64},
-	} {
-		if *f.value < 0 {
-			panic(fmt.Sprintf("act: Config.%s is negative: %d", f.name, *f.value))
-		}
-		if *f.value == 0 {
-			*f.value = f.zero
-		}
-	}
+	cfg.TurnsPerPass, cfg.Inbox, cfg.Offloads = cmp.Or(cfg.TurnsPerPass, 64), cmp.Or(cfg.Inbox, 1024), cmp.Or(cfg.Offloads, 64)
 	cfg.Shutdown = cfg.Shutdown.Resolved()
 	if cfg.Executor == nil {
 		cfg.Executor = newExecutor(cfg.Offloads)
