@@ -30,7 +30,7 @@ const floors = `
 	internal/race
 	netpoll  internal/race golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
 	internal/inbox    runtime
-	internal/resource   golang.org/x/sys/unix io/fs bufio os path runtime/debug syscall
+	internal/resource   golang.org/x/sys/unix io/fs os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
 	internal/wheel
 	internal/facts    shutdown net/netip time

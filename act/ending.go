@@ -192,8 +192,8 @@ func (s *Scheduler) tell(t *Task) {
 	t.wake()
 }
 
-// grantTurn reports whether t may have a turn during shutdown, and first tells it of the shutdown if that has not been
-// done. A task that has used up its turns is dropped or set aside.
+// grantTurn reports whether t may have a turn during shutdown, and first tells it if that has not been done. A task that
+// has used up its turns is dropped or set aside.
 func (s *Scheduler) grantTurn(t *Task) bool {
 	s.running = nil // a panic here is not that of the previous task
 	if s.order == nil {
@@ -243,7 +243,10 @@ func (s *Scheduler) conclude() error {
 	s.order, s.terms, s.cut, s.halted, s.lastTold = nil, terms{}, nil, nil, false
 	s.forgetOrders()
 	s.concluded++
-	s.group.orderSpent(s)
+	if s.group.cfg.Threads == Stepped { // the others may be waiting for just that
+		s.exited.Store(true)
+		s.group.interruptOthers(s)
+	}
 	s.settleOrders()
 	if s.broken != nil {
 		return s.broken

@@ -64,12 +64,8 @@ func (g *Group) Shutdown(o shutdown.Order) { g.give(o, g.schedulers...) }
 //
 //	err := act.Run(ctx, act.Config{}, server.Setup)
 //
-// While it runs, GOMAXPROCS is at least the number of schedulers plus two, unless the environment sets it: one for the
-// garbage collector and the executor, which then need not interrupt a scheduler, and one that is idle. Without an idle
-// one the runtime's monitor checks every 20 µs for threads in a system call, to take their processors away.
-//
-// While it runs, the heap may grow by 8 MiB more between two garbage collections, unless the environment sets GOGC or
-// GOMEMLIMIT: a server with many connections and little memory collected a hundred times a second.
+// While it runs, GOMAXPROCS is at least the number of schedulers plus two, unless the environment sets it, and the heap may
+// grow by 8 MiB more between two garbage collections, unless the environment sets GOGC or GOMEMLIMIT.
 func Run(ctx context.Context, cfg Config, setup ...func(*Scheduler) error) error {
 	g := NewGroup(cfg)
 	defer spareProcessors(len(g.schedulers))()
@@ -81,12 +77,10 @@ func Run(ctx context.Context, cfg Config, setup ...func(*Scheduler) error) error
 	return err
 }
 
-// spare is how much more garbage there may be, in bytes. Three times as much gained nothing in bench/nethttp, and costs memory.
-const spare = 8 << 20
-
-// spareProcessors raises GOMAXPROCS to n+2 and returns a function that restores it. A value that the runtime has chosen is
-// restored by runtime.SetDefaultGOMAXPROCS: only then does the runtime go on following the CPUs and the quota of the
-// process.
+// spareProcessors raises GOMAXPROCS to n+2 and returns a function that restores it. One is for the garbage collector and the
+// executor, which then need not interrupt a scheduler. One is idle: without it the runtime's monitor checks every 20 µs for
+// threads in a system call, to take their processors away. A value that the runtime has chosen is restored by
+// runtime.SetDefaultGOMAXPROCS: only then does the runtime go on following the CPUs and the quota of the process.
 func spareProcessors(n int) (restore func()) {
 	before := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") != "" || before > n+1 {
@@ -100,12 +94,13 @@ func spareProcessors(n int) (restore func()) {
 }
 
 // spareHeap returns a block that the collector takes for live, so that it lets the heap grow by its size more before it
-// collects. Nothing touches the block, so it takes no memory of the machine.
+// collects: a server with many connections and little memory collected a hundred times a second. Nothing touches the block,
+// so it takes no memory of the machine. Three times as much gained nothing in bench/nethttp.
 func spareHeap() []byte {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return nil
 	}
-	return make([]byte, spare)
+	return make([]byte, 8<<20)
 }
 
 // Run calls the set-up functions for one scheduler after another, each on its scheduler's thread, and then runs all
@@ -136,10 +131,13 @@ func (g *Group) Run(ctx context.Context, setup ...func(*Scheduler) error) error 
 		}
 	}
 	run := g.runs
-	defer context.AfterFunc(ctx, func() {
-		g.Shutdown(cause{g.cfg.Shutdown, fmt.Errorf("the context has ended: %w", context.Cause(ctx)), run})
-	})()
+	defer context.AfterFunc(ctx, func() { g.fail(run, "the context has ended", context.Cause(ctx)) })()
 	return g.runAll()
+}
+
+// fail shuts down because of an error.
+func (g *Group) fail(run int, what string, err error) {
+	g.Shutdown(cause{g.cfg.Shutdown, fmt.Errorf("%s: %w", what, err), run})
 }
 
 // runAll runs all schedulers at once. If one breaks down, the others shut down.
@@ -169,27 +167,27 @@ func (g *Group) runAll() error {
 		err := <-results
 		all = append(all, err)
 		if _, cut := errors.AsType[*shutdown.Cut](err); err != nil && !cut {
-			g.Shutdown(cause{g.cfg.Shutdown, fmt.Errorf("another scheduler broke down: %w", err), g.runs})
+			g.fail(g.runs, "another scheduler broke down", err)
 		}
 	}
 	return joined(all)
 }
 
 // joined returns the results of all schedulers as one error: all errors that are not Cuts, or else the sum of the Cuts.
-func joined(results []error) error {
+func joined(results []error) (others error) {
 	var sum *shutdown.Cut
-	var others []error
 	for _, err := range results {
-		if cut, ok := errors.AsType[*shutdown.Cut](err); !ok {
-			others = append(others, err)
-		} else if sum == nil {
+		switch cut, ok := errors.AsType[*shutdown.Cut](err); {
+		case !ok:
+			others = errors.Join(others, err)
+		case sum == nil:
 			sum = cut
-		} else {
+		default:
 			merge.Add(sum, cut)
 		}
 	}
-	if err := errors.Join(others...); err != nil || sum == nil {
-		return err
+	if others != nil || sum == nil {
+		return others
 	}
 	return sum
 }
@@ -222,9 +220,8 @@ func (g *Group) Close() error {
 //
 // A scheduler is active while it is counted in Group.active. Only an active one takes something out of its inbox or puts
 // something into another's. So if none is active, each inbox is seen to be empty, and Group.active is still the same,
-// then no scheduler has become active meanwhile: all inboxes were empty at once, and nothing can be left. (That none is
-// active afterwards is not enough: one may have taken what was in its inbox, sent it on to an inbox that had been seen
-// already, and become passive again. Therefore the high half of Group.active counts.)
+// then no scheduler has become active meanwhile: all inboxes were empty at once, and nothing can be left. The high half of
+// Group.active counts, since one may have become active, sent something to an inbox that had been seen, and become passive.
 func (g *Group) probe(s *Scheduler) bool {
 	if g.cfg.Threads == Stepped {
 		return g.allFinished()
@@ -256,15 +253,6 @@ func (g *Group) allFinished() bool {
 	return true
 }
 
-// orderSpent is called when s has carried out a shutdown: if all are stepped, the others may be waiting for just that.
-func (g *Group) orderSpent(s *Scheduler) {
-	if g.cfg.Threads != Stepped {
-		return
-	}
-	s.exited.Store(true)
-	g.interruptOthers(s)
-}
-
 func (g *Group) interruptOthers(s *Scheduler) {
 	for _, other := range g.schedulers {
 		if other != s {
@@ -282,8 +270,8 @@ func (g *Group) inboxesEmpty() bool {
 	return true
 }
 
-// skipPass reports whether s is passive and its pass has nothing to take in, so that it need not become active. If
-// schedulers that never sleep became active in each pass, there would hardly ever be a moment at which none is.
+// skipPass reports whether s is passive and its pass has nothing to take in, so that it need not become active: if those
+// that never sleep became active in each pass, there would hardly ever be a moment at which none is.
 func (g *Group) skipPass(s *Scheduler) bool {
 	if s.active || !g.running.Load() || s.anyReady() || !s.inboxEmpty() {
 		return false
@@ -300,8 +288,7 @@ func (g *Group) activate(s *Scheduler) {
 	}
 }
 
-// worker is a goroutine that is locked to a thread of its own, on which a scheduler runs. It is never unlocked: the
-// runtime ends the thread with the goroutine.
+// worker is a goroutine that is locked to a thread of its own, which the runtime ends with it.
 type worker struct {
 	jobs    chan func() error
 	results chan error
@@ -347,8 +334,8 @@ func (w *worker) live() {
 	}
 }
 
-// guarded runs job and turns a Goexit into an error, since otherwise its caller would wait for ever. The goroutine and its
-// thread are lost; another goroutine takes the worker over, for Close.
+// guarded runs job and turns a Goexit into an error. The goroutine and its thread are lost; another one takes the worker
+// over, for Close.
 func (w *worker) guarded(job func() error) (err error) {
 	returned := false
 	defer func() {

@@ -156,17 +156,15 @@ func (s *Scheduler) turn(t *Task) {
 	}
 }
 
-// passTime bounds how long a pass takes in events, posted functions and timers. The function that exceeds it is the
-// last.
-const passTime = time.Millisecond
-
-// readEvery is how many functions run between two readings of the clock, while they are short: a reading costs a
-// quarter of what it costs to post and call a function that does nothing.
-const readEvery = 16
-
-// readFirst is after how many functions the clock is read for the first time in a pass. If the functions of the
-// previous pass were short, the next ones need not be.
-const readFirst = 4
+const (
+	// passTime bounds how long a pass takes in events, posted functions and timers.
+	passTime = time.Millisecond
+	// readEvery is how many functions run between two readings of the clock, while they are short: a reading costs a
+	// quarter of what it costs to post and call a function that does nothing.
+	readEvery = 16
+	// readFirst is after how many functions the clock is read for the first time in a pass.
+	readFirst = 4
+)
 
 // beginPass takes in what came from outside and what is due, and queues the demons that are ready.
 func (s *Scheduler) beginPass() {
@@ -205,8 +203,8 @@ func (s *Scheduler) takeIn() {
 	s.kind = 0
 }
 
-// timeUp reports whether the time of the pass is up. It is asked after each function. While they are short it reads the
-// clock after the fourth, and then less often, down to every 16th; once some have taken long, after each.
+// timeUp reports, after a function, whether the time of the pass is up. While functions are short it reads the clock after
+// the fourth, and then less often, down to every 16th; once some have taken long, after each.
 func (s *Scheduler) timeUp() bool {
 	if s.unread++; s.unread < s.stride {
 		return false
@@ -229,15 +227,18 @@ func (s *Scheduler) endPass(sleep bool) {
 	s.tellLast()
 	atMost := time.Duration(0)
 	if sleep && !s.anyReady() {
-		atMost = s.untilDue()
+		if when, ok := s.nextDue(); ok {
+			atMost = max(0, when-s.clock.Monotonic()) // read again: the pass may have taken long
+		} else {
+			atMost = -1
+		}
 	}
 	if atMost == 0 {
 		s.idle(0)
 		return
 	}
 	s.asleep.Store(true) // from here on what comes into the inbox interrupts the sleep
-	// If asleep can be taken back, this only polls and needs no interrupt. Otherwise another goroutine has interrupted
-	// already, which ends this sleep at once.
+	// If asleep cannot be taken back, another goroutine has interrupted already, which ends this sleep at once.
 	if (!s.nothingCame() || s.over()) && s.asleep.CompareAndSwap(true, false) {
 		atMost = 0 // but poll: a flood of posts must not keep out events of the operating system
 	}
@@ -262,7 +263,9 @@ func (s *Scheduler) callPassEnds() {
 
 func (s *Scheduler) idle(atMost time.Duration) {
 	if atMost != 0 {
-		s.neverIdleWhileRunnable()
+		if s.anyReady() || !s.demonic.empty() || s.running != nil {
+			panic("act: about to sleep while something is runnable; this is a bug of act")
+		}
 		s.breathe()
 	}
 	if s.trace != nil && s.trace.Idle != nil {
@@ -271,10 +274,9 @@ func (s *Scheduler) idle(atMost time.Duration) {
 	s.idler.Load().Idle(atMost)
 }
 
-// breathe calls Gosched now and then while the thread sleeps often. The runtime's monitor takes away a processor that
-// has run one goroutine for 10 ms, if it finds it in a system call, as it does here half of the time; after that it
-// checks every 20 µs for a while. That cost 4 % of an echo server. A Gosched on a locked thread costs two thread
-// switches, 110 times a second at most.
+// breathe calls Gosched now and then while the thread sleeps often: two thread switches, 110 times a second at most. The
+// runtime's monitor takes a processor away that has run one goroutine for 10 ms, if it finds it in a system call, and then
+// checks every 20 µs for a while. That cost 4 % of an echo server.
 func (s *Scheduler) breathe() {
 	if s.sleeps++; s.sleeps >= 4 && s.now-s.breathed >= 9*time.Millisecond {
 		s.sleeps, s.breathed = 0, s.now
@@ -284,22 +286,6 @@ func (s *Scheduler) breathe() {
 
 // anyReady reports whether a task or demon is ready.
 func (s *Scheduler) anyReady() bool { return !s.ready.empty() || !s.demons.empty() }
-
-// untilDue returns how long the thread may sleep: until the next deadline; less than 0 without limit, 0 not at all. The
-// pass may have taken long, so the clock is read again.
-func (s *Scheduler) untilDue() time.Duration {
-	when, ok := s.nextDue()
-	if !ok {
-		return -1
-	}
-	return max(0, when-s.clock.Monotonic())
-}
-
-func (s *Scheduler) neverIdleWhileRunnable() {
-	if s.anyReady() || !s.demonic.empty() || s.running != nil {
-		panic("act: about to sleep while something is runnable; this is a bug of act")
-	}
-}
 
 // over reports whether Run is to return: nothing is left, or a bound of the shutdown is reached.
 func (s *Scheduler) over() bool {
