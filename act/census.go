@@ -64,8 +64,7 @@ func (c *census) step() (more bool) {
 
 // visitSome counts the next tasks, or the next closed connections.
 func (c *census) visitSome() (more bool) {
-	chunks := c.s.slab.chunks
-	if c.chunk < len(chunks) {
+	if chunks := c.s.slab.chunks; c.chunk < len(chunks) {
 		for range min(chunksAStep, len(chunks)-c.chunk) {
 			for i := range chunks[c.chunk] {
 				c.visit(&chunks[c.chunk][i])
@@ -87,13 +86,9 @@ func (c *census) visitSome() (more bool) {
 }
 
 func (c *census) visit(t *Task) {
-	if t.state <= free || t.state >= abandoned || t.flags&background != 0 {
-		return
+	if t.state > free && t.state < abandoned && t.flags&background == 0 && (!c.drain || t.flags&last == 0 || c.s.lastTold) {
+		c.count(t)
 	}
-	if c.drain && t.flags&last != 0 && !c.s.lastTold {
-		return
-	}
-	c.count(t)
 }
 
 // count counts t, and keeps it if it is one of the oldest.
@@ -152,9 +147,7 @@ func (c *census) result() *shutdown.Cut {
 	for i := range c.oldest {
 		merge.Add(&c.cut, &shutdown.Cut{Left: []shutdown.Unfinished{c.oldest[i].Unfinished}})
 	}
-	if held := c.s.heldFor(); held != nil {
-		merge.Add(&c.cut, held)
-	}
+	merge.Add(&c.cut, c.s.heldFor())
 	if c.cut.Tasks+c.cut.Demons+c.cut.Lingering+c.cut.Processes == 0 {
 		return nil
 	}
@@ -212,20 +205,16 @@ func (s *Scheduler) left() *shutdown.Cut {
 	return cut
 }
 
-// heldFor returns what KeepRunning was called for, nil if its count is 0: lingering closes, unless an Accounter knows
-// better.
+// heldFor returns what KeepRunning was called for: lingering closes, unless an Accounter knows better.
 func (s *Scheduler) heldFor() *shutdown.Cut {
-	if s.held == 0 {
-		return nil
-	}
 	c := &shutdown.Cut{Order: s.order, Lingering: s.held}
+	if s.held == 0 {
+		return c
+	}
 	for _, v := range slices.Backward(s.made) {
 		if a, ok := v.(facts.Accounter); ok {
 			c.Lingering -= a.Account(c)
 		}
-	}
-	if c.Lingering == 0 && c.Processes == 0 {
-		return nil
 	}
 	return c
 }

@@ -130,10 +130,6 @@ func (g *siblings) Act(t *Task) Directive {
 	if g.finished < g.want {
 		return all
 	}
-	return g.result(t)
-}
-
-func (g *siblings) result(t *Task) Directive {
 	t.s.closeAction(g)
 	switch len(g.errs) {
 	case 0:

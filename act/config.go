@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/internal/logs"
+	"github.com/daimon-go/daimon/internal/pool"
 	"github.com/daimon-go/daimon/internal/resource"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
@@ -140,7 +141,7 @@ func (cfg Config) resolved() Config {
 	cfg.TurnsPerPass, cfg.Inbox, cfg.Offloads = cmp.Or(cfg.TurnsPerPass, 64), cmp.Or(cfg.Inbox, 1024), cmp.Or(cfg.Offloads, 64)
 	cfg.Shutdown = cfg.Shutdown.Resolved()
 	if cfg.Executor == nil {
-		cfg.Executor = newExecutor(cfg.Offloads)
+		cfg.Executor = executor{pool.New(cfg.Offloads)}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = logs.Default()

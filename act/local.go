@@ -38,7 +38,7 @@ func (l *Local[T]) Get(s *Scheduler) T {
 			return *v
 		}
 	}
-	return *l.fill(s, l.newValue(s))
+	return l.fill(s, l.newValue(s))
 }
 
 // Put sets the value of s before its first use, as in a set-up function or a test. It panics after the first use, since
@@ -51,17 +51,16 @@ func (l *Local[T]) Put(s *Scheduler, v T) {
 	l.fill(s, v)
 }
 
-func (l *Local[T]) fill(s *Scheduler, v T) *T {
+func (l *Local[T]) fill(s *Scheduler, v T) T {
 	if s.closed {
 		panic("act: a Local was used on a closed Scheduler")
 	}
 	for len(s.locals) <= l.index {
 		s.locals = append(s.locals, nil)
 	}
-	p := &v
-	s.locals[l.index] = p
+	s.locals[l.index] = &v
 	s.made = append(s.made, v)
-	return p
+	return v
 }
 
 // eachLocal calls f for the values of Locals that implement I, the latest made first, and logs panics.

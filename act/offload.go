@@ -13,14 +13,12 @@ import (
 //
 //	return t.Offload(func() { a.sum, a.err = slowSum(a.file) })
 //
-// After the turn has ended, the Group's Executor calls f. Until f has returned the action belongs to f: it gets no
-// turn, no Stop and no Close. So f may use the action's own fields, but nothing that belongs to the scheduler. The
-// task's next turn comes when f has returned; wake-ups meanwhile cause no further turn. A shutdown waits for f
-// within its bounds. If the task is dropped, f is abandoned: it no longer keeps Run from returning, and the action, or
-// what its Abandon returns, is closed when f returns, on the goroutine of f if the scheduler has been closed by then. A
-// panic or Goexit in f fails the task. Offload panics if it is called outside the task's turn or twice in one turn.
-//
-// To wait for a function and for something else, see [Call].
+// After the turn the Group's Executor calls f. Until f has returned the action belongs to f: it gets no turn, no Stop
+// and no Close. So f may use the action's own fields, but nothing that belongs to the scheduler. The task's next turn
+// comes when f has returned. A shutdown waits for f within its bounds. If the task is dropped, f is abandoned: the
+// action, or what its Abandon returns, is closed when f returns, on the goroutine of f if the scheduler has been closed
+// by then. A panic or Goexit in f fails the task. Offload panics outside the task's turn, and if it is called twice in
+// one. To wait for a function and for something else, see [Call].
 func (t *Task) Offload(f func()) Directive {
 	t.s.touch()
 	if f == nil {
@@ -199,12 +197,11 @@ type call[T any] struct {
 }
 
 func startCall[T any](s *Scheduler, on Executor, f func() (T, error)) *call[T] {
-	u := &call[T]{}
+	u := &call[T]{err: errGoexit} // unless f returns
 	u.node.Of = u
 	s.counts.offloads++
 	on.Execute(func() {
 		defer s.deliver(&u.node)
-		u.err = errGoexit // unless f returns
 		if p := catch(func() { u.value, u.err = f() }); p != nil {
 			u.err = p
 		}
@@ -248,7 +245,5 @@ func (s internals) Reserve(n int) Executor {
 // executor is the default Executor.
 type executor struct{ *pool.Pool }
 
-func newExecutor(limit int) Executor { return executor{pool.New(limit)} }
-
 // Reserve returns another pool.
-func (executor) Reserve(n int) Executor { return newExecutor(n) }
+func (executor) Reserve(n int) Executor { return executor{pool.New(n)} }

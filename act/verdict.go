@@ -43,12 +43,8 @@ func (s *Scheduler) wait(t *Task) {
 
 // waitsForOrders reports whether a has a Stop of its own, or forwards Stop to an action that does.
 func waitsForOrders(a Action) bool {
-	for {
-		parent, ok := a.(interface{ child() Action })
-		if !ok {
-			break
-		}
-		a = parent.child()
+	if parent, ok := a.(interface{ child() Action }); ok {
+		return waitsForOrders(parent.child())
 	}
 	_, ok := a.(Stopper)
 	return ok

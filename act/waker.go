@@ -14,9 +14,9 @@ import (
 // Something that wakes more than once, such as a connection, keeps its own state and the latest Waker, which the action
 // replaces before every Wait. A turn may come without a cause, so an action checks again what it waits for.
 //
-// If a task returns Wait in a turn in which it took no Waker and armed no [Timer], only a shutdown wakes it. Unless its
-// action is a [Stopper] or called [Task.Order] in that turn, this is most likely a mistake, and is logged once as a
-// warning. To park a task until shutdown on purpose, call Task.Order.
+// If a task returns Wait in a turn in which it took no Waker and armed no [Timer], only a shutdown wakes it. This is
+// logged once as a warning, unless its action is a [Stopper] or called [Task.Order] in that turn: to park a task until
+// shutdown on purpose, call Task.Order.
 //
 // The zero Waker does nothing. A Waker is for the scheduler's own thread; see [Waker.Remote] and [AtomicWaker].
 type Waker struct {
