@@ -46,7 +46,7 @@ func TestThePhasesOfAnEnd(t *testing.T) {
 			s, clock, _ := newVirtual(t, act.Config{})
 			var h history
 			s.Spawn(h.second("t", "!"))
-			o := plain(c.policy)
+			o := c.policy
 			s.Shutdown(o)
 			require.Equal(t, o, s.Group().Order(), "announced or in force")
 			cut := requireCut(t, s.Run())
@@ -65,7 +65,7 @@ func TestAnOrderThatCannotBeComparedIsNotWithdrawn(t *testing.T) {
 	require.PanicsWithValue(t, "act: Withdraw of an order that cannot be compared: give it as a pointer", func() {
 		s.Group().Withdraw(uncomparable{})
 	})
-	require.False(t, s.Group().Withdraw(plain(shutdown.Policy{Announce: time.Second})), "and it is no trouble to others")
+	require.False(t, s.Group().Withdraw(shutdown.Policy{Announce: time.Second}), "and it is no trouble to others")
 	require.NoError(t, s.Run())
 }
 
@@ -97,7 +97,7 @@ func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
 				}
 				return idle(t)
 			}, func(t *act.Task, _ shutdown.Order) { leave = t.Scheduler().Internals().FirstLeaveTime(t, since) }})
-			s.Shutdown(plain(c.policy))
+			s.Shutdown(c.policy)
 			require.NoError(t, s.Run())
 			require.Equal(t, c.leave, leave-clock.Monotonic())
 		})
@@ -121,7 +121,7 @@ func TestATaskThatIsNotToKnowOfOrdersDoesNot(t *testing.T) {
 	s, _, _ := newVirtual(t, act.Config{})
 	a := &undisturbed{}
 	s.Spawn(a)
-	s.Shutdown(plain(shutdown.Policy{Time: time.Second}))
+	s.Shutdown(shutdown.Policy{Time: time.Second})
 	requireCut(t, s.Run())
 	require.Equal(t, 1, a.told)
 	require.Nil(t, a.saw)

@@ -48,7 +48,7 @@ func TestAChildForwardsEverything(t *testing.T) {
 	s.Spawn(x)
 	_, err := s.Step(2)
 	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 	require.NoError(t, s.Run())
 	require.Equal(t, "(A(A!!A(A--A", h.String())
 	require.Equal(t, "*act_test.child", act.Name(&act.Child{Action: a}))
@@ -62,7 +62,7 @@ func TestAChildThatWasClosedFailsAndOneThatIsNoneIsDone(t *testing.T) {
 	d, err := turn(t, x)
 	require.Equal(t, act.Failed, d)
 	require.ErrorIs(t, err, act.ErrDropped)
-	x.Stop(nil, plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+	x.Stop(nil, shutdown.Policy{Kind: shutdown.Unbounded})
 	require.Nil(t, x.Abandon())
 	require.Equal(t, "-A", h.String())
 
@@ -85,7 +85,7 @@ func TestAChildThatIsSetInATurnHearsOfAnOrderThatCameBefore(t *testing.T) {
 				return &child{name: "A", answers: []act.Directive{act.Yield, act.Done}, h: &h}
 			}, then: &child{name: "B", answers: []act.Directive{act.Done}, h: &h}})
 			for range c.orders {
-				s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+				s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 			}
 			require.NoError(t, s.Run())
 			require.Equal(t, c.want, h.String())

@@ -95,7 +95,7 @@ func TestSchedulesOfCombinations(t *testing.T) {
 			_, err := s.Step(100)
 			require.NoError(t, err)
 			if !s.Finished() {
-				s.Shutdown(plain(haltAndDrop))
+				s.Shutdown(haltAndDrop)
 				requireCut(t, s.Run())
 			}
 			require.Equal(t, c.want, h.String())
@@ -125,7 +125,7 @@ func TestAFinalVerdictIsAnsweredAgainWithoutEffect(t *testing.T) {
 					require.Equal(t, final, d)
 					require.Equal(t, final == act.Failed, err == refusal, "also in later turns")
 				}
-				a.(act.Demon).Stop(nil, plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+				a.(act.Demon).Stop(nil, shutdown.Policy{Kind: shutdown.Unbounded})
 				require.NoError(t, a.(io.Closer).Close())
 				require.Equal(t, "A-A", h.String(), "called and closed once")
 				require.NotNil(t, list[0], "the caller's list is the caller's")
@@ -184,7 +184,7 @@ func TestAChildWhoseCloseFailsOrPanicsDoesNotKeepTheOthersOpen(t *testing.T) {
 		_, err := s.Step(1)
 		require.NoError(t, err)
 		h.Reset()
-		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend, Drop: true}))
+		s.Shutdown(shutdown.Policy{Kind: shutdown.Suspend, Drop: true})
 		requireCut(t, s.Run())
 		require.Equal(t, "-B-A", h.String(), name)
 		require.Len(t, messages(logs), 1)

@@ -66,7 +66,7 @@ func TestAnEndSaysEachSecondWhatItWaitsFor(t *testing.T) {
 	defer close(release)
 	s.Spawn(gateway{func(t *act.Task) act.Directive { return t.Offload(func() { <-release }) }})
 	s.Internals().InstallLast(&demon{act: idle})
-	s.Shutdown(plain(shutdown.Policy{Time: 4500 * time.Millisecond, Announce: 1500 * time.Millisecond, Spread: time.Second, Drop: true}))
+	s.Shutdown(shutdown.Policy{Time: 4500 * time.Millisecond, Announce: 1500 * time.Millisecond, Spread: time.Second, Drop: true})
 	cut := requireCut(t, s.Run())
 	const left = "4 tasks, 1 demon, 1 running offload (2 × bed, github.com/daimon-go/daimon/act_test.idle, *act_test.demon, act_test.gateway)"
 	const three = "3 tasks, 1 running offload (bed, github.com/daimon-go/daimon/act_test.idle, act_test.gateway)"
@@ -110,11 +110,11 @@ func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
 			s.Install(d)
 			s.Internals().InstallLast(&demon{act: idle})
 			if len(c.orders) > 1 && c.orders[0] == (shutdown.Policy{}) {
-				at(s, time.Second, func() { s.Shutdown(plain(c.orders[0])) })
+				at(s, time.Second, func() { s.Shutdown(c.orders[0]) })
 			}
 			at(s, 2500*time.Millisecond, func() {
 				for _, p := range c.orders[min(1, len(c.orders)-1):] {
-					s.Shutdown(plain(p))
+					s.Shutdown(p)
 				}
 			})
 			cut := requireCut(t, s.Run())
@@ -126,7 +126,7 @@ func TestACutSaysWhatTasksWaitedForBeforeAHalt(t *testing.T) {
 			require.Equal(t, c.left, left)
 
 			s.Spawn(&sleeper{until: 9 * time.Second, peer: "later"})
-			s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend}))
+			s.Shutdown(shutdown.Policy{Kind: shutdown.Suspend})
 			left = nil
 			for _, l := range requireCut(t, s.Run()).Left {
 				left = append(left, l.Peer)
@@ -159,7 +159,7 @@ func TestACensusIsTakenInSteps(t *testing.T) {
 		clock.advance(time.Millisecond)
 		return act.Yield
 	}))
-	s.Shutdown(plain(shutdown.Policy{Time: 1900 * time.Millisecond}))
+	s.Shutdown(shutdown.Policy{Time: 1900 * time.Millisecond})
 	requireCut(t, s.Run())
 	require.Len(t, said, 1)
 	require.Equal(t, n+1, said[0].Cut.Tasks)
@@ -193,7 +193,7 @@ func TestAGroupSaysOneLineForAll(t *testing.T) {
 			}
 		}
 	}
-	g.Shutdown(plain(shutdown.Policy{Time: time.Minute}))
+	g.Shutdown(shutdown.Policy{Time: time.Minute})
 	step(0, 1, 2)
 	clock.advance(time.Second)
 	step(0, 1)
@@ -229,7 +229,7 @@ func TestAPanicOfDrainingIsReported(t *testing.T) {
 		panic("draining")
 	}})
 	s.Spawn(&sleeper{until: 2500 * time.Millisecond})
-	s.Shutdown(plain(shutdown.Policy{}))
+	s.Shutdown(shutdown.Policy{})
 	require.NoError(t, s.Run())
 	require.Equal(t, 2, n)
 	require.Equal(t, 2, logs.FilterMessage("a task failed").Len())

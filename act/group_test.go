@@ -294,7 +294,7 @@ func TestAGoexitEndsTheGroupWithAnErrorInsteadOfAHang(t *testing.T) {
 		"in a set-up function": {"", func(*act.Scheduler) { runtime.Goexit() }},
 		"in Stop": {"", func(s *act.Scheduler) {
 			s.Spawn(told{idle, func(*act.Task, shutdown.Order) { runtime.Goexit() }})
-			s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+			s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 		}},
 		"in an Expire": {"", func(s *act.Scheduler) {
 			s.CallAt(&timer, s.Now(), expiry(runtime.Goexit))
@@ -386,7 +386,7 @@ func TestCloseOfAGroupReportsOneCutForAll(t *testing.T) {
 				return nil
 			}}})
 		}
-		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend}))
+		s.Shutdown(shutdown.Policy{Kind: shutdown.Suspend})
 		return nil
 	}))
 	require.Empty(t, closed)
@@ -465,7 +465,7 @@ func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
 	_, err = s.Step(1)
 	require.NoError(t, err)
 	require.Equal(t, 3, tie.asked)
-	s.Shutdown(plain(haltAndDrop))
+	s.Shutdown(haltAndDrop)
 	requireCut(t, elsewhere(s.Run))
 	require.Equal(t, 3, tie.asked, "it has said that nothing is left")
 }

@@ -170,16 +170,13 @@ func (d *dreamer) Idle(atMost time.Duration) {
 func (*dreamer) Interrupt() {}
 
 // halt ends a Run at once and leaves everything.
-var halt = plain(shutdown.Policy{Kind: shutdown.Halt})
+var halt = shutdown.Policy{Kind: shutdown.Halt}
 
 // idlerOf is an Idler made of a function. Interrupt does nothing.
 type idlerOf func(atMost time.Duration)
 
 func (f idlerOf) Idle(atMost time.Duration) { f(atMost) }
 func (idlerOf) Interrupt()                  {}
-
-// plain is the order to end on the given terms.
-func plain(p shutdown.Policy) shutdown.Order { return p }
 
 // messages returns what was logged, without the fields.
 func messages(logs *observer.ObservedLogs) (all []string) {

@@ -111,7 +111,7 @@ func suspendedAt(t *testing.T, bound, at int) (string, int) {
 	cfg := act.Config{TurnsPerPass: bound, Trace: &act.Trace{
 		TurnStart: func(*act.Task) {
 			if turns == at {
-				s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend}))
+				s.Shutdown(shutdown.Policy{Kind: shutdown.Suspend})
 			}
 			turns++
 		},
@@ -155,7 +155,7 @@ func TestWhatAnOrderLeavesForALaterRun(t *testing.T) {
 				play := h.script(string(rune('A'+i)), turns, act.Yield)
 				s.Spawn(told{play, func(*act.Task, shutdown.Order) { h.WriteString(string(rune('a' + i))) }})
 			}
-			s.Shutdown(plain(row.policy))
+			s.Shutdown(row.policy)
 			err := s.Run()
 			require.Equal(t, row.trace, h.take())
 			if row.tasks > 0 {
@@ -193,42 +193,12 @@ func TestTheDroppedAreGarbage(t *testing.T) {
 	}
 	_, err := s.Step(5)
 	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Suspend, Drop: true}))
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Suspend, Drop: true})
 	require.Equal(t, 3, requireCut(t, s.Run()).Tasks)
 	runtime.GC()
 	for i, a := range gone {
 		require.Nil(t, a.Value(), "task %d", i)
 	}
-}
-
-func TestATurnsBoundIsExact(t *testing.T) {
-	for _, n := range []int{1, 63, 64, 65} {
-		s, _ := newScheduler(t, act.Config{})
-		const given = 5 // the turn that gives the order does not count against it
-		turns := 0
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			if turns++; turns == given {
-				s.Shutdown(plain(shutdown.Policy{Turns: n}))
-			}
-			return act.Yield
-		}))
-		requireCut(t, s.Run())
-		require.Equal(t, given+n, turns)
-	}
-}
-
-func TestATimeBoundReachesTasksThatNeverWait(t *testing.T) {
-	s, clock, _ := newVirtual(t, act.Config{})
-	turns := 0
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		turns++
-		clock.advance(time.Millisecond)
-		return act.Yield
-	}))
-	s.Shutdown(plain(shutdown.Policy{Time: time.Second}))
-	requireCut(t, s.Run())
-	require.GreaterOrEqual(t, turns, 1000)
-	require.LessOrEqual(t, turns, 1000+64, "the clock is looked at once a pass")
 }
 
 func TestAnOrderCallsStopOfWaitingTasksAndMakesThemReadyOnce(t *testing.T) {
@@ -249,7 +219,7 @@ func TestAnOrderCallsStopOfWaitingTasksAndMakesThemReadyOnce(t *testing.T) {
 	s.Spawn(told{waits(2), func(t *act.Task, _ shutdown.Order) { stops++; t.Waker().Wake(); t.Waker().Wake() }})
 	_, err := s.Step(100)
 	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 	for range 3 {
 		_, err = s.Step(100)
 		require.NoError(t, err)
@@ -278,7 +248,7 @@ func TestAStopThatPanicsFailsThatTaskAlone(t *testing.T) {
 	}, func(*act.Task, shutdown.Order) { heard++ }})
 	_, err := s.Step(2)
 	require.NoError(t, err)
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 	require.NoError(t, s.Run())
 	require.Equal(t, 1, heard, "the others are told")
 	require.Equal(t, 1, closed)
@@ -306,14 +276,14 @@ func TestAFailInStopIsNotTheFailureOfALaterTurn(t *testing.T) {
 				return act.Failed
 			}
 			if !waits {
-				s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+				s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 			}
 			s.Spawn(told{end, func(t *act.Task, _ shutdown.Order) { t.Fail(errors.New("of no turn")) }})
 			s.Spawn(gateway{end})
 			if waits {
 				_, err := s.Step(2)
 				require.NoError(t, err)
-				s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+				s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 			}
 			require.NoError(t, s.Run())
 			require.Len(t, ended, 2)
@@ -377,11 +347,11 @@ func TestASecondOrderDoesNotGiveBackTurnsThatAreSpent(t *testing.T) {
 	s.Spawn(act.Func(func(*act.Task) act.Directive {
 		switch turns++; turns {
 		case 4:
-			s.Shutdown(plain(shutdown.Policy{Turns: 5})) // 1 is left of the first
+			s.Shutdown(shutdown.Policy{Turns: 5}) // 1 is left of the first
 		}
 		return act.Yield
 	}))
-	s.Shutdown(plain(shutdown.Policy{Turns: 6}))
+	s.Shutdown(shutdown.Policy{Turns: 6})
 	requireCut(t, s.Run())
 	require.Equal(t, 6, turns, "fewer turns by name, but more than what is left")
 }
@@ -395,7 +365,7 @@ type upgrade struct {
 func (u upgrade) Policy() shutdown.Policy { return u.policy }
 
 func TestAnOrderMayComeFromAnywhere(t *testing.T) {
-	halt := plain(shutdown.Policy{Kind: shutdown.Halt, Drop: true})
+	halt := shutdown.Policy{Kind: shutdown.Halt, Drop: true}
 	for name, give := range map[string]func(s *act.Scheduler){
 		"from a turn": func(s *act.Scheduler) {
 			s.Spawn(act.Func(func(*act.Task) act.Directive { s.Shutdown(halt); return act.Yield }))
@@ -416,7 +386,7 @@ func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 		},
 		"in Stop": func(s *act.Scheduler) {
 			s.Spawn(told{forever, func(*act.Task, shutdown.Order) { s.Shutdown(halt) }})
-			s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+			s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -439,7 +409,7 @@ func TestASenselessOrderPanicsWhereItIsGiven(t *testing.T) {
 	s, _ := newScheduler(t, act.Config{})
 	require.PanicsWithValue(t, "act: Shutdown without an order", func() { s.Shutdown(nil) })
 	require.PanicsWithValue(t, "shutdown: a Policy with a negative bound: -1 turns, 0s, announced for 0s, spread over 0s, inactive for 0s",
-		func() { s.Shutdown(plain(shutdown.Policy{Turns: -1})) })
+		func() { s.Shutdown(shutdown.Policy{Turns: -1}) })
 	require.NoError(t, s.Run(), "and the scheduler is as it was")
 }
 
@@ -458,7 +428,7 @@ func TestMonitorsSurviveADrop(t *testing.T) {
 		s.Spawn(act.Func(forever))
 		_, err := s.Step(20)
 		require.NoError(t, err)
-		s.Shutdown(plain(shutdown.Policy{Kind: kind, Drop: true}))
+		s.Shutdown(shutdown.Policy{Kind: kind, Drop: true})
 		cut := requireCut(t, s.Run())
 		require.Equal(t, 2, cut.Demons, "monitors are not cut")
 		before := turns

@@ -158,7 +158,7 @@ func TestAClosedSchedulerRefuses(t *testing.T) {
 	require.ErrorIs(t, err, act.ErrClosed)
 	require.PanicsWithValue(t, "act: Spawn or Install on a closed Scheduler", func() { s.Spawn(act.Func(nil)) })
 	require.PanicsWithValue(t, "act: Spawn or Install of a nil action", func() { s.Spawn(nil) })
-	s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halt})) // does nothing
+	s.Shutdown(shutdown.Policy{Kind: shutdown.Halt}) // does nothing
 }
 
 func TestFunctionsAtTheEndOfAPass(t *testing.T) {

@@ -1,8 +1,6 @@
 package act_test
 
 import (
-	"math/rand"
-	"strings"
 	"testing"
 	"time"
 
@@ -53,42 +51,4 @@ func TestNextDeadlineSaysUntilWhenNothingIsReady(t *testing.T) {
 	require.Equal(t, []time.Duration{10, 10, time.Second - 20}, sleeps)
 	require.Equal(t, "ABCD", h.String())
 	require.NoError(t, s.Close())
-}
-
-// The same program gives the same history, however it is cut into steps.
-func TestStepsOfAnySizeGiveTheHistoryOfRun(t *testing.T) {
-	program := func(seed int64, s *act.Scheduler, h *history) {
-		rnd := rand.New(rand.NewSource(seed))
-		m := attach(s)
-		for i := range 10 {
-			letter, turns := string(rune('A'+i)), 1+rnd.Intn(30)
-			switch rnd.Intn(3) {
-			case 0:
-				s.Spawn(h.waiter(letter, turns, m))
-			case 1:
-				s.Spawn(h.script(letter, turns, act.Yield))
-			default:
-				s.Install(&demon{act: h.script(strings.ToLower(letter), turns, act.Yield)})
-			}
-		}
-	}
-	for seed := range int64(50) {
-		rnd := rand.New(rand.NewSource(seed))
-		cfg := act.Config{TurnsPerPass: 1 + rnd.Intn(10)}
-		var whole, inSteps history
-		s, _ := newScheduler(t, cfg)
-		program(seed, s, &whole)
-		require.NoError(t, s.Run())
-
-		s, _ = newScheduler(t, cfg)
-		program(seed, s, &inSteps)
-		for taken := 1; taken > 0; {
-			var err error
-			n := 1 + rnd.Intn(7)
-			taken, err = s.Step(n)
-			require.NoError(t, err)
-			require.LessOrEqual(t, taken, n)
-		}
-		require.Equal(t, whole.String(), inSteps.String(), "seed %d", seed)
-	}
 }

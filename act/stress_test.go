@@ -72,7 +72,7 @@ func (w *groupRun) run(t *testing.T) {
 		defer close(ordered)
 		for r.IntN(3) == 0 {
 			time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond)
-			w.g.Shutdown(plain(anyPolicy(r)))
+			w.g.Shutdown(anyPolicy(r))
 		}
 	}(w.fork())
 	err := w.g.Run(ctx, func(s *act.Scheduler) error {
@@ -186,7 +186,7 @@ func (n *newcomer) move(t *act.Task) act.Directive {
 		s.Internals().AtTurnEnd(turnEnd(func() {}))
 	case 13:
 		if n.r.IntN(20) == 0 {
-			sibling.Shutdown(plain(anyPolicy(n.r)))
+			sibling.Shutdown(anyPolicy(n.r))
 		}
 	}
 	return act.Yield

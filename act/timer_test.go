@@ -62,20 +62,6 @@ func TestStopDisarms(t *testing.T) {
 	require.Equal(t, time.Duration(30), c.Monotonic())
 }
 
-func TestWhatACloserArmsIsCancelledToo(t *testing.T) {
-	s, _, _ := newVirtual(t, act.Config{})
-	var tm act.Timer
-	s.Spawn(act.Func(func(t *act.Task) act.Directive {
-		t.Own(&closer{func() error {
-			t.WakeAt(&tm, 10)
-			return nil
-		}})
-		return act.Done
-	}))
-	require.NoError(t, s.Run())
-	require.False(t, tm.Armed())
-}
-
 func TestWakeAfterReadsTheClockAfresh(t *testing.T) {
 	const start = time.Hour
 	const stale = 3 * time.Millisecond // what the turn has taken since the pass read the clock

@@ -163,7 +163,7 @@ func TestAPanicBetweenTurnsFailsNoTask(t *testing.T) {
 	s.Spawn(act.Func(func(*act.Task) act.Directive {
 		switch turns++; turns {
 		case 1:
-			s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+			s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 		case 2:
 			s.Spawn(greedy{}) // told before its first turn
 		}

@@ -24,7 +24,7 @@ func TestATaskThatOnlyAnOrderCanWakeIsReportedOnceAndStays(t *testing.T) {
 	require.Contains(t, logs.All()[0].Message, "only a shutdown can wake")
 
 	for range 3 { // an order makes it ready, and it waits for the next
-		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Halt}))
+		s.Shutdown(shutdown.Policy{Kind: shutdown.Halt})
 		require.ErrorContains(t, s.Run(), "left 1 task")
 	}
 	require.Equal(t, "ABB", h.String(), "halted before its turn")
@@ -55,7 +55,7 @@ func TestATaskThatWaitsForSomethingIsNotReported(t *testing.T) {
 		case 2:
 			return act.Wait // for the timer of the turn before
 		}
-		s.Shutdown(plain(shutdown.Policy{Kind: shutdown.Unbounded}))
+		s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
 		return act.Done
 	}))
 	require.NoError(t, s.Run())
@@ -298,6 +298,6 @@ func TestAnAtomicWakerWakesOnlyTheLatestTask(t *testing.T) {
 	}
 	require.Equal(t, "ABBB", h.String()[:4])
 	require.NotContains(t, h.String()[1:], "A")
-	s.Shutdown(plain(haltAndDrop))
+	s.Shutdown(haltAndDrop)
 	requireCut(t, s.Run())
 }
