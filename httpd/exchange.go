@@ -9,7 +9,7 @@ import (
 )
 
 // exchange is the transport under a Request, its Body and its Response: one request with its answer, on a connection of HTTP/1
-// ([http1Exchange]) or, in time, on a stream of HTTP/2. A Response gathers, counts and decides what has a length. The exchange
+// ([http1Exchange]) or on a [stream] of HTTP/2. A Response gathers, counts and decides what has a length. The exchange
 // turns that into bytes of its protocol, and keeps the bytes that do not fit yet.
 //
 // Beside these methods an implementation
@@ -41,9 +41,12 @@ type exchange interface {
 	lend() (*Sender, error)
 	end() // what follows the content, after all of that
 
-	room() int                   // how much content is sent for certain, and not kept; unlimited while the handler is called
-	ready() error                // why there is no room: an act.Blocked, or why there never will be
-	leave(protocol string) error // why the connection cannot be given to the protocol, or to any if that is ""
+	room() int    // how much content is sent for certain, and not kept; unlimited while the handler is called
+	ready() error // why there is no room: an act.Blocked, or why there never will be
+
+	// leave returns the status that gives the connection to the protocol, or why it cannot be given to it, or to any if that
+	// is "".
+	leave(protocol string) (status int, err error)
 }
 
 // unlimited is the room for writes before a handler returns: it cannot wait.

@@ -223,16 +223,15 @@ func (e *http1Exchange) awaitEnd(t *act.Task) (half bool, err error) {
 	return half || closed, err
 }
 
-func (e *http1Exchange) leave(protocol string) error {
+func (e *http1Exchange) leave(protocol string) (status int, err error) {
 	switch {
 	case protocol == "":
-		return nil
 	case !e.parser.Upgrades(e.in.text, protocol):
-		return ErrNoUpgrade
+		return 0, ErrNoUpgrade
 	case e.content.kind != ended: // the body precedes the switch (RFC 9110 7.8)
-		return errors.New("httpd: the body has to be read to its end before protocols are switched")
+		return 0, errors.New("httpd: the body has to be read to its end before protocols are switched")
 	}
-	return nil
+	return 101, nil
 }
 
 // inform sends nothing to a client of HTTP/1.0 (RFC 9110 15.2).

@@ -107,6 +107,7 @@ func newHTTP2(l link) *http2Conn {
 	x.out = http2.AppendSettings(x.buffer(),
 		http2.Setting{ID: http2.MaxConcurrentStreams, Value: uint32(x.mostStreams())},
 		http2.Setting{ID: http2.MaxHeaderListSize, Value: uint32(cmp.Or(x.server.MaxHead, 64<<10))},
+		http2.Setting{ID: http2.EnableConnect, Value: 1},
 		http2.Setting{ID: http2.NoPriorities, Value: 1})
 	x.out = http2.AppendWindowUpdate(x.out, 0, connWindow-http2.DefaultWindow)
 	return x
@@ -260,7 +261,7 @@ func (x *http2Conn) frame(t *act.Task, h http2.Header, p []byte) error {
 
 // limits bound a head.
 func (x *http2Conn) limits() http2.Limits {
-	return http2.Limits{Head: x.server.MaxHead, Fields: x.server.MaxFields, Connect: x.server.Connect != nil}
+	return http2.Limits{Head: x.server.MaxHead, Fields: x.server.MaxFields}
 }
 
 // remove takes a stream out that is over.

@@ -95,7 +95,7 @@ func (x *http2Conn) stalls(t *act.Task, now time.Duration) (next time.Duration) 
 			continue
 		}
 		next = min(next, cmp.Or(s.until, timeout.Never))
-		if s.lost != nil || s.pending() == 0 {
+		if s.lost != nil || s.pending() == 0 || s.tunnel != nil && !s.closing {
 			s.pace = nil
 			continue
 		}

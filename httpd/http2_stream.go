@@ -44,6 +44,7 @@ type course struct {
 	handler  act.Child // the handler's action
 	waker    act.Waker // of the task
 	lost     error     // why the client neither sends nor is told anything
+	tunnel   *tunnel   // when another protocol has the stream
 	intake
 	outlet
 }
@@ -120,6 +121,11 @@ func (s *stream) serve(t *act.Task) {
 	s.in.Body.length = s.left
 	s.out.mute = string(s.in.Method()) == "HEAD"
 	s.setTimeout(0)
+	if s.extended() { // as it would be in HTTP/1.1
+		from := uint32(len(s.head.Text))
+		s.head.Text = append(s.head.Text, "GET"...)
+		s.head.Method, s.in.text = syntax.Span{From: from, To: from + 3}, s.head.Text
+	}
 	var action act.Action
 	err := error(nil)
 	switch bad := s.head.Refused; {
@@ -128,7 +134,7 @@ func (s *stream) serve(t *act.Task) {
 	case v.tooLarge(s.left):
 		err = errTooLarge
 	default:
-		action, err = s.call(v.handler(string(s.in.Method()) == "CONNECT"))
+		action, err = s.call(v.Handler)
 	}
 	if action != nil {
 		s.handler.Action = action
@@ -137,6 +143,10 @@ func (s *stream) serve(t *act.Task) {
 	}
 	if failure := s.answer(t, err); failure != nil {
 		t.Scheduler().Spawn(&failed{s.String(), failure})
+	}
+	if s.tunnel != nil {
+		t.Scheduler().Spawn(s)
+		return
 	}
 	s.over()
 }
@@ -168,11 +178,14 @@ func (s *stream) Act(t *act.Task) act.Directive {
 	if s.watch == heard {
 		s.watch = watched
 	}
-	if s.lost != nil {
+	if s.lost != nil && s.tunnel == nil {
 		return act.Done
 	}
 	d, err := s.handler.Act(t), error(nil)
 	switch {
+	case s.tunnel != nil:
+		s.waker = t.Waker()
+		return d
 	case d == act.Failed:
 		err = t.Scheduler().Internals().Failure()
 	case d == act.Done, d != act.Async && s.out.complete():
@@ -189,18 +202,28 @@ func (s *stream) Act(t *act.Task) act.Directive {
 	if failure := s.answer(t, err); failure != nil {
 		return t.Fail(failure)
 	}
+	if s.tunnel != nil {
+		return act.Yield
+	}
 	return act.Done
 }
 
 // answer ends the answer. err is why the handler has not given it. If that is not the client's doing, answer returns what the
 // handler's task fails with.
 func (s *stream) answer(t *act.Task, err error) (cause error) {
-	if err == nil {
+	switch {
+	case err != nil:
+	case s.extended() && !s.out.leaves() && s.out.status < 300: // the client would take it for a tunnel
+		err = errNoTunnel
+	default:
 		err = s.out.finish()
 	}
 	if err == nil {
 		if s.out.last {
 			s.conn.leaveNow()
+		}
+		if s.out.leaves() {
+			s.switchTo()
 		}
 		return nil
 	}
@@ -235,6 +258,9 @@ func (s *stream) refuse(t *act.Task, bad *syntax.Refusal) bool {
 func (s *stream) Close() error {
 	err := s.handler.Close()
 	s.handler = act.Child{}
+	if s.tunnel != nil && s.lost == nil {
+		_ = s.tunnel.conn.Close() // the client has reset the stream
+	}
 	if !s.closing {
 		s.resetHere(http2.InternalError, act.ErrDropped)
 	}
@@ -330,6 +356,9 @@ func (s *stream) reset(state http2.State, err error) {
 	s.waker.Wake()
 	s.reader.Wake()
 	s.writer.Wake()
+	if s.tunnel != nil {
+		s.tunnel.Wake()
+	}
 	s.settle()
 }
 
@@ -403,7 +432,9 @@ func (s *stream) ends(h http2.Header) error {
 		return &http2.Error{Code: http2.ProtocolError, Stream: s.id, Why: "less DATA than Content-Length says"} // 9113 8.1.1
 	}
 	s.state, _ = s.state.Receive(h)
-	s.reader.Wake()
+	if s.reader.Wake(); s.tunnel != nil {
+		s.tunnel.end.Wake()
+	}
 	s.settle()
 	return nil
 }
@@ -510,6 +541,10 @@ func (s *stream) begin(length int64) {
 		block = http2.AppendContentLength(block, length)
 	}
 	trails := len(w.trailers) > 0
+	if s.extended() && !w.leaves() && w.status < 300 {
+		s.resetHere(http2.ConnectError, errNoTunnel)
+		return
+	}
 	end := w.mute || syntax.Bodiless(w.status) || length == 0 && !trails
 	s.sendHead(block, end)
 	n := len(w.body)
@@ -541,6 +576,9 @@ func (s *stream) offer(p []byte) int {
 }
 
 func (s *stream) end() {
+	if s.out.leaves() {
+		return
+	}
 	s.whole, s.closing = s.out.whole, true
 	s.conn.schedule(s)
 }
@@ -582,6 +620,9 @@ func (s *stream) sendData(n int) {
 	if s.pending() <= fullQueue/2 {
 		s.writer.Wake()
 	}
+	if s.tunnel != nil {
+		s.tunnel.sentSome()
+	}
 }
 
 // sendFile reads no more than there is room for: nothing that was read is thrown away.
@@ -619,11 +660,14 @@ func (s *stream) ready() error {
 	return s.out.err
 }
 
-func (s *stream) leave(protocol string) error {
-	if protocol == "" {
-		return errNoConn
+func (s *stream) leave(protocol string) (status int, err error) {
+	switch {
+	case protocol == "":
+		return 0, errNoConn
+	case !s.extended() || !syntax.EqualFold(s.head.Protocol.Of(s.head.Text), protocol):
+		return 0, ErrNoUpgrade
 	}
-	return ErrNoUpgrade
+	return 200, nil
 }
 
 var errNoConn = fmt.Errorf("httpd: a request of HTTP/2 has no connection of its own: %w", errors.ErrUnsupported)

@@ -383,7 +383,8 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 	return n, err
 }
 
-// SwitchProtocols has the handler answer with 101 (Switching Protocols). Then the connection is no longer HTTP: next
+// SwitchProtocols has the handler answer with 101 (Switching Protocols), or over HTTP/2 with 200 if the request is an extended
+// CONNECT (RFC 8441), which handlers see as a GET. Then the connection, or the stream, is no longer HTTP: next
 // makes the action that has its turns from there on, with whatever has come after the request still unread. It is
 // called like the handler of a service, shutdown requests reach its action, and the time-outs of the Server no
 // longer apply. A service at MaxConns asks its IdleSince, if it has one, before it closes the connection for another
@@ -402,11 +403,14 @@ func (w *Response) SwitchProtocols(protocol string, next func(*listener.Conn) ac
 	case w.progress != gathering:
 		return ErrLate
 	}
-	if err := w.x.leave(protocol); err != nil {
+	status, err := w.x.leave(protocol)
+	if err != nil {
 		return err
 	}
-	w.status, w.upgrade, w.next = 101, true, next
-	w.fields = appendField(w.fields, "Upgrade", protocol)
+	w.status, w.next = status, next
+	if w.upgrade = status == 101; w.upgrade {
+		w.fields = appendField(w.fields, "Upgrade", protocol)
+	}
 	return nil
 }
 
@@ -427,7 +431,7 @@ func (w *Response) Hijack(next func(*listener.Conn) act.Action) error {
 	case w.next != nil, w.whole != nil:
 		return ErrLate
 	}
-	if err := w.x.leave(""); err != nil {
+	if _, err := w.x.leave(""); err != nil {
 		return err
 	}
 	switch {
@@ -485,7 +489,7 @@ func (w *Response) begin(final bool) {
 	switch {
 	case syntax.Empty(w.status) && total > 0:
 		w.fail(errNoContent)
-	case syntax.Bodiless(w.status):
+	case syntax.Bodiless(w.status), w.leaves():
 		length = -1
 	case w.announced >= 0 && (total > w.announced || final && total < w.announced && !w.mute):
 		w.fail(errLength)

@@ -33,7 +33,7 @@ type Server struct {
 	Options
 }
 
-// Serve answers a handshake (RFC 6455 4.2). A request that is not a handshake, or is one of another version of the
+// Serve answers a handshake (RFC 6455 4.2, and over HTTP/2 RFC 8441 5). A request that is not a handshake, or is one of another version of the
 // protocol, gets status 426. A method other than GET gets 405, and a handshake that is malformed or incomplete gets 400.
 func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if v.Handler == nil {
@@ -42,12 +42,13 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	key, keys := last(r, "Sec-WebSocket-Key")
 	nonce, err := base64.StdEncoding.AppendDecode(nil, key)
 	version, versions := last(r, "Sec-WebSocket-Version")
+	plain := r.Proto() == "HTTP/2.0" // there is no key (RFC 8441 5)
 	switch {
 	case string(r.Method()) != "GET":
 		return refuse(w, 405, "Allow", "GET")
 	case string(version) != "13" || versions != 1:
 		return refuse(w, 426, understood...)
-	case keys != 1 || err != nil || len(nonce) != 16:
+	case !plain && (keys != 1 || err != nil || len(nonce) != 16):
 		return refuse(w, 400)
 	case !v.mayConnect(r):
 		return refuse(w, 403)
@@ -71,7 +72,9 @@ func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	case err != nil: // it has a body
 		return refuse(w, 400)
 	}
-	w.Add("Sec-WebSocket-Accept", accept(key))
+	if !plain {
+		w.Add("Sec-WebSocket-Accept", accept(key))
+	}
 	if subprotocol != "" {
 		w.Add("Sec-WebSocket-Protocol", subprotocol)
 	}
