@@ -298,9 +298,7 @@ func (g *guest) Close() error {
 }
 
 func Example_broadcast() {
-	server := program.Server{Addr: "127.0.0.1:7007"}
-	server.Parse()
-	server.Run(server.Listen(server.Addr, join))
+	program.Serve("127.0.0.1:7007", join)
 }
 
 func Example_limits() {

@@ -73,6 +73,14 @@ http_responses_2xx_total        HTTP responses with status 200 to 299.
 http_responses_3xx_total        HTTP responses with status 300 to 399.
 http_responses_4xx_total        HTTP responses with status 400 to 499.
 http_responses_5xx_total        HTTP responses with status 500 to 599.
+http2_connections_total         Connections of HTTP/2.
+http2_floods_of_resets_total    Of these, closed because too many requests were taken back.
+http2_floods_of_faults_total    Of these, closed because too many streams had to be reset.
+http2_floods_of_settings_total  Of these, closed because of too many SETTINGS.
+http2_floods_of_pings_total     Of these, closed because of too many PING.
+http2_floods_of_window_updates_total Of these, closed because of too many WINDOW_UPDATE.
+http2_floods_of_empty_data_total Of these, closed because of too much DATA without content.
+http2_floods_of_others_total    Of these, closed because of too many frames that mean nothing.
 http_handlers                   Handlers of net/http that are running.
 http_handlers_total             Handlers of net/http that were called.
 http_handlers_refused_total     Requests that were answered with 503 because too many handlers were running.

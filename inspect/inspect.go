@@ -120,7 +120,6 @@ func (x *Inspector) observe(p *probe, s *act.Scheduler) *desk {
 	defer x.mu.Unlock()
 	if x.Dir != "" && x.recorder == nil {
 		x.recorder = newRecorder(x, s.Logger())
-		go x.recorder.run()
 	}
 	p.recorder = x.recorder
 	if x.watching && x.watchdog == nil {

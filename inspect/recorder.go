@@ -81,6 +81,7 @@ func newRecorder(x *Inspector, log *zap.Logger) *recorder {
 	if _, err := os.ReadDir(r.dir); err != nil {
 		log.Error("no files will be written with the last events", zap.Error(err))
 	}
+	go r.run()
 	return r
 }
 

@@ -128,7 +128,6 @@ func TestEachPanicWritesAFile(t *testing.T) {
 func recordingAlone(t *testing.T) (*recorder, *observer.ObservedLogs) {
 	core, logs := observer.New(zap.InfoLevel)
 	r := newRecorder(&Inspector{Dir: t.TempDir()}, zap.New(core))
-	go r.run()
 	t.Cleanup(r.close)
 	return r, logs
 }
@@ -173,7 +172,7 @@ func TestADirectoryThatIsMissingIsInTheLog(t *testing.T) {
 	require.Equal(t, recordings{Written: 1, Failed: 2}, r.recordings())
 
 	core, logs := observer.New(zap.InfoLevel)
-	newRecorder(&Inspector{Dir: r.dir + "/missing"}, zap.New(core))
+	newRecorder(&Inspector{Dir: r.dir + "/missing"}, zap.New(core)).close()
 	require.Equal(t, "no files will be written with the last events", logs.All()[0].Message, "at the start")
 }
 

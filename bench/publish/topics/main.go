@@ -21,11 +21,7 @@ const (
 )
 
 func main() {
-	server := program.Server{Addr: "127.0.0.1:7013"}
-	server.Parse()
-	tcp := server.Listen(server.Addr, serve)
-	tcp.Limits.Overflow = listener.Abort
-	server.Run(tcp)
+	program.Serve("127.0.0.1:7013", serve)
 }
 
 // topicsOf has the subscribers on a scheduler, by topic.
