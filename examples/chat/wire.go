@@ -104,7 +104,7 @@ func (x *page) read(bool) (w wish, err error) {
 }
 
 // tell sends the member's own lines as well: so it knows that they were said, and in which order.
-func (x *page) tell(e event, _ bool) error { return x.conn.Push(e.page, websocket.Block) }
+func (x *page) tell(e event, _ bool) error { return x.conn.Push(e.page) }
 
 func (x *page) flush() error { return nil }
 

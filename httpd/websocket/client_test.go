@@ -324,7 +324,7 @@ func TestMasks(t *testing.T) {
 	w.Turn(func(*act.Task) {
 		for range 50 {
 			require.NoError(t, a.conn.Send(websocket.Text, []byte("abcd")))
-			require.NoError(t, a.conn.Push(said, websocket.Block))
+			require.NoError(t, a.conn.Push(said))
 		}
 	})
 	keys := map[string]bool{}

@@ -22,7 +22,7 @@ func TestAMessageAllocatesNothing(t *testing.T) {
 		return act.Func(func(t *act.Task) act.Directive {
 			_, err := c.Receive()
 			if err == nil {
-				err = c.Push(note, websocket.Block)
+				err = c.Push(note)
 			}
 			return c.Next(t, err)
 		})
@@ -79,7 +79,7 @@ func TestAConnIsAtRestAgain(t *testing.T) {
 		"pushes that there was no room for": {func(t *testing.T, a *actor) {
 			behind(t, a)
 			for n := range 3 {
-				require.NoError(t, a.conn.Push(note(n), websocket.Block))
+				require.NoError(t, a.conn.Push(note(n)))
 			}
 		}, "", []string{`text "0"`, `text "1"`, `text "2"`}, ""},
 		"a message in parts": {func(*testing.T, *actor) {}, begin("a") + more("b"), nil, last("c")},

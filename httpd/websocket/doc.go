@@ -19,8 +19,8 @@
 // On both sides a [Conn] never blocks: Receive lends the next message, Send takes a whole message or nothing, and an error
 // that is an act.Blocked says what to wait for. So backpressure is the default, as on a listener.Conn.
 //
-// A message for many connections is framed once, by [Prepare], and given to each by [Conn.Push]. What happens to a peer that
-// does not read is a policy: the task that pushes waits, the oldest messages are dropped, or the connection is closed.
+// A message for many connections is framed once, by [Prepare], and given to each by [Conn.Push]. For a peer that does not
+// read, the task that pushes waits, closes the connection, or has the oldest messages dropped.
 //
 // Messages can be compressed (RFC 7692); see [Options].Compress.
 //

@@ -42,7 +42,7 @@ func ExampleServer() {
 
 // A message from one client goes to all clients, on all schedulers. Clients that read too slowly lose the oldest
 // messages.
-func ExampleConn_Push() {
+func ExampleConn_PushOrDrop() {
 	join := func(c *websocket.Conn, _ *httpd.Request) act.Action {
 		members := present.Get(c.Scheduler())
 		*members = append(*members, c)
@@ -73,7 +73,7 @@ func (x *member) Act(t *act.Task) act.Directive {
 		said := websocket.Prepare(m.Type, m.Data)
 		x.publish = func(s *act.Scheduler) {
 			for _, c := range *present.Get(s) {
-				_ = c.Push(said, websocket.DropOldest) // an error means that c is closed
+				_ = c.PushOrDrop(said) // an error means that c is closed
 			}
 		}
 	}

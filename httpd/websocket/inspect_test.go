@@ -48,7 +48,7 @@ func TestWhatConnectionsOfWebSocketSay(t *testing.T) {
 	})
 	l.Turn(func(*act.Task) {
 		require.NoError(l.T, here.Send(websocket.Text, []byte("hello")))
-		require.NoError(l.T, there.Push(websocket.Prepare(websocket.Text, []byte("hello")), websocket.Block))
+		require.NoError(l.T, there.Push(websocket.Prepare(websocket.Text, []byte("hello"))))
 	})
 	l.Until("both have one", func() bool { return servertest.CountsOf(l.S)["websocket_received_total"] == 2 })
 	require.EqualValues(t, 2, servertest.CountsOf(l.S)["websocket_sent_total"])

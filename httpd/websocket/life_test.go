@@ -74,7 +74,6 @@ func TestMistakesPanic(t *testing.T) {
 	require.Panics(t, func() { a.conn.Close(999, "") })
 	require.Panics(t, func() { _ = a.conn.Send(0, nil) })
 	require.Panics(t, func() { (&websocket.Server{}).Serve(nil, nil) })
-	require.Panics(t, func() { _ = a.conn.Push(note(0), 77) })
 }
 
 // On a shutdown request connections go on until their moment has come. The moments are spread evenly over the second

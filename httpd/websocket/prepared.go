@@ -1,7 +1,6 @@
 package websocket
 
 import (
-	"fmt"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -69,25 +68,11 @@ func (m *Prepared) compressed() []byte {
 	return p
 }
 
-// Overflow is what Push does if Options.Backlog messages wait already.
-type Overflow uint8
-
-const (
-	// Block refuses the message for now. The error is an act.Blocked, which wakes its task when there may be room.
-	Block Overflow = iota
-	// DropOldest drops the oldest message that waits and was pushed with DropOldest, and counts it; see [Conn.Dropped]. That may
-	// be the message itself.
-	DropOldest
-	// Disconnect closes the connection with code 1008. Waiting messages are dropped, and the error is net.ErrClosed.
-	Disconnect
-)
-
 // Push sends a message that many connections share. The caller is usually another task or a posted function, for example
 // when a line goes to all members of a room. The connection does not copy the message: up to 4 KiB of messages, or one,
 // wait in the [listener.Conn], as with its WriteShared, and more as references, in order. They are sent without a further
-// call. If Options.Backlog of them wait, o decides: the error is an act.Blocked, the oldest one is dropped, or the connection
-// is closed. A message that was pushed with Block or Disconnect is not dropped for a later one: so an answer arrives on a
-// connection whose other messages may be dropped.
+// call. If Options.Backlog of them wait, the error is an act.Blocked, which wakes its task when there may be room. For a peer that
+// is too slow the caller may also use PushOrDrop, or Close the connection with CodePolicy.
 //
 // Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an action
 // whose peer gets more than it can take should push its answers as well. Close sends waiting messages before the close frame,
@@ -96,14 +81,18 @@ const (
 // Messages that are pushed in one turn go out together when the turn ends; messages that posted functions push go out
 // together after those functions. The error is net.ErrClosed after Close, and when the connection has ended; an error of the
 // system call may come with a later call.
-func (c *Conn) Push(m *Prepared, o Overflow) error {
-	if o > Disconnect {
-		panic(fmt.Sprintf("websocket: Overflow(%d) means nothing", o))
-	}
+func (c *Conn) Push(m *Prepared) error { return c.push(m, false) }
+
+// PushOrDrop is Push for a message that may be dropped. If there is no room, the oldest message is dropped that waits and was
+// pushed with PushOrDrop, which may be m itself; see [Conn.Dropped]. So an answer, for which Push is, arrives on a connection
+// whose other messages may be dropped.
+func (c *Conn) PushOrDrop(m *Prepared) error { return c.push(m, true) }
+
+func (c *Conn) push(m *Prepared, drops bool) error {
 	if c.phase != open {
 		return net.ErrClosed
 	}
-	if c.queue(m, o == DropOldest); c.waits() == 1 && !c.gathers {
+	if c.queue(m, drops); c.waits() == 1 && !c.gathers {
 		c.gathers = true
 		c.conn.Scheduler().Internals().AtTurnEnd((*gathered)(c))
 	}
@@ -118,25 +107,17 @@ func (c *Conn) Push(m *Prepared, o Overflow) error {
 	if c.waits() <= most {
 		return nil
 	}
-	_, waits := err.(act.Blocked)
-	switch {
-	case !waits || o == Block:
-		c.remove(c.waits() - 1)
-		return err
-	case o == Disconnect:
-		c.forget()
-		c.shut(frame.Policy, "too slow")
-		c.waker.Wake()
-		return net.ErrClosed
+	one := c.waits() - 1 // too many: m
+	if _, full := err.(act.Blocked); full && drops {
+		for one = 0; !c.waiting(one).drops; {
+			one++
+		}
+		c.more().dropped++
+		arenas.Get(c.conn.Scheduler()).dropped++
+		err = nil
 	}
-	oldest := 0
-	for !c.waiting(oldest).drops {
-		oldest++
-	}
-	c.more().dropped++
-	arenas.Get(c.conn.Scheduler()).dropped++
-	c.remove(oldest)
-	return nil
+	c.remove(one)
+	return err
 }
 
 // gathered is a Conn to which something was pushed in this turn, or in this pass by posted functions: the frames of many
@@ -155,7 +136,7 @@ func (g *gathered) TurnEnd() {
 	c.settle()
 }
 
-// Dropped returns how many messages Push has dropped for newer ones. Messages that waited when the connection ended are
+// Dropped returns how many messages PushOrDrop has dropped. Messages that waited when the connection ended are
 // not counted.
 func (c *Conn) Dropped() int { return c.extra.dropped }
 

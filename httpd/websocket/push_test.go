@@ -2,7 +2,6 @@ package websocket_test
 
 import (
 	"fmt"
-	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -49,17 +48,17 @@ func TestPushesOfOnePassGoOutTogether(t *testing.T) {
 		w.OS.Forget()
 		before := turns
 		for n := range 20 {
-			require.NoError(t, a.conn.Scheduler().Post(func(*act.Scheduler) { require.NoError(t, a.conn.Push(note(n), websocket.Disconnect)) }))
+			require.NoError(t, a.conn.Scheduler().Post(func(*act.Scheduler) { require.NoError(t, a.conn.Push(note(n))) }))
 		}
 		c.hear(0, 20)
 		require.Equal(t, 1, w.OS.Count("send"))
 		require.Equal(t, before, turns)
 		for range 5 { // with a Send between them
 			w.Turn(func(*act.Task) {
-				require.NoError(t, a.conn.Push(note(0), websocket.Disconnect))
+				require.NoError(t, a.conn.Push(note(0)))
 				require.NoError(t, a.conn.Send(websocket.Text, []byte("1")))
-				require.NoError(t, a.conn.Push(note(2), websocket.Disconnect))
-				require.NoError(t, a.conn.Push(note(3), websocket.Disconnect))
+				require.NoError(t, a.conn.Push(note(2)))
+				require.NoError(t, a.conn.Push(note(3)))
 			})
 			c.hear(0, 4)
 		}
@@ -68,43 +67,32 @@ func TestPushesOfOnePassGoOutTogether(t *testing.T) {
 }
 
 // How many messages wait for a peer that is slow, and what becomes of one more. TestWorldServer shows what the peer gets.
-func TestOverflow(t *testing.T) {
-	for _, overflow := range []websocket.Overflow{websocket.Block, websocket.DropOldest, websocket.Disconnect} {
-		for backlog, waits := range map[int]int{5: 5, 0: 64, -1: 0} {
-			w, a, _ := slow(t, websocket.Options{Backlog: backlog})
-			w.Turn(func(*act.Task) {
-				for n := range waits {
-					require.NoError(t, a.conn.Push(note(n), overflow))
-				}
-			})
-			var err error
-			w.Turn(func(*act.Task) { err = a.conn.Push(note(waits), overflow) })
-			switch overflow {
-			case websocket.Block:
-				require.Implements(t, (*act.Blocked)(nil), err)
-			case websocket.DropOldest:
-				require.NoError(t, err)
-				require.Equal(t, 1, a.conn.Dropped())
-			case websocket.Disconnect:
-				require.Equal(t, net.ErrClosed, err)
+func TestOneMessageTooMany(t *testing.T) {
+	for backlog, waits := range map[int]int{5: 5, 0: 64, -1: 0} {
+		w, a, _ := slow(t, websocket.Options{Backlog: backlog})
+		w.Turn(func(*act.Task) {
+			for n := range waits {
+				require.NoError(t, a.conn.PushOrDrop(note(n)))
 			}
-		}
+			require.Implements(t, (*act.Blocked)(nil), a.conn.Push(note(waits)))
+			require.Zero(t, a.conn.Dropped())
+			require.NoError(t, a.conn.PushOrDrop(note(waits)))
+			require.Equal(t, 1, a.conn.Dropped())
+		})
 	}
 }
 
 // What was broken: an answer that waited was dropped for a later message.
 func TestAnAnswerIsNotDropped(t *testing.T) {
 	w, a, c := slow(t, websocket.Options{Backlog: 2})
-	push := func(o websocket.Overflow, n int) (err error) {
-		w.Turn(func(*act.Task) { err = a.conn.Push(note(n), o) })
-		return err
-	}
-	require.NoError(t, push(websocket.DropOldest, 0))
-	require.NoError(t, push(websocket.Block, 1))
-	require.NoError(t, push(websocket.DropOldest, 2), "for 0")
-	require.Implements(t, (*act.Blocked)(nil), push(websocket.Block, 3))
-	require.NoError(t, push(websocket.DropOldest, 2), "for 2")
-	w.Turn(func(*act.Task) { require.Equal(t, 2, a.conn.Dropped()) })
+	w.Turn(func(*act.Task) {
+		require.NoError(t, a.conn.PushOrDrop(note(0)))
+		require.NoError(t, a.conn.Push(note(1)))
+		require.NoError(t, a.conn.PushOrDrop(note(2)), "for 0")
+		require.Implements(t, (*act.Blocked)(nil), a.conn.Push(note(3)))
+		require.NoError(t, a.conn.PushOrDrop(note(2)), "for 2")
+		require.Equal(t, 2, a.conn.Dropped())
+	})
 	require.Equal(t, fmt.Sprintf("binary of %d", full), c.next())
 	c.hear(1, 3)
 }

@@ -57,7 +57,9 @@ func (m *member) Act(t *act.Task) act.Directive {
 func pushed(p *websocket.Prepared) func(*act.Scheduler) {
 	return func(s *act.Scheduler) {
 		for _, m := range membersOf.Get(s).all {
-			_ = m.conn.Push(p, websocket.Disconnect) // the action hears of an error
+			if _, slow := m.conn.Push(p).(act.Blocked); slow { // the action hears of another error
+				m.conn.Close(websocket.CodePolicy, "too slow")
+			}
 		}
 	}
 }

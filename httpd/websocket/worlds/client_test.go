@@ -387,14 +387,14 @@ func (c *client) farewelled() bool {
 	return false
 }
 
-// mayMiss reports whether what it has not got are notices that were waiting when it closed, or was too slow.
+// mayMiss reports whether what it has not got are notices that were waiting when it closed.
 func (c *client) mayMiss() bool {
 	h := c.handler
 	missing := h.sent[c.got:]
 	if len(missing) > c.backlog || slices.ContainsFunc(missing, func(s sending) bool { return !s.pushed }) {
 		return false
 	}
-	return h.slow || c.Half || c.farewelled() || c.violated()
+	return c.Half || c.farewelled() || c.violated()
 }
 
 // mayClose reports whether there is a reason for a close frame of the server.

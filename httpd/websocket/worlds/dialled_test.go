@@ -203,7 +203,7 @@ func (x *caller) talk(c *coroutine.Conn, under *websocket.Conn) error {
 // push waits for room.
 func (x *caller) push(co *coro.Co, c *websocket.Conn, p *websocket.Prepared) error {
 	for {
-		err := c.Push(p, websocket.Block)
+		err := c.Push(p)
 		if _, blocked := err.(act.Blocked); !blocked {
 			return err
 		}

@@ -70,7 +70,6 @@ type handler struct {
 	sent    []sending
 	taken   int // bytes of messages that were not pushed
 	pusher  *pusher
-	slow    bool    // Push has closed the connection
 	closes  *status // by itself
 	ended   *end    // what Receive or Send has said at last
 	ordered bool
@@ -295,14 +294,17 @@ func (x *handler) note(m message, pushed bool) {
 
 // push pushes a notice. If one is dropped, it knows which.
 func (x *handler) push(n notice) error {
-	before := x.conn.Dropped()
-	err := x.conn.Push(n.prepared, x.overflow)
+	before, push := x.conn.Dropped(), x.conn.Push
+	if x.drops {
+		push = x.conn.PushOrDrop
+	}
+	err := push(n.prepared)
 	switch _, blocked := err.(act.Blocked); {
 	case err == nil && (x.ended != nil || x.closes != nil):
 		x.w.Errorf("a notice is taken after the end\n%s", x.c.describe())
 	case err == nil:
 		dropped := x.conn.Dropped() - before
-		if dropped > 1 || dropped > 0 && x.overflow != websocket.DropOldest {
+		if dropped > 1 || dropped > 0 && !x.drops {
 			x.w.Errorf("%d notices are dropped\n%s", dropped, x.c.describe())
 		}
 		x.note(n.message, true)
@@ -314,13 +316,8 @@ func (x *handler) push(n notice) error {
 			x.sent = slices.Delete(x.sent, oldest, oldest+1)
 		}
 	case blocked:
-		if x.overflow != websocket.Block {
+		if x.drops {
 			x.w.Errorf("a notice has to wait\n%s", x.c.describe())
-		}
-	case err == net.ErrClosed && x.overflow == websocket.Disconnect && x.ended == nil && x.closes == nil && !x.over:
-		if _, err := x.conn.Receive(); err == net.ErrClosed { // it is not the client who has closed
-			x.slow = true
-			x.shuts(1008, "too slow")
 		}
 	}
 	return err

@@ -62,8 +62,8 @@ type server struct {
 	limit    int  // MaxMessage
 	high     int  // Limits.High
 	notices  []notice
-	backlog  int // of notices
-	overflow websocket.Overflow
+	backlog  int  // of notices
+	drops    bool // notices may be dropped
 	compress bool // connections may be compressed
 	options  websocket.Options
 	running  int // actions that have begun and not ended
@@ -134,7 +134,7 @@ func (h *server) open(t *testing.T) {
 		}
 		h.options = v.Options
 	}
-	h.backlog, h.overflow = pick(w, 64, 1, 3, 10, 0), pick(w, websocket.Block, websocket.DropOldest, websocket.Disconnect)
+	h.backlog, h.drops = pick(w, 64, 1, 3, 10, 0), pick(w, true, false)
 	if v.Backlog = h.backlog; h.backlog == 0 {
 		v.Backlog = -1
 	}
