@@ -21,10 +21,10 @@ import (
 // other requests. The action of any other handler is a task of its own, the [stream], so it may wait, offload, fail and
 // compute without the other streams. Its turns change the stream, put it among the ready ones and wake the connection.
 //
-//	         SETTINGS           shutdown           the client knows           no stream is left
-//	opening ──────────▶ serving ─────────▶ warning ────────────────▶ leaving ───────────────────▶ ending
-//	   │                  │ a mistake of the client, a flood, silence                              ▲
-//	   └──────────────────┴────────────────────────────────────────────────────────────────────────┘
+//	         SETTINGS           shutdown           the client knows        no stream is left
+//	opening ──────────▶ serving ─────────▶ warning ────────────────▶ gone ───────────────────▶ ending
+//	   │                  │ a mistake of the client, a flood, silence                           ▲
+//	   └──────────────────┴─────────────────────────────────────────────────────────────────────┘
 //
 // At rest it holds a timer, the table of its decoder, and no buffer.
 type http2Conn struct {
@@ -32,7 +32,7 @@ type http2Conn struct {
 	cache   *cache
 	waker   act.Waker // of the connection's task, for the streams
 	decoder *http2.Decoder
-	client  http2.Peer
+	theirs  http2.Peer // the settings of the client
 	streams []*stream     // that are not over, in the order of their numbers
 	last    uint32        // the highest number of a request
 	inflow  http2.Inflow  // octets of DATA of all streams that the client may send
@@ -97,7 +97,7 @@ type headerBlock struct {
 
 func newHTTP2(l link) *http2Conn {
 	l.timer = timeout.Timer{}
-	x := &http2Conn{link: l, cache: caches.Get(l.conn.Scheduler()), decoder: http2.NewDecoder(), client: http2.NewPeer()}
+	x := &http2Conn{link: l, cache: caches.Get(l.conn.Scheduler()), decoder: http2.NewDecoder(), theirs: http2.NewPeer()}
 	x.inflow = http2.NewInflow(connWindow)
 	x.outflow.Add(http2.DefaultWindow)
 	x.begins = true

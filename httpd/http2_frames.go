@@ -199,11 +199,11 @@ func (x *http2Conn) settings(h http2.Header, p []byte) error {
 	if x.phase == opening {
 		x.phase = serving
 	}
-	before := int64(x.client.InitialWindow)
-	if bad := x.client.Read(p); bad != nil {
+	before := int64(x.theirs.InitialWindow)
+	if bad := x.theirs.Read(p); bad != nil {
 		return bad
 	}
-	if by := int64(x.client.InitialWindow) - before; by != 0 {
+	if by := int64(x.theirs.InitialWindow) - before; by != 0 {
 		for _, s := range x.streams {
 			if !s.outflow.Add(by) {
 				return errOutflow

@@ -98,7 +98,7 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 	s.conn, s.in.conn = x, x.conn
 	s.id, s.left = id, -1
 	s.inflow = http2.NewInflow(http2.DefaultWindow)
-	s.outflow.Add(int64(x.client.InitialWindow))
+	s.outflow.Add(int64(x.theirs.InitialWindow))
 	s.in.began = max(1, c.s.Now())
 	return s
 }
