@@ -32,7 +32,7 @@ type http2Conn struct {
 	cache   *cache
 	waker   act.Waker // of the connection's task, for the streams
 	decoder *http2.Decoder
-	theirs  http2.Peer // the settings of the client
+	theirs  http2.Peer    // the settings of the client
 	streams []*stream     // that are not over, in the order of their numbers
 	last    uint32        // the highest number of a request
 	inflow  http2.Inflow  // octets of DATA of all streams that the client may send
