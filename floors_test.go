@@ -29,6 +29,7 @@ const floors = `
 	shutdown          time
 	internal/race
 	netpoll  internal/race golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
+	internal/chain
 	internal/inbox    runtime
 	internal/resource   golang.org/x/sys/unix io/fs os path runtime/debug syscall
 	internal/thread   golang.org/x/sys/unix math/rand/v2 os path/filepath runtime time
@@ -66,7 +67,7 @@ const floors = `
 
 	# 2: demons, futures, monitors. The engine that monitor has by default, and what sim puts below it, know descriptors
 	demon             act shutdown internal/facts time
-	future            act internal/panics go.uber.org/zap os runtime time
+	future            act internal/chain internal/panics go.uber.org/zap os runtime time
 	internal/engine   act netpoll net net/netip os time
 	monitor           act shutdown netpoll internal/budget internal/engine internal/facts
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
@@ -89,7 +90,7 @@ const floors = `
 
 	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
 	coro              act internal/panics shutdown listener future context go.uber.org/zap net os runtime runtime/debug time
-	tasklet           act internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
+	tasklet           act internal/chain internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
 	secure            act coro demon listener monitor internal/budget internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
@@ -102,7 +103,7 @@ const floors = `
 	proxyproto        act listener monitor internal/facts encoding/binary flag hash/crc32 net net/netip time
 
 	# 4: processes. runtime to yield to a thread that holds a lock; os for an error; time for how long
-	process           act internal/merge internal/panics shutdown future internal/facts internal/inbox context go.uber.org/zap os runtime time
+	process           act internal/chain internal/merge internal/panics shutdown future internal/facts internal/inbox context go.uber.org/zap os runtime time
 
 	# 5: HTTP. The internal packages know no connection: bytes and texts go in, positions come out. time is for what is a
 	# date and how long; os for a file to send and an error; monitor for a goroutine that sends

@@ -1,6 +1,9 @@
 package future
 
-import "github.com/daimon-go/daimon/act"
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/chain"
+)
 
 // Await returns an action that waits until f is resolved. It is then Done, or fails with f's error; read the value with
 // [Future.Value]. The action may be made on any goroutine and used by one task of any scheduler; any number of actions
@@ -51,7 +54,7 @@ func (c *core) inOrder(t *act.Task, w *waiter) act.Directive {
 		return act.Wait
 	}
 	c.mu.Lock()
-	w.early = c.callbacks.first != w
+	w.early = c.callbacks.First != &w.node
 	c.mu.Unlock()
 	if w.early {
 		return act.Wait
@@ -60,52 +63,27 @@ func (c *core) inOrder(t *act.Task, w *waiter) act.Directive {
 	return act.Done
 }
 
-// waiter is an element of a list; it is a field of its owner.
+// waiter is a task that waits; it is a field of its action.
 type waiter struct {
-	bell       act.AtomicWaker
-	early      bool // a callback that has had a turn before those in front of it
-	in         *list
-	prev, next *waiter
+	bell  act.AtomicWaker
+	early bool // a callback that has had a turn before those in front of it
+	node  chain.Node[*waiter]
 }
 
-// list is a queue of waiters, under the lock of its future. Any of them may leave it.
-type list struct{ first, last *waiter }
-
 // join appends w to l, unless it is in a list.
-func (c *core) join(l *list, w *waiter) {
+func (c *core) join(l *chain.List[*waiter], w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.in != nil {
-		return
-	}
-	w.in, w.prev = l, l.last
-	if l.last == nil {
-		l.first = w
-	} else {
-		l.last.next = w
-	}
-	l.last = w
+	w.node.Of = w
+	l.Append(&w.node)
 }
 
 // leave removes w from its list, if it is in one.
 func (c *core) leave(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.in == nil {
-		return
+	w.node.Remove()
+	if next := c.callbacks.First; next != nil && next.Of.early {
+		next.Of.bell.Wake()
 	}
-	if w.prev == nil {
-		w.in.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		w.in.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	if next := w.in.first; next != nil && next.early {
-		next.bell.Wake()
-	}
-	w.in, w.prev, w.next = nil, nil, nil
 }

@@ -45,7 +45,7 @@ func TestGivingUpLeavesNothingBehind(t *testing.T) {
 			dropped(t, s)
 		}
 	}
-	require.Equal(t, list{}, f.waiters)
+	require.Nil(t, f.waiters.First)
 	require.NoError(t, f.Resolve(1))
 	require.Nil(t, home.Close())
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/chain"
 )
 
 var (
@@ -85,9 +86,9 @@ type core struct {
 	state  atomic.Uint32
 	failed *failure // written as value is
 
-	mu        sync.Mutex // held for as long as it takes to wake the tasks in a list
-	waiters   list       // each leaves by itself
-	callbacks list       // in order of registration; each leaves when its turn comes
+	mu        sync.Mutex          // held for as long as it takes to wake the tasks in a list
+	waiters   chain.List[*waiter] // each leaves by itself
+	callbacks chain.List[*waiter] // in order of registration; each leaves when its turn comes
 }
 
 // The states of a future, in their order.
@@ -119,9 +120,9 @@ func (c *core) publish() {
 	c.state.Store(resolved)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, l := range []*list{&c.waiters, &c.callbacks} {
-		for w := l.first; w != nil; w = w.next {
-			w.bell.Wake()
+	for _, l := range []*chain.List[*waiter]{&c.waiters, &c.callbacks} {
+		for n := l.First; n != nil; n = n.Next {
+			n.Of.bell.Wake()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/chain"
 )
 
 // core is the part of a process that does not depend on the type of its messages.
@@ -86,12 +87,12 @@ const (
 // rare has the fields that few processes need.
 type rare struct {
 	name      string
-	refused   uint64            // messages, for lack of room
-	err       error             // of Failed and Panicked
-	cause     error             // of Linked
-	waiters   waiters           // for room in the mailbox
-	debts     int               // mailboxes in which this process waits for room
-	observers list[endObserver] // of its end
+	refused   uint64                  // messages, for lack of room
+	err       error                   // of Failed and Panicked
+	cause     error                   // of Linked
+	waiters   waiters                 // for room in the mailbox
+	debts     int                     // mailboxes in which this process waits for room
+	observers chain.List[endObserver] // of its end
 	end       *future.Future[Notice]
 }
 
@@ -183,7 +184,7 @@ func (c *core) makeRoom(w uint32, r *runner) (uint32, []waiter) {
 		return w, nil
 	}
 	waiting := &c.rare.waiters
-	if r.free = waiting.take(room, r.free[:0]); waiting.first == nil {
+	if r.free = waiting.take(room, r.free[:0]); waiting.First == nil {
 		w &^= roomWanted
 	}
 	return w, r.free

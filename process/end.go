@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/chain"
 	"github.com/daimon-go/daimon/internal/panics"
 )
 
@@ -92,10 +93,10 @@ func (r *runner) end(c *core, why Reason) {
 }
 
 // notify tells the observers of c from first on: the links, or all others.
-func (r *runner) notify(c *core, first *entry[endObserver], n Notice, links bool) {
-	for x := first; x != nil; x = x.next {
-		if w, ok := x.of.(*watched); links == (ok && w.isLink) {
-			r.protect(c, func() { x.of.ended(r, n) })
+func (r *runner) notify(c *core, first *chain.Node[endObserver], n Notice, links bool) {
+	for x := first; x != nil; x = x.Next {
+		if w, ok := x.Of.(*watched); links == (ok && w.isLink) {
+			r.protect(c, func() { x.Of.ended(r, n) })
 		}
 	}
 }
@@ -115,13 +116,13 @@ func (c *core) die(why Reason) bool {
 }
 
 // takeObservers returns the observers of a process that has ended, and the waiters for room in its mailbox.
-func (c *core) takeObservers() (first *entry[endObserver], free []waiter) {
+func (c *core) takeObservers() (first *chain.Node[endObserver], free []waiter) {
 	if c.rare == nil {
 		return nil, nil
 	}
 	w := c.lock()
 	defer c.unlock(w)
-	return c.rare.observers.takeAll(), c.rare.waiters.take(math.MaxInt, nil)
+	return c.rare.observers.TakeAll(), c.rare.waiters.take(math.MaxInt, nil)
 }
 
 func (r *runner) close(c *core, x io.Closer) {

@@ -33,7 +33,7 @@ func (to Ref[M]) Waiters() (n int) {
 	w := to.p.lock()
 	defer to.p.unlock(w)
 	if to.p.rare != nil {
-		for s := to.p.rare.waiters.first; s != nil; s = s.next {
+		for s := to.p.rare.waiters.First; s != nil; s = s.Next {
 			n++
 		}
 	}

@@ -1,6 +1,9 @@
 package process
 
-import "github.com/daimon-go/daimon/future"
+import (
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/chain"
+)
 
 // endObserver is told of the end of a process.
 type endObserver interface {
@@ -11,12 +14,12 @@ type endObserver interface {
 // observation is the entry of an observer with a process. Operations that end with a process, such as timers, observe
 // it too.
 type observation struct {
-	of *core // set before other threads know the observation; nil: nobody
-	entry[endObserver]
+	of   *core // set before other threads know the observation; nil: nobody
+	node chain.Node[endObserver]
 }
 
 func observe(of *core, by endObserver) observation {
-	return observation{of, entry[endObserver]{of: by}}
+	return observation{of, chain.Node[endObserver]{Of: by}}
 }
 
 // add registers the observer. It reports false if the process has ended. Observers are told in the order of their adds,
@@ -28,7 +31,7 @@ func (x *observation) add() bool {
 	if w&states == dead {
 		return false
 	}
-	c.more().observers.append(&x.entry)
+	c.more().observers.Append(&x.node)
 	return true
 }
 
@@ -40,7 +43,7 @@ func (x *observation) remove() bool {
 	}
 	w := c.lock()
 	defer c.unlock(w)
-	return x.listed && c.rare.observers.remove(&x.entry)
+	return x.node.Remove()
 }
 
 // Operation is something that was begun for a process: a timer, an action, a function that is offloaded, a Watch, or a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/chain"
 )
 
 // waiter waits for room in a mailbox: a process that has sent beyond the bound, a task, or a goroutine.
@@ -17,22 +18,22 @@ type waiter interface {
 
 // waiters wait for room in one mailbox, in order. Under the lock of its process.
 type waiters struct {
-	list[waiter]
-	tasks map[*act.Task]*entry[waiter]
+	chain.List[waiter]
+	tasks map[*act.Task]*chain.Node[waiter]
 }
 
 // join adds w at the end. A task that is waiting already keeps its place.
-func (x *waiters) join(w waiter) *entry[waiter] {
+func (x *waiters) join(w waiter) *chain.Node[waiter] {
 	t, isTask := w.(waitingTask)
 	if e := x.tasks[t.task]; isTask && e != nil {
-		e.of = w
+		e.Of = w
 		return e
 	}
-	e := &entry[waiter]{of: w}
-	x.append(e)
+	e := &chain.Node[waiter]{Of: w}
+	x.Append(e)
 	if isTask {
 		if x.tasks == nil {
-			x.tasks = map[*act.Task]*entry[waiter]{}
+			x.tasks = map[*act.Task]*chain.Node[waiter]{}
 		}
 		x.tasks[t.task] = e
 	}
@@ -40,18 +41,19 @@ func (x *waiters) join(w waiter) *entry[waiter] {
 }
 
 // leave takes e out, and reports whether it was still there.
-func (x *waiters) leave(e *entry[waiter]) bool {
-	if t, isTask := e.of.(waitingTask); isTask && e.listed {
+func (x *waiters) leave(e *chain.Node[waiter]) bool {
+	was := e.Remove()
+	if t, isTask := e.Of.(waitingTask); isTask && was {
 		delete(x.tasks, t.task)
 	}
-	return x.remove(e)
+	return was
 }
 
 // take takes out the first waiters, one for each message that there is room for, and appends them to free.
 func (x *waiters) take(room int, free []waiter) []waiter {
-	for e := x.first; e != nil && len(free) < room; e = x.first {
-		if x.leave(e); !e.of.hasEnded() {
-			free = append(free, e.of)
+	for e := x.First; e != nil && len(free) < room; e = x.First {
+		if x.leave(e); !e.Of.hasEnded() {
+			free = append(free, e.Of)
 		}
 	}
 	return free
@@ -125,7 +127,7 @@ func (b *blockedSend) wait(ctx context.Context) error {
 }
 
 // join adds w to the waiters, or returns nil if there is nothing to wait for.
-func (b *blockedSend) join(w waiter) *entry[waiter] {
+func (b *blockedSend) join(w waiter) *chain.Node[waiter] {
 	c := b.to.process()
 	now := c.lock()
 	if now&states == dead || !b.to.full(now) {
@@ -138,7 +140,7 @@ func (b *blockedSend) join(w waiter) *entry[waiter] {
 }
 
 // giveUp takes e out. If e was told already that there is room, the next waiter is told instead.
-func (b *blockedSend) giveUp(e *entry[waiter]) {
+func (b *blockedSend) giveUp(e *chain.Node[waiter]) {
 	c := b.to.process()
 	w := c.lock()
 	var free []waiter

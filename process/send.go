@@ -1,6 +1,10 @@
 package process
 
-import "context"
+import (
+	"context"
+
+	"github.com/daimon-go/daimon/internal/chain"
+)
 
 // Send gives m to the process. Nothing is copied, so the sender must no longer touch what m points to. Messages of one
 // sender arrive in the order in which they were sent. The error is ErrDead if the process has ended. If the mailbox is
@@ -127,9 +131,9 @@ func (p *Self[M]) refuse(w uint32, r *runner) (now uint32, owes bool, err error)
 		return w, false, nil
 	}
 	waiting := &p.more().waiters
-	if last := waiting.last; last != nil && last.of == waiter(r.current) {
+	if last := waiting.Last; last != nil && last.Of == waiter(r.current) {
 		return w, false, nil // it waits here already: once a turn is enough
 	}
-	waiting.append(&entry[waiter]{of: r.current})
+	waiting.Append(&chain.Node[waiter]{Of: r.current})
 	return w | roomWanted, true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/chain"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -28,7 +29,7 @@ type core struct {
 	mu       sync.Mutex         // guards all fields that follow
 	known    map[Tasklet]*entry // the members of the Runner
 	born     uint64             // entries made so far
-	queue    queue              // entries due for a SYNC phase
+	queue    chain.List[*entry] // entries due for a SYNC phase, in order
 	changed  []*entry           // their tasks are to be spawned or woken on the thread; each once
 	given    []*awaiting        // no longer wanted; to be woken
 	launches []*entry           // to be handed to the executor
@@ -83,7 +84,7 @@ func (c *core) admit(t Tasklet) *entry {
 	}
 	c.born++
 	e := &entry{core: c, tasklet: t, hash: maphash.Comparable(seed, t), kind: reflect.TypeOf(t), born: c.born}
-	e.view = Runner{c, e}
+	e.view, e.node.Of = Runner{c, e}, e
 	c.known[t] = e
 	return e
 }
@@ -129,7 +130,7 @@ func (c *core) put(e *entry, d Directive) {
 	switch d {
 	case Sync:
 		e.place = queued
-		c.queue.push(e)
+		c.queue.Append(&e.node)
 	case Wait:
 		e.place = waiting
 	case Async:
@@ -146,7 +147,7 @@ func (c *core) put(e *entry, d Directive) {
 
 func (c *core) takeOut(e *entry) {
 	if e.place == queued {
-		c.queue.remove(e)
+		e.node.Remove()
 		c.dirty = true // the head may have changed
 	}
 	e.place = nowhere
@@ -250,7 +251,7 @@ func (c *core) settle() {
 		return
 	}
 	c.dirty, c.monitor.rung = false, false
-	s, head, given := c.monitor.s, c.queue.head, c.given
+	s, head, given := c.monitor.s, c.queue.First, c.given
 	work := c.work[:0]
 	for _, e := range c.changed {
 		e.changed = false
@@ -272,7 +273,7 @@ func (c *core) settle() {
 		}
 	}
 	if head != nil {
-		head.waker.Wake()
+		head.Of.waker.Wake()
 	}
 	for _, a := range given {
 		a.waker.Wake()

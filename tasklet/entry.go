@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/chain"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -17,22 +18,22 @@ type entry struct {
 	born uint64 // the order of admission
 
 	// Guarded by core.mu.
-	tasklet    Tasklet // nil some time after the entry is gone
-	place      place
-	blocked    Directive      // the Directive that it is blocked for
-	said       Directive      // by Schedule in this phase, for its Wait
-	resumed    Directive      // by a Rescheduler, for the next Wait
-	gone       bool           // no longer a member
-	changed    bool           // in core.changed
-	tasked     bool           // has a task; written on the thread in Run only
-	err        error          // why it is gone, until reported
-	refused    bool           // the executor tried to run its phase on the thread in Run
-	sent       bool           // the executor has async and has not called it yet
-	retried    bool           // in activePhase.retry
-	untold     shutdown.Order // to be told before the next phase
-	await      *awaiting      // of the latest Await
-	awaited    error          // the result of that
-	prev, next *entry         // in core.queue
+	tasklet Tasklet // nil some time after the entry is gone
+	place   place
+	blocked Directive          // the Directive that it is blocked for
+	said    Directive          // by Schedule in this phase, for its Wait
+	resumed Directive          // by a Rescheduler, for the next Wait
+	gone    bool               // no longer a member
+	changed bool               // in core.changed
+	tasked  bool               // has a task; written on the thread in Run only
+	err     error              // why it is gone, until reported
+	refused bool               // the executor tried to run its phase on the thread in Run
+	sent    bool               // the executor has async and has not called it yet
+	retried bool               // in activePhase.retry
+	untold  shutdown.Order     // to be told before the next phase
+	await   *awaiting          // of the latest Await
+	awaited error              // the result of that
+	node    chain.Node[*entry] // in core.queue
 
 	// Belongs to the thread in Run.
 	waker act.Waker // of the latest turn
@@ -98,7 +99,7 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	}
 	// A shutdown makes all tasks ready at once and may bound their turns, so a queued entry has its phase in this turn
 	// even if it is not the head. For other entries the shutdown takes a turn: see Runner.Shutdown.
-	if e.place != queued || c.queue.head != e && !ordered || !c.begin(e, Sync) {
+	if e.place != queued || c.queue.First != &e.node && !ordered || !c.begin(e, Sync) {
 		return e.endTurn(t, act.Wait)
 	}
 	c.turning = e

@@ -84,8 +84,8 @@ func (c *core) attach(s *act.Scheduler) {
 	s.Attach(m)
 	c.mu.Lock()
 	c.monitor, c.logger, c.refused, c.offloads = m, s.Logger(), nil, 0
-	for e := c.queue.head; e != nil; e = e.next {
-		c.touch(e)
+	for n := c.queue.First; n != nil; n = n.Next {
+		c.touch(n.Of)
 	}
 	for _, e := range c.members() {
 		c.touch(e)

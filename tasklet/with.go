@@ -90,9 +90,9 @@ func (c *core) drain() (err error) {
 func (c *core) next(err *error) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for e := c.queue.head; e != nil; e = c.queue.head {
-		if c.begin(e, Sync) {
-			return e
+	for n := c.queue.First; n != nil; n = c.queue.First {
+		if c.begin(n.Of, Sync) {
+			return n.Of
 		}
 		*err = errors.Join(*err, ErrInPhase)
 	}
