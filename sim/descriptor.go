@@ -66,8 +66,6 @@ type poll struct {
 func (e *completer) Watch(fd int, want netpoll.Ready, report func(netpoll.Ready)) (stop func() error, err error) {
 	f := e.r.server.kernel.get(fd, "watch")
 	switch {
-	case f == nil:
-		return nil, syscall.EBADF
 	case f.fake == nil:
 		return nil, syscall.EINVAL
 	case len(f.fake.polls) > 0:

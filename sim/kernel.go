@@ -99,13 +99,21 @@ func (k *kernel) remove(fd int) {
 	k.futile = 0
 }
 
-// get returns an open descriptor. Using one that is not open fails the world.
+func (k *kernel) has(fd int) bool { return fd >= 0 && fd < len(k.files) && k.files[fd] != nil }
+
+// get returns an open descriptor. If it is not open the world fails, and gets a connection that is closed.
 func (k *kernel) get(fd int, what string) *file {
-	if fd < 0 || fd >= len(k.files) || k.files[fd] == nil {
-		k.w.Errorf("%v: %s on descriptor %d, which is not open", k, what, fd)
-		return nil
+	if k.has(fd) {
+		return k.files[fd]
 	}
-	return k.files[fd]
+	k.w.Errorf("%v: %s on descriptor %d, which is not open", k, what, fd)
+	return k.closed(fd)
+}
+
+func (k *kernel) closed(fd int) *file {
+	e := &k.w.net.newConnection(true).ends[0]
+	e.closed = true
+	return &file{k: k, fd: fd, end: e}
 }
 
 // open lists the open descriptors.
@@ -118,17 +126,14 @@ func (k *kernel) open() (names []string) {
 	return names
 }
 
-// forRunner returns the OS of one scheduler.
-func (k *kernel) forRunner(r *runner) engine.OS { return &view{kernel: k, r: r} }
-
-// view is a kernel as one scheduler sees it.
+// view is a kernel as one scheduler sees it: its engine.OS.
 type view struct {
 	*kernel
 	r *runner
 	p *poller
 }
 
-// OpenPoller and the following methods implement engine.OS. A poller takes two descriptors.
+// OpenPoller opens a poller, which takes two descriptors.
 func (v *view) OpenPoller() (engine.Poller, error) {
 	k := v.kernel
 	if k.full(2) {
@@ -200,10 +205,7 @@ func (v *view) dial(call string, dial func(*file) (*end, error)) (fd int, done b
 
 func (v *view) Accept(fd int) (int, error) {
 	f := v.get(fd, "accept")
-	switch {
-	case f == nil:
-		return -1, syscall.EBADF
-	case f.l == nil:
+	if f.l == nil {
 		v.w.Errorf("%v: accept, but it is not a listening socket", f)
 		return -1, syscall.EINVAL
 	}
@@ -276,10 +278,9 @@ func (v *view) noFile(l *listening) error {
 func (v *view) stream(fd int, what string) *file {
 	f := v.get(fd, what)
 	switch {
-	case f == nil:
 	case f.end == nil:
 		v.w.Errorf("%v: %s, but it is not a connection", f, what)
-		return nil
+		return v.closed(fd)
 	case f.reg != nil && f.reg.p.r != v.r:
 		v.w.Errorf("%v: %s by %v, but %v watches it", f, what, v.r, f.reg.p.r)
 	}
@@ -288,9 +289,6 @@ func (v *view) stream(fd int, what string) *file {
 
 func (v *view) Receive(fd int, p []byte) (int, error) {
 	f := v.stream(fd, "receive")
-	if f == nil {
-		return 0, syscall.EBADF
-	}
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -342,26 +340,22 @@ func (f *file) later() {
 }
 
 func (v *view) Send(fd int, head, p []byte) (int, error) {
-	f := v.stream(fd, "send")
-	if f == nil {
-		return 0, syscall.EBADF
-	}
-	n, err := f.send(head, p)
-	f.checkSends(err)
-	v.w.note(fdSends, f, returned(n, err), int64(len(head)+len(p)))
-	return n, err
+	return v.send(v.stream(fd, "send"), head, p)
 }
 
-// checkSends fails the world if Send is called again and again without an event that reports room. A few times are right:
-// there is more to send, or a deadline has passed.
-func (f *file) checkSends(err error) {
-	const often = 64
-	if f.reg == nil || err != syscall.EAGAIN {
-		return
+// mostVain bounds the sends that find no room without an event that reports some. A few are right: there is more to send, or a
+// deadline has passed.
+const mostVain = 64
+
+func (v *view) send(f *file, head, p []byte) (int, error) {
+	n, err := f.send(head, p)
+	if r := f.reg; r != nil && err == syscall.EAGAIN {
+		if r.vain++; r.vain > mostVain {
+			v.w.Errorf("%v spins: %d sends found no room, and no event has reported any", f, r.vain)
+		}
 	}
-	if f.reg.vain++; f.reg.vain > often {
-		f.k.w.Errorf("%v spins: %d sends found no room, and no event has reported any", f, f.reg.vain)
-	}
+	v.w.note(fdSends, f, returned(n, err), int64(len(head)+len(p)))
+	return n, err
 }
 
 // send is that of the end, with faults.
@@ -387,9 +381,6 @@ func (f *file) send(head, p []byte) (int, error) {
 // SendFile reads a file of the real system. Its contents are part of the scenario.
 func (v *view) SendFile(fd int, from *os.File, offset int64, n int) (int, error) {
 	f := v.stream(fd, "sendfile")
-	if f == nil {
-		return 0, syscall.EBADF
-	}
 	p := make([]byte, min(n, mostOfFile))
 	k, err := from.ReadAt(p, offset)
 	switch {
@@ -398,10 +389,7 @@ func (v *view) SendFile(fd int, from *os.File, offset int64, n int) (int, error)
 	case err != nil && err != io.EOF:
 		return 0, err
 	}
-	sent, err := f.send(nil, p[:k])
-	f.checkSends(err)
-	v.w.note(fdSends, f, returned(sent, err), int64(k))
-	return sent, err
+	return v.send(f, nil, p[:k])
 }
 
 // mostOfFile is the most that one SendFile sends. Linux's uses a pipe of this size.
@@ -409,9 +397,6 @@ const mostOfFile = 64 << 10
 
 func (v *view) CloseWrite(fd int) error {
 	f := v.stream(fd, "closing the write side")
-	if f == nil {
-		return syscall.EBADF
-	}
 	v.ends(f.end.c)
 	return v.w.result(f, "close the write side", 0, f.end.closeWrite())
 }
@@ -430,11 +415,10 @@ func (v *view) Reset(fd int) error { return v.release("reset", fd) }
 // release closes a descriptor, by Close or Reset.
 func (v *view) release(call string, fd int) (err error) {
 	w, f := v.w, v.get(fd, call)
-	if f == nil {
-		return syscall.EBADF
-	}
 	if f.p != nil {
 		w.Errorf("%v: %v, but it belongs to a poller", f, call)
+	}
+	if f.p != nil || !v.has(fd) {
 		return syscall.EBADF
 	}
 	v.remove(fd)
@@ -465,72 +449,38 @@ func (v *view) Unlink(path string) error {
 
 func (v *view) SocketError(fd int) error {
 	f := v.stream(fd, "socket error")
-	if f == nil {
-		return syscall.EBADF
-	}
 	return v.w.result(f, "socket error", 0, f.end.socketError())
 }
 
 func (v *view) LocalAddr(fd int) gonet.Addr {
-	f := v.get(fd, "local address")
-	switch {
-	case f == nil:
-		return nil
-	case f.l != nil:
+	if f := v.get(fd, "local address"); f.l != nil {
 		return f.l.address()
-	case f.end != nil:
-		return f.end.localAddr()
 	}
-	return nil
+	return v.stream(fd, "local address").end.localAddr()
 }
 
 func (v *view) PeerAddrPort(fd int) netip.AddrPort {
-	if f := v.get(fd, "peer address"); f != nil && f.end != nil && !f.end.c.local {
-		return f.end.c.addr[1-f.end.side]
-	}
-	return netip.AddrPort{}
+	e := v.stream(fd, "peer address").end
+	return e.c.addr[1-e.side]
 }
 
 func (v *view) PeerAddr(fd int) gonet.Addr {
-	if f := v.get(fd, "peer address"); f != nil && f.end != nil {
-		return f.end.peerAddr()
-	}
+	return v.stream(fd, "peer address").end.peerAddr()
+}
+
+// Options have no effect.
+func (v *view) SetNoDelay(fd int, _ bool) error            { return v.option(fd) }
+func (v *view) SetKeepAlive(fd int, _ time.Duration) error { return v.option(fd) }
+func (v *view) SetBuffers(fd, _, _ int) error              { return v.option(fd) }
+
+func (v *view) option(fd int) error {
+	v.get(fd, "an option")
 	return nil
-}
-
-func (v *view) SetNoDelay(fd int, _ bool) error {
-	return v.option(fd, "TCP_NODELAY")
-}
-
-func (v *view) SetKeepAlive(fd int, idle time.Duration) error {
-	if idle <= 0 && v.get(fd, "SO_KEEPALIVE") != nil {
-		return nil
-	}
-	return v.option(fd, "TCP_KEEPIDLE")
 }
 
 func (v *view) Waiting(fd int) bool {
 	f := v.get(fd, "waiting")
-	return f != nil && f.l != nil && len(f.l.queue) > 0
-}
-
-func (v *view) SetBuffers(fd, _, _ int) error {
-	if v.get(fd, "SO_RCVBUF") == nil {
-		return syscall.EBADF
-	}
-	return nil
-}
-
-// option checks the descriptor. The option itself has no effect.
-func (v *view) option(fd int, name string) error {
-	f := v.get(fd, name)
-	switch {
-	case f == nil:
-		return syscall.EBADF
-	case f.end != nil && f.end.c.local || f.l != nil && f.l.path != "":
-		return syscall.EOPNOTSUPP
-	}
-	return nil
+	return f.l != nil && len(f.l.queue) > 0
 }
 
 // watchedBy returns the registration with a poller, or nil.

@@ -26,7 +26,7 @@ func newBench(t testing.TB, o Options) *kernelBench {
 	v := &Server{w: w, name: "server"}
 	v.kernel = newKernel(v)
 	r := &runner{server: v, w: w, at: -1}
-	return &kernelBench{t: t, w: w, k: v.kernel, r: r, OS: v.kernel.forRunner(r)}
+	return &kernelBench{t: t, w: w, k: v.kernel, r: r, OS: &view{kernel: v.kernel, r: r}}
 }
 
 // pass lets time pass.
@@ -126,7 +126,7 @@ func TestUseAfterCloseFailsTheWorld(t *testing.T) {
 			_, fd := b.pair()
 			require.NoError(t, b.Close(fd))
 			b.right()
-			require.Equal(t, syscall.EBADF, use(b, fd))
+			_ = use(b, fd)
 			require.ErrorContains(t, b.w.failure, "descriptor 4, which is not open")
 		})
 	}

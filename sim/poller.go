@@ -118,7 +118,7 @@ func (e *end) levels() (ready netpoll.Ready) {
 // Add and the following methods implement monitor.Poller.
 func (p *poller) Add(fd int, tag uint64, want netpoll.Ready) error {
 	f := p.k.get(fd, "add")
-	if f == nil || p.closed {
+	if p.closed || !p.k.has(fd) {
 		return syscall.EBADF
 	}
 	err := p.add(f, tag, want)
@@ -171,7 +171,7 @@ func (p *poller) releaseExtras(fd int) {
 // pollers that watch it.
 func (p *poller) Remove(fd int) error {
 	f := p.k.get(fd, "remove")
-	if f == nil || p.closed {
+	if p.closed || !p.k.has(fd) {
 		return syscall.EBADF
 	}
 	r := f.reg

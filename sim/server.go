@@ -58,7 +58,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 		v.runners = append(v.runners, r)
 		v.observe(r)
 		budget.Of(s) // also without connections
-		engine.Below.Put(s, v.kernel.forRunner(r))
+		engine.Below.Put(s, &view{kernel: v.kernel, r: r})
 		runners.Put(s, r)
 		monitor.SetResolver(s, &w.net)
 	}

@@ -31,9 +31,9 @@ type Options struct {
 const (
 	// calm is how long the clients may take to end after the storm, and then a server to end.
 	calm = 30 * time.Minute
-	// mostSteps bounds the steps of Run, and mostVain the ones without progress: see note.
+	// mostSteps bounds the steps of Run, and mostIdle the ones without progress: see note.
 	mostSteps = 20_000_000
-	mostVain  = 1_000_000
+	mostIdle  = 1_000_000
 )
 
 // World is a simulated world: servers and clients with one clock and one network. Everything that their code does not
@@ -271,8 +271,8 @@ func (w *World) until(what string, deadline time.Duration, f func() bool) {
 		switch {
 		case w.stats.steps >= mostSteps:
 			w.Errorf("still waiting for %s after %d steps", what, mostSteps)
-		case w.stats.steps-w.moved > mostVain:
-			w.Errorf("still waiting for %s, without progress in %d steps", what, mostVain)
+		case w.stats.steps-w.moved > mostIdle:
+			w.Errorf("still waiting for %s, without progress in %d steps", what, mostIdle)
 		case w.now > deadline:
 			w.Errorf("still waiting for %s at %v", what, deadline)
 		case !w.step():
