@@ -30,6 +30,8 @@ func Completions(s *act.Scheduler) error {
 
 var runners = act.NewLocal(func(*act.Scheduler) *runner { panic("sim: Completions is for the schedulers of a World only") })
 
+var _ engine.Engine = (*completer)(nil)
+
 // completer is the completion engine of one scheduler, and its Idler.
 type completer struct {
 	r         *runner
@@ -101,10 +103,10 @@ type acceptor struct {
 	closed  bool
 }
 
-// accept is an accept that has completed.
+// accept is the result of an accept that has completed.
 type accept struct {
-	k   *stream
-	err error
+	stream engine.Stream // nil: err
+	err    error
 }
 
 // arrival lets one of the acceptors accept. If the limiter has no room, all of them wait for it.
@@ -133,40 +135,37 @@ func (d *acceptor) begin() {
 	}
 }
 
-// accepted is called when an accept completes.
+// accepted is called when an accept completes. If no connection waits any more, it has no result.
 func (d *acceptor) accepted() {
 	d.pending--
 	d.l.pending--
-	if k, err := d.complete(); k != nil || err != nil {
-		d.got = append(d.got, accept{k, err})
-	}
-	d.wake()
-}
-
-// complete returns the result of an accept, or nothing if no connection waits any more.
-func (d *acceptor) complete() (*stream, error) {
-	w, l := d.e.r.w, d.l
-	var err error
+	w, l, counts := d.e.r.w, d.l, &d.e.counts
+	var a accept
 	switch {
 	case d.closed || len(l.queue) == 0:
 	case w.fault(noDescriptors, d.e.r.server.kernel):
-		d.e.counts.Shortages++
-		err = fmt.Errorf("%w: %w", engine.ErrShortage, syscall.ENFILE)
+		counts.Shortages++
+		a.err = fmt.Errorf("%w: %w", engine.ErrShortage, syscall.ENFILE)
 	case !l.queue[0].c.local && w.fault(abortedConn, l):
 		end := l.queue.pop()
 		end.c.disrupt()
 		l.refuse(end)
-		d.e.counts.Lost++
-		err = fmt.Errorf("%w: %w", engine.ErrConnAborted, syscall.ECONNABORTED)
+		counts.Lost++
+		a.err = fmt.Errorf("%w: %w", engine.ErrConnAborted, syscall.ECONNABORTED)
 	default:
 		k := &stream{e: d.e, end: l.queue.pop(), limiter: d.limiter}
 		k.end.holder = k
-		d.e.counts.Accepts++
-		d.e.counts.Open++
-		return k, nil
+		counts.Accepts++
+		counts.Open++
+		a.stream = k
 	}
-	d.limiter.Release()
-	return nil, err
+	if a.stream == nil {
+		d.limiter.Release()
+	}
+	if a.stream != nil || a.err != nil {
+		d.got = append(d.got, a)
+	}
+	d.wake()
 }
 
 func (d *acceptor) wake() {
@@ -177,16 +176,12 @@ func (d *acceptor) wake() {
 // Accept and the following methods implement engine.Acceptor.
 func (d *acceptor) Accept() (engine.Stream, error) {
 	switch {
-	case d.closed:
+	case d.over():
 		return nil, net.ErrClosed
 	case len(d.got) > 0:
 		a := d.got[0]
-		if d.got = d.got[1:]; a.err != nil {
-			return nil, a.err
-		}
-		return a.k, nil
-	case d.stopped && d.pending == 0:
-		return nil, net.ErrClosed
+		d.got = d.got[1:]
+		return a.stream, a.err
 	}
 	d.begin()
 	return nil, monitor.ErrWouldBlock
@@ -195,13 +190,16 @@ func (d *acceptor) Accept() (engine.Stream, error) {
 func (d *acceptor) Await(w act.Waker) {
 	d.waker = w
 	switch {
-	case d.closed || len(d.got) > 0 || d.stopped && d.pending == 0:
+	case len(d.got) > 0 || d.over():
 		w.Wake()
 	case d.full:
 		d.place.Set(w)
 		d.limiter.Await(&d.place)
 	}
 }
+
+// over reports whether no connection comes any more.
+func (d *acceptor) over() bool { return d.closed || d.stopped && d.pending+len(d.got) == 0 }
 
 // Stop starts an accept for each waiting connection. They complete later.
 func (d *acceptor) Stop(bool) {
@@ -216,8 +214,8 @@ func (d *acceptor) Close() error {
 	}
 	d.closed = true
 	for _, a := range d.got {
-		if a.k != nil {
-			a.k.Abort()
+		if a.stream != nil {
+			a.stream.Abort()
 		}
 	}
 	d.wake()
@@ -304,7 +302,7 @@ func (p *dialled) Close() {
 	}
 }
 
-// stream is a monitor.Stream without readiness. At most one receive and one send are under way.
+// stream is a engine.Stream without readiness. At most one receive and one send are under way.
 type stream struct {
 	e       *completer
 	end     *end
@@ -453,34 +451,24 @@ func (k *stream) fail(err error) {
 // count counts the memory of what is queued.
 func (k *stream) count() {
 	if k.account.Owner == nil {
-		k.account.Owner = (*lingerer)(k)
+		k.account.Owner = k
 	}
 	budget.Of(k.e.r.s).Set(&k.account, cap(k.queue))
 }
 
-// HeldFor says for whom the queue is held, and returns how much memory it takes.
+// HeldFor implements budget.Holder.
 func (k *stream) HeldFor(o budget.Owner) (bytes int) {
 	k.account.Owner = o
 	return k.account.Bytes()
 }
 
-// Taken reports whether all that was queued has been sent at least once.
+// Taken implements budget.Holder.
 func (k *stream) Taken() bool { return k.taken }
 
-// lingerer is a stream as the owner of its queue, when it has no other.
-type lingerer stream
-
-// Held implements budget.Owner. For how long nothing has moved is not known.
-func (l *lingerer) Held() (bytes int, still time.Duration) { return l.account.Bytes(), 0 }
-
-// Flush implements budget.Owner.
-func (l *lingerer) Flush() error { return nil }
-
-// Abort implements budget.Owner.
-func (l *lingerer) Abort() { (*stream)(l).Abort() }
-
-// Peer implements budget.Owner.
-func (l *lingerer) Peer() string { return fmt.Sprint((*stream)(l).PeerAddr()) }
+// Held, Flush and Peer make k the owner of its queue when it has no other. For how long nothing has moved is not known.
+func (k *stream) Held() (bytes int, still time.Duration) { return k.account.Bytes(), 0 }
+func (k *stream) Flush() error                           { return nil }
+func (k *stream) Peer() string                           { return fmt.Sprint(k.PeerAddr()) }
 
 // push starts to send what is queued, or closes the write side when everything is sent.
 func (k *stream) push() {
@@ -564,7 +552,7 @@ func (k *stream) AwaitInput(w act.Waker) {
 	k.pull()
 }
 
-// AwaitEnd implements monitor.CloseNotifier.
+// AwaitEnd implements engine.CloseNotifier.
 func (k *stream) AwaitEnd(w act.Waker) (half bool, err error) {
 	switch {
 	case k.closed || k.closing:
@@ -609,7 +597,7 @@ func (k *stream) Close(linger time.Duration) {
 		return
 	}
 	k.Wake()
-	k.reader, k.account.Owner = act.Waker{}, (*lingerer)(k)
+	k.reader, k.account.Owner = act.Waker{}, k
 	_ = k.CloseWrite()
 	k.closing, k.in = true, nil
 	k.e.lingering = append(k.e.lingering, k)

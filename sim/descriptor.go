@@ -3,7 +3,6 @@ package sim
 import (
 	"syscall"
 
-	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -13,7 +12,7 @@ type Descriptor struct {
 	v     *Server
 	f     *file
 	ready netpoll.Ready
-	polls []*poll // of completion engines
+	watch func() // reports the readiness to a completion engine, some time later; nil: none watches
 }
 
 // Descriptor opens a descriptor that is not a socket: see [Descriptor]. The scenario closes it.
@@ -31,8 +30,8 @@ func (d *Descriptor) FD() int { return d.f.fd }
 func (d *Descriptor) Ready(r netpoll.Ready) {
 	d.ready |= r
 	d.f.ready()
-	for _, p := range d.polls {
-		p.begin()
+	if d.watch != nil {
+		d.watch()
 	}
 }
 
@@ -46,50 +45,34 @@ func (d *Descriptor) Take(r netpoll.Ready) bool {
 
 // Close closes the descriptor. The server must have stopped watching it.
 func (d *Descriptor) Close() {
-	if len(d.polls) > 0 || d.f.reg != nil {
+	if d.watch != nil || d.f.reg != nil {
 		d.v.w.Errorf("%v is closed and still watched", d.f)
 		return
 	}
 	d.v.kernel.remove(d.f.fd)
 }
 
-// poll is a descriptor that a completion engine watches.
-type poll struct {
-	e      *completer
-	d      *Descriptor
-	want   netpoll.Ready
-	report func(netpoll.Ready)
-	over   bool
-}
-
 // Watch implements engine.Engine.
 func (e *completer) Watch(fd int, want netpoll.Ready, report func(netpoll.Ready)) (stop func() error, err error) {
-	f := e.r.server.kernel.get(fd, "watch")
+	d := e.r.server.kernel.get(fd, "watch").fake
 	switch {
-	case f.fake == nil:
+	case d == nil:
 		return nil, syscall.EINVAL
-	case len(f.fake.polls) > 0:
+	case d.watch != nil:
 		return nil, syscall.EEXIST
 	}
-	p := &poll{e: e, d: f.fake, want: want, report: report}
-	p.d.polls = append(p.d.polls, p)
-	p.begin()
-	return p.stop, nil
+	stopped := false
+	d.watch = func() {
+		e.later(func() {
+			if ready := d.ready & want; !stopped && ready != 0 {
+				report(ready)
+				e.r.wake()
+			}
+		})
+	}
+	d.watch()
+	return func() error {
+		stopped, d.watch = true, nil
+		return nil
+	}, nil
 }
-
-// begin has a poll complete, if the descriptor is ready then.
-func (p *poll) begin() {
-	p.e.later(func() {
-		if ready := p.d.ready & p.want; !p.over && ready != 0 {
-			p.report(ready)
-			p.e.r.wake()
-		}
-	})
-}
-
-func (p *poll) stop() error {
-	p.over, p.d.polls = true, nil
-	return nil
-}
-
-var _ engine.Engine = (*completer)(nil)
