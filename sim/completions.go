@@ -35,7 +35,6 @@ var _ engine.Engine = (*completer)(nil)
 // completer is the completion engine of one scheduler, and its Idler.
 type completer struct {
 	r         *runner
-	counts    engine.Counts
 	lingering []*stream
 }
 
@@ -126,7 +125,6 @@ func (d *acceptor) begin() {
 	d.full = false
 	for !d.stopped && d.l.pending < len(d.l.queue) {
 		if d.full = !d.limiter.Acquire(); d.full {
-			d.e.counts.Full++
 			return
 		}
 		d.pending++
@@ -139,24 +137,20 @@ func (d *acceptor) begin() {
 func (d *acceptor) accepted() {
 	d.pending--
 	d.l.pending--
-	w, l, counts := d.e.r.w, d.l, &d.e.counts
+	w, l := d.e.r.w, d.l
 	var a accept
 	switch {
 	case d.closed || len(l.queue) == 0:
 	case w.fault(noDescriptors, d.e.r.server.kernel):
-		counts.Shortages++
 		a.err = fmt.Errorf("%w: %w", engine.ErrShortage, syscall.ENFILE)
 	case !l.queue[0].c.local && w.fault(abortedConn, l):
 		end := l.queue.pop()
 		end.c.disrupt()
 		l.refuse(end)
-		counts.Lost++
 		a.err = fmt.Errorf("%w: %w", engine.ErrConnAborted, syscall.ECONNABORTED)
 	default:
 		k := &stream{e: d.e, end: l.queue.pop(), limiter: d.limiter}
 		k.end.holder = k
-		counts.Accepts++
-		counts.Open++
 		a.stream = k
 	}
 	if a.stream == nil {
@@ -262,8 +256,6 @@ func (e *completer) Dial(addr net.Addr, _ engine.ConnOptions) (engine.PendingCon
 	if err != nil {
 		return nil, err
 	}
-	e.counts.Dials++
-	e.counts.Open++
 	k.ready()
 	return &dialled{k}, nil
 }
@@ -393,8 +385,6 @@ func (k *stream) received() {
 	k.reading = false
 	if err == nil {
 		k.in = p[:n]
-		k.e.counts.Receives++
-		k.e.counts.Received += uint64(n)
 	} else {
 		k.inErr = err
 	}
@@ -419,10 +409,6 @@ func (k *stream) sent() {
 		return
 	}
 	k.writing = false
-	if n > 0 {
-		k.e.counts.Sends++
-		k.e.counts.Sent += uint64(n)
-	}
 	if k.queue = slices.Delete(k.queue, 0, n); len(k.queue) == 0 {
 		k.queue, k.taken = nil, true
 	}
@@ -430,8 +416,6 @@ func (k *stream) sent() {
 	if err != nil {
 		k.fail(err)
 		k.reader.Wake()
-	} else if len(k.queue) > 0 {
-		k.e.counts.Short++
 	}
 	k.push()
 	k.writers.Wake(len(k.queue))
@@ -445,7 +429,6 @@ func (k *stream) sent() {
 func (k *stream) fail(err error) {
 	k.outErr, k.queue = err, nil
 	k.count()
-	k.e.counts.Broken++
 }
 
 // count counts the memory of what is queued.
@@ -572,7 +555,6 @@ func (k *stream) AwaitOutput(w act.Waker, low int) {
 		w.Wake()
 		return
 	}
-	k.e.counts.RoomWaits++
 	k.writers.Await(w, low)
 }
 
@@ -601,8 +583,6 @@ func (k *stream) Close(linger time.Duration) {
 	_ = k.CloseWrite()
 	k.closing, k.in = true, nil
 	k.e.lingering = append(k.e.lingering, k)
-	k.e.counts.Lingers++
-	k.e.counts.Lingering++
 	k.e.r.s.Internals().KeepRunning(1)
 	k.e.r.w.after(linger, k.lingered)
 	k.goOn()
@@ -632,7 +612,6 @@ func (k *stream) goOn() {
 func (k *stream) Abort() {
 	if !k.closed {
 		k.Wake()
-		k.e.counts.Aborts++
 		k.release(k.end.reset)
 	}
 }
@@ -642,9 +621,7 @@ func (k *stream) release(how func()) {
 	k.count()
 	how()
 	k.limiter.Release()
-	k.e.counts.Open--
 	if k.closing {
-		k.e.counts.Lingering--
 		k.e.lingering = slices.DeleteFunc(k.e.lingering, func(o *stream) bool { return o == k })
 		k.e.r.s.Internals().KeepRunning(-1)
 		k.e.r.wake()

@@ -43,10 +43,3 @@ func (r *runner) count() {
 		h.hash = mix(h.hash ^ counts[name])
 	}
 }
-
-// Counts implements facts.Counter, for a completion engine.
-func (r *runner) Counts(add func(name string, n uint64)) {
-	if r.completer != nil {
-		r.completer.counts.Counts(add)
-	}
-}
