@@ -35,7 +35,7 @@ func (w *World) audit() {
 // checkWaiters checks that a waiting task will be woken: what it waits for is not there, or an event is still coming.
 func (r *runner) checkWaiters(s engine.State) {
 	f := r.server.kernel.files[s.FD]
-	if r.at >= 0 || f == nil || f.end == nil {
+	if r.enabled() || f == nil || f.end == nil {
 		return // the scheduler is about to run, or get has failed the world
 	}
 	e := f.end

@@ -71,7 +71,7 @@ func (w *World) ClientAfterStorm(address string, script Script) {
 // Go runs a further script on the same connection, concurrently with the others: one can read while another writes.
 // The connection is closed when all of them have returned.
 func (c *Client) Go(script Script) {
-	s := &routine{w: c.w, c: c, at: -1}
+	s := &routine{w: c.w, c: c}
 	s.run = func() {
 		if err := script(c); err != nil && !c.excused(err) {
 			c.w.Errorf("%v: %w", s, err)

@@ -22,9 +22,7 @@ import (
 // io_uring(7): there are no descriptors and no readiness, but operations are started and complete some time later. It
 // must come before the set-up functions that listen or dial.
 func Completions(s *act.Scheduler) error {
-	e := &completer{r: runners.Get(s)}
-	e.r.completer = e
-	engine.Set(s, e)
+	monitor.SetEngine(s, &completer{r: runners.Get(s)})
 	return nil
 }
 

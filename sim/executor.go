@@ -30,7 +30,7 @@ func (b blocking) Execute(f func()) {
 	w := b.x.w
 	b.x.Execute(func() {
 		w.begun++
-		r := &routine{w: w, id: w.begun, at: -1}
+		r := &routine{w: w, id: w.begun}
 		r.run = func() {
 			f()
 			w.functions = slices.DeleteFunc(w.functions, func(o *routine) bool { return o == r })

@@ -25,7 +25,7 @@ func newBench(t testing.TB, o Options) *kernelBench {
 	w := New(o)
 	v := &Server{w: w, name: "server"}
 	v.kernel = newKernel(v)
-	r := &runner{server: v, w: w, at: -1}
+	r := &runner{server: v, w: w}
 	return &kernelBench{t: t, w: w, k: v.kernel, r: r, OS: &view{kernel: v.kernel, r: r}}
 }
 

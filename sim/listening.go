@@ -309,7 +309,7 @@ func (l *listening) wake() {
 	first := l.n.w.dice[network].choice(n)
 	for i := range n {
 		r := l.watches[(first+i)%n]
-		slept := r.p.idle()
+		slept := !r.p.r.enabled() && !r.p.r.over
 		r.list()
 		if slept && r.want&netpoll.Shared != 0 {
 			return

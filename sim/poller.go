@@ -223,9 +223,6 @@ func (p *poller) drawReady(r *registration) netpoll.Ready {
 	return [...]netpoll.Ready{netpoll.In, netpoll.Out, netpoll.In | netpoll.Out}[p.k.w.dice[faults].below(3)]
 }
 
-// idle reports whether its scheduler idle.
-func (p *poller) idle() bool { return p.r.at < 0 && !p.r.over }
-
 // pending reports whether a Wait would find something.
 func (p *poller) pending() bool { return len(p.list) > 0 }
 

@@ -23,7 +23,6 @@ type routine struct {
 	waits string      // what a script waits for; "": nothing
 	until func() bool // what a function waits for; nil: it was resumed, or is going to be
 	over  bool
-	at    int // index in World.able
 }
 
 func (r *routine) String() string {
@@ -34,7 +33,6 @@ func (r *routine) String() string {
 }
 
 func (r *routine) number() uint64 { return numbersOfFunctions | uint64(r.id) }
-func (r *routine) place() *int    { return &r.at }
 
 // fire lets it check again what it waits for.
 func (r *routine) fire() {

@@ -54,7 +54,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	w.servers = append(w.servers, v)
 	v.group = act.NewGroup(cfg)
 	for _, s := range v.group.Schedulers() {
-		r := &runner{server: v, w: w, s: s, at: -1, model: model{turns: cfg.TurnsPerPass, tasks: map[*act.Task]*task{}, kinds: map[string]*kind{}}}
+		r := &runner{server: v, w: w, s: s, model: model{turns: cfg.TurnsPerPass, tasks: map[*act.Task]*task{}, kinds: map[string]*kind{}}}
 		v.runners = append(v.runners, r)
 		v.observe(r)
 		budget.Of(s) // also without connections
@@ -168,7 +168,6 @@ type runner struct {
 	server  *Server
 	w       *World
 	s       *act.Scheduler
-	at      int           // index in World.able
 	planned time.Duration // when it is stepped again; 0: never
 	woken   bool          // in this step, or since
 	over    bool          // it has ended
@@ -178,7 +177,6 @@ type runner struct {
 	begun   uint64        // turns
 	pressed time.Duration // its inbox is kept full until then
 
-	completer *completer // nil if its engine is of readiness
 	model
 }
 
@@ -186,7 +184,6 @@ func (r *runner) String() string { return fmt.Sprintf("%s/%d", r.server.name, r.
 func (r *runner) number() uint64 {
 	return numbersOfRunners | r.server.kernel.id<<32 | uint64(r.s.Index())
 }
-func (r *runner) place() *int { return &r.at }
 
 // wake lets the runner take steps again, because something has happened.
 func (r *runner) wake() {
@@ -195,6 +192,8 @@ func (r *runner) wake() {
 		r.w.enable(r)
 	}
 }
+
+func (r *runner) enabled() bool { return slices.Contains(r.w.able, stepper(r)) }
 
 // fire is called at the time planned.
 func (r *runner) fire() {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -70,12 +71,8 @@ type World struct {
 	net     internet
 }
 
-// stepper takes steps: a scheduler, or a routine. place points to its index in World.able, -1 if it is not
-// there.
-type stepper interface {
-	step()
-	place() *int
-}
+// stepper takes steps: a scheduler, or a routine.
+type stepper interface{ step() }
 
 // stats counts the events in a World.
 type stats struct {
@@ -323,25 +320,18 @@ const auditEvery = 256
 
 // enable lets x take steps.
 func (w *World) enable(x stepper) {
-	if p := x.place(); *p < 0 {
-		*p = len(w.able)
+	if !slices.Contains(w.able, x) {
 		w.able = append(w.able, x)
 	}
 }
 
 // disable stops x from taking steps.
 func (w *World) disable(x stepper) {
-	p := x.place()
-	if *p < 0 {
-		return
+	if i := slices.Index(w.able, x); i >= 0 {
+		last := len(w.able) - 1
+		w.able[i] = w.able[last]
+		w.able = slices.Delete(w.able, last, last+1)
 	}
-	last := len(w.able) - 1
-	moved := w.able[last]
-	w.able[*p] = moved
-	*moved.place() = *p
-	w.able[last] = nil
-	w.able = w.able[:last]
-	*p = -1
 }
 
 // clock is the clock of all Servers.
