@@ -117,44 +117,33 @@ func plain(addr netip.AddrPort) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ip, addr.Port()), nil
 }
 
-// overlap reports whether two addresses could get the same connection. [::] accepts IPv4, too.
-func overlap(a, b netip.AddrPort) bool {
-	return a.Port() == b.Port() && (covers(a.Addr(), b.Addr()) > 0 || covers(b.Addr(), a.Addr()) > 0)
+// takers returns the addresses of the listeners that could get a connection to ip, the best first. [::] accepts IPv4, too.
+func takers(ip netip.Addr) []netip.Addr {
+	if ip.Is4() {
+		return []netip.Addr{ip, netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	}
+	return []netip.Addr{ip, netip.IPv6Unspecified()}
 }
 
-// covers returns how well a listener's address fits another: 3 exactly, 2 as the unspecified address of its family, 1 as
-// that of IPv6 for IPv4, 0 not at all.
-func covers(port, addr netip.Addr) int {
-	switch {
-	case port == addr:
-		return 3
-	case !port.IsValid() || !port.IsUnspecified():
-		return 0
-	case port.Is4() == addr.Is4():
-		return 2
-	case port.Is6():
-		return 1
-	}
-	return 0
+// overlap reports whether two addresses could get the same connection.
+func overlap(a, b netip.AddrPort) bool {
+	return a.Port() == b.Port() && (slices.Contains(takers(a.Addr()), b.Addr()) || slices.Contains(takers(b.Addr()), a.Addr()))
 }
 
 // find draws one of the listeners that fit addr best. It returns nil if there is none.
 func (n *internet) find(addr netip.AddrPort) *listening {
-	best, fitting := 1, []*listening(nil)
-	for _, l := range n.ports {
-		fit := covers(l.addr.Addr(), addr.Addr())
-		if l.addr.Port() != addr.Port() || fit < best {
-			continue
+	for _, ip := range takers(addr.Addr()) {
+		var fitting []*listening
+		for _, l := range n.ports {
+			if l.addr == netip.AddrPortFrom(ip, addr.Port()) {
+				fitting = append(fitting, l)
+			}
 		}
-		if fit > best {
-			best, fitting = fit, nil
+		if len(fitting) > 0 {
+			return fitting[n.w.dice[network].choice(len(fitting))]
 		}
-		fitting = append(fitting, l)
 	}
-	if len(fitting) == 0 {
-		return nil
-	}
-	return fitting[n.w.dice[network].choice(len(fitting))]
+	return nil
 }
 
 // A SYN is sent tries times, the further ones after 1, 2, 4, 8, 16 and 32 s (tcp_syn_retries). After patience the
@@ -322,11 +311,7 @@ func (l *listening) close() {
 	l.closed = true
 	n := l.n
 	n.ports = slices.DeleteFunc(n.ports, func(o *listening) bool { return o == l })
-	switch {
-	case l.path == "" || n.files[l.path] != l:
-	case abstract(l.path):
-		delete(n.files, l.path)
-	default:
+	if l.path != "" && n.files[l.path] == l {
 		n.files[l.path] = nil
 	}
 	for len(l.queue) > 0 {
@@ -343,31 +328,9 @@ func (l *listening) refuse(e *end) {
 	e.reset()
 }
 
-// maxPath is the greatest length of a Unix path (sockaddr_un).
-const maxPath = 107
-
-func abstract(path string) bool { return path[0] == '@' || path[0] == 0 }
-
-// spelled returns a path in one spelling: an abstract one may begin with @ or NUL.
-func spelled(path string) (string, error) {
-	switch {
-	case len(path) > maxPath:
-		return "", syscall.ENAMETOOLONG
-	case path == "":
-		return "", syscall.EINVAL
-	case path[0] == 0:
-		return "@" + path[1:], nil
-	}
-	return path, nil
-}
-
-// listenUnix is System.ListenUnix. Like it, it finds out by connecting whether a server listens.
+// listenUnix is System.ListenUnix.
 func (n *internet) listenUnix(path string, backlog int) (*listening, error) {
-	path, err := spelled(path)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := n.files[path]; ok && (abstract(path) || n.probe(path)) {
+	if n.files[path] != nil {
 		return nil, syscall.EADDRINUSE
 	}
 	l := n.newListening(backlog)
@@ -376,24 +339,13 @@ func (n *internet) listenUnix(path string, backlog int) (*listening, error) {
 	return l, nil
 }
 
-// probe reports whether a server listens. If so, it gets a connection that is closed at once.
-func (n *internet) probe(path string) bool {
-	e, err := n.dialUnix(path, nil)
-	if err == nil {
-		e.close()
-	}
-	return err != syscall.ECONNREFUSED && err != syscall.ENOENT
-}
-
-// unlink is System.Unlink.
+// unlink is System.Unlink: the file of a socket that listens stays.
 func (n *internet) unlink(path string) error {
-	if path == "" || abstract(path) {
-		return nil
-	}
-	if _, ok := n.files[path]; !ok {
+	l, ok := n.files[path]
+	switch {
+	case path != "" && !ok:
 		return syscall.ENOENT
-	}
-	if !n.probe(path) {
+	case l == nil:
 		delete(n.files, path)
 	}
 	return nil
@@ -401,13 +353,9 @@ func (n *internet) unlink(path string) error {
 
 // dialUnix connects at once, or not at all.
 func (n *internet) dialUnix(path string, h holder) (*end, error) {
-	path, err := spelled(path)
-	if err != nil {
-		return nil, err
-	}
 	l, ok := n.files[path]
 	switch {
-	case !ok && !abstract(path):
+	case !ok:
 		return nil, syscall.ENOENT
 	case l == nil:
 		return nil, syscall.ECONNREFUSED
