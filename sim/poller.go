@@ -16,8 +16,8 @@ type poller struct {
 	files  [2]int // its descriptors
 	list   fifo[*registration]
 	all    []*registration // what it watches
-	extras []extraEvent    // events that are reported a second time, or too late
-	waits  uint64          // calls of Wait
+	late   []lateEvent
+	waits  uint64 // calls of Wait
 	closed bool
 }
 
@@ -37,12 +37,11 @@ type registration struct {
 	vain     int           // sends without room since the last event
 }
 
-// extraEvent is an event that is not on the list.
-type extraEvent struct {
+// lateEvent is an event of a descriptor that is closed. It is due when the number is in use again.
+type lateEvent struct {
 	reg   *registration
 	ready netpoll.Ready
-	fault fault
-	until int // this descriptor number is in use again; 0: now
+	due   bool
 }
 
 // believes reports whether a caller may conclude this from the events.
@@ -153,18 +152,13 @@ func (p *poller) add(f *file, tag uint64, want netpoll.Ready) error {
 	if r.level() != 0 {
 		r.list()
 	}
-	p.releaseExtras(f.fd)
-	return nil
-}
-
-// releaseExtras releases late events of earlier descriptors with this number.
-func (p *poller) releaseExtras(fd int) {
-	for i := range p.extras {
-		if g := &p.extras[i]; g.until == fd {
-			g.until = 0
+	for i := range p.late {
+		if g := &p.late[i]; g.reg.f.fd == f.fd {
+			g.due = true
 			p.r.wake()
 		}
 	}
+	return nil
 }
 
 // Remove stops watching a shared listener. As in Linux, a wake-up that was not reported yet is lost, also for the other
@@ -190,10 +184,9 @@ func (r *registration) drop() {
 	p := r.p
 	w := p.k.w
 	r.gone = true
-	last := len(p.all) - 1
-	p.all[slices.Index(p.all, r)] = p.all[last]
-	p.all[last] = nil
-	p.all = p.all[:last]
+	at, last := slices.Index(p.all, r), len(p.all)-1
+	p.all[at] = p.all[last]
+	p.all = slices.Delete(p.all, last, last+1)
 	if r.f.reg == r {
 		r.f.reg = nil
 	}
@@ -201,14 +194,14 @@ func (r *registration) drop() {
 		l.watches = slices.DeleteFunc(l.watches, func(o *registration) bool { return o == r })
 	}
 	if !p.closed && w.draws(stale) {
-		if len(p.extras) >= maxExtras { // their numbers were not used again
-			p.extras = slices.Delete(p.extras, 0, 1)
+		if len(p.late) == mostLate { // their numbers were not used again
+			p.late = slices.Delete(p.late, 0, 1)
 		}
-		p.extras = append(p.extras, extraEvent{r, p.drawReady(r), stale, r.f.fd})
+		p.late = append(p.late, lateEvent{reg: r, ready: p.drawReady(r)})
 	}
 }
 
-const maxExtras = 64
+const mostLate = 64
 
 // drawReady draws one of the possible events.
 func (p *poller) drawReady(r *registration) netpoll.Ready {
@@ -222,9 +215,6 @@ func (p *poller) drawReady(r *registration) netpoll.Ready {
 	}
 	return [...]netpoll.Ready{netpoll.In, netpoll.Out, netpoll.In | netpoll.Out}[p.k.w.dice[faults].below(3)]
 }
-
-// pending reports whether a Wait would find something.
-func (p *poller) pending() bool { return len(p.list) > 0 }
 
 // Wait never waits: only the world lets time pass.
 func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error) {
@@ -240,7 +230,7 @@ func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 	}
 	p.waits++
 	n := p.report(events)
-	if p.pending() {
+	if len(p.list) > 0 {
 		p.r.wake()
 	}
 	return n, nil
@@ -249,10 +239,17 @@ func (p *poller) Wait(events []netpoll.Event, atMost time.Duration) (int, error)
 // report fills events and returns their number.
 func (p *poller) report(events []netpoll.Event) (n int) {
 	w := p.k.w
-	if len(p.extras) > 0 {
-		n = p.reportExtras(events)
-	}
-	for n < len(events) && p.pending() {
+	p.late = slices.DeleteFunc(p.late, func(g lateEvent) bool {
+		if !g.due || n == len(events) {
+			return false
+		}
+		w.bites(stale, g.reg.f)
+		events[n] = p.event(g.reg, g.ready)
+		n++
+		return true
+	})
+	var again []*registration
+	for n < len(events) && len(p.list) > 0 {
 		r := p.list.pop()
 		r.listed = false
 		ready := netpoll.Ready(0)
@@ -266,9 +263,8 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 			r.held = true
 			r.later(latencyLow, 10*time.Millisecond)
 			continue
-		case w.draws(duplicate):
-			p.extras = append(p.extras, extraEvent{r, ready, duplicate, 0})
-			p.r.wake()
+		case w.fault(duplicate, r.f):
+			again = append(again, r)
 		}
 		events[n] = p.event(r, ready)
 		n++
@@ -277,6 +273,9 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 		r := p.all[w.dice[faults].below(len(p.all))]
 		events[n] = p.event(r, p.drawReady(r))
 		n++
+	}
+	for _, r := range again {
+		r.list()
 	}
 	return n
 }
@@ -303,26 +302,6 @@ func (p *poller) event(r *registration, ready netpoll.Ready) netpoll.Event {
 	return netpoll.Event{Tag: r.tag, Ready: ready}
 }
 
-// reportExtras reports the extra events that are due.
-func (p *poller) reportExtras(events []netpoll.Event) (n int) {
-	kept := p.extras[:0]
-	for _, g := range p.extras {
-		if g.until > 0 || n == len(events) {
-			kept = append(kept, g)
-			continue
-		}
-		if g.reg.gone && g.fault != stale {
-			continue
-		}
-		p.k.w.bites(g.fault, g.reg.f)
-		events[n] = p.event(g.reg, g.ready)
-		n++
-	}
-	clear(p.extras[len(kept):])
-	p.extras = kept
-	return n
-}
-
 // Interrupt wakes the scheduler.
 func (p *poller) Interrupt() { p.r.wake() }
 
@@ -338,6 +317,6 @@ func (p *poller) Close() error {
 	for _, fd := range p.files {
 		p.k.remove(fd)
 	}
-	p.list, p.extras = nil, nil
+	p.list, p.late = nil, nil
 	return nil
 }
