@@ -91,14 +91,6 @@ func (c *Client) Go(script Script) {
 // String returns "client" and a number, which failures and the history show.
 func (c *Client) String() string { return fmt.Sprintf("client %d", c.id) }
 
-// connection names the client's connection, as the history does.
-func (c *Client) connection() string {
-	if c.end == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (connection %d)", c.end.c.id)
-}
-
 func (c *Client) number() uint64 { return numbersOfClients | uint64(c.id) }
 
 // Rand returns the client's own random numbers. They depend on the seed and on the client's number only.
@@ -140,13 +132,13 @@ func (c *Client) connect() error {
 			c.end, err = c.w.net.dialTCP(at, c)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("connecting: %w", err)
-	}
-	for !c.end.settled() {
+	for err == nil && !c.end.settled() {
 		c.pause("the connection")
 	}
-	if err := c.end.socketError(); err != nil {
+	if err == nil {
+		err = c.end.takeError()
+	}
+	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
 	return nil

@@ -270,7 +270,7 @@ func (p *dialled) Stream() (engine.Stream, error) {
 		return nil, monitor.ErrWouldBlock
 	}
 	p.k = nil
-	if err := k.end.socketError(); err != nil {
+	if err := k.end.takeError(); err != nil {
 		k.release(k.end.close)
 		return nil, err
 	}

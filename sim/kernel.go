@@ -449,7 +449,7 @@ func (v *view) Unlink(path string) error {
 
 func (v *view) SocketError(fd int) error {
 	f := v.stream(fd, "socket error")
-	return v.w.result(f, "socket error", 0, f.end.socketError())
+	return v.w.result(f, "socket error", 0, f.end.takeError())
 }
 
 func (v *view) LocalAddr(fd int) gonet.Addr {

@@ -71,7 +71,7 @@ func (b *kernelBench) dialled() *end {
 	e, err := b.w.net.dialTCP(port80, &fakeHolder{})
 	require.NoError(b.t, err)
 	b.settle()
-	require.NoError(b.t, e.socketError())
+	require.NoError(b.t, e.takeError())
 	return e
 }
 
@@ -184,14 +184,14 @@ func TestFullBacklogIsTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	b.pass(200 * time.Millisecond)
 	require.True(t, e.settled())
-	require.NoError(t, e.socketError())
+	require.NoError(t, e.takeError())
 
 	late, err := b.w.net.dialTCP(port80, &fakeHolder{})
 	require.NoError(t, err)
 	b.pass(126 * time.Second)
 	require.False(t, late.settled())
 	b.pass(2 * time.Second)
-	require.Equal(t, syscall.ETIMEDOUT, late.socketError())
+	require.Equal(t, syscall.ETIMEDOUT, late.takeError())
 }
 
 // Bytes that a reset overtakes are lost. Bytes that had arrived before are not.

@@ -276,7 +276,11 @@ func (w *World) waits() string {
 	for _, c := range w.clients {
 		for _, s := range c.scripts {
 			if !s.over {
-				fmt.Fprintf(&b, "  %v%s waits for %s\n", s, c.connection(), cmp.Or(s.waits, "nothing"))
+				fmt.Fprintf(&b, "  %v", s)
+				if c.end != nil {
+					fmt.Fprintf(&b, " (connection %d)", c.end.c.id)
+				}
+				fmt.Fprintf(&b, " waits for %s\n", cmp.Or(s.waits, "nothing"))
 			}
 		}
 	}

@@ -56,7 +56,10 @@ func try(t testing.TB, o Options, seed uint64, scenario func(w *World)) stats {
 			t.Logf("seed %d; %s", seed, replay(t, seed))
 		}
 	}()
-	w := swarmed(o, seed)
+	o.Seed = seed
+	d := newDice(seed, purposes)
+	o.Faults = o.Faults.swarm(&d)
+	w := New(o)
 	scenario(w)
 	err := w.Run()
 	returned = true
@@ -68,29 +71,12 @@ func try(t testing.TB, o Options, seed uint64, scenario func(w *World)) stats {
 
 // replay says how to run the world of one seed again.
 func replay(t testing.TB, seed uint64) string {
-	return fmt.Sprintf("to repeat this world, run in the directory of the test:\n  SIM_SEED=%d go test -run '%s' .", seed, pattern(t.Name()))
-}
-
-// pattern returns the argument of go test -run that selects exactly this test.
-func pattern(name string) string {
-	parts := strings.Split(name, "/")
-	for i, p := range parts {
-		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
-	}
-	return strings.Join(parts, "/")
-}
-
-// swarmed returns a world with about half of the faults off.
-func swarmed(o Options, seed uint64) *World {
-	o.Seed = seed
-	d := newDice(seed, purposes)
-	o.Faults = o.Faults.swarm(&d)
-	return New(o)
+	exactly := strings.ReplaceAll("^"+regexp.QuoteMeta(t.Name())+"$", "/", "$/^")
+	return fmt.Sprintf("to repeat this world, run in the directory of the test:\n  SIM_SEED=%d go test -run '%s' .", seed, exactly)
 }
 
 func (s *stats) add(o stats) {
 	s.time += o.time
-	s.steps += o.steps
 	s.turns += o.turns
 	s.faults += o.faults
 	for i, n := range o.bites {

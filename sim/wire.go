@@ -10,13 +10,10 @@ import (
 	"time"
 )
 
-// watcher is notified when the readiness of an end may have changed.
-type watcher interface{ ready() }
-
 // holder uses an end: a descriptor, a stream or a client.
 type holder interface {
 	subject
-	watcher
+	ready() // the readiness of the end may have changed
 }
 
 // connection is two ends, and a pipe from each to the other. It behaves like Linux; package netpoll has the short form.
@@ -119,15 +116,10 @@ func (n *internet) newConnection(local bool) *connection {
 	return c
 }
 
-const (
-	leastCapacity = 1 << 10
-	mostCapacity  = 256 << 10
-)
-
-// drawCapacity draws the magnitude first: small ones are as frequent as large ones.
+// drawCapacity draws from 1 to 256 KiB, the magnitude first: small ones are as frequent as large ones.
 func (n *internet) drawCapacity() int {
 	d := &n.w.dice[network]
-	least := leastCapacity << d.below(8)
+	least := 1 << 10 << d.below(8)
 	return d.between(least, 2*least)
 }
 
@@ -230,15 +222,11 @@ func (e *end) sendable() error {
 	return nil
 }
 
-// socketError is System.SocketError.
-func (e *end) socketError() error {
+// takeError is System.SocketError.
+func (e *end) takeError() error {
 	if e.err == 0 {
 		return nil
 	}
-	return e.takeError()
-}
-
-func (e *end) takeError() error {
 	err := e.err
 	e.err = 0
 	return err
@@ -417,16 +405,13 @@ func (p *pipe) notifyOfRoom() {
 	}
 	p.notified = true
 	w, back := p.c.net.w, p.to.out
-	w.agenda.add(max(w.now+w.net.latency(), back.clogged), todo(p.roomFreed))
-}
-
-// roomFreed is called when that notification arrives.
-func (p *pipe) roomFreed() {
-	p.notified = false
-	if 3*p.room() >= p.capacity { // the sender may have filled it meanwhile
-		p.refused = false
-		p.from.wake()
-	}
+	w.agenda.add(max(w.now+w.net.latency(), back.clogged), todo(func() {
+		p.notified = false
+		if 3*p.room() >= p.capacity { // the sender may have filled it meanwhile
+			p.refused = false
+			p.from.wake()
+		}
+	}))
 }
 
 // dispatch sends the last n bytes, most often in one segment.
@@ -535,8 +520,12 @@ func (p *pipe) deliver() {
 		f := p.segments.pop()
 		switch {
 		case p.to.phase == dead: // it is lost
-		case f.end:
-			p.deliverEnd()
+		case f.end: // when both ends have arrived, the connection is over
+			if p.ended = true; p.to.out.ended {
+				p.from.phase, p.to.phase = dead, dead
+			}
+			p.to.endArrives()
+			p.c.retire()
 		default:
 			p.arrive(f.upTo)
 		}
@@ -554,16 +543,6 @@ func (p *pipe) arrive(upTo uint64) {
 	p.arrived = upTo
 	p.c.net.w.note(bytesArrive, p.to, int64(n), int64(p.arrived-p.read))
 	p.to.wake()
-}
-
-// deliverEnd delivers the end of the bytes. When both ends have arrived, the connection is over.
-func (p *pipe) deliverEnd() {
-	p.ended = true
-	if p.to.out.ended {
-		p.from.phase, p.to.phase = dead, dead
-	}
-	p.to.endArrives()
-	p.c.retire()
 }
 
 // retire removes a connection that is closed at both ends, when nothing more can happen to it.

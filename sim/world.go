@@ -67,6 +67,7 @@ type World struct {
 	able    []stepper // all that can run
 	thread  uint64    // of Run; 0: not in Run
 	stats   stats
+	steps   int
 	moved   int // the step of the last progress
 	net     internet
 }
@@ -77,7 +78,6 @@ type stepper interface{ step() }
 // stats counts the events in a World.
 type stats struct {
 	time   time.Duration // simulated
-	steps  int
 	turns  int
 	faults int
 	bites  [kinds]int
@@ -135,7 +135,7 @@ func (w *World) after(d time.Duration, f func()) { w.agenda.add(w.now+d, todo(f)
 func (w *World) note(k eventKind, who subject, a, b int64) {
 	switch k {
 	case clockJumps, isSpawned, isEnded, bytesArrive, endArrives, resetArrives, clientReads, clientWrites, clientEnds, clientCloses, clientAborts:
-		w.moved = w.stats.steps
+		w.moved = w.steps
 	}
 	w.history.note(w.now, k, who, a, b)
 }
@@ -266,9 +266,9 @@ func (w *World) heal() {
 func (w *World) until(what string, deadline time.Duration, f func() bool) {
 	for w.failure == nil && !f() {
 		switch {
-		case w.stats.steps >= mostSteps:
+		case w.steps >= mostSteps:
 			w.Errorf("still waiting for %s after %d steps", what, mostSteps)
-		case w.stats.steps-w.moved > mostIdle:
+		case w.steps-w.moved > mostIdle:
 			w.Errorf("still waiting for %s, without progress in %d steps", what, mostIdle)
 		case w.now > deadline:
 			w.Errorf("still waiting for %s at %v", what, deadline)
@@ -280,12 +280,12 @@ func (w *World) until(what string, deadline time.Duration, f func() bool) {
 
 // step lets something run, or lets time pass until something can. It reports whether there was anything to do.
 func (w *World) step() bool {
-	w.stats.steps++
-	for at, ok := w.agenda.next(); ok && at <= w.now && w.stats.steps <= mostSteps; at, ok = w.agenda.next() {
-		w.stats.steps++
+	w.steps++
+	for at, ok := w.agenda.next(); ok && at <= w.now && w.steps <= mostSteps; at, ok = w.agenda.next() {
+		w.steps++
 		w.agenda.take().fire()
 	}
-	if w.stats.steps%auditEvery == 0 {
+	if w.steps%auditEvery == 0 {
 		w.audit()
 	}
 	w.resume()
