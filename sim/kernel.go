@@ -20,9 +20,6 @@ type kernel struct {
 	server  *Server
 	id      uint64
 	files   []*file       // by descriptor; nil: free
-	least   int           // no descriptor below is free
-	limit   int           // of descriptors; 0: none
-	used    int           // descriptors
 	short   time.Duration // until then a fault lets Accept fail with shortOf
 	shortOf syscall.Errno
 	futile  int // Accepts without a free descriptor since begun; a close or a new event makes it 0
@@ -46,7 +43,7 @@ type file struct {
 const firstFile = 3
 
 func newKernel(v *Server) *kernel {
-	return &kernel{w: v.w, server: v, id: uint64(len(v.w.servers)), files: make([]*file, firstFile, 64), least: firstFile}
+	return &kernel{w: v.w, server: v, id: uint64(len(v.w.servers)), files: make([]*file, firstFile, 64)}
 }
 
 func (k *kernel) String() string { return k.server.name }
@@ -73,12 +70,9 @@ func (f *file) ready() {
 	}
 }
 
-// full reports whether there is no room for so many more descriptors.
-func (k *kernel) full(more int) bool { return k.limit > 0 && k.used+more > k.limit }
-
 // install gives f the lowest free number, as POSIX demands. So the number of a closed descriptor is soon in use again.
 func (k *kernel) install(f *file) int {
-	fd := k.least
+	fd := firstFile
 	for fd < len(k.files) && k.files[fd] != nil {
 		fd++
 	}
@@ -87,15 +81,11 @@ func (k *kernel) install(f *file) int {
 	}
 	f.k, f.fd = k, fd
 	k.files[fd] = f
-	k.least = fd + 1
-	k.used++
 	return fd
 }
 
 func (k *kernel) remove(fd int) {
 	k.files[fd] = nil
-	k.least = min(k.least, fd)
-	k.used--
 	k.futile = 0
 }
 
@@ -116,16 +106,6 @@ func (k *kernel) closed(fd int) *file {
 	return &file{k: k, fd: fd, end: e}
 }
 
-// open lists the open descriptors.
-func (k *kernel) open() (names []string) {
-	for _, f := range k.files {
-		if f != nil {
-			names = append(names, f.String())
-		}
-	}
-	return names
-}
-
 // view is a kernel as one scheduler sees it: its engine.OS.
 type view struct {
 	*kernel
@@ -136,9 +116,6 @@ type view struct {
 // OpenPoller opens a poller, which takes two descriptors.
 func (v *view) OpenPoller() (engine.Poller, error) {
 	k := v.kernel
-	if k.full(2) {
-		return nil, k.w.result(k, "open a poller", 0, syscall.EMFILE)
-	}
 	p := &poller{k: k, r: v.r}
 	for i := range p.files {
 		p.files[i] = k.install(&file{p: p})
@@ -166,9 +143,6 @@ func (v *view) ListenUnix(path string, backlog int, _ func(string) error) (int, 
 }
 
 func (v *view) listen(call string, listen func() (*listening, error)) (int, error) {
-	if v.full(1) {
-		return -1, v.w.result(v.kernel, call, 0, syscall.EMFILE)
-	}
 	l, err := listen()
 	if err != nil {
 		return -1, v.w.result(v.kernel, call, 0, err)
@@ -186,9 +160,6 @@ func (v *view) DialUnix(path string) (fd int, done bool, err error) {
 }
 
 func (v *view) dial(call string, dial func(*file) (*end, error)) (fd int, done bool, err error) {
-	if v.full(1) {
-		return -1, false, v.w.result(v.kernel, call, 0, syscall.EMFILE)
-	}
 	f := &file{k: v.kernel}
 	e, err := dial(f)
 	if err == nil && e.phase == dead { // refused at once
@@ -261,8 +232,6 @@ func (k *kernel) checkAccepts() {
 func (v *view) noFile(l *listening) error {
 	w := v.w
 	switch {
-	case v.full(1):
-		return syscall.EMFILE
 	case w.now < v.short:
 		return v.shortOf
 	case len(l.queue) > 0 && w.fault(noDescriptors, v.kernel):
@@ -292,7 +261,7 @@ func (v *view) Receive(fd int, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if r := f.reg; r != nil && !r.believes(netpoll.In) {
+	if r := f.reg; r != nil && r.reported&netpoll.In == 0 {
 		v.w.Errorf("%v: receive, but it was empty, and no event has reported input since", f)
 	}
 	n, err := f.receive(p)
@@ -323,11 +292,9 @@ func (f *file) learn(n, room int, err error) {
 	r := f.reg
 	switch {
 	case r == nil:
-	case err == syscall.EAGAIN && r.reported&netpoll.Priority != 0:
-		r.reported &^= netpoll.Priority
 	case err == syscall.EAGAIN:
 		r.reported &^= netpoll.In
-	case err == nil && n < room && !f.end.c.local && r.reported&(netpoll.Priority|netpoll.PeerClosed|netpoll.Error) == 0:
+	case err == nil && n < room && !f.end.c.local && r.reported&(netpoll.PeerClosed|netpoll.Error) == 0:
 		r.reported &^= netpoll.In
 	}
 }

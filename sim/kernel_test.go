@@ -90,26 +90,6 @@ func (b *kernelBench) hear(fd int) (string, error) {
 	return string(p[:n]), err
 }
 
-func TestNoDescriptorLeft(t *testing.T) {
-	b := newBench(t, Options{})
-	l := b.listen()
-	b.k.limit = 2
-	b.dialled()
-	b.dialled()
-	fd, err := b.Accept(l)
-	require.NoError(t, err)
-	_, err = b.Accept(l)
-	require.Equal(t, syscall.EMFILE, err)
-	_, _, err = b.DialTCP(port80)
-	require.Equal(t, syscall.EMFILE, err)
-	require.NoError(t, b.Close(fd))
-	_, err = b.Accept(l)
-	require.NoError(t, err, "the connection has waited")
-	_, err = b.Accept(l)
-	require.Equal(t, syscall.EMFILE, err, "also with an empty backlog, since the descriptor comes first")
-	b.right()
-}
-
 func TestUseAfterCloseFailsTheWorld(t *testing.T) {
 	for name, use := range map[string]func(*kernelBench, int) error{
 		"close":   func(b *kernelBench, fd int) error { return b.Close(fd) },

@@ -32,8 +32,7 @@ type registration struct {
 	held     bool          // a delayed event is coming, and with it what happens meanwhile
 	coming   int           // delayed events
 	reported netpoll.Ready // what events have reported, minus what results of calls have revoked by the rule of package netpoll
-	batch    uint64        // of the Wait that reported last
-	again    int           // further events of that batch: a caller may handle them one by one, and receive after each
+	batch    uint64        // the Wait that reported last
 	vain     int           // sends without room since the last event
 }
 
@@ -42,16 +41,6 @@ type lateEvent struct {
 	reg   *registration
 	ready netpoll.Ready
 	due   bool
-}
-
-// believes reports whether a caller may conclude this from the events.
-func (r *registration) believes(what netpoll.Ready) bool {
-	if r.reported&what == 0 && r.again > 0 {
-		r.again--
-		r.reported |= what // by the further event
-		return true
-	}
-	return r.reported&what != 0
 }
 
 // list puts r on the list, once, and wakes the scheduler.
@@ -270,9 +259,11 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 		n++
 	}
 	if n < len(events) && len(p.all) > 0 && w.fault(spurious, p.k) {
-		r := p.all[w.dice[faults].below(len(p.all))]
-		events[n] = p.event(r, p.drawReady(r))
-		n++
+		// One event for each Wait: a caller may handle them one by one, and learn from the first what the second denies.
+		if r := p.all[w.dice[faults].below(len(p.all))]; r.batch != p.waits {
+			events[n] = p.event(r, p.drawReady(r))
+			n++
+		}
 	}
 	for _, r := range again {
 		r.list()
@@ -281,12 +272,8 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 }
 
 func (p *poller) event(r *registration, ready netpoll.Ready) netpoll.Event {
-	if r.batch == p.waits {
-		r.again++
-	} else {
-		r.batch, r.again = p.waits, 0
-	}
-	if r.want != netpoll.In|netpoll.Out {
+	r.batch = p.waits
+	if r.kind != netpoll.Stream {
 		p.k.futile = 0 // accepting again is right
 	}
 	r.reported |= ready

@@ -32,7 +32,6 @@ type Server struct {
 	runners []*runner
 	kernel  *kernel
 	order   shutdown.Order // the last one
-	given   time.Duration  // when
 	dues    []due          // of the orders that give a limit
 	errors  []error        // of its schedulers
 	closed  bool
@@ -100,7 +99,7 @@ func (v *Server) Withdraw(o shutdown.Order) bool {
 func (v *Server) ordered(r *runner, o shutdown.Order) {
 	r.orders++
 	r.newer = r.spawned
-	v.order, v.given = o, v.w.now
+	v.order = o
 	terms := o.Policy().Resolved()
 	switch {
 	case terms.Kind == shutdown.Halt, terms.Kind == shutdown.Suspend:
@@ -150,8 +149,10 @@ func (v *Server) close() {
 			v.w.Errorf("%s: closing: %w", v, err)
 		}
 	}
-	for _, fd := range v.kernel.open() {
-		v.w.Errorf("%s has left a descriptor open: %v", v, fd)
+	for _, f := range v.kernel.files {
+		if f != nil {
+			v.w.Errorf("%s has left a descriptor open: %v", v, f)
+		}
 	}
 	for i, r := range v.runners {
 		for _, x := range r.sorted() {
