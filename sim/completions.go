@@ -22,7 +22,7 @@ import (
 // io_uring(7): there are no descriptors and no readiness, but operations are started and complete some time later. It
 // must come before the set-up functions that listen or dial.
 func Completions(s *act.Scheduler) error {
-	monitor.SetEngine(s, &completer{r: runners.Get(s)})
+	engine.Set(s, &completer{r: runners.Get(s)})
 	return nil
 }
 

@@ -273,7 +273,7 @@ func (p *poller) report(events []netpoll.Event) (n int) {
 
 func (p *poller) event(r *registration, ready netpoll.Ready) netpoll.Event {
 	r.batch = p.waits
-	if r.kind != netpoll.Stream {
+	if r.want != netpoll.In|netpoll.Out {
 		p.k.futile = 0 // accepting again is right
 	}
 	r.reported |= ready
