@@ -95,7 +95,8 @@ func TestBlocksThatCannotBeDecoded(t *testing.T) {
 		"9113 10.5.1 128 KiB of small fields": {strings.Repeat("\x82", maxBlock+1), errLargeBlock},
 	} {
 		for i := range min(len(row.block), 20) {
-			require.Equal(t, row.want, read(NewDecoder(), Limits{}, true, false, []byte(row.block[:i]), []byte(row.block[i:])), name)
+			got := read(NewDecoder(), Limits{}, true, false, []byte(row.block[:i]), []byte(row.block[i:]))
+			require.Equal(t, row.want, got, name)
 		}
 	}
 	// Changes of the table at the beginning are fine, and 4.2 a table that is smaller loses its oldest fields.
@@ -238,7 +239,7 @@ func FuzzFrames(f *testing.F) {
 	first, next := blocks(asked...)
 	for _, p := range [][]byte{
 		AppendHeaders(AppendHeaders(nil, 1, first, true), 3, next, false),
-		append(AppendSettings(nil, Setting{InitialWindowSize, 1}, Setting{EnablePush, 0}), AppendHeaders(nil, 1, block(socket), false)...),
+		AppendHeaders(AppendSettings(nil, Setting{InitialWindowSize, 1}, Setting{EnablePush, 0}), 1, block(socket), false),
 		append(Header{7, Data, Padded, 1}.Append(nil), "\x02abcd\x00\x00"...),
 		append(Header{4 + 3, PriorityUpdate, 0, 0}.Append(nil), "\x00\x00\x00\x01u=1"...),
 		append(Header{6, Headers, HasPriority | EndHeaders, 1}.Append(nil), "\x00\x00\x00\x00\x10\x82"...),

@@ -69,8 +69,9 @@ func TestFieldsThatAreSent(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	for in, want := range map[string]string{
-		"":                              "",
-		string(lines):                   "content-type: text/plain; charset=utf-8; date: Fri, 27 Nov 2026 18:00:00 GMT; content-length: 13; ",
+		"": "",
+		string(lines): "content-type: text/plain; charset=utf-8; date: Fri, 27 Nov 2026 18:00:00 GMT; " +
+			"content-length: 13; ",
 		"\r\nA: b:c\r\nSet-Cookie: d=e": "a: b:c; set-cookie: d=e*; ",
 		"\r\nA: \r\nB:":                 "a: ; b: ; ",
 		// 9113 8.2.2

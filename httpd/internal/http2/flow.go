@@ -42,7 +42,7 @@ func (f *Inflow) Take(n uint32) {
 // is owed, so that there are few such frames. A peer never waits for what is left over: it still has as much in its
 // window, or its bytes are held.
 func (f *Inflow) Give() (increment uint32) {
-	if f.owed == 0 || f.owed < f.size-f.owed {
+	if f.owed < f.size-f.owed {
 		return 0
 	}
 	increment = uint32(f.owed)

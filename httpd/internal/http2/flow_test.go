@@ -62,6 +62,13 @@ func TestInflowAtItsEnds(t *testing.T) {
 	require.EqualValues(t, MaxWindow, f.Size(), "6.9.1")
 	require.NoError(t, f.Check())
 
+	f = NewInflow(10)
+	require.True(t, f.Receive(5))
+	f.Take(4)
+	require.Zero(t, f.Give())
+	f.Take(1)
+	require.EqualValues(t, 5, f.Give(), "half")
+
 	f = NewInflow(0)
 	require.Zero(t, f.Give())
 	f.Grow(DefaultWindow)

@@ -44,7 +44,7 @@ func TestCheck(t *testing.T) {
 		"6.2 HEADERS without a stream":        {Header{Type: Headers}, errNoStream},
 		"6.2 HEADERS with half a priority":    {Header{Type: Headers, Flags: HasPriority, Length: 4, Stream: 1}, errSize},
 		"6.2 HEADERS with all of it":          {Header{Type: Headers, Flags: HasPriority, Length: 5, Stream: 1}, nil},
-		"6.2 HEADERS with both, one missing":  {Header{Type: Headers, Flags: HasPriority | Padded, Length: 5, Stream: 1}, errSize},
+		"6.2 HEADERS with half of both":       {Header{Type: Headers, Flags: HasPriority | Padded, Length: 5, Stream: 1}, errSize},
 		"6.2 HEADERS with both":               {Header{Type: Headers, Flags: HasPriority | Padded, Length: 6, Stream: 1}, nil},
 		"6.3 PRIORITY":                        {Header{Type: Priority, Length: 5, Stream: 2, Flags: 0xff}, nil},
 		"6.3 PRIORITY without a stream":       {Header{Type: Priority, Length: 5}, errNoStream},
@@ -90,20 +90,20 @@ func TestPayload(t *testing.T) {
 		want  string
 		err   *Error
 	}{
-		"6.1 DATA":                               {Data, HasPriority, "abc", "abc", nil},
-		"6.1 padding":                            {Data, Padded, "\x02abc\x00\x00", "abc", nil},
-		"6.1 padding of nothing":                 {Data, Padded, "\x00abc", "abc", nil},
-		"6.1 nothing but padding":                {Data, Padded, "\x03\x00\x00\x00", "", nil},
-		"6.1 padding beyond the end":             {Data, Padded, "\x04\x00\x00\x00", "", errPadding},
-		"6.2 a priority":                         {Headers, HasPriority, "\x00\x00\x00\x03\x10abc", "abc", nil},
-		"6.2 both":                               {Headers, HasPriority | Padded, "\x01\x80\x00\x00\x03\x10abc\x00", "abc", nil},
-		"6.2 padding as far as the priority":     {Headers, HasPriority | Padded, "\x01\x00\x00\x00\x03\x10\x00", "", nil},
-		"6.2 padding into the priority":          {Headers, HasPriority | Padded, "\x02\x00\x00\x00\x03\x10\x00", "", errPadding},
-		"6.2 HEADERS without either":             {Headers, EndStream | EndHeaders, "\x00\x00\x00\x05abc", "\x00\x00\x00\x05abc", nil},
-		"6.10 CONTINUATION has neither":          {Continuation, Padded | HasPriority, "\x00\x00\x00\x05abc", "\x00\x00\x00\x05abc", nil},
-		"7540 5.3.1 HEADERS that depend on self": {Headers, HasPriority, "\x80\x00\x00\x05\x10abc", "abc", errItself.On(5)},
-		"7540 5.3.1 PRIORITY that does":          {Priority, 0, "\x80\x00\x00\x05\x10", "\x80\x00\x00\x05\x10", errItself.On(5)},
-		"7540 5.3.1 PRIORITY":                    {Priority, 0, "\x00\x00\x00\x00\x10", "\x00\x00\x00\x00\x10", nil},
+		"6.1 DATA":                       {Data, HasPriority, "abc", "abc", nil},
+		"6.1 padding":                    {Data, Padded, "\x02abc\x00\x00", "abc", nil},
+		"6.1 padding of nothing":         {Data, Padded, "\x00abc", "abc", nil},
+		"6.1 nothing but padding":        {Data, Padded, "\x03\x00\x00\x00", "", nil},
+		"6.1 padding beyond the end":     {Data, Padded, "\x04\x00\x00\x00", "", errPadding},
+		"6.2 a priority":                 {Headers, HasPriority, "\x00\x00\x00\x03\x10abc", "abc", nil},
+		"6.2 both":                       {Headers, HasPriority | Padded, "\x01\x80\x00\x00\x03\x10abc\x00", "abc", nil},
+		"6.2 padding up to the priority": {Headers, HasPriority | Padded, "\x01\x00\x00\x00\x03\x10\x00", "", nil},
+		"6.2 padding into the priority":  {Headers, HasPriority | Padded, "\x02\x00\x00\x00\x03\x10\x00", "", errPadding},
+		"6.2 HEADERS":                    {Headers, EndStream | EndHeaders, "\x00\x00\x00\x05abc", "\x00\x00\x00\x05abc", nil},
+		"6.10 CONTINUATION":              {Continuation, Padded | HasPriority, "\x00\x00\x00\x05abc", "\x00\x00\x00\x05abc", nil},
+		"7540 5.3.1 HEADERS":             {Headers, HasPriority, "\x80\x00\x00\x05\x10abc", "abc", errItself.On(5)},
+		"7540 5.3.1 PRIORITY":            {Priority, 0, "\x80\x00\x00\x05\x10", "\x80\x00\x00\x05\x10", errItself.On(5)},
+		"7540 5.3.1 of another":          {Priority, 0, "\x00\x00\x00\x00\x10", "\x00\x00\x00\x00\x10", nil},
 	} {
 		h := Header{Type: row.typ, Flags: row.flags, Length: uint32(len(row.p)), Stream: 5}
 		require.Nil(t, h.Check(), name)
@@ -169,25 +169,28 @@ func TestFramesThatAreSent(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
+	require.Equal(t, Peer{65535, 16384}, NewPeer())
 	for name, row := range map[string]struct {
 		sent []Setting
 		want Peer
 		err  *Error
 	}{
-		"6.5.2 none":                          {nil, Peer{DefaultWindow, MaxFrame}, nil},
-		"6.5.2 what does not matter, or all":  {[]Setting{{HeaderTableSize, 1 << 31}, {MaxConcurrentStreams, 0}, {MaxHeaderListSize, 0}, {0xff, 9}}, Peer{DefaultWindow, MaxFrame}, nil},
-		"6.5.2 the largest":                   {[]Setting{{InitialWindowSize, MaxWindow}, {MaxFrameSize, 1<<24 - 1}}, Peer{MaxWindow, 1<<24 - 1}, nil},
-		"6.5.2 the smallest":                  {[]Setting{{InitialWindowSize, 0}, {MaxFrameSize, MaxFrame}}, Peer{0, MaxFrame}, nil},
-		"6.5.3 the last counts":               {[]Setting{{InitialWindowSize, 1}, {InitialWindowSize, 2}}, Peer{2, MaxFrame}, nil},
-		"6.5.2 a window that is too large":    {[]Setting{{InitialWindowSize, MaxWindow + 1}}, Peer{DefaultWindow, MaxFrame}, errWindow},
-		"6.5.2 frames that are too small":     {[]Setting{{MaxFrameSize, MaxFrame - 1}}, Peer{DefaultWindow, MaxFrame}, errMaximum},
-		"6.5.2 frames that are too large":     {[]Setting{{MaxFrameSize, 1 << 24}}, Peer{DefaultWindow, MaxFrame}, errMaximum},
-		"6.5.2 ENABLE_PUSH":                   {[]Setting{{EnablePush, 1}, {EnablePush, 0}}, Peer{DefaultWindow, MaxFrame}, nil},
-		"6.5.2 ENABLE_PUSH of 2":              {[]Setting{{EnablePush, 2}}, Peer{DefaultWindow, MaxFrame}, errSwitch},
-		"8441 3 ENABLE_CONNECT_PROTOCOL of 2": {[]Setting{{EnableConnect, 2}}, Peer{DefaultWindow, MaxFrame}, errSwitch},
-		"9218 2.1 NO_RFC7540_PRIORITIES of 2": {[]Setting{{NoPriorities, 2}}, Peer{DefaultWindow, MaxFrame}, errSwitch},
-		"9218 2.1 both of them":               {[]Setting{{EnableConnect, 1}, {NoPriorities, 1}}, Peer{DefaultWindow, MaxFrame}, nil},
-		"6.5.3 what came before a mistake":    {[]Setting{{InitialWindowSize, 1}, {EnablePush, 2}}, Peer{1, MaxFrame}, errSwitch},
+		"6.5.2 none": {nil, NewPeer(), nil},
+		"6.5.2 what is ignored": {[]Setting{{HeaderTableSize, 0}, {MaxConcurrentStreams, 0}, {MaxHeaderListSize, 0}, {99, 9}},
+			NewPeer(), nil},
+		"6.5.2 the largest": {[]Setting{{InitialWindowSize, MaxWindow}, {MaxFrameSize, 1<<24 - 1}},
+			Peer{MaxWindow, 1<<24 - 1}, nil},
+		"6.5.2 the smallest":           {[]Setting{{InitialWindowSize, 0}, {MaxFrameSize, MaxFrame}}, Peer{0, MaxFrame}, nil},
+		"6.5.3 the last counts":        {[]Setting{{InitialWindowSize, 1}, {InitialWindowSize, 2}}, Peer{2, MaxFrame}, nil},
+		"6.5.2 too large a window":     {[]Setting{{InitialWindowSize, MaxWindow + 1}}, NewPeer(), errWindow},
+		"6.5.2 too small frames":       {[]Setting{{MaxFrameSize, MaxFrame - 1}}, NewPeer(), errMaximum},
+		"6.5.2 too large frames":       {[]Setting{{MaxFrameSize, 1 << 24}}, NewPeer(), errMaximum},
+		"6.5.2 ENABLE_PUSH":            {[]Setting{{EnablePush, 1}, {EnablePush, 0}}, NewPeer(), nil},
+		"6.5.2 ENABLE_PUSH of 2":       {[]Setting{{EnablePush, 2}}, NewPeer(), errSwitch},
+		"8441 3 CONNECT_PROTOCOL of 2": {[]Setting{{EnableConnect, 2}}, NewPeer(), errSwitch},
+		"9218 2.1 NO_PRIORITIES of 2":  {[]Setting{{NoPriorities, 2}}, NewPeer(), errSwitch},
+		"9218 2.1 both of them":        {[]Setting{{EnableConnect, 1}, {NoPriorities, 1}}, NewPeer(), nil},
+		"6.5.3 before a mistake":       {[]Setting{{InitialWindowSize, 1}, {EnablePush, 2}}, Peer{1, MaxFrame}, errSwitch},
 	} {
 		p := AppendSettings(nil, row.sent...)
 		require.Equal(t, Header{Type: Settings, Length: uint32(6 * len(row.sent))}, ParseHeader(p), name)

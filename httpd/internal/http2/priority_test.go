@@ -23,10 +23,12 @@ func TestPriorities(t *testing.T) {
 		// RFC 8941 4.2
 		"  u=1  ": {1, false}, "u=1\t,\ti": {1, true}, "u=1,": {3, false}, ",u=1": {3, false}, "u=1 i": {3, false},
 		"u=1,,i": {3, false}, "u =1": {3, false}, "u= 1": {3, false}, "U=1": {3, false}, "u=1;a;b=?0;  c=:YQ==:": {1, false},
-		"u=1, u=2": {2, false}, "u=1, u=9": {3, false}, "i, i=?0": {3, false}, "u=1, a=(": {3, false}, "u=1, a=\"\\\"\"": {1, false},
+		"u=1, u=2": {2, false}, "u=1, u=9": {3, false}, "i, i=?0": {3, false},
+		"u=1, a=(": {3, false}, "u=1, a=\"\\\"\"": {1, false},
 		"u=1, a=\"\x7f\"": {3, false}, "u=1, a=*/:b": {1, false}, "u=01": {1, false}, "u=-0": {0, false},
 		"u=000000000000001": {1, false}, "u=0000000000000001": {3, false}, "u=1, a=123456789012.123": {1, false},
 		"u=1, a=1234567890123.1": {3, false}, "u=1, a=1.1234": {3, false}, "u=1, a=1.": {3, false}, "u=1, a=?2": {3, false},
+		"u=1, a=(\"x\"5)": {3, false}, "u=1, a=(5": {3, false}, "u=1, a=( )": {1, false},
 	} {
 		var got priority
 		got.urgency, got.incremental = ParsePriority([]byte(value))
@@ -44,7 +46,9 @@ func TestPriorities(t *testing.T) {
 // The grammar of RFC 8941 as regular expressions.
 var (
 	keyOf   = `[a-z*][a-z0-9_.*-]*`
-	itemOf  = `(?:\?[01]|:[A-Za-z0-9+/=]*:|"(?:[ !#-\[\]-~]|\\["\\])*"|[A-Za-z*][!#$%&'*+\-.^_|~:/0-9A-Za-z` + "`" + `]*|-?[0-9]{1,12}\.[0-9]{1,3}|-?[0-9]{1,15})`
+	tokenOf = "[A-Za-z*][!#$%&'*+\\-.^_|~:/0-9A-Za-z`]*"
+	textOf  = `"(?:[ !#-\[\]-~]|\\["\\])*"`
+	itemOf  = `(?:\?[01]|:[A-Za-z0-9+/=]*:|` + textOf + `|` + tokenOf + `|-?[0-9]{1,12}\.[0-9]{1,3}|-?[0-9]{1,15})`
 	parsOf  = `(?:; *` + keyOf + `(?:=` + itemOf + `)?)*`
 	listOf  = `\( *(?:` + itemOf + parsOf + `(?: +` + itemOf + parsOf + `)*)? *\)`
 	member  = `(` + keyOf + `)(?:=(` + listOf + `|` + itemOf + `))?` + parsOf
