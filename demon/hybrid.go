@@ -32,9 +32,8 @@ type hybrid struct {
 	state atomic.Uint32 // of the thread, for Interrupt
 }
 
-// The thread goes from awake to blocking and back. An Interrupt sets interrupted in either case, and wakes the thread
-// only if it was blocking: while the thread polls, an Interrupt is one atomic operation, without a write to a
-// descriptor.
+// The thread goes from awake to blocking and back. An Interrupt sets interrupted, and wakes the thread only if it was
+// blocking: while the thread polls, an Interrupt writes to no descriptor.
 const (
 	awake uint32 = iota
 	blocking

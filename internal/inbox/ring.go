@@ -1,3 +1,11 @@
+// Package inbox passes values from any goroutine to one consumer without a lock. It does not wake the consumer.
+//
+// A [Ring] is for new values, of which there may be any number: it is bounded, and a push fails when it is full. A [Room] is
+// where producers wait then. A [Stack] is for objects that exist already and are in it at most once: each brings its own node,
+// so a push is never refused for lack of room, and the consumer takes all at once.
+//
+// Both can be closed, exactly: each push either happened before and is found by the consumer, or reports false. A push neither
+// allocates nor blocks. A consumer may sleep when Empty returns true, without losing a wake-up (see Ring.Empty).
 package inbox
 
 import (
@@ -19,13 +27,11 @@ const (
 )
 
 // A Ring is Dmitry Vyukov's bounded queue, from any number of goroutines to one consumer. A word of each slot says for which
-// position it is ready, so producers share only the tail, and the consumer writes no word that all of them read.
+// position it is ready, so producers share only the tail, and the consumer writes no word that all of them read. Use NewRing.
 //
 //	      head               tail
 //	       v                  v
 //	free | filled | claimed | free      claimed: its producer is about to fill it
-//
-// Use NewRing; the zero Ring cannot be used. Push and Pop do not allocate.
 type Ring[T any] struct {
 	slots []slot[T] // a power of two
 	_     [apart]byte
@@ -96,12 +102,10 @@ func (r *Ring[T]) Full() bool {
 	return p&closed == 0 && r.slot(p).turn.Load() < 2*p
 }
 
-// Pop takes the oldest value; false means that there is none at present. The ring keeps no reference to it. Pop is for the
-// consumer only, one goroutine at a time.
+// Pop takes the oldest value; false means that there is none at present. It is for the consumer only, one goroutine at a time.
 //
 // A producer that is interrupted between claiming its place and filling it holds up later values. While the ring is
-// open, Pop and Empty then return false, and the consumer comes back. Once it is closed, Pop waits for the producer, so
-// that false means drained.
+// open, Pop and Empty then return false. Once it is closed, Pop waits for the producer, so that false means drained.
 func (r *Ring[T]) Pop() (v T, ok bool) {
 	p := r.head.Load()
 	s := r.slot(p)
@@ -129,21 +133,17 @@ func (r *Ring[T]) await(s *slot[T], p uint64) bool {
 	return true
 }
 
-// Empty reports whether every value that was pushed, or has its place claimed, has been popped. Any goroutine. A consumer
-// says that it sleeps and then sleeps if Empty is true; a producer looks after Push whether the consumer sleeps:
+// Empty reports whether every value that was pushed, or has its place claimed, has been popped. Any goroutine. At least one of
+// these sees the other, even after a Pop that returned false because of a claimed place:
 //
 //	consumer: asleep = true;  if Empty() { park }
 //	producer: Push(v);        if asleep  { wake }
-//
-// Both are sequentially consistent atomics, so at least one sees the other. Since a claimed place counts as a value, this
-// is safe even after a Pop that returned false because of one.
 func (r *Ring[T]) Empty() bool {
 	head := r.head.Load() // before the tail: both only rise, so equal means equal at the second load
 	return head == r.tail.Load()&^closed
 }
 
-// Close makes every later Push return false. Pushed values can still be popped: each Push that returns true is seen by the
-// Pops that follow. It may be called more than once. Any goroutine.
+// Close makes every later Push return false. Values of earlier ones can still be popped. Any goroutine.
 func (r *Ring[T]) Close() { r.tail.Or(closed) }
 
 // Closed reports whether Close was called. Any goroutine.

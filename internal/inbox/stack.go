@@ -2,16 +2,15 @@ package inbox
 
 import "sync/atomic"
 
-// A Node is one entry of a Stack, meant to be a field of the pushed object, which Of leads back to: pushing allocates
-// nothing. The zero Node is ready. A Node is in at most one Stack, once, from its Push until the consumer has called its
-// Next. The caller of Push ensures that, usually with a flag that a compare-and-swap sets and the consumer clears.
+// A Node is one entry of a Stack, meant to be a field of the pushed object, which Of leads back to. The zero Node is ready. The
+// caller of Push ensures that it is in at most one Stack, once, until the consumer has called its Next.
 type Node[T any] struct {
 	next *Node[T] // in the stack: the one pushed before; taken: the one pushed after
 	Of   T        // whose entry it is; the stack never looks at it
 }
 
-// Next takes n off the front of a chain that TakeAll or Close returned, and returns the rest, nil if n was the last. Call it
-// once, before n can be pushed again. It clears the link, so that a long-lived node keeps no other one alive.
+// Next takes n off the front of a chain that TakeAll or Close returned, and returns the rest, nil if n was the last. It clears
+// the link, so that a long-lived node keeps no other one alive.
 func (n *Node[T]) Next() *Node[T] {
 	next := n.next
 	n.next = nil
@@ -19,8 +18,7 @@ func (n *Node[T]) Next() *Node[T] {
 }
 
 // A Stack is an unbounded queue of nodes, from any number of goroutines to a consumer that takes all at once, the oldest
-// first: R. K. Treiber's stack, reversed when taken. A push is one compare-and-swap, which is repeated while others push and
-// never waits for one that was interrupted. The zero Stack is empty and open. A Stack must not be copied.
+// first: R. K. Treiber's stack, reversed when taken. The zero Stack is empty and open. A Stack must not be copied.
 type Stack[T any] struct {
 	head atomic.Pointer[Node[T]] // the youngest; nil: empty; &end: closed
 	end  Node[T]                 // only its address is used
@@ -42,9 +40,8 @@ func (s *Stack[T]) Push(n *Node[T]) bool {
 	}
 }
 
-// TakeAll empties the stack and returns the oldest node, from which Next leads to the youngest; nil if there was none. It
-// includes every Push that returned before TakeAll began. Several goroutines may call it: each node goes to one of them,
-// and the order of pushing holds only with a single one.
+// TakeAll empties the stack and returns the oldest node, from which Next leads to the youngest; nil if there was none. If
+// several goroutines call it, each node goes to one of them, and the order does not hold.
 func (s *Stack[T]) TakeAll() *Node[T] {
 	for { // a swap would be simpler but could take the mark of a closed stack away
 		head := s.head.Load()

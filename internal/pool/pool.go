@@ -12,14 +12,12 @@ import (
 // Pool calls functions on a bounded number of goroutines, which start when there is work and end when there is none.
 // Further functions wait in order.
 //
-// Execute is made for a thread that must not wait and has more to do: it pushes onto a stack without locks, and nearly
-// always that is all. Only for the first of several functions it wakes a goroutine, which sees to it that there are more
-// if it is not enough. The mutex is only for the goroutines of the pool: a locked thread that parks on one pays two thread
-// switches.
+// Execute is made for a thread that must not wait: it pushes onto a stack without locks, and nearly always that is all. Only
+// for the first of several functions it wakes a goroutine, which sees to it that there are more if it is not enough. The
+// mutex is only for the goroutines of the pool: a locked thread that parks on one pays two thread switches.
 //
-// One goroutine that has found nothing to do waits for a while in the kernel. To wake it takes one system call. To start
-// another one, or to wake one that waits in a channel, takes several: a thread that looks for work has to be woken, finds
-// that this one has it, and sleeps for a moment before it takes it away.
+// One goroutine that has found nothing to do waits for a while in the kernel. To wake it takes one system call, where to start
+// another one, or to wake one that waits in a channel, takes several.
 type Pool struct {
 	limit   atomic.Int32
 	running atomic.Int32

@@ -16,14 +16,11 @@ var allowed = affinity()
 
 // ID returns the number of the calling thread, gettid(2). A number is unique among living threads only: the kernel gives
 // it out again.
-func ID() uint64 {
-	return uint64(unix.Gettid()) // a raw call in x/sys/unix: it returns at once
-}
+func ID() uint64 { return uint64(unix.Gettid()) }
 
-// Bind binds the calling thread to one CPU, by the kernel's number for it, until Bind is called again. The caller has locked
-// its goroutine to the thread and does not unlock it: an unlocked thread would serve other goroutines on that one CPU
-// only. A process that the thread starts is bound to that CPU, too. The error says which CPU; it wraps EINVAL if there is no
-// such CPU, it is offline, or the process may not use it.
+// Bind binds the calling thread, and processes that it starts, to one CPU, by the kernel's number for it. The caller does not
+// unlock its goroutine from the thread, which would serve other goroutines on that one CPU only. The error wraps EINVAL if
+// there is no such CPU, it is offline, or the process may not use it.
 func Bind(cpu int) error {
 	var set unix.CPUSet // 1024 CPUs
 	set.Set(cpu)        // does nothing out of range: the kernel refuses an empty set
@@ -34,11 +31,8 @@ func Bind(cpu int) error {
 }
 
 // CPUs returns the numbers of the CPUs that this process was allowed to use when it started, in ascending order, never
-// none. The slice is the caller's. A limit on CPU time (a cgroup quota) does not limit which CPUs; for that see
-// package resource.
-func CPUs() []int {
-	return slices.Clone(allowed)
-}
+// none. The slice is the caller's. For a limit on CPU time see package resource.
+func CPUs() []int { return slices.Clone(allowed) }
 
 // affinity falls back on all CPUs: a sandbox may forbid the call (EPERM), and a kernel built for more than 1024 CPUs
 // refuses our set (EINVAL).

@@ -1,7 +1,6 @@
 // Package wheel keeps deadlines in order: a hierarchical timing wheel in nanoseconds. It knows no clock; times are numbers
-// that its caller gives, from 0 to math.MaxInt64. There are two types: a Node is a deadline, a field of whatever waits for
-// it; a Wheel holds the armed ones. Arming and disarming are O(1) and nothing is ever allocated, because most deadlines of
-// a server are armed and disarmed a hundred times for each that expires.
+// that its caller gives, from 0 to math.MaxInt64. A Node is a deadline, a field of whatever waits for it; a Wheel holds the
+// armed ones. Arming and disarming are O(1) and allocate nothing: most deadlines of a server never expire.
 //
 // # How
 //

@@ -65,8 +65,8 @@ func (w *Wheel[T]) Arm(n *Node[T], when int64) {
 // Armed returns how many nodes are armed.
 func (w *Wheel[T]) Armed() int { return w.armed }
 
-// Disarm takes the node out and reports whether it was armed. A node that is armed in another wheel is a bug: Disarm panics
-// if the ring that the node would be in here is empty, and otherwise corrupts both wheels. O(1).
+// Disarm takes the node out and reports whether it was armed. One that is armed in another wheel corrupts both, unless Disarm
+// notices it and panics. O(1).
 func (w *Wheel[T]) Disarm(n *Node[T]) bool {
 	if n.next == nil {
 		return false
@@ -144,10 +144,9 @@ func (w *Wheel[T]) take() *Node[T] {
 	return nil
 }
 
-// Next returns a time not later than the earliest deadline, false if nothing is armed. It is the earliest deadline if no
-// more than 16 nodes share the first slot, and always if that is of level 0. Otherwise it may be earlier, but is after the
-// time reached: Pop then returns nil, and the following Next is better, after at most ten such calls exact. If something is
-// due already, the result is not after the time reached. Next changes nothing. O(1).
+// Next returns a time not later than the earliest deadline, false if nothing is armed. It is exact if no more than 16 nodes
+// share the first slot, or if that is of level 0. Otherwise it may be earlier, but is after the time reached: Pop then returns
+// nil, and after at most ten such calls Next is exact. If something is due, the result is not after the time reached. O(1).
 func (w *Wheel[T]) Next() (when int64, ok bool) {
 	when = math.MaxInt64
 	if w.occupied != 0 {
