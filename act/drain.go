@@ -90,7 +90,7 @@ func (x *draining) Expire() {
 		s.group.drain.calling.Lock()
 		defer s.group.drain.calling.Unlock()
 		if failed := s.guard(func() { s.group.cfg.Draining(*report) }); failed != nil {
-			s.report(label("Config.Draining"), failed)
+			s.report("Config.Draining", failed)
 		}
 	}
 }

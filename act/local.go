@@ -68,7 +68,7 @@ func eachLocal[I any](s *Scheduler, f func(I)) {
 	for _, v := range slices.Backward(s.made) {
 		if x, ok := v.(I); ok {
 			if p := s.guard(func() { f(x) }); p != nil {
-				s.report(label(fmt.Sprintf("Local of type %T", v)), p)
+				s.report(fmt.Sprintf("Local of type %T", v), p)
 			}
 		}
 	}

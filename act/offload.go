@@ -90,10 +90,7 @@ func (o *offload) handle(s *Scheduler) {
 		s.remove(t)
 		s.letGo()
 	case o.err != nil:
-		t.extra.offload = nil
-		s.report(t, o.err)
-		s.trace.ended(t, o.err)
-		s.remove(t)
+		s.finish(t, o.err)
 	default:
 		t.extra.offload = nil
 		s.trace.woken(t)

@@ -79,7 +79,7 @@ func (s *Scheduler) runPosts() (inTime bool) {
 		s.counts.posts++
 	}
 	if len(s.ends) > 0 {
-		s.endTurnAfterPanic(label("posted function"))
+		s.endTurnAfterPanic("posted function")
 	}
 	s.room.Announce()
 	return inTime

@@ -84,14 +84,9 @@ func (s *Scheduler) uncount(f flags) {
 	}
 }
 
-// label is the name of something in the log that is not a task.
-type label string
-
-func (l label) String() string { return string(l) }
-
-// report logs a failure.
-func (s *Scheduler) report(who fmt.Stringer, err error) {
-	fields := []zap.Field{zap.String("task", who.String())}
+// report logs a failure of a task, or of something else by its name.
+func (s *Scheduler) report(who any, err error) {
+	fields := []zap.Field{zap.String("task", fmt.Sprint(who))}
 	if t, ok := who.(*Task); ok {
 		if x, ok := t.action.(facts.Connected); ok {
 			fields = append(fields, zap.String("peer", x.Peer()))
@@ -120,13 +115,11 @@ func (s *Scheduler) rescue(taken *int) {
 func (s *Scheduler) bury(t *Task, p *Panic) {
 	s.endTurnAfterPanic(t)
 	s.ended++
-	s.report(t, p)
-	s.trace.ended(t, p)
-	s.remove(t)
+	s.finish(t, p)
 	s.running, s.err = nil, nil
 }
 
-func (s *Scheduler) endTurnAfterPanic(who fmt.Stringer) {
+func (s *Scheduler) endTurnAfterPanic(who any) {
 	for p := s.guard(s.endTurn); p != nil; p = s.guard(s.endTurn) {
 		s.report(who, p)
 	}
