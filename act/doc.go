@@ -22,9 +22,8 @@
 // An action that wraps another one embeds a [Child]. [Seq], [All] and [First] combine actions, [Call] waits for a
 // function on another goroutine, a [Local] keeps a value for each scheduler, and a [Trace] observes what happens.
 //
-// The package has no sockets and no randomness. It takes the time from a [Clock] and sleeps in an [Idler]; both can be
-// replaced. The same input gives the same history, so a test can assert a schedule as a string, and package sim can replay
-// a whole server.
+// The package has no sockets and no randomness, and takes the time from a [Clock], which can be replaced. The same input
+// gives the same history, so a test can assert a schedule as a string, and package sim can replay a whole server.
 //
 // # Which goroutine
 //

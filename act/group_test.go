@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
@@ -34,13 +35,13 @@ func newGroup(t testing.TB, cfg act.Config) (*act.Group, *observer.ObservedLogs)
 }
 
 // sleepless makes an Idler that only ever looks.
-type sleepless struct{ act.Idler }
+type sleepless struct{ facts.Idler }
 
 func (i sleepless) Idle(time.Duration) { i.Idler.Idle(0) }
 
 // idlerFunc is an Idler made of a function.
 type idlerFunc struct {
-	act.Idler
+	facts.Idler
 	idle func(atMost time.Duration)
 }
 
@@ -159,7 +160,7 @@ func TestAnErrorOfSetUpEndsTheGroupBeforeAnyTurnAndCloses(t *testing.T) {
 // in the row took what was in its own, sent it to the first, and was quiet again before it was looked at.
 func TestWorkThatIsSentBackWhileAllInboxesAreLookedAtIsNotForgotten(t *testing.T) {
 	const n = 64
-	g, _ := newGroup(t, act.Config{Schedulers: n, Idle: func(s *act.Scheduler, i act.Idler) act.Idler {
+	g, _ := newGroup(t, act.Config{Schedulers: n, Idle: func(s *act.Scheduler, i facts.Idler) facts.Idler {
 		if s.Index() == 0 || s.Index() == n-1 {
 			return sleepless{i}
 		}
@@ -188,7 +189,7 @@ func TestWorkThatIsSentBackWhileAllInboxesAreLookedAtIsNotForgotten(t *testing.T
 // which none of them did; 64 went on for ever.
 func TestManySchedulersThatNeverSleepFindOutThatNothingIsLeft(t *testing.T) {
 	g, _ := newGroup(t, act.Config{Schedulers: 64,
-		Idle: func(_ *act.Scheduler, i act.Idler) act.Idler { return sleepless{i} }})
+		Idle: func(_ *act.Scheduler, i facts.Idler) facts.Idler { return sleepless{i} }})
 	inTime(t, func() {
 		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(s.Index())); return nil }))
 	})
@@ -336,7 +337,7 @@ func TestWhatBreaksDownOneSchedulerEndsTheOthersInAnOrderlyWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			timer = act.Timer{}
-			g, _ := newGroup(t, act.Config{Schedulers: 3, Idle: func(s *act.Scheduler, i act.Idler) act.Idler {
+			g, _ := newGroup(t, act.Config{Schedulers: 3, Idle: func(s *act.Scheduler, i facts.Idler) facts.Idler {
 				if s.Index() == 1 && c.idle != nil {
 					return idlerFunc{i, c.idle}
 				}

@@ -119,10 +119,10 @@ func (s internals) EachLocal(visit func(v any)) {
 }
 
 // Idler returns the Idler as the strategy has wrapped it.
-func (s internals) Idler() Idler { return s.idler.Load().Idler }
+func (s internals) Idler() facts.Idler { return s.idler.Load().Idler }
 
 // NewParker returns an Idler that only sleeps.
-func (s internals) NewParker() Idler { return newParker() }
+func (s internals) NewParker() facts.Idler { return newParker() }
 
 // observer has functions of package inspect, and one of package sim. Each may be nil.
 type observer struct {

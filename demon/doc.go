@@ -15,7 +15,7 @@
 //	hybrid     Hybrid      poll for a while, then sleep          not, while busy  nothing
 //	busy       Busy        poll                                  not              the whole CPU
 //
-// Each wraps the Idler that the scheduler would otherwise have. With each of them no Interrupt is lost, a deadline is late
+// Each wraps how the scheduler would otherwise sleep. With each of them no Interrupt is lost, a deadline is late
 // by at most one poll (for Pause also by the inaccuracy of Go's timers, about 1 ms at worst), and a shutdown request
 // reaches the thread at once. docs/idle.md has measurements.
 //

@@ -14,7 +14,7 @@ import (
 // clock. Hybrid panics unless spin is above 0. docs/idle.md has measurements.
 func Hybrid(spin time.Duration) act.Strategy {
 	mustBePositive("Hybrid", spin)
-	return func(s *act.Scheduler, present act.Idler) act.Idler {
+	return func(s *act.Scheduler, present facts.Idler) facts.Idler {
 		return &hybrid{s: s, present: present, spin: spin, until: s.Now() + spin}
 	}
 }
@@ -23,7 +23,7 @@ func Hybrid(spin time.Duration) act.Strategy {
 // after an empty pass.
 type hybrid struct {
 	s       *act.Scheduler
-	present act.Idler
+	present facts.Idler
 	spin    time.Duration
 
 	turns uint64        // the scheduler's count at the latest poll

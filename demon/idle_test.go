@@ -43,7 +43,7 @@ func (e *engine) note(what string) {
 func (e *engine) String() string { return strings.Join(e.asked, "") }
 
 // wrapped returns a strategy's Idler round e.
-func wrapped(t *testing.T, strategy act.Strategy, e *engine) act.Idler {
+func wrapped(t *testing.T, strategy act.Strategy, e *engine) facts.Idler {
 	s, _, _ := stepped(t)
 	return strategy(s, e)
 }
@@ -63,25 +63,25 @@ func TestPauseLooksAfterEachPause(t *testing.T) {
 func TestPauseIsCutShort(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		do   func(e *engine, i act.Idler)
+		do   func(e *engine, i facts.Idler)
 	}{
-		{"by a deadline", func(e *engine, i act.Idler) { i.Idle(time.Millisecond) }},
-		{"by having something to do", func(e *engine, i act.Idler) { i.Idle(0) }},
-		{"by an Interrupt before it", func(e *engine, i act.Idler) {
+		{"by a deadline", func(e *engine, i facts.Idler) { i.Idle(time.Millisecond) }},
+		{"by having something to do", func(e *engine, i facts.Idler) { i.Idle(0) }},
+		{"by an Interrupt before it", func(e *engine, i facts.Idler) {
 			i.Interrupt()
 			i.Interrupt()
 			i.Idle(-1)
 		}},
-		{"by an Interrupt in it", func(e *engine, i act.Idler) {
+		{"by an Interrupt in it", func(e *engine, i facts.Idler) {
 			defer time.AfterFunc(5*time.Millisecond, i.Interrupt).Stop()
 			i.Idle(-1)
 		}},
-		{"by an Interrupt in the look before it", func(e *engine, i act.Idler) {
+		{"by an Interrupt in the look before it", func(e *engine, i facts.Idler) {
 			e.then = func(time.Duration) { e.then = nil; i.Interrupt() }
 			i.Idle(0)
 			i.Idle(-1)
 		}},
-		{"by an Interrupt before a deadline", func(e *engine, i act.Idler) {
+		{"by an Interrupt before a deadline", func(e *engine, i facts.Idler) {
 			i.Interrupt()
 			i.Idle(never)
 		}},

@@ -16,15 +16,15 @@ import (
 // The thread sleeps by Go's timers, which in an idle program may take 1 ms for a shorter time.
 func Pause(d time.Duration) act.Strategy {
 	mustBePositive("Pause", d)
-	return func(s *act.Scheduler, present act.Idler) act.Idler {
+	return func(s *act.Scheduler, present facts.Idler) facts.Idler {
 		return &pause{s.Internals().NewParker(), present, d}
 	}
 }
 
 type pause struct {
-	act.Idler           // it only sleeps; an Interrupt outside of a pause ends the next one
-	present   act.Idler // it only polls, so Interrupt need not reach it
-	length    time.Duration
+	facts.Idler             // it only sleeps; an Interrupt outside of a pause ends the next one
+	present     facts.Idler // it only polls, so Interrupt need not reach it
+	length      time.Duration
 }
 
 // Rest implements facts.Resting.
@@ -48,10 +48,10 @@ func mustBePositive(what string, d time.Duration) {
 // scheduler even if there is nothing to do. It is meant for hardware that is dedicated to the program, with a spare CPU
 // for Go's garbage collector. Set it as [act.Config].Idle.
 func Busy() act.Strategy {
-	return func(_ *act.Scheduler, present act.Idler) act.Idler { return busy{present} }
+	return func(_ *act.Scheduler, present facts.Idler) facts.Idler { return busy{present} }
 }
 
-type busy struct{ present act.Idler }
+type busy struct{ present facts.Idler }
 
 func (b busy) Idle(time.Duration) { b.present.Idle(0) }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
@@ -99,7 +100,7 @@ func TestLoansOfOneTurnDoNotOverlap(t *testing.T) {
 	}
 	l.Turn(func(*act.Task) {
 		loans := make([][]byte, n)
-		for total := 0; total < n; l.Engine().(act.Idler).Idle(0) { // until all are known to be ready
+		for total := 0; total < n; l.Engine().(facts.Idler).Idle(0) { // until all are known to be ready
 			for i, stream := range streams {
 				if len(loans[i]) > 0 {
 					continue
@@ -142,7 +143,7 @@ func TestALoanLastsUntilAllFunctionsOfAtTurnEndHaveRun(t *testing.T) {
 			l.S.Internals().AtTurnEnd(servertest.TurnEnd(func() {
 				for err := monitor.ErrWouldBlock; err == monitor.ErrWouldBlock; {
 					if other, err = b.Lend(100); err != nil {
-						l.Engine().(act.Idler).Idle(time.Millisecond)
+						l.Engine().(facts.Idler).Idle(time.Millisecond)
 					}
 				}
 				l.S.Internals().AtTurnEnd(servertest.TurnEnd(func() { rest = slices.Clone(other) }))

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
@@ -118,7 +119,7 @@ func (*leap) Interrupt()                  {}
 // virtual returns a runner on such a clock.
 func virtual() (*tasklet.Runner, *leap) {
 	l := &leap{}
-	return tasklet.NewRunner(act.Config{Clock: l, Idle: func(*act.Scheduler, act.Idler) act.Idler { return l }}), l
+	return tasklet.NewRunner(act.Config{Clock: l, Idle: func(*act.Scheduler, facts.Idler) facts.Idler { return l }}), l
 }
 
 func schedule(t testing.TB, r *tasklet.Runner, d tasklet.Directive, all ...tasklet.Tasklet) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
@@ -143,7 +144,7 @@ func Other(s *act.Scheduler) Engine { return others.Get(s) }
 // listens, dials or watches there: it panics after the first call of [Other].
 func Set(s *act.Scheduler, e interface {
 	Engine
-	act.Idler
+	facts.Idler
 }) {
 	others.Put(s, e)
 	s.Internals().SetIdler(e)

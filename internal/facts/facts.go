@@ -14,7 +14,17 @@ const (
 	Polling             // using the CPU
 )
 
-// Resting is an act.Idler that does not always sleep in the operating system. Its method is called on the scheduler's thread.
+// Idler is where a scheduler's thread sleeps and polls the operating system for events. Each scheduler has one. The first one
+// only sleeps; the engine of package monitor, which polls descriptors, replaces it.
+type Idler interface {
+	// Idle sleeps until an event or an Interrupt comes, or until atMost has passed: 0 polls without sleeping, less than
+	// 0 sets no limit. It may return early for no reason. It is called on the scheduler's thread.
+	Idle(atMost time.Duration)
+	// Interrupt makes the current call of Idle return, or the next one if there is none. Any goroutine.
+	Interrupt()
+}
+
+// Resting is an Idler that does not always sleep in the operating system. Its method is called on the scheduler's thread.
 type Resting interface {
 	// Rest returns how the latest Idle that could wait was spent.
 	Rest() Rest
