@@ -6,8 +6,6 @@
 // A client of WebSocket that others have written, github.com/coder/websocket, talks to the example websocket-echo. The client of
 // httpd/websocket talks to a server that is made of the same library, on net/http and on httpd/nethttp.
 //
-// Headers of the PROXY protocol are read as github.com/pires/go-proxyproto reads them.
-//
 // The schedules of github.com/netresearch/go-cron are schedules of periodic tasks of package stage.
 //
 // It is a module of its own, so that the library does not depend on them.

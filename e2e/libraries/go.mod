@@ -8,7 +8,6 @@ require (
 	github.com/coder/websocket v1.8.15
 	github.com/daimon-go/daimon v0.0.0
 	github.com/netresearch/go-cron v0.9.1
-	github.com/pires/go-proxyproto v0.15.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/crypto v0.58.0

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/rpc"
 	"slices"
 	"strings"
 	"sync"
@@ -203,24 +202,4 @@ func hijacks() []row {
 			_, _ = b.WriteString("lost")
 		})},
 	}
-}
-
-// doubler is a service of net/rpc.
-type doubler struct{}
-
-func (doubler) Double(n int, twice *int) error { *twice = 2 * n; return nil }
-
-// The client of net/rpc sends CONNECT, with lines that end in LF.
-func TestNetRPC(t *testing.T) {
-	server, mux := rpc.NewServer(), http.NewServeMux()
-	require.NoError(t, server.RegisterName("Doubler", doubler{}))
-	mux.Handle(rpc.DefaultRPCPath, server)
-	h := serve(t, &nethttp.Adapter{Handler: mux}, patience)
-	c, err := rpc.DialHTTP("tcp", h.address)
-	require.NoError(t, err)
-	var twice int
-	require.NoError(t, c.Call("Doubler.Double", 21, &twice))
-	require.Equal(t, 42, twice)
-	require.NoError(t, c.Close())
-	require.NoError(t, h.end())
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,7 +18,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
-	"github.com/daimon-go/daimon/httpd/websocket/internal/deflate"
 	"github.com/daimon-go/daimon/httpd/websocket/internal/frame"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
@@ -289,28 +287,6 @@ func TestServersThatStop(t *testing.T) {
 	}
 }
 
-// A head is not read without end, and neither is one beyond the limit of unread bytes.
-func TestHeadsWithoutEnd(t *testing.T) {
-	w := newWorld(t)
-	v := &websocket.Client{URL: "ws://a/", Handler: alone(waits().handler)}
-	for _, piece := range []string{"X", "A: b\r\n", "A: " + strings.Repeat("b", 900) + "\r\n"} {
-		c, _, o := w.serve(v, listener.Limits{})
-		c.send("HTTP/1.1 101 \r\n")
-		for sent := 0; !o.over && sent < 100<<10; sent += 1000 {
-			if _, err := io.WriteString(c, strings.Repeat(piece, 1000/len(piece))); err != nil {
-				break
-			}
-			servertest.Step(t, w.S)
-		}
-		w.Until("the end", func() bool { return o.over })
-		require.ErrorContains(t, o.err, "too")
-	}
-	c, _, o := w.serve(v, listener.Limits{Read: 100})
-	c.send(answer(handshake))
-	w.Until("the end", func() bool { return o.over })
-	require.ErrorContains(t, o.err, "too large")
-}
-
 // Each frame has a key of its own, which nobody can foresee (RFC 6455 5.3), also one that was prepared.
 func TestMasks(t *testing.T) {
 	w := newWorld(t)
@@ -332,36 +308,6 @@ func TestMasks(t *testing.T) {
 		keys[string(f[2:6])] = true
 	}
 	require.Greater(t, len(keys), 98)
-}
-
-// A client offers compression if it is on, and compresses if the server accepts (RFC 7692 7.1).
-func TestAClientOffersCompression(t *testing.T) {
-	for answers, row := range map[string]struct {
-		takeover bool
-		told     string // "": it is refused
-	}{
-		"": {false, `close 1002 "a reserved bit is set"`},
-		"permessage-deflate; server_no_context_takeover": {false, `packed text of 150, close 1000 ""`},
-		"permessage-deflate":                             {false, ""},
-		"permessage-deflate; client_no_context_takeover": {true, `packed text of 150, close 1000 ""`},
-		"x-webkit-deflate-frame":                         {true, ""},
-	} {
-		t.Run(answers, func(t *testing.T) {
-			w := newWorld(t)
-			v := &websocket.Client{URL: "ws://a/", Handler: alone(echo(nil)),
-				Options: websocket.Options{Compress: 1, Takeover: row.takeover}}
-			c, request, o := w.serve(v, listener.Limits{})
-			require.Contains(t, request, "\r\nSec-WebSocket-Extensions: "+deflate.Offer(row.takeover)+"\r\n")
-			c.send(strings.TrimSuffix(answer(request), "\r\n") + "Sec-WebSocket-Extensions: " + answers + "\r\n\r\n")
-			if row.told != "" {
-				c.send(bare(squeezed(long) + bye(1000, "")))
-				require.Equal(t, row.told, c.rest())
-				return
-			}
-			w.Until("the end", func() bool { return o.over })
-			require.ErrorContains(t, o.err, "extension")
-		})
-	}
 }
 
 // It is the server that closes the connection first (RFC 6455 7.1.1), if it does.
@@ -398,33 +344,4 @@ func TestAClientLetsTheServerClose(t *testing.T) {
 			})
 		}
 	}
-}
-
-// With a real connect, to a Unix socket.
-func TestDial(t *testing.T) {
-	w := newWorld(t)
-	at := filepath.Join(servertest.ShortDir(t), "s")
-	ln, err := net.Listen("unix", at)
-	require.NoError(t, err)
-	v := &websocket.Client{URL: "ws://a/ws", Address: "unix:" + at, Handler: alone(echo(nil))}
-	dials := func() *outcome {
-		o := &outcome{}
-		o.Action = v.Dial()
-		w.S.Spawn(o)
-		return o
-	}
-	o := dials()
-	c := &client{w: w}
-	c.read(func() (err error) { c.Conn, err = ln.Accept(); return err })
-	c.send(answer(c.until("\r\n\r\n")), bare(bye(1000, "")))
-	c.read(func() error { _, err := io.ReadFull(c, make([]byte, 8)); return err }) // the close frame
-	require.NoError(t, c.Close())
-	w.Until("the end", func() bool { return o.over })
-	require.NoError(t, o.err)
-	require.NoError(t, ln.Close())
-
-	o = dials()
-	w.Until("the end", func() bool { return o.over })
-	require.ErrorAs(t, o.err, new(*net.OpError))
-	require.ErrorAs(t, o.err, new(*websocket.DialError))
 }

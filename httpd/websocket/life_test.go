@@ -13,9 +13,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
-	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // actor is an action made of functions, which notes what happens to it.
@@ -74,55 +72,6 @@ func TestMistakesPanic(t *testing.T) {
 	require.Panics(t, func() { a.conn.Close(999, "") })
 	require.Panics(t, func() { _ = a.conn.Send(0, nil) })
 	require.Panics(t, func() { (&websocket.Server{}).Serve(nil, nil) })
-}
-
-// On a shutdown request connections go on until their moment has come. The moments are spread evenly over the second
-// half of the window, by the terms of the request.
-func TestAnOrderIsSpread(t *testing.T) {
-	const window = 8 * time.Second
-	for name, row := range map[string]struct {
-		terms shutdown.Policy
-		told  string // the connections that have been told after each second
-	}{
-		"evenly":             {shutdown.Policy{Spread: window, Time: time.Minute, Drop: true}, "0 0 0 0 1 3 5 7 8"},
-		"half of the time":   {shutdown.Policy{Spread: window, Time: window, Drop: true}, "0 0 1 5 8 8 8 8 8"},
-		"announced":          {shutdown.Policy{Announce: 2500 * time.Millisecond, Spread: window / 2}, "0 0 0 0 0 3 7 8 8"},
-		"longer than a life": {shutdown.Policy{Spread: 1 << 62}, "0 0 0 0 0 0 0 0 0"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			v := &websocket.Server{Handler: echo(nil)}
-			said := make([]string, 8)
-			all := make([]*client, len(said))
-			for i := range all {
-				all[i] = w.dial(v, listener.Limits{})
-			}
-			w.S.Shutdown(row.terms)
-			var told []string
-			for range 9 {
-				servertest.Step(t, w.S)
-				n := 0
-				for i, c := range all {
-					if said[i] != "" {
-						n++
-						continue
-					}
-					c.send(text("hello"))
-					if said[i] = c.next(); said[i] == `text "hello"` {
-						said[i] = ""
-						continue
-					}
-					require.Equal(t, `close 1001 ""`, said[i])
-					c.send(bye(1001, ""))
-					require.Empty(t, c.rest())
-					n++
-				}
-				told = append(told, fmt.Sprint(n))
-				w.pass(time.Second)
-			}
-			require.Equal(t, row.told, strings.Join(told, " "))
-		})
-	}
 }
 
 // What a message has lent is valid in this turn, even after further calls; memory of the connection is not.

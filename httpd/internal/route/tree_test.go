@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,15 +107,6 @@ func TestMatchOfNoPath(t *testing.T) {
 	}
 }
 
-// All methods that patterns name, if a pattern has no method.
-func TestTreeAllows(t *testing.T) {
-	table := treeOf(t, "PUT /a", "GET /b", "/c")
-	require.Equal(t, []string{"PUT"}, table.Allow(nil, []byte("/a")))
-	require.Equal(t, []string{"GET", "HEAD"}, table.Allow([]byte("h:80"), []byte("/b")))
-	require.Equal(t, []string{"GET", "HEAD", "PUT"}, table.Allow(nil, []byte("/c")))
-	require.Nil(t, table.Allow(nil, []byte("/d")))
-}
-
 func TestTreeAsItWasAfterARefusal(t *testing.T) {
 	table := treeOf(t, "GET /{a}/b")
 	require.Error(t, table.Add("POST /c/{"))
@@ -166,22 +156,6 @@ func TestMatchDoesNotAllocate(t *testing.T) {
 			v.Get("x")
 		}), "%v", c)
 	}
-}
-
-// Any number of threads may match: the race detector checks it.
-func TestTreeIsReadByMany(t *testing.T) {
-	table := treeOf(t, "GET /a/{x}/c", "GET /a/b/d", "a.com/{x...}")
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			var v Values
-			for range 1000 {
-				table.Match([]byte("GET"), []byte("A.com"), []byte("/a/%62/c"), &v)
-				table.Allow(nil, []byte("/a/b/c"))
-			}
-		})
-	}
-	all.Wait()
 }
 
 // echoPattern answers with the pattern and its values, as askTree says them.
