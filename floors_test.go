@@ -152,7 +152,7 @@ const floors = `
 	# numbers of system calls. Files are written with what has just happened, also on a signal: monitor, os, syscall
 	inspect           act httpd httpd/files internal/handover internal/facts internal/pool internal/logs netpoll internal/thread monitor service shutdown
 	                  context crypto/rand crypto/subtle embed encoding/json flag go.uber.org/zap golang.org/x/sys/unix
-	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/debug runtime/pprof runtime/trace syscall text/tabwriter time
+	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/debug runtime/pprof syscall text/tabwriter time
 
 	# 5: a program replaces another one. It starts a process with pipes and descriptors, and reads the environment
 	upgrade           act monitor netpoll internal/handover shutdown
@@ -305,7 +305,6 @@ var doors = map[string][]string{
 	"netpoll/listen_unix.go":                 {"time.Sleep"},                                                   // another program binds the same path; at set-up only
 	"netpoll/runtime.go":                     {"time.AfterFunc"},                                               // stopped at once: it opens the runtime's poller
 	"secure/handshakes.go":                   {"go", "time.AfterFunc"},                                         // a step that takes long goes on without its slot
-	"upgrade/predecessor.go":                 {"time.Sleep"},                                                   // a process that is dying; at set-up only
 	"secure/selfsigned.go":                   {"time.Now"},                                                     // when a certificate is valid
 	"stage/goroutines.go":                    {"go", "time.Now", "time.Since", "time.After", "time.NewTicker"}, // an engine without a Group
 	"upgrade/state.go":                       {"go"},                                                           // a service may not return in time

@@ -19,8 +19,8 @@
 //	/json         the Report, with the tables of the page: its fields are in docs/inspect.md, with the fields of the other JSON
 //	/tasks.json   tasks and processes, at most 500 of each, how many there are, what tasks wait for, and findings
 //	/metrics      the text format of Prometheus, with figures of your own (see [MetricSource])
-//	/debug/pprof/ profiles for go tool pprof, like the pages of net/http/pprof, without cmdline and symbol;
-//	              profile and trace take up to 120 and 10 seconds
+//	/debug/pprof/ profiles for go tool pprof, like the pages of net/http/pprof, without cmdline, symbol and trace;
+//	              profile takes up to 120 seconds
 //
 // Findings about tasks are up to 5 seconds old in /json, or 2 milliseconds for each task if that is longer:
 // 30 seconds with 15,000. For a request of package httpd the pages show the method and the pattern of a Mux, not the

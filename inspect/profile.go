@@ -1,12 +1,10 @@
 package inspect
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"runtime"
 	"runtime/pprof"
-	runtimetrace "runtime/trace"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -54,33 +52,25 @@ func (p *probe) label(k *kind) {
 	p.labelled = k
 }
 
-const (
-	profileDefault, profileMost = 30, 120 // seconds
-	traceDefault, traceMost     = 1, 10   // seconds
-	traceBytes                  = 64 << 20
-)
+const profileDefault, profileMost = 30, 120 // seconds
 
 // profileList lists the profiles.
 func profileList(q *request) error {
 	fmt.Fprintf(q, `go tool pprof 'http://HOST/debug/pprof/NAME?token=TOKEN', where NAME is one of
 
-profile  where the CPUs are used; turns have the label kind; ?seconds=%d for so many seconds
-trace    what the Go runtime does, for go tool trace; ?seconds=%d
-`, profileDefault, traceDefault)
+profile  where the CPUs are used: turns have the label kind; ?seconds=%d for so many seconds
+`, profileDefault)
 	for _, p := range pprof.Profiles() {
 		fmt.Fprintln(q, p.Name())
 	}
-	q.WriteString("\nAll but the first two take ?debug=1 or 2 for a text, and heap takes ?gc=1 to collect garbage before.\n")
+	q.WriteString("\nAll but the first take ?debug=1 or 2 for a text, and heap takes ?gc=1 to collect garbage before.\n")
 	return nil
 }
 
-// profile has a profile, or an execution trace.
+// profile has a profile.
 func profile(q *request) error {
-	switch q.name {
-	case "profile":
-		return q.take(startProfile, stopProfile, profileDefault, profileMost)
-	case "trace":
-		return q.take(startTrace, runtimetrace.Stop, traceDefault, traceMost)
+	if q.name == "profile" {
+		return q.profile()
 	}
 	known, level := pprof.Lookup(q.name), 0
 	if debug := q.Get("debug"); debug != "" {
@@ -93,7 +83,7 @@ func profile(q *request) error {
 	case known == nil:
 		return refusal{404, "There is no such profile."}
 	case q.Get("seconds") != "":
-		return refusal{400, "Only profile and trace take seconds."}
+		return refusal{400, "Only profile takes seconds."}
 	case level != 0:
 		q.kind = plainText
 	}
@@ -103,21 +93,19 @@ func profile(q *request) error {
 	return known.WriteTo(q, level)
 }
 
-// take takes a profile for as long as the request says, or until the client goes. The Go runtime takes one at a time.
-func (q *request) take(start func(*bounded) error, stop func(), otherwise, most int) error {
-	long, err := q.seconds(otherwise, 1, most)
+// profile takes a profile of the CPUs for as long as the request says, or until the client goes. The Go runtime takes one at a time.
+func (q *request) profile() error {
+	long, err := q.seconds(profileDefault, 1, profileMost)
 	if err != nil {
 		return err
 	}
-	var out bounded
-	if err := start(&out); err != nil {
+	if err := pprof.StartCPUProfile(q); err != nil {
 		return err
 	}
+	labelTurns(true)
 	waitFor(long, q.gone)
-	if stop(); out.full.Load() {
-		return fmt.Errorf("what was taken in %v is larger than %d MiB", long, traceBytes>>20)
-	}
-	q.Buffer = out.Buffer
+	labelTurns(false)
+	pprof.StopCPUProfile()
 	return nil
 }
 
@@ -129,33 +117,4 @@ func waitFor(d time.Duration, gone <-chan struct{}) {
 	case <-end.C:
 	case <-gone:
 	}
-}
-
-func startProfile(out *bounded) error {
-	if err := pprof.StartCPUProfile(out); err != nil {
-		return err // the program takes one itself
-	}
-	labelTurns(true)
-	return nil
-}
-
-func stopProfile() {
-	labelTurns(false)
-	pprof.StopCPUProfile()
-}
-
-func startTrace(out *bounded) error { return runtimetrace.Start(out) }
-
-// bounded keeps at most traceBytes.
-type bounded struct {
-	bytes.Buffer
-	full atomic.Bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > traceBytes {
-		b.full.Store(true)
-		return len(p), nil
-	}
-	return b.Buffer.Write(p)
 }

@@ -116,11 +116,11 @@ func TestProfilesAreServed(t *testing.T) {
 	at += "/debug/pprof/"
 	const secret = "?token=secret"
 	for path, code := range map[string]int{
-		"": 401, "heap": 401, "profile": 401, "trace": 401, secret: 200,
+		"": 401, "heap": 401, "profile": 401, secret: 200,
 		"heap" + secret + "&gc=1": 200, "allocs" + secret: 200, "mutex" + secret: 200, "block" + secret: 200,
 		"threadcreate" + secret: 200, "goroutine" + secret: 200, "cmdline" + secret: 404,
 		"profile" + secret + "&seconds=0": 400, "profile" + secret + "&seconds=121": 400, "profile" + secret + "&seconds=x": 400,
-		"trace" + secret + "&seconds=11": 400, "heap" + secret + "&seconds=1": 400, "heap" + secret + "&debug=x": 400,
+		"trace" + secret: 404, "heap" + secret + "&seconds=1": 400, "heap" + secret + "&debug=x": 400,
 	} {
 		got, kind, body := get(t, at+path, asIs)
 		require.Equal(t, code, got, path)
@@ -136,14 +136,10 @@ func TestProfilesAreServed(t *testing.T) {
 	require.Contains(t, body, strconv.Quote(x.desks[0].probe.name))
 }
 
-func TestATraceAndATextAreOfASecond(t *testing.T) {
-	tier.Need(t, tier.Full, "takes two seconds")
+func TestATextIsOfASecond(t *testing.T) {
+	tier.Need(t, tier.Full, "takes a second")
 	_, at := visited(t)
-	code, kind, body := get(t, at+"/debug/pprof/trace?token=secret", asIs)
-	require.Equal(t, 200, code)
-	require.Equal(t, "application/octet-stream", kind)
-	require.Contains(t, body[:20], " trace", "as go tool trace wants")
-	code, kind, body = get(t, at+"/text?token=secret&seconds=1", asIs)
+	code, kind, body := get(t, at+"/text?token=secret&seconds=1", asIs)
 	require.Equal(t, 200, code)
 	require.Equal(t, plainText, kind)
 	require.Regexp(t, `rates \(/s\) and latencies of schedulers are of the last \d`, body)
@@ -169,17 +165,4 @@ func TestOneProfileIsTakenAtATime(t *testing.T) {
 	goAway()
 	require.ErrorIs(t, <-gone, context.Canceled)
 	require.Eventually(t, func() bool { return !profiling.Load() }, servertest.Timeout, time.Millisecond)
-}
-
-func TestATraceThatIsTooLargeIsRefused(t *testing.T) {
-	gone := make(chan struct{})
-	close(gone)
-	q := &request{gone: gone}
-	require.ErrorContains(t, q.take(func(out *bounded) error {
-		for range traceBytes>>20 + 1 {
-			_, err := out.Write(make([]byte, 1<<20))
-			require.NoError(t, err)
-		}
-		return nil
-	}, func() {}, 1, 1), "larger than 64 MiB")
 }

@@ -133,22 +133,17 @@ func (n *notifier) giveWay(o shutdown.Order) bool {
 }
 
 // reloading comes before all that SIGHUP does, and reloaded after it. Under a supervisor SIGHUP is always answered so, even if
-// nothing is read again. A program that is ending, or was replaced, says neither.
-type (
-	reloading struct{ *notifier }
-	reloaded  struct{ *notifier }
-)
-
-// Signal says that a reload begins, and when: systemd does not count what has begun before it sent the signal.
-func (n reloading) Signal(os.Signal) {
+// nothing is read again. A program that is ending, or was replaced, says neither. reloading says when the reload begins: systemd
+// does not count what has begun before it sent the signal.
+func (n *notifier) reloading() {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err == nil && n.serving.Load() {
 		n.send("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reloading", now.Nano()/1000)
 	}
 }
 
-// Signal does not name the process: another one may be the main process by now.
-func (n reloaded) Signal(os.Signal) {
+// reloaded does not name the process: another one may be the main process by now.
+func (n *notifier) reloaded() {
 	if n.serving.Load() {
 		n.send("READY=1\nSTATUS=serving")
 	}

@@ -3,8 +3,6 @@
 package program
 
 import (
-	"os"
-
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
@@ -19,11 +17,5 @@ func newNotifier(*zap.Logger) *notifier { return nil }
 func (*notifier) drain(shutdown.Drain)       {}
 func (*notifier) setup(*act.Scheduler) error { return nil }
 func (*notifier) close()                     {}
-
-type reloading struct{ *notifier }
-
-func (reloading) Signal(os.Signal) {}
-
-type reloaded struct{ *notifier }
-
-func (reloaded) Signal(os.Signal) {}
+func (*notifier) reloading()                 {}
+func (*notifier) reloaded()                  {}

@@ -108,8 +108,8 @@ func TestTheWatchdogOfTheSupervisorIsFedDuringAnEnd(t *testing.T) {
 	for range 5 {
 		require.Equal(t, fed, x.after(100*time.Millisecond, 0, 1))
 	}
-	reloading{x.notifier}.Signal(nil)
-	reloaded{x.notifier}.Signal(nil)
+	x.notifier.reloading()
+	x.notifier.reloaded()
 	require.Empty(t, x.hears(0, 1), "one that is ending does not say that it is ready")
 }
 
@@ -131,9 +131,9 @@ func TestTheSupervisorIsToldOfAWithdrawal(t *testing.T) {
 func TestTheSupervisorIsToldOfAReload(t *testing.T) {
 	x := newSupervised(t)
 	x.hears(0, 1)
-	reloading{x.notifier}.Signal(nil)
+	x.notifier.reloading()
 	require.Regexp(t, `^RELOADING=1 MONOTONIC_USEC=\d+ STATUS=reloading$`, x.hears(0, 1))
-	reloaded{x.notifier}.Signal(nil)
+	x.notifier.reloaded()
 	require.Equal(t, "READY=1 STATUS=serving", x.hears(0, 1))
 }
 
@@ -147,7 +147,7 @@ func TestTheSupervisorIsToldOfAReplacementOnce(t *testing.T) {
 	require.Equal(t, "MAINPID=77", x.hears(0, 1))
 	x.drain(shutdown.Drain{Cut: shutdown.Cut{Order: replaced}})
 	x.group.Shutdown(shutdown.Policy{Time: time.Minute})
-	reloading{x.notifier}.Signal(nil)
+	x.notifier.reloading()
 	require.Empty(t, x.after(10*time.Second, 0, 1))
 }
 

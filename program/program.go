@@ -158,13 +158,19 @@ func (s *Server) run(services []Service) error {
 	}
 	setup := []func(*act.Scheduler) error{listener.Budget(s.Memory), monitor.Signals(cfg.Shutdown)}
 	if supervisor != nil {
-		setup = append(setup, monitor.OnSignal(reloading{supervisor}, syscall.SIGHUP))
+		setup = append(setup, onReload(supervisor.reloading))
 	}
 	for _, v := range services {
 		setup = append(setup, v.Setup)
 	}
 	if s.Reload != nil {
-		setup = append(setup, monitor.OnSignal(reload{s, cfg.Logger}, syscall.SIGHUP))
+		setup = append(setup, onReload(func() {
+			if err := s.Reload(); err != nil {
+				cfg.Logger.Error("reloading failed: all stays as it was", zap.Error(err))
+			} else {
+				cfg.Logger.Info("reloaded")
+			}
+		}))
 	}
 	setup = append(setup, newer.Setup, func(on *act.Scheduler) error {
 		if on.Index() == len(on.Group().Schedulers())-1 { // all services are set up on all schedulers
@@ -174,7 +180,7 @@ func (s *Server) run(services []Service) error {
 	})
 	if supervisor != nil {
 		defer supervisor.close()
-		setup = append(setup, supervisor.setup, monitor.OnSignal(reloaded{supervisor}, syscall.SIGHUP))
+		setup = append(setup, supervisor.setup, onReload(supervisor.reloaded))
 	}
 	err := act.Run(context.Background(), cfg, setup...)
 	newer.Close(err)
@@ -186,19 +192,13 @@ func (s *Server) run(services []Service) error {
 	return nil
 }
 
-// reload is what SIGHUP does for the program itself.
-type reload struct {
-	*Server
-	log *zap.Logger
-}
+// reload is called for SIGHUP, on a goroutine of its own.
+type reload struct{ do func() }
 
-// Signal is called on a goroutine of its own.
-func (r reload) Signal(os.Signal) {
-	if err := r.Reload(); err != nil {
-		r.log.Error("reloading failed: all stays as it was", zap.Error(err))
-	} else {
-		r.log.Info("reloaded")
-	}
+func (r *reload) Signal(os.Signal) { r.do() }
+
+func onReload(do func()) func(*act.Scheduler) error {
+	return monitor.OnSignal(&reload{do}, syscall.SIGHUP)
 }
 
 func closeAll(log *zap.Logger, services []Service) {

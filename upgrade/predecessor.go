@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -108,7 +107,7 @@ func (p *predecessor) takeOver(u *Upgrade) error {
 	_, _ = fmt.Fprintln(p.to, ready) // if nobody reads it, the next line says why
 	word, all, err := p.receive()
 	switch {
-	case err == io.EOF && gone(p.pid):
+	case err == io.EOF: // one that lives says no, or ends this one, before it closes the pipe
 		u.log.Warn("the older program has ended in the middle of the upgrade: this one takes over", zap.Int("process", p.pid))
 		p.close()
 		return nil
@@ -128,21 +127,6 @@ func (p *predecessor) takeOver(u *Upgrade) error {
 	p.close()
 	return nil
 }
-
-// gone reports whether the process that has started this one has ended. Its pipe is closed already; the kernel gives its children
-// to another process a moment later. gone waits for that, for at most 5 s.
-func gone(parent int) bool {
-	for range looks {
-		if os.Getppid() != parent {
-			return true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
-}
-
-// looks is how often gone polls. A test has fewer.
-var looks = 500
 
 // refuse says to the older program, if it waits, that this one has failed with err. A nil err only closes the pipes.
 func (p *predecessor) refuse(err error) {

@@ -186,7 +186,6 @@ func parent(t *testing.T, message string) (said func() string) {
 }
 
 func TestWhatCannotBeInheritedIsToldToTheOlderProgram(t *testing.T) {
-	defer upgrade.LookOnce()()
 	for _, row := range []struct{ name, message, says string }{
 		{"a descriptor", `{"Sockets":[{"Address":"127.0.0.1:0","FDs":[65535]}]}`, "no: descriptor 65535 is not a socket"},
 		{"a message", "Dear", "no: what the older program has passed on: invalid character"},
@@ -225,19 +224,6 @@ func TestAProgramThatIsEndingDoesNotTakeOver(t *testing.T) {
 	require.EqualError(t, err, "upgrade: this program is ending")
 	u.Close(err)
 	require.Equal(t, "no: this program is ending\n", said())
-}
-
-// An older program that says no more, and lives, goes on accepting.
-func TestAProgramDoesNotTakeOverFromOneThatLives(t *testing.T) {
-	defer upgrade.LookOnce()()
-	servertest.CheckDescriptors(t)
-	said := parent(t, fmt.Sprintf(`{"PID":%d}`, os.Getppid()))
-	u := &upgrade.Upgrade{}
-	require.NoError(t, u.Inherit())
-	err := act.Run(t.Context(), act.Config{Schedulers: 1}, u.Setup)
-	require.EqualError(t, err, fmt.Sprintf("upgrade: no word from the older program, process %d: EOF", os.Getppid()))
-	u.Close(err)
-	require.Equal(t, "ready\nno: "+strings.TrimPrefix(err.Error(), "upgrade: ")+"\n", said())
 }
 
 // What was broken would stop a whole scheduler: a socket that blocks, as (*os.File).Fd makes it, holds its thread in accept(2).
