@@ -73,6 +73,9 @@ func (x *http2Conn) fill() {
 			return
 		}
 		s.queued = false
+		if !s.sendable() { // it was reset meanwhile
+			continue
+		}
 		n := min(s.pending(), http2.MaxFrame)
 		if n > 0 && x.outflow.Room() == 0 {
 			s.queued = true
