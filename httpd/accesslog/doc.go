@@ -30,13 +30,9 @@
 //
 // # Bounds
 //
-// A scheduler appends a line to memory of its own. A goroutine writes it to the file, with others, at most 100 ms
-// later: no disk and no reader of standard output holds up a scheduler. If the goroutine falls behind, up to 1 MiB of
-// lines wait for each scheduler, and further ones are lost. A full disk, or any other error, loses the lines that
-// cannot be written. Lost lines are counted, and reported to the Logger of the schedulers, at most every 10 s. The
-// file has whole lines only, unless the error remains. Lines of one connection are in order.
-//
-// An open connection takes about 100 bytes more, for its client's address.
-//
-// When a server ends, it waits at most 1 s for its last lines to be written.
+// A goroutine writes the lines of a scheduler, at most 100 ms late: no disk and no reader of standard output holds up a scheduler.
+// If the goroutine falls behind, up to 1 MiB of lines wait for each scheduler, and further ones are lost, as are lines that cannot
+// be written. Lost lines are counted, and reported to the Logger of the schedulers, at most every 10 s. The file has whole lines
+// only, unless the error remains. Lines of one connection are in order. When a server ends, it waits at most 1 s for its last
+// lines to be written. An open connection takes about 100 bytes more, for its client's address.
 package accesslog

@@ -4,8 +4,8 @@
 //	err := public.Reload()
 //	site.Handle("GET /static/{path...}", (&files.Server{FS: public}).Serve)
 //
-// A [Directory] stays the directory that was opened, even if Path now names another one. After a deployment that
-// switches a link or renames a directory, call Reload again, or let SIGHUP call it as program.Server.Reload.
+// After a deployment that switches a link or renames the directory, call Reload again, or let SIGHUP call it as
+// program.Server.Reload.
 //
 // It does what http.FileServerFS does in net/http: validators, conditions, ranges, index.html. It differs where a
 // default of FileServerFS has surprised its users: directories are not listed, names that begin with a dot are not
@@ -14,11 +14,10 @@
 //
 // # What is done where
 //
-// Calls of the file system run on the executor: a goroutine finds the file, opens it, and reads it if it has at most 64
-// KiB. So most requests need one call on another goroutine. A larger *os.File is sent by Response.SendFile, at most 512
-// KiB in a turn, on the scheduler's thread: it should not be on a disk that takes seconds. Any other large fs.File is
-// read on another goroutine in pieces of 64 KiB. It should be an io.ReaderAt or an io.Seeker, as the files of embed and
-// os are; otherwise it has no ranges.
+// A goroutine of the executor finds the file, opens it, and reads it if it has at most 64 KiB. A larger *os.File is sent by
+// Response.SendFile, at most 512 KiB in a turn, on the scheduler's thread: it should not be on a disk that takes seconds. Any
+// other large fs.File is read on another goroutine in pieces of 64 KiB. It should be an io.ReaderAt or an io.Seeker, as the
+// files of embed and os are; otherwise it has no ranges.
 //
 // # What a client is told
 //

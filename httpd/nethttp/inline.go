@@ -45,9 +45,13 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 	to, out := &x.writer, &x.out
 	out.w = w
 	*to = writerFor(r, req, out)
-	defer x.body.end() // even after a panic: content is lent for this turn
+	defer x.body.Close() // even after a panic: content is lent for this turn
 	defer removeFiles(req)
-	defer out.discard()
+	defer func() {
+		if out.conn == nil { // nothing is to be sent
+			_ = out.Close()
+		}
+	}()
 	if !completes(a.handler(), to, req) {
 		return act.Func(func(t *act.Task) act.Directive { return t.Fail(httpd.ErrAbort) })
 	}
@@ -67,7 +71,9 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 	}
 	_, _ = out.write(to.body)
 	to.free()
-	return out.send(r.Conn(), trailers)
+	out.conn, out.trailers = r.Conn(), trailers
+	out.held.Set(out.conn, out.kept*blockSize)
+	return out
 }
 
 // completes calls the handler, and reports whether it has answered. A panic goes on, unless it is http.ErrAbortHandler.
@@ -142,13 +148,6 @@ func (o *inlineOutlet) sendFile(f *os.File, offset, n int64) (int64, error) {
 	return n, nil
 }
 
-// send returns the action that sends the content.
-func (o *inlineOutlet) send(c *listener.Conn, trailers []field) act.Action {
-	o.conn, o.trailers = c, trailers
-	o.held.Set(c, o.kept*blockSize)
-	return o
-}
-
 func (o *inlineOutlet) Act(t *act.Task) act.Directive {
 	for range piecesPerTurn {
 		if len(o.parts) == 0 {
@@ -195,13 +194,6 @@ func (o *inlineOutlet) Close() error {
 	return nil
 }
 
-// discard is Close, unless the content is to be sent.
-func (o *inlineOutlet) discard() {
-	if o.conn == nil {
-		_ = o.Close()
-	}
-}
-
 // inform loses what there is no room for: it cannot wait.
 func (o *inlineOutlet) inform(h *head) error { return h.inform(o.w) }
 
@@ -229,12 +221,8 @@ func (b *lentBody) Read(p []byte) (int, error) {
 }
 
 func (b *lentBody) Close() error {
-	b.end()
-	return nil
-}
-
-func (b *lentBody) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
+	return nil
 }

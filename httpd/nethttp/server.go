@@ -30,8 +30,8 @@ import (
 
 // Server takes the place of an http.Server. Its fields and methods mean what they mean in http.Server, except where their
 // comments say otherwise. Signals are left to the program. A Server is used by pointer, and its fields must not be changed once
-// it serves. Each call of Serve and the like has schedulers of its own, one for each CPU. HTTP/2 is served without TLS only, so there are no
-// fields TLSNextProto, HTTP2 and Protocols; nor is there DisableGeneralOptionsHandler.
+// it serves. Each call of Serve and the like has schedulers of its own, one for each CPU. HTTP/2 is served without TLS only, so
+// there are no fields TLSNextProto, HTTP2 and Protocols; nor is there DisableGeneralOptionsHandler.
 type Server struct {
 	Addr      string       // "host:port", for ListenAndServe and ListenAndServeTLS; empty means ":http" or ":https"
 	Handler   http.Handler // nil means http.DefaultServeMux

@@ -42,12 +42,8 @@ type Client struct {
 	// DialTimeout bounds the time until the server has answered the handshake: the lookup of the name, the connection, the
 	// filters, and the answer. 0 means 30 s, and less than 0 means no limit.
 	DialTimeout time.Duration
-	// Handler makes the action of a connection when the handshake has succeeded. If the action is done, or nil, the connection
-	// is closed with code 1000, and if it fails, with 1011. A panic cuts the connection off without a close frame. If the
-	// connection ends first, the action has one more turn. If it still waits after that, it is closed.
-	//
-	// A shutdown request reaches the action. After one further turn of the action, in which it may still send, the
-	// connection is closed with code 1001; with a Spread (see shutdown.Policy) it goes on for a while before.
+	// Handler makes the action of a connection when the handshake has succeeded. How the connection ends with the action, and
+	// what a shutdown does, is as with Server.Handler.
 	Handler func(c *Conn) act.Action
 	// Subprotocols are offered in this order. That of the connection is the one that the server has chosen, or "".
 	Options

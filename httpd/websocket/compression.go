@@ -41,13 +41,3 @@ func (c *Conn) isText(piece []byte, last bool) bool {
 
 // compresses reports whether a message is compressed when it is sent, if that makes it smaller.
 func (c *Conn) compresses(p []byte) bool { return c.codec != nil && len(p) >= c.options.Compress }
-
-// compress returns p compressed, if that is smaller. It is in memory that is for the time of a call.
-func (c *Conn) compress(p []byte) (packed []byte, ok bool) {
-	a := arenas.Get(c.conn.Scheduler())
-	packed, ok = c.codec.Compress(a.space[:0], p)
-	if a.keep(packed); !ok {
-		return p, false
-	}
-	return packed, true
-}

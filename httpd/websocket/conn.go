@@ -412,7 +412,12 @@ func (c *Conn) Send(t Type, p []byte) error {
 	}
 	compressed := false
 	if c.compresses(p) {
-		p, compressed = c.compress(p)
+		a := arenas.Get(c.conn.Scheduler())
+		var packed []byte
+		if packed, compressed = c.codec.Compress(a.space[:0], p); compressed {
+			p = packed
+		}
+		a.keep(packed)
 	}
 	c.put(frame.Opcode(t), p, compressed)
 	return nil

@@ -33,8 +33,9 @@ type Server struct {
 	Options
 }
 
-// Serve answers a handshake (RFC 6455 4.2, and over HTTP/2 RFC 8441 5). A request that is not a handshake, or is one of another version of the
-// protocol, gets status 426. A method other than GET gets 405, and a handshake that is malformed or incomplete gets 400.
+// Serve answers a handshake (RFC 6455 4.2, and over HTTP/2 RFC 8441 5). A request that is not a handshake, or is one of another
+// version of the protocol, gets status 426. A method other than GET gets 405, and a handshake that is malformed or incomplete
+// gets 400.
 func (v *Server) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if v.Handler == nil {
 		panic("websocket: Server without a Handler")

@@ -16,9 +16,8 @@
 //		return coroutine.New(c, talk)
 //	}}
 //
-// A coroutine that needs a connection to a server runs the action of a [websocket.Client], whose Handler is of the same kind:
-// co.Do(client.Dial()) returns when that connection has ended.
+// A coroutine that needs a connection to a server runs the action of a [websocket.Client]: co.Do(client.Dial()) returns when that
+// connection has ended.
 //
-// An idle connection holds the stack of its coroutine, 2 KiB or more; with an action of package websocket it has none. The two
-// are separate packages, so that a server without coroutines does not link them.
+// An idle connection holds the stack of its coroutine, 2 KiB or more; with an action of package websocket it has none.
 package coroutine
