@@ -22,40 +22,34 @@
 //	/debug/pprof/ profiles for go tool pprof, like the pages of net/http/pprof, without cmdline, symbol and trace;
 //	              profile takes up to 120 seconds
 //
-// Findings about tasks are up to 5 seconds old in /json, or 2 milliseconds for each task if that is longer:
-// 30 seconds with 15,000. For a request of package httpd the pages show the method and the pattern of a Mux, not the
-// path. They show the names of processes, so a name should contain nothing that a client has sent.
+// For a request of package httpd the pages show the method and the pattern of a Mux, not the path. They show the names
+// of processes, so a name should contain nothing that a client has sent.
 //
 // The tree of waits groups tasks by their kind and by what they wait for. It does not say which task waits for which.
-// The kind of a task that serves a connection is the service. Tasks that a handler spawns have no service: their kind
-// is that of their action.
+// The kind of a task that serves a connection is the service; that of any other task is its action.
 //
-// The pages have a scheduler of their own, which ends last. So they work while a scheduler of the server is stuck, and
-// show that it is.
+// The pages have a scheduler of their own, which ends last: they show a scheduler of the server that is stuck.
 //
 // # Stalls
 //
 // A watchdog reports a turn that takes longer than 50 ms (see [Watch]) while it still runs: its cause, the kind of its
-// action, its connection and its stack. If the turn is in a system call, the report names the call and its descriptor,
-// "read of pipe:[4711]", and has no stack. On systems other than Linux the cause is told from the stack alone. In a
-// turn of a process the kind is that of the action that runs all processes of the scheduler, and the stack says which
-// one it is. With a PROXY header the peer is the proxy.
+// action, its peer and its stack. If the turn is in a system call, the report names the call and its descriptor, "read
+// of pipe:[4711]", and has no stack. On systems other than Linux the cause is told from the stack alone. In a turn of a
+// process the stack says which process it is: the kind is that of the action that runs all of a scheduler.
 //
 // # The last events
 //
 // A scheduler keeps its last events, about 2000: turns and their Directives, wake-ups, tasks that begin or fail,
 // sleeps, and passes: a pass is a poll of the kernel with the work that follows. It keeps at most 256 events of one
 // turn or pass, and counts the others. An event has no clock reading of its own, only the time of the pass before it.
-// With -inspect-dir the events are written to a file after a panic of an action, a process or a posted function, after
-// a stall, and on SIGUSR1: see [Inspector]. A panic that becomes an error, as in a stage or in a callback of a future,
-// writes no file.
+// With -inspect-dir the events are written to a file after a panic, after a stall, and on SIGUSR1: see [Inspector]. A
+// panic that becomes an error, as in a stage or in a callback of a future, writes no file.
 //
 // # Profiles
 //
-// While a CPU profile is taken at /debug/pprof/profile, each turn and its coroutines have the label kind. So go tool
-// pprof can tell the kinds of actions apart, with -tagfocus and -tags. The scheduler's own work has the label scheduler
-// alone, and functions that run on another goroutine have neither. All processes of package process on a scheduler are
-// one kind.
+// While a CPU profile is taken, each turn and its coroutines have the label kind, by which go tool pprof tells the kinds
+// of actions apart, with -tagfocus and -tags. The scheduler's own work has the label scheduler alone, and functions
+// that run on another goroutine have neither. All processes on a scheduler are one kind.
 //
 // # Cost
 //

@@ -16,15 +16,12 @@ const (
 )
 
 // find returns what needs attention in a Report, in sentences; before is an earlier one, or nil.
-func (r *report) find(before *report, places int) (all []string) {
+func (r *report) find(before *report) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, s := range r.Schedulers {
 		if s.Late > 0 && s.State != "not running" {
 			say("Scheduler %d does not answer: it is %s. Its figures are %v old.", s.Index, s.State, round(s.Late))
 		}
-	}
-	if n := r.counts()["offloads"]; places > 0 && n > uint64(places) {
-		say("%d functions are offloaded, and only %d can run at a time: the others wait.", n, places)
 	}
 	if before != nil {
 		r.seen = before.seen

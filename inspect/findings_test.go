@@ -33,8 +33,6 @@ func TestFindings(t *testing.T) {
 		{"one that does not answer", &report{Schedulers: []*scheduler{{Late: 3 * time.Second, State: "in a pass"}}},
 			"Scheduler 0 does not answer: it is in a pass. Its figures are 3s old."},
 		{"one that has ended", &report{Schedulers: []*scheduler{{Late: 3 * time.Second, State: "not running"}}}, ""},
-		{"more offloads than places", &report{Schedulers: []*scheduler{{Counts: map[string]uint64{"offloads": 70}}}},
-			"70 functions are offloaded, and only 64 can run at a time: the others wait."},
 		{"a full mailbox", &report{Schedulers: []*scheduler{{processes: []facts.Process{{ID: 7, Kind: "counter", Mailbox: 9, Limit: 9}}}}},
 			"The mailbox of process 7 (counter) is full: 9 messages."},
 		{"what waits for something", tasks(task{State: "waiting", Since: time.Hour, Waits: []string{"a future"}}), ""},
@@ -55,7 +53,7 @@ func TestFindings(t *testing.T) {
 		), "1 task of tcp has been connected to a peer that does not read for up to 1m0s: 0/5 of 10.0.0.1:2."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			found := c.now.find(start, 64)
+			found := c.now.find(start)
 			if c.finding == "" {
 				require.Empty(t, found)
 				return
@@ -74,7 +72,7 @@ func TestManyTasksArePolledLessOften(t *testing.T) {
 			tasks[i] = task{ID: uint32(i), Kind: "echo", Waits: []string{"input"}}
 		}
 		r := &report{Time: begun, Schedulers: []*scheduler{{tasks: tasks}}}
-		r.find(nil, 64)
+		r.find(nil)
 		require.Equal(t, rest, r.seen.rest, "%d tasks", n)
 	}
 }
@@ -99,7 +97,7 @@ func TestATaskThatHasATurnAllTheTimeIsNamed(t *testing.T) {
 			require.NoError(t, err)
 		}
 		r := &report{Time: c.Wall(), Schedulers: []*scheduler{q.scheduler()}}
-		r.Findings = r.find(before, 64)
+		r.Findings = r.find(before)
 		before = r
 		return r.Findings
 	}
@@ -141,7 +139,7 @@ func TestFewFullMailboxesAreNamed(t *testing.T) {
 	for i := range mostFull + 7 {
 		s.processes = append(s.processes, facts.Process{ID: uint64(i), Kind: "counter", Mailbox: 9, Limit: 9})
 	}
-	found := (&report{Schedulers: []*scheduler{s}}).find(&report{}, 64)
+	found := (&report{Schedulers: []*scheduler{s}}).find(&report{})
 	require.Len(t, found, mostFull+1)
 	require.Equal(t, "7 more mailboxes are full.", found[mostFull])
 }

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -57,10 +56,9 @@ type Inspector struct {
 	// Sources add figures of your own to /metrics.
 	Sources []MetricSource
 
-	off    bool // unless the flags say otherwise
-	places int  // for offloaded functions; 0: unknown
-	site   *site
-	tcp    service.Listener // of the pages
+	off  bool // unless the flags say otherwise
+	site *site
+	tcp  service.Listener // of the pages
 
 	watching bool
 	watchdog *watchdog // nil if there is none
@@ -81,13 +79,7 @@ func (x *Inspector) Configure(cfg *act.Config) {
 	}
 	cfg.Trace = act.MultiTrace(cfg.Trace, trace)
 	x.watching = cfg.Threads != act.Stepped && cfg.Clock == nil
-	if cfg.Executor == nil {
-		x.places = cmp.Or(cfg.Offloads, defaultOffloads)
-	}
 }
-
-// defaultOffloads is what act.Config.Offloads means by 0.
-const defaultOffloads = 64
 
 // Setup is a set-up function for [act.Run], called once for each scheduler. The first call opens the address and begins
 // to serve the pages; it fails if it cannot.
@@ -253,7 +245,7 @@ func (x *Inspector) census(tasks bool) *report {
 
 // find adds findings, compared with the Report before, and the observations of the watchdog and the recorder.
 func (x *Inspector) find(r, before *report) {
-	r.Findings = r.find(before, x.places)
+	r.Findings = r.find(before)
 	if x.watchdog != nil {
 		r.Stalls = x.watchdog.stalls()
 		r.Findings = append(r.Stalls.findings(), r.Findings...)

@@ -110,11 +110,11 @@ func (p *probe) writeLast(out io.Writer, events []event, now time.Duration) {
 }
 
 func (l *line) taskList() string {
-	shown := fmt.Sprint(l.tasks[:min(named, len(l.tasks))])
+	text := strings.Trim(fmt.Sprint(l.tasks[:min(named, len(l.tasks))]), "[]")
 	if len(l.tasks) > named {
-		return strings.Trim(shown, "[]") + " …"
+		text += " …"
 	}
-	return strings.Trim(shown, "[]")
+	return text
 }
 
 // writeLast writes the last events of schedulers. Events that rec has are not read again; rec may be nil.
