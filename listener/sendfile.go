@@ -25,8 +25,8 @@ const (
 // The kernel takes the bytes by reference where it can: if the file is changed while bytes of it are on their way, it
 // is undefined which ones the peer gets.
 //
-// The bytes go from the kernel's cache to the socket without passing through the program (sendfile(2) on Linux, Darwin,
-// FreeBSD and DragonFly). Elsewhere, with files that cannot be sent that way, and over streams that change the bytes,
+// The bytes go from the kernel's cache to the socket without passing through the program (sendfile(2) on Linux, Darwin
+// and FreeBSD). Elsewhere, with files that cannot be sent that way, and over streams that change the bytes,
 // they are read and given to Write: up to Limits.High of them are then queued. Either way a file that is not in the
 // cache holds up the scheduler for as long as the disk takes.
 func (c *Conn) SendFile(f *os.File, offset, n int64) (int64, error) {

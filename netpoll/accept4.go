@@ -1,4 +1,4 @@
-//go:build dragonfly || freebsd || netbsd || openbsd
+//go:build freebsd || netbsd || openbsd
 
 package netpoll
 

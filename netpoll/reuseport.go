@@ -1,4 +1,4 @@
-//go:build linux || darwin || dragonfly || netbsd || openbsd
+//go:build linux || darwin || netbsd || openbsd
 
 package netpoll
 

@@ -1,4 +1,4 @@
-//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+//go:build darwin || freebsd || netbsd || openbsd
 
 package netpoll
 
@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// OpenBSD and DragonFly have no sockets for both versions and refuse the option.
-	mapsIPv4 = runtime.GOOS != "openbsd" && runtime.GOOS != "dragonfly"
+	mapsIPv4 = runtime.GOOS != "openbsd" // which has no sockets for both versions, and refuses the option
 	// A full backlog is ECONNREFUSED, as if nothing listened, so after a refusal it tries again.
 	staleProbes = 10
 	// atOnce bounds a call: Darwin refuses more than INT_MAX bytes with EINVAL (bsd/kern/sys_generic.c).

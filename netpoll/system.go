@@ -21,7 +21,7 @@ const (
 )
 
 // ListenTCP listens at addr and returns the descriptor. With port 0 the kernel chooses a port (see LocalAddr). [::]
-// takes IPv4 too where the kernel can (not on OpenBSD and DragonFly); an IPv4 address mapped into IPv6 is IPv4. The
+// takes IPv4 too where the kernel can (not on OpenBSD); an IPv4 address mapped into IPv6 is IPv4. The
 // error is EINVAL for the zero address and ENODEV for an unknown zone. The backlog bounds the connections that wait to
 // be accepted. The kernel (net.core.somaxconn, kern.ipc.somaxconn) reduces larger values, and allows as many as it can
 // for 0 or less.
@@ -36,10 +36,8 @@ func (System) ListenTCP(addr netip.AddrPort, backlog int) (fd int, err error) {
 // JoinTCP is [System.ListenTCP] at an address where a socket of this program listens already, so that a server has a
 // listening socket for each of its threads.
 //
-// Linux, DragonFly and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. On FreeBSD two instances
-// that start at the same moment may both succeed. On DragonFly, where the first socket shares its port late, it was not
-// tested whether that socket gets connections. Darwin, NetBSD and OpenBSD do not spread: one sibling may get all. See
-// [SpreadsTCP].
+// Linux and FreeBSD (SO_REUSEPORT_LB) spread the connections over the siblings. On FreeBSD two instances that start at
+// the same moment may both succeed. Darwin, NetBSD and OpenBSD do not spread: one sibling may get all. See [SpreadsTCP].
 func (System) JoinTCP(addr netip.AddrPort, backlog int) (fd int, err error) {
 	return listenTCP(addr, false, backlog)
 }

@@ -26,7 +26,7 @@ import (
 // Each scheduler has a TCP socket of its own, over which the kernel spreads the connections. No other program can take
 // the same port, not even another instance of this one. macOS, NetBSD and OpenBSD do not spread connections. There all
 // schedulers share one listening socket, as for a Unix socket everywhere: each arrival wakes idle schedulers, and the
-// first of them gets it. On DragonFly the spreading was not tested: one scheduler may get no connections.
+// first of them gets it.
 //
 // A Unix socket is a file. A socket file at which nothing listens is replaced; for a live one, or a file that is not a
 // socket, Setup fails. Setup may take a second when another program holds the lock of the directory. The file is

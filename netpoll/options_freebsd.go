@@ -1,5 +1,3 @@
-//go:build dragonfly || freebsd
-
 package netpoll
 
 import "golang.org/x/sys/unix"
@@ -10,5 +8,4 @@ const (
 	inheritsKeepAlive = true
 )
 
-// keepAliveTimes: DragonFly before 5.8 counted milliseconds, and probes there more eagerly.
 var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}
