@@ -2,6 +2,7 @@ package listener
 
 import (
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/monitor"
 )
 
@@ -30,7 +31,8 @@ func (b *blockedInput) Arm(t *act.Task) {
 		return
 	}
 	if b := c.settings.cache.budget; b.Paused() && c.holdsNothing() {
-		b.Await(w, (*owner)(c), c.untried())
+		held, ok := As[budget.Holder](c)
+		b.Await(w, (*owner)(c), !ok || !held.Taken()) // later, if the peer has never taken all that was sent to it
 		if stream, ok := As[monitor.CloseNotifier](c); ok {
 			_, _ = stream.AwaitEnd(w) // deadlines, and Close by another task, wake it as well; an error is the next call's
 		}

@@ -13,13 +13,12 @@ import (
 // the default: half of the memory that the program may use, which is the least of the machine's memory, the control
 // group's and GOMEMLIMIT. Less than 0 means no bound.
 //
-// The budget counts what a connection holds between two turns: unread bytes, queued output, and what a [Meter] counts.
-// Packages httpd, websocket, secure and nethttp and a [Bridge] use one for heads, gathered bodies, answers, TLS records
-// and handshakes, and parts of messages. It counts memory, not bytes: a queue of one byte takes 16 KiB. It does not
-// count the kernel's buffers (Limits.ReceiveBuffer and SendBuffer), messages that wait in a websocket.Options.Backlog,
-// bodies of httpd.Response.SetBody, the state of a connection at rest, such as that of TLS, and memory of the program
-// itself. The program takes more memory than that. Above all, Go's collector lets the heap grow to twice the memory in
-// use: see GOGC and GOMEMLIMIT.
+// The budget counts what a connection holds between two turns: unread bytes, queued output, and what a [Meter] counts,
+// such as heads, gathered bodies, TLS records and parts of messages. It counts memory, not bytes: a queue of one byte
+// takes 16 KiB. It does not count the kernel's buffers (Limits.ReceiveBuffer and SendBuffer), messages that wait in a
+// websocket.Options.Backlog, bodies of httpd.Response.SetBody, the state of a connection at rest, and memory of the
+// program itself. The program takes more memory than that: Go's collector lets the heap grow to twice the memory in
+// use (see GOGC and GOMEMLIMIT).
 //
 // When the budget of a scheduler is reached, it takes these steps, one after the other:
 //
@@ -64,28 +63,14 @@ func (m *Meter) Set(c *Conn, bytes int) {
 	b.count()
 }
 
-// count counts the memory that the connection has.
 func (b *buffers) count() {
 	b.account.Owner = (*owner)(b.c)
 	b.cache.budget.Set(&b.account, cap(b.buffer)+b.held)
 }
 
-// release counts none any more.
-func (b *buffers) release() {
-	if b.held = 0; b.account.Bytes() > 0 {
-		b.cache.budget.Set(&b.account, 0)
-	}
-}
-
 // heldBack reports whether nothing may be received now because the budget is reached and the connection holds nothing.
 func (c *Conn) heldBack() bool {
 	return c.settings.cache.budget.Paused() && c.holdsNothing() && !c.settings.cache.budget.Admit((*owner)(c))
-}
-
-// untried reports whether the peer has never taken all that was sent to it.
-func (c *Conn) untried() bool {
-	stream, ok := As[budget.Holder](c)
-	return !ok || !stream.Taken()
 }
 
 func (c *Conn) holdsNothing() bool {

@@ -20,25 +20,21 @@ var ErrTooLong = errors.New("listener: more bytes at once than the limit allows"
 
 // Conn is a connection that never blocks: bytes in order, both ways. Peek lends the bytes that have arrived, and
 // Discard consumes them. Bytes given to Write are sent without further calls. Back-pressure is the default: not reading
-// holds up the peer, and a peer that does not read holds up Write.
+// holds up the peer, and a peer that does not read holds up Write. After Close every call returns net.ErrClosed.
 //
-// A Conn belongs to a scheduler, and there to its owner: the service that accepted it, for its task, or the task that
-// dialled it. At rest it takes 32 bytes, in addition to its stream.
-//
-// Any code on that scheduler may use it, even the turn of another task and a posted function. Bytes written there are
-// sent when that turn ends, or after the posted functions of the pass. Several writers use Push, which takes all of a
-// message or nothing. Bytes that Peek has lent are valid until the turn that called Peek ends. Any number of tasks can
-// wait for room: all are woken when there is some, in the order in which they began to wait, and a task that finds none
-// left waits again. One task can wait for input: a later one takes the place of the earlier, which is no longer woken.
-// After Close every call returns net.ErrClosed.
+// A Conn belongs to a scheduler, and there to the service that accepted it, or to the task that dialled it. Any code on
+// that scheduler may use it, even the turn of another task and a posted function: bytes written there are sent when
+// that turn ends, or after the posted functions of the pass. Several writers use Push, which takes all of a message or
+// nothing. Any number of tasks can wait for room: all are woken when there is some, in the order in which they began to
+// wait. One task can wait for input: a later one takes the place of the earlier, which is no longer woken.
 type Conn struct {
 	stream   monitor.Stream // nil: closed
 	settings *settings
 	buffers  *buffers // nil at rest
 }
 
-// buffers is the part of a Conn that it needs in a turn in which it reads or writes, and as long as it has unread
-// bytes or deadlines. After Abort a Conn has one only for the peer.
+// buffers is what a Conn needs in a turn in which it reads or writes, while it has unread bytes or deadlines, and after
+// Abort, for the peer.
 type buffers struct {
 	// What every message needs, in one cache line.
 	c      *Conn // nil: closed in this turn
@@ -93,7 +89,11 @@ func (c *Conn) Peek(n int) ([]byte, error) {
 		} else if c.heldBack() {
 			err = monitor.ErrWouldBlock
 		} else if unread, err = c.stream.Lend(c.settings.limits.Read); err == nil {
-			c.activate().borrow(unread)
+			b := c.activate()
+			b.lent = unread
+			if race.Enabled {
+				b.loans = append(b.loans, unread)
+			}
 		}
 		switch err {
 		case nil:
@@ -116,9 +116,8 @@ func (c *Conn) unread() []byte {
 	}
 }
 
-// extend receives once and appends to the unread bytes, which then lie in the connection's own buffer. It grows with
-// the bytes that have arrived, not with the number asked for: a peer may announce much and send little. It doubles, so
-// a peer that sends byte by byte costs O(n).
+// extend receives once and appends to the unread bytes, which then lie in the connection's own buffer. That grows with
+// the bytes that have arrived, since a peer may announce much and send little, and doubles.
 func (c *Conn) extend() error {
 	b := c.activate()
 	b.keep(len(c.unread()) + 1)
@@ -126,13 +125,6 @@ func (c *Conn) extend() error {
 	got, err := c.stream.Receive(b.own[len(b.own):min(cap(b.own), c.settings.limits.Read)])
 	b.own = b.own[:len(b.own)+got]
 	return err
-}
-
-func (b *buffers) borrow(lent []byte) {
-	b.lent = lent
-	if race.Enabled {
-		b.loans = append(b.loans, lent)
-	}
 }
 
 // Buffered returns the number of unread bytes, without receiving.
@@ -195,31 +187,22 @@ func (c *Conn) Write(p []byte) (int, error) {
 }
 
 func (c *Conn) write(p []byte, shared bool) (int, error) {
-	b, err := c.writable()
+	queued, err := c.stream.Queued()
 	if err != nil {
 		return 0, err
 	}
-	n, err := b.put(p, c.settings.limits.High, shared)
+	b, high := c.activate(), c.settings.limits.High
+	switch {
+	case b.passed(b.write):
+		return 0, os.ErrDeadlineExceeded
+	case queued >= high:
+		return 0, (*blockedOutput)(c)
+	}
+	n, err := b.put(p, high, shared)
 	if err == nil && n < len(p) {
 		err = (*blockedOutput)(c)
 	}
 	return n, err
-}
-
-// writable returns why nothing would be taken, or the buffers.
-func (c *Conn) writable() (*buffers, error) {
-	queued, err := c.stream.Queued()
-	if err != nil {
-		return nil, err
-	}
-	b := c.activate()
-	switch {
-	case b.passed(b.write):
-		return nil, os.ErrDeadlineExceeded
-	case queued >= c.settings.limits.High:
-		return nil, (*blockedOutput)(c)
-	}
-	return b, nil
 }
 
 // put takes as much of p as there is room for below high.
@@ -237,11 +220,12 @@ func (b *buffers) put(p []byte, high int, shared bool) (int, error) {
 			return 0, err
 		}
 	default:
-		b.unshare()
-		if len(b.gather)+len(p) <= gathered {
-			if b.gather == nil {
-				b.gather = b.cache.takeBuffer()
-			}
+		fits := b.written()+len(p) <= gathered
+		if b.gather == nil && (fits || len(b.shared) > 0) {
+			b.gather = b.cache.takeBuffer()
+		}
+		b.gather, b.shared = append(b.gather, b.shared...), nil // a copy of the shared bytes, since more follow
+		if fits {
 			b.gather = append(b.gather, p...)
 			return len(p), nil
 		}
@@ -259,16 +243,6 @@ func (b *buffers) give(p []byte, high int, shared bool) (int, error) {
 		}
 	}
 	return b.c.stream.Send(b.gather, p, high)
-}
-
-// unshare makes a copy of the shared bytes, since more bytes follow.
-func (b *buffers) unshare() {
-	if len(b.shared) > 0 {
-		if b.gather == nil {
-			b.gather = b.cache.takeBuffer()
-		}
-		b.gather, b.shared = append(b.gather, b.shared...), nil
-	}
 }
 
 // written returns how many bytes were written in this turn and not sent yet.
@@ -345,8 +319,7 @@ func (c *Conn) Sent() error {
 // never blocks: bytes that the socket refuses are queued. Its errors are as for [Conn.Write], except act.Blocked.
 //
 // Queued bytes are sent without Flush too, but only when the kernel reports room. Linux does so when a third of the
-// send buffer is free, which may be 4 MB: a peer that takes 20 kB a second seems to stand still for a minute. To
-// measure how fast a peer reads, call Flush now and then before Queued. Wake-ups for room are not affected. With
+// send buffer is free, which may be 4 MB. To measure how fast a peer reads, call Flush now and then before Queued. With
 // nothing gathered and nothing queued it costs no system call.
 func (c *Conn) Flush() error {
 	if c.stream == nil {
@@ -425,7 +398,9 @@ func (c *Conn) leave() monitor.Stream {
 	if b := c.buffers; b != nil {
 		c.buffers = nil
 		b.timer.Stop()
-		b.release()
+		if b.held = 0; b.account.Bytes() > 0 {
+			b.cache.budget.Set(&b.account, 0)
+		}
 		b.c = nil
 		if !b.ending {
 			b.recycle()
@@ -533,8 +508,8 @@ func (b *buffers) keep(n int) {
 	b.own, b.lent = append(b.buffer, unread...), nil
 }
 
-// settle keeps only the unread bytes, in a buffer of the connection's own with room after them. It moves no more bytes
-// than were taken since the last time, and it runs at the end of a turn, when nothing of the buffer is lent.
+// settle keeps only the unread bytes, in a buffer of the connection's own with room after them. It runs at the end of a
+// turn, when nothing of the buffer is lent, and moves no more bytes than were taken since the last time.
 func (b *buffers) settle() {
 	switch {
 	case len(b.own) == 0:

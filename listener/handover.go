@@ -2,8 +2,7 @@ package listener
 
 import "github.com/daimon-go/daimon/act"
 
-// handover keeps a new connection until it is taken. Until then the task owns it: a leaf may be closed as soon as it is
-// Done (act.Seq does so), which must not cost the connection, and if the task ends first the connection must be closed.
+// handover keeps a new connection, which the task owns until it is taken: the leaf may be closed before (by act.Seq).
 type handover struct {
 	conn *Conn
 	task *act.Task
