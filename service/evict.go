@@ -28,15 +28,16 @@ type found struct {
 	since   time.Duration
 }
 
-// makeRoom is called when a service waits for a connection. At MaxConns, or without a free descriptor, while a client
-// waits to be accepted, it evicts the connection that has been idle for longest: on this scheduler, or else on another
-// one. It searches the tasks and keeps no sorted list: a list would cost each connection memory, and each message time.
+// makeRoom evicts the connection that has been idle for longest if a client waits that cannot be accepted. It searches
+// the tasks and keeps no sorted list: a list would cost each connection memory, and each message time.
 func (a *acceptor) makeRoom(t *act.Task) {
 	if a.ordered || a.config.evictAfter < 0 || !a.from.Crowded() {
 		return
 	}
 	if !a.evict() {
-		a.server.askAnother(a)
+		if b := a.server.another(a); b != nil {
+			_ = b.home.Post(func(*act.Scheduler) { b.evict() }) // if its inbox is full, it is asked again later
+		}
 	}
 	t.WakeAfter(&a.again, tryAgain)
 }
@@ -98,13 +99,6 @@ func (a *acceptor) search() {
 func first(all []found) []found {
 	slices.SortStableFunc(all, func(x, y found) int { return int(min(max(x.since-y.since, -1), 1)) })
 	return all[:min(len(all), mostFound)]
-}
-
-// askAnother asks the next of the other schedulers to make room.
-func (v *Listener) askAnother(from *acceptor) {
-	if a := v.another(from); a != nil {
-		_ = a.home.Post(func(*act.Scheduler) { a.evict() }) // if its inbox is full, it is asked again later
-	}
 }
 
 // another returns the acceptors of the other schedulers in turn. Each acceptor has its own count: if two that ask

@@ -94,7 +94,9 @@ func (a *acceptor) ended() {
 	v := a.server
 	a.refusals(a.config.row)
 	if !slices.ContainsFunc(v.acceptors, func(b *acceptor) bool { return a.home == b.home }) {
-		allEnded.Get(a.home).add(endedService{a.config, v.limiter})
+		e := allEnded.Get(a.home)
+		e.forget()
+		e.all = append(e.all, endedService{a.config, v.limiter})
 	}
 }
 
@@ -110,11 +112,6 @@ type endedService struct {
 }
 
 var allEnded = act.NewLocal(func(*act.Scheduler) *ended { return &ended{} })
-
-func (e *ended) add(x endedService) {
-	e.forget()
-	e.all = append(e.all, x)
-}
 
 func (e *ended) forget() {
 	e.all = slices.DeleteFunc(e.all, func(x endedService) bool { return x.limiter.Conns() == 0 })

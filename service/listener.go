@@ -53,27 +53,21 @@ type Listener struct {
 	FilterTimeout time.Duration
 	// MaxConns bounds the connections of all schedulers together, including lingering ones. At the bound accepting
 	// pauses and the kernel's backlog fills. Less than 0 means no bound. 0 means the smallest of: the descriptors that
-	// the process may have (RLIMIT_NOFILE), less 24 and a 64th; half of its memory, divided by Limits.Read +
-	// Limits.High; 2^20. The result is divided by Limits.Conns, and logged at info level, which the default Logger of
-	// act.Config leaves out. The memory is the least of the machine's, the control group's (cgroup) and GOMEMLIMIT.
-	// With the default Limits that is 256 connections in 64 MiB and 4096 in 1 GiB. The default does not take other
-	// services into account.
+	// the process may have (RLIMIT_NOFILE), less 24 and a 64th; half of its memory (the least of the machine's, the
+	// control group's and GOMEMLIMIT), divided by Limits.Read + Limits.High; 2^20. The result is divided by
+	// Limits.Conns, and logged at info level. With the default Limits that is 256 connections in 64 MiB and 4096 in 1
+	// GiB. The default does not take other services into account.
 	MaxConns int
 	// EvictAfter is how long a connection must have been idle before it may be evicted for a client that waits: at
 	// MaxConns, or because the kernel has no descriptor or no memory for another connection. The longest idle
-	// connection is evicted first: on the scheduler that the client has come to, or if it has none, on another.
-	// Connections of other services are not evicted. The action is closed, and the peer sees a normal close; if it has
-	// sent something in the meantime, the connection stays.
+	// connection of this service is evicted first: on the scheduler that the client has come to, or if it has none, on
+	// another. The action is closed, and the peer sees a normal close.
 	//
 	// 0 means 500 ms, and only for actions that know when they are idle: by their method IdleSince() (time.Duration,
 	// bool), see [listener.Conn.IdleSince]. Connections of package httpd are idle before the first request and between
 	// two requests, unless part of the answer is queued; a handshake of package secure is idle while its client sends
-	// nothing. For other actions a service cannot know whether they wait for a further request or in the middle of one.
-	// A positive EvictAfter applies to them too: they are idle while no byte goes either way, none is unread and none
-	// is queued. So it has to be longer than an answer may take. Less than 0 means never.
-	//
-	// It costs a connection no memory. While a client waits, and no idle connection is known, the tasks of the scheduler
-	// are searched, every 100 ms.
+	// nothing. A positive EvictAfter applies to other actions too: they are idle while no byte goes either way, none is
+	// unread and none is queued. So it has to be longer than an answer may take. Less than 0 means never.
 	EvictAfter time.Duration
 	// AtEnd says what happens to open connections when shutdown begins. 0 means FinishRequest.
 	AtEnd Ending

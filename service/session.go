@@ -51,13 +51,13 @@ func (x *session) Act(t *act.Task) act.Directive {
 	}
 	switch {
 	case d == act.Done:
-	case filtering && !panicked(t.Err()):
+	case filtering && !errors.As(t.Err(), new(*act.Panic)): // that is a bug of the program
 		x.refused(t.Err())
 		x.note(t, "a connection is refused")
 	case gone(t.Err()) || errors.Is(t.Err(), io.ErrUnexpectedEOF) && x.inputEnded():
 		x.config.row.Gone++
 		x.note(t, "a peer has gone")
-	case errors.Is(t.Err(), net.ErrClosed) && x.closed():
+	case errors.Is(t.Err(), net.ErrClosed) && x.peek(0) == net.ErrClosed:
 		x.note(t, "a connection was closed by this side")
 	default:
 		x.config.row.Failed++
@@ -96,15 +96,13 @@ func (x *session) note(t *act.Task, message string) {
 // inputEnded reports whether the peer sends nothing more.
 func (x *session) inputEnded() bool {
 	x.conn.Discard(x.conn.Buffered())
-	_, err := x.conn.Peek(1)
-	return err == io.EOF
+	return x.peek(1) == io.EOF
 }
 
-// closed reports whether this side has closed or aborted the connection: the action itself, or another task, such as a
-// broker that has cut off a slow subscriber.
-func (x *session) closed() bool {
-	_, err := x.conn.Peek(0)
-	return err == net.ErrClosed
+// peek returns the error of the connection: io.EOF if its peer sends nothing more, net.ErrClosed if this side has closed it.
+func (x *session) peek(n int) error {
+	_, err := x.conn.Peek(n)
+	return err
 }
 
 // Peer returns the address of the client, "" if it is no longer known.
@@ -183,12 +181,6 @@ func (x *session) Close() error {
 
 // String names the task after the user's action.
 func (x *session) String() string { return act.Name(x.action) }
-
-// panicked reports whether err is a panic on another goroutine: a bug of the program, not an error of the peer.
-func panicked(err error) bool {
-	p := (*act.Panic)(nil)
-	return errors.As(err, &p)
-}
 
 // gone reports whether err ends a connection because of its peer or the network. On a server such errors are as
 // ordinary as the end of a connection, so they do not fail the task.

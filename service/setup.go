@@ -84,15 +84,6 @@ func (v *Listener) check() (l listener.Limits, err error) {
 // mostConns bounds the default of MaxConns.
 const mostConns = 1 << 20
 
-// room returns MaxConns, or its default and the numbers that it follows from, for the log. Less than 0 means no bound.
-func (c *config) room() (n int, why []zap.Field) {
-	if c.MaxConns != 0 {
-		return c.MaxConns, nil
-	}
-	descriptors, memory := resource.Descriptors(), resource.Memory()
-	return placesFor(descriptors, memory, c.limits), []zap.Field{zap.Int("descriptors", descriptors), zap.Int64("memory", memory)}
-}
-
 // placesFor returns how many connections fit into the descriptors and the memory of the process; 0 means unknown.
 func placesFor(descriptors int, memory int64, l listener.Limits) int {
 	n := mostConns
@@ -113,11 +104,15 @@ func (v *Listener) listen(s *act.Scheduler, c *config) (demons []*acceptor, err 
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var places int
-	var unset []zap.Field
+	var descriptors int
+	var memory int64
+	places := v.MaxConns
 	switch {
 	case len(v.acceptors) == 0:
-		places, unset = c.room()
+		if places == 0 {
+			descriptors, memory = resource.Descriptors(), resource.Memory()
+			places = placesFor(descriptors, memory, c.limits)
+		}
 		v.group, v.addr, v.limiter, v.given = s.Group(), nil, engine.NewLimiter(places), false
 	case v.group != s.Group():
 		return nil, errors.New("the service runs in another Group")
@@ -145,8 +140,9 @@ func (v *Listener) listen(s *act.Scheduler, c *config) (demons []*acceptor, err 
 		demons = append(demons, a)
 	}
 	v.acceptors = append(v.acceptors, demons...)
-	if unset != nil {
-		s.Logger().Info(fmt.Sprintf("at most %d connections on %v, as MaxConns is not set", places, v.addr), unset...)
+	if v.MaxConns == 0 && len(v.acceptors) == len(demons) {
+		s.Logger().Info(fmt.Sprintf("at most %d connections on %v, as MaxConns is not set", places, v.addr),
+			zap.Int("descriptors", descriptors), zap.Int64("memory", memory))
 	}
 	return demons, nil
 }

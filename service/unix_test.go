@@ -16,7 +16,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
-	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/service"
 )
 
@@ -27,19 +26,6 @@ func TestUnixIsServedByAllSchedulers(t *testing.T) {
 		w := begin(t, cfg, v.Setup)
 		require.Equal(t, "unix", v.Addr().Network())
 		require.Equal(t, v.Address, "unix:"+v.Addr().String())
-		w.servedByAll(t, x, v.Addr())
-	})
-}
-
-// macOS, NetBSD and OpenBSD do not spread connections, so there all schedulers share one listening socket.
-func TestTCPIsServedByAllSchedulersWithoutTheSystemsHelp(t *testing.T) {
-	if netpoll.SpreadsTCP {
-		t.Skip("the system spreads the connections")
-	}
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		x := newShares(2)
-		v := &service.Listener{Address: loopback, Handler: x.of(answers("hello"))}
-		w := begin(t, cfg, v.Setup)
 		w.servedByAll(t, x, v.Addr())
 	})
 }
