@@ -37,41 +37,37 @@ func New(now func() time.Time) store.Store {
 	}
 }
 
-// acquire takes the lock, unless ctx has ended or ends before.
-func (s *tasks) acquire(ctx context.Context) error {
+// locked calls do under the lock, unless ctx has ended or ends before.
+func locked[T any](ctx context.Context, s *tasks, do func() (T, error)) (none T, _ error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return none, err
 	}
 	select {
 	case s.lock <- struct{}{}: // nearly always, and cheaper than with two cases
-		return nil
 	default:
+		select {
+		case s.lock <- struct{}{}:
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
 	}
-	select {
-	case s.lock <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	defer func() { <-s.lock }()
+	return do()
 }
-
-func (s *tasks) release() { <-s.lock }
 
 func (s *tasks) Enqueue(ctx context.Context, tasks ...store.NewTask) ([]store.ID, error) {
 	distinct, places, err := transition.Distinct(tasks)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	now := s.now()
-	ids := make([]store.ID, len(distinct))
-	for i, n := range distinct {
-		ids[i] = s.enqueue(n, now)
-	}
-	return transition.Spread(ids, places), nil
+	return locked(ctx, s, func() ([]store.ID, error) {
+		now := s.now()
+		ids := make([]store.ID, len(distinct))
+		for i, n := range distinct {
+			ids[i] = s.enqueue(n, now)
+		}
+		return transition.Spread(ids, places), nil
+	})
 }
 
 // enqueue adds a task, unless another one stands for it, and returns the number of either.
@@ -96,66 +92,61 @@ func (s *tasks) enqueue(n store.NewTask, now time.Time) store.ID {
 }
 
 func (s *tasks) Tick(ctx context.Context, ticks ...store.Tick) (now time.Time, last []time.Time, err error) {
-	if err := s.acquire(ctx); err != nil {
-		return now, nil, err
-	}
-	defer s.release()
-	now, last = s.now().Round(0), make([]time.Time, len(ticks))
-	var tasks []store.NewTask
-	for i, t := range ticks {
-		var runs bool
-		if last[i], runs = transition.Tick(s.ticks[t.Name], t, now); runs {
-			tasks = append(tasks, t.Tasks...)
+	last, err = locked(ctx, s, func() ([]time.Time, error) {
+		now = s.now().Round(0)
+		last, tasks := make([]time.Time, len(ticks)), []store.NewTask(nil)
+		for i, t := range ticks {
+			var runs bool
+			if last[i], runs = transition.Tick(s.ticks[t.Name], t, now); runs {
+				tasks = append(tasks, t.Tasks...)
+			}
 		}
-	}
-	distinct, _, err := transition.Distinct(tasks)
-	if err != nil {
-		return now, nil, err
-	}
-	for i, t := range ticks {
-		s.ticks[t.Name] = last[i]
-	}
-	for _, n := range distinct {
-		s.enqueue(n, now)
-	}
-	return now, last, nil
+		distinct, _, err := transition.Distinct(tasks)
+		if err != nil {
+			return nil, err
+		}
+		for i, t := range ticks {
+			s.ticks[t.Name] = last[i]
+		}
+		for _, n := range distinct {
+			s.enqueue(n, now)
+		}
+		return last, nil
+	})
+	return now, last, err
 }
 
 func (s *tasks) Claim(ctx context.Context, c store.Claim) ([]store.Task, error) {
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	now := s.now()
-	taken := s.takeDue(c, now)
-	claimed := make([]store.Task, len(taken))
-	for i, e := range taken {
-		t := e.task
-		if f, failed := transition.Claim(&t, c, now); failed {
-			f.Time = now.Round(0).UTC()
-			e.record(f)
+	return locked(ctx, s, func() ([]store.Task, error) {
+		now := s.now()
+		taken := s.takeDue(c, now)
+		claimed := make([]store.Task, len(taken))
+		for i, e := range taken {
+			t := e.task
+			if f, failed := transition.Claim(&t, c, now); failed {
+				f.Time = now.Round(0).UTC()
+				e.record(f)
+			}
+			e.ticket = c.Ticket
+			s.put(e, t)
+			claimed[i] = snapshot(&e.task)
 		}
-		e.ticket = c.Ticket
-		s.put(e, t)
-		claimed[i] = snapshot(&e.task)
-	}
-	return claimed, nil
+		return claimed, nil
+	})
 }
 
 // Claimed reads all tasks: it is called after a claim without an answer, which a store in memory never gives.
 func (s *tasks) Claimed(ctx context.Context, t store.Ticket) ([]store.Task, error) {
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	now := s.now()
-	var claimed []store.Task
-	for _, e := range s.tasks {
-		if e.ticket.Engine == t.Engine && e.ticket.Number < t.Number && transition.Holds(&e.task, e.task.Lease(), now) {
-			claimed = append(claimed, snapshot(&e.task))
+	return locked(ctx, s, func() ([]store.Task, error) {
+		now := s.now()
+		var claimed []store.Task
+		for _, e := range s.tasks {
+			if e.ticket.Engine == t.Engine && e.ticket.Number < t.Number && transition.Holds(&e.task, e.task.Lease(), now) {
+				claimed = append(claimed, snapshot(&e.task))
+			}
 		}
-	}
-	return claimed, nil
+		return claimed, nil
+	})
 }
 
 func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int) (t store.Task, err error) {
@@ -210,45 +201,42 @@ func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (stat
 
 // held applies a rule to the task of a lease.
 func (s *tasks) held(ctx context.Context, l store.Lease, rule func(t *store.Task, now time.Time) error) error {
-	if err := s.acquire(ctx); err != nil {
-		return err
-	}
-	defer s.release()
-	e := s.find(l.Task)
-	if e == nil {
-		return rule(nil, s.now())
-	}
-	err := rule(&e.task, s.now()) // which changes nothing if it refuses
-	if err == nil {
-		s.put(e, e.task)
-	}
+	_, err := locked(ctx, s, func() (struct{}, error) {
+		e := s.find(l.Task)
+		if e == nil {
+			return struct{}{}, rule(nil, s.now())
+		}
+		err := rule(&e.task, s.now()) // which changes nothing if it refuses
+		if err == nil {
+			s.put(e, e.task)
+		}
+		return struct{}{}, err
+	})
 	return err
 }
 
 func (s *tasks) Heartbeat(ctx context.Context, renewals []store.Renewal, length time.Duration) ([]error, error) {
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	now := s.now()
-	answers := make([]error, len(renewals))
-	for i, r := range renewals {
-		var t *store.Task
-		if e := s.find(r.Lease.Task); e != nil {
-			t = &e.task
+	return locked(ctx, s, func() ([]error, error) {
+		now := s.now()
+		answers := make([]error, len(renewals))
+		for i, r := range renewals {
+			var t *store.Task
+			if e := s.find(r.Lease.Task); e != nil {
+				t = &e.task
+			}
+			answers[i] = transition.Beat(t, r.Lease, now)
 		}
-		answers[i] = transition.Beat(t, r.Lease, now)
-	}
-	for i, r := range renewals {
-		if e := s.find(r.Lease.Task); transition.Renewed(answers[i]) {
-			t := e.task
-			r.Progress.Data = copied(r.Progress.Data)
-			transition.Note(&t, r.Progress)
-			t.Due = now.Add(length)
-			s.put(e, t)
+		for i, r := range renewals {
+			if e := s.find(r.Lease.Task); transition.Renewed(answers[i]) {
+				t := e.task
+				r.Progress.Data = copied(r.Progress.Data)
+				transition.Note(&t, r.Progress)
+				t.Due = now.Add(length)
+				s.put(e, t)
+			}
 		}
-	}
-	return answers, nil
+		return answers, nil
+	})
 }
 
 func (s *tasks) Suspend(ctx context.Context, id store.ID) (bool, error) {
@@ -264,97 +252,85 @@ func (s *tasks) Cancel(ctx context.Context, id store.ID) (bool, error) {
 }
 
 func (s *tasks) request(ctx context.Context, id store.ID, rule transition.Request) (bool, error) {
-	if err := s.acquire(ctx); err != nil {
-		return false, err
-	}
-	defer s.release()
-	e := s.find(id)
-	if e == nil {
-		return false, transition.NotFound(id)
-	}
-	if !rule(&e.task, s.now()) {
-		return false, nil
-	}
-	s.put(e, e.task)
-	return true, nil
+	return locked(ctx, s, func() (bool, error) {
+		e := s.find(id)
+		if e == nil {
+			return false, transition.NotFound(id)
+		}
+		if !rule(&e.task, s.now()) {
+			return false, nil
+		}
+		s.put(e, e.task)
+		return true, nil
+	})
 }
 
 func (s *tasks) SetPaused(ctx context.Context, kind string, paused bool) (bool, error) {
-	if err := s.acquire(ctx); err != nil {
-		return false, err
-	}
-	defer s.release()
-	if s.paused[kind] == paused {
-		return false, nil
-	}
-	if paused {
-		s.paused[kind] = true
-	} else {
-		delete(s.paused, kind)
-	}
-	return true, nil
+	return locked(ctx, s, func() (bool, error) {
+		if s.paused[kind] == paused {
+			return false, nil
+		}
+		if paused {
+			s.paused[kind] = true
+		} else {
+			delete(s.paused, kind)
+		}
+		return true, nil
+	})
 }
 
 func (s *tasks) Paused(ctx context.Context) ([]string, error) {
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	return slices.Sorted(maps.Keys(s.paused)), nil
+	return locked(ctx, s, func() ([]string, error) {
+		return slices.Sorted(maps.Keys(s.paused)), nil
+	})
 }
 
 func (s *tasks) Get(ctx context.Context, id store.ID) (store.Task, error) {
-	if err := s.acquire(ctx); err != nil {
-		return store.Task{}, err
-	}
-	defer s.release()
-	e := s.find(id)
-	if e == nil {
-		return store.Task{}, transition.NotFound(id)
-	}
-	return snapshot(&e.task), nil
+	return locked(ctx, s, func() (store.Task, error) {
+		e := s.find(id)
+		if e == nil {
+			return store.Task{}, transition.NotFound(id)
+		}
+		return snapshot(&e.task), nil
+	})
 }
 
 func (s *tasks) Failures(ctx context.Context, id store.ID) ([]store.Failure, error) {
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	e := s.find(id)
-	if e == nil {
-		return nil, transition.NotFound(id)
-	}
-	return slices.Clone(e.failures), nil
+	return locked(ctx, s, func() ([]store.Failure, error) {
+		e := s.find(id)
+		if e == nil {
+			return nil, transition.NotFound(id)
+		}
+		return slices.Clone(e.failures), nil
+	})
 }
 
 func (s *tasks) List(ctx context.Context, sel store.Selection) ([]store.Task, error) {
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	few, order := s.tasks, slices.All[[]*entry]
-	if sel.IDs != nil {
-		few = nil
-		for _, id := range slices.Compact(slices.Sorted(slices.Values(sel.IDs))) {
-			if e := s.find(id); e != nil {
-				few = append(few, e)
+	return locked(ctx, s, func() ([]store.Task, error) {
+		few, order := s.tasks, slices.All[[]*entry]
+		if sel.IDs != nil {
+			few = nil
+			for _, id := range slices.Compact(slices.Sorted(slices.Values(sel.IDs))) {
+				if e := s.find(id); e != nil {
+					few = append(few, e)
+				}
+			}
+			sel.IDs = nil // not to be searched again
+		}
+		if sel.Newest {
+			order = slices.Backward[[]*entry]
+		}
+		var found []store.Task
+		for _, e := range order(few) {
+			if sel.Limit > 0 && len(found) == sel.Limit {
+				break
+			}
+			if transition.Selected(&e.task, sel) {
+				found = append(found, snapshot(&e.task))
 			}
 		}
-		sel.IDs = nil // not to be searched again
-	}
-	if sel.Newest {
-		order = slices.Backward[[]*entry]
-	}
-	var found []store.Task
-	for _, e := range order(few) {
-		if sel.Limit > 0 && len(found) == sel.Limit {
-			break
-		}
-		if transition.Selected(&e.task, sel) {
-			found = append(found, snapshot(&e.task))
-		}
-	}
-	return found, nil
+		return found, nil
+	})
 }
 
 // find returns the entry of a task, or nil. It finds it at once unless tasks were deleted.
@@ -425,41 +401,37 @@ func (s *tasks) count(e *entry) {
 }
 
 func (s *tasks) Counts(ctx context.Context) ([]store.Count, error) {
-	if err := s.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer s.release()
-	var all []store.Count
-	for of, c := range s.counts {
-		if c.n > 0 {
-			all = append(all, store.Count{Kind: of.kind, Stage: of.stage, Status: of.status, N: c.n})
+	return locked(ctx, s, func() ([]store.Count, error) {
+		var all []store.Count
+		for of, c := range s.counts {
+			if c.n > 0 {
+				all = append(all, store.Count{Kind: of.kind, Stage: of.stage, Status: of.status, N: c.n})
+			}
 		}
-	}
-	slices.SortFunc(all, transition.CountOrder)
-	return all, nil
+		slices.SortFunc(all, transition.CountOrder)
+		return all, nil
+	})
 }
 
 func (s *tasks) Purge(ctx context.Context, status store.Status, age time.Duration, limit int) (int, error) {
-	if err := s.acquire(ctx); err != nil {
-		return 0, err
-	}
-	defer s.release()
-	now := s.now()
-	var ended []*entry
-	for _, e := range s.tasks {
-		if transition.Purged(&e.task, status, age, now) {
-			ended = append(ended, e)
+	return locked(ctx, s, func() (int, error) {
+		now := s.now()
+		var ended []*entry
+		for _, e := range s.tasks {
+			if transition.Purged(&e.task, status, age, now) {
+				ended = append(ended, e)
+			}
 		}
-	}
-	slices.SortFunc(ended, func(e, f *entry) int { return transition.EndOrder(&e.task, &f.task) })
-	ended = ended[:min(len(ended), max(0, limit))]
-	for _, e := range ended {
-		if k := (key{e.task.Kind, e.key}); s.keys[k] == e.task.ID {
-			delete(s.keys, k)
+		slices.SortFunc(ended, func(e, f *entry) int { return transition.EndOrder(&e.task, &f.task) })
+		ended = ended[:min(len(ended), max(0, limit))]
+		for _, e := range ended {
+			if k := (key{e.task.Kind, e.key}); s.keys[k] == e.task.ID {
+				delete(s.keys, k)
+			}
+			e.count.n--
+			e.count = nil
 		}
-		e.count.n--
-		e.count = nil
-	}
-	s.tasks = slices.DeleteFunc(s.tasks, func(e *entry) bool { return e.count == nil })
-	return len(ended), nil
+		s.tasks = slices.DeleteFunc(s.tasks, func(e *entry) bool { return e.count == nil })
+		return len(ended), nil
+	})
 }
