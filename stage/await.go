@@ -99,7 +99,7 @@ type waits struct {
 	of   map[store.ID][]*wait // in order of their beginnings; nil if they are closed
 	news map[store.ID]bool    // not to wait for next: a wait for it has begun, or it may have ended here
 	next time.Duration        // when to ask for all
-	ring func()               // makes look run
+	ring func()               // makes poll run
 	end  func()               // ends the polling; nil in a Group
 }
 
@@ -176,8 +176,8 @@ func (x *waits) recall(id store.ID) {
 	}
 }
 
-// look polls the store for the tasks that are waited for: for all if it is time, otherwise for the news.
-func (x *waits) look(ctx context.Context) (after time.Duration, err error) {
+// poll asks the store for the tasks that are waited for: for all if it is time, otherwise for the news.
+func (x *waits) poll(ctx context.Context) (after time.Duration, err error) {
 	asked, err := x.take(ctx)
 	if err != nil {
 		return 0, err
@@ -214,7 +214,7 @@ func (x *waits) look(ctx context.Context) (after time.Duration, err error) {
 // take returns the waits whose tasks the store is to be asked for. What the store has answered before a wait began counts for
 // nothing for it: the task may have been resumed since.
 func (x *waits) take(ctx context.Context) (map[store.ID][]*wait, error) {
-	poll := x.e.polling()
+	again := x.e.polling()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -222,7 +222,7 @@ func (x *waits) take(ctx context.Context) (map[store.ID][]*wait, error) {
 	}
 	asked := map[store.ID][]*wait{}
 	if now := x.now(); now >= x.next {
-		x.next = now + poll
+		x.next = now + again
 		for id, some := range x.of {
 			asked[id] = slices.Clone(some)
 		}

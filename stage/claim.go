@@ -132,7 +132,7 @@ func (e *Engine) admit(c *claim, tasks []store.Task) []*work {
 	e.claims = slices.DeleteFunc(e.claims, func(other *claim) bool { return other == c })
 	e.more = c.full(tasks, len(e.kinds))
 	if !c.answered {
-		e.looks = int(2*e.cfg.Lease/e.cfg.Heartbeat) + 1
+		e.recoveries = int(2*e.cfg.Lease/e.cfg.Heartbeat) + 1
 	}
 	works := make([]*work, len(tasks))
 	for i, t := range tasks {
@@ -164,16 +164,16 @@ func shows(kind string, c *Chain) (all []store.Show) {
 
 // recoverClaims gives back the tasks of claims whose answers were lost: this engine has not begun them, and their
 // leases would cost them an attempt. A claim may be committed after it was given up, even when the engine runs again
-// after a Stop, so heartbeats look for such tasks during two leases.
+// after a Stop, so heartbeats ask for such tasks during two leases.
 func (e *Engine) recoverClaims(ctx context.Context) error {
 	e.mu.Lock()
 	e.dropped = slices.DeleteFunc(e.dropped, func(w *work) bool { return w.until <= w.now() })
-	looks, known, before := e.looks, slices.Concat(e.works, e.dropped), store.Ticket{Engine: e.id, Number: e.number + 1}
+	recoveries, known, before := e.recoveries, slices.Concat(e.works, e.dropped), store.Ticket{Engine: e.id, Number: e.number + 1}
 	if len(e.claims) > 0 {
 		before = e.claims[0].ticket
 	}
 	e.mu.Unlock()
-	if looks == 0 {
+	if recoveries == 0 {
 		return nil
 	}
 	now := e.where().now
@@ -183,7 +183,7 @@ func (e *Engine) recoverClaims(ctx context.Context) error {
 		return err
 	}
 	e.mu.Lock()
-	e.looks = max(0, e.looks-1)
+	e.recoveries = max(0, e.recoveries-1)
 	e.mu.Unlock()
 	var lost []*work
 	for _, t := range tasks {
@@ -193,7 +193,7 @@ func (e *Engine) recoverClaims(ctx context.Context) error {
 	}
 	if len(lost) > 0 {
 		e.cfg.Logger.Warn("the answer of a claim was lost, and its tasks go back", zap.Int("tasks", len(lost)))
-		e.sendBack(ctx, lost) // the next heartbeat looks for the remaining ones
+		e.sendBack(ctx, lost) // the next heartbeat asks for the remaining ones
 		e.where().ring()
 	}
 	return nil

@@ -150,7 +150,7 @@ type Engine struct {
 	claims      []*claim      // that the store has not answered yet, in order of their numbers
 	number      int64         // of the latest claim
 	leaving     int           // how many of works keep no place among the Workers
-	looks       int           // how many more heartbeats look for claims whose answers were lost
+	recoveries  int           // how many more heartbeats ask for claims whose answers were lost
 	more        bool          // the last claim got all that it asked for: there may be more
 	done        chan struct{} // closed when nothing is claimed or being claimed; nil if no caller waits for that
 	jitter      *rand.Rand

@@ -448,51 +448,6 @@ func ExampleSetProgress() {
 	// LOADED NORMAL
 }
 
-// A task that has finished at last still has the records of the attempts that have failed.
-func ExampleEngine_failures() {
-	load := func(_ context.Context, t *store.Task) (store.Commit, error) {
-		if t.Attempt < 2 {
-			return nil, fmt.Errorf("no answer from mirror %d", t.Attempt+1)
-		}
-		return nil, nil
-	}
-	ctx := context.Background()
-	engine, id := imports(load)
-	for range 3 {
-		work(engine)
-	}
-	t, _ := engine.Store().Get(ctx, id)
-	fmt.Println(t.Stage, t.Status)
-	failures, _ := engine.Store().Failures(ctx, id)
-	for _, f := range failures {
-		fmt.Println(f.Stage, f.Attempt, f.Text)
-	}
-	// Output:
-	// LOADED NORMAL
-	// LOADING 1 no answer from mirror 1
-	// LOADING 2 no answer from mirror 2
-}
-
-// Tasks that have ended are counted, and deleted. With Config.Retention an engine does that by itself.
-func ExampleEngine_purge() {
-	kinds, processors := reports()
-	engine := must(stage.New(stage.Config{Store: memory.New(nil), Kinds: kinds, Processors: processors, Workers: 1, Logger: zap.NewNop()}))
-	ctx := context.Background()
-	for range 5 {
-		_, _ = engine.Enqueue(ctx, "report", nil)
-	}
-	for range 2 { // tasks, of which the first finds no paper
-		work(engine)
-	}
-	fmt.Println(engine.Store().Counts(ctx))
-	fmt.Println(engine.Store().Purge(ctx, store.Normal, 0, 100))
-	fmt.Println(engine.Store().Counts(ctx))
-	// Output:
-	// [{report CREATED NORMAL 3} {report DATA_LOADED ERROR 1} {report FINISHED NORMAL 1}] <nil>
-	// 1 <nil>
-	// [{report CREATED NORMAL 3} {report DATA_LOADED ERROR 1}] <nil>
-}
-
 // In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.
 func ExampleEngine_Setup() {
 	kinds := map[string]stage.Kind{"nap": {Chain: stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}}

@@ -7,12 +7,12 @@ import (
 )
 
 // goroutines is the host without a Group: a goroutine for each work, and one for heartbeats while there is any work. It also
-// looks for tasks that goroutines wait for, whether the engine runs or not.
+// polls for tasks that goroutines wait for, whether the engine runs or not.
 type goroutines struct {
 	e     *Engine
 	epoch time.Time
 	bell  chan struct{} // for Run
-	look  chan struct{} // for the goroutine of heartbeats
+	quiet chan struct{} // for the goroutine of heartbeats: no work is left
 	early chan struct{} // for it, too: a heartbeat is wanted at once
 	waits *waits
 
@@ -21,7 +21,7 @@ type goroutines struct {
 
 func newGoroutines(e *Engine) *goroutines {
 	g := &goroutines{e: e, epoch: time.Now()}
-	for _, c := range []*chan struct{}{&g.bell, &g.look, &g.early} {
+	for _, c := range []*chan struct{}{&g.bell, &g.quiet, &g.early} {
 		*c = make(chan struct{}, 1)
 	}
 	g.waits = newWaits(e, g.now)
@@ -33,7 +33,7 @@ func (g *goroutines) now() time.Duration { return time.Since(g.epoch) }
 
 func (g *goroutines) ring() { signal(g.bell) }
 
-func (g *goroutines) settled() { signal(g.look) }
+func (g *goroutines) settled() { signal(g.quiet) }
 
 func (g *goroutines) heartbeatNow() { signal(g.early) }
 
@@ -100,7 +100,7 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 		select {
 		case <-p.Done():
 			return
-		case <-g.look:
+		case <-g.quiet:
 		case <-g.early:
 			due = true
 		case answered := <-answers:
@@ -124,11 +124,11 @@ func (g *goroutines) beats(p *period, rested chan<- struct{}) {
 func (g *goroutines) await(x *waits) (ring, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	bell := make(chan struct{}, 1)
-	look := &poller{name: "await", do: x.look}
-	c := &pollers{e: g.e, now: g.now, all: []*poller{look}}
+	await := &poller{name: "await", do: x.poll}
+	c := &pollers{e: g.e, now: g.now, all: []*poller{await}}
 	go c.run(ctx, bell)
 	return func() {
-		look.rung.Store(true)
+		await.rung.Store(true)
 		signal(bell)
 	}, cancel
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// beat renews the leases of all works in one transaction, and passes on the requests that the store answers. It looks for
-// claims whose answers were lost. It reports whether the store has answered. A heartbeat that hangs is given up while there
+// beat renews the leases of all works in one transaction, and passes on the requests that the store answers. It asks for
+// the tasks of claims whose answers were lost. It reports whether the store has answered. A heartbeat that hangs is given up while there
 // is time for others before a lease ends.
 func (e *Engine) beat() (answered bool) {
 	p, works := e.current(), e.beating()
@@ -71,7 +71,7 @@ func (e *Engine) beating() (works []*work) {
 func (e *Engine) needsHeartbeats() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.looks > 0 || slices.ContainsFunc(e.works, func(w *work) bool { return w.held.Err() == nil })
+	return e.recoveries > 0 || slices.ContainsFunc(e.works, func(w *work) bool { return w.held.Err() == nil })
 }
 
 // heard handles the answer to a heartbeat. The task may have been given back meanwhile.

@@ -38,7 +38,7 @@ type pollers struct {
 func newPollers(e *Engine, p *period, now func() time.Duration) *pollers {
 	c := &pollers{e: e, now: now}
 	if len(e.cfg.Upkeep.Periodic) > 0 {
-		c.all = append(c.all, &poller{name: "tick", of: p, do: newTimetable(e, now).look})
+		c.all = append(c.all, &poller{name: "tick", of: p, do: newTimetable(e, now).poll})
 	}
 	for _, s := range slices.Sorted(maps.Keys(e.cfg.Upkeep.Retention)) {
 		c.all = append(c.all, &poller{name: "purge", of: p, do: e.retaining(s)})
@@ -106,10 +106,10 @@ func newMaintenance(c *pollers, s *act.Scheduler, ended func()) *maintenance {
 	if len(c.all) == 0 {
 		x.next = rarely
 	}
-	look := &poller{name: "await", do: x.waits.look}
-	c.all = append(c.all, look)
+	await := &poller{name: "await", do: x.waits.poll}
+	c.all = append(c.all, await)
 	x.waits.ring = func() {
-		look.rung.Store(true)
+		await.rung.Store(true)
 		x.rung.Store(true)
 		x.bell.Wake()
 	}
@@ -164,6 +164,6 @@ func (x *maintenance) Describe(d *act.Description) {
 	case x.call != nil:
 		d.WaitsFor("the store, for periodic tasks, retention or waits")
 	case x.next < rarely:
-		d.WaitsFor("the time of its next look at the store")
+		d.WaitsFor("the time of its next poll of the store")
 	}
 }

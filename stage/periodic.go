@@ -129,8 +129,8 @@ func (y *timetable) time() time.Time {
 	return y.base.Add(y.now() - y.at)
 }
 
-// look runs the ticks that are due, and returns how long to wait before the next call.
-func (y *timetable) look(ctx context.Context) (after time.Duration, err error) {
+// poll runs the ticks that are due, and returns how long to wait before the next call.
+func (y *timetable) poll(ctx context.Context) (after time.Duration, err error) {
 	ticks, rows, full := y.due()
 	now, records, err := y.e.cfg.Store.Tick(ctx, ticks...)
 	if err != nil {
