@@ -40,13 +40,6 @@ var conditions = []struct {
 		f.advance(length)
 		return f.asked(t, f.cancel)
 	}},
-	{"claimed again", func(f *fixture, kind string) store.Task {
-		first := f.claimed(kind)
-		f.advance(length)
-		t := f.claim(kind)
-		f.Greater(t.Token, first.Token)
-		return t
-	}},
 	{"between two stages", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
@@ -63,12 +56,6 @@ var conditions = []struct {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
 		return f.asked(t, f.suspend)
-	}},
-	{"between, lease has ended", func(f *fixture, kind string) store.Task {
-		t := f.claimed(kind)
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
-		f.advance(length)
-		return f.get(t.ID)
 	}},
 	{"interrupted", func(f *fixture, kind string) store.Task {
 		return f.returned(f.claimed(kind), store.Return{Stage: created, Status: store.Normal, Runs: true})
@@ -93,18 +80,9 @@ var conditions = []struct {
 		return f.returned(f.claimed(kind), store.Return{Stage: created, Status: store.Failed, Attempt: 1})
 	}},
 	{"cancelled", func(f *fixture, kind string) store.Task { return f.asked(f.get(f.enqueue(kind)), f.cancel) }},
-	{"cancelled at work", func(f *fixture, kind string) store.Task {
-		return f.returned(f.asked(f.claimed(kind), f.cancel), store.Return{Stage: created, Status: store.Normal, Runs: true})
-	}},
 	{"finished", func(f *fixture, kind string) store.Task {
 		t := f.claimed(kind)
 		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, nil))
-		return f.get(t.ID)
-	}},
-	{"finished long ago", func(f *fixture, kind string) store.Task {
-		t := f.claimed(kind)
-		f.NoError(f.a.Finish(f.ctx, t.Lease(), last, nil))
-		f.advance(100 * length)
 		return f.get(t.ID)
 	}},
 }
@@ -133,11 +111,9 @@ claimed, to be cancelled  no                     no             no              
 its lease has ended       IN_PROCESSING+SUSPENDED  IN_PROCESSING  IN_PROCESSING+CANCELLED  no                    no
 ended, to be suspended    no             IN_PROCESSING+SUSPENDED  IN_PROCESSING+CANCELLED  IN_PROCESSING         IN_PROCESSING
 ended, to be cancelled    no             IN_PROCESSING+CANCELLED   no                    no                    no
-claimed again             IN_PROCESSING+SUSPENDED  no             IN_PROCESSING+CANCELLED  no                    no
 between two stages        IN_PROCESSING+SUSPENDED  no             IN_PROCESSING+CANCELLED  no                    no
 in the next stage         IN_PROCESSING+SUSPENDED  no             IN_PROCESSING+CANCELLED  no                    no
 between, to be suspended  no                     no             IN_PROCESSING+CANCELLED  IN_PROCESSING         IN_PROCESSING
-between, lease has ended  IN_PROCESSING+SUSPENDED  IN_PROCESSING  IN_PROCESSING+CANCELLED  no                    no
 interrupted               SUSPENDED never        IN_PROCESSING  CANCELLED never       no                    no
 interrupted, rests        SUSPENDED never        no             CANCELLED never       no                    no
 suspended                 no                     no             CANCELLED never       RESUMED               RESUMED
@@ -147,9 +123,7 @@ failed                    SUSPENDED never        IN_PROCESSING  CANCELLED never 
 failed, rests             SUSPENDED never        no             CANCELLED never       no                    RESUMED
 failed for good           no                     no             CANCELLED never       no                    RESUMED
 cancelled                 no                     no             no                    no                    no
-cancelled at work         no                     no             no                    no                    no
 finished                  no                     no             no                    no                    no
-finished long ago         no                     no             no                    no                    no
 `
 
 func testRequests(f *fixture) {
@@ -196,11 +170,9 @@ claimed, to be cancelled  cancelled      cancelled      cancelled     cancelled 
 its lease has ended       lost           lost           lost          lost           lost             lost
 ended, to be suspended    lost           lost           lost          lost           lost             lost
 ended, to be cancelled    lost           lost           lost          lost           lost             lost
-claimed again             IN_PROCESSING  IN_PROCESSING  NORMAL never  IN_PROCESSING  RESUMED          IN_PROCESSING
 between two stages        IN_PROCESSING  again          lost          again          RESUMED          IN_PROCESSING
 in the next stage         IN_PROCESSING  lost           lost          lost           RESUMED          IN_PROCESSING
 between, to be suspended  suspended      again          suspended     again          SUSPENDED never  IN_PROCESSING+SUSPENDED
-between, lease has ended  lost           lost           lost          lost           lost             lost
 interrupted               lost           lost           lost          lost           lost             lost
 interrupted, rests        lost           lost           lost          lost           lost             lost
 suspended                 lost           lost           lost          lost           lost             lost
@@ -210,9 +182,7 @@ failed                    lost           lost           lost          lost      
 failed, rests             lost           lost           lost          lost           lost             lost
 failed for good           lost           lost           lost          lost           lost             lost
 cancelled                 lost           lost           lost          lost           lost             lost
-cancelled at work         lost           lost           lost          lost           lost             lost
 finished                  lost           lost           again         lost           lost             lost
-finished long ago         lost           lost           again         lost           lost             lost
 `
 
 func testLeases(f *fixture) {
