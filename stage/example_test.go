@@ -448,7 +448,7 @@ func ExampleSetProgress() {
 	// LOADED NORMAL
 }
 
-// In a Group an engine is a service: it claims by itself, and an order to the Group sends its tasks back.
+// In a Group an engine is a service: it claims by itself, and a shutdown of the Group sends its tasks back.
 func ExampleEngine_Setup() {
 	kinds := map[string]stage.Kind{"nap": {Chain: stage.Begin("TIRED").Then("ASLEEP", "sleep", "AWAKE")}}
 	asleep := make(chan bool, 1)

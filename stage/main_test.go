@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// host has an engine run, by the clock of synctest, until stop gives an order with these terms. stop returns how Run
+// host has an engine run, by the clock of synctest, until stop shuts it down under this policy. stop returns how Run
 // has ended. On goroutines, Unbounded means the end of the context of Run, on the terms of Config.Shutdown.
 type host func(e *stage.Engine) (stop func(shutdown.Policy) error)
 

@@ -247,7 +247,7 @@ func (s skewed) Tick(ctx context.Context, ticks ...store.Tick) (time.Time, []tim
 }
 
 // TestWorldPeriodic is a few processes with engines that have the same periodic tasks, over a store that now and then does not
-// answer. Some believe in a time that is hours off; all but one get orders or die. Each tick is run once, and none is missed.
+// answer. Some believe in a time that is hours off; all but one are shut down or die. Each tick is run once, and none is missed.
 func TestWorldPeriodic(t *testing.T) {
 	sim.Test(t, func(w *sim.World) {
 		y := newTasksWorld(w)

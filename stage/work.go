@@ -343,7 +343,7 @@ func (w *work) giveBack() (step, time.Duration) {
 }
 
 // left ends the work when the store has the task as r says. If that is the end of the task, callers that wait for it are to be
-// told, and it calls Config.OnEnd, in the same step, so that an order cannot come in between.
+// told, and it calls Config.OnEnd, in the same step, so that a shutdown cannot come in between.
 func (w *work) left(r store.Return) (step, time.Duration) {
 	if r.Status == store.Suspended {
 		w.e.counts.suspended.Add(1)

@@ -24,7 +24,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// TestWorldStages is a few processes with engines over one store that they share, some of which get orders or die, while
+// TestWorldStages is a few processes with engines over one store that they share, some of which are shut down or die, while
 // tasks are suspended, resumed and cancelled, and kinds paused, from anywhere. Each stage of each task finishes once. In some
 // worlds tasks that have ended are deleted after a while.
 func TestWorldStages(t *testing.T) {

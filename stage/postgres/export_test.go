@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/daimon-go/daimon/stage/internal/transition"
 	"github.com/daimon-go/daimon/stage/store"
@@ -44,7 +45,9 @@ func (s *Store) Beat(ctx context.Context, f func(*pgx.Conn) error) error { retur
 func (s *Store) Schema() string { return pgx.Identifier{s.schema}.Sanitize() }
 
 // Repetition says what may come of a call that was refused with that code, if it is made again.
-func Repetition(code string) string { return [...]string{"never", "perhaps", "later"}[ofCode(code)] }
+func Repetition(code string) string {
+	return [...]string{"never", "perhaps", "later"}[repeated(&pgconn.PgError{Code: code})]
+}
 
 // Since returns where a claim begins after full claims of tasks of these times.
 func Since(claimed ...time.Time) time.Time {

@@ -125,7 +125,7 @@ func noteErrors(cfg *pgx.ConnConfig) {
 		if err.Code != "25P02" {
 			conn.CustomData()[lastError] = err
 		}
-		return before(conn, err) && keeps(err)
+		return before(conn, err) && err.Code != "25006" // nothing can be written there: the next connection may find another host
 	}
 }
 

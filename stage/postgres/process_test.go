@@ -31,7 +31,7 @@ const (
 func works() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	fmt.Println("SIGTERM ends it in order from now on")
+	fmt.Println("SIGTERM shuts it down from now on")
 	number, err := strconv.Atoi(os.Getenv(numberVariable))
 	if err != nil {
 		return err

@@ -47,13 +47,6 @@ var repetitions = map[string]repetition{
 	"XX":    perhaps, // internal errors; some poolers have others of theirs here
 }
 
-func ofCode(code string) repetition {
-	if r, ok := repetitions[code]; ok {
-		return r
-	}
-	return repetitions[code[:min(2, len(code))]]
-}
-
 // repeated returns the repetition of a call that has failed with err. That of a connection that could not be made is later. For
 // any other error that is not the server's, it is never.
 func repeated(err error) repetition {
@@ -61,13 +54,12 @@ func repeated(err error) repetition {
 	var c *pgconn.ConnectError
 	switch {
 	case errors.As(err, &e):
-		return ofCode(e.Code)
+		if r, ok := repetitions[e.Code]; ok {
+			return r
+		}
+		return repetitions[e.Code[:min(2, len(e.Code))]]
 	case errors.As(err, &c):
 		return later
 	}
 	return never
 }
-
-// keeps reports whether a connection is still good after an error of the server. One to a server on which nothing can
-// be written is not: the next one may find another host.
-func keeps(err *pgconn.PgError) bool { return err.Code != "25006" }

@@ -226,25 +226,19 @@ func (s *tasks) Enter(ctx context.Context, l store.Lease, at string, attempt int
 	return committed(entered, err)
 }
 
-// A rule is a rule of package transition. t is nil if there is no such task. more, unless it is nil, writes to other
-// tables than the task's.
-type rule func(t *store.Task, now time.Time) (more func(*sql.Tx) error, err error)
-
-// change applies a rule to a task, and writes the task unless the rule answers with an error.
-func (s *tasks) change(ctx context.Context, what string, id store.ID, apply rule) error {
+// change applies a rule to a task, which is nil if there is none, and writes the task unless the rule answers with an error.
+// The rule may write to other tables.
+func (s *tasks) change(ctx context.Context, what string, id store.ID, rule func(*sql.Tx, *store.Task, time.Time) error) error {
 	return s.write(ctx, what, func(tx *sql.Tx) error {
 		t, err := one(tx.Stmt(s.brief).QueryRow(id), scanBrief)
 		if err != nil {
 			return err
 		}
-		more, err := apply(t, s.now())
-		if err != nil {
+		if err := rule(tx, t, s.now()); err != nil {
 			return err
 		}
-		if _, err = tx.Stmt(s.save).Exec(values(t)...); err != nil || more == nil {
-			return err
-		}
-		return more(tx)
+		_, err = tx.Stmt(s.save).Exec(values(t)...)
+		return err
 	})
 }
 
@@ -300,24 +294,22 @@ func (s *tasks) Finish(ctx context.Context, l store.Lease, p store.Passage, comm
 
 // Return costs one transaction, and waits for other writes.
 func (s *tasks) Return(ctx context.Context, l store.Lease, r store.Return) (status store.Status, err error) {
-	err = s.change(ctx, "return", l.Task, func(t *store.Task, now time.Time) (func(*sql.Tx) error, error) {
+	err = s.change(ctx, "return", l.Task, func(tx *sql.Tx, t *store.Task, now time.Time) error {
 		noted := transition.Notes(t, r.Progress)
 		f, failed := transition.Failed(t, r, now)
 		if err := transition.Return(t, l, r, now); err != nil {
-			return nil, err
+			return err
 		}
 		status = t.Status
-		return func(tx *sql.Tx) error {
-			if noted {
-				if err := s.noteProgress(tx, t.ID, r.Progress); err != nil {
-					return err
-				}
+		if noted {
+			if err := s.noteProgress(tx, t.ID, r.Progress); err != nil {
+				return err
 			}
-			if failed {
-				return s.noteFailure(tx, l, f)
-			}
-			return nil
-		}, nil
+		}
+		if failed {
+			return s.noteFailure(tx, l, f)
+		}
+		return nil
 	})
 	return committed(status, err)
 }

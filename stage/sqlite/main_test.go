@@ -62,9 +62,9 @@ func do(t testing.TB, db *sql.DB, text string, args ...any) {
 // intact says that nothing in the file is damaged.
 func intact(t testing.TB, db *sql.DB) {
 	t.Helper()
-	var verdict string
-	require.NoError(t, db.QueryRow(`PRAGMA integrity_check`).Scan(&verdict))
-	require.Equal(t, "ok", verdict)
+	var result string
+	require.NoError(t, db.QueryRow(`PRAGMA integrity_check`).Scan(&result))
+	require.Equal(t, "ok", result)
 }
 
 // count counts rows.

@@ -30,7 +30,7 @@ const numberVariable = "DAIMON_SQLITE_NUMBER" // of the process in a storm
 func stormy(path string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	fmt.Println("SIGTERM ends it in order from now on")
+	fmt.Println("SIGTERM shuts it down from now on")
 	number, err := strconv.Atoi(os.Getenv(numberVariable))
 	if err != nil {
 		return err

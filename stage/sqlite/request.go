@@ -23,8 +23,8 @@ func (s *tasks) Cancel(ctx context.Context, id store.ID) (bool, error) {
 }
 
 func (s *tasks) request(ctx context.Context, what string, id store.ID, rule transition.Request) (bool, error) {
-	return transition.Asked(s.change(ctx, what, id, func(t *store.Task, now time.Time) (func(*sql.Tx) error, error) {
-		return nil, transition.Ask(t, id, rule, now)
+	return transition.Asked(s.change(ctx, what, id, func(_ *sql.Tx, t *store.Task, now time.Time) error {
+		return transition.Ask(t, id, rule, now)
 	}))
 }
 

@@ -103,7 +103,7 @@ func Run(t testing.TB, s Site) {
 		w.resume(id)
 	}
 	w.finish()
-	w.verdict()
+	w.judge()
 	t.Log(w)
 }
 
@@ -346,7 +346,7 @@ func (w *storm) finish() {
 	w.NoError(err)
 }
 
-func (w *storm) verdict() {
+func (w *storm) judge() {
 	w.look()
 	ofKey, ran, recount := map[string]int{}, map[string][]time.Time{}, map[store.Count]int{}
 	rows := 0

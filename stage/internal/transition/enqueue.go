@@ -3,6 +3,7 @@ package transition
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,45 +15,28 @@ import (
 // place in that list. If none has a key, it returns the tasks, and no places. The error is about a key that no store
 // takes.
 func Distinct(tasks []store.NewTask) (distinct []store.NewTask, places []int, err error) {
-	places, err = firsts(tasks)
-	if places == nil || err != nil {
-		return tasks, nil, err
+	if !slices.ContainsFunc(tasks, func(n store.NewTask) bool { return n.Key != "" }) {
+		return tasks, nil, nil
 	}
+	type key struct{ kind, key string }
+	seen := map[key]int{}
+	places = make([]int, len(tasks))
 	for i, n := range tasks {
-		if places[i] < i {
-			places[i] = places[places[i]]
-			continue
+		if n.Key != "" {
+			if err := check(n); err != nil {
+				return nil, nil, err
+			}
+			place, there := seen[key{n.Kind, n.Key}]
+			if there {
+				places[i] = place
+				continue
+			}
+			seen[key{n.Kind, n.Key}] = len(distinct)
 		}
 		places[i] = len(distinct)
 		distinct = append(distinct, n)
 	}
 	return distinct, places, nil
-}
-
-// firsts returns for each task the place of the first one with the same kind and key, or nil if none has a key.
-func firsts(tasks []store.NewTask) (first []int, err error) {
-	type key struct{ kind, key string }
-	var seen map[key]int
-	for i, n := range tasks {
-		if n.Key == "" {
-			continue
-		}
-		if err := check(n); err != nil {
-			return nil, err
-		}
-		if seen == nil {
-			seen, first = map[key]int{}, make([]int, len(tasks))
-			for j := range first {
-				first[j] = j
-			}
-		}
-		if j, ok := seen[key{n.Kind, n.Key}]; ok {
-			first[i] = j
-		} else {
-			seen[key{n.Kind, n.Key}] = i
-		}
-	}
-	return first, nil
 }
 
 func check(n store.NewTask) error {
