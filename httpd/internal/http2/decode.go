@@ -66,24 +66,25 @@ func NewDecoder() *Decoder {
 }
 
 var (
-	errCompression = &Error{Code: CompressionError, Why: "a field block that cannot be decoded"}      // 9113 4.3
-	errUpdate      = &Error{Code: CompressionError, Why: "a size of the dynamic table after a field"} // 7541 4.2
-	errCut         = &Error{Code: CompressionError, Why: "a field block that ends within a field"}    // 9113 4.3
-	errLargeBlock  = &Error{Code: EnhanceYourCalm, Why: "a field block that is far too large"}        // 9113 10.5.1
-	errManyFrames  = &Error{Code: EnhanceYourCalm, Why: "a field block in too many frames"}           // 9113 10.5
-	errName        = malformed("a field name that is not a token in lower case")                      // 9113 8.2.1
-	errValue       = malformed("a control character in a value, or a blank at one of its ends")       // 9113 8.2.1
-	errConnection  = malformed("a field that concerns a connection of HTTP/1")                        // 9113 8.2.2
-	errTE          = malformed("a TE other than trailers")                                            // 9113 8.2.2
-	errLate        = malformed("a pseudo-field after a field, or in trailers")                        // 9113 8.3
-	errUnknown     = malformed("a pseudo-field that requests do not have")                            // 9113 8.3
-	errTwice       = malformed("a pseudo-field that comes twice")                                     // 9113 8.3
-	errMissing     = malformed("without :method, :scheme or :path, or with an invalid one")           // 9113 8.3.1
-	errConnectForm = malformed("CONNECT with :scheme or :path, or without :authority")                // 9113 8.5
-	errProtocol    = malformed("a :protocol that is no token, or that is not for CONNECT")            // 8441 4
-	errLength      = malformed("a Content-Length that is not a number, or that is not kept")          // 9113 8.1.1
-	errTrailer     = malformed("a trailer that would change the message")                             // 9110 6.5.1
-	errTrailersEnd = malformed("trailers after which the stream goes on")                             // 9113 8.1
+	errCompression   = &Error{Code: CompressionError, Why: "a field block that cannot be decoded"}      // 9113 4.3
+	errUpdate        = &Error{Code: CompressionError, Why: "a size of the dynamic table after a field"} // 7541 4.2
+	errCut           = &Error{Code: CompressionError, Why: "a field block that ends within a field"}    // 9113 4.3
+	errLargeBlock    = &Error{Code: EnhanceYourCalm, Why: "a field block that is far too large"}        // 9113 10.5.1
+	errManyFrames    = &Error{Code: EnhanceYourCalm, Why: "a field block in too many frames"}           // 9113 10.5
+	errName          = malformed("a field name that is not a token in lower case")                      // 9113 8.2.1
+	errValue         = malformed("a control character in a value, or a blank at one of its ends")       // 9113 8.2.1
+	errConnection    = malformed("a field that concerns a connection of HTTP/1")                        // 9113 8.2.2
+	errTE            = malformed("a TE other than trailers")                                            // 9113 8.2.2
+	errLate          = malformed("a pseudo-field after a field, or in trailers")                        // 9113 8.3
+	errUnknown       = malformed("a pseudo-field that requests do not have")                            // 9113 8.3
+	errTwice         = malformed("a pseudo-field that comes twice")                                     // 9113 8.3
+	errMissing       = malformed("without :method, :scheme or :path, or with an invalid one")           // 9113 8.3.1
+	errConnectForm   = malformed("CONNECT with :scheme or :path, or without :authority")                // 9113 8.5
+	errProtocol      = malformed("a :protocol that is no token, or that is not for CONNECT")            // 8441 4
+	errLength        = malformed("a Content-Length that is not a number, or that is not kept")          // 9113 8.1.1
+	errTrailer       = malformed("a trailer that would change the message")                             // 9110 6.5.1
+	errLargeTrailers = &Error{Code: EnhanceYourCalm, Stream: its, Why: "trailers that are too large"}   // 9110 6.5
+	errTrailersEnd   = malformed("trailers after which the stream goes on")                             // 9113 8.1
 
 	errManyFields  = &syntax.Refusal{Status: 431, Why: "too many fields"}                                  // 6585 5
 	errLargeHead   = &syntax.Refusal{Status: 431, Why: "a header section that is too large"}               // 6585 5
@@ -148,6 +149,8 @@ func (d *Decoder) End(endStream bool) *Error {
 		return d.bad
 	case d.trails && !endStream:
 		return errTrailersEnd
+	case d.trails && h.Refused != nil:
+		return errLargeTrailers
 	case h.Refused != nil:
 		return nil
 	}

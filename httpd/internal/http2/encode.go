@@ -2,6 +2,7 @@ package http2
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
@@ -87,6 +88,15 @@ func appendLength(to []byte, n int) []byte {
 	return append(to, byte(n))
 }
 
+// AppendContentLength appends the field Content-Length.
+func AppendContentLength(to []byte, n int64) []byte {
+	to = append(to, prefix, contentLength-prefix, 0)
+	at := len(to)
+	to = strconv.AppendInt(to, n, 10) // fewer than 0x7F digits
+	to[at-1] = byte(len(to) - at)
+	return to
+}
+
 // ofConnection reports whether a field of this name concerns a connection of HTTP/1 (RFC 9113 8.2.2), as TE can.
 func ofConnection(name []byte) bool {
 	switch len(name) {
@@ -102,6 +112,7 @@ func ofConnection(name []byte) bool {
 
 const (
 	authorization      = 23
+	contentLength      = 28
 	proxyAuthorization = 49
 	setCookie          = 55
 )

@@ -2,6 +2,7 @@ package http2
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -59,6 +60,9 @@ func TestFieldsThatAreSent(t *testing.T) {
 		"RFC 7541 C.5.1 and C.5.3 have this": {"Location", "https://www.example.com", "location: https://www.example.com; "},
 	} {
 		require.Equal(t, row.want, decoded(t, AppendField(nil, row.name, row.value)), name)
+	}
+	for _, n := range []int64{0, 9, 10, math.MaxInt64} {
+		require.Equal(t, fmt.Sprintf("content-length: %d; ", n), decoded(t, AppendContentLength(nil, n)))
 	}
 	for _, n := range []int{126, 127, 128, 254, 255, 256, 16383, 16384, 1 << 21} { // 7541 5.1
 		value := strings.Repeat("v", n)

@@ -17,7 +17,7 @@ type Head struct {
 	Continue    bool            // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
 	Urgency     uint8           // see ParsePriority
 	Incremental bool            // see ParsePriority
-	Refused     *syntax.Refusal // the request has to be answered with this. What else is known of it may be incomplete
+	Refused     *syntax.Refusal // a request has to be answered with this. What else is known of it may be incomplete
 }
 
 // Reset prepares h for the next request. It keeps memory that is not large.

@@ -225,7 +225,7 @@ func TestTrailers(t *testing.T) {
 		require.Equal(t, row.want, read(NewDecoder(), Limits{}, true, true, block(row.fields)), name)
 	}
 	require.Equal(t, errTrailersEnd, read(NewDecoder(), Limits{}, false, true, block("x y")))
-	require.Equal(t, errLargeHead, read(NewDecoder(), Limits{Head: 33}, true, true, block("x y")))
+	require.Equal(t, errLargeTrailers, read(NewDecoder(), Limits{Head: 33}, true, true, block("x y")))
 	require.Equal(t, " ? ; x: y", read(NewDecoder(), Limits{Head: 34}, true, true, block("x y")))
 }
 
