@@ -140,7 +140,7 @@ func (s internals) Observe(panicked func(what string, stack []byte), resumed fun
 	s.observer.panicked, s.observer.resumed = panicked, resumed
 }
 
-// ObserveInbox sets what is called when something comes into the inbox.
+// ObserveInbox sets what is called when something comes into the inbox. It is called in a set-up function, before the others.
 func (s internals) ObserveInbox(arrived func(o shutdown.Order)) { s.observer.arrived = arrived }
 
 func (s *Scheduler) arrives(o shutdown.Order) {

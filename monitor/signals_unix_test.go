@@ -107,13 +107,17 @@ func impatient(signals ...syscall.Signal) {
 			raise(signals[i])
 		}
 	}
-	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log}, monitor.Signals(shutdown.Policy{Kind: shutdown.Unbounded}),
+	err := act.Run(context.Background(), act.Config{Schedulers: 1, Logger: log},
 		func(s *act.Scheduler) error {
 			s.Internals().ObserveInbox(func(o shutdown.Order) {
 				if o != nil {
 					next()
 				}
 			})
+			return nil
+		},
+		monitor.Signals(shutdown.Policy{Kind: shutdown.Unbounded}),
+		func(s *act.Scheduler) error {
 			s.Spawn(act.Func(func(t *act.Task) act.Directive {
 				t.Waker()
 				if t.Order() == nil {
