@@ -53,19 +53,11 @@ func (s *bodies) take(x *handshake) (b *body) {
 	return b
 }
 
-// give takes b back. One whose handshake is not over is ended, and so is the rest if it was the last.
+// give takes b back. One whose handshake is not over is ended, and so are the idle ones if it was the last.
 func (s *bodies) give(b *body, over bool) {
-	ended := s.sort(b, over)
-	for _, b := range ended {
-		b.stop()
-	}
-}
-
-// sort returns the bodies that are to be ended.
-func (s *bodies) sort(b *body, over bool) (ended []*body) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.busy--
+	var ended []*body
 	if over && len(s.idle) < maxIdle {
 		s.idle = append(s.idle, b)
 	} else {
@@ -74,5 +66,8 @@ func (s *bodies) sort(b *body, over bool) (ended []*body) {
 	if s.busy == 0 {
 		ended, s.idle = append(ended, s.idle...), nil
 	}
-	return ended
+	s.mu.Unlock()
+	for _, b := range ended {
+		b.stop()
+	}
 }

@@ -59,7 +59,7 @@ func (h *Handshakes) driver(x *handshake) driver {
 			return nil
 		})}
 	}
-	return &offThread{x: x}
+	return &onGoroutines{x: x}
 }
 
 // inTurns is the driver of simulations, in which nothing may happen on other threads: it has a coroutine of its scheduler.
@@ -77,8 +77,8 @@ func (d *inTurns) Describe(to *act.Description) { to.Of(d.body) }
 
 func (d *inTurns) Close() error { return d.body.(io.Closer).Close() }
 
-// offThread is the driver that computes on goroutines: each step is a function that resumes a coroutine.
-type offThread struct {
+// onGoroutines is the driver that computes on goroutines: each step is a function that resumes a coroutine.
+type onGoroutines struct {
 	x     *handshake
 	call  *act.Call[struct{}] // the step under way
 	body  *body               // from the first step to the end of the handshake
@@ -92,7 +92,7 @@ const (
 	closed                 // the step has to end it
 )
 
-func (d *offThread) step(t *act.Task) act.Directive {
+func (d *onGoroutines) step(t *act.Task) act.Directive {
 	if d.call == nil {
 		d.state.Store(computing)
 		d.slot.Store(false)
@@ -105,16 +105,16 @@ func (d *offThread) step(t *act.Task) act.Directive {
 	return v
 }
 
-func (d *offThread) Describe(to *act.Description) {
+func (d *onGoroutines) Describe(to *act.Description) {
 	if d.slot.Load() {
-		to.WaitsFor("a step of its TLS handshake, off the thread")
+		to.WaitsFor("a step of its TLS handshake, on another goroutine")
 	} else {
 		to.WaitsFor("a slot to compute its TLS handshake")
 	}
 }
 
 // advance resumes the coroutine until its next pause.
-func (d *offThread) advance() (none struct{}, err error) {
+func (d *onGoroutines) advance() (none struct{}, err error) {
 	d.slot.Store(true)
 	defer d.settle() // even after a panic
 	if d.state.Load() == closed {
@@ -128,7 +128,7 @@ func (d *offThread) advance() (none struct{}, err error) {
 }
 
 // settle ends a step.
-func (d *offThread) settle() {
+func (d *onGoroutines) settle() {
 	if d.x.over {
 		d.end(true)
 	}
@@ -138,14 +138,14 @@ func (d *offThread) settle() {
 }
 
 // end gives the coroutine back, if there is one.
-func (d *offThread) end(over bool) {
+func (d *onGoroutines) end(over bool) {
 	if b := d.body; b != nil {
 		d.body = nil
 		d.x.of.bodies.give(b, over)
 	}
 }
 
-func (d *offThread) Close() error {
+func (d *onGoroutines) Close() error {
 	if d.state.Swap(closed) == pausing && d.body != nil {
 		go d.end(false) // not here: this thread is the scheduler's
 	}
@@ -181,7 +181,12 @@ func (h *slots) Execute(f func()) { h.execute(f, patience) }
 
 func (h *slots) execute(f func(), atMost time.Duration) {
 	h.Pool.Execute(func() {
-		defer h.watch(atMost)()
+		late := time.AfterFunc(atMost, func() { h.Widen(1) }) // another goroutine takes the place of one that is late
+		defer func() {
+			if !late.Stop() {
+				h.Widen(-1)
+			}
+		}()
 		f()
 		// A scheduler that has woken up, and finds no processor, would otherwise wait for up to 10 ms while steps are queued. To
 		// yield after each of them would cost more thread switches.
@@ -189,16 +194,6 @@ func (h *slots) execute(f func(), atMost time.Duration) {
 			runtime.Gosched()
 		}
 	})
-}
-
-// watch puts another goroutine in the place of one that is late.
-func (h *slots) watch(atMost time.Duration) (end func()) {
-	late := time.AfterFunc(atMost, func() { h.Widen(1) })
-	return func() {
-		if !late.Stop() {
-			h.Widen(-1)
-		}
-	}
 }
 
 // queue is the handshakes of one Handshakes that are under way on one scheduler.

@@ -92,7 +92,7 @@ func doomed(t *testing.T) *handshake {
 // A handshake that has ended before its step had a slot is not computed, and neither is its next step.
 func TestAStepOfAHandshakeThatHasEndedComputesNothing(t *testing.T) {
 	h := &Handshakes{}
-	d := &offThread{x: doomed(t)}
+	d := &onGoroutines{x: doomed(t)}
 	d.x.of = h
 	d.state.Store(closed)
 	for _, begun := range []bool{false, true} {

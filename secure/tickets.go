@@ -44,25 +44,22 @@ func (x *Tickets) Setup(s *act.Scheduler) error {
 	if s.Index() > 0 || x.Config.SessionTicketsDisabled {
 		return nil
 	}
-	x.mu.Lock()
 	x.rotate()
-	x.Config.SetSessionTicketKeys(x.keys)
-	x.mu.Unlock()
 	s.Attach(demon.Every(ticketDay, func(*act.Task) act.Directive {
-		x.mu.Lock()
-		defer x.mu.Unlock()
 		x.rotate()
-		x.Config.SetSessionTicketKeys(x.keys)
 		return act.Wait
 	}))
 	return nil
 }
 
-// rotate makes a new key, and forgets the oldest of seven. x.mu is locked.
+// rotate makes a new key, and forgets the oldest of seven.
 func (x *Tickets) rotate() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	var key [32]byte
 	_, _ = rand.Read(key[:]) // never fails
 	x.keys = append([][32]byte{key}, x.keys[:min(len(x.keys), ticketDays-1)]...)
+	x.Config.SetSessionTicketKeys(x.keys)
 }
 
 // StateName returns the name under which the keys are passed on. Any goroutine.

@@ -35,7 +35,7 @@ func TestWhatAConnectionOfTLSSays(t *testing.T) {
 	c := tls.Client(raw, trusting)
 	shaken := make(chan error, 1)
 	go func() { shaken <- c.Handshake() }()
-	l.UntilSaid(accepts, filter, "a step of its TLS handshake, off the thread")
+	l.UntilSaid(accepts, filter, "a step of its TLS handshake, on another goroutine")
 	require.EqualValues(t, 1, servertest.CountsOf(l.S)["handshakes"])
 	require.Zero(t, servertest.CountsOf(l.S)["handshakes_waiting"])
 	close(release)

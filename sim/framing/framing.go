@@ -17,10 +17,15 @@ import (
 	"strings"
 )
 
-// Lines reads and writes lines. The zero Lines with a Conn is ready for use.
+// A line that is read has at most so many bytes, with its end, and a message so many.
+const (
+	mostOfLine    = 64 << 10
+	mostOfMessage = 1 << 20
+)
+
+// Lines reads and writes lines of up to 64 KiB. The zero Lines with a Conn is ready for use.
 type Lines struct {
 	Conn io.ReadWriter // a sim.Client, or a tls.Conn over one
-	Max  int           // bytes of a line that is read, with its end; 0 means 64 KiB
 
 	in *bufio.Reader
 }
@@ -29,10 +34,10 @@ type Lines struct {
 //
 // " or "\r
 //
-// ". If the line is longer than Max, the error is bufio.ErrBufferFull.
+// ". If the line is longer, the error is bufio.ErrBufferFull.
 func (x *Lines) Read() (string, error) {
 	if x.in == nil {
-		x.in = bufio.NewReaderSize(x.Conn, cmp.Or(x.Max, 64<<10))
+		x.in = bufio.NewReaderSize(x.Conn, mostOfLine)
 	}
 	line, err := x.in.ReadSlice('\n')
 	if err == io.EOF && len(line) > 0 {
@@ -50,11 +55,10 @@ func (x *Lines) Write(line string) error {
 	return err
 }
 
-// Lengths reads and writes messages, each with its length in bytes before it, a big-endian number.
+// Lengths reads and writes messages of up to 1 MiB, each with its length in bytes before it, a big-endian number.
 type Lengths struct {
 	Conn io.ReadWriter // a sim.Client, or a tls.Conn over one
 	Size int           // bytes of the length, up to 8; 0 means 4
-	Max  int           // bytes of a message that is read; 0 means 1 MiB
 }
 
 // Read returns the next message.
@@ -63,7 +67,7 @@ func (x *Lengths) Read() ([]byte, error) {
 	if _, err := io.ReadFull(x.Conn, field[8-cmp.Or(x.Size, 4):]); err != nil {
 		return nil, err
 	}
-	return body(x.Conn, binary.BigEndian.Uint64(field[:]), cmp.Or(x.Max, 1<<20))
+	return body(x.Conn, binary.BigEndian.Uint64(field[:]), mostOfMessage)
 }
 
 // Write writes the length and the message, in one Write of the connection.
@@ -86,12 +90,11 @@ func body(in io.Reader, n uint64, most int) ([]byte, error) {
 	return p, err
 }
 
-// WebSocket is a client of WebSocket (RFC 6455), without compression. Open comes first. It shares no code with package
+// WebSocket is a client of WebSocket (RFC 6455), without compression, that reads messages of up to 1 MiB. Open comes first. It shares no code with package
 // websocket, so that it can judge a server of that package.
 type WebSocket struct {
 	Conn   io.ReadWriter // a sim.Client, or a tls.Conn over one
 	Header string        // lines of the request, each with its "\r\n", such as "Origin: http://localhost\r\n"
-	Max    int           // bytes of a message that is read; 0 means 1 MiB
 
 	in      *bufio.Reader
 	queue   []byte // frames that are to be written
@@ -187,7 +190,7 @@ func (x *WebSocket) frame(come int) (final bool, op int, p []byte, err error) {
 		}
 		n = binary.BigEndian.Uint64(append(make([]byte, 8-len(length), 8), length...))
 	}
-	p, err = body(x.in, n, max(125, cmp.Or(x.Max, 1<<20)-come))
+	p, err = body(x.in, n, max(125, mostOfMessage-come))
 	return final, op, p, err
 }
 

@@ -22,13 +22,13 @@ func (w *wire) Read(p []byte) (int, error) { return w.Reader.Read(p) }
 
 func TestReads(t *testing.T) {
 	const accepted = "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
-	lines := func(in io.ReadWriter) (string, error) { return (&framing.Lines{Conn: in, Max: 16}).Read() }
+	lines := func(in io.ReadWriter) (string, error) { return (&framing.Lines{Conn: in}).Read() }
 	lengths := func(in io.ReadWriter) (string, error) {
-		p, err := (&framing.Lengths{Conn: in, Size: 1, Max: 2}).Read()
+		p, err := (&framing.Lengths{Conn: in, Size: 3}).Read()
 		return string(p), err
 	}
 	socket := func(in io.ReadWriter) (string, error) {
-		x := &framing.WebSocket{Conn: in, Max: 300}
+		x := &framing.WebSocket{Conn: in}
 		if err := x.Open("/"); err != nil {
 			return "", err
 		}
@@ -42,16 +42,16 @@ func TestReads(t *testing.T) {
 		"a line":                       {lines, "ab\r\nc", "ab"},
 		"an end within a line":         {lines, "ab", "unexpected EOF"},
 		"an end between lines":         {lines, "", "EOF"},
-		"a long line":                  {lines, strings.Repeat("a", 16), "buffer full"},
-		"a message":                    {lengths, "\x02abc", "ab"},
+		"a long line":                  {lines, strings.Repeat("a", 64<<10), "buffer full"},
+		"a message":                    {lengths, "\x00\x00\x02abc", "ab"},
 		"an end between messages":      {lengths, "", "EOF"},
-		"an end within a message":      {lengths, "\x02", "unexpected EOF"},
-		"a long message":               {lengths, "\x03abc", "a message of 3 bytes, where 2 are the most"},
+		"an end within a message":      {lengths, "\x00\x00\x02", "unexpected EOF"},
+		"a long message":               {lengths, "\x10\x00\x01abc", "a message of 1048577 bytes, where 1048576 are the most"},
 		"another answer":               {socket, "HTTP/1.1 403 Forbidden\r\n\r\n", "HTTP/1.1 403"},
 		"fragments and a ping":         {socket, accepted + "\x01\x01a\x89\x01?\x00\x01b\x80\x01c", "abc"},
 		"a length of two bytes":        {socket, accepted + "\x82\x7e\x01\x00" + strings.Repeat("a", 256), strings.Repeat("a", 256)},
 		"a length of eight bytes":      {socket, accepted + "\x82\x7f\x00\x00\x00\x00\x00\x00\x00\x01a", "a"},
-		"too much":                     {socket, accepted + "\x02\x7e\x01\x00" + strings.Repeat("a", 256) + "\x80\x7e\x00\x7e", "a message of 126 bytes, where"},
+		"too much":                     {socket, accepted + "\x02\x01a\x80\x7f\x00\x00\x00\x00\x00\x10\x00\x00", "a message of 1048576 bytes, where"},
 		"a mask":                       {socket, accepted + "\x81\x81....a", "a frame that begins with 0x8181"},
 		"a fragment of nothing":        {socket, accepted + "\x80\x01a", "more of none"},
 		"a message within another":     {socket, accepted + "\x01\x01a\x81\x01b", "a message within a message"},
