@@ -13,24 +13,8 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 )
 
-// pattern matches requests, in the language of net/http's ServeMux since Go 1.22:
-//
-//	[METHOD ][HOST]/[PATH]
-//
-//	GET /a          this path, by GET or HEAD; without a method by any
-//	/a/             all paths below it, and "/a/" itself, but not "/a"
-//	/a/{$}          "/a/" and nothing below it
-//	/a/{name}       one more segment, which is not empty
-//	/a/{name...}    like "/a/", and the rest has a name
-//	host/a          only for this host, with any port and in any case
-//
-// Segments are compared decoded: "/%61" is "/a", and an escaped slash is part of its segment.
-//
-// Of the patterns that match a request, one with a host goes before one without; then the one that matches fewer
-// requests. If that is neither of two, they conflict, and the second is refused.
-//
-// A pattern that can never match is refused as well, where ServeMux takes some: one with an empty segment, with "." or
-// ".." (also escaped), or with a host that no Host field can have.
+// pattern matches requests, in the language of net/http's ServeMux since Go 1.22. A pattern that can never match is refused, where
+// ServeMux takes some: one with an empty segment, with "." or ".." (also escaped), or with a host that no Host field can have.
 type pattern struct {
 	text     string
 	method   string // "" is any

@@ -45,7 +45,10 @@ func (c *Codec) Sent(p []byte) {
 // Inflate appends the message that was compressed as packed to to. It fails with ErrData, or with ErrSize if the message has
 // more than most bytes, which is found out before it has taken more memory than that.
 func (c *Codec) Inflate(to, packed []byte, most int64) ([]byte, error) {
-	p, err := inflate(to, packed, c.received, most)
+	x := inflaters.Get().(*inflater)
+	p, err := x.inflate(to, packed, c.received, most)
+	x.rest = nil
+	inflaters.Put(x)
 	if err == nil && c.terms.Receives {
 		c.received = slide(c.received, p[len(to):], received)
 	}

@@ -150,7 +150,7 @@ func FuzzInflate(f *testing.F) {
 		require.LessOrEqual(t, len(p), int(most))
 		require.LessOrEqual(t, cap(p), 2*int(most)+64)
 		if err == nil {
-			again, err := inflate(make([]byte, 3, 100), packed, window[max(0, len(window)-received):], math.MaxInt64)
+			again, err := (&Codec{received: window[max(0, len(window)-received):]}).Inflate(make([]byte, 3, 100), packed, math.MaxInt64)
 			require.NoError(t, err)
 			require.Equal(t, "\x00\x00\x00"+string(p), string(again))
 		}

@@ -36,14 +36,6 @@ var inflaters = sync.Pool{New: func() any {
 }}
 
 // inflate appends the message in packed to to. It may refer to window.
-func inflate(to, packed, window []byte, most int64) ([]byte, error) {
-	x := inflaters.Get().(*inflater)
-	p, err := x.inflate(to, packed, window, most)
-	x.rest = nil
-	inflaters.Put(x)
-	return p, err
-}
-
 func (x *inflater) inflate(to, packed, window []byte, most int64) ([]byte, error) {
 	x.rest, x.ended, most = packed, false, min(most, 1<<60)
 	p, reset := to, x.flate.(flate.Resetter)
