@@ -85,10 +85,9 @@ func (c *Conn) claim() (bytes int) {
 	return bytes
 }
 
-// owner is a Conn as the owner of memory.
+// owner is a Conn as a budget.Owner.
 type owner Conn
 
-// Held implements budget.Owner.
 func (o *owner) Held() (bytes int, still time.Duration) {
 	c := (*Conn)(o)
 	bytes = c.claim()
@@ -105,13 +104,9 @@ func (o *owner) Held() (bytes int, still time.Duration) {
 	return bytes, still
 }
 
-// Flush implements budget.Owner.
 func (o *owner) Flush() error { return (*Conn)(o).Flush() }
+func (o *owner) Abort()       { (*Conn)(o).Abort() }
 
-// Abort implements budget.Owner.
-func (o *owner) Abort() { (*Conn)(o).Abort() }
-
-// Peer implements budget.Owner.
 func (o *owner) Peer() string {
 	if a := (*Conn)(o).RemoteAddr(); a != nil {
 		return a.String()

@@ -20,7 +20,7 @@ var lastAccepts = 4096
 // of system calls (seccomp(2)), which refuses the call and leaves the connection in the backlog.
 const deniedInARow = 64
 
-// acceptor is a listening socket as one scheduler sees it.
+// acceptor is a listening socket as one scheduler sees it: an engine.Acceptor.
 type acceptor struct {
 	e        *readiness
 	source   *source
@@ -74,7 +74,6 @@ func (e *readiness) acceptor(fd int, o engine.ListenOptions, sh *shared) (*accep
 	return a, nil
 }
 
-// Accept implements engine.Acceptor.
 func (a *acceptor) Accept() (engine.Stream, error) {
 	a.lacks = nothing
 	switch {
@@ -155,7 +154,6 @@ var aborted = []error{syscall.ECONNABORTED, syscall.EPROTO, syscall.EPERM, sysca
 // exhausted has the errors that go away when resources are given back.
 var exhausted = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
-// Await implements engine.Acceptor.
 func (a *acceptor) Await(w act.Waker) {
 	a.waker = w
 	switch {
@@ -174,14 +172,11 @@ func (a *acceptor) Await(w act.Waker) {
 	}
 }
 
-// Crowded implements engine.Acceptor.
 func (a *acceptor) Crowded() bool {
 	return (a.lacks == aPlace || a.lacks == aDescriptor) && a.fd >= 0 && a.e.os.Waiting(a.fd)
 }
 
-// Stop implements engine.Acceptor.
-//
-// If the socket is given away, waiting connections are left to the other OS process, except on a socket that several
+// Stop stops accepting. If the socket is given away, waiting connections are left to the other OS process, except on a socket that several
 // schedulers share: an arrival wakes only one of all listeners, including the listeners of other OS processes (EPOLLEXCLUSIVE).
 // An arrival that has woken this scheduler would not be noticed elsewhere, so it is accepted here.
 func (a *acceptor) Stop(given bool) {
@@ -197,7 +192,6 @@ func (a *acceptor) Stop(given bool) {
 	a.waker.Wake()
 }
 
-// Descriptor implements engine.Acceptor.
 func (a *acceptor) Descriptor() (int, error) {
 	if a.fd < 0 {
 		return -1, net.ErrClosed
@@ -205,7 +199,6 @@ func (a *acceptor) Descriptor() (int, error) {
 	return a.fd, nil
 }
 
-// Addr implements engine.Acceptor.
 func (a *acceptor) Addr() net.Addr { return a.addr }
 
 func (a *acceptor) event(netpoll.Ready) {
@@ -213,7 +206,7 @@ func (a *acceptor) event(netpoll.Ready) {
 	a.waker.Wake()
 }
 
-// Close implements engine.Acceptor. The kernel resets connections that were not accepted.
+// Close stops listening. The kernel resets connections that were not accepted.
 func (a *acceptor) Close() error {
 	if a.fd < 0 {
 		return nil
@@ -236,5 +229,4 @@ func (a *acceptor) giveUp(fd int) (err error) {
 	return err
 }
 
-// Abort is Close.
 func (a *acceptor) Abort() { _ = a.Close() }

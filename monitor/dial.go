@@ -10,12 +10,11 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// dial is a connection that is being established.
+// dial is an engine.PendingConn.
 type dial struct {
 	k *socket // nil: taken or closed
 }
 
-// Dial implements engine.Engine.
 func (e *readiness) Dial(addr net.Addr, o engine.ConnOptions) (engine.PendingConn, error) {
 	fd, done, local, err := -1, false, false, error(nil)
 	switch addr := addr.(type) {
@@ -50,7 +49,6 @@ func (e *readiness) Dial(addr net.Addr, o engine.ConnOptions) (engine.PendingCon
 	return &dial{k}, nil
 }
 
-// Stream implements engine.PendingConn.
 func (d *dial) Stream() (engine.Stream, error) {
 	k := d.k
 	if k == nil {
@@ -70,7 +68,6 @@ func (d *dial) Stream() (engine.Stream, error) {
 	return k, nil
 }
 
-// Await implements engine.PendingConn.
 func (d *dial) Await(w act.Waker) {
 	if d.k == nil {
 		w.Wake()
@@ -79,7 +76,6 @@ func (d *dial) Await(w act.Waker) {
 	d.k.AwaitInput(w)
 }
 
-// Close implements engine.PendingConn.
 func (d *dial) Close() {
 	if d.k != nil {
 		d.k.Abort()

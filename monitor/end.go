@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// AwaitEnd implements CloseNotifier. It shares the place of AwaitInput, and a bit says which of the two it is.
+// AwaitEnd shares the place of AwaitInput, and a bit says which of the two it is.
 func (k *socket) AwaitEnd(w act.Waker) (half bool, err error) {
 	half = k.ready&netpoll.PeerClosed != 0
 	if k.fd < 0 || k.state&lingering != 0 {
@@ -51,7 +51,6 @@ const tickBits = 20
 
 func (e *readiness) tick() uint32 { return uint32(e.s.Now() >> tickBits) }
 
-// IdleSince implements IdleReporter.
 func (k *socket) IdleSince() (since time.Duration, idle bool) {
 	now := k.source.e.s.Now()
 	ago := time.Duration(uint32(now>>tickBits)-k.since) << tickBits

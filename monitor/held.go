@@ -28,15 +28,13 @@ func (k *socket) Parts() (bytes int) {
 // Taken reports whether the kernel has ever taken all bytes that were queued or sent.
 func (k *socket) Taken() bool { return k.taken }
 
-// An outbound is the Owner of its queue while there is no other: a lingering socket has none.
+// An outbound is the budget.Owner of its queue while there is no other: a lingering socket has none.
 
-// Held implements budget.Owner.
 func (o *outbound) Held() (bytes int, still time.Duration) {
 	since, _ := o.k.IdleSince()
 	return o.account.Bytes() + o.k.Parts(), o.k.source.e.s.Now() - since
 }
 
-// Flush implements budget.Owner.
 func (o *outbound) Flush() error {
 	if o.k.queued() > 0 {
 		o.k.flush()
@@ -44,10 +42,8 @@ func (o *outbound) Flush() error {
 	return nil
 }
 
-// Abort implements budget.Owner.
 func (o *outbound) Abort() { o.k.Abort() }
 
-// Peer implements budget.Owner.
 func (o *outbound) Peer() string {
 	if a := o.k.PeerAddr(); a != nil {
 		return a.String()

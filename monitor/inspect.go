@@ -120,5 +120,4 @@ func (a *acceptor) Describe(d *act.Description) {
 	}
 }
 
-// Refusals implements engine.Acceptor.
 func (a *acceptor) Refusals() (full, short uint64) { return a.full, a.short }

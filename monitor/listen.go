@@ -14,13 +14,9 @@ import (
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-// keepAlive is the default.
-const keepAlive = time.Minute
-
 // keptAlive returns what SetKeepAlive takes for a setting: 0 means the default, and less than 0 never.
-func keptAlive(setting time.Duration) time.Duration { return max(0, cmp.Or(setting, keepAlive)) }
+func keptAlive(setting time.Duration) time.Duration { return max(0, cmp.Or(setting, time.Minute)) }
 
-// setBuffers sets the sizes of the buffers that o names.
 func (e *readiness) setBuffers(fd int, o engine.ConnOptions) error {
 	if o.ReceiveBuffer|o.SendBuffer == 0 {
 		return nil
@@ -28,7 +24,6 @@ func (e *readiness) setBuffers(fd int, o engine.ConnOptions) error {
 	return e.os.SetBuffers(fd, o.ReceiveBuffer, o.SendBuffer)
 }
 
-// Listen implements engine.Engine.
 func (e *readiness) Listen(o engine.ListenOptions) (engine.Acceptor, error) {
 	a, err := e.listen(o)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// output is the sending side of a socket while a goroutine has it.
+// output is the sending side of a socket while a goroutine has it: an Output.
 //
 //	the goroutine                        the scheduler's thread
 //	Send: the kernel takes no more ────▶ Full, unless there was room since then: Await
@@ -29,7 +29,6 @@ type output struct {
 	counted uint64 // of sent
 }
 
-// LendOutput implements OutputLender.
 func (k *socket) LendOutput() Output {
 	if k.sendable() != nil || k.queued() > 0 || k.state&full != 0 || k.out != nil && k.out.lent != nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 // batch bounds the events taken in one poll.
 const batch = 256
 
-// readiness is the default engine, over epoll or kqueue, which report when a descriptor is ready. It is the Idler of
-// its scheduler: the thread sleeps in the kernel's poller and nowhere else.
+// readiness is the default engine.Engine, over epoll or kqueue, which report when a descriptor is ready. It is the Idler
+// of its scheduler: the thread sleeps in the kernel's poller and nowhere else.
 //
 // A descriptor is registered once. From then on its readiness is a bit, set by events and cleared when a call finds
 // that nothing is left. Bytes that the socket did not take are sent later, and a connection is closed in stages,
@@ -55,7 +55,6 @@ type watcher interface {
 	Abort()
 }
 
-// newReadiness opens nothing yet.
 func newReadiness(s *act.Scheduler) *readiness {
 	return &readiness{s: s, os: engine.Below.Get(s), budget: budget.Of(s)}
 }
@@ -130,7 +129,7 @@ func (e *readiness) descriptorFreed() {
 	e.starving = e.starving[:0]
 }
 
-// Drop aborts the sockets that linger.
+// Drop aborts the sockets that linger: see engine.Engine.
 func (e *readiness) Drop() {
 	for i := range e.slots {
 		if k, ok := e.slots[i].watcher.(*socket); ok && k.state&lingering != 0 {

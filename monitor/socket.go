@@ -195,8 +195,6 @@ func (k *socket) shortRead() {
 }
 
 func (k *socket) Send(head, p []byte, high int) (int, error) { return k.send(head, p, high, false) }
-
-// SendShared implements SharedSender.
 func (k *socket) SendShared(head, p []byte, high int) (int, error) {
 	return k.send(head, p, high, true)
 }

@@ -35,16 +35,13 @@ type side struct {
 // anything else panics. On the BSDs and Darwin some descriptors have only one of them.
 //
 // The caller goes on owning fd, which has to be non-blocking (O_NONBLOCK) if it is read from or written to on this thread. It
-// calls Close before it closes fd, and at the latest when s is closed. A watch does not keep [act.Scheduler.Run] from
-// returning; a task that waits for it does.
+// calls Close before it closes fd, and at the latest when s is closed: if fd is closed first, waiting tasks are woken
+// only when this scheduler watches another descriptor with the same number, or at Close. A watch does not keep
+// [act.Scheduler.Run] from returning; a task that waits for it does.
 //
 // Linux refuses to watch descriptors that are always ready (EPERM): regular files, directories, /dev/null, most files
-// of /proc. A descriptor that this scheduler already watches is refused as well (EEXIST). If the engine cannot watch
-// descriptors, the error is errors.ErrUnsupported. Watch is called on the thread of s, and panics if s is closed.
-//
-// If fd is closed before Close, waiting tasks are woken only when this scheduler watches another descriptor with the
-// same number, or at Close. While a duplicate of fd is open, Linux goes on watching it, and refuses a duplicate that
-// gets the number of fd (EEXIST).
+// of /proc. A descriptor that this scheduler already watches is refused as well (EEXIST). Watch is called on the thread
+// of s, and panics if s is closed.
 func Watch(s *act.Scheduler, fd int, want netpoll.Ready) (*Watched, error) {
 	if want == 0 || want&^(netpoll.In|netpoll.Out) != 0 {
 		panic("monitor: Watch is for netpoll.In, netpoll.Out, or both")
@@ -178,7 +175,6 @@ type descriptor struct {
 	report func(netpoll.Ready)
 }
 
-// Watch implements engine.Engine.
 func (e *readiness) Watch(fd int, want netpoll.Ready, report func(netpoll.Ready)) (stop func() error, err error) {
 	d := &descriptor{e: e, fd: fd, report: report}
 	if d.slot, err = e.register(fd, want, d); err != nil {

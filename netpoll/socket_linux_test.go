@@ -75,7 +75,7 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 		"round trip":  func() { _, _ = sys.Send(client, nil, body); _, _ = sys.Receive(server, buf) },
 		"two parts":   func() { _, _ = sys.Send(client, head, body); _, _ = sys.Receive(server, buf) },
 		"nothing yet": func() { _, _ = sys.Receive(client, buf) },
-		"look":        func() { _, _ = p.Wait(events, 0) },
+		"poll":        func() { _, _ = p.Wait(events, 0) },
 		"wait":        func() { _, _ = p.Wait(events, time.Microsecond) },
 		"interrupt":   func() { p.Interrupt(); _, _ = p.Wait(events, -1) },
 		"event":       func() { _, _ = sys.Send(client, nil, body); _, _ = p.Wait(events, -1) },

@@ -45,8 +45,8 @@ func TestTheConnectionThatHasBeenIdleForLongestMakesRoom(t *testing.T) {
 	require.Error(t, w.order(servertest.Cut))
 }
 
-// looks lets time pass in which a service looks for idle connections several times.
-func looks(w *world, c *servertest.Clock) {
+// searches lets time pass in which a service searches for idle connections several times.
+func searches(w *world, c *servertest.Clock) {
 	for range 10 {
 		c.Pass(100 * time.Millisecond)
 		w.On(0, func(*act.Scheduler) {})
@@ -115,7 +115,7 @@ func TestAConnectionThatIsNotIdleStays(t *testing.T) {
 			servertest.Expect(t, first, "hello")
 			second := servertest.Dial(t, v.Addr())
 			servertest.Send(t, second, "let me in")
-			looks(w, now)
+			searches(w, now)
 			require.Equal(t, 1, v.Conns())
 			if row.handler != nil && !strings.Contains(name, "unread") {
 				servertest.Echo(t, first, "still here")
