@@ -55,14 +55,6 @@ func (c *core) kill(r *runner, why Reason, err error) bool {
 	return true
 }
 
-// fail ends c after a panic.
-func (r *runner) fail(c *core, p *act.Panic) {
-	r.s.Logger().Error("a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
-	r.s.Internals().Panicked("a process", p.Stack)
-	c.setFailure(p)
-	r.end(c, Panicked)
-}
-
 // end ends c, which runs here, or nowhere any more. why is 0 if c was killed.
 func (r *runner) end(c *core, why Reason) {
 	if !c.die(why) {
@@ -74,11 +66,19 @@ func (r *runner) end(c *core, why Reason) {
 	if n := c.body.empty(); n > 0 {
 		add(&r.dropped, int64(n))
 	}
-	c.unregister()
+	if c.home > 0 {
+		c.sys.registries[c.home-1].remove(c)
+	}
 	if x, ok := action.(io.Closer); ok {
 		r.close(c, x)
 	}
-	observer, free := c.takeObservers()
+	var observer *chain.Node[endObserver]
+	var free []waiter
+	if x := c.rare; x != nil {
+		w := c.lock()
+		observer, free = x.observers.TakeAll(), x.waiters.take(math.MaxInt, nil)
+		c.unlock(w)
+	}
 	if observer == nil && free == nil && why != Failed {
 		return
 	}
@@ -115,16 +115,6 @@ func (c *core) die(why Reason) bool {
 	return true
 }
 
-// takeObservers returns the observers of a process that has ended, and the waiters for room in its mailbox.
-func (c *core) takeObservers() (first *chain.Node[endObserver], free []waiter) {
-	if c.rare == nil {
-		return nil, nil
-	}
-	w := c.lock()
-	defer c.unlock(w)
-	return c.rare.observers.TakeAll(), c.rare.waiters.take(math.MaxInt, nil)
-}
-
 func (r *runner) close(c *core, x io.Closer) {
 	r.protect(c, func() {
 		if err := x.Close(); err != nil {
@@ -141,12 +131,18 @@ func (r *runner) protect(c *core, f func()) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			p := panics.Recovered(v)
-			r.s.Logger().Error("the end of a process has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
-			r.s.Internals().Panicked("the end of a process", p.Stack)
+			r.report("the end of a process", c, v)
 		}
 	}()
 	f()
+}
+
+// report logs and counts a panic of c, or of its end.
+func (r *runner) report(what string, c *core, v any) *act.Panic {
+	p := panics.Recovered(v)
+	r.s.Logger().Error(what+" has panicked", zap.Stringer("process", c), zap.Any("value", p.Value), zap.ByteString("stack", p.Stack))
+	r.s.Internals().Panicked(what, p.Stack)
+	return p
 }
 
 // Notice says that a process has ended, and why. [Watch] sends one as a message, and the future of [Ended] resolves to one.

@@ -129,7 +129,7 @@ func Link(a, b AnyRef, always bool) Operation {
 	}
 	direction := func(of AnyRef, by *core) *watch {
 		x := &watch{isLink: true, notify: func(r *runner, n Notice) {
-			if by != nil && (always || n.Reason.abnormal()) {
+			if by != nil && (always || n.Reason != Normal && n.Reason != Stopped) {
 				by.kill(r, Linked, n.linked())
 			}
 		}}

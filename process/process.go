@@ -97,9 +97,6 @@ func (r Reason) String() string {
 	return fmt.Sprintf("Reason(%d)", uint8(r))
 }
 
-// abnormal reports whether linked processes end with one that has ended for this reason.
-func (r Reason) abnormal() bool { return r != Normal && r != Stopped }
-
 // Errors of Ref.Send, Ask and Call.
 var (
 	// ErrDead says that the process has ended, or ended before it answered.

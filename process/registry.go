@@ -44,17 +44,3 @@ func (x *registry) processes() []*core {
 	x.word.Store(w)
 	return all
 }
-
-// register lists c, which has survived its first turn here. An order may have been given before that.
-func (r *runner) register(c *core) {
-	i := r.s.Index()
-	c.home = uint32(i) + 1
-	r.sys.registries[i].add(c)
-	c.checkOrder()
-}
-
-func (c *core) unregister() {
-	if c.home > 0 {
-		c.sys.registries[c.home-1].remove(c)
-	}
-}

@@ -8,7 +8,6 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/inbox"
-	"github.com/daimon-go/daimon/internal/panics"
 )
 
 // runner runs processes on one scheduler. It is a demon, so it has a turn in each pass: the ready tasks go first, then
@@ -216,7 +215,10 @@ func (r *runner) endTurn(c *core, d act.Directive) {
 		panic("process: an action returned " + d.String() + ": return Yield, Wait, Done or Failed")
 	default:
 		if c.home == 0 {
-			r.register(c)
+			i := r.s.Index()
+			c.home = uint32(i) + 1
+			r.sys.registries[i].add(c)
+			c.checkOrder() // one may have been given before
 		}
 		r.suspend(c, d)
 	}
@@ -230,9 +232,14 @@ func (r *runner) suspend(c *core, d act.Directive) {
 	}
 	more, free := c.endTurn(r, idle)
 	r.release(free)
-	if more {
-		r.enqueueAgain(c)
+	if !more {
+		return
 	}
+	// If c is alone here no idle runner is woken: c would move from runner to runner, each time after a wake-up.
+	if r.next == nil && r.queue.length() == 0 && r.queue.tryEnqueue(c) {
+		return
+	}
+	r.enqueue(c)
 }
 
 // release tells waiters that there is room.
@@ -240,15 +247,6 @@ func (r *runner) release(free []waiter) {
 	for _, w := range free {
 		w.roomFree(r)
 	}
-}
-
-// enqueueAgain queues c after its turn. If c is alone here no idle runner is woken: c would move from runner to runner,
-// each time after a wake-up.
-func (r *runner) enqueueAgain(c *core) {
-	if r.next == nil && r.queue.length() == 0 && r.queue.tryEnqueue(c) {
-		return
-	}
-	r.enqueue(c)
 }
 
 // enqueue queues c here. In a turn of r it wakes an idle runner, which steals c: it is not known how long the present
@@ -276,10 +274,15 @@ func (r *runner) enqueue(c *core) {
 
 // put queues c here, or on the next runner whose queue is not locked.
 func (r *runner) put(c *core) *runner {
-	if r.queue.tryEnqueue(c) {
-		return r
+	all, own := r.sys.runners, r.s.Index()
+	for i := own; ; {
+		if all[i].queue.tryEnqueue(c) {
+			return all[i]
+		}
+		if i = (i + 1) % len(all); i == own {
+			backOff()
+		}
 	}
-	return r.sys.enqueueBehind(c, r.s.Index())
 }
 
 // shareIfLate wakes an idle runner if the queue has not been empty for longer than patience: behind tasks, or behind
@@ -335,7 +338,8 @@ func (r *runner) recoverTurn(more *bool) {
 	if c == nil {
 		panic(v) // it is a mistake of this package
 	}
-	r.fail(c, panics.Recovered(v))
+	c.setFailure(r.report("a process", c, v))
+	r.end(c, Panicked)
 }
 
 // mayWait checks all queues once more before r waits, and reports whether it may. A process that is queued after r is

@@ -188,14 +188,3 @@ func (sys *System) enqueueAnywhere(c *core) {
 		sys.idle.wakeOne()
 	}
 }
-
-// enqueueBehind queues c on the first runner behind index whose queue is not locked.
-func (sys *System) enqueueBehind(c *core, index int) *runner {
-	for {
-		index = (index + 1) % len(sys.runners)
-		if sys.runners[index].queue.tryEnqueue(c) {
-			return sys.runners[index]
-		}
-		backOff()
-	}
-}

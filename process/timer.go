@@ -12,7 +12,13 @@ import (
 // clock. The message does not come if the process ends before, or if the Operation is cancelled, which only the turns of
 // the process may do.
 func (p *Self[M]) After(d time.Duration, m M) Operation {
-	return newTimer(&p.core, d, func(r *runner) { p.deliver(r, m) })
+	x := &timer{at: p.on, fire: func(r *runner) { p.deliver(r, m) }}
+	x.node.Of, x.by = x, observe(&p.core, x)
+	p.sys.pending.Add(1)
+	x.by.add()
+	now := x.at.s.Clock().Monotonic()
+	x.at.s.CallAt(&x.timer, now+min(d, math.MaxInt64-now), x)
+	return x
 }
 
 // timer belongs to the runner on which its process was when it was set. The process may be elsewhere when it is due, or
@@ -24,17 +30,6 @@ type timer struct {
 	over  word // 1: due, or stopped
 	fire  func(r *runner)
 	node  inbox.Node[*timer]
-}
-
-// newTimer calls fire on the present runner of c after d, unless c ends before.
-func newTimer(c *core, d time.Duration, fire func(r *runner)) *timer {
-	x := &timer{at: c.on, fire: fire}
-	x.node.Of, x.by = x, observe(c, x)
-	c.sys.pending.Add(1)
-	x.by.add()
-	now := x.at.s.Clock().Monotonic()
-	x.at.s.CallAt(&x.timer, now+min(d, math.MaxInt64-now), x)
-	return x
 }
 
 // Expire is called by the scheduler.

@@ -36,18 +36,14 @@ func With(r *Runner, t Tasklet) error {
 	drains := c.kind == inline && !c.draining
 	c.draining = c.draining || drains
 	c.unlock()
-	err := e.with(drains)
-	if drains {
-		err = errors.Join(err, c.drain())
+	if !drains {
+		return e.finish(e.phase(false, nil), true)
 	}
-	return err
-}
-
-func (e *entry) with(drains bool) error {
-	if drains {
-		defer e.core.drained()
-	}
-	return e.finish(e.phase(false, nil), true)
+	err := func() error {
+		defer c.drained() // even if it panics
+		return e.finish(e.phase(false, nil), true)
+	}()
+	return errors.Join(err, c.drain())
 }
 
 // Inline returns a Runner without a Run, for code outside of a scheduler. A tasklet that is scheduled with Sync runs on
