@@ -195,16 +195,9 @@ func (l *Limiter) release(x *source) {
 		return
 	}
 	x.place = s.resting.PushBack(x)
-	if l.resting.Add(1) > int64(l.remembered()) {
+	if l.resting.Add(1) > int64(cmp.Or(max(l.Remembered, 0), 1<<16)) {
 		l.drop(s, s.resting.Front())
 	}
-}
-
-func (l *Limiter) remembered() int {
-	if l.Remembered > 0 {
-		return l.Remembered
-	}
-	return 1 << 16
 }
 
 // forget drops up to two sources that have all of their bursts again: each connection leaves at most one.

@@ -125,26 +125,14 @@ func (told) Act(t *act.Task) act.Directive {
 func (x told) Stop(*act.Task, shutdown.Order) { x.log.add("told") }
 
 func TestAnOrderIsPassedToTheActionOfDo(t *testing.T) {
-	for name, around := range map[string]func(act.Action) act.Action{
-		"by the body": func(a act.Action) act.Action { return a },
-		"by a body within": func(a act.Action) act.Action {
-			return coro.New(func(co *coro.Co) error { return co.Do(a) })
-		},
-		"beside others": func(a act.Action) act.Action {
-			return act.All(a, coro.New(func(co *coro.Co) error { return co.Sleep(time.Millisecond) }))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := bench(t)
-			var log trace
-			p := play(l, func(co *coro.Co) error { return co.Do(around(told{&log})) })
-			l.For(0)
-			require.Empty(t, log.String())
-			l.S.Shutdown(servertest.Drain)
-			require.NoError(t, p.end())
-			require.Equal(t, "told", log.String())
-		})
-	}
+	l := bench(t)
+	var log trace
+	p := play(l, func(co *coro.Co) error { return co.Do(coro.New(func(co *coro.Co) error { return co.Do(told{&log}) })) })
+	l.For(0)
+	require.Empty(t, log.String())
+	l.S.Shutdown(servertest.Drain)
+	require.NoError(t, p.end())
+	require.Equal(t, "told", log.String())
 }
 
 func TestAnOrderIsNotPassedToAnActionThatDoHasEnded(t *testing.T) {

@@ -40,21 +40,17 @@ func (p *pool) Counts(add func(name string, n uint64)) {
 
 // start gives co a worker.
 func (p *pool) start(co *Co) {
-	if p.live++; len(p.idle) == 0 {
-		p.add()
+	p.live++
+	var w *worker
+	if n := len(p.idle) - 1; n >= 0 {
+		w, p.idle[n] = p.idle[n], nil
+		p.idle = p.idle[:n]
+	} else {
+		p.s.Internals().Tie(p)
+		w = &worker{pool: p}
+		w.next, w.stop = iter.Pull(w.work)
 	}
-	n := len(p.idle) - 1
-	w := p.idle[n]
-	p.idle[n] = nil
-	p.idle = p.idle[:n]
 	w.co, co.worker = co, w
-}
-
-func (p *pool) add() {
-	p.s.Internals().Tie(p)
-	w := &worker{pool: p}
-	w.next, w.stop = iter.Pull(w.work)
-	p.idle = append(p.idle, w)
 }
 
 // Untie ends the idle workers, unless a body still ties the scheduler to this thread.

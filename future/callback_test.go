@@ -94,17 +94,6 @@ func TestPendingCallbacksUnderOrders(t *testing.T) {
 	}
 }
 
-func TestADrainWaitsForAGoroutineThatResolves(t *testing.T) {
-	s, _ := stepped(t)
-	f := future.New[int](s)
-	g := future.Map(f, double)
-	servertest.Step(t, s)
-	s.Shutdown(shutdown.Policy{Kind: shutdown.Unbounded})
-	go func() { _ = f.Resolve(1) }()
-	require.NoError(t, s.Run())
-	require.Equal(t, "2", outcome(g))
-}
-
 func TestACallbackThatIsDroppedDoesNotHoldUpTheNext(t *testing.T) {
 	s, _ := stepped(t)
 	f := future.New[int](s)

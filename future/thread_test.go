@@ -2,7 +2,6 @@ package future_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -85,31 +84,4 @@ func TestAFutureIsWaitedForAfterItsHomeWasClosed(t *testing.T) {
 	require.NoError(t, f.Resolve(1))
 	servertest.Step(t, s)
 	require.Equal(t, []string{"done"}, log)
-}
-
-func TestResolvingForASchedulerThatIsBeingClosed(t *testing.T) {
-	for range 50 {
-		s := act.New(act.Config{})
-		var fs []*future.Future[int]
-		for range 20 {
-			f := future.New[int](s)
-			fs = append(fs, f)
-			s.Spawn(f.Await())
-			future.Map(f, double)
-		}
-		servertest.Step(t, s)
-		var resolvers sync.WaitGroup
-		for r := range 2 {
-			resolvers.Go(func() {
-				for _, f := range fs[r*10 : r*10+10] {
-					_ = f.Resolve(1)
-				}
-			})
-		}
-		_ = s.Close()
-		resolvers.Wait()
-		for _, f := range fs {
-			require.Equal(t, "1", outcome(f))
-		}
-	}
 }

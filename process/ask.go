@@ -115,21 +115,7 @@ func (q *question[A]) giveUp(why error) bool {
 // Reply.Fail; with ErrDead; with ErrFull if the mailbox is full and rejects messages; or with os.ErrDeadlineExceeded, after which an answer finds the Reply closed. While it waits for room, each attempt calls
 // Message. It goes on waiting during a shutdown.
 //
-// An Ask is used once, by pointer, and its parent keeps it from turn to turn:
-//
-//	type visit struct{ get *process.Ask[request, int] }
-//
-//	func (v *visit) Act(t *act.Task) act.Directive {
-//		if v.get == nil {
-//			v.get = &process.Ask[request, int]{To: counter, Within: time.Second, Message: newRequest}
-//		}
-//		if d := v.get.Act(t); d != act.Done {
-//			return d
-//		}
-//		use(v.get.Value)
-//		return act.Done
-//	}
-//
+// An Ask is used once, by pointer, and its parent keeps it from turn to turn, as the Example does.
 // A parent that ends before the Ask is Done calls its Close, which closes the Reply.
 type Ask[M, A any] struct {
 	To      Ref[M]           // the process to ask

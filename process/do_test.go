@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -134,35 +133,6 @@ func TestTheEndOfAProcessEndsWhatItHasBegun(t *testing.T) {
 		}
 		require.NoError(t, pending.Resolve(1))
 		x.later(time.Hour)
-	}
-}
-
-func TestDoWaitsForAFuture(t *testing.T) {
-	for name, resolve := range map[string]func(f *future.Future[int]) error{
-		"7 <nil>":         func(f *future.Future[int]) error { return f.Resolve(7) },
-		"0 it has failed": func(f *future.Future[int]) error { return f.Fail(errFailed) },
-	} {
-		for _, before := range []bool{false, true} {
-			x := newStepped(t, 2)
-			f := future.New[int](x.g.Schedulers()[1])
-			if before {
-				require.NoError(t, resolve(f))
-			}
-			var heard []string
-			x.on(0, x.spawn(process.Options{}), func(p *jobSelf) {
-				process.Do(p, f.Await(), func(err error) job {
-					v, _ := f.Value()
-					return func(*jobSelf) { heard = append(heard, fmt.Sprintf("%d %v", v, err)) }
-				})
-			})
-			x.all()
-			if !before {
-				require.Empty(t, heard)
-				require.NoError(t, resolve(f))
-				x.all()
-			}
-			require.Equal(t, []string{name}, heard)
-		}
 	}
 }
 

@@ -57,7 +57,10 @@ func (c *core) show(row *facts.Process) (alive bool) {
 		c.unlock(w)
 		return false
 	}
-	row.ID, row.State = c.id, stateOf(w)
+	row.ID, row.State = c.id, [...]string{queued >> 14: "queued", sleeping >> 14: "sleeping", running >> 14: "running"}[w&states>>14]
+	if w&(states|blocked) == sleeping|blocked {
+		row.State = "blocked"
+	}
 	row.Mailbox, row.Limit = c.body.length(w&states == sleeping)
 	if x := c.rare; x != nil {
 		row.Name, row.Dropped = x.name, x.refused
@@ -71,20 +74,6 @@ func (c *core) show(row *facts.Process) (alive bool) {
 		row.Kind = act.Name(action)
 	}
 	return true
-}
-
-// stateOf returns the state that the word w has.
-func stateOf(w uint32) string {
-	switch w & states {
-	case queued:
-		return "queued"
-	case running:
-		return "running"
-	}
-	if w&blocked != 0 {
-		return "blocked"
-	}
-	return "sleeping"
 }
 
 func (r *runner) Describe(d *act.Description) { d.WaitsFor("a process that has something to do") }

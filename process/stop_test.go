@@ -48,8 +48,6 @@ func (x *repeated) run(terms *shutdown.Policy, setup ...func()) error {
 	})
 }
 
-func (x *repeated) spawn(o process.Options) process.Ref[job] { return process.Spawn(x.sys, runJobs, o) }
-
 // closing spawns a process that counts its Close.
 func (x *repeated) closing(closed *atomic.Int64, o process.Options) process.Ref[job] {
 	return process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error { closed.Add(1); return nil }}, o)
@@ -294,25 +292,6 @@ func TestCloseEndsAll(t *testing.T) {
 	require.Zero(t, x.sys.Alive())
 	require.True(t, x.sys.Quiescent().Resolved())
 	require.NoError(t, x.g.Close(), "once more")
-}
-
-func TestASetUpThatFailsEndsAll(t *testing.T) {
-	for failing := range 2 {
-		x := newRepeated(t, 2)
-		var ended *future.Future[process.Notice]
-		require.ErrorIs(t, runToEnd(t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
-			if s.Index() == 0 {
-				ended = process.Ended(x.spawn(process.Options{}))
-			}
-			if s.Index() == failing {
-				return errFailed
-			}
-			return nil
-		}), errFailed)
-		_ = x.g.Close()
-		require.True(t, ended.Resolved())
-		require.True(t, process.Ended(x.spawn(process.Options{})).Resolved())
-	}
 }
 
 // Timers expire, operations finish, and questions are answered when Step continues after an order, as in the next Run.

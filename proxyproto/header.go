@@ -11,8 +11,8 @@ import (
 type Header struct {
 	// Version is 1, a line of text, or 2, which is binary.
 	Version int
-	// Source is the address of the client, and Destination the one that it has connected to: both *net.TCPAddr, *net.UDPAddr
-	// or *net.UnixAddr. Both are nil if the header has none (LOCAL, UNSPEC and UNKNOWN): the proxy speaks for itself, as in a
+	// Source is the address of the client, and Destination the one that it has connected to: both *net.TCPAddr or
+	// *net.UnixAddr. Both are nil if the header has none (LOCAL, UNSPEC and UNKNOWN): the proxy speaks for itself, as in a
 	// health check, or does not know.
 	Source, Destination net.Addr
 }

@@ -67,7 +67,7 @@ func addressV1(ip, port string, v4 bool) (netip.AddrPort, bool) {
 
 func (h *Header) appendV1(p []byte) []byte {
 	from, to, ok := ips(h.Source, h.Destination)
-	if _, tcp := h.Source.(*net.TCPAddr); !ok || !tcp {
+	if !ok {
 		return append(p, "PROXY UNKNOWN\r\n"...)
 	}
 	family := " TCP6 "
@@ -82,12 +82,12 @@ func (h *Header) appendV1(p []byte) []byte {
 	return append(p, "\r\n"...)
 }
 
-// ips returns the addresses and ports of two TCP or two UDP addresses, both IPv4 or both IPv6, without zones.
+// ips returns the addresses and ports of two TCP addresses, both IPv4 or both IPv6, without zones.
 func ips(source, destination net.Addr) (from, to netip.AddrPort, ok bool) {
-	_, tcp := source.(*net.TCPAddr)
-	_, alike := destination.(*net.TCPAddr)
+	_, ok1 := source.(*net.TCPAddr)
+	_, ok2 := destination.(*net.TCPAddr)
 	from, to = facts.AddrPort(source), facts.AddrPort(destination)
-	if tcp != alike || !from.IsValid() || !to.IsValid() {
+	if !ok1 || !ok2 || !from.IsValid() || !to.IsValid() {
 		return from, to, false
 	}
 	a, b := from.Addr().WithZone(""), to.Addr().WithZone("")

@@ -27,16 +27,13 @@ const (
 
 	unspecified = 0x00
 	tcp4        = 0x11
-	udp4        = 0x12
 	tcp6        = 0x21
-	udp6        = 0x22
 	unixStream  = 0x31
-	unixPacket  = 0x32
 )
 
 var (
 	errVersion  = errors.New("proxyproto: the PROXY header has a version or a command that is unknown")
-	errFamily   = errors.New("proxyproto: the PROXY header has a family that is unknown")
+	errFamily   = errors.New("proxyproto: the PROXY header has a family that is unknown, or is of datagrams")
 	errTooLong  = errors.New("proxyproto: the PROXY header is longer than 4096 bytes")
 	errTooShort = errors.New("proxyproto: the PROXY header is shorter than its addresses")
 	errTLV      = errors.New("proxyproto: a TLV of the PROXY header does not fit into it")
@@ -46,16 +43,19 @@ var (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func parseV2(p []byte) (h Header, n int, err error) {
+	size, known := 0, true
+	if len(p) > 13 {
+		size, known = sizesV2[p[13]]
+	}
 	switch {
 	case len(p) > 12 && p[12] != local && p[12] != proxy:
 		return h, 0, errVersion
-	case len(p) > 13 && addressesV2(p[13]) < 0:
+	case !known:
 		return h, 0, errFamily
 	case len(p) < fixedV2:
 		return h, fixedV2, io.ErrUnexpectedEOF
 	}
 	n = fixedV2 + int(binary.BigEndian.Uint16(p[14:]))
-	size := addressesV2(p[13])
 	switch {
 	case n > maxHeader:
 		return h, 0, errTooLong
@@ -75,43 +75,21 @@ func parseV2(p []byte) (h Header, n int, err error) {
 	return h, n, nil
 }
 
-// addressesV2 returns the length of the addresses of a family, less than 0 if there is no such family.
-func addressesV2(family byte) int {
-	switch family {
-	case unspecified:
-		return 0
-	case tcp4, udp4:
-		return 2*4 + 2*2
-	case tcp6, udp6:
-		return 2*16 + 2*2
-	case unixStream, unixPacket:
-		return 2 * unixName
-	}
-	return -1
-}
+// sizesV2 are the lengths of the addresses, by the family. Datagrams do not come here.
+var sizesV2 = map[byte]int{unspecified: 0, tcp4: 2*4 + 2*2, tcp6: 2*16 + 2*2, unixStream: 2 * unixName}
 
 func (h *Header) setV2(family byte, p []byte) {
-	switch family {
-	case unixStream, unixPacket:
-		network := "unix"
-		if family == unixPacket {
-			network = "unixgram"
-		}
-		h.Source = &net.UnixAddr{Net: network, Name: pathOf(p[:unixName])}
-		h.Destination = &net.UnixAddr{Net: network, Name: pathOf(p[unixName:])}
+	if family == unixStream {
+		h.Source = &net.UnixAddr{Net: "unix", Name: pathOf(p[:unixName])}
+		h.Destination = &net.UnixAddr{Net: "unix", Name: pathOf(p[unixName:])}
 		return
 	}
 	size := len(p)/2 - 2
 	ports := p[2*size:]
 	a, _ := netip.AddrFromSlice(p[:size])
 	b, _ := netip.AddrFromSlice(p[size : 2*size])
-	from := netip.AddrPortFrom(a, binary.BigEndian.Uint16(ports))
-	to := netip.AddrPortFrom(b, binary.BigEndian.Uint16(ports[2:]))
-	if family == tcp4 || family == tcp6 {
-		h.Source, h.Destination = net.TCPAddrFromAddrPort(from), net.TCPAddrFromAddrPort(to)
-	} else {
-		h.Source, h.Destination = net.UDPAddrFromAddrPort(from), net.UDPAddrFromAddrPort(to)
-	}
+	h.Source = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, binary.BigEndian.Uint16(ports)))
+	h.Destination = net.TCPAddrFromAddrPort(netip.AddrPortFrom(b, binary.BigEndian.Uint16(ports[2:])))
 }
 
 // pathOf returns the name of a Unix address, as package net has it: an abstract one begins with @ in place of a zero.
@@ -171,9 +149,6 @@ func (h *Header) appendAddressesV2(p []byte) []byte {
 		if from.Addr().Is4() {
 			family = tcp4
 		}
-		if _, udp := h.Source.(*net.UDPAddr); udp {
-			family++
-		}
 		p = append(append(append(p, family, 0, 0), from.Addr().AsSlice()...), to.Addr().AsSlice()...)
 		return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(p, from.Port()), to.Port())
 	}
@@ -182,11 +157,7 @@ func (h *Header) appendAddressesV2(p []byte) []byte {
 	if !ok1 || !ok2 || from == nil || to == nil || max(len(from.Name), len(to.Name)) > unixName {
 		return append(p, unspecified, 0, 0)
 	}
-	family := byte(unixStream)
-	if from.Net == "unixgram" {
-		family = unixPacket
-	}
-	return appendPath(appendPath(append(p, family, 0, 0), from.Name), to.Name)
+	return appendPath(appendPath(append(p, unixStream, 0, 0), from.Name), to.Name)
 }
 
 // appendPath is the reverse of pathOf.

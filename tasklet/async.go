@@ -30,13 +30,3 @@ func (e *entry) async() {
 		}
 	}
 }
-
-// refusal returns the error of Schedule for an executor that ran the phase on the thread in Run.
-func (e *entry) refusal() error {
-	e.core.mu.Lock()
-	defer e.core.mu.Unlock()
-	if e.refused {
-		return errSynchronous
-	}
-	return nil
-}

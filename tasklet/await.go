@@ -53,7 +53,10 @@ type awaiting struct {
 
 func (w *awaiting) Act(t *act.Task) act.Directive {
 	w.waker = t.Waker()
-	if !w.wanted() {
+	w.e.core.mu.Lock()
+	wanted := w.e.await == w
+	w.e.core.mu.Unlock()
+	if !wanted {
 		return act.Done
 	}
 	d := w.Child.Act(t)
@@ -65,12 +68,6 @@ func (w *awaiting) Act(t *act.Task) act.Directive {
 		return act.Done
 	}
 	return d
-}
-
-func (w *awaiting) wanted() bool {
-	w.e.core.mu.Lock()
-	defer w.e.core.mu.Unlock()
-	return w.e.await == w
 }
 
 func (w *awaiting) finish(err error) {

@@ -91,8 +91,10 @@ func (e *entry) Act(t *act.Task) act.Directive {
 	ordered := t.Order() != nil
 	switch {
 	case e.untold == nil:
-	case !ordered:
-		e.spend()
+	case !ordered: // its Run has ended before the tasklet was told
+		if e.untold = nil; e.place == handed {
+			c.launch(e) // async has left it alone
+		}
 	default:
 		e.tell(t)
 		c.mu.Lock()
@@ -122,19 +124,16 @@ func (e *entry) Describe(d *act.Description) {
 	e.core.mu.Lock()
 	place, await := e.place, e.await
 	e.core.mu.Unlock()
-	switch {
-	case await != nil:
+	if await != nil {
 		d.WaitsFor("the action of its Await")
-	case place == waiting:
-		d.WaitsFor("a Rescheduler")
-	case place == queued:
-		d.WaitsFor("its turn among the tasklets")
-	case place == handed:
-		d.WaitsFor("a place for its ASYNC phase")
-	case place == inPhase:
-		d.WaitsFor("its ASYNC phase, on another goroutine")
-	case place == blocked:
-		d.WaitsFor("a phase of its tasklet elsewhere")
+	} else if place != nowhere {
+		d.WaitsFor([...]string{
+			waiting: "a Rescheduler",
+			queued:  "its turn among the tasklets",
+			handed:  "a place for its ASYNC phase",
+			inPhase: "its ASYNC phase, on another goroutine",
+			blocked: "a phase of its tasklet elsewhere",
+		}[place])
 	}
 }
 
@@ -158,14 +157,6 @@ func (e *entry) Stop(t *act.Task, o shutdown.Order) {
 		e.untold = o
 	}
 	e.tell(t)
-}
-
-// spend forgets a shutdown request whose Run ended before the tasklet was told.
-func (e *entry) spend() {
-	e.untold = nil
-	if e.place == handed {
-		e.core.launch(e) // async has left it alone
-	}
 }
 
 // tell calls the tasklet's Stop, as a phase that returns the Directive for what e was about to do anyway. It unlocks.

@@ -60,10 +60,15 @@ func (r *Runner) Schedule(t Tasklet, d Directive) error {
 	e := c.admit(t)
 	c.say(e, d)
 	c.unlock()
-	if d == Async {
-		return e.refusal()
+	if d != Async {
+		return c.drain()
 	}
-	return c.drain()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.refused { // the executor has tried at once
+		return errSynchronous
+	}
+	return nil
 }
 
 // Suspend makes t a member that waits, and returns the [Rescheduler] that resumes it. Usually call it in a phase of t,

@@ -2,7 +2,6 @@ package tasklet_test
 
 import (
 	"errors"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -157,38 +156,3 @@ type touchy struct{ _ int }
 func (*touchy) String() string                         { return "touchy" }
 func (*touchy) Task(*tasklet.Runner) tasklet.Directive { return sync_ }
 func (*touchy) Stop(*act.Task, shutdown.Order)         { panic("boom") }
-
-// Every answer with every order, while phases of all kinds are active: Run returns, and a second Run ends what the
-// first has kept.
-func TestOrdersAtAnyMoment(t *testing.T) {
-	for i := range 100 {
-		r, _ := observed(act.Config{})
-		h := &history{}
-		for j := range 10 {
-			var answers []tasklet.Directive
-			for k := range 20 {
-				answers = append(answers, []tasklet.Directive{sync_, async}[(i+j*k)%2])
-			}
-			schedule(t, r, sync_, told{h.play("x", answers...)})
-		}
-		policy := []shutdown.Policy{{Kind: shutdown.Unbounded}, {Turns: 3}, {Turns: 3, Drop: true}, {Kind: shutdown.Halt},
-			{Kind: shutdown.Halt, Drop: true}, shutdown.Policy{Kind: shutdown.Suspend}, {Time: 1}}[i%7]
-		given := make(chan bool)
-		go func() {
-			defer close(given)
-			for range i {
-				runtime.Gosched()
-			}
-			r.Shutdown(terms(policy))
-		}()
-		inTime(t, func() {
-			_ = r.Run()
-			<-given // it may have come after that Run, then it is for the next
-			_ = r.Run()
-			require.NoError(t, r.Run())
-		})
-		if !policy.Drop {
-			require.Equal(t, 210, h.count("x")-h.count("(x)"), "%v", policy)
-		}
-	}
-}
