@@ -18,7 +18,7 @@
 // To start with:
 //
 //	program          the main function of a server: flags, signals, exit status
-//	httpd            an HTTP/1.1 server, with routes
+//	httpd            a server of HTTP/1.1 and HTTP/2, with routes
 //	httpd/nethttp    http.Handlers, unchanged
 //	listener         connections, and the other things that an action waits for
 //	coro             coroutines, and connections whose calls seem to block

@@ -1,5 +1,5 @@
-// Package httpd is an HTTP/1.1 server: a [Server] makes the actions of connections, a [Handler] answers requests on the
-// scheduler's thread, and a [Mux] chooses the handler by method and path.
+// Package httpd is a server of HTTP/1.1 and HTTP/2: a [Server] makes the actions of connections, a [Handler] answers requests on
+// the scheduler's thread, and a [Mux] chooses the handler by method and path.
 //
 //	hello := func(w *httpd.Response, r *httpd.Request) act.Action {
 //		w.Add("Content-Type", "text/plain; charset=utf-8")
@@ -17,7 +17,7 @@
 //
 // # Strict
 //
-// Malformed messages that RFC 9112 lets a recipient repair are refused here, and no option changes that: if two servers
+// Malformed messages that RFC 9112 or RFC 9113 lets a recipient repair are refused here, and no option changes that: if two servers
 // disagree about where a message ends, requests can be smuggled, and each repair is a way to disagree. A refusal is the
 // last response on its connection and repeats nothing that the client has sent. Comments quote RFC 9110 and RFC 9112 by
 // section.
@@ -38,7 +38,24 @@
 // Package accesslog writes a line for each request. Other logs use [Server.OnResponse].
 //
 // TLS is a filter of the service: see package secure. A client that names its protocols (ALPN) gets a connection if
-// NextProtos of the tls.Config is empty or has one of them: "http/1.1", or "http/1.0" with clients such as curl -0.
+// NextProtos of the tls.Config is empty or has one of them: "h2" for HTTP/2, "http/1.1", or "http/1.0" with clients such as
+// curl -0.
 //
-// HTTP/2 is not supported. WebSocket is package websocket.
+// # HTTP/2
+//
+// A connection that begins with the preface of HTTP/2 (RFC 9113 3.4) is one of HTTP/2, with and without TLS. Handlers are the
+// same. What differs for them:
+//
+//   - A request is a stream of its connection. An action has a task of its own, so it may compute or offload without the other
+//     requests, and its panic or failure ends its stream alone.
+//   - [Request.Proto] is "HTTP/2.0". The cookies of a request are one field. A target has no authority.
+//   - [Response.SwitchProtocols] answers an extended CONNECT (RFC 8441), which handlers see as a GET. So WebSocket works. Hijack
+//     and Lend return an error that is errors.ErrUnsupported, and CONNECT is refused.
+//   - Trailers are always sent. [Response.CloseAfter] has the connection end with the requests that it has.
+//   - An answer waits at its stream for the window that its client leaves. The other answers of the connection do not.
+//
+// [Server.MaxStreams] bounds the requests of a connection. On shutdown the client is told in two steps (GOAWAY), so no request
+// is lost that was on its way. Floods of frames that cost the client nothing end their connection; docs/limits.md lists them.
+//
+// There is no push, and Upgrade: h2c is ignored, since RFC 9113 has taken it out. WebSocket is package websocket.
 package httpd
