@@ -17,8 +17,7 @@ func (g *Group) BroadcastTo(f func(*Scheduler), to ...*Audience) error {
 }
 
 // An Audience is the set of schedulers of a Group that have receivers of something, such as the subscribers of one topic: see
-// [Group.BroadcastTo]. The zero Audience is empty. It must not be copied, and is for one Group. Its methods may be called from
-// any goroutine; each holds a lock for a few instructions.
+// [Group.BroadcastTo]. The zero Audience is empty. It must not be copied, and is for one Group. Any goroutine.
 type Audience struct {
 	group *Group
 	of    []int // receivers, by the index of their scheduler; under Group.broadcasting

@@ -157,8 +157,8 @@ func (s *Scheduler) noteWaits(all []received) {
 	}
 }
 
-// notify tells some tasks of s.order. A task whose offloaded function runs is told when the function has returned; a
-// task that is spawned later is told before its first turn. bounded reports whether turns were counted before.
+// notify tells some tasks of s.order: one whose offloaded function runs, when that has returned; one that is spawned later,
+// before its first turn. bounded reports whether turns were counted before.
 func (s *Scheduler) notify(whom func(*Task) bool, bounded bool) {
 	s.slab.all(func(t *Task) {
 		if !whom(t) {
@@ -268,10 +268,9 @@ func (s *Scheduler) forgetOrders() {
 	s.obeyed, s.announced, s.due = nil, nil, never
 }
 
-// InstallLast is Install for a demon that ends last of all, such as a service for metrics. During shutdown the demon,
-// the tasks spawned in its turns, and their tasks in turn go on without being told, and without a bound of turns, until
-// nothing else is left here that keeps Run from returning. Then they are told, and Run waits for them within the bounds
-// of the policy.
+// InstallLast is Install for a demon that ends last of all, such as a service for metrics. During shutdown the demon, the
+// tasks spawned in its turns, and theirs, go on without being told, and without a bound of turns, until nothing else is left
+// here that keeps Run from returning. Then they are told, and Run waits for them within the bounds of the policy.
 func (s internals) InstallLast(d Demon) {
 	s.admit(d, isDemon|last)
 	s.installed++
@@ -342,9 +341,8 @@ func (s *Scheduler) drop(t *Task) {
 	s.remove(t)
 }
 
-// letGo is called at the end of Close, and for each abandoned task when its function has returned. The last call frees
-// the rest: wakers and Groups may keep a closed Scheduler for any length of time, and it must keep nothing that its
-// actions and services held.
+// letGo is called at the end of Close, and for each abandoned task when its function has returned. The last call frees the
+// rest: wakers and Groups may keep a closed Scheduler, and it must keep nothing that its actions and services held.
 func (s *Scheduler) letGo() {
 	if s.users.Add(-1) > 0 {
 		return

@@ -3,6 +3,7 @@ package act
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/thread"
@@ -41,27 +42,22 @@ func (s internals) TurnCount() uint64 {
 	return s.ended
 }
 
-// Failure returns Task.Err after an action has returned Failed. It is never nil: if the action gave no error, Failure
-// returns one that says so. A [Child] does the same.
+// Failure returns Task.Err after an action has returned Failed, or an error that says that it gave none.
 func (s internals) Failure() error { return s.failure() }
 
-// Rests reports whether the thread sleeps, or is in neither Run nor Step: then no turn delays remote events. Any
-// goroutine.
+// Rests reports whether no turn delays remote events: the thread sleeps, or is in neither Run nor Step. Any goroutine.
 func (s internals) Rests() bool { return s.asleep.Load() || s.at.Load() == 0 }
 
-// AtPassEnd calls f once, at the end of the present pass: before the thread polls the operating system, sleeps, or
-// leaves Run or Step.
+// AtPassEnd calls f once, at the end of the present pass: before the thread polls, sleeps, or leaves Run or Step.
 func (s internals) AtPassEnd(f func()) { s.passEnds = append(s.passEnds, f) }
 
-// Progress notes something that a shutdown waits for and that is not a turn of a task: see Inactivity of
-// shutdown.Policy.
+// Progress notes something that a shutdown waits for and that is not a turn of a task: see Policy.Inactivity.
 func (s internals) Progress() { s.noteProgress() }
 
 // EndsLast reports whether t ends last of all: see InstallLast.
 func (s internals) EndsLast(t *Task) bool { return t.flags&last != 0 }
 
-// Place returns the number of t among the Tasks of its scheduler, from 1; 0 beyond the first four million. A Task that is used
-// again keeps it.
+// Place returns the number of t among the Tasks of its scheduler, from 1; 0 beyond the first four million.
 func (s internals) Place(t *Task) uint32 { return s.slab.place(t) }
 
 // Kind returns the name of the kind of t: the service that its action belongs to, the name of a function, or a type.
@@ -165,3 +161,79 @@ func (s internals) Resumed() {
 
 // Concluded returns how many shutdowns have been carried out. For simulations.
 func (s internals) Concluded() uint { return s.concluded }
+
+// counts are numbers that a Trace does not see. Only the scheduler's thread touches them.
+type counts struct {
+	passes, posts, timers, remoteEvents uint64
+	offloads, returned                  uint64 // functions given to an Executor, and how many of them have returned
+	ended                               uint64 // tasks that have finished or were dropped
+}
+
+// readyCounted bounds the tasks that are counted one by one.
+const readyCounted = 10_000
+
+// Counts calls add for what the scheduler and its Locals have counted, and for the length of the ready queue.
+func (s internals) Counts(add func(name string, n uint64)) {
+	ready := uint64(0)
+	for t := s.ready.head; t != nil && ready < readyCounted; t = t.next {
+		if ready++; t == s.ready.tail {
+			break
+		}
+	}
+	add("ready", ready)
+	add("tasks", uint64(s.live))
+	add("demons", uint64(s.installed))
+	add("held", uint64(s.held))
+	add("turns_total", s.ended-s.counts.posts)
+	add("passes_total", s.counts.passes)
+	add("posts_total", s.counts.posts)
+	add("timers", uint64(s.timers.Armed()))
+	add("timers_total", s.counts.timers)
+	add("remote_events_total", s.counts.remoteEvents)
+	add("offloads_total", s.counts.offloads)
+	add("offloads", s.counts.offloads-s.counts.returned) // queued and running
+	if x, ok := s.group.cfg.Executor.(executor); ok && s.index == 0 {
+		add("offloads_running", uint64(x.Running())) // without the functions of Reserve
+	}
+	for _, v := range s.made {
+		if c, ok := v.(facts.Counter); ok {
+			c.Counts(add)
+		}
+	}
+}
+
+// status is what a scheduler knows of one of its tasks.
+type status struct {
+	State  string        // ready, running, waiting, offloaded, out of turns, abandoned
+	Told   bool          // of the shutdown in force
+	Timers int           // armed
+	Due    time.Duration // from now until the first of them
+	Turns  uint64        // of all tasks that have had this place
+}
+
+// Status returns what the scheduler knows of t.
+func (s internals) Status(t *Task) status {
+	d := status{State: stateNames[t.state], Told: s.order != nil && t.flags&untold == 0, Turns: t.turn}
+	for tm := t.timers; tm != nil; tm = tm.next {
+		if due := max(0, tm.When()-s.now); d.Timers == 0 || due < d.Due {
+			d.Due = due
+		}
+		d.Timers++
+	}
+	return d
+}
+
+var stateNames = [...]string{
+	ready: "ready", running: "running", waiting: "waiting", offloaded: "offloaded",
+	exhausted: "out of turns", abandoned: "abandoned",
+}
+
+// Order returns the shutdown request that the scheduler obeys, nil if none; for how long it has; and how much time is
+// left, 0 if it has no such bound.
+func (s internals) Order() (order shutdown.Order, since, left time.Duration) {
+	now := s.clock.Monotonic()
+	if s.terms.until > 0 {
+		left = max(0, s.terms.until-now)
+	}
+	return s.order, now - s.ordered, left
+}

@@ -27,8 +27,8 @@ type remoteEvent interface {
 // scheduler, which must not block, it returns a [Blocked]. Once the scheduler is closed, Post returns [ErrClosed], and
 // functions that are still in the inbox are not called. After any error f is not called.
 //
-// The functions of one pass count as one turn: what they write to one connection is sent together. A posted function
-// has no task that could wait: where it may meet a [Blocked], let a task try again.
+// The functions of one pass count as one turn: what they write to one connection is sent together. A posted function has
+// no task that could wait, so where it may meet a [Blocked], spawn one.
 func (s *Scheduler) Post(f func(*Scheduler)) error {
 	if f == nil {
 		panic("act: Post of a nil function")

@@ -135,8 +135,8 @@ func (s *Scheduler) Attach(d Demon) {
 	s.admit(d, isDemon|background)
 }
 
-// KeepRunning adds n, which may be negative, to a count that keeps Run from returning while it is not 0. It is for work
-// that no task waits for, such as sending the last bytes of a connection. It panics if the count would become negative.
+// KeepRunning adds n, which may be negative, to a count that keeps Run from returning while it is above 0. It is for work
+// that no task waits for, such as sending the last bytes of a connection.
 func (s internals) KeepRunning(n int) {
 	s.touch()
 	if s.held+n < 0 {
@@ -193,16 +193,14 @@ func (s *Scheduler) Clock() Clock { return s.clock }
 func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 
 // AtTurnEnd calls x.TurnEnd once, after the present turn has ended, even by a panic, and before its Directive is
-// followed: a wake-up of the task whose turn it was counts for the Wait that it has returned. In a posted function it
-// is called after all posted functions of the pass. Several are called in order. If AtTurnEnd is called between turns,
-// TurnEnd comes after the next one.
+// followed: a wake-up of its task counts for the Wait that it has returned. In a posted function it is called after all
+// of the pass. Several are called in order. Between turns, TurnEnd comes after the next one.
 func (s internals) AtTurnEnd(x interface{ TurnEnd() }) {
 	s.touch()
 	s.ends = append(s.ends, x)
 }
 
-// endTurn calls what AtTurnEnd has collected. Each is removed before it is called: after a panic the rest can still be
-// called.
+// endTurn calls what AtTurnEnd has collected. Each is removed first: after a panic the rest can still be called.
 func (s *Scheduler) endTurn() {
 	for i := 0; i < len(s.ends); i++ { // a TurnEnd may add another
 		x := s.ends[i]
@@ -236,10 +234,8 @@ var (
 )
 
 // Close drops what is left and closes the values of Locals, in reverse order of their making. From then on Post fails and
-// Shutdown does nothing. A closed scheduler keeps nothing alive that actions and Locals have held.
-//
-// Close returns a *shutdown.Cut if something was left, else nil. Further calls return nil. It fails in a turn, and while
-// coroutines live on another thread.
+// Shutdown does nothing. Close returns a *shutdown.Cut if something was left, else nil. Further calls return nil. It fails
+// in a turn, and while coroutines live on another thread.
 func (s *Scheduler) Close() error {
 	if s.closed {
 		return nil
@@ -289,8 +285,7 @@ func (s *Scheduler) close(c io.Closer) {
 	}
 }
 
-// touch lets the race detector see a call from another goroutine: every method that belongs to the scheduler's thread
-// writes this plain word.
+// touch lets the race detector see a call from another goroutine: every method of the scheduler's thread writes this word.
 func (s *Scheduler) touch() {
 	if race.Enabled {
 		s.word++
