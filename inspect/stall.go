@@ -164,11 +164,11 @@ func (all *stalls) findings() (found []string) {
 		if s.At != "" {
 			what += " at " + s.At
 		}
+		why := "which is " + s.why()
 		if s.Cause == unknown && s.Detail == "" {
-			found = append(found, fmt.Sprintf("Scheduler %d is held up by %s. Why is not known.", s.Scheduler, what))
-			continue
+			why = "for a reason that is not known"
 		}
-		found = append(found, fmt.Sprintf("Scheduler %d is held up by %s, which is %s.", s.Scheduler, what, s.why()))
+		found = append(found, fmt.Sprintf("Scheduler %d is held up by %s, %s.", s.Scheduler, what, why))
 	}
 	return found
 }

@@ -94,12 +94,11 @@ func rate(now, before uint64, passed time.Duration) string {
 	if passed <= 0 || now < before {
 		return "-"
 	}
-	switch n := float64(now-before) / passed.Seconds(); {
-	case n > 0 && n < 10:
+	n := float64(now-before) / passed.Seconds()
+	if n > 0 && n < 10 {
 		return fmt.Sprintf("%.2g", n)
-	default:
-		return fmt.Sprintf("%.0f", n)
 	}
+	return fmt.Sprintf("%.0f", n)
 }
 
 func percent(part, of time.Duration) string {
