@@ -28,6 +28,7 @@ require (
 	github.com/gobwas/httphead v0.1.0 // indirect
 	github.com/panjf2000/ants/v2 v2.11.3 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 )
 
