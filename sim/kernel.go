@@ -190,10 +190,10 @@ func (v *view) Accept(fd int) (int, error) {
 
 func (v *view) accept(l *listening) (int, error) {
 	reg := l.watchedBy(v.p)
-	if err := v.noFile(l); err != nil {
+	if v.isShort(l) {
 		v.lacked = v.w.now
 		v.checkAccepts()
-		return -1, err
+		return -1, v.shortOf
 	}
 	if len(l.queue) == 0 {
 		if reg != nil {
@@ -227,20 +227,15 @@ func (k *kernel) checkAccepts() {
 	}
 }
 
-// noFile returns the error if there is no free descriptor. As in accept4, that is checked first, so the error does not
-// show whether a connection is there.
-func (v *view) noFile(l *listening) error {
-	w := v.w
-	switch {
-	case w.now < v.short:
-		return v.shortOf
-	case len(l.queue) > 0 && w.fault(noDescriptors, v.kernel):
-		d := &w.dice[faults]
+// isShort reports whether a fault leaves no descriptor. As in accept4, that is checked first, so the error does not show whether a
+// connection is there.
+func (v *view) isShort(l *listening) bool {
+	w, d := v.w, &v.w.dice[faults]
+	if w.now >= v.short && len(l.queue) > 0 && w.fault(noDescriptors, v.kernel) {
 		v.short = w.now + w.lasts(time.Millisecond, time.Second)
 		v.shortOf = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}[d.below(4)]
-		return v.shortOf
 	}
-	return nil
+	return w.now < v.short
 }
 
 // stream is get for calls on connections. A scheduler must not use a connection that another one watches.
