@@ -21,7 +21,7 @@ type Chain struct {
 	stages []link // static ones at even places
 }
 
-// Begin returns a chain of one static stage, which Then continues.
+// Begin returns a chain of one static stage, where tasks begin. Continue it with Then: a Kind needs a dynamic stage, too.
 func Begin(static string) *Chain { return &Chain{[]link{{name: static}}} }
 
 // Then returns a chain that continues c with a dynamic stage, whose work the processor with that id does, and the
@@ -45,7 +45,7 @@ func (c *Chain) check(say require) {
 // storable reports whether all stores can keep a name.
 func storable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, "\x00") }
 
-// Stages returns the names of all stages in order. The first is where tasks begin, the last where they end.
+// Stages returns the names of all stages in order. Tasks begin at the first and end at the last. Any goroutine.
 func (c *Chain) Stages() []string {
 	names := make([]string, len(c.stages))
 	for i, s := range c.stages {

@@ -24,7 +24,7 @@ import (
 
 // Config configures an Engine. Store, Kinds and Processors are required; the zero value of any other field is useful.
 type Config struct {
-	// Store keeps the tasks. Engines that share it share the work.
+	// Store keeps the tasks. Engines that share a store share its tasks: each task is worked on by one of them at a time.
 	Store store.Store
 
 	// Kinds has the kinds of task that this engine knows, by name. It claims no others. With many kinds, a claim takes
@@ -41,7 +41,7 @@ type Config struct {
 	// that has it.
 	Processors map[string]Processor
 
-	// Upkeep has periodic tasks, and how long ended tasks are kept.
+	// Upkeep has the periodic tasks, and says how long ended tasks are kept. The zero Upkeep has no tasks and keeps all.
 	Upkeep Upkeep
 
 	// Middleware is put around the processor of each stage, the first one outside, whenever a stage begins. Each returns a
@@ -97,7 +97,7 @@ type Config struct {
 
 // Kind configures the tasks of one kind: their chain, and how they are tried. Only Chain is required.
 type Kind struct {
-	// Chain is required.
+	// Chain has the stages of the tasks: see Begin. It is required.
 	Chain *Chain
 
 	// Workers is how many tasks of the kind the engine works on at a time; 0 means no bound but Config.Workers. Each engine
@@ -110,7 +110,7 @@ type Kind struct {
 	// a kind with the same Chain.
 	Priority int
 
-	// Queue is the queue of the kind's tasks, for Config.Queues. "" is the default queue.
+	// Queue is the name of the queue of the kind's tasks; "" is the default queue. Config.Queues chooses among queues.
 	Queue string
 
 	// Attempts is how often a stage is tried until it has failed for good; 0 means 5. A lost worker counts as an
@@ -177,7 +177,7 @@ type host interface {
 
 // Errors of an Engine.
 var (
-	// ErrRunning is the error of Run and Setup while the engine runs.
+	// ErrRunning is the error of Run and Setup while the engine runs already.
 	ErrRunning = errors.New("stage: the engine is running already")
 	// ErrUnknownKind is the error of methods that are given a kind that Config.Kinds does not have.
 	ErrUnknownKind = errors.New("stage: the engine does not know this kind of task")
@@ -399,7 +399,7 @@ func (e *Engine) ResumeKind(ctx context.Context, kind string) (bool, error) {
 	return ok, err
 }
 
-// Store returns Config.Store, for example to get or list tasks.
+// Store returns Config.Store, for example to get or list tasks. Any goroutine.
 func (e *Engine) Store() store.Store { return e.cfg.Store }
 
 func (e *Engine) where() host {

@@ -25,7 +25,7 @@ import (
 // from the latest tick. The record of a name that is no longer used stays; if the name comes back, the ticks until then
 // were missed. Ticks at nearly the same time share a call of the store, 1000 at most, so one may be run 100 ms late.
 type Periodic struct {
-	// Kind is one of Config.Kinds.
+	// Kind is the kind of the task, one of Config.Kinds.
 	Kind string
 
 	// Data returns the data of the task of a tick. nil means the tick in the form of 2026-05-01T10:00:00.000Z, which
@@ -52,7 +52,7 @@ type Periodic struct {
 // summer time skips an hour later on that day, and a time that comes twice in autumn is two ticks. See
 // e2e/libraries/cron_test.go.
 type Schedule interface {
-	// Next returns the first tick after t, or the zero Time if there is none.
+	// Next returns the first tick after t, which is in UTC, or the zero Time if there is none.
 	Next(t time.Time) time.Time
 }
 

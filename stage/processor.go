@@ -28,7 +28,7 @@ type Processor func(ctx context.Context, t *store.Task) (store.Commit, error)
 // A request through this engine is seen at once, and a request from elsewhere with the next heartbeat.
 func CheckSuspended(ctx context.Context) error { return context.Cause(ctx) }
 
-// ErrTimeout is the cause with which the context of a processor ends after Kind.Timeout.
+// ErrTimeout is the cause (context.Cause) with which the context of a processor ends after Kind.Timeout.
 var ErrTimeout = errors.New("stage: the processor has taken too long")
 
 // ErrInterrupted is the cause with which the context of a processor ends when the engine stops, and the error of Fire after Stop.

@@ -15,10 +15,10 @@ import (
 //	map[string]stage.Processor{"load": reports.Processor(load)}
 //	id, err := reports.Enqueue(ctx, engine, Month{2026, time.May})
 type Typed[T any] struct {
-	Kind string // of Config.Kinds
+	Kind string // the name of the kind, in Config.Kinds
 }
 
-// Enqueue is Engine.Enqueue with v as the Data.
+// Enqueue is [Engine.Enqueue] with v as the Data. It also fails if v cannot be marshalled.
 func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (store.ID, error) {
 	data, err := k.Data(v)
 	if err != nil {
@@ -27,7 +27,7 @@ func (k Typed[T]) Enqueue(ctx context.Context, e *Engine, v T) (store.ID, error)
 	return e.Enqueue(ctx, k.Kind, data)
 }
 
-// NewTask is Engine.NewTask with v as the Data.
+// NewTask is [Engine.NewTask] with v as the Data. It also fails if v cannot be marshalled.
 func (k Typed[T]) NewTask(e *Engine, v T) (store.NewTask, error) {
 	data, err := k.Data(v)
 	if err != nil {
@@ -36,7 +36,7 @@ func (k Typed[T]) NewTask(e *Engine, v T) (store.NewTask, error) {
 	return e.NewTask(k.Kind, data)
 }
 
-// Data returns v as Data, for Periodic.Data.
+// Data returns v as JSON, for a function that returns Data, such as Periodic.Data. It fails if v cannot be marshalled.
 func (k Typed[T]) Data(v T) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -45,7 +45,7 @@ func (k Typed[T]) Data(v T) ([]byte, error) {
 	return data, nil
 }
 
-// Value returns the value that is the Data of t.
+// Value returns the Data of t, unmarshalled, or the error of encoding/json. Processors made by Processor need not call it.
 func (k Typed[T]) Value(t *store.Task) (v T, err error) {
 	if err := json.Unmarshal(t.Data, &v); err != nil {
 		return v, fmt.Errorf("stage: data of %v: %w", t, err)
@@ -66,7 +66,7 @@ func (k Typed[T]) Result(ctx context.Context, e *Engine, id store.ID) (v T, err 
 	return k.Value(&t)
 }
 
-// SetData is Tx.SetData with v as the Data. A Commit returns the error.
+// SetData is [store.Tx].SetData with v as the Data. It fails if v cannot be marshalled; the Commit then returns that error.
 func (k Typed[T]) SetData(tx store.Tx, v T) error {
 	data, err := k.Data(v)
 	if err == nil {

@@ -20,10 +20,10 @@ type Config struct {
 	// password are configured there, too.
 	Connection string
 
-	// Pool, unless it is nil, takes the place of Connection.
+	// Pool configures the pool of connections, in place of Connection. nil means that Connection does.
 	Pool *pgxpool.Config
 
-	// Schema has the tables; "" means daimon. Stores with the same schema share their tasks.
+	// Schema is the PostgreSQL schema that has the tables; "" means daimon. Stores with the same schema share their tasks.
 	Schema string
 
 	// Pooler says that there is a pooler in transaction mode, such as PgBouncer, between the store and PostgreSQL. Then

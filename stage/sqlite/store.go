@@ -20,7 +20,7 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Config configures a Store. The zero Config is useful.
+// Config configures a Store: see [Open]. The zero Config is safe: each call waits for the disk.
 type Config struct {
 	// Busy is how long a write waits for other writes before it fails with an error that says so; 0 means 10 s. Writes
 	// of this process run in the order of the calls; there is no order between processes.
@@ -140,7 +140,7 @@ func (s *tasks) setUp(ctx context.Context) error {
 	return s.failed("open", s.patiently(ctx, begun, s.prepare))
 }
 
-// Close closes all connections. Calls under way finish first, or fail; later calls fail.
+// Close closes all connections: call it when the engines have stopped. Calls under way finish or fail; later calls fail.
 func (s *Store) Close() error { return errors.Join(s.reader.Close(), s.writer.Close()) }
 
 // DB returns the connections for reading, for your own queries: at most four. They cannot write: see

@@ -100,10 +100,10 @@ type Store interface {
 	// under way that began before the pause. There need not be any task of the kind.
 	SetPaused(ctx context.Context, kind string, paused bool) (bool, error)
 
-	// Paused returns the kinds that are paused, in the order of their bytes.
+	// Paused returns the kinds that are paused (see SetPaused), in the order of their bytes.
 	Paused(ctx context.Context) ([]string, error)
 
-	// Get returns the task as it is now. The error may be ErrNotFound.
+	// Get returns the task as it is now. The error is ErrNotFound if the store does not have the task (any more).
 	Get(ctx context.Context, id ID) (Task, error)
 
 	// Failures returns the records of the attempts of a task that have failed, of all its stages, in order: the latest
@@ -132,94 +132,94 @@ type Store interface {
 
 // NewTask is a task to be enqueued. NewTask of a stage.Engine makes one, at the first stage of the chain.
 type NewTask struct {
-	Kind, Stage string // the kind, and the first stage of its chain
-	Data        []byte // Task.Data
+	Kind, Stage string // the kind of the task, and the first stage of the kind's chain
+	Data        []byte // what the task is about, for its processors: see Task.Data. The store keeps a copy
 	// The task is due After that long from now, by the store's clock, and not before At. With neither, or with times
 	// that have passed, it is due at once. A time after the year 9999 means the end of that year. An engine claims the
 	// task at most one and a half times stage.Config.Poll late. A task that is suspended and resumed is due at once.
 	After time.Duration
 	At    time.Time
 
-	// A Key, unless it is "", makes the task the only one of its Kind with that Key: if such a task was enqueued less than
-	// Within ago, by the store's clock, nothing is added, and the number of that task stands for this one. A Within of 0
-	// means: as long as the store has that task. A task that is deleted loses its Key. So an Enqueue may be repeated when its
-	// answer was lost. Of tasks with the same Kind and Key in one call the first one counts.
+	// A Key, unless it is "", makes the task the only one of its Kind with that Key (an idempotency key): if such a task was
+	// enqueued less than Within ago, by the store's clock, nothing is added, and Enqueue returns the number of that task.
+	// A Within of 0 means: as long as the store has that task. A task that is deleted loses its Key. So an Enqueue may be
+	// repeated when its answer was lost. Of tasks with the same Kind and Key in one call the first one counts.
 	Key    string
 	Within time.Duration
 }
 
-// MaxKey bounds NewTask.Key, in bytes.
+// MaxKey is the length of the longest NewTask.Key, in bytes. Enqueue fails with a longer one.
 const MaxKey = 256
 
 // Tick is a tick of a periodic task that an engine wants to run: an argument of Store.Tick.
 type Tick struct {
-	Name  string    // of the periodic task
-	Last  time.Time // the record that the engine knows; the zero Time if it knows none
-	Next  time.Time // in whole milliseconds
-	Tasks []NewTask // to be enqueued
+	Name  string    // the name of the periodic task, in stage.Upkeep.Periodic
+	Last  time.Time // the latest tick that the engine knows of; the zero Time if it knows none
+	Next  time.Time // the tick to run, in whole milliseconds
+	Tasks []NewTask // the tasks to enqueue, if no other engine has run the tick
 }
 
-// Claim is a worker's request for tasks.
+// Claim is a worker's request for tasks: the argument of Store.Claim.
 type Claim struct {
 	Ticket                // the name of this claim
-	Worker string         // becomes Task.Worker
-	Kinds  []string       // of the tasks
-	Limit  int            // of the tasks in all
-	Most   map[string]int // of a kind, in addition to Limit; a kind without an entry has no bound of its own
-	Length time.Duration  // of the lease
+	Worker string         // the name of the worker, which becomes Task.Worker
+	Kinds  []string       // the kinds to claim tasks of
+	Limit  int            // the most tasks to claim
+	Most   map[string]int // the most tasks of a kind, within Limit; a kind without an entry has no bound of its own
+	Length time.Duration  // how long the leases last, from the claim
 
-	// Priorities has the priorities of kinds; a kind without an entry has 0.
+	// Priorities has the priorities of kinds: tasks of a kind with a higher one come first. A kind without an entry has 0.
 	Priorities map[string]int
 
-	// Shows says at which stages the claim shows tasks. A task that has no entry stays at the stage at which it is found.
+	// Shows says to which stages the claim moves tasks. A task that has no entry stays at the stage at which it is found.
 	Shows []Show
 }
 
-// Ticket names a claim.
+// Ticket identifies a claim, so that an engine whose claim had no answer can ask what it was given: see Store.Claimed.
 type Ticket struct {
-	Engine int64 // chosen at random by each engine
-	Number int64 // rises from one claim of the engine to the next
+	Engine int64 // identifies the engine, which has chosen it at random
+	Number int64 // the number of the claim; each claim of an engine has a higher one than those before
 }
 
 // Show tells a claim to which stage to move the tasks of a kind that it finds at a stage: to the dynamic stage on which
 // the worker begins. There is one at most for each Kind, Found and Lost.
 type Show struct {
-	Kind  string
-	Found string // the stage at which the task is found
-	Lost  bool   // only tasks in processing, whose workers were lost; otherwise only others
+	Kind  string // the kind of the tasks
+	Found string // the stage at which the claim finds the tasks
+	Lost  bool   // true for tasks whose workers were lost (they are InProcessing), false for all others
 
-	Stage    string // at which the task is from now on
-	Attempts int    // added to Task.Attempt
+	Stage    string // the stage to which the claim moves the tasks
+	Attempts int    // what the claim adds to Task.Attempt
 }
 
 // Passage is the step from a dynamic stage to the static one after it: an argument of Store.Finish.
 type Passage struct {
-	From, To string // a dynamic stage and the static one after it
-	Last     bool   // To is the last stage of the chain
+	From, To string // the dynamic stage that has ended, and the static stage that the task reaches
+	Last     bool   // whether To is the last stage of the chain, and so the task has finished
 }
 
 // Return says how a worker gives a task back: an argument of Store.Return.
 type Return struct {
-	Stage   string        // a static one, unless the chain knows of none
-	Status  Status        // Normal, Resumed, Suspended or Failed
-	Attempt int           // becomes Task.Attempt
-	Failure string        // becomes Task.Failure
-	Runs    bool          // the task may be claimed again,
-	After   time.Duration // that long from now
+	Stage   string        // the stage to which the task goes back: its last static one, if the chain has that
+	Status  Status        // the task's status from now on: Normal, Resumed, Suspended or Failed
+	Attempt int           // the new Task.Attempt
+	Failure string        // the new Task.Failure; "" for none
+	Runs    bool          // whether the task may be claimed again; if not, it is never due
+	After   time.Duration // with Runs: how long from now until the task is due
 
-	Progress Progress // of the stage at which the task was
+	Progress Progress // the progress of the stage at which the task was; the zero Progress for none
 }
 
 // Failure is the record of an attempt that has failed: see Store.Failures. If the worker was lost, the record is made
 // when the task is claimed again.
 type Failure struct {
-	Stage   string    // at which the task was
-	Attempt int       // Task.Attempt afterwards
-	Time    time.Time // of the failure, by the store's clock
-	Text    string    // the text in Task.Failure, or "stage: the worker was lost"
+	Stage   string    // the stage at which the attempt failed
+	Attempt int       // how many attempts of that stage had failed then, this one included
+	Time    time.Time // when it failed, by the store's clock
+	Text    string    // why: the text of Task.Failure, or "stage: the worker was lost"
 }
 
-// Renewal asks Store.Heartbeat to renew a lease, and to keep the progress of its task.
+// Renewal is the renewal of one lease, with progress of its task that the store keeps: an argument of Store.Heartbeat.
 type Renewal struct {
 	Lease
 	Progress
@@ -227,38 +227,38 @@ type Renewal struct {
 
 // Progress is the progress that a processor has noted. The zero Progress is none, and leaves earlier progress as it is.
 type Progress struct {
-	Stage string // the dynamic one that is worked on; for a task at another stage the Progress counts for nothing
-	Data  []byte // at most 4096 bytes; the store keeps a copy
+	Stage string // the dynamic stage that the progress is of; the store ignores a Progress of another stage
+	Data  []byte // the progress, at most 4096 bytes; the store keeps a copy
 }
 
 // Selection says which tasks Store.List returns. A zero field matches all tasks.
 //
 // To read page by page, set Limit, and After, or Before with Newest, to the number of the last task of the page before.
 type Selection struct {
-	Kind    string
-	Stage   string
-	Status  Status
-	After   ID   // only tasks with a higher number
-	Before  ID   // only tasks with a lower number; 0 means no bound
-	Limit   int  // 0 means no limit
-	Running bool // only tasks for which Task.Runs is true
-	Ended   bool // only tasks for which Task.Ended is true
-	IDs     []ID // only tasks with one of these numbers; nil means all. The store reads no other tasks
-	Newest  bool // the highest numbers first
+	Kind    string // only tasks of this kind; "" means all
+	Stage   string // only tasks at this stage; "" means all
+	Status  Status // only tasks with this status; "" means all
+	After   ID     // only tasks with a higher number
+	Before  ID     // only tasks with a lower number; 0 means no bound
+	Limit   int    // the most tasks to return; 0 means no limit
+	Running bool   // only tasks for which Task.Runs is true
+	Ended   bool   // only tasks for which Task.Ended is true
+	IDs     []ID   // only tasks with one of these numbers; nil means all. The store reads no other tasks
+	Newest  bool   // in order of falling numbers: the newest first
 }
 
 // Count is the number of tasks of a kind that are at a stage in a status: see Store.Counts.
 type Count struct {
-	Kind, Stage string
-	Status      Status
-	N           int // above 0
+	Kind, Stage string // the kind of the tasks, and the stage that they are at
+	Status      Status // the status of the tasks
+	N           int    // how many tasks there are, above 0
 }
 
 // Tx is the transaction in which a stage ends: rows that are written in it become visible together with the static
 // stage, or not at all. The documentation of a store in SQL says how a Commit gets at its transaction. A Tx is good
 // until the Commit that it was given to returns.
 type Tx interface {
-	// SetData replaces Task.Data, for the next stage and for all readers.
+	// SetData replaces Task.Data, for the next stage and for all readers, when the Commit succeeds. The store keeps a copy.
 	SetData([]byte)
 }
 
@@ -283,7 +283,7 @@ type Watcher interface {
 // Hint says that a task of a kind has become due, that the pause of a kind has ended, or that there is a request to the
 // worker that holds a task.
 type Hint struct {
-	Kind     string // "" if Wanted is set
+	Kind     string // the kind that has a task due, or whose pause has ended; "" if Wanted is set
 	Wanted   ID     // the task for whose worker there is a request; 0 if Kind is set
 	Enqueuer int64  // the engine that has enqueued the task, as in Ticket.Engine; 0 for another change, or if the store does not know
 }
@@ -295,12 +295,12 @@ var (
 	ErrNotFound = errors.New("stage: no such task")
 	// ErrLeaseLost says that another worker may hold the task: nothing of the stage is stored any more.
 	ErrLeaseLost = errors.New("stage: lease lost")
-	// ErrSuspended says that there is a request to suspend the task.
+	// ErrSuspended says that there is a request to suspend the task: its worker stops and gives the task back.
 	ErrSuspended = errors.New("stage: suspended")
 	// ErrCanceled says that there is a request to cancel the task; as the error of Task.Err, that it was cancelled.
 	ErrCanceled = errors.New("stage: canceled")
 
-	// ErrFailed is in the error of a task that has failed for good: see Task.Err.
+	// ErrFailed is wrapped by the error of a task that has failed for good: see Task.Err.
 	ErrFailed = errors.New("stage: failed for good")
 
 	// ErrPermanent marks an error with which it is in vain to try again: see stage.Permanent.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ID is the number of a task: above 0, and never given twice by a store.
+// ID is the number of a task: above 0, and never given twice by a store. Enqueue returns it.
 type ID int64
 
 // Status is the state of a task, in addition to the stage that it has reached.
@@ -23,21 +23,21 @@ type Status string
 
 // The statuses. Stores keep these texts.
 const (
-	Normal       Status = "NORMAL"        // new, between two workers, or finished
-	InProcessing Status = "IN_PROCESSING" // a worker holds it, under a lease
-	Suspended    Status = "SUSPENDED"     // at its last static stage, until it is resumed
-	Resumed      Status = "RESUMED"       // to be claimed again
-	Failed       Status = "ERROR"         // a stage has failed; see Task.Due
-	Canceled     Status = "CANCELLED"     // at its last static stage, for good
+	Normal       Status = "NORMAL"        // not held by a worker: new, given back, or finished (see Task.Finished)
+	InProcessing Status = "IN_PROCESSING" // a worker holds the task, under a lease
+	Suspended    Status = "SUSPENDED"     // nobody works on the task until it is resumed
+	Resumed      Status = "RESUMED"       // resumed after a suspension, and not claimed yet
+	Failed       Status = "ERROR"         // a stage has failed: it is tried again at Task.Due, or never if that is zero
+	Canceled     Status = "CANCELLED"     // cancelled, which is final
 )
 
 // Task is a snapshot of a task in a store. It is a record, not a task of a scheduler, which is an act.Task.
 type Task struct {
 	ID     ID     // the number that Enqueue has returned
-	Kind   string // names its chain
-	Stage  string // the dynamic one while it is being worked on, else the last static one
-	Status Status // what is being done about it
-	Wanted Status // the request to its worker: Suspended, Canceled, or "" for none
+	Kind   string // the kind of the task, which determines its chain of stages
+	Stage  string // the dynamic stage that a worker is at, otherwise the latest static stage that the task has reached
+	Status Status // whether the task is held, waits, is suspended, has failed or is cancelled
+	Wanted Status // what its worker is asked for: Suspended, Canceled, or "" for nothing
 
 	// Data is the data of the enqueued task, or the data that its latest finished stage has set (see Tx.SetData); nil
 	// if that is empty. Caller and store never share the bytes.
@@ -59,12 +59,13 @@ type Task struct {
 	// The zero Time means never: the task is finished, suspended, cancelled, or has failed for good.
 	Due time.Time
 
-	// Worker holds the task, or was the last to. Token, the fencing token, rises with each claim.
+	// Worker is the name (stage.Config.Worker) of the worker that holds the task or was the last to hold it. Token is
+	// the fencing token: it rises with each claim.
 	Worker string
 	Token  int64
 
-	Created time.Time // by the store's clock
-	Changed time.Time // the last transition; heartbeats do not count
+	Created time.Time // when the task was enqueued, by the store's clock
+	Changed time.Time // the latest transition of the task, by the same clock; heartbeats do not count
 }
 
 // String returns the kind and the number of the task, for logs.
@@ -74,10 +75,10 @@ func (t *Task) String() string { return fmt.Sprintf("%s %d", t.Kind, t.ID) }
 // for good, it is not.
 func (t *Task) Runs() bool { return !t.Due.IsZero() }
 
-// Finished reports whether the task has reached the last stage of its chain.
+// Finished reports whether the task has reached the last stage of its chain, which is success.
 func (t *Task) Finished() bool { return t.Status == Normal && !t.Runs() }
 
-// Ended reports whether the task has come to an end: it is finished or cancelled, or has failed for good.
+// Ended reports whether the task has come to an end: it is finished or cancelled, or has failed for good. Err says which.
 func (t *Task) Ended() bool { return !t.Runs() && t.Status != Suspended }
 
 // Err returns nil if the task has finished, or has not ended. Otherwise it returns why it has not finished: ErrCanceled, or an
@@ -93,12 +94,12 @@ func (t *Task) Err() error {
 	return nil
 }
 
-// Lease returns the lease of the present holder, for the methods of a Store that take one.
+// Lease returns the lease under which the task was held when t was read, for the methods of a Store that take one.
 func (t *Task) Lease() Lease { return Lease{t.ID, t.Token} }
 
 // Lease is the right to change a task. It begins with a claim, and ends by the clock of the store unless heartbeats renew
 // it, or when the holder gives the task back. Its fencing token keeps earlier holders from changing anything.
 type Lease struct {
-	Task  ID
-	Token int64
+	Task  ID    // the task that the lease is for
+	Token int64 // the fencing token, Task.Token of the claim
 }

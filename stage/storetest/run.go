@@ -11,9 +11,9 @@ import (
 	"github.com/daimon-go/daimon/stage/store"
 )
 
-// Harness is an empty store, with the functions that a test needs in addition.
+// Harness is a store to be tested, empty, and what the tests need to control it: see Run.
 type Harness struct {
-	Store store.Store
+	Store store.Store // the store, without tasks
 
 	// Again returns a second connection to the same tasks, as another process has it. For a store of one process it
 	// returns Store.
