@@ -22,11 +22,11 @@ import (
 // An Action that is an io.Closer is closed on the scheduler's thread when its task leaves the scheduler, whether it has
 // finished or was dropped.
 type Action interface {
-	// Act takes one turn.
+	// Act takes one turn of t and returns what comes next. It is called on the scheduler's thread, and must not block.
 	Act(t *Task) Directive
 }
 
-// Func makes an Action of a function, as http.HandlerFunc makes a Handler of one.
+// Func makes an [Action] of a function, as http.HandlerFunc makes a Handler of one. Each turn is a call.
 type Func func(t *Task) Directive
 
 // Act calls f. It panics if f is nil.
@@ -66,7 +66,7 @@ func (d Directive) String() string {
 	return [...]string{Yield: "Yield", Wait: "Wait", Async: "Async", Done: "Done", Failed: "Failed"}[d]
 }
 
-// Finished reports whether d is final: Done or Failed.
+// Finished reports whether d is final: Done or Failed. The action that has returned it gets no further turn.
 func (d Directive) Finished() bool { return d >= Done }
 
 // Stopper is an Action that is told to shut down. Stop is called on the scheduler's thread, between turns, once for
@@ -74,7 +74,7 @@ func (d Directive) Finished() bool { return d >= Done }
 // waiting task gets one turn, so an action may call [Task.Order] there instead of implementing Stop. An action that
 // does neither goes on as before. A parent forwards Stop to its children, as [Child] does.
 type Stopper interface {
-	// Stop tells the action of the shutdown request o.
+	// Stop tells the action, a part of the task t, of the shutdown request o. It must not block.
 	Stop(t *Task, o shutdown.Order)
 }
 

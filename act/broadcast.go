@@ -23,7 +23,8 @@ type Audience struct {
 	of    []int // receivers, by the index of their scheduler; under Group.broadcasting
 }
 
-// Join adds a receiver on s. After Join has returned, broadcasts to a reach s.
+// Join adds a receiver on s. After Join has returned, broadcasts to a reach s, until Leave was called as often as Join.
+// It panics if s is of another Group than earlier receivers. Any goroutine.
 func (a *Audience) Join(s *Scheduler) {
 	s.group.broadcasting.Lock()
 	defer s.group.broadcasting.Unlock()
@@ -37,7 +38,7 @@ func (a *Audience) Join(s *Scheduler) {
 }
 
 // Leave removes a receiver on s, and reports whether no receiver is left on any scheduler, so that a may be forgotten.
-// Earlier broadcasts may still reach s. Leave panics if there is no receiver on s.
+// Earlier broadcasts may still reach s. Leave panics if there is no receiver on s. Any goroutine.
 func (a *Audience) Leave(s *Scheduler) (empty bool) {
 	s.group.broadcasting.Lock()
 	defer s.group.broadcasting.Unlock()

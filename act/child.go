@@ -24,7 +24,7 @@ import (
 //
 // A type that has something to close itself overrides Close and Abandon: exactly one of them is called (see [Abandoner]).
 type Child struct {
-	Action Action // nil: none yet
+	Action Action // the action to forward to; nil means none yet
 
 	err    *error // why it failed
 	status childStatus
@@ -77,7 +77,7 @@ func (c *Child) child() Action { return c.Action }
 
 func (c *Child) fail(err error) { c.status, c.err = c.status|childFailed, &err }
 
-// Stop forwards a shutdown request to the action, unless it has finished.
+// Stop forwards a shutdown request to the action if it is a [Stopper] and has not finished. A parent calls it in its Stop.
 func (c *Child) Stop(t *Task, o shutdown.Order) {
 	if c.Action != nil && c.status&^childTold == 0 {
 		c.status = childTold
@@ -95,7 +95,7 @@ func (c *Child) Abandon() Action {
 	return abandon(c.Action)
 }
 
-// Close closes the action if it is an io.Closer. Only the first call does.
+// Close closes the action if it is an io.Closer, and returns its error. Further calls do nothing and return nil.
 func (c *Child) Close() error {
 	if c.status&childGone != 0 {
 		return nil
@@ -115,7 +115,7 @@ func (c *Child) Describe(d *Description) {
 	}
 }
 
-// String returns the [Name] of the action, even after its end.
+// String returns the [Name] of the action, even after the action has ended.
 func (c *Child) String() string { return Name(c.Action) }
 
 func stopAction(t *Task, o shutdown.Order, a Action) {

@@ -24,7 +24,7 @@ type Config struct {
 	// NewGroup counts once.
 	Schedulers int
 
-	// Threads says which threads the schedulers of Group.Run have: Locked by default.
+	// Threads says which threads the schedulers of Group.Run have. The zero value is Locked: one thread for each scheduler.
 	Threads Threads
 
 	// CPUs lists the CPUs of Bound threads, by the kernel's numbers: the first scheduler gets the first one, and so on,
@@ -67,10 +67,11 @@ type Config struct {
 	// first ten in a second and then every hundredth. zap.NewNop() writes nothing.
 	Logger *zap.Logger
 
-	// Trace has functions that are called as things happen; nil means none. [MultiTrace] joins several.
+	// Trace has functions that are called when tasks begin and end, and at each turn and pass, for tests and measurements.
+	// nil means none. [MultiTrace] joins several.
 	Trace *Trace
 
-	// Clock gives the time; nil means the system clock.
+	// Clock gives the time to timers, logs and [Scheduler.Now]. nil means the system clock, which is right outside of tests.
 	Clock Clock
 
 	// Crash lets a panic of an action end the process instead of failing its task. A panic in a function of Offload or
@@ -82,7 +83,7 @@ type Config struct {
 type Threads uint8
 
 const (
-	// Locked schedulers have a thread of their own, which the kernel may move between CPUs.
+	// Locked schedulers have a thread of their own, which the kernel may move between CPUs. It is right for most servers.
 	Locked Threads = iota
 	// Bound schedulers have a thread of their own, each bound to one of Config.CPUs. It is for a machine, or for CPUs,
 	// that no other program uses: a bound thread waits for its CPU even while others are idle. docs/cpus.md has
@@ -97,12 +98,12 @@ const (
 	Stepped
 )
 
-// Clock gives the time. Its methods are called from any goroutine.
+// Clock gives the time to the schedulers of a Group. Implement one for tests. Its methods are called from any goroutine.
 type Clock interface {
 	// Monotonic returns the time since some fixed moment, the same for all schedulers of a Group. It is not negative
 	// and never goes back.
 	Monotonic() time.Duration
-	// Wall returns the time of day; it may jump.
+	// Wall returns the time of day, as time.Now does. It may jump.
 	Wall() time.Time
 }
 

@@ -14,11 +14,11 @@ import (
 // while a function runs that the action has offloaded (Async). It must not block, wake or change anything. It need not
 // mention timers of the task: the scheduler knows them.
 type Describer interface {
-	// Describe adds to d what the action waits for.
+	// Describe adds to d what the action waits for, by calls of its WaitsFor and Of. It must not block.
 	Describe(d *Description)
 }
 
-// Description collects what a [Describer] says of itself.
+// Description collects what a [Describer] says of itself: its name, and what it waits for. Only a call of Describe has one.
 type Description struct {
 	// Name is a name of the action for the pages of package inspect. It must not contain anything that clients have
 	// chosen, such as the path of a request. "" stands for the [Name] of the action.

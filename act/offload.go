@@ -40,7 +40,7 @@ func (t *Task) Offload(f func()) Directive {
 // there is none. The scheduler closes that part when the function has returned. A parent forwards Abandon to the child
 // that returned Async, as [Child] does.
 type Abandoner interface {
-	// Abandon closes the parts that the function does not need, and returns the rest.
+	// Abandon closes the parts that the function does not need, and returns the rest, or nil. It must not block.
 	Abandon() Action
 }
 
@@ -130,9 +130,9 @@ func catch(f func()) (p *Panic) {
 // It fails with the error of F. A shutdown does not end it. If it is closed before F has returned, the result is
 // ignored, and F no longer keeps Run from returning.
 type Call[T any] struct {
-	F     func() (T, error) // nil panics in the first turn
-	On    Executor          // calls F; nil: the Group's Executor
-	Value T                 // what F returned, after Done
+	F     func() (T, error) // the function to call; it may block. Without one the first turn panics
+	On    Executor          // what calls F; nil means the Group's Executor
+	Value T                 // the value that F returned: valid when the Call is Done
 
 	under *call[T]
 	err   error
@@ -168,14 +168,15 @@ func (c *Call[T]) Act(t *Task) Directive {
 	return Done
 }
 
-// Describe implements [Describer]: while F runs, the Call waits for it.
+// Describe implements [Describer]: while F runs, it names F as what the task waits for.
 func (c *Call[T]) Describe(d *Description) {
 	if c.under != nil && !c.under.over {
 		d.WaitsFor("a function on another goroutine: " + Name(c.F))
 	}
 }
 
-// Close ignores the result of an F that has not returned. The Call has then failed with [ErrDropped].
+// Close makes the Call ignore F's result if F has not returned: the Call has then failed with [ErrDropped]. F is not
+// interrupted. Close is for the scheduler's thread, and returns nil.
 func (c *Call[T]) Close() error {
 	if c.under != nil {
 		c.under.waker = Waker{}
@@ -220,7 +221,7 @@ func (u *call[T]) handle(s *Scheduler) {
 // functions at a time, which do not queue behind others: the functions of bridges, of blocking handlers and of stages.
 // Without Reserve they share the Executor.
 type Executor interface {
-	// Execute arranges for f to be called on another goroutine, and returns at once.
+	// Execute arranges for f to be called on another goroutine, and returns at once. Any goroutine may call it.
 	Execute(f func())
 }
 

@@ -186,10 +186,10 @@ func (s *Scheduler) Group() *Group { return s.group }
 // Index returns the index of s in its Group, from 0. Any goroutine.
 func (s *Scheduler) Index() int { return s.index }
 
-// Clock returns the Group's Clock. Any goroutine.
+// Clock returns the Group's [Clock]; [Scheduler.Now] is the cached time of it. Any goroutine.
 func (s *Scheduler) Clock() Clock { return s.clock }
 
-// Logger returns Config.Logger, or the default one. Any goroutine.
+// Logger returns [Config].Logger, or the default logger if that is nil. Any goroutine.
 func (s *Scheduler) Logger() *zap.Logger { return s.logger }
 
 // AtTurnEnd calls x.TurnEnd once, after the present turn has ended, even by a panic, and before its Directive is
@@ -220,7 +220,7 @@ func (s internals) Here() bool {
 }
 
 var (
-	// ErrClosed is returned after Close, by Run, Step, Post, Broadcast and On.
+	// ErrClosed is returned by Run, Step, Post, Broadcast and On after the scheduler was closed.
 	ErrClosed = errors.New("act: the scheduler is closed")
 	// ErrDropped is the failure of a task that was dropped, as Trace.Ended gets it, and of a Child or Call that was
 	// closed before it had finished.

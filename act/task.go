@@ -72,13 +72,13 @@ const (
 	last             // it ends last of all: see InstallLast
 )
 
-// Scheduler returns the scheduler that runs the task. A task never moves to another one.
+// Scheduler returns the scheduler that runs the task. A task never moves to another one. Any goroutine.
 func (t *Task) Scheduler() *Scheduler { return t.s }
 
-// Action returns the action that the task was spawned with.
+// Action returns the action that the task was spawned with, or the action of a demon that was installed or attached.
 func (t *Task) Action() Action { return t.action }
 
-// Demon reports whether the task is a demon: its action was installed or attached, not spawned.
+// Demon reports whether the task is a [Demon]: its action was installed or attached, not spawned.
 func (t *Task) Demon() bool { return t.flags&isDemon != 0 }
 
 // Order returns the latest shutdown request that made the policy stricter. It returns nil while nothing shuts down, and
@@ -126,7 +126,7 @@ func (t *Task) Own(c io.Closer) {
 	x.owned = append(x.owned, c)
 }
 
-// Release undoes Own: c is not closed with the task. It reports whether the task owned c.
+// Release undoes the latest [Task.Own] of c, so that c is not closed with the task. It reports whether the task owned c.
 func (t *Task) Release(c io.Closer) bool {
 	t.s.touch()
 	if t.extra == nil {
@@ -154,7 +154,7 @@ func (t *Task) WakeAt(tm *Timer, at time.Duration) {
 	tm.arm(t, at, nil)
 }
 
-// String returns the [Name] of the task's action.
+// String returns the [Name] of the task's action, for logs.
 func (t *Task) String() string { return Name(t.action) }
 
 func (t *Task) more() *extra {

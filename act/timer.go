@@ -22,14 +22,14 @@ type Timer struct {
 	expirer    interface{ Expire() } // nil: wake task
 }
 
-// Armed reports whether tm is armed: it has not fired and was not stopped.
+// Armed reports whether tm is armed: it has not fired and was not stopped. It is for the scheduler's thread.
 func (tm *Timer) Armed() bool { return tm.node.Armed() }
 
 // When returns the deadline that tm was last armed with, on the scheduler's clock, even if it had passed then. A task
 // that arms tm for When()+d keeps a fixed rhythm, however late it is.
 func (tm *Timer) When() time.Duration { return time.Duration(tm.node.When()) }
 
-// Stop disarms tm and reports whether it was armed.
+// Stop disarms tm, so that it does not fire, and reports whether it was armed. It is for the scheduler's thread.
 func (tm *Timer) Stop() bool {
 	if !tm.Armed() {
 		return false

@@ -14,14 +14,14 @@ import (
 // their turns in that order.
 type Trace struct {
 	Spawned   func(t *Task)                   // a task or demon has been spawned, installed or attached
-	TurnStart func(t *Task)                   // a turn begins
-	TurnEnd   func(t *Task, d Directive)      // a turn has ended; d has not been acted upon
+	TurnStart func(t *Task)                   // a turn of t begins
+	TurnEnd   func(t *Task, d Directive)      // a turn has ended with d, which the scheduler has not followed yet
 	Woken     func(t *Task)                   // a task that waited, or whose offloaded function has returned, becomes ready
-	Told      func(t *Task, o shutdown.Order) // a task is about to be told to shut down; see Stopper
-	Ended     func(t *Task, err error)        // a task leaves: nil if Done, ErrDropped if dropped, else its failure
-	Pass      func(s *Scheduler)              // a pass begins
+	Told      func(t *Task, o shutdown.Order) // a task is about to be told of a shutdown request; see Stopper
+	Ended     func(t *Task, err error)        // a task has ended; err is nil after Done, ErrDropped if it was dropped, otherwise its failure
+	Pass      func(s *Scheduler)              // a pass begins: the scheduler polls for events, fires timers and gives demons their turns
 
-	// Idle is called before each poll of the operating system. The thread may sleep for atMost: 0 polls without
+	// Idle is called before each poll of the kernel. The thread may sleep for atMost: 0 polls without
 	// sleeping, less than 0 sets no limit.
 	Idle func(s *Scheduler, atMost time.Duration)
 }

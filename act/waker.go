@@ -24,14 +24,15 @@ type Waker struct {
 	turn uint64
 }
 
-// Waker returns the Waker of this turn.
+// Waker returns the Waker of this turn: give it to whatever is to wake the task, and return Wait. Call it in t's turn only.
 func (t *Task) Waker() Waker {
 	t.s.touch()
 	t.flags |= attended
 	return Waker{t, t.turn}
 }
 
-// Wake makes the task ready, if this is still the turn in which w was taken or the wait after it.
+// Wake makes the task ready, if this is still the turn in which w was taken or the wait after it; otherwise it does
+// nothing. It is for the scheduler's thread: see [Waker.Remote].
 func (w Waker) Wake() {
 	if w.t == nil {
 		return
@@ -139,6 +140,6 @@ func (a *AtomicWaker) Wake() {
 // A task that waits for several things at once arms each of them: the first one wakes it.
 type Blocked interface {
 	error
-	// Arm wakes t, once, when the call may succeed.
+	// Arm arranges for t to be woken, once, when the call may succeed. Call it in t's turn, and return Wait.
 	Arm(t *Task)
 }

@@ -44,8 +44,8 @@ import (
 // A Bridge without F is for a goroutine that exists already, such as the one of a handler that takes over its connection:
 // see [Bridge.NetConn].
 type Bridge struct {
-	Conn *Conn                // the connection; F gets its bytes
-	F    func(net.Conn) error // nil: NetConn is called before the first turn
+	Conn *Conn                // the connection, whose bytes F reads and writes
+	F    func(net.Conn) error // called on a goroutine of its own, where it may block; nil if NetConn is called before the first turn
 
 	call     act.Call[error]
 	far      *blocking
@@ -218,7 +218,8 @@ func (b *Bridge) result(t *act.Task) act.Directive {
 	return t.Fail(err)
 }
 
-// Close ends the calls of F and aborts the connection, unless F has returned.
+// Close aborts the connection and ends the calls that F has made of it, unless F has returned. A scheduler calls it when the
+// task ends. It returns nil.
 func (b *Bridge) Close() error {
 	if b.far != nil {
 		b.fail(net.ErrClosed)

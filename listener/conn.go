@@ -127,10 +127,10 @@ func (c *Conn) extend() error {
 	return err
 }
 
-// Buffered returns the number of unread bytes, without receiving.
+// Buffered returns the number of bytes that were received and are unread. It does not receive more.
 func (c *Conn) Buffered() int { return len(c.unread()) }
 
-// Discard consumes the first n unread bytes. It panics if there are fewer. After Close it does nothing.
+// Discard consumes the first n unread bytes, as after a Peek. It panics if there are fewer. After Close it does nothing.
 func (c *Conn) Discard(n int) {
 	if n == 0 || c.stream == nil {
 		return
@@ -255,12 +255,12 @@ func (b *buffers) send() error {
 	return err
 }
 
-// WriteString is [Conn.Write] of a string, without a copy.
+// WriteString is [Conn.Write] for a string. It does not copy it.
 func (c *Conn) WriteString(p string) (int, error) {
 	return c.Write(unsafe.Slice(unsafe.StringData(p), len(p))) // Write does not change or keep it
 }
 
-// Queued returns how many written bytes the kernel has not yet taken. It is 0 after Close.
+// Queued returns how many written bytes wait in the connection because the kernel has not taken them. After Close it is 0.
 func (c *Conn) Queued() int {
 	if c.stream == nil {
 		return 0
@@ -420,7 +420,7 @@ func (c *Conn) Describe(d *act.Description) {
 	}
 }
 
-// LocalAddr returns the address of this end; nil after Close and Abort.
+// LocalAddr returns the address of this end, nil after Close or Abort.
 func (c *Conn) LocalAddr() net.Addr {
 	if c.stream == nil {
 		return nil

@@ -25,9 +25,9 @@ import (
 // Each attempt begins 250 ms after the previous one, or at once when one has failed. At most 16 are under way. The
 // first that connects wins, and the others are closed.
 type Connect struct {
-	// Address is "host:port", "[::1]:port", or "unix:" and a path.
+	// Address is where to connect: "host:port", "[::1]:port", or "unix:" and a path.
 	Address string
-	// Limits are the limits of the connection.
+	// Limits bound the memory and the time of the connection. The zero Limits has defaults.
 	Limits Limits
 	// KeepAlive is the time of silence after which the kernel probes a TCP peer; 0 means a minute, less than 0 never.
 	KeepAlive time.Duration
@@ -95,7 +95,7 @@ func (c *Connect) Conn() *Conn {
 	return c.result.take()
 }
 
-// Describe implements [act.Describer].
+// Describe implements [act.Describer]: it names the lookup, the connection or the filter that the task waits for.
 func (c *Connect) Describe(d *act.Description) {
 	switch {
 	case c.state == unresolved && c.lookup != nil:
@@ -108,7 +108,7 @@ func (c *Connect) Describe(d *act.Description) {
 	}
 }
 
-// Stop forwards a shutdown request to the present filter.
+// Stop implements [act.Stopper]: it tells the filter that prepares the connection, if there is one, of the shutdown.
 func (c *Connect) Stop(t *act.Task, o shutdown.Order) { c.step.Stop(t, o) }
 
 // Abandon implements [act.Abandoner]. It aborts the connection, which a function that a filter or the lookup has

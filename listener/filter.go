@@ -91,13 +91,13 @@ func (f *filtered) Describe(d *act.Description) {
 // PeerError is the error of a connection whose peer has violated a protocol. [Line], [Frame] and Streams that a filter
 // puts under a connection, such as TLS, return it. A service treats it like a reset, and logs it at debug level.
 type PeerError struct {
-	Err error // what was wrong
+	Err error // what the peer did wrong, such as ErrTooLong or an error of package crypto/tls
 }
 
 // Error returns the text of Err.
 func (e *PeerError) Error() string { return e.Err.Error() }
 
-// Unwrap returns Err.
+// Unwrap returns Err, for errors.Is and errors.As.
 func (e *PeerError) Unwrap() error { return e.Err }
 
 // Wrap puts another Stream under the connection. It calls over with the present Stream, which the returned one owns

@@ -6,21 +6,21 @@ import (
 	"math"
 )
 
-// Length is the encoding of the length, in bytes, that precedes a message.
+// Length says how the length of a message is encoded in front of the message: see [Frame]. Lengths are in bytes.
 type Length uint8
 
-// The zero Length is Uint32. Fixed lengths have the highest byte first.
+// The encodings of a length. The zero Length is Uint32. Uint32 and Uint16 have the highest byte first (big-endian).
 const (
-	Uint32  Length = iota // four bytes
-	Uint16                // two bytes
-	Uvarint               // one to ten bytes of seven bits, the lowest first, as in Protocol Buffers: see [binary.Uvarint]
+	Uint32  Length = iota // a length takes four bytes
+	Uint16                // a length takes two bytes, so a message has at most 65,535
+	Uvarint               // a length takes one to ten bytes of seven bits, the lowest first, as in Protocol Buffers: see [binary.Uvarint]
 )
 
 // Frame reads length-prefixed messages from a connection: set Conn and Length, and call Read. A message that has
 // arrived in part stays unread. Nothing is kept from call to call. [Length.Append] makes such messages.
 type Frame struct {
-	Conn   *Conn  // the connection that is read
-	Length Length // the encoding of the lengths
+	Conn   *Conn  // the connection to read from
+	Length Length // how the lengths are encoded
 	Max    int    // the longest message, without its length, in bytes; 0 means Limits.Read, which bounds both together
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Limits bounds the memory and the time that a connection may take. The zero Limits is good for servers.
+// Limits bounds the memory and the time that a connection may take. The zero Limits is good for servers: see its fields.
 type Limits struct {
 	// Read bounds the unread bytes of a connection: no more are received, and a Peek of more fails with ErrTooLong. In
 	// bytes; 0 means 64 KiB.

@@ -9,8 +9,8 @@ import (
 // that sends byte by byte costs O(n). While it waits for the rest of a line, nothing else may consume bytes of the
 // connection.
 type Line struct {
-	Conn *Conn // the connection that is read
-	Max  int   // the longest line, with its end, in bytes; 0 means Limits.Read
+	Conn *Conn // the connection to read from
+	Max  int   // the longest line, including its LF or CRLF, in bytes; 0 means Limits.Read
 
 	searched int
 }

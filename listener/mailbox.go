@@ -20,7 +20,7 @@ type Mailbox[T any] struct {
 	room   inbox.Room
 }
 
-// NewMailbox returns an empty Mailbox for capacity values, rounded up to a power of two. Any goroutine.
+// NewMailbox returns an empty Mailbox that holds up to capacity values, rounded up to a power of two. Any goroutine.
 func NewMailbox[T any](capacity int) *Mailbox[T] {
 	return &Mailbox[T]{values: inbox.NewRing[T](capacity)}
 }
@@ -39,7 +39,7 @@ func (m *Mailbox[T]) Send(v T) error {
 	return nil
 }
 
-// Close makes Send refuse further values; the values in the Mailbox can still be taken. Any goroutine.
+// Close makes Send refuse further values with [ErrMailboxClosed]; values in the Mailbox can still be taken. Any goroutine.
 func (m *Mailbox[T]) Close() {
 	m.values.Close()
 	m.taker.Wake()
@@ -60,7 +60,7 @@ func (m *Mailbox[T]) Take() (v T, err error) {
 	return v, (*emptyMailbox[T])(m)
 }
 
-// Describe implements [act.Describer]: a task that takes waits for a value.
+// Describe implements [act.Describer], for an action that waits for Take: it names the type of the Mailbox.
 func (m *Mailbox[T]) Describe(d *act.Description) { d.WaitsFor(fmt.Sprintf("a value in a %T", m)) }
 
 // fullMailbox is a Mailbox as the error that says that it is full.

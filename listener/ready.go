@@ -9,13 +9,13 @@ import (
 // it is Done, read or write until EAGAIN (see [monitor.Watched.Readable]); then it may be called again. When the
 // watch is closed it fails, as [monitor.Watched.Close] says. During shutdown it goes on waiting.
 type Ready struct {
-	Of     *monitor.Watched // the descriptor
-	Output bool             // wait for room to write, not for input
+	Of     *monitor.Watched // the descriptor to wait for
+	Output bool             // true to wait for room to write, false to wait for input
 
 	blocked error // of the latest turn
 }
 
-// Act returns Done when the descriptor was reported ready, and Wait until then.
+// Act returns Done when the descriptor was reported ready, Wait until then, and Failed when the watch was closed.
 func (r *Ready) Act(t *act.Task) act.Directive {
 	take := r.Of.Readable
 	if r.Output {
@@ -27,5 +27,5 @@ func (r *Ready) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe says what a waiting task waits for.
+// Describe implements [act.Describer].
 func (r *Ready) Describe(d *act.Description) { d.Of(r.blocked) }

@@ -8,8 +8,8 @@ import (
 // many values calls [Mailbox.Take]. Receive fails with [ErrMailboxClosed] when the Mailbox is closed and empty. During
 // shutdown it goes on waiting.
 type Receive[T any] struct {
-	From  *Mailbox[T] // where to take the value
-	Value T           // the value, when Receive is Done
+	From  *Mailbox[T] // the Mailbox to take the value from
+	Value T           // the value that was taken: valid when Receive is Done
 
 	err   error
 	ended bool
@@ -22,7 +22,7 @@ func (r *Receive[T]) Describe(d *act.Description) {
 	}
 }
 
-// Act takes the value and returns Done, or returns Wait while there is none.
+// Act takes the value and returns Done. It returns Wait while there is none, and Failed once the Mailbox is closed and empty.
 func (r *Receive[T]) Act(t *act.Task) act.Directive {
 	if !r.ended {
 		v, err := r.From.Take()

@@ -20,14 +20,15 @@ import (
 // the last one. A panic of that action ends the task. A coroutine runs the Action with Co.Do, an actor (package
 // process) with process.Do.
 type Reconnect struct {
-	// To describes the connection. Reconnect dials with a copy of it each time; it must not be used otherwise.
+	// To says where to dial, with which limits and filters. Reconnect dials with a copy of it each time, so it must not
+	// be run itself.
 	To Connect
 	// Handler makes the action of a connection. When the action has finished, the connection is closed (see
 	// [Conn.Close]).
 	Handler func(*Conn) act.Action
-	// DialTimeout bounds each dial and its filters; 0 means 30 s.
+	// DialTimeout bounds each dial, from the lookup to the last filter; 0 means 30 s.
 	DialTimeout time.Duration
-	// Least and Most bound the pauses; 0 means 1 s and 1 min.
+	// Least is the first pause between two dials, and Most the longest; 0 means 1 s and 1 min.
 	Least, Most time.Duration
 	// Again, if not nil, is called before each pause and reports whether to go on. err is the error of the dial or of
 	// the action of the connection, nil if that was Done. If Again returns false, Reconnect fails with err, or is Done

@@ -12,14 +12,14 @@ import (
 // Sleep is an action that waits for the time For, counted from its first turn. During shutdown it goes on. A Sleep is
 // used once; [act.Task.WakeAfter] is for deadlines that move.
 type Sleep struct {
-	For time.Duration // how long to wait
+	For time.Duration // how long to wait, from the first turn; 0 or less is over at once
 
 	timer act.Timer
 	until time.Duration
 	begun bool
 }
 
-// Act returns Done when the time has passed, never before, and Wait until then.
+// Act returns Wait until the time has passed on the scheduler's clock, and then Done.
 func (s *Sleep) Act(t *act.Task) act.Directive {
 	if !s.begun {
 		s.begun = true
@@ -36,7 +36,7 @@ func (s *Sleep) Act(t *act.Task) act.Directive {
 	return act.Wait
 }
 
-// Close stops the timer.
+// Close stops the timer, so that it does not wake the task. It returns nil.
 func (s *Sleep) Close() error {
 	s.timer.Stop()
 	return nil

@@ -17,10 +17,11 @@ var errGivenUp = errors.New("process: the question was cancelled")
 // [Reply.Forward]. The zero Reply has no effect. Any goroutine may call its methods.
 type Reply[A any] struct{ q *question[A] }
 
-// Send answers the question, and reports whether the asker still waited for it.
+// Send answers the question, and reports whether the asker still waited for the answer. Any goroutine may call it.
 func (r Reply[A]) Send(answer A) bool { return r.q != nil && r.q.answer(answer, nil) }
 
-// Fail answers with an error, and reports whether the asker still waited for it. It panics if err is nil.
+// Fail answers with an error, which becomes the error of the Ask, and reports whether the asker still waited. It panics if
+// err is nil. Any goroutine may call it.
 func (r Reply[A]) Fail(err error) bool {
 	if err == nil {
 		panic("process: Fail without an error")
@@ -112,16 +113,18 @@ func (q *question[A]) giveUp(why error) bool {
 }
 
 // Ask is an action by which a task asks a process. When it is Done, Value is the answer. It fails with the error of
-// Reply.Fail; with ErrDead; with ErrFull if the mailbox is full and rejects messages; or with os.ErrDeadlineExceeded, after which an answer finds the Reply closed. While it waits for room, each attempt calls
-// Message. It goes on waiting during a shutdown.
+// Reply.Fail; with ErrDead; with ErrFull if the mailbox is full and rejects messages; or with os.ErrDeadlineExceeded,
+// after which an answer finds the Reply closed. It goes on waiting during a shutdown.
 //
 // An Ask is used once, by pointer, and its parent keeps it from turn to turn, as the Example does.
 // A parent that ends before the Ask is Done calls its Close, which closes the Reply.
 type Ask[M, A any] struct {
-	To      Ref[M]           // the process to ask
-	Message func(Reply[A]) M // makes the message, which contains the Reply
-	Within  time.Duration    // 0: no deadline; less than 0: the deadline has passed, and the process is not asked
-	Value   A                // the answer, once Act has returned Done
+	To Ref[M] // the process to ask
+	// Message returns the message to send, with the Reply in it. It is called in a turn of the task, again for each
+	// attempt while the mailbox is full.
+	Message func(Reply[A]) M
+	Within  time.Duration // how long to wait for the answer; 0 means no deadline, less than 0 one that has passed: nothing is asked
+	Value   A             // the answer: valid when the Ask is Done
 
 	q     *question[A]
 	timer act.Timer
@@ -130,7 +133,7 @@ type Ask[M, A any] struct {
 	sent  bool
 }
 
-// Act sends the question, then waits for the answer. It is for the turns of one task.
+// Act sends the question, and returns Wait until there is an answer. Then it returns Done or Failed. One task calls it.
 func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	if x.q == nil {
 		x.begin(t)
@@ -160,7 +163,7 @@ func (x *Ask[M, A]) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe says what a waiting task waits for.
+// Describe implements [act.Describer]: it names the answer, or the room in a mailbox, that the task waits for.
 func (x *Ask[M, A]) Describe(d *act.Description) {
 	switch {
 	case x.q == nil || x.q.state.Load() != asked:

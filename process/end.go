@@ -147,9 +147,9 @@ func (r *runner) report(what string, c *core, v any) *act.Panic {
 
 // Notice says that a process has ended, and why. [Watch] sends one as a message, and the future of [Ended] resolves to one.
 type Notice struct {
-	// Of is the process, as a Ref. It is equal to the Ref that was watched.
+	// Of is the process that has ended, as a Ref. It is equal to the Ref that was watched.
 	Of AnyRef
-	// Reason is why it has ended.
+	// Reason is why the process has ended.
 	Reason Reason
 	// Err is the error of Self.Fail for Failed, an *act.Panic for Panicked, and for Linked an error that wraps that of
 	// the linked process; else nil.

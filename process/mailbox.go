@@ -27,10 +27,11 @@ type Self[M any] struct {
 // kept is how many messages an empty mailbox keeps memory for.
 const kept = 32
 
-// Ref returns the address of the process.
+// Ref returns the address of the process, to be given to others. Any goroutine that has the Self may call it.
 func (p *Self[M]) Ref() Ref[M] { return Ref[M]{p} }
 
-// Poke gives the process a turn, as a message would. Any goroutine that has the Self may call it.
+// Poke gives the process a turn, as a message would, for example when something that it has offloaded has finished. Any
+// goroutine that has the Self may call it.
 func (p *Self[M]) Poke() { p.signal(poked, nil) }
 
 // Receive returns the next message. It returns false if there is none, or if the turn should end: after 16

@@ -22,11 +22,12 @@ import (
 // An Action that is an io.Closer is closed when the process has ended for any reason. Close may be called on any thread,
 // and sends with the System as the Sender.
 type Action[M any] interface {
-	// Act is one turn of the process.
+	// Act takes one turn of the process: it receives messages of p and returns what comes next. It must not block.
 	Act(p *Self[M]) act.Directive
 }
 
-// Func returns an Action whose turns are calls of f.
+// Func returns an Action whose turns are calls of f, for a process that must choose when to receive. If it handles
+// messages one by one, use [Handler].
 func Func[M any](f func(p *Self[M]) act.Directive) Action[M] { return function[M](f) }
 
 type function[M any] func(p *Self[M]) act.Directive
@@ -53,11 +54,11 @@ func (h handler[M]) Act(p *Self[M]) act.Directive {
 // each request that makes the policy stricter; of several requests before that turn only the last is told. Stop may end
 // the process, or send last messages first. A process whose Action is not a Stopper goes on with its messages.
 type Stopper[M any] interface {
-	// Stop is called on the process's turn, on the thread of its scheduler. o is the request that is in force.
+	// Stop is called in a turn of the process p, before its Act, and must not block. o is the request that is in force.
 	Stop(p *Self[M], o shutdown.Order)
 }
 
-// Options configure one process. The zero Options are good.
+// Options configure one process: see [Spawn]. The zero Options give it a mailbox of 1024 messages, whose senders wait for room.
 type Options struct {
 	// Name is for logs, notices and the pages of package inspect; "" means the number of the process. It should contain
 	// nothing that a client has sent.
@@ -75,17 +76,17 @@ type Options struct {
 	Reject bool
 }
 
-// Reason is why a process has ended.
+// Reason is why a process has ended: see [Notice].
 type Reason uint8
 
 const (
 	_        Reason = iota
-	Normal          // act.Done, or Self.Exit
-	Failed          // act.Failed, or Self.Fail: see Notice.Err
-	Panicked        // Notice.Err is an *act.Panic
-	Killed          // by Kill
-	Linked          // with a process to which it was linked: see Notice.Err
-	Stopped         // by a shutdown, or because the Group was closed
+	Normal          // it returned act.Done, or called Self.Exit
+	Failed          // it returned act.Failed, or called Self.Fail: Notice.Err is its error
+	Panicked        // a turn panicked: Notice.Err is an *act.Panic
+	Killed          // Kill was called, as by another process
+	Linked          // a process that it was linked to ended: Notice.Err wraps the error of that process
+	Stopped         // a shutdown ended it, or the Group was closed
 )
 
 // String returns the reason as a lower-case word: normal, failed, panic, killed, linked, stopped.
@@ -116,7 +117,7 @@ type AnyRef interface {
 	// Kill ends the process before its next turn, or after the present one, and drops its messages. It reports whether
 	// the process was alive and not killed yet. A process that ends by itself in the present turn has its own Reason.
 	Kill() bool
-	// String returns the name of the process, or its number.
+	// String returns the name of the process (Options.Name), or its number if it has none. Any goroutine may call it.
 	String() string
 	process() *core
 }
@@ -125,7 +126,7 @@ type AnyRef interface {
 // process was alive and not killed yet. Any goroutine may call it.
 func (to Ref[M]) Kill() bool { return to.p != nil && to.p.Kill() }
 
-// String returns the name of the process, or its number; "nobody" for the zero Ref.
+// String returns the name of the process (Options.Name), or its number if it has none; "nobody" for the zero Ref.
 func (to Ref[M]) String() string {
 	if to.p == nil {
 		return "nobody"
@@ -144,7 +145,7 @@ func (to Ref[M]) process() *core {
 // and a goroutine the *System. Anything else that knows its scheduler, such as a *httpd.Request, can be the Sender on
 // that thread.
 type Sender interface {
-	// Scheduler returns the scheduler whose turn it is; nil for a System.
+	// Scheduler returns the scheduler on whose thread the caller is, in a turn; nil for a System.
 	Scheduler() *act.Scheduler
 }
 

@@ -51,7 +51,7 @@ func (sys *System) countsOf(r *runner) *counts {
 // maxBound is more than any bound of a mailbox needs to be.
 const maxBound = 1 << 30
 
-// New returns a System, which runs no process before Setup.
+// New returns a System. Give its [System.Setup] to a Group, which then runs processes.
 func New() *System { return &System{limit: 1024, messages: 16, batch: 64} }
 
 // Errors of Setup.
@@ -118,7 +118,7 @@ func systemOf(from Sender) (*System, *runner) {
 	return r.sys, r
 }
 
-// Scheduler returns nil: a System is the Sender of goroutines that are in no turn.
+// Scheduler returns nil. It makes a System a [Sender], for goroutines that are not in a turn of a scheduler.
 func (sys *System) Scheduler() *act.Scheduler { return nil }
 
 // Alive returns how many processes are alive. While processes run, some that have just ended may count. It is 0 before

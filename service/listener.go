@@ -69,12 +69,13 @@ type Listener struct {
 	// nothing. A positive EvictAfter applies to other actions too: they are idle while no byte goes either way, none is
 	// unread and none is queued. So it has to be longer than an answer may take. Less than 0 means never.
 	EvictAfter time.Duration
-	// AtEnd says what happens to open connections when shutdown begins. 0 means FinishRequest.
+	// AtEnd says what happens to open connections when shutdown begins. The zero value, FinishRequest, tells their
+	// actions, so that they finish the present request.
 	AtEnd Ending
 	// Backlog bounds the connections that wait to be accepted, for each listening socket; 0 means as many as the kernel
 	// allows.
 	Backlog int
-	// Limits are the limits of each connection.
+	// Limits bound the memory and the time of each connection. The zero Limits has defaults.
 	Limits listener.Limits
 	// KeepAlive is the time of silence after which the kernel probes a TCP peer, and the time between two probes; Linux
 	// gives up at the ninth. 0 means a minute, less than 0 never.
@@ -108,7 +109,8 @@ func (v *Listener) Setup(s *act.Scheduler) error {
 	return nil
 }
 
-// Addr returns the address that was bound, even after the end; nil before Setup. Any goroutine.
+// Addr returns the address that was bound, with the port that the kernel has chosen for port 0. It is nil before the first
+// Setup, and stays after the end. Any goroutine.
 func (v *Listener) Addr() net.Addr {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -123,7 +125,8 @@ func (v *Listener) Conns() int {
 	return v.limiter.Conns()
 }
 
-// Handover is for package upgrade, which passes the listening sockets to the program that replaces this one.
+// Handover is for package upgrade, which passes the listening sockets to the program that replaces this one. Programs do not
+// call it.
 func (v *Listener) Handover() handover.Listener { return (*listening)(v) }
 
 // resolve returns what Address means.

@@ -10,7 +10,7 @@ import (
 // that an operator sees what did not finish in time. Run and Close of package act return a *Cut; find it with
 // errors.As.
 type Cut struct {
-	// Order is the last request that made the policy stricter; nil if Close was called without one.
+	// Order is the latest shutdown request that made the policy stricter; nil if Close was called without any.
 	Order Order
 	// Tasks and Demons count the actions that had not finished; Offloads counts the tasks among them whose offloaded
 	// function was running. Lingering counts work without a task, such as connections that send their last bytes.
@@ -18,11 +18,11 @@ type Cut struct {
 	// Processes counts the actors (package process) that had something to do. If the shutdown halts or suspends, it
 	// counts all that were alive.
 	Processes int
-	// Dropped reports whether the rest was dropped; otherwise a later Run goes on with it.
+	// Dropped says that what was left has been closed and removed. If it is false, a later Run goes on with that.
 	Dropped bool
-	// Names are the different names of the actions, in order of appearance, at most 8.
+	// Names counts the unfinished actions by their names (see act.Name), in order of appearance: the first 8 names.
 	Names []Count
-	// Kinds are the same actions by service, or else by type or function; at most 8.
+	// Kinds counts the same actions by their service, or else by their type or function: the first 8 of these.
 	Kinds []Count
 	// Left describes at most 16 of the tasks and connections that the shutdown waited for, the longest still first: one
 	// of each kind before a second one of any kind. If the shutdown halts, they are described as they were when it
@@ -33,18 +33,18 @@ type Cut struct {
 // Unfinished is something that a shutdown waits for, or has left unfinished: a task or demon, or a connection that is
 // being closed and no longer has a task.
 type Unfinished struct {
-	Kind  string // its service, such as "tcp 127.0.0.1:8080", or else the type or function of its action
-	Name  string // of its action
-	State string // ready, waiting, offloaded, out of turns, closing
-	Peer  string // the other end of its connection; "" if there is none, or if it is not known
-	// Waits says what it waits for, in a few words each, including timers.
+	Kind  string // the service of the task, such as "tcp 127.0.0.1:8080", or else the type or function of its action
+	Name  string // the name of the action: see act.Name
+	State string // what the task is doing: "ready", "waiting", "offloaded", "out of turns" or "closing"
+	Peer  string // the address of the other end of the connection; "" if there is none, or if it is not known
+	// Waits has what the task waits for, in a few words each, including timers.
 	Waits []string
 	// Still is for how long no byte has gone either way. For a task without a connection it is for how long its
 	// offloaded function has run, or at least how long it has had no turn. Less than 0 means not known.
 	Still time.Duration
 }
 
-// String returns one line of text, without a newline at its end.
+// String returns all of l in one line for a log, without a newline at its end.
 func (l Unfinished) String() string {
 	var b strings.Builder
 	b.WriteString(l.Name)
@@ -76,10 +76,10 @@ func round(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// Count is a name and the number of unfinished actions with that name.
+// Count is a name, and how many unfinished actions have it: see [Cut].
 type Count struct {
-	Name string // of the actions, or their kind
-	N    int    // how many there are
+	Name string // the name of the actions, or in Cut.Kinds their kind
+	N    int    // how many actions have it
 }
 
 // String returns the name, preceded by the number if that is not 1, as in "3 × echo".

@@ -9,10 +9,10 @@ import (
 // Drain is a report about a shutdown in progress, for all schedulers of a Group together. The function
 // act.Config.Draining gets one each second.
 type Drain struct {
-	Phase string        // how far it has come: "announced", "spreading" or "finishing", see [Policy]
-	For   time.Duration // since the request was obeyed, or announced
-	Bound time.Duration // until the rest is dropped or left; 0: no such bound
-	Ended int           // tasks that have ended since the previous report, or since the request
+	Phase string        // the phase that the shutdown is in: "announced", "spreading" or "finishing", see [Policy]
+	For   time.Duration // how long the shutdown has taken so far, with its announcement
+	Bound time.Duration // how much longer the shutdown may take at most; 0 means no bound
+	Ended int           // how many tasks have ended since the previous report, or since the request
 	// Cut is what would be left if Run returned now, without the services that end last of all.
 	Cut Cut
 	// Silent lists the schedulers that have not answered in time, by their Index, as when a turn does not end. The
@@ -20,7 +20,7 @@ type Drain struct {
 	Silent []int
 }
 
-// String returns one line of text, without a newline at its end.
+// String returns the report in one line for a log, without a newline at its end.
 func (d Drain) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ending for %v, %s", round(d.For), d.Phase)

@@ -20,11 +20,11 @@ type Order interface {
 type Kind uint8
 
 const (
-	// Bounded lets work go on within Policy.Turns and Policy.Time.
+	// Bounded tells all actions and lets work go on within the bounds Turns, Time and Inactivity of the Policy.
 	Bounded Kind = iota
-	// Unbounded tells all actions and lets work go on until it ends by itself.
+	// Unbounded tells all actions and lets work go on, without a bound, until it ends by itself.
 	Unbounded
-	// Halt tells all actions and takes no further turn: the bound is zero.
+	// Halt tells all actions and ends Run at once: no task has a further turn.
 	Halt
 	// Suspend takes no further turn and tells no action, so that a later Run goes on where this one ended.
 	Suspend
@@ -39,7 +39,7 @@ const (
 //	given ── Announce ──▶ in force ── Spread ──▶ ── Turns, Inactivity ──▶ the end, at the latest at Time
 //	         all goes on         idle connections leave   work is finished
 type Policy struct {
-	// Kind says how much work is still done.
+	// Kind says how much work is still done after the request. The zero Kind is Bounded, by the other fields.
 	Kind Kind
 	// Turns bounds the further turns of each task, counted from the end of Spread; 0 means no bound. It does not end a
 	// task that only waits; Time does. More than math.MaxUint32 means math.MaxUint32.
