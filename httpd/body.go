@@ -18,7 +18,8 @@ type Body struct {
 	trailers []byte
 }
 
-// Length returns the length of the whole body, or -1 if it is known only at its end.
+// Length returns the length of the whole body in bytes, as the client has announced it, or -1 if only its end will tell. It
+// is 0 for a request without a body.
 func (b *Body) Length() int64 { return b.length }
 
 // Peek lends the bytes of the body that have arrived, at least one, until the turn ends. If there are none, the error is an
@@ -27,7 +28,8 @@ func (b *Body) Length() int64 { return b.length }
 // sends 100 (Continue) to a client that waits for it.
 func (b *Body) Peek() ([]byte, error) { return b.x.peek() }
 
-// Discard consumes the first n of the bytes that Peek lent. It panics if there are fewer.
+// Discard consumes the first n of the bytes that Peek has lent, so that Peek returns the ones after them. It panics if there
+// are fewer.
 func (b *Body) Discard(n int) { b.x.discard(n) }
 
 // Read is Peek, copy and Discard in one, for callers with memory of their own. Unlike an io.Reader it returns an act.Blocked

@@ -68,7 +68,7 @@ func standard(method []byte) bool {
 	return false
 }
 
-// Pattern returns the pattern of the Mux that matched, or "" without a Mux.
+// Pattern returns the pattern of the [Mux] that the request has matched, for logs and metrics. It is "" without a Mux.
 func (r *Request) Pattern() string { return r.pattern }
 
 // Value returns the decoded part of the path that the wildcard {name} or {name...} of the pattern matched, or nil if the

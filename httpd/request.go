@@ -15,7 +15,7 @@ import (
 // Request is what a client asks for. The bytes that its methods return are lent until the turn ends; an action may call
 // the methods again in each of its turns.
 type Request struct {
-	// Body is the content that comes with the request.
+	// Body is the content of the request. Without content its Peek returns io.EOF.
 	Body Body
 
 	x      exchange
@@ -40,7 +40,7 @@ func (r *Request) reset() {
 	r.values.Reset()
 }
 
-// Method returns the method. It is case-sensitive (RFC 9110 9.1).
+// Method returns the method, such as "GET". It is case-sensitive (RFC 9110 9.1).
 func (r *Request) Method() []byte { return r.head.Method.Of(r.text) }
 
 // Target returns the request target as it came: printable ASCII without space, ", <, > and #, and bytes above 0x7F. The
@@ -58,7 +58,7 @@ func (r *Request) Path() []byte {
 
 var slash = []byte{'/'}
 
-// Query returns what follows the first "?" of the target, as it came.
+// Query returns the query of the target, after the first "?", as it came, with its escapes. It is empty if there is none.
 func (r *Request) Query() []byte { return r.head.Query.Of(r.text) }
 
 // Host returns the host that the request is for, "host" or "host:port": the authority of an absolute target, otherwise
@@ -74,10 +74,10 @@ func (r *Request) Host() []byte {
 // minor versions.
 func (r *Request) Proto() string { return r.proto }
 
-// Header returns the value of the first field with this name, without regard to case, or nil if there is none.
+// Header returns the value of the first header field with this name, without regard to case, or nil if there is none.
 func (r *Request) Header(name string) []byte { return syntax.Get(r.head.Fields, r.text, name) }
 
-// Values returns the values of all fields with this name, in order.
+// Values returns the values of all header fields with this name, without regard to case, in the order in which they came.
 func (r *Request) Values(name string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for n, v := range r.Fields() {
@@ -88,7 +88,7 @@ func (r *Request) Values(name string) iter.Seq[[]byte] {
 	}
 }
 
-// Fields returns the names and values of all fields, in order.
+// Fields returns the names and values of all header fields, in the order in which they came.
 func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
 	return syntax.Each(r.head.Fields, r.text)
 }
@@ -125,7 +125,7 @@ func (unknown) String() string  { return "unknown" }
 // client that has reset the connection is closed, without a call of Ended.
 func (r *Request) Ended(t *act.Task) bool { return r.x.ended(t) }
 
-// Scheduler returns the scheduler on which the request is handled.
+// Scheduler returns the scheduler on which the request is handled. A handler spawns tasks there, and reads the clock.
 func (r *Request) Scheduler() *act.Scheduler { return r.conn.Scheduler() }
 
 // keep copies the head, which the connection has lent for this turn.

@@ -64,7 +64,7 @@ const gathered = 4 << 10
 var (
 	errNoContent = errors.New("httpd: a response with this status has no content") // 101, 204, 205 and 304
 	errLength    = errors.New("httpd: the content is not as long as was announced")
-	// ErrLate is returned for changes to a head that has been sent.
+	// ErrLate is the error of an answer whose status or fields were changed after its head had been sent: Write returns it.
 	ErrLate = errors.New("httpd: the head of the response has been sent")
 	// ErrSlow is returned when the client takes the response too slowly. It is an os.ErrDeadlineExceeded, and a net.Error whose
 	// Timeout returns true. So is the error of a Body that comes too slowly.
@@ -74,7 +74,7 @@ var (
 	// debug and does not fail the task. An error that wraps both ErrAbort and another error aborts the connection and
 	// fails the task.
 	ErrAbort = errors.New("httpd: the handler aborts the connection")
-	// ErrNoUpgrade is returned by SwitchProtocols if the client has not asked for the protocol.
+	// ErrNoUpgrade is returned by Response.SwitchProtocols if the client has not asked for that protocol.
 	ErrNoUpgrade = errors.New("httpd: the client has not asked for an upgrade to this protocol")
 )
 
@@ -160,10 +160,12 @@ func (w *Response) Set(name, value string) {
 
 var crlf, colon = []byte("\r\n"), []byte(":")
 
-// Field is a header field that was checked once. It is for fields that many responses have in common.
+// Field is a header field that was checked when it was made. It saves the check for a field that many responses have: see
+// [NewField] and [Response.AddField]. Any goroutine may use it.
 type Field struct{ line string }
 
-// NewField makes a Field. It panics where Add would make the answer fail, and on Upgrade.
+// NewField makes a Field, usually for a package variable. It panics if name or value is not valid, if the server sets the
+// field itself, such as Date or Content-Length, and for Upgrade. Any goroutine.
 func NewField(name, value string) Field {
 	if kind, ok := addable(name, value); !ok || kind != syntax.Ordinary {
 		panic(fmt.Sprintf("httpd: not a field of a response: %q: %q", name, value))
@@ -171,7 +173,7 @@ func NewField(name, value string) Field {
 	return Field{string(appendField(nil, name, value))}
 }
 
-// AddField is Add for a Field. The zero Field adds nothing.
+// AddField is [Response.Add] for a [Field], without the checks. The zero Field adds nothing.
 func (w *Response) AddField(f Field) {
 	if w.early() {
 		w.fields = append(w.fields, f.line...)
@@ -200,7 +202,8 @@ func appendField(to []byte, name, value string) []byte {
 	return append(to, value...)
 }
 
-// SetLength announces exactly how many bytes are going to be written. An answer with more or fewer fails.
+// SetLength sets the Content-Length: how many bytes are going to be written. An answer with more or fewer bytes fails, and so
+// does one whose head has been sent. It panics if n is negative.
 func (w *Response) SetLength(n int64) {
 	switch {
 	case n < 0:
@@ -310,7 +313,7 @@ func (w *Response) tookAll() {
 	}
 }
 
-// WriteString is Write for a string.
+// WriteString is [Response.Write] for a string. It does not copy it.
 func (w *Response) WriteString(s string) (int, error) { return w.Write(syntax.Bytes(s)) }
 
 // writable returns why n more bytes could not be written, whatever room there is.

@@ -26,7 +26,8 @@ type Handler func(w *Response, r *Request) act.Action
 // Server makes the actions of connections: its Serve is the handler of a service.
 // It may serve any number of services and schedulers at a time, and must not be changed meanwhile.
 type Server struct {
-	// Handler answers the requests. Without it Serve panics: each connection is aborted, and the log says why.
+	// Handler answers the requests; a [Mux] has one for many paths. It is required: without it Serve panics, so each
+	// connection is aborted, and the log says why.
 	Handler Handler
 	// Connect is the Handler of requests with CONNECT, which are refused with 501 if it is nil. It begins a tunnel by
 	// Response.Hijack, and writes the 200 itself, or it refuses with a status; the connection is closed after any answer. A
@@ -71,7 +72,7 @@ type Timeouts struct {
 	// Head bounds the wait for the first byte of a connection. From the first byte of each request it bounds the arrival
 	// of its fields; a slower client gets 408. 0 means 10 s.
 	Head time.Duration
-	// Idle is how long a connection is kept between two requests. 0 means 75 s.
+	// Idle is how long a connection is kept open without a request, after each answer. 0 means 75 s.
 	Idle time.Duration
 	// Body is how long a body may pause while a handler wants more of it. A body without a Content-Length is a stream, which may
 	// pause that long after each byte. A body with a Content-Length may pause that long in total, but each 240 bytes make up for
@@ -89,7 +90,7 @@ const slowest = 240
 
 // Serve makes the action of a connection: pass it to a service or to package program. On a shutdown request idle
 // connections are closed, at once or evenly over its Spread (see shutdown.Policy). A new connection without a request has a
-// second for its first one, from when it was accepted: see act.Task.FirstLeaveTime. Requests that have begun, or come
+// second for its first one, from when it was accepted: see listener.Conn.FirstLeaveTime. Requests that have begun, or come
 // before that, are answered, with Connection: close, within the bounds of the shutdown.
 func (v *Server) Serve(c *listener.Conn) act.Action {
 	if v.Handler == nil {

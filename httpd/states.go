@@ -1,6 +1,6 @@
 package httpd
 
-// ConnState is what a connection is doing. The values are the same as in http.ConnState.
+// ConnState is what a connection is doing: see Server.OnState. The values are the same as in http.ConnState.
 type ConnState uint8
 
 const (
@@ -9,7 +9,7 @@ const (
 	StateNew ConnState = iota
 	// StateActive is a connection on which a request has begun to come and is not answered yet.
 	StateActive
-	// StateIdle is a connection between two requests.
+	// StateIdle is a connection that has answered a request and waits for the next one.
 	StateIdle
 	// StateHijacked is a connection that has switched to another protocol, or was hijacked. No state follows.
 	StateHijacked

@@ -10,13 +10,13 @@ import (
 	"github.com/daimon-go/daimon/internal/facts"
 )
 
-// Format is the format of the lines: see the package's comment.
+// Format is the format of the lines of a [Log]: see its constants. The package comment has an example of each.
 type Format uint8
 
 const (
-	Combined Format = iota // Common, with Referer and User-Agent
-	Common                 // the Common Log Format
-	JSON                   // an object on each line
+	Combined Format = iota // the Combined Log Format: Common, and the fields Referer and User-Agent
+	Common                 // the Common Log Format: the client, the time, the request line, the status and the bytes sent
+	JSON                   // an object of JSON on each line, which has the duration as well
 )
 
 // formats are their names, for flags.

@@ -24,7 +24,7 @@ type Log struct {
 	// reader. "-" means standard output. "" means no log after Flags, and otherwise standard output. If its reader goes away,
 	// lines are lost, and the kernel ends the process unless it catches SIGPIPE, as package program does.
 	Path string
-	// Format is the format of the lines. The zero Format is Combined.
+	// Format is the format of the lines: Combined, which is the zero value, Common or JSON.
 	Format Format
 
 	off   bool // the flags ask for no log

@@ -12,7 +12,7 @@ import (
 // be one. It stays the directory that was there when it was opened, even if that is renamed, or Path becomes a link to
 // another one. Reload opens it again, for deployments that do so. Its methods block, and are for any goroutine.
 type Directory struct {
-	// Path is the path that Reload opens. It must not be changed while other goroutines use the Directory.
+	// Path is the path of the directory, which Reload opens. Do not change it while other goroutines use the Directory.
 	Path string
 
 	opening sync.Mutex // one Reload at a time, so that an earlier one cannot take the place of a later one
@@ -31,7 +31,7 @@ func (d *Directory) Reload() error {
 	return replace(d.root.Swap(root))
 }
 
-// Close closes the directory. Files that are open stay so.
+// Close closes the directory: Open and Stat then fail with fs.ErrClosed. Files that are open stay open. Any goroutine.
 func (d *Directory) Close() error { return replace(d.root.Swap(nil)) }
 
 func replace(old *os.Root) error {
@@ -41,10 +41,12 @@ func replace(old *os.Root) error {
 	return old.Close()
 }
 
-// Open implements fs.FS. Without a Reload before, the error is fs.ErrClosed.
+// Open opens a file in the directory, for reading: it implements [fs.FS]. Before the first Reload and after Close the error is
+// fs.ErrClosed. It blocks. Any goroutine.
 func (d *Directory) Open(name string) (fs.File, error) { return within(d, name, fs.FS.Open) }
 
-// Stat implements fs.StatFS.
+// Stat returns what is known of a file in the directory: it implements [fs.StatFS]. The errors are as for Open. It blocks.
+// Any goroutine.
 func (d *Directory) Stat(name string) (fs.FileInfo, error) { return within(d, name, fs.Stat) }
 
 // within calls f with the directory. If that is closed meanwhile, there is a new one.

@@ -18,7 +18,7 @@ import (
 // Adapter makes an httpd.Handler of an http.Handler: its Serve. It may be used on any number of schedulers at a time, and
 // must not be changed meanwhile.
 type Adapter struct {
-	// Handler answers the requests. nil means http.DefaultServeMux.
+	// Handler answers the requests, each on a goroutine of its own unless Inline is set. nil means http.DefaultServeMux.
 	Handler http.Handler
 	// Most bounds how many requests are handled at a time, on all schedulers together. Beyond it the answer is 503 with
 	// Retry-After. A handler counts until it has returned, even if its client has gone. 0 means no bound: then each open
@@ -36,7 +36,7 @@ type Adapter struct {
 	server  http.Server // for http.ServerContextKey, which some handlers look for
 }
 
-// Serve answers a request by Handler. It is an httpd.Handler, for a Mux or an httpd.Server.
+// Serve is the httpd.Handler that answers a request by Handler: give it to an httpd.Mux or an httpd.Server.
 func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
 	if string(r.Path()) == "*" { // OPTIONS of the server as a whole, which net/http answers likewise
 		return nil

@@ -34,8 +34,8 @@ import (
 // there are no fields TLSNextProto, HTTP2 and Protocols; nor is there DisableGeneralOptionsHandler.
 type Server struct {
 	Addr      string       // "host:port", for ListenAndServe and ListenAndServeTLS; empty means ":http" or ":https"
-	Handler   http.Handler // nil means http.DefaultServeMux
-	TLSConfig *tls.Config  // for ServeTLS and ListenAndServeTLS, which clone it; may be nil
+	Handler   http.Handler // answers the requests, each on a goroutine of its own; nil means http.DefaultServeMux
+	TLSConfig *tls.Config  // the configuration that ServeTLS and ListenAndServeTLS clone; nil means the zero tls.Config
 
 	// ReadHeaderTimeout and IdleTimeout are httpd.Timeouts.Head and Idle; if one of them is 0, ReadTimeout is used in its
 	// place. ReadTimeout and WriteTimeout are httpd.Timeouts.Body and Write: they bound how long a client may be slow, and not
@@ -79,7 +79,7 @@ type Server struct {
 // ListenAndServe listens on Addr, with a socket for each scheduler, and serves. It returns as [Server.Serve] does.
 func (v *Server) ListenAndServe() error { return v.Serve(v.listen(":http")) }
 
-// ListenAndServeTLS is ListenAndServe with TLS: see [Server.ServeTLS].
+// ListenAndServeTLS is [Server.ListenAndServe] with TLS. For the files see [Server.ServeTLS].
 func (v *Server) ListenAndServeTLS(certFile, keyFile string) error {
 	return v.ServeTLS(v.listen(":https"), certFile, keyFile)
 }

@@ -23,7 +23,7 @@ import (
 // Client connects to a server of WebSocket. It may be used for any number of connections and on several schedulers at a time,
 // and must not be changed meanwhile.
 type Client struct {
-	// URL is ws://host:port/path?query, or wss:// and so on. Without a port it is 80, or 443 with wss.
+	// URL is the URL to connect to: ws://host:port/path?query, or wss://… for TLS. Without a port it is 80, or 443 with wss.
 	//
 	// wss needs a filter for TLS: secure.Client, with a tls.Config whose ServerName is the host. A wss URL without
 	// Filters is an error, so that nothing is sent in clear by mistake.
@@ -35,9 +35,10 @@ type Client struct {
 	// replaces the URL's host. Connection, Upgrade, Content-Length, Transfer-Encoding and Sec-WebSocket-* are the Client's
 	// own.
 	Header map[string][]string
-	// Limits bound what is buffered for a connection, as in a listener.Connect.
+	// Limits bound what is buffered for a connection, as in a listener.Connect. The zero Limits has defaults.
 	Limits listener.Limits
-	// Filters prepare a connection before the handshake, in this order, as in a listener.Connect.
+	// Filters prepare a connection before the handshake of WebSocket, in this order, as in a listener.Connect: TLS, for
+	// example.
 	Filters []listener.Filter
 	// DialTimeout bounds the time until the server has answered the handshake: the lookup of the name, the connection, the
 	// filters, and the answer. 0 means 30 s, and less than 0 means no limit.
@@ -45,23 +46,24 @@ type Client struct {
 	// Handler makes the action of a connection when the handshake has succeeded. How the connection ends with the action, and
 	// what a shutdown does, is as with Server.Handler.
 	Handler func(c *Conn) act.Action
-	// Subprotocols are offered in this order. That of the connection is the one that the server has chosen, or "".
+	// Options bound and configure the connections, as for a Server. Their Subprotocols are offered in this order, and
+	// Conn.Subprotocol returns the one that the server has chosen.
 	Options
 }
 
-// DialError is what the action of [Client.Dial] fails with if there is no connection.
+// DialError is the error of the action of [Client.Dial] if the connection or the handshake has failed.
 type DialError struct {
 	// Status is the status of the server's answer if it is not 101, for example 401. It is 0 without an answer. Redirects are
 	// not followed.
 	Status int
-	// Header has the fields of that answer.
+	// Header has the header fields of the answer that Status is of; nil without one.
 	Header textproto.MIMEHeader
 
 	address string // of the server; "" if the URL has none
 	err     error
 }
 
-// Error returns the address, if there is one, and the cause.
+// Error returns a line with the address, if the URL has one, and the cause.
 func (e *DialError) Error() string {
 	if e.address == "" { // the URL is none
 		return fmt.Sprintf("websocket: no connection: %v", e.err)

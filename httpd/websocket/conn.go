@@ -14,20 +14,21 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Type is the type of a message: Text or Binary.
+// Type is the type of a [Message]: Text or Binary.
 type Type uint8
 
-// The types of RFC 6455 5.6. A text that is received is UTF-8; Send does not check it.
+// Text and Binary are the types of messages (RFC 6455 5.6). A text that was received is valid UTF-8. Whether a text that is
+// sent is valid is not checked.
 const (
 	Text   = Type(frame.Text)
 	Binary = Type(frame.Binary)
 )
 
-// Message is one message, or a piece of one.
+// Message is a message that was received, or a piece of one: see [Conn.Receive] and [Conn.ReceivePiece].
 type Message struct {
 	// Data is the content. Receive and ReceivePiece lend it until the turn ends; a coroutine's Read returns a copy.
 	Data []byte
-	Type Type // Text or Binary
+	Type Type // the type of the message: Text or Binary
 }
 
 // Codes of RFC 6455 7.4.1 for [Conn.Close], and of a [CloseError]. Codes from 3000 to 4999 are free for a program's
@@ -42,8 +43,8 @@ const (
 // close frame has no code, 1006 if it has gone without a close handshake or does not answer. If the peer has broken the
 // protocol, it is the code that was sent to it: 1002, 1007 or 1009.
 type CloseError struct {
-	Code   int    // such as CodeNormal
-	Reason string // the peer's, UTF-8 of up to 123 bytes; "" if it has given none
+	Code   int    // a code of RFC 6455 7.4.1, such as CodeNormal
+	Reason string // the reason that the peer has given, UTF-8 of up to 123 bytes, or ""
 }
 
 // Error returns the code and the reason, in one line.
@@ -157,7 +158,7 @@ func (c *Conn) settle() {
 // that scheduler.
 func (c *Conn) Scheduler() *act.Scheduler { return c.conn.Scheduler() }
 
-// Subprotocol returns the subprotocol that the handshake has chosen, or "".
+// Subprotocol returns the subprotocol that the server has chosen in the handshake, one of Options.Subprotocols, or "".
 func (c *Conn) Subprotocol() string { return c.subprotocol }
 
 // Err returns how the connection has ended, as Receive does, or nil while it is open. It may be called after the action

@@ -19,7 +19,7 @@ type Options struct {
 	// A compressed message is inflated when all of it has come, to at most that size. That takes further memory, and some
 	// milliseconds of the turn for each MiB.
 	MaxMessage int64
-	// Backlog is how many messages of Push may wait for a slow peer. 0 means 64, and less than 0 means none.
+	// Backlog bounds the messages of Conn.Push that wait for a slow peer. 0 means 64, and less than 0 means none.
 	Backlog int
 	// Compress has messages compressed in both directions if the peer agrees (permessage-deflate, RFC 7692). It is the size of
 	// the smallest message that is compressed when it is sent, in bytes: 256 is usual, and 64 with Takeover. A message that
@@ -31,7 +31,7 @@ type Options struct {
 	// smaller. It costs up to 40 KiB for each connection, and small messages take three times as long. Without it a connection
 	// has no memory for compression. The peer may prevent it.
 	Takeover bool
-	// Ping is how long the peer may send no frame before a ping is sent. 0 means 30 s.
+	// Ping is how long the peer may be silent, without sending a frame, before a ping is sent. 0 means 30 s.
 	Ping time.Duration
 	// Pong is the time in which the peer has to answer, with any frame. Otherwise the connection is cut off, unless the peer
 	// has taken some of the queued bytes meanwhile. While the action leaves a message unread, no answer is expected, but a

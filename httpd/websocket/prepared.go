@@ -19,7 +19,8 @@ type Prepared struct {
 	packed  atomic.Pointer[[]byte] // the same, compressed if that is smaller; nil: nobody has wanted it
 }
 
-// Prepare frames a copy of p, for Conn.Push to any number of connections. A text must be UTF-8.
+// Prepare returns a message with a copy of p, to be pushed to any number of connections: see [Conn.Push]. A text must be
+// UTF-8, which is not checked. Prepare panics if t is neither Text nor Binary. Any goroutine.
 func Prepare(t Type, p []byte) *Prepared {
 	if t != Text && t != Binary {
 		panic("websocket: Prepare of no type")

@@ -52,7 +52,7 @@ func (a *action) Act(t *act.Task) act.Directive {
 	return d
 }
 
-// Co returns the coroutine that the Conn was made for.
+// Co returns the coroutine of the connection, the one that runs f of New, to sleep in it or to bound a call.
 func (c *Conn) Co() *coro.Co { return c.co }
 
 // Read waits for the next message and returns it whole, in memory that the caller owns. The error is a *websocket.CloseError
