@@ -31,7 +31,7 @@ func (l *Limiter) Flags(fs *flag.FlagSet) (check func() error) {
 	}
 }
 
-// Filters returns Filter, or nothing if there are no limits.
+// Filters returns [Limiter.Filter], or none if no limit is set. Package program calls it after the flags are parsed.
 func (l *Limiter) Filters() []listener.Filter {
 	if !l.limits() {
 		return nil

@@ -57,10 +57,10 @@ type Co struct {
 // endlessly cannot keep the thread. Each call takes at most Limits.Read bytes: together 1 MiB by default.
 const callsPerTurn = 16
 
-// Scheduler returns the scheduler of the coroutine. It never changes.
+// Scheduler returns the scheduler that the coroutine runs on, which never changes.
 func (co *Co) Scheduler() *act.Scheduler { return co.task.Scheduler() }
 
-// Task returns the coroutine's task, for calls such as t.WakeAfter.
+// Task returns the task of the coroutine, for calls of package act that need one, such as [act.Task.Own].
 func (co *Co) Task() *act.Task { return co.task }
 
 // Caller returns the running coroutine of co's task: co, or another one, for example of an act.All. A type that all
@@ -94,7 +94,7 @@ func (co *Co) Yield() error {
 	return co.suspend(act.Yield)
 }
 
-// Sleep waits for at least d, on the scheduler's clock.
+// Sleep waits for at least d, on the scheduler's clock. It returns early, with an error, when the body should stop: see [Co].
 func (co *Co) Sleep(d time.Duration) error {
 	if err := co.enter(); err != nil { // before the armed timer of a Sleep under way would be overwritten
 		return err
@@ -243,7 +243,8 @@ func Offload[T any](co *Co, f func() (T, error)) (T, error) {
 	return call.Value, err
 }
 
-// Value waits until the future f is resolved, and returns its value or error.
+// Value waits until the future f is resolved, and returns its value or error. If the body should stop before (see [Co]), it
+// returns why.
 func Value[T any](co *Co, f *future.Future[T]) (T, error) {
 	if err := co.Do(f.Await()); err != nil && !f.Resolved() {
 		return *new(T), err

@@ -28,7 +28,7 @@ var _ net.Conn = (*Conn)(nil)
 // Conn returns a net.Conn over under for the coroutines of co's task. The owner of under still has to close it.
 func (co *Co) Conn(under *listener.Conn) *Conn { return &Conn{under, co} }
 
-// Co returns the coroutine that the Conn was made for.
+// Co returns the coroutine that the Conn was made for: the one that [Serve] runs, or the receiver of [Co.Conn].
 func (c *Conn) Co() *Co { return c.co }
 
 // Under returns the [listener.Conn] below c, for calls that a net.Conn does not have; pass their errors to
@@ -83,7 +83,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// CloseWrite closes the sending side: the peer reads io.EOF after the last byte. Reading goes on.
+// CloseWrite closes the sending side: the peer reads io.EOF after the last byte. Reading goes on. It does not wait. The error
+// is net.ErrClosed after Close, or one of the kernel.
 func (c *Conn) CloseWrite() error {
 	c.caller()
 	return c.under.CloseWrite()
@@ -97,7 +98,7 @@ func (c *Conn) Close() error {
 	return c.under.Close()
 }
 
-// LocalAddr returns the address of this end, or nil after Close.
+// LocalAddr returns the address of this end of the connection, or nil after Close.
 func (c *Conn) LocalAddr() net.Addr { return c.under.LocalAddr() }
 
 // RemoteAddr returns the address of the peer, or nil after Close and when the kernel no longer knows it.

@@ -10,7 +10,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// ErrOrdered is returned by calls within [Co.UntilOrder] when shutdown has begun.
+// ErrOrdered is returned by calls that wait within [Co.UntilOrder] when a shutdown has begun. The body may end then.
 var ErrOrdered = errors.New("coro: shutdown has begun")
 
 // scope is a part of a body that may be cut short: calls that wait in it then return its error.

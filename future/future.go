@@ -13,7 +13,7 @@ var (
 	// ErrResolved is returned by Resolve and Fail when the future already has an outcome, or is being resolved by
 	// another goroutine. The future keeps its first outcome.
 	ErrResolved = errors.New("future: already resolved")
-	// ErrPending is returned by Value while the future is not resolved.
+	// ErrPending is returned by [Future.Value] while the future is not resolved.
 	ErrPending = errors.New("future: not yet resolved")
 )
 
@@ -68,7 +68,8 @@ func (f *Future[T]) Value() (T, error) {
 	return f.value, nil
 }
 
-// Resolved reports whether f has a value or an error. It does not mark an error as seen. Any goroutine.
+// Resolved reports whether f has a value or an error. It does not count as having seen the error, so an error that nobody
+// reads is still logged. Any goroutine.
 func (f *Future[T]) Resolved() bool { return f.resolved() }
 
 // settle resolves f with the results of a function, unless f was resolved before, by a time-out for example.

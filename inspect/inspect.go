@@ -34,9 +34,9 @@ const (
 // Close when Run has returned. The fields must not be changed from Configure on. All methods but Setup are for any
 // goroutine.
 type Inspector struct {
-	// Address is where the pages are served, "host:port". If it is empty there are no pages. They have a scheduler of
-	// their own, which accepts from Setup on: in an upgrade the pages of the new program answer a moment before it
-	// takes over.
+	// Address is where the pages are served, "host:port"; if it is not a loopback address, set Token. If it is empty,
+	// nothing is served. The pages have a scheduler of their own, which accepts from Setup on: in an upgrade the pages
+	// of the new program answer a moment before it takes over.
 	Address string
 	// Token must be in each request for data, as ?token= or as "Authorization: Bearer". If it is empty a random one is
 	// made and logged with the address, which must then be a loopback address.
@@ -53,7 +53,7 @@ type Inspector struct {
 	// file contains no bytes of a connection, and no text of a panic. Like the log, it has the addresses of the connection that has
 	// stalled. The program never waits for the disk; an error of the disk is one line in the log.
 	Dir string
-	// Sources add figures of your own to /metrics.
+	// Sources add metrics of your own to /metrics. They are called at each request.
 	Sources []MetricSource
 
 	off  bool // unless the flags say otherwise
@@ -145,7 +145,8 @@ func (x *Inspector) Close() error {
 	return nil
 }
 
-// Handover is for package upgrade, which passes the sockets of the pages on.
+// Handover is for package upgrade, which passes the listening sockets of the pages to the newer program. Programs do not call
+// it.
 func (x *Inspector) Handover() handover.Listener {
 	if x.Address == "" {
 		return nil

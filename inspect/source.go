@@ -11,7 +11,7 @@ import (
 	"github.com/daimon-go/daimon/internal/logs"
 )
 
-// MetricSource gives figures of your own to /metrics: see [Inspector].Sources.
+// MetricSource adds metrics of your own to /metrics: set it in [Inspector].Sources.
 type MetricSource interface {
 	// Collect calls add for each figure, before it returns. It is called once for each request of /metrics, on a
 	// goroutine that is not a scheduler's. Several may call it at a time, so it uses atomics or locks. After a panic,
@@ -26,11 +26,11 @@ type Metric struct {
 	// Name has letters, digits and "_", does not begin with a digit or "daimon_", and may come again with other labels. If it
 	// ends with "_total" the figure is a counter, and otherwise a gauge.
 	Name string
-	// Help says what the figure means. The first one of a name counts.
+	// Help says what the figure means, in the line HELP. If several figures have the same Name, the first Help counts.
 	Help string
 	// Labels are names and values in turn. A name is like that of the figure, a value any text of up to 1000 bytes.
 	Labels []string
-	// Value is the figure at the time of the call.
+	// Value is the figure itself, at the time of the call.
 	Value float64
 }
 

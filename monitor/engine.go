@@ -7,7 +7,8 @@ import (
 	"github.com/daimon-go/daimon/internal/engine"
 )
 
-// ErrWouldBlock is the error of a [Stream] when nothing can be done at once: await, and call again.
+// ErrWouldBlock is the error of a [Stream] when nothing can be done at once: call the await method, and try again when woken.
+// A listener.Conn returns an act.Blocked instead.
 var ErrWouldBlock = errors.New("monitor: would block")
 
 var defaults = act.NewLocal(newReadiness)

@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
-// Resolver looks up the addresses of hosts. A [net.Resolver] is one.
+// Resolver looks up the addresses of hosts, for listener.Connect: see [SetResolver]. A [net.Resolver] is one.
 type Resolver interface {
 	// LookupNetIP returns the addresses of host, the preferred one first. network is "ip", which means IPv4 and IPv6.
 	// It may block: it is called on other goroutines, several at a time. When ctx ends, its result is no longer needed.

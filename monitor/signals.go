@@ -13,13 +13,13 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Signal is the shutdown request that [Signals] makes of a signal of the operating system.
+// Signal is the shutdown request that [Signals] makes of a signal to the process. Actions find it by act.Task.Order.
 type Signal struct {
 	os.Signal
-	Terms shutdown.Policy // how to shut down
+	Terms shutdown.Policy // how to shut down: the argument of Signals
 }
 
-// Policy returns s.Terms.
+// Policy returns s.Terms. It makes a Signal a [shutdown.Order].
 func (s Signal) Policy() shutdown.Policy { return s.Terms }
 
 // Signals returns a set-up function that shuts the Group down on signals. The first SIGINT or SIGTERM begins a shutdown

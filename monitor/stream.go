@@ -9,8 +9,8 @@ import (
 )
 
 // Stream is the transport under a connection: bytes in order, both ways, on one scheduler. The engine of a scheduler
-// makes Streams, and a filter such as TLS makes one over another. Programs use a listener.Conn instead. All methods belong to the
-// scheduler's thread and none blocks.
+// makes Streams, and a filter such as TLS makes one over another. Programs use a listener.Conn instead. All methods belong
+// to the scheduler's thread and none blocks.
 //
 // A Stream over another one that passes all bytes on unchanged and holds none back may have a method
 //
@@ -22,7 +22,7 @@ type Stream interface {
 	// the same turn. ErrWouldBlock means that nothing has arrived yet; io.EOF that the peer has sent everything, and
 	// that nothing sent to it so far has failed.
 	Lend(most int) ([]byte, error)
-	// Receive is Lend, but into p, which must not be empty.
+	// Receive receives into p, which must not be empty, and returns how many bytes. The errors are as for Lend.
 	Receive(p []byte) (int, error)
 
 	// Send takes all of head, and as much of p as can be sent at once or queued within high bytes in all. It returns
@@ -33,7 +33,7 @@ type Stream interface {
 	// (Linux when a third of the send buffer is free, which may be a megabyte), and a caller may want to see how far a
 	// slow peer is. It loses no wake-up, and does nothing when nothing is queued.
 	Send(head, p []byte, high int) (int, error)
-	// Queued returns how many bytes were taken and not yet sent, and the error that Send would return.
+	// Queued returns how many bytes Send has taken and the kernel has not, and the error that Send would return now.
 	Queued() (int, error)
 
 	// AwaitInput keeps w, in place of an earlier one, and wakes it when Lend may no longer return ErrWouldBlock: at
@@ -43,7 +43,7 @@ type Stream interface {
 	// when sending has failed or the Stream is closed. Tasks are woken in the order in which they began to wait. A
 	// Stream may forget a Stale Waker, so that it keeps one for each waiting task and not one for each call.
 	AwaitOutput(w act.Waker, low int)
-	// Wake wakes all waiting tasks for a reason of the caller's, such as a deadline.
+	// Wake wakes all tasks that wait for the Stream, for a reason of the caller's, such as a deadline that has passed.
 	Wake()
 
 	// CloseWrite closes the sending side after the queued bytes; receiving goes on. Later Sends fail. A second
@@ -54,12 +54,12 @@ type Stream interface {
 	// returning. (A plain close with unread input makes the kernel reset the connection and discard bytes that it has
 	// not delivered yet: RFC 9112 section 9.6.)
 	Close(linger time.Duration)
-	// Abort closes the Stream and discards bytes that were not sent; the peer sees a reset.
+	// Abort closes the Stream at once and discards bytes that were not sent; the peer sees a reset.
 	Abort()
 
-	// LocalAddr returns the address of this end; nil after Close or Abort, and when the kernel does not know it.
+	// LocalAddr returns the address of this end, or nil after Close or Abort, and when the kernel does not know it.
 	LocalAddr() net.Addr
-	// PeerAddr returns the address of the peer; nil after Close or Abort, and when the kernel does not know it.
+	// PeerAddr returns the address of the peer, or nil after Close or Abort, and when the kernel does not know it.
 	PeerAddr() net.Addr
 }
 
@@ -105,7 +105,8 @@ type SharedSender interface {
 	SendShared(head, p []byte, high int) (int, error)
 }
 
-// OutputLender is a Stream that lets another goroutine send for it, as the handlers of nethttp do.
+// OutputLender is a Stream that can lend its sending side to another goroutine, which may then send without a turn of the
+// scheduler. The http.Handlers of package nethttp send in this way.
 type OutputLender interface {
 	Stream
 	// LendOutput lends the sending side. Until Return nothing else may be sent. It returns nil if bytes are queued, or
@@ -117,20 +118,21 @@ type OutputLender interface {
 // turn of the scheduler; Sent may be called on any goroutine. The other methods belong to the scheduler's thread.
 // Closing the Stream ends the loan.
 type Output interface {
-	// Send sends some of head and then p in one system call, and does not wait. ErrWouldBlock means that only the
-	// returned number of bytes had room. TLS may hold some of these: they are sent by the next call, which may have
-	// nothing else to send, or by Return. net.ErrClosed means that the loan has ended. Any other error is of the
-	// connection, and stays.
+	// Send sends head and then p, or as much of both as has room, in one system call. It does not wait, and returns how
+	// many bytes it has taken. ErrWouldBlock means that there was no room for the rest. TLS may keep some of the taken
+	// bytes: the next call sends them, even with empty arguments, and so does Return. net.ErrClosed means that the
+	// Output was returned or the Stream closed. Any other error is one of the connection, and is final.
 	Send(head, p []byte) (int, error)
-	// SendFile sends up to n > 0 bytes of f from offset on. The errors are as for Send and [FileSender].
+	// SendFile sends up to n > 0 bytes of f from offset on, and returns how many. The errors are as for Send and [FileSender].
 	SendFile(f *os.File, offset int64, n int) (int, error)
-	// Sent returns how many bytes were sent.
+	// Sent returns how many bytes were sent since LendOutput. Any goroutine.
 	Sent() uint64
-	// Full reports whether there has been no room since the latest call.
+	// Full reports, after ErrWouldBlock, whether the caller has to Await: no room has come since.
 	Full() bool
-	// Await keeps w, and wakes it when there is room.
+	// Await keeps w and wakes it when there is room again.
 	Await(w act.Waker)
-	// Return ends the loan. It waits for a call that is under way; a SendFile may wait for the disk.
+	// Return gives the sending side back: the Output must not be used any more. It waits for a Send or SendFile that is
+	// under way; a SendFile may wait for the disk.
 	Return()
 }
 

@@ -38,7 +38,7 @@ func (System) Adopt(fd int) (addr net.Addr, spread bool, err error) {
 	return addr, shared != 0, err
 }
 
-// Duplicate returns another descriptor for the socket of fd (dup(2)), close-on-exec.
+// Duplicate returns another descriptor for the socket of fd, as dup(2) does, that is close-on-exec. The caller closes it.
 func (System) Duplicate(fd int) (int, error) {
 	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
 }

@@ -95,7 +95,7 @@ func stale(path string) bool {
 	return true
 }
 
-// Unlink removes the file of a Unix socket at which nothing listens, and leaves any other file alone.
+// Unlink removes the file of a Unix socket at which no process listens, and leaves any other file alone.
 func (System) Unlink(path string) error {
 	if path == "" || abstract(path) {
 		return nil

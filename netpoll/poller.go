@@ -11,9 +11,9 @@ import (
 type Ready uint8
 
 const (
-	// In means that there may be something to receive or to accept.
+	// In means that there may be bytes to receive, or a connection to accept.
 	In Ready = 1 << iota
-	// Out means that there may be room to send, or that a connect has succeeded or failed.
+	// Out means that there may be room to send, or that a connect that was under way has succeeded or failed.
 	Out
 	// PeerClosed means that the peer sends nothing more. Bytes that it sent before may still be unread. It comes with
 	// In.
@@ -36,7 +36,7 @@ const (
 
 var readyNames = [...]string{"in", "out", "peer-closed", "priority", "error", "partial", "shared"}
 
-// String lists the conditions, as in "in|out"; "none" if there are none.
+// String lists the conditions, as in "in|out", or returns "none".
 func (r Ready) String() string {
 	var set []string
 	for i, name := range readyNames {
@@ -50,8 +50,8 @@ func (r Ready) String() string {
 // Event is a report of [Poller.Wait] that the descriptor that was added with Tag has become ready. One Wait may report
 // the same Tag twice with different conditions (kqueue does); they add up.
 type Event struct {
-	Tag   uint64 // as given to Add
-	Ready Ready  // the conditions that hold
+	Tag   uint64 // the tag that Add was given with the descriptor
+	Ready Ready  // the conditions of the descriptor that hold
 }
 
 // reserved is the tag of the interrupt's own event.

@@ -42,7 +42,8 @@ type Server struct {
 	// memory that the process may have, and less than 0 means no bound. [listener.Budget] says what happens at the bound. The
 	// flag is -memory.
 	Memory int
-	// Options are the parts of the program that have flags of their own.
+	// Options are parts of the program that have flags of their own, such as a secure.TLS, an inspect.Inspector or an
+	// accesslog.Log: see [Option].
 	Options []Option
 	// Config configures the schedulers. The flags -reactors and -idle set its Schedulers and Idle, -cpus its Threads and CPUs.
 	// The flags of a shutdown, such as -drain, set its Shutdown, which also applies to signals. If its Logger is nil, log lines

@@ -43,7 +43,7 @@ func (c *Config) trust(list string) error {
 	return nil
 }
 
-// Filters returns the filter of [Server], or nothing if nobody is trusted.
+// Filters returns the filter of [Server], or none if nobody is trusted. Package program calls it after the flags are parsed.
 func (c *Config) Filters() []listener.Filter {
 	if c.nobody() {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 // Header is what a proxy says about a connection. Further values of a header (TLVs) are checked for their form and skipped.
 type Header struct {
-	// Version is 1, a line of text, or 2, which is binary.
+	// Version is the version of the protocol: 1, whose header is a line of text, or 2, whose header is binary.
 	Version int
 	// Source is the address of the client, and Destination the one that it has connected to: both *net.TCPAddr or
 	// *net.UnixAddr. Both are nil if the header has none (LOCAL, UNSPEC and UNKNOWN): the proxy speaks for itself, as in a

@@ -26,7 +26,7 @@ type Config struct {
 	// Only proxies that send a header themselves may connect from there: one that only passes on bytes lets its clients choose
 	// their addresses.
 	Trusted []netip.Prefix
-	// Unix trusts clients of a Unix socket, which the permissions of its file let in.
+	// Unix makes clients of a Unix socket trusted. The permissions of the socket's file decide who they are.
 	Unix bool
 	// RefuseOthers refuses connections from elsewhere. By default they are served, with their own addresses.
 	RefuseOthers bool
@@ -40,7 +40,7 @@ var errStranger = errors.New("proxyproto: the sender is not trusted")
 //
 // A sender is refused if its header is malformed, too long, has a wrong checksum or does not come within FilterTimeout. With
 // RefuseOthers one that is not trusted is refused too. The connection is aborted, which is logged at debug level, and the error
-// is a [listener.PeerError]. While nothing has come the connection is idle, so a service at MaxConns may close it: see
+// is a [listener.PeerError]. While nothing has come the connection is idle, so a service at MaxConns may evict it: see
 // EvictAfter of service.Listener.
 //
 // Server panics if nobody is trusted.

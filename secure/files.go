@@ -26,8 +26,8 @@ import (
 // connections go on, and their sessions can be resumed, since the tls.Config stays as it is. For connections that are
 // dialled, GetClientCertificate takes the place of GetCertificate.
 type Files struct {
-	Cert string // a file with the certificate in PEM, followed by the ones that lead to the root
-	Key  string // a file with its private key in PEM, not encrypted
+	Cert string // the path of a file with the certificate in PEM, followed by the ones that lead to the root
+	Key  string // the path of a file with the private key of the certificate in PEM, not encrypted
 
 	reading sync.Mutex // one Reload at a time, so that an earlier one cannot take the place of a later one
 	loaded  atomic.Pointer[tls.Certificate]
@@ -69,7 +69,8 @@ func (f *Files) Reload() error {
 	return nil
 }
 
-// GetCertificate is for the field of that name of a server's tls.Config. Any goroutine.
+// GetCertificate returns the certificate that was read last, for the field of that name of a server's tls.Config. It fails if
+// none was read. Any goroutine.
 func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.get() }
 
 // GetClientCertificate is for the field of that name of a client's tls.Config. The certificate is sent to every server that

@@ -21,7 +21,8 @@ type TLS struct {
 	// Config has all but certificates, such as the names of protocols (ALPN, RFC 7301), and which clients need a certificate.
 	// nil is the zero Config. Flags sets its certificate.
 	Config *tls.Config
-	// Handshakes bounds the handshakes, as with [Server]. It may be nil.
+	// Handshakes bounds how many handshakes run at a time, as with [Server]. nil means the bounds that all filters
+	// without Handshakes share.
 	Handshakes *Handshakes
 
 	files   Files
@@ -31,7 +32,8 @@ type TLS struct {
 
 type tickets = Tickets
 
-// Flags defines -tls-cert, -tls-key and -tls-self.
+// Flags defines the flags -tls-cert, -tls-key and -tls-self. Package program calls it. Call check once the flags are parsed:
+// it reports flags that contradict each other, and sets GetCertificate of Config.
 func (x *TLS) Flags(fs *flag.FlagSet) (check func() error) {
 	fs.StringVar(&x.files.Cert, "tls-cert", "", "speak TLS with the certificate in this `file`, in PEM; SIGHUP reads it again")
 	fs.StringVar(&x.files.Key, "tls-key", "", "the `file` with the key of the certificate, in PEM")
@@ -55,7 +57,7 @@ func (x *TLS) Flags(fs *flag.FlagSet) (check func() error) {
 
 func (x *TLS) on() bool { return x.self || x.files.Cert != "" }
 
-// Filters returns the filter of [Server], or nothing if connections are plain.
+// Filters returns the filter of [Server], or none if the flags ask for plain connections. Package program calls it.
 func (x *TLS) Filters() []listener.Filter {
 	if !x.on() {
 		return nil
@@ -63,7 +65,7 @@ func (x *TLS) Filters() []listener.Filter {
 	return []listener.Filter{Server(x.Config, x.Handshakes)}
 }
 
-// Setup reads or makes the certificate. It is a set-up function as [act.Run] takes it.
+// Setup reads the certificate, or makes it for -tls-self. It is a set-up function for [act.Run], and fails as [Files.Setup] does.
 func (x *TLS) Setup(s *act.Scheduler) error {
 	if !x.on() || s.Index() > 0 {
 		return nil

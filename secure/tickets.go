@@ -27,16 +27,17 @@ const (
 //
 // There is a new key each day, and a session can be resumed for seven days.
 type Tickets struct {
-	// Config is the server's, and must not be nil. Nobody else may set its ticket keys.
+	// Config is the tls.Config of the server, in which Tickets sets the ticket keys; no other code may set them. It must not
+	// be nil.
 	Config *tls.Config
-	// Name tells the Tickets of one program apart, if there are several.
+	// Name tells the Tickets of one program apart in an upgrade. It may be empty if there is only one.
 	Name string
 
 	mu   sync.Mutex
 	keys [][32]byte // the newest first
 }
 
-// Setup makes a key. It is a set-up function as [act.Run] takes it.
+// Setup makes the first key, and a further one each day. It is a set-up function for [act.Run], and fails without a Config.
 func (x *Tickets) Setup(s *act.Scheduler) error {
 	if x.Config == nil {
 		return errors.New("secure: Tickets without a Config")
@@ -62,10 +63,10 @@ func (x *Tickets) rotate() {
 	x.Config.SetSessionTicketKeys(x.keys)
 }
 
-// StateName returns the name under which the keys are passed on. Any goroutine.
+// StateName returns the name under which package upgrade passes the keys on. It is made of Name. Any goroutine.
 func (x *Tickets) StateName() string { return "tickets " + x.Name }
 
-// SaveState returns the keys. Any goroutine.
+// SaveState returns the keys, for package upgrade, which gives them to LoadState of the newer program. Any goroutine.
 func (x *Tickets) SaveState(context.Context) (state []byte, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -88,12 +88,13 @@ func (c *Client) Go(script Script) {
 	c.w.enable(s)
 }
 
-// String returns "client" and a number, which failures and the history show.
+// String returns "client" and the client's number, as failures and the history show it.
 func (c *Client) String() string { return fmt.Sprintf("client %d", c.id) }
 
 func (c *Client) number() uint64 { return numbersOfClients | uint64(c.id) }
 
-// Rand returns the client's own random numbers. They depend on the seed and on the client's number only.
+// Rand returns the client's own random numbers. They depend on the seed and on the client's number only, not on what else
+// happens in the world.
 func (c *Client) Rand() *rand.Rand { return c.draws }
 
 // ready lets all scripts check whether they can go on.
@@ -114,7 +115,7 @@ func (c *Client) pause(what string) {
 	s.waits = ""
 }
 
-// Sleep waits for d on the world's clock.
+// Sleep waits until d has passed on the world's clock. It is for the client's scripts.
 func (c *Client) Sleep(d time.Duration) {
 	for until := c.w.now + d; c.w.now < until; {
 		c.w.agenda.add(until, c.w.present)
@@ -144,14 +145,14 @@ func (c *Client) connect() error {
 	return nil
 }
 
-// CloseWrite ends the stream of bytes to the server. The client can still read.
+// CloseWrite closes the sending side: the server reads io.EOF after the last byte. The client can still read.
 func (c *Client) CloseWrite() error {
 	err := c.end.closeWrite()
 	c.w.note(clientEnds, c, returned(0, err), 0)
 	return err
 }
 
-// Abort resets the connection.
+// Abort closes the connection at once, so that the server sees a reset. Bytes that are on their way are lost.
 func (c *Client) Abort() {
 	c.w.note(clientAborts, c, 0, 0)
 	c.end.reset()

@@ -15,7 +15,7 @@ type Descriptor struct {
 	watch func() // reports the readiness to a completion engine, some time later; nil: none watches
 }
 
-// Descriptor opens a descriptor that is not a socket: see [Descriptor]. The scenario closes it.
+// Descriptor opens a descriptor of the server that is not a socket: see the type [Descriptor]. The scenario closes it.
 func (v *Server) Descriptor() *Descriptor {
 	d := &Descriptor{v: v}
 	d.f = &file{fake: d}
@@ -23,10 +23,10 @@ func (v *Server) Descriptor() *Descriptor {
 	return d
 }
 
-// FD returns the number of the descriptor, for [monitor.Watch].
+// FD returns the number of the descriptor, which the server gives to [monitor.Watch].
 func (d *Descriptor) FD() int { return d.f.fd }
 
-// Ready makes the descriptor ready for netpoll.In, Out or both, until Take.
+// Ready makes the descriptor ready for r, netpoll.In, Out or both, until Take. The server finds that out as from epoll.
 func (d *Descriptor) Ready(r netpoll.Ready) {
 	d.ready |= r
 	d.f.ready()
@@ -43,7 +43,7 @@ func (d *Descriptor) Take(r netpoll.Ready) bool {
 	return was
 }
 
-// Close closes the descriptor. The server must have stopped watching it.
+// Close closes the descriptor. The server must have stopped watching it before; otherwise the world fails.
 func (d *Descriptor) Close() {
 	if d.watch != nil || d.f.reg != nil {
 		d.v.w.Errorf("%v is closed and still watched", d.f)

@@ -91,7 +91,8 @@ func Anything() Faults {
 	}}
 }
 
-// With returns Faults like f, in which the faults of these names have this weight.
+// With returns Faults like f, in which the faults with these names have this weight, out of 65,536 (see [Faults]). It panics
+// on an unknown name.
 func (f Faults) With(weight int, names ...string) Faults {
 	for _, name := range names {
 		i := slices.Index(faultNames[:ofScenario], name)
@@ -103,7 +104,7 @@ func (f Faults) With(weight int, names ...string) Faults {
 	return f
 }
 
-// Without returns Faults like f, in which the faults of these names never happen.
+// Without returns Faults like f, in which the faults with these names never happen. It panics on an unknown name.
 func (f Faults) Without(names ...string) Faults { return f.With(0, names...) }
 
 // swarm returns f with about half of the faults off, and without the faults that SIM_WITHOUT names. A fault may hide

@@ -24,7 +24,7 @@ const (
 	passTime = 300 * time.Nanosecond
 )
 
-// Server is a program in the world: an [act.Group] with its own descriptors.
+// Server is a program in the world: an [act.Group] with descriptors of its own. [World.Server] makes it.
 type Server struct {
 	w       *World
 	name    string
@@ -73,7 +73,7 @@ func (w *World) Server(name string, cfg act.Config, setup ...func(*act.Scheduler
 	return v, nil
 }
 
-// String returns the name that World.Server was given.
+// String returns the name that [World.Server] was given.
 func (v *Server) String() string { return v.name }
 
 // due is when a server must have ended, by one of its shutdown requests.
@@ -112,7 +112,7 @@ func (v *Server) ordered(r *runner, o shutdown.Order) {
 // slack is how long after the Time of its policy a server may end.
 const slack = 100 * time.Millisecond
 
-// Ended reports whether all schedulers of the server have ended.
+// Ended reports whether all schedulers of the server have ended, as they do after a shutdown.
 func (v *Server) Ended() bool {
 	return !slices.ContainsFunc(v.runners, func(r *runner) bool { return !r.over })
 }

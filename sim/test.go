@@ -24,7 +24,7 @@ func Test(t testing.TB, scenario func(w *World)) {
 	TestWith(t, Options{Faults: Anything()}, scenario)
 }
 
-// TestWith is Test with Options. Each world has about half of their Faults; Options.Seed is the first seed.
+// TestWith is [Test] with Options. Each world has about half of the Faults of o, and o.Seed is the first seed.
 func TestWith(t testing.TB, o Options, scenario func(w *World)) {
 	t.Helper()
 	first, count := o.Seed, uint64(worlds)

@@ -16,14 +16,14 @@ import (
 
 // Options configure a World. The zero value is a world of seed 0 without faults.
 type Options struct {
-	// Seed determines everything that is drawn.
+	// Seed determines everything that the world draws at random: the same seed gives the same history.
 	Seed uint64
-	// Faults says which faults happen, and how often.
+	// Faults says which faults happen, and how often: see [Anything]. The zero Faults has none.
 	Faults Faults
 	// Storm is how long faults happen, on the world's clock. After it there are none, and every client must come to
 	// its end. 0 means a minute.
 	Storm time.Duration
-	// Panics allows tasks to panic. Otherwise a panic fails the world.
+	// Panics allows tasks to panic, for servers that are meant to survive that. Otherwise a panic fails the world.
 	Panics bool
 
 	lines int // that a Failure shows; 0 means 60
@@ -86,7 +86,8 @@ type stats struct {
 	hash   uint64 // of the whole history
 }
 
-// New returns a World without servers and clients.
+// New returns a World without servers and clients. Add them, and call [World.Run]. Tests use [Test], which does this for many
+// seeds.
 func New(o Options) *World {
 	if o.Storm < 0 {
 		panic(fmt.Sprintf("sim: Options with a Storm of %v", o.Storm))
@@ -109,7 +110,7 @@ func (w *World) soFar() stats {
 	return s
 }
 
-// Now returns the world's time, which starts at 0.
+// Now returns the world's time, which starts at 0 and passes only in Run.
 func (w *World) Now() time.Duration { return w.now }
 
 // At calls f when the world's clock reaches at, to shut a server down, for example. Until the end of the storm the
@@ -192,13 +193,13 @@ func (w *World) Errorf(format string, args ...any) {
 // other side.
 func (w *World) Excuse(f func(c *Client, err error) bool) { w.excuse = f }
 
-// Rand returns random numbers for the scenario. Clients have their own; see Client.Rand.
+// Rand returns random numbers for the scenario, which depend on the seed only. Clients have their own: see [Client.Rand].
 func (w *World) Rand() *rand.Rand { return rand.New(&w.dice[workload]) }
 
 // Failure is the error of [World.Run]: the first violation of a promise, or the first unexplained error of a script.
 type Failure struct {
-	Seed   uint64 // of the world: SIM_SEED repeats it
-	Err    error  // what went wrong
+	Seed   uint64 // the seed of the world, which SIM_SEED=n repeats: see Test
+	Err    error  // what went wrong, without the report
 	report string // the rest
 }
 
@@ -208,7 +209,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%v\n  seed %d, %s", f.Err, f.Seed, f.report)
 }
 
-// Unwrap returns Err.
+// Unwrap returns Err, for errors.Is and errors.As.
 func (f *Failure) Unwrap() error { return f.Err }
 
 // Run runs the world until all clients have finished, including the clients of [World.ClientAfterStorm], which come

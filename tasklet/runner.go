@@ -7,9 +7,9 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// NewRunner returns a Runner with a Run of its own: schedule tasklets, then call [Runner.Run]. Each Run has a new
-// act.Scheduler with this Config, whose Executor runs ASYNC phases. An Executor must not run them on the thread in Run:
-// such a phase does not run, and its tasklet fails. Any goroutine.
+// NewRunner returns a Runner for a program without other schedulers: schedule tasklets, then call [Runner.Run]. In a server
+// use [RunnerOf]. Run makes a new act.Scheduler with cfg. The Executor of cfg runs the phases that may block (Async), on
+// goroutines other than the one in Run; otherwise the tasklet fails. Any goroutine may call NewRunner.
 func NewRunner(cfg act.Config) *Runner { return &Runner{core: newCore(cfg, owner)} }
 
 // RunnerOf returns the Runner whose tasklets are tasks of s, among other tasks, for use in a server or a simulation.

@@ -23,19 +23,20 @@ import (
 // request only, and not at all if Run has ended. Stop must not block. It may schedule and resume tasklets, as a phase
 // may. Other Tasklets go on unchanged.
 type Tasklet interface {
-	// Task runs one phase.
+	// Task runs one phase, and returns where the next one runs. It may block in an ASYNC phase only.
 	Task(r *Runner) Directive
 }
 
-// Directive says where the next phase of a tasklet runs. It is not the Directive of package act.
+// Directive says where the next phase of a tasklet runs: it is the result of [Tasklet].Task. (Package act has another type
+// with this name.)
 type Directive uint8
 
 // The zero Directive is invalid and causes a panic.
 const (
 	_     Directive = iota
-	Sync            // SYNC: on the thread in Run, in its turn
-	Async           // ASYNC: on the executor, in parallel
-	Wait            // WAIT: nowhere, until it is resumed
+	Sync            // SYNC: the next phase runs on the thread in Run, where it must not block
+	Async           // ASYNC: the next phase runs on another goroutine, in parallel, and may block
+	Wait            // WAIT: there is no next phase until the tasklet is resumed
 	Done            // DONE: there is no further phase; the tasklet is forgotten
 )
 
@@ -56,7 +57,7 @@ func (d Directive) require() {
 	}
 }
 
-// New returns a tasklet whose phases are calls of f. Logs name it after f. Any goroutine.
+// New returns a [Tasklet] whose phases are calls of f, one after the other. Logs name it after f. Any goroutine.
 func New(f func(r *Runner) Directive) Tasklet { return &function{f} }
 
 type function struct {
@@ -68,10 +69,10 @@ func (f *function) Task(r *Runner) Directive { return f.f(r) }
 func (f *function) String() string { return act.Name(f.f) }
 
 var (
-	// ErrNotRunning is returned for Async outside of Run and under Inline. After the act.Scheduler of RunnerOf is
-	// closed, it is returned for every Directive.
+	// ErrNotRunning is returned by [Runner.Schedule] for Async outside of Run and under [Inline]. After the act.Scheduler of
+	// [RunnerOf] is closed, it is returned for every Directive.
 	ErrNotRunning = errors.New("tasklet: the runner is not running")
-	// ErrInPhase is returned by With for a tasklet that is in a phase of any runner.
+	// ErrInPhase is returned by [With] for a tasklet that is in a phase already, of this runner or another one.
 	ErrInPhase = errors.New("tasklet: the tasklet is in a phase already")
 	// errSynchronous is for an executor that tries to run an ASYNC phase on the thread in Run.
 	errSynchronous = errors.New("tasklet: the executor runs ASYNC phases on the thread in Run")

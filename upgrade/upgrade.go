@@ -30,7 +30,7 @@ type Upgrade struct {
 	// Services pass their sockets and states on to the new program: services of package service, an inspect.Inspector,
 	// and each [Keeper]. Other values are ignored.
 	Services []any
-	// Signal starts an upgrade. The default, nil, is SIGUSR2.
+	// Signal is the signal that starts an upgrade. nil means SIGUSR2.
 	Signal os.Signal
 	// Program is the path of the new binary; "" means the path by which this process was started. It is looked up
 	// again: a link, or a name in PATH, may lead to another file by then. Set Program if the program changes its root

@@ -25,16 +25,13 @@ const (
 
 // Lines reads and writes lines of up to 64 KiB. The zero Lines with a Conn is ready for use.
 type Lines struct {
-	Conn io.ReadWriter // a sim.Client, or a tls.Conn over one
+	Conn io.ReadWriter // the connection: a sim.Client, or a tls.Conn over one
 
 	in *bufio.Reader
 }
 
-// Read returns the next line, without its end, "
-//
-// " or "\r
-//
-// ". If the line is longer, the error is bufio.ErrBufferFull.
+// Read returns the next line, without its end, LF or CRLF. If the line is longer than 64 KiB, the error is
+// bufio.ErrBufferFull. Other errors are as the package comment says.
 func (x *Lines) Read() (string, error) {
 	if x.in == nil {
 		x.in = bufio.NewReaderSize(x.Conn, mostOfLine)
@@ -49,7 +46,7 @@ func (x *Lines) Read() (string, error) {
 	return strings.TrimSuffix(string(line[:len(line)-1]), "\r"), nil
 }
 
-// Write writes a line and "\n", in one Write of the connection.
+// Write writes a line, which has no end yet, and LF, in one Write of the connection.
 func (x *Lines) Write(line string) error {
 	_, err := io.WriteString(x.Conn, line+"\n")
 	return err
@@ -57,11 +54,12 @@ func (x *Lines) Write(line string) error {
 
 // Lengths reads and writes messages of up to 1 MiB, each with its length in bytes before it, a big-endian number.
 type Lengths struct {
-	Conn io.ReadWriter // a sim.Client, or a tls.Conn over one
-	Size int           // bytes of the length, up to 8; 0 means 4
+	Conn io.ReadWriter // the connection: a sim.Client, or a tls.Conn over one
+	Size int           // how many bytes a length takes, up to 8; 0 means 4
 }
 
-// Read returns the next message.
+// Read returns the next message, in memory that the caller owns. It fails if the message is longer than 1 MiB, with io.EOF
+// after the last message, and with io.ErrUnexpectedEOF within one.
 func (x *Lengths) Read() ([]byte, error) {
 	var field [8]byte
 	if _, err := io.ReadFull(x.Conn, field[8-cmp.Or(x.Size, 4):]); err != nil {
@@ -70,7 +68,7 @@ func (x *Lengths) Read() ([]byte, error) {
 	return body(x.Conn, binary.BigEndian.Uint64(field[:]), mostOfMessage)
 }
 
-// Write writes the length and the message, in one Write of the connection.
+// Write writes the length of p and then p, in one Write of the connection.
 func (x *Lengths) Write(p []byte) error {
 	f := binary.BigEndian.AppendUint64(nil, uint64(len(p)))
 	_, err := x.Conn.Write(append(f[8-cmp.Or(x.Size, 4):], p...))
@@ -90,18 +88,18 @@ func body(in io.Reader, n uint64, most int) ([]byte, error) {
 	return p, err
 }
 
-// WebSocket is a client of WebSocket (RFC 6455), without compression, that reads messages of up to 1 MiB. Open comes first. It shares no code with package
-// websocket, so that it can judge a server of that package.
+// WebSocket is a client of WebSocket (RFC 6455), without compression, that reads messages of up to 1 MiB: set Conn, call
+// Open, then Read and Write. It shares no code with package websocket, so that it can judge a server of that package.
 type WebSocket struct {
-	Conn   io.ReadWriter // a sim.Client, or a tls.Conn over one
-	Header string        // lines of the request, each with its "\r\n", such as "Origin: http://localhost\r\n"
+	Conn   io.ReadWriter // the connection: a sim.Client, or a tls.Conn over one
+	Header string        // further header lines of the request, each with its "\r\n", such as "Origin: http://localhost\r\n"
 
 	in      *bufio.Reader
 	queue   []byte // frames that are to be written
 	writing bool   // by another call, which writes all of the queue
 }
 
-// The kinds of messages: the opcodes of RFC 6455 5.2.
+// Text and Binary are the kinds of messages, for Read and Write of a [WebSocket]: the opcodes of RFC 6455 5.2.
 const (
 	Text   = 1
 	Binary = 2
@@ -111,11 +109,11 @@ const (
 
 // Closed is the error of [WebSocket.Read] when the server has closed the connection with a close frame.
 type Closed struct {
-	Code   int    // of RFC 6455 7.4; 1005 if the server has sent none
-	Reason string // as the server has sent it
+	Code   int    // the status code of the close frame (RFC 6455 7.4); 1005 if it has none
+	Reason string // the reason of the close frame, or ""
 }
 
-// Error returns the code and the reason.
+// Error returns the code and the reason, in one line.
 func (e *Closed) Error() string {
 	return fmt.Sprintf("framing: closed with code %d %s", e.Code, e.Reason)
 }
@@ -194,12 +192,12 @@ func (x *WebSocket) frame(come int) (final bool, op int, p []byte, err error) {
 	return final, op, p, err
 }
 
-// Close begins to close the connection, with a code of RFC 6455 7.4 and a reason. Read returns the answer.
+// Close sends a close frame, with a code of RFC 6455 7.4 and a reason. Call Read until it returns the answer, a [*Closed].
 func (x *WebSocket) Close(code int, reason string) error {
 	return x.Write(closes, append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...))
 }
 
-// Write writes a message, as one frame. While another call is writing it returns at once, and that call writes both.
+// Write writes a message of a kind, Text or Binary, as one frame. While another call is writing it returns at once, and that call writes both.
 func (x *WebSocket) Write(kind int, p []byte) error {
 	f := append(x.queue, 0x80|byte(kind))
 	switch n := len(p); {
