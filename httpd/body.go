@@ -22,9 +22,9 @@ type Body struct {
 // is 0 for a request without a body.
 func (b *Body) Length() int64 { return b.length }
 
-// Peek lends the bytes of the body that have arrived, at least one, until the turn ends. If there are none, the error is an
-// act.Blocked; io.EOF after the last byte; or says what is wrong with the body, and a handler that fails with that error has
-// the client told. For a body that arrives too slowly, the error is an os.ErrDeadlineExceeded and a net.Error. The first Peek
+// Peek lends the bytes of the body that have arrived, at least one, until the turn ends. Otherwise the error is an act.Blocked,
+// which wakes the task when more has arrived; io.EOF after the last byte; or an error that says what is wrong with the body: a
+// handler that fails with it makes the server tell the client. For a body that arrives too slowly, the error is an os.ErrDeadlineExceeded and a net.Error. The first Peek
 // sends 100 (Continue) to a client that waits for it.
 func (b *Body) Peek() ([]byte, error) { return b.x.peek() }
 
@@ -41,8 +41,9 @@ func (b *Body) Read(p []byte) (int, error) { return b.x.read(p) }
 func (b *Body) SetTimeout(d time.Duration) { b.x.setTimeout(d) }
 
 // Trailer returns the value of the first trailer field with this name (RFC 9110 6.5), without regard to case. It returns
-// nil if there is none, and until Peek has returned io.EOF.
+// nil if there is none, and until Peek has returned io.EOF. The value is lent until the turn ends.
 func (b *Body) Trailer(name string) []byte { return syntax.Get(b.fields, b.trailers, name) }
 
-// Trailers returns the names and values of all trailer fields, in order, and none until Peek has returned io.EOF.
+// Trailers returns the names and values of all trailer fields, in order, lent until the turn ends. There are none until Peek
+// has returned io.EOF.
 func (b *Body) Trailers() iter.Seq2[[]byte, []byte] { return syntax.Each(b.fields, b.trailers) }

@@ -40,15 +40,15 @@ func (r *Request) reset() {
 	r.values.Reset()
 }
 
-// Method returns the method, such as "GET". It is case-sensitive (RFC 9110 9.1).
+// Method returns the method, such as "GET", lent until the turn ends. It is case-sensitive (RFC 9110 9.1).
 func (r *Request) Method() []byte { return r.head.Method.Of(r.text) }
 
-// Target returns the request target as it came: printable ASCII without space, ", <, > and #, and bytes above 0x7F. The
+// Target returns the request target as it came, lent until the turn ends: printable ASCII without space, ", <, > and #, and bytes above 0x7F. The
 // latter need not be UTF-8, and may contain escape sequences of a terminal: a log quotes them.
 func (r *Request) Target() []byte { return r.head.Target.Of(r.text) }
 
-// Path returns the path of the target as it came, with its escapes. It begins with "/", or it is "*" (with OPTIONS only). A target
-// without a path has "/".
+// Path returns the path of the target as it came, with its escapes, lent until the turn ends. It begins with "/", or it is "*"
+// (with OPTIONS only). A target without a path has "/".
 func (r *Request) Path() []byte {
 	if p := r.head.Path; p.From < p.To {
 		return p.Of(r.text)
@@ -58,11 +58,12 @@ func (r *Request) Path() []byte {
 
 var slash = []byte{'/'}
 
-// Query returns the query of the target, after the first "?", as it came, with its escapes. It is empty if there is none.
+// Query returns the query of the target, after the first "?", as it came, with its escapes, lent until the turn ends. It is
+// empty if there is none.
 func (r *Request) Query() []byte { return r.head.Query.Of(r.text) }
 
 // Host returns the host that the request is for, "host" or "host:port": the authority of an absolute target, otherwise
-// the Host field. It may be empty. In HTTP/1.0 it may be missing, and then it is nil.
+// the Host field. It is lent until the turn ends. It may be empty. In HTTP/1.0 it may be missing, and then it is nil.
 func (r *Request) Host() []byte {
 	if r.head.Authority.To == 0 {
 		return nil
@@ -70,14 +71,16 @@ func (r *Request) Host() []byte {
 	return r.head.Authority.Of(r.text)
 }
 
-// Proto returns the version of HTTP that the request is served with: "HTTP/1.0", or "HTTP/1.1", even for higher
-// minor versions.
+// Proto returns the version of HTTP that the request is served with: "HTTP/1.0"; "HTTP/1.1", even for higher minor
+// versions; or "HTTP/2.0".
 func (r *Request) Proto() string { return r.proto }
 
-// Header returns the value of the first header field with this name, without regard to case, or nil if there is none.
+// Header returns the value of the first header field with this name, without regard to case, or nil if there is none. It is
+// lent until the turn ends.
 func (r *Request) Header(name string) []byte { return syntax.Get(r.head.Fields, r.text, name) }
 
 // Values returns the values of all header fields with this name, without regard to case, in the order in which they came.
+// They are lent until the turn ends.
 func (r *Request) Values(name string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for n, v := range r.Fields() {
@@ -88,7 +91,7 @@ func (r *Request) Values(name string) iter.Seq[[]byte] {
 	}
 }
 
-// Fields returns the names and values of all header fields, in the order in which they came.
+// Fields returns the names and values of all header fields, in the order in which they came. They are lent until the turn ends.
 func (r *Request) Fields() iter.Seq2[[]byte, []byte] {
 	return syntax.Each(r.head.Fields, r.text)
 }

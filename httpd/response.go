@@ -222,7 +222,7 @@ func (w *Response) writeTimeout(v *Server) time.Duration {
 	return timeout.Or(cmp.Or(w.timeout, v.Timeouts.Write), time.Minute)
 }
 
-// CloseAfter has the connection closed after this response, and tells the client so. It does nothing if the head has been sent.
+// CloseAfter closes the connection after this response, and tells the client so. It does nothing if the head has been sent.
 func (w *Response) CloseAfter() { w.last = w.last || w.progress == gathering }
 
 // StatusOnly makes the response consist of its status alone, and a line of text that names it, in place of everything written or
@@ -390,7 +390,7 @@ func (w *Response) SendFile(f *os.File, offset, n int64) (int64, error) {
 // CONNECT (RFC 8441), which handlers see as a GET. Then the connection, or the stream, is no longer HTTP: next
 // makes the action that has its turns from there on, with whatever has come after the request still unread. It is
 // called like the handler of a service, shutdown requests reach its action, and the time-outs of the Server no
-// longer apply. A service at MaxConns asks its IdleSince, if it has one, before it closes the connection for another
+// longer apply. A service at MaxConns asks its IdleSince, if it has one, before it evicts the connection for another
 // client. Fields that the handshake needs are added with Add. next may look at the request and the response; when it
 // has returned they are used for other requests.
 //

@@ -23,8 +23,8 @@ import (
 // Request.Ended.
 type Handler func(w *Response, r *Request) act.Action
 
-// Server makes the actions of connections: its Serve is the handler of a service.
-// It may serve any number of services and schedulers at a time, and must not be changed meanwhile.
+// Server is a server of HTTP: its Serve makes the action of each connection of a service, and Handler answers the requests. It
+// may serve any number of services and schedulers at a time, and must not be changed meanwhile.
 type Server struct {
 	// Handler answers the requests; a [Mux] has one for many paths. It is required: without it Serve panics, so each
 	// connection is aborted, and the log says why.

@@ -21,6 +21,7 @@ type Directory struct {
 
 // Reload opens Path, at first and again. Requests from there on get the files of the new directory, and downloads that have
 // begun go on with the old ones. After an error the directory that was opened before stays in force.
+// Reload blocks. Any goroutine.
 func (d *Directory) Reload() error {
 	d.opening.Lock()
 	defer d.opening.Unlock()

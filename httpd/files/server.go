@@ -8,7 +8,7 @@ import (
 	"github.com/daimon-go/daimon/httpd"
 )
 
-// Server answers GET and HEAD with the files of FS: its Serve is a httpd.Handler. It may be used on any number of
+// Server answers GET and HEAD with the files of FS: its Serve is an httpd.Handler. It may be used on any number of
 // schedulers at a time, and must not be changed meanwhile.
 type Server struct {
 	// FS has the files. Its methods are called on goroutines of the executor, several at a time, and may block. For a directory use

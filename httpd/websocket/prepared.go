@@ -71,11 +71,11 @@ func (m *Prepared) compressed() []byte {
 
 // Push sends a message that many connections share. The caller is usually another task or a posted function, for example
 // when a line goes to all members of a room. The connection does not copy the message: up to 4 KiB of messages, or one,
-// wait in the [listener.Conn], as with its WriteShared, and more as references, in order. They are sent without a further
+// wait in the [listener.Conn], as with its PushShared, and more as references, in order. They are sent without a further
 // call. If Options.Backlog of them wait, the error is an act.Blocked, which wakes its task when there may be room. For a peer that
 // is too slow the caller may also use PushOrDrop, or Close the connection with CodePolicy.
 //
-// Send and Push send in the order of their calls. So a Send waits until no message waits that was pushed before it: an action
+// Send and Push send in the order of their calls. So a Send waits for all messages that were pushed before it: an action
 // whose peer gets more than it can take should push its answers as well. Close sends waiting messages before the close frame,
 // within Options.CloseTimeout. When the peer closes, waiting messages are dropped.
 //
@@ -84,9 +84,9 @@ func (m *Prepared) compressed() []byte {
 // system call may come with a later call.
 func (c *Conn) Push(m *Prepared) error { return c.push(m, false) }
 
-// PushOrDrop is Push for a message that may be dropped. If there is no room, the oldest message is dropped that waits and was
-// pushed with PushOrDrop, which may be m itself; see [Conn.Dropped]. So an answer, for which Push is, arrives on a connection
-// whose other messages may be dropped.
+// PushOrDrop is [Conn.Push] for a message that may be dropped, such as a price that a newer one replaces. If there is no room,
+// it drops the oldest of the waiting messages that were pushed with PushOrDrop, which may be m itself, and [Conn.Dropped] counts
+// it. Messages of Push, such as answers, are never dropped for one of PushOrDrop. The error is as for Push, except act.Blocked.
 func (c *Conn) PushOrDrop(m *Prepared) error { return c.push(m, true) }
 
 func (c *Conn) push(m *Prepared, drops bool) error {
