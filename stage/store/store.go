@@ -52,8 +52,8 @@ type Store interface {
 	// has ended; otherwise the holder continues with it.
 	//
 	// An error of commit is returned as it is, and nothing has changed then; nor has it if commit panics. commit may be
-	// called again after a transaction that failed. If commit has spoilt the transaction, so that trying again is in
-	// vain, the error is ErrPermanent. If the cause of an error of commit is the store, such as a full disk, it is also
+	// called again after a transaction that failed. If commit has spoilt the transaction, so that trying again cannot
+	// help, the error is ErrPermanent. If the cause of an error of commit is the store, such as a full disk, it is also
 	// ErrUnavailable. commit gets ctx.
 	//
 	// If there is a request to suspend or cancel the task, Finish changes nothing, does not call commit, and returns
@@ -82,17 +82,18 @@ type Store interface {
 	// other progress replaces it or a stage finishes. If a lease comes twice, one of the two has Progress at most.
 	Heartbeat(ctx context.Context, renewals []Renewal, length time.Duration) (answers []error, err error)
 
-	// Suspend suspends a task that is due at some time: at once if no worker holds it, else by a request to the worker.
+	// Suspend suspends a task that runs (see Task.Runs): at once if no worker holds it, else by a request to the worker.
 	// A worker whose lease has ended holds the task until the next claim. Suspend reports whether that changed
-	// anything. If there is no such task, the error is ErrNotFound, here and below.
+	// anything. If there is no such task, the error is ErrNotFound.
 	Suspend(ctx context.Context, id ID) (bool, error)
 
 	// Resume makes a Suspended task Resumed and due at once, and withdraws a request to suspend. If failed is set, it
 	// does the same for a task that is Failed, whose attempts begin anew. It reports whether that changed anything.
+	// If there is no such task, the error is ErrNotFound.
 	Resume(ctx context.Context, id ID, failed bool) (bool, error)
 
 	// Cancel ends a task that has not finished: at once if no worker holds it, else by a request, which replaces one to
-	// suspend. It reports whether that changed anything.
+	// suspend. It reports whether that changed anything. If there is no such task, the error is ErrNotFound.
 	Cancel(ctx context.Context, id ID) (bool, error)
 
 	// SetPaused pauses a kind, or ends its pause, and reports whether that changed anything. While a kind is paused, Claim gives
@@ -100,7 +101,7 @@ type Store interface {
 	// under way that began before the pause. There need not be any task of the kind.
 	SetPaused(ctx context.Context, kind string, paused bool) (bool, error)
 
-	// Paused returns the kinds that are paused (see SetPaused), in the order of their bytes.
+	// Paused returns the kinds that are paused (see SetPaused), sorted.
 	Paused(ctx context.Context) ([]string, error)
 
 	// Get returns the task as it is now. The error is ErrNotFound if the store does not have the task (any more).
@@ -272,8 +273,8 @@ type Tx interface {
 // should get ctx and not the other one: a driver may close a connection whose context ends.
 type Commit func(ctx context.Context, tx Tx) error
 
-// Watcher is an optional interface of a Store that hears of changes which other processes make. A stage.Engine that runs calls
-// Watch, and need not wait for its next poll or heartbeat then.
+// Watcher is an optional interface of a Store that hears of changes by other processes. A stage.Engine that runs calls Watch,
+// and then claims new tasks and sees requests before its next poll or heartbeat.
 type Watcher interface {
 	// Watch calls heard for each hint until ctx has ended, or until it can hear no more: then it returns an error, and is
 	// called again later. heard does not block. Hints may be lost, and may come without a reason.
@@ -291,7 +292,7 @@ type Hint struct {
 // Errors of a Store, to be found with errors.Is. ErrLeaseLost, ErrSuspended and ErrCanceled are also causes with which
 // the context of a processor ends: see stage.CheckSuspended.
 var (
-	// ErrNotFound says that the store has no such task, or has it no more.
+	// ErrNotFound says that the store does not have the task: there never was one with that number, or it was deleted.
 	ErrNotFound = errors.New("stage: no such task")
 	// ErrLeaseLost says that another worker may hold the task: nothing of the stage is stored any more.
 	ErrLeaseLost = errors.New("stage: lease lost")
@@ -303,10 +304,10 @@ var (
 	// ErrFailed is wrapped by the error of a task that has failed for good: see Task.Err.
 	ErrFailed = errors.New("stage: failed for good")
 
-	// ErrPermanent marks an error with which it is in vain to try again: see stage.Permanent.
+	// ErrPermanent is wrapped by an error after which the stage is not tried again: see stage.Permanent.
 	ErrPermanent = errors.New("stage: permanent")
 
-	// ErrUnavailable marks an error of a Commit whose cause is the store: the Commit is called again. In the answer to
-	// a heartbeat it is a lease that was left out.
+	// ErrUnavailable is wrapped by an error of a Commit whose cause is the store: the engine calls the Commit again. As an
+	// answer of Store.Heartbeat it means that the lease was left out: the next heartbeat may renew it.
 	ErrUnavailable = errors.New("stage: the store is not available")
 )

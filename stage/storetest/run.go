@@ -15,8 +15,8 @@ import (
 type Harness struct {
 	Store store.Store // the store, without tasks
 
-	// Again returns a second connection to the same tasks, as another process has it. For a store of one process it
-	// returns Store.
+	// Again returns a second connection to the same tasks, such as another process would have. For a store that only one
+	// process can use, it returns Store.
 	Again func() store.Store
 
 	// Advance sets the store's clock forward, or back, by whole milliseconds. Otherwise the clock stands still.
