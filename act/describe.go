@@ -18,7 +18,8 @@ type Describer interface {
 	Describe(d *Description)
 }
 
-// Description collects what a [Describer] says of itself: its name, and what it waits for. Only a call of Describe has one.
+// Description collects the name of a [Describer] and what it waits for. The scheduler makes one and gives it to Describe, which
+// sets Name, and calls WaitsFor and Of.
 type Description struct {
 	// Name is a name of the action for the pages of package inspect. It must not contain anything that clients have
 	// chosen, such as the path of a request. "" stands for the [Name] of the action.

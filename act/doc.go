@@ -46,7 +46,7 @@
 //
 //	what waits                      use
 //	an action, within its turn      [Task.Offload]
-//	an action, for a value          [Call]; with a context of a stage.Engine, stage.Call
+//	an action, for a value          [Call]; with a context of a stage.Engine, stage.NewCall
 //	a coroutine                     coro.Offload
 //	a callback, any number of tasks future.Go
 //	an actor (package process)      process.Do with a Call

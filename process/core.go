@@ -72,7 +72,7 @@ const (
 	mail                     // senders have added messages that the runner has not seen
 	poked                    // Self.Poke was called
 	killed                   // the next turn is the end
-	orderPending             // there is an order that it was not told
+	orderPending             // there is a shutdown request that it was not told of
 	roomWanted               // there is a waiter for room in its mailbox
 	blocked                  // it waits for room in other mailboxes; only that, or an end, gives it a turn
 	queued       = 0         // the state of a new process

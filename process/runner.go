@@ -34,7 +34,7 @@ type runner struct {
 	anywhere  act.AtomicWaker     // wakes it from any goroutine
 	disarmed  inbox.Stack[*timer] // to be stopped on this thread
 
-	ordered bool                          // an order is in force
+	ordered bool                          // a shutdown is in force
 	orders  uint32                        // how many it was given
 	order   atomic.Pointer[standingOrder] // the last of them, while it is in force. Written here, read anywhere
 

@@ -19,7 +19,7 @@ type standingOrder struct {
 
 // noteOrder begins a turn of the runner.
 func (r *runner) noteOrder(t *act.Task) {
-	if !r.inRun.Load() { // Step goes on after an order
+	if !r.inRun.Load() { // Step goes on after a shutdown request
 		r.inRun.Store(true)
 	}
 	if r.dropping.Load() {

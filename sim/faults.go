@@ -30,7 +30,7 @@ import (
 // Of accepting and connecting:
 //
 //	aborted connection    accept loses a connection: ECONNABORTED or another error that accept(2) lists for it
-//	no descriptors        accept returns EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; an idle connection may be closed for it
+//	no descriptors        accept returns EMFILE, ENFILE, ENOBUFS or ENOMEM for a while; an idle connection may be evicted for it
 //	no memory             registering a descriptor fails with ENOMEM or ENOSPC
 //	refused connect       a connect fails although a server listens: with ECONNREFUSED, ENETUNREACH or EHOSTUNREACH
 //	connect timed out     a connect fails with ETIMEDOUT after 127 s

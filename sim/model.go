@@ -42,7 +42,7 @@ type task struct {
 	state    state
 	since    time.Duration
 	pass     int // of its last turn, if it is a demon
-	left     int // turns that an order leaves it
+	left     int // turns that a shutdown leaves it
 	notified int // the number of orders that it was notified of
 }
 

@@ -103,7 +103,7 @@ func (e *end) levels() (ready netpoll.Ready) {
 	return ready
 }
 
-// Add and the following methods implement monitor.Poller.
+// Add and the following methods implement engine.Poller.
 func (p *poller) Add(fd int, tag uint64, want netpoll.Ready) error {
 	f := p.k.get(fd, "add")
 	if p.closed || !p.k.has(fd) {

@@ -197,7 +197,8 @@ func (x *WebSocket) Close(code int, reason string) error {
 	return x.Write(closes, append(binary.BigEndian.AppendUint16(nil, uint16(code)), reason...))
 }
 
-// Write writes a message of a kind, Text or Binary, as one frame. While another call is writing it returns at once, and that call writes both.
+// Write writes a message of a kind, Text or Binary, as one frame. While another call is writing, Write returns at once, and the
+// other call writes both.
 func (x *WebSocket) Write(kind int, p []byte) error {
 	f := append(x.queue, 0x80|byte(kind))
 	switch n := len(p); {
