@@ -7,9 +7,9 @@ import (
 	"github.com/daimon-go/daimon/listener"
 )
 
-// Flags defines -max-per-source and -rate-per-source, whose defaults are Conns and Rate; and -messages-per-source in a program
-// that counts messages, which sets Messages to its default, or less than 0 for none. With Flags and Filters a Limiter is an
-// Option of package program.
+// Flags defines -max-per-source and -rate-per-source, whose defaults are Conns and Rate. Unless Messages is 0, it also defines
+// -messages-per-source, whose default is Messages: so a program that counts messages sets Messages, to less than 0 for a default
+// without a bound. With Flags and Filters a Limiter is an Option of package program.
 func (l *Limiter) Flags(fs *flag.FlagSet) (check func() error) {
 	fs.IntVar(&l.Conns, "max-per-source", l.Conns,
 		"the largest `number` of open connections of an IPv4 address, or of a network /64; 0: no bound")

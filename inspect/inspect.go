@@ -41,8 +41,8 @@ type Inspector struct {
 	// Token must be in each request for data, as ?token= or as "Authorization: Bearer". If it is empty a random one is
 	// made and logged with the address, which must then be a loopback address.
 	Token string
-	// Watch sets which turns are reported in the log because they take too long. A Group that is stepped, or has a
-	// Clock of its own, has no watchdog.
+	// Watch sets when a turn that takes too long is reported in the log; the zero Watch reports after 50 ms. A Group that is
+	// stepped, or has a Clock of its own, has no watchdog.
 	Watch Watch
 	// Dir is a directory for recordings of what has just happened. A file is written when an action, a process or a
 	// posted function panics, when a stall is reported, and on SIGUSR1: it has the Report as text, and the last events

@@ -19,16 +19,16 @@ type MetricSource interface {
 	Collect(add func(Metric))
 }
 
-// Metric is a figure of a [MetricSource], in the data model of Prometheus. One that has a mistake is left out, as is each beyond
-// 10,000, and the figure daimon_collected_refused says how many that were. A source that has panicked, or is nil, counts
-// there as one.
+// Metric is a figure of a [MetricSource], in the data model of Prometheus. A Metric with a mistake is left out, and so is each
+// beyond 10,000. The metric daimon_collected_refused counts them; it counts a source that has panicked, or is nil, as one.
 type Metric struct {
-	// Name has letters, digits and "_", does not begin with a digit or "daimon_", and may come again with other labels. If it
+	// Name is the name of the metric. It has letters, digits and "_", does not begin with a digit or "daimon_", and may come again with other labels. If it
 	// ends with "_total" the figure is a counter, and otherwise a gauge.
 	Name string
 	// Help says what the figure means, in the line HELP. If several figures have the same Name, the first Help counts.
 	Help string
-	// Labels are names and values in turn. A name is like that of the figure, a value any text of up to 1000 bytes.
+	// Labels has a name, its value, the next name, and so on. A name has the form of Name; a value is any text of up to 1000
+	// bytes.
 	Labels []string
 	// Value is the figure itself, at the time of the call.
 	Value float64

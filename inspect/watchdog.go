@@ -22,9 +22,9 @@ type Watch struct {
 	// lasted at most 3 times as long. A Limit less than 0 switches the watchdog off.
 	Limit time.Duration
 
-	// Then is another limit, 0 for none. When a stall has lasted that long, the watchdog calls Stalled on its own
-	// goroutine, once for each stall, with the stall as in "stalls" of /json. While Stalled runs, no other stall is
-	// noticed. It may end the program.
+	// When a stall has lasted for Then, the watchdog calls Stalled on its own goroutine, once for each stall, with the
+	// stall as in "stalls" of /json. While Stalled runs, no other stall is noticed. It may end the program. If Then is 0,
+	// Stalled is not called.
 	Then    time.Duration
 	Stalled func(stall json.RawMessage)
 }

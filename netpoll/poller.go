@@ -96,8 +96,9 @@ func (p *Poller) Add(fd int, tag uint64, want Ready) error {
 	return p.sel.add(fd, tag, want)
 }
 
-// Remove unregisters fd, which stays open: this poller takes no more of its events, nor of the wake-ups
-// that are meant for one of several pollers. Events that were fetched before may still be on their way.
+// Remove unregisters fd, which stays open. A descriptor that is closed at once needs no Remove: see Add. This poller then
+// reports no more events of fd, and takes none that another poller should get (Shared). A batch of events that Wait has
+// returned before may still have one. After Close the error is EBADF; otherwise it is one of the kernel.
 func (p *Poller) Remove(fd int) error {
 	if p.closed {
 		return errClosed

@@ -9,8 +9,8 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Of returns the header that c began with. It returns false if there was none, or one without addresses, and after Close.
-// The header must not be changed.
+// Of returns the header that c began with, as a filter of [Server] has read it. It returns false if there was none, or one
+// without addresses, and after Close. The header must not be changed. Call Of on the thread of c's scheduler.
 func Of(c *listener.Conn) (Header, bool) {
 	if s, ok := find(c); ok {
 		return s.header, true
@@ -18,8 +18,8 @@ func Of(c *listener.Conn) (Header, bool) {
 	return Header{}, false
 }
 
-// ProxyAddr returns the address of the sender: the proxy's if c began with a header, and otherwise
-// c.RemoteAddr().
+// ProxyAddr returns the address of the other end of the socket: the proxy's if c began with a header, whose Source c.RemoteAddr
+// then returns, and otherwise c.RemoteAddr(). Call it on the thread of c's scheduler.
 func ProxyAddr(c *listener.Conn) net.Addr {
 	if s, ok := find(c); ok {
 		return s.Stream.PeerAddr()

@@ -73,8 +73,9 @@ func (f *Files) Reload() error {
 // none was read. Any goroutine.
 func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.get() }
 
-// GetClientCertificate is for the field of that name of a client's tls.Config. The certificate is sent to every server that
-// asks for one, whatever authorities it names. Any goroutine.
+// GetClientCertificate returns the certificate that was read last, for the field of that name of a client's tls.Config. The
+// certificate is sent to every server that asks for one, whatever authorities the server names. It fails if none was read. Any
+// goroutine.
 func (f *Files) GetClientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return f.get()
 }

@@ -18,11 +18,11 @@ import (
 // [SelfSigned]. Without these flags connections are plain. Sessions are resumed after an upgrade, as with [Tickets]. A server whose
 // certificates come from elsewhere has the filter of [Server] instead.
 type TLS struct {
-	// Config has all but certificates, such as the names of protocols (ALPN, RFC 7301), and which clients need a certificate.
-	// nil is the zero Config. Flags sets its certificate.
+	// Config is the configuration of TLS without a certificate, which the flags add: the names of protocols (ALPN, RFC 7301),
+	// for example, and whether clients need a certificate. nil means the zero Config.
 	Config *tls.Config
-	// Handshakes bounds how many handshakes run at a time, as with [Server]. nil means the bounds that all filters
-	// without Handshakes share.
+	// Handshakes bounds how many handshakes run at a time, as with [Server]. nil means bounds that all filters
+	// with nil share.
 	Handshakes *Handshakes
 
 	files   Files

@@ -76,7 +76,8 @@ func (x *Tickets) SaveState(context.Context) (state []byte, err error) {
 	return state, nil
 }
 
-// LoadState takes the keys of an older program, in the place of its own. It is called after Setup, on any goroutine.
+// LoadState takes the keys that SaveState of an older program has returned, in place of its own. Package upgrade calls it after
+// Setup, on any goroutine. It fails if state is not a list of keys.
 func (x *Tickets) LoadState(state []byte) error {
 	if len(state) == 0 || x.Config == nil || x.Config.SessionTicketsDisabled { // one of both programs has no tickets
 		return nil

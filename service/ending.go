@@ -10,10 +10,10 @@ const (
 	// FinishRequest tells the actions of connections to shut down (see [act.Stopper]): connections of package httpd
 	// answer the request that has begun, and end. Other actions do as they choose.
 	FinishRequest Ending = iota
-	// Finish tells them nothing: connections go on until they end by themselves, within the bounds of the shutdown's
-	// policy.
+	// Finish tells the actions of connections nothing: connections go on until they end by themselves, within the bounds
+	// of the shutdown's policy.
 	Finish
-	// Discard aborts all connections. A connection whose action has offloaded a function is aborted when the function
+	// Discard aborts all connections when the shutdown is in force. A connection whose action has offloaded a function is aborted when the function
 	// has returned.
 	Discard
 	// LastOfAll is for a service that serves to the last, such as one for metrics: it goes on accepting and serving

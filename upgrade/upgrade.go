@@ -133,8 +133,8 @@ func (u *Upgrade) Close(err error) {
 }
 
 // Start starts the new program, and waits until it has taken over. Then this program begins to shut down, by a [shutdown.Order]
-// whose method Replaced() bool returns true, and Start returns nil. After an error this program goes on as before. It is an error if a shutdown is announced or in force. Start blocks; any
-// goroutine may call it, except a scheduler's.
+// whose method Replaced() bool returns true, and Start returns nil. After an error this program goes on as before. It is an
+// error if a shutdown is announced or in force. Start blocks; any goroutine may call it, except a scheduler's.
 func (u *Upgrade) Start() error {
 	if !u.one.TryLock() {
 		return errors.New("upgrade: one is under way")
