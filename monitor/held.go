@@ -25,6 +25,14 @@ func (k *socket) Parts() (bytes int) {
 	return bytes
 }
 
+// held returns how much memory the queued bytes take at least.
+func (k *socket) held() int {
+	if k.out == nil {
+		return 0
+	}
+	return len(k.out.queue) - k.out.sent + k.Parts()
+}
+
 // Taken reports whether the kernel has ever taken all bytes that were queued or sent.
 func (k *socket) Taken() bool { return k.taken }
 

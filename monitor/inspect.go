@@ -15,7 +15,7 @@ func (e *readiness) EachState(visit func(engine.State)) {
 	for _, sl := range e.slots {
 		if k, ok := sl.watcher.(*socket); ok && k.fd >= 0 {
 			visit(engine.State{
-				FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(),
+				FD: int(k.fd), In: k.ready&netpoll.In != 0, Queued: k.queued(), Held: k.held(),
 				Dialing: k.state&dialing != 0, ForEnd: k.state&forEnd != 0, Half: k.ready&netpoll.PeerClosed != 0,
 				Reader: k.reader.Armed(), Writer: k.out != nil && k.out.writers.Waiting(),
 			})

@@ -16,17 +16,17 @@ func (w *World) audit() {
 				w.Errorf("%v: %w", r, err)
 			}
 			r.count()
-			queued := 0
+			held := 0
 			r.s.Internals().EachLocal(func(v any) {
 				if e, ok := v.(engine.Audited); ok {
 					e.EachState(func(s engine.State) {
 						r.checkWaiters(s)
-						queued += s.Queued
+						held += s.Held
 					})
 				}
 			})
-			if n := budget.Of(r.s).Total(); n < queued {
-				w.Errorf("%v: %d bytes are queued, and %d are counted", r, queued, n)
+			if n := budget.Of(r.s).Total(); n < held {
+				w.Errorf("%v: what is queued takes %d bytes, and %d are counted", r, held, n)
 			}
 		}
 	}

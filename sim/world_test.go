@@ -16,6 +16,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/examples/echo/echo"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/listener"
@@ -106,6 +107,30 @@ func TestScriptErrorFailsTheWorld(t *testing.T) {
 	w, _ = worldOf(t, sim.Options{}, echo.Echo)
 	w.Client("10.0.0.1:80", func(c *sim.Client) error { w.Errorf("seen at %v", c.Now().Year()); return nil })
 	require.ErrorContains(t, w.Run(), "seen at 2026")
+}
+
+// What is queued for many peers takes memory once, and the world does not demand that it is counted for each of them.
+func TestAMessageToManyPeersIsHeldOnce(t *testing.T) {
+	message := make([]byte, 1<<20)
+	w := sim.New(sim.Options{})
+	most := 0
+	tcp := &service.Listener{Address: "10.0.0.1:80", Limits: listener.Limits{High: len(message), Linger: time.Hour},
+		Handler: func(c *listener.Conn) act.Action {
+			return act.Func(func(t *act.Task) act.Directive {
+				if err := c.PushShared(message); err != nil {
+					return t.Fail(err)
+				}
+				most = max(most, budget.Of(t.Scheduler()).Total())
+				return act.Done
+			})
+		}}
+	_, err := w.Server("server", act.Config{}, tcp.Setup)
+	require.NoError(t, err)
+	for range 5 {
+		w.Client("10.0.0.1:80", func(c *sim.Client) error { c.Sleep(time.Second); return reads(c) })
+	}
+	require.NoError(t, w.Run())
+	require.Less(t, most, 2*len(message))
 }
 
 // A reset by the server counts against it; a reset by a fault does not.
