@@ -274,7 +274,7 @@ func (c *client) largeInAll(r *rand.Rand, within bool) {
 		left -= len(p)
 		c.say(r, saying{what: fmt.Sprintf("%d bytes of too many", len(p))}, frame{false, opcode, p})
 	}
-	p := header(false, opcode, [4]byte{1, 2, 3, 4}, left+103+r.IntN(10))
+	p := header(false, opcode, [4]byte{1, 2, 3, 4}, left+104+r.IntN(10))
 	c.plan = append(c.plan, saying{what: "a message that is too large", breaks: 1009, raw: p})
 }
 
