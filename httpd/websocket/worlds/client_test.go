@@ -150,8 +150,7 @@ func (c *client) talk() error {
 		c.put(s)
 		c.await(func() bool { return c.closed != nil || c.saidMessages()-c.got < c.depth || !c.echoes() })
 		if s.waits {
-			n := len(c.said)
-			c.await(func() bool { return c.closed != nil || c.ponged >= n })
+			c.await(func() bool { return c.closed != nil || c.answered(s.ping) })
 		}
 	}
 	c.await(func() bool { return !c.sending })
@@ -166,6 +165,11 @@ func (c *client) saidMessages() (n int) {
 		n = max(n, s.message)
 	}
 	return n
+}
+
+// answered reports whether a ping was answered, or a later one.
+func (c *client) answered(ping []byte) bool {
+	return slices.ContainsFunc(c.said[:c.ponged], func(s *saying) bool { return s.ping != nil && bytes.Equal(s.ping, ping) })
 }
 
 // put sends something, after what is being sent.
