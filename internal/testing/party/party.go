@@ -79,6 +79,7 @@ type Client struct {
 	Left   bool          // it has closed or reset the connection
 	LeftAt time.Duration // when it has ended its output
 	Got    int           // bytes that it has read
+	ReadAt time.Duration // when it has last read any
 	Lost   error         // why it can read no more
 	Over   bool          // it reads no more
 	cut    bool          // it has stopped
@@ -116,7 +117,10 @@ func (c *Client) Read(p []byte) (int, error) {
 		return 0, c.Lost
 	}
 	n, err := c.Client.Read(p[:min(len(p), c.ReadMost)])
-	if c.Got += n; !errors.Is(err, os.ErrDeadlineExceeded) {
+	if n > 0 {
+		c.Got, c.ReadAt = c.Got+n, c.World.Now()
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Lost = err
 	}
 	return n, err
