@@ -193,7 +193,7 @@ func joined(results []error) (others error) {
 }
 
 // Close drops what is left, closes all schedulers, each on its thread, and ends the threads. It returns a *shutdown.Cut
-// if something was left. It fails while Run runs.
+// if something was left. It fails while Run runs. [Run] calls it.
 func (g *Group) Close() error {
 	if !g.running.CompareAndSwap(false, true) {
 		return errRunning

@@ -42,7 +42,8 @@ func (s *Scheduler) Step(n int) (int, error) {
 	return taken, s.broken
 }
 
-// Finished reports whether nothing is left that keeps [Scheduler.Run] from returning. It is for callers of Step.
+// Finished reports whether nothing is left that keeps [Scheduler.Run] from returning. It is for callers of Step, on their
+// goroutine.
 func (s *Scheduler) Finished() bool {
 	s.touch()
 	return s.live+s.installed+s.held == s.exhaustedCount && s.nothingCame()

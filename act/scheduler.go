@@ -116,21 +116,22 @@ func newScheduler(g *Group, index int) *Scheduler {
 
 // Spawn adds a as a task; its first turn is in the next round. Spawn an action that keeps state from turn to turn only
 // once: a second task would take its wake-ups, and one of the two might wait for ever. Spawn panics if a is nil or the
-// scheduler is closed.
+// scheduler is closed. It is for the scheduler's thread; another goroutine gives Post a function that spawns.
 func (s *Scheduler) Spawn(a Action) {
 	s.admit(a, 0)
 	s.live++
 }
 
 // Install adds d as a demon; its first turn is in the next pass. It keeps Run from returning until it has finished.
-// Install panics if d is nil or the scheduler is closed.
+// Install panics if d is nil or the scheduler is closed. It is for the scheduler's thread, usually in a set-up function.
 func (s *Scheduler) Install(d Demon) {
 	s.admit(d, isDemon)
 	s.installed++
 }
 
 // Attach is [Scheduler.Install] for a monitor: a demon that wakes tasks when something happens. It does not keep Run
-// from returning, since the tasks that wait do, and it stays when a shutdown drops everything else.
+// from returning, since the tasks that wait do, and it stays when a shutdown drops everything else. Attach is for the
+// scheduler's thread.
 func (s *Scheduler) Attach(d Demon) {
 	s.admit(d, isDemon|background)
 }

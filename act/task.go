@@ -72,7 +72,7 @@ const (
 	last             // it ends last of all: see InstallLast
 )
 
-// Scheduler returns the scheduler that runs the task. A task never moves to another one. Any goroutine.
+// Scheduler returns the scheduler that runs the task. A task never moves to another one.
 func (t *Task) Scheduler() *Scheduler { return t.s }
 
 // Action returns the action that the task was spawned with, or the action of a demon that was installed or attached.

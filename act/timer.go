@@ -49,7 +49,7 @@ func (s *Scheduler) CallAt(tm *Timer, at time.Duration, x interface{ Expire() })
 }
 
 // Now returns the time on the scheduler's clock when the latest pass read it, so it is constant during a turn. It never
-// goes back. For the present time call Clock().Monotonic.
+// goes back. It is for the scheduler's thread. For the present time, and on other goroutines, call Clock().Monotonic.
 func (s *Scheduler) Now() time.Duration {
 	s.touch()
 	return s.now

@@ -174,7 +174,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 //
 // If Write takes less than all of p, the error is an act.Blocked, woken when at most Limits.Low bytes are queued;
 // os.ErrDeadlineExceeded; net.ErrClosed; or an error of the kernel, possibly from an earlier Write. After a kernel
-// error nothing more can be written. With an empty p the error reports whether anything would be taken.
+// error nothing more can be written. With an empty p the error reports whether anything would be taken. Write is for the
+// scheduler's thread.
 func (c *Conn) Write(p []byte) (int, error) {
 	if c.stream == nil {
 		return 0, net.ErrClosed
@@ -362,7 +363,7 @@ func (c *Conn) CloseWrite() error {
 
 // Close closes the connection and returns at once. Written bytes are still sent, and the peer has up to Limits.Linger
 // to take them and to close its side, without a turn of the task; meanwhile [act.Scheduler.Run] does not return. A
-// second Close does nothing; every other call then returns net.ErrClosed.
+// second Close does nothing; every other call then returns net.ErrClosed. Close is for the scheduler's thread.
 func (c *Conn) Close() error { return c.close(c.settings.limits.Linger) }
 
 func (c *Conn) close(linger time.Duration) error {
@@ -380,7 +381,7 @@ func (c *Conn) close(linger time.Duration) error {
 }
 
 // Abort closes the connection and discards bytes that were not sent. The peer sees a reset. RemoteAddr still returns
-// its address, for a log.
+// its address, for a log. Abort is for the scheduler's thread; another goroutine posts a function: see [Conn.Scheduler].
 func (c *Conn) Abort() {
 	if c.stream != nil {
 		peer := c.RemoteAddr()

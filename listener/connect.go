@@ -31,8 +31,8 @@ type Connect struct {
 	Limits Limits
 	// KeepAlive is the time of silence after which the kernel probes a TCP peer; 0 means a minute, less than 0 never.
 	KeepAlive time.Duration
-	// Filters prepare the connection that has won, in this order. FilterTimeout bounds all of them together; 0 means 10
-	// s. If one refuses, the dial has failed; further addresses are not tried.
+	// Filters prepare the connection when it is established, in this order: TLS, for example. FilterTimeout bounds all of
+	// them together; 0 means 10 s. If one refuses, the dial has failed; further addresses are not tried.
 	Filters       []Filter
 	FilterTimeout time.Duration
 

@@ -11,7 +11,7 @@ import (
 // room for p if the queued bytes and p together exceed Limits.High. Then the error is an act.Blocked: a task waits with
 // it, and a caller that does not want to wait drops the message, or aborts the connection. For a message longer than
 // Limits.High the error is always ErrTooLong. Other errors are as for [Conn.Write]. After any error nothing of p was
-// taken.
+// taken. Push is for the scheduler's thread.
 //
 // A Write that took only a part must be finished before the next Push, whose message would otherwise land in the
 // middle. If several tasks write to a connection, all of them use Push.

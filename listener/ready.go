@@ -27,5 +27,5 @@ func (r *Ready) Act(t *act.Task) act.Directive {
 	return act.Done
 }
 
-// Describe implements [act.Describer].
+// Describe implements [act.Describer]: it names the descriptor that the task waits for.
 func (r *Ready) Describe(d *act.Description) { d.Of(r.blocked) }

@@ -15,7 +15,7 @@ type Receive[T any] struct {
 	ended bool
 }
 
-// Describe implements [act.Describer].
+// Describe implements [act.Describer]: it names the Mailbox that the task waits for.
 func (r *Receive[T]) Describe(d *act.Description) {
 	if !r.ended {
 		r.From.Describe(d)

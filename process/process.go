@@ -84,7 +84,7 @@ const (
 	Normal          // it returned act.Done, or called Self.Exit
 	Failed          // it returned act.Failed, or called Self.Fail: Notice.Err is its error
 	Panicked        // a turn panicked: Notice.Err is an *act.Panic
-	Killed          // Kill was called, as by another process
+	Killed          // Kill was called, by another process or any goroutine
 	Linked          // a process that it was linked to ended: Notice.Err wraps the error of that process
 	Stopped         // a shutdown ended it, or the Group was closed
 )

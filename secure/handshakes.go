@@ -17,7 +17,8 @@ import (
 )
 
 // Handshakes bounds the CPU time and the memory that handshakes of TLS take. All filters with the same Handshakes share its
-// bounds; all filters with nil share the bounds of one zero Handshakes. The zero Handshakes is good for servers. It must not be changed once it is in use.
+// bounds; all filters with nil share the bounds of one zero Handshakes. The zero Handshakes is good for servers. It must not be
+// changed once it is in use.
 //
 // Handshakes of servers that fail are counted, and logged in one line a second for all schedulers, with the last error.
 type Handshakes struct {

@@ -393,7 +393,7 @@ func (c *Conn) fail(code int, err error) error {
 // Send sends a message, all of it or nothing. The part that the kernel does not take at once is copied. There is room if the
 // message and the queued bytes fit into listener.Limits.High; if nothing is queued there is room for a message of any size.
 // Otherwise the error is an act.Blocked, woken when there may be room. It is net.ErrClosed after Close, and when the
-// connection has ended; or an error of the system call.
+// connection has ended; or an error of the system call. Send is for the scheduler's thread: see [Conn.Scheduler].
 //
 // A message for which there is no room before the peer closes is not sent: the answer to a close frame goes out at once, and
 // a peer that does not read could hold it up (RFC 6455 5.5.1).
@@ -514,7 +514,7 @@ func (c *Conn) ready() bool {
 // Close begins the close handshake, after the messages that were sent. The code is one that RFC 6455 7.4 allows in a close
 // frame, and the reason is UTF-8, of which up to 123 bytes are sent. Whatever the peer still sends is thrown away. The
 // connection is closed when the peer has answered, or after Options.CloseTimeout. A second Close does nothing. Close panics on a
-// code that is not allowed.
+// code that is not allowed. It is for the scheduler's thread: see [Conn.Scheduler].
 func (c *Conn) Close(code int, reason string) {
 	if !frame.ValidCode(code) {
 		panic(fmt.Sprintf("websocket: Close with code %d, which must not be sent", code))

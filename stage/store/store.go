@@ -43,7 +43,8 @@ type Store interface {
 	// have not ended, in order of their numbers. An engine asks for them after a claim whose answer was lost.
 	Claimed(ctx context.Context, t Ticket) ([]Task, error)
 
-	// Enter shows that the task is at a stage now, and sets its attempt. It returns the task as it is then. If there is a
+	// Enter moves the task to the dynamic stage that its holder begins, and sets its attempt. It returns the task as it
+	// is then. If there is a
 	// request to suspend or cancel the task, Enter changes nothing and returns ErrSuspended or ErrCanceled.
 	Enter(ctx context.Context, l Lease, stage string, attempt int) (Task, error)
 

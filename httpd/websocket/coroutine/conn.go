@@ -88,8 +88,9 @@ func (c *Conn) wait(f func() error) error {
 	}
 }
 
-// Close begins the close handshake and returns at once, as that of a websocket.Conn. Other coroutines of the task that wait
-// for the connection get net.ErrClosed.
+// Close begins the close handshake with a code and a reason, and returns at once: see websocket.Conn.Close. Other coroutines of
+// the task that wait for the connection get net.ErrClosed. Close panics on a code that is not allowed, and outside of the
+// coroutines of the task.
 func (c *Conn) Close(code int, reason string) {
 	c.co.Caller()
 	c.under.Close(code, reason)
