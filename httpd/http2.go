@@ -10,6 +10,7 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
+	"github.com/daimon-go/daimon/internal/race"
 )
 
 // http2Conn is the action of a connection of HTTP/2 (RFC 9113). Its turn has two halves:
@@ -126,7 +127,13 @@ func (x *http2Conn) Act(t *act.Task) act.Directive {
 	more := x.receive(t)
 	for x.watch(t) {
 	}
-	if x.transmit(t) || more {
+	more = x.transmit(t) || more
+	if race.Enabled {
+		if err := x.Check(); err != nil {
+			panic(err)
+		}
+	}
+	if more {
 		return act.Yield
 	}
 	switch {

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -226,6 +227,34 @@ func (x *http2Conn) IdleSince() (since time.Duration, idle bool) {
 }
 
 func (x *http2Conn) String() string { return "httpd: a connection of HTTP/2" }
+
+// Check is that of HTTP/2, if the connection has become one.
+func (x *session) Check() error {
+	if x.next != nil {
+		if c, is := x.next.Action.(*http2Conn); is {
+			return c.Check()
+		}
+	}
+	return nil
+}
+
+// Check returns an error if octets of DATA are neither in a window nor held nor thrown away. It is for tests.
+func (x *http2Conn) Check() error {
+	err := x.inflow.Check()
+	if n := x.data.left + x.data.padding; err == nil && n != int(x.inflow.Held()) {
+		err = fmt.Errorf("httpd: %d octets of DATA are held, of which %d are there", x.inflow.Held(), n)
+	}
+	for _, s := range x.streams {
+		n := len(s.body) - s.from
+		if x.data.to == s {
+			n += x.data.left + x.data.padding
+		}
+		if err = cmp.Or(err, s.inflow.Check()); err == nil && s.lost == nil && n != int(s.inflow.Held()) {
+			err = fmt.Errorf("httpd: %d octets of DATA are held for stream %d, of which %d are there", s.inflow.Held(), s.id, n)
+		}
+	}
+	return err
+}
 
 // Describe says what the connection waits for.
 func (x *http2Conn) Describe(d *act.Description) {

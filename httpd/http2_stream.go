@@ -258,8 +258,8 @@ func (s *stream) refuse(t *act.Task, bad *syntax.Refusal) bool {
 func (s *stream) Close() error {
 	err := s.handler.Close()
 	s.handler = act.Child{}
-	if s.tunnel != nil && s.lost == nil {
-		_ = s.tunnel.conn.Close() // the client has reset the stream
+	if s.tunnel != nil {
+		_ = s.tunnel.conn.Close() // an error means that the stream is lost
 	}
 	if !s.closing {
 		s.resetHere(http2.InternalError, act.ErrDropped)

@@ -49,6 +49,7 @@ func (h *server) act(q *request, w *httpd.Response, r *httpd.Request) act.Action
 		})(w, r))
 	case q.atOnce:
 		q.over = x.steps() && x.end()
+		q.returned = true
 		h.running--
 		return nil
 	}
@@ -117,6 +118,7 @@ func (a *tunnel) Stop(*act.Task, shutdown.Order) { a.told = true }
 // tracked looks at an action until it is closed.
 func (h *server) tracked(q *request, inner act.Action) act.Action {
 	if inner == nil {
+		q.returned = true
 		h.running--
 		return nil
 	}
@@ -140,6 +142,9 @@ func (a *trackedAction) Act(t *act.Task) act.Directive {
 	if a.closed {
 		a.q.client.w.Errorf("the action of %v has a turn after its end", a.q)
 	}
+	if a.q.conn.closed {
+		a.q.client.w.Errorf("the action of %v has a turn after the end of its connection", a.q)
+	}
 	if a.q.conn.ordered && !a.told {
 		a.q.client.w.Errorf("%v is answered under an order that its action was not told of", a.q)
 	}
@@ -150,7 +155,7 @@ func (a *trackedAction) Close() error {
 	if a.closed {
 		a.q.client.w.Errorf("the action of %v is closed twice", a.q)
 	}
-	a.closed = true
+	a.closed, a.q.returned = true, true
 	a.q.conn.open--
 	a.q.client.running--
 	return a.Child.Close()

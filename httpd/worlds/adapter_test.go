@@ -65,7 +65,7 @@ func (o *byAdapter) leave() {
 		}
 	})
 	if q.ctx.Err() != nil && x.order.MayCut() && x.kind == adapter {
-		q.outlived = !q.client.Gone()
+		q.outlived = !q.client.Gone() && !q.gone
 		x.seen.late++
 	}
 }

@@ -39,6 +39,9 @@ func (c *client) run(s *sim.Client) error {
 	r := s.Rand()
 	c.Client = party.Client{Client: s, World: c.w, Manners: party.Draw(r)}
 	c.depth, c.within, c.eager = from(r, 1, 2, 100), r.IntN(1<<r.IntN(17)), r.IntN(2) == 0
+	if c.v2 {
+		return c.run2()
+	}
 	n, told := 1+r.IntN(from(r, 1, 4, 12)), 0
 	for i := range n {
 		q := c.draw(i, i == n-1)
@@ -345,6 +348,6 @@ func (q *request) describe() string {
 	}
 	return fmt.Sprintf("%.300q\nwith a body of %d bytes, %d of them read; status %d, %d bytes written of %d, announced %d, behind %v, "+
 		"ending %d, at once %v, collect %d, begun %v, over %v, bad %v, failed %v, aborted %v; steps%s; the client's %+v, deaf %v, late %v, sent %d",
-		q.raw[:q.head], len(q.body), q.read, q.status, q.written, len(q.content), q.announced, q.behind, q.ending, q.atOnce, q.collect, q.begun,
+		q.raw[:min(q.head, len(q.raw))], len(q.body), q.read, q.status, q.written, len(q.content), q.announced, q.behind, q.ending, q.atOnce, q.collect, q.begun,
 		q.over, q.bad, q.failed, q.aborted, steps.String(), q.client.Manners, q.client.deaf, q.client.late, q.client.Sent)
 }

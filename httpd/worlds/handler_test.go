@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -22,6 +23,7 @@ type connection struct {
 	called  int // in this turn
 	open    int // actions of handlers
 	ordered bool
+	closed  bool
 }
 
 func (v *connection) Act(t *act.Task) act.Directive {
@@ -30,8 +32,13 @@ func (v *connection) Act(t *act.Task) act.Directive {
 	if n, most := v.c.Queued(), max(v.high, 64<<10)+longWrite+4<<10; n > most {
 		v.w.Errorf("%d bytes are queued, of %d at most", n, most)
 	}
-	if v.called > 64 {
+	if v.called > 64 && !v.v2 || v.called > 128 {
 		v.w.Errorf("%d requests are answered in one turn", v.called)
+	}
+	if c, ok := v.Child.Action.(interface{ Check() error }); ok {
+		if err := c.Check(); err != nil {
+			v.w.Errorf("%w", err)
+		}
 	}
 	return d
 }
@@ -43,7 +50,8 @@ func (v *connection) Stop(t *act.Task, o shutdown.Order) {
 
 func (v *connection) Close() error {
 	err := v.Child.Close()
-	if v.open > 0 {
+	v.closed = true
+	if v.open > 0 && !v.v2 { // streams are tasks of their own
 		v.w.Errorf("a connection has ended, and %d actions of its handler have not", v.open)
 	}
 	return err
@@ -68,17 +76,19 @@ func (h *server) serve(w *httpd.Response, r *httpd.Request) act.Action {
 	switch {
 	case q.served || q.refused:
 		h.w.Errorf("%v is served twice", q)
-	case q.n != v.next:
+	case q.n != v.next && !v.v2, q.n < v.next:
 		h.w.Errorf("the server sees %v, and it is the turn of %d", q, v.next)
-	case v.open > 0:
+	case h.v2 && v.open >= h.most:
+		h.w.Errorf("the server sees %v, and answers %d others of %d at most", q, v.open, h.most)
+	case v.open > 0 && !h.v2:
 		h.w.Errorf("the server sees %v before it has answered the one before", q)
 	case q.client.Sent < q.from+q.head:
 		h.w.Errorf("the server sees %v, of which only %d bytes were sent", q, q.client.Sent-q.from)
-	case v.c.Room() == 0:
+	case v.c.Room() == 0 && !h.v2:
 		h.w.Errorf("the server sees %v, and there is no room for its answer", q)
 	}
 	h.seen.requests++
-	v.next++
+	v.next = q.n + 1
 	v.called++
 	q.conn, q.scheduler = v, r.Scheduler()
 	full := h.kind == adapter && h.bound > 0 && h.running >= h.bound
@@ -150,7 +160,7 @@ func (x *handling) check() bool {
 
 // lost reports whether calls of the handler may fail, and its context may have ended.
 func (x *handling) lost() bool {
-	return !x.gentle || x.q.client.Gone() || x.q.client.deaf || x.order.MayCut() || x.hasty
+	return !x.gentle || x.q.gone || x.q.client.Gone() || x.q.client.deaf || x.order.MayCut() || x.hasty
 }
 
 // step makes a step, and reports whether the handler goes on.
@@ -233,7 +243,8 @@ func (x *handling) compare(p []byte) {
 func (x *handling) ended() {
 	q := x.q
 	q.ended = true
-	if q.read != len(q.body) || q.client.Sent < q.to() {
+	empty := x.v2 && q.framing == sized && len(q.body) == 0 // so says its head
+	if q.read != len(q.body) || q.client.Sent < q.to() && !empty {
 		x.w.Errorf("the body of %v ends after %d bytes of %d", q, q.read, len(q.body))
 	}
 	if got := x.out.Trailer("X-Behind"); got != q.trailers.Get("X-Behind") {
@@ -290,6 +301,11 @@ func (q *request) isSeen(method, id, host string, minor int, length int64) bool 
 	want := int64(len(q.body))
 	if q.framing == chunked {
 		want = -1
+	}
+	if q.client.v2 {
+		if minor = q.minor; method == http.MethodGet && q.method == tunnelled {
+			method = tunnelled
+		}
 	}
 	return method == q.method && id == q.id() && host == "world" && minor == q.minor && length == want
 }

@@ -1,6 +1,7 @@
 package worlds_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -30,6 +31,8 @@ type request struct {
 	raw       []byte
 	head      int // bytes of the head
 	from      int // where it begins in the bytes of its client
+	finish    int // HTTP/2: where it ends
+	stream    *stream
 
 	// What the handler does.
 	status    int
@@ -65,6 +68,8 @@ type request struct {
 	outlived  bool
 	over      bool
 	logged    bool
+	returned  bool // httpd: the handler's action is closed, or there is none
+	gone      bool // HTTP/2: the client has reset its stream
 }
 
 type framing int
@@ -136,6 +141,7 @@ func (c *client) draw(n int, last bool) *request {
 	q := &request{client: c, n: n, method: from(r, "GET", "GET", "POST", "POST", "PUT", "HEAD"), minor: 1, announced: -1, collect: -1,
 		dice: rand.New(rand.NewPCG(r.Uint64(), 0)), status: from(r, 200, 200, 201, 404), tolerant: r.IntN(2) == 0}
 	switch {
+	case c.v2:
 	case last && r.IntN(10) == 0:
 		q.malform(r)
 		return q
@@ -147,8 +153,9 @@ func (c *client) draw(n int, last bool) *request {
 	if q.method[0] == 'P' || r.IntN(10) == 0 && q.method != "HEAD" {
 		q.fill(r)
 	}
-	q.plan(r, last)
-	q.write()
+	if q.plan(r, last); !c.v2 {
+		q.write()
+	}
 	return q
 }
 
@@ -228,7 +235,13 @@ func (q *request) write() {
 	q.raw = []byte(b.String())
 }
 
-func (q *request) to() int { return q.from + len(q.raw) }
+// to returns where it ends in the bytes of its client.
+func (q *request) to() int {
+	if q.client.v2 {
+		return cmp.Or(q.finish, plenty)
+	}
+	return q.from + len(q.raw)
+}
 
 // plan draws what the handler does.
 func (q *request) plan(r *rand.Rand, last bool) {
@@ -237,9 +250,11 @@ func (q *request) plan(r *rand.Rand, last bool) {
 		q.add(step{do: doInform})
 	}
 	switch what := r.IntN(12); {
-	case what == 0 && last && kind != inline && q.minor > 0 && !q.closes:
+	case what == 0 && last && kind != inline && q.minor > 0 && !q.closes && (kind == action || !q.client.v2):
 		q.add(step{do: doRead, n: plenty})
-		q.ending, q.status = from(r, tunnels, leavesATunnel), http.StatusSwitchingProtocols
+		if q.ending, q.status = from(r, tunnels, leavesATunnel), http.StatusSwitchingProtocols; q.client.v2 {
+			q.ending = tunnels
+		}
 		return
 	case what == 1 && kind == action:
 		q.collect, q.steps = max(1, len(q.body)-from(r, 1, 0, 0, -1, -1000)), nil

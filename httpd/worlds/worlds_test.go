@@ -3,12 +3,15 @@
 //
 //	plan_test.go     what a client asks, and what the handler does for it
 //	client_test.go   what a client may read
+//	streams_test.go  likewise over HTTP/2, with its streams and windows
+//	frames_test.go   the syntax that these clients know
 //	handler_test.go  the steps of a handler
 //	action_test.go   handlers of httpd, whose actions are coroutines
 //	adapter_test.go  handlers of net/http, on the world's thread
 package worlds_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,7 +32,7 @@ import (
 	"github.com/daimon-go/daimon/sim"
 )
 
-func TestMain(m *testing.M) { servertest.Worlds(m, 40, 2000) }
+func TestMain(m *testing.M) { servertest.Worlds(m, 20, 2000) }
 
 // kind is that of the handlers of a world.
 type kind int
@@ -42,12 +45,18 @@ const (
 
 // TestWorldHTTP runs clients against handlers of httpd. Without resets no connection may end without a reason. With them,
 // clients still know what they may read.
-func TestWorldHTTP(t *testing.T) { worlds(t, action) }
+func TestWorldHTTP(t *testing.T) { worlds(t, false, action) }
+
+// TestWorldHTTP2 is TestWorldHTTP over HTTP/2. No octet of a window is lost, and streams of an urgency take turns.
+func TestWorldHTTP2(t *testing.T) { worlds(t, true, action) }
 
 // TestWorldHandlers runs them against handlers of net/http. Without resets, no call of a handler may fail whose client is there.
-func TestWorldHandlers(t *testing.T) { worlds(t, adapter, adapter, adapter, inline) }
+func TestWorldHandlers(t *testing.T) { worlds(t, false, adapter, adapter, adapter, inline) }
 
-func worlds(t *testing.T, kinds ...kind) {
+// TestWorldHandlers2 is TestWorldHandlers over HTTP/2.
+func TestWorldHandlers2(t *testing.T) { worlds(t, true, adapter, adapter, adapter, inline) }
+
+func worlds(t *testing.T, v2 bool, kinds ...kind) {
 	path := filepath.Join(t.TempDir(), "noise")
 	require.NoError(t, os.WriteFile(path, party.Noise(), 0o600))
 	file, err := os.Open(path)
@@ -58,7 +67,7 @@ func worlds(t *testing.T, kinds ...kind) {
 		t.Run(name, func(t *testing.T) {
 			var all []*server
 			sim.TestWith(t, sim.Options{Faults: f, Panics: true}, func(w *sim.World) {
-				h := &server{w: w, seen: &seen, file: file, gentle: name == "gentle", kind: party.Pick(w, kinds...), timed: w.Rand().IntN(3) == 0,
+				h := &server{w: w, v2: v2, seen: &seen, file: file, gentle: name == "gentle", kind: party.Pick(w, kinds...), timed: w.Rand().IntN(3) == 0,
 					bound: party.Pick(w, 0, 0, 0, 1, 4)}
 				h.open(t)
 				all = append(all, h)
@@ -73,13 +82,13 @@ func worlds(t *testing.T, kinds ...kind) {
 
 // counts counts what has happened. A scenario in which nothing happens finds nothing.
 type counts struct {
-	requests, answers, cut, refused, interim, trailers, bodies, unread, tunnels, ends, late int
+	requests, answers, cut, refused, interim, trailers, bodies, unread, tunnels, ends, late, resets int
 }
 
 func (n counts) String() string {
 	return fmt.Sprintf("%d requests: %d answers read whole, %d refused, %d connections cut; %d bodies read, %d given up; %d interim "+
-		"answers, %d with trailers, %d tunnels; %d ends of a context awaited; %d handlers have outlived their task",
-		n.requests, n.answers, n.refused, n.cut, n.bodies, n.unread, n.interim, n.trailers, n.tunnels, n.ends, n.late)
+		"answers, %d with trailers, %d tunnels; %d ends of a context awaited; %d handlers have outlived their task; %d streams are reset",
+		n.requests, n.answers, n.refused, n.cut, n.bodies, n.unread, n.interim, n.trailers, n.tunnels, n.ends, n.late, n.resets)
 }
 
 // server is the server.
@@ -88,6 +97,8 @@ type server struct {
 	seen    *counts
 	file    *os.File // of Noise
 	kind    kind
+	v2      bool // clients speak HTTP/2
+	most    int  // streams of a connection
 	gentle  bool // connections last
 	timed   bool // bodies that stop are given up, and clients that do not read
 	hasty   bool // the server does not wait for long until its last answer is read
@@ -114,6 +125,10 @@ func (h *server) open(t *testing.T) {
 		}
 	}
 	web := &httpd.Server{Handler: h.serve, Timeouts: times, OnResponse: h.answered}
+	if h.v2 {
+		web.MaxStreams = party.Pick(w, 0, 0, 1, 2, 5)
+		h.most = cmp.Or(web.MaxStreams, 128)
+	}
 	limits := party.Limits(w)
 	if h.high = limits.High; w.Rand().IntN(4) == 0 {
 		h.hasty, limits.Linger = true, 5*time.Second
@@ -124,7 +139,11 @@ func (h *server) open(t *testing.T) {
 	var err error
 	h.program, err = w.Server("web", party.Config(w), append(party.Engine(w), tcp.Setup)...)
 	require.NoError(t, err)
-	for n := range party.Pick(w, 4, 8, 16) {
+	many := 4
+	if h.v2 { // they ask more
+		many = 2
+	}
+	for n := range many * party.Pick(w, 1, 2, 4) {
 		c := &client{server: h, n: n}
 		h.clients = append(h.clients, c)
 		if n == 0 || w.Rand().IntN(2) == 0 {
