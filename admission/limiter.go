@@ -16,7 +16,7 @@ import (
 	"github.com/daimon-go/daimon/monitor"
 )
 
-// Limiter limits the connections and messages of each source. It is used by pointer, for one service or for several of a Group
+// Limiter limits the connections and messages of each source: an IPv4 address, or a network /64 of IPv6. It is used by pointer, for one service or for several of a Group
 // together, and must not be changed once it is in use. The zero Limiter refuses nothing.
 //
 // A connection beyond a limit is aborted at once, and logged at debug level; package inspect counts them for the service, by

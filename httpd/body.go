@@ -22,10 +22,10 @@ type Body struct {
 // is 0 for a request without a body.
 func (b *Body) Length() int64 { return b.length }
 
-// Peek lends the bytes of the body that have arrived, at least one, until the turn ends. Otherwise the error is an act.Blocked,
-// which wakes the task when more has arrived; io.EOF after the last byte; or an error that says what is wrong with the body: a
-// handler that fails with it makes the server tell the client. For a body that arrives too slowly, the error is an os.ErrDeadlineExceeded and a net.Error. The first Peek
-// sends 100 (Continue) to a client that waits for it.
+// Peek lends the bytes of the body that have arrived, at least one, until the turn ends. Otherwise the error is an
+// act.Blocked, which wakes the task when more has arrived; io.EOF after the last byte; or an error that says what is wrong
+// with the body: a handler that fails with it makes the server tell the client. For a body that arrives too slowly, the error
+// is an os.ErrDeadlineExceeded and a net.Error. The first Peek sends 100 (Continue) to a client that waits for it.
 func (b *Body) Peek() ([]byte, error) { return b.x.peek() }
 
 // Discard consumes the first n of the bytes that Peek has lent, so that Peek returns the ones after them. It panics if there

@@ -72,6 +72,6 @@ func standard(method []byte) bool {
 func (r *Request) Pattern() string { return r.pattern }
 
 // Value returns the decoded part of the path that the wildcard {name} or {name...} of the pattern matched, or nil if the
-// pattern has no such wildcard. It is lent until the turn ends. A client may send any byte in it, including slashes (as "%2F"), and so "../": before it
-// becomes a file name it needs filepath.IsLocal or an os.Root.
+// pattern has no such wildcard. It is lent until the turn ends. A client may send any byte in it, including slashes (as
+// "%2F"), and so "../": before it becomes a file name it needs filepath.IsLocal or an os.Root.
 func (r *Request) Value(name string) []byte { return r.values.Get(name) }

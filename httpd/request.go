@@ -43,8 +43,8 @@ func (r *Request) reset() {
 // Method returns the method, such as "GET", lent until the turn ends. It is case-sensitive (RFC 9110 9.1).
 func (r *Request) Method() []byte { return r.head.Method.Of(r.text) }
 
-// Target returns the request target as it came, lent until the turn ends: printable ASCII without space, ", <, > and #, and bytes above 0x7F. The
-// latter need not be UTF-8, and may contain escape sequences of a terminal: a log quotes them.
+// Target returns the request target as it came, lent until the turn ends: printable ASCII without space, ", <, > and #, and
+// bytes above 0x7F. The latter need not be UTF-8, and may contain escape sequences of a terminal: a log quotes them.
 func (r *Request) Target() []byte { return r.head.Target.Of(r.text) }
 
 // Path returns the path of the target as it came, with its escapes, lent until the turn ends. It begins with "/", or it is "*"

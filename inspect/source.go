@@ -22,8 +22,8 @@ type MetricSource interface {
 // Metric is a figure of a [MetricSource], in the data model of Prometheus. A Metric with a mistake is left out, and so is each
 // beyond 10,000. The metric daimon_collected_refused counts them; it counts a source that has panicked, or is nil, as one.
 type Metric struct {
-	// Name is the name of the metric. It has letters, digits and "_", does not begin with a digit or "daimon_", and may come again with other labels. If it
-	// ends with "_total" the figure is a counter, and otherwise a gauge.
+	// Name is the name of the metric. It has letters, digits and "_", does not begin with a digit or "daimon_", and may come
+	// again with other labels. If it ends with "_total" the figure is a counter, and otherwise a gauge.
 	Name string
 	// Help says what the figure means, in the line HELP. If several figures have the same Name, the first Help counts.
 	Help string

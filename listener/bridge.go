@@ -218,8 +218,8 @@ func (b *Bridge) result(t *act.Task) act.Directive {
 	return t.Fail(err)
 }
 
-// Close aborts the connection and ends the calls that F has made of it, unless F has returned. A scheduler calls it when the
-// task ends. It returns nil.
+// Close aborts the connection and ends the calls that F has made of it, unless F has returned. A scheduler calls it
+// when the task ends. It returns nil.
 func (b *Bridge) Close() error {
 	if b.far != nil {
 		b.fail(net.ErrClosed)

@@ -18,8 +18,8 @@ func Of(c *listener.Conn) (Header, bool) {
 	return Header{}, false
 }
 
-// ProxyAddr returns the address of the other end of the socket: the proxy's if c began with a header, whose Source c.RemoteAddr
-// then returns, and otherwise c.RemoteAddr(). Call it on the thread of c's scheduler.
+// ProxyAddr returns the address of the sender: the proxy's if c began with a header, otherwise the client's. (RemoteAddr of c
+// returns the client's in both cases.) Call it on the thread of c's scheduler.
 func ProxyAddr(c *listener.Conn) net.Addr {
 	if s, ok := find(c); ok {
 		return s.Stream.PeerAddr()

@@ -13,8 +13,8 @@ const (
 	// Finish tells the actions of connections nothing: connections go on until they end by themselves, within the bounds
 	// of the shutdown's policy.
 	Finish
-	// Discard aborts all connections when the shutdown is in force. A connection whose action has offloaded a function is aborted when the function
-	// has returned.
+	// Discard aborts all connections when the shutdown is in force. A connection whose action has offloaded a function
+	// is aborted when the function has returned.
 	Discard
 	// LastOfAll is for a service that serves to the last, such as one for metrics: it goes on accepting and serving
 	// until nothing else on its scheduler keeps Run from returning. Then it ends as with FinishRequest, and idle

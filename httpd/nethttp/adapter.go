@@ -25,10 +25,10 @@ type Adapter struct {
 	// connection has at most one handler at a time, and handlers whose clients have gone may still run besides.
 	Most int
 	// Inline calls handlers on the scheduler's thread, not on a goroutine, for handlers that never block: a request then costs
-	// about three quarters. A request is handled when its whole body has arrived, of at most 4 MiB (413), and the answer is sent when
-	// the handler returns. All of its content is kept until it is sent, and counts for the listener.Budget; for a file that
-	// io.Copy sends after a Content-Length, only the descriptor is kept. Hijack and deadlines are not supported, and Most does
-	// not count. A handler that calls runtime.Goexit, as testing.T.FailNow does, ends its scheduler.
+	// about three quarters. A request is handled when its whole body has arrived, of at most 4 MiB (413), and the answer is
+	// sent when the handler returns. All of its content is kept until it is sent, and counts for the listener.Budget; for a
+	// file that io.Copy sends after a Content-Length, only the descriptor is kept. Hijack and deadlines are not supported, and
+	// Most does not count. A handler that calls runtime.Goexit, as testing.T.FailNow does, ends its scheduler.
 	Inline bool
 
 	of      *call // nil: of no Server

@@ -81,7 +81,7 @@ func (m *Prepared) compressed() []byte {
 //
 // Messages that are pushed in one turn go out together when the turn ends; messages that posted functions push go out
 // together after those functions. The error is net.ErrClosed after Close, and when the connection has ended; an error of the
-// system call may come with a later call.
+// system call may come with a later call. Push is for the scheduler's thread: see [Conn.Scheduler].
 func (c *Conn) Push(m *Prepared) error { return c.push(m, false) }
 
 // PushOrDrop is [Conn.Push] for a message that may be dropped, such as a price that a newer one replaces. If there is no room,

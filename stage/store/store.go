@@ -142,10 +142,11 @@ type NewTask struct {
 	After time.Duration
 	At    time.Time
 
-	// A Key, unless it is "", makes the task the only one of its Kind with that Key (an idempotency key): if such a task was
-	// enqueued less than Within ago, by the store's clock, nothing is added, and Enqueue returns the number of that task.
-	// A Within of 0 means: as long as the store has that task. A task that is deleted loses its Key. So an Enqueue may be
-	// repeated when its answer was lost. Of tasks with the same Kind and Key in one call the first one counts.
+	// A Key, unless it is "", makes the task the only one of its Kind with that Key (an idempotency key): if such a
+	// task was enqueued less than Within ago, by the store's clock, nothing is added, and Enqueue returns the number of
+	// that task. A Within of 0 means: as long as the store has that task. A task that is deleted loses its Key. So an
+	// Enqueue may be repeated when its answer was lost. Of tasks with the same Kind and Key in one call the first one
+	// counts.
 	Key    string
 	Within time.Duration
 }

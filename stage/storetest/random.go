@@ -20,8 +20,8 @@ const (
 	tasks = 12
 )
 
-// Random compares random histories of a store with the histories of its twin, one for each seed. Run does so with one
-// seed; for a fast store more make sense.
+// Random makes random calls of a store and of a simple model in memory, and fails t where their answers differ: one history
+// for each seed from 0 to seeds-1. Run does so with one seed; call Random with more for a store that is fast.
 func Random(t *testing.T, seeds int, open func(t *testing.T) Harness) {
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -56,7 +56,8 @@ func (a *action) Act(t *act.Task) act.Directive {
 func (c *Conn) Co() *coro.Co { return c.co }
 
 // Read waits for the next message and returns it whole, in memory that the caller owns. The error is a *websocket.CloseError
-// if the connection has ended, net.ErrClosed after Close, an error of the system call, or one of Co's.
+// if the connection has ended, net.ErrClosed after Close, an error of the system call, or an error that stops the coroutine
+// from waiting (see coro.Co).
 func (c *Conn) Read() (m websocket.Message, err error) {
 	err = c.wait(func() (err error) {
 		m, err = c.under.Receive()
@@ -67,7 +68,8 @@ func (c *Conn) Read() (m websocket.Message, err error) {
 }
 
 // Write sends a message, and waits until there is room for all of it. It keeps nothing of p. The error is net.ErrClosed
-// after Close, and when the connection has ended; an error of the system call; or one of Co's.
+// after Close, and when the connection has ended; an error of the system call; or an error that stops the coroutine from
+// waiting (see coro.Co).
 func (c *Conn) Write(t websocket.Type, p []byte) error {
 	return c.wait(func() error { return c.under.Send(t, p) })
 }
