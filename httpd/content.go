@@ -68,11 +68,15 @@ func (e *http1Exchange) setTimeout(d time.Duration) {
 // leave is called when the handler has left the rest, which nobody has patience for.
 func (c *content) leave(v *Server) {
 	c.most = c.taken + drainable
+	c.grant(v.restTime())
+}
+
+// restTime is how long the rest of a body may take that its handler has left.
+func (v *Server) restTime() time.Duration {
 	if d := timeout.Or(v.Timeouts.Body, standardRest); d < timeout.Never {
-		c.grant(min(d, standardRest))
-	} else {
-		c.grant(timeout.Never)
+		return min(d, standardRest)
 	}
+	return timeout.Never
 }
 
 func (e *http1Exchange) peek() ([]byte, error) {

@@ -105,6 +105,8 @@ func newHTTP2(l link) *http2Conn {
 	x.cache.counts.http2++
 	x.heard = max(1, x.cache.s.Now())
 	x.idle, x.begun = x.heard, x.heard
+	x.enter(StateActive)
+	x.enter(StateIdle)
 	x.out = http2.AppendSettings(x.buffer(),
 		http2.Setting{ID: http2.MaxConcurrentStreams, Value: uint32(x.mostStreams())},
 		http2.Setting{ID: http2.MaxHeaderListSize, Value: uint32(cmp.Or(x.server.MaxHead, 64<<10))},
@@ -127,13 +129,14 @@ func (x *http2Conn) Act(t *act.Task) act.Directive {
 	more := x.receive(t)
 	for x.watch(t) {
 	}
+	busy := len(x.streams) > 0
 	more = x.transmit(t) || more
 	if race.Enabled {
 		if err := x.Check(); err != nil {
 			panic(err)
 		}
 	}
-	if more {
+	if more || busy && len(x.streams) == 0 && x.watch(t) {
 		return act.Yield
 	}
 	switch {
@@ -203,7 +206,9 @@ func (x *http2Conn) next(t *act.Task) error {
 	if in, err = x.conn.Peek(n); err != nil {
 		return err
 	}
-	x.begun = 0
+	if x.block.h.Stream == 0 { // the time of a block goes on, however many frames it has
+		x.begun = 0
+	}
 	x.conn.Discard(n) // the bytes are lent until the turn ends
 	switch {
 	case bad != nil:
@@ -215,7 +220,13 @@ func (x *http2Conn) next(t *act.Task) error {
 	if bad != nil && bad.Stream == 0 {
 		return bad
 	}
-	return cmp.Or(x.frame(t, h, p), asError(bad))
+	switch h.Type {
+	case http2.Headers:
+		return x.headers(t, h, p, bad)
+	case http2.Continuation:
+		return x.fragment(t, h, p)
+	}
+	return cmp.Or(x.frame(h, p), asError(bad))
 }
 
 // asError is the error, or nil.
@@ -245,13 +256,9 @@ func (x *http2Conn) expected(h http2.Header) *http2.Error {
 	return h.Check()
 }
 
-// frame does what a frame other than DATA says.
-func (x *http2Conn) frame(t *act.Task, h http2.Header, p []byte) error {
+// frame does what a frame says that has no content and no fields.
+func (x *http2Conn) frame(h http2.Header, p []byte) error {
 	switch h.Type {
-	case http2.Headers:
-		return x.headers(t, h, p)
-	case http2.Continuation:
-		return x.fragment(t, h, p)
 	case http2.RSTStream:
 		return x.resetBy(h, p)
 	case http2.Settings:

@@ -64,8 +64,9 @@ func (x *http2Conn) watch(t *act.Task) (again bool) {
 		x.lose(ErrSlow)
 		return true
 	}
+	busy := len(x.streams) > 0
 	x.timer.WakeAt(t, min(when, x.stalls(t, now)))
-	return false
+	return busy && len(x.streams) == 0
 }
 
 // midway reports whether a part of a frame, or of a field block, has come, and not the rest. A body has time-outs of its own.
@@ -186,14 +187,18 @@ func (x *http2Conn) dropAll(err error) {
 // halfClosed is called when the client has closed its side: it may still be reading.
 func (x *http2Conn) halfClosed() {
 	x.eof = true
-	for _, s := range x.streams {
+	for _, s := range slices.Clone(x.streams) {
 		if !s.hasAll() && s.bad == nil {
 			s.bad = errCut
 			s.reader.Wake()
 		}
+		if s.tunnel != nil {
+			s.tunnel.end.Wake()
+		}
 		if s.watch == heard {
 			s.waker.Wake()
 		}
+		s.settle()
 	}
 }
 

@@ -1,6 +1,8 @@
 package httpd
 
 import (
+	"cmp"
+
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http2"
 )
@@ -18,23 +20,23 @@ func onStream(bad *http2.Error, id uint32) *http2.Error {
 }
 
 // headers is HEADERS: a request, or trailers (RFC 9113 6.2, 8.1). A block that is not wanted is decoded all the same, since it
-// changes the decoder's table.
-func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte) error {
+// changes the decoder's table. bad is what is wrong with the frame.
+func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Error) error {
 	s, state := x.of(h.Stream)
-	next, bad := state.Receive(h)
-	if bad != nil && bad.Stream == 0 {
-		return bad
+	next, wrong := state.Receive(h)
+	if wrong != nil && wrong.Stream == 0 {
+		return wrong
 	}
-	b := headerBlock{h: h, bad: bad}
+	b := headerBlock{h: h, bad: cmp.Or(wrong, bad)}
 	head := &http2.Head{}
-	switch {
-	case bad != nil:
-	case state == http2.Idle:
+	if state == http2.Idle {
 		x.last = h.Stream
-		if len(x.streams) >= x.mostStreams() {
-			b.bad = &http2.Error{Code: http2.RefusedStream, Stream: h.Stream, Why: "more requests than MaxStreams"} // 9113 5.1.2
-			break
-		}
+	}
+	switch {
+	case b.bad != nil:
+	case state == http2.Idle && len(x.streams) >= x.mostStreams():
+		b.bad = &http2.Error{Code: http2.RefusedStream, Stream: h.Stream, Why: "more requests than MaxStreams"} // 9113 5.1.2
+	case state == http2.Idle:
 		b.to = x.cache.stream(x, h.Stream)
 		b.to.state, head = next, &b.to.head
 	case s == nil || s.lost != nil:
@@ -57,12 +59,12 @@ func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
 		return nil
 	}
 	b := x.block
-	x.block = headerBlock{}
+	x.block, x.begun = headerBlock{}, 0
 	bad := x.decoder.End(b.h.Flags.Has(http2.EndStream))
 	switch {
 	case bad != nil && bad.Stream == 0:
 		return bad
-	case b.bad != nil || b.to == nil:
+	case b.bad != nil, b.to == nil, b.to.lost != nil: // it was reset meanwhile
 		return asError(b.bad)
 	case bad != nil:
 		return bad.On(b.h.Stream)
@@ -269,16 +271,14 @@ func (x *http2Conn) ping(h http2.Header, p []byte) error {
 // fault is a mistake of the client: its stream or its connection ends.
 func (x *http2Conn) fault(t *act.Task, bad *http2.Error) {
 	x.note(t, "a client of HTTP/2 is refused", bad)
-	if bad.Stream == 0 {
+	switch s, state := x.of(bad.Stream); {
+	case bad.Stream == 0 || state == http2.Idle: // which cannot be reset (RFC 9113 6.4)
 		x.end(bad)
 		return
-	}
-	if s := x.find(bad.Stream); s != nil {
-		if s.lost == nil {
-			s.resetHere(bad.Code, bad)
-		}
-	} else {
+	case s == nil:
 		x.sendReset(bad.Stream, bad.Code)
+	default:
+		s.resetHere(bad.Code, bad)
 	}
 	if flood := x.flood(ofFaults); flood != nil {
 		x.end(flood.(*http2.Error))

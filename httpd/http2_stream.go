@@ -183,6 +183,8 @@ func (s *stream) Act(t *act.Task) act.Directive {
 	}
 	d, err := s.handler.Act(t), error(nil)
 	switch {
+	case s.tunnel != nil && d == act.Failed && s.lost != nil && errors.Is(t.Scheduler().Internals().Failure(), s.lost):
+		return act.Done // it is the client's doing
 	case s.tunnel != nil:
 		s.waker = t.Waker()
 		return d
@@ -305,9 +307,9 @@ func (s *stream) settle() bool {
 	}
 	x := s.conn
 	s.report()
-	if s.lost == nil && !s.hasAll() {
+	if s.lost == nil && !s.hasAll() && !x.eof {
 		if s.until == 0 { // clients do not like it if their upload is reset (RFC 9113 8.1)
-			s.until = max(1, x.cache.s.Now()+standardRest)
+			s.until = max(1, x.cache.s.Now()+x.server.restTime())
 			s.throw(len(s.body) - s.from)
 		}
 		return false
@@ -353,6 +355,9 @@ func (s *stream) reset(state http2.State, err error) {
 	s.lost, s.state = err, state
 	s.out.fail(err)
 	s.body, s.from, s.queue, s.at, s.whole = nil, 0, nil, 0, nil
+	if i := slices.Index(s.conn.starved, s); i >= 0 {
+		s.conn.starved = slices.Delete(s.conn.starved, i, i+1)
+	}
 	s.waker.Wake()
 	s.reader.Wake()
 	s.writer.Wake()
@@ -388,8 +393,9 @@ func (s *stream) admit(h http2.Header, n int) *http2.Error {
 	case s.left >= 0:
 		s.left -= int64(n)
 	}
-	if s.received += int64(n); s.conn.server.tooLarge(s.received) && s.bad == nil {
+	if s.received += int64(n); s.conn.server.tooLarge(s.received) && s.bad == nil && !s.extended() {
 		s.bad = errTooLarge
+		s.reader.Wake()
 	}
 	return nil
 }

@@ -43,6 +43,9 @@ func (s *stream) switchTo() {
 	s.report()
 }
 
+// ended reports whether nothing more comes, even if only the connection has ended.
+func (x *tunnel) ended() bool { return x.hasAll() || x.stream.conn.eof }
+
 // Lend implements monitor.Stream.
 func (x *tunnel) Lend(most int) ([]byte, error) {
 	switch {
@@ -52,7 +55,7 @@ func (x *tunnel) Lend(most int) ([]byte, error) {
 		p := x.body[x.from:min(len(x.body), x.from+most)]
 		x.discard(len(p))
 		return p[:len(p):len(p)], nil
-	case x.hasAll():
+	case x.ended():
 		return nil, io.EOF
 	}
 	return nil, monitor.ErrWouldBlock
@@ -84,7 +87,7 @@ func (x *tunnel) Queued() (int, error) { return x.pending(), x.lost }
 // AwaitInput implements monitor.Stream.
 func (x *tunnel) AwaitInput(w act.Waker) {
 	x.reader, x.end = w, act.Waker{}
-	if x.lost != nil || x.hasAll() || x.from < len(x.body) {
+	if x.lost != nil || x.ended() || x.from < len(x.body) {
 		w.Wake()
 	}
 }
@@ -92,7 +95,7 @@ func (x *tunnel) AwaitInput(w act.Waker) {
 // AwaitEnd implements monitor.CloseNotifier.
 func (x *tunnel) AwaitEnd(w act.Waker) (half bool, err error) {
 	x.reader, x.end = act.Waker{}, w
-	return x.hasAll(), x.lost
+	return x.ended(), x.lost
 }
 
 // AwaitOutput implements monitor.Stream.

@@ -157,7 +157,7 @@ func (k *recorder) entry(r *httpd.Request) string {
 	if path != string(r.Target()) {
 		e += " path=" + path
 	}
-	if r.Proto() != "HTTP/1.1" {
+	if r.Proto() == "HTTP/1.0" {
 		e += " 1.0"
 	}
 	if string(r.Host()) != "a" {

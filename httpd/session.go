@@ -156,7 +156,7 @@ func (x *session) await(t *act.Task) act.Directive {
 
 // mayBe2 reports whether the connection may be one of HTTP/2, which begins like a request of HTTP/1 with a version that is too
 // high (RFC 9113 3.4).
-func (x *session) mayBe2() bool { return !x.asked && x.server.MaxStreams >= 0 }
+func (x *session) mayBe2() bool { return !x.asked && x.blank == 0 && x.server.MaxStreams >= 0 }
 
 // await2 waits for the rest of the preface of HTTP/2.
 func (x *session) await2(t *act.Task, bad error) act.Directive {
