@@ -93,12 +93,11 @@ func (x *http2Conn) beginData(h http2.Header, p []byte) error {
 	switch {
 	case bad != nil && bad.Stream == 0:
 		return bad
+	case len(p) > 0 && int(p[0]) >= n:
+		return errPadding
 	case !x.inflow.Receive(h.Length):
 		return errFlow
-	case len(p) == 0:
-	case int(p[0]) >= n:
-		return errPadding
-	default:
+	case len(p) > 0:
 		padding = int(p[0])
 		n -= 1 + padding
 	}
