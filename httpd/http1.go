@@ -70,7 +70,8 @@ type cache struct {
 	opening http1.Opening
 	date    []byte // as a field of HTTP/2
 	streams []*stream
-	frames  [][]byte // buffers for frames
+	frames  pool // for http2Conn.out
+	content pool // for the content of requests and answers of HTTP/2
 	counts  counts
 }
 

@@ -39,6 +39,7 @@ type http2Conn struct {
 	inflow  http2.Inflow  // octets of DATA of all streams that the client may send
 	outflow http2.Outflow // likewise the server
 	data    incoming
+	taken   int // of DATA, in this turn
 	block   headerBlock
 	closed  closedStreams
 
@@ -77,6 +78,7 @@ const (
 	widestWindow = 1 << 20  // to a stream whose handler reads everything. At first it is http2.DefaultWindow
 	fullOut      = 64 << 10 // bytes in out: no DATA is added, and no frame is read
 	framesATurn  = 128      // that are read
+	dataATurn    = 64 << 10 // octets of DATA that are read: their handlers come first
 	fillsATurn   = 4        // of out
 )
 
@@ -155,11 +157,12 @@ func (x *http2Conn) Act(t *act.Task) act.Directive {
 
 // receive reads what has come, and reports whether there may be more.
 func (x *http2Conn) receive(t *act.Task) (more bool) {
+	x.taken = 0
 	for n := 0; x.phase < ending && !x.eof; n++ {
 		if len(x.out) >= fullOut { // a client that does not read gets no more to read
 			return false
 		}
-		if n == framesATurn {
+		if n == framesATurn || x.taken >= dataATurn {
 			return true
 		}
 		err := x.next(t)

@@ -149,6 +149,7 @@ func (x *http2Conn) more() error {
 	case n > 0:
 		x.inflow.Take(uint32(n)) // now they are the stream's, whose window says how much that may be
 		d.to.take(in[:n])
+		x.taken += n
 	}
 	x.thrown(padding)
 	d.left, d.padding = d.left-n, d.padding-padding

@@ -7,27 +7,34 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/http2"
 )
 
-// keepBuffers bounds how many of the buffers for frames are kept for the next turns of connections.
-const keepBuffers = 8
+// pool has buffers that are in no use.
+type pool [][]byte
+
+// keepBuffers bounds how many a pool keeps.
+const keepBuffers = 16
+
+// get returns one without content, or nil.
+func (p *pool) get() (b []byte) {
+	if n := len(*p); n > 0 {
+		b, *p = (*p)[n-1], (*p)[:n-1]
+	}
+	return b
+}
+
+func (p *pool) put(b []byte) {
+	if cap(b) <= 2*fullOut && len(*p) < keepBuffers {
+		*p = append(*p, b[:0])
+	}
+}
 
 // buffer returns out, which has memory from now on.
 func (x *http2Conn) buffer() []byte {
 	if x.out == nil {
-		if n := len(x.cache.frames); n > 0 {
-			x.out, x.cache.frames = x.cache.frames[n-1], x.cache.frames[:n-1]
-		} else {
+		if x.out = x.cache.frames.get(); x.out == nil {
 			x.out = make([]byte, 0, 4<<10)
 		}
 	}
 	return x.out
-}
-
-// release gives the memory of out back, which is empty.
-func (x *http2Conn) release() {
-	if cap(x.out) <= 2*fullOut && len(x.cache.frames) < keepBuffers {
-		x.cache.frames = append(x.cache.frames, x.out[:0])
-	}
-	x.out = nil
 }
 
 // transmit sends what there is to send, as far as the client takes it, and reports whether there may be more.
@@ -36,7 +43,8 @@ func (x *http2Conn) transmit(t *act.Task) (more bool) {
 		x.fill()
 		if len(x.out) == 0 || x.phase == lost {
 			if x.out != nil {
-				x.release()
+				x.cache.frames.put(x.out)
+				x.out = nil
 			}
 			return false
 		}

@@ -79,7 +79,7 @@ type outlet struct {
 }
 
 // fullQueue is how much of an answer waits at a stream until its handler waits.
-const fullQueue = 64 << 10
+const fullQueue = http2.MaxFrame
 
 // keepStreams bounds how many are kept for the next requests.
 const keepStreams = 256
@@ -182,6 +182,7 @@ func (s *stream) Act(t *act.Task) act.Directive {
 		return act.Done
 	}
 	d, err := s.handler.Act(t), error(nil)
+	s.rest()
 	switch {
 	case s.tunnel != nil && d == act.Failed && s.lost != nil && errors.Is(t.Scheduler().Internals().Failure(), s.lost):
 		return act.Done // it is the client's doing
@@ -375,6 +376,14 @@ func (s *stream) resetHere(code http2.Code, err error) {
 	}
 }
 
+// rest gives memory back that the stream does not need between two turns.
+func (s *stream) rest() {
+	if len(s.body) == 0 && cap(s.body) > gathered {
+		s.conn.cache.content.put(s.body)
+		s.body = nil
+	}
+}
+
 // count counts the memory that the stream has between two turns.
 func (s *stream) count() {
 	s.meter.Set(s.conn.conn, cap(s.body)+cap(s.queue)+cap(s.out.body)+cap(s.head.Text))
@@ -412,6 +421,9 @@ func (s *stream) take(p []byte) {
 	}
 	if s.from > 0 && len(s.body)+len(p) > cap(s.body) { // nothing of it is lent in a turn of the connection
 		s.body, s.from = append(s.body[:0], s.body[s.from:]...), 0
+	}
+	if s.body == nil && len(p) > gathered {
+		s.body = s.conn.cache.content.get()
 	}
 	s.body = append(s.body, p...)
 	s.count()
@@ -489,9 +501,6 @@ func (s *stream) discard(n int) {
 	}
 	if s.from += n; s.from == len(s.body) {
 		s.body, s.from = s.body[:0], 0
-		if cap(s.body) > gathered {
-			s.body = nil
-		}
 	}
 	s.inflow.Take(uint32(n))
 	s.patience.took(n, s.in.Body.length < 0)
@@ -570,7 +579,21 @@ func (s *stream) sendHead(block []byte, end bool) {
 	x.waker.Wake()
 }
 
+// send adds p to what is sent. Frames that are full are not copied twice if nobody waits, and if there is room.
 func (s *stream) send(p []byte) {
+	x := s.conn
+	for len(p) >= http2.MaxFrame && s.pending() == 0 && !x.ready.any() && len(x.out) < fullOut &&
+		min(s.outflow.Room(), x.outflow.Room()) >= http2.MaxFrame {
+		s.whole, p = p[:http2.MaxFrame], p[http2.MaxFrame:]
+		s.sendData(http2.MaxFrame)
+		x.waker.Wake()
+	}
+	if s.at > 0 && len(s.queue)+len(p) > cap(s.queue) { // what was sent makes room
+		s.queue, s.at = append(s.queue[:0], s.queue[s.at:]...), 0
+	}
+	if s.queue == nil && len(p) > gathered {
+		s.queue = s.conn.cache.content.get()
+	}
 	s.queue = append(s.queue, p...)
 	s.conn.schedule(s)
 }
@@ -611,7 +634,11 @@ func (s *stream) sendData(n int) {
 		k := min(n, len(s.queue)-s.at)
 		x.out = append(append(x.out, s.queue[s.at:s.at+k]...), s.whole[:n-k]...)
 		if s.at += k; s.at == len(s.queue) {
-			s.queue, s.at = s.queue[:0], 0
+			if s.at = 0; cap(s.queue) > gathered {
+				x.cache.content.put(s.queue)
+				s.queue = nil
+			}
+			s.queue = s.queue[:0]
 		}
 		s.whole = s.whole[n-k:]
 		s.sent += int64(n)
@@ -623,7 +650,7 @@ func (s *stream) sendData(n int) {
 	if trails {
 		s.sendHead(http2.AppendLines(x.cache.scratch[:0], s.out.trailers), true)
 	}
-	if s.pending() <= fullQueue/2 {
+	if s.pending() == 0 { // out has up to 64 KiB that the client gets meanwhile
 		s.writer.Wake()
 	}
 	if s.tunnel != nil {
