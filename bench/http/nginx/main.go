@@ -26,6 +26,7 @@ func main() {
 	flag.StringVar(&c.Prefix, "prefix", "", "the `directory` for what nginx writes; it is made")
 	flag.StringVar(&c.Certificate, "tls-cert", "", "the `file` of a certificate; without one there is no TLS")
 	flag.StringVar(&c.Key, "tls-key", "", "the `file` of its key")
+	flag.BoolVar(&c.HTTP2, "http2", false, "serve HTTP/2; without TLS nothing else")
 	program := flag.String("program", "nginx", "the `path` of nginx")
 	flag.Parse()
 	log.SetFlags(0)
@@ -42,6 +43,7 @@ type config struct {
 	Connections uint64
 	Certificate string // a file; "": no TLS
 	Key         string
+	HTTP2       bool
 }
 
 //go:embed nginx.conf

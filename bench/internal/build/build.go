@@ -34,6 +34,11 @@ func (b Builder) Go(dir string) (program string, err error) {
 	return b.compile(b.bench, dir, "go", "build")
 }
 
+// Module compiles the main.go of a module below bench/ with a toolchain of its own, and returns the program.
+func (b Builder) Module(dir, toolchain string) (program string, err error) {
+	return b.compile(filepath.Join(b.bench, dir), "main.go", "env", "GOTOOLCHAIN="+toolchain, "go", "build")
+}
+
 // Daimon compiles a package of the library, by the library's own go.mod, and returns the program.
 func (b Builder) Daimon(dir string) (program string, err error) {
 	return b.compile(filepath.Dir(b.bench), dir, "go", "build")

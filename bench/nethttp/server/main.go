@@ -1,4 +1,4 @@
-// Command server is the measured server of bench/nethttp: one site on net/http or on Daimon.
+// Command server is the measured server of bench/nethttp and bench/http2: one site on net/http or on Daimon.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"log"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,7 +26,7 @@ import (
 
 func main() {
 	log.SetPrefix("server: ")
-	stack := flag.String("stack", "std", "std: net/http; daimon: package nethttp; inline: the same with Inline")
+	stack := flag.String("stack", "std", "std: net/http; daimon: package nethttp; inline: the same with Inline; native: package httpd; grpc: grpc-go")
 	root := flag.String("root", ".", "the `directory` of the files")
 	origin := flag.String("origin", "", "the `URL` of the server behind /proxy/")
 	profile := flag.String("profile", "", "write a CPU profile to this `file`")
@@ -48,8 +49,16 @@ func main() {
 		adapter := &nethttp.Adapter{Handler: handler, Inline: *stack == "inline"}
 		web := &httpd.Server{Handler: adapter.Serve}
 		options.Run(options.Listen(options.Addr, web.Serve))
+	case "native":
+		web := &httpd.Server{Handler: native()}
+		options.Run(options.Listen(options.Addr, web.Serve))
+	case "grpc":
+		l, err := net.Listen("tcp", options.Addr)
+		check(err)
+		runtime.GOMAXPROCS(options.Config.Schedulers)
+		check(site.GRPC().Serve(l))
 	default:
-		log.Fatal("-stack is std, daimon or inline")
+		log.Fatal("-stack is std, daimon, inline, native or grpc")
 	}
 }
 
@@ -58,7 +67,10 @@ func std(o *program.Server, h http.Handler) error {
 	runtime.GOMAXPROCS(o.Config.Schedulers)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	server := &http.Server{Addr: o.Addr, Handler: h}
+	server := &http.Server{Addr: o.Addr, Handler: h, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	certificate, key := flag.Lookup("tls-cert").Value.String(), flag.Lookup("tls-key").Value.String()
 	var err error

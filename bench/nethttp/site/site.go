@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -28,6 +29,9 @@ func New(root string, origin *url.URL) http.Handler {
 	mux.HandleFunc("GET /small", text("text/plain", Hello))
 	mux.HandleFunc("GET /json", text("application/json", JSON))
 	mux.Handle("GET /files/", http.StripPrefix("/files", http.FileServer(http.Dir(root))))
+	mux.HandleFunc("GET /large", large)
+	mux.HandleFunc("GET /wait", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.Handle(Say, rpc)
 	mux.HandleFunc("GET /stream", stream(Streamed, false))
 	mux.HandleFunc("GET /flushes", stream(Flushed, true))
 	mux.HandleFunc("POST /read", take(func(body io.Reader) (int64, error) {
@@ -43,6 +47,22 @@ func text(kind, content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind) // else the content is looked at to find one
 		_, _ = io.WriteString(w, content)
+	}
+}
+
+// Large is the length of the content of /large, which is written in pieces like Piece.
+const Large = 1 << 20
+
+// Piece is zeros.
+var Piece = make([]byte, 32<<10)
+
+func large(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(Large))
+	for range Large / len(Piece) {
+		if _, err := w.Write(Piece); err != nil {
+			return
+		}
 	}
 }
 
