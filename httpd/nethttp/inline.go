@@ -58,8 +58,15 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 	to.finish(nil)
 	h := to.head
 	if len(out.parts) == 0 {
-		_ = to.conclude(w, h) // there is always room
-		return nil
+		if _, full := to.conclude(w, h).(act.Blocked); !full { // another error comes again
+			return nil
+		}
+		return act.Func(func(t *act.Task) act.Directive { // because of trailers the head is sent first, and it took the room
+			if err := to.conclude(w, nil); err != nil {
+				return listener.Next(t, err)
+			}
+			return act.Done
+		})
 	}
 	trailers := to.trailers()
 	if h.chunks = h.chunks || len(trailers) > 0; h.length < 0 && !h.chunks {

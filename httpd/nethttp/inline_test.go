@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/httpd/nethttp"
+	"github.com/daimon-go/daimon/listener"
 )
 
 // The body of a request is lent for a turn. A goroutine that a handler has left behind reads nothing of it later and writes
@@ -63,6 +64,27 @@ func TestFilesOfAFormAreRemoved(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, left, "inline: %t, panic: %v", inline, failure)
 		}
+	}
+}
+
+// The head of an answer with trailers goes out by itself, and may take the room that the answer before has left. Then the
+// content waits, and the connection is not aborted.
+func TestInlineAnswersWithTrailersWaitForRoom(t *testing.T) {
+	for size := range 1000 {
+		answers := 0
+		m, once := replays(t, listener.Limits{High: 1000}, func(w http.ResponseWriter, r *http.Request) {
+			answers++
+			w.Header().Set("Trailer", "X-Behind")
+			_, _ = w.Write(make([]byte, size))
+			w.Header().Set("X-Behind", "1")
+		})
+		m.slow, m.Says = true, []byte(raw(get+post("Content-Length: 5", "")))
+		once()
+		m.Says = []byte("hello")
+		once()
+		require.Equal(t, 2, answers, size)
+		require.EqualValues(t, size, m.written)
+		require.Greater(t, m.Sent, 2*size)
 	}
 }
 

@@ -52,6 +52,8 @@ type addressed struct {
 	asked   int   // for addresses
 	held    int   // bytes at most
 	written int64 // as OnResponse has it
+	slow    bool  // the peer takes what is queued when a task waits for that
+	queued  int
 }
 
 func (m *addressed) LocalAddr() net.Addr { m.asked++; return &net.TCPAddr{Port: 1} }
@@ -59,17 +61,28 @@ func (m *addressed) PeerAddr() net.Addr  { m.asked++; return &net.UnixAddr{Net: 
 
 func (m *addressed) Send(head, p []byte, room int) (int, error) {
 	m.held = max(m.held, budget.Of(m.s).Total())
+	if m.slow {
+		p = p[:min(len(p), max(0, room-m.queued))]
+		m.queued += len(head) + len(p)
+	}
 	return m.Replay.Send(head, p, room)
 }
 
+func (m *addressed) Queued() (int, error) { return m.queued, nil }
+
+func (m *addressed) AwaitOutput(w act.Waker, _ int) {
+	m.queued = 0
+	w.Wake()
+}
+
 // replays returns a stream, and a function that has an Inline handler answer a request on it.
-func replays(t testing.TB, h http.HandlerFunc) (m *addressed, once func()) {
+func replays(t testing.TB, l listener.Limits, h http.HandlerFunc) (m *addressed, once func()) {
 	s := act.New(act.Config{})
 	t.Cleanup(func() { _ = s.Close() })
 	m = &addressed{Replay: servertest.Replay{Says: []byte(raw(get))}, s: s}
 	web := &httpd.Server{Handler: (&nethttp.Adapter{Inline: true, Handler: h}).Serve,
 		OnResponse: func(w *httpd.Response, _ *httpd.Request) { m.written = w.Written() }}
-	s.Spawn(web.Serve(listener.NewConn(s, m, listener.Limits{})))
+	s.Spawn(web.Serve(listener.NewConn(s, m, l)))
 	return m, func() {
 		m.Again()
 		for n := 1; n > 0; {
@@ -81,7 +94,7 @@ func replays(t testing.TB, h http.HandlerFunc) (m *addressed, once func()) {
 func TestWhatARequestTakes(t *testing.T) {
 	tier.NoRace(t, "counts allocations")
 	from := ""
-	m, once := replays(t, func(w http.ResponseWriter, r *http.Request) {
+	m, once := replays(t, listener.Limits{}, func(w http.ResponseWriter, r *http.Request) {
 		from = r.RemoteAddr
 		_, _ = io.WriteString(w, "hello")
 	})
@@ -96,7 +109,7 @@ func TestWhatALargeInlineAnswerTakes(t *testing.T) {
 	tier.NoRace(t, "counts memory, and drops some of what a sync.Pool has")
 	const size = 512 << 10
 	piece := make([]byte, size/32)
-	m, once := replays(t, func(w http.ResponseWriter, r *http.Request) {
+	m, once := replays(t, listener.Limits{}, func(w http.ResponseWriter, r *http.Request) {
 		for range 32 {
 			_, _ = w.Write(piece)
 		}
