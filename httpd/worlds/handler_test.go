@@ -266,8 +266,8 @@ func (x *handling) unreadable(err error, echo bool) bool {
 	}
 	x.seen.unread++
 	q.bad = true
-	if echo { // the answer is as long as it is
-		q.content = q.content[:q.written]
+	if echo { // the rest of the body is no part of the answer
+		q.content = append(q.content[:q.written:q.written], q.content[q.written+len(q.body)-q.read:]...)
 	}
 	q.aborted = !q.tolerant
 	return q.tolerant

@@ -270,6 +270,7 @@ func (q *request) plan(r *rand.Rand, last bool) {
 	case what <= 6 && kind == adapter:
 		q.pieces(r, r.IntN(1000))
 		q.add(step{do: from(r, doBoth, doBoth, doLeave), n: amount(r)})
+		q.tolerant = q.tolerant || lastIndex(q.steps, doLeave) >= 0 // it does not wait to learn whether the body can be read
 		q.extend(party.Content(r, q.steps[len(q.steps)-1].n))
 	case what <= 8:
 		q.reads(r)
