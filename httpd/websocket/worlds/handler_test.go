@@ -429,7 +429,8 @@ func (x *handler) saw(err error) {
 			wrong()
 		}
 		silent := !x.gentle && e.Reason != "" // what it has sent may still be on its way
-		if c.Half && !silent && !c.quiet && c.whole == len(c.said) && x.got != c.saidMessages() && x.how != deaf && x.closes == nil && !x.ordered {
+		if c.Half && !silent && !c.quiet && c.whole == len(c.said) && x.got != c.saidMessages() && x.how != deaf &&
+			x.closes == nil && !x.ordered {
 			wrong()
 		}
 		return
