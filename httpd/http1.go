@@ -80,6 +80,19 @@ var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
 // keepExchanges bounds how many are kept for the next requests.
 const keepExchanges = 64
 
+// hold notes that n bytes of an unfinished head are kept in place of held, and reports whether there is memory for that.
+func (c *cache) hold(held *int, n int, of *Server) bool {
+	if n > 0 {
+		n = max(smallHead, 1<<bits.Len(uint(n))) // a listener.Conn doubles its buffer
+		if most := cmp.Or(of.MaxHeads, 8<<20); most >= 0 && c.heads-*held+n > most {
+			return false
+		}
+	}
+	c.heads += n - *held
+	*held = n
+	return true
+}
+
 func (c *cache) take(x *session) (e *http1Exchange) {
 	if n := len(c.idle); n > 0 {
 		e = c.idle[n-1]
@@ -96,7 +109,7 @@ func (c *cache) take(x *session) (e *http1Exchange) {
 }
 
 func (c *cache) give(e *http1Exchange) {
-	e.hold(0)
+	e.drop()
 	if len(c.idle) < keepExchanges {
 		e.reset()
 		e.session, e.in.conn = nil, nil
@@ -106,7 +119,7 @@ func (c *cache) give(e *http1Exchange) {
 
 // reset prepares e for the next request. It keeps what belongs to the connection, and memory for heads and small answers.
 func (e *http1Exchange) reset() {
-	e.hold(0)
+	e.drop()
 	e.in.reset()
 	e.out.reset()
 	e.parser.Reset()
@@ -124,18 +137,8 @@ func (e *http1Exchange) endTurn() {
 // known reports whether there is a request: its head has come, or was refused.
 func (e *http1Exchange) known() bool { return e.parser.Length > 0 || e.out.progress != gathering }
 
-// hold notes that n bytes of an unfinished head are kept, and reports whether there is memory for that.
-func (e *http1Exchange) hold(n int) bool {
-	if n > 0 {
-		n = max(smallHead, 1<<bits.Len(uint(n))) // a listener.Conn doubles its buffer
-		if most := cmp.Or(e.session.server.MaxHeads, 8<<20); most >= 0 && e.cache.heads-e.held+n > most {
-			return false
-		}
-	}
-	e.cache.heads += n - e.held
-	e.held = n
-	return true
-}
+// drop notes that no unfinished head is kept.
+func (e *http1Exchange) drop() { e.cache.hold(&e.held, 0, nil) }
 
 // count counts the memory that the exchange has between two turns.
 func (e *http1Exchange) count() {

@@ -11,6 +11,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/internal/race"
+	"github.com/daimon-go/daimon/listener"
 )
 
 // http2Conn is the action of a connection of HTTP/2 (RFC 9113). Its turn has two halves:
@@ -58,6 +59,8 @@ type http2Conn struct {
 	pinged  time.Duration // since when a PING has no answer; else 0
 	leave   time.Duration // when a shutdown ends the connection; 0 if none does
 	floods  floods
+	held    int // bytes of memory that an unfinished head takes, of cache.heads
+	meter   listener.Meter
 }
 
 type http2Phase uint8
@@ -118,6 +121,20 @@ func newHTTP2(l link) *http2Conn {
 	return x
 }
 
+// full reports whether there is no place for a further request. Requests that were reset, whose handlers have not returned yet, have
+// as many places again: a browser takes all of its requests back and asks for as many others, in one go.
+func (x *http2Conn) full() bool {
+	n, most := len(x.streams), x.mostStreams()
+	if n >= most && n < 2*most {
+		for _, s := range x.streams {
+			if s.lost != nil {
+				n--
+			}
+		}
+	}
+	return n >= most
+}
+
 func (x *http2Conn) mostStreams() int {
 	if n := x.server.MaxStreams; n > 0 {
 		return n
@@ -138,6 +155,7 @@ func (x *http2Conn) Act(t *act.Task) act.Directive {
 			panic(err)
 		}
 	}
+	x.meter.Set(x.conn, cap(x.out)+x.decoder.Held())
 	if more || busy && len(x.streams) == 0 && x.watch(t) {
 		return act.Yield
 	}
@@ -179,6 +197,11 @@ func (x *http2Conn) receive(t *act.Task) (more bool) {
 		case err == io.EOF:
 			x.halfClosed()
 		default:
+			x.lose(err)
+		}
+	}
+	if x.eof && x.phase < ending {
+		if _, err := x.conn.Ended(t); err != nil {
 			x.lose(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http2"
+	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
@@ -37,11 +38,20 @@ func (x *http2Conn) watch(t *act.Task) (again bool) {
 		when = min(when, at)
 		return now >= at
 	}
+	held, bad := 0, (*syntax.Refusal)(nil)
 	if !x.midway() {
 		x.begun = 0
-	} else if x.begun = max(1, cmp.Or(x.begun, now)); due(x.begun + x.headTime()) {
-		x.note(t, "a client of HTTP/2 is refused", errSlowHead)
-		x.end(&http2.Error{Code: http2.EnhanceYourCalm, Why: errSlowHead.Why})
+	} else if held, x.begun = x.conn.Buffered()+x.decoder.Held(), max(1, cmp.Or(x.begun, now)); due(x.begun + x.headTime()) {
+		x.cache.counts.floods[ofSlow]++
+		bad = errSlowHead
+	}
+	if !x.cache.hold(&x.held, held, x.server) {
+		x.cache.counts.floods[ofBlocks]++
+		bad = errCrowded
+	}
+	if bad != nil {
+		x.note(t, "a client of HTTP/2 is refused", bad)
+		x.end(&http2.Error{Code: http2.EnhanceYourCalm, Why: bad.Why})
 		return true
 	}
 	switch {
@@ -61,6 +71,7 @@ func (x *http2Conn) watch(t *act.Task) (again bool) {
 		x.out = http2.AppendPing(x.buffer(), false, [8]byte{})
 		return true
 	case x.pinged != 0 && due(x.pinged+answerTime):
+		x.cache.counts.floods[ofSlow]++
 		x.lose(ErrSlow)
 		return true
 	}
@@ -107,6 +118,7 @@ func (x *http2Conn) stalls(t *act.Task, now time.Duration) (next time.Duration) 
 			s.pace = &pace{window: window, since: now}
 		case now >= p.until() && p.slow(now, s.sent):
 			x.note(t, "a stream is cut", ErrSlow)
+			x.cache.counts.floods[ofSlow]++
 			s.resetHere(http2.Cancel, ErrSlow)
 			continue
 		}
@@ -182,6 +194,7 @@ func (x *http2Conn) dropAll(err error) {
 		s.reset(http2.Closed, err)
 	}
 	x.data.to, x.block.to = nil, nil
+	x.cache.hold(&x.held, 0, nil)
 }
 
 // halfClosed is called when the client has closed its side: it may still be reading.
@@ -222,13 +235,14 @@ func (x *http2Conn) finish(t *act.Task) act.Directive {
 func (x *http2Conn) Close() error {
 	x.timer.Stop()
 	x.lose(act.ErrDropped)
+	x.cache.hold(&x.held, 0, nil)
 	x.enter(StateClosed)
 	return nil
 }
 
 // IdleSince tells a service at MaxConns since when nothing is lost by closing the connection.
 func (x *http2Conn) IdleSince() (since time.Duration, idle bool) {
-	return x.idle, len(x.streams) == 0 && x.block.h.Stream == 0 && x.phase == serving && x.conn.Queued() == 0
+	return x.idle, len(x.streams) == 0 && x.block.h.Stream == 0 && x.phase <= serving && x.conn.Queued() == 0
 }
 
 func (x *http2Conn) String() string { return "httpd: a connection of HTTP/2" }

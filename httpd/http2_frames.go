@@ -34,7 +34,7 @@ func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Er
 	}
 	switch {
 	case b.bad != nil:
-	case state == http2.Idle && len(x.streams) >= x.mostStreams():
+	case state == http2.Idle && x.full():
 		b.bad = &http2.Error{Code: http2.RefusedStream, Stream: h.Stream, Why: "more requests than MaxStreams"} // 9113 5.1.2
 	case state == http2.Idle:
 		b.to = x.cache.stream(x, h.Stream)
@@ -53,6 +53,9 @@ func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Er
 // fragment is a part of a field block.
 func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
 	if bad := x.decoder.Write(p); bad != nil {
+		if bad.Code == http2.EnhanceYourCalm {
+			x.cache.counts.floods[ofBlocks]++
+		}
 		return bad
 	}
 	if !h.Flags.Has(http2.EndHeaders) {
@@ -64,8 +67,10 @@ func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
 	switch {
 	case bad != nil && bad.Stream == 0:
 		return bad
-	case b.bad != nil, b.to == nil, b.to.lost != nil: // it was reset meanwhile
-		return asError(b.bad)
+	case b.bad != nil:
+		return b.bad
+	case b.to == nil, b.to.lost != nil: // it was reset meanwhile
+		return x.flood(ofOthers)
 	case bad != nil:
 		return bad.On(b.h.Stream)
 	case b.tail != nil:
@@ -112,7 +117,7 @@ func (x *http2Conn) beginData(h http2.Header, p []byte) error {
 	switch {
 	case bad != nil:
 		return bad
-	case n == 0 && !h.Flags.Has(http2.EndStream):
+	case n == 0 && (x.data.to == nil || !h.Flags.Has(http2.EndStream)):
 		if err := x.flood(ofEmptyData); err != nil {
 			return err
 		}
@@ -183,9 +188,9 @@ func (x *http2Conn) resetBy(h http2.Header, p []byte) error {
 		return bad
 	}
 	if s == nil || s.lost != nil {
-		return x.flood(ofOthers)
+		return x.flood(ofResets)
 	}
-	answered := s.returned
+	answered := s.state == http2.HalfLocal // clients of gRPC do so with what they have not sent
 	s.reset(http2.Closed, &resetError{http2.ReadRST(p)})
 	if answered {
 		return nil

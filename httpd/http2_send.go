@@ -62,6 +62,7 @@ func (x *http2Conn) transmit(t *act.Task) (more bool) {
 			x.lose(err)
 			return false
 		case x.stalled(x.writeTimeout()):
+			x.cache.counts.floods[ofSlow]++
 			x.lose(ErrSlow)
 			x.note(t, "a connection is cut", ErrSlow)
 			return false

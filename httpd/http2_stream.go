@@ -23,7 +23,7 @@ import (
 // handler's action, if there is one.
 //
 // It is over when the client has the answer, or when the stream was reset, and when the handler has returned. Until then it counts
-// for Server.MaxStreams: a client that resets streams does not get more handlers.
+// for Server.MaxStreams: a client that resets streams does not get many more handlers, see http2Conn.full.
 type stream struct {
 	conn   *http2Conn
 	in     Request
@@ -104,7 +104,7 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 }
 
 func (c *cache) keep(s *stream) {
-	if len(c.streams) < keepStreams {
+	if len(c.streams) < keepStreams && cap(s.head.Text) <= smallHead {
 		s.conn, s.in.conn, s.course = nil, nil, course{}
 		c.streams = append(c.streams, s)
 	}
@@ -188,6 +188,7 @@ func (s *stream) Act(t *act.Task) act.Directive {
 		return act.Done // it is the client's doing
 	case s.tunnel != nil:
 		s.waker = t.Waker()
+		s.count()
 		return d
 	case d == act.Failed:
 		err = t.Scheduler().Internals().Failure()
@@ -298,7 +299,9 @@ func (s *stream) Describe(d *act.Description) {
 // over is called when the handler has returned. The stream stays until the client has the answer.
 func (s *stream) over() {
 	s.returned = true
-	s.settle()
+	if !s.settle() {
+		s.count()
+	}
 }
 
 // settle ends the stream if everything is over, and reports whether it is.
@@ -359,6 +362,7 @@ func (s *stream) reset(state http2.State, err error) {
 	if i := slices.Index(s.conn.starved, s); i >= 0 {
 		s.conn.starved = slices.Delete(s.conn.starved, i, i+1)
 	}
+	s.count()
 	s.waker.Wake()
 	s.reader.Wake()
 	s.writer.Wake()
@@ -386,7 +390,7 @@ func (s *stream) rest() {
 
 // count counts the memory that the stream has between two turns.
 func (s *stream) count() {
-	s.meter.Set(s.conn.conn, cap(s.body)+cap(s.queue)+cap(s.out.body)+cap(s.head.Text))
+	s.meter.Set(s.conn.conn, cap(s.body)+cap(s.queue)+cap(s.out.body)+cap(s.head.Text)+20*cap(s.head.Fields))
 }
 
 // The content of the request.
@@ -516,7 +520,7 @@ func (s *stream) credit() {
 		return
 	}
 	if size := s.inflow.Size(); len(s.body) == 0 && size < widestWindow && !budget.Of(s.conn.cache.s).Paused() {
-		s.inflow.Grow(size)
+		s.inflow.Grow(min(size, widestWindow-size))
 		n += s.inflow.Give()
 	}
 	s.conn.out = http2.AppendWindowUpdate(s.conn.buffer(), s.id, n)
@@ -575,6 +579,7 @@ func (s *stream) sendHead(block []byte, end bool) {
 	x := s.conn
 	x.cache.scratch = block
 	x.out = http2.AppendHeaders(x.buffer(), s.id, block, end)
+	x.useful()
 	s.state = s.state.Send(http2.Headers, end)
 	x.waker.Wake()
 }
@@ -624,6 +629,9 @@ func (s *stream) sendable() bool {
 func (s *stream) sendData(n int) {
 	x := s.conn
 	last := s.closing && n == s.pending()
+	if n >= dribble || n == s.pending() {
+		x.useful()
+	}
 	trails := last && len(s.out.trailers) > 0
 	if n > 0 || !trails {
 		h := http2.Header{Length: uint32(n), Type: http2.Data, Stream: s.id}
@@ -644,7 +652,6 @@ func (s *stream) sendData(n int) {
 		s.sent += int64(n)
 		s.outflow.Take(n)
 		x.outflow.Take(n)
-		x.useful()
 		s.state = s.state.Send(http2.Data, last && !trails)
 	}
 	if trails {

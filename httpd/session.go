@@ -204,7 +204,7 @@ func (x *session) silence(t *act.Task, err error) act.Directive {
 		return x.depart()
 	case !is:
 		return x.abort(t, err)
-	case x.exchange != nil && !x.exchange.hold(x.conn.Buffered()):
+	case x.exchange != nil && !x.exchange.cache.hold(&x.exchange.held, x.conn.Buffered(), x.server):
 		return x.refuse(t, errCrowded)
 	case x.limit == 0:
 		x.limit = max(1, now+x.patience())
@@ -269,7 +269,7 @@ func (x *session) understand(t *act.Task) act.Directive {
 	if e.framing, err = e.parser.Framing(e.in.text); err != nil {
 		return x.refuse(t, err)
 	}
-	if e.hold(0); x.server.tooLarge(e.framing.Length) {
+	if e.drop(); x.server.tooLarge(e.framing.Length) {
 		return x.refuse(t, errTooLarge)
 	}
 	e.expect()
@@ -614,7 +614,7 @@ func (x *session) Close() error {
 		x.closeAction()
 		if x.phase != away {
 			e.over()
-			e.hold(0)
+			e.drop()
 		}
 		if e.failure != nil {
 			_ = x.conn.Close() // an error means that the client has gone

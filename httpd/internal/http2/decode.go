@@ -133,8 +133,13 @@ func (d *Decoder) Write(fragment []byte) *Error {
 	return nil
 }
 
-// Held returns how many bytes of memory an unfinished block takes, beside the Head.
-func (d *Decoder) Held() int { return cap(d.rest) }
+// Held returns how many bytes of memory an unfinished block takes, with its Head.
+func (d *Decoder) Held() int {
+	if d.head == nil {
+		return 0
+	}
+	return 256 + cap(d.rest) + cap(d.head.Text) + 20*cap(d.head.Fields)
+}
 
 // End is called after the last frame of the block. endStream says that HEADERS had this flag. Its errors
 // concern the stream, which Error.On has yet to name, except for a block that is cut off.
