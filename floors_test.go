@@ -42,7 +42,8 @@ const floors = `
 	internal/testing/tier   internal/race os os/exec path/filepath testing
 	internal/testing/pgserver   internal/testing/tier net os os/exec os/user path/filepath syscall time
 	internal/cli      flag os time
-	internal/testing/tlstest   crypto/aes crypto/cipher crypto/hkdf crypto/sha256 crypto/tls encoding/binary encoding/hex
+	internal/testing/tlstest   crypto/aes crypto/cipher crypto/ecdsa crypto/elliptic crypto/hkdf crypto/rand crypto/sha256 crypto/tls
+	                  crypto/x509 encoding/binary encoding/hex github.com/stretchr/testify/require math/big testing testing/cryptotest time
 	internal/testing/exectest   github.com/stretchr/testify/require go.uber.org/goleak golang.org/x/sys/unix hash/crc32 os
 	                  os/exec path/filepath regexp syscall testing time
 	internal/testing/traffic   bufio crypto/tls math/rand/v2 net net/http os time

@@ -49,7 +49,7 @@ func TestWorldEvict(t *testing.T) {
 	// Without faults that end a connection: here only the server does.
 	f := sim.Anything().Without("reset", "aborted connection", "no memory", "refused connect", "connect timed out")
 	sim.TestWith(t, sim.Options{Faults: f}, func(w *sim.World) {
-		h := &crowd{w: w, at: pick(w, "10.0.0.1:80", "unix:/run/web"), asked: map[string]bool{}}
+		h := &crowd{w: w, at: pick(w, "10.0.0.1:80", "unix:/run/web"), asked: map[string]bool{}, v2: pick(w, false, true)}
 		web := &httpd.Server{Handler: h.answer, Timeouts: httpd.Timeouts{Head: -1, Idle: -1}}
 		most := pick(w, 1, 1, 2, 4)
 		tcp := &service.Listener{Address: "10.0.0.1:80", Handler: web.Serve, MaxConns: most}
@@ -70,6 +70,7 @@ type crowd struct {
 	at    string
 	asked map[string]bool // requests that have reached the handler
 	left  int             // clients that have not been served
+	v2    bool            // clients speak HTTP/2
 }
 
 func (h *crowd) answer(w *httpd.Response, r *httpd.Request) act.Action {
@@ -89,7 +90,11 @@ func (h *crowd) dial(i, before int) {
 		in := bufio.NewReader(c)
 		for n := 0; ; n++ {
 			id := fmt.Sprintf("/%d/%d/%d", i, before, n)
-			err := h.ask(c, in, id)
+			ask := h.ask
+			if h.v2 {
+				ask = h.ask2
+			}
+			err := ask(c, in, id, n)
 			switch {
 			case err != nil && h.asked[id]:
 				return fmt.Errorf("%s has reached the handler: %w", id, err)
@@ -111,15 +116,9 @@ func (h *crowd) dial(i, before int) {
 	})
 }
 
-// ask makes a request, perhaps in pieces, and reads the answer, perhaps late.
-func (h *crowd) ask(c *sim.Client, in *bufio.Reader, id string) error {
-	text := "GET " + id + " HTTP/1.1\r\nHost: a\r\n\r\n"
-	cut := c.Rand().IntN(len(text))
-	if _, err := c.Write([]byte(text[:cut])); err != nil {
-		return err
-	}
-	c.Sleep(party.From(c.Rand(), 0, 0, 2*time.Second))
-	if _, err := c.Write([]byte(text[cut:])); err != nil {
+// ask makes a request, and reads the answer, perhaps late.
+func (h *crowd) ask(c *sim.Client, in *bufio.Reader, id string, _ int) error {
+	if err := inTwo(c, "GET "+id+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		return err
 	}
 	res, err := http.ReadResponse(in, nil)
@@ -131,4 +130,51 @@ func (h *crowd) ask(c *sim.Client, in *bufio.Reader, id string) error {
 		return fmt.Errorf("%s is answered with %q, %w", id, got, err)
 	}
 	return nil
+}
+
+// ask2 is request n of a connection over HTTP/2.
+func (h *crowd) ask2(c *sim.Client, in *bufio.Reader, id string, n int) error {
+	text, stream := "", byte(2*n+1)
+	if n == 0 {
+		text = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" + // SETTINGS
+			"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x10\x00\x00\x00" // WINDOW_UPDATE: there is room for all answers
+	}
+	head := "\x82\x86\x01\x01a\x04" + string(rune(len(id))) + id // GET, http, :authority a, :path
+	text += string([]byte{0, 0, byte(len(head)), 1, 5, 0, 0, 0, stream}) + head
+	if err := inTwo(c, text); err != nil {
+		return err
+	}
+	var got []byte
+	for {
+		var f [9]byte
+		if _, err := io.ReadFull(in, f[:]); err != nil {
+			return err
+		}
+		p := make([]byte, int(f[0])<<16|int(f[1])<<8|int(f[2]))
+		if _, err := io.ReadFull(in, p); err != nil {
+			return err
+		}
+		switch f[3] {
+		case 0: // DATA
+			got = append(got, p...)
+		case 1: // HEADERS
+			c.Sleep(party.From(c.Rand(), 0, 0, 0, 5*time.Second))
+		}
+		if ends := f[3] == 0 && f[4]&1 != 0; ends && f[8] == stream && strings.TrimRight(string(got), "x") == id {
+			return nil
+		} else if ends {
+			return fmt.Errorf("%s is answered with %q on stream %d", id, got, f[8])
+		}
+	}
+}
+
+// inTwo sends text, perhaps in two pieces.
+func inTwo(c *sim.Client, text string) error {
+	cut := c.Rand().IntN(len(text))
+	if _, err := c.Write([]byte(text[:cut])); err != nil {
+		return err
+	}
+	c.Sleep(party.From(c.Rand(), 0, 0, 2*time.Second))
+	_, err := c.Write([]byte(text[cut:]))
+	return err
 }

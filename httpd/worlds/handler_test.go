@@ -160,7 +160,7 @@ func (x *handling) check() bool {
 
 // lost reports whether calls of the handler may fail, and its context may have ended.
 func (x *handling) lost() bool {
-	return !x.gentle || x.q.gone || x.q.client.Gone() || x.q.client.deaf || x.order.MayCut() || x.hasty
+	return !x.gentle || x.q.gone || x.v2 && x.q.stream.shut || x.q.client.Gone() || x.q.client.deaf || x.order.MayCut() || x.hasty
 }
 
 // step makes a step, and reports whether the handler goes on.

@@ -3,6 +3,7 @@ package worlds_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -65,6 +66,7 @@ type stream struct {
 	sent    int           // of the body
 	until   time.Duration // when it no longer waits for 100 (Continue); 0: it does not
 	resets  int           // after so many bytes of the body, or of the answer; -1: never
+	shut    bool          // the window never opens again, until the server gives up
 	ended   bool          // the client sends no more
 	headed  bool
 	done    bool // the client expects no more
@@ -95,7 +97,7 @@ func (c *client) run2() error {
 	}
 	c.depth = from(r, 1, 3, 100)
 	switch how := from(r, party.Stays, party.Stays, party.Stays, party.HalfCloses, party.Resets, party.Closes); {
-	case how == party.HalfCloses && !roomy: // it could open no window any more
+	case how == party.HalfCloses && (!roomy || c.tls != nil): // it could open no window any more, or not close TLS
 	case how != party.HalfCloses && how != party.Stays:
 		c.Stop = r.IntN(asked + 100)
 		fallthrough
@@ -107,8 +109,16 @@ func (c *client) run2() error {
 		largest: max(1<<r.IntN(15), asked/100), decoder: hpack.NewDecoder(4096, nil)}
 	p.encoder = hpack.NewEncoder(&p.encoded)
 	p.open(r, roomy)
+	err := error(nil)
+	if c.tls != nil {
+		conn := tls.Client(c.Conn, c.tls)
+		if err = conn.Handshake(); err != nil {
+			return p.broken(party.Unexpected(err))
+		}
+		c.Conn = conn
+	}
 	c.Go(func(*sim.Client) error { return p.write() })
-	err := p.readAll()
+	err = p.readAll()
 	if c.Over = true; c.LeftAt == 0 {
 		c.LeftAt = c.w.Now()
 	}
@@ -129,6 +139,8 @@ func (s *stream) draw(r *rand.Rand, roomy bool) {
 		q.extend(party.Content(r, 100_000+r.IntN(200_000)))
 		q.add(step{do: doWrite, n: len(q.content)})
 		s.whole, s.urgency = true, from(r, 3, 3, 0, 7)
+	case q.client.timed && q.ending != tunnels && r.IntN(10) == 0:
+		s.shut = true
 	case r.IntN(8) == 0:
 		s.resets = from(r, 0, r.IntN(len(q.body)+1), r.IntN(len(q.content)+1))
 	}
@@ -211,7 +223,8 @@ func (p *peer) choose() func() {
 		switch {
 		case s.resets >= 0 && !s.gone && (s.sent >= s.resets || s.got >= s.resets) && !(s.done && s.ended):
 			can = append(can, func() { p.cancel(s) })
-		case !s.done && s.owed > 0 && now >= s.due && (s.got < len(q.content) || q.method == tunnelled): // no more is needed
+		case s.shut, s.headed && !s.denied && s.got == len(q.content) && q.method != tunnelled: // it needs no window any more
+		case !s.done && s.owed > 0 && now >= s.due:
 			can = append(can, func() { p.grant(s.number, &s.grants) })
 		}
 		switch waits := s.until > now && !s.headed; {
@@ -257,7 +270,11 @@ func (p *peer) begin() {
 			s.lives++
 		}
 	}
-	fields := []string{":method", q.method, ":scheme", "http", ":authority", "world", ":path", q.id()}
+	scheme := "http"
+	if p.tls != nil {
+		scheme = "https"
+	}
+	fields := []string{":method", q.method, ":scheme", scheme, ":authority", "world", ":path", q.id()}
 	if q.method == tunnelled {
 		fields = append(fields, ":protocol", "echo")
 	}
@@ -573,7 +590,7 @@ func (p *peer) resetBy(s *stream, code uint32) error {
 	case s.gone, p.order.MayCut(), !p.gentle:
 	case code == 0 && over: // what is left of the body is not read
 	case code == 2 && (q.aborted || q.failed || q.bad || q.over && q.short()):
-	case code == 8 && p.timed:
+	case code == 8 && s.shut:
 	case code == 7 && !q.served && s.lives >= p.most:
 		p.seen.refused++
 	default:

@@ -12,11 +12,14 @@ package worlds_test
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/cryptotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +29,9 @@ import (
 	"github.com/daimon-go/daimon/httpd/nethttp"
 	"github.com/daimon-go/daimon/internal/testing/party"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/tlstest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/sim"
@@ -97,11 +102,12 @@ type server struct {
 	seen    *counts
 	file    *os.File // of Noise
 	kind    kind
-	v2      bool // clients speak HTTP/2
-	most    int  // streams of a connection
-	gentle  bool // connections last
-	timed   bool // bodies that stop are given up, and clients that do not read
-	hasty   bool // the server does not wait for long until its last answer is read
+	v2      bool        // clients speak HTTP/2
+	most    int         // streams of a connection
+	tls     *tls.Config // of the clients; nil: they do not encrypt
+	gentle  bool        // connections last
+	timed   bool        // bodies that stop are given up, and clients that do not read
+	hasty   bool        // the server does not wait for long until its last answer is read
 	high    int
 	bound   int // Adapter.Most
 	running int // handlers that were accepted and have not returned
@@ -136,6 +142,9 @@ func (h *server) open(t *testing.T) {
 	tcp := &service.Listener{Address: address, Limits: limits, Handler: func(c *listener.Conn) act.Action {
 		return &connection{Child: act.Child{Action: web.Serve(c)}, server: h, c: c}
 	}}
+	if h.v2 && w.Rand().IntN(4) == 0 {
+		tcp.Filters = h.encrypt(t)
+	}
 	var err error
 	h.program, err = w.Server("web", party.Config(w), append(party.Engine(w), tcp.Setup)...)
 	require.NoError(t, err)
@@ -153,6 +162,18 @@ func (h *server) open(t *testing.T) {
 		}
 	}
 	h.order = party.MayEnd(w, h.program, time.Millisecond, 50*time.Millisecond, time.Second, 3*time.Second)
+}
+
+// encrypt has clients and the server speak TLS.
+func (h *server) encrypt(t *testing.T) []listener.Filter {
+	identity := tlstest.Certificate(t)
+	cryptotest.SetGlobalRandom(t, h.w.Rand().Uint64())
+	roots := x509.NewCertPool()
+	roots.AddCert(identity.Leaf)
+	now := func() time.Time { return tlstest.Birth.Add(h.w.Now()) }
+	h.tls = &tls.Config{Time: now, RootCAs: roots, ServerName: "world", NextProtos: []string{"h2"}}
+	return []listener.Filter{secure.Server(&tls.Config{Time: now, Certificates: []tls.Certificate{identity},
+		NextProtos: []string{"h2", "http/1.1"}}, &secure.Handshakes{})}
 }
 
 func from[T any](r *rand.Rand, values ...T) T { return party.From(r, values...) }
