@@ -311,14 +311,14 @@ func Example_limits() {
 
 func Example_tls() {
 	web := &httpd.Server{Handler: add}
-	encrypted := &secure.TLS{Config: &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}}}
+	encrypted := &secure.TLS{Config: &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"}}}
 	program.Serve("127.0.0.1:8443", web.Serve, encrypted) // -tls-cert cert.pem -tls-key key.pem
 }
 
 func Example_tlsAlways() {
 	web := &httpd.Server{Handler: add}
 	files := &secure.Files{Cert: "cert.pem", Key: "key.pem"} // SIGHUP reads them again
-	config := &tls.Config{GetCertificate: files.GetCertificate, NextProtos: []string{"http/1.1"}}
+	config := &tls.Config{GetCertificate: files.GetCertificate, NextProtos: []string{"h2", "http/1.1"}}
 	server := program.Server{Addr: "127.0.0.1:8443"}
 	server.Parse()
 	server.Run(files, server.Listen(server.Addr, web.Serve, secure.Server(config, nil)))

@@ -50,8 +50,9 @@ func curled(t *testing.T, url, large string) {
 	require.Equal(t, "Hello, World!", curl(t, url+"/"))
 	require.Equal(t, strings.Repeat("Hello, World!", 3), curl(t, url+"/", url+"/", url+"/"))
 	require.Equal(t, "Hello, World!", curl(t, "-0", url+"/"))
+	require.Equal(t, "Hello, World!2", curl(t, "-w", "%{http_version}", "--http2-prior-knowledge", url+"/"))
 	require.Regexp(t, `(?s)^HTTP/1.1 200 OK\r\nDate: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT\r\nContent-Length: 13\r\n`+
-		`Content-Type: text/plain; charset=utf-8\r\n\r\n$`, curl(t, "-I", url+"/"))
+		`Content-Type: text/plain; charset=utf-8\r\n\r\n$`, curl(t, "--http1.1", "-I", url+"/"))
 
 	whole := string(content(1, 3<<20))
 	require.True(t, whole == curl(t, "--data-binary", "@"+large, url+"/echo"), "with its length, after 100 (Continue)")

@@ -59,7 +59,7 @@ func TestClientsBehindHAProxy(t *testing.T) {
 			}
 			server.Stop(t)
 			for i := range all {
-				require.Contains(t, server.Out(), fmt.Sprintf(`"GET /?%d HTTP/1.1" 200`, i))
+				require.Regexp(t, fmt.Sprintf(`"GET /\?%d HTTP/(1\.1|2\.0)" 200`, i), server.Out())
 			}
 			require.Equal(t, len(all), strings.Count("\n"+server.Out(), "\n127.0.0.77 "), "%s", server.Out())
 		})

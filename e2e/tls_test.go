@@ -125,7 +125,7 @@ func TestHangupIsForWhatWasOpened(t *testing.T) {
 	}
 	visits("1")
 	first.shows(t, server.Addr, true)
-	require.Equal(t, "1.1", curl(t, "-o", "/dev/null", "-w", "%{http_version}", "https://"+server.Addr), "a client that speaks HTTP/2 as well")
+	require.Equal(t, "2", curl(t, "-o", "/dev/null", "-w", "%{http_version}", "https://"+server.Addr))
 	has("GET /?1 ", text(log))
 	kept := identity{cert: filepath.Join(dir, "first.pem")}
 	require.NoError(t, errors.Join(os.Rename(first.cert, kept.cert), os.Rename(log, log+".1")))

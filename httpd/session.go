@@ -134,6 +134,10 @@ func (x *session) await(t *act.Task) act.Directive {
 	if err := e.ready(); err != nil { // a client that does not read gets no more to read
 		return x.hold(t, err)
 	}
+	may2, must2 := x.versions()
+	if must2 {
+		return x.await2(t, http1.ErrMajor)
+	}
 	for {
 		e.in.text = in
 		over, bad := e.parser.Read(in)
@@ -141,7 +145,7 @@ func (x *session) await(t *act.Task) act.Directive {
 			e.in.proto = "HTTP/1.1"
 		}
 		switch {
-		case bad == http1.ErrMajor && x.mayBe2():
+		case bad == http1.ErrMajor && may2:
 			return x.await2(t, bad)
 		case bad != nil:
 			return x.refuse(t, bad)
@@ -154,9 +158,16 @@ func (x *session) await(t *act.Task) act.Directive {
 	}
 }
 
-// mayBe2 reports whether the connection may be one of HTTP/2, which begins like a request of HTTP/1 with a version that is too
-// high (RFC 9113 3.4).
-func (x *session) mayBe2() bool { return !x.asked && x.blank == 0 && x.server.MaxStreams >= 0 }
+// versions reports whether the connection may be one of HTTP/2, which begins like a request of HTTP/1 with a version that is too
+// high (RFC 9113 3.4), and whether it can be nothing else: with TLS that is agreed on by ALPN (3.2, 3.3).
+func (x *session) versions() (may2, must2 bool) {
+	if x.asked || x.server.MaxStreams < 0 {
+		return false, false
+	}
+	over, encrypted := listener.As[interface{ NegotiatedProtocol() string }](x.conn)
+	must2 = encrypted && over.NegotiatedProtocol() == "h2"
+	return must2 || !encrypted && x.blank == 0, must2
+}
 
 // await2 waits for the rest of the preface of HTTP/2.
 func (x *session) await2(t *act.Task, bad error) act.Directive {

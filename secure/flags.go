@@ -12,7 +12,7 @@ import (
 // TLS encrypts the connections of a server if its flags say so. It is an Option of package program:
 //
 //	web := &httpd.Server{Handler: site.Serve}
-//	program.Serve("127.0.0.1:8080", web.Serve, &secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}})
+//	program.Serve("127.0.0.1:8080", web.Serve, &secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}})
 //
 // With -tls-cert and -tls-key the certificate is in files, and SIGHUP reads it again: see [Files]. With -tls-self it is one of
 // [SelfSigned]. Without these flags connections are plain. Sessions are resumed after an upgrade, as with [Tickets]. A server whose

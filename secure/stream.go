@@ -70,6 +70,9 @@ var caches = act.NewLocal(func(s *act.Scheduler) *cache {
 // errWriteClosed is the error of a Send after CloseWrite. It wraps nothing: it is a bug of the caller.
 var errWriteClosed = errors.New("secure: the write side was closed")
 
+// NegotiatedProtocol returns what was agreed on by ALPN, or "".
+func (s *stream) NegotiatedProtocol() string { return s.secret.ConnectionState().NegotiatedProtocol }
+
 // Taken reports whether the kernel has ever taken all that was queued.
 func (s *stream) Taken() bool {
 	below, ok := monitor.As[budget.Holder](s.Stream)

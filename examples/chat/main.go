@@ -23,7 +23,7 @@ func main() {
 	web := flag.String("web", "127.0.0.1:7080", "the `address` of the page; empty: none")
 	server := program.Server{Addr: "127.0.0.1:7010", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
-		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}},
 	}}
 	server.Parse()
 	rooms := New()

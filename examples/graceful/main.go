@@ -70,7 +70,7 @@ func main() {
 	signalVar(&withdrawOn, "withdraw-on", "a `signal` that takes an end back while it is only announced: USR1, USR2 or WINCH")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
-		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}},
 	}}
 	server.Parse()
 	server.Reload = reload

@@ -49,7 +49,7 @@ func main() {
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
 		&proxyproto.Config{},
 		limits,
-		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1", "http/1.0"}}},
 		log,
 		&inspect.Inspector{},
 	}}

@@ -57,7 +57,7 @@ func main() {
 	flag.Func("host", "further `names` by which browsers reach the page, such as jobs.example.org", list(&x.Hosts))
 	server := program.Server{Addr: "127.0.0.1:8090", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
-		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1", "http/1.0"}}},
 	}}
 	server.Parse()
 	switch {

@@ -45,7 +45,7 @@ func main() {
 	cli.DurationVar(&o.timeout, "timeout", 10*time.Second, "the `duration` after which a page is given up")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
-		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1", "http/1.0"}}},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1", "http/1.0"}}},
 	}}
 	server.Parse()
 

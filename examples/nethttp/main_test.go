@@ -42,7 +42,7 @@ func sum(content []byte) string { return fmt.Sprintf("%x\n", sha256.Sum256(conte
 
 func curl(t *testing.T, arguments ...string) string {
 	t.Helper()
-	out, err := exec.Command(tier.Tool(t, "curl"), append([]string{"-ksS", "--noproxy", "*", "--max-time", "120"}, arguments...)...).CombinedOutput()
+	out, err := exec.Command(tier.Tool(t, "curl"), append([]string{"-ksS", "--http1.1", "--noproxy", "*", "--max-time", "120"}, arguments...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
 }
@@ -66,6 +66,8 @@ func TestSite(t *testing.T) {
 
 	me := known(t, curl(t, "-H", "X-Request-Id: mine", url+"/me"))
 	require.Equal(t, map[string]string{"client": "127.0.0.1", "request": "mine", "protocol": "HTTP/1.1", "tls": "http/1.1"}, me)
+	me = known(t, curl(t, "--http2", url+"/me"))
+	require.Equal(t, "HTTP/2.0 by h2", me["protocol"]+" by "+me["tls"])
 	me = known(t, curl(t, "-0", "-H", "X-Forwarded-For: 192.0.2.9, 192.0.2.7", url+"/me"))
 	require.Equal(t, "192.0.2.7", me["client"], "by the trusted proxy; what the client says itself counts nothing")
 	require.Equal(t, "HTTP/1.0", me["protocol"])

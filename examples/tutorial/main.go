@@ -25,7 +25,7 @@ import (
 func main() {
 	health := flag.String("health", "127.0.0.1:8081", "the `address` for probes")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
-		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}},
 		&inspect.Inspector{},
 	}}
 	server.Parse()

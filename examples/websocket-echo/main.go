@@ -25,7 +25,7 @@ func main() {
 	compress := flag.Bool("compress", false, "compress messages for clients that can (permessage-deflate)")
 	server := program.Server{Addr: "127.0.0.1:8080", Options: []program.Option{
 		&proxyproto.Config{}, &admission.Limiter{}, &inspect.Inspector{},
-		&secure.TLS{Config: &tls.Config{NextProtos: []string{"http/1.1"}}},
+		&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}},
 	}}
 	server.Parse()
 	var options websocket.Options

@@ -32,12 +32,16 @@ type Adapter struct {
 	Inline bool
 
 	of      *call // nil: of no Server
+	only2   bool  // HTTP/1 is not among the protocols of the Server
 	running atomic.Int64
 	server  http.Server // for http.ServerContextKey, which some handlers look for
 }
 
 // Serve is the httpd.Handler that answers a request by Handler: give it to an httpd.Mux or an httpd.Server.
 func (a *Adapter) Serve(w *httpd.Response, r *httpd.Request) act.Action {
+	if a.only2 && r.Proto() != "HTTP/2.0" {
+		return aborted
+	}
 	if string(r.Path()) == "*" { // OPTIONS of the server as a whole, which net/http answers likewise
 		return nil
 	}
@@ -73,6 +77,9 @@ func refusal(err error) act.Action {
 		return t.Fail(&syntax.Refusal{Status: http.StatusBadRequest, Why: err.Error(), Err: err})
 	})
 }
+
+// aborted is the action of a request that gets no answer.
+var aborted = act.Func(func(t *act.Task) act.Directive { return t.Fail(httpd.ErrAbort) })
 
 // closes reports whether the Server, if there is one, wants connections closed after their answers.
 func (a *Adapter) closes() bool { return a.of != nil && (a.of.closes.Load() || a.of.ended.Load()) }

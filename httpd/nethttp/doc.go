@@ -43,7 +43,8 @@
 // signal.NotifyContext, as in examples/nethttp. Reads of a hijacked connection return net.ErrClosed once the shutdown has
 // begun; writes go on until the handler closes it.
 //
-// HTTP/2 is served to clients that begin with its preface. There is no http.Pusher.
+// HTTP/2 is served as package httpd says. A [Server] serves it as http.Server does: with TLS, or as its Protocols say. There is
+// no http.Pusher.
 //
 // A [Server] is for a program that has an http.Server: replace the name of the type. An Adapter is for programs that use more of
 // Daimon: package program has flags, reloads and upgrades, a service.Listener has filters and bounds, httpd.Server has time-outs
@@ -117,4 +118,15 @@
 //   - The body is received before the handler is called. A client that waits for 100 (Continue) gets it, a bad body is
 //     refused, and an unread one does not close the connection. Request.Trailer is complete. A body has at most 4 MiB.
 //   - Hijack and deadlines are not supported.
+//
+// Over HTTP/2 net/http does more in other ways than over HTTP/1. This package does not:
+//
+//   - An answer has no Content-Length if its status has no content, or if the handler has set an invalid one or a
+//     Transfer-Encoding.
+//   - Control characters in fields and trailers become spaces, and space around a value goes. net/http leaves such fields
+//     out.
+//   - Errors that net/http exports are the same as over HTTP/1, such as http.ErrContentLength and http.ErrBodyReadAfterClose.
+//   - A ResponseWriter has the same methods. Hijack returns http.ErrNotSupported.
+//   - Trailers of a request need not be announced. A request without a body has http.NoBody.
+//   - Another expectation than 100-continue is refused with 417.
 package nethttp

@@ -550,6 +550,9 @@ func (x *exchange) inform(h *head) error {
 }
 
 func (x *exchange) hijack() (conn net.Conn, unread []byte, err error) {
+	if x.req.ProtoMajor == 2 { // other requests have the connection, too
+		return nil, nil, http.ErrNotSupported
+	}
 	if x.in != nil {
 		rest := x.request(func(*ask) reply {
 			x.intake = received

@@ -53,7 +53,7 @@ func (a *Adapter) answer(w *httpd.Response, r *httpd.Request, content []byte) ac
 		}
 	}()
 	if !completes(a.handler(), to, req) {
-		return act.Func(func(t *act.Task) act.Directive { return t.Fail(httpd.ErrAbort) })
+		return aborted
 	}
 	to.finish(nil)
 	h := to.head

@@ -38,10 +38,10 @@ func (a *Adapter) request(req *http.Request, r *httpd.Request, v *values) (conte
 		delete(req.Header, "Expect") // as net/http does
 	}
 	req.Close = req.ProtoMajor == 1 && closes(req)
-	if req.ContentLength < 0 {
-		if req.ProtoMajor == 1 {
-			req.TransferEncoding = []string{"chunked"}
-		}
+	if req.ContentLength < 0 && req.ProtoMajor == 1 {
+		req.TransferEncoding = []string{"chunked"}
+	}
+	if req.ContentLength < 0 || req.ProtoMajor == 2 {
 		if req.Trailer, err = announced(req.Header); err != nil {
 			cancel()
 			return nil, err

@@ -186,6 +186,9 @@ func TestDifferences(t *testing.T) {
 	for _, d := range everywhere {
 		shown = append(shown, d.why)
 	}
+	for _, d := range unlike {
+		shown = append(shown, d.why)
+	}
 	for _, group := range groups {
 		for _, row := range group.rows {
 			for _, d := range append(row.differs, row.inline...) {

@@ -29,7 +29,7 @@ func ListenAndServe(address string, h http.Handler) error {
 func ListenAndServeTLS(address, certFile, keyFile string, h http.Handler) error {
 	v, files := &Server{Addr: address, Handler: h}, &secure.Files{Cert: certFile, Key: keyFile}
 	config := &tls.Config{GetCertificate: files.GetCertificate}
-	return v.call(v.listen(":https"), encrypts(config)).untilSignal(files.Setup)
+	return v.call(v.listen(":https"), v.encrypts(config)).untilSignal(files.Setup)
 }
 
 func (x *call) untilSignal(setup ...func(*act.Scheduler) error) error {

@@ -30,8 +30,8 @@ import (
 
 // Server takes the place of an http.Server. Its fields and methods mean what they mean in http.Server, except where their
 // comments say otherwise. Signals are left to the program. A Server is used by pointer, and its fields must not be changed once
-// it serves. Each call of Serve and the like has schedulers of its own, one for each CPU. HTTP/2 is served without TLS only, so
-// there are no fields TLSNextProto, HTTP2 and Protocols; nor is there DisableGeneralOptionsHandler.
+// it serves. Each call of Serve and the like has schedulers of its own, one for each CPU. There are no fields TLSNextProto,
+// HTTP2 and DisableGeneralOptionsHandler.
 type Server struct {
 	Addr      string       // "host:port", for ListenAndServe and ListenAndServeTLS; empty means ":http" or ":https"
 	Handler   http.Handler // answers the requests, each on a goroutine of its own; nil means http.DefaultServeMux
@@ -46,6 +46,10 @@ type Server struct {
 	// MaxHeaderBytes bounds the head of a request, which has at most a field for each 64 bytes of it, or 100, and a quarter of it
 	// in the request line. 0 means 64 KiB and 100 fields. A head that comes in pieces takes twice its memory.
 	MaxHeaderBytes int
+
+	// Protocols are the versions of HTTP that are served. nil means HTTP/1, and with TLS also HTTP/2, which is agreed on by ALPN.
+	// With UnencryptedHTTP2 clients may speak HTTP/2 without TLS, if they begin with its preface.
+	Protocols *http.Protocols
 
 	// ConnState is called when the state of a connection changes, on the thread of its scheduler. It must not block, and must not
 	// call Shutdown or Close. A connection with TLS is new when its handshake is over. See ConnContext for what the net.Conn can
@@ -106,14 +110,32 @@ func (v *Server) ServeTLS(l net.Listener, certFile, keyFile string) error {
 		}
 		config.Certificates = []tls.Certificate{cert}
 	}
-	return v.call(l, encrypts(config)).serve()
+	return v.call(l, v.encrypts(config)).serve()
 }
 
-// encrypts makes a filter of a config that nobody else uses. HTTP/2 is not among its protocols.
-func encrypts(config *tls.Config) listener.Filter {
-	others := slices.DeleteFunc(slices.Clone(config.NextProtos), func(p string) bool { return p == "h2" })
-	config.NextProtos = append(others, "http/1.1", "http/1.0")
+// encrypts makes a filter of a config that nobody else uses.
+func (v *Server) encrypts(config *tls.Config) listener.Filter {
+	p := v.protocols()
+	names := slices.DeleteFunc(slices.Clone(config.NextProtos), func(name string) bool {
+		return name == "h2" && !p.HTTP2() || name == "http/1.1" && !p.HTTP1()
+	})
+	if p.HTTP2() {
+		names = append(names, "h2")
+	}
+	if p.HTTP1() {
+		names = append(names, "http/1.1", "http/1.0")
+	}
+	config.NextProtos = names
 	return secure.Server(config, nil)
+}
+
+func (v *Server) protocols() (p http.Protocols) {
+	if v.Protocols != nil {
+		return *v.Protocols
+	}
+	p.SetHTTP1(true)
+	p.SetHTTP2(true)
+	return p
 }
 
 // Shutdown ends the server gracefully: it accepts no more connections, closes idle ones, answers the requests that have begun,
@@ -243,6 +265,11 @@ func (x *call) service() (setup func(*act.Scheduler) error, err error) {
 	a := &Adapter{Handler: x.Handler, of: x}
 	web := &httpd.Server{Handler: a.Serve, Connect: a.Serve, Timeouts: x.timeouts(),
 		MaxHead: max(x.MaxHeaderBytes, 0), MaxFields: max(x.MaxHeaderBytes/64, 100)}
+	p := x.protocols()
+	a.only2 = !p.HTTP1()
+	if encrypted := len(x.filters) > 0; encrypted && !p.HTTP2() || !encrypted && !p.UnencryptedHTTP2() {
+		web.MaxStreams = -1
+	}
 	if x.ConnState != nil || x.ConnContext != nil {
 		web.OnState = x.state
 	}

@@ -97,7 +97,7 @@ func openHouse(t *testing.T, theirs bool, way string, handler http.HandlerFunc) 
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(cert.Leaf)
-	h.secure, h.trust = strings.HasSuffix(way, "TLS"), &tls.Config{RootCAs: roots, ServerName: "localhost"}
+	h.secure, h.trust = strings.HasSuffix(way, "TLS"), &tls.Config{RootCAs: roots, ServerName: "localhost", NextProtos: []string{"http/1.1"}}
 	listens := make(chan string, 1)
 	base := func(l net.Listener) context.Context {
 		listens <- l.Addr().String()
@@ -121,7 +121,6 @@ func openHouse(t *testing.T, theirs bool, way string, handler http.HandlerFunc) 
 		h.server = &http.Server{Addr: "127.0.0.1:0", Handler: handler, TLSConfig: config, ErrorLog: lines, ConnState: h.state,
 			BaseContext: base, ConnContext: of}
 	} else {
-		config.NextProtos, h.trust.NextProtos = []string{"h2"}, []string{"h2", "http/1.1"}
 		h.server = &nethttp.Server{Addr: "127.0.0.1:0", Handler: handler, TLSConfig: config, ErrorLog: lines, ConnState: h.state,
 			BaseContext: base, ConnContext: of}
 	}

@@ -92,7 +92,8 @@ func (a all) Run() int {
 	cfg := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1"},
 		CurvePreferences: []tls.CurveID{tls.X25519}}
 	for i, cfg := range []*tls.Config{nil, cfg} {
-		worlds[i] = world{open("net/http", netHTTP, cfg), open("nethttp", ours, cfg), open("Inline", inline, cfg)}
+		http1 := netHTTP(protocols((*http.Protocols).SetHTTP1))
+		worlds[i] = world{open("net/http", http1, cfg), open("nethttp", ours, cfg), open("Inline", inline, cfg)}
 	}
 	status := a.M.Run()
 	for _, w := range worlds {
@@ -109,36 +110,38 @@ func (a all) Run() int {
 func TestMain(m *testing.M) { goleak.VerifyTestMain(all{m}) }
 
 // netHTTP is the server of net/http.
-func netHTTP(h http.Handler, cfg *tls.Config, j *journal) (string, func() error, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	var open sync.WaitGroup
-	v := &http.Server{Handler: h, ErrorLog: log.New(j, "", 0), TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		ConnState: func(_ net.Conn, s http.ConnState) {
-			switch s {
-			case http.StateNew:
-				open.Add(1)
-			case http.StateClosed, http.StateHijacked:
-				open.Done()
-			}
-		}}
-	over := make(chan error, 1)
-	go func() {
-		if cfg == nil {
-			over <- v.Serve(l)
-			return
+func netHTTP(p *http.Protocols) starter {
+	return func(h http.Handler, cfg *tls.Config, j *journal) (string, func() error, error) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", nil, err
 		}
-		v.TLSConfig = cfg.Clone()
-		over <- v.ServeTLS(l, "", "")
-	}()
-	return l.Addr().String(), func() error {
-		err := v.Close()
-		<-over
-		open.Wait()
-		return err
-	}, nil
+		var open sync.WaitGroup
+		v := &http.Server{Handler: h, ErrorLog: log.New(j, "", 0), Protocols: p,
+			ConnState: func(_ net.Conn, s http.ConnState) {
+				switch s {
+				case http.StateNew:
+					open.Add(1)
+				case http.StateClosed, http.StateHijacked:
+					open.Done()
+				}
+			}}
+		over := make(chan error, 1)
+		go func() {
+			if cfg == nil {
+				over <- v.Serve(l)
+				return
+			}
+			v.TLSConfig = cfg.Clone()
+			over <- v.ServeTLS(l, "", "")
+		}()
+		return l.Addr().String(), func() error {
+			err := v.Close()
+			<-over
+			open.Wait()
+			return err
+		}, nil
+	}
 }
 
 // journal is what a server has logged.
