@@ -9,6 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -90,4 +91,46 @@ func (d *driver) story(t *testing.T, pieces []string, atOnce bool) (told string)
 	require.GreaterOrEqual(t, answered, len(k.entries))
 	require.LessOrEqual(t, answered, len(k.entries)+1, "without a call of the handler")
 	return told + "\n" + k.String()
+}
+
+// FuzzHTTP2 sends any bytes after the preface of HTTP/2, in any pieces: an answer that needs no wait is the same as for the whole, the
+// windows are right at any time, and the connection keeps no more memory than it has bounds for.
+func FuzzHTTP2(f *testing.F) {
+	p := newPlayer(f)
+	for _, says := range []string{"GET 1 /; HEAD 3 /?a x=y; PING a", "POST 1 /; DATA 1 3 PAD=9; HEADERS 1 END a=b", "POST 1 / content-length=3; DATA 1 4; RST 1 CANCEL",
+		"HEADERS 1 PART :method=GET :path=/; CONT 1 PART :scheme=http; CONT 1 :authority=a; WINDOW 1 5; SETTINGS 4=5", "POST 1 /; GET 1 /; GOAWAY; PRIORITY 1 DEP=1",
+		"GET 1 / HEX=4001780179; GET 3 / HEX=be; UPDATE 3 u=1; FRAME 77 1 1 9", "SETTINGS 4=1; GET 1 /; SETTINGS 4=0; WINDOW 1 1; SETTINGS 4=9"} {
+		text := ""
+		for item := range strings.SplitSeq(says, "; ") {
+			text += p.frame(item)
+		}
+		f.Add(text, []byte{})
+		f.Add(text, []byte{3, 17})
+	}
+	f.Fuzz(func(t *testing.T, says string, cuts []byte) {
+		whole := storyOfHTTP2(t, []string{says})
+		require.Equal(t, whole, storyOfHTTP2(t, cut(says, cuts)))
+	})
+}
+
+// storyOfHTTP2 is what handler and client see of a connection.
+func storyOfHTTP2(t *testing.T, pieces []string) string {
+	p := newPlayer(t)
+	p.unknown = true
+	p.web.Handler = func(w *httpd.Response, r *httpd.Request) act.Action {
+		p.recorder.entries = append(p.recorder.entries, p.recorder.entry(r))
+		_, _ = w.Write(r.Target())
+		return nil
+	}
+	p.dial()
+	p.flush()
+	for _, piece := range pieces {
+		p.client.send(piece)
+		p.check()
+	}
+	p.listen()
+	p.client.endInput()
+	require.Less(t, budget.Of(p.d.s).Total(), 1<<20)
+	_ = p.d.s.Close()
+	return p.story() + " for " + p.seen()
 }

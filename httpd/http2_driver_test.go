@@ -114,6 +114,7 @@ type player struct {
 	pending  string // bytes that are not said yet
 
 	raw, all, ordered bool
+	unknown           bool // what it says is not made by frame, so windows and methods are not known
 	window            uint32
 	gives             map[uint32]int // windows for the server's DATA
 	sent              int            // DATA
@@ -551,7 +552,7 @@ func (p *player) hear(h http2.Header, payload []byte) {
 		n := int(binary.BigEndian.Uint32(payload))
 		if h.Stream == 0 {
 			p.credit += n
-			require.LessOrEqual(p.t, p.credit, 1<<20-http2.DefaultWindow+p.sent, "more than was taken")
+			require.True(p.t, p.unknown || p.credit <= 1<<20-http2.DefaultWindow+p.sent, "more than was taken")
 		}
 		if p.all {
 			p.tell("WINDOW %d %d", h.Stream, n)
@@ -568,9 +569,7 @@ func (p *player) hearStream(h http2.Header, payload []byte) {
 		s = &heardStream{}
 		p.streams[h.Stream] = s
 	}
-	if s.over { // RFC 9113 8.1
-		require.True(p.t, h.Type == http2.RSTStream && http2.ReadRST(payload) == http2.NoError && !s.reset, "a frame after the end: %+v", h)
-	}
+	require.True(p.t, !s.over || h.Type == http2.RSTStream && !s.reset, "a frame after the end: %+v", h) // see RFC 9113 8.1
 	switch h.Type {
 	case http2.Headers:
 		require.True(p.t, h.Flags.Has(http2.EndHeaders))
@@ -585,7 +584,7 @@ func (p *player) hearStream(h http2.Header, payload []byte) {
 		p.order = append(p.order, strconv.Itoa(int(h.Stream)))
 		s.data += len(payload)
 		p.gives[0] -= len(payload)
-		if p.gives[h.Stream] -= len(payload); p.gives[h.Stream] < 0 || p.gives[0] < 0 {
+		if p.gives[h.Stream] -= len(payload); !p.unknown && (p.gives[h.Stream] < 0 || p.gives[0] < 0) {
 			require.Fail(p.t, "more DATA than the client has allowed")
 		}
 	case http2.RSTStream:
@@ -597,7 +596,7 @@ func (p *player) hearStream(h http2.Header, payload []byte) {
 		require.Fail(p.t, "no frame of a server", "%+v", h)
 	}
 	if h.Flags.Has(http2.EndStream) {
-		if s.length != "" && !p.asks[h.Stream] {
+		if s.length != "" && !p.asks[h.Stream] && !p.unknown {
 			require.Equal(p.t, s.length, strconv.Itoa(s.data))
 		}
 		s.flush()

@@ -280,6 +280,7 @@ func (x *http2Conn) fault(t *act.Task, bad *http2.Error) {
 	case bad.Stream == 0 || state == http2.Idle: // which cannot be reset (RFC 9113 6.4)
 		x.end(bad)
 		return
+	case s == nil && state == http2.Reset: // it has been
 	case s == nil:
 		x.sendReset(bad.Stream, bad.Code)
 	default:
