@@ -22,6 +22,9 @@ func table(t *testing.T, sections map[string][]row) {
 			d := newDriver(t)
 			for _, r := range rows {
 				r.run(t, d)
+				if strings.HasPrefix(r.answers, "4") && r.answers != "414!" || strings.HasPrefix(r.answers, "5") { // over HTTP/2 a target may be as long as a line
+					http2Refuses(t, raw(r.says))
+				}
 			}
 		})
 	}

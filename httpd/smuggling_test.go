@@ -53,6 +53,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 	}
 	d := newDriver(t)
 	for _, s := range says {
+		http2Refuses(t, raw(s))
 		for _, r := range []row{{says: s}, {says: get + "\n" + s}} {
 			for _, pieces := range [][]string{{raw(r.says)}, strings.SplitAfter(raw(r.says), ""), halves(raw(r.says))} {
 				k := &recorder{}
