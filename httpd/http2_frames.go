@@ -28,7 +28,7 @@ func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Er
 		return wrong
 	}
 	b := headerBlock{h: h, bad: cmp.Or(wrong, bad)}
-	head := &http2.Head{}
+	var head *http2.Head
 	if state == http2.Idle {
 		x.last = h.Stream
 	}
@@ -43,9 +43,12 @@ func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Er
 	case !h.Flags.Has(http2.EndStream):
 		b.bad = onStream(errTrailers, h.Stream)
 	default:
-		b.to, b.tail = s, head
+		b.to, b.tail = s, new(http2.Head)
+		head = b.tail
 	}
-	x.block = b
+	if x.block = b; head == nil { // nobody wants it
+		head = new(http2.Head)
+	}
 	x.decoder.Begin(head, x.limits(), b.tail != nil)
 	return x.fragment(t, h, p)
 }

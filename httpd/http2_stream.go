@@ -31,6 +31,7 @@ type stream struct {
 	head   http2.Head
 	behind *stream // the next one in the queue of ready streams
 	meter  listener.Meter
+	timer  *timeout.Timer // of a handler that waits for content; nil until one does
 	course
 }
 
@@ -60,7 +61,6 @@ type intake struct {
 	asks     bool      // the client waits for 100 (Continue)
 	reader   act.Waker // of a task that waits for more
 	patience patience
-	timer    timeout.Timer
 	until    time.Duration // when the answer is complete: how long the rest may take, which is thrown away; else 0
 	thrown   int           // how much of it was
 }
@@ -318,7 +318,9 @@ func (s *stream) settle() bool {
 		}
 		return false
 	}
-	s.timer.Stop()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 	s.meter.Set(x.conn, 0)
 	x.remove(s)
 	if s.lost == nil { // otherwise the handler may have kept the request
@@ -535,6 +537,9 @@ func (*blockedIntake) Error() string { return (*blockedContent)(nil).Error() }
 // Arm has the task woken when more has come, and when the client has been too slow.
 func (b *blockedIntake) Arm(t *act.Task) {
 	b.reader = t.Waker()
+	if b.timer == nil {
+		b.timer = new(timeout.Timer)
+	}
 	b.timer.WakeAt(t, b.patience.begin(t.Scheduler().Now()))
 }
 

@@ -220,7 +220,7 @@ func (w *walk) from(n *node, raw []byte, at uint32, wild int) *route {
 		return r
 	}
 	if r = w.ask(n.rest); r != nil && len(r.names) > wild {
-		w.spans[wild] = syntax.Span{From: at + 1, To: uint32(len(w.decoded))}
+		w.spans = append(w.spans[:wild], syntax.Span{From: at + 1, To: uint32(len(w.decoded))})
 	}
 	return r
 }
@@ -243,7 +243,7 @@ func (w *walk) into(n *node, raw []byte, at uint32, wild int) *route {
 	if n.one == nil {
 		return nil
 	}
-	w.spans[wild] = s
+	w.spans = append(w.spans[:wild], s)
 	return w.from(n.one, raw[i:], s.To, wild+1)
 }
 
@@ -265,10 +265,10 @@ func (r *route) serves(method []byte) bool {
 }
 
 // Values are the values of the wildcards of a match. The zero value is ready. It serves one match at a time, and is used
-// again: it keeps memory to decode in, as much as the longest path with an escape took.
+// again: it keeps memory for as many wildcards as a match had, and to decode in, as much as the longest path with an escape took.
 type Values struct {
 	names   []string // of the pattern that matched
-	spans   [maxWildcards]syntax.Span
+	spans   []syntax.Span
 	decoded []byte // the path: the caller's bytes, or scratch
 	scratch []byte
 	escaped bool
