@@ -2,8 +2,37 @@ package httpd_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
+
+// A connection and its streams say what they wait for, and how long at most.
+func TestWaitsOfHTTP2(t *testing.T) {
+	for says, want := range map[string]string{
+		"":             "the next request, for up to 1m15s",
+		prefaceAnd:     "the rest of a frame, for up to 10s",
+		`BYTES "\x00"`: "the rest of a frame, for up to 10s",
+		cutBlock:       "the rest of a frame, for up to 10s",
+		waits:          "1 streams",
+		"POST 1 /":     "more of the request's body, for up to 1m0s",
+	} {
+		p := newPlayer(t)
+		p.play(says)
+		require.Contains(t, strings.Join(servertest.Said(p.d.s), ", "), want, "%s", says)
+	}
+}
+
+func TestHTTP2IsCounted(t *testing.T) {
+	p := newPlayer(t)
+	p.play("GET 1 /; GET 3 *; HEADERS 5 END; GET 7 /wait; " + strings.Repeat("PING a; ", 501))
+	counted := servertest.CountsOf(p.d.s)
+	require.Equal(t, []uint64{1, 3, 1, 1, 1}, []uint64{counted["http2_connections_total"], counted["http_requests_total"],
+		counted["http_responses_2xx_total"], counted["http_responses_4xx_total"], counted["http2_floods_of_pings_total"]})
+}
 
 func TestHTTP2Tunnels(t *testing.T) {
 	const connect = "HEADERS 1 :method=CONNECT :protocol=Line-Echo :scheme=http :authority=a :path=/switch; "
@@ -108,6 +137,8 @@ func TestHTTP2Ends(t *testing.T) {
 			{"POST 1 /unread; pass 4900ms; = 1 200 \"whatever\"; pass 200ms", `1 200 "whatever" RST NO_ERROR`, "POST /unread …"},
 			{"POST 1 /unread; pass 4s; DATA 1 \"a\"; pass 2s; DATA 1 \"b\"", `1 200 "whatever" RST NO_ERROR`, "POST /unread …"},
 			{"POST 1 /unread; pass 4s; DATA 1 \"a\" END; pass 2s", `1 200 "whatever"`, "POST /unread …"},
+			{unread + strings.Repeat("DATA 1 16384; ", 16), `1 200 "whatever"`, "POST /unread …"}, // 256 KiB
+			{unread + strings.Repeat("DATA 1 16384; ", 16) + `DATA 1 "a"`, `1 200 "whatever" RST NO_ERROR`, "POST /unread …"},
 			{"with Body=1s; POST 1 /unread; pass 900ms; = 1 200 \"whatever\"; pass 200ms", `1 200 "whatever" RST NO_ERROR`, "POST /unread …"},
 			{"with Body=-1s; POST 1 /unread; pass 70s; DATA 1 \"a\" END", `1 200 "whatever"`, "POST /unread …"},
 		},
