@@ -128,7 +128,7 @@ func catch(f func()) (p *Panic) {
 //	use(lookup.Value)
 //
 // It fails with the error of F. A shutdown does not end it. If it is closed before F has returned, the result is
-// ignored, and F no longer keeps Run from returning.
+// ignored, and F no longer keeps Run from returning. Closing does not stop F, not even if F waits for a place among Offloads.
 type Call[T any] struct {
 	F     func() (T, error) // the function to call; it may block. Without one the first turn panics
 	On    Executor          // what calls F; nil means the Group's Executor

@@ -37,9 +37,9 @@
 //
 // Package accesslog writes a line for each request. Other logs use [Server.OnResponse].
 //
-// TLS is a filter of the service: see package secure. A client that names its protocols (ALPN) gets a connection if
-// NextProtos of the tls.Config is empty or has one of them: "h2" for HTTP/2, "http/1.1", or "http/1.0" with clients such as
-// curl -0.
+// TLS is a filter of the service: see package secure. For HTTP/2 over TLS the NextProtos of its tls.Config are "h2" and
+// "http/1.1". If NextProtos is empty, clients get HTTP/1.1. A client that offers only other names (ALPN) is refused: "http/1.0"
+// is for clients such as curl -0.
 //
 // # HTTP/2
 //

@@ -285,6 +285,6 @@ func (x *http2Conn) Describe(d *act.Description) {
 	case n == 0:
 		x.timed(d, "the next request", x.idle+x.idleTime())
 	default:
-		d.WaitsFor(strconv.Itoa(n) + " streams")
+		d.WaitsFor("its streams: " + strconv.Itoa(n))
 	}
 }

@@ -278,8 +278,13 @@ func (x *http2Conn) ping(h http2.Header, p []byte) error {
 
 // fault is a mistake of the client: its stream or its connection ends.
 func (x *http2Conn) fault(t *act.Task, bad *http2.Error) {
+	s, state := x.of(bad.Stream)
+	if s != nil && s.until != 0 { // curl cuts a body so when it has the answer
+		s.resetHere(bad.Code, bad)
+		return
+	}
 	x.note(t, "a client of HTTP/2 is refused", bad)
-	switch s, state := x.of(bad.Stream); {
+	switch {
 	case bad.Stream == 0 || state == http2.Idle: // which cannot be reset (RFC 9113 6.4)
 		x.end(bad)
 		return

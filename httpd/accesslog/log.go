@@ -54,8 +54,8 @@ func (l *Log) Setup(s *act.Scheduler) error {
 }
 
 // OnResponse returns the function that adds the line of a request, for the field of that name of an httpd.Server. The function
-// panics on a scheduler that Setup was not called for. If the flags ask for no log, OnResponse returns nil once they are parsed,
-// and a function that it returned before does nothing.
+// panics on a scheduler that Setup was not called for. OnResponse may be called before and after the flags are parsed. If they
+// ask for no log, nothing is logged.
 func (l *Log) OnResponse() func(*httpd.Response, *httpd.Request) {
 	if l.off {
 		return nil
