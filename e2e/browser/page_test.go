@@ -39,6 +39,8 @@ func loaded(t *testing.T, p *tab) {
 		require.Equal(t, 8+3*i, image.Width, i)
 	}
 	require.Equal(t, 1+2+pictures, run[int](t, p, `() => performance.getEntriesByType("resource").filter(e => e.responseStatus === 200).length`))
+	protocol := map[string]string{"http": "http/1.1", "https": "h2"}[s.scheme]
+	require.Equal(t, protocol, run[string](t, p, `() => performance.getEntriesByType("navigation")[0].nextHopProtocol`))
 	s.terminate(t)
 	s.ends(t)
 	require.Equal(t, "TypeError", run[string](t, p, `() => fetch("/").then(() => "it answers", e => e.name)`))
