@@ -40,7 +40,7 @@ type http2Conn struct {
 	inflow  http2.Inflow  // octets of DATA of all streams that the client may send
 	outflow http2.Outflow // likewise the server
 	data    incoming
-	taken   int // of DATA, in this turn
+	taken   int // of DATA and field blocks, in this turn
 	block   headerBlock
 	closed  closedStreams
 
@@ -81,7 +81,7 @@ const (
 	widestWindow = 1 << 20  // to a stream whose handler reads everything. At first it is http2.DefaultWindow
 	fullOut      = 64 << 10 // bytes in out: no DATA is added, and no frame is read
 	framesATurn  = 128      // that are read
-	dataATurn    = 64 << 10 // octets of DATA that are read: their handlers come first
+	dataATurn    = 64 << 10 // octets of DATA, and of field blocks, of which each may stand for a field: other tasks come first
 	fillsATurn   = 4        // of out
 )
 
@@ -121,7 +121,7 @@ func newHTTP2(l link) *http2Conn {
 	return x
 }
 
-// full reports whether there is no place for a further request. Requests that were reset, whose handlers have not returned yet, have
+// full reports whether there is no place for a further request. Requests that were reset, whose handlers have not returned, have
 // as many places again: a browser takes all of its requests back and asks for as many others, in one go.
 func (x *http2Conn) full() bool {
 	n, most := len(x.streams), x.mostStreams()

@@ -226,7 +226,9 @@ func TestHTTP2Bomb(t *testing.T) {
 			a := newAttacker(t, nil)
 			a.web.MaxFields = row.fields
 			a.play("SETTINGS 4=0")
+			before := a.d.s.Internals().TurnCount()
 			a.many(20, row.frames)
+			require.Greater(t, a.d.s.Internals().TurnCount()-before, uint64(3), "64 KiB are read in a turn")
 			require.Zero(t, a.asked)
 			require.Equal(t, 20, strings.Count(a.story(), " 431 "))
 			require.Greater(t, a.d.held(), 0)

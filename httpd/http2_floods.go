@@ -68,8 +68,8 @@ func (x *http2Conn) flood(of flood) error {
 	return floodsOf[of].err
 }
 
-// useful notes a frame of an answer, for which the client may well send a WINDOW_UPDATE for its stream, one for the connection, and,
-// as clients of gRPC do, a PING that measures the way.
+// useful notes a frame of an answer, for which the client may well send a WINDOW_UPDATE for its stream, one for the connection,
+// and, as clients of gRPC do, a PING that measures the way.
 func (x *http2Conn) useful() {
 	windows, pings := &x.floods.seen[ofWindows], &x.floods.seen[ofPings]
 	*windows -= min(*windows, 2)

@@ -55,6 +55,7 @@ func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Er
 
 // fragment is a part of a field block.
 func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
+	x.taken += len(p)
 	if bad := x.decoder.Write(p); bad != nil {
 		if bad.Code == http2.EnhanceYourCalm {
 			x.cache.counts.floods[ofBlocks]++
