@@ -3,6 +3,8 @@ package browser
 import (
 	"testing"
 
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
 
@@ -10,6 +12,12 @@ import (
 // ones, which both sides may leave as they are, long ones, and messages that no compression makes smaller.
 func messages(t *testing.T, p *tab) {
 	s := listen(t, "websocket-echo", "-compress")
+	statuses := make(chan int64, 1)
+	require.NoError(t, chromedp.Listen(p.ctx, func(event any) {
+		if e, is := event.(*network.EventWebSocketHandshakeResponseReceived); is {
+			statuses <- e.Response.Status
+		}
+	}))
 	require.EqualValues(t, 404, p.visit(t, s.url("/"))) // a page of the same host may connect
 	agreed := "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 	require.Equal(t, []any{agreed, float64(9), true, float64(1000)}, run[[]any](t, p, `async () => {
@@ -35,4 +43,5 @@ func messages(t *testing.T, p *tab) {
 		const end = await next("close");
 		return [socket.extensions, same, end.wasClean, end.code];
 	}`))
+	require.EqualValues(t, 200, <-statuses, "over HTTP/2 (RFC 8441)")
 }
