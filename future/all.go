@@ -40,7 +40,11 @@ func (a *all[T]) Act(t *act.Task) act.Directive {
 			a.errs = append(a.errs, err)
 		}
 	}
-	a.to.settle(a.values, errors.Join(a.errs...))
+	err := errors.Join(a.errs...)
+	if len(a.errs) == 1 {
+		err = a.errs[0]
+	}
+	a.to.settle(a.values, err)
 	return act.Done
 }
 

@@ -103,6 +103,14 @@ func TestAPanicOfAFunctionIsTheFailureOfItsResult(t *testing.T) {
 	require.Contains(t, string(err.(*act.Panic).Stack), "future_test.explode")
 }
 
+func TestASingleErrorOfAllIsItself(t *testing.T) {
+	s, _ := stepped(t)
+	all := future.All(s, resolved(s, 1), failed[int](s, errNo))
+	servertest.Step(t, s)
+	_, err := all.Value()
+	require.Equal(t, errNo, err)
+}
+
 func TestAResultThatFailsBeforeItsCallbackRunsKeepsTheFailure(t *testing.T) {
 	s, logs := stepped(t)
 	f := future.New[int](s)

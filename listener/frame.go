@@ -86,6 +86,8 @@ func (l Length) read(b []byte) (n uint64, size int) {
 		return uint64(binary.BigEndian.Uint16(b)), 2
 	case l == Uint32 && len(b) >= 4:
 		return uint64(binary.BigEndian.Uint32(b)), 4
+	case l > Uvarint:
+		panic("listener: a Frame with an unknown Length")
 	}
 	return 0, 0
 }

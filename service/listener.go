@@ -21,7 +21,8 @@ import (
 // Listener is a service that listens at an address, a TCP port or a Unix stream socket, and spawns a task for each
 // connection. A connection stays on the scheduler that accepted it. Set Address and Handler, and pass the method Setup
 // to act.Run. When shutdown begins, a Listener accepts the connections that have arrived, and no more; open connections
-// go on as AtEnd and their actions decide. A Listener is used by pointer, by one Group at a time.
+// go on as AtEnd and their actions decide. A Listener is used by pointer, by one Group at a time, and its fields must not
+// be changed from Setup on.
 //
 // Each scheduler has a TCP socket of its own, over which the kernel spreads the connections. No other program can take
 // the same port, not even another instance of this one. macOS, NetBSD and OpenBSD do not spread connections. There all
