@@ -46,7 +46,7 @@ type recorder struct {
 	create           func(path string) (io.WriteCloser, error)
 	refill, patience time.Duration // fileRefill, filePatience
 
-	asked chan *recording
+	asked chan *recording // nil: the recorder is closed
 	ended chan struct{}
 
 	number                      atomic.Uint64 // of the latest file
@@ -76,7 +76,7 @@ func newRecorder(x *Inspector, log *zap.Logger) *recorder {
 			return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		},
 		underway: map[reason]*atomic.Int32{aPanic: {}, aStall: {}, aSignal: {}},
-		asked:    make(chan *recording, 3*filesAtOnce), ended: make(chan struct{}),
+		asked:    make(chan *recording, 3*filesAtOnce+1), ended: make(chan struct{}),
 	}
 	if _, err := os.ReadDir(r.dir); err != nil {
 		log.Error("no files will be written with the last events", zap.Error(err))
@@ -88,14 +88,14 @@ func newRecorder(x *Inspector, log *zap.Logger) *recorder {
 // run is the goroutine of the recorder.
 func (r *recorder) run() {
 	defer close(r.ended)
-	for rec := range r.asked {
+	for rec := <-r.asked; rec != nil; rec = <-r.asked {
 		r.write(rec)
 	}
 }
 
-// close waits for the files that were asked for. Nobody asks any more.
+// close waits for the files that were asked for. Later ones are not written: signals come until the Group is closed.
 func (r *recorder) close() {
-	close(r.asked)
+	r.asked <- nil
 	select {
 	case <-r.ended:
 	case <-time.After(r.patience):

@@ -132,6 +132,14 @@ func recordingAlone(t *testing.T) (*recorder, *observer.ObservedLogs) {
 	return r, logs
 }
 
+// A Group that has run still receives signals, until it is closed.
+func TestASignalAfterCloseDoesNotEndTheProcess(t *testing.T) {
+	r, _ := recordingAlone(t)
+	r.close()
+	require.NotPanics(t, func() { r.Signal(syscall.SIGUSR1) })
+	require.Equal(t, recordings{}, r.recordings())
+}
+
 func TestTheOldestFilesAreRemoved(t *testing.T) {
 	r, _ := recordingAlone(t)
 	r.refill = 0
