@@ -52,6 +52,7 @@ type recorder struct {
 	number                      atomic.Uint64 // of the latest file
 	underway                    map[reason]*atomic.Int32
 	written, suppressed, failed atomic.Uint64
+	failing                     bool // the latest file could not be written, which was logged
 }
 
 // recording is a file that is to be written.
@@ -79,6 +80,7 @@ func newRecorder(x *Inspector, log *zap.Logger) *recorder {
 		asked:    make(chan *recording, 3*filesAtOnce+1), ended: make(chan struct{}),
 	}
 	if _, err := os.ReadDir(r.dir); err != nil {
+		r.failing = true
 		log.Error("no files will be written with the last events", zap.Error(err))
 	}
 	go r.run()
@@ -118,15 +120,18 @@ func (r *recorder) ask(why reason, fill func(*recording)) *recording {
 	return rec
 }
 
-// write writes a file, and logs what has become of it.
+// write writes a file, and logs what has become of it. A disk that fails for long is one line in the log.
 func (r *recorder) write(rec *recording) {
 	defer close(rec.done)
 	time.AfterFunc(r.refill, func() { r.underway[rec.reason].Add(-1) })
 	if err := r.save(rec); err != nil {
-		r.failed.Add(1)
-		r.log.Error("the last events could not be written to a file", zap.Error(err), zap.String("because", rec.why))
+		if r.failed.Add(1); !r.failing {
+			r.log.Error("the last events could not be written to a file", zap.Error(err), zap.String("because", rec.why))
+		}
+		r.failing = true
 		return
 	}
+	r.failing = false
 	r.written.Add(1)
 	r.log.Info("the last events are in a file", zap.String("file", rec.path), zap.String("because", rec.why),
 		zap.Uint64("suppressed so far", r.suppressed.Load()))

@@ -161,7 +161,7 @@ func TestTheOldestFilesAreRemoved(t *testing.T) {
 	require.Equal(t, append(append([]string{"another.txt"}, before[4:]...), filepath.Base(rec.path)), names)
 }
 
-func TestADirectoryThatIsMissingIsInTheLog(t *testing.T) {
+func TestADirectoryThatIsMissingIsOneLineInTheLog(t *testing.T) {
 	r, logs := recordingAlone(t)
 	ask := func() {
 		r.underway[aSignal].Store(0)
@@ -172,6 +172,7 @@ func TestADirectoryThatIsMissingIsInTheLog(t *testing.T) {
 		ask()
 	}
 	lines := logs.TakeAll()
+	require.Len(t, lines, 1)
 	require.Equal(t, "the last events could not be written to a file", lines[0].Message)
 	require.Contains(t, lines[0].ContextMap()["error"], r.dir)
 	require.NoError(t, os.Mkdir(r.dir, 0o700))
