@@ -1,6 +1,9 @@
 package tasklet
 
-import "github.com/daimon-go/daimon/act"
+import (
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/shutdown"
+)
 
 // Await suspends t until the action a has finished, and then resumes it with Sync. Call it in a SYNC phase:
 //
@@ -27,9 +30,9 @@ func (r *Runner) Await(t Tasklet, a act.Action) Directive {
 	w := &awaiting{Child: act.Child{Action: a}, e: e}
 	e.await, e.awaited = w, nil
 	c.suspend(e)
-	on := c.monitor.s
+	s2 := c.monitor.s
 	c.unlock()
-	on.Spawn(w)
+	s2.Spawn(w)
 	return Wait
 }
 
@@ -78,6 +81,11 @@ func (w *awaiting) finish(err error) {
 		c.resume(e, Sync)
 	}
 	c.unlock()
+}
+
+// Stop forwards the shutdown request to the action.
+func (w *awaiting) Stop(t *act.Task, o shutdown.Order) {
+	w.Child.Stop(t, origin(o))
 }
 
 // Abandon resumes e. The action is left to the function that it has offloaded.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/chain"
-	"github.com/daimon-go/daimon/shutdown"
 )
 
 // core is the state that all views of a Runner share.
@@ -38,7 +37,7 @@ type core struct {
 	turning  *entry             // its SYNC phase runs in a turn, which calls settle when it ends
 	draining bool               // a goroutine runs the phases of an Inline
 	closed   bool               // the act.Scheduler of a guest is closed
-	orders   []shutdown.Order   // for this Run, or the next
+	orders   []*given           // for this Run, or the next
 	refused  error              // errSynchronous, if the executor of this Run has earned it
 	offloads int                // members dropped during an ASYNC phase
 	logger   *zap.Logger        // of the latest act.Scheduler

@@ -154,7 +154,7 @@ func (e *entry) endTurn(t *act.Task, d act.Directive) act.Directive {
 func (e *entry) Stop(t *act.Task, o shutdown.Order) {
 	e.core.mu.Lock()
 	if _, wants := e.tasklet.(act.Stopper); wants && !e.gone {
-		e.untold = o
+		e.untold = origin(o)
 	}
 	e.tell(t)
 }

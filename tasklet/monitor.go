@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/merge"
@@ -93,25 +94,71 @@ func (c *core) attach(s *act.Scheduler) {
 			m.left = append(m.left, e)
 		}
 	}
-	orders := slices.Clone(c.orders)
+	c.start()
+}
+
+// more reports whether tasklets were scheduled while act.Scheduler.Run was about to return. Run then goes on with them,
+// within the bounds that are left of its shutdown.
+func (c *core) more() bool {
+	c.mu.Lock()
+	if len(c.known) == 0 {
+		c.mu.Unlock()
+		return false
+	}
+	c.start()
+	return true
+}
+
+// start settles and gives the scheduler the requests: new ones, and the others with the time that they have left.
+func (c *core) start() {
+	s, orders := c.monitor.s, slices.Clone(c.orders)
 	c.settle()
-	for _, o := range orders {
-		s.Shutdown(o)
+	now := s.Clock().Monotonic()
+	for _, g := range orders {
+		if !g.begun {
+			g.begin(now)
+			s.Shutdown(g.order)
+			continue
+		}
+		p, passed := g.order.Policy().Resolved(), now-g.at
+		p.Announce = max(0, p.Announce-passed)
+		switch {
+		case p.Time == 0:
+		case p.Time > passed:
+			p.Time -= passed
+		case p.Kind < shutdown.Halt:
+			p.Kind = shutdown.Halt // the time is over: no further turn
+		}
+		s.Shutdown(rest{g.order, p})
 	}
 }
 
-// more reports whether tasklets were scheduled while act.Scheduler.Run was about to return, and gives them tasks. After a
-// shutdown they are left: then the error is a Cut.
-func (c *core) more() (bool, error) {
-	c.mu.Lock()
-	if n := len(c.orders); n > 0 && len(c.known) > 0 {
-		o := c.orders[n-1]
-		c.mu.Unlock()
-		return false, &shutdown.Cut{Order: o, Dropped: o.Policy().Resolved().Drop}
+// given is a shutdown request to a Run.
+type given struct {
+	order shutdown.Order
+	begun bool          // false: it was given before Run, and its time is not counted yet
+	at    time.Duration // from then on, on the clock of the act.Scheduler
+}
+
+// begin begins to count the time of g.
+func (g *given) begin(now time.Duration) { g.begun, g.at = true, now }
+
+// rest is a request that is given again, because Run goes on after an act.Scheduler.Run that obeyed it. Its bound in
+// time does not begin anew. Tasklets see the original request.
+type rest struct {
+	shutdown.Order
+	left shutdown.Policy
+}
+
+// Policy returns the policy with the time that is left.
+func (r rest) Policy() shutdown.Policy { return r.left }
+
+// origin returns the original of o.
+func origin(o shutdown.Order) shutdown.Order {
+	if r, again := o.(rest); again {
+		return r.Order
 	}
-	more := len(c.known) > 0
-	c.settle()
-	return more, nil
+	return o
 }
 
 // detach separates the members from their tasks, which are about to be closed: the members live on.
@@ -134,6 +181,7 @@ func (c *core) account(err error) error {
 	var late []Tasklet
 	c.mu.Lock()
 	if errors.As(err, &cut) {
+		cut.Order = origin(cut.Order)
 		cut.Offloads += c.offloads
 		for _, e := range c.members() {
 			if !e.tasked {

@@ -24,40 +24,48 @@ func (number) Task(*tasklet.Runner) tasklet.Directive { return done }
 
 // late schedules a tasklet when Run is about to return.
 type late struct {
-	r *tasklet.Runner
-	x tasklet.Tasklet
+	r     *tasklet.Runner
+	x     tasklet.Tasklet
+	times int
 }
 
 func (d *late) Untie() bool {
-	if d.x != nil {
-		_ = d.r.Schedule(d.x, sync_)
-		d.x = nil
+	if d.times--; d.times < 0 {
+		return true
 	}
-	return true
+	_ = d.r.Schedule(d.x, sync_)
+	return false
 }
 
-// Without a shutdown Run goes on with it. After one it is left for the next Run, or dropped.
+// tie makes a Run of d.r begin with a tasklet that ties d to it and then calls then.
+func (d *late) tie(t *testing.T, then func()) {
+	schedule(t, d.r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		r.Act().Internals().Tie(d)
+		then()
+		return done
+	}})
+}
+
+// Run goes on with it, unless a shutdown says that there is no further turn.
 func TestATaskletThatIsScheduledWhenRunIsAboutToReturn(t *testing.T) {
 	for name, row := range map[string]struct {
 		order shutdown.Order
 		left  string
-		ran   string // by the next Run
 	}{
-		"no shutdown": {nil, "", ""},
-		"a shutdown":  {shutdown.Policy{Kind: shutdown.Unbounded}, "X ", "X"},
-		"a drop":      {shutdown.Policy{Time: time.Hour, Drop: true}, "X ", ""},
+		"no shutdown":       {nil, ""},
+		"without a bound":   {shutdown.Policy{Kind: shutdown.Unbounded}, ""},
+		"with time left":    {shutdown.Policy{Time: time.Hour, Drop: true}, ""},
+		"no further turn":   {shutdown.Policy{Kind: shutdown.Halt}, "X "},
+		"dropped by a halt": {shutdown.Policy{Kind: shutdown.Halt, Drop: true}, "X "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, h := tasklet.NewRunner(act.Config{}), &history{}
-			d := &late{r, h.play("X")}
-			schedule(t, r, sync_, &phases{"T", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-				r.Act().Internals().Tie(d)
-				return done
-			}})
-			if row.order != nil {
-				schedule(t, r, wait, &known{r, row.order})
-				r.Shutdown(row.order)
-			}
+			d := &late{r, h.play("X"), 1}
+			d.tie(t, func() {
+				if row.order != nil {
+					r.Shutdown(row.order)
+				}
+			})
 			var err error
 			inTime(t, func() { err = r.Run() })
 			if row.left == "" {
@@ -67,9 +75,34 @@ func TestATaskletThatIsScheduledWhenRunIsAboutToReturn(t *testing.T) {
 			}
 			cut := requireCut(t, err)
 			require.Equal(t, row.left, names(cut))
-			require.Equal(t, row.order, cut.Order)
+			require.Equal(t, row.order, cut.Order, "as it was given")
+			require.Empty(t, h.take())
 			require.NoError(t, r.Run())
-			require.Equal(t, row.ran, h.take())
+			require.Equal(t, !cut.Dropped, h.take() == "X")
+		})
+	}
+}
+
+func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
+	for name, before := range map[string]bool{"given before Run": true, "given in Run": false} {
+		t.Run(name, func(t *testing.T) {
+			r, clock := virtual()
+			order := terms(shutdown.Policy{Time: 50 * time.Millisecond})
+			d := &late{r, tasklet.New(func(*tasklet.Runner) tasklet.Directive { clock.now += 5 * time.Millisecond; return done }), 20}
+			schedule(t, r, wait, &known{r, order})
+			d.tie(t, func() {
+				if !before {
+					r.Shutdown(order)
+				}
+			})
+			if before {
+				r.Shutdown(order)
+			}
+			var err error
+			inTime(t, func() { err = r.Run() })
+			require.Equal(t, order, requireCut(t, err).Order, "as it was given")
+			require.Equal(t, 50*time.Millisecond, clock.now)
+			require.Positive(t, d.times)
 		})
 	}
 }

@@ -118,11 +118,8 @@ func (r *Runner) Run() error {
 	c.attach(a)
 	defer c.detach()
 	for {
-		err, more := a.Run(), false
-		if err == nil {
-			more, err = c.more()
-		}
-		if !more {
+		err := a.Run()
+		if err != nil || !c.more() {
 			return c.account(err)
 		}
 	}
@@ -140,10 +137,13 @@ func (r *Runner) Shutdown(o shutdown.Order) {
 	if o == nil {
 		panic("tasklet: Shutdown without an order")
 	}
-	c := r.core
+	c, g := r.core, &given{order: o}
+	if a := r.Act(); a != nil && c.kind == owner {
+		g.begin(a.Clock().Monotonic())
+	}
 	c.mu.Lock()
 	if c.kind == owner {
-		c.orders = append(c.orders, o)
+		c.orders = append(c.orders, g)
 	}
 	m := c.monitor
 	c.mu.Unlock()
