@@ -89,9 +89,10 @@ const floors = `
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 
-	# 4: the same work in other forms. coro reads a clock only to report a body that does not end
+	# 4: the same work in other forms. coro reads a clock only to report a body that does not end; time is a
+	# type in tasklet, for what is left of a shutdown
 	coro              act internal/panics shutdown listener future context go.uber.org/zap net os runtime runtime/debug time
-	tasklet           act internal/chain internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime
+	tasklet           act internal/chain internal/merge internal/panics shutdown go.uber.org/zap hash/maphash reflect runtime time
 
 	# 4: TLS. net and time for net.Conn, os and syscall for the files of a certificate and SIGHUP
 	secure            act coro demon listener monitor internal/budget internal/pool internal/summary container/list context crypto/ecdsa crypto/elliptic crypto/rand crypto/tls
