@@ -546,8 +546,7 @@ func (p *player) hear(h http2.Header, payload []byte) {
 		}
 		p.tell("%s %s", map[bool]string{false: "PING", true: "PONG"}[h.Flags.Has(http2.Ack)], text)
 	case http2.GoAway:
-		last, code, _ := http2.ReadGoAway(payload)
-		p.tell("GOAWAY %d %v", last, code)
+		p.tell("GOAWAY %d %v", binary.BigEndian.Uint32(payload), http2.Code(binary.BigEndian.Uint32(payload[4:])))
 	case http2.WindowUpdate:
 		n := int(binary.BigEndian.Uint32(payload))
 		if h.Stream == 0 {

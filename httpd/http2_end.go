@@ -242,7 +242,7 @@ func (x *http2Conn) Close() error {
 
 // IdleSince tells a service at MaxConns since when nothing is lost by closing the connection.
 func (x *http2Conn) IdleSince() (since time.Duration, idle bool) {
-	return x.idle, len(x.streams) == 0 && x.block.h.Stream == 0 && x.phase <= serving && x.conn.Queued() == 0
+	return x.idle, len(x.streams) == 0 && (x.begun == 0 || x.phase == opening) && x.phase <= serving && x.conn.Queued() == 0
 }
 
 func (x *http2Conn) String() string { return "httpd: a connection of HTTP/2" }

@@ -257,7 +257,7 @@ func (x *http2Conn) window(h http2.Header, p []byte) error {
 
 // reprioritize is PRIORITY_UPDATE (RFC 9218 7.1). One that comes before its request has no effect.
 func (x *http2Conn) reprioritize(p []byte) error {
-	id, urgency, _, bad := http2.ReadPriorityUpdate(p)
+	id, urgency, bad := http2.ReadPriorityUpdate(p)
 	if bad != nil {
 		return bad
 	}

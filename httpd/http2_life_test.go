@@ -17,7 +17,7 @@ func TestWaitsOfHTTP2(t *testing.T) {
 		prefaceAnd:     "the rest of a frame, for up to 10s",
 		`BYTES "\x00"`: "the rest of a frame, for up to 10s",
 		cutBlock:       "the rest of a frame, for up to 10s",
-		waits:          "1 streams",
+		waits:          "its streams: 1",
 		"POST 1 /":     "more of the request's body, for up to 1m0s",
 	} {
 		p := newPlayer(t)

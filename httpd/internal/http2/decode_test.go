@@ -204,7 +204,7 @@ func transcript(t *testing.T, in []byte, cut int) (said string) {
 		case Settings:
 			err = peer.Read(p)
 		case PriorityUpdate:
-			_, _, _, err = ReadPriorityUpdate(p)
+			_, _, err = ReadPriorityUpdate(p)
 		case Headers, Continuation:
 			if f.Type == Headers == open {
 				return said

@@ -193,19 +193,13 @@ func ReadWindowUpdate(h Header, p []byte) (n uint32, err *Error) {
 // ReadRST reads the payload of RST_STREAM (RFC 9113 6.4).
 func ReadRST(p []byte) Code { return Code(binary.BigEndian.Uint32(p)) }
 
-// ReadGoAway reads the payload of GOAWAY (RFC 9113 6.8). The text is part of p.
-func ReadGoAway(p []byte) (last uint32, code Code, text []byte) {
-	return stream(p), Code(binary.BigEndian.Uint32(p[4:])), p[8:]
-}
-
 // ReadPriorityUpdate reads the payload of PRIORITY_UPDATE: a stream, which need not have begun, and its new priority
 // (RFC 9218 7.1).
-func ReadPriorityUpdate(p []byte) (id uint32, urgency uint8, incremental bool, err *Error) {
+func ReadPriorityUpdate(p []byte) (id uint32, urgency uint8, err *Error) {
 	if id = stream(p); id%2 == 0 {
-		return 0, 0, false, errUpdated
+		return 0, 0, errUpdated
 	}
-	urgency, incremental = ParsePriority(p[4:])
-	return id, urgency, incremental, nil
+	return id, Urgency(p[4:], DefaultUrgency), nil
 }
 
 // AppendRST appends RST_STREAM.

@@ -11,13 +11,12 @@ import (
 // Head is what a field block says of a request, or what its trailers are.
 type Head struct {
 	syntax.Head
-	Text        []byte          // that Head has positions in
-	Protocol    syntax.Span     // of an extended CONNECT (RFC 8441 4)
-	Length      int64           // what Content-Length says; -1: nothing
-	Continue    bool            // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
-	Urgency     uint8           // see ParsePriority
-	Incremental bool            // see ParsePriority
-	Refused     *syntax.Refusal // a request has to be answered with this. What else is known of it may be incomplete
+	Text     []byte          // that Head has positions in
+	Protocol syntax.Span     // of an extended CONNECT (RFC 8441 4)
+	Length   int64           // what Content-Length says; -1: nothing
+	Continue bool            // the client waits for 100 (Continue) before it sends the body (RFC 9110 10.1.1)
+	Urgency  uint8           // of Priority (RFC 9218 4.1)
+	Refused  *syntax.Refusal // a request has to be answered with this. What else is known of it may be incomplete
 }
 
 // Reset prepares h for the next request. It keeps memory that is not large.
@@ -147,7 +146,7 @@ func (h *Head) others(ends bool) {
 		case f.Kind == syntax.Expect:
 			h.Continue = !ends && h.Length != 0
 		case string(f.Name.Of(h.Text)) == "priority":
-			h.Urgency, h.Incremental = updatePriority(f.Value.Of(h.Text), h.Urgency, h.Incremental)
+			h.Urgency = Urgency(f.Value.Of(h.Text), h.Urgency)
 		}
 	}
 }

@@ -61,8 +61,8 @@ func read(d *Decoder, l Limits, end, trailers bool, pieces ...[]byte) any {
 	if h.Length >= 0 || h.Continue {
 		said += fmt.Sprintf("; %d bytes %v", h.Length, h.Continue)
 	}
-	if h.Urgency != DefaultUrgency || h.Incremental {
-		said += fmt.Sprintf("; urgency %d %v", h.Urgency, h.Incremental)
+	if h.Urgency != DefaultUrgency {
+		said += fmt.Sprintf("; urgency %d", h.Urgency)
 	}
 	return said
 }
@@ -173,9 +173,9 @@ func TestRequests(t *testing.T) {
 		"9110 10.1.1 another":           {post + "|expect 100-continue|expect a", errExpectation},
 		"9110 10.1.1 for nothing": {post + "|expect 100-continue|content-length 0",
 			"POST /? a; expect: 100-continue; content-length: 0; 0 bytes false"},
-		"9218 5 a priority": {get + "|priority u=0, i", "GET /? a; priority: u=0, i; urgency 0 true"},
+		"9218 5 a priority": {get + "|priority u=0, i", "GET /? a; priority: u=0, i; urgency 0"},
 		"9218 5 in two lines": {get + "|priority u=7|priority i",
-			"GET /? a; priority: u=7; priority: i; urgency 7 true"},
+			"GET /? a; priority: u=7; priority: i; urgency 7"},
 		"9218 5 an invalid one": {get + "|priority U", "GET /? a; priority: U"},
 	} {
 		b := block(row.fields)
