@@ -22,7 +22,7 @@ import (
 // stream is the exchange of HTTP/2: a request and its answer, on a stream of a connection (RFC 9113 5). It is also the task of the
 // handler's action, if there is one.
 //
-// A task costs 64 bytes and 1.5 µs more than the same answer in the connection's turn (1.6 µs; bench/http2): the connection is woken
+// A task costs 64 bytes and 1.5 µs more than the same answer in the connection's turn (1.6 µs): the connection is woken
 // once more. As a child of the connection, an action that yields, computes or offloads would hold up all other streams, and none
 // could be inspected, cut or fail alone. So only a handler that returns an action has a task.
 //
