@@ -31,22 +31,6 @@ func Example() {
 	// <nil>
 }
 
-// The first outcome stands.
-func ExampleFuture_Resolve() {
-	s := act.New(act.Config{})
-	defer s.Close()
-	f := future.New[string](s)
-	fmt.Println(f.Value())
-	fmt.Println(f.Resolve("one"))
-	fmt.Println(f.Resolve("two"))
-	fmt.Println(f.Value())
-	// Output:
-	//  future: not yet resolved
-	// <nil>
-	// future: already resolved
-	// one <nil>
-}
-
 // An error passes through Map to a function that can handle it.
 func ExampleMap() {
 	s := act.New(act.Config{})
@@ -64,20 +48,6 @@ func ExampleMap() {
 	// 0 strconv.Atoi: parsing "twenty": invalid syntax
 	// <nil>
 }
-
-// A blocking function runs on another goroutine.
-func ExampleGo() {
-	s := act.New(act.Config{})
-	defer s.Close()
-	f := future.Go(s, func() (int, error) { return slowly(6), nil })
-	fmt.Println(s.Run())
-	fmt.Println(f.Value())
-	// Output:
-	// <nil>
-	// 36 <nil>
-}
-
-func slowly(n int) int { return n * n }
 
 func ExampleAll() {
 	s := act.New(act.Config{})

@@ -238,28 +238,15 @@ func TestAPanicInAsAffectsNoOtherProcess(t *testing.T) {
 	}
 }
 
-func TestCall(t *testing.T) {
+func TestACallWhoseContextEndsGivesUp(t *testing.T) {
 	x, ref := startOne(t)
-	call := func(ctx context.Context, f func(p *jobSelf, r textReply)) (string, error) {
-		return process.Call(ctx, ref, questionFor(f))
-	}
-	answer, err := call(t.Context(), func(p *jobSelf, r textReply) { r.Send("yes") })
-	require.NoError(t, err)
-	require.Equal(t, "yes", answer)
-	_, err = call(t.Context(), func(p *jobSelf, r textReply) { r.Fail(errFailed) })
-	require.ErrorIs(t, err, errFailed)
-
 	ctx, cancel := context.WithCancel(t.Context())
 	var kept textReply
-	_, err = call(ctx, func(_ *jobSelf, r textReply) { kept = r; cancel() })
+	_, err := process.Call(ctx, ref, questionFor(func(_ *jobSelf, r textReply) { kept = r; cancel() }))
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, kept.Open())
 	require.False(t, kept.Send("late"))
-
-	_, err = call(t.Context(), func(p *jobSelf, _ textReply) { p.Exit() })
-	require.ErrorIs(t, err, process.ErrDead)
-	_, err = call(t.Context(), func(*jobSelf, textReply) { t.Error("the process has ended") })
-	require.ErrorIs(t, err, process.ErrDead)
+	require.True(t, ref.Kill())
 	x.end()
 }
 

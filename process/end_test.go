@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/shutdown"
@@ -94,9 +94,14 @@ func TestReasons(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			x := newStepped(t, 1)
 			closed, turns := 0, 0
+			var ended *future.Future[process.Notice]
 			action := process.Func(func(p *jobSelf) act.Directive { turns++; return row.action.Act(p) })
-			ref := process.Spawn(x.sys, &closingProcess[job]{action, func() error { closed++; return nil }}, process.Options{})
-			future := process.Ended(ref)
+			ref := process.Spawn(x.sys, &closingProcess[job]{action, func() error {
+				closed++
+				require.False(t, ended.Resolved(), "it is closed before any observer is told")
+				return nil
+			}}, process.Options{})
+			ended = process.Ended(ref)
 			w := x.watcher(ref)
 			n := onlyOne(t, w.heard())
 			require.Equal(t, process.AnyRef(ref), n.Of)
@@ -106,7 +111,7 @@ func TestReasons(t *testing.T) {
 			} else {
 				require.ErrorContains(t, n.Err, row.text)
 			}
-			again, err := future.Value()
+			again, err := ended.Value()
 			require.NoError(t, err)
 			require.Equal(t, n, again)
 			require.Equal(t, []int{1, 1}, []int{turns, closed})
@@ -146,52 +151,6 @@ type closingProcess[M any] struct {
 }
 
 func (c *closingProcess[M]) Close() error { return c.close() }
-
-// Whatever ends a process from outside, its action is closed once, before any observer is told. TestReasons has the other ends.
-func TestTheActionIsClosedOnce(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		end  func(x *stepped, ref process.Ref[job])
-		want process.Reason
-	}{
-		{"Kill", func(_ *stepped, ref process.Ref[job]) { ref.Kill() }, process.Killed},
-		{"link", func(x *stepped, ref process.Ref[job]) {
-			other := x.spawn(process.Options{})
-			process.Link(ref, other, false)
-			other.Kill()
-		}, process.Linked},
-		{"a drop", func(x *stepped, _ process.Ref[job]) {
-			x.g.Shutdown(servertest.Cut)
-			for _, s := range x.g.Schedulers() {
-				_, _ = s.Step(1)
-			}
-		}, process.Stopped},
-		{"Close of the Group", func(x *stepped, _ process.Ref[job]) { _ = x.g.Close() }, process.Stopped},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			x := newStepped(t, 2)
-			log := []string{}
-			ref := process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error {
-				log = append(log, "closed")
-				return nil
-			}}, process.Options{})
-			ended := process.Ended(ref)
-			ended.Handle(func(n process.Notice, _ error) { log = append(log, n.Reason.String()) })
-			x.all()
-			row.end(x, ref)
-			if row.want != process.Stopped {
-				x.all()
-				require.Equal(t, []string{"closed", row.want.String()}, log)
-			}
-			n, err := ended.Value()
-			require.NoError(t, err)
-			require.Equal(t, row.want, n.Reason)
-			_ = x.g.Close()
-			require.Equal(t, "closed", log[0])
-			require.NotContains(t, log[1:], "closed")
-		})
-	}
-}
 
 // The others still end, and are told.
 func TestACloseThatPanicsAffectsNoOtherProcess(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 	"github.com/daimon-go/daimon/shutdown"
@@ -103,20 +102,6 @@ func ExampleAction() {
 	// closed
 }
 
-// A mailbox that rejects: a Send to it fails while it is full.
-func ExampleOptions() {
-	runProcesses(func(sys *process.System) {
-		box := process.Spawn(sys, process.Handler[bool](func(p *process.Self[bool], _ bool) { p.Exit() }), process.Options{Limit: 2, Reject: true})
-		for range 3 {
-			fmt.Println(box.Send(sys, true))
-		}
-	})
-	// Output:
-	// <nil>
-	// <nil>
-	// process: the mailbox is full
-}
-
 // A process learns of the end of another by a message.
 func ExampleWatch() {
 	runProcesses(func(sys *process.System) {
@@ -154,44 +139,6 @@ func ExampleLink() {
 		handOver(writer, sys, "fail")
 	})
 	// Output: reader: linked: process: writer has ended: failed: out of ink
-}
-
-// fibByValues computes a Fibonacci number with processes that end with a value.
-func fibByValues(n int, to process.Ref[int]) process.Action[int] {
-	sum, left, begun := 0, 2, false
-	return process.Func[int](func(p *process.Self[int]) act.Directive {
-		if n < 2 {
-			handOver(to, p, n)
-			return act.Done
-		}
-		if !begun {
-			begun = true
-			process.Spawn(p, fibByValues(n-1, p.Ref()), process.Options{})
-			process.Spawn(p, fibByValues(n-2, p.Ref()), process.Options{})
-		}
-		for {
-			value, ok := p.Receive()
-			if !ok {
-				return act.Wait
-			}
-			sum += value
-			if left--; left == 0 {
-				handOver(to, p, sum)
-				p.Exit()
-			}
-		}
-	})
-}
-
-func ExampleSelf_Exit() {
-	runProcesses(func(sys *process.System) {
-		printer := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], value int) {
-			fmt.Println(value)
-			p.Exit()
-		}), process.Options{})
-		process.Spawn(sys, fibByValues(15, printer), process.Options{})
-	})
-	// Output: 610
 }
 
 // lookUp is a question with its Reply.
@@ -303,25 +250,6 @@ func ExampleReply_Forward() {
 	// Output: 12 <nil>
 }
 
-// A goroutine waits for room in a mailbox.
-func ExampleRef_Deliver() {
-	runProcesses(func(sys *process.System) {
-		sum, left := 0, 100
-		adder := process.Spawn(sys, process.Handler[int](func(p *process.Self[int], n int) {
-			if sum += n; n == left {
-				fmt.Println(sum)
-				p.Exit()
-			}
-		}), process.Options{Limit: 3})
-		go func() {
-			for n := range left {
-				_ = adder.Deliver(context.Background(), n+1)
-			}
-		}()
-	})
-	// Output: 5050
-}
-
 // A process that asks another runs on, and gets the answer as a message.
 func ExampleDo_ask() {
 	runProcesses(func(sys *process.System) {
@@ -393,28 +321,6 @@ func ExampleSelf_After() {
 	// Output:
 	// true
 	// enough true
-}
-
-// The outcome of a future arrives as a message.
-func ExampleDo_future() {
-	sys := process.New()
-	err := act.Run(context.Background(), act.Config{Schedulers: 1}, sys.Setup, func(s *act.Scheduler) error {
-		answer := future.New[int](s)
-		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			if n, ok := p.Receive(); ok {
-				fmt.Println(n)
-				return act.Done
-			}
-			process.Do(p, answer.Await(), func(error) int { n, _ := answer.Value(); return n })
-			return act.Wait
-		}), process.Options{})
-		go func() { _ = answer.Resolve(42) }()
-		return nil
-	})
-	fmt.Println(err)
-	// Output:
-	// 42
-	// <nil>
 }
 
 // Do lets a process wait for any action.

@@ -29,10 +29,9 @@ import (
 // the real ones. The schedulers are real as well, but do not run: what a scheduler does between two turns of its demon is
 // one step, and so is a wake-up, unless the case says otherwise.
 //
-// A failure prints a trace, and the flags that repeat it. With these in INTERLEAVE the program runs with no others, and
-// prints the trace of that run:
+// A failure prints a trace. The same flags find it again. With flags in INTERLEAVE the program runs with no others:
 //
-//	INTERLEAVE='-test.run=TestInterleave/killed -schedule=3:1,17:1' DAIMON_TESTS=long go test -run TestEveryInterleaving -v ./process
+//	INTERLEAVE='-test.run=TestInterleave/killed' DAIMON_TESTS=long go test -run TestEveryInterleaving -v ./process
 //	INTERLEAVE='-test.run=TestInterleaveRandomly -seed=4711' DAIMON_TESTS=long go test -run TestEveryInterleaving -v ./process
 //	INTERLEAVE='-test.run=TestInterleaveRandomly -seeds=1000000' …
 //	INTERLEAVE='-test.run=TestInterleave$ -deeper=1' … # one preemption more

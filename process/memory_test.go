@@ -10,45 +10,12 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/testing/price"
-	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/process"
 )
 
-// heap returns the bytes of the heap that are in use after a collection.
-func heap() uint64 {
-	var m runtime.MemStats
-	for range 2 { // objects with finalizers and in pools go with the second
-		runtime.GC()
-	}
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
 // note is a message of 16 bytes.
 type note [2]uint64
-
-func TestMeasureASleepingProcess(t *testing.T) {
-	tier.Measure(t, "the memory of a process that sleeps")
-	const n = 200_000
-	price.AtMost(t, "bytes of a process that sleeps and has received a message", 256, func() float64 {
-		x := newTraced(t, process.New())
-		refs := make([]process.Ref[note], n)
-		body := process.Handler[note](func(*process.Self[note], note) {})
-		before := heap()
-		for i := range refs {
-			refs[i] = process.Spawn(x.sys, body, process.Options{})
-		}
-		x.step()
-		for _, to := range refs {
-			require.NoError(t, to.Send(x.sys, note{1}))
-		}
-		x.step()
-		defer runtime.KeepAlive(refs)
-		return float64(heap()-before) / n
-	})
-}
 
 // A message that is sent and received allocates nothing.
 func TestNoAllocForAMessage(t *testing.T) {

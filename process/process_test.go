@@ -37,25 +37,6 @@ func TestMessagesThatATurnLeavesCauseNoTurn(t *testing.T) {
 	require.Empty(t, x.step())
 }
 
-// The process to which the turn has handed its thread over still runs.
-func TestAPanicAffectsNoOtherProcess(t *testing.T) {
-	x := newTraced(t, process.New())
-	a, b := x.sleeper("a"), x.sleeper("b")
-	p := x.handler(func(p *process.Self[int], _ int) {
-		_ = a.Send(p, 1)
-		_ = b.Send(p, 1)
-		panic("no")
-	})
-	x.step()
-	x.send(p, 1, 2)
-	require.Equal(t, "ab", x.step())
-	x.send(a, 1)
-	require.Equal(t, "a", x.step())
-	n := x.sys.Counted()
-	require.EqualValues(t, 1, n.Ended)
-	require.EqualValues(t, 1, n.Dropped)
-}
-
 func TestPoke(t *testing.T) {
 	x := newTraced(t, process.New())
 	var self *process.Self[int]

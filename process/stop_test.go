@@ -3,8 +3,6 @@ package process_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,44 +17,9 @@ import (
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// repeated is a System in a Group that runs several times.
-type repeated struct {
-	t   testing.TB
-	sys *process.System
-	g   *act.Group
-}
-
-func newRepeated(t testing.TB, schedulers int) *repeated {
-	x := &repeated{t, process.New(), act.NewGroup(act.Config{Schedulers: schedulers})}
-	t.Cleanup(func() { _ = x.g.Close() })
-	return x
-}
-
-// run calls Run, after an order if terms is not nil, and calls setup on the first scheduler.
-func (x *repeated) run(terms *shutdown.Policy, setup ...func()) error {
-	x.t.Helper()
-	if terms != nil {
-		x.g.Shutdown(*terms)
-	}
-	return runToEnd(x.t, x.g, x.sys.Setup, func(s *act.Scheduler) error {
-		if s.Index() == 0 {
-			for _, f := range setup {
-				f()
-			}
-		}
-		return nil
-	})
-}
-
-// closing spawns a process that counts its Close.
-func (x *repeated) closing(closed *atomic.Int64, o process.Options) process.Ref[job] {
-	return process.Spawn(x.sys, &closingProcess[job]{runJobs, func() error { closed.Add(1); return nil }}, o)
-}
-
 // stopRecorder is an Action that records the orders that it is told.
 type stopRecorder struct {
 	process.Action[job]
-	mu   sync.Mutex
 	told []string
 	then func(p *jobSelf, o shutdown.Order) // if not nil
 }
@@ -64,8 +27,6 @@ type stopRecorder struct {
 func newStopRecorder() *stopRecorder { return &stopRecorder{Action: runJobs} }
 
 func (s *stopRecorder) Stop(p *jobSelf, o shutdown.Order) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	name := "?"
 	if o, ok := o.(namedOrder); ok {
 		name = o.name
@@ -76,13 +37,7 @@ func (s *stopRecorder) Stop(p *jobSelf, o shutdown.Order) {
 	}
 }
 
-func (s *stopRecorder) heard() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string{}, s.told...)
-}
-
-// Some processes have messages, others sleep.
+// Some processes have messages, others sleep. A later Run continues with those that are left.
 func TestTheTermsOfAnOrder(t *testing.T) {
 	const busy, messages, sleeping = 10, 40, 5
 	for _, row := range []struct {
@@ -99,55 +54,58 @@ func TestTheTermsOfAnOrder(t *testing.T) {
 		{"suspend", shutdown.Policy{Kind: shutdown.Suspend}, false, busy + sleeping},
 		{"suspend, and drop", shutdown.Policy{Kind: shutdown.Suspend, Drop: true}, false, 0},
 	} {
-		for _, schedulers := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s, %d", row.name, schedulers), func(t *testing.T) {
-				x := newRepeated(t, schedulers)
-				var handled, closed atomic.Int64
-				all := []process.Ref[job]{}
-				err := x.run(&row.terms, func() {
-					for i := range busy + sleeping {
-						ref := x.closing(&closed, process.Options{})
-						all = append(all, ref)
-						for range messages {
-							if i < busy {
-								require.NoError(t, ref.Send(x.sys, func(p *jobSelf) { handled.Add(1) }))
-							}
+		t.Run(row.name, func(t *testing.T) {
+			sys, g := process.New(), act.NewGroup(act.Config{Schedulers: 2})
+			var handled, closed atomic.Int64
+			var all []process.Ref[job]
+			spawn := func() {
+				closes := &closingProcess[job]{runJobs, func() error { closed.Add(1); return nil }}
+				all = append(all, process.Spawn(sys, closes, process.Options{Name: "clerk"}))
+			}
+			run := func(setUp func()) error {
+				return runToEnd(t, g, sys.Setup, func(s *act.Scheduler) error {
+					if s.Index() == 0 {
+						setUp()
+					}
+					return nil
+				})
+			}
+			g.Shutdown(row.terms)
+			err := run(func() {
+				for i := range busy + sleeping {
+					spawn()
+					for range messages {
+						if i < busy {
+							require.NoError(t, all[i].Send(sys, func(*jobSelf) { handled.Add(1) }))
 						}
 					}
-				})
-				want := int64(0)
-				if row.done {
-					require.NoError(t, err)
-					want = busy * messages
-				} else {
-					var cut *shutdown.Cut
-					require.ErrorAs(t, err, &cut)
-					require.Equal(t, row.terms.Drop, cut.Dropped)
 				}
-				require.Equal(t, want, handled.Load())
-				require.Equal(t, row.left, x.sys.Alive())
-				require.EqualValues(t, busy+sleeping-row.left, closed.Load())
-				for _, ref := range all {
-					if row.left == 0 {
-						n, err := process.Ended(ref).Value()
-						require.NoError(t, err)
-						require.Equal(t, process.Notice{Of: ref, Reason: process.Stopped}, n)
-					}
-				}
-
-				// a later Run continues with the processes that are left
-				require.NoError(t, x.run(nil, func() {
-					for _, ref := range all {
-						_ = ref.Send(x.sys, exits)
-					}
-				}))
-				if row.left > 0 {
-					require.EqualValues(t, busy*messages, handled.Load())
-				}
-				require.Zero(t, x.sys.Alive())
-				require.EqualValues(t, busy+sleeping, closed.Load())
 			})
-		}
+			if row.done {
+				require.NoError(t, err)
+				require.EqualValues(t, busy*messages, handled.Load())
+			} else {
+				var cut *shutdown.Cut
+				require.ErrorAs(t, err, &cut)
+				require.Equal(t, row.terms.Drop, cut.Dropped)
+				require.Equal(t, busy+sleeping, cut.Processes)
+				require.Contains(t, cut.Error(), "clerk")
+				require.Zero(t, handled.Load())
+			}
+			require.Equal(t, row.left, sys.Alive())
+			require.EqualValues(t, busy+sleeping-row.left, closed.Load())
+			require.NoError(t, run(func() {
+				for _, ref := range all {
+					_ = ref.Send(sys, exits)
+				}
+			}))
+			if row.left > 0 {
+				require.EqualValues(t, busy*messages, handled.Load())
+			}
+			require.Zero(t, sys.Alive())
+			require.EqualValues(t, busy+sleeping, closed.Load())
+			require.NoError(t, g.Close())
+		})
 	}
 }
 
@@ -215,7 +173,7 @@ func TestStopIsCalledForStricterOrdersOnly(t *testing.T) {
 		x.all()
 	}
 	for _, s := range hold {
-		require.Equal(t, []string{"a", "b", "c"}, s.heard())
+		require.Equal(t, []string{"a", "b", "c"}, s.told)
 	}
 	require.NoError(t, never.Resolve(1))
 	x.all()
@@ -237,7 +195,7 @@ func TestStopIsNotCalledForAPastOrder(t *testing.T) {
 		x.only(first)
 		x.all()
 		for _, s := range all {
-			require.Empty(t, s.heard())
+			require.Empty(t, s.told)
 		}
 	}
 }
@@ -380,16 +338,4 @@ func TestSetupOnOneSchedulerOnly(t *testing.T) {
 		require.ErrorIs(t, ref.Send(sys, exits), process.ErrDead, "the order has dropped it")
 		require.NoError(t, g.Close())
 	}
-}
-
-func TestTheCutOfAnOrderThatHaltsNamesProcessesThatSleep(t *testing.T) {
-	x := newStepped(t, 1)
-	x.spawn(process.Options{Name: "sleeper"})
-	x.all()
-	x.g.Shutdown(shutdown.Policy{Kind: shutdown.Halt})
-	_, err := x.g.Schedulers()[0].Step(1000)
-	var cut *shutdown.Cut
-	require.ErrorAs(t, err, &cut)
-	require.Equal(t, 1, cut.Processes)
-	require.Contains(t, cut.Error(), "sleeper")
 }

@@ -76,25 +76,6 @@ func ExampleRescheduler() {
 	// <nil>
 }
 
-// Inline runs phases on the goroutine that schedules them.
-func ExampleInline() {
-	r := tasklet.Inline()
-	left := 3
-	count := tasklet.New(func(*tasklet.Runner) tasklet.Directive {
-		fmt.Println("phase", left)
-		if left--; left == 0 {
-			return tasklet.Done
-		}
-		return tasklet.Sync
-	})
-	fmt.Println(r.Schedule(count, tasklet.Sync))
-	// Output:
-	// phase 3
-	// phase 2
-	// phase 1
-	// <nil>
-}
-
 // With runs the first phase at once. The next phases run under the given runner.
 func ExampleWith() {
 	r := tasklet.NewRunner(act.Config{})

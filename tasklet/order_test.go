@@ -1,13 +1,11 @@
 package tasklet_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/tasklet"
 )
 
 // trace records the turns of tasks and their Directives.
@@ -37,22 +35,4 @@ func TestEachSYNCPhaseIsATurnThatATraceShows(t *testing.T) {
 	schedule(t, r, sync_, h.play("A", sync_, sync_), h.play("B", sync_))
 	require.NoError(t, r.Run())
 	require.Equal(t, "<A A Yield><B B Yield><A A Yield><B B Done><A A Done>", h.take())
-}
-
-// A tasklet has its turns among the tasks like any other, however many tasklets there are.
-func TestTaskletsShareTheRoundWithTasks(t *testing.T) {
-	h := &history{}
-	s := act.New(act.Config{})
-	defer s.Close()
-	g := tasklet.RunnerOf(s)
-	schedule(t, g, sync_, h.play("A", sync_, sync_), h.play("B", sync_, sync_), h.play("C", sync_, sync_))
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		h.note("-")
-		if h.count("C") == 3 {
-			return act.Done
-		}
-		return act.Yield
-	}))
-	require.NoError(t, s.Run())
-	require.Equal(t, "ABC-ABC-ABC-", strings.TrimLeft(h.take(), "-"), "after the first pass")
 }

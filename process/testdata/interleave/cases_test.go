@@ -101,15 +101,6 @@ var cases = []small{
 		w.has(all[1], nil) // the other steals it there
 		w.thread("one", func() { _ = w.send(w.sys, "one", all[0], nil) })
 	}},
-	{"killed while it falls asleep", shape{runners: 1, preemptions: 3}, func(w *world) {
-		to := w.spawn("to", Options{}, nil)
-		w.thread("killer", func() { to.ref.Kill() })
-	}},
-	{"killed during a hand-off", shape{runners: 2, preemptions: 2}, func(w *world) {
-		all := w.asleep(Options{}, "from", "to")
-		w.has(all[0], func(p *Self[msg]) { all[0].give(p, all[1]) })
-		w.thread("killer", func() { all[1].ref.Kill() })
-	}},
 	{"killed while two wait for each other", shape{runners: 1, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{Limit: 1}, "one", "two")
 		all[0].lazy, all[1].lazy = true, true
@@ -199,14 +190,6 @@ var cases = []small{
 			to.ref.p.Poke()
 		})
 	}},
-	{"it ends while it is sent to", shape{runners: 2, preemptions: 2}, func(w *world) {
-		to := w.asleep(Options{}, "to")[0]
-		w.has(to, func(p *Self[msg]) { p.Exit() })
-		w.thread("one", func() {
-			_ = w.send(w.sys, "one", to, nil)
-			_ = w.send(w.sys, "one", to, nil)
-		})
-	}},
 	{"it ends while a sender waits for room", shape{runners: 2, preemptions: 1}, func(w *world) {
 		to := w.asleep(Options{Limit: 1}, "to")[0]
 		w.has(to, func(p *Self[msg]) { p.Exit() })
@@ -258,11 +241,6 @@ var cases = []small{
 	{"the last process ends, and Run may return", shape{runners: 2, preemptions: 2}, func(w *world) {
 		to := w.asleep(Options{}, "to")[0]
 		w.has(to, func(p *Self[msg]) { p.Exit() })
-	}},
-	{"a process is spawned while Run may return", shape{runners: 2, preemptions: 2}, func(w *world) {
-		to := w.asleep(Options{}, "to")[0]
-		w.has(to, func(p *Self[msg]) { p.Exit() })
-		w.thread("one", func() { w.spawnFrom(w.sys, "new", Options{}, nil) })
 	}},
 	{"queued behind a long turn", shape{runners: 2, preemptions: 2}, func(w *world) {
 		all := w.asleep(Options{}, "long", "next", "behind")
@@ -413,33 +391,6 @@ var cases = []small{
 		w.checks = append(w.checks, func() {
 			if n := all[2].heard["notice"]; link && all[1].dead() || watch != (n == 0) {
 				w.fail("link cancelled: %v, dead: %v; watch cancelled: %v, %d notices", link, all[1].dead(), watch, n)
-			}
-		})
-	}},
-	{"watched while it ends", shape{runners: 2, preemptions: 2}, func(w *world) {
-		all := w.asleep(Options{}, "one", "two")
-		w.has(all[0], func(p *Self[msg]) { p.Exit() })
-		w.has(all[1], func(p *Self[msg]) {
-			Watch(p, all[0].ref, func(Notice) msg { return all[1].extra("notice") })
-		})
-		w.checks = append(w.checks, func() {
-			if n := all[1].heard["notice"]; n != 1 {
-				w.fail("%d notices of one end", n)
-			}
-		})
-	}},
-	{"asked while it ends", shape{runners: 2, preemptions: 2}, func(w *world) {
-		asked := w.asleep(Options{}, "asked")[0]
-		answers := 0
-		w.thread("killer", func() { asked.ref.Kill() })
-		w.thread("asker", func() {
-			q := &question[int]{notify: func() { answers++ }}
-			q.watchAsked(asked.ref)
-			_ = w.send(w.sys, "asker", asked, func(*Self[msg]) { Reply[int]{q}.Send(1) })
-		})
-		w.checks = append(w.checks, func() {
-			if answers != 1 {
-				w.fail("%d answers to one question", answers)
 			}
 		})
 	}},

@@ -2,17 +2,14 @@ package process
 
 import (
 	"flag"
-	"fmt"
 	"testing"
 	"time"
 )
 
 var (
-	schedule = flag.String("schedule", "", "the one schedule to try, as a failure has printed it")
-	deeper   = flag.Int("deeper", 0, "preemptions more than the cases say")
-	seed     = flag.Uint64("seed", 0, "the one seed to try")
-	fault    = flag.String("fault", "", "the fault to plant")
-	seeds    = flag.Int("seeds", 0, "how many seeds to try")
+	deeper = flag.Int("deeper", 0, "preemptions more than the cases say")
+	seed   = flag.Uint64("seed", 0, "the one seed to try")
+	seeds  = flag.Int("seeds", 0, "how many seeds to try")
 )
 
 // small is a case that is tried with all schedules of so few preemptions.
@@ -59,28 +56,14 @@ func (x *small) explore() (found *world, courses int) {
 	return nil, courses
 }
 
-// report describes a finding, and how to repeat it.
-func (w *world) report(how string) string {
-	return fmt.Sprintf("%s\n%s\nto repeat it: %s", w.finding, w.trace(), how)
-}
-
 func TestInterleave(t *testing.T) {
-	planted = *fault
 	for i := range cases {
 		x := &cases[i]
 		t.Run(x.name, func(t *testing.T) {
-			if *schedule != "" {
-				c, err := newReplay(*schedule, x.preemptions+*deeper)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Log(x.try(c, newLoops(x.runners), true).report(""))
-				return
-			}
 			begun := time.Now()
 			found, n := x.explore()
 			if found != nil {
-				t.Fatal(found.report("-schedule=" + found.String()))
+				t.Fatalf("%s\n%s", found.finding, found.trace())
 			}
 			t.Logf("%d courses in %v", n, time.Since(begun).Round(time.Millisecond))
 		})
@@ -88,15 +71,16 @@ func TestInterleave(t *testing.T) {
 }
 
 func TestInterleaveRandomly(t *testing.T) {
-	planted = *fault
 	all := newLoopSets()
 	if *seed != 0 {
-		t.Log(tryRandom(*seed, all, true).report(""))
+		w := tryRandom(*seed, all, true)
+		t.Logf("%s\n%s", w.finding, w.trace())
 		return
 	}
 	for s := range uint64(*seeds) {
 		if w := tryRandom(s+1, all, false); w.finding != "" {
-			t.Fatal(tryRandom(s+1, newLoopSets(), true).report(fmt.Sprintf("-seed=%d", s+1)))
+			w = tryRandom(s+1, newLoopSets(), true)
+			t.Fatalf("%s\n%s\nto repeat it: -seed=%d", w.finding, w.trace(), s+1)
 		}
 	}
 }

@@ -3,8 +3,6 @@ package process
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 )
 
 // chooser decides how a run continues.
@@ -17,8 +15,6 @@ type chooser interface {
 	step(by, at int, wrote bool)
 	// numberOf returns a number for a key, the same in all runs; 0 if it has none.
 	numberOf(k key) int
-	// String returns what repeats the run.
-	String() string
 }
 
 // fork is a choice between threads, or of the world.
@@ -189,56 +185,14 @@ func (b *branch) redundant() bool {
 	return false
 }
 
-func (x *search) String() string {
-	var s []string
-	for i, b := range x.taken {
-		if b.way > 0 {
-			s = append(s, fmt.Sprintf("%d:%d", i, b.way))
-		}
-	}
-	return strings.Join(s, ",")
-}
-
-// replay is a chooser that repeats the schedule that a String describes.
-type replay struct {
-	*search
-	ways map[int]int
-}
-
-func newReplay(s string, bound int) (*replay, error) {
-	x := &replay{newSearch(bound), map[int]int{}}
-	for _, pair := range strings.Split(s, ",") {
-		at, way, _ := strings.Cut(pair, ":")
-		if at == "" {
-			continue
-		}
-		i, err := strconv.Atoi(at)
-		if err != nil {
-			return nil, err
-		}
-		if x.ways[i], err = strconv.Atoi(way); err != nil {
-			return nil, err
-		}
-	}
-	return x, nil
-}
-
-func (x *replay) choose(f fork) int {
-	if x.at == len(x.taken) {
-		x.taken = append(x.taken, &branch{fork: f, way: min(x.ways[x.at], len(f.to)-1), episodes: make([]*episode, len(f.to))})
-	}
-	return x.search.choose(f)
-}
-
 // randomChooser is a chooser that follows a seed.
 type randomChooser struct {
-	seed uint64
 	*rand.Rand
 	often float64 // the probability of a preemption
 }
 
 func newRandomChooser(seed uint64) *randomChooser {
-	x := &randomChooser{seed: seed, Rand: rand.New(rand.NewPCG(seed, 7))}
+	x := &randomChooser{Rand: rand.New(rand.NewPCG(seed, 7))}
 	x.often = []float64{0.5, 0.2, 0.05, 0.02}[x.IntN(4)]
 	return x
 }
@@ -254,4 +208,3 @@ func (x *randomChooser) choose(f fork) int {
 
 func (x *randomChooser) step(int, int, bool) {}
 func (x *randomChooser) numberOf(key) int    { return 0 }
-func (x *randomChooser) String() string      { return strconv.FormatUint(x.seed, 10) }
