@@ -100,6 +100,9 @@ func (c *child) reap(log *zap.Logger) {
 // killed in the next moment.
 func (u *Upgrade) start(ctx context.Context) (*child, error) {
 	program, err := exec.LookPath(cmp.Or(u.Program, os.Args[0]))
+	if err != nil && u.Program == "" && !strings.ContainsRune(os.Args[0], os.PathSeparator) {
+		program, err = os.Executable() // as with exec -a, or ExecStart=@ of systemd
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the new program: %w", err)
 	}

@@ -34,7 +34,8 @@ type Upgrade struct {
 	Signal os.Signal
 	// Program is the path of the new binary; "" means the path by which this process was started. It is looked up
 	// again: a link, or a name in PATH, may lead to another file by then. Set Program if the program changes its root
-	// (chroot), or if it was started by a relative path and changes its directory.
+	// (chroot), or if it was started by a relative path and changes its directory. If this process was started by a name
+	// that is not in PATH (exec -a), the file that it runs counts.
 	Program string
 	// Timeout is how long the new program may take until it serves; 0 means a minute. Then it is killed, and this
 	// program goes on.

@@ -30,7 +30,14 @@ import (
 	"github.com/daimon-go/daimon/upgrade"
 )
 
+// noPath is a name that is not in PATH.
+const noPath = "upgrade-test-no-path"
+
 func TestMain(m *testing.M) {
+	if os.Args[0] == noPath { // TestAProgramWhoseNameIsNotInPATHIsStarted has started this one
+		fmt.Fprintln(os.NewFile(4, ""), "no: it is started")
+		os.Exit(0)
+	}
 	servertest.StartRuntimePoller()
 	goleak.VerifyTestMain(m)
 }
@@ -386,6 +393,17 @@ func TestAProgramThatWasMovedAwayIsNotStartedAgain(t *testing.T) {
 	err := o.upgrade.Start()
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "cannot start")
+	o.ends()
+}
+
+// As with exec -a, or systemd's ExecStart=@.
+func TestAProgramWhoseNameIsNotInPATHIsStarted(t *testing.T) {
+	o := newOld(t, "")
+	o.upgrade.Program = ""
+	was := os.Args[0]
+	defer func() { os.Args[0] = was }()
+	os.Args[0] = noPath
+	require.ErrorContains(t, o.upgrade.Start(), "it is started")
 	o.ends()
 }
 
