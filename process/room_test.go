@@ -64,8 +64,8 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// A process with room for three is sent five messages, and then receives all that it has.
-func TestOverflow(t *testing.T) {
+// A process is sent five messages, and then receives all that it has. Most have room for three.
+func TestSendingToAFullProcess(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		options process.Options

@@ -150,9 +150,9 @@ func TestConfigMessagesBoundsATurn(t *testing.T) {
 	}
 }
 
-// Two processes hand their thread over to each other. After Config.Batch messages tasks and queued processes have their
+// Two processes hand their thread over to each other. After a batch of messages tasks and queued processes have their
 // turns.
-func TestConfigBatchBoundsAChainOfHandOffs(t *testing.T) {
+func TestABatchBoundsAChainOfHandOffs(t *testing.T) {
 	for _, row := range []struct {
 		turn int
 		want string
@@ -172,7 +172,7 @@ func TestConfigBatchBoundsAChainOfHandOffs(t *testing.T) {
 }
 
 // A turn in which the batch ends is shorter.
-func TestConfigBatchBoundsATurnOfMoreMessages(t *testing.T) {
+func TestABatchBoundsATurnOfMoreMessages(t *testing.T) {
 	for _, row := range []struct {
 		messages, batch int
 		want            string

@@ -85,7 +85,7 @@ func (e *completer) listen(o engine.ListenOptions) (*listening, error) {
 	return n.listenTCP(at, o.Sibling == nil, o.Backlog)
 }
 
-// acceptor is a engine.Acceptor. An accept starts when a connection waits and the limiter has room. It completes some
+// acceptor is an engine.Acceptor. An accept starts when a connection waits and the limiter has room. It completes some
 // time later, whether Accept was called or not.
 type acceptor struct {
 	e       *completer
@@ -258,7 +258,7 @@ func (e *completer) Dial(addr net.Addr, _ engine.ConnOptions) (engine.PendingCon
 	return &dialled{k}, nil
 }
 
-// dialled is a engine.PendingConn.
+// dialled is an engine.PendingConn.
 type dialled struct{ k *stream }
 
 func (p *dialled) Stream() (engine.Stream, error) {
@@ -292,7 +292,7 @@ func (p *dialled) Close() {
 	}
 }
 
-// stream is a engine.Stream without readiness. At most one receive and one send are under way.
+// stream is an engine.Stream without readiness. At most one receive and one send are under way.
 type stream struct {
 	e       *completer
 	end     *end
@@ -533,7 +533,7 @@ func (k *stream) AwaitInput(w act.Waker) {
 	k.pull()
 }
 
-// AwaitEnd implements engine.CloseNotifier.
+// AwaitEnd implements monitor.CloseNotifier.
 func (k *stream) AwaitEnd(w act.Waker) (half bool, err error) {
 	switch {
 	case k.closed || k.closing:

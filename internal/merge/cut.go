@@ -1,5 +1,5 @@
-// Package merge combines: the policies of shutdown requests to the strictest one, the unfinished work of the schedulers of a
-// Group to one Cut, and many waiting tasks to the few that a report names.
+// Package merge combines the unfinished work of the schedulers of a Group to one Cut, and many waiting tasks to the few that a
+// report names.
 package merge
 
 import (
