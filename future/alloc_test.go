@@ -5,30 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
-
-// again is a task that waits n times for a future made by f.
-type again struct {
-	f    func() act.Action
-	wait act.Action
-	left int
-}
-
-func (a *again) Act(t *act.Task) act.Directive {
-	for ; a.left > 0; a.left-- {
-		if a.wait == nil {
-			a.wait = a.f()
-		}
-		if d := a.wait.Act(t); d != act.Done {
-			return d
-		}
-		a.wait = nil
-	}
-	return act.Done
-}
 
 func TestAllocations(t *testing.T) {
 	s, _ := stepped(t)

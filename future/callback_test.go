@@ -63,8 +63,6 @@ func TestPendingCallbacksUnderOrders(t *testing.T) {
 		g     string
 	}{
 		{"zero bound, kept", shutdown.Policy{Kind: shutdown.Halt}, "pending"},
-		{"zero bound, dropped", shutdown.Policy{Kind: shutdown.Halt, Drop: true}, "act: dropped before it had finished"},
-		{"suspended", shutdown.Policy{Kind: shutdown.Suspend}, "pending"},
 		{"suspended and dropped", shutdown.Policy{Kind: shutdown.Suspend, Drop: true}, "act: dropped before it had finished"},
 		{"time, then dropped", shutdown.Policy{Time: 1, Drop: true}, "act: dropped before it had finished"},
 	} {

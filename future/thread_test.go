@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/thread"
@@ -16,35 +15,26 @@ import (
 // Each of two schedulers resolves what the other waits for, and then waits itself, so that one begins to wait about
 // when the other resolves. If a wake-up were lost, both would sleep for ever.
 func TestWaitingWhileItIsResolvedLosesNoWake(t *testing.T) {
-	for name, idle := range map[string]act.Strategy{"asleep": nil, "busy": demon.Busy()} {
-		for _, home := range []string{"at home", "on another scheduler"} {
-			t.Run(name+" "+home, func(t *testing.T) {
-				const steps = 300
-				g := act.NewGroup(act.Config{Schedulers: 2, Idle: idle})
-				var futures [2][]*future.Future[int] // by the waiting scheduler
-				for i := range futures {
-					for range steps {
-						at := i
-						if home != "at home" {
-							at = 1 - i
-						}
-						futures[i] = append(futures[i], future.New[int](g.Schedulers()[at]))
-					}
-				}
-				require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
-					mine, others := futures[s.Index()], futures[1-s.Index()]
-					n := 0
-					a := &again{left: steps, f: func() act.Action {
-						_ = others[n].Resolve(n)
-						n++
-						return mine[n-1].Await()
-					}}
-					s.Spawn(a)
-					return nil
-				}))
-				require.NoError(t, g.Close())
-			})
+	for _, home := range []int{0, 1} { // of what scheduler 0 waits for
+		const steps = 300
+		g := act.NewGroup(act.Config{Schedulers: 2})
+		var futures [2][steps]*future.Future[int] // by the waiting scheduler
+		for i := range steps {
+			futures[0][i] = future.New[int](g.Schedulers()[home])
+			futures[1][i] = future.New[int](g.Schedulers()[1-home])
 		}
+		require.NoError(t, g.Run(context.Background(), func(s *act.Scheduler) error {
+			var all []act.Action
+			for i, mine := range futures[s.Index()] {
+				all = append(all, act.Func(func(*act.Task) act.Directive {
+					_ = futures[1-s.Index()][i].Resolve(i)
+					return act.Done
+				}), mine.Await())
+			}
+			s.Spawn(act.Seq(all...))
+			return nil
+		}))
+		require.NoError(t, g.Close())
 	}
 }
 

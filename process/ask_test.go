@@ -196,50 +196,33 @@ func TestAnAskThatIsClosedGivesUp(t *testing.T) {
 	require.False(t, set)
 }
 
-// A panic in as affects neither the process whose turn it is, nor other observers, nor the owner.
+// It affects neither the process whose turn it is, nor other observers, nor the owner.
 func TestAPanicInAsAffectsNoOtherProcess(t *testing.T) {
-	type begun struct {
-		other  process.Ref[job]
-		action waitingAction
-	}
-	for _, row := range []struct {
-		name  string
-		begin func(p *jobSelf, b *begun)
-		end   func(x *stepped, b *begun)
-	}{
-		{"of Watch", func(p *jobSelf, b *begun) {
-			process.Watch(p, b.other, func(process.Notice) job { panic("burst") })
-		}, func(x *stepped, b *begun) { x.do(b.other, exits) }},
-		{"of Do", func(p *jobSelf, b *begun) {
-			process.Do(p, &b.action, func(error) job { panic("burst") })
-		}, func(x *stepped, b *begun) {
-			b.action.end(act.Done)
-			x.all()
-			require.Equal(t, 1, b.action.closed)
-		}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			x := newStepped(t, 1)
-			owner, b := x.spawn(process.Options{}), &begun{other: x.spawn(process.Options{})}
-			x.do(owner, func(p *jobSelf) { row.begin(p, b) })
-			h := x.watcher(b.other)
-			row.end(x, b)
-			require.Equal(t, 1, x.logs.Len())
-			b.other.Kill()
-			x.later(time.Second)
-			require.NotEqual(t, process.Panicked, onlyOne(t, h.reasons()))
-			alive := false
-			x.do(owner, func(*jobSelf) { alive = true })
-			require.True(t, alive)
-			quiescent := x.sys.Quiescent()
-			x.all()
-			require.True(t, quiescent.Resolved())
-		})
-	}
+	x, c := newStepped(t, 1), &waitingAction{}
+	owner, other := x.spawn(process.Options{}), x.spawn(process.Options{})
+	x.do(owner, func(p *jobSelf) {
+		process.Watch(p, other, func(process.Notice) job { panic("burst") })
+		process.Do(p, c, func(error) job { panic("burst") })
+	})
+	h := x.watcher(other)
+	x.do(other, exits)
+	require.Equal(t, 1, x.logs.Len())
+	require.Equal(t, process.Normal, onlyOne(t, h.reasons()))
+	c.end(act.Done)
+	x.all()
+	require.Equal(t, 1, c.closed)
+	require.Equal(t, 2, x.logs.Len())
+	alive := false
+	x.do(owner, func(*jobSelf) { alive = true })
+	require.True(t, alive)
+	quiescent := x.sys.Quiescent()
+	x.all()
+	require.True(t, quiescent.Resolved())
 }
 
 func TestACallWhoseContextEndsGivesUp(t *testing.T) {
-	x, ref := startOne(t)
+	var ref process.Ref[job]
+	x := start(t, 2, func(sys *process.System) { ref = process.Spawn(sys, runJobs, process.Options{}) })
 	ctx, cancel := context.WithCancel(t.Context())
 	var kept textReply
 	_, err := process.Call(ctx, ref, questionFor(func(_ *jobSelf, r textReply) { kept = r; cancel() }))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -277,29 +276,6 @@ func ExampleDo_ask() {
 	// Output:
 	// asked
 	// got 12
-}
-
-// A process that waits for something else than a message, here for a goroutine.
-func ExampleSelf_Poke() {
-	runProcesses(func(sys *process.System) {
-		var ready atomic.Bool
-		begun := false
-		process.Spawn(sys, process.Func[int](func(p *process.Self[int]) act.Directive {
-			if ready.Load() {
-				fmt.Println("ready")
-				return act.Done
-			}
-			if !begun {
-				begun = true
-				go func() {
-					ready.Store(true)
-					p.Poke()
-				}()
-			}
-			return act.Wait
-		}), process.Options{})
-	})
-	// Output: ready
 }
 
 func ExampleSelf_After() {

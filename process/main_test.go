@@ -48,13 +48,6 @@ func (r running) end() {
 	require.Zero(r.T, r.sys.Alive())
 }
 
-// startOne runs a new System with one process, on two schedulers.
-func startOne(t testing.TB) (r running, ref process.Ref[job]) {
-	t.Helper()
-	r = start(t, 2, func(sys *process.System) { ref = process.Spawn(sys, runJobs, process.Options{}) })
-	return r, ref
-}
-
 // traced is a System on one scheduler. The test takes its turns and moves its clock, and processes note what happens in
 // a string.
 type traced struct {

@@ -339,3 +339,12 @@ func TestSetupOnOneSchedulerOnly(t *testing.T) {
 		require.NoError(t, g.Close())
 	}
 }
+
+func TestTheCutOfAnOrderThatHaltsNamesProcessesThatSleep(t *testing.T) {
+	x := newStepped(t, 1)
+	x.spawn(process.Options{Name: "sleeper"})
+	x.all()
+	x.g.Shutdown(shutdown.Policy{Kind: shutdown.Halt})
+	_, err := x.g.Schedulers()[0].Step(1000)
+	require.ErrorContains(t, err, "sleeper")
+}

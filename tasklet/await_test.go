@@ -87,6 +87,10 @@ func TestAwaitIsGivenUp(t *testing.T) {
 		"scheduled": {func(r *tasklet.Runner, x tasklet.Tasklet) error { return r.Schedule(x, async) }, "aT!"},
 		"ended":     {func(r *tasklet.Runner, x tasklet.Tasklet) error { return r.Schedule(x, done) }, "a!"},
 		"with":      {tasklet.With, "aT!"},
+		"dropped": {func(r *tasklet.Runner, _ tasklet.Tasklet) error {
+			r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Suspend, Drop: true}))
+			return nil
+		}, "a!"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, h := tasklet.NewRunner(act.Config{}), &history{}
@@ -100,7 +104,7 @@ func TestAwaitIsGivenUp(t *testing.T) {
 				return done
 			}
 			schedule(t, r, sync_, x, ender)
-			inTime(t, func() { require.NoError(t, r.Run()) })
+			inTime(t, func() { require.Equal(t, name == "dropped", r.Run() != nil) })
 			got := h.take()
 			require.ElementsMatch(t, []byte(row.want), []byte(got), got)
 		})

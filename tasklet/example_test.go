@@ -76,29 +76,6 @@ func ExampleRescheduler() {
 	// <nil>
 }
 
-// With runs the first phase at once. The next phases run under the given runner.
-func ExampleWith() {
-	r := tasklet.NewRunner(act.Config{})
-	phase := 0
-	t := tasklet.New(func(*tasklet.Runner) tasklet.Directive {
-		phase++
-		fmt.Println("phase", phase)
-		if phase == 2 {
-			return tasklet.Done
-		}
-		return tasklet.Sync
-	})
-	fmt.Println(tasklet.With(r, t)) // or tasklet.ErrInPhase
-	fmt.Println("and then")
-	fmt.Println(r.Run())
-	// Output:
-	// phase 1
-	// <nil>
-	// and then
-	// phase 2
-	// <nil>
-}
-
 // lookup awaits a future.
 type lookup struct{ answer *future.Future[int] }
 

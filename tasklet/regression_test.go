@@ -165,31 +165,26 @@ func (b *between) Task(r *tasklet.Runner) tasklet.Directive {
 	return d
 }
 
-// An awaited action is closed however the tasklet ends.
-func TestAnAwaitedActionIsAlwaysClosed(t *testing.T) {
-	for name, policy := range map[string]shutdown.Policy{
-		"suspended and dropped": {Kind: shutdown.Suspend, Drop: true},
-		"a panic in Stop":       shutdown.Policy{Kind: shutdown.Unbounded},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, _ := observed(act.Config{})
-			h := &history{}
-			schedule(t, r, sync_, &anxious{h: h}, &phases{"E", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
-				if h.count("a") == 0 {
-					return sync_
-				}
-				r.Shutdown(terms(policy))
-				return done
-			}})
-			inTime(t, func() { _ = r.Run() })
-			require.Equal(t, 1, h.count("!"))
-		})
-	}
+// The action that it awaits is closed.
+func TestAStopThatPanicsFailsItsTasklet(t *testing.T) {
+	r, logs := observed(act.Config{})
+	h := &history{}
+	schedule(t, r, sync_, &anxious{h: h}, &phases{"E", func(_ tasklet.Tasklet, r *tasklet.Runner) tasklet.Directive {
+		if h.count("a") == 0 {
+			return sync_
+		}
+		r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Unbounded}))
+		return done
+	}})
+	inTime(t, func() { require.NoError(t, r.Run()) })
+	require.Equal(t, []string{"anxious"}, failed(logs))
+	require.Equal(t, 1, h.count("!"))
 }
 
 // anxious awaits, and panics in Stop.
 type anxious struct{ h *history }
 
+func (*anxious) String() string                             { return "anxious" }
 func (x *anxious) Task(r *tasklet.Runner) tasklet.Directive { return r.Await(x, closing{x.h}) }
 func (*anxious) Stop(*act.Task, shutdown.Order)             { panic("boom") }
 

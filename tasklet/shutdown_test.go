@@ -140,19 +140,3 @@ func TestAHaltedRunIsRunAgain(t *testing.T) {
 		})
 	}
 }
-
-func TestAStopThatPanicsFailsItsTasklet(t *testing.T) {
-	r, logs := observed(act.Config{})
-	h := &history{}
-	schedule(t, r, sync_, &touchy{}, h.play("B"))
-	r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Unbounded}))
-	inTime(t, func() { require.NoError(t, r.Run()) })
-	require.Equal(t, []string{"touchy"}, failed(logs))
-	require.Equal(t, "B", h.take())
-}
-
-type touchy struct{ _ int }
-
-func (*touchy) String() string                         { return "touchy" }
-func (*touchy) Task(*tasklet.Runner) tasklet.Directive { return sync_ }
-func (*touchy) Stop(*act.Task, shutdown.Order)         { panic("boom") }
