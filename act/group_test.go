@@ -438,72 +438,6 @@ func TestRunMakesCollectionsOfASmallHeapRarer(t *testing.T) {
 	require.Less(t, next("100"), uint64(8<<20), "set by the user")
 }
 
-func TestWhatLivesOnAThreadIsNotRunOnAnother(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	s.Spawn(act.Func(forever))
-	tie := tied{}
-	s.Post(func(s *act.Scheduler) { s.Internals().Tie(&tie); s.Internals().Tie(&tie) })
-	_, err := s.Step(100)
-	require.NoError(t, err)
-	elsewhere := func(f func() error) error {
-		result := make(chan error)
-		go func() {
-			runtime.LockOSThread() // and never unlocked: surely another thread
-			result <- f()
-		}()
-		return <-result
-	}
-	require.ErrorContains(t, elsewhere(s.Run), "another thread")
-	require.ErrorContains(t, elsewhere(s.Close), "another thread")
-	require.ErrorContains(t, elsewhere(func() error { _, err := s.Step(1); return err }), "another thread")
-	n, err := s.Step(1)
-	require.NoError(t, err)
-	require.Equal(t, 1, n, "at home it goes on")
-	require.Equal(t, 2, tie.asked)
-	tie.gone = true
-	_, err = s.Step(1)
-	require.NoError(t, err)
-	require.Equal(t, 3, tie.asked)
-	s.Shutdown(haltAndDrop)
-	requireCut(t, elsewhere(s.Run))
-	require.Equal(t, 3, tie.asked, "it has said that nothing is left")
-}
-
-// tied lives on a thread until it is gone.
-type tied struct {
-	asked int
-	gone  bool
-}
-
-func (x *tied) Untie() bool {
-	x.asked++
-	return x.gone
-}
-
-// A goroutine that ends takes its thread with it, so what lives there is dropped there.
-func TestAGoexitDropsWhatIsTiedWhileItsThreadIsThere(t *testing.T) {
-	g, _ := newGroup(t, act.Config{Schedulers: 1})
-	closed, on := 0, false
-	s := g.Schedulers()[0]
-	err := g.Run(t.Context(), func(s *act.Scheduler) error {
-		s.Internals().Tie(&tied{gone: true})
-		s.Spawn(closing{forever, &closed})
-		s.Spawn(act.Func(func(t *act.Task) act.Directive {
-			t.Own(&closer{func() error { on = s.Internals().Here(); return nil }})
-			runtime.Goexit()
-			return act.Done
-		}))
-		return nil
-	})
-	require.ErrorContains(t, err, "runtime.Goexit")
-	require.Equal(t, 1, closed)
-	require.True(t, on)
-	require.False(t, s.Internals().Here())
-	require.Equal(t, 2, requireCut(t, g.Close()).Tasks)
-}
-
 // An order ends one scheduler in the middle of a pass, while one of its demons still has a turn to come. The others are
 // not kept by that.
 func TestASchedulerThatStopsInAPassKeepsNoOther(t *testing.T) {
@@ -522,4 +456,22 @@ func TestASchedulerThatStopsInAPassKeepsNoOther(t *testing.T) {
 			return nil
 		}))
 	})
+}
+
+// tied has nothing that lives on its thread when it is asked.
+type tied int
+
+func (x *tied) Untie() bool {
+	*x++
+	return true
+}
+
+func TestWhatIsTiedTwiceIsAskedOnce(t *testing.T) {
+	s, _ := newScheduler(t, act.Config{})
+	var asked tied
+	s.Post(func(s *act.Scheduler) { s.Internals().Tie(&asked); s.Internals().Tie(&asked) })
+	for range 2 {
+		require.NoError(t, s.Run())
+		require.EqualValues(t, 1, asked)
+	}
 }

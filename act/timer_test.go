@@ -151,26 +151,6 @@ func TestNowIsFreshAfterASleep(t *testing.T) {
 	require.Equal(t, 2, turns)
 }
 
-func TestCallAtCallsBackOnTime(t *testing.T) {
-	s, c, _ := newVirtual(t, act.Config{})
-	var tm act.Timer
-	var called []time.Duration
-	var tick expiry
-	tick = func() {
-		called = append(called, c.Monotonic())
-		if len(called) < 3 {
-			s.CallAt(&tm, tm.When()+10, tick)
-		}
-	}
-	s.CallAt(&tm, 10, tick)
-	require.NoError(t, s.Run())
-	require.Empty(t, called, "it does not keep Run from returning")
-	var h history
-	s.Spawn(h.sleeper("A", 100))
-	require.NoError(t, s.Run())
-	require.Equal(t, []time.Duration{10, 20, 30}, called)
-}
-
 // What is due beyond the bound of a pass keeps the thread awake and comes in the next.
 func TestAPassFiresAtMost1024Timers(t *testing.T) {
 	const n = 2*act.TimersAPass + 100

@@ -245,6 +245,7 @@ func TestCoroutinesStayOnTheirThread(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, elsewhere(s.Run), "another thread")
 	require.ErrorContains(t, elsewhere(s.Close), "another thread")
+	require.ErrorContains(t, elsewhere(func() error { _, err := s.Step(1); return err }), "another thread")
 	over = true
 	require.NoError(t, s.Run())
 	s.Spawn(coro.New(func(co *coro.Co) error { return co.Yield() }))

@@ -26,21 +26,6 @@ func TestAMailboxIsBoundedAndInOrder(t *testing.T) {
 	require.NoError(t, m.Send(5))
 }
 
-func TestAClosedMailboxGivesWhatItHasAndTakesNothing(t *testing.T) {
-	m := listener.NewMailbox[string](2)
-	require.NoError(t, m.Send("last"))
-	m.Close()
-	m.Close()
-	require.ErrorIs(t, m.Send("later"), listener.ErrMailboxClosed)
-	v, err := m.Take()
-	require.NoError(t, err)
-	require.Equal(t, "last", v)
-	for range 2 {
-		_, err = m.Take()
-		require.Equal(t, listener.ErrMailboxClosed, err)
-	}
-}
-
 func TestASendDoesNotAllocate(t *testing.T) {
 	l := servertest.New(t, act.Config{})
 	m := listener.NewMailbox[int](8)

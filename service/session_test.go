@@ -156,6 +156,9 @@ func TestTheEndOfAConnection(t *testing.T) {
 
 			require.NoError(t, w.order(servertest.Drain))
 			require.Equal(t, row.reported, w.failures())
+			for _, failed := range w.Logs.FilterMessage("a task failed").All() {
+				require.Contains(t, failed.ContextMap()["peer"], "127.0.0.1:", "whose task it was")
+			}
 			require.Equal(t, row.closed, closed.Load())
 		})
 	}
@@ -185,26 +188,6 @@ func hears(text string) func(*testing.T, net.Conn) {
 	return func(t *testing.T, c net.Conn) {
 		servertest.Expect(t, c, text)
 		servertest.ExpectEOF(t, c)
-	}
-}
-
-func TestAFailureNamesThePeer(t *testing.T) {
-	for name, last := range map[string]act.Func{
-		"fails":  func(t *act.Task) act.Directive { return t.Fail(errors.New("why")) },
-		"panics": func(*act.Task) act.Directive { panic("why") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action { return afterTheFirst(c, last) }}
-			w := begin(t, act.Config{Schedulers: 1}, v.Setup)
-			c := servertest.Dial(t, v.Addr())
-			servertest.Send(t, c, "?")
-			_, _ = io.ReadAll(c)
-			require.NoError(t, c.Close())
-			require.NoError(t, w.order(servertest.Drain))
-			entries := w.Logs.FilterMessage("a task failed").All()
-			require.Len(t, entries, 1)
-			require.Equal(t, c.LocalAddr().String(), entries[0].ContextMap()["peer"])
-		})
 	}
 }
 
@@ -272,24 +255,6 @@ func TestInputThatEndsInTheMiddleFailsNoTask(t *testing.T) {
 	}
 }
 
-func TestADroppedConnectionIsAborted(t *testing.T) {
-	var closed atomic.Int64
-	v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action {
-		return &actor{act: echo.Echo(c).Act, closed: &closed}
-	}}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	c := servertest.Dial(t, v.Addr())
-	servertest.Echo(t, c, "hello")
-	err := w.order(servertest.Cut)
-	var left *shutdown.Cut
-	require.ErrorAs(t, err, &left)
-	require.Equal(t, 1, left.Tasks)
-	require.Contains(t, left.Names, shutdown.Count{Name: "actor", N: 1}, "the task is named after the action")
-	hearReset(t, c)
-	require.EqualValues(t, 1, closed.Load())
-	require.Zero(t, v.Conns())
-}
-
 // farewell is an order of the application's own type.
 type farewell struct{ words string }
 
@@ -310,22 +275,4 @@ func polite(c *listener.Conn, closed *atomic.Int64) act.Action {
 		stop:   func(_ *act.Task, o shutdown.Order) { told = o.(farewell).words },
 		closed: closed,
 	}
-}
-
-func TestAnActionThatPanicsInStopIsAborted(t *testing.T) {
-	var closed atomic.Int64
-	v := &service.Listener{Address: loopback, Handler: func(c *listener.Conn) act.Action {
-		return &actor{
-			act:    echo.Echo(c).Act,
-			stop:   func(*act.Task, shutdown.Order) { panic("not now") },
-			closed: &closed,
-		}
-	}}
-	w := begin(t, act.Config{Schedulers: 2}, v.Setup)
-	c := servertest.Dial(t, v.Addr())
-	servertest.Echo(t, c, "hello")
-	require.NoError(t, w.order(servertest.Drain))
-	hearReset(t, c)
-	require.Equal(t, []string{"panic: not now"}, w.failures())
-	require.EqualValues(t, 1, closed.Load())
 }

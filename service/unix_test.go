@@ -19,17 +19,6 @@ import (
 	"github.com/daimon-go/daimon/service"
 )
 
-func TestUnixIsServedByAllSchedulers(t *testing.T) {
-	servertest.UnderEach(t, func(t *testing.T, cfg act.Config) {
-		x := newShares(2)
-		v := &service.Listener{Address: "unix:" + filepath.Join(servertest.ShortDir(t), "s"), Handler: x.of(answers("hello"))}
-		w := begin(t, cfg, v.Setup)
-		require.Equal(t, "unix", v.Addr().Network())
-		require.Equal(t, v.Address, "unix:"+v.Addr().String())
-		w.servedByAll(t, x, v.Addr())
-	})
-}
-
 // servedByAll requires that while one scheduler is busy the other takes what comes.
 func (w *world) servedByAll(t *testing.T, x shares, addr net.Addr) {
 	for i := range x {
