@@ -9,6 +9,22 @@ import (
 	"github.com/daimon-go/daimon/act"
 )
 
+func TestAFullInboxMakesAPlainGoroutineWaitForRoom(t *testing.T) {
+	const room = 4
+	s, _ := newScheduler(t, act.Config{Inbox: room})
+	var order []int
+	for i := range room {
+		require.NoError(t, s.Post(func(*act.Scheduler) { order = append(order, i) }))
+	}
+	posted := make(chan error)
+	go func() { posted <- s.Post(func(*act.Scheduler) { order = append(order, room) }) }()
+	_, err := s.Step(1) // makes room, if it waits by now
+	require.NoError(t, err)
+	inTime(t, func() { require.NoError(t, <-posted) })
+	require.NoError(t, s.Run())
+	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
+}
+
 func TestAFullInboxRefusesTheThreadsOfSchedulers(t *testing.T) {
 	a, _ := newScheduler(t, act.Config{Inbox: 2})
 	b, _ := newScheduler(t, act.Config{})
