@@ -24,7 +24,8 @@ func (c *Conn) IdleSince() (since time.Duration, idle bool) {
 
 // FirstLeaveTime returns when t, the task of a connection whose first request has not arrived, should give up during
 // shutdown, on the scheduler's clock. The request may be on its way, so that is up to a second after the connection was
-// accepted. Otherwise see [act.Task.NextLeaveTime].
+// accepted, or after the latest byte that was sent to it. Otherwise, and for clients that only listen, see
+// [act.Task.NextLeaveTime].
 func (c *Conn) FirstLeaveTime(t *act.Task) time.Duration {
 	since, idle := c.IdleSince()
 	if !idle {
