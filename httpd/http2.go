@@ -48,19 +48,21 @@ type http2Conn struct {
 	ready   queues
 	starved []*stream // that would be ready if the connection had a window
 
-	phase   http2Phase
-	failure error         // why it is lost
-	begins  bool          // no field block was sent yet
-	since   time.Duration // when warning began
-	eof     bool          // the client has closed its side
-	begun   time.Duration // since when a frame or a header block is incomplete, or SETTINGS are missing; else 0
-	idle    time.Duration // since when there is no stream; 0 if there is one
-	heard   time.Duration // when the latest bytes came
-	pinged  time.Duration // since when a PING has no answer; else 0
-	leave   time.Duration // when a shutdown ends the connection; 0 if none does
-	floods  floods
-	held    int // bytes of memory that an unfinished head takes, of cache.heads
-	meter   listener.Meter
+	phase     http2Phase
+	failure   error         // why it is lost
+	begins    bool          // no field block was sent yet
+	since     time.Duration // when warning began
+	eof       bool          // the client has closed its side
+	choked    bool          // nothing was read, since out was full
+	unwatched bool          // a time has begun, or the last stream has ended, since watch was called
+	begun     time.Duration // since when a frame or a header block is incomplete, or SETTINGS are missing; else 0
+	idle      time.Duration // since when there is no stream; 0 if there is one
+	heard     time.Duration // when the latest bytes came
+	pinged    time.Duration // since when a PING has no answer; else 0
+	leave     time.Duration // when a shutdown ends the connection; 0 if none does
+	floods    floods
+	held      int // bytes of memory that an unfinished head takes, of cache.heads
+	meter     listener.Meter
 }
 
 type http2Phase uint8
@@ -148,15 +150,15 @@ func (x *http2Conn) Act(t *act.Task) act.Directive {
 	more := x.receive(t)
 	for x.watch(t) {
 	}
-	busy := len(x.streams) > 0
-	more = x.transmit(t) || more
+	x.unwatched = false
+	unsent := x.transmit(t)
 	if race.Enabled {
 		if err := x.Check(); err != nil {
 			panic(err)
 		}
 	}
 	x.meter.Set(x.conn, cap(x.out)+x.decoder.Held())
-	if more || busy && len(x.streams) == 0 && x.watch(t) {
+	if more || unsent || x.unwatched || x.choked && len(x.out) < fullOut {
 		return act.Yield
 	}
 	switch {
@@ -175,9 +177,9 @@ func (x *http2Conn) Act(t *act.Task) act.Directive {
 
 // receive reads what has come, and reports whether there may be more.
 func (x *http2Conn) receive(t *act.Task) (more bool) {
-	x.taken = 0
+	x.taken, x.choked = 0, false
 	for n := 0; x.phase < ending && !x.eof; n++ {
-		if len(x.out) >= fullOut { // a client that does not read gets no more to read
+		if x.choked = len(x.out) >= fullOut; x.choked { // a client that does not read gets no more to read
 			return false
 		}
 		if n == framesATurn || x.taken >= dataATurn {
@@ -312,6 +314,7 @@ func (x *http2Conn) remove(s *stream) {
 	if len(x.streams) == 0 && x.phase < ending {
 		x.idle = max(1, x.cache.s.Now())
 		x.enter(StateIdle)
+		x.unwatched = true
 		x.waker.Wake()
 	}
 }

@@ -98,7 +98,8 @@ func (x *http2Conn) idleTime() time.Duration {
 // silence is how long a client may be silent that has a request, until it is asked whether it is there.
 const silence = 75 * time.Second
 
-// stalls resets the streams whose clients leave them no window for too long, or go on with a body that nobody wants. It returns when it is to be called again.
+// stalls resets the streams whose clients leave them no window for too long, or go on with a body that nobody wants. It returns
+// when it is to be called again.
 func (x *http2Conn) stalls(t *act.Task, now time.Duration) (next time.Duration) {
 	next = timeout.Never
 	for i := len(x.streams) - 1; i >= 0; i-- { // one that is reset may be gone at once

@@ -216,7 +216,7 @@ func (x *http2Conn) settings(h http2.Header, p []byte) error {
 	}
 	if by := int64(x.theirs.InitialWindow) - before; by != 0 {
 		for _, s := range x.streams {
-			if !s.outflow.Add(by) {
+			if s.lost == nil && !s.outflow.Add(by) {
 				return errOutflow
 			}
 			x.schedule(s)

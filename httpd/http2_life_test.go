@@ -143,6 +143,10 @@ func TestHTTP2Ends(t *testing.T) {
 			{"with Body=1s; POST 1 /unread; pass 900ms; = 1 200 \"whatever\"; pass 200ms", `1 200 "whatever" RST NO_ERROR`, "POST /unread …"},
 			{"with Body=-1s; POST 1 /unread; pass 70s; DATA 1 \"a\" END", `1 200 "whatever"`, "POST /unread …"},
 		},
+		"more at a time than is sent in a turn": {
+			{"SETTINGS 4=1000000; WINDOW 0 1000000; POST 1 /echo; POST 3 /echo; " + strings.Repeat("DATA 1 16384; DATA 3 16384; ", 3) +
+				`DATA 1 "" END; DATA 3 "" END`, `ACK | 1 200 [49152] | 3 200 [49152]`, ""},
+		},
 		"clients that do not take their answers": {
 			{"SETTINGS 4=0; GET 1 /do?write+10; pass 59s; = ACK | 1 200 …; pass 9s; GET 3 /do", `ACK | 1 200 RST CANCEL | 3 200 length=0`, ""},
 			{"SETTINGS 4=1; GET 1 /do?write+10; pass 59s; GET 3 /do", `ACK | 1 200 "z" … | 3 200 length=0`, ""},

@@ -108,7 +108,7 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 }
 
 func (c *cache) keep(s *stream) {
-	if len(c.streams) < keepStreams && cap(s.head.Text) <= smallHead {
+	if len(c.streams) < keepStreams && cap(s.head.Text) <= smallHead && s.tunnel == nil {
 		s.conn, s.in.conn, s.course = nil, nil, course{}
 		c.streams = append(c.streams, s)
 	}
@@ -319,8 +319,9 @@ func (s *stream) settle() bool {
 		if s.until == 0 { // clients do not like it if their upload is reset (RFC 9113 8.1)
 			s.until = max(1, x.cache.s.Now()+x.server.restTime())
 			s.throw(len(s.body) - s.from)
+			x.unwatched = true
 		}
-		return false
+		return s.lost != nil // it was too much
 	}
 	if s.timer != nil {
 		s.timer.Stop()
