@@ -37,25 +37,4 @@ func (d *Decoder) decode(h *Head, block []byte) bool {
 	return d.Write(block) == nil && d.End(true) == nil && h.Refused == nil
 }
 
-func BenchmarkIndexedGet(b *testing.B) {
-	first, next := blocks(asked...)
-	var h Head
-	d := NewDecoder()
-	require.True(b, d.decode(&h, first))
-	b.ReportAllocs()
-	for b.Loop() {
-		if !d.decode(&h, next) {
-			b.Fatal()
-		}
-	}
-}
-
 var lines = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nDate: Fri, 27 Nov 2026 18:00:00 GMT\r\nContent-Length: 13")
-
-func BenchmarkSmallAnswer(b *testing.B) {
-	var to []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		to = AppendLines(AppendStatus(to[:0], 200), lines)
-	}
-}
