@@ -2,9 +2,7 @@ package http2
 
 import (
 	"bytes"
-	"testing"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2/hpack"
 )
 
