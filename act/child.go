@@ -22,7 +22,8 @@ import (
 // The zero Child has no action yet. Assign a new Child to go on with another action. An action that has its first turn
 // after shutdown has begun is told of it before that turn. A Child must not be copied once it has had a turn.
 //
-// A type that has something to close itself overrides Close and Abandon: exactly one of them is called (see [Abandoner]).
+// A type that has something to close itself overrides Close and Abandon, of which one is called: Abandon if the task is dropped
+// while a function of Task.Offload runs, else Close (see [Abandoner]).
 type Child struct {
 	Action Action // the action to forward to; nil means none yet
 

@@ -109,7 +109,7 @@ coroutines_kept                 Coroutines of the Go runtime that are kept for t
 source_messages_refused_total   Requests and messages that were refused since their source had sent too many.
 source_pauses_total             Times that reading from a connection paused since its source had sent too many messages.
 
-stalls_reported_total           Turns that held up a scheduler, with a line in the log.
+stalls_reported_total           Lines in the log about turns that held up a scheduler; a long turn may have two.
 stalls_suppressed_total         Turns that held up a scheduler, without a line because there were too many.
 stall_seconds                   Durations of turns that held up a scheduler.
 watchdog_late_total             Times that the watchdog was late, so that it may have missed stalls.

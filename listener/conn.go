@@ -274,8 +274,8 @@ func (c *Conn) Queued() int {
 }
 
 // Room returns how many bytes Write is certain to take now, in one call or in several of this turn: as many as can be
-// queued up to Limits.High, or at least gathered. With 0, Write with an empty p returns an act.Blocked or another
-// error, or nil if only gathered bytes take the room, which are sent when the turn ends. It costs no system call.
+// queued up to Limits.High, or at least gathered. With 0, Write of nothing says why: an act.Blocked or another error. nil
+// means that bytes gathered in this turn fill the room until the turn ends. It costs no system call.
 func (c *Conn) Room() int {
 	if c.stream == nil {
 		return 0

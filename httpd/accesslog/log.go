@@ -21,8 +21,8 @@ import (
 // Make few of them: a Log takes a little memory of each scheduler for as long as the process lives.
 type Log struct {
 	// Path is the path of the file, which is created if it does not exist, and appended to. It may be a named pipe that has a
-	// reader. "-" means standard output. "" means no log after Flags, and otherwise standard output. If its reader goes away,
-	// lines are lost, and the kernel ends the process unless it catches SIGPIPE, as package program does.
+	// reader. "-" means standard output. With the flags of package program "" means no log, and without them standard output.
+	// If its reader goes away, lines are lost, and the kernel ends the process unless it catches SIGPIPE, as package program does.
 	Path string
 	// Format is the format of the lines: Combined, which is the zero value, Common or JSON.
 	Format Format

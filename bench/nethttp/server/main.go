@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"log"
@@ -30,7 +31,7 @@ func main() {
 	root := flag.String("root", ".", "the `directory` of the files")
 	origin := flag.String("origin", "", "the `URL` of the server behind /proxy/")
 	profile := flag.String("profile", "", "write a CPU profile to this `file`")
-	options := program.Server{Addr: "127.0.0.1:7007", Options: []program.Option{&secure.TLS{}}}
+	options := program.Server{Addr: "127.0.0.1:7007", Options: []program.Option{&secure.TLS{Config: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}}}}
 	options.Config.Logger = zap.NewNop() // its lines would stand between the lines of the table
 	options.Parse()
 	to, err := url.Parse(*origin)
