@@ -11,9 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// elsewhere has the calls of System on systems without a poller: see stub.go.
-type elsewhere struct{}
-
 // errClosed is the error that a system call on a closed Poller would return.
 const errClosed = unix.EBADF
 

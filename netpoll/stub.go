@@ -32,29 +32,26 @@ func (*selector) wait([]Event, time.Duration) (int, error) { return 0, errSystem
 func (*selector) wake()                                    {}
 func (*selector) close() error                             { return errSystem }
 
-// elsewhere has the calls of System that have one implementation on all other systems.
-type elsewhere struct{}
-
-func listenTCP(netip.AddrPort, bool, int) (int, error)                    { return -1, errSystem }
-func (elsewhere) ListenUnix(string, int, func(string) error) (int, error) { return -1, errSystem }
-func (elsewhere) Adopt(int) (net.Addr, bool, error)                       { return nil, false, errSystem }
-func (elsewhere) Duplicate(int) (int, error)                              { return -1, errSystem }
-func (elsewhere) Unlink(string) error                                     { return errSystem }
-func accept(int) (int, error)                                             { return -1, errSystem }
-func (elsewhere) DialTCP(netip.AddrPort) (int, bool, error)               { return -1, false, errSystem }
-func (elsewhere) Waiting(int) bool                                        { return false }
-func (elsewhere) DialUnix(string) (int, bool, error)                      { return -1, false, errSystem }
-func (elsewhere) SocketError(int) error                                   { return errSystem }
-func release()                                                            {}
-func receive(int, []byte) (int, error)                                    { return 0, errSystem }
-func send(int, []byte, []byte) (int, error)                               { return 0, errSystem }
-func sendFile(int, *os.File, int64, int) (int, error)                     { return 0, errSystem }
-func closeWrite(int) error                                                { return errSystem }
-func closeFD(int) error                                                   { return errSystem }
-func (elsewhere) Reset(int) error                                         { return errSystem }
-func localAddr(int) net.Addr                                              { return nil }
-func peerAddr(int) net.Addr                                               { return nil }
-func peerAddrPort(int) netip.AddrPort                                     { return netip.AddrPort{} }
-func (elsewhere) SetNoDelay(int, bool) error                              { return errSystem }
-func (elsewhere) SetKeepAlive(int, time.Duration) error                   { return errSystem }
-func (elsewhere) SetBuffers(int, int, int) error                          { return errSystem }
+func listenTCP(netip.AddrPort, bool, int) (int, error)                 { return -1, errSystem }
+func (System) ListenUnix(string, int, func(string) error) (int, error) { return -1, errSystem }
+func (System) Adopt(int) (net.Addr, bool, error)                       { return nil, false, errSystem }
+func (System) Duplicate(int) (int, error)                              { return -1, errSystem }
+func (System) Unlink(string) error                                     { return errSystem }
+func accept(int) (int, error)                                          { return -1, errSystem }
+func (System) DialTCP(netip.AddrPort) (int, bool, error)               { return -1, false, errSystem }
+func (System) Waiting(int) bool                                        { return false }
+func (System) DialUnix(string) (int, bool, error)                      { return -1, false, errSystem }
+func (System) SocketError(int) error                                   { return errSystem }
+func release()                                                         {}
+func receive(int, []byte) (int, error)                                 { return 0, errSystem }
+func send(int, []byte, []byte) (int, error)                            { return 0, errSystem }
+func sendFile(int, *os.File, int64, int) (int, error)                  { return 0, errSystem }
+func closeWrite(int) error                                             { return errSystem }
+func closeFD(int) error                                                { return errSystem }
+func (System) Reset(int) error                                         { return errSystem }
+func localAddr(int) net.Addr                                           { return nil }
+func peerAddr(int) net.Addr                                            { return nil }
+func peerAddrPort(int) netip.AddrPort                                  { return netip.AddrPort{} }
+func (System) SetNoDelay(int, bool) error                              { return errSystem }
+func (System) SetKeepAlive(int, time.Duration) error                   { return errSystem }
+func (System) SetBuffers(int, int, int) error                          { return errSystem }

@@ -11,7 +11,7 @@ import (
 // Descriptors are non-blocking and close-on-exec. Errors are bare syscall.Errnos, to be compared with ==; EAGAIN is
 // among them. A call that a signal interrupts is repeated inside. Methods are for any goroutine, but if a descriptor is
 // closed while another call uses it, that call may use a new descriptor with the same number.
-type System struct{ elsewhere }
+type System struct{}
 
 const (
 	// SpreadsTCP reports whether the kernel spreads connections over the listening sockets of a TCP port.
