@@ -10,6 +10,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/listener"
 )
@@ -76,6 +77,14 @@ type cache struct {
 }
 
 var caches = act.NewLocal(func(s *act.Scheduler) *cache { return &cache{s: s} })
+
+// renew renews the date, in the form of each version, if its second is over.
+func (c *cache) renew() {
+	if now := c.s.Now(); c.opening.Stale(now) {
+		c.opening.Renew(now, c.s.Clock().Wall())
+		c.date = http2.AppendLines(c.date[:0], c.opening.Date())
+	}
+}
 
 // keepExchanges bounds how many are kept for the next requests.
 const keepExchanges = 64
@@ -286,9 +295,7 @@ func (e *http1Exchange) begin(length int64) {
 // head appends everything up to the empty line. Fields begin with the end of the line before, which saves a copy.
 func (e *http1Exchange) head(to []byte, length int64) []byte {
 	c := e.cache
-	if now := c.s.Now(); c.opening.Stale(now) {
-		c.opening.Renew(now, c.s.Clock().Wall())
-	}
+	c.renew()
 	c.counts.answers[e.out.status/100]++ // a status has three digits, see SetStatus
 	to = c.opening.Append(to, e.out.status, e.coding == byLength)
 	switch e.coding {

@@ -125,16 +125,6 @@ func (x *http2Conn) head(status int) []byte {
 	return http2.AppendStatus(to, status)
 }
 
-// dated appends the date (RFC 9110 6.6.1).
-func (x *http2Conn) dated(to []byte) []byte {
-	c := x.cache
-	if now := c.s.Now(); c.opening.Stale(now) || len(c.date) == 0 {
-		c.opening.Renew(now, c.s.Clock().Wall())
-		c.date = http2.AppendField(c.date[:0], "date", string(c.opening.Date()))
-	}
-	return append(to, c.date...)
-}
-
 // sendReset ends a stream by RST_STREAM. Frames that are on their way to it mean nothing.
 func (x *http2Conn) sendReset(id uint32, code http2.Code) {
 	x.out = http2.AppendRST(x.buffer(), id, code)

@@ -402,7 +402,7 @@ func (s *stream) count() {
 
 // The content of the request.
 
-// admit judges DATA with n octets of content.
+// admit counts DATA with n bytes of content, or returns what is wrong with it.
 func (s *stream) admit(h http2.Header, n int) *http2.Error {
 	switch {
 	case !s.inflow.Receive(h.Length):
@@ -565,7 +565,8 @@ func (s *stream) inform(status int, fields []Field) {
 func (s *stream) begin(length int64) {
 	w, x := &s.out, s.conn
 	x.cache.counts.answers[w.status/100]++ // a status has three digits, see SetStatus
-	block := http2.AppendLines(x.dated(x.head(w.status)), w.fields)
+	x.cache.renew()
+	block := http2.AppendLines(append(x.head(w.status), x.cache.date...), w.fields)
 	if length >= 0 {
 		block = http2.AppendContentLength(block, length)
 	}

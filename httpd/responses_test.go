@@ -18,6 +18,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/internal/race"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
@@ -316,12 +317,16 @@ func TestASenderSendsWhatIsHeld(t *testing.T) {
 func TestTheDateIsThatOfTheSecond(t *testing.T) {
 	d := newDriver(t)
 	d.now = 900 * time.Millisecond
-	c := d.dial(&httpd.Server{Handler: hello}, listener.Limits{})
-	for range 100 {
+	web := &httpd.Server{Handler: hello}
+	c, c2 := d.dial(web, listener.Limits{}), d.dial(web, listener.Limits{})
+	c2.send(string(http2.AppendSettings([]byte(http2.Preface))))
+	for i := range uint32(100) {
 		c.send(raw(get + "\n"))
 		all, err := understand(c.received(), false)
 		require.NoError(t, err)
 		require.Equal(t, d.Wall().Format(http.TimeFormat), all[0].get("Date"))
+		c2.send(string(http2.AppendHeaders(nil, 2*i+1, []byte("\x82\x86\x84\x41\x01a"), true))) // GET http://a/
+		require.Contains(t, c2.received(), all[0].get("Date"))
 		d.pass(70 * time.Millisecond)
 	}
 }

@@ -46,10 +46,8 @@ func (o *Opening) Append(to []byte, status int, sized bool) []byte {
 	return append(to, line...)
 }
 
-// Date returns the present time in TimeFormat.
-func (o *Opening) Date() []byte {
-	return o.line[len(o.line)-len(lengthName)-len(TimeFormat):][:len(TimeFormat)]
-}
+// Date returns the field, after the end of the line before.
+func (o *Opening) Date() []byte { return o.line[len(lines[good]) : len(o.line)-len(lengthName)] }
 
 // StatusLine returns the first line of a response, without its end.
 func StatusLine(status int) string { return lines[status-minStatus] }
