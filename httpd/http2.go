@@ -37,7 +37,7 @@ type http2Conn struct {
 	theirs  http2.Peer    // the settings of the client
 	streams []*stream     // that are not over, in the order of their numbers
 	last    uint32        // the highest number of a request
-	inflow  http2.Inflow  // octets of DATA of all streams that the client may send
+	inflow  http2.Inflow  // bytes of DATA of all streams that the client may send
 	outflow http2.Outflow // likewise the server
 	data    incoming
 	taken   int // of DATA and field blocks, in this turn
@@ -79,11 +79,11 @@ const (
 // The bounds of a connection. Without Server.MaxStreams it has mostStreams.
 const (
 	mostStreams  = 128
-	connWindow   = 1 << 20  // octets of DATA on their way to all streams
+	connWindow   = 1 << 20  // bytes of DATA on their way to all streams
 	widestWindow = 1 << 20  // to a stream whose handler reads everything. At first it is http2.DefaultWindow
 	fullOut      = 64 << 10 // bytes in out: no DATA is added, and no frame is read
 	framesATurn  = 128      // that are read
-	dataATurn    = 64 << 10 // octets of DATA, and of field blocks, of which each may stand for a field: other tasks come first
+	dataATurn    = 64 << 10 // bytes of DATA and of field blocks, since a byte of a block may stand for a whole field
 	fillsATurn   = 4        // of out
 )
 
@@ -91,8 +91,8 @@ const (
 type incoming struct {
 	h       http2.Header
 	to      *stream // nil: it is thrown away
-	left    int     // octets of content
-	padding int     // octets after them
+	left    int     // bytes of content
+	padding int     // bytes after them
 }
 
 // headerBlock is a field block that is not complete. Nothing but CONTINUATION may come (RFC 9113 6.10).
@@ -254,13 +254,8 @@ func (x *http2Conn) next(t *act.Task) error {
 	case http2.Continuation:
 		return x.fragment(t, h, p)
 	}
-	return cmp.Or(x.frame(h, p), asError(bad))
-}
-
-// asError is the error, or nil.
-func asError(bad *http2.Error) error {
-	if bad == nil {
-		return nil
+	if err := x.frame(h, p); err != nil || bad == nil {
+		return err
 	}
 	return bad
 }

@@ -41,7 +41,7 @@ func (x *http2Conn) watch(t *act.Task) (again bool) {
 	held, bad := 0, (*syntax.Refusal)(nil)
 	if !x.midway() {
 		x.begun = 0
-	} else if held, x.begun = x.conn.Buffered()+x.decoder.Held(), max(1, cmp.Or(x.begun, now)); due(x.begun + x.headTime()) {
+	} else if held, x.begun = x.conn.Buffered()+x.decoder.Held(), max(1, cmp.Or(x.begun, now)); due(x.begun + x.server.headTime()) {
 		x.cache.counts.floods[ofSlow]++
 		bad = errSlowHead
 	}
@@ -61,7 +61,7 @@ func (x *http2Conn) watch(t *act.Task) (again bool) {
 	case x.phase == warning && due(x.since+warningTime):
 		x.goAway(http2.NoError, "")
 		return true
-	case len(x.streams) == 0 && (x.phase == gone || x.eof || due(x.idle+x.idleTime())):
+	case len(x.streams) == 0 && (x.phase == gone || x.eof || due(x.idle+x.server.idleTime())):
 		x.goAway(http2.NoError, "")
 		x.phase = ending
 		return true
@@ -86,13 +86,6 @@ func (x *http2Conn) midway() bool {
 		return false
 	}
 	return x.phase == opening || x.block.h.Stream != 0 || x.data.left+x.data.padding == 0 && x.conn.Buffered() > 0
-}
-
-func (x *http2Conn) headTime() time.Duration {
-	return timeout.Or(x.server.Timeouts.Head, 10*time.Second)
-}
-func (x *http2Conn) idleTime() time.Duration {
-	return timeout.Or(x.server.Timeouts.Idle, 75*time.Second)
 }
 
 // silence is how long a client may be silent that has a request, until it is asked whether it is there.
@@ -258,11 +251,12 @@ func (x *session) Check() error {
 	return nil
 }
 
-// Check returns an error if octets of DATA are neither in a window nor held nor thrown away. It is for tests.
+// Check returns an error if bytes of DATA are neither in a window nor held nor thrown away. It is for worlds, and for builds with
+// the race detector.
 func (x *http2Conn) Check() error {
 	err := x.inflow.Check()
 	if n := x.data.left + x.data.padding; err == nil && n != int(x.inflow.Held()) {
-		err = fmt.Errorf("httpd: %d octets of DATA are held, of which %d are there", x.inflow.Held(), n)
+		err = fmt.Errorf("httpd: %d bytes of DATA are held, of which %d are there", x.inflow.Held(), n)
 	}
 	for _, s := range x.streams {
 		n := len(s.body) - s.from
@@ -270,7 +264,7 @@ func (x *http2Conn) Check() error {
 			n += x.data.left + x.data.padding
 		}
 		if err = cmp.Or(err, s.inflow.Check()); err == nil && s.lost == nil && n != int(s.inflow.Held()) {
-			err = fmt.Errorf("httpd: %d octets of DATA are held for stream %d, of which %d are there", s.inflow.Held(), s.id, n)
+			err = fmt.Errorf("httpd: %d bytes of DATA are held for stream %d, of which %d are there", s.inflow.Held(), s.id, n)
 		}
 	}
 	return err
@@ -282,9 +276,9 @@ func (x *http2Conn) Describe(d *act.Description) {
 	case x.phase == ending:
 		x.timed(d, "the client to take the last response", x.pace.cut())
 	case x.begun != 0:
-		x.timed(d, "the rest of a frame", x.begun+x.headTime())
+		x.timed(d, "the rest of a frame", x.begun+x.server.headTime())
 	case n == 0:
-		x.timed(d, "the next request", x.idle+x.idleTime())
+		x.timed(d, "the next request", x.idle+x.server.idleTime())
 	default:
 		d.WaitsFor("its streams: " + strconv.Itoa(n))
 	}

@@ -132,7 +132,7 @@ func (x *http2Conn) beginData(h http2.Header, p []byte) error {
 	return nil
 }
 
-// thrown notes that n octets of DATA were thrown away. They count for the window of the stream that they came on, too.
+// thrown notes that n bytes of DATA were thrown away. They count for the window of the stream that they came on, too.
 func (x *http2Conn) thrown(n int) {
 	x.inflow.Take(uint32(n))
 	if s := x.data.to; s != nil {
@@ -178,7 +178,7 @@ func (x *http2Conn) endData() error {
 	return nil
 }
 
-// credit gives back the window for octets that were taken.
+// credit gives back the window for bytes that were taken.
 func (x *http2Conn) credit() {
 	if n := x.inflow.Give(); n > 0 {
 		x.out = http2.AppendWindowUpdate(x.buffer(), 0, n)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd/internal/http1"
+	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/listener"
 )
 
@@ -118,3 +119,6 @@ func (v *Server) heads() http1.Limits {
 }
 
 func (v *Server) tooLarge(body int64) bool { return v.MaxBody > 0 && body > v.MaxBody }
+
+func (v *Server) headTime() time.Duration { return timeout.Or(v.Timeouts.Head, 10*time.Second) }
+func (v *Server) idleTime() time.Duration { return timeout.Or(v.Timeouts.Idle, 75*time.Second) }

@@ -249,9 +249,9 @@ func (x *session) skip() {
 // patience returns how long the client may take with the awaited input.
 func (x *session) patience() time.Duration {
 	if x.phase == resting {
-		return timeout.Or(x.server.Timeouts.Idle, 75*time.Second)
+		return x.server.idleTime()
 	}
-	return timeout.Or(x.server.Timeouts.Head, 10*time.Second)
+	return x.server.headTime()
 }
 
 // IdleSince tells a service at MaxConns since when nothing is lost by closing the connection: between two requests, when

@@ -31,7 +31,7 @@ type peer struct {
 	encoder  *hpack.Encoder
 	encoded  strings.Builder
 	decoder  *hpack.Decoder
-	window   int // octets of DATA that the client may send
+	window   int // bytes of DATA that the client may send
 	grants       // likewise the server
 	initial  int // of the windows of new streams
 	size     int // of these windows, when everything is given back
@@ -49,7 +49,7 @@ type peer struct {
 
 // grants is a window that a client gives to the server.
 type grants struct {
-	room int           // octets that the server may send
+	room int           // bytes that the server may send
 	owed int           // that the client has not given back
 	due  time.Duration // when it does
 }
@@ -335,7 +335,7 @@ func (p *peer) cancel(s *stream) {
 	p.say(word(ofReset, s.number, 8))
 }
 
-// owe notes that n octets are to be given back.
+// owe notes that n bytes are to be given back.
 func (g *grants) owe(p *peer, n int) {
 	if g.owed == 0 {
 		g.due = p.w.Now() + party.Below(p.Rand(), p.late+1)
@@ -343,7 +343,7 @@ func (g *grants) owe(p *peer, n int) {
 	g.owed += n
 }
 
-// grant gives octets back.
+// grant gives bytes back.
 func (p *peer) grant(id uint32, g *grants) {
 	n := g.owed
 	g.owed, g.room = 0, g.room+n
@@ -393,7 +393,7 @@ func (p *peer) readAll() error {
 		}
 	}
 	if missing := serverWindow - p.window; missing < 0 || 2*missing >= serverWindow {
-		return fmt.Errorf("of a window of %d octets %d were not given back", serverWindow, missing)
+		return fmt.Errorf("of a window of %d bytes %d were not given back", serverWindow, missing)
 	}
 	return nil
 }
@@ -517,7 +517,7 @@ func (p *peer) content(s *stream, f frame) error {
 	s.room, p.room = s.room-n, p.room-n
 	switch {
 	case s.room < 0 && n > 0, p.room < 0:
-		return p.wrong(q, "%d octets, with windows that are short of %d and %d", n, s.room, p.room)
+		return p.wrong(q, "%d bytes, with windows that are short of %d and %d", n, s.room, p.room)
 	case f.flags&^endStream != 0:
 		return p.wrong(q, "DATA with flags %#x", f.flags)
 	case n > 0:

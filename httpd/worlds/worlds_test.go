@@ -52,7 +52,7 @@ const (
 // clients still know what they may read.
 func TestWorldHTTP(t *testing.T) { worlds(t, false, action) }
 
-// TestWorldHTTP2 is TestWorldHTTP over HTTP/2. No octet of a window is lost, and streams of an urgency take turns.
+// TestWorldHTTP2 is TestWorldHTTP over HTTP/2. No byte of a window is lost, and streams of an urgency take turns.
 func TestWorldHTTP2(t *testing.T) { worlds(t, true, action) }
 
 // TestWorldHandlers runs them against handlers of net/http. Without resets, no call of a handler may fail whose client is there.
