@@ -82,3 +82,21 @@ func (o *outcome) over(l *servertest.Stepped) act.Directive {
 	l.Until("the end of a task", func() bool { return o.directive.Finished() })
 	return o.directive
 }
+
+// echo sends back what it receives, and ends as its peer does.
+func echo(c *listener.Conn) act.Func {
+	return func(t *act.Task) act.Directive {
+		in, err := c.Peek(1)
+		if err != nil {
+			d := listener.Next(t, err)
+			if d.Finished() {
+				_ = c.Close()
+				return act.Done
+			}
+			return d
+		}
+		n, err := c.Write(in)
+		c.Discard(n)
+		return listener.Next(t, err)
+	}
+}

@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"net"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,8 @@ import (
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -109,5 +112,19 @@ func setUpAgain(t *testing.T, cfg act.Config) {
 				require.NoError(t, w.Group.Close())
 			}
 		})
+	}
+}
+
+// A kind is a service by the name of its socket's kind.
+type kind struct {
+	name string
+	*service.Listener
+}
+
+// both is a service of each kind with the handler.
+func both(t *testing.T, handler func(*listener.Conn) act.Action) []kind {
+	return []kind{
+		{"tcp", &service.Listener{Address: loopback, Handler: handler}},
+		{"unix", &service.Listener{Address: "unix:" + filepath.Join(servertest.ShortDir(t), "s"), Handler: handler}},
 	}
 }
