@@ -33,6 +33,7 @@ func TestEachProgramRuns(t *testing.T) {
 		{"publish", "-pairs 2 -subscribers 5 -messages 3 -bursts 10", 0, "control/one"},
 		{"queue", "-pairs 1 -scale 0.001 -workers 10 -rate 200 -rows drain", 0, "river"},
 		{"replace", "-n 1 -every 100ms -resting 4 -rtt 1ms -systems daimon,nginx,haproxy", 0, "haproxy"},
+		{"shared", "-test.benchtime 100x -count 1", 0, "owner"},
 		{"tls", "-pairs 1 -conns 10 -exchanges 200 -handshakes 30 -idle 50 -flood 100ms -rows http,resumed,idle,flood", 0, "daimon"},
 		{"websocket", "-pairs 1 -conns 10 -messages 300 -idle 50 -receivers 20 -broadcasts 2", 0, "gorilla"},
 	} {

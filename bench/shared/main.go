@@ -1,14 +1,17 @@
+// Command shared measures one operation on a map that two schedulers share, in several ways: the time between two operations of
+// both schedulers together, and the CPU time of one. See ../../docs/shared-state.md.
 package main
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
@@ -162,48 +165,54 @@ func (c *client) Act(t *act.Task) act.Directive {
 	return act.Yield
 }
 
-// BenchmarkShared measures one operation on a map that two schedulers share: the time between two of both schedulers
-// together, and the CPU time of one. See ../../docs/shared-state.md.
-func BenchmarkShared(b *testing.B) {
-	for _, row := range []struct {
-		name string
-		way  func() way
-	}{
-		{"none", none},
-		{"mutex", func() way { return locks(1) }},
-		{"sharded", func() way { return locks(64) }},
-		{"copies", copies},
-		{"owner", owner},
-		{"process", asked},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			w := row.way()
-			ctx, cancel := context.WithCancel(b.Context())
-			var running atomic.Int64
-			running.Store(2 * clients)
-			ended := func() { // a process would live on
-				if running.Add(-1) == 0 {
-					cancel()
-				}
-			}
-			setup := func(s *act.Scheduler) error {
-				if w.setup != nil {
-					if err := w.setup(s); err != nil {
-						return err
-					}
-				}
-				for i := range clients {
-					seed := uint64(s.Index()*clients + i)
-					n := (b.N + int(seed)) / (2 * clients)
-					s.Spawn(&client{way: w, left: n, rand: rand.New(rand.NewPCG(seed, 1)), ended: ended})
-				}
-				return nil
-			}
-			before := used()
-			require.NoError(b, act.Run(ctx, act.Config{Schedulers: 2}, setup))
-			b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op")
-		})
+func main() {
+	testing.Init() // for -test.benchtime
+	count := flag.Int("count", 3, "how often each way is measured")
+	flag.Parse()
+	for range *count {
+		for _, row := range []struct {
+			name string
+			way  func() way
+		}{
+			{"none", none},
+			{"mutex", func() way { return locks(1) }},
+			{"sharded", func() way { return locks(64) }},
+			{"copies", copies},
+			{"owner", owner},
+			{"process", asked},
+		} {
+			fmt.Printf("%-8s%s\n", row.name, testing.Benchmark(func(b *testing.B) { measure(b, row.way()) }))
+		}
 	}
+}
+
+func measure(b *testing.B, w way) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running atomic.Int64
+	running.Store(2 * clients)
+	ended := func() { // a process would live on
+		if running.Add(-1) == 0 {
+			cancel()
+		}
+	}
+	setup := func(s *act.Scheduler) error {
+		if w.setup != nil {
+			if err := w.setup(s); err != nil {
+				return err
+			}
+		}
+		for i := range clients {
+			seed := uint64(s.Index()*clients + i)
+			n := (b.N + int(seed)) / (2 * clients)
+			s.Spawn(&client{way: w, left: n, rand: rand.New(rand.NewPCG(seed, 1)), ended: ended})
+		}
+		return nil
+	}
+	before := used()
+	if err := act.Run(ctx, act.Config{Schedulers: 2}, setup); err != nil {
+		panic(err)
+	}
+	b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op")
 }
 
 // used returns the CPU time of this program, in ns.
