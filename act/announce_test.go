@@ -88,7 +88,7 @@ func TestANewTaskHasASecondForItsFirstWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, clock, _ := newVirtual(t, act.Config{})
-			clock.advance(5 * time.Second)
+			clock.Pass(5 * time.Second)
 			since := clock.Monotonic() - c.age
 			leave := time.Duration(-1)
 			s.Spawn(told{func(t *act.Task) act.Directive {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -39,7 +40,7 @@ func TestBroadcastsComeInOneOrderEverywhere(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	var posts, posted atomic.Int32
-	inTime(t, func() {
+	servertest.InTime(t, func() {
 		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error {
 			s.Internals().KeepRunning(1)
 			if s.Index() > 0 {
@@ -90,7 +91,7 @@ func TestABroadcastIsForAllOrNone(t *testing.T) {
 	}
 	require.Equal(t, "pab", h.String())
 	require.NoError(t, b.Close())
-	inTime(t, func() { require.ErrorIs(t, g.Broadcast(func(*act.Scheduler) { h.WriteString("!") }), act.ErrClosed) })
+	servertest.InTime(t, func() { require.ErrorIs(t, g.Broadcast(func(*act.Scheduler) { h.WriteString("!") }), act.ErrClosed) })
 	_, err = a.Step(10)
 	require.NoError(t, err)
 	require.True(t, a.Finished())

@@ -12,7 +12,7 @@ import (
 
 func TestAConfigThatIsWrongPanics(t *testing.T) {
 	past := &clock{}
-	past.advance(-time.Second)
+	past.Pass(-time.Second)
 	bounds := "act: a Config with a negative bound: "
 	for says, cfg := range map[string]act.Config{
 		bounds + "-1 Schedulers, 0 TurnsPerPass, 0 Inbox, 0 Offloads": {Schedulers: -1},

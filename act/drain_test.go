@@ -156,7 +156,7 @@ func TestACensusIsTakenInSteps(t *testing.T) {
 	s.Spawn(act.Func(func(*act.Task) act.Directive {
 		now := asked()
 		longest, before = max(longest, now-before), now
-		clock.advance(time.Millisecond)
+		clock.Pass(time.Millisecond)
 		return act.Yield
 	}))
 	s.Shutdown(shutdown.Policy{Time: 1900 * time.Millisecond})
@@ -189,13 +189,13 @@ func TestAGroupSaysOneLineForAll(t *testing.T) {
 			for range 5 {
 				_, err := g.Schedulers()[i].Step(100)
 				require.NoError(t, err)
-				clock.advance(1)
+				clock.Pass(1)
 			}
 		}
 	}
 	g.Shutdown(shutdown.Policy{Time: time.Minute})
 	step(0, 1, 2)
-	clock.advance(time.Second)
+	clock.Pass(time.Second)
 	step(0, 1)
 	require.Empty(t, said, "one is missing")
 	step(2)
@@ -208,10 +208,10 @@ func TestAGroupSaysOneLineForAll(t *testing.T) {
 	require.Equal(t, "peer 19 on 2", said[0].Cut.Left[11].Peer)
 
 	// One that is held up for a while.
-	clock.advance(time.Second)
+	clock.Pass(time.Second)
 	step(0, 2)
 	require.Len(t, said, 1)
-	clock.advance(time.Second)
+	clock.Pass(time.Second)
 	step(2, 0)
 	require.Len(t, said, 2, "one line, without it")
 	require.Equal(t, []int{1}, said[1].Silent)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 // full returns a scheduler whose executor has no place left until release is closed.
@@ -63,7 +64,7 @@ func TestACallIsMadeByTheExecutorItNames(t *testing.T) {
 		close(release)
 		return act.Done
 	}))
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, s.Run()) })
 	require.Equal(t, "BCA", h.String())
 }
 

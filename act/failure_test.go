@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -207,7 +208,7 @@ func TestAWakeAtTurnEndCountsForTheWait(t *testing.T) {
 		s.Internals().AtTurnEnd(turnEnd(t.Waker().Wake))
 		return play(t)
 	}))
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, s.Run()) })
 	require.Equal(t, "AAA", h.String())
 }
 

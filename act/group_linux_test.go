@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/internal/thread"
 )
@@ -62,7 +63,7 @@ func follower() {
 	must(act.Run(context.Background(), act.Config{Schedulers: runtime.GOMAXPROCS(0)}))
 	var one unix.CPUSet
 	one.Set(thread.CPUs()[0])
-	for end := time.Now().Add(hang); runtime.GOMAXPROCS(0) > 1; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(servertest.Timeout); runtime.GOMAXPROCS(0) > 1; time.Sleep(time.Millisecond) {
 		narrow(&one)
 		if time.Now().After(end) {
 			panic("GOMAXPROCS stays as it was")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/facts"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
@@ -180,7 +181,7 @@ func TestWorkThatIsSentBackWhileAllInboxesAreLookedAtIsNotForgotten(t *testing.T
 		}
 	}
 	send(g.Schedulers()[0])
-	inTime(t, func() { require.NoError(t, g.Run(t.Context())) })
+	servertest.InTime(t, func() { require.NoError(t, g.Run(t.Context())) })
 	require.Equal(t, sent.Load(), run.Load())
 	require.Zero(t, left, "ended early")
 }
@@ -190,7 +191,7 @@ func TestWorkThatIsSentBackWhileAllInboxesAreLookedAtIsNotForgotten(t *testing.T
 func TestManySchedulersThatNeverSleepFindOutThatNothingIsLeft(t *testing.T) {
 	g, _ := newGroup(t, act.Config{Schedulers: 64,
 		Idle: func(_ *act.Scheduler, i facts.Idler) facts.Idler { return sleepless{i} }})
-	inTime(t, func() {
+	servertest.InTime(t, func() {
 		require.NoError(t, g.Run(t.Context(), func(s *act.Scheduler) error { s.Spawn(yields(s.Index())); return nil }))
 	})
 }
@@ -308,7 +309,7 @@ func TestAGoexitEndsTheGroupWithAnErrorInsteadOfAHang(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			timer = act.Timer{}
 			g, _ := newGroup(t, act.Config{Schedulers: 3, Shutdown: shutdown.Policy{Turns: 5, Drop: true}})
-			inTime(t, func() {
+			servertest.InTime(t, func() {
 				err := g.Run(t.Context(), func(s *act.Scheduler) error {
 					s.Spawn(act.Func(forever))
 					if s.Index() == 1 {
@@ -344,7 +345,7 @@ func TestWhatBreaksDownOneSchedulerEndsTheOthersInAnOrderlyWay(t *testing.T) {
 				return i
 			}})
 			var heard [3]shutdown.Order
-			inTime(t, func() {
+			servertest.InTime(t, func() {
 				err := g.Run(t.Context(), func(s *act.Scheduler) error {
 					s.Spawn(told{func(t *act.Task) act.Directive {
 						if t.Order() != nil {
@@ -443,7 +444,7 @@ func TestRunMakesCollectionsOfASmallHeapRarer(t *testing.T) {
 func TestASchedulerThatStopsInAPassKeepsNoOther(t *testing.T) {
 	g := act.NewGroup(act.Config{Schedulers: 2})
 	defer func() { require.ErrorContains(t, g.Close(), "dropped") }()
-	inTime(t, func() {
+	servertest.InTime(t, func() {
 		require.Error(t, g.Run(t.Context(), func(s *act.Scheduler) error {
 			if s.Index() > 0 {
 				return nil

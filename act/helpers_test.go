@@ -2,16 +2,15 @@ package act_test
 
 import (
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -139,12 +138,7 @@ func newVirtual(t testing.TB, cfg act.Config) (*act.Scheduler, *clock, *observer
 	return s, c, logs
 }
 
-// clock is a Clock that a test moves.
-type clock struct{ now atomic.Int64 }
-
-func (c *clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
-func (c *clock) Wall() time.Time          { return time.Unix(0, c.now.Load()) }
-func (c *clock) advance(d time.Duration)  { c.now.Add(int64(d)) }
+type clock = servertest.Clock
 
 // dreamer is an Idler that sleeps on a clock: the time passes at once. It panics when asked to sleep
 // for ever, since nothing could interrupt it.
@@ -163,7 +157,7 @@ func (d *dreamer) Idle(atMost time.Duration) {
 	case d.insomniac:
 		panic("asleep while something is due")
 	default:
-		d.clock.advance(atMost)
+		d.clock.Pass(atMost)
 	}
 }
 
@@ -184,22 +178,4 @@ func messages(logs *observer.ObservedLogs) (all []string) {
 		all = append(all, e.Message)
 	}
 	return all
-}
-
-// hang is a time that only a hang takes.
-const hang = 2 * time.Minute
-
-// inTime fails the test if f hangs.
-func inTime(t *testing.T, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-	case <-time.After(hang):
-		require.FailNow(t, "hangs")
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -177,7 +178,7 @@ func TestAfterCloseAnAbandonedActionIsClosedByTheGoroutineOfItsFunction(t *testi
 	}
 	go close(release) // some return before Close, some meanwhile, some later
 	require.Equal(t, n, requireCut(t, s.Close()).Tasks)
-	require.Eventually(t, func() bool { return closed.Load() == 2*n }, hang, time.Millisecond)
+	require.Eventually(t, func() bool { return closed.Load() == 2*n }, servertest.Timeout, time.Millisecond)
 }
 
 func TestACallEndsAsItsFunctionDoes(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -320,7 +321,7 @@ func TestStopIsRepeatedOnlyWhenSomethingGotStricter(t *testing.T) {
 	} {
 		o := numbered{i, c.policy}
 		before := heard
-		clock.advance(time.Millisecond)
+		clock.Pass(time.Millisecond)
 		s.Shutdown(o)
 		_, err := s.Step(1)
 		require.NoError(t, err)
@@ -340,21 +341,6 @@ type numbered struct {
 }
 
 func (o numbered) Policy() shutdown.Policy { return o.policy }
-
-func TestASecondOrderDoesNotGiveBackTurnsThatAreSpent(t *testing.T) {
-	s, _ := newScheduler(t, act.Config{})
-	turns := 0
-	s.Spawn(act.Func(func(*act.Task) act.Directive {
-		switch turns++; turns {
-		case 4:
-			s.Shutdown(shutdown.Policy{Turns: 5}) // 1 is left of the first
-		}
-		return act.Yield
-	}))
-	s.Shutdown(shutdown.Policy{Turns: 6})
-	requireCut(t, s.Run())
-	require.Equal(t, 6, turns, "fewer turns by name, but more than what is left")
-}
 
 // upgrade is an application's own order.
 type upgrade struct {
@@ -394,7 +380,7 @@ func TestAnOrderMayComeFromAnywhere(t *testing.T) {
 			s.Spawn(act.Func(forever))
 			s.Spawn(act.Func(idle))
 			give(s)
-			inTime(t, func() {
+			servertest.InTime(t, func() {
 				cut := requireCut(t, s.Run())
 				require.Equal(t, halt, cut.Order)
 				require.True(t, cut.Dropped)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 func TestAFullInboxMakesAPlainGoroutineWaitForRoom(t *testing.T) {
@@ -20,7 +21,7 @@ func TestAFullInboxMakesAPlainGoroutineWaitForRoom(t *testing.T) {
 	go func() { posted <- s.Post(func(*act.Scheduler) { order = append(order, room) }) }()
 	_, err := s.Step(1) // makes room, if it waits by now
 	require.NoError(t, err)
-	inTime(t, func() { require.NoError(t, <-posted) })
+	servertest.InTime(t, func() { require.NoError(t, <-posted) })
 	require.NoError(t, s.Run())
 	require.Equal(t, []int{0, 1, 2, 3, 4}, order)
 }
@@ -38,8 +39,8 @@ func TestAFullInboxRefusesTheThreadsOfSchedulers(t *testing.T) {
 		siblings = append(siblings, a.Post(nothing), a.Post(nothing), a.Post(nothing))
 		return act.Done
 	}))
-	inTime(t, func() { require.NoError(t, a.Run()) })
-	inTime(t, func() { require.NoError(t, b.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, a.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, b.Run()) })
 	for _, errs := range [][]error{own, siblings} {
 		require.Equal(t, []error{nil, nil}, errs[:2])
 		require.Implements(t, (*act.Blocked)(nil), errs[2])
@@ -131,14 +132,14 @@ func TestAClosedInboxRefuses(t *testing.T) {
 	waited := make(chan error)
 	go func() { waited <- s.Post(func(*act.Scheduler) {}) }()
 	require.NoError(t, s.Close())
-	inTime(t, func() { require.ErrorIs(t, <-waited, act.ErrClosed, "a goroutine that waits for room") })
+	servertest.InTime(t, func() { require.ErrorIs(t, <-waited, act.ErrClosed, "a goroutine that waits for room") })
 	require.ErrorIs(t, s.Post(func(*act.Scheduler) {}), act.ErrClosed)
 }
 
 // What is to be done while posts wait is due now: an embedding loop must not sleep.
 func TestPendingPostsAreDue(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
-	c.advance(time.Minute)
+	c.Pass(time.Minute)
 	ran := 0
 	for range act.PostsAPass + 1 {
 		s.Post(func(*act.Scheduler) { ran++ })
@@ -273,7 +274,7 @@ func (p *postman) Monotonic() time.Duration {
 
 func (p *postman) Idle(atMost time.Duration) {
 	if atMost > 0 && !p.interrupted {
-		p.advance(atMost)
+		p.Pass(atMost)
 	}
 	p.interrupted = false
 }

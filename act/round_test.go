@@ -221,7 +221,7 @@ func TestAPassTakesInForAMillisecond(t *testing.T) {
 	var c *clock
 	function := func(letter string) {
 		h.WriteString(letter)
-		c.advance(300 * time.Microsecond)
+		c.Pass(300 * time.Microsecond)
 	}
 	posts := func(s *act.Scheduler, again bool) {
 		for range 6 {
@@ -265,7 +265,7 @@ func TestAPassTakesInForAMillisecond(t *testing.T) {
 			_, err := s.Step(1)
 			require.NoError(t, err)
 			for range 6 {
-				require.NoError(t, s.Post(func(*act.Scheduler) { h.WriteString("p"); c.advance(time.Second) }))
+				require.NoError(t, s.Post(func(*act.Scheduler) { h.WriteString("p"); c.Pass(time.Second) }))
 			}
 		}, "||pppp|p|p"},
 		{"each kind, without an end", func(s *act.Scheduler) { timers(s, true); posts(s, true) }, "|pppp|tttt|pppp"},

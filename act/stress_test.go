@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/shutdown"
 )
@@ -28,11 +29,11 @@ func TestRandomProgramsAlwaysEndAndAccountForAll(t *testing.T) {
 	for range tier.Choose(10, 30, 1000) {
 		w := newGroupRun(r)
 		for range 1 + r.IntN(4) {
-			inTime(t, func() { w.run(t) })
+			servertest.InTime(t, func() { w.run(t) })
 		}
-		inTime(t, func() { w.end(t) })
+		servertest.InTime(t, func() { w.end(t) })
 	}
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 }, hang, time.Millisecond)
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines+1 }, servertest.Timeout, time.Millisecond)
 }
 
 // groupRun is one Group and what has happened on it.
@@ -95,7 +96,7 @@ func (w *groupRun) end(t *testing.T) {
 	require.True(t, err == nil || errors.As(err, &cut), "%v", err)
 	require.Equal(t, w.spawned.Load(), w.ended.Load(), "each task has one end")
 	require.Eventually(t, func() bool { return w.away.Load() == 0 && w.closed.Load() == w.spawned.Load() },
-		hang, 100*time.Microsecond, "each action is closed once: %v of %v", &w.closed, &w.spawned)
+		servertest.Timeout, 100*time.Microsecond, "each action is closed once: %v of %v", &w.closed, &w.spawned)
 }
 
 func (w *groupRun) fork() *rand.Rand { return rand.New(rand.NewPCG(w.r.Uint64(), w.r.Uint64())) }

@@ -77,10 +77,10 @@ func TestWakeAfterReadsTheClockAfresh(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, c, _ := newVirtual(t, act.Config{})
-			c.advance(start)
+			c.Pass(start)
 			var tm act.Timer
 			s.Spawn(act.Func(func(task *act.Task) act.Directive {
-				c.advance(stale)
+				c.Pass(stale)
 				require.Equal(t, start, s.Now(), "stands still during a turn")
 				task.WakeAfter(&tm, row.delay)
 				require.Equal(t, row.want, tm.When())
@@ -96,7 +96,7 @@ func TestADeadlineInThePastIsDueInTheNextPass(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{TurnsPerPass: 2, Trace: &act.Trace{
 		Pass: func(*act.Scheduler) { h.WriteString("|") },
 	}})
-	c.advance(time.Second)
+	c.Pass(time.Second)
 	s.Spawn(h.sleeper("A", time.Millisecond))
 	s.Spawn(h.script("B", 4, act.Yield))
 	require.NoError(t, s.Run())
@@ -105,7 +105,7 @@ func TestADeadlineInThePastIsDueInTheNextPass(t *testing.T) {
 
 func TestLateTimersKeepTheirDeadlinesAndTheirOrder(t *testing.T) {
 	s, c, _ := newVirtual(t, act.Config{})
-	c.advance(time.Second)
+	c.Pass(time.Second)
 	s.Internals().KeepRunning(1)
 	_, err := s.Step(1) // reads the clock
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestNowIsFreshAfterASleep(t *testing.T) {
 	var waker act.Waker
 	s.Internals().SetIdler(idlerOf(func(atMost time.Duration) {
 		if atMost != 0 {
-			c.advance(time.Hour)
+			c.Pass(time.Hour)
 			waker.Wake()
 		}
 	}))
@@ -168,7 +168,7 @@ func TestAPassFiresAtMost1024Timers(t *testing.T) {
 			}
 		}))
 	}
-	c.advance(10)
+	c.Pass(10)
 	s.Internals().KeepRunning(1)
 	require.NoError(t, s.Run())
 	require.Equal(t, []int{0, act.TimersAPass, 2 * act.TimersAPass}, passes)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -274,7 +275,7 @@ func TestAWakeIsNeverLostBetweenTheLookAndTheWait(t *testing.T) {
 			}
 		}()
 	}
-	inTime(t, func() { require.NoError(t, s.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, s.Run()) })
 	require.EqualValues(t, wakers*each, taken)
 }
 

@@ -301,37 +301,6 @@ func ExampleDial() {
 	// <nil>
 }
 
-// Two coroutines of one task: one writes questions, the other reads answers. The task goes on when both have ended.
-func Example_twoCoroutines() {
-	talk := func(c *coro.Conn) error {
-		return c.Co().Do(act.All(
-			coro.New(func(co *coro.Co) error {
-				for i := range 3 {
-					if _, err := fmt.Fprintf(c, "question %d\n", i); err != nil {
-						return err
-					}
-					if err := co.Sleep(time.Millisecond); err != nil {
-						return err
-					}
-				}
-				return c.CloseWrite()
-			}),
-			coro.New(func(*coro.Co) error {
-				answers := bufio.NewScanner(c)
-				for answers.Scan() {
-					fmt.Println("answer to", answers.Text())
-				}
-				return answers.Err()
-			}),
-		))
-	}
-	visit(talk, func(client net.Conn) { _, _ = io.Copy(client, client) })
-	// Output:
-	// answer to question 0
-	// answer to question 1
-	// answer to question 2
-}
-
 // Under returns the listener.Conn, with methods that a net.Conn does not have, such as SendFile.
 func ExampleCo_Unblock() {
 	file, err := os.CreateTemp("", "example")

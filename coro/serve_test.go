@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,26 +61,6 @@ func TestHowAServedConnectionEnds(t *testing.T) {
 			require.Equal(t, []string{row.logged, row.logged}, v.failures())
 			require.Contains(t, v.Logs.FilterMessage("a task failed").All()[0].ContextMap()["task"], "TestHowAServedConnectionEnds",
 				"the body is named, and not what Serve makes of it")
-		})
-	}
-}
-
-func TestADropResetsConnections(t *testing.T) {
-	for name, body := range map[string]func(*coro.Conn) error{
-		"in a Read":        func(c *coro.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
-		"that will not go": func(c *coro.Conn) error { _ = c.Co().Sleep(time.Hour); return yielding(c.Co()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			begun := make(chan bool, 1)
-			v := serve(t, func(c *coro.Conn) error { begun <- true; return body(c) })
-			c := v.dial()
-			servertest.Receive(t, begun)
-			v.Group.Shutdown(servertest.Cut)
-			require.ErrorContains(t, v.End(), "TestADropResetsConnections")
-			_, err := io.ReadAll(c)
-			require.ErrorIs(t, err, syscall.ECONNRESET)
-			require.Zero(t, v.socket.Conns())
-			require.Empty(t, v.failures())
 		})
 	}
 }

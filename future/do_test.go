@@ -97,12 +97,6 @@ func TestDoDroppedDuringAnOffloadFailsAtOnce(t *testing.T) {
 	<-ended
 }
 
-// handClock is a clock that the test moves.
-type handClock struct{ now time.Duration }
-
-func (c *handClock) Monotonic() time.Duration { return c.now }
-func (c *handClock) Wall() time.Time          { return time.Unix(0, int64(c.now)) }
-
 func TestWithin(t *testing.T) {
 	const never = time.Duration(math.MaxInt64)
 	for _, row := range []struct {
@@ -123,7 +117,8 @@ func TestWithin(t *testing.T) {
 		{"all the time there is", never, 50, false, "7"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := &handClock{now: 1000}
+			c := &servertest.Clock{}
+			c.Pass(1000)
 			s := act.New(act.Config{Clock: c, Logger: zap.NewNop()})
 			f := future.New[int](s)
 			resolve := func() {
@@ -138,7 +133,6 @@ func TestWithin(t *testing.T) {
 			}
 			g := f.Within(row.d)
 			for at := time.Duration(0); at <= 60; at++ {
-				c.now = 1000 + at
 				if at == row.resolved {
 					resolve()
 				}
@@ -146,6 +140,7 @@ func TestWithin(t *testing.T) {
 				if at < row.d && at < row.resolved {
 					require.Equal(t, "pending", outcome(g), "never early: %d", at)
 				}
+				c.Pass(1)
 			}
 			require.Equal(t, row.want, outcome(g))
 			if _, err := g.Value(); err != nil && !row.fails {

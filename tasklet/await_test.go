@@ -9,6 +9,7 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -63,7 +64,7 @@ func TestAwait(t *testing.T) {
 			h := &history{}
 			r, logs := observed(act.Config{})
 			schedule(t, r, sync_, awaits(h, row.f))
-			inTime(t, func() { require.NoError(t, r.Run()) })
+			servertest.InTime(t, func() { require.NoError(t, r.Run()) })
 			require.Equal(t, row.want, h.take())
 			require.Equal(t, row.log, logs.Len())
 		})
@@ -104,7 +105,7 @@ func TestAwaitIsGivenUp(t *testing.T) {
 				return done
 			}
 			schedule(t, r, sync_, x, ender)
-			inTime(t, func() { require.Equal(t, name == "dropped", r.Run() != nil) })
+			servertest.InTime(t, func() { require.Equal(t, name == "dropped", r.Run() != nil) })
 			got := h.take()
 			require.ElementsMatch(t, []byte(row.want), []byte(got), got)
 		})
@@ -124,7 +125,7 @@ func TestAwaitThatIsCut(t *testing.T) {
 		return done
 	}})
 	var cut *shutdown.Cut
-	inTime(t, func() { cut = requireCut(t, r.Run()) })
+	servertest.InTime(t, func() { cut = requireCut(t, r.Run()) })
 	require.Equal(t, 2, cut.Tasks)
 	require.Equal(t, "a(a)a!", h.take())
 	require.NoError(t, r.Run())

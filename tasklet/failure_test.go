@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -53,7 +54,7 @@ func TestAPanicIsReportedOnceAndRunGoesOn(t *testing.T) {
 			h := &history{}
 			r, logs := observed(trace(h))
 			schedule(t, r, sync_, row.x, h.play("B", sync_, async, sync_))
-			inTime(t, func() { require.NoError(t, r.Run()) })
+			servertest.InTime(t, func() { require.NoError(t, r.Run()) })
 			require.Equal(t, []string{"T"}, failed(logs))
 			require.Equal(t, 1, logs.Len())
 			require.Equal(t, row.want, logs.All()[0].ContextMap()["error"])
@@ -78,9 +79,9 @@ func TestAPanicAfterRunIsReported(t *testing.T) {
 			<-in
 			r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt, Drop: drop}))
 		}()
-		inTime(t, func() { require.Equal(t, 1, requireCut(t, r.Run()).Offloads) })
+		servertest.InTime(t, func() { require.Equal(t, 1, requireCut(t, r.Run()).Offloads) })
 		close(out)
-		require.Eventually(t, func() bool { return logs.Len() == 1 }, patience, 1e6)
+		require.Eventually(t, func() bool { return logs.Len() == 1 }, servertest.Timeout, 1e6)
 		require.Equal(t, []string{"T"}, failed(logs))
 		require.NoError(t, r.Run())
 	}
@@ -97,7 +98,7 @@ func TestGoexitInSYNCEndsTheGoroutineOfRunAndNothingElse(t *testing.T) {
 	}()
 	<-over
 	require.Empty(t, h.take())
-	inTime(t, func() { require.NoError(t, r.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, "B", h.take())
 }
 
@@ -120,10 +121,10 @@ func TestAPanicInWithLeavesBothRunnersUsable(t *testing.T) {
 				h.note("c")
 				return done
 			}}, h.play("O", sync_))
-			inTime(t, func() { require.NoError(t, outer.Run()) })
+			servertest.InTime(t, func() { require.NoError(t, outer.Run()) })
 			require.Equal(t, "cOO", h.take())
 			require.Equal(t, []string{"with"}, failed(logs), "whose turn it was")
-			inTime(t, func() { require.NoError(t, inner.Run()) })
+			servertest.InTime(t, func() { require.NoError(t, inner.Run()) })
 			require.Equal(t, "I", h.take(), "bad is forgotten")
 		})
 	}

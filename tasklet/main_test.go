@@ -14,7 +14,6 @@ import (
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/facts"
-	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -27,9 +26,6 @@ const (
 	wait  = tasklet.Wait
 	done  = tasklet.Done
 )
-
-// patience bounds each wait for an event.
-const patience = servertest.Timeout
 
 // history records events in order. Any goroutine may use it.
 type history struct {
@@ -131,21 +127,6 @@ func schedule(t testing.TB, r *tasklet.Runner, d tasklet.Directive, all ...taskl
 
 // terms returns an order with these terms.
 func terms(p shutdown.Policy) shutdown.Order { return p }
-
-// inTime fails the test if f hangs.
-func inTime(t testing.TB, f func()) {
-	t.Helper()
-	end := make(chan struct{})
-	go func() {
-		defer close(end)
-		f()
-	}()
-	select {
-	case <-end:
-	case <-time.After(patience):
-		require.FailNow(t, "hangs")
-	}
-}
 
 // failed returns the names of the tasklets whose failure was reported.
 func failed(logs *observer.ObservedLogs) (names []string) {

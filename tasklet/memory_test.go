@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -91,7 +92,7 @@ func TestAResumptionIsNeverLost(t *testing.T) {
 		}
 	}()
 	schedule(t, r, sync_, x)
-	inTime(t, func() { require.NoError(t, r.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, r.Run()) })
 	require.EqualValues(t, tries+1, x.phases.Load())
 	require.Zero(t, x.twice.Load())
 }
@@ -133,12 +134,12 @@ func TestATaskletIsNeverInTwoPhases(t *testing.T) {
 			}
 		})
 	}
-	inTime(t, storm.Wait)
+	servertest.InTime(t, storm.Wait)
 	for i, r := range []*tasklet.Runner{first, second} {
 		require.NoError(t, r.Schedule(x, done))
 		require.NoError(t, holds[i].Resume(done))
 	}
-	inTime(t, runs.Wait)
+	servertest.InTime(t, runs.Wait)
 	require.Zero(t, x.twice.Load())
 	require.False(t, x.in.Load())
 }
@@ -164,13 +165,13 @@ func TestATaskletWaitsForItsPhaseUnderAnotherRunner(t *testing.T) {
 		require.ErrorIs(t, tasklet.With(other, x), tasklet.ErrInPhase)
 		stranger := tasklet.NewRunner(act.Config{})
 		require.ErrorIs(t, tasklet.With(stranger, x), tasklet.ErrInPhase)
-		inTime(t, func() { require.NoError(t, stranger.Run(), "x is no member") })
+		servertest.InTime(t, func() { require.NoError(t, stranger.Run(), "x is no member") })
 		ends.Go(func() { _ = other.Run() })
-		require.Eventually(t, func() bool { return other.Act() != nil }, patience, 1e6)
+		require.Eventually(t, func() bool { return other.Act() != nil }, servertest.Timeout, 1e6)
 		schedule(t, other, d, x)
 		schedule(t, other, sync_, tasklet.New(func(*tasklet.Runner) tasklet.Directive { h.note("B"); close(out); return done }))
 		require.NoError(t, hold.Resume(done))
-		inTime(t, ends.Wait)
+		servertest.InTime(t, ends.Wait)
 		require.Equal(t, "TBT", h.take())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -67,7 +68,7 @@ func TestATaskletThatIsScheduledWhenRunIsAboutToReturn(t *testing.T) {
 				}
 			})
 			var err error
-			inTime(t, func() { err = r.Run() })
+			servertest.InTime(t, func() { err = r.Run() })
 			if row.left == "" {
 				require.NoError(t, err)
 				require.Equal(t, "X", h.take())
@@ -99,7 +100,7 @@ func TestABoundInTimeDoesNotBeginAfresh(t *testing.T) {
 				r.Shutdown(order)
 			}
 			var err error
-			inTime(t, func() { err = r.Run() })
+			servertest.InTime(t, func() { err = r.Run() })
 			require.Equal(t, order, requireCut(t, err).Order, "as it was given")
 			require.Equal(t, 50*time.Millisecond, clock.now)
 			require.Positive(t, d.times)
@@ -176,7 +177,7 @@ func TestAStopThatPanicsFailsItsTasklet(t *testing.T) {
 		r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Unbounded}))
 		return done
 	}})
-	inTime(t, func() { require.NoError(t, r.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, []string{"anxious"}, failed(logs))
 	require.Equal(t, 1, h.count("!"))
 }

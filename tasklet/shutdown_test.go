@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -92,7 +93,7 @@ func TestABoundInTimeEndsWaitingTasklets(t *testing.T) {
 	schedule(t, r, sync_, waits())
 	r.Shutdown(terms(shutdown.Policy{Time: time.Second, Turns: 1}))
 	var cut *shutdown.Cut
-	inTime(t, func() { cut = requireCut(t, r.Run()) })
+	servertest.InTime(t, func() { cut = requireCut(t, r.Run()) })
 	require.Equal(t, sorted("W waiting "), sorted(names(cut)))
 	require.Equal(t, "(W)", h.take())
 	schedule(t, r, sync_, h.play("B"))
@@ -124,16 +125,16 @@ func TestAHaltedRunIsRunAgain(t *testing.T) {
 			schedule(t, r, sync_, x)
 			go func() { <-in; r.Shutdown(terms(shutdown.Policy{Kind: shutdown.Halt})) }()
 			var cut *shutdown.Cut
-			inTime(t, func() { cut = requireCut(t, r.Run()) })
+			servertest.InTime(t, func() { cut = requireCut(t, r.Run()) })
 			require.Equal(t, 2, cut.Tasks)
 			require.Equal(t, 1, cut.Offloads)
 			schedule(t, r, sync_, h.play("Q"))
 			close(out)
 			require.NoError(t, right.Resume(sync_))
 			if answer == wait {
-				require.Eventually(t, func() bool { return tasklet.With(r, x) == nil }, patience, time.Millisecond)
+				require.Eventually(t, func() bool { return tasklet.With(r, x) == nil }, servertest.Timeout, time.Millisecond)
 			}
-			inTime(t, func() { require.NoError(t, r.Run()) })
+			servertest.InTime(t, func() { require.NoError(t, r.Run()) })
 			got := h.take()
 			require.Equal(t, "QW", strings.ReplaceAll(got, "x", ""))
 			require.Equal(t, answer != done, len(got) == 3, got)

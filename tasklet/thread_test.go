@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/tasklet"
 )
 
@@ -32,7 +33,7 @@ func TestRunInsideAPhasePanics(t *testing.T) {
 		}))
 		return done
 	}))
-	inTime(t, func() { require.NoError(t, r.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, 3, phase)
 }
 

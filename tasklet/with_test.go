@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
 )
@@ -62,7 +63,7 @@ func TestRunWaitsForWithOnAnotherGoroutine(t *testing.T) {
 		}))
 	})
 	go func() { <-in; _ = hold.Resume(done) }()
-	inTime(t, func() { require.NoError(t, r.Run()) })
+	servertest.InTime(t, func() { require.NoError(t, r.Run()) })
 	require.Equal(t, "<S>", h.take())
 	with.Wait()
 }
