@@ -118,7 +118,6 @@ func TestWithin(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := &servertest.Clock{}
-			c.Pass(1000)
 			s := act.New(act.Config{Clock: c, Logger: zap.NewNop()})
 			f := future.New[int](s)
 			resolve := func() {
