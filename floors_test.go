@@ -74,7 +74,7 @@ const floors = `
 	                  context go.uber.org/zap net net/netip os os/signal syscall time
 
 	# 3: the leaves. net is for its addresses, its errors and the lookup of names; os for its errors and files
-	listener          act shutdown monitor internal/engine internal/budget internal/inbox internal/lane internal/race
+	listener          act shutdown monitor netpoll internal/engine internal/budget internal/inbox internal/lane internal/race
 	                  context encoding/binary go.uber.org/zap net net/netip os time unsafe
 
 	# what tests put a scheduler on; nothing else imports it

@@ -184,7 +184,7 @@ func (c *Connect) beginLookup(t *act.Task) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.lookup = &act.Call[[]net.Addr]{F: func() ([]net.Addr, error) {
 		defer cancel()
-		return lookUp(ctx, resolver, address)
+		return lookUp(ctx, resolver, "tcp", address)
 	}}
 	c.cancel, c.step = cancel, act.Child{Action: c.lookup}
 }
@@ -233,12 +233,12 @@ func (c *Connect) filter(t *act.Task) act.Directive {
 }
 
 // lookUp returns the addresses of a name and a port, in the order in which they are tried.
-func lookUp(ctx context.Context, resolver monitor.Resolver, address string) ([]net.Addr, error) {
+func lookUp(ctx context.Context, resolver monitor.Resolver, network, address string) ([]net.Addr, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+	port, err := net.DefaultResolver.LookupPort(ctx, network, service)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +251,12 @@ func lookUp(ctx context.Context, resolver monitor.Resolver, address string) ([]n
 	}
 	all := make([]net.Addr, 0, len(ips))
 	for _, ip := range inTurn(ips) {
-		all = append(all, net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port))))
+		at := netip.AddrPortFrom(ip, uint16(port))
+		if network == "udp" {
+			all = append(all, net.UDPAddrFromAddrPort(at))
+		} else {
+			all = append(all, net.TCPAddrFromAddrPort(at))
+		}
 	}
 	return all, nil
 }

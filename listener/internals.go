@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/netpoll"
 )
 
 // Internals is for the other packages of Daimon. It is not part of the API: its methods may change with every release.
@@ -45,4 +47,65 @@ func (i *internals) CloseWithin(linger time.Duration) error { return (*Conn)(i).
 func (i *internals) EndsInBand() bool {
 	_, is := As[interface{ EndsInBand() }]((*Conn)(i))
 	return is
+}
+
+// Internals is for the other packages of Daimon. It is not part of the API: its methods may change with every release.
+func (c *PacketConn) Internals() *packetInternals { return (*packetInternals)(c) }
+
+// packetInternals is a PacketConn with methods that a service calls.
+type packetInternals PacketConn
+
+// OpenPackets opens the socket of a service.
+func OpenPackets(s *act.Scheduler, o PacketOptions, at engine.PacketOptions) (*PacketConn, error) {
+	return openPackets(s, o, at)
+}
+
+// Socket returns the socket below; nil after Close.
+func (i *packetInternals) Socket() engine.PacketSocket { return i.socket }
+
+// Receive returns the packets that have come, as engine.PacketSocket.Receive does.
+func (i *packetInternals) Receive() ([]netpoll.Packet, error) {
+	if i.socket == nil {
+		return nil, net.ErrClosed
+	}
+	in, err := i.socket.Receive()
+	i.counts.Received += uint64(len(in))
+	return in, err
+}
+
+// Flush sends what is queued, as far as there is room, and returns how many packets are left.
+func (i *packetInternals) Flush() int {
+	(*PacketConn)(i).flush()
+	return len(i.queue)
+}
+
+// NewPeer returns the Peer that has sent in.
+func (i *packetInternals) NewPeer(in *netpoll.Packet) *Peer {
+	p := &Peer{conn: (*PacketConn)(i), addr: in.Peer, path: in.Path}
+	if !in.Local.IsMulticast() {
+		p.local = in.Local
+	}
+	return p
+}
+
+// Close sends what is queued, and closes the socket.
+func (i *packetInternals) Close() { (*PacketConn)(i).close() }
+
+// Internals is for the other packages of Daimon. It is not part of the API: its methods may change with every release.
+func (p *Peer) Internals() *peerInternals { return (*peerInternals)(p) }
+
+type peerInternals Peer
+
+// Put keeps a packet until the task takes it, and reports whether there was room: for at most so many.
+func (i *peerInternals) Put(in *netpoll.Packet, most int) bool { return (*Peer)(i).put(in, most) }
+
+// Finish makes Receive return err.
+func (i *peerInternals) Finish(err error) { (*Peer)(i).finish(err) }
+
+// Unread returns how many packets were not taken.
+func (i *peerInternals) Unread() int {
+	if i.box == nil {
+		return 0
+	}
+	return len(i.box.packets) - i.box.taken
 }

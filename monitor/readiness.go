@@ -31,8 +31,9 @@ type readiness struct {
 
 	loans   budget.Loans // receives of the present turn
 	buffers [][]byte
-	idle    []*outbound // not in use
-	source  *source     // the latest: a thousand dialled connections share one
+	idle    []*outbound          // not in use
+	packets netpoll.PacketBuffer // for all of their sockets
+	source  *source              // the latest: a thousand dialled connections share one
 	budget  *budget.Budget
 
 	again    []*socket   // have more to discard, which no event will report

@@ -55,3 +55,16 @@ func peerAddrPort(int) netip.AddrPort                                  { return 
 func (System) SetNoDelay(int, bool) error                              { return errSystem }
 func (System) SetKeepAlive(int, time.Duration) error                   { return errSystem }
 func (System) SetBuffers(int, int, int) error                          { return errSystem }
+
+// packetCalls has nothing.
+type packetCalls struct{}
+
+func listenUDP(netip.AddrPort, bool, PacketOptions) (int, error)            { return -1, errSystem }
+func dialUDP(netip.AddrPort, PacketOptions) (int, error)                    { return -1, errSystem }
+func listenUnixgram(string, PacketOptions, func(string) error) (int, error) { return -1, errSystem }
+func dialUnixgram(string, PacketOptions) (int, error)                       { return -1, errSystem }
+func adoptPackets(int) (net.Addr, bool, error)                              { return nil, false, errSystem }
+func receivePackets(int, *PacketBuffer) ([]Packet, bool, error)             { return nil, false, errSystem }
+func sendPackets(int, *PacketBuffer, []Packet) (int, error)                 { return 0, errSystem }
+func setMember(int, netip.Addr, string, bool) error                         { return errSystem }
+func packetsDropped(int) uint64                                             { return 0 }

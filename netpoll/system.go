@@ -16,6 +16,8 @@ type System struct{}
 const (
 	// SpreadsTCP reports whether the kernel spreads connections over the listening sockets of a TCP port.
 	SpreadsTCP = spreadsTCP
+	// SpreadsPackets reports whether the kernel spreads the peers of a port of UDP over its sockets.
+	SpreadsPackets = spreadsTCP
 	// InheritsKeepAlive reports whether an accepted socket has the SetKeepAlive of the listening one.
 	InheritsKeepAlive = inheritsKeepAlive
 )

@@ -5,6 +5,8 @@ type Counts struct {
 	Receives, Received, Sends, Sent uint64 // operations that did something, and their bytes
 	Short, RoomWaits                uint64 // sends of less than all, and times that a task has begun to wait for room
 
+	Packets, PacketsSent uint64 // datagrams
+
 	Open, Lingering uint64 // connections, now
 	Accepts, Dials  uint64 // connections that were accepted, and connects that were begun
 	Full, Shortages uint64 // refusals to accept: for want of a place; of descriptors, memory or permission
@@ -15,6 +17,8 @@ type Counts struct {
 
 // Counts implements facts.Counter.
 func (c *Counts) Counts(add func(name string, n uint64)) {
+	add("datagrams_received_total", c.Packets)
+	add("datagrams_sent_total", c.PacketsSent)
 	add("connections", c.Open)
 	add("connections_lingering", c.Lingering)
 	add("connections_accepted_total", c.Accepts)

@@ -24,6 +24,8 @@ type Engine interface {
 	Listen(o ListenOptions) (Acceptor, error)
 	// Dial begins to connect to addr, a *net.TCPAddr or *net.UnixAddr. Small segments are sent at once (TCP_NODELAY).
 	Dial(addr net.Addr, o ConnOptions) (PendingConn, error)
+	// Packets opens a socket for datagrams.
+	Packets(o PacketOptions) (PacketSocket, error)
 	// Watch begins to call report for the events of a descriptor, until stop is called: see monitor.Watch. The caller
 	// goes on owning the descriptor. A report may come without a cause. A report of 0 means that the descriptor was
 	// closed, and is the last one.

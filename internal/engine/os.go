@@ -39,6 +39,16 @@ type OS interface {
 	SetNoDelay(fd int, on bool) error
 	SetKeepAlive(fd int, idle time.Duration) error
 	SetBuffers(fd, receiving, sending int) error
+
+	ListenUDP(addr netip.AddrPort, o netpoll.PacketOptions) (fd int, err error)
+	JoinUDP(addr netip.AddrPort, o netpoll.PacketOptions) (fd int, err error)
+	DialUDP(addr netip.AddrPort, o netpoll.PacketOptions) (fd int, err error)
+	ListenUnixgram(path string, o netpoll.PacketOptions, prepare func(path string) error) (fd int, err error)
+	DialUnixgram(path string, o netpoll.PacketOptions) (fd int, err error)
+	ReceivePackets(fd int, b *netpoll.PacketBuffer) (in []netpoll.Packet, more bool, err error)
+	SendPackets(fd int, b *netpoll.PacketBuffer, all []netpoll.Packet) (n int, err error)
+	SetMember(fd int, group netip.Addr, ifname string, member bool) error
+	PacketsDropped(fd int) uint64
 }
 
 // Poller is the part of an OS that belongs to one scheduler; see netpoll.Poller.

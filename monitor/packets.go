@@ -1,0 +1,187 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/netpoll"
+)
+
+// packets is an engine.PacketSocket.
+type packets struct {
+	e      *readiness
+	fd     int // -1: closed
+	slot   uint32
+	addr   net.Addr
+	path   string // the file of a Unix socket that Close removes
+	some   bool   // may have come
+	failed bool   // a call will return an error
+	full   bool   // there is no room
+	given  bool
+	waker  act.Waker
+}
+
+func (e *readiness) Packets(o engine.PacketOptions) (engine.PacketSocket, error) {
+	x := &packets{e: e, some: true}
+	fd, err := x.open(o)
+	if err != nil {
+		return nil, err
+	}
+	if x.addr = e.os.LocalAddr(fd); x.addr == nil {
+		err = errors.New("monitor: the kernel does not know the address of a socket (getsockname)")
+	} else {
+		x.slot, err = e.register(fd, netpoll.In, x) // not Out: each packet that has gone would be an event
+	}
+	if err != nil {
+		_ = e.os.Close(fd) // the error that matters is the other one
+		return nil, err
+	}
+	x.fd = fd
+	return x, nil
+}
+
+func (x *packets) open(o engine.PacketOptions) (fd int, err error) {
+	os := x.e.os
+	if o.Inherited != 0 {
+		return o.Inherited, nil
+	}
+	switch at := o.Addr.(type) {
+	case *net.UDPAddr:
+		switch to := at.AddrPort(); {
+		case o.Dialled:
+			return os.DialUDP(to, o.PacketOptions)
+		case o.Sibling != nil:
+			return os.JoinUDP(o.Sibling.Addr().(*net.UDPAddr).AddrPort(), o.PacketOptions)
+		case to.Addr().IsValid():
+			return os.ListenUDP(to, o.PacketOptions)
+		default:
+			fd, err = os.ListenUDP(netip.AddrPortFrom(netip.IPv6Unspecified(), to.Port()), o.PacketOptions)
+			if errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) { // no IPv6 here
+				return os.ListenUDP(netip.AddrPortFrom(netip.IPv4Unspecified(), to.Port()), o.PacketOptions)
+			}
+			return fd, err
+		}
+	case *net.UnixAddr:
+		if o.Dialled {
+			return os.DialUnixgram(at.Name, o.PacketOptions)
+		}
+		x.path = at.Name
+		return os.ListenUnixgram(at.Name, o.PacketOptions, o.Prepare)
+	}
+	return -1, fmt.Errorf("monitor: datagrams to %T: %w", o.Addr, errors.ErrUnsupported)
+}
+
+func (x *packets) Receive() ([]netpoll.Packet, error) {
+	switch {
+	case x.fd < 0, x.given:
+		return nil, net.ErrClosed
+	case !x.some:
+		return nil, ErrWouldBlock
+	}
+	in, more, err := x.e.os.ReceivePackets(x.fd, &x.e.packets)
+	switch {
+	case err == syscall.EAGAIN:
+		x.some, x.failed = false, false
+		return nil, ErrWouldBlock
+	case err != nil:
+		return nil, err
+	}
+	x.some = more || x.failed // otherwise what comes is an event
+	x.e.counts.Packets += uint64(len(in))
+	return in, nil
+}
+
+func (x *packets) Send(all []netpoll.Packet) (n int, err error) {
+	if x.fd < 0 {
+		return 0, net.ErrClosed
+	}
+	for n < len(all) && err == nil {
+		var sent int
+		sent, err = x.e.os.SendPackets(x.fd, &x.e.packets, all[n:])
+		n += sent
+		x.e.counts.PacketsSent += uint64(sent)
+	}
+	if err != syscall.EAGAIN {
+		return n, err
+	}
+	if err := x.watch(netpoll.In | netpoll.Out); err != nil {
+		return n, err
+	}
+	x.full = true
+	return n, ErrWouldBlock
+}
+
+// watch has the poller report other conditions. It begins with the present ones.
+func (x *packets) watch(want netpoll.Ready) error {
+	err := x.e.poller.Remove(x.fd)
+	if err == nil {
+		err = x.e.poller.Add(x.fd, uint64(x.e.slots[x.slot].generation)<<32|uint64(x.slot), want)
+	}
+	return err
+}
+
+func (x *packets) Await(w act.Waker) {
+	x.waker = w
+	if x.fd < 0 || x.some && !x.given {
+		w.Wake()
+	}
+}
+
+func (x *packets) event(r netpoll.Ready) {
+	x.some = x.some || r&^netpoll.Out != 0
+	x.failed = x.failed || r&netpoll.Error != 0
+	if r&(netpoll.Out|netpoll.Error) != 0 && x.full {
+		x.full = false
+		_ = x.watch(netpoll.In) // with an error there are more events than needed
+	}
+	x.waker.Wake()
+}
+
+func (x *packets) Member(group netip.Addr, ifname string, member bool) error {
+	return x.e.os.SetMember(x.fd, group, ifname, member)
+}
+
+func (x *packets) Dropped() uint64 {
+	if x.fd < 0 {
+		return 0
+	}
+	return x.e.os.PacketsDropped(x.fd)
+}
+
+func (x *packets) Addr() net.Addr { return x.addr }
+
+func (x *packets) Descriptor() (int, error) {
+	if x.fd < 0 {
+		return -1, net.ErrClosed
+	}
+	return x.fd, nil
+}
+
+func (x *packets) Give() {
+	x.given, x.path = true, ""
+	x.waker.Wake()
+}
+
+func (x *packets) Close() {
+	if x.fd < 0 {
+		return
+	}
+	x.waker.Wake()
+	x.e.unwatch(x.slot)
+	if x.given {
+		_ = x.e.poller.Remove(x.fd) // the socket stays open elsewhere, and would go on reporting
+	}
+	_ = x.e.os.Close(x.fd) // nothing is lost: what was sent is the kernel's
+	x.fd = -1
+	if x.path != "" {
+		_ = x.e.os.Unlink(x.path) // a file that cannot be removed is replaced by the next to listen there
+	}
+	x.e.descriptorFreed()
+}
+
+func (x *packets) Abort() { x.Close() }
