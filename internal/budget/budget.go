@@ -241,10 +241,13 @@ func (b *Budget) resume() {
 	b.wake(math.MaxInt)
 }
 
-// wake wakes connections that wait, at most so many. In a pause they may read.
+// wake wakes connections that wait, at most so many. In a pause they may read until the next poll, even if in between the pause
+// ends and another one begins.
 func (b *Budget) wake(most int) {
-	clear(b.admitted)
-	b.admitted = b.admitted[:0]
+	if b.paused {
+		clear(b.admitted)
+		b.admitted = b.admitted[:0]
+	}
 	for _, q := range []*waiters{&b.known, &b.untried} {
 		n := 0
 		for _, w := range *q {
