@@ -114,7 +114,7 @@ const floors = `
 	httpd/internal/http2    httpd/internal/syntax encoding/binary golang.org/x/net/http2/hpack
 	httpd/internal/route    httpd/internal/syntax
 	httpd/internal/timeout   act time
-	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 internal/budget internal/panics internal/race httpd/internal/route httpd/internal/timeout
+	httpd             act shutdown listener monitor httpd/internal/syntax httpd/internal/http1 httpd/internal/http2 internal/budget internal/facts internal/panics internal/race httpd/internal/route httpd/internal/timeout
 	                  internal/summary go.uber.org/zap net os time
 	# a goroutine writes lines to a file; monitor and syscall for SIGHUP
 	httpd/accesslog   act httpd monitor internal/facts flag go.uber.org/zap net os syscall time

@@ -31,6 +31,7 @@ import (
 // At rest it holds a timer, the table of its decoder, and no buffer.
 type http2Conn struct {
 	link
+	served  ofStream // the client, for the tasks of streams
 	cache   *cache
 	waker   act.Waker // of the connection's task, for the streams
 	decoder *http2.Decoder
@@ -43,6 +44,7 @@ type http2Conn struct {
 	taken   int // of DATA and field blocks, in this turn
 	block   headerBlock
 	closed  closedStreams
+	earlies [4]earlyUpdate
 
 	out     []byte // frames on their way
 	ready   queues
@@ -103,9 +105,13 @@ type headerBlock struct {
 	bad  *http2.Error // what is wrong beside the block itself
 }
 
-func newHTTP2(l link) *http2Conn {
+func newHTTP2(t *act.Task, l link) *http2Conn {
 	l.timer = timeout.Timer{}
-	x := &http2Conn{link: l, cache: caches.Get(l.conn.Scheduler()), decoder: http2.NewDecoder(), theirs: http2.NewPeer()}
+	of, is := t.Action().(served)
+	if !is {
+		of = unserved{}
+	}
+	x := &http2Conn{link: l, served: ofStream{of}, cache: caches.Get(l.conn.Scheduler()), decoder: http2.NewDecoder(), theirs: http2.NewPeer()}
 	x.inflow = http2.NewInflow(connWindow)
 	x.outflow.Add(http2.DefaultWindow)
 	x.begins = true
@@ -347,8 +353,8 @@ type closedStreams struct {
 	next int
 }
 
-func (c *closedStreams) add(id uint32) {
-	if len(c.ids) < mostStreams {
+func (c *closedStreams) add(id uint32, most int) {
+	if len(c.ids) < most {
 		c.ids = append(c.ids, id)
 		return
 	}
@@ -357,3 +363,12 @@ func (c *closedStreams) add(id uint32) {
 }
 
 func (c *closedStreams) has(id uint32) bool { return slices.Contains(c.ids, id) }
+
+// earlyUpdate is a PRIORITY_UPDATE for a request that has not come.
+type earlyUpdate struct {
+	id      uint32
+	urgency uint8
+}
+
+// early returns the place for that of a stream. Requests that follow each other have different places.
+func (x *http2Conn) early(id uint32) *earlyUpdate { return &x.earlies[id/2%uint32(len(x.earlies))] }

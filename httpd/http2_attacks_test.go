@@ -164,6 +164,13 @@ func TestHTTP2FloodsOfHonestClients(t *testing.T) {
 		require.NotContains(t, a.story(), "RST")
 		require.Equal(t, 500, strings.Count(a.story(), ` 200 "z"`))
 	})
+	t.Run("what is on its way to many streams that were reset", func(t *testing.T) {
+		a := newAttacker(t, nil)
+		a.web.MaxStreams = 400
+		a.many(400, "POST N /wait content-length=1; DATA N 2")
+		a.play("DATA 1 1")
+		require.NotContains(t, a.story(), "GOAWAY")
+	})
 	for name, each := range map[string]string{
 		"requests only":                 "GET N /",
 		"a window for each frame":       "GET N /; WINDOW 0 1; WINDOW N 1",

@@ -109,12 +109,15 @@ func (x *http2Conn) stalls(t *act.Task, now time.Duration) (next time.Duration) 
 		window := s.out.writeTimeout(x.server)
 		switch p := s.pace; {
 		case p == nil || p.window != window:
-			s.pace = &pace{window: window, since: now}
+			s.pace = &pace{window: window, since: now, put: s.sent, moved: now}
 		case now >= p.until() && p.slow(now, s.sent):
 			x.note(t, "a stream is cut", ErrSlow)
 			x.cache.counts.floods[ofSlow]++
 			s.resetHere(http2.Cancel, ErrSlow)
 			continue
+		}
+		if p := s.pace; p.put != s.sent {
+			p.put, p.moved = s.sent, now
 		}
 		next = min(next, s.pace.until())
 	}
@@ -270,8 +273,15 @@ func (x *http2Conn) Check() error {
 	return err
 }
 
-// Describe says what the connection waits for.
+// Describe says what the connection waits for, and what its streams have for a client that leaves them no window.
 func (x *http2Conn) Describe(d *act.Description) {
+	said := d.Internals()
+	for _, s := range x.streams {
+		if s.pace != nil {
+			said.Queued += s.pending()
+			said.Stuck = max(said.Stuck, x.cache.s.Now()-s.pace.moved)
+		}
+	}
 	switch n := len(x.streams); {
 	case x.phase == ending:
 		x.timed(d, "the client to take the last response", x.pace.cut())

@@ -91,6 +91,9 @@ func (x *http2Conn) request(t *act.Task, s *stream) {
 		x.enter(StateActive)
 	}
 	x.streams = append(x.streams, s)
+	if e := x.early(s.id); e.id == s.id {
+		s.head.Urgency = e.urgency
+	}
 	s.serve(t)
 }
 
@@ -255,7 +258,7 @@ func (x *http2Conn) window(h http2.Header, p []byte) error {
 	return x.flood(ofWindows)
 }
 
-// reprioritize is PRIORITY_UPDATE (RFC 9218 7.1). One that comes before its request has no effect.
+// reprioritize is PRIORITY_UPDATE (RFC 9218 7.1). One that comes before its request waits for it.
 func (x *http2Conn) reprioritize(p []byte) error {
 	id, urgency, bad := http2.ReadPriorityUpdate(p)
 	if bad != nil {
@@ -263,6 +266,8 @@ func (x *http2Conn) reprioritize(p []byte) error {
 	}
 	if s := x.find(id); s != nil {
 		s.head.Urgency = urgency
+	} else {
+		*x.early(id) = earlyUpdate{id, urgency}
 	}
 	return x.flood(ofOthers)
 }

@@ -1,13 +1,20 @@
 package httpd_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd/internal/http2"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/service"
 )
 
 // A connection and its streams say what they wait for, and how long at most.
@@ -24,6 +31,34 @@ func TestWaitsOfHTTP2(t *testing.T) {
 		p.play(says)
 		require.Contains(t, strings.Join(servertest.Said(p.d.s), ", "), want, "%s", says)
 	}
+}
+
+// The tasks of streams name the client and the service, and hear of a shutdown what the connection does. What waits for a window
+// of the client is queued at the connection.
+func TestHTTP2ClientsAreNamed(t *testing.T) {
+	p, clock := newPlayer(t), &servertest.Clock{}
+	l := servertest.New(t, act.Config{Clock: clock})
+	tcp := &service.Listener{Address: "127.0.0.1:0", Handler: p.web.Serve, AtEnd: service.Finish}
+	require.NoError(t, tcp.Setup(l.S))
+	c := servertest.Dial(t, tcp.Addr())
+	at, client := "tcp "+tcp.Addr().String(), c.LocalAddr().String()
+	servertest.Send(t, c, http2.Preface+p.frame("SETTINGS 4=0")+p.frame("GET 1 /do?write+9")+p.frame("GET 3 /do?panic")+p.frame("GET 5 /wait"))
+	failed := func() []observer.LoggedEntry { return l.Logs.FilterMessage("a task failed").All() }
+	l.Until("a handler fails", func() bool { return len(failed()) > 0 })
+	require.Equal(t, client, failed()[0].ContextMap()["peer"])
+	clock.Pass(11 * time.Second)
+	l.Turn(func(*act.Task) {})
+	var all []string
+	l.S.Internals().EachTask(1, func(x *act.Task) bool {
+		if of, is := x.Action().(facts.Connected); is {
+			var d act.Description
+			x.Action().(act.Describer).Describe(&d)
+			said := d.Internals()
+			all = append(all, fmt.Sprint(l.S.Internals().Kind(x), " ", said.Peer, " ", said.Queued, " ", said.Stuck, " ", of.Undisturbed()))
+		}
+		return true
+	})
+	require.Equal(t, []string{at + " " + client + " 9 11s true", "streams of " + at + " " + client + " 0 0s true"}, all)
 }
 
 func TestHTTP2IsCounted(t *testing.T) {
@@ -84,7 +119,7 @@ func TestHTTP2Priorities(t *testing.T) {
 		"9218 7.1: PRIORITY_UPDATE": slices.Concat([]scene{
 			{full + "GET 3 /do?write+40000; GET 5 /do?write+40000; " + both + "; UPDATE 5 u=2" + open, first + "5 5 5 3 3 3" + rest, ""},
 			{full + "GET 3 /do?write+40000; GET 5 /do?write+40000; " + both + "; UPDATE 3 u=5" + open, first + "5 5 5 3 3 3" + rest, ""},
-			{full + "GET 3 /do?write+40000 priority=u=5; GET 5 /do?write+40000 priority=u=5; " + both + "; UPDATE 5 u=0" + open, first + "5 5 5 3 3 3" + rest, ""},
+			{full + "UPDATE 5 u=7; UPDATE 5 u=2; GET 3 /do?write+40000; GET 5 /do?write+40000 priority=u=5" + open, first + "5 5 5 3 3 3" + rest, ""},
 		}, gone("0 PROTOCOL_ERROR", "UPDATE 0 u=1", "UPDATE 2 u=1", "FRAME 16 0 1 4", "FRAME 16 0 1 5"), like("", "", "UPDATE 9 u=1", "UPDATE 1 ")),
 	})
 }

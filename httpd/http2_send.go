@@ -128,7 +128,7 @@ func (x *http2Conn) head(status int) []byte {
 // sendReset ends a stream by RST_STREAM. Frames that are on their way to it mean nothing.
 func (x *http2Conn) sendReset(id uint32, code http2.Code) {
 	x.out = http2.AppendRST(x.buffer(), id, code)
-	x.closed.add(id)
+	x.closed.add(id, max(mostStreams, x.mostStreams()))
 	x.waker.Wake()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/daimon-go/daimon/httpd/internal/syntax"
 	"github.com/daimon-go/daimon/httpd/internal/timeout"
 	"github.com/daimon-go/daimon/internal/budget"
+	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/panics"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
@@ -29,6 +30,7 @@ import (
 // It is over when the client has the answer, or when the stream was reset, and when the handler has returned. Until then it counts
 // for Server.MaxStreams: a client that resets streams does not get many more handlers, see http2Conn.full.
 type stream struct {
+	ofStream
 	conn   *http2Conn
 	in     Request
 	out    Response
@@ -99,7 +101,7 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 	}
 	s.in.reset()
 	s.out.reset()
-	s.conn, s.in.conn = x, x.conn
+	s.conn, s.in.conn, s.ofStream = x, x.conn, x.served
 	s.id, s.left = id, -1
 	s.inflow = http2.NewInflow(http2.DefaultWindow)
 	s.outflow.Add(int64(x.theirs.InitialWindow))
@@ -109,7 +111,7 @@ func (c *cache) stream(x *http2Conn, id uint32) (s *stream) {
 
 func (c *cache) keep(s *stream) {
 	if len(c.streams) < keepStreams && cap(s.head.Text) <= smallHead && s.tunnel == nil {
-		s.conn, s.in.conn, s.course = nil, nil, course{}
+		s.conn, s.in.conn, s.ofStream, s.course = nil, nil, ofStream{}, course{}
 		c.streams = append(c.streams, s)
 	}
 }
@@ -146,7 +148,7 @@ func (s *stream) serve(t *act.Task) {
 		return
 	}
 	if failure := s.answer(t, err); failure != nil {
-		t.Scheduler().Spawn(&failed{s.String(), failure})
+		t.Scheduler().Spawn(&failed{x.served, s.String(), failure})
 	}
 	if s.tunnel != nil {
 		t.Scheduler().Spawn(s)
@@ -169,6 +171,7 @@ func (s *stream) call(h Handler) (a act.Action, err error) {
 
 // failed is the task that fails for a handler that has no task.
 type failed struct {
+	ofStream
 	name string
 	err  error
 }
@@ -285,12 +288,37 @@ func (s *stream) Abandon() act.Action {
 // Stop passes a shutdown request on to the handler's action.
 func (s *stream) Stop(t *act.Task, o shutdown.Order) { s.handler.Stop(t, o) }
 
+// served is the action of a connection's task, which says who the client is. That of a service does.
+type served interface {
+	facts.Connected
+	facts.Served
+}
+
+// ofStream says it for the tasks of streams.
+type ofStream struct{ served }
+
+// Service returns the kind of these tasks.
+func (o ofStream) Service() string { return "streams of " + o.served.Service() }
+
+// unserved is for a connection that belongs to no service.
+type unserved struct{}
+
+func (unserved) Service() string      { return "a connection" }
+func (unserved) Peer() string         { return "" }
+func (unserved) Descriptor() int      { return -1 }
+func (unserved) Still() time.Duration { return -1 }
+func (unserved) Undisturbed() bool    { return false }
+
 // String names the request.
 func (s *stream) String() string { return s.in.name() }
 
 // Describe says what the handler waits for.
 func (s *stream) Describe(d *act.Description) {
 	d.Name = s.in.redacted()
+	said := d.Internals()
+	n := said.Waits.Len()
+	s.conn.conn.Describe(d) // for the peer: the connection's task says what that waits for
+	said.Waits.Truncate(n)
 	switch {
 	case s.patience.since != 0:
 		s.conn.timed(d, "more of the request's body", s.patience.since+s.patience.left)

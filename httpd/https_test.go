@@ -35,8 +35,9 @@ func (c torn) Write(p []byte) (int, error) { return c.Conn.Write(p[:len(p)-1]) }
 // Somebody between the two cannot forge a record, but can cut the connection off at any byte (RFC 8446 6.1). No handler takes a
 // part for the whole. TestRequestsThatAreCutOff has all other places.
 func TestARecordThatIsCutOffIsNoEndOfABody(t *testing.T) {
-	got := make(chan error, 1)
-	web := &httpd.Server{Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
+	got, encrypted := make(chan error, 1), make(chan bool, 1)
+	logs := func(_ *httpd.Response, r *httpd.Request) { encrypted <- r.Conn().Internals().EndsInBand() }
+	web := &httpd.Server{OnResponse: logs, Handler: func(_ *httpd.Response, r *httpd.Request) act.Action {
 		return act.Func(func(t *act.Task) act.Directive {
 			in, err := r.Body.Peek()
 			r.Body.Discard(len(in))
@@ -59,6 +60,7 @@ func TestARecordThatIsCutOffIsNoEndOfABody(t *testing.T) {
 	err = servertest.Receive(t, got)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.ErrorAs(t, err, new(*listener.PeerError), "a service takes it for no failure of its own")
+	require.True(t, servertest.Receive(t, encrypted), "an access log says so")
 }
 
 // A client that nobody here has written, over sockets.

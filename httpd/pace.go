@@ -15,6 +15,7 @@ type pace struct {
 	taken  [looks]int64  // how many of them the client had taken at the latest polls
 	n      int           // polls so far
 	since  time.Duration // when the latest one was
+	moved  time.Duration // of a stream: when the client was last seen to have taken something, which is put
 }
 
 // looks is how many polls there are in a window.

@@ -30,7 +30,7 @@ type Server struct {
 	// Handler answers the requests; a [Mux] has one for many paths. It is required: without it Serve panics, so each
 	// connection is aborted, and the log says why.
 	Handler Handler
-	// Connect is the Handler of requests with CONNECT, which are refused with 501 if it is nil. It begins a tunnel by
+	// Connect is the Handler of requests of HTTP/1 with CONNECT, which are refused with 501 if it is nil. It begins a tunnel by
 	// Response.Hijack, and writes the 200 itself, or it refuses with a status; the connection is closed after any answer. A
 	// target "host:port" is Request.Host, with "/" as the path. Lines of these requests may end in LF alone, as net/rpc
 	// sends them: nothing that follows can be taken for a request.

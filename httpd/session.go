@@ -184,7 +184,7 @@ func (x *session) await2(t *act.Task, bad error) act.Directive {
 	x.timer.Stop()
 	x.release()
 	x.pace = nil
-	x.becomes(t, newHTTP2(x.link))
+	x.becomes(t, newHTTP2(t, x.link))
 	return act.Done
 }
 

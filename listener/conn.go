@@ -44,6 +44,7 @@ type buffers struct {
 
 	shared []byte // in place of gather: bytes that are never changed, written in this turn and not sent yet
 	ending bool   // TurnEnd is going to be called
+	inBand bool   // after Abort: see EndsInBand
 	own    []byte // unread, kept over turns; never together with lent
 	buffer []byte // where own lies
 	deadlines
@@ -384,9 +385,9 @@ func (c *Conn) close(linger time.Duration) error {
 // its address, for a log. Abort is for the scheduler's thread; another goroutine posts a function: see [Conn.Scheduler].
 func (c *Conn) Abort() {
 	if c.stream != nil {
-		peer := c.RemoteAddr()
+		known := &buffers{peer: c.RemoteAddr(), inBand: c.Internals().EndsInBand()}
 		stream := c.leave()
-		c.buffers = &buffers{peer: peer}
+		c.buffers = known
 		stream.Abort()
 	}
 }

@@ -43,10 +43,10 @@ func (i *internals) WriteShared(p []byte) (int, error) {
 func (i *internals) CloseWithin(linger time.Duration) error { return (*Conn)(i).close(linger) }
 
 // EndsInBand reports whether the protocol itself marks the end of the peer's data, as TLS does with close_notify. Then
-// Peek returns that end, and Ended only sees the end of the Stream below.
+// Peek returns that end, and Ended only sees the end of the Stream below. It is known even after Abort, for a log.
 func (i *internals) EndsInBand() bool {
 	_, is := As[interface{ EndsInBand() }]((*Conn)(i))
-	return is
+	return is || i.stream == nil && i.buffers != nil && i.buffers.inBand
 }
 
 // Internals is for the other packages of Daimon. It is not part of the API: its methods may change with every release.

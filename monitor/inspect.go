@@ -32,7 +32,7 @@ func (k *socket) Describe(d *act.Description) {
 		return
 	}
 	said := d.Internals()
-	said.Peer, said.Stuck = k.peer(), k.stuck().Truncate(time.Millisecond)
+	said.Peer, said.Stuck = k.peer(), max(said.Stuck, k.stuck().Truncate(time.Millisecond))
 	switch {
 	case !k.reader.Armed():
 	case k.state&dialing != 0:

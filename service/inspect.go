@@ -22,7 +22,7 @@ func (x *session) Describe(d *act.Description) {
 	}
 	x.conn.Describe(d)
 	said := d.Internals()
-	said.Unread, said.Queued, said.Still = x.conn.Buffered(), x.conn.Queued(), x.Still()
+	said.Unread, said.Queued, said.Still = x.conn.Buffered(), said.Queued+x.conn.Queued(), x.Still()
 	if said.Peer == (facts.Address{}) {
 		said.Peer.Name = x.Peer()
 	}

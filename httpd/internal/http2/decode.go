@@ -23,7 +23,6 @@ type Limits struct {
 	// quarter of it. Fields bounds their number, without pseudo-fields. A cookie counts once, however many crumbs it comes in,
 	// but may have twice as many crumbs. 0 is the default.
 	Head, Fields int
-	Connect      bool // CONNECT without a protocol is served
 }
 
 // Decoder reads the field blocks of a connection, one after the other, each in the pieces that its frames bring. It has to

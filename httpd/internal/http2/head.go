@@ -65,7 +65,7 @@ func (d *Decoder) request(h *Head, ends bool) *Error {
 	case !h.host(d.seen&authority != 0):
 		h.Refused = errHost
 	case connect && !extended:
-		h.Refused = h.tunnel(d.limits.Connect)
+		h.Refused = errConnect
 	default:
 		h.Refused = h.place()
 	}
@@ -101,21 +101,6 @@ func (h *Head) host(named bool) bool {
 	}
 	host := h.Authority.Of(h.Text)
 	return len(host) > 0 && host[0] != ':' && syntax.ValidHost(host)
-}
-
-// tunnel makes the target of CONNECT, which is the authority with a port (9113 8.5). There is no path.
-func (h *Head) tunnel(served bool) *syntax.Refusal {
-	if !served {
-		return errConnect
-	}
-	host := h.Authority.Of(h.Text)
-	if len(syntax.WithoutPort(host)) == len(host) {
-		return errForm
-	}
-	h.Target = h.Authority
-	h.Path = syntax.Span{From: h.Target.To, To: h.Target.To}
-	h.Query = h.Path
-	return nil
 }
 
 // place takes the target apart: a path and perhaps a query, or "*" (9113 8.3.1).
