@@ -28,7 +28,7 @@ const floors = `
 	.
 	shutdown          time
 	internal/race
-	netpoll  internal/race golang.org/x/sys/unix net net/netip os path/filepath runtime syscall time unsafe
+	netpoll  internal/race golang.org/x/sys/unix encoding/binary net net/netip os path/filepath runtime syscall time unsafe
 	internal/chain
 	internal/inbox    runtime
 	internal/resource   golang.org/x/sys/unix io/fs os path runtime/debug syscall

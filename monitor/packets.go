@@ -32,7 +32,7 @@ func (e *readiness) Packets(o engine.PacketOptions) (engine.PacketSocket, error)
 	if err != nil {
 		return nil, err
 	}
-	if x.addr = e.os.LocalAddr(fd); x.addr == nil {
+	if x.addr = e.os.PacketAddr(fd); x.addr == nil {
 		err = errors.New("monitor: the kernel does not know the address of a socket (getsockname)")
 	} else {
 		x.slot, err = e.register(fd, netpoll.In, x) // not Out: each packet that has gone would be an event

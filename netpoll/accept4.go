@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func newSocket(domain int) (int, error) {
-	return unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+func newSocket(domain, kind int) (int, error) {
+	return unix.Socket(domain, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 }
 
 // accept calls package syscall: x/sys/unix has no Accept4 for NetBSD and OpenBSD.

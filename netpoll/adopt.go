@@ -27,15 +27,22 @@ func (System) Adopt(fd int) (addr net.Addr, spread bool, err error) {
 	if addr = localAddr(fd); addr == nil {
 		return nil, false, unix.EAFNOSUPPORT
 	}
+	_, tcp := addr.(*net.TCPAddr)
+	spread, err = takeOver(fd, tcp)
+	return addr, spread, err
+}
+
+// takeOver prepares a socket, and reports whether others may join its port, if it has one.
+func takeOver(fd int, hasPort bool) (spread bool, err error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	unix.CloseOnExec(fd)
-	if _, tcp := addr.(*net.TCPAddr); !tcp || !spreadsTCP {
-		return addr, false, nil
+	if !hasPort || !spreadsTCP {
+		return false, nil
 	}
 	shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, portShared)
-	return addr, shared != 0, err
+	return shared != 0, err
 }
 
 // Duplicate returns another descriptor for the socket of fd, as dup(2) does, that is close-on-exec. The caller closes it.

@@ -12,12 +12,12 @@ import (
 // it.
 const maxBacklog = 1<<16 - 1
 
-// backlog returns what listen(2) takes for a setting.
-func backlog(setting int) int {
-	if setting <= 0 {
+// limit returns what listen(2) takes for a backlog.
+func limit(backlog int) int {
+	if backlog <= 0 {
 		return maxBacklog
 	}
-	return setting
+	return backlog
 }
 
 func listenTCP(addr netip.AddrPort, first bool, setting int) (int, error) {
@@ -25,22 +25,25 @@ func listenTCP(addr netip.AddrPort, first bool, setting int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	fd, err := newSocket(domain)
+	fd, err := newSocket(domain, unix.SOCK_STREAM)
 	if err != nil {
 		return -1, err
 	}
-	if err = firstOrSibling(fd, domain, sa, first, setting); err != nil {
+	if err = firstOrSibling(fd, domain, unix.SOCK_STREAM, sa, first, setting); err != nil {
 		_ = closeFD(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-// bindTCP sets what every listening socket has before it is bound. SO_REUSEADDR lets it bind beside connections of an
-// earlier server in TIME_WAIT, and beside a socket that is bound and does not listen yet.
-func bindTCP(fd, domain int, sa unix.Sockaddr) error {
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-		return err
+// bind sets what every listening socket has before it is bound. SO_REUSEADDR lets one of TCP bind beside connections of
+// an earlier server in TIME_WAIT, and beside a socket that is bound and does not listen yet. For UDP it would let another
+// program take the packets (socket(7)).
+func bind(fd, domain, kind int, sa unix.Sockaddr) error {
+	if kind == unix.SOCK_STREAM {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+			return err
+		}
 	}
 	if domain == unix.AF_INET6 && mapsIPv4 {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {

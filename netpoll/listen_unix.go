@@ -24,6 +24,14 @@ import (
 // path from another that has bound and does not listen yet. On kqueue a live server with a full backlog refuses as a dead
 // one does, so ListenUnix tries ten times within a tenth of a second.
 func (System) ListenUnix(path string, backlog int, prepare func(path string) error) (fd int, err error) {
+	return takePath(path, func() (int, error) {
+		return bindUnix(path, unix.SOCK_STREAM, prepare, func(fd int) error { return unix.Listen(fd, limit(backlog)) })
+	})
+}
+
+// takePath binds a socket to a path, which it may have to free first. It connects with a stream socket whatever kind of
+// socket is bound there: a live socket of another kind is EPROTOTYPE.
+func takePath(path string, bind func() (int, error)) (fd int, err error) {
 	if !fits(path) {
 		return -1, unix.ENAMETOOLONG
 	}
@@ -31,10 +39,10 @@ func (System) ListenUnix(path string, backlog int, prepare func(path string) err
 		return -1, unix.EINVAL // Linux would choose a name that no client knows
 	}
 	if abstract(path) {
-		return bindUnix(path, backlog, prepare)
+		return bind()
 	}
 	defer lockFolder(path)()
-	fd, err = bindUnix(path, backlog, prepare)
+	fd, err = bind()
 	switch {
 	case err != unix.EADDRINUSE:
 		return fd, err
@@ -46,11 +54,12 @@ func (System) ListenUnix(path string, backlog int, prepare func(path string) err
 	if err = unix.Unlink(path); err != nil && err != unix.ENOENT {
 		return -1, err
 	}
-	return bindUnix(path, backlog, prepare)
+	return bind()
 }
 
-func bindUnix(path string, setting int, prepare func(string) error) (int, error) {
-	fd, err := newSocket(unix.AF_UNIX)
+// bindUnix opens a socket and binds it. open makes it ready, after prepare.
+func bindUnix(path string, kind int, prepare func(string) error, open func(fd int) error) (int, error) {
+	fd, err := newSocket(unix.AF_UNIX, kind)
 	if err != nil {
 		return -1, err
 	}
@@ -61,7 +70,7 @@ func bindUnix(path string, setting int, prepare func(string) error) (int, error)
 			}
 		}
 		if err == nil {
-			err = unix.Listen(fd, backlog(setting))
+			err = open(fd)
 		}
 	}
 	if err != nil {

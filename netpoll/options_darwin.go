@@ -13,3 +13,6 @@ const (
 
 // keepAliveTimes: TCP_KEEPALIVE is Darwin's name of TCP_KEEPIDLE.
 var keepAliveTimes = []int{unix.TCP_KEEPALIVE, unix.TCP_KEEPINTVL}
+
+// dontFragment is the option of IPv4 that sets the bit.
+const dontFragment = unix.IP_DONTFRAG

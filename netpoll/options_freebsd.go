@@ -9,3 +9,6 @@ const (
 )
 
 var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}
+
+// dontFragment is the option of IPv4 that sets the bit.
+const dontFragment = unix.IP_DONTFRAG

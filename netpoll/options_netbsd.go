@@ -9,3 +9,6 @@ const (
 )
 
 var keepAliveTimes = []int{unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL}
+
+// dontFragment: there is no such option for IPv4.
+const dontFragment = 0

@@ -10,3 +10,6 @@ const (
 
 // keepAliveTimes: they are the system's alone (sysctl net.inet.tcp.keepidle).
 var keepAliveTimes []int
+
+// dontFragment: there is no such option for IPv4.
+const dontFragment = 0

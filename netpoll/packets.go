@@ -11,9 +11,11 @@ type Packet struct {
 	// Data is the content. It may be empty.
 	Data []byte
 	// Peer is the address of the other end of UDP. It is the zero AddrPort for Unix sockets, and to send on a connected socket.
-	// On an IPv6 socket IPv4 addresses are mapped ones (::ffff:192.0.2.1), in both directions.
+	// Received addresses of IPv4 are never mapped ones. To send on an IPv6 socket to one, map it (::ffff:192.0.2.1); Linux takes it
+	// either way.
 	Peer netip.AddrPort
-	// Path is the address of the other end of a Unix socket, "" if it has none.
+	// Path is the address of the other end of a Unix socket, "" if it has none. If that end has no room for a packet, the error is
+	// ENOBUFS, since no event reports when it has.
 	Path string
 	// Local is the address of this end that the packet was sent to. Of a packet to send it is the address that the packet comes
 	// from; the zero Addr leaves that to the kernel. Linux only.
@@ -51,16 +53,14 @@ const (
 	LargestPacket = 64 << 10
 )
 
-// PacketBuffer is the memory that ReceivePackets and SendPackets use. One goroutine at a time uses it. It has address space
-// for the largest packets, 4 MiB, of which the kernel only gives pages that packets were received into.
+// PacketBuffer is the memory that ReceivePackets and SendPackets use. One goroutine at a time uses it. The zero PacketBuffer is
+// ready for use. On Linux it has address space for the largest packets, 4 MiB, from the first receive on; the kernel only gives
+// pages that packets were received into.
 type PacketBuffer struct {
 	packets []Packet
 	memory  []byte
 	calls   packetCalls
 }
-
-// NewPacketBuffer makes a PacketBuffer.
-func NewPacketBuffer() *PacketBuffer { return &PacketBuffer{} }
 
 // ListenUDP opens a socket that receives what is sent to addr, and returns its descriptor. What is said of addr, of siblings
 // and of errors at [System.ListenTCP] holds here too: the socket has the address to itself, until JoinUDP.
@@ -94,6 +94,9 @@ func (System) DialUnixgram(path string, o PacketOptions) (fd int, err error) {
 // AdoptPackets is [System.Adopt] for a bound datagram socket, of UDP or Unix.
 func (System) AdoptPackets(fd int) (addr net.Addr, spread bool, err error) { return adoptPackets(fd) }
 
+// PacketAddr is [System.LocalAddr] for a datagram socket: it returns a *net.UDPAddr or a *net.UnixAddr.
+func (System) PacketAddr(fd int) net.Addr { return packetAddr(fd) }
+
 // ReceivePackets receives what has come, with one call on Linux (recvmmsg(2)). The packets and their Data lie in b, until it is
 // used again. more reports whether another call may return something at once. The error is EAGAIN if nothing has come. Any other
 // error, such as ECONNREFUSED, says what became of a packet that was sent.
@@ -110,7 +113,7 @@ func (System) SendPackets(fd int, b *PacketBuffer, all []Packet) (n int, err err
 }
 
 // SetMember makes a socket of UDP a member of a multicast group on a network interface, or ends that. Without the name of an
-// interface the kernel chooses one. On Linux the socket gets only packets of its own groups from then on.
+// interface the kernel chooses one. On Linux a socket gets only packets of its own groups.
 func (System) SetMember(fd int, group netip.Addr, ifname string, member bool) error {
 	return setMember(fd, group, ifname, member)
 }

@@ -34,7 +34,7 @@ func (System) DialUnix(path string) (fd int, done bool, err error) {
 }
 
 func connect(domain int, sa unix.Sockaddr) (int, bool, error) {
-	fd, err := newSocket(domain)
+	fd, err := newSocket(domain, unix.SOCK_STREAM)
 	if err != nil {
 		return -1, false, err
 	}

@@ -8,9 +8,9 @@ import (
 
 // newSocket sets the flags that other systems take in socket(2). The lock keeps a child from being started in between,
 // with a copy of the descriptor.
-func newSocket(domain int) (int, error) {
+func newSocket(domain, kind int) (int, error) {
 	syscall.ForkLock.RLock()
-	fd, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
+	fd, err := unix.Socket(domain, kind, 0)
 	if err == nil {
 		unix.CloseOnExec(fd)
 	}

@@ -21,8 +21,8 @@ const (
 
 func abstract(path string) bool { return path[0] == '@' || path[0] == 0 }
 
-func newSocket(domain int) (int, error) {
-	return unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+func newSocket(domain, kind int) (int, error) {
+	return unix.Socket(domain, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 }
 
 // The calls below go to the kernel directly: on a non-blocking descriptor they return at once. MSG_DONTWAIT makes sure

@@ -51,9 +51,9 @@ func TestBuffersHaveTheSizesThatWereSet(t *testing.T) {
 }
 
 func TestBacklogBounds(t *testing.T) {
-	require.Equal(t, maxBacklog, backlog(0))
-	require.Equal(t, maxBacklog, backlog(-1))
-	require.Equal(t, 5, backlog(5))
+	require.Equal(t, maxBacklog, limit(0))
+	require.Equal(t, maxBacklog, limit(-1))
+	require.Equal(t, 5, limit(5))
 }
 
 func TestHotCallsDoNotAllocate(t *testing.T) {

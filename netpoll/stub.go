@@ -64,6 +64,7 @@ func dialUDP(netip.AddrPort, PacketOptions) (int, error)                    { re
 func listenUnixgram(string, PacketOptions, func(string) error) (int, error) { return -1, errSystem }
 func dialUnixgram(string, PacketOptions) (int, error)                       { return -1, errSystem }
 func adoptPackets(int) (net.Addr, bool, error)                              { return nil, false, errSystem }
+func packetAddr(int) net.Addr                                               { return nil }
 func receivePackets(int, *PacketBuffer) ([]Packet, bool, error)             { return nil, false, errSystem }
 func sendPackets(int, *PacketBuffer, []Packet) (int, error)                 { return 0, errSystem }
 func setMember(int, netip.Addr, string, bool) error                         { return errSystem }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 
 	"github.com/daimon-go/daimon/internal/engine"
@@ -27,6 +28,7 @@ func (v *view) ListenUnixgram(string, netpoll.PacketOptions, func(string) error)
 func (v *view) DialUnixgram(string, netpoll.PacketOptions) (int, error) {
 	return -1, errors.ErrUnsupported
 }
+func (v *view) PacketAddr(int) net.Addr { return nil }
 func (v *view) ReceivePackets(int, *netpoll.PacketBuffer) ([]netpoll.Packet, bool, error) {
 	return nil, false, errors.ErrUnsupported
 }

@@ -45,6 +45,7 @@ type OS interface {
 	DialUDP(addr netip.AddrPort, o netpoll.PacketOptions) (fd int, err error)
 	ListenUnixgram(path string, o netpoll.PacketOptions, prepare func(path string) error) (fd int, err error)
 	DialUnixgram(path string, o netpoll.PacketOptions) (fd int, err error)
+	PacketAddr(fd int) net.Addr
 	ReceivePackets(fd int, b *netpoll.PacketBuffer) (in []netpoll.Packet, more bool, err error)
 	SendPackets(fd int, b *netpoll.PacketBuffer, all []netpoll.Packet) (n int, err error)
 	SetMember(fd int, group netip.Addr, ifname string, member bool) error
