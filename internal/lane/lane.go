@@ -25,9 +25,9 @@ const (
 	// atOnce is how many chunks Put takes at a time: as many as a connection lends bytes for. What a task leaves of those is
 	// copied at the end of its turn, to memory that the collector has to find again.
 	atOnce = 4
-	// ChunkSize is how many bytes a chunk takes.
+	// ChunkSize is how many bytes a chunk takes. A Write of more lends its bytes.
 	ChunkSize = 16 << 10
-	// Long is the length from which on a Write lends its bytes: more than a lane holds. Fill takes as much at a time.
+	// Long is how many bytes Fill takes at a time.
 	Long = 64 << 10
 )
 
@@ -300,8 +300,9 @@ func (l *Lane) take(n int) {
 	}
 }
 
-// Write has the task take all of p: it copies p, and waits while there is no room, or lends it if it is Long, and waits
-// until it is taken. An error comes with how much was taken before. Any goroutine may call it; one call waits for the other.
+// Write has the task take all of p: it copies p, and waits while there is no room, or lends it if it is more than a chunk takes,
+// and waits until it is taken. An error comes with how much was taken before. Any goroutine may call it; one call waits for the
+// other.
 func (l *Lane) Write(p []byte) (written int, err error) {
 	l.calls.Lock()
 	defer l.calls.Unlock()
@@ -321,7 +322,7 @@ func (l *Lane) Write(p []byte) (written int, err error) {
 			continue
 		}
 		var x chunk
-		if rest := p[written:]; len(rest) < Long {
+		if rest := p[written:]; len(rest) <= ChunkSize {
 			x = newChunk(rest)
 		} else {
 			x = chunk{rest: rest, loan: &loan{returned: make(chan struct{}, 1)}}

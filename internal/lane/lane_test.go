@@ -48,6 +48,15 @@ func waits(t *testing.T, c <-chan result) {
 // full returns the bytes of n chunks.
 func full(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n*lane.ChunkSize/16) }
 
+// cram writes as many chunks as a lane takes without a wait.
+func cram(t *testing.T, l *lane.Lane) {
+	t.Helper()
+	for range lane.Chunks {
+		n, err := l.Write(full(1))
+		require.Equal(t, result{lane.ChunkSize, nil}, result{n, err})
+	}
+}
+
 // bubble calls f where time passes when all goroutines wait.
 func bubble(t *testing.T, f func(t *testing.T, l *lane.Lane, over chan struct{})) {
 	t.Helper()
@@ -72,8 +81,7 @@ func TestALaneHoldsABoundedNumberOfChunks(t *testing.T) {
 		require.False(t, l.Full(), "one chunk is left, and the rest of one in the hands of the reader")
 
 		out := lane.From(over, &act.AtomicWaker{})
-		n, err := out.Write(full(lane.Chunks))
-		require.Equal(t, result{lane.Chunks * lane.ChunkSize, nil}, result{n, err})
+		cram(t, out)
 		wrote := call(out.Write, []byte("x"))
 		waits(t, wrote)
 		out.Front() // now it is in the hands of the task
@@ -108,10 +116,11 @@ func TestEndComesBehindTheLastByte(t *testing.T) {
 			require.Equal(t, result{0, errOurs}, <-read)
 		})
 		bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
-			wrote := call(l.Write, full(lane.Chunks+1))
+			cram(t, l)
+			wrote := call(l.Write, []byte("x"))
 			waits(t, wrote)
 			l.End(errOurs)
-			require.Equal(t, result{lane.Chunks * lane.ChunkSize, errOurs}, <-wrote)
+			require.Equal(t, result{0, errOurs}, <-wrote)
 			_, err := l.Write(nil)
 			require.Equal(t, errOurs, err)
 			require.Equal(t, errOurs, l.Finish())
@@ -123,13 +132,14 @@ func TestEndComesBehindTheLastByte(t *testing.T) {
 func TestNoCallSucceedsWhenALaneIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lane.Lane, over chan struct{}) {
 		out := lane.From(over, &act.AtomicWaker{})
-		read, wrote := call(l.Read, make([]byte, 1)), call(out.Write, full(lane.Chunks+1))
+		cram(t, out)
+		read, wrote := call(l.Read, make([]byte, 1)), call(out.Write, []byte("x"))
 		waits(t, read)
 		waits(t, wrote)
 		l.Put([]byte("hello")) // of which the reader takes one
 		require.Equal(t, result{1, nil}, <-read)
 		close(over)
-		require.Equal(t, result{lane.Chunks * lane.ChunkSize, lane.ErrOver}, <-wrote)
+		require.Equal(t, result{0, lane.ErrOver}, <-wrote)
 		l.End(io.EOF)
 		_, err := l.Read(make([]byte, 1))
 		require.Equal(t, lane.ErrOver, err, "whatever is on its way")

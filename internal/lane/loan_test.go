@@ -46,9 +46,9 @@ func TestAWriteIsWokenAtTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, l *lane.Lane, _ chan struct{}) {
 		var end []func()
 		l.AtEnd = func(f func()) { end = append(end, f) }
-		wrote := call(l.Write, full(20))
+		wrote := call(l.Write, full(2))
 		synctest.Wait()
-		for _, n := range []int{1, len(full(20)) - 1} {
+		for _, n := range []int{1, len(full(2)) - 1} {
 			require.Empty(t, end)
 			require.NotEmpty(t, l.Front())
 			l.Discard(n)
@@ -57,7 +57,7 @@ func TestAWriteIsWokenAtTheEnd(t *testing.T) {
 		require.Nil(t, l.Front())
 		require.Len(t, end, 1)
 		end[0]()
-		require.Equal(t, result{len(full(20)), nil}, <-wrote)
+		require.Equal(t, result{len(full(2)), nil}, <-wrote)
 	})
 }
 
@@ -210,7 +210,7 @@ func TestLoansAndDeadlinesAtTheSameTime(t *testing.T) {
 			seed := byte(i)
 			fill(p, seed)
 			l.SetDeadline(time.Now().Add(time.Duration(r.IntN(50)) * time.Microsecond))
-			n, _ := l.Write(p[:lane.Long-10+r.IntN(lane.Long)])
+			n, _ := l.Write(p[:lane.ChunkSize-10+r.IntN(lane.Long)])
 			fill(p, 0xDB)
 			wrote <- sent{seed, n}
 		}
