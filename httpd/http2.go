@@ -86,6 +86,7 @@ const (
 	fullOut      = 64 << 10 // bytes in out: no DATA is added, and no frame is read
 	framesATurn  = 128      // that are read
 	dataATurn    = 64 << 10 // bytes of DATA and of field blocks, since a byte of a block may stand for a whole field
+	enoughATurn  = 56 << 10 // of them, if all that was received is read: the rest of what is received next would have to be kept
 	fillsATurn   = 4        // of out
 )
 
@@ -188,7 +189,7 @@ func (x *http2Conn) receive(t *act.Task) (more bool) {
 		if x.choked = len(x.out) >= fullOut; x.choked { // a client that does not read gets no more to read
 			return false
 		}
-		if n == framesATurn || x.taken >= dataATurn {
+		if n == framesATurn || x.taken >= dataATurn || x.taken >= enoughATurn && x.conn.Buffered() == 0 {
 			return true
 		}
 		err := x.next(t)

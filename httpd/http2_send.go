@@ -8,22 +8,27 @@ import (
 )
 
 // pool has buffers that are in no use.
-type pool [][]byte
+type pool struct {
+	free [][]byte
+	held int // bytes
+}
 
-// keepBuffers bounds how many a pool keeps.
-const keepBuffers = 16
+// keepBytes bounds how much a pool keeps.
+const keepBytes = 2 << 20
 
 // get returns one without content, or nil.
 func (p *pool) get() (b []byte) {
-	if n := len(*p); n > 0 {
-		b, *p = (*p)[n-1], (*p)[:n-1]
+	if n := len(p.free); n > 0 {
+		b, p.free = p.free[n-1], p.free[:n-1]
+		p.held -= cap(b)
 	}
 	return b
 }
 
 func (p *pool) put(b []byte) {
-	if cap(b) <= 2*fullOut && len(*p) < keepBuffers {
-		*p = append(*p, b[:0])
+	if cap(b) <= 2*fullOut && p.held+cap(b) <= keepBytes {
+		p.free = append(p.free, b[:0])
+		p.held += cap(b)
 	}
 }
 
@@ -72,6 +77,16 @@ func (x *http2Conn) transmit(t *act.Task) (more bool) {
 		return false
 	}
 	return x.ready.any()
+}
+
+// clear reports whether a stream may add a frame to out in a turn of its own: nobody waits, and there is room. It makes room as
+// the turn of the connection does.
+func (x *http2Conn) clear() bool {
+	if len(x.out) >= fullOut && x.conn.Queued() == 0 {
+		n, _ := x.give(x.out) // an error comes again
+		x.out = append(x.out[:0], x.out[n:]...)
+	}
+	return len(x.out) < fullOut && !x.ready.any()
 }
 
 // fill adds the DATA of ready streams to out: one frame of each, by urgency.

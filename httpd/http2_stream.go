@@ -78,6 +78,7 @@ type outlet struct {
 	whole   []byte // sent after that, without a copy
 	closing bool   // nothing follows but trailers
 	queued  bool   // the stream is among the ready or the starved ones
+	direct  uint8  // frames of this turn that were not queued
 	sent    int64
 	outflow http2.Outflow
 	writer  act.Waker // of a task that waits for room
@@ -86,6 +87,9 @@ type outlet struct {
 
 // fullQueue is how much of an answer waits at a stream until its handler waits.
 const fullQueue = http2.MaxFrame
+
+// directATurn is how many frames of a turn do not wait there.
+const directATurn = fullOut / http2.MaxFrame
 
 // keepStreams bounds how many are kept for the next requests.
 const keepStreams = 256
@@ -182,6 +186,7 @@ func (f *failed) String() string                { return f.name }
 // Act gives the handler's action a turn.
 func (s *stream) Act(t *act.Task) act.Directive {
 	s.patience.woken(t.Scheduler().Now())
+	s.direct = 0
 	if s.watch == heard {
 		s.watch = watched
 	}
@@ -626,10 +631,11 @@ func (s *stream) sendHead(block []byte, end bool) {
 // send adds p to what is sent. Frames that are full are not copied twice if nobody waits, and if there is room.
 func (s *stream) send(p []byte) {
 	x := s.conn
-	for len(p) >= http2.MaxFrame && s.pending() == 0 && !x.ready.any() && len(x.out) < fullOut &&
+	for len(p) >= http2.MaxFrame && s.pending() == 0 && s.direct < directATurn && x.clear() &&
 		min(s.outflow.Room(), x.outflow.Room()) >= http2.MaxFrame {
 		s.whole, p = p[:http2.MaxFrame], p[http2.MaxFrame:]
 		s.sendData(http2.MaxFrame)
+		s.direct++
 		x.waker.Wake()
 	}
 	if s.at > 0 && len(s.queue)+len(p) > cap(s.queue) { // what was sent makes room
