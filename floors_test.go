@@ -85,7 +85,8 @@ const floors = `
 
 	# 4: what makes tasks
 	internal/handover   netpoll shutdown
-	service           act shutdown monitor netpoll listener internal/engine internal/summary internal/handover internal/facts internal/logs internal/resource go.uber.org/zap io/fs net os os/user syscall time
+	service           act shutdown monitor netpoll listener internal/engine internal/summary internal/handover internal/facts internal/logs internal/panics internal/resource
+	                  go.uber.org/zap io/fs net net/netip os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
 	                  math/rand/v2 net os path/filepath testing time
 

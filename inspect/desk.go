@@ -199,6 +199,8 @@ func (d *desk) visitRow(row any) bool {
 	switch row := row.(type) {
 	case *facts.Service:
 		q.report.Services = append(q.report.Services, *row)
+	case *facts.Packets:
+		q.report.Packets = append(q.report.Packets, *row)
 	case *facts.Stages:
 		q.report.Stages = append(q.report.Stages, *row)
 	case *facts.Process:

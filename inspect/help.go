@@ -51,6 +51,8 @@ connections_broken_total        Connections that were broken by the peer, or by 
 accepts_lost_total              Connections that were closed before they could be accepted.
 accepts_full_total              Times that accepting has paused at the limit of connections.
 accepts_short_total             Times that accepting has paused for want of descriptors, memory or permission.
+datagrams_received_total        Datagrams that were received.
+datagrams_sent_total            Datagrams that were sent.
 receives_total                  Receive operations that returned bytes.
 received_bytes_total            Bytes that were received.
 sends_total                     Send operations that sent bytes.
@@ -137,6 +139,17 @@ service_too_fast_total          Of these, because their source made them too fas
 service_evicted_total           Idle connections that were closed to make room for others.
 service_gone_total              Connections that ended because the peer, or the way to it, had gone.
 service_failed_total            Connections whose action has failed otherwise.
+service_peers                   Conversations of a service for datagrams that have a task.
+service_packets_received_total  Packets that a service has received.
+service_packets_sent_total      Packets that a service has sent.
+service_packets_dropped_total   Packets that the kernel has dropped since the buffer of a socket of a service was full (Linux).
+service_packets_too_fast_total  Packets that a service has dropped since their source had sent too many.
+service_packets_lost_total      Packets to conversations that had no room for them, had ended, or could not begin.
+service_packets_late_total      Packets that have come when a service was ending, and were dropped.
+service_packets_full_total      Packets that were not sent since too many waited to be sent.
+service_packets_refused_total   Packets that the kernel has refused to send.
+service_peers_evicted_total     Conversations that were ended to make room for others.
+service_panics_total            Panics of the handler of a service for datagrams.
 
 stages_workers                  Tasks that an engine of stages can work on at a time.
 stages_running                  Tasks that an engine of stages works on.

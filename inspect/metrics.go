@@ -121,5 +121,6 @@ func (r *report) metrics(m *metrics) {
 	m.value("watchdog_late_total", "", float64(r.Stalls.Late))
 	kinds.metrics(r, m)
 	services.metrics(r, m)
+	packets.metrics(r, m)
 	engines.metrics(r, m)
 }

@@ -36,6 +36,7 @@ type scheduler struct {
 	Kinds  []kindRow         `json:"kinds"`
 
 	Services []facts.Service `json:"services,omitempty"`
+	Packets  []facts.Packets `json:"packets,omitempty"`
 	Stages   []facts.Stages  `json:"stages,omitempty"`
 
 	tasks     []task          // if asked for

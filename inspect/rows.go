@@ -13,6 +13,7 @@ import (
 
 // rows are of one sort, of which each scheduler has some. They are described here once, for tables and for /metrics.
 type rows[R any] struct {
+	title   string // of the table
 	label   string // in /metrics, whose value is the name of a row; the first column of the table
 	of      func(*scheduler) []R
 	name    func(*R) string
@@ -42,7 +43,7 @@ type summed struct {
 }
 
 var kinds = rows[kindRow]{
-	label: "kind", of: func(s *scheduler) []kindRow { return s.Kinds }, name: func(k *kindRow) string { return k.Name },
+	title: "kinds", label: "kind", of: func(s *scheduler) []kindRow { return s.Kinds }, name: func(k *kindRow) string { return k.Name },
 	figures: []figure[kindRow]{
 		{"ALIVE", "kind_tasks", 0, func(k *kindRow) any { return uint64(k.Alive) }},
 		{"SPAWNED", "kind_spawned_total", 0, func(k *kindRow) any { return k.Spawned }},
@@ -55,7 +56,7 @@ var kinds = rows[kindRow]{
 }
 
 var services = rows[facts.Service]{
-	label: "service", of: func(s *scheduler) []facts.Service { return s.Services }, name: func(v *facts.Service) string { return v.Name },
+	title: "services", label: "service", of: func(s *scheduler) []facts.Service { return s.Services }, name: func(v *facts.Service) string { return v.Name },
 	figures: []figure[facts.Service]{
 		{"OPEN", "service_connections", common, func(v *facts.Service) any { return uint64(v.Open) }},
 		{"MAX", "service_connections_max", common, func(v *facts.Service) any { return uint64(v.Max) }},
@@ -71,8 +72,26 @@ var services = rows[facts.Service]{
 	},
 }
 
+var packets = rows[facts.Packets]{
+	title: "packets", label: "service", of: func(s *scheduler) []facts.Packets { return s.Packets },
+	name: func(v *facts.Packets) string { return v.Name },
+	figures: []figure[facts.Packets]{
+		{"PEERS", "service_peers", 0, func(v *facts.Packets) any { return uint64(v.Peers) }},
+		{"RECEIVED", "service_packets_received_total", rated, func(v *facts.Packets) any { return v.Received }},
+		{"SENT", "service_packets_sent_total", rated, func(v *facts.Packets) any { return v.Sent }},
+		{"DROPPED", "service_packets_dropped_total", 0, func(v *facts.Packets) any { return v.Dropped }},
+		{"TOO FAST", "service_packets_too_fast_total", 0, func(v *facts.Packets) any { return v.TooFast }},
+		{"LOST", "service_packets_lost_total", 0, func(v *facts.Packets) any { return v.Lost }},
+		{"LATE", "service_packets_late_total", 0, func(v *facts.Packets) any { return v.Late }},
+		{"FULL", "service_packets_full_total", 0, func(v *facts.Packets) any { return v.Full }},
+		{"REFUSED", "service_packets_refused_total", 0, func(v *facts.Packets) any { return v.Refused }},
+		{"EVICTED", "service_peers_evicted_total", 0, func(v *facts.Packets) any { return v.Evicted }},
+		{"PANICS", "service_panics_total", 0, func(v *facts.Packets) any { return v.Panics }},
+	},
+}
+
 var engines = rows[facts.Stages]{
-	label: "engine", of: func(s *scheduler) []facts.Stages { return s.Stages }, name: func(v *facts.Stages) string { return v.Worker },
+	title: "engines", label: "engine", of: func(s *scheduler) []facts.Stages { return s.Stages }, name: func(v *facts.Stages) string { return v.Worker },
 	figures: []figure[facts.Stages]{
 		{"RUNNING", "stages_running", 0, func(v *facts.Stages) any { return uint64(len(v.Running)) }},
 		{"WORKERS", "stages_workers", 0, func(v *facts.Stages) any { return uint64(v.Workers) }},
@@ -147,7 +166,7 @@ func (x *rows[R]) table(r, before *report, passed time.Duration) *table {
 	for _, row := range x.sum(before) {
 		was[row.name] = row
 	}
-	t := newTable(x.label+"s", heads...)
+	t := newTable(x.title, heads...)
 	for _, row := range x.sum(r) {
 		cells := []any{row.name}
 		for i, cell := range row.cells {
@@ -199,7 +218,7 @@ func (r *report) page(before *report) *page {
 	p.Title = fmt.Sprintf("%s: %s; loads, rates (/s) and latencies of schedulers are of %s", r.Time.UTC().Format(time.RFC3339), there, over)
 	schedulers, passed := r.schedulerTable(before)
 	p.Tables = []*table{
-		schedulers, services.table(r, before, passed), kinds.table(r, before, passed), engines.table(r, before, passed), r.Stalls.table(),
+		schedulers, services.table(r, before, passed), packets.table(r, before, passed), kinds.table(r, before, passed), engines.table(r, before, passed), r.Stalls.table(),
 		countTable(counts, before.counts(), passed),
 	}
 	return p

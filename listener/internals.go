@@ -55,9 +55,13 @@ func (c *PacketConn) Internals() *packetInternals { return (*packetInternals)(c)
 // packetInternals is a PacketConn with methods that a service calls.
 type packetInternals PacketConn
 
-// OpenPackets opens the socket of a service.
-func OpenPackets(s *act.Scheduler, o PacketOptions, at engine.PacketOptions) (*PacketConn, error) {
-	return openPackets(s, o, at)
+// OpenPackets opens the socket of a service. refused is called when the kernel has refused to send a packet.
+func OpenPackets(s *act.Scheduler, o PacketOptions, at engine.PacketOptions, refused func(error)) (*PacketConn, error) {
+	c, err := openPackets(s, o, at)
+	if err == nil {
+		c.refused = refused
+	}
+	return c, err
 }
 
 // Socket returns the socket below; nil after Close.
@@ -73,19 +77,25 @@ func (i *packetInternals) Receive() ([]netpoll.Packet, error) {
 	return in, err
 }
 
+// Unblock sends what is queued if there was no room before.
+func (i *packetInternals) Unblock() {
+	if i.full {
+		(*PacketConn)(i).flush()
+	}
+}
+
 // Flush sends what is queued, as far as there is room, and returns how many packets are left.
 func (i *packetInternals) Flush() int {
 	(*PacketConn)(i).flush()
 	return len(i.queue)
 }
 
-// NewPeer returns the Peer that has sent in.
-func (i *packetInternals) NewPeer(in *netpoll.Packet) *Peer {
-	p := &Peer{conn: (*PacketConn)(i), addr: in.Peer, path: in.Path}
+// BeginPeer makes p, which is zero, the Peer that has sent in.
+func (i *packetInternals) BeginPeer(p *Peer, in *netpoll.Packet) {
+	*p = Peer{conn: (*PacketConn)(i), addr: in.Peer, path: in.Path}
 	if !in.Local.IsMulticast() {
 		p.local = in.Local
 	}
-	return p
 }
 
 // Close sends what is queued, and closes the socket.
@@ -99,8 +109,14 @@ type peerInternals Peer
 // Put keeps a packet until the task takes it, and reports whether there was room: for at most so many.
 func (i *peerInternals) Put(in *netpoll.Packet, most int) bool { return (*Peer)(i).put(in, most) }
 
-// Finish makes Receive return err.
-func (i *peerInternals) Finish(err error) { (*Peer)(i).finish(err) }
+// Finish has Receive return net.ErrClosed after what has come.
+func (i *peerInternals) Finish() { (*Peer)(i).finish() }
+
+// Ended reports whether nothing more comes.
+func (i *peerInternals) Ended() bool { return i.ended }
+
+// Path returns the address of the other end of a Unix socket.
+func (i *peerInternals) Path() string { return i.path }
 
 // Unread returns how many packets were not taken.
 func (i *peerInternals) Unread() int {

@@ -32,8 +32,9 @@ type PacketConn struct {
 	queue  []netpoll.Packet // to send
 	bytes  []byte           // their Data
 	counts PacketCounts
-	err    error // why the latest refused one was refused
 	end    func()
+
+	refused func(err error) // is called when the kernel has refused a packet; nil: nobody wants to know
 }
 
 // PacketOptions are the options of sockets for datagrams. The zero PacketOptions is good for servers.
@@ -160,8 +161,10 @@ func (c *PacketConn) flush() {
 			c.full = true
 		case err != nil:
 			c.counts.Refused++
-			c.err = err
 			rest = rest[1:]
+			if c.refused != nil {
+				c.refused(err)
+			}
 		}
 	}
 	c.size = 0

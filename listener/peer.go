@@ -23,11 +23,13 @@ type Peer struct {
 	addr  netip.AddrPort
 	path  string
 	local netip.Addr
-	own   bool // the socket is the peer's alone
 	box   *packetBox
 	waker act.Waker
-	err   error // why nothing more comes
+	fault error // why the kernel did not send a packet, if the socket is the peer's own
 	lost  uint32
+	own   bool // the socket is the peer's alone
+	ended bool // nothing more comes
+	over  bool // after Close
 }
 
 // packetBox is memory for packets that a peer has not taken yet. A peer has one only while there are some.
@@ -48,6 +50,10 @@ func DialPackets(s *act.Scheduler, to net.Addr, o PacketOptions) (*Peer, error) 
 		return nil, &net.OpError{Op: "dial", Net: to.Network(), Addr: to, Err: err}
 	}
 	p := &Peer{conn: conn, own: true}
+	conn.refused = func(err error) {
+		p.fault = err
+		p.waker.Wake()
+	}
 	switch at := to.(type) {
 	case *net.UDPAddr:
 		p.addr = at.AddrPort()
@@ -73,8 +79,8 @@ func (p *Peer) Conn() *PacketConn { return p.conn }
 
 // Send queues a packet with a copy of b: see [PacketConn.Send].
 func (p *Peer) Send(b []byte) error {
-	if p.err != nil {
-		return p.err
+	if p.over {
+		return net.ErrClosed
 	}
 	if p.own {
 		return p.conn.SendPacket(netpoll.Packet{Data: b})
@@ -83,10 +89,10 @@ func (p *Peer) Send(b []byte) error {
 }
 
 // Receive returns the oldest packet that was not taken yet. Its Data is lent until the turn ends. Without one the error is an
-// act.Blocked; net.ErrClosed after Close, or when the service ends; or an error of the kernel, such as ECONNREFUSED, after
-// which it may be called again.
+// act.Blocked, or net.ErrClosed after Close, and when the service has ended the conversation: then a last Send is possible.
+// DialPackets adds errors of the kernel, such as ECONNREFUSED for a packet that was sent, after which it may be called again.
 func (p *Peer) Receive() (netpoll.Packet, error) {
-	if p.box == nil && p.own && p.err == nil {
+	if p.box == nil && p.own && !p.ended {
 		if err := p.pull(); err != nil {
 			return netpoll.Packet{}, err
 		}
@@ -98,8 +104,8 @@ func (p *Peer) Receive() (netpoll.Packet, error) {
 		}
 		return in, nil
 	}
-	if p.err != nil {
-		return netpoll.Packet{}, p.err
+	if p.ended {
+		return netpoll.Packet{}, net.ErrClosed
 	}
 	return netpoll.Packet{}, (*blockedPeer)(p)
 }
@@ -110,22 +116,20 @@ func (p *Peer) Lost() int { return int(p.lost) }
 // Close ends the conversation. A socket that DialPackets has opened is closed, after what was sent. The further packets of a client
 // of a service begin another conversation. A second Close does nothing.
 func (p *Peer) Close() error {
-	p.finish(net.ErrClosed)
+	p.finish()
+	p.over = true
+	if p.box != nil {
+		p.empty()
+	}
 	if p.own {
 		p.conn.close()
 	}
 	return nil
 }
 
-// finish ends the conversation with an error that the task is told.
-func (p *Peer) finish(err error) {
-	if p.err != nil {
-		return
-	}
-	p.err = err
-	if p.box != nil {
-		p.empty()
-	}
+// finish has Receive return net.ErrClosed after what has come.
+func (p *Peer) finish() {
+	p.ended = true
 	p.waker.Wake()
 }
 
@@ -133,6 +137,10 @@ func (p *Peer) finish(err error) {
 func (p *Peer) pull() error {
 	if p.conn.full {
 		p.conn.flush()
+	}
+	if err := p.fault; err != nil {
+		p.fault = nil
+		return err
 	}
 	in, err := p.conn.socket.Receive()
 	switch {
@@ -162,6 +170,9 @@ func (p *Peer) put(in *netpoll.Packet, most int) bool {
 		p.box = c.get()
 	}
 	b := p.box
+	if b.taken > 0 && len(b.packets) == cap(b.packets) { // or what was taken is kept as long as one more is there
+		b.forget()
+	}
 	at := len(b.bytes)
 	b.bytes = append(b.bytes, in.Data...)
 	b.packets = append(b.packets, *in)
@@ -170,6 +181,18 @@ func (p *Peer) put(in *netpoll.Packet, most int) bool {
 	c.budget.Set(&b.account, cap(b.bytes)+cap(b.packets)*packetSize)
 	p.waker.Wake()
 	return true
+}
+
+// forget makes room in place of the packets that were taken, none of which is lent: put and Receive have different turns.
+func (b *packetBox) forget() {
+	rest := b.packets[b.taken:]
+	b.packets, b.bytes, b.taken = b.packets[:0], b.bytes[:0], 0
+	for _, in := range rest { // both move to the front
+		at := len(b.bytes)
+		b.bytes = append(b.bytes, in.Data...)
+		in.Data = b.bytes[at:len(b.bytes):len(b.bytes)]
+		b.packets = append(b.packets, in)
+	}
 }
 
 const packetSize = int(unsafe.Sizeof(netpoll.Packet{}))
@@ -220,7 +243,12 @@ func (p *peerOwner) Held() (bytes int, still time.Duration) {
 	return bytes, 0
 }
 func (p *peerOwner) Flush() error { return nil }
-func (p *peerOwner) Abort()       { (*Peer)(p).finish(net.ErrClosed) }
+func (p *peerOwner) Abort() {
+	(*Peer)(p).finish()
+	if p.box != nil {
+		(*Peer)(p).empty()
+	}
+}
 func (p *peerOwner) Peer() string { return (*Peer)(p).RemoteAddr().String() }
 
 // blockedPeer is a Peer as the error that nothing has come.
@@ -233,7 +261,7 @@ func (b *blockedPeer) Arm(t *act.Task) {
 	p := (*Peer)(b)
 	p.waker = t.Waker()
 	switch {
-	case p.box != nil || p.err != nil:
+	case p.box != nil || p.ended || p.fault != nil:
 		p.waker.Wake()
 	case p.own:
 		p.conn.socket.Await(p.waker)

@@ -32,7 +32,11 @@ func (e *readiness) Packets(o engine.PacketOptions) (engine.PacketSocket, error)
 	if err != nil {
 		return nil, err
 	}
-	if x.addr = e.os.PacketAddr(fd); x.addr == nil {
+	x.addr = e.os.PacketAddr(fd)
+	if at, ok := x.addr.(*net.UnixAddr); ok && o.Inherited != 0 {
+		x.path = at.Name
+	}
+	if x.addr == nil {
 		err = errors.New("monitor: the kernel does not know the address of a socket (getsockname)")
 	} else {
 		x.slot, err = e.register(fd, netpoll.In, x) // not Out: each packet that has gone would be an event

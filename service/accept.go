@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -108,17 +107,15 @@ func (a *acceptor) Close() error {
 	v := a.server
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.acceptors = slices.DeleteFunc(v.acceptors, func(b *acceptor) bool { return a == b })
+	gives := v.gives()
+	v.end(a)
 	if a.from == nil {
 		return nil
 	}
-	if v.gives() {
+	if gives {
 		a.from.Stop(true)
 	}
 	a.ended()
-	if len(v.acceptors) == 0 {
-		v.inherited = nil // another Group opens sockets of its own
-	}
 	return a.from.Close()
 }
 

@@ -105,7 +105,7 @@ func first(all []found) []found {
 // alternately shared one, both might always come to schedulers that have no idle connection.
 func (v *Listener) another(from *acceptor) *acceptor {
 	v.mu.Lock()
-	others := slices.DeleteFunc(slices.Clone(v.acceptors), func(a *acceptor) bool { return a == from })
+	others := slices.DeleteFunc(slices.Clone(v.demons), func(a *acceptor) bool { return a == from })
 	v.mu.Unlock()
 	if len(others) == 0 {
 		return nil

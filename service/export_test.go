@@ -9,9 +9,9 @@ var PlacesFor = placesFor
 func Asked(n, rounds int) (first, second []int) {
 	v := &Listener{}
 	for range n {
-		v.acceptors = append(v.acceptors, &acceptor{})
+		v.demons = append(v.demons, &acceptor{})
 	}
-	ask := func(i int) int { return slices.Index(v.acceptors, v.another(v.acceptors[i])) }
+	ask := func(i int) int { return slices.Index(v.demons, v.another(v.demons[i])) }
 	for range rounds {
 		first, second = append(first, ask(0)), append(second, ask(1))
 	}

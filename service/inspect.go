@@ -93,7 +93,7 @@ func (a *acceptor) refusals(row *facts.Service) {
 func (a *acceptor) ended() {
 	v := a.server
 	a.refusals(a.config.row)
-	if !slices.ContainsFunc(v.acceptors, func(b *acceptor) bool { return a.home == b.home }) {
+	if !slices.ContainsFunc(v.demons, func(b *acceptor) bool { return a.home == b.home }) {
 		e := allEnded.Get(a.home)
 		e.forget()
 		e.all = append(e.all, endedService{a.config, v.limiter})
@@ -139,7 +139,7 @@ func (e *ended) List(again bool, visit func(row any) bool) (more bool) {
 func (v *Listener) here(s *act.Scheduler) (all []*acceptor) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, a := range v.acceptors {
+	for _, a := range v.demons {
 		if a.home == s {
 			all = append(all, a)
 		}

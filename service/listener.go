@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/daimon-go/daimon/act"
@@ -90,15 +89,8 @@ type Listener struct {
 	// Setup fails.
 	Owner, Group string
 
-	// The first Setup of each Group makes these anew.
-	mu        sync.Mutex
-	group     *act.Group
-	addr      net.Addr
-	limiter   *engine.Limiter
-	acceptors []*acceptor // the demons, all of one Group: one on each scheduler, or more with inherited sockets
-
-	inherited *handover.Sockets // for the next Group; nil: none
-	given     bool              // the sockets belong to another process
+	sockets[*acceptor]
+	limiter *engine.Limiter // made by the first Setup of each Group
 }
 
 // Setup begins to listen on one scheduler. It is a set-up function: pass it to [act.Run] or act.Group.Run, which call
@@ -112,11 +104,7 @@ func (v *Listener) Setup(s *act.Scheduler) error {
 
 // Addr returns the address that was bound, with the port that the kernel has chosen for port 0. It is nil before the first
 // Setup, and stays after the end. Any goroutine.
-func (v *Listener) Addr() net.Addr {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.addr
-}
+func (v *Listener) Addr() net.Addr { return v.bound() }
 
 // Conns returns the number of connections, including lingering ones. It may be too high for a moment, by one for each
 // scheduler that is accepting. Any goroutine.
@@ -128,17 +116,25 @@ func (v *Listener) Conns() int {
 
 // Handover is for package upgrade, which passes the listening sockets to the program that replaces this one. Programs do not
 // call it.
-func (v *Listener) Handover() handover.Listener { return (*listening)(v) }
+func (v *Listener) Handover() handover.Listener {
+	return &listening[*acceptor]{&v.sockets, v.Name, v.Address, "tcp", "listens for streams", system.Adopt}
+}
 
-// resolve returns what Address means.
-func (v *Listener) resolve() (net.Addr, error) {
-	if path, ok := strings.CutPrefix(v.Address, "unix:"); ok {
-		return &net.UnixAddr{Name: path, Net: "unix"}, nil
-	}
-	if v.Address == "" { // to package net that is any address and port, here it was forgotten
+// resolve returns what an address means, on the network "tcp" or "udp".
+func resolve(network, address string) (addr net.Addr, err error) {
+	path, file := strings.CutPrefix(address, "unix:")
+	switch {
+	case address == "": // to package net that is any address and port, here it was forgotten
 		return nil, errors.New("missing port in address")
+	case network == "tcp" && file:
+		return &net.UnixAddr{Name: path, Net: "unix"}, nil
+	case file:
+		return &net.UnixAddr{Name: path, Net: "unixgram"}, nil
+	case network == "tcp":
+		addr, err = net.ResolveTCPAddr(network, address)
+	default:
+		addr, err = net.ResolveUDPAddr(network, address)
 	}
-	addr, err := net.ResolveTCPAddr("tcp", v.Address)
 	if bad := (*net.AddrError)(nil); errors.As(err, &bad) {
 		err = errors.New(bad.Err) // Setup names the address
 	}

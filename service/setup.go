@@ -104,25 +104,24 @@ func (v *Listener) listen(s *act.Scheduler, c *config) (demons []*acceptor, err 
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	first, err := v.begin(s)
+	if err != nil {
+		return nil, err
+	}
 	var descriptors int
 	var memory int64
 	places := v.MaxConns
-	switch {
-	case len(v.acceptors) == 0:
+	if first {
 		if places == 0 {
 			descriptors, memory = resource.Descriptors(), resource.Memory()
 			places = placesFor(descriptors, memory, c.limits)
 		}
-		v.group, v.addr, v.limiter, v.given = s.Group(), nil, engine.NewLimiter(places), false
-	case v.group != s.Group():
-		return nil, errors.New("the service runs in another Group")
-	case slices.ContainsFunc(v.acceptors, func(a *acceptor) bool { return a.home == s }):
-		return nil, errors.New("the service was already set up on this scheduler")
+		v.limiter = engine.NewLimiter(places)
 	}
 	o := engine.ListenOptions{Addr: v.addr, Backlog: v.Backlog, Prepare: v.prepare, Limiter: v.limiter,
 		ConnOptions: engine.ConnOptions{KeepAlive: v.KeepAlive, ReceiveBuffer: c.limits.ReceiveBuffer, SendBuffer: c.limits.SendBuffer}}
 	if v.addr == nil && v.inherited == nil {
-		if o.Addr, err = v.resolve(); err != nil {
+		if o.Addr, err = resolve("tcp", v.Address); err != nil {
 			return nil, err
 		}
 	}
@@ -139,8 +138,8 @@ func (v *Listener) listen(s *act.Scheduler, c *config) (demons []*acceptor, err 
 		}
 		demons = append(demons, a)
 	}
-	v.acceptors = append(v.acceptors, demons...)
-	if v.MaxConns == 0 && len(v.acceptors) == len(demons) {
+	v.demons = append(v.demons, demons...)
+	if v.MaxConns == 0 && first {
 		s.Logger().Info(fmt.Sprintf("at most %d connections on %v, as MaxConns is not set", places, v.addr),
 			zap.Int("descriptors", descriptors), zap.Int64("memory", memory))
 	}

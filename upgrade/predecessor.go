@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/daimon-go/daimon/internal/handover"
-	"github.com/daimon-go/daimon/netpoll"
 )
 
 // predecessor is the older program, as the new one sees it. The zero predecessor means that no older program has
@@ -61,7 +60,7 @@ func (u *Upgrade) share(m *message) error {
 		}
 	}
 	for _, x := range sockets {
-		at, _, _ := netpoll.System{}.Adopt(x.FDs[0]) // nil if it is not known
+		at, _ := handover.Adopt(x.FDs[0]) // nil if it is not known
 		u.unclaimed = append(u.unclaimed, strings.TrimSpace(fmt.Sprintf("%s %v", x.Name, at)))
 	}
 	closeAll(sockets)
@@ -179,9 +178,9 @@ func activation() (all []*handover.Sockets, err error) {
 	known := map[string]*handover.Sockets{}
 	for i := range n {
 		fd := firstFD + i
-		addr, _, err := netpoll.System{}.Adopt(fd)
-		if err != nil { // a FIFO, or a socket for datagrams
-			return nil, fmt.Errorf("%s: descriptor %d is not a socket that listens for streams: %w", listenFDs, fd, err)
+		addr, err := handover.Adopt(fd)
+		if err != nil { // a FIFO, for example
+			return nil, fmt.Errorf("%s: descriptor %d is neither a socket that listens nor one for datagrams: %w", listenFDs, fd, err)
 		}
 		x := &handover.Sockets{Lent: true}
 		if nameOf != nil && nameOf[i] != "unknown" {

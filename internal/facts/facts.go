@@ -34,7 +34,7 @@ type Resting interface {
 const EndOf = "the end of "
 
 // Lister is an action or an act.Local's value that stands for more than one task. List calls visit with a row for each of
-// them: a *[Process], a *[Service] or a *[Stages], valid during the call. It ends when visit returns false, and then reports
+// them: a *[Process], a *[Service], a *[Packets] or a *[Stages], valid during the call. It ends when visit returns false, and then reports
 // whether there may be more: a further call, with again unset, goes on after the last one. With again set it begins anew.
 // Only one such series is under way on a scheduler at a time.
 type Lister interface {
@@ -70,6 +70,24 @@ type Service struct {
 	Evicted   uint64 `json:"evicted"`   // idle connections that were closed to make room for others
 	Gone      uint64 `json:"gone"`      // connections that ended because the peer, or the way to it, had gone
 	Failed    uint64 `json:"failed"`    // connections whose action has failed otherwise
+}
+
+// Packets is a service for datagrams on one scheduler.
+type Packets struct {
+	Name  string `json:"name"`  // its address
+	Peers int    `json:"peers"` // tasks of conversations
+
+	// Packets of this scheduler, since the service began.
+	Received uint64 `json:"received"`
+	Sent     uint64 `json:"sent"`
+	Full     uint64 `json:"full"`     // were not sent, since the queue was full
+	Refused  uint64 `json:"refused"`  // were not sent, since the kernel refused them
+	Dropped  uint64 `json:"dropped"`  // were dropped by the kernel, since its buffer was full
+	TooFast  uint64 `json:"too_fast"` // were not admitted
+	Lost     uint64 `json:"lost"`     // were for a conversation that had no room for them, or could not be begun
+	Late     uint64 `json:"late"`     // came when the service was ending
+	Evicted  uint64 `json:"evicted"`  // conversations that were ended to make room for others
+	Panics   uint64 `json:"panics"`   // of the handler
 }
 
 // Stages is an engine of package stage.

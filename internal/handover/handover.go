@@ -1,15 +1,17 @@
-// Package handover passes listening sockets from one process to another: package upgrade carries them, and services give and take
+// Package handover passes sockets from one process to another: package upgrade carries them, and services give and take
 // them.
 package handover
 
 import (
 	"fmt"
+	"net"
+	"syscall"
 
 	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
-// Sockets are the listening sockets of one service that come from another process, or go to one.
+// Sockets are the sockets of one service that come from another process, or go to one.
 type Sockets struct {
 	// Name is that of the service. If it is "", or the service has none, the address decides.
 	Name string
@@ -31,6 +33,16 @@ func (x *Sockets) Close() {
 		_ = netpoll.System{}.Close(fd)
 	}
 	x.FDs = nil
+}
+
+// Adopt prepares a socket that another process has made: one that listens for streams, or receives datagrams. It returns the
+// address.
+func Adopt(fd int) (net.Addr, error) {
+	addr, _, err := netpoll.System{}.Adopt(fd)
+	if err == syscall.EPROTONOSUPPORT {
+		addr, _, err = netpoll.System{}.AdoptPackets(fd)
+	}
+	return addr, err
 }
 
 // Service is a service whose sockets are passed on: a service of package service, or one that is served by such a service.
@@ -56,7 +68,7 @@ type Listener interface {
 	// Inherit takes this service's sockets out of another process's sockets, and returns the others. The service does not open
 	// sockets then, but listens on these: each scheduler on one, on several of them, or, if there are fewer than schedulers, on a
 	// further one that it opens. Sockets without SO_REUSEPORT, such as systemd's, are shared by all. The backlog of the service
-	// has no effect, nor have mode, owner and group. The error is of a descriptor that is not a listening socket. Inherit is
+	// has no effect, nor have mode, owner and group. The error is of a descriptor that is not such a socket. Inherit is
 	// called before Setup.
 	Inherit(all []*Sockets) (others []*Sockets, err error)
 	// Sockets returns duplicates of the sockets that the service listens on; nil if it does not listen. The caller closes them. Any

@@ -1,0 +1,368 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/internal/facts"
+	"github.com/daimon-go/daimon/internal/handover"
+	"github.com/daimon-go/daimon/internal/logs"
+	"github.com/daimon-go/daimon/internal/panics"
+	"github.com/daimon-go/daimon/internal/summary"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/shutdown"
+)
+
+// PacketListener is a service for datagrams that come to an address, of UDP or of a Unix datagram socket. Set Address, and either
+// Handler or Peers, and pass the method Setup to act.Run. A PacketListener is used by pointer, by one Group at a time, and its
+// fields must not be changed from Setup on.
+//
+// Each scheduler has a socket of its own, and the kernel gives all packets of a peer to the same one, as long as their number stays
+// the same. Only the first scheduler has a socket if it is a Unix socket, if there are Groups or Options.Broadcast is set, since
+// each socket would get those packets, and on macOS, NetBSD and OpenBSD, which do not spread packets.
+//
+// When shutdown begins, the service receives the packets that have arrived, at most 4096 for each socket, and no more. Conversations
+// end, and the socket is closed when the answers have left. What is said of Unix sockets at [Listener] holds here too.
+type PacketListener struct {
+	// Name is as in [Listener].
+	Name string
+	// Address is "host:port", or "unix:" and a path, as in [Listener].
+	Address string
+	// Handler is called with the packets that have come: with up to 64 of them, or more if the network card has coalesced some. They
+	// are lent for the call. It answers with the methods of c, must not block, and is for servers whose packets have nothing to do with
+	// each other. A panic is logged and counted, and ends neither the service nor the packets that come later.
+	Handler func(c *listener.PacketConn, in []netpoll.Packet)
+	// Peers is for servers that have a conversation with each client.
+	Peers Peers
+	// Options are those of the sockets. Sockets that another OS process has made keep the options that they have, but for Queue.
+	Options listener.PacketOptions
+	// Groups are multicast groups that the socket joins: "224.0.0.251", or with a network interface "224.0.0.251%eth0" or
+	// "ff02::fb%eth0". Without one the kernel chooses it.
+	Groups []string
+	// Admit, if not nil, reports whether a packet of UDP may go to the Handler or to a conversation, by the address that it has come
+	// from. Others are counted and dropped. See admission.Limiter.Admit.
+	Admit func(s *act.Scheduler, source netip.Addr) bool
+	// Mode, Owner and Group are as in [Listener].
+	Mode         fs.FileMode
+	Owner, Group string
+
+	sockets[*receiver]
+}
+
+// Setup opens the socket of one scheduler. It is a set-up function: pass it to [act.Run] or act.Group.Run, which call it on the
+// scheduler's thread. The error is one sentence that names the address.
+func (v *PacketListener) Setup(s *act.Scheduler) error {
+	demons, err := v.listen(s)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", v.Address, err)
+	}
+	for _, x := range demons {
+		s.Install(x)
+	}
+	return nil
+}
+
+// Addr returns the address that was bound, with the port that the kernel has chosen for port 0. It is nil before the first
+// Setup, and stays after the end. Any goroutine.
+func (v *PacketListener) Addr() net.Addr { return v.bound() }
+
+// Handover is for package upgrade, which passes the sockets to the program that replaces this one. That receives the packets from
+// then on, and begins new conversations; the ones of this program end. Programs do not call it.
+func (v *PacketListener) Handover() handover.Listener {
+	return &listening[*receiver]{&v.sockets, v.Name, v.Address, "udp", "receives datagrams", system.AdoptPackets}
+}
+
+// group is one of Groups.
+type group struct {
+	addr   netip.Addr
+	ifname string
+}
+
+// check returns Groups, Peers with their defaults, and what is wrong with the fields.
+func (v *PacketListener) check() (groups []group, p Peers, err error) {
+	if (v.Handler == nil) == (v.Peers.Handler == nil) {
+		return nil, p, errors.New("there is not exactly one of Handler and Peers.Handler")
+	}
+	for _, g := range v.Groups {
+		at, ifname, _ := strings.Cut(g, "%")
+		addr, err := netip.ParseAddr(at)
+		if err != nil || !addr.IsMulticast() {
+			return nil, p, fmt.Errorf("%q is not a multicast group", g)
+		}
+		groups = append(groups, group{addr, ifname})
+	}
+	p, err = v.Peers.resolved()
+	return groups, p, err
+}
+
+// listen returns the demons of one scheduler.
+func (v *PacketListener) listen(s *act.Scheduler) (demons []*receiver, err error) {
+	groups, peers, err := v.check()
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	first, err := v.begin(s)
+	if err != nil {
+		return nil, err
+	}
+	all, err := v.places(s, first)
+	for _, o := range all {
+		x := &receiver{server: v, home: s, options: o}
+		x.peers = conversations{Peers: peers, of: x, all: map[netip.AddrPort]*conversation{}}
+		if v.inherited == nil || o.Inherited != 0 { // otherwise see join
+			err = x.open(groups)
+		}
+		if err != nil {
+			break
+		}
+		demons = append(demons, x)
+	}
+	if err != nil {
+		for _, x := range demons {
+			x.conn.Internals().Close()
+		}
+		return nil, err
+	}
+	v.demons = append(v.demons, demons...)
+	return demons, nil
+}
+
+// places returns the sockets for s: one of its own, some of the inherited ones, or none. v.mu is locked.
+func (v *PacketListener) places(s *act.Scheduler, first bool) (all []engine.PacketOptions, err error) {
+	o := engine.PacketOptions{Prepare: (&Listener{Mode: v.Mode, Owner: v.Owner, Group: v.Group}).prepare}
+	if in := v.inherited; in != nil {
+		for _, fd := range v.part(s) {
+			o.Inherited = fd
+			all = append(all, o)
+		}
+		if all == nil && !in.Shared {
+			all = append(all, o)
+		}
+		return all, nil
+	}
+	if first {
+		o.Addr, err = resolve("udp", v.Address)
+		return []engine.PacketOptions{o}, err
+	}
+	_, udp := v.addr.(*net.UDPAddr)
+	if !udp || !netpoll.SpreadsPackets || len(v.Groups) > 0 || v.Options.Broadcast {
+		return nil, nil
+	}
+	o.Addr, o.Sibling = v.addr, v.demons[0].socket
+	return []engine.PacketOptions{o}, nil
+}
+
+// receiver is the demon of one socket on one scheduler.
+type receiver struct {
+	server  *PacketListener
+	home    *act.Scheduler
+	conn    *listener.PacketConn // nil: see join
+	socket  engine.PacketSocket  // of conn
+	options engine.PacketOptions
+	name    string // of the service, for package inspect
+	peers   conversations
+	waker   act.Waker // of the latest turn
+	ordered bool      // to end
+	drained bool      // has received all that it is to receive
+	last    int       // packets received since the order
+
+	lost, evicted, tooFast, late, panics uint64 // see facts.Packets
+}
+
+// open opens the socket. The lock is held.
+func (x *receiver) open(groups []group) (err error) {
+	v := x.server
+	if x.conn, err = listener.OpenPackets(x.home, v.Options, x.options, x.refused); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if err := x.conn.Join(g.addr, g.ifname); err != nil {
+			x.conn.Internals().Close()
+			return fmt.Errorf("joining %v: %w", g.addr, err)
+		}
+	}
+	x.socket, v.addr = x.conn.Internals().Socket(), x.conn.LocalAddr()
+	x.name = logs.Text(v.addr.Network() + " " + v.addr.String())
+	return nil
+}
+
+// join is that of an acceptor.
+func (x *receiver) join() bool {
+	v := x.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := slices.IndexFunc(v.demons, func(y *receiver) bool { return y.conn != nil })
+	if i < 0 {
+		return false // the others have ended
+	}
+	x.options.Addr, x.options.Sibling = v.addr, v.demons[i].socket
+	if err := x.open(nil); err != nil {
+		x.home.Logger().Warn("a scheduler receives no packets", zap.Int("scheduler", x.home.Index()), zap.Stringer("at", v.addr), zap.Error(err))
+		return false
+	}
+	return true
+}
+
+// lastPackets bounds what a receiver still takes when it is to end: more than the kernel's buffer holds by default.
+const lastPackets = 4096
+
+// Act receives one batch, so that the tasks have their turns before the next, and what they send leaves with what is sent for it.
+func (x *receiver) Act(t *act.Task) act.Directive {
+	if x.conn == nil && (x.ordered || !x.join()) {
+		return act.Done
+	}
+	in := x.conn.Internals()
+	in.Unblock()
+	packets, err := in.Receive()
+	none := err == monitor.ErrWouldBlock || errors.Is(err, net.ErrClosed)
+	switch {
+	case x.drained:
+		x.late += uint64(len(packets))
+	case err == nil:
+		x.take(packets)
+	case !none:
+		x.refused(err)
+	}
+	if x.ordered {
+		if x.last += len(packets); none || x.last >= lastPackets {
+			x.drained = true
+			x.peers.endAll()
+		}
+		if x.drained && x.peers.tasks == 0 && in.Flush() == 0 {
+			return act.Done
+		}
+	}
+	x.waker = t.Waker()
+	x.socket.Await(x.waker)
+	return act.Wait
+}
+
+// take gives packets to the program.
+func (x *receiver) take(in []netpoll.Packet) {
+	n := 0
+	for i := range in {
+		switch {
+		case !x.admits(&in[i]):
+		case x.server.Handler == nil:
+			x.peers.take(&in[i])
+		default:
+			in[n] = in[i]
+			n++
+		}
+	}
+	if n > 0 {
+		x.handle(in[:n])
+	}
+}
+
+func (x *receiver) admits(in *netpoll.Packet) bool {
+	if f := x.server.Admit; f != nil && in.Peer.IsValid() && !f(x.home, in.Peer.Addr()) {
+		x.tooFast++
+		return false
+	}
+	return true
+}
+
+func (x *receiver) handle(in []netpoll.Packet) {
+	if !x.home.Internals().Crash() {
+		defer func() {
+			if v := recover(); v != nil {
+				x.panics++
+				p := panics.Recovered(v)
+				x.home.Logger().Error("a handler of packets has panicked", panics.Fields(p, zap.String("service", x.name))...)
+				x.home.Internals().Panicked("a handler of packets", p.Stack)
+			}
+		}()
+	}
+	x.server.Handler(x.conn, in)
+}
+
+// refused notes that the kernel did not send a packet.
+func (x *receiver) refused(err error) {
+	refusals.Add(x.home, func(r *refusal) { r.n, r.of, r.err = r.n+1, x.name, err })
+}
+
+// refusal counts the packets that were not sent in a second, and describes the latest.
+type refusal struct {
+	n   int
+	of  string
+	err error
+}
+
+var refusals = summary.New(func(log *zap.Logger, r refusal) {
+	log.Warn("packets were not sent", zap.Int("packets", r.n), zap.String("service", r.of), zap.Error(r.err))
+})
+
+// Stop makes the demon end.
+func (x *receiver) Stop(*act.Task, shutdown.Order) {
+	x.ordered = true
+	if x.conn == nil {
+		return
+	}
+	x.server.mu.Lock()
+	defer x.server.mu.Unlock()
+	if x.server.gives() {
+		x.socket.Give()
+	}
+}
+
+// Close sends what is queued, as far as the kernel has room, and closes the socket.
+func (x *receiver) Close() error {
+	v := x.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	gives := v.gives()
+	v.end(x)
+	x.peers.endAll()
+	if x.conn != nil {
+		if gives {
+			x.socket.Give()
+		}
+		x.conn.Internals().Close()
+	}
+	return nil
+}
+
+func (x *receiver) scheduler() *act.Scheduler { return x.home }
+
+func (x *receiver) descriptor() (int, error) {
+	if x.conn == nil {
+		return -1, net.ErrClosed
+	}
+	return x.socket.Descriptor()
+}
+
+func (x *receiver) give(*act.Scheduler) { x.Stop(nil, nil) }
+
+func (x *receiver) String() string { return fmt.Sprintf("packets on %v", x.server.Addr()) }
+
+// Service returns the name of the service.
+func (x *receiver) Service() string { return x.name }
+
+// Describe implements act.Describer.
+func (x *receiver) Describe(d *act.Description) { d.WaitsFor("packets to " + x.name) }
+
+// List implements facts.Lister.
+func (x *receiver) List(again bool, visit func(row any) bool) (more bool) {
+	if again && x.conn != nil {
+		n := x.conn.Counts()
+		visit(&facts.Packets{
+			Name: x.name, Peers: x.peers.tasks, Received: n.Received, Sent: n.Sent, Full: n.Full, Refused: n.Refused, Dropped: n.Dropped,
+			TooFast: x.tooFast, Lost: x.lost, Evicted: x.evicted, Late: x.late, Panics: x.panics,
+		})
+	}
+	return false
+}
