@@ -84,7 +84,7 @@ const floors = `
 	                  go.uber.org/zap/zapcore go.uber.org/zap/zaptest/observer net net/netip os path/filepath runtime testing time
 
 	# 4: what makes tasks
-	internal/handover   netpoll shutdown
+	internal/handover   netpoll shutdown net syscall
 	service           act shutdown monitor netpoll listener internal/engine internal/summary internal/handover internal/facts internal/logs internal/panics internal/resource
 	                  go.uber.org/zap io/fs net net/netip os os/user syscall time
 	internal/testing/streamtest   act internal/testing/servertest listener monitor service encoding/binary github.com/stretchr/testify/require
@@ -158,7 +158,7 @@ const floors = `
 	                  io/fs net net/netip net/url os path/filepath reflect regexp runtime runtime/debug runtime/pprof syscall text/tabwriter time
 
 	# 5: a program replaces another one. It starts a process with pipes and descriptors, and reads the environment
-	upgrade           act monitor netpoll internal/handover shutdown
+	upgrade           act monitor internal/handover shutdown
 	                  bufio context encoding/json go.uber.org/zap os os/exec os/signal syscall time
 
 	# 6: the main function of a server: the command line, signals, a log and an exit status. x/sys/unix for the clock of sd_notify

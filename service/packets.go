@@ -45,7 +45,7 @@ type PacketListener struct {
 	Handler func(c *listener.PacketConn, in []netpoll.Packet)
 	// Peers is for servers that have a conversation with each client.
 	Peers Peers
-	// Options are those of the sockets. Sockets that another OS process has made keep the options that they have, but for Queue.
+	// Options are set on the sockets. Sockets that another OS process has made keep the options that they have, but for Queue.
 	Options listener.PacketOptions
 	// Groups are multicast groups that the socket joins: "224.0.0.251", or with a network interface "224.0.0.251%eth0" or
 	// "ff02::fb%eth0". Without one the kernel chooses it.

@@ -40,13 +40,13 @@ func (p Peers) resolved() (Peers, error) {
 	return p, nil
 }
 
-// conversations are those of one socket.
+// conversations are all of one socket.
 type conversations struct {
 	Peers
 	of          *receiver
-	all         map[netip.AddrPort]*conversation // without those that have ended
-	first, last *conversation                    // of all: the first has been idle for longest
-	tasks       int                              // of conversations, including those that have ended
+	all         map[netip.AddrPort]*conversation // that have not ended
+	first, last *conversation                    // of all; the first has been idle for longest
+	tasks       int                              // of conversations, also of ended ones
 	timer       act.Timer                        // when the first may have been idle for too long
 }
 
@@ -74,7 +74,7 @@ func (x *conversations) take(in *netpoll.Packet) {
 	switch {
 	case known:
 		x.unlink(c)
-	case !key.IsValid(), x.tasks >= x.Max+netpoll.PacketsAtOnce: // no name; or conversations that have ended do not finish
+	case !key.IsValid(), x.tasks >= x.Max+netpoll.PacketsAtOnce: // no name; or ended conversations do not finish
 		x.of.lost++
 		return
 	default:

@@ -315,8 +315,12 @@ func adopt(l syscall.Conn, by handover.Listener, lent bool) error {
 	}
 	sockets := &handover.Sockets{Name: adopted, FDs: []int{-1}, Lent: lent}
 	failure := raw.Control(func(fd uintptr) { sockets.FDs[0], err = netpoll.System{}.Duplicate(int(fd)) })
+	var others []*handover.Sockets
 	if err = cmp.Or(failure, err); err == nil {
-		_, err = by.Inherit([]*handover.Sockets{sockets})
+		others, err = by.Inherit([]*handover.Sockets{sockets})
+	}
+	if len(others) > 0 {
+		err = errors.New("it is not a socket that listens for streams")
 	}
 	if err != nil {
 		sockets.Close()
