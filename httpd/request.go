@@ -123,9 +123,10 @@ func (unknown) Network() string { return "unknown" }
 func (unknown) String() string  { return "unknown" }
 
 // Ended reports whether the client has closed its side of the connection: it will send nothing more, but it may still
-// read. Otherwise t, the task of the handler's action, gets a turn when the client does. An action that streams to
-// clients that only listen calls Ended in each turn, before Body.Peek if it waits for the body as well. The action of a
-// client that has reset the connection is closed, without a call of Ended.
+// read. Its requests are answered, over HTTP/2 as well, where net/http and nginx cancel them. Otherwise t, the task of the
+// handler's action, gets a turn when the client does. An action that streams to clients that only listen calls Ended in each
+// turn, before Body.Peek if it waits for the body as well. The action of a client that has reset the connection is closed,
+// without a call of Ended.
 func (r *Request) Ended(t *act.Task) bool { return r.x.ended(t) }
 
 // Scheduler returns the scheduler on which the request is handled. A handler spawns tasks there, and reads the clock.

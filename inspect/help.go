@@ -62,7 +62,7 @@ waits_for_room_total            Times that a task has begun to wait for a peer t
 held_bytes                      Bytes of memory that are held for connections: output queues and input buffers.
 held_bytes_max                  The budget for held_bytes, 0 if there is none.
 reading_pauses_total            Times that the budget was reached, and connections that held nothing were not read from.
-connections_evicted_total       Connections that were evicted because the budget was reached.
+connections_evicted_total       Connections that were aborted because the memory budget was reached.
 evicted_bytes_total             Bytes of memory that the evicted connections held.
 handshakes                      TLS handshakes that are under way.
 handshakes_waiting              Of these, waiting for their peers.
@@ -136,7 +136,7 @@ service_shortages_total         Times that a service has paused accepting for wa
 service_refused_total           Connections that a filter of a service has refused.
 service_too_many_total          Of these, because their source had too many.
 service_too_fast_total          Of these, because their source made them too fast.
-service_evicted_total           Idle connections that were closed to make room for others.
+service_evicted_total           Idle connections that were closed to make room for others. For memory: connections_evicted_total.
 service_gone_total              Connections that ended because the peer, or the way to it, had gone.
 service_failed_total            Connections whose action has failed otherwise.
 service_peers                   Conversations of a service for datagrams that have a task.

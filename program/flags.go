@@ -55,7 +55,7 @@ func (s *Server) flags(fs *flag.FlagSet) (check func() error) {
 		fs.StringVar(&s.Addr, "addr", s.Addr, "the address to listen on: `host:port`, or unix: and a path")
 	}
 	fs.IntVar(&s.MaxConns, "max-conns", s.MaxConns,
-		"the largest `number` of open connections; 0: what descriptors and memory allow; -1: no bound")
+		"the largest `number` of open connections; 0: what descriptors and memory allow; less than 0: no bound")
 	fs.Var((*cli.Size)(&s.Memory), "memory",
 		"the largest `size` of what is queued and buffered for connections, of all reactors together, such as 256MiB; "+
 			"0: half of the memory that the process may have; -1: no bound")
