@@ -277,8 +277,10 @@ func (x *http2Conn) Check() error {
 func (x *http2Conn) Describe(d *act.Description) {
 	said := d.Internals()
 	for _, s := range x.streams {
-		if s.pace != nil {
-			said.Queued += s.pending()
+		if s.pace == nil {
+			continue
+		}
+		if said.Queued += s.pending(); s.pace.put == s.sent {
 			said.Stuck = max(said.Stuck, x.cache.s.Now()-s.pace.moved)
 		}
 	}

@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/internal/http2"
 	"github.com/daimon-go/daimon/internal/facts"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
@@ -46,19 +48,58 @@ func TestHTTP2ClientsAreNamed(t *testing.T) {
 	failed := func() []observer.LoggedEntry { return l.Logs.FilterMessage("a task failed").All() }
 	l.Until("a handler fails", func() bool { return len(failed()) > 0 })
 	require.Equal(t, client, failed()[0].ContextMap()["peer"])
-	clock.Pass(11 * time.Second)
-	l.Turn(func(*act.Task) {})
-	var all []string
-	l.S.Internals().EachTask(1, func(x *act.Task) bool {
-		if of, is := x.Action().(facts.Connected); is {
-			var d act.Description
-			x.Action().(act.Describer).Describe(&d)
-			said := d.Internals()
-			all = append(all, fmt.Sprint(l.S.Internals().Kind(x), " ", said.Peer, " ", said.Queued, " ", said.Stuck, " ", of.Undisturbed()))
+	pass := func(d time.Duration) {
+		clock.Pass(d)
+		l.Turn(func(*act.Task) {})
+	}
+	said := func() (all string) {
+		l.S.Internals().EachTask(1, func(x *act.Task) bool {
+			if of, is := x.Action().(facts.Connected); is {
+				var d act.Description
+				x.Action().(act.Describer).Describe(&d)
+				said := d.Internals()
+				all += fmt.Sprintln(l.S.Internals().Kind(x), said.Peer, said.Waits.Len(), said.Queued, said.Stuck, of.Undisturbed())
+			}
+			return true
+		})
+		return all
+	}
+	pass(11 * time.Second)
+	stream := "\nstreams of " + at + " " + client + " 0 0 0s true\n"
+	require.Equal(t, at+" "+client+" 2 9 11s true"+stream, said())
+	servertest.Send(t, c, p.frame("WINDOW 1 4"))
+	l.Until("it takes some", func() bool { return said() == at+" "+client+" 2 5 0s true"+stream })
+	pass(11 * time.Second)
+	pass(5 * time.Second)
+	require.Equal(t, at+" "+client+" 2 5 5s true"+stream, said())
+}
+
+// A function that a handler has offloaded keeps the place of its stream until it returns, whatever the client does. Then the
+// handler has no further turn.
+func TestHTTP2ResetsOfHandlersThatHaveOffloaded(t *testing.T) {
+	p, release, turns := newPlayer(t), make(chan struct{}), 0
+	others := p.web.Handler
+	p.web.Handler = func(w *httpd.Response, r *httpd.Request) act.Action {
+		if string(r.Path()) != "/offload" {
+			return others(w, r)
 		}
-		return true
-	})
-	require.Equal(t, []string{at + " " + client + " 9 11s true", "streams of " + at + " " + client + " 0 0s true"}, all)
+		return act.Func(func(t *act.Task) act.Directive {
+			if turns++; turns > 2 {
+				return act.Done
+			}
+			return t.Offload(func() { <-release })
+		})
+	}
+	p.play("with MaxStreams=1 log; GET 1 /offload; =; RST 1 CANCEL; GET 3 /offload; =; RST 3 CANCEL; GET 5 /")
+	require.Equal(t, "5 RST REFUSED_STREAM", p.story())
+	close(release)
+	for end := time.Now().Add(servertest.Timeout); p.d.counted("tasks") > 1 && time.Now().Before(end); p.d.settle() {
+		runtime.Gosched()
+	}
+	p.play("GET 7 /")
+	require.Equal(t, `5 RST REFUSED_STREAM | 7 200 "0"`, p.story())
+	require.Equal(t, "0/0 GET /offload; 0/0 GET /offload; GET /; 200/1 GET /", p.seen())
+	require.Equal(t, []int{2, 0}, []int{turns, p.d.held()})
 }
 
 func TestHTTP2IsCounted(t *testing.T) {
