@@ -41,7 +41,7 @@ type http2Conn struct {
 	inflow  http2.Inflow  // bytes of DATA of all streams that the client may send
 	outflow http2.Outflow // likewise the server
 	data    incoming
-	taken   int // of DATA and field blocks, in this turn
+	taken   int // of dataATurn
 	block   headerBlock
 	closed  closedStreams
 	earlies [4]earlyUpdate
@@ -85,8 +85,9 @@ const (
 	widestWindow = 1 << 20  // to a stream whose handler reads everything. At first it is http2.DefaultWindow
 	fullOut      = 64 << 10 // bytes in out: no DATA is added, and no frame is read
 	framesATurn  = 128      // that are read
-	dataATurn    = 64 << 10 // bytes of DATA and of field blocks, since a byte of a block may stand for a whole field
+	dataATurn    = 64 << 10 // bytes of DATA and of fields that are read
 	enoughATurn  = 56 << 10 // of them, if all that was received is read: the rest of what is received next would have to be kept
+	blockByte    = 4        // of them for a byte of a field block, which may stand for a field that is not looked at
 	fillsATurn   = 4        // of out
 )
 
@@ -112,7 +113,8 @@ func newHTTP2(t *act.Task, l link) *http2Conn {
 	if !is {
 		of = unserved{}
 	}
-	x := &http2Conn{link: l, served: ofStream{of}, cache: caches.Get(l.conn.Scheduler()), decoder: http2.NewDecoder(), theirs: http2.NewPeer()}
+	x := &http2Conn{link: l, served: ofStream{of}, cache: caches.Get(l.conn.Scheduler()), theirs: http2.NewPeer()}
+	x.decoder = http2.NewDecoder(&x.cache.scratch)
 	x.inflow = http2.NewInflow(connWindow)
 	x.outflow.Add(http2.DefaultWindow)
 	x.begins = true

@@ -19,7 +19,7 @@ const (
 	ofWindows                // WINDOW_UPDATE, beyond two for each frame of an answer
 	ofEmptyData              // CVE-2019-9518
 	ofOthers                 // PRIORITY (CVE-2019-9513), GOAWAY, types that are not known, requests after the end
-	ofBlocks                 // field blocks in too many frames (CVE-2024-27316), or that are far too large: see Decoder.Write
+	ofBlocks                 // field blocks that come in too many frames (CVE-2024-27316), or are far too large; inflated heads
 	ofSlow                   // heads, windows and answers to PING that do not come in time: see watch
 	allFloods
 )
@@ -40,7 +40,7 @@ var floodsOf = [allFloods]struct {
 	ofWindows:   {2000, "http2_floods_of_window_updates_total", floodError("too many WINDOW_UPDATE")},
 	ofEmptyData: {100, "http2_floods_of_empty_data_total", floodError("too much DATA without content")},
 	ofOthers:    {500, "http2_floods_of_others_total", floodError("too many frames that mean nothing")},
-	ofBlocks:    {counter: "http2_floods_of_blocks_total"},
+	ofBlocks:    {20, "http2_floods_of_blocks_total", floodError("too many heads that repeat a field")},
 	ofSlow:      {counter: "http2_slow_total"},
 }
 

@@ -55,8 +55,10 @@ func (x *http2Conn) headers(t *act.Task, h http2.Header, p []byte, bad *http2.Er
 
 // fragment is a part of a field block.
 func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
-	x.taken += len(p)
-	if bad := x.decoder.Write(p); bad != nil {
+	before := x.decoder.Size()
+	bad := x.decoder.Write(p)
+	x.taken += blockByte*len(p) + x.decoder.Size() - before
+	if bad != nil {
 		if bad.Code == http2.EnhanceYourCalm {
 			x.cache.counts.floods[ofBlocks]++
 		}
@@ -67,7 +69,12 @@ func (x *http2Conn) fragment(t *act.Task, h http2.Header, p []byte) error {
 	}
 	b := x.block
 	x.block, x.begun = headerBlock{}, 0
-	bad := x.decoder.End(b.h.Flags.Has(http2.EndStream))
+	bad = x.decoder.End(b.h.Flags.Has(http2.EndStream))
+	if x.decoder.Inflated() {
+		if err := x.flood(ofBlocks); err != nil {
+			return err
+		}
+	}
 	switch {
 	case bad != nil && bad.Stream == 0:
 		return bad

@@ -29,6 +29,7 @@ type Limits struct {
 // get all of them, since each may change the dynamic table for the next ones (RFC 9113 4.3).
 type Decoder struct {
 	hpack   *hpack.Decoder
+	memory  *[]byte
 	rest    []byte // of a field that has not come to its end: so hpack needs no buffer, which it would keep for ever
 	head    *Head
 	limits  Limits
@@ -57,9 +58,10 @@ const (
 	protocol
 )
 
-// NewDecoder returns a decoder for a connection.
-func NewDecoder() *Decoder {
-	d := &Decoder{}
+// NewDecoder returns a decoder for a connection. It gathers the text of a head in memory that decoders may share which are
+// used by the same goroutine: so a head that is refused needs no other, and one that is large does not grow step by step.
+func NewDecoder(memory *[]byte) *Decoder {
+	d := &Decoder{memory: memory}
 	d.hpack = hpack.NewDecoder(tableSize, d.emit)
 	return d
 }
@@ -102,7 +104,7 @@ func malformed(why string) *Error { return &Error{Code: ProtocolError, Stream: i
 func (d *Decoder) Begin(h *Head, l Limits, trailers bool) {
 	h.Reset()
 	l.Head, l.Fields = cmp.Or(l.Head, maxHead), cmp.Or(l.Fields, maxFields)
-	*d = Decoder{hpack: d.hpack, head: h, limits: l, trails: trailers}
+	*d = Decoder{hpack: d.hpack, memory: d.memory, head: h, limits: l, trails: trailers}
 	d.hpack.SetEmitEnabled(true)
 }
 
@@ -125,12 +127,34 @@ func (d *Decoder) Write(fragment []byte) *Error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.hpack.Write(in[:n]); err != nil {
+	h, own := d.head, d.head.Text
+	gather := len(own) == 0
+	if gather {
+		h.Text = (*d.memory)[:0]
+	}
+	_, failure := d.hpack.Write(in[:n])
+	if h.Refused != nil {
+		h.forget()
+	}
+	if gather {
+		if cap(h.Text) <= maxBlock {
+			*d.memory = h.Text[:0]
+		}
+		h.Text = append(own, h.Text...)
+	}
+	if failure != nil {
 		return errCompression
 	}
 	d.rest = append(d.rest[:0], in[n:]...)
 	return nil
 }
+
+// Size returns the size of the fields that have come, as long as they are looked at.
+func (d *Decoder) Size() int { return d.size }
+
+// Inflated reports whether the fields of a block are far larger than Huffman's code and a table of which each entry is used
+// once can make them. Honest clients do not repeat a field again and again.
+func (d *Decoder) Inflated() bool { return d.size > 2*d.bytes+4*tableSize }
 
 // Held returns how many bytes of memory an unfinished block takes, with its Head.
 func (d *Decoder) Held() int {

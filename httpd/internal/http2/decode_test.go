@@ -27,7 +27,7 @@ func TestTheRequestsOfRFC7541(t *testing.T) {
 		{"8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff", "8286 84be 5886 a8eb 1064 9cbf",
 			"8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf"},
 	} {
-		d := NewDecoder()
+		d := NewDecoder(new([]byte))
 		for i, want := range []string{"GET /? www.example.com", "GET /? www.example.com; cache-control: no-cache",
 			"GET /index.html? www.example.com; custom-key: custom-value"} {
 			b := unhex(t, three[i])
@@ -42,7 +42,7 @@ func TestTheFieldsOfRFC7541(t *testing.T) {
 		"400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572": " ? ; custom-key: custom-header",
 		"1008 7061 7373 776f 7264 0673 6563 7265 74":                       " ? ; password: secret",
 	} {
-		require.Equal(t, want, read(NewDecoder(), Limits{}, true, true, unhex(t, b)))
+		require.Equal(t, want, read(NewDecoder(new([]byte)), Limits{}, true, true, unhex(t, b)))
 	}
 }
 
@@ -95,13 +95,13 @@ func TestBlocksThatCannotBeDecoded(t *testing.T) {
 		"9113 10.5.1 128 KiB of small fields": {strings.Repeat("\x82", maxBlock+1), errLargeBlock},
 	} {
 		for i := range min(len(row.block), 20) {
-			got := read(NewDecoder(), Limits{}, true, false, []byte(row.block[:i]), []byte(row.block[i:]))
+			got := read(NewDecoder(new([]byte)), Limits{}, true, false, []byte(row.block[:i]), []byte(row.block[i:]))
 			require.Equal(t, row.want, got, name)
 		}
 	}
 	// Changes of the table at the beginning are fine, and 4.2 a table that is smaller loses its oldest fields.
-	require.Equal(t, "GET /? a", read(NewDecoder(), Limits{}, true, false, []byte("\x20\x3f\xe1\x1f"), block(get)))
-	require.Equal(t, errMissing, read(NewDecoder(), Limits{}, true, false, nil))
+	require.Equal(t, "GET /? a", read(NewDecoder(new([]byte)), Limits{}, true, false, []byte("\x20\x3f\xe1\x1f"), block(get)))
+	require.Equal(t, errMissing, read(NewDecoder(new([]byte)), Limits{}, true, false, nil))
 }
 
 // A block may come in 32 frames, and one more for each KiB.
@@ -109,8 +109,8 @@ func TestFramesOfABlock(t *testing.T) {
 	kib := slices.Collect(slices.Chunk(block(get+"|x "+strings.Repeat("~", 8<<10)), 1<<10)) // more than 8 of them
 	for _, pieces := range [][][]byte{{block(get)}, kib} {
 		empty := maxFrames + len(bytes.Join(pieces, nil))>>10 - len(pieces)
-		require.IsType(t, "", read(NewDecoder(), Limits{}, true, false, append(pieces, make([][]byte, empty)...)...))
-		require.Equal(t, errManyFrames, read(NewDecoder(), Limits{}, true, false, append(pieces, make([][]byte, empty+1)...)...))
+		require.IsType(t, "", read(NewDecoder(new([]byte)), Limits{}, true, false, append(pieces, make([][]byte, empty)...)...))
+		require.Equal(t, errManyFrames, read(NewDecoder(new([]byte)), Limits{}, true, false, append(pieces, make([][]byte, empty+1)...)...))
 	}
 }
 
@@ -135,7 +135,7 @@ func TestABlockOfReferencesCostsBoundedMemory(t *testing.T) {
 			name, value, _ := strings.Cut(field, " ")
 			_ = e.WriteField(hpack.HeaderField{Name: name, Value: value})
 		}
-		d := NewDecoder()
+		d := NewDecoder(new([]byte))
 		require.IsType(t, "", read(d, Limits{}, true, false, first.Bytes()))
 		bomb := append([]byte("\x82\x87\x84\x01\x01a"), strings.Repeat(row.references, row.times)...)
 		var h Head
@@ -163,7 +163,7 @@ func TestABlockOfReferencesCostsBoundedMemory(t *testing.T) {
 
 func TestHeadsThatAreLargeAreNotKept(t *testing.T) {
 	for n, kept := range map[int]bool{100: true, 300: false} {
-		d := NewDecoder()
+		d := NewDecoder(new([]byte))
 		var h Head
 		d.Begin(&h, Limits{Fields: n}, false)
 		require.Nil(t, d.Write(block(get+strings.Repeat("|x y", n))))
@@ -173,7 +173,7 @@ func TestHeadsThatAreLargeAreNotKept(t *testing.T) {
 		require.Equal(t, kept, cap(h.Fields) >= n)
 		require.Positive(t, cap(h.Text))
 	}
-	d := NewDecoder()
+	d := NewDecoder(new([]byte))
 	d.Begin(new(Head), Limits{}, false)
 	require.Nil(t, d.Write([]byte("\x82\x00\x7f\xff\xff\x00")))
 	require.Nil(t, d.Write(make([]byte, 9000)))
@@ -185,7 +185,7 @@ func TestHeadsThatAreLargeAreNotKept(t *testing.T) {
 // transcript is what the bytes of a client mean, up to a mistake that ends the connection. With a cut of at least 0, blocks
 // are cut there.
 func transcript(t *testing.T, in []byte, cut int) (said string) {
-	d, states, peer := NewDecoder(), map[uint32]State{}, NewPeer()
+	d, states, peer := NewDecoder(new([]byte)), map[uint32]State{}, NewPeer()
 	var h Head
 	var open bool
 	for len(in) >= HeaderLen {
@@ -255,4 +255,34 @@ func FuzzFrames(f *testing.F) {
 			require.Equal(t, whole, transcript(t, in, max(0, cut)+at))
 		}
 	})
+}
+
+// A table of which each entry is used once, and Huffman's code, do not make a head that is inflated. A field that is repeated does.
+func TestInflated(t *testing.T) {
+	var b bytes.Buffer
+	d, e := NewDecoder(new([]byte)), hpack.NewEncoder(&b)
+	for _, row := range []struct {
+		value    string
+		times    int
+		inflated bool
+	}{{strings.Repeat("v", 4000), 1, false}, {strings.Repeat("v", 4000), 4, false}, {strings.Repeat("v", 4000), 5, true},
+		{strings.Repeat("a", 50_000), 1, false}} {
+		b.Reset()
+		for range row.times {
+			require.NoError(t, e.WriteField(hpack.HeaderField{Name: "a", Value: row.value}))
+		}
+		read(d, Limits{}, true, true, b.Bytes())
+		require.Equal(t, row.inflated, d.Inflated(), row.times)
+	}
+}
+
+// Decoders that share memory do not share heads.
+func TestDecodersThatShareMemory(t *testing.T) {
+	memory, h := make([]byte, 0, 100), &Head{}
+	a, b := NewDecoder(&memory), NewDecoder(&memory)
+	a.Begin(h, Limits{}, false)
+	require.Nil(t, a.Write(block(get)))
+	require.Equal(t, "GET /? b", read(b, Limits{}, true, false, block(strings.Replace(get, "y a", "y b", 1))))
+	require.Nil(t, a.End(true))
+	require.Equal(t, "a", string(h.Authority.Of(h.Text)))
 }

@@ -89,7 +89,7 @@ func TestLines(t *testing.T) {
 func TestBlocksOfSmallMessagesAllocateNothing(t *testing.T) {
 	first, next := blocks(asked...)
 	var h Head
-	d := NewDecoder()
+	d := NewDecoder(new([]byte))
 	require.True(t, d.decode(&h, first))
 	require.Zero(t, testing.AllocsPerRun(100, func() { d.decode(&h, next) }))
 	require.Len(t, h.Fields, 10)

@@ -33,6 +33,12 @@ func (h *Head) Reset() {
 
 const keptText = 4 << 10
 
+// forget drops all but the pseudo-fields of a head that is refused. They come first (RFC 9113 8.3).
+func (h *Head) forget() {
+	h.Text = h.Text[:max(h.Method.To, h.Target.To, h.Authority.To, h.Protocol.To)]
+	h.Fields, h.Count = nil, [syntax.Kinds]uint32{}
+}
+
 // trailers checks that none of them would have changed the message (9110 6.5.1).
 func (h *Head) trailers() *Error {
 	for k := syntax.Ordinary + 1; k < syntax.Kinds; k++ {

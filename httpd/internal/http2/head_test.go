@@ -178,10 +178,10 @@ func TestRequests(t *testing.T) {
 		"9218 5 an invalid one": {get + "|priority U", "GET /? a; priority: U"},
 	} {
 		b := block(row.fields)
-		d := NewDecoder()
+		d := NewDecoder(new([]byte))
 		require.Equal(t, row.want, read(d, Limits{}, false, false, b), name)
 		for i := range len(b) + 1 {
-			cut := read(NewDecoder(), Limits{}, false, false, b[:i], nil, b[i:])
+			cut := read(NewDecoder(new([]byte)), Limits{}, false, false, b[:i], nil, b[i:])
 			require.Equal(t, row.want, cut, "%s, after %d bytes", name, i)
 		}
 		require.Equal(t, "GET /? a", read(d, Limits{}, true, false, block(get)), name)
@@ -198,7 +198,7 @@ func TestEndsOfRequests(t *testing.T) {
 		"8.1.1 a length that is missing": {post + "|content-length 1", errLength},
 		"9110 10.1.1 nothing to come":    {post + "|expect 100-continue", "POST /? a; expect: 100-continue"},
 	} {
-		require.Equal(t, row.want, read(NewDecoder(), Limits{}, true, false, block(row.fields)), name)
+		require.Equal(t, row.want, read(NewDecoder(new([]byte)), Limits{}, true, false, block(row.fields)), name)
 	}
 }
 
@@ -219,11 +219,11 @@ func TestTrailers(t *testing.T) {
 		"9110 6.5.1 Expect":           {"expect a", errTrailer},
 		"9110 6.5.1 Priority does no": {"priority u=1", " ? ; priority: u=1"},
 	} {
-		require.Equal(t, row.want, read(NewDecoder(), Limits{}, true, true, block(row.fields)), name)
+		require.Equal(t, row.want, read(NewDecoder(new([]byte)), Limits{}, true, true, block(row.fields)), name)
 	}
-	require.Equal(t, errTrailersEnd, read(NewDecoder(), Limits{}, false, true, block("x y")))
-	require.Equal(t, errLargeTrailers, read(NewDecoder(), Limits{Head: 33}, true, true, block("x y")))
-	require.Equal(t, " ? ; x: y", read(NewDecoder(), Limits{Head: 34}, true, true, block("x y")))
+	require.Equal(t, errTrailersEnd, read(NewDecoder(new([]byte)), Limits{}, false, true, block("x y")))
+	require.Equal(t, errLargeTrailers, read(NewDecoder(new([]byte)), Limits{Head: 33}, true, true, block("x y")))
+	require.Equal(t, " ? ; x: y", read(NewDecoder(new([]byte)), Limits{Head: 34}, true, true, block("x y")))
 }
 
 // After a head that is too large the next one is understood: what it has added to the table is there.
@@ -260,7 +260,7 @@ func TestLimits(t *testing.T) {
 		"a mistake before that": {Limits{Fields: 3}, get + "|X y" + many, errName},
 	} {
 		var b bytes.Buffer
-		e, d := hpack.NewEncoder(&b), NewDecoder()
+		e, d := hpack.NewEncoder(&b), NewDecoder(new([]byte))
 		encode(e, row.fields)
 		_, accepted := row.want.(string)
 		if !accepted {
