@@ -160,6 +160,14 @@ func resting(n int) []traffic.Client {
 	return slices.Repeat([]traffic.Client{{Path: "/", Rest: 300 * time.Millisecond}}, n)
 }
 
+// multiplexed are clients of HTTP/2, each with four requests at a time on a connection.
+func multiplexed(paths ...string) (all []traffic.Client) {
+	for _, path := range paths {
+		all = append(all, traffic.Client{Path: path, Streams: 4})
+	}
+	return all
+}
+
 // awaitAnswers waits until n more requests are answered.
 func awaitAnswers(t *testing.T, l *traffic.Load, n int64) {
 	t.Helper()
@@ -177,21 +185,30 @@ func everybody() []traffic.Client {
 
 // While clients of all kinds keep coming, every second new binary fails, each in another way. No client sees a failure.
 // A new program is started by a thread that is not bound to a CPU, and finds as many of them as the first one, even
-// with more or fewer schedulers. With as many, the last one has as many descriptors.
+// with more or fewer schedulers. With as many, the last one has as many descriptors. Clients of HTTP/2 are never at rest: they
+// have to be told to leave the old process.
 func TestUpgradesUnderLoad(t *testing.T) {
 	outside(t)
 	t.Parallel()
 	t.Run("plain", func(t *testing.T) {
 		t.Parallel()
-		upgradesUnderLoad(t, tier.Choose(0, 6, 24), []string{"1", "3", "2"})
+		upgradesUnderLoad(t, tier.Choose(0, 6, 24), []string{"1", "3", "2"}, everybody())
 	})
 	t.Run("TLS", func(t *testing.T) {
 		t.Parallel()
-		upgradesUnderLoad(t, tier.Choose(0, 2, 24), []string{"2"}, "-tls-self")
+		upgradesUnderLoad(t, tier.Choose(0, 2, 24), []string{"2"}, everybody(), "-tls-self")
+	})
+	t.Run("HTTP/2", func(t *testing.T) {
+		t.Parallel()
+		upgradesUnderLoad(t, tier.Choose(0, 2, 24), []string{"2"}, multiplexed("/", "/slow?for=100ms", "/stream?lines=10"), "-spread", "1s")
+	})
+	t.Run("HTTP/2 over TLS", func(t *testing.T) {
+		t.Parallel()
+		upgradesUnderLoad(t, tier.Choose(0, 2, 24), []string{"2"}, multiplexed("/", "/slow?for=100ms"), "-spread", "1s", "-tls-self")
 	})
 }
 
-func upgradesUnderLoad(t *testing.T, n int, reactors []string, flags ...string) {
+func upgradesUnderLoad(t *testing.T, n int, reactors []string, clients []traffic.Client, flags ...string) {
 	inUse, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer inUse.Close()
@@ -204,12 +221,12 @@ func upgradesUnderLoad(t *testing.T, n int, reactors []string, flags ...string) 
 		{"echo ready >&4; exit 0", "it has ended: exit status 0"},
 	}
 	u := upgradable(t, append(flags, "-reactors", "2", "-cpus", "auto")...)
-	u.tls = len(flags) > 0
+	u.tls = slices.Contains(flags, "-tls-self")
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)
 	cpus, descriptors := string(allowed.FindSubmatch(status)[1]), u.descriptors(t)
 	load := u.load()
-	end := load.Start(everybody()...)
+	end := load.Start(clients...)
 	for i := range n {
 		fault := failures[i%len(failures)]
 		u.script(t, fault.script)
@@ -219,6 +236,9 @@ func upgradesUnderLoad(t *testing.T, n int, reactors []string, flags ...string) 
 		u.upgrade(t)
 		require.Contains(t, u.cpus(t), cpus)
 		awaitAnswers(t, load, 50)
+	}
+	if clients[0].Streams > 0 { // they are told at the end of the window
+		exectest.Eventually(t, patience, "the ends of all but the last process", func() bool { return strings.Count(u.said(), "ended in order") == n })
 	}
 	end()
 	require.Empty(t, load.Failures())
@@ -249,35 +269,6 @@ func (u *upgraded) cpus(t *testing.T) (all []string) {
 func (u *upgraded) descriptors(t *testing.T) int {
 	t.Helper()
 	return (&exectest.Program{Pid: u.pid}).Descriptors(t)
-}
-
-// Both services of the program go through upgrades. The file of the Unix socket stays the same, and goes with the last process.
-func TestUpgradesOfAUnixSocketBesideTCP(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	path := filepath.Join(folder(t), "web")
-	u := upgradable(t, "-addr", "unix:"+path, "-health", "127.0.0.1:0", "-reactors", "2")
-	health := secondAddress(t, u.said)
-	file, err := os.Stat(path)
-	require.NoError(t, err)
-	loads := []*traffic.Load{u.load(), {Addr: health}}
-	ends := []func(){loads[0].Start(everybody()...), loads[1].Start(append(fresh("/healthz", "/readyz"), staying("/healthz", "/readyz")...)...)}
-	for range tier.Choose(0, 2, 20) {
-		for _, load := range loads {
-			awaitAnswers(t, load, 50)
-		}
-		u.upgrade(t)
-		same, err := os.Stat(path)
-		require.NoError(t, err)
-		require.True(t, os.SameFile(file, same))
-	}
-	for i, load := range loads {
-		ends[i]()
-		require.Empty(t, load.Failures())
-		t.Logf("%s: %d requests on %d connections", load.Addr, load.Served(), load.Connections())
-	}
-	u.ends(t)
-	require.NoFileExists(t, path)
 }
 
 // script installs a script in the place of the binary. In it $program is the real one.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +48,9 @@ type Client struct {
 	Blind time.Duration
 	// WebSocket has messages echoed on each connection, until the server closes it with a close frame.
 	WebSocket bool
+	// Streams is how many requests are under way at a time, over HTTP/2. 0 means HTTP/1.1. A client of HTTP/2 makes connections as
+	// it needs them, and uses none of the fields above but Path.
+	Streams int
 }
 
 // Failure is one that a client has seen.
@@ -67,7 +69,7 @@ func (f Failure) String() string {
 // Load is the load of some clients on one server, and the failures that they see. The zero Load with an Addr is ready
 // for use.
 type Load struct {
-	Addr string      // "host:port", or "unix:" and a path
+	Addr string      // "host:port"
 	TLS  *tls.Config // nil: no TLS
 
 	served, connections, atRest atomic.Int64
@@ -79,7 +81,7 @@ type Load struct {
 // Served returns how many requests and messages were answered.
 func (l *Load) Served() int64 { return l.served.Load() }
 
-// Connections returns how many connections were made.
+// Connections returns how many connections of HTTP/1.1 were made.
 func (l *Load) Connections() int64 { return l.connections.Load() }
 
 // AtRest returns how many connections the server has closed while their clients were at rest, without an answer that said so.
@@ -126,11 +128,10 @@ func (l *Load) keep(c Client, over <-chan struct{}) {
 
 // connection is one of c, to its end.
 func (l *Load) connection(c Client, over <-chan struct{}) *Failure {
-	network, addr := "tcp", l.Addr
-	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-		network, addr = "unix", path
+	if c.Streams > 0 {
+		return l.streams(c, over)
 	}
-	conn, err := net.Dial(network, addr)
+	conn, err := net.Dial("tcp", l.Addr)
 	if err != nil {
 		return &Failure{Kind: Refused, Client: c, Err: err}
 	}
