@@ -33,12 +33,6 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// status returns the status code of an answer.
-func status(t *testing.T, url string) string {
-	t.Helper()
-	return curl(t, "-o", "/dev/null", "-w", "%{http_code}", url)
-}
-
 func curl(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out, err := exec.Command(tier.Tool(t, "curl"), append([]string{"-ksS", "--noproxy", "*", "--max-time", "120"}, arguments...)...).CombinedOutput()

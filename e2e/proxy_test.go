@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/daimon-go/daimon/internal/testing/exectest"
-	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 // behind is what the proxy passes on to.
@@ -75,18 +74,6 @@ func socketError(t *testing.T, c *net.TCPConn) (err error) {
 		err = syscall.Errno(n)
 	}))
 	return err
-}
-
-func TestProxyConnectionRefused(t *testing.T) {
-	outside(t)
-	t.Parallel()
-	to := servertest.Vacant(t).String()
-	proxy := serve(t, "proxy", "-to", to)
-	c := dial(t, proxy.Addr)
-	hearAll(t, c, "")
-	require.NoError(t, c.Close()) // the proxy lingers until then
-	proxy.Stop(t)
-	require.Contains(t, proxy.Said(), "dial tcp "+to+": connection refused")
 }
 
 func say(t *testing.T, c net.Conn, text string) {
