@@ -6,8 +6,9 @@
 // A client of WebSocket that others have written, github.com/coder/websocket, talks to the example websocket-echo. The client of
 // httpd/websocket talks to a server that is made of the same library, on net/http and on httpd/nethttp.
 //
-// The cases of grpc-go's client for the interoperability of gRPC pass on handlers of connectrpc.com/connect, and on the method
-// ServeHTTP of grpc-go's server, on net/http and on httpd/nethttp.
+// The conformance runner of connect tests its reference server, by gRPC, gRPC-Web and Connect, on httpd/nethttp. The cases of
+// grpc-go's client for the interoperability of gRPC pass on the method ServeHTTP of grpc-go's server, on net/http and on
+// httpd/nethttp.
 //
 // The schedules of github.com/netresearch/go-cron are schedules of periodic tasks of package stage.
 //
