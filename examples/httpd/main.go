@@ -7,10 +7,14 @@
 //
 // The directory is opened at the start, and again on SIGHUP: send one when a deployment has switched a link, or renamed it.
 //
-// With TLS, and a self-signed certificate:
+// It speaks HTTP/1.1, and HTTP/2 with clients that begin with its preface:
+//
+//	curl --http2-prior-knowledge http://127.0.0.1:8080/
+//
+// With TLS, and a self-signed certificate, clients choose HTTP/2 by ALPN:
 //
 //	go run ./examples/httpd -tls-self
-//	curl -k https://127.0.0.1:8080/
+//	curl -k --http2 https://127.0.0.1:8080/
 //
 // With a line for each request in a file, which it opens again on SIGHUP:
 //
