@@ -63,6 +63,21 @@ func TestDocumentedMetricsAreThoseOfPackageInspect(t *testing.T) {
 	require.Equal(t, served, documented)
 }
 
+// docs/ending.md lists what a shutdown may log.
+func TestDocumentedLinesOfAShutdownAreThoseOfTheSource(t *testing.T) {
+	_, end, _ := strings.Cut(text(t, "program/program.go"), "// logEnd ")
+	var logged, documented []string
+	for _, found := range regexp.MustCompile(`(?:Info|Warn)\("([^"]+)"|how :?= (?:fmt.Sprintf\()?"([^"%]+)`).FindAllStringSubmatch(text(t, "monitor/signals.go")+end, -1) {
+		logged = append(logged, found[1]+found[2])
+	}
+	_, table, _ := strings.Cut(text(t, "docs/ending.md"), "\n| line |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`…]+)").FindAllStringSubmatch(table, -1) {
+		documented = append(documented, row[1])
+	}
+	require.Subset(t, documented, logged)
+}
+
 // Each piece of Go in the pages is in the file that the text before it links to, at whatever depth of blocks.
 func TestThePagesShowCodeThatCompiles(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
