@@ -1,14 +1,15 @@
 package act_test
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/stretchr/testify/require"
 )
 
 // A schedule is a string: a letter for each turn, tasks in capitals, demons in small letters, and
@@ -286,4 +287,86 @@ func TestAPassTakesInForAMillisecond(t *testing.T) {
 			require.Equal(t, row.want, strings.TrimRight(h.String(), "|"))
 		})
 	}
+}
+
+func TestStepNeverBlocks(t *testing.T) {
+	s, c, _ := newVirtual(t, act.Config{})
+	i := &dreamer{clock: c, insomniac: true}
+	s.Internals().SetIdler(i)
+	s.Spawn(act.Func(idle))
+	var h history
+	s.Spawn(h.sleeper("A", 100))
+	for _, want := range []int{2, 0, 0} {
+		taken, err := s.Step(10)
+		require.NoError(t, err)
+		require.Equal(t, want, taken)
+	}
+	require.Positive(t, i.looks)
+	require.ErrorContains(t, s.Close(), "dropped 2 tasks")
+}
+
+// A loop that embeds a scheduler needs no more than this.
+func TestNextDeadlineSaysUntilWhenNothingIsReady(t *testing.T) {
+	s, c, _ := newVirtual(t, act.Config{})
+	var h history
+	for i, at := range []time.Duration{10, 20, 20, time.Second} {
+		s.Spawn(h.sleeper(string(rune('A'+i)), at))
+	}
+	var clock act.Timer // of a monitor: it does not keep Run from returning, nor this loop going
+	s.CallAt(&clock, time.Minute, expiry(func() {}))
+	var sleeps []time.Duration
+	for {
+		taken, err := s.Step(100)
+		require.NoError(t, err)
+		if taken > 0 {
+			continue
+		}
+		when, more := s.NextDeadline()
+		if !more {
+			break
+		}
+		sleeps = append(sleeps, when-c.Monotonic())
+		c.Pass(when - c.Monotonic())
+	}
+	require.Equal(t, []time.Duration{10, 10, time.Second - 20}, sleeps)
+	require.Equal(t, "ABCD", h.String())
+	require.NoError(t, s.Close())
+}
+
+// spy returns a Trace whose functions all note their names, by reflection: so a new field cannot be forgotten.
+func spy(name string, h *history) *act.Trace {
+	var tr act.Trace
+	v := reflect.ValueOf(&tr).Elem()
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		v.Field(i).Set(reflect.MakeFunc(f.Type, func([]reflect.Value) []reflect.Value {
+			fmt.Fprint(h, name, f.Name, " ")
+			return nil
+		}))
+	}
+	return &tr
+}
+
+func TestAMultiTraceCallsEveryFunctionOfEveryTraceInOrder(t *testing.T) {
+	var h history
+	all := reflect.ValueOf(act.MultiTrace(nil, spy("a", &h), &act.Trace{}, spy("b", &h), nil, spy("c", &h))).Elem()
+	for i := range all.NumField() {
+		name := all.Type().Field(i).Name
+		t.Run(name, func(t *testing.T) {
+			in := make([]reflect.Value, all.Field(i).Type().NumIn())
+			for j := range in {
+				in[j] = reflect.Zero(all.Field(i).Type().In(j))
+			}
+			all.Field(i).Call(in)
+			require.Equal(t, fmt.Sprintf("a%[1]s b%[1]s c%[1]s ", name), h.take())
+		})
+	}
+}
+
+func TestAMultiTraceAddsNothing(t *testing.T) {
+	require.Nil(t, act.MultiTrace())
+	require.Nil(t, act.MultiTrace(nil, nil))
+	one := &act.Trace{}
+	require.Same(t, one, act.MultiTrace(nil, one))
+	require.Equal(t, &act.Trace{}, act.MultiTrace(one, one))
 }

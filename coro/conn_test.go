@@ -1,21 +1,26 @@
 package coro_test
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
+	"github.com/daimon-go/daimon/future"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/secure"
+	"github.com/stretchr/testify/require"
 )
 
 // The contract of net.Conn, case by case: nettest.TestConn uses a connection from many goroutines, which a Conn does not
@@ -295,4 +300,80 @@ func TestAWriteOfNothingWaitsForNoRoom(t *testing.T) {
 		})
 	})
 	require.NoError(t, p.end())
+}
+
+// A coroutine says what it is suspended on.
+func TestWaitsOfACoroutine(t *testing.T) {
+	l := bench(t)
+	box := listener.NewMailbox[int](1)
+	f := future.New[int](l.S)
+	p, peer := converse(l, "tcp", listener.Limits{}, func(c *coro.Conn) error {
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			return err
+		}
+		_, err := box.Take()
+		if err := c.Co().Unblock(err); err != nil {
+			return err
+		}
+		_, err = coro.Value(c.Co(), f)
+		return err
+	})
+	l.UntilSaid("input from " + peer.LocalAddr().String())
+	servertest.Send(t, peer, "x")
+	l.UntilSaid("a value in a *listener.Mailbox[int]")
+	require.NoError(t, box.Send(1))
+	l.UntilSaid("a future")
+	require.NoError(t, f.Resolve(1))
+	require.NoError(t, p.end())
+}
+
+// eager is the recipe of the package's documentation.
+type eager struct{ *coro.Conn }
+
+func (e eager) Write(p []byte) (int, error) { return e.Under().Write(p) }
+
+func (e eager) give(co *coro.Co, secret *tls.Conn, p []byte) error {
+	for part := range slices.Chunk(p, 16<<10) {
+		for err := e.Under().Sent(); err != nil; err = e.Under().Sent() {
+			if err := co.Unblock(err); err != nil {
+				return err
+			}
+		}
+		if _, err := secret.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Each direction of a tls.Conn has a coroutine, and the client takes nothing before it has sent all.
+func TestOneCoroutineReadsWhileTheOtherWrites(t *testing.T) {
+	identity, err := secure.SelfSigned()
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(identity.Leaf)
+	data := noise(2 << 20)
+	v := serve(t, func(c *coro.Conn) error {
+		e := eager{c}
+		secret := tls.Server(e, &tls.Config{Certificates: []tls.Certificate{identity}})
+		if err := secret.Handshake(); err != nil {
+			return err
+		}
+		return both(c.Co(), func(*coro.Co) error {
+			got := make([]byte, len(data))
+			if _, err := io.ReadFull(secret, got); err != nil || !bytes.Equal(data, got) {
+				return errors.Join(err, errors.New("other bytes"))
+			}
+			return nil
+		}, func(co *coro.Co) error { return e.give(co, secret, data) })
+	})
+	c := tls.Client(v.dial(), &tls.Config{RootCAs: roots, ServerName: "localhost"})
+	_, err = c.Write(data)
+	require.NoError(t, err)
+	got := make([]byte, len(data))
+	_, err = io.ReadFull(c, got)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(data, got))
+	require.NoError(t, c.Close())
+	v.drain()
 }

@@ -7,12 +7,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
@@ -20,6 +19,9 @@ import (
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/service"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 var networks = []string{"tcp", "unix"}
@@ -190,3 +192,29 @@ func (q *quiet) Queued() (int, error)                    { return 0, nil }
 func (q *quiet) AwaitInput(w act.Waker)                  { q.wake = w }
 func (q *quiet) PeerAddr() net.Addr                      { return nil }
 func (q *quiet) Abort()                                  {}
+
+// crashing, in the environment, has the test binary crash instead of running tests.
+const crashing = "DAIMON_CORO_CRASH"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(crashing) != "" {
+		s := act.New(act.Config{Crash: true})
+		s.Spawn(coro.New(func(co *coro.Co) error {
+			_ = co.Yield()
+			boom()
+			return nil
+		}))
+		_ = s.Run()
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestUnderCrashAPanicOfABodyEndsTheProcessAndShowsWhere(t *testing.T) {
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), crashing+"=1")
+	said, err := child.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(said), "panic: boom")
+	require.Contains(t, string(said), "coro_test.boom")
+}

@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func TestEveryTicksOnAGrid(t *testing.T) {
@@ -154,4 +156,24 @@ func TestWrongUseSaysSo(t *testing.T) {
 	} {
 		require.PanicsWithValue(t, fmt.Sprintf("demon: %s", name), f)
 	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stepped returns a scheduler on a clock of the test's, and what it logs.
+func stepped(t *testing.T) (*act.Scheduler, *servertest.Clock, *observer.ObservedLogs) {
+	core, logs := observer.New(zap.WarnLevel)
+	c := &servertest.Clock{}
+	s := act.New(act.Config{Clock: c, Logger: zap.New(core)})
+	t.Cleanup(func() { _ = s.Close() })
+	return s, c, logs
+}
+
+// runElsewhere runs s on another goroutine until the test ends or is told.
+func runElsewhere(t *testing.T, s *act.Scheduler) (ended <-chan error) {
+	t.Helper()
+	result := make(chan error, 1)
+	go func() { result <- s.Run() }()
+	t.Cleanup(func() { s.Shutdown(servertest.Cut) })
+	return result
 }

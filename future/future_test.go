@@ -6,14 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/future"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/future"
-	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -124,3 +123,67 @@ func TestAResultThatFailsBeforeItsCallbackRunsKeepsTheFailure(t *testing.T) {
 }
 
 func sprint(v ...any) string { return strings.TrimSuffix(fmt.Sprintln(v...), "\n") }
+
+func TestAllocations(t *testing.T) {
+	s, _ := stepped(t)
+	for _, row := range []struct {
+		name string
+		want float64
+		do   func()
+	}{
+		{"a future", 1, func() { _ = future.New[int](s).Resolve(1) }},
+		{"a future and a leaf", 2, func() {
+			f := future.New[int](s)
+			s.Spawn(f.Await())
+			servertest.Step(t, s)
+			_ = f.Resolve(1)
+			servertest.Step(t, s)
+		}},
+		{"a future, a handler, its closure and what that has captured", 4, func() {
+			f, n := future.New[int](s), 0
+			f.Handle(func(int, error) { n++ })
+			servertest.Step(t, s)
+			_ = f.Resolve(1)
+			servertest.Step(t, s)
+		}},
+		{"two futures and a callback", 3, func() {
+			f := future.New[int](s)
+			future.Map(f, double)
+			servertest.Step(t, s)
+			_ = f.Resolve(1)
+			servertest.Step(t, s)
+		}},
+	} {
+		row.do()
+		require.Equal(t, row.want, testing.AllocsPerRun(200, row.do), row.name)
+	}
+}
+
+func seen(int, error) {}
+
+// What waits for a future says so.
+func TestWaitsForFutures(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin    func(s *act.Scheduler, f *future.Future[int])
+		pending  string
+		resolved string // what is said when f is resolved
+	}{
+		"Await":  {func(s *act.Scheduler, f *future.Future[int]) { s.Spawn(f.Await()) }, "a future", ""},
+		"Handle": {func(_ *act.Scheduler, f *future.Future[int]) { f.Handle(seen) }, "a future, for future_test.seen", ""},
+		"All":    {func(s *act.Scheduler, f *future.Future[int]) { future.All(s, f, future.New[int](s)) }, "a future, number 1 of 2", "a future, number 2 of 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := act.New(act.Config{})
+			t.Cleanup(func() { _ = s.Close() })
+			f := future.New[int](s)
+			said := func() string {
+				servertest.Step(t, s)
+				return strings.ReplaceAll(strings.Join(servertest.Said(s), ", "), "github.com/daimon-go/daimon/", "")
+			}
+			c.begin(s, f)
+			require.Equal(t, c.pending, said())
+			require.NoError(t, f.Resolve(1))
+			require.Equal(t, c.resolved, said())
+		})
+	}
+}

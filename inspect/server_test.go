@@ -3,24 +3,31 @@ package inspect
 import (
 	"bufio"
 	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/facts"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/testing/servertest"
-	"github.com/daimon-go/daimon/listener"
-	"github.com/daimon-go/daimon/service"
 )
 
 // visited starts the pages of an Inspector of two schedulers, and returns their address.
@@ -207,4 +214,72 @@ func metricsOf(t *testing.T, text string) map[string]float64 {
 		samples[line[:at]] = value
 	}
 	return samples
+}
+
+// TestEachCountHasAMeaning reads the sources of the module: each name that a function like that of facts.Counter adds is in help.
+func TestEachCountHasAMeaning(t *testing.T) {
+	counted := 0
+	require.NoError(t, fs.WalkDir(os.DirFS(".."), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "sim/") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", path), nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Name.Name != "Counts" || f.Type.Results != nil { // stores of package stage have another one
+				continue
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING {
+					name, err := strconv.Unquote(text.Value)
+					require.NoError(t, err)
+					name = strings.ReplaceAll(name, "%d", "1")
+					require.NotEmpty(t, help[name], "%s: %s", path, name)
+					counted++
+				}
+				return true
+			})
+		}
+		return nil
+	}))
+	require.Greater(t, counted, 40)
+}
+
+// squeezed is the text of a Report with one space between two cells.
+func squeezed(r, before *report) string {
+	var out strings.Builder
+	r.page(before).writeTo(&out)
+	return regexp.MustCompile(` +`).ReplaceAllString(out.String(), " ")
+}
+
+// The text has what has happened since an earlier Report, and a dash for what is not known.
+func TestTheTextHasRates(t *testing.T) {
+	begun := time.Unix(1e9, 0)
+	at := func(after time.Duration, busy time.Duration, n uint64) *report {
+		s := &scheduler{
+			State: "asleep", Uptime: time.Minute + after, Idle: idleTime{Asleep: time.Minute + after - busy},
+			Counts:   map[string]uint64{"tasks": 3, "turns_total": 1000 + n, "received_bytes_total": 4 * n},
+			Kinds:    []kindRow{{Name: "a", Alive: 3, Turns: 1000 + n, Woken: 500 + n/2}},
+			Services: []facts.Service{{Name: "tcp", Accepted: n / 100}},
+		}
+		for range n / 64 {
+			s.Turns.add(100 * time.Microsecond)
+			s.Kinds[0].Took.add(100 * time.Microsecond)
+		}
+		return &report{Time: begun.Add(after), Schedulers: []*scheduler{s}}
+	}
+	text := squeezed(at(2*time.Second, time.Second, 640), at(0, 0, 0))
+	require.Contains(t, text, "1 scheduler, 3 tasks; loads, rates (/s) and latencies of schedulers are of the last 2s\n")
+	require.Contains(t, text, "\n0 3 0 320 50% 50% 0% 0% 100µs 100µs - - asleep\n")
+	require.Contains(t, text, "\na 3 0 0 1640 320 820 160 100µs 100µs 100µs - - -\n")
+	require.Contains(t, text, "\ntcp 0 0 6 3 0 ")
+	require.Contains(t, text, "\nreceived_bytes_total 2560 1280 Bytes")
+	require.Contains(t, text, "\ntasks 3 Tasks", "of this moment, so without a rate")
+
+	text = squeezed(at(0, time.Minute, 6400), nil)
+	require.Contains(t, text, "schedulers are of the time since the start\n")
+	require.Contains(t, text, "\n0 3 0 123 100% 0% 0% 0% ")
+	text = squeezed(at(time.Second, 0, 640), at(time.Second, 0, 640))
+	require.Contains(t, text, "\n0 3 0 - - - - - - - - - asleep\n", "it did not answer meanwhile")
 }

@@ -2,17 +2,18 @@ package program
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
+	"github.com/daimon-go/daimon/internal/thread"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/stretchr/testify/require"
 )
 
 // parse parses the arguments of a program.
@@ -140,4 +141,26 @@ func TestFiltersOfOptionsComeFirst(t *testing.T) {
 
 func TestANilOptionPanics(t *testing.T) {
 	require.PanicsWithValue(t, "program: Server.Options[1] is nil", func() { _, _ = parse(&Server{Options: []Option{option{}, nil}}) })
+}
+
+func TestCPUsOfTheReactors(t *testing.T) {
+	first := thread.CPUs()[0]
+	for text, want := range map[string]act.Config{
+		"":                                   {},
+		"auto":                               {Threads: act.Bound},
+		fmt.Sprintf("%d,%[1]d-%[1]d", first): {Threads: act.Bound, CPUs: []int{first, first}},
+	} {
+		s := Server{Config: act.Config{Threads: act.Bound, CPUs: []int{5}}}
+		_, err := parse(&s, "-cpus", text)
+		require.NoError(t, err)
+		require.Equal(t, want.Threads, s.Config.Threads)
+		require.Equal(t, want.CPUs, s.Config.CPUs)
+	}
+	for text, says := range map[string]string{
+		"0,x": "neither a list of CPUs, such as 0,2-5", "1-0": "neither a list", "-1": "neither a list", "0-": "neither a list", ",": "neither a list",
+		fmt.Sprintf("%d,99999-2000000000", first): "the process may not use CPU 99999",
+	} {
+		_, err := parse(&Server{}, "-cpus", text)
+		require.ErrorContains(t, err, says, text)
+	}
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/proxyproto"
+	"github.com/stretchr/testify/require"
 )
 
 const signature = "\r\n\r\n\x00\r\nQUIT\n"
@@ -218,3 +218,5 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, said(h.Destination), said(again.Destination))
 	})
 }
+
+func TestMain(m *testing.M) { servertest.Main(m) }

@@ -9,15 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/examples/echo/echo"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
 	"github.com/daimon-go/daimon/service"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 )
 
 // identities returns the config of a server with a certificate of its own, and that of clients that trust it.
@@ -160,3 +159,5 @@ func clientHello(c net.Conn, cfg *tls.Config) []byte {
 	_ = c.SetReadDeadline(time.Now().Add(servertest.Timeout))
 	return h.held.Bytes()
 }
+
+func TestMain(m *testing.M) { servertest.Main(m) }

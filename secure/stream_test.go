@@ -4,16 +4,17 @@ import (
 	"bytes"
 	"crypto/tls"
 	"io"
+	"net"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
+	"github.com/daimon-go/daimon/internal/testing/streamtest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/secure"
+	"github.com/stretchr/testify/require"
 )
 
 // stepped is a connection that speaks TLS, of a scheduler that is stepped, and its peer.
@@ -194,4 +195,21 @@ func TestAnAlertThatCannotBeSentIsLost(t *testing.T) {
 	l.Until("it fails", func() bool { return failed != nil })
 	require.ErrorContains(t, failed, "tls: ")
 	c.Abort()
+}
+
+// TestStreams plays the suite of Streams with clients of crypto/tls.
+func TestStreams(t *testing.T) {
+	server, client := identities(t)
+	filters := []listener.Filter{secure.Server(server, nil)}
+	for _, v := range versions {
+		t.Run(tls.VersionName(v), func(t *testing.T) {
+			streamtest.Run(t, streamtest.Sockets("tcp", filters, func(under net.Conn) net.Conn {
+				c := tls.Client(under, version(client, v))
+				if err := c.Handshake(); err != nil {
+					panic(err)
+				}
+				return c
+			}))
+		})
+	}
 }

@@ -10,15 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-	"go.uber.org/zap"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/internal/enginetest"
+	"github.com/daimon-go/daimon/stage/memory"
 	"github.com/daimon-go/daimon/stage/store"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
 )
 
 func TestMain(m *testing.M) {
@@ -173,4 +174,8 @@ func yes(t testing.TB, ok bool, err error) {
 	t.Helper()
 	require.NoError(t, err)
 	require.True(t, ok)
+}
+
+func BenchmarkEngine(b *testing.B) {
+	enginetest.Benchmark(b, func(*testing.B) store.Store { return memory.New(nil) })
 }

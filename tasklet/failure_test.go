@@ -5,14 +5,13 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/shutdown"
 	"github.com/daimon-go/daimon/tasklet"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func boom(tasklet.Tasklet, *tasklet.Runner) tasklet.Directive { panic("boom") }
@@ -175,4 +174,33 @@ func TestAPanicBeforeCloseIsReported(t *testing.T) {
 	require.Error(t, a.Close())
 	require.Equal(t, []string{"T"}, failed(logs))
 	require.NotEmpty(t, logs.All()[0].ContextMap()["stack"])
+}
+
+// trace records the turns of tasks and their Directives.
+func trace(h *history) act.Config {
+	return act.Config{Trace: &act.Trace{
+		TurnStart: func(t *act.Task) {
+			if !t.Demon() {
+				h.note("<")
+			}
+		},
+		TurnEnd: func(t *act.Task, d act.Directive) {
+			if !t.Demon() {
+				h.note(" " + t.String() + " " + d.String() + ">")
+			}
+		},
+		Ended: func(t *act.Task, err error) {
+			if err != nil && !t.Demon() {
+				h.note("[" + t.String() + ": " + err.Error() + "]")
+			}
+		},
+	}}
+}
+
+func TestEachSYNCPhaseIsATurnThatATraceShows(t *testing.T) {
+	h := &history{}
+	r, _ := observed(trace(h))
+	schedule(t, r, sync_, h.play("A", sync_, sync_), h.play("B", sync_))
+	require.NoError(t, r.Run())
+	require.Equal(t, "<A A Yield><B B Yield><A A Yield><B B Done><A A Done>", h.take())
 }

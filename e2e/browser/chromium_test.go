@@ -2,15 +2,15 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
-
 	"github.com/daimon-go/daimon/internal/testing/exectest"
 	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // launch starts Chromium for the length of the test. The context is for tabs of it.
@@ -50,4 +50,14 @@ func launch(t *testing.T) context.Context {
 	})
 	require.NoError(t, chromedp.Do(ctx), "the browser does not start")
 	return ctx
+}
+
+// TestMain makes this process the parent of all that its children leave behind (prctl(2)): so it can see whether they
+// have, and no zombies stay where process 1 waits for no child, as in many containers.
+func TestMain(m *testing.M) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Fprintln(os.Stderr, "prctl(PR_SET_CHILD_SUBREAPER):", err)
+		os.Exit(1)
+	}
+	exectest.Main(m)
 }

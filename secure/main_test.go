@@ -1,9 +1,0 @@
-package secure_test
-
-import (
-	"testing"
-
-	"github.com/daimon-go/daimon/internal/testing/servertest"
-)
-
-func TestMain(m *testing.M) { servertest.Main(m) }
