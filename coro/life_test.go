@@ -3,21 +3,24 @@ package coro_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/coro"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/shutdown"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 var haltAndDrop = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
@@ -322,4 +325,165 @@ func TestAFinishedCoroutineAnswersItsVerdictAgain(t *testing.T) {
 	require.NoError(t, s.Run())
 	require.Equal(t, 2, runs)
 	require.Zero(t, logs.Len(), logs.All())
+}
+
+// The unwinding at the second call once skipped the function that was going to close.
+func TestAStoppedBodyKeepsNoConnectionThatItHasDialled(t *testing.T) {
+	for name, end := range map[string]func(co *coro.Co, c *coro.Conn) error{
+		"by a time-out, and cleaning up for too long": func(co *coro.Co, c *coro.Conn) error {
+			defer func() {
+				for range 3 {
+					_, _ = c.Write([]byte("bye"))
+				}
+				_ = c.Close()
+			}()
+			_, err := c.Read(make([]byte, 1))
+			return err
+		},
+		"by a time-out, and not cleaning up": func(co *coro.Co, c *coro.Conn) error {
+			_, err := c.Read(make([]byte, 1))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := serve(t, echo)
+			l := bench(t)
+			p := play(l, func(co *coro.Co) error {
+				for range 3 {
+					err := co.Do(listener.Within(20*time.Millisecond, coro.New(func(co *coro.Co) error {
+						c, err := coro.Dial(co, v.address(), listener.Limits{})
+						if err != nil {
+							return err
+						}
+						return end(co, c)
+					})))
+					require.ErrorIs(panicking{}, err, os.ErrDeadlineExceeded)
+				}
+				return nil
+			})
+			require.NoError(t, p.end()) // and bench counts the descriptors
+			v.drain()
+		})
+	}
+}
+
+func TestAFilterCanRefuseWhatABodyHasDialled(t *testing.T) {
+	v := serve(t, echo)
+	l := bench(t)
+	refused := errors.New("refused")
+	p := play(l, func(co *coro.Co) error {
+		ready := func(*listener.Conn) act.Action { return nil }
+		no := func(*listener.Conn) act.Action {
+			return act.Func(func(t *act.Task) act.Directive { return t.Fail(refused) })
+		}
+		c, err := coro.Dial(co, v.address(), listener.Limits{}, ready, no)
+		require.Nil(panicking{}, c)
+		return err
+	})
+	var wrong *net.OpError
+	require.ErrorAs(t, p.end(), &wrong)
+	require.Equal(t, refused, wrong.Err)
+	v.drain() // which waits for the server to see that the client has gone
+}
+
+func TestABodyThatPanicsKeepsNoConnectionThatItHasDialled(t *testing.T) {
+	v := serve(t, echo)
+	s, logs := newScheduler(t, act.Config{})
+	s.Spawn(coro.New(func(co *coro.Co) error {
+		_, err := coro.Dial(co, v.address(), listener.Limits{})
+		require.NoError(panicking{}, err)
+		panic("boom")
+	}))
+	require.NoError(t, s.Run())
+	require.Equal(t, []string{"panic: boom"}, failures(logs.All()))
+	v.drain() // which waits for the server to see that the client has gone
+}
+
+func TestADeferredWaitIsRefused(t *testing.T) {
+	var under *listener.Conn
+	for name, wait := range map[string]func(co *coro.Co) error{
+		"Yield":   (*coro.Co).Yield,
+		"Sleep":   func(co *coro.Co) error { return co.Sleep(0) },
+		"Await":   func(co *coro.Co) error { return co.WaitUntil(func(*act.Task) bool { return true }) },
+		"Unblock": func(co *coro.Co) error { return co.Unblock(nil) },
+		"Unblock what waits": func(co *coro.Co) error {
+			_, empty := listener.NewMailbox[int](1).Take()
+			return co.Unblock(empty)
+		},
+		"a scope": func(co *coro.Co) error { return co.UntilOrder(func() error { return nil }) },
+		"Read": func(co *coro.Co) error {
+			_, err := co.Conn(under).Read(make([]byte, 1))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := bench(t)
+			under = listener.NewConn(l.S, &firehose{}, listener.Limits{})
+			var got error
+			p := play(l, func(co *coro.Co) error {
+				defer func() { got = wait(co) }()
+				return co.Sleep(time.Hour)
+			})
+			_, err := l.S.Step(1)
+			require.NoError(t, err)
+			require.Error(t, l.S.Close())
+			require.True(t, p.over)
+			require.ErrorIs(t, got, coro.ErrStopped)
+		})
+	}
+}
+
+func TestHowAServedConnectionEnds(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		body   func(*coro.Conn) error
+		logged string
+		reset  bool
+	}{
+		{"nil", func(*coro.Conn) error { return nil }, "", false},
+		{"io.EOF", func(*coro.Conn) error { return io.EOF }, "", false},
+		{"an error", func(*coro.Conn) error { return errWhy }, "because", false},
+		{"an error around io.EOF", func(*coro.Conn) error { return fmt.Errorf("early: %w", io.EOF) }, "early: EOF", false},
+		{"what a peer that has gone leaves", func(*coro.Conn) error { return syscall.ECONNRESET }, "", false},
+		{"a panic of a later turn", func(c *coro.Conn) error { _ = c.Co().Yield(); boom(); return nil }, "panic: boom", true},
+		{"Close of its own", func(c *coro.Conn) error { return c.Close() }, "", false},
+		{"a panic after a Close", func(c *coro.Conn) error { _ = c.Close(); boom(); return nil }, "panic: boom", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			v := serve(t, func(c *coro.Conn) error {
+				if _, err := io.WriteString(c, "hello"); err != nil {
+					return err
+				}
+				if _, err := c.Read(make([]byte, 1)); err != nil {
+					return err
+				}
+				return row.body(c)
+			})
+			for range 2 { // the scheduler lives on
+				c := v.dial()
+				servertest.Send(t, c, "?")
+				got, err := io.ReadAll(c)
+				require.Equal(t, row.reset, errors.Is(err, syscall.ECONNRESET), err)
+				if !row.reset {
+					require.Equal(t, "hello", string(got))
+				}
+				_ = c.Close()
+			}
+			v.Group.Shutdown(servertest.Drain)
+			require.NoError(t, v.End())
+			if row.logged == "" {
+				require.Empty(t, v.failures())
+				return
+			}
+			require.Equal(t, []string{row.logged, row.logged}, v.failures())
+			require.Contains(t, v.Logs.FilterMessage("a task failed").All()[0].ContextMap()["task"], "TestHowAServedConnectionEnds",
+				"the body is named, and not what Serve makes of it")
+		})
+	}
+}
+
+func TestABodyIsNamedAfterItsFunction(t *testing.T) {
+	a := coro.Serve(echo)(new(listener.Conn))
+	require.True(t, strings.HasSuffix(act.Name(a), "coro_test.echo"), act.Name(a))
+	require.Contains(t, act.Name(coro.New(func(*coro.Co) error { return nil })), "TestABodyIsNamed")
 }

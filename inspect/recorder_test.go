@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/process"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // recordedFile waits for the file number n of a log, and returns its text.
@@ -268,4 +268,11 @@ func TestAPanicThatEndsTheProcessWritesAFileBefore(t *testing.T) {
 	require.Contains(t, string(text), "recorder_test.go:", "the stack of the panic")
 	_, events, _ := strings.Cut(string(text), "\nScheduler 1, then\n")
 	require.Regexp(t, `turn +1 +has not ended +\S*inspect.crash\S+ +\d\n$`, events)
+}
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashVariable); dir != "" {
+		crash(dir)
+	}
+	goleak.VerifyTestMain(m)
 }

@@ -10,13 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/daimon-go/daimon/act"
-	"github.com/daimon-go/daimon/internal/testing/servertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -124,5 +123,25 @@ func TestAllFormsGiveUp(t *testing.T) {
 			require.ErrorIs(t, got[0], os.ErrDeadlineExceeded)
 			require.GreaterOrEqual(t, c.Monotonic(), patience)
 		})
+	}
+}
+
+func TestThePageShowsThisCode(t *testing.T) {
+	page, err := os.ReadFile("../../docs/four-ways.md")
+	require.NoError(t, err)
+	require.NotRegexp(t, `WHAT|TODO|XXX`, string(page))
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var all strings.Builder
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		all.Write(text)
+	}
+	pieces := strings.Split(string(page), "```go\n")[1:]
+	require.Len(t, pieces, 5)
+	for _, piece := range pieces {
+		code, _, _ := strings.Cut(piece, "```")
+		require.Contains(t, all.String(), code, "docs/four-ways.md shows what is not there any more")
 	}
 }

@@ -8,13 +8,17 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-
-	"github.com/stretchr/testify/require"
+	"time"
 
 	"github.com/daimon-go/daimon/internal/testing/exectest"
 	"github.com/daimon-go/daimon/internal/testing/pgserver"
 	"github.com/daimon-go/daimon/internal/testing/tier"
+	"github.com/daimon-go/daimon/stage"
+	"github.com/daimon-go/daimon/stage/memory"
+	"github.com/daimon-go/daimon/stage/store"
+	"github.com/stretchr/testify/require"
 )
 
 func TestMain(m *testing.M) { exectest.Main(m) }
@@ -222,4 +226,93 @@ func TestOutage(t *testing.T) {
 		return code == 200
 	})
 	s.Stop(t)
+}
+
+// Workers take the oldest tasks, and the newest are on the first page.
+func TestTasksAtWorkAreAtTheTop(t *testing.T) {
+	s := memory.New(nil)
+	e, err := stage.New(stage.Config{Store: s, Kinds: kinds, Processors: (&Jobs{}).processors()})
+	require.NoError(t, err)
+	b := &board{engine: e}
+	for range 2*page - 2 {
+		_, err = e.Enqueue(t.Context(), "mail", nil)
+		require.NoError(t, err)
+	}
+	_, err = s.Claim(t.Context(), store.Claim{Kinds: []string{"mail"}, Limit: 2, Length: time.Minute})
+	require.NoError(t, err)
+	first, err := b.view(t.Context(), query{})
+	require.NoError(t, err)
+	require.True(t, first.More)
+	require.Len(t, first.Tasks, page)
+	var ids []store.ID
+	for _, x := range first.Tasks[:4] {
+		ids = append(ids, x.ID)
+	}
+	require.Equal(t, []store.ID{2, 1, 2*page - 2, 2*page - 3}, ids)
+	older, err := b.view(t.Context(), query{before: first.Tasks[page-1].ID})
+	require.NoError(t, err)
+	require.False(t, older.More)
+	require.Len(t, older.Tasks, page)
+}
+
+// Two programs work on one database, and are killed by turns while tasks are at work. After each kill, and in the end, every task
+// has the steps of the stages that it has reached: each stage has been committed once.
+func TestKill(t *testing.T) {
+	tier.Need(t, tier.Full, "waits for the ends of leases")
+	t.Run("SQLite", func(t *testing.T) { killed(t, newFile(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		_, db := newServer(t)
+		killed(t, db)
+	})
+}
+
+func killed(t *testing.T, db string) {
+	t.Parallel()
+	const tasks = 60
+	programs := [2]*site{start(t, db, "-pace", "20ms", "-load", fmt.Sprint(tasks)), start(t, db, "-pace", "20ms")}
+	for i := range 4 {
+		victim, other := programs[i%2], programs[1-i%2]
+		exectest.Eventually(t, exectest.Patience, "a task at work", func() bool {
+			n := other.view("").counts()
+			return n["at work"] > 0 || n["finished"]+n["failed"] == tasks
+		})
+		victim.Signal(t, syscall.SIGKILL)
+		exectest.Eventually(t, exectest.Patience, "the end", victim.Gone)
+		other.consistent(tasks)
+		programs[i%2] = start(t, db, "-pace", "20ms")
+	}
+	s := programs[0]
+	exectest.Eventually(t, exectest.Patience, "all tasks finished", func() bool {
+		for _, x := range s.view("state=failed").Tasks {
+			s.ask("POST", fmt.Sprintf("/api/tasks/%d/retry", x.ID), map[string]string{"X-Jobs-Token": s.token})
+		}
+		return s.view("").counts()["finished"] == tasks
+	})
+	s.consistent(tasks)
+	for _, s := range programs {
+		s.Stop(t)
+	}
+}
+
+// consistent requires that each task has the steps of its stages, each counted once.
+func (s *site) consistent(tasks int) {
+	s.t.Helper()
+	for id := range tasks {
+		code, text := s.ask("GET", fmt.Sprintf("/api/tasks/%d", id+1), nil)
+		require.Equal(s.t, 200, code, text)
+		var x struct{ Kind, Stage, Data string }
+		require.NoError(s.t, json.Unmarshal([]byte(text), &x))
+		var o order
+		require.NoError(s.t, json.Unmarshal([]byte(x.Data), &o))
+		want := 0
+		for i, at := range kinds[x.Kind].Chain.Stages() {
+			if at == x.Stage {
+				break
+			}
+			if i%2 == 1 { // a dynamic one
+				want += stepsOf(&store.Task{ID: store.ID(id + 1), Stage: at})
+			}
+		}
+		require.Equal(s.t, want, o.Steps, text)
+	}
 }

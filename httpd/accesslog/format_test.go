@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/stretchr/testify/require"
 )
 
@@ -58,4 +59,20 @@ func TestFormatIsAFlag(t *testing.T) {
 	require.NoError(t, flags.Parse([]string{"-access-log-format", "json"}))
 	require.Equal(t, JSON, l.Format)
 	require.ErrorContains(t, flags.Parse([]string{"-access-log-format", "xml"}), `"xml" is not combined, common or json`)
+}
+
+// Without a log a server does not ask the kernel for the address of each client.
+func TestWithoutTheFlagThereIsNoLog(t *testing.T) {
+	for _, arguments := range [][]string{nil, {"-access-log", "x"}} {
+		l, fs := &Log{}, flag.NewFlagSet("", flag.ContinueOnError)
+		check, early := l.Flags(fs), l.OnResponse()
+		require.NoError(t, fs.Parse(arguments))
+		require.NoError(t, check())
+		require.Equal(t, arguments != nil, l.OnResponse() != nil)
+		if arguments == nil {
+			require.NoError(t, l.Setup(act.New(act.Config{})))
+			require.Nil(t, l.writer)
+			early(nil, nil) // does nothing
+		}
+	}
 }

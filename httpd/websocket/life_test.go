@@ -4,16 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/httpd"
 	"github.com/daimon-go/daimon/httpd/websocket"
+	"github.com/daimon-go/daimon/internal/testing/servertest"
 	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/service"
+	"github.com/stretchr/testify/require"
 )
 
 // actor is an action made of functions, which notes what happens to it.
@@ -134,4 +136,127 @@ func TestErrSaysHowAConnectionHasEnded(t *testing.T) {
 	require.Equal(t, net.ErrClosed, a.conn.Err())
 	c.send(bye(websocket.CodeNormal, ""))
 	require.Equal(t, &websocket.CloseError{Code: websocket.CodeNormal}, a.conn.Err())
+}
+
+// full is more than the buffers of the kernel hold.
+const full = 16 << 20
+
+// slow returns a connection whose peer does not read, after a message of the size full.
+func slow(t *testing.T, o websocket.Options) (*world, *actor, *client) {
+	w := newWorld(t)
+	a := waits()
+	c := w.dial(&websocket.Server{Handler: a.handler, Options: o}, listener.Limits{})
+	w.Turn(func(*act.Task) { require.NoError(t, a.conn.Send(websocket.Binary, make([]byte, full))) })
+	return w, a, c
+}
+
+// note returns message n.
+func note(n int) *websocket.Prepared { return websocket.Prepare(websocket.Text, []byte(fmt.Sprint(n))) }
+
+// hear requires that the peer gets these messages next.
+func (c *client) hear(from, to int) {
+	c.w.T.Helper()
+	for n := from; n < to; n++ {
+		require.Equal(c.w.T, fmt.Sprintf("text %q", fmt.Sprint(n)), c.next())
+	}
+}
+
+// What posted functions push in one pass goes out together, without a turn of the connection's task, and however few may
+// wait for a peer that is slow.
+func TestPushesOfOnePassGoOutTogether(t *testing.T) {
+	for _, backlog := range []int{0, 5, -1} {
+		w := newWorld(t)
+		turns := 0
+		a := &actor{turn: func(_ *actor, t *act.Task) act.Directive { turns++; t.Waker(); return act.Wait }}
+		v := &websocket.Server{Handler: a.handler, Options: websocket.Options{Backlog: backlog}}
+		c := w.dial(v, listener.Limits{})
+		servertest.Step(t, w.S)
+		w.OS.Forget()
+		before := turns
+		for n := range 20 {
+			require.NoError(t, a.conn.Scheduler().Post(func(*act.Scheduler) { require.NoError(t, a.conn.Push(note(n))) }))
+		}
+		c.hear(0, 20)
+		require.Equal(t, 1, w.OS.Count("send"))
+		require.Equal(t, before, turns)
+		for range 5 { // with a Send between them
+			w.Turn(func(*act.Task) {
+				require.NoError(t, a.conn.Push(note(0)))
+				require.NoError(t, a.conn.Send(websocket.Text, []byte("1")))
+				require.NoError(t, a.conn.Push(note(2)))
+				require.NoError(t, a.conn.Push(note(3)))
+			})
+			c.hear(0, 4)
+		}
+		require.Equal(t, 6, w.OS.Count("send"))
+	}
+}
+
+// How many messages wait for a peer that is slow, and what becomes of one more. TestWorldServer shows what the peer gets.
+func TestOneMessageTooMany(t *testing.T) {
+	for backlog, waits := range map[int]int{5: 5, 0: 64, -1: 0} {
+		w, a, _ := slow(t, websocket.Options{Backlog: backlog})
+		w.Turn(func(*act.Task) {
+			for n := range waits {
+				require.NoError(t, a.conn.PushOrDrop(note(n)))
+			}
+			require.Implements(t, (*act.Blocked)(nil), a.conn.Push(note(waits)))
+			require.Zero(t, a.conn.Dropped())
+			require.NoError(t, a.conn.PushOrDrop(note(waits)))
+			require.Equal(t, 1, a.conn.Dropped())
+		})
+	}
+}
+
+// What was broken: an answer that waited was dropped for a later message.
+func TestAnAnswerIsNotDropped(t *testing.T) {
+	w, a, c := slow(t, websocket.Options{Backlog: 2})
+	w.Turn(func(*act.Task) {
+		require.NoError(t, a.conn.PushOrDrop(note(0)))
+		require.NoError(t, a.conn.Push(note(1)))
+		require.NoError(t, a.conn.PushOrDrop(note(2)), "for 0")
+		require.Implements(t, (*act.Blocked)(nil), a.conn.Push(note(3)))
+		require.NoError(t, a.conn.PushOrDrop(note(2)), "for 2")
+		require.Equal(t, 2, a.conn.Dropped())
+	})
+	require.Equal(t, fmt.Sprintf("binary of %d", full), c.next())
+	c.hear(1, 3)
+}
+
+// What a page of package inspect says of a client and a server, and what they count.
+func TestWhatConnectionsOfWebSocketSay(t *testing.T) {
+	l := servertest.New(t, act.Config{})
+	var here, there *websocket.Conn
+	receives := func(kept **websocket.Conn, c *websocket.Conn) act.Action {
+		*kept = c
+		return act.Func(func(t *act.Task) act.Directive {
+			_, err := c.Receive()
+			return listener.Next(t, err)
+		})
+	}
+	sockets := &websocket.Server{Handler: func(c *websocket.Conn, _ *httpd.Request) act.Action { return receives(&there, c) }}
+	v := &service.Listener{Address: "127.0.0.1:0", Handler: (&httpd.Server{Handler: sockets.Serve}).Serve}
+	require.NoError(t, v.Setup(l.S))
+	accepts := "connections to " + v.Addr().String()
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // does not answer the handshake
+	require.NoError(t, err)
+	defer func() { _ = silent.Close() }()
+	mute := &websocket.Client{URL: "ws://" + silent.Addr().String(), Handler: func(*websocket.Conn) act.Action { return nil }}
+	l.S.Spawn(mute.Dial())
+	l.UntilSaid(accepts, "the answer to a handshake of WebSocket", "input from "+silent.Addr().String())
+
+	client := &websocket.Client{URL: "ws://" + v.Addr().String(),
+		Handler: func(c *websocket.Conn) act.Action { return receives(&here, c) }}
+	l.S.Spawn(client.Dial())
+	says := func(is func(what string) bool) bool { return slices.ContainsFunc(servertest.Said(l.S)[3:], is) }
+	l.Until("both wait", func() bool {
+		return there != nil && says(func(what string) bool { return strings.HasPrefix(what, "input from ") })
+	})
+	l.Turn(func(*act.Task) {
+		require.NoError(l.T, here.Send(websocket.Text, []byte("hello")))
+		require.NoError(l.T, there.Push(websocket.Prepare(websocket.Text, []byte("hello"))))
+	})
+	l.Until("both have one", func() bool { return servertest.CountsOf(l.S)["websocket_received_total"] == 2 })
+	require.EqualValues(t, 2, servertest.CountsOf(l.S)["websocket_sent_total"])
 }

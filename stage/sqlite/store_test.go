@@ -1,17 +1,22 @@
 package sqlite_test
 
 import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/daimon-go/daimon/internal/testing/price"
 	"github.com/daimon-go/daimon/internal/testing/tier"
 	"github.com/daimon-go/daimon/stage/internal/enginetest"
 	"github.com/daimon-go/daimon/stage/sqlite"
 	"github.com/daimon-go/daimon/stage/store"
 	"github.com/daimon-go/daimon/stage/storetest"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 // clock is a time that stands still until it is put forward.
@@ -209,4 +214,100 @@ func BenchmarkEngine(b *testing.B) {
 			enginetest.Benchmark(b, func(b *testing.B) store.Store { return open(b, newPath(b), cfg) })
 		})
 	}
+}
+
+// TestMeasureLarge has 1,000,000 tasks: finished ones of two kinds, a few of a third one, old ones that have failed or
+// were cancelled, and 100,000 that are new. Then few run, all of them old; in the end few have ended. A page takes at
+// most 100 ms.
+func TestMeasureLarge(t *testing.T) {
+	tier.Measure(t, "pages, counts and a purge among 1,000,000 tasks")
+	path := newPath(t)
+	open(t, path, sqlite.Config{})
+	do(t, raw(t, path), `
+		WITH RECURSIVE count (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < 1000000)
+		INSERT INTO daimon_task (kind, stage, status, token, due, created, changed)
+		SELECT CASE WHEN n % 50000 = 7 THEN 'c' WHEN n % 3 = 0 THEN 'b' ELSE 'a' END,
+			CASE WHEN n < 70000 OR n > 900000 THEN 'CREATED' ELSE 'DONE' END,
+			CASE WHEN n < 50000 THEN 'ERROR' WHEN n < 60000 THEN 'CANCELLED' WHEN n < 60100 THEN 'SUSPENDED' ELSE 'NORMAL' END,
+			n <= 900000, CASE WHEN n > 900000 THEN n END, n, n
+		FROM count`)
+	s := open(t, path, sqlite.Config{Counts: true})
+	kinds := []string{"a", "b", "c", "none"}
+	price.AtMost(t, "ms of the slowest call", 100, func() float64 { return enginetest.Large(t, s, kinds) })
+	pages := func(what string, sel store.Selection) {
+		price.AtMost(t, "ms of the slowest page when "+what, 100, func() float64 { return enginetest.LargePages(t, s, kinds, sel) })
+	}
+	oldestRun := func(n int) {
+		do(t, raw(t, path), fmt.Sprintf(`
+			UPDATE daimon_task SET stage = 'DONE', due = NULL, token = 1 WHERE due IS NOT NULL;
+			UPDATE daimon_task SET stage = 'CREATED', status = 'NORMAL', due = id, token = 0 WHERE id <= %d`, n))
+		pages(fmt.Sprint(n, " run"), store.Selection{Running: true})
+	}
+	oldestRun(100)
+	oldestRun(sqlite.Many)
+	do(t, raw(t, path), `
+		UPDATE daimon_task SET stage = 'CREATED', status = 'NORMAL', due = id, token = 0 WHERE due IS NULL AND id > 100;
+		UPDATE daimon_task SET stage = 'DONE', due = NULL, token = 1 WHERE id <= 100`)
+	pages("100 have ended", store.Selection{Ended: true})
+}
+
+// childVariable makes a test binary a process of a storm, whose argument is a database.
+const childVariable = "DAIMON_SQLITE_CHILD"
+
+// child is what that process does.
+var child func(path string) error
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		if err := child(os.Args[1]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// newPath is where a database can be.
+func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "tasks.db") }
+
+// open opens a store, and closes it in the end.
+func open(t testing.TB, path string, cfg sqlite.Config) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(path, cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// raw returns a connection of another program.
+func raw(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// do executes SQL.
+func do(t testing.TB, db *sql.DB, text string, args ...any) {
+	t.Helper()
+	_, err := db.Exec(text, args...)
+	require.NoError(t, err)
+}
+
+// intact says that nothing in the file is damaged.
+func intact(t testing.TB, db *sql.DB) {
+	t.Helper()
+	var result string
+	require.NoError(t, db.QueryRow(`PRAGMA integrity_check`).Scan(&result))
+	require.Equal(t, "ok", result)
+}
+
+// count counts rows.
+func count(t testing.TB, db *sql.DB, from string, args ...any) (n int) {
+	t.Helper()
+	require.NoError(t, db.QueryRow(`SELECT count(*) FROM `+from, args...).Scan(&n))
+	return n
 }

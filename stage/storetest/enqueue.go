@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -283,4 +284,170 @@ func testList(f *fixture) {
 	tasks, err := f.b.List(f.ctx, store.Selection{Ended: true})
 	f.NoError(err)
 	f.Equal([]store.ID{a5}, ids(tasks), "a suspended task has not ended")
+}
+
+// keyed is a task with a key.
+func keyed(kind, key string, within time.Duration) store.NewTask {
+	return store.NewTask{Kind: kind, Stage: created, Data: []byte("data"), Key: key, Within: within}
+}
+
+func testKeys(f *fixture) {
+	first := f.enqueued(keyed("a", "k", 0))
+	was := f.get(first)
+	f.advance(length)
+	again := keyed("a", "k", 0)
+	again.Stage, again.Data, again.After = "ELSEWHERE", []byte("other data"), time.Hour
+	f.Equal(first, f.enqueued(again))
+	f.same(was)
+
+	f.Greater(f.enqueued(keyed("b", "k", 0)), first, "another kind")
+	f.Greater(f.enqueued(keyed("a", "K", 0)), first, "another key")
+	f.Greater(f.enqueue("a"), first, "no key")
+	f.Greater(f.enqueued(keyed("ak", "", time.Hour)), first, "no key, whatever the time")
+	f.Greater(f.enqueued(keyed("ak", "", time.Hour)), first)
+
+	// Whatever has become of the task.
+	f.yes(f.suspend(first))
+	f.Equal(first, f.enqueued(keyed("a", "k", 0)))
+	f.yes(f.resume(first))
+	f.yes(f.a.Cancel(f.ctx, first))
+	f.advance(time.Hour)
+	f.Equal(first, f.enqueued(keyed("a", "k", 0)))
+	f.Equal(store.Canceled, f.get(first).Status)
+}
+
+// testKeyWindow has windows that begin when a task is added, and not when another one was not.
+func testKeyWindow(f *fixture) {
+	first := f.enqueued(keyed("a", "k", length))
+	f.advance(length - time.Millisecond)
+	f.Equal(first, f.enqueued(keyed("a", "k", length)))
+	f.Equal(first, f.enqueued(keyed("a", "k", length-time.Millisecond+1)))
+	f.advance(time.Millisecond)
+	f.Equal(first, f.enqueued(keyed("a", "k", length+1)), "it is the new task that says how long")
+	second := f.enqueued(keyed("a", "k", length))
+	f.Greater(second, first, "exactly that long ago is too long")
+	f.Equal(second, f.enqueued(keyed("a", "k", 0)))
+	f.Equal(second, f.enqueued(keyed("a", "k", 2*length)), "the latest one")
+	f.advance(time.Millisecond)
+	third := f.enqueued(keyed("a", "k", time.Millisecond))
+	f.Greater(third, second)
+	f.advance(time.Millisecond)
+	f.Equal(third, f.enqueued(keyed("a", "k", time.Millisecond+1)))
+	f.Equal(third, f.enqueued(keyed("a", "k", 1<<63-1)))
+}
+
+func testKeyNames(f *fixture) {
+	for name, bad := range map[string]store.NewTask{
+		"bytes": keyed("a", strings.Repeat("k", store.MaxKey+1), 0), "NUL": keyed("a", "a\x00b", 0),
+		"UTF-8": keyed("a", "a\xffb", 0), "negative": keyed("a", "k", -1),
+	} {
+		ids, err := f.a.Enqueue(f.ctx, keyed("a", "", 0), bad)
+		f.ErrorContains(err, name)
+		f.Empty(ids)
+	}
+	all, err := f.a.List(f.ctx, store.Selection{})
+	f.NoError(err)
+	f.Empty(all, "all or none")
+}
+
+// testKeysAtOnce has many enqueue the same keys at once, in different orders. None waits for another one in a circle.
+func testKeysAtOnce(f *fixture) {
+	const keys = 20
+	for round := range 10 {
+		within := []time.Duration{0, time.Hour}[round%2]
+		var got [goroutines]map[string]store.ID
+		var errs [goroutines]error
+		together(goroutines, func(i int) {
+			var tasks []store.NewTask
+			for _, k := range rand.Perm(keys) {
+				tasks = append(tasks, keyed("a", fmt.Sprintf("%d of %d", k, round), within))
+			}
+			ids, err := f.side(i).Enqueue(polite{f.ctx}, tasks...)
+			got[i], errs[i] = map[string]store.ID{}, err
+			for j, id := range ids {
+				got[i][tasks[j].Key] = id
+			}
+		})
+		for i := range goroutines {
+			f.NoError(errs[i])
+			f.Len(got[i], keys)
+			f.Equal(got[0], got[i], "one task for each key")
+		}
+	}
+	all, err := f.a.List(f.ctx, store.Selection{})
+	f.NoError(err)
+	f.Len(all, 10*keys)
+}
+
+// tick makes a call with one tick, and returns the record, and how many tasks of the name there are then.
+func (f *fixture) tick(t store.Tick) (last time.Time, tasks int) {
+	f.t.Helper()
+	if t.Tasks == nil {
+		t.Tasks = []store.NewTask{{Kind: t.Name, Stage: created, Data: []byte("data")}}
+	}
+	_, records, err := f.a.Tick(f.ctx, t)
+	f.NoError(err)
+	f.Len(records, 1)
+	all, err := f.b.List(f.ctx, store.Selection{Kind: t.Name})
+	f.NoError(err)
+	return records[0], len(all)
+}
+
+func testTicks(f *fixture) {
+	begun := f.get(f.enqueue("now")).Created
+	at := func(d time.Duration) time.Time { return begun.Add(d) }
+	tick := func(last, next time.Duration) store.Tick {
+		return store.Tick{Name: "t", Last: at(last), Next: at(next)}
+	}
+	is := func(t store.Tick, want time.Duration, tasks int) {
+		f.t.Helper()
+		last, n := f.tick(t)
+		f.True(last.Equal(at(want)), "%v after %v", last, begun)
+		f.Equal(tasks, n)
+	}
+	now, none, err := f.a.Tick(f.ctx)
+	f.NoError(err)
+	f.True(now.Equal(begun))
+	f.Empty(none)
+
+	is(store.Tick{Name: "t", Next: at(0)}, 0, 0) // a new name begins now, whatever is asked
+	f.advance(length)
+	is(store.Tick{Name: "t"}, 0, 0)                 // it is known now
+	is(store.Tick{Name: "t", Next: at(1000)}, 0, 0) // and not by an engine that does not know the record
+	is(tick(length, length), 0, 0)                  // nor by one that has another record
+	is(tick(0, length+time.Millisecond), 0, 0)      // it is not time yet
+	is(tick(0, 0), 0, 0)                            // it is the same one
+	is(tick(0, -length), 0, 0)                      // or an earlier one
+	is(tick(0, length-time.Millisecond), length-time.Millisecond, 1)
+	is(tick(0, length-time.Millisecond), length-time.Millisecond, 1) // repeated: the answer may have been lost
+	is(tick(0, length), length-time.Millisecond, 1)
+	is(tick(length-time.Millisecond, length), length, 2) // just in time
+	f.advance(time.Hour)
+	empty := tick(length, length+time.Minute)
+	empty.Tasks = []store.NewTask{}
+	is(empty, length+time.Minute, 2) // without tasks
+	several := tick(length+time.Minute, time.Hour)
+	several.Next = several.Next.In(time.FixedZone("", 3600))
+	several.Tasks = []store.NewTask{{Kind: "t", Stage: created, Key: "k"}, {Kind: "t", Stage: created}, {Kind: "t", Stage: created, Key: "k"}}
+	is(several, time.Hour, 4)
+	all, err := f.b.List(f.ctx, store.Selection{Kind: "t"})
+	f.NoError(err)
+	t := all[0]
+	f.Equal(plain(store.Task{
+		ID: t.ID, Kind: "t", Stage: created, Status: store.Normal, Data: []byte("data"),
+		Due: at(length), Created: at(length), Changed: at(length),
+	}), plain(t))
+
+	bad := tick(time.Hour, time.Hour+1e9)
+	bad.Tasks = []store.NewTask{{Kind: "t", Stage: created, Key: "a\x00b"}}
+	_, _, err = f.a.Tick(f.ctx, bad)
+	f.Error(err)
+	is(tick(0, 0), time.Hour, 4)
+
+	f.advance(-time.Hour)
+	is(tick(time.Hour, length+time.Millisecond), time.Hour, 4) // the record is ahead, but it is not time yet
+	is(tick(0, time.Second), time.Hour, 4)                     // another record
+	is(tick(time.Hour, time.Second), time.Second, 5)           // and so it goes back,
+	is(tick(time.Second, 0), time.Second, 5)                   // but no further
+	is(tick(time.Second, length), length, 6)
 }

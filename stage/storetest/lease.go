@@ -245,3 +245,136 @@ func testHeartbeatRenews(f *fixture) {
 	f.Equal([]error{nil, nil}, beats, "one answer, however often it is asked, even if that ends it")
 	f.claim("c")
 }
+
+// failures returns the records of a task, as the other connection sees them.
+func (f *fixture) failures(id store.ID) []store.Failure {
+	f.t.Helper()
+	all, err := f.b.Failures(f.ctx, id)
+	f.NoError(err)
+	for i := range all {
+		all[i].Time = all[i].Time.Round(0).UTC()
+	}
+	return all
+}
+
+// testFailures follows a task that fails again and again, in two stages.
+func testFailures(f *fixture) {
+	t, other := f.claimed("a"), f.claimed("b")
+	f.Empty(f.failures(t.ID))
+	var want []store.Failure
+	fails := func(at string, i int) {
+		text := fmt.Sprint("no luck ", i)
+		t = plain(f.returned(t, store.Return{Stage: created, Status: store.Failed, Attempt: i, Failure: text, Runs: true}))
+		want = append(want, store.Failure{Stage: at, Attempt: i, Time: t.Changed, Text: text})
+		f.Equal(want, f.failures(t.ID))
+		f.advance(length / 4)
+		t = f.claim("a")
+	}
+	for i := range transition.MaxFailures - 1 {
+		fails(working, i+1)
+	}
+	f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
+	f.Equal(want, f.failures(t.ID), "a stage that finishes keeps them")
+	fails(done, 1)
+	f.Len(want, transition.MaxFailures)
+	for i := range 3 {
+		want = want[1:]
+		fails(working, i+2)
+	}
+	f.Empty(f.failures(other.ID))
+	all := f.failures(t.ID)
+	all[0].Text = "another"
+	f.Equal(want, f.failures(t.ID))
+	f.ErrorIs(failure(f.a.Failures(f.ctx, t.ID+1000)), store.ErrNotFound)
+	f.ErrorIs(failure(f.a.Failures(f.ctx, 0)), store.ErrNotFound)
+}
+
+// testFailuresOfLost loses the workers of a task one after the other.
+func testFailuresOfLost(f *fixture) {
+	id, attempt := f.enqueue("a"), 0
+	var want []store.Failure
+	for i := range transition.MaxFailures + 3 {
+		tasks, err := f.a.Claim(f.ctx, store.Claim{Worker: "ann", Kinds: []string{"a"}, Limit: 1, Length: length, Shows: []store.Show{
+			{Kind: "a", Found: created, Stage: working, Attempts: 1}, {Kind: "a", Found: working, Lost: true, Stage: working, Attempts: 1},
+		}})
+		f.NoError(err)
+		f.Len(tasks, 1)
+		if attempt++; i > 0 {
+			want = append(want, store.Failure{Stage: working, Attempt: attempt, Time: plain(tasks[0]).Changed, Text: "stage: the worker was lost"})
+		}
+		f.Equal(want[max(0, len(want)-transition.MaxFailures):], append([]store.Failure(nil), f.failures(id)...))
+		f.advance(length)
+	}
+}
+
+// beat renews a lease, and notes progress at a stage.
+func (f *fixture) beat(l store.Lease, at, data string) error {
+	f.t.Helper()
+	beats, err := f.b.Heartbeat(f.ctx, []store.Renewal{{Lease: l, Progress: store.Progress{Stage: at, Data: []byte(data)}}}, length)
+	f.NoError(err)
+	f.Len(beats, 1)
+	return beats[0]
+}
+
+// testProgress has a row for each way in which the progress of a task changes, or does not. Its holder notes "old" first. In
+// every condition testLeases notes some.
+func testProgress(f *fixture) {
+	p := func(at, data string) store.Progress { return store.Progress{Stage: at, Data: []byte(data)} }
+	back := store.Return{Stage: created, Status: store.Normal, Runs: true}
+	returns := func(p store.Progress) func(store.Task) error {
+		r := back
+		r.Progress = p
+		return func(t store.Task) error { return failure(f.b.Return(f.ctx, t.Lease(), r)) }
+	}
+	large := strings.Repeat("\x00\xff", 2048)
+	for _, row := range []struct {
+		name string
+		do   func(t store.Task) error
+		want string // with the stage it is of
+	}{
+		{"noted again", func(t store.Task) error { f.beat(t.Lease(), working, "new"); return nil }, "WORKING new"},
+		{"as many bytes as may be", func(t store.Task) error { f.beat(t.Lease(), working, large); return nil }, "WORKING " + large},
+		{"no bytes", func(t store.Task) error { f.beat(t.Lease(), working, ""); return nil }, "WORKING "},
+		{"of another stage", func(t store.Task) error { f.beat(t.Lease(), "ELSEWHERE", "new"); return nil }, "WORKING old"},
+		{"a heartbeat without any", func(t store.Task) error { f.beat(t.Lease(), "", ""); return nil }, "WORKING old"},
+		{"a lost worker", func(t store.Task) error {
+			f.advance(length)
+			f.Equal(store.ErrLeaseLost, f.beat(t.Lease(), working, "new"))
+			f.ErrorIs(returns(p(working, "new"))(t), store.ErrLeaseLost)
+			return nil
+		}, "WORKING old"},
+		{"a claim after a lost worker", func(t store.Task) error { f.advance(length); f.claim(t.Kind); return nil }, "WORKING old"},
+		{"given back with some", returns(p(working, "new")), "WORKING new"},
+		{"given back with some of another stage", returns(p(created, "new")), "WORKING old"},
+		{"given back without", returns(store.Progress{}), "WORKING old"},
+		{"given back, suspended and resumed", func(t store.Task) error {
+			f.asked(f.asked(f.returned(t, back), f.suspend), f.resume)
+			return nil
+		}, "WORKING old"},
+		{"a commit that fails", func(t store.Task) error {
+			f.Error(f.a.Finish(f.ctx, t.Lease(), passage, func(context.Context, store.Tx) error { return context.Canceled }))
+			return nil
+		}, "WORKING old"},
+		{"a stage that has finished", func(t store.Task) error { return f.a.Finish(f.ctx, t.Lease(), passage, nil) }, " "},
+		{"noted late", func(t store.Task) error {
+			f.NoError(f.a.Finish(f.ctx, t.Lease(), passage, nil))
+			f.beat(t.Lease(), working, "new")
+			return nil
+		}, " "},
+		{"the end", func(t store.Task) error { return f.a.Finish(f.ctx, t.Lease(), last, nil) }, " "},
+	} {
+		t := f.claimed(row.name)
+		other := f.claimed(row.name + ", another")
+		f.NoError(f.beat(t.Lease(), working, "old"))
+		t.ProgressStage, t.Progress = working, []byte("old")
+		f.same(t) // which has not changed otherwise
+		f.NoError(row.do(t), row.name)
+		now := f.get(t.ID)
+		f.Equal(row.want, now.ProgressStage+" "+string(now.Progress), row.name)
+		if len(now.Progress) > 0 { // the bytes are the reader's own
+			now.Progress[0] = '?'
+			f.Equal(row.want, working+" "+string(f.get(t.ID).Progress), row.name)
+		}
+		f.same(other)
+	}
+}

@@ -46,7 +46,6 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"the order of claims", testClaimOrder},
 		{"a claim with priorities", testPriorities},
 		{"what a claim shows", testClaimShows},
-		{"claims whose answers are lost", testClaimed},
 
 		{"finish", testFinish},
 		{"a commit that fails", testCommitFails},

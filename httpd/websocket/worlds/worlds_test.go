@@ -1,12 +1,10 @@
 // Package worlds_test has the simulated worlds of package websocket: clients and handlers of which each knows what the other
 // one must see. Their network, clock, faults and order come from one seed.
 //
-//	wire_test.go     frames
-//	plan_test.go     what a client says
-//	client_test.go   how a client behaves, and what it may read
+//	plan_test.go     what a client says, compresses and inflates
+//	client_test.go   frames, how a client behaves, and what it may read
 //	handler_test.go  the handlers
 //	dialled_test.go  clients of the package's own
-//	compression_test.go  what a client compresses, and inflates
 package worlds_test
 
 import (

@@ -7,19 +7,20 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/demon"
 	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/listener"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/shutdown"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // Timeout bounds each wait for an event in tests. When it has passed, something hangs.
@@ -399,4 +400,45 @@ func (r *Running) close() {
 		<-r.ended
 	}
 	_ = r.Group.Close() // a Cut is the business of the tests that cut
+}
+
+// Clock is an act.Clock that stands still unless a test moves it. It begins at a moment in 2026. Any goroutine may call its
+// methods, and the zero value is ready to use.
+type Clock struct{ now atomic.Int64 }
+
+// Monotonic returns how far the test has moved the clock.
+func (c *Clock) Monotonic() time.Duration { return time.Duration(c.now.Load()) }
+
+// Wall returns that time as a date.
+func (c *Clock) Wall() time.Time {
+	return time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC).Add(c.Monotonic())
+}
+
+// Pass lets d pass.
+func (c *Clock) Pass(d time.Duration) { c.now.Add(int64(d)) }
+
+// Cut ends a Run at once and drops the remaining tasks.
+var Cut = shutdown.Policy{Kind: shutdown.Halt, Drop: true}
+
+// Drain lets a Run end by itself.
+var Drain = shutdown.Policy{Time: Timeout, Drop: true}
+
+// TurnEnd is an act.TurnEnder made of a function.
+type TurnEnd func()
+
+// TurnEnd calls f.
+func (f TurnEnd) TurnEnd() { f() }
+
+// Waits returns a task that calls first and waits. In its next turn it adds 1 to woken and ends.
+func Waits(first func(t *act.Task), woken *int) act.Func {
+	begun := false
+	return func(t *act.Task) act.Directive {
+		if begun {
+			*woken++
+			return act.Done
+		}
+		begun = true
+		first(t)
+		return act.Wait
+	}
 }
