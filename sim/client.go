@@ -31,7 +31,8 @@ type Client struct {
 	w       *World
 	id      int
 	address string
-	end     *end // nil: not connected
+	end     *end // nil: not connected, or for datagrams
+	duct    duct // end, or a socket for datagrams; nil: not connected
 	scripts []*routine
 	left    int          // of these, how many have not ended
 	limit   [2]time.Time // deadlines of Read and Write
@@ -41,7 +42,8 @@ type Client struct {
 }
 
 // Client adds a client that connects to the address, "10.0.0.1:80" or "unix:" and a path, and then runs the script.
-// It starts when Run does, or at once during Run.
+// It starts when Run does, or at once during Run. A client of "udp:10.0.0.1:53", or of "unixgram:" and a path, has a socket of its
+// own for datagrams: Write sends one, and Read returns one, or ECONNREFUSED if nobody has received one.
 func (w *World) Client(address string, script Script) *Client {
 	c := &Client{w: w, id: len(w.clients) + 1, address: address}
 	if w.closing {
@@ -78,8 +80,8 @@ func (c *Client) Go(script Script) {
 		}
 		if c.left--; c.left == 0 {
 			c.w.open--
-			if c.end != nil {
-				c.end.close()
+			if c.duct != nil {
+				c.duct.close()
 			}
 		}
 	}
@@ -123,20 +125,40 @@ func (c *Client) Sleep(d time.Duration) {
 	}
 }
 
+// duct is what a Client sends to and receives from.
+type duct interface {
+	receive(p []byte) (int, error)
+	send(head, p []byte) (int, error)
+	close()
+	localAddr() net.Addr
+	peerAddr() net.Addr
+}
+
 func (c *Client) connect() error {
+	var at netip.AddrPort
 	var err error
-	if path, ok := strings.CutPrefix(c.address, "unix:"); ok {
-		c.end, err = c.w.net.dialUnix(path, c)
-	} else {
-		var at netip.AddrPort
+	kind, to, _ := strings.Cut(c.address, ":")
+	switch kind {
+	case "unix":
+		c.end, err = c.w.net.dialUnix(to, c)
+	case "unixgram":
+		c.duct, err = c.w.net.openPackets(c, place{path: fmt.Sprintf("@%05x", c.id)}, place{path: to}, true) // unix_autobind
+	case "udp":
+		if at, err = netip.ParseAddrPort(to); err == nil {
+			c.duct, err = c.w.net.openPackets(c, place{}, place{AddrPort: at}, false)
+		}
+	default:
 		if at, err = netip.ParseAddrPort(c.address); err == nil {
 			c.end, err = c.w.net.dialTCP(at, c)
 		}
 	}
-	for err == nil && !c.end.settled() {
-		c.pause("the connection")
-	}
-	if err == nil {
+	switch {
+	case err != nil:
+		c.duct = nil // and not a *packetSocket that is nil
+	case c.end != nil:
+		for c.duct = c.end; !c.end.settled(); {
+			c.pause("the connection")
+		}
 		err = c.end.takeError()
 	}
 	if err != nil {
@@ -176,7 +198,7 @@ func (k *socket) Read(p []byte) (int, error) {
 		if k.closed {
 			return 0, net.ErrClosed
 		}
-		n, err := k.end.receive(p)
+		n, err := k.duct.receive(p)
 		if err != syscall.EAGAIN {
 			k.w.note(clientReads, k.client(), returned(n, err), 0)
 			return n, err
@@ -190,11 +212,11 @@ func (k *socket) Read(p []byte) (int, error) {
 // Write returns when all of p is on its way.
 func (k *socket) Write(p []byte) (int, error) {
 	all := len(p)
-	for len(p) > 0 {
+	for {
 		if k.closed {
 			return all - len(p), net.ErrClosed
 		}
-		n, err := k.end.send(nil, p)
+		n, err := k.duct.send(nil, p)
 		if err != syscall.EAGAIN {
 			k.w.note(clientWrites, k.client(), returned(n, err), 0)
 		}
@@ -204,11 +226,10 @@ func (k *socket) Write(p []byte) (int, error) {
 			if err := k.await("room to write", 1); err != nil {
 				return all - len(p), err
 			}
-		case err != nil:
+		default:
 			return all - len(p), err
 		}
 	}
-	return all, nil
 }
 
 // await pauses until its deadline at most: the first is that of Read, the second that of Write.
@@ -226,14 +247,14 @@ func (k *socket) await(what string, which int) error {
 
 func (k *socket) Close() error {
 	k.w.note(clientCloses, k.client(), 0, 0)
-	k.end.close()
+	k.duct.close()
 	k.closed = true
 	k.client().ready()
 	return nil
 }
 
-func (k *socket) LocalAddr() net.Addr                 { return k.end.localAddr() }
-func (k *socket) RemoteAddr() net.Addr                { return k.end.peerAddr() }
+func (k *socket) LocalAddr() net.Addr                 { return k.duct.localAddr() }
+func (k *socket) RemoteAddr() net.Addr                { return k.duct.peerAddr() }
 func (k *socket) SetDeadline(at time.Time) error      { return k.setLimits(at, at) }
 func (k *socket) SetReadDeadline(at time.Time) error  { return k.setLimits(at, k.limit[1]) }
 func (k *socket) SetWriteDeadline(at time.Time) error { return k.setLimits(k.limit[0], at) }

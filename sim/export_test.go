@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Arrived returns how many bytes have arrived at the server.
 func (c *Client) Arrived() int {
@@ -27,3 +30,15 @@ func (w *World) Counts() Counts {
 
 // FaultNames are the names of the faults.
 var FaultNames = faultNames[:ofScenario]
+
+// Packets returns a function of the sockets that are open now: how many packets were taken from them since, and how many packets
+// were lost or refused.
+func (w *World) Packets() func() (taken, lost int) {
+	all := slices.Clone(w.net.packets)
+	return func() (taken, lost int) {
+		for _, s := range all {
+			taken += s.arrived - len(s.queue)
+		}
+		return taken, w.net.dropped + w.stats.bites[lostPacket] + w.stats.bites[refusedPacket]
+	}
+}

@@ -37,6 +37,10 @@ import (
 //
 // Of the links, of time, and of work on other goroutines:
 //
+//	lost datagram         a datagram of UDP does not arrive
+//	duplicate datagram    a datagram arrives twice
+//	reordered datagram    a datagram arrives up to 100 ms late, and later ones overtake it
+//	refused datagram      a send fails with ENOBUFS, EMSGSIZE, EPERM or EHOSTUNREACH; on a dialled socket ECONNREFUSED follows
 //	slow segment          a segment takes up to a second
 //	clogged link          nothing arrives in one direction for up to 10 s
 //	wall clock jump       the wall clock jumps by up to a day, forwards or backwards
@@ -63,6 +67,10 @@ const (
 	noMemory
 	refusedConnect
 	timedOut
+	lostPacket
+	duplicatePacket
+	reorderedPacket
+	refusedPacket
 	slowSegment
 	cloggedLink
 	wallJump
@@ -74,7 +82,8 @@ const (
 
 var faultNames = [kinds]string{"short read", "short write", "false empty", "false full", "reset", "close error",
 	"spurious event", "delayed event", "duplicate event", "stale event", "aborted connection", "no descriptors", "no memory",
-	"refused connect", "connect timed out", "slow segment", "clogged link", "wall clock jump", "late offload", "full inbox",
+	"refused connect", "connect timed out", "lost datagram", "duplicate datagram", "reordered datagram", "refused datagram",
+	"slow segment", "clogged link", "wall clock jump", "late offload", "full inbox",
 	"the scenario's own"}
 
 func (f fault) String() string { return faultNames[f] }
@@ -87,6 +96,7 @@ func Anything() Faults {
 		shortRead: often / 20, shortWrite: often / 20, falseEmpty: often / 50, falseFull: often / 50, resetLink: rare, closeError: seldom,
 		spurious: often / 50, delayed: often / 50, duplicate: often / 50, stale: often / 20,
 		abortedConn: once, noDescriptors: once, noMemory: once, refusedConnect: once, timedOut: seldom,
+		lostPacket: often / 20, duplicatePacket: often / 20, reorderedPacket: often / 20, refusedPacket: often / 20,
 		slowSegment: seldom, cloggedLink: rare, wallJump: rare, lateOffload: seldom, fullInbox: seldom,
 	}}
 }

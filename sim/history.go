@@ -51,6 +51,7 @@ const (
 	fdIsReady    eventKind = "%[1]v is ready: %[2]v"
 	fdWasReady   eventKind = "too late: %[1]v is ready: %[2]v"
 	bytesArrive  eventKind = "%[2]d bytes arrive at %[1]v, %[3]d unread"
+	packetDrops  eventKind = "%[1]v drops a packet of %[2]d bytes: there is no room"
 	endArrives   eventKind = "the end arrives at %[1]v"
 	resetArrives eventKind = "a reset arrives at %[1]v"
 	faultAt      eventKind = "fault at %[1]v: %[2]v"

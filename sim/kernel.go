@@ -27,16 +27,17 @@ type kernel struct {
 	lacked  time.Duration // when an accept or a registration last failed for want of a descriptor or of memory; 0: never
 }
 
-// file is the object of a descriptor: the end of a connection, a listening socket, or a poller.
+// file is the object of a descriptor: the end of a connection, a listening socket, a socket for datagrams, or a poller.
 type file struct {
-	k      *kernel
-	fd     int
-	end    *end
-	l      *listening
-	p      *poller
-	fake   *Descriptor
-	reg    *registration // of an end, or a fake
-	ownReg registration
+	k       *kernel
+	fd      int
+	end     *end
+	l       *listening
+	p       *poller
+	fake    *Descriptor
+	packets *packetSocket
+	reg     *registration // of an end, or a fake
+	ownReg  registration
 }
 
 // firstFile is the first descriptor after standard input, output and error.
@@ -58,6 +59,8 @@ func (f *file) String() string {
 		what = f.l.String()
 	case f.fake != nil:
 		what = "of the scenario"
+	case f.packets != nil:
+		what = f.packets.String()
 	}
 	return fmt.Sprintf("descriptor %d of %v (%s)", f.fd, f.k, what)
 }
@@ -393,6 +396,8 @@ func (v *view) release(call string, fd int) (err error) {
 			f.l.watches[0].drop()
 		}
 		f.l.close()
+	case f.packets != nil:
+		f.packets.close()
 	case call == "reset":
 		f.end.reset()
 	default:

@@ -18,6 +18,8 @@ type internet struct {
 	made        uint64 // the last number of a connection or a listening socket
 	connections []*connection
 	ports       []*listening
+	packets     []*packetSocket
+	dropped     int                   // packets, for want of room
 	files       map[string]*listening // of Unix sockets, by path; a stale one has no listener
 	ephemeral   uint16
 	hosts       map[string][]netip.Addr
@@ -43,14 +45,15 @@ func (n *internet) latency() time.Duration {
 // The default of Linux (ip_local_port_range).
 const firstEphemeral, lastEphemeral = 32768, 60999
 
-// nextPort returns an ephemeral port without a listener.
+// nextPort returns an ephemeral port without a socket.
 func (n *internet) nextPort() uint16 {
 	for {
 		port := n.ephemeral
 		if n.ephemeral++; n.ephemeral > lastEphemeral {
 			n.ephemeral = firstEphemeral
 		}
-		if !slices.ContainsFunc(n.ports, func(l *listening) bool { return l.addr.Port() == port }) {
+		if !slices.ContainsFunc(n.ports, func(l *listening) bool { return l.addr.Port() == port }) &&
+			!slices.ContainsFunc(n.packets, func(s *packetSocket) bool { return s.at.Port() == port }) {
 			return port
 		}
 	}

@@ -190,6 +190,7 @@ func (r *runner) turnEnds(t *act.Task, d act.Directive) {
 	}
 	r.model.running = nil
 	r.w.note(turnEnds, x, int64(d), 0)
+	r.lend(nil)
 	switch d {
 	case act.Yield:
 		r.becomes(x, ready)

@@ -1,39 +1,477 @@
 package sim
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"syscall"
+	"time"
 
+	"github.com/daimon-go/daimon/act"
 	"github.com/daimon-go/daimon/internal/engine"
+	"github.com/daimon-go/daimon/monitor"
 	"github.com/daimon-go/daimon/netpoll"
 )
 
-func (e *completer) Packets(engine.PacketOptions) (engine.PacketSocket, error) {
-	return nil, errors.ErrUnsupported
+// packetSocket is a socket for datagrams. It behaves like Linux's.
+type packetSocket struct {
+	n        *internet
+	id       uint64
+	holder   holder
+	at       place
+	to       place // what it was dialled to
+	queue    fifo[packet]
+	queued   int // sizes of queue
+	capacity int // of these
+	sending  int // sizes of packets that were sent and are not gone
+	room     int // for these
+	full     bool
+	last     time.Duration // when the last packet that was sent arrives
+	err      syscall.Errno
+	arrived  int
+	dropped  uint64
+	closed   bool
 }
 
-func (v *view) ListenUDP(netip.AddrPort, netpoll.PacketOptions) (int, error) {
-	return -1, errors.ErrUnsupported
+// place is an address of UDP, or the path of a Unix socket.
+type place struct {
+	netip.AddrPort
+	path string
 }
-func (v *view) JoinUDP(netip.AddrPort, netpoll.PacketOptions) (int, error) {
-	return -1, errors.ErrUnsupported
+
+// packet is a packet on its way, or in a queue.
+type packet struct {
+	netpoll.Packet
+	sender *packetSocket
+	to     place
 }
-func (v *view) DialUDP(netip.AddrPort, netpoll.PacketOptions) (int, error) {
-	return -1, errors.ErrUnsupported
+
+// size is what the packet takes in a buffer.
+func (p *packet) size() int { return len(p.Data) + 256 }
+
+// mostOfPacket bounds the bytes of a datagram of UDP, over IPv4.
+const mostOfPacket = 65_507
+
+// openPackets opens a socket at a place, which it has to itself if it is the first, or one that is dialled.
+func (n *internet) openPackets(h holder, at, to place, first bool) (*packetSocket, error) {
+	n.made++
+	at, to = at.plain(), to.plain()
+	switch {
+	case to.Addr().IsUnspecified():
+		to.AddrPort = netip.AddrPortFrom(loopback(to.Addr()), to.Port())
+		fallthrough
+	case to.IsValid():
+		at.AddrPort = netip.AddrPortFrom(source(to.Addr()), n.nextPort())
+	case to.path != "" && n.receivers(to, at) == nil:
+		return nil, syscall.ENOENT
+	case at.IsValid() && at.Port() == 0:
+		at.AddrPort = netip.AddrPortFrom(at.Addr(), n.nextPort())
+	}
+	taken := func(o *packetSocket) bool { return overlap(o.at.AddrPort, at.AddrPort) && o.at.path == at.path }
+	if first && slices.ContainsFunc(n.packets, taken) {
+		return nil, syscall.EADDRINUSE
+	}
+	s := &packetSocket{n: n, id: n.made, holder: h, at: at, to: to, capacity: n.drawCapacity(), room: n.drawCapacity()}
+	n.packets = append(n.packets, s)
+	return s, nil
 }
-func (v *view) ListenUnixgram(string, netpoll.PacketOptions, func(string) error) (int, error) {
-	return -1, errors.ErrUnsupported
+
+// receivers returns the sockets that fit best. The sockets of a port are siblings.
+func (n *internet) receivers(to, from place) (all []*packetSocket) {
+	for _, ip := range takers(to.Addr()) {
+		best := place{netip.AddrPortFrom(ip, to.Port()), to.path}
+		for _, s := range n.packets {
+			if s.at == best && (s.to == place{} || s.to == from) {
+				all = append(all, s)
+			}
+		}
+		if all != nil {
+			break
+		}
+	}
+	return all
 }
-func (v *view) DialUnixgram(string, netpoll.PacketOptions) (int, error) {
-	return -1, errors.ErrUnsupported
+
+// arrive is called when p arrives. Of siblings one gets all packets of a sender, as long as there are as many.
+func (p packet) arrive() {
+	n := p.sender.n
+	all := n.receivers(p.to, place{p.Peer, p.Path})
+	if len(all) == 0 {
+		if p.sender.to.IsValid() {
+			n.w.after(n.latency(), p.sender.refuse) // ICMP
+		}
+		return
+	}
+	b := p.Peer.Addr().As16()
+	h := mix(binary.LittleEndian.Uint64(b[8:]) ^ uint64(p.Peer.Port())<<32)
+	s := all[h>>32%uint64(len(all))]
+	if s.queued > s.capacity && p.Path == "" {
+		s.dropped++
+		n.dropped++
+		n.w.note(packetDrops, s, int64(len(p.Data)), 0)
+		return
+	}
+	p.Data = bytes.Clone(p.Data)
+	s.queue.push(p)
+	s.queued += p.size()
+	s.arrived++
+	n.w.note(bytesArrive, s, int64(len(p.Data)), int64(s.queued))
+	s.wake()
 }
-func (v *view) PacketAddr(int) net.Addr { return nil }
-func (v *view) ReceivePackets(int, *netpoll.PacketBuffer) ([]netpoll.Packet, bool, error) {
-	return nil, false, errors.ErrUnsupported
+
+func (s *packetSocket) refuse() {
+	s.err = syscall.ECONNREFUSED
+	s.wake()
 }
-func (v *view) SendPackets(int, *netpoll.PacketBuffer, []netpoll.Packet) (int, error) {
-	return 0, errors.ErrUnsupported
+
+// gone is called when a packet that s has sent has left the machine, or its receiver's queue on a Unix socket.
+func (s *packetSocket) gone(p packet) {
+	if s.sending -= p.size(); s.full && 2*s.sending <= s.room { // sock_def_write_space
+		s.full = false
+		s.wake()
+	}
 }
-func (v *view) SetMember(int, netip.Addr, string, bool) error { return errors.ErrUnsupported }
-func (v *view) PacketsDropped(int) uint64                     { return 0 }
+
+func (s *packetSocket) wake() {
+	if !s.closed {
+		s.holder.ready()
+	}
+}
+
+// put sends a packet, or returns why not.
+func (s *packetSocket) put(out netpoll.Packet) (err error) {
+	w, p := s.n.w, packet{Packet: out, sender: s, to: s.to}
+	if p.to == (place{}) {
+		p.to = place{out.Peer, out.Path}.plain()
+	}
+	from := s.at.Addr()
+	if out.Local.IsValid() {
+		from = out.Local.Unmap()
+	} else if from.IsUnspecified() {
+		from = source(p.to.Addr())
+	}
+	p.Data, p.Path, p.Peer, p.Local = bytes.Clone(out.Data), s.at.path, netip.AddrPortFrom(from, s.at.Port()), p.to.Addr()
+	w.history.content(p.Data)
+	_, outside := s.holder.(*Client)
+	refused := !outside && w.fault(refusedPacket, s)
+	switch {
+	case s.err != 0:
+		err, s.err = s.err, 0
+	case refused && s.to == place{}:
+		err = [...]syscall.Errno{syscall.ENOBUFS, syscall.EMSGSIZE, syscall.EPERM, syscall.EHOSTUNREACH}[w.dice[faults].below(4)]
+	case refused:
+		w.after(s.n.latency(), s.refuse)
+	case p.to.path == "" && len(p.Data) > mostOfPacket:
+		err = syscall.EMSGSIZE
+	case p.to.path != "" && s.n.receivers(p.to, s.at) == nil:
+		err = syscall.ECONNREFUSED
+	case s.sending >= s.room && s.to == place{} && p.to.path != "":
+		err = syscall.ENOBUFS // see netpoll.Packet.Path
+	case s.sending >= s.room:
+		s.full, err = true, syscall.EAGAIN
+	default:
+		s.sending += p.size()
+		s.transmit(p)
+	}
+	return err
+}
+
+// transmit lets p arrive: once and in order, unless a fault says otherwise.
+func (s *packetSocket) transmit(p packet) {
+	if p.to.path != "" {
+		p.arrive()
+		return
+	}
+	w, copies, late := s.n.w, 1, time.Duration(0)
+	switch {
+	case w.fault(lostPacket, s):
+		copies = 0
+	case w.fault(duplicatePacket, s):
+		copies = 2
+	case w.fault(reorderedPacket, s):
+		late = w.lasts(latencyHigh, 100*time.Millisecond)
+	}
+	s.last = max(s.last, w.now+s.n.latency())
+	w.agenda.add(s.last+late, todo(func() {
+		s.gone(p)
+		for range copies {
+			p.arrive()
+		}
+	}))
+}
+
+// take takes packets from the queue. A pending error comes first.
+func (s *packetSocket) take(most int) (in []netpoll.Packet, err error) {
+	switch {
+	case s.err != 0:
+		err, s.err = s.err, 0
+	case len(s.queue) == 0:
+		err = syscall.EAGAIN
+	}
+	for err == nil && len(in) < most && len(s.queue) > 0 {
+		in = append(in, s.pop().Packet)
+	}
+	return in, err
+}
+
+func (s *packetSocket) pop() packet {
+	p := s.queue.pop()
+	if s.queued -= p.size(); p.to.path != "" {
+		p.sender.gone(p)
+	}
+	return p
+}
+
+// levels is what poll reports (datagram_poll).
+func (s *packetSocket) levels() (ready netpoll.Ready) {
+	if len(s.queue) > 0 {
+		ready |= netpoll.In
+	}
+	if s.err != 0 {
+		ready |= netpoll.Error
+	}
+	if 2*s.sending <= s.room {
+		ready |= netpoll.Out
+	}
+	return ready
+}
+
+// receive is for a Client, as send is.
+func (s *packetSocket) receive(b []byte) (n int, err error) {
+	in, err := s.take(1)
+	for i := range in {
+		n = copy(b, in[i].Data)
+	}
+	return n, err
+}
+
+func (s *packetSocket) send(_, b []byte) (int, error) {
+	if err := s.put(netpoll.Packet{Data: b}); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+func (s *packetSocket) close() {
+	s.closed = true
+	s.n.packets = slices.DeleteFunc(s.n.packets, func(o *packetSocket) bool { return o == s })
+	for _, p := range s.queue {
+		if p.to.path != "" {
+			p.sender.gone(p)
+		}
+	}
+}
+
+func (s *packetSocket) String() string      { return fmt.Sprintf("the packets of %v", s.localAddr()) }
+func (s *packetSocket) number() uint64      { return numbersOfPorts | s.id }
+func (s *packetSocket) localAddr() net.Addr { return s.at.net() }
+func (s *packetSocket) peerAddr() net.Addr  { return s.to.net() }
+
+// plain turns an IPv4-mapped address into IPv4.
+func (p place) plain() place {
+	return place{netip.AddrPortFrom(p.Addr().Unmap(), p.Port()), p.path}
+}
+
+func (p place) net() net.Addr {
+	if p.IsValid() {
+		return net.UDPAddrFromAddrPort(p.AddrPort)
+	}
+	return &net.UnixAddr{Name: p.path, Net: "unixgram"}
+}
+
+// Options have no effect, and there are no groups.
+func (v *view) ListenUDP(at netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
+	return v.openPackets(place{AddrPort: at}, place{}, true)
+}
+
+func (v *view) JoinUDP(at netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
+	return v.openPackets(place{AddrPort: at}, place{}, false)
+}
+
+func (v *view) DialUDP(to netip.AddrPort, _ netpoll.PacketOptions) (int, error) {
+	return v.openPackets(place{}, place{AddrPort: to}, false)
+}
+
+func (v *view) ListenUnixgram(path string, _ netpoll.PacketOptions, _ func(string) error) (int, error) {
+	return v.openPackets(place{path: path}, place{}, true)
+}
+
+func (v *view) DialUnixgram(path string, _ netpoll.PacketOptions) (int, error) {
+	return v.openPackets(place{}, place{path: path}, false)
+}
+
+func (v *view) openPackets(at, to place, first bool) (int, error) {
+	f, err := &file{k: v.kernel, fd: -1}, error(nil)
+	if f.packets, err = v.w.net.openPackets(f, at, to, first); err == nil {
+		v.install(f)
+	}
+	return f.fd, v.w.result(v.kernel, "open a socket for packets", f.fd, err)
+}
+
+func (v *view) SetMember(int, netip.Addr, string, bool) error { return nil }
+
+func (v *view) PacketAddr(fd int) net.Addr {
+	_, s := v.packets(fd, "local address")
+	return s.localAddr()
+}
+
+func (v *view) PacketsDropped(fd int) uint64 {
+	_, s := v.packets(fd, "packets dropped")
+	return s.dropped
+}
+
+// packets is get for calls on sockets for datagrams.
+func (v *view) packets(fd int, what string) (*file, *packetSocket) {
+	f := v.get(fd, what)
+	if f.packets == nil {
+		v.w.Errorf("%v: %s, but it is not a socket for datagrams", f, what)
+		return f, &packetSocket{n: &v.w.net, closed: true}
+	}
+	return f, f.packets
+}
+
+func (v *view) ReceivePackets(fd int, _ *netpoll.PacketBuffer) (in []netpoll.Packet, more bool, err error) {
+	f, s := v.packets(fd, "receive packets")
+	w, r := v.w, f.reg
+	if r != nil && r.reported&netpoll.In == 0 {
+		w.Errorf("%v: receive packets, but there were none, and no event has reported any since", f)
+	}
+	most := min(netpoll.PacketsAtOnce, len(s.queue))
+	more = most == netpoll.PacketsAtOnce
+	switch {
+	case most > 0 && w.fault(falseEmpty, f):
+		err = syscall.EAGAIN
+		f.later()
+	case most > 1 && w.fault(shortRead, f):
+		most = 1 + w.dice[faults].below(most-1)
+		if more = w.dice[faults].below(2) == 0; !more {
+			f.later()
+		}
+		fallthrough
+	default:
+		in, err = s.take(most)
+	}
+	if r != nil && (err == syscall.EAGAIN || err == nil && !more) {
+		r.reported &^= netpoll.In
+	}
+	w.note(fdReceives, f, returned(len(in), err), netpoll.PacketsAtOnce)
+	return v.r.lend(in), more, err
+}
+
+func (v *view) SendPackets(fd int, _ *netpoll.PacketBuffer, all []netpoll.Packet) (n int, err error) {
+	f, s := v.packets(fd, "send packets")
+	for n < min(len(all), netpoll.PacketsAtOnce) && err == nil && (n == 0 || !v.w.fault(shortWrite, f)) {
+		if err = syscall.EAGAIN; !v.w.fault(falseFull, f) {
+			err = s.put(all[n])
+		}
+		if err == nil {
+			n++
+		}
+	}
+	v.w.note(fdSends, f, returned(n, err), int64(len(all)))
+	return n, err
+}
+
+// lend returns packets that are overwritten when the turn ends, or when the next are lent.
+func (r *runner) lend(in []netpoll.Packet) []netpoll.Packet {
+	for i, p := range r.lent {
+		copy(p.Data, bytes.Repeat([]byte{0xFF}, len(p.Data)))
+		r.lent[i] = netpoll.Packet{}
+	}
+	r.lent = in
+	return in
+}
+
+// Packets implements engine.Engine.
+func (e *completer) Packets(o engine.PacketOptions) (engine.PacketSocket, error) {
+	k := &datagrams{e: e}
+	at, to, err := place{}, place{}, error(nil)
+	switch addr := o.Addr.(type) {
+	case *net.UnixAddr:
+		at.path = addr.Name
+	case *net.UDPAddr:
+		if at.AddrPort = addr.AddrPort(); o.Sibling != nil {
+			at = o.Sibling.(*datagrams).s.at
+		} else if !at.Addr().IsValid() {
+			at.AddrPort = netip.AddrPortFrom(netip.IPv6Unspecified(), at.Port())
+		}
+	}
+	if o.Dialled {
+		at, to = to, at
+	}
+	k.s, err = e.r.w.net.openPackets(k, at, to, !o.Dialled && o.Sibling == nil)
+	return k, err
+}
+
+// datagrams is an engine.PacketSocket of which a receive is always under way.
+type datagrams struct {
+	e     *completer
+	s     *packetSocket
+	in    []netpoll.Packet // received
+	err   error            // after them
+	given bool
+	waker act.Waker
+}
+
+func (k *datagrams) String() string { return k.s.String() }
+func (k *datagrams) number() uint64 { return k.s.number() }
+func (k *datagrams) ready()         { k.e.later(k.completed) }
+
+// completed is called when a receive completes, or when there is room.
+func (k *datagrams) completed() {
+	if k.in == nil && k.err == nil {
+		if k.in, k.err = k.s.take(1 + k.e.r.w.dice[network].below(netpoll.PacketsAtOnce)); k.err == syscall.EAGAIN {
+			k.err = nil
+		}
+	}
+	k.waker.Wake()
+	k.e.r.wake()
+}
+
+func (k *datagrams) Receive() ([]netpoll.Packet, error) {
+	in, err := k.in, k.err
+	switch {
+	case k.s.closed || k.given:
+		return nil, net.ErrClosed
+	case in == nil && err == nil:
+		return nil, monitor.ErrWouldBlock
+	}
+	k.in, k.err = nil, nil
+	k.ready()
+	return k.e.r.lend(in), err
+}
+
+func (k *datagrams) Send(all []netpoll.Packet) (n int, err error) {
+	if k.s.closed {
+		return 0, net.ErrClosed
+	}
+	for n < len(all) {
+		switch err = k.s.put(all[n]); err {
+		case nil:
+			n++
+		case syscall.EAGAIN:
+			return n, monitor.ErrWouldBlock
+		default:
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (k *datagrams) Await(w act.Waker) {
+	if k.waker = w; k.s.closed || k.given || k.in != nil || k.err != nil {
+		w.Wake()
+	}
+}
+
+func (k *datagrams) Member(netip.Addr, string, bool) error { return nil }
+
+func (k *datagrams) Dropped() uint64          { return k.s.dropped }
+func (k *datagrams) Give()                    { k.given = true; k.waker.Wake() }
+func (k *datagrams) Close()                   { k.s.close(); k.waker.Wake() }
+func (k *datagrams) Addr() net.Addr           { return k.s.localAddr() }
+func (k *datagrams) Descriptor() (int, error) { return -1, errors.ErrUnsupported }

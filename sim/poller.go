@@ -68,8 +68,11 @@ func (r *registration) later(least, most time.Duration) {
 
 // level returns what is ready now.
 func (r *registration) level() (ready netpoll.Ready) {
-	if r.f.fake != nil {
+	switch {
+	case r.f.fake != nil:
 		return r.f.fake.ready & r.want
+	case r.f.packets != nil:
+		return r.f.packets.levels() & (r.want | netpoll.Error)
 	}
 	if r.want != netpoll.In|netpoll.Out {
 		if len(r.f.l.queue) > 0 {
@@ -118,7 +121,7 @@ func (p *poller) add(f *file, tag uint64, want netpoll.Ready) error {
 	switch {
 	case tag == ^uint64(0):
 		panic("sim: the tag ^uint64(0) is reserved for the interrupt")
-	case f.fake == nil && (want == netpoll.In|netpoll.Out) != (f.end != nil) || f.p != nil:
+	case f.fake == nil && f.packets == nil && (want == netpoll.In|netpoll.Out) != (f.end != nil) || f.p != nil:
 		w.Errorf("%v is added for %v, which it is not", f, want)
 		return syscall.EINVAL
 	case f.reg != nil || f.l != nil && f.l.watchedBy(p) != nil:
@@ -130,13 +133,19 @@ func (p *poller) add(f *file, tag uint64, want netpoll.Ready) error {
 		return [...]syscall.Errno{syscall.ENOMEM, syscall.ENOSPC}[w.dice[faults].below(2)]
 	}
 	r := &registration{}
-	if f.l == nil {
+	switch {
+	case f.l != nil:
+		f.l.watches = append(f.l.watches, r)
+	case f.packets != nil: // it may be added again
+		f.reg = r
+	default:
 		r = &f.ownReg
 		f.reg = r
-	} else {
-		f.l.watches = append(f.l.watches, r)
 	}
 	*r = registration{p: p, f: f, tag: tag, want: want}
+	if f.packets != nil {
+		r.reported = netpoll.In // there may be some from before
+	}
 	p.all = append(p.all, r)
 	if r.level() != 0 {
 		r.list()
@@ -182,7 +191,8 @@ func (r *registration) drop() {
 	if l := r.f.l; l != nil {
 		l.watches = slices.DeleteFunc(l.watches, func(o *registration) bool { return o == r })
 	}
-	if !p.closed && w.draws(stale) {
+	open := r.f.packets != nil && p.k.has(r.f.fd)
+	if !p.closed && !open && w.draws(stale) {
 		if len(p.late) == mostLate { // their numbers were not used again
 			p.late = slices.Delete(p.late, 0, 1)
 		}

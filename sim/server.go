@@ -13,6 +13,7 @@ import (
 	"github.com/daimon-go/daimon/internal/budget"
 	"github.com/daimon-go/daimon/internal/engine"
 	"github.com/daimon-go/daimon/monitor"
+	"github.com/daimon-go/daimon/netpoll"
 	"github.com/daimon-go/daimon/shutdown"
 )
 
@@ -177,6 +178,7 @@ type runner struct {
 	newer   uint64        // tasks with a higher number came after the last of them
 	begun   uint64        // turns
 	pressed time.Duration // its inbox is kept full until then
+	lent    []netpoll.Packet
 
 	model
 }

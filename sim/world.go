@@ -372,6 +372,9 @@ func (w *World) endNetwork() {
 	for _, c := range w.net.connections {
 		w.Errorf("a connection is left over: %v and %v", &c.ends[0], &c.ends[1])
 	}
+	for _, s := range w.net.packets {
+		w.Errorf("a socket is left over: %v", s)
+	}
 }
 
 // checkGoroutine panics unless it is called on the world's goroutine.

@@ -1,0 +1,246 @@
+package sim_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/daimon-go/daimon/act"
+	"github.com/daimon-go/daimon/listener"
+	"github.com/daimon-go/daimon/netpoll"
+	"github.com/daimon-go/daimon/service"
+	"github.com/daimon-go/daimon/sim"
+)
+
+// TestWorldPackets has servers that answer datagrams, one by one or in conversations. What has arrived is given to them once,
+// what they send is sent, and nobody gets the answer to another one. Unless something was lost, each question is answered.
+func TestWorldPackets(t *testing.T) {
+	t.Parallel()
+	sim.Test(t, func(w *sim.World) {
+		k := newPackets(t, w, pick(w, "udp:10.0.0.1:53", "udp:[fd00::1]:53", "unixgram:/run/packets"))
+		if terms, given := order(w); given {
+			w.At(time.Duration(w.Rand().Int64N(int64(3*time.Second))), func() {
+				k.ordered = true
+				k.server.Shutdown(terms)
+			})
+		}
+	})
+}
+
+// packets is a server that answers datagrams, and what is known of it.
+type packets struct {
+	w       *sim.World
+	server  *sim.Server
+	peers   service.Peers
+	brief   int // a conversation ends after so many packets; 0: never
+	ordered bool
+	known   func() (taken, lost int) // see World.Packets
+	given   int
+	replies int
+	conns   []*listener.PacketConn
+	all     []*listener.Peer // of the conversations that have begun
+	open    int              // conversations
+}
+
+func newPackets(t *testing.T, w *sim.World, address string) *packets {
+	k := &packets{w: w, peers: service.Peers{Idle: pick(w, time.Second, time.Minute), Max: pick(w, 0, 0, 1, 3), Mailbox: pick(w, 0, 0, 1)}}
+	v := &service.PacketListener{Address: strings.TrimPrefix(address, "udp:"), Handler: k.batch}
+	if path, unix := strings.CutPrefix(address, "unixgram:"); unix {
+		v.Address = "unix:" + path
+	} else {
+		v.Address = pick(w, v.Address, "[::]:53")
+	}
+	if w.Rand().IntN(2) == 0 {
+		k.peers.Handler, k.brief = k.converse, pick(w, 0, 0, 2)
+		v.Handler, v.Peers = nil, k.peers
+	}
+	cfg := act.Config{Schedulers: pick(w, 1, 2, 4), TurnsPerPass: pick(w, 0, 1, 8)}
+	server, err := w.Server("packets", cfg, append(anyEngine(w), v.Setup)...)
+	require.NoError(t, err)
+	k.server, k.known = server, w.Packets()
+	for i := range 10 {
+		w.Client(address, k.asks(i))
+	}
+	w.ClientAfterStorm(address, func(c *sim.Client) error {
+		c.Sleep(time.Second)
+		if k.check(cfg.Schedulers); k.ordered {
+			return nil
+		}
+		return k.asks(100)(c)
+	})
+	return k
+}
+
+// check checks the counts of a server at rest.
+func (k *packets) check(schedulers int) {
+	taken, _ := k.known()
+	missed := 0
+	for _, p := range k.all {
+		missed += p.Lost()
+	}
+	if k.given > taken || k.given+missed < taken && !k.ordered && k.brief == 0 && k.peers.Max == 0 {
+		k.w.Errorf("of %d packets the server was given %d, and had no room for %d", taken, k.given, missed)
+	}
+	sent := 0
+	for _, c := range k.conns {
+		n := c.Counts()
+		sent += int(n.Sent + n.Refused + n.Full)
+	}
+	if sent != k.replies {
+		k.w.Errorf("of %d answers %d were sent, refused, or found no room", k.replies, sent)
+	}
+	if k.peers.Max > 0 && k.open > k.peers.Max*schedulers {
+		k.w.Errorf("%d conversations are open, and %d of a socket is the bound", k.open, k.peers.Max)
+	}
+}
+
+// excused reports whether an answer may be missing.
+func (k *packets) excused() bool {
+	_, lost := k.known()
+	refused := slices.ContainsFunc(k.conns, func(c *listener.PacketConn) bool { n := c.Counts(); return n.Refused+n.Full > 0 })
+	return lost > 0 || refused || k.ordered || k.brief > 0 || k.peers.Max > 0 || k.peers.Mailbox > 0
+}
+
+// reply notes the result of a call that sends.
+func (k *packets) reply(c *listener.PacketConn, err error) {
+	if !slices.Contains(k.conns, c) {
+		k.conns = append(k.conns, c)
+	}
+	if k.given++; !errors.Is(err, os.ErrClosed) {
+		k.replies++
+	}
+}
+
+func (k *packets) batch(c *listener.PacketConn, in []netpoll.Packet) {
+	for i := range in {
+		k.reply(c, c.Reply(&in[i], in[i].Data))
+	}
+}
+
+// conversation answers with its number, and how many packets it has got.
+type conversation struct {
+	*packets
+	peer   *listener.Peer
+	id, n  int
+	client string
+	one    bool // packet for each turn
+}
+
+func (k *packets) converse(p *listener.Peer) act.Action {
+	k.all = append(k.all, p)
+	k.open++
+	return &conversation{packets: k, peer: p, id: len(k.all), one: k.w.Rand().IntN(2) == 0}
+}
+
+func (x *conversation) Close() error {
+	x.open--
+	return nil
+}
+
+func (x *conversation) Act(t *act.Task) act.Directive {
+	for {
+		in, err := x.peer.Receive()
+		if err != nil {
+			return listener.Next(t, err)
+		}
+		client, _, _ := strings.Cut(string(in.Data), " ")
+		if x.n++; x.n > 1 && client != x.client {
+			x.w.Errorf("the conversation of client %s has got %q", x.client, in.Data)
+		}
+		x.client = client
+		x.reply(x.peer.Conn(), x.peer.Send(fmt.Appendf(nil, "%s %s %d %d", in.Data, x.client, x.id, x.n)))
+		switch {
+		case x.brief > 0 && x.n >= x.brief:
+			return act.Done
+		case x.one:
+			return act.Yield
+		}
+	}
+}
+
+// asks sends a few questions at a time, and waits for the answers.
+func (k *packets) asks(client int) sim.Script {
+	return func(c *sim.Client) error {
+		asked := map[string]bool{}
+		for next := 0; next < 10; {
+			for range 1 + c.Rand().IntN(3) {
+				q := fmt.Sprintf("%03d %05d", client, next)
+				if _, err := c.Write([]byte(q)); err != nil {
+					return k.gone(err)
+				}
+				asked[q] = true
+				next++
+			}
+			if err := k.hears(c, client, asked, next); err != nil {
+				return k.gone(err)
+			}
+			if c.Rand().IntN(4) == 0 {
+				c.Sleep(pick(k.w, time.Second, 2*time.Minute))
+			}
+		}
+		return nil
+	}
+}
+
+// gone returns err, unless it is that the server has ended.
+func (k *packets) gone(err error) error {
+	if k.ordered {
+		return nil
+	}
+	return err
+}
+
+// hears waits for answers to what was asked.
+func (k *packets) hears(c *sim.Client, client int, asked map[string]bool, next int) error {
+	_ = c.SetReadDeadline(c.Now().Add(10 * time.Second))
+	for b := make([]byte, 100); len(asked) > 0; {
+		n, err := c.Read(b)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && k.excused():
+			clear(asked)
+			return nil
+		case err != nil:
+			return fmt.Errorf("%d questions are not answered: %w", len(asked), err)
+		}
+		who, what, of, id, count := 0, 0, client, 0, 0
+		if n, _ := fmt.Sscanf(string(b[:n]), "%d %d %d %d %d", &who, &what, &of, &id, &count); n < 2 || who != client || of != client || what >= next {
+			return fmt.Errorf("%q is no answer to client %d, which has asked %d times", b[:n], client, next)
+		}
+		delete(asked, fmt.Sprintf("%03d %05d", who, what))
+	}
+	return nil
+}
+
+// TestWorldQuery has programs that ask by Query.
+func TestWorldQuery(t *testing.T) {
+	t.Parallel()
+	sim.TestWith(t, sim.Options{Faults: sim.Anything().Without("refused datagram")}, func(w *sim.World) {
+		newPackets(t, w, "udp:10.0.0.1:53")
+		answered := 0
+		_, err := w.Server("asks", act.Config{}, append(anyEngine(w), func(s *act.Scheduler) error {
+			for i := range 5 {
+				q := &listener.Query{Address: "10.0.0.1:53", Request: fmt.Appendf(nil, "%d 0", i), Tries: 10}
+				s.Spawn(act.Seq(q, act.Func(func(*act.Task) act.Directive {
+					if answered++; !strings.HasPrefix(string(q.Answer()), string(q.Request)) {
+						w.Errorf("the answer to %q is %q", q.Request, q.Answer())
+					}
+					return act.Done
+				})))
+			}
+			return nil
+		})...)
+		require.NoError(t, err)
+		w.Client("udp:10.0.0.1:53", func(c *sim.Client) error {
+			if c.Sleep(3 * time.Minute); answered != 5 {
+				return fmt.Errorf("of 5 questions %d are answered", answered)
+			}
+			return nil
+		})
+	})
+}
